@@ -1,0 +1,72 @@
+"""What the house checks share: TAP output, and the files of the tree."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+FLOORS = ("base", "core", "codec", "io", "app")  # lowest first
+SHOWN = 20  # findings of one check
+
+
+class Tap:
+    """Test Anything Protocol on standard output: a check passes when it has no findings."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.failed = 0
+
+    def check(self, name: str, findings: list[str]) -> None:
+        """Reports one check."""
+        self.n += 1
+        print(f"{'not ok' if findings else 'ok'} {self.n} - {name}", flush=True)
+        for finding in findings[:SHOWN]:
+            print("#   " + finding.strip().replace("\n", "\n#   "), flush=True)
+        if len(findings) > SHOWN:
+            print(f"#   ... and {len(findings) - SHOWN} more", flush=True)
+        self.failed += bool(findings)
+
+    def finish(self) -> int:
+        """Prints the plan; returns the exit status."""
+        print(f"1..{self.n}", flush=True)
+        return 1 if self.failed else 0
+
+
+def tree(root: Path) -> list[Path]:
+    """
+    Every file that is the project's own, relative to root: what git tracks or would
+    track; without git, all but build folders and hidden ones.
+    """
+    try:
+        out = subprocess.run(
+            ["git", "-C", root, "ls-files", "-coz", "--exclude-standard"],
+            check=True,
+            capture_output=True,
+        ).stdout
+        paths = [Path(name.decode()) for name in out.split(b"\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        paths = [p.relative_to(root) for p in root.rglob("*")]
+        paths = [
+            p
+            for p in paths
+            if not any(
+                part in (".git", "__pycache__") or part.startswith("build") for part in p.parts
+            )
+        ]
+    return sorted({p for p in paths if (root / p).is_file()})
+
+
+def read(path: Path) -> str | None:
+    """A file's text; None where it is not text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def floor_of(path: Path) -> str | None:
+    """The floor that a file of src/ or include/ belongs to."""
+    parts = path.parts
+    if len(parts) >= 3 and parts[0] in ("src", "include") and parts[1] in FLOORS:
+        return parts[1]
+    return None

@@ -1,0 +1,204 @@
+"""
+Proves that each house check can fail: breaks every rule once, in a folder of its own, and
+looks for the finding. A check that finds nothing there would pass for ever.
+
+    selftest.py CC NM SOURCE_ROOT BUILD_DIR
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import includes
+import symbols
+import text
+from house import FLOORS, Tap
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
+import results  # noqa: E402
+
+CLEAN = {
+    "include/base/a.h": "/* A header. */\n#pragma once\n\n#include <stddef.h>\nint a_get(void);\n",
+    "src/base/a.c": '/* Why. */\n#include "a.h"\n\nint a_get(void)\n{\n    return 1; /* "// */\n}\n',
+    "src/base/mem.c": "#include <stdlib.h>\n\nvoid *a_new(void)\n{\n    return malloc(1);\n}\n",
+    "src/app/b.c": 'void b_log(void)\n{\n    log_info("time() is " "strtol()");\n}\n',
+    "include/base/c.h": "#pragma once\ntypedef enum a c_fn(struct b *b);\ntypedef struct b *c_of(int x);\n",
+    "notes.txt": "see https://kubernetes.io/docs, mktemp -d x.X" "XXXXX, $scratch/wo" "rk/go, /network/\n",
+}
+
+BROKEN = (  # path, content, what is found
+    ("src/core/x.c", "int x = atoi(y);\n", "src/core/x.c:1: atoi"),
+    ("src/app/x.c", "long x = strtoul (y, 0, 10);\n", "src/app/x.c:1: strtoul"),
+    ("tests/unit/x.c", "\nint x = sprintf(y, z);\n", "tests/unit/x.c:2: sprintf"),
+    ("src/io/x.c", "void *x = malloc(1);\n", "src/io/x.c:1: malloc"),
+    ("src/app/x.c", "char *x = strdup(y);\n", "src/app/x.c:1: strdup"),
+    ("src/core/x.c", "int x = time(NULL);\n", "src/core/x.c:1: time"),
+    ("src/io/x.c", 'char *x = getenv("X");\n', "src/io/x.c:1: getenv"),
+    ("src/io/x.c", 'int x = log_warn("x");\n', "src/io/x.c:1: log_warn"),
+    ("src/io/x.c", "int x; // y\n", "src/io/x.c:1: //"),
+    ("tests/unit/x.c", "int x;\n" * 501, "tests/unit/x.c: 501 lines"),
+    ("src/io/x.c", "int x(void)\n{\n" + "    x();\n" * 61 + "}\n", "src/io/x.c:2: a function of 61"),
+    ("include/io/x.h", "/* */\n#include <a.h>\n#pragma once\n", "does not begin with #pragma once"),
+    ("include/io/x.h", "int x;\n", "does not begin with #pragma once"),
+    ("src/base/a.c", '#include <b.h>\n#include "a.h"\n', "does not include its own header first"),
+    ("src/core/x.c", '#include "../io/x.h"\n', "../io/x.h: our headers"),
+    ("include/io/x.h", "#pragma once\ntypedef struct x {\n} x;\n", "include/io/x.h:2: typedef struct"),
+    ("include/io/x.h", "#pragma once\ntypedef struct x y;\n", "include/io/x.h:2: typedef struct"),
+    ("src/io/x.c", "/* TO" "DO: x */\n", "src/io/x.c:1: TO" "DO"),
+    ("scripts/x", "# FIX" "ME\n", "scripts/x:1: FIX" "ME"),
+    ("README.md", "a\nX" "XX\n", "README.md:2: X" "XX"),
+    ("scripts/x", "cd /wo" "rk/main\n", "scripts/x:1: /wo" "rk/"),
+    ("x.yaml", 'dir: "/fa' 'rm/x"\n', "x.yaml:1: /fa" "rm/"),
+    ("scripts/x", "GOPROXY=https://proxy" ".example.org\n", "scripts/x:1: https://proxy" "."),
+    ("x.py", "pip -i https://py" "pi.org/simple\n", "x.py:1: py" "pi.org"),
+)
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    """Fills a folder."""
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+
+
+def said(check, *args) -> str:
+    """What a check prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        check(*args, Tap())
+    return out.getvalue()
+
+
+def prove_text(tap: Tap) -> None:
+    """The rules about text."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), CLEAN)
+        output = said(text.check, Path(folder))
+    tap.check("text: a clean tree is clean", [output] if "not ok" in output else [])
+    for path, content, expected in BROKEN:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), CLEAN | {path: content})
+            output = said(text.check, Path(folder))
+        good = output.count("\nnot ok") + output.startswith("not ok") == 1 and expected in output
+        tap.check(f"text: {expected}", [] if good else [output])
+
+
+def prove_includes(tap: Tap, source: Path, build: Path) -> None:
+    """Floors that see too much or too little, and a header that leans on its includer."""
+    commands = includes.floor_commands(source, build)
+    good = commands["base"][0]
+    everything = commands["app"][0]
+    cases = (
+        ("base", everything, "loop.h can be included from below"),
+        ("core", everything, "jread.h can be included from below"),
+        ("io", good, "loop.h does not compile alone"),
+    )
+    for floor, command, expected in cases:
+        output = said(includes.check, source, {f: [] for f in FLOORS} | {floor: [command]})
+        tap.check(f"includes: {floor}: {expected}", [] if expected in output else [output])
+    output = said(includes.check, source, {f: [] for f in FLOORS} | {"base": [good, everything]})
+    expected = "not ok 1 - all of base sees the same headers"
+    tap.check(f"includes: {expected}", [] if expected in output else [output])
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), {"include/base/lean.h": "#pragma once\nsize_t lean(void);\n"})
+        words = (good.words[0], "-iquote", f"{folder}/include/base")
+        command = includes.Command(folder, words)
+        output = said(includes.check, Path(folder), {f: [] for f in FLOORS} | {"base": [command]})
+    expected = "lean.h does not compile alone"
+    tap.check(f"includes: {expected}", [] if expected in output else [output])
+
+
+CALLS = (  # floor, object, function that it calls, finding or none
+    ("core", "core_x.c", "memcpy", None),
+    ("core", "core_x.c", "base_thing", None),
+    ("core", "core_x.c", "log_write", "core_x.c.o calls log_write"),
+    ("core", "core_x.c", "printf", "core_x.c.o calls printf"),
+    ("core", "core_x.c", "time", "core_x.c.o calls time"),
+    ("core", "core_x.c", "qsort", "core_x.c.o calls qsort"),
+    ("base", "base_x.c", "curl_easy_init", "base_x.c.o calls curl_easy_init"),
+    ("base", "base_x.c", "epoll_wait", "base_x.c.o calls epoll_wait"),
+    ("codec", "codec_x.c", "snprintf", None),
+    ("codec", "codec_x.c", "yaml_parser_parse", None),
+    ("codec", "codec_x.c", "read", "codec_x.c.o calls read"),
+    ("codec", "codec_x.c", "MHD_run", "codec_x.c.o calls MHD_run"),
+    ("codec", "codec_x.c", "clock_gettime", "codec_x.c.o calls clock_gettime"),
+    ("codec", "codec_x.c", "file_read", "codec_x.c.o calls file_read"),
+    ("base", "base_mem.c", "realloc", None),
+    ("base", "base_x.c", "realloc", "base_x.c.o calls realloc"),
+    ("io", "io_x.c", "strdup", "io_x.c.o calls strdup"),
+    ("app", "app_x.c", "free", "app_x.c.o calls free"),
+)
+
+
+def library(cc: str, folder: Path, floor: str, objects: dict[str, str]) -> Path:
+    """A library of objects, each calling one function."""
+    names = []
+    for name, function in objects.items():
+        (folder / name).write_text(
+            f"void {function}(void);\nvoid {floor}_thing(void) __attribute__((weak));\n"
+            f"void {floor}_thing(void) {{ {function}(); }}\n"
+        )
+        command = [cc, "-w", "-O0", "-fno-builtin", "-c", name, "-o", f"{name}.o"]
+        subprocess.run(command, cwd=folder, check=True)
+        names.append(f"{name}.o")
+    subprocess.run(["ar", "rcs", f"lib{floor}.a", *names], cwd=folder, check=True)
+    return folder / f"lib{floor}.a"
+
+
+def prove_symbols(tap: Tap, cc: str, nm: str) -> None:
+    """Calls that a floor may not make, and some that it may."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        clean = {floor: {f"{floor}_y.c": "strlen"} for floor in FLOORS}
+        clean["base"] |= {"base_mem.c": "calloc", "base_log.c": "write"}
+        paths = {floor: library(cc, folder, floor, clean[floor]) for floor in FLOORS}
+        for i, (floor, obj, function, expected) in enumerate(CALLS):
+            (folder / str(i)).mkdir()
+            broken = library(cc, folder / str(i), floor, clean[floor] | {obj: function})
+            output = said(symbols.check, nm, paths | {floor: broken})
+            good = expected in output if expected else "not ok" not in output
+            what = f"symbols: {floor} calls {function}: {'no' if expected else 'yes'}"
+            tap.check(what, [] if good else [output])
+
+
+RESULTS = (  # result, standard output, passed, failed
+    ("OK", "ok 1 - a\nok 2 - b\n1..2\n", 2, 0),
+    ("OK", "1..3\nok 1\nok 2 - b # SKIP none\nok 3\n", 2, 0),
+    ("FAIL", "ok 1 - a\nnot ok 2 - b\n1..2\n", 1, 1),
+    ("ERROR", "ok 1 - a\nok 2 - b\n1..2\n", 2, 1),
+    ("ERROR", "ok 1 - a\n", 0, 1),
+    ("TIMEOUT", "", 0, 1),
+    ("OK", "ok, this is no TAP\n", 1, 0),
+    ("FAIL", "ok, this is no TAP\n", 0, 1),
+    ("SKIP", "1..0 # SKIP no GPU\n", 0, 0),
+    ("EXPECTEDFAIL", "", 1, 0),
+)
+
+
+def prove_results(tap: Tap) -> None:
+    """What scripts/test counts."""
+    for result, stdout, *expected in RESULTS:
+        counted = results.count([json.dumps({"result": result, "stdout": stdout})])
+        wrong = [] if list(counted) == expected else [f"{counted}, expected {expected}"]
+        tap.check(f"results: {result} {stdout!r}", wrong)
+
+
+def main() -> int:
+    """See the top of this file."""
+    cc, nm, source, build = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
+    tap = Tap()
+    prove_text(tap)
+    prove_includes(tap, source.resolve(), build.resolve())
+    prove_symbols(tap, cc, nm)
+    prove_results(tap)
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

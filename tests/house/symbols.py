@@ -1,0 +1,109 @@
+"""
+What each floor's library calls, as the linker sees it: core calls nothing but base and
+memory's arithmetic, codec does no I/O, base knows no library of the floors above, and
+memory is allocated in base's mem.o alone.
+
+    symbols.py NM LIBRARY...        (libbase.a libcore.a ...)
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from house import FLOORS, Tap
+
+# What compiler and sanitizers put into any object, and functions that only compute.
+HARMLESS = re.compile(
+    r"""
+      mem(cpy|move|set|cmp|chr|rchr|mem) | strlen | strnlen | __mem(cpy|move|set)_chk
+    | __assert_fail | __stack_chk_fail | _GLOBAL_OFFSET_TABLE_
+    | __u?(div|mod|mul|divmod)[dt]i[34] | __(pop|par)count[dt]i2
+    | __(asan|ubsan|lsan|tsan|msan|sanitizer|gcov|llvm|sancov|tls_get)_\w+
+    """,
+    re.VERBOSE,
+)
+# Parts of base that are not for the pure floors: a log line and a file are I/O.
+BASE_IO = re.compile(r"(log|file)_\w+")
+LIBRARIES = re.compile(r"(curl|MHD|json|yaml|epoll|gnutls|SSL)_\w+")
+IO = re.compile(
+    r"""
+      (curl|MHD|json|epoll|file|log)_\w+
+    | (open|openat|creat|fopen|fdopen|freopen|popen|opendir|stat|fstat|lstat|access|unlink)(64)?
+    | (__)?p?(read|write)v?(64)?(_chk)? | f(read|write|gets|puts|printf|scanf|close|flush) | close
+    | printf | puts | putchar | perror | sendfile(64)? | dup[23]? | pipe2? | mmap(64)? | ioctl | fcntl(64)?
+    | socket | socketpair | connect | accept4? | bind | listen | send(to|msg)? | recv(from|msg)?
+    | select | p?poll | getaddrinfo | getenv | secure_getenv | system | fork | exec\w+
+    | time | clock | clock_gettime | gettimeofday | localtime(_r)? | nanosleep | u?sleep
+    | rand(_r)? | random | getrandom | getentropy
+    """,
+    re.VERBOSE,
+)
+ALLOCATOR = re.compile(
+    r"""
+      malloc | calloc | realloc | reallocarray | free | memalign | posix_memalign | aligned_alloc
+    | strn?dup | v?asprintf | (__)?v?asprintf_chk | getline | getdelim | open_memstream | realpath
+    """,
+    re.VERBOSE,
+)
+
+Symbols = dict[str, set[str]]  # of each object in a library
+
+
+def symbols(nm: str, library: Path, option: str) -> Symbols:
+    """The undefined (-u) or defined (--defined-only) symbols of each object in a library."""
+    out = subprocess.run(
+        [nm, "--format=posix", option, library], check=True, capture_output=True, text=True
+    ).stdout
+    found: Symbols = {}
+    member = ""
+    for line in out.splitlines():
+        head = re.fullmatch(r".*\[(.+)\]:", line)
+        if head:
+            member = Path(head[1]).name  # of a thin archive it is a path
+        elif line.strip():
+            found.setdefault(member, set()).add(line.split()[0])
+    return found
+
+
+def every(of: Symbols) -> set[str]:
+    """A library's symbols, whatever object they are in."""
+    return set().union(*of.values())
+
+
+def findings(of: Symbols, wrong) -> list[str]:
+    """A line for each call that is wrong."""
+    return [f"{obj} calls {s}" for obj, names in sorted(of.items()) for s in sorted(names) if wrong(s)]
+
+
+def check(nm: str, libraries: dict[str, Path], tap: Tap) -> None:
+    """Every floor's own rules."""
+    calls = {floor: symbols(nm, path, "-u") for floor, path in libraries.items()}
+    has = {floor: every(symbols(nm, path, "--defined-only")) for floor, path in libraries.items()}
+    pure = has["core"] | {s for s in has["base"] if not BASE_IO.fullmatch(s)}
+    tap.check(
+        "core calls core, base and nothing else",
+        findings(calls["core"], lambda s: s not in pure and not HARMLESS.fullmatch(s)),
+    )
+    tap.check("base knows no library", findings(calls["base"], LIBRARIES.fullmatch))
+    tap.check("codec does no I/O", findings(calls["codec"], IO.fullmatch))
+    for floor, of in calls.items():
+        if floor == "base":
+            tap.check("base has an allocator", [] if of.get("base_mem.c.o") else ["no mem.o"])
+            of = {obj: names for obj, names in of.items() if obj != "base_mem.c.o"}
+        tap.check(f"{floor} allocates through mem.h", findings(of, ALLOCATOR.fullmatch))
+
+
+def main() -> int:
+    """See the top of this file."""
+    libraries = {Path(name).stem.removeprefix("lib"): Path(name) for name in sys.argv[2:]}
+    assert set(libraries) == set(FLOORS), f"expected one library a floor, got {sys.argv[2:]}"
+    tap = Tap()
+    check(sys.argv[1], libraries, tap)
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

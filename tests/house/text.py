@@ -1,0 +1,207 @@
+"""
+Rules that a look at the text can check: banned functions, comments, sizes, headers, and
+nothing in any file that only holds on one machine.
+
+    text.py SOURCE_ROOT
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from house import Tap, floor_of, read, tree
+
+FILE_LINES = 500
+FUNCTION_LINES = 60
+
+# What each is banned for stands behind it.
+BANNED_EVERYWHERE = {
+    r"ato(i|l|ll|f)|strto(l|ul|ll|ull|imax|umax)": "use str_to_u64 or str_to_i64: they check",
+    r"v?sscanf|v?fscanf|v?scanf": "parse with str_cut and str_to_u64",
+    r"v?sprintf|st[rp]n?cpy|strn?cat|gets|strtok(_r)?": "no bound: use buf, or snprintf",
+    r"alloca": "the stack has no ceiling that can be checked",
+    r"setlocale": "numbers would be written with a comma",
+    r"rand|rand_r|srand|random|srandom|drand48": "not seeded by us: a test could not repeat it",
+}
+# The clock and the environment come in from app and from the loop; elsewhere they are arguments.
+BANNED_BELOW_APP = {
+    r"time|gettimeofday|localtime|localtime_r|ctime": "time is an argument, or loop_now_ms",
+    r"getenv|secure_getenv|setenv|putenv": "the environment is read in app",
+    r"log_(info|warn|error)": "below app only log_debug",
+    r"exit|_exit|abort": "only app ends the process",
+}
+BANNED_IN_SRC = {
+    r"malloc|calloc|realloc|reallocarray|free|strn?dup|v?asprintf": "allocate through mem.h",
+}
+
+# In pieces, so that this file does not find itself.
+DEBT = re.compile(r"\b(" + "|".join(("TO" "DO", "FIX" "ME", "X" "XX", "HA" "CK")) + r")\b")
+MACHINE = re.compile(r"(?<![\w.$}/-])/(" + "|".join(("wo" "rk", "fa" "rm")) + r")(/|\b(?=[\s\"'`]))")
+REGISTRY = re.compile(
+    r"https?://(deb|ftp|archive|proxy|registry|snapshot|security|mirrors?)\.|"
+    + r"\b("
+    + "|".join(
+        (
+            "proxy" r"\.golang\.org",
+            "sum" r"\.golang\.org",
+            "pypi" r"\.(org|python\.org)",
+            "pythonhosted" r"\.org",
+            "registry" r"\.npmjs\.org",
+            "crates" r"\.io",
+            "deb" r"\.debian\.org",
+        )
+    )
+    + r")\b"
+)
+
+# Not a function type that returns one.
+TYPEDEF = re.compile(r"\btypedef\s+(struct|union|enum)\b(?:[^;({]*;|\s*\w*\s*\{)")
+
+TOKEN = re.compile(
+    r"""(?P<block>/\*.*?\*/) | (?P<line>//[^\n]*) | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def blank(text: str) -> str:
+    """The same lines without anything on them."""
+    return "\n" * text.count("\n")
+
+
+def code_only(text: str) -> str:
+    """C without comments and without what literals say; lines stay where they are."""
+
+    def replace(match: re.Match[str]) -> str:
+        if match["block"] is not None or match["line"] is not None:
+            return " " + blank(match[0])
+        return match[0][0] * 2
+
+    return TOKEN.sub(replace, text)
+
+
+def is_c(path: Path) -> bool:
+    """Whether the rules for C apply."""
+    return path.suffix in (".c", ".h") and path.parts[0] in ("src", "include", "tests")
+
+
+def lines_with(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    """Line number and match of each hit."""
+    for match in pattern.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match[0]
+
+
+def banned(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """Calls of functions that we do without."""
+    rules = dict(BANNED_EVERYWHERE)
+    floor = floor_of(path)
+    if floor is not None and path != Path("src/base/mem.c"):
+        rules |= BANNED_IN_SRC
+    if floor not in (None, "app") and path != Path("include/base/log.h"):
+        rules |= BANNED_BELOW_APP
+    code = code_only(text)
+    for names, why in rules.items():
+        pattern = re.compile(rf"(?<![\w.>])({names})(?=\s*\()")
+        for line, name in lines_with(code, pattern):
+            yield f"{path}:{line}: {name}: {why}"
+
+
+def comments(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """Comments that begin with two slashes: those are for scratch."""
+    for match in TOKEN.finditer(text):
+        if match["line"] is not None:
+            yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+
+
+def sizes(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """Files and functions that nobody reads in one sitting. Functions open and close at column 0."""
+    n = text.count("\n")
+    if n > FILE_LINES:
+        yield f"{path}: {n} lines, {FILE_LINES} allowed"
+    start = 0
+    for i, line in enumerate(text.split("\n"), 1):
+        if line == "{":
+            start = i
+        elif line == "}" and start > 0:
+            if i - start - 1 > FUNCTION_LINES:
+                yield f"{path}:{start}: a function of {i - start - 1} lines, {FUNCTION_LINES} allowed"
+            start = 0
+
+
+def headers(path: Path, text: str, paths: set[Path]) -> Iterator[str]:
+    """How files include each other."""
+    code = re.sub(r"/\*.*?\*/", lambda m: blank(m[0]), text, flags=re.DOTALL)
+    directives = re.findall(r"^#[ \t]*(.*)$", code, re.MULTILINE)
+    if path.suffix == ".h" and (not directives or directives[0].strip() != "pragma once"):
+        yield f"{path}: does not begin with #pragma once"
+    includes = re.findall(r'^#[ \t]*include[ \t]*([<"][^">]*)', code, re.MULTILINE)
+    floor = floor_of(path)
+    if path.suffix == ".c" and floor is not None:
+        own = Path("include", floor, path.stem + ".h")
+        if own in paths and (not includes or includes[0] != f'"{own.name}'):
+            yield f"{path}: does not include its own header first"
+    for name in includes:
+        if name[0] == '"' and "/" in name and name.endswith(".h"):
+            yield f"{path}: {name[1:]}: our headers are included by their bare name"
+
+
+def types(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """The reader sees that a struct is a struct."""
+    for line, name in lines_with(code_only(text), TYPEDEF):
+        yield f"{path}:{line}: {' '.join(name.split())}"
+
+
+def debts(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """What somebody meant to do later."""
+    for line, word in lines_with(text, DEBT):
+        yield f"{path}:{line}: {word}"
+
+
+def machines(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """Paths of the machine that this was written on."""
+    for line, word in lines_with(text, MACHINE):
+        yield f"{path}:{line}: {word}"
+
+
+def registries(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """Hosts of package registries: clients are configured by the machine, not by us."""
+    for line, word in lines_with(text, REGISTRY):
+        yield f"{path}:{line}: {word}"
+
+
+Rule = Callable[[Path, str, set[Path]], Iterator[str]]
+RULES: tuple[tuple[str, bool, Rule], ...] = (  # name, for C only
+    ("no banned function", True, banned),
+    ("no // comment", True, comments),
+    ("files and functions are short", True, sizes),
+    ("headers are included as agreed", True, headers),
+    ("no struct is typedef'd", True, types),
+    ("no debt is left in the tree", False, debts),
+    ("no path of one machine", False, machines),
+    ("no host of a package registry", False, registries),
+)
+
+
+def check(root: Path, tap: Tap) -> None:
+    """Every rule over every file that it is for."""
+    texts = {path: read(root / path) for path in tree(root)}
+    paths = set(texts)
+    for name, only_c, rule in RULES:
+        found: list[str] = []
+        for path, text in texts.items():
+            if text is not None and (is_c(path) or not only_c):
+                found += rule(path, text, paths)
+        tap.check(name, found)
+
+
+def main() -> int:
+    """See the top of this file."""
+    tap = Tap()
+    check(Path(sys.argv[1]).resolve(), tap)
+    return tap.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

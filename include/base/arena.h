@@ -1,0 +1,45 @@
+/*
+ * Memory that lives as long as one request: allocate freely, free all of it at once. Failure is
+ * sticky: after the first one every allocation returns NULL and arena_failed() says so, so a
+ * decoder asks once, at its end. Reset keeps up to LIMIT_KEEP_BYTES, as one chunk of the size that
+ * was needed so far, so that a recycled arena soon allocates nothing.
+ */
+#pragma once
+
+#include "err.h"
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *first; /* owned */
+    struct arena_chunk *last;
+    size_t max;  /* ceiling of used */
+    size_t used; /* bytes handed out since the last reset, each allocation rounded up to 16 */
+    size_t held; /* bytes of all chunks */
+    size_t want; /* bytes of the next first chunk, from what was used before */
+    bool failed;
+};
+
+void arena_init(struct arena *a, size_t max);
+void arena_reset(struct arena *a);
+void arena_done(struct arena *a);
+
+/* Zeroed, aligned to 16 bytes; NULL over the ceiling or without memory. size 0 takes 16 bytes. */
+void *arena_alloc(struct arena *a, size_t size) _must_use_;
+
+/* n * size with the product checked. */
+void *arena_array(struct arena *a, size_t n, size_t size) _must_use_;
+
+/*
+ * Room for one element more in an array of n elements of `size` bytes, of which *cap fit: the same
+ * array, or a copy of twice the capacity. NULL on failure.
+ */
+void *arena_grow(struct arena *a, void *array, size_t n, size_t *cap, size_t size) _must_use_;
+
+/* A copy of s; absent on failure. */
+struct str arena_dup(struct arena *a, struct str s);
+
+static inline bool arena_failed(const struct arena *a)
+{
+    return a->failed;
+}

@@ -1,0 +1,21 @@
+/* Small files, read whole: configuration and credentials. */
+#pragma once
+
+#include "buf.h"
+
+/*
+ * Appends the file's bytes to `out`; over its ceiling: ERR_LIMIT. The error names the path and
+ * never the content.
+ */
+enum errc file_read(struct str path, struct buf *out, struct err *reterr) _must_use_;
+
+/* What tells one version of a file from the next without reading it. All zero: no such file. */
+struct file_stamp {
+    uint64_t device;
+    uint64_t inode;
+    int64_t size;
+    int64_t mtime_ns;
+};
+
+struct file_stamp file_stamp(struct str path);
+bool file_stamp_eq(struct file_stamp a, struct file_stamp b);

@@ -1,0 +1,18 @@
+/* Attributes and the few macros that every floor uses. */
+#pragma once
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define _cleanup_(fn)        __attribute__((cleanup(fn)))
+#define _must_use_           __attribute__((warn_unused_result))
+#define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define MIN_OF(a, b)    ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b)    ((a) > (b) ? (a) : (b))
+
+/* From a member's address to the struct that holds it. */
+#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))

@@ -1,0 +1,152 @@
+/*
+ * A list of chunks, each twice as large as the one before, of which only the last is filled. A
+ * reset keeps the first one, if that alone was enough and is not too large: a rare large request
+ * must not pin its memory to every connection that ever made one. Otherwise it keeps none and
+ * remembers the size, so that after two requests of a kind the third finds one chunk that holds it.
+ * Rejected: keeping the whole list, which needs a search for room in chunks already passed by.
+ */
+#include "arena.h"
+
+#include "limit.h"
+#include "mem.h"
+
+#define CHUNK_MIN ((size_t)16 << 10)
+#define CHUNK_MAX ((size_t)4 << 20)
+#define ALIGN     ((size_t)16)
+
+#if defined(__SANITIZE_ADDRESS__)
+#    define POISONS 1
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer) /* clang's spelling */
+#        define POISONS 1
+#    endif
+#endif
+
+#ifdef POISONS
+#    include <sanitizer/asan_interface.h>
+#    define POISON(p, n)   ASAN_POISON_MEMORY_REGION(p, n)
+#    define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#    define POISON(p, n)   ((void)(p), (void)(n))
+#    define UNPOISON(p, n) ((void)(p), (void)(n))
+#endif
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t size; /* of bytes[] */
+    size_t used;
+    _Alignas(16) char bytes[];
+};
+
+void arena_init(struct arena *a, size_t max)
+{
+    /* Half the address space at most: then no sum of sizes below overflows. */
+    *a = (struct arena){.max = MIN_OF(max, SIZE_MAX / 2)};
+}
+
+static void free_all(struct arena *a)
+{
+    for (struct arena_chunk *c = a->first; c != NULL;) {
+        struct arena_chunk *next = c->next;
+        UNPOISON(c->bytes, c->size);
+        mem_free(c);
+        c = next;
+    }
+    a->first = NULL;
+    a->last = NULL;
+    a->held = 0;
+}
+
+void arena_reset(struct arena *a)
+{
+    a->want = MAX_OF(a->want, MIN_OF(a->used, LIMIT_KEEP_BYTES - sizeof(struct arena_chunk)));
+    if (a->first != a->last || a->held > LIMIT_KEEP_BYTES)
+        free_all(a);
+    if (a->first != NULL) {
+        a->first->used = 0;
+        POISON(a->first->bytes, a->first->size);
+    }
+    a->used = 0;
+    a->failed = false;
+}
+
+void arena_done(struct arena *a)
+{
+    free_all(a);
+    *a = (struct arena){.max = a->max};
+}
+
+static struct arena_chunk *chunk_add(struct arena *a, size_t need)
+{
+    size_t size = a->last == NULL ? MAX_OF(a->want, CHUNK_MIN) : a->last->size * 2;
+    size = MAX_OF(MIN_OF(size, CHUNK_MAX), need);
+    /* Not zeroed: arena_alloc does that for what is handed out. */
+    struct arena_chunk *c = mem_resize(NULL, sizeof(*c) + size);
+    if (c == NULL)
+        return NULL;
+    *c = (struct arena_chunk){.size = size};
+    POISON(c->bytes, c->size);
+    if (a->last == NULL)
+        a->first = c;
+    else
+        a->last->next = c;
+    a->last = c;
+    a->held += sizeof(*c) + size;
+    return c;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    size_t room = a->failed ? 0 : a->max - a->used;
+    size_t rounded = size > room ? SIZE_MAX : (MAX_OF(size, (size_t)1) + ALIGN - 1) & ~(ALIGN - 1);
+    struct arena_chunk *c = a->last;
+    if (rounded <= room && (c == NULL || c->size - c->used < rounded))
+        c = chunk_add(a, rounded);
+    if (rounded > room || c == NULL) {
+        a->failed = true;
+        return NULL;
+    }
+    void *p = c->bytes + c->used;
+    c->used += rounded;
+    a->used += rounded;
+    UNPOISON(p, size);
+    memset(p, 0, size);
+    return p;
+}
+
+void *arena_array(struct arena *a, size_t n, size_t size)
+{
+    size_t total = 0;
+    if (__builtin_mul_overflow(n, size, &total)) {
+        a->failed = true;
+        return NULL;
+    }
+    return arena_alloc(a, total);
+}
+
+void *arena_grow(struct arena *a, void *array, size_t n, size_t *cap, size_t size)
+{
+    assert(n <= *cap || a->failed);
+    if (n < *cap)
+        return array;
+    size_t more = *cap == 0 ? 16 : *cap * 2;
+    void *copy = arena_array(a, more, size);
+    if (copy == NULL)
+        return NULL;
+    if (n > 0)
+        memcpy(copy, array, n * size);
+    *cap = more;
+    return copy;
+}
+
+struct str arena_dup(struct arena *a, struct str s)
+{
+    if (s.p == NULL)
+        return s;
+    char *p = arena_alloc(a, s.n);
+    if (p == NULL)
+        return STR_NULL;
+    if (s.n > 0)
+        memcpy(p, s.p, s.n);
+    return (struct str){p, s.n};
+}

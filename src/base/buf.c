@@ -1,0 +1,132 @@
+/*
+ * One block, doubled. A ceiling is half the address space at most, so that no sum of sizes below
+ * overflows; no allocator gives more.
+ */
+#include "buf.h"
+
+#include "mem.h"
+
+#include <stdio.h>
+
+#define CAP_MIN ((size_t)256)
+
+void buf_init(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = MIN_OF(max, SIZE_MAX / 2)};
+}
+
+void buf_done(struct buf *b)
+{
+    mem_free(b->p);
+    *b = (struct buf){.max = b->max};
+}
+
+void buf_clear(struct buf *b, size_t keep)
+{
+    if (b->cap > keep)
+        buf_done(b);
+    b->n = 0;
+    b->failed = false;
+}
+
+bool buf_reserve(struct buf *b, size_t n)
+{
+    if (b->failed || n > b->max || b->n > b->max - n) {
+        b->failed = true;
+        return false;
+    }
+    /* One byte beyond what is asked, so that buf_cstr never has to grow. */
+    size_t need = b->n + n + 1;
+    if (need <= b->cap)
+        return true;
+    size_t cap = MAX_OF(b->cap * 2, CAP_MIN);
+    cap = MAX_OF(MIN_OF(cap, b->max + 1), need);
+    char *p = mem_resize(b->p, cap);
+    if (p == NULL) {
+        b->failed = true;
+        return false;
+    }
+    b->p = p;
+    b->cap = cap;
+    return true;
+}
+
+void buf_put(struct buf *b, struct str s)
+{
+    if (s.n == 0 || !buf_reserve(b, s.n))
+        return;
+    memcpy(b->p + b->n, s.p, s.n);
+    b->n += s.n;
+}
+
+void buf_putc(struct buf *b, char c)
+{
+    buf_put(b, (struct str){&c, 1});
+}
+
+static void put_decimal(struct buf *b, bool negative, uint64_t magnitude)
+{
+    char digits[21];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + (char)(magnitude % 10));
+        magnitude /= 10;
+    } while (magnitude > 0);
+    if (negative)
+        digits[--at] = '-';
+    buf_put(b, (struct str){digits + at, sizeof(digits) - at});
+}
+
+void buf_put_u64(struct buf *b, uint64_t v)
+{
+    put_decimal(b, false, v);
+}
+
+void buf_put_i64(struct buf *b, int64_t v)
+{
+    put_decimal(b, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    if (n < 0)
+        b->failed = true;
+    else if (buf_reserve(b, (size_t)n)) {
+        (void)vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again);
+        b->n += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+void buf_consume(struct buf *b, size_t n)
+{
+    assert(n <= b->n);
+    if (n > 0 && n < b->n)
+        memmove(b->p, b->p + n, b->n - n);
+    b->n -= n;
+}
+
+const char *buf_cstr(struct buf *b)
+{
+    if (!buf_reserve(b, 0))
+        return NULL;
+    b->p[b->n] = '\0';
+    return b->p;
+}
+
+char *buf_take(struct buf *b, size_t *ret_n)
+{
+    bool failed = b->failed;
+    if (failed)
+        buf_done(b);
+    char *p = b->p;
+    *ret_n = b->n;
+    *b = (struct buf){.max = b->max, .failed = failed};
+    return p;
+}

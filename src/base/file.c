@@ -1,0 +1,89 @@
+/*
+ * Blocking reads: the files are small and local, and a mounted Secret is on tmpfs. The inode is
+ * part of a stamp because the kubelet swaps a symbolic link: a new file may keep size and, within
+ * the clock's grain, time.
+ */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_STEP ((size_t)4096)
+
+static bool path_z(struct str path, char out[PATH_MAX])
+{
+    if (path.n == 0 || path.n >= PATH_MAX || memchr(path.p, '\0', path.n) != NULL)
+        return false;
+    memcpy(out, path.p, path.n);
+    out[path.n] = '\0';
+    return true;
+}
+
+static enum errc fail(struct err *reterr, struct str path, int error)
+{
+    enum errc code = ERR_UNAVAILABLE;
+    if (error == ENOENT || error == ENOTDIR)
+        code = ERR_NOTFOUND;
+    else if (error == EACCES || error == EPERM)
+        code = ERR_DENIED;
+    return err_set(reterr, code, "%.*s: %s", STR_ARG(path), strerror(error));
+}
+
+static enum errc read_all(int fd, struct str path, struct buf *out, struct err *reterr)
+{
+    for (;;) {
+        /* At the ceiling one byte more tells a full file from one that is too long. */
+        char extra;
+        bool full = out->n == out->max;
+        size_t room = MIN_OF(READ_STEP, out->max - out->n);
+        if (!full && !buf_reserve(out, room))
+            return err_set(reterr, ERR_NOMEM, "%.*s: out of memory", STR_ARG(path));
+        ssize_t n = full ? read(fd, &extra, 1) : read(fd, out->p + out->n, room);
+        if (n == 0)
+            return OK;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail(reterr, path, errno);
+        if (full)
+            return err_set(reterr, ERR_LIMIT, "%.*s: larger than %zu bytes", STR_ARG(path),
+                           out->max);
+        out->n += (size_t)n;
+    }
+}
+
+enum errc file_read(struct str path, struct buf *out, struct err *reterr)
+{
+    char z[PATH_MAX];
+    if (!path_z(path, z))
+        return err_set(reterr, ERR_RANGE, "not the path of a file: \"%.*s\"", STR_ARG(path));
+    int fd = open(z, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return fail(reterr, path, errno);
+    enum errc code = read_all(fd, path, out, reterr);
+    (void)close(fd);
+    return code;
+}
+
+struct file_stamp file_stamp(struct str path)
+{
+    char z[PATH_MAX];
+    struct stat st;
+    if (!path_z(path, z) || stat(z, &st) != 0)
+        return (struct file_stamp){0};
+    return (struct file_stamp){
+        .device = st.st_dev,
+        .inode = st.st_ino,
+        .size = st.st_size,
+        .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+    };
+}
+
+bool file_stamp_eq(struct file_stamp a, struct file_stamp b)
+{
+    return a.device == b.device && a.inode == b.inode && a.size == b.size &&
+           a.mtime_ns == b.mtime_ns;
+}

@@ -1,0 +1,141 @@
+/* ASCII only, without locale: what is compared here are names of a protocol. */
+#include "str.h"
+
+static unsigned char lower(char c)
+{
+    unsigned char u = (unsigned char)c;
+    return u >= 'A' && u <= 'Z' ? (unsigned char)(u + ('a' - 'A')) : u;
+}
+
+int str_cmp(struct str a, struct str b)
+{
+    size_t n = MIN_OF(a.n, b.n);
+    int order = n == 0 ? 0 : memcmp(a.p, b.p, n);
+    if (order != 0)
+        return order;
+    return a.n == b.n ? 0 : (a.n < b.n ? -1 : 1);
+}
+
+bool str_eq_nocase(struct str a, struct str b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++) {
+        if (lower(a.p[i]) != lower(b.p[i]))
+            return false;
+    }
+    return true;
+}
+
+bool str_starts(struct str s, struct str prefix)
+{
+    return s.n >= prefix.n && str_eq((struct str){s.p, prefix.n}, prefix);
+}
+
+bool str_ends(struct str s, struct str suffix)
+{
+    return s.n >= suffix.n && str_eq(str_skip(s, s.n - suffix.n), suffix);
+}
+
+struct str str_skip(struct str s, size_t n)
+{
+    n = MIN_OF(n, s.n);
+    return s.p == NULL ? s : (struct str){s.p + n, s.n - n};
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
+}
+
+struct str str_trim(struct str s)
+{
+    while (s.n > 0 && is_space(s.p[0]))
+        s = str_skip(s, 1);
+    while (s.n > 0 && is_space(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+bool str_cut(struct str s, char sep, struct str *ret_head, struct str *ret_tail)
+{
+    const char *at = s.n == 0 ? NULL : memchr(s.p, sep, s.n);
+    if (at == NULL) {
+        *ret_head = s;
+        *ret_tail = STR_NULL;
+        return false;
+    }
+    size_t n = (size_t)(at - s.p);
+    *ret_head = (struct str){s.p, n};
+    *ret_tail = str_skip(s, n + 1);
+    return true;
+}
+
+size_t str_utf8(struct str s, uint32_t *ret_rune)
+{
+    static const struct {
+        unsigned char mask, lead; /* of the first byte */
+        uint32_t least;           /* what a shorter form could not say */
+    } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+
+    if (s.n == 0)
+        return 0;
+    unsigned first = (unsigned char)s.p[0];
+    size_t n = 0;
+    while (n < COUNT_OF(forms) && (first & forms[n].mask) != forms[n].lead)
+        n++;
+    if (n == COUNT_OF(forms) || n >= s.n)
+        return 0;
+    uint32_t rune = first & ~(unsigned)forms[n].mask;
+    for (size_t i = 1; i <= n; i++) {
+        unsigned next = (unsigned char)s.p[i];
+        if ((next & 0xc0) != 0x80)
+            return 0;
+        rune = rune << 6 | (next & 0x3f);
+    }
+    if (rune < forms[n].least || (rune >= 0xd800 && rune < 0xe000) || rune > 0x10ffff)
+        return 0;
+    *ret_rune = rune;
+    return n + 1;
+}
+
+bool str_to_u64(struct str s, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+    if (s.n == 0)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return false;
+        if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(s.p[i] - '0'), &value) || value > max)
+            return false;
+    }
+    *ret = value;
+    return true;
+}
+
+bool str_to_i64(struct str s, int64_t *ret)
+{
+    bool negative = s.n > 0 && s.p[0] == '-';
+    uint64_t magnitude = 0;
+    uint64_t max = (uint64_t)INT64_MAX + (negative ? 1 : 0);
+    if (!str_to_u64(negative ? str_skip(s, 1) : s, max, &magnitude))
+        return false;
+    if (!negative)
+        *ret = (int64_t)magnitude;
+    else
+        *ret = magnitude == 0 ? 0 : -(int64_t)(magnitude - 1) - 1;
+    return true;
+}
+
+struct str str_store(char **at, struct str s)
+{
+    if (s.p == NULL)
+        return s;
+    struct str copy = {*at, s.n};
+    if (s.n > 0)
+        memcpy(*at, s.p, s.n);
+    *at += s.n;
+    return copy;
+}

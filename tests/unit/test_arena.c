@@ -1,0 +1,275 @@
+#include "arena.h"
+
+#include "fail_alloc.h"
+#include "limit.h"
+#include "unit.h"
+
+#define BIG (MIB)
+
+static bool is_all(const unsigned char *bytes, unsigned char value, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != value)
+            return false;
+    }
+    return true;
+}
+
+START_TEST(gives_zeroed_aligned_memory)
+{
+    struct arena a;
+    arena_init(&a, BIG);
+    for (int round = 0; round < 3; round++) {
+        for (size_t size = 0; size < 2000; size += 7) {
+            unsigned char *p = arena_alloc(&a, size);
+            ck_assert_ptr_nonnull(p);
+            ck_assert_uint_eq((uintptr_t)p % 16, 0);
+            ck_assert(is_all(p, 0, size));
+            if (size > 0)
+                memset(p, 0xff, size);
+        }
+        arena_reset(&a);
+    }
+    arena_done(&a);
+}
+
+END_TEST
+
+/* Bytes written to one allocation are still there after all the others. */
+START_TEST(allocations_do_not_overlap)
+{
+    enum {
+        N = 300
+    };
+
+    struct arena a;
+    unsigned char *blocks[N];
+    arena_init(&a, 32 * MIB);
+    for (size_t i = 0; i < N; i++) {
+        size_t size = (i * 997) % 60000 + 1;
+        blocks[i] = arena_alloc(&a, size);
+        ck_assert_ptr_nonnull(blocks[i]);
+        memset(blocks[i], (int)(i % 251), size);
+    }
+    for (size_t i = 0; i < N; i++) {
+        size_t size = (i * 997) % 60000 + 1;
+        ck_assert(is_all(blocks[i], (unsigned char)(i % 251), size));
+    }
+    arena_done(&a);
+}
+
+END_TEST
+
+static const struct {
+    size_t max;
+    size_t fits; /* how many allocations of `size` do */
+    size_t size;
+} ceilings[] = {
+    {0, 0, 0},
+    {0, 0, 1},
+    {15, 0, 1},
+    {16, 1, 0},
+    {16, 1, 16},
+    {16, 0, 17},
+    {64, 4, 16},
+    {64, 2, 17},
+    {64, 1, 64},
+    {64, 0, 65},
+    {5 * MIB, 1, 5 * MIB},
+    {SIZE_MAX, 0, SIZE_MAX},
+    {SIZE_MAX, 0, SIZE_MAX - 15},
+    {SIZE_MAX, 0, SIZE_MAX - 64},
+    {SIZE_MAX, 0, (size_t)PTRDIFF_MAX + 1},
+};
+
+START_TEST(holds_its_ceiling)
+{
+    struct arena a;
+    arena_init(&a, ceilings[_i].max);
+    size_t n = 0;
+    while (arena_alloc(&a, ceilings[_i].size) != NULL)
+        n++;
+    ck_assert_uint_eq(n, ceilings[_i].fits);
+    ck_assert(arena_failed(&a));
+    arena_done(&a);
+}
+
+END_TEST
+
+START_TEST(failure_sticks_until_reset)
+{
+    struct arena a;
+    size_t cap = 0;
+    arena_init(&a, 64);
+    ck_assert_ptr_null(arena_alloc(&a, 65));
+    ck_assert_ptr_null(arena_alloc(&a, 1));
+    ck_assert_ptr_null(arena_array(&a, 1, 1));
+    ck_assert_ptr_null(arena_grow(&a, NULL, 0, &cap, 1));
+    ck_assert_uint_eq(cap, 0);
+    ck_assert_ptr_null(arena_dup(&a, STR("x")).p);
+    ck_assert(arena_failed(&a));
+    arena_reset(&a);
+    ck_assert(!arena_failed(&a));
+    ck_assert_ptr_nonnull(arena_alloc(&a, 64));
+    ck_assert_ptr_null(arena_alloc(&a, 0));
+    arena_done(&a);
+}
+
+END_TEST
+
+START_TEST(array_checks_the_product)
+{
+    struct arena a;
+    arena_init(&a, BIG);
+    ck_assert_ptr_nonnull(arena_array(&a, 0, 8));
+    ck_assert_ptr_nonnull(arena_array(&a, 1000, 8));
+    ck_assert(!arena_failed(&a));
+    ck_assert_ptr_null(arena_array(&a, SIZE_MAX / 8 + 2, 8));
+    ck_assert(arena_failed(&a));
+    arena_done(&a);
+}
+
+END_TEST
+
+START_TEST(grows_an_array)
+{
+    struct arena a;
+    uint32_t *numbers = NULL;
+    size_t cap = 0;
+    arena_init(&a, BIG);
+    for (uint32_t i = 0; i < 10000; i++) {
+        numbers = arena_grow(&a, numbers, i, &cap, sizeof(*numbers));
+        ck_assert_ptr_nonnull(numbers);
+        ck_assert_uint_lt(i, cap);
+        numbers[i] = i;
+    }
+    for (uint32_t i = 0; i < 10000; i++)
+        ck_assert_uint_eq(numbers[i], i);
+    arena_done(&a);
+}
+
+END_TEST
+
+START_TEST(dup_keeps_absent_and_empty_apart)
+{
+    struct arena a;
+    char source[] = "text";
+    arena_init(&a, BIG);
+    ck_assert_ptr_null(arena_dup(&a, STR_NULL).p);
+    struct str empty = arena_dup(&a, STR(""));
+    ck_assert_ptr_nonnull(empty.p);
+    ck_assert_uint_eq(empty.n, 0);
+    struct str copy = arena_dup(&a, str_of(source));
+    source[0] = 'n';
+    ck_assert_str_is(copy, "text");
+    arena_done(&a);
+}
+
+END_TEST
+
+static void use(struct arena *a, size_t total, size_t piece)
+{
+    for (size_t n = 0; n < total && arena_alloc(a, piece) != NULL;)
+        n += piece;
+    ck_assert(!arena_failed(a));
+}
+
+/* The same work again finds its memory there: a recycled arena allocates nothing. */
+START_TEST(steady_state_allocates_nothing)
+{
+    struct arena a;
+    arena_init(&a, LIMIT_REQUEST_ARENA);
+    for (int round = 0; round < 2; round++) {
+        use(&a, 300000, 48);
+        arena_reset(&a);
+    }
+    fail_alloc_arm(FAIL_NEVER, 0);
+    for (int round = 0; round < 5; round++) {
+        use(&a, 300000, 48);
+        arena_reset(&a);
+        use(&a, 100, 10);
+        arena_reset(&a);
+    }
+    ck_assert_uint_eq(fail_alloc_count(), 0);
+    arena_done(&a);
+}
+
+END_TEST
+
+/* One large request must not pin its memory. */
+START_TEST(keeps_little_over_a_reset)
+{
+    const size_t pieces[] = {64, 100000, 20 * MIB};
+    struct arena a;
+    arena_init(&a, LIMIT_REQUEST_ARENA);
+    for (size_t i = 0; i < COUNT_OF(pieces); i++) {
+        use(&a, 20 * MIB, pieces[i]);
+        ck_assert_uint_ge(a.held, 20 * MIB);
+        arena_reset(&a);
+        ck_assert_uint_le(a.held, LIMIT_KEEP_BYTES);
+    }
+    arena_done(&a);
+    ck_assert_uint_eq(a.held, 0);
+}
+
+END_TEST
+
+static enum errc fill(void *ctx)
+{
+    (void)ctx;
+    struct arena a;
+    arena_init(&a, BIG);
+    uint64_t *numbers = NULL;
+    size_t cap = 0;
+    struct str last = STR_NULL;
+    for (size_t i = 0; i < 3000; i++) {
+        numbers = arena_grow(&a, numbers, i, &cap, sizeof(*numbers));
+        if (numbers != NULL)
+            numbers[i] = i;
+        last = arena_dup(&a, STR("a name that is not short"));
+    }
+    bool failed = arena_failed(&a);
+    ck_assert(failed == (last.p == NULL));
+    arena_done(&a);
+    return failed ? ERR_NOMEM : OK;
+}
+
+START_TEST(survives_a_lack_of_memory)
+{
+    ck_assert_uint_gt(fail_alloc_each(fill, NULL), 2);
+}
+
+END_TEST
+
+START_TEST(is_usable_after_a_lack_of_memory)
+{
+    struct arena a;
+    arena_init(&a, BIG);
+    fail_alloc_arm(FAIL_ONCE, 1);
+    ck_assert_ptr_null(arena_alloc(&a, 8));
+    ck_assert_ptr_null(arena_alloc(&a, 8));
+    arena_reset(&a);
+    ck_assert_ptr_nonnull(arena_alloc(&a, 8));
+    arena_done(&a);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("arena");
+    TCase *tc = tcase_create("arena");
+    tcase_add_test(tc, gives_zeroed_aligned_memory);
+    tcase_add_test(tc, allocations_do_not_overlap);
+    tcase_add_loop_test(tc, holds_its_ceiling, 0, COUNT_OF(ceilings));
+    tcase_add_test(tc, failure_sticks_until_reset);
+    tcase_add_test(tc, array_checks_the_product);
+    tcase_add_test(tc, grows_an_array);
+    tcase_add_test(tc, dup_keeps_absent_and_empty_apart);
+    tcase_add_test(tc, steady_state_allocates_nothing);
+    tcase_add_test(tc, keeps_little_over_a_reset);
+    tcase_add_test(tc, survives_a_lack_of_memory);
+    tcase_add_test(tc, is_usable_after_a_lack_of_memory);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

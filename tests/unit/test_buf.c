@@ -1,0 +1,270 @@
+#include "buf.h"
+
+#include "fail_alloc.h"
+#include "mem.h"
+#include "unit.h"
+
+START_TEST(appends)
+{
+    struct buf b;
+    buf_init(&b, 1000);
+    buf_put(&b, STR("a"));
+    buf_put(&b, STR(""));
+    buf_put(&b, STR_NULL);
+    buf_putc(&b, '\0');
+    buf_put_u64(&b, 0);
+    buf_putc(&b, ' ');
+    buf_put_u64(&b, UINT64_MAX);
+    buf_putc(&b, ' ');
+    buf_put_i64(&b, INT64_MIN);
+    buf_putc(&b, ' ');
+    buf_put_i64(&b, INT64_MAX);
+    buf_printf(&b, " %s=%d", "x", -7);
+    const struct str expected =
+        STR("a\0"
+            "0 18446744073709551615 -9223372036854775808 9223372036854775807 x=-7");
+    ck_assert(!buf_failed(&b));
+    ck_assert(str_eq(buf_str(&b), expected));
+    ck_assert_uint_eq(strlen(buf_cstr(&b) + 2), expected.n - 2);
+    ck_assert_uint_eq(b.n, expected.n);
+    buf_done(&b);
+}
+
+END_TEST
+
+START_TEST(empty_is_not_absent)
+{
+    struct buf b;
+    buf_init(&b, 10);
+    ck_assert_ptr_nonnull(buf_str(&b).p);
+    ck_assert_str_eq(buf_cstr(&b), "");
+    buf_done(&b);
+    ck_assert_ptr_nonnull(buf_str(&b).p);
+}
+
+END_TEST
+
+/* Each takes n bytes of room, and leaves the buf as it was where they are not there. */
+static void put_ten(struct buf *b)
+{
+    buf_put(b, STR("0123456789"));
+}
+
+static void put_one(struct buf *b)
+{
+    buf_putc(b, 'x');
+}
+
+static void put_number(struct buf *b)
+{
+    buf_put_u64(b, 12345);
+}
+
+static void put_negative(struct buf *b)
+{
+    buf_put_i64(b, -12345);
+}
+
+static void put_formatted(struct buf *b)
+{
+    buf_printf(b, "%04d-%02d", 2026, 1);
+}
+
+static const struct {
+    void (*put)(struct buf *b);
+    size_t n;
+} puts_table[] = {
+    {put_ten, 10}, {put_one, 1}, {put_number, 5}, {put_negative, 6}, {put_formatted, 7},
+};
+
+START_TEST(holds_its_ceiling_and_drops_whole)
+{
+    for (size_t max = 0; max < 30; max++) {
+        struct buf b;
+        size_t n = 0;
+        buf_init(&b, max);
+        for (puts_table[_i].put(&b); !buf_failed(&b); puts_table[_i].put(&b))
+            n++;
+        ck_assert_uint_eq(n, max / puts_table[_i].n);
+        ck_assert_uint_eq(b.n, n * puts_table[_i].n);
+        /* Sticky: not even what would fit is taken. */
+        buf_put(&b, STR("."));
+        ck_assert_uint_eq(b.n, n * puts_table[_i].n);
+        ck_assert_ptr_null(buf_cstr(&b));
+        buf_clear(&b, SIZE_MAX);
+        ck_assert(!buf_failed(&b) && b.n == 0);
+        buf_done(&b);
+    }
+}
+
+END_TEST
+
+START_TEST(no_ceiling_overflows)
+{
+    struct buf b;
+    buf_init(&b, SIZE_MAX);
+    buf_put(&b, STR("12"));
+    ck_assert(!buf_failed(&b));
+    ck_assert(!buf_reserve(&b, SIZE_MAX - 2));
+    buf_clear(&b, SIZE_MAX);
+    ck_assert(!buf_reserve(&b, SIZE_MAX));
+    buf_done(&b);
+}
+
+END_TEST
+
+START_TEST(reserves)
+{
+    struct buf b;
+    buf_init(&b, 5000);
+    ck_assert(buf_reserve(&b, 5000));
+    memset(b.p, 'r', 5000);
+    b.n += 5000;
+    ck_assert(buf_reserve(&b, 0));
+    ck_assert_ptr_nonnull(buf_cstr(&b));
+    ck_assert(!buf_reserve(&b, 1));
+    buf_done(&b);
+}
+
+END_TEST
+
+START_TEST(growth_is_geometric)
+{
+    struct buf b;
+    buf_init(&b, 1000000);
+    fail_alloc_arm(FAIL_NEVER, 0);
+    for (size_t i = 0; i < 1000000; i++)
+        buf_putc(&b, 'g');
+    ck_assert(!buf_failed(&b));
+    ck_assert_uint_le(fail_alloc_count(), 14);
+    buf_done(&b);
+}
+
+END_TEST
+
+START_TEST(consumes)
+{
+    struct buf b;
+    buf_init(&b, 100);
+    buf_consume(&b, 0);
+    buf_put(&b, STR("head and tail"));
+    buf_consume(&b, 0);
+    buf_consume(&b, 9);
+    ck_assert_str_is(buf_str(&b), "tail");
+    buf_consume(&b, 4);
+    ck_assert_uint_eq(b.n, 0);
+    buf_put(&b, STR("more"));
+    ck_assert_str_is(buf_str(&b), "more");
+    buf_done(&b);
+}
+
+END_TEST
+
+START_TEST(clear_keeps_what_it_may)
+{
+    struct buf b;
+    buf_init(&b, 100000);
+    ck_assert(buf_reserve(&b, 999));
+    size_t cap = b.cap;
+    buf_clear(&b, cap);
+    ck_assert_uint_eq(b.cap, cap);
+    buf_clear(&b, cap - 1);
+    ck_assert_uint_eq(b.cap, 0);
+    buf_put(&b, STR("again"));
+    ck_assert_str_is(buf_str(&b), "again");
+    buf_done(&b);
+}
+
+END_TEST
+
+START_TEST(hands_its_bytes_over)
+{
+    struct buf b;
+    size_t n = 0;
+    buf_init(&b, 5);
+    buf_put(&b, STR("taken"));
+    char *p = buf_take(&b, &n);
+    ck_assert_uint_eq(n, 5);
+    ck_assert_mem_eq(p, "taken", 5);
+    mem_free(p);
+    ck_assert_uint_eq(b.n, 0);
+    buf_put(&b, STR("again"));
+    ck_assert_str_is(buf_str(&b), "again");
+    buf_done(&b);
+}
+
+END_TEST
+
+/* Half an answer must not pass for a whole one. */
+START_TEST(does_not_hand_over_what_failed)
+{
+    struct buf b;
+    size_t n = 4711;
+    buf_init(&b, 5);
+    buf_put(&b, STR("taken"));
+    buf_put(&b, STR("too much"));
+    ck_assert_ptr_null(buf_take(&b, &n));
+    ck_assert_uint_eq(n, 0);
+    ck_assert(buf_failed(&b));
+    buf_done(&b);
+}
+
+END_TEST
+
+static enum errc fill(void *ctx)
+{
+    (void)ctx;
+    struct buf b;
+    buf_init(&b, 100000);
+    for (int i = 0; i < 1000; i++) {
+        buf_printf(&b, "%d", i);
+        buf_put_i64(&b, -i);
+        buf_putc(&b, ',');
+    }
+    bool failed = buf_failed(&b);
+    ck_assert(failed == (buf_cstr(&b) == NULL));
+    buf_done(&b);
+    return failed ? ERR_NOMEM : OK;
+}
+
+START_TEST(survives_a_lack_of_memory)
+{
+    ck_assert_uint_gt(fail_alloc_each(fill, NULL), 3);
+}
+
+END_TEST
+
+/* What was there before the failure stays readable. */
+START_TEST(keeps_its_bytes_without_memory)
+{
+    struct buf b;
+    buf_init(&b, 100000);
+    buf_put(&b, STR("before"));
+    fail_alloc_arm(FAIL_ONCE, 1);
+    ck_assert(!buf_reserve(&b, 50000));
+    ck_assert_str_is(buf_str(&b), "before");
+    ck_assert(buf_failed(&b));
+    buf_done(&b);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("buf");
+    TCase *tc = tcase_create("buf");
+    tcase_add_test(tc, appends);
+    tcase_add_test(tc, empty_is_not_absent);
+    tcase_add_loop_test(tc, holds_its_ceiling_and_drops_whole, 0, COUNT_OF(puts_table));
+    tcase_add_test(tc, no_ceiling_overflows);
+    tcase_add_test(tc, reserves);
+    tcase_add_test(tc, growth_is_geometric);
+    tcase_add_test(tc, consumes);
+    tcase_add_test(tc, clear_keeps_what_it_may);
+    tcase_add_test(tc, hands_its_bytes_over);
+    tcase_add_test(tc, does_not_hand_over_what_failed);
+    tcase_add_test(tc, survives_a_lack_of_memory);
+    tcase_add_test(tc, keeps_its_bytes_without_memory);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

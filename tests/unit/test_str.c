@@ -1,0 +1,265 @@
+#include "str.h"
+
+#include "unit.h"
+
+static int sign(int x)
+{
+    return (x > 0) - (x < 0);
+}
+
+/* Bytes of a literal, NULs included. */
+#define B(lit)               \
+    {                        \
+        lit, sizeof(lit) - 1 \
+    }
+
+static const struct {
+    struct str a, b;
+    int order;
+    bool nocase; /* equal but for the case of ASCII letters */
+} pairs[] = {
+    {B(""), B(""), 0, true},
+    {{NULL, 0}, B(""), 0, true},
+    {B("a"), B(""), 1, false},
+    {B("a"), B("b"), -1, false},
+    {B("ab"), B("a"), 1, false},
+    {B("a\0b"), B("a\0c"), -1, false},
+    {B("a\0b"), B("a"), 1, false},
+    {B("\xff"), B("a"), 1, false},
+    {B("NodeNames"), B("nodenames"), -1, true},
+    {B("@"), B("`"), -1, false}, /* differ by the bit that tells A from a */
+    {B("["), B("{"), -1, false},
+    {B("\xc3\x84"), B("\xc3\xa4"), -1, false}, /* Ä and ä: not ASCII */
+    {B("K"), B("\xe2\x84\xaa"), -1, false},    /* the Kelvin sign, which Go folds to k */
+};
+
+START_TEST(compares)
+{
+    struct str a = pairs[_i].a;
+    struct str b = pairs[_i].b;
+    ck_assert_int_eq(sign(str_cmp(a, b)), pairs[_i].order);
+    ck_assert_int_eq(sign(str_cmp(b, a)), -pairs[_i].order);
+    ck_assert(str_eq(a, b) == (pairs[_i].order == 0));
+    ck_assert(str_eq_nocase(a, b) == pairs[_i].nocase);
+    ck_assert(str_eq_nocase(b, a) == pairs[_i].nocase);
+}
+
+END_TEST
+
+static const struct {
+    const char *s, *part;
+    bool starts, ends;
+} parts[] = {
+    {"", "", true, true},          {"a", "", true, true},        {"", "a", false, false},
+    {"abcab", "ab", true, true},   {"abc", "bc", false, true},   {"abc", "abc", true, true},
+    {"abc", "abcd", false, false}, {"abc", "ABC", false, false},
+};
+
+START_TEST(starts_and_ends)
+{
+    struct str s = str_of(parts[_i].s);
+    struct str part = str_of(parts[_i].part);
+    ck_assert(str_starts(s, part) == parts[_i].starts);
+    ck_assert(str_ends(s, part) == parts[_i].ends);
+}
+
+END_TEST
+
+START_TEST(absent_is_not_empty)
+{
+    ck_assert_ptr_null(str_of(NULL).p);
+    ck_assert_ptr_nonnull(str_of("").p);
+    ck_assert_ptr_null(str_skip(STR_NULL, 3).p);
+    ck_assert_ptr_null(str_trim(STR_NULL).p);
+    ck_assert(str_starts(STR_NULL, STR_NULL) && str_ends(STR_NULL, STR("")));
+}
+
+END_TEST
+
+START_TEST(skips)
+{
+    ck_assert_str_is(str_skip(STR("abc"), 0), "abc");
+    ck_assert_str_is(str_skip(STR("abc"), 2), "c");
+    ck_assert_str_is(str_skip(STR("abc"), 3), "");
+    ck_assert_str_is(str_skip(STR("abc"), SIZE_MAX), "");
+}
+
+END_TEST
+
+START_TEST(trims)
+{
+    ck_assert_str_is(str_trim(STR(" \t\r\n\v\fa b\n")), "a b");
+    ck_assert_str_is(str_trim(STR("   ")), "");
+    ck_assert_str_is(str_trim(STR("")), "");
+    ck_assert_str_is(str_trim(STR("\xc2\xa0x")), "\xc2\xa0x");
+}
+
+END_TEST
+
+static const struct {
+    const char *s, *head, *tail; /* tail NULL: no separator */
+} cuts[] = {
+    {"", "", NULL}, {"abc", "abc", NULL}, {"a/b", "a", "b"}, {"a/b/c", "a", "b/c"},
+    {"/", "", ""},  {"a/", "a", ""},      {"/b", "", "b"},
+};
+
+START_TEST(is_cut)
+{
+    struct str head;
+    struct str tail;
+    bool found = str_cut(str_of(cuts[_i].s), '/', &head, &tail);
+    ck_assert(found == (cuts[_i].tail != NULL));
+    ck_assert_str_is(head, cuts[_i].head);
+    if (found) {
+        ck_assert_ptr_nonnull(tail.p);
+        ck_assert_str_is(tail, cuts[_i].tail);
+    } else {
+        ck_assert_ptr_null(tail.p);
+    }
+}
+
+END_TEST
+
+static const struct {
+    struct str s;
+    uint64_t max;
+    uint64_t value;
+    bool ok;
+} u64s[] = {
+    {B("0"), 0, 0, true},
+    {B("1"), 0, 0, false},
+    {B("007"), 7, 7, true},
+    {B("8"), 7, 0, false},
+    {B("18446744073709551615"), UINT64_MAX, UINT64_MAX, true},
+    {B("18446744073709551616"), UINT64_MAX, 0, false},
+    {B("99999999999999999999"), UINT64_MAX, 0, false},
+    {B("000000000000000000000000000001"), 1, 1, true},
+    {B(""), 9, 0, false},
+    {{NULL, 0}, 9, 0, false},
+    {B("+1"), 9, 0, false},
+    {B("-1"), 9, 0, false},
+    {B(" 1"), 9, 0, false},
+    {B("1 "), 9, 0, false},
+    {B("1\0"), 9, 0, false},
+    {B("1e0"), 9, 0, false},
+    {B("0x1"), 9, 0, false},
+    {B("\xd9\xa1"), 9, 0, false}, /* an Arabic-Indic 1 */
+};
+
+START_TEST(reads_u64)
+{
+    uint64_t value = 4711;
+    ck_assert(str_to_u64(u64s[_i].s, u64s[_i].max, &value) == u64s[_i].ok);
+    ck_assert_uint_eq(value, u64s[_i].ok ? u64s[_i].value : 4711);
+}
+
+END_TEST
+
+static const struct {
+    const char *s;
+    int64_t value;
+    bool ok;
+} i64s[] = {
+    {"0", 0, true},
+    {"-0", 0, true},
+    {"-1", -1, true},
+    {"9223372036854775807", INT64_MAX, true},
+    {"9223372036854775808", 0, false},
+    {"-9223372036854775808", INT64_MIN, true},
+    {"-9223372036854775809", 0, false},
+    {"", 0, false},
+    {"-", 0, false},
+    {"--1", 0, false},
+    {"+1", 0, false},
+    {"- 1", 0, false},
+};
+
+START_TEST(reads_i64)
+{
+    int64_t value = 4711;
+    ck_assert(str_to_i64(str_of(i64s[_i].s), &value) == i64s[_i].ok);
+    ck_assert_int_eq(value, i64s[_i].ok ? i64s[_i].value : 4711);
+}
+
+END_TEST
+
+static const struct {
+    struct str s;
+    size_t n; /* bytes of its first character, 0: none that is valid */
+    uint32_t rune;
+} characters[] = {
+    {B(""), 0, 0},
+    {{NULL, 0}, 0, 0},
+    {B("ab"), 1, 'a'},
+    {B("\0"), 1, 0},
+    {B("\x7f"), 1, 0x7f},
+    {B("\xc2\x80x"), 2, 0x80},
+    {B("\xdf\xbf"), 2, 0x7ff},
+    {B("\xe0\xa0\x80"), 3, 0x800},
+    {B("\xed\x9f\xbf"), 3, 0xd7ff},
+    {B("\xee\x80\x80"), 3, 0xe000},
+    {B("\xef\xbf\xbf"), 3, 0xffff},
+    {B("\xf0\x90\x80\x80"), 4, 0x10000},
+    {B("\xf4\x8f\xbf\xbf"), 4, 0x10ffff},
+    {B("\x80"), 0, 0},             /* begins in the middle */
+    {B("\xc0\x80"), 0, 0},         /* too long for NUL */
+    {B("\xc1\xbf"), 0, 0},         /* too long for DEL */
+    {B("\xe0\x9f\xbf"), 0, 0},     /* too long for U+7FF */
+    {B("\xf0\x8f\xbf\xbf"), 0, 0}, /* too long for U+FFFF */
+    {B("\xed\xa0\x80"), 0, 0},     /* a surrogate */
+    {B("\xed\xbf\xbf"), 0, 0},     /* a surrogate */
+    {B("\xf4\x90\x80\x80"), 0, 0}, /* above U+10FFFF */
+    {B("\xf5\x80\x80\x80"), 0, 0}, /* above U+10FFFF */
+    {B("\xff"), 0, 0},             /* never a byte of UTF-8 */
+    {B("\xc2"), 0, 0},             /* cut */
+    {B("\xe2\x82"), 0, 0},         /* cut */
+    {B("\xf0\x9f\x98"), 0, 0},     /* cut */
+    {B("\xc2x"), 0, 0},            /* not continued */
+    {B("\xe2\x82\xc2"), 0, 0},     /* not continued */
+};
+
+START_TEST(reads_utf8)
+{
+    uint32_t rune = 4711;
+    ck_assert_uint_eq(str_utf8(characters[_i].s, &rune), characters[_i].n);
+    ck_assert_uint_eq(rune, characters[_i].n > 0 ? characters[_i].rune : 4711);
+}
+
+END_TEST
+
+START_TEST(stores_one_behind_the_other)
+{
+    char room[8] = "........";
+    char *at = room;
+    struct str a = str_store(&at, STR("ab"));
+    struct str none = str_store(&at, STR_NULL);
+    struct str empty = str_store(&at, STR(""));
+    struct str b = str_store(&at, STR("c\0d"));
+    ck_assert_ptr_eq(a.p, room);
+    ck_assert_str_is(a, "ab");
+    ck_assert_ptr_null(none.p);
+    ck_assert(empty.p != NULL && empty.n == 0);
+    ck_assert(b.p == room + 2 && str_eq(b, STR("c\0d")));
+    ck_assert_ptr_eq(at, room + 5);
+    ck_assert_mem_eq(room, "abc\0d...", 8);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("str");
+    TCase *tc = tcase_create("str");
+    tcase_add_loop_test(tc, compares, 0, COUNT_OF(pairs));
+    tcase_add_loop_test(tc, starts_and_ends, 0, COUNT_OF(parts));
+    tcase_add_test(tc, absent_is_not_empty);
+    tcase_add_test(tc, skips);
+    tcase_add_test(tc, trims);
+    tcase_add_loop_test(tc, is_cut, 0, COUNT_OF(cuts));
+    tcase_add_loop_test(tc, reads_u64, 0, COUNT_OF(u64s));
+    tcase_add_loop_test(tc, reads_i64, 0, COUNT_OF(i64s));
+    tcase_add_loop_test(tc, reads_utf8, 0, COUNT_OF(characters));
+    tcase_add_test(tc, stores_one_behind_the_other);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

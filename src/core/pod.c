@@ -1,0 +1,75 @@
+/*
+ * A pod holds either because its object says so, or by our word alone: reserved, or confirmed by
+ * the API server and not yet shown by the watch. Only the latter can be in doubt.
+ */
+#include "pod.h"
+
+#include "mem.h"
+#include "request.h"
+
+/*
+ * The last ASSUME_TIME that is taken over. What lies beyond 2^62 (the year 2116) is no time of ours
+ * or the plugin's, and would leave no later ones to give.
+ */
+#define ASSUME_MAX ((uint64_t)1 << 62)
+
+static bool by_our_word(const struct pod *p)
+{
+    return p->state == POD_RESERVED || p->state == POD_CONFIRMED;
+}
+
+struct pod *pod_new(struct str uid, struct str namespace, struct str name)
+{
+    struct pod *p = mem_alloc(sizeof(*p) + uid.n + namespace.n + name.n);
+    if (p == NULL)
+        return NULL;
+    char *at = (char *)(p + 1);
+    p->uid = str_store(&at, uid);
+    p->namespace = str_store(&at, namespace);
+    p->name = str_store(&at, name);
+    p->card = -1;
+    return p;
+}
+
+void pod_doubt(struct pod *p)
+{
+    assert(by_our_word(p));
+    p->missing = true;
+    p->asked = false;
+}
+
+void pod_believe(struct pod *p)
+{
+    p->missing = false;
+    p->asked = false;
+}
+
+bool pod_is_doubted(struct pod *p, bool read_back)
+{
+    if (!p->missing || (p->asked && read_back))
+        return false;
+    p->asked = true;
+    return true;
+}
+
+void pod_take_annotations(struct pod *p, const struct pod_view *view)
+{
+    uint64_t ns = 0;
+    p->awaiting = str_eq(view->assigned, STR("false")) && str_eq(view->phase, STR("Pending"));
+    p->assume_ns = str_to_u64(view->assume_time, ASSUME_MAX, &ns) ? ns : 0;
+}
+
+int32_t pod_view_card(const struct pod_view *view)
+{
+    uint64_t card = 0;
+    return str_to_u64(view->idx, INT32_MAX, &card) ? (int32_t)card : -1;
+}
+
+void pod_check(const struct pod *p)
+{
+    assert((p->node != NULL) == pod_holds(p));
+    assert(p->mem >= 0 && p->mem <= REQUEST_MEM_MAX);
+    assert(by_our_word(p) || (p->seen && !p->missing));
+    assert(p->missing || !p->asked);
+    assert(pod_holds(p) || (p->card == -1 && !p->awaiting));
+}

@@ -1,0 +1,373 @@
+/*
+ * Random histories of events, applied to the cache and to the model and compared after each. They
+ * keep to no order that an API server would keep: whatever comes, the rules hold. A failure names
+ * its seed and step:
+ *
+ *     CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
+ */
+#include "cache_model.h"
+
+#include "fail_alloc.h"
+#include "policy.h"
+#include "unit.h"
+
+#include <stdio.h>
+
+#define STEPS 400
+
+struct trial {
+    struct cache cache;
+    struct model model;
+    uint64_t random;
+    uint64_t now_ns;
+    uint64_t given_ns[M_NODES]; /* the last ASSUME_TIME */
+    char what[160];             /* the event, for a failure's text */
+    uint64_t seed;
+    unsigned step;
+    enum errc code;
+    struct effect fx;
+};
+
+/* Not ck_assert: that sends a message to the parent process even where all is well. */
+#define trial_assert(t, condition)                                                               \
+    do {                                                                                         \
+        if (!(condition))                                                                        \
+            ck_abort_msg("seed %llu step %u (%s): %s", (unsigned long long)(t)->seed, (t)->step, \
+                         (t)->what, #condition);                                                 \
+    } while (0)
+
+static uint32_t draw(struct trial *t, uint32_t below)
+{
+    t->random = t->random * 6364136223846793005U + 1442695040888963407U;
+    return (uint32_t)((t->random >> 33) % below);
+}
+
+static bool chance(struct trial *t, uint32_t percent)
+{
+    return draw(t, 100) < percent;
+}
+
+static const char *const node_names[M_NODES] = {"n0", "n1", "n2"};
+static const char *const pod_uids[M_PODS] = {"u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8"};
+
+/* Whether the event took place; ERR_NOMEM leaves everything as it was. */
+static bool apply(struct trial *t, const struct event *e)
+{
+    if (chance(t, 10))
+        fail_alloc_arm(draw(t, 2) == 0 ? FAIL_ONCE : FAIL_FROM_THEN_ON, draw(t, 3) + 1);
+    t->code = cache_apply(&t->cache, e, t->now_ns, &t->fx);
+    fail_alloc_disarm();
+    cache_check(&t->cache);
+    if (t->code == ERR_NOMEM)
+        trial_assert(t, fail_alloc_hit() || e->type == EVENT_LIST_END);
+    return t->code != ERR_NOMEM;
+}
+
+static void lose(struct trial *t, enum cache_kind kind)
+{
+    t->model.torn[kind] = true;
+}
+
+/* A number as the API writes it; -1: absent, -2: not a quantity. */
+static struct str number_text(char *to, size_t size, int64_t value)
+{
+    if (value == -1)
+        return STR_NULL;
+    int n = snprintf(to, size, "%lld", (long long)value);
+    return value == -2 ? STR("none") : (struct str){to, (size_t)n};
+}
+
+static int64_t odd_or(struct trial *t, int64_t usual)
+{
+    return chance(t, 8) ? -1 - (int64_t)draw(t, 2) : chance(t, 5) ? 0 : usual;
+}
+
+static void step_node_set(struct trial *t)
+{
+    static const int64_t sizes[] = {32, 32, 33, 16, 64, 7};
+    char mem[32];
+    char count[32];
+    char limit[32];
+    int i = (int)draw(t, M_NODES);
+    struct m_size s = {.present = true};
+    s.mem = odd_or(t, sizes[draw(t, COUNT_OF(sizes))]);
+    s.count = odd_or(t, chance(t, 80) ? 2 : draw(t, M_CARDS) + 1);
+    s.allocatable = chance(t, 60) ? -1 : odd_or(t, (int64_t)draw(t, 70));
+    struct event e = {
+        .type = EVENT_NODE_SET,
+        .node = {.name = str_of(node_names[i]),
+                 .mem = number_text(mem, sizeof(mem), s.mem),
+                 .count = number_text(count, sizeof(count), s.count),
+                 .mem_allocatable = number_text(limit, sizeof(limit), s.allocatable)}};
+    (void)snprintf(t->what, sizeof(t->what), "node n%d %lld %lld %lld", i, (long long)s.mem,
+                   (long long)s.count, (long long)s.allocatable);
+    if (!apply(t, &e)) {
+        lose(t, CACHE_NODES);
+        return;
+    }
+    t->model.nodes[i].size = s;
+    t->model.nodes[i].listed = true;
+}
+
+static void step_node_gone(struct trial *t)
+{
+    int i = (int)draw(t, M_NODES);
+    struct event e = {.type = EVENT_NODE_GONE, .node = {.name = str_of(node_names[i])}};
+    (void)snprintf(t->what, sizeof(t->what), "node n%d gone", i);
+    trial_assert(t, apply(t, &e));
+    t->model.nodes[i].size = (struct m_size){.present = false};
+}
+
+static void step_health(struct trial *t)
+{
+    static const struct {
+        const char *text;
+        unsigned bits;
+    } tokens[] = {{"0", 1}, {"1", 2}, {"0,1", 3}, {" 3 ,x", 8}, {"", 0}, {"x,-1", 0}, {"200", 0}};
+
+    int i = (int)draw(t, M_NODES);
+    size_t k = draw(t, COUNT_OF(tokens));
+    bool set = chance(t, 60);
+    struct event e = {.type = set ? EVENT_HEALTH_SET : EVENT_HEALTH_GONE,
+                      .health = {.node = str_of(node_names[i]), .gpus = str_of(tokens[k].text)}};
+    (void)snprintf(t->what, sizeof(t->what), "health n%d %s", i, set ? tokens[k].text : "gone");
+    if (k == COUNT_OF(tokens) - 1) /* a card that no node has: the model's nodes don't know it */
+        return;
+    if (!apply(t, &e)) {
+        lose(t, CACHE_HEALTH);
+        return;
+    }
+    t->model.nodes[i].unhealthy = set ? tokens[k].bits : 0;
+    t->model.nodes[i].health_listed = true;
+}
+
+static void step_pod_shown(struct trial *t, enum event_type type)
+{
+    static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
+    static const char *const indices[] = {"0", "1", "2", "3", "9", "x", "-1"};
+    static const int cards[] = {0, 1, 2, 3, 9, -1, -1};
+    char mem[32];
+    char assume[32];
+    uint32_t phase = chance(t, 85) ? draw(t, 2) : 2 + draw(t, 2);
+    uint32_t idx = chance(t, 80) ? draw(t, 2) : draw(t, COUNT_OF(indices));
+    bool assigned = chance(t, 50);
+    struct m_view v = {.uid = (int)draw(t, M_PODS), .node = -1, .card = cards[idx]};
+    if (chance(t, 60))
+        v.node = (int)draw(t, M_NODES);
+    v.mem = chance(t, 90) ? (int64_t)(draw(t, 5) + 1) * 3 : -2 * (int64_t)draw(t, 2);
+    v.terminal = phase >= 2;
+    v.awaiting = !assigned && phase == 0;
+    v.assume_ns = chance(t, 30) ? draw(t, 4000) : 0;
+    struct container_view c = {.mem = number_text(mem, sizeof(mem), v.mem)};
+    struct event e = {.type = type,
+                      .pod = {.uid = str_of(pod_uids[v.uid]),
+                              .phase = str_of(phases[phase]),
+                              .idx = str_of(indices[idx]),
+                              .assigned = assigned ? STR("true") : STR("false"),
+                              .deleting = chance(t, 20),
+                              .containers = &c,
+                              .n_containers = 1}};
+    if (v.node >= 0)
+        e.pod.node = str_of(node_names[v.node]);
+    if (v.assume_ns > 0)
+        e.pod.assume_time = number_text(assume, sizeof(assume), (int64_t)v.assume_ns);
+    (void)snprintf(t->what, sizeof(t->what), "pod u%d %s node %d mem %lld card %d %s", v.uid,
+                   type == EVENT_POD_SET ? "set" : "read", v.node, (long long)v.mem, v.card,
+                   phases[phase]);
+    if (!apply(t, &e)) {
+        if (type == EVENT_POD_SET)
+            lose(t, CACHE_PODS);
+        return;
+    }
+    if (type == EVENT_POD_SET)
+        m_pod_set(&t->model, &v);
+    else
+        trial_assert(t, t->code == m_pod_read(&t->model, &v));
+}
+
+static void step_pod_gone(struct trial *t)
+{
+    int i = (int)draw(t, M_PODS);
+    struct event e = {.type = EVENT_POD_GONE, .pod = {.uid = str_of(pod_uids[i])}};
+    (void)snprintf(t->what, sizeof(t->what), "pod u%d gone", i);
+    trial_assert(t, apply(t, &e));
+    m_pod_gone(&t->model, i);
+}
+
+static void reserved(struct trial *t, int uid, int node, int64_t mem)
+{
+    struct model *m = &t->model;
+    struct m_pod *p = &m->pods[uid];
+    if (m_holds(p)) {
+        trial_assert(t, t->code == ERR_CONFLICT);
+        return;
+    }
+    trial_assert(t, t->fx.verdict == m_fit(m, node, mem));
+    trial_assert(t, t->code == (t->fx.verdict == VERDICT_FITS ? OK : ERR_UNAVAILABLE));
+    if (t->code != OK)
+        return;
+    uint64_t ns = MAX_OF(t->now_ns, m->nodes[node].last_ns + 1);
+    trial_assert(t, (int)t->fx.card == m_pick(m, node, mem));
+    trial_assert(t, t->fx.card_total == m_card_total(&m->nodes[node]));
+    trial_assert(t, t->fx.assume_ns == ns);
+    if (!p->known)
+        *p = (struct m_pod){.known = true, .news = true};
+    p->state = POD_RESERVED;
+    p->mem = mem;
+    p->node = node;
+    p->card = (int)t->fx.card;
+    p->awaiting = true;
+    m->nodes[node].last_ns = ns;
+    trial_assert(t, m_used(m, node, p->card) <= m_card_total(&m->nodes[node]));
+    trial_assert(t, m_used(m, node, -2) <= m_limit(&m->nodes[node]));
+}
+
+static void step_reserve(struct trial *t)
+{
+    int uid = (int)draw(t, M_PODS);
+    int node = (int)draw(t, M_NODES);
+    int64_t mem = chance(t, 90) ? (int64_t)(draw(t, 5) + 1) * 3 : (int64_t)draw(t, 70) + 1;
+    struct event e = {.type = EVENT_RESERVE,
+                      .reserve = {.uid = str_of(pod_uids[uid]),
+                                  .node = str_of(node_names[node]),
+                                  .request = {.mem = mem}}};
+    (void)snprintf(t->what, sizeof(t->what), "reserve u%d n%d %lld", uid, node, (long long)mem);
+    if (apply(t, &e))
+        reserved(t, uid, node, mem);
+}
+
+static void step_settle(struct trial *t)
+{
+    int uid = (int)draw(t, M_PODS);
+    bool read_back = chance(t, 50);
+    bool is_confirm = chance(t, 65);
+    struct event e = {.type = is_confirm ? EVENT_CONFIRM : EVENT_CANCEL,
+                      .settle = {.uid = str_of(pod_uids[uid]), .read_back = read_back}};
+    (void)snprintf(t->what, sizeof(t->what), "%s u%d %d", is_confirm ? "confirm" : "cancel", uid,
+                   read_back);
+    trial_assert(t, apply(t, &e));
+    if (is_confirm)
+        trial_assert(t, t->code == m_confirm(&t->model, uid, read_back));
+    else
+        m_cancel(&t->model, uid);
+}
+
+static void step_list(struct trial *t)
+{
+    enum cache_kind kind = (enum cache_kind)draw(t, CACHE_KINDS);
+    bool is_end = chance(t, 60);
+    unsigned unproven = 0;
+    struct event e = {.type = is_end ? EVENT_LIST_END : EVENT_LIST_BEGIN, .list = kind};
+    (void)snprintf(t->what, sizeof(t->what), "list %d %s", kind, is_end ? "end" : "begin");
+    bool applied = apply(t, &e);
+    if (!is_end) {
+        m_list_begin(&t->model, kind);
+        return;
+    }
+    trial_assert(t, applied == !t->model.torn[kind]);
+    if (!applied)
+        return;
+    trial_assert(t, t->fx.swept == m_list_end(&t->model, kind, &unproven));
+    trial_assert(t, t->fx.unproven == unproven);
+}
+
+static void compare_pod(struct trial *t, int i)
+{
+    const struct m_pod *m = &t->model.pods[i];
+    const struct pod *p = cache_pod(&t->cache, str_of(pod_uids[i]));
+    trial_assert(t, (p != NULL) == m->known);
+    if (p == NULL)
+        return;
+    trial_assert(t, p->state == m->state && p->mem == m->mem && p->seen == m->seen);
+    trial_assert(t, p->missing == m->missing && p->asked == m->asked);
+    trial_assert(t, p->awaiting == m->awaiting && p->card == m->card);
+    trial_assert(t, m->node < 0 ? p->node == NULL : p->node != NULL);
+    trial_assert(t, p->node == NULL || str_eq(p->node->name, str_of(node_names[m->node])));
+}
+
+static void compare_node(struct trial *t, int i)
+{
+    const struct m_node *m = &t->model.nodes[i];
+    const struct node *n = cache_node(&t->cache, str_of(node_names[i]));
+    trial_assert(t, (n != NULL) == m_node_known(&t->model, i));
+    if (n == NULL)
+        return;
+    trial_assert(t, n->fault == m_fault(&m->size) && n->limit == m_limit(m));
+    trial_assert(t, n->n_cards == m_cards(m) && n->assume_ns == m->last_ns);
+    trial_assert(t, n->used == m_used(&t->model, i, -2));
+    trial_assert(t, n->unplaced == m_used(&t->model, i, -1));
+    for (int k = 0; k < m_cards(m); k++) {
+        trial_assert(t, n->cards[k].total == m_card_total(m));
+        trial_assert(t, n->cards[k].used == m_used(&t->model, i, k));
+        trial_assert(t, card_free(&n->cards[k]) == m_free(&t->model, i, k));
+        trial_assert(t, n->cards[k].unhealthy == (m->unhealthy >> k & 1));
+    }
+    for (int64_t mem = 1; mem < 40; mem += 6)
+        trial_assert(t, policy_fit(n, &(struct request){mem}) == m_fit(&t->model, i, mem));
+}
+
+static void step(struct trial *t)
+{
+    uint32_t dice = draw(t, 100);
+    t->now_ns = 1000 + (chance(t, 90) ? t->step : draw(t, 4000));
+    if (dice < 30)
+        step_reserve(t);
+    else if (dice < 50)
+        step_settle(t);
+    else if (dice < 70)
+        step_pod_shown(t, EVENT_POD_SET);
+    else if (dice < 75)
+        step_pod_shown(t, EVENT_POD_READ);
+    else if (dice < 80)
+        step_pod_gone(t);
+    else if (dice < 90)
+        step_list(t);
+    else if (dice < 96)
+        step_node_set(t);
+    else if (dice < 97)
+        step_node_gone(t);
+    else
+        step_health(t);
+    m_forget(&t->model);
+    for (int i = 0; i < M_PODS; i++)
+        compare_pod(t, i);
+    for (int i = 0; i < M_NODES; i++)
+        compare_node(t, i);
+}
+
+static void run_history(uint64_t seed)
+{
+    struct trial t = {.random = seed, .seed = seed};
+    cache_init(&t.cache, (struct map_seed){seed, 0});
+    for (t.step = 0; t.step < STEPS; t.step++)
+        step(&t);
+    cache_done(&t.cache);
+}
+
+static uint64_t setting(const char *name, uint64_t usual)
+{
+    uint64_t value = usual;
+    struct str text = str_of(getenv(name));
+    ck_assert_msg(text.p == NULL || str_to_u64(text, UINT64_MAX, &value), "%s is no number", name);
+    return value;
+}
+
+START_TEST(agrees_with_the_model)
+{
+    uint64_t first = setting("CACHE_MODEL_SEED", 1);
+    uint64_t n = setting("CACHE_MODEL_HISTORIES", 2000);
+    for (uint64_t i = 0; i < n; i++)
+        run_history(first + i);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cache_model");
+    TCase *tc = tcase_create("cache_model");
+    tcase_set_timeout(tc, 0);
+    tcase_add_test(tc, agrees_with_the_model);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,195 @@
+#include "request.h"
+
+#include "unit.h"
+
+#define MAIN(q)                                                 \
+    {                                                           \
+        .name = STR("m"), .mem = STR(q), .kind = CONTAINER_MAIN \
+    }
+#define INIT(q)                                                 \
+    {                                                           \
+        .name = STR("i"), .mem = STR(q), .kind = CONTAINER_INIT \
+    }
+#define SIDECAR(q)                                                 \
+    {                                                              \
+        .name = STR("s"), .mem = STR(q), .kind = CONTAINER_SIDECAR \
+    }
+
+enum {
+    CONTAINERS = 5
+};
+
+static enum errc read_of(const struct container_view *containers, const char *overhead,
+                         struct request *ret, struct err *reterr)
+{
+    struct pod_view pod = {.name = STR("p"), .containers = containers};
+    while (pod.n_containers < CONTAINERS && containers[pod.n_containers].name.p != NULL)
+        pod.n_containers++;
+    if (overhead != NULL)
+        pod.mem_overhead = str_of(overhead);
+    return request_read(&pod, ret, reterr);
+}
+
+/* By hand from the formula of k8s.io/component-helpers, in the order of the pod's spec. */
+static const struct {
+    struct container_view containers[CONTAINERS];
+    const char *overhead;
+    int64_t mem;
+} formula[] = {
+    {{{.kind = CONTAINER_MAIN}}, NULL, 0},
+    {{MAIN("8")}, NULL, 8},
+    {{MAIN("0")}, NULL, 0},
+    {{MAIN("8"), MAIN("4")}, NULL, 12},
+    {{INIT("8")}, NULL, 8},
+    {{INIT("8"), MAIN("4")}, NULL, 8},
+    {{INIT("4"), MAIN("8")}, NULL, 8},
+    {{INIT("4"), INIT("9"), INIT("2"), MAIN("8")}, NULL, 9},
+    {{SIDECAR("3"), MAIN("4")}, NULL, 7},
+    {{SIDECAR("3"), INIT("5"), MAIN("4")}, NULL, 8},
+    {{INIT("5"), SIDECAR("3"), MAIN("4")}, NULL, 7},
+    {{SIDECAR("1"), INIT("5"), SIDECAR("2"), INIT("9"), MAIN("4")}, NULL, 12},
+    {{SIDECAR("1"), SIDECAR("2"), INIT("1"), MAIN("4")}, NULL, 7},
+    {{SIDECAR("3")}, NULL, 3},
+    /* Main containers have no place in the order: some encoders write them first. */
+    {{MAIN("4"), SIDECAR("3"), INIT("5")}, NULL, 8},
+    {{MAIN("8")}, "2", 10},
+    {{INIT("9"), MAIN("8")}, "2", 11},
+    {{{.kind = CONTAINER_MAIN}}, "2", 2},
+    {{MAIN("16k")}, NULL, 16000},
+    {{MAIN("1e3")}, NULL, 1000},
+    {{MAIN("2Gi")}, NULL, INT64_C(2) << 30},
+    {{MAIN("2000m")}, NULL, 2},
+    {{MAIN(" 8 ")}, NULL, 8},
+    {{MAIN("1Ti")}, NULL, REQUEST_MEM_MAX},
+};
+
+START_TEST(follows_the_formula)
+{
+    struct request r;
+    struct err e = ERR_INIT;
+    ck_assert_ok(read_of(formula[_i].containers, formula[_i].overhead, &r, &e), &e);
+    ck_assert_int_eq(r.mem, formula[_i].mem);
+}
+
+END_TEST
+
+/* `charged`: what such a pod costs its node when somebody has bound it all the same. */
+static const struct {
+    struct container_view containers[CONTAINERS];
+    const char *overhead;
+    enum errc code;
+    const char *text;
+    int64_t charged;
+} refused[] = {
+    {{MAIN("1.5")},
+     NULL,
+     ERR_RANGE,
+     "container \"m\": aliyun.com/gpu-mem: \"1.5\" is not a whole number",
+     2},
+    {{MAIN("-1")}, NULL, ERR_RANGE, "container \"m\": aliyun.com/gpu-mem: \"-1\" is negative", 0},
+    {{MAIN("")},
+     NULL,
+     ERR_SYNTAX,
+     "container \"m\": aliyun.com/gpu-mem: \"\" is not a quantity",
+     0},
+    {{INIT("abc")},
+     NULL,
+     ERR_SYNTAX,
+     "init container \"i\": aliyun.com/gpu-mem: \"abc\" is not a quantity",
+     0},
+    {{SIDECAR("1e31")},
+     NULL,
+     ERR_RANGE,
+     "init container \"s\": aliyun.com/gpu-mem: \"1e31\" is out of range",
+     0},
+    {{MAIN("100E")},
+     NULL,
+     ERR_RANGE,
+     "container \"m\": aliyun.com/gpu-mem: \"100E\" is out of range: no card has so much memory",
+     REQUEST_MEM_MAX},
+    {{MAIN("1Ei")},
+     NULL,
+     ERR_RANGE,
+     "container \"m\": aliyun.com/gpu-mem: \"1Ei\" is out of range: no card has so much memory",
+     REQUEST_MEM_MAX},
+    {{MAIN("-100E")},
+     NULL,
+     ERR_RANGE,
+     "container \"m\": aliyun.com/gpu-mem: \"-100E\" is negative",
+     0},
+    /* One container that can't be read does not make the others free. */
+    {{MAIN("8"), MAIN("abc"), MAIN("4")},
+     NULL,
+     ERR_SYNTAX,
+     "container \"m\": aliyun.com/gpu-mem: \"abc\" is not a quantity",
+     12},
+    {{MAIN("x"), MAIN("1.5"), INIT("6")},
+     NULL,
+     ERR_SYNTAX,
+     "container \"m\": aliyun.com/gpu-mem: \"x\" is not a quantity",
+     6},
+    {{MAIN("1Ti"), MAIN("1")},
+     NULL,
+     ERR_RANGE,
+     "aliyun.com/gpu-mem: the containers' sum is out of range",
+     REQUEST_MEM_MAX},
+    {{SIDECAR("1Ti"), INIT("1")},
+     NULL,
+     ERR_RANGE,
+     "aliyun.com/gpu-mem: the containers' sum is out of range",
+     REQUEST_MEM_MAX},
+    {{MAIN("1Ti")},
+     "1",
+     ERR_RANGE,
+     "aliyun.com/gpu-mem: the containers' sum is out of range",
+     REQUEST_MEM_MAX},
+    {{MAIN("8")},
+     "-2",
+     ERR_RANGE,
+     "overhead of pod \"p\": aliyun.com/gpu-mem: \"-2\" is negative",
+     8},
+};
+
+START_TEST(says_what_it_refuses)
+{
+    struct request r;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(read_of(refused[_i].containers, refused[_i].overhead, &r, &e),
+                     refused[_i].code);
+    ck_assert_str_eq(e.text, refused[_i].text);
+    ck_assert_int_eq(r.mem, refused[_i].charged);
+    ck_assert_int_eq(read_of(refused[_i].containers, refused[_i].overhead, &r, NULL),
+                     refused[_i].code);
+}
+
+END_TEST
+
+/* Sums stop at a ceiling, so no number of the largest can wrap them. */
+START_TEST(no_number_of_containers_overflows)
+{
+    enum {
+        MANY = 1 << 16
+    };
+    struct container_view *containers = calloc(MANY, sizeof(*containers));
+    struct pod_view pod = {.containers = containers, .n_containers = MANY};
+    struct request r;
+    for (size_t i = 0; i < MANY; i++)
+        containers[i] = (struct container_view){
+            .name = STR("c"), .mem = STR("1099511627776"), .kind = (enum container_kind)(i % 3)};
+    ck_assert_int_eq(request_read(&pod, &r, NULL), ERR_RANGE);
+    ck_assert_int_eq(r.mem, REQUEST_MEM_MAX);
+    free(containers);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("request");
+    TCase *tc = tcase_create("request");
+    tcase_add_loop_test(tc, follows_the_formula, 0, COUNT_OF(formula));
+    tcase_add_loop_test(tc, says_what_it_refuses, 0, COUNT_OF(refused));
+    tcase_add_test(tc, no_number_of_containers_overflows);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

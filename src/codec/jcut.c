@@ -1,0 +1,372 @@
+/*
+ * A state machine over bytes. Whatever of a list is not punctuation is a piece: keys, values of
+ * unknown keys, the metadata, items. A piece ends where its brackets close; one that lies whole in
+ * a chunk is used where it lies, any other is gathered in `hold`. Keys and unknown values go
+ * through the strict reader, so that together with the decoder of the pieces nothing passes
+ * unvalidated; the price is that an unknown value must keep to the ceiling of a piece too.
+ *
+ * The outcome, the text of an error included, does not depend on how the body is chunked.
+ */
+#include "jcut.h"
+
+#include "jread.h"
+#include "jscan.h"
+
+enum state {
+    AT_START,     /* the list */
+    AT_FIRST_KEY, /* a key or '}' */
+    AT_KEY,
+    AT_COLON,
+    AT_VALUE,
+    AT_FIRST_ITEM, /* an item or ']' */
+    AT_ITEM,
+    BEHIND_ITEM,  /* ',' or ']' */
+    BEHIND_VALUE, /* ',' or '}' */
+    AT_END,
+    IN_NESTED, /* inside a piece that is a string, an object or an array */
+    IN_BARE,   /* inside a piece that is a number or a literal */
+};
+
+enum part {
+    PART_KEY,
+    PART_OTHER,    /* the value of an unknown key */
+    PART_METADATA, /* the value of "metadata" */
+    PART_ITEMS,    /* the value of "items" */
+    PART_ITEM,
+};
+
+void jcut_init(struct jcut *c, enum jcut_mode mode, size_t max_piece, jcut_fn *fn, void *ctx)
+{
+    *c = (struct jcut){.mode = mode, .fn = fn, .ctx = ctx, .state = AT_START};
+    buf_init(&c->hold, max_piece);
+}
+
+void jcut_done(struct jcut *c)
+{
+    buf_done(&c->hold);
+}
+
+void jcut_reset(struct jcut *c)
+{
+    struct buf hold = c->hold;
+    buf_clear(&hold, LIMIT_KEEP_BYTES);
+    *c = (struct jcut){.mode = c->mode, .fn = c->fn, .ctx = c->ctx, .state = AT_START};
+    c->hold = hold;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+static bool is_failed(const struct jcut *c)
+{
+    return c->err.code != OK;
+}
+
+static void fail_at(struct jcut *c, const char *what, uint64_t offset)
+{
+    (void)err_set(&c->err, ERR_SYNTAX, "%s at offset %llu", what, (unsigned long long)offset);
+}
+
+/* n bytes are about to join the piece that began at c->begin. */
+static bool fits(struct jcut *c, size_t n)
+{
+    if (n <= c->hold.max - c->hold.n)
+        return true;
+    (void)err_set(&c->err, ERR_LIMIT, "the %s at offset %llu is larger than the limit of %zu bytes",
+                  c->mode == JCUT_LIST ? "value" : "line", (unsigned long long)c->begin,
+                  c->hold.max);
+    return false;
+}
+
+static bool hold_put(struct jcut *c, struct str bytes)
+{
+    buf_put(&c->hold, bytes);
+    if (!buf_failed(&c->hold))
+        return true;
+    (void)err_set(&c->err, ERR_NOMEM, "no memory for the %zu bytes at offset %llu",
+                  c->hold.n + bytes.n, (unsigned long long)c->begin);
+    return false;
+}
+
+/* The whole piece of which `last` is the end, gathered where it must be. */
+static bool piece_join(struct jcut *c, struct str last, struct str *ret)
+{
+    *ret = last;
+    if (c->hold.n == 0)
+        return true;
+    if (!hold_put(c, last))
+        return false;
+    *ret = buf_str(&c->hold);
+    return true;
+}
+
+static void deliver(struct jcut *c, enum jcut_piece kind, struct str piece)
+{
+    enum errc code = c->fn(c->ctx, kind, piece, &c->err);
+    if (code == OK)
+        c->err.code = OK;
+    else if (c->err.code == OK)
+        (void)err_set(&c->err, code, "refused what begins at offset %llu",
+                      (unsigned long long)c->begin);
+}
+
+static bool validate(struct jcut *c, struct str json)
+{
+    struct jread r;
+    jread_init(&r, json, NULL);
+    jread_skip(&r);
+    if (jread_finish(&r, &c->err) == OK)
+        return true;
+    (void)err_wrap(&c->err, "from offset %llu on", (unsigned long long)c->begin);
+    return false;
+}
+
+/* A key twice could hide half of a list. */
+static bool is_first(struct jcut *c, bool *seen, const char *name)
+{
+    if (*seen)
+        (void)err_set(&c->err, ERR_SYNTAX, "a second %s at offset %llu", name,
+                      (unsigned long long)c->begin);
+    *seen = true;
+    return !is_failed(c);
+}
+
+static void key_end(struct jcut *c, struct str quoted)
+{
+    c->part = PART_OTHER;
+    if (str_eq(quoted, STR("\"items\""))) {
+        c->part = PART_ITEMS;
+        (void)is_first(c, &c->seen_items, "\"items\"");
+    } else if (str_eq(quoted, STR("\"metadata\""))) {
+        c->part = PART_METADATA;
+        (void)is_first(c, &c->seen_metadata, "\"metadata\"");
+    }
+}
+
+static void piece_end(struct jcut *c, struct str piece)
+{
+    switch ((enum part)c->part) {
+    case PART_KEY:
+        c->state = AT_COLON;
+        if (validate(c, piece))
+            key_end(c, piece);
+        return;
+    case PART_OTHER:
+        c->state = BEHIND_VALUE;
+        (void)validate(c, piece);
+        return;
+    case PART_METADATA:
+        c->state = BEHIND_VALUE;
+        deliver(c, JCUT_METADATA, piece);
+        return;
+    case PART_ITEMS:
+        c->state = BEHIND_VALUE;
+        if (!str_eq(piece, STR("null")))
+            fail_at(c, "expected a list of items", c->begin);
+        return;
+    case PART_ITEM:
+        c->state = BEHIND_ITEM;
+        deliver(c, JCUT_ITEM, piece);
+        return;
+    }
+}
+
+/* How much of the bytes belongs to the nested piece, and whether it ends there. */
+static size_t nested_length(struct jcut *c, struct str s, bool *ret_closed)
+{
+    const char *at = s.p;
+    const char *end = s.p + s.n;
+    bool closed = false;
+    while (at < end && !closed) {
+        if (c->escaped) {
+            c->escaped = false;
+            at++;
+        } else if (c->in_string) {
+            at = jscan_plain(at, end);
+            if (at == end)
+                break;
+            c->escaped = *at == '\\';
+            c->in_string = *at != '"';
+            closed = !c->in_string && c->depth == 0;
+            at++;
+        } else {
+            char b = *at++;
+            if (b == '"')
+                c->in_string = true;
+            else if (b == '{' || b == '[')
+                c->depth++;
+            else if (b == '}' || b == ']')
+                closed = --c->depth == 0;
+        }
+    }
+    *ret_closed = closed;
+    return (size_t)(at - s.p);
+}
+
+static size_t bare_length(struct str s, bool *ret_closed)
+{
+    size_t n = 0;
+    while (n < s.n && !is_space(s.p[n]) && memchr(",:]}[{\"", s.p[n], 7) == NULL)
+        n++;
+    *ret_closed = n < s.n;
+    return n;
+}
+
+static size_t piece_take(struct jcut *c, struct str s)
+{
+    bool closed = false;
+    size_t n = c->state == IN_NESTED ? nested_length(c, s, &closed) : bare_length(s, &closed);
+    struct str piece = {s.p, n};
+    if (!fits(c, n))
+        return n;
+    if (!closed) {
+        (void)hold_put(c, piece);
+    } else if (piece_join(c, piece, &piece)) {
+        piece_end(c, piece);
+        c->hold.n = 0;
+    }
+    return n;
+}
+
+/* Nothing is taken: the piece's first byte is its own. */
+static size_t piece_begin(struct jcut *c, enum part part, char first)
+{
+    c->part = part;
+    c->begin = c->offset;
+    c->depth = 0;
+    c->state = first == '"' || first == '{' || first == '[' ? IN_NESTED : IN_BARE;
+    return 0;
+}
+
+static size_t value_begin(struct jcut *c, enum part part, char first)
+{
+    if (memchr(",:]}", first, 4) == NULL)
+        return piece_begin(c, part, first);
+    fail_at(c, "expected a value", c->offset);
+    return 0;
+}
+
+/* `yes` leads to `next`, anything else is an error. */
+static size_t punctuation(struct jcut *c, bool yes, enum state next, const char *what)
+{
+    if (!yes) {
+        fail_at(c, what, c->offset);
+        return 0;
+    }
+    c->state = next;
+    return 1;
+}
+
+/* One byte between pieces, no white space; returns how many are taken. */
+static size_t between(struct jcut *c, char b)
+{
+    switch ((enum state)c->state) {
+    case AT_START:
+        return punctuation(c, b == '{', AT_FIRST_KEY, "expected an object");
+    case AT_FIRST_KEY:
+        if (b == '}')
+            return punctuation(c, true, AT_END, "");
+        c->state = AT_KEY;
+        return 0;
+    case AT_KEY:
+        if (b == '"')
+            return piece_begin(c, PART_KEY, b);
+        return punctuation(c, false, AT_END, "expected a member's name");
+    case AT_COLON:
+        return punctuation(c, b == ':', AT_VALUE, "expected ':'");
+    case AT_VALUE:
+        if (c->part == PART_ITEMS && b == '[')
+            return punctuation(c, true, AT_FIRST_ITEM, "");
+        return value_begin(c, (enum part)c->part, b);
+    case AT_FIRST_ITEM:
+        if (b == ']')
+            return punctuation(c, true, BEHIND_VALUE, "");
+        return value_begin(c, PART_ITEM, b);
+    case AT_ITEM:
+        return value_begin(c, PART_ITEM, b);
+    case BEHIND_ITEM:
+        if (b == ']')
+            return punctuation(c, true, BEHIND_VALUE, "");
+        return punctuation(c, b == ',', AT_ITEM, "expected ',' or ']'");
+    case BEHIND_VALUE:
+        if (b == '}')
+            return punctuation(c, true, AT_END, "");
+        return punctuation(c, b == ',', AT_KEY, "expected ',' or '}'");
+    case AT_END:
+    case IN_NESTED:
+    case IN_BARE:
+        break;
+    }
+    return punctuation(c, false, AT_END, "expected the end");
+}
+
+static void push_list(struct jcut *c, struct str s)
+{
+    while (s.n > 0 && !is_failed(c)) {
+        size_t n = 1;
+        if (c->state >= IN_NESTED)
+            n = piece_take(c, s);
+        else if (!is_space(*s.p))
+            n = between(c, *s.p);
+        s = str_skip(s, n);
+        c->offset += n;
+    }
+}
+
+static void line_end(struct jcut *c, struct str line)
+{
+    size_t blank = 0;
+    while (blank < line.n && is_space(line.p[blank]))
+        blank++;
+    if (blank < line.n)
+        deliver(c, JCUT_ITEM, line);
+    c->hold.n = 0;
+}
+
+static void push_lines(struct jcut *c, struct str s)
+{
+    struct str line;
+    struct str rest = s;
+    while (rest.n > 0 && !is_failed(c)) {
+        bool ends = str_cut(rest, '\n', &line, &rest);
+        if (!fits(c, line.n))
+            return;
+        if (!ends) {
+            (void)hold_put(c, line);
+        } else if (piece_join(c, line, &line)) {
+            line_end(c, line);
+            c->begin = c->offset + (uint64_t)(s.n - rest.n);
+        }
+    }
+    c->offset += s.n;
+}
+
+enum errc jcut_push(struct jcut *c, struct str chunk, struct err *reterr)
+{
+    if (!is_failed(c) && chunk.n > 0) {
+        if (c->mode == JCUT_LIST)
+            push_list(c, chunk);
+        else
+            push_lines(c, chunk);
+    }
+    if (is_failed(c) && reterr != NULL)
+        *reterr = c->err;
+    return c->err.code;
+}
+
+enum errc jcut_finish(struct jcut *c, struct err *reterr)
+{
+    if (!is_failed(c)) {
+        if (c->mode == JCUT_LINES)
+            line_end(c, buf_str(&c->hold));
+        else if (c->state != AT_END)
+            fail_at(c, "the list is cut short", c->offset);
+        else if (!c->seen_items)
+            fail_at(c, "a list without \"items\"", c->offset);
+    }
+    if (is_failed(c) && reterr != NULL)
+        *reterr = c->err;
+    return c->err.code;
+}

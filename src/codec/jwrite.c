@@ -1,0 +1,147 @@
+/*
+ * One flag is all the state there is: nesting is the caller's, as he writes it. Names and keys that
+ * need no escape, which are nearly all, are copied in one go.
+ */
+#include "jwrite.h"
+
+#include "jscan.h"
+
+void jwrite_init(struct jwrite *w, struct buf *out)
+{
+    *w = (struct jwrite){.out = out};
+}
+
+/* Before every key and every value. */
+static void separate(struct jwrite *w)
+{
+    if (w->comma)
+        buf_putc(w->out, ',');
+    w->comma = true;
+}
+
+static void put_open(struct jwrite *w, char bracket)
+{
+    separate(w);
+    buf_putc(w->out, bracket);
+    w->comma = false;
+}
+
+static void put_close(struct jwrite *w, char bracket)
+{
+    buf_putc(w->out, bracket);
+    w->comma = true;
+}
+
+void jwrite_object_begin(struct jwrite *w)
+{
+    put_open(w, '{');
+}
+
+void jwrite_object_end(struct jwrite *w)
+{
+    put_close(w, '}');
+}
+
+void jwrite_array_begin(struct jwrite *w)
+{
+    put_open(w, '[');
+}
+
+void jwrite_array_end(struct jwrite *w)
+{
+    put_close(w, ']');
+}
+
+/* The byte at p is not plain; what it begins is written, and its length returned. */
+static size_t put_odd(struct buf *out, const char *p, const char *end)
+{
+    static const char hex[] = "0123456789abcdef";
+    static const char controls[] = "\"\\\b\f\n\r\t";
+    static const char letters[] = "\"\\bfnrt";
+    unsigned char c = (unsigned char)*p;
+    if (c >= 0x80) {
+        size_t n = jscan_utf8(p, end);
+        buf_put(out, n == 0 ? STR("\xef\xbf\xbd") : (struct str){p, n});
+        return n == 0 ? 1 : n;
+    }
+    const char *found = memchr(controls, c, sizeof(controls) - 1);
+    if (found != NULL) {
+        const char escape[] = {'\\', letters[found - controls]};
+        buf_put(out, (struct str){escape, sizeof(escape)});
+    } else {
+        const char escape[] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 0xf]};
+        buf_put(out, (struct str){escape, sizeof(escape)});
+    }
+    return 1;
+}
+
+static void put_string(struct buf *out, struct str s)
+{
+    const char *end = s.p + s.n;
+    const char *plain = jscan_plain(s.p, end);
+    if (plain == end && s.n < out->max && buf_reserve(out, s.n + 2)) {
+        char *to = out->p + out->n;
+        to[0] = '"';
+        memcpy(to + 1, s.p, s.n);
+        to[s.n + 1] = '"';
+        out->n += s.n + 2;
+        return;
+    }
+    buf_putc(out, '"');
+    for (const char *p = s.p; p < end;) {
+        plain = jscan_plain(p, end);
+        buf_put(out, (struct str){p, (size_t)(plain - p)});
+        p = plain;
+        if (p < end)
+            p += put_odd(out, p, end);
+    }
+    buf_putc(out, '"');
+}
+
+void jwrite_key(struct jwrite *w, struct str key)
+{
+    assert(key.p != NULL);
+    separate(w);
+    put_string(w->out, key);
+    buf_putc(w->out, ':');
+    w->comma = false;
+}
+
+void jwrite_str(struct jwrite *w, struct str s)
+{
+    separate(w);
+    if (s.p == NULL)
+        buf_put(w->out, STR("null"));
+    else
+        put_string(w->out, s);
+}
+
+void jwrite_i64(struct jwrite *w, int64_t v)
+{
+    separate(w);
+    buf_put_i64(w->out, v);
+}
+
+void jwrite_u64(struct jwrite *w, uint64_t v)
+{
+    separate(w);
+    buf_put_u64(w->out, v);
+}
+
+void jwrite_bool(struct jwrite *w, bool v)
+{
+    separate(w);
+    buf_put(w->out, v ? STR("true") : STR("false"));
+}
+
+void jwrite_null(struct jwrite *w)
+{
+    separate(w);
+    buf_put(w->out, STR("null"));
+}
+
+void jwrite_raw(struct jwrite *w, struct str json)
+{
+    separate(w);
+    buf_put(w->out, json);
+}

@@ -1,0 +1,495 @@
+/*
+ * Two passes: the first notes name and raw JSON of every entry, the second decodes the three that
+ * the current context names. So an entry that nobody asked for cannot fail the start, and fields
+ * may come in any order. The document is copied into the arena; views point into it.
+ */
+#include "kubeconfig.h"
+
+#include "jread.h"
+#include "yaml.h"
+
+struct entry {
+    struct str name;
+    struct str raw; /* of its "cluster", "context" or "user" */
+};
+
+struct entries {
+    struct entry *items;
+    size_t n;
+    size_t cap;
+};
+
+struct file {
+    struct str path;
+    struct arena *arena;
+    struct err *err;
+    struct entries clusters;
+    struct entries contexts;
+    struct entries users;
+    struct str current;
+    struct kubeconfig *ret;
+};
+
+struct context {
+    struct str cluster;
+    struct str user;
+    struct str namespace;
+};
+
+/* A string field and where it goes. */
+struct field {
+    const char *name;
+    size_t offset;
+};
+
+static const struct field cluster_fields[] = {
+    {"server", offsetof(struct kubeconfig, server)},
+    {"certificate-authority", offsetof(struct kubeconfig, ca_file)},
+    {"certificate-authority-data", offsetof(struct kubeconfig, ca_data)},
+    {"tls-server-name", offsetof(struct kubeconfig, tls_server_name)},
+    {"proxy-url", offsetof(struct kubeconfig, proxy_url)},
+};
+
+static const struct field user_fields[] = {
+    {"client-certificate", offsetof(struct kubeconfig, client_cert_file)},
+    {"client-certificate-data", offsetof(struct kubeconfig, client_cert_data)},
+    {"client-key", offsetof(struct kubeconfig, client_key_file)},
+    {"client-key-data", offsetof(struct kubeconfig, client_key_data)},
+    {"token", offsetof(struct kubeconfig, token)},
+    {"tokenFile", offsetof(struct kubeconfig, token_file)},
+    {"username", offsetof(struct kubeconfig, username)},
+    {"password", offsetof(struct kubeconfig, password)},
+    {"as", offsetof(struct kubeconfig, as_user)},
+    {"as-uid", offsetof(struct kubeconfig, as_uid)},
+};
+
+static const struct field context_fields[] = {
+    {"cluster", offsetof(struct context, cluster)},
+    {"user", offsetof(struct context, user)},
+    {"namespace", offsetof(struct context, namespace)},
+};
+
+/*
+ * A string that may become part of a header, a URL or a path: nothing that could end a line. Empty
+ * is absent, as client-go has it.
+ */
+static struct str read_str(struct jread *r)
+{
+    struct str s = jread_str(r);
+    for (size_t i = 0; i < s.n; i++) {
+        if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7f) {
+            jread_fail(r, ERR_SYNTAX, "holds a control character");
+            return STR_NULL;
+        }
+    }
+    return s.n == 0 ? STR_NULL : s;
+}
+
+static bool read_field(struct jread *r, struct str key, const struct field *fields, size_t n,
+                       void *target)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!str_eq(key, str_of(fields[i].name)))
+            continue;
+        struct str value = str_ends(key, STR("-data")) ? jread_str(r) : read_str(r);
+        memcpy((char *)target + fields[i].offset, &value, sizeof(value));
+        return true;
+    }
+    return false;
+}
+
+static enum errc no_memory(struct err *e)
+{
+    return err_set(e, ERR_LIMIT, "too large");
+}
+
+/* [{name: ..., <what>: {...}}, ...] */
+static void read_entries(struct jread *r, const char *what, struct entries *list)
+{
+    jread_array (r) {
+        struct entry e = {.raw = STR("{}")};
+        struct str key;
+        jread_object (r, key) {
+            if (str_eq(key, STR("name")))
+                e.name = read_str(r);
+            else if (str_eq(key, str_of(what)))
+                e.raw = jread_raw(r);
+            else
+                jread_skip(r);
+        }
+        struct entry *items =
+            arena_grow(r->arena, list->items, list->n, &list->cap, sizeof(*items));
+        if (items == NULL) {
+            jread_fail(r, ERR_LIMIT, "too many");
+            continue;
+        }
+        list->items = items;
+        list->items[list->n++] = e;
+    }
+}
+
+static void read_expected(struct jread *r, struct str expected)
+{
+    struct str s = jread_str(r);
+    if (s.n > 0 && !str_eq(s, expected))
+        jread_fail(r, ERR_SYNTAX, "is \"%.*s\", expected \"%.*s\"", STR_ARG(s), STR_ARG(expected));
+}
+
+static enum errc read_file(struct file *f, struct str json)
+{
+    struct jread r;
+    struct str key;
+    jread_init(&r, json, f->arena);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("apiVersion")))
+            read_expected(&r, STR("v1"));
+        else if (str_eq(key, STR("kind")))
+            read_expected(&r, STR("Config"));
+        else if (str_eq(key, STR("clusters")))
+            read_entries(&r, "cluster", &f->clusters);
+        else if (str_eq(key, STR("contexts")))
+            read_entries(&r, "context", &f->contexts);
+        else if (str_eq(key, STR("users")))
+            read_entries(&r, "user", &f->users);
+        else if (str_eq(key, STR("current-context")))
+            f->current = read_str(&r);
+        else
+            jread_skip(&r);
+    }
+    return jread_finish(&r, f->err);
+}
+
+static enum errc find(struct file *f, const struct entries *list, const char *what, struct str name,
+                      struct str *ret_raw)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        if (!str_eq(list->items[i].name, name))
+            continue;
+        *ret_raw = list->items[i].raw;
+        found++;
+    }
+    if (found == 1)
+        return OK;
+    if (found == 0)
+        return err_set(f->err, ERR_NOTFOUND, "%s \"%.*s\" is not in the file", what, STR_ARG(name));
+    return err_set(f->err, ERR_CONFLICT, "%s \"%.*s\" is there %zu times", what, STR_ARG(name),
+                   found);
+}
+
+/* An absolute path as it is, any other behind the directory of the file. */
+static enum errc resolve_path(struct file *f, struct str *path)
+{
+    size_t dir = f->path.n;
+    while (dir > 0 && f->path.p[dir - 1] != '/')
+        dir--;
+    if (path->n == 0 || path->p[0] == '/' || dir == 0)
+        return OK;
+    char *joined = arena_alloc(f->arena, dir + path->n);
+    if (joined == NULL)
+        return no_memory(f->err);
+    memcpy(joined, f->path.p, dir);
+    memcpy(joined + dir, path->p, path->n);
+    *path = (struct str){joined, dir + path->n};
+    return OK;
+}
+
+/* What may be given as a file or as base64 of PEM, not as both. */
+static enum errc resolve_pem(struct file *f, const char *what, struct str *file, struct str *data)
+{
+    if (file->n > 0 && data->n > 0)
+        return err_set(f->err, ERR_CONFLICT, "%s and %s-data exclude each other", what, what);
+    if (data->n == 0)
+        return resolve_path(f, file);
+    enum errc code = base64_decode(*data, f->arena, data);
+    if (code == ERR_SYNTAX)
+        return err_set(f->err, code, "%s-data: not base64", what);
+    if (code != OK)
+        return no_memory(f->err);
+    if (memmem(data->p, data->n, "-----BEGIN ", 11) == NULL)
+        return err_set(f->err, ERR_SYNTAX, "%s-data: not PEM", what);
+    return OK;
+}
+
+/* "localhost", 127.0.0.0/8 or [::1], with or without a port. */
+static bool is_loopback(struct str authority)
+{
+    struct str host = authority;
+    struct str port = STR_NULL;
+    if (str_starts(authority, STR("[::1]")))
+        return authority.n == 5 || authority.p[5] == ':';
+    (void)str_cut(authority, ':', &host, &port);
+    if (str_eq_nocase(host, STR("localhost")))
+        return true;
+    size_t octets = 0;
+    for (struct str part, rest = host; rest.p != NULL; octets++) {
+        uint64_t octet = 0;
+        (void)str_cut(rest, '.', &part, &rest);
+        if (!str_to_u64(part, 255, &octet) || (octets == 0 && octet != 127))
+            return false;
+    }
+    return octets == 4;
+}
+
+static bool url_is_clean(struct str rest)
+{
+    for (size_t i = 0; i < rest.n; i++) {
+        if (strchr(" \"<>?#@\\", rest.p[i]) != NULL)
+            return false;
+    }
+    return rest.n > 0 && rest.p[0] != '/' && rest.p[0] != ':';
+}
+
+static enum errc resolve_server(struct file *f, struct str *server)
+{
+    struct str given = *server;
+    struct str scheme = str_starts(given, STR("http://")) ? STR("http://") : STR("https://");
+    struct str rest = str_skip(given, scheme.n);
+    struct str authority;
+    struct str path;
+    if (given.n == 0)
+        return err_set(f->err, ERR_SYNTAX, "server is not set");
+    if (!str_starts(given, scheme))
+        return err_set(f->err, ERR_SYNTAX, "server: \"%.*s\" must begin with \"https://\"",
+                       STR_ARG(given));
+    if (!url_is_clean(rest))
+        return err_set(f->err, ERR_SYNTAX,
+                       "server: \"%.*s\" must be https://, a host, a port and a path, no more",
+                       STR_ARG(given));
+    (void)str_cut(rest, '/', &authority, &path);
+    if (scheme.n == strlen("http://") && !is_loopback(authority))
+        return err_set(f->err, ERR_DENIED,
+                       "server: \"%.*s\" would send credentials in the clear; https is a must "
+                       "but for loopback",
+                       STR_ARG(given));
+    while (str_ends(given, STR("/")))
+        given.n--;
+    *server = given;
+    return OK;
+}
+
+static enum errc check_proxy(struct file *f, struct str url)
+{
+    if (url.n == 0 || str_starts(url, STR("http://")) || str_starts(url, STR("https://")) ||
+        str_starts(url, STR("socks5://")))
+        return OK;
+    return err_set(f->err, ERR_SYNTAX,
+                   "proxy-url: \"%.*s\" must begin with http://, https:// or socks5://",
+                   STR_ARG(url));
+}
+
+static enum errc read_cluster(struct file *f, struct str raw)
+{
+    struct kubeconfig *k = f->ret;
+    struct jread r;
+    struct str key;
+    jread_init(&r, raw, f->arena);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("insecure-skip-tls-verify")))
+            k->insecure_skip_tls_verify = jread_bool(&r);
+        else if (!read_field(&r, key, cluster_fields, COUNT_OF(cluster_fields), k))
+            jread_skip(&r);
+    }
+    enum errc code = jread_finish(&r, f->err);
+    if (code == OK)
+        code = resolve_server(f, &k->server);
+    if (code == OK)
+        code = resolve_pem(f, "certificate-authority", &k->ca_file, &k->ca_data);
+    if (code == OK && k->insecure_skip_tls_verify && k->ca_file.n + k->ca_data.n > 0)
+        code = err_set(f->err, ERR_CONFLICT,
+                       "insecure-skip-tls-verify and a certificate-authority exclude each other");
+    return code == OK ? check_proxy(f, k->proxy_url) : code;
+}
+
+static size_t read_list(struct jread *r, struct str **ret)
+{
+    struct str *items = NULL;
+    size_t n = 0;
+    size_t cap = 0;
+    jread_array (r) {
+        struct str item = read_str(r);
+        struct str *more = arena_grow(r->arena, items, n, &cap, sizeof(*items));
+        if (more == NULL) {
+            jread_fail(r, ERR_LIMIT, "too many");
+            continue;
+        }
+        items = more;
+        items[n++] = item;
+    }
+    *ret = items;
+    return n;
+}
+
+/* {key: [value, ...]} becomes a pair a value. */
+static void read_extra(struct jread *r, struct kubeconfig *k)
+{
+    struct str key;
+    size_t keys_cap = 0;
+    size_t values_cap = 0;
+    k->n_as_extra = 0;
+    jread_object (r, key) {
+        struct str *values = NULL;
+        size_t n = read_list(r, &values);
+        for (size_t i = 0; i < n; i++) {
+            struct str *keys =
+                arena_grow(r->arena, k->as_extra_keys, k->n_as_extra, &keys_cap, sizeof(*keys));
+            struct str *all =
+                arena_grow(r->arena, k->as_extra_values, k->n_as_extra, &values_cap, sizeof(*all));
+            if (keys == NULL || all == NULL) {
+                jread_fail(r, ERR_LIMIT, "too many");
+                break;
+            }
+            k->as_extra_keys = keys;
+            k->as_extra_values = all;
+            keys[k->n_as_extra] = key;
+            all[k->n_as_extra++] = values[i];
+        }
+    }
+}
+
+/* The named string of an object that is not for us otherwise. */
+static struct str read_plugin(struct jread *r, const char *name)
+{
+    struct str plugin = STR_NULL;
+    struct str key;
+    if (jread_type(r) == JTYPE_NULL) {
+        jread_skip(r);
+        return STR_NULL;
+    }
+    jread_object (r, key) {
+        if (str_eq(key, str_of(name)))
+            plugin = read_str(r);
+        else
+            jread_skip(r);
+    }
+    return plugin.p == NULL ? STR("?") : plugin;
+}
+
+static enum errc check_user(struct file *f)
+{
+    struct kubeconfig *k = f->ret;
+    bool cert = k->client_cert_file.n + k->client_cert_data.n > 0;
+    bool key = k->client_key_file.n + k->client_key_data.n > 0;
+    bool token = k->token.n + k->token_file.n > 0;
+    bool basic = k->username.n + k->password.n > 0;
+    if (cert && !key)
+        return err_set(f->err, ERR_CONFLICT, "client-certificate without client-key");
+    if (key && !cert)
+        return err_set(f->err, ERR_CONFLICT, "client-key without client-certificate");
+    if (token && basic)
+        return err_set(f->err, ERR_CONFLICT, "token and username exclude each other");
+    if (basic && k->username.n == 0)
+        return err_set(f->err, ERR_CONFLICT, "password without username");
+    if (k->as_user.n == 0 && k->as_uid.n + k->n_as_groups + k->n_as_extra > 0)
+        return err_set(f->err, ERR_CONFLICT, "as-uid, as-groups and as-user-extra need \"as\"");
+    return OK;
+}
+
+static enum errc read_user(struct file *f, struct str raw)
+{
+    struct kubeconfig *k = f->ret;
+    struct str exec = STR_NULL;
+    struct str provider = STR_NULL;
+    struct jread r;
+    struct str key;
+    jread_init(&r, raw, f->arena);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("exec")))
+            exec = read_plugin(&r, "command");
+        else if (str_eq(key, STR("auth-provider")))
+            provider = read_plugin(&r, "name");
+        else if (str_eq(key, STR("as-groups")))
+            k->n_as_groups = read_list(&r, &k->as_groups);
+        else if (str_eq(key, STR("as-user-extra")))
+            read_extra(&r, k);
+        else if (!read_field(&r, key, user_fields, COUNT_OF(user_fields), k))
+            jread_skip(&r);
+    }
+    enum errc code = jread_finish(&r, f->err);
+    if (code == OK && exec.p != NULL)
+        code = err_set(f->err, ERR_DENIED,
+                       "exec credential plugin \"%.*s\" is not supported; use a token, tokenFile "
+                       "or client certificate",
+                       STR_ARG(exec));
+    if (code == OK && provider.p != NULL)
+        code = err_set(f->err, ERR_DENIED,
+                       "auth provider \"%.*s\" is not supported; use a token, tokenFile or client "
+                       "certificate",
+                       STR_ARG(provider));
+    if (code == OK)
+        code = resolve_pem(f, "client-certificate", &k->client_cert_file, &k->client_cert_data);
+    if (code == OK)
+        code = resolve_pem(f, "client-key", &k->client_key_file, &k->client_key_data);
+    if (code == OK)
+        code = resolve_path(f, &k->token_file);
+    return code == OK ? check_user(f) : code;
+}
+
+static enum errc read_context(struct file *f, struct str raw, struct context *ret)
+{
+    struct jread r;
+    struct str key;
+    jread_init(&r, raw, f->arena);
+    jread_object (&r, key) {
+        if (!read_field(&r, key, context_fields, COUNT_OF(context_fields), ret))
+            jread_skip(&r);
+    }
+    enum errc code = jread_finish(&r, f->err);
+    if (code == OK && ret->cluster.n == 0)
+        code = err_set(f->err, ERR_SYNTAX, "cluster is not set");
+    if (code == OK && ret->user.n == 0)
+        code = err_set(f->err, ERR_SYNTAX, "user is not set");
+    return code;
+}
+
+static enum errc resolve(struct file *f)
+{
+    struct context context = {.cluster = STR_NULL};
+    struct str raw = STR_NULL;
+    if (f->current.n == 0)
+        return err_set(f->err, ERR_NOTFOUND, "current-context is not set");
+    enum errc code = find(f, &f->contexts, "context", f->current, &raw);
+    if (code != OK)
+        return code;
+    if (read_context(f, raw, &context) != OK)
+        return err_wrap(f->err, "context \"%.*s\"", STR_ARG(f->current));
+    f->ret->namespace = context.namespace;
+    code = find(f, &f->clusters, "cluster", context.cluster, &raw);
+    if (code != OK)
+        return err_wrap(f->err, "context \"%.*s\"", STR_ARG(f->current));
+    if (read_cluster(f, raw) != OK)
+        return err_wrap(f->err, "cluster \"%.*s\"", STR_ARG(context.cluster));
+    code = find(f, &f->users, "user", context.user, &raw);
+    if (code != OK)
+        return err_wrap(f->err, "context \"%.*s\"", STR_ARG(f->current));
+    if (read_user(f, raw) != OK)
+        return err_wrap(f->err, "user \"%.*s\"", STR_ARG(context.user));
+    return OK;
+}
+
+enum errc kubeconfig_read(struct str text, struct str path, struct arena *arena,
+                          struct kubeconfig *ret, struct err *reterr)
+{
+    struct err err = ERR_INIT;
+    struct kubeconfig found = {.server = STR_NULL};
+    struct file f = {.path = path, .arena = arena, .err = &err, .ret = &found};
+    struct buf json;
+    buf_init(&json, 2 * LIMIT_FILE_BYTES);
+    enum errc code = yaml_to_json(text, &json, &err);
+    struct str copy = code == OK ? arena_dup(arena, buf_str(&json)) : STR_NULL;
+    buf_done(&json);
+    if (code == OK && copy.p == NULL)
+        code = no_memory(&err);
+    if (code == OK)
+        code = read_file(&f, copy);
+    if (code == OK)
+        code = resolve(&f);
+    if (code == OK && arena_failed(arena))
+        code = no_memory(&err);
+    if (code == OK) {
+        *ret = found;
+        return OK;
+    }
+    (void)err_wrap(&err, "kubeconfig \"%.*s\"", STR_ARG(path));
+    return err_set(reterr, code, "%s", err.text);
+}

@@ -1,0 +1,169 @@
+/*
+ * The object of an event is read twice: once as raw bytes, which validates all of it, then up to
+ * its metadata, which comes early. The second pass may therefore stop in the middle and fail only
+ * on what is not an object.
+ */
+#include "watch.h"
+
+#include "jread.h"
+
+static void cause_read(struct jread *r, struct kube_status *s)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (!str_eq(key, STR("reason")))
+            jread_skip(r);
+        else if (str_eq(jread_str(r), STR("ResourceVersionTooLarge")))
+            s->too_large = true;
+    }
+}
+
+static void causes_read(struct jread *r, struct kube_status *s)
+{
+    jread_array (r)
+        cause_read(r, s);
+}
+
+static void details_read(struct jread *r, struct kube_status *s)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("kind")))
+            s->details_kind = jread_str(r);
+        else if (str_eq(key, STR("causes")))
+            causes_read(r, s);
+        else
+            jread_skip(r);
+    }
+}
+
+enum errc kube_status_read(struct str json, struct arena *arena, struct kube_status *ret,
+                           struct err *reterr)
+{
+    struct jread r;
+    struct str key;
+    struct str kind = STR_NULL;
+    *ret = (struct kube_status){0};
+    jread_init(&r, json, arena);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("kind"))) {
+            kind = jread_str(&r);
+        } else if (str_eq(key, STR("code"))) {
+            int64_t code = jread_i64(&r);
+            ret->code = code >= 100 && code <= 999 ? (unsigned)code : 0;
+        } else if (str_eq(key, STR("reason"))) {
+            ret->reason = jread_str(&r);
+        } else if (str_eq(key, STR("message"))) {
+            ret->message = jread_str(&r);
+        } else if (str_eq(key, STR("details"))) {
+            details_read(&r, ret);
+        } else {
+            jread_skip(&r);
+        }
+    }
+    if (!str_eq(kind, STR("Status")))
+        jread_fail(&r, ERR_SYNTAX, "not a Status");
+    /* Servers before 1.17 say it in the message only. */
+    if (str_starts(ret->message, STR("Too large resource version")))
+        ret->too_large = true;
+    return jread_finish(&r, reterr);
+}
+
+enum errc list_meta_read(struct str json, struct arena *arena, struct list_meta *ret,
+                         struct err *reterr)
+{
+    struct jread r;
+    struct str key;
+    *ret = (struct list_meta){0};
+    jread_init(&r, json, arena);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("resourceVersion")))
+            ret->resource_version = jread_str(&r);
+        else if (str_eq(key, STR("continue")))
+            ret->next = jread_str(&r);
+        else
+            jread_skip(&r);
+    }
+    if (ret->resource_version.n == 0)
+        jread_fail(&r, ERR_SYNTAX, "a list without resourceVersion");
+    return jread_finish(&r, reterr);
+}
+
+static struct str metadata_version(struct jread *r)
+{
+    struct str key;
+    struct str version = STR_NULL;
+    jread_object (r, key) {
+        if (str_eq(key, STR("resourceVersion")))
+            version = jread_str(r);
+        else
+            jread_skip(r);
+    }
+    return version;
+}
+
+/* `object` is valid JSON. */
+static struct str object_version(struct str object, struct arena *arena)
+{
+    struct jread r;
+    struct str key;
+    jread_init(&r, object, arena);
+    if (!jread_object_begin(&r))
+        return STR_NULL;
+    while (jread_object_next(&r, &key)) {
+        if (str_eq(key, STR("metadata"))) {
+            struct str version = metadata_version(&r);
+            return jread_failed(&r) ? STR_NULL : version;
+        }
+        jread_skip(&r);
+    }
+    return STR_NULL;
+}
+
+static enum watch_type type_of(struct str type)
+{
+    static const struct {
+        const char *name;
+        enum watch_type kind;
+    } types[] = {
+        {"ADDED", WATCH_ADDED},       {"MODIFIED", WATCH_MODIFIED}, {"DELETED", WATCH_DELETED},
+        {"BOOKMARK", WATCH_BOOKMARK}, {"ERROR", WATCH_ERROR},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        if (str_eq(type, str_of(types[i].name)))
+            return types[i].kind;
+    }
+    return WATCH_UNKNOWN;
+}
+
+enum errc watch_event_read(struct str line, struct arena *arena, struct watch_event *ret,
+                           struct err *reterr)
+{
+    struct jread r;
+    struct str key;
+    *ret = (struct watch_event){0};
+    jread_init(&r, line, arena);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("type")))
+            ret->type = jread_str(&r);
+        else if (str_eq(key, STR("object")))
+            ret->object = jread_raw(&r);
+        else
+            jread_skip(&r);
+    }
+    enum errc code = jread_finish(&r, reterr);
+    if (code != OK)
+        return code;
+    if (ret->type.n == 0)
+        return err_set(reterr, ERR_SYNTAX, "a watch event without a type");
+    ret->kind = type_of(ret->type);
+    if (ret->kind == WATCH_UNKNOWN)
+        return OK;
+    if (ret->kind == WATCH_ERROR)
+        return kube_status_read(ret->object, arena, &ret->status, reterr);
+    ret->resource_version = object_version(ret->object, arena);
+    if (ret->resource_version.n == 0)
+        return err_set(reterr, ERR_SYNTAX, "a watch event without a resourceVersion");
+    return OK;
+}

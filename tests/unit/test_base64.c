@@ -1,0 +1,69 @@
+#include "base64.h"
+
+#include "unit.h"
+
+static const struct {
+    const char *text;
+    const char *bytes; /* NULL: refused */
+} cases[] = {
+    {"", ""},
+    {"Zg==", "f"},
+    {"Zm8=", "fo"},
+    {"Zm9v", "foo"},
+    {"Zm9vYg==", "foob"},
+    {"Zm9vYmE=", "fooba"},
+    {"Zm9vYmFy", "foobar"},
+    {"Zm9v\nYmFy\r\n", "foobar"},
+    {" Z m 8 = ", "fo"},
+    {"+/+/", "\xfb\xff\xbf"},
+    {"Zg", NULL},
+    {"Zg=", NULL},
+    {"Zm9vY", NULL},
+    {"Z===", NULL},
+    {"====", NULL},
+    {"Zg==Zg==", NULL},
+    {"Zg=====", NULL},
+    {"Zg==\n====", NULL},
+    {"Z=g=", NULL},
+    {"Zm9v=", NULL},
+    {"-_-_", NULL},
+    {"Zm9*", NULL},
+};
+
+START_TEST(decodes)
+{
+    struct str out = STR_NULL;
+    struct arena arena;
+    arena_init(&arena, 4096);
+    enum errc code = base64_decode(str_of(cases[_i].text), &arena, &out);
+    if (cases[_i].bytes == NULL)
+        ck_assert_int_eq(code, ERR_SYNTAX);
+    else {
+        ck_assert_int_eq(code, OK);
+        ck_assert_str_is(out, cases[_i].bytes);
+    }
+    arena_done(&arena);
+}
+
+END_TEST
+
+START_TEST(needs_room)
+{
+    struct str out = STR_NULL;
+    struct arena arena;
+    arena_init(&arena, 8);
+    ck_assert_int_eq(base64_decode(STR("Zm9vYmFyZm9vYmFy"), &arena, &out), ERR_LIMIT);
+    arena_done(&arena);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("base64");
+    TCase *t = tcase_create("base64");
+    tcase_add_loop_test(t, decodes, 0, COUNT_OF(cases));
+    tcase_add_test(t, needs_room);
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

@@ -1,0 +1,511 @@
+#include "jread.h"
+
+#include "unit.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define ARENA_MAX MIB
+
+static enum errc skip_text(struct str text, struct err *e)
+{
+    struct jread r;
+    jread_init(&r, text, NULL);
+    jread_skip(&r);
+    return jread_finish(&r, e);
+}
+
+/* A view where nothing was escaped, so that 5,000 names cost no memory. */
+START_TEST(views_do_not_copy)
+{
+    struct arena arena;
+    struct jread r;
+    static const char text[] = "[\"node-1\",\"\"]";
+    arena_init(&arena, ARENA_MAX);
+    jread_init(&r, str_of(text), &arena);
+    jread_array (&r) {
+        struct str s = jread_str(&r);
+        ck_assert_ptr_nonnull(s.p);
+        ck_assert(s.p > text && s.p < text + sizeof(text));
+    }
+    ck_assert_int_eq(jread_finish(&r, NULL), OK);
+    ck_assert_uint_eq(arena.used, 0);
+    arena_done(&arena);
+}
+
+END_TEST
+
+static const struct {
+    const char *text;
+    enum errc code;
+    int64_t value;
+    const char *why;
+} integers[] = {
+    {"0", OK, 0, ""},
+    {"-0", OK, 0, ""},
+    {"42", OK, 42, ""},
+    {"-1", OK, -1, ""},
+    {"9223372036854775807", OK, INT64_MAX, ""},
+    {"-9223372036854775808", OK, INT64_MIN, ""},
+    {"null", OK, 0, ""},
+    {"9223372036854775808", ERR_RANGE, 0,
+     "expected an integer within 64 bits, got 9223372036854775808"},
+    {"-9223372036854775809", ERR_RANGE, 0,
+     "expected an integer within 64 bits, got -9223372036854775809"},
+    {"1.0", ERR_RANGE, 0, "expected an integer within 64 bits, got 1.0"},
+    {"1e3", ERR_RANGE, 0, "expected an integer within 64 bits, got 1e3"},
+    {"100000000000000000000000000000000000000000000000000000000000000", ERR_RANGE, 0,
+     "expected an integer within 64 bits, got 100000000000000000000000000000000000000000000000..."},
+    {"\"1\"", ERR_SYNTAX, 0, "expected an integer, got a string at offset 0"},
+    {"01", ERR_SYNTAX, 0, "a malformed number at offset 0"},
+    {"true", ERR_SYNTAX, 0, "expected an integer, got a boolean at offset 0"},
+};
+
+START_TEST(reads_integers)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    jread_init(&r, str_of(integers[_i].text), NULL);
+    int64_t got = jread_i64(&r);
+    ck_assert_int_eq(jread_finish(&r, &e), integers[_i].code);
+    ck_assert_int_eq(got, integers[_i].value);
+    ck_assert_str_eq(e.text, integers[_i].why);
+}
+
+END_TEST
+
+START_TEST(reads_text_of_quantities)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    static const char *const want[] = {"16Gi", "1e3", "-0.50", "8", NULL, ""};
+    size_t n = 0;
+    jread_init(&r, STR("[\"16Gi\", 1e3, -0.50 ,8,null,\"\"]"), NULL);
+    jread_array (&r) {
+        struct str s = jread_text(&r);
+        ck_assert_uint_lt(n, COUNT_OF(want));
+        ck_assert((s.p == NULL) == (want[n] == NULL));
+        ck_assert_str_is(s, want[n] == NULL ? "" : want[n]);
+        n++;
+    }
+    ck_assert_ok(jread_finish(&r, &e), &e);
+    ck_assert_uint_eq(n, COUNT_OF(want));
+
+    jread_init(&r, STR("{}"), NULL);
+    ck_assert_ptr_null(jread_text(&r).p);
+    ck_assert_int_eq(jread_finish(&r, &e), ERR_SYNTAX);
+    ck_assert_str_eq(e.text, "expected a string or a number, got an object at offset 0");
+}
+
+END_TEST
+
+/* null is the zero value of every type. */
+START_TEST(null_is_zero)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    struct str key;
+    unsigned rounds = 0;
+    jread_init(&r, STR("[null,null,null,null,null,null,null]"), NULL);
+    jread_array (&r) {
+        switch (rounds++) {
+        case 0:
+            jread_object (&r, key)
+                ck_abort();
+            break;
+        case 1:
+            jread_array (&r)
+                ck_abort();
+            break;
+        case 2:
+            ck_assert_ptr_null(jread_str(&r).p);
+            break;
+        case 3:
+            ck_assert_int_eq(jread_i64(&r), 0);
+            break;
+        case 4:
+            ck_assert(!jread_bool(&r));
+            break;
+        case 5:
+            ck_assert_str_is(jread_raw(&r), "null");
+            break;
+        default:
+            ck_assert_int_eq(jread_type(&r), JTYPE_NULL);
+            jread_skip(&r);
+            break;
+        }
+    }
+    ck_assert_ok(jread_finish(&r, &e), &e);
+    ck_assert_uint_eq(rounds, 7);
+}
+
+END_TEST
+
+START_TEST(reads_booleans)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    bool values[3] = {false, true, true};
+    size_t n = 0;
+    jread_init(&r, STR("[true,false,null]"), NULL);
+    jread_array (&r)
+        values[n++] = jread_bool(&r);
+    ck_assert_ok(jread_finish(&r, &e), &e);
+    ck_assert(values[0] && !values[1] && !values[2]);
+
+    jread_init(&r, STR("0"), NULL);
+    ck_assert(!jread_bool(&r));
+    ck_assert_int_eq(jread_finish(&r, &e), ERR_SYNTAX);
+    ck_assert_str_eq(e.text, "expected a boolean, got a number at offset 0");
+    jread_init(&r, STR("truth"), NULL);
+    ck_assert(!jread_bool(&r));
+    ck_assert_int_eq(jread_finish(&r, &e), ERR_SYNTAX);
+}
+
+END_TEST
+
+START_TEST(tells_types)
+{
+    static const enum jtype want[] = {JTYPE_NULL,   JTYPE_BOOL,   JTYPE_BOOL,  JTYPE_NUMBER,
+                                      JTYPE_NUMBER, JTYPE_STRING, JTYPE_ARRAY, JTYPE_OBJECT};
+    struct jread r;
+    struct err e = ERR_INIT;
+    size_t n = 0;
+    jread_init(&r, STR(" [ null , true,false,-1,0,\"\",[ ],{ } ]"), NULL);
+    ck_assert_int_eq(jread_type(&r), JTYPE_ARRAY);
+    jread_array (&r) {
+        ck_assert_int_eq(jread_type(&r), want[n++]);
+        ck_assert_int_eq(jread_type(&r), want[n - 1]);
+        jread_skip(&r);
+        ck_assert_int_eq(jread_type(&r), JTYPE_NONE);
+    }
+    ck_assert_int_eq(jread_type(&r), JTYPE_NONE);
+    ck_assert_ok(jread_finish(&r, &e), &e);
+
+    jread_init(&r, STR("?"), NULL);
+    ck_assert_int_eq(jread_type(&r), JTYPE_NONE);
+    ck_assert(jread_failed(&r));
+}
+
+END_TEST
+
+START_TEST(raw_values_stand_as_they_were)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    struct str key;
+    struct str metadata = STR_NULL;
+    struct str last = STR_NULL;
+    jread_init(&r, STR("{\"metadata\": {\"a\" : [1, \"\\n\"] } , \"metadata2\":-1.5e0 }"), NULL);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("metadata")))
+            metadata = jread_raw(&r);
+        else
+            last = jread_raw(&r);
+    }
+    ck_assert_ok(jread_finish(&r, &e), &e);
+    ck_assert_str_is(metadata, "{\"a\" : [1, \"\\n\"] }");
+    ck_assert_str_is(last, "-1.5e0");
+
+    jread_init(&r, STR("{\"a\" 1}"), NULL);
+    ck_assert_ptr_null(jread_raw(&r).p);
+    ck_assert_ptr_null(jread_raw(&r).p);
+    ck_assert_int_eq(jread_finish(&r, NULL), ERR_SYNTAX);
+}
+
+END_TEST
+
+/* The path is spelled as Kubernetes spells it, for every kind of failure. */
+static void read_pod(struct jread *r)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("annotations"))) {
+            jread_object (r, key)
+                (void)jread_str(r);
+        } else if (str_eq(key, STR("containers"))) {
+            jread_array (r) {
+                jread_object (r, key) {
+                    (void)jread_str(r);
+                }
+            }
+        } else if (str_eq(key, STR("meaning"))) {
+            if (jread_i64(r) != 42)
+                jread_fail(r, ERR_RANGE, "not the %s", "answer");
+        } else {
+            jread_skip(r);
+        }
+    }
+}
+
+static const struct {
+    const char *text;
+    enum errc code;
+    const char *why;
+} paths[] = {
+    {"{\"containers\":[{\"name\":7}]}", ERR_SYNTAX,
+     "containers[0].name: expected a string, got a number at offset 23"},
+    {"{\"containers\":[{},null,{\"name\":\"\",\"b\":\"\x01\"}]}", ERR_SYNTAX,
+     "containers[2].b: a raw control character in a string at offset 39"},
+    {"{\"containers\":[{\"a\":\"\" ]}", ERR_SYNTAX,
+     "containers[0]: expected ',' or '}', got ']' at offset 23"},
+    {"{\"containers\":[{\"a\":\"\"}}", ERR_SYNTAX,
+     "containers: expected ',' or ']', got '}' at offset 23"},
+    {"{\"containers\":7}", ERR_SYNTAX, "containers: expected a list, got a number at offset 14"},
+    {"{\"annotations\":{\"cardpack.io/policy\":[]}}", ERR_SYNTAX,
+     "annotations[cardpack.io/policy]: expected a string, got a list at offset 37"},
+    {"{\"annotations\":{\"\":[]}}", ERR_SYNTAX,
+     "annotations[]: expected a string, got a list at offset 19"},
+    {"{\"meaning\":41}", ERR_RANGE, "meaning: not the answer"},
+    {"{\"other\":{\"deep\":[0,{\"x\":[[nope]]}]}}", ERR_SYNTAX,
+     "other.deep[1].x[0][0]: expected null at offset 27"},
+    {"{\"aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffff\":?}", ERR_SYNTAX,
+     "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeee...: expected a value, got '?' at offset 64"},
+    {"[]", ERR_SYNTAX, "expected an object, got a list at offset 0"},
+};
+
+START_TEST(errors_name_where)
+{
+    struct arena arena;
+    struct jread r;
+    struct err e = ERR_INIT;
+    arena_init(&arena, ARENA_MAX);
+    jread_init(&r, str_of(paths[_i].text), &arena);
+    read_pod(&r);
+    ck_assert_int_eq(jread_finish(&r, &e), paths[_i].code);
+    ck_assert_str_eq(e.text, paths[_i].why);
+    arena_done(&arena);
+}
+
+END_TEST
+
+/* A deep path of long names is cut, the offset behind it is not. */
+START_TEST(long_paths_are_cut)
+{
+    char text[4096] = "";
+    size_t n = 0;
+    struct err e = ERR_INIT;
+    for (int i = 0; i < LIMIT_JSON_DEPTH; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "{\"some-rather-long-name-%d\":", i);
+    ck_assert_int_eq(skip_text((struct str){text, n}, &e), ERR_SYNTAX);
+    ck_assert(str_starts(str_of(e.text), STR("some-rather-long-name-0.some-")));
+    char tail[64];
+    (void)snprintf(tail, sizeof(tail), ": expected a value, got the end at offset %zu", n);
+    ck_assert(str_ends(str_of(e.text), str_of(tail)));
+}
+
+END_TEST
+
+static void nest(char *text, size_t size, unsigned depth, bool objects)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < depth; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s", objects ? "{\"k\":" : "[");
+    n += (size_t)snprintf(text + n, size - n, "1");
+    for (unsigned i = 0; i < depth; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s", objects ? "}" : "]");
+}
+
+static unsigned descend(struct jread *r)
+{
+    unsigned depth = 0;
+    struct str key;
+    switch (jread_type(r)) {
+    case JTYPE_ARRAY:
+        jread_array (r)
+            depth = 1 + descend(r);
+        return depth;
+    case JTYPE_OBJECT:
+        jread_object (r, key)
+            depth = 1 + descend(r);
+        return depth;
+    case JTYPE_NONE:
+    case JTYPE_NULL:
+    case JTYPE_BOOL:
+    case JTYPE_NUMBER:
+    case JTYPE_STRING:
+        break;
+    }
+    jread_skip(r);
+    return 0;
+}
+
+START_TEST(nesting_is_limited)
+{
+    bool objects = _i == 1;
+    char text[8192];
+    struct err e = ERR_INIT;
+    struct jread r;
+
+    nest(text, sizeof(text), LIMIT_JSON_DEPTH, objects);
+    ck_assert_ok(skip_text(str_of(text), &e), &e);
+    jread_init(&r, str_of(text), NULL);
+    ck_assert_uint_eq(descend(&r), LIMIT_JSON_DEPTH);
+    ck_assert_ok(jread_finish(&r, &e), &e);
+
+    nest(text, sizeof(text), LIMIT_JSON_DEPTH + 1, objects);
+    ck_assert_int_eq(skip_text(str_of(text), &e), ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(e.text, objects ? "nested deeper than 64 at offset 320"
+                                                 : "nested deeper than 64 at offset 64"));
+    jread_init(&r, str_of(text), NULL);
+    (void)descend(&r);
+    ck_assert_int_eq(jread_finish(&r, NULL), ERR_LIMIT);
+}
+
+END_TEST
+
+/* The depth of a skipped value adds to that of what surrounds it. */
+START_TEST(nesting_adds_up)
+{
+    char inner[4096];
+    char text[8192];
+    struct err e = ERR_INIT;
+    for (unsigned depth = LIMIT_JSON_DEPTH - 1; depth <= LIMIT_JSON_DEPTH; depth++) {
+        nest(inner, sizeof(inner), depth, depth % 2 == 0);
+        (void)snprintf(text, sizeof(text), "[%s]", inner);
+        struct jread r;
+        jread_init(&r, str_of(text), NULL);
+        jread_array (&r)
+            jread_skip(&r);
+        ck_assert_int_eq(jread_finish(&r, &e), depth < LIMIT_JSON_DEPTH ? OK : ERR_LIMIT);
+    }
+}
+
+END_TEST
+
+START_TEST(failure_is_sticky)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    struct str key;
+    jread_init(&r, STR("[1, 2, 3]"), NULL);
+    jread_fail(&r, ERR_CONFLICT, "first");
+    jread_fail(&r, ERR_RANGE, "second");
+    jread_object (&r, key)
+        ck_abort();
+    jread_array (&r)
+        ck_abort();
+    ck_assert(!jread_object_next(&r, &key));
+    ck_assert(!jread_array_next(&r));
+    ck_assert_ptr_null(jread_str(&r).p);
+    ck_assert_ptr_null(jread_text(&r).p);
+    ck_assert_ptr_null(jread_raw(&r).p);
+    ck_assert_int_eq(jread_i64(&r), 0);
+    ck_assert(!jread_bool(&r));
+    ck_assert_int_eq(jread_type(&r), JTYPE_NONE);
+    jread_skip(&r);
+    ck_assert_int_eq(jread_finish(&r, &e), ERR_CONFLICT);
+    ck_assert_str_eq(e.text, "first");
+    ck_assert_int_eq(jread_finish(&r, NULL), ERR_CONFLICT);
+}
+
+END_TEST
+
+/* Keys may be escaped too; without room, that is a limit and no syntax error. */
+START_TEST(escapes_need_an_arena)
+{
+    struct arena arena;
+    struct jread r;
+    struct err e = ERR_INIT;
+    struct str key;
+    arena_init(&arena, ARENA_MAX);
+    jread_init(&r, STR("{\"\\u0061b\":1}"), &arena);
+    jread_object (&r, key) {
+        ck_assert_str_is(key, "ab");
+        jread_skip(&r);
+    }
+    ck_assert_ok(jread_finish(&r, &e), &e);
+    arena_done(&arena);
+
+    jread_init(&r, STR("{\"\\u0061b\":1}"), NULL);
+    jread_object (&r, key)
+        ck_abort();
+    ck_assert_int_eq(jread_finish(&r, &e), ERR_LIMIT);
+
+    arena_init(&arena, 8);
+    jread_init(&r, STR("[\"fine\", \"\\n longer than that\"]"), &arena);
+    jread_array (&r)
+        (void)jread_str(&r);
+    ck_assert_int_eq(jread_finish(&r, &e), ERR_LIMIT);
+    ck_assert_str_eq(e.text, "[1]: no room for a string with escapes before offset 30");
+    arena_done(&arena);
+}
+
+END_TEST
+
+START_TEST(last_of_doubled_keys_wins)
+{
+    struct jread r;
+    struct str key;
+    int64_t value = 0;
+    jread_init(&r, STR("{\"a\":1,\"a\":2}"), NULL);
+    jread_object (&r, key)
+        value = jread_i64(&r);
+    ck_assert_int_eq(jread_finish(&r, NULL), OK);
+    ck_assert_int_eq(value, 2);
+}
+
+END_TEST
+
+/* A decoder that does not consume exactly one value a round is a bug, found at its first run. */
+START_TEST(forgetting_a_value_aborts)
+{
+    struct jread r;
+    struct str key;
+    jread_init(&r, STR("{\"a\":1,\"b\":2}"), NULL);
+    jread_object (&r, key) {
+    }
+}
+
+END_TEST
+
+START_TEST(reading_two_values_aborts)
+{
+    struct jread r;
+    jread_init(&r, STR("[1,2]"), NULL);
+    jread_array (&r) {
+        (void)jread_i64(&r);
+        (void)jread_i64(&r);
+    }
+}
+
+END_TEST
+
+START_TEST(breaking_out_aborts)
+{
+    struct jread r;
+    jread_init(&r, STR("[1,2]"), NULL);
+    jread_array (&r) {
+        (void)jread_i64(&r);
+        break;
+    }
+    ck_assert_int_eq(jread_finish(&r, NULL), OK);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("jread");
+    TCase *t = tcase_create("jread");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, views_do_not_copy);
+    tcase_add_loop_test(t, reads_integers, 0, COUNT_OF(integers));
+    tcase_add_test(t, reads_text_of_quantities);
+    tcase_add_test(t, null_is_zero);
+    tcase_add_test(t, reads_booleans);
+    tcase_add_test(t, tells_types);
+    tcase_add_test(t, raw_values_stand_as_they_were);
+    tcase_add_loop_test(t, errors_name_where, 0, COUNT_OF(paths));
+    tcase_add_test(t, long_paths_are_cut);
+    tcase_add_loop_test(t, nesting_is_limited, 0, 2);
+    tcase_add_test(t, nesting_adds_up);
+    tcase_add_test(t, failure_is_sticky);
+    tcase_add_test(t, escapes_need_an_arena);
+    tcase_add_test(t, last_of_doubled_keys_wins);
+    tcase_add_test_raise_signal(t, forgetting_a_value_aborts, SIGABRT);
+    tcase_add_test_raise_signal(t, reading_two_values_aborts, SIGABRT);
+    tcase_add_test_raise_signal(t, breaking_out_aborts, SIGABRT);
+    suite_add_tcase(suite, t);
+    return unit_main(suite);
+}

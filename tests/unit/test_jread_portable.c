@@ -1,0 +1,5 @@
+/* The syntax once more, over the byte loop that targets without SSE2 get. */
+#define JSCAN_PORTABLE
+
+#include "../../src/codec/jread.c"
+#include "test_jread_syntax.c"

@@ -1,0 +1,392 @@
+/* Which bytes are JSON, and what its strings mean. */
+#include "jread.h"
+
+#include "unit.h"
+
+#include <stdio.h>
+
+#define ARENA_MAX MIB
+
+/* Reads one whole document of any shape; a copy on the heap lets ASan see a byte too far. */
+static enum errc skip_text(struct str text, struct err *e)
+{
+    struct jread r;
+    char *copy = malloc(MAX_OF(text.n, (size_t)1));
+    ck_assert_ptr_nonnull(copy);
+    if (text.n > 0)
+        memcpy(copy, text.p, text.n);
+    jread_init(&r, (struct str){copy, text.n}, NULL);
+    jread_skip(&r);
+    enum errc code = jread_finish(&r, e);
+    free(copy);
+    return code;
+}
+
+static const char *const good[] = {
+    "[[]   ]",
+    "[\"\"]",
+    "[]",
+    "[\"a\"]",
+    "[false]",
+    "[null, 1, \"1\", {}]",
+    "[null]",
+    "[1\n]",
+    " [1]",
+    "[1,null,null,null,2]",
+    "[2] ",
+    "[123e65]",
+    "[0e+1]",
+    "[0e1]",
+    "[ 4]",
+    "[-0.000000000000000000000000000000000000000000000000000000000000000000000000000001]",
+    "[20e1]",
+    "[-0]",
+    "[-123]",
+    "[-1]",
+    "[1E22]",
+    "[1E-2]",
+    "[1E+2]",
+    "[123e45]",
+    "[123.456e78]",
+    "[1e-2]",
+    "[1e+2]",
+    "[123]",
+    "[123.456789]",
+    "[100000000000000000000000]",
+    "[0.4e00669999999999999999999999999999999999]",
+    "{\"asd\":\"sdf\", \"dfg\":\"fgh\"}",
+    "{\"asd\":\"sdf\"}",
+    "{\"a\":\"b\",\"a\":\"c\"}",
+    "{}",
+    "{\"\":0}",
+    "{\"min\": -1.0e+28, \"max\": 1.0e+28}",
+    "{\"a\":[]}",
+    "{\"\\u043f\":\"\\u041F\"}",
+    "{\n\"a\": \"b\"\n}",
+    "[\"\\u0060\\u012a\\u12AB\"]",
+    "[\"\\uD801\\udc37\"]",
+    "[\"\\ud83d\\ude39\\ud83d\\udc8d\"]",
+    "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"]",
+    "[\"\\\\u0000\"]",
+    "[\"a/*b*/c/*d//e\"]",
+    "[\"\\uDBFF\\uDFFF\"]",
+    "[\"\\uFFFF\"]",
+    "[\"\xf4\x8f\xbf\xbf\"]",
+    "[\"\xef\xbf\xbf\"]",
+    "[\"\x7f\"]",
+    "[\"\xc2\x80\"]",
+    "[\"\xe2\x80\xa8\xe2\x80\xa9\"]",
+    "false",
+    "42",
+    "-0.1",
+    "null",
+    "\"asd\"",
+    "true",
+    "\"\"",
+    "[\"a\"]\n",
+    "[true]",
+    "\t\r\n []\t\r\n ",
+};
+
+START_TEST(accepts)
+{
+    struct err e = ERR_INIT;
+    ck_assert_ok(skip_text(str_of(good[_i]), &e), &e);
+}
+
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *why; /* the whole message */
+} bad[] = {
+    {"", "expected a value, got the end at offset 0"},
+    {" \n", "expected a value, got the end at offset 2"},
+    {"[1 true]", "expected ',' or ']', got a boolean at offset 3"},
+    {"[\"\": 1]", "expected ',' or ']', got ':' at offset 3"},
+    {"[\"\"],", "expected the end, got ',' at offset 4"},
+    {"[,1]", "[0]: expected a value, got ',' at offset 1"},
+    {"[1,,2]", "[1]: expected a value, got ',' at offset 3"},
+    {"[\"x\"]]", "expected the end, got ']' at offset 5"},
+    {"[\"\",]", "[1]: expected a value, got ']' at offset 4"},
+    {"[\"x\"", "expected ',' or ']', got the end at offset 4"},
+    {"[x", "[0]: expected a value, got 'x' at offset 1"},
+    {"[-]", "[0]: a malformed number at offset 1"},
+    {"[\"a\",\n4\n,1,", "[3]: expected a value, got the end at offset 11"},
+    {"[1,\n1\n,1", "expected ',' or ']', got the end at offset 8"},
+    {"[{}", "expected ',' or ']', got the end at offset 3"},
+    {"[fals]", "[0]: expected false at offset 1"},
+    {"[nul]", "[0]: expected null at offset 1"},
+    {"[tru]", "[0]: expected true at offset 1"},
+    {"nul", "expected null at offset 0"},
+    {"nulll", "expected the end, got 'l' at offset 4"},
+    {"[True]", "[0]: expected a value, got 'T' at offset 1"},
+    {"[++1234]", "[0]: expected a value, got '+' at offset 1"},
+    {"[+1]", "[0]: expected a value, got '+' at offset 1"},
+    {"[-01]", "[0]: a malformed number at offset 1"},
+    {"[-1.0.]", "expected ',' or ']', got '.' at offset 5"},
+    {"[-2.]", "[0]: a malformed number at offset 1"},
+    {"[.2e-3]", "[0]: expected a value, got '.' at offset 1"},
+    {"[0.1.2]", "expected ',' or ']', got '.' at offset 4"},
+    {"[0.e1]", "[0]: a malformed number at offset 1"},
+    {"[0e+]", "[0]: a malformed number at offset 1"},
+    {"[0e]", "[0]: a malformed number at offset 1"},
+    {"[0E", "[0]: a malformed number at offset 1"},
+    {"[1eE2]", "[0]: a malformed number at offset 1"},
+    {"[1 000.0]", "expected ',' or ']', got a number at offset 3"},
+    {"[012]", "[0]: a malformed number at offset 1"},
+    {"[00]", "[0]: a malformed number at offset 1"},
+    {"[0x1]", "expected ',' or ']', got 'x' at offset 2"},
+    {"[1a]", "expected ',' or ']', got 'a' at offset 2"},
+    {"[NaN]", "[0]: expected a value, got 'N' at offset 1"},
+    {"[Infinity]", "[0]: expected a value, got 'I' at offset 1"},
+    {"[-Infinity]", "[0]: a malformed number at offset 1"},
+    {"[\xef\xbc\x91]", "[0]: expected a value, got byte 0xef at offset 1"},
+    {"[\x0c]", "[0]: expected a value, got byte 0x0c at offset 1"},
+    {"-", "a malformed number at offset 0"},
+    {"0123", "a malformed number at offset 0"},
+    {"{\"x\", null}", "x: expected ':', got ',' at offset 4"},
+    {"{\"x\"::\"b\"}", "x: expected a value, got ':' at offset 5"},
+    {"{\"a\":\"a\" 123}", "expected ',' or '}', got a number at offset 9"},
+    {"{key: 'value'}", "expected a member's name, got 'k' at offset 1"},
+    {"{\"a\" b}", "a: expected ':', got 'b' at offset 5"},
+    {"{:\"b\"}", "expected a member's name, got ':' at offset 1"},
+    {"{\"a\"", "a: expected ':', got the end at offset 4"},
+    {"{\"a\":", "a: expected a value, got the end at offset 5"},
+    {"{1:1}", "expected a member's name, got a number at offset 1"},
+    {"{null:1}", "expected a member's name, got null at offset 1"},
+    {"{\"id\":0,}", "expected a member's name, got '}' at offset 8"},
+    {"{\"id\":0,,}", "expected a member's name, got ',' at offset 8"},
+    {"{'a':0}", "expected a member's name, got ''' at offset 1"},
+    {"{\"a\":\"b\"}/**/", "expected the end, got '/' at offset 9"},
+    {"{\"a\":\"b\"}#", "expected the end, got '#' at offset 9"},
+    {"{\"a\":/*c*/1}", "a: expected a value, got '/' at offset 5"},
+    {"{\"a\":true} \"x\"", "expected the end, got a string at offset 11"},
+    {"{]", "expected a member's name, got ']' at offset 1"},
+    {"[}", "[0]: expected a value, got '}' at offset 1"},
+    {"[1}", "expected ',' or ']', got '}' at offset 2"},
+    {"{\"a\":1]", "expected ',' or '}', got ']' at offset 6"},
+    {"[\"\\uD800\\u\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\uD800\\u1\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\uD800\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\uD800abcdef\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\uD800\\u0041\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\uD800\\uD800\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\uDC00\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\uDFFF\\uD800\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\u0000\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\u00A\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\u00g0\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\u-001\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\u+001\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\x00\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\a\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\'\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\U0041\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\\"]", "[0]: a string without an end at offset 5"},
+    {"[\"a\x1f\"]", "[0]: a raw control character in a string at offset 3"},
+    {"[\"\n\"]", "[0]: a raw control character in a string at offset 2"},
+    {"[\"\t\"]", "[0]: a raw control character in a string at offset 2"},
+    {"[\"a", "[0]: a string without an end at offset 3"},
+    {"\"", "a string without an end at offset 1"},
+    {"[\"\x80\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xc0\xaf\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xc1\xbf\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xe0\x80\xaf\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xe0\x9f\xbf\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xed\xa0\x80\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xf0\x8f\xbf\xbf\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xf4\x90\x80\x80\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xf5\x80\x80\x80\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xfe\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xc3\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xe2\x82\"]", "[0]: invalid UTF-8 at offset 2"},
+    {"[\"\xe2\x82", "[0]: invalid UTF-8 at offset 2"},
+    {"\xef\xbb\xbf{}", "expected a value, got byte 0xef at offset 0"},
+    {"{\"\xff\":1}", "invalid UTF-8 at offset 2"},
+    {"{\"a\":1,\"\\q\":1}", "an escape that is not allowed at offset 8"},
+    {"<html>", "expected a value, got '<' at offset 0"},
+    {"[\xe2\x81\xa0]", "[0]: expected a value, got byte 0xe2 at offset 1"},
+};
+
+START_TEST(refuses)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(skip_text(str_of(bad[_i].text), &e), ERR_SYNTAX);
+    ck_assert_str_eq(e.text, bad[_i].why);
+}
+
+END_TEST
+
+/* A raw NUL is a byte like any other that is out of place. */
+START_TEST(refuses_nul)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(skip_text(STR("null\0"), &e), ERR_SYNTAX);
+    ck_assert_str_eq(e.text, "expected the end, got byte 0x00 at offset 4");
+    ck_assert_int_eq(skip_text(STR("\"a\0b\""), &e), ERR_SYNTAX);
+    ck_assert_int_eq(skip_text(STR("\0"), &e), ERR_SYNTAX);
+    ck_assert_int_eq(skip_text(STR("[1\0]"), &e), ERR_SYNTAX);
+    ck_assert_int_eq(skip_text(STR_NULL, &e), ERR_SYNTAX);
+}
+
+END_TEST
+
+static const struct {
+    const char *text;
+    struct str value;
+} strings[] = {
+    {"\"\"", STR("")},
+    {"\"plain\"", STR("plain")},
+    {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", STR("\"\\/\b\f\n\r\t")},
+    {"\"a\\u0041b\"", STR("aAb")},
+    {"\"\\u007f\\u0080\\u07ff\\u0800\\uffff\"",
+     STR("\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf")},
+    {"\"\\ud7ff\\ue000\"", STR("\xed\x9f\xbf\xee\x80\x80")},
+    {"\"\\ud800\\udc00 \\uDBFF\\uDFFF\"", STR("\xf0\x90\x80\x80 \xf4\x8f\xbf\xbf")},
+    {"\"gr\xc3\xbc\xc3\x9f \xe4\xb8\xad \xf0\x9f\x98\x80\"",
+     STR("gr\xc3\xbc\xc3\x9f \xe4\xb8\xad \xf0\x9f\x98\x80")},
+    {"\"ends in an escape\\n\"", STR("ends in an escape\n")},
+    {"null", {NULL, 0}},
+};
+
+START_TEST(reads_strings)
+{
+    struct arena arena;
+    struct jread r;
+    struct err e = ERR_INIT;
+    arena_init(&arena, ARENA_MAX);
+    jread_init(&r, str_of(strings[_i].text), &arena);
+    struct str got = jread_str(&r);
+    ck_assert_ok(jread_finish(&r, &e), &e);
+    ck_assert(str_eq(got, strings[_i].value));
+    ck_assert((got.p == NULL) == (strings[_i].value.p == NULL));
+    arena_done(&arena);
+}
+
+END_TEST
+
+/* What is odd at each place of strings of each length, around the width of a vector. */
+START_TEST(odd_bytes_at_every_place)
+{
+    static const struct {
+        const char *bytes;
+        const char *meaning; /* NULL: refused */
+    } odd[] = {
+        {"\\n", "\n"},  {"\\u00e9", "\xc3\xa9"}, {"\xc3\xa9", "\xc3\xa9"},
+        {"\x01", NULL}, {"\x80", NULL},          {"\xe2\x82\xac", "\xe2\x82\xac"},
+        {"\\z", NULL},  {"\xc3", NULL},
+    };
+    struct arena arena;
+    arena_init(&arena, ARENA_MAX);
+    for (size_t n = 0; n < 70; n++) {
+        for (size_t at = 0; at <= n; at++) {
+            char plain[80];
+            memset(plain, 'x', sizeof(plain));
+            size_t which = (n + at) % COUNT_OF(odd);
+            char text[100];
+            char want[100];
+            (void)snprintf(text, sizeof(text), "\"%.*s%s%.*s\"", (int)at, plain, odd[which].bytes,
+                           (int)(n - at), plain);
+            struct str doc = str_of(text);
+            char *copy = malloc(doc.n);
+            ck_assert_ptr_nonnull(copy);
+            memcpy(copy, text, doc.n);
+            struct jread r;
+            jread_init(&r, (struct str){copy, doc.n}, &arena);
+            struct str got = jread_str(&r);
+            enum errc code = jread_finish(&r, NULL);
+            if (odd[which].meaning == NULL) {
+                ck_assert_int_eq(code, ERR_SYNTAX);
+            } else {
+                ck_assert_int_eq(code, OK);
+                (void)snprintf(want, sizeof(want), "%.*s%s%.*s", (int)at, plain, odd[which].meaning,
+                               (int)(n - at), plain);
+                ck_assert_str_is(got, want);
+            }
+            free(copy);
+            arena_reset(&arena);
+        }
+    }
+    arena_done(&arena);
+}
+
+END_TEST
+
+/* Decodes first and judges the number after: another way than the table of the reader. */
+static bool naive_utf8(const unsigned char *u, size_t n)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    for (size_t i = 0; i < n;) {
+        size_t len = u[i] < 0x80             ? 1
+                     : (u[i] & 0xe0) == 0xc0 ? 2
+                     : (u[i] & 0xf0) == 0xe0 ? 3
+                     : (u[i] & 0xf8) == 0xf0 ? 4
+                                             : 0;
+        if (len == 0 || n - i < len)
+            return false;
+        uint32_t c = len == 1 ? u[i] : u[i] & (0xffU >> (len + 1));
+        for (size_t k = 1; k < len; k++) {
+            if ((u[i + k] & 0xc0) != 0x80)
+                return false;
+            c = (c << 6) | (u[i + k] & 0x3fU);
+        }
+        if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+            return false;
+        i += len;
+    }
+    return true;
+}
+
+static void check_utf8(const unsigned char *bytes, size_t n)
+{
+    char text[8] = "\"";
+    memcpy(text + 1, bytes, n);
+    text[n + 1] = '"';
+    struct jread r;
+    jread_init(&r, (struct str){text, n + 2}, NULL);
+    jread_skip(&r);
+    bool accepted = jread_finish(&r, NULL) == OK;
+    ck_assert_msg(accepted == naive_utf8(bytes, n), "%02x %02x %02x %02x (%zu)", bytes[0], bytes[1],
+                  bytes[2], bytes[3], n);
+}
+
+/* All pairs; of longer sequences, all pairs in front of the edges of a continuation byte. */
+START_TEST(utf8_is_exact)
+{
+    static const unsigned char edges[] = {0x23, 0x7f, 0x80, 0xbf, 0xc0, 0xff};
+    for (unsigned a = 0x80; a < 0x100; a++) {
+        for (unsigned b = 0x23; b < 0x100; b++) {
+            if (b == '\\')
+                continue;
+            unsigned char bytes[4] = {(unsigned char)a, (unsigned char)b, 0, 0};
+            check_utf8(bytes, 2);
+            for (size_t i = 0; a >= 0xe0 && i < COUNT_OF(edges); i++) {
+                bytes[2] = edges[i];
+                check_utf8(bytes, 3);
+                for (size_t k = 0; a >= 0xf0 && k < COUNT_OF(edges); k++) {
+                    bytes[3] = edges[k];
+                    check_utf8(bytes, 4);
+                }
+            }
+        }
+    }
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("jread");
+    TCase *t = tcase_create("syntax");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, accepts, 0, COUNT_OF(good));
+    tcase_add_loop_test(t, refuses, 0, COUNT_OF(bad));
+    tcase_add_test(t, refuses_nul);
+    tcase_add_loop_test(t, reads_strings, 0, COUNT_OF(strings));
+    tcase_add_test(t, odd_bytes_at_every_place);
+    tcase_add_test(t, utf8_is_exact);
+    suite_add_tcase(suite, t);
+    return unit_main(suite);
+}

@@ -1,0 +1,157 @@
+#include "jwrite.h"
+
+#include "jread.h"
+#include "unit.h"
+
+static struct buf out;
+static struct jwrite w;
+
+static void setup(void)
+{
+    buf_init(&out, MIB);
+    jwrite_init(&w, &out);
+}
+
+static void teardown(void)
+{
+    buf_done(&out);
+}
+
+START_TEST(writes_compactly)
+{
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("a"));
+    jwrite_array_begin(&w);
+    jwrite_array_end(&w);
+    jwrite_key(&w, STR("b"));
+    jwrite_array_begin(&w);
+    jwrite_i64(&w, 1);
+    jwrite_str(&w, STR("x"));
+    jwrite_object_begin(&w);
+    jwrite_object_end(&w);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR(""));
+    jwrite_null(&w);
+    jwrite_object_end(&w);
+    jwrite_bool(&w, true);
+    jwrite_bool(&w, false);
+    jwrite_array_end(&w);
+    jwrite_key(&w, STR("c"));
+    jwrite_raw(&w, STR("{\"raw\": 1}"));
+    jwrite_key(&w, STR("d"));
+    jwrite_str(&w, STR_NULL);
+    jwrite_object_end(&w);
+    ck_assert_str_is(buf_str(&out), "{\"a\":[],\"b\":[1,\"x\",{},{\"\":null},true,false],"
+                                    "\"c\":{\"raw\": 1},\"d\":null}");
+}
+
+END_TEST
+
+START_TEST(writes_extremes)
+{
+    jwrite_array_begin(&w);
+    jwrite_i64(&w, INT64_MIN);
+    jwrite_i64(&w, INT64_MAX);
+    jwrite_i64(&w, -1);
+    jwrite_u64(&w, UINT64_MAX);
+    jwrite_u64(&w, 0);
+    jwrite_array_end(&w);
+    ck_assert_str_is(buf_str(&out), "[-9223372036854775808,9223372036854775807,-1,"
+                                    "18446744073709551615,0]");
+}
+
+END_TEST
+
+static const struct {
+    struct str in;
+    const char *want;
+} strings[] = {
+    {STR(""), "\"\""},
+    {STR("plain"), "\"plain\""},
+    {STR("a\"b\\c/d"), "\"a\\\"b\\\\c/d\""},
+    {STR("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\""},
+    {STR("\0\x01\x1f\x7f"), "\"\\u0000\\u0001\\u001f\x7f\""},
+    {STR("gr\xc3\xbc\xc3\x9f"), "\"gr\xc3\xbc\xc3\x9f\""},
+    {STR("\xf0\x9f\x98\x80"), "\"\xf0\x9f\x98\x80\""},
+    {STR("\xff"), "\"\xef\xbf\xbd\""},
+    {STR("a\xc3"), "\"a\xef\xbf\xbd\""},
+    {STR("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+    {STR("\xe2\x82x"), "\"\xef\xbf\xbd\xef\xbf\xbdx\""},
+    {STR("sixteen bytes or more\nand more of them \xe2\x82\xac"),
+     "\"sixteen bytes or more\\nand more of them \xe2\x82\xac\""},
+};
+
+START_TEST(escapes)
+{
+    jwrite_str(&w, strings[_i].in);
+    ck_assert_str_is(buf_str(&out), strings[_i].want);
+}
+
+END_TEST
+
+/* Every byte at every place around a vector's width comes back, where a reader accepts it. */
+START_TEST(reads_back)
+{
+    struct arena arena;
+    arena_init(&arena, MIB);
+    for (unsigned c = 1; c < 0x80; c++) {
+        for (size_t n = 1; n < 36; n++) {
+            char text[40];
+            memset(text, 'x', sizeof(text));
+            text[c % n] = (char)c;
+            struct str s = {text, n};
+            struct err e = ERR_INIT;
+            struct jread r;
+            struct str key = STR_NULL;
+            buf_clear(&out, SIZE_MAX);
+            arena_reset(&arena);
+            jwrite_init(&w, &out);
+            jwrite_object_begin(&w);
+            jwrite_key(&w, s);
+            jwrite_str(&w, s);
+            jwrite_object_end(&w);
+            jread_init(&r, buf_str(&out), &arena);
+            jread_object (&r, key) {
+                ck_assert(str_eq(key, s));
+                ck_assert(str_eq(jread_str(&r), s));
+            }
+            ck_assert_ok(jread_finish(&r, &e), &e);
+        }
+    }
+    arena_done(&arena);
+}
+
+END_TEST
+
+/* Whatever the ceiling, the buf is never above it and the failure stays. */
+START_TEST(ceiling_is_kept)
+{
+    struct buf small;
+    buf_init(&small, (size_t)_i);
+    jwrite_init(&w, &small);
+    jwrite_array_begin(&w);
+    jwrite_str(&w, STR("12345"));
+    jwrite_str(&w, STR("\n2345"));
+    jwrite_array_end(&w);
+    ck_assert_uint_le(small.n, (size_t)_i);
+    ck_assert(buf_failed(&small) == (_i < 18));
+    if (!buf_failed(&small))
+        ck_assert_str_is(buf_str(&small), "[\"12345\",\"\\n2345\"]");
+    buf_done(&small);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("jwrite");
+    TCase *t = tcase_create("jwrite");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, writes_compactly);
+    tcase_add_test(t, writes_extremes);
+    tcase_add_loop_test(t, escapes, 0, COUNT_OF(strings));
+    tcase_add_test(t, reads_back);
+    tcase_add_loop_test(t, ceiling_is_kept, 0, 24);
+    suite_add_tcase(suite, t);
+    return unit_main(suite);
+}

@@ -1,0 +1,67 @@
+/*
+ * An HTTP/1.1 server on the loop, through libmicrohttpd in external-epoll mode. A request is handed
+ * to its handler when its body is whole; the handler answers now, or later: the connection is
+ * suspended meanwhile and costs nothing.
+ *
+ * Ownership: the request owns its body, its arena and its answer, and all views of it point into
+ * these; they live until http_request_respond was called and the answer has left (or the peer has
+ * gone). After http_request_respond the handler must not touch the request again.
+ */
+#pragma once
+
+#include "arena.h"
+#include "buf.h"
+#include "loop.h"
+
+struct http_server;
+
+struct http_request {
+    struct str method; /* "GET" */
+    struct str path;   /* decoded, without the query */
+    struct str body;   /* whole; may be rewritten in place by nobody */
+    struct str peer;   /* "127.0.0.1:51234" */
+    uint64_t id;       /* 1, 2, 3, ...: every log line of a request carries it */
+    uint64_t start_ms; /* loop time of its first byte */
+    struct arena *arena;
+    struct buf *answer; /* empty; the handler writes the answer's body here */
+    void *handler_data; /* the handler's own, for a late answer */
+};
+
+struct http_server_settings {
+    struct str address; /* "127.0.0.1", "0.0.0.0", "::" */
+    uint16_t port;      /* 0: any free one */
+    size_t max_body; /* bytes; a larger body is read to its end, dropped, and handed to too_large */
+    unsigned max_connections;
+    uint64_t request_timeout_ms; /* from first byte of a request to the whole body; then the peer is
+                                    cut off */
+    unsigned idle_seconds;       /* a connection without a request */
+
+    void (*handle)(void *ctx, struct http_request *r);
+    /* Instead of handle, for a body over max_body: must respond at once. r->body is absent. */
+    void (*too_large)(void *ctx, struct http_request *r, uint64_t body_bytes);
+    void *ctx;
+};
+
+enum errc http_server_new(struct loop *l, const struct http_server_settings *s,
+                          struct http_server **ret, struct err *reterr) _must_use_;
+
+/* The port it listens on. */
+uint16_t http_server_port(const struct http_server *s);
+
+/*
+ * Answers with r->answer's bytes and a Content-Length. If the answer buf failed (memory, ceiling)
+ * it answers 503 with a plain text. content_type is a literal.
+ */
+void http_request_respond(struct http_request *r, unsigned status, const char *content_type);
+
+/* One header more on the answer; call before http_request_respond; name and value are copied. */
+void http_request_header(struct http_request *r, const char *name, const char *value);
+
+/* Stops accepting; calls done when no request is under way any more. */
+void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx);
+
+/* Requests whose handler has not answered are answered 503 first. Returns NULL. */
+struct http_server *http_server_free(struct http_server *s);
+
+/* Requests that are under way: handed to a handler and not yet answered. */
+size_t http_server_active(const struct http_server *s);

@@ -1,0 +1,226 @@
+/*
+ * Three holders, three bits: nothing here depends on the order in which libmicrohttpd calls us when
+ * a peer vanishes, and an answer's bytes go from the handler's buf to the socket without a copy.
+ *
+ * Objects are recycled last in, first out, so that a steady load of few connections works on few
+ * objects with warm memory and allocates nothing. What a rare large request needed is given back.
+ */
+#include "http_request.h"
+
+#include "limit.h"
+#include "mem.h"
+
+#define HEADERS_MAX (4 * KIB)
+#define TEXT        "text/plain; charset=utf-8"
+
+void request_pool_init(struct request_pool *p, size_t max_body)
+{
+    p->max_body = max_body;
+    p->handling.next = p->handling.prev = &p->handling;
+}
+
+static void request_free(struct request *r)
+{
+    buf_done(&r->body);
+    buf_done(&r->answer);
+    buf_done(&r->headers);
+    arena_done(&r->arena);
+    mem_free(r);
+}
+
+void request_pool_done(struct request_pool *p)
+{
+    assert(p->live == 0);
+    while (p->free != NULL) {
+        struct request *r = p->free;
+        p->free = r->next;
+        request_free(r);
+    }
+}
+
+static struct request *request_alloc(struct request_pool *p)
+{
+    struct request *r = p->free;
+    if (r != NULL) {
+        p->free = r->next;
+        p->n_free--;
+        return r;
+    }
+    r = mem_alloc(sizeof(*r));
+    if (r == NULL)
+        return NULL;
+    buf_init(&r->body, p->max_body);
+    buf_init(&r->answer, LIMIT_REQUEST_ARENA);
+    buf_init(&r->headers, HEADERS_MAX);
+    arena_init(&r->arena, LIMIT_REQUEST_ARENA);
+    return r;
+}
+
+struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd)
+{
+    struct request *r = request_alloc(p);
+    if (r == NULL)
+        return NULL;
+    p->live++;
+    r->pool = p;
+    r->mhd = mhd;
+    r->held = HELD_BY_LIBRARY;
+    r->state = STARTED;
+    r->suspended = false;
+    r->nul_in_path = false;
+    r->received = 0;
+    address_print(MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
+                  r->peer);
+    r->pub = (struct http_request){
+        .peer = str_of(r->peer),
+        .id = ++p->last_id,
+        .arena = &r->arena,
+        .answer = &r->answer,
+    };
+    return r;
+}
+
+void request_let_go(struct request *r, enum holder who)
+{
+    struct request_pool *p = r->pool;
+    assert((r->held & (unsigned)who) != 0);
+    r->held &= ~(unsigned)who;
+    if (who == HELD_BY_LIBRARY) {
+        r->mhd = NULL;
+        r->suspended = false;
+        if (r->state >= ANSWERED)
+            p->unsent--;
+    }
+    if (r->held != 0)
+        return;
+    p->live--;
+    if (p->n_free == LIMIT_KEEP_REQUESTS) {
+        request_free(r);
+        return;
+    }
+    buf_clear(&r->body, LIMIT_KEEP_BYTES);
+    buf_clear(&r->answer, LIMIT_KEEP_BYTES);
+    buf_clear(&r->headers, HEADERS_MAX);
+    if (r->arena.used > LIMIT_KEEP_BYTES)
+        arena_done(&r->arena);
+    else
+        arena_reset(&r->arena);
+    r->next = p->free;
+    p->free = r;
+    p->n_free++;
+}
+
+void request_add_body(struct request *r, struct str part)
+{
+    size_t max = r->pool->max_body;
+    r->received += part.n;
+    if (r->received <= max)
+        buf_put(&r->body, part);
+    else if (r->received - part.n <= max)
+        buf_done(&r->body);
+}
+
+bool request_hand_over(struct request *r, const char *method, const char *path)
+{
+    struct request_pool *p = r->pool;
+    assert(r->state == READING);
+    r->state = HANDLING;
+    r->held |= HELD_BY_HANDLER;
+    p->active++;
+    r->next = &p->handling;
+    r->prev = p->handling.prev;
+    r->prev->next = r;
+    p->handling.prev = r;
+
+    r->pub.method = arena_dup(&r->arena, str_of(method));
+    r->pub.path = arena_dup(&r->arena, str_of(path));
+    if (r->received == 0)
+        r->pub.body = STR("");
+    else if (r->received <= p->max_body)
+        r->pub.body = buf_str(&r->body);
+    return !arena_failed(&r->arena) && !buf_failed(&r->body);
+}
+
+void http_request_header(struct http_request *pub, const char *name, const char *value)
+{
+    struct request *r = CONTAINER_OF(pub, struct request, pub);
+    assert(r->state == HANDLING);
+    buf_put(&r->headers, (struct str){name, strlen(name) + 1});
+    buf_put(&r->headers, (struct str){value, strlen(value) + 1});
+}
+
+void http_request_respond(struct http_request *pub, unsigned status, const char *content_type)
+{
+    struct request *r = CONTAINER_OF(pub, struct request, pub);
+    assert(r->state == HANDLING && status >= 200 && status <= 999);
+    r->state = ANSWERED;
+    r->status = status;
+    r->content_type = content_type;
+    r->prev->next = r->next;
+    r->next->prev = r->prev;
+    r->pool->active--;
+    if (r->mhd != NULL)
+        r->pool->unsent++;
+    if (r->suspended) {
+        MHD_resume_connection(r->mhd);
+        r->pool->resumed = true;
+    }
+    r->suspended = false;
+    request_let_go(r, HELD_BY_HANDLER);
+}
+
+static void answer_text(struct request *r, struct str text)
+{
+    buf_clear(&r->headers, HEADERS_MAX);
+    buf_clear(&r->answer, LIMIT_KEEP_BYTES);
+    buf_put(&r->answer, text);
+}
+
+void request_respond_text(struct request *r, unsigned status, const char *text)
+{
+    answer_text(r, str_of(text));
+    http_request_respond(&r->pub, status, TEXT);
+}
+
+static void response_gone(void *cls)
+{
+    request_let_go(cls, HELD_BY_RESPONSE);
+}
+
+static bool response_headers(const struct request *r, struct MHD_Response *m)
+{
+    if (r->pool->closing &&
+        MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close") != MHD_YES)
+        return false;
+    for (size_t at = 0; at < r->headers.n;) {
+        const char *name = r->headers.p + at;
+        const char *value = name + strlen(name) + 1;
+        if (MHD_add_response_header(m, name, value) != MHD_YES)
+            return false;
+        at = (size_t)(value - r->headers.p) + strlen(value) + 1;
+    }
+    return MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, r->content_type) == MHD_YES;
+}
+
+enum MHD_Result request_send(struct request *r)
+{
+    assert(r->state == ANSWERED);
+    if (buf_failed(&r->answer) || buf_failed(&r->headers)) {
+        answer_text(r, STR("the answer did not fit into memory\n"));
+        r->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+        r->content_type = TEXT;
+    }
+    r->state = SENDING;
+    r->held |= HELD_BY_RESPONSE;
+    struct MHD_Response *m = MHD_create_response_from_buffer_with_free_callback_cls(
+        r->answer.n, r->answer.p, response_gone, r);
+    if (m == NULL) {
+        request_let_go(r, HELD_BY_RESPONSE);
+        return MHD_NO;
+    }
+    enum MHD_Result result = MHD_NO;
+    if (response_headers(r, m))
+        result = MHD_queue_response(r->mhd, r->status, m);
+    MHD_destroy_response(m);
+    return result;
+}

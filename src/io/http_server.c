@@ -1,0 +1,344 @@
+/*
+ * libmicrohttpd in external-epoll mode: its epoll set is one descriptor of ours, and MHD_run is
+ * called once a turn whatever woke it, because resumed connections and timeouts announce themselves
+ * nowhere else. Its own idea of when to run next (MHD_get_timeout, relative milliseconds) must
+ * bound the wait: its sockets are edge-triggered, and a pipelined request that already lies in a
+ * buffer causes no event at all.
+ *
+ * While a handler is pending its connection is suspended, which makes libmicrohttpd blind to the
+ * peer: a hang-up is noticed when the answer is sent.
+ *
+ * libmicrohttpd's timeout is one of inactivity, so a byte every second would live for ever. Hence a
+ * timer a connection: request_timeout for a whole request, the idle time more between requests. It
+ * shuts the socket down and lets libmicrohttpd find out; the descriptor is not ours to close.
+ */
+#include "http_server.h"
+
+#include "http_request.h"
+#include "limit.h"
+#include "log.h"
+#include "mem.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define POOL_BYTES   (128 * KIB) /* libmicrohttpd's, a connection: the largest that helps */
+#define FREE_TURNS   100
+#define FREE_TURN_MS 10
+
+struct conn {
+    struct http_server *server;
+    struct timer deadline;
+    int fd;    /* libmicrohttpd's */
+    bool used; /* had a request */
+};
+
+struct http_server {
+    struct loop *loop;
+    struct http_server_settings settings; /* but for address */
+    struct MHD_Daemon *daemon;
+    struct loop_fd epoll;
+    struct loop_hook hook;
+    uint16_t port;
+    struct request_pool requests;
+
+    bool stopped; /* listening no more */
+    bool freeing;
+    void (*drained)(void *ctx); /* NULL when not draining, and once called */
+    void *drained_ctx;
+    struct deferred tell_drained;
+};
+
+/* ---- deadlines ---- */
+
+static void deadline_fire(struct timer *t)
+{
+    struct conn *c = CONTAINER_OF(t, struct conn, deadline);
+    log_debug("peer was too slow", kv_int("fd", c->fd));
+    (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+static void deadline_set(struct conn *c, uint64_t ms)
+{
+    enum errc code = timer_arm(c->server->loop, &c->deadline, ms);
+    assert(code == OK);
+}
+
+static uint64_t between_requests_ms(const struct http_server *s)
+{
+    return s->settings.idle_seconds * UINT64_C(1000) + s->settings.request_timeout_ms;
+}
+
+/* ---- libmicrohttpd's callbacks ---- */
+
+static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct http_server *s = cls;
+    struct conn *c = *socket_context;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (c != NULL)
+            timer_cancel(&c->deadline);
+        mem_free(c);
+        return;
+    }
+    c = mem_alloc(sizeof(*c)); /* without it the first request is refused */
+    if (c == NULL)
+        return;
+    c->server = s;
+    c->deadline.fire = deadline_fire;
+    c->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    deadline_set(c, s->settings.request_timeout_ms);
+    *socket_context = c;
+}
+
+static struct conn *conn_of(struct MHD_Connection *mhd)
+{
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* A request's first line: the earliest that libmicrohttpd tells of it. */
+static void *on_first_line(void *cls, const char *uri, struct MHD_Connection *mhd)
+{
+    struct http_server *s = cls;
+    struct conn *c = conn_of(mhd);
+    struct request *r = c == NULL ? NULL : request_new(&s->requests, mhd);
+    if (r == NULL)
+        return NULL;
+    r->pub.start_ms = loop_now_ms(s->loop);
+    /* Decoded, it would end the path early, and what was meant behind it would be lost. */
+    r->nul_in_path = strstr(uri, "%00") != NULL;
+    if (c->used) /* the first one's time counts from the accept */
+        deadline_set(c, s->settings.request_timeout_ms);
+    c->used = true;
+    return r;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct http_server *s = cls;
+    struct request *r = *context;
+    (void)code;
+    if (r == NULL)
+        return;
+    *context = NULL;
+    deadline_set(conn_of(mhd), between_requests_ms(s));
+    request_let_go(r, HELD_BY_LIBRARY);
+}
+
+static void handle(struct http_server *s, struct request *r, const char *method, const char *path)
+{
+    const struct http_server_settings *set = &s->settings;
+    bool whole = request_hand_over(r, method, path);
+    if (s->freeing) {
+        request_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
+    } else if (r->nul_in_path) {
+        request_respond_text(r, MHD_HTTP_BAD_REQUEST, "the path contains a NUL\n");
+    } else if (!whole) {
+        request_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory for the request\n");
+    } else if (r->received > set->max_body) {
+        set->too_large(set->ctx, &r->pub, r->received);
+        assert(r->state == ANSWERED);
+    } else {
+        set->handle(set->ctx, &r->pub);
+    }
+}
+
+static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *path,
+                                 const char *method, const char *version, const char *upload,
+                                 size_t *upload_n, void **context)
+{
+    struct request *r = *context;
+    (void)version;
+    if (r == NULL)
+        return MHD_NO;
+    if (r->state == STARTED) {
+        r->state = READING;
+        return MHD_YES;
+    }
+    if (*upload_n > 0) {
+        request_add_body(r, (struct str){upload, *upload_n});
+        *upload_n = 0;
+        return MHD_YES;
+    }
+    if (r->state == READING) {
+        timer_cancel(&conn_of(mhd)->deadline);
+        handle(cls, r, method, path);
+    }
+    if (r->state == ANSWERED) {
+        deadline_set(conn_of(mhd), between_requests_ms(cls));
+        return request_send(r);
+    }
+    assert(r->state == HANDLING && !r->suspended);
+    MHD_suspend_connection(mhd);
+    r->suspended = true;
+    return MHD_YES;
+}
+
+static void __attribute__((format(printf, 2, 0))) on_log(void *cls, const char *fmt, va_list args)
+{
+    (void)cls;
+    if (!log_enabled(LOG_LEVEL_DEBUG))
+        return;
+    char text[256];
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    log_debug("libmicrohttpd", kv_str("text", str_trim(str_of(text))));
+}
+
+/* ---- the loop's callbacks ---- */
+
+static uint64_t server_prepare(struct loop_hook *h, uint64_t now_ms)
+{
+    struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
+    MHD_UNSIGNED_LONG_LONG relative_ms = 0;
+    if (s->requests.resumed)
+        return now_ms;
+    if (MHD_get_timeout(s->daemon, &relative_ms) != MHD_YES)
+        return UINT64_MAX;
+    return relative_ms > UINT64_MAX - now_ms ? UINT64_MAX : now_ms + relative_ms;
+}
+
+static void server_check(struct loop_hook *h, uint64_t now_ms)
+{
+    struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
+    (void)now_ms;
+    s->requests.resumed = false;
+    (void)MHD_run(s->daemon);
+    if (s->drained != NULL && s->requests.live == 0)
+        loop_defer(s->loop, &s->tell_drained);
+}
+
+/* It only has to end the wait: libmicrohttpd is run in every turn. */
+static void server_ready(struct loop_fd *f, uint32_t events)
+{
+    (void)f;
+    (void)events;
+}
+
+static void server_tell_drained(struct deferred *d)
+{
+    struct http_server *s = CONTAINER_OF(d, struct http_server, tell_drained);
+    void (*drained)(void *ctx) = s->drained;
+    if (drained == NULL || s->requests.live > 0)
+        return;
+    s->drained = NULL;
+    drained(s->drained_ctx);
+}
+
+/* ---- life ---- */
+
+static struct MHD_Daemon *daemon_start(struct http_server *s, int fd)
+{
+    /* The options' values go through "...": each has exactly one right type. */
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, s->port, NULL, NULL,
+        on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+        on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+        MHD_OPTION_URI_LOG_CALLBACK, on_first_line, s, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->settings.max_connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->settings.idle_seconds,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
+        (int)1, MHD_OPTION_END);
+}
+
+enum errc http_server_new(struct loop *l, const struct http_server_settings *set,
+                          struct http_server **ret, struct err *reterr)
+{
+    assert(set->handle != NULL && set->too_large != NULL && set->max_connections > 0);
+    assert(set->request_timeout_ms > 0 && set->idle_seconds > 0);
+    int fd = -1;
+    enum errc code = listener_open(set->address, set->port, &fd, reterr);
+    if (code != OK)
+        return code;
+    struct http_server *s = mem_alloc(sizeof(*s));
+    if (s == NULL) {
+        (void)close(fd);
+        return err_set(reterr, ERR_NOMEM, "no memory for a server");
+    }
+    s->loop = l;
+    s->settings = *set;
+    s->port = listener_port(fd);
+    request_pool_init(&s->requests, set->max_body);
+    s->tell_drained.run = server_tell_drained;
+    s->hook = (struct loop_hook){.prepare = server_prepare, .check = server_check};
+    s->daemon = daemon_start(s, fd);
+    if (s->daemon == NULL) {
+        (void)close(fd);
+        mem_free(s);
+        return err_set(reterr, ERR_UNAVAILABLE, "libmicrohttpd does not start");
+    }
+    s->epoll = (struct loop_fd){
+        .fd = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
+        .events = EPOLLIN,
+        .ready = server_ready,
+    };
+    code = loop_fd_add(l, &s->epoll, reterr);
+    if (code != OK) {
+        MHD_stop_daemon(s->daemon);
+        mem_free(s);
+        return code;
+    }
+    loop_hook_add(l, &s->hook);
+    *ret = s;
+    return OK;
+}
+
+uint16_t http_server_port(const struct http_server *s)
+{
+    return s->port;
+}
+
+size_t http_server_active(const struct http_server *s)
+{
+    return s->requests.active;
+}
+
+static void stop_listening(struct http_server *s)
+{
+    if (s->stopped)
+        return;
+    s->stopped = true;
+    s->requests.closing = true;
+    MHD_socket fd = MHD_quiesce_daemon(s->daemon);
+    if (fd != MHD_INVALID_SOCKET)
+        (void)close(fd);
+}
+
+void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx)
+{
+    assert(s->drained == NULL && done != NULL);
+    stop_listening(s);
+    s->drained = done;
+    s->drained_ctx = ctx;
+    loop_defer(s->loop, &s->tell_drained);
+}
+
+struct http_server *http_server_free(struct http_server *s)
+{
+    if (s == NULL)
+        return NULL;
+    stop_listening(s);
+    s->freeing = true;
+    struct request *ring = &s->requests.handling;
+    while (ring->next != ring)
+        request_respond_text(ring->next, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
+    /* One run at least: libmicrohttpd must not be stopped with a suspended connection. */
+    struct pollfd p = {.fd = s->epoll.fd, .events = POLLIN};
+    for (int turn = 0; turn < FREE_TURNS; turn++) {
+        (void)MHD_run(s->daemon);
+        if (s->requests.unsent == 0)
+            break;
+        (void)poll(&p, 1, FREE_TURN_MS);
+    }
+    loop_fd_del(&s->epoll);
+    loop_hook_del(s->loop, &s->hook);
+    deferred_cancel(&s->tell_drained);
+    MHD_stop_daemon(s->daemon);
+    request_pool_done(&s->requests);
+    mem_free(s);
+    return NULL;
+}

@@ -1,0 +1,284 @@
+/*
+ * In a cluster the mounted files become a struct kubeconfig, so everything behind knows one form
+ * only. Missing the CA there is an error: client-go would trust the system's roots instead, and
+ * hand them the token.
+ *
+ * Plain HTTP (kubeconfig_read allows it for loopback) carries no identity at all, as in client-go:
+ * a token that crossed it once is no secret any more.
+ */
+#include "kube_credentials.h"
+
+#include "limit.h"
+
+#include <ctype.h>
+
+#define TOKEN_FRESH_MS  50000
+#define TOKEN_MAX_BYTES (64 * KIB)
+#define ORIGIN_MAX      (16 * KIB)
+
+static struct str join(struct arena *arena, const struct str *parts, size_t n)
+{
+    struct buf b;
+    buf_init(&b, LIMIT_FILE_BYTES);
+    for (size_t i = 0; i < n; i++)
+        buf_put(&b, parts[i]);
+    struct str joined = buf_failed(&b) ? STR_NULL : arena_dup(arena, buf_str(&b));
+    buf_done(&b);
+    return joined;
+}
+
+#define JOIN(arena, ...)                             \
+    join((arena), (const struct str[]){__VA_ARGS__}, \
+         sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
+
+static enum errc read_file(struct str path, struct arena *arena, struct str *ret,
+                           struct err *reterr)
+{
+    struct buf text;
+    buf_init(&text, LIMIT_FILE_BYTES);
+    enum errc code = file_read(path, &text, reterr);
+    if (code == OK) {
+        /* An empty file is empty, not absent. */
+        *ret = text.n == 0 ? STR("") : arena_dup(arena, buf_str(&text));
+        if (ret->p == NULL)
+            code = err_set(reterr, ERR_NOMEM, "%.*s: out of memory", STR_ARG(path));
+    }
+    buf_done(&text);
+    return code;
+}
+
+static bool is_host(struct str host)
+{
+    for (size_t i = 0; i < host.n; i++) {
+        unsigned char c = (unsigned char)host.p[i];
+        if (!isalnum(c) && c != '.' && c != '-' && c != ':' && c != '_')
+            return false;
+    }
+    return host.n > 0;
+}
+
+static enum errc find_in_cluster(const struct kube_api_settings *s, struct arena *arena,
+                                 struct kube_credentials *ret, struct err *reterr)
+{
+    struct kubeconfig *c = &ret->config;
+    uint64_t port = 0;
+    if (!is_host(s->service_host))
+        return err_set(reterr, ERR_SYNTAX, "KUBERNETES_SERVICE_HOST is not a host: \"%.*s\"",
+                       STR_ARG(s->service_host));
+    if (!str_to_u64(s->service_port, UINT16_MAX, &port) || port == 0)
+        return err_set(reterr, ERR_SYNTAX, "KUBERNETES_SERVICE_PORT is not a port: \"%.*s\"",
+                       STR_ARG(s->service_port));
+    bool v6 = memchr(s->service_host.p, ':', s->service_host.n) != NULL;
+    c->server = JOIN(arena, STR("https://"), v6 ? STR("[") : STR_NULL, s->service_host,
+                     v6 ? STR("]") : STR_NULL, STR(":"), s->service_port);
+    c->ca_file = JOIN(arena, s->service_account, STR("/ca.crt"));
+    c->token_file = JOIN(arena, s->service_account, STR("/token"));
+
+    struct str content;
+    enum errc code = read_file(c->ca_file, arena, &content, reterr);
+    if (code == OK && str_trim(content).n == 0)
+        code = err_set(reterr, ERR_SYNTAX, "%.*s: empty", STR_ARG(c->ca_file));
+    if (code != OK) {
+        (void)err_wrap(reterr, "in cluster, but its CA cannot be had");
+        return code;
+    }
+    /* Only leader election and events want it, and they can be told. */
+    struct str file = JOIN(arena, s->service_account, STR("/namespace"));
+    if (read_file(file, arena, &content, NULL) == OK && str_trim(content).n > 0)
+        c->namespace = str_trim(content);
+    ret->origin = JOIN(arena, c->server, STR(" (in cluster)"));
+    return OK;
+}
+
+static enum errc find_in_file(struct str path, struct arena *arena, struct kube_credentials *ret,
+                              struct err *reterr)
+{
+    struct str text;
+    enum errc code = read_file(path, arena, &text, reterr);
+    if (code == OK)
+        code = kubeconfig_read(text, path, arena, &ret->config, reterr);
+    ret->origin = JOIN(arena, ret->config.server, STR(" (kubeconfig "), path, STR(")"));
+    return code;
+}
+
+/* A line break in a name would be a header of its own. */
+static bool is_header_value(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c < 0x20 || c == 0x7f)
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* The extra's key becomes a part of a header's name: lower case, the rest escaped as client-go. */
+static void put_extra_key(struct buf *out, struct str key)
+{
+    for (size_t i = 0; i < key.n; i++) {
+        unsigned char c = (unsigned char)key.p[i];
+        if (isalnum(c) || (c != '\0' && strchr("!#$&'*+-.^_`|~", c) != NULL))
+            buf_putc(out, (char)tolower(c));
+        else
+            buf_printf(out, "%%%02X", c);
+    }
+}
+
+static struct str extra_header(struct arena *arena, struct str key, struct str value)
+{
+    struct buf b;
+    buf_init(&b, ORIGIN_MAX);
+    buf_put(&b, STR("Impersonate-Extra-"));
+    put_extra_key(&b, key);
+    buf_put(&b, STR(": "));
+    buf_put(&b, value);
+    struct str header = buf_failed(&b) ? STR_NULL : arena_dup(arena, buf_str(&b));
+    buf_done(&b);
+    return header;
+}
+
+static enum errc add_header(struct kube_credentials *c, struct str header, struct str value,
+                            struct err *reterr)
+{
+    if (!is_header_value(value))
+        return err_set(reterr, ERR_SYNTAX, "impersonation: \"%.*s\" cannot be sent in a header",
+                       STR_ARG(value));
+    c->headers[c->n_headers++] = header;
+    return OK;
+}
+
+static enum errc impersonate(struct kube_credentials *c, struct arena *arena, struct err *reterr)
+{
+    const struct kubeconfig *k = &c->config;
+    enum errc code = OK;
+    size_t n = 2 + k->n_as_groups + k->n_as_extra;
+    if (k->as_user.n == 0 && (k->as_uid.n > 0 || n > 2))
+        return err_set(reterr, ERR_SYNTAX,
+                       "impersonation: uid, groups or extra values without a user");
+    c->headers = arena_array(arena, n, sizeof(*c->headers));
+    if (c->headers == NULL)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    if (k->as_user.n > 0)
+        code =
+            add_header(c, JOIN(arena, STR("Impersonate-User: "), k->as_user), k->as_user, reterr);
+    if (code == OK && k->as_uid.n > 0)
+        code = add_header(c, JOIN(arena, STR("Impersonate-Uid: "), k->as_uid), k->as_uid, reterr);
+    for (size_t i = 0; code == OK && i < k->n_as_groups; i++)
+        code = add_header(c, JOIN(arena, STR("Impersonate-Group: "), k->as_groups[i]),
+                          k->as_groups[i], reterr);
+    for (size_t i = 0; code == OK && i < k->n_as_extra; i++)
+        code = add_header(c, extra_header(arena, k->as_extra_keys[i], k->as_extra_values[i]),
+                          k->as_extra_values[i], reterr);
+    return code;
+}
+
+static void forget_identity(struct kube_credentials *c, struct arena *arena)
+{
+    struct kubeconfig *k = &c->config;
+    bool had = k->token.n > 0 || k->token_file.n > 0 || k->username.n > 0 || k->as_user.n > 0;
+    k->token = k->token_file = k->username = k->password = STR_NULL;
+    k->as_user = k->as_uid = STR_NULL;
+    k->n_as_groups = k->n_as_extra = 0;
+    if (had)
+        c->origin = JOIN(arena, c->origin, STR(", without credentials: plain http"));
+}
+
+enum errc kube_credentials_find(const struct kube_api_settings *s, struct arena *arena,
+                                struct kube_credentials *ret, struct err *reterr)
+{
+    enum errc code;
+    *ret = (struct kube_credentials){0};
+    if (s->kubeconfig.n > 0) {
+        code = find_in_file(s->kubeconfig, arena, ret, reterr);
+    } else if (s->service_host.n > 0 && s->service_port.n > 0) {
+        code = find_in_cluster(s, arena, ret, reterr);
+    } else if (s->home.n > 0) {
+        code = find_in_file(JOIN(arena, s->home, STR("/.kube/config")), arena, ret, reterr);
+        if (code != OK)
+            (void)err_wrap(reterr, "no kubeconfig is named and this is not in a cluster");
+    } else {
+        code = err_set(reterr, ERR_NOTFOUND,
+                       "no kubeconfig is named, this is not in a cluster, and there is no home "
+                       "directory");
+    }
+    if (code != OK)
+        return code;
+    ret->tls = str_starts(ret->config.server, STR("https://"));
+    if (!ret->tls)
+        forget_identity(ret, arena);
+    code = impersonate(ret, arena, reterr);
+    if (code == OK && arena_failed(arena))
+        code = err_set(reterr, ERR_NOMEM, "out of memory");
+    return code;
+}
+
+/* What RFC 6750 allows and any real token is made of; a line break would be a header of its own. */
+static bool is_token(struct str token)
+{
+    for (size_t i = 0; i < token.n; i++) {
+        unsigned char c = (unsigned char)token.p[i];
+        if (c <= 0x20 || c >= 0x7f)
+            return false;
+    }
+    return token.n > 0;
+}
+
+static enum errc token_set(struct kube_token *t, struct str token, const char *what,
+                           struct err *reterr)
+{
+    if (token.n == 0)
+        return err_set(reterr, ERR_SYNTAX, "%s: the token is empty", what);
+    if (!is_token(token))
+        return err_set(reterr, ERR_SYNTAX, "%s: holds a character that no token has", what);
+    struct buf fresh;
+    buf_init(&fresh, TOKEN_MAX_BYTES);
+    buf_put(&fresh, token);
+    if (buf_failed(&fresh)) {
+        buf_done(&fresh);
+        return err_set(reterr, ERR_NOMEM, "%s: out of memory", what);
+    }
+    buf_done(&t->value);
+    t->value = fresh;
+    return OK;
+}
+
+enum errc kube_token_refresh(struct kube_token *t, uint64_t now_ms, struct err *reterr)
+{
+    if (t->file.n == 0)
+        return OK;
+    struct buf text;
+    buf_init(&text, TOKEN_MAX_BYTES);
+    enum errc code = file_read(t->file, &text, reterr);
+    if (code == OK) {
+        code = token_set(t, str_trim(buf_str(&text)), "token file", reterr);
+        if (code != OK)
+            (void)err_wrap(reterr, "%.*s", STR_ARG(t->file));
+    }
+    buf_done(&text);
+    t->read_ms = now_ms;
+    return code;
+}
+
+enum errc kube_token_init(struct kube_token *t, const struct kubeconfig *config, uint64_t now_ms,
+                          struct err *reterr)
+{
+    *t = (struct kube_token){.file = config->token_file};
+    enum errc code = kube_token_refresh(t, now_ms, reterr);
+    /* As in client-go a file beats the token beside it, which stands in until the file can be read.
+     */
+    if (t->value.n == 0 && config->token.n > 0)
+        code = token_set(t, str_trim(config->token), "token", reterr);
+    return code;
+}
+
+void kube_token_done(struct kube_token *t)
+{
+    buf_done(&t->value);
+}
+
+struct str kube_token_get(struct kube_token *t, uint64_t now_ms)
+{
+    if (t->file.n > 0 && now_ms - t->read_ms >= TOKEN_FRESH_MS)
+        (void)kube_token_refresh(t, now_ms, NULL);
+    return t->value.n == 0 ? STR_NULL : buf_str(&t->value);
+}

@@ -1,0 +1,85 @@
+/*
+ * The server opens its socket itself, because libmicrohttpd says that it cannot listen but not why.
+ * Addresses are numeric: what a server listens on must not depend on a resolver.
+ */
+#include "listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static bool socket_listen(int fd, const struct addrinfo *a)
+{
+    int on = 1;
+    int off = 0;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0)
+        return false;
+    if (a->ai_family == AF_INET6 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) != 0)
+        return false;
+    return bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0;
+}
+
+enum errc listener_open(struct str address, uint16_t port, int *ret_fd, struct err *reterr)
+{
+    char host[INET6_ADDRSTRLEN];
+    char service[sizeof("65535")];
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+    struct addrinfo *found = NULL;
+    (void)snprintf(host, sizeof(host), "%.*s", STR_ARG(address));
+    (void)snprintf(service, sizeof(service), "%u", port);
+    if (address.n == 0 || address.n >= sizeof(host) ||
+        getaddrinfo(host, service, &hints, &found) != 0)
+        return err_set(reterr, ERR_SYNTAX, "not an IP address to listen on: \"%.*s\"",
+                       STR_ARG(address));
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool ok = fd >= 0 && socket_listen(fd, found);
+    int why = errno;
+    char text[ADDRESS_TEXT_BYTES];
+    address_print(found->ai_addr, text);
+    freeaddrinfo(found);
+    if (ok) {
+        *ret_fd = fd;
+        return OK;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    return err_set(reterr, why == EACCES ? ERR_DENIED : ERR_UNAVAILABLE, "cannot listen on %s: %s",
+                   text, strerror(why));
+}
+
+static const void *ip_of(const struct sockaddr *a, uint16_t *ret_port)
+{
+    const void *any = a; /* sockaddr's alignment is less than what it stands for has */
+    if (a->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = any;
+        *ret_port = ntohs(v6->sin6_port);
+        return &v6->sin6_addr;
+    }
+    const struct sockaddr_in *v4 = any;
+    *ret_port = ntohs(v4->sin_port);
+    return &v4->sin_addr;
+}
+
+uint16_t listener_port(int fd)
+{
+    struct sockaddr_storage a = {.ss_family = AF_INET};
+    socklen_t n = sizeof(a);
+    uint16_t port = 0;
+    int r = getsockname(fd, (struct sockaddr *)&a, &n);
+    assert(r == 0);
+    (void)ip_of((const struct sockaddr *)&a, &port);
+    return port;
+}
+
+void address_print(const struct sockaddr *a, char text[ADDRESS_TEXT_BYTES])
+{
+    char ip[INET6_ADDRSTRLEN] = "?";
+    uint16_t port = 0;
+    (void)inet_ntop(a->sa_family, ip_of(a, &port), ip, sizeof(ip));
+    bool v6 = a->sa_family == AF_INET6;
+    (void)snprintf(text, ADDRESS_TEXT_BYTES, v6 ? "[%s]:%u" : "%s:%u", ip, port);
+}

@@ -1,0 +1,457 @@
+/*
+ * One epoll set, a heap of timers, one signalfd, a queue of deferred work and a list of hooks. The
+ * clock is read once a turn, right after the wait; the time to wait is reckoned from a clock read
+ * of its own, so that slow callbacks do not prolong it.
+ *
+ * Timers run before the wait and not right behind it: after a pause of the whole process the bytes
+ * that lie in the sockets are read first, and only then does a "nothing came for so long" fire.
+ *
+ * A callback may do anything, delete what else is ready in this turn included: loop_fd_del strikes
+ * the descriptor from the batch at hand, timers and deferred work unlink themselves, and the walk
+ * over the hooks is known to loop_hook_del. Deferred work that defers again gets DEFER_ROUNDS
+ * rounds a turn, so it cannot starve descriptors.
+ *
+ * Timers of the same millisecond fire in the order they were armed. A timer armed while timers run
+ * is younger than all of that turn and thus waits for the next one: that is the whole of "not
+ * before the next turn".
+ *
+ * The heap is a pairing heap whose links lie in the timers, so that arming cannot fail: a deadline
+ * that is missing for want of memory would have to be handled in twenty places, and tested in none.
+ * A binary heap in an array was the first version; a wheel would pay with a million timers, and we
+ * have a few a connection.
+ */
+#include "loop.h"
+
+#include "mem.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH        128
+#define DEFER_ROUNDS 8
+#define RANDOM_POOL  16
+#define SIGNAL_COUNT 65
+
+struct loop {
+    int epoll_fd;
+    uint64_t now_ms;
+    uint64_t wall_ns;
+    bool stop;
+
+    struct epoll_event batch[BATCH]; /* of this turn; data.ptr is a loop_fd, NULL when deleted */
+    int batch_n;
+
+    struct timer *timers; /* root of a pairing heap */
+    uint64_t armed;       /* timers armed so far */
+
+    struct deferred queue;   /* ring; only next and prev are used */
+    struct deferred running; /* the round under way */
+
+    struct loop_hook *hooks;
+    struct loop_hook *walk; /* the hook after the one being called */
+
+    struct loop_fd signals;
+    sigset_t signal_set;
+
+    struct {
+        void (*fn)(void *ctx, int signo);
+        void *ctx;
+    } handlers[SIGNAL_COUNT];
+
+    uint64_t pool[RANDOM_POOL];
+    size_t pool_left;
+};
+
+/* ---- time ---- */
+
+static uint64_t clock_ms(void)
+{
+    struct timespec t;
+    int r = clock_gettime(CLOCK_MONOTONIC, &t);
+    assert(r == 0);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void time_update(struct loop *l)
+{
+    struct timespec t;
+    int r = clock_gettime(CLOCK_REALTIME, &t);
+    assert(r == 0);
+    l->wall_ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    l->now_ms = clock_ms();
+}
+
+uint64_t loop_now_ms(const struct loop *l)
+{
+    return l->now_ms;
+}
+
+uint64_t loop_wall_ns(const struct loop *l)
+{
+    return l->wall_ns;
+}
+
+/* Straight from the kernel: hash seeds must not be guessable from the jitter that others see. */
+uint64_t loop_random(struct loop *l)
+{
+    if (l->pool_left == 0) {
+        ssize_t n;
+        do
+            n = getrandom(l->pool, sizeof(l->pool), 0);
+        while (n < 0 && errno == EINTR);
+        assert(n == (ssize_t)sizeof(l->pool)); /* up to 256 bytes come whole */
+        l->pool_left = RANDOM_POOL;
+    }
+    return l->pool[--l->pool_left];
+}
+
+/* ---- descriptors ---- */
+
+static enum errc fd_control(const struct loop *l, int op, struct loop_fd *f)
+{
+    struct epoll_event ev = {.events = f->events, .data = {.ptr = f}};
+    if (epoll_ctl(l->epoll_fd, op, f->fd, &ev) == 0)
+        return OK;
+    return errno == ENOMEM || errno == ENOSPC ? ERR_NOMEM : ERR_INTERNAL;
+}
+
+enum errc loop_fd_add(struct loop *l, struct loop_fd *f, struct err *reterr)
+{
+    assert(f->loop == NULL && f->ready != NULL);
+    enum errc code = fd_control(l, EPOLL_CTL_ADD, f);
+    if (code != OK)
+        return err_set(reterr, code, "cannot watch descriptor %d: %s", f->fd, strerror(errno));
+    f->loop = l;
+    return OK;
+}
+
+enum errc loop_fd_set(struct loop_fd *f, uint32_t events)
+{
+    assert(f->loop != NULL);
+    if (f->events == events)
+        return OK;
+    f->events = events;
+    return fd_control(f->loop, EPOLL_CTL_MOD, f);
+}
+
+void loop_fd_del(struct loop_fd *f)
+{
+    struct loop *l = f->loop;
+    if (l == NULL)
+        return;
+    f->loop = NULL;
+    int r = epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, f->fd, NULL);
+    assert(r == 0 || errno == ENOENT || errno == EBADF); /* closed already: the kernel did it */
+    for (int i = 0; i < l->batch_n; i++)
+        if (l->batch[i].data.ptr == f)
+            l->batch[i].data.ptr = NULL;
+}
+
+static void fds_run(struct loop *l)
+{
+    for (int i = 0; i < l->batch_n; i++) {
+        struct loop_fd *f = l->batch[i].data.ptr;
+        if (f == NULL)
+            continue;
+        /* An earlier callback may have narrowed what this one wants to hear of. */
+        uint32_t events = l->batch[i].events & (f->events | EPOLLERR | EPOLLHUP);
+        if (events != 0)
+            f->ready(f, events);
+    }
+    l->batch_n = 0;
+}
+
+/* ---- timers ---- */
+
+static bool timer_before(const struct timer *a, const struct timer *b)
+{
+    return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->order < b->order;
+}
+
+/* The later of two roots becomes the other's first child. */
+static struct timer *heap_meld(struct timer *a, struct timer *b)
+{
+    if (a == NULL || b == NULL)
+        return a == NULL ? b : a;
+    if (timer_before(b, a)) {
+        struct timer *swap = a;
+        a = b;
+        b = swap;
+    }
+    b->next = a->child;
+    if (b->next != NULL)
+        b->next->prev = b;
+    b->prev = a;
+    a->child = b;
+    return a;
+}
+
+/* One heap of siblings: in pairs from the left, then the pairs from the right. */
+static struct timer *heap_meld_all(struct timer *first)
+{
+    struct timer *pairs = NULL;
+    while (first != NULL) {
+        struct timer *a = first;
+        struct timer *b = a->next;
+        first = b == NULL ? NULL : b->next;
+        struct timer *pair = heap_meld(a, b);
+        pair->next = pairs;
+        pairs = pair;
+    }
+    struct timer *root = NULL;
+    while (pairs != NULL) {
+        struct timer *next = pairs->next;
+        pairs->next = NULL;
+        root = heap_meld(root, pairs);
+        pairs = next;
+    }
+    return root;
+}
+
+enum errc timer_arm(struct loop *l, struct timer *t, uint64_t delay_ms)
+{
+    assert(t->fire != NULL && (t->loop == NULL || t->loop == l));
+    timer_cancel(t);
+    t->loop = l;
+    t->due_ms = delay_ms > UINT64_MAX - l->now_ms ? UINT64_MAX : l->now_ms + delay_ms;
+    t->order = l->armed++;
+    t->child = t->next = t->prev = NULL;
+    l->timers = heap_meld(l->timers, t);
+    return OK;
+}
+
+void timer_cancel(struct timer *t)
+{
+    struct loop *l = t->loop;
+    if (l == NULL)
+        return;
+    t->loop = NULL;
+    struct timer *below = heap_meld_all(t->child);
+    if (l->timers == t) {
+        l->timers = below;
+        return;
+    }
+    if (t->prev->child == t)
+        t->prev->child = t->next;
+    else
+        t->prev->next = t->next;
+    if (t->next != NULL)
+        t->next->prev = t->prev;
+    l->timers = heap_meld(l->timers, below);
+}
+
+static void timers_run(struct loop *l)
+{
+    uint64_t youngest = l->armed;
+    struct timer *t;
+    while ((t = l->timers) != NULL && t->due_ms <= l->now_ms && t->order < youngest) {
+        timer_cancel(t);
+        t->fire(t);
+    }
+}
+
+/* ---- deferred work ---- */
+
+static void ring_init(struct deferred *ring)
+{
+    ring->next = ring->prev = ring;
+}
+
+static bool ring_empty(const struct deferred *ring)
+{
+    return ring->next == ring;
+}
+
+void loop_defer(struct loop *l, struct deferred *d)
+{
+    assert(d->run != NULL);
+    if (d->loop != NULL)
+        return;
+    d->loop = l;
+    d->next = &l->queue;
+    d->prev = l->queue.prev;
+    d->prev->next = d;
+    l->queue.prev = d;
+}
+
+void deferred_cancel(struct deferred *d)
+{
+    if (d->loop == NULL)
+        return;
+    d->prev->next = d->next;
+    d->next->prev = d->prev;
+    d->loop = NULL;
+}
+
+static void deferred_run(struct loop *l)
+{
+    for (int round = 0; round < DEFER_ROUNDS && !ring_empty(&l->queue); round++) {
+        l->running.next = l->queue.next;
+        l->running.prev = l->queue.prev;
+        l->running.next->prev = &l->running;
+        l->running.prev->next = &l->running;
+        ring_init(&l->queue);
+        while (!ring_empty(&l->running)) {
+            struct deferred *d = l->running.next;
+            deferred_cancel(d);
+            d->run(d);
+        }
+    }
+}
+
+/* ---- hooks ---- */
+
+void loop_hook_add(struct loop *l, struct loop_hook *h)
+{
+    struct loop_hook **end = &l->hooks;
+    while (*end != NULL)
+        end = &(*end)->next;
+    h->next = NULL;
+    *end = h;
+}
+
+void loop_hook_del(struct loop *l, struct loop_hook *h)
+{
+    struct loop_hook **at = &l->hooks;
+    while (*at != NULL && *at != h)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return;
+    *at = h->next;
+    if (l->walk == h)
+        l->walk = h->next;
+}
+
+static uint64_t hooks_prepare(struct loop *l, uint64_t now_ms)
+{
+    uint64_t due = UINT64_MAX;
+    for (struct loop_hook *h = l->hooks; h != NULL; h = l->walk) {
+        l->walk = h->next;
+        uint64_t at = h->prepare(h, now_ms);
+        due = MIN_OF(due, at);
+    }
+    return due;
+}
+
+static void hooks_check(struct loop *l)
+{
+    for (struct loop_hook *h = l->hooks; h != NULL; h = l->walk) {
+        l->walk = h->next;
+        h->check(h, l->now_ms);
+    }
+}
+
+/* ---- signals ---- */
+
+static void signals_ready(struct loop_fd *f, uint32_t events)
+{
+    struct loop *l = CONTAINER_OF(f, struct loop, signals);
+    (void)events;
+    /* One a turn: the handler may free the loop's users, and the descriptor stays ready. */
+    struct signalfd_siginfo info;
+    if (read(f->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return;
+    assert(info.ssi_signo < SIGNAL_COUNT && l->handlers[info.ssi_signo].fn != NULL);
+    l->handlers[info.ssi_signo].fn(l->handlers[info.ssi_signo].ctx, (int)info.ssi_signo);
+}
+
+enum errc loop_signal(struct loop *l, int signo, void (*fn)(void *ctx, int signo), void *ctx,
+                      struct err *reterr)
+{
+    assert(signo > 0 && signo < SIGNAL_COUNT && fn != NULL && l->handlers[signo].fn == NULL);
+    sigset_t set = l->signal_set;
+    if (sigaddset(&set, signo) != 0 || sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return err_set(reterr, ERR_INTERNAL, "cannot block signal %d: %s", signo, strerror(errno));
+    int fd = signalfd(l->signals.fd, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (fd < 0)
+        return err_set(reterr, ERR_UNAVAILABLE, "signalfd: %s", strerror(errno));
+    l->signals.fd = fd;
+    l->signal_set = set;
+    l->handlers[signo].fn = fn;
+    l->handlers[signo].ctx = ctx;
+    return l->signals.loop != NULL ? OK : loop_fd_add(l, &l->signals, reterr);
+}
+
+/* ---- the loop ---- */
+
+enum errc loop_new(struct loop **ret, struct err *reterr)
+{
+    struct loop *l = mem_alloc(sizeof(*l));
+    if (l == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the event loop");
+    l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (l->epoll_fd < 0) {
+        mem_free(l);
+        return err_set(reterr, ERR_UNAVAILABLE, "epoll_create1: %s", strerror(errno));
+    }
+    l->signals = (struct loop_fd){.fd = -1, .events = EPOLLIN, .ready = signals_ready};
+    (void)sigemptyset(&l->signal_set);
+    /* A peer that hangs up must be an error of one write, not the end of the process. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    ring_init(&l->queue);
+    ring_init(&l->running);
+    time_update(l);
+    *ret = l;
+    return OK;
+}
+
+struct loop *loop_free(struct loop *l)
+{
+    if (l == NULL)
+        return NULL;
+    /* What is still here would point into freed memory when its owner cancels it later. */
+    while (l->timers != NULL)
+        timer_cancel(l->timers);
+    while (!ring_empty(&l->queue))
+        deferred_cancel(l->queue.next);
+    loop_fd_del(&l->signals);
+    if (l->signals.fd >= 0)
+        (void)close(l->signals.fd);
+    (void)close(l->epoll_fd);
+    mem_free(l);
+    return NULL;
+}
+
+void loop_stop(struct loop *l)
+{
+    l->stop = true;
+}
+
+/* Milliseconds for epoll_wait; -1 where nothing is planned. */
+static int wait_ms(struct loop *l)
+{
+    uint64_t now = clock_ms();
+    uint64_t due = hooks_prepare(l, now);
+    if (l->timers != NULL)
+        due = MIN_OF(due, l->timers->due_ms);
+    if (!ring_empty(&l->queue) || due <= now)
+        return 0;
+    if (due == UINT64_MAX)
+        return -1;
+    return (int)MIN_OF(due - now, (uint64_t)INT_MAX);
+}
+
+enum errc loop_run(struct loop *l, struct err *reterr)
+{
+    while (!l->stop) {
+        timers_run(l);
+        if (l->stop)
+            break;
+        int n = epoll_wait(l->epoll_fd, l->batch, BATCH, wait_ms(l));
+        if (n < 0 && errno != EINTR)
+            return err_set(reterr, ERR_INTERNAL, "epoll_wait: %s", strerror(errno));
+        l->batch_n = MAX_OF(n, 0);
+        time_update(l);
+        fds_run(l);
+        hooks_check(l);
+        deferred_run(l);
+    }
+    l->stop = false;
+    return OK;
+}

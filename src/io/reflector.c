@@ -1,0 +1,435 @@
+/*
+ * The thin half of a reflector: sends the requests that reflector_step asks for and tells it what
+ * came back. One call at a time, one cutter, one timer.
+ *
+ * The timer is always armed, for ever where nothing is due: moving an armed timer cannot fail for
+ * want of memory, and a reflector that cannot wait would be lost for good. A relist that was asked
+ * for goes through it too, since the asker may sit in a callback of the call that must go.
+ *
+ * The version is remembered from a list's first page and then from every event and bookmark, as an
+ * opaque string. It moves only after the sink has seen the event.
+ */
+#include "reflector.h"
+
+#include "jcut.h"
+#include "limit.h"
+#include "mem.h"
+#include "watch.h"
+
+#define ENVELOPE_BYTES   (1 * KIB)
+#define EVENT_ARENA      (256 * KIB)
+#define VERSION_MAX      (1 * KIB)
+#define TOKEN_MAX        (64 * KIB)
+#define QUERY_MAX        (256 * KIB)
+#define STATUS_MAX_BYTES (64 * KIB)
+
+/* The API server gives up on any list after 60 s. */
+#define LIST_QUIET_MS 75000
+
+/* What the server's own end of a watch may be late by. */
+#define WATCH_GRACE_MS 30000
+
+struct reflector {
+    struct loop *loop;
+    struct kube_api *api;
+    struct reflector_sink sink;
+    struct buf path;     /* with '?' */
+    struct buf selector; /* with '&', or empty */
+    unsigned page_size;
+    uint64_t quiet_ms;
+
+    struct reflector_state state;
+    struct timer timer;
+    bool relist_wanted;
+
+    struct kube_call call;
+    struct buf query; /* of the call under way, with its path */
+    struct jcut cut;
+    struct arena arena; /* of one event or list metadata */
+    struct buf version; /* reserved whole: remembering one cannot fail for want of memory */
+    struct buf token;   /* of the page to come; empty: the last one is in */
+
+    /* Of the call under way: */
+    bool streaming;              /* the body has begun */
+    bool meta_seen;              /* the page said its version */
+    bool continued;              /* it was sent with a continue token */
+    bool stopped;                /* by an ERROR event, which is in `stop` */
+    struct reflector_input stop; /* what to tell reflector_step */
+};
+
+static void react(struct reflector *r, const struct reflector_input *in, const struct err *e);
+
+/* ---- requests ---- */
+
+static void put_escaped(struct buf *b, struct str s)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                     c == '-' || c == '.' || c == '_' || c == '~';
+        if (plain) {
+            buf_putc(b, (char)c);
+        } else {
+            buf_putc(b, '%');
+            buf_putc(b, hex[c >> 4]);
+            buf_putc(b, hex[c & 15]);
+        }
+    }
+}
+
+static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr);
+static void on_done(struct http_call *http);
+
+static enum errc on_chunk(struct http_call *http, struct str chunk, struct err *reterr)
+{
+    struct kube_call *call = CONTAINER_OF(http, struct kube_call, http);
+    struct reflector *r = CONTAINER_OF(call, struct reflector, call);
+    r->streaming = true;
+    return jcut_push(&r->cut, chunk, reterr);
+}
+
+/* With the path and query in r->query. */
+static void send_request(struct reflector *r, enum jcut_mode mode, uint64_t timeout_ms,
+                         uint64_t quiet_ms)
+{
+    if (r->cut.mode == mode) {
+        jcut_reset(&r->cut);
+    } else {
+        jcut_done(&r->cut);
+        jcut_init(&r->cut, mode, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, on_piece, r);
+    }
+    r->streaming = r->meta_seen = r->stopped = false;
+    r->call.http = (struct http_call){
+        .timeout_ms = timeout_ms,
+        .quiet_ms = quiet_ms,
+        .max_reply = STATUS_MAX_BYTES,
+        .on_chunk = on_chunk,
+        .on_done = on_done,
+    };
+    /* A query that did not fit fails as a call to nowhere, so the back-off is the usual one. */
+    kube_call_start(r->api, &r->call, "GET", buf_failed(&r->query) ? STR(" ") : buf_str(&r->query));
+}
+
+static void send_list(struct reflector *r, bool paged)
+{
+    buf_clear(&r->query, KIB);
+    buf_put(&r->query, buf_str(&r->path));
+    if (paged && r->page_size > 0)
+        buf_printf(&r->query, "limit=%u", r->page_size);
+    r->continued = r->token.n > 0;
+    if (r->continued) {
+        buf_put(&r->query, STR("&continue="));
+        put_escaped(&r->query, buf_str(&r->token));
+    }
+    buf_put(&r->query, buf_str(&r->selector));
+    buf_clear(&r->token, KIB);
+    send_request(r, JCUT_LIST, 0, MIN_OF(r->quiet_ms, LIST_QUIET_MS));
+}
+
+static void send_watch(struct reflector *r, unsigned seconds)
+{
+    buf_clear(&r->query, KIB);
+    buf_put(&r->query, buf_str(&r->path));
+    buf_printf(&r->query,
+               "watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
+    put_escaped(&r->query, buf_str(&r->version));
+    buf_put(&r->query, buf_str(&r->selector));
+    send_request(r, JCUT_LINES, (uint64_t)seconds * 1000 + WATCH_GRACE_MS, r->quiet_ms);
+}
+
+/* ---- what comes in ---- */
+
+static enum errc remember(struct buf *b, struct str s, const char *what, struct err *reterr)
+{
+    /* An older value stays rather than none: a watch from no version is another thing. */
+    if (s.n > b->max)
+        return err_set(reterr, ERR_LIMIT, "%s of %zu bytes", what, s.n);
+    buf_clear(b, SIZE_MAX);
+    buf_put(b, s);
+    return buf_failed(b) ? err_set(reterr, ERR_NOMEM, "out of memory") : OK;
+}
+
+static enum errc on_list_meta(struct reflector *r, struct str json, struct err *reterr)
+{
+    struct list_meta meta;
+    arena_reset(&r->arena);
+    enum errc code = list_meta_read(json, &r->arena, &meta, reterr);
+    if (code == OK && !r->continued)
+        code = remember(&r->version, meta.resource_version, "a resourceVersion", reterr);
+    if (code == OK)
+        code = remember(&r->token, meta.next, "a continue token", reterr);
+    r->meta_seen = true;
+    return code;
+}
+
+static void tell_step(struct reflector *r, enum reflector_event event)
+{
+    const struct reflector_input in = {.event = event};
+    struct reflector_action a =
+        reflector_step(&r->state, &in, loop_now_ms(r->loop), loop_random(r->loop));
+    assert(a.what == REFLECTOR_DO_NOTHING);
+}
+
+static struct reflector_input failure(unsigned status, const struct kube_status *s)
+{
+    return (struct reflector_input){
+        .event = REFLECTOR_ON_FAILED,
+        .status = status,
+        .expired = str_eq(s->reason, STR("Expired")) || str_eq(s->reason, STR("Gone")),
+        .too_large = s->too_large,
+    };
+}
+
+static void note_unknown(struct reflector *r, const struct watch_event *ev)
+{
+    struct err e;
+    (void)err_set(&e, ERR_SYNTAX, "watch event of type \"%.*s\"",
+                  (int)MIN_OF(ev->type.n, (size_t)64), ev->type.p);
+    if (r->sink.note != NULL)
+        r->sink.note(r->sink.ctx, "unknown event ignored", &e, 0);
+}
+
+static enum errc on_event(struct reflector *r, struct str line, struct err *reterr)
+{
+    struct watch_event ev;
+    arena_reset(&r->arena);
+    enum errc code = watch_event_read(line, &r->arena, &ev, reterr);
+    if (code != OK)
+        return code;
+    switch (ev.kind) {
+    case WATCH_UNKNOWN:
+        note_unknown(r, &ev);
+        return OK;
+    case WATCH_ERROR:
+        r->stopped = true;
+        r->stop = failure(ev.status.code, &ev.status);
+        return err_set(reterr, ERR_UNAVAILABLE, "ERROR event: %u: %.*s", ev.status.code,
+                       STR_ARG(ev.status.message));
+    case WATCH_ADDED:
+    case WATCH_MODIFIED:
+        r->sink.change(r->sink.ctx, REFLECTOR_SET, ev.object);
+        break;
+    case WATCH_DELETED:
+        r->sink.change(r->sink.ctx, REFLECTOR_GONE, ev.object);
+        break;
+    case WATCH_BOOKMARK:
+        break;
+    }
+    if (str_eq(ev.resource_version, buf_str(&r->version)))
+        return OK;
+    code = remember(&r->version, ev.resource_version, "a resourceVersion", reterr);
+    if (code == OK)
+        tell_step(r, REFLECTOR_ON_PROGRESS);
+    return code;
+}
+
+static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr)
+{
+    struct reflector *r = ctx;
+    if (kind == JCUT_METADATA)
+        return on_list_meta(r, piece, reterr);
+    if (r->cut.mode == JCUT_LINES)
+        return str_trim(piece).n == 0 ? OK : on_event(r, piece, reterr);
+    r->sink.change(r->sink.ctx, REFLECTOR_SET, piece);
+    return OK;
+}
+
+/* ---- how a call ended ---- */
+
+/* The call is at its end and was no success: the status and what a Status body adds to it. */
+static struct reflector_input call_failure(struct reflector *r)
+{
+    const struct http_call *h = &r->call.http;
+    struct kube_status status = {0};
+    if (h->outcome != HTTP_ANSWERED)
+        return failure(0, &status);
+    arena_reset(&r->arena);
+    if (kube_status_read(buf_str(&h->reply), &r->arena, &status, NULL) != OK)
+        status = (struct kube_status){0};
+    struct reflector_input in = failure(h->status, &status);
+    in.retry_after_ms = h->retry_after_ms;
+    return in;
+}
+
+static struct reflector_input list_outcome(struct reflector *r, struct err *e)
+{
+    enum errc code = kube_call_result(&r->call, e);
+    if (code == OK)
+        code = jcut_finish(&r->cut, e);
+    if (code == OK && !r->meta_seen)
+        code = err_set(e, ERR_SYNTAX, "a list without metadata");
+    if (code != OK) {
+        struct reflector_input in = call_failure(r);
+        in.continued = r->continued;
+        return in;
+    }
+    if (r->token.n > 0)
+        return (struct reflector_input){.event = REFLECTOR_ON_PAGE};
+    r->sink.end(r->sink.ctx);
+    return (struct reflector_input){.event = REFLECTOR_ON_LISTED};
+}
+
+static struct reflector_input watch_outcome(struct reflector *r, struct err *e)
+{
+    const struct http_call *h = &r->call.http;
+    bool cut = h->outcome == HTTP_REFUSED;
+    enum errc code = kube_call_result(&r->call, e);
+    if (code == OK && h->status == 200) {
+        /* The last line may lack its newline, and be anything. */
+        code = jcut_finish(&r->cut, e);
+        cut = code != OK;
+        if (!cut)
+            return (struct reflector_input){.event = REFLECTOR_ON_ENDED};
+    }
+    if (r->stopped)
+        return r->stop;
+    if (cut)
+        return (struct reflector_input){.event = REFLECTOR_ON_GARBLED};
+    if (h->outcome != HTTP_ANSWERED && r->streaming)
+        return (struct reflector_input){.event = REFLECTOR_ON_ENDED};
+    return call_failure(r);
+}
+
+static void on_done(struct http_call *http)
+{
+    struct kube_call *call = CONTAINER_OF(http, struct kube_call, http);
+    struct reflector *r = CONTAINER_OF(call, struct reflector, call);
+    struct err e = ERR_INIT;
+    if (r->relist_wanted)
+        return;
+    struct reflector_input in =
+        r->state.phase == REFLECTOR_LISTING ? list_outcome(r, &e) : watch_outcome(r, &e);
+    kube_call_done(&r->call);
+    react(r, &in, &e);
+}
+
+/* ---- what to do next ---- */
+
+static void arm(struct reflector *r, uint64_t delay_ms)
+{
+    enum errc code = timer_arm(r->loop, &r->timer, delay_ms);
+    assert(code == OK); /* it is armed, or has just fired: its place in the heap is there */
+}
+
+static void react(struct reflector *r, const struct reflector_input *in, const struct err *e)
+{
+    struct reflector_action a =
+        reflector_step(&r->state, in, loop_now_ms(r->loop), loop_random(r->loop));
+    if (a.refresh)
+        kube_api_refresh(r->api);
+    if (a.note != NULL && r->sink.note != NULL)
+        r->sink.note(r->sink.ctx, a.note, e->code == OK ? NULL : e, a.delay_ms);
+    switch (a.what) {
+    case REFLECTOR_DO_NOTHING:
+        break;
+    case REFLECTOR_DO_WAIT:
+        /* A relist that was asked for within `note` is sooner. */
+        if (!r->relist_wanted)
+            arm(r, a.delay_ms);
+        break;
+    case REFLECTOR_DO_LIST:
+        buf_clear(&r->token, KIB);
+        r->sink.begin(r->sink.ctx);
+        send_list(r, !a.unpaged);
+        break;
+    case REFLECTOR_DO_PAGE:
+        send_list(r, true);
+        break;
+    case REFLECTOR_DO_WATCH:
+        send_watch(r, a.watch_seconds);
+        break;
+    }
+}
+
+static void on_timer(struct timer *t)
+{
+    struct reflector *r = CONTAINER_OF(t, struct reflector, timer);
+    struct reflector_input in = {.event = REFLECTOR_ON_TIMER};
+    const struct err none = ERR_INIT;
+    arm(r, UINT64_MAX);
+    if (r->relist_wanted) {
+        r->relist_wanted = false;
+        in.event = REFLECTOR_ON_RELIST;
+        kube_call_cancel(&r->call);
+        kube_call_done(&r->call);
+    }
+    react(r, &in, &none);
+}
+
+void reflector_relist(struct reflector *r)
+{
+    r->relist_wanted = true;
+    arm(r, 0);
+}
+
+/* ---- life ---- */
+
+static bool copy_settings(struct reflector *r, const struct reflector_settings *s)
+{
+    buf_init(&r->path, QUERY_MAX);
+    buf_put(&r->path, s->path);
+    buf_putc(&r->path, '?');
+    buf_init(&r->selector, QUERY_MAX);
+    if (s->selector.n > 0) {
+        buf_putc(&r->selector, '&');
+        buf_put(&r->selector, s->selector);
+    }
+    r->page_size = s->page_size;
+    r->quiet_ms = s->quiet_ms;
+    return !buf_failed(&r->path) && !buf_failed(&r->selector);
+}
+
+enum errc reflector_new(struct loop *l, struct kube_api *api, const struct reflector_settings *s,
+                        const struct reflector_sink *sink, struct reflector **ret,
+                        struct err *reterr)
+{
+    struct reflector *r = mem_alloc(sizeof(*r));
+    if (r == NULL)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    r->loop = l;
+    r->api = api;
+    r->sink = *sink;
+    r->timer.fire = on_timer;
+    reflector_state_init(&r->state, &s->backoff);
+    jcut_init(&r->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, on_piece, r);
+    arena_init(&r->arena, EVENT_ARENA);
+    buf_init(&r->query, QUERY_MAX);
+    buf_init(&r->version, VERSION_MAX);
+    buf_init(&r->token, TOKEN_MAX);
+    if (!copy_settings(r, s) || !buf_reserve(&r->version, VERSION_MAX) ||
+        timer_arm(l, &r->timer, 0) != OK) {
+        (void)reflector_free(r);
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    }
+    *ret = r;
+    return OK;
+}
+
+struct reflector *reflector_free(struct reflector *r)
+{
+    if (r == NULL)
+        return NULL;
+    timer_cancel(&r->timer);
+    kube_call_cancel(&r->call);
+    kube_call_done(&r->call);
+    jcut_done(&r->cut);
+    arena_done(&r->arena);
+    buf_done(&r->query);
+    buf_done(&r->version);
+    buf_done(&r->token);
+    buf_done(&r->path);
+    buf_done(&r->selector);
+    mem_free(r);
+    return NULL;
+}
+
+bool reflector_synced(const struct reflector *r)
+{
+    return r->state.synced;
+}
+
+bool reflector_denied(const struct reflector *r)
+{
+    return r->state.denied;
+}

@@ -1,0 +1,218 @@
+/*
+ * Where client-go and this differ:
+ *
+ *   - Every list is a fresh one (resourceVersion ""): an allocator that reads an older state than
+ *     it has seen gives a card away twice.
+ *   - client-go waits out a back-off before any relist. Here a watch that had brought something
+ *     since the last list relists at once, so that a 410 costs no blindness; list and 410 in turns
+ *     back off all the same.
+ *   - A continue token that expired restarts the list in pages once. If that happens again, the
+ *     list is slower than compaction and would never end: then, as in client-go, it is asked for in
+ *     one piece.
+ *   - The quiet time that resets the back-off is counted from the end of the last delay, not from
+ *     its start: two minutes of long delays and slow failures are not quiet.
+ */
+#include "reflector_step.h"
+
+#define BACKOFF_MIN_MS   800
+#define BACKOFF_MAX_MS   30000
+#define BACKOFF_RESET_MS 120000
+
+/* A server that asks for an hour is not believed: blindness costs more than a question. */
+#define RETRY_AFTER_MAX_MS 300000
+
+/* A watch that ends sooner without an event failed, whatever it says: else it would spin. */
+#define WATCH_SHORT_MS 1000
+
+/* The server ends a watch in good order after this long, so that many don't end together. */
+#define WATCH_SECONDS_MIN  300
+#define WATCH_SECONDS_SPAN 301
+
+/* The same nonsense three times from one version: that version does not lead on. */
+#define GARBLED_MAX 3
+
+void reflector_state_init(struct reflector_state *s, const struct reflector_backoff *backoff)
+{
+    *s = (struct reflector_state){.phase = REFLECTOR_LIST_LATER, .backoff = *backoff};
+    if (s->backoff.min_ms == 0)
+        s->backoff.min_ms = BACKOFF_MIN_MS;
+    if (s->backoff.max_ms == 0)
+        s->backoff.max_ms = BACKOFF_MAX_MS;
+    if (s->backoff.reset_ms == 0)
+        s->backoff.reset_ms = BACKOFF_RESET_MS;
+}
+
+static struct reflector_action list_now(struct reflector_state *s)
+{
+    s->phase = REFLECTOR_LISTING;
+    return (struct reflector_action){.what = REFLECTOR_DO_LIST, .unpaged = s->list_gone > 1};
+}
+
+static struct reflector_action watch_now(struct reflector_state *s, uint64_t now_ms,
+                                         uint64_t random)
+{
+    s->phase = REFLECTOR_WATCHING;
+    s->watch_start_ms = now_ms;
+    s->progress = false;
+    return (struct reflector_action){
+        .what = REFLECTOR_DO_WATCH,
+        .watch_seconds = WATCH_SECONDS_MIN + (unsigned)(random % WATCH_SECONDS_SPAN),
+    };
+}
+
+/* A failure: wait, then do what `later` says. */
+static struct reflector_action back_off(struct reflector_state *s, enum reflector_phase later,
+                                        uint64_t at_least_ms, uint64_t now_ms, uint64_t random)
+{
+    const struct reflector_backoff *b = &s->backoff;
+    if (s->delay_ms == 0 || now_ms >= s->retry_at_ms + b->reset_ms)
+        s->delay_ms = b->min_ms;
+    uint64_t delay_ms = s->delay_ms + random % (s->delay_ms + 1);
+    s->delay_ms = MIN_OF(s->delay_ms * 2, b->max_ms);
+    delay_ms = MAX_OF(delay_ms, MIN_OF(at_least_ms, RETRY_AFTER_MAX_MS));
+    s->retry_at_ms = now_ms + delay_ms;
+    s->phase = later;
+    return (struct reflector_action){.what = REFLECTOR_DO_WAIT, .delay_ms = delay_ms};
+}
+
+static struct reflector_action list_failed(struct reflector_state *s,
+                                           const struct reflector_input *in, uint64_t now_ms,
+                                           uint64_t random)
+{
+    struct reflector_action a;
+    bool gone = in->continued && (in->status == 410 || in->expired);
+    if (!s->synced)
+        s->denied = in->status == 403 || in->status == 404;
+    if (gone && ++s->list_gone == 1) {
+        a = list_now(s);
+    } else if (in->status == 401 && !s->refreshed) {
+        s->refreshed = true;
+        a = list_now(s);
+    } else {
+        a = back_off(s, REFLECTOR_LIST_LATER, in->retry_after_ms, now_ms, random);
+    }
+    a.note = gone ? "list outlived its continue token" : "list failed";
+    return a;
+}
+
+/* 429 and most of 5xx say "not now" of a version that is still good; so does no answer at all. */
+static bool version_survives(const struct reflector_input *in)
+{
+    if (in->expired || in->too_large)
+        return false;
+    return in->status == 0 || in->status == 401 || in->status == 429 ||
+           (in->status >= 500 && in->status != 504);
+}
+
+static struct reflector_action watch_failed(struct reflector_state *s,
+                                            const struct reflector_input *in, uint64_t now_ms,
+                                            uint64_t random)
+{
+    struct reflector_action a;
+    if (in->status == 401 && !s->refreshed) {
+        s->refreshed = true;
+        a = watch_now(s, now_ms, random);
+    } else if (version_survives(in)) {
+        a = back_off(s, REFLECTOR_WATCH_LATER, in->retry_after_ms, now_ms, random);
+    } else if ((in->status == 410 || in->expired) && s->moved) {
+        a = list_now(s);
+        a.note = "watch expired, relist";
+        return a;
+    } else {
+        a = back_off(s, REFLECTOR_LIST_LATER, in->retry_after_ms, now_ms, random);
+        a.note = "watch failed, relist";
+        return a;
+    }
+    a.note = "watch failed";
+    return a;
+}
+
+static struct reflector_action watch_ended(struct reflector_state *s, uint64_t now_ms,
+                                           uint64_t random)
+{
+    struct reflector_action a;
+    if (s->progress || now_ms - s->watch_start_ms >= WATCH_SHORT_MS)
+        a = watch_now(s, now_ms, random);
+    else
+        a = back_off(s, REFLECTOR_WATCH_LATER, 0, now_ms, random);
+    a.note = "watch ended";
+    return a;
+}
+
+static struct reflector_action watch_garbled(struct reflector_state *s, uint64_t now_ms,
+                                             uint64_t random)
+{
+    bool relist = ++s->garbled >= GARBLED_MAX;
+    if (relist)
+        s->garbled = 0;
+    struct reflector_action a =
+        back_off(s, relist ? REFLECTOR_LIST_LATER : REFLECTOR_WATCH_LATER, 0, now_ms, random);
+    a.note = relist ? "watch garbled, relist" : "watch garbled";
+    return a;
+}
+
+static struct reflector_action failed(struct reflector_state *s, const struct reflector_input *in,
+                                      uint64_t now_ms, uint64_t random)
+{
+    struct reflector_action a;
+    if (in->status != 401)
+        s->refreshed = false;
+    if (s->phase == REFLECTOR_LISTING)
+        a = list_failed(s, in, now_ms, random);
+    else
+        a = watch_failed(s, in, now_ms, random);
+    a.refresh = in->status == 401;
+    return a;
+}
+
+static struct reflector_action timer_fired(struct reflector_state *s, uint64_t now_ms,
+                                           uint64_t random)
+{
+    assert(s->phase == REFLECTOR_LIST_LATER || s->phase == REFLECTOR_WATCH_LATER);
+    return s->phase == REFLECTOR_LIST_LATER ? list_now(s) : watch_now(s, now_ms, random);
+}
+
+struct reflector_action reflector_step(struct reflector_state *s, const struct reflector_input *in,
+                                       uint64_t now_ms, uint64_t random)
+{
+    const bool listing = s->phase == REFLECTOR_LISTING;
+    const bool watching = s->phase == REFLECTOR_WATCHING;
+    switch (in->event) {
+    case REFLECTOR_ON_TIMER:
+        return timer_fired(s, now_ms, random);
+    case REFLECTOR_ON_RELIST: {
+        struct reflector_action a = list_now(s);
+        a.note = "relist asked for";
+        return a;
+    }
+    case REFLECTOR_ON_FAILED:
+        assert(listing || watching);
+        return failed(s, in, now_ms, random);
+    case REFLECTOR_ON_PAGE:
+        assert(listing);
+        s->refreshed = false;
+        return (struct reflector_action){.what = REFLECTOR_DO_PAGE};
+    case REFLECTOR_ON_LISTED:
+        assert(listing);
+        s->synced = true;
+        s->denied = s->refreshed = s->moved = false;
+        s->garbled = s->list_gone = 0;
+        return watch_now(s, now_ms, random);
+    case REFLECTOR_ON_PROGRESS:
+        assert(watching);
+        s->progress = s->moved = true;
+        s->refreshed = false;
+        s->garbled = 0;
+        return (struct reflector_action){.what = REFLECTOR_DO_NOTHING};
+    case REFLECTOR_ON_ENDED:
+        assert(watching);
+        s->refreshed = false;
+        return watch_ended(s, now_ms, random);
+    case REFLECTOR_ON_GARBLED:
+        assert(watching);
+        s->refreshed = false;
+        return watch_garbled(s, now_ms, random);
+    }
+    assert(false && "no event of enum reflector_event");
+    return (struct reflector_action){.what = REFLECTOR_DO_NOTHING};
+}

@@ -1,0 +1,56 @@
+/*
+ * Where Bindings go: a Kubernetes API server, or the embedded cluster. One interface, so that
+ * everything that decides is the same code in both, and in the simulation.
+ */
+#pragma once
+
+#include "kube.h"
+#include "kube_api.h"
+
+enum post_result {
+    POST_CREATED,      /* it is bound */
+    POST_REFUSED,      /* it surely is not, by this request */
+    POST_UNAUTHORIZED, /* refused for credentials that may just have rotated */
+    POST_THROTTLED,    /* turned away unread; try later */
+    POST_NOT_SENT,     /* never reached a server */
+    POST_UNKNOWN,      /* may have taken effect, or may still: only reading back can tell */
+};
+
+enum get_result {
+    GET_FOUND,
+    GET_GONE,
+    GET_FAILED, /* nothing is known */
+};
+
+struct backend_call {
+    /* Set by the caller once. Called from the loop, exactly once for each post or get. */
+    void (*done)(struct backend_call *c);
+    uint64_t timeout_ms;
+
+    /* Results, valid until the next post or get. */
+    enum post_result post;
+    enum get_result get;
+    uint64_t retry_after_ms;
+    struct err err;      /* why not CREATED or FOUND, for people */
+    struct pod_view pod; /* FOUND */
+
+    /* The backend's. */
+    struct backend *backend;
+    struct kube_call kube;
+    struct deferred later;
+    struct arena arena;
+    struct buf body;
+};
+
+struct backend {
+    void (*post)(struct backend *b, struct backend_call *c, const struct binding *binding);
+    void (*get)(struct backend *b, struct backend_call *c, struct str namespace, struct str name);
+    void (*cancel)(struct backend_call *c); /* done will not come; the request may have been sent */
+    /* Whether every list has been in; if not, what is missing. */
+    bool (*ready)(struct backend *b, struct str *ret_missing);
+    /* Credentials anew, after POST_UNAUTHORIZED. */
+    void (*refresh)(struct backend *b);
+};
+
+void backend_call_init(struct backend_call *c, struct backend *b);
+void backend_call_done(struct backend_call *c);

@@ -1,0 +1,27 @@
+/*
+ * One Kubernetes object's JSON into the cache, with a log line for what an operator should know:
+ * a node that came, went or changed its size, a pod that is bound without a valid card, an object
+ * that can't be read. An object that can't be read never stops a stream: it is reported and left
+ * out.
+ */
+#pragma once
+
+#include "arena.h"
+#include "cache.h"
+
+struct ingest {
+    struct cache *cache; /* borrowed */
+    struct arena arena;  /* of one object */
+    bool lost;           /* memory ran out on an object: what is cached is not whole any more */
+};
+
+void ingest_init(struct ingest *in, struct cache *cache);
+void ingest_done(struct ingest *in);
+
+/* gone: the object was deleted, or left the selection that is watched. */
+void ingest_node(struct ingest *in, struct str json, bool gone);
+void ingest_pod(struct ingest *in, struct str json, bool gone);
+void ingest_configmap(struct ingest *in, struct str json, bool gone);
+
+void ingest_list_begin(struct ingest *in, enum cache_kind kind);
+void ingest_list_end(struct ingest *in, enum cache_kind kind);

@@ -1,0 +1,23 @@
+/*
+ * The backend that is a Kubernetes cluster: Bindings and reads through its API server, and the
+ * cache fed by watches of nodes, pods and the unhealthy ConfigMaps of kube-system.
+ */
+#pragma once
+
+#include "backend.h"
+#include "cache.h"
+
+struct kube_backend;
+
+struct kube_backend_settings {
+    struct loop *loop;
+    struct cache *cache;
+    struct kube_api *api;
+    unsigned page_size;
+};
+
+enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,
+                           struct err *reterr) _must_use_;
+struct kube_backend *kube_backend_free(struct kube_backend *b); /* returns NULL */
+
+struct backend *kube_backend_interface(struct kube_backend *b);

@@ -1,0 +1,225 @@
+/*
+ * The verb: what kube-scheduler's request means, given what we know. The pod is looked up by UID in
+ * the cache, else by a GET, since the watch may not have shown it yet; its card is taken in memory,
+ * from where on nobody else is offered it; then the op is on its way.
+ */
+#include "bind_op.h"
+
+#include "extender.h"
+#include "log.h"
+#include "mem.h"
+#include "policy.h"
+
+#include <stdio.h>
+
+static void respond(struct http_request *r, struct str error)
+{
+    extender_write_bind(r->answer, error);
+    http_request_respond(r, 200, "application/json");
+}
+
+/* "card 0: 4 of 16 free, card 1: ..." */
+static void describe_cards(const struct node *n, struct buf *out)
+{
+    for (uint32_t i = 0; n != NULL && i < n->n_cards && out->n + 64 < out->max; i++) {
+        const struct card *c = &n->cards[i];
+        buf_printf(out, "%scard %u: %lld of %lld free%s", i == 0 ? "; " : ", ", i,
+                   (long long)card_free(c), (long long)c->total,
+                   c->unhealthy ? " (unhealthy)" : "");
+    }
+}
+
+static void refuse(struct bind_op *op, enum verdict verdict)
+{
+    char bytes[1024];
+    char reason_bytes[512];
+    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf scratch = {
+        .p = reason_bytes, .cap = sizeof(reason_bytes), .max = sizeof(reason_bytes) - 1};
+    struct str reason = verdict_reason(verdict, op->node, &scratch);
+    buf_printf(&text, "node %.*s can't hold pod %.*s/%.*s, which asks for %lld: %.*s",
+               STR_ARG(op->node), STR_ARG(op->namespace), STR_ARG(op->name),
+               (long long)op->binding.mem, STR_ARG(reason));
+    describe_cards(cache_node(op->binder->cache, op->node), &text);
+    bind_op_finish(op, buf_str(&text));
+}
+
+/* A card is taken in memory, and the op waits for its node's turn. */
+static void reserve(struct bind_op *op, int64_t mem)
+{
+    struct binder *b = op->binder;
+    struct effect effect;
+    struct event e = {.type = EVENT_RESERVE,
+                      .reserve = {.uid = op->uid,
+                                  .namespace = op->namespace,
+                                  .name = op->name,
+                                  .node = op->node,
+                                  .request = {.mem = mem}}};
+    op->binding.mem = mem;
+    if (mem > 0) {
+        enum errc code = cache_apply(b->cache, &e, loop_wall_ns(b->loop), &effect);
+        if (code == ERR_UNAVAILABLE) {
+            refuse(op, effect.verdict);
+            return;
+        }
+        if (code != OK) {
+            bind_op_finish(op, str_of(code == ERR_CONFLICT ? "the pod already holds a card"
+                                                           : "cardpack is out of memory"));
+            return;
+        }
+        op->reserved = true;
+        op->binding.card = effect.card;
+        op->binding.card_total = effect.card_total;
+        op->binding.assume_ns = effect.assume_ns;
+    }
+    bind_op_start(op);
+}
+
+/* The answer to the first GET of a pod that the watch has not shown. */
+static void looked_up(struct backend_call *c)
+{
+    struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
+    struct request request;
+    struct err e = c->err;
+    if (c->get == GET_GONE)
+        (void)err_set(&e, ERR_NOTFOUND, "the pod does not exist");
+    else if (c->get == GET_FOUND && !str_eq(c->pod.uid, op->uid))
+        (void)err_set(&e, ERR_CONFLICT,
+                      "The pod %.*s in ns %.*s's uid is %.*s, and it's not equal "
+                      "with expected %.*s",
+                      STR_ARG(op->name), STR_ARG(op->namespace), STR_ARG(c->pod.uid),
+                      STR_ARG(op->uid));
+    else if (c->get == GET_FOUND && pod_view_terminal(&c->pod))
+        (void)err_set(&e, ERR_CONFLICT, "the pod has ended");
+    else if (c->get == GET_FOUND && pod_view_bound(&c->pod) && !str_eq(c->pod.node, op->node))
+        (void)err_set(&e, ERR_CONFLICT, "the pod is bound to node \"%.*s\"", STR_ARG(c->pod.node));
+    else if (c->get == GET_FOUND)
+        e.code = request_read(&c->pod, &request, &e);
+    if (e.code != OK) {
+        (void)err_wrap(&e, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
+                       STR_ARG(op->name), STR_ARG(op->node));
+        bind_op_finish(op, str_of(e.text));
+        return;
+    }
+    if (pod_view_bound(&c->pod)) {
+        bind_op_finish(op, STR(""));
+        return;
+    }
+    reserve(op, request.mem);
+}
+
+static struct bind_op *find(const struct binder *b, struct str uid)
+{
+    for (struct bind_op *op = b->ops; op != NULL; op = op->next) {
+        if (str_eq(op->uid, uid))
+            return op;
+    }
+    return NULL;
+}
+
+static void begin(struct binder *b, struct http_request *r, const struct bind_args *args,
+                  const struct pod *known)
+{
+    struct bind_op *op = bind_op_new(b, args);
+    if (op == NULL || bind_op_join(op, r) != OK) {
+        respond(r, STR("cardpack is out of memory"));
+        if (op != NULL)
+            bind_op_abandon(op);
+        return;
+    }
+    if (known != NULL && known->mem > 0) {
+        reserve(op, known->mem);
+        return;
+    }
+    op->call.done = looked_up;
+    b->backend->get(b->backend, &op->call, op->namespace, op->name);
+}
+
+/* The pod is the cache's: is it the one that is meant, and is it still to be bound? */
+static bool known_allows(const struct pod *p, const struct bind_args *args, struct err *reterr)
+{
+    if (!str_eq(p->name, args->name) || !str_eq(p->namespace, args->namespace)) {
+        (void)err_set(reterr, ERR_CONFLICT,
+                      "PodUID %.*s is that of pod %.*s/%.*s, not of %.*s/%.*s", STR_ARG(p->uid),
+                      STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(args->namespace),
+                      STR_ARG(args->name));
+        return false;
+    }
+    if (!pod_holds(p))
+        return true;
+    if (!str_eq(p->node->name, args->node))
+        (void)err_set(
+            reterr, ERR_CONFLICT, "pod %.*s/%.*s is bound to node \"%.*s\", not to \"%.*s\"",
+            STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(p->node->name), STR_ARG(args->node));
+    return false;
+}
+
+static void join(struct bind_op *op, struct http_request *r, const struct bind_args *args)
+{
+    struct err e = ERR_INIT;
+    if (!str_eq(op->node, args->node) || !str_eq(op->name, args->name) ||
+        !str_eq(op->namespace, args->namespace))
+        (void)err_set(&e, ERR_CONFLICT,
+                      "pod %.*s/%.*s is being bound to node \"%.*s\", and the "
+                      "outcome is not certain yet",
+                      STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node));
+    else if (bind_op_join(op, r) != OK)
+        (void)err_set(&e, ERR_NOMEM, "cardpack is out of memory");
+    if (e.code != OK)
+        respond(r, str_of(e.text));
+}
+
+void binder_handle(struct binder *b, struct http_request *r)
+{
+    struct bind_args args;
+    struct str missing;
+    struct err e = ERR_INIT;
+    if (extender_read_bind(r->body, r->arena, &args, &e) != OK) {
+        log_warn("bad bind request", kv_str("peer", r->peer), kv_cstr("error", e.text));
+        respond(r, str_of(e.text));
+        return;
+    }
+    if (!b->backend->ready(b->backend, &missing)) {
+        (void)err_set(&e, ERR_UNAVAILABLE, "cardpack is not ready: %.*s", STR_ARG(missing));
+        respond(r, str_of(e.text));
+        return;
+    }
+    struct bind_op *op = find(b, args.uid);
+    if (op != NULL) {
+        join(op, r, &args);
+        return;
+    }
+    const struct pod *known = cache_pod(b->cache, args.uid);
+    if (known != NULL && !known_allows(known, &args, &e)) {
+        respond(r, str_of(e.text)); /* empty where it is bound there already */
+        return;
+    }
+    begin(b, r, &args, known);
+}
+
+enum errc binder_new(const struct binder_settings *s, struct binder **ret, struct err *reterr)
+{
+    struct binder *b = mem_alloc(sizeof(*b));
+    if (b == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the binder");
+    *b = (struct binder){
+        .loop = s->loop, .cache = s->cache, .backend = s->backend, .timeout_ms = s->timeout_ms};
+    b->tail = &b->ops;
+    *ret = b;
+    return OK;
+}
+
+struct binder *binder_free(struct binder *b)
+{
+    if (b == NULL)
+        return NULL;
+    while (b->ops != NULL)
+        bind_op_abandon(b->ops);
+    mem_free(b);
+    return NULL;
+}
+
+size_t binder_active(const struct binder *b)
+{
+    return b->n_ops;
+}

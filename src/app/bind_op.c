@@ -1,0 +1,359 @@
+#include "bind_op.h"
+
+#include "limit.h"
+#include "log.h"
+#include "mem.h"
+
+#include <stdio.h>
+
+/* Of one call to the API server; the whole bind has the binder's time. */
+#define CALL_TIMEOUT_MS 10000
+
+static void op_act(struct bind_op *op, struct bind_output out);
+
+static void arm(struct loop *l, struct timer *t, uint64_t ms)
+{
+    enum errc code = timer_arm(l, t, ms);
+    assert(code == OK);
+}
+
+static void op_step(struct bind_op *op, struct bind_input in)
+{
+    in.random = loop_random(op->binder->loop);
+    op_act(op, bind_step(&op->machine, &in, loop_now_ms(op->binder->loop)));
+}
+
+static void respond(struct http_request *r, struct str error)
+{
+    extender_write_bind(r->answer, error);
+    http_request_respond(r, 200, "application/json");
+}
+
+static void answer_waiters(struct bind_op *op, struct str error)
+{
+    struct bind_waiter *w = op->waiters;
+    op->waiters = NULL;
+    timer_cancel(&op->deadline);
+    while (w != NULL) {
+        struct bind_waiter *next = w->next; /* w dies with its request */
+        respond(w->request, error);
+        w = next;
+    }
+}
+
+/* An op that nobody waits for any more lets the next one of its node pass. */
+static bool occupies_node(const struct bind_op *op)
+{
+    return op->waiters != NULL && op->started && op->machine.phase != BIND_QUEUED;
+}
+
+static bool waits_for_node(const struct bind_op *op)
+{
+    return op->waiters != NULL && op->started && op->machine.phase == BIND_QUEUED;
+}
+
+/* The oldest op of the node that waits for its turn gets it, if no other has it. */
+static void node_turn(struct binder *b, struct str node)
+{
+    struct bind_op *oldest = NULL;
+    for (struct bind_op *op = b->ops; op != NULL; op = op->next) {
+        if (!str_eq(op->node, node))
+            continue;
+        if (occupies_node(op))
+            return;
+        if (oldest == NULL && waits_for_node(op))
+            oldest = op;
+    }
+    if (oldest != NULL)
+        op_step(oldest, (struct bind_input){.type = BIND_IN_TURN});
+}
+
+static void op_reap(struct deferred *d)
+{
+    struct bind_op *op = CONTAINER_OF(d, struct bind_op, reap);
+    backend_call_done(&op->call);
+    mem_free(op);
+}
+
+static void op_unlink(struct bind_op *op)
+{
+    struct binder *b = op->binder;
+    timer_cancel(&op->wake);
+    timer_cancel(&op->deadline);
+    *op->link = op->next;
+    if (op->next != NULL)
+        op->next->link = op->link;
+    else
+        b->tail = op->link;
+    b->n_ops--;
+}
+
+/* Out of every list and timer at once; the memory goes at the end of the turn, out of all
+ * callbacks. */
+static void op_end(struct bind_op *op)
+{
+    struct binder *b = op->binder;
+    op_unlink(op);
+    node_turn(b, op->node);
+    loop_defer(b->loop, &op->reap);
+}
+
+void bind_op_finish(struct bind_op *op, struct str error)
+{
+    if (error.n > 0)
+        log_warn("bind failed", kv_str("namespace", op->namespace), kv_str("pod", op->name),
+                 kv_str("node", op->node), kv_str("error", error));
+    answer_waiters(op, error);
+    op_end(op);
+}
+
+static void op_succeed(struct bind_op *op)
+{
+    log_info("bound", kv_str("namespace", op->namespace), kv_str("pod", op->name),
+             kv_str("node", op->node), kv_uint("card", op->binding.card),
+             kv_int("mem", op->binding.mem), kv_uint("writes", op->writes),
+             kv_uint("took_ms", loop_now_ms(op->binder->loop) - op->start_ms));
+    answer_waiters(op, STR(""));
+    op_end(op);
+}
+
+static enum errc op_confirm(struct bind_op *op, bool read_back)
+{
+    struct effect effect;
+    if (!op->reserved)
+        return OK;
+    struct event e = {.type = EVENT_CONFIRM, .settle = {.uid = op->uid, .read_back = read_back}};
+    return cache_apply(op->binder->cache, &e, 0, &effect);
+}
+
+/*
+ * Whose the card is now: nobody's, or, where a read showed the pod bound by another hand, that
+ * which the object names.
+ */
+static void op_cancel(struct bind_op *op)
+{
+    struct effect effect;
+    if (!op->reserved)
+        return;
+    bool found = op->call.get == GET_FOUND && str_eq(op->call.pod.uid, op->uid);
+    if (found && pod_view_bound(&op->call.pod) && cache_pod(op->binder->cache, op->uid) != NULL) {
+        struct event seen = {.type = EVENT_POD_SET, .pod = op->call.pod};
+        if (cache_apply(op->binder->cache, &seen, 0, &effect) == OK)
+            return;
+    }
+    struct event e = {.type = EVENT_CANCEL, .settle = {.uid = op->uid}};
+    enum errc code = cache_apply(op->binder->cache, &e, 0, &effect);
+    assert(code == OK);
+}
+
+static enum bind_seen op_compare(const struct bind_op *op)
+{
+    const struct pod_view *pod = &op->call.pod;
+    uint64_t card = 0;
+    if (op->call.get == GET_FAILED)
+        return SEEN_NOTHING;
+    if (op->call.get == GET_GONE || !str_eq(pod->uid, op->uid))
+        return SEEN_GONE;
+    if (!pod_view_bound(pod))
+        return SEEN_UNBOUND;
+    if (!str_eq(pod->node, op->node))
+        return SEEN_ELSEWHERE;
+    if (op->binding.mem > 0 &&
+        (!str_to_u64(pod->idx, INT32_MAX, &card) || card != op->binding.card))
+        return SEEN_HERE;
+    return SEEN_AS_ASKED;
+}
+
+static void op_canceled(struct bind_op *op)
+{
+    enum bind_seen seen = op->call.get == GET_FAILED ? SEEN_NOTHING : op_compare(op);
+    op_cancel(op);
+    if (seen == SEEN_HERE) {
+        log_warn("pod was bound to the node by another hand", kv_str("namespace", op->namespace),
+                 kv_str("pod", op->name), kv_str("node", op->node));
+        op_succeed(op);
+        return;
+    }
+    if (seen == SEEN_ELSEWHERE)
+        (void)err_set(&op->why, ERR_CONFLICT, "the pod is bound to node \"%.*s\"",
+                      STR_ARG(op->call.pod.node));
+    else if (seen == SEEN_GONE)
+        (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
+    (void)err_wrap(&op->why, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
+                   STR_ARG(op->name), STR_ARG(op->node));
+    bind_op_finish(op, str_of(op->why.text));
+}
+
+static void op_confirmed(struct bind_op *op, bool read_back)
+{
+    if (op_confirm(op, read_back) == ERR_CONFLICT) {
+        op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
+        return;
+    }
+    op_succeed(op);
+}
+
+static void op_in_doubt(struct bind_op *op)
+{
+    char text[512];
+    int n = snprintf(text, sizeof(text),
+                     "whether pod %.*s/%.*s is bound to node %.*s is not known yet, its card stays "
+                     "reserved: %s",
+                     STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node), op->why.text);
+    log_warn("bind is in doubt", kv_str("namespace", op->namespace), kv_str("pod", op->name),
+             kv_str("node", op->node), kv_cstr("error", op->why.text));
+    answer_waiters(op, (struct str){text, MIN_OF((size_t)MAX_OF(n, 0), sizeof(text) - 1)});
+    node_turn(op->binder, op->node);
+}
+
+static void op_post(struct bind_op *op)
+{
+    struct backend *backend = op->binder->backend;
+    op->writes++;
+    op->call.get = GET_FAILED; /* nothing has been read since */
+    backend->post(backend, &op->call, &op->binding);
+}
+
+static void op_act(struct bind_op *op, struct bind_output out)
+{
+    struct binder *b = op->binder;
+    if (out.answer)
+        op_in_doubt(op);
+    switch (out.action) {
+    case BIND_DO_REFRESH_POST:
+        b->backend->refresh(b->backend);
+        op_post(op);
+        return;
+    case BIND_DO_POST:
+        op_post(op);
+        return;
+    case BIND_DO_READ:
+        b->backend->get(b->backend, &op->call, op->namespace, op->name);
+        return;
+    case BIND_DO_PAUSE:
+        arm(b->loop, &op->wake, out.pause_ms);
+        return;
+    case BIND_DO_CONFIRM:
+        op_confirmed(op, out.read_back);
+        return;
+    case BIND_DO_CANCEL:
+        op_canceled(op);
+        return;
+    }
+}
+
+static enum bind_input_type input_of(const struct bind_op *op)
+{
+    return op->machine.phase == BIND_POSTING ? BIND_IN_POSTED : BIND_IN_READ;
+}
+
+/* The watch may have shown meanwhile what a read would: then the read is spared. */
+static bool op_observed(struct bind_op *op)
+{
+    const struct pod *p = cache_pod(op->binder->cache, op->uid);
+    if (!op->reserved || op->machine.phase != BIND_PAUSED)
+        return false;
+    if (p != NULL && p->state == POD_BOUND && p->node != NULL && str_eq(p->node->name, op->node)) {
+        op_succeed(op);
+        return true;
+    }
+    if (p == NULL || p->state == POD_BOUND) {
+        (void)err_set(&op->why, ERR_CONFLICT, "pod %.*s/%.*s was %s while it was being bound",
+                      STR_ARG(op->namespace), STR_ARG(op->name),
+                      p == NULL ? "deleted" : "bound to another node");
+        bind_op_finish(op, str_of(op->why.text));
+        return true;
+    }
+    return false;
+}
+
+static void op_wake(struct timer *t)
+{
+    struct bind_op *op = CONTAINER_OF(t, struct bind_op, wake);
+    if (!op_observed(op))
+        op_step(op, (struct bind_input){.type = BIND_IN_WAKE});
+}
+
+static void op_deadline(struct timer *t)
+{
+    struct bind_op *op = CONTAINER_OF(t, struct bind_op, deadline);
+    struct binder *b = op->binder;
+    if (op->why.code == OK)
+        (void)err_set(&op->why, ERR_TIMEOUT, "the API server has not answered in time");
+    b->backend->cancel(&op->call);
+    timer_cancel(&op->wake);
+    if (!op->started) {
+        bind_op_finish(op, str_of(op->why.text));
+        return;
+    }
+    op_step(op, (struct bind_input){.type = BIND_IN_DEADLINE});
+}
+
+static void op_called(struct backend_call *c)
+{
+    struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
+    struct bind_input in = {.type = input_of(op), .retry_after_ms = c->retry_after_ms};
+    if (in.type == BIND_IN_POSTED)
+        in.post = c->post;
+    else
+        in.seen = op_compare(op);
+    if (c->err.code != OK)
+        op->why = c->err;
+    op_step(op, in);
+}
+
+struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args)
+{
+    struct bind_op *op =
+        mem_alloc(sizeof(*op) + args->uid.n + args->namespace.n + args->name.n + args->node.n);
+    if (op == NULL)
+        return NULL;
+    char *at = (char *)(op + 1);
+    op->uid = str_store(&at, args->uid);
+    op->namespace = str_store(&at, args->namespace);
+    op->name = str_store(&at, args->name);
+    op->node = str_store(&at, args->node);
+    op->binding = (struct binding){
+        .namespace = op->namespace, .name = op->name, .uid = op->uid, .node = op->node};
+    op->binder = b;
+    op->link = b->tail;
+    *b->tail = op;
+    b->tail = &op->next;
+    b->n_ops++;
+    op->start_ms = loop_now_ms(b->loop);
+    op->wake.fire = op_wake;
+    op->deadline.fire = op_deadline;
+    op->reap.run = op_reap;
+    backend_call_init(&op->call, b->backend);
+    op->call.timeout_ms = CALL_TIMEOUT_MS;
+    return op;
+}
+
+enum errc bind_op_join(struct bind_op *op, struct http_request *r)
+{
+    struct bind_waiter *w = arena_alloc(r->arena, sizeof(*w));
+    if (w == NULL)
+        return ERR_NOMEM;
+    w->request = r;
+    w->next = op->waiters;
+    op->waiters = w;
+    arm(op->binder->loop, &op->deadline, op->binder->timeout_ms);
+    op->machine.deadline_ms = op->deadline.due_ms;
+    return OK;
+}
+
+void bind_op_start(struct bind_op *op)
+{
+    bind_machine_init(&op->machine, op->deadline.due_ms);
+    op->call.done = op_called;
+    op->started = true;
+    node_turn(op->binder, op->node);
+}
+
+void bind_op_abandon(struct bind_op *op)
+{
+    op->binder->backend->cancel(&op->call);
+    answer_waiters(op, STR("cardpack is shutting down"));
+    op_unlink(op);
+    op_reap(&op->reap);
+}

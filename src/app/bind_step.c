@@ -1,0 +1,143 @@
+#include "bind_step.h"
+
+#include "limit.h"
+
+#define PAUSE_MIN_MS 50
+#define PAUSE_MAX_MS 2000
+
+void bind_machine_init(struct bind_machine *m, uint64_t deadline_ms)
+{
+    *m = (struct bind_machine){.phase = BIND_QUEUED, .deadline_ms = deadline_ms};
+}
+
+static struct bind_output end(struct bind_machine *m, enum bind_action action)
+{
+    m->phase = BIND_OVER;
+    return (struct bind_output){.action = action};
+}
+
+static struct bind_output post(struct bind_machine *m)
+{
+    m->phase = BIND_POSTING;
+    return (struct bind_output){.action = BIND_DO_POST};
+}
+
+static struct bind_output read_back(struct bind_machine *m, uint64_t now_ms)
+{
+    m->phase = BIND_READING;
+    m->read_sent_ms = now_ms;
+    return (struct bind_output){.action = BIND_DO_READ};
+}
+
+/* Doubling, with up to as much again by chance, so that what failed together doesn't return so. */
+static struct bind_output pause_then(struct bind_machine *m, bool read_next,
+                                     const struct bind_input *in)
+{
+    uint64_t ms = PAUSE_MIN_MS << MIN_OF(m->failures, 6U);
+    ms = MIN_OF(ms, (uint64_t)PAUSE_MAX_MS);
+    ms += in->random % ms;
+    m->failures++;
+    m->phase = BIND_PAUSED;
+    m->read_next = read_next;
+    return (struct bind_output){.action = BIND_DO_PAUSE,
+                                .pause_ms = MAX_OF(ms, in->retry_after_ms)};
+}
+
+static void doubt(struct bind_machine *m, uint64_t now_ms)
+{
+    m->in_doubt = true;
+    m->doubt_until_ms = now_ms + LIMIT_SETTLE_MS;
+}
+
+static struct bind_output posted(struct bind_machine *m, const struct bind_input *in,
+                                 uint64_t now_ms)
+{
+    switch (in->post) {
+    case POST_CREATED:
+        return end(m, BIND_DO_CONFIRM);
+    case POST_UNAUTHORIZED:
+        if (!m->refreshed) {
+            m->refreshed = true;
+            m->phase = BIND_POSTING;
+            return (struct bind_output){.action = BIND_DO_REFRESH_POST};
+        }
+        return m->in_doubt ? read_back(m, now_ms) : end(m, BIND_DO_CANCEL);
+    case POST_REFUSED:
+        /* This one changed nothing; an earlier one may have. */
+        return m->in_doubt ? read_back(m, now_ms) : end(m, BIND_DO_CANCEL);
+    case POST_THROTTLED:
+    case POST_NOT_SENT:
+        return pause_then(m, m->in_doubt, in);
+    case POST_UNKNOWN:
+        doubt(m, now_ms);
+        return read_back(m, now_ms);
+    }
+    return end(m, BIND_DO_CANCEL);
+}
+
+static struct bind_output was_read(struct bind_machine *m, const struct bind_input *in,
+                                   uint64_t now_ms)
+{
+    struct bind_output out;
+    switch (in->seen) {
+    case SEEN_AS_ASKED:
+        out = end(m, BIND_DO_CONFIRM);
+        out.read_back = true;
+        return out;
+    case SEEN_HERE:
+    case SEEN_ELSEWHERE:
+    case SEEN_GONE:
+        return end(m, BIND_DO_CANCEL);
+    case SEEN_NOTHING:
+        return pause_then(m, true, in);
+    case SEEN_UNBOUND:
+        if (now_ms < m->deadline_ms)
+            return pause_then(m, false, in);
+        if (!m->in_doubt || m->read_sent_ms >= m->doubt_until_ms)
+            return end(m, BIND_DO_CANCEL);
+        return pause_then(m, true, in);
+    }
+    return pause_then(m, true, in);
+}
+
+/* Nobody waits from now on. What surely never took effect is given up, the rest is read back. */
+static struct bind_output deadline(struct bind_machine *m, const struct bind_input *in,
+                                   uint64_t now_ms)
+{
+    if (m->phase == BIND_POSTING)
+        doubt(m, now_ms);
+    if (!m->in_doubt)
+        return end(m, BIND_DO_CANCEL);
+    struct bind_output out = pause_then(m, true, in);
+    out.answer = true;
+    return out;
+}
+
+struct bind_output bind_verify(struct bind_machine *m, uint64_t now_ms)
+{
+    assert(m->phase == BIND_OVER);
+    return read_back(m, now_ms);
+}
+
+struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in, uint64_t now_ms)
+{
+    assert(m->phase != BIND_OVER);
+    switch (in->type) {
+    case BIND_IN_TURN:
+        assert(m->phase == BIND_QUEUED);
+        return post(m);
+    case BIND_IN_POSTED:
+        assert(m->phase == BIND_POSTING);
+        return posted(m, in, now_ms);
+    case BIND_IN_READ:
+        assert(m->phase == BIND_READING);
+        return was_read(m, in, now_ms);
+    case BIND_IN_WAKE:
+        assert(m->phase == BIND_PAUSED);
+        /* After the deadline nothing new is sent on behalf of someone who has left. */
+        return m->read_next || now_ms >= m->deadline_ms ? read_back(m, now_ms) : post(m);
+    case BIND_IN_DEADLINE:
+        return deadline(m, in, now_ms);
+    }
+    return end(m, BIND_DO_CANCEL);
+}

@@ -1,0 +1,433 @@
+#include "cluster.h"
+
+#include "ingest.h"
+#include "limit.h"
+#include "log.h"
+#include "map.h"
+#include "mem.h"
+#include "pod_edit.h"
+#include "request.h"
+#include "yaml.h"
+
+struct stored_pod {
+    struct str key; /* NAMESPACE/NAME; these two are stored behind the struct */
+    struct str uid;
+    struct buf json; /* the whole Pod */
+};
+
+struct cluster {
+    struct backend interface;
+    struct loop *loop;
+    struct ingest ingest;
+    struct map pods; /* struct stored_pod by key */
+    struct arena arena;
+    struct buf text; /* of one conversion */
+};
+
+static struct str make_key(struct arena *a, struct str namespace, struct str name)
+{
+    char *p = arena_alloc(a, namespace.n + 1 + name.n);
+    if (p == NULL)
+        return STR_NULL;
+    struct str key = {p, namespace.n + 1 + name.n};
+    (void)str_store(&p, namespace);
+    (void)str_store(&p, STR("/"));
+    (void)str_store(&p, name);
+    return key;
+}
+
+/* A version 4 UUID; the caller's 37 bytes. */
+static struct str make_uid(struct loop *l, char out[static 37])
+{
+    uint64_t a = loop_random(l);
+    uint64_t b = loop_random(l);
+    struct buf text = {.p = out, .cap = 37, .max = 36};
+    buf_printf(&text, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
+               (unsigned)(a >> 16) & 0xffffU, (unsigned)a & 0xfffU,
+               0x8000U | ((unsigned)(b >> 48) & 0x3fffU), (unsigned long long)b & 0xffffffffffffU);
+    return buf_str(&text);
+}
+
+static void stored_free(struct stored_pod *p)
+{
+    if (p == NULL)
+        return;
+    buf_done(&p->json);
+    mem_free(p);
+}
+
+static enum errc read_pod(struct cluster *c, struct str json, struct pod_view *ret,
+                          struct err *reterr)
+{
+    struct jread r;
+    struct request request;
+    jread_init(&r, json, &c->arena);
+    if (jread_type(&r) != JTYPE_OBJECT)
+        jread_fail(&r, ERR_SYNTAX, "a Pod must be an object");
+    kube_read_pod(&r, &c->arena, ret);
+    enum errc code = jread_finish(&r, reterr);
+    if (code == OK && ret->name.n == 0)
+        code = err_set(reterr, ERR_SYNTAX, "metadata.name is missing");
+    else if (code == OK && (ret->name.n > 253 || memchr(ret->name.p, '/', ret->name.n) != NULL))
+        code = err_set(reterr, ERR_SYNTAX, "metadata.name is not a name");
+    if (code != OK)
+        return code;
+    code = request_read(ret, &request, reterr);
+    return code == OK ? OK : err_wrap(reterr, "pod \"%.*s\"", STR_ARG(ret->name));
+}
+
+/* Takes a pod in, with the namespace and UID it lacks. The arena is not reset. */
+static enum errc add_pod(struct cluster *c, struct str json, struct str namespace,
+                         struct stored_pod **ret, struct err *reterr)
+{
+    struct pod_view view;
+    char uid_bytes[37];
+    enum errc code = read_pod(c, json, &view, reterr);
+    if (code != OK)
+        return code;
+    struct pod_edit edit = {.namespace = namespace, .uid = view.uid};
+    if (edit.namespace.n == 0)
+        edit.namespace = view.namespace.n > 0 ? view.namespace : STR("default");
+    if (view.namespace.n > 0 && !str_eq(view.namespace, edit.namespace))
+        return err_set(reterr, ERR_SYNTAX, "metadata.namespace is \"%.*s\", the path says \"%.*s\"",
+                       STR_ARG(view.namespace), STR_ARG(edit.namespace));
+    if (edit.uid.n == 0)
+        edit.uid = make_uid(c->loop, uid_bytes);
+    struct str key = make_key(&c->arena, edit.namespace, view.name);
+    if (key.p != NULL && map_get(&c->pods, key) != NULL)
+        return err_set(reterr, ERR_CONFLICT, "pod \"%.*s\" is there already", STR_ARG(key));
+    struct stored_pod *p = key.p == NULL ? NULL : mem_alloc(sizeof(*p) + key.n + edit.uid.n);
+    if (p == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for another pod");
+    char *at = (char *)(p + 1);
+    p->key = str_store(&at, key);
+    p->uid = str_store(&at, edit.uid);
+    buf_init(&p->json, LIMIT_OBJECT_BYTES);
+    code = pod_edit_write(json, &edit, &c->arena, &p->json, reterr);
+    if (code == OK && map_put(&c->pods, p) != OK)
+        code = err_set(reterr, ERR_NOMEM, "no memory for another pod");
+    if (code != OK) {
+        stored_free(p);
+        return code;
+    }
+    ingest_pod(&c->ingest, buf_str(&p->json), false);
+    *ret = p;
+    return OK;
+}
+
+/* ---- the file ---- */
+
+static enum errc load_object(struct cluster *c, struct str json, struct str list_kind,
+                             struct err *reterr);
+
+static struct str read_kind(struct jread *r)
+{
+    struct str kind = STR_NULL;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("kind")))
+            kind = jread_str(r);
+        else
+            jread_skip(r);
+    }
+    return kind;
+}
+
+static enum errc load_items(struct cluster *c, struct str json, struct str list_kind,
+                            struct err *reterr)
+{
+    struct jread r;
+    struct str key;
+    enum errc code = OK;
+    unsigned index = 0;
+    jread_init(&r, json, &c->arena);
+    jread_object (&r, key) {
+        if (!str_eq(key, STR("items"))) {
+            jread_skip(&r);
+            continue;
+        }
+        jread_array (&r) {
+            struct str item = jread_raw(&r);
+            if (code == OK && item.p != NULL) {
+                code = load_object(c, item, list_kind, reterr);
+                if (code != OK)
+                    (void)err_wrap(reterr, "items[%u]", index);
+            }
+            index++;
+        }
+    }
+    return code != OK ? code : jread_finish(&r, reterr);
+}
+
+static enum errc load_node(struct cluster *c, struct str json, struct err *reterr)
+{
+    struct jread r;
+    struct node_view view;
+    jread_init(&r, json, &c->arena);
+    kube_read_node(&r, &view);
+    enum errc code = jread_finish(&r, reterr);
+    if (code == OK && view.name.n == 0)
+        code = err_set(reterr, ERR_SYNTAX, "a Node without metadata.name");
+    if (code == OK)
+        ingest_node(&c->ingest, json, false);
+    return code;
+}
+
+/* An item of a PodList has no kind of its own: the list's name says it. */
+static enum errc load_object(struct cluster *c, struct str json, struct str list_kind,
+                             struct err *reterr)
+{
+    struct jread r;
+    struct stored_pod *ignored = NULL;
+    jread_init(&r, json, &c->arena);
+    struct str kind = read_kind(&r);
+    enum errc code = jread_finish(&r, reterr);
+    if (code != OK)
+        return code;
+    if (kind.n == 0 && str_ends(list_kind, STR("List")))
+        kind = (struct str){list_kind.p, list_kind.n - STR("List").n};
+    if (str_eq(kind, STR("Node")))
+        return load_node(c, json, reterr);
+    if (str_eq(kind, STR("Pod")))
+        return add_pod(c, json, STR_NULL, &ignored, reterr);
+    if (str_eq(kind, STR("ConfigMap"))) {
+        ingest_configmap(&c->ingest, json, false);
+        return OK;
+    }
+    if (kind.n == 0)
+        return err_set(reterr, ERR_SYNTAX, "an object without kind");
+    if (str_ends(kind, STR("List")) && list_kind.p == NULL)
+        return load_items(c, json, kind, reterr);
+    log_debug("left out of the cluster file", kv_str("kind", kind));
+    return OK;
+}
+
+static enum errc load(struct cluster *c, struct str text, struct err *reterr)
+{
+    struct str line;
+    struct str rest;
+    enum errc code = yaml_to_json_lines(text, &c->text, reterr);
+    rest = buf_str(&c->text);
+    while (code == OK && rest.n > 0) {
+        (void)str_cut(rest, '\n', &line, &rest);
+        if (line.n > 0)
+            code = load_object(c, line, STR_NULL, reterr);
+    }
+    arena_reset(&c->arena);
+    buf_clear(&c->text, 0);
+    return code;
+}
+
+/* ---- the backend ---- */
+
+static void call_later(struct deferred *d)
+{
+    struct backend_call *call = CONTAINER_OF(d, struct backend_call, later);
+    call->done(call);
+}
+
+static void answer_later(struct cluster *c, struct backend_call *call)
+{
+    call->retry_after_ms = 0;
+    call->later.run = call_later;
+    loop_defer(c->loop, &call->later);
+}
+
+static enum errc bind_pod(struct cluster *c, const struct binding *b, struct err *reterr)
+{
+    struct pod_view view;
+    struct buf json;
+    struct str key = make_key(&c->arena, b->namespace, b->name);
+    struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
+    if (p == NULL)
+        return err_set(reterr, ERR_NOTFOUND, "pods \"%.*s\" not found", STR_ARG(b->name));
+    if (!str_eq(p->uid, b->uid))
+        return err_set(reterr, ERR_CONFLICT,
+                       "Precondition failed: UID in precondition: %.*s, UID in "
+                       "object meta: %.*s",
+                       STR_ARG(b->uid), STR_ARG(p->uid));
+    enum errc code = read_pod(c, buf_str(&p->json), &view, reterr);
+    if (code == OK && pod_view_bound(&view))
+        code = err_set(reterr, ERR_CONFLICT, "pod %.*s is already assigned to node \"%.*s\"",
+                       STR_ARG(b->name), STR_ARG(view.node));
+    if (code != OK)
+        return code;
+    struct pod_edit edit = {.namespace = b->namespace, .uid = b->uid, .binding = b};
+    buf_init(&json, LIMIT_OBJECT_BYTES);
+    code = pod_edit_write(buf_str(&p->json), &edit, &c->arena, &json, reterr);
+    if (code != OK) {
+        buf_done(&json);
+        return code;
+    }
+    buf_done(&p->json);
+    p->json = json;
+    ingest_pod(&c->ingest, buf_str(&p->json), false);
+    return OK;
+}
+
+static void post(struct backend *interface, struct backend_call *call, const struct binding *b)
+{
+    struct cluster *c = CONTAINER_OF(interface, struct cluster, interface);
+    call->err = (struct err)ERR_INIT;
+    enum errc code = bind_pod(c, b, &call->err);
+    call->post = code == OK ? POST_CREATED : POST_REFUSED;
+    arena_reset(&c->arena);
+    answer_later(c, call);
+}
+
+static void get(struct backend *interface, struct backend_call *call, struct str namespace,
+                struct str name)
+{
+    struct cluster *c = CONTAINER_OF(interface, struct cluster, interface);
+    struct jread r;
+    arena_reset(&call->arena);
+    call->err = (struct err)ERR_INIT;
+    struct str key = make_key(&call->arena, namespace, name);
+    const struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
+    call->get = p == NULL ? GET_GONE : GET_FOUND;
+    if (p == NULL) {
+        (void)err_set(&call->err, ERR_NOTFOUND, "pods \"%.*s\" not found", STR_ARG(name));
+    } else {
+        /* The pod may change or go before the answer is looked at: it views a copy. */
+        jread_init(&r, arena_dup(&call->arena, buf_str(&p->json)), &call->arena);
+        kube_read_pod(&r, &call->arena, &call->pod);
+        if (jread_finish(&r, &call->err) != OK)
+            call->get = GET_FAILED;
+    }
+    answer_later(c, call);
+}
+
+static void cancel(struct backend_call *call)
+{
+    deferred_cancel(&call->later);
+}
+
+static bool ready(struct backend *interface, struct str *ret_missing)
+{
+    (void)interface;
+    *ret_missing = STR("");
+    return true;
+}
+
+static void refresh(struct backend *interface)
+{
+    (void)interface;
+}
+
+enum errc cluster_new(struct loop *l, struct cache *cache, struct str text, struct str path,
+                      struct cluster **ret, struct err *reterr)
+{
+    struct cluster *c = mem_alloc(sizeof(*c));
+    if (c == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the embedded cluster");
+    *c = (struct cluster){
+        .interface =
+            {.post = post, .get = get, .cancel = cancel, .ready = ready, .refresh = refresh},
+        .loop = l,
+    };
+    struct map_seed seed = {loop_random(l), loop_random(l)};
+    map_init(&c->pods, offsetof(struct stored_pod, key), seed);
+    arena_init(&c->arena, LIMIT_CLUSTER_FILE_BYTES);
+    buf_init(&c->text, LIMIT_CLUSTER_FILE_BYTES);
+    ingest_init(&c->ingest, cache);
+    enum errc code = load(c, text, reterr);
+    if (code != OK) {
+        cluster_free(c);
+        return err_wrap(reterr, "cluster file \"%.*s\"", STR_ARG(path));
+    }
+    *ret = c;
+    return OK;
+}
+
+struct cluster *cluster_free(struct cluster *c)
+{
+    if (c == NULL)
+        return NULL;
+    size_t cursor = 0;
+    for (struct stored_pod *p = map_next(&c->pods, &cursor); p != NULL;
+         p = map_next(&c->pods, &cursor))
+        stored_free(p);
+    map_done(&c->pods);
+    arena_done(&c->arena);
+    buf_done(&c->text);
+    ingest_done(&c->ingest);
+    mem_free(c);
+    return NULL;
+}
+
+struct backend *cluster_interface(struct cluster *c)
+{
+    return &c->interface;
+}
+
+/* ---- pods that come and go ---- */
+
+static void respond_status(struct http_request *r, unsigned code, struct str message)
+{
+    struct jwrite w;
+    buf_clear(r->answer, SIZE_MAX);
+    jwrite_init(&w, r->answer);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("kind"));
+    jwrite_str(&w, STR("Status"));
+    jwrite_key(&w, STR("apiVersion"));
+    jwrite_str(&w, STR("v1"));
+    jwrite_key(&w, STR("status"));
+    jwrite_str(&w, code < 300 ? STR("Success") : STR("Failure"));
+    jwrite_key(&w, STR("message"));
+    jwrite_str(&w, message);
+    jwrite_key(&w, STR("code"));
+    jwrite_u64(&w, code);
+    jwrite_object_end(&w);
+    http_request_respond(r, code, "application/json");
+}
+
+static void create(struct cluster *c, struct http_request *r, struct str namespace)
+{
+    struct err e = ERR_INIT;
+    struct stored_pod *p = NULL;
+    buf_clear(&c->text, LIMIT_KEEP_BYTES);
+    enum errc code = yaml_to_json(r->body, &c->text, &e);
+    if (code == OK)
+        code = add_pod(c, buf_str(&c->text), namespace, &p, &e);
+    if (code != OK) {
+        respond_status(r, code == ERR_CONFLICT ? 409 : errc_http_status(code), str_of(e.text));
+    } else {
+        buf_put(r->answer, buf_str(&p->json));
+        http_request_respond(r, 201, "application/json");
+    }
+    arena_reset(&c->arena);
+}
+
+static void delete (struct cluster *c, struct http_request *r, struct str namespace,
+                    struct str name)
+{
+    struct str key = make_key(&c->arena, namespace, name);
+    struct stored_pod *p = key.p == NULL ? NULL : map_del(&c->pods, key);
+    if (p == NULL) {
+        respond_status(r, 404, STR("no such pod"));
+    } else {
+        ingest_pod(&c->ingest, buf_str(&p->json), true);
+        stored_free(p);
+        respond_status(r, 200, STR("deleted"));
+    }
+    arena_reset(&c->arena);
+}
+
+void cluster_handle(struct cluster *c, struct http_request *r, struct str rest)
+{
+    struct str namespace;
+    struct str resource;
+    struct str name;
+    (void)str_cut(rest, '/', &namespace, &rest);
+    (void)str_cut(rest, '/', &resource, &name);
+    bool post_method = str_eq(r->method, STR("POST"));
+    if (namespace.n == 0 || !str_eq(resource, STR("pods")) || post_method != (name.n == 0))
+        respond_status(r, 404,
+                       STR("only POST .../namespaces/NS/pods and DELETE "
+                           ".../namespaces/NS/pods/NAME are served"));
+    else if (post_method)
+        create(c, r, namespace);
+    else
+        delete (c, r, namespace, name);
+}

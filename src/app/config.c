@@ -1,0 +1,309 @@
+/*
+ * Parsing is a pure function of arguments, environment and what the reader callback gives: sources
+ * are applied from the weakest to the strongest, and a wrong value is an error even where a
+ * stronger source hides it, since the next start may not.
+ */
+#include "config.h"
+
+#include "config_table.h"
+#include "file.h"
+#include "jread.h"
+#include "yaml.h"
+
+/* The JSON of the file, and copies of some strings. */
+#define ARENA_MAX (4 * LIMIT_FILE_BYTES)
+
+struct parse {
+    struct config c;
+    const struct config_env *env;
+    config_read_fn *read;
+    void *read_ctx;
+    struct str flags[CONFIG_ROW_COUNT]; /* absent: not given */
+    struct err err;
+};
+
+static enum errc set(struct parse *p, enum config_row row, struct str text,
+                     enum config_source source, struct err *reterr)
+{
+    const struct config_spec *spec = &config_table[row];
+    struct config_value v;
+    struct str owned = arena_dup(&p->c.arena, text);
+    if (owned.p == NULL)
+        return err_set(reterr, ERR_LIMIT, "too large");
+    enum errc code = config_value_parse(spec->type, owned, spec->min, spec->max, &v, reterr);
+    if (code != OK)
+        return code;
+    config_put(&p->c, row, &v);
+    p->c.sources[row] = source;
+    return OK;
+}
+
+static enum errc apply_defaults(struct parse *p)
+{
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        enum errc code =
+            set(p, (enum config_row)i, str_of(config_table[i].text), CONFIG_FROM_DEFAULT, &p->err);
+        if (code != OK)
+            return err_wrap(&p->err, "default of %s", config_table[i].name);
+    }
+    return OK;
+}
+
+static enum errc unknown_flag(struct parse *p, struct str name)
+{
+    const char *nearest = config_nearest(name, true);
+    if (nearest == NULL)
+        return err_set(&p->err, ERR_SYNTAX, "unknown flag --%.*s; --help lists all", STR_ARG(name));
+    return err_set(&p->err, ERR_SYNTAX, "unknown flag --%.*s, did you mean --%s?", STR_ARG(name),
+                   nearest);
+}
+
+/* Whether the flag is one that only says what to do. */
+static bool take_action(struct parse *p, struct str name)
+{
+    enum config_action action = CONFIG_RUN;
+    if (str_eq(name, STR("help")))
+        action = CONFIG_HELP;
+    else if (str_eq(name, STR("version")))
+        action = CONFIG_VERSION;
+    else if (str_eq(name, STR("check-config")))
+        action = CONFIG_CHECK;
+    else
+        return false;
+    /* Help beats the version, and both beat a check, whatever their order. */
+    if (p->c.action == CONFIG_RUN || p->c.action == CONFIG_CHECK || action == CONFIG_HELP)
+        p->c.action = action;
+    return true;
+}
+
+/* Takes "--name value" or "--name=value" at argv[*at] and moves *at behind it. */
+static enum errc take_flag(struct parse *p, int argc, char *const argv[], int *at)
+{
+    struct str name;
+    struct str value;
+    enum config_row row = CONFIG_ROW_COUNT;
+    bool joined = str_cut(str_skip(str_of(argv[*at]), 2), '=', &name, &value);
+    *at += 1;
+    if (take_action(p, name)) {
+        if (joined)
+            return err_set(&p->err, ERR_SYNTAX, "flag --%.*s takes no value", STR_ARG(name));
+        return OK;
+    }
+    bool is_file = str_eq(name, STR("config"));
+    if (!is_file && !config_find(name, &row))
+        return unknown_flag(p, name);
+    if (!joined && !is_file && config_table[row].type == CONFIG_BOOL)
+        value = STR("true");
+    else if (!joined) {
+        if (*at >= argc || str_starts(str_of(argv[*at]), STR("--")))
+            return err_set(&p->err, ERR_SYNTAX, "flag --%.*s: its value is missing", STR_ARG(name));
+        value = str_of(argv[*at]);
+        *at += 1;
+    }
+    if (!is_file)
+        p->flags[row] = value;
+    else if (value.n == 0)
+        return err_set(&p->err, ERR_SYNTAX, "flag --config: its value is empty");
+    else
+        p->c.file = value;
+    return OK;
+}
+
+static enum errc take_arguments(struct parse *p, int argc, char *const argv[])
+{
+    for (int at = 1; at < argc;) {
+        struct str arg = str_of(argv[at]);
+        if (str_eq(arg, STR("-h"))) {
+            (void)take_action(p, STR("help"));
+            at++;
+            continue;
+        }
+        if (!str_starts(arg, STR("--")) || arg.n == 2)
+            return err_set(&p->err, ERR_SYNTAX, "unexpected argument \"%.*s\"; --help lists all",
+                           STR_ARG(arg));
+        enum errc code = take_flag(p, argc, argv, &at);
+        if (code != OK)
+            return code;
+    }
+    return OK;
+}
+
+/* A scalar's text, as a flag would have it. */
+static struct str read_scalar(struct jread *r)
+{
+    switch (jread_type(r)) {
+    case JTYPE_BOOL:
+        return jread_bool(r) ? STR("true") : STR("false");
+    case JTYPE_STRING:
+    case JTYPE_NUMBER:
+        return jread_text(r);
+    case JTYPE_NULL:
+        jread_skip(r);
+        jread_fail(r, ERR_SYNTAX, "has no value");
+        return STR_NULL;
+    case JTYPE_NONE:
+    case JTYPE_ARRAY:
+    case JTYPE_OBJECT:
+        break;
+    }
+    jread_skip(r);
+    jread_fail(r, ERR_SYNTAX, "expected a single value");
+    return STR_NULL;
+}
+
+static void read_key(struct parse *p, struct jread *r, struct str key, bool *seen)
+{
+    enum config_row row = CONFIG_ROW_COUNT;
+    struct err why = ERR_INIT;
+    if (!config_find(key, &row)) {
+        const char *nearest = config_nearest(key, false);
+        jread_skip(r);
+        if (nearest == NULL)
+            jread_fail(r, ERR_SYNTAX, "unknown key");
+        else
+            jread_fail(r, ERR_SYNTAX, "unknown key, did you mean \"%s\"?", nearest);
+        return;
+    }
+    struct str text = read_scalar(r);
+    if (jread_failed(r))
+        return;
+    if (seen[row]) {
+        jread_fail(r, ERR_SYNTAX, "the key is there twice");
+        return;
+    }
+    seen[row] = true;
+    enum errc code = set(p, row, text, CONFIG_FROM_FILE, &why);
+    if (code != OK)
+        jread_fail(r, code, "%s", why.text);
+}
+
+static enum errc read_json(struct parse *p, struct str json)
+{
+    bool seen[CONFIG_ROW_COUNT] = {false};
+    struct jread r;
+    struct str key;
+    jread_init(&r, json, &p->c.arena);
+    jread_object (&r, key) {
+        read_key(p, &r, key, seen);
+    }
+    return jread_finish(&r, &p->err);
+}
+
+static enum errc apply_file(struct parse *p)
+{
+    struct buf text;
+    struct buf json;
+    if (p->c.file.p == NULL)
+        return OK;
+    buf_init(&text, LIMIT_FILE_BYTES);
+    buf_init(&json, 2 * LIMIT_FILE_BYTES);
+    enum errc code = p->read(p->read_ctx, p->c.file, &text, &p->err);
+    if (code != OK)
+        (void)err_wrap(&p->err, "config file");
+    else if (yaml_to_json(buf_str(&text), &json, &p->err) != OK ||
+             read_json(p, buf_str(&json)) != OK)
+        code = err_wrap(&p->err, "config file \"%.*s\"", STR_ARG(p->c.file));
+    buf_done(&json);
+    buf_done(&text);
+    return code;
+}
+
+static struct str environment_of(const struct config_env *env, const char *name)
+{
+    struct str n = str_of(name);
+    if (str_eq(n, STR("PORT")))
+        return env->port;
+    if (str_eq(n, STR("LOG_LEVEL")))
+        return env->log_level;
+    return str_eq(n, STR("KUBECONFIG")) ? env->kubeconfig : STR_NULL;
+}
+
+static enum errc apply_environment(struct parse *p)
+{
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        const char *name = config_table[i].environment;
+        struct str value = environment_of(p->env, name);
+        if (value.n == 0)
+            continue;
+        if (i == CONFIG_ROW_kubeconfig && memchr(value.p, ':', value.n) != NULL)
+            return err_set(&p->err, ERR_SYNTAX,
+                           "environment %s: \"%.*s\": lists several files; name one", name,
+                           STR_ARG(value));
+        if (set(p, (enum config_row)i, value, CONFIG_FROM_ENVIRONMENT, &p->err) != OK)
+            return err_wrap(&p->err, "environment %s", name);
+    }
+    return OK;
+}
+
+static enum errc apply_flags(struct parse *p)
+{
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        if (p->flags[i].p == NULL)
+            continue;
+        if (set(p, (enum config_row)i, p->flags[i], CONFIG_FROM_FLAG, &p->err) != OK)
+            return err_wrap(&p->err, "flag --%s", config_table[i].name);
+    }
+    return OK;
+}
+
+static enum errc check_together(struct parse *p)
+{
+    struct config *c = &p->c;
+    enum config_source from = c->sources[CONFIG_ROW_kubeconfig];
+    if (c->cluster.n == 0 || c->kubeconfig.n == 0)
+        return OK;
+    if (from == CONFIG_FROM_ENVIRONMENT) {
+        c->kubeconfig = STR("");
+        c->sources[CONFIG_ROW_kubeconfig] = CONFIG_FROM_DEFAULT;
+        return OK;
+    }
+    return err_set(&p->err, ERR_CONFLICT,
+                   "cluster (%s: \"%.*s\") and kubeconfig (%s: \"%.*s\") exclude each other",
+                   config_source_name(c->sources[CONFIG_ROW_cluster]), STR_ARG(c->cluster),
+                   config_source_name(from), STR_ARG(c->kubeconfig));
+}
+
+static enum errc parse(struct parse *p, int argc, char *const argv[])
+{
+    enum errc code = apply_defaults(p);
+    if (code == OK)
+        code = take_arguments(p, argc, argv);
+    if (code != OK || p->c.action == CONFIG_HELP || p->c.action == CONFIG_VERSION)
+        return code;
+    if (p->c.file.p != NULL) {
+        p->c.file = arena_dup(&p->c.arena, p->c.file);
+        if (p->c.file.p == NULL)
+            return err_set(&p->err, ERR_LIMIT, "too large");
+    }
+    code = apply_file(p);
+    if (code == OK)
+        code = apply_environment(p);
+    if (code == OK)
+        code = apply_flags(p);
+    return code == OK ? check_together(p) : code;
+}
+
+enum errc config_parse(int argc, char *const argv[], const struct config_env *env,
+                       config_read_fn *read, void *read_ctx, struct config *ret, struct err *reterr)
+{
+    struct parse p = {.env = env, .read = read, .read_ctx = read_ctx};
+    arena_init(&p.c.arena, ARENA_MAX);
+    enum errc code = parse(&p, argc, argv);
+    if (code == OK) {
+        *ret = p.c;
+        return OK;
+    }
+    arena_done(&p.c.arena);
+    return err_set(reterr, code, "%s", p.err.text);
+}
+
+void config_done(struct config *c)
+{
+    arena_done(&c->arena);
+}
+
+enum errc config_read_file(void *ctx, struct str path, struct buf *out, struct err *reterr)
+{
+    (void)ctx;
+    return file_read(path, out, reterr);
+}

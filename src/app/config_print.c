@@ -1,0 +1,82 @@
+#include "config.h"
+#include "config_table.h"
+
+#define WRAP_AT ((size_t)80)
+
+const char *config_source_name(enum config_source source)
+{
+    switch (source) {
+    case CONFIG_FROM_DEFAULT:
+        return "default";
+    case CONFIG_FROM_FILE:
+        return "file";
+    case CONFIG_FROM_ENVIRONMENT:
+        return "environment";
+    case CONFIG_FROM_FLAG:
+        return "flag";
+    }
+    return "";
+}
+
+void config_print(const struct config *c, struct buf *out)
+{
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        struct config_value v = config_get(c, (enum config_row)i);
+        buf_printf(out, "%s: ", config_table[i].name);
+        config_value_print(config_table[i].type, &v, out);
+        if (c->sources[i] != CONFIG_FROM_DEFAULT)
+            buf_printf(out, " # %s", config_source_name(c->sources[i]));
+        buf_putc(out, '\n');
+    }
+}
+
+/* Text broken at spaces into indented lines. */
+static void put_wrapped(struct buf *out, struct str text)
+{
+    size_t column = 0;
+    for (struct str word, rest = text; rest.p != NULL;) {
+        (void)str_cut(rest, ' ', &word, &rest);
+        if (column == 0 || column + 1 + word.n > WRAP_AT) {
+            buf_put(out, column == 0 ? STR("      ") : STR("\n      "));
+            column = 6;
+        } else {
+            buf_putc(out, ' ');
+            column++;
+        }
+        buf_put(out, word);
+        column += word.n;
+    }
+    buf_putc(out, '\n');
+}
+
+static void put_row(struct buf *out, const struct config_spec *spec)
+{
+    struct buf text;
+    buf_init(&text, LIMIT_FILE_BYTES);
+    buf_printf(&text, "%s (default %s", spec->help, spec->text[0] == '\0' ? "none" : spec->text);
+    if (spec->environment != NULL)
+        buf_printf(&text, "; environment %s", spec->environment);
+    buf_putc(&text, ')');
+    buf_printf(out, "  --%s %s\n", spec->name, config_type_name(spec->type));
+    put_wrapped(out, buf_str(&text));
+    buf_done(&text);
+}
+
+void config_usage(struct buf *out)
+{
+    buf_put(out, STR("Usage: cardpack [--FLAG VALUE | --FLAG=VALUE]...\n"
+                     "\n"
+                     "A Kubernetes scheduler extender that packs pods onto GPU cards.\n"
+                     "\n"
+                     "A flag beats the environment, that beats the file, that beats the default.\n"
+                     "\n"
+                     "  --config FILE\n"
+                     "      YAML or JSON; its keys are the names below\n"
+                     "  --check-config\n"
+                     "      print the effective configuration as such a file, and end\n"
+                     "  --version\n"
+                     "  --help, -h\n"
+                     "\n"));
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++)
+        put_row(out, &config_table[i]);
+}

@@ -1,0 +1,266 @@
+#include "config_value.h"
+
+#include "jwrite.h"
+#include "log.h"
+
+#include <arpa/inet.h>
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+/* Largest first: how a value is written. */
+static const struct unit duration_units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+static const struct unit size_units[] = {
+    {"GiB", (uint64_t)1 << 30}, {"MiB", (uint64_t)1 << 20}, {"KiB", (uint64_t)1 << 10}};
+
+/* In the order of their enums. */
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+static const char *const format_names[] = {"auto", "logfmt", "json"};
+static const char *const bool_names[] = {"false", "true"};
+
+static enum errc must_be(struct err *e, struct str text, const char *what)
+{
+    return err_set(e, ERR_RANGE, "\"%.*s\": must be %s", STR_ARG(text), what);
+}
+
+static bool parse_name(struct str text, const char *const *names, size_t n, uint64_t *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eq(text, str_of(names[i]))) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_address(struct str text)
+{
+    char z[INET6_ADDRSTRLEN];
+    unsigned char address[sizeof(struct in6_addr)];
+    if (text.n >= sizeof(z) || memchr(text.p, '\0', text.n) != NULL)
+        return false;
+    memcpy(z, text.p, text.n);
+    z[text.n] = '\0';
+    return inet_pton(AF_INET, z, address) == 1 || inet_pton(AF_INET6, z, address) == 1;
+}
+
+/* The number at the start of *text, which is moved behind it. */
+static bool take_number(struct str *text, uint64_t *ret)
+{
+    size_t n = 0;
+    while (n < text->n && text->p[n] >= '0' && text->p[n] <= '9')
+        n++;
+    struct str digits = {text->p, n};
+    *text = str_skip(*text, n);
+    return str_to_u64(digits, UINT64_MAX, ret);
+}
+
+/* The letters at the start of *text name a unit; likewise. */
+static bool take_unit(struct str *text, const struct unit *units, size_t n_units, uint64_t *ret)
+{
+    size_t n = 0;
+    while (n < text->n && (text->p[n] < '0' || text->p[n] > '9'))
+        n++;
+    struct str name = {text->p, n};
+    *text = str_skip(*text, n);
+    for (size_t i = 0; i < n_units; i++) {
+        if (str_eq(name, str_of(units[i].name))) {
+            *ret = units[i].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_duration(struct str text, uint64_t *ret)
+{
+    uint64_t total = 0;
+    if (str_eq(text, STR("0"))) {
+        *ret = 0;
+        return true;
+    }
+    do {
+        uint64_t count = 0;
+        uint64_t factor = 0;
+        if (!take_number(&text, &count) ||
+            !take_unit(&text, duration_units, COUNT_OF(duration_units), &factor) ||
+            __builtin_mul_overflow(count, factor, &count) ||
+            __builtin_add_overflow(total, count, &total))
+            return false;
+    } while (text.n > 0);
+    *ret = total;
+    return true;
+}
+
+static bool parse_size(struct str text, uint64_t *ret)
+{
+    uint64_t factor = 1;
+    if (!take_number(&text, ret))
+        return false;
+    if (text.n > 0 && !take_unit(&text, size_units, COUNT_OF(size_units), &factor))
+        return false;
+    return text.n == 0 && !__builtin_mul_overflow(*ret, factor, ret);
+}
+
+static void print_number(enum config_type type, uint64_t number, struct buf *out);
+
+static enum errc check_range(enum config_type type, struct str text, uint64_t number, uint64_t min,
+                             uint64_t max, struct err *reterr)
+{
+    if (number >= min && number <= max)
+        return OK;
+    struct buf range;
+    buf_init(&range, 256);
+    print_number(type, min, &range);
+    buf_put(&range, STR(" to "));
+    print_number(type, max, &range);
+    const char *z = buf_cstr(&range);
+    enum errc code = must_be(reterr, text, z == NULL ? "within its range" : z);
+    buf_done(&range);
+    return code;
+}
+
+enum errc config_value_parse(enum config_type type, struct str text, uint64_t min, uint64_t max,
+                             struct config_value *ret, struct err *reterr)
+{
+    struct config_value v = {.text = text};
+    switch (type) {
+    case CONFIG_ADDRESS:
+        if (!parse_address(text))
+            return must_be(reterr, text, "an IPv4 or IPv6 address");
+        break;
+    case CONFIG_PATH:
+        if (text.n > 0 && memchr(text.p, '\0', text.n) != NULL)
+            return must_be(reterr, text, "a path without NUL");
+        break;
+    case CONFIG_DURATION:
+        if (!parse_duration(text, &v.number))
+            return must_be(reterr, text, "a duration such as 30s, 1m30s or 500ms");
+        break;
+    case CONFIG_SIZE:
+        if (!parse_size(text, &v.number))
+            return must_be(reterr, text, "a size such as 32MiB, 64KiB or a number of bytes");
+        break;
+    case CONFIG_PORT:
+    case CONFIG_COUNT:
+        if (!str_to_u64(text, UINT64_MAX, &v.number))
+            return must_be(reterr, text, "a number");
+        break;
+    case CONFIG_BOOL:
+        if (!parse_name(text, bool_names, COUNT_OF(bool_names), &v.number))
+            return must_be(reterr, text, "true or false");
+        break;
+    case CONFIG_LOG_LEVEL:
+        if (!parse_name(text, level_names, COUNT_OF(level_names), &v.number))
+            return must_be(reterr, text, "debug, info, warn or error");
+        break;
+    case CONFIG_LOG_FORMAT:
+        if (!parse_name(text, format_names, COUNT_OF(format_names), &v.number))
+            return must_be(reterr, text, "auto, logfmt or json");
+        break;
+    }
+    bool ranged = type == CONFIG_DURATION || type == CONFIG_SIZE || type == CONFIG_PORT ||
+                  type == CONFIG_COUNT;
+    enum errc code = ranged ? check_range(type, text, v.number, min, max, reterr) : OK;
+    if (code == OK)
+        *ret = v;
+    return code;
+}
+
+static void print_duration(uint64_t ms, struct buf *out)
+{
+    if (ms == 0)
+        buf_put(out, STR("0s"));
+    for (size_t i = 0; i < COUNT_OF(duration_units); i++) {
+        uint64_t factor = duration_units[i].factor;
+        assert(factor > 0);
+        if (ms < factor)
+            continue;
+        buf_put_u64(out, ms / factor);
+        buf_put(out, str_of(duration_units[i].name));
+        ms %= factor;
+    }
+}
+
+static void print_size(uint64_t bytes, struct buf *out)
+{
+    for (size_t i = 0; i < COUNT_OF(size_units); i++) {
+        uint64_t factor = size_units[i].factor;
+        assert(factor > 0);
+        if (bytes == 0 || bytes % factor != 0)
+            continue;
+        buf_put_u64(out, bytes / factor);
+        buf_put(out, str_of(size_units[i].name));
+        return;
+    }
+    buf_put_u64(out, bytes);
+}
+
+static void print_number(enum config_type type, uint64_t number, struct buf *out)
+{
+    if (type == CONFIG_DURATION)
+        print_duration(number, out);
+    else if (type == CONFIG_SIZE)
+        print_size(number, out);
+    else
+        buf_put_u64(out, number);
+}
+
+void config_value_print(enum config_type type, const struct config_value *v, struct buf *out)
+{
+    struct jwrite w;
+    switch (type) {
+    case CONFIG_ADDRESS:
+    case CONFIG_PATH:
+        /* A JSON string is a YAML one. */
+        jwrite_init(&w, out);
+        jwrite_str(&w, v->text);
+        break;
+    case CONFIG_DURATION:
+    case CONFIG_SIZE:
+    case CONFIG_PORT:
+    case CONFIG_COUNT:
+        print_number(type, v->number, out);
+        break;
+    case CONFIG_BOOL:
+        assert(v->number < COUNT_OF(bool_names));
+        buf_put(out, str_of(bool_names[v->number]));
+        break;
+    case CONFIG_LOG_LEVEL:
+        assert(v->number < COUNT_OF(level_names));
+        buf_put(out, str_of(level_names[v->number]));
+        break;
+    case CONFIG_LOG_FORMAT:
+        assert(v->number < COUNT_OF(format_names));
+        buf_put(out, str_of(format_names[v->number]));
+        break;
+    }
+}
+
+const char *config_type_name(enum config_type type)
+{
+    switch (type) {
+    case CONFIG_ADDRESS:
+        return "ADDRESS";
+    case CONFIG_PORT:
+        return "PORT";
+    case CONFIG_PATH:
+        return "FILE";
+    case CONFIG_DURATION:
+        return "DURATION";
+    case CONFIG_SIZE:
+        return "SIZE";
+    case CONFIG_COUNT:
+        return "NUMBER";
+    case CONFIG_BOOL:
+        return "true|false";
+    case CONFIG_LOG_LEVEL:
+        return "debug|info|warn|error";
+    case CONFIG_LOG_FORMAT:
+        return "auto|logfmt|json";
+    }
+    return "";
+}

@@ -1,0 +1,178 @@
+#include "ingest.h"
+
+#include "gpushare.h"
+#include "kube.h"
+#include "limit.h"
+#include "log.h"
+
+void ingest_init(struct ingest *in, struct cache *cache)
+{
+    *in = (struct ingest){.cache = cache};
+    arena_init(&in->arena, LIMIT_OBJECT_BYTES);
+}
+
+void ingest_done(struct ingest *in)
+{
+    arena_done(&in->arena);
+}
+
+static void apply(struct ingest *in, const struct event *e, struct effect *ret)
+{
+    if (cache_apply(in->cache, e, 0, ret) != OK) {
+        in->lost = true;
+        log_error("out of memory: an object was left out, the lists will be read again");
+    }
+}
+
+static void unreadable(const char *kind, struct str name, const struct err *e)
+{
+    log_warn("an object can't be read and is left out", kv_cstr("kind", kind), kv_str("name", name),
+             kv_cstr("error", e->text));
+}
+
+/* The reader is over; what it read is whole, or the failure is logged. */
+static bool readable(struct jread *r, const char *kind, struct str name)
+{
+    struct err e = ERR_INIT;
+    if (jread_finish(r, &e) == OK && name.n > 0)
+        return true;
+    if (e.code == OK)
+        (void)err_set(&e, ERR_SYNTAX, "it has no metadata.name");
+    unreadable(kind, name, &e);
+    return false;
+}
+
+struct node_figures {
+    enum node_fault fault;
+    int64_t total;
+    int64_t limit;
+    uint32_t n_cards;
+};
+
+static struct node_figures figures_of(const struct node *n)
+{
+    if (n == NULL)
+        return (struct node_figures){.fault = NODE_ABSENT};
+    return (struct node_figures){
+        .fault = n->fault, .total = n->total, .limit = n->limit, .n_cards = n->n_cards};
+}
+
+static void report_node(const struct node *n, struct node_figures old)
+{
+    struct node_figures now = figures_of(n);
+    if (old.fault == now.fault && old.total == now.total && old.limit == now.limit &&
+        old.n_cards == now.n_cards)
+        return;
+    if (now.fault == NODE_BAD_QUANTITY)
+        log_warn("a node's gpu-mem or gpu-count is not usable", kv_str("node", n->name));
+    else if (now.fault == NODE_NO_CARDS)
+        log_info("a node has gpu-mem but no gpu-count yet", kv_str("node", n->name));
+    else if (now.fault == NODE_OK)
+        log_info("node", kv_str("node", n->name), kv_uint("cards", n->n_cards),
+                 kv_int("total", n->total), kv_int("usable", n->limit),
+                 kv_int("remainder", n->remainder));
+    for (uint32_t i = 0; i < now.n_cards; i++) {
+        if (n->cards[i].used > n->cards[i].total)
+            log_warn("a card holds more than its size", kv_str("node", n->name), kv_uint("card", i),
+                     kv_int("used", n->cards[i].used), kv_int("total", n->cards[i].total));
+    }
+}
+
+void ingest_node(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct effect effect;
+    struct event e = {.type = gone ? EVENT_NODE_GONE : EVENT_NODE_SET};
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_node(&r, &e.node);
+    if (!readable(&r, "Node", e.node.name))
+        return;
+    struct node_figures old = figures_of(cache_node(in->cache, e.node.name));
+    apply(in, &e, &effect);
+    if (gone && old.fault != NODE_ABSENT)
+        log_info("node is gone", kv_str("node", e.node.name));
+    const struct node *n = cache_node(in->cache, e.node.name);
+    if (!gone && n != NULL)
+        report_node(n, old);
+}
+
+static void report_pod(struct ingest *in, const struct pod_view *view, const struct effect *effect)
+{
+    const struct pod *p = cache_pod(in->cache, view->uid);
+    if (effect->err.code != OK)
+        log_warn("a pod's request is not valid", kv_str("namespace", view->namespace),
+                 kv_str("pod", view->name), kv_cstr("error", effect->err.text));
+    if (!effect->changed || p == NULL || p->node == NULL || p->node->fault != NODE_OK)
+        return;
+    if (p->card < 0 || (uint32_t)p->card >= p->node->n_cards) {
+        log_warn("a pod is bound without a valid card and is charged to its node alone",
+                 kv_str("namespace", p->namespace), kv_str("pod", p->name),
+                 kv_str("node", p->node->name), kv_str("idx", view->idx), kv_int("mem", p->mem));
+        return;
+    }
+    const struct card *c = &p->node->cards[p->card];
+    if (c->used > c->total)
+        log_warn("a card holds more than its size", kv_str("node", p->node->name),
+                 kv_int("card", p->card), kv_int("used", c->used), kv_int("total", c->total),
+                 kv_str("namespace", p->namespace), kv_str("pod", p->name));
+}
+
+void ingest_pod(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct effect effect;
+    struct event e = {.type = gone ? EVENT_POD_GONE : EVENT_POD_SET};
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_pod(&r, &in->arena, &e.pod);
+    if (!readable(&r, "Pod", e.pod.name))
+        return;
+    if (e.pod.uid.n == 0) {
+        struct err fault = ERR_INIT;
+        (void)err_set(&fault, ERR_SYNTAX, "it has no metadata.uid");
+        unreadable("Pod", e.pod.name, &fault);
+        return;
+    }
+    apply(in, &e, &effect);
+    if (!gone)
+        report_pod(in, &e.pod, &effect);
+}
+
+void ingest_configmap(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct configmap_view view;
+    struct effect effect;
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_configmap(&r, &view);
+    if (!readable(&r, "ConfigMap", view.name) || !str_starts(view.name, GPUSHARE_UNHEALTHY_PREFIX))
+        return;
+    struct event e = {.type = gone ? EVENT_HEALTH_GONE : EVENT_HEALTH_SET};
+    e.health.node = str_skip(view.name, GPUSHARE_UNHEALTHY_PREFIX.n);
+    e.health.gpus = view.gpus;
+    if (e.health.node.n == 0)
+        return;
+    apply(in, &e, &effect);
+    log_info("unhealthy cards", kv_str("node", e.health.node),
+             kv_str("cards", gone ? STR("") : view.gpus));
+    if (effect.bad_tokens > 0)
+        log_warn("an unhealthy ConfigMap names something that is no card index",
+                 kv_str("configmap", view.name), kv_str("gpus", view.gpus));
+}
+
+void ingest_list_begin(struct ingest *in, enum cache_kind kind)
+{
+    struct effect effect;
+    apply(in, &(struct event){.type = EVENT_LIST_BEGIN, .list = kind}, &effect);
+}
+
+void ingest_list_end(struct ingest *in, enum cache_kind kind)
+{
+    struct effect effect;
+    static const char *const names[] = {
+        [CACHE_NODES] = "nodes", [CACHE_PODS] = "pods", [CACHE_HEALTH] = "unhealthy ConfigMaps"};
+    apply(in, &(struct event){.type = EVENT_LIST_END, .list = kind}, &effect);
+    log_info("list is in", kv_cstr("of", names[kind]), kv_uint("gone", effect.swept));
+}

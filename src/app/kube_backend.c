@@ -1,0 +1,355 @@
+#include "kube_backend.h"
+
+#include "gpushare.h"
+#include "ingest.h"
+#include "limit.h"
+#include "log.h"
+#include "mem.h"
+#include "reflector.h"
+
+/*
+ * kube-scheduler's own selection: a pod that ends leaves it, and comes as deleted with its old
+ * content. 180 s without a byte: bookmarks come about every minute.
+ */
+#define POD_SELECTOR   STR("fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed")
+#define WATCH_QUIET_MS 180000
+
+struct feed {
+    struct kube_backend *backend;
+    enum cache_kind kind;
+    void (*ingest)(struct ingest *in, struct str json, bool gone);
+    struct reflector *reflector;
+};
+
+struct kube_backend {
+    struct backend interface;
+    struct loop *loop;
+    struct kube_api *api;
+    struct ingest ingest;
+    struct feed feeds[3]; /* by enum cache_kind */
+    struct timer settle;  /* see SETTLE_START_MS */
+    bool settled;
+    struct deferred relist;
+};
+
+/*
+ * After a crash, Bindings that the process before us had sent may still commit while we list. They
+ * are within milliseconds of their end by then; a second after the start they have come by watch.
+ */
+#define SETTLE_START_MS 1000
+
+static void on_begin(void *ctx)
+{
+    struct feed *f = ctx;
+    ingest_list_begin(&f->backend->ingest, f->kind);
+}
+
+static void on_change(void *ctx, enum reflector_change change, struct str object)
+{
+    struct feed *f = ctx;
+    f->ingest(&f->backend->ingest, object, change == REFLECTOR_GONE);
+    if (f->backend->ingest.lost)
+        loop_defer(f->backend->loop, &f->backend->relist);
+}
+
+static void on_end(void *ctx)
+{
+    struct feed *f = ctx;
+    ingest_list_end(&f->backend->ingest, f->kind);
+}
+
+static void on_note(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms)
+{
+    static const char *const names[] = {
+        [CACHE_NODES] = "nodes", [CACHE_PODS] = "pods", [CACHE_HEALTH] = "configmaps"};
+    const struct feed *f = ctx;
+    if (err == NULL || err->code == OK)
+        log_debug(what, kv_cstr("of", names[f->kind]));
+    else
+        log_warn(what, kv_cstr("of", names[f->kind]), kv_cstr("error", err->text),
+                 kv_uint("retry_in_ms", retry_in_ms));
+}
+
+/* An object was lost to a lack of memory: only whole lists make the cache true again. */
+static void relist_all(struct deferred *d)
+{
+    struct kube_backend *b = CONTAINER_OF(d, struct kube_backend, relist);
+    b->ingest.lost = false;
+    for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
+        reflector_relist(b->feeds[i].reflector);
+}
+
+static void settled(struct timer *t)
+{
+    struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, settle);
+    b->settled = true;
+}
+
+static bool ready(struct backend *interface, struct str *ret_missing)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    const struct reflector *health = b->feeds[CACHE_HEALTH].reflector;
+    *ret_missing = STR("");
+    if (!reflector_synced(b->feeds[CACHE_NODES].reflector))
+        *ret_missing = STR("the first list of nodes is not in yet");
+    else if (!reflector_synced(b->feeds[CACHE_PODS].reflector))
+        *ret_missing = STR("the first list of pods is not in yet");
+    else if (!reflector_synced(health) && !reflector_denied(health))
+        *ret_missing = STR("the first list of unhealthy cards is not in yet");
+    else if (!b->settled)
+        *ret_missing = STR("Bindings of an earlier process may still be under way");
+    return ret_missing->n == 0;
+}
+
+static void refresh(struct backend *interface)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    kube_api_refresh(b->api);
+}
+
+static bool says(struct str message, const char *part)
+{
+    return message.n > 0 && memmem(message.p, message.n, part, strlen(part)) != NULL;
+}
+
+/*
+ * Contract kubernetes 2.3. A 409 is the API server's word for every failure within the transaction,
+ * etcd's time-outs included; only these three say that nothing was and nothing will be written.
+ */
+static bool conflict_is_final(struct str message)
+{
+    return says(message, "Precondition failed: UID") || says(message, "is being deleted") ||
+           says(message, "schedulingGates");
+}
+
+static enum post_result classify_post(const struct http_call *http, struct arena *arena)
+{
+    if (http->outcome == HTTP_NOT_SENT)
+        return POST_NOT_SENT;
+    if (http->outcome != HTTP_ANSWERED)
+        return POST_UNKNOWN;
+    switch (http->status) {
+    case 200:
+    case 201:
+        return POST_CREATED;
+    case 400:
+    case 403:
+    case 404:
+    case 422:
+        return POST_REFUSED;
+    case 401:
+        return POST_UNAUTHORIZED;
+    case 429:
+        return POST_THROTTLED;
+    case 409: {
+        struct str message = kube_status_message(buf_str(&http->reply), arena);
+        return conflict_is_final(message) ? POST_REFUSED : POST_UNKNOWN;
+    }
+    default:
+        return POST_UNKNOWN;
+    }
+}
+
+static void post_done(struct http_call *http)
+{
+    struct backend_call *c = CONTAINER_OF(http, struct backend_call, kube.http);
+    c->post = classify_post(http, &c->arena);
+    c->retry_after_ms = http->retry_after_ms;
+    c->err = (struct err)ERR_INIT;
+    if (c->post != POST_CREATED)
+        (void)kube_call_result(&c->kube, &c->err);
+    c->done(c);
+}
+
+static void start(struct backend_call *c, const char *method, struct str path,
+                  void (*done)(struct http_call *))
+{
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    c->kube.http.timeout_ms = c->timeout_ms;
+    c->kube.http.on_done = done;
+    kube_call_start(b->api, &c->kube, method, path);
+}
+
+/* Names of pods and namespaces are DNS labels; anything else is escaped, so that it stays one
+ * segment. */
+static void put_segment(struct buf *out, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char ch = (unsigned char)s.p[i];
+        bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '-' ||
+                     (ch >= '0' && ch <= '9') || (ch == '.' && s.n > 2) || ch == '_';
+        if (plain)
+            buf_putc(out, (char)ch);
+        else
+            buf_printf(out, "%%%02X", ch);
+    }
+}
+
+static struct str pod_path(struct backend_call *c, struct str namespace, struct str name,
+                           struct str tail)
+{
+    struct buf path;
+    buf_init(&path, 4 * KIB);
+    buf_put(&path, STR("/api/v1/namespaces/"));
+    put_segment(&path, namespace);
+    buf_put(&path, STR("/pods/"));
+    put_segment(&path, name);
+    buf_put(&path, tail);
+    struct str copy = buf_failed(&path) ? STR_NULL : arena_dup(&c->arena, buf_str(&path));
+    buf_done(&path);
+    return copy;
+}
+
+static void failed_later(struct deferred *d)
+{
+    struct backend_call *c = CONTAINER_OF(d, struct backend_call, later);
+    c->done(c);
+}
+
+/* Not sent, for want of memory: an ordinary failure that is worth a later try. */
+static void fail_later(struct backend_call *c)
+{
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    (void)err_set(&c->err, ERR_NOMEM, "out of memory");
+    c->post = POST_NOT_SENT;
+    c->get = GET_FAILED;
+    c->retry_after_ms = 0;
+    c->later.run = failed_later;
+    loop_defer(b->loop, &c->later);
+}
+
+static void post(struct backend *interface, struct backend_call *c, const struct binding *binding)
+{
+    struct jwrite w;
+    (void)interface;
+    kube_call_done(&c->kube);
+    arena_reset(&c->arena);
+    buf_clear(&c->body, SIZE_MAX);
+    jwrite_init(&w, &c->body);
+    kube_write_binding(&w, binding);
+    struct str path = pod_path(c, binding->namespace, binding->name, STR("/binding"));
+    if (path.p == NULL || buf_failed(&c->body)) {
+        fail_later(c);
+        return;
+    }
+    c->kube.http.body = buf_str(&c->body);
+    start(c, "POST", path, post_done);
+}
+
+static void read_found(struct backend_call *c)
+{
+    struct jread r;
+    jread_init(&r, buf_str(&c->kube.http.reply), &c->arena);
+    kube_read_pod(&r, &c->arena, &c->pod);
+    c->get = jread_finish(&r, &c->err) == OK ? GET_FOUND : GET_FAILED;
+}
+
+static void get_done(struct http_call *http)
+{
+    struct backend_call *c = CONTAINER_OF(http, struct backend_call, kube.http);
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    c->get = GET_FAILED;
+    c->retry_after_ms = http->retry_after_ms;
+    c->err = (struct err)ERR_INIT;
+    bool answered = http->outcome == HTTP_ANSWERED;
+    if (answered && http->status == 200)
+        read_found(c);
+    else
+        (void)kube_call_result(&c->kube, &c->err);
+    if (answered && http->status == 404)
+        c->get = GET_GONE;
+    if (answered && http->status == 401)
+        kube_api_refresh(b->api);
+    c->done(c);
+}
+
+static void get(struct backend *interface, struct backend_call *c, struct str namespace,
+                struct str name)
+{
+    (void)interface;
+    kube_call_done(&c->kube);
+    arena_reset(&c->arena);
+    c->kube.http.body = STR_NULL;
+    struct str path = pod_path(c, namespace, name, STR(""));
+    if (path.p == NULL) {
+        fail_later(c);
+        return;
+    }
+    start(c, "GET", path, get_done);
+}
+
+static void cancel(struct backend_call *c)
+{
+    kube_call_cancel(&c->kube);
+    deferred_cancel(&c->later);
+}
+
+static enum errc feed_start(struct kube_backend *b, enum cache_kind kind, unsigned page_size,
+                            struct err *reterr)
+{
+    static const struct {
+        struct str path;
+        struct str selector;
+        void (*ingest)(struct ingest *in, struct str json, bool gone);
+    } table[] = {
+        [CACHE_NODES] = {STR("/api/v1/nodes"), {NULL, 0}, ingest_node},
+        [CACHE_PODS] = {STR("/api/v1/pods"), POD_SELECTOR, ingest_pod},
+        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"),
+                          {NULL, 0},
+                          ingest_configmap},
+    };
+    struct feed *f = &b->feeds[kind];
+    *f = (struct feed){.backend = b, .kind = kind, .ingest = table[kind].ingest};
+    struct reflector_settings settings = {.path = table[kind].path,
+                                          .selector = table[kind].selector,
+                                          .page_size = page_size,
+                                          .quiet_ms = WATCH_QUIET_MS};
+    struct reflector_sink sink = {
+        .begin = on_begin, .change = on_change, .end = on_end, .note = on_note, .ctx = f};
+    return reflector_new(b->loop, b->api, &settings, &sink, &f->reflector, reterr);
+}
+
+enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,
+                           struct err *reterr)
+{
+    struct kube_backend *b = mem_alloc(sizeof(*b));
+    if (b == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the cluster's client");
+    *b = (struct kube_backend){
+        .interface =
+            {.post = post, .get = get, .cancel = cancel, .ready = ready, .refresh = refresh},
+        .loop = s->loop,
+        .api = s->api,
+        .settle = {.fire = settled},
+        .relist = {.run = relist_all},
+    };
+    ingest_init(&b->ingest, s->cache);
+    (void)!timer_arm(b->loop, &b->settle, SETTLE_START_MS);
+    for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
+        enum errc code = feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
+        if (code != OK) {
+            kube_backend_free(b);
+            return code;
+        }
+    }
+    *ret = b;
+    return OK;
+}
+
+struct kube_backend *kube_backend_free(struct kube_backend *b)
+{
+    if (b == NULL)
+        return NULL;
+    for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
+        reflector_free(b->feeds[i].reflector);
+    timer_cancel(&b->settle);
+    deferred_cancel(&b->relist);
+    ingest_done(&b->ingest);
+    mem_free(b);
+    return NULL;
+}
+
+struct backend *kube_backend_interface(struct kube_backend *b)
+{
+    return &b->interface;
+}

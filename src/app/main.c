@@ -1,0 +1,220 @@
+/*
+ * Parse, build, run, drain. One thread of ours: libcurl starts a resolver thread for a moment where
+ * the API server's address is a name, and that is all.
+ */
+#include "cluster.h"
+#include "config.h"
+#include "file.h"
+#include "kube_backend.h"
+#include "limit.h"
+#include "log.h"
+#include "service.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SERVICE_ACCOUNT STR("/var/run/secrets/kubernetes.io/serviceaccount")
+
+struct program {
+    struct config config;
+    struct service service;
+    struct kube_api *api;
+    struct kube_backend *kube;
+    struct http_server *server;
+    struct timer grace;
+};
+
+static void stop(void *ctx)
+{
+    struct program *p = ctx;
+    loop_stop(p->service.loop);
+}
+
+static void grace_over(struct timer *t)
+{
+    struct program *p = CONTAINER_OF(t, struct program, grace);
+    log_warn("requests are still under way at the end of shutdown-grace",
+             kv_uint("requests", http_server_active(p->server)));
+    loop_stop(p->service.loop);
+}
+
+/* The first signal lets requests under way end, the second does not. */
+static void on_signal(void *ctx, int signo)
+{
+    struct program *p = ctx;
+    log_info("shutting down", kv_cstr("signal", strsignal(signo)),
+             kv_uint("requests", http_server_active(p->server)));
+    if (p->service.draining) {
+        loop_stop(p->service.loop);
+        return;
+    }
+    p->service.draining = true;
+    (void)!timer_arm(p->service.loop, &p->grace, p->config.shutdown_grace_ms);
+    http_server_drain(p->server, stop, p);
+}
+
+static enum errc open_cluster(struct program *p, struct err *reterr)
+{
+    struct buf text;
+    buf_init(&text, LIMIT_CLUSTER_FILE_BYTES);
+    enum errc code = file_read(p->config.cluster, &text, reterr);
+    if (code == OK)
+        code = cluster_new(p->service.loop, &p->service.cache, buf_str(&text), p->config.cluster,
+                           &p->service.cluster, reterr);
+    buf_done(&text);
+    if (code != OK)
+        return code;
+    p->service.backend = cluster_interface(p->service.cluster);
+    log_info("embedded cluster", kv_str("file", p->config.cluster),
+             kv_uint("nodes", p->service.cache.nodes.n));
+    return OK;
+}
+
+static enum errc open_kubernetes(struct program *p, struct err *reterr)
+{
+    struct kube_api_settings settings = {
+        .kubeconfig = p->config.kubeconfig.n > 0 ? p->config.kubeconfig : STR_NULL,
+        .service_host = str_of(getenv("KUBERNETES_SERVICE_HOST")),
+        .service_port = str_of(getenv("KUBERNETES_SERVICE_PORT")),
+        .service_account = SERVICE_ACCOUNT,
+        .home = str_of(getenv("HOME")),
+        .user_agent = STR("cardpack/" CARDPACK_VERSION),
+    };
+    enum errc code = kube_api_new(p->service.loop, &settings, &p->api, reterr);
+    if (code != OK)
+        return code;
+    log_info("API server", kv_str("at", kube_api_origin(p->api)));
+    struct kube_backend_settings backend = {.loop = p->service.loop,
+                                            .cache = &p->service.cache,
+                                            .api = p->api,
+                                            .page_size = p->config.list_page_size};
+    code = kube_backend_new(&backend, &p->kube, reterr);
+    if (code == OK)
+        p->service.backend = kube_backend_interface(p->kube);
+    return code;
+}
+
+static enum errc open_server(struct program *p, struct err *reterr)
+{
+    struct http_server_settings settings = {
+        .address = p->config.listen_address,
+        .port = p->config.port,
+        .max_body = p->config.max_body,
+        .max_connections = p->config.max_connections,
+        .request_timeout_ms = p->config.request_timeout_ms,
+        .idle_seconds = LIMIT_IDLE_SECONDS,
+        .handle = routes_handle,
+        .too_large = routes_too_large,
+        .ctx = &p->service,
+    };
+    enum errc code = http_server_new(p->service.loop, &settings, &p->server, reterr);
+    if (code != OK)
+        return code;
+    log_info("listening", kv_cstr("version", CARDPACK_VERSION),
+             kv_str("address", p->config.listen_address),
+             kv_uint("port", http_server_port(p->server)));
+    return OK;
+}
+
+static enum errc open_all(struct program *p, struct err *reterr)
+{
+    enum errc code = loop_new(&p->service.loop, reterr);
+    if (code != OK)
+        return code;
+    struct map_seed seed = {loop_random(p->service.loop), loop_random(p->service.loop)};
+    cache_init(&p->service.cache, seed);
+    code = p->config.cluster.n > 0 ? open_cluster(p, reterr) : open_kubernetes(p, reterr);
+    if (code != OK)
+        return code;
+    struct binder_settings binder = {.loop = p->service.loop,
+                                     .cache = &p->service.cache,
+                                     .backend = p->service.backend,
+                                     .timeout_ms = p->config.bind_timeout_ms};
+    code = binder_new(&binder, &p->service.binder, reterr);
+    if (code == OK)
+        code = loop_signal(p->service.loop, SIGTERM, on_signal, p, reterr);
+    if (code == OK)
+        code = loop_signal(p->service.loop, SIGINT, on_signal, p, reterr);
+    return code == OK ? open_server(p, reterr) : code;
+}
+
+static void close_all(struct program *p)
+{
+    if (p->service.loop == NULL)
+        return;
+    timer_cancel(&p->grace);
+    p->service.binder = binder_free(p->service.binder);
+    p->server = http_server_free(p->server);
+    p->kube = kube_backend_free(p->kube);
+    p->service.cluster = cluster_free(p->service.cluster);
+    p->api = kube_api_free(p->api);
+    cache_done(&p->service.cache);
+    p->service.loop = loop_free(p->service.loop);
+}
+
+static int run(struct program *p)
+{
+    struct err e = ERR_INIT;
+    p->grace.fire = grace_over;
+    (void)signal(SIGPIPE, SIG_IGN);
+    enum errc code = open_all(p, &e);
+    if (code == OK)
+        code = loop_run(p->service.loop, &e);
+    if (code != OK)
+        log_error("cardpack can't go on", kv_cstr("error", e.text));
+    close_all(p);
+    log_info("stopped");
+    return code == OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int print(struct buf *text)
+{
+    bool whole = !buf_failed(text) && fwrite(text->p, 1, text->n, stdout) == text->n;
+    buf_done(text);
+    return whole && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static void setup_log(const struct config *c)
+{
+    bool logfmt = c->log_format == CONFIG_LOG_FORMAT_LOGFMT ||
+                  (c->log_format == CONFIG_LOG_FORMAT_AUTO && isatty(STDERR_FILENO) != 0);
+    log_setup(STDERR_FILENO, c->log_level, logfmt ? LOG_FORMAT_LOGFMT : LOG_FORMAT_JSON);
+}
+
+int main(int argc, char *argv[])
+{
+    struct program p = {.api = NULL};
+    struct err e = ERR_INIT;
+    struct buf text;
+    struct config_env env = {.port = str_of(getenv("PORT")),
+                             .log_level = str_of(getenv("LOG_LEVEL")),
+                             .kubeconfig = str_of(getenv("KUBECONFIG"))};
+    if (config_parse(argc, argv, &env, config_read_file, NULL, &p.config, &e) != OK) {
+        (void)fprintf(stderr, "cardpack: %s\n", e.text);
+        return 2;
+    }
+    buf_init(&text, LIMIT_FILE_BYTES);
+    int status = EXIT_SUCCESS;
+    switch (p.config.action) {
+    case CONFIG_HELP:
+        config_usage(&text);
+        status = print(&text);
+        break;
+    case CONFIG_VERSION:
+        buf_put(&text, STR("cardpack " CARDPACK_VERSION "\n"));
+        status = print(&text);
+        break;
+    case CONFIG_CHECK:
+        config_print(&p.config, &text);
+        status = print(&text);
+        break;
+    case CONFIG_RUN:
+        setup_log(&p.config);
+        status = run(&p);
+        break;
+    }
+    config_done(&p.config);
+    return status;
+}

@@ -1,0 +1,171 @@
+#include "bind_step.h"
+#include "limit.h"
+#include "unit.h"
+
+#define DEADLINE 25000
+
+/* One step of a history: what comes in, and what must come out. */
+struct step {
+    uint64_t now;
+    enum bind_input_type in;
+    enum post_result post;
+    enum bind_seen seen;
+    enum bind_action want;
+    bool want_answer;
+};
+
+#define TURN(t, w)                      \
+    {                                   \
+        t, BIND_IN_TURN, 0, 0, w, false \
+    }
+#define POSTED(t, p, w)                   \
+    {                                     \
+        t, BIND_IN_POSTED, p, 0, w, false \
+    }
+#define READ(t, s, w)                   \
+    {                                   \
+        t, BIND_IN_READ, 0, s, w, false \
+    }
+#define WAKE(t, w)                      \
+    {                                   \
+        t, BIND_IN_WAKE, 0, 0, w, false \
+    }
+#define LATE(t, w, a)                   \
+    {                                   \
+        t, BIND_IN_DEADLINE, 0, 0, w, a \
+    }
+#define STEPS_MAX 12
+
+static const struct history {
+    const char *name;
+    struct step steps[STEPS_MAX]; /* up to the first that is all zero */
+} histories[] = {
+    {"created", {TURN(1, BIND_DO_POST), POSTED(5, POST_CREATED, BIND_DO_CONFIRM)}},
+    {"refused", {TURN(1, BIND_DO_POST), POSTED(5, POST_REFUSED, BIND_DO_CANCEL)}},
+    {"an answer lost after it took effect",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
+      READ(9, SEEN_AS_ASKED, BIND_DO_CONFIRM)}},
+    {"bound elsewhere by another hand",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
+      READ(9, SEEN_ELSEWHERE, BIND_DO_CANCEL)}},
+    {"gone",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
+      READ(9, SEEN_GONE, BIND_DO_CANCEL)}},
+    {"unbound: the same Binding again",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
+      READ(9, SEEN_UNBOUND, BIND_DO_PAUSE), WAKE(99, BIND_DO_POST),
+      POSTED(105, POST_CREATED, BIND_DO_CONFIRM)}},
+    {"throttled: later again, nothing in doubt",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_THROTTLED, BIND_DO_PAUSE), WAKE(1005, BIND_DO_POST),
+      POSTED(1010, POST_CREATED, BIND_DO_CONFIRM)}},
+    {"never sent until the deadline: given up",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_NOT_SENT, BIND_DO_PAUSE), WAKE(99, BIND_DO_POST),
+      POSTED(105, POST_NOT_SENT, BIND_DO_PAUSE), LATE(DEADLINE, BIND_DO_CANCEL, false)}},
+    {"a refusal after a doubtful one proves nothing about the first",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
+      READ(9, SEEN_UNBOUND, BIND_DO_PAUSE), WAKE(99, BIND_DO_POST),
+      POSTED(105, POST_REFUSED, BIND_DO_READ), READ(109, SEEN_AS_ASKED, BIND_DO_CONFIRM)}},
+    {"credentials are renewed once",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNAUTHORIZED, BIND_DO_REFRESH_POST),
+      POSTED(9, POST_UNAUTHORIZED, BIND_DO_CANCEL)}},
+    {"still queued at the deadline", {LATE(DEADLINE, BIND_DO_CANCEL, false)}},
+    {"no answer at the deadline: held, and released only by a late read",
+     {TURN(1, BIND_DO_POST), LATE(DEADLINE, BIND_DO_PAUSE, true),
+      WAKE(DEADLINE + 100, BIND_DO_READ), READ(DEADLINE + 110, SEEN_UNBOUND, BIND_DO_PAUSE),
+      WAKE(DEADLINE + LIMIT_SETTLE_MS - 1, BIND_DO_READ),
+      READ(DEADLINE + LIMIT_SETTLE_MS + 5, SEEN_UNBOUND, BIND_DO_PAUSE),
+      WAKE(DEADLINE + LIMIT_SETTLE_MS + 10, BIND_DO_READ),
+      READ(DEADLINE + LIMIT_SETTLE_MS + 15, SEEN_UNBOUND, BIND_DO_CANCEL)}},
+    {"held, and the late commit is seen",
+     {TURN(1, BIND_DO_POST), LATE(DEADLINE, BIND_DO_PAUSE, true),
+      WAKE(DEADLINE + 100, BIND_DO_READ), READ(DEADLINE + 110, SEEN_AS_ASKED, BIND_DO_CONFIRM)}},
+    {"while nothing can be read the reservation stays",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
+      READ(9, SEEN_NOTHING, BIND_DO_PAUSE), LATE(DEADLINE, BIND_DO_PAUSE, true),
+      WAKE(10 * LIMIT_SETTLE_MS, BIND_DO_READ),
+      READ(10 * LIMIT_SETTLE_MS + 1, SEEN_NOTHING, BIND_DO_PAUSE),
+      WAKE(20 * LIMIT_SETTLE_MS, BIND_DO_READ),
+      READ(20 * LIMIT_SETTLE_MS + 1, SEEN_UNBOUND, BIND_DO_CANCEL)}},
+    {"in doubt and not sent: read, don't send blindly",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
+      READ(9, SEEN_UNBOUND, BIND_DO_PAUSE), WAKE(99, BIND_DO_POST),
+      POSTED(105, POST_NOT_SENT, BIND_DO_PAUSE), WAKE(300, BIND_DO_READ)}},
+};
+
+START_TEST(follows_history)
+{
+    const struct history *h = &histories[_i];
+    struct bind_machine m;
+    bind_machine_init(&m, DEADLINE);
+    for (size_t i = 0; i < STEPS_MAX && h->steps[i].now != 0; i++) {
+        const struct step *s = &h->steps[i];
+        struct bind_input in = {.type = s->in, .post = s->post, .seen = s->seen, .random = 7};
+        struct bind_output out = bind_step(&m, &in, s->now);
+        ck_assert_msg(out.action == s->want && out.answer == s->want_answer,
+                      "%s: step %zu: action %d answer %d, expected %d %d", h->name, i,
+                      (int)out.action, (int)out.answer, (int)s->want, (int)s->want_answer);
+        bool over = out.action == BIND_DO_CONFIRM || out.action == BIND_DO_CANCEL;
+        ck_assert_msg(over == (m.phase == BIND_OVER), "%s: step %zu: phase", h->name, i);
+    }
+}
+
+END_TEST
+
+START_TEST(retry_after_is_honoured)
+{
+    struct bind_machine m;
+    bind_machine_init(&m, DEADLINE);
+    (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
+    struct bind_input in = {.type = BIND_IN_POSTED, .post = POST_THROTTLED, .retry_after_ms = 9000};
+    ck_assert_uint_ge(bind_step(&m, &in, 2).pause_ms, 9000);
+}
+
+END_TEST
+
+START_TEST(pauses_grow_and_are_bounded)
+{
+    uint64_t longest = 0;
+    struct bind_machine m;
+    bind_machine_init(&m, UINT64_MAX);
+    (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
+    for (uint64_t i = 0; i < 100; i++) {
+        struct bind_input failed = {
+            .type = BIND_IN_POSTED, .post = POST_NOT_SENT, .random = i * 7919};
+        struct bind_output out = bind_step(&m, &failed, 2);
+        ck_assert_uint_gt(out.pause_ms, 0);
+        longest = MAX_OF(longest, out.pause_ms);
+        (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_WAKE}, 2);
+    }
+    ck_assert_uint_gt(longest, 1000);
+    ck_assert_uint_le(longest, 4000);
+}
+
+END_TEST
+
+START_TEST(a_confirm_that_needs_a_read_goes_on)
+{
+    struct bind_machine m;
+    bind_machine_init(&m, DEADLINE);
+    (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
+    struct bind_input created = {.type = BIND_IN_POSTED, .post = POST_CREATED};
+    ck_assert_int_eq(bind_step(&m, &created, 5).action, BIND_DO_CONFIRM);
+    ck_assert_int_eq(bind_verify(&m, 6).action, BIND_DO_READ);
+    struct bind_input seen = {.type = BIND_IN_READ, .seen = SEEN_AS_ASKED};
+    struct bind_output out = bind_step(&m, &seen, 9);
+    ck_assert_int_eq(out.action, BIND_DO_CONFIRM);
+    ck_assert(out.read_back);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bind_step");
+    TCase *tc = tcase_create("bind_step");
+    tcase_add_loop_test(tc, follows_history, 0, (int)COUNT_OF(histories));
+    tcase_add_test(tc, retry_after_is_honoured);
+    tcase_add_test(tc, pauses_grow_and_are_bounded);
+    tcase_add_test(tc, a_confirm_that_needs_a_read_goes_on);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,385 @@
+#include "config.h"
+
+#include "config_table.h"
+#include "fail_alloc.h"
+#include "unit.h"
+
+#include <stdio.h>
+
+#define MAX_ARGS 8
+
+/* The content of the one file that there is. */
+static enum errc read_fake(void *ctx, struct str path, struct buf *out, struct err *reterr)
+{
+    if (ctx == NULL || !str_eq(path, STR("f.yaml")))
+        return err_set(reterr, ERR_NOTFOUND, "%.*s: No such file or directory", STR_ARG(path));
+    buf_put(out, str_of(ctx));
+    return buf_failed(out) ? err_set(reterr, ERR_NOMEM, "out of memory") : OK;
+}
+
+/* args: words with one space between. They are gone when this returns. */
+static enum errc parse_with(const char *args, const struct config_env *env, const char *file,
+                            struct config *ret, struct err *err)
+{
+    char words[512];
+    char file_text[4096];
+    char *argv[MAX_ARGS + 2] = {words};
+    int argc = 1;
+    (void)snprintf(words, sizeof(words), "cardpack %s", args);
+    (void)snprintf(file_text, sizeof(file_text), "%s", file == NULL ? "" : file);
+    for (char *p = words; *p != '\0'; p++) {
+        if (*p != ' ')
+            continue;
+        *p = '\0';
+        if (p[1] != '\0')
+            argv[argc++] = p + 1;
+    }
+    ck_assert_int_le(argc, MAX_ARGS);
+    enum errc code =
+        config_parse(argc, argv, env, read_fake, file == NULL ? NULL : file_text, ret, err);
+    memset(words, '#', sizeof(words));
+    memset(file_text, '#', sizeof(file_text));
+    return code;
+}
+
+static const struct config_env no_env;
+
+START_TEST(defaults)
+{
+    struct err err = ERR_INIT;
+    struct config c;
+    ck_assert_ok(parse_with("", &no_env, NULL, &c, &err), &err);
+    ck_assert_str_is(c.listen_address, "127.0.0.1");
+    ck_assert_uint_eq(c.port, 39999);
+    ck_assert_str_is(c.kubeconfig, "");
+    ck_assert_str_is(c.cluster, "");
+    ck_assert_int_eq(c.log_level, LOG_LEVEL_INFO);
+    ck_assert_int_eq(c.log_format, CONFIG_LOG_FORMAT_AUTO);
+    ck_assert_uint_eq(c.max_body, 128 * MIB);
+    ck_assert_uint_eq(c.max_connections, 1000);
+    ck_assert_uint_eq(c.request_timeout_ms, 30000);
+    ck_assert_uint_eq(c.bind_timeout_ms, 25000);
+    ck_assert_uint_eq(c.list_page_size, 500);
+    ck_assert_uint_eq(c.shutdown_grace_ms, 25000);
+    ck_assert_int_eq(c.action, CONFIG_RUN);
+    ck_assert_ptr_null(c.file.p);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++)
+        ck_assert_int_eq(c.sources[i], CONFIG_FROM_DEFAULT);
+    config_done(&c);
+}
+
+END_TEST
+
+static const struct config_env env_all = {
+    .port = {"1111", 4},
+    .log_level = {"warn", 4},
+    .kubeconfig = {"/env/k", 6},
+};
+
+static const struct {
+    const char *args;
+    const struct config_env *env;
+    const char *file;
+    const char *printed;
+    enum config_row row;
+    enum config_source source;
+} settings[] = {
+    {"--port 1", &no_env, NULL, "1", CONFIG_ROW_port, CONFIG_FROM_FLAG},
+    {"--port=1", &no_env, NULL, "1", CONFIG_ROW_port, CONFIG_FROM_FLAG},
+    {"--port 1 --port 2", &no_env, NULL, "2", CONFIG_ROW_port, CONFIG_FROM_FLAG},
+    {"", &env_all, NULL, "1111", CONFIG_ROW_port, CONFIG_FROM_ENVIRONMENT},
+    {"", &env_all, NULL, "warn", CONFIG_ROW_log_level, CONFIG_FROM_ENVIRONMENT},
+    {"", &env_all, NULL, "\"/env/k\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_ENVIRONMENT},
+    {"--config f.yaml", &no_env, "port: 2222", "2222", CONFIG_ROW_port, CONFIG_FROM_FILE},
+    {"--config=f.yaml", &no_env, "port: '2222'", "2222", CONFIG_ROW_port, CONFIG_FROM_FILE},
+    {"--config f.yaml", &no_env, "{\"port\": 2222}", "2222", CONFIG_ROW_port, CONFIG_FROM_FILE},
+    {"--config f.yaml", &no_env, "", "39999", CONFIG_ROW_port, CONFIG_FROM_DEFAULT},
+    {"--config f.yaml", &env_all, "port: 2222", "1111", CONFIG_ROW_port, CONFIG_FROM_ENVIRONMENT},
+    {"--config f.yaml --port 3", &env_all, "port: 2222", "3", CONFIG_ROW_port, CONFIG_FROM_FLAG},
+    {"--config f.yaml", &no_env, "kubeconfig: \"/a\\u0020b\"", "\"/a b\"", CONFIG_ROW_kubeconfig,
+     CONFIG_FROM_FILE},
+    {"--config f.yaml", &no_env, "max-body: 65536", "64KiB", CONFIG_ROW_max_body, CONFIG_FROM_FILE},
+    {"--kubeconfig=", &env_all, NULL, "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_FLAG},
+    {"--kubeconfig /a=b", &no_env, NULL, "\"/a=b\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_FLAG},
+    {"--kubeconfig=/a=b", &no_env, NULL, "\"/a=b\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_FLAG},
+    {"--listen-address ::", &no_env, NULL, "\"::\"", CONFIG_ROW_listen_address, CONFIG_FROM_FLAG},
+    {"--log-format json", &no_env, NULL, "json", CONFIG_ROW_log_format, CONFIG_FROM_FLAG},
+    {"--bind-timeout 1m", &no_env, NULL, "1m", CONFIG_ROW_bind_timeout_ms, CONFIG_FROM_FLAG},
+    /* A kubeconfig of the environment yields to a cluster file. */
+    {"--cluster c", &env_all, NULL, "\"c\"", CONFIG_ROW_cluster, CONFIG_FROM_FLAG},
+    {"--cluster c", &env_all, NULL, "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_DEFAULT},
+    {"--config f.yaml", &env_all, "cluster: c", "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_DEFAULT},
+};
+
+START_TEST(setting)
+{
+    struct err err = ERR_INIT;
+    struct config c;
+    struct buf out;
+    enum config_row row = settings[_i].row;
+    buf_init(&out, 256);
+    ck_assert_ok(parse_with(settings[_i].args, settings[_i].env, settings[_i].file, &c, &err),
+                 &err);
+    struct config_value v = config_get(&c, row);
+    config_value_print(config_table[row].type, &v, &out);
+    ck_assert_str_is(buf_str(&out), settings[_i].printed);
+    ck_assert_int_eq(c.sources[row], settings[_i].source);
+    buf_done(&out);
+    config_done(&c);
+}
+
+END_TEST
+
+static const struct {
+    const char *args;
+    enum config_action action;
+} actions[] = {
+    {"", CONFIG_RUN},
+    {"--help", CONFIG_HELP},
+    {"-h", CONFIG_HELP},
+    {"--version", CONFIG_VERSION},
+    {"--version --help", CONFIG_HELP},
+    {"--help --version", CONFIG_HELP},
+    {"--check-config", CONFIG_CHECK},
+    {"--check-config --version", CONFIG_VERSION},
+    {"--version --check-config", CONFIG_VERSION},
+    /* Nothing else is looked at. */
+    {"--help --config gone.yaml", CONFIG_HELP},
+    {"--version --port x", CONFIG_VERSION},
+};
+
+START_TEST(action)
+{
+    struct err err = ERR_INIT;
+    struct config c;
+    ck_assert_ok(parse_with(actions[_i].args, &no_env, NULL, &c, &err), &err);
+    ck_assert_int_eq(c.action, actions[_i].action);
+    config_done(&c);
+}
+
+END_TEST
+
+static const struct config_env env_bad_port = {.port = {"http", 4}};
+static const struct config_env env_bad_level = {.log_level = {"loud", 4}};
+static const struct config_env env_list = {.kubeconfig = {"/a:/b", 5}};
+static const struct config_env env_empty = {.port = {"", 0}};
+
+static const struct {
+    const char *args;
+    const struct config_env *env;
+    const char *file;
+    const char *error; /* NULL: good */
+} errors[] = {
+    {"", &env_empty, NULL, NULL},
+    {"--port 99999", &no_env, NULL, "flag --port: \"99999\": must be 0 to 65535"},
+    {"--port=", &no_env, NULL, "flag --port: \"\": must be a number"},
+    {"--port", &no_env, NULL, "flag --port: its value is missing"},
+    {"--port --help", &no_env, NULL, "flag --port: its value is missing"},
+    {"--prot 1", &no_env, NULL, "unknown flag --prot, did you mean --port?"},
+    {"--listenaddress=::", &no_env, NULL,
+     "unknown flag --listenaddress, did you mean --listen-address?"},
+    {"--check_config", &no_env, NULL, "unknown flag --check_config, did you mean --check-config?"},
+    {"--frobnicate", &no_env, NULL, "unknown flag --frobnicate; --help lists all"},
+    {"--a-name-that-is-longer-than-any-name-that-there-is", &no_env, NULL,
+     "unknown flag --a-name-that-is-longer-than-any-name-that-there-is; --help lists all"},
+    {"--help=yes", &no_env, NULL, "flag --help takes no value"},
+    {"--config=", &no_env, NULL, "flag --config: its value is empty"},
+    {"port 1", &no_env, NULL, "unexpected argument \"port\"; --help lists all"},
+    {"-p 1", &no_env, NULL, "unexpected argument \"-p\"; --help lists all"},
+    {"--", &no_env, NULL, "unexpected argument \"--\"; --help lists all"},
+    {"--cluster a --kubeconfig b", &no_env, NULL,
+     "cluster (flag: \"a\") and kubeconfig (flag: \"b\") exclude each other"},
+    {"--cluster a --config f.yaml", &no_env, "kubeconfig: b",
+     "cluster (flag: \"a\") and kubeconfig (file: \"b\") exclude each other"},
+    {"", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
+    {"--port 1", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
+    {"", &env_bad_level, NULL,
+     "environment LOG_LEVEL: \"loud\": must be debug, info, warn or error"},
+    {"", &env_list, NULL, "environment KUBECONFIG: \"/a:/b\": lists several files; name one"},
+    {"--config g.yaml", &no_env, "", "config file: g.yaml: No such file or directory"},
+    {"--config f.yaml", &no_env, "prot: 1",
+     "config file \"f.yaml\": prot: unknown key, did you mean \"port\"?"},
+    {"--config f.yaml", &no_env, "listenAddress: 1",
+     "config file \"f.yaml\": listenAddress: unknown key, did you mean \"listen-address\"?"},
+    {"--config f.yaml", &no_env, "config: 1", "config file \"f.yaml\": config: unknown key"},
+    {"--config f.yaml", &no_env, "apiVersion: v1\n",
+     "config file \"f.yaml\": apiVersion: unknown key"},
+    {"--config f.yaml", &no_env, "port: 99999",
+     "config file \"f.yaml\": port: \"99999\": must be 0 to 65535"},
+    {"--config f.yaml", &no_env, "port: 1\nport: 2\n",
+     "config file \"f.yaml\": line 2, column 1: the key \"port\" is there already, on line 1"},
+    {"--config f.yaml", &no_env, "{\"port\": 1, \"p\\u006frt\": 2}",
+     "config file \"f.yaml\": port: the key is there twice"},
+    {"--config f.yaml", &no_env, "port:\n", "config file \"f.yaml\": port: has no value"},
+    {"--config f.yaml", &no_env, "port: [1]",
+     "config file \"f.yaml\": port: expected a single value"},
+    {"--config f.yaml", &no_env, "request-timeout: 30",
+     "config file \"f.yaml\": request-timeout: \"30\": must be a duration such as 30s, 1m30s or "
+     "500ms"},
+    {"--config f.yaml", &no_env, "log-level: true",
+     "config file \"f.yaml\": log-level: \"true\": must be debug, info, warn or error"},
+    {"--config f.yaml", &no_env, "- port: 1",
+     "config file \"f.yaml\": expected an object, got a list at offset 0"},
+    {"--config f.yaml", &no_env, "port: 1\n x: 2\n",
+     "config file \"f.yaml\": line 2, column 3: mapping values are not allowed in this context"},
+};
+
+START_TEST(error)
+{
+    struct err err = ERR_INIT;
+    struct config c = {.port = 7};
+    enum errc code = parse_with(errors[_i].args, errors[_i].env, errors[_i].file, &c, &err);
+    if (errors[_i].error == NULL) {
+        ck_assert_ok(code, &err);
+        config_done(&c);
+        return;
+    }
+    ck_assert_str_eq(err.text, errors[_i].error);
+    ck_assert(code != OK);
+    ck_assert_int_eq(err.code, code);
+    ck_assert_uint_eq(c.port, 7);
+}
+
+END_TEST
+
+START_TEST(print_reads_back)
+{
+    struct err err = ERR_INIT;
+    struct config c;
+    struct config again;
+    struct buf first;
+    struct buf second;
+    buf_init(&first, 4096);
+    buf_init(&second, 4096);
+    ck_assert_ok(parse_with("--config f.yaml --listen-address :: --shutdown-grace 0", &env_all,
+                            "max-body: 1000000\nbind-timeout: 1500ms", &c, &err),
+                 &err);
+    config_print(&c, &first);
+    ck_assert_str_is(buf_str(&first), "listen-address: \"::\" # flag\n"
+                                      "port: 1111 # environment\n"
+                                      "kubeconfig: \"/env/k\" # environment\n"
+                                      "cluster: \"\"\n"
+                                      "log-level: warn # environment\n"
+                                      "log-format: auto\n"
+                                      "max-body: 1000000 # file\n"
+                                      "max-connections: 1000\n"
+                                      "request-timeout: 30s\n"
+                                      "bind-timeout: 1s500ms # file\n"
+                                      "list-page-size: 500\n"
+                                      "shutdown-grace: 0s # flag\n");
+    ck_assert_ok(parse_with("--config f.yaml", &no_env, buf_cstr(&first), &again, &err), &err);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        c.sources[i] = CONFIG_FROM_DEFAULT;
+        ck_assert_int_eq(again.sources[i], CONFIG_FROM_FILE);
+        again.sources[i] = CONFIG_FROM_DEFAULT;
+    }
+    buf_clear(&first, 0);
+    config_print(&c, &first);
+    config_print(&again, &second);
+    ck_assert(str_eq(buf_str(&first), buf_str(&second)));
+    buf_done(&first);
+    buf_done(&second);
+    config_done(&c);
+    config_done(&again);
+}
+
+END_TEST
+
+static bool contains(struct buf *text, const char *part)
+{
+    const char *z = buf_cstr(text);
+    return z != NULL && strstr(z, part) != NULL;
+}
+
+START_TEST(usage_names_every_row)
+{
+    struct buf usage;
+    buf_init(&usage, 64 * KIB);
+    config_usage(&usage);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        char flag[64];
+        (void)snprintf(flag, sizeof(flag), "\n  --%s %s\n", config_table[i].name,
+                       config_type_name(config_table[i].type));
+        ck_assert_msg(contains(&usage, flag), "no %s", flag);
+    }
+    ck_assert(contains(&usage, "(default 39999; environment PORT)\n"));
+    for (struct str line, rest = buf_str(&usage); rest.p != NULL;) {
+        (void)str_cut(rest, '\n', &line, &rest);
+        ck_assert_uint_le(line.n, 80);
+    }
+    buf_done(&usage);
+}
+
+END_TEST
+
+/* config/cardpack.yaml says every key with its default, commented, and nothing else. */
+START_TEST(example_is_the_table)
+{
+    const char *root = getenv("CARDPACK_SOURCE");
+    struct err err = ERR_INIT;
+    struct config c;
+    struct buf text;
+    char path[4096];
+    ck_assert_msg(root != NULL, "CARDPACK_SOURCE is not set: run it through meson test");
+    (void)snprintf(path, sizeof(path), "%s/config/cardpack.yaml", root);
+    buf_init(&text, LIMIT_FILE_BYTES);
+    buf_putc(&text, '\n');
+    ck_assert_ok(config_read_file(NULL, str_of(path), &text, &err), &err);
+    ck_assert_ok(parse_with("", &no_env, NULL, &c, &err), &err);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        struct config_value v = config_get(&c, (enum config_row)i);
+        struct buf line;
+        buf_init(&line, 256);
+        buf_printf(&line, ".\n%s: ", config_table[i].name);
+        config_value_print(config_table[i].type, &v, &line);
+        buf_putc(&line, '\n');
+        ck_assert_msg(contains(&text, buf_cstr(&line)), "no%s", buf_cstr(&line));
+        buf_done(&line);
+    }
+    config_done(&c);
+    char *argv[] = {path, path + 0};
+    (void)snprintf(path, sizeof(path), "--config=%s/config/cardpack.yaml", root);
+    ck_assert_ok(config_parse(2, argv, &no_env, config_read_file, NULL, &c, &err), &err);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++)
+        ck_assert_int_eq(c.sources[i], CONFIG_FROM_FILE);
+    config_done(&c);
+    buf_done(&text);
+}
+
+END_TEST
+
+START_TEST(no_memory)
+{
+    bool hit = true;
+    for (size_t nth = 1; hit; nth++) {
+        for (int mode = FAIL_ONCE; mode <= FAIL_FROM_THEN_ON; mode++) {
+            struct config c;
+            fail_alloc_arm((enum fail_alloc_mode)mode, nth);
+            enum errc code = parse_with("--config f.yaml --port 1", &env_all,
+                                        "max-body: 1MiB\ncluster: \"\\u0061\"\n", &c, NULL);
+            hit = fail_alloc_hit();
+            fail_alloc_disarm();
+            ck_assert_msg((code != OK) == hit, "allocation %zu: %s", nth, errc_name(code));
+            if (code == OK)
+                config_done(&c);
+        }
+    }
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("config");
+    TCase *t = tcase_create("config");
+    tcase_add_test(t, defaults);
+    tcase_add_loop_test(t, setting, 0, COUNT_OF(settings));
+    tcase_add_loop_test(t, action, 0, COUNT_OF(actions));
+    tcase_add_loop_test(t, error, 0, COUNT_OF(errors));
+    tcase_add_test(t, print_reads_back);
+    tcase_add_test(t, no_memory);
+    tcase_add_test(t, usage_names_every_row);
+    tcase_add_test(t, example_is_the_table);
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

@@ -1,0 +1,65 @@
+# shellcheck shell=bash
+# What the scripts share; sourced, never run. The caller has set -euo pipefail.
+
+# shellcheck disable=SC2034 # for the callers
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+me=$(basename "$0")
+
+# What it takes to build and to test, as Debian 12 calls it.
+# shellcheck disable=SC2034
+readonly BUILD_PACKAGES=(gcc libc6-dev binutils meson ninja-build pkgconf python3 check
+    libmicrohttpd-dev libcurl4-openssl-dev libyaml-dev libjansson-dev)
+
+say() { printf '[%4ds] %s: %s\n' "$SECONDS" "$me" "$*"; }
+
+die() {
+    say "$*" >&2
+    exit 1
+}
+
+installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
+
+apt_get() { # ARGUMENT...; under a lock of ours, as apt-get waits for dpkg's lock, but not for its lists'
+    DEBIAN_FRONTEND=noninteractive flock "$root/scripts/lib.sh" \
+        apt-get -qq -o DPkg::Lock::Timeout=300 "$@" </dev/null
+}
+
+install_missing() { # NAME...; installs those packages that are missing, or says which they are
+    local name missing=()
+    command -v dpkg-query >/dev/null ||
+        die "this is not Debian: see to it that you have what these packages hold: $*"
+    for name; do
+        installed "$name" || missing+=("$name")
+    done
+    if ((${#missing[@]} == 0)); then
+        say 'all packages are there'
+        return 0
+    fi
+    ((EUID == 0)) || die "not root, and these packages are missing: ${missing[*]}"
+    command -v apt-get >/dev/null || die "no apt-get, and these packages are missing: ${missing[*]}"
+    say 'apt-get update'
+    apt_get update
+    say "install ${missing[*]}"
+    apt_get -y install --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+configure() { # FOLDER OPTION...; a meson build folder, anew where it is half made
+    local dir=$1
+    shift
+    if [[ -f $dir/build.ninja ]]; then
+        say "$dir is configured"
+        return
+    fi
+    say "configure $dir"
+    rm -rf "${root:?}/$dir"
+    meson setup "$root/$dir" "$root" "$@" >/dev/null || {
+        tail -n 20 "$root/$dir/meson-logs/meson-log.txt" >&2
+        die "cannot configure $dir"
+    }
+}
+
+build() { # FOLDER; prints what it does where that is something, and what is wrong
+    say "build $1"
+    ninja -C "$root/$1" | grep -v '^ninja: Entering' ||
+        ((PIPESTATUS[0] == 0)) || die "$1 does not build"
+}

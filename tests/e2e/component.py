@@ -1,0 +1,243 @@
+"""A program that a test starts, kills, freezes and starts again.
+
+Nothing may outlive a test: every program dies with the test process, however
+that ends, and a program that was told to stop is waited for until it is gone,
+because a port that an old one still holds answers for the new one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+# The kernel sends the death signal when the *thread* dies that forked, so one
+# thread, which lives as long as this process, forks everything.
+_SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
+_POLL_SECONDS = 0.02
+
+T = TypeVar("T")
+
+
+class StartError(RuntimeError):
+    """A program ended or never became ready; the message ends with its log."""
+
+
+class StillAlive(RuntimeError):
+    """A program did not end in time after a signal."""
+
+
+def wait_for(
+    check: Callable[[], T], what: str, timeout: float = 30.0, poll: float = _POLL_SECONDS
+) -> T:
+    """Polls until check answers something true, and returns that."""
+    deadline = time.monotonic() + timeout
+    while True:
+        result = check()
+        if result:
+            return result
+        if time.monotonic() >= deadline:
+            raise TimeoutError(f"{what}: not within {timeout:g} s")
+        time.sleep(poll)
+
+
+def die_with_parent() -> Callable[[], None]:
+    """A preexec_fn; call it in the process that is to be the parent."""
+    parent = os.getpid()
+
+    def prepare() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(1)
+
+    return prepare
+
+
+class Ports:
+    """Free ports that stay ours while their programs are down.
+
+    They lie below the range that the kernel hands out: a client that keeps
+    connecting to a port of that range, with nobody listening, is one day given
+    the same port as its own and connects to itself. A UDP socket on the same
+    number tells other test runs that the port is taken.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[socket.socket] = []
+
+    def take(self) -> int:
+        """Returns a port of 127.0.0.1 that nobody listens on."""
+        for _ in range(1000):
+            port = 10240 + int.from_bytes(os.urandom(2), "big") % (30000 - 10240)
+            holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            try:
+                holder.bind(("127.0.0.1", port))
+                with socket.create_server(("127.0.0.1", port)):
+                    pass
+            except OSError:
+                holder.close()
+                continue
+            self._held.append(holder)
+            return port
+        raise RuntimeError("no free port")
+
+    def close(self) -> None:
+        """Gives all ports back."""
+        while self._held:
+            self._held.pop().close()
+
+
+class Component:
+    """One program: its command line, its log, and its life."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Iterable[str | os.PathLike[str]],
+        workdir: Path,
+        ready: Callable[[], bool],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 120.0,
+        before_start: Callable[[], None] = lambda: None,
+        after_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.name = name
+        self.argv = [os.fspath(a) for a in argv]
+        self.log = workdir / f"{name}.log"
+        self._workdir = workdir
+        self._ready = ready
+        # Little of the caller's: no proxy, no KUBECONFIG, no ETCD_*.
+        self._env = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(workdir),
+            **(env or {}),
+        }
+        self._timeout = timeout
+        self._before_start = before_start
+        self._after_change = after_change
+        self._process: subprocess.Popen[bytes] | None = None
+        self.status: int | None = None  # of its last end; -N: by signal N
+        self.start_seconds = 0.0
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program runs, frozen or not."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The process id while it runs."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} is not running")
+        return self._process.pid
+
+    def launch(self) -> None:
+        """Starts the program without waiting for it to be ready."""
+        if self.alive:
+            raise RuntimeError(f"{self.name} runs already")
+        self._before_start()
+        prepare = die_with_parent()
+
+        def spawn() -> subprocess.Popen[bytes]:
+            with self.log.open("ab") as log:
+                log.write(f"---- {time.strftime('%H:%M:%S')} {' '.join(self.argv)}\n".encode())
+                log.flush()
+                return subprocess.Popen(
+                    self.argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self._workdir,
+                    env=self._env,
+                    start_new_session=True,
+                    preexec_fn=prepare,
+                )
+
+        self._process = _SPAWNER.submit(spawn).result()
+        self._after_change()
+
+    def wait_ready(self) -> None:
+        """Waits until the program answers; raises StartError if it ends before."""
+
+        def answers() -> bool:
+            if self._process is None or self._process.poll() is not None:
+                status = None if self._process is None else self._process.returncode
+                raise StartError(f"{self.name} ended with status {status}\n{self.tail()}")
+            return self._ready()
+
+        try:
+            wait_for(answers, self.name, self._timeout)
+        except TimeoutError as error:
+            raise StartError(f"{error}\n{self.tail()}") from None
+
+    def start(self) -> None:
+        """Starts the program and waits until it is ready."""
+        began = time.monotonic()
+        self.launch()
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.kill()
+            raise
+        self.start_seconds = time.monotonic() - began
+
+    def kill(self) -> None:
+        """SIGKILL, and waits until it is gone. Nothing to do if it is not running."""
+        self._end(signal.SIGKILL, 30.0)
+
+    def terminate(self, timeout: float = 120.0) -> None:
+        """SIGTERM, and waits until it is gone.
+
+        The API server waits up to 60 s for its watches: end its clients before.
+        """
+        self._end(signal.SIGTERM, timeout)
+
+    def restart(self, *, graceful: bool = False) -> None:
+        """Ends it, by SIGKILL unless graceful, and starts it again as it was."""
+        if graceful:
+            self.terminate()
+        else:
+            self.kill()
+        self.start()
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its connections and answers nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT: the end of a pause."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def tail(self, lines: int = 30) -> str:
+        """The end of its log."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 65536))
+            text = log.read().decode(errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _end(self, sig: signal.Signals, timeout: float) -> None:
+        process = self._process
+        if process is None:
+            return
+        process.send_signal(sig)  # does nothing once it is reaped
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise StillAlive(
+                f"{self.name} lives {timeout:g} s after {sig.name}\n{self.tail()}"
+            ) from None
+        self.status = process.returncode
+        self._process = None
+        self._after_change()

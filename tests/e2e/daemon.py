@@ -1,0 +1,219 @@
+"""cardpack as a test runs it: started, asked, ended, and its log looked through.
+
+    daemon = Daemon(binary, workdir, port, kubeconfig)
+    daemon.start()
+    daemon.filter(pod, ["n1", "n2"])["NodeNames"]
+    daemon.bind(pod, "n1") == ""
+    daemon.stop()                      # SIGTERM; raises unless its end is clean
+
+Everything that it prints is a line of JSON: what is not (a sanitizer's report,
+a failed assertion) is a fault, and so is an exit status other than 0.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from component import Component, wait_for
+
+Json = Any
+
+VERBS = "/gpushare-scheduler"
+_SANITIZERS = {
+    "ASAN_OPTIONS": "abort_on_error=0:exitcode=99:detect_leaks=1:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:exitcode=99:print_stacktrace=1",
+}
+_VALGRIND = (
+    "valgrind", "--tool=memcheck", "--leak-check=full", "--show-leak-kinds=definite,possible",
+    "--errors-for-leak-kinds=definite,possible", "--error-exitcode=99", "--quiet",
+)  # fmt: skip
+
+
+def is_sanitized(binary: Path) -> bool:
+    """Whether it was built with AddressSanitizer, whose figures of memory mean nothing."""
+    return b"__asan_init" in binary.read_bytes()
+
+
+class Unclean(AssertionError):
+    """cardpack ended with a status that it must not have, or printed what it must not."""
+
+
+class Daemon:
+    """One cardpack; killed and started again it keeps its port and its log."""
+
+    def __init__(
+        self,
+        binary: Path,
+        workdir: Path,
+        port: int,
+        kubeconfig: Path | None,
+        args: Sequence[str] = (),
+        *,
+        name: str = "cardpack",
+        valgrind: bool = False,
+    ) -> None:
+        self.port = port
+        self.kubeconfig = kubeconfig
+        self.kills = 0
+        argv: list[str | os.PathLike[str]] = [*_VALGRIND] if valgrind else []
+        argv += [binary, "--listen-address", "127.0.0.1", "--port", str(port)]
+        argv += ["--kubeconfig", kubeconfig] if kubeconfig is not None else []
+        argv += ["--log-level", "debug", "--log-format", "json", *args]
+        self.process = Component(name, argv, workdir, self.ready, env=_SANITIZERS)
+
+    # ---- life ---------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts it and waits until it is ready."""
+        self.process.start()
+
+    def launch(self) -> None:
+        """Starts it and waits for nothing."""
+        self.process.launch()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+        self.kills += 1
+
+    def stop(self, timeout: float = 60.0) -> None:
+        """SIGTERM; Unclean unless it ends with status 0 and has printed nothing but its log."""
+        if self.process.alive:
+            self.process.terminate(timeout)
+            if self.process.status != 0:
+                raise Unclean(f"cardpack ended with status {self.process.status}: {self.strange()}")
+        if strange := self.strange():
+            raise Unclean(f"cardpack printed: {strange}")
+
+    def strange(self) -> str:
+        """The beginning of what it printed beside its log."""
+        lines = [line for line in self._lines() if line and not _is_log(line)]
+        return "\n".join(lines[:40])
+
+    def peak_rss(self) -> int:
+        """The most memory that was resident at a time, in bytes."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        assert found is not None
+        return int(found[1]) * 1024
+
+    def log(self, message: str) -> list[Json]:
+        """The lines of the log with that message."""
+        entries = (json.loads(line) for line in self._lines() if _is_log(line))
+        return [entry for entry in entries if entry.get("msg") == message]
+
+    # ---- requests -----------------------------------------------------------------------
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Json | bytes = None,
+        timeout: float = 60.0,
+        headers: dict[str, str] | None = None,
+    ) -> tuple[int, Json]:
+        """One request on a connection of its own; the status, and the body parsed or as text."""
+        status, answer, _ = self.exchange(method, path, body, timeout, headers)
+        try:
+            return status, json.loads(answer)
+        except ValueError:
+            return status, answer.decode(errors="replace")
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        body: Json | bytes = None,
+        timeout: float = 60.0,
+        headers: dict[str, str] | None = None,
+    ) -> tuple[int, bytes, http.client.HTTPMessage]:
+        """The status, the bytes, and the headers."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, path, data, headers or {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return response.status, response.read(), response.headers
+        finally:
+            connection.close()
+
+    def ready(self) -> bool:
+        """Whether /readyz says 200 now."""
+        try:
+            return self.exchange("GET", "/readyz", timeout=10)[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def verb(self, name: str, body: Json | bytes, timeout: float = 60.0) -> Json:
+        """filter or bind: kube-scheduler reads an answer only where it has status 200."""
+        status, answer = self.call("POST", f"{VERBS}/{name}", body, timeout)
+        if status != 200 or not isinstance(answer, dict):
+            raise AssertionError(f"{name}: {status} {answer}")
+        return answer
+
+    def filter(self, pod: Json, nodes: Sequence[str]) -> Json:
+        """The answer to ExtenderArgs with NodeNames."""
+        return self.verb("filter", {"Pod": pod, "Nodes": None, "NodeNames": list(nodes)})
+
+    def fitting(self, pod: Json, nodes: Sequence[str]) -> list[str]:
+        """The nodes that filter offers."""
+        answer = self.filter(pod, nodes)
+        if answer["Error"]:
+            raise AssertionError(f"filter: {answer['Error']}")
+        names: list[str] = answer["NodeNames"]
+        return names
+
+    def reason(self, pod: Json, node: str) -> str:
+        """Why filter does not offer the node; empty where it does."""
+        answer = self.filter(pod, [node])
+        text: str = answer["Error"] or answer["FailedNodes"].get(node, "")
+        return text
+
+    def bind(
+        self, pod: Json, node: str, uid: str | None = None, timeout: float = 60.0
+    ) -> str:
+        """The answer's Error, empty for success."""
+        metadata = pod["metadata"]
+        ask = {
+            "PodName": metadata["name"],
+            "PodNamespace": metadata["namespace"],
+            "PodUID": metadata["uid"] if uid is None else uid,
+            "Node": node,
+        }
+        error: str = self.verb("bind", ask, timeout)["Error"]
+        return error
+
+    def inspect(self, node: str | None = None) -> Json:
+        """The answer of inspect, of one node or of all."""
+        path = f"{VERBS}/inspect" + (f"/{node}" if node else "")
+        status, answer = self.call("GET", path)
+        if status != 200:
+            raise AssertionError(f"inspect: {status} {answer}")
+        return answer
+
+    def until_fitting(self, pod: Json, nodes: Sequence[str], what: str) -> None:
+        """Waits until filter offers exactly these of the nodes that are asked for."""
+        asked = sorted({*nodes, *(n["name"] for n in self.inspect()["nodes"])})
+        wait_for(lambda: sorted(self.fitting(pod, asked)) == sorted(nodes), what)
+
+    # ---- inside -------------------------------------------------------------------------
+
+    def _lines(self) -> list[str]:
+        """Without those that Component writes at each start."""
+        if not self.process.log.exists():
+            return []
+        lines = self.process.log.read_text(errors="replace").split("\n")
+        return [line for line in lines if not line.startswith("---- ")]
+
+
+def _is_log(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False

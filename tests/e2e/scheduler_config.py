@@ -1,0 +1,71 @@
+"""A KubeSchedulerConfiguration for a test, out of the files that users get.
+
+The tests run what is shipped in config/, changed only where a test must differ,
+so that a mistake in those files fails a test. There is no YAML in Python's
+library: keys are replaced by line, and each must be there exactly once.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+# The scheduler's own default of 50 requests a second hides everything else.
+CLIENT_QPS = 5000
+
+
+def shipped(version: str) -> Path:
+    """The shipped file for a release: v1beta1 was read up to 1.21, v1 is since 1.25."""
+    minor = int(version.split(".")[1])
+    return CONFIG / ("kube-scheduler-v1beta1.yaml" if minor <= 21 else "kube-scheduler.yaml")
+
+
+def _set(text: str, key: str, value: str) -> str:
+    pattern = re.compile(rf"^([ ]*(?:- )?){re.escape(key)}:.*$", re.MULTILINE)
+    text, count = pattern.subn(lambda m: f"{m[1]}{key}: {value}", text)
+    if count != 1:
+        raise ValueError(f"{key} stands {count} times in the shipped configuration, not once")
+    return text
+
+
+def _without_extenders(text: str) -> str:
+    """Drops the section up to the next top-level key, or the end."""
+    text, count = re.subn(r"^extenders:\n(?:(?:[ #-].*)?\n)*", "", text, flags=re.MULTILINE)
+    if count != 1:
+        raise ValueError("no section of extenders in the shipped configuration")
+    return text
+
+
+def render(
+    version: str,
+    kubeconfig: Path,
+    url_prefix: str | None,
+    overrides: dict[str, str] | None = None,
+    extender_lines: tuple[str, ...] = (),
+    extra: str = "",
+) -> str:
+    """The shipped configuration for a test.
+
+    url_prefix None leaves the extender out. overrides replace the value of keys
+    that the file has ({"httpTimeout": "2s"}); extender_lines are added to the
+    extender ("prioritizeVerb: prioritize"), extra at the end, at top level.
+    """
+    text = shipped(version).read_text()
+    text = _set(text, "kubeconfig", str(kubeconfig))
+    text = _set(text, "leaderElect", "false")
+    text = re.sub(
+        r"^clientConnection:$",
+        f"clientConnection:\n  qps: {CLIENT_QPS}\n  burst: {CLIENT_QPS}",
+        text,
+        flags=re.MULTILINE,
+    )
+    if url_prefix is None:
+        text = _without_extenders(text)
+    else:
+        text = _set(text, "urlPrefix", url_prefix)
+        added = "".join(f"  {line}\n" for line in extender_lines)
+        text = re.sub(r"^(  filterVerb:.*\n)", rf"\g<1>{added}", text, flags=re.MULTILINE)
+    for key, value in (overrides or {}).items():
+        text = _set(text, key, value)
+    return text + extra

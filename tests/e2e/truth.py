@@ -1,0 +1,337 @@
+"""What the API server's objects alone say about cards, worked out without cardpack.
+
+A naive recount: the spec says how much, the annotation which card, nodeName
+whether it counts, the phase whether it still does. And the history of every pod
+as a watch shows it, for what must be true at every moment: no pod is ever seen
+on a node without its annotations, and on each node ASSUME_TIME grows from bind
+to bind.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster import GPU_MEM, ControlPlane
+
+Json = Any
+
+GPU_COUNT = "aliyun.com/gpu-count"
+IDX = "ALIYUN_COM_GPU_MEM_IDX"
+DEV = "ALIYUN_COM_GPU_MEM_DEV"
+POD = "ALIYUN_COM_GPU_MEM_POD"
+ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
+ASSUME_TIME = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+ANNOTATIONS = (IDX, DEV, POD, ASSIGNED, ASSUME_TIME)
+BY_HAND = "by-hand"  # the label of pods that a test bound itself, past cardpack
+_SUFFIX = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def whole(quantity: str) -> int:
+    """A quantity as the API server writes a whole number."""
+    digits = quantity.rstrip("kMGi")
+    return int(digits) * _SUFFIX.get(quantity[len(digits) :], 1)
+
+
+def size_of(pod: Json) -> int:
+    """The gpu-mem of a pod without sidecars: its containers together, or one of the init ones."""
+
+    def limit(container: Json) -> int:
+        return whole(container.get("resources", {}).get("limits", {}).get(GPU_MEM, "0"))
+
+    spec = pod["spec"]
+    together = sum(limit(c) for c in spec["containers"])
+    return max([together, *(limit(c) for c in spec.get("initContainers", []))])
+
+
+def place_of(pod: Json) -> str:
+    """The name of the pod's node, empty where it has none."""
+    name: str = pod["spec"].get("nodeName", "")
+    return name
+
+
+def name_of(item: Json) -> str:
+    """namespace/name."""
+    metadata = item["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+@dataclass
+class NodeTruth:
+    """One node: how large its cards are, and what is on them."""
+
+    cards: list[int]
+    total: int = 0  # of the cards, what an even split leaves over included
+    limit: int = 0  # what the kubelet would admit
+    used: list[int] = field(default_factory=list)
+    pods: list[list[str]] = field(default_factory=list)
+    unplaced: int = 0
+    unplaced_pods: list[str] = field(default_factory=list)
+    unhealthy: set[int] = field(default_factory=set)
+
+    def fits(self, mem: int) -> bool:
+        """Whether a card has so much left, and the node as a whole too."""
+        if sum(self.used) + self.unplaced + mem > self.limit:
+            return False
+        return any(
+            size - used >= mem
+            for i, (size, used) in enumerate(zip(self.cards, self.used, strict=True))
+            if i not in self.unhealthy
+        )
+
+
+class Truth:
+    """The ledger of all nodes, from lists of nodes and pods."""
+
+    def __init__(self, nodes: Iterable[Json], pods: Iterable[Json]) -> None:
+        self.nodes = {node["metadata"]["name"]: _node(node) for node in nodes}
+        self.pods = {name_of(pod): pod for pod in pods}
+        for pod in self.pods.values():
+            self._charge(pod)
+
+    def _charge(self, pod: Json) -> None:
+        mem = size_of(pod)
+        if not place_of(pod) or not mem or pod["status"].get("phase") in ("Succeeded", "Failed"):
+            return
+        node = self.nodes.setdefault(place_of(pod), NodeTruth([]))
+        idx = pod["metadata"].get("annotations", {}).get(IDX, "")
+        if idx.isdigit() and int(idx) < len(node.cards):
+            node.used[int(idx)] += mem
+            node.pods[int(idx)].append(name_of(pod))
+        else:
+            node.unplaced += mem
+            node.unplaced_pods.append(name_of(pod))
+
+    def overcommitted(self) -> list[str]:
+        """Every card and every node that holds more than its size."""
+        found = []
+        for name, node in self.nodes.items():
+            for i, (size, used) in enumerate(zip(node.cards, node.used, strict=True)):
+                if used > size:
+                    found.append(f"{name} card {i}: {used} of {size}: {node.pods[i]}")
+            if sum(node.used) + node.unplaced > node.total:
+                found.append(f"{name}: {sum(node.used)} + {node.unplaced} of {node.total}")
+        return found
+
+    def bound(self) -> list[Json]:
+        """The pods that want a card and have a node."""
+        return [pod for pod in self.pods.values() if size_of(pod) and place_of(pod)]
+
+    def pending(self) -> list[Json]:
+        """The pods that want a card and have no node."""
+        return [pod for pod in self.pods.values() if size_of(pod) and not place_of(pod)]
+
+    def room_for(self, mem: int) -> list[str]:
+        """The nodes that have a card with so much left."""
+        return [name for name, node in self.nodes.items() if node.fits(mem)]
+
+    def bad_annotations(self) -> list[str]:
+        """Bound pods whose five annotations are not exactly what they must be."""
+        found = []
+        for pod in self.bound():
+            if BY_HAND in pod["metadata"].get("labels", {}):
+                continue
+            node = self.nodes[place_of(pod)]
+            if wrong := _wrong(pod["metadata"].get("annotations", {}), node, size_of(pod)):
+                found.append(f"{name_of(pod)} on {place_of(pod)}: {wrong}")
+        return found
+
+    def differs(self, inspect: Json) -> list[str]:
+        """What inspect says otherwise."""
+        said = {node["name"]: _said(node) for node in inspect["nodes"]}
+        truth = {
+            name: _shown(node)
+            for name, node in self.nodes.items()
+            if node.total or any(node.pods) or node.unplaced
+        }
+        return [
+            f"{name}: inspect {said.get(name)}, the API server {truth.get(name)}"
+            for name in sorted(said.keys() | truth.keys())
+            if said.get(name) != truth.get(name)
+        ]
+
+
+def _node(node: Json) -> NodeTruth:
+    capacity = node.get("status", {}).get("capacity", {})
+    total, count = whole(capacity.get(GPU_MEM, "0")), whole(capacity.get(GPU_COUNT, "0"))
+    usable = whole(node.get("status", {}).get("allocatable", {}).get(GPU_MEM, str(total)))
+    cards = [total // count] * count if total and count else []
+    return NodeTruth(
+        cards,
+        total=total,
+        limit=min(total, usable) if cards else 0,
+        used=[0] * len(cards),
+        pods=[[] for _ in cards],
+    )
+
+
+def _wrong(annotations: Json, node: NodeTruth, mem: int) -> str:
+    """Which of the five annotations is not what it must be."""
+    card = annotations.get(IDX, "")
+    if not card.isdigit() or str(int(card)) != card or int(card) >= len(node.cards):
+        return f"{IDX} {card!r} of {len(node.cards)} cards"
+    expected = {DEV: str(node.cards[int(card)]), POD: str(mem), ASSIGNED: "false"}
+    for key, value in expected.items():
+        if annotations.get(key) != value:
+            return f"{key} is {annotations.get(key)!r}, not {value!r}"
+    when = annotations.get(ASSUME_TIME, "")
+    return "" if when.isdigit() and len(when) == 19 else f"{ASSUME_TIME} is {when!r}"
+
+
+def _said(node: Json) -> Json:
+    devs = {
+        dev["id"]: (
+            dev["totalGPU"],
+            dev["usedGPU"],
+            sorted(f"{pod['namespace']}/{pod['name']}" for pod in dev["pods"]),
+        )
+        for dev in node["devs"]
+    }
+    return node["totalGPU"], node["usedGPU"], devs
+
+
+def _shown(node: NodeTruth) -> Json:
+    devs = {
+        i: (size, node.used[i], sorted(node.pods[i])) for i, size in enumerate(node.cards)
+    }
+    if node.unplaced:
+        devs[-1] = (0, node.unplaced, sorted(node.unplaced_pods))
+    return node.total, sum(node.used) + node.unplaced, devs
+
+
+# ---- the history ----------------------------------------------------------------------------
+
+
+@dataclass
+class Bound:
+    """The first time that a pod was seen on a node."""
+
+    name: str
+    node: str
+    version: int  # of the write that bound it, 0 where a relist hides that
+    annotations: dict[str, str]
+    mem: int
+    by_hand: bool
+
+
+class History:
+    """Watches all pods in a thread of its own, over restarts of the API server."""
+
+    def __init__(self, cluster: ControlPlane) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._bound: dict[str, Bound] = {}  # by UID
+        self._faults: list[str] = []
+        self._stop = threading.Event()
+        self._connection: http.client.HTTPSConnection | None = None
+        self.version = ""
+        self.events = 0
+        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._stop.set()
+        connection = self._connection
+        if connection is not None and connection.sock is not None:
+            connection.sock.close()
+        self._thread.join(10)
+
+    def bound(self, namespace: str) -> dict[str, Bound]:
+        """The pods of a namespace that were ever seen bound, by UID."""
+        with self._lock:
+            return {
+                uid: bound
+                for uid, bound in self._bound.items()
+                if bound.name.startswith(namespace + "/")
+            }
+
+    def faults(self, namespace: str) -> list[str]:
+        """What no moment may show."""
+        with self._lock:
+            found = [fault for fault in self._faults if fault.startswith(namespace + "/")]
+        return found + _disorder(self.bound(namespace).values())
+
+    # ---- its thread ---------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                if not self.version:
+                    self._list()
+                self._watch()
+            except (OSError, ValueError, http.client.HTTPException, AttributeError):
+                time.sleep(0.1)  # the API server is away
+
+    def _get(self, query: str) -> http.client.HTTPResponse:
+        context = ssl.create_default_context(cafile=str(self._cluster.ca_file))
+        self._connection = http.client.HTTPSConnection(
+            "127.0.0.1", self._cluster.port, timeout=600, context=context
+        )
+        headers = {"Authorization": f"Bearer {self._cluster.admin_token}"}
+        self._connection.request("GET", f"/api/v1/pods?{query}", headers=headers)
+        response = self._connection.getresponse()
+        if response.status == 410:
+            self.version = ""
+        if response.status != 200:
+            raise ValueError(f"pods?{query}: {response.status}")
+        return response
+
+    def _list(self) -> None:
+        answer = json.loads(self._get("").read())
+        for pod in answer["items"] or []:
+            self._see(pod, exact=False)
+        self.version = answer["metadata"]["resourceVersion"]
+
+    def _watch(self) -> None:
+        response = self._get(f"watch=true&resourceVersion={self.version}&allowWatchBookmarks=true")
+        while line := response.readline():
+            event = json.loads(line)
+            if event["type"] == "ERROR":
+                self.version = ""
+                return
+            if event["type"] != "BOOKMARK":
+                self._see(event["object"], exact=True)
+            self.version = event["object"]["metadata"]["resourceVersion"]
+
+    def _see(self, pod: Json, exact: bool) -> None:
+        mem = size_of(pod)
+        self.events += 1
+        if not mem or not place_of(pod):
+            return
+        metadata = pod["metadata"]
+        annotations = metadata.get("annotations", {})
+        by_hand = BY_HAND in metadata.get("labels", {})
+        with self._lock:
+            if not by_hand and (missing := [k for k in ANNOTATIONS if k not in annotations]):
+                self._faults.append(f"{name_of(pod)} was on {place_of(pod)} without {missing}")
+            known = self._bound.get(metadata["uid"])
+            if known is None:
+                version = int(metadata["resourceVersion"]) if exact else 0
+                self._bound[metadata["uid"]] = Bound(
+                    name_of(pod), place_of(pod), version, annotations, mem, by_hand
+                )
+            elif known.node != place_of(pod):
+                self._faults.append(f"{name_of(pod)} moved from {known.node} to {place_of(pod)}")
+            elif any(known.annotations.get(k) != annotations.get(k) for k in (IDX, DEV, POD)):
+                self._faults.append(f"{name_of(pod)}: its card changed")
+
+
+def _disorder(bound: Iterable[Bound]) -> list[str]:
+    """Binds of a node whose ASSUME_TIME is not above that of the bind before."""
+    found = []
+    last: dict[str, tuple[int, str]] = {}
+    exact = [b for b in bound if b.version and not b.by_hand]
+    for one in sorted(exact, key=lambda b: b.version):
+        when = int(one.annotations.get(ASSUME_TIME) or 0)
+        before, name = last.get(one.node, (0, ""))
+        if when <= before:
+            found.append(f"{one.name} on {one.node}: ASSUME_TIME {when}, {before} of {name}")
+        last[one.node] = (when, one.name)
+    return found

@@ -1,0 +1,121 @@
+/*
+ * The strict reader against jansson: both accept or both refuse, and what they read is equal. They
+ * differ by design in three classes, which are no disagreement:
+ *
+ *   - a number that overflows int64 or double: the reader checks its grammar only, jansson refuses;
+ *   - nesting deeper than LIMIT_JSON_DEPTH: jansson goes to 2048;
+ *   - a raw NUL byte: jansson, told to accept any value, takes "null\0" for null.
+ */
+#pragma once
+
+#include "jread.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct oracle {
+    struct jread r;
+    bool overflow;
+};
+
+static inline json_t *oracle_number(struct oracle *o)
+{
+    struct str text = jread_text(&o->r);
+    int64_t whole = 0;
+    if (jread_failed(&o->r))
+        return json_null();
+    if (str_to_i64(text, &whole))
+        return json_integer(whole);
+    bool real = memchr(text.p, '.', text.n) != NULL || memchr(text.p, 'e', text.n) != NULL ||
+                memchr(text.p, 'E', text.n) != NULL;
+    char *copy = malloc(text.n + 1);
+    assert(copy != NULL);
+    memcpy(copy, text.p, text.n);
+    copy[text.n] = '\0';
+    double value = strtod(copy, NULL);
+    free(copy);
+    if (real && isfinite(value))
+        return json_real(value);
+    o->overflow = true;
+    return json_null();
+}
+
+/* The next value as jansson would hold it; a part of it after a failure. Recursion is bounded. */
+static inline json_t *oracle_value(struct oracle *o)
+{
+    json_t *value = NULL;
+    struct str s;
+    switch (jread_type(&o->r)) {
+    case JTYPE_NONE:
+        break;
+    case JTYPE_NULL:
+        s = jread_str(&o->r);
+        assert(s.p == NULL);
+        break;
+    case JTYPE_BOOL:
+        return json_boolean(jread_bool(&o->r));
+    case JTYPE_NUMBER:
+        return oracle_number(o);
+    case JTYPE_STRING:
+        s = jread_str(&o->r);
+        if (jread_failed(&o->r))
+            break;
+        value = json_stringn(s.p, s.n);
+        assert(value != NULL);
+        return value;
+    case JTYPE_ARRAY:
+        value = json_array();
+        jread_array (&o->r)
+            json_array_append_new(value, oracle_value(o));
+        return value;
+    case JTYPE_OBJECT:
+        value = json_object();
+        jread_object (&o->r, s)
+            json_object_setn_new(value, s.p, s.n, oracle_value(o));
+        return value;
+    }
+    return json_null();
+}
+
+static inline const char *oracle_judge(struct oracle *o, struct str doc, const json_t *ours)
+{
+    json_error_t error;
+    bool accepted = jread_finish(&o->r, NULL) == OK;
+    bool deep = o->r.err.code == ERR_LIMIT;
+    const char *why = NULL;
+    json_t *theirs = json_loadb(doc.p, doc.n, JSON_DECODE_ANY, &error);
+    if (accepted && theirs == NULL) {
+        if (!o->overflow || json_error_code(&error) != json_error_numeric_overflow)
+            why = "the reader accepts what jansson refuses";
+    } else if (!accepted && theirs != NULL) {
+        if (!deep && memchr(doc.p, '\0', doc.n) == NULL)
+            why = "the reader refuses what jansson accepts";
+    } else if (accepted && !json_equal(ours, theirs)) {
+        why = "reader and jansson read different values";
+    }
+    json_decref(theirs);
+    return why;
+}
+
+/* NULL, or what they disagree about; also whether skipping validates exactly as reading does. */
+static inline const char *oracle_disagreement(struct str doc)
+{
+    struct arena arena;
+    struct oracle o = {.overflow = false};
+    struct jread skip;
+    arena_init(&arena, 64 * MIB);
+    jread_init(&o.r, doc, &arena);
+    json_t *ours = oracle_value(&o);
+    const char *why = oracle_judge(&o, doc, ours);
+
+    jread_init(&skip, doc, NULL);
+    jread_skip(&skip);
+    if (jread_finish(&skip, NULL) != o.r.err.code)
+        why = "skipping and reading differ";
+    json_decref(ours);
+    arena_done(&arena);
+    return why;
+}

@@ -1,0 +1,140 @@
+/* The other end of a connection, byte by byte: for what no well-behaved library would send. */
+#pragma once
+
+#include "buf.h"
+#include "on_loop.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct peer {
+    struct loop_fd fd;
+    struct loop *loop;
+    struct buf in;
+    struct buf out;
+    bool closed; /* by the other end */
+    bool deaf;   /* does not read */
+};
+
+static inline void peer_watch(struct peer *p)
+{
+    uint32_t events = (p->deaf || p->closed ? 0 : EPOLLIN) | (p->out.n > 0 ? EPOLLOUT : 0);
+    ck_assert_int_eq(loop_fd_set(&p->fd, events), OK);
+}
+
+static inline void peer_ready(struct loop_fd *f, uint32_t events)
+{
+    struct peer *p = CONTAINER_OF(f, struct peer, fd);
+    (void)events;
+    while (p->out.n > 0) {
+        ssize_t n = write(f->fd, p->out.p, p->out.n);
+        if (n <= 0)
+            break;
+        buf_consume(&p->out, (size_t)n);
+    }
+    while (!p->deaf && !p->closed) {
+        ck_assert(buf_reserve(&p->in, 65536));
+        ssize_t n = read(f->fd, p->in.p + p->in.n, 65536);
+        if (n < 0 && errno == EAGAIN)
+            break;
+        p->closed = n <= 0;
+        p->in.n += n > 0 ? (size_t)n : 0;
+    }
+    if (p->closed)
+        p->out.n = 0;
+    if (p->closed) /* a hang-up would be reported for ever */
+        loop_fd_del(&p->fd);
+    else
+        peer_watch(p);
+}
+
+static inline void peer_adopt(struct peer *p, struct loop *l, int fd)
+{
+    struct err e = ERR_INIT;
+    *p = (struct peer){.fd = {.fd = fd, .events = EPOLLIN, .ready = peer_ready}, .loop = l};
+    buf_init(&p->in, 256u << 20);
+    buf_init(&p->out, 256u << 20);
+    ck_assert_ok(loop_fd_add(l, &p->fd, &e), &e);
+}
+
+static inline struct sockaddr_in loopback(uint16_t port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons(port),
+                                .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+}
+
+static inline void peer_connect(struct peer *p, struct loop *l, uint16_t port)
+{
+    struct sockaddr_in a = loopback(port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    ck_assert(connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || errno == EINPROGRESS);
+    peer_adopt(p, l, fd);
+}
+
+static inline void peer_send(struct peer *p, struct str s)
+{
+    buf_put(&p->out, s);
+    ck_assert(!buf_failed(&p->out));
+    if (!p->closed)
+        peer_watch(p);
+}
+
+static inline void peer_close(struct peer *p)
+{
+    loop_fd_del(&p->fd);
+    if (p->fd.fd >= 0)
+        ck_assert_int_eq(close(p->fd.fd), 0);
+    p->fd.fd = -1;
+    buf_done(&p->in);
+    buf_done(&p->out);
+}
+
+static inline size_t peer_count(const struct peer *p, const char *text)
+{
+    size_t n = 0;
+    struct str rest = buf_str(&p->in);
+    while (rest.n > 0) {
+        const char *at = memmem(rest.p, rest.n, text, strlen(text));
+        if (at == NULL)
+            break;
+        n++;
+        rest = str_skip(rest, (size_t)(at - rest.p) + strlen(text));
+    }
+    return n;
+}
+
+struct peer_wants {
+    const struct peer *peer;
+    const char *text;
+    size_t n;
+};
+
+static inline bool peer_got(void *ctx)
+{
+    const struct peer_wants *w = ctx;
+    return peer_count(w->peer, w->text) >= w->n;
+}
+
+static inline bool peer_cut(void *ctx)
+{
+    const struct peer_wants *w = ctx;
+    return w->peer->closed;
+}
+
+/* Until the text came n times. */
+static inline void peer_await(struct peer *p, const char *text, size_t n)
+{
+    struct peer_wants w = {p, text, n};
+    run_until(p->loop, peer_got, &w);
+}
+
+static inline void peer_await_end(struct peer *p)
+{
+    struct peer_wants w = {p, "", 0};
+    run_until(p->loop, peer_cut, &w);
+}

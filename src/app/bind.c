@@ -3,8 +3,9 @@
  * the cache, else by a GET, since the watch may not have shown it yet; its card is taken in memory,
  * from where on nobody else is offered it; then the op is on its way.
  */
-#include "bind_op.h"
+#include "bind.h"
 
+#include "bind_op.h"
 #include "extender.h"
 #include "log.h"
 #include "mem.h"

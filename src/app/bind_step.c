@@ -33,7 +33,7 @@ static struct bind_output read_back(struct bind_machine *m, uint64_t now_ms)
 static struct bind_output pause_then(struct bind_machine *m, bool read_next,
                                      const struct bind_input *in)
 {
-    uint64_t ms = PAUSE_MIN_MS << MIN_OF(m->failures, 6U);
+    uint64_t ms = (uint64_t)PAUSE_MIN_MS << MIN_OF(m->failures, 6U);
     ms = MIN_OF(ms, (uint64_t)PAUSE_MAX_MS);
     ms += in->random % ms;
     m->failures++;

@@ -32,14 +32,14 @@ struct str verdict_reason(enum verdict v, struct str node, struct buf *scratch)
 {
     assert((unsigned)v < VERDICT_COUNT);
     struct str text = str_of(table[v].text);
-    const char *hole = strstr(table[v].text, "%s");
-    if (hole == NULL)
+    struct str head;
+    struct str tail;
+    if (!str_cut(text, '%', &head, &tail))
         return text;
-    size_t before = (size_t)(hole - text.p);
     buf_clear(scratch, SIZE_MAX);
-    buf_put(scratch, (struct str){text.p, before});
+    buf_put(scratch, head);
     buf_put(scratch, node);
-    buf_put(scratch, str_skip(text, before + 2));
+    buf_put(scratch, str_skip(tail, 1));
     return buf_str(scratch);
 }
 

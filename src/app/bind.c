@@ -76,27 +76,34 @@ static void reserve(struct bind_op *op, int64_t mem)
     bind_op_start(op);
 }
 
+/* A pod that a GET found: is it the one that is meant, and is it still to be bound? */
+static enum errc check_found(const struct bind_op *op, const struct pod_view *pod,
+                             struct request *ret, struct err *reterr)
+{
+    if (!str_eq(pod->uid, op->uid))
+        return err_set(
+            reterr, ERR_CONFLICT,
+            "The pod %.*s in ns %.*s's uid is %.*s, and it's not equal with expected %.*s",
+            STR_ARG(op->name), STR_ARG(op->namespace), STR_ARG(pod->uid), STR_ARG(op->uid));
+    if (pod_view_terminal(pod))
+        return err_set(reterr, ERR_CONFLICT, "the pod has ended");
+    if (pod_view_bound(pod) && !str_eq(pod->node, op->node))
+        return err_set(reterr, ERR_CONFLICT, "the pod is bound to node \"%.*s\"",
+                       STR_ARG(pod->node));
+    return request_read(pod, ret, reterr);
+}
+
 /* The answer to the first GET of a pod that the watch has not shown. */
 static void looked_up(struct backend_call *c)
 {
     struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
-    struct request request;
+    struct request request = {0};
     struct err e = c->err;
     if (c->get == GET_GONE)
         (void)err_set(&e, ERR_NOTFOUND, "the pod does not exist");
-    else if (c->get == GET_FOUND && !str_eq(c->pod.uid, op->uid))
-        (void)err_set(&e, ERR_CONFLICT,
-                      "The pod %.*s in ns %.*s's uid is %.*s, and it's not equal "
-                      "with expected %.*s",
-                      STR_ARG(op->name), STR_ARG(op->namespace), STR_ARG(c->pod.uid),
-                      STR_ARG(op->uid));
-    else if (c->get == GET_FOUND && pod_view_terminal(&c->pod))
-        (void)err_set(&e, ERR_CONFLICT, "the pod has ended");
-    else if (c->get == GET_FOUND && pod_view_bound(&c->pod) && !str_eq(c->pod.node, op->node))
-        (void)err_set(&e, ERR_CONFLICT, "the pod is bound to node \"%.*s\"", STR_ARG(c->pod.node));
     else if (c->get == GET_FOUND)
-        e.code = request_read(&c->pod, &request, &e);
-    if (e.code != OK) {
+        e.code = check_found(op, &c->pod, &request, &e);
+    if (c->get != GET_FOUND || e.code != OK) {
         (void)err_wrap(&e, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
                        STR_ARG(op->name), STR_ARG(op->node));
         bind_op_finish(op, str_of(e.text));

@@ -75,17 +75,30 @@ static void op_reap(struct deferred *d)
     mem_free(op);
 }
 
-static void op_unlink(struct bind_op *op)
+static void list_append(struct bind_op *op)
 {
     struct binder *b = op->binder;
-    timer_cancel(&op->wake);
-    timer_cancel(&op->deadline);
+    op->next = NULL;
+    op->link = b->tail;
+    *b->tail = op;
+    b->tail = &op->next;
+}
+
+static void list_remove(struct bind_op *op)
+{
     *op->link = op->next;
     if (op->next != NULL)
         op->next->link = op->link;
     else
-        b->tail = op->link;
-    b->n_ops--;
+        op->binder->tail = op->link;
+}
+
+static void op_unlink(struct bind_op *op)
+{
+    timer_cancel(&op->wake);
+    timer_cancel(&op->deadline);
+    list_remove(op);
+    op->binder->n_ops--;
 }
 
 /* Out of every list and timer at once; the memory goes at the end of the turn, out of all
@@ -316,9 +329,7 @@ struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args)
     op->binding = (struct binding){
         .namespace = op->namespace, .name = op->name, .uid = op->uid, .node = op->node};
     op->binder = b;
-    op->link = b->tail;
-    *b->tail = op;
-    b->tail = &op->next;
+    list_append(op);
     b->n_ops++;
     op->start_ms = loop_now_ms(b->loop);
     op->wake.fire = op_wake;
@@ -347,6 +358,9 @@ void bind_op_start(struct bind_op *op)
     bind_machine_init(&op->machine, op->deadline.due_ms);
     op->call.done = op_called;
     op->started = true;
+    /* Others may have reserved during its look-up: the list is in order of ASSUME_TIME. */
+    list_remove(op);
+    list_append(op);
     node_turn(op->binder, op->node);
 }
 

@@ -36,12 +36,16 @@ static struct str make_key(struct arena *a, struct str namespace, struct str nam
     return key;
 }
 
-/* A version 4 UUID; the caller's 37 bytes. */
-static struct str make_uid(struct loop *l, char out[static 37])
+struct uid_text {
+    char bytes[37];
+};
+
+/* A version 4 UUID, written into *out. */
+static struct str make_uid(struct loop *l, struct uid_text *out)
 {
     uint64_t a = loop_random(l);
     uint64_t b = loop_random(l);
-    struct buf text = {.p = out, .cap = 37, .max = 36};
+    struct buf text = {.p = out->bytes, .cap = sizeof(out->bytes), .max = sizeof(out->bytes) - 1};
     buf_printf(&text, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
                (unsigned)(a >> 16) & 0xffffU, (unsigned)a & 0xfffU,
                0x8000U | ((unsigned)(b >> 48) & 0x3fffU), (unsigned long long)b & 0xffffffffffffU);
@@ -81,7 +85,7 @@ static enum errc add_pod(struct cluster *c, struct str json, struct str namespac
                          struct stored_pod **ret, struct err *reterr)
 {
     struct pod_view view;
-    char uid_bytes[37];
+    struct uid_text uid;
     enum errc code = read_pod(c, json, &view, reterr);
     if (code != OK)
         return code;
@@ -92,7 +96,7 @@ static enum errc add_pod(struct cluster *c, struct str json, struct str namespac
         return err_set(reterr, ERR_SYNTAX, "metadata.namespace is \"%.*s\", the path says \"%.*s\"",
                        STR_ARG(view.namespace), STR_ARG(edit.namespace));
     if (edit.uid.n == 0)
-        edit.uid = make_uid(c->loop, uid_bytes);
+        edit.uid = make_uid(c->loop, &uid);
     struct str key = make_key(&c->arena, edit.namespace, view.name);
     if (key.p != NULL && map_get(&c->pods, key) != NULL)
         return err_set(reterr, ERR_CONFLICT, "pod \"%.*s\" is there already", STR_ARG(key));
@@ -390,7 +394,7 @@ static void create(struct cluster *c, struct http_request *r, struct str namespa
     enum errc code = yaml_to_json(r->body, &c->text, &e);
     if (code == OK)
         code = add_pod(c, buf_str(&c->text), namespace, &p, &e);
-    if (code != OK) {
+    if (code != OK || p == NULL) {
         respond_status(r, code == ERR_CONFLICT ? 409 : errc_http_status(code), str_of(e.text));
     } else {
         buf_put(r->answer, buf_str(&p->json));

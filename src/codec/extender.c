@@ -70,7 +70,7 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
     *ret = (struct filter_args){.has_pod = false};
     jread_init(&r, body, a);
     if (jread_type(&r) != JTYPE_OBJECT)
-        jread_fail(&r, ERR_SYNTAX, "ExtenderArgs must be a JSON object");
+        jread_fail(&r, ERR_SYNTAX, "must be a JSON object");
     jread_object (&r, key) {
         if (str_eq_nocase(key, STR("Pod"))) {
             ret->has_pod = jread_type(&r) == JTYPE_OBJECT;
@@ -103,7 +103,7 @@ enum errc extender_read_bind(struct str body, struct arena *a, struct bind_args 
     *ret = (struct bind_args){.name = STR_NULL};
     jread_init(&r, body, a);
     if (jread_type(&r) != JTYPE_OBJECT)
-        jread_fail(&r, ERR_SYNTAX, "ExtenderBindingArgs must be a JSON object");
+        jread_fail(&r, ERR_SYNTAX, "must be a JSON object");
     jread_object (&r, key) {
         if (str_eq_nocase(key, STR("PodName")))
             ret->name = jread_str(&r);

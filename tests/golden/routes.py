@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Golden requests and answers of every route, against the running daemon.
+
+    routes.py CARDPACK FOLDER            compare, byte for byte
+    routes.py CARDPACK FOLDER --update   write FOLDER/routes/*.out anew; review the diff
+
+FOLDER/routes/cluster.yaml is served by an embedded cluster. FOLDER/routes/*.req run in the order of
+their names against one daemon: "METHOD PATH" on the first line, the body from the third on; a body
+"@FILE" is FOLDER/FILE. The answer stands beside it in .out: the status, the content type, the body.
+"""
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def start(cardpack: str, folder: Path) -> tuple[subprocess.Popen, int]:
+    """The daemon and its port, which it logs."""
+    daemon = subprocess.Popen(
+        [cardpack, "--cluster", str(folder / "routes/cluster.yaml"), "--port", "0",
+         "--max-body", "64KiB", "--log-format", "json"],
+        stderr=subprocess.PIPE, text=True)
+    for line in daemon.stderr:
+        entry = json.loads(line)
+        if entry["msg"] == "listening":
+            return daemon, entry["port"]
+    raise SystemExit(f"cardpack ended with {daemon.wait()} before it listened")
+
+
+def ask(port: int, folder: Path, case: Path) -> str:
+    head, _, body = case.read_text().partition("\n\n")
+    method, path = head.strip().split(" ", 1)
+    body = body.rstrip("\n")
+    data = (folder / body[1:]).read_bytes() if body.startswith("@") else body.encode()
+    repeat = re.fullmatch(r"(.)\*(\d+)", body)
+    if repeat:
+        data = repeat[1].encode() * int(repeat[2])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, data or None)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return f"{answer.status} {answer.headers['Content-Type']}\n\n{text}\n"
+
+
+def main() -> int:
+    cardpack, folder = sys.argv[1], Path(sys.argv[2])
+    update = "--update" in sys.argv[3:]
+    cases = sorted((folder / "routes").glob("*.req"))
+    daemon, port = start(cardpack, folder)
+    failed = 0
+    print(f"1..{len(cases) + 1}")
+    for number, case in enumerate(cases, 1):
+        got = ask(port, folder, case)
+        expected = case.with_suffix(".out")
+        if update:
+            expected.write_text(got)
+        want = expected.read_text() if expected.exists() else ""
+        print(f"{'ok' if got == want else 'not ok'} {number} - {case.stem}")
+        if got != want:
+            failed += 1
+            print(f"# wanted {want!r}\n# got    {got!r}")
+    daemon.terminate()
+    daemon.stderr.read()
+    status = daemon.wait()
+    print(f"{'ok' if status == 0 else 'not ok'} {len(cases) + 1} - the daemon ends with 0")
+    return 1 if failed or status else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -58,8 +58,8 @@ configure() { # FOLDER OPTION...; a meson build folder, anew where it is half ma
     }
 }
 
-build() { # FOLDER; prints what it does where that is something, and what is wrong
+build() { # FOLDER [TARGET ...]; prints what it does where that is something, and what is wrong
     say "build $1"
-    ninja -C "$root/$1" | grep -v '^ninja: Entering' ||
+    ninja -C "$root/$1" "${@:2}" | grep -v '^ninja: Entering' ||
         ((PIPESTATUS[0] == 0)) || die "$1 does not build"
 }

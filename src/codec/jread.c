@@ -93,7 +93,9 @@ static size_t offset(const struct jread *r)
 static inline int peek(struct jread *r)
 {
     const char *p = r->at;
-    while (p < r->end && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
+    /* Machines write no white space: one comparison where there is none. */
+    while (p < r->end && (unsigned char)*p <= ' ' &&
+           (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
         p++;
     r->at = p;
     return p < r->end ? (unsigned char)*p : -1;

@@ -252,6 +252,9 @@ static enum errc resolve_server(struct file *f, struct str *server)
     if (!str_starts(given, scheme))
         return err_set(f->err, ERR_SYNTAX, "server: \"%.*s\" must begin with \"https://\"",
                        STR_ARG(given));
+    /* Not quoted: what stands before the '@' may be a password. */
+    if (rest.n > 0 && memchr(rest.p, '@', rest.n) != NULL)
+        return err_set(f->err, ERR_SYNTAX, "server: a URL with a user (\"@\") is not supported");
     if (!url_is_clean(rest))
         return err_set(f->err, ERR_SYNTAX,
                        "server: \"%.*s\" must be https://, a host, a port and a path, no more",

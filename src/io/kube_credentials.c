@@ -14,17 +14,22 @@
 
 #define TOKEN_FRESH_MS  50000
 #define TOKEN_MAX_BYTES (64 * KIB)
-#define ORIGIN_MAX      (16 * KIB)
 
 static struct str join(struct arena *arena, const struct str *parts, size_t n)
 {
-    struct buf b;
-    buf_init(&b, LIMIT_FILE_BYTES);
+    size_t size = 0;
     for (size_t i = 0; i < n; i++)
-        buf_put(&b, parts[i]);
-    struct str joined = buf_failed(&b) ? STR_NULL : arena_dup(arena, buf_str(&b));
-    buf_done(&b);
-    return joined;
+        size += parts[i].n;
+    char *joined = arena_alloc(arena, size);
+    if (joined == NULL)
+        return STR_NULL;
+    char *at = joined;
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].n > 0)
+            memcpy(at, parts[i].p, parts[i].n);
+        at += parts[i].n;
+    }
+    return (struct str){joined, size};
 }
 
 #define JOIN(arena, ...)                             \
@@ -34,6 +39,8 @@ static struct str join(struct arena *arena, const struct str *parts, size_t n)
 static enum errc read_file(struct str path, struct arena *arena, struct str *ret,
                            struct err *reterr)
 {
+    if (path.p == NULL)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
     struct buf text;
     buf_init(&text, LIMIT_FILE_BYTES);
     enum errc code = file_read(path, &text, reterr);
@@ -74,7 +81,7 @@ static enum errc find_in_cluster(const struct kube_api_settings *s, struct arena
     c->ca_file = JOIN(arena, s->service_account, STR("/ca.crt"));
     c->token_file = JOIN(arena, s->service_account, STR("/token"));
 
-    struct str content;
+    struct str content = STR_NULL;
     enum errc code = read_file(c->ca_file, arena, &content, reterr);
     if (code == OK && str_trim(content).n == 0)
         code = err_set(reterr, ERR_SYNTAX, "%.*s: empty", STR_ARG(c->ca_file));
@@ -93,7 +100,7 @@ static enum errc find_in_cluster(const struct kube_api_settings *s, struct arena
 static enum errc find_in_file(struct str path, struct arena *arena, struct kube_credentials *ret,
                               struct err *reterr)
 {
-    struct str text;
+    struct str text = STR_NULL;
     enum errc code = read_file(path, arena, &text, reterr);
     if (code == OK)
         code = kubeconfig_read(text, path, arena, &ret->config, reterr);
@@ -113,28 +120,22 @@ static bool is_header_value(struct str s)
 }
 
 /* The extra's key becomes a part of a header's name: lower case, the rest escaped as client-go. */
-static void put_extra_key(struct buf *out, struct str key)
+static struct str extra_key(struct arena *arena, struct str key)
 {
-    for (size_t i = 0; i < key.n; i++) {
+    static const char hex[] = "0123456789ABCDEF";
+    char *out = arena_array(arena, key.n, 3);
+    size_t n = 0;
+    for (size_t i = 0; out != NULL && i < key.n; i++) {
         unsigned char c = (unsigned char)key.p[i];
-        if (isalnum(c) || (c != '\0' && strchr("!#$&'*+-.^_`|~", c) != NULL))
-            buf_putc(out, (char)tolower(c));
-        else
-            buf_printf(out, "%%%02X", c);
+        if (isalnum(c) || (c != '\0' && strchr("!#$&'*+-.^_`|~", c) != NULL)) {
+            out[n++] = (char)tolower(c);
+        } else {
+            out[n++] = '%';
+            out[n++] = hex[c >> 4];
+            out[n++] = hex[c & 15];
+        }
     }
-}
-
-static struct str extra_header(struct arena *arena, struct str key, struct str value)
-{
-    struct buf b;
-    buf_init(&b, ORIGIN_MAX);
-    buf_put(&b, STR("Impersonate-Extra-"));
-    put_extra_key(&b, key);
-    buf_put(&b, STR(": "));
-    buf_put(&b, value);
-    struct str header = buf_failed(&b) ? STR_NULL : arena_dup(arena, buf_str(&b));
-    buf_done(&b);
-    return header;
+    return (struct str){out, n};
 }
 
 static enum errc add_header(struct kube_credentials *c, struct str header, struct str value,
@@ -167,8 +168,11 @@ static enum errc impersonate(struct kube_credentials *c, struct arena *arena, st
         code = add_header(c, JOIN(arena, STR("Impersonate-Group: "), k->as_groups[i]),
                           k->as_groups[i], reterr);
     for (size_t i = 0; code == OK && i < k->n_as_extra; i++)
-        code = add_header(c, extra_header(arena, k->as_extra_keys[i], k->as_extra_values[i]),
-                          k->as_extra_values[i], reterr);
+        code =
+            add_header(c,
+                       JOIN(arena, STR("Impersonate-Extra-"), extra_key(arena, k->as_extra_keys[i]),
+                            STR(": "), k->as_extra_values[i]),
+                       k->as_extra_values[i], reterr);
     return code;
 }
 

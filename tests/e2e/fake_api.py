@@ -230,6 +230,7 @@ class FakeApi:
     def go_down(self, ms: int) -> None:
         """Cuts every connection and refuses new ones for so long; nothing is forgotten."""
         self.must("POST", "/_down", {"ms": ms})
+        self._drop_connection()
 
     def configure(self, **settings: Json) -> None:
         """bookmark_seconds, uid_precondition (False: as before 1.27), delay_ms={verb: ms}."""

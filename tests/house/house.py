@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 FLOORS = ("base", "core", "codec", "io", "app")  # lowest first
@@ -10,7 +11,10 @@ SHOWN = 20  # findings of one check
 
 
 class Tap:
-    """Test Anything Protocol on standard output: a check passes when it has no findings."""
+    """
+    Test Anything Protocol on standard output: a check passes when it has no findings. These
+    go to standard error, which meson shows of a test that failed.
+    """
 
     def __init__(self) -> None:
         self.n = 0
@@ -19,12 +23,12 @@ class Tap:
     def check(self, name: str, findings: list[str]) -> None:
         """Reports one check."""
         self.n += 1
+        self.failed += bool(findings)
         print(f"{'not ok' if findings else 'ok'} {self.n} - {name}", flush=True)
         for finding in findings[:SHOWN]:
-            print("#   " + finding.strip().replace("\n", "\n#   "), flush=True)
+            print(f"{name}: {finding.strip()}", file=sys.stderr, flush=True)
         if len(findings) > SHOWN:
-            print(f"#   ... and {len(findings) - SHOWN} more", flush=True)
-        self.failed += bool(findings)
+            print(f"{name}: ... and {len(findings) - SHOWN} more", file=sys.stderr, flush=True)
 
     def finish(self) -> int:
         """Prints the plan; returns the exit status."""

@@ -68,9 +68,9 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 
 def said(check, *args) -> str:
-    """What a check prints."""
+    """What a check prints, findings included."""
     out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         check(*args, Tap())
     return out.getvalue()
 

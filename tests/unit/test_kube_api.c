@@ -1,5 +1,6 @@
 #include "kube_api.h"
 
+#include "fail_alloc.h"
 #include "on_loop.h"
 #include "script_server.h"
 
@@ -21,7 +22,7 @@ static void on_done(struct http_call *c)
 static void set_up(void)
 {
     struct err e = ERR_INIT;
-    (void)strcpy(rig.path, "/tmp/cardpack-test-kube-api-XXXXXX");
+    (void)snprintf(rig.path, sizeof(rig.path), "/tmp/cardpack-test-kube-api-XXXXXX");
     int fd = mkstemp(rig.path);
     ck_assert_int_ge(fd, 0);
     (void)close(fd);
@@ -149,6 +150,27 @@ START_TEST(test_path_beyond_its_ceiling)
 
 END_TEST
 
+static enum errc make_and_free(void *ctx)
+{
+    struct kube_api *api = NULL;
+    struct err e = ERR_INIT;
+    enum errc code = kube_api_new(rig.loop, ctx, &api, &e);
+    ck_assert_int_eq(code == OK, api != NULL);
+    api = kube_api_free(api);
+    /* jread cannot tell why its arena refused. */
+    return code == ERR_LIMIT ? ERR_NOMEM : code;
+}
+
+START_TEST(test_out_of_memory)
+{
+    static const struct script_step step = {"", SCRIPT_BODY, "", 0, NULL};
+    struct kube_api_settings s = {.kubeconfig = str_of(rig.path), .user_agent = STR("cardpack")};
+    start(&step, 1);
+    ck_assert_uint_gt(fail_alloc_each(make_and_free, &s), 3);
+}
+
+END_TEST
+
 START_TEST(test_status_message)
 {
     static const struct {
@@ -194,6 +216,7 @@ int main(void)
     tcase_add_loop_test(t, test_result, 0, 10);
     tcase_add_test(t, test_no_answer);
     tcase_add_test(t, test_path_beyond_its_ceiling);
+    tcase_add_test(t, test_out_of_memory);
     suite_add_tcase(suite, t);
     TCase *pure = tcase_create("kube_status_message");
     tcase_add_loop_test(pure, test_status_message, 0, 6);

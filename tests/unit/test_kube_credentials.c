@@ -1,3 +1,4 @@
+#include "fail_alloc.h"
 #include "kube_credentials.h"
 #include "unit.h"
 
@@ -299,6 +300,42 @@ START_TEST(test_token_beside_a_file)
 
 END_TEST
 
+static enum errc find_and_read_token(void *ctx)
+{
+    struct arena scratch;
+    struct kube_credentials c;
+    struct kube_token t = {.read_ms = 0};
+    struct err e = ERR_INIT;
+    arena_init(&scratch, ARENA_BYTES);
+    enum errc code = kube_credentials_find(ctx, &scratch, &c, &e);
+    if (code == OK)
+        code = kube_token_init(&t, &c.config, 0, &e);
+    if (code == OK) {
+        ck_assert_str_is(kube_token_get(&t, 0), "s3cret");
+        ck_assert(str_ends(c.origin, STR(")")));
+    }
+    kube_token_done(&t);
+    arena_done(&scratch);
+    /* jread cannot tell why its arena refused. */
+    return code == ERR_LIMIT ? ERR_NOMEM : code;
+}
+
+START_TEST(test_out_of_memory)
+{
+    struct kube_api_settings s = in_cluster("fd00::1", "443");
+    write_file("ca.crt", "PEM");
+    write_file("token", "s3cret");
+    ck_assert_uint_gt(fail_alloc_each(find_and_read_token, &s), 2);
+
+    s = (struct kube_api_settings){.kubeconfig = path_of("config")};
+    write_kubeconfig("config", "https://h",
+                     "- {name: u, user: {token: s3cret, as: jane, as-groups: [a, b], "
+                     "as-user-extra: {Acme.com/scope: [view]}}}");
+    ck_assert_uint_gt(fail_alloc_each(find_and_read_token, &s), 2);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kube_credentials");
@@ -313,6 +350,7 @@ int main(void)
     tcase_add_test(t, test_token_is_re_read_after_50_s);
     tcase_add_loop_test(t, test_bad_token_file_keeps_the_old_token, 0, 5);
     tcase_add_test(t, test_token_beside_a_file);
+    tcase_add_test(t, test_out_of_memory);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

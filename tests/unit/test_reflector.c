@@ -2,6 +2,7 @@
  * Each case is a conversation: what the server is asked and says, and what the sink sees of it. The
  * log has one word a call: "begin", "+a" and "-a" for objects by name, "end", and the notes.
  */
+#include "fail_alloc.h"
 #include "on_loop.h"
 #include "reflector.h"
 #include "script_server.h"
@@ -19,7 +20,7 @@
     "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"" rv "\"},\"items\":[" items "]}\n"
 #define PAGE(rv, items)                                                                            \
     "{\"metadata\":{\"resourceVersion\":\"" rv "\",\"continue\":\"a/b+=\"},\"items\":[" items "]}" \
-                                                                                              "\n"
+    "\n"
 #define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
 #define STATUS(code, reason) \
     "{\"kind\":\"Status\",\"code\":" #code ",\"reason\":\"" reason "\",\"message\":\"because\"}"
@@ -409,6 +410,30 @@ START_TEST(test_freed_in_every_state)
 
 END_TEST
 
+static enum errc make_and_free(void *ctx)
+{
+    struct reflector *r = NULL;
+    struct err e = ERR_INIT;
+    (void)ctx;
+    enum errc code = reflector_new(rig.loop, rig.api, &rig.settings, &rig.sink, &r, &e);
+    ck_assert_int_eq(code == OK, r != NULL);
+    r = reflector_free(r);
+    return code;
+}
+
+START_TEST(test_out_of_memory)
+{
+    static const struct script_step steps[] = {
+        LISTED,
+        {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL},
+    };
+    start(steps, COUNT_OF(steps));
+    ck_assert_uint_gt(fail_alloc_each(make_and_free, NULL), 3);
+    run_to(LISTED_LOG, 2);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reflector");
@@ -422,6 +447,7 @@ int main(void)
     tcase_add_test(t, test_objects_come_in_pieces);
     tcase_add_test(t, test_quiet_watch_is_dropped);
     tcase_add_loop_test(t, test_freed_in_every_state, 0, 4);
+    tcase_add_test(t, test_out_of_memory);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

@@ -27,6 +27,7 @@ static const struct {
     {B("a\0b"), B("a"), 1, false},
     {B("\xff"), B("a"), 1, false},
     {B("NodeNames"), B("nodenames"), -1, true},
+    {B("AZ"), B("az"), -1, true},
     {B("@"), B("`"), -1, false}, /* differ by the bit that tells A from a */
     {B("["), B("{"), -1, false},
     {B("\xc3\x84"), B("\xc3\xa4"), -1, false}, /* Ä and ä: not ASCII */
@@ -212,6 +213,8 @@ static const struct {
     {B("\xf5\x80\x80\x80"), 0, 0}, /* above U+10FFFF */
     {B("\xff"), 0, 0},             /* never a byte of UTF-8 */
     {B("\xc2"), 0, 0},             /* cut */
+    {{"\xc2\x80", 1}, 0, 0},       /* goes on behind the end */
+    {{"\xe2\x82\xac", 2}, 0, 0},   /* the same */
     {B("\xe2\x82"), 0, 0},         /* cut */
     {B("\xf0\x9f\x98"), 0, 0},     /* cut */
     {B("\xc2x"), 0, 0},            /* not continued */

@@ -1,0 +1,207 @@
+"""cardpack or the API server dies in the midst of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from bench import PATIENCE, Bench, agree, check, dice, scenario
+from component import wait_for
+from daemon import Daemon
+from truth import whole
+
+from cluster import GPU_MEM
+
+SIZES = [1, 2, 2, 3, 4, 6, 8]
+
+
+def _nodes(bench: Bench) -> list[str]:
+    """Room for 250 pods of SIZES, whoever chooses the cards."""
+    return [bench.node(f"n{i}", 2 + i, 40) for i in range(6)]
+
+
+@scenario("real")
+def killed_in_a_burst(bench: Bench) -> None:
+    """SIGKILL and a new start, several times: all are bound, none twice, no card over-committed."""
+    luck = dice("killed")
+    _nodes(bench)
+    daemon = bench.cardpack()
+    count = 200
+    sizes = [luck.choice(SIZES) for _ in range(count)]
+    check(sum(sizes) <= 27 * (40 - 8 + 1), "the test itself does not fit")
+    maker = threading.Thread(
+        target=bench.pods, args=([f"p{i:03}" for i in range(count)], sizes)
+    )
+    maker.start()
+    for bound in (10, 40, 80, 120, 160):
+        bench.wait_bound(bound, kicking=True)
+        daemon.kill()
+        daemon.launch()
+    maker.join()
+    bench.wait_bound(count, kicking=True)
+    wait_for(daemon.ready, "ready")
+    bench.verify(daemon, refused=None)
+    check(daemon.kills == 5, "not killed")
+
+
+@scenario("real")
+def killed_with_binds_under_way(bench: Bench) -> None:
+    """
+    Bindings that a dead cardpack has sent are carried out after the next one has started:
+    it does not give their cards away.
+    """
+    bench.node("n1", 2, 16)
+    daemon = bench.cardpack()
+    old = [bench.own_pod(f"old{i}", 7) for i in range(2)]
+    new = [bench.own_pod(f"new{i}", 9) for i in range(6)]
+    agree(daemon, bench.truth)
+    with ThreadPoolExecutor(len(old)) as hands:
+        bench.cluster.apiserver.pause()
+        asked = [hands.submit(_bind_quietly, daemon, pod) for pod in old]
+        # One Binding a node is under way at a time: the second waits for the first.
+        time.sleep(0.5)
+        daemon.kill()
+        for one in asked:
+            one.result()
+    daemon.launch()
+    time.sleep(0.5)
+    bench.cluster.apiserver.resume()
+    wait_for(daemon.ready, "ready", PATIENCE, poll=0.001)
+    errors = [daemon.bind(pod, "n1") for pod in [*new, *old]]
+    truth = bench.verify(daemon, refused=None)
+    check(any(not error for error in errors), errors)
+    check(sum(truth.nodes["n1"].used) <= 32, truth.nodes)
+
+
+def _bind_quietly(daemon: Daemon, pod: object) -> None:
+    try:
+        daemon.bind(pod, "n1")
+    except (OSError, AssertionError):
+        pass  # it was killed
+    except Exception as error:
+        check("RemoteDisconnected" in type(error).__name__, error)
+
+
+@scenario("real")
+def api_server_away(bench: Bench) -> None:
+    """
+    The API server is gone for half a minute in the midst of a burst: cardpack stays ready,
+    shows what it knows, answers binds with an error, and goes on by itself.
+    """
+    luck = dice("away")
+    nodes = _nodes(bench)
+    daemon = bench.cardpack("--bind-timeout", "4s")
+    count = 150
+    waiting = [bench.own_pod(f"own{i}", 1) for i in range(8)]
+    bench.pods([f"p{i:03}" for i in range(count)], [luck.choice(SIZES) for _ in range(count)])
+    bench.wait_bound(count // 3, kicking=True)
+    bench.cluster.apiserver.kill()
+    gone = time.monotonic()
+    try:
+        with ThreadPoolExecutor(len(waiting)) as hands:
+            asked = [
+                hands.submit(daemon.bind, pod, nodes[i % len(nodes)], timeout=30)
+                for i, pod in enumerate(waiting)
+            ]
+            errors = [one.result() for one in asked]
+        check(all(errors), f"bound without an API server: {errors}")
+        check(all("can't bind pod" in error for error in errors), errors)
+        while time.monotonic() < gone + 30:
+            check(daemon.ready(), "not ready while the API server is away")
+            check(len(daemon.inspect()["nodes"]) == len(nodes), "inspect forgot nodes")
+            check(daemon.fitting(waiting[0], nodes) != [], "filter refuses everything")
+            time.sleep(0.5)
+    finally:
+        bench.cluster.apiserver.start()
+    bench.wait_bound(count, kicking=True)
+    for i, pod in enumerate(waiting):
+        check(daemon.bind(pod, nodes[i % len(nodes)]) == "", "a bind after the return")
+    bench.verify(daemon, refused=None)
+
+
+@scenario("real")
+def api_server_frozen(bench: Bench) -> None:
+    """
+    It accepts and answers nothing: binds end with an error, and what they wrote after all is
+    known, charged and acknowledged once it thaws.
+    """
+    bench.node("n1", 2, 16)
+    daemon = bench.cardpack("--bind-timeout", "2s")
+    pods = [bench.own_pod(f"p{i}", 6) for i in range(6)]
+    agree(daemon, bench.truth)
+    bench.cluster.apiserver.pause()
+    try:
+        with ThreadPoolExecutor(len(pods)) as hands:
+            errors = list(hands.map(lambda pod: daemon.bind(pod, "n1", timeout=60), pods))
+        check(all(errors), f"bound by a frozen API server: {errors}")
+        check(daemon.ready(), "not ready while the API server is frozen")
+    finally:
+        bench.cluster.apiserver.resume()
+    # Four of six fit; those that the frozen server took are among them, or free the card.
+    for pod in pods:
+        wait_for(lambda p=pod: _final(daemon, p), "a final answer", PATIENCE, poll=0.2)
+    truth = bench.verify(daemon, refused=None)
+    check(len(truth.bound()) == 4, f"{len(truth.bound())} of 4 bound")
+
+
+def _final(daemon: Daemon, pod: object) -> bool:
+    error = daemon.bind(pod, "n1")
+    return error == "" or "nsufficient" in error
+
+
+@scenario("real")
+def terminated_in_a_burst(bench: Bench) -> None:
+    """SIGTERM: binds under way are answered, and with the truth; it ends with status 0."""
+    bench.node("n1", 4, 16)
+    bench.node("n2", 4, 16)
+    daemon = bench.cardpack()
+    pods = [bench.own_pod(f"p{i}", 3) for i in range(12)]
+    agree(daemon, bench.truth)
+    with ThreadPoolExecutor(len(pods)) as hands:
+        bench.cluster.apiserver.pause()
+        asked = [
+            hands.submit(daemon.bind, pod, f"n{1 + i % 2}") for i, pod in enumerate(pods)
+        ]
+        wait_for(lambda: _waiting(daemon.port) >= len(pods), "all binds to be under way")
+        ender = threading.Thread(target=daemon.process.terminate)
+        ender.start()
+        wait_for(lambda: daemon.log("shutting down"), "the signal to arrive")
+        bench.cluster.apiserver.resume()
+        errors = [one.result() for one in asked]
+        ender.join()
+    check(daemon.process.status == 0, f"status {daemon.process.status}")
+    check(errors == [""] * len(pods), errors)
+    truth = bench.verify(None)
+    check(len(truth.bound()) == len(pods), f"{len(truth.bound())} bound")
+    node = bench.cluster.must("GET", "/api/v1/nodes/n1")
+    check(whole(node["status"]["capacity"][GPU_MEM]) == 64, node["status"])
+
+
+def _waiting(port: int) -> int:
+    """How many connections to a port of 127.0.0.1 are established, as the kernel sees them."""
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        rows = [line.split() for line in table][1:]
+    return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+
+@scenario("real")
+def terminated_and_replaced(bench: Bench) -> None:
+    """A rolling restart under load loses nothing and binds nothing twice."""
+    luck = dice("replaced")
+    _nodes(bench)
+    daemon = bench.cardpack()
+    count = 120
+    maker = threading.Thread(
+        target=bench.pods,
+        args=([f"p{i:03}" for i in range(count)], [luck.choice(SIZES) for _ in range(count)]),
+    )
+    maker.start()
+    for bound in (20, 60):
+        bench.wait_bound(bound, kicking=True)
+        daemon.stop()
+        daemon.launch()
+    maker.join()
+    bench.wait_bound(count, kicking=True)
+    wait_for(daemon.ready, "ready")
+    bench.verify(daemon)

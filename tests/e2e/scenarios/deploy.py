@@ -1,0 +1,135 @@
+"""What is shipped: manifests/, the rights in it, config/."""
+
+from __future__ import annotations
+
+import subprocess
+from http.client import HTTPConnection
+
+from bench import MANIFESTS, ROOT, Bench, agree, check, scenario
+from component import wait_for
+
+SYSTEM = "/api/v1/namespaces/kube-system"
+
+
+@scenario("real")
+def manifests(bench: Bench) -> None:
+    """The API server takes every manifest, unknown fields and all; applying twice changes nothing."""
+    validate = "--validate=strict" if bench.modern else "--validate=true"
+    kubectl = bench.cluster.kubectl
+    files = sorted(MANIFESTS.glob("*.yaml"))
+    check(len(files) >= 3, files)
+    for file in files:
+        kubectl("apply", validate, "--dry-run=server", "-f", str(file))
+    kubectl("apply", validate, "-f", str(MANIFESTS))
+    again = kubectl("apply", validate, "-f", str(MANIFESTS)).stdout.splitlines()
+    check(again and all(line.endswith(" unchanged") for line in again), again)
+    deployment = bench.cluster.must("GET", "/apis/apps/v1/namespaces/kube-system/deployments/cardpack")
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    service = bench.cluster.must("GET", f"{SYSTEM}/services/cardpack")
+    # The flags are ones that cardpack knows.
+    flags = [*container["args"], "--check-config"]
+    subprocess.run([bench.options.binary, *flags], check=True, capture_output=True, timeout=60)
+    # kube-scheduler's configuration points at the Service's NodePort.
+    port = service["spec"]["ports"][0]["nodePort"]
+    for name in ("kube-scheduler.yaml", "kube-scheduler-v1beta1.yaml"):
+        check(f"127.0.0.1:{port}/" in (ROOT / "config" / name).read_text(), f"{name}: not {port}")
+    kubectl("delete", "-n", "kube-system", "deployment/cardpack", "service/cardpack")
+
+
+@scenario("real")
+def least_rights(bench: Bench) -> None:
+    """cardpack's token may do what cardpack does and nothing beyond."""
+    bench.node("n1", 1, 8)
+    bench.own_pod("p", 2)
+    here = f"/api/v1/namespaces/{bench.namespace}"
+    binding = {"metadata": {"name": "none"}, "target": {"kind": "Node", "name": "n1"}}
+    allowed = [
+        ("GET", "/api/v1/nodes", None),
+        ("GET", "/api/v1/pods", None),
+        ("GET", f"{here}/pods/p", None),
+        ("GET", f"{SYSTEM}/configmaps", None),
+    ]
+    for method, path, body in allowed:
+        status, answer = bench.cluster.api(method, path, body, token=bench.token)
+        check(status == 200, f"{method} {path}: {status} {answer}")
+    status, answer = bench.cluster.api("POST", f"{here}/pods/none/binding", binding, bench.token)
+    check(status == 404, f"binding of a pod that is not there: {status} {answer}")
+    event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": bench.namespace}}
+    forbidden = [
+        ("PATCH", f"{here}/pods/p", {"metadata": {"annotations": {"a": "b"}}}),
+        ("PATCH", f"{here}/pods/p/status", {"status": {"phase": "Failed"}}),
+        ("PUT", f"{here}/pods/p", {}),
+        ("POST", f"{here}/pods", {"metadata": {"name": "q"}}),
+        ("DELETE", f"{here}/pods/p", None),
+        ("POST", f"{here}/pods/p/eviction", {}),
+        ("POST", f"{here}/bindings", binding),
+        ("POST", f"{here}/events", event),
+        ("GET", f"{here}/configmaps", None),
+        ("PATCH", f"{SYSTEM}/configmaps/x", {}),
+        ("GET", f"{SYSTEM}/secrets", None),
+        ("GET", "/api/v1/secrets", None),
+        ("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"a": "b"}}}),
+        ("DELETE", "/api/v1/nodes/n1", None),
+        ("GET", "/apis/coordination.k8s.io/v1/leases", None),
+    ]
+    for method, path, body in forbidden:
+        status, answer = bench.cluster.api(
+            method, path, body, bench.token, content_type="application/merge-patch+json"
+            if method == "PATCH" else "application/json",
+        )  # fmt: skip
+        check(status == 403, f"{method} {path}: {status} {answer}")
+
+
+@scenario("real")
+def shipped_configuration(bench: Bench) -> None:
+    """config/cardpack.yaml says what the defaults are, and cardpack runs with it."""
+    file = ROOT / "config" / "cardpack.yaml"
+
+    def check_config(*args: str) -> list[str]:
+        run = [bench.options.binary, *args, "--check-config"]
+        text = subprocess.run(run, check=True, capture_output=True, text=True, timeout=60).stdout
+        return [line.split("#")[0].strip() for line in text.splitlines()]
+
+    check(check_config("--config", str(file)) == check_config(), "a default differs")
+    daemon = bench.cardpack("--config", str(file))
+    bench.node("n1", 1, 8)
+    agree(daemon, bench.truth)
+    status, version = daemon.call("GET", "/version")
+    check(status == 200 and version, f"/version: {status} {version}")
+    for path in ("/healthz", "/livez", "/readyz"):
+        check(daemon.call("GET", path) == (200, "ok"), path)
+
+
+@scenario("real")
+def ready_only_when_it_is(bench: Bench) -> None:
+    """Without an API server it lives, is not ready, and refuses with the reason."""
+    pod = bench.own_pod("p", 2)
+    bench.node("n1", 1, 8)
+    bench.cluster.apiserver.pause()
+    try:
+        daemon = bench.cardpack(started=False)
+        daemon.launch()
+        wait_for(lambda: _listens(daemon.port), "cardpack to listen")
+        check(daemon.call("GET", "/livez") == (200, "ok"), "/livez")
+        status, text = daemon.call("GET", "/readyz")
+        check(status == 503 and "list" in text, f"/readyz: {status} {text}")
+        error = daemon.filter(pod, ["n1"])["Error"]
+        check("not ready" in error and "list" in error, f"filter: {error}")
+        error = daemon.bind(pod, "n1")
+        check("not ready" in error, f"bind: {error}")
+    finally:
+        bench.cluster.apiserver.resume()
+    wait_for(daemon.ready, "ready")
+    check(daemon.bind(pod, "n1") == "", "bind once ready")
+    bench.verify(daemon)
+
+
+def _listens(port: int) -> bool:
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.connect()
+    except OSError:
+        return False
+    finally:
+        connection.close()
+    return True

@@ -1,0 +1,97 @@
+"""Which card: the examples of gpushare's own documents, and what is said where there is none."""
+
+from __future__ import annotations
+
+from bench import NOBODY, PATIENCE, Bench, agree, check, message, scenario
+from component import wait_for
+from truth import IDX
+
+NO_CARD = "Insufficient GPU Memory in one device"
+
+
+def card_of(bench: Bench, name: str) -> str:
+    """The card that a bound pod's annotation names."""
+    pod = wait_for(
+        lambda: (p := bench.get(name))["spec"].get("nodeName") and p, f"{name} bound", PATIENCE
+    )
+    card: str = pod["metadata"]["annotations"][IDX]
+    return card
+
+
+@scenario("real")
+def tightest_card(bench: Bench) -> None:
+    """Of cards with 12207, 8138, 4069 and 16276 MiB free, 8138 go to the second."""
+    bench.node("n1", 4, 16276)
+    for card, used in enumerate([16276 - 12207, 16276 - 8138, 16276 - 4069]):
+        bench.placed_pod(f"held{card}", used, "n1", card)
+    daemon = bench.cardpack()
+    agree(daemon, bench.truth)
+    bench.pod("asked", 8138)
+    check(card_of(bench, "asked") == "1", "not the card that it fits exactly")
+    bench.pod("next", 8138)  # the tightest that is left
+    check(card_of(bench, "next") == "0", "not the next tightest card")
+    bench.pod("whole", 16276)
+    check(card_of(bench, "whole") == "3", "not the empty card")
+    bench.verify(daemon)
+
+
+@scenario("real")
+def one_card_first(bench: Bench) -> None:
+    """Three pods of 2 on two cards of 16 share one card; the sum of containers counts."""
+    bench.node("n1", 2, 16)
+    daemon = bench.cardpack()
+    for name in ("a", "b", "c"):
+        bench.pod(name, 2)
+        check(card_of(bench, name) == "0", f"{name} is on another card")
+    bench.pod("two", [5, None, 4])  # 9 of the 10 that are left
+    check(card_of(bench, "two") == "0", "two containers are on another card")
+    init = {
+        "name": "i",
+        "image": "example.invalid/none",
+        "resources": {"limits": {"aliyun.com/gpu-mem": "16"}},
+    }
+    bench.pod("init", 2, spec={"initContainers": [init]})
+    check(card_of(bench, "init") == "1", "an init container's 16 are on another card")
+    bench.verify(daemon)
+
+
+@scenario("real")
+def no_card_fits(bench: Bench) -> None:
+    """The sum of a node is enough and no card is: pending, and the reason is where users look."""
+    bench.node("n1", 2, 8)
+    bench.placed_pod("h0", 5, "n1", 0)
+    bench.placed_pod("h1", 5, "n1", 1)
+    daemon = bench.cardpack()
+    agree(daemon, bench.truth)
+    bench.pod("asked", 5)
+    wait_for(lambda: NO_CARD in message(bench.get("asked")), "the reason in the condition")
+    path = f"/api/v1/namespaces/{bench.namespace}/events"
+    wait_for(
+        lambda: any(
+            event["reason"] == "FailedScheduling" and NO_CARD in event["message"]
+            for event in bench.cluster.list_all(path)
+            if event["involvedObject"]["name"] == "asked"
+        ),
+        "the reason in an event",
+    )
+    # Room on one card is all that it waits for; no kick: the deletion itself must do.
+    bench.cluster.delete_pod("h1", bench.namespace)
+    check(card_of(bench, "asked") == "1", "not on the card that became free")
+    bench.verify(daemon)
+
+
+@scenario("real")
+def pods_without_cards(bench: Bench) -> None:
+    """Who asks for no card is left alone, and who asks for 0 is bound without one."""
+    bench.node("n1", 1, 8)
+    daemon = bench.cardpack()
+    bench.cluster.create_pod("plain", bench.namespace)
+    zero = bench.pod("zero", 0)
+    wait_for(lambda: bench.get("plain")["spec"].get("nodeName"), "plain bound", PATIENCE)
+    wait_for(lambda: bench.get("zero")["spec"].get("nodeName"), "zero bound", PATIENCE)
+    check(IDX not in bench.get("zero")["metadata"].get("annotations", {}), "zero has a card")
+    check(daemon.bind(zero, "n1") == "", "bound again there")
+    mine = bench.cluster.create_pod("mine", bench.namespace, scheduler_name=NOBODY)
+    check(daemon.bind(mine, "n1") == "", "a pod that wants nothing")
+    check(bench.get("mine")["spec"].get("nodeName") == "n1", "mine is not bound")
+    bench.verify(daemon)

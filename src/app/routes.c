@@ -23,15 +23,6 @@ static void respond_error(struct http_request *r, unsigned status, struct str te
     http_request_respond(r, status, "application/json");
 }
 
-bool service_ready(const struct service *s, struct str *ret_missing)
-{
-    if (s->draining) {
-        *ret_missing = STR("it is shutting down");
-        return false;
-    }
-    return s->backend->ready(s->backend, ret_missing);
-}
-
 static void handle_filter(struct service *s, struct http_request *r, struct str rest)
 {
     (void)rest;

@@ -15,5 +15,5 @@ int32_t jtoken_escape(const char *p, const char *end, size_t *ret_n);
  */
 size_t jtoken_unescape(struct str raw, char *to);
 
-/* Length of the number at p, 0 where it is malformed; whole: neither fraction nor exponent. */
-size_t jtoken_number(const char *p, const char *end, bool *ret_whole);
+/* Length of the number at p, 0 where it is malformed. */
+size_t jtoken_number(const char *p, const char *end);

@@ -13,76 +13,8 @@
 
 #include <stdio.h>
 
-#define PATH_MAX_BYTES ((size_t)140)
-#define KEY_MAX_BYTES  ((size_t)48)
-
-struct path {
-    char bytes[PATH_MAX_BYTES + 1]; /* NUL-terminated */
-    size_t n;
-};
-
-static void path_put(struct path *p, struct str s)
-{
-    size_t n = MIN_OF(s.n, PATH_MAX_BYTES - p->n);
-    if (n > 0)
-        memcpy(p->bytes + p->n, s.p, n);
-    p->n += n;
-    p->bytes[p->n] = '\0';
-}
-
-static bool is_identifier(struct str key)
-{
-    for (size_t i = 0; i < key.n; i++) {
-        char c = key.p[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!word && c != '_' && c != '-')
-            return false;
-    }
-    return key.n > 0;
-}
-
-/* As Kubernetes spells paths: spec.containers[0].name, metadata.annotations[cardpack.io/policy]. */
-static void path_build(const struct jread *r, struct path *p)
-{
-    for (unsigned i = 0; i < r->depth; i++) {
-        const struct jread_level *level = &r->levels[i];
-        struct str key = level->key;
-        if (level->array) {
-            char index[24];
-            int n = snprintf(index, sizeof(index), "[%lld]", (long long)level->index);
-            path_put(p, (struct str){index, (size_t)n});
-            continue;
-        }
-        if (key.p == NULL)
-            continue;
-        bool plain = is_identifier(key);
-        path_put(p, plain ? (p->n == 0 ? STR("") : STR(".")) : STR("["));
-        if (key.n > KEY_MAX_BYTES) {
-            size_t n = KEY_MAX_BYTES;
-            while (n > 0 && ((unsigned char)key.p[n] & 0xc0) == 0x80)
-                n--;
-            path_put(p, (struct str){key.p, n});
-            path_put(p, STR("..."));
-        } else {
-            path_put(p, key);
-        }
-        path_put(p, plain ? STR("") : STR("]"));
-    }
-}
-
-void jread_fail(struct jread *r, enum errc code, const char *fmt, ...)
-{
-    if (jread_failed(r))
-        return;
-    struct path path = {.n = 0};
-    char what[sizeof(r->err.text)];
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(what, sizeof(what), fmt, args);
-    va_end(args);
-    path_build(r, &path);
-    (void)err_set(&r->err, code, "%s%s%s", path.bytes, path.n == 0 ? "" : ": ", what);
-}
+/* Of a number that an error quotes. */
+#define QUOTE_MAX_BYTES ((size_t)48)
 
 static size_t offset(const struct jread *r)
 {
@@ -203,10 +135,10 @@ static inline struct str string_read(struct jread *r)
 }
 
 /* The reader is at '-' or a digit. */
-static struct str number_scan(struct jread *r, bool *ret_whole)
+static struct str number_scan(struct jread *r)
 {
     const char *begin = r->at;
-    size_t n = jtoken_number(begin, r->end, ret_whole);
+    size_t n = jtoken_number(begin, r->end);
     if (n == 0) {
         jread_fail(r, ERR_SYNTAX, "a malformed number at offset %zu", offset(r));
         return STR_NULL;
@@ -288,7 +220,7 @@ static bool scalar_skip(struct jread *r, int c)
         (void)string_scan(r, &ignored);
         break;
     case JTYPE_NUMBER:
-        (void)number_scan(r, &ignored);
+        (void)number_scan(r);
         break;
     case JTYPE_NULL:
         return literal_take(r, STR("null"));
@@ -419,11 +351,10 @@ struct str jread_str(struct jread *r)
 struct str jread_text(struct jread *r)
 {
     int c = value_begin(r);
-    bool ignored = false;
     if (c == '"')
         return string_read(r);
     if (type_of(c) == JTYPE_NUMBER)
-        return number_scan(r, &ignored);
+        return number_scan(r);
     if (c == 'n')
         (void)literal_take(r, STR("null"));
     else if (!jread_failed(r))
@@ -435,13 +366,12 @@ int64_t jread_i64(struct jread *r)
 {
     int c = value_begin(r);
     int64_t value = 0;
-    bool whole = false;
     if (type_of(c) == JTYPE_NUMBER) {
-        struct str text = number_scan(r, &whole);
-        if (!jread_failed(r) && (!whole || !str_to_i64(text, &value)))
+        struct str text = number_scan(r);
+        if (!jread_failed(r) && !str_to_i64(text, &value))
             jread_fail(r, ERR_RANGE, "expected an integer within 64 bits, got %.*s%s",
-                       (int)MIN_OF(text.n, KEY_MAX_BYTES), text.p,
-                       text.n > KEY_MAX_BYTES ? "..." : "");
+                       (int)MIN_OF(text.n, QUOTE_MAX_BYTES), text.p,
+                       text.n > QUOTE_MAX_BYTES ? "..." : "");
     } else if (c == 'n') {
         (void)literal_take(r, STR("null"));
     } else if (!jread_failed(r)) {

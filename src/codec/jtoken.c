@@ -96,17 +96,15 @@ static const char *digits(const char *p, const char *end)
     return p;
 }
 
-size_t jtoken_number(const char *p, const char *end, bool *ret_whole)
+size_t jtoken_number(const char *p, const char *end)
 {
     const char *integer = p + (p < end && *p == '-' ? 1 : 0);
     const char *at = digits(integer, end);
-    *ret_whole = true;
     if (at == integer || (*integer == '0' && at > integer + 1))
         return 0;
     if (at < end && *at == '.') {
         const char *fraction = at + 1;
         at = digits(fraction, end);
-        *ret_whole = false;
         if (at == fraction)
             return 0;
     }
@@ -115,7 +113,6 @@ size_t jtoken_number(const char *p, const char *end, bool *ret_whole)
         if (exponent < end && (*exponent == '+' || *exponent == '-'))
             exponent++;
         at = digits(exponent, end);
-        *ret_whole = false;
         if (at == exponent)
             return 0;
     }

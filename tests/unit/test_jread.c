@@ -296,83 +296,6 @@ START_TEST(long_paths_are_cut)
 
 END_TEST
 
-static void nest(char *text, size_t size, unsigned depth, bool objects)
-{
-    size_t n = 0;
-    for (unsigned i = 0; i < depth; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s", objects ? "{\"k\":" : "[");
-    n += (size_t)snprintf(text + n, size - n, "1");
-    for (unsigned i = 0; i < depth; i++)
-        n += (size_t)snprintf(text + n, size - n, "%s", objects ? "}" : "]");
-}
-
-static unsigned descend(struct jread *r)
-{
-    unsigned depth = 0;
-    struct str key;
-    switch (jread_type(r)) {
-    case JTYPE_ARRAY:
-        jread_array (r)
-            depth = 1 + descend(r);
-        return depth;
-    case JTYPE_OBJECT:
-        jread_object (r, key)
-            depth = 1 + descend(r);
-        return depth;
-    case JTYPE_NONE:
-    case JTYPE_NULL:
-    case JTYPE_BOOL:
-    case JTYPE_NUMBER:
-    case JTYPE_STRING:
-        break;
-    }
-    jread_skip(r);
-    return 0;
-}
-
-START_TEST(nesting_is_limited)
-{
-    bool objects = _i == 1;
-    char text[8192];
-    struct err e = ERR_INIT;
-    struct jread r;
-
-    nest(text, sizeof(text), LIMIT_JSON_DEPTH, objects);
-    ck_assert_ok(skip_text(str_of(text), &e), &e);
-    jread_init(&r, str_of(text), NULL);
-    ck_assert_uint_eq(descend(&r), LIMIT_JSON_DEPTH);
-    ck_assert_ok(jread_finish(&r, &e), &e);
-
-    nest(text, sizeof(text), LIMIT_JSON_DEPTH + 1, objects);
-    ck_assert_int_eq(skip_text(str_of(text), &e), ERR_LIMIT);
-    ck_assert_ptr_nonnull(strstr(e.text, objects ? "nested deeper than 64 at offset 320"
-                                                 : "nested deeper than 64 at offset 64"));
-    jread_init(&r, str_of(text), NULL);
-    (void)descend(&r);
-    ck_assert_int_eq(jread_finish(&r, NULL), ERR_LIMIT);
-}
-
-END_TEST
-
-/* The depth of a skipped value adds to that of what surrounds it. */
-START_TEST(nesting_adds_up)
-{
-    char inner[4096];
-    char text[8192];
-    struct err e = ERR_INIT;
-    for (unsigned depth = LIMIT_JSON_DEPTH - 1; depth <= LIMIT_JSON_DEPTH; depth++) {
-        nest(inner, sizeof(inner), depth, depth % 2 == 0);
-        (void)snprintf(text, sizeof(text), "[%s]", inner);
-        struct jread r;
-        jread_init(&r, str_of(text), NULL);
-        jread_array (&r)
-            jread_skip(&r);
-        ck_assert_int_eq(jread_finish(&r, &e), depth < LIMIT_JSON_DEPTH ? OK : ERR_LIMIT);
-    }
-}
-
-END_TEST
-
 START_TEST(failure_is_sticky)
 {
     struct jread r;
@@ -498,8 +421,6 @@ int main(void)
     tcase_add_test(t, raw_values_stand_as_they_were);
     tcase_add_loop_test(t, errors_name_where, 0, COUNT_OF(paths));
     tcase_add_test(t, long_paths_are_cut);
-    tcase_add_loop_test(t, nesting_is_limited, 0, 2);
-    tcase_add_test(t, nesting_adds_up);
     tcase_add_test(t, failure_is_sticky);
     tcase_add_test(t, escapes_need_an_arena);
     tcase_add_test(t, last_of_doubled_keys_wins);

@@ -1,4 +1,4 @@
-/* Which bytes are JSON, and what its strings mean. */
+/* Which bytes are JSON, how deep, and what its strings mean. */
 #include "jread.h"
 
 #include "unit.h"
@@ -173,6 +173,7 @@ static const struct {
     {"[\"\\uD800\\u0041\"]", "[0]: an escape that is not allowed at offset 2"},
     {"[\"\\uD800\\uD800\"]", "[0]: an escape that is not allowed at offset 2"},
     {"[\"\\uDC00\"]", "[0]: an escape that is not allowed at offset 2"},
+    {"[\"\\uDC00\\uDC00\"]", "[0]: an escape that is not allowed at offset 2"},
     {"[\"\\uDFFF\\uD800\"]", "[0]: an escape that is not allowed at offset 2"},
     {"[\"\\u0000\"]", "[0]: an escape that is not allowed at offset 2"},
     {"[\"\\u00A\"]", "[0]: an escape that is not allowed at offset 2"},
@@ -274,9 +275,9 @@ START_TEST(odd_bytes_at_every_place)
         const char *bytes;
         const char *meaning; /* NULL: refused */
     } odd[] = {
-        {"\\n", "\n"},  {"\\u00e9", "\xc3\xa9"}, {"\xc3\xa9", "\xc3\xa9"},
-        {"\x01", NULL}, {"\x80", NULL},          {"\xe2\x82\xac", "\xe2\x82\xac"},
-        {"\\z", NULL},  {"\xc3", NULL},
+        {"\\n", "\n"},  {"\\u00e9", "\xc3\xa9"}, {"\xc3\xa9", "\xc3\xa9"},         {"\x01", NULL},
+        {"\x1f", NULL}, {"\x80", NULL},          {"\xe2\x82\xac", "\xe2\x82\xac"}, {"\\z", NULL},
+        {"\xc3", NULL},
     };
     struct arena arena;
     arena_init(&arena, ARENA_MAX);
@@ -314,27 +315,33 @@ START_TEST(odd_bytes_at_every_place)
 
 END_TEST
 
+/* The character at u, or an impossible one; its length to *ret_len, 0 where it has none. */
+static uint32_t naive_decode(const unsigned char *u, size_t n, size_t *ret_len)
+{
+    static const unsigned char masks[] = {0, 0x80, 0xe0, 0xf0, 0xf8};
+    static const unsigned char marks[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+    uint32_t c = 0;
+    size_t len = 1;
+    while (len <= 4 && (u[0] & masks[len]) != marks[len])
+        len++;
+    *ret_len = len <= 4 && len <= n ? len : 0;
+    for (size_t k = 0; k < *ret_len; k++) {
+        if (k > 0 && (u[k] & 0xc0) != 0x80)
+            return UINT32_MAX;
+        c = k == 0 ? (unsigned char)(u[0] & ~masks[len]) : (c << 6) | (u[k] & 0x3fU);
+    }
+    return c;
+}
+
 /* Decodes first and judges the number after: another way than the table of the reader. */
 static bool naive_utf8(const unsigned char *u, size_t n)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    for (size_t i = 0; i < n;) {
-        size_t len = u[i] < 0x80             ? 1
-                     : (u[i] & 0xe0) == 0xc0 ? 2
-                     : (u[i] & 0xf0) == 0xe0 ? 3
-                     : (u[i] & 0xf8) == 0xf0 ? 4
-                                             : 0;
-        if (len == 0 || n - i < len)
-            return false;
-        uint32_t c = len == 1 ? u[i] : u[i] & (0xffU >> (len + 1));
-        for (size_t k = 1; k < len; k++) {
-            if ((u[i + k] & 0xc0) != 0x80)
-                return false;
-            c = (c << 6) | (u[i + k] & 0x3fU);
-        }
+    static const uint32_t least[] = {UINT32_MAX, 0, 0x80, 0x800, 0x10000};
+    size_t len = 0;
+    for (size_t i = 0; i < n; i += len) {
+        uint32_t c = naive_decode(u + i, n - i, &len);
         if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
             return false;
-        i += len;
     }
     return true;
 }
@@ -376,6 +383,83 @@ START_TEST(utf8_is_exact)
 
 END_TEST
 
+static void nest(char *text, size_t size, unsigned depth, bool objects)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < depth; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s", objects ? "{\"k\":" : "[");
+    n += (size_t)snprintf(text + n, size - n, "1");
+    for (unsigned i = 0; i < depth; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s", objects ? "}" : "]");
+}
+
+static unsigned descend(struct jread *r)
+{
+    unsigned depth = 0;
+    struct str key;
+    switch (jread_type(r)) {
+    case JTYPE_ARRAY:
+        jread_array (r)
+            depth = 1 + descend(r);
+        return depth;
+    case JTYPE_OBJECT:
+        jread_object (r, key)
+            depth = 1 + descend(r);
+        return depth;
+    case JTYPE_NONE:
+    case JTYPE_NULL:
+    case JTYPE_BOOL:
+    case JTYPE_NUMBER:
+    case JTYPE_STRING:
+        break;
+    }
+    jread_skip(r);
+    return 0;
+}
+
+START_TEST(nesting_is_limited)
+{
+    bool objects = _i == 1;
+    char text[8192];
+    struct err e = ERR_INIT;
+    struct jread r;
+
+    nest(text, sizeof(text), LIMIT_JSON_DEPTH, objects);
+    ck_assert_ok(skip_text(str_of(text), &e), &e);
+    jread_init(&r, str_of(text), NULL);
+    ck_assert_uint_eq(descend(&r), LIMIT_JSON_DEPTH);
+    ck_assert_ok(jread_finish(&r, &e), &e);
+
+    nest(text, sizeof(text), LIMIT_JSON_DEPTH + 1, objects);
+    ck_assert_int_eq(skip_text(str_of(text), &e), ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(e.text, objects ? "nested deeper than 64 at offset 320"
+                                                 : "nested deeper than 64 at offset 64"));
+    jread_init(&r, str_of(text), NULL);
+    (void)descend(&r);
+    ck_assert_int_eq(jread_finish(&r, NULL), ERR_LIMIT);
+}
+
+END_TEST
+
+/* The depth of a skipped value adds to that of what surrounds it. */
+START_TEST(nesting_adds_up)
+{
+    char inner[4096];
+    char text[8192];
+    struct err e = ERR_INIT;
+    for (unsigned depth = LIMIT_JSON_DEPTH - 1; depth <= LIMIT_JSON_DEPTH; depth++) {
+        nest(inner, sizeof(inner), depth, depth % 2 == 0);
+        (void)snprintf(text, sizeof(text), "[%s]", inner);
+        struct jread r;
+        jread_init(&r, str_of(text), NULL);
+        jread_array (&r)
+            jread_skip(&r);
+        ck_assert_int_eq(jread_finish(&r, &e), depth < LIMIT_JSON_DEPTH ? OK : ERR_LIMIT);
+    }
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("jread");
@@ -387,6 +471,8 @@ int main(void)
     tcase_add_loop_test(t, reads_strings, 0, COUNT_OF(strings));
     tcase_add_test(t, odd_bytes_at_every_place);
     tcase_add_test(t, utf8_is_exact);
+    tcase_add_loop_test(t, nesting_is_limited, 0, 2);
+    tcase_add_test(t, nesting_adds_up);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

@@ -1,0 +1,78 @@
+/*
+ * The path of an error is built only when there is one, from the levels that the reader keeps
+ * anyway. Long keys and long paths are cut, so that what is wrong always fits behind them.
+ */
+#include "jread.h"
+
+#include <stdio.h>
+
+#define PATH_MAX_BYTES ((size_t)140)
+#define KEY_MAX_BYTES  ((size_t)48)
+
+struct path {
+    char bytes[PATH_MAX_BYTES + 1]; /* NUL-terminated */
+    size_t n;
+};
+
+static void path_put(struct path *p, struct str s)
+{
+    size_t n = MIN_OF(s.n, PATH_MAX_BYTES - p->n);
+    if (n > 0)
+        memcpy(p->bytes + p->n, s.p, n);
+    p->n += n;
+    p->bytes[p->n] = '\0';
+}
+
+static bool is_identifier(struct str key)
+{
+    for (size_t i = 0; i < key.n; i++) {
+        char c = key.p[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && c != '_' && c != '-')
+            return false;
+    }
+    return key.n > 0;
+}
+
+/* As Kubernetes spells paths: spec.containers[0].name, metadata.annotations[cardpack.io/policy]. */
+static void path_build(const struct jread *r, struct path *p)
+{
+    for (unsigned i = 0; i < r->depth; i++) {
+        const struct jread_level *level = &r->levels[i];
+        struct str key = level->key;
+        if (level->array) {
+            char index[24];
+            int n = snprintf(index, sizeof(index), "[%lld]", (long long)level->index);
+            path_put(p, (struct str){index, (size_t)n});
+            continue;
+        }
+        if (key.p == NULL)
+            continue;
+        bool plain = is_identifier(key);
+        path_put(p, plain ? (p->n == 0 ? STR("") : STR(".")) : STR("["));
+        if (key.n > KEY_MAX_BYTES) {
+            size_t n = KEY_MAX_BYTES;
+            while (n > 0 && ((unsigned char)key.p[n] & 0xc0) == 0x80)
+                n--;
+            path_put(p, (struct str){key.p, n});
+            path_put(p, STR("..."));
+        } else {
+            path_put(p, key);
+        }
+        path_put(p, plain ? STR("") : STR("]"));
+    }
+}
+
+void jread_fail(struct jread *r, enum errc code, const char *fmt, ...)
+{
+    if (jread_failed(r))
+        return;
+    struct path path = {.n = 0};
+    char what[sizeof(r->err.text)];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    path_build(r, &path);
+    (void)err_set(&r->err, code, "%s%s%s", path.bytes, path.n == 0 ? "" : ": ", what);
+}

@@ -18,7 +18,6 @@ struct filter_args {
     struct pod_view pod;
     bool has_pod;
     bool by_name; /* NodeNames was given (nodeCacheCapable): it wins over Nodes */
-    bool has_nodes;
     struct candidate *candidates;
     size_t n;
 };

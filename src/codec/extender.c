@@ -1,39 +1,45 @@
+/*
+ * Names and objects are read into lists of their own, and which of the two counts is decided at the
+ * end: keys come in any order, doubled, and taken back by null. A list is read anew whenever its
+ * key comes again.
+ */
 #include "extender.h"
 
 #include "kube.h"
 
-static void add_candidate(struct jread *r, struct arena *a, struct filter_args *args, size_t *cap,
+struct candidate_list {
+    struct candidate *items;
+    size_t n;
+    size_t cap;
+    bool given; /* and not as null */
+};
+
+static void candidate_add(struct jread *r, struct arena *a, struct candidate_list *list,
                           struct candidate c)
 {
-    struct candidate *grown = arena_grow(a, args->candidates, args->n, cap, sizeof(c));
+    struct candidate *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(c));
     if (grown == NULL) {
         jread_fail(r, ERR_LIMIT, "too many nodes for one request");
         return;
     }
-    args->candidates = grown;
-    args->candidates[args->n++] = c;
+    list->items = grown;
+    list->items[list->n++] = c;
 }
 
-static void read_names(struct jread *r, struct arena *a, struct filter_args *args)
+static void read_names(struct jread *r, struct arena *a, struct candidate_list *list)
 {
-    size_t cap = 0;
-    if (jread_type(r) == JTYPE_NULL) {
-        jread_skip(r);
-        return;
-    }
-    args->by_name = true;
-    args->candidates = NULL;
-    args->n = 0;
+    list->given = jread_type(r) != JTYPE_NULL;
+    list->n = 0;
     jread_array (r) {
         struct str name = jread_str(r);
-        add_candidate(r, a, args, &cap, (struct candidate){.name = name});
+        candidate_add(r, a, list, (struct candidate){.name = name.p == NULL ? STR("") : name});
     }
 }
 
 /* r->at stands at the value's first byte after jread_type, and behind its last after reading it. */
-static void read_items(struct jread *r, struct arena *a, struct filter_args *args)
+static void read_items(struct jread *r, struct arena *a, struct candidate_list *list)
 {
-    size_t cap = 0;
+    list->n = 0;
     jread_array (r) {
         struct node_view node;
         (void)jread_type(r);
@@ -42,21 +48,19 @@ static void read_items(struct jread *r, struct arena *a, struct filter_args *arg
         struct candidate c = {.name = node.name, .object = {begin, (size_t)(r->at - begin)}};
         if (!jread_failed(r) && node.name.n == 0)
             jread_fail(r, ERR_SYNTAX, "a Node without metadata.name");
-        add_candidate(r, a, args, &cap, c);
+        candidate_add(r, a, list, c);
     }
 }
 
-static void read_nodes(struct jread *r, struct arena *a, struct filter_args *args)
+static void read_nodes(struct jread *r, struct arena *a, struct candidate_list *list)
 {
     struct str key;
-    if (args->by_name || jread_type(r) == JTYPE_NULL) {
-        jread_skip(r);
-        return;
-    }
-    args->has_nodes = true;
+    list->given = jread_type(r) != JTYPE_NULL;
+    if (!list->given)
+        list->n = 0;
     jread_object (r, key) {
         if (str_eq_nocase(key, STR("items")))
-            read_items(r, a, args);
+            read_items(r, a, list);
         else
             jread_skip(r);
     }
@@ -67,6 +71,8 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
 {
     struct jread r;
     struct str key;
+    struct candidate_list names = {.n = 0};
+    struct candidate_list nodes = {.n = 0};
     *ret = (struct filter_args){.has_pod = false};
     jread_init(&r, body, a);
     if (jread_type(&r) != JTYPE_OBJECT)
@@ -76,9 +82,9 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
             ret->has_pod = jread_type(&r) == JTYPE_OBJECT;
             kube_read_pod(&r, a, &ret->pod);
         } else if (str_eq_nocase(key, STR("NodeNames"))) {
-            read_names(&r, a, ret);
+            read_names(&r, a, &names);
         } else if (str_eq_nocase(key, STR("Nodes"))) {
-            read_nodes(&r, a, ret);
+            read_nodes(&r, a, &nodes);
         } else {
             jread_skip(&r);
         }
@@ -88,10 +94,13 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
         return err_wrap(reterr, "ExtenderArgs");
     if (!ret->has_pod)
         return err_set(reterr, ERR_SYNTAX, "ExtenderArgs: arg or pod is nil");
-    if (!ret->by_name && !ret->has_nodes)
+    if (!names.given && !nodes.given)
         return err_set(reterr, ERR_SYNTAX,
                        "ExtenderArgs: cannot get node names: Nodes and NodeNames "
                        "are both absent");
+    ret->by_name = names.given;
+    ret->candidates = names.given ? names.items : nodes.items;
+    ret->n = names.given ? names.n : nodes.n;
     return OK;
 }
 
@@ -140,13 +149,18 @@ enum errc extender_read_bind(struct str body, struct arena *a, struct bind_args 
 
 void extender_write_filter_error(struct buf *out, struct str error)
 {
+    static const char *const empty[] = {"Nodes", "NodeNames", "FailedNodes",
+                                        "FailedAndUnresolvableNodes"};
     struct jwrite w;
     jwrite_init(&w, out);
-    jwrite_raw(&w, STR("{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":null,"
-                       "\"FailedAndUnresolvableNodes\":null,\"Error\":"));
-    w.comma = false;
+    jwrite_object_begin(&w);
+    for (size_t i = 0; i < COUNT_OF(empty); i++) {
+        jwrite_key(&w, str_of(empty[i]));
+        jwrite_null(&w);
+    }
+    jwrite_key(&w, STR("Error"));
     jwrite_str(&w, error);
-    buf_putc(out, '}');
+    jwrite_object_end(&w);
 }
 
 static void write_failed(struct jwrite *w, const struct filter_args *args, filter_answer_fn *answer,

@@ -1,3 +1,7 @@
+/*
+ * Each reader is its object's schema with everything left out that we don't use; strings are views,
+ * and only the containers that ask for memory take room in the arena.
+ */
 #include "kube.h"
 
 #include "gpushare.h"
@@ -66,20 +70,20 @@ static struct str read_resources(struct jread *r)
 
 static void read_container(struct jread *r, struct container_view *c)
 {
+    bool always = false;
     struct str key;
     jread_object (r, key) {
-        if (str_eq(key, STR("name"))) {
+        if (str_eq(key, STR("name")))
             c->name = jread_str(r);
-        } else if (str_eq(key, STR("resources"))) {
+        else if (str_eq(key, STR("resources")))
             c->mem = read_resources(r);
-        } else if (str_eq(key, STR("restartPolicy"))) {
-            bool always = str_eq(jread_str(r), STR("Always"));
-            if (always && c->kind == CONTAINER_INIT)
-                c->kind = CONTAINER_SIDECAR;
-        } else {
+        else if (str_eq(key, STR("restartPolicy")))
+            always = str_eq(jread_str(r), STR("Always"));
+        else
             jread_skip(r);
-        }
     }
+    if (always && c->kind == CONTAINER_INIT)
+        c->kind = CONTAINER_SIDECAR;
 }
 
 struct container_list {
@@ -88,42 +92,55 @@ struct container_list {
     size_t cap;
 };
 
+static void container_add(struct jread *r, struct arena *a, struct container_list *list,
+                          struct container_view c)
+{
+    struct container_view *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(c));
+    if (grown == NULL) {
+        jread_fail(r, ERR_LIMIT, "too many containers");
+        return;
+    }
+    list->items = grown;
+    list->items[list->n++] = c;
+}
+
 static void read_containers(struct jread *r, struct arena *a, enum container_kind kind,
                             struct container_list *list)
 {
+    list->n = 0;
     jread_array (r) {
         struct container_view c = {.kind = kind};
         read_container(r, &c);
-        if (c.mem.p == NULL)
-            continue;
-        struct container_view *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(c));
-        if (grown == NULL) {
-            jread_fail(r, ERR_LIMIT, "too many containers");
-            continue;
-        }
-        list->items = grown;
-        list->items[list->n++] = c;
+        if (c.mem.p != NULL)
+            container_add(r, a, list, c);
     }
 }
 
 static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod)
 {
-    struct container_list list = {.n = 0};
+    struct container_list inits = {.n = 0};
+    struct container_list mains = {.n = 0};
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("nodeName")))
             pod->node = jread_str(r);
         else if (str_eq(key, STR("containers")))
-            read_containers(r, a, CONTAINER_MAIN, &list);
+            read_containers(r, a, CONTAINER_MAIN, &mains);
         else if (str_eq(key, STR("initContainers")))
-            read_containers(r, a, CONTAINER_INIT, &list);
+            read_containers(r, a, CONTAINER_INIT, &inits);
         else if (str_eq(key, STR("overhead")))
             read_resource(r, GPUSHARE_RESOURCE_MEM, &pod->mem_overhead);
         else
             jread_skip(r);
     }
-    pod->containers = list.items;
-    pod->n_containers = list.n;
+    if (inits.n == 0)
+        inits = mains;
+    else {
+        for (size_t i = 0; i < mains.n; i++)
+            container_add(r, a, &inits, mains.items[i]);
+    }
+    pod->containers = inits.items;
+    pod->n_containers = inits.n;
 }
 
 void kube_read_pod(struct jread *r, struct arena *a, struct pod_view *ret)

@@ -74,17 +74,16 @@ static int64_t read_capacity(struct str text, int64_t max)
 /* As many cards as the node says, all of one size; the rest of the division belongs to none. */
 static enum errc split_evenly(struct node *n, uint32_t count, int64_t total)
 {
-    struct card *cards = NULL;
-    if (count > 0) {
-        cards = mem_alloc(count * sizeof(*cards));
-        if (cards == NULL)
+    if (count != n->n_cards) {
+        struct card *cards = count == 0 ? NULL : mem_alloc(count * sizeof(*cards));
+        if (count > 0 && cards == NULL)
             return ERR_NOMEM;
+        mem_free(n->cards);
+        n->cards = cards;
+        n->n_cards = count;
     }
     for (uint32_t i = 0; i < count; i++)
-        cards[i].total = total / count;
-    mem_free(n->cards);
-    n->cards = cards;
-    n->n_cards = count;
+        n->cards[i].total = total / count;
     n->remainder = count == 0 ? 0 : total % count;
     return OK;
 }

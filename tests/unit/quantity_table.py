@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes quantity_table.h: random quantities with their values, computed with exact fractions.
+"""Writes quantity_table.inc: random quantities with their values, computed with exact fractions.
 
-    tests/unit/quantity_table.py > tests/unit/quantity_table.h
+    tests/unit/quantity_table.py > tests/unit/quantity_table.inc
 """
 import random
 from fractions import Fraction

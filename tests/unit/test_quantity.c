@@ -72,7 +72,7 @@ static const struct row known[] = {
 };
 
 static const struct row computed[] = {
-#include "quantity_table.h"
+#include "quantity_table.inc"
 };
 
 static void check_row(const struct row *row)

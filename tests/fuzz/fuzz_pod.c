@@ -1,0 +1,139 @@
+/*
+ * The pod decoder and request_read against a naive reading of jansson's tree. Documents with a
+ * doubled key are left out: jansson keeps the last object whole, Go and we merge.
+ */
+#include "gpushare.h"
+#include "kube.h"
+#include "quantity.h"
+#include "request.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void same_text(struct str s, const json_t *value)
+{
+    struct str other = STR_NULL;
+    if (json_is_string(value))
+        other = (struct str){json_string_value(value), json_string_length(value)};
+    if ((s.p == NULL) != (other.p == NULL) || (s.p != NULL && !str_eq(s, other)))
+        abort();
+}
+
+/* The memory that one container asks for; NULL: none. */
+static const json_t *asked(const json_t *container)
+{
+    const json_t *resources = json_object_get(container, "resources");
+    const json_t *mem = json_object_get(json_object_get(resources, "limits"), "aliyun.com/gpu-mem");
+    if (mem == NULL || json_is_null(mem))
+        mem = json_object_get(json_object_get(resources, "requests"), "aliyun.com/gpu-mem");
+    return mem == NULL || json_is_null(mem) ? NULL : mem;
+}
+
+/* What a string is worth by itself; numbers are compared as views only. */
+static int64_t worth(const struct container_view *c)
+{
+    struct quantity q;
+    if (quantity_parse(str_trim(c->mem), &q) != OK)
+        return 0;
+    return MIN_OF(MAX_OF(q.value, 0), REQUEST_MEM_MAX);
+}
+
+static size_t same_containers(const struct pod_view *pod, size_t at, const json_t *list, bool init)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *container = json_array_get(list, i);
+        const json_t *mem = asked(container);
+        if (mem == NULL)
+            continue;
+        if (at == pod->n_containers)
+            abort();
+        const struct container_view *c = &pod->containers[at++];
+        const char *policy = json_string_value(json_object_get(container, "restartPolicy"));
+        bool always = policy != NULL && str_eq(str_of(policy), STR("Always"));
+        enum container_kind kind = !init    ? CONTAINER_MAIN
+                                   : always ? CONTAINER_SIDECAR
+                                            : CONTAINER_INIT;
+        if (c->kind != kind)
+            abort();
+        same_text(c->name, json_object_get(container, "name"));
+        if (json_is_string(mem))
+            same_text(c->mem, mem);
+    }
+    return at;
+}
+
+/* The formula of the newest scheduler, word for word. */
+static int64_t formula(const struct pod_view *pod)
+{
+    __int128 sum = 0;
+    __int128 side = 0;
+    __int128 most = 0;
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        const struct container_view *c = &pod->containers[i];
+        __int128 now = worth(c);
+        if (c->kind == CONTAINER_MAIN) {
+            sum += now;
+            continue;
+        }
+        if (c->kind == CONTAINER_SIDECAR) {
+            sum += now;
+            side += now;
+            now = side;
+        } else {
+            now += side;
+        }
+        most = MAX_OF(most, now);
+    }
+    sum = MAX_OF(sum, most);
+    if (pod->mem_overhead.n > 0)
+        sum += worth(&(struct container_view){.mem = pod->mem_overhead});
+    return (int64_t)MIN_OF(sum, (__int128)REQUEST_MEM_MAX);
+}
+
+static void compare(const struct pod_view *pod, const json_t *json)
+{
+    const json_t *metadata = json_object_get(json, "metadata");
+    const json_t *spec = json_object_get(json, "spec");
+    const json_t *annotations = json_object_get(metadata, "annotations");
+    same_text(pod->uid, json_object_get(metadata, "uid"));
+    same_text(pod->name, json_object_get(metadata, "name"));
+    same_text(pod->namespace, json_object_get(metadata, "namespace"));
+    same_text(pod->node, json_object_get(spec, "nodeName"));
+    same_text(pod->phase, json_object_get(json_object_get(json, "status"), "phase"));
+    same_text(pod->idx, json_object_get(annotations, "ALIYUN_COM_GPU_MEM_IDX"));
+    same_text(pod->assigned, json_object_get(annotations, "ALIYUN_COM_GPU_MEM_ASSIGNED"));
+    same_text(pod->assume_time, json_object_get(annotations, "ALIYUN_COM_GPU_MEM_ASSUME_TIME"));
+    const char *deletion = json_string_value(json_object_get(metadata, "deletionTimestamp"));
+    if (pod->deleting != (deletion != NULL && deletion[0] != '\0'))
+        abort();
+    size_t at = same_containers(pod, 0, json_object_get(spec, "initContainers"), true);
+    if (same_containers(pod, at, json_object_get(spec, "containers"), false) != pod->n_containers)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct jread r;
+    struct pod_view pod;
+    struct arena arena;
+    struct request request;
+    struct err err = ERR_INIT;
+    arena_init(&arena, MIB);
+    jread_init(&r, (struct str){(const char *)data, size}, &arena);
+    kube_read_pod(&r, &arena, &pod);
+    if (jread_finish(&r, &err) == OK) {
+        if (request_read(&pod, &request, &err) != OK && err.text[0] == '\0')
+            abort();
+        if (request.mem != formula(&pod))
+            abort();
+        json_t *json =
+            json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+        if (json != NULL)
+            compare(&pod, json);
+        json_decref(json);
+    }
+    arena_done(&arena);
+    return 0;
+}

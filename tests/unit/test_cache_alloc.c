@@ -1,0 +1,239 @@
+/* Every event with each of its allocations failing: it happens whole, or not at all. */
+#include "cache_rig.h"
+#include "fail_alloc.h"
+
+#include <stdio.h>
+
+enum {
+    DUMP_BYTES = 16384
+};
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* Everything that can be seen of the cache, in an order of its own. */
+static void dump(const struct cache *c, char to[DUMP_BYTES])
+{
+    char lines[64][200];
+    size_t n = 0;
+    size_t cursor = 0;
+    for (const struct node *x = cache_next_node(c, &cursor); x != NULL;
+         x = cache_next_node(c, &cursor)) {
+        ck_assert_uint_lt(n, COUNT_OF(lines));
+        int used =
+            snprintf(lines[n], sizeof(lines[n]),
+                     "node %.*s %d %u %u %lld %lld %lld %lld %lld %u %llu:", STR_ARG(x->name),
+                     x->fault, x->epoch, x->health_epoch, (long long)x->total, (long long)x->limit,
+                     (long long)x->remainder, (long long)x->used, (long long)x->unplaced, x->n_pods,
+                     (unsigned long long)x->assume_ns);
+        for (uint32_t i = 0; i < x->n_cards && used < 180; i++)
+            used += snprintf(lines[n] + used, sizeof(lines[n]) - (size_t)used, " %lld/%lld%s",
+                             (long long)x->cards[i].used, (long long)x->cards[i].total,
+                             x->cards[i].unhealthy ? "!" : "");
+        n++;
+    }
+    cursor = 0;
+    for (const struct pod *p = cache_next_pod(c, &cursor); p != NULL;
+         p = cache_next_pod(c, &cursor)) {
+        struct str node = p->node == NULL ? STR("-") : p->node->name;
+        ck_assert_uint_lt(n, COUNT_OF(lines));
+        (void)snprintf(lines[n++], sizeof(lines[0]), "pod %.*s %d %d%d%d%d %u %lld %.*s %d %llu",
+                       STR_ARG(p->uid), p->state, p->seen, p->missing, p->asked, p->awaiting,
+                       p->epoch, (long long)p->mem, STR_ARG(node), p->card,
+                       (unsigned long long)p->assume_ns);
+    }
+    qsort(lines, n, sizeof(lines[0]), by_text);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        at += (size_t)snprintf(to + at, DUMP_BYTES - at, "%s\n", lines[i]);
+}
+
+/* `more`: so many objects of each kind beside, that the next one makes its map grow. */
+static void start(struct rig *r, unsigned more)
+{
+    rig_init(r);
+    node_set(r, "n", "32", "2", NULL);
+    node_set(r, "m", "32", "2", NULL);
+    health_set(r, "m", "1");
+    pod_set(r, .uid = "pending");
+    pod_set(r, .uid = "bound", .node = "n", .idx = "0");
+    pod_set(r, .uid = "orphan", .node = "ghost");
+    ck_assert_int_eq(reserve(r, "reserved", "n", 4), OK);
+    list_begin(r, CACHE_PODS);
+    list_begin(r, CACHE_NODES);
+    for (unsigned i = 0; i < more; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "more-%u", i);
+        node_set(r, name, "32", "2", NULL);
+        pod_set(r, .uid = name);
+    }
+}
+
+static enum errc new_node(struct rig *r)
+{
+    struct event e = {.type = EVENT_NODE_SET,
+                      .node = {.name = STR("new"), .mem = STR("32"), .count = STR("2")}};
+    return rig_apply(r, &e);
+}
+
+static enum errc more_cards(struct rig *r)
+{
+    struct event e = {.type = EVENT_NODE_SET,
+                      .node = {.name = STR("n"), .mem = STR("64"), .count = STR("4")}};
+    return rig_apply(r, &e);
+}
+
+static enum errc ghost_appears(struct rig *r)
+{
+    struct event e = {.type = EVENT_NODE_SET,
+                      .node = {.name = STR("ghost"), .mem = STR("64"), .count = STR("4")}};
+    return rig_apply(r, &e);
+}
+
+static enum errc new_health(struct rig *r)
+{
+    struct event e = {.type = EVENT_HEALTH_SET, .health = {.node = STR("n"), .gpus = STR("0")}};
+    return rig_apply(r, &e);
+}
+
+static enum errc health_of_a_stranger(struct rig *r)
+{
+    struct event e = {.type = EVENT_HEALTH_SET, .health = {.node = STR("new"), .gpus = STR("0")}};
+    return rig_apply(r, &e);
+}
+
+static enum errc new_pending(struct rig *r)
+{
+    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "new"});
+}
+
+static enum errc new_bound(struct rig *r)
+{
+    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "new", .node = "n", .idx = "1"});
+}
+
+static enum errc new_orphan(struct rig *r)
+{
+    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "new", .node = "new", .idx = "1"});
+}
+
+static enum errc pending_is_bound_to_a_stranger(struct rig *r)
+{
+    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "pending", .node = "new"});
+}
+
+static enum errc bound_moves_to_a_stranger(struct rig *r)
+{
+    return pod_event(
+        r, EVENT_POD_SET,
+        (struct shown){.uid = "bound", .mem = "3", .node = "new", .assigned = "false"});
+}
+
+static enum errc reserved_is_bound_to_a_stranger(struct rig *r)
+{
+    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "reserved", .node = "new"});
+}
+
+static enum errc reserved_is_read_elsewhere(struct rig *r)
+{
+    return pod_event(r, EVENT_POD_READ, (struct shown){.uid = "reserved", .node = "new"});
+}
+
+static enum errc reserve_for_a_stranger(struct rig *r)
+{
+    return reserve(r, "new", "n", 8);
+}
+
+static const struct {
+    enum errc (*apply)(struct rig *r);
+    size_t allocations; /* at least; 0: it must not fail at all */
+} cases[] = {
+    {new_node, 2},
+    {more_cards, 1},
+    {ghost_appears, 1},
+    {new_health, 1},
+    {health_of_a_stranger, 2},
+    {new_pending, 1},
+    {new_bound, 1},
+    {new_orphan, 2},
+    {pending_is_bound_to_a_stranger, 1},
+    {bound_moves_to_a_stranger, 1},
+    {reserved_is_bound_to_a_stranger, 1},
+    {reserved_is_read_elsewhere, 1},
+    {reserve_for_a_stranger, 1},
+};
+
+/* The number of allocations that it makes. */
+static size_t fail_each(size_t i, unsigned more, enum fail_alloc_mode mode)
+{
+    for (size_t nth = 1;; nth++) {
+        char before[DUMP_BYTES];
+        char after[DUMP_BYTES];
+        struct rig r;
+        start(&r, more);
+        dump(&r.cache, before);
+        fail_alloc_arm(mode, nth);
+        enum errc code = cases[i].apply(&r);
+        fail_alloc_disarm();
+        bool hit = fail_alloc_hit();
+        dump(&r.cache, after);
+        ck_assert_int_eq(code, hit ? ERR_NOMEM : OK);
+        ck_assert_int_eq(strcmp(before, after) == 0, hit);
+        ck_assert(!hit || !r.fx.changed);
+        rig_done(&r);
+        if (!hit)
+            return nth - 1;
+    }
+}
+
+START_TEST(an_event_happens_whole_or_not_at_all)
+{
+    size_t most = 0;
+    for (unsigned more = 0; more < 12; more++) {
+        size_t n = fail_each((size_t)_i, more, FAIL_ONCE);
+        ck_assert_uint_eq(fail_each((size_t)_i, more, FAIL_FROM_THEN_ON), n);
+        ck_assert_uint_ge(n, cases[_i].allocations);
+        most = MAX_OF(most, n);
+    }
+    ck_assert_uint_le(most, 5);
+}
+
+END_TEST
+
+/* What gives memory back, and what settles a reservation, needs none. */
+START_TEST(most_events_can_not_fail)
+{
+    struct rig r;
+    start(&r, 0);
+    fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
+    ck_assert_int_eq(reserve(&r, "pending", "n", 2), OK);
+    ck_assert_int_eq(confirm(&r, "pending", false), OK);
+    pod_set(&r, .uid = "pending", .node = "n", .idx = "1");
+    pod_set(&r, .uid = "bound", .node = "m", .idx = "1");
+    cancel(&r, "reserved");
+    pod_gone(&r, "orphan");
+    pod_gone(&r, "bound");
+    node_set(&r, "n", "32", "2", NULL);
+    node_set(&r, "n", "32", "2", "16");
+    node_set(&r, "n", "320", "2", "16");
+    node_gone(&r, "n");
+    health_gone(&r, "m");
+    list_end(&r, CACHE_PODS);
+    list_end(&r, CACHE_NODES);
+    fail_alloc_disarm();
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cache_alloc");
+    TCase *tc = tcase_create("cache_alloc");
+    tcase_add_loop_test(tc, an_event_happens_whole_or_not_at_all, 0, COUNT_OF(cases));
+    tcase_add_test(tc, most_events_can_not_fail);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

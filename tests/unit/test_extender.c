@@ -1,0 +1,445 @@
+#include "extender.h"
+
+#include "fail_alloc.h"
+#include "request.h"
+#include "unit.h"
+
+#include <stdio.h>
+
+#define POD "\"Pod\":{\"metadata\":{\"name\":\"p\"}}"
+
+struct reading {
+    struct arena arena;
+    struct filter_args args;
+    struct err err;
+};
+
+static enum errc read_filter(struct reading *x, struct str body)
+{
+    arena_init(&x->arena, LIMIT_REQUEST_ARENA);
+    x->err = ERR_INIT;
+    return extender_read_filter(body, &x->arena, &x->args, &x->err);
+}
+
+static void end(struct reading *x)
+{
+    arena_done(&x->arena);
+}
+
+/* Names joined by a space; an absent one would show as (null). */
+static const struct {
+    const char *body;
+    bool by_name;
+    const char *names;
+} good[] = {
+    {"{" POD ",\"Nodes\":null,\"NodeNames\":[\"a\",\"b\"]}", true, "a b"},
+    {"{" POD ",\"NodeNames\":[]}", true, ""},
+    {"{" POD ",\"Nodes\":{},\"NodeNames\":null}", false, ""},
+    {"{" POD ",\"Nodes\":{\"metadata\":{},\"items\":null}}", false, ""},
+    {"{" POD ",\"Nodes\":{\"metadata\":{},\"items\":[]}}", false, ""},
+    {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"a\"}}]},\"NodeNames\":null}", false,
+     "a"},
+    /* NodeNames wins, whichever comes first. */
+    {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"}}]},\"NodeNames\":[\"a\"]}",
+     true, "a"},
+    {"{" POD ",\"NodeNames\":[\"a\"],\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"}}]}}",
+     true, "a"},
+    {"{" POD ",\"NodeNames\":[],\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"}}]}}", true,
+     ""},
+    /* Keys in any case, as Go's decoder takes them; tagged types before 1.17 were lower-case. */
+    {"{\"pod\":{\"metadata\":{\"name\":\"p\"}},\"nodenames\":[\"a\"]}", true, "a"},
+    {"{\"POD\":{\"metadata\":{\"name\":\"p\"}},\"nodeNames\":[\"a\"]}", true, "a"},
+    {"{\"pOd\":{\"metadata\":{\"name\":\"p\"}},\"nodes\":{\"Items\":[{\"metadata\":{\"name\":\"a\"}"
+     "}]}}",
+     false, "a"},
+    /* Go's escapes, in keys and in values. */
+    {"{\"\\u0050od\":{\"metadata\":{\"name\":\"\\u0070\"}},\"NodeNames\":["
+     "\"\\u003ca\\u003e\\u0026\"]"
+     "}",
+     true, "<a>&"},
+    /* null for a string is the empty string. */
+    {"{" POD ",\"NodeNames\":[\"a\",null,\"\"]}", true, "a  "},
+    /* Of doubled keys the last wins; null takes back what was there. */
+    {"{" POD ",\"NodeNames\":[\"x\"],\"NodeNames\":[\"a\"]}", true, "a"},
+    {"{" POD ",\"NodeNames\":[\"x\"],\"nodenames\":null,\"Nodes\":{\"items\":[{\"metadata\":{"
+     "\"name\":\"a\"}}]}}",
+     false, "a"},
+    {"{" POD ",\"NodeNames\":[\"a\"],\"Nodes\":null}", true, "a"},
+    {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"}}],\"items\":[{\"metadata\":{"
+     "\"name\":\"a\"}}]}}",
+     false, "a"},
+    {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"}}]},\"Nodes\":{\"items\":[{"
+     "\"metadata\":{\"name\":\"a\"}}]}}",
+     false, "a"},
+    {"{" POD ",\"Unknown\":[1,{\"Pod\":null}],\"NodeNames\":[\"a\"]}", true, "a"},
+    {" { " POD " , \"NodeNames\" : [ \"a\" , \"b\" ] } \n", true, "a b"},
+};
+
+START_TEST(reads_filter_arguments)
+{
+    struct reading x;
+    struct buf names;
+    ck_assert_ok(read_filter(&x, str_of(good[_i].body)), &x.err);
+    buf_init(&names, 4096);
+    for (size_t i = 0; i < x.args.n; i++) {
+        struct str name = x.args.candidates[i].name;
+        buf_put(&names, i == 0 ? STR("") : STR(" "));
+        buf_put(&names, name.p == NULL ? STR("(null)") : name);
+    }
+    ck_assert_str_is(buf_str(&names), good[_i].names);
+    ck_assert_int_eq(x.args.by_name, good[_i].by_name);
+    ck_assert_str_is(x.args.pod.name, "p");
+    buf_done(&names);
+    end(&x);
+}
+
+END_TEST
+
+static const struct {
+    const char *body;
+    const char *error;
+} bad[] = {
+    {"", "ExtenderArgs: expected a value, got the end at offset 0"},
+    {"null", "ExtenderArgs: must be a JSON object"},
+    {"[]", "ExtenderArgs: must be a JSON object"},
+    {"{}", "ExtenderArgs: arg or pod is nil"},
+    {"{\"Pod\":null,\"NodeNames\":[\"a\"]}", "ExtenderArgs: arg or pod is nil"},
+    {"{" POD ",\"pod\":null,\"NodeNames\":[\"a\"]}", "ExtenderArgs: arg or pod is nil"},
+    {"{" POD "}", "ExtenderArgs: cannot get node names: Nodes and NodeNames are both absent"},
+    {"{" POD ",\"Nodes\":null,\"NodeNames\":null}",
+     "ExtenderArgs: cannot get node names: Nodes and NodeNames are both absent"},
+    {"{" POD ",\"Nodes\":{},\"Nodes\":null}",
+     "ExtenderArgs: cannot get node names: Nodes and NodeNames are both absent"},
+    {"{" POD ",\"NodeNames\":\"a\"}",
+     "ExtenderArgs: NodeNames: expected a list, got a string at offset 45"},
+    {"{" POD ",\"NodeNames\":[\"a\",1]}",
+     "ExtenderArgs: NodeNames[1]: expected a string, got a number at offset 50"},
+    {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{}}]}}",
+     "ExtenderArgs: Nodes.items[0]: a Node without metadata.name"},
+    {"{" POD ",\"Nodes\":{\"items\":[null]}}",
+     "ExtenderArgs: Nodes.items[0]: a Node without metadata.name"},
+    {"{" POD ",\"NodeNames\":[\"a\"]",
+     "ExtenderArgs: expected ',' or '}', got the end at offset 50"},
+    {"{" POD ",\"NodeNames\":[\"a\"]} x", "ExtenderArgs: expected the end, got 'x' at offset 52"},
+    {"{" POD ",\"NodeNames\":[\"a\xff\"]}",
+     "ExtenderArgs: NodeNames[0]: invalid UTF-8 at offset 48"},
+};
+
+START_TEST(names_what_is_wrong)
+{
+    struct reading x;
+    ck_assert_int_eq(read_filter(&x, str_of(bad[_i].body)), ERR_SYNTAX);
+    ck_assert_str_eq(x.err.text, bad[_i].error);
+    end(&x);
+}
+
+END_TEST
+
+static void put_items(struct buf *out, const char *prefix, unsigned n)
+{
+    buf_put(out, STR("\"items\":["));
+    for (unsigned i = 0; i < n; i++)
+        buf_printf(out, "%s{\"metadata\":{\"name\":\"%s%u\"}}", i == 0 ? "" : ",", prefix, i);
+    buf_put(out, STR("]"));
+}
+
+/* A doubled list must start over whole: not from the length of the first. */
+START_TEST(a_doubled_list_starts_over)
+{
+    static const unsigned lengths[] = {0, 1, 15, 16, 17, 40, 1000};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        for (size_t j = 0; j < COUNT_OF(lengths); j++) {
+            struct reading x;
+            struct buf body;
+            buf_init(&body, MIB);
+            buf_put(&body, STR("{" POD ",\"Nodes\":{"));
+            put_items(&body, "x", lengths[i]);
+            buf_putc(&body, ',');
+            put_items(&body, "a", lengths[j]);
+            buf_put(&body, STR("},\"Nodes\":{"));
+            put_items(&body, "b", lengths[j]);
+            buf_put(&body, STR("}}"));
+            ck_assert_ok(read_filter(&x, buf_str(&body)), &x.err);
+            ck_assert_uint_eq(x.args.n, lengths[j]);
+            for (size_t k = 0; k < x.args.n; k++)
+                ck_assert(str_starts(x.args.candidates[k].name, STR("b")));
+            end(&x);
+            buf_done(&body);
+        }
+    }
+}
+
+END_TEST
+
+/* Two fit, of two kinds of those that don't. */
+static struct filter_answer answer_by_name(void *ctx, size_t i)
+{
+    const struct filter_args *args = ctx;
+    struct str name = args->candidates[i].name;
+    if (str_starts(name, STR("fit")))
+        return (struct filter_answer){.fits = true};
+    if (str_starts(name, STR("never")))
+        return (struct filter_answer){.unresolvable = true, .reason = STR("no GPU, \"sorry\"")};
+    return (struct filter_answer){.reason = STR("Insufficient GPU Memory in one device")};
+}
+
+static const struct {
+    const char *body;
+    const char *answer;
+} answers[] = {
+    {"{" POD ",\"NodeNames\":[\"fit-1\",\"full\",\"never\",\"fit-2\"]}",
+     "{\"Nodes\":null,\"NodeNames\":[\"fit-1\",\"fit-2\"],\"FailedNodes\":{\"full\":\"Insufficient "
+     "GPU Memory in one device\",\"never\":\"no GPU, \\\"sorry\\\"\"},"
+     "\"FailedAndUnresolvableNodes\":{\"never\":\"no GPU, \\\"sorry\\\"\"},\"Error\":\"\"}"},
+    {"{" POD ",\"NodeNames\":[]}",
+     "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},"
+     "\"Error\":\"\"}"},
+    {"{" POD ",\"NodeNames\":[null,\"fit\"]}",
+     "{\"Nodes\":null,\"NodeNames\":[\"fit\"],\"FailedNodes\":{\"\":\"Insufficient GPU Memory in "
+     "one "
+     "device\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
+    /* Whole objects come back as they came, to the byte. */
+    {"{" POD ",\"Nodes\":{\"items\":[ {\"spec\": {} ,\"metadata\":{\"name\":\"fit\"},\"x\":1e5} ,"
+     "{\"metadata\":{\"name\":\"full\"}}]}}",
+     "{\"Nodes\":{\"metadata\":{},\"items\":[{\"spec\": {} ,\"metadata\":{\"name\":\"fit\"},"
+     "\"x\":1e5}]},\"NodeNames\":null,\"FailedNodes\":{\"full\":\"Insufficient GPU Memory in one "
+     "device\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
+    {"{" POD ",\"Nodes\":{\"items\":null}}",
+     "{\"Nodes\":{\"metadata\":{},\"items\":[]},\"NodeNames\":null,\"FailedNodes\":{},"
+     "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
+};
+
+START_TEST(answers_in_the_form_of_the_question)
+{
+    struct reading x;
+    struct buf out;
+    ck_assert_ok(read_filter(&x, str_of(answers[_i].body)), &x.err);
+    buf_init(&out, MIB);
+    extender_write_filter(&out, &x.args, answer_by_name, &x.args);
+    ck_assert(!buf_failed(&out));
+    ck_assert_str_is(buf_str(&out), answers[_i].answer);
+    buf_done(&out);
+    end(&x);
+}
+
+END_TEST
+
+START_TEST(writes_errors)
+{
+    struct buf out;
+    buf_init(&out, 4096);
+    extender_write_filter_error(&out, STR("a \"b\" <c>"));
+    ck_assert_str_is(buf_str(&out),
+                     "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":null,"
+                     "\"FailedAndUnresolvableNodes\":null,\"Error\":\"a \\\"b\\\" <c>\"}");
+    buf_clear(&out, 0);
+    extender_write_bind(&out, STR(""));
+    ck_assert_str_is(buf_str(&out), "{\"Error\":\"\"}");
+    buf_clear(&out, 0);
+    extender_write_bind(&out, STR("no\n"));
+    ck_assert_str_is(buf_str(&out), "{\"Error\":\"no\\n\"}");
+    buf_done(&out);
+}
+
+END_TEST
+
+/* "name namespace uid node", or the error. */
+static const struct {
+    const char *body;
+    const char *result;
+} binds[] = {
+    {"{\"PodName\":\"p\",\"PodNamespace\":\"ns\",\"PodUID\":\"u\",\"Node\":\"n\"}", "p ns u n"},
+    {"{\"podName\":\"p\",\"podNamespace\":\"ns\",\"podUID\":\"u\",\"node\":\"n\"}", "p ns u n"},
+    {"{\"PODNAME\":\"p\",\"podnamespace\":\"ns\",\"poduid\":\"u\",\"NODE\":\"n\",\"x\":[]}",
+     "p ns u n"},
+    {"{\"PodName\":\"x\",\"PodName\":\"\\u0070\",\"PodNamespace\":\"ns\",\"PodUID\":\"u\",\"Node\":"
+     "\"n\"}",
+     "p ns u n"},
+    {"{\"PodName\":\"p\",\"PodNamespace\":\"ns\",\"PodUID\":\"u\"}",
+     "ExtenderBindingArgs: Node is empty"},
+    {"{\"PodName\":\"p\",\"PodNamespace\":\"ns\",\"PodUID\":null,\"Node\":\"n\"}",
+     "ExtenderBindingArgs: PodUID is empty"},
+    {"{\"PodName\":\"p\",\"PodNamespace\":\"\",\"PodUID\":\"u\",\"Node\":\"n\"}",
+     "ExtenderBindingArgs: PodNamespace is empty"},
+    {"{}", "ExtenderBindingArgs: PodName is empty"},
+    {"null", "ExtenderBindingArgs: must be a JSON object"},
+    {"{\"PodName\":1}",
+     "ExtenderBindingArgs: PodName: expected a string, got a number at offset 11"},
+    {"", "ExtenderBindingArgs: expected a value, got the end at offset 0"},
+};
+
+START_TEST(reads_bind_arguments)
+{
+    struct arena arena;
+    struct bind_args b;
+    struct err e = ERR_INIT;
+    char text[300];
+    arena_init(&arena, MIB);
+    enum errc code = extender_read_bind(str_of(binds[_i].body), &arena, &b, &e);
+    if (code == OK)
+        (void)snprintf(text, sizeof(text), "%.*s %.*s %.*s %.*s", STR_ARG(b.name),
+                       STR_ARG(b.namespace), STR_ARG(b.uid), STR_ARG(b.node));
+    else
+        (void)snprintf(text, sizeof(text), "%s", e.text);
+    ck_assert_str_eq(text, binds[_i].result);
+    arena_done(&arena);
+}
+
+END_TEST
+
+/* What real schedulers sent; see tests/golden/routes for the answers. */
+static const struct {
+    const char *file;
+    const char *pod; /* namespace/name uid */
+    int64_t mem;
+    bool by_name;
+    const char *names;
+} captured[] = {
+    {"kube-scheduler-1.20.2/filter.json", "default/q0 4f1d5926-3c7b-402d-ba45-afc578644881", 4,
+     true, "n0 n1"},
+    {"kube-scheduler-1.20.2/prioritize.json", "default/q0 4f1d5926-3c7b-402d-ba45-afc578644881", 4,
+     true, "n0 n1"},
+    {"kube-scheduler-1.36.3/filter.json", "default/low-0 d15d0d06-1640-4dda-b3f9-534449e9a932", 16,
+     true, "node-00000"},
+    {"kube-scheduler-1.36.3/prioritize.json", "default/low-1 fc15eef9-bffe-462f-bac4-cdb831312a72",
+     16, true, "node-00000 node-00001"},
+    {"kube-scheduler-1.36.3/filter-nodes.json",
+     "default/ext-0 330fae4d-4e00-4741-a6b3-f73b96786285", 16, false,
+     "node-00000 node-00002 node-00001"},
+    {"kube-scheduler-1.36.3/prioritize-nodes.json",
+     "default/ext-0 330fae4d-4e00-4741-a6b3-f73b96786285", 16, false,
+     "node-00000 node-00002 node-00001"},
+};
+
+static void load(struct buf *body, const char *name)
+{
+    char path[512];
+    buf_init(body, MIB);
+    (void)snprintf(path, sizeof(path), "%s/tests/golden/wire/%s", getenv("CARDPACK_SOURCE"), name);
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "can't open %s", path);
+    while (buf_reserve(body, 4096)) {
+        size_t n = fread(body->p + body->n, 1, 4096, file);
+        body->n += n;
+        if (n == 0)
+            break;
+    }
+    (void)fclose(file);
+}
+
+START_TEST(reads_what_schedulers_send)
+{
+    struct reading x;
+    struct buf body;
+    struct buf text;
+    struct request request;
+    load(&body, captured[_i].file);
+    buf_init(&text, 4096);
+    ck_assert_ok(read_filter(&x, buf_str(&body)), &x.err);
+    const struct pod_view *pod = &x.args.pod;
+    buf_printf(&text, "%.*s/%.*s %.*s", STR_ARG(pod->namespace), STR_ARG(pod->name),
+               STR_ARG(pod->uid));
+    ck_assert_str_is(buf_str(&text), captured[_i].pod);
+    ck_assert_ok(request_read(pod, &request, &x.err), &x.err);
+    ck_assert_int_eq(request.mem, captured[_i].mem);
+    ck_assert_str_is(pod->phase, "Pending");
+    ck_assert(!pod_view_bound(pod));
+    ck_assert_int_eq(x.args.by_name, captured[_i].by_name);
+    buf_clear(&text, 0);
+    for (size_t i = 0; i < x.args.n; i++)
+        buf_printf(&text, "%s%.*s", i == 0 ? "" : " ", STR_ARG(x.args.candidates[i].name));
+    ck_assert_str_is(buf_str(&text), captured[_i].names);
+    end(&x);
+    buf_done(&text);
+    buf_done(&body);
+}
+
+END_TEST
+
+START_TEST(reads_the_bindings_that_schedulers_send)
+{
+    static const char *const files[] = {"kube-scheduler-1.20.2/bind.json",
+                                        "kube-scheduler-1.36.3/bind.json"};
+    static const char *const nodes[] = {"n1", "node-00000"};
+    struct arena arena;
+    struct bind_args b;
+    struct buf body;
+    struct err e = ERR_INIT;
+    load(&body, files[_i]);
+    arena_init(&arena, MIB);
+    ck_assert_ok(extender_read_bind(buf_str(&body), &arena, &b, &e), &e);
+    ck_assert_str_is(b.namespace, "default");
+    ck_assert_str_is(b.node, nodes[_i]);
+    ck_assert_uint_eq(b.uid.n, 36);
+    arena_done(&arena);
+    buf_done(&body);
+}
+
+END_TEST
+
+static enum errc read_and_answer(void *ctx)
+{
+    struct reading x;
+    struct buf out;
+    const struct buf *body = ctx;
+    enum errc code = read_filter(&x, buf_str(body));
+    buf_init(&out, MIB);
+    if (code == OK)
+        extender_write_filter(&out, &x.args, answer_by_name, &x.args);
+    bool failed = code == ERR_LIMIT || buf_failed(&out);
+    buf_done(&out);
+    end(&x);
+    return failed ? ERR_NOMEM : code;
+}
+
+START_TEST(survives_a_lack_of_memory)
+{
+    struct buf body;
+    buf_init(&body, MIB);
+    buf_put(&body, STR("{" POD ",\"NodeNames\":["));
+    for (unsigned i = 0; i < 3000; i++)
+        buf_printf(&body, "%s\"%s\\u002d%u\"", i == 0 ? "" : ",", i % 2 == 0 ? "fit" : "no", i);
+    buf_put(&body, STR("]}"));
+    ck_assert_uint_gt(fail_alloc_each(read_and_answer, &body), 5);
+    buf_done(&body);
+}
+
+END_TEST
+
+START_TEST(no_room_is_an_error_of_its_own)
+{
+    struct arena arena;
+    struct filter_args args;
+    struct err e = ERR_INIT;
+    struct buf body;
+    buf_init(&body, MIB);
+    buf_put(&body, STR("{" POD ",\"NodeNames\":["));
+    for (unsigned i = 0; i < 3000; i++)
+        buf_printf(&body, "%s\"n%u\"", i == 0 ? "" : ",", i);
+    buf_put(&body, STR("]}"));
+    arena_init(&arena, 10000);
+    ck_assert_int_eq(extender_read_filter(buf_str(&body), &arena, &args, &e), ERR_LIMIT);
+    ck_assert_msg(strstr(e.text, "too many nodes for one request") != NULL, "%s", e.text);
+    arena_done(&arena);
+    buf_done(&body);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("extender");
+    TCase *tc = tcase_create("extender");
+    tcase_add_loop_test(tc, reads_filter_arguments, 0, COUNT_OF(good));
+    tcase_add_loop_test(tc, names_what_is_wrong, 0, COUNT_OF(bad));
+    tcase_add_test(tc, a_doubled_list_starts_over);
+    tcase_add_loop_test(tc, answers_in_the_form_of_the_question, 0, COUNT_OF(answers));
+    tcase_add_test(tc, writes_errors);
+    tcase_add_loop_test(tc, reads_bind_arguments, 0, COUNT_OF(binds));
+    tcase_add_loop_test(tc, reads_what_schedulers_send, 0, COUNT_OF(captured));
+    tcase_add_loop_test(tc, reads_the_bindings_that_schedulers_send, 0, 2);
+    tcase_add_test(tc, survives_a_lack_of_memory);
+    tcase_add_test(tc, no_room_is_an_error_of_its_own);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

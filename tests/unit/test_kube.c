@@ -1,0 +1,379 @@
+#include "kube.h"
+
+#include "fail_alloc.h"
+#include "request.h"
+#include "unit.h"
+
+struct reading {
+    struct arena arena;
+    struct jread r;
+    struct err err;
+};
+
+static void begin(struct reading *x, const char *json)
+{
+    arena_init(&x->arena, LIMIT_OBJECT_BYTES);
+    x->err = ERR_INIT;
+    jread_init(&x->r, str_of(json), &x->arena);
+}
+
+static void end(struct reading *x)
+{
+    arena_done(&x->arena);
+}
+
+#define ABSENT "(absent)"
+
+static void check_text(struct str s, const char *expected)
+{
+    ck_assert_str_is(s.p == NULL ? STR(ABSENT) : s, expected);
+}
+
+/* As kubectl get -o json prints it, fields that we don't know included. */
+static const char whole_pod[] =
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"annotations\":{"
+    "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\",\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":"
+    "\"1700000000000000001\",\"ALIYUN_COM_GPU_MEM_DEV\":\"16\",\"ALIYUN_COM_GPU_MEM_IDX\":\"1\","
+    "\"ALIYUN_COM_GPU_MEM_POD\":\"8\",\"note\":\"\\u0041\\n\"},\"creationTimestamp\":null,"
+    "\"deletionGracePeriodSeconds\":30,\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","
+    "\"managedFields\":[{\"fieldsV1\":{\"f:metadata\":{\".\":{}}}}],\"name\":\"train-0\","
+    "\"namespace\":\"team-a\",\"uid\":\"4f1d5926\"},\"spec\":{\"containers\":[{\"name\":\"main\","
+    "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"4\",\"cpu\":\"2\"},\"requests\":{"
+    "\"aliyun.com/gpu-mem\":\"4\"}}},{\"name\":\"plain\",\"resources\":{}},{\"name\":\"number\","
+    "\"resources\":{\"requests\":{\"aliyun.com/gpu-mem\":2}}}],\"initContainers\":[{\"name\":"
+    "\"copy\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"9\"}}},{\"name\":\"proxy\","
+    "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}},\"restartPolicy\":\"Always\"}],"
+    "\"nodeName\":\"node-1\",\"overhead\":{\"cpu\":\"1\",\"aliyun.com/gpu-mem\":\"3\"}},"
+    "\"status\":{\"conditions\":[{\"type\":\"Ready\"}],\"phase\":\"Running\"}}";
+
+START_TEST(reads_a_whole_pod)
+{
+    struct reading x;
+    struct pod_view p;
+    begin(&x, whole_pod);
+    kube_read_pod(&x.r, &x.arena, &p);
+    ck_assert_ok(jread_finish(&x.r, &x.err), &x.err);
+    check_text(p.uid, "4f1d5926");
+    check_text(p.namespace, "team-a");
+    check_text(p.name, "train-0");
+    check_text(p.node, "node-1");
+    check_text(p.phase, "Running");
+    check_text(p.mem_overhead, "3");
+    ck_assert(p.deleting);
+    check_text(p.idx, "1");
+    check_text(p.assigned, "false");
+    check_text(p.assume_time, "1700000000000000001");
+    ck_assert(pod_view_bound(&p) && !pod_view_terminal(&p));
+
+    static const struct {
+        const char *name;
+        const char *mem;
+        enum container_kind kind;
+    } expected[] = {
+        {"copy", "9", CONTAINER_INIT},
+        {"proxy", "1", CONTAINER_SIDECAR},
+        {"main", "4", CONTAINER_MAIN},
+        {"number", "2", CONTAINER_MAIN},
+    };
+
+    ck_assert_uint_eq(p.n_containers, COUNT_OF(expected));
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        check_text(p.containers[i].name, expected[i].name);
+        check_text(p.containers[i].mem, expected[i].mem);
+        ck_assert_int_eq(p.containers[i].kind, expected[i].kind);
+    }
+    end(&x);
+}
+
+END_TEST
+
+static const struct {
+    const char *json;
+} bare_pods[] = {
+    {"null"},
+    {"{}"},
+    {"{\"metadata\":null,\"spec\":null,\"status\":null}"},
+    {"{\"metadata\":{\"name\":null,\"uid\":null,\"namespace\":null,\"annotations\":null,"
+     "\"deletionTimestamp\":null},\"spec\":{\"nodeName\":null,\"containers\":null,"
+     "\"initContainers\":null,\"overhead\":null},\"status\":{\"phase\":null}}"},
+    {"{\"spec\":{\"containers\":[null,{},{\"name\":\"c\",\"resources\":null},{\"resources\":{"
+     "\"limits\":null,\"requests\":null}},{\"resources\":{\"limits\":{\"aliyun.com/"
+     "gpu-mem\":null}}}"
+     "],\"initContainers\":[]}}"},
+    /* Case matters below the arguments' own keys, as in every stored object. */
+    {"{\"Metadata\":{\"name\":\"x\"},\"spec\":{\"nodename\":\"n\",\"containers\":[{\"resources\":{"
+     "\"limits\":{\"Aliyun.com/gpu-mem\":\"8\"}}}]}}"},
+};
+
+START_TEST(reads_what_is_not_there_as_absent)
+{
+    struct reading x;
+    struct pod_view p;
+    begin(&x, bare_pods[_i].json);
+    kube_read_pod(&x.r, &x.arena, &p);
+    ck_assert_ok(jread_finish(&x.r, &x.err), &x.err);
+    check_text(p.uid, ABSENT);
+    check_text(p.name, ABSENT);
+    check_text(p.node, ABSENT);
+    check_text(p.phase, ABSENT);
+    check_text(p.idx, ABSENT);
+    ck_assert(!p.deleting && !pod_view_bound(&p) && !pod_view_terminal(&p));
+    ck_assert_uint_eq(p.n_containers, 0);
+    end(&x);
+}
+
+END_TEST
+
+/* What each container list asks for in the end: doubled keys, odd orders. */
+static const struct {
+    const char *spec;
+    int64_t mem;
+} specs[] = {
+    {"{\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}],"
+     "\"initContainers\":[{\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{"
+     "\"aliyun.com/gpu-mem\":\"1\"}}},{\"resources\":{\"limits\":{\"aliyun.com/"
+     "gpu-mem\":\"9\"}}}]}",
+     10},
+    /* Of doubled keys the last wins, as in Go. */
+    {"{\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}],"
+     "\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"3\"}}}]}",
+     3},
+    {"{\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}],"
+     "\"containers\":null}",
+     0},
+    {"{\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\","
+     "\"aliyun.com/gpu-mem\":\"2\"}}}]}",
+     2},
+    {"{\"initContainers\":[{\"restartPolicy\":\"Always\",\"restartPolicy\":\"OnFailure\","
+     "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}],\"containers\":[{\"resources\":{"
+     "\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}}]}",
+     2},
+    /* A restart policy of its own makes no sidecar of a main container. */
+    {"{\"containers\":[{\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{"
+     "\"aliyun.com/gpu-mem\":\"2\"}}}],\"initContainers\":[{\"resources\":{\"limits\":{"
+     "\"aliyun.com/gpu-mem\":\"2\"}}}]}",
+     2},
+    {"{\"containers\":[{\"resources\":{\"requests\":{\"aliyun.com/gpu-mem\":\"5\"},\"limits\":{"
+     "\"cpu\":\"1\"}}}]}",
+     5},
+    {"{\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":1e1}}}]}", 10},
+    {"{\"ephemeralContainers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}]}", 0},
+    {"{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}", 0},
+};
+
+START_TEST(reads_what_a_spec_asks_for)
+{
+    struct reading x;
+    struct pod_view p;
+    struct request request;
+    struct buf json;
+    buf_init(&json, 4096);
+    buf_printf(&json, "{\"spec\":%s}", specs[_i].spec);
+    begin(&x, buf_cstr(&json));
+    kube_read_pod(&x.r, &x.arena, &p);
+    ck_assert_ok(jread_finish(&x.r, &x.err), &x.err);
+    ck_assert_ok(request_read(&p, &request, &x.err), &x.err);
+    ck_assert_int_eq(request.mem, specs[_i].mem);
+    end(&x);
+    buf_done(&json);
+}
+
+END_TEST
+
+static const struct {
+    const char *json;
+    const char *error;
+} wrong_pods[] = {
+    {"[]", "expected an object, got a list at offset 0"},
+    {"{\"metadata\":{\"name\":7}}", "metadata.name: expected a string, got a number at offset 20"},
+    {"{\"spec\":{\"containers\":{}}}",
+     "spec.containers: expected a list, got an object at offset 22"},
+    {"{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":[]}}}]}}",
+     "spec.containers[0].resources.limits[aliyun.com/gpu-mem]: expected a string or a number, got "
+     "a "
+     "list at offset 68"},
+    {"{\"status\":{\"phase\":true}}",
+     "status.phase: expected a string, got a boolean at offset 19"},
+};
+
+START_TEST(names_the_field_that_is_wrong)
+{
+    struct reading x;
+    struct pod_view p;
+    begin(&x, wrong_pods[_i].json);
+    kube_read_pod(&x.r, &x.arena, &p);
+    ck_assert_int_eq(jread_finish(&x.r, &x.err), ERR_SYNTAX);
+    ck_assert_str_eq(x.err.text, wrong_pods[_i].error);
+    end(&x);
+}
+
+END_TEST
+
+static const struct {
+    const char *json;
+    const char *name;
+    const char *mem;
+    const char *count;
+    const char *allocatable;
+} nodes[] = {
+    {"{\"metadata\":{\"name\":\"n1\",\"labels\":{\"name\":\"x\"}},\"status\":{\"capacity\":{"
+     "\"aliyun.com/gpu-mem\":\"32\",\"aliyun.com/gpu-count\":\"2\",\"cpu\":\"8\"},\"allocatable\":{"
+     "\"aliyun.com/gpu-mem\":\"16\",\"aliyun.com/"
+     "gpu-count\":\"9\"},\"images\":[{\"names\":[\"i\"]}]}}",
+     "n1", "32", "2", "16"},
+    {"{\"metadata\":{\"name\":\"n1\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":32,"
+     "\"aliyun.com/gpu-count\":2}}}",
+     "n1", "32", "2", ABSENT},
+    {"{\"metadata\":{\"name\":\"n1\"},\"status\":{}}", "n1", ABSENT, ABSENT, ABSENT},
+    {"{\"metadata\":{\"name\":\"n1\"},\"status\":{\"capacity\":null,\"allocatable\":null}}", "n1",
+     ABSENT, ABSENT, ABSENT},
+    {"{\"metadata\":{\"name\":\"\\u006e1\"}}", "n1", ABSENT, ABSENT, ABSENT},
+    {"null", ABSENT, ABSENT, ABSENT, ABSENT},
+    {"{\"name\":\"n1\",\"status\":null}", ABSENT, ABSENT, ABSENT, ABSENT},
+};
+
+START_TEST(reads_nodes)
+{
+    struct reading x;
+    struct node_view n;
+    begin(&x, nodes[_i].json);
+    kube_read_node(&x.r, &n);
+    ck_assert_ok(jread_finish(&x.r, &x.err), &x.err);
+    check_text(n.name, nodes[_i].name);
+    check_text(n.mem, nodes[_i].mem);
+    check_text(n.count, nodes[_i].count);
+    check_text(n.mem_allocatable, nodes[_i].allocatable);
+    end(&x);
+}
+
+END_TEST
+
+static const struct {
+    const char *json;
+    const char *namespace;
+    const char *name;
+    const char *gpus;
+} configmaps[] = {
+    {"{\"metadata\":{\"name\":\"unhealthy-gpu-n1\",\"namespace\":\"kube-system\"},\"data\":{"
+     "\"gpus\":\"0,2\",\"more\":\"x\"}}",
+     "kube-system", "unhealthy-gpu-n1", "0,2"},
+    {"{\"metadata\":{\"name\":\"x\"},\"data\":null}", ABSENT, "x", ABSENT},
+    {"{\"data\":{\"gpus\":\"\"}}", ABSENT, ABSENT, ""},
+    {"{\"binaryData\":{\"gpus\":\"MA==\"}}", ABSENT, ABSENT, ABSENT},
+};
+
+START_TEST(reads_configmaps)
+{
+    struct reading x;
+    struct configmap_view m;
+    begin(&x, configmaps[_i].json);
+    kube_read_configmap(&x.r, &m);
+    ck_assert_ok(jread_finish(&x.r, &x.err), &x.err);
+    check_text(m.namespace, configmaps[_i].namespace);
+    check_text(m.name, configmaps[_i].name);
+    check_text(m.gpus, configmaps[_i].gpus);
+    end(&x);
+}
+
+END_TEST
+
+START_TEST(writes_bindings)
+{
+    struct buf out;
+    struct jwrite w;
+    struct binding b = {.namespace = STR("team-a"),
+                        .name = STR("train-0"),
+                        .uid = STR("4f1d5926"),
+                        .node = STR("node-1"),
+                        .mem = 8138,
+                        .card = 3,
+                        .card_total = INT64_MAX,
+                        .assume_ns = UINT64_MAX};
+    buf_init(&out, 4096);
+    jwrite_init(&w, &out);
+    kube_write_binding(&w, &b);
+    ck_assert_str_is(
+        buf_str(&out),
+        "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"train-0\","
+        "\"namespace\":\"team-a\",\"uid\":\"4f1d5926\",\"annotations\":{"
+        "\"ALIYUN_COM_GPU_MEM_IDX\":\"3\",\"ALIYUN_COM_GPU_MEM_DEV\":\"9223372036854775807\","
+        "\"ALIYUN_COM_GPU_MEM_POD\":\"8138\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\","
+        "\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"18446744073709551615\"}},\"target\":{\"kind\":"
+        "\"Node\",\"name\":\"node-1\"}}");
+    buf_clear(&out, 0);
+    jwrite_init(&w, &out);
+    b.mem = 0; /* wants no card: nothing for the plugin to find */
+    kube_write_binding(&w, &b);
+    ck_assert_str_is(
+        buf_str(&out),
+        "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"train-0\","
+        "\"namespace\":\"team-a\",\"uid\":\"4f1d5926\"},\"target\":{\"kind\":\"Node\","
+        "\"name\":\"node-1\"}}");
+    buf_done(&out);
+}
+
+END_TEST
+
+/* What we write, the API server merges into the pod, and the watch brings back. */
+START_TEST(reads_back_the_annotations_that_it_writes)
+{
+    struct reading x;
+    struct pod_view p;
+    struct buf out;
+    struct jwrite w;
+    struct binding b = {.name = STR("p"), .mem = 8, .card = 1, .card_total = 16, .assume_ns = 5};
+    b.namespace = STR("ns");
+    b.uid = STR("\"\\u\n\xff");
+    b.node = STR("n");
+    buf_init(&out, 4096);
+    jwrite_init(&w, &out);
+    kube_write_binding(&w, &b);
+    begin(&x, buf_cstr(&out));
+    kube_read_pod(&x.r, &x.arena, &p);
+    ck_assert_ok(jread_finish(&x.r, &x.err), &x.err);
+    check_text(p.uid, "\"\\u\n\xef\xbf\xbd");
+    check_text(p.idx, "1");
+    check_text(p.assigned, "false");
+    check_text(p.assume_time, "5");
+    end(&x);
+    buf_done(&out);
+}
+
+END_TEST
+
+static enum errc read_pod(void *ctx)
+{
+    struct reading x;
+    struct pod_view p;
+    const struct str *json = ctx;
+    begin(&x, json->p);
+    kube_read_pod(&x.r, &x.arena, &p);
+    enum errc code = jread_finish(&x.r, &x.err);
+    end(&x);
+    return code == ERR_LIMIT ? ERR_NOMEM : code; /* the reader can't tell which of the two */
+}
+
+START_TEST(survives_a_lack_of_memory)
+{
+    struct str json = str_of(whole_pod);
+    ck_assert_uint_ge(fail_alloc_each(read_pod, &json), 1);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kube");
+    TCase *tc = tcase_create("kube");
+    tcase_add_test(tc, reads_a_whole_pod);
+    tcase_add_loop_test(tc, reads_what_is_not_there_as_absent, 0, COUNT_OF(bare_pods));
+    tcase_add_loop_test(tc, reads_what_a_spec_asks_for, 0, COUNT_OF(specs));
+    tcase_add_loop_test(tc, names_the_field_that_is_wrong, 0, COUNT_OF(wrong_pods));
+    tcase_add_loop_test(tc, reads_nodes, 0, COUNT_OF(nodes));
+    tcase_add_loop_test(tc, reads_configmaps, 0, COUNT_OF(configmaps));
+    tcase_add_test(tc, writes_bindings);
+    tcase_add_test(tc, reads_back_the_annotations_that_it_writes);
+    tcase_add_test(tc, survives_a_lack_of_memory);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

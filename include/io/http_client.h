@@ -27,15 +27,25 @@ struct http_client_settings {
 
 enum errc http_client_new(struct loop *l, const struct http_client_settings *s,
                           struct http_client **ret, struct err *reterr) _must_use_;
-struct http_client *http_client_free(struct http_client *c); /* cancels what is under way; NULL */
 
-/* Closes idle connections, so that the next call handshakes with credentials as they are now. */
+/* Cancels what is under way. Not within on_done or on_chunk. Returns NULL. */
+struct http_client *http_client_free(struct http_client *c);
+
+/*
+ * Calls that start from now on make new connections, with credentials as they are now. What is
+ * under way goes on; idle connections are closed.
+ */
 void http_client_forget_connections(struct http_client *c);
 
+/*
+ * libcurl sends a request again by itself, a POST too, when a kept connection dies before a byte of
+ * the answer. So an answer may be that to a second copy: a 409 may mean that the first was
+ * accepted.
+ */
 enum http_outcome {
     HTTP_ANSWERED, /* a whole answer: status is valid, whatever it is */
     HTTP_NOT_SENT, /* surely no byte of the request reached a server: name, connect or TLS failed */
-    HTTP_UNKNOWN,  /* sent, at least in part, and no whole answer: it may have taken effect */
+    HTTP_UNKNOWN,  /* perhaps sent, and no whole answer: it may have taken effect */
     HTTP_REFUSED,  /* on_chunk said no: its error is in err */
 };
 
@@ -57,7 +67,7 @@ struct http_call {
     /*
      * With on_chunk, a 200's body is handed over as it comes and never held; any other status' body
      * is collected in reply. Not OK ends the call with HTTP_REFUSED. The call must not be canceled
-     * or freed inside.
+     * or freed inside; others may be started and canceled.
      */
     enum errc (*on_chunk)(struct http_call *c, struct str chunk, struct err *reterr);
 
@@ -66,7 +76,7 @@ struct http_call {
 
     /* Set when done. */
     enum http_outcome outcome;
-    unsigned status;
+    unsigned status;         /* 0 unless HTTP_ANSWERED */
     uint64_t retry_after_ms; /* of a Retry-After header in seconds; 0: none */
     struct err err;          /* why not HTTP_ANSWERED, naming the URL without its query */
     struct buf reply;        /* owned by the call: http_call_done frees it */
@@ -79,7 +89,10 @@ struct http_call {
 /* on_done comes later, even when the call cannot be started. The first time all unset is zero. */
 void http_call_start(struct http_client *c, struct http_call *call);
 
-/* on_done will not come. The request may have been sent. Nothing if it is not under way. */
+/*
+ * on_done will not come. The request may have been sent. Nothing if it is not under way. The call
+ * and all its views may be freed at once.
+ */
 void http_call_cancel(struct http_call *call);
 
 /* Frees what the call owns (not the call). Not while under way. */

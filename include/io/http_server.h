@@ -21,7 +21,7 @@ struct http_request {
     struct str body;   /* whole; may be rewritten in place by nobody */
     struct str peer;   /* "127.0.0.1:51234" */
     uint64_t id;       /* 1, 2, 3, ...: every log line of a request carries it */
-    uint64_t start_ms; /* loop time of its first byte */
+    uint64_t start_ms; /* loop time of its first line */
     struct arena *arena;
     struct buf *answer; /* empty; the handler writes the answer's body here */
     void *handler_data; /* the handler's own, for a late answer */
@@ -32,9 +32,14 @@ struct http_server_settings {
     uint16_t port;      /* 0: any free one */
     size_t max_body; /* bytes; a larger body is read to its end, dropped, and handed to too_large */
     unsigned max_connections;
-    uint64_t request_timeout_ms; /* from first byte of a request to the whole body; then the peer is
-                                    cut off */
-    unsigned idle_seconds;       /* a connection without a request */
+
+    /*
+     * From a request's first line to its whole body, then the peer is cut off; a connection's first
+     * request counts from the accept. Between requests, and for the answer to leave, there is
+     * idle_seconds, with that on top for one whose bytes drip. A handler's time is not limited.
+     */
+    uint64_t request_timeout_ms;
+    unsigned idle_seconds;
 
     void (*handle)(void *ctx, struct http_request *r);
     /* Instead of handle, for a body over max_body: must respond at once. r->body is absent. */
@@ -50,17 +55,28 @@ uint16_t http_server_port(const struct http_server *s);
 
 /*
  * Answers with r->answer's bytes and a Content-Length. If the answer buf failed (memory, ceiling)
- * it answers 503 with a plain text. content_type is a literal.
+ * it answers 503 with a plain text. content_type is a literal. Once a request; also when its peer
+ * has gone, which nobody knows before.
  */
 void http_request_respond(struct http_request *r, unsigned status, const char *content_type);
 
-/* One header more on the answer; call before http_request_respond; name and value are copied. */
+/*
+ * One header more on the answer; call before http_request_respond; name and value are copied. With
+ * a control character in it there is no answer: the connection is closed.
+ */
 void http_request_header(struct http_request *r, const char *name, const char *value);
 
-/* Stops accepting; calls done when no request is under way any more. */
+/*
+ * Stops accepting; calls done, from deferred work, when all that has been begun is answered and the
+ * answers have left. Requests on kept connections are served until then, each as its connection's
+ * last. done may free the server.
+ */
 void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx);
 
-/* Requests whose handler has not answered are answered 503 first. Returns NULL. */
+/*
+ * Requests whose handler has not answered are answered 503 first, and are gone then. Answers have a
+ * second to leave. Not within a handler. Returns NULL.
+ */
 struct http_server *http_server_free(struct http_server *s);
 
 /* Requests that are under way: handed to a handler and not yet answered. */

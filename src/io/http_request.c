@@ -141,32 +141,32 @@ bool request_hand_over(struct request *r, const char *method, const char *path)
     return !arena_failed(&r->arena) && !buf_failed(&r->body);
 }
 
-void http_request_header(struct http_request *pub, const char *name, const char *value)
+void http_request_header(struct http_request *r, const char *name, const char *value)
 {
-    struct request *r = CONTAINER_OF(pub, struct request, pub);
-    assert(r->state == HANDLING);
-    buf_put(&r->headers, (struct str){name, strlen(name) + 1});
-    buf_put(&r->headers, (struct str){value, strlen(value) + 1});
+    struct request *own = CONTAINER_OF(r, struct request, pub);
+    assert(own->state == HANDLING);
+    buf_put(&own->headers, (struct str){name, strlen(name) + 1});
+    buf_put(&own->headers, (struct str){value, strlen(value) + 1});
 }
 
-void http_request_respond(struct http_request *pub, unsigned status, const char *content_type)
+void http_request_respond(struct http_request *r, unsigned status, const char *content_type)
 {
-    struct request *r = CONTAINER_OF(pub, struct request, pub);
-    assert(r->state == HANDLING && status >= 200 && status <= 999);
-    r->state = ANSWERED;
-    r->status = status;
-    r->content_type = content_type;
-    r->prev->next = r->next;
-    r->next->prev = r->prev;
-    r->pool->active--;
-    if (r->mhd != NULL)
-        r->pool->unsent++;
-    if (r->suspended) {
-        MHD_resume_connection(r->mhd);
-        r->pool->resumed = true;
+    struct request *own = CONTAINER_OF(r, struct request, pub);
+    assert(own->state == HANDLING && status >= 200 && status <= 999);
+    own->state = ANSWERED;
+    own->status = status;
+    own->content_type = content_type;
+    own->prev->next = own->next;
+    own->next->prev = own->prev;
+    own->pool->active--;
+    if (own->mhd != NULL)
+        own->pool->unsent++;
+    if (own->suspended) {
+        MHD_resume_connection(own->mhd);
+        own->pool->run_soon = true;
     }
-    r->suspended = false;
-    request_let_go(r, HELD_BY_HANDLER);
+    own->suspended = false;
+    request_let_go(own, HELD_BY_HANDLER);
 }
 
 static void answer_text(struct request *r, struct str text)

@@ -55,7 +55,7 @@ struct request_pool {
     size_t live;   /* from the first line until the answer has left */
     size_t active; /* in handling */
     size_t unsent; /* answered, and libmicrohttpd is not done with it */
-    bool resumed;  /* libmicrohttpd must run soon: it does not say so itself of what was resumed */
+    bool run_soon; /* libmicrohttpd has to run, and will not say so itself */
     bool closing;  /* every answer is its connection's last */
 };
 

@@ -1,9 +1,13 @@
 /*
  * libmicrohttpd in external-epoll mode: its epoll set is one descriptor of ours, and MHD_run is
- * called once a turn whatever woke it, because resumed connections and timeouts announce themselves
- * nowhere else. Its own idea of when to run next (MHD_get_timeout, relative milliseconds) must
- * bound the wait: its sockets are edge-triggered, and a pipelined request that already lies in a
- * buffer causes no event at all.
+ * called once a turn whatever woke it. Three things must bound the wait, because no descriptor
+ * tells of them:
+ *   - its own idea of when to run next (MHD_get_timeout, relative milliseconds). Its sockets are
+ *     edge-triggered: a pipelined request that already lies in a buffer causes no event;
+ *   - a connection that was resumed: MHD_get_timeout of 0.9.75 knows nothing of it, and MHD_USE_ITC
+ *     is ignored in this mode;
+ *   - a connection that was closed: at its limit libmicrohttpd does not watch the listening socket,
+ *     and it starts again only at its next run.
  *
  * While a handler is pending its connection is suspended, which makes libmicrohttpd blind to the
  * peer: a hang-up is noticed when the answer is sent.
@@ -83,6 +87,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
         if (c != NULL)
             timer_cancel(&c->deadline);
         mem_free(c);
+        s->requests.run_soon = true;
         return;
     }
     c = mem_alloc(sizeof(*c)); /* without it the first request is refused */
@@ -195,7 +200,7 @@ static uint64_t server_prepare(struct loop_hook *h, uint64_t now_ms)
 {
     struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
     MHD_UNSIGNED_LONG_LONG relative_ms = 0;
-    if (s->requests.resumed)
+    if (s->requests.run_soon)
         return now_ms;
     if (MHD_get_timeout(s->daemon, &relative_ms) != MHD_YES)
         return UINT64_MAX;
@@ -206,7 +211,7 @@ static void server_check(struct loop_hook *h, uint64_t now_ms)
 {
     struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
     (void)now_ms;
-    s->requests.resumed = false;
+    s->requests.run_soon = false; /* before it runs, and makes it true again */
     (void)MHD_run(s->daemon);
     if (s->drained != NULL && s->requests.live == 0)
         loop_defer(s->loop, &s->tell_drained);

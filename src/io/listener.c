@@ -51,35 +51,36 @@ enum errc listener_open(struct str address, uint16_t port, int *ret_fd, struct e
                    text, strerror(why));
 }
 
-static const void *ip_of(const struct sockaddr *a, uint16_t *ret_port)
+/* Both families have it in the same place; copied out, because a sockaddr is aligned for less. */
+static uint16_t port_of(const struct sockaddr *a)
 {
-    const void *any = a; /* sockaddr's alignment is less than what it stands for has */
-    if (a->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = any;
-        *ret_port = ntohs(v6->sin6_port);
-        return &v6->sin6_addr;
-    }
-    const struct sockaddr_in *v4 = any;
-    *ret_port = ntohs(v4->sin_port);
-    return &v4->sin_addr;
+    static_assert(offsetof(struct sockaddr_in, sin_port) ==
+                      offsetof(struct sockaddr_in6, sin6_port),
+                  "the port's place");
+    uint16_t port = 0;
+    memcpy(&port, (const char *)a + offsetof(struct sockaddr_in, sin_port), sizeof(port));
+    return ntohs(port);
 }
 
 uint16_t listener_port(int fd)
 {
-    struct sockaddr_storage a = {.ss_family = AF_INET};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in6 largest;
+    } a = {.largest = {.sin6_port = 0}};
+
     socklen_t n = sizeof(a);
-    uint16_t port = 0;
-    int r = getsockname(fd, (struct sockaddr *)&a, &n);
+    int r = getsockname(fd, &a.any, &n);
     assert(r == 0);
-    (void)ip_of((const struct sockaddr *)&a, &port);
-    return port;
+    return port_of(&a.any);
 }
 
 void address_print(const struct sockaddr *a, char text[ADDRESS_TEXT_BYTES])
 {
-    char ip[INET6_ADDRSTRLEN] = "?";
-    uint16_t port = 0;
-    (void)inet_ntop(a->sa_family, ip_of(a, &port), ip, sizeof(ip));
     bool v6 = a->sa_family == AF_INET6;
-    (void)snprintf(text, ADDRESS_TEXT_BYTES, v6 ? "[%s]:%u" : "%s:%u", ip, port);
+    const char *ip_at = (const char *)a + (v6 ? offsetof(struct sockaddr_in6, sin6_addr)
+                                              : offsetof(struct sockaddr_in, sin_addr));
+    char ip[INET6_ADDRSTRLEN] = "?";
+    (void)inet_ntop(a->sa_family, ip_at, ip, sizeof(ip));
+    (void)snprintf(text, ADDRESS_TEXT_BYTES, v6 ? "[%s]:%u" : "%s:%u", ip, port_of(a));
 }

@@ -101,6 +101,8 @@ void transfer_reset(struct transfer *t)
 
 /* ---- libcurl's callbacks ---- */
 
+/* NOLINTBEGIN(readability-non-const-parameter): libcurl's signatures */
+
 static int on_ready_to_send(void *cls, char *server_ip, char *local_ip, int server_port,
                             int local_port)
 {
@@ -116,9 +118,13 @@ static int on_ready_to_send(void *cls, char *server_ip, char *local_ip, int serv
 static size_t on_header(char *p, size_t size, size_t n, void *cls)
 {
     struct transfer *t = cls;
-    (void)p;
+    struct str line = {p, size * n};
     t->heard_ms = loop_now_ms(t->loop);
-    return t->call == NULL ? 0 : size * n;
+    if (str_starts(line, STR("HTTP/")))
+        t->head_whole = false;
+    else if (str_trim(line).n == 0)
+        t->head_whole = true;
+    return t->call == NULL ? line.n + 1 : line.n;
 }
 
 static bool collect_reply(struct transfer *t, struct str chunk)
@@ -126,8 +132,9 @@ static bool collect_reply(struct transfer *t, struct str chunk)
     buf_put(&t->call->reply, chunk);
     if (!buf_failed(&t->call->reply))
         return true;
-    t->failed = ERR_LIMIT;
-    t->why = "the answer is too large";
+    bool large = t->call->reply.n + chunk.n > t->call->reply.max;
+    t->failed = large ? ERR_LIMIT : ERR_NOMEM;
+    t->why = large ? "the answer is too large" : "no memory for the answer";
     return false;
 }
 
@@ -153,6 +160,8 @@ static size_t on_body(char *p, size_t size, size_t n, void *cls)
         (void)err_set(&call->err, code, "%s", errc_name(code));
     return chunk.n + 1;
 }
+
+/* NOLINTEND(readability-non-const-parameter) */
 
 /* ---- setting up ---- */
 
@@ -207,10 +216,9 @@ static CURLcode setup_tls(struct transfer *t, const struct transfer_config *c)
     return code;
 }
 
-/* As a C string, valid until the next; NULL with t->failed where it is none. */
-static const char *text_of(struct transfer *t, struct str s)
+/* Both in one C string, valid until the next; NULL with t->failed where it is none. */
+static const char *text_of(struct transfer *t, const char *prefix, struct str s)
 {
-    buf_clear(&t->text, KIB);
     for (size_t i = 0; i < s.n; i++) {
         if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f) {
             t->failed = ERR_SYNTAX;
@@ -218,10 +226,12 @@ static const char *text_of(struct transfer *t, struct str s)
             return NULL;
         }
     }
+    buf_clear(&t->text, KIB);
+    buf_put(&t->text, str_of(prefix));
     buf_put(&t->text, s);
     const char *z = buf_cstr(&t->text);
     if (z == NULL) {
-        t->failed = s.n > TEXT_MAX ? ERR_LIMIT : ERR_NOMEM;
+        t->failed = s.n + strlen(prefix) > TEXT_MAX ? ERR_LIMIT : ERR_NOMEM;
         t->why = "the URL, a header or a credential does not fit into memory";
     }
     return z;
@@ -236,24 +246,12 @@ static CURLcode add_line(struct curl_slist **list, const char *line)
     return CURLE_OK;
 }
 
-static CURLcode add_header(struct transfer *t, const char *name, struct str value)
-{
-    struct buf line;
-    buf_init(&line, TEXT_MAX);
-    buf_put(&line, str_of(name));
-    buf_put(&line, value);
-    CURLcode code = add_line(&t->headers, text_of(t, buf_str(&line)));
-    if (buf_failed(&line))
-        code = CURLE_OUT_OF_MEMORY;
-    buf_done(&line);
-    return code;
-}
-
 static CURLcode setup_request(struct transfer *t, const struct http_call *call)
 {
     CURL *easy = t->easy;
     CURLcode code = CURLE_OK;
     struct str method = str_of(call->method);
+    struct str type = call->content_type.n > 0 ? call->content_type : STR("application/json");
     if (call->body.p != NULL || str_eq(method, STR("POST"))) {
         buf_put(&t->body, call->body);
         if (buf_failed(&t->body))
@@ -267,13 +265,12 @@ static CURLcode setup_request(struct transfer *t, const struct http_call *call)
     else
         SET(CURLOPT_CUSTOMREQUEST, call->method);
     if (code == CURLE_OK && call->body.p != NULL)
-        code = add_header(t, "Content-Type: ",
-                          call->content_type.n > 0 ? call->content_type : STR("application/json"));
+        code = add_line(&t->headers, text_of(t, "Content-Type: ", type));
     /* Bodies are small, and waiting for a "100 Continue" takes a second where it is not known. */
     if (code == CURLE_OK)
-        code = add_header(t, "Expect:", STR(""));
+        code = add_line(&t->headers, "Expect:");
     for (size_t i = 0; i < call->n_headers && code == CURLE_OK; i++)
-        code = add_header(t, "", call->headers[i]);
+        code = add_line(&t->headers, text_of(t, "", call->headers[i]));
     return code;
 }
 
@@ -283,11 +280,11 @@ static CURLcode setup_identity(struct transfer *t, const struct http_call *call)
     CURLcode code = CURLE_OK;
     if (call->bearer.n > 0) {
         SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
-        SET(CURLOPT_XOAUTH2_BEARER, text_of(t, call->bearer));
+        SET(CURLOPT_XOAUTH2_BEARER, text_of(t, "", call->bearer));
     } else if (call->username.n > 0) {
         SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-        SET(CURLOPT_USERNAME, text_of(t, call->username));
-        SET(CURLOPT_PASSWORD, text_of(t, call->password));
+        SET(CURLOPT_USERNAME, text_of(t, "", call->username));
+        SET(CURLOPT_PASSWORD, text_of(t, "", call->password));
     }
     return code;
 }
@@ -324,7 +321,7 @@ static CURLcode setup_url(struct transfer *t, const struct transfer_config *c, s
 {
     CURL *easy = t->easy;
     CURLcode code = CURLE_OK;
-    const char *z = text_of(t, url);
+    const char *z = text_of(t, "", url);
     if (z == NULL || c->tls_server_name == NULL) {
         SET(CURLOPT_URL, z);
         return code;
@@ -349,7 +346,7 @@ void transfer_setup(struct transfer *t, const struct transfer_config *c, struct 
 {
     CURL *easy = t->easy;
     t->call = call;
-    t->reached = t->refused = false;
+    t->reached = t->head_whole = t->refused = false;
     t->heard_ms = loop_now_ms(t->loop);
     t->failed = OK;
     t->error[0] = '\0';
@@ -403,6 +400,12 @@ void transfer_judge(struct transfer *t, CURLcode result)
         call->outcome = HTTP_REFUSED;
         (void)err_wrap(&call->err, "%s %.*s", call->method, STR_ARG(url));
         return;
+    }
+    /* libcurl takes a head that was cut off for a whole answer without a body. */
+    if (result == CURLE_OK && !t->head_whole) {
+        t->failed = ERR_UNAVAILABLE;
+        t->why = "the answer ends within its head";
+        result = CURLE_RECV_ERROR;
     }
     if (result == CURLE_OK) {
         long status = 0;

@@ -32,6 +32,7 @@ struct transfer {
     struct buf text; /* scratch */
     char error[CURL_ERROR_SIZE];
     bool reached;      /* a server stood ready for the request: from then on it may have arrived */
+    bool head_whole;   /* the last status line's head ended with an empty line */
     bool refused;      /* by on_chunk */
     enum errc failed;  /* by us, not by libcurl */
     const char *why;   /* a literal, with failed */

@@ -1,10 +1,11 @@
 /*
  * The strict reader against jansson: both accept or both refuse, and what they read is equal. They
- * differ by design in three classes, which are no disagreement:
+ * differ by design in four classes, which are no disagreement:
  *
  *   - a number that overflows int64 or double: the reader checks its grammar only, jansson refuses;
  *   - nesting deeper than LIMIT_JSON_DEPTH: jansson goes to 2048;
- *   - a raw NUL byte: jansson, told to accept any value, takes "null\0" for null.
+ *   - a raw NUL byte: jansson, told to accept any value, takes "null\0" for null;
+ *   - \u0000 in a key: jansson refuses it there even when told to allow it.
  */
 #pragma once
 
@@ -86,9 +87,11 @@ static inline const char *oracle_judge(struct oracle *o, struct str doc, const j
     bool accepted = jread_finish(&o->r, NULL) == OK;
     bool deep = o->r.err.code == ERR_LIMIT;
     const char *why = NULL;
-    json_t *theirs = json_loadb(doc.p, doc.n, JSON_DECODE_ANY, &error);
+    json_t *theirs = json_loadb(doc.p, doc.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (accepted && theirs == NULL) {
-        if (!o->overflow || json_error_code(&error) != json_error_numeric_overflow)
+        enum json_error_code code = json_error_code(&error);
+        if (!(o->overflow && code == json_error_numeric_overflow) &&
+            code != json_error_null_byte_in_key)
             why = "the reader accepts what jansson refuses";
     } else if (!accepted && theirs != NULL) {
         if (!deep && memchr(doc.p, '\0', doc.n) == NULL)

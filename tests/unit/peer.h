@@ -55,8 +55,8 @@ static inline void peer_adopt(struct peer *p, struct loop *l, int fd)
 {
     struct err e = ERR_INIT;
     *p = (struct peer){.fd = {.fd = fd, .events = EPOLLIN, .ready = peer_ready}, .loop = l};
-    buf_init(&p->in, 256u << 20);
-    buf_init(&p->out, 256u << 20);
+    buf_init(&p->in, 256U << 20);
+    buf_init(&p->out, 256U << 20);
     ck_assert_ok(loop_fd_add(l, &p->fd, &e), &e);
 }
 

@@ -34,7 +34,7 @@ static const char whole_pod[] =
     "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"annotations\":{"
     "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\",\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":"
     "\"1700000000000000001\",\"ALIYUN_COM_GPU_MEM_DEV\":\"16\",\"ALIYUN_COM_GPU_MEM_IDX\":\"1\","
-    "\"ALIYUN_COM_GPU_MEM_POD\":\"8\",\"note\":\"\\u0041\\n\"},\"creationTimestamp\":null,"
+    "\"ALIYUN_COM_GPU_MEM_POD\":\"8\",\"note\":\"\\u0041\\u0000\\n\"},\"creationTimestamp\":null,"
     "\"deletionGracePeriodSeconds\":30,\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","
     "\"managedFields\":[{\"fieldsV1\":{\"f:metadata\":{\".\":{}}}}],\"name\":\"train-0\","
     "\"namespace\":\"team-a\",\"uid\":\"4f1d5926\"},\"spec\":{\"containers\":[{\"name\":\"main\","

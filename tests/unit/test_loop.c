@@ -19,7 +19,10 @@ static void mark(struct trace *t, char c)
     t->text[t->n] = '\0';
 }
 
-struct in_order;
+struct in_order {
+    size_t n;
+    size_t fired;
+};
 
 struct alarm {
     struct timer timer;
@@ -58,11 +61,6 @@ static void run(struct loop *l)
     struct err e = ERR_INIT;
     ck_assert_ok(loop_run(l, &e), &e);
 }
-
-struct in_order {
-    size_t n;
-    size_t fired;
-};
 
 static bool all_fired(void *ctx)
 {
@@ -376,14 +374,15 @@ END_TEST
 struct visitor {
     struct loop_hook hook;
     struct trace *trace;
-    char name;
+    char name;  /* marks check */
+    char upper; /* marks prepare */
     struct visitor *deletes;
 };
 
 static uint64_t visitor_prepare(struct loop_hook *h, uint64_t now_ms)
 {
     struct visitor *v = CONTAINER_OF(h, struct visitor, hook);
-    mark(v->trace, (char)(v->name - 'a' + 'A'));
+    mark(v->trace, v->upper);
     return now_ms;
 }
 
@@ -403,7 +402,8 @@ START_TEST(hooks_run_in_order_and_may_remove_each_other)
     for (size_t i = 0; i < COUNT_OF(v); i++) {
         v[i] = (struct visitor){.hook = {.prepare = visitor_prepare, .check = visitor_check},
                                 .trace = &t,
-                                .name = (char)('a' + (int)i)};
+                                .name = "abc"[i],
+                                .upper = "ABC"[i]};
         loop_hook_add(t.loop, &v[i].hook);
     }
     v[0].deletes = &v[1];
@@ -422,7 +422,7 @@ END_TEST
 static void on_signal(void *ctx, int signo)
 {
     struct trace *t = ctx;
-    mark(t, signo == SIGTERM ? 't' : signo == SIGHUP ? 'h' : '?');
+    mark(t, "ht"[signo == SIGTERM]);
     if (t->n == 2)
         loop_stop(t->loop);
 }

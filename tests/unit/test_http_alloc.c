@@ -1,0 +1,141 @@
+/* What the HTTP client allocates, and what becomes of a call when it cannot. */
+#include "fail_alloc.h"
+#include "origin.h"
+
+#define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+/* Answers whatever comes, and allocates nothing. */
+struct parrot {
+    struct loop_fd fd;
+    struct parrot *connections; /* of the listener */
+    size_t n;
+};
+
+static void parrot_answer(struct loop_fd *f, uint32_t events)
+{
+    char request[4096];
+    (void)events;
+    if (read(f->fd, request, sizeof(request)) > 0)
+        ck_assert_int_gt(send(f->fd, OK_ANSWER, sizeof(OK_ANSWER) - 1, MSG_NOSIGNAL), 0);
+    else
+        loop_fd_del(f);
+}
+
+static void parrot_accept(struct loop_fd *f, uint32_t events)
+{
+    struct parrot *p = CONTAINER_OF(f, struct parrot, fd);
+    (void)events;
+    int fd = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    ck_assert(fd >= 0 && p->n < 8);
+    struct parrot *c = &p->connections[p->n++];
+    c->fd = (struct loop_fd){.fd = fd, .events = EPOLLIN, .ready = parrot_answer};
+    ck_assert_int_eq(loop_fd_add(f->loop, &c->fd, NULL), OK);
+}
+
+static bool both_done(void *ctx)
+{
+    const struct caller *c = ctx;
+    return c[0].done && c[1].done;
+}
+
+/* Everything of ours that a client and two calls allocate. */
+static enum errc two_calls(struct loop *l)
+{
+    struct http_client *client = NULL;
+    struct http_client_settings s = {
+        .user_agent = STR("unit/1"), .ca_data = STR("none"), .allow_http = true};
+    enum errc code = http_client_new(l, &s, &client, NULL);
+    if (code != OK)
+        return code;
+    struct origin o;
+    struct parrot connections[8];
+    origin_open(&o, l);
+    struct parrot listener = {
+        .fd = {.fd = o.listener.fd, .events = EPOLLIN, .ready = parrot_accept},
+        .connections = connections};
+    loop_fd_del(&o.listener);
+    ck_assert_int_eq(loop_fd_add(l, &listener.fd, NULL), OK);
+    struct caller c[2];
+    for (int i = 0; i < 2; i++) {
+        caller_init(&c[i], "POST", o.url, "/");
+        c[i].call.body = STR("{}");
+        c[i].call.bearer = STR("token");
+        http_call_start(client, &c[i].call);
+    }
+    run_until(l, both_done, c);
+    for (int i = 0; i < 2; i++) {
+        if (c[i].call.outcome != HTTP_ANSWERED)
+            code = c[i].call.err.code;
+        caller_end(&c[i]);
+    }
+    http_client_forget_connections(client);
+    run_turns(l, 1);
+    client = http_client_free(client);
+    for (size_t i = 0; i < listener.n; i++) {
+        loop_fd_del(&connections[i].fd);
+        (void)close(connections[i].fd.fd);
+    }
+    loop_fd_del(&listener.fd);
+    origin_close(&o);
+    return code;
+}
+
+START_TEST(a_call_fails_alone_without_memory)
+{
+    struct loop *l = loop_make();
+    for (size_t nth = 1;; nth++) {
+        fail_alloc_arm(FAIL_ONCE, nth);
+        enum errc code = two_calls(l);
+        bool hit = fail_alloc_hit();
+        fail_alloc_disarm();
+        ck_assert(code == OK || code == ERR_NOMEM);
+        if (!hit) {
+            ck_assert_int_eq(code, OK);
+            ck_assert_uint_gt(nth, 8);
+            break;
+        }
+    }
+    loop_free(l);
+}
+
+END_TEST
+
+START_TEST(a_steady_load_allocates_nothing_of_ours)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "POST", f.origin.url, "/");
+    c.call.body = STR("{}");
+    struct peer *p = NULL;
+    for (int i = 0; i < 10; i++) {
+        c.done = false;
+        c.times = 0;
+        http_call_start(f.client, &c.call);
+        p = origin_peer(&f.origin, 0);
+        peer_await(p, "{}", 1);
+        buf_clear(&p->in, SIZE_MAX);
+        peer_send(p, STR(OK_ANSWER));
+        caller_await(f.loop, &c);
+        if (i == 3)
+            fail_alloc_arm(FAIL_NEVER, 0);
+    }
+    ck_assert_uint_eq(fail_alloc_count(), 0);
+    fail_alloc_disarm();
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+int main(void)
+{
+    no_proxies();
+    Suite *s = suite_create("http_alloc");
+    TCase *c = tcase_create("http_alloc");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, a_call_fails_alone_without_memory);
+    tcase_add_test(c, a_steady_load_allocates_nothing_of_ours);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

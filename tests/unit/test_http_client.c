@@ -1,0 +1,403 @@
+#include "origin.h"
+
+#define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+/* ---- what is sent ---- */
+
+static const struct {
+    const char *method;
+    const char *body; /* NULL: none */
+    const char *content_type;
+    const char *bearer;
+    const char *username;
+    const char *header;
+    const char *lines; /* after the Host line */
+} requests[] = {
+    {"GET", NULL, NULL, NULL, NULL, NULL, "User-Agent: unit/1\r\nAccept: */*\r\n\r\n"},
+    {"GET", NULL, NULL, "t0k.en", NULL, NULL,
+     "Authorization: Bearer t0k.en\r\nUser-Agent: unit/1\r\nAccept: */*\r\n\r\n"},
+    {"GET", NULL, NULL, NULL, "me", "Accept: application/json",
+     "Authorization: Basic bWU6c2VjcmV0\r\nUser-Agent: unit/1\r\nAccept: application/json\r\n"
+     "\r\n"},
+    {"GET", NULL, NULL, "t0k.en", "me", "Impersonate-User: you",
+     "Authorization: Bearer t0k.en\r\nUser-Agent: unit/1\r\nAccept: */*\r\n"
+     "Impersonate-User: you\r\n\r\n"},
+    {"POST", "{}", NULL, NULL, NULL, NULL,
+     "User-Agent: unit/1\r\nAccept: */*\r\nContent-Type: application/json\r\n"
+     "Content-Length: 2\r\n\r\n{}"},
+    {"PATCH", "[1]", "application/merge-patch+json", NULL, NULL, NULL,
+     "User-Agent: unit/1\r\nAccept: */*\r\nContent-Type: application/merge-patch+json\r\n"
+     "Content-Length: 3\r\n\r\n[1]"},
+    {"PUT", "", NULL, NULL, NULL, NULL,
+     "User-Agent: unit/1\r\nAccept: */*\r\nContent-Type: application/json\r\n"
+     "Content-Length: 0\r\n\r\n"},
+    {"POST", NULL, NULL, NULL, NULL, NULL,
+     "User-Agent: unit/1\r\nAccept: */*\r\nContent-Length: 0\r\n"},
+    {"DELETE", NULL, NULL, NULL, NULL, NULL, "User-Agent: unit/1\r\nAccept: */*\r\n\r\n"},
+    {"DELETE", "{}", NULL, NULL, NULL, NULL,
+     "User-Agent: unit/1\r\nAccept: */*\r\nContent-Type: application/json\r\n"
+     "Content-Length: 2\r\n\r\n{}"},
+};
+
+START_TEST(a_request_on_the_wire)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, requests[_i].method, f.origin.url, "/a/b?x=%20y");
+    struct str header = str_of(requests[_i].header);
+    c.call.body = str_of(requests[_i].body);
+    c.call.content_type = str_of(requests[_i].content_type);
+    c.call.bearer = str_of(requests[_i].bearer);
+    c.call.username = str_of(requests[_i].username);
+    c.call.password = STR("secret");
+    c.call.headers = &header;
+    c.call.n_headers = header.p == NULL ? 0 : 1;
+    http_call_start(f.client, &c.call);
+    struct peer *p = origin_request(&f.origin, 0);
+    peer_await(p, requests[_i].lines, 1);
+    char line[128];
+    (void)snprintf(line, sizeof(line), "%s /a/b?x=%%20y HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n",
+                   requests[_i].method, f.origin.port);
+    ck_assert(str_starts(buf_str(&p->in), str_of(line)));
+    ck_assert_uint_eq(peer_count(p, "Expect"), 0);
+    ck_assert_uint_eq(peer_count(p, "Accept-Encoding"), 0);
+    peer_send(p, STR(OK_ANSWER));
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
+    ck_assert_uint_eq(c.call.status, 200);
+    ck_assert_str_is(buf_str(&c.call.reply), "ok");
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+/* The name is TLS's alone; where the connection leads and what Host says is the address. */
+START_TEST(a_tls_server_name_is_not_the_host)
+{
+    struct fixture f;
+    struct caller c;
+    struct http_client_settings s = {.tls_server_name = STR("kubernetes"), .allow_http = true};
+    fixture_with(&f, &s);
+    caller_init(&c, "GET", f.origin.url, "/a?b");
+    http_call_start(f.client, &c.call);
+    struct peer *p = origin_request(&f.origin, 0);
+    char head[128];
+    (void)snprintf(head, sizeof(head), "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n",
+                   f.origin.port);
+    ck_assert(str_starts(buf_str(&p->in), str_of(head)));
+    peer_send(p, STR(OK_ANSWER));
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+START_TEST(head_has_no_body)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "HEAD", f.origin.url, "/");
+    http_call_start(f.client, &c.call);
+    peer_send(origin_request(&f.origin, 0), STR("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"));
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
+    ck_assert_uint_eq(c.call.reply.n, 0);
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+START_TEST(a_large_body_goes_whole)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    static char body[2000000];
+    memset(body, 'b', sizeof(body));
+    caller_init(&c, "POST", f.origin.url, "/");
+    c.call.body = (struct str){body, sizeof(body)};
+    http_call_start(f.client, &c.call);
+    struct peer *p = origin_request(&f.origin, 0);
+    while (p->in.n < sizeof(body))
+        run_turns(f.loop, 1);
+    peer_send(p, STR(OK_ANSWER));
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+/* ---- what may come back ---- */
+
+enum then {
+    STAYS,
+    CLOSES,
+    RESETS,
+};
+
+static const struct {
+    const char *answer;
+    enum then then;
+    enum http_outcome outcome;
+    unsigned status;
+    enum errc code;
+    const char *reply;
+    uint64_t retry_after_ms;
+} answers[] = {
+    {"HTTP/1.1 500 No\r\nContent-Length: 3\r\n\r\nbad", STAYS, HTTP_ANSWERED, 500, OK, "bad", 0},
+    {"HTTP/1.1 204 No Content\r\n\r\n", STAYS, HTTP_ANSWERED, 204, OK, "", 0},
+    {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 C\r\nContent-Length: 1\r\n\r\nx", STAYS,
+     HTTP_ANSWERED, 201, OK, "x", 0},
+    {"HTTP/1.1 301 M\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", STAYS,
+     HTTP_ANSWERED, 301, OK, "", 0},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", STAYS,
+     HTTP_ANSWERED, 200, OK, "abcde", 0},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX: y\r\n\r\n", STAYS,
+     HTTP_ANSWERED, 200, OK, "a", 0},
+    {"HTTP/1.1 200 OK\r\n\r\nuntil the end", CLOSES, HTTP_ANSWERED, 200, OK, "until the end", 0},
+    {"HTTP/1.1 429 T\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n", STAYS, HTTP_ANSWERED, 429, OK,
+     "", 3000},
+    {"HTTP/1.1 429 T\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\nContent-Length: 0\r\n\r\n",
+     STAYS, HTTP_ANSWERED, 429, OK, "", 0},
+    {"HTTP/1.1 429 T\r\nRetry-After: 99999999999999999999\r\nContent-Length: 0\r\n\r\n", STAYS,
+     HTTP_ANSWERED, 429, OK, "", 0},
+    {"", CLOSES, HTTP_UNKNOWN, 0, ERR_UNAVAILABLE, "", 0},
+    {"", RESETS, HTTP_UNKNOWN, 0, ERR_UNAVAILABLE, "", 0},
+    {"HTTP/1.1 200 OK\r\nContent-Le", CLOSES, HTTP_UNKNOWN, 0, ERR_UNAVAILABLE, NULL, 0},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", CLOSES, HTTP_UNKNOWN, 0, ERR_UNAVAILABLE,
+     NULL, 0},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", RESETS, HTTP_UNKNOWN, 0, ERR_UNAVAILABLE,
+     NULL, 0},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", CLOSES, HTTP_UNKNOWN, 0,
+     ERR_UNAVAILABLE, NULL, 0},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", CLOSES, HTTP_UNKNOWN, 0,
+     ERR_UNAVAILABLE, NULL, 0},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n", CLOSES, HTTP_UNKNOWN, 0,
+     ERR_UNAVAILABLE, NULL, 0},
+    {"this is no HTTP\r\n\r\n", CLOSES, HTTP_UNKNOWN, 0, ERR_SYNTAX, NULL, 0},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world", STAYS, HTTP_UNKNOWN, 0, ERR_LIMIT,
+     NULL, 0},
+};
+
+#define REPLY_MAX 10
+
+START_TEST(an_answer_and_its_outcome)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "GET", f.origin.url, "/pods?limit=1");
+    c.call.max_reply = answers[_i].code == ERR_LIMIT ? REPLY_MAX : 0;
+    http_call_start(f.client, &c.call);
+    struct peer *p = origin_request(&f.origin, 0);
+    peer_send(p, str_of(answers[_i].answer));
+    run_turns(f.loop, 2);
+    struct linger hard = {.l_onoff = 1};
+    if (answers[_i].then == RESETS)
+        ck_assert_int_eq(setsockopt(p->fd.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)), 0);
+    if (answers[_i].then != STAYS)
+        peer_close(p);
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, answers[_i].outcome);
+    ck_assert_uint_eq(c.call.status, answers[_i].status);
+    ck_assert_int_eq(c.call.err.code, answers[_i].code);
+    ck_assert_uint_eq(c.call.retry_after_ms, answers[_i].retry_after_ms);
+    if (answers[_i].reply != NULL)
+        ck_assert_str_is(buf_str(&c.call.reply), answers[_i].reply);
+    if (answers[_i].code != OK) {
+        char start[128];
+        (void)snprintf(start, sizeof(start), "GET %s/pods: ", f.origin.url);
+        ck_assert_msg(str_starts(str_of(c.call.err.text), str_of(start)), "%s", c.call.err.text);
+    }
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+static const struct {
+    const char *url;
+    enum errc code;
+} nowhere[] = {
+    {"http://127.0.0.1:1/x", ERR_UNAVAILABLE}, /* refused */
+    {"https://127.0.0.1:1/x", ERR_UNAVAILABLE},
+    {"ftp://127.0.0.1/x", ERR_SYNTAX},
+    {"file:///etc/hostname", ERR_SYNTAX},
+    {"", ERR_SYNTAX},
+    {"http://", ERR_SYNTAX},
+    {"http://127.0.0.1:99999/", ERR_SYNTAX},
+    {"http://127.0.0.1/a\r\nX: y", ERR_SYNTAX},
+};
+
+START_TEST(what_cannot_be_sent_is_not_sent)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "POST", nowhere[_i].url, "");
+    c.call.body = STR("{}");
+    http_call_start(f.client, &c.call);
+    ck_assert(!c.done);
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_NOT_SENT);
+    ck_assert_int_eq(c.call.err.code, nowhere[_i].code);
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+START_TEST(plain_http_must_be_allowed)
+{
+    struct fixture f;
+    struct caller c;
+    struct http_client_settings s = {.user_agent = STR("unit/1")};
+    fixture_with(&f, &s);
+    caller_init(&c, "GET", f.origin.url, "/");
+    http_call_start(f.client, &c.call);
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_NOT_SENT);
+    ck_assert_uint_eq(f.origin.n, 0);
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+START_TEST(no_line_can_be_smuggled_in)
+{
+    struct fixture f;
+    struct caller c[2];
+    struct str header = STR("X: a\r\nY: b");
+    fixture_open(&f);
+    for (int i = 0; i < 2; i++)
+        caller_init(&c[i], "GET", f.origin.url, "/");
+    c[0].call.headers = &header;
+    c[0].call.n_headers = 1;
+    c[1].call.bearer = STR("token\n");
+    for (int i = 0; i < 2; i++) {
+        http_call_start(f.client, &c[i].call);
+        caller_await(f.loop, &c[i]);
+        ck_assert_int_eq(c[i].call.outcome, HTTP_NOT_SENT);
+        ck_assert_int_eq(c[i].call.err.code, ERR_SYNTAX);
+        caller_end(&c[i]);
+    }
+    ck_assert_uint_eq(f.origin.n, 0);
+    fixture_close(&f);
+}
+
+END_TEST
+
+/* TLS towards one that does not speak it, or nothing at all: no byte of the request has left. */
+START_TEST(a_failed_handshake_is_not_sent)
+{
+    struct fixture f;
+    struct caller c;
+    char url[64];
+    fixture_open(&f);
+    (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/", f.origin.port);
+    caller_init(&c, "POST", url, "");
+    c.call.body = STR("{}");
+    c.call.timeout_ms = _i == 0 ? 0 : 50;
+    http_call_start(f.client, &c.call);
+    struct peer *p = origin_peer(&f.origin, 0);
+    if (_i == 0)
+        peer_send(p, STR("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_NOT_SENT);
+    ck_assert_int_eq(c.call.err.code, _i == 0 ? ERR_UNAVAILABLE : ERR_TIMEOUT);
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+/*
+ * libcurl sends a request anew when a kept connection dies on it. When that second attempt is
+ * refused, the first may have arrived all the same.
+ */
+START_TEST(a_retry_that_is_refused_is_not_not_sent)
+{
+    struct fixture f;
+    struct caller c[2];
+    fixture_open(&f);
+    for (int i = 0; i < 2; i++) {
+        caller_init(&c[i], "POST", f.origin.url, "/bind");
+        c[i].call.body = STR("{}");
+    }
+    http_call_start(f.client, &c[0].call);
+    struct peer *p = origin_request(&f.origin, 0);
+    peer_send(p, STR(OK_ANSWER));
+    caller_await(f.loop, &c[0]);
+    buf_clear(&p->in, 0);
+    http_call_start(f.client, &c[1].call);
+    peer_await(p, "\r\n\r\n{}", 1); /* on the same connection */
+    origin_stop_listening(&f.origin);
+    peer_close(p);
+    caller_await(f.loop, &c[1]);
+    ck_assert_int_eq(c[1].call.outcome, HTTP_UNKNOWN);
+    ck_assert_ptr_nonnull(strstr(c[1].call.err.text, "Couldn't connect to server"));
+    caller_end(&c[0]);
+    caller_end(&c[1]);
+    fixture_close(&f);
+}
+
+END_TEST
+
+/* A fact about libcurl that callers must know: a POST may arrive twice and still be "answered". */
+START_TEST(a_retry_that_is_answered_is_answered)
+{
+    struct fixture f;
+    struct caller c[2];
+    fixture_open(&f);
+    for (int i = 0; i < 2; i++) {
+        caller_init(&c[i], "POST", f.origin.url, "/bind");
+        c[i].call.body = STR("{}");
+    }
+    http_call_start(f.client, &c[0].call);
+    struct peer *p = origin_request(&f.origin, 0);
+    peer_send(p, STR(OK_ANSWER));
+    caller_await(f.loop, &c[0]);
+    buf_clear(&p->in, 0);
+    http_call_start(f.client, &c[1].call);
+    peer_await(p, "\r\n\r\n{}", 1);
+    peer_close(p);
+    peer_send(origin_request(&f.origin, 1), STR("HTTP/1.1 409 C\r\nContent-Length: 0\r\n\r\n"));
+    caller_await(f.loop, &c[1]);
+    ck_assert_int_eq(c[1].call.outcome, HTTP_ANSWERED);
+    ck_assert_uint_eq(c[1].call.status, 409);
+    caller_end(&c[0]);
+    caller_end(&c[1]);
+    fixture_close(&f);
+}
+
+END_TEST
+
+int main(void)
+{
+    no_proxies();
+    Suite *s = suite_create("http_client");
+    TCase *c = tcase_create("http_client");
+    tcase_set_timeout(c, 60);
+    tcase_add_loop_test(c, a_request_on_the_wire, 0, COUNT_OF(requests));
+    tcase_add_test(c, a_tls_server_name_is_not_the_host);
+    tcase_add_test(c, head_has_no_body);
+    tcase_add_test(c, a_large_body_goes_whole);
+    tcase_add_loop_test(c, an_answer_and_its_outcome, 0, COUNT_OF(answers));
+    tcase_add_loop_test(c, what_cannot_be_sent_is_not_sent, 0, COUNT_OF(nowhere));
+    tcase_add_test(c, plain_http_must_be_allowed);
+    tcase_add_test(c, no_line_can_be_smuggled_in);
+    tcase_add_loop_test(c, a_failed_handshake_is_not_sent, 0, 2);
+    tcase_add_test(c, a_retry_that_is_refused_is_not_not_sent);
+    tcase_add_test(c, a_retry_that_is_answered_is_answered);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

@@ -1,0 +1,360 @@
+/* The HTTP server over time: deadlines, limits, draining, its end. */
+#include "fail_alloc.h"
+#include "site.h"
+
+/* Half a request, then silence or a byte now and then: the deadline counts from the start. */
+static const char *const slow[] = {
+    "",
+    "POST / HT",
+    "POST / HTTP/1.1\r\nHost: x\r\n",
+    "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc",
+    "GET /echo HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+};
+
+struct drip {
+    struct timer timer;
+    struct peer *peer;
+};
+
+static void drip(struct timer *t)
+{
+    struct drip *d = CONTAINER_OF(t, struct drip, timer);
+    if (!d->peer->closed) {
+        peer_send(d->peer, STR("x"));
+        ck_assert_int_eq(timer_arm(d->peer->loop, t, 30), OK);
+    }
+}
+
+START_TEST(a_slow_request_is_cut)
+{
+    struct site s;
+    struct peer p;
+    struct http_server_settings set = settings(&s);
+    set.request_timeout_ms = 200;
+    set.max_body = 1U << 30;
+    open_with(&s, &set);
+    dial(&s, &p);
+    peer_send(&p, str_of(slow[_i]));
+    struct drip d = {.timer = {.fire = drip}, .peer = &p};
+    if (slow[_i][0] != '\0' && _i < 4)
+        ck_assert_int_eq(timer_arm(s.loop, &d.timer, 30), OK);
+    peer_await_end(&p);
+    ck_assert_uint_eq(s.handled, _i == 4 ? 1 : 0);
+    timer_cancel(&d.timer);
+    peer_close(&p);
+    close_site(&s);
+}
+
+END_TEST
+
+START_TEST(a_pending_handler_has_all_the_time)
+{
+    struct site s;
+    struct peer p;
+    struct http_server_settings set = settings(&s);
+    set.request_timeout_ms = 20;
+    set.idle_seconds = 1;
+    open_with(&s, &set);
+    dial(&s, &p);
+    post(&p, "/hold", STR(""));
+    await_held(&s, 1);
+    for (int i = 0; i < 60; i++) {
+        (void)usleep(1000);
+        run_turns(s.loop, 1);
+    }
+    ck_assert(!p.closed);
+    respond(s.held[0], STR("at last"));
+    peer_await(&p, "at last", 1);
+    peer_close(&p);
+    close_site(&s);
+}
+
+END_TEST
+
+static void drained(void *ctx)
+{
+    struct site *s = ctx;
+    s->drained = true;
+}
+
+static bool nobody_left(void *ctx)
+{
+    struct site *s = ctx;
+    if (!s->draining)
+        http_server_drain(s->server, drained, s);
+    s->draining = true;
+    return s->drained;
+}
+
+/* It does not read: its answer waits in the socket, and goes with the deadline. */
+START_TEST(a_peer_that_does_not_read_is_cut)
+{
+    struct site s;
+    struct peer p;
+    struct http_server_settings set = settings(&s);
+    set.request_timeout_ms = 20;
+    set.idle_seconds = 1;
+    set.max_body = 32U << 20;
+    open_with(&s, &set);
+    struct buf memory;
+    struct str body = letters(&memory, 16U << 20);
+    dial(&s, &p);
+    p.deaf = true;
+    post(&p, "/hold", STR(""));
+    await_held(&s, 1);
+    respond(s.held[0], body);
+    s.held[0] = NULL;
+    run_until(s.loop, nobody_left, &s);
+    buf_done(&memory);
+    peer_close(&p);
+    close_site(&s);
+}
+
+END_TEST
+
+START_TEST(draining_waits_for_what_is_under_way)
+{
+    struct site s;
+    struct peer waiting;
+    struct peer idle;
+    struct peer late;
+    open_site(&s);
+    dial(&s, &waiting);
+    dial(&s, &idle);
+    post(&idle, "/echo", STR("one"));
+    peer_await(&idle, "one", 1);
+    post(&waiting, "/hold", STR(""));
+    await_held(&s, 1);
+    uint16_t port = http_server_port(s.server);
+    http_server_drain(s.server, drained, &s);
+    run_turns(s.loop, 3);
+    ck_assert(!s.drained);
+    peer_connect(&late, s.loop, port);
+    peer_await_end(&late);
+    ck_assert_uint_eq(late.in.n, 0);
+    /* A kept connection is still served, for the last time. */
+    post(&idle, "/echo", STR("two"));
+    peer_await(&idle, "two", 1);
+    ck_assert_uint_eq(peer_count(&idle, "Connection: close"), 1);
+    peer_await_end(&idle);
+    ck_assert(!s.drained);
+    respond(s.held[0], STR("done"));
+    run_until(s.loop, until_flag, &s.drained);
+    peer_await(&waiting, "done", 1);
+    peer_close(&waiting);
+    peer_close(&idle);
+    peer_close(&late);
+    close_site(&s);
+}
+
+END_TEST
+
+static void drained_and_freed(void *ctx)
+{
+    struct site *s = ctx;
+    s->server = http_server_free(s->server);
+    s->drained = true;
+}
+
+START_TEST(draining_with_nothing_to_do_ends_at_once)
+{
+    struct site s;
+    open_site(&s);
+    http_server_drain(s.server, drained_and_freed, &s);
+    run_until(s.loop, until_flag, &s.drained);
+    ck_assert_ptr_null(s.server);
+    close_site(&s);
+}
+
+END_TEST
+
+START_TEST(freeing_answers_who_still_waits)
+{
+    struct site s;
+    struct peer held[3];
+    struct peer reading;
+    struct peer idle;
+    open_site(&s);
+    for (int i = 0; i < 3; i++) {
+        dial(&s, &held[i]);
+        post(&held[i], "/hold", STR("x"));
+    }
+    dial(&s, &reading);
+    peer_send(&reading, STR("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"));
+    dial(&s, &idle);
+    await_held(&s, 3);
+    run_turns(s.loop, 3);
+    s.server = http_server_free(s.server);
+    for (int i = 0; i < 3; i++) {
+        peer_await_end(&held[i]);
+        ck_assert_uint_eq(peer_count(&held[i], "503 Service Unavailable"), 1);
+        ck_assert_uint_eq(peer_count(&held[i], "shutting down"), 1);
+        peer_close(&held[i]);
+    }
+    peer_await_end(&reading);
+    ck_assert_uint_eq(reading.in.n, 0);
+    peer_close(&reading);
+    peer_await_end(&idle);
+    peer_close(&idle);
+    ck_assert_ptr_null(http_server_free(NULL));
+    close_site(&s);
+}
+
+END_TEST
+
+START_TEST(beyond_the_connection_limit_they_queue)
+{
+    struct site s;
+    struct peer p[3];
+    struct http_server_settings set = settings(&s);
+    set.max_connections = 2;
+    open_with(&s, &set);
+    for (int i = 0; i < 3; i++) {
+        dial(&s, &p[i]);
+        post(&p[i], "/hold", STR("x"));
+    }
+    await_held(&s, 2);
+    run_turns(s.loop, 3);
+    ck_assert_uint_eq(s.n_held, 2);
+    respond(s.held[0], STR("first"));
+    respond(s.held[1], STR("second"));
+    run_turns(s.loop, 3);
+    for (int i = 0; i < 3; i++)
+        if (peer_count(&p[i], "200 OK") == 1) {
+            peer_close(&p[i]);
+            p[i].closed = true;
+        }
+    await_held(&s, 3);
+    respond(s.held[2], STR("third"));
+    for (int i = 0; i < 3; i++) {
+        if (p[i].closed)
+            continue;
+        peer_await(&p[i], "200 OK", 1);
+        peer_close(&p[i]);
+    }
+    close_site(&s);
+}
+
+END_TEST
+
+static const struct {
+    const char *address;
+    const char *error;
+    enum errc code;
+} addresses[] = {
+    {"127.0.0.1", "", OK},
+    {"localhost", "not an IP address to listen on: \"localhost\"", ERR_SYNTAX},
+    {"", "not an IP address to listen on: \"\"", ERR_SYNTAX},
+    {"8.8.8.8", "cannot listen on 8.8.8.8:0: Cannot assign requested address", ERR_UNAVAILABLE},
+};
+
+START_TEST(addresses_to_listen_on)
+{
+    struct site s;
+    struct err e = ERR_INIT;
+    struct http_server_settings set = settings(&s);
+    set.address = str_of(addresses[_i].address);
+    s = (struct site){.loop = loop_make()};
+    enum errc code = http_server_new(s.loop, &set, &s.server, &e);
+    ck_assert_int_eq(code, addresses[_i].code);
+    ck_assert_str_eq(e.text, addresses[_i].error);
+    close_site(&s);
+}
+
+END_TEST
+
+START_TEST(a_port_that_is_taken_is_named)
+{
+    struct site s;
+    struct err e = ERR_INIT;
+    char text[128];
+    struct http_server *second = NULL;
+    struct http_server_settings set = settings(&s);
+    open_site(&s);
+    set.port = http_server_port(s.server);
+    ck_assert_int_eq(http_server_new(s.loop, &set, &second, &e), ERR_UNAVAILABLE);
+    (void)snprintf(text, sizeof(text), "cannot listen on 127.0.0.1:%u: Address already in use",
+                   set.port);
+    ck_assert_str_eq(e.text, text);
+    close_site(&s);
+}
+
+END_TEST
+
+START_TEST(a_steady_load_allocates_nothing_of_ours)
+{
+    struct site s;
+    struct peer p;
+    open_site(&s);
+    struct buf memory;
+    struct str body = letters(&memory, 250000);
+    dial(&s, &p);
+    for (size_t i = 0; i < 20; i++) {
+        if (i == 3)
+            fail_alloc_arm(FAIL_NEVER, 0);
+        buf_clear(&p.in, SIZE_MAX);
+        post(&p, i % 2 == 0 ? "/echo" : "/hop", body);
+        struct peer_wants w = {&p, "", body.n + 100};
+        run_until(s.loop, whole_body, &w);
+    }
+    ck_assert_uint_eq(fail_alloc_count(), 0);
+    fail_alloc_disarm();
+    buf_done(&memory);
+    peer_close(&p);
+    close_site(&s);
+}
+
+END_TEST
+
+static bool cut_or_answered(void *ctx)
+{
+    const struct peer_wants *w = ctx;
+    return w->peer->closed || peer_count(w->peer, "\r\n\r\n") > 0;
+}
+
+/* Each allocation of a fresh server's first request fails: the peer is cut off or told so. */
+START_TEST(without_memory_a_request_fails)
+{
+    bool hit = true;
+    size_t nth = 0;
+    while (hit) {
+        struct site s;
+        struct peer p;
+        open_site(&s);
+        dial(&s, &p);
+        ck_assert(buf_reserve(&p.in, 1U << 20));
+        ck_assert(buf_reserve(&p.out, 1U << 20));
+        post(&p, "/hop", STR("body"));
+        fail_alloc_arm(FAIL_ONCE, ++nth);
+        struct peer_wants w = {&p, "", 0};
+        run_until(s.loop, cut_or_answered, &w);
+        hit = fail_alloc_hit();
+        fail_alloc_disarm();
+        ck_assert_uint_eq(peer_count(&p, "200 OK"), hit ? 0 : 1);
+        peer_close(&p);
+        close_site(&s);
+    }
+    ck_assert_uint_gt(nth, 4); /* connection, request, body, arena, answer */
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("http_server_life");
+    TCase *c = tcase_create("http_server_life");
+    tcase_set_timeout(c, 60);
+    tcase_add_loop_test(c, a_slow_request_is_cut, 0, COUNT_OF(slow));
+    tcase_add_test(c, a_pending_handler_has_all_the_time);
+    tcase_add_test(c, a_peer_that_does_not_read_is_cut);
+    tcase_add_test(c, draining_waits_for_what_is_under_way);
+    tcase_add_test(c, draining_with_nothing_to_do_ends_at_once);
+    tcase_add_test(c, freeing_answers_who_still_waits);
+    tcase_add_test(c, beyond_the_connection_limit_they_queue);
+    tcase_add_loop_test(c, addresses_to_listen_on, 0, COUNT_OF(addresses));
+    tcase_add_test(c, a_port_that_is_taken_is_named);
+    tcase_add_test(c, a_steady_load_allocates_nothing_of_ours);
+    tcase_add_test(c, without_memory_a_request_fails);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

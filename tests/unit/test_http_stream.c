@@ -1,0 +1,157 @@
+/* Calls that take their time: deadlines, and bodies that are handed over as they come. */
+#include "origin.h"
+
+#define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+START_TEST(the_whole_call_has_a_deadline)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "GET", f.origin.url, "/");
+    c.call.timeout_ms = 100;
+    http_call_start(f.client, &c.call);
+    uint64_t start = loop_now_ms(f.loop);
+    struct peer *p = origin_request(&f.origin, 0);
+    peer_send(p, STR("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"));
+    caller_await(f.loop, &c);
+    ck_assert_uint_ge(loop_now_ms(f.loop) - start, 100);
+    ck_assert_int_eq(c.call.outcome, HTTP_UNKNOWN);
+    ck_assert_int_eq(c.call.err.code, ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(c.call.err.text, "no whole answer in time"));
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+struct say {
+    struct timer timer;
+    struct peer *peer;
+    uint64_t at_ms;
+};
+
+static void say(struct timer *t)
+{
+    struct say *s = CONTAINER_OF(t, struct say, timer);
+    if (s->peer->closed)
+        return;
+    s->at_ms = loop_now_ms(s->peer->loop);
+    peer_send(s->peer, STR("1\r\nx\r\n"));
+}
+
+START_TEST(silence_counts_from_the_last_byte)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "GET", f.origin.url, "/");
+    c.call.quiet_ms = 200;
+    c.call.on_chunk = caller_chunk;
+    http_call_start(f.client, &c.call);
+    struct say s = {.timer = {.fire = say}, .peer = origin_request(&f.origin, 0)};
+    peer_send(s.peer, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    ck_assert_int_eq(timer_arm(f.loop, &s.timer, 150), OK);
+    caller_await(f.loop, &c);
+    timer_cancel(&s.timer);
+    ck_assert_int_eq(c.call.outcome, HTTP_UNKNOWN);
+    ck_assert_int_eq(c.call.err.code, ERR_TIMEOUT);
+    ck_assert_ptr_nonnull(strstr(c.call.err.text, "silence for too long"));
+    if (c.n_chunks > 0)
+        ck_assert_uint_ge(loop_now_ms(f.loop) - s.at_ms, 200);
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+/* ---- streams ---- */
+
+START_TEST(chunks_are_handed_over_as_they_come)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "GET", f.origin.url, "/");
+    c.call.on_chunk = caller_chunk;
+    c.call.max_reply = 1; /* does not count for a stream */
+    http_call_start(f.client, &c.call);
+    struct peer *p = origin_request(&f.origin, 0);
+    peer_send(p, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    for (size_t i = 1; i <= 5; i++) {
+        peer_send(p, STR("5\r\nhello\r\n"));
+        while (c.chunks.n < 5 * i)
+            run_turns(f.loop, 1);
+        ck_assert(!c.done);
+    }
+    peer_send(p, STR("0\r\n\r\n"));
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
+    ck_assert_uint_eq(c.call.reply.n, 0);
+    ck_assert_str_is(buf_str(&c.chunks), "hellohellohellohellohello");
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+START_TEST(another_status_is_collected)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "GET", f.origin.url, "/");
+    c.call.on_chunk = caller_chunk;
+    http_call_start(f.client, &c.call);
+    peer_send(origin_request(&f.origin, 0),
+              STR("HTTP/1.1 410 Gone\r\nContent-Length: 4\r\n\r\ngone"));
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
+    ck_assert_uint_eq(c.call.status, 410);
+    ck_assert_uint_eq(c.n_chunks, 0);
+    ck_assert_str_is(buf_str(&c.call.reply), "gone");
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+START_TEST(a_chunk_may_be_refused)
+{
+    struct fixture f;
+    struct caller c;
+    fixture_open(&f);
+    caller_init(&c, "GET", f.origin.url, "/x?y");
+    c.call.on_chunk = caller_chunk;
+    c.refuses = true;
+    http_call_start(f.client, &c.call);
+    struct peer *p = origin_request(&f.origin, 0);
+    peer_send(p, STR(OK_ANSWER));
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_REFUSED);
+    ck_assert_int_eq(c.call.err.code, ERR_SYNTAX);
+    char text[128];
+    (void)snprintf(text, sizeof(text), "GET %s/x: not what was asked for", f.origin.url);
+    ck_assert_str_eq(c.call.err.text, text);
+    ck_assert_uint_eq(c.n_chunks, 1);
+    peer_await_end(p);
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
+int main(void)
+{
+    no_proxies();
+    Suite *s = suite_create("http_stream");
+    TCase *c = tcase_create("http_stream");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, the_whole_call_has_a_deadline);
+    tcase_add_test(c, silence_counts_from_the_last_byte);
+    tcase_add_test(c, chunks_are_handed_over_as_they_come);
+    tcase_add_test(c, another_status_is_collected);
+    tcase_add_test(c, a_chunk_may_be_refused);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

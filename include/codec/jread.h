@@ -14,8 +14,9 @@
  *
  * As Go's decoder: null stands for the zero value of any type (an empty object, an empty list, an
  * absent string, 0, false); of doubled keys the last wins, since a decoder just assigns. Unlike it,
- * invalid UTF-8, lone surrogates, raw control characters and \u0000 are refused. Nesting is limited
- * to LIMIT_JSON_DEPTH. Unknown values are skipped but still validated.
+ * invalid UTF-8, lone surrogates and raw control characters are refused; \u0000 is not, since
+ * anyone may put it into an annotation, so a string may hold NUL. Nesting is limited to
+ * LIMIT_JSON_DEPTH. Unknown values are skipped but still validated.
  *
  * An error names where: "Pod.spec.containers[0].name: expected a string, got a number at offset
  * 93".

@@ -5,7 +5,7 @@
 
 /*
  * The character that the escape at p (its backslash) stands for, and its length; -1 where it is
- * none: unknown letters, \u0000 and lone surrogates. A surrogate pair is one escape.
+ * none: unknown letters and lone surrogates. A surrogate pair is one escape.
  */
 int32_t jtoken_escape(const char *p, const char *end, size_t *ret_n);
 

@@ -35,7 +35,7 @@ int32_t jtoken_escape(const char *p, const char *end, size_t *ret_n)
     }
     *ret_n = 6;
     int32_t first = hex4(p + 2, end);
-    if (first <= 0 || (first >= 0xdc00 && first <= 0xdfff))
+    if (first < 0 || (first >= 0xdc00 && first <= 0xdfff))
         return -1;
     if (first < 0xd800 || first > 0xdfff)
         return first;
@@ -81,7 +81,7 @@ size_t jtoken_unescape(struct str raw, char *to)
         if (escape != NULL) {
             size_t n = 0;
             int32_t c = jtoken_escape(escape, end, &n);
-            assert(c > 0);
+            assert(c >= 0);
             to = utf8_put(to, (uint32_t)c);
             p += n;
         }

@@ -58,10 +58,10 @@ struct timer {
 };
 
 /*
- * Fires once, not before the next turn; arming an armed timer moves it. Nothing is allocated, and
- * the result is always OK.
+ * Fires once, not before the next turn; arming an armed timer moves it. Nothing is allocated, so it
+ * can't fail: a deadline is always kept.
  */
-enum errc timer_arm(struct loop *l, struct timer *t, uint64_t delay_ms) _must_use_;
+void timer_arm(struct loop *l, struct timer *t, uint64_t delay_ms);
 void timer_cancel(struct timer *t);
 
 static inline bool timer_armed(const struct timer *t)

@@ -51,7 +51,7 @@ static void on_signal(void *ctx, int signo)
         return;
     }
     p->service.draining = true;
-    (void)!timer_arm(p->service.loop, &p->grace, p->config.shutdown_grace_ms);
+    timer_arm(p->service.loop, &p->grace, p->config.shutdown_grace_ms);
     http_server_drain(p->server, stop, p);
 }
 

@@ -173,12 +173,6 @@ static void flight_total(struct timer *t)
     flight_fail(CONTAINER_OF(t, struct flight, total), ERR_TIMEOUT, "no whole answer in time");
 }
 
-static void arm(struct flight *f, struct timer *t, uint64_t delay_ms)
-{
-    enum errc code = timer_arm(f->client->loop, t, delay_ms);
-    assert(code == OK);
-}
-
 /* Bytes leave only a time: a busy stream would move its timer thousands of times a second. */
 static void flight_quiet(struct timer *t)
 {
@@ -189,7 +183,7 @@ static void flight_quiet(struct timer *t)
     if (silence_ms >= f->transfer.call->quiet_ms)
         flight_fail(f, ERR_TIMEOUT, "silence for too long");
     else
-        arm(f, t, f->transfer.call->quiet_ms - silence_ms);
+        timer_arm(f->client->loop, t, f->transfer.call->quiet_ms - silence_ms);
 }
 
 /* ---- multis ---- */
@@ -318,9 +312,9 @@ void http_call_start(struct http_client *c, struct http_call *call)
     }
     transfer_setup(&f->transfer, &c->config, call);
     if (call->timeout_ms > 0)
-        arm(f, &f->total, call->timeout_ms);
+        timer_arm(f->client->loop, &f->total, call->timeout_ms);
     if (call->quiet_ms > 0)
-        arm(f, &f->quiet, call->quiet_ms);
+        timer_arm(f->client->loop, &f->quiet, call->quiet_ms);
     loop_defer(c->loop, &f->step);
 }
 

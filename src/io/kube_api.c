@@ -75,8 +75,7 @@ static void check_files(struct kube_api *a)
 static void on_check_files(struct timer *t)
 {
     struct kube_api *a = CONTAINER_OF(t, struct kube_api, check_files);
-    enum errc code = timer_arm(a->loop, t, CHECK_FILES_MS);
-    assert(code == OK); /* it has just fired: its place in the heap is there */
+    timer_arm(a->loop, t, CHECK_FILES_MS);
     check_files(a);
 }
 
@@ -113,15 +112,11 @@ enum errc kube_api_new(struct loop *l, const struct kube_api_settings *s, struct
         code = kube_token_init(&a->token, &a->credentials.config, loop_now_ms(l), reterr);
     if (code == OK)
         code = client_new(a, s->user_agent, reterr);
-    if (code == OK) {
-        code = timer_arm(l, &a->check_files, CHECK_FILES_MS);
-        if (code != OK)
-            (void)err_set(reterr, code, "out of memory");
-    }
     if (code != OK) {
         (void)kube_api_free(a);
         return code;
     }
+    timer_arm(l, &a->check_files, CHECK_FILES_MS);
     (void)stamp_files(a);
     *ret = a;
     return OK;

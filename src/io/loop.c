@@ -214,7 +214,7 @@ static struct timer *heap_meld_all(struct timer *first)
     return root;
 }
 
-enum errc timer_arm(struct loop *l, struct timer *t, uint64_t delay_ms)
+void timer_arm(struct loop *l, struct timer *t, uint64_t delay_ms)
 {
     assert(t->fire != NULL && (t->loop == NULL || t->loop == l));
     timer_cancel(t);
@@ -223,7 +223,6 @@ enum errc timer_arm(struct loop *l, struct timer *t, uint64_t delay_ms)
     t->order = l->armed++;
     t->child = t->next = t->prev = NULL;
     l->timers = heap_meld(l->timers, t);
-    return OK;
 }
 
 void timer_cancel(struct timer *t)

@@ -306,12 +306,6 @@ static void on_done(struct http_call *http)
 
 /* ---- what to do next ---- */
 
-static void arm(struct reflector *r, uint64_t delay_ms)
-{
-    enum errc code = timer_arm(r->loop, &r->timer, delay_ms);
-    assert(code == OK); /* it is armed, or has just fired: its place in the heap is there */
-}
-
 static void react(struct reflector *r, const struct reflector_input *in, const struct err *e)
 {
     struct reflector_action a =
@@ -326,7 +320,7 @@ static void react(struct reflector *r, const struct reflector_input *in, const s
     case REFLECTOR_DO_WAIT:
         /* A relist that was asked for within `note` is sooner. */
         if (!r->relist_wanted)
-            arm(r, a.delay_ms);
+            timer_arm(r->loop, &r->timer, a.delay_ms);
         break;
     case REFLECTOR_DO_LIST:
         buf_clear(&r->token, KIB);
@@ -347,7 +341,7 @@ static void on_timer(struct timer *t)
     struct reflector *r = CONTAINER_OF(t, struct reflector, timer);
     struct reflector_input in = {.event = REFLECTOR_ON_TIMER};
     const struct err none = ERR_INIT;
-    arm(r, UINT64_MAX);
+    timer_arm(r->loop, &r->timer, UINT64_MAX);
     if (r->relist_wanted) {
         r->relist_wanted = false;
         in.event = REFLECTOR_ON_RELIST;
@@ -360,7 +354,7 @@ static void on_timer(struct timer *t)
 void reflector_relist(struct reflector *r)
 {
     r->relist_wanted = true;
-    arm(r, 0);
+    timer_arm(r->loop, &r->timer, 0);
 }
 
 /* ---- life ---- */
@@ -397,11 +391,11 @@ enum errc reflector_new(struct loop *l, struct kube_api *api, const struct refle
     buf_init(&r->query, QUERY_MAX);
     buf_init(&r->version, VERSION_MAX);
     buf_init(&r->token, TOKEN_MAX);
-    if (!copy_settings(r, s) || !buf_reserve(&r->version, VERSION_MAX) ||
-        timer_arm(l, &r->timer, 0) != OK) {
+    if (!copy_settings(r, s) || !buf_reserve(&r->version, VERSION_MAX)) {
         (void)reflector_free(r);
         return err_set(reterr, ERR_NOMEM, "out of memory");
     }
+    timer_arm(l, &r->timer, 0);
     *ret = r;
     return OK;
 }

@@ -21,7 +21,7 @@ static void drip(struct timer *t)
     struct drip *d = CONTAINER_OF(t, struct drip, timer);
     if (!d->peer->closed) {
         peer_send(d->peer, STR("x"));
-        ck_assert_int_eq(timer_arm(d->peer->loop, t, 30), OK);
+        timer_arm(d->peer->loop, t, 30);
     }
 }
 
@@ -37,7 +37,7 @@ START_TEST(a_slow_request_is_cut)
     peer_send(&p, str_of(slow[_i]));
     struct drip d = {.timer = {.fire = drip}, .peer = &p};
     if (slow[_i][0] != '\0' && _i < 4)
-        ck_assert_int_eq(timer_arm(s.loop, &d.timer, 30), OK);
+        timer_arm(s.loop, &d.timer, 30);
     peer_await_end(&p);
     ck_assert_uint_eq(s.handled, _i == 4 ? 1 : 0);
     timer_cancel(&d.timer);

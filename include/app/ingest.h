@@ -10,9 +10,10 @@
 #include "cache.h"
 
 struct ingest {
-    struct cache *cache; /* borrowed */
-    struct arena arena;  /* of one object */
-    bool lost;           /* memory ran out on an object: what is cached is not whole any more */
+    struct cache *cache;    /* borrowed */
+    struct arena arena;     /* of one object */
+    bool lost;              /* memory ran out on an object: what is cached is not whole */
+    bool torn[CACHE_KINDS]; /* an object of the list under way can't be read */
 };
 
 void ingest_init(struct ingest *in, struct cache *cache);
@@ -24,4 +25,10 @@ void ingest_pod(struct ingest *in, struct str json, bool gone);
 void ingest_configmap(struct ingest *in, struct str json, bool gone);
 
 void ingest_list_begin(struct ingest *in, enum cache_kind kind);
-void ingest_list_end(struct ingest *in, enum cache_kind kind);
+
+/*
+ * What a whole list did not name is gone; unless an object of it could not be read, since that may
+ * be the one that is missed. Returns how many confirmed pods it lacked that are newer than it, or
+ * gone: if they are still missing after a while, list again.
+ */
+unsigned ingest_list_end(struct ingest *in, enum cache_kind kind);

@@ -4,7 +4,7 @@
 
 void backend_call_init(struct backend_call *c, struct backend *b)
 {
-    *c = (struct backend_call){.backend = b};
+    *c = (struct backend_call){.backend = b, .get = GET_FAILED}; /* nothing has been read */
     arena_init(&c->arena, LIMIT_REPLY_BYTES);
     buf_init(&c->body, LIMIT_REPLY_BYTES);
 }

@@ -11,12 +11,6 @@
 
 static void op_act(struct bind_op *op, struct bind_output out);
 
-static void arm(struct loop *l, struct timer *t, uint64_t ms)
-{
-    enum errc code = timer_arm(l, t, ms);
-    assert(code == OK);
-}
-
 static void op_step(struct bind_op *op, struct bind_input in)
 {
     in.random = loop_random(op->binder->loop);
@@ -149,8 +143,8 @@ static void op_cancel(struct bind_op *op)
     if (!op->reserved)
         return;
     bool found = op->call.get == GET_FOUND && str_eq(op->call.pod.uid, op->uid);
-    if (found && pod_view_bound(&op->call.pod) && cache_pod(op->binder->cache, op->uid) != NULL) {
-        struct event seen = {.type = EVENT_POD_SET, .pod = op->call.pod};
+    if (found && pod_view_bound(&op->call.pod)) {
+        struct event seen = {.type = EVENT_POD_READ, .pod = op->call.pod};
         if (cache_apply(op->binder->cache, &seen, 0, &effect) == OK)
             return;
     }
@@ -192,6 +186,8 @@ static void op_canceled(struct bind_op *op)
                       STR_ARG(op->call.pod.node));
     else if (seen == SEEN_GONE)
         (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
+    else if (op->why.code == OK)
+        (void)err_set(&op->why, ERR_TIMEOUT, "the binds to this node before it took too long");
     (void)err_wrap(&op->why, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
                    STR_ARG(op->name), STR_ARG(op->node));
     bind_op_finish(op, str_of(op->why.text));
@@ -244,7 +240,7 @@ static void op_act(struct bind_op *op, struct bind_output out)
         b->backend->get(b->backend, &op->call, op->namespace, op->name);
         return;
     case BIND_DO_PAUSE:
-        arm(b->loop, &op->wake, out.pause_ms);
+        timer_arm(b->loop, &op->wake, out.pause_ms);
         return;
     case BIND_DO_CONFIRM:
         op_confirmed(op, out.read_back);
@@ -348,8 +344,10 @@ enum errc bind_op_join(struct bind_op *op, struct http_request *r)
     w->request = r;
     w->next = op->waiters;
     op->waiters = w;
-    arm(op->binder->loop, &op->deadline, op->binder->timeout_ms);
+    timer_arm(op->binder->loop, &op->deadline, op->binder->timeout_ms);
     op->machine.deadline_ms = op->deadline.due_ms;
+    /* Else, with a deadline below the longest pause, nothing would ever follow that pause. */
+    op->machine.failures = 0;
     return OK;
 }
 

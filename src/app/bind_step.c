@@ -5,9 +5,17 @@
 #define PAUSE_MIN_MS 50
 #define PAUSE_MAX_MS 2000
 
+/* A Binding that is sent with less time left ends in doubt, and holds its card for nothing. */
+#define POST_LEAST_MS 100
+
 void bind_machine_init(struct bind_machine *m, uint64_t deadline_ms)
 {
     *m = (struct bind_machine){.phase = BIND_QUEUED, .deadline_ms = deadline_ms};
+}
+
+static bool too_late(const struct bind_machine *m, uint64_t now_ms)
+{
+    return m->deadline_ms < POST_LEAST_MS || now_ms > m->deadline_ms - POST_LEAST_MS;
 }
 
 static struct bind_output end(struct bind_machine *m, enum bind_action action)
@@ -125,7 +133,7 @@ struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in
     switch (in->type) {
     case BIND_IN_TURN:
         assert(m->phase == BIND_QUEUED);
-        return post(m);
+        return too_late(m, now_ms) ? end(m, BIND_DO_CANCEL) : post(m);
     case BIND_IN_POSTED:
         assert(m->phase == BIND_POSTING);
         return posted(m, in, now_ms);
@@ -135,7 +143,9 @@ struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in
     case BIND_IN_WAKE:
         assert(m->phase == BIND_PAUSED);
         /* After the deadline nothing new is sent on behalf of someone who has left. */
-        return m->read_next || now_ms >= m->deadline_ms ? read_back(m, now_ms) : post(m);
+        if (m->read_next || (m->in_doubt && too_late(m, now_ms)))
+            return read_back(m, now_ms);
+        return too_late(m, now_ms) ? end(m, BIND_DO_CANCEL) : post(m);
     case BIND_IN_DEADLINE:
         return deadline(m, in, now_ms);
     }

@@ -24,21 +24,29 @@ static void apply(struct ingest *in, const struct event *e, struct effect *ret)
     }
 }
 
-static void unreadable(const char *kind, struct str name, const struct err *e)
+static const char *const kind_names[CACHE_KINDS] = {
+    [CACHE_NODES] = "Node",
+    [CACHE_PODS] = "Pod",
+    [CACHE_HEALTH] = "ConfigMap",
+};
+
+static void unreadable(struct ingest *in, enum cache_kind kind, struct str name,
+                       const struct err *e)
 {
-    log_warn("an object can't be read and is left out", kv_cstr("kind", kind), kv_str("name", name),
-             kv_cstr("error", e->text));
+    in->torn[kind] = true;
+    log_error("an object can't be read and is left out", kv_cstr("kind", kind_names[kind]),
+              kv_str("name", name), kv_cstr("error", e->text));
 }
 
 /* The reader is over; what it read is whole, or the failure is logged. */
-static bool readable(struct jread *r, const char *kind, struct str name)
+static bool readable(struct ingest *in, struct jread *r, enum cache_kind kind, struct str name)
 {
     struct err e = ERR_INIT;
     if (jread_finish(r, &e) == OK && name.n > 0)
         return true;
     if (e.code == OK)
         (void)err_set(&e, ERR_SYNTAX, "it has no metadata.name");
-    unreadable(kind, name, &e);
+    unreadable(in, kind, name, &e);
     return false;
 }
 
@@ -86,7 +94,7 @@ void ingest_node(struct ingest *in, struct str json, bool gone)
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
     kube_read_node(&r, &e.node);
-    if (!readable(&r, "Node", e.node.name))
+    if (!readable(in, &r, CACHE_NODES, e.node.name))
         return;
     struct node_figures old = figures_of(cache_node(in->cache, e.node.name));
     apply(in, &e, &effect);
@@ -126,12 +134,12 @@ void ingest_pod(struct ingest *in, struct str json, bool gone)
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
     kube_read_pod(&r, &in->arena, &e.pod);
-    if (!readable(&r, "Pod", e.pod.name))
+    if (!readable(in, &r, CACHE_PODS, e.pod.name))
         return;
     if (e.pod.uid.n == 0) {
         struct err fault = ERR_INIT;
         (void)err_set(&fault, ERR_SYNTAX, "it has no metadata.uid");
-        unreadable("Pod", e.pod.name, &fault);
+        unreadable(in, CACHE_PODS, e.pod.name, &fault);
         return;
     }
     apply(in, &e, &effect);
@@ -147,7 +155,8 @@ void ingest_configmap(struct ingest *in, struct str json, bool gone)
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
     kube_read_configmap(&r, &view);
-    if (!readable(&r, "ConfigMap", view.name) || !str_starts(view.name, GPUSHARE_UNHEALTHY_PREFIX))
+    if (!readable(in, &r, CACHE_HEALTH, view.name) ||
+        !str_starts(view.name, GPUSHARE_UNHEALTHY_PREFIX))
         return;
     struct event e = {.type = gone ? EVENT_HEALTH_GONE : EVENT_HEALTH_SET};
     e.health.node = str_skip(view.name, GPUSHARE_UNHEALTHY_PREFIX.n);
@@ -165,14 +174,19 @@ void ingest_configmap(struct ingest *in, struct str json, bool gone)
 void ingest_list_begin(struct ingest *in, enum cache_kind kind)
 {
     struct effect effect;
+    in->torn[kind] = false;
     apply(in, &(struct event){.type = EVENT_LIST_BEGIN, .list = kind}, &effect);
 }
 
-void ingest_list_end(struct ingest *in, enum cache_kind kind)
+unsigned ingest_list_end(struct ingest *in, enum cache_kind kind)
 {
     struct effect effect;
-    static const char *const names[] = {
-        [CACHE_NODES] = "nodes", [CACHE_PODS] = "pods", [CACHE_HEALTH] = "unhealthy ConfigMaps"};
+    if (in->torn[kind]) {
+        log_error("an object of the list can't be read: nothing that it lacks is taken for gone",
+                  kv_cstr("kind", kind_names[kind]));
+        return 0;
+    }
     apply(in, &(struct event){.type = EVENT_LIST_END, .list = kind}, &effect);
-    log_info("list is in", kv_cstr("of", names[kind]), kv_uint("gone", effect.swept));
+    log_info("list is in", kv_cstr("kind", kind_names[kind]), kv_uint("gone", effect.swept));
+    return effect.unproven;
 }

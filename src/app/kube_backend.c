@@ -26,9 +26,10 @@ struct kube_backend {
     struct loop *loop;
     struct kube_api *api;
     struct ingest ingest;
-    struct feed feeds[3]; /* by enum cache_kind */
-    struct timer settle;  /* see SETTLE_START_MS */
+    struct feed feeds[CACHE_KINDS];
+    struct timer settle; /* see SETTLE_START_MS */
     bool settled;
+    struct timer prove; /* see prove() */
     struct deferred relist;
 };
 
@@ -37,6 +38,9 @@ struct kube_backend {
  * are within milliseconds of their end by then; a second after the start they have come by watch.
  */
 #define SETTLE_START_MS 1000
+
+/* A watch that follows a list says at once what the list lacked. */
+#define PROVE_AFTER_MS 10000
 
 static void on_begin(void *ctx)
 {
@@ -55,7 +59,31 @@ static void on_change(void *ctx, enum reflector_change change, struct str object
 static void on_end(void *ctx)
 {
     struct feed *f = ctx;
-    ingest_list_end(&f->backend->ingest, f->kind);
+    struct kube_backend *b = f->backend;
+    if (ingest_list_end(&b->ingest, f->kind) > 0)
+        timer_arm(b->loop, &b->prove, PROVE_AFTER_MS);
+    if (b->ingest.lost)
+        loop_defer(b->loop, &b->relist);
+}
+
+/*
+ * Pods that were confirmed and that a list lacked: the watch names those that are younger than the
+ * list. One that it has not named by now was deleted before the list was read, and only the next
+ * list says so.
+ */
+static void prove(struct timer *t)
+{
+    struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, prove);
+    size_t cursor = 0;
+    for (const struct pod *p = cache_next_pod(b->ingest.cache, &cursor); p != NULL;
+         p = cache_next_pod(b->ingest.cache, &cursor)) {
+        if (p->state == POD_CONFIRMED && p->missing) {
+            log_info("a confirmed pod is in no list: reading the pods again",
+                     kv_str("namespace", p->namespace), kv_str("pod", p->name));
+            reflector_relist(b->feeds[CACHE_PODS].reflector);
+            return;
+        }
+    }
 }
 
 static void on_note(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms)
@@ -321,10 +349,11 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
         .loop = s->loop,
         .api = s->api,
         .settle = {.fire = settled},
+        .prove = {.fire = prove},
         .relist = {.run = relist_all},
     };
     ingest_init(&b->ingest, s->cache);
-    (void)!timer_arm(b->loop, &b->settle, SETTLE_START_MS);
+    timer_arm(b->loop, &b->settle, SETTLE_START_MS);
     for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
         enum errc code = feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
         if (code != OK) {
@@ -343,6 +372,7 @@ struct kube_backend *kube_backend_free(struct kube_backend *b)
     for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
         reflector_free(b->feeds[i].reflector);
     timer_cancel(&b->settle);
+    timer_cancel(&b->prove);
     deferred_cancel(&b->relist);
     ingest_done(&b->ingest);
     mem_free(b);

@@ -53,4 +53,4 @@
  * How long after a Binding of unknown outcome the API server may still commit it: its own limit for
  * one request is 60 s, and the handler may outlive the answer (contracts of the Binding, 504).
  */
-#define LIMIT_SETTLE_MS 75000
+#define LIMIT_SETTLE_MS UINT64_C(75000)

@@ -135,22 +135,24 @@ static enum errc op_confirm(struct bind_op *op, bool read_back)
 
 /*
  * Whose the card is now: nobody's, or, where a read showed the pod bound by another hand, that
- * which the object names.
+ * which the object names. False where that read may be older than what speaks against the pod.
  */
-static void op_cancel(struct bind_op *op)
+static bool op_cancel(struct bind_op *op)
 {
     struct effect effect;
     if (!op->reserved)
-        return;
+        return true;
     bool found = op->call.get == GET_FOUND && str_eq(op->call.pod.uid, op->uid);
     if (found && pod_view_bound(&op->call.pod)) {
         struct event seen = {.type = EVENT_POD_READ, .pod = op->call.pod};
-        if (cache_apply(op->binder->cache, &seen, 0, &effect) == OK)
-            return;
+        enum errc taken = cache_apply(op->binder->cache, &seen, 0, &effect);
+        if (taken == OK || taken == ERR_CONFLICT)
+            return taken == OK;
     }
     struct event e = {.type = EVENT_CANCEL, .settle = {.uid = op->uid}};
     enum errc code = cache_apply(op->binder->cache, &e, 0, &effect);
     assert(code == OK);
+    return true;
 }
 
 static enum bind_seen op_compare(const struct bind_op *op)
@@ -174,7 +176,10 @@ static enum bind_seen op_compare(const struct bind_op *op)
 static void op_canceled(struct bind_op *op)
 {
     enum bind_seen seen = op->call.get == GET_FAILED ? SEEN_NOTHING : op_compare(op);
-    op_cancel(op);
+    if (!op_cancel(op)) {
+        op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
+        return;
+    }
     if (seen == SEEN_HERE) {
         log_warn("pod was bound to the node by another hand", kv_str("namespace", op->namespace),
                  kv_str("pod", op->name), kv_str("node", op->node));

@@ -5,6 +5,9 @@
 #define PAUSE_MIN_MS 50
 #define PAUSE_MAX_MS 2000
 
+/* A server may ask for a day; a card in doubt is not held so long on its word. */
+#define RETRY_AFTER_MAX_MS 30000
+
 /* A Binding that is sent with less time left ends in doubt, and holds its card for nothing. */
 #define POST_LEAST_MS 100
 
@@ -47,8 +50,8 @@ static struct bind_output pause_then(struct bind_machine *m, bool read_next,
     m->failures++;
     m->phase = BIND_PAUSED;
     m->read_next = read_next;
-    return (struct bind_output){.action = BIND_DO_PAUSE,
-                                .pause_ms = MAX_OF(ms, in->retry_after_ms)};
+    uint64_t asked_ms = MIN_OF(in->retry_after_ms, (uint64_t)RETRY_AFTER_MAX_MS);
+    return (struct bind_output){.action = BIND_DO_PAUSE, .pause_ms = MAX_OF(ms, asked_ms)};
 }
 
 static void doubt(struct bind_machine *m, uint64_t now_ms)
@@ -124,6 +127,8 @@ static struct bind_output deadline(struct bind_machine *m, const struct bind_inp
 struct bind_output bind_verify(struct bind_machine *m, uint64_t now_ms)
 {
     assert(m->phase == BIND_OVER);
+    /* It is bound for all we know: no deadline may give it up unread. */
+    doubt(m, now_ms);
     return read_back(m, now_ms);
 }
 

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from house import FLOORS, Tap
 
-# What compiler and sanitizers put into any object, and functions that only compute.
+# What compiler and sanitizers put into any object (clang makes bcmp of a memcmp for equality), and
+# functions that only compute.
 HARMLESS = re.compile(
     r"""
-      mem(cpy|move|set|cmp|chr|rchr|mem) | strlen | strnlen | __mem(cpy|move|set)_chk
+      mem(cpy|move|set|cmp|chr|rchr|mem) | bcmp | strlen | strnlen | __mem(cpy|move|set)_chk
     | __assert_fail | __stack_chk_fail | _GLOBAL_OFFSET_TABLE_
     | __u?(div|mod|mul|divmod)[dt]i[34] | __(pop|par)count[dt]i2
     | __(asan|ubsan|lsan|tsan|msan|sanitizer|gcov|llvm|sancov|tls_get)_\w+

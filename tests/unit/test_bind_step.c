@@ -166,6 +166,36 @@ START_TEST(a_confirm_that_needs_a_read_goes_on)
 
 END_TEST
 
+START_TEST(a_created_binding_that_needs_a_read_is_never_given_up_unread)
+{
+    struct bind_machine m;
+    bind_machine_init(&m, DEADLINE);
+    (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
+    struct bind_input created = {.type = BIND_IN_POSTED, .post = POST_CREATED};
+    ck_assert_int_eq(bind_step(&m, &created, 5).action, BIND_DO_CONFIRM);
+    ck_assert_int_eq(bind_verify(&m, 6).action, BIND_DO_READ);
+    struct bind_input late = {.type = BIND_IN_DEADLINE};
+    struct bind_output out = bind_step(&m, &late, DEADLINE);
+    ck_assert_int_eq(out.action, BIND_DO_PAUSE);
+    ck_assert(out.answer);
+}
+
+END_TEST
+
+START_TEST(no_retry_after_holds_a_card_for_long)
+{
+    struct bind_machine m;
+    bind_machine_init(&m, DEADLINE);
+    (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
+    struct bind_input lost = {.type = BIND_IN_POSTED, .post = POST_UNKNOWN};
+    ck_assert_int_eq(bind_step(&m, &lost, 5).action, BIND_DO_READ);
+    struct bind_input turned_away = {
+        .type = BIND_IN_READ, .seen = SEEN_NOTHING, .retry_after_ms = UINT64_MAX};
+    ck_assert_uint_le(bind_step(&m, &turned_away, 6).pause_ms, 60000);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("bind_step");
@@ -174,6 +204,8 @@ int main(void)
     tcase_add_test(tc, retry_after_is_honoured);
     tcase_add_test(tc, pauses_grow_and_are_bounded);
     tcase_add_test(tc, a_confirm_that_needs_a_read_goes_on);
+    tcase_add_test(tc, a_created_binding_that_needs_a_read_is_never_given_up_unread);
+    tcase_add_test(tc, no_retry_after_holds_a_card_for_long);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

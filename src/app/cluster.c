@@ -192,8 +192,10 @@ static enum errc load_object(struct cluster *c, struct str json, struct str list
         kind = (struct str){list_kind.p, list_kind.n - STR("List").n};
     if (str_eq(kind, STR("Node")))
         return load_node(c, json, reterr);
-    if (str_eq(kind, STR("Pod")))
-        return add_pod(c, json, STR_NULL, &ignored, reterr);
+    if (str_eq(kind, STR("Pod"))) {
+        code = add_pod(c, json, STR_NULL, &ignored, reterr);
+        return code == OK ? OK : err_wrap(reterr, "Pod");
+    }
     if (str_eq(kind, STR("ConfigMap"))) {
         ingest_configmap(&c->ingest, json, false);
         return OK;

@@ -84,7 +84,7 @@ static enum errc open_kubernetes(struct program *p, struct err *reterr)
     };
     enum errc code = kube_api_new(p->service.loop, &settings, &p->api, reterr);
     if (code != OK)
-        return code;
+        return err_wrap(reterr, "no way to an API server");
     log_info("API server", kv_str("at", kube_api_origin(p->api)));
     struct kube_backend_settings backend = {.loop = p->service.loop,
                                             .cache = &p->service.cache,

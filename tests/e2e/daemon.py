@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from component import Component, wait_for
+from component import Component
 
 Json = Any
 
@@ -196,11 +196,6 @@ class Daemon:
         if status != 200:
             raise AssertionError(f"inspect: {status} {answer}")
         return answer
-
-    def until_fitting(self, pod: Json, nodes: Sequence[str], what: str) -> None:
-        """Waits until filter offers exactly these of the nodes that are asked for."""
-        asked = sorted({*nodes, *(n["name"] for n in self.inspect()["nodes"])})
-        wait_for(lambda: sorted(self.fitting(pod, asked)) == sorted(nodes), what)
 
     # ---- inside -------------------------------------------------------------------------
 

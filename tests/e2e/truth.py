@@ -50,6 +50,10 @@ def size_of(pod: Json) -> int:
     return max([together, *(limit(c) for c in spec.get("initContainers", []))])
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def place_of(pod: Json) -> str:
     """The name of the pod's node, empty where it has none."""
     name: str = pod["spec"].get("nodeName", "")
@@ -101,7 +105,7 @@ class Truth:
             return
         node = self.nodes.setdefault(place_of(pod), NodeTruth([]))
         idx = pod["metadata"].get("annotations", {}).get(IDX, "")
-        if idx.isdigit() and int(idx) < len(node.cards):
+        if _is_number(idx) and int(idx) < len(node.cards):
             node.used[int(idx)] += mem
             node.pods[int(idx)].append(name_of(pod))
         else:
@@ -174,14 +178,14 @@ def _node(node: Json) -> NodeTruth:
 def _wrong(annotations: Json, node: NodeTruth, mem: int) -> str:
     """Which of the five annotations is not what it must be."""
     card = annotations.get(IDX, "")
-    if not card.isdigit() or str(int(card)) != card or int(card) >= len(node.cards):
+    if not _is_number(card) or str(int(card)) != card or int(card) >= len(node.cards):
         return f"{IDX} {card!r} of {len(node.cards)} cards"
     expected = {DEV: str(node.cards[int(card)]), POD: str(mem), ASSIGNED: "false"}
     for key, value in expected.items():
         if annotations.get(key) != value:
             return f"{key} is {annotations.get(key)!r}, not {value!r}"
     when = annotations.get(ASSUME_TIME, "")
-    return "" if when.isdigit() and len(when) == 19 else f"{ASSUME_TIME} is {when!r}"
+    return "" if _is_number(when) and len(when) == 19 else f"{ASSUME_TIME} is {when!r}"
 
 
 def _said(node: Json) -> Json:
@@ -252,11 +256,11 @@ class History:
                 if bound.name.startswith(namespace + "/")
             }
 
-    def faults(self, namespace: str) -> list[str]:
-        """What no moment may show."""
+    def faults(self, namespace: str, ordered: bool = True) -> list[str]:
+        """What no moment may show; ordered: ASSUME_TIME is looked at too."""
         with self._lock:
             found = [fault for fault in self._faults if fault.startswith(namespace + "/")]
-        return found + _disorder(self.bound(namespace).values())
+        return found + (_disorder(self.bound(namespace).values()) if ordered else [])
 
     # ---- its thread ---------------------------------------------------------------------
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import deploy, packing, burst, crash, changes, races, input, tokens, faults, scale
+from . import burst, changes, crash, deploy, faults, input, packing, races, scale, tokens
 
 MODULES = (deploy, packing, burst, crash, changes, races, input, tokens, faults, scale)

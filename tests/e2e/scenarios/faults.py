@@ -1,1 +1,296 @@
-"""."""
+"""What an API server does on its bad days; the fake one does it on demand."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from bench import Lab, agree, check, scenario
+from component import wait_for
+from fake_lab import fake_lab
+from truth import ASSUME_TIME, IDX
+
+
+@scenario("fake")
+def answer_lost(lab: Lab) -> None:
+    """The Binding took effect and its answer was lost: read back, and not written twice."""
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack()
+        fake.watched()
+        for i, quiet in enumerate((False, True)):
+            if quiet:  # nor does the watch tell
+                fake.api.fault(kind="quiet", resource="pods", now=True)
+            pod = fake.pod(f"p{i}", 5)
+            fake.api.reset_stats()
+            fake.api.fault(kind="drop_after_commit", verb="bind")
+            check(daemon.bind(pod, "n1") == "", "not successful")
+            # libcurl itself sends again what died on a kept connection; that one is refused.
+            answers = fake.api.stats()["answers"]
+            check(fake.count("bind pods") <= 2 and "bind pods 201" not in answers, answers)
+            check(fake.node_of(f"p{i}") == "n1", "not bound")
+        fake.api.close_watches()
+        fake.verify(daemon)
+
+
+@scenario("fake")
+def request_lost(lab: Lab) -> None:
+    """The connection ends before anything is done: the same Binding is sent again."""
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack()
+        fake.watched()
+        for i, fault in enumerate(
+            (
+                {"kind": "drop"},
+                {"kind": "status", "code": 500, "message": "etcdserver: leader changed"},
+                {"kind": "status", "code": 503, "text": "<html>not now</html>"},
+                {"kind": "status", "code": 429, "retry_after": 1, "text": "Too many requests"},
+                {"kind": "status", "code": 409, "message": "context deadline exceeded"},
+                {"kind": "status", "code": 504, "message": "request did not complete"},
+            )
+        ):
+            pod = fake.pod(f"p{i}", 2)
+            fake.api.reset_stats()
+            fake.api.fault(verb="bind", **fault)
+            check(daemon.bind(pod, "n1") == "", f"{fault}: not successful")
+            check(fake.api.stats()["answers"]["bind pods 201"] == 1, f"{fault}: not one Binding")
+            check(fake.node_of(f"p{i}") == "n1", f"{fault}: not bound")
+        fake.verify(daemon)
+
+
+@scenario("fake")
+def late_commit(lab: Lab) -> None:
+    """504, and the write happens all the same, later: the card is never given away."""
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack("--bind-timeout", "2s")
+        fake.watched()
+        # It is sent again, and whichever comes first, both say the same.
+        pod = fake.pod("again", 9)
+        fake.api.fault(kind="late_commit", verb="bind", ms=300, count=2)
+        check(daemon.bind(pod, "n1") == "", "not successful")
+        # It commits long after the one who asked was told that nobody knows.
+        late, other = fake.pod("late", 9), fake.pod("other", 9)
+        fake.api.fault(kind="late_commit", verb="bind", ms=6000, count=-1)
+        error = daemon.bind(late, "n1")
+        check("not known yet" in error and "stays reserved" in error, error)
+        error = daemon.bind(late, "n2")
+        check("not certain yet" in error, f"to another node while in doubt: {error}")
+        while not fake.node_of("late"):
+            check("can't hold" in daemon.bind(other, "n1"), "a card in doubt was given away")
+            time.sleep(0.1)
+        fake.api.clear_faults()
+        check(daemon.bind(late, "n1") == "", "bound, and not acknowledged")
+        check("can't hold" in daemon.bind(other, "n1"), "the card was given away after all")
+        fake.verify(daemon)
+
+
+@scenario("fake")
+def doubt_outlasts_an_outage(lab: Lab) -> None:
+    """
+    A Binding in doubt, then a long outage: who asks again after it is served, though the
+    pauses between tries have become longer than anybody waits.
+    """
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack("--bind-timeout", "1s")
+        fake.watched()
+        pod = fake.pod("p", 9)
+        fake.api.fault(kind="drop", verb="bind", count=2)
+        fake.api.fault(kind="status", verb="get", code=500, count=-1)
+        for _ in range(8):
+            check(daemon.bind(pod, "n1") != "", "bound, and nothing can tell")
+        fake.api.clear_faults()
+        wait_for(lambda: daemon.bind(pod, "n1") == "", "the bind to succeed")
+        fake.verify(daemon)
+
+
+@scenario("fake")
+def assigned_by_another(lab: Lab) -> None:
+    """409 because another hand was faster, unseen: the error says where it is, nothing leaks."""
+    with fake_lab(lab) as fake:
+        fake.api.create_node("n2", 32, 2)
+        daemon = fake.cardpack()
+        fake.watched()
+        pods = [fake.pod(name, 16) for name in ("away", "here", "gone", "again")]
+        wait_for(lambda: daemon.fitting(pods[0], ["n1"]) == ["n1"], "n1")
+        fake.api.fault(kind="quiet", resource="pods", now=True)
+        for name, node in (("away", "n2"), ("here", "n1")):
+            binding = {
+                "metadata": {"name": name},
+                "target": {"kind": "Node", "name": node},
+            }
+            fake.api.must("POST", f"/api/v1/namespaces/default/pods/{name}/binding", binding)
+            fake.api.patch_pod(name, {"metadata": {"labels": {"by-hand": "yes"}}})
+        fake.api.delete_pod("gone")
+        fake.api.delete_pod("again")
+        second = fake.pod("again", 16)
+        error = daemon.bind(pods[0], "n1")
+        check('"n2"' in error and "away" in error, f"bound elsewhere: {error}")
+        check(daemon.bind(pods[1], "n1") == "", "bound there by another hand")
+        error = daemon.bind(pods[2], "n2")
+        check("gone" in error, f"deleted: {error}")
+        error = daemon.bind(pods[3], "n2")
+        check("again" in error, f"another pod of that name: {error}")
+        check(fake.node_of("again") == "", "the wrong pod was bound")
+        fake.api.close_watches("pods")  # the quiet one ends
+        fake.verify(daemon)
+        check(daemon.bind(second, "n2") == "", "bind of the second")
+        fake.verify(daemon)
+
+
+@scenario("fake")
+def refused_for_good(lab: Lab) -> None:
+    """403, 404, 422: the error is passed on as it is, and the card is free again."""
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack()
+        fake.watched()
+        for code in (400, 403, 404, 422):
+            pod = fake.pod(f"p{code}", 16)
+            fake.api.reset_stats()
+            fake.api.fault(kind="status", verb="bind", code=code, message=f"says {code}")
+            error = daemon.bind(pod, "n1")
+            check(f"says {code}" in error and f"p{code}" in error, error)
+            check(fake.count("bind pods") == 1, f"{code}: sent again")
+            fake.verify(daemon)
+            check(all(not n["usedGPU"] for n in daemon.inspect()["nodes"]), "the card is held")
+
+
+@scenario("fake")
+def watches_break(lab: Lab) -> None:
+    """Cut in the midst of an event, ended, garbled, expired: nothing is missed."""
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack()
+        fake.watched()
+        faults = [
+            {"kind": "cut", "bytes": 40},
+            {"kind": "cut", "bytes": 700},
+            {"kind": "end"},
+            {"kind": "garbage", "line": "<html>gateway</html>"},
+            {"kind": "garbage", "line": '{"type":"MODIFIED","object":{"metadata":7}}'},
+            {"kind": "garbage", "line": '{"type":"ODD","object":{}}'},
+            {"kind": "error_event", "code": 410, "reason": "Expired"},
+            {"kind": "error_event", "code": 500},
+            {"kind": "error_event", "code": 504, "too_large": True},
+        ]
+        for i, fault in enumerate(faults):
+            for resource in ("pods", "nodes", "configmaps"):
+                fake.api.fault(resource=resource, now=True, **fault)
+            fake.placed_pod(f"p{i}", 1, "n1", i % 2)
+            fake.api.create_node(f"m{i}", 8 + i, 1)
+            fake.api.put_configmap(f"unhealthy-gpu-m{i}", {"gpus": "0"})
+            if i:
+                fake.api.delete_pod(f"p{i - 1}")
+                fake.api.must("DELETE", f"/api/v1/nodes/m{i - 1}")
+            agree(daemon, fake.truth)
+            probe = fake.pod(f"probe{i}", 1)
+            wait_for(lambda i=i, p=probe: daemon.reason(p, f"m{i}") != "", f"m{i} to be unhealthy")
+        check(daemon.ready(), "not ready")
+
+
+@scenario("fake")
+def history_lost(lab: Lab) -> None:
+    """Compaction while it is away: what was deleted meanwhile is gone, what came is there."""
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack()
+        fake.watched()
+        pods = [fake.pod(f"p{i}", 4) for i in range(6)]
+        for pod in pods[:4]:
+            check(daemon.bind(pod, "n1") == "", "bind")
+        fake.api.put_configmap("unhealthy-gpu-n1", {"gpus": "1"})
+        wait_for(lambda: daemon.log("unhealthy cards"), "the ConfigMap")
+        for resource in ("pods", "nodes", "configmaps"):
+            fake.api.fault(kind="quiet", resource=resource, now=True)
+        fake.api.delete_pod("p0")
+        fake.api.set_pod_phase("p1", "Succeeded")
+        fake.api.must("DELETE", "/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-n1")
+        fake.api.create_node("n2", 8, 1)
+        fake.placed_pod("hand", 3, "n2", 0)
+        fake.api.compact()
+        fake.outage(500)
+        agree(daemon, fake.truth)
+        wait_for(lambda: sorted(daemon.fitting(pods[5], ["n1", "n2"])) == ["n1", "n2"], "all fit")
+        check(daemon.bind(fake.pod("large", 16), "n1") == "", "the healed card")
+        fake.verify(daemon)
+
+
+@scenario("fake")
+def lists_break(lab: Lab) -> None:
+    """The first lists are cut, refused, torn between pages: it is ready once they are whole."""
+    with fake_lab(lab) as fake:
+        for i in range(40):
+            fake.placed_pod(f"p{i:02}", 1 if i < 32 else 0, "n1", i % 2)
+        faults = [
+            {"verb": "list", "resource": "pods", "kind": "truncate", "bytes": 3000},
+            {"verb": "list", "resource": "pods", "kind": "truncate", "bytes": 3000, "clean": True},
+            {"verb": "list", "resource": "pods", "kind": "status", "code": 410, "continued": True},
+            {"verb": "list", "resource": "nodes", "kind": "status", "code": 429, "retry_after": 1},
+            {"verb": "list", "resource": "nodes", "kind": "drop"},
+            {"verb": "list", "resource": "configmaps", "kind": "status", "code": 500},
+        ]
+        for fault in faults:
+            fake.api.fault(**fault)
+        daemon = fake.cardpack("--list-page-size", "7")
+        check(fake.api.stats()["faults_left"] == 0, "a fault was not met")
+        fake.verify(daemon)
+        error = daemon.bind(fake.pod("more", 1), "n1")
+        check("card 0: 0 of 16 free, card 1: 0 of 16 free" in error, error)
+
+
+@scenario("fake")
+def order_after_a_look_up(lab: Lab) -> None:
+    """
+    A bind that had to look its pod up first, and one that came later and did not: the
+    Bindings of a node are sent in the order of their ASSUME_TIME.
+    """
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack()
+        fake.watched()
+        first = fake.pod("first", 1)
+        known = fake.pod("known", 1)
+        agree(daemon, fake.truth)
+        wait_for(lambda: not daemon.reason(known, "n1"), "known")
+        fake.api.fault(kind="quiet", resource="pods", now=True)
+        unseen = fake.pod("unseen", 1)
+        fake.api.configure(delay_ms={"bind": 600, "get": 200})
+        with ThreadPoolExecutor(3) as hands:
+            asked = []
+            for pod in (first, unseen, known):
+                asked.append(hands.submit(daemon.bind, pod, "n1"))
+                time.sleep(0.05)
+            check([one.result() for one in asked] == ["", "", ""], "not all bound")
+        pods = [fake.api.pod(name) for name in ("first", "unseen", "known")]
+        by_version = sorted(pods, key=lambda p: int(p["metadata"]["resourceVersion"]))
+        times = [int(p["metadata"]["annotations"][ASSUME_TIME]) for p in by_version]
+        check(times == sorted(times), f"{[p['metadata']['name'] for p in by_version]}: {times}")
+
+
+@scenario("fake")
+def wrong_annotations(lab: Lab) -> None:
+    """Annotations of all sorts on pods and nodes: none stops it, all are charged somewhere."""
+    with fake_lab(lab) as fake:
+        odd = ["", "-1", "2", "x", "0x0", "1e0", " 1", "99999999999999999999", "0,1", "\u0661"]
+        for i, idx in enumerate(odd):
+            notes = {IDX: idx, ASSUME_TIME: idx or "9" * 30}
+            fake.api.create_pod(f"p{i}", 1, node="n1", annotations=notes, labels={"by-hand": "y"})
+        daemon = fake.cardpack()
+        agree(daemon, fake.truth)
+        check(daemon.bind(fake.pod("good", 2), "n1") == "", "bind")
+        fake.verify(daemon)
+
+
+@scenario("fake")
+def frozen_answers(lab: Lab) -> None:
+    """A request that is never answered: its bind ends with an error in time, others go on."""
+    with fake_lab(lab) as fake:
+        fake.api.create_node("n2", 32, 2)
+        daemon = fake.cardpack("--bind-timeout", "2s")
+        fake.watched()
+        fake.api.fault(kind="hang", verb="bind", path="/stuck/")
+        stuck = fake.pod("stuck", 3)
+        with ThreadPoolExecutor(1) as hands:
+            asked = hands.submit(daemon.bind, stuck, "n1")
+            for i in range(10):
+                check(daemon.bind(fake.pod(f"p{i}", 3), "n2") == "", "bind beside a stuck one")
+            error = asked.result()
+        check("not known yet" in error, error)
+        check(daemon.bind(fake.pod("next", 3), "n1") == "", "the node is blocked by a stuck bind")
+        check(daemon.bind(stuck, "n1") == "", "asked again")
+        fake.verify(daemon)

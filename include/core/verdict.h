@@ -9,10 +9,11 @@ enum verdict {
     VERDICT_NOT_SHARED,   /* no gpu-mem in its capacity */
     VERDICT_NO_CARDS,  /* gpu-mem, but no usable gpu-count: the plugin has not finished, or lies */
     VERDICT_TOO_LARGE, /* more than the largest card has when it is empty */
-    VERDICT_NO_CARD_FREE, /* no card has so much left */
-    VERDICT_NODE_FULL,    /* a card has, but the node's sum has not: pods without a card, or
-                             allocatable */
-    VERDICT_BAD_REQUEST,  /* the pod's own fields */
+    VERDICT_NO_CARD_FREE,   /* no card has so much left */
+    VERDICT_NODE_FULL,      /* a card has, but the node's sum has not: pods without a card, or
+                               allocatable */
+    VERDICT_HELD_ELSEWHERE, /* the pod holds a card of another node, or may soon turn out to */
+    VERDICT_BAD_REQUEST,    /* the pod's own fields */
     VERDICT_COUNT
 };
 

@@ -54,6 +54,28 @@ static void report(const struct filter *f)
                   kv_uint("nodes", f->args->n), kv_uint("fit", counts[VERDICT_FITS]));
 }
 
+/*
+ * A pod that holds a card already is asked about again when its Binding is in doubt, or when the
+ * scheduler (1.20 does) requeues a pod that was bound. It has its place: that node, where a bind
+ * will succeed or settle it, and no other.
+ */
+static void judge(struct filter *f)
+{
+    const struct cache *cache = &f->service->cache;
+    bool readable = request_read(&f->args->pod, &f->request, &f->bad_request) == OK;
+    const struct pod *p = cache_pod(cache, f->args->pod.uid);
+    const struct node *held = p != NULL && pod_holds(p) ? p->node : NULL;
+    for (size_t i = 0; i < f->args->n; i++) {
+        const struct node *n = cache_node(cache, f->args->candidates[i].name);
+        enum verdict v = VERDICT_BAD_REQUEST;
+        if (readable && held != NULL && n != NULL)
+            v = n == held ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
+        else if (readable)
+            v = policy_fit(n, &f->request);
+        f->verdicts[i] = (unsigned char)v;
+    }
+}
+
 static void fail(struct http_request *r, struct str error)
 {
     extender_write_filter_error(r->answer, error);
@@ -83,12 +105,7 @@ void filter_handle(struct service *s, struct http_request *r)
         fail(r, STR("cardpack is out of memory"));
         return;
     }
-    bool readable = request_read(&args.pod, &f.request, &f.bad_request) == OK;
-    for (size_t i = 0; i < args.n; i++) {
-        const struct node *n = cache_node(&s->cache, args.candidates[i].name);
-        enum verdict v = readable ? policy_fit(n, &f.request) : VERDICT_BAD_REQUEST;
-        f.verdicts[i] = (unsigned char)v;
-    }
+    judge(&f);
     report(&f);
     extender_write_filter(r->answer, &args, answer, &f);
     http_request_respond(r, 200, "application/json");

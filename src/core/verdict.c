@@ -19,6 +19,10 @@ static const struct {
                            "Insufficient GPU Memory on the node, beside pods without a "
                            "card and what is not allocatable",
                            false},
+    [VERDICT_HELD_ELSEWHERE] = {"held_elsewhere",
+                                "The pod holds a card of another node, or will unless its binding "
+                                "there fails",
+                                true},
     [VERDICT_BAD_REQUEST] = {"bad_request", "The pod's request is not valid", true},
 };
 

@@ -25,7 +25,9 @@ struct reflector_state {
     uint64_t delay_ms;    /* the next failure's, before jitter; 0: none yet */
     uint64_t retry_at_ms; /* when the last failure's delay ended */
     uint64_t watch_start_ms;
+    uint64_t listed_ms; /* when the last whole list was in */
     bool synced;        /* a whole list has been in */
+    bool unreachable;   /* the last failure was no answer at all */
     bool denied;        /* the last attempt of a first list: 403 or 404 */
     bool refreshed;     /* the last request was answered 401, and credentials were read anew */
     bool moved;         /* a watch brought something since the last list */

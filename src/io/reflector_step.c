@@ -14,6 +14,8 @@
  */
 #include "reflector_step.h"
 
+/* A version that expires relists at once, unless that was just done: it would not help. */
+#define RELIST_APART_MS  10000
 #define BACKOFF_MIN_MS   800
 #define BACKOFF_MAX_MS   30000
 #define BACKOFF_RESET_MS 120000
@@ -114,7 +116,8 @@ static struct reflector_action watch_failed(struct reflector_state *s,
         a = watch_now(s, now_ms, random);
     } else if (version_survives(in)) {
         a = back_off(s, REFLECTOR_WATCH_LATER, in->retry_after_ms, now_ms, random);
-    } else if ((in->status == 410 || in->expired) && s->moved) {
+    } else if ((in->status == 410 || in->expired) &&
+               (s->moved || now_ms - s->listed_ms >= RELIST_APART_MS)) {
         a = list_now(s);
         a.note = "watch expired, relist";
         return a;
@@ -157,6 +160,10 @@ static struct reflector_action failed(struct reflector_state *s, const struct re
     struct reflector_action a;
     if (in->status != 401)
         s->refreshed = false;
+    /* The server is back: what it says now is no reason to stay blind as long as it was away. */
+    if (in->status != 0 && s->unreachable)
+        s->delay_ms = 0;
+    s->unreachable = in->status == 0;
     if (s->phase == REFLECTOR_LISTING)
         a = list_failed(s, in, now_ms, random);
     else
@@ -195,6 +202,7 @@ struct reflector_action reflector_step(struct reflector_state *s, const struct r
     case REFLECTOR_ON_LISTED:
         assert(listing);
         s->synced = true;
+        s->listed_ms = now_ms;
         s->denied = s->refreshed = s->moved = false;
         s->garbled = s->list_gone = 0;
         return watch_now(s, now_ms, random);

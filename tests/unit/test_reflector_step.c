@@ -232,7 +232,7 @@ START_TEST(test_row)
     struct reflector_state s = state_at(rows[_i].phase);
     s.moved = rows[_i].moved;
     s.refreshed = rows[_i].refreshed;
-    s.watch_start_ms = 1000000;
+    s.watch_start_ms = s.listed_ms = 1000000;
     struct reflector_action a =
         reflector_step(&s, &rows[_i].in, s.watch_start_ms + rows[_i].lived_ms, NO_RANDOM);
     ck_assert_msg(a.what == rows[_i].what, "%s: action %d", rows[_i].name, (int)a.what);
@@ -358,6 +358,31 @@ START_TEST(test_lists_that_never_help_back_off)
 
 END_TEST
 
+START_TEST(test_an_old_list_is_replaced_at_once)
+{
+    struct reflector_state s = state_at(REFLECTOR_LISTING);
+    (void)step(&s, REFLECTOR_ON_LISTED, 5000);
+    ck_assert_int_eq(answer(&s, 410, 5000 + 10000).what, REFLECTOR_DO_LIST);
+}
+
+END_TEST
+
+/* After an outage the delay is long; the first answer starts it anew. */
+START_TEST(test_backoff_is_reset_by_the_first_answer)
+{
+    struct reflector_state s = state_at(REFLECTOR_WATCHING);
+    uint64_t now = 0;
+    for (int i = 0; i < 8; i++) {
+        now += answer(&s, 0, now).delay_ms;
+        (void)step(&s, REFLECTOR_ON_TIMER, now);
+    }
+    ck_assert_uint_eq(answer(&s, 403, now).delay_ms, BACKOFF_MIN);
+    (void)step(&s, REFLECTOR_ON_TIMER, now);
+    ck_assert_uint_eq(answer(&s, 403, now).delay_ms, 2 * BACKOFF_MIN);
+}
+
+END_TEST
+
 START_TEST(test_list_that_outlives_its_token_twice_comes_in_one_piece)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
@@ -429,6 +454,8 @@ int main(void)
     tcase_add_test(t, test_progress_forgives_garbage);
     tcase_add_test(t, test_short_watch_with_progress_is_no_failure);
     tcase_add_test(t, test_lists_that_never_help_back_off);
+    tcase_add_test(t, test_an_old_list_is_replaced_at_once);
+    tcase_add_test(t, test_backoff_is_reset_by_the_first_answer);
     tcase_add_test(t, test_list_that_outlives_its_token_twice_comes_in_one_piece);
     tcase_add_test(t, test_401_is_retried_at_once_after_every_success);
     tcase_add_test(t, test_synced_and_denied);

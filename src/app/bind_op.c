@@ -231,7 +231,7 @@ static void op_post(struct bind_op *op)
 static void op_act(struct bind_op *op, struct bind_output out)
 {
     struct binder *b = op->binder;
-    if (out.answer)
+    if (out.answer && op->waiters != NULL)
         op_in_doubt(op);
     switch (out.action) {
     case BIND_DO_REFRESH_POST:
@@ -313,6 +313,8 @@ static void op_called(struct backend_call *c)
         in.seen = op_compare(op);
     if (c->err.code != OK)
         op->why = c->err;
+    if (in.type == BIND_IN_READ && in.seen == SEEN_GONE)
+        (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
     op_step(op, in);
 }
 
@@ -353,6 +355,8 @@ enum errc bind_op_join(struct bind_op *op, struct http_request *r)
     op->machine.deadline_ms = op->deadline.due_ms;
     /* Else, with a deadline below the longest pause, nothing would ever follow that pause. */
     op->machine.failures = 0;
+    if (op->started && op->machine.phase == BIND_PAUSED && op->machine.read_next)
+        timer_arm(op->binder->loop, &op->wake, 0);
     return OK;
 }
 

@@ -97,8 +97,14 @@ static struct bind_output was_read(struct bind_machine *m, const struct bind_inp
         return out;
     case SEEN_HERE:
     case SEEN_ELSEWHERE:
-    case SEEN_GONE:
         return end(m, BIND_DO_CANCEL);
+    case SEEN_GONE:
+        /* Before 1.27 a Binding in doubt may still bind the next pod of that name, here. */
+        if (!m->in_doubt || m->read_sent_ms >= m->doubt_until_ms)
+            return end(m, BIND_DO_CANCEL);
+        out = pause_then(m, true, in);
+        out.answer = true;
+        return out;
     case SEEN_NOTHING:
         return pause_then(m, true, in);
     case SEEN_UNBOUND:

@@ -26,6 +26,10 @@ struct step {
     {                                   \
         t, BIND_IN_READ, 0, s, w, false \
     }
+#define ANSWERED(t, s, w)              \
+    {                                  \
+        t, BIND_IN_READ, 0, s, w, true \
+    }
 #define WAKE(t, w)                      \
     {                                   \
         t, BIND_IN_WAKE, 0, 0, w, false \
@@ -48,9 +52,11 @@ static const struct history {
     {"bound elsewhere by another hand",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       READ(9, SEEN_ELSEWHERE, BIND_DO_CANCEL)}},
-    {"gone",
+    {"gone while in doubt: answered, and held until nothing can bind its successor",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
-      READ(9, SEEN_GONE, BIND_DO_CANCEL)}},
+      ANSWERED(9, SEEN_GONE, BIND_DO_PAUSE), WAKE(99, BIND_DO_READ),
+      ANSWERED(105, SEEN_GONE, BIND_DO_PAUSE), WAKE(5 + LIMIT_SETTLE_MS, BIND_DO_READ),
+      READ(9 + LIMIT_SETTLE_MS, SEEN_GONE, BIND_DO_CANCEL)}},
     {"unbound: the same Binding again",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       READ(9, SEEN_UNBOUND, BIND_DO_PAUSE), WAKE(99, BIND_DO_POST),

@@ -43,6 +43,9 @@
       NULL, "a bind is answered within this time; keep it below kube-scheduler's httpTimeout")    \
     X(COUNT, list_page_size, "list-page-size", "500", 1, 10000, NULL,                             \
       "objects per page when the API server is asked for all")                                    \
+    X(DURATION, start_settle_ms, "start-settle", "8s", 0, 300 * CONFIG_SECOND, NULL,              \
+      "how long after its first lists it is not ready yet, because Bindings of a process before " \
+      "it may still commit")                                                                      \
     X(DURATION, shutdown_grace_ms, "shutdown-grace", "25s", 0, 600 * CONFIG_SECOND, NULL,         \
       "how long requests under way may take to end after SIGTERM")
 

@@ -14,6 +14,7 @@ struct kube_backend_settings {
     struct cache *cache;
     struct kube_api *api;
     unsigned page_size;
+    uint64_t start_settle_ms; /* from the first list of pods until it is ready */
 };
 
 enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,

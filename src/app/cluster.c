@@ -100,6 +100,11 @@ static enum errc add_pod(struct cluster *c, struct str json, struct str namespac
     struct str key = make_key(&c->arena, edit.namespace, view.name);
     if (key.p != NULL && map_get(&c->pods, key) != NULL)
         return err_set(reterr, ERR_CONFLICT, "pod \"%.*s\" is there already", STR_ARG(key));
+    /* It would move the other's charge. */
+    if (view.uid.n > 0 && cache_pod(c->ingest.cache, view.uid) != NULL)
+        return err_set(reterr, ERR_CONFLICT,
+                       "pod \"%.*s\": another pod has its metadata.uid \"%.*s\"",
+                       STR_ARG(view.name), STR_ARG(view.uid));
     struct stored_pod *p = key.p == NULL ? NULL : mem_alloc(sizeof(*p) + key.n + edit.uid.n);
     if (p == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for another pod");
@@ -220,7 +225,8 @@ static enum errc load(struct cluster *c, struct str text, struct err *reterr)
             code = load_object(c, line, STR_NULL, reterr);
     }
     arena_reset(&c->arena);
-    buf_clear(&c->text, 0);
+    buf_done(&c->text);
+    buf_init(&c->text, LIMIT_OBJECT_BYTES); /* from now on, of one pod */
     return code;
 }
 

@@ -156,6 +156,7 @@ void ingest_configmap(struct ingest *in, struct str json, bool gone)
     jread_init(&r, json, &in->arena);
     kube_read_configmap(&r, &view);
     if (!readable(in, &r, CACHE_HEALTH, view.name) ||
+        !str_eq(view.namespace, GPUSHARE_UNHEALTHY_NAMESPACE) ||
         !str_starts(view.name, GPUSHARE_UNHEALTHY_PREFIX))
         return;
     struct event e = {.type = gone ? EVENT_HEALTH_GONE : EVENT_HEALTH_SET};

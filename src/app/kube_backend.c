@@ -6,6 +6,7 @@
 #include "log.h"
 #include "mem.h"
 #include "reflector.h"
+#include "watch.h"
 
 /*
  * kube-scheduler's own selection: a pod that ends leaves it, and comes as deleted with its old
@@ -27,20 +28,27 @@ struct kube_backend {
     struct kube_api *api;
     struct ingest ingest;
     struct feed feeds[CACHE_KINDS];
-    struct timer settle; /* see SETTLE_START_MS */
+    /*
+     * After a crash, Bindings that the process before us had sent may still commit while we list.
+     * When this is over they have, and have come by watch.
+     */
+    struct timer settle;
+    uint64_t start_settle_ms;
     bool settled;
-    struct timer prove; /* see prove() */
-    struct deferred relist;
+    struct timer prove;  /* see prove() */
+    struct timer relist; /* an object was lost to a lack of memory */
 };
 
-/*
- * After a crash, Bindings that the process before us had sent may still commit while we list. They
- * are within milliseconds of their end by then; a second after the start they have come by watch.
- */
-#define SETTLE_START_MS 1000
-
 /* A watch that follows a list says at once what the list lacked. */
-#define PROVE_AFTER_MS 10000
+#define PROVE_AFTER_MS  10000
+#define RELIST_AFTER_MS 5000
+
+/* After a while: memory that is short now is short at once again. */
+static void list_again_if_lost(struct kube_backend *b)
+{
+    if (b->ingest.lost && !timer_armed(&b->relist))
+        timer_arm(b->loop, &b->relist, RELIST_AFTER_MS);
+}
 
 static void on_begin(void *ctx)
 {
@@ -52,18 +60,18 @@ static void on_change(void *ctx, enum reflector_change change, struct str object
 {
     struct feed *f = ctx;
     f->ingest(&f->backend->ingest, object, change == REFLECTOR_GONE);
-    if (f->backend->ingest.lost)
-        loop_defer(f->backend->loop, &f->backend->relist);
+    list_again_if_lost(f->backend);
 }
 
 static void on_end(void *ctx)
 {
     struct feed *f = ctx;
     struct kube_backend *b = f->backend;
+    if (f->kind == CACHE_PODS && !b->settled && !timer_armed(&b->settle))
+        timer_arm(b->loop, &b->settle, b->start_settle_ms);
     if (ingest_list_end(&b->ingest, f->kind) > 0)
         timer_arm(b->loop, &b->prove, PROVE_AFTER_MS);
-    if (b->ingest.lost)
-        loop_defer(b->loop, &b->relist);
+    list_again_if_lost(b);
 }
 
 /*
@@ -98,10 +106,10 @@ static void on_note(void *ctx, const char *what, const struct err *err, uint64_t
                  kv_uint("retry_in_ms", retry_in_ms));
 }
 
-/* An object was lost to a lack of memory: only whole lists make the cache true again. */
-static void relist_all(struct deferred *d)
+/* Only whole lists make the cache true again. */
+static void relist_all(struct timer *t)
 {
-    struct kube_backend *b = CONTAINER_OF(d, struct kube_backend, relist);
+    struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, relist);
     b->ingest.lost = false;
     for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
         reflector_relist(b->feeds[i].reflector);
@@ -150,6 +158,14 @@ static bool conflict_is_final(struct str message)
            says(message, "schedulingGates");
 }
 
+/* A load balancer has its own 404, which says nothing of the pod; and a card is freed on this. */
+static bool says_not_found(const struct http_call *http, struct arena *arena)
+{
+    struct kube_status status;
+    return kube_status_read(buf_str(&http->reply), arena, &status, NULL) == OK &&
+           str_eq(status.reason, STR("NotFound")) && str_eq(status.details_kind, STR("pods"));
+}
+
 static enum post_result classify_post(const struct http_call *http, struct arena *arena)
 {
     if (http->outcome == HTTP_NOT_SENT)
@@ -157,14 +173,14 @@ static enum post_result classify_post(const struct http_call *http, struct arena
     if (http->outcome != HTTP_ANSWERED)
         return POST_UNKNOWN;
     switch (http->status) {
-    case 200:
     case 201:
         return POST_CREATED;
     case 400:
     case 403:
-    case 404:
     case 422:
         return POST_REFUSED;
+    case 404:
+        return says_not_found(http, arena) ? POST_REFUSED : POST_UNKNOWN;
     case 401:
         return POST_UNAUTHORIZED;
     case 429:
@@ -269,7 +285,12 @@ static void read_found(struct backend_call *c)
     struct jread r;
     jread_init(&r, buf_str(&c->kube.http.reply), &c->arena);
     kube_read_pod(&r, &c->arena, &c->pod);
-    c->get = jread_finish(&r, &c->err) == OK ? GET_FOUND : GET_FAILED;
+    if (jread_finish(&r, &c->err) != OK)
+        return;
+    if (c->pod.uid.n > 0)
+        c->get = GET_FOUND;
+    else
+        (void)err_set(&c->err, ERR_SYNTAX, "the answer to a GET of a pod is no pod");
 }
 
 static void get_done(struct http_call *http)
@@ -284,7 +305,7 @@ static void get_done(struct http_call *http)
         read_found(c);
     else
         (void)kube_call_result(&c->kube, &c->err);
-    if (answered && http->status == 404)
+    if (answered && http->status == 404 && says_not_found(http, &c->arena))
         c->get = GET_GONE;
     if (answered && http->status == 401)
         kube_api_refresh(b->api);
@@ -349,11 +370,11 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
         .loop = s->loop,
         .api = s->api,
         .settle = {.fire = settled},
+        .start_settle_ms = s->start_settle_ms,
         .prove = {.fire = prove},
-        .relist = {.run = relist_all},
+        .relist = {.fire = relist_all},
     };
     ingest_init(&b->ingest, s->cache);
-    timer_arm(b->loop, &b->settle, SETTLE_START_MS);
     for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
         enum errc code = feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
         if (code != OK) {
@@ -373,7 +394,7 @@ struct kube_backend *kube_backend_free(struct kube_backend *b)
         reflector_free(b->feeds[i].reflector);
     timer_cancel(&b->settle);
     timer_cancel(&b->prove);
-    deferred_cancel(&b->relist);
+    timer_cancel(&b->relist);
     ingest_done(&b->ingest);
     mem_free(b);
     return NULL;

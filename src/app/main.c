@@ -17,6 +17,8 @@
 
 #define SERVICE_ACCOUNT STR("/var/run/secrets/kubernetes.io/serviceaccount")
 
+#define SETTLE_CHECK_MS 100
+
 struct program {
     struct config config;
     struct service service;
@@ -24,19 +26,31 @@ struct program {
     struct kube_backend *kube;
     struct http_server *server;
     struct timer grace;
+    struct timer settle; /* after the last request, until no Binding is in doubt */
 };
 
-static void stop(void *ctx)
+/* A Binding in doubt is followed up as long as there is time: who comes after us can't. */
+static void stop_when_settled(struct timer *t)
+{
+    struct program *p = CONTAINER_OF(t, struct program, settle);
+    if (binder_active(p->service.binder) == 0)
+        loop_stop(p->service.loop);
+    else
+        timer_arm(p->service.loop, t, SETTLE_CHECK_MS);
+}
+
+static void drained(void *ctx)
 {
     struct program *p = ctx;
-    loop_stop(p->service.loop);
+    stop_when_settled(&p->settle);
 }
 
 static void grace_over(struct timer *t)
 {
     struct program *p = CONTAINER_OF(t, struct program, grace);
-    log_warn("requests are still under way at the end of shutdown-grace",
-             kv_uint("requests", http_server_active(p->server)));
+    log_warn("shutdown-grace is over, and not all is settled",
+             kv_uint("requests", http_server_active(p->server)),
+             kv_uint("binds", binder_active(p->service.binder)));
     loop_stop(p->service.loop);
 }
 
@@ -52,7 +66,7 @@ static void on_signal(void *ctx, int signo)
     }
     p->service.draining = true;
     timer_arm(p->service.loop, &p->grace, p->config.shutdown_grace_ms);
-    http_server_drain(p->server, stop, p);
+    http_server_drain(p->server, drained, p);
 }
 
 static enum errc open_cluster(struct program *p, struct err *reterr)
@@ -89,7 +103,8 @@ static enum errc open_kubernetes(struct program *p, struct err *reterr)
     struct kube_backend_settings backend = {.loop = p->service.loop,
                                             .cache = &p->service.cache,
                                             .api = p->api,
-                                            .page_size = p->config.list_page_size};
+                                            .page_size = p->config.list_page_size,
+                                            .start_settle_ms = p->config.start_settle_ms};
     code = kube_backend_new(&backend, &p->kube, reterr);
     if (code == OK)
         p->service.backend = kube_backend_interface(p->kube);
@@ -145,6 +160,7 @@ static void close_all(struct program *p)
     if (p->service.loop == NULL)
         return;
     timer_cancel(&p->grace);
+    timer_cancel(&p->settle);
     p->service.binder = binder_free(p->service.binder);
     p->server = http_server_free(p->server);
     p->kube = kube_backend_free(p->kube);
@@ -158,6 +174,7 @@ static int run(struct program *p)
 {
     struct err e = ERR_INIT;
     p->grace.fire = grace_over;
+    p->settle.fire = stop_when_settled;
     (void)signal(SIGPIPE, SIG_IGN);
     enum errc code = open_all(p, &e);
     if (code == OK)

@@ -60,6 +60,7 @@ START_TEST(defaults)
     ck_assert_uint_eq(c.request_timeout_ms, 30000);
     ck_assert_uint_eq(c.bind_timeout_ms, 25000);
     ck_assert_uint_eq(c.list_page_size, 500);
+    ck_assert_uint_eq(c.start_settle_ms, 8000);
     ck_assert_uint_eq(c.shutdown_grace_ms, 25000);
     ck_assert_int_eq(c.action, CONFIG_RUN);
     ck_assert_ptr_null(c.file.p);
@@ -266,6 +267,7 @@ START_TEST(print_reads_back)
                                       "request-timeout: 30s\n"
                                       "bind-timeout: 1s500ms # file\n"
                                       "list-page-size: 500\n"
+                                      "start-settle: 8s\n"
                                       "shutdown-grace: 0s # flag\n");
     ck_assert_ok(parse_with("--config f.yaml", &no_env, buf_cstr(&first), &again, &err), &err);
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {

@@ -138,11 +138,11 @@ def assigned_by_another(lab: Lab) -> None:
 
 @scenario("fake")
 def refused_for_good(lab: Lab) -> None:
-    """403, 404, 422: the error is passed on as it is, and the card is free again."""
+    """400, 403, 422: the error is passed on as it is, and the card is free again."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         fake.watched()
-        for code in (400, 403, 404, 422):
+        for code in (400, 403, 422):
             pod = fake.pod(f"p{code}", 16)
             fake.api.reset_stats()
             fake.api.fault(kind="status", verb="bind", code=code, message=f"says {code}")
@@ -151,6 +151,54 @@ def refused_for_good(lab: Lab) -> None:
             check(fake.count("bind pods") == 1, f"{code}: sent again")
             fake.verify(daemon)
             check(all(not n["usedGPU"] for n in daemon.inspect()["nodes"]), "the card is held")
+
+
+@scenario("fake")
+def answers_of_a_balancer(lab: Lab) -> None:
+    """A 404 or 200 that is not the API server's says nothing: no card is given away for it."""
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack()
+        fake.watched()
+        fake.api.fault(kind="quiet", resource="pods", now=True)
+        for name, answer in (
+            ("a", {"code": 404, "text": "404 page not found"}),
+            ("b", {"code": 200, "text": "{}"}),
+        ):
+            pod = fake.pod(name, 16)
+            fake.api.fault(kind="drop_after_commit", verb="bind")
+            # The first GET looks the pod up, since the watch is quiet.
+            fake.api.fault(kind="status", verb="get", path=f"pods/{name}", skip=1, **answer)
+            check(daemon.bind(pod, "n1") == "", f"{name}: bound, and not acknowledged")
+        check("can't hold" in daemon.bind(fake.pod("c", 16), "n1"), "a card was given away")
+        fake.api.go_down(100)  # cuts the quiet watch, too
+        time.sleep(0.5)
+        fake.watched()
+        fake.verify(daemon)
+        fake.api.delete_pod("b")
+        pod = fake.pod("d", 16)
+        wait_for(lambda: daemon.fitting(pod, ["n1"]) == ["n1"], "the card of b")
+        fake.api.fault(kind="status", verb="bind", code=404, text="404 page not found")
+        check(daemon.bind(pod, "n1") == "", "a 404 of a Binding was believed")
+        fake.verify(daemon)
+
+
+@scenario("fake")
+def ended_in_doubt(lab: Lab) -> None:
+    """Killed or terminated with a Binding that commits later: its card is not given away."""
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack("--bind-timeout", "1s", "--start-settle", "8s")
+        fake.watched()
+        for name, end in (("killed", daemon.kill), ("terminated", daemon.stop)):
+            pod = fake.pod(name, 16)
+            fake.api.fault(kind="late_commit", verb="bind", ms=5000, code=504)
+            fake.api.fault(kind="status", verb="get", path=f"pods/{name}", code=503, count=-1)
+            check("not known yet" in daemon.bind(pod, "n1"), "known")
+            fake.api.clear_faults()
+            end()
+            daemon.start()
+            check(fake.node_of(name) == "n1", f"{name}: ready before it was committed")
+        check("can't hold" in daemon.bind(fake.pod("other", 16), "n1"), "a card was given away")
+        fake.verify(daemon)
 
 
 @scenario("fake")

@@ -13,6 +13,7 @@ enum post_result {
     POST_UNAUTHORIZED, /* refused for credentials that may just have rotated */
     POST_THROTTLED,    /* turned away unread; try later */
     POST_NOT_SENT,     /* never reached a server */
+    POST_ASSIGNED,     /* refused, because the pod is bound: by whom and where, a read says */
     POST_UNKNOWN,      /* may have taken effect, or may still: only reading back can tell */
 };
 

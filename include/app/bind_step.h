@@ -36,6 +36,7 @@ struct bind_machine {
     enum bind_phase phase;
     bool read_next;          /* what follows a pause: a read, or a post */
     bool refreshed;          /* credentials have been read anew once */
+    bool created;            /* the API server has said so: nothing of ours is under way any more */
     bool in_doubt;           /* a Binding was sent that may still commit */
     uint64_t doubt_until_ms; /* a read sent from then on that says "unbound" is the truth */
     uint64_t read_sent_ms;

@@ -79,6 +79,9 @@ static struct bind_output posted(struct bind_machine *m, const struct bind_input
     case POST_THROTTLED:
     case POST_NOT_SENT:
         return pause_then(m, m->in_doubt, in);
+    case POST_ASSIGNED:
+        /* Perhaps to a copy of this request that libcurl had sent: done then, not in doubt. */
+        return read_back(m, now_ms);
     case POST_UNKNOWN:
         doubt(m, now_ms);
         return read_back(m, now_ms);
@@ -100,7 +103,7 @@ static struct bind_output was_read(struct bind_machine *m, const struct bind_inp
         return end(m, BIND_DO_CANCEL);
     case SEEN_GONE:
         /* Before 1.27 a Binding in doubt may still bind the next pod of that name, here. */
-        if (!m->in_doubt || m->read_sent_ms >= m->doubt_until_ms)
+        if (!m->in_doubt || m->created || m->read_sent_ms >= m->doubt_until_ms)
             return end(m, BIND_DO_CANCEL);
         out = pause_then(m, true, in);
         out.answer = true;
@@ -135,6 +138,7 @@ struct bind_output bind_verify(struct bind_machine *m, uint64_t now_ms)
     assert(m->phase == BIND_OVER);
     /* It is bound for all we know: no deadline may give it up unread. */
     doubt(m, now_ms);
+    m->created = true;
     return read_back(m, now_ms);
 }
 

@@ -187,6 +187,8 @@ static enum post_result classify_post(const struct http_call *http, struct arena
         return POST_THROTTLED;
     case 409: {
         struct str message = kube_status_message(buf_str(&http->reply), arena);
+        if (says(message, "is already assigned to node"))
+            return POST_ASSIGNED;
         return conflict_is_final(message) ? POST_REFUSED : POST_UNKNOWN;
     }
     default:

@@ -52,6 +52,12 @@ static const struct history {
     {"bound elsewhere by another hand",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       READ(9, SEEN_ELSEWHERE, BIND_DO_CANCEL)}},
+    {"assigned already, as asked: a copy of ours came first",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_ASSIGNED, BIND_DO_READ),
+      READ(9, SEEN_AS_ASKED, BIND_DO_CONFIRM)}},
+    {"assigned already, another pod of that name: nothing is in doubt",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_ASSIGNED, BIND_DO_READ),
+      READ(9, SEEN_GONE, BIND_DO_CANCEL)}},
     {"gone while in doubt: answered, and held until nothing can bind its successor",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       ANSWERED(9, SEEN_GONE, BIND_DO_PAUSE), WAKE(99, BIND_DO_READ),
@@ -156,6 +162,20 @@ START_TEST(pauses_grow_and_are_bounded)
 
 END_TEST
 
+START_TEST(what_was_created_and_is_gone_holds_nothing)
+{
+    struct bind_machine m;
+    bind_machine_init(&m, DEADLINE);
+    (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
+    struct bind_input created = {.type = BIND_IN_POSTED, .post = POST_CREATED};
+    (void)bind_step(&m, &created, 5);
+    (void)bind_verify(&m, 6);
+    struct bind_input gone = {.type = BIND_IN_READ, .seen = SEEN_GONE};
+    ck_assert_int_eq(bind_step(&m, &gone, 9).action, BIND_DO_CANCEL);
+}
+
+END_TEST
+
 START_TEST(a_confirm_that_needs_a_read_goes_on)
 {
     struct bind_machine m;
@@ -209,6 +229,7 @@ int main(void)
     tcase_add_loop_test(tc, follows_history, 0, (int)COUNT_OF(histories));
     tcase_add_test(tc, retry_after_is_honoured);
     tcase_add_test(tc, pauses_grow_and_are_bounded);
+    tcase_add_test(tc, what_was_created_and_is_gone_holds_nothing);
     tcase_add_test(tc, a_confirm_that_needs_a_read_goes_on);
     tcase_add_test(tc, a_created_binding_that_needs_a_read_is_never_given_up_unread);
     tcase_add_test(tc, no_retry_after_holds_a_card_for_long);

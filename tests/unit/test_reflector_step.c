@@ -1,7 +1,7 @@
 #include "reflector_step.h"
 #include "unit.h"
 
-#define BACKOFF_MIN 800
+#define BACKOFF_MIN UINT64_C(800)
 #define NO_RANDOM   0
 
 static struct reflector_state state_at(enum reflector_phase phase)

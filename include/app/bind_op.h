@@ -63,3 +63,7 @@ void bind_op_finish(struct bind_op *op, struct str error);
 
 /* For binder_free: answers, cancels its call, frees at once. */
 void bind_op_abandon(struct bind_op *op);
+
+/* Every answer of the verb: status 200, without which the scheduler reads nothing; "" is success.
+ */
+void bind_respond(struct http_request *r, struct str error);

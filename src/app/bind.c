@@ -13,12 +13,6 @@
 
 #include <stdio.h>
 
-static void respond(struct http_request *r, struct str error)
-{
-    extender_write_bind(r->answer, error);
-    http_request_respond(r, 200, "application/json");
-}
-
 /* "card 0: 4 of 16 free, card 1: ..." */
 static void describe_cards(const struct node *n, struct buf *out)
 {
@@ -130,7 +124,7 @@ static void begin(struct binder *b, struct http_request *r, const struct bind_ar
 {
     struct bind_op *op = bind_op_new(b, args);
     if (op == NULL || bind_op_join(op, r) != OK) {
-        respond(r, STR("cardpack is out of memory"));
+        bind_respond(r, STR("cardpack is out of memory"));
         if (op != NULL)
             bind_op_abandon(op);
         return;
@@ -174,7 +168,7 @@ static void join(struct bind_op *op, struct http_request *r, const struct bind_a
     else if (bind_op_join(op, r) != OK)
         (void)err_set(&e, ERR_NOMEM, "cardpack is out of memory");
     if (e.code != OK)
-        respond(r, str_of(e.text));
+        bind_respond(r, str_of(e.text));
 }
 
 void binder_handle(struct binder *b, struct http_request *r)
@@ -184,12 +178,12 @@ void binder_handle(struct binder *b, struct http_request *r)
     struct err e = ERR_INIT;
     if (extender_read_bind(r->body, r->arena, &args, &e) != OK) {
         log_warn("bad bind request", kv_str("peer", r->peer), kv_cstr("error", e.text));
-        respond(r, str_of(e.text));
+        bind_respond(r, str_of(e.text));
         return;
     }
     if (!b->backend->ready(b->backend, &missing)) {
         (void)err_set(&e, ERR_UNAVAILABLE, "cardpack is not ready: %.*s", STR_ARG(missing));
-        respond(r, str_of(e.text));
+        bind_respond(r, str_of(e.text));
         return;
     }
     struct bind_op *op = find(b, args.uid);
@@ -199,7 +193,7 @@ void binder_handle(struct binder *b, struct http_request *r)
     }
     const struct pod *known = cache_pod(b->cache, args.uid);
     if (known != NULL && !known_allows(known, &args, &e)) {
-        respond(r, str_of(e.text)); /* empty where it is bound there already */
+        bind_respond(r, str_of(e.text)); /* empty where it is bound there already */
         return;
     }
     begin(b, r, &args, known);

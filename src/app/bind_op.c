@@ -17,7 +17,7 @@ static void op_step(struct bind_op *op, struct bind_input in)
     op_act(op, bind_step(&op->machine, &in, loop_now_ms(op->binder->loop)));
 }
 
-static void respond(struct http_request *r, struct str error)
+void bind_respond(struct http_request *r, struct str error)
 {
     extender_write_bind(r->answer, error);
     http_request_respond(r, 200, "application/json");
@@ -30,7 +30,7 @@ static void answer_waiters(struct bind_op *op, struct str error)
     timer_cancel(&op->deadline);
     while (w != NULL) {
         struct bind_waiter *next = w->next; /* w dies with its request */
-        respond(w->request, error);
+        bind_respond(w->request, error);
         w = next;
     }
 }

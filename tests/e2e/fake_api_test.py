@@ -136,15 +136,58 @@ class FakeApiTest(unittest.TestCase):
         self.api.create_pod("b")
         self.assertEqual(self.bind("b", "n1", uid="other")[0], 201)
 
-    def test_writes(self) -> None:
+    def test_leases(self) -> None:
+        """Each of these was asked of 1.20.2 and 1.36.3, and answered so."""
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-        lease = self.api.must("POST", leases, {"metadata": {"name": "l"}, "spec": {"a": 1}})
-        lease["spec"]["a"] = 2
-        self.api.must("PUT", f"{leases}/l", lease)
-        self.assertEqual(self.api.request("PUT", f"{leases}/l", lease)[0], 409)
-        self.assertEqual(self.api.request("POST", leases, {"metadata": {"name": "l"}})[0], 409)
-        self.api.must("DELETE", f"{leases}/l")
-        self.assertEqual(self.api.request("GET", f"{leases}/l")[0], 404)
+        one = f"{leases}/l"
+        full = 'leases.coordination.k8s.io "l"'
+        details = {"name": "l", "group": "coordination.k8s.io", "kind": "leases"}
+
+        status, body = self.api.request("GET", one)
+        self.assertEqual((status, body["message"]), (404, f"{full} not found"))
+        self.assertEqual(body["details"], details)
+        spec = {"holderIdentity": "a", "leaseDurationSeconds": 10, "leaseTransitions": 0}
+        times = {"renewTime": "2026-01-01T00:00:00.000000Z", "acquireTime": None}
+        made = self.api.must("POST", leases, {"metadata": {"name": "l"}, "spec": spec | times})
+        status, body = self.api.request("POST", leases, {"metadata": {"name": "l"}})
+        self.assertEqual((status, body["reason"]), (409, "AlreadyExists"))
+        self.assertEqual((body["message"], body["details"]), (f"{full} already exists", details))
+
+        same = self.api.must("PUT", one, made)
+        self.assertEqual(same["metadata"], made["metadata"])  # nothing changed: no write
+        made["spec"]["holderIdentity"] = ""
+        renewed = self.api.must("PUT", one, made)
+        self.assertNotEqual(
+            renewed["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]
+        )
+        status, body = self.api.request("PUT", one, made)
+        self.assertEqual((status, body["reason"], body["details"]), (409, "Conflict", details))
+        self.assertIn(f"on {full}: the object has been modified", body["message"])
+        status, body = self.api.request("PUT", one, {"metadata": {"name": "l"}, "spec": spec})
+        self.assertEqual((status, body["reason"]), (422, "Invalid"))
+
+        for code, wrong in (
+            (400, {"renewTime": "2026-01-01T00:00:00Z"}),
+            (400, {"acquireTime": "2026-01-01T00:00:00.123Z"}),
+            (400, {"renewTime": "2026-01-01T00:00:00.123456789Z"}),
+            (400, {"renewTime": ""}),
+            (400, {"leaseDurationSeconds": "10"}),
+            (422, {"leaseDurationSeconds": 0}),
+            (422, {"leaseTransitions": -1}),
+        ):
+            lease = {"metadata": renewed["metadata"], "spec": spec | wrong}
+            self.assertEqual(self.api.request("PUT", one, lease)[0], code, wrong)
+            again = {"metadata": {"name": "other"}, "spec": spec | wrong}
+            self.assertEqual(self.api.request("POST", leases, again)[0], code, wrong)
+
+        self.api.must("DELETE", one)
+        status, body = self.api.request("PUT", one, renewed)
+        self.assertEqual((status, body["reason"]), (409, "Conflict"))  # its UID is gone
+        del renewed["metadata"]["uid"]
+        status, body = self.api.request("PUT", one, renewed)
+        self.assertEqual((status, body["kind"]), (201, "Lease"))
+
+    def test_writes(self) -> None:
         self.api.put_configmap("unhealthy-gpu-n1", {"gpus": "0"})
         self.api.put_configmap("unhealthy-gpu-n1", {"gpus": "1"})
         maps = self.api.must("GET", "/api/v1/namespaces/kube-system/configmaps")["items"]

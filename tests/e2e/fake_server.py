@@ -256,7 +256,10 @@ class Server:
         if request.verb == "create" and not request.name:
             return 201, self.store.create(request.resource, request.namespace, request.json())
         if request.verb == "update":
-            return 200, self.store.update(*where, request.json())
+            item = request.json()
+            if request.resource == "leases" and self.store.find(*where) is None:
+                return 201, self.store.create_by_update(request.namespace, request.name, item)
+            return 200, self.store.update(*where, item)
         if request.verb == "patch":
             return 200, self.store.patch(*where, request.json())
         if request.verb == "delete" and request.name:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fake_lease import check_lease, invalid_lease
 from fake_select import Refused, Selection
 from fake_world import World
 
@@ -55,9 +56,21 @@ def too_large(asked: int, current: int) -> Refused:
     )
 
 
+def full_name(resource: str) -> str:
+    """As messages name it: with its group where it has one."""
+    group, slash, _ = KINDS[resource][1].rpartition("/")
+    return f"{resource}.{group}" if slash else resource
+
+
+def details_of(resource: str, name: str) -> Json:
+    """As a Status names an object."""
+    group, slash, _ = KINDS[resource][1].rpartition("/")
+    return {"name": name} | ({"group": group} if slash else {}) | {"kind": resource}
+
+
 def not_found(resource: str, name: str) -> Refused:
     return Refused(
-        404, "NotFound", f'{resource} "{name}" not found', {"name": name, "kind": resource}
+        404, "NotFound", f'{full_name(resource)} "{name}" not found', details_of(resource, name)
     )
 
 
@@ -236,9 +249,11 @@ class Store:
             raise Refused(
                 409,
                 "AlreadyExists",
-                f'{resource} "{metadata["name"]}" already exists',
-                {"name": metadata["name"], "kind": resource},
+                f'{full_name(resource)} "{metadata["name"]}" already exists',
+                details_of(resource, metadata["name"]),
             )
+        if resource == "leases":
+            check_lease(item)
         if not metadata.get("uid"):
             metadata["uid"] = str(uuid.uuid4())
         metadata.setdefault("creationTimestamp", now())
@@ -247,6 +262,11 @@ class Store:
         return self._put(resource, item, None)
 
     def update(self, resource: str, namespace: str, name: str, item: Json) -> bytes:
+        if resource == "leases":
+            check_lease(item)
+            if not (item.get("metadata") or {}).get("resourceVersion"):
+                why = "must be specified for an update"
+                raise invalid_lease(name, "metadata.resourceVersion", 0, why)
         before = self._existing(resource, namespace, name)
         metadata = item.setdefault("metadata", {})
         item.pop("kind", None)
@@ -257,11 +277,26 @@ class Store:
         if metadata.get("uid") and metadata["uid"] != before["metadata"]["uid"]:
             raise Refused(409, "Conflict", f"Precondition failed: UID in precondition: "
                           f"{metadata['uid']}, UID in object meta: {before['metadata']['uid']}",
-                          {"name": name, "kind": resource})  # fmt: skip
+                          details_of(resource, name))  # fmt: skip
         for kept in ("name", "namespace", "uid", "creationTimestamp"):
             if kept in before["metadata"]:
                 metadata[kept] = before["metadata"][kept]
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        if item == before:
+            return self.get(resource, namespace, name)  # nothing to write, and nobody to tell
         return self._put(resource, item, before)
+
+    def create_by_update(self, namespace: str, name: str, item: Json) -> bytes:
+        """
+        A PUT of a Lease that is not there makes it, though the writer names a version of one
+        that was: only the UID tells it that it is too late.
+        """
+        metadata = item.setdefault("metadata", {})
+        if metadata.get("uid"):
+            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: "
+            raise Refused(409, "Conflict", why, details_of("leases", name))
+        metadata["name"] = name
+        return self.create("leases", namespace, item)
 
     def patch(self, resource: str, namespace: str, name: str, patch: Json) -> bytes:
         """A merge patch; a strategic one is taken for the same, which it is for maps."""
@@ -411,9 +446,9 @@ def modified(resource: str, name: str) -> Refused:
     return Refused(
         409,
         "Conflict",
-        f'Operation cannot be fulfilled on {resource} "{name}": the object has been modified; '
-        "please apply your changes to the latest version and try again",
-        {"name": name, "kind": resource},
+        f'Operation cannot be fulfilled on {full_name(resource)} "{name}": the object has been '
+        "modified; please apply your changes to the latest version and try again",
+        details_of(resource, name),
     )
 
 

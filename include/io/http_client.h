@@ -71,6 +71,13 @@ struct http_call {
      */
     enum errc (*on_chunk)(struct http_call *c, struct str chunk, struct err *reterr);
 
+    /*
+     * Asked when the connection is there and the first byte is about to leave, for each copy that
+     * libcurl sends; false ends the call, with HTTP_NOT_SENT if none has left. NULL: always. Must
+     * change nothing.
+     */
+    bool (*may_send)(struct http_call *c);
+
     /* Exactly once, from the loop, unless canceled before. May free the call or start it again. */
     void (*on_done)(struct http_call *c);
 

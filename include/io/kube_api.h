@@ -50,5 +50,11 @@ enum errc kube_call_result(const struct kube_call *c, struct err *reterr);
  */
 void kube_api_refresh(struct kube_api *a);
 
+/*
+ * One segment of a path: names are DNS labels, and anything else is escaped, so that it stays one
+ * segment.
+ */
+void kube_put_segment(struct buf *out, struct str name);
+
 /* The message of a Status body, else the body's first 200 bytes, on one line. */
 struct str kube_status_message(struct str body, struct arena *arena);

@@ -30,8 +30,9 @@ struct loop *loop_free(struct loop *l); /* returns NULL */
 enum errc loop_run(struct loop *l, struct err *reterr) _must_use_;
 void loop_stop(struct loop *l);
 
-uint64_t loop_now_ms(const struct loop *l);  /* monotonic, of this turn */
-uint64_t loop_wall_ns(const struct loop *l); /* Unix time, of this turn */
+uint64_t loop_now_ms(const struct loop *l);   /* since boot, sleep included; of this turn */
+uint64_t loop_clock_ms(const struct loop *l); /* the same at this very moment, for a lease */
+uint64_t loop_wall_ns(const struct loop *l);  /* Unix time, of this turn */
 
 /* A number that differs between processes and calls: jitter, hash seeds. Seeded in simulation. */
 uint64_t loop_random(struct loop *l);

@@ -225,6 +225,19 @@ enum errc kube_call_result(const struct kube_call *c, struct err *reterr)
     return code;
 }
 
+void kube_put_segment(struct buf *out, struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        unsigned char ch = (unsigned char)name.p[i];
+        bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '-' ||
+                     (ch >= '0' && ch <= '9') || (ch == '.' && name.n > 2) || ch == '_';
+        if (plain)
+            buf_putc(out, (char)ch);
+        else
+            buf_printf(out, "%%%02X", ch);
+    }
+}
+
 /* At most `max` bytes that don't end within a character of UTF-8. */
 static size_t whole_characters(struct str s, size_t max)
 {

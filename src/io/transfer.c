@@ -18,10 +18,18 @@
 
 #include "limit.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #define TEXT_MAX          (64 * KIB)
 #define KEEPALIVE_IDLE_S  30L
 #define KEEPALIVE_EVERY_S 10L
 #define LIFETIME_S        600L /* of a connection: spreads us over API servers again */
+
+/* The kernel sends again for 15 minutes what nobody acknowledges; a Binding must not come so late.
+ */
+#define UNACKNOWLEDGED_MS 4000
 
 #define RETRY_AFTER_MAX_S 86400
 
@@ -111,8 +119,22 @@ static int on_ready_to_send(void *cls, char *server_ip, char *local_ip, int serv
     (void)local_ip;
     (void)server_port;
     (void)local_port;
+    if (t->call != NULL && t->call->may_send != NULL && !t->call->may_send(t->call)) {
+        t->failed = ERR_CANCELED;
+        t->why = "not sent, because it may not be any more";
+        return CURL_PREREQFUNC_ABORT;
+    }
     t->reached = true;
     return CURL_PREREQFUNC_OK;
+}
+
+static int on_socket(void *cls, curl_socket_t fd, curlsocktype purpose)
+{
+    unsigned ms = UNACKNOWLEDGED_MS;
+    (void)cls;
+    (void)purpose;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+    return CURL_SOCKOPT_OK;
 }
 
 static size_t on_header(char *p, size_t size, size_t n, void *cls)
@@ -177,6 +199,7 @@ static CURLcode setup_common(struct transfer *t, const struct transfer_config *c
     SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
     SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EVERY_S);
     SET(CURLOPT_MAXLIFETIME_CONN, LIFETIME_S);
+    SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_USERAGENT, c->user_agent);
     if (c->proxy_url != NULL)

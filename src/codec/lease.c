@@ -1,0 +1,265 @@
+/*
+ * Editing walks the object once: what is to change is left out where it stands and written at the
+ * end of its parent, everything else goes over as it came. The API server does not mind the order.
+ */
+#include "lease.h"
+
+#include "jread.h"
+
+#include <stdio.h>
+
+static void read_metadata(struct jread *r, struct lease_view *ret)
+{
+    struct str key;
+    struct str annotation;
+    jread_object (r, key) {
+        if (str_eq(key, STR("resourceVersion"))) {
+            ret->version = jread_str(r);
+        } else if (str_eq(key, STR("annotations"))) {
+            jread_object (r, annotation) {
+                if (str_eq(annotation, STR(LEASE_WANTED_BY)))
+                    ret->wanted = jread_str(r);
+                else
+                    jread_skip(r);
+            }
+        } else {
+            jread_skip(r);
+        }
+    }
+}
+
+/* Twice: as it stands, and field by field. */
+static void read_spec(struct jread *outer, struct lease_view *ret)
+{
+    struct jread inner;
+    struct jread *r = &inner;
+    struct str key;
+    ret->spec = jread_raw(outer);
+    jread_init(r, ret->spec, outer->arena);
+    jread_object (r, key) {
+        if (str_eq(key, STR("holderIdentity")))
+            ret->holder = jread_str(r);
+        else if (str_eq(key, STR("acquireTime")))
+            ret->acquired = jread_str(r);
+        else if (str_eq(key, STR("leaseDurationSeconds")))
+            ret->duration_s = jread_i64(r);
+        else if (str_eq(key, STR("leaseTransitions")))
+            ret->transitions = jread_i64(r);
+        else
+            jread_skip(r);
+    }
+    struct err e = ERR_INIT;
+    if (!jread_failed(outer) && jread_finish(r, &e) != OK)
+        jread_fail(outer, e.code, "%s", e.text);
+}
+
+enum errc lease_read(struct str json, struct arena *arena, struct lease_view *ret,
+                     struct err *reterr)
+{
+    struct jread r;
+    struct str key;
+    *ret = (struct lease_view){.duration_s = 0};
+    jread_init(&r, json, arena);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("metadata")))
+            read_metadata(&r, ret);
+        else if (str_eq(key, STR("spec")))
+            read_spec(&r, ret);
+        else
+            jread_skip(&r);
+    }
+    enum errc code = jread_finish(&r, reterr);
+    if (code == OK && ret->version.n == 0)
+        code = err_set(reterr, ERR_SYNTAX, "a Lease without metadata.resourceVersion");
+    if (code == OK && (ret->duration_s < 0 || ret->transitions < 0))
+        code = err_set(reterr, ERR_RANGE,
+                       "a Lease with leaseDurationSeconds %lld and "
+                       "leaseTransitions %lld",
+                       (long long)ret->duration_s, (long long)ret->transitions);
+    return code;
+}
+
+static void put_str(struct jwrite *w, struct str key, struct str value)
+{
+    jwrite_key(w, key);
+    jwrite_str(w, value);
+}
+
+static void put_i64(struct jwrite *w, struct str key, int64_t value)
+{
+    jwrite_key(w, key);
+    jwrite_i64(w, value);
+}
+
+static void put_spec(struct jwrite *w, const struct lease_edit *e)
+{
+    put_str(w, STR("holderIdentity"), e->holder);
+    put_i64(w, STR("leaseDurationSeconds"), e->duration_s);
+    put_str(w, STR("acquireTime"), e->acquired);
+    put_str(w, STR("renewTime"), e->renewed);
+    put_i64(w, STR("leaseTransitions"), e->transitions);
+}
+
+static bool is_edited(struct str key)
+{
+    static const char *const names[] = {"holderIdentity", "leaseDurationSeconds", "acquireTime",
+                                        "renewTime", "leaseTransitions"};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (str_eq(key, str_of(names[i])))
+            return true;
+    return false;
+}
+
+static void put_kind(struct jwrite *w)
+{
+    put_str(w, STR("apiVersion"), STR("coordination.k8s.io/v1"));
+    put_str(w, STR("kind"), STR("Lease"));
+}
+
+void lease_write_new(struct jwrite *w, struct str namespace, struct str name,
+                     const struct lease_edit *e)
+{
+    jwrite_object_begin(w);
+    put_kind(w);
+    jwrite_key(w, STR("metadata"));
+    jwrite_object_begin(w);
+    put_str(w, STR("name"), name);
+    put_str(w, STR("namespace"), namespace);
+    jwrite_object_end(w);
+    jwrite_key(w, STR("spec"));
+    jwrite_object_begin(w);
+    put_spec(w, e);
+    jwrite_object_end(w);
+    jwrite_object_end(w);
+}
+
+static void copy(struct jread *r, struct jwrite *w, struct str key)
+{
+    jwrite_key(w, key);
+    jwrite_raw(w, jread_raw(r));
+}
+
+static void copy_spec(struct jread *r, struct jwrite *w, const struct lease_edit *e)
+{
+    struct str key;
+    jwrite_object_begin(w);
+    jread_object (r, key) {
+        if (is_edited(key))
+            jread_skip(r);
+        else
+            copy(r, w, key);
+    }
+    put_spec(w, e);
+    jwrite_object_end(w);
+}
+
+void lease_write_edited(struct jwrite *w, struct str json, struct arena *arena,
+                        const struct lease_edit *e)
+{
+    struct jread r;
+    struct str key;
+    bool has_spec = false;
+    jread_init(&r, json, arena);
+    jwrite_object_begin(w);
+    jread_object (&r, key) {
+        if (!str_eq(key, STR("spec"))) {
+            copy(&r, w, key);
+            continue;
+        }
+        has_spec = true;
+        jwrite_key(w, key);
+        copy_spec(&r, w, e);
+    }
+    if (!has_spec) {
+        jwrite_key(w, STR("spec"));
+        jwrite_object_begin(w);
+        put_spec(w, e);
+        jwrite_object_end(w);
+    }
+    jwrite_object_end(w);
+}
+
+static void copy_annotations(struct jread *r, struct jwrite *w, struct str wanted)
+{
+    struct str key;
+    jwrite_object_begin(w);
+    jread_object (r, key) {
+        if (str_eq(key, STR(LEASE_WANTED_BY)))
+            jread_skip(r);
+        else
+            copy(r, w, key);
+    }
+    put_str(w, STR(LEASE_WANTED_BY), wanted);
+    jwrite_object_end(w);
+}
+
+static void copy_metadata(struct jread *r, struct jwrite *w, struct str wanted)
+{
+    struct str key;
+    bool has_annotations = false;
+    jwrite_object_begin(w);
+    jread_object (r, key) {
+        if (!str_eq(key, STR("annotations"))) {
+            copy(r, w, key);
+            continue;
+        }
+        has_annotations = true;
+        jwrite_key(w, key);
+        copy_annotations(r, w, wanted);
+    }
+    if (!has_annotations) {
+        jwrite_key(w, STR("annotations"));
+        jwrite_object_begin(w);
+        put_str(w, STR(LEASE_WANTED_BY), wanted);
+        jwrite_object_end(w);
+    }
+    jwrite_object_end(w);
+}
+
+void lease_write_wanted(struct jwrite *w, struct str json, struct arena *arena, struct str wanted)
+{
+    struct jread r;
+    struct str key;
+    jread_init(&r, json, arena);
+    jwrite_object_begin(w);
+    jread_object (&r, key) {
+        if (!str_eq(key, STR("metadata"))) {
+            copy(&r, w, key);
+            continue;
+        }
+        jwrite_key(w, key);
+        copy_metadata(&r, w, wanted);
+    }
+    jwrite_object_end(w);
+}
+
+/* Days since 1970 to a date of the Gregorian calendar, by eras of 400 years from March on. */
+static void civil_date(uint64_t days, unsigned *ret_year, unsigned *ret_month, unsigned *ret_day)
+{
+    uint64_t z = days + 719468; /* days since 0000-03-01 */
+    uint64_t era = z / 146097;
+    uint64_t of_era = z % 146097;
+    uint64_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    uint64_t of_year = of_era - (365 * year + year / 4 - year / 100);
+    uint64_t month = (5 * of_year + 2) / 153; /* 0: March */
+    *ret_day = (unsigned)(of_year - (153 * month + 2) / 5 + 1);
+    *ret_month = (unsigned)(month < 10 ? month + 3 : month - 9);
+    *ret_year = (unsigned)(year + era * 400 + (*ret_month <= 2 ? 1 : 0));
+}
+
+struct str micro_time_print(uint64_t unix_ns, char text[MICRO_TIME_BYTES])
+{
+    unsigned year = 0;
+    unsigned month = 0;
+    unsigned day = 0;
+    uint64_t us = unix_ns / 1000;
+    uint64_t s = us / 1000000;
+    civil_date(s / 86400, &year, &month, &day);
+    char line[96];
+    int n = snprintf(line, sizeof(line), "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ", year, month, day,
+                     (unsigned)(s / 3600 % 24), (unsigned)(s / 60 % 60), (unsigned)(s % 60),
+                     (unsigned)(us % 1000000));
+    assert(n == (int)MICRO_TIME_BYTES - 1); /* until the year 2554, when ns end */
+    memcpy(text, line, MICRO_TIME_BYTES);
+    return (struct str){text, MICRO_TIME_BYTES - 1};
+}

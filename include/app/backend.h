@@ -27,6 +27,7 @@ struct backend_call {
     /* Set by the caller once. Called from the loop, exactly once for each post or get. */
     void (*done)(struct backend_call *c);
     uint64_t timeout_ms;
+    uint64_t term; /* of the decision behind a post: in another one it is POST_REFUSED */
 
     /* Results, valid until the next post or get. */
     enum post_result post;
@@ -47,8 +48,12 @@ struct backend {
     void (*post)(struct backend *b, struct backend_call *c, const struct binding *binding);
     void (*get)(struct backend *b, struct backend_call *c, struct str namespace, struct str name);
     void (*cancel)(struct backend_call *c); /* done will not come; the request may have been sent */
-    /* Whether every list has been in; if not, what is missing. */
+    /* Whether it may decide now; if not, what is missing. */
     bool (*ready)(struct backend *b, struct str *ret_missing);
+    /* Of the leadership, from 1; 0: it may not decide now. */
+    uint64_t (*term)(struct backend *b);
+    /* A scheduler has called a verb. */
+    void (*asked)(struct backend *b);
     /* Credentials anew, after POST_UNAUTHORIZED. */
     void (*refresh)(struct backend *b);
 };

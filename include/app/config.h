@@ -21,37 +21,51 @@
 #define CONFIG_SECOND ((uint64_t)1000)
 
 /* X(type, field, name, default, min, max, environment variable or NULL, help) */
-#define CONFIG_ROWS(X)                                                                            \
-    X(ADDRESS, listen_address, "listen-address", "127.0.0.1", 0, 0, NULL,                         \
-      "address to listen on; 0.0.0.0 or :: for all")                                              \
-    X(PORT, port, "port", "39999", 0, 65535, "PORT", "port to listen on; 0 for any free one")     \
-    X(PATH, kubeconfig, "kubeconfig", "", 0, 0, "KUBECONFIG",                                     \
-      "how to reach the API server; empty: as a pod of the cluster, else ~/.kube/config")         \
-    X(PATH, cluster, "cluster", "", 0, 0, NULL,                                                   \
-      "file of nodes and pods to serve from memory instead of a Kubernetes cluster")              \
-    X(LOG_LEVEL, log_level, "log-level", "info", 0, 0, "LOG_LEVEL", "least level that is logged") \
-    X(LOG_FORMAT, log_format, "log-format", "auto", 0, 0, NULL,                                   \
-      "how a line is written; auto: logfmt on a terminal, else json")                             \
-    X(SIZE, max_body, "max-body", "128MiB", 64 * KIB, 1024 * MIB, NULL,                           \
-      "largest body of a request; it must hold every node's name, and without nodeCacheCapable "  \
-      "every node")                                                                               \
-    X(COUNT, max_connections, "max-connections", "1000", 1, LIMIT_CONNECTIONS, NULL,              \
-      "connections served at the same time; more wait")                                           \
-    X(DURATION, request_timeout_ms, "request-timeout", "30s", 1 * CONFIG_SECOND,                  \
-      300 * CONFIG_SECOND, NULL, "a request must have come whole within this time")               \
-    X(DURATION, bind_timeout_ms, "bind-timeout", "25s", 1 * CONFIG_SECOND, 300 * CONFIG_SECOND,   \
-      NULL, "a bind is answered within this time; keep it below kube-scheduler's httpTimeout")    \
-    X(COUNT, list_page_size, "list-page-size", "500", 1, 10000, NULL,                             \
-      "objects per page when the API server is asked for all")                                    \
-    X(DURATION, start_settle_ms, "start-settle", "8s", 0, 300 * CONFIG_SECOND, NULL,              \
-      "how long after its first lists it is not ready yet, because Bindings of a process before " \
-      "it may still commit")                                                                      \
-    X(DURATION, shutdown_grace_ms, "shutdown-grace", "25s", 0, 600 * CONFIG_SECOND, NULL,         \
+#define CONFIG_ROWS(X)                                                                             \
+    X(ADDRESS, listen_address, "listen-address", "127.0.0.1", 0, 0, NULL,                          \
+      "address to listen on; 0.0.0.0 or :: for all")                                               \
+    X(PORT, port, "port", "39999", 0, 65535, "PORT", "port to listen on; 0 for any free one")      \
+    X(PATH, kubeconfig, "kubeconfig", "", 0, 0, "KUBECONFIG",                                      \
+      "how to reach the API server; empty: as a pod of the cluster, else ~/.kube/config")          \
+    X(PATH, cluster, "cluster", "", 0, 0, NULL,                                                    \
+      "file of nodes and pods to serve from memory instead of a Kubernetes cluster")               \
+    X(LOG_LEVEL, log_level, "log-level", "info", 0, 0, "LOG_LEVEL", "least level that is logged")  \
+    X(LOG_FORMAT, log_format, "log-format", "auto", 0, 0, NULL,                                    \
+      "how a line is written; auto: logfmt on a terminal, else json")                              \
+    X(SIZE, max_body, "max-body", "128MiB", 64 * KIB, 1024 * MIB, NULL,                            \
+      "largest body of a request; it must hold every node's name, and without nodeCacheCapable "   \
+      "every node")                                                                                \
+    X(COUNT, max_connections, "max-connections", "1000", 1, LIMIT_CONNECTIONS, NULL,               \
+      "connections served at the same time; more wait")                                            \
+    X(DURATION, request_timeout_ms, "request-timeout", "30s", 1 * CONFIG_SECOND,                   \
+      300 * CONFIG_SECOND, NULL, "a request must have come whole within this time")                \
+    X(DURATION, bind_timeout_ms, "bind-timeout", "25s", 1 * CONFIG_SECOND, 300 * CONFIG_SECOND,    \
+      NULL, "a bind is answered within this time; keep it below kube-scheduler's httpTimeout")     \
+    X(COUNT, list_page_size, "list-page-size", "500", 1, 10000, NULL,                              \
+      "objects per page when the API server is asked for all")                                     \
+    X(DURATION, start_settle_ms, "start-settle", "8s", 0, 300 * CONFIG_SECOND, NULL,               \
+      "how long Bindings of a process that was killed may still commit; who comes after it waits " \
+      "so long before it decides")                                                                 \
+    X(BOOL, leader_elect, "leader-elect", "true", 0, 0, NULL,                                      \
+      "agree with other replicas on one that decides, by a Lease; false: there is no other one")   \
+    X(DURATION, lease_ms, "leader-elect-lease-duration", "10s", 3 * CONFIG_SECOND,                 \
+      300 * CONFIG_SECOND, NULL, "a leader that has not been heard of for so long is replaced")    \
+    X(DURATION, renew_deadline_ms, "leader-elect-renew-deadline", "6s", 1 * CONFIG_SECOND,         \
+      200 * CONFIG_SECOND, NULL,                                                                   \
+      "a leader that could not renew its lease for so long ends; two thirds of the lease at most") \
+    X(DURATION, retry_period_ms, "leader-elect-retry-period", "2s", 200, 100 * CONFIG_SECOND,      \
+      NULL, "how often the lease is renewed; half of the renew deadline at most")                  \
+    X(NAME, lease_name, "leader-elect-resource-name", "cardpack", 1, 253, NULL,                    \
+      "the Lease's name")                                                                          \
+    X(NAME, lease_namespace, "leader-elect-resource-namespace", "", 0, 63, NULL,                   \
+      "and its namespace; empty: this process' own, else kube-system")                             \
+    X(DURATION, shutdown_grace_ms, "shutdown-grace", "25s", 0, 600 * CONFIG_SECOND, NULL,          \
       "how long requests under way may take to end after SIGTERM")
 
 /* The C type of each config_type's field. */
 #define CONFIG_FIELD_ADDRESS    struct str
 #define CONFIG_FIELD_PATH       struct str
+#define CONFIG_FIELD_NAME       struct str
 #define CONFIG_FIELD_PORT       uint16_t
 #define CONFIG_FIELD_DURATION   uint64_t
 #define CONFIG_FIELD_SIZE       size_t

@@ -6,6 +6,7 @@
 
 #include "backend.h"
 #include "cache.h"
+#include "election.h"
 
 struct kube_backend;
 
@@ -14,7 +15,8 @@ struct kube_backend_settings {
     struct cache *cache;
     struct kube_api *api;
     unsigned page_size;
-    uint64_t start_settle_ms; /* from the first list of pods until it is ready */
+    const struct election_settings *election; /* NULL: this is the only replica; not kept */
+    uint64_t start_settle_ms; /* how long Bindings of a process before may still be under way */
 };
 
 enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,
@@ -22,3 +24,6 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
 struct kube_backend *kube_backend_free(struct kube_backend *b); /* returns NULL */
 
 struct backend *kube_backend_interface(struct kube_backend *b);
+
+/* Gives the lease up, for good; nothing may be under way. done comes once, later. */
+void kube_backend_resign(struct kube_backend *b, void (*done)(void *ctx), void *ctx);

@@ -51,6 +51,11 @@ static void reserve(struct bind_op *op, int64_t mem)
                                   .node = op->node,
                                   .request = {.mem = mem}}};
     op->binding.mem = mem;
+    op->call.term = b->backend->term(b->backend);
+    if (op->call.term == 0) {
+        bind_op_finish(op, STR("cardpack has just become unready"));
+        return;
+    }
     if (mem > 0) {
         enum errc code = cache_apply(b->cache, &e, loop_wall_ns(b->loop), &effect);
         if (code == ERR_UNAVAILABLE) {

@@ -321,6 +321,18 @@ static bool ready(struct backend *interface, struct str *ret_missing)
     return true;
 }
 
+/* There is no other replica of a file. */
+static uint64_t term(struct backend *interface)
+{
+    (void)interface;
+    return 1;
+}
+
+static void asked(struct backend *interface)
+{
+    (void)interface;
+}
+
 static void refresh(struct backend *interface)
 {
     (void)interface;
@@ -333,8 +345,13 @@ enum errc cluster_new(struct loop *l, struct cache *cache, struct str text, stru
     if (c == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the embedded cluster");
     *c = (struct cluster){
-        .interface =
-            {.post = post, .get = get, .cancel = cancel, .ready = ready, .refresh = refresh},
+        .interface = {.post = post,
+                      .get = get,
+                      .cancel = cancel,
+                      .ready = ready,
+                      .term = term,
+                      .asked = asked,
+                      .refresh = refresh},
         .loop = l,
     };
     struct map_seed seed = {loop_random(l), loop_random(l)};

@@ -246,7 +246,29 @@ static enum errc apply_flags(struct parse *p)
     return OK;
 }
 
-static enum errc check_together(struct parse *p)
+/* client-go's rules, and the third that election_step.h is about. */
+static enum errc check_election(struct parse *p)
+{
+    const struct config *c = &p->c;
+    if (c->lease_ms % CONFIG_SECOND != 0)
+        return err_set(&p->err, ERR_RANGE,
+                       "leader-elect-lease-duration: must be whole seconds, not %llums",
+                       (unsigned long long)c->lease_ms);
+    if (c->renew_deadline_ms > c->lease_ms / 3 * 2)
+        return err_set(&p->err, ERR_CONFLICT,
+                       "leader-elect-renew-deadline (%llums) must be two thirds of "
+                       "leader-elect-lease-duration (%llums) at most",
+                       (unsigned long long)c->renew_deadline_ms, (unsigned long long)c->lease_ms);
+    if (c->retry_period_ms > c->renew_deadline_ms / 2)
+        return err_set(&p->err, ERR_CONFLICT,
+                       "leader-elect-retry-period (%llums) must be half of "
+                       "leader-elect-renew-deadline (%llums) at most",
+                       (unsigned long long)c->retry_period_ms,
+                       (unsigned long long)c->renew_deadline_ms);
+    return OK;
+}
+
+static enum errc check_cluster(struct parse *p)
 {
     struct config *c = &p->c;
     enum config_source from = c->sources[CONFIG_ROW_kubeconfig];
@@ -261,6 +283,12 @@ static enum errc check_together(struct parse *p)
                    "cluster (%s: \"%.*s\") and kubeconfig (%s: \"%.*s\") exclude each other",
                    config_source_name(c->sources[CONFIG_ROW_cluster]), STR_ARG(c->cluster),
                    config_source_name(from), STR_ARG(c->kubeconfig));
+}
+
+static enum errc check_together(struct parse *p)
+{
+    enum errc code = check_election(p);
+    return code == OK ? check_cluster(p) : code;
 }
 
 static enum errc parse(struct parse *p, int argc, char *const argv[])

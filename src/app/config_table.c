@@ -11,7 +11,7 @@ const struct config_spec config_table[CONFIG_ROW_COUNT] = {
 /* Names that are flags but no rows. */
 static const char *const other_flags[] = {"config", "check-config", "help", "version"};
 
-#define NAME_MAX_BYTES ((size_t)32)
+#define NAME_MAX_BYTES ((size_t)40)
 
 struct config_value config_get(const struct config *c, enum config_row row)
 {
@@ -20,6 +20,7 @@ struct config_value config_get(const struct config *c, enum config_row row)
     switch (config_table[row].type) {
     case CONFIG_ADDRESS:
     case CONFIG_PATH:
+    case CONFIG_NAME:
         v.text = *(const struct str *)field;
         break;
     case CONFIG_PORT:
@@ -53,6 +54,7 @@ void config_put(struct config *c, enum config_row row, const struct config_value
     switch (config_table[row].type) {
     case CONFIG_ADDRESS:
     case CONFIG_PATH:
+    case CONFIG_NAME:
         *(struct str *)field = v->text;
         break;
     case CONFIG_PORT:

@@ -47,6 +47,23 @@ static bool parse_address(struct str text)
     return inet_pton(AF_INET, z, address) == 1 || inet_pton(AF_INET6, z, address) == 1;
 }
 
+/* A DNS subdomain, as Kubernetes names its objects; "" where there need be none. */
+static bool parse_dns_name(struct str text, uint64_t min, uint64_t max)
+{
+    bool begins = true; /* a label, which does so with a letter or a digit, and ends so */
+    if (text.n < min || text.n > max)
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool solid = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        bool ends = i + 1 == text.n || text.p[i + 1] == '.';
+        if (c == '.' ? begins : !solid && (c != '-' || begins || ends))
+            return false;
+        begins = c == '.';
+    }
+    return text.n == 0 || !begins;
+}
+
 /* The number at the start of *text, which is moved behind it. */
 static bool take_number(struct str *text, uint64_t *ret)
 {
@@ -136,6 +153,10 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
         if (text.n > 0 && memchr(text.p, '\0', text.n) != NULL)
             return must_be(reterr, text, "a path without NUL");
         break;
+    case CONFIG_NAME:
+        if (!parse_dns_name(text, min, max))
+            return must_be(reterr, text, "a name of lower-case letters, digits, '-' and '.'");
+        break;
     case CONFIG_DURATION:
         if (!parse_duration(text, &v.number))
             return must_be(reterr, text, "a duration such as 30s, 1m30s or 500ms");
@@ -215,6 +236,7 @@ void config_value_print(enum config_type type, const struct config_value *v, str
     switch (type) {
     case CONFIG_ADDRESS:
     case CONFIG_PATH:
+    case CONFIG_NAME:
         /* A JSON string is a YAML one. */
         jwrite_init(&w, out);
         jwrite_str(&w, v->text);
@@ -249,6 +271,8 @@ const char *config_type_name(enum config_type type)
         return "PORT";
     case CONFIG_PATH:
         return "FILE";
+    case CONFIG_NAME:
+        return "NAME";
     case CONFIG_DURATION:
         return "DURATION";
     case CONFIG_SIZE:

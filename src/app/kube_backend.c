@@ -2,6 +2,7 @@
 
 #include "gpushare.h"
 #include "ingest.h"
+#include "leadership.h"
 #include "limit.h"
 #include "log.h"
 #include "mem.h"
@@ -28,13 +29,9 @@ struct kube_backend {
     struct kube_api *api;
     struct ingest ingest;
     struct feed feeds[CACHE_KINDS];
-    /*
-     * After a crash, Bindings that the process before us had sent may still commit while we list.
-     * When this is over they have, and have come by watch.
-     */
-    struct timer settle;
-    uint64_t start_settle_ms;
-    bool settled;
+    struct leadership *leadership;
+    bool read_wanted; /* by the leadership: a list of pods that begins from now on */
+    bool read_begun;
     struct timer prove;  /* see prove() */
     struct timer relist; /* an object was lost to a lack of memory */
 };
@@ -53,7 +50,30 @@ static void list_again_if_lost(struct kube_backend *b)
 static void on_begin(void *ctx)
 {
     struct feed *f = ctx;
+    if (f->kind == CACHE_PODS)
+        f->backend->read_begun = f->backend->read_wanted;
     ingest_list_begin(&f->backend->ingest, f->kind);
+}
+
+static void read_anew(void *ctx)
+{
+    struct kube_backend *b = ctx;
+    b->read_wanted = true;
+    b->read_begun = false;
+    reflector_relist(b->feeds[CACHE_PODS].reflector);
+}
+
+/* What is reserved has a Binding under way or in doubt, or is about to. */
+static bool idle(void *ctx)
+{
+    const struct kube_backend *b = ctx;
+    size_t cursor = 0;
+    for (const struct pod *p = cache_next_pod(b->ingest.cache, &cursor); p != NULL;
+         p = cache_next_pod(b->ingest.cache, &cursor)) {
+        if (p->state == POD_RESERVED)
+            return false;
+    }
+    return true;
 }
 
 static void on_change(void *ctx, enum reflector_change change, struct str object)
@@ -67,11 +87,14 @@ static void on_end(void *ctx)
 {
     struct feed *f = ctx;
     struct kube_backend *b = f->backend;
-    if (f->kind == CACHE_PODS && !b->settled && !timer_armed(&b->settle))
-        timer_arm(b->loop, &b->settle, b->start_settle_ms);
     if (ingest_list_end(&b->ingest, f->kind) > 0)
         timer_arm(b->loop, &b->prove, PROVE_AFTER_MS);
     list_again_if_lost(b);
+    /* With an object lost it is not whole, and comes again. */
+    if (f->kind == CACHE_PODS && b->read_begun && !b->ingest.lost) {
+        b->read_wanted = b->read_begun = false;
+        leadership_read(b->leadership);
+    }
 }
 
 /*
@@ -115,12 +138,6 @@ static void relist_all(struct timer *t)
         reflector_relist(b->feeds[i].reflector);
 }
 
-static void settled(struct timer *t)
-{
-    struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, settle);
-    b->settled = true;
-}
-
 static bool ready(struct backend *interface, struct str *ret_missing)
 {
     struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
@@ -132,9 +149,22 @@ static bool ready(struct backend *interface, struct str *ret_missing)
         *ret_missing = STR("the first list of pods is not in yet");
     else if (!reflector_synced(health) && !reflector_denied(health))
         *ret_missing = STR("the first list of unhealthy cards is not in yet");
-    else if (!b->settled)
-        *ret_missing = STR("Bindings of an earlier process may still be under way");
+    else if (leadership_term(b->leadership) == 0)
+        *ret_missing = leadership_why_not(b->leadership);
     return ret_missing->n == 0;
+}
+
+static uint64_t term(struct backend *interface)
+{
+    struct str missing;
+    const struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    return ready(interface, &missing) ? leadership_term(b->leadership) : 0;
+}
+
+static void asked(struct backend *interface)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    leadership_asked(b->leadership);
 }
 
 static void refresh(struct backend *interface)
@@ -196,6 +226,24 @@ static enum post_result classify_post(const struct http_call *http, struct arena
     }
 }
 
+/* The last moment at which a Binding can be held back: its term may have ended in the meantime. */
+static bool may_post(struct backend_call *c)
+{
+    const struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    return leadership_term(b->leadership) == c->term;
+}
+
+static bool may_send(struct http_call *http)
+{
+    return may_post(CONTAINER_OF(http, struct backend_call, kube.http));
+}
+
+static void refuse_post(struct backend_call *c)
+{
+    c->post = POST_REFUSED;
+    (void)err_set(&c->err, ERR_UNAVAILABLE, "this replica does not lead any more");
+}
+
 static void post_done(struct http_call *http)
 {
     struct backend_call *c = CONTAINER_OF(http, struct backend_call, kube.http);
@@ -204,6 +252,8 @@ static void post_done(struct http_call *http)
     c->err = (struct err)ERR_INIT;
     if (c->post != POST_CREATED)
         (void)kube_call_result(&c->kube, &c->err);
+    if (c->post == POST_NOT_SENT && !may_post(c))
+        refuse_post(c);
     c->done(c);
 }
 
@@ -216,52 +266,42 @@ static void start(struct backend_call *c, const char *method, struct str path,
     kube_call_start(b->api, &c->kube, method, path);
 }
 
-/* Names of pods and namespaces are DNS labels; anything else is escaped, so that it stays one
- * segment. */
-static void put_segment(struct buf *out, struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char ch = (unsigned char)s.p[i];
-        bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '-' ||
-                     (ch >= '0' && ch <= '9') || (ch == '.' && s.n > 2) || ch == '_';
-        if (plain)
-            buf_putc(out, (char)ch);
-        else
-            buf_printf(out, "%%%02X", ch);
-    }
-}
-
 static struct str pod_path(struct backend_call *c, struct str namespace, struct str name,
                            struct str tail)
 {
     struct buf path;
     buf_init(&path, 4 * KIB);
     buf_put(&path, STR("/api/v1/namespaces/"));
-    put_segment(&path, namespace);
+    kube_put_segment(&path, namespace);
     buf_put(&path, STR("/pods/"));
-    put_segment(&path, name);
+    kube_put_segment(&path, name);
     buf_put(&path, tail);
     struct str copy = buf_failed(&path) ? STR_NULL : arena_dup(&c->arena, buf_str(&path));
     buf_done(&path);
     return copy;
 }
 
-static void failed_later(struct deferred *d)
+static void done_deferred(struct deferred *d)
 {
     struct backend_call *c = CONTAINER_OF(d, struct backend_call, later);
     c->done(c);
 }
 
+static void done_later(struct backend_call *c)
+{
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    c->retry_after_ms = 0;
+    c->later.run = done_deferred;
+    loop_defer(b->loop, &c->later);
+}
+
 /* Not sent, for want of memory: an ordinary failure that is worth a later try. */
 static void fail_later(struct backend_call *c)
 {
-    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
     (void)err_set(&c->err, ERR_NOMEM, "out of memory");
     c->post = POST_NOT_SENT;
     c->get = GET_FAILED;
-    c->retry_after_ms = 0;
-    c->later.run = failed_later;
-    loop_defer(b->loop, &c->later);
+    done_later(c);
 }
 
 static void post(struct backend *interface, struct backend_call *c, const struct binding *binding)
@@ -278,7 +318,13 @@ static void post(struct backend *interface, struct backend_call *c, const struct
         fail_later(c);
         return;
     }
+    if (!may_post(c)) {
+        refuse_post(c);
+        done_later(c);
+        return;
+    }
     c->kube.http.body = buf_str(&c->body);
+    c->kube.http.may_send = may_send;
     start(c, "POST", path, post_done);
 }
 
@@ -321,6 +367,7 @@ static void get(struct backend *interface, struct backend_call *c, struct str na
     kube_call_done(&c->kube);
     arena_reset(&c->arena);
     c->kube.http.body = STR_NULL;
+    c->kube.http.may_send = NULL;
     struct str path = pod_path(c, namespace, name, STR(""));
     if (path.p == NULL) {
         fail_later(c);
@@ -367,12 +414,15 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
     if (b == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the cluster's client");
     *b = (struct kube_backend){
-        .interface =
-            {.post = post, .get = get, .cancel = cancel, .ready = ready, .refresh = refresh},
+        .interface = {.post = post,
+                      .get = get,
+                      .cancel = cancel,
+                      .ready = ready,
+                      .term = term,
+                      .asked = asked,
+                      .refresh = refresh},
         .loop = s->loop,
         .api = s->api,
-        .settle = {.fire = settled},
-        .start_settle_ms = s->start_settle_ms,
         .prove = {.fire = prove},
         .relist = {.fire = relist_all},
     };
@@ -384,17 +434,33 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
             return code;
         }
     }
-    *ret = b;
-    return OK;
+    struct leadership_settings leadership = {.loop = s->loop,
+                                             .api = s->api,
+                                             .election = s->election,
+                                             .settle_ms = s->start_settle_ms,
+                                             .read = read_anew,
+                                             .idle = idle,
+                                             .ctx = b};
+    enum errc code = leadership_new(&leadership, &b->leadership, reterr);
+    if (code != OK)
+        kube_backend_free(b);
+    else
+        *ret = b;
+    return code;
+}
+
+void kube_backend_resign(struct kube_backend *b, void (*done)(void *ctx), void *ctx)
+{
+    leadership_resign(b->leadership, done, ctx);
 }
 
 struct kube_backend *kube_backend_free(struct kube_backend *b)
 {
     if (b == NULL)
         return NULL;
+    leadership_free(b->leadership);
     for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
         reflector_free(b->feeds[i].reflector);
-    timer_cancel(&b->settle);
     timer_cancel(&b->prove);
     timer_cancel(&b->relist);
     ingest_done(&b->ingest);

@@ -19,8 +19,12 @@
 
 #define SETTLE_CHECK_MS 100
 
+/* "HOST_8f3c1d20aa41c5e7": a process, not a host, since two may share its name. */
+#define IDENTITY_BYTES 128
+
 struct program {
     struct config config;
+    char identity[IDENTITY_BYTES];
     struct service service;
     struct kube_api *api;
     struct kube_backend *kube;
@@ -29,14 +33,25 @@ struct program {
     struct timer settle; /* after the last request, until no Binding is in doubt */
 };
 
-/* A Binding in doubt is followed up as long as there is time: who comes after us can't. */
+static void resigned(void *ctx)
+{
+    struct program *p = ctx;
+    loop_stop(p->service.loop);
+}
+
+/*
+ * A Binding in doubt is followed up as long as there is time: who comes after us can't. The lease
+ * is given up when there is none left, since who takes it over then need not wait.
+ */
 static void stop_when_settled(struct timer *t)
 {
     struct program *p = CONTAINER_OF(t, struct program, settle);
-    if (binder_active(p->service.binder) == 0)
-        loop_stop(p->service.loop);
-    else
+    if (binder_active(p->service.binder) > 0)
         timer_arm(p->service.loop, t, SETTLE_CHECK_MS);
+    else if (p->kube != NULL)
+        kube_backend_resign(p->kube, resigned, p);
+    else
+        loop_stop(p->service.loop);
 }
 
 static void drained(void *ctx)
@@ -86,6 +101,25 @@ static enum errc open_cluster(struct program *p, struct err *reterr)
     return OK;
 }
 
+static struct election_settings election_settings(struct program *p)
+{
+    char host[64] = "";
+    struct str namespace = p->config.lease_namespace;
+    if (namespace.n == 0)
+    namespace = kube_api_namespace(p->api);
+    if (namespace.n == 0)
+    namespace = STR("kube-system");
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(p->identity, sizeof(p->identity), "%s_%016llx", host,
+                   (unsigned long long)loop_random(p->service.loop));
+    return (struct election_settings){.namespace = namespace,
+                                      .name = p->config.lease_name,
+                                      .identity = str_of(p->identity),
+                                      .times = {.lease_ms = p->config.lease_ms,
+                                                .renew_deadline_ms = p->config.renew_deadline_ms,
+                                                .retry_ms = p->config.retry_period_ms}};
+}
+
 static enum errc open_kubernetes(struct program *p, struct err *reterr)
 {
     struct kube_api_settings settings = {
@@ -100,10 +134,12 @@ static enum errc open_kubernetes(struct program *p, struct err *reterr)
     if (code != OK)
         return err_wrap(reterr, "no way to an API server");
     log_info("API server", kv_str("at", kube_api_origin(p->api)));
+    struct election_settings election = election_settings(p);
     struct kube_backend_settings backend = {.loop = p->service.loop,
                                             .cache = &p->service.cache,
                                             .api = p->api,
                                             .page_size = p->config.list_page_size,
+                                            .election = p->config.leader_elect ? &election : NULL,
                                             .start_settle_ms = p->config.start_settle_ms};
     code = kube_backend_new(&backend, &p->kube, reterr);
     if (code == OK)

@@ -133,12 +133,15 @@ static const struct route *find(const struct http_request *r, struct str *ret_re
 
 void routes_handle(void *service, struct http_request *r)
 {
+    struct service *s = service;
     char allow[64];
     char text[256];
     struct str rest;
     const struct route *route = find(r, &rest, allow);
     if (route != NULL) {
-        route->handle(service, r, rest);
+        if (route->verb != VERB_NONE)
+            s->backend->asked(s->backend);
+        route->handle(s, r, rest);
     } else if (allow[0] != '\0') {
         (void)snprintf(text, sizeof(text), "%.*s is not allowed here, only %s",
                        (int)MIN_OF(r->method.n, (size_t)32), r->method.p, allow);

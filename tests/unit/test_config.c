@@ -106,6 +106,7 @@ static const struct {
     {"--listen-address ::", &no_env, NULL, "\"::\"", CONFIG_ROW_listen_address, CONFIG_FROM_FLAG},
     {"--log-format json", &no_env, NULL, "json", CONFIG_ROW_log_format, CONFIG_FROM_FLAG},
     {"--bind-timeout 1m", &no_env, NULL, "1m", CONFIG_ROW_bind_timeout_ms, CONFIG_FROM_FLAG},
+    {"--leader-elect=false", &no_env, NULL, "false", CONFIG_ROW_leader_elect, CONFIG_FROM_FLAG},
     /* A kubeconfig of the environment yields to a cluster file. */
     {"--cluster c", &env_all, NULL, "\"c\"", CONFIG_ROW_cluster, CONFIG_FROM_FLAG},
     {"--cluster c", &env_all, NULL, "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_DEFAULT},
@@ -192,6 +193,18 @@ static const struct {
      "cluster (flag: \"a\") and kubeconfig (flag: \"b\") exclude each other"},
     {"--cluster a --config f.yaml", &no_env, "kubeconfig: b",
      "cluster (flag: \"a\") and kubeconfig (file: \"b\") exclude each other"},
+    {"--leader-elect-lease-duration 9s500ms", &no_env, NULL,
+     "leader-elect-lease-duration: must be whole seconds, not 9500ms"},
+    {"--leader-elect-lease-duration 9s", &no_env, NULL, NULL},
+    {"--leader-elect-lease-duration 8s", &no_env, NULL,
+     "leader-elect-renew-deadline (6000ms) must be two thirds of leader-elect-lease-duration "
+     "(8000ms) at most"},
+    {"--leader-elect-retry-period 3s1ms", &no_env, NULL,
+     "leader-elect-retry-period (3001ms) must be half of leader-elect-renew-deadline (6000ms) at "
+     "most"},
+    {"--leader-elect-resource-name Card", &no_env, NULL,
+     "flag --leader-elect-resource-name: \"Card\": must be a name of lower-case letters, digits, "
+     "'-' and '.'"},
     {"", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
     {"--port 1", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
     {"", &env_bad_level, NULL,
@@ -268,6 +281,12 @@ START_TEST(print_reads_back)
                                       "bind-timeout: 1s500ms # file\n"
                                       "list-page-size: 500\n"
                                       "start-settle: 8s\n"
+                                      "leader-elect: true\n"
+                                      "leader-elect-lease-duration: 10s\n"
+                                      "leader-elect-renew-deadline: 6s\n"
+                                      "leader-elect-retry-period: 2s\n"
+                                      "leader-elect-resource-name: \"cardpack\"\n"
+                                      "leader-elect-resource-namespace: \"\"\n"
                                       "shutdown-grace: 0s # flag\n");
     ck_assert_ok(parse_with("--config f.yaml", &no_env, buf_cstr(&first), &again, &err), &err);
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {

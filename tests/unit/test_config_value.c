@@ -28,6 +28,18 @@ static const struct {
     {CONFIG_PORT, "99999999999999999999", 0, NULL, "a number"},
     {CONFIG_PATH, "", 0, "\"\"", NULL},
     {CONFIG_PATH, "/a b/\"c\"", 0, "\"/a b/\\\"c\\\"\"", NULL},
+    {CONFIG_NAME, "", 0, "\"\"", NULL},
+    {CONFIG_NAME, "a", 0, "\"a\"", NULL},
+    {CONFIG_NAME, "kube-system", 0, "\"kube-system\"", NULL},
+    {CONFIG_NAME, "0.a-b.c9", 0, "\"0.a-b.c9\"", NULL},
+    {CONFIG_NAME, "Kube", 0, NULL, "a name of lower-case letters, digits, '-' and '.'"},
+    {CONFIG_NAME, "-a", 0, NULL, "a name of lower-case letters, digits, '-' and '.'"},
+    {CONFIG_NAME, "a-", 0, NULL, "a name of lower-case letters, digits, '-' and '.'"},
+    {CONFIG_NAME, "a-.b", 0, NULL, "a name of lower-case letters, digits, '-' and '.'"},
+    {CONFIG_NAME, ".a", 0, NULL, "a name of lower-case letters, digits, '-' and '.'"},
+    {CONFIG_NAME, "a..b", 0, NULL, "a name of lower-case letters, digits, '-' and '.'"},
+    {CONFIG_NAME, "a.", 0, NULL, "a name of lower-case letters, digits, '-' and '.'"},
+    {CONFIG_NAME, "a/b", 0, NULL, "a name of lower-case letters, digits, '-' and '.'"},
     {CONFIG_DURATION, "0", 0, "0s", NULL},
     {CONFIG_DURATION, "0s", 0, "0s", NULL},
     {CONFIG_DURATION, "30s", 30000, "30s", NULL},
@@ -103,6 +115,8 @@ START_TEST(minimum)
     ck_assert_int_eq(config_value_parse(CONFIG_DURATION, STR("999ms"), 1000, 300000, &v, &err),
                      ERR_RANGE);
     ck_assert_str_eq(err.text, "\"999ms\": must be 1s to 5m");
+    ck_assert_int_eq(config_value_parse(CONFIG_NAME, STR(""), 1, 253, &v, &err), ERR_RANGE);
+    ck_assert_int_eq(config_value_parse(CONFIG_NAME, STR("abcd"), 0, 3, &v, &err), ERR_RANGE);
     ck_assert_int_eq(config_value_parse(CONFIG_SIZE, STR("65535"), (uint64_t)1 << 16,
                                         (uint64_t)1 << 30, &v, &err),
                      ERR_RANGE);

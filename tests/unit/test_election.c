@@ -1,0 +1,325 @@
+#include "election.h"
+
+#include "lease.h"
+#include "on_loop.h"
+#include "script_server.h"
+
+/* Short, so that nobody waits: the rules of time are election_step's test's. */
+static const struct election_times times = {3000, 2000, 8};
+
+static struct {
+    struct loop *loop;
+    struct script_server server;
+    struct kube_api *api;
+    struct election *election;
+    char path[64];
+    unsigned won, lost, wanted, alone, notes;
+    bool handed_over;
+    char note[512];
+    size_t until; /* requests */
+} rig;
+
+static void on_won(void *ctx, bool handed_over, uint64_t ended_ms)
+{
+    (void)ctx;
+    (void)ended_ms;
+    rig.won++;
+    rig.handed_over = handed_over;
+}
+
+static void on_lost(void *ctx)
+{
+    (void)ctx;
+    rig.lost++;
+}
+
+static void on_wanted(void *ctx)
+{
+    (void)ctx;
+    rig.wanted++;
+}
+
+static void on_alone(void *ctx, uint64_t since_ms, const struct err *why)
+{
+    (void)ctx;
+    (void)since_ms;
+    rig.alone++;
+    (void)snprintf(rig.note, sizeof(rig.note), "%s", why->text);
+}
+
+static void on_note(void *ctx, const char *what, const struct err *err)
+{
+    (void)ctx;
+    rig.notes++;
+    (void)snprintf(rig.note, sizeof(rig.note), "%s: %s", what, err == NULL ? "" : err->text);
+}
+
+static void start_with(const struct script_step *steps, size_t n, const struct election_times *t)
+{
+    struct err e = ERR_INIT;
+    struct kube_api_settings s = {.kubeconfig = str_of(rig.path), .user_agent = STR("cardpack/1")};
+    struct election_settings settings = {.namespace = STR("kube-system"),
+                                         .name = STR("cardpack"),
+                                         .identity = STR("me_1"),
+                                         .times = *t};
+    struct election_sink sink = {
+        .won = on_won, .lost = on_lost, .wanted = on_wanted, .alone = on_alone, .note = on_note};
+    script_start(&rig.server, rig.loop, steps, n);
+    script_kubeconfig(&rig.server, rig.path);
+    ck_assert_ok(kube_api_new(rig.loop, &s, &rig.api, &e), &e);
+    ck_assert_ok(election_new(rig.loop, rig.api, &settings, &sink, &rig.election, &e), &e);
+}
+
+#define start(steps) start_with(steps, COUNT_OF(steps), &times)
+
+static void set_up(void)
+{
+    memset(&rig, 0, sizeof(rig));
+    (void)snprintf(rig.path, sizeof(rig.path), "/tmp/cardpack-test-election-XXXXXX");
+    int fd = mkstemp(rig.path);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+    rig.loop = loop_make();
+}
+
+static void tear_down(void)
+{
+    rig.election = election_free(rig.election);
+    rig.api = kube_api_free(rig.api);
+    script_stop(&rig.server);
+    rig.loop = loop_free(rig.loop);
+    (void)unlink(rig.path);
+}
+
+/* One more than are answered: what came of the last answer has happened by then. */
+static bool asked_beyond(void *ctx)
+{
+    (void)ctx;
+    return rig.server.n_requests >= rig.until;
+}
+
+static void run_all(void)
+{
+    rig.until = rig.server.n_steps + 1;
+    run_until(rig.loop, asked_beyond, NULL);
+}
+
+static bool sent(const char *text)
+{
+    struct str heads = buf_str(&rig.server.heads);
+    return memmem(heads.p, heads.n, text, strlen(text)) != NULL;
+}
+
+#define LEASES "/base/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+#define GET    "GET " LEASES "/cardpack HTTP/1.1\r\n"
+#define POST   "POST " LEASES " HTTP/1.1\r\n"
+#define PUT    "PUT " LEASES "/cardpack HTTP/1.1\r\n"
+
+#define META(version)                                                                   \
+    "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"cardpack\",\"labels\":{\"a\":\"b\"}," \
+    "\"resourceVersion\":\"" version "\""
+#define SPEC(holder, tag)                                                                       \
+    "\"spec\":{\"holderIdentity\":\"" holder "\",\"leaseDurationSeconds\":3,\"acquireTime\":\"" \
+    "2026-01-01T00:00:00.000000Z\",\"renewTime\":\"" tag "\",\"leaseTransitions\":6,"           \
+    "\"strategy\":\"kept\"}}"
+#define LEASE(version, holder, tag) META(version) "}," SPEC(holder, tag)
+#define STATUS(reason, kind)                                                                     \
+    "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"no such thing\",\"details\":{" \
+    "\"kind\":\"" kind "\"}}"
+
+START_TEST(test_creates_and_renews)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, STATUS("NotFound", "leases"), 404, NULL},
+        {POST, SCRIPT_BODY, LEASE("1", "me_1", "a"), 201, NULL},
+        {PUT, SCRIPT_BODY, LEASE("2", "me_1", "b"), 200, NULL},
+        {PUT, SCRIPT_BODY, LEASE("3", "me_1", "c"), 200, NULL},
+    };
+    start(steps);
+    ck_assert(!election_leading(rig.election));
+    run_all();
+    ck_assert_uint_eq(rig.won, 1);
+    ck_assert(!rig.handed_over);
+    ck_assert(election_leading(rig.election));
+    ck_assert_str_is(election_holder(rig.election), "me_1");
+    ck_assert(sent("\"metadata\":{\"name\":\"cardpack\",\"namespace\":\"kube-system\"}"));
+    ck_assert(sent("\"holderIdentity\":\"me_1\",\"leaseDurationSeconds\":3,"));
+    /* A renewal keeps what it doesn't know, and when the lease was acquired. */
+    ck_assert(sent("\"labels\":{\"a\":\"b\"},\"resourceVersion\":\"2\"}"));
+    ck_assert(sent("\"strategy\":\"kept\""));
+    ck_assert(sent("\"acquireTime\":\"2026-01-01T00:00:00.000000Z\""));
+    ck_assert_uint_eq(rig.notes + rig.lost + rig.alone, 0);
+}
+
+END_TEST
+
+START_TEST(test_follows)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, LEASE("1", "other_2", "a"), 0, NULL},
+        {GET, SCRIPT_BODY, LEASE("2", "other_2", "b"), 0, NULL},
+    };
+    start(steps);
+    run_all();
+    ck_assert(!election_leading(rig.election));
+    ck_assert_str_is(election_holder(rig.election), "other_2");
+    ck_assert_uint_eq(rig.won + rig.lost + rig.notes, 0);
+}
+
+END_TEST
+
+START_TEST(test_takes_over_what_was_released)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
+        {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
+    };
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.won, 1);
+    ck_assert(rig.handed_over);
+    ck_assert(sent("\"leaseTransitions\":7"));
+    ck_assert(!sent("\"acquireTime\":\"2026-01-01T00:00:00.000000Z\",\"renewTime\":\"2026-01"));
+}
+
+END_TEST
+
+START_TEST(test_loses_a_race)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
+        {PUT, SCRIPT_BODY, STATUS("Conflict", "leases"), 409, NULL},
+        {GET, SCRIPT_BODY, LEASE("8", "other_2", "b"), 0, NULL},
+    };
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.won + rig.notes, 0);
+    ck_assert_str_is(election_holder(rig.election), "other_2");
+}
+
+END_TEST
+
+START_TEST(test_wanted)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
+        {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
+        {PUT, SCRIPT_BODY, STATUS("Conflict", "leases"), 409, NULL},
+        {GET, SCRIPT_BODY,
+         META("9") ",\"annotations\":{\"" LEASE_WANTED_BY "\":\"other_2 now\"}}," SPEC("me_1", "b"),
+         0, NULL},
+        {"\"other_2 now\"", SCRIPT_BODY, LEASE("10", "me_1", "c"), 0, NULL},
+    };
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.wanted, 1);
+    ck_assert(election_leading(rig.election));
+}
+
+END_TEST
+
+START_TEST(test_wants)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, LEASE("7", "other_2", "a"), 0, NULL},
+        {GET, SCRIPT_BODY, LEASE("7", "other_2", "a"), 0, NULL},
+        {"\"annotations\":{\"" LEASE_WANTED_BY "\":\"me_1 2", SCRIPT_BODY,
+         LEASE("8", "other_2", "a"), 0, NULL},
+    };
+    start(steps);
+    rig.until = 1;
+    run_until(rig.loop, asked_beyond, NULL);
+    election_asked(rig.election);
+    run_all();
+    ck_assert(!sent("\"holderIdentity\":\"me_1\""));
+    ck_assert_uint_eq(rig.won, 0);
+}
+
+END_TEST
+
+START_TEST(test_stop)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
+        {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
+        {"\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,", SCRIPT_BODY, LEASE("9", "", "c"), 0,
+         NULL},
+    };
+    static const struct election_times slow = {3000, 2000, 900};
+    bool lost = false;
+    start_with(steps, COUNT_OF(steps), &slow);
+    while (rig.won == 0)
+        run_turns(rig.loop, 1);
+    election_stop(rig.election);
+    ck_assert(!election_leading(rig.election)); /* before the answer */
+    while (!lost) {
+        run_turns(rig.loop, 1);
+        lost = rig.lost > 0;
+    }
+    ck_assert_uint_eq(rig.server.n_requests, 3);
+}
+
+END_TEST
+
+/* What does not come from an API server proves nothing about the lease or about our rights. */
+static const struct {
+    struct script_step step;
+    const char *note;
+} strangers[] = {
+    {{GET, SCRIPT_BODY, "404 page not found", 404, NULL}, "404: 404 page not found"},
+    {{GET, SCRIPT_BODY, "<html>denied", 403, NULL}, "403: <html>denied"},
+    {{GET, SCRIPT_BODY, STATUS("NotFound", ""), 403, NULL}, "403: no such thing"},
+    {{GET, SCRIPT_BODY, "", 503, NULL}, "503: "},
+    {{GET, SCRIPT_BODY, "{\"kind\":\"Lease\"}", 200, NULL}, "without metadata.resourceVersion"},
+    {{GET, SCRIPT_BODY, "<html>", 200, NULL}, "offset 0"},
+    {{GET, SCRIPT_CLOSE, NULL, 0, NULL}, "GET http"},
+};
+
+START_TEST(test_strangers)
+{
+    struct script_step steps[4];
+    for (size_t i = 0; i < COUNT_OF(steps); i++)
+        steps[i] = strangers[_i].step;
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.won + rig.alone + rig.lost, 0);
+    ck_assert_uint_eq(rig.notes, 1); /* said once */
+    ck_assert_msg(strstr(rig.note, strangers[_i].note) != NULL, "%s", rig.note);
+    ck_assert(!sent("POST"));
+}
+
+END_TEST
+
+START_TEST(test_denied)
+{
+    static const struct election_times short_lease = {30, 20, 8};
+    static struct script_step steps[40];
+    for (size_t i = 0; i < COUNT_OF(steps); i++)
+        steps[i] = (struct script_step){GET, SCRIPT_BODY, STATUS("Forbidden", "leases"), 403, NULL};
+    start_with(steps, COUNT_OF(steps), &short_lease);
+    while (rig.alone == 0)
+        run_turns(rig.loop, 1);
+    ck_assert(election_leading(rig.election));
+    ck_assert_msg(strstr(rig.note, "403: no such thing") != NULL, "%s", rig.note);
+    ck_assert_uint_ge(rig.server.n_requests, 3); /* not on the first word of a server that starts */
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("election");
+    TCase *tc = tcase_create("all");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, test_creates_and_renews);
+    tcase_add_test(tc, test_follows);
+    tcase_add_test(tc, test_takes_over_what_was_released);
+    tcase_add_test(tc, test_loses_a_race);
+    tcase_add_test(tc, test_wanted);
+    tcase_add_test(tc, test_wants);
+    tcase_add_test(tc, test_stop);
+    tcase_add_loop_test(tc, test_strangers, 0, (int)COUNT_OF(strangers));
+    tcase_add_test(tc, test_denied);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

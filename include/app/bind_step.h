@@ -12,10 +12,10 @@
  *                                 +----- unbound ---------> pause, post the same Binding again
  *
  * A Binding of unknown outcome may be committed by the API server after we have read that the pod
- * is unbound (a 504 leaves its handler running). Sending the very same Binding again is then always
- * right: only one of the two can win, and both say the same. Giving up is not: so when the one who
- * waits has to be answered, the reservation stays, and is only canceled by a read that is later
- * than the last such Binding by LIMIT_SETTLE_MS. While nothing can be read, it stays.
+ * is unbound (a 504 leaves its handler running). Sending the same Binding again, to the same card,
+ * is then always right: only one of the two can win. Giving up is not: so when the one who waits
+ * has to be answered, the reservation stays, and is only canceled by a read that is later than the
+ * last such Binding by LIMIT_SETTLE_MS. While nothing can be read, it stays.
  *
  * The same holds where the pod is gone: API servers before 1.27 ignore a Binding's UID, so one in
  * doubt may bind the next pod of that name.

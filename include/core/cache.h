@@ -62,6 +62,7 @@ enum event_type {
     EVENT_HEALTH_SET,
     EVENT_HEALTH_GONE,
     EVENT_RESERVE,
+    EVENT_RENEW, /* a reservation's Binding is sent again: it is the node's youngest from now on */
     EVENT_CONFIRM,
     EVENT_CANCEL,
     EVENT_LIST_BEGIN,
@@ -92,7 +93,7 @@ struct event {
         struct {
             struct str uid;
             bool read_back; /* CONFIRM: by an answer to a GET that was sent after the write */
-        } settle;           /* CONFIRM, CANCEL */
+        } settle;           /* RENEW, CONFIRM, CANCEL */
 
         enum cache_kind list; /* LIST_BEGIN, LIST_END */
     };
@@ -104,7 +105,7 @@ struct effect {
     enum verdict verdict; /* RESERVE */
     uint32_t card;        /* RESERVE */
     int64_t card_total;   /* RESERVE */
-    uint64_t assume_ns;   /* RESERVE: strictly increasing on a node, in the order of reservations */
+    uint64_t assume_ns;   /* RESERVE, RENEW: strictly increasing on a node, in their order */
     unsigned bad_tokens;  /* HEALTH_SET: tokens that are no index */
     unsigned swept;       /* LIST_END: objects that are gone */
     unsigned unproven;    /* LIST_END: confirmed pods that are missing and may be gone: read them */
@@ -116,6 +117,7 @@ struct effect {
  *   ERR_NOMEM: nothing has changed, and an object from a list or a watch is lost until the next
  *     list. LIST_END: an object of this list was lost, so nothing is taken for gone: list again;
  *   RESERVE: ERR_UNAVAILABLE with effect.verdict, ERR_CONFLICT where the pod already holds memory;
+ *   RENEW: ERR_NOTFOUND where nothing is reserved for the pod;
  *   CONFIRM, POD_READ: ERR_NOTFOUND where no such pod holds memory (it was deleted, or the
  *     reservation canceled); ERR_CONFLICT where the pod is missing: GET it now, whatever was read
  *     before, and say what it showed: CONFIRM with read_back, POD_READ, or CANCEL.

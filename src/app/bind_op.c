@@ -9,6 +9,8 @@
 /* Of one call to the API server; the whole bind has the binder's time. */
 #define CALL_TIMEOUT_MS 10000
 
+#define TURN_CHECK_MS 20
+
 static void op_act(struct bind_op *op, struct bind_output out);
 
 static void op_step(struct bind_op *op, struct bind_input in)
@@ -220,9 +222,23 @@ static void op_in_doubt(struct bind_op *op)
     node_turn(op->binder, op->node);
 }
 
+/*
+ * Sent again it is younger than what its node was given meanwhile. Should the first copy win after
+ * all, it says the same but for the time.
+ */
+static void op_renew(struct bind_op *op)
+{
+    struct effect effect;
+    struct event e = {.type = EVENT_RENEW, .settle = {.uid = op->uid}};
+    if (cache_apply(op->binder->cache, &e, loop_wall_ns(op->binder->loop), &effect) == OK)
+        op->binding.assume_ns = effect.assume_ns;
+}
+
 static void op_post(struct bind_op *op)
 {
     struct backend *backend = op->binder->backend;
+    if (op->writes > 0 && op->reserved)
+        op_renew(op);
     op->writes++;
     op->call.get = GET_FAILED; /* nothing has been read since */
     backend->post(backend, &op->call, &op->binding);
@@ -265,18 +281,25 @@ static enum bind_input_type input_of(const struct bind_op *op)
 static bool op_observed(struct bind_op *op)
 {
     const struct pod *p = cache_pod(op->binder->cache, op->uid);
-    if (!op->reserved || op->machine.phase != BIND_PAUSED)
+    if (!op->reserved || p == NULL || p->state != POD_BOUND)
         return false;
-    if (p != NULL && p->state == POD_BOUND && p->node != NULL && str_eq(p->node->name, op->node)) {
+    if (str_eq(p->node->name, op->node)) {
         op_succeed(op);
         return true;
     }
-    if (p == NULL || p->state == POD_BOUND) {
-        (void)err_set(&op->why, ERR_CONFLICT, "pod %.*s/%.*s was %s while it was being bound",
-                      STR_ARG(op->namespace), STR_ARG(op->name),
-                      p == NULL ? "deleted" : "bound to another node");
-        bind_op_finish(op, str_of(op->why.text));
-        return true;
+    (void)err_set(&op->why, ERR_CONFLICT,
+                  "pod %.*s/%.*s was bound to another node while it was being bound",
+                  STR_ARG(op->namespace), STR_ARG(op->name));
+    bind_op_finish(op, str_of(op->why.text));
+    return true;
+}
+
+/* It gave up its turn when it was in doubt, and somebody asks again: another one may have it. */
+static bool node_is_taken(const struct bind_op *op)
+{
+    for (const struct bind_op *o = op->binder->ops; o != NULL; o = o->next) {
+        if (o != op && o->started && o->machine.phase == BIND_POSTING && str_eq(o->node, op->node))
+            return true;
     }
     return false;
 }
@@ -284,7 +307,11 @@ static bool op_observed(struct bind_op *op)
 static void op_wake(struct timer *t)
 {
     struct bind_op *op = CONTAINER_OF(t, struct bind_op, wake);
-    if (!op_observed(op))
+    if (op_observed(op))
+        return;
+    if (!op->machine.read_next && node_is_taken(op))
+        timer_arm(op->binder->loop, t, TURN_CHECK_MS);
+    else
         op_step(op, (struct bind_input){.type = BIND_IN_WAKE});
 }
 

@@ -257,6 +257,22 @@ static enum errc apply_health(struct cache *c, const struct event *e, struct eff
     return code;
 }
 
+static void assume(struct node *n, struct pod *p, uint64_t now_ns)
+{
+    p->assume_ns = MAX_OF(now_ns, n->assume_ns + 1);
+    n->assume_ns = p->assume_ns;
+}
+
+static enum errc apply_renew(struct cache *c, struct str uid, uint64_t now_ns, struct effect *ret)
+{
+    struct pod *p = map_get(&c->pods, uid);
+    if (p == NULL || p->state != POD_RESERVED)
+        return ERR_NOTFOUND;
+    assume(p->node, p, now_ns);
+    ret->assume_ns = p->assume_ns;
+    return OK;
+}
+
 static enum errc apply_reserve(struct cache *c, const struct event *e, uint64_t now_ns,
                                struct effect *ret)
 {
@@ -276,8 +292,7 @@ static enum errc apply_reserve(struct cache *c, const struct event *e, uint64_t 
     p->mem = e->reserve.request.mem;
     p->state = POD_RESERVED;
     p->awaiting = true;
-    p->assume_ns = MAX_OF(now_ns, n->assume_ns + 1);
-    n->assume_ns = p->assume_ns;
+    assume(n, p, now_ns);
     node_attach(n, p, (int32_t)card);
     assert(n->cards[card].used <= n->cards[card].total && n->used <= n->limit);
     ret->changed = true;
@@ -415,6 +430,8 @@ enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, s
         return note_loss(c, CACHE_HEALTH, apply_health(c, e, ret));
     case EVENT_RESERVE:
         return apply_reserve(c, e, now_ns, ret);
+    case EVENT_RENEW:
+        return apply_renew(c, e->settle.uid, now_ns, ret);
     case EVENT_CONFIRM:
         return apply_confirm(c, e);
     case EVENT_CANCEL:

@@ -279,7 +279,7 @@ class Bench(Lab):
         a pod and none of another kind, and cardpack of the same opinion.
 
         killed: cardpack or the API server was, and the audit log says less than all.
-        ordered: False where Bindings are in doubt and sent again: others have passed them.
+        ordered: False where a Binding may have been committed long after it was sent.
         """
         assert self.history is not None
         truth = self.truth()

@@ -114,6 +114,11 @@ static inline enum errc reserve(struct rig *r, const char *uid, const char *node
     return rig_apply(r, &e);
 }
 
+static inline enum errc renew(struct rig *r, const char *uid)
+{
+    return rig_apply(r, &(struct event){.type = EVENT_RENEW, .settle = {.uid = str_of(uid)}});
+}
+
 static inline enum errc confirm(struct rig *r, const char *uid, bool read_back)
 {
     struct event e = {.type = EVENT_CONFIRM,

@@ -248,6 +248,31 @@ START_TEST(allocatable_below_capacity_caps_the_sum) /* A24 */
 
 END_TEST
 
+/* A Binding that is sent again comes after those that have passed it. */
+START_TEST(renewal_makes_a_reservation_the_youngest)
+{
+    struct rig r;
+    rig_init(&r);
+    node_set(&r, "n", "32", "2", NULL);
+    ck_assert_int_eq(renew(&r, "a"), ERR_NOTFOUND);
+    ck_assert_int_eq(reserve(&r, "a", "n", 1), OK);
+    ck_assert_int_eq(reserve(&r, "b", "n", 1), OK);
+    ck_assert_uint_eq(r.fx.assume_ns, 1001);
+    ck_assert_int_eq(renew(&r, "a"), OK);
+    ck_assert_uint_eq(r.fx.assume_ns, 1002);
+    ck_assert_int_eq(reserve(&r, "c", "n", 1), OK);
+    ck_assert_uint_eq(r.fx.assume_ns, 1003);
+    r.now_ns = 9000;
+    ck_assert_int_eq(renew(&r, "a"), OK);
+    ck_assert_uint_eq(r.fx.assume_ns, 9000);
+    ck_assert_int_eq(node_of(&r, "n")->used, 3); /* it takes nothing more */
+    ck_assert_int_eq(confirm(&r, "a", false), OK);
+    ck_assert_int_eq(renew(&r, "a"), ERR_NOTFOUND);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cache_nodes");
@@ -266,6 +291,7 @@ int main(void)
     tcase_add_test(tc, health_comes_in_any_order);
     tcase_add_test(tc, a_bad_token_disables_no_card);
     tcase_add_test(tc, allocatable_below_capacity_caps_the_sum);
+    tcase_add_test(tc, renewal_makes_a_reservation_the_youngest);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -50,6 +50,13 @@ def least_rights(bench: Bench) -> None:
         ("GET", f"{here}/pods/p", None),
         ("GET", f"{SYSTEM}/configmaps", None),
     ]
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    lease = {"metadata": {"name": "cardpack"}, "spec": {}}
+    status, answer = bench.cluster.api("POST", leases, lease, bench.token)
+    check(status in (201, 409), f"create a lease: {status} {answer}")
+    status, lease = bench.cluster.api("GET", f"{leases}/cardpack", None, bench.token)
+    check(status == 200, f"get the lease: {status} {lease}")
+    allowed.append(("PUT", f"{leases}/cardpack", lease))
     for method, path, body in allowed:
         status, answer = bench.cluster.api(method, path, body, token=bench.token)
         check(status == 200, f"{method} {path}: {status} {answer}")
@@ -72,6 +79,11 @@ def least_rights(bench: Bench) -> None:
         ("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"a": "b"}}}),
         ("DELETE", "/api/v1/nodes/n1", None),
         ("GET", "/apis/coordination.k8s.io/v1/leases", None),
+        ("GET", leases, None),
+        ("GET", f"{leases}/kube-scheduler", None),
+        ("PUT", f"{leases}/kube-scheduler", lease),
+        ("DELETE", f"{leases}/cardpack", None),
+        ("PATCH", f"{leases}/cardpack", {"metadata": {"labels": {"a": "b"}}}),
     ]
     for method, path, body in forbidden:
         status, answer = bench.cluster.api(

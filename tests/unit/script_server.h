@@ -107,7 +107,9 @@ static inline bool script_whole(const char *request, size_t n)
     const char *length = strstr(request, "Content-Length: ");
     if (body == NULL)
         return false;
-    size_t want = length == NULL || length > body ? 0 : strtoul(length + 16, NULL, 10);
+    uint64_t want = 0;
+    if (length != NULL && length < body)
+        ck_assert(str_to_u64((struct str){length + 16, strcspn(length + 16, "\r")}, 4096, &want));
     return (size_t)(request + n - body) >= want + 4;
 }
 

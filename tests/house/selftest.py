@@ -133,6 +133,10 @@ CALLS = (  # floor, object, function that it calls, finding or none
     ("base", "base_x.c", "realloc", "base_x.c.o calls realloc"),
     ("io", "io_x.c", "strdup", "io_x.c.o calls strdup"),
     ("app", "app_x.c", "free", "app_x.c.o calls free"),
+    ("base", "base_mem.c", "pthread_mutex_lock", "base_mem.c.o calls pthread_mutex_lock"),
+    ("io", "io_x.c", "pthread_create", "io_x.c.o calls pthread_create"),
+    ("io", "io_x.c", "thrd_create", "io_x.c.o calls thrd_create"),
+    ("app", "app_x.c", "fork", "app_x.c.o calls fork"),
 )
 
 

@@ -1,7 +1,7 @@
 """
 What each floor's library calls, as the linker sees it: core calls nothing but base and
-memory's arithmetic, codec does no I/O, base knows no library of the floors above, and
-memory is allocated in base's mem.o alone.
+memory's arithmetic, codec does no I/O, base knows no library of the floors above, memory
+is allocated in base's mem.o alone, and nobody starts a thread or a process.
 
     symbols.py NM LIBRARY...        (libbase.a libcore.a ...)
 """
@@ -49,6 +49,8 @@ ALLOCATOR = re.compile(
     """,
     re.VERBOSE,
 )
+# One thread and no lock: nothing can race for the cache.
+THREADS = re.compile(r"(pthread|thrd|mtx|cnd|tss|sem)_\w+|v?fork|clone3?|posix_spawnp?|exec\w+")
 
 Symbols = dict[str, set[str]]  # of each object in a library
 
@@ -95,6 +97,7 @@ def check(nm: str, libraries: dict[str, Path], tap: Tap) -> None:
             tap.check("base has an allocator", [] if of.get("base_mem.c.o") else ["no mem.o"])
             of = {obj: names for obj, names in of.items() if obj != "base_mem.c.o"}
         tap.check(f"{floor} allocates through mem.h", findings(of, ALLOCATOR.fullmatch))
+        tap.check(f"{floor} starts no thread", findings(calls[floor], THREADS.fullmatch))
 
 
 def main() -> int:

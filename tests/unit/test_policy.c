@@ -1,6 +1,7 @@
 #include "policy.h"
 
 #include "cache_rig.h"
+#include "fail_alloc.h"
 
 #include <stdio.h>
 
@@ -262,6 +263,26 @@ START_TEST(an_unknown_node_fits_nothing_not_even_nothing)
 
 END_TEST
 
+/* No question copies anything, however many pods there are: the node has the figures. */
+START_TEST(a_verdict_and_a_choice_allocate_nothing)
+{
+    struct rig r;
+    rig_init(&r);
+    node_set(&r, "n", "48", "3", NULL);
+    for (uint32_t i = 0; i < 3; i++)
+        fill(&r, i, 4 + i);
+    fail_alloc_arm(FAIL_NEVER, 0);
+    ck_assert_int_eq(fit(&r, 11), VERDICT_FITS);
+    ck_assert_int_eq(fit(&r, 13), VERDICT_NO_CARD_FREE);
+    ck_assert_uint_eq(pick(&r, 10), 2);
+    size_t allocations = fail_alloc_count();
+    fail_alloc_disarm();
+    ck_assert_uint_eq(allocations, 0);
+    rig_done(&r);
+}
+
+END_TEST
+
 START_TEST(every_verdict_has_a_name_and_a_reason)
 {
     struct buf scratch;
@@ -293,6 +314,7 @@ int main(void)
     tcase_add_test(tc, what_is_not_allocatable_is_not_used);
     tcase_add_loop_test(tc, a_node_that_is_not_ready_says_why, 0, COUNT_OF(faults));
     tcase_add_test(tc, an_unknown_node_fits_nothing_not_even_nothing);
+    tcase_add_test(tc, a_verdict_and_a_choice_allocate_nothing);
     tcase_add_test(tc, every_verdict_has_a_name_and_a_reason);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

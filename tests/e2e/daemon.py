@@ -100,10 +100,18 @@ class Daemon:
 
     def peak_rss(self) -> int:
         """The most memory that was resident at a time, in bytes."""
+        return self._status("VmHWM") * 1024
+
+    def threads(self) -> int:
+        """How many threads it has now."""
+        return self._status("Threads")
+
+    def _status(self, field: str) -> int:
+        """A number of /proc/PID/status; kB where it has a unit."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        found = re.search(rf"^{field}:\s+(\d+)( kB)?$", status, re.MULTILINE)
         assert found is not None
-        return int(found[1]) * 1024
+        return int(found[1])
 
     def log(self, message: str) -> list[Json]:
         """The lines of the log with that message."""

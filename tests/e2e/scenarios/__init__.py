@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from . import burst, changes, crash, deploy, faults, input, packing, races, scale, tokens
+from . import (
+    burst, changes, crash, deploy, faults, input, packing, peers, races, scale, tokens,
+)  # fmt: skip
 
-MODULES = (deploy, packing, burst, crash, changes, races, input, tokens, faults, scale)
+MODULES = (deploy, packing, burst, crash, changes, races, input, tokens, faults, peers, scale)

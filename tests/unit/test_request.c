@@ -164,7 +164,7 @@ START_TEST(says_what_it_refuses)
 
 END_TEST
 
-/* Sums stop at a ceiling, so no number of the largest can wrap them. */
+/* Sizes and sums stop at a ceiling, so no number of the largest can wrap them. */
 START_TEST(no_number_of_containers_overflows)
 {
     enum {
@@ -173,9 +173,11 @@ START_TEST(no_number_of_containers_overflows)
     struct container_view *containers = calloc(MANY, sizeof(*containers));
     struct pod_view pod = {.containers = containers, .n_containers = MANY};
     struct request r;
-    for (size_t i = 0; i < MANY; i++)
+    for (size_t i = 0; i < MANY; i++) {
+        struct str mem = str_of(i % 2 == 0 ? "1099511627776" : "9223372036854775807");
         containers[i] = (struct container_view){
-            .name = STR("c"), .mem = STR("1099511627776"), .kind = (enum container_kind)(i % 3)};
+            .name = STR("c"), .mem = mem, .kind = (enum container_kind)(i % 3)};
+    }
     ck_assert_int_eq(request_read(&pod, &r, NULL), ERR_RANGE);
     ck_assert_int_eq(r.mem, REQUEST_MEM_MAX);
     free(containers);

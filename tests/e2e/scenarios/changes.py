@@ -42,11 +42,16 @@ def node_resized(bench: Bench) -> None:
     bench.resize("n1", gpu_count=4)  # 6 each: the first holds more than it has
     comes_to_refuse(daemon, seven, "n1", NO_CARD)
     agree(daemon, bench.truth)
-    check(daemon.fitting(bench.own_pod("six", 6), ["n1"]) == ["n1"], "another card of 6")
+    six = bench.own_pod("six", 6)
+    check(daemon.fitting(six, ["n1"]) == ["n1"], "another card of 6")
     error = daemon.bind(seven, "n1")
     check("can't hold" in error and "card 0: 0 of 6 free" in error, error)
-    bench.resize("n1", gpu_count=1)  # 24 on one
+    check(daemon.bind(six, "n1") == "", "bind on another card of 6")
+    bench.resize("n1", gpu_count=1)  # 24 on one, and the card of six is gone
     comes_to_fit(daemon, seven, "n1")
+    agree(daemon, bench.truth)
+    check(daemon.inspect("n1")["nodes"][0]["devs"][-1]["usedGPU"] == 6, "six is not shown")
+    bench.cluster.delete_pod("six", bench.namespace)
     check(daemon.bind(seven, "n1") == "", "bind on the single card")
     bench.resize("n1", gpu_mem=24 * 1024)  # the plugin's unit is MiB from now on
     comes_to_fit(daemon, bench.own_pod("mebi", "20k"), "n1")

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import defects
 import includes
 import symbols
 import text
@@ -171,6 +172,57 @@ def prove_symbols(tap: Tap, cc: str, nm: str) -> None:
             tap.check(what, [] if good else [output])
 
 
+DEFECTS = {
+    "docs/defects.md": "| row | the defect | in cardpack | tests |\n|---|---|---|---|\n"
+    "| A1 | a | b | `test_a.c:one` `a.py:two` `01-a` `fuzz_a.c` `symbols.py:three` |\n"
+    "| A2 | a | cannot apply: b | |\n"
+    "| B1 | a | Not built yet: b | |\n",
+    "tests/unit/test_a.c": "START_TEST(one) /* A1 */\n",
+    "tests/e2e/scenarios/__init__.py": "from . import a\n\nMODULES = (a,)\n",
+    "tests/e2e/scenarios/a.py": '@scenario("fake")\ndef two(lab: Lab) -> None:\n',
+    "tests/golden/routes/01-a.req": "GET /\n",
+    "tests/golden/routes/01-a.out": "200\n",
+    "tests/fuzz/fuzz_a.c": "int x;\n",
+    "tests/fuzz/corpus/a/x": "x\n",
+    "tests/house/symbols.py": 'tap.check("three", [])\n',
+}
+
+DEFECTS_BROKEN = (  # path, what stands there, what replaces it, what is found
+    ("docs/defects.md", "| A2 |", "| A3 |", "A2: 0 rows"),
+    ("docs/defects.md", "| A2 |", "| A1 |", "A1: 2 rows"),
+    ("docs/defects.md", "| B1 |", "| B2 |", "B2: no such defect"),
+    ("docs/defects.md", "cannot apply: b", "b", "A2: neither a test nor why"),
+    ("docs/defects.md", "`01-a`", "01-a", "A1: '01-a' is no test"),
+    ("docs/defects.md", "`01-a`", "`01`", "A1: no test 01"),
+    ("tests/unit/test_a.c", "one", "other", "A1: no test test_a.c:one"),
+    ("tests/e2e/scenarios/a.py", "@scenario", "@other", "A1: no test a.py:two"),
+    ("tests/e2e/scenarios/__init__.py", "(a,)", "()", "A1: no test a.py:two"),
+    ("tests/golden/routes/01-a.out", None, None, "A1: no test 01-a"),
+    ("tests/fuzz/corpus/a/x", None, None, "A1: no test fuzz_a.c"),
+    ("tests/house/symbols.py", "three", "3", "A1: no test symbols.py:three"),
+)
+
+
+def prove_defects(tap: Tap) -> None:
+    """Rows and tests that are not there."""
+    rows = {"A": 2, "B": 1}
+
+    def finding(files: dict[str, str]) -> str:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), files)
+            return said(lambda root, t: defects.check(root, t, rows), Path(folder))
+
+    output = finding(DEFECTS)
+    tap.check("defects: a whole table is whole", [output] if "not ok" in output else [])
+    for path, old, new, expected in DEFECTS_BROKEN:
+        files = {name: text for name, text in DEFECTS.items() if name != path or old is not None}
+        if old is not None:
+            files[path] = files[path].replace(old, new)
+        output = finding(files)
+        good = "not ok" in output and expected in output
+        tap.check(f"defects: {path}: {expected}", [] if good else [output])
+
+
 RESULTS = (  # result, standard output, passed, failed
     ("OK", "ok 1 - a\nok 2 - b\n1..2\n", 2, 0),
     ("OK", "1..3\nok 1\nok 2 - b # SKIP none\nok 3\n", 2, 0),
@@ -200,6 +252,7 @@ def main() -> int:
     prove_text(tap)
     prove_includes(tap, source.resolve(), build.resolve())
     prove_symbols(tap, cc, nm)
+    prove_defects(tap)
     prove_results(tap)
     return tap.finish()
 

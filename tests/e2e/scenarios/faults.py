@@ -297,7 +297,9 @@ def order_after_a_look_up(lab: Lab) -> None:
         wait_for(lambda: not daemon.reason(known, "n1"), "known")
         fake.api.fault(kind="quiet", resource="pods", now=True)
         unseen = fake.pod("unseen", 1)
-        fake.api.configure(delay_ms={"bind": 600, "get": 200})
+        # The first to be sent takes longest: two at a time would arrive the other way round.
+        fake.api.fault(kind="delay", verb="bind", path="/first/", ms=600)
+        fake.api.configure(delay_ms={"get": 200})
         with ThreadPoolExecutor(3) as hands:
             asked = []
             for pod in (first, unseen, known):

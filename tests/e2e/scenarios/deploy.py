@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from http.client import HTTPConnection
 
@@ -16,8 +17,8 @@ def manifests(bench: Bench) -> None:
     """The API server takes every manifest as it is; applying twice changes nothing."""
     validate = "--validate=strict" if bench.modern else "--validate=true"
     kubectl = bench.cluster.kubectl
-    files = sorted(MANIFESTS.glob("*.yaml"))
-    check(len(files) >= 3, files)
+    files = sorted(MANIFESTS.rglob("*.yaml"))
+    check(len(files) >= 4, files)
     for file in files:
         kubectl("apply", validate, "--dry-run=server", "-f", str(file))
     kubectl("apply", validate, "-f", str(MANIFESTS))
@@ -27,9 +28,14 @@ def manifests(bench: Bench) -> None:
     deployment = bench.cluster.must("GET", path)
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     service = bench.cluster.must("GET", f"{SYSTEM}/services/cardpack")
+    beside = kubectl(
+        "create", "--dry-run=server", "-o", "json", "-f", str(MANIFESTS / "beside-scheduler")
+    )
+    other = json.loads(beside.stdout)["spec"]["template"]["spec"]["containers"][0]
     # The flags are ones that cardpack knows.
-    flags = [*container["args"], "--check-config"]
-    subprocess.run([bench.options.binary, *flags], check=True, capture_output=True, timeout=60)
+    for args in (container["args"], other["args"]):
+        flags = [*args, "--check-config"]
+        subprocess.run([bench.options.binary, *flags], check=True, capture_output=True, timeout=60)
     # kube-scheduler's configuration points at the Service's NodePort.
     port = service["spec"]["ports"][0]["nodePort"]
     for name in ("kube-scheduler.yaml", "kube-scheduler-v1beta1.yaml"):

@@ -104,7 +104,8 @@ static void check_won(int winner, struct election_action a)
     r->decides_from = a.handed_over ? 0 : a.ended_ms + SETTLE_MS;
     for (int i = 0; i < REPLICAS; i++) {
         const struct replica *other = &w.replicas[i];
-        if (i == winner || other->state.leads_until_ms == 0)
+        /* One that has still to wait decides nothing while it leads. */
+        if (i == winner || other->state.leads_until_ms <= other->decides_from)
             continue;
         uint64_t until = other->state.leads_until_ms - other->skew;
         /* Who starts just when it was deleted can't know; to settle takes longer than that. */

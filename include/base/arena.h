@@ -18,6 +18,7 @@ struct arena {
     size_t held; /* bytes of all chunks */
     size_t want; /* bytes of the next first chunk, from what was used before */
     bool failed;
+    bool starved; /* and the ceiling was not why */
 };
 
 void arena_init(struct arena *a, size_t max);
@@ -42,4 +43,10 @@ struct str arena_dup(struct arena *a, struct str s);
 static inline bool arena_failed(const struct arena *a)
 {
     return a->failed;
+}
+
+/* Why: ERR_NOMEM, which a later try may not meet, or ERR_LIMIT; OK where nothing failed. */
+static inline enum errc arena_fault(const struct arena *a)
+{
+    return !a->failed ? OK : a->starved ? ERR_NOMEM : ERR_LIMIT;
 }

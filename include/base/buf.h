@@ -12,6 +12,7 @@ struct buf {
     size_t cap;
     size_t max; /* ceiling of n, in bytes */
     bool failed;
+    bool starved; /* and the ceiling was not why */
 };
 
 void buf_init(struct buf *b, size_t max);
@@ -51,4 +52,10 @@ static inline struct str buf_str(const struct buf *b)
 static inline bool buf_failed(const struct buf *b)
 {
     return b->failed;
+}
+
+/* Why: ERR_NOMEM, which a later try may not meet, or ERR_LIMIT; OK where nothing failed. */
+static inline enum errc buf_fault(const struct buf *b)
+{
+    return !b->failed ? OK : b->starved ? ERR_NOMEM : ERR_LIMIT;
 }

@@ -29,7 +29,7 @@ static enum errc set(struct parse *p, enum config_row row, struct str text,
     struct config_value v;
     struct str owned = arena_dup(&p->c.arena, text);
     if (owned.p == NULL)
-        return err_set(reterr, ERR_LIMIT, "too large");
+        return err_set(reterr, arena_fault(&p->c.arena), "no room for it");
     enum errc code = config_value_parse(spec->type, owned, spec->min, spec->max, &v, reterr);
     if (code != OK)
         return code;
@@ -301,7 +301,7 @@ static enum errc parse(struct parse *p, int argc, char *const argv[])
     if (p->c.file.p != NULL) {
         p->c.file = arena_dup(&p->c.arena, p->c.file);
         if (p->c.file.p == NULL)
-            return err_set(&p->err, ERR_LIMIT, "too large");
+            return err_set(&p->err, arena_fault(&p->c.arena), "no room for it");
     }
     code = apply_file(p);
     if (code == OK)

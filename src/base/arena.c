@@ -67,7 +67,7 @@ void arena_reset(struct arena *a)
         POISON(a->first->bytes, a->first->size);
     }
     a->used = 0;
-    a->failed = false;
+    a->failed = a->starved = false;
 }
 
 void arena_done(struct arena *a)
@@ -103,6 +103,7 @@ void *arena_alloc(struct arena *a, size_t size)
     if (rounded <= room && (c == NULL || c->size - c->used < rounded))
         c = chunk_add(a, rounded);
     if (rounded > room || c == NULL) {
+        a->starved = a->starved || (!a->failed && rounded <= room);
         a->failed = true;
         return NULL;
     }

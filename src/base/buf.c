@@ -26,7 +26,7 @@ void buf_clear(struct buf *b, size_t keep)
     if (b->cap > keep)
         buf_done(b);
     b->n = 0;
-    b->failed = false;
+    b->failed = b->starved = false;
 }
 
 bool buf_reserve(struct buf *b, size_t n)
@@ -43,7 +43,7 @@ bool buf_reserve(struct buf *b, size_t n)
     cap = MAX_OF(MIN_OF(cap, b->max + 1), need);
     char *p = mem_resize(b->p, cap);
     if (p == NULL) {
-        b->failed = true;
+        b->failed = b->starved = true;
         return false;
     }
     b->p = p;
@@ -123,10 +123,11 @@ const char *buf_cstr(struct buf *b)
 char *buf_take(struct buf *b, size_t *ret_n)
 {
     bool failed = b->failed;
+    bool starved = b->starved;
     if (failed)
         buf_done(b);
     char *p = b->p;
     *ret_n = b->n;
-    *b = (struct buf){.max = b->max, .failed = failed};
+    *b = (struct buf){.max = b->max, .failed = failed, .starved = starved};
     return p;
 }

@@ -26,7 +26,7 @@ enum errc base64_decode(struct str text, struct arena *arena, struct str *ret)
     size_t padding = 0;
     uint32_t bits = 0;
     if (out == NULL)
-        return ERR_LIMIT;
+        return arena_fault(arena);
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
         if (is_space(c))

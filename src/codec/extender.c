@@ -19,7 +19,7 @@ static void candidate_add(struct jread *r, struct arena *a, struct candidate_lis
 {
     struct candidate *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(c));
     if (grown == NULL) {
-        jread_fail(r, ERR_LIMIT, "too many nodes for one request");
+        jread_fail(r, arena_fault(a), "no room for the nodes of one request");
         return;
     }
     list->items = grown;

@@ -121,7 +121,8 @@ static struct str unescape(struct jread *r, struct str raw)
 {
     char *copy = r->arena == NULL ? NULL : arena_alloc(r->arena, raw.n);
     if (copy == NULL) {
-        jread_fail(r, ERR_LIMIT, "no room for a string with escapes before offset %zu", offset(r));
+        jread_fail(r, r->arena == NULL ? ERR_LIMIT : arena_fault(r->arena),
+                   "no room for a string with escapes before offset %zu", offset(r));
         return STR_NULL;
     }
     return (struct str){copy, jtoken_unescape(raw, copy)};

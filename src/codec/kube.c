@@ -97,7 +97,7 @@ static void container_add(struct jread *r, struct arena *a, struct container_lis
 {
     struct container_view *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(c));
     if (grown == NULL) {
-        jread_fail(r, ERR_LIMIT, "too many containers");
+        jread_fail(r, arena_fault(a), "no room for its containers");
         return;
     }
     list->items = grown;

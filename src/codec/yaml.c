@@ -95,6 +95,8 @@ static enum errc parser_failed(struct conversion *c)
 
 static enum errc output_failed(struct conversion *c)
 {
+    if (buf_fault(c->out) == ERR_NOMEM)
+        return err_set(&c->err, ERR_NOMEM, "out of memory");
     return err_set(&c->err, ERR_LIMIT, "as JSON it does not fit into %zu bytes", c->out->max);
 }
 
@@ -408,13 +410,20 @@ static bool is_json(struct str text)
     return text.n > 0 && text.p[0] == '{';
 }
 
+static enum errc not_put(const struct buf *out, struct err *reterr)
+{
+    if (buf_fault(out) == ERR_NOMEM)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    return err_set(reterr, ERR_LIMIT, "does not fit into %zu bytes", out->max);
+}
+
 enum errc yaml_to_json(struct str text, struct buf *out, struct err *reterr)
 {
     if (!is_json(text))
         return convert(text, false, out, reterr);
     buf_put(out, text);
     if (buf_failed(out))
-        return err_set(reterr, ERR_LIMIT, "does not fit into %zu bytes", out->max);
+        return not_put(out, reterr);
     return OK;
 }
 
@@ -446,7 +455,7 @@ static enum errc json_to_lines(struct str text, struct buf *out, struct err *ret
             buf_putc(out, '\n');
     }
     if (buf_failed(out))
-        return err_set(reterr, ERR_LIMIT, "does not fit into %zu bytes", out->max);
+        return not_put(out, reterr);
     if (depth > 0 || in_string)
         return err_set(reterr, ERR_SYNTAX, "the JSON ends before its last brace");
     return OK;

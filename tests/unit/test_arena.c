@@ -241,6 +241,24 @@ START_TEST(survives_a_lack_of_memory)
 
 END_TEST
 
+START_TEST(tells_a_lack_of_memory_from_its_ceiling)
+{
+    struct arena a;
+    arena_init(&a, BIG);
+    ck_assert_int_eq(arena_fault(&a), OK);
+    ck_assert_ptr_null(arena_alloc(&a, BIG + 1));
+    ck_assert_int_eq(arena_fault(&a), ERR_LIMIT);
+    arena_reset(&a);
+    ck_assert_int_eq(arena_fault(&a), OK);
+    fail_alloc_arm(FAIL_ONCE, 1);
+    ck_assert_ptr_null(arena_alloc(&a, 8));
+    ck_assert_ptr_null(arena_alloc(&a, BIG + 1)); /* the first reason counts */
+    ck_assert_int_eq(arena_fault(&a), ERR_NOMEM);
+    arena_done(&a);
+}
+
+END_TEST
+
 START_TEST(is_usable_after_a_lack_of_memory)
 {
     struct arena a;
@@ -269,6 +287,7 @@ int main(void)
     tcase_add_test(tc, steady_state_allocates_nothing);
     tcase_add_test(tc, keeps_little_over_a_reset);
     tcase_add_test(tc, survives_a_lack_of_memory);
+    tcase_add_test(tc, tells_a_lack_of_memory_from_its_ceiling);
     tcase_add_test(tc, is_usable_after_a_lack_of_memory);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

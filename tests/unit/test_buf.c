@@ -234,6 +234,27 @@ START_TEST(survives_a_lack_of_memory)
 
 END_TEST
 
+START_TEST(tells_a_lack_of_memory_from_its_ceiling)
+{
+    struct buf b;
+    buf_init(&b, 10);
+    ck_assert_int_eq(buf_fault(&b), OK);
+    buf_put(&b, STR("eleven byte"));
+    ck_assert_int_eq(buf_fault(&b), ERR_LIMIT);
+    buf_clear(&b, SIZE_MAX);
+    ck_assert_int_eq(buf_fault(&b), OK);
+    fail_alloc_arm(FAIL_ONCE, 1);
+    buf_putc(&b, 'a');
+    buf_put(&b, STR("eleven byte")); /* the first reason counts */
+    ck_assert_int_eq(buf_fault(&b), ERR_NOMEM);
+    size_t n = 0;
+    ck_assert_ptr_null(buf_take(&b, &n));
+    ck_assert_int_eq(buf_fault(&b), ERR_NOMEM);
+    buf_done(&b);
+}
+
+END_TEST
+
 /* What was there before the failure stays readable. */
 START_TEST(keeps_its_bytes_without_memory)
 {
@@ -264,6 +285,7 @@ int main(void)
     tcase_add_test(tc, hands_its_bytes_over);
     tcase_add_test(tc, does_not_hand_over_what_failed);
     tcase_add_test(tc, survives_a_lack_of_memory);
+    tcase_add_test(tc, tells_a_lack_of_memory_from_its_ceiling);
     tcase_add_test(tc, keeps_its_bytes_without_memory);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

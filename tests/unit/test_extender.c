@@ -419,7 +419,7 @@ START_TEST(no_room_is_an_error_of_its_own)
     buf_put(&body, STR("]}"));
     arena_init(&arena, 10000);
     ck_assert_int_eq(extender_read_filter(buf_str(&body), &arena, &args, &e), ERR_LIMIT);
-    ck_assert_msg(strstr(e.text, "too many nodes for one request") != NULL, "%s", e.text);
+    ck_assert_msg(strstr(e.text, "no room for the nodes of one request") != NULL, "%s", e.text);
     arena_done(&arena);
     buf_done(&body);
 }

@@ -13,7 +13,7 @@ struct ingest {
     struct cache *cache;    /* borrowed */
     struct arena arena;     /* of one object */
     bool lost;              /* memory ran out on an object: what is cached is not whole */
-    bool torn[CACHE_KINDS]; /* an object of the list under way can't be read */
+    bool torn[CACHE_KINDS]; /* an object since the list was begun can't be read */
 };
 
 void ingest_init(struct ingest *in, struct cache *cache);

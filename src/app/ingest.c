@@ -34,6 +34,7 @@ static void unreadable(struct ingest *in, enum cache_kind kind, struct str name,
                        const struct err *e)
 {
     in->torn[kind] = true;
+    in->lost = in->lost || e->code == ERR_NOMEM;
     log_error("an object can't be read and is left out", kv_cstr("kind", kind_names[kind]),
               kv_str("name", name), kv_cstr("error", e->text));
 }

@@ -80,6 +80,21 @@ static enum errc read_pod(struct cluster *c, struct str json, struct pod_view *r
     return code == OK ? OK : err_wrap(reterr, "pod \"%.*s\"", STR_ARG(ret->name));
 }
 
+/* Nothing here lists again: what the cache could not take in is refused, or all would go wrong. */
+static enum errc taken_in(struct cluster *c,
+                          void (*ingest)(struct ingest *in, struct str json, bool gone),
+                          struct str json, bool gone, struct err *reterr)
+{
+    struct ingest *in = &c->ingest;
+    in->lost = in->torn[CACHE_NODES] = in->torn[CACHE_PODS] = in->torn[CACHE_HEALTH] = false;
+    ingest(in, json, gone);
+    if (in->lost)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    if (in->torn[CACHE_NODES] || in->torn[CACHE_PODS] || in->torn[CACHE_HEALTH])
+        return err_set(reterr, ERR_LIMIT, "the object is too large");
+    return OK;
+}
+
 /* Takes a pod in, with the namespace and UID it lacks. The arena is not reset. */
 static enum errc add_pod(struct cluster *c, struct str json, struct str namespace,
                          struct stored_pod **ret, struct err *reterr)
@@ -119,7 +134,12 @@ static enum errc add_pod(struct cluster *c, struct str json, struct str namespac
         stored_free(p);
         return code;
     }
-    ingest_pod(&c->ingest, buf_str(&p->json), false);
+    code = taken_in(c, ingest_pod, buf_str(&p->json), false, reterr);
+    if (code != OK) {
+        (void)map_del(&c->pods, p->key);
+        stored_free(p);
+        return code;
+    }
     *ret = p;
     return OK;
 }
@@ -177,9 +197,7 @@ static enum errc load_node(struct cluster *c, struct str json, struct err *reter
     enum errc code = jread_finish(&r, reterr);
     if (code == OK && view.name.n == 0)
         code = err_set(reterr, ERR_SYNTAX, "a Node without metadata.name");
-    if (code == OK)
-        ingest_node(&c->ingest, json, false);
-    return code;
+    return code == OK ? taken_in(c, ingest_node, json, false, reterr) : code;
 }
 
 /* An item of a PodList has no kind of its own: the list's name says it. */
@@ -201,10 +219,8 @@ static enum errc load_object(struct cluster *c, struct str json, struct str list
         code = add_pod(c, json, STR_NULL, &ignored, reterr);
         return code == OK ? OK : err_wrap(reterr, "Pod");
     }
-    if (str_eq(kind, STR("ConfigMap"))) {
-        ingest_configmap(&c->ingest, json, false);
-        return OK;
-    }
+    if (str_eq(kind, STR("ConfigMap")))
+        return taken_in(c, ingest_configmap, json, false, reterr);
     if (kind.n == 0)
         return err_set(reterr, ERR_SYNTAX, "an object without kind");
     if (str_ends(kind, STR("List")) && list_kind.p == NULL)
@@ -250,7 +266,9 @@ static enum errc bind_pod(struct cluster *c, const struct binding *b, struct err
     struct pod_view view;
     struct buf json;
     struct str key = make_key(&c->arena, b->namespace, b->name);
-    struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
+    if (key.p == NULL)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    struct stored_pod *p = map_get(&c->pods, key);
     if (p == NULL)
         return err_set(reterr, ERR_NOTFOUND, "pods \"%.*s\" not found", STR_ARG(b->name));
     if (!str_eq(p->uid, b->uid))
@@ -282,7 +300,7 @@ static void post(struct backend *interface, struct backend_call *call, const str
     struct cluster *c = CONTAINER_OF(interface, struct cluster, interface);
     call->err = (struct err)ERR_INIT;
     enum errc code = bind_pod(c, b, &call->err);
-    call->post = code == OK ? POST_CREATED : POST_REFUSED;
+    call->post = code == OK ? POST_CREATED : code == ERR_NOMEM ? POST_NOT_SENT : POST_REFUSED;
     arena_reset(&c->arena);
     answer_later(c, call);
 }
@@ -297,7 +315,10 @@ static void get(struct backend *interface, struct backend_call *call, struct str
     struct str key = make_key(&call->arena, namespace, name);
     const struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
     call->get = p == NULL ? GET_GONE : GET_FOUND;
-    if (p == NULL) {
+    if (key.p == NULL) {
+        call->get = GET_FAILED;
+        (void)err_set(&call->err, ERR_NOMEM, "out of memory");
+    } else if (p == NULL) {
         (void)err_set(&call->err, ERR_NOTFOUND, "pods \"%.*s\" not found", STR_ARG(name));
     } else {
         /* The pod may change or go before the answer is looked at: it views a copy. */
@@ -431,12 +452,17 @@ static void create(struct cluster *c, struct http_request *r, struct str namespa
 static void delete (struct cluster *c, struct http_request *r, struct str namespace,
                     struct str name)
 {
+    struct err e = ERR_INIT;
     struct str key = make_key(&c->arena, namespace, name);
-    struct stored_pod *p = key.p == NULL ? NULL : map_del(&c->pods, key);
-    if (p == NULL) {
+    struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
+    if (key.p == NULL) {
+        respond_status(r, 503, STR("out of memory"));
+    } else if (p == NULL) {
         respond_status(r, 404, STR("no such pod"));
+    } else if (taken_in(c, ingest_pod, buf_str(&p->json), true, &e) != OK) {
+        respond_status(r, errc_http_status(e.code), str_of(e.text));
     } else {
-        ingest_pod(&c->ingest, buf_str(&p->json), true);
+        (void)map_del(&c->pods, key);
         stored_free(p);
         respond_status(r, 200, STR("deleted"));
     }

@@ -156,9 +156,11 @@ enum errc pod_edit_write(struct str pod, const struct pod_edit *edit, struct are
         jwrite_raw(&w, STR("{\"phase\":\"Pending\"}"));
     }
     jwrite_object_end(&w);
-    buf_done(&scratch);
     enum errc code = jread_finish(&r, reterr);
-    if (code == OK && (buf_failed(out) || arena_failed(a)))
+    /* Of a Binding that did not fit there would be no annotation, and of the pod no card. */
+    bool whole = !buf_failed(&scratch) && !buf_failed(out) && !arena_failed(a);
+    buf_done(&scratch);
+    if (code == OK && !whole)
         code = err_set(reterr, ERR_NOMEM, "no memory for a pod of %zu bytes", pod.n);
     return code;
 }

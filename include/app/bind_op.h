@@ -18,7 +18,7 @@ struct bind_waiter {
 
 struct bind_op {
     struct binder *binder;
-    struct bind_op *next; /* in order of reservation */
+    struct bind_op *next; /* in order of reservation, or in ended */
     struct bind_op **link;
     struct str uid; /* these are stored behind the struct */
     struct str namespace;
@@ -29,7 +29,6 @@ struct bind_op {
     struct backend_call call;
     struct timer wake;
     struct timer deadline;
-    struct deferred reap;
     struct bind_waiter *waiters; /* each in its own request's arena */
     struct err why;              /* the last thing that went wrong */
     uint64_t start_ms;
@@ -46,6 +45,8 @@ struct binder {
     struct bind_op *ops;
     struct bind_op **tail;
     size_t n_ops;
+    struct bind_op *ended;
+    struct deferred reap; /* frees them */
 };
 
 /* In the list, with its deadline running; not started. NULL without memory. */
@@ -60,6 +61,9 @@ void bind_op_start(struct bind_op *op);
 /* Answers who waits, "" for success, and ends the op, which must not hold a reservation any more.
  */
 void bind_op_finish(struct bind_op *op, struct str error);
+
+/* The binder's reap.run. */
+void bind_op_reap(struct deferred *d);
 
 /* For binder_free: answers, cancels its call, frees at once. */
 void bind_op_abandon(struct bind_op *op);

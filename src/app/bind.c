@@ -212,6 +212,7 @@ enum errc binder_new(const struct binder_settings *s, struct binder **ret, struc
     *b = (struct binder){
         .loop = s->loop, .cache = s->cache, .backend = s->backend, .timeout_ms = s->timeout_ms};
     b->tail = &b->ops;
+    b->reap.run = bind_op_reap;
     *ret = b;
     return OK;
 }
@@ -222,6 +223,8 @@ struct binder *binder_free(struct binder *b)
         return NULL;
     while (b->ops != NULL)
         bind_op_abandon(b->ops);
+    deferred_cancel(&b->reap);
+    bind_op_reap(&b->reap);
     mem_free(b);
     return NULL;
 }

@@ -64,11 +64,20 @@ static void node_turn(struct binder *b, struct str node)
         op_step(oldest, (struct bind_input){.type = BIND_IN_TURN});
 }
 
-static void op_reap(struct deferred *d)
+static void op_free(struct bind_op *op)
 {
-    struct bind_op *op = CONTAINER_OF(d, struct bind_op, reap);
     backend_call_done(&op->call);
     mem_free(op);
+}
+
+void bind_op_reap(struct deferred *d)
+{
+    struct binder *b = CONTAINER_OF(d, struct binder, reap);
+    while (b->ended != NULL) {
+        struct bind_op *op = b->ended;
+        b->ended = op->next;
+        op_free(op);
+    }
 }
 
 static void list_append(struct bind_op *op)
@@ -103,8 +112,10 @@ static void op_end(struct bind_op *op)
 {
     struct binder *b = op->binder;
     op_unlink(op);
+    op->next = b->ended;
+    b->ended = op;
     node_turn(b, op->node);
-    loop_defer(b->loop, &op->reap);
+    loop_defer(b->loop, &b->reap);
 }
 
 void bind_op_finish(struct bind_op *op, struct str error)
@@ -364,7 +375,6 @@ struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args)
     op->start_ms = loop_now_ms(b->loop);
     op->wake.fire = op_wake;
     op->deadline.fire = op_deadline;
-    op->reap.run = op_reap;
     backend_call_init(&op->call, b->backend);
     op->call.timeout_ms = CALL_TIMEOUT_MS;
     return op;
@@ -403,5 +413,5 @@ void bind_op_abandon(struct bind_op *op)
     op->binder->backend->cancel(&op->call);
     answer_waiters(op, STR("cardpack is shutting down"));
     op_unlink(op);
-    op_reap(&op->reap);
+    op_free(op);
 }

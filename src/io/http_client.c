@@ -77,6 +77,7 @@ static void flight_unlink(struct flight *f)
 static void flight_step(struct deferred *d);
 static void flight_total(struct timer *t);
 static void flight_quiet(struct timer *t);
+static enum errc multis_mend(struct http_client *c);
 
 static struct flight *flight_new(struct http_client *c)
 {
@@ -157,7 +158,9 @@ static void flight_step(struct deferred *d)
         return;
     }
     assert(f->multi == NULL);
-    enum errc code = multi_add(c->multis, f->transfer.easy);
+    enum errc code = multis_mend(c);
+    if (code == OK)
+        code = multi_add(c->multis, f->transfer.easy);
     if (code != OK) {
         f->transfer.failed = code;
         f->transfer.why = "libcurl does not take it";
@@ -232,6 +235,17 @@ static enum errc multis_add(struct http_client *c)
     m->next = c->multis;
     c->multis = m;
     return OK;
+}
+
+/* A multi that broke carries what can still be taken out of it, and nothing more. */
+static enum errc multis_mend(struct http_client *c)
+{
+    if (!c->multis->broken)
+        return OK;
+    enum errc code = multis_add(c);
+    if (code == OK)
+        loop_defer(c->loop, &c->sweep);
+    return code;
 }
 
 static void multis_sweep(struct deferred *d)

@@ -7,7 +7,11 @@
  * recycled. It withdraws a socket before it closes it (Curl_multi_closed), which is the order that
  * loop_fd_del asks for.
  *
- * An error of the multi itself leaves all its transfers in doubt: each counts as stuck.
+ * An error of the multi itself leaves all its transfers in doubt: each counts as stuck, and it is
+ * never run again. libcurl 7.88.1 leaves a socket's entry in its table without the table of its
+ * transfers when there is no memory for that (singlesocket, Curl_hash_add failing); the next
+ * transfer on that socket, or the same one run again, divides by zero in trhash. Taking transfers
+ * out and closing connections is safe.
  */
 #include "multi.h"
 
@@ -24,6 +28,20 @@ struct multi_socket {
     struct multi_socket *next; /* in spare */
 };
 
+static void act(struct multi *m, curl_socket_t fd, int what)
+{
+    int running = 0;
+    if (m->broken)
+        return;
+    CURLMcode code = curl_multi_socket_action(m->curl, fd, what, &running);
+    if (code == CURLM_OK)
+        return;
+    log_debug("libcurl is stuck", kv_cstr("error", curl_multi_strerror(code)));
+    m->broken = true;
+    m->due_ms = UINT64_MAX;
+    m->stuck(m, NULL);
+}
+
 /* libcurl may withdraw the socket meanwhile: what is needed afterwards is copied before. */
 static void socket_ready(struct loop_fd *f, uint32_t events)
 {
@@ -35,12 +53,7 @@ static void socket_ready(struct loop_fd *f, uint32_t events)
         what |= CURL_CSELECT_OUT;
     if ((events & (EPOLLERR | EPOLLHUP)) != 0)
         what |= CURL_CSELECT_ERR;
-    int running = 0;
-    CURLMcode code = curl_multi_socket_action(m->curl, f->fd, what, &running);
-    if (code != CURLM_OK) {
-        log_debug("libcurl is stuck", kv_cstr("error", curl_multi_strerror(code)));
-        m->stuck(m, NULL);
-    }
+    act(m, f->fd, what);
 }
 
 static void socket_forget(struct multi_socket *s)
@@ -94,7 +107,7 @@ static int on_timer(CURLM *curl, long ms, void *cls)
 {
     struct multi *m = cls;
     (void)curl;
-    m->due_ms = ms < 0 ? UINT64_MAX : loop_now_ms(m->loop) + (uint64_t)ms;
+    m->due_ms = ms < 0 || m->broken ? UINT64_MAX : loop_now_ms(m->loop) + (uint64_t)ms;
     return 0;
 }
 
@@ -160,12 +173,7 @@ void multi_run(struct multi *m, uint64_t now_ms)
 {
     if (m->due_ms <= now_ms) {
         m->due_ms = UINT64_MAX; /* libcurl may set it again in there */
-        int running = 0;
-        CURLMcode code = curl_multi_socket_action(m->curl, CURL_SOCKET_TIMEOUT, 0, &running);
-        if (code != CURLM_OK) {
-            log_debug("libcurl is stuck", kv_cstr("error", curl_multi_strerror(code)));
-            m->stuck(m, NULL);
-        }
+        act(m, CURL_SOCKET_TIMEOUT, 0);
     }
     collect(m);
 }

@@ -15,6 +15,7 @@ struct multi {
     struct loop *loop;
     uint64_t due_ms; /* when libcurl wants to be called whatever happened; UINT64_MAX: never */
     size_t n;        /* transfers in it */
+    bool broken;     /* takes no more of them: they want another multi */
     struct multi_socket *sockets;
     struct multi_socket *spare;
     struct multi *next; /* the owner's, as is owner */

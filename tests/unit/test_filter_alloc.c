@@ -1,0 +1,122 @@
+/* The budget of the hot path: once warm, a filter of 5,000 names allocates nothing of ours. */
+#include "fail_alloc.h"
+#include "limit.h"
+#include "log.h"
+#include "peer.h"
+#include "service.h"
+
+#include <stdio.h>
+
+#define NODES     5000
+#define REFUSED   1667 /* each named in both maps: no card of its is that large */
+#define WARM_UP   4
+#define MEASURED  10
+#define REQUESTED "\"aliyun.com/gpu-mem\":\"12\""
+
+struct stage {
+    struct service service;
+    struct http_server *server;
+    struct buf request;
+};
+
+/* Every third node is too small, so that the answer holds names and reasons. */
+static void write_cluster(struct buf *out)
+{
+    for (int i = 0; i < NODES; i++) {
+        const char *mem = i % 3 == 0 ? "16" : "64";
+        buf_printf(out,
+                   "{\"kind\":\"Node\",\"metadata\":{\"name\":\"gpu-node-%04d.example\"},"
+                   "\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"%s\","
+                   "\"aliyun.com/gpu-count\":\"4\"},\"allocatable\":"
+                   "{\"aliyun.com/gpu-mem\":\"%s\"}}}\n",
+                   i, mem, mem);
+    }
+    ck_assert(!buf_failed(out));
+}
+
+static void write_request(struct buf *out)
+{
+    struct buf body;
+    buf_init(&body, MIB);
+    buf_printf(&body,
+               "{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u\"},"
+               "\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{" REQUESTED
+               "}}}]}},\"Nodes\":null,\"NodeNames\":[");
+    for (int i = 0; i < NODES; i++)
+        buf_printf(&body, "%s\"gpu-node-%04d.example\"", i == 0 ? "" : ",", i);
+    buf_printf(&body, "]}");
+    buf_printf(out,
+               "POST /gpushare-scheduler/filter HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
+               body.n);
+    buf_put(out, buf_str(&body));
+    ck_assert(!buf_failed(&body) && !buf_failed(out));
+    buf_done(&body);
+}
+
+static void stage_open(struct stage *s)
+{
+    struct err e = ERR_INIT;
+    struct buf text;
+    log_setup(STDERR_FILENO, LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
+    *s = (struct stage){.service.loop = loop_make()};
+    cache_init(&s->service.cache, (struct map_seed){1, 2});
+    buf_init(&text, 16 * MIB);
+    write_cluster(&text);
+    ck_assert_ok(cluster_new(s->service.loop, &s->service.cache, buf_str(&text), STR("nodes"),
+                             &s->service.cluster, &e),
+                 &e);
+    buf_done(&text);
+    s->service.backend = cluster_interface(s->service.cluster);
+    const struct http_server_settings settings = {.address = STR("127.0.0.1"),
+                                                  .max_body = MIB,
+                                                  .max_connections = 10,
+                                                  .request_timeout_ms = 60000,
+                                                  .idle_seconds = 60,
+                                                  .handle = routes_handle,
+                                                  .too_large = routes_too_large,
+                                                  .ctx = &s->service};
+    ck_assert_ok(http_server_new(s->service.loop, &settings, &s->server, &e), &e);
+    buf_init(&s->request, MIB);
+    write_request(&s->request);
+}
+
+static void stage_close(struct stage *s)
+{
+    s->server = http_server_free(s->server);
+    s->service.cluster = cluster_free(s->service.cluster);
+    cache_done(&s->service.cache);
+    s->service.loop = loop_free(s->service.loop);
+    buf_done(&s->request);
+}
+
+START_TEST(a_filter_allocates_nothing_of_ours)
+{
+    struct stage s;
+    struct peer p;
+    stage_open(&s);
+    peer_connect(&p, s.service.loop, http_server_port(s.server));
+    for (int i = 0; i < WARM_UP + MEASURED; i++) {
+        if (i == WARM_UP)
+            fail_alloc_arm(FAIL_NEVER, 0);
+        buf_clear(&p.in, SIZE_MAX);
+        peer_send(&p, buf_str(&s.request));
+        peer_await(&p, "\"Error\":\"\"}", 1);
+        ck_assert_uint_eq(peer_count(&p, "Insufficient GPU Memory"), 2 * REFUSED);
+    }
+    ck_assert_uint_eq(fail_alloc_count(), 0);
+    fail_alloc_disarm();
+    peer_close(&p);
+    stage_close(&s);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("filter_alloc");
+    TCase *tc = tcase_create("filter_alloc");
+    suite_add_tcase(s, tc);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_filter_allocates_nothing_of_ours);
+    return unit_main(s);
+}

@@ -21,6 +21,8 @@ struct feed {
     enum cache_kind kind;
     void (*ingest)(struct ingest *in, struct str json, bool gone);
     struct reflector *reflector;
+    bool lost_in_list; /* memory ran out on an object since the last begin */
+    bool lacks;        /* the same since the last whole list */
 };
 
 struct kube_backend {
@@ -40,16 +42,25 @@ struct kube_backend {
 #define PROVE_AFTER_MS  10000
 #define RELIST_AFTER_MS 5000
 
-/* After a while: memory that is short now is short at once again. */
-static void list_again_if_lost(struct kube_backend *b)
+/*
+ * What is cached is not whole: nothing is decided until a list was. That is asked for after a
+ * while: memory that is short now is short at once again.
+ */
+static void note_loss(struct feed *f)
 {
-    if (b->ingest.lost && !timer_armed(&b->relist))
+    struct kube_backend *b = f->backend;
+    if (!b->ingest.lost)
+        return;
+    b->ingest.lost = false;
+    f->lost_in_list = f->lacks = true;
+    if (!timer_armed(&b->relist))
         timer_arm(b->loop, &b->relist, RELIST_AFTER_MS);
 }
 
 static void on_begin(void *ctx)
 {
     struct feed *f = ctx;
+    f->lost_in_list = false;
     if (f->kind == CACHE_PODS)
         f->backend->read_begun = f->backend->read_wanted;
     ingest_list_begin(&f->backend->ingest, f->kind);
@@ -80,7 +91,7 @@ static void on_change(void *ctx, enum reflector_change change, struct str object
 {
     struct feed *f = ctx;
     f->ingest(&f->backend->ingest, object, change == REFLECTOR_GONE);
-    list_again_if_lost(f->backend);
+    note_loss(f);
 }
 
 static void on_end(void *ctx)
@@ -89,9 +100,10 @@ static void on_end(void *ctx)
     struct kube_backend *b = f->backend;
     if (ingest_list_end(&b->ingest, f->kind) > 0)
         timer_arm(b->loop, &b->prove, PROVE_AFTER_MS);
-    list_again_if_lost(b);
+    note_loss(f);
+    f->lacks = f->lost_in_list;
     /* With an object lost it is not whole, and comes again. */
-    if (f->kind == CACHE_PODS && b->read_begun && !b->ingest.lost) {
+    if (f->kind == CACHE_PODS && b->read_begun && !f->lacks) {
         b->read_wanted = b->read_begun = false;
         leadership_read(b->leadership);
     }
@@ -133,7 +145,6 @@ static void on_note(void *ctx, const char *what, const struct err *err, uint64_t
 static void relist_all(struct timer *t)
 {
     struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, relist);
-    b->ingest.lost = false;
     for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
         reflector_relist(b->feeds[i].reflector);
 }
@@ -151,6 +162,10 @@ static bool ready(struct backend *interface, struct str *ret_missing)
         *ret_missing = STR("the first list of unhealthy cards is not in yet");
     else if (leadership_term(b->leadership) == 0)
         *ret_missing = leadership_why_not(b->leadership);
+    for (size_t i = 0; ret_missing->n == 0 && i < COUNT_OF(b->feeds); i++) {
+        if (b->feeds[i].lacks)
+            *ret_missing = STR("memory was short, and the API server's objects are read again");
+    }
     return ret_missing->n == 0;
 }
 

@@ -143,6 +143,9 @@ static enum errc op_confirm(struct bind_op *op, bool read_back)
     if (!op->reserved)
         return OK;
     struct event e = {.type = EVENT_CONFIRM, .settle = {.uid = op->uid, .read_back = read_back}};
+    /* It has ended since: the watch, which may have said so long ago, won't free its card. */
+    if (read_back && pod_view_terminal(&op->call.pod))
+        e = (struct event){.type = EVENT_POD_READ, .pod = op->call.pod};
     return cache_apply(op->binder->cache, &e, 0, &effect);
 }
 
@@ -211,9 +214,19 @@ static void op_canceled(struct bind_op *op)
     bind_op_finish(op, str_of(op->why.text));
 }
 
+/*
+ * The watch may be done with a pod that it never showed us: its end came while it was looked up,
+ * and what was bound is the next pod of that name, by a server before 1.27. Only a read tells.
+ */
+static bool op_is_proven(const struct bind_op *op, bool read_back)
+{
+    const struct pod *p = cache_pod(op->binder->cache, op->uid);
+    return read_back || !op->reserved || p == NULL || p->seen;
+}
+
 static void op_confirmed(struct bind_op *op, bool read_back)
 {
-    if (op_confirm(op, read_back) == ERR_CONFLICT) {
+    if (!op_is_proven(op, read_back) || op_confirm(op, read_back) == ERR_CONFLICT) {
         op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
         return;
     }

@@ -46,6 +46,10 @@
 /* Requests that are served at the same time; the rest waits in the listen queue. */
 #define LIMIT_CONNECTIONS 1000
 
+/* Two for each connection, its own and that of its bind's call; the rest is for watches, timers and
+ * files. */
+#define LIMIT_DESCRIPTORS (2 * LIMIT_CONNECTIONS + 1000)
+
 /* kube-scheduler's client drops an idle connection after 90 s: we must not be the first. */
 #define LIMIT_IDLE_SECONDS 120
 

@@ -4,6 +4,7 @@
  */
 #include "cluster.h"
 #include "config.h"
+#include "confine.h"
 #include "file.h"
 #include "kube_backend.h"
 #include "limit.h"
@@ -206,15 +207,31 @@ static void close_all(struct program *p)
     p->service.loop = loop_free(p->service.loop);
 }
 
+/* A sandbox that lacks something is worth a line, and no reason to stay away. */
+static void confine(void)
+{
+    unsigned missing = confine_process();
+    if (geteuid() == 0)
+        log_warn("running as root, which cardpack has no use for: any user can run it who may read "
+                 "its files");
+    if (missing != 0)
+        log_warn("not all that the process could do without was taken from it; the debug log says "
+                 "what",
+                 kv_uint("steps", (unsigned)__builtin_popcount(missing)));
+}
+
 static int run(struct program *p)
 {
     struct err e = ERR_INIT;
     p->grace.fire = grace_over;
     p->settle.fire = stop_when_settled;
     (void)signal(SIGPIPE, SIG_IGN);
+    confine();
     enum errc code = open_all(p, &e);
-    if (code == OK)
+    if (code == OK) {
+        (void)confine_capabilities();
         code = loop_run(p->service.loop, &e);
+    }
     if (code != OK)
         log_error("cardpack can't go on", kv_cstr("error", e.text));
     close_all(p);

@@ -1,0 +1,136 @@
+/*
+ * Every step is tried, whatever became of those before it: a kernel or a sandbox that lacks one is
+ * no reason to do without the others.
+ *
+ * The filter denies execve and nothing else, since that holds for any version of any library; the
+ * allow list, which has to know all that they call, is manifests/seccomp.json. It denies calls of a
+ * foreign architecture too, where execve has another number. Nothing of ours or of the libraries'
+ * starts a program: credential plugins (exec in a kubeconfig) are refused.
+ *
+ * capset by hand, and not with libcap: it is one call, and a library more is more to trust.
+ */
+#include "confine.h"
+
+#include "limit.h"
+#include "log.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#    define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#    define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+/* Of x86_64's second set of numbers (x32); nowhere else are there so many. */
+#define FOREIGN_NUMBERS 0x40000000
+
+static const char *const step_names[CONFINE_STEPS] = {
+    [CONFINE_PRIVILEGES] = "no new privileges",
+    [CONFINE_MEMORY] = "memory not dumpable",
+    [CONFINE_CORE] = "no core file",
+    [CONFINE_FILES] = "umask",
+    [CONFINE_DESCRIPTORS] = "descriptors",
+    [CONFINE_EXEC] = "no execve",
+    [CONFINE_BOUNDING] = "bounding set",
+    [CONFINE_CAPABILITIES] = "capabilities",
+};
+
+static unsigned note(enum confine_step step, bool done)
+{
+    if (done)
+        return 0;
+    log_debug("not confined", kv_cstr("step", step_names[step]), kv_cstr("why", strerror(errno)));
+    return 1U << step;
+}
+
+static bool limit_core(void)
+{
+    struct rlimit none = {0};
+    return setrlimit(RLIMIT_CORE, &none) == 0;
+}
+
+/* No more than we need: some libraries walk over all that there could be. */
+static bool raise_descriptors(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0)
+        return false;
+    rlim_t wanted = MIN_OF(r.rlim_max, (rlim_t)LIMIT_DESCRIPTORS);
+    if (r.rlim_cur >= wanted)
+        return true;
+    r.rlim_cur = wanted;
+    return setrlimit(RLIMIT_NOFILE, &r) == 0;
+}
+
+static bool deny_exec(void)
+{
+#ifdef NATIVE_ARCH
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execveat, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, FOREIGN_NUMBERS, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = COUNT_OF(code), .filter = code};
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+#else
+    errno = ENOSYS;
+    return false;
+#endif
+}
+
+static bool drop_bounding(void)
+{
+    /* Asked one by one: the kernel may know more than its headers of our build. */
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++) {
+        if (prctl(PR_CAPBSET_DROP, cap) != 0 && errno != EPERM)
+            return false;
+    }
+    return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == 0;
+}
+
+/* Of what we have, only those in `keep` (below 32) stay, effective and permitted. */
+static bool keep_capabilities(uint32_t keep)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    if (syscall(SYS_capget, &header, caps) != 0)
+        return false;
+    uint32_t kept = caps[0].permitted & keep;
+    caps[0] = (struct __user_cap_data_struct){.effective = kept, .permitted = kept};
+    caps[1] = (struct __user_cap_data_struct){0};
+    return syscall(SYS_capset, &header, caps) == 0;
+}
+
+unsigned confine_process(void)
+{
+    unsigned missing = 0;
+    missing |= note(CONFINE_PRIVILEGES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    missing |= note(CONFINE_MEMORY, prctl(PR_SET_DUMPABLE, 0) == 0);
+    missing |= note(CONFINE_CORE, limit_core());
+    (void)umask(S_IRWXG | S_IRWXO);
+    missing |= note(CONFINE_DESCRIPTORS, raise_descriptors());
+    missing |= note(CONFINE_EXEC, deny_exec());
+    missing |= note(CONFINE_BOUNDING, drop_bounding());
+    missing |= note(CONFINE_CAPABILITIES, keep_capabilities(1U << CAP_NET_BIND_SERVICE));
+    return missing;
+}
+
+unsigned confine_capabilities(void)
+{
+    return note(CONFINE_CAPABILITIES, keep_capabilities(0));
+}

@@ -5,7 +5,7 @@
  * yes/no/on/off stay strings); quoted ones are strings; a quoted key stays what it is. Anchors and
  * aliases are expanded, bounded by the ceiling of `out` (a billion laughs end there). Doubled keys,
  * tags of other types than the core schema's and keys that are not scalars are errors that name
- * line and column.
+ * line and column. No error quotes a value: in a kubeconfig it may be a secret.
  */
 #pragma once
 

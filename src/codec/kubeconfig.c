@@ -249,12 +249,14 @@ static enum errc resolve_server(struct file *f, struct str *server)
     struct str path;
     if (given.n == 0)
         return err_set(f->err, ERR_SYNTAX, "server is not set");
+    /* Not quoted: what stands before the '@' or behind the '?' may be a secret. */
+    if (memchr(given.p, '@', given.n) != NULL)
+        return err_set(f->err, ERR_SYNTAX, "server: a URL with a user (\"@\") is not supported");
+    if (memchr(given.p, '?', given.n) != NULL)
+        return err_set(f->err, ERR_SYNTAX, "server: a URL with a query (\"?\") is not supported");
     if (!str_starts(given, scheme))
         return err_set(f->err, ERR_SYNTAX, "server: \"%.*s\" must begin with \"https://\"",
                        STR_ARG(given));
-    /* Not quoted: what stands before the '@' may be a password. */
-    if (rest.n > 0 && memchr(rest.p, '@', rest.n) != NULL)
-        return err_set(f->err, ERR_SYNTAX, "server: a URL with a user (\"@\") is not supported");
     if (!url_is_clean(rest))
         return err_set(f->err, ERR_SYNTAX,
                        "server: \"%.*s\" must be https://, a host, a port and a path, no more",
@@ -276,9 +278,8 @@ static enum errc check_proxy(struct file *f, struct str url)
     if (url.n == 0 || str_starts(url, STR("http://")) || str_starts(url, STR("https://")) ||
         str_starts(url, STR("socks5://")))
         return OK;
-    return err_set(f->err, ERR_SYNTAX,
-                   "proxy-url: \"%.*s\" must begin with http://, https:// or socks5://",
-                   STR_ARG(url));
+    /* Not quoted: it may hold a password. */
+    return err_set(f->err, ERR_SYNTAX, "proxy-url: must begin with http://, https:// or socks5://");
 }
 
 static enum errc read_cluster(struct file *f, struct str raw)

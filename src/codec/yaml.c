@@ -156,10 +156,10 @@ static enum errc on_alias(struct conversion *c, const yaml_event_t *e)
     if (at_key(c))
         return fail_at(c, e->start_mark, ERR_SYNTAX, "a key cannot be an alias");
     if (a == NULL)
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "unknown alias \"%.*s\"", STR_ARG(cut(name)));
+        return fail_at(c, e->start_mark, ERR_SYNTAX,
+                       "unknown alias (an unquoted \"*\" begins one)");
     if (a->end == 0)
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "alias \"%.*s\" lies within its own anchor",
-                       STR_ARG(cut(name)));
+        return fail_at(c, e->start_mark, ERR_SYNTAX, "an alias within its own anchor");
     if (c->depth + a->height > LIMIT_JSON_DEPTH)
         return fail_at(c, e->start_mark, ERR_LIMIT, "nested deeper than %d levels",
                        LIMIT_JSON_DEPTH);
@@ -249,8 +249,7 @@ static enum errc on_begin(struct conversion *c, const yaml_event_t *e, bool mapp
         return fail_at(c, e->start_mark, ERR_LIMIT, "nested deeper than %d levels",
                        LIMIT_JSON_DEPTH);
     if (!yaml_tag_allows(tag, mapping ? STR("map") : STR("seq")))
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "tag \"%.*s\" is not supported here",
-                       STR_ARG(cut(tag)));
+        return fail_at(c, e->start_mark, ERR_SYNTAX, "a tag that is not supported here");
     enum errc code = anchor_begin(
         c, e, mapping ? e->data.mapping_start.anchor : e->data.sequence_start.anchor, &l.anchor);
     if (code != OK)

@@ -152,6 +152,10 @@ static const struct {
      "more"},
     {"{server: 'https://u:secret@h'}", "{}",
      "cluster \"prod\": server: a URL with a user (\"@\") is not supported"},
+    {"{server: 'u:secret@h:6443'}", "{}",
+     "cluster \"prod\": server: a URL with a user (\"@\") is not supported"},
+    {"{server: 'https://h?token=secret'}", "{}",
+     "cluster \"prod\": server: a URL with a query (\"?\") is not supported"},
     {"{server: \"https://h\\n\"}", "{}", "cluster \"prod\": server: holds a control character"},
     {"{server: 'http://10.0.0.1:8080'}", "{}",
      "cluster \"prod\": server: \"http://10.0.0.1:8080\" would send credentials in the clear; "
@@ -177,7 +181,7 @@ static const struct {
     {"{server: 'https://h', insecure-skip-tls-verify: 'yes'}", "{}",
      "cluster \"prod\": insecure-skip-tls-verify: expected a boolean, got a string at offset 49"},
     {"{server: 'https://h', proxy-url: 'p:1'}", "{}",
-     "cluster \"prod\": proxy-url: \"p:1\" must begin with http://, https:// or socks5://"},
+     "cluster \"prod\": proxy-url: must begin with http://, https:// or socks5://"},
 
     {"{server: 'https://h'}", "{exec: {command: aws, args: [a]}, token: x}",
      "user \"admin\": exec credential plugin \"aws\" is not supported; use a token, tokenFile or "

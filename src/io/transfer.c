@@ -414,6 +414,19 @@ static uint64_t retry_after_ms(CURL *easy)
     return seconds * 1000;
 }
 
+/* libcurl quotes the URL of a proxy that it can't use, the environment's as well as ours. */
+static const char *reason(const struct transfer *t, CURLcode result)
+{
+    if (t->failed != OK)
+        return t->why;
+    if (str_starts(str_of(t->error), STR("Unsupported proxy")))
+        return "the URL of its proxy cannot be used";
+    /* Whatever else may be quoted: a user's password stands before an '@'. */
+    if (t->error[0] == '\0' || strchr(t->error, '@') != NULL)
+        return curl_easy_strerror(result);
+    return t->error;
+}
+
 void transfer_judge(struct transfer *t, CURLcode result)
 {
     struct http_call *call = t->call;
@@ -438,8 +451,7 @@ void transfer_judge(struct transfer *t, CURLcode result)
         call->retry_after_ms = retry_after_ms(t->easy);
         return;
     }
-    const char *why = t->error[0] != '\0' ? t->error : curl_easy_strerror(result);
     call->outcome = t->reached ? HTTP_UNKNOWN : HTTP_NOT_SENT;
     (void)err_set(&call->err, t->failed != OK ? t->failed : errc_of(result), "%s %.*s: %s",
-                  call->method, STR_ARG(url), t->failed != OK ? t->why : why);
+                  call->method, STR_ARG(url), reason(t, result));
 }

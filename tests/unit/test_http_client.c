@@ -296,6 +296,31 @@ START_TEST(no_line_can_be_smuggled_in)
 
 END_TEST
 
+/* libcurl quotes a proxy's URL where it says what is wrong with it. */
+START_TEST(a_proxy_keeps_its_password)
+{
+    static const char *const proxies[] = {
+        "http://me:hunter2@127.0.0.1:99999",
+        "ftp://me:hunter2@127.0.0.1:1",
+        "http://me:hunter2@127.0.0.1 x",
+    };
+    struct fixture f;
+    struct caller c;
+    struct http_client_settings s = {
+        .user_agent = STR("unit/1"), .allow_http = true, .proxy_url = str_of(proxies[_i])};
+    fixture_with(&f, &s);
+    caller_init(&c, "GET", f.origin.url, "/");
+    http_call_start(f.client, &c.call);
+    caller_await(f.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_NOT_SENT);
+    ck_assert_ptr_nonnull(strstr(c.call.err.text, "the URL of its proxy cannot be used"));
+    ck_assert_ptr_null(strstr(c.call.err.text, "hunter2"));
+    caller_end(&c);
+    fixture_close(&f);
+}
+
+END_TEST
+
 /* TLS towards one that does not speak it, or nothing at all: no byte of the request has left. */
 START_TEST(a_failed_handshake_is_not_sent)
 {
@@ -395,6 +420,7 @@ int main(void)
     tcase_add_loop_test(c, what_cannot_be_sent_is_not_sent, 0, COUNT_OF(nowhere));
     tcase_add_test(c, plain_http_must_be_allowed);
     tcase_add_test(c, no_line_can_be_smuggled_in);
+    tcase_add_loop_test(c, a_proxy_keeps_its_password, 0, 3);
     tcase_add_loop_test(c, a_failed_handshake_is_not_sent, 0, 2);
     tcase_add_test(c, a_retry_that_is_refused_is_not_not_sent);
     tcase_add_test(c, a_retry_that_is_answered_is_answered);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from . import (
-    burst, changes, crash, deploy, faults, input, packing, peers, races, scale, tokens,
+    burst, changes, crash, deploy, faults, input, packing, peers, races, scale, secrets, tokens,
 )  # fmt: skip
 
-MODULES = (deploy, packing, burst, crash, changes, races, input, tokens, faults, peers, scale)
+MODULES = (
+    deploy, packing, burst, crash, changes, races, input, tokens, secrets, faults, peers, scale,
+)  # fmt: skip

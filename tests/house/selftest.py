@@ -2,7 +2,7 @@
 Proves that each house check can fail: breaks every rule once, in a folder of its own, and
 looks for the finding. A check that finds nothing there would pass for ever.
 
-    selftest.py CC NM SOURCE_ROOT BUILD_DIR
+    selftest.py CC NM READELF SOURCE_ROOT BUILD_DIR
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import defects
+import hardening
 import includes
 import symbols
 import text
@@ -223,6 +225,58 @@ def prove_defects(tap: Tap) -> None:
         tap.check(f"defects: {path}: {expected}", [] if good else [output])
 
 
+HARD = ("-O2", "-fPIE", "-pie", "-fstack-protector-all", "-Wl,-z,relro,-z,now,-z,noexecstack")
+SOFT = (  # options beside those, what is found
+    (("-no-pie", "-fno-pie"), "not ok 1 - position"),
+    (("-Wl,-z,execstack",), "not ok 3 - the stack"),
+    (("-Wl,-z,norelro",), "not ok 4 - relocations"),
+    (("-Wl,-z,lazy",), "not ok 5 - symbols"),
+    (("-Wl,-rpath,/x",), "not ok 6 - no library path"),
+    (("-fno-stack-protector",), "not ok 7 - canaries"),
+    (("-DWRITABLE",), "not ok 2 - no segment"),
+    (("-DUNMARKED",), "libx.a(x.o)"),
+    (("-U_FORTIFY_SOURCE",), "not ok 8 - copies"),
+    ((), None),
+)
+PROGRAM = """#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef WRITABLE
+__asm__(".section .writable, \\"awx\\", @progbits\\n.byte 0\\n.previous");
+#endif
+int main(int argc, char **argv)
+{
+    char text[8], copy[8];
+    snprintf(text, (size_t)argc, "%s", argv[0]);
+    memcpy(copy, text, (size_t)argc);
+    return puts(copy);
+}
+"""
+
+
+def prove_hardening(tap: Tap, cc: str, readelf: str) -> None:
+    """A program without each of them."""
+    option = "-fcf-protection" if platform.machine() == "x86_64" else "-mbranch-protection"
+    full = "full" if platform.machine() == "x86_64" else "standard"
+    for options, expected in SOFT:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "x.c").write_text(PROGRAM)
+            (folder / "y.c").write_text("int y(void) { return 1; }\n")
+            fortify = () if "-U_FORTIFY_SOURCE" in options else ("-D_FORTIFY_SOURCE=2",)
+            build = [cc, "-w", *HARD, *fortify, *options, "x.c", "-o", "x"]
+            subprocess.run(build, cwd=folder, check=True, capture_output=True)
+            protection = "none" if "-DUNMARKED" in options else full
+            mark = ["-c", f"{option}={protection}", "y.c", "-o", "x.o"]
+            subprocess.run([cc, "-w", *mark], cwd=folder, check=True, capture_output=True)
+            subprocess.run(["ar", "rcs", "libx.a", "x.o"], cwd=folder, check=True)
+            output = said(
+                hardening.check, readelf, folder / "x", {"fortified", "branches"}, [folder / "libx.a"]
+            )
+        good = expected in output if expected else "not ok" not in output
+        tap.check(f"hardening: {expected or 'none'}", [] if good else [output])
+
+
 RESULTS = (  # result, standard output, passed, failed
     ("OK", "ok 1 - a\nok 2 - b\n1..2\n", 2, 0),
     ("OK", "1..3\nok 1\nok 2 - b # SKIP none\nok 3\n", 2, 0),
@@ -247,12 +301,14 @@ def prove_results(tap: Tap) -> None:
 
 def main() -> int:
     """See the top of this file."""
-    cc, nm, source, build = sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4])
+    cc, nm, readelf = sys.argv[1:4]
+    source, build = Path(sys.argv[4]), Path(sys.argv[5])
     tap = Tap()
     prove_text(tap)
     prove_includes(tap, source.resolve(), build.resolve())
     prove_symbols(tap, cc, nm)
     prove_defects(tap)
+    prove_hardening(tap, cc, readelf)
     prove_results(tap)
     return tap.finish()
 

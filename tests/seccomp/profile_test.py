@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import profile
+import seccomp_profile as profile
 
 Json = Any
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from . import (
-    burst, changes, crash, deploy, faults, input, packing, peers, races, scale, secrets, tokens,
+    burst, changes, confined, crash, deploy, faults, input, packing, peers, races, scale, secrets,
+    tokens,
 )  # fmt: skip
 
 MODULES = (
-    deploy, packing, burst, crash, changes, races, input, tokens, secrets, faults, peers, scale,
+    deploy, confined, packing, burst, crash, changes, races, input, tokens, secrets, faults, peers,
+    scale,
 )  # fmt: skip

@@ -3,7 +3,7 @@
 Runs a program under a seccomp profile, as a container's runtime would, with libseccomp, which
 Debian's apt brings along.
 
-    profile.py [--fatal] PROFILE COMMAND...
+    seccomp_profile.py [--fatal] PROFILE COMMAND...
 
 --fatal kills the program at the first call that the profile denies, instead of failing the call:
 a test wants to know of calls that the program can do without.

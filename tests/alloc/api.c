@@ -336,6 +336,41 @@ static void bind_pod(struct api *a, struct http_peer *p, const char *name, const
     json_decref(binding);
 }
 
+/* ---- the lease ---- */
+
+static const json_t *version_of(const json_t *object)
+{
+    return json_object_get(metadata_of(object), "resourceVersion");
+}
+
+static void write_lease(struct api *a, struct http_peer *p, bool create, const char *body)
+{
+    json_error_t error;
+    json_t *lease = json_loads(body, 0, &error);
+    assert(lease != NULL);
+    if (create ? a->lease != NULL
+               : a->lease == NULL || !json_equal(version_of(lease), version_of(a->lease))) {
+        json_decref(lease);
+        refuse(p, 409, create ? "AlreadyExists" : "Conflict", "it is another one");
+        return;
+    }
+    json_t *version = json_sprintf("%llu", (unsigned long long)++a->version);
+    json_object_set_new(metadata_of(lease), "resourceVersion", version);
+    json_decref(a->lease);
+    a->lease = lease;
+    answer(p, create ? 201 : 200, json_incref(lease));
+}
+
+static void serve_lease(struct api *a, struct http_peer *p, const char *head, const char *body)
+{
+    if (strncmp(head, "GET", 3) != 0)
+        write_lease(a, p, strncmp(head, "POST", 4) == 0, body);
+    else if (a->lease == NULL)
+        refuse(p, 404, "NotFound", "leases not found");
+    else
+        answer(p, 200, json_incref(a->lease));
+}
+
 /* ---- requests ---- */
 
 static void one_pod(struct api *a, struct http_peer *p, char *name, const char *body)
@@ -379,7 +414,9 @@ static void serve(struct api *a, size_t i)
         return;
     }
     char *pod = strstr(path, "/namespaces/default/pods/");
-    if (pod != NULL)
+    if (strstr(path, "/namespaces/ns/leases") != NULL)
+        serve_lease(a, p, head, body);
+    else if (pod != NULL)
         one_pod(a, p, pod + strlen("/namespaces/default/pods/"), body);
     else
         refuse(p, 404, "NotFound", "no such path");
@@ -433,5 +470,6 @@ void api_close(struct api *a)
         http_close(&a->calls[i]);
     for (size_t kind = 0; kind < API_KINDS; kind++)
         json_decref(a->objects[kind]);
+    json_decref(a->lease);
     http_unlisten(&a->listener);
 }

@@ -38,9 +38,8 @@ struct http_client *http_client_free(struct http_client *c);
 void http_client_forget_connections(struct http_client *c);
 
 /*
- * libcurl sends a request again by itself, a POST too, when a kept connection dies before a byte of
- * the answer. So an answer may be that to a second copy: a 409 may mean that the first was
- * accepted.
+ * libcurl sends a request again by itself when a kept connection dies before a byte of the answer.
+ * A POST is kept from that: its outcome is HTTP_UNKNOWN then.
  */
 enum http_outcome {
     HTTP_ANSWERED, /* a whole answer: status is valid, whatever it is */

@@ -124,6 +124,11 @@ static int on_ready_to_send(void *cls, char *server_ip, char *local_ip, int serv
         t->why = "not sent, because it may not be any more";
         return CURL_PREREQFUNC_ABORT;
     }
+    if (t->reached && str_eq(str_of(t->call == NULL ? "" : t->call->method), STR("POST"))) {
+        t->failed = ERR_UNAVAILABLE;
+        t->why = "the connection was lost, and what became of the request is not known";
+        return CURL_PREREQFUNC_ABORT;
+    }
     t->reached = true;
     return CURL_PREREQFUNC_OK;
 }

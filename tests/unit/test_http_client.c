@@ -377,14 +377,18 @@ START_TEST(a_retry_that_is_refused_is_not_not_sent)
 
 END_TEST
 
-/* A fact about libcurl that callers must know: a POST may arrive twice and still be "answered". */
-START_TEST(a_retry_that_is_answered_is_answered)
+/*
+ * libcurl would send anything anew when a kept connection dies on it. A POST may have taken effect
+ * by then, and an answer to a second copy would say nothing of that.
+ */
+START_TEST(a_post_is_not_sent_twice)
 {
     struct fixture f;
     struct caller c[2];
+    bool post = _i == 0;
     fixture_open(&f);
     for (int i = 0; i < 2; i++) {
-        caller_init(&c[i], "POST", f.origin.url, "/bind");
+        caller_init(&c[i], post ? "POST" : "PUT", f.origin.url, "/bind");
         c[i].call.body = STR("{}");
     }
     http_call_start(f.client, &c[0].call);
@@ -395,10 +399,12 @@ START_TEST(a_retry_that_is_answered_is_answered)
     http_call_start(f.client, &c[1].call);
     peer_await(p, "\r\n\r\n{}", 1);
     peer_close(p);
-    peer_send(origin_request(&f.origin, 1), STR("HTTP/1.1 409 C\r\nContent-Length: 0\r\n\r\n"));
+    if (!post)
+        peer_send(origin_request(&f.origin, 1), STR(OK_ANSWER));
     caller_await(f.loop, &c[1]);
-    ck_assert_int_eq(c[1].call.outcome, HTTP_ANSWERED);
-    ck_assert_uint_eq(c[1].call.status, 409);
+    ck_assert_int_eq(c[1].call.outcome, post ? HTTP_UNKNOWN : HTTP_ANSWERED);
+    if (post)
+        ck_assert_ptr_nonnull(strstr(c[1].call.err.text, "what became of the request"));
     caller_end(&c[0]);
     caller_end(&c[1]);
     fixture_close(&f);
@@ -423,7 +429,7 @@ int main(void)
     tcase_add_loop_test(c, a_proxy_keeps_its_password, 0, 3);
     tcase_add_loop_test(c, a_failed_handshake_is_not_sent, 0, 2);
     tcase_add_test(c, a_retry_that_is_refused_is_not_not_sent);
-    tcase_add_test(c, a_retry_that_is_answered_is_answered);
+    tcase_add_loop_test(c, a_post_is_not_sent_twice, 0, 2);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

@@ -14,9 +14,9 @@
  *   - A follower that is asked by its own scheduler says so in an annotation of the lease
  *     (ELECTION_WRITE_WANT), and the leader is told (ELECTION_ASKED_FOR). When it then releases the
  *     lease, all but the one that asked hold back for a moment.
- *   - Without the right to leases, and if it never had it, a process runs alone after the time of a
- *     lease: an API server that starts denies everything for a moment. It goes on trying, and joins
- *     when it may.
+ *   - Without the right to read the lease, and if it never had it, a process runs alone after the
+ *     time of a lease: an API server that starts denies everything for a moment. It goes on trying,
+ *     and joins when it may. A right to read but not to create is a mistake, and nobody leads.
  *   - Who lost its lease for a while to nobody goes on leading: the lease's own history proves that
  *     nobody else did.
  */
@@ -57,7 +57,7 @@ struct election_state {
     enum election_role role;
     bool known; /* what was read last may be written to */
     bool ever_read;
-    bool denied; /* since denied_ms */
+    bool denied; /* to read it, each time since denied_ms */
     uint64_t denied_ms;
     bool stopping; /* will not lead again */
     bool release;  /* hand over as soon as the call under way is over */
@@ -68,12 +68,14 @@ struct election_state {
     /* The lease as it was read last: */
     bool held;
     bool mine;
+    bool released;     /* not held, by a release */
     uint64_t heard_ms; /* when its spec last changed */
     uint64_t duration_ms;
     bool wanted_by_other;
     uint64_t wanted_ms; /* when that annotation last changed */
 
-    /* Of who led before, when we last tried to acquire: */
+    /* Of who led before, when we last tried to acquire; `tried` since it was last not ours: */
+    bool tried;
     bool handed_over;
     bool created;       /* it is not known */
     uint64_t rivals_ms; /* then: how long one may go on that has not found out */
@@ -81,6 +83,7 @@ struct election_state {
 
     uint64_t want_until_ms; /* we are asked by a scheduler */
     uint64_t want_again_ms; /* when the lease may be told again */
+    unsigned conflicts;     /* in a row */
 };
 
 enum election_event {
@@ -101,7 +104,9 @@ struct election_input {
     /* With ON_READ: */
     bool held;
     bool mine;
-    bool changed; /* its spec, since it was read last */
+    bool released; /* not held, as a release leaves it: not as somebody's hand does */
+    bool taken;    /* by anybody, since it was read or written last: its transitions tell */
+    bool changed;  /* its spec, since it was read last */
     uint64_t duration_ms;
     bool wanted_changed; /* its annotation, since it was read last */
     bool wanted_by_other;
@@ -119,7 +124,7 @@ enum election_news {
     ELECTION_NO_NEWS,
     ELECTION_WON,        /* leads from now on */
     ELECTION_LOST,       /* leads no more; after ON_STOP: all is over, the call under way too */
-    ELECTION_RUNS_ALONE, /* leads from now on, without a lease */
+    ELECTION_RUNS_ALONE, /* leads without a lease; told anew each time that it is denied */
     ELECTION_ASKED_FOR,  /* another one wants the lease */
 };
 
@@ -128,8 +133,11 @@ struct election_action {
     enum election_write write;
     uint64_t delay_ms;
     enum election_news news;
-    /* With ELECTION_WON: whether the one before has released the lease, so that nothing of it is
-     * under way; and else, until when it may have led. */
+    /*
+     * With WON: whether the one before has released the lease, so that nothing of it is under way;
+     * and else, until when it may have led. With RUNS_ALONE: when the read was sent that was
+     * denied.
+     */
     bool handed_over;
     uint64_t ended_ms;
 };

@@ -14,6 +14,9 @@
 #define LEASE_MAX   (256 * KIB)
 #define REPLY_ARENA (1 * MIB)
 
+/* The duration that a release leaves, ours as client-go's: somebody's hand would leave the old. */
+#define RELEASED_S 1
+
 struct election {
     struct loop *loop;
     struct kube_api *api;
@@ -71,6 +74,8 @@ static enum errc keep(struct election *e, struct election_input *in, struct err 
     if (code == OK) {
         in->held = v.holder.n > 0;
         in->mine = str_eq(v.holder, buf_str(&e->identity));
+        in->released = !in->held && v.duration_s == RELEASED_S;
+        in->taken = e->seen && v.transitions != e->view.transitions;
         in->changed = spec_is_new(e, &v);
         in->duration_ms = MIN_OF((uint64_t)v.duration_s, UINT64_MAX / 1000) * 1000;
         in->wanted_changed = wanted_is_new(e, &v);
@@ -127,15 +132,16 @@ static void on_done(struct http_call *http)
     struct election *e = CONTAINER_OF(call, struct election, call);
     struct err err = ERR_INIT;
     struct election_input in = {.event = event_of(e, &err)};
-    bool kept = true;
-    if (in.event == ELECTION_ON_READ || in.event == ELECTION_ON_WROTE)
-        kept = keep(e, &in, &err) == OK;
-    if (!kept && in.event == ELECTION_ON_READ)
-        in.event = ELECTION_ON_FAILED;
+    if (in.event == ELECTION_ON_READ || in.event == ELECTION_ON_WROTE) {
+        bool holds = e->state.phase != ELECTION_READING && e->state.write <= ELECTION_WRITE_RENEW;
+        enum errc code = keep(e, &in, &err);
+        if (code == OK && holds && !in.mine)
+            code = err_set(&err, ERR_SYNTAX, "the answer to a write of the lease is another lease");
+        if (code != OK)
+            in.event = ELECTION_ON_FAILED; /* what it is now, a read tells */
+    }
     kube_call_done(&e->call);
     react(e, &in, &err);
-    if (!kept) /* written, but over which version we can't say */
-        e->state.known = false;
 }
 
 static void start(struct election *e, const char *method, size_t path_n)
@@ -175,7 +181,7 @@ static void write_lease(struct election *e, bool create, enum election_write wri
         .holder = release ? STR("") : identity,
         .acquired = renews ? v->acquired : now,
         .renewed = now,
-        .duration_s = release ? 1 : (int64_t)(e->state.times.lease_ms / 1000),
+        .duration_s = release ? RELEASED_S : (int64_t)(e->state.times.lease_ms / 1000),
         .transitions = create ? 0 : v->transitions,
     };
     arena_init(&arena, REPLY_ARENA);

@@ -46,9 +46,10 @@ static struct election_action look_later(struct election_state *s, uint64_t now_
     return wait_for(s, span + random % (span + 1));
 }
 
-static struct election_action read_now(struct election_state *s)
+static struct election_action read_now(struct election_state *s, uint64_t now_ms)
 {
     s->phase = ELECTION_READING;
+    s->sent_ms = now_ms;
     return act(ELECTION_DO_READ);
 }
 
@@ -64,12 +65,13 @@ static struct election_action write_now(struct election_state *s, enum election_
 /* Two thirds of the lease: see the top of election_step.h. */
 static uint64_t led_until(const struct election_state *s)
 {
-    return s->heard_ms + s->duration_ms / 3 * 2;
+    return s->heard_ms + MAX_OF(s->duration_ms, s->times.lease_ms) / 3 * 2;
 }
 
 static struct election_action acquire(struct election_state *s, uint64_t now_ms)
 {
-    s->handed_over = !s->held;
+    s->tried = true;
+    s->handed_over = !s->held && s->released;
     s->created = false;
     s->ended_ms = led_until(s);
     return write_now(s, ELECTION_WRITE_ACQUIRE, now_ms);
@@ -82,15 +84,23 @@ static enum election_news leave(struct election_state *s)
     return led && !s->stopping ? ELECTION_LOST : ELECTION_NO_NEWS;
 }
 
+/* Nothing says who led before. rivals: and a leader may go on that has not found out. */
+static void know_nothing(struct election_state *s, bool rivals)
+{
+    s->handed_over = false;
+    s->created = true;
+    s->rivals_ms = rivals ? s->times.lease_ms / 3 * 2 : 0;
+}
+
 static struct election_action create(struct election_state *s, uint64_t now_ms)
 {
     /*
      * Somebody deleted it, and the leader may not have found out; or it is the first start of all,
      * where there can only be a process that knew of no lease.
      */
-    s->handed_over = s->release = false;
-    s->created = true;
-    s->rivals_ms = s->ever_read ? s->times.lease_ms / 3 * 2 : 0;
+    s->tried = true;
+    s->release = false;
+    know_nothing(s, s->ever_read);
     s->phase = ELECTION_CREATING;
     s->write = ELECTION_WRITE_ACQUIRE;
     s->sent_ms = now_ms;
@@ -99,6 +109,12 @@ static struct election_action create(struct election_state *s, uint64_t now_ms)
     if (s->role == ELECTION_LEADS)
         a.news = leave(s);
     return a;
+}
+
+/* When others may take the lease, by what we wrote last. */
+static uint64_t expires(const struct election_state *s)
+{
+    return s->leads_until_ms + s->times.lease_ms - s->times.renew_deadline_ms;
 }
 
 /* It will do nothing more, and says so. */
@@ -117,8 +133,7 @@ static struct election_action end(struct election_state *s)
  */
 static struct election_action release(struct election_state *s, uint64_t now_ms, uint64_t random)
 {
-    uint64_t expires_ms = s->leads_until_ms + s->times.lease_ms - s->times.renew_deadline_ms;
-    bool expired = now_ms >= expires_ms; /* nobody needs to be told */
+    bool expired = now_ms >= expires(s); /* nobody needs to be told */
     if (s->stopping && (expired || !s->release))
         return end(s);
     enum election_news news = leave(s);
@@ -175,7 +190,7 @@ static struct election_action decide(struct election_state *s, uint64_t now_ms, 
 static struct election_action was_read(struct election_state *s, const struct election_input *in,
                                        uint64_t now_ms, uint64_t random)
 {
-    bool led = s->role == ELECTION_LEADS;
+    enum election_news news = ELECTION_NO_NEWS;
     if (in->changed || !s->ever_read)
         s->heard_ms = now_ms;
     if (in->wanted_changed)
@@ -183,10 +198,22 @@ static struct election_action was_read(struct election_state *s, const struct el
     s->ever_read = s->known = true;
     s->held = in->held;
     s->mine = in->mine;
+    s->released = in->released;
+    s->conflicts = in->held && !in->mine ? 0 : s->conflicts;
     s->duration_ms = in->duration_ms > 0 ? MIN_OF(in->duration_ms, (uint64_t)DURATION_MAX_MS)
                                          : s->times.lease_ms;
     s->wanted_by_other = in->wanted_by_other;
+    s->denied = false;
+    s->tried = s->tried && in->mine;
+    /* Somebody's hand has made it ours, or ours again. */
+    if (s->mine && (!s->tried || (s->role == ELECTION_LEADS && in->taken))) {
+        know_nothing(s, true);
+        news = s->role == ELECTION_LEADS ? leave(s) : ELECTION_NO_NEWS;
+    }
+    bool led = s->role == ELECTION_LEADS;
     struct election_action a = decide(s, now_ms, random);
+    if (news != ELECTION_NO_NEWS)
+        a.news = news;
     if (led && s->role == ELECTION_LEADS && in->wanted_changed && in->wanted_by_other)
         a.news = ELECTION_ASKED_FOR;
     return a;
@@ -196,7 +223,8 @@ static struct election_action was_read(struct election_state *s, const struct el
 static struct election_action was_held(struct election_state *s, uint64_t now_ms, uint64_t random)
 {
     bool led = s->role == ELECTION_LEADS && s->write == ELECTION_WRITE_RENEW;
-    s->held = s->mine = true;
+    s->held = s->mine = s->tried = true;
+    s->conflicts = 0;
     s->heard_ms = now_ms;
     s->duration_ms = s->times.lease_ms;
     s->leads_until_ms = s->sent_ms + s->times.renew_deadline_ms;
@@ -226,34 +254,47 @@ static struct election_action wrote(struct election_state *s, uint64_t now_ms, u
         s->wanted_by_other = false;
         return s->stopping ? follow(s, now_ms, random) : look_later(s, now_ms, random);
     case ELECTION_WRITE_RELEASE:
-        s->held = s->mine = s->release = false;
+        s->held = s->mine = s->release = s->tried = false;
+        s->released = true;
         return take(s, now_ms, random);
     }
-    return read_now(s);
+    return read_now(s, now_ms);
 }
 
-static struct election_action failed(struct election_state *s, bool denied, uint64_t now_ms,
-                                     uint64_t random)
+static struct election_action failed(struct election_state *s, uint64_t now_ms, uint64_t random)
 {
-    enum election_news news = ELECTION_NO_NEWS;
     s->known = false;
-    if (denied && !s->denied) {
-        s->denied = true;
-        s->denied_ms = now_ms;
-    }
-    if (denied && !s->ever_read && s->role == ELECTION_FOLLOWS && !s->stopping &&
-        now_ms - s->denied_ms >= s->times.lease_ms) {
-        s->role = ELECTION_ALONE;
-        news = ELECTION_RUNS_ALONE;
-    }
-    /* An acquisition may have taken effect; if so it expires. */
-    if (s->stopping && !s->mine)
+    /* An acquisition may have taken effect; if so it runs out, as does what can't be released. */
+    if (s->stopping && (!s->mine || now_ms >= expires(s)))
         return end(s);
-    struct election_action a =
-        s->role == ELECTION_ALONE ? wait_for(s, s->times.retry_ms) : look_later(s, now_ms, random);
-    a.news = news;
-    a.ended_ms = s->denied_ms;
+    return s->role == ELECTION_ALONE ? wait_for(s, s->times.retry_ms)
+                                     : look_later(s, now_ms, random);
+}
+
+/* Only what is denied all the time, and always was, says that there is no lease for us. */
+static struct election_action read_denied(struct election_state *s, uint64_t now_ms,
+                                          uint64_t random)
+{
+    if (!s->denied)
+        s->denied_ms = now_ms;
+    s->denied = true;
+    if (!s->ever_read && !s->stopping && s->role == ELECTION_FOLLOWS &&
+        now_ms - s->denied_ms >= s->times.lease_ms)
+        s->role = ELECTION_ALONE;
+    bool alone = s->role == ELECTION_ALONE;
+    struct election_action a = failed(s, now_ms, random);
+    if (alone && !s->stopping) {
+        a.news = ELECTION_RUNS_ALONE;
+        a.ended_ms = s->sent_ms;
+    }
     return a;
+}
+
+/* Once that is the course of things; who writes at every turn would only be in the way. */
+static struct election_action conflicted(struct election_state *s, uint64_t now_ms, uint64_t random)
+{
+    s->known = false;
+    return ++s->conflicts > 1 ? look_later(s, now_ms, random) : read_now(s, now_ms);
 }
 
 /* The wait is over, by time or by a wish. */
@@ -263,7 +304,7 @@ static struct election_action go_on(struct election_state *s, uint64_t now_ms, u
         return end(s);
     if (s->known && s->held && s->mine)
         return decide(s, now_ms, random);
-    return read_now(s);
+    return read_now(s, now_ms);
 }
 
 static struct election_action asked(struct election_state *s, uint64_t now_ms, uint64_t random)
@@ -308,7 +349,7 @@ struct election_action election_step(struct election_state *s, const struct elec
         return was_read(s, in, now_ms, random);
     case ELECTION_ON_ABSENT:
         assert(s->phase == ELECTION_READING);
-        s->held = s->mine = false;
+        s->held = s->mine = s->denied = false;
         if (s->stopping)
             return take(s, now_ms, random);
         return create(s, now_ms);
@@ -317,12 +358,15 @@ struct election_action election_step(struct election_state *s, const struct elec
         return wrote(s, now_ms, random);
     case ELECTION_ON_CONFLICT:
         assert(s->phase == ELECTION_CREATING || s->phase == ELECTION_WRITING);
-        s->known = false;
-        return read_now(s);
+        return conflicted(s, now_ms, random);
     case ELECTION_ON_DENIED:
+        if (s->phase == ELECTION_READING)
+            return read_denied(s, now_ms, random);
+        return failed(s, now_ms, random);
     case ELECTION_ON_FAILED:
         assert(s->phase != ELECTION_WAITING);
-        return failed(s, in->event == ELECTION_ON_DENIED, now_ms, random);
+        s->denied = false;
+        return failed(s, now_ms, random);
     case ELECTION_ON_ASKED:
         return asked(s, now_ms, random);
     case ELECTION_ON_RELEASE:

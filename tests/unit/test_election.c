@@ -122,6 +122,11 @@ static bool sent(const char *text)
     "\"spec\":{\"holderIdentity\":\"" holder "\",\"leaseDurationSeconds\":3,\"acquireTime\":\"" \
     "2026-01-01T00:00:00.000000Z\",\"renewTime\":\"" tag "\",\"leaseTransitions\":6,"           \
     "\"strategy\":\"kept\"}}"
+/* As a release leaves it. */
+#define FREE(version)                                                                   \
+    META(version)                                                                       \
+    "},\"spec\":{\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"acquireTime\":\"" \
+    "2026-01-01T00:00:00.000000Z\",\"renewTime\":\"r\",\"leaseTransitions\":6}}"
 #define LEASE(version, holder, tag) META(version) "}," SPEC(holder, tag)
 #define STATUS(reason, kind)                                                                     \
     "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"no such thing\",\"details\":{" \
@@ -171,7 +176,7 @@ END_TEST
 START_TEST(test_takes_over_what_was_released)
 {
     static const struct script_step steps[] = {
-        {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
         {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
     };
     start(steps);
@@ -180,6 +185,40 @@ START_TEST(test_takes_over_what_was_released)
     ck_assert(rig.handed_over);
     ck_assert(sent("\"leaseTransitions\":7"));
     ck_assert(!sent("\"acquireTime\":\"2026-01-01T00:00:00.000000Z\",\"renewTime\":\"2026-01"));
+}
+
+END_TEST
+
+/* An empty holder that no release has left. */
+START_TEST(test_takes_over_what_was_emptied)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
+        {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
+    };
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.won, 1);
+    ck_assert(!rig.handed_over);
+}
+
+END_TEST
+
+/* What is answered to a write is no lease, or not ours: it is not one that we hold by that. */
+static const char *const nonsense[] = {"<html>", "{}", LEASE("8", "other_2", "b")};
+
+START_TEST(test_nonsense_in_answer_to_a_write)
+{
+    struct script_step steps[] = {
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
+        {PUT, SCRIPT_BODY, nonsense[_i], 0, NULL},
+        {GET, SCRIPT_BODY, "", 503, NULL},
+    };
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.won, 0);
+    ck_assert_uint_eq(rig.notes, 1);
+    ck_assert(!election_leading(rig.election));
 }
 
 END_TEST
@@ -314,6 +353,8 @@ int main(void)
     tcase_add_test(tc, test_creates_and_renews);
     tcase_add_test(tc, test_follows);
     tcase_add_test(tc, test_takes_over_what_was_released);
+    tcase_add_test(tc, test_takes_over_what_was_emptied);
+    tcase_add_loop_test(tc, test_nonsense_in_answer_to_a_write, 0, (int)COUNT_OF(nonsense));
     tcase_add_test(tc, test_loses_a_race);
     tcase_add_test(tc, test_wanted);
     tcase_add_test(tc, test_wants);

@@ -1,8 +1,8 @@
 /*
  * Seeded histories of several replicas around one lease: answers that are lost, late, or overtaken,
- * processes that stand still and go on. At no moment two of them lead, unless somebody deletes the
- * lease; then not two decide. Whoever wins knows when the one before had ended, and in quiet times
- * exactly one leads.
+ * processes that stand still and go on. At no moment two of them lead, unless somebody deletes or
+ * edits the lease; then not two decide. Whoever wins knows when the one before had ended, and in
+ * quiet times exactly one leads.
  *
  *     CARDPACK_SEED=17 CARDPACK_SEEDS=1 test_election_model
  */
@@ -23,6 +23,8 @@ struct lease {
     bool exists;
     unsigned version;
     int holder; /* -1: nobody */
+    bool released;
+    unsigned transitions;
     unsigned spec;
     unsigned wanted; /* 0: by nobody */
     int wanted_by;
@@ -58,7 +60,7 @@ static struct world {
     uint64_t random;
     uint64_t now;
     bool faults;
-    bool deleted; /* somebody did that to the lease */
+    bool deleted; /* or edited: somebody did that to the lease */
     struct lease lease;
     struct replica replicas[REPLICAS];
     unsigned wins;
@@ -164,7 +166,9 @@ static void serve(int i, struct call *c)
             l->wanted_by = i;
         } else {
             l->spec = l->version;
-            l->holder = c->write == ELECTION_WRITE_RELEASE ? -1 : i;
+            l->released = c->write == ELECTION_WRITE_RELEASE;
+            l->transitions += c->write == ELECTION_WRITE_ACQUIRE ? 1 : 0;
+            l->holder = l->released ? -1 : i;
         }
     }
     c->seen = *l;
@@ -179,6 +183,8 @@ static void answer(int i)
     if (in.event == ELECTION_ON_READ || in.event == ELECTION_ON_WROTE) {
         in.held = c.seen.holder >= 0;
         in.mine = c.seen.holder == i;
+        in.released = c.seen.released;
+        in.taken = r->knows && c.seen.transitions != r->known.transitions;
         in.duration_ms = times.lease_ms;
         in.changed = !r->knows || c.seen.spec != r->known.spec;
         in.wanted_changed = r->knows && c.seen.wanted != r->known.wanted;
@@ -251,6 +257,13 @@ static void take_chances(void)
         r->paused_until = w.now + draw(20000);
     if (draw(400) == 0) { /* somebody deletes it */
         w.lease = (struct lease){.version = w.lease.version, .holder = -1};
+        w.deleted = true;
+    }
+    if (w.lease.exists && draw(400) == 0) { /* or edits it */
+        w.lease.version++;
+        w.lease.spec = w.lease.version;
+        w.lease.holder = (int)draw(REPLICAS + 1) - 1;
+        w.lease.released = false;
         w.deleted = true;
     }
 }

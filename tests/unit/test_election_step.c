@@ -1,82 +1,4 @@
-#include "election_step.h"
-#include "unit.h"
-
-#define LEASE    UINT64_C(9000)
-#define DEADLINE UINT64_C(6000)
-#define RETRY    UINT64_C(2000)
-#define START    UINT64_C(1000000)
-
-static struct election_state s;
-static uint64_t now;
-
-static void set_up(void)
-{
-    election_state_init(&s, &(struct election_times){LEASE, DEADLINE, RETRY});
-    now = START;
-}
-
-static struct election_action step(enum election_event event)
-{
-    const struct election_input in = {.event = event};
-    return election_step(&s, &in, now, 0);
-}
-
-static struct election_action read_lease(bool held, bool mine, bool changed)
-{
-    const struct election_input in = {.event = ELECTION_ON_READ,
-                                      .held = held,
-                                      .mine = mine,
-                                      .changed = changed,
-                                      .duration_ms = LEASE};
-    return election_step(&s, &in, now, 0);
-}
-
-static struct election_action read_wanted(bool mine)
-{
-    const struct election_input in = {.event = ELECTION_ON_READ,
-                                      .held = mine,
-                                      .mine = mine,
-                                      .changed = !mine,
-                                      .duration_ms = LEASE,
-                                      .wanted_changed = true,
-                                      .wanted_by_other = true};
-    return election_step(&s, &in, now, 0);
-}
-
-static void does(struct election_action a, enum election_do what, enum election_news news)
-{
-    ck_assert_int_eq(a.what, what);
-    ck_assert_int_eq(a.news, news);
-}
-
-static void writes(struct election_action a, enum election_write write, enum election_news news)
-{
-    does(a, ELECTION_DO_WRITE, news);
-    ck_assert_int_eq(a.write, write);
-}
-
-static void waits(struct election_action a, uint64_t delay_ms, enum election_news news)
-{
-    does(a, ELECTION_DO_WAIT, news);
-    ck_assert_uint_eq(a.delay_ms, delay_ms);
-}
-
-/* Leads, and has just renewed. */
-static void lead(void)
-{
-    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
-    does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_NO_NEWS);
-    waits(step(ELECTION_ON_WROTE), RETRY, ELECTION_WON);
-    ck_assert(election_leads(&s, now));
-}
-
-/* Follows another one, heard of just now. */
-static void follow(void)
-{
-    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
-    waits(read_lease(true, false, true), RETRY / 4, ELECTION_NO_NEWS);
-    ck_assert(!election_leads(&s, now));
-}
+#include "election_rig.h"
 
 START_TEST(test_first)
 {
@@ -211,36 +133,6 @@ START_TEST(test_acquired_unknowingly)
 
 END_TEST
 
-/* In the middle of a hand-over: what is created anew says nothing of who led before. */
-START_TEST(test_deleted_while_handing_over)
-{
-    lead();
-    writes(step(ELECTION_ON_RELEASE), ELECTION_WRITE_RELEASE, ELECTION_LOST);
-    does(step(ELECTION_ON_FAILED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
-    (void)step(ELECTION_ON_TIMER);
-    does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_NO_NEWS);
-    does(step(ELECTION_ON_WROTE), ELECTION_DO_WAIT, ELECTION_WON);
-}
-
-END_TEST
-
-/* Gone by somebody's hand: the one who led may go on until its time is over. */
-START_TEST(test_deleted)
-{
-    lead();
-    now += RETRY;
-    (void)step(ELECTION_ON_TIMER);
-    does(step(ELECTION_ON_CONFLICT), ELECTION_DO_READ, ELECTION_NO_NEWS);
-    does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_LOST);
-    ck_assert(!election_leads(&s, now));
-    struct election_action a = step(ELECTION_ON_WROTE);
-    does(a, ELECTION_DO_WAIT, ELECTION_WON);
-    ck_assert(!a.handed_over);
-    ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
-}
-
-END_TEST
-
 START_TEST(test_alone)
 {
     does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
@@ -248,15 +140,16 @@ START_TEST(test_alone)
     ck_assert(!election_leads(&s, now));
     now += LEASE;
     does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    now += 10;
     struct election_action a = step(ELECTION_ON_DENIED);
     waits(a, RETRY, ELECTION_RUNS_ALONE);
-    ck_assert_uint_eq(a.ended_ms, START);
+    ck_assert_uint_eq(a.ended_ms, now - 10); /* when that was asked */
     ck_assert(election_leads(&s, now + 1000 * LEASE));
-    /* Nothing that fails ends that, and it is said once. */
+    /* Nothing that fails ends that, and each denial is told. */
     (void)step(ELECTION_ON_TIMER);
     waits(step(ELECTION_ON_FAILED), RETRY, ELECTION_NO_NEWS);
     (void)step(ELECTION_ON_TIMER);
-    waits(step(ELECTION_ON_DENIED), RETRY, ELECTION_NO_NEWS);
+    waits(step(ELECTION_ON_DENIED), RETRY, ELECTION_RUNS_ALONE);
     ck_assert(election_leads(&s, now));
     /* The right is there, and so is a leader. */
     (void)step(ELECTION_ON_TIMER);
@@ -274,13 +167,26 @@ START_TEST(test_alone)
 
 END_TEST
 
-START_TEST(test_alone_may_not_create)
+/* A quota, a policy, a rule that was forgotten: others may be able to, so nobody is alone. */
+START_TEST(test_may_not_create)
 {
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
         does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_NO_NEWS);
-        does(step(ELECTION_ON_DENIED), ELECTION_DO_WAIT,
-             i == 0 ? ELECTION_NO_NEWS : ELECTION_RUNS_ALONE);
+        does(step(ELECTION_ON_DENIED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
+        now += LEASE;
+    }
+}
+
+END_TEST
+
+/* An API server that starts twice denies twice, which is not all the time. */
+START_TEST(test_denied_now_and_then)
+{
+    for (unsigned i = 0; i < 10; i++) {
+        (void)step(ELECTION_ON_TIMER);
+        does(step(i % 2 == 0 ? ELECTION_ON_DENIED : ELECTION_ON_FAILED), ELECTION_DO_WAIT,
+             ELECTION_NO_NEWS);
         now += LEASE;
     }
 }
@@ -389,9 +295,7 @@ START_TEST(test_stop_in_mid_call)
     does(step(ELECTION_ON_STOP), ELECTION_DO_NOTHING, ELECTION_NO_NEWS);
     writes(step(ELECTION_ON_WROTE), ELECTION_WRITE_RELEASE, ELECTION_NO_NEWS);
     now += LEASE; /* nobody answers, and it has run out by itself */
-    does(step(ELECTION_ON_FAILED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
-    (void)step(ELECTION_ON_TIMER);
-    does(read_lease(true, true, false), ELECTION_DO_NOTHING, ELECTION_LOST);
+    does(step(ELECTION_ON_FAILED), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
 
 END_TEST
@@ -427,22 +331,6 @@ START_TEST(test_stop_while_reading)
 
 END_TEST
 
-/* Nobody can mean a day, and nothing is no duration. */
-START_TEST(test_odd_durations)
-{
-    const struct election_input forever = {
-        .event = ELECTION_ON_READ, .held = true, .changed = true, .duration_ms = UINT64_MAX / 4};
-    const struct election_input none = {.event = ELECTION_ON_READ, .held = true, .changed = true};
-    (void)step(ELECTION_ON_TIMER);
-    (void)election_step(&s, &forever, now, 0);
-    ck_assert_uint_eq(s.duration_ms, 3600000);
-    (void)step(ELECTION_ON_TIMER);
-    (void)election_step(&s, &none, now, 0);
-    ck_assert_uint_eq(s.duration_ms, LEASE);
-}
-
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("election_step");
@@ -457,10 +345,9 @@ int main(void)
     tcase_add_test(tc, test_takes_what_was_released);
     tcase_add_test(tc, test_loses_the_race);
     tcase_add_test(tc, test_acquired_unknowingly);
-    tcase_add_test(tc, test_deleted);
-    tcase_add_test(tc, test_deleted_while_handing_over);
     tcase_add_test(tc, test_alone);
-    tcase_add_test(tc, test_alone_may_not_create);
+    tcase_add_test(tc, test_may_not_create);
+    tcase_add_test(tc, test_denied_now_and_then);
     tcase_add_test(tc, test_not_alone_by_failures);
     tcase_add_test(tc, test_asked_while_following);
     tcase_add_test(tc, test_asked_while_leading);
@@ -471,7 +358,6 @@ int main(void)
     tcase_add_test(tc, test_stop_while_acquiring);
     tcase_add_test(tc, test_stop_while_following);
     tcase_add_test(tc, test_stop_while_reading);
-    tcase_add_test(tc, test_odd_durations);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

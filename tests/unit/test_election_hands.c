@@ -1,0 +1,138 @@
+/* A lease that somebody else than a replica writes to. */
+#include "election_rig.h"
+
+/* Somebody's hand has emptied it: that tells the leader nothing, and us less. */
+START_TEST(test_takes_what_was_emptied)
+{
+    follow();
+    now += RETRY;
+    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    const struct election_input in = {
+        .event = ELECTION_ON_READ, .changed = true, .duration_ms = 1000};
+    writes(election_step(&s, &in, now, 0), ELECTION_WRITE_ACQUIRE, ELECTION_NO_NEWS);
+    struct election_action a = step(ELECTION_ON_WROTE);
+    does(a, ELECTION_DO_WAIT, ELECTION_WON);
+    ck_assert(!a.handed_over);
+    ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
+}
+
+END_TEST
+
+/* Or has made it ours. */
+START_TEST(test_leads_by_another_hand)
+{
+    follow();
+    now += RETRY;
+    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    writes(read_lease(true, true, true), ELECTION_WRITE_RENEW, ELECTION_NO_NEWS);
+    struct election_action a = step(ELECTION_ON_WROTE);
+    does(a, ELECTION_DO_WAIT, ELECTION_WON);
+    ck_assert(!a.handed_over);
+    ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
+}
+
+END_TEST
+
+/* Or ours again, when another one had it since. */
+START_TEST(test_leads_again_by_another_hand)
+{
+    lead();
+    now += LEASE;
+    (void)step(ELECTION_ON_TIMER);
+    does(step(ELECTION_ON_CONFLICT), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    const struct election_input in = {.event = ELECTION_ON_READ,
+                                      .held = true,
+                                      .mine = true,
+                                      .taken = true,
+                                      .changed = true,
+                                      .duration_ms = LEASE};
+    writes(election_step(&s, &in, now, 0), ELECTION_WRITE_RENEW, ELECTION_LOST);
+    struct election_action a = step(ELECTION_ON_WROTE);
+    does(a, ELECTION_DO_WAIT, ELECTION_WON);
+    ck_assert(!a.handed_over);
+    ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
+}
+
+END_TEST
+
+/* A webhook that says no to every write is not asked a thousand times a second. */
+START_TEST(test_conflicts_without_end)
+{
+    lead();
+    now += RETRY;
+    writes(step(ELECTION_ON_TIMER), ELECTION_WRITE_RENEW, ELECTION_NO_NEWS);
+    does(step(ELECTION_ON_CONFLICT), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    for (unsigned i = 0; i < 5; i++) {
+        writes(read_lease(true, true, false), ELECTION_WRITE_RENEW, ELECTION_NO_NEWS);
+        waits(step(ELECTION_ON_CONFLICT), RETRY / 4, ELECTION_NO_NEWS);
+        does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    }
+    writes(read_lease(true, true, false), ELECTION_WRITE_RENEW, ELECTION_NO_NEWS);
+    (void)step(ELECTION_ON_WROTE);
+    (void)step(ELECTION_ON_TIMER);
+    does(step(ELECTION_ON_CONFLICT), ELECTION_DO_READ, ELECTION_NO_NEWS);
+}
+
+END_TEST
+
+/* In the middle of a hand-over: what is created anew says nothing of who led before. */
+START_TEST(test_deleted_while_handing_over)
+{
+    lead();
+    writes(step(ELECTION_ON_RELEASE), ELECTION_WRITE_RELEASE, ELECTION_LOST);
+    does(step(ELECTION_ON_FAILED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
+    (void)step(ELECTION_ON_TIMER);
+    does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_NO_NEWS);
+    does(step(ELECTION_ON_WROTE), ELECTION_DO_WAIT, ELECTION_WON);
+}
+
+END_TEST
+
+/* Gone by somebody's hand: the one who led may go on until its time is over. */
+START_TEST(test_deleted)
+{
+    lead();
+    now += RETRY;
+    (void)step(ELECTION_ON_TIMER);
+    does(step(ELECTION_ON_CONFLICT), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_LOST);
+    ck_assert(!election_leads(&s, now));
+    struct election_action a = step(ELECTION_ON_WROTE);
+    does(a, ELECTION_DO_WAIT, ELECTION_WON);
+    ck_assert(!a.handed_over);
+    ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
+}
+
+END_TEST
+
+/* Nobody can mean a day, and nothing is no duration. */
+START_TEST(test_odd_durations)
+{
+    const struct election_input forever = {
+        .event = ELECTION_ON_READ, .held = true, .changed = true, .duration_ms = UINT64_MAX / 4};
+    const struct election_input none = {.event = ELECTION_ON_READ, .held = true, .changed = true};
+    (void)step(ELECTION_ON_TIMER);
+    (void)election_step(&s, &forever, now, 0);
+    ck_assert_uint_eq(s.duration_ms, 3600000);
+    (void)step(ELECTION_ON_TIMER);
+    (void)election_step(&s, &none, now, 0);
+    ck_assert_uint_eq(s.duration_ms, LEASE);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("election_hands");
+    TCase *tc = tcase_create("all");
+    tcase_add_checked_fixture(tc, set_up, NULL);
+    tcase_add_test(tc, test_takes_what_was_emptied);
+    tcase_add_test(tc, test_leads_by_another_hand);
+    tcase_add_test(tc, test_leads_again_by_another_hand);
+    tcase_add_test(tc, test_conflicts_without_end);
+    tcase_add_test(tc, test_deleted_while_handing_over);
+    tcase_add_test(tc, test_deleted);
+    tcase_add_test(tc, test_odd_durations);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

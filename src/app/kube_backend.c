@@ -6,6 +6,7 @@
 #include "limit.h"
 #include "log.h"
 #include "mem.h"
+#include "post_verdict.h"
 #include "reflector.h"
 #include "watch.h"
 
@@ -34,6 +35,7 @@ struct kube_backend {
     struct leadership *leadership;
     bool read_wanted; /* by the leadership: a list of pods that begins from now on */
     bool read_begun;
+    size_t posting;      /* Bindings under way */
     struct timer prove;  /* see prove() */
     struct timer relist; /* an object was lost to a lack of memory */
 };
@@ -74,11 +76,16 @@ static void read_anew(void *ctx)
     reflector_relist(b->feeds[CACHE_PODS].reflector);
 }
 
-/* What is reserved has a Binding under way or in doubt, or is about to. */
+/*
+ * What is reserved has a Binding under way or in doubt, or is about to. And one that the watch has
+ * shown bound may have a second copy under way.
+ */
 static bool idle(void *ctx)
 {
     const struct kube_backend *b = ctx;
     size_t cursor = 0;
+    if (b->posting > 0)
+        return false;
     for (const struct pod *p = cache_next_pod(b->ingest.cache, &cursor); p != NULL;
          p = cache_next_pod(b->ingest.cache, &cursor)) {
         if (p->state == POD_RESERVED)
@@ -188,59 +195,6 @@ static void refresh(struct backend *interface)
     kube_api_refresh(b->api);
 }
 
-static bool says(struct str message, const char *part)
-{
-    return message.n > 0 && memmem(message.p, message.n, part, strlen(part)) != NULL;
-}
-
-/*
- * Contract kubernetes 2.3. A 409 is the API server's word for every failure within the transaction,
- * etcd's time-outs included; only these three say that nothing was and nothing will be written.
- */
-static bool conflict_is_final(struct str message)
-{
-    return says(message, "Precondition failed: UID") || says(message, "is being deleted") ||
-           says(message, "schedulingGates");
-}
-
-/* A load balancer has its own 404, which says nothing of the pod; and a card is freed on this. */
-static bool says_not_found(const struct http_call *http, struct arena *arena)
-{
-    struct kube_status status;
-    return kube_status_read(buf_str(&http->reply), arena, &status, NULL) == OK &&
-           str_eq(status.reason, STR("NotFound")) && str_eq(status.details_kind, STR("pods"));
-}
-
-static enum post_result classify_post(const struct http_call *http, struct arena *arena)
-{
-    if (http->outcome == HTTP_NOT_SENT)
-        return POST_NOT_SENT;
-    if (http->outcome != HTTP_ANSWERED)
-        return POST_UNKNOWN;
-    switch (http->status) {
-    case 201:
-        return POST_CREATED;
-    case 400:
-    case 403:
-    case 422:
-        return POST_REFUSED;
-    case 404:
-        return says_not_found(http, arena) ? POST_REFUSED : POST_UNKNOWN;
-    case 401:
-        return POST_UNAUTHORIZED;
-    case 429:
-        return POST_THROTTLED;
-    case 409: {
-        struct str message = kube_status_message(buf_str(&http->reply), arena);
-        if (says(message, "is already assigned to node"))
-            return POST_ASSIGNED;
-        return conflict_is_final(message) ? POST_REFUSED : POST_UNKNOWN;
-    }
-    default:
-        return POST_UNKNOWN;
-    }
-}
-
 /* The last moment at which a Binding can be held back: its term may have ended in the meantime. */
 static bool may_post(struct backend_call *c)
 {
@@ -262,7 +216,9 @@ static void refuse_post(struct backend_call *c)
 static void post_done(struct http_call *http)
 {
     struct backend_call *c = CONTAINER_OF(http, struct backend_call, kube.http);
-    c->post = classify_post(http, &c->arena);
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    b->posting--;
+    c->post = post_verdict(http, &c->arena);
     c->retry_after_ms = http->retry_after_ms;
     c->err = (struct err)ERR_INIT;
     if (c->post != POST_CREATED)
@@ -321,8 +277,8 @@ static void fail_later(struct backend_call *c)
 
 static void post(struct backend *interface, struct backend_call *c, const struct binding *binding)
 {
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
     struct jwrite w;
-    (void)interface;
     kube_call_done(&c->kube);
     arena_reset(&c->arena);
     buf_clear(&c->body, SIZE_MAX);
@@ -340,6 +296,7 @@ static void post(struct backend *interface, struct backend_call *c, const struct
     }
     c->kube.http.body = buf_str(&c->body);
     c->kube.http.may_send = may_send;
+    b->posting++;
     start(c, "POST", path, post_done);
 }
 
@@ -368,7 +325,7 @@ static void get_done(struct http_call *http)
         read_found(c);
     else
         (void)kube_call_result(&c->kube, &c->err);
-    if (answered && http->status == 404 && says_not_found(http, &c->arena))
+    if (answered && http->status == 404 && pod_not_found(http, &c->arena))
         c->get = GET_GONE;
     if (answered && http->status == 401)
         kube_api_refresh(b->api);
@@ -393,6 +350,9 @@ static void get(struct backend *interface, struct backend_call *c, struct str na
 
 static void cancel(struct backend_call *c)
 {
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    if (c->kube.http.client != NULL && c->kube.http.on_done == post_done)
+        b->posting--;
     kube_call_cancel(&c->kube);
     deferred_cancel(&c->later);
 }

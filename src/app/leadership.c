@@ -13,6 +13,7 @@ enum stage {
     STAGE_FOLLOWS,
     STAGE_SETTLES,
     STAGE_READS,
+    STAGE_CONFIRMS, /* without a right to leases: that this is still so */
     STAGE_DECIDES,
 };
 
@@ -26,6 +27,9 @@ struct leadership {
     uint64_t term;
     struct timer settle;
     uint64_t asked_ms; /* 0: never */
+    bool alone;
+    uint64_t read_ms; /* when the pods were in */
+    char trouble[256];
     char why[512];
     void (*resigned)(void *ctx);
     void *resigned_ctx;
@@ -55,6 +59,13 @@ static void end(struct leadership *l)
     timer_cancel(&l->settle);
 }
 
+static void decide(struct leadership *l)
+{
+    l->stage = STAGE_DECIDES;
+    l->term++;
+    log_info("deciding from now on", kv_uint("term", l->term));
+}
+
 /* ---- what the election says ---- */
 
 static void on_won(void *ctx, bool handed_over, uint64_t ended_ms)
@@ -62,6 +73,7 @@ static void on_won(void *ctx, bool handed_over, uint64_t ended_ms)
     struct leadership *l = ctx;
     log_info("this replica leads", kv_str("identity", buf_str(&l->identity)),
              kv_bool("handed_over", handed_over));
+    l->alone = false;
     begin(l, handed_over ? 0 : ended_ms + l->settings.settle_ms);
 }
 
@@ -71,6 +83,7 @@ static void on_lost(void *ctx)
     if (l->stage != STAGE_FOLLOWS)
         log_warn("this replica leads no more", kv_str("identity", buf_str(&l->identity)),
                  kv_str("leader", election_holder(l->election)));
+    l->alone = false;
     end(l);
     if (l->resigned != NULL)
         loop_defer(l->loop, &l->tell_resigned);
@@ -89,17 +102,27 @@ static void on_wanted(void *ctx)
     election_hand_over(l->election);
 }
 
-static void on_alone(void *ctx, uint64_t since_ms, const struct err *why)
+/*
+ * Told at every denial. Replicas that start together with an API server are all denied for a while:
+ * only who is denied to the last joins none of them.
+ */
+static void on_alone(void *ctx, uint64_t asked_ms, const struct err *why)
 {
     struct leadership *l = ctx;
+    if (l->stage == STAGE_CONFIRMS && asked_ms >= l->read_ms)
+        decide(l);
+    if (l->alone)
+        return;
+    l->alone = true;
     log_warn("no right to leases: running as a single replica; there must be no second one",
              kv_cstr("error", why->text));
-    begin(l, since_ms + l->settings.settle_ms);
+    begin(l, loop_now_ms(l->loop) + l->settings.settle_ms);
 }
 
 static void on_note(void *ctx, const char *what, const struct err *err)
 {
-    (void)ctx;
+    struct leadership *l = ctx;
+    (void)snprintf(l->trouble, sizeof(l->trouble), "%s", err == NULL ? "" : err->text);
     if (err != NULL)
         log_warn(what, kv_cstr("error", err->text));
     else
@@ -114,23 +137,32 @@ uint64_t leadership_term(const struct leadership *l)
     return l->stage == STAGE_DECIDES && leads ? l->term : 0;
 }
 
+static struct str why_print(struct leadership *l, const char *before, struct str what,
+                            const char *behind)
+{
+    int n = snprintf(l->why, sizeof(l->why), "%s%.*s%s", before, (int)MIN_OF(what.n, (size_t)256),
+                     what.p, behind);
+    return (struct str){l->why, MIN_OF((size_t)MAX_OF(n, 0), sizeof(l->why) - 1)};
+}
+
 struct str leadership_why_not(struct leadership *l)
 {
     struct str leader = l->election == NULL ? STR("") : election_holder(l->election);
-    int n = 0;
+    struct str trouble = str_of(l->trouble);
     switch (l->stage) {
     case STAGE_FOLLOWS:
-        if (leader.n == 0 || str_eq(leader, buf_str(&l->identity)))
-            return STR("no replica leads yet");
-        n = snprintf(l->why, sizeof(l->why), "replica \"%.*s\" leads, and this one follows it",
-                     (int)MIN_OF(leader.n, (size_t)256), leader.p);
-        return (struct str){l->why, MIN_OF((size_t)MAX_OF(n, 0), sizeof(l->why) - 1)};
+        if (leader.n > 0 && !str_eq(leader, buf_str(&l->identity)))
+            return why_print(l, "replica \"", leader, "\" leads, and this one follows it");
+        return trouble.n > 0 ? why_print(l, "no replica leads yet: ", trouble, "")
+                             : STR("no replica leads yet");
     case STAGE_SETTLES:
         return STR("Bindings of the leader before may still be under way");
     case STAGE_READS:
         return STR("the pods are being read anew, to know what the leader before has bound");
+    case STAGE_CONFIRMS:
+        return STR("the right to leases is asked for once more");
     case STAGE_DECIDES:
-        return STR("the lease could not be renewed in time");
+        return why_print(l, "the lease could not be renewed in time: ", trouble, "");
     }
     return STR("");
 }
@@ -139,9 +171,11 @@ void leadership_read(struct leadership *l)
 {
     if (l->stage != STAGE_READS)
         return;
-    l->stage = STAGE_DECIDES;
-    l->term++;
-    log_info("deciding from now on", kv_uint("term", l->term));
+    l->read_ms = loop_now_ms(l->loop);
+    if (l->alone)
+        l->stage = STAGE_CONFIRMS;
+    else
+        decide(l);
 }
 
 void leadership_asked(struct leadership *l)

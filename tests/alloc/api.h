@@ -38,8 +38,8 @@ struct api {
     struct http_peer calls[API_CALLS];
     uint64_t watch_from[API_CALLS]; /* 0: no watch */
     enum api_kind watch_kind[API_CALLS];
-    json_t *objects[API_KINDS];
-    json_t *lease; /* NULL: none yet */ /* by name: names are unique here */
+    json_t *objects[API_KINDS]; /* by name: names are unique here */
+    json_t *lease;              /* NULL: none yet */
     uint64_t version;
     uint64_t oldest; /* changes before it are forgotten */
     struct api_change history[API_HISTORY];

@@ -428,6 +428,29 @@ static const struct scenario embedded = {
                                    GET(PREFIX "/inspect", is_json, WITHOUT_B), END},
 };
 
-const struct scenario *const scenarios[] = {&start, &verbs, &watch, &embedded, &shutdown};
+/* Long enough for the Lease to be renewed. */
+static bool a_while_is_over(const struct world *w)
+{
+    return interpose_now_ms() >= w->since_ms + 20000;
+}
+
+static const struct scenario leader = {
+    .name = "leader",
+    .elects = true,
+    .setup = small_cluster,
+    .steps =
+        (const struct step[]){
+            ARM,
+            AWAIT_READY,
+            UNTIL_TRUE,
+            ASK_BIND("b", "n1", NULL),
+            {.type = STEP_UNTIL, .until = a_while_is_over, .what = "the lease is renewed"},
+            ASK_FILTER("c", "8"),
+            END,
+        },
+    .after = all_is_well,
+};
+
+const struct scenario *const scenarios[] = {&start, &verbs, &watch, &embedded, &shutdown, &leader};
 const size_t n_scenarios =
     COUNT_OF(scenarios); /* NOLINT(bugprone-sizeof-expression): of pointers */

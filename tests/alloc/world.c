@@ -320,7 +320,9 @@ static void write_files(const struct scenario *s)
                "contexts: [{name: c, context: {cluster: k, user: u, namespace: ns}}]\n"
                "users: [{name: u, user: {token: s3cret}}]\n",
                w.api.listener.port);
-    write_file(in_folder("config.yaml"), "start-settle: 1s\nlist-page-size: 2\n%s", cluster);
+    write_file(in_folder("config.yaml"),
+               "start-settle: 1s\nlist-page-size: 2\nleader-elect: %s\n%s",
+               s->elects ? "true" : "false", cluster);
 }
 
 static size_t open_descriptors(void)

@@ -50,6 +50,7 @@ struct step {
 struct scenario {
     const char *name;
     const char *cluster; /* a cluster file's content; NULL: the API server */
+    bool elects;         /* it may decide only as the holder of the Lease */
     void (*setup)(struct api *a);
     const struct step *steps;
     const struct step *after; /* with memory again: it must all be right, in the end */

@@ -8,15 +8,17 @@
 
 #include "arena.h"
 #include "cache.h"
+#include "loop.h"
 
 struct ingest {
-    struct cache *cache;    /* borrowed */
-    struct arena arena;     /* of one object */
-    bool lost;              /* memory ran out on an object: what is cached is not whole */
-    bool torn[CACHE_KINDS]; /* an object since the list was begun can't be read */
+    const struct loop *loop; /* borrowed: what time it is */
+    struct cache *cache;     /* borrowed */
+    struct arena arena;      /* of one object */
+    bool lost;               /* memory ran out on an object: what is cached is not whole */
+    bool torn[CACHE_KINDS];  /* an object since the list was begun can't be read */
 };
 
-void ingest_init(struct ingest *in, struct cache *cache);
+void ingest_init(struct ingest *in, const struct loop *l, struct cache *cache);
 void ingest_done(struct ingest *in);
 
 /* gone: the object was deleted, or left the selection that is watched. */

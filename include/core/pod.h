@@ -58,8 +58,9 @@ void pod_believe(struct pod *p);
  */
 bool pod_is_doubted(struct pod *p, bool read_back);
 
-/* What the object says of a bound pod beside its place; who charges it sets that. */
-void pod_take_annotations(struct pod *p, const struct pod_view *view);
+/* What the object says of a bound pod beside its place; who charges it sets that. An ASSUME_TIME
+ * more than a day ahead of now is not taken over. */
+void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t now_ns);
 
 /* The card that an object names, or -1. */
 int32_t pod_view_card(const struct pod_view *view);

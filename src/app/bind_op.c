@@ -161,7 +161,8 @@ static bool op_cancel(struct bind_op *op)
     bool found = op->call.get == GET_FOUND && str_eq(op->call.pod.uid, op->uid);
     if (found && pod_view_bound(&op->call.pod)) {
         struct event seen = {.type = EVENT_POD_READ, .pod = op->call.pod};
-        enum errc taken = cache_apply(op->binder->cache, &seen, 0, &effect);
+        enum errc taken =
+            cache_apply(op->binder->cache, &seen, loop_wall_ns(op->binder->loop), &effect);
         if (taken == OK || taken == ERR_CONFLICT)
             return taken == OK;
     }

@@ -379,7 +379,7 @@ enum errc cluster_new(struct loop *l, struct cache *cache, struct str text, stru
     map_init(&c->pods, offsetof(struct stored_pod, key), seed);
     arena_init(&c->arena, LIMIT_CLUSTER_FILE_BYTES);
     buf_init(&c->text, LIMIT_CLUSTER_FILE_BYTES);
-    ingest_init(&c->ingest, cache);
+    ingest_init(&c->ingest, l, cache);
     enum errc code = load(c, text, reterr);
     if (code != OK) {
         cluster_free(c);

@@ -5,9 +5,9 @@
 #include "limit.h"
 #include "log.h"
 
-void ingest_init(struct ingest *in, struct cache *cache)
+void ingest_init(struct ingest *in, const struct loop *l, struct cache *cache)
 {
-    *in = (struct ingest){.cache = cache};
+    *in = (struct ingest){.loop = l, .cache = cache};
     arena_init(&in->arena, LIMIT_OBJECT_BYTES);
 }
 
@@ -18,7 +18,7 @@ void ingest_done(struct ingest *in)
 
 static void apply(struct ingest *in, const struct event *e, struct effect *ret)
 {
-    if (cache_apply(in->cache, e, 0, ret) != OK) {
+    if (cache_apply(in->cache, e, loop_wall_ns(in->loop), ret) != OK) {
         in->lost = true;
         log_error("out of memory: an object was left out, the lists will be read again");
     }

@@ -401,7 +401,7 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
         .prove = {.fire = prove},
         .relist = {.fire = relist_all},
     };
-    ingest_init(&b->ingest, s->cache);
+    ingest_init(&b->ingest, s->loop, s->cache);
     for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
         enum errc code = feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
         if (code != OK) {

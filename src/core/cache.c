@@ -135,7 +135,7 @@ static void node_gone(struct cache *c, struct node *n, struct effect *ret)
 
 /* The object says where the pod is: it is charged there, wherever it was before. */
 static enum errc pod_place(struct cache *c, struct pod *p, const struct pod_view *view, int64_t mem,
-                           struct effect *ret)
+                           uint64_t now_ns, struct effect *ret)
 {
     struct node *n = node_get_or_add(c, view->node);
     if (n == NULL)
@@ -151,7 +151,7 @@ static enum errc pod_place(struct cache *c, struct pod *p, const struct pod_view
             node_release(c, old);
         ret->changed = true;
     }
-    pod_take_annotations(p, view);
+    pod_take_annotations(p, view, now_ns);
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
     pod_believe(p);
     return OK;
@@ -172,7 +172,8 @@ static void pod_seen_unbound(const struct cache *c, struct pod *p, const struct 
         pod_doubt(p);
 }
 
-static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, struct effect *ret)
+static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, uint64_t now_ns,
+                               struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, view->uid);
     struct request request;
@@ -194,7 +195,7 @@ static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, str
         p = pod_add(c, view->uid, view->namespace, view->name);
     if (p == NULL)
         return ERR_NOMEM;
-    if (bound && pod_place(c, p, view, request.mem, ret) != OK) {
+    if (bound && pod_place(c, p, view, request.mem, now_ns, ret) != OK) {
         if (!known)
             pod_remove(c, p);
         return ERR_NOMEM;
@@ -220,7 +221,8 @@ static void apply_pod_gone(struct cache *c, struct str uid, struct effect *ret)
     pod_remove(c, p);
 }
 
-static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, struct effect *ret)
+static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, uint64_t now_ns,
+                                struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, view->uid);
     struct request request;
@@ -237,7 +239,7 @@ static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, st
     }
     enum errc readable = request_read(view, &request, &ret->err);
     (void)readable; /* it is bound: it is charged what can be read */
-    if (pod_place(c, p, view, request.mem, ret) != OK)
+    if (pod_place(c, p, view, request.mem, now_ns, ret) != OK)
         return ERR_NOMEM;
     p->state = POD_CONFIRMED;
     return OK;
@@ -419,12 +421,12 @@ enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, s
             node_gone(c, n, ret);
         return OK;
     case EVENT_POD_SET:
-        return note_loss(c, CACHE_PODS, apply_pod_set(c, &e->pod, ret));
+        return note_loss(c, CACHE_PODS, apply_pod_set(c, &e->pod, now_ns, ret));
     case EVENT_POD_GONE:
         apply_pod_gone(c, e->pod.uid, ret);
         return OK;
     case EVENT_POD_READ:
-        return apply_pod_read(c, &e->pod, ret);
+        return apply_pod_read(c, &e->pod, now_ns, ret);
     case EVENT_HEALTH_SET:
     case EVENT_HEALTH_GONE:
         return note_loss(c, CACHE_HEALTH, apply_health(c, e, ret));

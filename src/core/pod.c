@@ -8,10 +8,12 @@
 #include "request.h"
 
 /*
- * The last ASSUME_TIME that is taken over. What lies beyond 2^62 (the year 2116) is no time of ours
- * or the plugin's, and would leave no later ones to give.
+ * An ASSUME_TIME further ahead is no time of ours or of a plugin's: the clocks of two machines
+ * differ by less. Who may edit a pod may write any, and the times that we give follow the latest
+ * that was taken over; with a limit that moves on as time does, those are taken over again by a
+ * process that comes later, and there are always later ones to give.
  */
-#define ASSUME_MAX ((uint64_t)1 << 62)
+#define ASSUME_AHEAD_NS (UINT64_C(86400) * 1000000000)
 
 static bool by_our_word(const struct pod *p)
 {
@@ -52,11 +54,11 @@ bool pod_is_doubted(struct pod *p, bool read_back)
     return true;
 }
 
-void pod_take_annotations(struct pod *p, const struct pod_view *view)
+void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t now_ns)
 {
     uint64_t ns = 0;
     p->awaiting = str_eq(view->assigned, STR("false")) && str_eq(view->phase, STR("Pending"));
-    p->assume_ns = str_to_u64(view->assume_time, ASSUME_MAX, &ns) ? ns : 0;
+    p->assume_ns = str_to_u64(view->assume_time, now_ns + ASSUME_AHEAD_NS, &ns) ? ns : 0;
 }
 
 int32_t pod_view_card(const struct pod_view *view)

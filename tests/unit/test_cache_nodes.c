@@ -1,6 +1,8 @@
 /* Nodes that change under their pods. Names in brackets: rows of the peers' defects. */
 #include "cache_rig.h"
 
+#include <stdio.h>
+
 START_TEST(a_shrunk_node_does_not_wrap_around) /* A1 */
 {
     struct rig r;
@@ -273,10 +275,40 @@ START_TEST(renewal_makes_a_reservation_the_youngest)
 
 END_TEST
 
+/*
+ * A pod's author writes the latest time that is taken over. What is given after it must be taken
+ * over as well, by a process that comes later and has only the objects.
+ */
+START_TEST(times_of_ours_survive_a_hostile_one) /* A28 */
+{
+    static const char *const latest[] = {"4611686018427387904", "86400000001000", "86400000000999"};
+    char ours[24];
+    struct rig r;
+    rig_init(&r);
+    node_set(&r, "n", "32", "2", NULL);
+    pod_set(&r, .uid = "a", .mem = "1", .node = "n", .assume = latest[_i]);
+    ck_assert_int_eq(reserve(&r, "b", "n", 1), OK);
+    uint64_t before = r.fx.assume_ns;
+    (void)snprintf(ours, sizeof(ours), "%llu", (unsigned long long)before);
+    rig_done(&r);
+
+    rig_init(&r);
+    node_set(&r, "n", "32", "2", NULL);
+    r.now_ns += 1000000; /* nobody restarts faster */
+    pod_set(&r, .uid = "a", .mem = "1", .node = "n", .assume = latest[_i]);
+    pod_set(&r, .uid = "b", .mem = "1", .node = "n", .idx = "0", .assume = ours);
+    ck_assert_int_eq(reserve(&r, "c", "n", 1), OK);
+    ck_assert_uint_gt(r.fx.assume_ns, before);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cache_nodes");
     TCase *tc = tcase_create("cache_nodes");
+    tcase_add_loop_test(tc, times_of_ours_survive_a_hostile_one, 0, 3);
     tcase_add_test(tc, a_shrunk_node_does_not_wrap_around);
     tcase_add_test(tc, a_resize_counts_at_once);
     tcase_add_test(tc, cards_come_and_go);

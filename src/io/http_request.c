@@ -110,6 +110,39 @@ void request_let_go(struct request *r, enum holder who)
     p->n_free++;
 }
 
+struct framing {
+    unsigned lengths;
+    unsigned codings;
+    bool odd;
+};
+
+static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                      size_t name_n, const char *value, size_t value_n)
+{
+    struct framing *f = cls;
+    struct str key = {name, name_n};
+    struct str v = {value, value == NULL ? 0 : value_n};
+    (void)kind;
+    if (str_eq_nocase(key, STR("Content-Length"))) {
+        uint64_t length = 0;
+        f->lengths++;
+        f->odd = f->odd || !str_to_u64(v, INT64_MAX, &length);
+    } else if (str_eq_nocase(key, STR("Transfer-Encoding"))) {
+        f->codings++;
+        f->odd = f->odd || !str_eq_nocase(v, STR("chunked"));
+    }
+    /* A blank before the colon: part of the name here, and of nothing elsewhere. */
+    f->odd = f->odd || memchr(name, ' ', name_n) != NULL || memchr(name, '\t', name_n) != NULL;
+    return MHD_YES;
+}
+
+bool request_ends_clearly(const struct request *r)
+{
+    struct framing f = {.odd = false};
+    (void)MHD_get_connection_values_n(r->mhd, MHD_HEADER_KIND, look_at_header, &f);
+    return !f.odd && f.lengths + f.codings <= 1;
+}
+
 void request_add_body(struct request *r, struct str part)
 {
     size_t max = r->pool->max_body;

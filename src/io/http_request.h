@@ -66,6 +66,13 @@ void request_pool_done(struct request_pool *p); /* no request may live */
 struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd);
 void request_let_go(struct request *r, enum holder who);
 
+/*
+ * Whether its headers say in one way only where it ends. libmicrohttpd takes the first of several
+ * Content-Lengths, and Content-Length beside Transfer-Encoding; a proxy in front that takes the
+ * other one would let pass as a body what is a request here.
+ */
+bool request_ends_clearly(const struct request *r);
+
 /* Bytes beyond max_body are counted and dropped, and then so is what came before them. */
 void request_add_body(struct request *r, struct str part);
 

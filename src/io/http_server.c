@@ -162,7 +162,10 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
         return MHD_NO;
     if (r->state == STARTED) {
         r->state = READING;
-        return MHD_YES;
+        if (request_ends_clearly(r))
+            return MHD_YES;
+        log_debug("a request whose end is not clear, cut", kv_str("peer", r->pub.peer));
+        return MHD_NO;
     }
     if (*upload_n > 0) {
         request_add_body(r, (struct str){upload, *upload_n});

@@ -140,6 +140,36 @@ static const char *const garbage[] = {
     "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n",
 };
 
+/* To one reader a body, to another a request behind one: nothing of it is handled. */
+static const char *const unclear[] = {
+    "Content-Length: 5\r\nContent-Length: 44\r\n",
+    "Content-Length: 5\r\nContent-Length: 5\r\n",
+    "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+    "transfer-encoding: gzip, chunked\r\n",
+    "Content-Length : 5\r\n",
+    "Content-Length\t: 5\r\n",
+    "Content-Length: +5\r\n",
+};
+
+START_TEST(an_unclear_end_is_cut)
+{
+    struct site s;
+    struct peer p;
+    open_site(&s);
+    dial(&s, &p);
+    peer_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\n"));
+    peer_send(&p, str_of(unclear[_i]));
+    peer_send(&p, STR("\r\n0\r\n\r\nGET /echo HTTP/1.1\r\nHost: x\r\n\r\n"));
+    peer_await_end(&p);
+    ck_assert_uint_eq(s.handled, 0);
+    peer_close(&p);
+    close_site(&s);
+}
+
+END_TEST
+
 /* Whatever becomes of it, the next one is served. */
 START_TEST(garbage_harms_nobody)
 {
@@ -288,6 +318,7 @@ int main(void)
     tcase_add_test(c, a_chunked_body_comes_whole);
     tcase_add_test(c, a_body_over_the_limit_is_swallowed);
     tcase_add_loop_test(c, forms_of_requests, 0, COUNT_OF(forms));
+    tcase_add_loop_test(c, an_unclear_end_is_cut, 0, COUNT_OF(unclear));
     tcase_add_loop_test(c, garbage_harms_nobody, 0, COUNT_OF(garbage));
     tcase_add_test(c, an_answer_that_cannot_be_made_ends_the_connection);
     tcase_add_test(c, pipelined_requests_are_all_answered);

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from . import (
-    burst, changes, confined, crash, deploy, faults, input, packing, peers, races, scale, secrets,
+    attacks, burst, changes, confined, crash, deploy, faults, input, packing, peers, races, scale, secrets,
     tokens,
 )  # fmt: skip
 
 MODULES = (
-    deploy, confined, packing, burst, crash, changes, races, input, tokens, secrets, faults, peers,
+    deploy, confined, attacks, packing, burst, crash, changes, races, input, tokens, secrets, faults, peers,
     scale,
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """
 docs/defects.md names the tests that show each defect of the peers absent: every row is
-there once, and every test that it names still is.
+there once, and every test that it names still is. So are those of docs/threat-model.md.
 
     defects.py SOURCE_ROOT
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from house import Tap, read
 
 DOCUMENT = Path("docs/defects.md")
+THREATS = Path("docs/threat-model.md")
 # How many rows there are of each peer.
 ROWS = {"A": 37, "H": 21, "GA": 7, "ELA": 6, "VOL": 4, "KAI": 4, "KOO": 2, "KS": 2}
 # Instead of a test; "not built yet" may also stand beside one, for a part.
@@ -23,6 +24,7 @@ EXCUSES = ("cannot apply", "not built yet")
 
 ROW = re.compile(r"^\| ([A-Z]+\d+) \| (.+?) \| (.+?) \|(.*)\|$", re.MULTILINE)
 SPAN = re.compile(r"`([^`]*)`")
+TEST = re.compile(r"\w+\.(py|c):\w+")
 
 
 def unit(root: Path, name: str, case: str) -> bool:
@@ -101,10 +103,18 @@ def check(root: Path, tap: Tap, rows: dict[str, int] | None = None) -> None:
     tap.check("every test that is named is there", gone)
 
 
+def check_threats(root: Path, tap: Tap) -> None:
+    """The tests that the threat model names."""
+    named = [span for span in SPAN.findall(read_at(root, str(THREATS))) if TEST.fullmatch(span)]
+    gone = [f"no test {test}" for test in named if not exists(root, test)]
+    tap.check("the threat model's tests are there", gone if named else ["none is named"])
+
+
 def main() -> int:
     """See the top of this file."""
     tap = Tap()
     check(Path(sys.argv[1]).resolve(), tap)
+    check_threats(Path(sys.argv[1]).resolve(), tap)
     return tap.finish()
 
 

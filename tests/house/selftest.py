@@ -205,6 +205,21 @@ DEFECTS_BROKEN = (  # path, what stands there, what replaces it, what is found
 )
 
 
+def prove_threats(tap: Tap) -> None:
+    """A test of the threat model that is not there."""
+    for named, expected in (
+        ("`a.py:two`", ""),
+        ("`a.py:three`", "no test a.py:three"),
+        ("`test_b.c:one`", "no test test_b.c:one"),
+        ("a.py:two", "none is named"),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), DEFECTS | {"docs/threat-model.md": f"| x | {named} |\n"})
+            output = said(defects.check_threats, Path(folder))
+        good = expected in output if expected else "not ok" not in output
+        tap.check(f"threats: {named}", [] if good else [output])
+
+
 def prove_defects(tap: Tap) -> None:
     """Rows and tests that are not there."""
     rows = {"A": 2, "B": 1}
@@ -308,6 +323,7 @@ def main() -> int:
     prove_includes(tap, source.resolve(), build.resolve())
     prove_symbols(tap, cc, nm)
     prove_defects(tap)
+    prove_threats(tap)
     prove_hardening(tap, cc, readelf)
     prove_results(tap)
     return tap.finish()

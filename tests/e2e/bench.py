@@ -45,6 +45,8 @@ class Options:
 
     binary: Path
     plain: Path  # built without sanitizers
+    seed: int = 0  # of what is left to chance
+    soak: float = 0.0  # minutes of chaos, 0: one round of each fault
 
 
 class Lab:

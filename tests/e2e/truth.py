@@ -9,16 +9,13 @@ to bind.
 
 from __future__ import annotations
 
-import http.client
-import json
-import ssl
 import threading
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from cluster import GPU_MEM, ControlPlane
+from pod_watch import PodWatch
 
 Json = Any
 
@@ -224,28 +221,14 @@ class Bound:
     by_hand: bool
 
 
-class History:
-    """Watches all pods in a thread of its own, over restarts of the API server."""
+class History(PodWatch):
+    """What was ever bound, and what no moment may show."""
 
     def __init__(self, cluster: ControlPlane) -> None:
-        self._cluster = cluster
         self._lock = threading.Lock()
         self._bound: dict[str, Bound] = {}  # by UID
         self._faults: list[str] = []
-        self._stop = threading.Event()
-        self._connection: http.client.HTTPSConnection | None = None
-        self.version = ""
-        self.events = 0
-        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Ends the thread."""
-        self._stop.set()
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
-            connection.sock.close()
-        self._thread.join(10)
+        super().__init__(cluster)
 
     def bound(self, namespace: str) -> dict[str, Bound]:
         """The pods of a namespace that were ever seen bound, by UID."""
@@ -264,49 +247,15 @@ class History:
 
     # ---- its thread ---------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                if not self.version:
-                    self._list()
-                self._watch()
-            except (OSError, ValueError, http.client.HTTPException, AttributeError):
-                time.sleep(0.1)  # the API server is away
-
-    def _get(self, query: str) -> http.client.HTTPResponse:
-        context = ssl.create_default_context(cafile=str(self._cluster.ca_file))
-        self._connection = http.client.HTTPSConnection(
-            "127.0.0.1", self._cluster.port, timeout=600, context=context
-        )
-        headers = {"Authorization": f"Bearer {self._cluster.admin_token}"}
-        self._connection.request("GET", f"/api/v1/pods?{query}", headers=headers)
-        response = self._connection.getresponse()
-        if response.status == 410:
-            self.version = ""
-        if response.status != 200:
-            raise ValueError(f"pods?{query}: {response.status}")
-        return response
-
-    def _list(self) -> None:
-        answer = json.loads(self._get("").read())
-        for pod in answer["items"] or []:
+    def listed(self, pods: list[Json], version: int) -> None:
+        for pod in pods:
             self._see(pod, exact=False)
-        self.version = answer["metadata"]["resourceVersion"]
 
-    def _watch(self) -> None:
-        response = self._get(f"watch=true&resourceVersion={self.version}&allowWatchBookmarks=true")
-        while line := response.readline():
-            event = json.loads(line)
-            if event["type"] == "ERROR":
-                self.version = ""
-                return
-            if event["type"] != "BOOKMARK":
-                self._see(event["object"], exact=True)
-            self.version = event["object"]["metadata"]["resourceVersion"]
+    def changed(self, kind: str, pod: Json) -> None:
+        self._see(pod, exact=True)
 
     def _see(self, pod: Json, exact: bool) -> None:
         mem = size_of(pod)
-        self.events += 1
         if not mem or not place_of(pod):
             return
         metadata = pod["metadata"]

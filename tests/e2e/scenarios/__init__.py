@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from . import (
-    attacks, burst, changes, confined, crash, deploy, faults, input, packing, peers, races, scale, secrets,
-    tokens,
+    attacks, burst, changes, chaos, confined, crash, deploy, faults, input, packing, peers, races,
+    scale, secrets, tokens,
 )  # fmt: skip
 
 MODULES = (
-    deploy, confined, attacks, packing, burst, crash, changes, races, input, tokens, secrets, faults, peers,
-    scale,
+    deploy, confined, attacks, packing, burst, crash, changes, races, input, tokens, secrets, faults,
+    peers, scale, chaos,
 )  # fmt: skip

@@ -111,6 +111,7 @@ class Bench(Lab):
         self.modern = version != "1.20.2"  # a Binding's UID is a precondition
         self.cluster = ControlPlane(version, workdir)
         self.history: History | None = None
+        self.users = [CARDPACK_USER]  # of all that may bind
         self.namespace = "none"
         self._kicks = 0
 
@@ -305,7 +306,7 @@ class Bench(Lab):
         Of a writer that was killed the API server's audit says 504, whatever was written;
         and of writes just before its own death it says nothing.
         """
-        writes = self.cluster.bindings_in_audit(CARDPACK_USER)
+        writes = self.cluster.bindings_in_audit(*self.users)
         for name, pod in truth.pods.items():
             if not name.startswith(self.namespace + "/") or not size_of(pod):
                 continue

@@ -225,6 +225,7 @@ class ControlPlane:
         self.apiserver = self._make_apiserver(apiserver_args)
         self.scheduler: Component | None = None
         self.controller_manager: Component | None = None
+        self._more: list[Component] = []
 
     # ---- life ---------------------------------------------------------------------------
 
@@ -252,7 +253,8 @@ class ControlPlane:
 
     def close(self) -> None:
         """Kills everything that runs, clients first; calling it twice does no harm."""
-        for component in (self.scheduler, self.controller_manager, self.apiserver, self.etcd):
+        parts = (self.scheduler, *self._more, self.controller_manager, self.apiserver, self.etcd)
+        for component in parts:
             if component is not None:
                 component.kill()
         self._drop_connection()
@@ -286,6 +288,22 @@ class ControlPlane:
         )
         self.scheduler.start()
         return self.scheduler
+
+    def make_scheduler(self, name: str, url_prefix: str, **render: Any) -> Component:
+        """One more kube-scheduler, not started; the name is that of its log."""
+        config = scheduler_config.render(
+            self.version, self.scheduler_kubeconfig, url_prefix, **render
+        )
+        (self.workdir / f"{name}.yaml").write_text(config)
+        scheduler = self._make_client(
+            "kube-scheduler",
+            ["--config", str(self.workdir / f"{name}.yaml"), "--v=2"],
+            self.scheduler_kubeconfig,
+            "/healthz",  # who does not lead is not ready
+            name=name,
+        )
+        self._more.append(scheduler)
+        return scheduler
 
     def start_controller_manager(self, controllers: Iterable[str] = CONTROLLERS) -> Component:
         """Starts kube-controller-manager with the named controllers alone."""
@@ -594,8 +612,8 @@ contexts:
             except ValueError:
                 continue  # torn by a SIGKILL
 
-    def bindings_in_audit(self, user: str | None = None) -> dict[str, PodWrites]:
-        """The writes about each pod, by "namespace/name"; only a user's where one is given.
+    def bindings_in_audit(self, *users: str) -> dict[str, PodWrites]:
+        """The writes about each pod, by "namespace/name"; only of users where any are given.
 
         Promise 4 is counted here: one binding a pod, and no patch or update by
         cardpack. The scheduler patches pods/status of pods that do not fit.
@@ -610,7 +628,7 @@ contexts:
             if not binding and verb not in ("patch", "update"):
                 continue
             who = event["user"]["username"]
-            if user is not None and who != user:
+            if users and who not in users:
                 continue
             entry = writes.setdefault(f"{what['namespace']}/{what['name']}", PodWrites())
             _count(entry, verb, binding, event["responseStatus"]["code"], who)
@@ -697,12 +715,15 @@ contexts:
             after_change=self._new_life,
         )
 
-    def _make_client(self, name: str, args: list[str], kubeconfig: Path, probe: str) -> Component:
+    def _make_client(
+        self, program: str, args: list[str], kubeconfig: Path, probe: str, name: str = ""
+    ) -> Component:
         """A program beside the API server, with a secure port of its own for probes."""
         port = self._ports.take()
+        name = name or program
         certificates = self.workdir / f"{name}-certs"
         argv: list[str | os.PathLike[str]] = [
-            self.programs / name,
+            self.programs / program,
             "--bind-address", "127.0.0.1",
             "--secure-port", str(port),
             "--cert-dir", certificates,
@@ -711,7 +732,7 @@ contexts:
             "--authentication-tolerate-lookup-failure=true",
             *args,
         ]  # fmt: skip
-        certificate = certificates / f"{name}.crt"
+        certificate = certificates / f"{program}.crt"
         return Component(name, argv, self.workdir, lambda: _answers(port, probe, certificate))
 
     def _new_life(self) -> None:

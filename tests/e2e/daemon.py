@@ -153,10 +153,10 @@ class Daemon:
         finally:
             connection.close()
 
-    def ready(self) -> bool:
+    def ready(self, timeout: float = 10) -> bool:
         """Whether /readyz says 200 now."""
         try:
-            return self.exchange("GET", "/readyz", timeout=10)[0] == 200
+            return self.exchange("GET", "/readyz", timeout=timeout)[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 

@@ -1,0 +1,181 @@
+"""Two cardpacks for one cluster, and what their logs and the audit log say of who decided when.
+
+Each has a ServiceAccount of its own, with the rights of manifests/, so that the audit log tells
+whose a Binding was.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bench import Bench, check
+from component import wait_for
+from daemon import Daemon
+
+Json = Any
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cardpack"
+# As short as the settings allow, for what is about the order of events and not about its speed.
+HASTE = (
+    "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=500ms", "--start-settle=2s",
+)  # fmt: skip
+
+
+def seconds(stamp: str) -> float:
+    """A time of a log, as time.time() counts."""
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+@dataclass
+class Term:
+    """One replica begins to decide."""
+
+    at: float
+    replica: int
+
+
+@dataclass
+class Accepted:
+    """A Binding that the API server accepted."""
+
+    pod: str
+    replica: int
+    received: float
+    done: float
+
+
+def accounts(bench: Bench, count: int) -> list[str]:
+    """The users of so many replicas, each with the rights of manifests/rbac.yaml."""
+    names = [f"cardpack-{i}" for i in range(count)]
+    for name in names:
+        bench.cluster.service_account_token("kube-system", name)
+        subject = f"--serviceaccount=kube-system:{name}"
+        for argv in (
+            ("clusterrolebinding", name, "--clusterrole=cardpack", subject),
+            ("rolebinding", name, "--role=cardpack", "--namespace=kube-system", subject),
+        ):
+            done = bench.cluster.kubectl("create", *argv, check=False)
+            check(done.returncode == 0 or "already exists" in done.stderr, done.stderr)
+    users = [f"system:serviceaccount:kube-system:{name}" for name in names]
+    bench.users += [user for user in users if user not in bench.users]
+    return users
+
+
+class Replicas:
+    """They are numbered from 0; a killed one that is started again is the same replica."""
+
+    def __init__(self, bench: Bench, *args: str, count: int = 2) -> None:
+        self.bench = bench
+        self.users = accounts(bench, count)
+        self.all: list[Daemon] = []
+        self.killed: list[float] = []
+        # Nobody of an earlier scenario leads: the first of these does at once.
+        bench.cluster.api("DELETE", LEASE)
+        for i in range(count):
+            token = bench.cluster.service_account_token("kube-system", f"cardpack-{i}", 6 * 3600)
+            kubeconfig = bench.workdir / f"cardpack-{i}.kubeconfig"
+            bench.cluster.write_kubeconfig(kubeconfig, token)
+            daemon = Daemon(
+                bench.options.binary, bench.workdir, bench.ports.take(), kubeconfig, args,
+                name=f"cardpack-{bench.scenario}-{i}",
+            )  # fmt: skip
+            self.all.append(daemon)
+            bench.daemons.append(daemon)
+
+    def launch(self) -> None:
+        """All of them, and one leads."""
+        for daemon in self.all:
+            daemon.launch()
+        wait_for(lambda: self.leader() is not None, "a leader")
+        for daemon in self.all:
+            wait_for(lambda d=daemon: d.ready() or self.follows(d), "a follower")
+
+    def leader(self) -> int | None:
+        """Who is ready; never two."""
+        ready = [i for i, d in enumerate(self.all) if d.process.alive and d.ready(timeout=2)]
+        check(len(ready) < 2, "two are ready at a time")
+        return ready[0] if ready else None
+
+    def wait_leader(self, timeout: float = 60.0) -> int:
+        """Until one is ready."""
+        found = wait_for(lambda: [i for i in [self.leader()] if i is not None], "a leader", timeout)
+        return found[0]
+
+    def follows(self, daemon: Daemon) -> bool:
+        """Whether it is unready because it follows somebody, whom it names."""
+        try:
+            status, text = daemon.call("GET", "/readyz", timeout=2)
+        except OSError:
+            return False
+        return status == 503 and "leads, and this one follows it" in str(text)
+
+    def terms(self) -> list[Term]:
+        """Who began to decide, and when, in order."""
+        found = [
+            Term(seconds(line["time"]), i)
+            for i, daemon in enumerate(self.all)
+            for line in daemon.log("deciding from now on")
+        ]
+        return sorted(found, key=lambda term: term.at)
+
+    def accepted(self) -> list[Accepted]:
+        """Their Bindings, in the order in which they were done."""
+        found = []
+        for event in self.bench.cluster.audit_events():
+            what = event.get("objectRef", {})
+            user = event["user"]["username"]
+            if what.get("subresource") != "binding" or user not in self.users:
+                continue
+            if event.get("responseStatus", {}).get("code") != 201:
+                continue
+            found.append(
+                Accepted(
+                    f"{what['namespace']}/{what['name']}",
+                    self.users.index(user),
+                    seconds(event["requestReceivedTimestamp"]),
+                    seconds(event["stageTimestamp"]),
+                )
+            )
+        return sorted(found, key=lambda one: one.done)
+
+    def judge_terms(self) -> None:
+        """No Binding of a replica was accepted once another one had begun to decide."""
+        terms = self.terms()
+        for one in self.accepted():
+            if not one.pod.startswith(self.bench.namespace + "/"):
+                continue
+            before = [term for term in terms if term.at <= one.done]
+            check(before, f"{one}: nobody had begun to decide: {terms}")
+            check(before[-1].replica == one.replica, f"{one}, and {before[-1]} decides: {terms}")
+
+    def lease(self) -> Json:
+        """The Lease's spec."""
+        return self.bench.cluster.must("GET", LEASE)["spec"]
+
+    def kill(self, who: int) -> float:
+        """SIGKILL; returns when."""
+        daemon = self.all[who]
+        check(daemon.process.alive, f"replica {who} ended: {daemon.process.tail()}")
+        when = time.time()
+        daemon.kill()
+        check(daemon.process.status == -9, f"status {daemon.process.status}")
+        self.killed.append(when)
+        return when
+
+    def until_bound(self, who: int, name: str, node: str) -> tuple[float, list[str]]:
+        """Asks for a bind until it succeeds: when that was, and the errors before."""
+        pod = self.bench.own_pod(name, 1)
+        errors: list[str] = []
+
+        def bound() -> bool:
+            error = self.all[who].bind(pod, node)
+            if error:
+                errors.append(error)
+            return not error
+
+        wait_for(bound, f"replica {who} to bind", 60, poll=0.02)
+        return time.time(), errors

@@ -25,6 +25,14 @@
     X(ADDRESS, listen_address, "listen-address", "127.0.0.1", 0, 0, NULL,                          \
       "address to listen on; 0.0.0.0 or :: for all")                                               \
     X(PORT, port, "port", "39999", 0, 65535, "PORT", "port to listen on; 0 for any free one")      \
+    X(BOOL, allow_plain_http, "allow-plain-http", "false", 0, 0, NULL,                             \
+      "speak plain HTTP on an address that is not loopback: whoever reaches the port can bind "    \
+      "pods")                                                                                      \
+    X(ADDRESS, probe_address, "probe-address", "127.0.0.1", 0, 0, NULL,                            \
+      "address of the port for probes")                                                            \
+    X(PORT, probe_port, "probe-port", "0", 0, 65535, NULL,                                         \
+      "port that answers /healthz, /livez, /readyz and /version in plain HTTP, and nothing else; " \
+      "0 for none: probes ask the main port")                                                      \
     X(PATH, kubeconfig, "kubeconfig", "", 0, 0, "KUBECONFIG",                                      \
       "how to reach the API server; empty: as a pod of the cluster, else ~/.kube/config")          \
     X(PATH, cluster, "cluster", "", 0, 0, NULL,                                                    \
@@ -118,7 +126,8 @@ typedef enum errc config_read_fn(void *ctx, struct str path, struct buf *out, st
 /*
  * argv[0] is not looked at; nothing of the arguments need live on. On failure *ret is untouched.
  * --cluster (or the file's cluster) beside a kubeconfig is an error, but one from the environment
- * only: that is the shell's and yields.
+ * only: that is the shell's and yields. So are settings of the port that would leave it open to
+ * others than they seem to.
  */
 enum errc config_parse(int argc, char *const argv[], const struct config_env *env,
                        config_read_fn *read, void *read_ctx, struct config *ret, struct err *reterr)

@@ -25,3 +25,6 @@ bool config_find(struct str name, enum config_row *ret);
 /* The nearest name that is near enough to be meant: a row's, with `flags` also --help and its like;
  * NULL if none is. */
 const char *config_nearest(struct str name, bool flags);
+
+/* Whether the settings of the port go together. */
+enum errc config_check_port(const struct config *c, struct err *reterr) _must_use_;

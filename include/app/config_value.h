@@ -42,3 +42,6 @@ void config_value_print(enum config_type type, const struct config_value *v, str
 
 /* What stands for a value in the usage: "ADDRESS", "DURATION", "debug|info|warn|error". */
 const char *config_type_name(enum config_type type);
+
+/* Whether nobody but this machine reaches a CONFIG_ADDRESS. */
+bool config_address_is_loopback(struct str address);

@@ -50,6 +50,10 @@
  * files. */
 #define LIMIT_DESCRIPTORS (2 * LIMIT_CONNECTIONS + 1000)
 
+/* Of the port for probes: a kubelet has one or two, and a probe has no body. */
+#define LIMIT_PROBE_CONNECTIONS 16
+#define LIMIT_PROBE_BODY        (4 * KIB)
+
 /* kube-scheduler's client drops an idle connection after 90 s: we must not be the first. */
 #define LIMIT_IDLE_SECONDS 120
 

@@ -272,6 +272,9 @@ static enum errc check_cluster(struct parse *p)
 {
     struct config *c = &p->c;
     enum config_source from = c->sources[CONFIG_ROW_kubeconfig];
+    enum errc code = config_check_port(c, &p->err);
+    if (code != OK)
+        return code;
     if (c->cluster.n == 0 || c->kubeconfig.n == 0)
         return OK;
     if (from == CONFIG_FROM_ENVIRONMENT) {

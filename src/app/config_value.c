@@ -36,15 +36,33 @@ static bool parse_name(struct str text, const char *const *names, size_t n, uint
     return false;
 }
 
-static bool parse_address(struct str text)
+/* The address's family and bytes; 0: it is none. */
+static int parse_address(struct str text, unsigned char ret[static sizeof(struct in6_addr)])
 {
     char z[INET6_ADDRSTRLEN];
-    unsigned char address[sizeof(struct in6_addr)];
     if (text.n >= sizeof(z) || memchr(text.p, '\0', text.n) != NULL)
-        return false;
+        return 0;
     memcpy(z, text.p, text.n);
     z[text.n] = '\0';
-    return inet_pton(AF_INET, z, address) == 1 || inet_pton(AF_INET6, z, address) == 1;
+    if (inet_pton(AF_INET, z, ret) == 1)
+        return AF_INET;
+    return inet_pton(AF_INET6, z, ret) == 1 ? AF_INET6 : 0;
+}
+
+bool config_address_is_loopback(struct str address)
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    static const unsigned char loopback6[16] = {[15] = 1};
+    unsigned char a[sizeof(struct in6_addr)] = {0};
+    switch (parse_address(address, a)) {
+    case AF_INET:
+        return a[0] == 127;
+    case AF_INET6:
+        return memcmp(a, loopback6, sizeof(loopback6)) == 0 ||
+               (memcmp(a, mapped, sizeof(mapped)) == 0 && a[sizeof(mapped)] == 127);
+    default:
+        return false;
+    }
 }
 
 /* A DNS subdomain, as Kubernetes names its objects; "" where there need be none. */
@@ -144,9 +162,10 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
                              struct config_value *ret, struct err *reterr)
 {
     struct config_value v = {.text = text};
+    unsigned char address[sizeof(struct in6_addr)];
     switch (type) {
     case CONFIG_ADDRESS:
-        if (!parse_address(text))
+        if (parse_address(text, address) == 0)
             return must_be(reterr, text, "an IPv4 or IPv6 address");
         break;
     case CONFIG_PATH:

@@ -9,6 +9,7 @@
 #include "kube_backend.h"
 #include "limit.h"
 #include "log.h"
+#include "probe.h"
 #include "service.h"
 
 #include <signal.h>
@@ -30,6 +31,7 @@ struct program {
     struct kube_api *api;
     struct kube_backend *kube;
     struct http_server *server;
+    struct http_server *probes; /* NULL: without a port of their own */
     struct timer grace;
     struct timer settle; /* after the last request, until no Binding is in doubt */
 };
@@ -167,6 +169,32 @@ static enum errc open_server(struct program *p, struct err *reterr)
     log_info("listening", kv_cstr("version", CARDPACK_VERSION),
              kv_str("address", p->config.listen_address),
              kv_uint("port", http_server_port(p->server)));
+    if (!config_address_is_loopback(p->config.listen_address))
+        log_warn("plain HTTP, and not on loopback: whoever reaches the port can bind pods",
+                 kv_str("address", p->config.listen_address));
+    return OK;
+}
+
+static enum errc open_probes(struct program *p, struct err *reterr)
+{
+    struct http_server_settings settings = {
+        .address = p->config.probe_address,
+        .port = p->config.probe_port,
+        .max_body = LIMIT_PROBE_BODY,
+        .max_connections = LIMIT_PROBE_CONNECTIONS,
+        .request_timeout_ms = p->config.request_timeout_ms,
+        .idle_seconds = LIMIT_IDLE_SECONDS,
+        .handle = probe_handle,
+        .too_large = probe_too_large,
+        .ctx = &p->service,
+    };
+    if (settings.port == 0)
+        return OK;
+    enum errc code = http_server_new(p->service.loop, &settings, &p->probes, reterr);
+    if (code != OK)
+        return code;
+    log_info("probes", kv_str("address", p->config.probe_address),
+             kv_uint("port", http_server_port(p->probes)));
     return OK;
 }
 
@@ -189,7 +217,9 @@ static enum errc open_all(struct program *p, struct err *reterr)
         code = loop_signal(p->service.loop, SIGTERM, on_signal, p, reterr);
     if (code == OK)
         code = loop_signal(p->service.loop, SIGINT, on_signal, p, reterr);
-    return code == OK ? open_server(p, reterr) : code;
+    if (code == OK)
+        code = open_server(p, reterr);
+    return code == OK ? open_probes(p, reterr) : code;
 }
 
 static void close_all(struct program *p)
@@ -200,6 +230,7 @@ static void close_all(struct program *p)
     timer_cancel(&p->settle);
     p->service.binder = binder_free(p->service.binder);
     p->server = http_server_free(p->server);
+    p->probes = http_server_free(p->probes);
     p->kube = kube_backend_free(p->kube);
     p->service.cluster = cluster_free(p->service.cluster);
     p->api = kube_api_free(p->api);

@@ -51,6 +51,9 @@ START_TEST(defaults)
     ck_assert_ok(parse_with("", &no_env, NULL, &c, &err), &err);
     ck_assert_str_is(c.listen_address, "127.0.0.1");
     ck_assert_uint_eq(c.port, 39999);
+    ck_assert(!c.allow_plain_http);
+    ck_assert_str_is(c.probe_address, "127.0.0.1");
+    ck_assert_uint_eq(c.probe_port, 0);
     ck_assert_str_is(c.kubeconfig, "");
     ck_assert_str_is(c.cluster, "");
     ck_assert_int_eq(c.log_level, LOG_LEVEL_INFO);
@@ -103,7 +106,10 @@ static const struct {
     {"--kubeconfig=", &env_all, NULL, "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_FLAG},
     {"--kubeconfig /a=b", &no_env, NULL, "\"/a=b\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_FLAG},
     {"--kubeconfig=/a=b", &no_env, NULL, "\"/a=b\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_FLAG},
-    {"--listen-address ::", &no_env, NULL, "\"::\"", CONFIG_ROW_listen_address, CONFIG_FROM_FLAG},
+    {"--listen-address ::1", &no_env, NULL, "\"::1\"", CONFIG_ROW_listen_address, CONFIG_FROM_FLAG},
+    {"--listen-address :: --allow-plain-http", &no_env, NULL, "\"::\"", CONFIG_ROW_listen_address,
+     CONFIG_FROM_FLAG},
+    {"--probe-address ::", &no_env, NULL, "\"::\"", CONFIG_ROW_probe_address, CONFIG_FROM_FLAG},
     {"--log-format json", &no_env, NULL, "json", CONFIG_ROW_log_format, CONFIG_FROM_FLAG},
     {"--bind-timeout 1m", &no_env, NULL, "1m", CONFIG_ROW_bind_timeout_ms, CONFIG_FROM_FLAG},
     {"--leader-elect=false", &no_env, NULL, "false", CONFIG_ROW_leader_elect, CONFIG_FROM_FLAG},
@@ -205,6 +211,12 @@ static const struct {
     {"--leader-elect-resource-name Card", &no_env, NULL,
      "flag --leader-elect-resource-name: \"Card\": must be a name of lower-case letters, digits, "
      "'-' and '.'"},
+    {"--listen-address 0.0.0.0", &no_env, NULL,
+     "listen-address (flag: \"0.0.0.0\") is not loopback, and the port speaks plain HTTP: set "
+     "allow-plain-http where whoever reaches the port may bind pods"},
+    {"--config f.yaml", &no_env, "listen-address: \"::\"\n",
+     "listen-address (file: \"::\") is not loopback, and the port speaks plain HTTP: set "
+     "allow-plain-http where whoever reaches the port may bind pods"},
     {"", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
     {"--port 1", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
     {"", &env_bad_level, NULL,
@@ -266,11 +278,15 @@ START_TEST(print_reads_back)
     buf_init(&first, 4096);
     buf_init(&second, 4096);
     ck_assert_ok(parse_with("--config f.yaml --listen-address :: --shutdown-grace 0", &env_all,
-                            "max-body: 1000000\nbind-timeout: 1500ms", &c, &err),
+                            "max-body: 1000000\nbind-timeout: 1500ms\nallow-plain-http: true", &c,
+                            &err),
                  &err);
     config_print(&c, &first);
     ck_assert_str_is(buf_str(&first), "listen-address: \"::\" # flag\n"
                                       "port: 1111 # environment\n"
+                                      "allow-plain-http: true # file\n"
+                                      "probe-address: \"127.0.0.1\"\n"
+                                      "probe-port: 0\n"
                                       "kubeconfig: \"/env/k\" # environment\n"
                                       "cluster: \"\"\n"
                                       "log-level: warn # environment\n"

@@ -36,6 +36,13 @@ def manifests(bench: Bench) -> None:
     for args in (container["args"], other["args"]):
         flags = [*args, "--check-config"]
         subprocess.run([bench.options.binary, *flags], check=True, capture_output=True, timeout=60)
+    # Probes ask the port that cardpack has for them, and verbs have the Service's.
+    ports = {entry["name"]: entry["containerPort"] for entry in container["ports"]}
+    check(f"--port={ports['http']}" in container["args"], container)
+    check(f"--probe-port={ports['probes']}" in container["args"], container)
+    for probe in ("readinessProbe", "livenessProbe"):
+        check(container[probe]["httpGet"]["port"] == "probes", container)
+    check([entry["targetPort"] for entry in service["spec"]["ports"]] == ["http"], service)
     # kube-scheduler's configuration points at the Service's NodePort.
     port = service["spec"]["ports"][0]["nodePort"]
     for name in ("kube-scheduler.yaml", "kube-scheduler-v1beta1.yaml"):

@@ -57,6 +57,9 @@
 /* kube-scheduler's client drops an idle connection after 90 s: we must not be the first. */
 #define LIMIT_IDLE_SECONDS 120
 
+/* A peer that is silent for so long amid a request may be cut, where others wait for it to end. */
+#define LIMIT_STALL_MS UINT64_C(1000)
+
 /*
  * How long after a Binding of unknown outcome the API server may still commit it: its own limit for
  * one request is 60 s, and the handler may outlive the answer (contracts of the Binding, 504).

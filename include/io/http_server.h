@@ -31,6 +31,10 @@ struct http_server_settings {
     struct str address; /* "127.0.0.1", "0.0.0.0", "::" */
     uint16_t port;      /* 0: any free one */
     size_t max_body; /* bytes; a larger body is read to its end, dropped, and handed to too_large */
+    /*
+     * At the same time. More wait, but for no connection that only takes up room: the longest of
+     * those that never had a request is cut, then who stalls, then who rests between requests.
+     */
     unsigned max_connections;
 
     /*
@@ -40,6 +44,7 @@ struct http_server_settings {
      */
     uint64_t request_timeout_ms;
     unsigned idle_seconds;
+    uint64_t stall_ms; /* from when on one within a request, or sent its answer, may be cut early */
 
     void (*handle)(void *ctx, struct http_request *r);
     /* Instead of handle, for a body over max_body: must respond at once. r->body is absent. */
@@ -68,8 +73,9 @@ void http_request_header(struct http_request *r, const char *name, const char *v
 
 /*
  * Stops accepting; calls done, from deferred work, when all that has been begun is answered and the
- * answers have left. Requests on kept connections are served until then, each as its connection's
- * last. done may free the server.
+ * answers have left. Who has not sent anything is cut at once, and who sends half a request once he
+ * is silent for stall_ms; what has come on a kept connection is served as its last. done may free
+ * the server.
  */
 void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx);
 

@@ -12,12 +12,12 @@
  * While a handler is pending its connection is suspended, which makes libmicrohttpd blind to the
  * peer: a hang-up is noticed when the answer is sent.
  *
- * libmicrohttpd's timeout is one of inactivity, so a byte every second would live for ever. Hence a
- * timer a connection: request_timeout for a whole request, the idle time more between requests. It
- * shuts the socket down and lets libmicrohttpd find out; the descriptor is not ours to close.
+ * Time is kept, and room is made, in http_conn.c. Whether somebody waits for room is asked of the
+ * listening socket, which only we watch while libmicrohttpd is at its limit.
  */
 #include "http_server.h"
 
+#include "http_conn.h"
 #include "http_request.h"
 #include "limit.h"
 #include "log.h"
@@ -33,20 +33,16 @@
 #define FREE_TURNS   100
 #define FREE_TURN_MS 10
 
-struct conn {
-    struct http_server *server;
-    struct timer deadline;
-    int fd;    /* libmicrohttpd's */
-    bool used; /* had a request */
-};
-
 struct http_server {
     struct loop *loop;
     struct http_server_settings settings; /* but for address */
     struct MHD_Daemon *daemon;
     struct loop_fd epoll;
+    struct loop_fd waiting;  /* the listening socket, while there is no room */
+    struct timer look_again; /* for somebody to cut */
     struct loop_hook hook;
     uint16_t port;
+    struct conns conns;
     struct request_pool requests;
 
     bool stopped; /* listening no more */
@@ -56,25 +52,6 @@ struct http_server {
     struct deferred tell_drained;
 };
 
-/* ---- deadlines ---- */
-
-static void deadline_fire(struct timer *t)
-{
-    struct conn *c = CONTAINER_OF(t, struct conn, deadline);
-    log_debug("peer was too slow", kv_int("fd", c->fd));
-    (void)shutdown(c->fd, SHUT_RDWR);
-}
-
-static void deadline_set(struct conn *c, uint64_t ms)
-{
-    timer_arm(c->server->loop, &c->deadline, ms);
-}
-
-static uint64_t between_requests_ms(const struct http_server *s)
-{
-    return s->settings.idle_seconds * UINT64_C(1000) + s->settings.request_timeout_ms;
-}
-
 /* ---- libmicrohttpd's callbacks ---- */
 
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_context,
@@ -83,20 +60,13 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
     struct http_server *s = cls;
     struct conn *c = *socket_context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        if (c != NULL)
-            timer_cancel(&c->deadline);
-        mem_free(c);
+        conn_close(c);
         s->requests.run_soon = true;
         return;
     }
-    c = mem_alloc(sizeof(*c)); /* without it the first request is refused */
-    if (c == NULL)
-        return;
-    c->server = s;
-    c->deadline.fire = deadline_fire;
-    c->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    deadline_set(c, s->settings.request_timeout_ms);
-    *socket_context = c;
+    /* Without memory for it the first request is refused. */
+    *socket_context = conn_open(
+        &s->conns, MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
 }
 
 static struct conn *conn_of(struct MHD_Connection *mhd)
@@ -115,22 +85,20 @@ static void *on_first_line(void *cls, const char *uri, struct MHD_Connection *mh
     r->pub.start_ms = loop_now_ms(s->loop);
     /* Decoded, it would end the path early, and what was meant behind it would be lost. */
     r->nul_in_path = strstr(uri, "%00") != NULL;
-    if (c->used) /* the first one's time counts from the accept */
-        deadline_set(c, s->settings.request_timeout_ms);
-    c->used = true;
+    conn_reads(c);
     return r;
 }
 
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
                          enum MHD_RequestTerminationCode code)
 {
-    struct http_server *s = cls;
     struct request *r = *context;
+    (void)cls;
     (void)code;
     if (r == NULL)
         return;
     *context = NULL;
-    deadline_set(conn_of(mhd), between_requests_ms(s));
+    conn_rests(conn_of(mhd));
     request_let_go(r, HELD_BY_LIBRARY);
 }
 
@@ -168,16 +136,17 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
         return MHD_NO;
     }
     if (*upload_n > 0) {
+        conn_heard(conn_of(mhd));
         request_add_body(r, (struct str){upload, *upload_n});
         *upload_n = 0;
         return MHD_YES;
     }
     if (r->state == READING) {
-        timer_cancel(&conn_of(mhd)->deadline);
+        conn_handed(conn_of(mhd));
         handle(cls, r, method, path);
     }
     if (r->state == ANSWERED) {
-        deadline_set(conn_of(mhd), between_requests_ms(cls));
+        conn_sends(conn_of(mhd));
         return request_send(r);
     }
     assert(r->state == HANDLING && !r->suspended);
@@ -209,12 +178,43 @@ static uint64_t server_prepare(struct loop_hook *h, uint64_t now_ms)
     return relative_ms > UINT64_MAX - now_ms ? UINT64_MAX : now_ms + relative_ms;
 }
 
+/* Watches for somebody who waits as long as there is no room, but could be. */
+static void watch_for_waiting(struct http_server *s, uint64_t now_ms)
+{
+    if (s->stopped || s->conns.n < s->settings.max_connections || conns_any(&s->conns, CONN_CUT)) {
+        loop_fd_del(&s->waiting);
+        timer_cancel(&s->look_again);
+        return;
+    }
+    uint64_t room_ms = conns_room_ms(&s->conns);
+    if (room_ms > now_ms)
+        loop_fd_del(&s->waiting);
+    else if (s->waiting.loop == NULL && loop_fd_add(s->loop, &s->waiting, NULL) != OK)
+        room_ms = now_ms + s->settings.stall_ms; /* no memory: another time */
+    if (room_ms > now_ms && room_ms < UINT64_MAX)
+        timer_arm(s->loop, &s->look_again, room_ms - now_ms);
+}
+
+static void somebody_waits(struct loop_fd *f, uint32_t events)
+{
+    struct http_server *s = CONTAINER_OF(f, struct http_server, waiting);
+    (void)events;
+    if (conns_make_room(&s->conns))
+        s->requests.run_soon = true;
+}
+
+/* It only has to end the wait: server_check looks. */
+static void looks_again(struct timer *t)
+{
+    (void)t;
+}
+
 static void server_check(struct loop_hook *h, uint64_t now_ms)
 {
     struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
-    (void)now_ms;
     s->requests.run_soon = false; /* before it runs, and makes it true again */
     (void)MHD_run(s->daemon);
+    watch_for_waiting(s, now_ms);
     if (s->drained != NULL && s->requests.live == 0)
         loop_defer(s->loop, &s->tell_drained);
 }
@@ -256,7 +256,7 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
                           struct http_server **ret, struct err *reterr)
 {
     assert(set->handle != NULL && set->too_large != NULL && set->max_connections > 0);
-    assert(set->request_timeout_ms > 0 && set->idle_seconds > 0);
+    assert(set->request_timeout_ms > 0 && set->idle_seconds > 0 && set->stall_ms > 0);
     int fd = -1;
     enum errc code = listener_open(set->address, set->port, &fd, reterr);
     if (code != OK)
@@ -270,6 +270,14 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     s->settings = *set;
     s->port = listener_port(fd);
     request_pool_init(&s->requests, set->max_body);
+    s->conns = (struct conns){
+        .request_ms = set->request_timeout_ms,
+        .idle_ms = set->idle_seconds * UINT64_C(1000) + set->request_timeout_ms,
+        .stall_ms = set->stall_ms,
+    };
+    conns_init(&s->conns, l);
+    s->waiting = (struct loop_fd){.fd = fd, .events = EPOLLIN, .ready = somebody_waits};
+    s->look_again.fire = looks_again;
     s->tell_drained.run = server_tell_drained;
     s->hook = (struct loop_hook){.prepare = server_prepare, .check = server_check};
     s->daemon = daemon_start(s, fd);
@@ -310,6 +318,8 @@ static void stop_listening(struct http_server *s)
         return;
     s->stopped = true;
     s->requests.closing = true;
+    loop_fd_del(&s->waiting);
+    timer_cancel(&s->look_again);
     MHD_socket fd = MHD_quiesce_daemon(s->daemon);
     if (fd != MHD_INVALID_SOCKET)
         (void)close(fd);
@@ -319,6 +329,8 @@ void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx
 {
     assert(s->drained == NULL && done != NULL);
     stop_listening(s);
+    conns_drain(&s->conns);
+    s->requests.run_soon = true;
     s->drained = done;
     s->drained_ctx = ctx;
     loop_defer(s->loop, &s->tell_drained);

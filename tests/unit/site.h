@@ -93,6 +93,7 @@ static inline struct http_server_settings settings(struct site *s)
         .max_connections = 200,
         .request_timeout_ms = 60000,
         .idle_seconds = 60,
+        .stall_ms = 60000,
         .handle = handle,
         .too_large = too_large,
         .ctx = s,

@@ -72,6 +72,7 @@ static void stage_open(struct stage *s)
                                                   .max_connections = 10,
                                                   .request_timeout_ms = 60000,
                                                   .idle_seconds = 60,
+                                                  .stall_ms = 60000,
                                                   .handle = routes_handle,
                                                   .too_large = routes_too_large,
                                                   .ctx = &s->service};

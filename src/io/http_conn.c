@@ -1,0 +1,207 @@
+/*
+ * libmicrohttpd's timeout is one of inactivity, so a byte every second would live for ever. Hence a
+ * timer a connection: request_ms for a whole request, idle_ms between requests. It shuts the socket
+ * down and lets libmicrohttpd find out; the descriptor is not ours to close.
+ *
+ * At its limit of connections libmicrohttpd just stops accepting, and a thousand that say nothing
+ * would lock everybody out. So one is cut when somebody waits and there is no room. In this order:
+ * who never had a request; who stalls within one, and then who does not take its answer; who rests
+ * between two requests. A kept connection is likely kube-scheduler's, which knows how to come
+ * again, but loses the request that it sends in that moment: hence last. One that a handler is busy
+ * with is never cut. Nor is one that has just sent something which nobody has read: at a rush
+ * several are accepted before the first is read.
+ */
+#include "http_conn.h"
+
+#include "log.h"
+#include "mem.h"
+
+#include <sys/socket.h>
+
+static void deadline_fire(struct timer *t);
+
+void conns_init(struct conns *t, struct loop *l)
+{
+    t->loop = l;
+    for (size_t i = 0; i < CONN_STATES; i++)
+        t->rings[i].next = t->rings[i].prev = &t->rings[i];
+}
+
+static struct conn *oldest(const struct conns *t, enum conn_state state)
+{
+    struct conn_link *first = t->rings[state].next;
+    return first == &t->rings[state] ? NULL : CONTAINER_OF(first, struct conn, link);
+}
+
+bool conns_any(const struct conns *t, enum conn_state state)
+{
+    return oldest(t, state) != NULL;
+}
+
+static void unlink_from_ring(struct conn *c)
+{
+    c->link.prev->next = c->link.next;
+    c->link.next->prev = c->link.prev;
+}
+
+static void enter(struct conn *c, enum conn_state state)
+{
+    struct conn_link *ring = &c->table->rings[state];
+    c->state = state;
+    c->since_ms = loop_now_ms(c->table->loop);
+    c->link.next = ring;
+    c->link.prev = ring->prev;
+    c->link.prev->next = &c->link;
+    ring->prev = &c->link;
+}
+
+/* False: it was cut, and is for libmicrohttpd to bury. */
+static bool move(struct conn *c, enum conn_state state)
+{
+    if (c->state == CONN_CUT)
+        return false;
+    unlink_from_ring(c);
+    enter(c, state);
+    return true;
+}
+
+static void arm(struct conn *c, uint64_t ms)
+{
+    timer_arm(c->table->loop, &c->deadline, ms);
+}
+
+/* Its request is due, and sooner where it falls silent while others wait for the end. */
+static void arm_request(struct conn *c)
+{
+    uint64_t now = loop_now_ms(c->table->loop);
+    uint64_t left = c->due_ms > now ? c->due_ms - now : 0;
+    arm(c, c->table->draining ? MIN_OF(left, c->table->stall_ms) : left);
+}
+
+static void cut(struct conn *c, const char *why)
+{
+    if (!move(c, CONN_CUT))
+        return;
+    log_debug("a connection is cut", kv_int("fd", c->fd), kv_cstr("why", why));
+    timer_cancel(&c->deadline);
+    (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+static void deadline_fire(struct timer *t)
+{
+    cut(CONTAINER_OF(t, struct conn, deadline), "too slow");
+}
+
+struct conn *conn_open(struct conns *t, int fd)
+{
+    struct conn *c = mem_alloc(sizeof(*c));
+    if (c == NULL)
+        return NULL;
+    c->table = t;
+    c->fd = fd;
+    c->deadline.fire = deadline_fire;
+    c->due_ms = loop_now_ms(t->loop) + t->request_ms;
+    t->n++;
+    enter(c, CONN_FRESH);
+    arm_request(c);
+    return c;
+}
+
+void conn_close(struct conn *c)
+{
+    if (c == NULL)
+        return;
+    timer_cancel(&c->deadline);
+    unlink_from_ring(c);
+    c->table->n--;
+    mem_free(c);
+}
+
+void conn_reads(struct conn *c)
+{
+    if (c->state == CONN_KEPT) /* the first request's time counts from the accept */
+        c->due_ms = loop_now_ms(c->table->loop) + c->table->request_ms;
+    if (move(c, CONN_READING))
+        arm_request(c);
+}
+
+void conn_heard(struct conn *c)
+{
+    if (c->table->draining && c->state == CONN_READING)
+        arm_request(c);
+}
+
+void conn_handed(struct conn *c)
+{
+    if (move(c, CONN_BUSY))
+        timer_cancel(&c->deadline);
+}
+
+void conn_sends(struct conn *c)
+{
+    if (move(c, CONN_SENDING))
+        arm(c, c->table->idle_ms);
+}
+
+void conn_rests(struct conn *c)
+{
+    if (move(c, CONN_KEPT))
+        arm(c, c->table->idle_ms);
+}
+
+static bool has_unread(const struct conn *c)
+{
+    char byte;
+    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* The longest in that state that has nothing to say. */
+static struct conn *silent(const struct conns *t, enum conn_state state)
+{
+    const struct conn_link *ring = &t->rings[state];
+    for (struct conn_link *l = ring->next; l != ring; l = l->next) {
+        struct conn *c = CONTAINER_OF(l, struct conn, link);
+        if (!has_unread(c))
+            return c;
+    }
+    return NULL;
+}
+
+static uint64_t stalls_ms(const struct conns *t, enum conn_state state)
+{
+    const struct conn *c = oldest(t, state);
+    return c == NULL ? UINT64_MAX : c->since_ms + t->stall_ms;
+}
+
+uint64_t conns_room_ms(const struct conns *t)
+{
+    if (conns_any(t, CONN_FRESH) || conns_any(t, CONN_KEPT))
+        return loop_now_ms(t->loop);
+    return MIN_OF(stalls_ms(t, CONN_READING), stalls_ms(t, CONN_SENDING));
+}
+
+bool conns_make_room(struct conns *t)
+{
+    uint64_t now = loop_now_ms(t->loop);
+    struct conn *c = silent(t, CONN_FRESH);
+    if (c == NULL && stalls_ms(t, CONN_READING) <= now)
+        c = oldest(t, CONN_READING);
+    if (c == NULL && stalls_ms(t, CONN_SENDING) <= now)
+        c = oldest(t, CONN_SENDING);
+    if (c == NULL)
+        c = silent(t, CONN_KEPT);
+    if (c != NULL)
+        cut(c, "to make room");
+    return c != NULL;
+}
+
+void conns_drain(struct conns *t)
+{
+    struct conn *c;
+    t->draining = true;
+    while ((c = silent(t, CONN_FRESH)) != NULL || (c = silent(t, CONN_KEPT)) != NULL)
+        cut(c, "the end");
+    const struct conn_link *ring = &t->rings[CONN_READING];
+    for (struct conn_link *l = ring->next; l != ring; l = l->next)
+        arm_request(CONTAINER_OF(l, struct conn, link));
+}

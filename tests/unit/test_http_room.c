@@ -1,0 +1,288 @@
+/* Whom the HTTP server cuts so that others are served: when it is full, and when it ends. */
+#include "site.h"
+
+#define LONG_MS 60000
+
+static struct http_server_settings small(struct site *s, unsigned max_connections,
+                                         uint64_t stall_ms)
+{
+    struct http_server_settings set = settings(s);
+    set.max_connections = max_connections;
+    set.stall_ms = stall_ms;
+    return set;
+}
+
+static const char half[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc";
+
+/* The server has read what was sent: it answers another one that came later. */
+static void let_it_read(struct site *s)
+{
+    run_turns(s->loop, 5);
+}
+
+static void ask(struct site *s, struct peer *p)
+{
+    dial(s, p);
+    post(p, "/echo", STR("served"));
+    peer_await(p, "served", 1);
+}
+
+START_TEST(who_never_asks_gives_way)
+{
+    enum {
+        LIMIT = 20,
+        SILENT = 60
+    };
+    struct site s;
+    struct peer p[SILENT];
+    struct peer late;
+    size_t cut = 0;
+    struct http_server_settings set = small(&s, LIMIT, LONG_MS);
+    open_with(&s, &set);
+    for (int i = 0; i < SILENT; i++)
+        dial(&s, &p[i]);
+    ask(&s, &late);
+    /* Another request on it: it is not the one that gives way. */
+    post(&late, "/echo", STR("again"));
+    peer_await(&late, "again", 1);
+    for (int i = 0; i < SILENT; i++) {
+        cut += p[i].closed ? 1 : 0;
+        ck_assert(i == 0 || !p[i].closed || p[i - 1].closed); /* the longest first */
+        peer_close(&p[i]);
+    }
+    ck_assert_uint_eq(cut, SILENT - LIMIT + 1);
+    peer_close(&late);
+    close_site(&s);
+}
+
+END_TEST
+
+enum guest {
+    FRESH,
+    KEPT,
+    READING,
+    BUSY,
+    GUESTS,
+};
+
+/* In the order of coming, and in the order of going for three who come then. */
+static const struct {
+    enum guest come[4];
+    uint64_t stall_ms;
+    enum guest go[3];
+} orders[] = {
+    {{BUSY, KEPT, READING, FRESH}, 1, {FRESH, READING, KEPT}},
+    {{KEPT, READING, FRESH, BUSY}, 1, {FRESH, READING, KEPT}},
+    {{READING, FRESH, BUSY, KEPT}, 1, {FRESH, READING, KEPT}},
+};
+
+static void come(struct site *s, struct peer *p, enum guest g)
+{
+    if (g == KEPT) {
+        ask(s, p);
+        return;
+    }
+    dial(s, p);
+    if (g == BUSY) {
+        post(p, "/hold", STR(""));
+        await_held(s, s->n_held + 1);
+    } else if (g == READING) {
+        peer_send(p, str_of(half));
+    }
+    let_it_read(s);
+}
+
+START_TEST(an_order_of_giving_way)
+{
+    struct site s;
+    struct peer p[GUESTS];
+    struct peer late[3];
+    struct http_server_settings set = small(&s, GUESTS, orders[_i].stall_ms);
+    open_with(&s, &set);
+    for (int i = 0; i < GUESTS; i++)
+        come(&s, &p[orders[_i].come[i]], orders[_i].come[i]);
+    (void)usleep(5000);
+    run_turns(s.loop, 1);
+    for (int i = 0; i < 3; i++) {
+        dial(&s, &late[i]);
+        post(&late[i], "/hold", STR(""));
+        await_held(&s, s.n_held + 1);
+        peer_await_end(&p[orders[_i].go[i]]);
+        for (int later = i + 1; later < 3; later++)
+            ck_assert(!p[orders[_i].go[later]].closed);
+    }
+    ck_assert(!p[BUSY].closed);
+    for (size_t i = 0; i < s.n_held; i++)
+        respond(s.held[i], STR("at last"));
+    peer_await(&p[BUSY], "at last", 1);
+    for (int i = 0; i < 3; i++) {
+        peer_await(&late[i], "at last", 1);
+        peer_close(&late[i]);
+    }
+    for (int i = 0; i < GUESTS; i++)
+        peer_close(&p[i]);
+    close_site(&s);
+}
+
+END_TEST
+
+/* Nothing else happens meanwhile: the server looks again by itself. */
+START_TEST(half_a_request_gives_way_once_it_stalls)
+{
+    struct site s;
+    struct peer p;
+    struct peer late;
+    struct http_server_settings set = small(&s, 1, 100);
+    open_with(&s, &set);
+    dial(&s, &p);
+    peer_send(&p, str_of(half));
+    let_it_read(&s);
+    ask(&s, &late);
+    peer_await_end(&p);
+    ck_assert_uint_eq(p.in.n, 0);
+    peer_close(&p);
+    peer_close(&late);
+    close_site(&s);
+}
+
+END_TEST
+
+START_TEST(who_does_not_take_his_answer_gives_way)
+{
+    struct site s;
+    struct peer p;
+    struct peer late;
+    struct http_server_settings set = small(&s, 1, 10);
+    set.max_body = 32U << 20;
+    open_with(&s, &set);
+    struct buf memory;
+    struct str body = letters(&memory, 16U << 20);
+    dial(&s, &p);
+    p.deaf = true;
+    post(&p, "/hold", STR(""));
+    await_held(&s, 1);
+    respond(s.held[0], body);
+    ask(&s, &late);
+    buf_done(&memory);
+    peer_close(&p);
+    peer_close(&late);
+    close_site(&s);
+}
+
+END_TEST
+
+static void drained(void *ctx)
+{
+    struct site *s = ctx;
+    s->drained = true;
+}
+
+/* What came before the end is served, though nobody has read it yet; the rest is cut. */
+START_TEST(the_end_is_told_to_the_idle)
+{
+    struct site s;
+    struct peer fresh;
+    struct peer kept;
+    struct peer asking;
+    open_site(&s);
+    dial(&s, &fresh);
+    ask(&s, &kept);
+    ask(&s, &asking);
+    static const char more[] = "GET /more HTTP/1.1\r\nHost: x\r\n\r\n";
+    ck_assert_int_eq(write(asking.fd.fd, more, sizeof(more) - 1), sizeof(more) - 1);
+    http_server_drain(s.server, drained, &s);
+    peer_await(&asking, "Connection: close", 1);
+    ck_assert_uint_eq(s.handled, 3);
+    run_until(s.loop, until_flag, &s.drained);
+    peer_await_end(&fresh);
+    peer_await_end(&kept);
+    peer_await_end(&asking);
+    peer_close(&fresh);
+    peer_close(&kept);
+    peer_close(&asking);
+    close_site(&s);
+}
+
+END_TEST
+
+static const char *const halves[] = {
+    "POST /echo HTTP/1.1\r\nHo",
+    "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc",
+    "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+};
+
+/* The request has a minute, but nobody waits for it: whether it is silent or has hung up. */
+START_TEST(half_a_request_does_not_hold_the_end_up)
+{
+    struct site s;
+    struct peer p;
+    struct http_server_settings set = small(&s, 10, 50);
+    bool hangs_up = _i % 2 == 1;
+    open_with(&s, &set);
+    dial(&s, &p);
+    peer_send(&p, str_of(halves[_i / 2]));
+    let_it_read(&s);
+    http_server_drain(s.server, drained, &s);
+    run_turns(s.loop, 1);
+    ck_assert(!s.drained);
+    if (hangs_up)
+        ck_assert_int_eq(shutdown(p.fd.fd, SHUT_WR), 0);
+    run_until(s.loop, until_flag, &s.drained);
+    ck_assert_uint_eq(s.handled, 0);
+    peer_await_end(&p);
+    peer_close(&p);
+    close_site(&s);
+}
+
+END_TEST
+
+struct sender {
+    struct timer timer;
+    struct peer *peer;
+    int left;
+};
+
+static void send_some(struct timer *t)
+{
+    struct sender *d = CONTAINER_OF(t, struct sender, timer);
+    peer_send(d->peer, STR("x"));
+    if (--d->left > 0)
+        timer_arm(d->peer->loop, t, 100);
+}
+
+/* Together they take longer than stall_ms. */
+START_TEST(who_goes_on_sending_is_waited_for)
+{
+    struct site s;
+    struct peer p;
+    struct http_server_settings set = small(&s, 10, 2000);
+    open_with(&s, &set);
+    dial(&s, &p);
+    peer_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 25\r\n\r\n"));
+    let_it_read(&s);
+    http_server_drain(s.server, drained, &s);
+    struct sender d = {.timer = {.fire = send_some}, .peer = &p, .left = 25};
+    timer_arm(s.loop, &d.timer, 0);
+    run_until(s.loop, until_flag, &s.drained);
+    peer_await(&p, "xxxxxxxxxxxxxxxxxxxxxxxxx", 1);
+    peer_close(&p);
+    close_site(&s);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("http_room");
+    TCase *c = tcase_create("http_room");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, who_never_asks_gives_way);
+    tcase_add_loop_test(c, an_order_of_giving_way, 0, COUNT_OF(orders));
+    tcase_add_test(c, half_a_request_gives_way_once_it_stalls);
+    tcase_add_test(c, who_does_not_take_his_answer_gives_way);
+    tcase_add_test(c, the_end_is_told_to_the_idle);
+    tcase_add_loop_test(c, half_a_request_does_not_hold_the_end_up, 0, 2 * COUNT_OF(halves));
+    tcase_add_test(c, who_goes_on_sending_is_waited_for);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

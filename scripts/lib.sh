@@ -8,7 +8,7 @@ me=$(basename "$0")
 # What it takes to build and to test, as Debian 12 calls it.
 # shellcheck disable=SC2034
 readonly BUILD_PACKAGES=(gcc libc6-dev binutils meson ninja-build pkgconf python3 openssl check
-    libmicrohttpd-dev libcurl4-openssl-dev libyaml-dev libjansson-dev)
+    libmicrohttpd-dev libgnutls28-dev libcurl4-openssl-dev libyaml-dev libjansson-dev)
 
 say() { printf '[%4ds] %s: %s\n' "$SECONDS" "$me" "$*"; }
 

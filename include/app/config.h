@@ -28,6 +28,14 @@
     X(BOOL, allow_plain_http, "allow-plain-http", "false", 0, 0, NULL,                             \
       "speak plain HTTP on an address that is not loopback: whoever reaches the port can bind "    \
       "pods")                                                                                      \
+    X(PATH, tls_cert_file, "tls-cert-file", "", 0, 0, NULL,                                        \
+      "PEM file of the server's certificate, then those between it and its CA: the port speaks "   \
+      "TLS, and nothing else")                                                                     \
+    X(PATH, tls_key_file, "tls-key-file", "", 0, 0, NULL, "PEM file of that certificate's key")    \
+    X(PATH, client_ca_file, "client-ca-file", "", 0, 0, NULL,                                      \
+      "PEM file of CAs: who has no certificate of theirs for client authentication is refused")    \
+    X(NAMES, client_names, "client-names", "", 0, 0, NULL,                                         \
+      "only such certificates of client-ca-file whose common name or DNS name is one of these")    \
     X(ADDRESS, probe_address, "probe-address", "127.0.0.1", 0, 0, NULL,                            \
       "address of the port for probes")                                                            \
     X(PORT, probe_port, "probe-port", "0", 0, 65535, NULL,                                         \
@@ -74,6 +82,7 @@
 #define CONFIG_FIELD_ADDRESS    struct str
 #define CONFIG_FIELD_PATH       struct str
 #define CONFIG_FIELD_NAME       struct str
+#define CONFIG_FIELD_NAMES      struct str
 #define CONFIG_FIELD_PORT       uint16_t
 #define CONFIG_FIELD_DURATION   uint64_t
 #define CONFIG_FIELD_SIZE       size_t

@@ -11,6 +11,7 @@ enum config_type {
     CONFIG_PORT,       /* a number */
     CONFIG_PATH,       /* any text, "" for none */
     CONFIG_NAME,       /* of a Kubernetes object; min and max bound its length */
+    CONFIG_NAMES,      /* "a,b", "" for none */
     CONFIG_DURATION,   /* "30s", "1m30s", "500ms", "0"; kept in ms */
     CONFIG_SIZE,       /* "32MiB", "64KiB", "1GiB", "4096"; kept in bytes */
     CONFIG_COUNT,      /* a number */

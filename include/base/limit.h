@@ -37,6 +37,9 @@
 /* Configuration, kubeconfig and credential files. */
 #define LIMIT_FILE_BYTES (4 * MIB)
 
+/* Certificates and keys: a bundle of CAs holds some 2 KiB for each. */
+#define LIMIT_PEM_BYTES (256 * KIB)
+
 /* What the anchors of one YAML document may take: some 100,000 of them. */
 #define LIMIT_YAML_ANCHORS (16 * MIB)
 
@@ -53,6 +56,12 @@
 /* Of the port for probes: a kubelet has one or two, and a probe has no body. */
 #define LIMIT_PROBE_CONNECTIONS 16
 #define LIMIT_PROBE_BODY        (4 * KIB)
+
+/* Headers of a request: kube-scheduler sends five, a proxy adds as many. */
+#define LIMIT_HEADERS 100
+
+/* What is swallowed of a refused request's body, so that its sender comes to read the refusal. */
+#define LIMIT_REFUSED_BODY (1 * MIB)
 
 /* kube-scheduler's client drops an idle connection after 90 s: we must not be the first. */
 #define LIMIT_IDLE_SECONDS 120

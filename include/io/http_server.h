@@ -14,6 +14,7 @@
 #include "loop.h"
 
 struct http_server;
+struct tls;
 
 struct http_request {
     struct str method; /* "GET" */
@@ -25,6 +26,12 @@ struct http_request {
     struct arena *arena;
     struct buf *answer; /* empty; the handler writes the answer's body here */
     void *handler_data; /* the handler's own, for a late answer */
+};
+
+/* Who asks, as far as is known before the body. */
+struct http_caller {
+    struct str peer;
+    const char *certificate_fault; /* of his certificate, a literal; NULL: it is good */
 };
 
 struct http_server_settings {
@@ -45,6 +52,16 @@ struct http_server_settings {
     uint64_t request_timeout_ms;
     unsigned idle_seconds;
     uint64_t stall_ms; /* from when on one within a request, or sent its answer, may be cut early */
+
+    struct tls *tls; /* for every connection; borrowed. NULL: plain HTTP */
+    /*
+     * Who is served; NULL: everybody. Asked for each request before its body, which is dropped
+     * where the answer is not 0 but the status of a refusal: 401 or 403.
+     */
+    unsigned (*admit)(void *admit_ctx, const struct http_caller *c);
+    /* A handshake has failed because of the client's certificate; may be NULL. */
+    void (*refused)(void *admit_ctx, struct str peer, const char *fault);
+    void *admit_ctx;
 
     void (*handle)(void *ctx, struct http_request *r);
     /* Instead of handle, for a body over max_body: must respond at once. r->body is absent. */

@@ -21,6 +21,7 @@ struct config_value config_get(const struct config *c, enum config_row row)
     case CONFIG_ADDRESS:
     case CONFIG_PATH:
     case CONFIG_NAME:
+    case CONFIG_NAMES:
         v.text = *(const struct str *)field;
         break;
     case CONFIG_PORT:
@@ -55,6 +56,7 @@ void config_put(struct config *c, enum config_row row, const struct config_value
     case CONFIG_ADDRESS:
     case CONFIG_PATH:
     case CONFIG_NAME:
+    case CONFIG_NAMES:
         *(struct str *)field = v->text;
         break;
     case CONFIG_PORT:

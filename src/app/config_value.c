@@ -82,6 +82,16 @@ static bool parse_dns_name(struct str text, uint64_t min, uint64_t max)
     return text.n == 0 || !begins;
 }
 
+static bool parse_names(struct str text)
+{
+    for (struct str name, rest = text; rest.p != NULL && text.n > 0;) {
+        (void)str_cut(rest, ',', &name, &rest);
+        if (str_trim(name).n == 0 || memchr(name.p, '\0', name.n) != NULL)
+            return false;
+    }
+    return true;
+}
+
 /* The number at the start of *text, which is moved behind it. */
 static bool take_number(struct str *text, uint64_t *ret)
 {
@@ -176,6 +186,10 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
         if (!parse_dns_name(text, min, max))
             return must_be(reterr, text, "a name of lower-case letters, digits, '-' and '.'");
         break;
+    case CONFIG_NAMES:
+        if (!parse_names(text))
+            return must_be(reterr, text, "names with one comma between each two, or empty");
+        break;
     case CONFIG_DURATION:
         if (!parse_duration(text, &v.number))
             return must_be(reterr, text, "a duration such as 30s, 1m30s or 500ms");
@@ -256,6 +270,7 @@ void config_value_print(enum config_type type, const struct config_value *v, str
     case CONFIG_ADDRESS:
     case CONFIG_PATH:
     case CONFIG_NAME:
+    case CONFIG_NAMES:
         /* A JSON string is a YAML one. */
         jwrite_init(&w, out);
         jwrite_str(&w, v->text);
@@ -292,6 +307,8 @@ const char *config_type_name(enum config_type type)
         return "FILE";
     case CONFIG_NAME:
         return "NAME";
+    case CONFIG_NAMES:
+        return "NAME,...";
     case CONFIG_DURATION:
         return "DURATION";
     case CONFIG_SIZE:

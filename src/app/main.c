@@ -6,6 +6,7 @@
 #include "config.h"
 #include "confine.h"
 #include "file.h"
+#include "guard.h"
 #include "kube_backend.h"
 #include "limit.h"
 #include "log.h"
@@ -30,6 +31,7 @@ struct program {
     struct service service;
     struct kube_api *api;
     struct kube_backend *kube;
+    struct guard *guard; /* NULL: everybody may ask */
     struct http_server *server;
     struct http_server *probes; /* NULL: without a port of their own */
     struct timer grace;
@@ -150,6 +152,19 @@ static enum errc open_kubernetes(struct program *p, struct err *reterr)
     return code;
 }
 
+/* Once more at every start, as nobody reads a configuration twice. */
+static void warn_of_open_port(const struct config *c)
+{
+    if (config_address_is_loopback(c->listen_address))
+        return;
+    if (c->tls_cert_file.n == 0)
+        log_warn("plain HTTP, and not on loopback: whoever reaches the port can bind pods",
+                 kv_str("address", c->listen_address));
+    else if (c->client_ca_file.n == 0)
+        log_warn("no client-ca-file: whoever reaches the port can bind pods",
+                 kv_str("address", c->listen_address));
+}
+
 static enum errc open_server(struct program *p, struct err *reterr)
 {
     struct http_server_settings settings = {
@@ -164,15 +179,17 @@ static enum errc open_server(struct program *p, struct err *reterr)
         .too_large = routes_too_large,
         .ctx = &p->service,
     };
-    enum errc code = http_server_new(p->service.loop, &settings, &p->server, reterr);
+    enum errc code = guard_new(p->service.loop, &p->config, &p->guard, reterr);
+    if (code != OK)
+        return code;
+    guard_settings(p->guard, &settings);
+    code = http_server_new(p->service.loop, &settings, &p->server, reterr);
     if (code != OK)
         return code;
     log_info("listening", kv_cstr("version", CARDPACK_VERSION),
              kv_str("address", p->config.listen_address),
-             kv_uint("port", http_server_port(p->server)));
-    if (!config_address_is_loopback(p->config.listen_address))
-        log_warn("plain HTTP, and not on loopback: whoever reaches the port can bind pods",
-                 kv_str("address", p->config.listen_address));
+             kv_uint("port", http_server_port(p->server)), kv_bool("tls", settings.tls != NULL));
+    warn_of_open_port(&p->config);
     return OK;
 }
 
@@ -233,6 +250,7 @@ static void close_all(struct program *p)
     p->service.binder = binder_free(p->service.binder);
     p->server = http_server_free(p->server);
     p->probes = http_server_free(p->probes);
+    p->guard = guard_free(p->guard);
     p->kube = kube_backend_free(p->kube);
     p->service.cluster = cluster_free(p->service.cluster);
     p->api = kube_api_free(p->api);

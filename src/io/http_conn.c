@@ -112,6 +112,7 @@ void conn_close(struct conn *c)
     if (c == NULL)
         return;
     timer_cancel(&c->deadline);
+    tls_peer_end(&c->tls);
     unlink_from_ring(c);
     c->table->n--;
     mem_free(c);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "loop.h"
+#include "tls.h"
 
 enum conn_state {
     CONN_FRESH,   /* no request's first line yet */
@@ -29,6 +30,7 @@ struct conn {
     uint64_t due_ms;   /* its request must be whole */
     struct timer deadline;
     int fd; /* libmicrohttpd's */
+    struct tls_peer tls;
 };
 
 struct conns {

@@ -68,6 +68,7 @@ struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd)
     r->state = STARTED;
     r->suspended = false;
     r->nul_in_path = false;
+    r->refused = 0;
     r->received = 0;
     address_print(MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
                   r->peer);
@@ -143,14 +144,17 @@ bool request_ends_clearly(const struct request *r)
     return !f.odd && f.lengths + f.codings <= 1;
 }
 
-void request_add_body(struct request *r, struct str part)
+bool request_add_body(struct request *r, struct str part)
 {
     size_t max = r->pool->max_body;
     r->received += part.n;
+    if (r->refused != 0)
+        return r->received <= LIMIT_REFUSED_BODY;
     if (r->received <= max)
         buf_put(&r->body, part);
     else if (r->received - part.n <= max)
         buf_done(&r->body);
+    return true;
 }
 
 bool request_hand_over(struct request *r, const char *method, const char *path)
@@ -213,6 +217,21 @@ void request_respond_text(struct request *r, unsigned status, const char *text)
 {
     answer_text(r, str_of(text));
     http_request_respond(&r->pub, status, TEXT);
+}
+
+void request_respond_refusal(struct request *r)
+{
+    const char *text = "this client is not admitted\n";
+    if (r->refused == MHD_HTTP_UNAUTHORIZED)
+        text = "a token or a certificate is missing, or is not the right one\n";
+    else if (r->refused == MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE)
+        text = "too many headers\n";
+    answer_text(r, str_of(text));
+    if (r->refused == MHD_HTTP_UNAUTHORIZED)
+        http_request_header(&r->pub, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (!r->pool->closing)
+        http_request_header(&r->pub, MHD_HTTP_HEADER_CONNECTION, "close");
+    http_request_respond(&r->pub, r->refused, TEXT);
 }
 
 static void response_gone(void *cls)

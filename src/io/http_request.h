@@ -38,6 +38,7 @@ struct request {
     enum request_state state;
     bool suspended;
     bool nul_in_path;
+    unsigned refused;  /* the status that says so; 0: it is served */
     uint64_t received; /* bytes of the body, dropped ones included */
     unsigned status;
     const char *content_type; /* a literal */
@@ -73,13 +74,17 @@ void request_let_go(struct request *r, enum holder who);
  */
 bool request_ends_clearly(const struct request *r);
 
-/* Bytes beyond max_body are counted and dropped, and then so is what came before them. */
-void request_add_body(struct request *r, struct str part);
+/*
+ * Bytes beyond max_body are counted and dropped, and then so is what came before them. Those of a
+ * refused request all are; false: there are so many that it has to be cut.
+ */
+bool request_add_body(struct request *r, struct str part) _must_use_;
 
 /* From now on it is the handler's; false where there was no memory for all of it. */
 bool request_hand_over(struct request *r, const char *method, const char *path);
 
 void request_respond_text(struct request *r, unsigned status, const char *text);
+void request_respond_refusal(struct request *r); /* by r->refused, and it is the last */
 
 /* Hands the answer to libmicrohttpd: only within its access handler, 1.x allows it nowhere else. */
 enum MHD_Result request_send(struct request *r);

@@ -54,6 +54,16 @@ struct http_server {
 
 /* ---- libmicrohttpd's callbacks ---- */
 
+static void on_refused_handshake(struct tls_peer *p, const char *fault)
+{
+    struct conn *c = CONTAINER_OF(p, struct conn, tls);
+    struct http_server *s = CONTAINER_OF(c->table, struct http_server, conns);
+    char text[ADDRESS_TEXT_BYTES];
+    listener_peer(c->fd, text);
+    if (s->settings.refused != NULL)
+        s->settings.refused(s->settings.admit_ctx, str_of(text), fault);
+}
+
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -64,9 +74,15 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
         s->requests.run_soon = true;
         return;
     }
-    /* Without memory for it the first request is refused. */
-    *socket_context = conn_open(
-        &s->conns, MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    /* Without memory for it the handshake fails, or the first request is refused. */
+    c = conn_open(&s->conns,
+                  MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    *socket_context = c;
+    if (c == NULL || s->settings.tls == NULL)
+        return;
+    c->tls.refused = on_refused_handshake;
+    tls_peer_begin(&c->tls, s->settings.tls,
+                   MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
 }
 
 static struct conn *conn_of(struct MHD_Connection *mhd)
@@ -108,6 +124,8 @@ static void handle(struct http_server *s, struct request *r, const char *method,
     bool whole = request_hand_over(r, method, path);
     if (s->freeing) {
         request_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
+    } else if (r->refused != 0) {
+        request_respond_refusal(r);
     } else if (r->nul_in_path) {
         request_respond_text(r, MHD_HTTP_BAD_REQUEST, "the path contains a NUL\n");
     } else if (!whole) {
@@ -120,6 +138,21 @@ static void handle(struct http_server *s, struct request *r, const char *method,
     }
 }
 
+/* The status of a refusal; 0: it is served. */
+static unsigned judge(struct http_server *s, struct request *r)
+{
+    const struct http_server_settings *set = &s->settings;
+    if (MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, NULL, NULL) > LIMIT_HEADERS)
+        return MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE;
+    if (set->admit == NULL)
+        return 0;
+    struct http_caller caller = {
+        .peer = r->pub.peer,
+        .certificate_fault = tls_peer_fault(&conn_of(r->mhd)->tls, loop_now_ms(s->loop)),
+    };
+    return set->admit(set->admit_ctx, &caller);
+}
+
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *path,
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_n, void **context)
@@ -130,14 +163,17 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
         return MHD_NO;
     if (r->state == STARTED) {
         r->state = READING;
-        if (request_ends_clearly(r))
-            return MHD_YES;
-        log_debug("a request whose end is not clear, cut", kv_str("peer", r->pub.peer));
-        return MHD_NO;
+        if (!request_ends_clearly(r)) {
+            log_debug("a request whose end is not clear, cut", kv_str("peer", r->pub.peer));
+            return MHD_NO;
+        }
+        r->refused = judge(cls, r);
+        return MHD_YES;
     }
     if (*upload_n > 0) {
         conn_heard(conn_of(mhd));
-        request_add_body(r, (struct str){upload, *upload_n});
+        if (!request_add_body(r, (struct str){upload, *upload_n}))
+            return MHD_NO;
         *upload_n = 0;
         return MHD_YES;
     }
@@ -240,16 +276,22 @@ static void server_tell_drained(struct deferred *d)
 
 static struct MHD_Daemon *daemon_start(struct http_server *s, int fd)
 {
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_no_certificate()},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    if (s->settings.tls != NULL)
+        flags |= MHD_USE_TLS;
     /* The options' values go through "...": each has exactly one right type. */
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, s->port, NULL, NULL,
-        on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-        MHD_OPTION_URI_LOG_CALLBACK, on_first_line, s, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
+        flags, s->port, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        s, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, s, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->settings.max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->settings.idle_seconds,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-        (int)1, MHD_OPTION_END);
+        (int)1, MHD_OPTION_ARRAY, s->settings.tls != NULL ? tls : tls + 1, MHD_OPTION_END);
 }
 
 enum errc http_server_new(struct loop *l, const struct http_server_settings *set,

@@ -75,6 +75,19 @@ uint16_t listener_port(int fd)
     return port_of(&a.any);
 }
 
+void listener_peer(int fd, char text[ADDRESS_TEXT_BYTES])
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in6 largest;
+    } a = {.largest = {.sin6_port = 0}};
+
+    socklen_t n = sizeof(a);
+    text[0] = '\0';
+    if (getpeername(fd, &a.any, &n) == 0)
+        address_print(&a.any, text);
+}
+
 void address_print(const struct sockaddr *a, char text[ADDRESS_TEXT_BYTES])
 {
     bool v6 = a->sa_family == AF_INET6;

@@ -14,5 +14,8 @@ enum errc listener_open(struct str address, uint16_t port, int *ret_fd, struct e
 /* The port it is bound to. */
 uint16_t listener_port(int fd);
 
+/* The other end of a connection, printed; empty where it has gone. */
+void listener_peer(int fd, char text[ADDRESS_TEXT_BYTES]);
+
 /* "127.0.0.1:51234", "[::1]:51234". */
 void address_print(const struct sockaddr *a, char text[ADDRESS_TEXT_BYTES]);

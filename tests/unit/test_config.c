@@ -52,6 +52,10 @@ START_TEST(defaults)
     ck_assert_str_is(c.listen_address, "127.0.0.1");
     ck_assert_uint_eq(c.port, 39999);
     ck_assert(!c.allow_plain_http);
+    ck_assert_str_is(c.tls_cert_file, "");
+    ck_assert_str_is(c.tls_key_file, "");
+    ck_assert_str_is(c.client_ca_file, "");
+    ck_assert_str_is(c.client_names, "");
     ck_assert_str_is(c.probe_address, "127.0.0.1");
     ck_assert_uint_eq(c.probe_port, 0);
     ck_assert_str_is(c.kubeconfig, "");
@@ -213,10 +217,23 @@ static const struct {
      "'-' and '.'"},
     {"--listen-address 0.0.0.0", &no_env, NULL,
      "listen-address (flag: \"0.0.0.0\") is not loopback, and the port speaks plain HTTP: set "
-     "allow-plain-http where whoever reaches the port may bind pods"},
+     "tls-cert-file and tls-key-file, or allow-plain-http where whoever reaches the port may bind "
+     "pods"},
     {"--config f.yaml", &no_env, "listen-address: \"::\"\n",
      "listen-address (file: \"::\") is not loopback, and the port speaks plain HTTP: set "
-     "allow-plain-http where whoever reaches the port may bind pods"},
+     "tls-cert-file and tls-key-file, or allow-plain-http where whoever reaches the port may bind "
+     "pods"},
+    {"--tls-cert-file c", &no_env, NULL,
+     "tls-cert-file (flag: \"c\") wants tls-key-file, which is not set"},
+    {"--tls-key-file k", &no_env, NULL,
+     "tls-key-file (flag: \"k\") wants tls-cert-file, which is not set"},
+    {"--client-ca-file a", &no_env, NULL,
+     "client-ca-file (flag: \"a\") wants tls-cert-file, which is not set"},
+    {"--tls-cert-file c --tls-key-file k --client-names n", &no_env, NULL,
+     "client-names (flag: \"n\") wants client-ca-file, which is not set"},
+    {"--tls-cert-file c --tls-key-file k --listen-address ::", &no_env, NULL, NULL},
+    {"--client-names a,,b", &no_env, NULL,
+     "flag --client-names: \"a,,b\": must be names with one comma between each two, or empty"},
     {"", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
     {"--port 1", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
     {"", &env_bad_level, NULL,
@@ -285,6 +302,10 @@ START_TEST(print_reads_back)
     ck_assert_str_is(buf_str(&first), "listen-address: \"::\" # flag\n"
                                       "port: 1111 # environment\n"
                                       "allow-plain-http: true # file\n"
+                                      "tls-cert-file: \"\"\n"
+                                      "tls-key-file: \"\"\n"
+                                      "client-ca-file: \"\"\n"
+                                      "client-names: \"\"\n"
                                       "probe-address: \"127.0.0.1\"\n"
                                       "probe-port: 0\n"
                                       "kubeconfig: \"/env/k\" # environment\n"

@@ -130,6 +130,35 @@ START_TEST(forms_of_requests)
 
 END_TEST
 
+START_TEST(headers_are_counted)
+{
+    static const struct {
+        int n;
+        const char *answer;
+    } cases[] = {{100, "200 OK"}, {101, "431 "}, {2000, "431 "}};
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct site s;
+        struct peer p;
+        struct buf request;
+        open_site(&s);
+        dial(&s, &p);
+        buf_init(&request, 1U << 20);
+        buf_put(&request, STR("POST /echo HTTP/1.1\r\nContent-Length: 4\r\n"));
+        for (int n = 1; n < cases[i].n; n++)
+            buf_put(&request, n == 1 ? STR("Host: x\r\n") : STR("A: b\r\n"));
+        buf_put(&request, STR("\r\nbody"));
+        peer_send(&p, buf_str(&request));
+        peer_await(&p, cases[i].answer, 1);
+        ck_assert_uint_eq(s.handled, cases[i].n <= 100 ? 1 : 0);
+        buf_done(&request);
+        peer_close(&p);
+        close_site(&s);
+    }
+}
+
+END_TEST
+
 static const char *const garbage[] = {
     "\r\n\r\n\r\n",
     "nonsense\r\n\r\n",
@@ -319,6 +348,7 @@ int main(void)
     tcase_add_test(c, a_body_over_the_limit_is_swallowed);
     tcase_add_loop_test(c, forms_of_requests, 0, COUNT_OF(forms));
     tcase_add_loop_test(c, an_unclear_end_is_cut, 0, COUNT_OF(unclear));
+    tcase_add_test(c, headers_are_counted);
     tcase_add_loop_test(c, garbage_harms_nobody, 0, COUNT_OF(garbage));
     tcase_add_test(c, an_answer_that_cannot_be_made_ends_the_connection);
     tcase_add_test(c, pipelined_requests_are_all_answered);

@@ -1,0 +1,451 @@
+/*
+ * libmicrohttpd gives a daemon one set of credentials for life, and its option to ask for a
+ * client's certificate (MEM_TRUST) verifies nothing. Its certificate callback would change the
+ * certificate, but not the CA. So each session gets credentials of ours instead, between
+ * libmicrohttpd's notice of a connection and its handshake: they hold certificate, key and CA, are
+ * counted, and die with the last session that began with them. A second daemon on the same socket
+ * would do as well, at the price of two of everything until the last old connection ends.
+ *
+ * GnuTLS asks for a client's certificate and then for our verdict, in the middle of the handshake
+ * and also where there was none: so who has none sees why in the alert. There are no session
+ * tickets, hence no resumption past the verdict.
+ */
+#include "tls.h"
+
+#include "file.h"
+#include "limit.h"
+#include "mem.h"
+
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+#define CHAIN_MAX      8
+#define NAME_MAX_BYTES 256
+#define JUDGE_AGAIN_MS 60000
+#define VERIFY_FLAGS   GNUTLS_PROFILE_TO_VFLAGS(GNUTLS_PROFILE_MEDIUM)
+#define PEM(text)      ((gnutls_datum_t){(unsigned char *)(text)->p, (unsigned)(text)->n})
+
+/* TLS 1.2 and 1.3, forward secrecy, authenticated encryption; no RSA key exchange, no CBC. */
+static const char priorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+                                 ":-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA"
+                                 ":-CIPHER-ALL:+AES-256-GCM:+AES-128-GCM:+CHACHA20-POLY1305"
+                                 ":-MAC-ALL:+AEAD:%SERVER_PRECEDENCE";
+
+struct tls_identity {
+    gnutls_certificate_credentials_t credentials;
+    size_t users; /* sessions, and the tls itself */
+    int64_t expires_s;
+    int64_t stale_s;
+    bool has_names;
+};
+
+struct stamps {
+    struct file_stamp cert;
+    struct file_stamp key;
+    struct file_stamp ca;
+};
+
+struct tls {
+    struct tls_settings settings;
+    gnutls_priority_t priorities;
+    struct tls_identity *identity;
+    struct stamps stamps;  /* of identity */
+    struct stamps refused; /* of what was told to be no good */
+};
+
+/* ---- files ---- */
+
+static struct stamps stamps_of(const struct tls_settings *s)
+{
+    return (struct stamps){
+        .cert = file_stamp(s->cert_file),
+        .key = file_stamp(s->key_file),
+        .ca = file_stamp(s->client_ca_file),
+    };
+}
+
+static bool stamps_eq(const struct stamps *a, const struct stamps *b)
+{
+    return file_stamp_eq(a->cert, b->cert) && file_stamp_eq(a->key, b->key) &&
+           file_stamp_eq(a->ca, b->ca);
+}
+
+static enum errc fail(struct err *reterr, const char *what, struct str file, int code)
+{
+    if (code == GNUTLS_E_MEMORY_ERROR)
+        return err_set(reterr, ERR_NOMEM, "%s %.*s: out of memory", what, STR_ARG(file));
+    return err_set(reterr, ERR_SYNTAX, "%s %.*s: %s", what, STR_ARG(file), gnutls_strerror(code));
+}
+
+/* A key is read in one piece and wiped, so that no copy is left in freed memory. */
+static enum errc read_pem(const char *what, struct str file, struct buf *text, struct err *reterr)
+{
+    buf_init(text, LIMIT_PEM_BYTES);
+    if (!buf_reserve(text, LIMIT_PEM_BYTES))
+        return err_set(reterr, ERR_NOMEM, "%s %.*s: out of memory", what, STR_ARG(file));
+    enum errc code = file_read(file, text, reterr);
+    if (code != OK)
+        (void)err_wrap(reterr, "%s", what);
+    else if (str_trim(buf_str(text)).n == 0)
+        code = err_set(reterr, ERR_SYNTAX, "%s %.*s: empty", what, STR_ARG(file));
+    return code;
+}
+
+static void forget(struct buf *text)
+{
+    if (text->p != NULL)
+        explicit_bzero(text->p, text->cap);
+    buf_done(text);
+}
+
+/* ---- an identity ---- */
+
+static void note_facts(struct tls_identity *i, gnutls_x509_crt_t *chain, unsigned n)
+{
+    char name[NAME_MAX_BYTES];
+    size_t size = sizeof(name);
+    int code = gnutls_x509_crt_get_subject_alt_name(chain[0], 0, name, &size, NULL);
+    i->has_names = code != GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE;
+    i->expires_s = INT64_MAX;
+    for (unsigned at = 0; at < n; at++) {
+        int64_t begins_s = gnutls_x509_crt_get_activation_time(chain[at]);
+        int64_t expires_s = gnutls_x509_crt_get_expiration_time(chain[at]);
+        if (expires_s < i->expires_s) {
+            i->expires_s = expires_s;
+            i->stale_s = expires_s - (expires_s - begins_s) / 10;
+        }
+    }
+}
+
+static enum errc take_pair(struct tls_identity *i, const struct tls_settings *s,
+                           const struct buf *cert, const struct buf *key, struct err *reterr)
+{
+    gnutls_x509_crt_t chain[CHAIN_MAX];
+    gnutls_x509_privkey_t private;
+    unsigned n = CHAIN_MAX;
+    gnutls_datum_t pem = PEM(cert);
+    int code = gnutls_x509_crt_list_import(chain, &n, &pem, GNUTLS_X509_FMT_PEM,
+                                           GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED |
+                                               GNUTLS_X509_CRT_LIST_SORT);
+    if (code < 0)
+        return fail(reterr, "tls-cert-file", s->cert_file, code);
+    code = gnutls_x509_privkey_init(&private);
+    if (code >= 0) {
+        pem = PEM(key);
+        code = gnutls_x509_privkey_import2(private, &pem, GNUTLS_X509_FMT_PEM, NULL, 0);
+        if (code >= 0) {
+            code = gnutls_certificate_set_x509_key(i->credentials, chain, (int)n, private);
+            note_facts(i, chain, n);
+        }
+        gnutls_x509_privkey_deinit(private);
+    }
+    while (n > 0)
+        gnutls_x509_crt_deinit(chain[--n]);
+    return code < 0 ? fail(reterr, "tls-key-file", s->key_file, code) : OK;
+}
+
+static enum errc take_clients(struct tls_identity *i, const struct tls_settings *s,
+                              const struct buf *ca, struct err *reterr)
+{
+    gnutls_datum_t pem = PEM(ca);
+    int n = gnutls_certificate_set_x509_trust_mem(i->credentials, &pem, GNUTLS_X509_FMT_PEM);
+    return n > 0 ? OK
+                 : fail(reterr, "client-ca-file", s->client_ca_file,
+                        n == 0 ? GNUTLS_E_NO_CERTIFICATE_FOUND : n);
+}
+
+static void identity_let_go(struct tls_identity *i)
+{
+    if (i == NULL || --i->users > 0)
+        return;
+    gnutls_certificate_free_credentials(i->credentials);
+    mem_free(i);
+}
+
+static int judge_in_handshake(gnutls_session_t session);
+
+static enum errc identity_take(struct tls_identity *i, const struct tls_settings *s,
+                               struct err *reterr)
+{
+    struct buf cert = {.p = NULL};
+    struct buf key = {.p = NULL};
+    struct buf ca = {.p = NULL};
+    enum errc code = read_pem("tls-cert-file", s->cert_file, &cert, reterr);
+    if (code == OK)
+        code = read_pem("tls-key-file", s->key_file, &key, reterr);
+    if (code == OK && s->client_ca_file.n > 0)
+        code = read_pem("client-ca-file", s->client_ca_file, &ca, reterr);
+    if (code == OK)
+        code = take_pair(i, s, &cert, &key, reterr);
+    if (code == OK && s->client_ca_file.n > 0) {
+        code = take_clients(i, s, &ca, reterr);
+        gnutls_certificate_set_verify_function(i->credentials, judge_in_handshake);
+    }
+    forget(&key);
+    buf_done(&cert);
+    buf_done(&ca);
+    return code;
+}
+
+static enum errc identity_load(const struct tls_settings *s, struct tls_identity **ret,
+                               struct err *reterr)
+{
+    struct tls_identity *i = mem_alloc(sizeof(*i));
+    if (i == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for a certificate");
+    if (gnutls_certificate_allocate_credentials(&i->credentials) < 0) {
+        mem_free(i);
+        return err_set(reterr, ERR_NOMEM, "no memory for a certificate");
+    }
+    i->users = 1;
+    enum errc code = identity_take(i, s, reterr);
+    if (code == OK)
+        *ret = i;
+    else
+        identity_let_go(i);
+    return code;
+}
+
+/* ---- a client's certificate ---- */
+
+static const char *fault_of(unsigned status)
+{
+    static const struct {
+        unsigned bit;
+        const char *fault;
+    } faults[] = {
+        {GNUTLS_CERT_EXPIRED, "the certificate has expired"},
+        {GNUTLS_CERT_NOT_ACTIVATED, "the certificate is not valid yet"},
+        {GNUTLS_CERT_PURPOSE_MISMATCH, "the certificate is not one for client authentication"},
+        {GNUTLS_CERT_INSECURE_ALGORITHM, "the certificate's algorithm or key is too weak"},
+        {GNUTLS_CERT_SIGNER_NOT_FOUND, "the certificate is of no CA in client-ca-file"},
+        {GNUTLS_CERT_SIGNER_NOT_CA, "the certificate is of no CA in client-ca-file"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        if ((status & faults[i].bit) != 0)
+            return faults[i].fault;
+    }
+    return "the certificate cannot be verified";
+}
+
+static bool is_listed(struct str names, const char *name, size_t n)
+{
+    struct str wanted;
+    while (names.p != NULL) {
+        (void)str_cut(names, ',', &wanted, &names);
+        if (n > 0 && str_eq(str_trim(wanted), (struct str){name, n}))
+            return true;
+    }
+    return false;
+}
+
+static bool has_listed_name(struct str names, gnutls_x509_crt_t crt)
+{
+    char name[NAME_MAX_BYTES];
+    size_t n = sizeof(name);
+    /* Of several common names none is the one. */
+    if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 1, 0, name, &n) ==
+        GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) {
+        n = sizeof(name);
+        if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &n) == 0 &&
+            is_listed(names, name, n))
+            return true;
+    }
+    for (unsigned at = 0;; at++) {
+        n = sizeof(name);
+        int type = gnutls_x509_crt_get_subject_alt_name(crt, at, name, &n, NULL);
+        if (type == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
+            return false;
+        if (type == GNUTLS_SAN_DNSNAME && is_listed(names, name, n))
+            return true;
+    }
+}
+
+static const char *judge_chain(const struct tls *t, const struct tls_identity *by,
+                               gnutls_x509_crt_t *chain, unsigned n)
+{
+    static char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
+    gnutls_typed_vdata_st data = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+                                  .data = (unsigned char *)purpose};
+    gnutls_x509_trust_list_t trust = NULL;
+    unsigned status = 0;
+    gnutls_certificate_get_trust_list(by->credentials, &trust);
+    int code =
+        gnutls_x509_trust_list_verify_crt2(trust, chain, n, &data, 1, VERIFY_FLAGS, &status, NULL);
+    if (code < 0)
+        return "the certificate cannot be verified";
+    if (status != 0)
+        return fault_of(status);
+    if (t->settings.client_names.n > 0 && !has_listed_name(t->settings.client_names, chain[0]))
+        return "the certificate's name is not in client-names";
+    return NULL;
+}
+
+static const char *judge(const struct tls *t, const struct tls_identity *by,
+                         gnutls_session_t session)
+{
+    gnutls_x509_crt_t chain[CHAIN_MAX];
+    unsigned n = 0;
+    unsigned n_raw = 0;
+    const gnutls_datum_t *raw = gnutls_certificate_get_peers(session, &n_raw);
+    const char *fault = "the certificate cannot be read";
+    if (raw == NULL || n_raw == 0)
+        return "there is no certificate";
+    if (n_raw > CHAIN_MAX)
+        return "the chain of certificates is too long";
+    while (n < n_raw && gnutls_x509_crt_init(&chain[n]) == 0) {
+        n++;
+        if (gnutls_x509_crt_import(chain[n - 1], &raw[n - 1], GNUTLS_X509_FMT_DER) < 0)
+            goto out;
+    }
+    if (n == n_raw)
+        fault = judge_chain(t, by, chain, n);
+out:
+    while (n > 0)
+        gnutls_x509_crt_deinit(chain[--n]);
+    return fault;
+}
+
+static int judge_in_handshake(gnutls_session_t session)
+{
+    struct tls_peer *p = gnutls_session_get_ptr(session);
+    p->fault = judge(p->tls, p->identity, session);
+    if (p->fault == NULL || p->tls->settings.optional)
+        return 0;
+    if (p->refused != NULL)
+        p->refused(p, p->fault);
+    /* Which of them it is stands in our log: a stranger need not know. */
+    (void)gnutls_alert_send(session, GNUTLS_AL_FATAL,
+                            gnutls_certificate_get_peers(session, NULL) == NULL
+                                ? GNUTLS_A_CERTIFICATE_REQUIRED
+                                : GNUTLS_A_BAD_CERTIFICATE);
+    return GNUTLS_E_CERTIFICATE_ERROR;
+}
+
+/* ---- peers ---- */
+
+void tls_peer_begin(struct tls_peer *p, struct tls *t, void *session)
+{
+    p->tls = t;
+    p->identity = t->identity;
+    p->identity->users++;
+    p->session = session;
+    /* libmicrohttpd keeps its connection there, and looks at it for pre-shared keys only. */
+    gnutls_session_set_ptr(session, p);
+    int code = gnutls_priority_set(session, t->priorities);
+    if (code == 0)
+        code = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, p->identity->credentials);
+    if (code != 0) /* no memory: the handshake will fail */
+        return;
+    if (t->settings.client_ca_file.n > 0)
+        gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
+}
+
+void tls_peer_end(struct tls_peer *p)
+{
+    identity_let_go(p->identity);
+    *p = (struct tls_peer){.tls = NULL};
+}
+
+const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms)
+{
+    if (p->tls == NULL || p->tls->settings.client_ca_file.n == 0)
+        return "certificates are not asked for";
+    const struct tls_identity *by = p->tls->identity;
+    if (p->judged_by != by || now_ms - p->judged_ms >= JUDGE_AGAIN_MS) {
+        p->fault = judge(p->tls, by, p->session);
+        p->judged_by = by;
+        p->judged_ms = now_ms;
+    }
+    return p->fault;
+}
+
+/* ---- life ---- */
+
+enum errc tls_new(const struct tls_settings *s, struct tls **ret, struct err *reterr)
+{
+    struct tls *t = mem_alloc(sizeof(*t));
+    if (t == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for a certificate");
+    t->settings = *s;
+    t->stamps = stamps_of(s);
+    enum errc code = OK;
+    if (gnutls_priority_init(&t->priorities, priorities, NULL) != 0)
+        code = err_set(reterr, ERR_INTERNAL, "GnuTLS cannot do TLS 1.2 as it is wanted");
+    if (code == OK)
+        code = identity_load(s, &t->identity, reterr);
+    if (code != OK) {
+        gnutls_priority_deinit(t->priorities);
+        mem_free(t);
+        return code;
+    }
+    *ret = t;
+    return OK;
+}
+
+struct tls *tls_free(struct tls *t)
+{
+    if (t == NULL)
+        return NULL;
+    assert(t->identity->users == 1);
+    identity_let_go(t->identity);
+    gnutls_priority_deinit(t->priorities);
+    mem_free(t);
+    return NULL;
+}
+
+static int no_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
+                          int n_authorities, const gnutls_pk_algorithm_t *algorithms,
+                          int n_algorithms, gnutls_pcert_st **ret, unsigned *ret_n,
+                          gnutls_privkey_t *ret_key)
+{
+    (void)session;
+    (void)authorities;
+    (void)n_authorities;
+    (void)algorithms;
+    (void)n_algorithms;
+    (void)ret;
+    (void)ret_key;
+    *ret_n = 0;
+    return -1;
+}
+
+void *tls_no_certificate(void)
+{
+    gnutls_certificate_retrieve_function2 *callback = no_certificate;
+    return (void *)callback;
+}
+
+enum tls_news tls_refresh(struct tls *t, struct err *reterr)
+{
+    struct tls_identity *fresh = NULL;
+    struct stamps now = stamps_of(&t->settings); /* before the content: a change in between shows */
+    if (stamps_eq(&now, &t->stamps))
+        return TLS_SAME;
+    if (identity_load(&t->settings, &fresh, reterr) == OK) {
+        identity_let_go(t->identity);
+        t->identity = fresh;
+        t->stamps = now;
+        return TLS_TAKEN;
+    }
+    bool told = stamps_eq(&now, &t->refused);
+    t->refused = now;
+    return told ? TLS_SAME : TLS_REFUSED;
+}
+
+int64_t tls_expires_s(const struct tls *t)
+{
+    return t->identity->expires_s;
+}
+
+int64_t tls_stale_s(const struct tls *t)
+{
+    return t->identity->stale_s;
+}
+
+bool tls_has_names(const struct tls *t)
+{
+    return t->identity->has_names;
+}

@@ -36,6 +36,9 @@
       "PEM file of CAs: who has no certificate of theirs for client authentication is refused")    \
     X(NAMES, client_names, "client-names", "", 0, 0, NULL,                                         \
       "only such certificates of client-ca-file whose common name or DNS name is one of these")    \
+    X(PATH, token_file, "token-file", "", 0, 0, NULL,                                              \
+      "file of bearer tokens, one a line: a request must carry one, unless its client's "          \
+      "certificate admits it")                                                                     \
     X(ADDRESS, probe_address, "probe-address", "127.0.0.1", 0, 0, NULL,                            \
       "address of the port for probes")                                                            \
     X(PORT, probe_port, "probe-port", "0", 0, 65535, NULL,                                         \

@@ -1,4 +1,5 @@
-/* Who may ask on the main port: its TLS, its clients' certificates, and a word about who was not.
+/*
+ * Who may ask on the main port: TLS, clients' certificates, tokens, and a word about who may not.
  */
 #pragma once
 

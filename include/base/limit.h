@@ -37,6 +37,9 @@
 /* Configuration, kubeconfig and credential files. */
 #define LIMIT_FILE_BYTES (4 * MIB)
 
+/* The tokens that admit to the main port. */
+#define LIMIT_TOKEN_BYTES (64 * KIB)
+
 /* Certificates and keys: a bundle of CAs holds some 2 KiB for each. */
 #define LIMIT_PEM_BYTES (256 * KIB)
 

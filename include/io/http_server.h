@@ -31,6 +31,7 @@ struct http_request {
 /* Who asks, as far as is known before the body. */
 struct http_caller {
     struct str peer;
+    struct str authorization;      /* the header; absent: there is none */
     const char *certificate_fault; /* of his certificate, a literal; NULL: it is good */
 };
 

@@ -25,6 +25,13 @@ enum errc config_check_port(const struct config *c, struct err *reterr)
                            config_source_name(c->sources[wants[i].row]), STR_ARG(text),
                            config_table[wants[i].wants].name);
     }
+    if (c->token_file.n > 0 && c->tls_cert_file.n == 0 &&
+        !config_address_is_loopback(c->listen_address))
+        return err_set(reterr, ERR_CONFLICT,
+                       "token-file (%s: \"%.*s\") wants tls-cert-file where listen-address "
+                       "(\"%.*s\") is not loopback: the token would travel in the clear",
+                       config_source_name(c->sources[CONFIG_ROW_token_file]),
+                       STR_ARG(c->token_file), STR_ARG(c->listen_address));
     if (c->tls_cert_file.n > 0 || c->allow_plain_http ||
         config_address_is_loopback(c->listen_address))
         return OK;

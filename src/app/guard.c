@@ -3,6 +3,8 @@
  * soon after, for new connections, and no connection is dropped. What can't be used is told once
  * and what was there stays.
  *
+ * A client's certificate admits, and so does a token; where both are wanted either is enough.
+ *
  * Whom it refuses is a stranger's choice to repeat, so it is told once a second with a count.
  */
 #include "guard.h"
@@ -10,6 +12,7 @@
 #include "log.h"
 #include "mem.h"
 #include "tls.h"
+#include "token.h"
 
 #define REFRESH_MS 10000
 #define TELL_MS    1000
@@ -26,7 +29,8 @@ enum age {
 struct guard {
     struct loop *loop;
     const struct config *config;
-    struct tls *tls; /* NULL: plain HTTP */
+    struct tls *tls;      /* NULL: plain HTTP */
+    struct tokens tokens; /* where there is a token-file */
     enum age age;
     struct timer refresh;
     struct timer tell; /* armed: not before it fires */
@@ -63,13 +67,39 @@ static void refuse(void *guard, struct str peer, const char *why)
         tell_refused(g);
 }
 
-/* The handshake let nobody in without a good certificate; but that was then. */
+static void refresh_tokens(struct guard *g)
+{
+    struct err why = ERR_INIT;
+    switch (tokens_refresh(&g->tokens, &why)) {
+    case TOKENS_SAME:
+        break;
+    case TOKENS_TAKEN:
+        log_info("the tokens are replaced", kv_str("token-file", g->config->token_file));
+        break;
+    case TOKENS_REFUSED:
+        log_warn("the new tokens cannot be used: the old ones stay", kv_cstr("why", why.text));
+        break;
+    }
+}
+
+/* Without tokens the handshake let nobody in who has no good certificate; but that was then. */
 static unsigned admit(void *guard, const struct http_caller *c)
 {
-    if (c->certificate_fault == NULL)
+    struct guard *g = guard;
+    if (g->config->client_ca_file.n > 0 && c->certificate_fault == NULL)
         return 0;
-    refuse(guard, c->peer, c->certificate_fault);
-    return 403;
+    if (g->config->token_file.n == 0) {
+        refuse(g, c->peer, c->certificate_fault);
+        return 403;
+    }
+    if (tokens_admit(&g->tokens, c->authorization))
+        return 0;
+    refresh_tokens(g); /* it may be newer than what was read */
+    if (tokens_admit(&g->tokens, c->authorization))
+        return 0;
+    refuse(g, c->peer,
+           c->authorization.p == NULL ? "there is no token" : "the token is not the right one");
+    return 401;
 }
 
 static int64_t now_s(const struct guard *g)
@@ -106,9 +136,8 @@ static void tell_certificate(struct guard *g, const char *message)
     g->age = AGE_GOOD;
 }
 
-static void refresh_fire(struct timer *t)
+static void refresh_tls(struct guard *g)
 {
-    struct guard *g = CONTAINER_OF(t, struct guard, refresh);
     struct err why = ERR_INIT;
     switch (tls_refresh(g->tls, &why)) {
     case TLS_SAME:
@@ -122,6 +151,15 @@ static void refresh_fire(struct timer *t)
         break;
     }
     tell_age(g);
+}
+
+static void refresh_fire(struct timer *t)
+{
+    struct guard *g = CONTAINER_OF(t, struct guard, refresh);
+    if (g->tls != NULL)
+        refresh_tls(g);
+    if (g->config->token_file.n > 0)
+        refresh_tokens(g);
     timer_arm(g->loop, t, REFRESH_MS);
 }
 
@@ -133,6 +171,7 @@ static enum errc open_tls(struct guard *g, struct err *reterr)
         .key_file = c->tls_key_file,
         .client_ca_file = c->client_ca_file,
         .client_names = c->client_names,
+        .optional = c->token_file.n > 0,
     };
     enum errc code = tls_new(&settings, &g->tls, reterr);
     if (code != OK)
@@ -144,7 +183,7 @@ static enum errc open_tls(struct guard *g, struct err *reterr)
 
 enum errc guard_new(struct loop *l, const struct config *c, struct guard **ret, struct err *reterr)
 {
-    if (c->tls_cert_file.n == 0) {
+    if (c->tls_cert_file.n == 0 && c->token_file.n == 0) {
         *ret = NULL;
         return OK;
     }
@@ -155,9 +194,11 @@ enum errc guard_new(struct loop *l, const struct config *c, struct guard **ret, 
     g->config = c;
     g->refresh.fire = refresh_fire;
     g->tell.fire = tell_fire;
-    enum errc code = open_tls(g, reterr);
+    enum errc code = c->tls_cert_file.n > 0 ? open_tls(g, reterr) : OK;
+    if (code == OK && c->token_file.n > 0)
+        code = tokens_open(&g->tokens, c->token_file, reterr);
     if (code != OK) {
-        mem_free(g);
+        (void)guard_free(g);
         return code;
     }
     timer_arm(l, &g->refresh, REFRESH_MS);
@@ -174,6 +215,7 @@ struct guard *guard_free(struct guard *g)
     timer_cancel(&g->refresh);
     timer_cancel(&g->tell);
     g->tls = tls_free(g->tls);
+    tokens_done(&g->tokens);
     mem_free(g);
     return NULL;
 }
@@ -183,7 +225,8 @@ void guard_settings(struct guard *g, struct http_server_settings *s)
     if (g == NULL)
         return;
     s->tls = g->tls;
-    s->admit = g->config->client_ca_file.n > 0 ? admit : NULL;
+    bool open = g->config->client_ca_file.n == 0 && g->config->token_file.n == 0;
+    s->admit = open ? NULL : admit;
     s->refused = refuse;
     s->admit_ctx = g;
 }

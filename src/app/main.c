@@ -160,8 +160,8 @@ static void warn_of_open_port(const struct config *c)
     if (c->tls_cert_file.n == 0)
         log_warn("plain HTTP, and not on loopback: whoever reaches the port can bind pods",
                  kv_str("address", c->listen_address));
-    else if (c->client_ca_file.n == 0)
-        log_warn("no client-ca-file: whoever reaches the port can bind pods",
+    else if (c->client_ca_file.n == 0 && c->token_file.n == 0)
+        log_warn("no client-ca-file and no token-file: whoever reaches the port can bind pods",
                  kv_str("address", c->listen_address));
 }
 

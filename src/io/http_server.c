@@ -148,6 +148,8 @@ static unsigned judge(struct http_server *s, struct request *r)
         return 0;
     struct http_caller caller = {
         .peer = r->pub.peer,
+        .authorization = str_of(
+            MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION)),
         .certificate_fault = tls_peer_fault(&conn_of(r->mhd)->tls, loop_now_ms(s->loop)),
     };
     return set->admit(set->admit_ctx, &caller);

@@ -56,6 +56,7 @@ START_TEST(defaults)
     ck_assert_str_is(c.tls_key_file, "");
     ck_assert_str_is(c.client_ca_file, "");
     ck_assert_str_is(c.client_names, "");
+    ck_assert_str_is(c.token_file, "");
     ck_assert_str_is(c.probe_address, "127.0.0.1");
     ck_assert_uint_eq(c.probe_port, 0);
     ck_assert_str_is(c.kubeconfig, "");
@@ -232,6 +233,10 @@ static const struct {
     {"--tls-cert-file c --tls-key-file k --client-names n", &no_env, NULL,
      "client-names (flag: \"n\") wants client-ca-file, which is not set"},
     {"--tls-cert-file c --tls-key-file k --listen-address ::", &no_env, NULL, NULL},
+    {"--token-file t", &no_env, NULL, NULL},
+    {"--token-file t --listen-address :: --allow-plain-http", &no_env, NULL,
+     "token-file (flag: \"t\") wants tls-cert-file where listen-address (\"::\") is not loopback: "
+     "the token would travel in the clear"},
     {"--client-names a,,b", &no_env, NULL,
      "flag --client-names: \"a,,b\": must be names with one comma between each two, or empty"},
     {"", &env_bad_port, NULL, "environment PORT: \"http\": must be a number"},
@@ -306,6 +311,7 @@ START_TEST(print_reads_back)
                                       "tls-key-file: \"\"\n"
                                       "client-ca-file: \"\"\n"
                                       "client-names: \"\"\n"
+                                      "token-file: \"\"\n"
                                       "probe-address: \"127.0.0.1\"\n"
                                       "probe-port: 0\n"
                                       "kubeconfig: \"/env/k\" # environment\n"

@@ -1,0 +1,247 @@
+/* Who is served by a port with clients' certificates, tokens, both or neither. */
+#include "certificates.h"
+#include "guard.h"
+#include "origin.h"
+#include "site.h"
+
+#include <sys/mman.h>
+
+#define TOKEN  "the-token-of-this-test"
+#define OTHER  "another-token-altogether"
+#define SECRET "the-token"
+
+struct gate {
+    struct site site;
+    struct config config;
+    struct guard *guard;
+    struct path paths[8];
+    char url[64];
+    int log;
+};
+
+enum {
+    TLS = 1,
+    CA = 2,
+    WANTS_TOKEN = 4,
+};
+
+static void put_token(const char *token)
+{
+    char command[256];
+    (void)snprintf(command, sizeof(command),
+                   "cd \"$1\" && echo '%s' > token.new && mv token.new token", token);
+    run_shell(command, certificates_folder);
+}
+
+static void gate_open(struct gate *g, unsigned wants)
+{
+    struct err e = ERR_INIT;
+    *g = (struct gate){.log = memfd_create("log", MFD_CLOEXEC)};
+    log_setup(g->log, LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+    put_token(TOKEN);
+    if (wants & TLS) {
+        g->config.tls_cert_file = path_set(&g->paths[0], "server.crt");
+        g->config.tls_key_file = path_set(&g->paths[1], "server.key");
+    }
+    if (wants & CA)
+        g->config.client_ca_file = path_set(&g->paths[2], "ca.crt");
+    if (wants & WANTS_TOKEN)
+        g->config.token_file = path_set(&g->paths[3], "token");
+    struct http_server_settings set = settings(&g->site);
+    g->site = (struct site){.loop = loop_make(), .hop = {.run = hop}};
+    ck_assert_ok(guard_new(g->site.loop, &g->config, &g->guard, &e), &e);
+    guard_settings(g->guard, &set);
+    ck_assert_ok(http_server_new(g->site.loop, &set, &g->site.server, &e), &e);
+    (void)snprintf(g->url, sizeof(g->url), "%s://127.0.0.1:%u/echo", wants & TLS ? "https" : "http",
+                   http_server_port(g->site.server));
+}
+
+/* Closes it, too: a count that is not told yet is told then. */
+static void gate_log(struct gate *g, struct buf *text)
+{
+    g->site.server = http_server_free(g->site.server);
+    g->guard = guard_free(g->guard);
+    close_site(&g->site);
+    buf_init(text, 1U << 20);
+    ck_assert(buf_reserve(text, 1U << 16));
+    ssize_t n = pread(g->log, text->p, 1U << 16, 0);
+    ck_assert_int_ge(n, 0);
+    text->n = (size_t)n;
+    log_setup(STDERR_FILENO, LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT);
+    (void)close(g->log);
+}
+
+static void gate_close(struct gate *g)
+{
+    struct buf text;
+    gate_log(g, &text);
+    ck_assert_ptr_null(memmem(text.p, text.n, SECRET, strlen(SECRET)));
+    ck_assert_ptr_null(memmem(text.p, text.n, "PRIVATE", 7));
+    buf_done(&text);
+}
+
+static unsigned ask(struct gate *g, const char *client, const char *token)
+{
+    char file[64];
+    struct err e = ERR_INIT;
+    struct http_client *h = NULL;
+    struct caller c;
+    struct http_client_settings set = {.ca_file = path_set(&g->paths[4], "ca.crt"),
+                                       .allow_http = true};
+    if (client[0] != '\0') {
+        (void)snprintf(file, sizeof(file), "%s.crt", client);
+        set.cert_file = path_set(&g->paths[5], file);
+        (void)snprintf(file, sizeof(file), "%s.key", client);
+        set.key_file = path_set(&g->paths[6], file);
+    }
+    ck_assert_ok(http_client_new(g->site.loop, &set, &h, &e), &e);
+    caller_init(&c, "POST", g->url, "");
+    c.call.body = STR("body");
+    c.call.bearer = str_of(token);
+    http_call_start(h, &c.call);
+    caller_await(g->site.loop, &c);
+    unsigned status = c.call.outcome == HTTP_ANSWERED ? c.call.status : 0;
+    caller_end(&c);
+    http_client_free(h);
+    return status;
+}
+
+static const struct {
+    unsigned wants;
+    const char *client;
+    const char *token; /* NULL: none */
+    unsigned status;   /* 0: there is no answer */
+} cases[] = {
+    {0, "", NULL, 200},
+    {0, "", OTHER, 200},
+    {TLS, "", NULL, 200},
+    {TLS | CA, "client", NULL, 200},
+    {TLS | CA, "client", OTHER, 200},
+    {TLS | CA, "", TOKEN, 0},
+    {TLS | CA, "stranger", TOKEN, 0},
+    {TLS | CA, "expired", NULL, 0},
+    {WANTS_TOKEN, "", TOKEN, 200},
+    {WANTS_TOKEN, "", OTHER, 401},
+    {WANTS_TOKEN, "", NULL, 401},
+    {TLS | WANTS_TOKEN, "", TOKEN, 200},
+    {TLS | WANTS_TOKEN, "", OTHER, 401},
+    {TLS | WANTS_TOKEN, "client", NULL, 401},
+    {TLS | CA | WANTS_TOKEN, "client", NULL, 200},
+    {TLS | CA | WANTS_TOKEN, "client", OTHER, 200},
+    {TLS | CA | WANTS_TOKEN, "", TOKEN, 200},
+    {TLS | CA | WANTS_TOKEN, "stranger", TOKEN, 200},
+    {TLS | CA | WANTS_TOKEN, "stranger", OTHER, 401},
+    {TLS | CA | WANTS_TOKEN, "expired", NULL, 401},
+    {TLS | CA | WANTS_TOKEN, "", NULL, 401},
+};
+
+START_TEST(who_is_served)
+{
+    struct gate g;
+    gate_open(&g, cases[_i].wants);
+    for (int again = 0; again < 2; again++)
+        ck_assert_uint_eq(ask(&g, cases[_i].client, cases[_i].token), cases[_i].status);
+    ck_assert_uint_eq(g.site.handled, cases[_i].status == 200 ? 2 : 0);
+    gate_close(&g);
+}
+
+END_TEST
+
+/* A request with a newer token is what makes it look; and then the old one is none any more. */
+START_TEST(a_token_that_is_replaced)
+{
+    struct gate g;
+    gate_open(&g, WANTS_TOKEN);
+    ck_assert_uint_eq(ask(&g, "", TOKEN), 200);
+    put_token(OTHER);
+    ck_assert_uint_eq(ask(&g, "", OTHER), 200);
+    ck_assert_uint_eq(ask(&g, "", TOKEN), 401);
+    gate_close(&g);
+}
+
+END_TEST
+
+/* The refusal is read, the body is not, and of a large one not even the end is waited for. */
+START_TEST(what_becomes_of_a_refused_body)
+{
+    static const size_t sizes[] = {0, 4, 250000, 1U << 20};
+    struct gate g;
+    struct peer p;
+    struct buf memory;
+    gate_open(&g, WANTS_TOKEN);
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        struct str body = letters(&memory, sizes[i]);
+        dial(&g.site, &p);
+        post(&p, "/echo", body);
+        peer_await_end(&p);
+        ck_assert_uint_eq(peer_count(&p, "HTTP/1.1 401 Unauthorized\r\n"), 1);
+        ck_assert_uint_eq(peer_count(&p, "WWW-Authenticate: Bearer\r\n"), 1);
+        peer_close(&p);
+        buf_done(&memory);
+    }
+    struct str body = letters(&memory, 8U << 20);
+    dial(&g.site, &p);
+    peer_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 80000000\r\n\r\n"));
+    peer_send(&p, body);
+    peer_await_end(&p);
+    buf_done(&memory);
+    peer_close(&p);
+    ck_assert_uint_eq(g.site.handled, 0);
+    ck_assert_uint_eq(g.site.too_large, 0);
+    gate_close(&g);
+}
+
+END_TEST
+
+START_TEST(refusals_are_told_with_a_count)
+{
+    enum {
+        REFUSED = 40
+    };
+    struct gate g;
+    struct buf text;
+    size_t lines = 0;
+    uint64_t total = 0;
+    gate_open(&g, WANTS_TOKEN);
+    for (int i = 0; i < REFUSED; i++)
+        ck_assert_uint_eq(ask(&g, "", i % 2 == 0 ? OTHER : NULL), 401);
+    gate_log(&g, &text);
+    for (struct str line, rest = buf_str(&text); rest.p != NULL;) {
+        (void)str_cut(rest, '\n', &line, &rest);
+        const char *at = memmem(line.p, line.n, "\"count\":", 8);
+        if (at == NULL)
+            continue;
+        uint64_t count = 0;
+        struct str digits = str_skip(line, (size_t)(at - line.p) + 8);
+        digits.n -= 1;
+        ck_assert(str_to_u64(digits, REFUSED, &count));
+        ck_assert_ptr_nonnull(memmem(line.p, line.n, "127.0.0.1:", 10));
+        total += count;
+        lines++;
+    }
+    ck_assert_uint_eq(total, REFUSED);
+    ck_assert_uint_lt(lines, REFUSED / 2);
+    buf_done(&text);
+}
+
+END_TEST
+
+int main(void)
+{
+    no_proxies();
+    if (!certificates_make()) {
+        certificates_remove();
+        return EXIT_FAILURE;
+    }
+    Suite *s = suite_create("guard");
+    TCase *c = tcase_create("guard");
+    tcase_set_timeout(c, 60);
+    tcase_add_loop_test(c, who_is_served, 0, COUNT_OF(cases));
+    tcase_add_test(c, a_token_that_is_replaced);
+    tcase_add_test(c, what_becomes_of_a_refused_body);
+    tcase_add_test(c, refusals_are_told_with_a_count);
+    suite_add_tcase(s, c);
+    int status = unit_main(s);
+    certificates_remove();
+    return status;
+}

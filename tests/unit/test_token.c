@@ -1,0 +1,160 @@
+#include "token.h"
+
+#include "fail_alloc.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define FIRST  "first-token-of-all"
+#define SECOND "second.token/of+all=="
+
+static char path[] = "/tmp/test_token.XXXXXX";
+
+static void make(void)
+{
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
+}
+
+static void unmake(void)
+{
+    (void)unlink(path);
+}
+
+/* A file of its own each time, as it is in a mounted Secret. */
+static void put(struct str text)
+{
+    char fresh[64];
+    (void)snprintf(fresh, sizeof(fresh), "%s.new", path);
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text.p, text.n), (ssize_t)text.n);
+    ck_assert_int_eq(close(fd), 0);
+    ck_assert_int_eq(rename(fresh, path), 0);
+}
+
+static const struct {
+    const char *file;
+    const char *authorization; /* NULL: none */
+    bool admits;
+} cases[] = {
+    {FIRST, "Bearer " FIRST, true},
+    {FIRST "\n", "bearer " FIRST, true},
+    {"\n  " FIRST "  \r\n\n", "BEARER  " FIRST " ", true},
+    {FIRST "\n" SECOND "\n", "Bearer " FIRST, true},
+    {FIRST "\n" SECOND "\n", "Bearer " SECOND, true},
+    {FIRST "\n" SECOND, "Bearer " FIRST "\n" SECOND, false},
+    {FIRST, NULL, false},
+    {FIRST, "", false},
+    {FIRST, "Bearer", false},
+    {FIRST, "Bearer ", false},
+    {FIRST, FIRST, false},
+    {FIRST, "Basic " FIRST, false},
+    {FIRST, "Bearer first-token-of-al", false},
+    {FIRST, "Bearer " FIRST "x", false},
+    {FIRST, "Bearer " FIRST FIRST, false},
+    {FIRST, "Bearer First-token-of-all", false},
+    {FIRST, "Bearer first-token-of-alm", false},
+    {FIRST, "Bearer girst-token-of-all", false},
+    {FIRST "\n", "Bearer \n", false},
+};
+
+START_TEST(who_is_admitted)
+{
+    struct tokens t;
+    struct err e = ERR_INIT;
+    put(str_of(cases[_i].file));
+    ck_assert_ok(tokens_open(&t, str_of(path), &e), &e);
+    ck_assert(tokens_admit(&t, str_of(cases[_i].authorization)) == cases[_i].admits);
+    tokens_done(&t);
+}
+
+END_TEST
+
+static const struct {
+    struct str file;
+    enum errc code;
+    const char *error; /* behind the path */
+} bad[] = {
+    {{"", 0}, ERR_SYNTAX, "holds no token"},
+    {{" \n\n", 3}, ERR_SYNTAX, "holds no token"},
+    {{"two words are no token\n", 23}, ERR_SYNTAX, "holds a character that no token has"},
+    {{"a-token-with-a\0byte-too-many", 28}, ERR_SYNTAX, "holds a character that no token has"},
+    {{FIRST "\nfifteen-letters\n", 35},
+     ERR_RANGE,
+     "a token of 15 characters can be guessed: 16 at least"},
+};
+
+START_TEST(files_that_hold_none)
+{
+    struct tokens t;
+    struct err e = ERR_INIT;
+    char expected[256];
+    put(bad[_i].file);
+    ck_assert_int_eq(tokens_open(&t, str_of(path), &e), bad[_i].code);
+    (void)snprintf(expected, sizeof(expected), "token-file: %s: %s", path, bad[_i].error);
+    ck_assert_str_eq(e.text, expected);
+}
+
+END_TEST
+
+START_TEST(a_file_that_is_replaced)
+{
+    struct tokens t;
+    struct err e = ERR_INIT;
+    put(STR(FIRST));
+    ck_assert_ok(tokens_open(&t, str_of(path), &e), &e);
+    ck_assert_int_eq(tokens_refresh(&t, &e), TOKENS_SAME);
+    put(STR(SECOND));
+    ck_assert(tokens_admit(&t, STR("Bearer " FIRST)));
+    ck_assert_int_eq(tokens_refresh(&t, &e), TOKENS_TAKEN);
+    ck_assert(!tokens_admit(&t, STR("Bearer " FIRST)));
+    ck_assert(tokens_admit(&t, STR("Bearer " SECOND)));
+    put(STR(""));
+    ck_assert_int_eq(tokens_refresh(&t, &e), TOKENS_REFUSED);
+    ck_assert_int_eq(tokens_refresh(&t, &e), TOKENS_SAME);
+    ck_assert(tokens_admit(&t, STR("Bearer " SECOND)));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(tokens_refresh(&t, &e), TOKENS_REFUSED);
+    ck_assert(tokens_admit(&t, STR("Bearer " SECOND)));
+    put(STR(FIRST));
+    ck_assert_int_eq(tokens_refresh(&t, &e), TOKENS_TAKEN);
+    ck_assert(tokens_admit(&t, STR("Bearer " FIRST)));
+    tokens_done(&t);
+}
+
+END_TEST
+
+static enum errc without_memory(void *ctx)
+{
+    struct tokens t;
+    struct err e = ERR_INIT;
+    (void)ctx;
+    enum errc code = tokens_open(&t, str_of(path), &e);
+    tokens_done(&t);
+    return code;
+}
+
+START_TEST(memory_runs_out)
+{
+    put(STR(FIRST));
+    ck_assert_uint_gt(fail_alloc_each(without_memory, NULL), 0);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("token");
+    TCase *c = tcase_create("token");
+    tcase_add_checked_fixture(c, make, unmake);
+    tcase_add_loop_test(c, who_is_admitted, 0, COUNT_OF(cases));
+    tcase_add_loop_test(c, files_that_hold_none, 0, COUNT_OF(bad));
+    tcase_add_test(c, a_file_that_is_replaced);
+    tcase_add_test(c, memory_runs_out);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

@@ -47,6 +47,7 @@ struct tls_peer {
     struct tls *tls;
     struct tls_identity *identity;
     void *session;
+    bool connected; /* the client has finished its handshake */
     const struct tls_identity *judged_by;
     uint64_t judged_ms;
     const char *fault; /* what is wrong with its certificate, NULL for nothing */
@@ -57,6 +58,12 @@ struct tls_peer {
 /* session: GnuTLS's, before its handshake, with credentials that can do nothing. */
 void tls_peer_begin(struct tls_peer *p, struct tls *t, void *session);
 void tls_peer_end(struct tls_peer *p); /* the session is gone; also of one that is zero */
+
+/*
+ * What the peer's handshake waits for, EPOLLIN or EPOLLOUT on its socket; 0: it is over, and from
+ * then on it is.
+ */
+uint32_t tls_peer_wants(struct tls_peer *p);
 
 /* What speaks against the peer's certificate, a literal; NULL: it is good. After the handshake. */
 const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms);

@@ -25,6 +25,7 @@ void conns_init(struct conns *t, struct loop *l)
     t->loop = l;
     for (size_t i = 0; i < CONN_STATES; i++)
         t->rings[i].next = t->rings[i].prev = &t->rings[i];
+    t->awake.next = t->awake.prev = &t->awake;
 }
 
 static struct conn *oldest(const struct conns *t, enum conn_state state)
@@ -38,21 +39,11 @@ bool conns_any(const struct conns *t, enum conn_state state)
     return oldest(t, state) != NULL;
 }
 
-static void unlink_from_ring(struct conn *c)
-{
-    c->link.prev->next = c->link.next;
-    c->link.next->prev = c->link.prev;
-}
-
 static void enter(struct conn *c, enum conn_state state)
 {
-    struct conn_link *ring = &c->table->rings[state];
     c->state = state;
     c->since_ms = loop_now_ms(c->table->loop);
-    c->link.next = ring;
-    c->link.prev = ring->prev;
-    c->link.prev->next = &c->link;
-    ring->prev = &c->link;
+    link_add(&c->table->rings[state], &c->link);
 }
 
 /* False: it was cut, and is for libmicrohttpd to bury. */
@@ -60,7 +51,7 @@ static bool move(struct conn *c, enum conn_state state)
 {
     if (c->state == CONN_CUT)
         return false;
-    unlink_from_ring(c);
+    link_del(&c->link);
     enter(c, state);
     return true;
 }
@@ -113,7 +104,7 @@ void conn_close(struct conn *c)
         return;
     timer_cancel(&c->deadline);
     tls_peer_end(&c->tls);
-    unlink_from_ring(c);
+    link_del(&c->link);
     c->table->n--;
     mem_free(c);
 }

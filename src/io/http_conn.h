@@ -7,6 +7,8 @@
 #include "loop.h"
 #include "tls.h"
 
+struct MHD_Connection;
+
 enum conn_state {
     CONN_FRESH,   /* no request's first line yet */
     CONN_KEPT,    /* between requests */
@@ -18,9 +20,24 @@ enum conn_state {
 };
 
 struct conn_link {
-    struct conn_link *next;
+    struct conn_link *next; /* NULL: in no ring */
     struct conn_link *prev;
 };
+
+static inline void link_add(struct conn_link *ring, struct conn_link *l)
+{
+    l->next = ring;
+    l->prev = ring->prev;
+    ring->prev->next = l;
+    ring->prev = l;
+}
+
+static inline void link_del(struct conn_link *l)
+{
+    l->prev->next = l->next;
+    l->next->prev = l->prev;
+    l->next = l->prev = NULL;
+}
 
 struct conn {
     struct conns *table;
@@ -31,6 +48,10 @@ struct conn {
     struct timer deadline;
     int fd; /* libmicrohttpd's */
     struct tls_peer tls;
+
+    struct MHD_Connection *mhd; /* amid a handshake */
+    struct loop_fd parked;      /* its socket, while libmicrohttpd does not look at it */
+    struct conn_link awake;     /* a handshake that libmicrohttpd looks at */
 };
 
 struct conns {
@@ -41,6 +62,7 @@ struct conns {
     size_t n;
     bool draining;
     struct conn_link rings[CONN_STATES]; /* the longest in it first */
+    struct conn_link awake;
 };
 
 void conns_init(struct conns *t, struct loop *l);

@@ -18,6 +18,7 @@
 #include "http_server.h"
 
 #include "http_conn.h"
+#include "http_handshake.h"
 #include "http_request.h"
 #include "limit.h"
 #include "log.h"
@@ -70,6 +71,8 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
     struct http_server *s = cls;
     struct conn *c = *socket_context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (c != NULL)
+            handshake_end(c);
         conn_close(c);
         s->requests.run_soon = true;
         return;
@@ -83,6 +86,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
     c->tls.refused = on_refused_handshake;
     tls_peer_begin(&c->tls, s->settings.tls,
                    MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+    handshake_begin(c, mhd);
 }
 
 static struct conn *conn_of(struct MHD_Connection *mhd)
@@ -252,6 +256,7 @@ static void server_check(struct loop_hook *h, uint64_t now_ms)
     struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
     s->requests.run_soon = false; /* before it runs, and makes it true again */
     (void)MHD_run(s->daemon);
+    handshakes_park(&s->conns);
     watch_for_waiting(s, now_ms);
     if (s->drained != NULL && s->requests.live == 0)
         loop_defer(s->loop, &s->tell_drained);
@@ -389,6 +394,7 @@ struct http_server *http_server_free(struct http_server *s)
     struct request *ring = &s->requests.handling;
     while (ring->next != ring)
         request_respond_text(ring->next, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
+    handshakes_unpark(&s->conns);
     /* One run at least: libmicrohttpd must not be stopped with a suspended connection. */
     struct pollfd p = {.fd = s->epoll.fd, .events = POLLIN};
     for (int turn = 0; turn < FREE_TURNS; turn++) {

@@ -19,6 +19,7 @@
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <sys/epoll.h>
 
 #define CHAIN_MAX      8
 #define NAME_MAX_BYTES 256
@@ -326,6 +327,19 @@ static int judge_in_handshake(gnutls_session_t session)
 
 /* ---- peers ---- */
 
+/* The client's is the last that the server waits for. */
+static int on_finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+                       const gnutls_datum_t *message)
+{
+    struct tls_peer *p = gnutls_session_get_ptr(session);
+    (void)type;
+    (void)when;
+    (void)message;
+    if (incoming != 0)
+        p->connected = true;
+    return 0;
+}
+
 void tls_peer_begin(struct tls_peer *p, struct tls *t, void *session)
 {
     p->tls = t;
@@ -334,6 +348,8 @@ void tls_peer_begin(struct tls_peer *p, struct tls *t, void *session)
     p->session = session;
     /* libmicrohttpd keeps its connection there, and looks at it for pre-shared keys only. */
     gnutls_session_set_ptr(session, p);
+    gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
+                                       on_finished);
     int code = gnutls_priority_set(session, t->priorities);
     if (code == 0)
         code = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, p->identity->credentials);
@@ -347,6 +363,13 @@ void tls_peer_end(struct tls_peer *p)
 {
     identity_let_go(p->identity);
     *p = (struct tls_peer){.tls = NULL};
+}
+
+uint32_t tls_peer_wants(struct tls_peer *p)
+{
+    if (p->connected)
+        return 0;
+    return gnutls_record_get_direction(p->session) == 0 ? EPOLLIN : EPOLLOUT;
 }
 
 const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms)

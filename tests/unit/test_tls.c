@@ -1,103 +1,6 @@
 /* TLS on the server's port, asked by our own client: whom it lets in, and files that change. */
-#include "certificates.h"
 #include "fail_alloc.h"
-#include "origin.h"
-#include "site.h"
-#include "tls.h"
-
-struct shop {
-    struct site site;
-    struct tls *tls;
-    struct path paths[8];
-    struct tls_settings settings;
-    char url[64];
-    unsigned verdict; /* of a client whose certificate is no good */
-    char fault[128];  /* of the last one */
-    size_t refused;   /* handshakes */
-    struct http_client *client;
-};
-
-static unsigned admit(void *ctx, const struct http_caller *c)
-{
-    struct shop *s = ctx;
-    if (c->certificate_fault == NULL)
-        return 0;
-    (void)snprintf(s->fault, sizeof(s->fault), "%s", c->certificate_fault);
-    return s->verdict;
-}
-
-static void refused(void *ctx, struct str peer, const char *fault)
-{
-    struct shop *s = ctx;
-    ck_assert(str_starts(peer, STR("127.0.0.1:")));
-    (void)snprintf(s->fault, sizeof(s->fault), "%s", fault);
-    s->refused++;
-}
-
-static void shop_open(struct shop *s, const char *ca, const char *names, bool optional)
-{
-    struct err e = ERR_INIT;
-    *s = (struct shop){.verdict = 403};
-    s->settings = (struct tls_settings){.cert_file = path_set(&s->paths[0], "server.crt"),
-                                        .key_file = path_set(&s->paths[1], "server.key"),
-                                        .client_ca_file = path_set(&s->paths[2], ca),
-                                        .client_names = str_of(names),
-                                        .optional = optional};
-    ck_assert_ok(tls_new(&s->settings, &s->tls, &e), &e);
-    struct http_server_settings set = settings(&s->site);
-    set.tls = s->tls;
-    set.admit = ca[0] == '\0' ? NULL : admit;
-    set.refused = refused;
-    set.admit_ctx = s;
-    set.max_body = 8U << 20;
-    open_with(&s->site, &set);
-    (void)snprintf(s->url, sizeof(s->url), "https://127.0.0.1:%u/echo",
-                   http_server_port(s->site.server));
-}
-
-/* From now on it is this client that asks; it trusts the CA named. */
-static void shop_client(struct shop *s, const char *name, const char *trusts)
-{
-    char file[64];
-    struct err e = ERR_INIT;
-    s->client = http_client_free(s->client);
-    struct http_client_settings c = {.ca_file = path_set(&s->paths[3], trusts)};
-    if (name[0] != '\0') {
-        (void)snprintf(file, sizeof(file), "%s.crt", name);
-        c.cert_file = path_set(&s->paths[4], file);
-        (void)snprintf(file, sizeof(file), "%s.key", name);
-        c.key_file = path_set(&s->paths[5], file);
-    }
-    ck_assert_ok(http_client_new(s->site.loop, &c, &s->client, &e), &e);
-}
-
-static void shop_close(struct shop *s)
-{
-    s->client = http_client_free(s->client);
-    s->site.server = http_server_free(s->site.server);
-    s->tls = tls_free(s->tls);
-    close_site(&s->site);
-}
-
-/* The answer's status; 0: there was none. */
-static unsigned ask_with(struct shop *s, struct str body)
-{
-    struct caller c;
-    caller_init(&c, "POST", s->url, "");
-    c.call.body = body;
-    http_call_start(s->client, &c.call);
-    caller_await(s->site.loop, &c);
-    unsigned status = c.call.outcome == HTTP_ANSWERED ? c.call.status : 0;
-    if (status == 200)
-        ck_assert(str_eq(buf_str(&c.call.reply), body));
-    caller_end(&c);
-    return status;
-}
-
-static unsigned ask(struct shop *s)
-{
-    return ask_with(s, STR("hello"));
-}
+#include "shop.h"
 
 static const struct {
     const char *ca;
@@ -173,6 +76,38 @@ START_TEST(large_bodies)
 
 END_TEST
 
+/* They are suspended by the handler, as they were amid their handshake. */
+START_TEST(answers_that_come_later)
+{
+    struct shop s;
+    struct caller c[3];
+    shop_open(&s, "ca.crt", "", false);
+    for (int again = 0; again < 3; again++) {
+        shop_client(&s, "client", "ca.crt");
+        (void)snprintf(strstr(s.url, "/echo"), sizeof("/hold"), "/hold");
+        for (int i = 0; i < 3; i++) {
+            caller_init(&c[i], "POST", s.url, "");
+            c[i].call.body = STR("later");
+            http_call_start(s.client, &c[i].call);
+        }
+        s.site.n_held = 0;
+        await_held(&s.site, 3);
+        run_turns(s.site.loop, 5);
+        for (int i = 0; i < 3; i++)
+            respond(s.site.held[i], s.site.held[i]->body);
+        for (int i = 0; i < 3; i++) {
+            caller_await(s.site.loop, &c[i]);
+            ck_assert_uint_eq(c[i].call.status, 200);
+            caller_end(&c[i]);
+        }
+        (void)snprintf(strstr(s.url, "/hold"), sizeof("/echo"), "/echo");
+        ck_assert_uint_eq(ask(&s), 200);
+    }
+    shop_close(&s);
+}
+
+END_TEST
+
 static const struct {
     const char *cert;
     const char *key;
@@ -236,29 +171,6 @@ START_TEST(what_is_known_of_a_certificate)
 }
 
 END_TEST
-
-/* A copy of the shop's files, which the test then replaces. */
-static void shop_open_moving(struct shop *s)
-{
-    struct err e = ERR_INIT;
-    shop_open(s, "ca.crt", "", false);
-    s->site.server = http_server_free(s->site.server);
-    s->tls = tls_free(s->tls);
-    run_shell("cd \"$1\" && cp server.crt now.crt && cp server.key now.key && cp ca.crt now.ca",
-              certificates_folder);
-    s->settings.cert_file = path_set(&s->paths[0], "now.crt");
-    s->settings.key_file = path_set(&s->paths[1], "now.key");
-    s->settings.client_ca_file = path_set(&s->paths[2], "now.ca");
-    ck_assert_ok(tls_new(&s->settings, &s->tls, &e), &e);
-    struct http_server_settings set = settings(&s->site);
-    set.tls = s->tls;
-    set.admit = admit;
-    set.refused = refused;
-    set.admit_ctx = s;
-    ck_assert_ok(http_server_new(s->site.loop, &set, &s->site.server, &e), &e);
-    (void)snprintf(s->url, sizeof(s->url), "https://127.0.0.1:%u/echo",
-                   http_server_port(s->site.server));
-}
 
 START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
 {
@@ -329,100 +241,6 @@ START_TEST(a_ca_that_is_gone_admits_nobody)
 
 END_TEST
 
-struct drip {
-    struct timer timer;
-    struct peer *peer;
-    struct str rest;
-};
-
-static void drip(struct timer *t)
-{
-    struct drip *d = CONTAINER_OF(t, struct drip, timer);
-    if (d->peer->closed || d->rest.n == 0)
-        return;
-    peer_send(d->peer, (struct str){d->rest.p, 1});
-    d->rest = str_skip(d->rest, 1);
-    timer_arm(d->peer->loop, t, 20);
-}
-
-/* A record of 512 bytes that begins a handshake. */
-#define HELLO "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
-
-START_TEST(a_handshake_has_a_deadline)
-{
-    static char record[517] = HELLO;
-    struct shop s;
-    struct peer p;
-    struct err e = ERR_INIT;
-    shop_open(&s, "ca.crt", "", false);
-    s.site.server = http_server_free(s.site.server);
-    struct http_server_settings set = settings(&s.site);
-    set.tls = s.tls;
-    set.request_timeout_ms = 200;
-    ck_assert_ok(http_server_new(s.site.loop, &set, &s.site.server, &e), &e);
-    dial(&s.site, &p);
-    struct drip d = {.timer = {.fire = drip}, .peer = &p, .rest = {record, sizeof(record)}};
-    timer_arm(s.site.loop, &d.timer, 0);
-    peer_await_end(&p);
-    ck_assert_uint_gt(d.rest.n, 0);
-    timer_cancel(&d.timer);
-    peer_close(&p);
-    shop_close(&s);
-}
-
-END_TEST
-
-static const struct str strange[] = {
-    {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27},
-    {"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", 10},
-    {"\x15\x03\x01\x00\x02\x02\x28", 7},
-    {"\0\0\0\0\0\0\0\0\0\0\0\0", 12},
-};
-
-START_TEST(what_is_no_handshake_is_cut)
-{
-    struct shop s;
-    struct peer p;
-    shop_open(&s, "ca.crt", "", false);
-    dial(&s.site, &p);
-    peer_send(&p, strange[_i]);
-    peer_await_end(&p);
-    ck_assert_uint_eq(s.site.handled, 0);
-    ck_assert_uint_eq(peer_count(&p, "HTTP"), 0);
-    shop_client(&s, "client", "ca.crt");
-    ck_assert_uint_eq(ask(&s), 200);
-    peer_close(&p);
-    shop_close(&s);
-}
-
-END_TEST
-
-/* Handshakes under way, kept connections and a retired certificate: nothing is left behind. */
-START_TEST(an_end_amid_everything)
-{
-    struct shop s;
-    struct peer p[3];
-    struct err e = ERR_INIT;
-    shop_open_moving(&s);
-    shop_client(&s, "client", "ca.crt");
-    ck_assert_uint_eq(ask(&s), 200);
-    for (int i = 0; i < 3; i++) {
-        dial(&s.site, &p[i]);
-        peer_send(&p[i], (struct str){HELLO, (size_t)(3 * i)});
-    }
-    run_turns(s.site.loop, 3);
-    run_shell("cd \"$1\" && touch -d '1 hour ago' now.crt", certificates_folder);
-    ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_TAKEN);
-    s.site.server = http_server_free(s.site.server);
-    for (int i = 0; i < 3; i++) {
-        peer_await_end(&p[i]);
-        peer_close(&p[i]);
-    }
-    shop_close(&s);
-}
-
-END_TEST
-
 static enum errc without_memory(void *ctx)
 {
     struct path paths[3];
@@ -458,14 +276,12 @@ int main(void)
     tcase_add_loop_test(c, whom_it_lets_in, 0, COUNT_OF(clients));
     tcase_add_loop_test(c, whom_it_leaves_to_others, 0, COUNT_OF(clients));
     tcase_add_test(c, large_bodies);
+    tcase_add_test(c, answers_that_come_later);
     tcase_add_loop_test(c, files_that_cannot_be_used, 0, COUNT_OF(bad));
     tcase_add_test(c, what_is_known_of_a_certificate);
     tcase_add_test(c, a_new_pair_is_taken_and_nobody_is_dropped);
     tcase_add_test(c, what_cannot_be_used_changes_nothing);
     tcase_add_test(c, a_ca_that_is_gone_admits_nobody);
-    tcase_add_test(c, a_handshake_has_a_deadline);
-    tcase_add_loop_test(c, what_is_no_handshake_is_cut, 0, COUNT_OF(strange));
-    tcase_add_test(c, an_end_amid_everything);
     tcase_add_test(c, memory_runs_out);
     suite_add_tcase(s, c);
     int status = unit_main(s);

@@ -1,0 +1,171 @@
+/* TLS connections over time: handshakes that never end, what is none, and the server's end. */
+#include "shop.h"
+
+struct drip {
+    struct timer timer;
+    struct peer *peer;
+    struct str rest;
+};
+
+static void drip(struct timer *t)
+{
+    struct drip *d = CONTAINER_OF(t, struct drip, timer);
+    if (d->peer->closed || d->rest.n == 0)
+        return;
+    peer_send(d->peer, (struct str){d->rest.p, 1});
+    d->rest = str_skip(d->rest, 1);
+    timer_arm(d->peer->loop, t, 20);
+}
+
+/* A record of 512 bytes that begins a handshake. */
+#define HELLO "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+
+START_TEST(a_handshake_has_a_deadline)
+{
+    static char record[517] = HELLO;
+    struct shop s;
+    struct peer p;
+    struct err e = ERR_INIT;
+    shop_open(&s, "ca.crt", "", false);
+    s.site.server = http_server_free(s.site.server);
+    struct http_server_settings set = settings(&s.site);
+    set.tls = s.tls;
+    set.request_timeout_ms = 200;
+    ck_assert_ok(http_server_new(s.site.loop, &set, &s.site.server, &e), &e);
+    dial(&s.site, &p);
+    struct drip d = {.timer = {.fire = drip}, .peer = &p, .rest = {record, sizeof(record)}};
+    timer_arm(s.site.loop, &d.timer, 0);
+    peer_await_end(&p);
+    ck_assert_uint_gt(d.rest.n, 0);
+    timer_cancel(&d.timer);
+    peer_close(&p);
+    shop_close(&s);
+}
+
+END_TEST
+
+struct turns {
+    struct loop_hook hook;
+    size_t n;
+};
+
+static uint64_t turns_prepare(struct loop_hook *h, uint64_t now_ms)
+{
+    (void)now_ms;
+    CONTAINER_OF(h, struct turns, hook)->n++;
+    return UINT64_MAX;
+}
+
+static void turns_check(struct loop_hook *h, uint64_t now_ms)
+{
+    (void)h;
+    (void)now_ms;
+}
+
+static void over(struct timer *t)
+{
+    t->order = 0;
+}
+
+static bool is_over(void *ctx)
+{
+    return !timer_armed(ctx);
+}
+
+/* Nothing happens while nothing comes: libmicrohttpd by itself would turn thousands of times. */
+START_TEST(half_a_handshake_costs_nothing)
+{
+    struct shop s;
+    struct peer p;
+    struct timer some = {.fire = over};
+    struct turns turns = {.hook = {.prepare = turns_prepare, .check = turns_check}};
+    shop_open(&s, "ca.crt", "", false);
+    dial(&s.site, &p);
+    for (size_t n = 0; n < sizeof(HELLO) - 1; n++) {
+        peer_send(&p, (struct str){&HELLO[n], 1});
+        run_turns(s.site.loop, 3);
+    }
+    loop_hook_add(s.site.loop, &turns.hook);
+    timer_arm(s.site.loop, &some, 200);
+    run_until(s.site.loop, is_over, &some);
+    loop_hook_del(s.site.loop, &turns.hook);
+    ck_assert_uint_lt(turns.n, 10);
+    ck_assert(!p.closed);
+    shop_client(&s, "client", "ca.crt");
+    ck_assert_uint_eq(ask(&s), 200);
+    peer_close(&p);
+    shop_close(&s);
+}
+
+END_TEST
+
+static const struct str strange[] = {
+    {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27},
+    {"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", 10},
+    {"\x15\x03\x01\x00\x02\x02\x28", 7},
+    {"\0\0\0\0\0\0\0\0\0\0\0\0", 12},
+};
+
+START_TEST(what_is_no_handshake_is_cut)
+{
+    struct shop s;
+    struct peer p;
+    shop_open(&s, "ca.crt", "", false);
+    dial(&s.site, &p);
+    peer_send(&p, strange[_i]);
+    peer_await_end(&p);
+    ck_assert_uint_eq(s.site.handled, 0);
+    ck_assert_uint_eq(peer_count(&p, "HTTP"), 0);
+    shop_client(&s, "client", "ca.crt");
+    ck_assert_uint_eq(ask(&s), 200);
+    peer_close(&p);
+    shop_close(&s);
+}
+
+END_TEST
+
+/* Handshakes under way, kept connections and a retired certificate: nothing is left behind. */
+START_TEST(an_end_amid_everything)
+{
+    struct shop s;
+    struct peer p[3];
+    struct err e = ERR_INIT;
+    shop_open_moving(&s);
+    shop_client(&s, "client", "ca.crt");
+    ck_assert_uint_eq(ask(&s), 200);
+    for (int i = 0; i < 3; i++) {
+        dial(&s.site, &p[i]);
+        peer_send(&p[i], (struct str){HELLO, (size_t)(3 * i)});
+    }
+    run_turns(s.site.loop, 3);
+    run_shell("cd \"$1\" && touch -d '1 hour ago' now.crt", certificates_folder);
+    ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_TAKEN);
+    s.site.server = http_server_free(s.site.server);
+    for (int i = 0; i < 3; i++) {
+        peer_await_end(&p[i]);
+        peer_close(&p[i]);
+    }
+    shop_close(&s);
+}
+
+END_TEST
+
+int main(void)
+{
+    no_proxies();
+    if (!certificates_make()) {
+        certificates_remove();
+        return EXIT_FAILURE;
+    }
+    Suite *s = suite_create("tls_life");
+    TCase *c = tcase_create("tls_life");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, a_handshake_has_a_deadline);
+    tcase_add_test(c, half_a_handshake_costs_nothing);
+    tcase_add_loop_test(c, what_is_no_handshake_is_cut, 0, COUNT_OF(strange));
+    tcase_add_test(c, an_end_amid_everything);
+    suite_add_tcase(s, c);
+    int status = unit_main(s);
+    certificates_remove();
+    return status;
+}

@@ -71,8 +71,8 @@ class Lab:
         kubeconfig: Path,
         *args: str,
         binary: Path | None = None,
-        valgrind: bool = False,
         started: bool = True,
+        **options: Any,
     ) -> Daemon:
         """cardpack for that API server, ready; it is stopped when the scenario ends."""
         daemon = Daemon(
@@ -82,7 +82,7 @@ class Lab:
             kubeconfig,
             args,
             name=f"cardpack-{self.scenario}",
-            valgrind=valgrind,
+            **options,
         )
         self.daemons.append(daemon)
         if started:
@@ -122,11 +122,18 @@ class Bench(Lab):
         token = self.cluster.service_account_token("kube-system", "cardpack", 6 * 3600)
         self.token = token
         self.kubeconfig = self.cluster.write_kubeconfig(self.workdir / "cardpack.kubeconfig", token)
-        self.cluster.start_scheduler(
-            f"http://127.0.0.1:{self.port}/gpushare-scheduler",
-            extra="podInitialBackoffSeconds: 1\npodMaxBackoffSeconds: 2\n",
-        )
+        self.start_scheduler()
         self.history = History(self.cluster)
+
+    def start_scheduler(self, scheme: str = "http", **render: Any) -> None:
+        """kube-scheduler with the shipped configuration; one that runs is ended."""
+        if self.cluster.scheduler is not None and self.cluster.scheduler.alive:
+            self.cluster.scheduler.terminate()
+        self.cluster.start_scheduler(
+            f"{scheme}://127.0.0.1:{self.port}/gpushare-scheduler",
+            extra="podInitialBackoffSeconds: 1\npodMaxBackoffSeconds: 2\n",
+            **render,
+        )
 
     def close(self) -> None:
         super().close()

@@ -16,6 +16,7 @@ import http.client
 import json
 import os
 import re
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,12 @@ class Daemon:
         *,
         name: str = "cardpack",
         valgrind: bool = False,
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
     ) -> None:
         self.port = port
+        self.tls = tls  # what a request trusts and shows; None: plain HTTP
+        self.token = token
         self.kubeconfig = kubeconfig
         self.kills = 0
         argv: list[str | os.PathLike[str]] = [*_VALGRIND] if valgrind else []
@@ -145,13 +150,24 @@ class Daemon:
     ) -> tuple[int, bytes, http.client.HTTPMessage]:
         """The status, the bytes, and the headers."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = self.connection(timeout)
+        headers = dict(headers or {"Content-Type": "application/json"})
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
         try:
-            connection.request(method, path, data, headers or {"Content-Type": "application/json"})
+            connection.request(method, path, data, headers)
             response = connection.getresponse()
             return response.status, response.read(), response.headers
         finally:
             connection.close()
+
+    def connection(self, timeout: float = 60.0) -> http.client.HTTPConnection:
+        """One that is not open yet."""
+        if self.tls is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=timeout, context=self.tls
+        )
 
     def ready(self, timeout: float = 10) -> bool:
         """Whether /readyz says 200 now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from http.client import HTTPConnection
+from pathlib import Path
 
 from bench import MANIFESTS, ROOT, Bench, agree, check, scenario
 from component import wait_for
@@ -17,7 +18,8 @@ def manifests(bench: Bench) -> None:
     """The API server takes every manifest as it is; applying twice changes nothing."""
     validate = "--validate=strict" if bench.modern else "--validate=true"
     kubectl = bench.cluster.kubectl
-    files = sorted(MANIFESTS.rglob("*.yaml"))
+    every = sorted(MANIFESTS.rglob("*.yaml"))
+    files = [file for file in every if not file.name.endswith("-patch.yaml")]
     check(len(files) >= 4, files)
     for file in files:
         kubectl("apply", validate, "--dry-run=server", "-f", str(file))
@@ -47,6 +49,19 @@ def manifests(bench: Bench) -> None:
     port = service["spec"]["ports"][0]["nodePort"]
     for name in ("kube-scheduler.yaml", "kube-scheduler-v1beta1.yaml"):
         check(f"127.0.0.1:{port}/" in (ROOT / "config" / name).read_text(), f"{name}: not {port}")
+    # With TLS: the same ports, and every file that a flag names is mounted.
+    patch = str(MANIFESTS / "tls" / "deployment-patch.yaml")
+    kubectl("patch", "-n", "kube-system", "deployment/cardpack", "--patch-file", patch)
+    template = bench.cluster.must("GET", path)["spec"]["template"]["spec"]
+    secure = template["containers"][0]
+    flags = [*secure["args"], "--check-config"]
+    subprocess.run([bench.options.binary, *flags], check=True, capture_output=True, timeout=60)
+    check(secure["ports"] == container["ports"], secure)
+    check({*container["args"]} - {*secure["args"]} == {"--allow-plain-http"}, secure)
+    mounted = {entry["mountPath"]: entry["name"] for entry in secure["volumeMounts"]}
+    check({*mounted.values()} == {entry["name"] for entry in template["volumes"]}, template)
+    named = [arg.partition("=") for arg in secure["args"] if "-file=" in arg]
+    check(len(named) == 3 and all(str(Path(n[2]).parent) in mounted for n in named), secure)
     kubectl("delete", "-n", "kube-system", "deployment/cardpack", "service/cardpack")
 
 

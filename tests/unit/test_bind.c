@@ -1,0 +1,226 @@
+/* bind.h against a backend whose answers the test gives, call by call. */
+#include "bind.h"
+
+#include "cache_rig.h"
+#include "on_loop.h"
+
+enum asked {
+    ASKED_NOTHING,
+    ASKED_POST,
+    ASKED_GET,
+};
+
+static struct site {
+    struct rig rig;
+    struct loop *loop;
+    struct backend backend;
+    struct binder *binder;
+    struct backend_call *call; /* the one under way */
+    enum asked asked;
+    struct arena arena;
+    struct buf answer;
+    struct http_request request;
+    bool answered;
+} site;
+
+static void on_post(struct backend *b, struct backend_call *c, const struct binding *binding)
+{
+    (void)b;
+    (void)binding;
+    site.call = c;
+    site.asked = ASKED_POST;
+}
+
+static void on_get(struct backend *b, struct backend_call *c, struct str namespace, struct str name)
+{
+    (void)b;
+    (void)namespace;
+    (void)name;
+    site.call = c;
+    site.asked = ASKED_GET;
+}
+
+static void on_cancel(struct backend_call *c)
+{
+    (void)c;
+    site.asked = ASKED_NOTHING;
+}
+
+static bool is_ready(struct backend *b, struct str *ret_missing)
+{
+    (void)b;
+    *ret_missing = STR("");
+    return true;
+}
+
+static uint64_t the_term(struct backend *b)
+{
+    (void)b;
+    return 1;
+}
+
+static void nothing(struct backend *b)
+{
+    (void)b;
+}
+
+/* Instead of http_server.h's. */
+void http_request_respond(struct http_request *r, unsigned status, const char *content_type)
+{
+    (void)content_type;
+    ck_assert(r == &site.request && !site.answered);
+    ck_assert_uint_eq(status, 200);
+    site.answered = true;
+}
+
+static void site_open(void)
+{
+    struct err e = ERR_INIT;
+    rig_init(&site.rig);
+    site.loop = loop_make();
+    site.backend = (struct backend){.post = on_post,
+                                    .get = on_get,
+                                    .cancel = on_cancel,
+                                    .ready = is_ready,
+                                    .term = the_term,
+                                    .asked = nothing,
+                                    .refresh = nothing};
+    struct binder_settings s = {
+        .loop = site.loop, .cache = &site.rig.cache, .backend = &site.backend, .timeout_ms = 25000};
+    ck_assert_ok(binder_new(&s, &site.binder, &e), &e);
+    node_set(&site.rig, "n", "16", "1", NULL);
+    arena_init(&site.arena, 1 << 16);
+    buf_init(&site.answer, 1 << 16);
+}
+
+static void site_close(void)
+{
+    run_turns(site.loop, 1);
+    ck_assert_uint_eq(binder_active(site.binder), 0);
+    site.binder = binder_free(site.binder);
+    arena_done(&site.arena);
+    buf_done(&site.answer);
+    rig_done(&site.rig);
+    site.loop = loop_free(site.loop);
+}
+
+static void bind_pod(void)
+{
+    site.request = (struct http_request){
+        .method = STR("POST"),
+        .body = STR("{\"PodName\":\"p\",\"PodNamespace\":\"ns\",\"PodUID\":\"p\",\"Node\":\"n\"}"),
+        .arena = &site.arena,
+        .answer = &site.answer,
+    };
+    binder_handle(site.binder, &site.request);
+}
+
+static void post_says(enum post_result result)
+{
+    ck_assert_int_eq(site.asked, ASKED_POST);
+    site.asked = ASKED_NOTHING;
+    site.call->post = result;
+    site.call->done(site.call);
+}
+
+/* The pod is bound to "n" on card 0, unless node is NULL. */
+static void get_says(const char *uid, const char *node, const char *phase)
+{
+    static const struct container_view container = {.name = STR("c"), .mem = STR("8")};
+    ck_assert_int_eq(site.asked, ASKED_GET);
+    site.asked = ASKED_NOTHING;
+    site.call->get = GET_FOUND;
+    site.call->pod = (struct pod_view){.uid = str_of(uid),
+                                       .namespace = STR("ns"),
+                                       .name = STR("p"),
+                                       .node = str_of(node),
+                                       .phase = str_of(phase),
+                                       .idx = str_of(node == NULL ? NULL : "0"),
+                                       .containers = &container,
+                                       .n_containers = 1};
+    site.call->done(site.call);
+}
+
+static int64_t used(void)
+{
+    return cache_node(&site.rig.cache, STR("n"))->used;
+}
+
+static void succeeds(void)
+{
+    ck_assert(site.answered);
+    ck_assert_str_is(buf_str(&site.answer), "{\"Error\":\"\"}");
+}
+
+START_TEST(a_pod_that_the_watch_shows_takes_one_write)
+{
+    site_open();
+    pod_set(&site.rig, .uid = "p");
+    bind_pod();
+    post_says(POST_CREATED);
+    succeeds();
+    ck_assert_int_eq(site.asked, ASKED_NOTHING);
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+/* The watch has said that it is gone, by its end, and won't name it again. */
+START_TEST(a_pod_that_has_ended_holds_no_card)
+{
+    site_open();
+    pod_set(&site.rig, .uid = "p");
+    bind_pod();
+    pod_gone(&site.rig, "p");
+    post_says(POST_CREATED);
+    get_says("p", "n", "Succeeded");
+    succeeds();
+    ck_assert_int_eq(used(), 0);
+    ck_assert_ptr_null(cache_pod(&site.rig.cache, STR("p")));
+    site_close();
+}
+
+END_TEST
+
+/* It was looked up, deleted before it was reserved, and created again: a server before 1.27 has
+ * bound the next pod of that name. */
+START_TEST(a_pod_that_the_watch_never_shows_is_read_back)
+{
+    site_open();
+    bind_pod();
+    get_says("p", NULL, "Pending");
+    post_says(POST_CREATED);
+    get_says("q", "n", "Pending");
+    ck_assert(site.answered);
+    ck_assert_int_eq(used(), 0);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(what_was_looked_up_and_is_there_is_confirmed)
+{
+    site_open();
+    bind_pod();
+    get_says("p", NULL, "Pending");
+    post_says(POST_CREATED);
+    get_says("p", "n", "Pending");
+    succeeds();
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bind");
+    TCase *tc = tcase_create("bind");
+    tcase_add_test(tc, a_pod_that_the_watch_shows_takes_one_write);
+    tcase_add_test(tc, a_pod_that_has_ended_holds_no_card);
+    tcase_add_test(tc, a_pod_that_the_watch_never_shows_is_read_back);
+    tcase_add_test(tc, what_was_looked_up_and_is_there_is_confirmed);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,78 @@
+/* An object for which there was no memory is not forgotten, and nothing is taken for gone by it. */
+#include "ingest.h"
+
+#include "fail_alloc.h"
+#include "log.h"
+#include "unit.h"
+
+static const struct str bound_pod =
+    STR("{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u\",\"annotations\":{"
+        "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":"
+        "\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}]},\"status\":{\"phase\":"
+        "\"Running\"}}");
+
+/* A list that names the pod, with the nth allocation of its ingestion failing; whether one did. */
+static bool list(struct cache *c, size_t nth)
+{
+    struct ingest in;
+    ingest_init(&in, c);
+    fail_alloc_arm(nth == 0 ? FAIL_NEVER : FAIL_ONCE, nth);
+    ingest_list_begin(&in, CACHE_PODS);
+    ingest_pod(&in, bound_pod, false);
+    (void)ingest_list_end(&in, CACHE_PODS);
+    bool hit = fail_alloc_hit();
+    fail_alloc_disarm();
+    ck_assert_msg(in.lost == hit, "allocation %zu failed, and that is %s", nth,
+                  in.lost ? "told" : "not told");
+    ingest_done(&in);
+    cache_check(c);
+    return hit;
+}
+
+static bool knows(const struct cache *c)
+{
+    const struct pod *p = cache_pod(c, STR("u"));
+    return p != NULL && p->state == POD_BOUND && p->mem == 8 && p->card == 0;
+}
+
+START_TEST(a_pod_without_memory_for_it_is_lost_not_bad)
+{
+    log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    for (size_t nth = 1;; nth++) {
+        struct cache c;
+        cache_init(&c, (struct map_seed){1, 2});
+        bool hit = list(&c, nth);
+        ck_assert(hit || knows(&c));
+        cache_done(&c);
+        if (!hit)
+            break;
+    }
+}
+
+END_TEST
+
+START_TEST(a_pod_that_is_known_is_not_swept_for_that)
+{
+    bool hit = true;
+    log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    for (size_t nth = 1; hit; nth++) {
+        struct cache c;
+        cache_init(&c, (struct map_seed){1, 2});
+        ck_assert(!list(&c, 0));
+        hit = list(&c, nth);
+        ck_assert(knows(&c));
+        cache_done(&c);
+    }
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ingest");
+    TCase *tc = tcase_create("ingest");
+    tcase_add_test(tc, a_pod_without_memory_for_it_is_lost_not_bad);
+    tcase_add_test(tc, a_pod_that_is_known_is_not_swept_for_that);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,369 @@
+/*
+ * A flight's bytes arrive when the world says so, and are handed over in the process' own turn: a
+ * paused process finds them when it wakes, and before its timers run, as with sockets.
+ */
+#include "net.h"
+
+#include "mem.h"
+#include "server.h"
+
+#include <stdlib.h>
+
+struct http_client {
+    struct loop *loop;
+};
+
+struct flight *flights;
+
+uint64_t net_latency(void)
+{
+    return fault(FAULT_SLOW) ? 100 + draw(3000) : draw(4);
+}
+
+/* ---- flights ---- */
+
+static void flight_free(struct flight *f)
+{
+    unplan(&f->h);
+    if (f->prev != NULL)
+        f->prev->next = f->next;
+    else
+        flights = f->next;
+    if (f->next != NULL)
+        f->next->prev = f->prev;
+    text_done(&f->path);
+    text_done(&f->body);
+    text_done(&f->reply);
+    free(f->marks);
+    free(f);
+}
+
+/* Nobody waits for it any more. What is on its way to the server still arrives there. */
+static void flight_leave(struct flight *f)
+{
+    timer_cancel(&f->total);
+    timer_cancel(&f->quiet);
+    deferred_cancel(&f->fail);
+    f->call = NULL;
+    f->proc = NULL;
+    if (f->stage != FLIGHT_SENT)
+        flight_free(f);
+}
+
+static void flight_land(struct flight *f, enum http_outcome outcome, enum errc code)
+{
+    struct http_call *call = f->call;
+    call->client = NULL;
+    call->transfer = NULL;
+    call->outcome = outcome;
+    call->status = outcome == HTTP_ANSWERED ? f->status : 0;
+    call->retry_after_ms = outcome == HTTP_ANSWERED ? f->retry_after_ms : 0;
+    if (outcome != HTTP_ANSWERED && call->err.code == OK)
+        (void)err_set(&call->err, code, "%s: no whole answer", call->method);
+    trace("landed", text_str(&f->path), (int64_t)outcome, call->status);
+    flight_leave(f);
+    call->on_done(call);
+}
+
+static void flight_fail(struct deferred *d)
+{
+    struct flight *f = CONTAINER_OF(d, struct flight, fail);
+    flight_land(f, f->fail_outcome, f->fail_code);
+}
+
+static void fail_later(struct flight *f, enum http_outcome outcome, enum errc code)
+{
+    f->fail_outcome = outcome;
+    f->fail_code = code;
+    loop_defer(f->proc->loop, &f->fail);
+}
+
+static void on_total(struct timer *t)
+{
+    fail_later(CONTAINER_OF(t, struct flight, total), HTTP_UNKNOWN, ERR_TIMEOUT);
+}
+
+static void on_quiet(struct timer *t)
+{
+    struct flight *f = CONTAINER_OF(t, struct flight, quiet);
+    uint64_t silence_ms = loop_now_ms(f->proc->loop) - f->heard_ms;
+    if (silence_ms >= f->call->quiet_ms)
+        fail_later(f, HTTP_UNKNOWN, ERR_TIMEOUT);
+    else
+        timer_arm(f->proc->loop, t, f->call->quiet_ms - silence_ms);
+}
+
+void flight_mark(struct flight *f, enum cache_kind kind, unsigned slot, uint64_t rv)
+{
+    if (f->n_marks == f->cap_marks) {
+        f->cap_marks = f->cap_marks == 0 ? 16 : f->cap_marks * 2;
+        f->marks = sim_resize(f->marks, f->cap_marks * sizeof(*f->marks));
+    }
+    f->marks[f->n_marks++] = (struct mark){.end = f->reply.n, .kind = kind, .slot = slot, .rv = rv};
+}
+
+/* ---- what arrives ---- */
+
+void flight_over(struct flight *f, enum http_outcome outcome)
+{
+    f->stage = FLIGHT_OVER;
+    f->outcome = outcome;
+    unplan(&f->h);
+    if (f->call == NULL)
+        flight_free(f);
+    else
+        proc_wake(f->proc);
+}
+
+void flight_arrived(struct flight *f, size_t bytes)
+{
+    f->arrived += bytes;
+    f->heard = true;
+    if (f->proc != NULL)
+        proc_wake(f->proc);
+}
+
+static void on_bytes(struct happening *h)
+{
+    struct flight *f = CONTAINER_OF(h, struct flight, h);
+    size_t left = f->reply.n - f->arrived;
+    size_t part = left > 1 && fault(FAULT_TORN) ? 1 + draw((unsigned)left) : left;
+    flight_arrived(f, part);
+    if (part < left)
+        plan(&f->h, net_latency());
+    else
+        flight_over(f, f->outcome);
+}
+
+void flight_answer(struct flight *f, unsigned status, uint64_t delay_ms)
+{
+    f->stage = FLIGHT_ANSWERING;
+    f->outcome = HTTP_ANSWERED;
+    f->status = status;
+    f->h.fire = on_bytes;
+    plan(&f->h, delay_ms);
+    if (f->call == NULL)
+        flight_free(f);
+}
+
+static void on_break(struct happening *h)
+{
+    struct flight *f = CONTAINER_OF(h, struct flight, h);
+    flight_over(f, f->outcome);
+}
+
+void flight_break(struct flight *f, enum http_outcome outcome, uint64_t delay_ms)
+{
+    if (f->stage == FLIGHT_OVER)
+        return;
+    f->stage = FLIGHT_WAITING;
+    f->outcome = outcome;
+    f->h.fire = on_break;
+    plan(&f->h, delay_ms);
+    if (f->call == NULL)
+        flight_free(f);
+}
+
+/* ---- the process' turn ---- */
+
+/* A GET is about the pod whose bind asks for it, and news of no other; where the watch speaks
+ * against that pod, a later GET is waited for. */
+static bool counts(const struct flight *f, const struct mark *m)
+{
+    const struct pod *p = cache_pod(&f->proc->service.cache, name_str(&store.pods[m->slot].uid));
+    return !m->of_get || (p != NULL && p->state == POD_RESERVED && !p->missing);
+}
+
+static void note_told(struct flight *f)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < f->n_marks; i++) {
+        const struct mark *m = &f->marks[i];
+        uint64_t *told = &f->proc->told[m->kind][m->slot];
+        if (m->end > f->consumed)
+            f->marks[kept++] = *m;
+        else if (counts(f, m))
+            *told = MAX_OF(*told, m->rv);
+    }
+    f->n_marks = kept;
+}
+
+static void hand_over(struct flight *f)
+{
+    struct str chunk = {f->reply.p + f->consumed, f->arrived - f->consumed};
+    struct http_call *call = f->call;
+    f->consumed = f->arrived;
+    if (call->on_chunk == NULL || f->status != 200) {
+        buf_put(&call->reply, chunk);
+    } else if (call->on_chunk(call, chunk, &call->err) != OK) {
+        fail_later(f, HTTP_REFUSED, call->err.code);
+        return;
+    }
+    note_told(f);
+}
+
+static void flight_send(struct flight *f);
+
+static bool flight_deliver(struct flight *f)
+{
+    if (f->fail.loop != NULL)
+        return false;
+    if (f->connected) {
+        flight_send(f);
+        return true;
+    }
+    if (f->heard) {
+        f->heard = false;
+        f->heard_ms = loop_now_ms(f->proc->loop);
+    }
+    if (f->consumed < f->arrived) {
+        hand_over(f);
+        return true;
+    }
+    if (f->stage != FLIGHT_OVER)
+        return false;
+    flight_land(f, f->outcome, f->outcome == HTTP_ANSWERED ? OK : ERR_UNAVAILABLE);
+    return true;
+}
+
+bool flights_deliver(struct proc *p)
+{
+    for (struct flight *f = flights; f != NULL; f = f->next) {
+        if (f->proc == p && flight_deliver(f))
+            return true;
+    }
+    return false;
+}
+
+void flights_drop(struct proc *p)
+{
+    struct flight *next = NULL;
+    for (struct flight *f = flights; f != NULL; f = next) {
+        next = f->next;
+        if (f->proc == p)
+            flight_leave(f);
+    }
+}
+
+void flights_forget_all(void)
+{
+    while (flights != NULL)
+        flight_free(flights);
+}
+
+/* ---- http_client.h ---- */
+
+static void on_arrival(struct happening *h)
+{
+    server_arrive(CONTAINER_OF(h, struct flight, h));
+}
+
+/* The first byte is about to leave, in the process' own turn. */
+static void flight_send(struct flight *f)
+{
+    f->connected = false;
+    if (f->call->may_send != NULL && !f->call->may_send(f->call)) {
+        fail_later(f, HTTP_NOT_SENT, ERR_CANCELED);
+        return;
+    }
+    f->stage = FLIGHT_SENT;
+    f->sent_ms = world.now_ms;
+    f->h.fire = on_arrival;
+    plan(&f->h, net_latency());
+}
+
+static void on_connected(struct happening *h)
+{
+    struct flight *f = CONTAINER_OF(h, struct flight, h);
+    f->connected = true;
+    proc_wake(f->proc);
+}
+
+enum errc http_client_new(struct loop *l, const struct http_client_settings *s,
+                          struct http_client **ret, struct err *reterr)
+{
+    struct http_client *c = mem_alloc(sizeof(*c));
+    (void)s;
+    if (c == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for an HTTP client");
+    c->loop = l;
+    *ret = c;
+    return OK;
+}
+
+struct http_client *http_client_free(struct http_client *c)
+{
+    if (c != NULL)
+        flights_drop(sim_loop_proc(c->loop));
+    mem_free(c);
+    return NULL;
+}
+
+void http_client_forget_connections(struct http_client *c)
+{
+    (void)c;
+}
+
+void http_call_start(struct http_client *c, struct http_call *call)
+{
+    struct proc *p = sim_loop_proc(c->loop);
+    struct flight *f = sim_alloc(sizeof(*f));
+    struct str path = call->url;
+    assert(call->client == NULL && call->method != NULL && call->on_done != NULL);
+    bool there = str_starts(path, SIM_SERVER);
+    path = str_skip(path, SIM_SERVER.n);
+    bool nowhere = !there || !str_starts(path, STR("/")); /* for want of memory */
+    call->client = c;
+    call->transfer = f;
+    call->outcome = HTTP_NOT_SENT;
+    call->status = 0;
+    call->retry_after_ms = 0;
+    call->err = ERR_INIT;
+    buf_clear(&call->reply, SIZE_MAX);
+    call->reply.max = call->max_reply > 0 ? call->max_reply : (size_t)1 << 24;
+    f->proc = p;
+    f->sender = p->id;
+    f->incarnation = p->incarnation;
+    f->call = call;
+    f->total.fire = on_total;
+    f->quiet.fire = on_quiet;
+    f->fail.run = flight_fail;
+    f->sent_ms = world.now_ms;
+    f->heard_ms = loop_now_ms(c->loop);
+    memcpy(f->method, call->method, MIN_OF(strlen(call->method), sizeof(f->method) - 1));
+    text_put(&f->path, path);
+    text_put(&f->body, call->body);
+    f->bearer = name_from(call->bearer);
+    f->next = flights;
+    if (flights != NULL)
+        flights->prev = f;
+    flights = f;
+    if (call->timeout_ms > 0)
+        timer_arm(c->loop, &f->total, call->timeout_ms);
+    if (call->quiet_ms > 0)
+        timer_arm(c->loop, &f->quiet, call->quiet_ms);
+    trace(call->method, path, p->id, (int64_t)call->body.n);
+    f->h.fire = on_connected;
+    if (nowhere)
+        flight_break(f, HTTP_NOT_SENT, 0);
+    else if (draw(8) == 0)
+        plan(&f->h, net_latency());
+    else
+        flight_send(f);
+}
+
+void http_call_cancel(struct http_call *call)
+{
+    if (call->client == NULL)
+        return;
+    struct flight *f = call->transfer;
+    call->client = NULL;
+    call->transfer = NULL;
+    flight_leave(f);
+}
+
+void http_call_done(struct http_call *call)
+{
+    assert(call->client == NULL);
+    buf_done(&call->reply);
+}

@@ -1,0 +1,325 @@
+/*
+ * kube-schedulers: a filter for a pod that is not bound, a bind to one of the nodes that came back,
+ * and all that they do when it does not go well: they give up, ask again, ask twice, think of
+ * another node, or of a pod that is long gone.
+ */
+#include "actors.h"
+
+#include "net.h"
+#include "oracle.h"
+
+#include <jansson.h>
+
+#define CYCLES 4
+
+/* One pod on its way. */
+struct cycle {
+    struct happening h;
+    struct ask *ask;
+    unsigned slot;
+    unsigned binds; /* that it will still send for this pod */
+    struct name node;
+};
+
+static struct cycle cycles[CYCLES];
+static bool stopped;
+static uint64_t not_before_ms[MAX_PODS]; /* a pod that could not be bound waits */
+
+static bool settled_down; /* on one replica, whoever leads */
+static unsigned favourite;
+
+void schedulers_move(void)
+{
+    settled_down = true;
+    favourite = draw(world.set.replicas);
+}
+
+static struct proc *some_proc(void)
+{
+    if (settled_down && draw(20) > 0)
+        return &procs[favourite];
+    for (unsigned i = 0; i < 4; i++) {
+        struct proc *p = &procs[draw(world.set.replicas)];
+        if (proc_ready(p))
+            return p;
+    }
+    return &procs[draw(world.set.replicas)];
+}
+
+static void begin(struct happening *h);
+
+/* At once, mostly; a pod that fits nowhere waits. */
+static void begin_later(struct cycle *c, unsigned most_ms)
+{
+    c->h.fire = begin;
+    if (stopped)
+        unplan(&c->h);
+    else
+        plan(&c->h, draw(most_ms));
+}
+
+static void back_off(const struct cycle *c)
+{
+    if (world.set.backoff_ms > 0)
+        not_before_ms[c->slot] = world.now_ms + draw(world.set.backoff_ms);
+}
+
+static void pause_then_begin(struct cycle *c)
+{
+    begin_later(c, draw(4) == 0 ? 1000 : 60);
+}
+
+static bool taken(const struct cycle *me, unsigned slot)
+{
+    for (unsigned i = 0; i < CYCLES; i++) {
+        if (&cycles[i] != me && cycles[i].ask != NULL && cycles[i].slot == slot)
+            return true;
+    }
+    return false;
+}
+
+static unsigned pick_pod(const struct cycle *c)
+{
+    unsigned n = 0;
+    unsigned found = MAX_PODS;
+    bool careless = fault(FAULT_IMPATIENT);
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        bool waits = p->exists && !p->deleting && p->node.z[0] == '\0' && !p->gated &&
+                     !pod_object_terminal(p) && !taken(c, i) && not_before_ms[i] <= world.now_ms;
+        if ((waits || careless) && draw(++n) == 0)
+            found = i;
+    }
+    return found;
+}
+
+/* ---- bind ---- */
+
+static void put_field(struct text *t, const char *key, const struct name *value)
+{
+    text_z(t, key);
+    text_quoted(t, name_str(value));
+}
+
+static void bind_done(struct ask *a);
+
+static void send_bind(struct cycle *c)
+{
+    const struct pod_object *p = &store.pods[c->slot];
+    struct ask *a = ask_new(ASK_BIND, "/gpushare-scheduler/bind", bind_done, c);
+    a->uid = p->uid;
+    a->node = c->node;
+    put_field(&a->body, "{\"PodName\":", &p->name);
+    put_field(&a->body, ",\"PodNamespace\":", &p->ns);
+    put_field(&a->body, ",\"PodUID\":", &p->uid);
+    put_field(&a->body, ",\"Node\":", &c->node);
+    text_z(&a->body, "}");
+    c->ask = a;
+    ask_send(a, some_proc());
+}
+
+static void give_up(struct happening *h)
+{
+    struct cycle *c = CONTAINER_OF(h, struct cycle, h);
+    trace("scheduler gives up", name_str(&store.pods[c->slot].uid), 0, 0);
+    if (c->ask != NULL)
+        ask_leave(c->ask);
+    c->ask = NULL;
+    if (c->binds > 0) {
+        c->binds--;
+        if (draw(2) == 0)
+            c->node = store.nodes[draw(store.n_nodes)].name;
+        send_bind(c);
+        plan(&c->h, world.set.http_timeout_ms);
+        return;
+    }
+    back_off(c);
+    pause_then_begin(c);
+}
+
+static void wait_for_answer(struct cycle *c)
+{
+    bool hasty = fault(FAULT_IMPATIENT);
+    c->h.fire = give_up;
+    plan(&c->h, hasty ? draw(50) : world.set.http_timeout_ms);
+}
+
+static void bind_done(struct ask *a)
+{
+    struct cycle *c = a->owner;
+    bool bound = str_eq(text_str(&a->answer), STR("{\"Error\":\"\"}"));
+    trace("bind", name_str(&a->uid), bound, a->status);
+    c->ask = NULL;
+    if (!bound && c->binds > 0) {
+        c->binds--;
+        send_bind(c);
+        wait_for_answer(c);
+        return;
+    }
+    if (!bound)
+        back_off(c);
+    pause_then_begin(c);
+}
+
+/* ---- filter ---- */
+
+/* Every candidate is in the answer once: it fits, or there is a reason. */
+static unsigned read_filter(const struct ask *a, unsigned *fits)
+{
+    json_error_t error;
+    json_t *root = json_loadb(a->answer.p, a->answer.n, 0, &error);
+    json_t *names = json_object_get(root, "NodeNames");
+    json_t *failed = json_object_get(root, "FailedNodes");
+    const char *why = json_string_value(json_object_get(root, "Error"));
+    unsigned n = 0;
+    sim_check(root != NULL && why != NULL);
+    for (unsigned i = 0; i < store.n_nodes && why[0] == '\0'; i++) {
+        bool in = false;
+        for (size_t k = 0; k < json_array_size(names); k++) {
+            const char *name = json_string_value(json_array_get(names, k));
+            in = in || strcmp(name, store.nodes[i].name.z) == 0;
+        }
+        const char *reason = json_string_value(json_object_get(failed, store.nodes[i].name.z));
+        sim_check(in == (reason == NULL));
+        sim_check(in || reason[0] != '\0');
+        if (in)
+            fits[n++] = i;
+    }
+    json_decref(root);
+    return n;
+}
+
+static void filter_done(struct ask *a)
+{
+    struct cycle *c = a->owner;
+    unsigned fits[MAX_NODES];
+    c->ask = NULL;
+    unsigned n = a->status == 200 ? read_filter(a, fits) : 0;
+    if (n == 0) {
+        begin_later(c, 2000);
+        return;
+    }
+    c->node = store.nodes[fits[draw(n)]].name;
+    c->binds = fault(FAULT_IMPATIENT) ? draw(3) : 0;
+    send_bind(c);
+    wait_for_answer(c);
+}
+
+static struct ask *filter_new(const struct pod_object *p, void (*done)(struct ask *a), void *owner)
+{
+    struct ask *a = ask_new(ASK_FILTER, "/gpushare-scheduler/filter", done, owner);
+    union object o = {.pod = *p};
+    text_z(&a->body, "{\"Pod\":");
+    render_object(&a->body, CACHE_PODS, &o, true);
+    text_z(&a->body, ",\"Nodes\":null,\"NodeNames\":[");
+    for (unsigned i = 0; i < store.n_nodes; i++) {
+        text_z(&a->body, i > 0 ? "," : "");
+        text_quoted(&a->body, name_str(&store.nodes[i].name));
+    }
+    text_z(&a->body, "]}");
+    return a;
+}
+
+static void nonsense_done(struct ask *a)
+{
+    (void)a;
+}
+
+static void send_nonsense(void)
+{
+    static const char *const bodies[] = {
+        "",
+        "{",
+        "null",
+        ("{\"PodName\":\"pod-1\",\"PodNamespace\":\"ns-0\","
+         "\"PodUID\":\"uid-none\",\"Node\":\"n0\"}"),
+        ("{\"PodName\":\"nobody\",\"PodNamespace\":\"ns-0\","
+         "\"PodUID\":\"uid-1\",\"Node\":\"n1\"}"),
+    };
+    static const char *const paths[] = {"/gpushare-scheduler/bind", "/gpushare-scheduler/filter"};
+    struct ask *a = ask_new(ASK_NONSENSE, paths[draw(2)], nonsense_done, NULL);
+    text_z(&a->body, bodies[draw(COUNT_OF(bodies))]);
+    ask_send(a, some_proc());
+}
+
+static void begin(struct happening *h)
+{
+    struct cycle *c = CONTAINER_OF(h, struct cycle, h);
+    if (stopped)
+        return;
+    if (fault(FAULT_NONSENSE))
+        send_nonsense();
+    c->slot = pick_pod(c);
+    if (c->slot == MAX_PODS) {
+        begin_later(c, 300);
+        return;
+    }
+    c->binds = 0;
+    if (fault(FAULT_IMPATIENT)) {
+        c->node = store.nodes[draw(store.n_nodes)].name;
+        c->binds = draw(2);
+        send_bind(c);
+    } else {
+        c->ask = filter_new(&store.pods[c->slot], filter_done, c);
+        ask_send(c->ask, some_proc());
+    }
+    wait_for_answer(c);
+}
+
+void schedulers_begin(void)
+{
+    stopped = false;
+    settled_down = false;
+    memset(not_before_ms, 0, sizeof(not_before_ms));
+    for (unsigned i = 0; i < world.set.schedulers; i++)
+        pause_then_begin(&cycles[i]);
+}
+
+void schedulers_stop(void)
+{
+    stopped = true;
+    for (unsigned i = 0; i < CYCLES; i++) {
+        if (cycles[i].ask != NULL)
+            ask_leave(cycles[i].ask);
+        cycles[i].ask = NULL;
+        unplan(&cycles[i].h);
+    }
+}
+
+/* ---- the oracle's questions ---- */
+
+static void probe_done(struct ask *a)
+{
+    const int64_t *mem = a->owner;
+    unsigned fits[MAX_NODES];
+    sim_check(a->status == 200);
+    unsigned n = read_filter(a, fits);
+    for (unsigned i = 0; i < store.n_nodes; i++) {
+        bool in = false;
+        for (unsigned k = 0; k < n; k++)
+            in = in || fits[k] == i;
+        sim_check(in == oracle_fits(i, *mem));
+    }
+}
+
+void schedulers_probe(void)
+{
+    static const int64_t sizes[] = {0, 1, 5, 16};
+    for (unsigned i = 0; i < world.set.replicas; i++) {
+        if (!proc_ready(&procs[i]))
+            continue;
+        for (size_t k = 0; k < COUNT_OF(sizes); k++) {
+            struct pod_object p = {.exists = true, .n_mains = 1, .mains = {sizes[k]}};
+            p.ns = name_from(STR("ns-0"));
+            p.name = name_from(STR("probe"));
+            p.uid = name_from(STR("uid-probe"));
+
+            union {
+                const int64_t *from;
+                void *to;
+            } owner = {.from = &sizes[k]};
+
+            ask_send(filter_new(&p, probe_done, owner.to), &procs[i]);
+        }
+    }
+}

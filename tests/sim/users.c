@@ -1,0 +1,345 @@
+/* Users, kubelets with their device plugin, administrators, and fate; by chance, one at a time. */
+#include "actors.h"
+
+#include "bind_op.h"
+#include "server.h"
+
+static uint64_t born; /* pods so far */
+
+static int64_t some_mem(void)
+{
+    static const int64_t usual[] = {1, 2, 2, 4, 4, 4, 8, 8, 12, 16};
+    return usual[draw(COUNT_OF(usual))];
+}
+
+static unsigned some_pod(bool (*suits)(const struct pod_object *p))
+{
+    unsigned n = 0;
+    unsigned found = MAX_PODS;
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        if (store.pods[i].exists && suits(&store.pods[i]) && draw(++n) == 0)
+            found = i;
+    }
+    return found;
+}
+
+static bool any(const struct pod_object *p)
+{
+    (void)p;
+    return true;
+}
+
+static bool unbound(const struct pod_object *p)
+{
+    return p->node.z[0] == '\0';
+}
+
+static bool bound(const struct pod_object *p)
+{
+    return p->node.z[0] != '\0' && !pod_object_terminal(p);
+}
+
+static bool deleting(const struct pod_object *p)
+{
+    return p->deleting;
+}
+
+/* ---- pods ---- */
+
+static void create_as(const struct name *ns, const struct name *name)
+{
+    if (store.n_pods == MAX_PODS || store_find_pod(name_str(ns), name_str(name)) != MAX_PODS)
+        return;
+    struct pod_object p = {.exists = true, .ns = *ns, .name = *name, .n_mains = 1};
+    p.uid = name_of("uid-", ++born);
+    p.mains[0] = some_mem();
+    if (draw(8) == 0) {
+        p.n_mains = 2;
+        p.mains[1] = some_mem();
+    }
+    if (draw(8) == 0)
+        p.init = some_mem();
+    if (draw(10) == 0) {
+        p.sidecar = some_mem();
+        p.sidecar_first = draw(2) == 0;
+    }
+    p.bare = draw(12) == 0;
+    p.gated = draw(40) == 0;
+    if (draw(6) == 0)
+        p.note = name_from(STR("a \"quote\" \\ {}[],"));
+    /* An annotation that came with a copied manifest, and means nothing before it is bound. */
+    if (draw(10) == 0)
+        p.idx = name_of("", draw(3));
+    store_put_pod(store.n_pods++, &p);
+}
+
+static void create(void)
+{
+    struct name ns = name_of("ns-", draw(2));
+    struct name name = name_of("pod-", draw(world.set.names));
+    create_as(&ns, &name);
+}
+
+static void remove_pod(unsigned slot)
+{
+    struct pod_object p = store.pods[slot];
+    p.exists = false;
+    store_put_pod(slot, &p);
+}
+
+static void delete_gracefully(unsigned slot)
+{
+    struct pod_object p = store.pods[slot];
+    if (p.deleting || unbound(&p)) {
+        remove_pod(slot);
+        return;
+    }
+    p.deleting = true;
+    store_put_pod(slot, &p);
+}
+
+/* A pod that we are about to bind, and to where. */
+static unsigned pod_in_work(struct name *ret_node)
+{
+    const struct proc *p = &procs[draw(world.set.replicas)];
+    unsigned n = 0;
+    unsigned slot = MAX_PODS;
+    if (!proc_runs(p))
+        return slot;
+    for (const struct bind_op *op = p->service.binder->ops; op != NULL; op = op->next) {
+        unsigned of = store_find_uid(op->uid);
+        if (of == MAX_PODS || !store.pods[of].exists || !unbound(&store.pods[of]) || draw(++n) > 0)
+            continue;
+        slot = of;
+        *ret_node = name_from(op->node);
+    }
+    return slot;
+}
+
+/* Preferably one that is in the midst of being bound. */
+static void recreate(void)
+{
+    struct name node;
+    unsigned slot = draw(3) > 0 ? pod_in_work(&node) : MAX_PODS;
+    if (slot == MAX_PODS)
+        slot = some_pod(draw(3) > 0 ? unbound : any);
+    if (slot == MAX_PODS)
+        return;
+    struct pod_object p = store.pods[slot];
+    remove_pod(slot);
+    create_as(&p.ns, &p.name);
+}
+
+static void finish(unsigned slot)
+{
+    struct pod_object p = store.pods[slot];
+    p.phase = draw(2) == 0 ? PHASE_SUCCEEDED : PHASE_FAILED;
+    store_put_pod(slot, &p);
+}
+
+/* The device plugin takes the oldest of that size that is not assigned; then the kubelet runs it.
+ */
+static void run(unsigned slot)
+{
+    struct pod_object p = store.pods[slot];
+    if (p.phase != PHASE_PENDING)
+        return;
+    if (strcmp(p.assigned.z, "false") == 0) {
+        p.assigned = name_from(STR("true"));
+        p.assume = name_of("", SIM_EPOCH_NS + world.now_ms * 1000000);
+    } else {
+        p.phase = PHASE_RUNNING;
+    }
+    store_put_pod(slot, &p);
+}
+
+static void edit(void)
+{
+    unsigned slot = some_pod(any);
+    if (slot == MAX_PODS)
+        return;
+    struct pod_object p = store.pods[slot];
+    switch (draw(6)) {
+    case 0:
+        p.idx = name_of("", draw(5));
+        break;
+    case 1:
+        p.idx = name_from(draw(2) == 0 ? STR("") : STR("-1"));
+        break;
+    case 2:
+        p.assigned = name_from(draw(2) == 0 ? STR("") : STR("false"));
+        break;
+    case 3:
+        p.assume = name_from(draw(2) == 0 ? STR("soon") : STR("1"));
+        break;
+    default:
+        p.note = name_of("edited ", draw(1000));
+        break;
+    }
+    p.gated = false;
+    store_put_pod(slot, &p);
+}
+
+/* By another scheduler, or by a DaemonSet's nodeName of old; mostly of a pod that is ours to bind.
+ */
+static void bind_foreign(void)
+{
+    struct name node =
+        draw(8) == 0 ? name_from(STR("nowhere")) : store.nodes[draw(store.n_nodes)].name;
+    unsigned slot = pod_in_work(&node);
+    if (slot == MAX_PODS)
+        slot = some_pod(unbound);
+    if (slot == MAX_PODS || store.pods[slot].deleting)
+        return;
+    struct pod_object p = store.pods[slot];
+    p.node = node;
+    if (draw(3) > 0) {
+        p.idx = name_of("", draw(3));
+        p.assigned = name_from(STR("false"));
+        p.assume = name_of("", SIM_EPOCH_NS);
+    }
+    store_put_pod(slot, &p);
+}
+
+/* ---- nodes ---- */
+
+static void size(struct node_object *n)
+{
+    static const int64_t sizes[] = {8, 16, 16, 16, 24};
+    n->count = 1 + (int64_t)draw(world.set.max_cards);
+    n->mem = n->count * sizes[draw(COUNT_OF(sizes))];
+    if (draw(12) == 0)
+        n->mem = 1000 * n->count;
+    if (draw(12) == 0)
+        n->mem++; /* does not divide evenly */
+    n->allocatable = n->mem;
+}
+
+static void change_node(void)
+{
+    unsigned slot = draw(store.n_nodes);
+    struct node_object n = store.nodes[slot];
+    switch (draw(8)) {
+    case 0:
+    case 1:
+        n.exists = !n.exists;
+        break;
+    case 2:
+        n.allocatable = draw(2) == 0 ? 0 : n.mem; /* its kubelet starts anew */
+        break;
+    case 3:
+        n.count = draw(2) == 0 ? -1 : 1 + (int64_t)draw(world.set.max_cards);
+        break;
+    case 4:
+        n.mem = draw(2) == 0 ? -1 : 0;
+        break;
+    default:
+        size(&n);
+        break;
+    }
+    store_put_node(slot, &n);
+}
+
+static void change_health(void)
+{
+    unsigned slot = draw(8) == 0 ? MAX_NODES : draw(store.n_nodes);
+    struct health_object h = store.healths[slot];
+    if (slot == MAX_NODES)
+        h.name = name_from(STR("kube-root-ca.crt"));
+    else
+        h.name = name_of("unhealthy-gpu-n", slot);
+    h.exists = draw(4) > 0;
+    switch (draw(3)) {
+    case 0:
+        h.gpus = name_of("", draw(3));
+        break;
+    case 1:
+        h.gpus = name_from(STR("0, 2"));
+        break;
+    default:
+        h.gpus = name_from(STR(""));
+        break;
+    }
+    store_put_health(slot, &h);
+}
+
+void users_begin(void)
+{
+    born = 0;
+    store.n_nodes = world.set.nodes;
+    for (unsigned i = 0; i < store.n_nodes; i++) {
+        struct node_object n = {.exists = true, .name = name_of("n", i)};
+        size(&n);
+        store_put_node(i, &n);
+    }
+    for (unsigned i = draw(6); i > 0; i--)
+        create();
+}
+
+/* ---- fate ---- */
+
+static struct proc *some_proc(void)
+{
+    return &procs[draw(world.set.replicas)];
+}
+
+static void fate(void)
+{
+    if (fault(FAULT_KILL))
+        proc_kill(some_proc());
+    if (fault(FAULT_STOP))
+        proc_stop(some_proc());
+    if (fault(FAULT_PAUSE))
+        proc_pause(some_proc(), draw(3) == 0 ? draw(60000) : draw(3000));
+    if (fault(FAULT_TIME_JUMP))
+        sim_wall_jump(((int64_t)draw(200000) - 100000) * 1000000000);
+    if (fault(FAULT_RESTART) && server_is_up())
+        server_restart(draw(2) == 0 ? draw(500) : draw(30000));
+    if (fault(FAULT_COMPACTION))
+        server_compact();
+    if (fault(FAULT_TOKEN))
+        server_rotate_token();
+    if (fault(FAULT_LEASE))
+        leases_delete();
+    if (fault(FAULT_MOVE))
+        schedulers_move();
+    if (fault(FAULT_RECREATE))
+        recreate();
+    if (fault(FAULT_EDIT))
+        edit();
+    if (fault(FAULT_FOREIGN))
+        bind_foreign();
+    if (fault(FAULT_NODES))
+        change_node();
+    if (fault(FAULT_HEALTH))
+        change_health();
+}
+
+void users_act(void)
+{
+    static const struct {
+        unsigned weight;
+        bool (*suits)(const struct pod_object *p);
+        void (*act)(unsigned slot);
+    } acts[] = {
+        {15, bound, delete_gracefully},
+        {8, any, delete_gracefully},
+        {10, deleting, remove_pod},
+        {15, bound, finish},
+        {25, bound, run},
+    };
+
+    unsigned dice = draw(110);
+    fate();
+    for (size_t i = 0; i < COUNT_OF(acts); i++) {
+        if (dice >= acts[i].weight) {
+            dice -= acts[i].weight;
+            continue;
+        }
+        unsigned slot = some_pod(acts[i].suits);
+        if (slot != MAX_PODS)
+            acts[i].act(slot);
+        return;
+    }
+    create();
+}

@@ -3,7 +3,7 @@
 
 #include "fail_alloc.h"
 #include "log.h"
-#include "unit.h"
+#include "on_loop.h"
 
 static const struct str bound_pod =
     STR("{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u\",\"annotations\":{"
@@ -15,7 +15,8 @@ static const struct str bound_pod =
 static bool list(struct cache *c, size_t nth)
 {
     struct ingest in;
-    ingest_init(&in, c);
+    struct loop *l = loop_make();
+    ingest_init(&in, l, c);
     fail_alloc_arm(nth == 0 ? FAIL_NEVER : FAIL_ONCE, nth);
     ingest_list_begin(&in, CACHE_PODS);
     ingest_pod(&in, bound_pod, false);
@@ -25,6 +26,7 @@ static bool list(struct cache *c, size_t nth)
     ck_assert_msg(in.lost == hit, "allocation %zu failed, and that is %s", nth,
                   in.lost ? "told" : "not told");
     ingest_done(&in);
+    (void)loop_free(l);
     cache_check(c);
     return hit;
 }

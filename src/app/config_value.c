@@ -263,17 +263,54 @@ static void print_number(enum config_type type, uint64_t number, struct buf *out
         buf_put_u64(out, number);
 }
 
-void config_value_print(enum config_type type, const struct config_value *v, struct buf *out)
+/* What YAML takes for a line's end, or not at all: the character's length, 0 for any other. */
+static size_t unprintable(struct str s, unsigned *ret)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+    if (p[0] == 0x7f) {
+        *ret = p[0];
+        return 1;
+    }
+    if (s.n >= 2 && p[0] == 0xc2 && p[1] <= 0x9f) {
+        *ret = p[1];
+        return 2;
+    }
+    if (s.n < 3 || (p[0] != 0xe2 && p[0] != 0xef))
+        return 0;
+    *ret = (p[0] & 0xfU) << 12 | (p[1] & 0x3fU) << 6 | (p[2] & 0x3fU);
+    bool is = *ret == 0x2028 || *ret == 0x2029 || *ret == 0xfeff || *ret >= 0xfffe;
+    return is ? 3 : 0;
+}
+
+/* A JSON string is a YAML one, but for some characters that JSON takes as they are. */
+static void print_text(struct str text, struct buf *out)
 {
     struct jwrite w;
+    struct buf json;
+    buf_init(&json, out->max);
+    jwrite_init(&w, &json);
+    jwrite_str(&w, text);
+    for (struct str rest = buf_str(&json); rest.n > 0;) {
+        unsigned c = 0;
+        size_t n = unprintable(rest, &c);
+        if (n > 0)
+            buf_printf(out, "\\u%04x", c);
+        else
+            buf_putc(out, rest.p[0]);
+        rest = str_skip(rest, MAX_OF(n, (size_t)1));
+    }
+    out->failed = out->failed || buf_failed(&json);
+    buf_done(&json);
+}
+
+void config_value_print(enum config_type type, const struct config_value *v, struct buf *out)
+{
     switch (type) {
     case CONFIG_ADDRESS:
     case CONFIG_PATH:
     case CONFIG_NAME:
     case CONFIG_NAMES:
-        /* A JSON string is a YAML one. */
-        jwrite_init(&w, out);
-        jwrite_str(&w, v->text);
+        print_text(v->text, out);
         break;
     case CONFIG_DURATION:
     case CONFIG_SIZE:

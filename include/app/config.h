@@ -150,7 +150,8 @@ void config_done(struct config *c);
 enum errc config_read_file(void *ctx, struct str path, struct buf *out, struct err *reterr)
     _must_use_;
 
-/* The effective configuration as YAML: read back, it gives the same. */
+/* The effective configuration as YAML: read back, it gives the same, but for a path's bytes that
+ * are not UTF-8. */
 void config_print(const struct config *c, struct buf *out);
 
 /* What --help prints. */

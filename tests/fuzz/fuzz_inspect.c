@@ -1,0 +1,91 @@
+/*
+ * Nodes and pods, one JSON object a line ('n', 'p', 'c' or their capitals for "gone" in front), go
+ * into a cache; what inspect prints of it is valid JSON whose sums hold, for all and for each node.
+ */
+#include "ingest.h"
+#include "limit.h"
+#include "rules.h"
+#include "service.h"
+#include "spoken.h"
+#include "still.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void take_in(struct ingest *in, struct str line)
+{
+    if (line.n == 0)
+        return;
+    bool gone = line.p[0] < 'a';
+    struct str json = str_skip(line, 1);
+    if ((line.p[0] | 0x20) == 'n')
+        ingest_node(in, json, gone);
+    else if ((line.p[0] | 0x20) == 'p')
+        ingest_pod(in, json, gone);
+    else
+        ingest_configmap(in, json, gone);
+    cache_check(in->cache);
+}
+
+static json_int_t sum(const json_t *list, const char *key)
+{
+    size_t i = 0;
+    const json_t *item = NULL;
+    json_int_t total = 0;
+    json_array_foreach(list, i, item) total += json_integer_value(json_object_get(item, key));
+    return total;
+}
+
+static void check_node(const json_t *node)
+{
+    size_t i = 0;
+    const json_t *device = NULL;
+    const json_t *devices = json_object_get(node, "devs");
+    check(sum(devices, "usedGPU") == json_integer_value(json_object_get(node, "usedGPU")),
+          "a node's cards hold what it holds");
+    json_array_foreach(devices, i, device)
+        check(sum(json_object_get(device, "pods"), "usedGPU") ==
+                  json_integer_value(json_object_get(device, "usedGPU")),
+              "a card's pods hold what it holds");
+}
+
+static json_t *inspect(struct service *s, struct str node)
+{
+    struct spoken r;
+    spoken_init(&r, STR("GET"), STR("/"), STR(""));
+    inspect_handle(s, &r.request, node);
+    check(r.times == 1 && r.status == 200, "it is answered once");
+    json_t *json = answer_reads(buf_str(&r.answer));
+    spoken_done(&r);
+    return json;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct str line;
+    struct str rest = {(const char *)data, size};
+    struct service service = {.loop = still_loop()};
+    struct ingest in;
+    size_t i = 0;
+    const json_t *node = NULL;
+    quiet();
+    cache_init(&service.cache, (struct map_seed){1, 2});
+    ingest_init(&in, service.loop, &service.cache);
+    while (rest.n > 0) {
+        (void)str_cut(rest, '\n', &line, &rest);
+        take_in(&in, line);
+    }
+    json_t *all = inspect(&service, STR_NULL);
+    json_array_foreach(json_object_get(all, "nodes"), i, node)
+    {
+        check_node(node);
+        json_t *one = inspect(&service, jansson_str(json_object_get(node, "name")));
+        check(json_equal(json_array_get(json_object_get(one, "nodes"), 0), node) == 1,
+              "one node is shown as among all");
+        json_decref(one);
+    }
+    json_decref(all);
+    ingest_done(&in);
+    cache_done(&service.cache);
+    service.loop = loop_free(service.loop);
+    return 0;
+}

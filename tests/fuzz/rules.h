@@ -1,0 +1,57 @@
+/* What fuzz targets share: a rule that ends the process when it is broken, and jansson's opinion.
+ */
+#pragma once
+
+#include "str.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline void check(bool holds, const char *rule)
+{
+    if (holds)
+        return;
+    (void)fprintf(stderr, "broken: %s\n", rule);
+    abort();
+}
+
+/* NULL where jansson has no opinion: it keeps one member of a doubled key, we read both. */
+static inline json_t *jansson_reads(struct str text)
+{
+    return json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+}
+
+static inline struct str jansson_str(const json_t *value)
+{
+    if (!json_is_string(value))
+        return STR_NULL;
+    return (struct str){json_string_value(value), json_string_length(value)};
+}
+
+/* Absent for what is missing or null. */
+static inline void same_text(struct str s, const json_t *value)
+{
+    struct str theirs = jansson_str(value);
+    check((s.p == NULL) == (theirs.p == NULL) && (s.p == NULL || str_eq(s, theirs)),
+          "the same text as jansson's");
+}
+
+/* Of a string or a number only the first is compared: of the second jansson keeps no text. */
+static inline void same_text_or_number(struct str s, const json_t *value)
+{
+    if (json_is_number(value))
+        check(s.n > 0, "a number's text");
+    else
+        same_text(s, value);
+}
+
+/* Valid JSON; NULL only for a name with NUL, which jansson takes for no key. */
+static inline json_t *answer_reads(struct str text)
+{
+    json_error_t error;
+    json_t *json = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
+    check(json != NULL || json_error_code(&error) == json_error_null_byte_in_key,
+          "an answer is valid JSON");
+    return json;
+}

@@ -289,10 +289,16 @@ class ControlPlane:
         self.scheduler.start()
         return self.scheduler
 
-    def make_scheduler(self, name: str, url_prefix: str, **render: Any) -> Component:
+    def make_scheduler(
+        self, name: str, url_prefix: str, overrides: Mapping[str, str], **render: Any
+    ) -> Component:
         """One more kube-scheduler, not started; the name is that of its log."""
+        given = dict(overrides)
+        if not self._modern:  # a plain port, which all of them would listen on
+            address = f"127.0.0.1:{self._ports.take()}"
+            given |= {"healthzBindAddress": address, "metricsBindAddress": address}
         config = scheduler_config.render(
-            self.version, self.scheduler_kubeconfig, url_prefix, **render
+            self.version, self.scheduler_kubeconfig, url_prefix, overrides=given, **render
         )
         (self.workdir / f"{name}.yaml").write_text(config)
         scheduler = self._make_client(

@@ -127,7 +127,7 @@ class Replicas:
         found = []
         for event in self.bench.cluster.audit_events():
             what = event.get("objectRef", {})
-            user = event["user"]["username"]
+            user = event["user"].get("username")  # none where nobody is known
             if what.get("subresource") != "binding" or user not in self.users:
                 continue
             if event.get("responseStatus", {}).get("code") != 201:

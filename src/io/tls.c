@@ -268,13 +268,13 @@ static const char *judge_chain(const struct tls *t, const struct tls_identity *b
                                gnutls_x509_crt_t *chain, unsigned n)
 {
     static char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
-    gnutls_typed_vdata_st data = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
-                                  .data = (unsigned char *)purpose};
+    gnutls_typed_vdata_st wanted = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+                                    .data = (unsigned char *)purpose};
     gnutls_x509_trust_list_t trust = NULL;
     unsigned status = 0;
     gnutls_certificate_get_trust_list(by->credentials, &trust);
-    int code =
-        gnutls_x509_trust_list_verify_crt2(trust, chain, n, &data, 1, VERIFY_FLAGS, &status, NULL);
+    int code = gnutls_x509_trust_list_verify_crt2(trust, chain, n, &wanted, 1, VERIFY_FLAGS,
+                                                  &status, NULL);
     if (code < 0)
         return "the certificate cannot be verified";
     if (status != 0)

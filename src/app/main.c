@@ -109,15 +109,13 @@ static enum errc open_cluster(struct program *p, struct err *reterr)
 static struct election_settings election_settings(struct program *p)
 {
     char host[64] = "";
-    struct str namespace = p->config.lease_namespace;
-    if (namespace.n == 0)
-    namespace = kube_api_namespace(p->api);
-    if (namespace.n == 0)
-    namespace = STR("kube-system");
+    struct str own = kube_api_namespace(p->api);
+    struct str home = own.n > 0 ? own : STR("kube-system");
+    struct str asked = p->config.lease_namespace;
     (void)gethostname(host, sizeof(host) - 1);
     (void)snprintf(p->identity, sizeof(p->identity), "%s_%016llx", host,
                    (unsigned long long)loop_random(p->service.loop));
-    return (struct election_settings){.namespace = namespace,
+    return (struct election_settings){.namespace = asked.n > 0 ? asked : home,
                                       .name = p->config.lease_name,
                                       .identity = str_of(p->identity),
                                       .times = {.lease_ms = p->config.lease_ms,

@@ -28,24 +28,23 @@ static void take_in(struct ingest *in, struct str line)
 
 static json_int_t sum(const json_t *list, const char *key)
 {
-    size_t i = 0;
-    const json_t *item = NULL;
     json_int_t total = 0;
-    json_array_foreach(list, i, item) total += json_integer_value(json_object_get(item, key));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        total += json_integer_value(json_object_get(json_array_get(list, i), key));
     return total;
 }
 
 static void check_node(const json_t *node)
 {
-    size_t i = 0;
-    const json_t *device = NULL;
     const json_t *devices = json_object_get(node, "devs");
     check(sum(devices, "usedGPU") == json_integer_value(json_object_get(node, "usedGPU")),
           "a node's cards hold what it holds");
-    json_array_foreach(devices, i, device)
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
         check(sum(json_object_get(device, "pods"), "usedGPU") ==
                   json_integer_value(json_object_get(device, "usedGPU")),
               "a card's pods hold what it holds");
+    }
 }
 
 static json_t *inspect(struct service *s, struct str node)

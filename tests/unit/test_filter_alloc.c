@@ -102,7 +102,7 @@ START_TEST(a_filter_allocates_nothing_of_ours)
         buf_clear(&p.in, SIZE_MAX);
         peer_send(&p, buf_str(&s.request));
         peer_await(&p, "\"Error\":\"\"}", 1);
-        ck_assert_uint_eq(peer_count(&p, "Insufficient GPU Memory"), 2 * REFUSED);
+        ck_assert_uint_eq(peer_count(&p, "Insufficient GPU Memory"), (size_t)2 * REFUSED);
     }
     ck_assert_uint_eq(fail_alloc_count(), 0);
     fail_alloc_disarm();

@@ -276,9 +276,7 @@ class ControlPlane:
         if self.scheduler is not None and self.scheduler.alive:
             raise RuntimeError("the scheduler runs already")
         if config is None:
-            config = scheduler_config.render(
-                self.version, self.scheduler_kubeconfig, url_prefix, **render
-            )
+            config = self._render(url_prefix, **render)
         (self.workdir / "scheduler.yaml").write_text(config)
         self.scheduler = self._make_client(
             "kube-scheduler",
@@ -289,17 +287,9 @@ class ControlPlane:
         self.scheduler.start()
         return self.scheduler
 
-    def make_scheduler(
-        self, name: str, url_prefix: str, overrides: Mapping[str, str], **render: Any
-    ) -> Component:
+    def make_scheduler(self, name: str, url_prefix: str | None, **render: Any) -> Component:
         """One more kube-scheduler, not started; the name is that of its log."""
-        given = dict(overrides)
-        if not self._modern:  # a plain port, which all of them would listen on
-            address = f"127.0.0.1:{self._ports.take()}"
-            given |= {"healthzBindAddress": address, "metricsBindAddress": address}
-        config = scheduler_config.render(
-            self.version, self.scheduler_kubeconfig, url_prefix, overrides=given, **render
-        )
+        config = self._render(url_prefix, **render)
         (self.workdir / f"{name}.yaml").write_text(config)
         scheduler = self._make_client(
             "kube-scheduler",
@@ -310,6 +300,14 @@ class ControlPlane:
         )
         self._more.append(scheduler)
         return scheduler
+
+    def _render(self, url_prefix: str | None, **render: Any) -> str:
+        """The shipped configuration; the plain port of 1.20.2 is one of ours, as others run too."""
+        if not self._modern:
+            render["plain_port"] = self._ports.take()
+        return scheduler_config.render(
+            self.version, self.scheduler_kubeconfig, url_prefix, **render
+        )
 
     def start_controller_manager(self, controllers: Iterable[str] = CONTROLLERS) -> Component:
         """Starts kube-controller-manager with the named controllers alone."""

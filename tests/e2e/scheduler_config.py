@@ -44,16 +44,20 @@ def render(
     overrides: dict[str, str] | None = None,
     extender_lines: tuple[str, ...] = (),
     extra: str = "",
+    plain_port: int = 0,
 ) -> str:
     """The shipped configuration for a test.
 
     url_prefix None leaves the extender out. overrides replace the value of keys
     that the file has ({"httpTimeout": "2s"}); extender_lines are added to the
     extender ("prioritizeVerb: prioritize"), extra at the end, at top level.
+    plain_port takes the place of the one that v1beta1 serves in the clear.
     """
     text = shipped(version).read_text()
     text = _set(text, "kubeconfig", str(kubeconfig))
     text = _set(text, "leaderElect", "false")
+    if plain_port:
+        text = re.sub(r"(BindAddress: .*:)\d+$", rf"\g<1>{plain_port}", text, flags=re.MULTILINE)
     text = re.sub(
         r"^clientConnection:$",
         f"clientConnection:\n  qps: {CLIENT_QPS}\n  burst: {CLIENT_QPS}",

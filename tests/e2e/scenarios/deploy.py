@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from http.client import HTTPConnection
 from pathlib import Path
@@ -63,6 +64,26 @@ def manifests(bench: Bench) -> None:
     named = [arg.partition("=") for arg in secure["args"] if "-file=" in arg]
     check(len(named) == 3 and all(str(Path(n[2]).parent) in mounted for n in named), secure)
     kubectl("delete", "-n", "kube-system", "deployment/cardpack", "service/cardpack")
+
+
+def _addresses(pid: int) -> list[str]:
+    """The addresses that a process listens on, as /proc has them: in hex, the port last."""
+    sockets = {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()}
+    rows = [
+        row.split()
+        for table in ("tcp", "tcp6")
+        for row in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+    ]
+    return [row[1] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+
+
+@scenario("real")
+def scheduler_on_loopback(bench: Bench) -> None:
+    """kube-scheduler with the shipped configuration: the test gives it loopback, and no more."""
+    assert bench.cluster.scheduler is not None
+    found = _addresses(bench.cluster.scheduler.pid)
+    loopback = ("0100007F:", "00000000000000000000000001000000:", "0000000000000000FFFF00000100007F:")
+    check(found and all(address.startswith(loopback) for address in found), found)
 
 
 @scenario("real")

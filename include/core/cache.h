@@ -62,7 +62,7 @@ enum event_type {
     EVENT_HEALTH_SET,
     EVENT_HEALTH_GONE,
     EVENT_RESERVE,
-    EVENT_RENEW, /* a reservation's Binding is sent again: it is the node's youngest from now on */
+    EVENT_RENEW, /* a reservation's Binding is about to be sent: it is the node's youngest now */
     EVENT_CONFIRM,
     EVENT_CANCEL,
     EVENT_LIST_BEGIN,
@@ -102,9 +102,9 @@ struct event {
 /* What an event did, for logs, metrics and the caller. */
 struct effect {
     bool changed;         /* what can be placed has changed */
-    enum verdict verdict; /* RESERVE */
+    enum verdict verdict; /* RESERVE, RENEW */
     uint32_t card;        /* RESERVE */
-    int64_t card_total;   /* RESERVE */
+    int64_t card_total;   /* RESERVE, RENEW */
     uint64_t assume_ns;   /* RESERVE, RENEW: strictly increasing on a node, in their order */
     unsigned bad_tokens;  /* HEALTH_SET: tokens that are no index */
     unsigned swept;       /* LIST_END: objects that are gone */
@@ -117,7 +117,8 @@ struct effect {
  *   ERR_NOMEM: nothing has changed, and an object from a list or a watch is lost until the next
  *     list. LIST_END: an object of this list was lost, so nothing is taken for gone: list again;
  *   RESERVE: ERR_UNAVAILABLE with effect.verdict, ERR_CONFLICT where the pod already holds memory;
- *   RENEW: ERR_NOTFOUND where nothing is reserved for the pod;
+ *   RENEW: ERR_UNAVAILABLE with effect.verdict where the card has become none for the pod since,
+ *     ERR_NOTFOUND where nothing is reserved for it;
  *   CONFIRM, POD_READ: ERR_NOTFOUND where no such pod holds memory (it was deleted, or the
  *     reservation canceled); ERR_CONFLICT where the pod is missing: GET it now, whatever was read
  *     before, and say what it showed: CONFIRM with read_back, POD_READ, or CANCEL.

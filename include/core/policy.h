@@ -8,6 +8,9 @@
 /* n may be NULL: VERDICT_UNKNOWN_NODE. A request for nothing fits on every node there is. */
 enum verdict policy_fit(const struct node *n, const struct request *r);
 
+/* Whether a reserved pod's card still is one for it: its node may have changed since. */
+enum verdict policy_keep(const struct pod *p);
+
 /*
  * The card for a request that fits: the one with the least free memory that still holds it, the
  * lowest index on ties. Before that: a card that already holds a pod of exactly this size which the

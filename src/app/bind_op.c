@@ -248,22 +248,36 @@ static void op_in_doubt(struct bind_op *op)
 }
 
 /*
- * Sent again it is younger than what its node was given meanwhile. Should the first copy win after
- * all, it says the same but for the time.
+ * Its node may have changed since the card was taken, while it waited for its turn or for another
+ * try: what is known by now decides. Sent again it is younger than what its node was given
+ * meanwhile; should the first copy win after all, it names the same card.
  */
-static void op_renew(struct bind_op *op)
+static bool op_renew(struct bind_op *op)
 {
+    char bytes[512];
+    struct buf scratch = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
     struct effect effect;
     struct event e = {.type = EVENT_RENEW, .settle = {.uid = op->uid}};
-    if (cache_apply(op->binder->cache, &e, loop_wall_ns(op->binder->loop), &effect) == OK)
+    enum errc code = cache_apply(op->binder->cache, &e, loop_wall_ns(op->binder->loop), &effect);
+    if (code == OK) {
+        op->binding.card_total = effect.card_total;
         op->binding.assume_ns = effect.assume_ns;
+    }
+    if (code != ERR_UNAVAILABLE)
+        return true;
+    struct str reason = verdict_reason(effect.verdict, op->node, &scratch);
+    (void)err_set(&op->why, ERR_UNAVAILABLE, "the node has changed meanwhile: %.*s",
+                  STR_ARG(reason));
+    return false;
 }
 
 static void op_post(struct bind_op *op)
 {
     struct backend *backend = op->binder->backend;
-    if (op->writes > 0 && op->reserved)
-        op_renew(op);
+    if (op->reserved && !op_renew(op)) {
+        op_step(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_REFUSED});
+        return;
+    }
     op->writes++;
     op->call.get = GET_FAILED; /* nothing has been read since */
     backend->post(backend, &op->call, &op->binding);

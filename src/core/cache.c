@@ -270,7 +270,11 @@ static enum errc apply_renew(struct cache *c, struct str uid, uint64_t now_ns, s
     struct pod *p = map_get(&c->pods, uid);
     if (p == NULL || p->state != POD_RESERVED)
         return ERR_NOTFOUND;
+    ret->verdict = policy_keep(p);
+    if (ret->verdict != VERDICT_FITS)
+        return ERR_UNAVAILABLE;
     assume(p->node, p, now_ns);
+    ret->card_total = p->node->cards[p->card].total;
     ret->assume_ns = p->assume_ns;
     return OK;
 }

@@ -33,6 +33,21 @@ enum verdict policy_fit(const struct node *n, const struct request *r)
     return VERDICT_FITS;
 }
 
+enum verdict policy_keep(const struct pod *p)
+{
+    const struct node *n = p->node;
+    if (n->fault != NODE_OK)
+        return fault_verdict(n->fault);
+    if (p->mem > n->largest)
+        return VERDICT_TOO_LARGE;
+    if (p->card < 0 || (uint32_t)p->card >= n->n_cards)
+        return VERDICT_NO_CARD_FREE;
+    const struct card *c = &n->cards[p->card];
+    if (c->unhealthy || c->used > c->total)
+        return VERDICT_NO_CARD_FREE;
+    return n->used > n->limit ? VERDICT_NODE_FULL : VERDICT_FITS;
+}
+
 static bool tighter(const struct node *n, int64_t card, int64_t best)
 {
     if (best < 0)

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from bench import Lab, agree, check
+from cluster import GPU_MEM
 from component import wait_for
 from daemon import Daemon
 from fake_api import FakeApi
-from truth import BY_HAND, Truth
+from truth import BY_HAND, GPU_COUNT, Truth
 
 Json = Any
 
@@ -36,6 +37,12 @@ class FakeLab:
         """A pod that is bound past cardpack."""
         notes = {"ALIYUN_COM_GPU_MEM_IDX": str(card)}
         return self.api.create_pod(name, mem, node=node, annotations=notes, labels={BY_HAND: "y"})
+
+    def resize(self, name: str, mem: int, cards: int) -> None:
+        """Other cards for a node."""
+        total = {GPU_MEM: str(mem), GPU_COUNT: str(cards)}
+        status = {"status": {"capacity": total, "allocatable": total}}
+        self.api.must("PATCH", f"/api/v1/nodes/{name}", status)
 
     def node_of(self, name: str) -> str:
         """Where the API server has the pod, empty for nowhere."""

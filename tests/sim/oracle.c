@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-#define DECISIONS    2048
+#define DECISIONS    8192
 #define SENDINGS     8192
 #define SPARE_BLOCKS 96 /* of a process at rest, beyond its nodes and pods */
 
@@ -39,8 +39,7 @@ static struct {
     struct decision decisions[DECISIONS];
     size_t n;
 
-    /* Each ASSUME_TIME that a decision's Binding was sent with: one that is sent again is renewed.
-     */
+    /* The ASSUME_TIME that each was given. */
     struct sending {
         const struct decision *decision;
         uint64_t assume;
@@ -52,7 +51,6 @@ static struct {
     struct {
         uint64_t look; /* the last one that has found it reserved */
         uint64_t assume;
-        const struct decision *decision;
     } held[MAX_REPLICAS][MAX_PODS];
 
     uint64_t ours_rv[MAX_PODS]; /* of the placement by a Binding of ours; 0: by other hands */
@@ -122,10 +120,14 @@ static const struct decision *decision_note(const struct proc *p, const struct p
     for (unsigned i = 0; i < store.n_pods; i++)
         d->known[i] =
             pod_object_holds(&store.pods[i]) && p->told_before[CACHE_PODS][i] >= store.placed_rv[i];
-    for (unsigned i = 0; i < world.set.replicas; i++)
-        sim_check(i == p->id || !proc_ready(&procs[i]));
     trace("reserved", pod->uid, d->card, pod->mem);
     return d;
+}
+
+static void decides_alone(const struct proc *p)
+{
+    for (unsigned i = 0; i < world.set.replicas; i++)
+        sim_check(i == p->id || !proc_ready(&procs[i]));
 }
 
 static void sending_note(const struct decision *d, uint64_t assume)
@@ -146,10 +148,12 @@ void oracle_decided(const struct proc *p)
         unsigned slot = store_find_uid(pod->uid);
         sim_check(slot != MAX_PODS);
         bool fresh = oracle.held[p->id][slot].look + 1 != look;
+        /* One that has slept may renew what is then held back. */
         if (fresh)
-            oracle.held[p->id][slot].decision = decision_note(p, pod, slot);
+            decides_alone(p);
+        /* Before its Binding is sent, and sent again, it is decided anew with what is known. */
         if (fresh || oracle.held[p->id][slot].assume != pod->assume_ns)
-            sending_note(oracle.held[p->id][slot].decision, pod->assume_ns);
+            sending_note(decision_note(p, pod, slot), pod->assume_ns);
         oracle.held[p->id][slot].assume = pod->assume_ns;
         oracle.held[p->id][slot].look = look;
     }

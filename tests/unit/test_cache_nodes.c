@@ -250,6 +250,34 @@ START_TEST(allocatable_below_capacity_caps_the_sum) /* A24 */
 
 END_TEST
 
+/* Between the choice of a card and its Binding the node may change: then it is no choice any more.
+ */
+START_TEST(renewal_is_refused_where_the_card_is_none_any_more)
+{
+    struct rig r;
+    rig_init(&r);
+    node_set(&r, "n", "32", "2", NULL);
+    ck_assert_int_eq(reserve(&r, "a", "n", 16), OK);
+    ck_assert_int_eq(reserve(&r, "b", "n", 12), OK); /* the other card */
+    node_set(&r, "n", "30", "2", NULL);
+    ck_assert_int_eq(renew(&r, "a"), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_TOO_LARGE);
+    ck_assert_int_eq(renew(&r, "b"), OK);
+    ck_assert_int_eq(r.fx.card_total, 15);
+    node_set(&r, "n", "16", "1", NULL);
+    ck_assert_int_eq(renew(&r, "b"), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_NO_CARD_FREE);
+    node_gone(&r, "n");
+    ck_assert_int_eq(renew(&r, "b"), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_UNKNOWN_NODE);
+    node_set(&r, "n", "32", "2", NULL);
+    ck_assert_int_eq(renew(&r, "a"), OK);
+    ck_assert_int_eq(renew(&r, "b"), OK);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* A Binding that is sent again comes after those that have passed it. */
 START_TEST(renewal_makes_a_reservation_the_youngest)
 {
@@ -324,6 +352,7 @@ int main(void)
     tcase_add_test(tc, a_bad_token_disables_no_card);
     tcase_add_test(tc, allocatable_below_capacity_caps_the_sum);
     tcase_add_test(tc, renewal_makes_a_reservation_the_youngest);
+    tcase_add_test(tc, renewal_is_refused_where_the_card_is_none_any_more);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -313,6 +313,40 @@ def order_after_a_look_up(lab: Lab) -> None:
 
 
 @scenario("fake")
+def sent_again_after_a_change(lab: Lab) -> None:
+    """
+    Between a Binding and the same one again its node's cards have shrunk, gone, fallen ill: it is
+    not sent to a card on which the pod fits no more.
+    """
+    with fake_lab(lab) as fake:
+        daemon = fake.cardpack()
+        fake.watched()
+        changes = [
+            ("shrunk", 16, 2, ""), ("fewer", 16, 1, ""), ("gone", 0, 0, ""), ("ill", 32, 2, "0,1"),
+        ]  # fmt: skip
+        for name, total, cards, ill in changes:
+            fake.api.create_node(name, 32, 2)
+            first, pod = fake.pod(f"{name}-first", 16), fake.pod(name, 16)
+            wait_for(lambda p=pod, n=name: not daemon.reason(p, n), f"{name} to fit")
+            check(daemon.bind(first, name) == "", "the first card")
+            fake.api.fault(kind="status", verb="bind", code=429, retry_after=2, text="later")
+            with ThreadPoolExecutor(1) as hands:
+                asked = hands.submit(daemon.bind, pod, name)
+                wait_for(lambda: fake.api.stats()["faults_left"] == 0, "the first try")
+                if ill:
+                    fake.api.put_configmap(f"unhealthy-gpu-{name}", {"gpus": ill})
+                elif total:
+                    fake.resize(name, total, cards)
+                else:
+                    fake.api.must("DELETE", f"/api/v1/nodes/{name}")
+                error = asked.result()
+            check(name in error and fake.node_of(name) == "", f"{name}: bound all the same: {error!r}")
+            if ill:
+                fake.api.must("DELETE", f"/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-{name}")
+        agree(daemon, fake.truth)
+
+
+@scenario("fake")
 def wrong_annotations(lab: Lab) -> None:
     """Annotations of all sorts on pods and nodes: none stops it, all are charged somewhere."""
     with fake_lab(lab) as fake:

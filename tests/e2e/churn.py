@@ -83,7 +83,7 @@ class Churn:
     # ---- asking an API server that may be gone ------------------------------------------
 
     def ask(self, call: Callable[[], T], unsure: str = "") -> T | None:
-        """Until there is an answer; None where it is that the object is not there, or is already."""
+        """Until there is an answer; None: the object is not there, or is there already."""
         while not self._stop.is_set():
             try:
                 return call()

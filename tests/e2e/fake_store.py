@@ -293,7 +293,8 @@ class Store:
         """
         metadata = item.setdefault("metadata", {})
         if metadata.get("uid"):
-            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: "
+            why = f"UID in precondition: {metadata['uid']}, UID in object meta: "
+            why = f"Precondition failed: {why}"
             raise Refused(409, "Conflict", why, details_of("leases", name))
         metadata["name"] = name
         return self.create("leases", namespace, item)

@@ -340,9 +340,8 @@ def sent_again_after_a_change(lab: Lab) -> None:
                 else:
                     fake.api.must("DELETE", f"/api/v1/nodes/{name}")
                 error = asked.result()
-            check(name in error and fake.node_of(name) == "", f"{name}: bound all the same: {error!r}")
-            if ill:
-                fake.api.must("DELETE", f"/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-{name}")
+            check(error and fake.node_of(name) == "", f"{name}: bound all the same: {error!r}")
+            check(f"to node {name}: the node has changed meanwhile" in error, error)
         agree(daemon, fake.truth)
 
 

@@ -256,9 +256,10 @@ def no_right_to_leases(bench: Bench) -> None:
     bench.users = [*bench.users, f"system:serviceaccount:kube-system:{name}"]
     kubeconfig = bench.workdir / f"{name}.kubeconfig"
     bench.cluster.write_kubeconfig(kubeconfig, token)
-    daemon = bench.daemon(kubeconfig, "--start-settle=1s", "--leader-elect-lease-duration=3s",
-                          "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms")  # fmt: skip
-    alone = daemon.log("no right to leases: running as a single replica; there must be no second one")
+    daemon = bench.daemon(kubeconfig, *HASTE)
+    alone = daemon.log(
+        "no right to leases: running as a single replica; there must be no second one"
+    )
     check(len(alone) == 1, "it does not say that it is alone")
     pods = [bench.own_pod(f"p{i}", 3) for i in range(4)]
     check(daemon.bind(pods[0], "n1") == "", "bind of a single replica")

@@ -50,10 +50,10 @@ enum errc kube_call_result(const struct kube_call *c, struct err *reterr);
  */
 void kube_api_refresh(struct kube_api *a);
 
-/*
- * One segment of a path: names are DNS labels, and anything else is escaped, so that it stays one
- * segment.
- */
+/* s as a value in a query: all but the unreserved characters of RFC 3986 is escaped. */
+void kube_put_escaped(struct buf *out, struct str s);
+
+/* The same as one segment of a path, which it stays: names are DNS labels, and "." or ".." none. */
 void kube_put_segment(struct buf *out, struct str name);
 
 /* The message of a Status body, else the body's first 200 bytes, on one line. */

@@ -225,17 +225,27 @@ enum errc kube_call_result(const struct kube_call *c, struct err *reterr)
     return code;
 }
 
+void kube_put_escaped(struct buf *out, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                     c == '-' || c == '.' || c == '_' || c == '~';
+        if (plain)
+            buf_putc(out, (char)c);
+        else
+            buf_printf(out, "%%%02X", c);
+    }
+}
+
 void kube_put_segment(struct buf *out, struct str name)
 {
-    for (size_t i = 0; i < name.n; i++) {
-        unsigned char ch = (unsigned char)name.p[i];
-        bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '-' ||
-                     (ch >= '0' && ch <= '9') || (ch == '.' && name.n > 2) || ch == '_';
-        if (plain)
-            buf_putc(out, (char)ch);
-        else
-            buf_printf(out, "%%%02X", ch);
-    }
+    if (str_eq(name, STR(".")))
+        buf_put(out, STR("%2E"));
+    else if (str_eq(name, STR("..")))
+        buf_put(out, STR("%2E%2E"));
+    else
+        kube_put_escaped(out, name);
 }
 
 /* At most `max` bytes that don't end within a character of UTF-8. */

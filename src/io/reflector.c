@@ -61,23 +61,6 @@ static void react(struct reflector *r, const struct reflector_input *in, const s
 
 /* ---- requests ---- */
 
-static void put_escaped(struct buf *b, struct str s)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                     c == '-' || c == '.' || c == '_' || c == '~';
-        if (plain) {
-            buf_putc(b, (char)c);
-        } else {
-            buf_putc(b, '%');
-            buf_putc(b, hex[c >> 4]);
-            buf_putc(b, hex[c & 15]);
-        }
-    }
-}
-
 static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr);
 static void on_done(struct http_call *http);
 
@@ -120,7 +103,7 @@ static void send_list(struct reflector *r, bool paged)
     r->continued = r->token.n > 0;
     if (r->continued) {
         buf_put(&r->query, STR("&continue="));
-        put_escaped(&r->query, buf_str(&r->token));
+        kube_put_escaped(&r->query, buf_str(&r->token));
     }
     buf_put(&r->query, buf_str(&r->selector));
     buf_clear(&r->token, KIB);
@@ -133,7 +116,7 @@ static void send_watch(struct reflector *r, unsigned seconds)
     buf_put(&r->query, buf_str(&r->path));
     buf_printf(&r->query,
                "watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
-    put_escaped(&r->query, buf_str(&r->version));
+    kube_put_escaped(&r->query, buf_str(&r->version));
     buf_put(&r->query, buf_str(&r->selector));
     send_request(r, JCUT_LINES, (uint64_t)seconds * 1000 + WATCH_GRACE_MS, r->quiet_ms);
 }

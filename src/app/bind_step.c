@@ -80,7 +80,7 @@ static struct bind_output posted(struct bind_machine *m, const struct bind_input
     case POST_NOT_SENT:
         return pause_then(m, m->in_doubt, in);
     case POST_ASSIGNED:
-        /* Perhaps to a copy of this request that libcurl had sent: done then, but not unread. */
+        /* Perhaps to a copy of this request that a proxy has sent: done then, but not unread. */
         m->in_doubt = true;
         m->doubt_until_ms = MAX_OF(m->doubt_until_ms, now_ms);
         return read_back(m, now_ms);

@@ -1,6 +1,5 @@
 #include "kube_backend.h"
 
-#include "gpushare.h"
 #include "ingest.h"
 #include "leadership.h"
 #include "limit.h"
@@ -8,7 +7,6 @@
 #include "mem.h"
 #include "post_verdict.h"
 #include "reflector.h"
-#include "watch.h"
 
 /*
  * kube-scheduler's own selection: a pod that ends leaves it, and comes as deleted with its old

@@ -4,8 +4,9 @@
  * Not sent or unknown: libcurl calls us right before it sends a request on a connection that is
  * ready, TLS included, for every attempt of its own (CURLOPT_PREREQFUNCTION in MSTATE_DO). Once
  * that happened, a failure is "unknown". It errs on the safe side: a request that died on a kept
- * connection counts as perhaps received, and so does one which libcurl then sent again by itself on
- * a new connection that was refused. CURLINFO_REQUEST_SIZE was rejected: it counts a proxy's
+ * connection counts as perhaps received. libcurl would then send it again by itself; a POST is not
+ * let go twice, since the answer to the second copy says nothing of the first.
+ * CURLINFO_REQUEST_SIZE was rejected: it counts a proxy's
  * CONNECT as well.
  *
  * A session that TLS resumes is not verified anew and keeps the identity of the old one, so

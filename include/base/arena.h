@@ -33,7 +33,8 @@ void *arena_array(struct arena *a, size_t n, size_t size) _must_use_;
 
 /*
  * Room for one element more in an array of n elements of `size` bytes, of which *cap fit: the same
- * array, or a copy of twice the capacity. NULL on failure.
+ * array, made longer where it stands if nothing was handed out since, or a copy; of twice the
+ * capacity. What is new is not zeroed. NULL on failure.
  */
 void *arena_grow(struct arena *a, void *array, size_t n, size_t *cap, size_t size) _must_use_;
 

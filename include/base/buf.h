@@ -21,12 +21,33 @@ void buf_done(struct buf *b);
 /* Empty, usable after a failure again; keeps its memory up to `keep` bytes. */
 void buf_clear(struct buf *b, size_t keep);
 
-/* Room for n bytes more at b->p + b->n, which the caller fills and then adds to b->n. */
-bool buf_reserve(struct buf *b, size_t n) _must_use_;
+/* For buf_reserve, which has found no room. */
+bool buf_grow(struct buf *b, size_t n) _must_use_;
+
+/* Room for n bytes more at b->p + b->n, which the caller fills and then adds to b->n; and one byte
+ * beyond, so that buf_cstr never has to grow. */
+static inline bool _must_use_ buf_reserve(struct buf *b, size_t n)
+{
+    bool there = !b->failed && n < b->cap - b->n && n <= b->max - b->n;
+    return there || buf_grow(b, n);
+}
 
 /* s must not point into b. */
-void buf_put(struct buf *b, struct str s);
-void buf_putc(struct buf *b, char c);
+static inline void buf_put(struct buf *b, struct str s)
+{
+    if (s.n == 0 || !buf_reserve(b, s.n))
+        return;
+    memcpy(b->p + b->n, s.p, s.n);
+    b->n += s.n;
+}
+
+static inline void buf_putc(struct buf *b, char c)
+{
+    if (!buf_reserve(b, 1))
+        return;
+    b->p[b->n++] = c;
+}
+
 void buf_put_u64(struct buf *b, uint64_t v);
 void buf_put_i64(struct buf *b, int64_t v);
 void buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);

@@ -8,7 +8,10 @@
 
 #define _cleanup_(fn)        __attribute__((cleanup(fn)))
 #define _must_use_           __attribute__((warn_unused_result))
+#define _uninitialized_      __attribute__((uninitialized)) /* large, and always written first */
 #define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))
+
+#define CACHE_LINE ((size_t)64) /* bytes of the processor's cache that come together */
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define MIN_OF(a, b)    ((a) < (b) ? (a) : (b))

@@ -39,6 +39,9 @@ bool str_ends(struct str s, struct str suffix);
 /* Without the leading n bytes, or empty where it is shorter. */
 struct str str_skip(struct str s, size_t n);
 
+/* Its first bytes, `max` at most, that don't end within a character of UTF-8. */
+struct str str_head(struct str s, size_t max);
+
 /* Without ASCII white space at both ends. */
 struct str str_trim(struct str s);
 

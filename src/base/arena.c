@@ -95,10 +95,17 @@ static struct arena_chunk *chunk_add(struct arena *a, size_t need)
     return c;
 }
 
-void *arena_alloc(struct arena *a, size_t size)
+/* What a size takes; SIZE_MAX where there can't be room for it. */
+static size_t rounded_size(const struct arena *a, size_t size)
 {
     size_t room = a->failed ? 0 : a->max - a->used;
-    size_t rounded = size > room ? SIZE_MAX : (MAX_OF(size, (size_t)1) + ALIGN - 1) & ~(ALIGN - 1);
+    return size > room ? SIZE_MAX : (MAX_OF(size, (size_t)1) + ALIGN - 1) & ~(ALIGN - 1);
+}
+
+static void *alloc(struct arena *a, size_t size)
+{
+    size_t room = a->failed ? 0 : a->max - a->used;
+    size_t rounded = rounded_size(a, size);
     struct arena_chunk *c = a->last;
     if (rounded <= room && (c == NULL || c->size - c->used < rounded))
         c = chunk_add(a, rounded);
@@ -111,8 +118,13 @@ void *arena_alloc(struct arena *a, size_t size)
     c->used += rounded;
     a->used += rounded;
     UNPOISON(p, size);
-    memset(p, 0, size);
     return p;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    void *p = alloc(a, size);
+    return p == NULL ? NULL : memset(p, 0, size);
 }
 
 void *arena_array(struct arena *a, size_t n, size_t size)
@@ -125,13 +137,38 @@ void *arena_array(struct arena *a, size_t n, size_t size)
     return arena_alloc(a, total);
 }
 
+/* Makes a block longer where it stands: the last that was handed out, with room behind it. */
+static bool extend(struct arena *a, void *block, size_t size, size_t to)
+{
+    struct arena_chunk *c = a->last;
+    size_t old = rounded_size(a, size);
+    size_t new = rounded_size(a, to);
+    if (c == NULL || old == SIZE_MAX || new == SIZE_MAX || c->used < old ||
+        c->bytes + c->used - old != (char *)block || new - old > c->size - c->used ||
+        new - old > a->max - a->used)
+        return false;
+    c->used += new - old;
+    a->used += new - old;
+    UNPOISON(block, to);
+    return true;
+}
+
 void *arena_grow(struct arena *a, void *array, size_t n, size_t *cap, size_t size)
 {
     assert(n <= *cap || a->failed);
     if (n < *cap)
         return array;
     size_t more = *cap == 0 ? 16 : *cap * 2;
-    void *copy = arena_array(a, more, size);
+    size_t total = 0;
+    if (__builtin_mul_overflow(more, size, &total)) {
+        a->failed = true;
+        return NULL;
+    }
+    if (*cap > 0 && extend(a, array, *cap * size, total)) {
+        *cap = more;
+        return array;
+    }
+    void *copy = alloc(a, total);
     if (copy == NULL)
         return NULL;
     if (n > 0)

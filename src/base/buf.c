@@ -29,16 +29,13 @@ void buf_clear(struct buf *b, size_t keep)
     b->failed = b->starved = false;
 }
 
-bool buf_reserve(struct buf *b, size_t n)
+bool buf_grow(struct buf *b, size_t n)
 {
     if (b->failed || n > b->max || b->n > b->max - n) {
         b->failed = true;
         return false;
     }
-    /* One byte beyond what is asked, so that buf_cstr never has to grow. */
     size_t need = b->n + n + 1;
-    if (need <= b->cap)
-        return true;
     size_t cap = MAX_OF(b->cap * 2, CAP_MIN);
     cap = MAX_OF(MIN_OF(cap, b->max + 1), need);
     char *p = mem_resize(b->p, cap);
@@ -49,19 +46,6 @@ bool buf_reserve(struct buf *b, size_t n)
     b->p = p;
     b->cap = cap;
     return true;
-}
-
-void buf_put(struct buf *b, struct str s)
-{
-    if (s.n == 0 || !buf_reserve(b, s.n))
-        return;
-    memcpy(b->p + b->n, s.p, s.n);
-    b->n += s.n;
-}
-
-void buf_putc(struct buf *b, char c)
-{
-    buf_put(b, (struct str){&c, 1});
 }
 
 static void put_decimal(struct buf *b, bool negative, uint64_t magnitude)
@@ -79,7 +63,10 @@ static void put_decimal(struct buf *b, bool negative, uint64_t magnitude)
 
 void buf_put_u64(struct buf *b, uint64_t v)
 {
-    put_decimal(b, false, v);
+    if (v < 10)
+        buf_putc(b, (char)('0' + (char)v));
+    else
+        put_decimal(b, false, v);
 }
 
 void buf_put_i64(struct buf *b, int64_t v)

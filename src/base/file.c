@@ -55,17 +55,33 @@ static enum errc read_all(int fd, struct str path, struct buf *out, struct err *
     }
 }
 
-enum errc file_read(struct str path, struct buf *out, struct err *reterr)
+static enum errc open_and_read(struct str path, bool regular, struct buf *out, struct err *reterr)
 {
     char z[PATH_MAX];
+    struct stat st;
     if (!path_z(path, z))
         return err_set(reterr, ERR_RANGE, "not the path of a file: \"%.*s\"", STR_ARG(path));
-    int fd = open(z, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = open(z, O_RDONLY | O_CLOEXEC | O_NOCTTY | (regular ? O_NONBLOCK : 0));
     if (fd < 0)
         return fail(reterr, path, errno);
-    enum errc code = read_all(fd, path, out, reterr);
+    enum errc code = OK;
+    if (regular && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)))
+        code = err_set(reterr, ERR_RANGE, "%.*s: no regular file, so it can't be read again",
+                       STR_ARG(path));
+    if (code == OK)
+        code = read_all(fd, path, out, reterr);
     (void)close(fd);
     return code;
+}
+
+enum errc file_read(struct str path, struct buf *out, struct err *reterr)
+{
+    return open_and_read(path, false, out, reterr);
+}
+
+enum errc file_read_again(struct str path, struct buf *out, struct err *reterr)
+{
+    return open_and_read(path, true, out, reterr);
 }
 
 struct file_stamp file_stamp(struct str path)
@@ -79,6 +95,7 @@ struct file_stamp file_stamp(struct str path)
         .inode = st.st_ino,
         .size = st.st_size,
         .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+        .regular = S_ISREG(st.st_mode),
     };
 }
 

@@ -1,6 +1,8 @@
 /* ASCII only, without locale: what is compared here are names of a protocol. */
 #include "str.h"
 
+#include <endian.h>
+
 static unsigned char lower(char c)
 {
     unsigned char u = (unsigned char)c;
@@ -10,7 +12,17 @@ static unsigned char lower(char c)
 int str_cmp(struct str a, struct str b)
 {
     size_t n = MIN_OF(a.n, b.n);
-    int order = n == 0 ? 0 : memcmp(a.p, b.p, n);
+    size_t i = 0;
+    /* Names begin alike: eight bytes at a time, as large numbers. */
+    for (; i + 8 <= n; i += 8) {
+        uint64_t x = 0;
+        uint64_t y = 0;
+        memcpy(&x, a.p + i, sizeof(x));
+        memcpy(&y, b.p + i, sizeof(y));
+        if (x != y)
+            return be64toh(x) < be64toh(y) ? -1 : 1;
+    }
+    int order = i == n ? 0 : memcmp(a.p + i, b.p + i, n - i);
     if (order != 0)
         return order;
     return a.n == b.n ? 0 : (a.n < b.n ? -1 : 1);
@@ -41,6 +53,15 @@ struct str str_skip(struct str s, size_t n)
 {
     n = MIN_OF(n, s.n);
     return s.p == NULL ? s : (struct str){s.p + n, s.n - n};
+}
+
+struct str str_head(struct str s, size_t max)
+{
+    if (s.n <= max)
+        return s;
+    while (max > 0 && ((unsigned char)s.p[max] & 0xc0) == 0x80)
+        max--;
+    return (struct str){s.p, max};
 }
 
 static bool is_space(char c)

@@ -15,6 +15,13 @@ static bool is_all(const unsigned char *bytes, unsigned char value, size_t n)
     return true;
 }
 
+static void use(struct arena *a, size_t total, size_t piece)
+{
+    for (size_t n = 0; n < total && arena_alloc(a, piece) != NULL;)
+        n += piece;
+    ck_assert(!arena_failed(a));
+}
+
 START_TEST(gives_zeroed_aligned_memory)
 {
     struct arena a;
@@ -150,6 +157,55 @@ START_TEST(grows_an_array)
 
 END_TEST
 
+/* What is handed out in between is not run over, and an array that was copied away is not grown. */
+START_TEST(grows_among_others)
+{
+    struct arena a;
+    uint32_t *numbers[2] = {NULL, NULL};
+    size_t cap[2] = {0, 0};
+    arena_init(&a, BIG);
+    for (uint32_t i = 0; i < 3000; i++) {
+        for (size_t k = 0; k < 2; k++) {
+            numbers[k] = arena_grow(&a, numbers[k], i, &cap[k], sizeof(*numbers[k]));
+            ck_assert_ptr_nonnull(numbers[k]);
+            numbers[k][i] = i + (uint32_t)k;
+        }
+        char *other = i % 7 == 0 ? arena_alloc(&a, 3) : NULL;
+        if (other != NULL)
+            ck_assert(other[0] == 0 && other[1] == 0 && other[2] == 0);
+        if (other != NULL)
+            memset(other, 0xff, 3);
+    }
+    for (uint32_t i = 0; i < 3000; i++)
+        ck_assert(numbers[0][i] == i && numbers[1][i] == i + 1);
+    arena_done(&a);
+}
+
+END_TEST
+
+/* So a long list is read without copying it time and again. */
+START_TEST(the_last_array_grows_where_it_stands)
+{
+    struct arena a;
+    size_t cap = 0;
+    arena_init(&a, 64 * MIB);
+    use(&a, 500000, 4096);
+    arena_reset(&a);
+    char *first = arena_grow(&a, NULL, 0, &cap, 16);
+    char *array = first;
+    while (cap < 16384) {
+        array = arena_grow(&a, array, cap, &cap, 16);
+        ck_assert_ptr_eq(array, first);
+    }
+    memset(array, 0xff, cap * 16);
+    ck_assert_uint_eq(a.used, cap * 16);
+    ck_assert_ptr_nonnull(arena_alloc(&a, 1));
+    ck_assert_ptr_ne(arena_grow(&a, array, cap, &cap, 16), first);
+    arena_done(&a);
+}
+
+END_TEST
+
 START_TEST(dup_keeps_absent_and_empty_apart)
 {
     struct arena a;
@@ -166,13 +222,6 @@ START_TEST(dup_keeps_absent_and_empty_apart)
 }
 
 END_TEST
-
-static void use(struct arena *a, size_t total, size_t piece)
-{
-    for (size_t n = 0; n < total && arena_alloc(a, piece) != NULL;)
-        n += piece;
-    ck_assert(!arena_failed(a));
-}
 
 /* The same work again finds its memory there: a recycled arena allocates nothing. */
 START_TEST(steady_state_allocates_nothing)
@@ -283,6 +332,8 @@ int main(void)
     tcase_add_test(tc, failure_sticks_until_reset);
     tcase_add_test(tc, array_checks_the_product);
     tcase_add_test(tc, grows_an_array);
+    tcase_add_test(tc, grows_among_others);
+    tcase_add_test(tc, the_last_array_grows_where_it_stands);
     tcase_add_test(tc, dup_keeps_absent_and_empty_apart);
     tcase_add_test(tc, steady_state_allocates_nothing);
     tcase_add_test(tc, keeps_little_over_a_reset);

@@ -66,6 +66,26 @@ START_TEST(test_failures_name_the_path)
 
 END_TEST
 
+/* Its writer need not come: whoever waits for it answers nobody else. */
+START_TEST(test_a_pipe_is_not_read_again)
+{
+    struct err e = ERR_INIT;
+    struct buf b;
+    buf_init(&b, 100);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert(!file_stamp(str_of(path)).regular);
+    ck_assert_int_eq(file_read_again(str_of(path), &b, &e), ERR_RANGE);
+    ck_assert_ptr_nonnull(strstr(e.text, "no regular file"));
+    ck_assert_int_eq(unlink(path), 0);
+    write_file(10);
+    ck_assert(file_stamp(str_of(path)).regular);
+    ck_assert_int_eq(file_read_again(str_of(path), &b, &e), OK);
+    ck_assert_uint_eq(b.n, 10);
+    buf_done(&b);
+}
+
+END_TEST
+
 START_TEST(test_stamp_tells_versions_apart)
 {
     char other[80];
@@ -95,6 +115,7 @@ int main(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, test_read_up_to_the_ceiling, 0, 6);
     tcase_add_test(t, test_failures_name_the_path);
+    tcase_add_test(t, test_a_pipe_is_not_read_again);
     tcase_add_test(t, test_stamp_tells_versions_apart);
     suite_add_tcase(suite, t);
     return unit_main(suite);

@@ -156,6 +156,90 @@ START_TEST(any_bytes_are_a_key)
 
 END_TEST
 
+/* Of keys as names and UIDs are, alike but for a few digits, as few share a slot as of random ones:
+ * 2^16 of them take 63 % of 2^16 slots, whichever bits the slot is taken from. */
+START_TEST(like_keys_are_strewn)
+{
+    static const char *const formats[] = {
+        "%u",
+        "node-%05u",
+        "gpu-%u",
+        "ip-10-0-%u.eu-west-1.compute.internal",
+        "3f2c9d6e-0000-4000-8000-0000%08u",
+        "%08x-77aa-4bcd-9e00-1234567890ab",
+    };
+
+    enum {
+        N = 1 << 16
+    };
+
+    static bool taken[N];
+    struct map_seed seed = {(uint64_t)_i * 0x12345678abcdU, (uint64_t)_i};
+    for (size_t f = 0; f < COUNT_OF(formats); f++) {
+        for (unsigned shift = 0; shift <= 48; shift += 12) {
+            unsigned n = 0;
+            memset(taken, 0, sizeof(taken));
+            for (unsigned i = 0; i < N; i++) {
+                char text[64];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+                (void)snprintf(text, sizeof(text), formats[f], i);
+#pragma GCC diagnostic pop
+                size_t slot = (size_t)(map_hash(seed, str_of(text)) >> shift) % N;
+                n += taken[slot] ? 0 : 1;
+                taken[slot] = true;
+            }
+            ck_assert_uint_gt(n, N * 62 / 100);
+        }
+    }
+}
+
+END_TEST
+
+/* No byte of a key is without effect, nor its length, nor the seed. */
+START_TEST(every_byte_counts)
+{
+    struct map_seed seed = {(uint64_t)_i, 7};
+    char text[64] = {0};
+    for (size_t n = 0; n < sizeof(text); n++) {
+        uint64_t h = map_hash(seed, (struct str){text, n});
+        ck_assert_uint_ne(h, map_hash(seed, (struct str){text, n + 1}));
+        ck_assert_uint_ne(h, map_hash((struct map_seed){seed.k0 + 1, 7}, (struct str){text, n}));
+        ck_assert_uint_ne(h, map_hash((struct map_seed){seed.k0, 8}, (struct str){text, n}));
+        for (size_t i = 0; i < n; i++) {
+            text[i] = 1;
+            ck_assert_uint_ne(h, map_hash(seed, (struct str){text, n}));
+            text[i] = 0;
+        }
+    }
+}
+
+END_TEST
+
+/* As one by one, in a map that is empty, in a small one, and in one that is full of long runs. */
+START_TEST(many_at_once)
+{
+    static const size_t counts[] = {0, 1, 12, KEYS};
+    struct map m;
+    struct str keys[MAP_BATCH];
+    void *found[MAP_BATCH];
+    uint64_t state = 1;
+    name_items();
+    map_init(&m, offsetof(struct item, key), (struct map_seed){3, 4});
+    for (size_t i = 0; i < counts[_i]; i++)
+        ck_assert_int_eq(map_put(&m, &items[i]), OK);
+    for (size_t n = 0; n <= MAP_BATCH; n++) {
+        for (size_t i = 0; i < n; i++)
+            keys[i] = items[next_random(&state) % KEYS].key;
+        map_get_each(&m, keys, n, found);
+        for (size_t i = 0; i < n; i++)
+            ck_assert_ptr_eq(found[i], map_get(&m, keys[i]));
+    }
+    map_done(&m);
+}
+
+END_TEST
+
 START_TEST(a_second_put_is_a_bug)
 {
     struct map m;
@@ -218,6 +302,9 @@ int main(void)
     tcase_add_loop_test(tc, behaves_as_a_naive_array, 0, 8);
     tcase_add_test(tc, empty_has_nothing);
     tcase_add_test(tc, any_bytes_are_a_key);
+    tcase_add_loop_test(tc, like_keys_are_strewn, 0, 3);
+    tcase_add_loop_test(tc, every_byte_counts, 0, 3);
+    tcase_add_loop_test(tc, many_at_once, 0, 4);
     tcase_add_test_raise_signal(tc, a_second_put_is_a_bug, SIGABRT);
     tcase_add_test(tc, done_is_usable_again);
     tcase_add_test(tc, survives_a_lack_of_memory);

@@ -249,6 +249,31 @@ START_TEST(stores_one_behind_the_other)
 
 END_TEST
 
+static const struct {
+    const char *s;
+    size_t max;
+    const char *head;
+} heads[] = {
+    {"abc", 3, "abc"},
+    {"abc", 2, "ab"},
+    {"abc", 0, ""},
+    {"", 0, ""},
+    {"a\xe2\x82\xac", 4, "a\xe2\x82\xac"},
+    {"a\xe2\x82\xac", 3, "a"},
+    {"a\xe2\x82\xac", 2, "a"},
+    {"a\xe2\x82\xac", 1, "a"},
+    {"\xe2\x82\xac\xe2\x82\xac", 3, "\xe2\x82\xac"},
+    {"\xf0\x9f\x98\x80", 3, ""},
+    {"\x80\x80\x80", 2, ""},
+};
+
+START_TEST(cuts_between_characters)
+{
+    ck_assert_str_is(str_head(str_of(heads[_i].s), heads[_i].max), heads[_i].head);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("str");
@@ -262,6 +287,7 @@ int main(void)
     tcase_add_loop_test(tc, reads_u64, 0, COUNT_OF(u64s));
     tcase_add_loop_test(tc, reads_i64, 0, COUNT_OF(i64s));
     tcase_add_loop_test(tc, reads_utf8, 0, COUNT_OF(characters));
+    tcase_add_loop_test(tc, cuts_between_characters, 0, COUNT_OF(heads));
     tcase_add_test(tc, stores_one_behind_the_other);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

@@ -4,10 +4,11 @@
  */
 #pragma once
 
-#include "err.h"
-#include "view.h"
+#include "holding.h"
+#include "labels.h"
 
 struct node;
+struct group;
 
 enum pod_state {
     POD_PENDING,   /* shown by list or watch, holds nothing */
@@ -17,8 +18,8 @@ enum pod_state {
 };
 
 struct pod {
-    struct str uid; /* key of the cache's map; the strings are stored behind the struct */
-    struct str namespace;
+    struct str uid;       /* key of the cache's map; stored behind the struct, as the name */
+    struct str namespace; /* the tenant's */
     struct str name;
     enum pod_state state;
     bool seen; /* by list or watch, not only by a bind */
@@ -27,13 +28,27 @@ struct pod {
     bool asked; /* missing, and somebody was told so since: a read that follows is believed */
     /* The device plugin has not assigned it yet (contract: ASSIGNED, phase Pending). */
     bool awaiting;
+    bool initialized;      /* its init containers are done, and what only they need is given back */
+    bool said_initialized; /* its object says so, whether or not anything is given back for it */
+    bool deleting;         /* its object says so; it holds its cards all the same */
+    bool kept;      /* the claim is ours, on the cards of its holding, and not a nomination */
     uint32_t epoch; /* of the last list that named it, or during which it was first heard of */
-    int64_t mem;
-    struct node *node; /* NULL while pending */
-    int32_t card;      /* index; -1: on the node, but no card of it */
+    struct quota_tenant *tenant; /* its namespace's; left when the cache forgets the pod */
+    struct request *request;     /* of the cache's pool: shared, and never changed */
+    struct holding *holding;     /* owned; NULL while pending without kept cards */
+    struct labels *labels;  /* shared; of the bound object: who may be evicted is asked of those */
+    int64_t mem;            /* the request's */
+    struct node *node;      /* NULL while pending */
+    struct group *group;    /* its affinity group, as long as it holds; or NULL */
+    struct node *claim;     /* pending: the node that keeps room for it; or NULL */
+    struct node *nominated; /* until it is bound: where a scheduler has made room; or NULL */
+    int32_t card;           /* the first of its cards; -1: on the node, but no card of it */
+    uint32_t created_s;     /* Unix time, or when it was first seen; 0: in no object yet */
     uint64_t assume_ns;
-    struct pod *next; /* in node->pods */
+    struct pod *next; /* in node->pods, or in claim->claims */
     struct pod *prev;
+    struct pod *pending_next; /* in the cache's list of those that are pending */
+    struct pod *pending_prev;
 };
 
 static inline bool pod_holds(const struct pod *p)
@@ -43,8 +58,8 @@ static inline bool pod_holds(const struct pod *p)
 
 /* The rest is for cache.c. */
 
-/* Pending, charged nowhere; NULL without memory. mem_free frees it whole. */
-struct pod *pod_new(struct str uid, struct str namespace, struct str name);
+/* Pending, charged nowhere, and without a request or a namespace yet; NULL without memory. */
+struct pod *pod_new(struct str uid, struct str name);
 
 /* List or watch speak against a pod that holds by our word alone. */
 void pod_doubt(struct pod *p);
@@ -61,9 +76,6 @@ bool pod_is_doubted(struct pod *p, bool read_back);
 /* What the object says of a bound pod beside its place; who charges it sets that. An ASSUME_TIME
  * more than a day ahead of now is not taken over. */
 void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t now_ns);
-
-/* The card that an object names, or -1. */
-int32_t pod_view_card(const struct pod_view *view);
 
 /* Asserts what is true of a pod alone. */
 void pod_check(const struct pod *p);

@@ -20,14 +20,13 @@ static bool by_our_word(const struct pod *p)
     return p->state == POD_RESERVED || p->state == POD_CONFIRMED;
 }
 
-struct pod *pod_new(struct str uid, struct str namespace, struct str name)
+struct pod *pod_new(struct str uid, struct str name)
 {
-    struct pod *p = mem_alloc(sizeof(*p) + uid.n + namespace.n + name.n);
+    struct pod *p = mem_alloc(sizeof(*p) + uid.n + name.n);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
     p->uid = str_store(&at, uid);
-    p->namespace = str_store(&at, namespace);
     p->name = str_store(&at, name);
     p->card = -1;
     return p;
@@ -61,12 +60,6 @@ void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t n
     p->assume_ns = str_to_u64(view->assume_time, now_ns + ASSUME_AHEAD_NS, &ns) ? ns : 0;
 }
 
-int32_t pod_view_card(const struct pod_view *view)
-{
-    uint64_t card = 0;
-    return str_to_u64(view->idx, INT32_MAX, &card) ? (int32_t)card : -1;
-}
-
 void pod_check(const struct pod *p)
 {
     assert((p->node != NULL) == pod_holds(p));
@@ -74,4 +67,10 @@ void pod_check(const struct pod *p)
     assert(by_our_word(p) || (p->seen && !p->missing));
     assert(p->missing || !p->asked);
     assert(pod_holds(p) || (p->card == -1 && !p->awaiting));
+    assert(p->request != NULL && p->mem == p->request->mem);
+    assert(p->request->account.entry == NULL && p->request->memo == NULL);
+    assert(pod_holds(p) ? p->claim == NULL : !p->kept || p->claim != NULL);
+    assert((p->holding != NULL) == (pod_holds(p) || p->kept));
+    assert(p->state != POD_BOUND || p->nominated == NULL);
+    assert(pod_holds(p) || p->kept || p->claim == p->nominated);
 }

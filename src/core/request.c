@@ -9,25 +9,48 @@
 #include "request.h"
 
 #include "gpushare.h"
+#include "limit.h"
+#include "mem.h"
 #include "quantity.h"
 
 /* Sums stop here, one above what is allowed: no number of containers can overflow them. */
 #define MEM_CAP (REQUEST_MEM_MAX + 1)
 
+/* One resource of all containers. */
 struct tally {
     int64_t sum;
     int64_t sidecars;
     int64_t peak;
+};
+
+struct reader {
+    const struct pod_view *pod;
+    struct request *request;
+    bool named;     /* some container names gpu-mem, be it with 0 */
     enum errc code; /* of the first failure */
     struct err *reterr;
 };
+
+struct measure {
+    struct str resource;
+    int64_t max; /* of one container */
+    const char *too_much;
+};
+
+static const struct measure measure_mem = {GPUSHARE_RESOURCE_MEM, REQUEST_MEM_MAX,
+                                           "is out of range: no card has so much memory"};
+static const struct measure measure_cores = {GPUSHARE_RESOURCE_CORES,
+                                             (int64_t)REQUEST_CORES_MAX *REQUEST_CARDS_MAX,
+                                             "is out of range: a card has 100"};
+static const struct measure measure_exclusive = {GPUSHARE_RESOURCE_EXCLUSIVE, LIMIT_CARDS,
+                                                 "is out of range: no node has so many cards"};
 
 static int64_t add(int64_t a, int64_t b)
 {
     return MIN_OF(a + b, MEM_CAP);
 }
 
-static const char *mem_fault(enum errc code, const struct quantity *q)
+static const char *fault_of(enum errc code, const struct quantity *q, const struct measure *m)
 {
     if (code == ERR_SYNTAX)
         return "is not a quantity";
@@ -35,48 +58,380 @@ static const char *mem_fault(enum errc code, const struct quantity *q)
         return "is out of range";
     if (q->value < 0)
         return "is negative";
-    if (q->value > REQUEST_MEM_MAX)
-        return "is out of range: no card has so much memory";
+    if (q->value > m->max)
+        return m->too_much;
     return q->whole ? NULL : "is not a whole number";
 }
 
 /* Where it can't be read, what it costs all the same. */
-static int64_t mem_parse(struct tally *t, struct str text, const char *what, struct str name)
+static int64_t amount(struct reader *rd, struct str text, const struct measure *m, const char *what,
+                      struct str name)
 {
     struct quantity q = {.value = 0};
+    if (text.p == NULL)
+        return 0;
     enum errc code = quantity_parse(str_trim(text), &q);
-    const char *fault = mem_fault(code, &q);
-    if (fault != NULL && t->code == OK)
-        t->code = err_set(t->reterr, code == ERR_SYNTAX ? ERR_SYNTAX : ERR_RANGE,
-                          "%s \"%.*s\": %.*s: \"%.*s\" %s", what, STR_ARG(name),
-                          STR_ARG(GPUSHARE_RESOURCE_MEM), STR_ARG(text), fault);
-    return code == OK ? MIN_OF(MAX_OF(q.value, 0), REQUEST_MEM_MAX) : 0;
+    const char *fault = fault_of(code, &q, m);
+    if (fault != NULL && rd->code == OK)
+        rd->code = err_set(rd->reterr, code == ERR_SYNTAX ? ERR_SYNTAX : ERR_RANGE,
+                           "%s \"%.*s\": %.*s: \"%.*s\" %s", what, STR_ARG(name),
+                           STR_ARG(m->resource), STR_ARG(text), fault);
+    return code == OK ? MIN_OF(MAX_OF(q.value, 0), m->max) : 0;
 }
 
-static void tally_container(struct tally *t, const struct container_view *c)
+static void tally_add(struct tally *t, int64_t value, enum container_kind kind)
 {
-    const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
-    int64_t mem = mem_parse(t, c->mem, what, c->name);
-    if (c->kind == CONTAINER_INIT) {
-        t->peak = MAX_OF(t->peak, add(t->sidecars, mem));
+    if (kind == CONTAINER_INIT) {
+        t->peak = MAX_OF(t->peak, add(t->sidecars, value));
         return;
     }
-    t->sum = add(t->sum, mem);
-    if (c->kind == CONTAINER_SIDECAR)
-        t->sidecars = add(t->sidecars, mem);
+    t->sum = add(t->sum, value);
+    if (kind == CONTAINER_SIDECAR)
+        t->sidecars = add(t->sidecars, value);
+}
+
+static void demand_add(struct reader *rd, const struct container_view *c, int64_t mem,
+                       int64_t cores)
+{
+    struct request *r = rd->request;
+    bool init = c->kind != CONTAINER_MAIN;
+    /* Of a whole card, or of a percentage, a container has its part whatever it asks for. */
+    bool named = c->mem.p != NULL && (rd->pod->percent.n > 0 || rd->pod->whole_label.n > 0);
+    if (mem == 0 && cores == 0 && !named)
+        return;
+    if (r->n_demands == REQUEST_DEMANDS_MAX) {
+        if (rd->code == OK)
+            rd->code = err_set(rd->reterr, ERR_RANGE,
+                               "container \"%.*s\": more than %d containers ask for cards",
+                               STR_ARG(c->name), REQUEST_DEMANDS_MAX);
+        return;
+    }
+    r->demands[r->n_demands++] = (struct demand){
+        .mem = mem,
+        .cores = (uint16_t)cores,
+        .index = (uint16_t)(c->index + (init ? rd->pod->n_mains : 0)),
+        .kind = c->kind,
+    };
+}
+
+static void read_containers(struct reader *rd, struct tally *mem, struct tally *cores,
+                            struct tally *exclusive)
+{
+    for (size_t i = 0; i < rd->pod->n_containers; i++) {
+        const struct container_view *c = &rd->pod->containers[i];
+        const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
+        int64_t m = amount(rd, c->mem, &measure_mem, what, c->name);
+        int64_t share = amount(rd, c->cores, &measure_cores, what, c->name);
+        int64_t x = amount(rd, c->exclusive, &measure_exclusive, what, c->name);
+        rd->named = rd->named || c->mem.p != NULL;
+        tally_add(mem, m, c->kind);
+        tally_add(cores, share, c->kind);
+        tally_add(exclusive, x, c->kind);
+        demand_add(rd, c, m, share);
+    }
+}
+
+static enum errc refuse(struct reader *rd, const char *what, struct str field, struct str value,
+                        const char *rule)
+{
+    if (rd->code == OK)
+        rd->code = err_set(rd->reterr, ERR_RANGE, "%s %.*s: \"%.*s\" %s", what, STR_ARG(field),
+                           STR_ARG(value), rule);
+    return rd->code;
+}
+
+/* "1" to max, nothing around it. */
+static uint32_t read_number(struct reader *rd, const char *what, struct str field, struct str value,
+                            uint32_t max, const char *rule)
+{
+    uint64_t n = 0;
+    if (value.p == NULL)
+        return 0;
+    if (!str_to_u64(str_trim(value), max, &n) || n == 0) {
+        (void)refuse(rd, what, field, value, rule);
+        return 0;
+    }
+    return (uint32_t)n;
+}
+
+static enum pack read_policy(struct reader *rd, struct str field, struct str value)
+{
+    enum pack pack = PACK_UNSET;
+    if (value.p != NULL && !pack_parse(str_trim(value), &pack))
+        (void)refuse(rd, "annotation", field, value, "must be binpack or spread");
+    return pack;
+}
+
+static struct str read_group(struct reader *rd, struct str field, struct str value)
+{
+    struct str group = str_trim(value);
+    if (group.n <= REQUEST_GROUP_MAX)
+        return group;
+    (void)refuse(rd, "annotation", field, value, "is longer than 253 bytes");
+    return STR_NULL;
+}
+
+static void read_wishes(struct reader *rd)
+{
+    const struct pod_view *pod = rd->pod;
+    struct request *r = rd->request;
+    enum pack both = read_policy(rd, CARDPACK_ANNOTATION_POLICY, pod->policy);
+    r->node_policy = read_policy(rd, CARDPACK_ANNOTATION_NODE_POLICY, pod->node_policy);
+    r->card_policy = read_policy(rd, CARDPACK_ANNOTATION_CARD_POLICY, pod->card_policy);
+    if (r->node_policy == PACK_UNSET)
+        r->node_policy = both;
+    if (r->card_policy == PACK_UNSET)
+        r->card_policy = both;
+    r->namespace = pod->namespace;
+    r->models = str_trim(pod->card_model);
+    r->uuids = str_trim(pod->card_uuid);
+    r->affinity = read_group(rd, CARDPACK_ANNOTATION_AFFINITY, pod->affinity);
+    r->anti_affinity = read_group(rd, CARDPACK_ANNOTATION_ANTI_AFFINITY, pod->anti_affinity);
+    r->priority = pod->priority;
+    r->never_preempts = pod->never_preempts;
+    if (r->affinity.n > 0 && str_eq(r->affinity, r->anti_affinity))
+        (void)refuse(rd, "annotation", CARDPACK_ANNOTATION_ANTI_AFFINITY, r->anti_affinity,
+                     "is also the card-affinity-group: one card can't be the same and another");
+}
+
+/* An equal part of every container on each card. */
+static void check_division(struct reader *rd)
+{
+    struct request *r = rd->request;
+    uint32_t cards = request_cards(r);
+    for (uint32_t i = 0; i < r->n_demands && rd->code == OK; i++) {
+        const struct demand *d = &r->demands[i];
+        bool mem = d->mem % cards != 0;
+        if (!mem && d->cores % cards == 0)
+            continue;
+        rd->code = err_set(rd->reterr, ERR_RANGE,
+                           "label %.*s: \"%.*s\" does not divide the %.*s of %lld of a container",
+                           STR_ARG(GPUSHARE_LABEL_COUNT), STR_ARG(rd->pod->count_label),
+                           STR_ARG(mem ? GPUSHARE_RESOURCE_MEM : GPUSHARE_RESOURCE_CORES),
+                           mem ? (long long)d->mem : (long long)d->cores);
+    }
+    if (r->n_demands * cards > REQUEST_GRANTS_MAX)
+        (void)refuse(rd, "label", GPUSHARE_LABEL_COUNT, rd->pod->count_label,
+                     "is too many for so many containers");
+}
+
+static void read_shape(struct reader *rd)
+{
+    const struct pod_view *pod = rd->pod;
+    struct request *r = rd->request;
+    r->cards = read_number(rd, "label", GPUSHARE_LABEL_COUNT, pod->count_label, REQUEST_CARDS_MAX,
+                           "must be a number of cards, 1 to 64");
+    if (r->n_demands == 0)
+        r->cards = 0; /* there is nothing to divide */
+    r->percent = read_number(rd, "annotation", CARDPACK_ANNOTATION_PERCENT, pod->percent, 100,
+                             "must be a percentage, 1 to 100");
+    r->whole = str_eq(str_trim(pod->whole_label), GPUSHARE_WHOLE_DEVICE);
+    if (pod->whole_label.n > 0 && !r->whole)
+        (void)refuse(rd, "label", GPUSHARE_LABEL_PLACEMENT, pod->whole_label,
+                     "must be require-whole-device");
+    check_division(rd);
+}
+
+/* What one card has to have, if the containers are spread as thin as they may be. */
+static uint32_t cores_of_card(const struct request *r)
+{
+    uint32_t most = 0;
+    if (!request_may_part(r))
+        return r->cores / request_cards(r);
+    for (uint32_t i = 0; i < r->n_demands; i++)
+        most = MAX_OF(most, r->demands[i].cores);
+    return most;
+}
+
+static void check_cores(struct reader *rd)
+{
+    struct request *r = rd->request;
+    uint32_t cards = request_cards(r);
+    if (rd->code != OK || r->cores == 0)
+        return;
+    uint32_t most = cores_of_card(r);
+    if (!request_shares(r))
+        rd->code =
+            err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" without %.*s",
+                    STR_ARG(GPUSHARE_RESOURCE_CORES), r->cores, STR_ARG(GPUSHARE_RESOURCE_MEM));
+    else if (most > REQUEST_CORES_MAX)
+        rd->code = err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" is more than %u of %u card%s",
+                           STR_ARG(GPUSHARE_RESOURCE_CORES), most * cards,
+                           REQUEST_CORES_MAX * cards, cards, cards == 1 ? "" : "s");
 }
 
 enum errc request_read(const struct pod_view *pod, struct request *ret, struct err *reterr)
 {
-    struct tally t = {.code = OK, .reterr = reterr};
-    for (size_t i = 0; i < pod->n_containers; i++)
-        tally_container(&t, &pod->containers[i]);
-    int64_t mem = MAX_OF(t.sum, t.peak);
-    if (pod->mem_overhead.n > 0)
-        mem = add(mem, mem_parse(&t, pod->mem_overhead, "overhead of pod", pod->name));
-    if (mem > REQUEST_MEM_MAX && t.code == OK)
-        t.code = err_set(reterr, ERR_RANGE, "%.*s: the containers' sum is out of range",
-                         STR_ARG(GPUSHARE_RESOURCE_MEM));
-    *ret = (struct request){.mem = MIN_OF(mem, REQUEST_MEM_MAX)};
-    return t.code;
+    struct tally mem = {0};
+    struct tally cores = {0};
+    struct tally exclusive = {0};
+    *ret = (struct request){.mem = 0};
+    struct reader rd = {.pod = pod, .request = ret, .code = OK, .reterr = reterr};
+    read_containers(&rd, &mem, &cores, &exclusive);
+    int64_t overhead = amount(&rd, pod->mem_overhead, &measure_mem, "overhead of pod", pod->name);
+    int64_t peak = add(MAX_OF(mem.sum, mem.peak), overhead);
+    if (peak > REQUEST_MEM_MAX && rd.code == OK)
+        rd.code = err_set(reterr, ERR_RANGE, "%.*s: the containers' sum is out of range",
+                          STR_ARG(GPUSHARE_RESOURCE_MEM));
+    ret->mem = MIN_OF(peak, REQUEST_MEM_MAX);
+    ret->lasting_mem = MIN_OF(add(mem.sum, overhead), REQUEST_MEM_MAX);
+    ret->cores = (uint32_t)MIN_OF(MAX_OF(cores.sum, cores.peak), (int64_t)UINT16_MAX);
+    ret->lasting_cores = (uint32_t)MIN_OF(cores.sum, (int64_t)UINT16_MAX);
+    ret->exclusive = (uint32_t)MIN_OF(MAX_OF(exclusive.sum, exclusive.peak), (int64_t)UINT16_MAX);
+    if (rd.named)
+        read_shape(&rd);
+    if (rd.named || ret->exclusive > 0 || ret->cores > 0)
+        read_wishes(&rd);
+    check_cores(&rd);
+    return rd.code;
+}
+
+uint32_t request_lasting(const struct request *r)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_demands; i++)
+        n += r->demands[i].kind == CONTAINER_INIT ? 0 : 1;
+    return n;
+}
+
+bool request_may_part(const struct request *r)
+{
+    return request_lasting(r) > 1 && r->cards == 0 && request_fixed(r) && r->affinity.n == 0;
+}
+
+bool request_plain(const struct request *r)
+{
+    return r->mem > 0 && request_cards(r) == 1 && r->n_demands <= 1 && r->cores == 0 &&
+           request_fixed(r);
+}
+
+bool request_simple(const struct request *r)
+{
+    return request_plain(r) && r->exclusive == 0 && r->models.n == 0 && r->uuids.n == 0 &&
+           r->anti_affinity.n == 0 && r->affinity.n == 0;
+}
+
+bool request_equal(const struct request *a, const struct request *b)
+{
+    bool figures = a->mem == b->mem && a->lasting_mem == b->lasting_mem && a->cores == b->cores &&
+                   a->lasting_cores == b->lasting_cores && a->cards == b->cards &&
+                   a->exclusive == b->exclusive && a->percent == b->percent &&
+                   a->whole == b->whole && a->priority == b->priority &&
+                   a->never_preempts == b->never_preempts && a->n_demands == b->n_demands;
+    bool wishes = a->node_policy == b->node_policy && a->card_policy == b->card_policy &&
+                  str_eq(a->namespace, b->namespace) && str_eq(a->models, b->models) &&
+                  str_eq(a->uuids, b->uuids) && str_eq(a->affinity, b->affinity) &&
+                  str_eq(a->anti_affinity, b->anti_affinity);
+    for (uint32_t i = 0; figures && wishes && i < a->n_demands; i++) {
+        const struct demand *x = &a->demands[i];
+        const struct demand *y = &b->demands[i];
+        if (x->mem != y->mem || x->cores != y->cores || x->index != y->index || x->kind != y->kind)
+            return false;
+    }
+    return figures && wishes;
+}
+
+static size_t head_size(const struct request *r)
+{
+    return offsetof(struct request, demands) + r->n_demands * sizeof(r->demands[0]);
+}
+
+void request_load(struct request *to, const struct request *from)
+{
+    memcpy(to, from, head_size(from));
+}
+
+static size_t size_of(const struct request *r)
+{
+    return head_size(r) + r->namespace.n + r->models.n + r->uuids.n + r->affinity.n +
+           r->anti_affinity.n;
+}
+
+static void copy_to(struct request *copy, const struct request *r)
+{
+    size_t head = head_size(r);
+    memcpy(copy, r, head);
+    copy->self = NULL;
+    copy->affinity_held = false;
+    copy->fallback = PACK_UNSET;
+    copy->account = (struct quota_account){.entry = NULL};
+    copy->memo = NULL;
+    char *at = (char *)copy + head;
+    copy->namespace = str_store(&at, r->namespace);
+    copy->models = str_store(&at, r->models);
+    copy->uuids = str_store(&at, r->uuids);
+    copy->affinity = str_store(&at, r->affinity);
+    copy->anti_affinity = str_store(&at, r->anti_affinity);
+}
+
+struct request *request_copy(const struct request *r)
+{
+    struct request *copy = mem_alloc(size_of(r));
+    if (copy != NULL)
+        copy_to(copy, r);
+    return copy;
+}
+
+/* Of all that request_equal looks at. */
+static uint64_t hash_of(struct map_seed seed, const struct request *r)
+{
+    static_assert(sizeof(struct demand) == 16, "its bytes are hashed: no padding");
+    const struct str texts[] = {
+        r->namespace,     r->models,
+        r->uuids,         r->affinity,
+        r->anti_affinity, {(const char *)r->demands, r->n_demands * sizeof(r->demands[0])},
+    };
+    uint64_t words[6 + COUNT_OF(texts)] = {
+        (uint64_t)r->mem,
+        (uint64_t)r->lasting_mem,
+        (uint64_t)r->cores << 32 | r->lasting_cores,
+        (uint64_t)r->cards << 32 | r->exclusive,
+        (uint64_t)r->percent << 32 | (uint32_t)r->priority,
+        (uint64_t)r->node_policy << 32 | (uint64_t)r->card_policy << 16 | (r->whole ? 2U : 0U) |
+            (r->never_preempts ? 1U : 0U),
+    };
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        words[6 + i] = siphash13(seed, texts[i]);
+    return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
+}
+
+struct kept {
+    struct pooled pooled;
+    struct request request;
+};
+
+static bool is_like(const struct pooled *thing, const void *like)
+{
+    const struct kept *k = (const struct kept *)(const void *)thing;
+    return request_equal(&k->request, like);
+}
+
+struct request *request_take(struct pool *pool, const struct request *r)
+{
+    uint64_t hash = hash_of(pool->seed, r);
+    struct pooled *found = pool_find(pool, hash, is_like, r);
+    if (found != NULL) {
+        pool_take(found);
+        return &CONTAINER_OF(found, struct kept, pooled)->request;
+    }
+    struct kept *k = mem_alloc(offsetof(struct kept, request) + size_of(r));
+    if (k == NULL)
+        return NULL;
+    copy_to(&k->request, r);
+    if (pool_put(pool, &k->pooled, hash) == OK)
+        return &k->request;
+    mem_free(k);
+    return NULL;
+}
+
+void request_give(struct pool *pool, struct request *copy)
+{
+    if (copy != NULL)
+        pool_give(pool, &CONTAINER_OF(copy, struct kept, request)->pooled);
+}
+
+void request_check(const struct pool *pool, const struct request *copy)
+{
+    struct pooled *found = pool_find(pool, hash_of(pool->seed, copy), is_like, copy);
+    assert(found != NULL && &CONTAINER_OF(found, struct kept, pooled)->request == copy);
 }

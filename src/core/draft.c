@@ -1,0 +1,28 @@
+#include "draft.h"
+
+void draft_init(struct draft *d, const struct node *n)
+{
+    d->node = *n;
+    d->node.cards = d->cards;
+    d->node.claims = NULL;
+    if (n->n_cards > 0)
+        memcpy(d->cards, n->cards, n->n_cards * sizeof(n->cards[0]));
+}
+
+void draft_charge(struct draft *d, const struct request *r, const struct share *shares, uint32_t n,
+                  int sign)
+{
+    node_charge(&d->node, r, shares, n, sign);
+}
+
+void draft_remove(struct draft *d, const struct pod *p)
+{
+    node_charge(&d->node, p->request, p->holding->shares, p->holding->n_shares, -1);
+}
+
+void draft_add(struct node *copy, struct pod *p)
+{
+    p->next = copy->pods;
+    copy->pods = p;
+    node_charge(copy, p->request, p->holding->shares, p->holding->n_shares, 1);
+}

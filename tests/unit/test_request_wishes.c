@@ -1,0 +1,304 @@
+/* Labels and annotations of a pod, what of them contradicts, and copies of a request. */
+#include "asked.h"
+#include "fail_alloc.h"
+#include "mem.h"
+
+static const struct {
+    struct pod_view pod;
+    struct request request;
+} good[] = {
+    {PLAIN("p", "8"), {.mem = 8, .lasting_mem = 8, .n_demands = 1}},
+    {PLAIN("p", "0"), {.mem = 0}},
+    {POD("p", CONTAINERS(2, MAIN_CORES(0, "8", "30"), MAIN_CORES(1, "4", "20"))),
+     {.mem = 12, .lasting_mem = 12, .cores = 50, .lasting_cores = 50, .n_demands = 2}},
+    {POD("p", CONTAINERS(1, SIDECAR(0, "3"), INIT(1, "5"), MAIN(0, "4"))),
+     {.mem = 8, .lasting_mem = 7, .n_demands = 3}},
+    {POD("p", CONTAINERS(1, {.name = S("i"), .cores = S("80"), .kind = CONTAINER_INIT},
+                         MAIN_CORES(0, "4", "30"))),
+     {.mem = 4, .lasting_mem = 4, .cores = 80, .lasting_cores = 30, .n_demands = 2}},
+    {POD("p", CONTAINERS(1, {.name = S("i"), .exclusive = S("2"), .kind = CONTAINER_INIT},
+                         {.name = S("m"), .exclusive = S("1")})),
+     {.exclusive = 2}},
+    {PLAIN("p", "8", .count_label = S(" 2 ")),
+     {.mem = 8, .lasting_mem = 8, .cards = 2, .n_demands = 1}},
+    {PLAIN("p", "8", .count_label = S("1")),
+     {.mem = 8, .lasting_mem = 8, .cards = 1, .n_demands = 1}},
+    {PLAIN("p", "64", .count_label = S("64")),
+     {.mem = 64, .lasting_mem = 64, .cards = 64, .n_demands = 1}},
+    {PLAIN("p", "0", .count_label = S("2")), {.cards = 0}},
+    {PLAIN("p", "0", .percent = S("50")), {.percent = 50, .n_demands = 1}},
+    {PLAIN("p", "0", .percent = S("100"), .count_label = S("2")),
+     {.percent = 100, .cards = 2, .n_demands = 1}},
+    {PLAIN("p", "8", WHOLE), {.mem = 8, .lasting_mem = 8, .whole = true, .n_demands = 1}},
+    {PLAIN("p", "0", WHOLE), {.whole = true, .n_demands = 1}},
+    {PLAIN("p", "8", .policy = S("spread")),
+     {.mem = 8,
+      .lasting_mem = 8,
+      .n_demands = 1,
+      .node_policy = PACK_SPREAD,
+      .card_policy = PACK_SPREAD}},
+    {PLAIN("p", "8", .policy = S("spread"), .node_policy = S("binpack")),
+     {.mem = 8,
+      .lasting_mem = 8,
+      .n_demands = 1,
+      .node_policy = PACK_BINPACK,
+      .card_policy = PACK_SPREAD}},
+    {PLAIN("p", "8", .card_policy = S(" binpack ")),
+     {.mem = 8, .lasting_mem = 8, .n_demands = 1, .card_policy = PACK_BINPACK}},
+    {PLAIN("p", "8", .card_model = S(" A10 "), .card_uuid = S("!G"), .affinity = S("a"),
+           .anti_affinity = S("b"), .priority = -5, .never_preempts = true),
+     {.mem = 8,
+      .lasting_mem = 8,
+      .n_demands = 1,
+      .models = S("A10"),
+      .uuids = S("!G"),
+      .affinity = S("a"),
+      .anti_affinity = S("b"),
+      .priority = -5,
+      .never_preempts = true}},
+    /* What a pod without a card of ours says of cards is nobody's business. */
+    {POD("p", .count_label = S("x"), .percent = S("x"), .policy = S("x"), .n_mains = 1), {0}},
+    {POD("p", CONTAINERS(2, MAIN_CORES(0, "1", "100"), MAIN_CORES(1, "1", "100"))),
+     {.mem = 2, .lasting_mem = 2, .cores = 200, .lasting_cores = 200, .n_demands = 2}},
+    {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "200")), .count_label = S("2")),
+     {.mem = 8, .lasting_mem = 8, .cores = 200, .lasting_cores = 200, .cards = 2, .n_demands = 1}},
+};
+
+START_TEST(reads_what_is_asked_for)
+{
+    struct request r;
+    struct err e = ERR_INIT;
+    const struct request *x = &good[_i].request;
+    ck_assert_ok(request_read(&good[_i].pod, &r, &e), &e);
+    ck_assert_int_eq(r.mem, x->mem);
+    ck_assert_int_eq(r.lasting_mem, x->lasting_mem);
+    ck_assert_uint_eq(r.cores, x->cores);
+    ck_assert_uint_eq(r.lasting_cores, x->lasting_cores);
+    ck_assert_uint_eq(r.cards, x->cards);
+    ck_assert_uint_eq(r.exclusive, x->exclusive);
+    ck_assert_uint_eq(r.percent, x->percent);
+    ck_assert_uint_eq(r.n_demands, x->n_demands);
+    ck_assert(r.whole == x->whole && r.never_preempts == x->never_preempts);
+    ck_assert_int_eq(r.node_policy, x->node_policy);
+    ck_assert_int_eq(r.card_policy, x->card_policy);
+    ck_assert_int_eq(r.priority, x->priority);
+    ck_assert(str_eq(r.models, x->models) && str_eq(r.uuids, x->uuids));
+    ck_assert(str_eq(r.affinity, x->affinity) && str_eq(r.anti_affinity, x->anti_affinity));
+    ck_assert_int_eq(request_share(&r).mem,
+                     (r.mem + MAX_OF(r.cards, 1U) - 1) / MAX_OF(r.cards, 1U));
+}
+
+END_TEST
+
+#define LONG_NAME                                                                          \
+    "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdef" \
+    "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdef" \
+    "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghi"
+
+static const struct {
+    struct pod_view pod;
+    enum errc code;
+    const char *text;
+} bad[] = {
+    {PLAIN("p", "8", .count_label = S("3")), ERR_RANGE,
+     "label aliyun.com/gpu-count: \"3\" does not divide the aliyun.com/gpu-mem of 8 of a "
+     "container"},
+    {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "25")), .count_label = S("2")), ERR_RANGE,
+     "label aliyun.com/gpu-count: \"2\" does not divide the aliyun.com/gpu-core.percentage of 25 "
+     "of "
+     "a container"},
+    {PLAIN("p", "8", .count_label = S("0")), ERR_RANGE,
+     "label aliyun.com/gpu-count: \"0\" must be a number of cards, 1 to 64"},
+    {PLAIN("p", "8", .count_label = S("-2")), ERR_RANGE,
+     "label aliyun.com/gpu-count: \"-2\" must be a number of cards, 1 to 64"},
+    {PLAIN("p", "8", .count_label = S("65")), ERR_RANGE,
+     "label aliyun.com/gpu-count: \"65\" must be a number of cards, 1 to 64"},
+    {PLAIN("p", "8", .count_label = S("")), ERR_RANGE,
+     "label aliyun.com/gpu-count: \"\" must be a number of cards, 1 to 64"},
+    {POD("p", .count_label = S("64"),
+         CONTAINERS(5, MAIN(0, "64"), MAIN(1, "64"), MAIN(2, "64"), MAIN(3, "64"), MAIN(4, "64"))),
+     ERR_RANGE, "label aliyun.com/gpu-count: \"64\" is too many for so many containers"},
+    {PLAIN("p", "8", .percent = S("0")), ERR_RANGE,
+     "annotation cardpack.io/gpu-mem-percent: \"0\" must be a percentage, 1 to 100"},
+    {PLAIN("p", "8", .percent = S("101")), ERR_RANGE,
+     "annotation cardpack.io/gpu-mem-percent: \"101\" must be a percentage, 1 to 100"},
+    {PLAIN("p", "8", .percent = S("50%")), ERR_RANGE,
+     "annotation cardpack.io/gpu-mem-percent: \"50%\" must be a percentage, 1 to 100"},
+    {PLAIN("p", "8", .whole_label = S("whole")), ERR_RANGE,
+     "label ack.gpushare.placement: \"whole\" must be require-whole-device"},
+    {PLAIN("p", "8", .policy = S("pack")), ERR_RANGE,
+     "annotation cardpack.io/policy: \"pack\" must be binpack or spread"},
+    {PLAIN("p", "8", .node_policy = S("pack")), ERR_RANGE,
+     "annotation cardpack.io/node-policy: \"pack\" must be binpack or spread"},
+    {PLAIN("p", "8", .card_policy = S("")), ERR_RANGE,
+     "annotation cardpack.io/card-policy: \"\" must be binpack or spread"},
+    {PLAIN("p", "8", .affinity = S("g"), .anti_affinity = S(" g")), ERR_RANGE,
+     "annotation cardpack.io/card-anti-affinity-group: \"g\" is also the card-affinity-group: one "
+     "card can't be the same and another"},
+    {PLAIN("p", "8", .affinity = S(LONG_NAME)), ERR_RANGE,
+     "annotation cardpack.io/card-affinity-group: \"" LONG_NAME "\" is longer than 253 bytes"},
+    {POD("p", CONTAINERS(1, {.name = S("m"), .cores = S("30")})), ERR_RANGE,
+     "aliyun.com/gpu-core.percentage: \"30\" without aliyun.com/gpu-mem"},
+    {POD("p", CONTAINERS(1, MAIN_CORES(0, "0", "30"))), ERR_RANGE,
+     "aliyun.com/gpu-core.percentage: \"30\" without aliyun.com/gpu-mem"},
+    {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "101"))), ERR_RANGE,
+     "aliyun.com/gpu-core.percentage: \"101\" is more than 100 of 1 card"},
+    {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "202")), .count_label = S("2")), ERR_RANGE,
+     "aliyun.com/gpu-core.percentage: \"202\" is more than 200 of 2 cards"},
+    {POD("p", CONTAINERS(2, MAIN_CORES(0, "8", "101"), MAIN(1, "8"))), ERR_RANGE,
+     "aliyun.com/gpu-core.percentage: \"101\" is more than 100 of 1 card"},
+    {POD("p", CONTAINERS(2, MAIN_CORES(0, "1", "60"), MAIN_CORES(1, "1", "60")), WHOLE), ERR_RANGE,
+     "aliyun.com/gpu-core.percentage: \"120\" is more than 100 of 1 card"},
+    {POD("p", CONTAINERS(1, INIT(0, "1"),
+                         {.name = S("s"), .mem = S("1"), .cores = S("60"), .kind = CONTAINER_INIT},
+                         MAIN_CORES(0, "1", "160"))),
+     ERR_RANGE, "aliyun.com/gpu-core.percentage: \"160\" is more than 100 of 1 card"},
+    {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "6401"))), ERR_RANGE,
+     "container \"m0\": aliyun.com/gpu-core.percentage: \"6401\" is out of range: a card has 100"},
+    {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "0.5"))), ERR_RANGE,
+     "container \"m0\": aliyun.com/gpu-core.percentage: \"0.5\" is not a whole number"},
+    {POD("p", CONTAINERS(1, {.name = S("m"), .exclusive = S("1025")})), ERR_RANGE,
+     "container \"m\": nvidia.com/gpu: \"1025\" is out of range: no node has so many cards"},
+    {POD("p", CONTAINERS(1, {.name = S("m"), .exclusive = S("-1")})), ERR_RANGE,
+     "container \"m\": nvidia.com/gpu: \"-1\" is negative"},
+};
+
+START_TEST(names_what_contradicts)
+{
+    struct request r;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(request_read(&bad[_i].pod, &r, &e), bad[_i].code);
+    if (strlen(bad[_i].text) < sizeof(e.text))
+        ck_assert_str_eq(e.text, bad[_i].text);
+    else
+        ck_assert_mem_eq(e.text, bad[_i].text, 200);
+    ck_assert_int_eq(request_read(&bad[_i].pod, &r, NULL), bad[_i].code);
+    ck_assert_uint_le(r.affinity.n, REQUEST_GROUP_MAX);
+}
+
+END_TEST
+
+START_TEST(no_more_containers_than_there_is_room_for)
+{
+    struct container_view c[REQUEST_DEMANDS_MAX + 1];
+    struct pod_view pod = {.containers = c, .n_containers = COUNT_OF(c)};
+    struct request r;
+    struct err e = ERR_INIT;
+    for (uint32_t i = 0; i < COUNT_OF(c); i++)
+        c[i] = (struct container_view){.name = STR("c"), .mem = STR("1"), .index = i};
+    ck_assert_int_eq(request_read(&pod, &r, &e), ERR_RANGE);
+    ck_assert_str_eq(e.text, "container \"c\": more than 16 containers ask for cards");
+    ck_assert_int_eq(r.mem, REQUEST_DEMANDS_MAX + 1); /* charged all the same */
+    ck_assert_uint_eq(r.n_demands, REQUEST_DEMANDS_MAX);
+    c[3].mem = STR("0"); /* and who asks for nothing is none of them */
+    ck_assert_int_eq(request_read(&pod, &r, NULL), OK);
+}
+
+END_TEST
+
+START_TEST(copies_are_equal_and_differences_are_seen)
+{
+    struct request a;
+    struct request b;
+    struct request loaded;
+    enum errc code = request_read(&good[_i].pod, &a, NULL);
+    ck_assert_int_eq(code, OK);
+    a.self = (const struct pod *)&a;
+    a.affinity_held = true;
+    struct request *copy = request_copy(&a);
+    ck_assert_ptr_nonnull(copy);
+    ck_assert(request_equal(copy, &a) && copy->self == NULL && !copy->affinity_held);
+    request_load(&loaded, copy);
+    ck_assert(request_equal(&loaded, &a));
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        code = request_read(&good[i].pod, &b, NULL);
+        bool none = i == 9 && _i == 1; /* these two ask for nothing, each in its way */
+        none = none || (i == 1 && _i == 9);
+        ck_assert_msg(code == OK && request_equal(copy, &b) == ((size_t)_i == i || none),
+                      "%d and %zu", _i, i);
+    }
+    if (a.n_demands > 0) {
+        loaded.demands[a.n_demands - 1].kind = CONTAINER_SIDECAR;
+        loaded.demands[a.n_demands - 1].index++;
+        ck_assert(!request_equal(&loaded, &a));
+    }
+    mem_free(copy);
+}
+
+END_TEST
+
+/* All of them in one pool, each twice: what is equal is one, and what is not is another. */
+START_TEST(who_asks_alike_shares_a_copy)
+{
+    struct request *taken[2 * COUNT_OF(good)];
+    struct pool pool;
+    struct request r;
+    pool_init(&pool, (struct map_seed){1, 2});
+    for (size_t i = 0; i < COUNT_OF(taken); i++) {
+        ck_assert_int_eq(request_read(&good[i % COUNT_OF(good)].pod, &r, NULL), OK);
+        r.self = (const struct pod *)&r;
+        taken[i] = request_take(&pool, &r);
+        ck_assert_ptr_nonnull(taken[i]);
+        ck_assert(request_equal(taken[i], &r) && taken[i]->self == NULL);
+        for (size_t k = 0; k < i; k++)
+            ck_assert((taken[k] == taken[i]) == request_equal(taken[k], &r));
+        request_check(&pool, taken[i]);
+    }
+    pool_check(&pool, COUNT_OF(taken));
+    for (size_t i = 0; i < COUNT_OF(taken); i++)
+        request_give(&pool, taken[i]);
+    request_give(&pool, NULL);
+    pool_done(&pool);
+}
+
+END_TEST
+
+static enum errc take_and_give(void *ctx)
+{
+    struct pool pool;
+    struct request *taken[2];
+    pool_init(&pool, (struct map_seed){1, 2});
+    for (size_t i = 0; i < 2; i++)
+        taken[i] = request_take(&pool, ctx);
+    bool whole = taken[0] != NULL && taken[1] != NULL;
+    pool_check(&pool, whole ? 2 : taken[0] != NULL || taken[1] != NULL ? 1 : 0);
+    for (size_t i = 0; i < 2; i++)
+        request_give(&pool, taken[i]);
+    pool_done(&pool);
+    return whole ? OK : ERR_NOMEM;
+}
+
+START_TEST(a_shared_copy_without_memory)
+{
+    struct request r;
+    ck_assert_int_eq(request_read(&good[0].pod, &r, NULL), OK);
+    ck_assert_uint_eq(fail_alloc_each(take_and_give, &r), 2);
+}
+
+END_TEST
+
+START_TEST(only_memory_of_one_card_is_plain)
+{
+    static const bool plain[COUNT_OF(good)] = {
+        [0] = true, [7] = true, [14] = true, [15] = true, [16] = true, [17] = true};
+    struct request r;
+    ck_assert_int_eq(request_read(&good[_i].pod, &r, NULL), OK);
+    ck_assert(request_plain(&r) == plain[_i]);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("request_wishes");
+    TCase *tc = tcase_create("request_wishes");
+    tcase_add_test(tc, who_asks_alike_shares_a_copy);
+    tcase_add_test(tc, a_shared_copy_without_memory);
+    tcase_add_loop_test(tc, reads_what_is_asked_for, 0, COUNT_OF(good));
+    tcase_add_loop_test(tc, names_what_contradicts, 0, COUNT_OF(bad));
+    tcase_add_test(tc, no_more_containers_than_there_is_room_for);
+    tcase_add_loop_test(tc, copies_are_equal_and_differences_are_seen, 0, COUNT_OF(good));
+    tcase_add_loop_test(tc, only_memory_of_one_card_is_plain, 0, COUNT_OF(good));
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

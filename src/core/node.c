@@ -5,171 +5,173 @@
  */
 #include "node.h"
 
-#include "limit.h"
 #include "mem.h"
-#include "quantity.h"
-
-#define UNHEALTHY_WORDS (LIMIT_CARDS / 64)
-
-static bool is_unhealthy(const struct node *n, uint32_t card)
-{
-    return n->unhealthy != NULL && card < LIMIT_CARDS &&
-           (n->unhealthy[card / 64] >> (card % 64) & 1) != 0;
-}
-
-static bool on_card(const struct node *n, const struct pod *p)
-{
-    return p->card >= 0 && (uint32_t)p->card < n->n_cards;
-}
+#include "uses.h"
 
 static void derive(struct node *n)
 {
     n->largest = 0;
     n->most_free = 0;
+    n->simple = -1;
+    n->crowded = -1;
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        n->largest = MAX_OF(n->largest, n->cards[i].total);
-        n->most_free = MAX_OF(n->most_free, card_free(&n->cards[i]));
+        const struct card *c = &n->cards[i];
+        n->largest = MAX_OF(n->largest, c->total);
+        n->most_free = MAX_OF(n->most_free, card_free(c));
+        if (card_usable(c) && c->wholes == 0)
+            n->crowded = MAX_OF(n->crowded, c->total);
     }
+    n->uneven =
+        n->claims != NULL || n->exclusive > 0 || (n->sizes != NULL && n->sizes->max_pods > 0);
+    if (n->fault != NODE_OK || n->uneven)
+        n->crowded = -1; /* and no figure of a card alone says whether a pod fits */
+    else
+        n->simple = MIN_OF(n->most_free, MIN_OF(node_free(n), n->total - n->used));
 }
 
-static void charge(struct node *n, const struct pod *p)
+/* Where a pod has no card of the node, in whole or in part. */
+static int64_t charge_cards(struct node *n, const struct request *r, const struct share *shares,
+                            uint32_t count, int sign)
 {
-    n->used += p->mem;
-    n->n_pods++;
-    if (on_card(n, p)) {
-        n->cards[p->card].used += p->mem;
-        n->cards[p->card].pods++;
-    } else {
-        n->unplaced += p->mem;
+    int64_t charged = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct share *s = &shares[i];
+        if (!node_has_card(n, s->card)) {
+            charged += s->mem;
+            n->unplaced += sign * s->mem;
+            continue;
+        }
+        struct card *c = &n->cards[s->card];
+        int64_t mem = share_charge(r, s, c->total);
+        c->used += sign * mem;
+        c->cores += (uint32_t)sign * s->cores;
+        c->pods += (uint32_t)sign;
+        c->wholes += r->whole ? (uint32_t)sign : 0;
+        charged += mem;
     }
+    if (count == 0) {
+        charged = r->mem;
+        n->unplaced += sign * r->mem;
+    }
+    return charged;
+}
+
+static void charge(struct node *n, const struct request *r, const struct share *shares,
+                   uint32_t count, int sign)
+{
+    n->used += sign * charge_cards(n, r, shares, count, sign);
+    n->counted += sign * r->mem;
+    n->exclusive += sign * (int64_t)r->exclusive;
+    n->n_pods += (uint32_t)sign;
+    n->n_sharing += request_shares(r) ? (uint32_t)sign : 0;
+}
+
+void node_charge(struct node *n, const struct request *r, const struct share *shares,
+                 uint32_t count, int sign)
+{
+    charge(n, r, shares, count, sign);
+    derive(n);
+}
+
+static void charge_pod(struct node *n, const struct pod *p, int sign)
+{
+    charge(n, p->request, p->holding->shares, p->holding->n_shares, sign);
 }
 
 static void recount(struct node *n)
 {
     n->used = 0;
+    n->counted = 0;
     n->unplaced = 0;
+    n->exclusive = 0;
     n->n_pods = 0;
+    n->n_sharing = 0;
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        n->cards[i].used = 0;
-        n->cards[i].pods = 0;
-        n->cards[i].unhealthy = is_unhealthy(n, i);
+        struct card *c = &n->cards[i];
+        const struct card *said = &n->sizes->cards[i];
+        *c = *said;
+        c->unhealthy = said->unhealthy || card_set_has(n->unhealthy, i);
     }
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
-        charge(n, p);
+        charge_pod(n, p, 1);
     derive(n);
 }
 
-/* A quantity of a node's status: absent is 0, anything odd is -1. */
-static int64_t read_capacity(struct str text, int64_t max)
+/* To the quotas. What it counts as depends on the node's pool, and on its cards' models and sizes.
+ */
+static void charge_uses(const struct node *n, int sign)
 {
-    struct quantity q;
-    if (text.n == 0)
-        return 0;
-    if (quantity_parse(str_trim(text), &q) != OK || q.value < 0 || !q.whole || q.saturated ||
-        q.value > max)
-        return -1;
-    return q.value;
+    for (const struct pod *p = n->pods; p != NULL; p = p->next)
+        uses_charge(p, sign);
 }
 
-/* As many cards as the node says, all of one size; the rest of the division belongs to none. */
-static enum errc split_evenly(struct node *n, uint32_t count, int64_t total)
+static void take_sizes(struct node *n, struct pool *pool, struct node_sizes *sizes,
+                       struct card *cards)
 {
-    if (count != n->n_cards) {
-        struct card *cards = count == 0 ? NULL : mem_alloc(count * sizeof(*cards));
-        if (count > 0 && cards == NULL)
-            return ERR_NOMEM;
-        mem_free(n->cards);
-        n->cards = cards;
-        n->n_cards = count;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        n->cards[i].total = total / count;
-    n->remainder = count == 0 ? 0 : total % count;
-    return OK;
-}
-
-enum errc node_resize(struct node *n, const struct node_view *view, bool *ret_changed)
-{
-    int64_t total = read_capacity(view->mem, INT64_MAX);
-    int64_t count = read_capacity(view->count, LIMIT_CARDS);
-    int64_t limit =
-        view->mem_allocatable.p == NULL ? total : read_capacity(view->mem_allocatable, INT64_MAX);
-    enum node_fault fault = NODE_OK;
-    if (total < 0 || count < 0 || limit < 0)
-        fault = NODE_BAD_QUANTITY;
-    else if (total == 0)
-        fault = NODE_NOT_SHARED;
-    else if (count == 0)
-        fault = NODE_NO_CARDS;
-    bool usable = fault == NODE_OK;
-    uint32_t n_cards = usable ? (uint32_t)count : 0;
-    total = MAX_OF(total, 0);
-    limit = usable ? MIN_OF(total, limit) : 0;
-    *ret_changed =
-        n->fault != fault || n->total != total || n->limit != limit || n->n_cards != n_cards;
-    if (!*ret_changed)
-        return OK;
-    enum errc code = split_evenly(n, n_cards, usable ? total : 0);
-    if (code != OK) {
-        *ret_changed = false;
-        return code;
-    }
-    n->fault = fault;
-    n->total = total;
-    n->limit = limit;
-    recount(n);
-    return OK;
-}
-
-void node_vanish(struct node *n)
-{
+    charge_uses(n, -1);
+    node_sizes_give(pool, n->sizes);
     mem_free(n->cards);
-    n->cards = NULL;
-    n->n_cards = 0;
-    n->fault = NODE_ABSENT;
-    n->total = 0;
-    n->limit = 0;
-    n->remainder = 0;
+    n->sizes = sizes;
+    n->cards = cards;
+    n->fault = sizes == NULL ? NODE_ABSENT : sizes->fault;
+    n->total = sizes == NULL ? 0 : sizes->total;
+    n->limit = sizes == NULL ? 0 : sizes->limit;
+    n->remainder = sizes == NULL ? 0 : sizes->remainder;
+    n->n_cards = sizes == NULL ? 0 : sizes->n_cards;
     recount(n);
+    charge_uses(n, 1);
+    change_touch(&n->change);
 }
 
-static unsigned mark_unhealthy(uint64_t *bits, struct str gpus)
+enum errc node_resize(struct node *n, struct pool *pool, const struct node_view *view,
+                      bool *ret_changed)
 {
-    unsigned bad = 0;
-    struct str rest = gpus;
-    while (rest.n > 0) {
-        struct str token;
-        uint64_t index = 0;
-        (void)str_cut(rest, ',', &token, &rest);
-        token = str_trim(token);
-        if (str_to_u64(token, LIMIT_CARDS - 1, &index))
-            bits[index / 64] |= (uint64_t)1 << (index % 64);
-        else if (token.n > 0)
-            bad++;
+    struct card *cards = NULL;
+    struct node_sizes *sizes = node_sizes_take(pool, view);
+    if (sizes == NULL)
+        return ERR_NOMEM;
+    *ret_changed = n->sizes == NULL || !node_sizes_equal(n->sizes, sizes);
+    if (!*ret_changed) {
+        node_sizes_give(pool, sizes);
+        return OK;
     }
-    return bad;
+    if (sizes->n_cards > 0)
+        cards = mem_alloc(sizes->n_cards * sizeof(*cards));
+    if (sizes->n_cards > 0 && cards == NULL) {
+        node_sizes_give(pool, sizes);
+        *ret_changed = false;
+        return ERR_NOMEM;
+    }
+    take_sizes(n, pool, sizes, cards);
+    return OK;
+}
+
+void node_vanish(struct node *n, struct pool *pool)
+{
+    take_sizes(n, pool, NULL, NULL);
 }
 
 enum errc node_set_unhealthy(struct node *n, struct str gpus, unsigned *ret_bad, bool *ret_changed)
 {
-    static const uint64_t none[UNHEALTHY_WORDS];
-    uint64_t bits[UNHEALTHY_WORDS] = {0};
-    *ret_bad = mark_unhealthy(bits, gpus);
-    *ret_changed = memcmp(bits, n->unhealthy == NULL ? none : n->unhealthy, sizeof(bits)) != 0;
+    static const struct card_set none;
+    struct card_set set = {{0}};
+    *ret_bad = card_set_read(&set, gpus);
+    *ret_changed = memcmp(&set, n->unhealthy == NULL ? &none : n->unhealthy, sizeof(set)) != 0;
     if (!*ret_changed)
         return OK;
-    if (memcmp(bits, none, sizeof(bits)) == 0) {
+    if (memcmp(&set, &none, sizeof(set)) == 0) {
         node_clear_unhealthy(n);
         return OK;
     }
     if (n->unhealthy == NULL)
-        n->unhealthy = mem_alloc(sizeof(bits));
+        n->unhealthy = mem_alloc(sizeof(set));
     if (n->unhealthy == NULL) {
         *ret_changed = false;
         return ERR_NOMEM;
     }
-    memcpy(n->unhealthy, bits, sizeof(bits));
+    *n->unhealthy = set;
     recount(n);
+    change_touch(&n->change);
     return OK;
 }
 
@@ -178,84 +180,129 @@ void node_clear_unhealthy(struct node *n)
     mem_free(n->unhealthy);
     n->unhealthy = NULL;
     recount(n);
+    change_touch(&n->change);
 }
 
-void node_attach(struct node *n, struct pod *p, int32_t card)
+static void list_add(struct pod **head, struct pod *p)
 {
-    assert(p->node == NULL);
-    p->node = n;
-    p->card = card;
     p->prev = NULL;
-    p->next = n->pods;
-    if (n->pods != NULL)
-        n->pods->prev = p;
-    n->pods = p;
-    charge(n, p);
+    p->next = *head;
+    if (*head != NULL)
+        (*head)->prev = p;
+    *head = p;
+}
+
+static void list_remove(struct pod **head, struct pod *p)
+{
+    if (p->prev != NULL)
+        p->prev->next = p->next;
+    else
+        *head = p->next;
+    if (p->next != NULL)
+        p->next->prev = p->prev;
+    p->next = NULL;
+    p->prev = NULL;
+}
+
+void node_attach(struct node *n, struct pod *p)
+{
+    assert(p->node == NULL && p->claim == NULL && p->holding != NULL);
+    p->node = n;
+    p->card = p->holding->n_shares == 0 ? -1 : (int32_t)p->holding->shares[0].card;
+    list_add(&n->pods, p);
+    charge_pod(n, p, 1);
+    uses_charge(p, 1);
     derive(n);
+    change_touch(&n->change);
 }
 
 void node_detach(struct pod *p)
 {
     struct node *n = p->node;
     assert(n != NULL);
-    if (p->prev != NULL)
-        p->prev->next = p->next;
-    else
-        n->pods = p->next;
-    if (p->next != NULL)
-        p->next->prev = p->prev;
-    n->used -= p->mem;
-    n->n_pods--;
-    if (on_card(n, p)) {
-        n->cards[p->card].used -= p->mem;
-        n->cards[p->card].pods--;
-    } else {
-        n->unplaced -= p->mem;
-    }
+    list_remove(&n->pods, p);
+    charge_pod(n, p, -1);
+    uses_charge(p, -1);
     p->node = NULL;
-    p->next = NULL;
-    p->prev = NULL;
+    derive(n);
+    change_touch(&n->change);
+}
+
+void node_claim(struct node *n, struct pod *p)
+{
+    assert(p->node == NULL && p->claim == NULL);
+    p->claim = n;
+    list_add(&n->claims, p);
     derive(n);
 }
 
-void node_done(struct node *n)
+void node_unclaim(struct pod *p)
+{
+    struct node *n = p->claim;
+    assert(n != NULL);
+    list_remove(&n->claims, p);
+    p->claim = NULL;
+    derive(n);
+}
+
+/* From its name on, so that one line holds what filter asks, with names of up to 32 bytes. */
+struct node *node_new(struct str name)
+{
+    char *block = mem_alloc(sizeof(struct node) + name.n + CACHE_LINE);
+    if (block == NULL)
+        return NULL;
+    size_t past = (size_t)((uintptr_t)(block + offsetof(struct node, name)) % CACHE_LINE);
+    struct node *n = (struct node *)(void *)(block + (CACHE_LINE - past) % CACHE_LINE);
+    char *at = (char *)(n + 1);
+    n->block = block;
+    n->name = str_store(&at, name);
+    n->fault = NODE_ABSENT;
+    derive(n);
+    return n;
+}
+
+void node_drop(struct node *n, struct pool *pool)
 {
     mem_free(n->cards);
+    node_sizes_give(pool, n->sizes);
     mem_free(n->unhealthy);
-    n->cards = NULL;
-    n->unhealthy = NULL;
-    n->n_cards = 0;
+    mem_free(n->block);
+}
+
+static void check_lists(const struct node *n)
+{
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        assert(p->node == n && pod_holds(p));
+        assert(p->next == NULL || p->next->prev == p);
+    }
+    for (const struct pod *p = n->claims; p != NULL; p = p->next) {
+        assert(p->claim == n && !pod_holds(p));
+        assert(p->next == NULL || p->next->prev == p);
+    }
 }
 
 void node_check(const struct node *n)
 {
-    int64_t used = 0;
-    int64_t unplaced = 0;
-    uint32_t pods = 0;
-    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        assert(p->node == n && pod_holds(p) && p->mem >= 0);
-        assert(p->next == NULL || p->next->prev == p);
-        used += p->mem;
-        unplaced += on_card(n, p) ? 0 : p->mem;
-        pods++;
-    }
-    assert(used == n->used && unplaced == n->unplaced && pods == n->n_pods);
-    int64_t on_cards = 0;
-    uint32_t pods_on_cards = 0;
-    int64_t most_free = 0;
-    int64_t largest = 0;
+    struct node again = *n;
+    struct card cards[LIMIT_CARDS] = {{0}};
     int64_t sizes = 0;
+    check_lists(n);
+    again.cards = cards;
+    recount(&again);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        assert(n->cards[i].used >= 0 && n->cards[i].unhealthy == is_unhealthy(n, i));
-        on_cards += n->cards[i].used;
-        pods_on_cards += n->cards[i].pods;
-        most_free = MAX_OF(most_free, card_free(&n->cards[i]));
-        largest = MAX_OF(largest, n->cards[i].total);
-        sizes += n->cards[i].total;
+        const struct card *a = &n->cards[i];
+        const struct card *b = &cards[i];
+        assert(a->total == b->total && a->used == b->used && a->cores == b->cores);
+        assert(a->pods == b->pods && a->wholes == b->wholes && a->used >= 0);
+        assert(card_usable(a) == card_usable(b));
+        sizes += a->total;
     }
-    assert(on_cards + unplaced == used && pods_on_cards <= pods && most_free == n->most_free);
+    assert(n->used == again.used && n->counted == again.counted && n->unplaced == again.unplaced);
+    assert(n->exclusive == again.exclusive && n->n_pods == again.n_pods);
+    assert(n->n_sharing == again.n_sharing && n->uneven == again.uneven);
+    assert(n->largest == again.largest && n->most_free == again.most_free);
+    assert(n->simple == again.simple && n->crowded == again.crowded);
     assert((n->fault == NODE_OK) == (n->n_cards > 0));
     assert(n->limit >= 0 && n->limit <= n->total);
     assert(n->n_cards == 0 || sizes + n->remainder == n->total);
-    assert(largest == n->largest);
 }

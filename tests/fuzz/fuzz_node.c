@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arena arena;
     arena_init(&arena, MIB);
     jread_init(&r, text, &arena);
-    kube_read_node(&r, &node);
+    kube_read_node(&r, &arena, &node);
     if (jread_finish(&r, NULL) == OK) {
         json_t *json = jansson_reads(text);
         if (json != NULL)

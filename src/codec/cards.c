@@ -1,0 +1,142 @@
+/*
+ * A bad table is the node's fault, not the reader's: the Node object around it is whole, so its
+ * failure becomes a text, and only want of memory stays one.
+ */
+#include "cards.h"
+
+#include "gpushare.h"
+#include "jread.h"
+#include "limit.h"
+#include "quantity.h"
+#include "request.h"
+
+struct table {
+    struct card_view *items;
+    size_t n;
+    size_t cap;
+};
+
+static int64_t read_memory(struct jread *r)
+{
+    struct quantity q;
+    struct str text = jread_text(r);
+    if (jread_failed(r))
+        return 0;
+    if (text.p == NULL || quantity_parse(str_trim(text), &q) != OK)
+        jread_fail(r, ERR_SYNTAX, "\"%.*s\" is not a quantity", STR_ARG(text));
+    else if (!q.whole || q.value <= 0 || q.value > REQUEST_MEM_MAX)
+        jread_fail(r, ERR_RANGE, "\"%.*s\" is no size of a card", STR_ARG(text));
+    else
+        return q.value;
+    return 0;
+}
+
+static uint32_t read_index(struct jread *r)
+{
+    int64_t index = jread_i64(r);
+    if (index >= 0 && index < LIMIT_CARDS)
+        return (uint32_t)index;
+    jread_fail(r, ERR_RANGE, "%lld must be 0 to %d", (long long)index, LIMIT_CARDS - 1);
+    return 0;
+}
+
+static int32_t read_numa(struct jread *r)
+{
+    int64_t numa = jread_i64(r);
+    if (numa >= -1 && numa <= INT32_MAX)
+        return (int32_t)numa;
+    jread_fail(r, ERR_RANGE, "%lld is no NUMA node", (long long)numa);
+    return -1;
+}
+
+static bool read_unhealthy(struct jread *r)
+{
+    enum jtype type = jread_type(r);
+    if (type == JTYPE_BOOL)
+        return !jread_bool(r);
+    struct str text = jread_str(r);
+    bool healthy = text.p == NULL || str_eq_nocase(text, STR("Healthy"));
+    if (!healthy && !str_eq_nocase(text, STR("Unhealthy")))
+        jread_fail(r, ERR_SYNTAX, "\"%.*s\" must be Healthy or Unhealthy", STR_ARG(text));
+    return !healthy;
+}
+
+static struct card_view read_card(struct jread *r)
+{
+    struct card_view c = {.numa = -1};
+    bool has_index = false;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("index"))) {
+            c.index = read_index(r);
+            has_index = true;
+        } else if (str_eq(key, STR("memory"))) {
+            c.mem = read_memory(r);
+        } else if (str_eq(key, STR("model"))) {
+            c.model = jread_str(r);
+        } else if (str_eq(key, STR("uuid"))) {
+            c.uuid = jread_str(r);
+        } else if (str_eq(key, STR("profile"))) {
+            c.profile = jread_str(r);
+        } else if (str_eq(key, STR("numa"))) {
+            c.numa = read_numa(r);
+        } else if (str_eq(key, STR("health"))) {
+            c.unhealthy = read_unhealthy(r);
+        } else {
+            jread_skip(r);
+        }
+    }
+    if (!has_index)
+        jread_fail(r, ERR_SYNTAX, "index is missing");
+    else if (c.mem == 0)
+        jread_fail(r, ERR_SYNTAX, "memory is missing");
+    return c;
+}
+
+static void read_table(struct jread *r, struct arena *a, struct table *t)
+{
+    struct card_set {
+        uint64_t words[LIMIT_CARDS / 64];
+    } seen = {{0}};
+
+    if (jread_type(r) != JTYPE_ARRAY)
+        jread_fail(r, ERR_SYNTAX, "must be a list of cards");
+    jread_array (r) {
+        struct card_view c = read_card(r);
+        uint64_t bit = (uint64_t)1 << (c.index % 64);
+        if (!jread_failed(r) && (seen.words[c.index / 64] & bit) != 0)
+            jread_fail(r, ERR_SYNTAX, "index %u is there twice", c.index);
+        seen.words[c.index / 64] |= bit;
+        struct card_view *grown = arena_grow(a, t->items, t->n, &t->cap, sizeof(c));
+        if (grown == NULL) {
+            jread_fail(r, arena_fault(a), "no room for the cards");
+            continue;
+        }
+        t->items = grown;
+        t->items[t->n++] = c;
+    }
+    if (!jread_failed(r) && t->n == 0)
+        jread_fail(r, ERR_SYNTAX, "has no card");
+}
+
+bool cards_read(struct str text, struct arena *a, struct node_view *ret)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    struct table t = {.n = 0};
+    ret->has_cards = true;
+    ret->cards = NULL;
+    ret->n_cards = 0;
+    ret->cards_fault = NULL;
+    jread_init(&r, text, a);
+    read_table(&r, a, &t);
+    if (jread_finish(&r, &e) != OK) {
+        (void)err_wrap(&e, "%.*s", STR_ARG(CARDPACK_ANNOTATION_CARDS));
+        struct str copy = arena_dup(a, (struct str){e.text, strlen(e.text) + 1});
+        ret->cards_fault = copy.p == NULL ? "cardpack.io/cards can't be read" : copy.p;
+        return !arena_failed(a);
+    }
+    ret->cards = t.items;
+    ret->n_cards = t.n;
+    return true;
+}

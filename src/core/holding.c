@@ -1,0 +1,273 @@
+#include "holding.h"
+
+#include "mem.h"
+
+static int64_t part(int64_t whole, uint32_t parts)
+{
+    return (whole + parts - 1) / parts;
+}
+
+/* The container on whose cards the init containers run: the first that lasts, or any. */
+static const struct demand *anchor_of(const struct request *r)
+{
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        if (r->demands[i].kind != CONTAINER_INIT)
+            return &r->demands[i];
+    }
+    return r->n_demands == 0 ? NULL : &r->demands[0];
+}
+
+static uint32_t cards_of(const struct grant *grants, uint32_t n, uint16_t container)
+{
+    uint32_t cards = 0;
+    for (uint32_t i = 0; i < n; i++)
+        cards += grants[i].container == container ? 1 : 0;
+    return cards;
+}
+
+static const struct grant *grant_on(const struct grant *grants, uint32_t n, uint16_t container,
+                                    uint32_t card)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (grants[i].container == container && grants[i].card == card)
+            return &grants[i];
+    }
+    return NULL;
+}
+
+/* What the container itself needs of the card: of a whole one, or by percentage, it may have more.
+ */
+static int64_t needs_of(const struct request *r, const struct grant *grants, uint32_t n,
+                        const struct demand *d, const struct grant *g)
+{
+    if (request_fixed(r))
+        return g->mem;
+    return MIN_OF(g->mem, part(d->mem, cards_of(grants, n, d->index)));
+}
+
+/* The init containers' peak on a card of the anchor, where that is more than what lasts there. */
+static void raise_to_peak(const struct request *r, const struct grant *grants, uint32_t n,
+                          struct share *s)
+{
+    const struct demand *anchor = anchor_of(r);
+    if (anchor == NULL || grant_on(grants, n, anchor->index, s->card) == NULL)
+        return;
+    uint32_t cards = cards_of(grants, n, anchor->index);
+    int64_t mem = 0;
+    uint32_t cores = 0;
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        const struct demand *d = &r->demands[i];
+        if (d->kind == CONTAINER_INIT) {
+            s->mem = MAX_OF(s->mem, mem + part(d->mem, cards));
+            s->cores = MAX_OF(s->cores, cores + (uint32_t)part(d->cores, cards));
+        } else if (d->kind == CONTAINER_SIDECAR) {
+            const struct grant *g = grant_on(grants, n, d->index, s->card);
+            mem += g == NULL ? 0 : needs_of(r, grants, n, d, g);
+            cores += g == NULL ? 0 : g->cores;
+        }
+    }
+}
+
+static struct share *share_at(struct share *shares, uint32_t *n, uint32_t card)
+{
+    uint32_t at = 0;
+    while (at < *n && shares[at].card < card)
+        at++;
+    if (at < *n && shares[at].card == card)
+        return &shares[at];
+    memmove(&shares[at + 1], &shares[at], (*n - at) * sizeof(*shares));
+    shares[at] = (struct share){.card = card};
+    (*n)++;
+    return &shares[at];
+}
+
+static const struct demand *demand_of(const struct request *r, uint32_t container)
+{
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        if (r->demands[i].index == container)
+            return &r->demands[i];
+    }
+    return NULL;
+}
+
+static bool is_init(const struct request *r, uint16_t container)
+{
+    const struct demand *d = demand_of(r, container);
+    return d != NULL && d->kind == CONTAINER_INIT;
+}
+
+uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t n,
+                   bool initialized, struct share *ret)
+{
+    uint32_t shares = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct share *s = share_at(ret, &shares, grants[i].card);
+        if (is_init(r, grants[i].container))
+            continue;
+        s->mem += grants[i].mem;
+        s->cores += grants[i].cores;
+    }
+    for (uint32_t i = 0; i < shares && !initialized; i++)
+        raise_to_peak(r, grants, n, &ret[i]);
+    /* All of it on one card: the pod's own figures, which know of its overhead too. */
+    if (shares == 1) {
+        ret[0].mem = MAX_OF(ret[0].mem, initialized ? r->lasting_mem : r->mem);
+        ret[0].cores = MAX_OF(ret[0].cores, initialized ? r->lasting_cores : r->cores);
+    }
+    return shares;
+}
+
+struct share request_share(const struct request *r)
+{
+    uint32_t cards = request_cards(r);
+    return (struct share){.mem = part(r->mem, cards), .cores = (uint32_t)part(r->cores, cards)};
+}
+
+struct holding *holding_new(const struct request *r, const struct placement *p, bool initialized)
+{
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
+    uint32_t n = shares_of(r, p->grants, p->n, initialized, shares);
+    size_t shares_size = n * sizeof(struct share);
+    size_t grants_size = p->n * sizeof(struct grant);
+    struct holding *h = mem_alloc(sizeof(*h) + shares_size + grants_size);
+    if (h == NULL)
+        return NULL;
+    struct grant *grants = (struct grant *)(h + 1);
+    h->shares = (struct share *)(grants + p->n);
+    h->grants = grants;
+    h->n_grants = p->n;
+    h->n_shares = n;
+    if (n > 0) {
+        memcpy(grants, p->grants, grants_size);
+        memcpy(h->shares, shares, shares_size);
+    }
+    return h;
+}
+
+void holding_settle(struct holding *h, const struct request *r, bool initialized)
+{
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
+    uint32_t n = shares_of(r, h->grants, h->n_grants, initialized, shares);
+    assert(n == h->n_shares);
+    if (n > 0)
+        memcpy(h->shares, shares, n * sizeof(shares[0]));
+}
+
+/* Whether the allocation gives a container what it asks for. */
+static bool is_served(const struct pod_view *pod, const struct request *r, const struct demand *d)
+{
+    int64_t given = 0;
+    bool named = false;
+    for (size_t i = 0; i < pod->n_grants; i++) {
+        if (pod->grants[i].container != d->index)
+            continue;
+        given += pod->grants[i].mem;
+        named = true;
+    }
+    if (d->kind == CONTAINER_INIT && !named)
+        return true;
+    return !request_fixed(r) ? given >= d->mem : given == d->mem;
+}
+
+/* Whether entry i is one for itself: of a container that asks, and no second one for its card. */
+static bool is_sound(const struct pod_view *pod, const struct request *r, size_t i)
+{
+    const struct grant_view *g = &pod->grants[i];
+    uint32_t cards = 1;
+    if (demand_of(r, g->container) == NULL || g->card > INT32_MAX || g->mem < 0 ||
+        g->mem > REQUEST_MEM_MAX)
+        return false;
+    for (size_t j = 0; j < i; j++) {
+        if (pod->grants[j].container != g->container)
+            continue;
+        if (pod->grants[j].card == g->card)
+            return false;
+        cards++;
+    }
+    return request_fixed(r) || cards <= request_cards(r);
+}
+
+/* The device plugin goes by the index: an allocation of another card is left from another pod, as
+ * manifests are copied with their annotations. */
+static bool is_elsewhere(const struct pod_view *pod)
+{
+    uint64_t card = 0;
+    if (!str_to_u64(pod->idx, INT32_MAX, &card))
+        return false;
+    for (size_t i = 0; i < pod->n_grants; i++) {
+        if (pod->grants[i].card != card)
+            return true;
+    }
+    return false;
+}
+
+static bool allocation_fits(const struct pod_view *pod, const struct request *r)
+{
+    int64_t sum = 0;
+    if (is_elsewhere(pod))
+        return false;
+    if (!pod->has_allocation || r->n_demands == 0 || pod->n_grants == 0 ||
+        pod->n_grants > REQUEST_GRANTS_MAX)
+        return false;
+    for (size_t i = 0; i < pod->n_grants; i++) {
+        if (!is_sound(pod, r, i))
+            return false;
+        sum += pod->grants[i].mem;
+    }
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        if (!is_served(pod, r, &r->demands[i]))
+            return false;
+    }
+    return sum <= REQUEST_MEM_MAX;
+}
+
+static void take_allocation(const struct pod_view *pod, const struct request *r,
+                            struct placement *ret)
+{
+    ret->n = (uint32_t)pod->n_grants;
+    for (uint32_t i = 0; i < ret->n; i++) {
+        const struct grant_view *g = &pod->grants[i];
+        ret->grants[i] =
+            (struct grant){.mem = g->mem, .card = g->card, .container = (uint16_t)g->container};
+    }
+    for (uint32_t i = 0; i < ret->n; i++) {
+        struct grant *g = &ret->grants[i];
+        const struct demand *d = demand_of(r, g->container);
+        if (d != NULL)
+            g->cores = (uint16_t)part(d->cores, cards_of(ret->grants, ret->n, g->container));
+    }
+}
+
+void placement_read(const struct pod_view *pod, const struct request *r, struct placement *ret)
+{
+    uint64_t card = 0;
+    ret->n = 0;
+    if (!request_shares(r) && r->exclusive > 0)
+        return;
+    if (allocation_fits(pod, r)) {
+        take_allocation(pod, r, ret);
+        return;
+    }
+    if (!str_to_u64(pod->idx, INT32_MAX, &card))
+        return;
+    ret->n = 1;
+    ret->grants[0] = (struct grant){.mem = r->lasting_mem,
+                                    .card = (uint32_t)card,
+                                    .cores = (uint16_t)r->lasting_cores,
+                                    .container = UINT16_MAX};
+}
+
+bool holding_has(const struct holding *h, const struct placement *p)
+{
+    return h->n_grants == p->n &&
+           (p->n == 0 || memcmp(h->grants, p->grants, p->n * sizeof(p->grants[0])) == 0);
+}
+
+bool holding_is_on(const struct holding *h, uint32_t card)
+{
+    for (uint32_t i = 0; i < h->n_shares; i++) {
+        if (h->shares[i].card == card)
+            return true;
+    }
+    return false;
+}

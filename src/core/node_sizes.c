@@ -1,0 +1,249 @@
+/*
+ * The Node object's word on its cards, as one block: the cards, what a table adds to them, and all
+ * texts behind. It is made for every event and thrown away where it says nothing new, or what
+ * another node says already, which is simpler than to compare an object with what it became.
+ */
+#include "mem.h"
+#include "node.h"
+#include "quantity.h"
+
+/* A quantity of a node's status: absent is 0, anything odd is -1. */
+static int64_t read_capacity(struct str text, int64_t max)
+{
+    struct quantity q;
+    if (text.n == 0)
+        return 0;
+    if (quantity_parse(str_trim(text), &q) != OK || q.value < 0 || !q.whole || q.saturated ||
+        q.value > max)
+        return -1;
+    return q.value;
+}
+
+unsigned card_set_read(struct card_set *set, struct str list)
+{
+    unsigned bad = 0;
+    struct str rest = list;
+    while (rest.n > 0) {
+        struct str token;
+        uint64_t index = 0;
+        (void)str_cut(rest, ',', &token, &rest);
+        token = str_trim(token);
+        if (str_to_u64(token, LIMIT_CARDS - 1, &index))
+            set->words[index / 64] |= (uint64_t)1 << (index % 64);
+        else if (token.n > 0)
+            bad++;
+    }
+    return bad;
+}
+
+/* Of all cards of a node: charges add up to a few times this, far below what an int64_t holds. */
+#define TOTAL_MAX (REQUEST_MEM_MAX * LIMIT_CARDS)
+
+static size_t texts_of(const struct node_view *v)
+{
+    size_t n = v->model.n + v->pool.n + (v->cards_fault == NULL ? 0 : strlen(v->cards_fault));
+    for (size_t i = 0; i < v->n_cards; i++)
+        n += v->cards[i].model.n + v->cards[i].uuid.n + v->cards[i].profile.n;
+    return n;
+}
+
+/* The fault, and with it how many cards there are. */
+static enum node_fault judge(const struct node_view *v, int64_t total, int64_t limit, int64_t count,
+                             uint32_t *ret_cards)
+{
+    *ret_cards = 0;
+    if (total < 0 || count < 0 || limit < 0)
+        return NODE_BAD_QUANTITY;
+    if (total == 0)
+        return NODE_NOT_SHARED;
+    if (v->cards_fault != NULL)
+        return NODE_BAD_CARDS;
+    for (size_t i = 0; i < v->n_cards; i++)
+        *ret_cards = MAX_OF(*ret_cards, v->cards[i].index + 1);
+    if (!v->has_cards)
+        *ret_cards = (uint32_t)count;
+    if (*ret_cards > 0 && !v->has_cards && total / *ret_cards > REQUEST_MEM_MAX) {
+        *ret_cards = 0;
+        return NODE_BAD_QUANTITY;
+    }
+    return *ret_cards == 0 ? NODE_NO_CARDS : NODE_OK;
+}
+
+static void fill_from_table(struct node_sizes *s, const struct node_view *v, char **at)
+{
+    s->remainder = s->total;
+    for (uint32_t i = 0; i < s->n_cards; i++) {
+        s->cards[i].absent = true;
+        s->infos[i].numa = -1;
+    }
+    for (size_t i = 0; i < v->n_cards; i++) {
+        const struct card_view *c = &v->cards[i];
+        s->cards[c->index].absent = false;
+        s->cards[c->index].total = c->mem;
+        s->cards[c->index].unhealthy = c->unhealthy;
+        s->infos[c->index] = (struct card_info){.model = str_store(at, c->model),
+                                                .uuid = str_store(at, c->uuid),
+                                                .profile = str_store(at, c->profile),
+                                                .numa = c->numa};
+        s->remainder -= c->mem;
+    }
+}
+
+/* As many cards as the node says, all of one size; the rest of the division belongs to none. */
+static void split_evenly(struct node_sizes *s)
+{
+    for (uint32_t i = 0; i < s->n_cards; i++)
+        s->cards[i].total = s->total / s->n_cards;
+    s->remainder = s->n_cards == 0 ? 0 : s->total % s->n_cards;
+}
+
+static void mark(struct node_sizes *s, const struct node_view *v)
+{
+    struct card_set cordoned = {{0}};
+    struct card_set aside = {{0}};
+    s->bad_tokens = card_set_read(&cordoned, v->cordoned);
+    s->bad_tokens += card_set_read(&aside, v->exclusive_cards);
+    for (uint32_t i = 0; i < s->n_cards; i++) {
+        s->cards[i].cordoned = card_set_has(&cordoned, i);
+        s->cards[i].aside = card_set_has(&aside, i) && !s->cards[i].absent;
+    }
+}
+
+static void read_labels(struct node_sizes *s, const struct node_view *v)
+{
+    uint64_t max_pods = 0;
+    s->placement = PACK_UNSET;
+    s->bad_tokens += v->placement.n > 0 && !pack_parse(v->placement, &s->placement) ? 1 : 0;
+    if (str_to_u64(v->max_pods, UINT32_MAX, &max_pods))
+        s->max_pods = (uint32_t)max_pods;
+    else
+        s->bad_tokens += v->max_pods.n > 0 ? 1 : 0;
+    int64_t exclusive = read_capacity(v->exclusive, UINT32_MAX);
+    s->exclusive = (uint32_t)MAX_OF(exclusive, 0);
+}
+
+/* *ret_texts is where its texts stand. */
+static struct node_sizes *make(const struct node_view *v, struct str *ret_texts)
+{
+    uint32_t n_cards = 0;
+    int64_t total = read_capacity(v->mem, TOTAL_MAX);
+    int64_t count = read_capacity(v->count, LIMIT_CARDS);
+    int64_t limit =
+        v->mem_allocatable.p == NULL ? total : read_capacity(v->mem_allocatable, TOTAL_MAX);
+    enum node_fault fault = judge(v, total, limit, count, &n_cards);
+    bool table = fault == NODE_OK && v->has_cards;
+    struct node_sizes *s =
+        mem_alloc(sizeof(*s) + n_cards * sizeof(struct card) +
+                  (table ? n_cards : 0) * sizeof(struct card_info) + texts_of(v));
+    if (s == NULL)
+        return NULL;
+    s->fault = fault;
+    s->n_cards = n_cards;
+    s->total = MAX_OF(total, 0);
+    s->limit = fault == NODE_OK ? MIN_OF(s->total, limit) : 0;
+    s->cards = (struct card *)(s + 1);
+    s->infos = table ? (struct card_info *)(s->cards + n_cards) : NULL;
+    char *at = (char *)(s->cards + n_cards) + (table ? n_cards : 0) * sizeof(struct card_info);
+    const char *texts = at;
+    if (table)
+        fill_from_table(s, v, &at);
+    else
+        split_evenly(s);
+    s->model = str_store(&at, v->model);
+    s->pool = str_store(&at, v->pool);
+    s->cards_fault = str_store(&at, str_of(v->cards_fault));
+    mark(s, v);
+    read_labels(s, v);
+    *ret_texts = (struct str){texts, (size_t)(at - texts)};
+    return s;
+}
+
+static bool infos_equal(const struct node_sizes *a, const struct node_sizes *b)
+{
+    if ((a->infos == NULL) != (b->infos == NULL))
+        return false;
+    for (uint32_t i = 0; a->infos != NULL && i < a->n_cards; i++) {
+        const struct card_info *x = &a->infos[i];
+        const struct card_info *y = &b->infos[i];
+        if (!str_eq(x->model, y->model) || !str_eq(x->uuid, y->uuid) ||
+            !str_eq(x->profile, y->profile) || x->numa != y->numa)
+            return false;
+    }
+    return true;
+}
+
+static bool cards_equal(const struct node_sizes *a, const struct node_sizes *b)
+{
+    for (uint32_t i = 0; i < a->n_cards; i++) {
+        const struct card *x = &a->cards[i];
+        const struct card *y = &b->cards[i];
+        if (x->total != y->total || x->absent != y->absent || x->unhealthy != y->unhealthy ||
+            x->cordoned != y->cordoned || x->aside != y->aside)
+            return false;
+    }
+    return infos_equal(a, b);
+}
+
+bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
+{
+    return a->fault == b->fault && a->total == b->total && a->limit == b->limit &&
+           a->remainder == b->remainder && a->n_cards == b->n_cards && a->max_pods == b->max_pods &&
+           a->exclusive == b->exclusive && a->placement == b->placement &&
+           str_eq(a->model, b->model) && str_eq(a->pool, b->pool) &&
+           str_eq(a->cards_fault, b->cards_fault) && cards_equal(a, b);
+}
+
+/* The cards came zeroed and were filled field by field: what is between their fields is zero. */
+static uint64_t hash_of(struct map_seed seed, const struct node_sizes *s, struct str texts)
+{
+    struct str cards = {(const char *)s->cards, s->n_cards * sizeof(s->cards[0])};
+    const uint64_t words[] = {
+        siphash13(seed, cards),
+        siphash13(seed, texts),
+        (uint64_t)s->total,
+        (uint64_t)s->limit,
+        (uint64_t)s->exclusive << 32 | s->max_pods,
+        (uint64_t)s->fault << 32 | (uint64_t)s->placement,
+    };
+    return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
+}
+
+static bool is_like(const struct pooled *thing, const void *like)
+{
+    const struct node_sizes *s = (const struct node_sizes *)(const void *)thing;
+    const struct node_sizes *other = like;
+    return s->bad_tokens == other->bad_tokens && node_sizes_equal(s, other);
+}
+
+struct node_sizes *node_sizes_take(struct pool *pool, const struct node_view *view)
+{
+    struct str texts;
+    struct node_sizes *s = make(view, &texts);
+    if (s == NULL)
+        return NULL;
+    struct pooled *kept = pool_keep(pool, &s->pooled, hash_of(pool->seed, s, texts), is_like);
+    return kept == NULL ? NULL : CONTAINER_OF(kept, struct node_sizes, pooled);
+}
+
+void node_sizes_give(struct pool *pool, struct node_sizes *s)
+{
+    if (s != NULL)
+        pool_give(pool, &s->pooled);
+}
+
+struct str node_card_model(const struct node *n, uint32_t card)
+{
+    if (n->sizes->infos != NULL && n->sizes->infos[card].model.n > 0)
+        return n->sizes->infos[card].model;
+    return n->sizes->model;
+}
+
+struct str node_card_uuid(const struct node *n, uint32_t card)
+{
+    return n->sizes->infos == NULL ? STR_NULL : n->sizes->infos[card].uuid;
+}
+
+int32_t node_card_numa(const struct node *n, uint32_t card)
+{
+    return n->sizes->infos == NULL ? -1 : n->sizes->infos[card].numa;
+}

@@ -1,0 +1,114 @@
+#include "uses.h"
+
+static struct str pool_of(const struct node *n)
+{
+    return n->sizes == NULL ? STR_NULL : n->sizes->pool;
+}
+
+/* Compute is counted as it is asked for: neither plugin divides what is held whole. */
+static struct quota_use use_of(struct str pool, struct str model, int64_t mem, int64_t cards,
+                               int64_t cores)
+{
+    return (struct quota_use){
+        .pool = pool,
+        .model = model,
+        .amount = {[QUOTA_MEMORY] = mem, [QUOTA_CARDS] = cards, [QUOTA_COMPUTE] = cores}};
+}
+
+static struct quota_use use_of_share(const struct node *n, const struct request *r,
+                                     const struct share *s, uint32_t times)
+{
+    bool placed = node_has_card(n, s->card);
+    int64_t mem = placed ? share_charge(r, s, n->cards[s->card].total) : s->mem;
+    return use_of(pool_of(n), placed ? node_card_model(n, s->card) : STR_NULL,
+                  MIN_OF(mem, INT64_MAX / times) * times, times, (int64_t)s->cores * times);
+}
+
+static struct quota_use use_of_exclusive(const struct node *n, const struct request *r)
+{
+    return use_of(pool_of(n), n->sizes == NULL ? STR_NULL : n->sizes->model, 0, r->exclusive, 0);
+}
+
+uint32_t uses_of(const struct node *n, const struct request *r, const struct share *shares,
+                 uint32_t n_shares, struct quota_use *ret)
+{
+    uint32_t count = 0;
+    assert(n_shares < USES_MAX);
+    for (uint32_t i = 0; i < n_shares; i++)
+        ret[count++] = use_of_share(n, r, &shares[i], 1);
+    if (n_shares == 0 && request_shares(r))
+        ret[count++] = use_of(pool_of(n), STR_NULL, r->mem, request_cards(r), r->cores);
+    if (r->exclusive > 0)
+        ret[count++] = use_of_exclusive(n, r);
+    return count;
+}
+
+void uses_charge(const struct pod *p, int sign)
+{
+    struct quota_use uses[USES_MAX];
+    if (p->tenant == NULL || p->tenant->entry == NULL)
+        return;
+    uint32_t n = uses_of(p->node, p->request, p->holding->shares, p->holding->n_shares, uses);
+    for (uint32_t i = 0; i < n; i++)
+        quota_charge(p->tenant, &uses[i], sign);
+}
+
+static enum verdict ask(const struct request *r, const struct quota_use *uses, uint32_t n,
+                        struct quota_refusal *ret)
+{
+    if (quota_fit(&r->account, uses, n, ret))
+        return VERDICT_FITS;
+    return quota_refusal_is_final(ret) ? VERDICT_QUOTA_DENIED : VERDICT_QUOTA;
+}
+
+/* The other amounts are the same for all cards. */
+static bool is_same(const struct quota_use *a, const struct quota_use *b)
+{
+    return a->amount[QUOTA_MEMORY] == b->amount[QUOTA_MEMORY] && str_eq(a->model, b->model) &&
+           str_eq(a->pool, b->pool);
+}
+
+static enum verdict recall(struct uses_memo *m, const struct request *r,
+                           const struct quota_use *use, struct quota_refusal *ret)
+{
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (!is_same(&m->answers[i].use, use))
+            continue;
+        *ret = m->answers[i].refusal;
+        return m->answers[i].verdict;
+    }
+    enum verdict v = ask(r, use, 1, ret);
+    if (m->n < COUNT_OF(m->answers)) {
+        m->answers[m->n].use = *use;
+        m->answers[m->n].verdict = v;
+        m->answers[m->n].refusal = *ret;
+        m->n++;
+    }
+    return v;
+}
+
+enum verdict uses_judge(const struct node *n, const struct request *r, uint32_t card,
+                        struct quota_refusal *ret)
+{
+    struct quota_use uses[2];
+    struct share share = request_share(r);
+    uint32_t count = 0;
+    *ret = (struct quota_refusal){.limit = 0};
+    if (r->account.entry == NULL)
+        return VERDICT_FITS;
+    share.card = card;
+    if (request_shares(r))
+        uses[count++] = use_of_share(n, r, &share, request_cards(r));
+    if (r->exclusive > 0)
+        uses[count++] = use_of_exclusive(n, r);
+    return r->memo != NULL && count == 1 ? recall(r->memo, r, uses, ret) : ask(r, uses, count, ret);
+}
+
+bool uses_allow(const struct node *n, const struct request *r, const struct share *shares,
+                uint32_t n_shares)
+{
+    struct quota_use uses[USES_MAX];
+    struct quota_refusal refusal;
+    return r->account.entry == NULL ||
+           quota_fit(&r->account, uses, uses_of(n, r, shares, n_shares, uses), &refusal);
+}

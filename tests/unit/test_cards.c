@@ -1,0 +1,173 @@
+#include "cards.h"
+
+#include "fail_alloc.h"
+#include "kube.h"
+#include "limit.h"
+#include "unit.h"
+
+#include <stdio.h>
+
+enum {
+    FEW = 3
+};
+
+static const struct {
+    const char *text;
+    const char *fault; /* NULL: it can be read */
+    size_t n;
+    struct card_view cards[FEW];
+} tables[] = {
+    {"[{\"index\":0,\"memory\":16}]", NULL, 1, {{.mem = 16, .numa = -1}}},
+    {" [ {\"memory\": \"16\", \"index\": 7, \"numa\": 1, \"model\": \"A\\u0031\", \"uuid\": \"G\","
+     "\"profile\": \"1g\", \"health\": \"Unhealthy\", \"serial\": [1, {}]},\n"
+     "{\"index\":3,\"memory\":\"1Ki\",\"numa\":-1,\"health\":\"healthy\",\"model\":null},"
+     "{\"index\":1023,\"memory\":1,\"health\":false}] ",
+     NULL,
+     3,
+     {{.index = 7, .mem = 16, .numa = 1, .unhealthy = true},
+      {.index = 3, .mem = 1024, .numa = -1},
+      {.index = 1023, .mem = 1, .numa = -1, .unhealthy = true}}},
+    {"[{\"index\":0,\"memory\":16,\"health\":true},{\"index\":1,\"memory\":16,\"health\":null}]",
+     NULL,
+     2,
+     {{.mem = 16, .numa = -1}, {.index = 1, .mem = 16, .numa = -1}}},
+    {"", "", 0, {{0}}},
+    {"x", "", 0, {{0}}},
+    {"null", ": must be a list of cards", 0, {{0}}},
+    {"{}", ": must be a list of cards", 0, {{0}}},
+    {"[]", ": has no card", 0, {{0}}},
+    {"[{\"memory\":16}]", "[0]: index is missing", 0, {{0}}},
+    {"[{\"index\":0}]", "[0]: memory is missing", 0, {{0}}},
+    {"[{\"index\":0,\"memory\":16},{\"index\":0,\"memory\":16}]",
+     "[1]: index 0 is there twice",
+     0,
+     {{0}}},
+    {"[{\"index\":1024,\"memory\":16}]", "[0].index: 1024 must be 0 to 1023", 0, {{0}}},
+    {"[{\"index\":-1,\"memory\":16}]", "[0].index: -1 must be 0 to 1023", 0, {{0}}},
+    {"[{\"index\":\"0\",\"memory\":16}]", "[0].index", 0, {{0}}},
+    {"[{\"index\":0,\"memory\":0}]", "[0].memory: \"0\" is no size of a card", 0, {{0}}},
+    {"[{\"index\":0,\"memory\":-1}]", "[0].memory: \"-1\" is no size of a card", 0, {{0}}},
+    {"[{\"index\":0,\"memory\":1.5}]", "[0].memory: \"1.5\" is no size of a card", 0, {{0}}},
+    {"[{\"index\":0,\"memory\":1099511627777}]",
+     "[0].memory: \"1099511627777\" is no size of a card",
+     0,
+     {{0}}},
+    {"[{\"index\":0,\"memory\":\"x\"}]", "[0].memory: \"x\" is not a quantity", 0, {{0}}},
+    {"[{\"index\":0,\"memory\":null}]", "[0].memory: \"\" is not a quantity", 0, {{0}}},
+    {"[{\"index\":0,\"memory\":16,\"numa\":-2}]", "[0].numa: -2 is no NUMA node", 0, {{0}}},
+    {"[{\"index\":0,\"memory\":16,\"numa\":2147483648}]",
+     "[0].numa: 2147483648 is no NUMA node",
+     0,
+     {{0}}},
+    {"[{\"index\":0,\"memory\":16,\"health\":\"ill\"}]",
+     "[0].health: \"ill\" must be Healthy or Unhealthy",
+     0,
+     {{0}}},
+    {"[{\"index\":0,\"memory\":16}] x", "", 0, {{0}}},
+};
+
+START_TEST(reads_a_table_or_says_what_is_wrong)
+{
+    struct arena a;
+    struct node_view v = {.name = STR_NULL};
+    arena_init(&a, MIB);
+    ck_assert(cards_read(str_of(tables[_i].text), &a, &v));
+    ck_assert(v.has_cards);
+    ck_assert_uint_eq(v.n_cards, tables[_i].n);
+    if (tables[_i].fault != NULL) {
+        ck_assert_ptr_nonnull(v.cards_fault);
+        ck_assert_msg(strncmp(v.cards_fault, "cardpack.io/cards", 17) == 0 &&
+                          strstr(v.cards_fault, tables[_i].fault) != NULL,
+                      "it says %s", v.cards_fault);
+    } else {
+        ck_assert_msg(v.cards_fault == NULL, "%s", v.cards_fault);
+    }
+    for (size_t i = 0; i < v.n_cards; i++) {
+        const struct card_view *c = &v.cards[i];
+        const struct card_view *e = &tables[_i].cards[i];
+        ck_assert_uint_eq(c->index, e->index);
+        ck_assert_int_eq(c->mem, e->mem);
+        ck_assert_int_eq(c->numa, e->numa);
+        ck_assert_int_eq(c->unhealthy, e->unhealthy);
+        bool texts = _i == 1 && i == 0;
+        ck_assert_str_is(c->model, texts ? "A1" : "");
+        ck_assert_str_is(c->uuid, texts ? "G" : "");
+        ck_assert_str_is(c->profile, texts ? "1g" : "");
+    }
+    arena_done(&a);
+}
+
+END_TEST
+
+/* A thousand cards are read; one of them twice is too many. */
+START_TEST(reads_as_many_as_may_be)
+{
+    static char text[64 * 1024];
+    struct arena a;
+    struct node_view v = {.name = STR_NULL};
+    size_t n = (size_t)snprintf(text, sizeof(text), "[");
+    for (int i = 0; i < LIMIT_CARDS; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s{\"index\":%d,\"memory\":1}",
+                              i == 0 ? "" : ",", LIMIT_CARDS - 1 - i);
+    arena_init(&a, MIB);
+    (void)snprintf(text + n, sizeof(text) - n, "]");
+    ck_assert(cards_read(str_of(text), &a, &v));
+    ck_assert_uint_eq(v.n_cards, LIMIT_CARDS);
+    (void)snprintf(text + n, sizeof(text) - n, ",{\"index\":5,\"memory\":1}]");
+    ck_assert(cards_read(str_of(text), &a, &v));
+    ck_assert_str_eq(v.cards_fault, "cardpack.io/cards: [1024]: index 5 is there twice");
+    arena_done(&a);
+}
+
+END_TEST
+
+static const char node[] =
+    "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"cardpack.io/cards\":"
+    "\"[{\\\"index\\\":0,\\\"memory\\\":16,\\\"model\\\":\\\"a\\\\u0041\\\"}]\"}}}";
+
+/* Want of memory is the reader's failure, and never the node's fault. */
+static enum errc read_node(void *ctx)
+{
+    struct arena a;
+    struct jread r;
+    struct node_view v;
+    (void)ctx;
+    arena_init(&a, MIB);
+    jread_init(&r, str_of(node), &a);
+    kube_read_node(&r, &a, &v);
+    enum errc code = jread_finish(&r, NULL);
+    if (code == OK)
+        ck_assert(v.cards_fault == NULL && v.n_cards == 1);
+    arena_done(&a);
+    return code;
+}
+
+START_TEST(want_of_memory_is_no_fault_of_the_node)
+{
+    ck_assert_uint_gt(fail_alloc_each(read_node, NULL), 0);
+    /* The arena's own ceiling, at every size. */
+    for (size_t max = 0; max < 600; max++) {
+        struct arena a;
+        struct jread r;
+        struct node_view v;
+        arena_init(&a, max);
+        jread_init(&r, str_of(node), &a);
+        kube_read_node(&r, &a, &v);
+        if (jread_finish(&r, NULL) == OK)
+            ck_assert_msg(v.cards_fault == NULL && v.n_cards == 1, "with %zu bytes", max);
+        arena_done(&a);
+    }
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cards");
+    TCase *tc = tcase_create("cards");
+    tcase_add_loop_test(tc, reads_a_table_or_says_what_is_wrong, 0, COUNT_OF(tables));
+    tcase_add_test(tc, reads_as_many_as_may_be);
+    tcase_add_test(tc, want_of_memory_is_no_fault_of_the_node);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,350 @@
+/* What a Node object says of its cards: tables, marks, limits, and what is news. */
+#include "asked.h"
+
+#include <stdio.h>
+
+enum {
+    FEW = 6
+};
+
+#define NODE(...)                   \
+    {                               \
+        .name = S("n"), __VA_ARGS__ \
+    }
+
+/* A card that may be used: total; one that is not: -total; a hole: 0. */
+static const struct {
+    struct node_view node;
+    enum node_fault fault;
+    uint32_t n_cards;
+    int64_t cards[FEW];
+    int64_t remainder;
+    int64_t limit;
+} tables[] = {
+    {NODE(.mem = S("32"), .count = S("2")), NODE_OK, 2, {16, 16}, 0, 32},
+    {NODE(.mem = S("33"), .count = S("2")), NODE_OK, 2, {16, 16}, 1, 33},
+    /* The table's word, not the count's. */
+    {NODE(.mem = S("24"), .count = S("4"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+     NODE_OK,
+     2,
+     {8, 16},
+     0,
+     24},
+    {NODE(.mem = S("24"), CARDS({.index = 3, .mem = 8}, {.index = 1, .mem = 16})),
+     NODE_OK,
+     4,
+     {0, 16, 0, 8},
+     0,
+     24},
+    /* Its sum below the capacity, and above it. */
+    {NODE(.mem = S("30"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+     NODE_OK,
+     2,
+     {8, 16},
+     6,
+     30},
+    {NODE(.mem = S("20"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+     NODE_OK,
+     2,
+     {8, 16},
+     -4,
+     20},
+    {NODE(.mem = S("24"),
+          CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16, .unhealthy = true})),
+     NODE_OK,
+     2,
+     {8, -16},
+     0,
+     24},
+    {NODE(.mem = S("48"), .count = S("3"), .cordoned = S("0, 7"), .exclusive_cards = S("2")),
+     NODE_OK,
+     3,
+     {-16, 16, -16},
+     0,
+     48},
+    /* A hole is no card, set aside or not. */
+    {NODE(.mem = S("8"), .exclusive_cards = S("0"), CARDS({.index = 1, .mem = 8})),
+     NODE_OK,
+     2,
+     {0, 8},
+     0,
+     8},
+    {NODE(.mem = S("32"), .count = S("2"), .mem_allocatable = S("20")),
+     NODE_OK,
+     2,
+     {16, 16},
+     0,
+     20},
+    {NODE(.mem = S("32"), .count = S("2"), .has_cards = true,
+          .cards_fault = "[0]: index is missing"),
+     NODE_BAD_CARDS,
+     0,
+     {0},
+     0,
+     0},
+    {NODE(.mem = S("32"), .has_cards = true), NODE_NO_CARDS, 0, {0}, 0, 0},
+    {NODE(CARDS({.index = 0, .mem = 8})), NODE_NOT_SHARED, 0, {0}, 0, 0},
+    {NODE(.mem = S("32"), .count = S("x"), CARDS({.index = 0, .mem = 8})),
+     NODE_BAD_QUANTITY,
+     0,
+     {0},
+     0,
+     0},
+    {NODE(.mem = S("8"), .mem_allocatable = S("x"), CARDS({.index = 0, .mem = 8})),
+     NODE_BAD_QUANTITY,
+     0,
+     {0},
+     0,
+     0},
+    /* No card is so large, and no sum of cards. */
+    {NODE(.mem = S("1099511627776"), .count = S("1")),
+     NODE_OK,
+     1,
+     {REQUEST_MEM_MAX},
+     0,
+     REQUEST_MEM_MAX},
+    {NODE(.mem = S("1099511627777"), .count = S("1")), NODE_BAD_QUANTITY, 0, {0}, 0, 0},
+    {NODE(.mem = S("9223372036854775807"), .count = S("1024")), NODE_BAD_QUANTITY, 0, {0}, 0, 0},
+    {NODE(.mem = S("9223372036854775807"), CARDS({.index = 0, .mem = 8})),
+     NODE_BAD_QUANTITY,
+     0,
+     {0},
+     0,
+     0},
+};
+
+START_TEST(reads_a_table)
+{
+    struct rig r;
+    rig_init(&r);
+    set_node(&r, tables[_i].node);
+    const struct node *n = node_of(&r, "n");
+    ck_assert_int_eq(n->fault, tables[_i].fault);
+    ck_assert_uint_eq(n->n_cards, tables[_i].n_cards);
+    ck_assert_int_eq(n->limit, tables[_i].limit);
+    if (n->fault == NODE_OK)
+        ck_assert_int_eq(n->remainder, tables[_i].remainder);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        int64_t said = tables[_i].cards[i];
+        ck_assert_int_eq(n->cards[i].total, said < 0 ? -said : said);
+        ck_assert(n->cards[i].absent == (said == 0));
+        ck_assert(card_usable(&n->cards[i]) == (said > 0));
+        ck_assert(node_has_card(n, i) == (said != 0));
+        ck_assert(!n->cards[i].absent || !n->cards[i].aside);
+    }
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(knows_its_cards)
+{
+    struct rig r;
+    rig_init(&r);
+    set_node(&r, (struct node_view)NODE(.mem = S("24"), .model = S("T4"), .pool = S("blue"),
+                                        CARDS({.index = 0,
+                                               .mem = 8,
+                                               .numa = 1,
+                                               .model = S("A10"),
+                                               .uuid = S("GPU-1"),
+                                               .profile = S("1g.5gb")},
+                                              {.index = 2, .mem = 16, .numa = -1})));
+    const struct node *n = node_of(&r, "n");
+    ck_assert_str_is(node_card_model(n, 0), "A10");
+    ck_assert_str_is(node_card_uuid(n, 0), "GPU-1");
+    ck_assert_int_eq(node_card_numa(n, 0), 1);
+    ck_assert_str_is(n->sizes->infos[0].profile, "1g.5gb");
+    ck_assert_str_is(node_card_model(n, 2), "T4"); /* the label's */
+    ck_assert_uint_eq(node_card_uuid(n, 2).n, 0);
+    ck_assert_int_eq(node_card_numa(n, 2), -1);
+    ck_assert_int_eq(node_card_numa(n, 1), -1); /* a hole */
+    ck_assert_str_is(n->sizes->pool, "blue");
+    set_node(&r, (struct node_view)NODE(.mem = S("24"), .count = S("1")));
+    n = node_of(&r, "n");
+    ck_assert_uint_eq(node_card_model(n, 0).n + node_card_uuid(n, 0).n, 0);
+    ck_assert_int_eq(node_card_numa(n, 0), -1);
+    rig_done(&r);
+}
+
+END_TEST
+
+static const struct {
+    struct node_view node;
+    enum pack placement;
+    uint32_t max_pods;
+    uint32_t exclusive;
+    unsigned bad;
+} labels[] = {
+    {NODE(.mem = S("8"), .count = S("1")), PACK_UNSET, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .placement = S("spread"), .max_pods = S("3"),
+          .exclusive = S("2")),
+     PACK_SPREAD, 3, 2, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .placement = S("binpack"), .max_pods = S("0")),
+     PACK_BINPACK, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .placement = S("Spread"), .max_pods = S("-1"),
+          .exclusive = S("x"), .cordoned = S("a"), .exclusive_cards = S("b,0")),
+     PACK_UNSET, 0, 0, 4},
+    {NODE(.mem = S("8"), .count = S("1"), .max_pods = S("4294967296")), PACK_UNSET, 0, 0, 1},
+};
+
+START_TEST(reads_its_labels)
+{
+    struct rig r;
+    rig_init(&r);
+    set_node(&r, labels[_i].node);
+    const struct node_sizes *s = node_of(&r, "n")->sizes;
+    ck_assert_int_eq(s->placement, labels[_i].placement);
+    ck_assert_uint_eq(s->max_pods, labels[_i].max_pods);
+    ck_assert_uint_eq(s->exclusive, labels[_i].exclusive);
+    ck_assert_uint_eq(s->bad_tokens, labels[_i].bad);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Each differs from the first in one thing, and from no other in none. */
+static const struct node_view news[] = {
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("25"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 9}, {.index = 1, .mem = 15})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8}, {.index = 2, .mem = 16})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .unhealthy = true}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .numa = 1}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .model = S("A")}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .uuid = S("A")}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .profile = S("A")}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .mem_allocatable = S("23"),
+         CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .cordoned = S("0"),
+         CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .exclusive_cards = S("0"),
+         CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .max_pods = S("1"),
+         CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .placement = S("spread"),
+         CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .exclusive = S("1"),
+         CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .model = S("A"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .pool = S("A"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .has_cards = true, .cards_fault = "is bad"),
+    NODE(.mem = S("24"), .has_cards = true, .cards_fault = "is worse"),
+    NODE(.mem = S("24"), .count = S("1")),
+    NODE(.mem = S("24"), .count = S("0")),
+    NODE(.mem = S("24"), .count = S("x")),
+};
+
+START_TEST(only_news_change_anything)
+{
+    struct rig r;
+    rig_init(&r);
+    for (size_t i = 0; i < COUNT_OF(news); i++) {
+        set_node(&r, news[_i]);
+        ck_assert(r.fx.changed == (i == 0 || i - 1 != (size_t)_i));
+        const struct card *cards = node_of(&r, "n")->cards;
+        set_node(&r, news[i]);
+        ck_assert_msg(r.fx.changed == (i != (size_t)_i), "%d and %zu", _i, i);
+        ck_assert(r.fx.changed || node_of(&r, "n")->cards == cards);
+    }
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Pods stay where they are when cards change; what has no card any more waits for one. */
+START_TEST(pods_outlive_their_cards)
+{
+    struct rig r;
+    rig_init(&r);
+    set_node(&r, (struct node_view)news[0]);
+    set_pod(&r, (struct pod_view)PLAIN("a", "6", .idx = S("1"), .node = S("n")));
+    set_pod(&r,
+            (struct pod_view)PLAIN("h", "0", .percent = S("50"), .idx = S("0"), .node = S("n")));
+    ck_assert_int_eq(card_used(&r, "n", 1), 6);
+    ck_assert_int_eq(card_used(&r, "n", 0), 4);
+    set_node(&r, (struct node_view)news[3]); /* 0 and 2 */
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 6);
+    set_node(&r, (struct node_view)news[2]); /* 9 and 15 */
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 0);
+    ck_assert_int_eq(card_used(&r, "n", 0), 5); /* half of 9 */
+    node_gone(&r, "n");
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 6);
+    set_node(&r, (struct node_view)news[0]);
+    ck_assert_int_eq(card_used(&r, "n", 0), 4);
+    pod_gone(&r, "a");
+    pod_gone(&r, "h");
+    ck_assert_int_eq(node_of(&r, "n")->used, 0);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* The most that many pods can be charged fits the sums. */
+/* Nodes of one kind share what is said of them, and part when one of them changes. */
+START_TEST(what_is_said_of_many_is_kept_once)
+{
+    static const struct {
+        struct node_view node;
+        bool alike;
+    } others[] = {
+        {NODE(.mem = S("32"), .count = S("2"), .model = S("T4")), true},
+        {NODE(.mem = S("33"), .count = S("2"), .model = S("T4")), false},
+        {NODE(.mem = S("32"), .count = S("2"), .model = S("L4")), false},
+        {NODE(.mem = S("32"), .count = S("2"), .pool = S("T4")), false},
+        {NODE(.mem = S("32"), .count = S("2"), .model = S("T4"), .cordoned = S("1")), false},
+        {NODE(.mem = S("32"), .count = S("2"), .model = S("T4"), .cordoned = S("x")), false},
+        {NODE(.mem = S("32"), .count = S("2"), .model = S("T4"), .max_pods = S("3")), false},
+        {NODE(.mem = S("32"), .count = S("2"), .model = S("T4"), .mem_allocatable = S("31")),
+         false},
+    };
+    struct rig r;
+    struct node_view other = others[_i].node;
+    rig_init(&r);
+    set_node(&r, others[0].node);
+    other.name = STR("other");
+    set_node(&r, others[0].node);
+    set_node(&r, other);
+    ck_assert_uint_eq(node_of(&r, "n")->sizes->n_cards, 2);
+    ck_assert((node_of(&r, "n")->sizes == node_of(&r, "other")->sizes) == others[_i].alike);
+    other.mem = STR("16");
+    set_node(&r, other);
+    ck_assert_int_eq(node_of(&r, "n")->total, 32);
+    ck_assert_int_eq(node_of(&r, "other")->total, 16);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(no_charge_overflows)
+{
+    struct rig r;
+    char uid[16];
+    rig_init(&r);
+    set_node(&r, (struct node_view)NODE(.mem = S("1125899906842624"), .count = S("1024")));
+    for (unsigned i = 0; i < 200; i++) {
+        (void)snprintf(uid, sizeof(uid), "p%u", i);
+        struct pod_view v = PLAIN("", "1099511627776", WHOLE, .node = S("n"), .idx = S("7"));
+        v.uid = str_of(uid);
+        set_pod(&r, v);
+    }
+    ck_assert_int_eq(card_used(&r, "n", 7), 200 * REQUEST_MEM_MAX);
+    ck_assert_int_eq(node_of(&r, "n")->used, 200 * REQUEST_MEM_MAX);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_sizes");
+    TCase *tc = tcase_create("node_sizes");
+    tcase_add_loop_test(tc, reads_a_table, 0, COUNT_OF(tables));
+    tcase_add_test(tc, knows_its_cards);
+    tcase_add_loop_test(tc, reads_its_labels, 0, COUNT_OF(labels));
+    tcase_add_loop_test(tc, only_news_change_anything, 0, COUNT_OF(news));
+    tcase_add_test(tc, pods_outlive_their_cards);
+    tcase_add_loop_test(tc, what_is_said_of_many_is_kept_once, 0, 8);
+    tcase_add_test(tc, no_charge_overflows);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

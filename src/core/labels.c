@@ -1,0 +1,137 @@
+/* Packed, as a hundred thousand pods with seven labels each would take 22 MB for the views alone.
+ */
+#include "labels.h"
+
+#include "mem.h"
+
+struct lengths {
+    uint16_t key;
+    uint16_t value;
+};
+
+struct labels {
+    struct pooled pooled;
+    uint32_t n;
+    struct lengths lengths[]; /* and behind them the texts */
+};
+
+static bool is_kept(const struct label_view *v)
+{
+    return v->key.n <= UINT16_MAX && v->value.n <= UINT16_MAX;
+}
+
+static const char *texts_of(const struct labels *l)
+{
+    return (const char *)(l->lengths + l->n);
+}
+
+static enum errc copy(const struct label_view *views, size_t n, struct labels **ret)
+{
+    size_t kept = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        kept += is_kept(&views[i]) ? 1 : 0;
+        bytes += is_kept(&views[i]) ? views[i].key.n + views[i].value.n : 0;
+    }
+    *ret = NULL;
+    if (kept == 0)
+        return OK;
+    struct labels *l = mem_alloc(sizeof(*l) + kept * sizeof(l->lengths[0]) + bytes);
+    if (l == NULL)
+        return ERR_NOMEM;
+    char *at = (char *)(l->lengths + kept);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_kept(&views[i]))
+            continue;
+        l->lengths[l->n++] = (struct lengths){(uint16_t)views[i].key.n, (uint16_t)views[i].value.n};
+        (void)str_store(&at, views[i].key);
+        (void)str_store(&at, views[i].value);
+    }
+    *ret = l;
+    return OK;
+}
+
+/* All of it but its place in the pool: equal bytes are equal labels. */
+static struct str bytes_of(const struct labels *l)
+{
+    const char *start = (const char *)l->lengths;
+    const char *end = texts_of(l);
+    for (uint32_t i = 0; i < l->n; i++)
+        end += l->lengths[i].key + l->lengths[i].value;
+    return (struct str){start, (size_t)(end - start)};
+}
+
+static bool is_like(const struct pooled *thing, const void *like)
+{
+    const struct labels *l = (const struct labels *)(const void *)thing;
+    const struct labels *other = like;
+    return l->n == other->n && str_eq(bytes_of(l), bytes_of(other));
+}
+
+static uint64_t hash_of(const struct pool *pool, const struct labels *l)
+{
+    return siphash13(pool->seed, bytes_of(l));
+}
+
+enum errc labels_take(struct pool *pool, const struct label_view *views, size_t n,
+                      struct labels **ret)
+{
+    struct labels *l = NULL;
+    *ret = NULL;
+    enum errc code = copy(views, n, &l);
+    if (l == NULL)
+        return code;
+    struct pooled *kept = pool_keep(pool, &l->pooled, hash_of(pool, l), is_like);
+    if (kept == NULL)
+        return ERR_NOMEM;
+    *ret = CONTAINER_OF(kept, struct labels, pooled);
+    return OK;
+}
+
+void labels_give(struct pool *pool, struct labels *l)
+{
+    if (l != NULL)
+        pool_give(pool, &l->pooled);
+}
+
+void labels_check(const struct pool *pool, const struct labels *l)
+{
+    assert(pool_find(pool, hash_of(pool, l), is_like, l) == &l->pooled);
+}
+
+/* The label at *at, which goes on behind it. */
+static struct label_view label_next(const struct labels *l, uint32_t i, const char **at)
+{
+    struct label_view v = {.key = {*at, l->lengths[i].key},
+                           .value = {*at + l->lengths[i].key, l->lengths[i].value}};
+    *at += v.key.n + v.value.n;
+    return v;
+}
+
+bool labels_same(const struct labels *l, const struct label_view *views, size_t n)
+{
+    uint32_t at = 0;
+    const char *text = l == NULL ? NULL : texts_of(l);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_kept(&views[i]))
+            continue;
+        if (at == labels_count(l))
+            return false;
+        struct label_view mine = label_next(l, at++, &text);
+        if (!str_eq(mine.key, views[i].key) || !str_eq(mine.value, views[i].value))
+            return false;
+    }
+    return at == labels_count(l);
+}
+
+uint32_t labels_count(const struct labels *l)
+{
+    return l == NULL ? 0 : l->n;
+}
+
+void labels_view(const struct labels *l, struct label_view *ret)
+{
+    const char *text = l == NULL ? NULL : texts_of(l);
+    for (uint32_t i = 0; i < labels_count(l); i++)
+        ret[i] = label_next(l, i, &text);
+}

@@ -1,0 +1,138 @@
+#include "pattern.h"
+
+#include "unit.h"
+
+#include <fnmatch.h>
+
+static const struct {
+    struct str pattern, text;
+    bool matches;
+} matches[] = {
+    {{NULL, 0}, {NULL, 0}, true},
+    {{"*", 1}, {NULL, 0}, true},
+    {{"a", 1}, {NULL, 0}, false},
+    {{"NVIDIA-A100*", 12}, {"nvidia-a100-sxm4-40gb", 21}, true},
+    {{"NVIDIA-A100*", 12}, {"NVIDIA-A10", 10}, false},
+    {{"NVIDIA-A10", 10}, {"NVIDIA-A100", 11}, false},
+    {{"*A10", 4}, {"NVIDIA-A10", 10}, true},
+    {{"*A10", 4}, {"NVIDIA-A100", 11}, false},
+    {{"*40*gb", 6}, {"A100-40-40gb", 12}, true},
+    {{"*40*40*gb", 9}, {"A100-40gb", 9}, false},
+    {{"a*a", 3}, {"a", 1}, false}, /* the ends may not overlap */
+    {{"ab*ba", 5}, {"aba", 3}, false},
+    {{"***", 3}, {"", 0}, true},
+    {{"?", 1}, {"x", 1}, false}, /* nothing but '*' is special */
+    {{"[x]", 3}, {"x", 1}, false},
+    {{"\\*", 2}, {"*", 1}, false},
+    {{"\\*", 2}, {"\\x", 2}, true},
+    {{"a*c", 3}, {"a\0c", 3}, true},
+    {{"K", 1}, {"\xe2\x84\xaa", 3}, false}, /* ASCII letters only */
+};
+
+START_TEST(matches_or_not)
+{
+    ck_assert(pattern_match(matches[_i].pattern, matches[_i].text) == matches[_i].matches);
+}
+
+END_TEST
+
+/* The nth string over the alphabet, shorter ones first; false beyond the room. */
+static bool string_of(unsigned n, const char *alphabet, char *out, size_t room)
+{
+    unsigned base = (unsigned)strlen(alphabet);
+    size_t at = 0;
+    for (; n > 0; n = (n - 1) / base) {
+        if (at + 1 >= room)
+            return false;
+        out[at++] = alphabet[(n - 1) % base];
+    }
+    out[at] = '\0';
+    return true;
+}
+
+/* Every pattern of up to 5 and every text of up to 5 characters, as libc has it. */
+START_TEST(agrees_with_fnmatch)
+{
+    char pattern[6];
+    char text[6];
+    unsigned agreed = 0;
+    for (unsigned i = 0; string_of(i, "aB*", pattern, sizeof(pattern)); i++) {
+        for (unsigned k = 0; string_of(k, "Aab", text, sizeof(text)); k++) {
+            bool expected = fnmatch(pattern, text, FNM_CASEFOLD | FNM_NOESCAPE) == 0;
+            ck_assert_msg(pattern_match(str_of(pattern), str_of(text)) == expected,
+                          "pattern \"%s\", text \"%s\"", pattern, text);
+            agreed += expected;
+        }
+    }
+    ck_assert_uint_gt(agreed, 1000);
+}
+
+END_TEST
+
+/* What a matcher that tries every place of every star would need years for. */
+START_TEST(many_stars_are_no_burden)
+{
+    char pattern[256];
+    char text[4096];
+    for (size_t i = 0; i < sizeof(pattern); i++)
+        pattern[i] = i % 2 == 0 ? 'a' : '*';
+    pattern[sizeof(pattern) - 1] = 'b';
+    memset(text, 'a', sizeof(text));
+    ck_assert(
+        !pattern_match((struct str){pattern, sizeof(pattern)}, (struct str){text, sizeof(text)}));
+}
+
+END_TEST
+
+static const struct {
+    const char *list, *text;
+    bool glob, plain; /* allowed with globs, and without */
+} lists[] = {
+    {NULL, "a", true, true},
+    {"", "a", true, true},
+    {" , ,", "a", true, true},
+    {"!", "a", true, true},
+    {"a", "A", true, true},
+    {"a", "b", false, false},
+    {"a,b", "b", true, true},
+    {" a ,\tb\n", "b", true, true},
+    {"a,,", "b", false, false},
+    {"!a", "a", false, false},
+    {"!a", "b", true, true},
+    {"! a", "a", false, false},
+    {" ! a , b", "b", true, true},
+    {"!a,!b", "b", false, false},
+    {"a,!a", "a", false, false},
+    {"!a,a", "a", false, false},
+    {"A100*", "a100-sxm", true, false},
+    {"A100*,!*sxm", "a100-sxm", false, false},
+    {"A100*,!*sxm", "a100-pcie", true, false},
+    {"!*", "a", false, true},
+    {"*,!a", "", true, false},
+    {"!!a", "a", true, true},    /* excludes what is called "!a" */
+    {"!!a", "!a", false, false}, /* and that it does */
+    {"a", NULL, false, false},
+    {"!a", NULL, true, true},
+};
+
+START_TEST(lists_allow_or_not)
+{
+    struct str list = str_of(lists[_i].list);
+    struct str text = str_of(lists[_i].text);
+    ck_assert(pattern_list_allows(list, text, true) == lists[_i].glob);
+    ck_assert(pattern_list_allows(list, text, false) == lists[_i].plain);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pattern");
+    TCase *tcase = tcase_create("pattern");
+    tcase_add_loop_test(tcase, matches_or_not, 0, COUNT_OF(matches));
+    tcase_add_test(tcase, agrees_with_fnmatch);
+    tcase_add_test(tcase, many_stars_are_no_burden);
+    tcase_add_loop_test(tcase, lists_allow_or_not, 0, COUNT_OF(lists));
+    suite_add_tcase(suite, tcase);
+    return unit_main(suite);
+}

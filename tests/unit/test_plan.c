@@ -1,0 +1,431 @@
+/*
+ * A plan against what it foretells: the same replicas reserved one after the other, each on the
+ * best node that takes it, in random clusters. The plan must leave the cluster as it was.
+ */
+#include "cache_rig.h"
+#include "fail_alloc.h"
+#include "limit.h"
+#include "plan.h"
+#include "policy.h"
+#include "score.h"
+#include "seeded.h"
+
+#include <stdio.h>
+
+#define NODES_MAX 6
+#define PODS_MAX  24
+
+struct text {
+    char bytes[32];
+};
+
+struct draw {
+    struct rig rig;
+    uint64_t random;
+    uint64_t seed;
+    struct card_view cards[8];
+    struct container_view containers[4];
+    struct text texts[32];
+    unsigned n_texts;
+};
+
+static uint32_t below(struct draw *d, uint32_t n)
+{
+    return seeded_draw(&d->random, n);
+}
+
+static bool chance(struct draw *d, uint32_t percent)
+{
+    return below(d, 100) < percent;
+}
+
+static struct str spell(struct draw *d, const char *prefix, unsigned number)
+{
+    struct text *t = &d->texts[d->n_texts++ % COUNT_OF(d->texts)];
+    int n = snprintf(t->bytes, sizeof(t->bytes), "%s%u", prefix, number);
+    return (struct str){t->bytes, (size_t)n};
+}
+
+static struct str one_of(struct draw *d, const char *a, const char *b)
+{
+    return str_of(chance(d, 50) ? a : b);
+}
+
+static void add_node(struct draw *d, unsigned i)
+{
+    uint32_t n = 1 + below(d, 4);
+    uint32_t size = 4 + below(d, 13);
+    struct event e = {.type = EVENT_NODE_SET, .node = {.name = spell(d, "n", i)}};
+    struct node_view *v = &e.node;
+    if (chance(d, 90)) {
+        v->mem = spell(d, "", n * size);
+        v->count = spell(d, "", n);
+        v->mem_allocatable = chance(d, 20) ? spell(d, "", n * size - below(d, size)) : v->mem;
+    }
+    if (v->mem.n > 0 && chance(d, 25)) {
+        v->has_cards = true;
+        v->cards = d->cards;
+        v->n_cards = n;
+        for (uint32_t c = 0; c < n; c++)
+            d->cards[c] = (struct card_view){.index = 2 * c,
+                                             .mem = 4 + below(d, 13),
+                                             .numa = (int32_t)below(d, 2),
+                                             .unhealthy = chance(d, 10),
+                                             .model = one_of(d, "T4", "A100")};
+    }
+    if (chance(d, 20))
+        v->cordoned = spell(d, "", below(d, n));
+    if (chance(d, 20))
+        v->max_pods = spell(d, "", 1 + below(d, 4));
+    if (chance(d, 40))
+        v->exclusive = spell(d, "", below(d, 9));
+    if (chance(d, 15))
+        v->exclusive_cards = spell(d, "", below(d, n));
+    if (chance(d, 40))
+        v->placement = one_of(d, "binpack", "spread");
+    v->model = one_of(d, "T4", "A100");
+    v->pool = one_of(d, "gold", "");
+    ck_assert_int_eq(rig_apply(&d->rig, &e), OK);
+}
+
+/* The containers; and with them what the pod asks beside. */
+static void draw_wishes(struct draw *d, struct pod_view *v)
+{
+    if (chance(d, 20))
+        v->count_label = spell(d, "", 1 + below(d, 3));
+    if (chance(d, 15))
+        v->whole_label = STR("require-whole-device");
+    else if (chance(d, 15))
+        v->percent = spell(d, "", 1 + below(d, 100));
+    if (chance(d, 10))
+        v->card_model = one_of(d, "T4", "!T4");
+    if (chance(d, 20))
+        v->affinity = one_of(d, "a", "b");
+    else if (chance(d, 20))
+        v->anti_affinity = one_of(d, "a", "b");
+    if (chance(d, 30))
+        v->policy = one_of(d, "binpack", "spread");
+    v->priority = (int32_t)below(d, 3);
+}
+
+static void draw_pod(struct draw *d, struct pod_view *v)
+{
+    bool exclusive = chance(d, 15);
+    uint32_t n = chance(d, 60) ? 1 : 1 + below(d, 3);
+    *v = (struct pod_view){.namespace = one_of(d, "ns", "other"),
+                           .name = STR("p"),
+                           .phase = STR("Pending"),
+                           .containers = d->containers,
+                           .n_containers = n,
+                           .n_mains = n};
+    for (uint32_t i = 0; i < n; i++) {
+        struct container_view *c = &d->containers[i];
+        *c = (struct container_view){.name = STR("c"), .index = i};
+        if (exclusive)
+            c->exclusive = spell(d, "", 1 + below(d, 2));
+        if (!exclusive || chance(d, 20))
+            c->mem = spell(d, "", 1 + below(d, 7));
+        if (c->mem.n > 0 && chance(d, 25))
+            c->cores = spell(d, "", 1 + below(d, 50));
+        if (n > 1 && i + 1 == n && chance(d, 30)) {
+            c->kind = chance(d, 50) ? CONTAINER_INIT : CONTAINER_SIDECAR;
+            c->index = 0;
+            v->n_mains = n - 1;
+        }
+    }
+    if (!exclusive)
+        draw_wishes(d, v);
+}
+
+/* Bound by any hand, reserved by us, nominated, or on its way out. */
+static void add_pod(struct draw *d, unsigned i, unsigned n_nodes)
+{
+    struct event e = {.type = EVENT_POD_SET};
+    struct request r;
+    struct err err = ERR_INIT;
+    draw_pod(d, &e.pod);
+    e.pod.uid = e.pod.name = spell(d, "u", i);
+    struct str node = spell(d, "n", below(d, n_nodes));
+    bool readable = request_read(&e.pod, &r, &err) == OK && request_wants(&r);
+    if (readable && chance(d, 60)) {
+        e = (struct event){.type = EVENT_RESERVE,
+                           .reserve = {e.pod.uid, e.pod.namespace, e.pod.name, node, &r}};
+        (void)rig_apply(&d->rig, &e);
+        return;
+    }
+    if (chance(d, 60)) {
+        e.pod.node = node;
+        e.pod.idx = spell(d, "", below(d, 5));
+        e.pod.deleting = chance(d, 30);
+        e.pod.phase = one_of(d, "Running", "Pending");
+    } else {
+        e.pod.nominated = node;
+    }
+    ck_assert_int_eq(rig_apply(&d->rig, &e), OK);
+}
+
+static int64_t draw_most(struct draw *d, uint32_t up_to)
+{
+    return chance(d, 40) ? QUOTA_UNLIMITED : (int64_t)below(d, up_to);
+}
+
+/* Of one namespace or of each. */
+static void set_quota(struct draw *d)
+{
+    static const enum quota_scope scopes[] = {QUOTA_TOTAL, QUOTA_POOL, QUOTA_MODEL};
+    static const struct str names[] = {{NULL, 0}, {"gold", 4}, {"T4", 2}};
+    struct quota_limit limits[COUNT_OF(scopes)];
+    struct quota_entry entry = {.namespace = one_of(d, "ns", "*"), .limits = limits};
+    struct event e = {.type = EVENT_QUOTA_SET, .quota = {&entry, 1}};
+    for (size_t i = 0; i < COUNT_OF(scopes); i++) {
+        if (chance(d, 60))
+            limits[entry.n_limits++] = (struct quota_limit){
+                .scope = scopes[i],
+                .name = names[i],
+                .most = {draw_most(d, 60), draw_most(d, 12), draw_most(d, 300)}};
+    }
+    ck_assert_int_eq(rig_apply(&d->rig, &e), OK);
+}
+
+static void draw_cluster(struct draw *d)
+{
+    unsigned nodes = 1 + below(d, NODES_MAX);
+    unsigned pods = below(d, PODS_MAX);
+    rig_init(&d->rig);
+    d->rig.cache.settings = (struct cache_settings){.card_policy = (enum pack)below(d, 3),
+                                                    .node_policy = (enum pack)below(d, 3)};
+    for (unsigned i = 0; i < nodes; i++)
+        add_node(d, i);
+    for (unsigned i = 0; i < pods; i++)
+        add_pod(d, i, nodes);
+    if (chance(d, 40))
+        set_quota(d);
+}
+
+/* All that decides, in an order of its own for each cluster. */
+static void dump(const struct cache *c, struct buf *out)
+{
+    size_t cursor = 0;
+    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
+         n = cache_next_node(c, &cursor)) {
+        buf_put(out, n->name);
+        buf_put(out, (struct str){(const char *)n, sizeof(*n)});
+        buf_put(out, (struct str){(const char *)n->cards, n->n_cards * sizeof(n->cards[0])});
+        for (const struct pod *p = n->pods; p != NULL; p = p->next)
+            buf_put(out, (struct str){(const char *)p, sizeof(*p)});
+    }
+    ck_assert(!buf_failed(out));
+}
+
+#define draw_assert(d, condition) \
+    ck_assert_msg((condition), "seed %llu: %s", (unsigned long long)(d)->seed, #condition)
+
+/* The scheduler's own count, which neither filter nor bind repeats. */
+static bool has_exclusive(const struct node *n, const struct request *r)
+{
+    return r->exclusive == 0 ||
+           (n->fault != NODE_ABSENT && n->exclusive + (int64_t)r->exclusive <= n->sizes->exclusive);
+}
+
+/* By a look at every node. */
+static const struct node *choose(struct draw *d, const struct request *r)
+{
+    const struct cache *c = &d->rig.cache;
+    enum pack policy = pack_choose(r->node_policy, PACK_UNSET, c->settings.node_policy);
+    const struct node *best = NULL;
+    uint64_t best_score = 0;
+    size_t cursor = 0;
+    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
+         n = cache_next_node(c, &cursor)) {
+        uint64_t score = 0;
+        if (policy_fit(n, r) != VERDICT_FITS || !has_exclusive(n, r))
+            continue;
+        if (request_shares(r))
+            score = score_node(n, policy_cost(n, r), policy);
+        if (best == NULL || score > best_score ||
+            (score == best_score && str_cmp(n->name, best->name) < 0)) {
+            best = n;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+static void check_spot(struct draw *d, const struct plan_spot *spot, const struct pod *p)
+{
+    const struct holding *a = spot->holding;
+    const struct holding *b = p->holding;
+    draw_assert(d, str_eq(spot->site->real->name, p->node->name));
+    draw_assert(d, a->n_grants == b->n_grants && a->n_shares == b->n_shares);
+    draw_assert(d, a->n_grants == 0 ||
+                       memcmp(a->grants, b->grants, a->n_grants * sizeof(a->grants[0])) == 0);
+    draw_assert(d, a->n_shares == 0 ||
+                       memcmp(a->shares, b->shares, a->n_shares * sizeof(a->shares[0])) == 0);
+}
+
+/* The replicas, for good: they must go where they were to go, and then no more of them. */
+static void follow(struct draw *d, const struct plan *plan, const struct request *r)
+{
+    struct request asked = *r;
+    for (uint32_t i = 0; i <= plan->fit; i++) {
+        struct str uid = spell(d, "r", i);
+        cache_resolve(&d->rig.cache, uid, &asked);
+        const struct node *n = choose(d, &asked);
+        if (i == plan->fit) {
+            draw_assert(d, n == NULL || plan->fit == plan->replicas);
+            break;
+        }
+        draw_assert(d, n != NULL);
+        struct event e = {.type = EVENT_RESERVE,
+                          .reserve = {uid, r->namespace, STR("p"), n->name, &asked}};
+        draw_assert(d, rig_apply(&d->rig, &e) == OK);
+        check_spot(d, &plan->spots[i], d->rig.fx.pod);
+    }
+    for (size_t i = 0; i < plan->n_sites; i++) {
+        const struct plan_site *s = &plan->sites[i];
+        draw_assert(d, plan_next(plan, s) == plan_judge(s->real, &asked));
+        draw_assert(d, plan->fit == plan->replicas || plan_next(plan, s) != VERDICT_FITS);
+    }
+}
+
+static uint32_t try_seed(uint64_t seed)
+{
+    struct draw d = {.random = seed, .seed = seed};
+    struct arena a;
+    struct pod_view view;
+    struct request r;
+    struct err e = ERR_INIT;
+    struct plan plan = {.fit = 0};
+    struct buf before;
+    struct buf after;
+    arena_init(&a, 16 * MIB);
+    buf_init(&before, MIB);
+    buf_init(&after, MIB);
+    draw_cluster(&d);
+    draw_pod(&d, &view);
+    if (request_read(&view, &r, &e) == OK && request_wants(&r)) {
+        cache_resolve(&d.rig.cache, STR_NULL, &r);
+        dump(&d.rig.cache, &before);
+        ck_assert_int_eq(plan_make(&plan, &d.rig.cache, &r, 1 + below(&d, 60), &a), OK);
+        cache_check(&d.rig.cache);
+        dump(&d.rig.cache, &after);
+        draw_assert(&d, str_eq(buf_str(&before), buf_str(&after)));
+        draw_assert(&d, !plan.exhausted);
+        follow(&d, &plan, &r);
+    }
+    rig_done(&d.rig);
+    arena_done(&a);
+    buf_done(&before);
+    buf_done(&after);
+    return plan.fit;
+}
+
+START_TEST(a_plan_comes_true)
+{
+    uint64_t first = seeded_setting("CARDPACK_SEED", 1);
+    uint64_t seeds = seeded_setting("CARDPACK_SEEDS", 3000);
+    uint64_t placed = 0;
+    for (uint64_t seed = first; seed < first + seeds; seed++)
+        placed += try_seed(seed);
+    if (seeds >= 3000)
+        ck_assert_uint_gt(placed, seeds);
+}
+
+END_TEST
+
+/* ---- the rest by hand ---- */
+
+static struct request memory(int64_t mem)
+{
+    return (struct request){.mem = mem,
+                            .lasting_mem = mem,
+                            .namespace = STR("ns"),
+                            .n_demands = 1,
+                            .demands = {{.mem = mem, .kind = CONTAINER_MAIN}}};
+}
+
+/* Cards that another plugin gives out are as many as the node has, and no more. */
+START_TEST(exclusive_pods_end_with_the_cards)
+{
+    struct rig r;
+    struct arena a;
+    struct plan p;
+    struct request q = {.exclusive = 3, .namespace = STR("ns")};
+    struct event e = {.type = EVENT_NODE_SET, .node = {.name = STR("a"), .exclusive = STR("8")}};
+    rig_init(&r);
+    arena_init(&a, MIB);
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    e.node = (struct node_view){.name = STR("none")};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(plan_make(&p, &r.cache, &q, 100, &a), OK);
+    ck_assert_uint_eq(p.fit, 2);
+    for (size_t i = 0; i < p.n_sites; i++)
+        ck_assert_int_eq(plan_next(&p, &p.sites[i]), VERDICT_NO_EXCLUSIVE);
+    ck_assert_int_eq(plan_judge(NULL, &q), VERDICT_UNKNOWN_NODE);
+    arena_done(&a);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* A ceiling on the work: what has been placed by then is said, and that there may be more. */
+START_TEST(work_is_bounded)
+{
+    struct rig r;
+    struct arena a;
+    struct plan p;
+    struct request q = memory(1);
+    rig_init(&r);
+    arena_init(&a, 64 * MIB);
+    node_set(&r, "n", "1048576", "1024", "1048576");
+    q.affinity = STR("g");
+    ck_assert_int_eq(plan_make(&p, &r.cache, &q, LIMIT_WHATIF_REPLICAS, &a), OK);
+    ck_assert(p.exhausted);
+    ck_assert_uint_gt(p.fit, 10);
+    ck_assert_uint_lt(p.fit, 1024); /* the card that the group is on has room for as many */
+    arena_done(&a);
+    rig_done(&r);
+}
+
+END_TEST
+
+static enum errc make_plan(void *ctx)
+{
+    struct rig *r = ctx;
+    struct arena a;
+    struct plan p;
+    struct request q = memory(3);
+    arena_init(&a, MIB);
+    enum errc code = plan_make(&p, &r->cache, &q, 5, &a);
+    if (code == OK)
+        ck_assert_uint_eq(p.fit, 5);
+    else
+        ck_assert_int_eq(code, ERR_NOMEM);
+    arena_done(&a);
+    cache_check(&r->cache);
+    return code;
+}
+
+START_TEST(without_memory_there_is_no_plan)
+{
+    struct rig r;
+    rig_init(&r);
+    node_set(&r, "n", "32", "2", "32");
+    fail_alloc_each(make_plan, &r);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("plan");
+    TCase *tc = tcase_create("plan");
+    suite_add_tcase(s, tc);
+    tcase_set_timeout(tc, 300);
+    tcase_add_test(tc, a_plan_comes_true);
+    tcase_add_test(tc, exclusive_pods_end_with_the_cards);
+    tcase_add_test(tc, work_is_bounded);
+    tcase_add_test(tc, without_memory_there_is_no_plan);
+    return unit_main(s);
+}

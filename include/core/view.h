@@ -13,11 +13,28 @@ enum container_kind {
     CONTAINER_SIDECAR, /* an init container with restartPolicy Always */
 };
 
-/* Only containers that name the resource; their order is the pod's, init containers first. */
+/* Only containers that name one of the resources; their order is the pod's, init containers first.
+ * Quantities: limits, or requests where limits don't name the resource; absent where neither does.
+ */
 struct container_view {
     struct str name;
-    struct str mem; /* quantity: limits, or requests where limits don't name it */
+    struct str mem;       /* GPUSHARE_RESOURCE_MEM */
+    struct str cores;     /* GPUSHARE_RESOURCE_CORES */
+    struct str exclusive; /* GPUSHARE_RESOURCE_EXCLUSIVE */
+    uint32_t index;       /* in spec.containers, or in spec.initContainers */
     enum container_kind kind;
+};
+
+/* One entry of an allocation: so much of a card for a container. */
+struct grant_view {
+    uint32_t container; /* in spec.containers, or behind them in spec.initContainers */
+    uint32_t card;
+    int64_t mem;
+};
+
+struct label_view {
+    struct str key;
+    struct str value;
 };
 
 struct pod_view {
@@ -26,13 +43,34 @@ struct pod_view {
     struct str name;
     struct str node;         /* spec.nodeName; absent or empty: not bound */
     struct str phase;        /* status.phase */
-    struct str mem_overhead; /* spec.overhead of the resource; nearly always absent */
+    struct str nominated;    /* status.nominatedNodeName: a scheduler has made room for it there */
+    struct str mem_overhead; /* spec.overhead of GPUSHARE_RESOURCE_MEM; nearly always absent */
+    uint32_t created_s;      /* metadata.creationTimestamp, Unix time; 0 where it has none */
+    int32_t priority;        /* spec.priority; 0 where it has none */
+    bool never_preempts;     /* spec.preemptionPolicy is Never */
     bool deleting;           /* metadata.deletionTimestamp is set */
+    bool initialized;        /* condition Initialized: the init containers are done */
     struct str idx;          /* GPUSHARE_ANNOTATION_...; absent where the pod has none */
     struct str assigned;
     struct str assume_time;
+    struct str count_label; /* GPUSHARE_LABEL_COUNT */
+    struct str whole_label; /* GPUSHARE_LABEL_PLACEMENT of a pod */
+    struct str percent;     /* CARDPACK_ANNOTATION_...; absent where the pod has none */
+    struct str card_model;
+    struct str card_uuid;
+    struct str affinity;
+    struct str anti_affinity;
+    struct str policy;
+    struct str node_policy;
+    struct str card_policy;
+    bool has_allocation; /* GPUSHARE_ANNOTATION_ALLOCATION is there and can be read */
+    const struct grant_view *grants;
+    size_t n_grants;
+    const struct label_view *labels;
+    size_t n_labels;
     const struct container_view *containers;
     size_t n_containers;
+    uint32_t n_mains; /* of spec.containers, with a request or not */
 };
 
 static inline bool pod_view_bound(const struct pod_view *v)
@@ -46,9 +84,31 @@ static inline bool pod_view_terminal(const struct pod_view *v)
     return str_eq(v->phase, STR("Succeeded")) || str_eq(v->phase, STR("Failed"));
 }
 
+/* One row of the table of a node's cards (CARDPACK_ANNOTATION_CARDS). */
+struct card_view {
+    uint32_t index; /* unique in the table, which need not be dense */
+    int64_t mem;    /* in the plugin's unit */
+    int32_t numa;   /* -1: not said */
+    bool unhealthy;
+    struct str model;
+    struct str uuid;
+    struct str profile; /* of a MIG or vGPU slice that is a card of its own */
+};
+
 struct node_view {
     struct str name;
     struct str mem;             /* status.capacity of GPUSHARE_RESOURCE_MEM; absent: none */
     struct str count;           /* status.capacity of GPUSHARE_RESOURCE_COUNT */
     struct str mem_allocatable; /* status.allocatable of GPUSHARE_RESOURCE_MEM */
+    struct str exclusive;       /* status.capacity of GPUSHARE_RESOURCE_EXCLUSIVE */
+    struct str cordoned;        /* CARDPACK_ANNOTATION_CORDONED: "0,2" */
+    struct str exclusive_cards; /* CARDPACK_ANNOTATION_EXCLUSIVE: "0,2" */
+    struct str placement;       /* GPUSHARE_LABEL_NODE_PLACEMENT */
+    struct str max_pods;        /* GPUSHARE_LABEL_MAX_PODS */
+    struct str model;           /* of all cards, from a label; the table's wins */
+    struct str pool;            /* CARDPACK_LABEL_POOL */
+    bool has_cards;             /* the table is there */
+    const char *cards_fault;    /* why it can't be read, as a sentence for people; NULL: it can */
+    const struct card_view *cards;
+    size_t n_cards;
 };

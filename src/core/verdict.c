@@ -13,12 +13,51 @@ static const struct {
                           "The node has aliyun.com/gpu-mem but no usable "
                           "aliyun.com/gpu-count",
                           true},
+    [VERDICT_BAD_CARDS] = {"bad_cards", "The node's annotation cardpack.io/cards can't be read",
+                           true},
+    [VERDICT_UNUSABLE] = {"unusable",
+                          "GPU devices of the node are unhealthy, cordoned or set aside", true},
+    [VERDICT_MODEL] = {"model",
+                       "No GPU device of the node is one that cardpack.io/card-model allows", true},
+    [VERDICT_UUID] = {"uuid", "No GPU device of the node is one that cardpack.io/card-uuid allows",
+                      true},
     [VERDICT_TOO_LARGE] = {"too_large", "Insufficient GPU Memory in one device", true},
+    [VERDICT_QUOTA_DENIED] = {"quota_denied", "The quota of the pod's namespace does not allow it",
+                              true},
+    [VERDICT_TOO_FEW] = {"too_few", "The node has fewer such GPU devices than the pod asks for",
+                         true},
+    [VERDICT_AFFINITY] =
+        {"affinity",
+         "The pods of the pod's cardpack.io/card-affinity-group are on another GPU "
+         "device",
+         true},
+    [VERDICT_ANTI_AFFINITY] = {"anti_affinity",
+                               "A pod of the pod's cardpack.io/card-anti-affinity-group is on each "
+                               "GPU device with room",
+                               false},
+    [VERDICT_QUOTA] = {"quota", "The quota of the pod's namespace is used up", false},
+    [VERDICT_HELD_WHOLE] = {"held_whole", "Each GPU device with room is held whole by another pod",
+                            false},
+    [VERDICT_NOT_EMPTY] = {"not_empty", "No whole GPU device is free", false},
+    [VERDICT_POD_LIMIT] =
+        {"pod_limit",
+         "As many pods as ack.node.gpu.max-pod allows are on each GPU device with "
+         "room",
+         false},
+    [VERDICT_NO_CORES] = {"no_cores", "Insufficient GPU compute in one device", false},
     [VERDICT_NO_CARD_FREE] = {"no_card_free", "Insufficient GPU Memory in one device", false},
     [VERDICT_NODE_FULL] = {"node_full",
                            "Insufficient GPU Memory on the node, beside pods without a "
                            "card and what is not allocatable",
                            false},
+    [VERDICT_KEPT] = {"kept", "GPU Memory is kept for pods of the same or a higher priority",
+                      false},
+    [VERDICT_EXCLUSIVE] = {"exclusive",
+                           "Pods that ask for nvidia.com/gpu hold GPU devices of the node", false},
+    [VERDICT_SHARED] = {"shared",
+                        "Pods that ask for aliyun.com/gpu-mem share GPU devices of the node",
+                        false},
+    [VERDICT_NO_EXCLUSIVE] = {"no_exclusive", "Insufficient nvidia.com/gpu", false},
     [VERDICT_HELD_ELSEWHERE] = {"held_elsewhere",
                                 "The pod holds a card of another node, or will unless its binding "
                                 "there fails",
@@ -30,6 +69,17 @@ const char *verdict_name(enum verdict v)
 {
     assert((unsigned)v < VERDICT_COUNT);
     return table[v].name;
+}
+
+void verdict_counts(struct buf *out, const unsigned counts[static VERDICT_COUNT])
+{
+    const char *between = "";
+    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
+        if (counts[v] == 0)
+            continue;
+        buf_printf(out, "%s%s: %u", between, verdict_name((enum verdict)v), counts[v]);
+        between = ", ";
+    }
 }
 
 struct str verdict_reason(enum verdict v, struct str node, struct buf *scratch)

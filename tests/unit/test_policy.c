@@ -18,15 +18,26 @@ static void fill(struct rig *r, uint32_t card, int64_t used)
         pod_set(r, .uid = uid, .mem = mem, .node = "n", .idx = idx, .phase = "Running");
 }
 
+/* By looking at each card, and by the figures that the node keeps. */
 static enum verdict fit(const struct rig *r, int64_t mem)
 {
-    return policy_fit(cache_node(&r->cache, STR("n")), &(struct request){.mem = mem});
+    struct request request = {.mem = mem};
+    const struct node *n = cache_node(&r->cache, STR("n"));
+    enum verdict v = policy_fit(n, &request);
+    cache_resolve(&r->cache, STR("nobody"), &request);
+    ck_assert_int_eq(policy_fit(n, &request), v);
+    ck_assert(!policy_fits_simply(n, &request) || v == VERDICT_FITS);
+    return v;
 }
 
 static uint32_t pick(const struct rig *r, int64_t mem)
 {
     ck_assert_int_eq(fit(r, mem), VERDICT_FITS);
-    return policy_pick(node_of(r, "n"), &(struct request){.mem = mem});
+    struct placement there;
+    struct request request = {.mem = mem};
+    ck_assert_int_eq(policy_place(node_of(r, "n"), &request, &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.n, 1);
+    return there.grants[0].card;
 }
 
 /* The example of gpushare's own design document, and what follows from its rule. */
@@ -168,8 +179,8 @@ START_TEST(unhealthy_cards_take_nothing)
     health_set(&r, "n", "0");
     ck_assert_uint_eq(pick(&r, 4), 1);
     health_set(&r, "n", "0,1");
-    ck_assert_int_eq(fit(&r, 1), VERDICT_NO_CARD_FREE);
-    ck_assert_int_eq(fit(&r, 17), VERDICT_TOO_LARGE);
+    ck_assert_int_eq(fit(&r, 1), VERDICT_UNUSABLE);
+    ck_assert_int_eq(fit(&r, 17), VERDICT_UNUSABLE);
     health_gone(&r, "n");
     ck_assert_uint_eq(pick(&r, 4), 0);
     /* An equal that waits on a dead card draws nobody there. */

@@ -1,0 +1,77 @@
+/*
+ * A heap of bounded size whose root is the worst that is kept: most of many candidates are refused
+ * by one comparison with it. Sorting all would need no more code, but n log n comparisons of names.
+ */
+#include "rank.h"
+
+static bool worse(const struct rank_entry *a, const struct rank_entry *b)
+{
+    if (a->score != b->score)
+        return a->score < b->score;
+    int order = str_cmp(a->name, b->name);
+    return order != 0 ? order > 0 : a->i > b->i;
+}
+
+static void swap(struct rank_entry *a, struct rank_entry *b)
+{
+    struct rank_entry t = *a;
+    *a = *b;
+    *b = t;
+}
+
+static void sift_up(struct rank_entry *e, size_t i)
+{
+    for (size_t parent = (i - 1) / 2; i > 0 && worse(&e[i], &e[parent]); parent = (i - 1) / 2) {
+        swap(&e[i], &e[parent]);
+        i = parent;
+    }
+}
+
+static void sift_down(struct rank_entry *e, size_t n)
+{
+    for (size_t i = 0;;) {
+        size_t worst = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2; child++) {
+            if (child < n && worse(&e[child], &e[worst]))
+                worst = child;
+        }
+        if (worst == i)
+            return;
+        swap(&e[i], &e[worst]);
+        i = worst;
+    }
+}
+
+void rank_offer(struct rank *r, struct rank_entry e)
+{
+    assert(r->max > 0);
+    if (r->n < r->max) {
+        r->entries[r->n++] = e;
+        sift_up(r->entries, r->n - 1);
+    } else if (worse(&r->entries[0], &e)) {
+        r->entries[0] = e;
+        sift_down(r->entries, r->n);
+    }
+}
+
+void rank_levels_add(struct rank_levels *l, uint64_t score)
+{
+    unsigned at = l->n;
+    while (at > 0 && l->scores[at - 1] < score)
+        at--;
+    if (at == RANK_LEVELS || (at > 0 && l->scores[at - 1] == score))
+        return;
+    unsigned kept = MIN_OF(l->n, RANK_LEVELS - 1U);
+    memmove(&l->scores[at + 1], &l->scores[at], (kept - at) * sizeof(score));
+    l->scores[at] = score;
+    l->n = kept + 1;
+}
+
+unsigned rank_level(const struct rank_levels *l, uint64_t score)
+{
+    for (unsigned i = 0; i < l->n; i++) {
+        if (l->scores[i] == score)
+            return RANK_LEVELS - i;
+    }
+    return 0;
+}

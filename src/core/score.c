@@ -1,0 +1,25 @@
+/*
+ * The share as a fraction of 2^63, rounded down. Equal shares p/q round alike; unequal ones are at
+ * least 1/(q1*q2) apart, which is over 2^-63 for any two nodes of less than 2^31 units (2 PiB in
+ * MiB). Comparing by cross products would be exact beyond that as well, but gives an order only,
+ * where prioritize has to know which nodes are equal to which, and a heap wants a key.
+ */
+#include "score.h"
+
+#define WHOLE (UINT64_C(1) << 63)
+
+static uint64_t used_share(const struct node *n, int64_t mem)
+{
+    int64_t used = 0;
+    bool over = __builtin_add_overflow(MAX_OF(n->used, (int64_t)0), MAX_OF(mem, (int64_t)0), &used);
+    if (over || used >= n->total)
+        return WHOLE;
+    unsigned __int128 scaled = (unsigned __int128)(uint64_t)used * WHOLE;
+    return (uint64_t)(scaled / (uint64_t)n->total);
+}
+
+uint64_t score_node(const struct node *n, int64_t mem, enum pack policy)
+{
+    uint64_t share = used_share(n, mem);
+    return 1 + (policy == PACK_SPREAD ? WHOLE - share : share);
+}

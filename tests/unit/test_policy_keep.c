@@ -1,0 +1,272 @@
+/* What is kept of a decision: while its Binding waits, and where it fails. */
+#include "policy.h"
+
+#include "asked.h"
+#include "gpushare.h"
+
+#define TABLE(size, of)                                                          \
+    .name = S("n"), .mem = S("64"), .mem_allocatable = S("64"), .count = S("1"), \
+    CARDS({.index = 0, .mem = (size), .model = S(of), .numa = -1})
+
+/* Who is bound there by another hand. */
+#define BOUND .node = S("n"), .idx = S("0"), .phase = S("Running")
+
+static const struct {
+    const char *what;
+    struct pod_view pod;
+    struct node_view before;
+    struct node_view after;
+    struct pod_view bound; /* meanwhile, where it has a UID */
+    enum verdict verdict;
+} changes[] = {
+    {"nothing", PLAIN("a", "8"), {TABLE(16, "A10")}, {TABLE(16, "A10")}, {.uid = S("")}, 0},
+    {"smaller",
+     PLAIN("a", "8"),
+     {TABLE(16, "A10")},
+     {TABLE(4, "A10")},
+     {.uid = S("")},
+     VERDICT_TOO_LARGE},
+    {"cordoned",
+     PLAIN("a", "8"),
+     {TABLE(16, "A10")},
+     {TABLE(16, "A10"), .cordoned = S("0")},
+     {.uid = S("")},
+     VERDICT_UNUSABLE},
+    {"another model",
+     PLAIN("a", "8", .card_model = S("A10")),
+     {TABLE(16, "A10")},
+     {TABLE(16, "T4")},
+     {.uid = S("")},
+     VERDICT_MODEL},
+    {"the card is not known any more",
+     PLAIN("a", "8"),
+     {TABLE(16, "A10")},
+     {.name = S("n"), .mem = S("64"), .has_cards = true, .cards_fault = "odd"},
+     {.uid = S("")},
+     VERDICT_BAD_CARDS},
+    {"no room on the node",
+     PLAIN("a", "8"),
+     {TABLE(16, "A10")},
+     {.name = S("n"),
+      .mem = S("64"),
+      .mem_allocatable = S("7"),
+      .count = S("1"),
+      CARDS({.index = 0, .mem = 16, .numa = -1})},
+     {.uid = S("")},
+     VERDICT_NODE_FULL},
+    {"as many pods as may be",
+     PLAIN("a", "8"),
+     {TABLE(16, "A10")},
+     {TABLE(16, "A10"), .max_pods = S("1")},
+     PLAIN("b", "1", BOUND),
+     VERDICT_POD_LIMIT},
+    {"one that it avoids",
+     PLAIN("a", "8", .anti_affinity = S("g")),
+     {TABLE(16, "A10")},
+     {TABLE(16, "A10")},
+     PLAIN("b", "1", BOUND, .anti_affinity = S("g")),
+     VERDICT_ANTI_AFFINITY},
+    {"cards of another plugin",
+     PLAIN("a", "8"),
+     {TABLE(16, "A10")},
+     {TABLE(16, "A10")},
+     POD("b", BOUND, CONTAINERS(1, {.exclusive = S("1")})),
+     VERDICT_EXCLUSIVE},
+    {"and the other way round",
+     POD("a", CONTAINERS(1, {.exclusive = S("1")})),
+     {TABLE(16, "A10")},
+     {TABLE(16, "A10")},
+     PLAIN("b", "1", BOUND),
+     VERDICT_SHARED},
+    /* Its allocation was written for 16: with more, who sums it would see room beside it. */
+    {"a larger whole card",
+     PLAIN("a", "8", WHOLE),
+     {TABLE(16, "A10")},
+     {TABLE(24, "A10")},
+     {.uid = S("")},
+     VERDICT_NO_CARD_FREE},
+    {"a larger card, by percentage",
+     PLAIN("a", "8", .percent = S("50")),
+     {TABLE(16, "A10")},
+     {TABLE(24, "A10")},
+     {.uid = S("")},
+     VERDICT_NO_CARD_FREE},
+    {"as large as it has anyway",
+     PLAIN("a", "8", .percent = S("20")),
+     {TABLE(16, "A10")},
+     {TABLE(24, "A10")},
+     {.uid = S("")},
+     VERDICT_FITS},
+};
+
+START_TEST(a_reservation_is_judged_anew_before_it_is_sent)
+{
+    struct rig r;
+    rig_init(&r);
+    set_node(&r, changes[_i].before);
+    ck_assert_int_eq(take(&r, changes[_i].pod), OK);
+    set_node(&r, changes[_i].after);
+    if (changes[_i].bound.uid.n > 0)
+        set_pod(&r, changes[_i].bound);
+    enum errc code = renew(&r, "a");
+    ck_assert_msg(r.fx.verdict == changes[_i].verdict, "%s: %s", changes[_i].what,
+                  verdict_name(r.fx.verdict));
+    ck_assert_int_eq(code, r.fx.verdict == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Others' pods may be more than its limit, which has shrunk: then what costs no memory by its spec
+ * has no room, either. */
+START_TEST(a_node_beyond_its_limit_takes_nothing)
+{
+    struct rig r;
+    rig_init(&r);
+    set_node(&r, (struct node_view){.name = STR("n"),
+                                    .mem = STR("32"),
+                                    .mem_allocatable = STR("4"),
+                                    .count = STR("2")});
+    set_pod(&r, (struct pod_view)PLAIN("b", "8", BOUND));
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "0", .percent = S("40"))),
+                     ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_NODE_FULL);
+    set_node(&r, (struct node_view){.name = STR("n"),
+                                    .mem = STR("32"),
+                                    .mem_allocatable = STR("8"),
+                                    .count = STR("2")});
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "0", .percent = S("40"))), OK);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Cards of the other plugin are counted by it: a node that is too full of ours is none of its
+ * concern once its cards are divided. */
+START_TEST(a_full_node_gives_out_what_is_set_aside)
+{
+    struct rig r;
+    rig_init(&r);
+    set_node(&r, (struct node_view){.name = STR("n"),
+                                    .mem = STR("16"),
+                                    .count = STR("2"),
+                                    .exclusive_cards = STR("1")});
+    set_pod(&r, (struct pod_view)PLAIN("b", "20", BOUND));
+    ck_assert_int_eq(take(&r, (struct pod_view)POD("a", CONTAINERS(1, {.exclusive = S("1")}))), OK);
+    ck_assert_int_eq(renew(&r, "a"), OK);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Whose cards are whose is not known while the table can't be read: the two kinds keep apart. */
+START_TEST(unknown_cards_are_not_given_out_beside_sharers)
+{
+    struct rig r;
+    struct node_view torn = {.name = STR("n"),
+                             .mem = STR("16"),
+                             .count = STR("1"),
+                             .has_cards = true,
+                             .cards_fault = "odd"};
+    rig_init(&r);
+    set_node(&r, torn);
+    ck_assert_int_eq(take(&r, (struct pod_view)POD("a", CONTAINERS(1, {.exclusive = S("1")}))), OK);
+    cancel(&r, "a");
+    set_pod(&r, (struct pod_view)PLAIN("b", "8", BOUND));
+    ck_assert_int_eq(take(&r, (struct pod_view)POD("a", CONTAINERS(1, {.exclusive = S("1")}))),
+                     ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_SHARED);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* A manifest that is copied from a bound pod brings that one's allocation. */
+START_TEST(what_a_copied_manifest_allocates_is_not_held)
+{
+    struct rig r;
+    rig_init(&r);
+    node_set(&r, "n", "32", "2", NULL);
+    set_pod(&r, (struct pod_view)PLAIN("a", "8", BOUND, ALLOCATION({0, 1, 8})));
+    ck_assert_int_eq(card_used(&r, "n", 0), 8);
+    ck_assert_int_eq(card_used(&r, "n", 1), 0);
+    set_pod(&r, (struct pod_view)PLAIN("b", "4", .node = S("n"), ALLOCATION({0, 1, 4})));
+    ck_assert_int_eq(card_used(&r, "n", 1), 4);
+    set_pod(&r, (struct pod_view)POD("c", .node = S("n"), .idx = S("0,1"),
+                                     CONTAINERS(2, MAIN(0, "1"), MAIN(1, "2")),
+                                     ALLOCATION({0, 0, 1}, {1, 1, 2})));
+    ck_assert_int_eq(card_used(&r, "n", 0), 9);
+    ck_assert_int_eq(card_used(&r, "n", 1), 6);
+    rig_done(&r);
+}
+
+END_TEST
+
+static bool claims(const struct rig *r, const char *node, const char *uid)
+{
+    const struct node *n = cache_node(&r->cache, str_of(node));
+    return n != NULL && n->claims != NULL && str_eq(n->claims->uid, str_of(uid));
+}
+
+START_TEST(a_nomination_outlives_a_reservation)
+{
+    struct rig r;
+    rig_init(&r);
+    node_set(&r, "n", "32", "2", NULL);
+    set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("later")));
+    ck_assert(claims(&r, "later", "a"));
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8")), OK);
+    ck_assert(!claims(&r, "later", "a"));
+    cancel(&r, "a");
+    ck_assert(claims(&r, "later", "a"));
+    /* It may come, change and go while the Binding is under way. */
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8")), OK);
+    set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("ghost")));
+    ck_assert_int_eq(node_of(&r, "ghost")->fault, NODE_ABSENT); /* only a name, without a claim */
+    set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("n")));
+    cancel(&r, "a");
+    ck_assert(claims(&r, "n", "a"));
+    ck_assert_ptr_null(cache_node(&r.cache, STR("later")));
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8")), OK);
+    set_pod(&r, (struct pod_view)PLAIN("a", "8"));
+    cancel(&r, "a");
+    ck_assert(!claims(&r, "n", "a"));
+    /* Bound, it holds and claims nothing. */
+    set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("later")));
+    set_pod(&r, (struct pod_view)PLAIN("a", "8", BOUND, .nominated = S("later")));
+    ck_assert_ptr_null(cache_node(&r.cache, STR("later")));
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Whole cards of another plugin are no card that a group could be on. */
+START_TEST(a_group_is_where_one_has_a_shared_card)
+{
+    struct rig r;
+    rig_init(&r);
+    node_set(&r, "n", "32", "2", NULL);
+    set_pod(&r, (struct pod_view)POD("x", .node = S("other"), .affinity = S("g"),
+                                     CONTAINERS(1, {.mem = S("0"), .exclusive = S("1")})));
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8", .affinity = S("g"))), OK);
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("b", "9", .affinity = S("g"))),
+                     ERR_UNAVAILABLE);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy_keep");
+    TCase *tc = tcase_create("policy_keep");
+    tcase_add_loop_test(tc, a_reservation_is_judged_anew_before_it_is_sent, 0, COUNT_OF(changes));
+    tcase_add_test(tc, a_node_beyond_its_limit_takes_nothing);
+    tcase_add_test(tc, a_full_node_gives_out_what_is_set_aside);
+    tcase_add_test(tc, unknown_cards_are_not_given_out_beside_sharers);
+    tcase_add_test(tc, what_a_copied_manifest_allocates_is_not_held);
+    tcase_add_test(tc, a_nomination_outlives_a_reservation);
+    tcase_add_test(tc, a_group_is_where_one_has_a_shared_card);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,287 @@
+/* What a namespace may still hold decides which cards a pod may have, and the refusal says it. */
+#include "quota_rig.h"
+#include "uses.h"
+
+START_TEST(a_model_that_is_used_up_is_skipped)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 1, -1),
+                                   limit_of(QUOTA_MODEL, "A100", 8, -1, -1)};
+    struct rig r;
+    struct placement there;
+    struct request request;
+    rig_init(&r);
+    shop_set(&r, "n", 16, NULL, "T4", "A100");
+    shop_set(&r, "t", 16, NULL, "T4", NULL);
+    ck_assert_int_eq(set_limits(&r, limits, 2), OK);
+    ask(&r, (struct asks){.mem = "4"}, &request);
+    ck_assert_int_eq(policy_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 0);
+    bound(&r, "p", "t", "0", (struct asks){.mem = "1"});
+    ask(&r, (struct asks){.mem = "4"}, &request);
+    ck_assert_int_eq(policy_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 1);
+    ck_assert_int_eq(policy_card(node_of(&r, "n"), &request, 0), VERDICT_QUOTA);
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "4"}), VERDICT_FITS);
+    ck_assert_str_eq(why(&r, "t", (struct asks){.mem = "4"}),
+                     "quota of namespace ns: cards of model T4: 1 of 1 used, 1 asked");
+    /* More than the other model's limit, whatever is held: its card could never, this one could. */
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "9"}), VERDICT_QUOTA);
+    ck_assert_str_eq(why(&r, "n", (struct asks){.mem = "9"}),
+                     "quota of namespace ns: cards of model T4: 1 of 1 used, 1 asked");
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Of the cards that the pod will have, not of the others. */
+START_TEST(the_reason_is_that_of_its_cards)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 1, -1),
+                                   limit_of(QUOTA_MODEL, "A100", 8, -1, -1)};
+    struct rig r;
+    rig_init(&r);
+    shop_set(&r, "n", 16, NULL, "T4", "A100");
+    ck_assert_int_eq(set_limits(&r, limits, 2), OK);
+    bound(&r, "p", "n", "0", (struct asks){.mem = "1"});
+    bound(&r, "q", "n", "1", (struct asks){.mem = "5"});
+    ck_assert_str_eq(why(&r, "n", (struct asks){.mem = "4", .model = "A100"}),
+                     "quota of namespace ns: memory of model A100: 5 of 8 used, 4 asked");
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(whole_cards_cost_what_they_have)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 20, -1, -1)};
+    struct card_view cards[] = {
+        {.index = 0, .mem = 24, .numa = -1, .model = STR("T4")},
+        {.index = 1, .mem = 16, .numa = -1, .model = STR("T4")},
+    };
+    struct event e = {.type = EVENT_NODE_SET,
+                      .node = {.name = STR("n"),
+                               .mem = STR("40"),
+                               .has_cards = true,
+                               .cards = cards,
+                               .n_cards = COUNT_OF(cards)}};
+    struct rig r;
+    rig_init(&r);
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(set_limits(&r, limits, 1), OK);
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "1", .whole = "require-whole-device"}),
+                     VERDICT_FITS);
+    health_set(&r, "n", "1");
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "1", .whole = "require-whole-device"}),
+                     VERDICT_QUOTA_DENIED);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(several_cards_are_asked_for_at_once)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 20, 3, 150)};
+    struct rig r;
+    rig_init(&r);
+    shop_set(&r, "n", 16, NULL, "T4", NULL);
+    ck_assert_int_eq(set_limits(&r, limits, 1), OK);
+    bound(&r, "p", "n", "0", (struct asks){.mem = "2"});
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "18", .count = "2"}), VERDICT_FITS);
+    ck_assert_str_eq(why(&r, "n", (struct asks){.mem = "20", .count = "2"}),
+                     "quota of namespace ns: memory: 2 of 20 used, 20 asked");
+    ck_assert_str_eq(why(&r, "n", (struct asks){.mem = "2", .percent = "60", .count = "2"}),
+                     "quota of namespace ns: memory: 2 of 20 used, 20 asked");
+    ck_assert_str_eq(why(&r, "n", (struct asks){.mem = "4", .cores = "160", .count = "2"}),
+                     "quota of namespace ns: compute: 0 of 150 used, 160 asked");
+    ck_assert_str_eq(
+        why(&r, "n", (struct asks){.mem = "2", .whole = "require-whole-device", .count = "2"}),
+        "quota of namespace ns: memory: 2 of 20 used, 32 asked");
+    bound(&r, "q", "n", "0", (struct asks){.mem = "1"});
+    ck_assert_str_eq(why(&r, "n", (struct asks){.mem = "2", .count = "2"}),
+                     "quota of namespace ns: cards: 2 of 3 used, 2 asked");
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Containers that part hold a card each; they are found one where a quota allows no second. */
+START_TEST(containers_part_within_it)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 20, -1, -1),
+                                   limit_of(QUOTA_MODEL, "T4", 8, -1, -1)};
+    struct rig r;
+    struct placement there;
+    struct request request;
+    rig_init(&r);
+    shop_set(&r, "n", 12, NULL, "T4", "A100");
+    shop_set(&r, "a", 12, NULL, "A100", NULL);
+    ck_assert_int_eq(set_limits(&r, limits, 2), OK);
+    ck_assert_int_eq(fit(&r, "a", (struct asks){.mem = "10", .more = "10"}), VERDICT_FITS);
+    ck_assert_str_eq(why(&r, "a", (struct asks){.mem = "10", .more = "11"}),
+                     "quota of namespace ns: memory: 0 of 20 used, 21 asked");
+    ck_assert_int_eq(fit(&r, "a", (struct asks){.mem = "10", .more = "11"}), VERDICT_QUOTA_DENIED);
+    limits[0].most[QUOTA_CARDS] = 1;
+    ck_assert_int_eq(set_limits(&r, limits, 2), OK);
+    ask(&r, (struct asks){.mem = "5", .more = "5"}, &request);
+    ck_assert_int_eq(policy_place(node_of(&r, "a"), &request, &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, there.grants[1].card);
+    ck_assert_int_eq(fit(&r, "a", (struct asks){.mem = "7", .more = "7"}), VERDICT_TOO_LARGE);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Cards that have as much room are not the same where they are of two models. */
+START_TEST(containers_part_over_models)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 1, -1)};
+    struct card_view cards[] = {
+        {.index = 0, .mem = 12, .numa = -1, .model = STR("T4")},
+        {.index = 1, .mem = 12, .numa = -1, .model = STR("T4")},
+        {.index = 2, .mem = 12, .numa = -1, .model = STR("A100")},
+    };
+    struct event e = {.type = EVENT_NODE_SET,
+                      .node = {.name = STR("n"),
+                               .mem = STR("36"),
+                               .has_cards = true,
+                               .cards = cards,
+                               .n_cards = COUNT_OF(cards)}};
+    struct rig r;
+    rig_init(&r);
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(set_limits(&r, limits, 1), OK);
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "10", .more = "10"}), VERDICT_FITS);
+    bound(&r, "p", "n", "2", (struct asks){.mem = "10"});
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "10", .more = "10"}), VERDICT_NO_CARD_FREE);
+    rig_done(&r);
+}
+
+END_TEST
+
+enum {
+    KINDS = 80
+};
+
+static void kind_set(struct rig *r, unsigned i)
+{
+    char name[8];
+    char pool[8];
+    char model[8];
+    (void)snprintf(name, sizeof(name), "n%u", i);
+    (void)snprintf(pool, sizeof(pool), "p%u", i % 4);
+    (void)snprintf(model, sizeof(model), "m%u", i / 4 % 5);
+    shop_set(r, name, 16 + 8 * (i / 20), pool, model, NULL);
+}
+
+/* With a memo and without. */
+static enum verdict ask_both(const struct rig *r, unsigned i, struct asks a, struct uses_memo *memo)
+{
+    char name[8];
+    struct request request;
+    struct quota_refusal x = {.limit = 0};
+    struct quota_refusal y = {.limit = 0};
+    (void)snprintf(name, sizeof(name), "n%u", i);
+    const struct node *n = node_of(r, name);
+    ask(r, a, &request);
+    enum verdict v = policy_fit(n, &request);
+    bool said = policy_refusal(n, &request, v, &x);
+    request.memo = memo;
+    ck_assert_int_eq(policy_fit(n, &request), v);
+    ck_assert(policy_refusal(n, &request, v, &y) == said);
+    ck_assert(x.scope == y.scope && x.kind == y.kind && x.used == y.used && x.asked == y.asked);
+    ck_assert(str_eq(x.name, y.name));
+    return v;
+}
+
+/* Nodes of more kinds than a memo holds, each of them twice. */
+START_TEST(a_memo_answers_as_the_account)
+{
+    struct quota_limit limits[] = {
+        limit_of(QUOTA_TOTAL, NULL, 40, -1, -1),  limit_of(QUOTA_POOL, "p1", 20, -1, -1),
+        limit_of(QUOTA_POOL, "p2", 10, -1, -1),   limit_of(QUOTA_MODEL, "m1", 24, -1, -1),
+        limit_of(QUOTA_MODEL, "m2*", 12, -1, -1),
+    };
+    static const struct asks asks[] = {
+        {.mem = "8"},
+        {.mem = "4", .percent = "60"},
+        {.mem = "2", .whole = "require-whole-device"},
+        {.mem = "4", .exclusive = "1"},
+        {.exclusive = "2"},
+    };
+    struct rig r;
+    unsigned verdicts[VERDICT_COUNT] = {0};
+    rig_init(&r);
+    ck_assert_int_eq(set_limits(&r, limits, COUNT_OF(limits)), OK);
+    for (unsigned i = 0; i < KINDS; i++)
+        kind_set(&r, i);
+    bound(&r, "p", "n6", "0", (struct asks){.mem = "3"});
+    for (size_t k = 0; k < COUNT_OF(asks); k++) {
+        struct uses_memo memo = {.n = 0};
+        for (unsigned i = 0; i < 2 * KINDS; i++)
+            verdicts[ask_both(&r, i % KINDS, asks[k], &memo)]++;
+        ck_assert(memo.n > 10 || asks[k].exclusive != NULL);
+    }
+    ck_assert_uint_gt(verdicts[VERDICT_FITS], 0);
+    ck_assert_uint_gt(verdicts[VERDICT_QUOTA], 0);
+    ck_assert_uint_gt(verdicts[VERDICT_QUOTA_DENIED], 0);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(cards_of_another_plugin_are_asked_for)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 2, -1)};
+    struct rig r;
+    rig_init(&r);
+    shop_set(&r, "n", 16, NULL, "T4", NULL);
+    shop_set(&r, "m", 16, NULL, "A100", NULL);
+    ck_assert_int_eq(set_limits(&r, limits, 1), OK);
+    bound(&r, "p", "n", NULL, (struct asks){.exclusive = "1"});
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.exclusive = "1"}), VERDICT_FITS);
+    ck_assert_int_eq(fit(&r, "m", (struct asks){.exclusive = "3"}), VERDICT_FITS);
+    ck_assert_str_eq(why(&r, "n", (struct asks){.exclusive = "2"}),
+                     "quota of namespace ns: cards of model T4: 1 of 2 used, 2 asked");
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.exclusive = "3"}), VERDICT_QUOTA_DENIED);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Where the quota is used up no room helps; where the card could never do, that is said. */
+START_TEST(verdicts_come_in_order)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 17, -1, -1)};
+    struct rig r;
+    rig_init(&r);
+    shop_set(&r, "n", 16, NULL, "T4", NULL);
+    node_set(&r, "full", "16", "1", NULL);
+    ck_assert_int_eq(set_limits(&r, limits, 1), OK);
+    bound(&r, "p", "full", "0", (struct asks){.mem = "16"});
+    ck_assert_int_eq(fit(&r, "full", (struct asks){.mem = "2"}), VERDICT_QUOTA);
+    ck_assert_int_eq(fit(&r, "full", (struct asks){.mem = "1"}), VERDICT_NO_CARD_FREE);
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "17"}), VERDICT_TOO_LARGE);
+    health_set(&r, "n", "0,1");
+    ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "2"}), VERDICT_UNUSABLE);
+    ck_assert(verdict_unresolvable(VERDICT_QUOTA_DENIED) && !verdict_unresolvable(VERDICT_QUOTA));
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("policy_quota");
+    TCase *tc = tcase_create("policy_quota");
+    tcase_add_test(tc, a_model_that_is_used_up_is_skipped);
+    tcase_add_test(tc, the_reason_is_that_of_its_cards);
+    tcase_add_test(tc, whole_cards_cost_what_they_have);
+    tcase_add_test(tc, several_cards_are_asked_for_at_once);
+    tcase_add_test(tc, containers_part_within_it);
+    tcase_add_test(tc, containers_part_over_models);
+    tcase_add_test(tc, a_memo_answers_as_the_account);
+    tcase_add_test(tc, cards_of_another_plugin_are_asked_for);
+    tcase_add_test(tc, verdicts_come_in_order);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,92 @@
+#include "score.h"
+
+#include "seeded.h"
+
+static struct node sized(int64_t used, int64_t total)
+{
+    return (struct node){.used = used, .total = total};
+}
+
+/* The first is fuller than the second once `mem` is on it: -1 no, 0 alike, 1 yes. */
+static const struct {
+    int64_t used[2];
+    int64_t total[2];
+    int64_t mem;
+    int fuller;
+} pairs[] = {
+    {{0, 0}, {16, 16}, 4, 0},
+    {{4, 0}, {16, 16}, 4, 1},
+    {{0, 4}, {16, 16}, 4, -1},
+    {{4, 12}, {16, 32}, 4, 0}, /* a half of either */
+    {{3, 10}, {16, 32}, 4, 0},
+    {{0, 0}, {16, 32}, 4, 1}, /* of empty ones the smaller is fuller */
+    {{12, 28}, {16, 32}, 4, 0},
+    {{11, 27}, {16, 32}, 4, -1},
+    {{1, 1}, {3, 3}, 1, 0},
+    {{333332, 0}, {1000000, 3}, 1, -1}, /* 0.333333 and a third */
+    {{333333, 0}, {1000000, 3}, 1, 1},  /* 0.333334 */
+    /* As near as two shares of nodes below 2^31 come. */
+    {{2147483644, 2147483643}, {INT32_MAX, INT32_MAX - 1}, 1, 1},
+    {{20, 16}, {16, 16}, 4, 0}, /* over-full is full */
+    {{INT64_MAX, 12}, {16, 16}, INT64_MAX, 0},
+    {{0, 16}, {0, 16}, 4, 0},                                /* without memory it is full, too */
+    {{0, 0}, {INT64_MAX, INT64_MAX - 1}, INT64_MAX / 2, -1}, /* no overflow */
+    {{-1, 0}, {16, 16}, 4, 0},
+    {{0, 0}, {16, 16}, -4, 0},
+};
+
+static int order(uint64_t a, uint64_t b)
+{
+    return a > b ? 1 : a < b ? -1 : 0;
+}
+
+START_TEST(orders_two_nodes)
+{
+    struct node a = sized(pairs[_i].used[0], pairs[_i].total[0]);
+    struct node b = sized(pairs[_i].used[1], pairs[_i].total[1]);
+    int64_t mem = pairs[_i].mem;
+    ck_assert_int_eq(order(score_node(&a, mem, PACK_BINPACK), score_node(&b, mem, PACK_BINPACK)),
+                     pairs[_i].fuller);
+    ck_assert_int_eq(order(score_node(&a, mem, PACK_SPREAD), score_node(&b, mem, PACK_SPREAD)),
+                     -pairs[_i].fuller);
+    ck_assert_uint_eq(score_node(&a, mem, PACK_UNSET), score_node(&a, mem, PACK_BINPACK));
+}
+
+END_TEST
+
+/* Against cross products, which need no rounding. */
+START_TEST(is_exact_below_the_bound)
+{
+    uint64_t state = seeded_setting("CARDPACK_SEED", 7);
+    for (int i = 0; i < 200000; i++) {
+        uint32_t bound = seeded_draw(&state, 2) != 0 ? 40 : INT32_MAX;
+        int64_t total[2];
+        int64_t used[2];
+        uint64_t scores[2][2];
+        for (int j = 0; j < 2; j++) {
+            total[j] = 2 + (int64_t)seeded_draw(&state, bound - 2);
+            used[j] = (int64_t)seeded_draw(&state, (uint32_t)total[j]);
+            struct node n = sized(used[j], total[j]);
+            scores[0][j] = score_node(&n, 1, PACK_BINPACK);
+            scores[1][j] = score_node(&n, 1, PACK_SPREAD);
+            for (int k = 0; k < 2; k++)
+                ck_assert(scores[k][j] > SCORE_NONE && scores[k][j] < SCORE_BEST);
+        }
+        uint64_t left = (uint64_t)(used[0] + 1) * (uint64_t)total[1];
+        uint64_t right = (uint64_t)(used[1] + 1) * (uint64_t)total[0];
+        ck_assert_int_eq(order(scores[0][0], scores[0][1]), order(left, right));
+        ck_assert_int_eq(order(scores[1][0], scores[1][1]), order(right, left));
+    }
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("score");
+    TCase *tc = tcase_create("score");
+    suite_add_tcase(s, tc);
+    tcase_add_loop_test(tc, orders_two_nodes, 0, (int)COUNT_OF(pairs));
+    tcase_add_test(tc, is_exact_below_the_bound);
+    return unit_main(s);
+}

@@ -51,7 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (json != NULL) {
             same_text(map.name, json_object_get(metadata, "name"));
             same_text(map.namespace, json_object_get(metadata, "namespace"));
-            same_text_or_number(map.gpus, json_object_get(json_object_get(json, "data"), "gpus"));
+            const json_t *values = json_object_get(json, "data");
+            same_text_or_number(map.gpus, json_object_get(values, "gpus"));
+            same_text_or_number(map.quota, json_object_get(values, "quota.yaml"));
         }
         json_decref(json);
         take_in(map.gpus);

@@ -1,0 +1,385 @@
+/*
+ * One pass over the JSON, with everything in the arena. The limits of a namespace come out in one
+ * order, whatever the order of its fields: the total, the pools, the models. That is the order in
+ * which a refusal looks for its reason.
+ */
+#include "quota_config.h"
+
+#include "jread.h"
+#include "yaml.h"
+
+#include <stdlib.h>
+
+/* Longer ones are no model's. */
+#define PATTERN_BYTES 128
+
+struct limits {
+    struct quota_limit *items;
+    size_t n;
+    size_t cap;
+};
+
+struct names {
+    struct str *items;
+    size_t n;
+    size_t cap;
+};
+
+struct entries {
+    struct quota_entry *items;
+    size_t n;
+    size_t cap;
+};
+
+static const char *const kinds[QUOTA_KINDS] = {
+    [QUOTA_MEMORY] = "memory",
+    [QUOTA_CARDS] = "cards",
+    [QUOTA_COMPUTE] = "compute",
+};
+
+/* No cluster has more. */
+static const int64_t most[QUOTA_KINDS] = {
+    [QUOTA_MEMORY] = INT64_C(1) << 40, /* an EiB in MiB */
+    [QUOTA_CARDS] = 10000000,
+    [QUOTA_COMPUTE] = 1000000000,
+};
+
+enum field {
+    FIELD_LIMITS,
+    FIELD_POOLS,
+    FIELD_MODELS,
+    FIELD_PER_POOL,
+    FIELD_PER_MODEL,
+    FIELD_COUNT
+};
+
+static const char *const fields[FIELD_COUNT] = {
+    [FIELD_LIMITS] = "limits",    [FIELD_POOLS] = "pools",        [FIELD_MODELS] = "models",
+    [FIELD_PER_POOL] = "perPool", [FIELD_PER_MODEL] = "perModel",
+};
+
+static bool is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* A DNS label, as namespaces are named; or everybody else. */
+static bool is_namespace(struct str s)
+{
+    bool good = s.n > 0 && s.n <= 63 && s.p[0] != '-' && s.p[s.n - 1] != '-';
+    for (size_t i = 0; good && i < s.n; i++)
+        good = s.p[i] == '-' || (is_alnum(s.p[i]) && !(s.p[i] >= 'A' && s.p[i] <= 'Z'));
+    return good || str_eq(s, STR("*"));
+}
+
+/* A label's value. */
+static bool is_pool(struct str s)
+{
+    if (s.n == 0)
+        return true;
+    bool good = s.n <= 63 && is_alnum(s.p[0]) && is_alnum(s.p[s.n - 1]);
+    for (size_t i = 0; good && i < s.n; i++)
+        good = is_alnum(s.p[i]) || s.p[i] == '-' || s.p[i] == '_' || s.p[i] == '.';
+    return good;
+}
+
+static bool is_pattern(struct str s)
+{
+    bool good = s.n <= PATTERN_BYTES && str_trim(s).n == s.n;
+    for (size_t i = 0; good && i < s.n; i++)
+        good = (unsigned char)s.p[i] >= 0x20 && s.p[i] != 0x7f;
+    return good;
+}
+
+/* How the pools and the models are named; of models, letters in either case are alike. */
+struct naming {
+    enum quota_scope scope;
+    bool (*is_good)(struct str name);
+    bool (*is_same)(struct str a, struct str b);
+    const char *what;
+};
+
+static const struct naming pool_naming = {QUOTA_POOL, is_pool, str_eq, "the name of a pool"};
+static const struct naming model_naming = {QUOTA_MODEL, is_pattern, str_eq_nocase,
+                                           "a pattern of models"};
+
+/* Of a value in an error. */
+static struct str shown(struct str s)
+{
+    s.n = MIN_OF(s.n, (size_t)40);
+    return s;
+}
+
+/* Null is nothing of what is expected: a field without a value is half an edit. */
+static bool expect(struct jread *r, enum jtype type, const char *what)
+{
+    if (jread_type(r) == type)
+        return true;
+    struct str raw = jread_raw(r);
+    jread_fail(r, ERR_SYNTAX, "%.*s is not %s", STR_ARG(shown(raw)), what);
+    return false;
+}
+
+/* Which of the names the key is, for the first time; or n, which has failed. */
+static size_t field_of(struct jread *r, struct str key, const char *const *names, size_t n,
+                       unsigned *seen)
+{
+    size_t i = 0;
+    while (i < n && !str_eq(key, str_of(names[i])))
+        i++;
+    if (i < n && (*seen >> i & 1) == 0) {
+        *seen |= 1U << i;
+        return i;
+    }
+    jread_skip(r);
+    jread_fail(r, ERR_SYNTAX, i < n ? "is there twice" : "is not known");
+    return n;
+}
+
+static int64_t read_number(struct jread *r, int64_t max)
+{
+    int64_t n = -1;
+    struct str raw = jread_raw(r);
+    if (!str_to_i64(raw, &n) || n < 0 || n > max)
+        jread_fail(r, ERR_RANGE, "%.*s is not a whole number from 0 to %lld", STR_ARG(shown(raw)),
+                   (long long)max);
+    return n;
+}
+
+static void no_room(struct jread *r)
+{
+    jread_fail(r, arena_fault(r->arena), "no room for it");
+}
+
+/* {memory: 64, cards: 4, compute: 400}, each of them optional */
+static void read_limit(struct jread *r, struct quota_limit limit, struct limits *list)
+{
+    unsigned seen = 0;
+    struct str key;
+    for (size_t i = 0; i < QUOTA_KINDS; i++)
+        limit.most[i] = QUOTA_UNLIMITED;
+    if (!expect(r, JTYPE_OBJECT, "a mapping"))
+        return;
+    jread_object (r, key) {
+        size_t kind = field_of(r, key, kinds, QUOTA_KINDS, &seen);
+        if (kind < QUOTA_KINDS)
+            limit.most[kind] = read_number(r, most[kind]);
+    }
+    if (list->n == LIMIT_QUOTA_SCOPES)
+        jread_fail(r, ERR_LIMIT, "is one limit too many: at most %d", LIMIT_QUOTA_SCOPES);
+    struct quota_limit *grown =
+        arena_grow(r->arena, list->items, list->n, &list->cap, sizeof(limit));
+    if (grown == NULL) {
+        no_room(r);
+        return;
+    }
+    list->items = grown;
+    list->items[list->n++] = limit;
+}
+
+static bool has_limit(const struct limits *list, const struct naming *naming, struct str name)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->items[i].scope == naming->scope && naming->is_same(list->items[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+/* {gold: {memory: 32}, ...} */
+static void read_limits(struct jread *r, const struct naming *naming, struct limits *list)
+{
+    struct str key;
+    if (!expect(r, JTYPE_OBJECT, "a mapping"))
+        return;
+    jread_object (r, key) {
+        bool doubled = has_limit(list, naming, key);
+        read_limit(r, (struct quota_limit){.scope = naming->scope, .name = key}, list);
+        if (!naming->is_good(key))
+            jread_fail(r, ERR_SYNTAX, "is not %s", naming->what);
+        else if (doubled)
+            jread_fail(r, ERR_SYNTAX, "is there twice");
+    }
+}
+
+static bool has_name(const struct names *list, const struct naming *naming, struct str name)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (naming->is_same(list->items[i], name))
+            return true;
+    }
+    return false;
+}
+
+/* [gold, silver]; an empty list might mean all or none */
+static void read_names(struct jread *r, const struct naming *naming, struct names *list)
+{
+    if (!expect(r, JTYPE_ARRAY, "a list"))
+        return;
+    jread_array (r) {
+        if (!expect(r, JTYPE_STRING, naming->what))
+            continue;
+        struct str name = jread_str(r);
+        if (!naming->is_good(name))
+            jread_fail(r, ERR_SYNTAX, "\"%.*s\" is not %s", STR_ARG(shown(name)), naming->what);
+        else if (has_name(list, naming, name))
+            jread_fail(r, ERR_SYNTAX, "\"%.*s\" is there twice", STR_ARG(shown(name)));
+        else if (list->n == LIMIT_QUOTA_SCOPES)
+            jread_fail(r, ERR_LIMIT, "is one too many: at most %d", LIMIT_QUOTA_SCOPES);
+        struct str *grown = arena_grow(r->arena, list->items, list->n, &list->cap, sizeof(name));
+        if (grown == NULL) {
+            no_room(r);
+            continue;
+        }
+        list->items = grown;
+        list->items[list->n++] = name;
+    }
+    if (list->n == 0)
+        jread_fail(r, ERR_SYNTAX, "is empty: leave it out to allow every one");
+}
+
+/* Into the entry, ordered by scope. */
+static void take_limits(struct jread *r, const struct limits *list, struct quota_entry *ret)
+{
+    struct quota_limit *sorted = arena_array(r->arena, list->n, sizeof(*sorted));
+    size_t n = 0;
+    if (sorted == NULL) {
+        no_room(r);
+        return;
+    }
+    for (unsigned scope = QUOTA_TOTAL; scope <= QUOTA_MODEL; scope++) {
+        for (size_t i = 0; i < list->n; i++) {
+            if (list->items[i].scope == scope)
+                sorted[n++] = list->items[i];
+        }
+    }
+    ret->limits = sorted;
+    ret->n_limits = n;
+}
+
+/* A limit of a pool that may not be used is a slip in one of the two. */
+static void check_pools(struct jread *r, const struct limits *list, const struct names *pools)
+{
+    for (size_t i = 0; pools->n > 0 && i < list->n; i++) {
+        const struct quota_limit *limit = &list->items[i];
+        if (limit->scope == QUOTA_POOL && !has_name(pools, &pool_naming, limit->name))
+            jread_fail(r, ERR_CONFLICT, "perPool names \"%.*s\", which pools does not",
+                       STR_ARG(limit->name));
+    }
+}
+
+static void read_entry(struct jread *r, struct quota_entry *ret)
+{
+    struct limits limits = {.n = 0};
+    struct names pools = {.n = 0};
+    struct names models = {.n = 0};
+    unsigned seen = 0;
+    struct str key;
+    if (!expect(r, JTYPE_OBJECT, "a mapping"))
+        return;
+    jread_object (r, key) {
+        switch (field_of(r, key, fields, FIELD_COUNT, &seen)) {
+        case FIELD_LIMITS:
+            read_limit(r, (struct quota_limit){.scope = QUOTA_TOTAL}, &limits);
+            break;
+        case FIELD_POOLS:
+            read_names(r, &pool_naming, &pools);
+            break;
+        case FIELD_MODELS:
+            read_names(r, &model_naming, &models);
+            break;
+        case FIELD_PER_POOL:
+            read_limits(r, &pool_naming, &limits);
+            break;
+        case FIELD_PER_MODEL:
+            read_limits(r, &model_naming, &limits);
+            break;
+        default:
+            break;
+        }
+    }
+    check_pools(r, &limits, &pools);
+    take_limits(r, &limits, ret);
+    ret->pools = pools.items;
+    ret->n_pools = pools.n;
+    ret->models = models.items;
+    ret->n_models = models.n;
+}
+
+/* YAML has no doubled keys here any more, JSON may. */
+static void refuse_doubled(struct jread *r, struct entries *list)
+{
+    struct map seen;
+    /* The names are an administrator's: no one gains by making them collide. */
+    map_init(&seen, offsetof(struct quota_entry, namespace), (struct map_seed){0, 0});
+    for (size_t i = 0; i < list->n && !jread_failed(r); i++) {
+        struct str namespace = list->items[i].namespace;
+        if (map_get(&seen, namespace) != NULL)
+            jread_fail(r, ERR_SYNTAX, "\"%.*s\" is there twice", STR_ARG(namespace));
+        else if (map_put(&seen, &list->items[i]) != OK)
+            jread_fail(r, ERR_NOMEM, "no memory");
+    }
+    map_done(&seen);
+}
+
+static void read_entries(struct jread *r, struct entries *list)
+{
+    struct str key;
+    if (!expect(r, JTYPE_OBJECT, "a mapping"))
+        return;
+    jread_object (r, key) {
+        struct quota_entry e = {.namespace = key};
+        read_entry(r, &e);
+        if (!is_namespace(key))
+            jread_fail(r, ERR_SYNTAX, "is neither the name of a namespace nor \"*\"");
+        struct quota_entry *grown =
+            arena_grow(r->arena, list->items, list->n, &list->cap, sizeof(e));
+        if (grown == NULL) {
+            no_room(r);
+            continue;
+        }
+        list->items = grown;
+        list->items[list->n++] = e;
+    }
+    refuse_doubled(r, list);
+}
+
+static enum errc read_json(struct str json, struct arena *arena, struct quota_view *ret,
+                           struct err *reterr)
+{
+    static const char *const top[] = {"namespaces"};
+    struct entries list = {.n = 0};
+    unsigned seen = 0;
+    struct jread r;
+    struct str key;
+    jread_init(&r, json, arena);
+    if (expect(&r, JTYPE_OBJECT, "a mapping")) {
+        jread_object (&r, key) {
+            if (field_of(&r, key, top, COUNT_OF(top), &seen) == 0)
+                read_entries(&r, &list);
+        }
+        if (seen == 0)
+            jread_fail(&r, ERR_SYNTAX, "namespaces is missing");
+    }
+    enum errc code = jread_finish(&r, reterr);
+    if (code == OK)
+        *ret = (struct quota_view){list.items, list.n};
+    return code;
+}
+
+enum errc quota_config_read(struct str text, struct arena *arena, struct quota_view *ret,
+                            struct err *reterr)
+{
+    struct buf json;
+    if (text.n > LIMIT_QUOTA_TEXT)
+        return err_set(reterr, ERR_LIMIT, "%zu bytes, at most %zu", text.n, LIMIT_QUOTA_TEXT);
+    buf_init(&json, LIMIT_QUOTA_JSON);
+    enum errc code = yaml_to_json(text, &json, reterr);
+    struct str copy = code == OK ? arena_dup(arena, buf_str(&json)) : STR_NULL;
+    buf_done(&json);
+    if (code != OK)
+        return code;
+    if (copy.p == NULL)
+        return err_set(reterr, arena_fault(arena), "no room for it");
+    return read_json(copy, arena, ret, reterr);
+}

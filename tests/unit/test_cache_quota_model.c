@@ -1,0 +1,474 @@
+/*
+ * Random histories of events, applied to the cache and to the model and compared after each. They
+ * keep to no order that an API server would keep: whatever comes, the rules hold. A failure names
+ * its seed and step:
+ *
+ *     CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
+ */
+#include "cache_quota_model.h"
+
+#include "fail_alloc.h"
+#include "policy.h"
+#include "seeded.h"
+
+#include <stdio.h>
+
+#define STEPS 400
+
+struct trial {
+    struct cache cache;
+    struct model model;
+    uint64_t random;
+    uint64_t now_ns;
+    uint64_t given_ns[M_NODES]; /* the last ASSUME_TIME */
+    unsigned refused[VERDICT_COUNT];
+    char what[160]; /* the event, for a failure's text */
+    uint64_t seed;
+    unsigned step;
+    enum errc code;
+    struct effect fx;
+};
+
+/* Not ck_assert: that sends a message to the parent process even where all is well. */
+#define trial_assert(t, condition)                                                               \
+    do {                                                                                         \
+        if (!(condition))                                                                        \
+            ck_abort_msg("seed %llu step %u (%s): %s", (unsigned long long)(t)->seed, (t)->step, \
+                         (t)->what, #condition);                                                 \
+    } while (0)
+
+static uint32_t draw(struct trial *t, uint32_t below)
+{
+    return seeded_draw(&t->random, below);
+}
+
+static bool chance(struct trial *t, uint32_t percent)
+{
+    return draw(t, 100) < percent;
+}
+
+static const char *const node_names[M_NODES] = {"n0", "n1", "n2"};
+static const char *const pod_uids[M_PODS] = {"u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8"};
+
+/* The last names everybody else in an entry, and is a namespace of its own among pods. */
+static const char *const space_names[M_SPACES] = {"a", "b", "c"};
+static const char *const entry_names[M_SPACES] = {"a", "b", "*"};
+static const char *const pool_names[] = {NULL, "gold", "silver"};
+static const char *const model_names[] = {NULL, "T4", "A100"};
+
+/* Whether the event took place; ERR_NOMEM leaves everything as it was. */
+static bool apply(struct trial *t, const struct event *e)
+{
+    if (chance(t, 10))
+        fail_alloc_arm(draw(t, 2) == 0 ? FAIL_ONCE : FAIL_FROM_THEN_ON, draw(t, 3) + 1);
+    t->code = cache_apply(&t->cache, e, t->now_ns, &t->fx);
+    fail_alloc_disarm();
+    cache_check(&t->cache);
+    if (t->code == ERR_NOMEM)
+        trial_assert(t, fail_alloc_hit() || e->type == EVENT_LIST_END);
+    return t->code != ERR_NOMEM;
+}
+
+static void lose(struct trial *t, enum cache_kind kind)
+{
+    t->model.torn[kind] = true;
+}
+
+/* A number as the API writes it; -1: absent, -2: not a quantity. */
+static struct str number_text(char *to, size_t size, int64_t value)
+{
+    if (value == -1)
+        return STR_NULL;
+    int n = snprintf(to, size, "%lld", (long long)value);
+    return value == -2 ? STR("none") : (struct str){to, (size_t)n};
+}
+
+static int64_t odd_or(struct trial *t, int64_t usual)
+{
+    return chance(t, 8) ? -1 - (int64_t)draw(t, 2) : chance(t, 5) ? 0 : usual;
+}
+
+static void step_node_set(struct trial *t)
+{
+    static const int64_t sizes[] = {32, 32, 33, 16, 64, 7};
+    char mem[32];
+    char count[32];
+    char limit[32];
+    int i = (int)draw(t, M_NODES);
+    struct m_size s = {.present = true};
+    s.mem = odd_or(t, sizes[draw(t, COUNT_OF(sizes))]);
+    s.count = odd_or(t, chance(t, 80) ? 2 : draw(t, M_CARDS) + 1);
+    s.allocatable = chance(t, 60) ? -1 : odd_or(t, (int64_t)draw(t, 70));
+    s.pool = (int)draw(t, COUNT_OF(pool_names));
+    s.model = (int)draw(t, COUNT_OF(model_names));
+    struct event e = {.type = EVENT_NODE_SET,
+                      .node = {.name = str_of(node_names[i]),
+                               .mem = number_text(mem, sizeof(mem), s.mem),
+                               .count = number_text(count, sizeof(count), s.count),
+                               .mem_allocatable = number_text(limit, sizeof(limit), s.allocatable),
+                               .pool = str_of(pool_names[s.pool]),
+                               .model = str_of(model_names[s.model])}};
+    (void)snprintf(t->what, sizeof(t->what), "node n%d %lld %lld %lld", i, (long long)s.mem,
+                   (long long)s.count, (long long)s.allocatable);
+    if (!apply(t, &e)) {
+        lose(t, CACHE_NODES);
+        return;
+    }
+    t->model.nodes[i].size = s;
+    t->model.nodes[i].listed = true;
+}
+
+static void step_node_gone(struct trial *t)
+{
+    int i = (int)draw(t, M_NODES);
+    struct event e = {.type = EVENT_NODE_GONE, .node = {.name = str_of(node_names[i])}};
+    (void)snprintf(t->what, sizeof(t->what), "node n%d gone", i);
+    trial_assert(t, apply(t, &e));
+    t->model.nodes[i].size = (struct m_size){.present = false};
+}
+
+static void step_health(struct trial *t)
+{
+    static const struct {
+        const char *text;
+        unsigned bits;
+    } tokens[] = {{"0", 1}, {"1", 2}, {"0,1", 3}, {" 3 ,x", 8}, {"", 0}, {"x,-1", 0}};
+
+    int i = (int)draw(t, M_NODES);
+    size_t k = draw(t, COUNT_OF(tokens));
+    bool set = chance(t, 60);
+    struct event e = {.type = set ? EVENT_HEALTH_SET : EVENT_HEALTH_GONE,
+                      .health = {.node = str_of(node_names[i]), .gpus = str_of(tokens[k].text)}};
+    (void)snprintf(t->what, sizeof(t->what), "health n%d %s", i, set ? tokens[k].text : "gone");
+    if (!apply(t, &e)) {
+        lose(t, CACHE_HEALTH);
+        return;
+    }
+    t->model.nodes[i].unhealthy = set ? tokens[k].bits : 0;
+    t->model.nodes[i].health_listed = true;
+}
+
+static struct m_entry draw_entry(struct trial *t)
+{
+    struct m_entry e = {.is = chance(t, 70), .pools = chance(t, 80) ? 0 : draw(t, 7) + 1};
+    for (int i = 0; i < M_LIMITS; i++) {
+        e.limits[i].scope = (enum quota_scope)draw(t, 3);
+        e.limits[i].name = e.limits[i].scope == QUOTA_POOL ? (int)draw(t, COUNT_OF(pool_names))
+                                                           : (int)draw(t, 2) + 1;
+        e.limits[i].mem = chance(t, 50) ? -1 : (int64_t)draw(t, 40);
+        e.limits[i].cards = chance(t, 60) ? -1 : (int64_t)draw(t, 5);
+    }
+    return e;
+}
+
+static void view_entry(const struct m_entry *e, struct quota_limit limits[static M_LIMITS],
+                       struct str pools[static 3], struct quota_entry *ret)
+{
+    *ret = (struct quota_entry){.limits = limits, .n_limits = M_LIMITS, .pools = pools};
+    for (int i = 0; i < M_LIMITS; i++) {
+        const char *const *names = e->limits[i].scope == QUOTA_POOL ? pool_names : model_names;
+        limits[i] = (struct quota_limit){.scope = e->limits[i].scope,
+                                         .most = {e->limits[i].mem, e->limits[i].cards, -1}};
+        if (e->limits[i].scope != QUOTA_TOTAL)
+            limits[i].name = str_of(names[e->limits[i].name]);
+    }
+    for (size_t i = 0; i < COUNT_OF(pool_names); i++) {
+        if ((e->pools >> i & 1) != 0)
+            pools[ret->n_pools++] = str_of(pool_names[i]);
+    }
+}
+
+static void step_quota(struct trial *t)
+{
+    struct m_quota q = {.is = true, .named = true};
+    struct quota_limit limits[M_SPACES][M_LIMITS];
+    struct str pools[M_SPACES][3];
+    struct quota_entry entries[M_SPACES];
+    struct event e = {.type = EVENT_QUOTA_SET, .quota = {.entries = entries}};
+    for (int i = 0; i < M_SPACES; i++) {
+        q.entries[i] = draw_entry(t);
+        if (!q.entries[i].is)
+            continue;
+        view_entry(&q.entries[i], limits[i], pools[i], &entries[e.quota.n]);
+        entries[e.quota.n++].namespace = str_of(entry_names[i]);
+    }
+    uint32_t dice = draw(t, 100);
+    if (dice < 15)
+        e.type = EVENT_QUOTA_GONE;
+    else if (dice < 25)
+        e.type = EVENT_QUOTA_BAD;
+    (void)snprintf(t->what, sizeof(t->what), "quota %d", e.type);
+    if (!apply(t, &e)) {
+        trial_assert(t, e.type == EVENT_QUOTA_SET);
+        lose(t, CACHE_HEALTH);
+        return;
+    }
+    if (e.type == EVENT_QUOTA_SET)
+        t->model.quota = q;
+    else if (e.type == EVENT_QUOTA_GONE)
+        t->model.quota.is = false;
+    else
+        t->model.quota.named = true;
+}
+
+static void step_pod_shown(struct trial *t, enum event_type type)
+{
+    static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
+    static const char *const indices[] = {"0", "1", "2", "3", "9", "x", "-1"};
+    static const int cards[] = {0, 1, 2, 3, 9, -1, -1};
+    char mem[32];
+    char assume[32];
+    uint32_t phase = chance(t, 85) ? draw(t, 2) : 2 + draw(t, 2);
+    uint32_t idx = chance(t, 80) ? draw(t, 2) : draw(t, COUNT_OF(indices));
+    bool assigned = chance(t, 50);
+    struct m_view v = {.uid = (int)draw(t, M_PODS), .node = -1, .card = cards[idx]};
+    if (chance(t, 60))
+        v.node = (int)draw(t, M_NODES);
+    v.mem = chance(t, 90) ? (int64_t)(draw(t, 5) + 1) * 3 : -2 * (int64_t)draw(t, 2);
+    v.terminal = phase >= 2;
+    v.awaiting = !assigned && phase == 0;
+    v.assume_ns = chance(t, 30) ? draw(t, 4000) : 0;
+    struct container_view c = {.mem = number_text(mem, sizeof(mem), v.mem)};
+    struct event e = {.type = type,
+                      .pod = {.uid = str_of(pod_uids[v.uid]),
+                              .namespace = str_of(space_names[v.uid % M_SPACES]),
+                              .phase = str_of(phases[phase]),
+                              .idx = str_of(indices[idx]),
+                              .assigned = assigned ? STR("true") : STR("false"),
+                              .deleting = chance(t, 20),
+                              .containers = &c,
+                              .n_containers = 1}};
+    if (v.node >= 0)
+        e.pod.node = str_of(node_names[v.node]);
+    if (v.assume_ns > 0)
+        e.pod.assume_time = number_text(assume, sizeof(assume), (int64_t)v.assume_ns);
+    (void)snprintf(t->what, sizeof(t->what), "pod u%d %s node %d mem %lld card %d %s", v.uid,
+                   type == EVENT_POD_SET ? "set" : "read", v.node, (long long)v.mem, v.card,
+                   phases[phase]);
+    if (!apply(t, &e)) {
+        if (type == EVENT_POD_SET)
+            lose(t, CACHE_PODS);
+        return;
+    }
+    if (type == EVENT_POD_SET)
+        m_pod_set(&t->model, &v);
+    else
+        trial_assert(t, t->code == m_pod_read(&t->model, &v));
+}
+
+static void step_pod_gone(struct trial *t)
+{
+    int i = (int)draw(t, M_PODS);
+    struct event e = {.type = EVENT_POD_GONE, .pod = {.uid = str_of(pod_uids[i])}};
+    (void)snprintf(t->what, sizeof(t->what), "pod u%d gone", i);
+    trial_assert(t, apply(t, &e));
+    m_pod_gone(&t->model, i);
+}
+
+static void reserved(struct trial *t, int uid, int node, int64_t mem)
+{
+    struct model *m = &t->model;
+    struct m_pod *p = &m->pods[uid];
+    if (m_holds(p)) {
+        trial_assert(t, t->code == ERR_CONFLICT);
+        return;
+    }
+    trial_assert(t, t->fx.verdict == m_fit(m, node, uid % M_SPACES, mem));
+    t->refused[t->fx.verdict]++;
+    trial_assert(t, t->code == (t->fx.verdict == VERDICT_FITS ? OK : ERR_UNAVAILABLE));
+    if (t->code != OK)
+        return;
+    uint64_t ns = MAX_OF(t->now_ns, m->nodes[node].last_ns + 1);
+    trial_assert(t, (int)t->fx.card == m_pick(m, node, mem));
+    trial_assert(t, t->fx.card_total == m_card_total(&m->nodes[node]));
+    trial_assert(t, t->fx.assume_ns == ns);
+    if (!p->known)
+        *p = (struct m_pod){.known = true, .news = true};
+    p->state = POD_RESERVED;
+    p->mem = mem;
+    p->node = node;
+    p->card = (int)t->fx.card;
+    p->awaiting = true;
+    m->nodes[node].last_ns = ns;
+    trial_assert(t, m_used(m, node, p->card) <= m_card_total(&m->nodes[node]));
+    trial_assert(t, m_used(m, node, -2) <= m_limit(&m->nodes[node]));
+}
+
+static void step_reserve(struct trial *t)
+{
+    int uid = (int)draw(t, M_PODS);
+    int node = (int)draw(t, M_NODES);
+    int64_t mem = chance(t, 90) ? (int64_t)(draw(t, 5) + 1) * 3 : (int64_t)draw(t, 70) + 1;
+    struct str space = str_of(space_names[uid % M_SPACES]);
+    struct request request = {.mem = mem, .lasting_mem = mem, .namespace = space};
+    struct event e = {.type = EVENT_RESERVE,
+                      .reserve = {.uid = str_of(pod_uids[uid]),
+                                  .namespace = space,
+                                  .node = str_of(node_names[node]),
+                                  .request = &request}};
+    (void)snprintf(t->what, sizeof(t->what), "reserve u%d n%d %lld", uid, node, (long long)mem);
+    if (apply(t, &e))
+        reserved(t, uid, node, mem);
+}
+
+static void step_settle(struct trial *t)
+{
+    int uid = (int)draw(t, M_PODS);
+    bool read_back = chance(t, 50);
+    bool is_confirm = chance(t, 65);
+    struct event e = {.type = is_confirm ? EVENT_CONFIRM : EVENT_CANCEL,
+                      .settle = {.uid = str_of(pod_uids[uid]), .read_back = read_back}};
+    (void)snprintf(t->what, sizeof(t->what), "%s u%d %d", is_confirm ? "confirm" : "cancel", uid,
+                   read_back);
+    trial_assert(t, apply(t, &e));
+    if (is_confirm)
+        trial_assert(t, t->code == m_confirm(&t->model, uid, read_back));
+    else
+        m_cancel(&t->model, uid);
+}
+
+static void step_list(struct trial *t)
+{
+    enum cache_kind kind = (enum cache_kind)draw(t, CACHE_KINDS);
+    bool is_end = chance(t, 60);
+    unsigned unproven = 0;
+    struct event e = {.type = is_end ? EVENT_LIST_END : EVENT_LIST_BEGIN, .list = kind};
+    (void)snprintf(t->what, sizeof(t->what), "list %d %s", kind, is_end ? "end" : "begin");
+    bool applied = apply(t, &e);
+    if (!is_end) {
+        m_list_begin(&t->model, kind);
+        return;
+    }
+    trial_assert(t, applied == !t->model.torn[kind]);
+    if (!applied)
+        return;
+    trial_assert(t, t->fx.swept == m_list_end(&t->model, kind, &unproven));
+    trial_assert(t, t->fx.unproven == unproven);
+}
+
+/* What is used of each limit is what the model's pods hold. */
+static void compare_quota(struct trial *t, int space)
+{
+    const struct m_quota *q = &t->model.quota;
+    int at = q->entries[space].is ? space : M_SPACES - 1;
+    struct quota_account a = quota_account(&t->cache.quota, str_of(space_names[space]));
+    trial_assert(t, t->cache.limited == q->is);
+    trial_assert(t, (a.entry != NULL) == (q->is && q->entries[at].is));
+    for (int i = 0; i < M_LIMITS && a.entry != NULL; i++) {
+        int64_t mem = a.used == NULL ? 0 : (int64_t)a.used[i].of[QUOTA_MEMORY];
+        int64_t cards = a.used == NULL ? 0 : (int64_t)a.used[i].of[QUOTA_CARDS];
+        trial_assert(t, mem == m_held(&t->model, space, i, false));
+        trial_assert(t, cards == m_held(&t->model, space, i, true));
+    }
+}
+
+static void compare_fits(struct trial *t, int i, const struct node *n)
+{
+    for (int64_t mem = 1; mem < 40; mem += 6) {
+        int space = (int)(mem % M_SPACES);
+        struct request r = {.mem = mem, .namespace = str_of(space_names[space])};
+        cache_resolve(&t->cache, STR("nobody"), &r);
+        trial_assert(t, policy_fit(n, &r) == m_fit(&t->model, i, space, mem));
+    }
+}
+
+static void compare_pod(struct trial *t, int i)
+{
+    const struct m_pod *m = &t->model.pods[i];
+    const struct pod *p = cache_pod(&t->cache, str_of(pod_uids[i]));
+    trial_assert(t, (p != NULL) == m->known);
+    if (p == NULL)
+        return;
+    trial_assert(t, p->state == m->state && p->mem == m->mem && p->seen == m->seen);
+    trial_assert(t, p->missing == m->missing && p->asked == m->asked);
+    trial_assert(t, p->awaiting == m->awaiting && p->card == m->card);
+    trial_assert(t, m->node < 0 ? p->node == NULL : p->node != NULL);
+    trial_assert(t, p->node == NULL || str_eq(p->node->name, str_of(node_names[m->node])));
+}
+
+static void compare_node(struct trial *t, int i)
+{
+    const struct m_node *m = &t->model.nodes[i];
+    const struct node *n = cache_node(&t->cache, str_of(node_names[i]));
+    trial_assert(t, (n != NULL) == m_node_known(&t->model, i));
+    if (n == NULL)
+        return;
+    trial_assert(t, n->fault == m_fault(&m->size) && n->limit == m_limit(m));
+    trial_assert(t, n->n_cards == m_cards(m) && n->assume_ns == m->last_ns);
+    trial_assert(t, n->used == m_used(&t->model, i, -2));
+    trial_assert(t, n->unplaced == m_used(&t->model, i, -1));
+    for (int k = 0; k < m_cards(m); k++) {
+        trial_assert(t, n->cards[k].total == m_card_total(m));
+        trial_assert(t, n->cards[k].used == m_used(&t->model, i, k));
+        trial_assert(t, card_free(&n->cards[k]) == m_free(&t->model, i, k));
+        trial_assert(t, n->cards[k].unhealthy == (m->unhealthy >> k & 1));
+    }
+    compare_fits(t, i, n);
+}
+
+static void step(struct trial *t)
+{
+    uint32_t dice = draw(t, 100);
+    t->now_ns = 1000 + (chance(t, 90) ? t->step : draw(t, 4000));
+    if (dice < 30)
+        step_reserve(t);
+    else if (dice < 50)
+        step_settle(t);
+    else if (dice < 70)
+        step_pod_shown(t, EVENT_POD_SET);
+    else if (dice < 75)
+        step_pod_shown(t, EVENT_POD_READ);
+    else if (dice < 80)
+        step_pod_gone(t);
+    else if (dice < 90)
+        step_list(t);
+    else if (dice < 96)
+        step_node_set(t);
+    else if (dice < 97)
+        step_node_gone(t);
+    else if (dice < 98)
+        step_quota(t);
+    else
+        step_health(t);
+    m_forget(&t->model);
+    for (int i = 0; i < M_PODS; i++)
+        compare_pod(t, i);
+    for (int i = 0; i < M_NODES; i++)
+        compare_node(t, i);
+    for (int i = 0; i < M_SPACES; i++)
+        compare_quota(t, i);
+}
+
+static void run_history(uint64_t seed, unsigned refused[static VERDICT_COUNT])
+{
+    struct trial t = {.random = seed, .seed = seed};
+    cache_init(&t.cache, (struct map_seed){seed, 0});
+    for (t.step = 0; t.step < STEPS; t.step++)
+        step(&t);
+    cache_done(&t.cache);
+    for (int v = 0; v < VERDICT_COUNT; v++)
+        refused[v] += t.refused[v];
+}
+
+START_TEST(agrees_with_the_model)
+{
+    uint64_t first = seeded_setting("CACHE_MODEL_SEED", 1);
+    uint64_t n = seeded_setting("CACHE_MODEL_HISTORIES", 300);
+    unsigned refused[VERDICT_COUNT] = {0};
+    for (uint64_t i = 0; i < n; i++)
+        run_history(first + i, refused);
+    /* Else the histories are about nothing. */
+    ck_assert(n < 50 || (refused[VERDICT_QUOTA] > 50 && refused[VERDICT_QUOTA_DENIED] > 50));
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cache_quota_model");
+    TCase *tc = tcase_create("cache_quota_model");
+    tcase_set_timeout(tc, 0);
+    tcase_add_test(tc, agrees_with_the_model);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

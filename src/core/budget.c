@@ -1,0 +1,322 @@
+/*
+ * A budget is one block with its strings and arrays behind it, replaced whole when it changes. They
+ * hang in lists by namespace: a preemption asks for each of many pods, and most budgets are of
+ * other namespaces. Lists mark and sweep by epoch, as in cache.c.
+ *
+ * How many disruptions are left is counted in the budgets themselves, stamped with the round that
+ * it is about: a table of the caller's would have to be as long as the store for each set of
+ * victims that it weighs.
+ *
+ * Where kube-scheduler lets budgets with an empty selector and pods without labels pass, this
+ * follows the API: policy/v1 says that such a budget is about all pods of its namespace, and its
+ * evictions are refused by it.
+ */
+#include "budget.h"
+
+#include "mem.h"
+
+struct budget_space {
+    struct str name;
+    struct budget *first;
+};
+
+void budgets_init(struct budgets *b, struct map_seed seed)
+{
+    *b = (struct budgets){.listed = false};
+    map_init(&b->all, offsetof(struct budget, key), seed);
+    map_init(&b->spaces, offsetof(struct budget_space, name), seed);
+}
+
+void budgets_done(struct budgets *b)
+{
+    size_t cursor = 0;
+    for (struct budget *d = map_next(&b->all, &cursor); d != NULL; d = map_next(&b->all, &cursor))
+        mem_free(d);
+    cursor = 0;
+    for (struct budget_space *s = map_next(&b->spaces, &cursor); s != NULL;
+         s = map_next(&b->spaces, &cursor))
+        mem_free(s);
+    map_done(&b->all);
+    map_done(&b->spaces);
+}
+
+/* The bytes that a copy takes: its arrays first, whose alignment is the struct's, then strings. */
+static size_t bytes_of(const struct budget_view *v)
+{
+    size_t n = sizeof(struct budget) + v->n_requirements * sizeof(struct requirement_view) +
+               v->n_disrupted * sizeof(struct str) + v->namespace.n + 1 + v->name.n;
+    for (size_t i = 0; i < v->n_requirements; i++) {
+        const struct requirement_view *r = &v->requirements[i];
+        n += r->key.n + r->n_values * sizeof(struct str);
+        for (size_t j = 0; j < r->n_values; j++)
+            n += r->values[j].n;
+    }
+    for (size_t i = 0; i < v->n_disrupted; i++)
+        n += v->disrupted[i].n;
+    return n;
+}
+
+static const struct str *store_strings(struct str *to, char **at, const struct str *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = str_store(at, from[i]);
+    return to;
+}
+
+static struct budget *budget_new(const struct budget_view *v)
+{
+    size_t size = bytes_of(v);
+    struct budget *d = mem_alloc(size);
+    if (d == NULL)
+        return NULL;
+    struct requirement_view *requirements = (struct requirement_view *)(d + 1);
+    struct str *strings = (struct str *)(requirements + v->n_requirements);
+    size_t n_strings = v->n_disrupted;
+    for (size_t i = 0; i < v->n_requirements; i++)
+        n_strings += v->requirements[i].n_values;
+    char *at = (char *)(strings + n_strings);
+    d->is = *v;
+    d->is.requirements = requirements;
+    for (size_t i = 0; i < v->n_requirements; i++) {
+        requirements[i] = v->requirements[i];
+        requirements[i].key = str_store(&at, v->requirements[i].key);
+        requirements[i].values =
+            store_strings(strings, &at, v->requirements[i].values, v->requirements[i].n_values);
+        strings += v->requirements[i].n_values;
+    }
+    d->is.disrupted = store_strings(strings, &at, v->disrupted, v->n_disrupted);
+    d->key = (struct str){at, v->namespace.n + 1 + v->name.n};
+    d->is.namespace = str_store(&at, v->namespace);
+    (void)str_store(&at, STR("/"));
+    d->is.name = str_store(&at, v->name);
+    assert(at == (char *)d + size);
+    return d;
+}
+
+static struct budget_space *space_get_or_add(struct budgets *b, struct str name)
+{
+    struct budget_space *s = map_get(&b->spaces, name);
+    if (s != NULL)
+        return s;
+    s = mem_alloc(sizeof(*s) + name.n);
+    if (s == NULL)
+        return NULL;
+    char *at = (char *)(s + 1);
+    s->name = str_store(&at, name);
+    if (map_put(&b->spaces, s) != OK) {
+        mem_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static void space_release(struct budgets *b, struct budget_space *s)
+{
+    if (s == NULL || s->first != NULL)
+        return;
+    (void)map_del(&b->spaces, s->name);
+    mem_free(s);
+}
+
+static void budget_link(struct budget_space *s, struct budget *d)
+{
+    d->space = s;
+    d->next = s->first;
+    d->link = &s->first;
+    if (d->next != NULL)
+        d->next->link = &d->next;
+    s->first = d;
+}
+
+/* Its namespace is not released yet. */
+static void budget_remove(struct budgets *b, struct budget *d)
+{
+    (void)map_del(&b->all, d->key);
+    *d->link = d->next;
+    if (d->next != NULL)
+        d->next->link = d->link;
+    mem_free(d);
+}
+
+enum errc budgets_set(struct budgets *b, const struct budget_view *view)
+{
+    struct budget *d = budget_new(view);
+    struct budget_space *s = d == NULL ? NULL : space_get_or_add(b, view->namespace);
+    struct budget *old = d == NULL ? NULL : map_get(&b->all, d->key);
+    /* With the old one out there is room: the map never shrinks. */
+    if (old != NULL) {
+        budget_remove(b, old);
+        old = NULL;
+    }
+    if (s == NULL || map_put(&b->all, d) != OK) {
+        space_release(b, s);
+        mem_free(d);
+        b->torn = true;
+        return ERR_NOMEM;
+    }
+    budget_link(s, d);
+    d->epoch = b->epoch;
+    return OK;
+}
+
+static struct budget *find(const struct budgets *b, struct str namespace, struct str name)
+{
+    const struct budget_space *s = map_get(&b->spaces, namespace);
+    struct budget *d = s == NULL ? NULL : s->first;
+    while (d != NULL && !str_eq(d->is.name, name))
+        d = d->next;
+    return d;
+}
+
+bool budgets_gone(struct budgets *b, struct str namespace, struct str name)
+{
+    struct budget *d = find(b, namespace, name);
+    if (d == NULL)
+        return false;
+    struct budget_space *s = d->space;
+    budget_remove(b, d);
+    space_release(b, s);
+    return true;
+}
+
+void budgets_list_begin(struct budgets *b)
+{
+    b->epoch++;
+    b->torn = false;
+}
+
+void budgets_list_tear(struct budgets *b)
+{
+    b->torn = true;
+}
+
+unsigned budgets_list_end(struct budgets *b)
+{
+    unsigned swept = 0;
+    size_t cursor = 0;
+    if (b->torn)
+        return 0;
+    for (struct budget *d = map_next(&b->all, &cursor); d != NULL; d = map_next(&b->all, &cursor)) {
+        if (d->epoch == b->epoch)
+            continue;
+        struct budget_space *s = d->space;
+        budget_remove(b, d);
+        space_release(b, s);
+        swept++;
+        cursor--;
+    }
+    b->listed = true;
+    return swept;
+}
+
+const struct budget *budgets_get(const struct budgets *b, struct str namespace, struct str name)
+{
+    return find(b, namespace, name);
+}
+
+const struct budget *budgets_next(const struct budgets *b, size_t *cursor)
+{
+    return map_next(&b->all, cursor);
+}
+
+/* ---- whom they select ---- */
+
+static bool is_one_of(struct str s, const struct str *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eq(s, list[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool requirement_holds(const struct requirement_view *r, const struct budget_pod *pod)
+{
+    const struct label_view *label = NULL;
+    for (size_t i = pod->n_labels; label == NULL && i > 0; i--) {
+        if (str_eq(pod->labels[i - 1].key, r->key))
+            label = &pod->labels[i - 1];
+    }
+    switch (r->op) {
+    case REQUIREMENT_IN:
+        return label != NULL && is_one_of(label->value, r->values, r->n_values);
+    case REQUIREMENT_NOT_IN:
+        return label == NULL || !is_one_of(label->value, r->values, r->n_values);
+    case REQUIREMENT_EXISTS:
+        return label != NULL;
+    case REQUIREMENT_ABSENT:
+        return label == NULL;
+    }
+    assert(false && "no operator of enum requirement_op");
+    return false;
+}
+
+static bool is_charged(const struct budget *d, const struct budget_pod *pod)
+{
+    if (!d->is.selects)
+        return false;
+    for (size_t i = 0; i < d->is.n_requirements; i++) {
+        if (!requirement_holds(&d->is.requirements[i], pod))
+            return false;
+    }
+    return !is_one_of(pod->name, d->is.disrupted, d->is.n_disrupted);
+}
+
+static struct budget *next_of(const struct budgets *b, const struct budget_pod *pod,
+                              const struct budget *after)
+{
+    const struct budget_space *s = after == NULL ? map_get(&b->spaces, pod->namespace) : NULL;
+    struct budget *d = after != NULL ? after->next : s == NULL ? NULL : s->first;
+    while (d != NULL && !is_charged(d, pod))
+        d = d->next;
+    return d;
+}
+
+const struct budget *budgets_next_of(const struct budgets *b, const struct budget_pod *pod,
+                                     const struct budget *after)
+{
+    return next_of(b, pod, after);
+}
+
+void budgets_count_begin(struct budgets *b)
+{
+    b->round++;
+}
+
+int64_t budgets_left(const struct budgets *b, const struct budget *d)
+{
+    return b->round > 0 && d->round == b->round ? d->left : d->is.allowed;
+}
+
+bool budgets_count(struct budgets *b, const struct budget_pod *pod)
+{
+    bool violates = false;
+    assert(b->round > 0);
+    for (struct budget *d = next_of(b, pod, NULL); d != NULL; d = next_of(b, pod, d)) {
+        d->left = budgets_left(b, d) - 1;
+        d->round = b->round;
+        violates = violates || d->left < 0;
+    }
+    return violates;
+}
+
+void budgets_check(const struct budgets *b)
+{
+    size_t cursor = 0;
+    size_t n = 0;
+    for (const struct budget_space *s = map_next(&b->spaces, &cursor); s != NULL;
+         s = map_next(&b->spaces, &cursor)) {
+        assert(s->first != NULL);
+        struct budget *const *link = &s->first;
+        for (const struct budget *d = s->first; d != NULL; d = d->next) {
+            assert(d->link == link && d->space == s);
+            assert(map_get(&b->all, d->key) == d);
+            assert(str_eq(d->is.namespace, s->name));
+            assert(d->key.n == d->is.namespace.n + 1 + d->is.name.n);
+            assert(d->epoch <= b->epoch && d->round <= b->round);
+            link = &d->next;
+            n++;
+        }
+    }
+    assert(n == b->all.n);
+}

@@ -1,0 +1,349 @@
+/*
+ * The node is drafted as it will be without those that go anyway, with a list of pods of its own,
+ * so that whoever is asked about the draft does not meet them there either. Memory of one card is
+ * then a question of each card alone: nobody on another is of any help, but where the node's sum is
+ * short or the other plugin's pods are in the way. Several cards are made of those that are the
+ * cheapest.
+ */
+#include "victims.h"
+
+#include "victims_search.h"
+
+/* ---- what there is ---- */
+
+static bool is_given(const struct victims_question *q, const struct pod *p)
+{
+    for (size_t i = 0; i < q->n_given; i++) {
+        if (q->given[i] == p)
+            return true;
+    }
+    return false;
+}
+
+static bool is_spared(const struct victims_question *q, const struct pod *p)
+{
+    for (size_t i = 0; i < q->n_spared; i++) {
+        if (q->spared[i] == p)
+            return true;
+    }
+    return false;
+}
+
+static bool may_go(const struct victims_question *q, const struct pod *p)
+{
+    const struct request *r = q->request;
+    bool beside = r->affinity.n > 0 && str_eq(r->affinity, p->request->affinity) &&
+                  str_eq(r->namespace, p->namespace);
+    return p != r->self && p->state != POD_RESERVED && p->request->priority < r->priority &&
+           !beside && !is_spared(q, p);
+}
+
+static bool read_budget_pod(const struct pod *p, struct arena *a, struct budget_pod *ret)
+{
+    struct label_view *labels = arena_array(a, labels_count(p->labels), sizeof(*labels));
+    if (labels == NULL)
+        return false;
+    labels_view(p->labels, labels);
+    *ret = (struct budget_pod){.namespace = p->namespace,
+                               .name = p->name,
+                               .labels = labels,
+                               .n_labels = labels_count(p->labels)};
+    return true;
+}
+
+static bool has_budgets(const struct victims_question *q)
+{
+    return q->budgets != NULL && q->budgets->all.n > 0;
+}
+
+static bool read_budgets(struct search *s, struct arena *a, struct victim *v)
+{
+    struct budgets *b = s->q->budgets;
+    if (!has_budgets(s->q))
+        return true;
+    if (!read_budget_pod(v->pod, a, &v->budget))
+        return false;
+    v->guarded = budgets_next_of(b, &v->budget, NULL) != NULL;
+    if (!v->guarded)
+        return true;
+    budgets_count_begin(b);
+    for (uint32_t i = 0; i < s->n_given; i++)
+        (void)budgets_count(b, &s->given[i]);
+    v->violates = budgets_count(b, &v->budget);
+    return true;
+}
+
+static bool read_given(struct search *s, struct arena *a)
+{
+    const struct victims_question *q = s->q;
+    s->given = arena_array(a, q->n_given, sizeof(*s->given));
+    if (s->given == NULL)
+        return false;
+    for (size_t i = 0; i < q->n_given && has_budgets(q); i++) {
+        if (!read_budget_pod(q->given[i], a, &s->given[s->n_given++]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- in order ---- */
+
+static int32_t name_cmp(const struct pod *a, const struct pod *b)
+{
+    int order = str_cmp(a->namespace, b->namespace);
+    if (order == 0)
+        order = str_cmp(a->name, b->name);
+    return order != 0 ? order : str_cmp(a->uid, b->uid);
+}
+
+static bool is_lower(const struct pod *a, const struct pod *b)
+{
+    return a->card != b->card ? a->card < b->card : name_cmp(a, b) < 0;
+}
+
+static bool is_dearer(const struct victim *a, const struct victim *b)
+{
+    const struct request *x = a->pod->request;
+    const struct request *y = b->pod->request;
+    if (a->violates != b->violates)
+        return a->violates;
+    if (x->priority != y->priority)
+        return x->priority > y->priority;
+    return x->mem != y->mem ? x->mem < y->mem : a->rank > b->rank;
+}
+
+static bool is_twin(const struct victim *a, const struct victim *b)
+{
+    const struct request *x = a->pod->request;
+    const struct request *y = b->pod->request;
+    const struct holding *h = a->pod->holding;
+    const struct holding *k = b->pod->holding;
+    return !a->guarded && !b->guarded && h->n_shares == 1 && k->n_shares == 1 &&
+           h->shares[0].card == k->shares[0].card && h->shares[0].mem == k->shares[0].mem &&
+           h->shares[0].cores == k->shares[0].cores && x->priority == y->priority &&
+           x->mem == y->mem && x->percent == y->percent && x->whole == y->whole &&
+           x->exclusive == y->exclusive && str_eq(x->anti_affinity, y->anti_affinity) &&
+           str_eq(x->namespace, y->namespace);
+}
+
+/* Inserted one by one: a node holds a few dozen pods with cards. */
+static void sort(struct search *s)
+{
+    struct victim *all = s->all;
+    for (uint32_t i = 0; i < s->n_all; i++) {
+        for (uint32_t j = 0; j < s->n_all; j++)
+            all[i].rank += is_lower(all[j].pod, all[i].pod) ? 1 : 0;
+    }
+    for (uint32_t i = 1; i < s->n_all; i++) {
+        struct victim v = all[i];
+        uint32_t at = i;
+        for (; at > 0 && is_dearer(&v, &all[at - 1]); at--)
+            all[at] = all[at - 1];
+        all[at] = v;
+    }
+    for (uint32_t i = 1; i < s->n_all; i++)
+        all[i].twin = is_twin(&all[i - 1], &all[i]);
+}
+
+static void draft_list(struct search *s, struct pod *copy)
+{
+    copy->prev = NULL;
+    copy->next = s->draft.node.pods;
+    if (copy->next != NULL)
+        copy->next->prev = copy;
+    s->draft.node.pods = copy;
+}
+
+/* Without those that are gone, and with everybody who may go. False without memory. */
+static bool draft(struct search *s, struct arena *a)
+{
+    const struct victims_question *q = s->q;
+    struct pod *copies = arena_array(a, q->node->n_pods, sizeof(*copies));
+    s->all = arena_array(a, q->node->n_pods, sizeof(*s->all));
+    s->pool = arena_array(a, q->node->n_pods, sizeof(struct victim *));
+    if (copies == NULL || s->all == NULL || s->pool == NULL || !read_given(s, a))
+        return false;
+    draft_init(&s->draft, q->node);
+    s->draft.node.pods = NULL;
+    s->draft.node.claims = q->node->claims;
+    for (const struct pod *p = q->node->pods; p != NULL; p = p->next) {
+        if (p->deleting || is_given(q, p)) {
+            draft_remove(&s->draft, p);
+            continue;
+        }
+        struct pod *copy = copies++;
+        *copy = *p;
+        draft_list(s, copy);
+        if (!may_go(q, p))
+            continue;
+        struct victim *v = &s->all[s->n_all++];
+        *v = (struct victim){.pod = p, .copy = copy};
+        if (!read_budgets(s, a, v))
+            return false;
+    }
+    sort(s);
+    return true;
+}
+
+/* ---- the choice ---- */
+
+static void pool_card(struct search *s, uint32_t card)
+{
+    s->n = 0;
+    for (uint32_t i = 0; i < s->n_all; i++) {
+        if (holding_is_on(s->all[i].pod->holding, card))
+            s->pool[s->n++] = &s->all[i];
+    }
+}
+
+static void pool_all(struct search *s)
+{
+    s->n = 0;
+    for (uint32_t i = 0; i < s->n_all; i++)
+        s->pool[s->n++] = &s->all[i];
+}
+
+static void forget(struct search *s)
+{
+    s->found = false;
+    for (uint32_t i = 0; i < s->n_all; i++)
+        s->all[i].best = false;
+}
+
+static void search_cards(struct search *s)
+{
+    for (uint32_t i = 0; i < s->draft.node.n_cards; i++) {
+        pool_card(s, i);
+        if (s->n > 0)
+            search_run(s);
+    }
+}
+
+/* What it costs to have room on a card. */
+struct price {
+    bool possible;
+    bool taken;
+    struct victims_cost cost;
+};
+
+static struct price price_of(struct search *s, uint32_t card)
+{
+    s->card = card;
+    forget(s);
+    pool_card(s, card);
+    if (search_fits(s))
+        return (struct price){.possible = true, .cost = {.highest = INT32_MIN}};
+    search_run(s);
+    return (struct price){.possible = s->found, .cost = s->best};
+}
+
+/* Those who stand on the cheapest cards for each of which there is room without them, as many cards
+ * as the pod asks for. */
+static bool search_cheapest(struct search *s, struct arena *a)
+{
+    uint32_t n = s->draft.node.n_cards;
+    struct price *prices = arena_array(a, n, sizeof(*prices));
+    if (prices == NULL)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        prices[i] = price_of(s, i);
+    for (uint32_t wanted = request_cards(s->q->request); wanted > 0; wanted--) {
+        uint32_t best = n;
+        for (uint32_t i = 0; i < n; i++) {
+            bool open = prices[i].possible && !prices[i].taken;
+            if (open && (best == n || victims_cost_cmp(&prices[i].cost, &prices[best].cost) < 0))
+                best = i;
+        }
+        if (best == n)
+            break;
+        prices[best].taken = true;
+        (void)price_of(s, best);
+        for (uint32_t i = 0; i < s->n_all; i++)
+            s->all[i].pooled = s->all[i].pooled || s->all[i].best;
+    }
+    s->card = -1;
+    forget(s);
+    s->n = 0;
+    for (uint32_t i = 0; i < s->n_all; i++) {
+        if (s->all[i].pooled)
+            s->pool[s->n++] = &s->all[i];
+    }
+    search_run(s);
+    return true;
+}
+
+/* Whether pods may have to go that hold nothing of the card that is wanted: what is kept for others
+ * may come to be on another card than now. */
+static bool is_node_wide(const struct search *s)
+{
+    const struct request *r = s->q->request;
+    const struct node *n = &s->draft.node;
+    int64_t most = r->percent > 0 || r->whole ? MAX_OF(r->mem, n->largest) : r->mem;
+    return n->claims != NULL || n->exclusive > 0 || request_cards(r) > 1 || request_may_part(r) ||
+           r->mem > node_free(n) || most > n->total - n->used;
+}
+
+/* Says by the verdict whether it is worth to search, and leaves the draft as it was. */
+static enum verdict place_without_all(struct search *s)
+{
+    struct placement there _uninitialized_;
+    for (uint32_t i = 0; i < s->n_all; i++)
+        search_take(s, &s->all[i]);
+    enum verdict v = policy_place(&s->draft.node, s->q->request, &there);
+    for (uint32_t i = 0; i < s->n_all; i++)
+        search_give_back(s, &s->all[i]);
+    return v;
+}
+
+static bool search_all(struct search *s, struct arena *a)
+{
+    bool several = request_cards(s->q->request) > 1;
+    if (several && !search_cheapest(s, a))
+        return false;
+    if (!several)
+        search_cards(s);
+    if (!s->found || is_node_wide(s)) {
+        pool_all(s);
+        search_run(s);
+    }
+    assert(s->found);
+    search_trim(s);
+    return true;
+}
+
+static enum errc tell(struct search *s, struct arena *a, struct victims *ret)
+{
+    uint32_t n = 0;
+    ret->verdict = policy_place(&s->draft.node, s->q->request, &ret->there);
+    ret->card = ret->there.n == 0 ? -1 : (int32_t)ret->there.grants[0].card;
+    ret->cost = s->best;
+    ret->pods = arena_array(a, s->best.n, sizeof(struct pod *));
+    if (ret->pods == NULL)
+        return arena_fault(a);
+    for (uint32_t rank = 0; rank < s->n_all; rank++) {
+        for (uint32_t i = 0; i < s->n_all; i++) {
+            if (s->all[i].best && s->all[i].rank == rank)
+                ret->pods[n++] = s->all[i].pod;
+        }
+    }
+    assert(n == s->best.n && ret->verdict == VERDICT_FITS);
+    return OK;
+}
+
+enum errc victims_choose(const struct victims_question *q, struct arena *a, struct victims *ret)
+{
+    struct search s = {.q = q, .card = -1, .best = {.highest = INT32_MIN}};
+    *ret = (struct victims){.card = -1, .cost = s.best};
+    if (q->node == NULL || q->node->fault == NODE_ABSENT) {
+        ret->verdict = VERDICT_UNKNOWN_NODE;
+        return OK;
+    }
+    if (!draft(&s, a))
+        return arena_fault(a);
+    if (search_fits(&s))
+        return tell(&s, a, ret);
+    ret->verdict = place_without_all(&s);
+    if (ret->verdict != VERDICT_FITS)
+        return OK;
+    return search_all(&s, a) ? tell(&s, a, ret) : arena_fault(a);
+}

@@ -13,6 +13,10 @@
  *   - nodeName never leaves a pod, so an object without it is older than a reservation or a binding
  *     that we know of, and changes nothing there;
  *   - a bound pod without a valid card is charged to its node and to no card of it;
+ *   - what a pod holds counts for its namespace's quota as long as it counts for its node, whoever
+ *     bound it; only a reservation asks whether that is allowed;
+ *   - room that is kept for a pending pod stays until the pod holds, is gone or asks for something
+ *     else, or until UNKEEP. A nomination by a scheduler yields to it;
  *   - a reservation is settled only by confirm or cancel, or by an object that shows the pod bound.
  *     Not by time, which proves nothing, nor by the pod's end: API servers before 1.27 ignore the
  *     UID of a Binding, so one that is under way may still bind the next pod of that name here.
@@ -30,19 +34,41 @@
 
 #include "map.h"
 #include "node.h"
+#include "quota.h"
 #include "request.h"
 #include "verdict.h"
 
 enum cache_kind {
     CACHE_NODES,
     CACHE_PODS,
-    CACHE_HEALTH, /* the unhealthy-gpu- ConfigMaps */
+    CACHE_HEALTH, /* the ConfigMaps: of unhealthy cards, and of quotas */
     CACHE_KINDS
 };
 
+/* What the configuration says; the same for all replicas. */
+struct cache_settings {
+    enum pack card_policy; /* where neither pod nor node says it; UNSET is binpack */
+    enum pack node_policy;
+    bool shrink; /* what only init containers need is given back when they are done */
+};
+
 struct cache {
-    struct map nodes; /* by name: struct node */
-    struct map pods;  /* by UID: struct pod; only pods that want or hold memory */
+    /* Set by the owner; from the first event on, `shrink` by cache_set_shrink alone. */
+    struct cache_settings settings;
+    struct map nodes;     /* by name: struct node */
+    struct map pods;      /* by UID: struct pod; only pods that want or hold memory */
+    struct map groups;    /* affinity groups that hold cards: see cache_store.h */
+    struct pool sizes;    /* of the nodes */
+    struct pool requests; /* of the pods, as the labels */
+    struct pool labels;
+    struct quota quota;   /* each pod is a member, and charged what it holds */
+    uint32_t quota_epoch; /* of the last list that named the quotas' ConfigMap */
+    bool limited;         /* quotas have been set, and not taken back */
+
+    struct changes changes;   /* of the nodes */
+    struct pod *pending;      /* those that hold nothing, the latest first */
+    size_t n_pending;         /* of them */
+    uint64_t pending_version; /* of who they are, and what they ask for */
 
     struct {
         uint32_t epoch; /* of the last list that was begun */
@@ -53,6 +79,9 @@ struct cache {
 void cache_init(struct cache *c, struct map_seed seed);
 void cache_done(struct cache *c);
 
+/* Charges every pod anew where that changes; can't fail. What others got meanwhile they keep. */
+void cache_set_shrink(struct cache *c, bool shrink);
+
 enum event_type {
     EVENT_NODE_SET,
     EVENT_NODE_GONE,
@@ -61,10 +90,15 @@ enum event_type {
     EVENT_POD_READ, /* the answer to a GET, for a pod that holds by our word alone */
     EVENT_HEALTH_SET,
     EVENT_HEALTH_GONE,
+    EVENT_QUOTA_SET,
+    EVENT_QUOTA_BAD, /* the ConfigMap is there, and can't be read: what was set before stays */
+    EVENT_QUOTA_GONE,
     EVENT_RESERVE,
     EVENT_RENEW, /* a reservation's Binding is about to be sent: it is the node's youngest now */
     EVENT_CONFIRM,
     EVENT_CANCEL,
+    EVENT_KEEP, /* for a pending pod, on these very cards, whoever holds them now */
+    EVENT_UNKEEP,
     EVENT_LIST_BEGIN,
     EVENT_LIST_END,
 };
@@ -82,18 +116,26 @@ struct event {
             struct str gpus;
         } health; /* HEALTH_SET; HEALTH_GONE: the node */
 
+        struct quota_view quota; /* QUOTA_SET */
+
         struct {
             struct str uid;
             struct str namespace;
             struct str name;
             struct str node;
-            struct request request; /* for more than nothing */
+            const struct request *request; /* for more than nothing */
         } reserve;
 
         struct {
             struct str uid;
             bool read_back; /* CONFIRM: by an answer to a GET that was sent after the write */
-        } settle;           /* RENEW, CONFIRM, CANCEL */
+        } settle;           /* RENEW, CONFIRM, CANCEL, UNKEEP */
+
+        struct {
+            struct str uid;
+            struct str node;
+            const struct placement *there;
+        } keep;
 
         enum cache_kind list; /* LIST_BEGIN, LIST_END */
     };
@@ -101,15 +143,17 @@ struct event {
 
 /* What an event did, for logs, metrics and the caller. */
 struct effect {
-    bool changed;         /* what can be placed has changed */
-    enum verdict verdict; /* RESERVE, RENEW */
-    uint32_t card;        /* RESERVE */
-    int64_t card_total;   /* RESERVE, RENEW */
-    uint64_t assume_ns;   /* RESERVE, RENEW: strictly increasing on a node, in their order */
-    unsigned bad_tokens;  /* HEALTH_SET: tokens that are no index */
-    unsigned swept;       /* LIST_END: objects that are gone */
-    unsigned unproven;    /* LIST_END: confirmed pods that are missing and may be gone: read them */
-    struct err err;       /* POD_SET: why its request can't be read */
+    bool changed;          /* what can be placed has changed */
+    enum verdict verdict;  /* RESERVE, RENEW */
+    const struct pod *pod; /* RESERVE, RENEW: with its holding; until the next event */
+    uint32_t card;         /* RESERVE, RENEW: the first of its cards */
+    int64_t card_total;    /* and its size */
+    uint64_t assume_ns;    /* RESERVE, RENEW: strictly increasing on a node, in their order */
+    unsigned bad_tokens;   /* HEALTH_SET: tokens that are no index */
+    unsigned swept;        /* LIST_END: objects that are gone */
+    bool unlimited;        /* LIST_END: the quotas' ConfigMap is one of them */
+    unsigned unproven; /* LIST_END: confirmed pods that are missing and may be gone: read them */
+    struct err err;    /* POD_SET: why its request can't be read */
 };
 
 /*
@@ -119,6 +163,8 @@ struct effect {
  *   RESERVE: ERR_UNAVAILABLE with effect.verdict, ERR_CONFLICT where the pod already holds memory;
  *   RENEW: ERR_UNAVAILABLE with effect.verdict where the card has become none for the pod since,
  *     ERR_NOTFOUND where nothing is reserved for it;
+ *   KEEP: ERR_NOTFOUND where no such pod was shown by list or watch, or the node is none with such
+ *     cards; ERR_CONFLICT where the pod already holds memory;
  *   CONFIRM, POD_READ: ERR_NOTFOUND where no such pod holds memory (it was deleted, or the
  *     reservation canceled); ERR_CONFLICT where the pod is missing: GET it now, whatever was read
  *     before, and say what it showed: CONFIRM with read_back, POD_READ, or CANCEL.
@@ -130,9 +176,22 @@ struct effect {
 enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, struct effect *ret)
     _must_use_;
 
+/* Tells r what the cache knows of its pod: for policy.h. Valid until the next cache_apply. */
+void cache_resolve(const struct cache *c, struct str uid, struct request *r);
+
 /* NULL where unknown. Borrowed until the next cache_apply. */
 const struct node *cache_node(const struct cache *c, struct str name);
+
+/* The same of n names, MAP_BATCH at most. */
+void cache_nodes_each(const struct cache *c, const struct str *names, size_t n,
+                      const struct node **ret);
 const struct pod *cache_pod(const struct cache *c, struct str uid);
+
+/* Of what changes_after finds in c->changes. */
+static inline const struct node *cache_changed_node(const struct change_link *x)
+{
+    return (const struct node *)(const void *)((const char *)x - offsetof(struct node, change));
+}
 
 /* Every one in no order; start with *cursor 0. */
 const struct node *cache_next_node(const struct cache *c, size_t *cursor);

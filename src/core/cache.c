@@ -9,6 +9,9 @@
  */
 #include "cache.h"
 
+#include "cache_charge.h"
+#include "cache_quota.h"
+#include "cache_store.h"
 #include "mem.h"
 #include "policy.h"
 
@@ -17,26 +20,50 @@ void cache_init(struct cache *c, struct map_seed seed)
     *c = (struct cache){.lists = {{0}}};
     map_init(&c->nodes, offsetof(struct node, name), seed);
     map_init(&c->pods, offsetof(struct pod, uid), seed);
+    map_init(&c->groups, offsetof(struct group, key), seed);
+    pool_init(&c->sizes, seed);
+    pool_init(&c->requests, seed);
+    pool_init(&c->labels, seed);
+    quota_init(&c->quota, seed);
+    changes_init(&c->changes);
 }
 
 void cache_done(struct cache *c)
 {
     size_t cursor = 0;
-    for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor))
-        mem_free(p);
-    cursor = 0;
-    for (struct node *n = map_next(&c->nodes, &cursor); n != NULL;
-         n = map_next(&c->nodes, &cursor)) {
-        node_done(n);
-        mem_free(n);
+    for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {
+        if (p->node != NULL)
+            node_detach(p);
+        if (p->claim != NULL)
+            node_unclaim(p);
+        cache_group_leave(c, p);
+        cache_pod_free(c, p);
     }
+    assert(c->groups.n == 0);
+    cursor = 0;
+    for (struct node *n = map_next(&c->nodes, &cursor); n != NULL; n = map_next(&c->nodes, &cursor))
+        node_drop(n, &c->sizes);
+    map_done(&c->groups);
     map_done(&c->pods);
     map_done(&c->nodes);
+    pool_done(&c->sizes);
+    pool_done(&c->requests);
+    pool_done(&c->labels);
+    quota_done(&c->quota);
 }
 
 const struct node *cache_node(const struct cache *c, struct str name)
 {
     return map_get(&c->nodes, name);
+}
+
+void cache_nodes_each(const struct cache *c, const struct str *names, size_t n,
+                      const struct node **ret)
+{
+    void *found[MAP_BATCH];
+    map_get_each(&c->nodes, names, n, found);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = found[i];
 }
 
 const struct pod *cache_pod(const struct cache *c, struct str uid)
@@ -54,70 +81,23 @@ const struct pod *cache_next_pod(const struct cache *c, size_t *cursor)
     return map_next(&c->pods, cursor);
 }
 
-static struct node *node_get_or_add(struct cache *c, struct str name)
+void cache_resolve(const struct cache *c, struct str uid, struct request *r)
 {
-    struct node *n = map_get(&c->nodes, name);
-    if (n != NULL)
-        return n;
-    n = mem_alloc(sizeof(*n) + name.n);
-    if (n == NULL)
-        return NULL;
-    char *at = (char *)(n + 1);
-    n->name = str_store(&at, name);
-    n->fault = NODE_ABSENT;
-    if (map_put(&c->nodes, n) != OK) {
-        mem_free(n);
-        return NULL;
-    }
-    return n;
-}
-
-/* A node that nothing speaks of any more is forgotten. */
-static void node_release(struct cache *c, struct node *n)
-{
-    if (n->fault != NODE_ABSENT || n->pods != NULL || n->unhealthy != NULL)
-        return;
-    (void)map_del(&c->nodes, n->name);
-    node_done(n);
-    mem_free(n);
-}
-
-static struct pod *pod_add(struct cache *c, struct str uid, struct str namespace, struct str name)
-{
-    struct pod *p = pod_new(uid, namespace, name);
-    if (p == NULL)
-        return NULL;
-    p->epoch = c->lists[CACHE_PODS].epoch;
-    if (map_put(&c->pods, p) != OK) {
-        mem_free(p);
-        return NULL;
-    }
-    return p;
-}
-
-static void pod_detach(struct cache *c, struct pod *p)
-{
-    struct node *n = p->node;
-    if (n == NULL)
-        return;
-    node_detach(p);
-    node_release(c, n);
-}
-
-static void pod_remove(struct cache *c, struct pod *p)
-{
-    pod_detach(c, p);
-    (void)map_del(&c->pods, p->uid);
-    mem_free(p);
+    r->self = map_get(&c->pods, uid);
+    r->affinity_held = cache_group_holds(c, r->namespace, r->affinity);
+    r->fallback = c->settings.card_policy;
+    r->account = quota_account(&c->quota, r->namespace);
+    r->simple = request_simple(r);
+    r->memo = NULL;
 }
 
 static enum errc apply_node_set(struct cache *c, const struct node_view *view, struct effect *ret)
 {
-    struct node *n = node_get_or_add(c, view->name);
+    struct node *n = cache_node_get_or_add(c, view->name);
     if (n == NULL)
         return ERR_NOMEM;
-    if (node_resize(n, view, &ret->changed) != OK) {
-        node_release(c, n);
+    if (node_resize(n, &c->sizes, view, &ret->changed) != OK) {
+        cache_node_release(c, n);
         return ERR_NOMEM;
     }
     n->epoch = c->lists[CACHE_NODES].epoch;
@@ -128,33 +108,9 @@ static void node_gone(struct cache *c, struct node *n, struct effect *ret)
 {
     if (n->fault == NODE_ABSENT)
         return;
-    node_vanish(n);
-    node_release(c, n);
+    node_vanish(n, &c->sizes);
+    cache_node_release(c, n);
     ret->changed = true;
-}
-
-/* The object says where the pod is: it is charged there, wherever it was before. */
-static enum errc pod_place(struct cache *c, struct pod *p, const struct pod_view *view, int64_t mem,
-                           uint64_t now_ns, struct effect *ret)
-{
-    struct node *n = node_get_or_add(c, view->node);
-    if (n == NULL)
-        return ERR_NOMEM;
-    int32_t card = pod_view_card(view);
-    if (p->node != n || p->card != card || p->mem != mem) {
-        struct node *old = p->node;
-        if (old != NULL)
-            node_detach(p);
-        p->mem = mem;
-        node_attach(n, p, card);
-        if (old != NULL)
-            node_release(c, old);
-        ret->changed = true;
-    }
-    pod_take_annotations(p, view, now_ns);
-    n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
-    pod_believe(p);
-    return OK;
 }
 
 static void pod_seen(const struct cache *c, struct pod *p)
@@ -164,12 +120,22 @@ static void pod_seen(const struct cache *c, struct pod *p)
 }
 
 /* An object without nodeName, of a pod that holds: older than that, and it gives nothing back. */
-static void pod_seen_unbound(const struct cache *c, struct pod *p, const struct pod_view *view)
+static enum errc pod_seen_unbound(struct cache *c, struct pod *p, const struct pod_view *view)
 {
+    if (p->state == POD_RESERVED && cache_pod_nominate(c, p, view->nominated) != OK)
+        return ERR_NOMEM;
     pod_seen(c, p);
     pod_believe(p);
     if (p->state == POD_RESERVED && pod_view_terminal(view))
         pod_doubt(p);
+    return OK;
+}
+
+/* What it holds, or what is kept for it, is free. */
+static void pod_ends(struct cache *c, struct pod *p, struct effect *ret)
+{
+    ret->changed = ret->changed || pod_holds(p) || p->claim != NULL;
+    cache_pod_remove(c, p);
 }
 
 static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, uint64_t now_ns,
@@ -181,29 +147,31 @@ static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, uin
     bool known = p != NULL;
     bool holds = known && pod_holds(p);
     bool bound = pod_view_bound(view);
-    if (holds && !bound) {
-        pod_seen_unbound(c, p, view);
-        return OK;
-    }
-    if (pod_view_terminal(view) || (readable == OK && request.mem == 0)) {
-        ret->changed = holds;
+    if (holds && !bound)
+        return pod_seen_unbound(c, p, view);
+    if (pod_view_terminal(view) || (readable == OK && !request_wants(&request))) {
         if (known)
-            pod_remove(c, p);
+            pod_ends(c, p, ret);
         return OK;
     }
+    if (!bound && readable != OK)
+        request = (struct request){.mem = 0};
     if (!known)
-        p = pod_add(c, view->uid, view->namespace, view->name);
+        p = cache_pod_add(c, view->uid, view->namespace, view->name, &request);
     if (p == NULL)
         return ERR_NOMEM;
-    if (bound && pod_place(c, p, view, request.mem, now_ns, ret) != OK) {
+    enum errc code = bound ? cache_pod_place(c, p, view, &request, now_ns, ret)
+                           : cache_pod_ask(c, p, view, &request, ret);
+    if (code != OK) {
         if (!known)
-            pod_remove(c, p);
-        return ERR_NOMEM;
+            cache_pod_remove(c, p);
+        return code;
     }
     if (bound)
-        p->state = POD_BOUND;
-    else
-        p->mem = readable == OK ? request.mem : 0;
+        cache_pod_set_state(c, p, POD_BOUND);
+    p->deleting = view->deleting;
+    if (p->created_s == 0)
+        p->created_s = view->created_s > 0 ? view->created_s : (uint32_t)(now_ns / 1000000000);
     pod_seen(c, p);
     return OK;
 }
@@ -217,8 +185,7 @@ static void apply_pod_gone(struct cache *c, struct str uid, struct effect *ret)
         pod_doubt(p);
         return;
     }
-    ret->changed = pod_holds(p);
-    pod_remove(c, p);
+    pod_ends(c, p, ret);
 }
 
 static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, uint64_t now_ns,
@@ -234,28 +201,30 @@ static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, ui
         return ERR_CONFLICT;
     if (pod_view_terminal(view)) {
         ret->changed = true;
-        pod_remove(c, p);
+        cache_pod_remove(c, p);
         return OK;
     }
     enum errc readable = request_read(view, &request, &ret->err);
     (void)readable; /* it is bound: it is charged what can be read */
-    if (pod_place(c, p, view, request.mem, now_ns, ret) != OK)
+    if (cache_pod_place(c, p, view, &request, now_ns, ret) != OK)
         return ERR_NOMEM;
-    p->state = POD_CONFIRMED;
+    p->deleting = view->deleting;
+    cache_pod_set_state(c, p, POD_CONFIRMED);
     return OK;
 }
 
 static enum errc apply_health(struct cache *c, const struct event *e, struct effect *ret)
 {
     bool set = e->type == EVENT_HEALTH_SET;
-    struct node *n = set ? node_get_or_add(c, e->health.node) : map_get(&c->nodes, e->health.node);
+    struct node *n =
+        set ? cache_node_get_or_add(c, e->health.node) : map_get(&c->nodes, e->health.node);
     if (n == NULL)
         return set ? ERR_NOMEM : OK;
     enum errc code =
         node_set_unhealthy(n, set ? e->health.gpus : STR_NULL, &ret->bad_tokens, &ret->changed);
     if (code == OK)
         n->health_epoch = c->lists[CACHE_HEALTH].epoch;
-    node_release(c, n);
+    cache_node_release(c, n);
     return code;
 }
 
@@ -263,6 +232,14 @@ static void assume(struct node *n, struct pod *p, uint64_t now_ns)
 {
     p->assume_ns = MAX_OF(now_ns, n->assume_ns + 1);
     n->assume_ns = p->assume_ns;
+}
+
+static void tell_reservation(const struct pod *p, struct effect *ret)
+{
+    ret->pod = p;
+    ret->card = (uint32_t)MAX_OF(p->card, 0);
+    ret->card_total = p->card < 0 ? 0 : p->node->cards[p->card].total;
+    ret->assume_ns = p->assume_ns;
 }
 
 static enum errc apply_renew(struct cache *c, struct str uid, uint64_t now_ns, struct effect *ret)
@@ -274,37 +251,68 @@ static enum errc apply_renew(struct cache *c, struct str uid, uint64_t now_ns, s
     if (ret->verdict != VERDICT_FITS)
         return ERR_UNAVAILABLE;
     assume(p->node, p, now_ns);
-    ret->card_total = p->node->cards[p->card].total;
-    ret->assume_ns = p->assume_ns;
+    tell_reservation(p, ret);
     return OK;
 }
 
+/* A pod that is new to us, or one that is pending. */
+static struct pod *pod_get_or_add(struct cache *c, const struct event *e, const struct request *r)
+{
+    struct pod *p = map_get(&c->pods, e->reserve.uid);
+    if (p == NULL)
+        return cache_pod_add(c, e->reserve.uid, e->reserve.namespace, e->reserve.name, r);
+    return p;
+}
+
+/* What was reserved is free again. */
+static void cancel(struct cache *c, struct pod *p)
+{
+    if (!p->seen || p->missing) {
+        cache_pod_remove(c, p);
+        return;
+    }
+    cache_pod_set_state(c, p, POD_PENDING);
+    p->awaiting = false;
+    p->initialized = p->said_initialized = false;
+    cache_pod_claim(c, p);
+}
+
+/* The choice is held against the same figures that a later look will see: what a card can't hold is
+ * refused, whoever reckoned wrong. */
 static enum errc apply_reserve(struct cache *c, const struct event *e, uint64_t now_ns,
                                struct effect *ret)
 {
     struct node *n = map_get(&c->nodes, e->reserve.node);
     struct pod *p = map_get(&c->pods, e->reserve.uid);
-    assert(e->reserve.request.mem > 0);
+    struct placement there _uninitialized_;
+    struct request r;
+    request_load(&r, e->reserve.request);
+    assert(request_wants(&r));
     if (p != NULL && pod_holds(p))
         return ERR_CONFLICT;
-    ret->verdict = policy_fit(n, &e->reserve.request);
+    cache_resolve(c, e->reserve.uid, &r);
+    ret->verdict = policy_place(n, &r, &there);
     if (ret->verdict != VERDICT_FITS)
         return ERR_UNAVAILABLE;
-    if (p == NULL)
-        p = pod_add(c, e->reserve.uid, e->reserve.namespace, e->reserve.name);
+    bool known = p != NULL;
+    p = pod_get_or_add(c, e, &r);
     if (p == NULL)
         return ERR_NOMEM;
-    uint32_t card = policy_pick(n, &e->reserve.request);
-    p->mem = e->reserve.request.mem;
-    p->state = POD_RESERVED;
-    p->awaiting = true;
+    if (cache_pod_move(c, p, n, &r, &there, false) != OK) {
+        if (!known)
+            cache_pod_remove(c, p);
+        return ERR_NOMEM;
+    }
+    cache_pod_set_state(c, p, POD_RESERVED);
+    ret->verdict = policy_keep(p);
+    if (ret->verdict != VERDICT_FITS) {
+        cancel(c, p);
+        return ERR_UNAVAILABLE;
+    }
+    p->awaiting = request_shares(&r);
     assume(n, p, now_ns);
-    node_attach(n, p, (int32_t)card);
-    assert(n->cards[card].used <= n->cards[card].total && n->used <= n->limit);
     ret->changed = true;
-    ret->card = card;
-    ret->card_total = n->cards[card].total;
-    ret->assume_ns = p->assume_ns;
+    tell_reservation(p, ret);
     return OK;
 }
 
@@ -318,7 +326,7 @@ static enum errc apply_confirm(struct cache *c, const struct event *e)
     if (pod_is_doubted(p, e->settle.read_back))
         return ERR_CONFLICT;
     pod_believe(p);
-    p->state = POD_CONFIRMED;
+    cache_pod_set_state(c, p, POD_CONFIRMED);
     return OK;
 }
 
@@ -328,14 +336,38 @@ static void apply_cancel(struct cache *c, const struct event *e, struct effect *
     if (p == NULL || p->state != POD_RESERVED)
         return;
     ret->changed = true;
-    if (!p->seen || p->missing) {
-        pod_remove(c, p);
-        return;
+    cancel(c, p);
+}
+
+static bool has_cards(const struct node *n, const struct placement *there)
+{
+    for (uint32_t i = 0; i < there->n; i++) {
+        if (!node_has_card(n, there->grants[i].card))
+            return false;
     }
-    pod_detach(c, p);
-    p->state = POD_PENDING;
-    p->awaiting = false;
-    p->card = -1;
+    return there->n > 0;
+}
+
+static enum errc apply_keep(struct cache *c, const struct event *e, struct effect *ret)
+{
+    struct pod *p = map_get(&c->pods, e->keep.uid);
+    struct node *n = map_get(&c->nodes, e->keep.node);
+    if (p == NULL || n == NULL || !has_cards(n, e->keep.there))
+        return ERR_NOTFOUND;
+    if (pod_holds(p))
+        return ERR_CONFLICT;
+    enum errc code = cache_pod_keep(c, p, n, e->keep.there);
+    ret->changed = code == OK;
+    return code;
+}
+
+static void apply_unkeep(struct cache *c, struct str uid, struct effect *ret)
+{
+    struct pod *p = map_get(&c->pods, uid);
+    if (p == NULL || !p->kept)
+        return;
+    cache_pod_claim(c, p);
+    ret->changed = true;
 }
 
 /* Neither was it named by the list that ends now, nor first heard of while that came in. */
@@ -350,8 +382,7 @@ static void sweep_pods(struct cache *c, struct effect *ret)
     for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {
         if (!pod_is_stale(c, p) || p->state == POD_RESERVED)
             continue;
-        ret->changed = ret->changed || pod_holds(p);
-        pod_remove(c, p);
+        pod_ends(c, p, ret);
         ret->swept++;
         cursor--;
     }
@@ -385,7 +416,7 @@ static void sweep_nodes(struct cache *c, enum cache_kind kind, struct effect *re
             node_gone(c, n, ret);
         } else {
             node_clear_unhealthy(n);
-            node_release(c, n);
+            cache_node_release(c, n);
             ret->changed = true;
         }
         ret->swept++;
@@ -401,6 +432,8 @@ static enum errc apply_list_end(struct cache *c, enum cache_kind kind, struct ef
         sweep_pods(c, ret);
     else
         sweep_nodes(c, kind, ret);
+    if (kind == CACHE_HEALTH)
+        cache_quota_sweep(c, ret);
     return OK;
 }
 
@@ -434,6 +467,10 @@ enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, s
     case EVENT_HEALTH_SET:
     case EVENT_HEALTH_GONE:
         return note_loss(c, CACHE_HEALTH, apply_health(c, e, ret));
+    case EVENT_QUOTA_SET:
+    case EVENT_QUOTA_BAD:
+    case EVENT_QUOTA_GONE:
+        return note_loss(c, CACHE_HEALTH, cache_quota_apply(c, e, ret));
     case EVENT_RESERVE:
         return apply_reserve(c, e, now_ns, ret);
     case EVENT_RENEW:
@@ -443,6 +480,11 @@ enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, s
     case EVENT_CANCEL:
         apply_cancel(c, e, ret);
         return OK;
+    case EVENT_KEEP:
+        return apply_keep(c, e, ret);
+    case EVENT_UNKEEP:
+        apply_unkeep(c, e->settle.uid, ret);
+        return OK;
     case EVENT_LIST_BEGIN:
         c->lists[e->list].epoch++;
         c->lists[e->list].torn = false;
@@ -451,28 +493,4 @@ enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, s
         return apply_list_end(c, e->list, ret);
     }
     return ERR_INTERNAL;
-}
-
-void cache_check(const struct cache *c)
-{
-    size_t cursor = 0;
-    size_t holding = 0;
-    for (const struct pod *p = map_next(&c->pods, &cursor); p != NULL;
-         p = map_next(&c->pods, &cursor)) {
-        pod_check(p);
-        assert(map_get(&c->pods, p->uid) == p);
-        assert(p->node == NULL || map_get(&c->nodes, p->node->name) == p->node);
-        assert(p->node == NULL || p->node->assume_ns >= p->assume_ns);
-        holding += pod_holds(p) ? 1 : 0;
-    }
-    cursor = 0;
-    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
-         n = cache_next_node(c, &cursor)) {
-        node_check(n);
-        assert(map_get(&c->nodes, n->name) == n);
-        assert(n->fault != NODE_ABSENT || n->pods != NULL || n->unhealthy != NULL);
-        assert(n->n_pods <= holding);
-        holding -= n->n_pods;
-    }
-    assert(holding == 0);
 }

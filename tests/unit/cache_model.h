@@ -19,6 +19,21 @@ struct m_size {
     int64_t mem; /* -2: not a quantity */
     int64_t count;
     int64_t allocatable;
+    bool table;
+    int64_t cards[M_CARDS]; /* with a table: their sizes; 0: a hole */
+};
+
+/* What a pod asks for: so much over so many cards, an equal part on each. */
+struct m_ask {
+    int64_t mem; /* -2: not a quantity */
+    int cores;
+    int cards;
+};
+
+/* Which cards it has; each an equal part of it. */
+struct m_place {
+    int n;
+    int cards[M_CARDS]; /* ascending; 9 is none of any node's */
 };
 
 struct m_node {
@@ -38,9 +53,9 @@ struct m_pod {
     bool awaiting;
     bool news;  /* heard of for the first time since the pods' list was begun */
     bool named; /* by that list */
-    int64_t mem;
+    struct m_ask ask;
     int node; /* -1: pending */
-    int card;
+    struct m_place place;
 };
 
 struct model {
@@ -52,9 +67,9 @@ struct model {
 /* A pod as an event shows it. */
 struct m_view {
     int uid;
-    int node;    /* -1: unbound */
-    int64_t mem; /* -2: not a quantity */
-    int card;    /* -1: none, or no number */
+    int node; /* -1: unbound */
+    struct m_ask ask;
+    struct m_place place;
     bool terminal;
     bool awaiting;
     uint64_t assume_ns; /* 0: none that counts */
@@ -73,17 +88,31 @@ static inline enum node_fault m_fault(const struct m_size *s)
         return NODE_BAD_QUANTITY;
     if (s->mem <= 0)
         return NODE_NOT_SHARED;
-    return s->count <= 0 ? NODE_NO_CARDS : NODE_OK;
+    return s->table || s->count > 0 ? NODE_OK : NODE_NO_CARDS;
 }
 
-static inline int64_t m_cards(const struct m_node *n)
+/* One more than the highest index. */
+static inline int m_cards(const struct m_node *n)
 {
-    return m_fault(&n->size) == NODE_OK ? n->size.count : 0;
+    int cards = 0;
+    if (m_fault(&n->size) != NODE_OK)
+        return 0;
+    for (int i = 0; i < M_CARDS; i++)
+        cards = n->size.cards[i] > 0 ? i + 1 : cards;
+    return n->size.table ? cards : (int)n->size.count;
 }
 
-static inline int64_t m_card_total(const struct m_node *n)
+/* 0: there is no such card. */
+static inline int64_t m_card_total(const struct m_node *n, int card)
 {
-    return m_cards(n) == 0 ? 0 : n->size.mem / n->size.count;
+    if (card < 0 || card >= m_cards(n))
+        return 0;
+    return n->size.table ? n->size.cards[card] : n->size.mem / n->size.count;
+}
+
+static inline bool m_has_card(const struct m_node *n, int card)
+{
+    return card >= 0 && card < m_cards(n) && (!n->size.table || n->size.cards[card] > 0);
 }
 
 static inline int64_t m_limit(const struct m_node *n)
@@ -93,25 +122,57 @@ static inline int64_t m_limit(const struct m_node *n)
     return n->size.allocatable < 0 ? n->size.mem : MIN_OF(n->size.mem, n->size.allocatable);
 }
 
+static inline int m_part_cores(const struct m_pod *p)
+{
+    return p->place.n == 0 ? 0 : (p->ask.cores + p->place.n - 1) / p->place.n;
+}
+
 /* Of a card, of no card (-1) or of the whole node (-2). */
 static inline int64_t m_used(const struct model *m, int node, int card)
 {
     int64_t sum = 0;
     for (int i = 0; i < M_PODS; i++) {
         const struct m_pod *p = &m->pods[i];
-        bool placed = p->card >= 0 && p->card < m_cards(&m->nodes[node]);
-        if (m_holds(p) && p->node == node &&
-            (card == -2 || (card == -1 ? !placed : placed && p->card == card)))
-            sum += p->mem;
+        if (!m_holds(p) || p->node != node)
+            continue;
+        if (card == -2 || (card == -1 && p->place.n == 0))
+            sum += p->ask.mem;
+        for (int k = 0; card != -2 && k < p->place.n; k++) {
+            bool placed = m_has_card(&m->nodes[node], p->place.cards[k]);
+            if (card == -1 ? !placed : placed && p->place.cards[k] == card)
+                sum += p->ask.mem / p->place.n;
+        }
     }
     return sum;
 }
 
-static inline int64_t m_free(const struct model *m, int node, int card)
+/* Pods on a card, and their compute. */
+static inline int m_cores(const struct model *m, int node, int card, unsigned *ret_pods)
+{
+    int sum = 0;
+    *ret_pods = 0;
+    for (int i = 0; i < M_PODS; i++) {
+        const struct m_pod *p = &m->pods[i];
+        for (int k = 0; m_holds(p) && p->node == node && k < p->place.n; k++) {
+            if (p->place.cards[k] != card)
+                continue;
+            sum += m_part_cores(p);
+            (*ret_pods)++;
+        }
+    }
+    return sum;
+}
+
+static inline bool m_usable(const struct model *m, int node, int card)
 {
     const struct m_node *n = &m->nodes[node];
-    bool ill = (n->unhealthy >> card & 1) != 0;
-    return ill ? 0 : MAX_OF(m_card_total(n) - m_used(m, node, card), 0);
+    return m_has_card(n, card) && (n->unhealthy >> card & 1) == 0;
+}
+
+static inline int64_t m_free(const struct model *m, int node, int card)
+{
+    int64_t left = m_card_total(&m->nodes[node], card) - m_used(m, node, card);
+    return m_usable(m, node, card) ? MAX_OF(left, 0) : 0;
 }
 
 /* Whether the cache has reason to remember the name. */
@@ -132,7 +193,23 @@ static inline void m_forget(struct model *m)
     }
 }
 
-static inline enum verdict m_fit(const struct model *m, int node, int64_t mem)
+static inline enum verdict m_card(const struct model *m, int node, int card,
+                                  const struct m_ask *ask)
+{
+    unsigned pods = 0;
+    int64_t part = ask->mem / ask->cards;
+    if (!m_usable(m, node, card))
+        return VERDICT_UNUSABLE;
+    if (part > m_card_total(&m->nodes[node], card))
+        return VERDICT_TOO_LARGE;
+    if (ask->cores > 0 && ask->cores / ask->cards > 100 - m_cores(m, node, card, &pods))
+        return VERDICT_NO_CORES;
+    return part > m_free(m, node, card) ? VERDICT_NO_CARD_FREE : VERDICT_FITS;
+}
+
+/* What a card says that could have it if others went; or, where too few could, what those say that
+ * never can, or that there are too few. */
+static inline enum verdict m_fit(const struct model *m, int node, const struct m_ask *ask)
 {
     const struct m_node *n = &m->nodes[node];
 
@@ -143,36 +220,46 @@ static inline enum verdict m_fit(const struct model *m, int node, int64_t mem)
         [NODE_BAD_QUANTITY] = VERDICT_NO_CARDS,
     };
 
-    int64_t freest = 0;
+    int fit = 0;
+    int could = 0;
+    enum verdict nearest = VERDICT_UNUSABLE;
     if (m_fault(&n->size) != NODE_OK)
         return verdicts[m_fault(&n->size)];
-    for (int i = 0; i < m_cards(n); i++)
-        freest = MAX_OF(freest, m_free(m, node, i));
-    if (mem > m_card_total(n))
-        return VERDICT_TOO_LARGE;
-    if (mem > freest)
-        return VERDICT_NO_CARD_FREE;
-    return mem > m_limit(n) - m_used(m, node, -2) ? VERDICT_NODE_FULL : VERDICT_FITS;
+    for (int i = 0; i < m_cards(n); i++) {
+        enum verdict v = m_card(m, node, i, ask);
+        fit += v == VERDICT_FITS ? 1 : 0;
+        could += v == VERDICT_UNUSABLE || v == VERDICT_TOO_LARGE ? 0 : 1;
+        nearest = MAX_OF(nearest, v);
+    }
+    if (fit < ask->cards)
+        return could == 0 || could >= ask->cards ? nearest : VERDICT_TOO_FEW;
+    return ask->mem > m_limit(n) - m_used(m, node, -2) ? VERDICT_NODE_FULL : VERDICT_FITS;
 }
 
-static inline bool m_has_twin(const struct model *m, int node, int card, int64_t mem)
+static inline bool m_plain(const struct m_ask *ask)
+{
+    return ask->cards == 1 && ask->cores == 0;
+}
+
+static inline bool m_has_twin(const struct model *m, int node, int card, const struct m_ask *ask)
 {
     for (int i = 0; i < M_PODS; i++) {
         const struct m_pod *p = &m->pods[i];
-        if (m_holds(p) && p->node == node && p->card == card && p->mem == mem && p->awaiting)
+        if (m_holds(p) && p->node == node && p->place.n > 0 && p->place.cards[0] == card &&
+            p->ask.mem == ask->mem && p->awaiting && m_plain(ask))
             return true;
     }
     return false;
 }
 
 /* Cards with a twin before those without, then the least free, then the lowest. */
-static inline int m_pick(const struct model *m, int node, int64_t mem)
+static inline int m_next(const struct model *m, int node, const struct m_ask *ask, unsigned taken)
 {
     for (int twin = 1; twin >= 0; twin--) {
         int best = -1;
         for (int i = 0; i < m_cards(&m->nodes[node]); i++) {
-            bool fits = m_free(m, node, i) >= mem;
-            bool wanted = twin == 0 || m_has_twin(m, node, i, mem);
+            bool fits = (taken >> i & 1) == 0 && m_card(m, node, i, ask) == VERDICT_FITS;
+            bool wanted = twin == 0 || m_has_twin(m, node, i, ask);
             if (fits && wanted && (best < 0 || m_free(m, node, i) < m_free(m, node, best)))
                 best = i;
         }
@@ -182,11 +269,26 @@ static inline int m_pick(const struct model *m, int node, int64_t mem)
     return -1;
 }
 
+/* As many as it asks for. */
+static inline struct m_place m_pick(const struct model *m, int node, const struct m_ask *ask)
+{
+    unsigned taken = 0;
+    struct m_place place = {.n = 0};
+    for (int i = 0; i < ask->cards; i++)
+        taken |= 1U << m_next(m, node, ask, taken);
+    for (int i = 0; i < M_CARDS; i++) {
+        if ((taken >> i & 1) != 0)
+            place.cards[place.n++] = i;
+    }
+    return place;
+}
+
 static inline void m_place(struct model *m, struct m_pod *p, const struct m_view *v)
 {
     p->node = v->node;
-    p->card = v->card;
-    p->mem = MAX_OF(v->mem, 0);
+    p->place = v->place;
+    p->ask = v->ask;
+    p->ask.mem = MAX_OF(v->ask.mem, 0);
     p->awaiting = v->awaiting;
     p->missing = false;
     p->asked = false;
@@ -203,16 +305,17 @@ static inline void m_pod_set(struct model *m, const struct m_view *v)
         p->asked = false;
         return;
     }
-    if (v->terminal || v->mem == 0) {
+    if (v->terminal || (v->ask.mem == 0 && v->ask.cores == 0)) {
         p->known = false;
         return;
     }
     if (!p->known)
-        *p = (struct m_pod){.known = true, .node = -1, .card = -1, .news = true};
+        *p = (struct m_pod){.known = true, .node = -1, .news = true};
     p->seen = true;
     p->named = true;
     if (v->node < 0) {
-        p->mem = MAX_OF(v->mem, 0);
+        p->ask = v->ask;
+        p->ask.mem = MAX_OF(v->ask.mem, 0);
         return;
     }
     m_place(m, p, v);
@@ -283,7 +386,7 @@ static inline void m_cancel(struct model *m, int uid)
     p->state = POD_PENDING;
     p->awaiting = false;
     p->node = -1;
-    p->card = -1;
+    p->place.n = 0;
 }
 
 static inline void m_list_begin(struct model *m, enum cache_kind kind)

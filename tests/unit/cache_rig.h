@@ -72,6 +72,7 @@ struct shown {
     const char *phase;  /* NULL: Pending */
     const char *assume; /* NULL: no annotation */
     const char *assigned;
+    const char *app; /* a label; NULL: none */
     bool deleting;
     enum container_kind kind;
 };
@@ -80,6 +81,7 @@ static inline enum errc pod_event(struct rig *r, enum event_type type, struct sh
 {
     struct container_view container = {
         .name = STR("c"), .mem = str_of(s.mem == NULL ? "8" : s.mem), .kind = s.kind};
+    struct label_view label = {STR("app"), str_of(s.app)};
     struct event e = {.type = type,
                       .pod = {.uid = str_of(s.uid),
                               .namespace = STR("ns"),
@@ -90,6 +92,8 @@ static inline enum errc pod_event(struct rig *r, enum event_type type, struct sh
                               .idx = str_of(s.idx),
                               .assigned = str_of(s.assigned),
                               .assume_time = str_of(s.assume),
+                              .labels = &label,
+                              .n_labels = s.app == NULL ? 0 : 1,
                               .containers = &container,
                               .n_containers = 1}};
     return rig_apply(r, &e);
@@ -105,12 +109,17 @@ static inline void pod_gone(struct rig *r, const char *uid)
 
 static inline enum errc reserve(struct rig *r, const char *uid, const char *node, int64_t mem)
 {
+    struct request request = {.mem = mem,
+                              .lasting_mem = mem,
+                              .namespace = STR("ns"),
+                              .n_demands = 1,
+                              .demands = {{.mem = mem, .kind = CONTAINER_MAIN}}};
     struct event e = {.type = EVENT_RESERVE,
                       .reserve = {.uid = str_of(uid),
                                   .namespace = STR("ns"),
                                   .name = str_of(uid),
                                   .node = str_of(node),
-                                  .request = {.mem = mem}}};
+                                  .request = &request}};
     return rig_apply(r, &e);
 }
 

@@ -88,18 +88,29 @@ static void step_node_set(struct trial *t)
     char count[32];
     char limit[32];
     int i = (int)draw(t, M_NODES);
+    struct card_view rows[M_CARDS];
+    size_t n_rows = 0;
     struct m_size s = {.present = true};
     s.mem = odd_or(t, sizes[draw(t, COUNT_OF(sizes))]);
     s.count = odd_or(t, chance(t, 80) ? 2 : draw(t, M_CARDS) + 1);
     s.allocatable = chance(t, 60) ? -1 : odd_or(t, (int64_t)draw(t, 70));
-    struct event e = {
-        .type = EVENT_NODE_SET,
-        .node = {.name = str_of(node_names[i]),
-                 .mem = number_text(mem, sizeof(mem), s.mem),
-                 .count = number_text(count, sizeof(count), s.count),
-                 .mem_allocatable = number_text(limit, sizeof(limit), s.allocatable)}};
-    (void)snprintf(t->what, sizeof(t->what), "node n%d %lld %lld %lld", i, (long long)s.mem,
-                   (long long)s.count, (long long)s.allocatable);
+    s.table = chance(t, 30);
+    for (uint32_t k = 0; s.table && k < M_CARDS; k++) {
+        if (k > 0 && chance(t, 30))
+            continue;
+        s.cards[k] = sizes[draw(t, COUNT_OF(sizes))];
+        rows[n_rows++] = (struct card_view){.index = k, .mem = s.cards[k], .numa = -1};
+    }
+    struct event e = {.type = EVENT_NODE_SET,
+                      .node = {.name = str_of(node_names[i]),
+                               .mem = number_text(mem, sizeof(mem), s.mem),
+                               .count = number_text(count, sizeof(count), s.count),
+                               .mem_allocatable = number_text(limit, sizeof(limit), s.allocatable),
+                               .has_cards = s.table,
+                               .cards = rows,
+                               .n_cards = n_rows}};
+    (void)snprintf(t->what, sizeof(t->what), "node n%d %lld %lld %lld table of %zu", i,
+                   (long long)s.mem, (long long)s.count, (long long)s.allocatable, n_rows);
     if (!apply(t, &e)) {
         lose(t, CACHE_NODES);
         return;
@@ -138,39 +149,86 @@ static void step_health(struct trial *t)
     t->model.nodes[i].health_listed = true;
 }
 
+/* Memory of one card, mostly; or over two or three, or with compute. */
+static struct m_ask some_ask(struct trial *t)
+{
+    struct m_ask ask = {.mem = (int64_t)(draw(t, 5) + 1) * 3, .cards = 1};
+    if (chance(t, 20))
+        ask.cores = 10 * (int)(1 + draw(t, 10));
+    if (chance(t, 20)) {
+        ask.cards = 2 + (int)draw(t, 2);
+        ask.mem *= ask.cards;
+        ask.cores *= ask.cards;
+    }
+    return ask;
+}
+
+/* By its index, on one card or none; or by an allocation. */
+static struct str some_place(struct trial *t, const struct m_ask *ask, struct m_place *place,
+                             struct grant_view *grants, struct pod_view *pod)
+{
+    static const char *const indices[] = {"0", "1", "2", "3", "9", "x", "-1"};
+    static const int cards[] = {0, 1, 2, 3, 9, -1, -1};
+    uint32_t idx = chance(t, 80) ? draw(t, 2) : draw(t, COUNT_OF(indices));
+    uint32_t first = draw(t, 2);
+    bool serves = chance(t, 80);
+    *place = (struct m_place){.n = cards[idx] < 0 ? 0 : 1, .cards = {cards[idx]}};
+    if (ask->mem <= 0 || (ask->cards == 1 && chance(t, 80)))
+        return str_of(indices[idx]);
+    for (uint32_t i = 0; i < (uint32_t)ask->cards; i++)
+        grants[i] = (struct grant_view){.card = first + i, .mem = ask->mem / ask->cards};
+    grants[0].mem += serves ? 0 : 1;
+    pod->has_allocation = true;
+    pod->grants = grants;
+    pod->n_grants = (size_t)ask->cards;
+    /* One that the index contradicts counts no more than one that does not serve the spec. */
+    bool agrees = cards[idx] < 0 || (ask->cards == 1 && cards[idx] == (int)first);
+    if (!serves || !agrees)
+        return str_of(indices[idx]);
+    place->n = ask->cards;
+    for (int i = 0; i < ask->cards; i++)
+        place->cards[i] = (int)first + i;
+    return str_of(indices[idx]);
+}
+
 static void step_pod_shown(struct trial *t, enum event_type type)
 {
     static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
-    static const char *const indices[] = {"0", "1", "2", "3", "9", "x", "-1"};
-    static const int cards[] = {0, 1, 2, 3, 9, -1, -1};
+    static const char *const counts[] = {NULL, NULL, "2", "3"};
     char mem[32];
+    char cores[32];
     char assume[32];
+    struct grant_view grants[M_CARDS];
     uint32_t phase = chance(t, 85) ? draw(t, 2) : 2 + draw(t, 2);
-    uint32_t idx = chance(t, 80) ? draw(t, 2) : draw(t, COUNT_OF(indices));
     bool assigned = chance(t, 50);
-    struct m_view v = {.uid = (int)draw(t, M_PODS), .node = -1, .card = cards[idx]};
+    struct m_view v = {.uid = (int)draw(t, M_PODS), .node = -1, .ask = some_ask(t)};
     if (chance(t, 60))
         v.node = (int)draw(t, M_NODES);
-    v.mem = chance(t, 90) ? (int64_t)(draw(t, 5) + 1) * 3 : -2 * (int64_t)draw(t, 2);
+    if (chance(t, 10))
+        v.ask = (struct m_ask){.mem = -2 * (int64_t)draw(t, 2), .cards = 1};
     v.terminal = phase >= 2;
     v.awaiting = !assigned && phase == 0;
     v.assume_ns = chance(t, 30) ? draw(t, 4000) : 0;
-    struct container_view c = {.mem = number_text(mem, sizeof(mem), v.mem)};
+    struct container_view c = {.mem = number_text(mem, sizeof(mem), v.ask.mem)};
+    if (v.ask.cores > 0)
+        c.cores = number_text(cores, sizeof(cores), v.ask.cores);
     struct event e = {.type = type,
                       .pod = {.uid = str_of(pod_uids[v.uid]),
                               .phase = str_of(phases[phase]),
-                              .idx = str_of(indices[idx]),
+                              .count_label = str_of(counts[v.ask.cards]),
                               .assigned = assigned ? STR("true") : STR("false"),
                               .deleting = chance(t, 20),
                               .containers = &c,
-                              .n_containers = 1}};
+                              .n_containers = 1,
+                              .n_mains = 1}};
+    e.pod.idx = some_place(t, &v.ask, &v.place, grants, &e.pod);
     if (v.node >= 0)
         e.pod.node = str_of(node_names[v.node]);
     if (v.assume_ns > 0)
         e.pod.assume_time = number_text(assume, sizeof(assume), (int64_t)v.assume_ns);
-    (void)snprintf(t->what, sizeof(t->what), "pod u%d %s node %d mem %lld card %d %s", v.uid,
-                   type == EVENT_POD_SET ? "set" : "read", v.node, (long long)v.mem, v.card,
-                   phases[phase]);
+    (void)snprintf(t->what, sizeof(t->what), "pod u%d %s node %d mem %lld cores %d on %d %s", v.uid,
+                   type == EVENT_POD_SET ? "set" : "read", v.node, (long long)v.ask.mem,
+                   v.ask.cores, v.place.n == 0 ? -1 : v.place.cards[0], phases[phase]);
     if (!apply(t, &e)) {
         if (type == EVENT_POD_SET)
             lose(t, CACHE_PODS);
@@ -191,7 +249,7 @@ static void step_pod_gone(struct trial *t)
     m_pod_gone(&t->model, i);
 }
 
-static void reserved(struct trial *t, int uid, int node, int64_t mem)
+static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask)
 {
     struct model *m = &t->model;
     struct m_pod *p = &m->pods[uid];
@@ -199,38 +257,60 @@ static void reserved(struct trial *t, int uid, int node, int64_t mem)
         trial_assert(t, t->code == ERR_CONFLICT);
         return;
     }
-    trial_assert(t, t->fx.verdict == m_fit(m, node, mem));
+    trial_assert(t, t->fx.verdict == m_fit(m, node, ask));
     trial_assert(t, t->code == (t->fx.verdict == VERDICT_FITS ? OK : ERR_UNAVAILABLE));
     if (t->code != OK)
         return;
     uint64_t ns = MAX_OF(t->now_ns, m->nodes[node].last_ns + 1);
-    trial_assert(t, (int)t->fx.card == m_pick(m, node, mem));
-    trial_assert(t, t->fx.card_total == m_card_total(&m->nodes[node]));
+    struct m_place place = m_pick(m, node, ask);
+    trial_assert(t, (int)t->fx.card == place.cards[0]);
+    trial_assert(t, t->fx.card_total == m_card_total(&m->nodes[node], place.cards[0]));
     trial_assert(t, t->fx.assume_ns == ns);
     if (!p->known)
         *p = (struct m_pod){.known = true, .news = true};
     p->state = POD_RESERVED;
-    p->mem = mem;
+    p->ask = *ask;
     p->node = node;
-    p->card = (int)t->fx.card;
+    p->place = place;
     p->awaiting = true;
     m->nodes[node].last_ns = ns;
-    trial_assert(t, m_used(m, node, p->card) <= m_card_total(&m->nodes[node]));
+    for (int i = 0; i < place.n; i++) {
+        unsigned pods = 0;
+        int64_t total = m_card_total(&m->nodes[node], place.cards[i]);
+        trial_assert(t, m_used(m, node, place.cards[i]) <= total);
+        trial_assert(t, ask->cores == 0 || m_cores(m, node, place.cards[i], &pods) <= 100);
+    }
     trial_assert(t, m_used(m, node, -2) <= m_limit(&m->nodes[node]));
+}
+
+/* As request_read makes it of one container. */
+static struct request request_of(const struct m_ask *ask)
+{
+    return (struct request){.mem = ask->mem,
+                            .lasting_mem = ask->mem,
+                            .cores = (uint32_t)ask->cores,
+                            .lasting_cores = (uint32_t)ask->cores,
+                            .cards = ask->cards == 1 ? 0 : (uint32_t)ask->cards,
+                            .n_demands = 1,
+                            .demands = {{.mem = ask->mem, .cores = (uint16_t)ask->cores}}};
 }
 
 static void step_reserve(struct trial *t)
 {
     int uid = (int)draw(t, M_PODS);
     int node = (int)draw(t, M_NODES);
-    int64_t mem = chance(t, 90) ? (int64_t)(draw(t, 5) + 1) * 3 : (int64_t)draw(t, 70) + 1;
+    struct m_ask ask = some_ask(t);
+    if (chance(t, 10))
+        ask = (struct m_ask){.mem = (int64_t)draw(t, 70) + 1, .cards = 1};
+    struct request request = request_of(&ask);
     struct event e = {.type = EVENT_RESERVE,
                       .reserve = {.uid = str_of(pod_uids[uid]),
                                   .node = str_of(node_names[node]),
-                                  .request = {.mem = mem}}};
-    (void)snprintf(t->what, sizeof(t->what), "reserve u%d n%d %lld", uid, node, (long long)mem);
+                                  .request = &request}};
+    (void)snprintf(t->what, sizeof(t->what), "reserve u%d n%d %lld over %d, cores %d", uid, node,
+                   (long long)ask.mem, ask.cards, ask.cores);
     if (apply(t, &e))
-        reserved(t, uid, node, mem);
+        reserved(t, uid, node, &ask);
 }
 
 static void step_settle(struct trial *t)
@@ -275,32 +355,57 @@ static void compare_pod(struct trial *t, int i)
     trial_assert(t, (p != NULL) == m->known);
     if (p == NULL)
         return;
-    trial_assert(t, p->state == m->state && p->mem == m->mem && p->seen == m->seen);
+    trial_assert(t, p->state == m->state && p->mem == m->ask.mem && p->seen == m->seen);
     trial_assert(t, p->missing == m->missing && p->asked == m->asked);
-    trial_assert(t, p->awaiting == m->awaiting && p->card == m->card);
+    trial_assert(t, p->awaiting == m->awaiting);
+    trial_assert(t, p->card == (m->place.n == 0 ? -1 : m->place.cards[0]));
     trial_assert(t, m->node < 0 ? p->node == NULL : p->node != NULL);
     trial_assert(t, p->node == NULL || str_eq(p->node->name, str_of(node_names[m->node])));
+    if (p->holding == NULL)
+        return;
+    trial_assert(t, (int)p->holding->n_shares == m->place.n);
+    for (int k = 0; k < m->place.n; k++) {
+        const struct share *s = &p->holding->shares[k];
+        trial_assert(t, (int)s->card == m->place.cards[k]);
+        trial_assert(t, s->mem == m->ask.mem / m->place.n && (int)s->cores == m_part_cores(m));
+    }
+}
+
+static void compare_card(struct trial *t, int node, const struct card *c, int k)
+{
+    unsigned pods = 0;
+    int cores = m_cores(&t->model, node, k, &pods);
+    const struct m_node *m = &t->model.nodes[node];
+    trial_assert(t, c->total == m_card_total(m, k) && c->absent == !m_has_card(m, k));
+    trial_assert(t, card_free(c) == m_free(&t->model, node, k));
+    trial_assert(t, c->unhealthy == (m->unhealthy >> k & 1));
+    if (c->absent)
+        return;
+    trial_assert(t, c->used == m_used(&t->model, node, k));
+    trial_assert(t, (int)c->cores == cores && c->pods == pods);
 }
 
 static void compare_node(struct trial *t, int i)
 {
+    static const struct m_ask asks[] = {{1, 0, 1},  {7, 0, 1},  {13, 0, 1},  {25, 0, 1},
+                                        {31, 0, 1}, {6, 50, 1}, {12, 60, 2}, {33, 0, 3}};
     const struct m_node *m = &t->model.nodes[i];
     const struct node *n = cache_node(&t->cache, str_of(node_names[i]));
     trial_assert(t, (n != NULL) == m_node_known(&t->model, i));
     if (n == NULL)
         return;
     trial_assert(t, n->fault == m_fault(&m->size) && n->limit == m_limit(m));
-    trial_assert(t, n->n_cards == m_cards(m) && n->assume_ns == m->last_ns);
-    trial_assert(t, n->used == m_used(&t->model, i, -2));
+    trial_assert(t, (int)n->n_cards == m_cards(m) && n->assume_ns == m->last_ns);
+    trial_assert(t, n->used == m_used(&t->model, i, -2) && n->counted == n->used);
     trial_assert(t, n->unplaced == m_used(&t->model, i, -1));
-    for (int k = 0; k < m_cards(m); k++) {
-        trial_assert(t, n->cards[k].total == m_card_total(m));
-        trial_assert(t, n->cards[k].used == m_used(&t->model, i, k));
-        trial_assert(t, card_free(&n->cards[k]) == m_free(&t->model, i, k));
-        trial_assert(t, n->cards[k].unhealthy == (m->unhealthy >> k & 1));
+    for (int k = 0; k < m_cards(m); k++)
+        compare_card(t, i, &n->cards[k], k);
+    for (size_t k = 0; k < COUNT_OF(asks); k++) {
+        struct request request = request_of(&asks[k]);
+        trial_assert(t, policy_fit(n, &request) == m_fit(&t->model, i, &asks[k]));
+        cache_resolve(&t->cache, STR("nobody"), &request);
+        trial_assert(t, policy_fit(n, &request) == m_fit(&t->model, i, &asks[k]));
     }
-    for (int64_t mem = 1; mem < 40; mem += 6)
-        trial_assert(t, policy_fit(n, &(struct request){mem}) == m_fit(&t->model, i, mem));
 }
 
 static void step(struct trial *t)

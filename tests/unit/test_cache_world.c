@@ -84,10 +84,11 @@ static void client_bind(struct world *w)
     if (op == NULL || w->n_pods == 0 || w->pods[uid].node >= 0)
         return;
     int node = draw(w, NODES);
+    struct request request = {.mem = w->pods[uid].mem, .lasting_mem = w->pods[uid].mem};
     struct event e = {.type = EVENT_RESERVE,
                       .reserve = {.uid = text_of(uid_text, sizeof(uid_text), "u", uid),
                                   .node = text_of(node_text, sizeof(node_text), "n", node),
-                                  .request = {.mem = w->pods[uid].mem}}};
+                                  .request = &request}};
     /* A pod that we don't know is read first, and exists when it is reserved. */
     if (known(w, uid) == NULL && !w->pods[uid].exists)
         return;

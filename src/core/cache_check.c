@@ -1,0 +1,95 @@
+/* What is true between any two events. */
+#include "cache_quota.h"
+#include "cache_store.h"
+
+/* Every group has as many holders as it says, and no group is without. */
+static void check_groups(const struct cache *c)
+{
+    size_t cursor = 0;
+    size_t members = 0;
+    for (const struct pod *p = map_next(&c->pods, &cursor); p != NULL;
+         p = map_next(&c->pods, &cursor)) {
+        members += p->group != NULL ? 1 : 0;
+        assert(p->group == NULL || map_get(&c->groups, p->group->key) == p->group);
+        assert(p->group == NULL || pod_holds(p));
+        assert(!pod_holds(p) || p->holding->n_shares == 0 ||
+               (p->group != NULL) == cache_group_holds(c, p->namespace, p->request->affinity));
+        assert(p->group == NULL || p->holding->n_shares > 0);
+    }
+    cursor = 0;
+    for (const struct group *g = map_next(&c->groups, &cursor); g != NULL;
+         g = map_next(&c->groups, &cursor)) {
+        assert(g->holders > 0 && g->holders <= members);
+        members -= g->holders;
+    }
+    assert(members == 0);
+}
+
+static void check_pending(const struct cache *c)
+{
+    size_t n = 0;
+    for (const struct pod *p = c->pending; p != NULL; p = p->pending_next) {
+        assert(p->state == POD_PENDING && map_get(&c->pods, p->uid) == p);
+        assert(p->pending_next == NULL || p->pending_next->pending_prev == p);
+        n++;
+    }
+    assert(n == c->n_pending);
+}
+
+/* Every node is among them, once. */
+static void check_changes(const struct cache *c)
+{
+    size_t n = 0;
+    uint64_t version = 0;
+    for (const struct change_link *x = changes_after(&c->changes, 0); x != NULL;
+         x = changes_next(&c->changes, x)) {
+        const struct node *node = cache_changed_node(x);
+        assert(x->version > version && map_get(&c->nodes, node->name) == node);
+        version = x->version;
+        n++;
+    }
+    assert(version <= c->changes.version && n <= c->nodes.n);
+}
+
+void cache_check(const struct cache *c)
+{
+    size_t cursor = 0;
+    size_t holding = 0;
+    size_t labelled = 0;
+    size_t sized = 0;
+    size_t pending = 0;
+    check_groups(c);
+    check_pending(c);
+    check_changes(c);
+    pool_check(&c->requests, c->pods.n);
+    for (const struct pod *p = map_next(&c->pods, &cursor); p != NULL;
+         p = map_next(&c->pods, &cursor)) {
+        pod_check(p);
+        request_check(&c->requests, p->request);
+        if (p->labels != NULL)
+            labels_check(&c->labels, p->labels);
+        labelled += p->labels != NULL ? 1 : 0;
+        assert(map_get(&c->pods, p->uid) == p);
+        assert(p->node == NULL || map_get(&c->nodes, p->node->name) == p->node);
+        assert(p->claim == NULL || map_get(&c->nodes, p->claim->name) == p->claim);
+        assert(p->node == NULL || p->node->assume_ns >= p->assume_ns);
+        holding += pod_holds(p) ? 1 : 0;
+        pending += pod_holds(p) ? 0 : 1;
+    }
+    assert(pending == c->n_pending);
+    pool_check(&c->labels, labelled);
+    cursor = 0;
+    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
+         n = cache_next_node(c, &cursor)) {
+        node_check(n);
+        sized += n->sizes != NULL ? 1 : 0;
+        assert(map_get(&c->nodes, n->name) == n);
+        assert(n->fault != NODE_ABSENT || n->pods != NULL || n->claims != NULL ||
+               n->n_nominees > 0 || n->unhealthy != NULL);
+        assert(n->n_pods <= holding);
+        holding -= n->n_pods;
+    }
+    assert(holding == 0);
+    pool_check(&c->sizes, sized);
+    cache_quota_check(c);
+}

@@ -1,0 +1,203 @@
+#include "cache_store.h"
+
+#include "mem.h"
+
+struct node *cache_node_get_or_add(struct cache *c, struct str name)
+{
+    struct node *n = map_get(&c->nodes, name);
+    if (n != NULL)
+        return n;
+    n = node_new(name);
+    if (n != NULL && map_put(&c->nodes, n) != OK) {
+        node_drop(n, &c->sizes);
+        return NULL;
+    }
+    if (n != NULL)
+        n->change.list = &c->changes;
+    return n;
+}
+
+void cache_node_release(struct cache *c, struct node *n)
+{
+    if (n->fault != NODE_ABSENT || n->pods != NULL || n->claims != NULL || n->n_nominees > 0 ||
+        n->unhealthy != NULL)
+        return;
+    (void)map_del(&c->nodes, n->name);
+    change_end(&n->change, n->name);
+    node_drop(n, &c->sizes);
+}
+
+static void pending_add(struct cache *c, struct pod *p)
+{
+    p->pending_prev = NULL;
+    p->pending_next = c->pending;
+    if (c->pending != NULL)
+        c->pending->pending_prev = p;
+    c->pending = p;
+    c->n_pending++;
+    c->pending_version++;
+}
+
+static void pending_remove(struct cache *c, struct pod *p)
+{
+    if (p->pending_prev != NULL)
+        p->pending_prev->pending_next = p->pending_next;
+    else
+        c->pending = p->pending_next;
+    if (p->pending_next != NULL)
+        p->pending_next->pending_prev = p->pending_prev;
+    c->n_pending--;
+    c->pending_version++;
+}
+
+void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
+{
+    bool was_pending = p->state == POD_PENDING;
+    bool reserved = p->state == POD_RESERVED;
+    p->state = state;
+    if (was_pending && state != POD_PENDING)
+        pending_remove(c, p);
+    else if (!was_pending && state == POD_PENDING)
+        pending_add(c, p);
+    if (p->node != NULL && reserved != (state == POD_RESERVED))
+        change_touch(&p->node->change);
+}
+
+void cache_pod_free(struct cache *c, struct pod *p)
+{
+    assert(p->node == NULL && p->claim == NULL);
+    if (p->tenant != NULL)
+        quota_leave(&c->quota, p->tenant);
+    request_give(&c->requests, p->request);
+    mem_free(p->holding);
+    labels_give(&c->labels, p->labels);
+    mem_free(p);
+}
+
+struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace, struct str name,
+                          const struct request *request)
+{
+    struct pod *p = pod_new(uid, name);
+    if (p == NULL)
+        return NULL;
+    p->epoch = c->lists[CACHE_PODS].epoch;
+    p->tenant = quota_join(&c->quota, namespace);
+    p->request = request_take(&c->requests, request);
+    if (p->tenant == NULL || p->request == NULL || map_put(&c->pods, p) != OK) {
+        cache_pod_free(c, p);
+        return NULL;
+    }
+    p->namespace = p->tenant->namespace;
+    p->mem = p->request->mem;
+    pending_add(c, p);
+    return p;
+}
+
+/* A namespace's name is shorter than a group's may be. */
+struct group_key {
+    char bytes[2 * REQUEST_GROUP_MAX + 1];
+};
+
+/* Absent where there is no group. A name may hold any byte; the namespace's has no NUL. */
+static struct str group_key(struct group_key *key, struct str namespace, struct str name)
+{
+    if (name.n == 0 || name.n > REQUEST_GROUP_MAX || namespace.n > REQUEST_GROUP_MAX)
+        return STR_NULL;
+    char *at = key->bytes;
+    (void)str_store(&at, namespace);
+    *at++ = '\0';
+    (void)str_store(&at, name);
+    return (struct str){key->bytes, (size_t)(at - key->bytes)};
+}
+
+bool cache_group_holds(const struct cache *c, struct str namespace, struct str name)
+{
+    struct group_key bytes;
+    struct str key = group_key(&bytes, namespace, name);
+    return key.p != NULL && map_get(&c->groups, key) != NULL;
+}
+
+enum errc cache_group_get_or_add(struct cache *c, const struct pod *p, struct str name,
+                                 struct group **ret)
+{
+    struct group_key bytes;
+    struct str key = group_key(&bytes, p->namespace, name);
+    *ret = key.p == NULL ? NULL : map_get(&c->groups, key);
+    if (key.p == NULL || *ret != NULL)
+        return OK;
+    struct group *g = mem_alloc(sizeof(*g) + key.n);
+    if (g == NULL)
+        return ERR_NOMEM;
+    char *at = (char *)(g + 1);
+    g->key = str_store(&at, key);
+    if (map_put(&c->groups, g) != OK) {
+        mem_free(g);
+        return ERR_NOMEM;
+    }
+    *ret = g;
+    return OK;
+}
+
+void cache_group_release(struct cache *c, struct group *g)
+{
+    if (g == NULL || g->holders > 0)
+        return;
+    (void)map_del(&c->groups, g->key);
+    mem_free(g);
+}
+
+void cache_group_join(struct cache *c, struct pod *p, struct group *g)
+{
+    if (g != NULL)
+        g->holders++;
+    cache_group_leave(c, p);
+    p->group = g;
+}
+
+void cache_group_leave(struct cache *c, struct pod *p)
+{
+    struct group *g = p->group;
+    if (g == NULL)
+        return;
+    g->holders--;
+    p->group = NULL;
+    cache_group_release(c, g);
+}
+
+void cache_pod_detach(struct cache *c, struct pod *p)
+{
+    struct node *n = p->node != NULL ? p->node : p->claim;
+    if (p->node != NULL)
+        node_detach(p);
+    if (p->claim != NULL)
+        node_unclaim(p);
+    cache_group_leave(c, p);
+    mem_free(p->holding);
+    p->holding = NULL;
+    p->kept = false;
+    p->card = -1;
+    if (n != NULL)
+        cache_node_release(c, n);
+}
+
+void cache_pod_set_nominated(struct cache *c, struct pod *p, struct node *n)
+{
+    struct node *old = p->nominated;
+    p->nominated = n;
+    if (n != NULL)
+        n->n_nominees++;
+    if (old == NULL)
+        return;
+    old->n_nominees--;
+    cache_node_release(c, old);
+}
+
+void cache_pod_remove(struct cache *c, struct pod *p)
+{
+    cache_pod_detach(c, p);
+    cache_pod_set_nominated(c, p, NULL);
+    if (p->state == POD_PENDING)
+        pending_remove(c, p);
+    (void)map_del(&c->pods, p->uid);
+    cache_pod_free(c, p);
+}

@@ -1,0 +1,381 @@
+/* Groups, claims, and what becomes of a pod's cards when its object changes. */
+#include "scene.h"
+
+#define GROUP(name)     .affinity = S(name)
+#define NOMINATED(name) .nominated = S(name)
+
+static bool held(const struct rig *r, const char *namespace, const char *group)
+{
+    struct request request = {.namespace = str_of(namespace), .affinity = str_of(group)};
+    cache_resolve(&r->cache, STR("nobody"), &request);
+    return request.affinity_held;
+}
+
+static size_t groups(const struct rig *r)
+{
+    return r->cache.groups.n;
+}
+
+static void open_two(struct rig *r)
+{
+    const struct pod_view none[SCENE_PODS] = {NO_POD};
+    struct node_view node = TWO_CARDS;
+    scene_open(r, &node, none, PACK_UNSET);
+}
+
+/* By whatever way pods come to hold, and cease to. */
+START_TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
+{
+    struct rig r;
+    struct pod_view a = PLAIN("a", "4", GROUP("g"));
+    struct pod_view b = PLAIN("b", "4", GROUP("g"), .node = S("n"), .idx = S("0"));
+    struct pod_view other = PLAIN("other", "4", GROUP("h"), .node = S("n"), .idx = S("1"));
+    open_two(&r);
+    set_pod(&r, a);
+    ck_assert(!held(&r, "ns", "g")); /* it is pending */
+    ck_assert_int_eq(take(&r, a), OK);
+    ck_assert(held(&r, "ns", "g") && !held(&r, "elsewhere", "g") && !held(&r, "ns", "h"));
+    ck_assert(!held(&r, "ns", "") && !held(&r, "n", "sg"));
+    cancel(&r, "a");
+    ck_assert_uint_eq(groups(&r), 0);
+    ck_assert_int_eq(take(&r, a), OK);
+    ck_assert_int_eq(confirm(&r, "a", false), OK);
+    set_pod(&r, b);
+    set_pod(&r, other);
+    ck_assert_uint_eq(groups(&r), 2);
+    a.node = STR("n");
+    a.idx = STR("0");
+    set_pod(&r, a);
+    a.phase = STR("Succeeded");
+    set_pod(&r, a);
+    ck_assert(held(&r, "ns", "g"));
+    b.affinity = STR("h"); /* edited while it is bound */
+    set_pod(&r, b);
+    ck_assert(!held(&r, "ns", "g") && held(&r, "ns", "h"));
+    ck_assert_uint_eq(groups(&r), 1);
+    pod_gone(&r, "other");
+    ck_assert(held(&r, "ns", "h"));
+    list_begin(&r, CACHE_PODS);
+    list_end(&r, CACHE_PODS);
+    ck_assert_uint_eq(groups(&r), 0);
+    set_pod(&r, other);
+    node_gone(&r, "n"); /* the pod is there all the same */
+    ck_assert(held(&r, "ns", "h"));
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(a_name_beyond_the_ceiling_is_no_group)
+{
+    struct rig r;
+    char name[REQUEST_GROUP_MAX + 1];
+    struct pod_view v = PLAIN("a", "4", .node = S("n"), .idx = S("0"));
+    memset(name, 'g', sizeof(name));
+    open_two(&r);
+    v.affinity = (struct str){name, REQUEST_GROUP_MAX};
+    set_pod(&r, v);
+    ck_assert_uint_eq(groups(&r), 1);
+    v.affinity.n++;
+    set_pod(&r, v);
+    ck_assert_uint_eq(groups(&r), 0);
+    v.affinity.n--;
+    v.namespace = v.affinity;
+    v.uid = STR("b");
+    set_pod(&r, v);
+    ck_assert_uint_eq(groups(&r), 1);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* ---- claims ---- */
+
+static const struct {
+    struct pod_view pods[SCENE_PODS]; /* on node n of two cards of 16, or nominated for it */
+    struct pod_view ask;
+    enum verdict verdict;
+    uint32_t card;
+} claims[] = {
+    {{PLAIN("q", "16", NOMINATED("n"))}, PLAIN("ask", "16"), VERDICT_FITS, 1},
+    {{PLAIN("q", "16", NOMINATED("n")), PLAIN("a", "1", AT(1))},
+     PLAIN("ask", "16"),
+     VERDICT_KEPT,
+     0},
+    {{PLAIN("q", "16", NOMINATED("n")), PLAIN("a", "1", AT(1))},
+     PLAIN("ask", "15"),
+     VERDICT_FITS,
+     1},
+    {{PLAIN("q", "16", NOMINATED("n"), .priority = 5), PLAIN("a", "2", AT(1))},
+     PLAIN("ask", "15", .priority = 5),
+     VERDICT_KEPT, /* of equal weight */
+     0},
+    {{PLAIN("q", "16", NOMINATED("n"), .priority = 6), PLAIN("a", "2", AT(1))},
+     PLAIN("ask", "15", .priority = 5),
+     VERDICT_KEPT,
+     0},
+    {{PLAIN("q", "16", NOMINATED("n"), .priority = 4), PLAIN("a", "2", AT(1))},
+     PLAIN("ask", "15", .priority = 5),
+     VERDICT_FITS,
+     0},
+    {{PLAIN("ask", "16", NOMINATED("n")), PLAIN("a", "2", AT(1))},
+     PLAIN("ask", "16"), /* its own is no hindrance */
+     VERDICT_FITS,
+     0},
+    {{PLAIN("q", "16", NOMINATED("elsewhere")), PLAIN("a", "2", AT(1))},
+     PLAIN("ask", "16"),
+     VERDICT_FITS,
+     0},
+    /* Room that is not there yet: of a pod that is on its way out. */
+    {{PLAIN("q", "16", NOMINATED("n")), PLAIN("old", "12", AT(0), .deleting = true),
+      PLAIN("a", "12", AT(1))},
+     PLAIN("ask", "4"),
+     VERDICT_FITS,
+     1},
+    {{PLAIN("q", "16", NOMINATED("n")), PLAIN("old", "12", AT(0), .deleting = true),
+      PLAIN("a", "13", AT(1))},
+     PLAIN("ask", "4"),
+     VERDICT_KEPT,
+     0},
+    {{PLAIN("q", "16", NOMINATED("n")), PLAIN("old", "12", AT(0)), PLAIN("a", "13", AT(1))},
+     PLAIN("ask", "4"), /* nobody makes room for it: there is nothing to keep */
+     VERDICT_FITS,
+     0},
+    /* Two claims have room of their own. */
+    {{PLAIN("q", "10", NOMINATED("n")), PLAIN("p", "10", NOMINATED("n"))},
+     PLAIN("ask", "7"),
+     VERDICT_KEPT,
+     0},
+    {{PLAIN("q", "10", NOMINATED("n")), PLAIN("p", "10", NOMINATED("n"))},
+     PLAIN("ask", "6"),
+     VERDICT_FITS,
+     0},
+    {{POD("q", NOMINATED("n"), CONTAINERS(1, {.name = S("c"), .exclusive = S("1")}))},
+     PLAIN("ask", "6"),
+     VERDICT_KEPT,
+     0},
+};
+
+START_TEST(keeps_room_for_who_is_nominated)
+{
+    struct rig r;
+    struct placement there;
+    struct node_view node = TWO_CARDS;
+    scene_open(&r, &node, claims[_i].pods, PACK_UNSET);
+    enum verdict v = scene_judge(&r, &claims[_i].ask, &there);
+    ck_assert_str_eq(verdict_name(v), verdict_name(claims[_i].verdict));
+    ck_assert_int_eq(take(&r, claims[_i].ask), v == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
+    if (v == VERDICT_FITS)
+        ck_assert_uint_eq(r.fx.card, claims[_i].card);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Whether node n keeps 16 on its only card. */
+static bool kept(const struct rig *r)
+{
+    struct request ask = {.mem = 1, .lasting_mem = 1};
+    cache_resolve(&r->cache, STR("nobody"), &ask);
+    return policy_fit(node_of(r, "n"), &ask) == VERDICT_KEPT;
+}
+
+START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
+{
+    struct rig r;
+    struct node_view node = NODE(.mem = S("16"), .count = S("1"));
+    struct pod_view q = PLAIN("q", "16", NOMINATED("n"));
+    rig_init(&r);
+    set_node(&r, node);
+    set_pod(&r, q);
+    ck_assert(kept(&r) && r.fx.changed);
+    set_pod(&r, q);
+    ck_assert(kept(&r) && !r.fx.changed);
+    q.nominated = STR("m"); /* a node that nobody knows yet */
+    set_pod(&r, q);
+    ck_assert(!kept(&r) && r.fx.changed && cache_node(&r.cache, STR("m")) != NULL);
+    q.nominated = STR("n");
+    set_pod(&r, q);
+    ck_assert(kept(&r) && cache_node(&r.cache, STR("m")) == NULL);
+    q.nominated = STR_NULL;
+    set_pod(&r, q);
+    ck_assert(!kept(&r) && r.fx.changed);
+    q.nominated = STR("n");
+    set_pod(&r, q);
+    node_gone(&r, "n"); /* the name is remembered, and who waits for it */
+    set_node(&r, node);
+    ck_assert(kept(&r));
+    ck_assert_int_eq(take(&r, q), OK);
+    ck_assert_ptr_null(node_of(&r, "n")->claims);
+    cancel(&r, "q");
+    ck_assert(kept(&r));
+    q.phase = STR("Failed");
+    set_pod(&r, q);
+    ck_assert(!kept(&r) && r.fx.changed);
+    q.phase = STR_NULL;
+    set_pod(&r, q);
+    pod_gone(&r, "q");
+    ck_assert(!kept(&r) && r.fx.changed);
+    set_pod(&r, q);
+    list_begin(&r, CACHE_PODS);
+    list_end(&r, CACHE_PODS);
+    ck_assert(!kept(&r) && r.fx.changed);
+    set_pod(&r, q);
+    q.node = STR("n"); /* by another hand, without a card */
+    set_pod(&r, q);
+    ck_assert_ptr_null(node_of(&r, "n")->claims);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 16);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* ---- edits ---- */
+
+START_TEST(a_pending_pods_request_may_be_edited)
+{
+    struct rig r;
+    struct pod_view v = PLAIN("a", "8");
+    open_two(&r);
+    set_pod(&r, v);
+    v.count_label = STR("2");
+    set_pod(&r, v);
+    ck_assert_uint_eq(pod_of(&r, "a")->request->cards, 2);
+    v.count_label = STR("3"); /* not readable: it asks for nothing until it is */
+    set_pod(&r, v);
+    ck_assert(!request_wants(pod_of(&r, "a")->request) && r.fx.err.code != OK);
+    v.count_label = STR_NULL;
+    set_pod(&r, v);
+    ck_assert(request_plain(pod_of(&r, "a")->request));
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(a_bound_pod_is_charged_what_its_object_says_now)
+{
+    struct rig r;
+    struct pod_view v = PLAIN("a", "8", AT(0));
+    open_two(&r);
+    set_pod(&r, v);
+    v.whole_label = GPUSHARE_WHOLE_DEVICE;
+    set_pod(&r, v);
+    ck_assert(r.fx.changed && card_used(&r, "n", 0) == 16);
+    v.whole_label = STR_NULL;
+    v.percent = STR("75");
+    set_pod(&r, v);
+    ck_assert_int_eq(card_used(&r, "n", 0), 12);
+    v.percent = STR_NULL;
+    v.card_policy = STR("spread");
+    set_pod(&r, v);
+    ck_assert_int_eq(card_used(&r, "n", 0), 8);
+    set_pod(&r, v);
+    ck_assert(!r.fx.changed);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(another_hands_allocation_is_taken_over)
+{
+    struct rig r;
+    struct pod_view v = POD("a", HELD({0, 1, 8}, {1, 0, 4}), .idx = S("0,1"),
+                            CONTAINERS(2, MAIN_CORES(0, "8", "30"), MAIN(1, "4")));
+    struct pod_view bare = POD("a", CONTAINERS(2, MAIN_CORES(0, "8", "30"), MAIN(1, "4")));
+    open_two(&r);
+    ck_assert_int_eq(take(&r, bare), OK); /* together, on card 0 */
+    ck_assert_int_eq(card_used(&r, "n", 0), 12);
+    set_pod(&r, v);
+    ck_assert(r.fx.changed);
+    ck_assert_int_eq(card_used(&r, "n", 0), 4);
+    ck_assert_int_eq(card_used(&r, "n", 1), 8);
+    ck_assert_uint_eq(node_of(&r, "n")->cards[1].cores, 30);
+    set_pod(&r, v);
+    ck_assert(!r.fx.changed);
+    v.has_allocation = false; /* it was edited away */
+    v.idx = STR("1");
+    set_pod(&r, v);
+    ck_assert_int_eq(card_used(&r, "n", 0), 0);
+    ck_assert_int_eq(card_used(&r, "n", 1), 12);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(init_containers_give_back_and_take_again)
+{
+    struct rig r;
+    struct pod_view v = POD("a", CONTAINERS(1, INIT(0, "9"), MAIN(0, "2")), HELD({0, 1, 2}));
+    open_two(&r);
+    r.cache.settings.shrink = _i != 0;
+    set_pod(&r, v);
+    ck_assert_int_eq(card_used(&r, "n", 1), 9);
+    v.initialized = true;
+    set_pod(&r, v);
+    ck_assert(r.fx.changed == (_i != 0));
+    ck_assert_int_eq(card_used(&r, "n", 1), _i == 0 ? 9 : 2);
+    ck_assert_int_eq(node_of(&r, "n")->counted, 9); /* the kubelet gives nothing back */
+    set_pod(&r, v);
+    ck_assert(!r.fx.changed);
+    v.initialized = false;
+    set_pod(&r, v);
+    ck_assert(r.fx.changed == (_i != 0));
+    ck_assert_int_eq(card_used(&r, "n", 1), 9);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* As if it had been so from the start, for pods of every kind; and a pod that is new since. */
+START_TEST(shrink_may_change_at_any_time)
+{
+    struct rig r;
+    struct pod_view done = POD("a", CONTAINERS(1, INIT(0, "9"), MAIN(0, "2")), HELD({0, 1, 2}));
+    struct pod_view runs = POD("b", CONTAINERS(1, INIT(0, "5"), MAIN(0, "1")), HELD({0, 0, 1}));
+    struct pod_view late = POD("c", CONTAINERS(1, INIT(0, "4"), MAIN(0, "1")), HELD({0, 0, 1}));
+    open_two(&r);
+    done.initialized = late.initialized = true;
+    cache_set_shrink(&r.cache, _i != 0);
+    set_pod(&r, done);
+    set_pod(&r, runs);
+    for (int turn = 0; turn < 4; turn++) {
+        bool on = (turn + _i) % 2 != 0;
+        cache_set_shrink(&r.cache, on);
+        cache_check(&r.cache);
+        ck_assert_int_eq(card_used(&r, "n", 1), on ? 2 : 9);
+        ck_assert_int_eq(card_used(&r, "n", 0), 5);
+    }
+    set_pod(&r, late); /* on in one case, off in the other */
+    cache_set_shrink(&r.cache, false);
+    ck_assert_int_eq(card_used(&r, "n", 0), 9);
+    cache_set_shrink(&r.cache, true);
+    cache_check(&r.cache);
+    ck_assert_int_eq(card_used(&r, "n", 0), 6);
+    set_pod(&r, done);
+    ck_assert(!r.fx.changed);
+    done.initialized = false;
+    set_pod(&r, done);
+    cache_set_shrink(&r.cache, false);
+    cache_set_shrink(&r.cache, true);
+    ck_assert_int_eq(card_used(&r, "n", 1), 9);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cache_requests");
+    TCase *tc = tcase_create("cache_requests");
+    tcase_add_test(tc, a_group_is_held_as_long_as_one_of_its_pods_holds);
+    tcase_add_test(tc, a_name_beyond_the_ceiling_is_no_group);
+    tcase_add_loop_test(tc, keeps_room_for_who_is_nominated, 0, COUNT_OF(claims));
+    tcase_add_test(tc, a_claim_lives_as_long_as_its_pod_is_nominated_and_pending);
+    tcase_add_test(tc, a_pending_pods_request_may_be_edited);
+    tcase_add_test(tc, a_bound_pod_is_charged_what_its_object_says_now);
+    tcase_add_test(tc, another_hands_allocation_is_taken_over);
+    tcase_add_loop_test(tc, init_containers_give_back_and_take_again, 0, 2);
+    tcase_add_loop_test(tc, shrink_may_change_at_any_time, 0, 2);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

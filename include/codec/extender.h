@@ -8,17 +8,13 @@
 #include "jwrite.h"
 #include "view.h"
 
-/* A candidate of the request: its name and, where whole Nodes were sent, the object as it came. */
-struct candidate {
-    struct str name;
-    struct str object;
-};
-
 struct filter_args {
     struct pod_view pod;
     bool has_pod;
     bool by_name; /* NodeNames was given (nodeCacheCapable): it wins over Nodes */
-    struct candidate *candidates;
+    bool plain;   /* names stand as they came, in their quotes, with a comma between two */
+    const struct str *names;   /* of the candidates */
+    const struct str *objects; /* and where Nodes were sent, each as it came */
     size_t n;
 };
 
@@ -40,23 +36,31 @@ enum errc extender_read_bind(struct str body, struct arena *a, struct bind_args 
 /* An ExtenderFilterResult that only says what went wrong. */
 void extender_write_filter_error(struct buf *out, struct str error);
 
-/* Whether candidate i fits; where it does not, why, and whether eviction could never help. */
-struct filter_answer {
-    bool fits;
-    bool unresolvable;
-    struct str reason;
+enum offer {
+    OFFER_FITS,
+    OFFER_LEFT_OUT, /* it fits, and is neither offered nor refused */
+    OFFER_REFUSED,
+    OFFER_UNRESOLVABLE, /* refused, and no eviction could ever help */
 };
 
-typedef struct filter_answer filter_answer_fn(void *ctx, size_t i);
+/* Why candidate i is refused; valid until the next call. */
+typedef struct str filter_reason_fn(void *ctx, size_t i);
 
 /*
  * An ExtenderFilterResult: in the form of the request (names or whole objects) what fits, in the
- * request's order, and every other candidate with its reason. Unresolvable ones stand in both maps,
- * since schedulers before 1.21 know only FailedNodes. `answer` is called for each candidate three
- * times at most; its reason is valid until its next call.
+ * request's order, and every refused candidate with its reason. Unresolvable ones stand in both
+ * maps, since schedulers before 1.21 know only FailedNodes. offers: an enum offer of each
+ * candidate.
  */
 void extender_write_filter(struct buf *out, const struct filter_args *args,
-                           filter_answer_fn *answer, void *ctx);
+                           const unsigned char *offers, filter_reason_fn *reason, void *ctx);
+
+/* A HostPriorityList, a bare array: each candidate with its score, in the request's order. */
+void extender_write_priorities(struct buf *out, const struct filter_args *args,
+                               const unsigned char *scores);
+
+/* One that gives nobody anything. */
+void extender_write_no_priorities(struct buf *out);
 
 /* ExtenderBindingResult: the empty string is success. */
 void extender_write_bind(struct buf *out, struct str error);

@@ -21,6 +21,9 @@ void jwrite_array_end(struct jwrite *w);
 
 void jwrite_key(struct jwrite *w, struct str key);
 
+/* The same of one that is written already, with its quotes. */
+void jwrite_raw_key(struct jwrite *w, struct str json);
+
 void jwrite_str(struct jwrite *w, struct str s); /* absent: null */
 void jwrite_i64(struct jwrite *w, int64_t v);
 void jwrite_u64(struct jwrite *w, uint64_t v);

@@ -44,3 +44,6 @@ struct kubeconfig {
  */
 enum errc kubeconfig_read(struct str text, struct str path, struct arena *arena,
                           struct kubeconfig *ret, struct err *reterr) _must_use_;
+
+/* A server's URL, made as it is used: without slashes at its end. */
+enum errc kubeconfig_server_check(struct str *server, struct err *reterr) _must_use_;

@@ -7,60 +7,84 @@
 
 #include "kube.h"
 
-struct candidate_list {
-    struct candidate *items;
+struct str_list {
+    struct str *items;
     size_t n;
     size_t cap;
+};
+
+/* The candidates in one of the two forms. */
+struct candidates {
+    struct str_list names;
+    struct str_list objects;
+    bool plain; /* as filter_args.plain */
     bool given; /* and not as null */
 };
 
-static void candidate_add(struct jread *r, struct arena *a, struct candidate_list *list,
-                          struct candidate c)
+/* Room for one more at least, or the reader has failed. */
+static bool str_list_grow(struct jread *r, struct arena *a, struct str_list *list)
 {
-    struct candidate *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(c));
-    if (grown == NULL) {
+    struct str *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(*grown));
+    if (grown == NULL)
         jread_fail(r, arena_fault(a), "no room for the nodes of one request");
-        return;
-    }
-    list->items = grown;
-    list->items[list->n++] = c;
+    else
+        list->items = grown;
+    return grown != NULL;
 }
 
-static void read_names(struct jread *r, struct arena *a, struct candidate_list *list)
+static void str_list_add(struct jread *r, struct arena *a, struct str_list *list, struct str s)
 {
-    list->given = jread_type(r) != JTYPE_NULL;
+    if (str_list_grow(r, a, list))
+        list->items[list->n++] = s;
+}
+
+/* Most names are plain, and are read in runs; one that is not ends its run. */
+static void read_names(struct jread *r, struct arena *a, struct candidates *c)
+{
+    struct str_list *list = &c->names;
+    c->given = jread_type(r) != JTYPE_NULL;
     list->n = 0;
-    jread_array (r) {
+    c->plain = false;
+    if (!jread_array_begin(r))
+        return;
+    c->plain = true;
+    while (str_list_grow(r, a, list)) {
+        list->n += jread_str_run(r, list->items + list->n, list->cap - list->n);
+        if (list->n == list->cap)
+            continue;
+        if (!jread_array_next(r))
+            return;
+        c->plain = false;
         struct str name = jread_str(r);
-        candidate_add(r, a, list, (struct candidate){.name = name.p == NULL ? STR("") : name});
+        list->items[list->n++] = name.p == NULL ? STR("") : name;
     }
 }
 
 /* r->at stands at the value's first byte after jread_type, and behind its last after reading it. */
-static void read_items(struct jread *r, struct arena *a, struct candidate_list *list)
+static void read_items(struct jread *r, struct arena *a, struct candidates *c)
 {
-    list->n = 0;
+    c->names.n = 0;
+    c->objects.n = 0;
     jread_array (r) {
-        struct node_view node;
         (void)jread_type(r);
         const char *begin = r->at;
-        kube_read_node(r, &node);
-        struct candidate c = {.name = node.name, .object = {begin, (size_t)(r->at - begin)}};
-        if (!jread_failed(r) && node.name.n == 0)
+        struct str name = kube_read_name(r);
+        if (!jread_failed(r) && name.n == 0)
             jread_fail(r, ERR_SYNTAX, "a Node without metadata.name");
-        candidate_add(r, a, list, c);
+        str_list_add(r, a, &c->names, name);
+        str_list_add(r, a, &c->objects, (struct str){begin, (size_t)(r->at - begin)});
     }
 }
 
-static void read_nodes(struct jread *r, struct arena *a, struct candidate_list *list)
+static void read_nodes(struct jread *r, struct arena *a, struct candidates *c)
 {
     struct str key;
-    list->given = jread_type(r) != JTYPE_NULL;
-    if (!list->given)
-        list->n = 0;
+    c->given = jread_type(r) != JTYPE_NULL;
+    if (!c->given)
+        c->names.n = 0;
     jread_object (r, key) {
         if (str_eq_nocase(key, STR("items")))
-            read_items(r, a, list);
+            read_items(r, a, c);
         else
             jread_skip(r);
     }
@@ -71,8 +95,8 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
 {
     struct jread r;
     struct str key;
-    struct candidate_list names = {.n = 0};
-    struct candidate_list nodes = {.n = 0};
+    struct candidates names = {.given = false};
+    struct candidates nodes = {.given = false};
     *ret = (struct filter_args){.has_pod = false};
     jread_init(&r, body, a);
     if (jread_type(&r) != JTYPE_OBJECT)
@@ -98,9 +122,12 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
         return err_set(reterr, ERR_SYNTAX,
                        "ExtenderArgs: cannot get node names: Nodes and NodeNames "
                        "are both absent");
+    const struct candidates *given = names.given ? &names : &nodes;
     ret->by_name = names.given;
-    ret->candidates = names.given ? names.items : nodes.items;
-    ret->n = names.given ? names.n : nodes.n;
+    ret->plain = given->plain;
+    ret->names = given->names.items;
+    ret->objects = given->objects.items;
+    ret->n = given->names.n;
     return OK;
 }
 
@@ -163,37 +190,68 @@ void extender_write_filter_error(struct buf *out, struct str error)
     jwrite_object_end(&w);
 }
 
-static void write_failed(struct jwrite *w, const struct filter_args *args, filter_answer_fn *answer,
-                         void *ctx, bool unresolvable_only)
+/* With its quotes, as it came: where names are plain. */
+static struct str quoted(struct str name)
 {
+    return (struct str){name.p - 1, name.n + 2};
+}
+
+static void write_key(struct jwrite *w, const struct filter_args *args, size_t i)
+{
+    if (!args->plain)
+        jwrite_key(w, args->names[i]);
+    else
+        jwrite_raw_key(w, quoted(args->names[i]));
+}
+
+static void write_refused(struct jwrite *w, const struct filter_args *args,
+                          const unsigned char *offers, enum offer from, filter_reason_fn *reason,
+                          void *ctx)
+{
+    unsigned char most = 0;
     jwrite_object_begin(w);
-    for (size_t i = 0; i < args->n; i++) {
-        struct filter_answer a = answer(ctx, i);
-        if (a.fits || (unresolvable_only && !a.unresolvable))
+    for (size_t i = 0; i < args->n; i++)
+        most = MAX_OF(most, offers[i]);
+    for (size_t i = 0; most >= from && i < args->n; i++) {
+        if (offers[i] < from)
             continue;
-        jwrite_key(w, args->candidates[i].name);
-        jwrite_str(w, a.reason);
+        write_key(w, args, i);
+        jwrite_str(w, reason(ctx, i));
     }
     jwrite_object_end(w);
 }
 
-static void write_fitting(struct jwrite *w, const struct filter_args *args,
-                          filter_answer_fn *answer, void *ctx)
+/* Names that stand side by side are written in one go: where all fit, which is often, it is one
+ * copy of the list as it came. */
+static void write_names(struct jwrite *w, const struct filter_args *args,
+                        const unsigned char *offers)
 {
-    jwrite_array_begin(w);
     for (size_t i = 0; i < args->n; i++) {
-        if (!answer(ctx, i).fits)
+        if (offers[i] != OFFER_FITS)
             continue;
-        if (args->by_name)
-            jwrite_str(w, args->candidates[i].name);
-        else
-            jwrite_raw(w, args->candidates[i].object);
+        const struct str *first = &args->names[i];
+        if (!args->plain) {
+            jwrite_str(w, *first);
+            continue;
+        }
+        while (i + 1 < args->n && offers[i + 1] == OFFER_FITS)
+            i++;
+        const char *end = args->names[i].p + args->names[i].n + 1;
+        jwrite_raw(w, (struct str){first->p - 1, (size_t)(end - (first->p - 1))});
     }
-    jwrite_array_end(w);
+}
+
+static void write_objects(struct jwrite *w, const struct filter_args *args,
+                          const unsigned char *offers)
+{
+    for (size_t i = 0; i < args->n; i++) {
+        if (offers[i] == OFFER_FITS)
+            jwrite_raw(w, args->objects[i]);
+    }
 }
 
 void extender_write_filter(struct buf *out, const struct filter_args *args,
-                           filter_answer_fn *answer, void *ctx)
+                           const unsigned char *offers, filter_reason_fn *reason, void *ctx)
 {
     struct jwrite w;
     jwrite_init(&w, out);
@@ -202,24 +260,53 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
     if (args->by_name) {
         jwrite_null(&w);
         jwrite_key(&w, STR("NodeNames"));
-        write_fitting(&w, args, answer, ctx);
+        jwrite_array_begin(&w);
+        write_names(&w, args, offers);
+        jwrite_array_end(&w);
     } else {
         jwrite_object_begin(&w);
         jwrite_key(&w, STR("metadata"));
         jwrite_raw(&w, STR("{}"));
         jwrite_key(&w, STR("items"));
-        write_fitting(&w, args, answer, ctx);
+        jwrite_array_begin(&w);
+        write_objects(&w, args, offers);
+        jwrite_array_end(&w);
         jwrite_object_end(&w);
         jwrite_key(&w, STR("NodeNames"));
         jwrite_null(&w);
     }
     jwrite_key(&w, STR("FailedNodes"));
-    write_failed(&w, args, answer, ctx, false);
+    write_refused(&w, args, offers, OFFER_REFUSED, reason, ctx);
     jwrite_key(&w, STR("FailedAndUnresolvableNodes"));
-    write_failed(&w, args, answer, ctx, true);
+    write_refused(&w, args, offers, OFFER_UNRESOLVABLE, reason, ctx);
     jwrite_key(&w, STR("Error"));
     jwrite_str(&w, STR(""));
     jwrite_object_end(&w);
+}
+
+void extender_write_priorities(struct buf *out, const struct filter_args *args,
+                               const unsigned char *scores)
+{
+    buf_putc(out, '[');
+    for (size_t i = 0; i < args->n; i++) {
+        buf_put(out, i == 0 ? STR("{\"Host\":") : STR(",{\"Host\":"));
+        if (args->plain) {
+            buf_put(out, quoted(args->names[i]));
+        } else {
+            struct jwrite name;
+            jwrite_init(&name, out);
+            jwrite_str(&name, args->names[i]);
+        }
+        buf_put(out, STR(",\"Score\":"));
+        buf_put_u64(out, scores[i]);
+        buf_putc(out, '}');
+    }
+    buf_putc(out, ']');
+}
+
+void extender_write_no_priorities(struct buf *out)
+{
+    buf_put(out, STR("[]"));
 }
 
 void extender_write_bind(struct buf *out, struct str error)

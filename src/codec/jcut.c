@@ -9,6 +9,7 @@
  */
 #include "jcut.h"
 
+#include "jblock.h"
 #include "jread.h"
 #include "jscan.h"
 
@@ -173,11 +174,64 @@ static void piece_end(struct jcut *c, struct str piece)
     }
 }
 
-/* How much of the bytes belongs to the nested piece, and whether it ends there. */
-static size_t nested_length(struct jcut *c, struct str s, bool *ret_closed)
+#ifdef JBLOCK_BYTES
+/* Whether the brackets close the piece, which is `depth` deep before them. */
+static bool brackets_close(uint64_t opening, uint64_t closing, unsigned depth)
 {
-    const char *at = s.p;
-    const char *end = s.p + s.n;
+    uint64_t all = opening | closing;
+    for (; all != 0; all &= all - 1) {
+        depth += (opening & all & -all) != 0 ? 1 : -1U;
+        if (depth == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * A block that lies within the piece whole is taken at once. False, and nothing taken, where the
+ * piece may end in it, and where a backslash is outside of a string, which is no JSON: what it
+ * means must not depend on the blocks.
+ */
+static bool nested_block(struct jcut *c, const char *at)
+{
+    struct jblock b = jblock_read(at);
+    bool escaped = c->escaped;
+    uint64_t quotes = b.quotes & ~jblock_escaped(b.backslashes, &escaped);
+    uint64_t inside = jblock_inside(quotes, c->in_string);
+    uint64_t opening = b.opening & ~inside;
+    uint64_t closing = b.closing & ~inside;
+    unsigned n_closing = jblock_count(closing);
+    if (c->depth == 0 || (b.backslashes & ~inside) != 0 ||
+        (n_closing >= c->depth && brackets_close(opening, closing, c->depth)))
+        return false;
+    c->depth += jblock_count(opening) - n_closing;
+    c->in_string = inside >> (JBLOCK_BYTES - 1) != 0;
+    c->escaped = escaped;
+    return true;
+}
+
+/* As many blocks as can be taken; then the bytes of one have to be looked at singly, or all. */
+static const char *nested_blocks(struct jcut *c, const char *at, const char *end,
+                                 const char **ret_singly)
+{
+    while (end - at >= JBLOCK_BYTES && nested_block(c, at))
+        at += JBLOCK_BYTES;
+    *ret_singly = end - at >= JBLOCK_BYTES ? at + JBLOCK_BYTES : end;
+    return at;
+}
+#else
+static const char *nested_blocks(struct jcut *c, const char *at, const char *end,
+                                 const char **ret_singly)
+{
+    (void)c;
+    *ret_singly = end;
+    return at;
+}
+#endif
+
+/* Byte by byte up to the end or that of the piece. */
+static const char *nested_bytes(struct jcut *c, const char *at, const char *end, bool *ret_closed)
+{
     bool closed = false;
     while (at < end && !closed) {
         if (c->escaped) {
@@ -202,6 +256,20 @@ static size_t nested_length(struct jcut *c, struct str s, bool *ret_closed)
         }
     }
     *ret_closed = closed;
+    return at;
+}
+
+/* How much of the bytes belongs to the nested piece, and whether it ends there. */
+static size_t nested_length(struct jcut *c, struct str s, bool *ret_closed)
+{
+    const char *at = s.p;
+    const char *end = s.p + s.n;
+    *ret_closed = false;
+    while (at < end && !*ret_closed) {
+        const char *singly = end;
+        at = nested_blocks(c, at, end, &singly);
+        at = nested_bytes(c, at, singly, ret_closed);
+    }
     return (size_t)(at - s.p);
 }
 

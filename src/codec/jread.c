@@ -9,6 +9,7 @@
 #include "jread.h"
 
 #include "jscan.h"
+#include "jskim.h"
 #include "jtoken.h"
 
 #include <stdio.h>
@@ -236,7 +237,8 @@ static bool scalar_skip(struct jread *r, int c)
     return !jread_failed(r);
 }
 
-static void value_skip(struct jread *r)
+/* With whatever is wrong said, and where: the careful way. */
+static void value_walk(struct jread *r)
 {
     unsigned base = r->depth;
     bool escaped = false;
@@ -252,6 +254,19 @@ static void value_skip(struct jread *r)
         if (r->depth > base && !r->levels[r->depth - 1].array)
             (void)key_scan(r, &escaped);
     } while (r->depth > base && !jread_failed(r));
+}
+
+/*
+ * Most of an object is skipped, so that has a way of its own: no path is kept, and at whatever is
+ * not valid it gives up and has changed nothing. The careful way then finds the same fault again.
+ */
+static void value_skip(struct jread *r)
+{
+    const char *behind = jskim_value(r->at, r->end, LIMIT_JSON_DEPTH - r->depth);
+    if (behind != NULL)
+        r->at = behind;
+    else
+        value_walk(r);
 }
 
 /* Every reading of a value begins here: the byte that it begins with, or -1 after a failure. */
@@ -335,6 +350,28 @@ bool jread_array_next(struct jread *r)
     assert(!r->due && r->depth > 0 && r->levels[r->depth - 1].array);
     r->due = level_next(r);
     return r->due;
+}
+
+size_t jread_str_run(struct jread *r, struct str *ret, size_t max)
+{
+    size_t n = 0;
+    if (jread_failed(r))
+        return 0;
+    assert(!r->due && r->depth > 0 && r->levels[r->depth - 1].array);
+    struct jread_level *level = &r->levels[r->depth - 1];
+    for (const char *p = r->at; n < max; r->at = p) {
+        if (level->index >= 0 && (p == r->end || *p++ != ','))
+            break;
+        if (p == r->end || *p++ != '"')
+            break;
+        const char *close = jscan_plain(p, r->end);
+        if (close == r->end || *close != '"')
+            break;
+        ret[n++] = (struct str){p, (size_t)(close - p)};
+        level->index++;
+        p = close + 1;
+    }
+    return n;
 }
 
 struct str jread_str(struct jread *r)

@@ -107,6 +107,14 @@ void jwrite_key(struct jwrite *w, struct str key)
     w->comma = false;
 }
 
+void jwrite_raw_key(struct jwrite *w, struct str json)
+{
+    separate(w);
+    buf_put(w->out, json);
+    buf_putc(w->out, ':');
+    w->comma = false;
+}
+
 void jwrite_str(struct jwrite *w, struct str s)
 {
     separate(w);

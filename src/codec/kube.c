@@ -4,24 +4,102 @@
  */
 #include "kube.h"
 
+#include "allocation.h"
+#include "cards.h"
 #include "gpushare.h"
+#include "stamp.h"
 
-static void read_annotations(struct jread *r, struct pod_view *pod)
-{
+/* Annotations and labels that are taken over as they stand. */
+struct wanted {
     struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, GPUSHARE_ANNOTATION_IDX))
-            pod->idx = jread_str(r);
-        else if (str_eq(key, GPUSHARE_ANNOTATION_ASSIGNED))
-            pod->assigned = jread_str(r);
-        else if (str_eq(key, GPUSHARE_ANNOTATION_ASSUME_TIME))
-            pod->assume_time = jread_str(r);
-        else
-            jread_skip(r);
+    size_t offset; /* of the struct str in the view */
+};
+
+static const struct wanted pod_annotations[] = {
+    {GPUSHARE_ANNOTATION_IDX, offsetof(struct pod_view, idx)},
+    {GPUSHARE_ANNOTATION_ASSIGNED, offsetof(struct pod_view, assigned)},
+    {GPUSHARE_ANNOTATION_ASSUME_TIME, offsetof(struct pod_view, assume_time)},
+    {CARDPACK_ANNOTATION_PERCENT, offsetof(struct pod_view, percent)},
+    {CARDPACK_ANNOTATION_MODEL, offsetof(struct pod_view, card_model)},
+    {CARDPACK_ANNOTATION_UUID, offsetof(struct pod_view, card_uuid)},
+    {CARDPACK_ANNOTATION_AFFINITY, offsetof(struct pod_view, affinity)},
+    {CARDPACK_ANNOTATION_ANTI_AFFINITY, offsetof(struct pod_view, anti_affinity)},
+    {CARDPACK_ANNOTATION_POLICY, offsetof(struct pod_view, policy)},
+    {CARDPACK_ANNOTATION_NODE_POLICY, offsetof(struct pod_view, node_policy)},
+    {CARDPACK_ANNOTATION_CARD_POLICY, offsetof(struct pod_view, card_policy)},
+};
+
+static const struct wanted node_annotations[] = {
+    {CARDPACK_ANNOTATION_CORDONED, offsetof(struct node_view, cordoned)},
+    {CARDPACK_ANNOTATION_EXCLUSIVE, offsetof(struct node_view, exclusive_cards)},
+};
+
+static const struct wanted node_labels[] = {
+    {GPUSHARE_LABEL_NODE_PLACEMENT, offsetof(struct node_view, placement)},
+    {GPUSHARE_LABEL_MAX_PODS, offsetof(struct node_view, max_pods)},
+    {CARDPACK_LABEL_POOL, offsetof(struct node_view, pool)},
+    {NVIDIA_LABEL_MODEL, offsetof(struct node_view, model)},
+};
+
+/* Whether the key is one of those; then its value is read. */
+static bool take(struct jread *r, struct str key, const struct wanted *wanted, size_t n, void *view)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!str_eq(key, wanted[i].key))
+            continue;
+        *(struct str *)(void *)((char *)view + wanted[i].offset) = jread_str(r);
+        return true;
     }
+    return false;
 }
 
-static void read_pod_metadata(struct jread *r, struct pod_view *pod)
+static void read_pod_annotations(struct jread *r, struct arena *a, struct pod_view *pod)
+{
+    struct str key;
+    struct str allocation = STR_NULL;
+    jread_object (r, key) {
+        if (str_eq(key, GPUSHARE_ANNOTATION_ALLOCATION))
+            allocation = jread_str(r);
+        else if (!take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod))
+            jread_skip(r);
+    }
+    if (allocation.p != NULL && !jread_failed(r) && !allocation_read(allocation, a, pod))
+        jread_fail(r, arena_fault(a), "no room for its allocation");
+}
+
+static void read_pod_labels(struct jread *r, struct arena *a, struct pod_view *pod)
+{
+    struct str key;
+    struct label_view *labels = NULL;
+    size_t cap = 0;
+    pod->n_labels = 0;
+    jread_object (r, key) {
+        struct label_view *grown =
+            arena_grow(a, labels, pod->n_labels, &cap, sizeof(struct label_view));
+        struct label_view one = {.key = key, .value = jread_str(r)};
+        if (grown == NULL) {
+            jread_fail(r, arena_fault(a), "no room for the labels");
+            continue;
+        }
+        labels = grown;
+        labels[pod->n_labels++] = one;
+        if (str_eq(key, GPUSHARE_LABEL_COUNT))
+            pod->count_label = one.value;
+        else if (str_eq(key, GPUSHARE_LABEL_PLACEMENT))
+            pod->whole_label = one.value;
+    }
+    pod->labels = labels;
+}
+
+/* One that can't be read is no reason to leave the pod out. */
+static void read_created(struct jread *r, struct pod_view *pod)
+{
+    uint32_t s = 0;
+    if (stamp_read(jread_str(r), &s))
+        pod->created_s = s;
+}
+
+static void read_pod_metadata(struct jread *r, struct arena *a, struct pod_view *pod)
 {
     struct str key;
     jread_object (r, key) {
@@ -31,10 +109,14 @@ static void read_pod_metadata(struct jread *r, struct pod_view *pod)
             pod->namespace = jread_str(r);
         else if (str_eq(key, STR("uid")))
             pod->uid = jread_str(r);
+        else if (str_eq(key, STR("creationTimestamp")))
+            read_created(r, pod);
         else if (str_eq(key, STR("deletionTimestamp")))
             pod->deleting = jread_str(r).n > 0;
         else if (str_eq(key, STR("annotations")))
-            read_annotations(r, pod);
+            read_pod_annotations(r, a, pod);
+        else if (str_eq(key, STR("labels")))
+            read_pod_labels(r, a, pod);
         else
             jread_skip(r);
     }
@@ -52,20 +134,48 @@ static void read_resource(struct jread *r, struct str name, struct str *ret)
     }
 }
 
-static struct str read_resources(struct jread *r)
+struct amounts {
+    struct str mem;
+    struct str cores;
+    struct str exclusive;
+};
+
+static void read_amounts(struct jread *r, struct amounts *ret)
 {
-    struct str limits = STR_NULL;
-    struct str requests = STR_NULL;
     struct str key;
     jread_object (r, key) {
-        if (str_eq(key, STR("limits")))
-            read_resource(r, GPUSHARE_RESOURCE_MEM, &limits);
-        else if (str_eq(key, STR("requests")))
-            read_resource(r, GPUSHARE_RESOURCE_MEM, &requests);
+        if (str_eq(key, GPUSHARE_RESOURCE_MEM))
+            ret->mem = jread_text(r);
+        else if (str_eq(key, GPUSHARE_RESOURCE_CORES))
+            ret->cores = jread_text(r);
+        else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
+            ret->exclusive = jread_text(r);
         else
             jread_skip(r);
     }
-    return limits.p != NULL ? limits : requests;
+}
+
+static struct str either(struct str a, struct str b)
+{
+    return a.p != NULL ? a : b;
+}
+
+static void read_resources(struct jread *r, struct container_view *c)
+{
+    struct amounts limits = {.mem = STR_NULL};
+    struct amounts requests = {.mem = STR_NULL};
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("limits")))
+            read_amounts(r, &limits);
+        else if (str_eq(key, STR("requests")))
+            read_amounts(r, &requests);
+        else
+            jread_skip(r);
+    }
+    c->mem = either(limits.mem, requests.mem);
+    c->cores = either(limits.cores, requests.cores);
+    c->exclusive = either(limits.exclusive, requests.exclusive);
 }
 
 static void read_container(struct jread *r, struct container_view *c)
@@ -76,7 +186,7 @@ static void read_container(struct jread *r, struct container_view *c)
         if (str_eq(key, STR("name")))
             c->name = jread_str(r);
         else if (str_eq(key, STR("resources")))
-            c->mem = read_resources(r);
+            read_resources(r, c);
         else if (str_eq(key, STR("restartPolicy")))
             always = str_eq(jread_str(r), STR("Always"));
         else
@@ -90,6 +200,7 @@ struct container_list {
     struct container_view *items;
     size_t n;
     size_t cap;
+    uint32_t all; /* those that ask for nothing too */
 };
 
 static void container_add(struct jread *r, struct arena *a, struct container_list *list,
@@ -108,12 +219,19 @@ static void read_containers(struct jread *r, struct arena *a, enum container_kin
                             struct container_list *list)
 {
     list->n = 0;
+    list->all = 0;
     jread_array (r) {
-        struct container_view c = {.kind = kind};
+        struct container_view c = {.kind = kind, .index = list->all++};
         read_container(r, &c);
-        if (c.mem.p != NULL)
+        if (c.mem.p != NULL || c.cores.p != NULL || c.exclusive.p != NULL)
             container_add(r, a, list, c);
     }
+}
+
+static int32_t read_priority(struct jread *r)
+{
+    int64_t priority = jread_i64(r);
+    return (int32_t)MAX_OF(MIN_OF(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN);
 }
 
 static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod)
@@ -130,6 +248,10 @@ static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod
             read_containers(r, a, CONTAINER_INIT, &inits);
         else if (str_eq(key, STR("overhead")))
             read_resource(r, GPUSHARE_RESOURCE_MEM, &pod->mem_overhead);
+        else if (str_eq(key, STR("priority")))
+            pod->priority = read_priority(r);
+        else if (str_eq(key, STR("preemptionPolicy")))
+            pod->never_preempts = str_eq(jread_str(r), STR("Never"));
         else
             jread_skip(r);
     }
@@ -141,6 +263,42 @@ static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod
     }
     pod->containers = inits.items;
     pod->n_containers = inits.n;
+    pod->n_mains = mains.all;
+}
+
+/* Whether the condition is Initialized, and True. */
+static bool read_condition(struct jread *r)
+{
+    bool initialized = false;
+    bool is_true = false;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("type")))
+            initialized = str_eq(jread_str(r), STR("Initialized"));
+        else if (str_eq(key, STR("status")))
+            is_true = str_eq(jread_str(r), STR("True"));
+        else
+            jread_skip(r);
+    }
+    return initialized && is_true;
+}
+
+static void read_pod_status(struct jread *r, struct pod_view *pod)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("phase"))) {
+            pod->phase = jread_str(r);
+        } else if (str_eq(key, STR("nominatedNodeName"))) {
+            pod->nominated = jread_str(r);
+        } else if (str_eq(key, STR("conditions"))) {
+            pod->initialized = false;
+            jread_array (r)
+                pod->initialized = read_condition(r) || pod->initialized;
+        } else {
+            jread_skip(r);
+        }
+    }
 }
 
 void kube_read_pod(struct jread *r, struct arena *a, struct pod_view *ret)
@@ -148,21 +306,14 @@ void kube_read_pod(struct jread *r, struct arena *a, struct pod_view *ret)
     struct str key;
     *ret = (struct pod_view){.uid = STR_NULL};
     jread_object (r, key) {
-        if (str_eq(key, STR("metadata"))) {
-            read_pod_metadata(r, ret);
-        } else if (str_eq(key, STR("spec"))) {
+        if (str_eq(key, STR("metadata")))
+            read_pod_metadata(r, a, ret);
+        else if (str_eq(key, STR("spec")))
             read_pod_spec(r, a, ret);
-        } else if (str_eq(key, STR("status"))) {
-            struct str field;
-            jread_object (r, field) {
-                if (str_eq(field, STR("phase")))
-                    ret->phase = jread_str(r);
-                else
-                    jread_skip(r);
-            }
-        } else {
+        else if (str_eq(key, STR("status")))
+            read_pod_status(r, ret);
+        else
             jread_skip(r);
-        }
     }
 }
 
@@ -174,6 +325,8 @@ static void read_capacity(struct jread *r, struct node_view *node)
             node->mem = jread_text(r);
         else if (str_eq(key, GPUSHARE_RESOURCE_COUNT))
             node->count = jread_text(r);
+        else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
+            node->exclusive = jread_text(r);
         else
             jread_skip(r);
     }
@@ -192,25 +345,81 @@ static void read_node_status(struct jread *r, struct node_view *node)
     }
 }
 
-void kube_read_node(struct jread *r, struct node_view *ret)
+static void read_node_annotations(struct jread *r, struct arena *a, struct node_view *node)
+{
+    struct str key;
+    struct str cards = STR_NULL;
+    jread_object (r, key) {
+        if (str_eq(key, CARDPACK_ANNOTATION_CARDS))
+            cards = jread_str(r);
+        else if (!take(r, key, node_annotations, COUNT_OF(node_annotations), node))
+            jread_skip(r);
+    }
+    if (cards.p != NULL && !jread_failed(r) && !cards_read(cards, a, node))
+        jread_fail(r, arena_fault(a), "no room for its cards");
+}
+
+static void read_node_labels(struct jread *r, struct node_view *node)
+{
+    struct str key;
+    struct str other = STR_NULL;
+    jread_object (r, key) {
+        if (str_eq(key, ALIYUN_LABEL_MODEL))
+            other = jread_str(r);
+        else if (!take(r, key, node_labels, COUNT_OF(node_labels), node))
+            jread_skip(r);
+    }
+    if (node->model.n == 0)
+        node->model = other;
+}
+
+static void read_node_metadata(struct jread *r, struct arena *a, struct node_view *node)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("name")))
+            node->name = jread_str(r);
+        else if (str_eq(key, STR("annotations")))
+            read_node_annotations(r, a, node);
+        else if (str_eq(key, STR("labels")))
+            read_node_labels(r, node);
+        else
+            jread_skip(r);
+    }
+}
+
+void kube_read_node(struct jread *r, struct arena *a, struct node_view *ret)
 {
     struct str key;
     *ret = (struct node_view){.name = STR_NULL};
     jread_object (r, key) {
-        if (str_eq(key, STR("metadata"))) {
-            struct str field;
-            jread_object (r, field) {
-                if (str_eq(field, STR("name")))
-                    ret->name = jread_str(r);
-                else
-                    jread_skip(r);
-            }
-        } else if (str_eq(key, STR("status"))) {
+        if (str_eq(key, STR("metadata")))
+            read_node_metadata(r, a, ret);
+        else if (str_eq(key, STR("status")))
             read_node_status(r, ret);
-        } else {
+        else
             jread_skip(r);
+    }
+}
+
+struct str kube_read_name(struct jread *r)
+{
+    struct str name = STR_NULL;
+    struct str key;
+    struct str field;
+    jread_object (r, key) {
+        if (!str_eq(key, STR("metadata"))) {
+            jread_skip(r);
+            continue;
+        }
+        jread_object (r, field) {
+            if (str_eq(field, STR("name")))
+                name = jread_str(r);
+            else
+                jread_skip(r);
         }
     }
+    return name;
 }
 
 static void read_configmap_metadata(struct jread *r, struct configmap_view *ret)
@@ -226,6 +435,19 @@ static void read_configmap_metadata(struct jread *r, struct configmap_view *ret)
     }
 }
 
+static void read_configmap_data(struct jread *r, struct configmap_view *ret)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, GPUSHARE_UNHEALTHY_KEY))
+            ret->gpus = jread_text(r);
+        else if (str_eq(key, CARDPACK_QUOTA_KEY))
+            ret->quota = jread_text(r);
+        else
+            jread_skip(r);
+    }
+}
+
 void kube_read_configmap(struct jread *r, struct configmap_view *ret)
 {
     struct str key;
@@ -234,58 +456,8 @@ void kube_read_configmap(struct jread *r, struct configmap_view *ret)
         if (str_eq(key, STR("metadata")))
             read_configmap_metadata(r, ret);
         else if (str_eq(key, STR("data")))
-            read_resource(r, GPUSHARE_UNHEALTHY_KEY, &ret->gpus);
+            read_configmap_data(r, ret);
         else
             jread_skip(r);
     }
-}
-
-static void write_number_annotation(struct jwrite *w, struct str key, uint64_t value)
-{
-    char digits[24];
-    struct buf text = {.p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1};
-    buf_put_u64(&text, value);
-    jwrite_key(w, key);
-    jwrite_str(w, buf_str(&text));
-}
-
-static void write_annotations(struct jwrite *w, const struct binding *b)
-{
-    jwrite_key(w, STR("annotations"));
-    jwrite_object_begin(w);
-    write_number_annotation(w, GPUSHARE_ANNOTATION_IDX, b->card);
-    write_number_annotation(w, GPUSHARE_ANNOTATION_DEV, (uint64_t)b->card_total);
-    write_number_annotation(w, GPUSHARE_ANNOTATION_POD, (uint64_t)b->mem);
-    jwrite_key(w, GPUSHARE_ANNOTATION_ASSIGNED);
-    jwrite_str(w, STR("false"));
-    write_number_annotation(w, GPUSHARE_ANNOTATION_ASSUME_TIME, b->assume_ns);
-    jwrite_object_end(w);
-}
-
-void kube_write_binding(struct jwrite *w, const struct binding *b)
-{
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("apiVersion"));
-    jwrite_str(w, STR("v1"));
-    jwrite_key(w, STR("kind"));
-    jwrite_str(w, STR("Binding"));
-    jwrite_key(w, STR("metadata"));
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("name"));
-    jwrite_str(w, b->name);
-    jwrite_key(w, STR("namespace"));
-    jwrite_str(w, b->namespace);
-    jwrite_key(w, STR("uid"));
-    jwrite_str(w, b->uid);
-    if (b->mem > 0)
-        write_annotations(w, b);
-    jwrite_object_end(w);
-    jwrite_key(w, STR("target"));
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("kind"));
-    jwrite_str(w, STR("Node"));
-    jwrite_key(w, STR("name"));
-    jwrite_str(w, b->node);
-    jwrite_object_end(w);
-    jwrite_object_end(w);
 }

@@ -240,31 +240,28 @@ static bool url_is_clean(struct str rest)
     return rest.n > 0 && rest.p[0] != '/' && rest.p[0] != ':';
 }
 
-static enum errc resolve_server(struct file *f, struct str *server)
+enum errc kubeconfig_server_check(struct str *server, struct err *reterr)
 {
     struct str given = *server;
     struct str scheme = str_starts(given, STR("http://")) ? STR("http://") : STR("https://");
     struct str rest = str_skip(given, scheme.n);
     struct str authority;
     struct str path;
-    if (given.n == 0)
-        return err_set(f->err, ERR_SYNTAX, "server is not set");
     /* Not quoted: what stands before the '@' or behind the '?' may be a secret. */
     if (memchr(given.p, '@', given.n) != NULL)
-        return err_set(f->err, ERR_SYNTAX, "server: a URL with a user (\"@\") is not supported");
+        return err_set(reterr, ERR_SYNTAX, "a URL with a user (\"@\") is not supported");
     if (memchr(given.p, '?', given.n) != NULL)
-        return err_set(f->err, ERR_SYNTAX, "server: a URL with a query (\"?\") is not supported");
+        return err_set(reterr, ERR_SYNTAX, "a URL with a query (\"?\") is not supported");
     if (!str_starts(given, scheme))
-        return err_set(f->err, ERR_SYNTAX, "server: \"%.*s\" must begin with \"https://\"",
-                       STR_ARG(given));
+        return err_set(reterr, ERR_SYNTAX, "\"%.*s\" must begin with \"https://\"", STR_ARG(given));
     if (!url_is_clean(rest))
-        return err_set(f->err, ERR_SYNTAX,
-                       "server: \"%.*s\" must be https://, a host, a port and a path, no more",
+        return err_set(reterr, ERR_SYNTAX,
+                       "\"%.*s\" must be https://, a host, a port and a path, no more",
                        STR_ARG(given));
     (void)str_cut(rest, '/', &authority, &path);
     if (scheme.n == strlen("http://") && !is_loopback(authority))
-        return err_set(f->err, ERR_DENIED,
-                       "server: \"%.*s\" would send credentials in the clear; https is a must "
+        return err_set(reterr, ERR_DENIED,
+                       "\"%.*s\" would send credentials in the clear; https is a must "
                        "but for loopback",
                        STR_ARG(given));
     while (str_ends(given, STR("/")))
@@ -295,8 +292,10 @@ static enum errc read_cluster(struct file *f, struct str raw)
             jread_skip(&r);
     }
     enum errc code = jread_finish(&r, f->err);
-    if (code == OK)
-        code = resolve_server(f, &k->server);
+    if (code == OK && k->server.n == 0)
+        code = err_set(f->err, ERR_SYNTAX, "server is not set");
+    if (code == OK && kubeconfig_server_check(&k->server, f->err) != OK)
+        code = err_wrap(f->err, "server");
     if (code == OK)
         code = resolve_pem(f, "certificate-authority", &k->ca_file, &k->ca_data);
     if (code == OK && k->insecure_skip_tls_verify && k->ca_file.n + k->ca_data.n > 0)

@@ -44,6 +44,25 @@ static inline json_t *oracle_number(struct oracle *o)
     return json_null();
 }
 
+static inline json_t *oracle_value(struct oracle *o);
+
+/* Strings in runs, as far as they go; a bound of a few, so that a run also ends at that. */
+static inline json_t *oracle_array(struct oracle *o)
+{
+    struct str run[3];
+    json_t *value = json_array();
+    if (!jread_array_begin(&o->r))
+        return value;
+    do {
+        for (size_t n = 1; n > 0;) {
+            n = jread_str_run(&o->r, run, COUNT_OF(run));
+            for (size_t i = 0; i < n; i++)
+                json_array_append_new(value, json_stringn(run[i].p, run[i].n));
+        }
+    } while (jread_array_next(&o->r) && json_array_append_new(value, oracle_value(o)) == 0);
+    return value;
+}
+
 /* The next value as jansson would hold it; a part of it after a failure. Recursion is bounded. */
 static inline json_t *oracle_value(struct oracle *o)
 {
@@ -68,10 +87,7 @@ static inline json_t *oracle_value(struct oracle *o)
         assert(value != NULL);
         return value;
     case JTYPE_ARRAY:
-        value = json_array();
-        jread_array (&o->r)
-            json_array_append_new(value, oracle_value(o));
-        return value;
+        return oracle_array(o);
     case JTYPE_OBJECT:
         value = json_object();
         jread_object (&o->r, s)

@@ -3,6 +3,7 @@
 #include "fail_alloc.h"
 #include "request.h"
 #include "unit.h"
+#include "wire.h"
 
 #include <stdio.h>
 
@@ -82,7 +83,7 @@ START_TEST(reads_filter_arguments)
     ck_assert_ok(read_filter(&x, str_of(good[_i].body)), &x.err);
     buf_init(&names, 4096);
     for (size_t i = 0; i < x.args.n; i++) {
-        struct str name = x.args.candidates[i].name;
+        struct str name = x.args.names[i];
         buf_put(&names, i == 0 ? STR("") : STR(" "));
         buf_put(&names, name.p == NULL ? STR("(null)") : name);
     }
@@ -162,7 +163,7 @@ START_TEST(a_doubled_list_starts_over)
             ck_assert_ok(read_filter(&x, buf_str(&body)), &x.err);
             ck_assert_uint_eq(x.args.n, lengths[j]);
             for (size_t k = 0; k < x.args.n; k++)
-                ck_assert(str_starts(x.args.candidates[k].name, STR("b")));
+                ck_assert(str_starts(x.args.names[k], STR("b")));
             end(&x);
             buf_done(&body);
         }
@@ -171,16 +172,31 @@ START_TEST(a_doubled_list_starts_over)
 
 END_TEST
 
-/* Two fit, of two kinds of those that don't. */
-static struct filter_answer answer_by_name(void *ctx, size_t i)
+static enum offer offer_by_name(struct str name)
+{
+    if (str_starts(name, STR("fit")))
+        return OFFER_FITS;
+    if (str_starts(name, STR("enough")))
+        return OFFER_LEFT_OUT;
+    return str_starts(name, STR("never")) ? OFFER_UNRESOLVABLE : OFFER_REFUSED;
+}
+
+static struct str reason_by_name(void *ctx, size_t i)
 {
     const struct filter_args *args = ctx;
-    struct str name = args->candidates[i].name;
-    if (str_starts(name, STR("fit")))
-        return (struct filter_answer){.fits = true};
-    if (str_starts(name, STR("never")))
-        return (struct filter_answer){.unresolvable = true, .reason = STR("no GPU, \"sorry\"")};
-    return (struct filter_answer){.reason = STR("Insufficient GPU Memory in one device")};
+    enum offer offer = offer_by_name(args->names[i]);
+    ck_assert(offer == OFFER_REFUSED || offer == OFFER_UNRESOLVABLE);
+    return offer == OFFER_UNRESOLVABLE ? STR("no GPU, \"sorry\"")
+                                       : STR("Insufficient GPU Memory in one device");
+}
+
+static void answer(struct filter_args *args, struct buf *out)
+{
+    static unsigned char offers[4096];
+    ck_assert_uint_le(args->n, sizeof(offers));
+    for (size_t i = 0; i < args->n; i++)
+        offers[i] = (unsigned char)offer_by_name(args->names[i]);
+    extender_write_filter(out, args, offers, reason_by_name, args);
 }
 
 static const struct {
@@ -191,6 +207,20 @@ static const struct {
      "{\"Nodes\":null,\"NodeNames\":[\"fit-1\",\"fit-2\"],\"FailedNodes\":{\"full\":\"Insufficient "
      "GPU Memory in one device\",\"never\":\"no GPU, \\\"sorry\\\"\"},"
      "\"FailedAndUnresolvableNodes\":{\"never\":\"no GPU, \\\"sorry\\\"\"},\"Error\":\"\"}"},
+    /* Left out: neither offered nor refused. */
+    {"{" POD ",\"NodeNames\":[\"enough-1\",\"fit-1\",\"enough-2\",\"full\"]}",
+     "{\"Nodes\":null,\"NodeNames\":[\"fit-1\"],\"FailedNodes\":{\"full\":\"Insufficient GPU "
+     "Memory in one device\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
+    {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"enough\"}},"
+     "{\"metadata\":{\"name\":\"fit\"}}]}}",
+     "{\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"fit\"}}]},"
+     "\"NodeNames\":null,\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
+    /* In runs, which end at what is left out, refused, written with escapes, null or set apart. */
+    {"{" POD ",\"NodeNames\":[\"fit-1\",\"fit-2\",\"full\",\"fit-3\",\"fit\\u0034\",\"fit-5\", "
+     "\"fit-6\",\"fit-7\",\"enough\",\"fit-8\",\"fit-\xc3\xa9\"]}",
+     "{\"Nodes\":null,\"NodeNames\":[\"fit-1\",\"fit-2\",\"fit-3\",\"fit4\",\"fit-5\",\"fit-6\","
+     "\"fit-7\",\"fit-8\",\"fit-\xc3\xa9\"],\"FailedNodes\":{\"full\":\"Insufficient GPU Memory in "
+     "one device\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
     {"{" POD ",\"NodeNames\":[]}",
      "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},"
      "\"Error\":\"\"}"},
@@ -215,9 +245,40 @@ START_TEST(answers_in_the_form_of_the_question)
     struct buf out;
     ck_assert_ok(read_filter(&x, str_of(answers[_i].body)), &x.err);
     buf_init(&out, MIB);
-    extender_write_filter(&out, &x.args, answer_by_name, &x.args);
+    answer(&x.args, &out);
     ck_assert(!buf_failed(&out));
     ck_assert_str_is(buf_str(&out), answers[_i].answer);
+    buf_done(&out);
+    end(&x);
+}
+
+END_TEST
+
+static const struct {
+    const char *body;
+    const char *list;
+} priorities[] = {
+    {"{" POD ",\"NodeNames\":[\"b\",\"a\",\"b\"]}",
+     "[{\"Host\":\"b\",\"Score\":10},{\"Host\":\"a\",\"Score\":9},{\"Host\":\"b\",\"Score\":8}]"},
+    {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"},\"spec\":{}}]}}",
+     "[{\"Host\":\"x\",\"Score\":10}]"},
+    {"{" POD ",\"NodeNames\":[null,\"\\u0022\"]}",
+     "[{\"Host\":\"\",\"Score\":10},{\"Host\":\"\\\"\",\"Score\":9}]"},
+    {"{" POD ",\"NodeNames\":[]}", "[]"},
+};
+
+START_TEST(scores_every_candidate_in_a_bare_list)
+{
+    static const unsigned char scores[] = {10, 9, 8};
+    struct reading x;
+    struct buf out;
+    ck_assert_ok(read_filter(&x, str_of(priorities[_i].body)), &x.err);
+    buf_init(&out, 4096);
+    extender_write_priorities(&out, &x.args, scores);
+    ck_assert_str_is(buf_str(&out), priorities[_i].list);
+    buf_clear(&out, SIZE_MAX);
+    extender_write_no_priorities(&out);
+    ck_assert_str_is(buf_str(&out), "[]");
     buf_done(&out);
     end(&x);
 }
@@ -311,29 +372,13 @@ static const struct {
      "node-00000 node-00002 node-00001"},
 };
 
-static void load(struct buf *body, const char *name)
-{
-    char path[512];
-    buf_init(body, MIB);
-    (void)snprintf(path, sizeof(path), "%s/tests/golden/wire/%s", getenv("CARDPACK_SOURCE"), name);
-    FILE *file = fopen(path, "rb");
-    ck_assert_msg(file != NULL, "can't open %s", path);
-    while (buf_reserve(body, 4096)) {
-        size_t n = fread(body->p + body->n, 1, 4096, file);
-        body->n += n;
-        if (n == 0)
-            break;
-    }
-    (void)fclose(file);
-}
-
 START_TEST(reads_what_schedulers_send)
 {
     struct reading x;
     struct buf body;
     struct buf text;
     struct request request;
-    load(&body, captured[_i].file);
+    wire_load(&body, captured[_i].file);
     buf_init(&text, 4096);
     ck_assert_ok(read_filter(&x, buf_str(&body)), &x.err);
     const struct pod_view *pod = &x.args.pod;
@@ -347,7 +392,7 @@ START_TEST(reads_what_schedulers_send)
     ck_assert_int_eq(x.args.by_name, captured[_i].by_name);
     buf_clear(&text, 0);
     for (size_t i = 0; i < x.args.n; i++)
-        buf_printf(&text, "%s%.*s", i == 0 ? "" : " ", STR_ARG(x.args.candidates[i].name));
+        buf_printf(&text, "%s%.*s", i == 0 ? "" : " ", STR_ARG(x.args.names[i]));
     ck_assert_str_is(buf_str(&text), captured[_i].names);
     end(&x);
     buf_done(&text);
@@ -365,7 +410,7 @@ START_TEST(reads_the_bindings_that_schedulers_send)
     struct bind_args b;
     struct buf body;
     struct err e = ERR_INIT;
-    load(&body, files[_i]);
+    wire_load(&body, files[_i]);
     arena_init(&arena, MIB);
     ck_assert_ok(extender_read_bind(buf_str(&body), &arena, &b, &e), &e);
     ck_assert_str_is(b.namespace, "default");
@@ -385,7 +430,7 @@ static enum errc read_and_answer(void *ctx)
     enum errc code = read_filter(&x, buf_str(body));
     buf_init(&out, MIB);
     if (code == OK)
-        extender_write_filter(&out, &x.args, answer_by_name, &x.args);
+        answer(&x.args, &out);
     bool failed = code == ERR_LIMIT || buf_failed(&out);
     buf_done(&out);
     end(&x);
@@ -434,6 +479,7 @@ int main(void)
     tcase_add_loop_test(tc, names_what_is_wrong, 0, COUNT_OF(bad));
     tcase_add_test(tc, a_doubled_list_starts_over);
     tcase_add_loop_test(tc, answers_in_the_form_of_the_question, 0, COUNT_OF(answers));
+    tcase_add_loop_test(tc, scores_every_candidate_in_a_bare_list, 0, COUNT_OF(priorities));
     tcase_add_test(tc, writes_errors);
     tcase_add_loop_test(tc, reads_bind_arguments, 0, COUNT_OF(binds));
     tcase_add_loop_test(tc, reads_what_schedulers_send, 0, COUNT_OF(captured));

@@ -274,6 +274,46 @@ START_TEST(memory_stays_flat)
 
 END_TEST
 
+/*
+ * Long pieces go by 64 bytes at a time, in chunks of one byte none do: of whatever bytes, the
+ * outcome is the same. Backslashes and brackets where they mean something else, valid or not.
+ */
+START_TEST(blocks_change_nothing)
+{
+    static const char bytes[] = "\\\\\\\"\"\"\"[]{}{}{},:x xxxxxxxx";
+    struct jcut c;
+    struct record rec = {.refuse = OK};
+    struct buf body;
+    struct buf want;
+    uint64_t state = (uint64_t)_i;
+    buf_init(&body, MIB);
+    buf_init(&want, MIB);
+    buf_init(&rec.text, MIB);
+    jcut_init(&c, JCUT_LIST, MIB, on_piece, &rec);
+    for (int round = 0; round < 60; round++) {
+        buf_clear(&body, MIB);
+        buf_put(&body, STR("{\"items\":[{\"a\":[{\"b\":[{\"c\":"));
+        while (body.n < 400) {
+            state = state * UINT64_C(6364136223846793005) + 1;
+            buf_putc(&body, bytes[(state >> 33) % (sizeof(bytes) - 1)]);
+        }
+        buf_put(&body, STR("\"}]}]}}]}"));
+        cut(&c, &rec, buf_str(&body), 1, 1);
+        buf_clear(&want, MIB);
+        buf_put(&want, buf_str(&rec.text));
+        for (size_t first = 64; first < 84; first += 3) {
+            cut(&c, &rec, buf_str(&body), first, 300);
+            ck_assert_str_is(buf_str(&rec.text), buf_cstr(&want));
+        }
+    }
+    jcut_done(&c);
+    buf_done(&rec.text);
+    buf_done(&want);
+    buf_done(&body);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("jcut");
@@ -285,6 +325,7 @@ int main(void)
     tcase_add_test(t, failure_is_sticky);
     tcase_add_test(t, empty_chunks_do_nothing);
     tcase_add_test(t, memory_stays_flat);
+    tcase_add_loop_test(t, blocks_change_nothing, 1, 9);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

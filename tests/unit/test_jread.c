@@ -37,6 +37,53 @@ END_TEST
 
 static const struct {
     const char *text;
+    size_t max;
+    size_t run; /* of the first call */
+    const char *error;
+} runs[] = {
+    {"[\"a\",\"\",\"c\"]", 10, 3, ""},
+    {"[\"a\",\"b\",\"c\"]", 2, 2, ""},
+    {"[]", 10, 0, ""},
+    {"[\"a\", \"b\"]", 10, 1, ""},
+    {"[ \"a\"]", 10, 0, ""},
+    {"[\"a\" ,\"b\"]", 10, 1, ""},
+    {"[\"a\",\"\\u0062\"]", 10, 1, ""},
+    {"[\"a\",\"\xc3\xa9\"]", 10, 1, ""},
+    {"[\"a\",null,\"b\"]", 10, 1, ""},
+    {"[\"a\",\"b\",1]", 10, 2, "[2]: expected a string, got a number at offset 9"},
+    {"[\"a\",\"b]", 10, 1, "[1]: a string without an end at offset 8"},
+    {"[\"a\",]", 10, 1, "[1]: expected a string, got ']' at offset 5"},
+    {"[\"a\"\"b\"]", 10, 1, "expected ',' or ']', got a string at offset 4"},
+    {"[\"a\",\"b\"", 10, 2, "expected ',' or ']', got the end at offset 8"},
+    {"[\"a\"}", 10, 1, "expected ',' or ']', got '}' at offset 4"},
+};
+
+/* Whatever ends a run is left to those who read one by one, and is told as they tell it. */
+START_TEST(reads_strings_in_runs)
+{
+    struct arena arena;
+    struct jread r;
+    struct str run[10];
+    struct err err = ERR_INIT;
+    arena_init(&arena, ARENA_MAX);
+    jread_init(&r, str_of(runs[_i].text), &arena);
+    ck_assert(jread_array_begin(&r));
+    ck_assert_uint_eq(jread_str_run(&r, run, runs[_i].max), runs[_i].run);
+    for (size_t i = 0; i < runs[_i].run; i++)
+        ck_assert_uint_le(run[i].n, 1);
+    while (jread_array_next(&r))
+        (void)jread_str(&r);
+    bool whole = jread_finish(&r, &err) == OK;
+    ck_assert_int_eq(whole, runs[_i].error[0] == '\0');
+    ck_assert_str_eq(err.text, runs[_i].error);
+    ck_assert_uint_eq(jread_failed(&r) ? jread_str_run(&r, run, 10) : 0, 0);
+    arena_done(&arena);
+}
+
+END_TEST
+
+static const struct {
+    const char *text;
     enum errc code;
     int64_t value;
     const char *why;
@@ -413,6 +460,7 @@ int main(void)
     TCase *t = tcase_create("jread");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, views_do_not_copy);
+    tcase_add_loop_test(t, reads_strings_in_runs, 0, COUNT_OF(runs));
     tcase_add_loop_test(t, reads_integers, 0, COUNT_OF(integers));
     tcase_add_test(t, reads_text_of_quantities);
     tcase_add_test(t, null_is_zero);

@@ -2,4 +2,5 @@
 #define JSCAN_PORTABLE
 
 #include "../../src/codec/jread.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../../src/codec/jskim.c" /* NOLINT(bugprone-suspicious-include) */
 #include "test_jread_syntax.c"     /* NOLINT(bugprone-suspicious-include) */

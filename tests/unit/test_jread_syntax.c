@@ -1,5 +1,6 @@
 /* Which bytes are JSON, how deep, and what its strings mean. */
 #include "jread.h"
+#include "jskim.h"
 
 #include "unit.h"
 
@@ -94,6 +95,11 @@ START_TEST(accepts)
 {
     struct err e = ERR_INIT;
     ck_assert_ok(skip_text(str_of(good[_i]), &e), &e);
+    /* Without a second look by the careful way. */
+    struct str text = str_of(good[_i]);
+    const char *behind = jskim_value(text.p, text.p + text.n, LIMIT_JSON_DEPTH);
+    ck_assert_ptr_nonnull(behind);
+    ck_assert_uint_eq(str_trim(str_of(behind)).n, 0);
 }
 
 END_TEST

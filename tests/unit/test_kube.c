@@ -237,7 +237,7 @@ START_TEST(reads_nodes)
     struct reading x;
     struct node_view n;
     begin(&x, nodes[_i].json);
-    kube_read_node(&x.r, &n);
+    kube_read_node(&x.r, &x.arena, &n);
     ck_assert_ok(jread_finish(&x.r, &x.err), &x.err);
     check_text(n.name, nodes[_i].name);
     check_text(n.mem, nodes[_i].mem);
@@ -253,13 +253,17 @@ static const struct {
     const char *namespace;
     const char *name;
     const char *gpus;
+    const char *quota;
 } configmaps[] = {
     {"{\"metadata\":{\"name\":\"unhealthy-gpu-n1\",\"namespace\":\"kube-system\"},\"data\":{"
-     "\"gpus\":\"0,2\",\"more\":\"x\"}}",
-     "kube-system", "unhealthy-gpu-n1", "0,2"},
-    {"{\"metadata\":{\"name\":\"x\"},\"data\":null}", ABSENT, "x", ABSENT},
-    {"{\"data\":{\"gpus\":\"\"}}", ABSENT, ABSENT, ""},
-    {"{\"binaryData\":{\"gpus\":\"MA==\"}}", ABSENT, ABSENT, ABSENT},
+     "\"gpus\":\"0,2\",\"quota.yml\":\"x\"}}",
+     "kube-system", "unhealthy-gpu-n1", "0,2", ABSENT},
+    {"{\"metadata\":{\"name\":\"x\"},\"data\":null}", ABSENT, "x", ABSENT, ABSENT},
+    {"{\"data\":{\"gpus\":\"\"}}", ABSENT, ABSENT, "", ABSENT},
+    {"{\"data\":{\"quota.yaml\":\"namespaces:\\n  a: {}\\n\",\"gpus\":\"1\"}}", ABSENT, ABSENT, "1",
+     "namespaces:\n  a: {}\n"},
+    {"{\"binaryData\":{\"gpus\":\"MA==\",\"quota.yaml\":\"e30=\"}}", ABSENT, ABSENT, ABSENT,
+     ABSENT},
 };
 
 START_TEST(reads_configmaps)
@@ -272,6 +276,7 @@ START_TEST(reads_configmaps)
     check_text(m.namespace, configmaps[_i].namespace);
     check_text(m.name, configmaps[_i].name);
     check_text(m.gpus, configmaps[_i].gpus);
+    check_text(m.quota, configmaps[_i].quota);
     end(&x);
 }
 
@@ -286,7 +291,7 @@ START_TEST(writes_bindings)
                         .uid = STR("4f1d5926"),
                         .node = STR("node-1"),
                         .mem = 8138,
-                        .card = 3,
+                        .idx = STR("3"),
                         .card_total = INT64_MAX,
                         .assume_ns = UINT64_MAX};
     buf_init(&out, 4096);
@@ -302,7 +307,7 @@ START_TEST(writes_bindings)
         "\"Node\",\"name\":\"node-1\"}}");
     buf_clear(&out, 0);
     jwrite_init(&w, &out);
-    b.mem = 0; /* wants no card: nothing for the plugin to find */
+    b.idx = STR_NULL; /* wants no card: nothing for the plugin to find */
     kube_write_binding(&w, &b);
     ck_assert_str_is(
         buf_str(&out),
@@ -321,7 +326,8 @@ START_TEST(reads_back_the_annotations_that_it_writes)
     struct pod_view p;
     struct buf out;
     struct jwrite w;
-    struct binding b = {.name = STR("p"), .mem = 8, .card = 1, .card_total = 16, .assume_ns = 5};
+    struct binding b = {
+        .name = STR("p"), .mem = 8, .idx = STR("1"), .card_total = 16, .assume_ns = 5};
     b.namespace = STR("ns");
     b.uid = STR("\"\\u\n\xff");
     b.node = STR("n");

@@ -1,0 +1,215 @@
+/*
+ * Bounds are written with a decimal point in both formats, as OpenMetrics wants it: le="1.0" and
+ * le="1" would be two series, and which of them a server gets is up to its Accept header.
+ *
+ * Nearly all values need no escape, and are copied in one go. A NUL ends the text for some readers.
+ */
+#include "expo.h"
+
+#include "jscan.h"
+
+#define NS_DECIMALS  9
+#define DECIMALS_MAX 18
+
+#define US UINT64_C(1000)
+#define MS (1000 * US)
+#define S  (1000 * MS)
+
+const uint64_t expo_bounds_ns[EXPO_BOUNDS] = {
+    100 * US, 250 * US, 500 * US, 1 * MS,    2500 * US, 5 * MS, 10 * MS, 25 * MS, 50 * MS,
+    100 * MS, 250 * MS, 500 * MS, 1000 * MS, 2500 * MS, 5 * S,  10 * S,  30 * S,
+};
+
+void expo_init(struct expo *x, struct buf *out, enum expo_format f)
+{
+    *x = (struct expo){.out = out, .format = f};
+}
+
+const char *expo_content_type(enum expo_format f)
+{
+    return f == EXPO_OPENMETRICS ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                 : "text/plain; version=0.0.4; charset=utf-8";
+}
+
+/* A line of help knows no quotes in the text format. */
+static void put_escaped(struct buf *out, struct str s, bool quotes)
+{
+    if (s.n == 0)
+        return;
+    const char *end = s.p + s.n;
+    for (const char *p = s.p; p < end;) {
+        const char *plain = jscan_plain(p, end);
+        buf_put(out, (struct str){p, (size_t)(plain - p)});
+        p = plain;
+        if (p == end)
+            return;
+        unsigned char c = (unsigned char)*p;
+        size_t n = jscan_utf8(p, end);
+        if (c == '\n')
+            buf_put(out, STR("\\n"));
+        else if (c == '\\')
+            buf_put(out, STR("\\\\"));
+        else if (c == '"' && quotes)
+            buf_put(out, STR("\\\""));
+        else
+            buf_put(out, n == 0 || c == '\0' ? STR("\xef\xbf\xbd") : (struct str){p, n});
+        p += MAX_OF(n, (size_t)1);
+    }
+}
+
+static struct str suffix_of(const struct expo *x)
+{
+    if (x->type == EXPO_COUNTER)
+        return STR("_total");
+    return x->type == EXPO_INFO ? STR("_info") : STR("");
+}
+
+static void put_meta(const struct expo *x, const char *what)
+{
+    buf_put(x->out, STR("# "));
+    buf_put(x->out, str_of(what));
+    buf_putc(x->out, ' ');
+    buf_put(x->out, x->name);
+    if (x->format == EXPO_TEXT)
+        buf_put(x->out, suffix_of(x));
+    buf_putc(x->out, ' ');
+}
+
+static struct str unit_of(struct str name)
+{
+    static const char *const units[] = {"seconds", "bytes", "ratio"};
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        struct str unit = str_of(units[i]);
+        if (str_ends(name, unit) && name.n > unit.n && name.p[name.n - unit.n - 1] == '_')
+            return unit;
+    }
+    return STR_NULL;
+}
+
+void expo_family(struct expo *x, enum expo_type type, const char *name, const char *help)
+{
+    static const char *const types[] = {[EXPO_GAUGE] = "gauge",
+                                        [EXPO_COUNTER] = "counter",
+                                        [EXPO_HISTOGRAM] = "histogram",
+                                        [EXPO_INFO] = "info"};
+    x->type = type;
+    x->name = str_of(name);
+    put_meta(x, "HELP");
+    put_escaped(x->out, str_of(help), x->format == EXPO_OPENMETRICS);
+    buf_putc(x->out, '\n');
+    put_meta(x, "TYPE");
+    buf_put(x->out, str_of(type == EXPO_INFO && x->format == EXPO_TEXT ? "gauge" : types[type]));
+    buf_putc(x->out, '\n');
+    struct str unit = unit_of(x->name);
+    if (x->format == EXPO_TEXT || unit.p == NULL)
+        return;
+    put_meta(x, "UNIT");
+    buf_put(x->out, unit);
+    buf_putc(x->out, '\n');
+}
+
+static void put_label(struct buf *out, const char *key, struct str value)
+{
+    buf_put(out, str_of(key));
+    buf_put(out, STR("=\""));
+    put_escaped(out, value, true);
+    buf_putc(out, '"');
+}
+
+/* All of a sample but its value; `le` absent: none. */
+static void put_head(const struct expo *x, struct str suffix, const struct expo_label *labels,
+                     size_t n, struct str le)
+{
+    buf_put(x->out, x->name);
+    buf_put(x->out, suffix);
+    for (size_t i = 0; i < n; i++) {
+        buf_putc(x->out, i == 0 ? '{' : ',');
+        put_label(x->out, labels[i].key, labels[i].value);
+    }
+    if (le.p != NULL) {
+        buf_putc(x->out, n == 0 ? '{' : ',');
+        put_label(x->out, "le", le);
+    }
+    if (n > 0 || le.p != NULL)
+        buf_putc(x->out, '}');
+    buf_putc(x->out, ' ');
+}
+
+static void put_fixed(struct buf *out, int64_t v, unsigned decimals, unsigned at_least)
+{
+    char digits[DECIMALS_MAX];
+    uint64_t whole = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    unsigned n = decimals;
+    assert(decimals <= DECIMALS_MAX);
+    for (unsigned i = decimals; i-- > 0; whole /= 10)
+        digits[i] = (char)('0' + (char)(whole % 10));
+    while (n > at_least && digits[n - 1] == '0')
+        n--;
+    if (v < 0)
+        buf_putc(out, '-');
+    buf_put_u64(out, whole);
+    if (n == 0)
+        return;
+    buf_putc(out, '.');
+    buf_put(out, (struct str){digits, n});
+}
+
+void expo_u64(struct expo *x, const struct expo_label *labels, size_t n, uint64_t v)
+{
+    put_head(x, suffix_of(x), labels, n, STR_NULL);
+    buf_put_u64(x->out, v);
+    buf_putc(x->out, '\n');
+}
+
+void expo_i64(struct expo *x, const struct expo_label *labels, size_t n, int64_t v)
+{
+    expo_fixed(x, labels, n, v, 0);
+}
+
+void expo_fixed(struct expo *x, const struct expo_label *labels, size_t n, int64_t v,
+                unsigned decimals)
+{
+    put_head(x, suffix_of(x), labels, n, STR_NULL);
+    put_fixed(x->out, v, decimals, 0);
+    buf_putc(x->out, '\n');
+}
+
+void expo_observe(struct expo_histogram *h, uint64_t ns)
+{
+    size_t i = 0;
+    while (i < EXPO_BOUNDS && ns > expo_bounds_ns[i])
+        i++;
+    h->counts[i]++;
+    h->sum_ns += ns;
+}
+
+void expo_histogram(struct expo *x, const struct expo_label *labels, size_t n,
+                    const struct expo_histogram *h)
+{
+    uint64_t count = 0;
+    assert(x->type == EXPO_HISTOGRAM);
+    for (size_t i = 0; i <= EXPO_BOUNDS; i++) {
+        char bytes[32];
+        struct buf le = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+        if (i < EXPO_BOUNDS)
+            put_fixed(&le, (int64_t)expo_bounds_ns[i], NS_DECIMALS, 1);
+        else
+            buf_put(&le, STR("+Inf"));
+        count += h->counts[i];
+        put_head(x, STR("_bucket"), labels, n, buf_str(&le));
+        buf_put_u64(x->out, count);
+        buf_putc(x->out, '\n');
+    }
+    put_head(x, STR("_sum"), labels, n, STR_NULL);
+    put_fixed(x->out, (int64_t)h->sum_ns, NS_DECIMALS, 0);
+    buf_putc(x->out, '\n');
+    put_head(x, STR("_count"), labels, n, STR_NULL);
+    buf_put_u64(x->out, count);
+    buf_putc(x->out, '\n');
+}
+
+void expo_end(struct expo *x)
+{
+    if (x->format == EXPO_OPENMETRICS)
+        buf_put(x->out, STR("# EOF\n"));
+}

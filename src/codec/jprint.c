@@ -1,0 +1,238 @@
+/*
+ * One loop over the reader with a stack of its own, which the reader's depth bounds. An object or
+ * array that is empty is not known to be until its first member is asked for, so what opens it in
+ * the output waits for that.
+ */
+#include "jprint.h"
+
+#include "jread.h"
+#include "jwrite.h"
+
+struct printer;
+
+struct form {
+    /* The first or a later member of the object or array of that depth begins. */
+    void (*member)(struct printer *p, bool array, bool first, struct str key);
+    void (*end)(struct printer *p, bool array, bool empty);
+    void (*scalar)(struct printer *p);
+};
+
+struct level {
+    bool array;
+    bool begun; /* it has had a member */
+};
+
+struct printer {
+    const struct form *form;
+    struct jread r;
+    struct buf *out;
+    unsigned depth;
+    bool inline_next; /* YAML: the next member stands on the line of the "- " before it */
+    struct level levels[LIMIT_JSON_DEPTH];
+};
+
+static void put_spaces(struct buf *out, unsigned n)
+{
+    while (n-- > 0)
+        buf_putc(out, ' ');
+}
+
+static void put_line(struct printer *p, unsigned depth, unsigned step)
+{
+    buf_putc(p->out, '\n');
+    put_spaces(p->out, depth * step);
+}
+
+static void put_json_string(struct buf *out, struct str s)
+{
+    struct jwrite w;
+    jwrite_init(&w, out);
+    jwrite_str(&w, s.p == NULL ? STR("") : s);
+}
+
+/* ---- JSON ---- */
+
+static void json_member(struct printer *p, bool array, bool first, struct str key)
+{
+    if (first)
+        buf_putc(p->out, array ? '[' : '{');
+    else
+        buf_putc(p->out, ',');
+    put_line(p, p->depth, 4);
+    if (array)
+        return;
+    put_json_string(p->out, key);
+    buf_put(p->out, STR(": "));
+}
+
+static void json_end(struct printer *p, bool array, bool empty)
+{
+    if (empty) {
+        buf_put(p->out, array ? STR("[]") : STR("{}"));
+        return;
+    }
+    put_line(p, p->depth, 4);
+    buf_putc(p->out, array ? ']' : '}');
+}
+
+static void json_scalar(struct printer *p)
+{
+    if (jread_type(&p->r) == JTYPE_STRING)
+        put_json_string(p->out, jread_str(&p->r));
+    else
+        buf_put(p->out, jread_raw(&p->r));
+}
+
+/* ---- YAML ---- */
+
+/* In some version of YAML, or in some of its readers, each of these is no string. */
+static bool is_reserved(struct str s)
+{
+    static const char *const words[] = {"null", "true", "false", "yes", "no",  "on",
+                                        "off",  "y",    "n",     "inf", "nan", "infinity"};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (str_eq_nocase(s, str_of(words[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Begins with a letter and holds nothing that could be an indicator: no number, no date. */
+static bool is_plain(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        bool inner = (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '/' ||
+                     (c == ' ' && i + 1 < s.n);
+        if (!letter && (i == 0 || !inner))
+            return false;
+    }
+    return s.n > 0 && !is_reserved(s);
+}
+
+/* What YAML does not allow as it stands, or a terminal would take for a command. */
+static bool is_odd(uint32_t rune)
+{
+    return rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || rune == 0x2028 || rune == 0x2029 ||
+           rune == 0xfeff || (rune >= 0xfff0 && rune <= 0xffff) ||
+           (rune >= 0x202a && rune <= 0x202e);
+}
+
+static void put_yaml_string(struct buf *out, struct str s)
+{
+    if (is_plain(s)) {
+        buf_put(out, s);
+        return;
+    }
+    buf_putc(out, '"');
+    while (s.n > 0) {
+        uint32_t rune = 0xfffd;
+        size_t n = str_utf8(s, &rune);
+        if (n == 0 || is_odd(rune))
+            buf_printf(out, "\\u%04X", rune);
+        else if (rune == '"' || rune == '\\')
+            buf_printf(out, "\\%c", (char)rune);
+        else
+            buf_put(out, (struct str){s.p, n});
+        s = str_skip(s, n == 0 ? 1 : n);
+    }
+    buf_putc(out, '"');
+}
+
+/* An array within an object stands two deeper than its key, as everything does. */
+static void yaml_member(struct printer *p, bool array, bool first, struct str key)
+{
+    (void)first;
+    if (!p->inline_next && p->out->n > 0)
+        put_line(p, p->depth - 1, 2);
+    p->inline_next = array;
+    if (array) {
+        buf_put(p->out, STR("- "));
+        return;
+    }
+    put_yaml_string(p->out, key);
+    buf_putc(p->out, ':');
+}
+
+static void yaml_space(struct printer *p)
+{
+    if (p->out->n > 0 && !p->inline_next)
+        buf_putc(p->out, ' ');
+    p->inline_next = false;
+}
+
+static void yaml_end(struct printer *p, bool array, bool empty)
+{
+    if (!empty)
+        return;
+    yaml_space(p);
+    buf_put(p->out, array ? STR("[]") : STR("{}"));
+}
+
+static void yaml_scalar(struct printer *p)
+{
+    yaml_space(p);
+    if (jread_type(&p->r) == JTYPE_STRING)
+        put_yaml_string(p->out, jread_str(&p->r));
+    else
+        buf_put(p->out, jread_raw(&p->r));
+}
+
+/* ---- both ---- */
+
+static const struct form as_json = {json_member, json_end, json_scalar};
+static const struct form as_yaml = {yaml_member, yaml_end, yaml_scalar};
+
+/* The value that is next: a scalar is printed, of another the first member is due. */
+static void print_value(struct printer *p)
+{
+    enum jtype type = jread_type(&p->r);
+    if (type != JTYPE_ARRAY && type != JTYPE_OBJECT) {
+        p->form->scalar(p);
+        return;
+    }
+    bool array = type == JTYPE_ARRAY;
+    if (array ? jread_array_begin(&p->r) : jread_object_begin(&p->r))
+        p->levels[p->depth++] = (struct level){.array = array};
+}
+
+/* Of the innermost that is open: one member, or its end. */
+static void print_next(struct printer *p)
+{
+    struct level *l = &p->levels[p->depth - 1];
+    struct str key = STR_NULL;
+    if (l->array ? jread_array_next(&p->r) : jread_object_next(&p->r, &key)) {
+        p->form->member(p, l->array, !l->begun, key);
+        l->begun = true;
+        print_value(p);
+    } else {
+        p->depth--;
+        p->form->end(p, l->array, !l->begun);
+    }
+}
+
+static enum errc print(const struct form *form, struct str document, struct arena *arena,
+                       struct buf *out, struct err *reterr)
+{
+    struct printer p = {.form = form, .out = out};
+    jread_init(&p.r, document, arena);
+    print_value(&p);
+    while (p.depth > 0 && !jread_failed(&p.r))
+        print_next(&p);
+    buf_putc(out, '\n');
+    enum errc code = jread_finish(&p.r, reterr);
+    if (code == OK && buf_failed(out))
+        code = err_set(reterr, buf_fault(out), "the answer is too large to print");
+    return code;
+}
+
+enum errc jprint_json(struct str document, struct arena *arena, struct buf *out, struct err *reterr)
+{
+    return print(&as_json, document, arena, out, reterr);
+}
+
+enum errc jprint_yaml(struct str document, struct arena *arena, struct buf *out, struct err *reterr)
+{
+    return print(&as_yaml, document, arena, out, reterr);
+}

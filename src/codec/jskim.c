@@ -1,0 +1,133 @@
+/*
+ * What is open is a bit a level, an object's is 0; so that all of the state stays in registers. It
+ * never says more than yes or no, and its no is only a reason to look again.
+ */
+#include "jskim.h"
+
+#include "jscan.h"
+#include "jtoken.h"
+
+static inline const char *over_space(const char *p, const char *end)
+{
+    while (p < end && (unsigned char)*p <= ' ' &&
+           (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
+        p++;
+    return p;
+}
+
+/* A character that is not plain; NULL: it must not be there. */
+static const char *over_odd(const char *p, const char *end)
+{
+    size_t n = 0;
+    if (*p == '\\')
+        return jtoken_escape(p, end, &n) < 0 ? NULL : p + n;
+    n = (unsigned char)*p < 0x20 ? 0 : jscan_utf8(p, end);
+    return n == 0 ? NULL : p + n;
+}
+
+/* p is behind the opening quote. */
+static inline const char *over_string(const char *p, const char *end)
+{
+    for (;;) {
+        p = jscan_plain(p, end);
+        if (p == end)
+            return NULL;
+        if (*p == '"')
+            return p + 1;
+        p = over_odd(p, end);
+        if (p == NULL)
+            return NULL;
+    }
+}
+
+static const char *over_literal(const char *p, const char *end, struct str literal)
+{
+    bool is = (size_t)(end - p) >= literal.n && memcmp(p, literal.p, literal.n) == 0;
+    return is ? p + literal.n : NULL;
+}
+
+/* A value without brackets. p < end */
+static inline const char *over_scalar(const char *p, const char *end)
+{
+    switch (*p) {
+    case '"':
+        return over_string(p + 1, end);
+    case 't':
+        return over_literal(p, end, STR("true"));
+    case 'f':
+        return over_literal(p, end, STR("false"));
+    case 'n':
+        return over_literal(p, end, STR("null"));
+    default: {
+        size_t n = *p == '-' || (*p >= '0' && *p <= '9') ? jtoken_number(p, end) : 0;
+        return n == 0 ? NULL : p + n;
+    }
+    }
+}
+
+/* A member's name and the colon; p is where the name should begin. */
+static inline const char *over_name(const char *p, const char *end)
+{
+    p = over_space(p, end);
+    if (p == end || *p != '"')
+        return NULL;
+    p = over_string(p + 1, end);
+    if (p == NULL)
+        return NULL;
+    p = over_space(p, end);
+    return p < end && *p == ':' ? p + 1 : NULL;
+}
+
+struct open {
+    uint64_t arrays; /* the innermost is the lowest bit */
+    unsigned depth;
+};
+
+static inline bool in_array(const struct open *o)
+{
+    return (o->arrays & 1) != 0;
+}
+
+/* The brackets that close here, and white space. NULL: the end is among them, and one is open. */
+static inline const char *over_closing(const char *p, const char *end, struct open *o)
+{
+    for (; o->depth > 0; o->depth--, o->arrays >>= 1) {
+        p = over_space(p, end);
+        if (p == end)
+            return NULL;
+        if (*p != (in_array(o) ? ']' : '}'))
+            break;
+        p++;
+    }
+    return p;
+}
+
+const char *jskim_value(const char *p, const char *end, unsigned room)
+{
+    struct open o = {.depth = 0};
+    for (;;) {
+        p = over_space(p, end);
+        if (p == end)
+            return NULL;
+        bool opens = *p == '{' || *p == '[';
+        unsigned inside = o.depth + 1;
+        if (opens) {
+            if (o.depth++ == room)
+                return NULL;
+            o.arrays = o.arrays << 1 | (*p++ == '[' ? 1 : 0);
+        } else {
+            p = over_scalar(p, end);
+        }
+        if (p != NULL)
+            p = over_closing(p, end, &o);
+        if (p == NULL || o.depth == 0)
+            return p;
+        /* Of what has just been opened the first comes without a comma. */
+        if (!(opens && o.depth == inside) && *p++ != ',')
+            return NULL;
+        if (!in_array(&o))
+            p = over_name(p, end);
+        if (p == NULL)
+            return NULL;
+    }
+}

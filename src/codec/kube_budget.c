@@ -1,0 +1,228 @@
+/*
+ * Both versions of the API look alike and differ in what they mean: an empty selector is about all
+ * pods of the namespace in policy/v1, and about none in policy/v1beta1. Without a selector it is
+ * none in both. A selector that Kubernetes would not accept is about none either: an API server
+ * stores no such thing, and all clients read it like that.
+ *
+ * matchLabels are requirements of one value, so that the core knows one kind only.
+ */
+#include "kube_budget.h"
+
+struct requirement_list {
+    struct requirement_view *items;
+    size_t n;
+    size_t cap;
+};
+
+struct string_list {
+    struct str *items;
+    size_t n;
+    size_t cap;
+};
+
+struct selector {
+    struct requirement_list labels;
+    struct requirement_list expressions;
+    bool given; /* and not as null */
+    bool valid;
+};
+
+struct budget_reader {
+    struct jread *r;
+    struct arena *arena;
+    struct selector selector;
+    struct string_list disrupted;
+};
+
+static void no_room(struct budget_reader *b)
+{
+    jread_fail(b->r, arena_fault(b->arena), "no room for a PodDisruptionBudget");
+}
+
+static void string_add(struct budget_reader *b, struct string_list *list, struct str s)
+{
+    struct str *grown = arena_grow(b->arena, list->items, list->n, &list->cap, sizeof(s));
+    if (grown == NULL) {
+        no_room(b);
+        return;
+    }
+    list->items = grown;
+    list->items[list->n++] = s;
+}
+
+static void requirement_add(struct budget_reader *b, struct requirement_list *list,
+                            struct requirement_view q)
+{
+    struct requirement_view *grown =
+        arena_grow(b->arena, list->items, list->n, &list->cap, sizeof(q));
+    if (grown == NULL) {
+        no_room(b);
+        return;
+    }
+    list->items = grown;
+    list->items[list->n++] = q;
+}
+
+static void read_match_labels(struct budget_reader *b)
+{
+    struct str key;
+    b->selector.labels.n = 0;
+    jread_object (b->r, key) {
+        struct str *value = arena_alloc(b->arena, sizeof(*value));
+        struct str text = jread_str(b->r);
+        if (value == NULL) {
+            no_room(b);
+            continue;
+        }
+        *value = text;
+        requirement_add(b, &b->selector.labels,
+                        (struct requirement_view){
+                            .key = key, .op = REQUIREMENT_IN, .values = value, .n_values = 1});
+    }
+}
+
+static bool operator_of(struct str text, enum requirement_op *ret)
+{
+    static const struct {
+        const char *name;
+        enum requirement_op op;
+    } table[] = {
+        {"In", REQUIREMENT_IN},
+        {"NotIn", REQUIREMENT_NOT_IN},
+        {"Exists", REQUIREMENT_EXISTS},
+        {"DoesNotExist", REQUIREMENT_ABSENT},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        if (str_eq(text, str_of(table[i].name))) {
+            *ret = table[i].op;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_expression(struct budget_reader *b)
+{
+    struct requirement_view q = {.key = STR_NULL};
+    struct string_list values = {.n = 0};
+    struct str op = STR_NULL;
+    struct str key;
+    jread_object (b->r, key) {
+        if (str_eq(key, STR("key"))) {
+            q.key = jread_str(b->r);
+        } else if (str_eq(key, STR("operator"))) {
+            op = jread_str(b->r);
+        } else if (str_eq(key, STR("values"))) {
+            values.n = 0;
+            jread_array (b->r)
+                string_add(b, &values, jread_str(b->r));
+        } else {
+            jread_skip(b->r);
+        }
+    }
+    q.values = values.items;
+    q.n_values = values.n;
+    bool known = operator_of(op, &q.op);
+    bool listed = q.op == REQUIREMENT_IN || q.op == REQUIREMENT_NOT_IN;
+    if (!known || q.key.n == 0 || listed != (q.n_values > 0))
+        b->selector.valid = false;
+    requirement_add(b, &b->selector.expressions, q);
+}
+
+static void read_selector(struct budget_reader *b)
+{
+    struct str key;
+    b->selector = (struct selector){.given = jread_type(b->r) != JTYPE_NULL, .valid = true};
+    jread_object (b->r, key) {
+        if (str_eq(key, STR("matchLabels"))) {
+            read_match_labels(b);
+        } else if (str_eq(key, STR("matchExpressions"))) {
+            b->selector.expressions.n = 0;
+            b->selector.valid = true;
+            jread_array (b->r)
+                read_expression(b);
+        } else {
+            jread_skip(b->r);
+        }
+    }
+}
+
+static void read_metadata(struct jread *r, struct budget_view *ret)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("name")))
+            ret->name = jread_str(r);
+        else if (str_eq(key, STR("namespace")))
+            ret->namespace = jread_str(r);
+        else
+            jread_skip(r);
+    }
+}
+
+static void read_spec(struct budget_reader *b)
+{
+    struct str key;
+    jread_object (b->r, key) {
+        if (str_eq(key, STR("selector")))
+            read_selector(b);
+        else
+            jread_skip(b->r);
+    }
+}
+
+static void read_status(struct budget_reader *b, struct budget_view *ret)
+{
+    struct str key;
+    struct str name;
+    jread_object (b->r, key) {
+        if (str_eq(key, STR("disruptionsAllowed"))) {
+            int64_t allowed = jread_i64(b->r);
+            ret->allowed = MIN_OF(MAX_OF(allowed, 0), INT32_MAX);
+        } else if (str_eq(key, STR("disruptedPods"))) {
+            b->disrupted.n = 0;
+            jread_object (b->r, name) {
+                string_add(b, &b->disrupted, name);
+                jread_skip(b->r);
+            }
+        } else {
+            jread_skip(b->r);
+        }
+    }
+}
+
+static void finish(struct budget_reader *b, bool beta, struct budget_view *ret)
+{
+    struct requirement_list all = b->selector.labels;
+    for (size_t i = 0; i < b->selector.expressions.n; i++)
+        requirement_add(b, &all, b->selector.expressions.items[i]);
+    ret->requirements = all.items;
+    ret->n_requirements = all.n;
+    ret->selects = b->selector.given && b->selector.valid && (all.n > 0 || !beta);
+    ret->disrupted = b->disrupted.items;
+    ret->n_disrupted = b->disrupted.n;
+}
+
+void kube_read_budget(struct jread *r, struct arena *a, bool beta, struct budget_view *ret)
+{
+    struct budget_reader b = {.r = r, .arena = a};
+    struct str version = STR_NULL;
+    struct str key;
+    *ret = (struct budget_view){.name = STR_NULL};
+    jread_object (r, key) {
+        if (str_eq(key, STR("apiVersion")))
+            version = jread_str(r);
+        else if (str_eq(key, STR("metadata")))
+            read_metadata(r, ret);
+        else if (str_eq(key, STR("spec")))
+            read_spec(&b);
+        else if (str_eq(key, STR("status")))
+            read_status(&b, ret);
+        else
+            jread_skip(r);
+    }
+    if (version.n > 0)
+        beta = str_eq(version, STR("policy/v1beta1"));
+    finish(&b, beta, ret);
+}

@@ -1,0 +1,62 @@
+/* The one object that we write. */
+#include "gpushare.h"
+#include "kube.h"
+
+static void write_number_annotation(struct jwrite *w, struct str key, uint64_t value)
+{
+    char digits[24];
+    struct buf text = {.p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1};
+    buf_put_u64(&text, value);
+    jwrite_key(w, key);
+    jwrite_str(w, buf_str(&text));
+}
+
+static void write_annotation(struct jwrite *w, struct str key, struct str value)
+{
+    jwrite_key(w, key);
+    jwrite_str(w, value);
+}
+
+static void write_annotations(struct jwrite *w, const struct binding *b)
+{
+    jwrite_key(w, STR("annotations"));
+    jwrite_object_begin(w);
+    write_annotation(w, GPUSHARE_ANNOTATION_IDX, b->idx);
+    write_number_annotation(w, GPUSHARE_ANNOTATION_DEV, (uint64_t)b->card_total);
+    write_number_annotation(w, GPUSHARE_ANNOTATION_POD, (uint64_t)b->mem);
+    write_annotation(w, GPUSHARE_ANNOTATION_ASSIGNED, STR("false"));
+    write_number_annotation(w, GPUSHARE_ANNOTATION_ASSUME_TIME, b->assume_ns);
+    if (b->allocation.n > 0)
+        write_annotation(w, GPUSHARE_ANNOTATION_ALLOCATION, b->allocation);
+    if (b->cores.n > 0)
+        write_annotation(w, GPUSHARE_ANNOTATION_CORES, b->cores);
+    jwrite_object_end(w);
+}
+
+void kube_write_binding(struct jwrite *w, const struct binding *b)
+{
+    jwrite_object_begin(w);
+    jwrite_key(w, STR("apiVersion"));
+    jwrite_str(w, STR("v1"));
+    jwrite_key(w, STR("kind"));
+    jwrite_str(w, STR("Binding"));
+    jwrite_key(w, STR("metadata"));
+    jwrite_object_begin(w);
+    jwrite_key(w, STR("name"));
+    jwrite_str(w, b->name);
+    jwrite_key(w, STR("namespace"));
+    jwrite_str(w, b->namespace);
+    jwrite_key(w, STR("uid"));
+    jwrite_str(w, b->uid);
+    if (b->idx.n > 0)
+        write_annotations(w, b);
+    jwrite_object_end(w);
+    jwrite_key(w, STR("target"));
+    jwrite_object_begin(w);
+    jwrite_key(w, STR("kind"));
+    jwrite_str(w, STR("Node"));
+    jwrite_key(w, STR("name"));
+    jwrite_str(w, b->node);
+    jwrite_object_end(w);
+    jwrite_object_end(w);
+}

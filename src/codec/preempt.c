@@ -1,0 +1,249 @@
+/*
+ * Both forms of the victims are read into lists of their own and the winner is chosen at the end,
+ * as in extender.c: keys come in any order, doubled, and taken back by null. All UIDs of a form
+ * stand in one array that grows; a node holds where its own begin until the array moves no more.
+ *
+ * Go writes a map in the order of its keys, so nodes come sorted and no sort is needed. Other
+ * senders' are sorted here: of a doubled name the last counts, as in Go's map, and finding doubles
+ * costs no square of the nodes.
+ */
+#include "preempt.h"
+
+#include "kube.h"
+
+struct victim_list {
+    struct node_victims *nodes;
+    size_t n_nodes;
+    size_t cap_nodes;
+    struct str *uids;
+    size_t n_uids;
+    size_t cap_uids;
+    bool given; /* and not as null */
+    bool ordered;
+};
+
+/* How one victim says its UID. */
+typedef struct str victim_fn(struct jread *r);
+
+static struct str read_meta_victim(struct jread *r)
+{
+    struct str uid = STR_NULL;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq_nocase(key, STR("UID")))
+            uid = jread_str(r);
+        else
+            jread_skip(r);
+    }
+    if (uid.n == 0)
+        jread_fail(r, ERR_SYNTAX, "a victim without UID");
+    return uid;
+}
+
+static struct str read_whole_victim(struct jread *r)
+{
+    struct str uid = STR_NULL;
+    struct str key;
+    struct str field;
+    jread_object (r, key) {
+        if (!str_eq(key, STR("metadata"))) {
+            jread_skip(r);
+            continue;
+        }
+        jread_object (r, field) {
+            if (str_eq(field, STR("uid")))
+                uid = jread_str(r);
+            else
+                jread_skip(r);
+        }
+    }
+    if (uid.n == 0)
+        jread_fail(r, ERR_SYNTAX, "a victim without metadata.uid");
+    return uid;
+}
+
+static void uid_add(struct jread *r, struct arena *a, struct victim_list *list, struct str uid)
+{
+    struct str *grown = arena_grow(a, list->uids, list->n_uids, &list->cap_uids, sizeof(uid));
+    if (grown == NULL) {
+        jread_fail(r, arena_fault(a), "no room for the victims of one request");
+        return;
+    }
+    list->uids = grown;
+    list->uids[list->n_uids++] = uid;
+}
+
+static void node_add(struct jread *r, struct arena *a, struct victim_list *list,
+                     struct node_victims node)
+{
+    struct node_victims *grown =
+        arena_grow(a, list->nodes, list->n_nodes, &list->cap_nodes, sizeof(node));
+    if (grown == NULL) {
+        jread_fail(r, arena_fault(a), "no room for the nodes of one request");
+        return;
+    }
+    list->nodes = grown;
+    if (list->n_nodes > 0 && str_cmp(grown[list->n_nodes - 1].node, node.node) >= 0)
+        list->ordered = false;
+    grown[list->n_nodes++] = node;
+}
+
+static void read_node(struct jread *r, struct arena *a, victim_fn *read_victim,
+                      struct victim_list *list, struct str name)
+{
+    struct node_victims node = {.node = name};
+    size_t first = list->n_uids;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq_nocase(key, STR("Pods"))) {
+            list->n_uids = first;
+            jread_array (r)
+                uid_add(r, a, list, read_victim(r));
+        } else if (str_eq_nocase(key, STR("NumPDBViolations"))) {
+            node.num_pdb_violations = jread_i64(r);
+        } else {
+            jread_skip(r);
+        }
+    }
+    node.n = list->n_uids - first;
+    if (name.n == 0)
+        jread_fail(r, ERR_SYNTAX, "victims of a node without a name");
+    node_add(r, a, list, node);
+}
+
+static void read_victims(struct jread *r, struct arena *a, victim_fn *read_victim,
+                         struct victim_list *list)
+{
+    struct str name;
+    list->given = jread_type(r) != JTYPE_NULL;
+    list->ordered = true;
+    list->n_nodes = list->n_uids = 0;
+    jread_object (r, name)
+        read_node(r, a, read_victim, list, name);
+}
+
+/* Merges the runs [0, middle) and [middle, n) of `from` into `to`; equal names keep their order. */
+static void merge(const struct node_victims *from, size_t middle, size_t n, struct node_victims *to)
+{
+    size_t left = 0;
+    size_t right = middle;
+    for (size_t i = 0; i < n; i++) {
+        bool take_right =
+            right < n && (left == middle || str_cmp(from[right].node, from[left].node) < 0);
+        to[i] = from[take_right ? right++ : left++];
+    }
+}
+
+/* By name, of the same names the last. False without memory. */
+static bool sort_nodes(struct arena *a, struct victim_list *list)
+{
+    size_t n = list->n_nodes;
+    struct node_victims *from = list->nodes;
+    struct node_victims *to = arena_array(a, n, sizeof(*to));
+    if (to == NULL)
+        return false;
+    for (size_t run = 1; run < n; run *= 2) {
+        for (size_t at = 0; at < n; at += 2 * run)
+            merge(from + at, MIN_OF(run, n - at), MIN_OF(2 * run, n - at), to + at);
+        struct node_victims *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    list->nodes = from;
+    list->n_nodes = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i + 1 == n || !str_eq(from[i].node, from[i + 1].node))
+            from[list->n_nodes++] = from[i];
+    }
+    return true;
+}
+
+static enum errc finish(struct arena *a, struct victim_list *list, struct preempt_args *ret,
+                        struct err *reterr)
+{
+    /* In the order in which they were read: each node's victims stand behind the last one's. */
+    for (size_t i = 0, first = 0; i < list->n_nodes; i++) {
+        list->nodes[i].uids = list->nodes[i].n == 0 ? NULL : list->uids + first;
+        first += list->nodes[i].n;
+    }
+    if (!list->ordered && !sort_nodes(a, list))
+        return err_set(reterr, arena_fault(a),
+                       "ExtenderPreemptionArgs: no room for the nodes of one request");
+    ret->nodes = list->nodes;
+    ret->n = list->n_nodes;
+    return OK;
+}
+
+/*
+ * The UIDs win where both forms are there, as NodeNames do in a filter's request: a scheduler that
+ * sends them has been told that we know the pods, and the answer is in UIDs anyway.
+ */
+enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *ret,
+                       struct err *reterr)
+{
+    struct jread r;
+    struct str key;
+    struct victim_list whole = {.given = false};
+    struct victim_list meta = {.given = false};
+    bool has_pod = false;
+    *ret = (struct preempt_args){.n = 0};
+    jread_init(&r, body, a);
+    if (jread_type(&r) != JTYPE_OBJECT)
+        jread_fail(&r, ERR_SYNTAX, "must be a JSON object");
+    jread_object (&r, key) {
+        if (str_eq_nocase(key, STR("Pod"))) {
+            has_pod = jread_type(&r) == JTYPE_OBJECT;
+            kube_read_pod(&r, a, &ret->pod);
+        } else if (str_eq_nocase(key, STR("NodeNameToVictims"))) {
+            read_victims(&r, a, read_whole_victim, &whole);
+        } else if (str_eq_nocase(key, STR("NodeNameToMetaVictims"))) {
+            read_victims(&r, a, read_meta_victim, &meta);
+        } else {
+            jread_skip(&r);
+        }
+    }
+    enum errc code = jread_finish(&r, reterr);
+    if (code != OK)
+        return err_wrap(reterr, "ExtenderPreemptionArgs");
+    if (!has_pod)
+        return err_set(reterr, ERR_SYNTAX, "ExtenderPreemptionArgs: Pod is absent");
+    if (!meta.given && !whole.given)
+        return err_set(reterr, ERR_SYNTAX,
+                       "ExtenderPreemptionArgs: NodeNameToVictims and NodeNameToMetaVictims are "
+                       "both absent");
+    return finish(a, meta.given ? &meta : &whole, ret, reterr);
+}
+
+static void write_node(struct jwrite *w, const struct node_victims *node)
+{
+    jwrite_key(w, node->node);
+    jwrite_object_begin(w);
+    jwrite_key(w, STR("Pods"));
+    jwrite_array_begin(w);
+    for (size_t i = 0; i < node->n; i++) {
+        assert(node->uids[i].n > 0);
+        jwrite_object_begin(w);
+        jwrite_key(w, STR("UID"));
+        jwrite_str(w, node->uids[i]);
+        jwrite_object_end(w);
+    }
+    jwrite_array_end(w);
+    jwrite_key(w, STR("NumPDBViolations"));
+    jwrite_i64(w, node->num_pdb_violations);
+    jwrite_object_end(w);
+}
+
+void preempt_write(struct buf *out, const struct node_victims *nodes, size_t n)
+{
+    struct jwrite w;
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("NodeNameToMetaVictims"));
+    jwrite_object_begin(&w);
+    for (size_t i = 0; i < n; i++) {
+        if (nodes[i].n > 0)
+            write_node(&w, &nodes[i]);
+    }
+    jwrite_object_end(&w);
+    jwrite_object_end(&w);
+}

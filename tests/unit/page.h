@@ -1,0 +1,226 @@
+/* What a page makes of /ui/events, and whether it shows what is. */
+#pragma once
+
+#include "jread.h"
+#include "limit.h"
+#include "map.h"
+#include "peer.h"
+#include "ui_feed.h"
+#include "ui_write.h"
+
+#include <stdio.h>
+
+struct stage {
+    struct service service;
+    struct http_server *server;
+    struct ui_feed *feed;
+};
+
+static inline void ask(struct stage *g, struct peer *p, const char *path)
+{
+    char text[128];
+    peer_connect(p, g->service.loop, http_server_port(g->server));
+    int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
+    peer_send(p, (struct str){text, (size_t)n});
+}
+
+struct shown {
+    struct str name;
+    struct buf json;
+};
+
+struct page {
+    struct peer peer;
+    size_t at;       /* so much of what came in is read */
+    struct buf body; /* of it, what no whole event is yet */
+    struct map nodes;
+    struct buf pods;
+    unsigned hellos;
+    bool ready;
+    struct arena arena;
+};
+
+static inline void drop_all(struct page *p)
+{
+    size_t cursor = 0;
+    for (struct shown *s = map_next(&p->nodes, &cursor); s != NULL;
+         s = map_next(&p->nodes, &cursor)) {
+        buf_done(&s->json);
+        free(s);
+    }
+    map_done(&p->nodes);
+    map_init(&p->nodes, offsetof(struct shown, name), (struct map_seed){3, 4});
+}
+
+static inline void page_open(struct page *p, struct stage *g)
+{
+    *p = (struct page){.at = 0};
+    buf_init(&p->body, 64 * MIB);
+    buf_init(&p->pods, MIB);
+    arena_init(&p->arena, 64 * MIB);
+    map_init(&p->nodes, offsetof(struct shown, name), (struct map_seed){3, 4});
+    ask(g, &p->peer, "/ui/events");
+}
+
+static inline void page_close(struct page *p)
+{
+    peer_close(&p->peer);
+    drop_all(p);
+    map_done(&p->nodes);
+    buf_done(&p->body);
+    buf_done(&p->pods);
+    arena_done(&p->arena);
+}
+
+static inline struct str field(struct page *p, struct str object, const char *wanted)
+{
+    struct jread r;
+    struct str key;
+    struct str found = STR_NULL;
+    jread_init(&r, object, &p->arena);
+    jread_object (&r, key) {
+        if (str_eq(key, str_of(wanted)))
+            found = jread_raw(&r);
+        else
+            jread_skip(&r);
+    }
+    ck_assert_int_eq(jread_finish(&r, NULL), OK);
+    ck_assert_msg(found.p != NULL, "no %s in %.*s", wanted, STR_ARG(object));
+    return found;
+}
+
+static inline void show(struct page *p, struct str json)
+{
+    struct str name = field(p, json, "name");
+    struct shown *s = map_get(&p->nodes, name);
+    if (s == NULL) {
+        s = calloc(1, sizeof(*s) + name.n);
+        ck_assert_ptr_nonnull(s);
+        char *at = (char *)(s + 1);
+        s->name = str_store(&at, name);
+        buf_init(&s->json, MIB);
+        ck_assert_int_eq(map_put(&p->nodes, s), OK);
+    }
+    buf_clear(&s->json, SIZE_MAX);
+    buf_put(&s->json, json);
+}
+
+static inline void hide(struct page *p, struct str name)
+{
+    struct shown *s = map_del(&p->nodes, name);
+    if (s == NULL)
+        return;
+    buf_done(&s->json);
+    free(s);
+}
+
+static inline void take_nodes(struct page *p, struct str data)
+{
+    struct jread r;
+    unsigned n = 0;
+    jread_init(&r, field(p, data, "nodes"), &p->arena);
+    jread_array (&r) {
+        show(p, jread_raw(&r));
+        n++;
+    }
+    ck_assert_int_eq(jread_finish(&r, NULL), OK);
+    ck_assert_uint_le(n, 200);
+    jread_init(&r, field(p, data, "gone"), &p->arena);
+    jread_array (&r)
+        hide(p, jread_raw(&r));
+    ck_assert_int_eq(jread_finish(&r, NULL), OK);
+}
+
+static inline void take_event(struct page *p, struct str event)
+{
+    struct str name;
+    struct str data;
+    if (str_eq(event, STR(":")))
+        return;
+    ck_assert(str_cut(event, '\n', &name, &data));
+    ck_assert(str_starts(name, STR("event: ")) && str_starts(data, STR("data: ")));
+    name = str_skip(name, 7);
+    data = str_skip(data, 6);
+    ck_assert_ptr_null(memchr(data.p, '\n', data.n));
+    ck_assert(p->hellos > 0 || str_eq(name, STR("hello")));
+    if (str_eq(name, STR("hello"))) {
+        drop_all(p);
+        p->hellos++;
+        p->ready = false;
+    } else if (str_eq(name, STR("nodes"))) {
+        take_nodes(p, data);
+    } else if (str_eq(name, STR("ready"))) {
+        ck_assert(!p->ready);
+        p->ready = true;
+    } else if (str_eq(name, STR("pods"))) {
+        buf_clear(&p->pods, SIZE_MAX);
+        buf_put(&p->pods, data);
+    } else {
+        ck_assert(str_eq(name, STR("status")));
+    }
+    arena_reset(&p->arena);
+}
+
+/* Takes chunks apart, and events. */
+static inline void page_read(struct page *p)
+{
+    struct str in = buf_str(&p->peer.in);
+    if (p->at == 0) {
+        const char *end = memmem(in.p, in.n, "\r\n\r\n", 4);
+        if (end == NULL)
+            return;
+        ck_assert(str_starts(in, STR("HTTP/1.1 200 OK\r\n")));
+        p->at = (size_t)(end - in.p) + 4;
+    }
+    for (;;) {
+        struct str rest = str_skip(in, p->at);
+        size_t n = 0;
+        for (size_t i = 0; i < rest.n && rest.p[i] != '\r'; i++)
+            n = n * 16 + (size_t)(rest.p[i] <= '9' ? rest.p[i] - '0' : (rest.p[i] | 32) - 'a' + 10);
+        const char *eol = rest.n == 0 ? NULL : memchr(rest.p, '\n', rest.n);
+        size_t head = eol == NULL ? 0 : (size_t)(eol - rest.p) + 1;
+        if (eol == NULL || rest.n < head + n + 2)
+            break;
+        buf_put(&p->body, (struct str){rest.p + head, n});
+        p->at += head + n + 2;
+    }
+    for (;;) {
+        struct str body = buf_str(&p->body);
+        const char *end = body.n == 0 ? NULL : memmem(body.p, body.n, "\n\n", 2);
+        if (end == NULL)
+            return;
+        size_t n = (size_t)(end - body.p);
+        take_event(p, (struct str){body.p, n});
+        buf_consume(&p->body, n + 2);
+    }
+}
+
+/* Whether the page shows what is, byte by byte. */
+static inline bool is_right(struct page *p, const struct stage *g)
+{
+    struct buf now;
+    struct jwrite w;
+    size_t cursor = 0;
+    size_t n = 0;
+    bool same = p->ready;
+    buf_init(&now, MIB);
+    for (const struct node *node = cache_next_node(&g->service.cache, &cursor); node != NULL;
+         node = cache_next_node(&g->service.cache, &cursor)) {
+        char key[64];
+        if (!ui_shows(node))
+            continue;
+        (void)snprintf(key, sizeof(key), "\"%.*s\"", STR_ARG(node->name));
+        const struct shown *s = map_get(&p->nodes, str_of(key));
+        buf_clear(&now, SIZE_MAX);
+        jwrite_init(&w, &now);
+        ui_write_node(&w, node);
+        same = same && s != NULL && str_eq(buf_str(&s->json), buf_str(&now));
+        n++;
+    }
+    buf_clear(&now, SIZE_MAX);
+    jwrite_init(&w, &now);
+    ui_write_pending(&w, &g->service.cache, g->service.reasons);
+    same = same && n == p->nodes.n && str_eq(buf_str(&p->pods), buf_str(&now));
+    buf_done(&now);
+    return same;
+}

@@ -1,0 +1,194 @@
+#include "allocation.h"
+
+#include "fail_alloc.h"
+#include "kube.h"
+#include "limit.h"
+#include "mem.h"
+#include "unit.h"
+
+enum {
+    FEW = 4
+};
+
+static const struct {
+    const char *text;
+    bool readable;
+    size_t n;
+    struct grant_view grants[FEW];
+} texts[] = {
+    {"{\"0\":{\"1\":8},\"2\":{\"0\":4}}", true, 2, {{0, 1, 8}, {2, 0, 4}}},
+    {"{\"0\":{\"1\":8,\"3\":2}}", true, 2, {{0, 1, 8}, {0, 3, 2}}},
+    {" { \"65534\" : { \"65534\" : 9223372036854775807 } } ", true, 1, {{65534, 65534, INT64_MAX}}},
+    {"{\"0\":{\"1\":-9223372036854775808}}", true, 1, {{0, 1, INT64_MIN}}}, /* the core judges */
+    {"{\"0\":{\"1\":8,\"1\":8}}", true, 2, {{0, 1, 8}, {0, 1, 8}}},
+    {"{}", true, 0, {{0}}},
+    {"{\"0\":{}}", true, 0, {{0}}},
+    {"{\"0\":null}", true, 0, {{0}}},
+    {"", false, 0, {{0}}},
+    {"null", false, 0, {{0}}},
+    {"[]", false, 0, {{0}}},
+    {"{\"0\":{\"1\":8}", false, 0, {{0}}},
+    {"{\"0\":{\"1\":8}} x", false, 0, {{0}}},
+    {"{\"0\":{\"1\":8.5}}", false, 0, {{0}}},
+    {"{\"0\":{\"1\":\"8\"}}", false, 0, {{0}}},
+    {"{\"0\":{\"1\":9223372036854775808}}", false, 0, {{0}}},
+    {"{\"0\":8}", false, 0, {{0}}},
+    {"{\"a\":{\"1\":8}}", false, 0, {{0}}},
+    {"{\"-1\":{\"1\":8}}", false, 0, {{0}}},
+    {"{\"65535\":{\"1\":8}}", false, 0, {{0}}}, /* stands for the whole pod */
+    {"{\"0\":{\"GPU-1\":8}}", false, 0, {{0}}},
+    {"{\"0\":{\"65535\":8}}", false, 0, {{0}}},
+};
+
+START_TEST(reads_an_allocation_or_none)
+{
+    struct arena a;
+    struct pod_view v = {.has_allocation = true};
+    arena_init(&a, MIB);
+    ck_assert(allocation_read(str_of(texts[_i].text), &a, &v));
+    ck_assert(v.has_allocation == texts[_i].readable);
+    ck_assert_uint_eq(v.n_grants, texts[_i].n);
+    for (size_t i = 0; i < v.n_grants; i++) {
+        ck_assert_uint_eq(v.grants[i].container, texts[_i].grants[i].container);
+        ck_assert_uint_eq(v.grants[i].card, texts[_i].grants[i].card);
+        ck_assert_int_eq(v.grants[i].mem, texts[_i].grants[i].mem);
+    }
+    arena_done(&a);
+}
+
+END_TEST
+
+static const struct {
+    struct placement there;
+    const char *index;
+    const char *mem;
+    const char *cores;
+} written[] = {
+    {{0}, "", "{}", "{}"},
+    {{1, {{8, 3, 0, 0}}}, "3", "{\"0\":{\"3\":8}}", "{}"},
+    {{2, {{8, 3, 0, 30}, {4, 0, 2, 0}}},
+     "0,3",
+     "{\"0\":{\"3\":8},\"2\":{\"0\":4}}",
+     "{\"0\":{\"3\":30}}"},
+    {{4, {{8, 1, 1, 10}, {8, 2, 1, 10}, {4, 1, 0, 20}, {4, 2, 0, 20}}},
+     "1,2",
+     "{\"1\":{\"1\":8,\"2\":8},\"0\":{\"1\":4,\"2\":4}}",
+     "{\"1\":{\"1\":10,\"2\":10},\"0\":{\"1\":20,\"2\":20}}"},
+    /* However they are ordered, a container is written once. */
+    {{4, {{8, 1, 1, 0}, {4, 1, 0, 0}, {8, 2, 1, 0}, {4, 2, 0, 0}}},
+     "1,2",
+     "{\"1\":{\"1\":8,\"2\":8},\"0\":{\"1\":4,\"2\":4}}",
+     "{}"},
+};
+
+START_TEST(writes_what_is_held)
+{
+    char bytes[512];
+    struct buf out = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct request r = {.mem = 0};
+    struct holding *h = holding_new(&r, &written[_i].there, false);
+    ck_assert_ptr_nonnull(h);
+    allocation_write_index(&out, h);
+    ck_assert_str_is(buf_str(&out), written[_i].index);
+    out.n = 0;
+    allocation_write(&out, h, ALLOCATION_OF_MEM);
+    ck_assert_str_is(buf_str(&out), written[_i].mem);
+    out.n = 0;
+    allocation_write(&out, h, ALLOCATION_OF_CORES);
+    ck_assert_str_is(buf_str(&out), written[_i].cores);
+    mem_free(h);
+}
+
+END_TEST
+
+/* The most that a pod may hold fits the ceiling of its texts, and is read back as it was. */
+START_TEST(the_most_is_written_and_read_back)
+{
+    struct request r = {.cards = REQUEST_CARDS_MAX, .n_demands = 4};
+    struct placement p = {.n = 0};
+    struct placement again;
+    struct arena a;
+    struct buf out;
+    struct pod_view v = {.uid = STR_NULL};
+    for (uint32_t i = 0; i < r.n_demands; i++) {
+        r.demands[i] = (struct demand){
+            .mem = (REQUEST_MEM_MAX / 8), .cores = 6400, .index = (uint16_t)(60000 + i)};
+        for (uint32_t c = 0; c < REQUEST_CARDS_MAX; c++)
+            p.grants[p.n++] = (struct grant){.mem = REQUEST_MEM_MAX / 8 / REQUEST_CARDS_MAX,
+                                             .card = LIMIT_CARDS - REQUEST_CARDS_MAX + c,
+                                             .container = r.demands[i].index,
+                                             .cores = 100};
+    }
+    ck_assert_uint_eq(p.n, REQUEST_GRANTS_MAX);
+    buf_init(&out, LIMIT_ALLOCATION_BYTES);
+    arena_init(&a, MIB);
+    r.mem = REQUEST_MEM_MAX / 2;
+    struct holding *h = holding_new(&r, &p, false);
+    ck_assert_ptr_nonnull(h);
+    allocation_write_index(&out, h);
+    size_t index = out.n;
+    allocation_write(&out, h, ALLOCATION_OF_MEM);
+    size_t mem = out.n - index;
+    allocation_write(&out, h, ALLOCATION_OF_CORES);
+    ck_assert(!buf_failed(&out));
+    ck_assert(allocation_read((struct str){out.p + index, mem}, &a, &v));
+    ck_assert(v.has_allocation);
+    placement_read(&v, &r, &again);
+    ck_assert(holding_has(h, &again));
+    mem_free(h);
+    buf_done(&out);
+    arena_done(&a);
+}
+
+END_TEST
+
+static const char pod[] = "{\"metadata\":{\"name\":\"p\",\"annotations\":{"
+                          "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":8,"
+                          "\\\"2\\\":8,\\\"\\\\u0033\\\":8}}\"}}}";
+
+/* A pod that is bound by an allocation must not be charged by its index, where memory is short. */
+static enum errc read_pod(void *ctx)
+{
+    struct arena a;
+    struct jread r;
+    struct pod_view v;
+    (void)ctx;
+    arena_init(&a, MIB);
+    jread_init(&r, str_of(pod), &a);
+    kube_read_pod(&r, &a, &v);
+    enum errc code = jread_finish(&r, NULL);
+    if (code == OK)
+        ck_assert(v.has_allocation && v.n_grants == 3);
+    arena_done(&a);
+    return code;
+}
+
+START_TEST(want_of_memory_is_the_readers_failure)
+{
+    ck_assert_uint_gt(fail_alloc_each(read_pod, NULL), 0);
+    for (size_t max = 0; max < 600; max++) {
+        struct arena a;
+        struct jread r;
+        struct pod_view v;
+        arena_init(&a, max);
+        jread_init(&r, str_of(pod), &a);
+        kube_read_pod(&r, &a, &v);
+        if (jread_finish(&r, NULL) == OK)
+            ck_assert_msg(v.has_allocation && v.n_grants == 3, "with %zu bytes", max);
+        arena_done(&a);
+    }
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("allocation");
+    TCase *tc = tcase_create("allocation");
+    tcase_add_loop_test(tc, reads_an_allocation_or_none, 0, COUNT_OF(texts));
+    tcase_add_loop_test(tc, writes_what_is_held, 0, COUNT_OF(written));
+    tcase_add_test(tc, the_most_is_written_and_read_back);
+    tcase_add_test(tc, want_of_memory_is_the_readers_failure);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,296 @@
+#include "expo.h"
+
+#include "limit.h"
+#include "unit.h"
+
+#include <stdio.h>
+
+static struct buf out;
+static struct expo x;
+
+static void setup(void)
+{
+    buf_init(&out, MIB);
+    expo_init(&x, &out, EXPO_TEXT);
+}
+
+static void teardown(void)
+{
+    buf_done(&out);
+}
+
+static void open_metrics(void)
+{
+    buf_clear(&out, SIZE_MAX);
+    expo_init(&x, &out, EXPO_OPENMETRICS);
+}
+
+static void write_families(void)
+{
+    const struct expo_label label = {"node", STR("n1")};
+    const struct expo_label labels[] = {{"node", STR("n1")}, {"card", STR("0")}};
+    expo_family(&x, EXPO_GAUGE, "up_seconds", "Since \"then\".");
+    expo_u64(&x, NULL, 0, 7);
+    expo_family(&x, EXPO_COUNTER, "asked", "Back\\slash\nline.");
+    expo_u64(&x, &label, 1, UINT64_MAX);
+    expo_u64(&x, labels, 2, 0);
+    expo_family(&x, EXPO_INFO, "build", "What.");
+    expo_u64(&x, &label, 1, 1);
+    expo_end(&x);
+}
+
+START_TEST(writes_text)
+{
+    write_families();
+    ck_assert_str_is(buf_str(&out), "# HELP up_seconds Since \"then\".\n"
+                                    "# TYPE up_seconds gauge\n"
+                                    "up_seconds 7\n"
+                                    "# HELP asked_total Back\\\\slash\\nline.\n"
+                                    "# TYPE asked_total counter\n"
+                                    "asked_total{node=\"n1\"} 18446744073709551615\n"
+                                    "asked_total{node=\"n1\",card=\"0\"} 0\n"
+                                    "# HELP build_info What.\n"
+                                    "# TYPE build_info gauge\n"
+                                    "build_info{node=\"n1\"} 1\n");
+}
+
+END_TEST
+
+START_TEST(writes_openmetrics)
+{
+    open_metrics();
+    write_families();
+    ck_assert_str_is(buf_str(&out), "# HELP up_seconds Since \\\"then\\\".\n"
+                                    "# TYPE up_seconds gauge\n"
+                                    "# UNIT up_seconds seconds\n"
+                                    "up_seconds 7\n"
+                                    "# HELP asked Back\\\\slash\\nline.\n"
+                                    "# TYPE asked counter\n"
+                                    "asked_total{node=\"n1\"} 18446744073709551615\n"
+                                    "asked_total{node=\"n1\",card=\"0\"} 0\n"
+                                    "# HELP build What.\n"
+                                    "# TYPE build info\n"
+                                    "build_info{node=\"n1\"} 1\n"
+                                    "# EOF\n");
+}
+
+END_TEST
+
+static const struct {
+    const char *name;
+    const char *unit; /* NULL: none */
+} units[] = {
+    {"a_seconds", "seconds"}, {"a_bytes", "bytes"}, {"a_ratio", "ratio"}, {"seconds", NULL},
+    {"aseconds", NULL},       {"a_units", NULL},    {"_bytes", "bytes"},  {"a_seconds_b", NULL},
+};
+
+START_TEST(names_units)
+{
+    char line[64];
+    open_metrics();
+    expo_family(&x, EXPO_GAUGE, units[_i].name, "h");
+    (void)snprintf(line, sizeof(line), "# UNIT %s %s\n", units[_i].name,
+                   units[_i].unit == NULL ? "" : units[_i].unit);
+    ck_assert_int_eq(strstr(buf_cstr(&out), line) != NULL, units[_i].unit != NULL);
+    ck_assert_int_eq(strstr(buf_cstr(&out), "UNIT") != NULL, units[_i].unit != NULL);
+}
+
+END_TEST
+
+static const struct {
+    struct str value;
+    const char *written;
+} values[] = {
+    {STR(""), ""},
+    {STR_NULL, ""},
+    {STR("plain"), "plain"},
+    {STR("a\"b\\c\nd"), "a\\\"b\\\\c\\nd"},
+    {STR("\"\"\"\\\\\n\n"), "\\\"\\\"\\\"\\\\\\\\\\n\\n"},
+    {STR("tab\there\r"), "tab\there\r"},
+    {STR("gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80"), "gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80"},
+    {STR("a\xff\xc3"), "a\xef\xbf\xbd\xef\xbf\xbd"},
+    {STR("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+    {STR("nul\0in"), "nul\xef\xbf\xbdin"},
+    {STR("quite long, and then comes a \" somewhere"),
+     "quite long, and then comes a \\\" somewhere"},
+};
+
+START_TEST(escapes_labels)
+{
+    char line[128];
+    const struct expo_label label = {"k", values[_i].value};
+    expo_family(&x, EXPO_GAUGE, "m", "h");
+    buf_clear(&out, SIZE_MAX);
+    expo_u64(&x, &label, 1, 1);
+    (void)snprintf(line, sizeof(line), "m{k=\"%s\"} 1\n", values[_i].written);
+    ck_assert_str_is(buf_str(&out), line);
+    open_metrics();
+    expo_family(&x, EXPO_GAUGE, "m", "h");
+    buf_clear(&out, SIZE_MAX);
+    expo_u64(&x, &label, 1, 1);
+    ck_assert_str_is(buf_str(&out), line);
+}
+
+END_TEST
+
+static const struct {
+    int64_t v;
+    unsigned decimals;
+    const char *written;
+} numbers[] = {
+    {0, 0, "0"},
+    {0, 9, "0"},
+    {1, 9, "0.000000001"},
+    {1500000000, 9, "1.5"},
+    {2000000000, 9, "2"},
+    {-1, 0, "-1"},
+    {-1, 2, "-0.01"},
+    {-250, 2, "-2.5"},
+    {100, 2, "1"},
+    {105, 2, "1.05"},
+    {INT64_MAX, 0, "9223372036854775807"},
+    {INT64_MIN, 0, "-9223372036854775808"},
+    {INT64_MIN, 18, "-9.223372036854775808"},
+    {INT64_MAX, 9, "9223372036.854775807"},
+};
+
+START_TEST(writes_numbers)
+{
+    char line[64];
+    expo_family(&x, EXPO_GAUGE, "m", "h");
+    buf_clear(&out, SIZE_MAX);
+    expo_fixed(&x, NULL, 0, numbers[_i].v, numbers[_i].decimals);
+    (void)snprintf(line, sizeof(line), "m %s\n", numbers[_i].written);
+    ck_assert_str_is(buf_str(&out), line);
+}
+
+END_TEST
+
+START_TEST(buckets_have_their_bound)
+{
+    for (size_t i = 0; i < EXPO_BOUNDS; i++) {
+        struct expo_histogram h = {.sum_ns = 0};
+        expo_observe(&h, expo_bounds_ns[i]);
+        expo_observe(&h, expo_bounds_ns[i] + 1);
+        ck_assert_uint_eq(h.counts[i], 1);
+        ck_assert_uint_eq(h.counts[i + 1], 1);
+        ck_assert_uint_eq(h.sum_ns, 2 * expo_bounds_ns[i] + 1);
+        ck_assert(i == 0 || expo_bounds_ns[i] > expo_bounds_ns[i - 1]);
+    }
+}
+
+END_TEST
+
+/* Each bucket holds those below it, and the last one is the count. */
+START_TEST(histograms_are_cumulative)
+{
+    const struct expo_label label = {"verb", STR("bind")};
+    struct expo_histogram h = {.sum_ns = 0};
+    expo_observe(&h, 0);
+    expo_observe(&h, 1000000);
+    expo_observe(&h, 1000000);
+    expo_observe(&h, UINT64_C(60000000000));
+    expo_family(&x, EXPO_HISTOGRAM, "d_seconds", "h");
+    expo_histogram(&x, &label, 1, &h);
+    ck_assert_str_is(buf_str(&out), "# HELP d_seconds h\n"
+                                    "# TYPE d_seconds histogram\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.0001\"} 1\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.00025\"} 1\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.0005\"} 1\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.001\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.0025\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.005\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.01\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.025\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.05\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.1\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.25\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"0.5\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"1.0\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"2.5\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"5.0\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"10.0\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"30.0\"} 3\n"
+                                    "d_seconds_bucket{verb=\"bind\",le=\"+Inf\"} 4\n"
+                                    "d_seconds_sum{verb=\"bind\"} 60.002\n"
+                                    "d_seconds_count{verb=\"bind\"} 4\n");
+    buf_clear(&out, SIZE_MAX);
+    expo_histogram(&x, NULL, 0, &h);
+    ck_assert(str_starts(buf_str(&out), STR("d_seconds_bucket{le=\"0.0001\"} 1\n")));
+}
+
+END_TEST
+
+static const struct {
+    const char *accept; /* NULL: none */
+    enum expo_format format;
+} wishes[] = {
+    {NULL, EXPO_TEXT},
+    {"", EXPO_TEXT},
+    {"*/*", EXPO_TEXT},
+    {"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", EXPO_TEXT},
+    {"application/*", EXPO_TEXT},
+    {"text/plain", EXPO_TEXT},
+    {"text/plain;version=0.0.4;q=1,*/*;q=0.1", EXPO_TEXT},
+    {"application/openmetrics-text", EXPO_OPENMETRICS},
+    {"Application/OpenMetrics-Text ; Version = \"1.0.0\" ; charset=utf-8", EXPO_OPENMETRICS},
+    {"application/openmetrics-text;version=0.0.1", EXPO_TEXT},
+    {"application/openmetrics-text;version=2.0.0,text/plain", EXPO_TEXT},
+    {"application/openmetrics-text;q=0", EXPO_TEXT},
+    {"application/openmetrics-text;q=0.000,*/*", EXPO_TEXT},
+    {"application/openmetrics-text;q=0.5,text/plain;q=0.9", EXPO_TEXT},
+    {"application/openmetrics-text;q=0.9,text/plain;q=0.900", EXPO_OPENMETRICS},
+    {"application/openmetrics-text;q=0.5,text/*;q=0.6", EXPO_TEXT},
+    {"application/openmetrics-text;q=0.5,text/plain;q=0.1,*/*", EXPO_OPENMETRICS},
+    {"application/openmetrics-textual", EXPO_TEXT},
+    {"application/openmetrics-text;q=nonsense", EXPO_OPENMETRICS},
+    {"text/plain;q=0.5,application/openmetrics-text;q=0.50x", EXPO_OPENMETRICS},
+    {",,;=;q=,application/openmetrics-text", EXPO_OPENMETRICS},
+    /* Prometheus 2.42, and 3. */
+    {"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+     "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+     EXPO_OPENMETRICS},
+    {"application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
+     "application/openmetrics-text;version=0.0.1;q=0.4,"
+     "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,/;q=0.1",
+     EXPO_OPENMETRICS},
+    {"text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5", EXPO_TEXT},
+};
+
+START_TEST(negotiates)
+{
+    ck_assert_int_eq(expo_negotiate(str_of(wishes[_i].accept)), wishes[_i].format);
+}
+
+END_TEST
+
+START_TEST(keeps_the_failure)
+{
+    struct buf small;
+    buf_init(&small, 8);
+    expo_init(&x, &small, EXPO_OPENMETRICS);
+    write_families();
+    ck_assert(buf_failed(&small));
+    ck_assert_int_eq(buf_fault(&small), ERR_LIMIT);
+    buf_done(&small);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("expo");
+    TCase *t = tcase_create("expo");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, writes_text);
+    tcase_add_test(t, writes_openmetrics);
+    tcase_add_loop_test(t, names_units, 0, COUNT_OF(units));
+    tcase_add_loop_test(t, escapes_labels, 0, COUNT_OF(values));
+    tcase_add_loop_test(t, writes_numbers, 0, COUNT_OF(numbers));
+    tcase_add_test(t, buckets_have_their_bound);
+    tcase_add_test(t, histograms_are_cumulative);
+    tcase_add_loop_test(t, negotiates, 0, COUNT_OF(wishes));
+    tcase_add_test(t, keeps_the_failure);
+    suite_add_tcase(suite, t);
+    return unit_main(suite);
+}

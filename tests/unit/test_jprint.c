@@ -1,0 +1,195 @@
+/* Held against our own YAML reader, and against libyaml itself by way of it. */
+#include "jprint.h"
+
+#include "jread.h"
+#include "jwrite.h"
+#include "unit.h"
+#include "yaml.h"
+
+#include <stdio.h>
+
+static struct arena arena;
+static struct buf out;
+static struct buf back;
+static struct err err;
+
+static void setup(void)
+{
+    arena_init(&arena, MIB);
+    buf_init(&out, MIB);
+    buf_init(&back, MIB);
+}
+
+static void teardown(void)
+{
+    buf_done(&out);
+    buf_done(&back);
+    arena_done(&arena);
+}
+
+static const char *const documents[] = {
+    "{}",
+    "[]",
+    "null",
+    "-7",
+    "\"text\"",
+    "{\"a\":[]}",
+    "{\"a\":{\"b\":{}}}",
+    "[[],[[1,2],[]],{\"a\":[{\"b\":1,\"c\":[2]},{}]}]",
+    "{\"nodes\":[{\"name\":\"n1\",\"devs\":[{\"id\":0,\"pods\":[]},{\"id\":-1}]}],\"n\":null}",
+    "[true,false,1.5e3]",
+    "{\"true\":1,\"1\":2,\"a: b\":3,\"\":4,\"- x\":5}",
+};
+
+/* Nothing is lost and nothing read as something else, in either form. */
+START_TEST(round_trip)
+{
+    struct str document = str_of(documents[_i]);
+    ck_assert_ok(jprint_yaml(document, &arena, &out, &err), &err);
+    ck_assert_ok(yaml_to_json(buf_str(&out), &back, &err), &err);
+    ck_assert_str_is(str_trim(buf_str(&back)), documents[_i]);
+    buf_clear(&out, 0);
+    ck_assert_ok(jprint_json(document, &arena, &out, &err), &err);
+    struct buf lines;
+    buf_init(&lines, MIB);
+    if (documents[_i][0] == '{') { /* what the reader takes for JSON */
+        ck_assert_ok(yaml_to_json_lines(buf_str(&out), &lines, &err), &err);
+        lines.n--; /* the newline */
+        ck_assert_str_is(buf_str(&lines), documents[_i]);
+    }
+    buf_done(&lines);
+}
+
+END_TEST
+
+/* Strings that some YAML reads as null, a number, a date or a structure; and what is not ASCII. */
+static const char *const strings[] = {
+    "",
+    "null",
+    "Null",
+    "~",
+    "true",
+    "yes",
+    "No",
+    "on",
+    "y",
+    "1",
+    "-1",
+    "0x1f",
+    "1e3",
+    ".5",
+    ".inf",
+    ".nan",
+    "-.inf",
+    "1_000",
+    "1:30",
+    "=",
+    "<<",
+    "- a",
+    "a: b",
+    "a #b",
+    "#a",
+    " a",
+    "a ",
+    "{a",
+    "[a",
+    "*a",
+    "&a",
+    "!a",
+    "%a",
+    "@a",
+    "`a",
+    "|",
+    ">",
+    "a\nb",
+    "\t",
+    "\"",
+    "\\",
+    "'",
+    "2026-11-22",
+    "e5",
+    "NVIDIA A100-SXM4-40GB",
+    "0 of 16 free, 8 asked",
+    "n\xc3\xb6",
+    "\xf0\x9f\x9a\x80",
+    "\x7f",
+    "\xc2\x85",
+    "\xc2\x9b",
+    "\xe2\x80\xa8",
+    "\xef\xbb\xbf",
+    "\x1b[2J",
+    "a,b",
+};
+
+START_TEST(string)
+{
+    char text[64];
+    struct jwrite w;
+    struct buf json = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    jwrite_init(&w, &json);
+    jwrite_array_begin(&w);
+    jwrite_str(&w, str_of(strings[_i]));
+    jwrite_array_end(&w);
+    ck_assert_ok(jprint_yaml(buf_str(&json), &arena, &out, &err), &err);
+    ck_assert_ok(yaml_to_json(buf_str(&out), &back, &err), &err);
+    ck_assert(str_eq(buf_str(&back), buf_str(&json)));
+    for (size_t i = 0; i + 1 < out.n; i++)
+        ck_assert_msg((unsigned char)out.p[i] >= 0x20 && out.p[i] != 0x7f, "a control character");
+}
+
+END_TEST
+
+START_TEST(forms)
+{
+    static const char document[] = "{\"a\":[{\"b\":1,\"c\":[]},2],\"d e\":\"x: y\"}";
+    ck_assert_ok(jprint_yaml(str_of(document), &arena, &out, &err), &err);
+    ck_assert_str_is(buf_str(&out), "a:\n  - b: 1\n    c: []\n  - 2\nd e: \"x: y\"\n");
+    buf_clear(&out, 0);
+    ck_assert_ok(jprint_json(str_of(document), &arena, &out, &err), &err);
+    ck_assert_str_is(buf_str(&out), "{\n    \"a\": [\n        {\n            \"b\": 1,\n"
+                                    "            \"c\": []\n        },\n        2\n    ],\n"
+                                    "    \"d e\": \"x: y\"\n}\n");
+}
+
+END_TEST
+
+START_TEST(broken)
+{
+    ck_assert_int_eq(jprint_yaml(STR("{\"a\":"), &arena, &out, &err), ERR_SYNTAX);
+    ck_assert_int_eq(jprint_json(STR("[1,]"), &arena, &out, &err), ERR_SYNTAX);
+    struct buf small;
+    buf_init(&small, 4);
+    ck_assert_int_eq(jprint_json(STR("[1,2,3]"), &arena, &small, &err), ERR_LIMIT);
+    buf_done(&small);
+}
+
+END_TEST
+
+/* As deep as the reader goes, and one more. */
+START_TEST(deep)
+{
+    char text[2 * (LIMIT_JSON_DEPTH + 1) + 1];
+    for (size_t depth = LIMIT_JSON_DEPTH; depth <= LIMIT_JSON_DEPTH + 1; depth++) {
+        memset(text, '[', depth);
+        memset(text + depth, ']', depth);
+        buf_clear(&out, 0);
+        enum errc code = jprint_yaml((struct str){text, 2 * depth}, &arena, &out, &err);
+        ck_assert_int_eq(code == OK, depth == LIMIT_JSON_DEPTH);
+    }
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("jprint");
+    TCase *t = tcase_create("jprint");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, round_trip, 0, (int)COUNT_OF(documents));
+    tcase_add_loop_test(t, string, 0, (int)COUNT_OF(strings));
+    tcase_add_test(t, forms);
+    tcase_add_test(t, broken);
+    tcase_add_test(t, deep);
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

@@ -1,0 +1,312 @@
+/* The command line of kubectl-cardpack, its files of pods, and what its shells are offered. */
+#include "kubectl_complete.h"
+#include "kubectl_config.h"
+#include "kubectl_pod.h"
+#include "kubectl_show.h"
+#include "limit.h"
+#include "unit.h"
+
+#define WORDS_MAX 12
+
+static struct arena arena;
+static struct buf out;
+static struct err err;
+
+static void setup(void)
+{
+    arena_init(&arena, 64 * MIB);
+    buf_init(&out, MIB);
+    err = (struct err)ERR_INIT;
+}
+
+static void teardown(void)
+{
+    buf_done(&out);
+    arena_done(&arena);
+}
+
+/* The words of a line; the first is the program's name. */
+static int split(const char *line, char *bytes, char *words[static WORDS_MAX])
+{
+    int n = 0;
+    memcpy(bytes, line, strlen(line) + 1);
+    for (char *at = bytes; n < WORDS_MAX; at++) {
+        words[n++] = at;
+        at = strchrnul(at, ' ');
+        if (*at == '\0')
+            break;
+        *at = '\0';
+    }
+    return n;
+}
+
+static const struct {
+    const char *line;
+    enum errc code;
+    const char *says; /* of an error */
+} lines[] = {
+    {"k top", OK, NULL},
+    {"k top -o wide", OK, NULL},
+    {"k top -owide", OK, NULL},
+    {"k top -o=wide", OK, NULL},
+    {"k --output=wide top", OK, NULL},
+    {"k cards n1 --no-headers --color never", OK, NULL},
+    {"k cards -- -n", OK, NULL},
+    {"k explain p -n ns", OK, NULL},
+    {"k explain -f -", OK, NULL},
+    {"k fit -f x --replicas 10000", OK, NULL},
+    {"k top --request-timeout 500ms", OK, NULL},
+    {"k top --service a/b:web", OK, NULL},
+    {"k top --direct=false", OK, NULL},
+    {"k help fit", OK, NULL},
+    {"k fit -h", OK, NULL},
+    {"k", OK, NULL},
+    {"k tops", ERR_SYNTAX, "unknown command \"tops\""},
+    {"k top n1", ERR_SYNTAX, "top: \"n1\" is one word too many; it is: top"},
+    {"k cards a b", ERR_SYNTAX, "cards: \"b\" is one word too many"},
+    {"k top -x", ERR_SYNTAX, "unknown flag \"-x\""},
+    {"k top --out wide", ERR_SYNTAX, "unknown flag \"--out\""},
+    {"k top -o", ERR_SYNTAX, "--output needs a value"},
+    {"k top -o xml", ERR_RANGE, "--output: \"xml\" must be table, wide, json or yaml"},
+    {"k top -o=", ERR_RANGE, "--output: \"\" must be"},
+    {"k top --direct=maybe", ERR_RANGE, "--direct: \"maybe\" must be false or true"},
+    {"k top --replicas 3", ERR_SYNTAX, "top takes no --replicas"},
+    {"k fit -f x --replicas 0", ERR_RANGE, "--replicas: \"0\" must be a number from 1 to 10000"},
+    {"k fit -f x --replicas 10001", ERR_RANGE, "\"10001\""},
+    {"k fit -f x --replicas 1e3", ERR_RANGE, "\"1e3\""},
+    {"k fit", ERR_SYNTAX, "fit: name the pod's file with -f"},
+    {"k explain", ERR_SYNTAX, "explain: name a pod, or a file"},
+    {"k explain p -f x", ERR_SYNTAX, "and not both"},
+    {"k completion", ERR_SYNTAX, "bash, zsh or fish"},
+    {"k top --service cardpack", ERR_RANGE, "--service: \"cardpack\" must be NAMESPACE/NAME"},
+    {"k top --service a/b/c", ERR_RANGE, "--service"},
+    {"k top --request-timeout 3d", ERR_RANGE, "--request-timeout: \"3d\" must be a time"},
+    {"k top --request-timeout ms", ERR_RANGE, "\"ms\""},
+    {"k top --server x --daemon-url y", ERR_SYNTAX, "exclude each other"},
+    {"k top --server x --context y", ERR_SYNTAX, "--server and --context exclude each other"},
+    {"k top --token-file x", ERR_SYNTAX, "--token-file needs --server"},
+    {"k top --daemon-url x --direct", ERR_SYNTAX, "--daemon-url and --direct exclude"},
+    {"k version -o wide", ERR_SYNTAX, "must be table, json or yaml"},
+    {"k help nothing", ERR_SYNTAX, "no command \"nothing\""},
+};
+
+static enum errc parse(const char *line, struct kubectl_args *ret)
+{
+    static char bytes[256];
+    static char *words[WORDS_MAX];
+    int n = split(line, bytes, words);
+    return kubectl_args_parse(n, words, ret, &err);
+}
+
+START_TEST(line)
+{
+    struct kubectl_args a;
+    ck_assert_msg(parse(lines[_i].line, &a) == lines[_i].code, "%s: %s", lines[_i].line, err.text);
+    if (lines[_i].says != NULL)
+        ck_assert_msg(strstr(err.text, lines[_i].says) != NULL, "%s", err.text);
+}
+
+END_TEST
+
+START_TEST(values)
+{
+    struct kubectl_args a;
+    ck_assert_ok(parse("k explain p -n=ns -oyaml --service s/d:web --request-timeout 2m", &a),
+                 &err);
+    ck_assert(a.command == KUBECTL_EXPLAIN && a.output == KUBECTL_YAML);
+    ck_assert_str_is(a.subject, "p");
+    ck_assert_str_is(a.namespace, "ns");
+    ck_assert_str_is(a.service_namespace, "s");
+    ck_assert_str_is(a.service_name, "d:web");
+    ck_assert_uint_eq(a.timeout_ms, 120000);
+    ck_assert_ok(parse("k cards -- -n", &a), &err);
+    ck_assert_str_is(a.subject, "-n");
+    ck_assert_ok(parse("k top --direct", &a), &err);
+    ck_assert(a.way == KUBECTL_DIRECT);
+    ck_assert_ok(parse("k top --direct=false --request-timeout 7", &a), &err);
+    ck_assert(a.way == KUBECTL_DAEMON_ONLY && a.timeout_ms == 7000);
+    ck_assert_ok(parse("k fit --help", &a), &err);
+    ck_assert(a.command == KUBECTL_HELP);
+    ck_assert_str_is(a.subject, "fit");
+}
+
+END_TEST
+
+/* Of an address that is no good the flag is named, and nothing that is not on the line. */
+START_TEST(address)
+{
+    struct kubectl_args a;
+    struct kubectl_env env = {.home = STR_NULL};
+    struct kube_api_settings settings;
+    ck_assert_ok(parse("k top --daemon-url http://host", &a), &err);
+    ck_assert_int_eq(kubectl_config_find(&a, &env, &arena, &settings, &err), ERR_DENIED);
+    ck_assert_msg(strncmp(err.text, "--daemon-url: \"http://host\" would send", 38) == 0, "%s",
+                  err.text);
+    err = (struct err)ERR_INIT;
+    ck_assert_ok(parse("k top --server host:1", &a), &err);
+    ck_assert_int_eq(kubectl_config_find(&a, &env, &arena, &settings, &err), ERR_SYNTAX);
+    ck_assert_str_eq(err.text, "--server: \"host:1\" must begin with \"https://\"");
+}
+
+END_TEST
+
+/* What is on no card is no card, and takes from what is free; a card of 139 is one of GiB. */
+START_TEST(top_of_node)
+{
+    struct kubectl_look look = {.wide = true, .heads = true};
+    struct str answer =
+        STR("{\"nodes\": [{\"name\": \"n\", \"totalGPU\": 278, \"usedGPU\": 210, \"devs\": ["
+            "{\"id\": 0, \"totalGPU\": 139, \"usedGPU\": 0, \"freeGPU\": 139},"
+            "{\"id\": 1, \"totalGPU\": 139, \"usedGPU\": 0, \"state\": \"cordoned\"},"
+            "{\"id\": -1, \"usedGPU\": 210, \"state\": \"none\"}]}]}");
+    ck_assert_ok(kubectl_show_top(answer, look, &arena, &out, &err), &err);
+    const char *text = buf_cstr(&out);
+    ck_assert_msg(strstr(text, "GPU Memory(GiB)") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "   75%     68        68      0") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "1 of 2 cards closed\n") != NULL, "%s", text);
+}
+
+END_TEST
+
+/* Every flag and every command has a line, and what a command does not take has none. */
+START_TEST(usage)
+{
+    size_t n = 0;
+    const struct kubectl_flag *flags = kubectl_flags(&n);
+    kubectl_usage(&out, KUBECTL_HELP);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(strstr(buf_cstr(&out), flags[i].name) != NULL, "%s", flags[i].name);
+    buf_clear(&out, 0);
+    kubectl_usage(&out, KUBECTL_TOP);
+    ck_assert_ptr_null(strstr(buf_cstr(&out), "--replicas"));
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&out), "--no-headers"));
+}
+
+END_TEST
+
+/* ---- pods ---- */
+
+static const struct {
+    const char *text;
+    const char *asked; /* -n, or NULL */
+    const char *json;  /* or NULL: an error */
+    uint32_t replicas;
+    const char *says;
+} pods[] = {
+    {"metadata: {name: p}\nspec: {a: 1}", NULL,
+     "{\"metadata\":{\"namespace\":\"home\",\"name\":\"p\"},\"spec\":{\"a\":1}}", 1, NULL},
+    {"kind: Pod\nmetadata: {namespace: x}", NULL,
+     "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"x\"}}", 1, NULL},
+    {"{\"kind\": \"Pod\", \"metadata\": {\"namespace\": \"x\"}}", "x",
+     "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"x\"}}", 1, NULL},
+    {"spec: {a: 1}", "y", "{\"spec\":{\"a\":1},\"metadata\":{\"namespace\":\"y\"}}", 1, NULL},
+    {"metadata: null", NULL, "{\"metadata\":{\"namespace\":\"home\"}}", 1, NULL},
+    {"kind: Deployment\nmetadata: {namespace: d}\nspec: {replicas: 7, template: {spec: {a: 1}}}",
+     NULL, "{\"spec\":{\"a\":1},\"metadata\":{\"namespace\":\"d\"}}", 7, NULL},
+    {"kind: Job\nspec: {parallelism: 3, template: {spec: {}}}", NULL,
+     "{\"spec\":{},\"metadata\":{\"namespace\":\"home\"}}", 3, NULL},
+    {"kind: CronJob\nspec: {jobTemplate: {spec: {parallelism: 2, template: {spec: {}}}}}", NULL,
+     "{\"spec\":{},\"metadata\":{\"namespace\":\"home\"}}", 2, NULL},
+    {"kind: DaemonSet\nspec: {replicas: 9, template: {}}", NULL,
+     "{\"metadata\":{\"namespace\":\"home\"}}", 1, NULL},
+    {"kind: Service\n---\nkind: PodTemplate\ntemplate: {}\n---\nkind: Secret", NULL,
+     "{\"metadata\":{\"namespace\":\"home\"}}", 1, NULL},
+    {"", NULL, NULL, 0, "f.yaml: it is empty"},
+    {"a: [", NULL, NULL, 0, "f.yaml: line 2"},
+    {"[1]", NULL, NULL, 0, "must be an object"},
+    {"kind: Service\nmetadata: {name: s}", NULL, NULL, 0, "makes pods: Service \"s\""},
+    {"kind: Pod\nmetadata: {name: a}\n---\nkind: Job\nmetadata: {name: b}", NULL, NULL, 0,
+     "more than one object makes pods: Pod \"a\", Job \"b\""},
+    {"kind: Deployment\nmetadata: {name: d}\nspec: {}", NULL, NULL, 0,
+     "Deployment \"d\": spec.template is missing"},
+    {"kind: Job\nmetadata: {name: j}\nspec: 3", NULL, NULL, 0, "Job \"j\": spec must be an object"},
+    {"kind: Deployment\nmetadata: {name: d}\nspec: {replicas: many, template: {}}", NULL, NULL, 0,
+     "Deployment \"d\": spec.replicas: \"many\" must be 1 to 10000"},
+    {"kind: Pod\nmetadata: {name: p, namespace: x}", "y", NULL, 0,
+     "metadata.namespace is \"x\", and --namespace \"y\""},
+    {"kind: Pod\nmetadata: 3", NULL, NULL, 0, "metadata"},
+};
+
+START_TEST(pod)
+{
+    struct kubectl_pod p;
+    struct str asked = pods[_i].asked == NULL ? STR_NULL : str_of(pods[_i].asked);
+    enum errc code = kubectl_pod_read(str_of(pods[_i].text), STR("f.yaml"), asked, STR("home"),
+                                      &arena, &p, &err);
+    if (pods[_i].json == NULL) {
+        ck_assert_int_ne(code, OK);
+        ck_assert_msg(strstr(err.text, pods[_i].says) != NULL, "%s", err.text);
+        return;
+    }
+    ck_assert_ok(code, &err);
+    ck_assert_str_is(p.json, pods[_i].json);
+    ck_assert_uint_eq(p.replicas, pods[_i].replicas);
+}
+
+END_TEST
+
+/* ---- completion ---- */
+
+static const struct {
+    const char *line; /* a space at its end: an empty word is being written */
+    const char *offered;
+} tabs[] = {
+    {"to", "top\n:4\n"},
+    {"cards n", ":4\n"},
+    {"top -o ", "table\nwide\njson\nyaml\n:4\n"},
+    {"top -o j", "json\n:4\n"},
+    {"top --output=j", "--output=json\n:4\n"},
+    {"top --output = j", "json\n:4\n"}, /* as bash splits it */
+    {"top --output =", "table\nwide\njson\nyaml\n:4\n"},
+    {"top --no", "--no-headers\n:4\n"},
+    {"top --rep", ":4\n"},
+    {"fit --rep", "--replicas\n:4\n"},
+    {"fit -f ", ":0\n"},
+    {"fit -f x --co", "--color\n--context\n:4\n"},
+    {"--color al", "always\n:4\n"},
+    {"completion ", "bash\nzsh\nfish\n:4\n"},
+    {"completion bash ", ":4\n"},
+    {"help f", "fit\n:4\n"},
+    {"nonsense ", ":4\n"},
+};
+
+/* Without what is said of each. */
+static void strip(struct buf *text)
+{
+    size_t n = 0;
+    bool said = false;
+    for (size_t i = 0; i < text->n; i++) {
+        said = text->p[i] == '\t' || (said && text->p[i] != '\n');
+        if (!said)
+            text->p[n++] = text->p[i];
+    }
+    text->n = n;
+}
+
+START_TEST(tab)
+{
+    char bytes[128];
+    char *words[WORDS_MAX];
+    int n = split(tabs[_i].line, bytes, words);
+    kubectl_complete(words, n, &out);
+    strip(&out);
+    ck_assert_str_is(buf_str(&out), tabs[_i].offered);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("kubectl");
+    TCase *t = tcase_create("kubectl");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, line, 0, (int)COUNT_OF(lines));
+    tcase_add_test(t, values);
+    tcase_add_test(t, usage);
+    tcase_add_test(t, address);
+    tcase_add_test(t, top_of_node);
+    tcase_add_loop_test(t, pod, 0, (int)COUNT_OF(pods));
+    tcase_add_loop_test(t, tab, 0, (int)COUNT_OF(tabs));
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

@@ -1,0 +1,82 @@
+#include "stamp.h"
+#include "unit.h"
+
+static const struct {
+    const char *text;
+    uint32_t s;
+} good[] = {
+    {"1970-01-01T00:00:00Z", 0},          {"1970-01-01T00:00:01Z", 1},
+    {"2000-02-29T12:00:00Z", 951825600},  {"2026-11-22T05:40:00Z", 1795326000},
+    {"2100-03-01T00:00:00Z", 4107542400}, {"2106-02-07T06:28:15Z", UINT32_MAX},
+};
+
+START_TEST(it_reads_what_it_prints)
+{
+    char text[STAMP_BYTES];
+    uint32_t s = 7;
+    ck_assert(stamp_read(str_of(good[_i].text), &s));
+    ck_assert_uint_eq(s, good[_i].s);
+    ck_assert(str_eq(stamp_print(s, text), str_of(good[_i].text)));
+}
+
+END_TEST
+
+/* Every day of the range, and no time of it twice. */
+START_TEST(days_follow_each_other)
+{
+    char text[STAMP_BYTES];
+    for (uint64_t s = 43210; s <= UINT32_MAX; s += 86400) {
+        uint32_t back = 0;
+        ck_assert(stamp_read(stamp_print((uint32_t)s, text), &back));
+        ck_assert_uint_eq(back, s);
+    }
+}
+
+END_TEST
+
+static const char *const bad[] = {
+    "",
+    "2026-11-22",
+    "2026-11-22T05:40:00",
+    "2026-11-22T05:40:00+01:00",
+    "2026-11-22 05:40:00Z",
+    "2026-13-22T05:40:00Z",
+    "2026-00-22T05:40:00Z",
+    "2026-11-32T05:40:00Z",
+    "2026-11-22T24:40:00Z",
+    "2026-11-22T05:60:00Z",
+    "2026-11-22T05:40:0aZ",
+    "1969-12-31T23:59:59Z",
+    "2106-02-07T06:28:16Z",
+    "-026-11-22T05:40:00Z",
+};
+
+START_TEST(what_is_none_is_refused)
+{
+    uint32_t s = 7;
+    ck_assert(!stamp_read(str_of(bad[_i]), &s));
+    ck_assert_uint_eq(s, 7);
+}
+
+END_TEST
+
+START_TEST(a_fraction_is_cut_off)
+{
+    uint32_t s = 7;
+    ck_assert(stamp_read(STR("1970-01-01T00:00:01.999999Z"), &s));
+    ck_assert_uint_eq(s, 1);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("stamp");
+    TCase *c = tcase_create("stamp");
+    tcase_add_loop_test(c, it_reads_what_it_prints, 0, COUNT_OF(good));
+    tcase_add_test(c, days_follow_each_other);
+    tcase_add_loop_test(c, what_is_none_is_refused, 0, COUNT_OF(bad));
+    tcase_add_test(c, a_fraction_is_cut_off);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

@@ -1,0 +1,75 @@
+/*
+ * By hand, and not with libsystemd: it is one datagram, and a library more is more to trust. The
+ * descriptor stays open, as there may be none left when it is time to say so; the address is looked
+ * up each time, as who listens there may have begun anew.
+ *
+ * A beat is late when the loop hangs, and that is what it is for: nothing else is asked.
+ */
+#include "notify.h"
+
+#include "log.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+static bool address_set(struct notify *n, struct str address)
+{
+    if (address.n >= sizeof(n->to.sun_path) || (address.p[0] != '/' && address.p[0] != '@'))
+        return false;
+    n->to = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(n->to.sun_path, address.p, address.n);
+    if (address.p[0] == '@')
+        n->to.sun_path[0] = '\0';
+    /* A name of the kernel's space ends where the address does, a path with its 0. */
+    n->to_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + address.n +
+                              (address.p[0] == '/' ? 1 : 0));
+    return true;
+}
+
+static void beat_fire(struct timer *t)
+{
+    struct notify *n = CONTAINER_OF(t, struct notify, beat);
+    notify_send(n, STR("WATCHDOG=1"));
+    timer_arm(n->loop, t, n->beat_ms);
+}
+
+enum errc notify_open(struct notify *n, struct loop *loop, struct str address, struct err *reterr)
+{
+    *n = NOTIFY_INIT;
+    n->loop = loop;
+    n->beat.fire = beat_fire;
+    if (address.n == 0)
+        return OK;
+    if (!address_set(n, address))
+        return err_set(reterr, ERR_SYNTAX,
+                       "must be an absolute path or @NAME, of %zu bytes at most, and is \"%.*s\"",
+                       sizeof(n->to.sun_path) - 1, STR_ARG(address));
+    n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return n->fd >= 0 ? OK : err_set(reterr, ERR_UNAVAILABLE, "socket: %s", strerror(errno));
+}
+
+void notify_close(struct notify *n)
+{
+    timer_cancel(&n->beat);
+    if (n->fd >= 0)
+        (void)close(n->fd);
+    n->fd = -1;
+}
+
+void notify_send(struct notify *n, struct str state)
+{
+    if (n->fd < 0)
+        return;
+    if (sendto(n->fd, state.p, state.n, MSG_NOSIGNAL, (const struct sockaddr *)&n->to,
+               n->to_bytes) < 0)
+        log_debug("NOTIFY_SOCKET was not told", kv_str("state", state),
+                  kv_cstr("why", strerror(errno)));
+}
+
+void notify_watchdog(struct notify *n, uint64_t period_ms)
+{
+    timer_cancel(&n->beat);
+    n->beat_ms = MAX_OF(period_ms / 2, (uint64_t)1);
+    if (n->fd >= 0 && period_ms > 0)
+        timer_arm(n->loop, &n->beat, n->beat_ms);
+}

@@ -1,0 +1,302 @@
+/* Each test is a conversation: what the API server is asked, in order, and what it says. */
+#include "events_rig.h"
+
+/* The name of the event that the nth request makes or changes, from 0. */
+static void event_name(size_t nth, char name[64])
+{
+    const char *at = buf_cstr(&rig.server.heads);
+    for (size_t i = 0; i <= nth; i++) {
+        at = strstr(at + 1, "p.1");
+        ck_assert_ptr_nonnull(at);
+    }
+    (void)snprintf(name, 64, "%.*s", (int)strcspn(at, " \""), at);
+}
+
+START_TEST(it_is_posted)
+{
+    static const struct script_step steps[] = {{POST_P, SCRIPT_BODY, "{}", 201, NULL}};
+    serve(steps, COUNT_OF(steps));
+    happens("p", "no card of node n has 8");
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 1);
+    ck_assert_uint_eq(said("Content-Type: application/json\r\n"), 1);
+    ck_assert_uint_eq(
+        said("\"involvedObject\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"namespace\":"
+             "\"ns\",\"name\":\"p\",\"uid\":\"u-1\"},\"type\":\"Warning\",\"reason\":"
+             "\"FailedBinding\",\"message\":\"no card of node n has 8\""),
+        1);
+    ck_assert_uint_eq(said("\"count\":1}"), 1);
+    ck_assert_uint_eq(rig.notes, 0);
+}
+
+END_TEST
+
+START_TEST(again_it_is_patched)
+{
+    static const struct script_step steps[] = {
+        {POST_P, SCRIPT_BODY, "{}", 201, NULL},
+        {"PATCH /base/api/v1/namespaces/ns/events/p.1", SCRIPT_BODY, "{}", 200, NULL}};
+    char made[64];
+    char patched[64];
+    serve(steps, COUNT_OF(steps));
+    happens("p", "m");
+    await_requests(1);
+    happens("p", "m");
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 2);
+    ck_assert_uint_eq(said("Content-Type: application/strategic-merge-patch+json\r\n"), 1);
+    ck_assert_uint_eq(said("{\"count\":2,\"lastTimestamp\""), 1);
+    event_name(0, made);
+    event_name(1, patched);
+    ck_assert_str_eq(made, patched);
+}
+
+END_TEST
+
+/* What happens while the first is on its way is one request more, and not before its answer. */
+START_TEST(a_storm_is_two_requests)
+{
+    static const struct script_step steps[] = {{"\"count\":1}", SCRIPT_BODY, "{}", 201, NULL},
+                                               {"{\"count\":20,", SCRIPT_BODY, "{}", 200, NULL}};
+    serve(steps, COUNT_OF(steps));
+    for (unsigned i = 0; i < 20; i++)
+        happens("p", "m");
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 2);
+}
+
+END_TEST
+
+/* The API server forgets Events after an hour. */
+START_TEST(a_patch_of_nothing_makes_it_anew)
+{
+    static const struct script_step steps[] = {
+        {POST_P, SCRIPT_BODY, "{}", 201, NULL},
+        {"PATCH ", SCRIPT_BODY, STATUS("not found"), 404, NULL},
+        {POST_P, SCRIPT_BODY, "{}", 201, NULL}};
+    serve(steps, COUNT_OF(steps));
+    happens("p", "m");
+    await_requests(1);
+    happens("p", "m");
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 3);
+    ck_assert_uint_eq(said("\"count\":2}"), 1);
+    ck_assert_uint_eq(rig.notes, 0);
+}
+
+END_TEST
+
+START_TEST(a_namespace_that_is_gone)
+{
+    static const struct script_step steps[] = {
+        {POST_P, SCRIPT_BODY, STATUS("namespaces \\\"ns\\\" not found"), 404, NULL}};
+    serve(steps, COUNT_OF(steps));
+    happens("p", "m");
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 1);
+    ck_assert_uint_eq(rig.notes, 1);
+}
+
+END_TEST
+
+/* Each has one name in all its tries, so that one whose answer was lost is found again. */
+static const struct {
+    const char *name;
+    struct script_step steps[6];
+    size_t n_steps;
+    size_t again_after; /* so many requests it happens again; 0: it does not */
+    bool arrives;
+} tries[] = {
+    {"no answer, and it is there",
+     {{POST_P, SCRIPT_CLOSE, NULL, 0, NULL},
+      {POST_P, SCRIPT_BODY, STATUS("already exists"), 409, NULL},
+      {"PATCH ", SCRIPT_BODY, "{}", 200, NULL}},
+     3,
+     0,
+     true},
+    {"too many requests",
+     {{POST_P, SCRIPT_BODY, STATUS("slow down"), 429, NULL},
+      {POST_P, SCRIPT_BODY, "{}", 201, NULL},
+      {"PATCH ", SCRIPT_BODY, "{}", 200, NULL}},
+     3,
+     2,
+     true},
+    {"a new token",
+     {{POST_P, SCRIPT_BODY, STATUS("Unauthorized"), 401, NULL},
+      {POST_P, SCRIPT_BODY, "{}", 201, NULL}},
+     2,
+     0,
+     true},
+    {"a patch, too",
+     {{POST_P, SCRIPT_BODY, "{}", 201, NULL},
+      {"PATCH ", SCRIPT_BODY, STATUS("leader changed"), 500, NULL},
+      {"PATCH ", SCRIPT_CLOSE, NULL, 0, NULL},
+      {"{\"count\":2,", SCRIPT_BODY, "{}", 200, NULL}},
+     4,
+     1,
+     true},
+    {"what has happened meanwhile goes with the next try",
+     {{"\"count\":1}", SCRIPT_BODY, STATUS("ill"), 503, NULL},
+      {"\"count\":2}", SCRIPT_BODY, "{}", 201, NULL}},
+     2,
+     1,
+     true},
+    {"a change has all its tries",
+     {{POST_P, SCRIPT_BODY, STATUS("ill"), 503, NULL},
+      {POST_P, SCRIPT_BODY, STATUS("ill"), 503, NULL},
+      {POST_P, SCRIPT_BODY, STATUS("ill"), 503, NULL},
+      {POST_P, SCRIPT_BODY, "{}", 201, NULL},
+      {"PATCH ", SCRIPT_BODY, STATUS("ill"), 503, NULL},
+      {"PATCH ", SCRIPT_BODY, "{}", 200, NULL}},
+     6,
+     4,
+     true},
+    {"enough is enough",
+     {{POST_P, SCRIPT_BODY, STATUS("ill"), 503, NULL},
+      {POST_P, SCRIPT_CLOSE, NULL, 0, NULL},
+      {POST_P, SCRIPT_BODY, STATUS("ill"), 504, NULL},
+      {POST_P, SCRIPT_BODY, STATUS("still ill"), 500, NULL}},
+     4,
+     0,
+     false},
+    {"there, and not there",
+     {{POST_P, SCRIPT_BODY, STATUS("exists"), 409, NULL},
+      {"PATCH ", SCRIPT_BODY, STATUS("not found"), 404, NULL},
+      {POST_P, SCRIPT_BODY, STATUS("exists"), 409, NULL},
+      {"PATCH ", SCRIPT_BODY, STATUS("not found"), 404, NULL}},
+     4,
+     0,
+     false},
+    {"not what we may say", {{POST_P, SCRIPT_BODY, STATUS("invalid"), 422, NULL}}, 1, 0, false},
+};
+
+/* The request has come, and its answer is not seen yet. */
+static bool happens_then(void *ctx)
+{
+    if (!has_asked(ctx))
+        return false;
+    happens("p", "m");
+    return true;
+}
+
+START_TEST(it_is_tried_again)
+{
+    char first[64];
+    char other[64];
+    serve(tries[_i].steps, tries[_i].n_steps);
+    happens("p", "m");
+    if (tries[_i].again_after > 0) {
+        rig.wanted = tries[_i].again_after;
+        run_until(rig.loop, happens_then, NULL);
+    }
+    await_requests(tries[_i].n_steps);
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, tries[_i].n_steps);
+    event_name(0, first);
+    for (size_t i = 1; i < tries[_i].n_steps; i++) {
+        event_name(i, other);
+        ck_assert_str_eq(first, other);
+    }
+    ck_assert_uint_eq(rig.notes, tries[_i].arrives ? 0 : 1);
+}
+
+END_TEST
+
+/* As with the rights of an older version: no second try, and one line for all. */
+START_TEST(what_is_forbidden_is_told_once)
+{
+    static const struct script_step no = {POST_P, SCRIPT_BODY, STATUS("events is forbidden"), 403,
+                                          NULL};
+    static struct script_step steps[20];
+    for (size_t i = 0; i < COUNT_OF(steps); i++)
+        steps[i] = no;
+    serve(steps, COUNT_OF(steps));
+    for (unsigned i = 0; i < 20; i++) {
+        char pod[32];
+        (void)snprintf(pod, sizeof(pod), "pod-%u", i);
+        happens(pod, "m");
+    }
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 20);
+    ck_assert_uint_eq(rig.notes, 1);
+    ck_assert_uint_eq(rig.lost, 1);
+    ck_assert_int_eq(rig.why.code, ERR_DENIED);
+}
+
+END_TEST
+
+START_TEST(many_messages_become_one_event)
+{
+    static struct script_step steps[11];
+    for (size_t i = 0; i < 10; i++)
+        steps[i] = (struct script_step){POST_P, SCRIPT_BODY, "{}", 201, NULL};
+    steps[10] = (struct script_step){"PATCH ", SCRIPT_BODY, "{}", 200, NULL};
+    serve(steps, COUNT_OF(steps));
+    for (unsigned i = 0; i < 10; i++) {
+        char message[32];
+        (void)snprintf(message, sizeof(message), "card %u", i);
+        happens("p", message);
+        await_requests(i + 1);
+    }
+    happens("p", "card 10");
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 11);
+    ck_assert_uint_eq(said("\"message\":\"(combined from similar events): card 9\""), 1);
+    ck_assert_uint_eq(said("{\"count\":2,\"lastTimestamp\""), 1);
+    ck_assert_uint_eq(said("\"message\":\"(combined from similar events): card 10\""), 1);
+}
+
+END_TEST
+
+START_TEST(what_can_not_be_is_not_sent)
+{
+    static const struct script_step steps[] = {{POST_P, SCRIPT_BODY, "{}", 201, NULL}};
+    char name[300];
+    serve(steps, COUNT_OF(steps));
+    memset(name, 'x', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    happens(name, "m");
+    happens("", "m");
+    happens("p", "m");
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 1);
+    ck_assert_uint_eq(said("\"name\":\"p\""), 1);
+}
+
+END_TEST
+
+/* A name with a slash is one segment of the path all the same. */
+START_TEST(odd_names_stay_in_their_place)
+{
+    static const struct script_step steps[] = {
+        {"POST /base/api/v1/namespaces/a%2Fpods%2Fb/events HTTP", SCRIPT_BODY, "{}", 201, NULL},
+        {"PATCH /base/api/v1/namespaces/a%2Fpods%2Fb/events/..%2Fx.1", SCRIPT_BODY, "{}", 200,
+         NULL}};
+    struct event_subject p = {STR("a/pods/b"), STR("../x"), STR("u")};
+    serve(steps, COUNT_OF(steps));
+    events_post(rig.events, &p, EVENT_NORMAL, STR("R"), STR("m"));
+    events_post(rig.events, &p, EVENT_NORMAL, STR("R"), STR("m"));
+    drain();
+    ck_assert_uint_eq(rig.server.n_requests, 2);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("events");
+    TCase *tc = tcase_create("all");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, it_is_posted);
+    tcase_add_test(tc, again_it_is_patched);
+    tcase_add_test(tc, a_storm_is_two_requests);
+    tcase_add_test(tc, a_patch_of_nothing_makes_it_anew);
+    tcase_add_test(tc, a_namespace_that_is_gone);
+    tcase_add_loop_test(tc, it_is_tried_again, 0, COUNT_OF(tries));
+    tcase_add_test(tc, what_is_forbidden_is_told_once);
+    tcase_add_test(tc, many_messages_become_one_event);
+    tcase_add_test(tc, what_can_not_be_is_not_sent);
+    tcase_add_test(tc, odd_names_stay_in_their_place);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

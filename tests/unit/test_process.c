@@ -1,0 +1,75 @@
+#include "process.h"
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+START_TEST(counts_descriptors)
+{
+    struct process_usage before;
+    struct process_usage after;
+    struct rlimit r;
+    process_usage_read(&before);
+    int fds[] = {open("/dev/null", O_RDONLY), open("/dev/null", O_RDONLY)};
+    process_usage_read(&after);
+    ck_assert_int_ge(before.open_fds, 3);
+    ck_assert_int_eq(after.open_fds, before.open_fds + 2);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    process_usage_read(&after);
+    ck_assert_int_eq(after.open_fds, before.open_fds);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &r), 0);
+    ck_assert_uint_eq((rlim_t)after.max_fds, MIN_OF(r.rlim_cur, (rlim_t)INT64_MAX));
+}
+
+END_TEST
+
+/* A mapping counts as virtual at once, and as resident when it is written. */
+START_TEST(measures_memory)
+{
+    const size_t size = (size_t)64 << 20;
+    struct process_usage before;
+    struct process_usage mapped;
+    struct process_usage written;
+    process_usage_read(&before);
+    char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(p, MAP_FAILED);
+    process_usage_read(&mapped);
+    memset(p, 1, size);
+    process_usage_read(&written);
+    ck_assert_int_gt(before.resident_bytes, 0);
+    ck_assert_int_ge(mapped.virtual_bytes, before.virtual_bytes + (int64_t)size);
+    ck_assert_int_ge(written.resident_bytes, mapped.resident_bytes + (int64_t)size / 2);
+    ck_assert_int_eq(munmap(p, size), 0);
+}
+
+END_TEST
+
+START_TEST(counts_processor_time)
+{
+    struct process_usage before;
+    struct process_usage after;
+    process_usage_read(&before);
+    ck_assert_int_ge(before.cpu_us, 0);
+    do
+        process_usage_read(&after);
+    while (after.cpu_us == before.cpu_us);
+    ck_assert_int_gt(after.cpu_us, before.cpu_us);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("process");
+    TCase *t = tcase_create("process");
+    tcase_add_test(t, counts_descriptors);
+    tcase_add_test(t, measures_memory);
+    tcase_add_test(t, counts_processor_time);
+    suite_add_tcase(suite, t);
+    return unit_main(suite);
+}

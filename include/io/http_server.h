@@ -23,9 +23,12 @@ struct http_request {
     struct str peer;   /* "127.0.0.1:51234" */
     uint64_t id;       /* 1, 2, 3, ...: every log line of a request carries it */
     uint64_t start_ms; /* loop time of its first line */
+    uint64_t start_ns; /* loop_clock_ns then */
     struct arena *arena;
     struct buf *answer; /* empty; the handler writes the answer's body here */
     void *handler_data; /* the handler's own, for a late answer */
+    unsigned char kind; /* these two: the handler's own too, for settings.answered */
+    unsigned char outcome;
 };
 
 /* Who asks, as far as is known before the body. */
@@ -35,20 +38,32 @@ struct http_caller {
     const char *certificate_fault; /* of his certificate, a literal; NULL: it is good */
 };
 
+/* Since the start, or now. */
+struct http_server_counts {
+    uint64_t connections;  /* accepted */
+    uint64_t handshakes;   /* of these, that failed for the client's certificate */
+    uint64_t not_admitted; /* requests that were refused before their body */
+    size_t open;           /* connections, now */
+    size_t active;         /* requests that a handler has, now */
+    size_t unsent_bytes;   /* of answers that have not left, now */
+};
+
 struct http_server_settings {
     struct str address; /* "127.0.0.1", "0.0.0.0", "::" */
     uint16_t port;      /* 0: any free one */
     size_t max_body; /* bytes; a larger body is read to its end, dropped, and handed to too_large */
     /*
      * At the same time. More wait, but for no connection that only takes up room: the longest of
-     * those that never had a request is cut, then who stalls, then who rests between requests.
+     * those that never had a request is cut, then who stalls, then the oldest stream, then who
+     * rests between requests.
      */
     unsigned max_connections;
 
     /*
      * From a request's first line to its whole body, then the peer is cut off; a connection's first
      * request counts from the accept. Between requests, and for the answer to leave, there is
-     * idle_seconds, with that on top for one whose bytes drip. A handler's time is not limited.
+     * idle_seconds, with that on top for one whose bytes drip. A handler's time is not limited,
+     * nor is that of a stream, as long as each portion leaves in the time of an answer.
      */
     uint64_t request_timeout_ms;
     unsigned idle_seconds;
@@ -67,11 +82,18 @@ struct http_server_settings {
     void (*handle)(void *ctx, struct http_request *r);
     /* Instead of handle, for a body over max_body: must respond at once. r->body is absent. */
     void (*too_large)(void *ctx, struct http_request *r, uint64_t body_bytes);
+    /* A request has its answer, whoever gave it; may be NULL. Must not answer. */
+    void (*answered)(void *ctx, const struct http_request *r, unsigned status);
     void *ctx;
+
+    struct http_server_counts *counts; /* kept up to date, and outlives the server; may be NULL */
 };
 
 enum errc http_server_new(struct loop *l, const struct http_server_settings *s,
                           struct http_server **ret, struct err *reterr) _must_use_;
+
+/* Other ones for what begins from now on: a request, an answer, a connection's rest. */
+void http_server_limit(struct http_server *s, size_t max_body, uint64_t request_timeout_ms);
 
 /* The port it listens on. */
 uint16_t http_server_port(const struct http_server *s);
@@ -90,10 +112,47 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
 void http_request_header(struct http_request *r, const char *name, const char *value);
 
 /*
+ * An answer that goes on: each portion is what fill appends, one at a time; where it appends
+ * nothing the stream rests until http_stream_wake. fill is called within the server's turn, or
+ * within http_request_stream's, and must not free the stream. A portion that does not fit into
+ * memory ends it.
+ *
+ * The stream is the caller's, who embeds it, and must live until gone is called: once, when it has
+ * been ended and the rest of it has left, when the peer has gone or was cut, when the server drains
+ * or is freed. gone may free it, and must not call the server.
+ */
+struct http_stream {
+    void (*fill)(struct http_stream *st, struct buf *out);
+    void (*gone)(struct http_stream *st);
+
+    struct request *request; /* these are the server's */
+    struct buf out;          /* the portion that is leaving */
+    size_t sent;             /* of it */
+    bool ended;
+};
+
+/* Instead of http_request_respond; r->answer stays empty. */
+void http_request_stream(struct http_request *r, unsigned status, const char *content_type,
+                         struct http_stream *st);
+
+/* There is something to send: fill is called once the portion before has left. */
+void http_stream_wake(struct http_stream *st);
+
+/* fill is not called any more; gone comes later. */
+void http_stream_end(struct http_stream *st);
+
+/* A header of the request, by its first line; absent where there is none. Within the handler only.
+ */
+struct str http_request_value(struct http_request *r, const char *name);
+
+/* Streams end, as soon as what they are sending has left: for who was let in and may not be now. */
+void http_server_end_streams(struct http_server *s);
+
+/*
  * Stops accepting; calls done, from deferred work, when all that has been begun is answered and the
- * answers have left. Who has not sent anything is cut at once, and who sends half a request once he
- * is silent for stall_ms; what has come on a kept connection is served as its last. done may free
- * the server.
+ * answers have left; streams end at once. Who has not sent anything is cut at once, and who sends
+ * half a request once he is silent for stall_ms; what has come on a kept connection is served as
+ * its last. done may free the server.
  */
 void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx);
 

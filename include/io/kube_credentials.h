@@ -8,13 +8,15 @@
 #include "kubeconfig.h"
 
 /*
- * Where the credentials come from, first that applies: `kubeconfig` (a path); else the in-cluster
+ * Where the credentials come from, first that applies: `kubeconfig` (a path, or only the name of
+ * `kubeconfig_text`, whose relative paths are the working directory's); else the in-cluster
  * environment (KUBERNETES_SERVICE_HOST and _PORT with the mounted token and CA, both required);
  * else ~/.kube/config. The choice is logged by the caller through kube_api_origin.
  */
 struct kube_api_settings {
-    struct str kubeconfig;   /* absent: see above */
-    struct str service_host; /* KUBERNETES_SERVICE_HOST; absent outside of a cluster */
+    struct str kubeconfig;      /* absent: see above */
+    struct str kubeconfig_text; /* absent: it is read from the file */
+    struct str service_host;    /* KUBERNETES_SERVICE_HOST; absent outside of a cluster */
     struct str service_port;
     struct str service_account; /* directory with token, ca.crt and namespace */
     struct str home;            /* for ~/.kube/config; absent: not tried */

@@ -32,6 +32,7 @@ void loop_stop(struct loop *l);
 
 uint64_t loop_now_ms(const struct loop *l);   /* since boot, sleep included; of this turn */
 uint64_t loop_clock_ms(const struct loop *l); /* the same at this very moment, for a lease */
+uint64_t loop_clock_ns(const struct loop *l); /* likewise; for how long something took */
 uint64_t loop_wall_ns(const struct loop *l);  /* Unix time, of this turn */
 
 /* A number that differs between processes and calls: jitter, hash seeds. Seeded in simulation. */

@@ -48,12 +48,28 @@ struct reflector_sink {
     void *ctx;
 };
 
+/* Since the start. */
+struct reflector_counts {
+    uint64_t lists;  /* begun; all but the first read what was known before */
+    uint64_t listed; /* whole ones */
+    uint64_t list_failures;
+    uint64_t watches;        /* begun */
+    uint64_t watch_failures; /* those that did not end in good order */
+    uint64_t objects;        /* of lists */
+    uint64_t set;            /* events of watches */
+    uint64_t gone;
+    uint64_t bookmarks;
+    uint64_t heard_ms; /* loop time of the last whole list, event or bookmark; 0: none yet */
+    bool synced;
+};
+
 struct reflector_settings {
     struct str path;     /* "/api/v1/pods"; copied */
     struct str selector; /* encoded query without '&', "fieldSelector=..."; may be absent; copied */
     unsigned page_size;  /* limit= of a list page; 0: the whole list in one */
     uint64_t quiet_ms;   /* 180 s: bookmarks come about every minute */
     struct reflector_backoff backoff; /* zero: as above; tests want it shorter */
+    struct reflector_counts *counts;  /* added to; outlives the reflector. NULL: nobody counts */
 };
 
 struct reflector;
@@ -67,9 +83,12 @@ struct reflector *reflector_free(struct reflector *r); /* returns NULL */
 /* Whether a whole list has been in since the start. */
 bool reflector_synced(const struct reflector *r);
 
-/* Whether the last attempt of a first list failed with 403 or 404: what is asked for is not ours.
- */
+/* Whether the last attempt of a list failed with 403 or 404: what is asked for is not ours, or not
+ * any more. */
 bool reflector_denied(const struct reflector *r);
 
 /* Drops what is under way and lists again in the loop's next turn. */
 void reflector_relist(struct reflector *r);
+
+/* Of the lists that begin from now on, and of the pages that are still to come. */
+void reflector_set_page_size(struct reflector *r, unsigned page_size);

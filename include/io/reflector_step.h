@@ -28,7 +28,7 @@ struct reflector_state {
     uint64_t listed_ms; /* when the last whole list was in */
     bool synced;        /* a whole list has been in */
     bool unreachable;   /* the last failure was no answer at all */
-    bool denied;        /* the last attempt of a first list: 403 or 404 */
+    bool denied;        /* the last attempt of a list: 403 or 404 */
     bool refreshed;     /* the last request was answered 401, and credentials were read anew */
     bool moved;         /* a watch brought something since the last list */
     bool progress;      /* the current watch brought something */

@@ -25,6 +25,10 @@ struct tls_settings {
 enum errc tls_new(const struct tls_settings *s, struct tls **ret, struct err *reterr) _must_use_;
 struct tls *tls_free(struct tls *t); /* no peer is left; returns NULL */
 
+/* t takes the files, names and identity of `fresh`, which is gone then: for connections from now
+ * on, and for what is thought of those that there are. */
+void tls_become(struct tls *t, struct tls *fresh);
+
 enum tls_news {
     TLS_SAME,
     TLS_TAKEN,   /* the files' new content is used by new connections */
@@ -47,8 +51,8 @@ struct tls_peer {
     struct tls *tls;
     struct tls_identity *identity;
     void *session;
-    bool connected; /* the client has finished its handshake */
-    const struct tls_identity *judged_by;
+    bool connected;     /* the client has finished its handshake */
+    uint64_t judged_by; /* the identity's number */
     uint64_t judged_ms;
     const char *fault; /* what is wrong with its certificate, NULL for nothing */
     /* A handshake is refused; may be NULL. */

@@ -3,9 +3,9 @@
  * no reason to do without the others.
  *
  * The filter denies execve and nothing else, since that holds for any version of any library; the
- * allow list, which has to know all that they call, is manifests/seccomp.json. It denies calls of a
- * foreign architecture too, where execve has another number. Nothing of ours or of the libraries'
- * starts a program: credential plugins (exec in a kubeconfig) are refused.
+ * allow list, which has to know all that they call, is manifests/seccomp/cardpack.json. It denies
+ * calls of a foreign architecture too, where execve has another number. Nothing of ours or of the
+ * libraries' starts a program: credential plugins (exec in a kubeconfig) are refused.
  *
  * capset by hand, and not with libcap: it is one call, and a library more is more to trust.
  */

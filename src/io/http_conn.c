@@ -5,17 +5,18 @@
  *
  * At its limit of connections libmicrohttpd just stops accepting, and a thousand that say nothing
  * would lock everybody out. So one is cut when somebody waits and there is no room. In this order:
- * who never had a request; who stalls within one, and then who does not take its answer; who rests
- * between two requests. A kept connection is likely kube-scheduler's, which knows how to come
- * again, but loses the request that it sends in that moment: hence last. One that a handler is busy
- * with is never cut. Nor is one that has just sent something which nobody has read: at a rush
- * several are accepted before the first is read.
+ * who never had a request; who stalls within one, and then who does not take its answer; a stream,
+ * which a page asks for again by itself; who rests between two requests. A kept connection is
+ * likely kube-scheduler's, which knows how to come again, but loses the request that it sends in
+ * that moment: hence last. One that a handler is busy with is never cut. Nor is one that has just
+ * sent something which nobody has read: at a rush several are accepted before the first is read.
  */
 #include "http_conn.h"
 
 #include "log.h"
 #include "mem.h"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 static void deadline_fire(struct timer *t);
@@ -91,6 +92,7 @@ struct conn *conn_open(struct conns *t, int fd)
     c->table = t;
     c->fd = fd;
     c->deadline.fire = deadline_fire;
+    c->gone = (struct loop_fd){.fd = fd, .events = EPOLLRDHUP};
     c->due_ms = loop_now_ms(t->loop) + t->request_ms;
     t->n++;
     enter(c, CONN_FRESH);
@@ -103,6 +105,7 @@ void conn_close(struct conn *c)
     if (c == NULL)
         return;
     timer_cancel(&c->deadline);
+    loop_fd_del(&c->gone);
     tls_peer_end(&c->tls);
     link_del(&c->link);
     c->table->n--;
@@ -135,10 +138,33 @@ void conn_sends(struct conn *c)
         arm(c, c->table->idle_ms);
 }
 
+void conn_streams(struct conn *c, bool rests)
+{
+    loop_fd_del(&c->gone);
+    if (c->state != CONN_STREAM && !move(c, CONN_STREAM))
+        return;
+    if (!rests) {
+        arm(c, c->table->draining ? c->table->stall_ms : c->table->idle_ms);
+        return;
+    }
+    timer_cancel(&c->deadline);
+    /* Without memory for it the next portion finds out. */
+    (void)!loop_fd_add(c->table->loop, &c->gone, NULL);
+}
+
+void conn_ends(struct conn *c)
+{
+    cut(c, "the end");
+}
+
 void conn_rests(struct conn *c)
 {
+    /* A stream's answer has begun without saying that it is the last. */
+    bool last = c->table->draining && c->state == CONN_STREAM;
     if (move(c, CONN_KEPT))
         arm(c, c->table->idle_ms);
+    if (last)
+        cut(c, "the end");
 }
 
 static bool has_unread(const struct conn *c)
@@ -167,7 +193,7 @@ static uint64_t stalls_ms(const struct conns *t, enum conn_state state)
 
 uint64_t conns_room_ms(const struct conns *t)
 {
-    if (conns_any(t, CONN_FRESH) || conns_any(t, CONN_KEPT))
+    if (conns_any(t, CONN_FRESH) || conns_any(t, CONN_STREAM) || conns_any(t, CONN_KEPT))
         return loop_now_ms(t->loop);
     return MIN_OF(stalls_ms(t, CONN_READING), stalls_ms(t, CONN_SENDING));
 }
@@ -180,6 +206,8 @@ bool conns_make_room(struct conns *t)
         c = oldest(t, CONN_READING);
     if (c == NULL && stalls_ms(t, CONN_SENDING) <= now)
         c = oldest(t, CONN_SENDING);
+    if (c == NULL)
+        c = oldest(t, CONN_STREAM);
     if (c == NULL)
         c = silent(t, CONN_KEPT);
     if (c != NULL)

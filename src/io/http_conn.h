@@ -8,6 +8,7 @@
 #include "tls.h"
 
 struct MHD_Connection;
+struct request;
 
 enum conn_state {
     CONN_FRESH,   /* no request's first line yet */
@@ -15,6 +16,7 @@ enum conn_state {
     CONN_READING, /* a request's first line is here, its body is not whole */
     CONN_BUSY,    /* a handler has its request */
     CONN_SENDING, /* the answer is leaving */
+    CONN_STREAM,  /* an answer that goes on */
     CONN_CUT,     /* shut down, and libmicrohttpd has not found out yet */
     CONN_STATES,
 };
@@ -49,6 +51,9 @@ struct conn {
     int fd; /* libmicrohttpd's */
     struct tls_peer tls;
 
+    struct loop_fd gone;    /* its socket, while a stream rests */
+    struct request *stream; /* that rests */
+
     struct MHD_Connection *mhd; /* amid a handshake */
     struct loop_fd parked;      /* its socket, while libmicrohttpd does not look at it */
     struct conn_link awake;     /* a handshake that libmicrohttpd looks at */
@@ -75,6 +80,9 @@ void conn_reads(struct conn *c);  /* the first line is here */
 void conn_heard(struct conn *c);  /* some of the body */
 void conn_handed(struct conn *c); /* to the handler */
 void conn_sends(struct conn *c);
+/* A stream: it rests, and libmicrohttpd does not look at it, or a part of it is leaving. */
+void conn_streams(struct conn *c, bool rests);
+void conn_ends(struct conn *c);  /* cut at once */
 void conn_rests(struct conn *c); /* the request is over */
 
 bool conns_any(const struct conns *t, enum conn_state state);

@@ -17,6 +17,7 @@ void request_pool_init(struct request_pool *p, size_t max_body)
 {
     p->max_body = max_body;
     p->handling.next = p->handling.prev = &p->handling;
+    p->streams.next = p->streams.prev = &p->streams;
 }
 
 static void request_free(struct request *r)
@@ -49,7 +50,7 @@ static struct request *request_alloc(struct request_pool *p)
     r = mem_alloc(sizeof(*r));
     if (r == NULL)
         return NULL;
-    buf_init(&r->body, p->max_body);
+    buf_init(&r->body, 0); /* request_new says how much */
     buf_init(&r->answer, LIMIT_REQUEST_ARENA);
     buf_init(&r->headers, HEADERS_MAX);
     arena_init(&r->arena, LIMIT_REQUEST_ARENA);
@@ -68,8 +69,10 @@ struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd)
     r->state = STARTED;
     r->suspended = false;
     r->nul_in_path = false;
+    r->stream = NULL;
     r->refused = 0;
     r->received = 0;
+    r->max_body = r->body.max = p->max_body;
     address_print(MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
                   r->peer);
     r->pub = (struct http_request){
@@ -79,6 +82,38 @@ struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd)
         .answer = &r->answer,
     };
     return r;
+}
+
+static void ring_add(struct request *ring, struct request *r)
+{
+    r->next = ring;
+    r->prev = ring->prev;
+    r->prev->next = r;
+    ring->prev = r;
+}
+
+static void ring_remove(const struct request *r)
+{
+    r->prev->next = r->next;
+    r->next->prev = r->prev;
+}
+
+static void recycle(struct request_pool *p, struct request *r)
+{
+    if (p->n_free == LIMIT_KEEP_REQUESTS) {
+        request_free(r);
+        return;
+    }
+    buf_clear(&r->body, LIMIT_KEEP_BYTES);
+    buf_clear(&r->answer, LIMIT_KEEP_BYTES);
+    buf_clear(&r->headers, HEADERS_MAX);
+    if (r->arena.used > LIMIT_KEEP_BYTES)
+        arena_done(&r->arena);
+    else
+        arena_reset(&r->arena);
+    r->next = p->free;
+    p->free = r;
+    p->n_free++;
 }
 
 void request_let_go(struct request *r, enum holder who)
@@ -95,20 +130,12 @@ void request_let_go(struct request *r, enum holder who)
     if (r->held != 0)
         return;
     p->live--;
-    if (p->n_free == LIMIT_KEEP_REQUESTS) {
-        request_free(r);
-        return;
-    }
-    buf_clear(&r->body, LIMIT_KEEP_BYTES);
-    buf_clear(&r->answer, LIMIT_KEEP_BYTES);
-    buf_clear(&r->headers, HEADERS_MAX);
-    if (r->arena.used > LIMIT_KEEP_BYTES)
-        arena_done(&r->arena);
-    else
-        arena_reset(&r->arena);
-    r->next = p->free;
-    p->free = r;
-    p->n_free++;
+    struct http_stream *stream = r->stream;
+    if (stream != NULL)
+        ring_remove(r);
+    recycle(p, r);
+    if (stream != NULL)
+        stream_gone(stream);
 }
 
 struct framing {
@@ -146,7 +173,7 @@ bool request_ends_clearly(const struct request *r)
 
 bool request_add_body(struct request *r, struct str part)
 {
-    size_t max = r->pool->max_body;
+    size_t max = r->max_body;
     r->received += part.n;
     if (r->refused != 0)
         return r->received <= LIMIT_REFUSED_BODY;
@@ -163,17 +190,14 @@ bool request_hand_over(struct request *r, const char *method, const char *path)
     assert(r->state == READING);
     r->state = HANDLING;
     r->held |= HELD_BY_HANDLER;
-    p->active++;
-    r->next = &p->handling;
-    r->prev = p->handling.prev;
-    r->prev->next = r;
-    p->handling.prev = r;
+    p->counts->active = ++p->active;
+    ring_add(&p->handling, r);
 
     r->pub.method = arena_dup(&r->arena, str_of(method));
     r->pub.path = arena_dup(&r->arena, str_of(path));
     if (r->received == 0)
         r->pub.body = STR("");
-    else if (r->received <= p->max_body)
+    else if (r->received <= r->max_body)
         r->pub.body = buf_str(&r->body);
     return !arena_failed(&r->arena) && !buf_failed(&r->body);
 }
@@ -186,6 +210,14 @@ void http_request_header(struct http_request *r, const char *name, const char *v
     buf_put(&own->headers, (struct str){value, strlen(value) + 1});
 }
 
+struct str http_request_value(struct http_request *r, const char *name)
+{
+    struct request *own = CONTAINER_OF(r, struct request, pub);
+    assert(own->state == HANDLING);
+    return own->mhd == NULL ? STR_NULL
+                            : str_of(MHD_lookup_connection_value(own->mhd, MHD_HEADER_KIND, name));
+}
+
 void http_request_respond(struct http_request *r, unsigned status, const char *content_type)
 {
     struct request *own = CONTAINER_OF(r, struct request, pub);
@@ -193,9 +225,13 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
     own->state = ANSWERED;
     own->status = status;
     own->content_type = content_type;
-    own->prev->next = own->next;
-    own->next->prev = own->prev;
+    ring_remove(own);
+    if (own->stream != NULL)
+        ring_add(&own->pool->streams, own);
     own->pool->active--;
+    own->pool->counts->active = own->pool->active;
+    if (own->pool->answered != NULL)
+        own->pool->answered(own->pool->ctx, r, status);
     if (own->mhd != NULL)
         own->pool->unsent++;
     if (own->suspended) {
@@ -234,9 +270,11 @@ void request_respond_refusal(struct request *r)
     http_request_respond(&r->pub, r->refused, TEXT);
 }
 
-static void response_gone(void *cls)
+void request_response_gone(void *request)
 {
-    request_let_go(cls, HELD_BY_RESPONSE);
+    struct request *r = request;
+    r->pool->counts->unsent_bytes -= r->unsent;
+    request_let_go(r, HELD_BY_RESPONSE);
 }
 
 static bool response_headers(const struct request *r, struct MHD_Response *m)
@@ -257,19 +295,24 @@ static bool response_headers(const struct request *r, struct MHD_Response *m)
 enum MHD_Result request_send(struct request *r)
 {
     assert(r->state == ANSWERED);
-    if (buf_failed(&r->answer) || buf_failed(&r->headers)) {
+    bool whole = !buf_failed(&r->answer) && !buf_failed(&r->headers);
+    if (!whole) {
         answer_text(r, STR("the answer did not fit into memory\n"));
         r->status = MHD_HTTP_SERVICE_UNAVAILABLE;
         r->content_type = TEXT;
     }
     r->state = SENDING;
     r->held |= HELD_BY_RESPONSE;
-    struct MHD_Response *m = MHD_create_response_from_buffer_with_free_callback_cls(
-        r->answer.n, r->answer.p, response_gone, r);
+    struct MHD_Response *m = whole && r->stream != NULL
+                                 ? stream_response(r)
+                                 : MHD_create_response_from_buffer_with_free_callback_cls(
+                                       r->answer.n, r->answer.p, request_response_gone, r);
     if (m == NULL) {
         request_let_go(r, HELD_BY_RESPONSE);
         return MHD_NO;
     }
+    r->unsent = r->answer.n;
+    r->pool->counts->unsent_bytes += r->unsent;
     enum MHD_Result result = MHD_NO;
     if (response_headers(r, m))
         result = MHD_queue_response(r->mhd, r->status, m);

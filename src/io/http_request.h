@@ -38,19 +38,23 @@ struct request {
     enum request_state state;
     bool suspended;
     bool nul_in_path;
-    unsigned refused;  /* the status that says so; 0: it is served */
-    uint64_t received; /* bytes of the body, dropped ones included */
+    struct http_stream *stream; /* NULL: an answer that ends */
+    unsigned refused;           /* the status that says so; 0: it is served */
+    uint64_t received;          /* bytes of the body, dropped ones included */
+    size_t max_body;            /* as it was when the request began */
     unsigned status;
+    size_t unsent;            /* of its answer's bytes, as counted */
     const char *content_type; /* a literal */
     char peer[ADDRESS_TEXT_BYTES];
-    struct request *next; /* in handling or free */
-    struct request *prev; /* in handling */
+    struct request *next; /* in handling, streams or free */
+    struct request *prev; /* in handling or streams */
 };
 
 struct request_pool {
-    size_t max_body;
+    size_t max_body; /* of requests that begin from now on */
     uint64_t last_id;
     struct request handling; /* ring; only next and prev are used */
+    struct request streams;  /* the same, from the answer until it is over */
     struct request *free;    /* at most LIMIT_KEEP_REQUESTS */
     size_t n_free;
     size_t live;   /* from the first line until the answer has left */
@@ -58,6 +62,9 @@ struct request_pool {
     size_t unsent; /* answered, and libmicrohttpd is not done with it */
     bool run_soon; /* libmicrohttpd has to run, and will not say so itself */
     bool closing;  /* every answer is its connection's last */
+    struct http_server_counts *counts;
+    void (*answered)(void *ctx, const struct http_request *r, unsigned status); /* or NULL */
+    void *ctx;
 };
 
 void request_pool_init(struct request_pool *p, size_t max_body);
@@ -85,6 +92,12 @@ bool request_hand_over(struct request *r, const char *method, const char *path);
 
 void request_respond_text(struct request *r, unsigned status, const char *text);
 void request_respond_refusal(struct request *r); /* by r->refused, and it is the last */
+
+/* Of a stream: see http_stream.c. */
+struct MHD_Response *stream_response(struct request *r);
+void stream_gone(struct http_stream *st);
+void streams_end(struct request_pool *p);
+void request_response_gone(void *request); /* libmicrohttpd has let go of the answer */
 
 /* Hands the answer to libmicrohttpd: only within its access handler, 1.x allows it nowhere else. */
 enum MHD_Result request_send(struct request *r);

@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define POOL_BYTES   (128 * KIB) /* libmicrohttpd's, a connection: the largest that helps */
+#define POOL_BYTES   (64 * KIB) /* libmicrohttpd's, a connection; zeroed for each request */
 #define FREE_TURNS   100
 #define FREE_TURN_MS 10
 
@@ -45,6 +45,8 @@ struct http_server {
     uint16_t port;
     struct conns conns;
     struct request_pool requests;
+    struct http_server_counts own; /* where nobody wants them */
+    struct http_server_counts *counts;
 
     bool stopped; /* listening no more */
     bool freeing;
@@ -61,6 +63,7 @@ static void on_refused_handshake(struct tls_peer *p, const char *fault)
     struct http_server *s = CONTAINER_OF(c->table, struct http_server, conns);
     char text[ADDRESS_TEXT_BYTES];
     listener_peer(c->fd, text);
+    s->counts->handshakes++;
     if (s->settings.refused != NULL)
         s->settings.refused(s->settings.admit_ctx, str_of(text), fault);
 }
@@ -74,6 +77,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
         if (c != NULL)
             handshake_end(c);
         conn_close(c);
+        s->counts->open = s->conns.n;
         s->requests.run_soon = true;
         return;
     }
@@ -81,6 +85,8 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
     c = conn_open(&s->conns,
                   MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
     *socket_context = c;
+    s->counts->connections++;
+    s->counts->open = s->conns.n;
     if (c == NULL || s->settings.tls == NULL)
         return;
     c->tls.refused = on_refused_handshake;
@@ -103,6 +109,7 @@ static void *on_first_line(void *cls, const char *uri, struct MHD_Connection *mh
     if (r == NULL)
         return NULL;
     r->pub.start_ms = loop_now_ms(s->loop);
+    r->pub.start_ns = loop_clock_ns(s->loop);
     /* Decoded, it would end the path early, and what was meant behind it would be lost. */
     r->nul_in_path = strstr(uri, "%00") != NULL;
     conn_reads(c);
@@ -129,12 +136,13 @@ static void handle(struct http_server *s, struct request *r, const char *method,
     if (s->freeing) {
         request_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
     } else if (r->refused != 0) {
+        s->counts->not_admitted++;
         request_respond_refusal(r);
     } else if (r->nul_in_path) {
         request_respond_text(r, MHD_HTTP_BAD_REQUEST, "the path contains a NUL\n");
     } else if (!whole) {
         request_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory for the request\n");
-    } else if (r->received > set->max_body) {
+    } else if (r->received > r->max_body) {
         set->too_large(set->ctx, &r->pub, r->received);
         assert(r->state == ANSWERED);
     } else {
@@ -318,13 +326,14 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     s->loop = l;
     s->settings = *set;
     s->port = listener_port(fd);
+    s->counts = set->counts == NULL ? &s->own : set->counts;
     request_pool_init(&s->requests, set->max_body);
-    s->conns = (struct conns){
-        .request_ms = set->request_timeout_ms,
-        .idle_ms = set->idle_seconds * UINT64_C(1000) + set->request_timeout_ms,
-        .stall_ms = set->stall_ms,
-    };
+    s->requests.counts = s->counts;
+    s->requests.answered = set->answered;
+    s->requests.ctx = set->ctx;
+    s->conns = (struct conns){.stall_ms = set->stall_ms};
     conns_init(&s->conns, l);
+    http_server_limit(s, set->max_body, set->request_timeout_ms);
     s->waiting = (struct loop_fd){.fd = fd, .events = EPOLLIN, .ready = somebody_waits};
     s->look_again.fire = looks_again;
     s->tell_drained.run = server_tell_drained;
@@ -351,6 +360,14 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     return OK;
 }
 
+void http_server_limit(struct http_server *s, size_t max_body, uint64_t request_timeout_ms)
+{
+    assert(request_timeout_ms > 0);
+    s->requests.max_body = max_body;
+    s->conns.request_ms = request_timeout_ms;
+    s->conns.idle_ms = s->settings.idle_seconds * UINT64_C(1000) + request_timeout_ms;
+}
+
 uint16_t http_server_port(const struct http_server *s)
 {
     return s->port;
@@ -374,11 +391,17 @@ static void stop_listening(struct http_server *s)
         (void)close(fd);
 }
 
+void http_server_end_streams(struct http_server *s)
+{
+    streams_end(&s->requests);
+}
+
 void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx)
 {
     assert(s->drained == NULL && done != NULL);
     stop_listening(s);
     conns_drain(&s->conns);
+    streams_end(&s->requests);
     s->requests.run_soon = true;
     s->drained = done;
     s->drained_ctx = ctx;
@@ -394,6 +417,7 @@ struct http_server *http_server_free(struct http_server *s)
     struct request *ring = &s->requests.handling;
     while (ring->next != ring)
         request_respond_text(ring->next, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
+    streams_end(&s->requests);
     handshakes_unpark(&s->conns);
     /* One run at least: libmicrohttpd must not be stopped with a suspended connection. */
     struct pollfd p = {.fd = s->epoll.fd, .events = POLLIN};

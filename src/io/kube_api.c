@@ -248,16 +248,6 @@ void kube_put_segment(struct buf *out, struct str name)
         kube_put_escaped(out, name);
 }
 
-/* At most `max` bytes that don't end within a character of UTF-8. */
-static size_t whole_characters(struct str s, size_t max)
-{
-    if (s.n <= max)
-        return s.n;
-    while (max > 0 && ((unsigned char)s.p[max] & 0xc0) == 0x80)
-        max--;
-    return max;
-}
-
 struct str kube_status_message(struct str body, struct arena *arena)
 {
     struct kube_status status;
@@ -265,7 +255,7 @@ struct str kube_status_message(struct str body, struct arena *arena)
     if (kube_status_read(body, arena, &status, NULL) == OK && status.message.n > 0)
         text = status.message;
     else
-        text.n = whole_characters(text, MESSAGE_MAX);
+        text = str_head(text, MESSAGE_MAX);
     text = str_trim(text);
     char *line = arena_alloc(arena, text.n + 1);
     if (line == NULL)

@@ -97,11 +97,11 @@ static enum errc find_in_cluster(const struct kube_api_settings *s, struct arena
     return OK;
 }
 
-static enum errc find_in_file(struct str path, struct arena *arena, struct kube_credentials *ret,
-                              struct err *reterr)
+/* `text` absent: it is the file's. */
+static enum errc find_in_file(struct str path, struct str text, struct arena *arena,
+                              struct kube_credentials *ret, struct err *reterr)
 {
-    struct str text = STR_NULL;
-    enum errc code = read_file(path, arena, &text, reterr);
+    enum errc code = text.p == NULL ? read_file(path, arena, &text, reterr) : OK;
     if (code == OK)
         code = kubeconfig_read(text, path, arena, &ret->config, reterr);
     ret->origin = JOIN(arena, ret->config.server, STR(" (kubeconfig "), path, STR(")"));
@@ -193,11 +193,12 @@ enum errc kube_credentials_find(const struct kube_api_settings *s, struct arena 
     enum errc code;
     *ret = (struct kube_credentials){0};
     if (s->kubeconfig.n > 0) {
-        code = find_in_file(s->kubeconfig, arena, ret, reterr);
+        code = find_in_file(s->kubeconfig, s->kubeconfig_text, arena, ret, reterr);
     } else if (s->service_host.n > 0 && s->service_port.n > 0) {
         code = find_in_cluster(s, arena, ret, reterr);
     } else if (s->home.n > 0) {
-        code = find_in_file(JOIN(arena, s->home, STR("/.kube/config")), arena, ret, reterr);
+        code =
+            find_in_file(JOIN(arena, s->home, STR("/.kube/config")), STR_NULL, arena, ret, reterr);
         if (code != OK)
             (void)err_wrap(reterr, "no kubeconfig is named and this is not in a cluster");
     } else {

@@ -71,12 +71,17 @@ struct loop {
 /* ---- time ---- */
 
 /* CLOCK_MONOTONIC stands still while the machine sleeps, and a lease does not. */
-static uint64_t clock_ms(void)
+static uint64_t clock_ns(void)
 {
     struct timespec t;
     int r = clock_gettime(CLOCK_BOOTTIME, &t);
     assert(r == 0);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t clock_ms(void)
+{
+    return clock_ns() / 1000000;
 }
 
 static void time_update(struct loop *l)
@@ -97,6 +102,12 @@ uint64_t loop_clock_ms(const struct loop *l)
 {
     (void)l;
     return clock_ms();
+}
+
+uint64_t loop_clock_ns(const struct loop *l)
+{
+    (void)l;
+    return clock_ns();
 }
 
 uint64_t loop_wall_ns(const struct loop *l)

@@ -37,6 +37,8 @@ struct reflector {
     struct buf selector; /* with '&', or empty */
     unsigned page_size;
     uint64_t quiet_ms;
+    struct reflector_counts own; /* where nobody wants them */
+    struct reflector_counts *counts;
 
     struct reflector_state state;
     struct timer timer;
@@ -191,14 +193,18 @@ static enum errc on_event(struct reflector *r, struct str line, struct err *rete
                        STR_ARG(ev.status.message));
     case WATCH_ADDED:
     case WATCH_MODIFIED:
+        r->counts->set++;
         r->sink.change(r->sink.ctx, REFLECTOR_SET, ev.object);
         break;
     case WATCH_DELETED:
+        r->counts->gone++;
         r->sink.change(r->sink.ctx, REFLECTOR_GONE, ev.object);
         break;
     case WATCH_BOOKMARK:
+        r->counts->bookmarks++;
         break;
     }
+    r->counts->heard_ms = loop_now_ms(r->loop);
     if (str_eq(ev.resource_version, buf_str(&r->version)))
         return OK;
     code = remember(&r->version, ev.resource_version, "a resourceVersion", reterr);
@@ -214,6 +220,7 @@ static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, str
         return on_list_meta(r, piece, reterr);
     if (r->cut.mode == JCUT_LINES)
         return str_trim(piece).n == 0 ? OK : on_event(r, piece, reterr);
+    r->counts->objects++;
     r->sink.change(r->sink.ctx, REFLECTOR_SET, piece);
     return OK;
 }
@@ -289,8 +296,22 @@ static void on_done(struct http_call *http)
 
 /* ---- what to do next ---- */
 
+static void count(struct reflector *r, const struct reflector_input *in)
+{
+    struct reflector_counts *c = r->counts;
+    bool listing = r->state.phase == REFLECTOR_LISTING;
+    if (in->event == REFLECTOR_ON_FAILED || in->event == REFLECTOR_ON_GARBLED)
+        ++*(listing ? &c->list_failures : &c->watch_failures);
+    if (in->event != REFLECTOR_ON_LISTED)
+        return;
+    c->listed++;
+    c->synced = true;
+    c->heard_ms = loop_now_ms(r->loop);
+}
+
 static void react(struct reflector *r, const struct reflector_input *in, const struct err *e)
 {
+    count(r, in);
     struct reflector_action a =
         reflector_step(&r->state, in, loop_now_ms(r->loop), loop_random(r->loop));
     if (a.refresh)
@@ -306,6 +327,7 @@ static void react(struct reflector *r, const struct reflector_input *in, const s
             timer_arm(r->loop, &r->timer, a.delay_ms);
         break;
     case REFLECTOR_DO_LIST:
+        r->counts->lists++;
         buf_clear(&r->token, KIB);
         r->sink.begin(r->sink.ctx);
         send_list(r, !a.unpaged);
@@ -314,6 +336,7 @@ static void react(struct reflector *r, const struct reflector_input *in, const s
         send_list(r, true);
         break;
     case REFLECTOR_DO_WATCH:
+        r->counts->watches++;
         send_watch(r, a.watch_seconds);
         break;
     }
@@ -367,6 +390,7 @@ enum errc reflector_new(struct loop *l, struct kube_api *api, const struct refle
     r->loop = l;
     r->api = api;
     r->sink = *sink;
+    r->counts = s->counts == NULL ? &r->own : s->counts;
     r->timer.fire = on_timer;
     reflector_state_init(&r->state, &s->backoff);
     jcut_init(&r->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, on_piece, r);
@@ -409,4 +433,9 @@ bool reflector_synced(const struct reflector *r)
 bool reflector_denied(const struct reflector *r)
 {
     return r->state.denied;
+}
+
+void reflector_set_page_size(struct reflector *r, unsigned page_size)
+{
+    r->page_size = page_size;
 }

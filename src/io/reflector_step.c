@@ -83,8 +83,7 @@ static struct reflector_action list_failed(struct reflector_state *s,
 {
     struct reflector_action a;
     bool gone = in->continued && (in->status == 410 || in->expired);
-    if (!s->synced)
-        s->denied = in->status == 403 || in->status == 404;
+    s->denied = in->status == 403 || in->status == 404;
     if (gone && ++s->list_gone == 1) {
         a = list_now(s);
     } else if (in->status == 401 && !s->refreshed) {

@@ -35,7 +35,8 @@ static const char priorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct tls_identity {
     gnutls_certificate_credentials_t credentials;
-    size_t users; /* sessions, and the tls itself */
+    size_t users;    /* sessions, and the tls itself */
+    uint64_t number; /* of a tls' identities; its address may be another's later */
     int64_t expires_s;
     int64_t stale_s;
     bool has_names;
@@ -51,6 +52,7 @@ struct tls {
     struct tls_settings settings;
     gnutls_priority_t priorities;
     struct tls_identity *identity;
+    uint64_t identities;   /* so far */
     struct stamps stamps;  /* of identity */
     struct stamps refused; /* of what was told to be no good */
 };
@@ -164,6 +166,14 @@ static void identity_let_go(struct tls_identity *i)
     mem_free(i);
 }
 
+/* In place of the one before. */
+static void identity_set(struct tls *t, struct tls_identity *i)
+{
+    identity_let_go(t->identity);
+    t->identity = i;
+    i->number = ++t->identities;
+}
+
 static int judge_in_handshake(gnutls_session_t session);
 
 static enum errc identity_take(struct tls_identity *i, const struct tls_settings *s,
@@ -193,11 +203,10 @@ static enum errc identity_load(const struct tls_settings *s, struct tls_identity
                                struct err *reterr)
 {
     struct tls_identity *i = mem_alloc(sizeof(*i));
-    if (i == NULL)
-        return err_set(reterr, ERR_NOMEM, "no memory for a certificate");
-    if (gnutls_certificate_allocate_credentials(&i->credentials) < 0) {
+    if (i == NULL || gnutls_certificate_allocate_credentials(&i->credentials) < 0) {
         mem_free(i);
-        return err_set(reterr, ERR_NOMEM, "no memory for a certificate");
+        (void)err_set(reterr, ERR_NOMEM, "no memory for a certificate");
+        return ERR_NOMEM;
     }
     i->users = 1;
     enum errc code = identity_take(i, s, reterr);
@@ -377,9 +386,9 @@ const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms)
     if (p->tls == NULL || p->tls->settings.client_ca_file.n == 0)
         return "certificates are not asked for";
     const struct tls_identity *by = p->tls->identity;
-    if (p->judged_by != by || now_ms - p->judged_ms >= JUDGE_AGAIN_MS) {
+    if (p->judged_by != by->number || now_ms - p->judged_ms >= JUDGE_AGAIN_MS) {
         p->fault = judge(p->tls, by, p->session);
-        p->judged_by = by;
+        p->judged_by = by->number;
         p->judged_ms = now_ms;
     }
     return p->fault;
@@ -395,15 +404,17 @@ enum errc tls_new(const struct tls_settings *s, struct tls **ret, struct err *re
     t->settings = *s;
     t->stamps = stamps_of(s);
     enum errc code = OK;
+    struct tls_identity *i = NULL;
     if (gnutls_priority_init(&t->priorities, priorities, NULL) != 0)
         code = err_set(reterr, ERR_INTERNAL, "GnuTLS cannot do TLS 1.2 as it is wanted");
     if (code == OK)
-        code = identity_load(s, &t->identity, reterr);
+        code = identity_load(s, &i, reterr);
     if (code != OK) {
         gnutls_priority_deinit(t->priorities);
         mem_free(t);
         return code;
     }
+    identity_set(t, i);
     *ret = t;
     return OK;
 }
@@ -417,6 +428,17 @@ struct tls *tls_free(struct tls *t)
     gnutls_priority_deinit(t->priorities);
     mem_free(t);
     return NULL;
+}
+
+void tls_become(struct tls *t, struct tls *fresh)
+{
+    identity_set(t, fresh->identity);
+    fresh->identity = NULL;
+    t->settings = fresh->settings;
+    t->stamps = fresh->stamps;
+    t->refused = fresh->refused;
+    gnutls_priority_deinit(fresh->priorities);
+    mem_free(fresh);
 }
 
 static int no_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
@@ -448,8 +470,7 @@ enum tls_news tls_refresh(struct tls *t, struct err *reterr)
     if (stamps_eq(&now, &t->stamps))
         return TLS_SAME;
     if (identity_load(&t->settings, &fresh, reterr) == OK) {
-        identity_let_go(t->identity);
-        t->identity = fresh;
+        identity_set(t, fresh);
         t->stamps = now;
         return TLS_TAKEN;
     }

@@ -34,6 +34,10 @@
 
 #define RETRY_AFTER_MAX_S 86400
 
+/* Of a body that is read as it comes: a list's hundreds of megabytes, where every turn of the loop
+ * for 16 KiB of them costs as much as their bytes. */
+#define STREAM_BYTES (128L * KIB)
+
 /* Needs `CURL *easy` and `CURLcode code`; does nothing after the first failure. */
 #define SET(option, value)                                \
     do {                                                  \
@@ -289,6 +293,10 @@ static CURLcode setup_request(struct transfer *t, const struct http_call *call)
         SET(CURLOPT_POSTFIELDS, t->body.n == 0 ? "" : t->body.p);
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.n);
     }
+    /* Refused, for no harm, by a handle that kept its buffer when its last transfer could not
+     * begin. */
+    if (call->on_chunk != NULL)
+        (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, STREAM_BYTES);
     if (str_eq(method, STR("HEAD")))
         SET(CURLOPT_NOBODY, 1L);
     else

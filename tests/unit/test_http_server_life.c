@@ -47,6 +47,39 @@ START_TEST(a_slow_request_is_cut)
 
 END_TEST
 
+/* Who has begun keeps the ceiling that he began with, whichever way it changes. */
+START_TEST(limits_change_for_what_begins)
+{
+    struct site s;
+    struct peer first;
+    struct peer second;
+    struct buf memory;
+    struct str body = letters(&memory, 200000);
+    open_site(&s);
+    http_server_limit(s.server, _i == 0 ? 300000 : 100000, 60000);
+    dial(&s, &first);
+    peer_send(&first, STR("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"));
+    peer_send(&first, (struct str){body.p, 90000});
+    run_turns(s.loop, 20);
+    http_server_limit(s.server, _i == 0 ? 100000 : 300000, 60000);
+    peer_send(&first, str_skip(body, 90000));
+    while (s.handled + s.too_large < 1)
+        run_turns(s.loop, 1);
+    ck_assert_uint_eq(s.too_large, _i == 0 ? 0 : 1);
+    dial(&s, &second);
+    post(&second, "/echo", body);
+    while (s.handled + s.too_large < 2)
+        run_turns(s.loop, 1);
+    ck_assert_uint_eq(s.too_large, 1);
+    ck_assert_uint_eq(s.handled, 1);
+    peer_close(&first);
+    peer_close(&second);
+    buf_done(&memory);
+    close_site(&s);
+}
+
+END_TEST
+
 START_TEST(a_pending_handler_has_all_the_time)
 {
     struct site s;
@@ -341,6 +374,7 @@ int main(void)
     TCase *c = tcase_create("http_server_life");
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, a_slow_request_is_cut, 0, COUNT_OF(slow));
+    tcase_add_loop_test(c, limits_change_for_what_begins, 0, 2);
     tcase_add_test(c, a_pending_handler_has_all_the_time);
     tcase_add_test(c, a_peer_that_does_not_read_is_cut);
     tcase_add_test(c, draining_waits_for_what_is_under_way);

@@ -436,6 +436,15 @@ START_TEST(test_synced_and_denied)
     ck_assert(s.synced && !s.denied);
     (void)step(&s, REFLECTOR_ON_RELIST, 0);
     (void)answer(&s, 403, 0);
+    ck_assert(s.synced && s.denied);
+    (void)step(&s, REFLECTOR_ON_TIMER, 0);
+    (void)answer(&s, 500, 0);
+    ck_assert(s.synced && !s.denied);
+    (void)step(&s, REFLECTOR_ON_TIMER, 0);
+    (void)answer(&s, 404, 0);
+    ck_assert(s.synced && s.denied);
+    (void)step(&s, REFLECTOR_ON_TIMER, 0);
+    (void)step(&s, REFLECTOR_ON_LISTED, 0);
     ck_assert(s.synced && !s.denied);
 }
 

@@ -220,6 +220,38 @@ START_TEST(what_cannot_be_used_changes_nothing)
 
 END_TEST
 
+/*
+ * What judged him last is freed, and its memory may be that of the one which judges him now: each
+ * CA's own verdict counts all the same.
+ */
+START_TEST(every_new_ca_judges_anew)
+{
+    struct shop s;
+    struct err e = ERR_INIT;
+    shop_open_moving(&s);
+    shop_client(&s, "client", "ca.crt");
+    s.verdict = 0; /* admitted, so that his connection lives on; the fault is noted */
+    for (int i = 0; i < 12; i++) {
+        struct path p;
+        struct tls_settings other = s.settings;
+        struct tls *fresh = NULL;
+        other.client_ca_file = path_set(&p, i % 2 == 0 ? "ca.crt" : "other.crt");
+        ck_assert_ok(tls_new(&other, &fresh, &e), &e);
+        tls_become(s.tls, fresh);
+        s.fault[0] = '\0';
+        (void)ask(&s);
+        ck_assert_msg((s.fault[0] == '\0') == (i % 2 == 0), "turn %d: \"%s\"", i, s.fault);
+    }
+    ck_assert_uint_eq(s.refused, 0);
+    s.settings.client_ca_file = path_set(&s.paths[2], "now.ca");
+    struct tls *fresh = NULL;
+    ck_assert_ok(tls_new(&s.settings, &fresh, &e), &e);
+    tls_become(s.tls, fresh);
+    shop_close(&s);
+}
+
+END_TEST
+
 /* His connection began while his CA was good: the next request on it is refused. */
 START_TEST(a_ca_that_is_gone_admits_nobody)
 {
@@ -281,6 +313,7 @@ int main(void)
     tcase_add_test(c, what_is_known_of_a_certificate);
     tcase_add_test(c, a_new_pair_is_taken_and_nobody_is_dropped);
     tcase_add_test(c, what_cannot_be_used_changes_nothing);
+    tcase_add_test(c, every_new_ca_judges_anew);
     tcase_add_test(c, a_ca_that_is_gone_admits_nobody);
     tcase_add_test(c, memory_runs_out);
     suite_add_tcase(s, c);

@@ -1,0 +1,141 @@
+/*
+ * An answer whose end nobody knows. libmicrohttpd asks for bytes when the socket takes some; as
+ * long as there are none the connection is suspended, and our own loop watches for the peer to go,
+ * which libmicrohttpd is blind to meanwhile.
+ *
+ * A stream is handed to fill only once all that it was handed before has been taken by the kernel.
+ * So it holds one portion, whoever does not read; and who has not read for as long as an answer may
+ * take to leave is cut, as for any other answer.
+ */
+#include "http_conn.h"
+#include "http_request.h"
+#include "limit.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define BLOCK_BYTES (16 * KIB) /* what libmicrohttpd asks for at a time */
+#define KEEP_BYTES  (4 * KIB)  /* of a portion, while the stream rests */
+
+static struct conn *conn_of(const struct request *r)
+{
+    return MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void resume(struct request *r)
+{
+    if (r->mhd == NULL || !r->suspended)
+        return;
+    conn_streams(conn_of(r), false);
+    r->suspended = false;
+    MHD_resume_connection(r->mhd);
+    r->pool->run_soon = true;
+}
+
+static void peer_gone(struct loop_fd *f, uint32_t events)
+{
+    struct conn *c = CONTAINER_OF(f, struct conn, gone);
+    struct request *r = c->stream;
+    (void)events;
+    r->stream->ended = true;
+    resume(r);
+}
+
+static void rest(struct request *r)
+{
+    struct conn *c = conn_of(r);
+    MHD_suspend_connection(r->mhd);
+    r->suspended = true;
+    c->stream = r;
+    c->gone.ready = peer_gone;
+    conn_streams(c, true);
+}
+
+static ssize_t read_stream(void *cls, uint64_t at, char *bytes, size_t max)
+{
+    struct request *r = cls;
+    struct http_stream *st = r->stream;
+    (void)at;
+    if (st->sent == st->out.n) {
+        buf_clear(&st->out, KEEP_BYTES);
+        st->sent = 0;
+        if (!st->ended)
+            st->fill(st, &st->out);
+        if (buf_failed(&st->out))
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+        if (st->out.n == 0 && st->ended)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    if (st->out.n == 0 && conn_of(r)->state == CONN_CUT)
+        return MHD_CONTENT_READER_END_WITH_ERROR; /* nobody would wake it: it makes room */
+    if (st->out.n == 0) {
+        rest(r);
+        return 0;
+    }
+    size_t n = MIN_OF(max, st->out.n - st->sent);
+    memcpy(bytes, st->out.p + st->sent, n);
+    st->sent += n;
+    conn_streams(conn_of(r), false);
+    return (ssize_t)n;
+}
+
+/* A peer that has vanished acknowledges nothing, and heartbeats would take hours to fill what the
+ * kernel holds for it. */
+static void expect_answers(int fd)
+{
+    int ms = LIMIT_STREAM_UNHEARD_MS;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
+struct MHD_Response *stream_response(struct request *r)
+{
+    expect_answers(conn_of(r)->fd);
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, r,
+                                             request_response_gone);
+}
+
+void http_request_stream(struct http_request *r, unsigned status, const char *content_type,
+                         struct http_stream *st)
+{
+    struct request *own = CONTAINER_OF(r, struct request, pub);
+    assert(st->fill != NULL && st->gone != NULL && own->stream == NULL);
+    st->request = own;
+    st->sent = 0;
+    st->ended = own->pool->closing;
+    buf_init(&st->out, LIMIT_OBJECT_BYTES);
+    own->stream = st;
+    http_request_respond(r, status, content_type);
+}
+
+void stream_gone(struct http_stream *st)
+{
+    buf_done(&st->out);
+    st->request = NULL;
+    st->gone(st);
+}
+
+void http_stream_wake(struct http_stream *st)
+{
+    if (st->request != NULL)
+        resume(st->request);
+}
+
+void http_stream_end(struct http_stream *st)
+{
+    st->ended = true;
+    http_stream_wake(st);
+}
+
+void streams_end(struct request_pool *p)
+{
+    struct request *next;
+    for (struct request *r = p->streams.next; r != &p->streams; r = next) {
+        next = r->next;
+        /* A portion that is leaving may never have left. */
+        if (r->mhd != NULL && r->state == SENDING && !r->suspended)
+            conn_ends(conn_of(r));
+        http_stream_end(r->stream);
+    }
+}

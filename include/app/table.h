@@ -1,0 +1,54 @@
+/*
+ * A table as kubectl prints it: columns as wide as their widest cell, three spaces between, no
+ * space at the end of a line. Width is that of a terminal: combining characters have none, East
+ * Asian ones and emoji two. What a terminal would take for a command is shown as "\x1b", and bytes
+ * that are not UTF-8 as U+FFFD: names come from people.
+ */
+#pragma once
+
+#include "arena.h"
+#include "buf.h"
+#include "limit.h"
+
+enum tint {
+    TINT_NONE,
+    TINT_HEAD,
+    TINT_GOOD,
+    TINT_WARN,
+    TINT_BAD,
+    TINT_DIM,
+};
+
+struct table_cell {
+    struct str text; /* fit for a terminal */
+    enum tint tint;
+    size_t width;
+};
+
+struct table {
+    struct arena *arena;
+    struct table_cell heads[LIMIT_TABLE_COLUMNS];
+    bool right[LIMIT_TABLE_COLUMNS];
+    size_t n_columns;
+    struct table_cell *cells; /* row by row */
+    size_t n;
+    size_t cap;
+};
+
+void table_init(struct table *t, struct arena *a);
+
+/* All columns come before the first cell. */
+void table_column(struct table *t, struct str head, bool right);
+
+/* The next cell, from the left to the right. Memory that ran out is the arena's failure. */
+void table_cell(struct table *t, struct str text, enum tint tint);
+void table_printf(struct table *t, enum tint tint, const char *fmt, ...) _printf_(3, 4);
+
+void table_write(const struct table *t, bool heads, bool color, struct buf *out);
+
+/* The same of a line of text. */
+void tint_begin(struct buf *out, enum tint tint, bool color);
+void tint_end(struct buf *out, enum tint tint, bool color);
+void text_put_printable(struct buf *out, struct str s);
+struct str text_printable(struct str s, struct arena *a);
+size_t text_width(struct str printable);

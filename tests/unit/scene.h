@@ -1,0 +1,53 @@
+/* A node with pods on it, and one that asks: rows of tables about policy. */
+#pragma once
+
+#include "asked.h"
+#include "policy.h"
+
+enum {
+    SCENE_PODS = 4,
+    SCENE_CARDS = 4
+};
+
+#define NODE(...)                   \
+    {                               \
+        .name = S("n"), __VA_ARGS__ \
+    }
+/* 2 or 4 cards of 16. */
+#define TWO_CARDS  NODE(.mem = S("32"), .count = S("2"))
+#define FOUR_CARDS NODE(.mem = S("64"), .count = S("4"))
+
+#define NO_NODE       \
+    {                 \
+        .name = S("") \
+    }
+#define NO_POD       \
+    {                \
+        .uid = S("") \
+    }
+
+/* On node n, at a card. */
+#define AT(card)  .node = S("n"), .idx = S(#card), .phase = S("Running")
+#define HELD(...) .node = S("n"), .phase = S("Running"), ALLOCATION(__VA_ARGS__)
+
+static inline void scene_open(struct rig *r, const struct node_view *node,
+                              const struct pod_view *pods, enum pack fallback)
+{
+    rig_init(r);
+    r->cache.settings.card_policy = fallback;
+    if (node->name.n > 0)
+        set_node(r, *node);
+    for (size_t i = 0; i < SCENE_PODS && pods[i].uid.n > 0; i++)
+        set_pod(r, pods[i]);
+}
+
+/* What fit says, and place, which must be the same. */
+static inline enum verdict scene_judge(const struct rig *r, const struct pod_view *pod,
+                                       struct placement *ret)
+{
+    struct request request = asked(r, *pod);
+    const struct node *n = cache_node(&r->cache, STR("n"));
+    enum verdict v = policy_fit(n, &request);
+    ck_assert_int_eq(policy_place(n, &request, ret), v);
+    return v;
+}

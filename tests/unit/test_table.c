@@ -1,0 +1,136 @@
+#include "table.h"
+
+#include "unit.h"
+
+static struct arena arena;
+static struct buf out;
+
+static void setup(void)
+{
+    arena_init(&arena, MIB);
+    buf_init(&out, MIB);
+}
+
+static void teardown(void)
+{
+    buf_done(&out);
+    arena_done(&arena);
+}
+
+/* U+202E turns what follows; not as a string, which would turn what stands here. */
+static const char turned[] = {'a', '\xe2', '\x80', '\xae', 'b', '\0'};
+
+static const struct {
+    const char *text;
+    const char *shown;
+    size_t width;
+} texts[] = {
+    {"node-1", "node-1", 6},
+    {"", "", 0},
+    {"\xe7\xaf\x80\xe7\x82\xb9", "\xe7\xaf\x80\xe7\x82\xb9", 4}, /* two ideographs */
+    {"n\xc3\xb6", "n\xc3\xb6", 2},                               /* one character */
+    {"no\xcc\x88", "no\xcc\x88", 2},                             /* a combining mark */
+    {"\xf0\x9f\x9a\x80x", "\xf0\x9f\x9a\x80x", 3},               /* a rocket */
+    {"\xed\x95\x9c", "\xed\x95\x9c", 2},                         /* Hangul */
+    {"a\033[2Jb", "a\\x1b[2Jb", 9},                              /* would clear the screen */
+    {"a\xc2\x9b"
+     "2Jb",
+     "a\\x9b2Jb", 8},       /* the same in one character */
+    {"a\nb", "a\\x0ab", 6}, /* a line of its own */
+    {turned, "a\\u202eb", 8},
+    {"\xff", "\xef\xbf\xbd", 1}, /* no UTF-8 */
+    {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd", 2},
+};
+
+START_TEST(printable)
+{
+    struct str shown = text_printable(str_of(texts[_i].text), &arena);
+    ck_assert_str_is(shown, texts[_i].shown);
+    ck_assert_uint_eq(text_width(shown), texts[_i].width);
+}
+
+END_TEST
+
+static void fill(struct table *t)
+{
+    table_init(t, &arena);
+    table_column(t, STR("NAME"), false);
+    table_column(t, STR("FREE"), true);
+    table_column(t, STR("STATE"), false);
+    table_cell(t, STR("\xe7\xaf\x80\xe7\x82\xb9"), TINT_NONE);
+    table_printf(t, TINT_GOOD, "%d", 16);
+    table_cell(t, STR("ok"), TINT_NONE);
+    table_cell(t, STR("n"), TINT_NONE);
+    table_printf(t, TINT_BAD, "%d", 12345);
+    table_cell(t, STR(""), TINT_BAD);
+}
+
+/* Columns stand under each other by what a terminal shows, and no line ends in spaces. */
+START_TEST(aligned)
+{
+    struct table t;
+    fill(&t);
+    table_write(&t, true, false, &out);
+    ck_assert_str_is(buf_str(&out), "NAME    FREE   STATE\n"
+                                    "\xe7\xaf\x80\xe7\x82\xb9      16   ok\n"
+                                    "n      12345\n");
+}
+
+END_TEST
+
+START_TEST(without_heads)
+{
+    struct table t;
+    fill(&t);
+    table_write(&t, false, false, &out);
+    ck_assert_str_is(buf_str(&out), "\xe7\xaf\x80\xe7\x82\xb9      16   ok\n"
+                                    "n      12345\n");
+}
+
+END_TEST
+
+/* A colour takes no room: without its codes the text is the same. */
+START_TEST(colored)
+{
+    struct table t;
+    fill(&t);
+    table_write(&t, true, true, &out);
+    ck_assert_str_is(buf_str(&out),
+                     "\033[1mNAME\033[0m    \033[1mFREE\033[0m   \033[1mSTATE\033[0m\n"
+                     "\xe7\xaf\x80\xe7\x82\xb9      \033[32m16\033[0m   ok\n"
+                     "n      \033[31m12345\033[0m\n");
+}
+
+END_TEST
+
+/* An arena that is full is the caller's to see, and nothing is printed of half a table. */
+START_TEST(too_large)
+{
+    struct arena small;
+    struct table t;
+    arena_init(&small, 256);
+    table_init(&t, &small);
+    table_column(&t, STR("NAME"), false);
+    for (int i = 0; i < 64; i++)
+        table_cell(&t, STR("node"), TINT_NONE);
+    ck_assert(arena_failed(&small));
+    table_write(&t, true, false, &out);
+    ck_assert_uint_eq(out.n, 0);
+    arena_done(&small);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("table");
+    TCase *t = tcase_create("table");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, printable, 0, (int)COUNT_OF(texts));
+    tcase_add_test(t, aligned);
+    tcase_add_test(t, without_heads);
+    tcase_add_test(t, colored);
+    tcase_add_test(t, too_large);
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

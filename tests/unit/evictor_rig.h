@@ -1,0 +1,278 @@
+/*
+ * A conversation with an API server about a node of two cards of 16: on card 0 are a
+ * and b with 5 each, on card 1 is c with 10. Twelve are free, and wanted by a pod of priority 100;
+ * c alone is enough for that.
+ */
+#pragma once
+
+#include "cache_rig.h"
+#include "evictor.h"
+#include "fail_alloc.h"
+#include "log.h"
+#include "on_loop.h"
+#include "script_server.h"
+#include "service.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define PODS "POST /base/api/v1/namespaces/ns/pods/"
+#define SAYS(code, text) \
+    SCRIPT_BODY, "{\"kind\":\"Status\",\"code\":" #code ",\"message\":\"" text "\"}", code, NULL
+#define GRANTED   SAYS(201, "")
+#define BUDGET    SAYS(429, "Cannot evict pod as it would violate the pod's disruption budget.")
+#define BUSY      SAYS(429, "too many requests")
+#define ILL       SAYS(503, "etcd")
+#define LOST      SCRIPT_CLOSE, NULL, 0, NULL
+#define DENIED    SAYS(403, "User cannot create resource \\\"pods/eviction\\\"")
+#define WEBHOOK   SAYS(403, "admission webhook says no")
+#define OLD       SAYS(400, "no kind \\\"Eviction\\\" is registered for version \\\"policy/v1\\\"")
+#define OTHER_UID SAYS(409, "the UID in the precondition (c) does not match the UID in record")
+#define TRY(pod, how)                         \
+    {                                         \
+        PODS pod "/eviction?dryRun=All ", how \
+    }
+#define EVICT(pod, how)            \
+    {                              \
+        PODS pod "/eviction ", how \
+    }
+
+static struct bench {
+    struct rig rig; /* only its cache is borrowed, by `service` */
+    struct service service;
+    struct loop *loop;
+    struct script_server server;
+    struct kube_api *api;
+    struct backend backend;
+    uint64_t term;
+    struct evictor *evictor;
+    struct arena arena;
+    char path[64];
+    int log;
+    size_t wanted;
+    const char *text;
+    bool later; /* the last answer of filter was to try again */
+} b;
+
+static inline uint64_t term(struct backend *backend)
+{
+    (void)backend;
+    return b.term;
+}
+
+/* ---- the cache ---- */
+
+static inline void apply(const struct event *e)
+{
+    struct effect fx;
+    ck_assert_int_eq(cache_apply(&b.service.cache, e, 1, &fx), OK);
+    cache_check(&b.service.cache);
+}
+
+struct shape {
+    const char *uid;
+    const char *mem;
+    const char *node;
+    const char *idx;
+    int32_t priority;
+    bool deleting;
+    bool never;
+};
+
+static inline struct pod_view view_of(const struct shape *s, struct container_view *container)
+{
+    *container = (struct container_view){.name = STR("c"), .mem = str_of(s->mem)};
+    return (struct pod_view){.uid = str_of(s->uid),
+                             .namespace = STR("ns"),
+                             .name = str_of(s->uid),
+                             .node = str_of(s->node),
+                             .phase = STR("Pending"),
+                             .idx = str_of(s->idx),
+                             .priority = s->priority,
+                             .deleting = s->deleting,
+                             .never_preempts = s->never,
+                             .containers = container,
+                             .n_containers = 1,
+                             .n_mains = 1};
+}
+
+static inline void show(struct shape s)
+{
+    struct container_view c;
+    apply(&(struct event){.type = EVENT_POD_SET, .pod = view_of(&s, &c)});
+}
+
+static inline void gone(const char *uid)
+{
+    apply(&(struct event){.type = EVENT_POD_GONE, .pod = {.uid = str_of(uid)}});
+}
+
+static const struct shape wants = {.uid = "wants", .mem = "12", .priority = 100};
+
+static inline const struct pod *pod(const char *uid)
+{
+    return cache_pod(&b.service.cache, str_of(uid));
+}
+
+/* ---- the filter ---- */
+
+/* The verdict of n for the pod, as filter finds and notes it. */
+static inline enum verdict ask(struct shape s)
+{
+    struct container_view c;
+    struct str name = STR("n");
+    struct filter_args args = {.pod = view_of(&s, &c), .names = &name, .n = 1};
+    struct judgement j = {.verdicts = NULL};
+    arena_reset(&b.arena);
+    if (judge(&b.service, &args, &b.arena, false, &j) != OK)
+        return VERDICT_COUNT;
+    b.later = evictor_filtered(b.evictor, &args, &j).n > 0;
+    return (enum verdict)j.verdicts[0];
+}
+
+static inline void set_up(void)
+{
+    b = (struct bench){.term = 1, .path = "/tmp/cardpack-test-evictor-XXXXXX"};
+    int fd = mkstemp(b.path);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+    b.log = memfd_create("log", MFD_CLOEXEC);
+    log_setup(b.log, LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
+    b.loop = loop_make();
+    b.backend.term = term;
+    b.service.backend = &b.backend;
+    cache_init(&b.service.cache, (struct map_seed){1, 2});
+    budgets_init(&b.service.budgets, (struct map_seed){1, 2});
+    arena_init(&b.arena, MIB);
+    apply(&(struct event){.type = EVENT_NODE_SET,
+                          .node = {.name = STR("n"), .mem = STR("32"), .count = STR("2")}});
+    show((struct shape){.uid = "a", .mem = "5", .node = "n", .idx = "0"});
+    show((struct shape){.uid = "b", .mem = "5", .node = "n", .idx = "0"});
+    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1"});
+    show(wants);
+}
+
+static inline struct evictor_settings settings(void)
+{
+    return (struct evictor_settings){.loop = b.loop,
+                                     .cache = &b.service.cache,
+                                     .budgets = &b.service.budgets,
+                                     .backend = &b.backend,
+                                     .api = b.api,
+                                     .keep_ms = 3600000,
+                                     .tick_ms = 1,
+                                     .pause_ms = 3600000,
+                                     .look_ms = 1,
+                                     .retry_ms = 1};
+}
+
+static inline void serve(const struct script_step *steps, size_t n)
+{
+    struct err e = ERR_INIT;
+    script_start(&b.server, b.loop, steps, n);
+    script_kubeconfig(&b.server, b.path);
+    struct kube_api_settings api = {.kubeconfig = str_of(b.path), .user_agent = STR("test/1")};
+    ck_assert_ok(kube_api_new(b.loop, &api, &b.api, &e), &e);
+    struct evictor_settings set = settings();
+    ck_assert_ok(evictor_new(&set, &b.evictor, &e), &e);
+}
+
+/* There is no pause between two tries. */
+static inline void again_soon(void)
+{
+    struct err e = ERR_INIT;
+    struct evictor_settings set = settings();
+    set.pause_ms = 1;
+    b.evictor = evictor_free(b.evictor);
+    ck_assert_ok(evictor_new(&set, &b.evictor, &e), &e);
+}
+
+#define SERVE(...)                                            \
+    static const struct script_step steps_[] = {__VA_ARGS__}; \
+    serve(steps_, COUNT_OF(steps_))
+
+static inline void tear_down(void)
+{
+    fail_alloc_disarm();
+    b.evictor = evictor_free(b.evictor);
+    b.api = kube_api_free(b.api);
+    if (b.server.loop != NULL)
+        script_stop(&b.server);
+    b.loop = loop_free(b.loop);
+    budgets_done(&b.service.budgets);
+    cache_done(&b.service.cache);
+    arena_done(&b.arena);
+    log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    (void)close(b.log);
+    (void)unlink(b.path);
+}
+
+/* ---- what has happened ---- */
+
+static inline unsigned times_logged(const char *text)
+{
+    static char log[65536];
+    unsigned n = 0;
+    ssize_t size = pread(b.log, log, sizeof(log) - 1, 0);
+    ck_assert(size >= 0 && size < (ssize_t)sizeof(log) - 1);
+    log[size] = '\0';
+    for (const char *at = strstr(log, text); at != NULL; at = strstr(at + 1, text))
+        n++;
+    return n;
+}
+
+static inline bool is_logged(void *ctx)
+{
+    (void)ctx;
+    return times_logged(b.text) > 0;
+}
+
+static inline void run_to_log(const char *text)
+{
+    b.text = text;
+    run_until(b.loop, is_logged, NULL);
+}
+
+/* The answer is on its way, and not read yet. */
+static inline bool has_asked(void *ctx)
+{
+    void (*act)(void) = ctx;
+    if (b.server.n_requests < b.wanted)
+        return false;
+    if (act != NULL)
+        act();
+    return true;
+}
+
+static inline void run_to_request(size_t n, void (*act)(void))
+{
+    b.wanted = n;
+    run_until(b.loop, has_asked, (void *)act);
+}
+
+static inline bool is_idle(void *ctx)
+{
+    (void)ctx;
+    return !evictor_active(b.evictor);
+}
+
+/* It came to nothing, with so many requests in all. */
+static inline void run_to_failure(size_t requests)
+{
+    run_to_log("reason=EvictionForCardsFailed");
+    run_until(b.loop, is_idle, NULL);
+    ck_assert_uint_eq(b.server.n_requests, requests);
+    ck_assert(pod("wants") == NULL || !pod("wants")->kept);
+}
+
+static inline void reserve_it(const char *uid)
+{
+    const struct pod *p = pod(uid);
+    struct event e = {.type = EVENT_RESERVE,
+                      .reserve = {.uid = p->uid,
+                                  .namespace = p->namespace,
+                                  .name = p->name,
+                                  .node = STR("n"),
+                                  .request = p->request}};
+    apply(&e);
+}

@@ -1,0 +1,195 @@
+/* Who is helped, and by whom. */
+#include "evictor_rig.h"
+
+START_TEST(it_gets_its_card)
+{
+    SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
+    struct shape rival = {.uid = "rival", .mem = "6"};
+    ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE);
+    ck_assert(!b.later);
+    run_to_request(2, NULL);
+    ck_assert(pod("wants")->kept);
+    run_to_log("evicted for cards");
+    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
+    ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE);
+    run_turns(b.loop, 5);
+    ck_assert_uint_eq(times_logged("cards are kept"), 0);
+    ck_assert(b.later);
+    rival.mem = "7";
+    ck_assert_int_eq(ask(rival), VERDICT_NO_CARD_FREE);
+    ck_assert(!b.later);
+    gone("c");
+    run_to_log("reason=CardsKept");
+    rival.mem = "6";
+    ck_assert_int_eq(ask(rival), VERDICT_FITS); /* on the other card */
+    rival.mem = "7";
+    ck_assert_int_eq(ask(rival), VERDICT_KEPT);
+    ck_assert_int_eq(ask(wants), VERDICT_FITS);
+    ck_assert(!b.later);
+    reserve_it("wants");
+    ck_assert_int_eq(pod("wants")->card, 1);
+    run_turns(b.loop, 5);
+    ck_assert(evictor_active(b.evictor)); /* it may fail yet */
+    apply(&(struct event){.type = EVENT_CONFIRM, .settle = {.uid = STR("wants")}});
+    run_until(b.loop, is_idle, NULL);
+    ck_assert_uint_eq(b.server.n_requests, 2);
+    ck_assert_uint_eq(times_logged("pod=c reason=EvictedForCards"), 1);
+    ck_assert_uint_eq(times_logged("pod=wants reason=EvictingForCards"), 1);
+    ck_assert_uint_eq(times_logged("CardsReleased"), 0);
+    ck_assert(strstr(buf_cstr(&b.server.heads), "\"uid\":\"c\"") != NULL);
+}
+
+END_TEST
+
+START_TEST(a_bind_that_fails_is_no_end)
+{
+    SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
+    (void)ask(wants);
+    run_to_log("evicted for cards");
+    gone("c");
+    run_to_log("reason=CardsKept");
+    reserve_it("wants");
+    apply(&(struct event){.type = EVENT_CANCEL, .settle = {.uid = STR("wants")}});
+    ck_assert(!pod("wants")->kept);
+    for (unsigned i = 0; i < 1000 && !pod("wants")->kept; i++)
+        run_turns(b.loop, 1);
+    ck_assert(pod("wants")->kept);
+    show((struct shape){.uid = "wants", .mem = "12", .priority = 100, .node = "n", .idx = "1"});
+    run_until(b.loop, is_idle, NULL);
+}
+
+END_TEST
+
+/* With card 1 out of reach it takes both of card 0. */
+START_TEST(another_set_where_one_is_refused)
+{
+    SERVE(TRY("c", BUDGET), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED),
+          EVICT("b", GRANTED));
+    (void)ask(wants);
+    run_to_log("msg=\"evicted for cards\" namespace=ns pod=b");
+    ck_assert_uint_eq(times_logged("spared for a while"), 1);
+    ck_assert_uint_eq(pod("wants")->holding->shares[0].card, 0);
+    gone("a");
+    gone("b");
+    run_to_log("reason=CardsKept");
+}
+
+END_TEST
+
+START_TEST(nobody_where_all_are_refused)
+{
+    SERVE(TRY("c", BUDGET), TRY("a", WEBHOOK));
+    (void)ask(wants);
+    run_to_failure(2);
+    ck_assert_uint_eq(times_logged("reason=EvictionForCardsFailed"), 1);
+    ck_assert_uint_eq(times_logged("webhook says no"), 3); /* the event, two lines */
+}
+
+END_TEST
+
+START_TEST(not_against_a_budget_that_is_known)
+{
+    static const struct requirement_view none;
+    struct budget_view all = {.namespace = STR("ns"), .name = STR("all"), .selects = true};
+    all.requirements = &none;
+    ck_assert_int_eq(budgets_set(&b.service.budgets, &all), OK);
+    serve(NULL, 0);
+    (void)ask(wants);
+    run_to_failure(0);
+    ck_assert_uint_eq(times_logged("would violate a PodDisruptionBudget"), 2);
+}
+
+END_TEST
+
+/* By 1.20, which does so without a victim; and what it says of the pod goes on while it is helped.
+ */
+START_TEST(a_nomination_that_helps_nobody)
+{
+    SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
+    struct container_view c;
+    struct event e = {.type = EVENT_POD_SET, .pod = view_of(&wants, &c)};
+    e.pod.nominated = STR("n");
+    apply(&e);
+    (void)ask(wants);
+    run_to_request(2, NULL);
+    apply(&e);
+    ck_assert(pod("wants")->kept);
+    run_to_log("evicted for cards");
+}
+
+END_TEST
+
+/* Whom nobody is evicted for; each of these would be, but for one thing. */
+static const struct {
+    const char *why;
+    struct shape shape;
+    struct shape other; /* shown before */
+    const char *nominated;
+} idle[] = {
+    {.why = "of the same weight", .shape = {.uid = "w", .mem = "12"}},
+    {.why = "never preempts", .shape = {.uid = "w", .mem = "12", .priority = 9, .never = true}},
+    {.why = "wants nothing", .shape = {.uid = "w", .mem = "0", .priority = 9}},
+    {.why = "fits", .shape = {.uid = "w", .mem = "6", .priority = 9}},
+    {.why = "the scheduler itself would preempt",
+     .shape = {.uid = "w", .mem = "13", .priority = 9}},
+    {.why = "too large for any card", .shape = {.uid = "w", .mem = "17", .priority = 9}},
+    {.why = "the scheduler makes room",
+     .shape = {.uid = "w", .mem = "12", .priority = 9},
+     .other = {.uid = "a", .mem = "5", .node = "n", .idx = "0", .deleting = true},
+     .nominated = "n"},
+    {.why = "is going", .shape = {.uid = "w", .mem = "12", .priority = 9, .deleting = true}},
+    {.why = "room is coming by itself",
+     .shape = {.uid = "w", .mem = "12", .priority = 9},
+     .other = {.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true}},
+};
+
+START_TEST(nobody_is_evicted_for)
+{
+    struct container_view c;
+    struct event e = {.type = EVENT_POD_SET};
+    serve(NULL, 0);
+    if (idle[_i].other.uid != NULL)
+        show(idle[_i].other);
+    e.pod = view_of(&idle[_i].shape, &c);
+    e.pod.nominated = str_of(idle[_i].nominated);
+    apply(&e);
+    (void)ask(idle[_i].shape);
+    run_turns(b.loop, 50);
+    ck_assert_msg(b.server.n_requests == 0, "%s", idle[_i].why);
+    ck_assert_uint_eq(times_logged("evicting"), 0);
+    ck_assert_uint_eq(times_logged("reason="), 0);
+}
+
+END_TEST
+
+START_TEST(the_clusters_own_stay)
+{
+    const int32_t critical = 2000000000;
+    serve(NULL, 0);
+    show((struct shape){.uid = "b", .mem = "5", .node = "n", .idx = "0", .priority = critical});
+    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = critical});
+    (void)ask((struct shape){.uid = "w", .mem = "12", .priority = critical + 1000});
+    show((struct shape){.uid = "w", .mem = "12", .priority = critical + 1000});
+    run_turns(b.loop, 50);
+    ck_assert_uint_eq(b.server.n_requests, 0);
+    ck_assert_uint_eq(times_logged("reason="), 0);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("evictor");
+    TCase *tc = tcase_create("evictor");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, it_gets_its_card);
+    tcase_add_test(tc, a_bind_that_fails_is_no_end);
+    tcase_add_test(tc, another_set_where_one_is_refused);
+    tcase_add_test(tc, nobody_where_all_are_refused);
+    tcase_add_test(tc, not_against_a_budget_that_is_known);
+    tcase_add_test(tc, a_nomination_that_helps_nobody);
+    tcase_add_loop_test(tc, nobody_is_evicted_for, 0, COUNT_OF(idle));
+    tcase_add_test(tc, the_clusters_own_stay);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

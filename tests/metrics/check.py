@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""What is checked of /metrics; run starts it.
+
+    check.py CARDPACK PROMETHEUS_PROGRAMS [--table]      --table: docs/metrics.md's rows, and no test
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_text
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT / "tests/e2e")]
+
+from daemons import OPENMETRICS, TEXT, Cardpack, Relay, certificate, free_port, pod  # noqa: E402
+from fake_api import FakeApi  # noqa: E402
+from prometheus import Prometheus  # noqa: E402
+
+ALERTS = ROOT / "manifests/metrics/alerts.yaml"
+DASHBOARD = ROOT / "manifests/metrics/dashboard.json"
+DOCUMENT = ROOT / "docs/metrics.md"
+ALERT_TESTS = HERE / "alerts_test.yaml"
+PODS = 12  # that are bound; as many again fit nowhere
+COUNT = "cardpack_request_duration_seconds_count"
+
+passed = failed = 0
+
+
+def check(what: str, problem: object = None) -> None:
+    """One check; a problem, unless it is empty, fails it."""
+    global passed, failed
+    good = not problem
+    passed, failed = passed + good, failed + (not good)
+    print(f"{'ok' if good else 'FAILED'} - {what}{'' if good else f': {problem}'}", flush=True)
+
+
+def differ(got: object, wanted: object) -> str:
+    """Empty where they are equal."""
+    return "" if got == wanted else f"got {got!r}, wanted {wanted!r}"
+
+
+# ---- load ---------------------------------------------------------------------------------
+
+
+def use(cardpack: Cardpack, create: Callable[[dict], object], nodes: list[str]) -> None:
+    """Pods that are bound, pods that fit nowhere, and requests that are none."""
+    for i in range(PODS):
+        one = pod(f"fits-{i}", 2 + i % 3, **{"aliyun.com/gpu-core.percentage": "10"})
+        create(one)
+        fit = cardpack.verb("filter", {"Pod": one, "NodeNames": nodes})["NodeNames"]
+        cardpack.verb("prioritize", {"Pod": one, "NodeNames": fit})
+        error = cardpack.verb(
+            "bind",
+            {"PodName": one["metadata"]["name"], "PodNamespace": one["metadata"]["namespace"],
+             "PodUID": one["metadata"]["uid"], "Node": fit[0]},
+        )["Error"]  # fmt: skip
+        assert error == "", error
+        large = pod(f"too-large-{i}", 500)
+        assert not cardpack.verb("filter", {"Pod": large, "NodeNames": nodes})["NodeNames"]
+    cardpack.ask("POST", "/gpushare-scheduler/filter", b"{nonsense")
+    cardpack.ask("GET", "/nowhere")
+    cardpack.ask("GET", "/healthz", port=cardpack.probes)
+
+
+def fill_fake(api: FakeApi) -> None:
+    """As world.yaml, as far as it goes."""
+    for i in range(3):
+        api.create_node(f"node-{i}", mem=64, cards=4)
+
+
+# ---- the formats --------------------------------------------------------------------------
+
+
+def samples(families: list) -> dict[str, set]:
+    """Each sample's name and labels, of each family's; without the values, which vary."""
+    found: dict[str, set] = {}
+    for family in families:
+        for s in family.samples:
+            found.setdefault(s.name, set()).add(frozenset(s.labels.items()))
+    return found
+
+
+def check_formats(name: str, cardpack: Cardpack, programs: Path) -> None:
+    """promtool and the parsers read it, and both formats say the same."""
+    for where, port in (("main port", 0), ("probes' port", cardpack.probes)):
+        status, kind, text = cardpack.ask("GET", "/metrics", accept=TEXT, port=port)
+        check(f"{name}, {where}: text", differ((status, kind), (200, "text/plain; version=0.0.4; charset=utf-8")))
+        lint = subprocess.run([programs / "promtool", "check", "metrics"], input=text, text=True, capture_output=True)
+        check(f"{name}, {where}: promtool has nothing to say", lint.stdout + lint.stderr or lint.returncode)
+        status, kind, opened = cardpack.ask("GET", "/metrics", accept=OPENMETRICS, port=port)
+        check(f"{name}, {where}: OpenMetrics", differ(
+            (status, kind), (200, "application/openmetrics-text; version=1.0.0; charset=utf-8")))
+        families = list(read_openmetrics(opened))
+        check(f"{name}, {where}: the formats have the same samples",
+              differ(samples(list(read_text(text))), samples(families)))
+        fixed = sum(1 for f in families for s in f.samples if "node" not in s.labels)
+        check(f"{name}, {where}: so many series but for nodes", "" if 400 < fixed <= 850 else fixed)
+        check(f"{name}, {where}: no pod and no namespace", re.findall(r"fits-\d+|secret|stray", opened))
+    check(f"{name}: without Accept it is text", differ(cardpack.ask("GET", "/metrics")[1].split(";")[0], "text/plain"))
+    check(f"{name}: HEAD", differ(cardpack.ask("HEAD", "/metrics")[0::2], (200, "")))
+    check(f"{name}: POST", differ(cardpack.ask("POST", "/metrics", {})[0], 405))
+
+
+# ---- docs/metrics.md ----------------------------------------------------------------------
+
+
+def described(cardpack: Cardpack) -> dict[str, tuple[str, str, str]]:
+    """Each metric's type, labels and help, as the daemon says."""
+    found = {}
+    for family in read_openmetrics(cardpack.ask("GET", "/metrics", accept=OPENMETRICS)[2]):
+        keys: list[str] = []
+        for s in family.samples:
+            keys += [k for k in s.labels if k not in (*keys, "le")]
+        suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
+        found[family.name + suffix] = (family.type, ", ".join(f"`{k}`" for k in keys), family.documentation)
+    return found
+
+
+def documented() -> dict[str, tuple[str, str, str]]:
+    """The same, as the document says."""
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) ?\| (.*?) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    return {name: (kind, labels, text) for name, kind, labels, text in rows}
+
+
+def check_document(says: dict[str, tuple[str, str, str]]) -> None:
+    """Every metric is documented, and every one documented is there; every alert has a heading."""
+    doc = documented()
+    check("docs: no metric is missing", sorted(says.keys() - doc.keys()))
+    check("docs: no metric is made up", sorted(doc.keys() - says.keys()))
+    for name in sorted(says.keys() & doc.keys()):
+        kind, labels, text = says[name]
+        wanted = (kind, doc[name][1] if not labels else labels, text)  # no sample now: the labels are unseen
+        check(f"docs: {name}", differ(doc[name], wanted))
+    headings = re.findall(r"^### (\w+)$", DOCUMENT.read_text(), re.MULTILINE)
+    check("docs: a heading for each alert", differ(headings, [r["alert"] for r in rules()]))
+
+
+# ---- alerts and dashboard -----------------------------------------------------------------
+
+
+def rules() -> list[dict]:
+    """The alerts."""
+    return [r for g in yaml.safe_load(ALERTS.read_text())["groups"] for r in g["rules"]]
+
+
+def example_fault(programs: Path) -> str:
+    """What promtool has against the configuration in docs/metrics.md; Debian's knows no Kubernetes."""
+    text = re.search(r"^```yaml\n(scrape_configs:.*?)^```$", DOCUMENT.read_text(), re.M | re.S)[1]
+    config = yaml.safe_load(text)
+    for job in config["scrape_configs"]:
+        job["static_configs"] = [{"targets": [sd["role"] for sd in job.pop("kubernetes_sd_configs")]}]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "cardpack-alerts.yaml").write_text(ALERTS.read_text())
+        path = Path(folder, "prometheus.yaml")
+        path.write_text(yaml.safe_dump(config))
+        done = subprocess.run(
+            [programs / "promtool", "check", "config", path], text=True, capture_output=True)
+    return done.stdout + done.stderr if done.returncode else ""
+
+
+def check_alerts(programs: Path) -> None:
+    """promtool takes the rules, and each is seen to fire and not to fire."""
+    for what, arguments in (("check", [ALERTS]), ("test", [ALERT_TESTS])):
+        done = subprocess.run(
+            [programs / "promtool", what, "rules", *arguments], text=True, capture_output=True)
+        check(f"alerts: promtool {what} rules", done.returncode and done.stdout + done.stderr)
+    check("docs: promtool check config", example_fault(programs))
+    tested: dict[str, list[bool]] = {}
+    for test in yaml.safe_load(ALERT_TESTS.read_text())["tests"]:
+        for one in test["alert_rule_test"]:
+            tested.setdefault(one["alertname"], []).append(bool(one["exp_alerts"]))
+    for rule in rules():
+        seen = set(tested.get(rule["alert"], []))
+        check(f"alerts: {rule['alert']} fires and does not", differ(seen, {True, False}))
+        anchor = rule["annotations"]["runbook"]
+        check(f"alerts: {rule['alert']} leads to its heading", differ(anchor, f"docs/metrics.md#{rule['alert'].lower()}"))
+
+
+def expressions() -> list[tuple[str, str]]:
+    """Where each of the alerts and of the dashboard stands, and the query."""
+    found = [(f"alert {r['alert']}", r["expr"]) for r in rules()]
+    board = json.loads(DASHBOARD.read_text())
+    for panel in board["panels"]:
+        found += [(f"panel {panel['title']!r}", t["expr"]) for t in panel.get("targets", [])]
+    for variable in board["templating"]["list"]:
+        query = variable["query"]
+        if isinstance(query, dict):
+            found.append((f"variable {variable['name']}", re.sub(r"label_values\((.*), \w+\)", r"\1", query["query"])))
+    return found
+
+
+def check_expressions(prometheus: Prometheus) -> None:
+    """Each can be run, and names no metric that is not there."""
+    names = prometheus.names()
+    for where, expression in expressions():
+        filled = expression.replace("$__rate_interval", "1m").replace("$job", ".+").replace("$node", ".+")
+        try:
+            prometheus.query(filled)
+            problem = ""
+        except ValueError as e:
+            problem = f"{e} in {filled}"
+        unknown = set(re.findall(r"\b(?:cardpack|process)_\w+", filled)) - names
+        check(f"{where}: its query", problem or unknown)
+    used = {n for _, e in expressions() for n in re.findall(r"\b(?:cardpack|process)_\w+", e)}
+    check("dashboard and alerts use what there is", sorted(used - names))
+
+
+# ---- Prometheus ---------------------------------------------------------------------------
+
+
+def check_values(prometheus: Prometheus, job: str, cardpack: Cardpack) -> None:
+    """What it has scraped is what inspect says, and what was asked."""
+
+    def one(metric: str, **labels: str) -> float | None:
+        pairs = ",".join(f'{k}="{v}"' for k, v in {"job": job, **labels}.items())
+        values = [v for _, v in prometheus.query(f"{metric}{{{pairs}}}")]
+        return values[0] if len(values) == 1 else None
+
+    for node in cardpack.inspect():
+        got = (one("cardpack_node_memory_units", node=node["name"]),
+               one("cardpack_node_memory_allocated_units", node=node["name"]))
+        check(f"{job}: node {node['name']}", differ(got, (node["totalGPU"], node["usedGPU"])))
+        for card in node["devs"]:
+            if card["id"] < 0:
+                stray = one("cardpack_node_memory_unplaced_units", node=node["name"])
+                check(f"{job}: {node['name']}, no card", differ(stray, card["usedGPU"]))
+                continue
+            labels = {"node": node["name"], "card": str(card["id"])}
+            got = (one("cardpack_card_memory_units", **labels),
+                   one("cardpack_card_memory_allocated_units", **labels), one("cardpack_card_pods", **labels))
+            check(f"{job}: {node['name']}, card {card['id']}",
+                  differ(got, (card["totalGPU"], card["usedGPU"], len(card["pods"]))))
+    for labels, wanted in (
+        ({"verb": "filter", "outcome": "ok"}, PODS),
+        ({"verb": "filter", "outcome": "refused"}, PODS),
+        ({"verb": "filter", "outcome": "error"}, 1),
+        ({"verb": "prioritize", "outcome": "ok"}, PODS),
+        ({"verb": "bind", "outcome": "ok"}, PODS),
+        ({"verb": "bind", "outcome": "refused"}, 0),
+        ({"verb": "other", "outcome": "error"}, 2),  # /nowhere, and the POST of check_formats
+        ({"verb": "probe", "outcome": "ok"}, 1),
+    ):
+        check(f"{job}: {labels}", differ(one(COUNT, **labels), wanted))
+        check(f"{job}: {labels} up to +Inf", differ(
+            one("cardpack_request_duration_seconds_bucket", le="+Inf", **labels), wanted))
+    cores = sum(v for _, v in prometheus.query(f'cardpack_card_compute_allocated_ratio{{job="{job}"}}'))
+    check(f"{job}: compute", differ(round(cores, 6), PODS / 10))
+    check(f"{job}: bindings", differ(one("cardpack_bindings_total", result="created"), PODS))
+
+
+def check_kubernetes(prometheus: Prometheus, nodes: int) -> None:
+    """What only a cluster with an API server has."""
+    for query, wanted in (
+        ('cardpack_listed_objects_total{job="tls",kind="nodes"}', nodes),
+        ('cardpack_cache_synced{job="tls",kind="pods"}', 1),
+        ('cardpack_watch_events_total{job="tls",kind="pods",type="set"} >= bool %d' % (2 * PODS), 1),
+        ('cardpack_leader_terms_total{job="tls"}', 1),
+        ('cardpack_leader{job="tls"}', 1),
+        ('cardpack_binding_duration_seconds_count{job="tls"}', PODS),
+        ('cardpack_pods{job="tls",state="bound"}', PODS),
+        ('cardpack_tls_certificate_expiry_timestamp_seconds{job="tls"} - time() > bool 29 * 86400', 1),
+    ):
+        check(f"Prometheus: {query}", differ([v for _, v in prometheus.query(query)], [wanted]))
+
+
+def check_prometheus(programs: Path, folder: Path, embedded: Cardpack, real: Cardpack) -> None:
+    """It scrapes both formats, plain and over TLS, and what it has is right."""
+    plain, text = Relay(embedded), Relay(embedded, accept=TEXT)
+    jobs = {"openmetrics": ("http", plain.port), "text": ("http", text.port), "tls": ("https", real.port)}
+    prometheus = Prometheus(programs / "prometheus", folder, free_port(), jobs, ALERTS)
+    try:
+        prometheus.until("scraped all thrice", lambda: len(prometheus.query("count_over_time(up[5m]) >= 3")) == len(jobs))
+        targets = prometheus.get("/api/v1/targets")["activeTargets"]
+        check("Prometheus: every target is up", [t for t in targets if t["health"] != "up" or t["lastError"]])
+        check("Prometheus: no scrape failed", [m for m, v in prometheus.query("min_over_time(up[5m])") if v != 1])
+        check("Prometheus: asks for OpenMetrics and gets it", differ(
+            [("openmetrics" in a, k.split(";")[0]) for a, k in plain.seen], [(True, "application/openmetrics-text")]))
+        check("Prometheus: takes text", differ([k.split(";")[0] for _, k in text.seen], ["text/plain"]))
+        for job in ("openmetrics", "text"):
+            check_values(prometheus, job, embedded)
+        for job in ("openmetrics", "text"):
+            model = {m["model"] for m, _ in prometheus.query(f'cardpack_card_info{{job="{job}"}}')}
+            check(f"{job}: odd models", differ(model, {'He said "A100"\\\n and more', "NVIDIA-Größe-80GB"}))
+        check_kubernetes(prometheus, nodes=3)
+        check_expressions(prometheus)
+        loaded = prometheus.get("/api/v1/rules")["groups"]
+        bad = [r["name"] for g in loaded for r in g["rules"] if r.get("lastError")]
+        check("Prometheus: runs every alert", bad or differ(sum(len(g["rules"]) for g in loaded), len(rules())))
+    finally:
+        prometheus.stop()
+
+
+def merge(a: dict[str, tuple[str, str, str]], b: dict[str, tuple[str, str, str]]) -> dict[str, tuple[str, str, str]]:
+    """What one of two daemons has no sample of says nothing of labels."""
+    return a | {name: row for name, row in b.items() if row[1] or name not in a}
+
+
+def table(says: dict[str, tuple[str, str, str]]) -> None:
+    """The rows of docs/metrics.md."""
+    for name, (kind, labels, text) in says.items():
+        print(f"| `{name}` | {kind} | {labels} | {text} |")
+
+
+def main() -> int:
+    """See the top of this file."""
+    binary, programs = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2])
+    with tempfile.TemporaryDirectory() as name, FakeApi() as api:
+        folder = Path(name)
+        fill_fake(api)
+        crt, key = certificate(folder)
+        kubeconfig = api.write_kubeconfig(folder / "kubeconfig")
+        embedded = Cardpack(binary, f"--cluster={HERE / 'world.yaml'}")
+        real = Cardpack(binary, f"--kubeconfig={kubeconfig}", f"--tls-cert-file={crt}", f"--tls-key-file={key}",
+                        "--evict-for-cards", "--start-settle=0s", tls=True)  # fmt: skip
+        try:
+            await_ready(real)
+            if "--table" in sys.argv[3:]:
+                table(merge(described(embedded), described(real)))
+                return 0
+            use(embedded, lambda p: embedded.ask("POST", "/api/v1/namespaces/secret-namespace/pods", p),
+                ["odd-names", "large", "nameless", "plain", "unknown"])  # fmt: skip
+            use(real, lambda p: api.must("POST", "/api/v1/namespaces/secret-namespace/pods", p), [f"node-{i}" for i in range(3)])
+            check_formats("embedded cluster", embedded, programs)
+            check_formats("API server, TLS", real, programs)
+            check_document(merge(described(embedded), described(real)))
+            check_alerts(programs)
+            check_prometheus(programs, folder, embedded, real)
+        finally:
+            check("the daemons end with 0", differ((embedded.stop(), real.stop()), (0, 0)))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def await_ready(cardpack: Cardpack) -> None:
+    """Until it leads: a lease is won, and lists are in."""
+    while cardpack.ask("GET", "/readyz", port=cardpack.probes)[0] != 200:
+        if cardpack.process.poll() is not None:
+            raise SystemExit("cardpack has ended")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

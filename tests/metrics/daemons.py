@@ -1,0 +1,120 @@
+"""cardpack as the test runs it, and who stands between it and Prometheus."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import json
+import socket
+import ssl
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+VERBS = "/gpushare-scheduler"
+TEXT = "text/plain;version=0.0.4"
+OPENMETRICS = "application/openmetrics-text;version=1.0.0"
+
+
+def free_port() -> int:
+    """One that nobody has now."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+class Cardpack:
+    """The daemon, until `stop`."""
+
+    def __init__(self, binary: str, *flags: str, tls: bool = False) -> None:
+        self.tls, self.probes = tls, free_port()
+        self.process = subprocess.Popen(
+            [binary, "--port=0", f"--probe-port={self.probes}", "--log-format=json", *flags],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.port = 0
+        for line in self.process.stderr:
+            entry = json.loads(line)
+            if entry["msg"] == "listening":
+                self.port = entry["port"]
+            if entry["msg"] == "probes":
+                break
+        else:
+            raise SystemExit(f"cardpack ended with {self.process.wait()} before it listened")
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def ask(self, method: str, path: str, body: Any = None, accept: str = "", port: int = 0) -> tuple[int, str, str]:
+        """The status, the content type, the body."""
+        if self.tls and not port:
+            context = ssl._create_unverified_context()
+            c = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
+        else:
+            c = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=60)
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        c.request(method, path, data, {"Accept": accept} if accept else {})
+        answer = c.getresponse()
+        text = answer.read().decode()
+        c.close()
+        return answer.status, answer.headers.get("Content-Type", ""), text
+
+    def verb(self, verb: str, body: Any) -> Any:
+        """The answer to one of kube-scheduler's."""
+        return json.loads(self.ask("POST", f"{VERBS}/{verb}", body)[2])
+
+    def inspect(self) -> Any:
+        """What inspect says of all nodes."""
+        return json.loads(self.ask("GET", f"{VERBS}/inspect")[2])["nodes"]
+
+    def stop(self) -> int:
+        """Its exit status."""
+        self.process.terminate()
+        return self.process.wait()
+
+
+def pod(name: str, mem: int, **limits: str) -> dict:
+    """One that wants so much of one card."""
+    wanted = {"aliyun.com/gpu-mem": str(mem), **limits}
+    return {
+        "metadata": {"name": name, "namespace": "secret-namespace", "uid": f"uid-{name}"},
+        "spec": {"containers": [{"name": "c", "resources": {"limits": wanted}}]},
+    }
+
+
+class Relay:
+    """Passes scrapes on, where `accept` is given with that header, and keeps what was negotiated."""
+
+    def __init__(self, cardpack: Cardpack, accept: str = "") -> None:
+        self.seen: set[tuple[str, str]] = set()  # who asked for what, and the content type he got
+        relay = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked = accept or self.headers["Accept"]
+                status, kind, body = cardpack.ask("GET", self.path, accept=asked)
+                relay.seen.add((asked, kind))
+                data = body.encode()
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A self-signed one, and its key."""
+    crt, key = folder / "tls.crt", folder / "tls.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+         "-keyout", key, "-out", crt, "-days", "30", "-subj", "/CN=cardpack",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return crt, key

@@ -1,0 +1,291 @@
+/* GET /metrics of an embedded cluster, over a real connection. */
+#include "cluster.h"
+#include "fail_alloc.h"
+#include "limit.h"
+#include "log.h"
+#include "peer.h"
+#include "reload.h"
+#include "service.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* Two nodes of two cards, one node without; a pod of half a card whose name must not be seen. */
+#define CLUSTER                                                                                    \
+    "{\"kind\":\"List\",\"items\":["                                                               \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-a\",\"labels\":{\"aliyun.accelerator/"       \
+    "nvidia_name\":\"O\\\"M\\\"\\\\\\n1\"},\"annotations\":{\"cardpack.io/"                        \
+    "cordoned-cards\":\"1\"}},"                                                                    \
+    "\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"32\",\"aliyun.com/gpu-count\":\"2\"},"     \
+    "\"allocatable\":{\"aliyun.com/gpu-mem\":\"32\"}}},"                                           \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-b\"},"                                       \
+    "\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"48\",\"aliyun.com/gpu-count\":\"2\"},"     \
+    "\"allocatable\":{\"aliyun.com/gpu-mem\":\"48\"}}},"                                           \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"plain\"},\"status\":{\"capacity\":{}}},"          \
+    "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"secretive\",\"namespace\":\"hidden\",\"uid\":"     \
+    "\"u-1\",\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\",\"ALIYUN_COM_GPU_MEM_POD\":\"8\","  \
+    "\"ALIYUN_COM_GPU_MEM_DEV\":\"16\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}},"                \
+    "\"spec\":{\"nodeName\":\"node-a\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":" \
+    "{\"aliyun.com/gpu-mem\":\"8\",\"aliyun.com/gpu-core.percentage\":\"30\"}}}]},"                \
+    "\"status\":{\"phase\":\"Running\"}}]}"
+
+struct office {
+    struct service service;
+    struct http_server *server;
+    struct peer peer;
+};
+
+static void office_open(struct office *o)
+{
+    struct err e = ERR_INIT;
+    log_setup(STDERR_FILENO, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    *o = (struct office){.service.loop = loop_make(), .service.metrics.max_nodes = 100};
+    struct service *s = &o->service;
+    cache_init(&s->cache, (struct map_seed){1, 2});
+    ck_assert_ok(cluster_new(s->loop, &s->cache, STR(CLUSTER), STR("office"), &s->cluster, &e), &e);
+    s->backend = cluster_interface(s->cluster);
+    const struct http_server_settings settings = {.address = STR("127.0.0.1"),
+                                                  .max_body = MIB,
+                                                  .max_connections = 10,
+                                                  .request_timeout_ms = 60000,
+                                                  .idle_seconds = 60,
+                                                  .stall_ms = 60000,
+                                                  .handle = routes_handle,
+                                                  .too_large = routes_too_large,
+                                                  .answered = metrics_answered,
+                                                  .ctx = s,
+                                                  .counts = &s->metrics.ports[METRICS_MAIN]};
+    ck_assert_ok(http_server_new(s->loop, &settings, &o->server, &e), &e);
+    peer_connect(&o->peer, s->loop, http_server_port(o->server));
+}
+
+static void office_close(struct office *o)
+{
+    peer_close(&o->peer);
+    o->server = http_server_free(o->server);
+    o->service.cluster = cluster_free(o->service.cluster);
+    cache_done(&o->service.cache);
+    o->service.loop = loop_free(o->service.loop);
+}
+
+/* Up to what an answer ends with. */
+static void ask(struct office *o, const char *path, const char *headers, const char *end)
+{
+    char head[256];
+    int n = snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, headers);
+    buf_clear(&o->peer.in, SIZE_MAX);
+    peer_send(&o->peer, (struct str){head, (size_t)n});
+    peer_await(&o->peer, end, 1);
+}
+
+static bool says(struct office *o, const char *line)
+{
+    char whole[256];
+    int n = snprintf(whole, sizeof(whole), "\n%s\n", line);
+    ck_assert_int_lt(n, (int)sizeof(whole));
+    return strstr(buf_cstr(&o->peer.in), whole) != NULL;
+}
+
+#define OPENMETRICS "Accept: application/openmetrics-text\r\n"
+#define LAST        "\n# EOF\n"
+
+static const char *const lines[] = {
+    "cardpack_nodes{state=\"sharing\"} 2",
+    "cardpack_nodes{state=\"not_shared\"} 1",
+    "cardpack_cards{state=\"usable\"} 3",
+    "cardpack_cards{state=\"cordoned\"} 1",
+    "cardpack_cards_overcommitted 0",
+    "cardpack_memory_units 80",
+    "cardpack_memory_allocated_units 8",
+    "cardpack_pods{state=\"bound\"} 1",
+    "cardpack_metrics_nodes_left_out 0",
+    "cardpack_node_memory_units{node=\"node-a\"} 32",
+    "cardpack_node_memory_allocated_units{node=\"node-a\"} 8",
+    "cardpack_node_memory_most_free_units{node=\"node-a\"} 8",
+    "cardpack_node_memory_most_free_units{node=\"node-b\"} 24",
+    "cardpack_node_pods{node=\"node-a\"} 1",
+    "cardpack_card_memory_units{node=\"node-b\",card=\"1\"} 24",
+    "cardpack_card_memory_allocated_units{node=\"node-a\",card=\"0\"} 8",
+    "cardpack_card_compute_allocated_ratio{node=\"node-a\",card=\"0\"} 0.3",
+    "cardpack_card_pods{node=\"node-a\",card=\"0\"} 1",
+    "cardpack_card_unusable{node=\"node-a\",card=\"1\",reason=\"cordoned\"} 1",
+    "cardpack_card_info{node=\"node-a\",card=\"1\",model=\"O\\\"M\\\"\\\\\\n1\",uuid=\"\"} 1",
+    "cardpack_leader 1",
+    "cardpack_ready 1",
+    "cardpack_binds_active 0",
+};
+
+START_TEST(shows_the_cluster)
+{
+    struct office o;
+    office_open(&o);
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        ck_assert_msg(says(&o, lines[i]), "no line \"%s\" in %s", lines[i], buf_cstr(&o.peer.in));
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "secretive"));
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "hidden"));
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "{node=\"plain\""));
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "cardpack_watches"));
+    office_close(&o);
+}
+
+END_TEST
+
+START_TEST(answers_in_both_formats)
+{
+    struct office o;
+    office_open(&o);
+    ask(&o, "/metrics", "", "cardpack_card_info{node=\"node-a\",card=\"1\"");
+    ck_assert_uint_eq(peer_count(&o.peer, "Content-Type: text/plain; version=0.0.4; "), 1);
+    ck_assert(says(&o, "# TYPE cardpack_build_info gauge"));
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    ck_assert_uint_eq(
+        peer_count(&o.peer, "Content-Type: application/openmetrics-text; version=1.0.0; "), 1);
+    ck_assert_uint_eq(peer_count(&o.peer, "Vary: Accept\r\n"), 1);
+    ck_assert(says(&o, "# TYPE cardpack_build info"));
+    office_close(&o);
+}
+
+END_TEST
+
+START_TEST(shows_no_more_nodes_than_it_may)
+{
+    struct office o;
+    office_open(&o);
+    o.service.metrics.max_nodes = 1;
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    ck_assert(says(&o, "cardpack_metrics_nodes_left_out 1"));
+    ck_assert(says(&o, "cardpack_memory_units 80"));
+    ck_assert(says(&o, "cardpack_node_memory_units{node=\"node-a\"} 32"));
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "node-b"));
+    o.service.metrics.max_nodes = 0;
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    ck_assert(says(&o, "cardpack_metrics_nodes_left_out 2"));
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "node-a"));
+    office_close(&o);
+}
+
+END_TEST
+
+#define COUNT_LINE "cardpack_request_duration_seconds_count{verb=\"%s\",outcome=\"%s\"} %u"
+
+static const struct {
+    const char *path;
+    const char *verb;
+    const char *outcome;
+    const char *end;
+} requests[] = {
+    {"/gpushare-scheduler/inspect", "inspect", "ok", "]}"},
+    {"/gpushare-scheduler/inspect/node-a", "inspect", "ok", "]}"},
+    {"/gpushare-scheduler/explain/ns/p", "explain", "error", "}"},
+    {"/version", "probe", "ok", CARDPACK_VERSION},
+    {"/readyz", "probe", "ok", "ok"},
+    {"/nowhere", "other", "error", "}"},
+    {"/gpushare-scheduler/filter", "other", "error", "}"}, /* 405 */
+    {"/metrics", "metrics", "ok", "\ncardpack_card_info{node=\"node-a\",card=\"1\""},
+};
+
+START_TEST(counts_requests_by_verb_and_outcome)
+{
+    char line[256];
+    struct office o;
+    office_open(&o);
+    ask(&o, requests[_i].path, "", requests[_i].end);
+    ask(&o, requests[_i].path, "", requests[_i].end);
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    (void)snprintf(line, sizeof(line), COUNT_LINE, requests[_i].verb, requests[_i].outcome, 2U);
+    ck_assert_msg(says(&o, line), "no line \"%s\"", line);
+    office_close(&o);
+}
+
+END_TEST
+
+START_TEST(gives_nothing_to_who_does_not_read)
+{
+    struct office o;
+    office_open(&o);
+    struct http_server_counts *probes = &o.service.metrics.ports[METRICS_PROBES];
+    probes->unsent_bytes = LIMIT_METRICS_UNSENT;
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    probes->unsent_bytes++;
+    ask(&o, "/metrics", OPENMETRICS, "have not left yet");
+    ck_assert_uint_eq(peer_count(&o.peer, "HTTP/1.1 503 "), 1);
+    office_close(&o);
+}
+
+END_TEST
+
+/* Nor more than a quarter of the time: who asks again at once keeps filter waiting. */
+START_TEST(a_large_page_is_not_written_again_at_once)
+{
+    struct office o;
+    office_open(&o);
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    o.service.metrics.page_ns = UINT64_C(3600000000000);
+    ask(&o, "/metrics", OPENMETRICS, "written a moment ago");
+    ck_assert_uint_eq(peer_count(&o.peer, "Retry-After: 1"), 1);
+    o.service.metrics.page_ns = LIMIT_METRICS_CHEAP_NS - 1;
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    office_close(&o);
+}
+
+END_TEST
+
+START_TEST(says_what_came_of_reloads)
+{
+    struct office o;
+    struct reload_counts counts = {.taken = 2, .unchanged = 1, .refused = 3, .waiting = 4};
+    counts.taken_ns = UINT64_C(4102444800000000001);
+    office_open(&o);
+    ask(&o, "/metrics", OPENMETRICS, "cardpack_config_reloads_total{result=\"taken\"} 0\n");
+    o.service.reloads = &counts;
+    ask(&o, "/metrics", OPENMETRICS, "cardpack_config_reloads_total{result=\"refused\"} 3\n");
+    ask(&o, "/metrics", OPENMETRICS, "cardpack_config_settings_waiting 4\n");
+    ask(&o, "/metrics", OPENMETRICS, "cardpack_config_last_reload_successful 1\n");
+    ask(&o, "/metrics", OPENMETRICS, "_success_timestamp_seconds 4102444800\n");
+    counts.bad = true;
+    ask(&o, "/metrics", OPENMETRICS, "cardpack_config_last_reload_successful 0\n");
+    office_close(&o);
+}
+
+END_TEST
+
+/* Either the whole page or a 503: never a part of it. */
+START_TEST(fails_whole)
+{
+    bool hit = true;
+    for (size_t nth = 1; hit; nth++) {
+        struct office o;
+        office_open(&o);
+        ask(&o, "/version", "", CARDPACK_VERSION); /* a connection is there, and a request's room */
+        ck_assert(buf_reserve(&o.peer.in, MIB));
+        fail_alloc_arm(FAIL_ONCE, nth);
+        ask(&o, "/metrics", OPENMETRICS, "\r\n\r\n");
+        hit = fail_alloc_hit();
+        fail_alloc_disarm();
+        ck_assert_uint_eq(peer_count(&o.peer, hit ? "HTTP/1.1 503 " : "HTTP/1.1 200 "), 1);
+        if (!hit)
+            peer_await(&o.peer, LAST, 1);
+        ck_assert(!hit || peer_count(&o.peer, "cardpack_") == 0);
+        ck_assert(hit || nth > 1);
+        office_close(&o);
+    }
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("metrics");
+    TCase *t = tcase_create("metrics");
+    tcase_add_test(t, shows_the_cluster);
+    tcase_add_test(t, answers_in_both_formats);
+    tcase_add_test(t, shows_no_more_nodes_than_it_may);
+    tcase_add_loop_test(t, counts_requests_by_verb_and_outcome, 0, COUNT_OF(requests));
+    tcase_add_test(t, gives_nothing_to_who_does_not_read);
+    tcase_add_test(t, fails_whole);
+    tcase_add_test(t, says_what_came_of_reloads);
+    tcase_add_test(t, a_large_page_is_not_written_again_at_once);
+    suite_add_tcase(suite, t);
+    return unit_main(suite);
+}

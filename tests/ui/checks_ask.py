@@ -1,0 +1,165 @@
+"""Questions: a waiting pod, a typed request, and that the answers are the daemon's own."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import world
+from lab import Lab, check, equal
+
+ANSWER = """
+const t = (css) => document.querySelector(css)?.textContent ?? null;
+return {head: t('.head-line'), best: t('.best-line'), stop: t('.stop'),
+  reasons: Object.fromEntries([...document.querySelectorAll('.reason')].map(
+      (r) => [r.dataset.verdict, Number(r.querySelector('.n').textContent.replaceAll(',', ''))])),
+  fit: t('.answer h3'),
+  ghosts: [...document.querySelectorAll('.row')].filter((r) => r.querySelector('.ghost')).map(
+      (r) => [r.dataset.name, [...r.querySelectorAll('.ghost')].map(
+          (g) => [Number(g.closest('.card').dataset.col), g.textContent])]),
+  whys: Object.fromEntries([...document.querySelectorAll('.row.refused')].map(
+      (r) => [r.dataset.name, r.querySelector('.why').textContent]))}"""
+
+WAITING = """
+return [...document.querySelectorAll('.waiting button')].map((b) => ({
+  who: b.querySelector('.who').textContent, wants: b.querySelector('.wants').textContent,
+  because: b.querySelector('.because')?.textContent ?? ''}))"""
+
+
+def answered(lab: Lab) -> dict:
+    lab.browser.until("return document.querySelector('.answer, .result .bad') !== null")
+    lab.settle()
+    return lab.browser.js(ANSWER)
+
+
+def compare(got: dict, told: dict) -> None:
+    """The page's answer with the daemon's."""
+    equal(got["reasons"], told["refused"], f"reasons; {got['head']}")
+    whys = {v["node"]: v["verdict"].replace("_", " ") for v in told["verdicts"] if not v["fits"]}
+    equal(got["whys"], whys, "why not, in the rows")
+    fitting = [v for v in told["verdicts"] if v["fits"]]
+    equal([name for name, _ in got["ghosts"]], [v["node"] for v in fitting], "where it fits")
+    if fitting:
+        best = fitting[0]
+        words = ", ".join(
+            f"card {g['card']} ({g['memory']}"
+            + (f", {g['compute']} % of compute)" if "compute" in g else ")")
+            for g in best["placement"])
+        equal(got["best"], f"It would go to {best['node']}, {words}", "the best")
+
+
+@check
+def waiting_pods(lab: Lab) -> None:
+    """The waiting pods are listed, oldest first, with what they want and why they wait."""
+    daemon = lab.daemon("small")
+    big = next(i for i in world.small() if i["metadata"]["name"] == "big-job")
+    daemon.refuse(big, list(daemon.inspect()))
+    b = lab.open(daemon)
+    equal(b.js("return document.getElementById('n-waiting').textContent"), "2", "how many")
+    b.click("#tab-waiting")
+    b.until("return [...document.querySelectorAll('.because')].length > 0")
+    got = b.js(WAITING)
+    equal([p["who"] for p in got], ["research/big-job", "research/train"], "who")
+    equal([p["wants"] for p in got], ["96 on one card", "60 on one card"], "what")
+    equal((got[0]["because"], got[1]["because"]), ("too large: 5", ""), "why")
+
+
+@check
+def explain_of_a_waiting_pod(lab: Lab) -> None:
+    """A click on a waiting pod shows where it would go, and of each other node why not."""
+    daemon = lab.daemon("small")
+    b = lab.open(daemon, "#waiting=")
+    b.until("return document.querySelectorAll('.waiting button').length === 2")
+    b.click(".waiting li:nth-child(2) button")
+    told = daemon.json("GET", "/gpushare-scheduler/explain/research/train")
+    got = answered(lab)
+    compare(got, told)
+    equal(got["head"], f"It fits on {told['fit']} of 5 nodes.", "the head")
+    equal(b.js("return location.hash"), "#pod=research%2Ftrain", "the address")
+    b.click(".reason summary")
+    cards = b.js("return [...document.querySelectorAll('.reason .nodes > li')].map((li) => "
+                 "[...li.querySelectorAll('ul li')].map((c) => c.textContent))")
+    verdict = b.js("return document.querySelector('.reason').dataset.verdict")
+    wanted = [[f"card {c['card']}: {c['reason']}" for c in v["cards"] if not c["fits"]]
+              for v in told["verdicts"] if v["verdict"] == verdict]
+    equal(cards, wanted, "why each card does not")
+    b.click(".reason button.small")
+    lab.settle()
+    rows = b.js("return [...document.querySelectorAll('.row')].map((r) => r.dataset.name)")
+    equal(sorted(rows), sorted(v["node"] for v in told["verdicts"] if v["verdict"] == verdict),
+          "only the nodes of this reason")
+    b.click(".panel .close")
+    lab.settle()
+    equal(len(b.js("return [...document.querySelectorAll('.row')].map((r) => r.dataset.name)")), 5,
+          "closed, all are there")
+    equal(b.js("return document.querySelectorAll('.ghost, .refused, .best').length"), 0, "marks")
+
+
+@check
+def typed_request(lab: Lab) -> None:
+    """The form asks what a Pod would: memory, cards, compute, share, whole, model, policy."""
+    daemon = lab.daemon("small")
+    b = lab.open(daemon)
+    cases = [
+        ({"memory": "20"}, world.pod("w", 20)),
+        ({"memory": "20", "policy": "spread"},
+         world.pod("w", 20, annotations={"cardpack.io/policy": "spread"})),
+        ({"memory": "60", "cards": "2"}, world.pod("w", 60, labels={"aliyun.com/gpu-count": "2"})),
+        ({"memory": "10", "compute": "75"}, world.pod("w", 10, cores=75)),
+        ({"percent": "50", "model": "*A100*"}, world.pod("w", 0, annotations={
+            "cardpack.io/gpu-mem-percent": "50", "cardpack.io/card-model": "*A100*"})),
+        ({"whole": "1", "memory": "30", "namespace": "lab"},
+         world.pod("w", 30, namespace="lab",
+                   labels={"ack.gpushare.placement": "require-whole-device"})),
+    ]
+    for fields, pod in cases:
+        b.open("about:blank")
+        lab.open(daemon)
+        b.js("AbortSignal.any = AbortSignal.timeout = undefined")  # as in a browser of 2022
+        b.click("#tab-ask")
+        for name, value in fields.items():
+            if name == "whole":
+                b.click("[name=whole]")
+            elif name == "policy":
+                b.js("document.querySelector('[name=policy]').value = arguments[0]", value)
+            else:
+                b.fill(f"[name={name}]", value)
+        b.press("Tab")
+        b.click(".go")
+        compare(answered(lab), daemon.json("POST", "/gpushare-scheduler/explain", pod))
+
+
+@check
+def replicas(lab: Lab) -> None:
+    """With replicas it says how many would fit, where, and what stops the next."""
+    daemon = lab.daemon("small")
+    b = lab.open(daemon, f"#ask={quote('memory=40&replicas=50')}")
+    got = answered(lab)
+    told = daemon.json("POST", "/gpushare-scheduler/fit", {"replicas": 50,
+                                                           "pod": world.pod("w", 40)})
+    equal(got["fit"], f"{told['fit']} of 50 replicas would fit", "how many")
+    equal(got["stop"], "The next one is stopped by: " + told["stopped"]["message"], "what stops the next")
+    where = b.js("return [...document.querySelectorAll('.answer .plain:not(.nodes) li')].map("
+                 "(li) => li.textContent)")
+    equal(where, [f"{n['node']} {n['replicas']}" for n in told["nodes"]], "where")
+
+
+@check
+def wrong_requests(lab: Lab) -> None:
+    """What is wrong with a request, or with a pod that is gone, is said in the daemon's words."""
+    daemon = lab.daemon("small")
+    b = lab.open(daemon, f"#ask={quote('memory=eight')}")
+    told = daemon.json("POST", "/gpushare-scheduler/explain", {
+        "metadata": {"name": "what-if", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "resources": {
+            "limits": {"aliyun.com/gpu-mem": "eight"}}}]}})
+    got = answered(lab)
+    assert "eight" in told["error"], told
+    equal(got["head"], told["error"], "a quantity that is none")
+    lab.expected = ("404 (Not Found)",)
+    lab.open(daemon, "#pod=research/gone")
+    got = answered(lab)
+    status, text, _ = daemon.ask("GET", "/gpushare-scheduler/explain/research/gone")
+    equal(got["head"], f"{status}: {json.loads(text)['error']}", "a pod that is gone")
+    equal(b.js("return document.querySelector('.facts').textContent"),
+          "Not among the waiting pods.", "facts")

@@ -1,0 +1,164 @@
+"""Live: what changes is shown without reloading, what is lost is said, and work stays small."""
+
+from __future__ import annotations
+
+import world
+from checks_picture import ROWS, compare
+from lab import Lab, check, equal
+
+# Rows in the document: 900 pixels hold twenty, and some are drawn beyond the edges.
+ROWS_MAX = 40
+ELEMENTS_MAX = 6000
+
+
+@check
+def live_changes(lab: Lab) -> None:
+    """A pod that is made and bound by others is shown waiting, then on its card; nothing reloads."""
+    daemon = lab.fresh("small", world.small)
+    b = lab.open(daemon, "#waiting=")
+    b.js("window.here = true")
+    pod = world.pod("late", 9, namespace="lab")
+    daemon.make_pod(pod)
+    b.until("return [...document.querySelectorAll('.who')].some((w) => w.textContent === 'lab/late')")
+    equal(b.js("return document.getElementById('n-waiting').textContent"), "3", "waiting")
+    daemon.bind(pod, "train-1")
+    b.until("return document.querySelector('.row[data-name=train-1] [aria-label^=\"lab/late, 9\"]')"
+            " !== null")
+    b.until("return document.getElementById('n-waiting').textContent === '2'")
+    compare(lab, daemon, list(daemon.inspect()))
+    equal(daemon.ask("DELETE", "/api/v1/namespaces/lab/pods/late")[0], 200, "deleted")
+    b.until("return document.querySelector('.row[data-name=train-1] [aria-label^=\"lab/late, 9\"]')"
+            " === null")
+    compare(lab, daemon, list(daemon.inspect()))
+    equal(b.js("return window.here"), True, "the same page")
+
+
+@check
+def reconnection(lab: Lab) -> None:
+    """A lost connection is said and what is shown marked stale; it comes back by itself, anew."""
+    lab.expected = ("events", "readyz", "ERR_")
+    daemon = lab.daemon("restarted", world.small)
+    b = lab.open(daemon)
+    rows = len(b.js(ROWS))
+    daemon.stop()
+    b.until("return document.getElementById('link').dataset.state === 'lost'")
+    equal(b.js("return document.body.classList.contains('stale')"), True, "marked stale")
+    notice = b.js("return document.getElementById('notice').textContent")
+    assert notice.startswith("What is shown is as of ") and "no connection" in notice, notice
+    equal(len(b.js(ROWS)), rows, "what was known is still shown")
+    daemon.write(lab.folder / "restarted.json", [
+        *[i for i in world.small() if i["metadata"]["name"] != "train-1"], world.node("new-0", 16, 1)])
+    daemon.start()
+    b.until("return document.getElementById('link').dataset.state === 'live'"
+            " && document.querySelector('.row[data-name=new-0]') !== null")
+    lab.settle()
+    equal([r["name"] for r in b.js(ROWS)], sorted(daemon.inspect()), "the nodes that there are now")
+    compare(lab, daemon, list(daemon.inspect()))
+    equal(b.js("return [document.body.classList.contains('stale'),"
+               " document.getElementById('notice').hidden]"), [False, True], "no longer stale")
+
+
+@check
+def large_cluster(lab: Lab) -> None:
+    """Of 5,000 nodes only those in view are drawn, wherever one scrolls; the totals are inspect's."""
+    daemon = lab.daemon("large")
+    b = lab.open(daemon)
+    nodes = daemon.inspect()
+    totals = b.js("return [...document.querySelectorAll('#totals dd')].map((d) => d.textContent)")
+    pods = sum(len(d["pods"]) for n in nodes.values() for d in n["devs"])
+    used = sum(n["usedGPU"] for n in nodes.values())
+    total = sum(n["totalGPU"] for n in nodes.values())
+    equal(totals[:5], ["5,000", "40,000", f"{used:,} of {total:,}",
+                       f"{round(100 * used / total)} %", f"{pods:,}"], "the totals")
+    for at in (0.0, 0.31, 0.77, 1.0):
+        b.js("const s = document.getElementById('scroll');"
+             "s.scrollTop = s.scrollHeight * arguments[0]", at)
+        lab.settle()
+        rows = b.js(ROWS)
+        assert 10 < len(rows) <= ROWS_MAX, len(rows)
+        compare(lab, daemon, [r["name"] for r in rows])
+    equal(rows[-1]["name"], "gpu-4999", "the last row")
+    elements = b.js("return document.querySelectorAll('*').length")
+    assert elements < ELEMENTS_MAX, elements
+    for _ in range(30):
+        b.js("document.getElementById('scroll').scrollTop -= 400")
+    lab.settle()
+    assert lab.stats()["live_max"] <= ROWS_MAX, lab.stats()
+
+
+@check
+def work_of_a_change(lab: Lab) -> None:
+    """A change costs what is in view: rows elsewhere are neither drawn nor sorted nor laid out."""
+    daemon = lab.daemon("large")
+    b = lab.open(daemon)
+    before = lab.stats()
+    pods = [world.pod(f"far-{i}", 5) for i in range(200)]
+    for i, pod in enumerate(pods):
+        daemon.make_pod(pod)
+        daemon.bind(pod, f"gpu-{4000 + i}")
+    near = world.pod("near", 5)
+    daemon.make_pod(near)
+    daemon.bind(near, "gpu-0003")
+    b.until("return document.querySelector('.row[data-name=gpu-0003] [aria-label^=\"default/near,\"]')"
+            " !== null")
+    lab.settle()
+    after = lab.stats()
+    assert after["events"] > before["events"], (before, after)
+    equal({k: after[k] - before[k] for k in ("views", "layouts")}, {"views": 0, "layouts": 0},
+          "sorted and laid out")
+    # Twice: once reserved, once bound, if the page was told in between.
+    assert 1 <= after["drawn"] - before["drawn"] <= 2, (before, after)
+    b.js("const q = document.getElementById('q'); q.value = 'gpu-4007';"
+         "q.dispatchEvent(new Event('input'))")
+    lab.settle()
+    compare(lab, daemon, ["gpu-4007"])
+
+
+@check
+def frames_of_a_flood(lab: Lab) -> None:
+    """However many events come between two frames, a frame draws once and no row twice."""
+    daemon = lab.daemon("large")
+    b = lab.open(daemon)
+    got = b.wait_js("""
+        import(new URL('rows.js', location.href)).then(({stats}) => {
+            let frames = 0;
+            const before = {...stats};
+            const s = document.getElementById('scroll');
+            const tick = () => {
+                for (let i = 0; i < 20; i++)
+                    s.scrollTop += 7;
+                if (++frames < 60) {
+                    requestAnimationFrame(tick);
+                    return;
+                }
+                requestAnimationFrame(() => requestAnimationFrame(() => done(
+                    {frames, renders: stats.renders - before.renders,
+                     drawn: stats.drawn - before.drawn, top: s.scrollTop})));
+            };
+            requestAnimationFrame(tick);
+        });""")
+    assert got["renders"] <= got["frames"] + 2, got
+    new_rows = got["top"] / 46 + 12
+    assert got["drawn"] <= new_rows, (got, new_rows)
+
+
+@check
+def empty_cluster(lab: Lab) -> None:
+    """A cluster without cards has words, and so has one that is not ready."""
+    b = lab.open(lab.daemon("bare", lambda: [
+        {"kind": "Node", "metadata": {"name": "cpu-only"}, "status": {"capacity": {"cpu": "8"}}}]))
+    text = b.js("return document.getElementById('empty').textContent")
+    assert text.startswith("No node shares its cards") and "aliyun.com/gpu-mem" in text, text
+    b.click("#tab-waiting")
+    assert "No pod waits for a card." in b.js("return document.getElementById('panel').textContent")
+    kubeconfig = lab.folder / "kubeconfig"
+    kubeconfig.write_text(
+        '{"kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": '
+        '{"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}], "clusters": '
+        '[{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}]}')
+    alone = lab.daemon("alone", None, "--kubeconfig", str(kubeconfig))
+    b.open(alone.url())
+    b.until("return document.getElementById('link').dataset.state === 'unready'")
+    why = alone.ask("GET", "/readyz")[1].decode().strip()
+    notice = b.js("return document.getElementById('notice').textContent")
+    assert notice.startswith(f"cardpack is not ready: {why}"), (notice, why)

@@ -1,0 +1,188 @@
+"""What the picture shows: inspect's figures, all of them, and nothing else."""
+
+from __future__ import annotations
+
+import world
+from lab import Daemon, Lab, check, equal
+
+# Every row in the document, as it says itself what it is.
+ROWS = """
+return [...document.querySelectorAll('.row')]
+    .sort((a, b) => a.getAttribute('aria-rowindex') - b.getAttribute('aria-rowindex'))
+    .map((row) => ({
+  name: row.querySelector('.name').textContent,
+  fig: row.querySelector('.node .fig').textContent,
+  label: row.querySelector('.node').getAttribute('aria-label'),
+  cards: [...row.querySelectorAll('.card')].map((card) => ({
+    kind: card.className.replace('card ', ''), label: card.getAttribute('aria-label'),
+    cap: card.querySelector('.cap').textContent, icon: card.querySelector('.icon') !== null,
+    bar: card.querySelector('.bar').clientWidth,
+    pods: [...card.querySelectorAll('.pod')].map((p) => ({
+      label: p.getAttribute('aria-label'), px: p.getBoundingClientRect().width})),
+  })),
+}))"""
+
+
+def figures(node: dict) -> list[tuple]:
+    """A node of inspect: its cards, and the pods on each."""
+    return [(d["id"], d["usedGPU"], d["totalGPU"],
+             sorted((f"{p['namespace']}/{p['name']}", p["usedGPU"]) for p in d["pods"]))
+            for d in node["devs"]]
+
+
+def drawn(row: dict) -> list[tuple]:
+    """The same of a row, by what it says in its names."""
+    cards = []
+    for card in row["cards"]:
+        title, *parts = card["label"].split(", ")
+        index = -1 if title == "no valid card" else int(title.removeprefix("card "))
+        amounts = next(p for p in parts if p.endswith((" used", " held")))
+        used, _, total = amounts.rsplit(" ", 1)[0].partition(" of ")
+        pods = []
+        for pod in card["pods"]:
+            name, mem, *_ = pod["label"].split(", ")
+            pods.append((name, int(mem.removesuffix(" of memory"))))
+        cards.append((index, int(used), int(total or 0), sorted(pods)))
+    return cards
+
+
+def compare(lab: Lab, daemon: Daemon, names: list[str]) -> None:
+    nodes = daemon.inspect()
+    rows = {r["name"]: r for r in lab.browser.js(ROWS)}
+    for name in names:
+        equal(drawn(rows[name]), figures(nodes[name]), name)
+
+
+@check
+def figures_of_inspect(lab: Lab) -> None:
+    """Rows, bars and blocks have inspect's figures, and blocks are as wide as they are large."""
+    daemon = lab.daemon("small")
+    b = lab.open(daemon)
+    nodes = daemon.inspect()
+    rows = b.js(ROWS)
+    equal([r["name"] for r in rows], sorted(nodes), "the rows")
+    compare(lab, daemon, list(nodes))
+    for row in rows:
+        equal(row["fig"].split("/")[0], str(nodes[row["name"]]["usedGPU"]), row["name"])
+        for card, (_, used, total, _) in zip(row["cards"], figures(nodes[row["name"]])):
+            for pod in card["pods"]:
+                mem = int(pod["label"].split(", ")[1].split()[0])
+                share = mem / max(total, used)
+                assert abs(pod["px"] - share * card["bar"]) < 2, (row["name"], pod, card["bar"])
+    equal(next(r["fig"] for r in rows if r["name"] == "notebooks-0"), "36/40",
+          "what is allocatable caps the node's sum")
+    totals = b.js("return [...document.querySelectorAll('#totals dd')].map((d) => d.textContent)")
+    total = sum(n["totalGPU"] for n in nodes.values())
+    used = sum(n["usedGPU"] for n in nodes.values())
+    cards = sum(d["id"] >= 0 for n in nodes.values() for d in n["devs"])
+    pods = sum(len(d["pods"]) for n in nodes.values() for d in n["devs"])
+    equal(totals[:5], [str(len(nodes)), str(cards), f"{used} of {total}",
+                       f"{round(100 * used / total)} %", str(pods)], "the totals")
+
+
+@check
+def states_without_colour(lab: Lab) -> None:
+    """Cordoned, unhealthy, set aside and invalid cards differ in more than colour, and say so."""
+    b = lab.open(lab.daemon("small"))
+    rows = {r["name"]: r for r in b.js(ROWS)}
+    kinds = {("train-0", 3): ("cordoned", "cordoned: nothing new is placed on it"),
+             ("train-1", 2): ("exclusive", "set aside for another device plugin"),
+             ("infer-0", 2): ("unhealthy", "unhealthy: nothing is placed on it"),
+             ("infer-0", 4): ("nowhere", "no valid card")}
+    for (name, at), (kind, words) in kinds.items():
+        card = rows[name]["cards"][at]
+        equal((card["kind"], card["icon"]), (kind, True), f"{name} card {at}")
+        assert words in card["label"], card
+    looks = b.js("""
+        const look = {};
+        for (const kind of ['ok', 'cordoned', 'unhealthy', 'exclusive', 'nowhere']) {
+            const s = getComputedStyle(document.querySelector(`.row .card.${kind} .bar`));
+            const shape = s.backgroundImage.replace(/rgba?\\([^)]*\\)/g, '');
+            look[kind] = [s.borderTopStyle, s.borderTopWidth, shape].join(' ');
+        }
+        return look""")
+    equal(len(set(looks.values())), 5, f"looks without colours {looks}")
+    models = b.js("return [...document.querySelectorAll('#model option')].map((o) => o.value)")
+    assert "NVIDIA-A100" in models and world.MODELS[2] in models, models
+
+
+@check
+def filters(lab: Lab) -> None:
+    """By name, pod, model and free room on one card; what is chosen is in the address."""
+    daemon = lab.daemon("small")
+    b = lab.open(daemon)
+
+    def shown() -> list[str]:
+        lab.settle()
+        return [r["name"] for r in b.js(ROWS)]
+
+    b.fill("#q", "TRAIN")
+    equal(shown(), ["train-0", "train-1"], "by a part of the name")
+    equal(b.js("return document.getElementById('count').textContent"), "2 of 5 nodes", "count")
+    b.fill("#q", "search/ranker")
+    equal(shown(), ["infer-0"], "by a pod")
+    b.fill("#q", "infer-0 no-such")
+    equal(shown(), [], "every word must match")
+    assert "No node matches" in b.js("return document.getElementById('empty').textContent")
+    b.click("#empty button")
+    b.fill("#free", "29")
+    equal(shown(), ["mixed-0", "train-0", "train-1"], "by what is free on one card")
+    b.fill("#free", "80")
+    equal(shown(), ["train-0", "train-1"], "neither cordoned nor set aside count")
+    b.js("const s = document.getElementById('model'); s.value = 'NVIDIA-A100';"
+         "s.dispatchEvent(new Event('input'))")
+    b.fill("#free", "30")
+    equal(shown(), ["mixed-0"], "a card of this model with so much")
+    equal(b.js("return location.hash"), "#model=NVIDIA-A100&free=30", "the address")
+    place = b.js("return location.hash")
+    lab.open(daemon, place)
+    equal(shown(), ["mixed-0"], "after it was opened anew")
+    equal(b.js("return document.getElementById('free').value"), "30", "the field")
+    lab.open(daemon, "#only=trouble")
+    equal(shown(), ["infer-0", "train-0"], "those in trouble")
+
+
+@check
+def orders(lab: Lab) -> None:
+    """Sorted by name with numbers as numbers, and by what inspect says is full or free."""
+    daemon = lab.daemon("numbered", lambda: [world.node(f"n{i}", 32, 2) for i in (1, 2, 10, 9)] + [
+        world.pod("a", 12, node="n2", card=0), world.pod("b", 5, node="n10", card=0),
+        world.pod("c", 4, node="n10", card=1), world.pod("d", 3, node="n10", card=1)])
+    b = lab.open(daemon)
+    wanted = {"": ["n1", "n2", "n9", "n10"], "full": ["n2", "n10", "n1", "n9"],
+              "room": ["n1", "n9", "n2", "n10"], "free": ["n1", "n2", "n9", "n10"],
+              "pods": ["n10", "n2", "n1", "n9"]}
+    for order, names in wanted.items():
+        b.js("const s = document.getElementById('sort'); s.value = arguments[0];"
+             "s.dispatchEvent(new Event('input'))", order)
+        lab.settle()
+        equal([r["name"] for r in b.js(ROWS)], names, f"sorted by {order or 'name'}")
+
+
+@check
+def hostile_names(lab: Lab) -> None:
+    """Nodes, pods and models that are called like HTML stay text, wherever they are shown."""
+    daemon = lab.daemon("hostile")
+    b = lab.open(daemon, "#waiting=")
+    b.until("return document.querySelector('.waiting .who') !== null")
+    name = world.HOSTILE
+    equal(b.js("return document.querySelector('.name').textContent"), name, "the node's name")
+    b.hover(".row .pod")
+    assert name in b.js("return document.getElementById('tip').textContent")
+    b.click(".waiting button")
+    b.until("return document.querySelector('.answer') !== null")
+    b.click(".reason summary")
+    b.click(".row .node")
+    b.until("return document.querySelector('.card-part') !== null")
+    drawn_pod = b.wait_js("""
+        import(new URL('draw.js', location.href)).then(({draw_row}) => {
+            const pod = {namespace: arguments[0], name: arguments[0], mem: 9};
+            const row = draw_row({name: arguments[0], cards: [{id: 0, total: 9, used: 9, pods: [pod]}]},
+                                 {columns: 1, bar: 900});
+            document.getElementById('rows').append(row);
+            done(row.querySelector('.pod').textContent);
+        })""", name)
+    equal(drawn_pod, name, "a pod's name")
+    alive = b.js("return [document.title, document.querySelectorAll('main img, main script,"
+                 " #tip img, #model img, aside img').length, document.scripts.length]")
+    equal(alive, ["cardpack", 0, 1], "title, images and scripts")

@@ -1,0 +1,365 @@
+/* The page's events over a real socket, against what the cache says. */
+#include "page.h"
+
+#include "fail_alloc.h"
+#include "log.h"
+#include "seeded.h"
+
+#include <stdio.h>
+
+#define NODES 300
+
+static void open_stage(struct stage *g)
+{
+    struct err e = ERR_INIT;
+    *g = (struct stage){.service.loop = loop_make()};
+    log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    cache_init(&g->service.cache, (struct map_seed){1, 2});
+    ck_assert_ok(cluster_new(g->service.loop, &g->service.cache, STR(""), STR("none"),
+                             &g->service.cluster, &e),
+                 &e);
+    g->service.backend = cluster_interface(g->service.cluster);
+    ck_assert_ok(ui_feed_new(&g->service, 1, &g->feed, &e), &e);
+    g->service.ui = g->feed;
+    struct http_server_settings set = {
+        .address = STR("127.0.0.1"),
+        .max_body = MIB,
+        .max_connections = 100,
+        .request_timeout_ms = 60000,
+        .idle_seconds = 60,
+        .stall_ms = 60000,
+        .handle = routes_handle,
+        .too_large = routes_too_large,
+        .ctx = &g->service,
+    };
+    ck_assert_ok(http_server_new(g->service.loop, &set, &g->server, &e), &e);
+}
+
+static void close_stage(struct stage *g)
+{
+    g->server = http_server_free(g->server);
+    g->feed = ui_feed_free(g->feed);
+    g->service.cluster = cluster_free(g->service.cluster);
+    cache_check(&g->service.cache);
+    cache_done(&g->service.cache);
+    g->service.loop = loop_free(g->service.loop);
+}
+
+/* ---- what happens to the cache ---- */
+
+static void apply(struct stage *g, const struct event *e)
+{
+    struct effect effect;
+    ck_assert_int_eq(cache_apply(&g->service.cache, e, 1000, &effect), OK);
+}
+
+static struct str name_of(char text[static 32], const char *what, unsigned i)
+{
+    int n = snprintf(text, 32, "%s-%u", what, i);
+    return (struct str){text, (size_t)n};
+}
+
+/* Without memory where that is 0: one that has no cards to share. */
+static void set_node(struct stage *g, unsigned i, unsigned mem)
+{
+    char name[32];
+    char total[32];
+    struct event e = {.type = EVENT_NODE_SET, .node = {.name = name_of(name, "n", i)}};
+    (void)snprintf(total, sizeof(total), "%u", mem);
+    if (mem > 0)
+        e.node.mem = e.node.mem_allocatable = str_of(total);
+    e.node.count = STR("4");
+    apply(g, &e);
+}
+
+static void del_node(struct stage *g, unsigned i)
+{
+    char name[32];
+    apply(g, &(struct event){.type = EVENT_NODE_GONE, .node = {.name = name_of(name, "n", i)}});
+}
+
+/* node 0: it waits. */
+static void set_pod(struct stage *g, unsigned i, unsigned node)
+{
+    char name[32];
+    char place[32];
+    struct container_view c = {.name = STR("c"), .mem = STR("2")};
+    struct event e = {.type = EVENT_POD_SET,
+                      .pod = {.uid = name_of(name, "p", i),
+                              .name = name_of(name, "p", i),
+                              .namespace = STR("ns"),
+                              .created_s = 1000000 - i,
+                              .containers = &c,
+                              .n_containers = 1,
+                              .n_mains = 1}};
+    if (node > 0) {
+        e.pod.node = name_of(place, "n", node);
+        e.pod.idx = i % 5 == 0 ? STR("9") : STR("1");
+    }
+    apply(g, &e);
+}
+
+static void del_pod(struct stage *g, unsigned i)
+{
+    char name[32];
+    apply(g, &(struct event){.type = EVENT_POD_GONE, .pod = {.uid = name_of(name, "p", i)}});
+}
+
+static void disturb(struct stage *g, uint64_t *state)
+{
+    unsigned node = 1 + seeded_draw(state, NODES);
+    unsigned pod = seeded_draw(state, 2 * NODES);
+    switch (seeded_draw(state, 8)) {
+    case 0:
+        set_node(g, node, 16 * seeded_draw(state, 4));
+        break;
+    case 1:
+        del_node(g, node);
+        break;
+    case 2:
+        del_pod(g, pod);
+        break;
+    case 3:
+        set_pod(g, pod, 0);
+        break;
+    case 4:
+        apply(g, &(struct event){
+                     .type = seeded_draw(state, 2) == 0 ? EVENT_HEALTH_SET : EVENT_HEALTH_GONE,
+                     .health = {.node = name_of((char[32]){0}, "n", node), .gpus = STR("1")}});
+        break;
+    default:
+        set_pod(g, pod, node);
+        break;
+    }
+}
+
+struct until_right {
+    struct page *page;
+    struct stage *stage;
+};
+
+static bool comes_right(void *ctx)
+{
+    struct until_right *u = ctx;
+    page_read(u->page);
+    return is_right(u->page, u->stage);
+}
+
+static void await_right(struct page *p, struct stage *g)
+{
+    struct until_right u = {p, g};
+    run_until(g->service.loop, comes_right, &u);
+}
+
+/* ---- the tests ---- */
+
+START_TEST(a_page_comes_to_show_what_is)
+{
+    struct stage g;
+    struct page p[3];
+    uint64_t state = (uint64_t)_i;
+    open_stage(&g);
+    for (unsigned i = 1; i <= NODES; i++)
+        set_node(&g, i, i % 7 == 0 ? 0 : 64);
+    for (size_t i = 0; i < COUNT_OF(p); i++)
+        page_open(&p[i], &g);
+    for (int round = 0; round < 60; round++) {
+        unsigned n = seeded_draw(&state, round % 20 == 0 ? 2000 : 30);
+        while (n-- > 0)
+            disturb(&g, &state);
+        /* The last one does not look for long, and is told all the same. */
+        p[2].peer.deaf = round % 30 != 29;
+        if (!p[2].peer.closed)
+            peer_watch(&p[2].peer);
+        run_turns(g.service.loop, (int)seeded_draw(&state, 5));
+        if (round % 10 == 9) {
+            await_right(&p[0], &g);
+            await_right(&p[1], &g);
+        }
+        if (round % 30 == 29)
+            await_right(&p[2], &g);
+    }
+    for (size_t i = 0; i < COUNT_OF(p); i++) {
+        await_right(&p[i], &g);
+        page_close(&p[i]);
+    }
+    close_stage(&g);
+}
+
+END_TEST
+
+/* More are gone than names are kept: the page begins anew, once. */
+START_TEST(when_too_many_go_it_begins_anew)
+{
+    struct stage g;
+    struct page p;
+    open_stage(&g);
+    for (unsigned i = 1; i <= NODES; i++)
+        set_node(&g, i, 64);
+    page_open(&p, &g);
+    await_right(&p, &g);
+    for (unsigned i = 1; i <= LIMIT_GONE; i++)
+        del_node(&g, i);
+    await_right(&p, &g);
+    ck_assert_uint_eq(p.hellos, 1);
+    for (unsigned i = LIMIT_GONE + 1; i <= 2 * LIMIT_GONE + 1; i++)
+        del_node(&g, i);
+    await_right(&p, &g);
+    ck_assert_uint_eq(p.hellos, 2);
+    run_turns(g.service.loop, 20);
+    page_read(&p);
+    ck_assert_uint_eq(p.hellos, 2);
+    page_close(&p);
+    close_stage(&g);
+}
+
+END_TEST
+
+START_TEST(the_oldest_pods_are_shown_and_all_counted)
+{
+    struct stage g;
+    struct page p;
+    open_stage(&g);
+    set_node(&g, 1, 64);
+    for (unsigned i = 0; i < LIMIT_UI_PENDING + 100; i++)
+        set_pod(&g, i, 0);
+    unsigned counts[VERDICT_COUNT] = {[VERDICT_NO_CARD_FREE] = 3, [VERDICT_TOO_LARGE] = 1};
+    ui_reasons_filtered(g.service.reasons, STR("p-550"), counts);
+    page_open(&p, &g);
+    await_right(&p, &g);
+    const char *pods = buf_cstr(&p.pods);
+    ck_assert_ptr_nonnull(strstr(pods, "],\"total\":600}"));
+    ck_assert(str_starts(buf_str(&p.pods), STR("{\"pods\":[{\"namespace\":\"ns\",\"name\":"
+                                               "\"p-599\",\"mem\":2,\"cards\":1,"
+                                               "\"since\":\"1970-01-12T13:36:41Z\"}")));
+    ck_assert_ptr_nonnull(strstr(pods, "\"p-100\""));
+    ck_assert_ptr_null(strstr(pods, "\"p-99\""));
+    ck_assert_ptr_nonnull(strstr(pods, "\"because\":{\"too_large\":1,\"no_card_free\":3}}"));
+    counts[VERDICT_FITS] = 1;
+    ui_reasons_filtered(g.service.reasons, STR("p-550"), counts);
+    await_right(&p, &g);
+    ck_assert_ptr_null(strstr(buf_cstr(&p.pods), "because"));
+    page_close(&p);
+    close_stage(&g);
+}
+
+END_TEST
+
+START_TEST(so_many_pages_and_no_more)
+{
+    struct stage g;
+    struct page p[LIMIT_UI_STREAMS];
+    struct peer late;
+    open_stage(&g);
+    set_node(&g, 1, 64);
+    for (size_t i = 0; i < COUNT_OF(p); i++) {
+        page_open(&p[i], &g);
+        await_right(&p[i], &g);
+    }
+    ask(&g, &late, "/ui/events");
+    peer_await(&late, "HTTP/1.1 503 ", 1);
+    peer_await(&late, "as many pages are open", 1);
+    ck_assert_uint_eq(peer_count(&late, "Retry-After: 5"), 1);
+    peer_close(&late);
+    ask(&g, &late, "/ui/");
+    peer_await(&late, "HTTP/1.1 200 OK", 1);
+    peer_close(&late);
+    /* One vanishes, and its place is free as soon as that is noticed. */
+    page_close(&p[7]);
+    run_turns(g.service.loop, 5);
+    page_open(&p[7], &g);
+    await_right(&p[7], &g);
+    for (size_t i = 0; i < COUNT_OF(p); i++)
+        page_close(&p[i]);
+    close_stage(&g);
+}
+
+END_TEST
+
+static bool right_or_cut(void *ctx)
+{
+    struct until_right *u = ctx;
+    if (u->page->peer.closed || peer_count(&u->page->peer, "HTTP/1.1 503") > 0)
+        return true;
+    return comes_right(ctx);
+}
+
+/* A page that there is no memory for is refused or cut; what it is shown is right all the same. */
+START_TEST(without_memory_a_page_is_cut_or_right)
+{
+    struct stage g;
+    struct page p;
+    open_stage(&g);
+    for (unsigned i = 1; i <= 3; i++)
+        set_node(&g, i, 64);
+    set_pod(&g, 1, 1);
+    set_pod(&g, 2, 0);
+    unsigned counts[VERDICT_COUNT] = {[VERDICT_NO_CARD_FREE] = 3};
+    bool hit = true;
+    size_t nth = 0;
+    while (hit) {
+        page_open(&p, &g);
+        ck_assert(buf_reserve(&p.peer.in, MIB) && buf_reserve(&p.peer.out, KIB));
+        ck_assert(buf_reserve(&p.body, MIB) && buf_reserve(&p.pods, MIB / 2));
+        fail_alloc_arm(FAIL_ONCE, ++nth);
+        ui_reasons_note(g.service.reasons, STR("p-2"), counts);
+        /* What the page itself allocates is the test's: it is read when that is over. */
+        run_turns(g.service.loop, 12);
+        hit = fail_alloc_hit();
+        fail_alloc_disarm();
+        struct until_right u = {&p, &g};
+        run_until(g.service.loop, right_or_cut, &u);
+        page_close(&p);
+        run_turns(g.service.loop, 3);
+    }
+    ck_assert_uint_gt(nth, 6);
+    page_open(&p, &g);
+    await_right(&p, &g);
+    page_close(&p);
+    close_stage(&g);
+}
+
+END_TEST
+
+START_TEST(reasons_have_a_ceiling)
+{
+    struct ui_reasons r;
+    char text[32];
+    unsigned counts[VERDICT_COUNT] = {[VERDICT_NO_CORES] = 2};
+    ui_reasons_init(&r, (struct map_seed){1, 2});
+    for (unsigned i = 0; i < LIMIT_UI_REASONS + 10; i++)
+        ui_reasons_note(&r, name_of(text, "p", i), counts);
+    ck_assert_uint_eq(r.n, LIMIT_UI_REASONS);
+    ck_assert_ptr_null(ui_reasons_get(&r, STR("p-9")));
+    const struct ui_reason *one = ui_reasons_get(&r, STR("p-10"));
+    ck_assert_ptr_nonnull(one);
+    ck_assert_uint_eq(one->counts[VERDICT_NO_CORES], 2);
+    uint64_t version = r.version;
+    ui_reasons_note(&r, STR("p-10"), counts); /* the same again is no news */
+    ck_assert_uint_eq(r.version, version);
+    /* What is noted again is the latest. */
+    counts[VERDICT_MODEL] = 5;
+    ui_reasons_note(&r, STR("p-10"), counts);
+    ui_reasons_note(&r, STR("another"), counts);
+    ck_assert_ptr_nonnull(ui_reasons_get(&r, STR("p-10")));
+    ck_assert_ptr_null(ui_reasons_get(&r, STR("p-11")));
+    ui_reasons_forget(&r, STR("p-10"));
+    ck_assert_ptr_null(ui_reasons_get(&r, STR("p-10")));
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("ui_feed");
+    TCase *c = tcase_create("ui_feed");
+    tcase_set_timeout(c, 120);
+    tcase_add_loop_test(c, a_page_comes_to_show_what_is, 1, 4);
+    tcase_add_test(c, when_too_many_go_it_begins_anew);
+    tcase_add_test(c, the_oldest_pods_are_shown_and_all_counted);
+    tcase_add_test(c, so_many_pages_and_no_more);
+    tcase_add_test(c, without_memory_a_page_is_cut_or_right);
+    tcase_add_test(c, reasons_have_a_ceiling);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

@@ -1,0 +1,58 @@
+#include "cross_site.h"
+
+#include "unit.h"
+
+static const struct {
+    const char *site; /* NULL: the browser, or what it is, does not send it */
+    const char *origin;
+    const char *host;
+    const char *fault; /* a part of it; NULL: none */
+} asked[] = {
+    {NULL, NULL, "10.0.0.7:32766", NULL}, /* curl, kube-scheduler */
+    {NULL, NULL, NULL, NULL},
+    {"same-origin", "http://127.0.0.1:39999", "127.0.0.1:39999", NULL},
+    {"same-origin", "http://127.0.0.1:8001", "cardpack", NULL}, /* behind kubectl proxy */
+    {"none", NULL, "127.0.0.1:39999", NULL},
+    {"cross-site", "http://evil.example", "127.0.0.1:39999", "Sec-Fetch-Site"},
+    {"same-site", "http://localhost:8080", "localhost:39999", "Sec-Fetch-Site"},
+    {"", NULL, "127.0.0.1:39999", "Sec-Fetch-Site"},
+    {NULL, "http://evil.example", "127.0.0.1:39999", "Origin is not this Host"},
+    {NULL, "http://127.0.0.1:8080", "127.0.0.1:39999", "Origin is not this Host"},
+    {NULL, "null", "127.0.0.1:39999", "Origin is not this Host"},
+    {NULL, "http://127.0.0.1:39999", NULL, "Origin is not this Host"},
+    {NULL, "", "127.0.0.1:39999", "Origin is not this Host"},
+    {NULL, "", "", "Origin is a name"},
+    {NULL, "http://127.0.0.1:39999", "127.0.0.1:39999", NULL},
+    {NULL, "http://10.0.0.7:32766", "10.0.0.7:32766", NULL},
+    {NULL, "http://[fe80::1]:32766", "[fe80::1]:32766", NULL},
+    {NULL, "http://LOCALHOST:39999", "localhost:39999", NULL},
+    {NULL, "http://evil.example:39999", "evil.example:39999", "Origin is a name"},
+    {NULL, "http://localhost.evil.example", "localhost.evil.example", "Origin is a name"},
+    {NULL, "http://7.evil", "7.evil", "Origin is a name"},
+    {NULL, "http://:39999", ":39999", "Origin is a name"},
+    {NULL, "https://10.0.0.7:32766", "10.0.0.7:32766", NULL},
+    {NULL, "https://evil.example", "evil.example", "Origin is a name"}, /* its form goes to http */
+    {NULL, "https://evil.example", "cardpack.example", "Origin is not this Host"},
+};
+
+START_TEST(who_may_ask)
+{
+    const char *fault =
+        cross_site_judge(str_of(asked[_i].site), str_of(asked[_i].origin), str_of(asked[_i].host));
+    if (asked[_i].fault == NULL)
+        ck_assert_ptr_null(fault);
+    else
+        ck_assert_msg(fault != NULL && strstr(fault, asked[_i].fault) != NULL, "%d: %s", _i,
+                      fault == NULL ? "none" : fault);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cross_site");
+    TCase *tc = tcase_create("cross_site");
+    tcase_add_loop_test(tc, who_may_ask, 0, COUNT_OF(asked));
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,464 @@
+/* What a new configuration may change, and a running program that gets one. */
+#include "config_reload.h"
+#include "config_table.h"
+#include "fail_alloc.h"
+#include "reload.h"
+#include "site.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+
+/* ---- which ---- */
+
+static const char *const live[] = {
+    "log-level",
+    "log-format",
+    "max-body",
+    "request-timeout",
+    "bind-timeout",
+    "start-settle",
+    "list-page-size",
+    "shrink-after-init",
+    "node-policy",
+    "card-policy",
+    "shortlist",
+    "metrics-nodes",
+    "evict-for-cards",
+    "shutdown-grace",
+    "shutdown-delay",
+    "evict-for-cards-after",
+    "evict-for-cards-keep",
+};
+static const char *const files[] = {
+    "tls-cert-file", "tls-key-file", "client-ca-file", "client-names", "token-file",
+};
+/* For each there is a reason in docs/reload.md. */
+static const char *const restart[] = {
+    "listen-address", "port",    "allow-plain-http", "probe-address", "probe-port",
+    "kubeconfig",     "cluster", "max-connections",  "leader-elect",
+};
+
+static void all_are(const char *const *names, size_t n, enum config_change change)
+{
+    for (size_t i = 0; i < n; i++) {
+        enum config_row row = CONFIG_ROW_COUNT;
+        ck_assert_msg(config_find(str_of(names[i]), &row), "no %s", names[i]);
+        ck_assert_msg(config_change_of(row) == change, "%s: %s", names[i],
+                      config_change_name(config_change_of(row)));
+    }
+}
+
+START_TEST(what_may_change)
+{
+    size_t n_live = 0;
+    size_t n_files = 0;
+    all_are(live, COUNT_OF(live), CONFIG_LIVE);
+    all_are(files, COUNT_OF(files), CONFIG_FILE);
+    all_are(restart, COUNT_OF(restart), CONFIG_RESTART);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        n_live += config_change_of((enum config_row)i) == CONFIG_LIVE ? 1 : 0;
+        n_files += config_change_of((enum config_row)i) == CONFIG_FILE ? 1 : 0;
+    }
+    ck_assert_uint_eq(n_live, COUNT_OF(live));
+    ck_assert_uint_eq(n_files, COUNT_OF(files));
+}
+
+END_TEST
+
+/* docs/reload.md has a row for each setting, which says the same. */
+START_TEST(the_document_is_the_table)
+{
+    const char *root = getenv("CARDPACK_SOURCE");
+    struct err err = ERR_INIT;
+    struct buf text;
+    char path[4096];
+    ck_assert_msg(root != NULL, "CARDPACK_SOURCE is not set: run it through meson test");
+    (void)snprintf(path, sizeof(path), "%s/docs/reload.md", root);
+    buf_init(&text, LIMIT_FILE_BYTES);
+    ck_assert_ok(config_read_file(NULL, str_of(path), &text, &err), &err);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        char row[128];
+        (void)snprintf(row, sizeof(row), "\n| `%s` | %s |", config_table[i].name,
+                       config_change_name(config_change_of((enum config_row)i)));
+        ck_assert_msg(strstr(buf_cstr(&text), row) != NULL, "docs/reload.md has no%s", row);
+    }
+    buf_done(&text);
+}
+
+END_TEST
+
+/* ---- two configurations ---- */
+
+struct source {
+    const char *text; /* NULL: there is no such file */
+};
+
+static enum errc read_source(void *ctx, struct str path, struct buf *out, struct err *reterr)
+{
+    const struct source *s = ctx;
+    if (s->text == NULL)
+        return err_set(reterr, ERR_NOTFOUND, "%.*s: No such file or directory", STR_ARG(path));
+    buf_put(out, str_of(s->text));
+    return buf_failed(out) ? err_set(reterr, ERR_NOMEM, "out of memory") : OK;
+}
+
+static const struct config_env no_env;
+
+static enum errc parse(const char *text, struct config *ret, struct err *e)
+{
+    char name[] = "cardpack";
+    char flag[] = "--config=f";
+    char *argv[] = {name, flag};
+    struct source source = {text};
+    return config_parse(2, argv, &no_env, read_source, &source, ret, e);
+}
+
+#define TLS_LINES "tls-cert-file: /c\ntls-key-file: /k\n"
+
+static const struct {
+    const char *before;
+    const char *after;
+    const char *changes; /* "row ", of those that do */
+    const char *waits;
+} merges[] = {
+    {"port: 1", "port: 1", "", ""},
+    {"", "port: 39999", "", ""}, /* by another hand, and the same */
+    {"port: 1", "port: 2", "", "port "},
+    {"shortlist: 3", "", "shortlist ", ""},
+    {"shortlist: 3\nport: 1", "shortlist: 4\nport: 2\nlog-level: warn", "log-level shortlist ",
+     "port "},
+    {TLS_LINES, "tls-cert-file: /other\ntls-key-file: /k\n", "tls-cert-file ", ""},
+    {TLS_LINES, "", "", "tls-cert-file tls-key-file "},
+    {"", TLS_LINES, "", "tls-cert-file tls-key-file "},
+    {"token-file: /t", "token-file: /u", "token-file ", ""},
+    {"token-file: /t", "", "", "token-file "},
+    {"", "token-file: /t", "", "token-file "},
+    {TLS_LINES "client-ca-file: /a\nclient-names: x", TLS_LINES "client-ca-file: /a\n", "",
+     "client-names "},
+    {TLS_LINES "client-ca-file: /a\nclient-names: x",
+     TLS_LINES "client-ca-file: /b\nclient-names: x,y", "client-ca-file client-names ", ""},
+    /* Each is right by itself; together they would be a token in the clear. */
+    {TLS_LINES "token-file: /t\nlisten-address: 0.0.0.0", "token-file: /t", "",
+     "listen-address tls-cert-file tls-key-file "},
+    {"leader-elect: false", "leader-elect-lease-duration: 20s", "",
+     "leader-elect leader-elect-lease-duration "},
+};
+
+static void list(const struct config_merge *m, enum config_verdict v, struct buf *out)
+{
+    buf_clear(out, 4096);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        if (m->verdicts[i] == v)
+            buf_printf(out, "%s ", config_table[i].name);
+    }
+}
+
+START_TEST(merged)
+{
+    struct err e = ERR_INIT;
+    struct config running;
+    struct config fresh;
+    struct config asked;
+    struct config_merge m;
+    struct buf text;
+    buf_init(&text, 4096);
+    ck_assert_ok(parse(merges[_i].before, &running, &e), &e);
+    ck_assert_ok(parse(merges[_i].after, &fresh, &e), &e);
+    ck_assert_ok(parse(merges[_i].after, &asked, &e), &e);
+    ck_assert_ok(config_merge(&running, &fresh, &m, &e), &e);
+    list(&m, CONFIG_CHANGES, &text);
+    ck_assert_str_is(buf_str(&text), merges[_i].changes);
+    list(&m, CONFIG_WAITS, &text);
+    ck_assert_str_is(buf_str(&text), merges[_i].waits);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        enum config_row row = (enum config_row)i;
+        const struct config *from = m.verdicts[i] == CONFIG_WAITS ? &running : &asked;
+        struct config_value is = config_get(&fresh, row);
+        struct config_value wanted = config_get(from, row);
+        struct config_value said = config_get(&asked, row);
+        ck_assert(is.number == wanted.number && str_eq(is.text, wanted.text));
+        ck_assert(m.asked[i].number == said.number && str_eq(m.asked[i].text, said.text));
+    }
+    config_done(&running); /* nothing of it is lent */
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        struct config_value v = config_get(&fresh, (enum config_row)i);
+        config_value_print(config_table[i].type, &v, &text);
+    }
+    buf_done(&text);
+    config_done(&fresh);
+    config_done(&asked);
+}
+
+END_TEST
+
+/* ---- a program ---- */
+
+struct rig {
+    struct site site;
+    struct service service;
+    struct settings parts;
+    struct config config;
+    struct reload *reload;
+    struct config_env env;
+    char path[64];
+    char flag[80];
+    char *argv[4];
+    int log;
+};
+
+static void put(const char *path, const char *text)
+{
+    char fresh[96];
+    (void)snprintf(fresh, sizeof(fresh), "%s.new", path);
+    FILE *f = fopen(fresh, "we");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(text, f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(rename(fresh, path), 0);
+}
+
+static void rig_open(struct rig *r, const char *text)
+{
+    struct err e = ERR_INIT;
+    *r = (struct rig){.log = memfd_create("log", MFD_CLOEXEC)};
+    static char name[] = "cardpack";
+    static char format[] = "--log-format=json";
+    (void)snprintf(r->path, sizeof(r->path), "/tmp/reload.%d", getpid());
+    (void)snprintf(r->flag, sizeof(r->flag), "--config=%s", r->path);
+    r->argv[0] = name;
+    r->argv[1] = r->flag;
+    r->argv[2] = format;
+    put(r->path, text);
+    reload_block();
+    ck_assert_ok(config_parse(3, r->argv, &r->env, config_read_file, NULL, &r->config, &e), &e);
+    ck_assert_int_eq(dup2(r->log, STDERR_FILENO), STDERR_FILENO);
+    settings_log(&r->config);
+    open_site(&r->site);
+    r->service.loop = r->site.loop;
+    cache_init(&r->service.cache, (struct map_seed){1, 2});
+    struct binder_settings binder = {.loop = r->site.loop, .cache = &r->service.cache};
+    ck_assert_ok(binder_new(&binder, &r->service.binder, &e), &e);
+    r->parts = (struct settings){.service = &r->service, .server = r->site.server};
+    struct reload_settings set = {.settings = &r->parts,
+                                  .config = &r->config,
+                                  .argc = 3,
+                                  .argv = r->argv,
+                                  .env = r->env,
+                                  .look_ms = 5,
+                                  .rest_ms = 5};
+    ck_assert_ok(reload_new(&set, &r->reload, &e), &e);
+}
+
+static void rig_close(struct rig *r)
+{
+    reload_stop(r->reload);
+    r->service.binder = binder_free(r->service.binder);
+    close_site(&r->site);
+    r->reload = reload_free(r->reload);
+    cache_done(&r->service.cache);
+    config_done(&r->config);
+    (void)unlink(r->path);
+    (void)close(r->log);
+}
+
+/* How many lines of the log hold it. */
+static size_t told(const struct rig *r, const char *part)
+{
+    static char text[1U << 18];
+    ssize_t n = pread(r->log, text, sizeof(text) - 1, 0);
+    ck_assert_int_ge(n, 0);
+    text[n] = '\0';
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
+        count++;
+    return count;
+}
+
+static uint64_t total(const struct rig *r)
+{
+    const struct reload_counts *c = reload_counts(r->reload);
+    return c->taken + c->unchanged + c->refused;
+}
+
+struct turn {
+    struct timer timer;
+    struct loop *loop;
+};
+
+static void turned(struct timer *t)
+{
+    loop_stop(CONTAINER_OF(t, struct turn, timer)->loop);
+}
+
+static void turn(struct rig *r)
+{
+    struct err e = ERR_INIT;
+    struct turn t = {.timer = {.fire = turned}, .loop = r->site.loop};
+    timer_arm(r->site.loop, &t.timer, 1);
+    ck_assert_ok(loop_run(r->site.loop, &e), &e);
+}
+
+static void await_total(struct rig *r, uint64_t wanted)
+{
+    while (total(r) < wanted)
+        turn(r);
+    ck_assert_uint_eq(total(r), wanted);
+}
+
+static void hang_up(struct rig *r)
+{
+    uint64_t before = total(r);
+    ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
+    await_total(r, before + 1);
+}
+
+START_TEST(a_signal_takes_the_file)
+{
+    struct rig r;
+    rig_open(&r, "shortlist: 3\n");
+    hang_up(&r);
+    ck_assert_uint_eq(reload_counts(r.reload)->unchanged, 1);
+    ck_assert_uint_eq(told(&r, "nothing to change"), 1);
+    put(r.path, "shortlist: 7\ncard-policy: spread\nport: 1234\nlog-level: error\n");
+    hang_up(&r);
+    ck_assert_uint_eq(reload_counts(r.reload)->taken, 1);
+    ck_assert_uint_eq(reload_counts(r.reload)->waiting, 1);
+    ck_assert_uint_eq(r.service.shortlist, 7);
+    ck_assert_int_eq(r.service.cache.settings.card_policy, PACK_SPREAD);
+    ck_assert_uint_eq(r.config.port, 39999);
+    ck_assert(!log_enabled(LOG_LEVEL_WARN));
+    /* With the level of before, where that says more. */
+    ck_assert_uint_eq(
+        told(&r, "\"msg\":\"setting changed\",\"setting\":\"shortlist\",\"old\":\"0\""), 0);
+    ck_assert_uint_eq(told(&r, "\"setting\":\"shortlist\",\"old\":\"3\",\"new\":\"7\",\"source\":"
+                               "\"file\""),
+                      1);
+    ck_assert_uint_eq(told(&r,
+                           "wants a restart, and stays as it was\",\"setting\":\"port\",\"old\":"
+                           "\"39999\",\"new\":\"1234\",\"source\":\"file\""),
+                      1);
+    ck_assert_uint_eq(told(&r, "setting changed"), 3);
+    rig_close(&r);
+}
+
+END_TEST
+
+static const struct {
+    const char *text; /* NULL: the file is gone */
+    const char *error;
+} bad[] = {
+    {"shortlist: 5\nprot: 1\n", "prot: unknown key, did you mean"},
+    {"shortlist: 5\nlog-level: loud\n", "log-level: \\\"loud\\\": must be debug"},
+    {"shortlist: 5\nlisten-address: 0.0.0.0\n", "is not loopback, and the port speaks plain HTTP"},
+    {"shortlist: 5\nshortlist: 6\n", "the key \\\"shortlist\\\" is there already"},
+    {"shortlist: [", "config file"},
+    {NULL, "No such file or directory"},
+};
+
+START_TEST(a_bad_one_changes_nothing)
+{
+    struct rig r;
+    rig_open(&r, "shortlist: 3\n");
+    hang_up(&r);
+    if (bad[_i].text == NULL)
+        ck_assert_int_eq(unlink(r.path), 0);
+    else
+        put(r.path, bad[_i].text);
+    await_total(&r, 2); /* by itself, and once however often it is looked at */
+    for (int i = 0; i < 30; i++)
+        turn(&r);
+    ck_assert_uint_eq(total(&r), 2);
+    ck_assert_uint_eq(told(&r, "cannot be used"), 1);
+    ck_assert_uint_eq(told(&r, bad[_i].error), 1);
+    hang_up(&r); /* who asks is told again */
+    ck_assert_uint_eq(told(&r, bad[_i].error), 2);
+    ck_assert_uint_eq(reload_counts(r.reload)->refused, 2);
+    ck_assert(reload_counts(r.reload)->bad);
+    ck_assert_uint_eq(r.config.shortlist, 3);
+    put(r.path, "shortlist: 3\n");
+    await_total(&r, 4);
+    ck_assert(!reload_counts(r.reload)->bad);
+    put(r.path, "shortlist: 4\n");
+    await_total(&r, 5);
+    ck_assert_uint_eq(r.service.shortlist, 4);
+    rig_close(&r);
+}
+
+END_TEST
+
+/* Neither a touch nor a first look is news; other words for the same are told. */
+START_TEST(the_content_counts)
+{
+    struct rig r;
+    rig_open(&r, "shortlist: 3\n");
+    for (int i = 0; i < 30; i++)
+        turn(&r);
+    put(r.path, "shortlist: 3\n");
+    for (int i = 0; i < 30; i++)
+        turn(&r);
+    ck_assert_uint_eq(total(&r), 0);
+    put(r.path, "shortlist: 3 # as it was\n");
+    await_total(&r, 1);
+    ck_assert_uint_eq(reload_counts(r.reload)->unchanged, 1);
+    rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(on_the_way_out)
+{
+    struct rig r;
+    rig_open(&r, "shortlist: 3\n");
+    put(r.path, "shortlist: 4\n");
+    reload_stop(r.reload);
+    ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
+    while (told(&r, "SIGHUP is ignored") == 0)
+        turn(&r);
+    ck_assert_uint_eq(total(&r), 0);
+    ck_assert_uint_eq(r.config.shortlist, 3);
+    rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(no_memory)
+{
+    bool hit = true;
+    struct rig r;
+    rig_open(&r, "shortlist: 3\n");
+    for (size_t nth = 1; hit; nth++) {
+        put(r.path, nth % 2 == 0 ? "shortlist: 8\nport: 7\n" : "shortlist: 9\n");
+        unsigned before = r.config.shortlist;
+        uint64_t n = total(&r);
+        ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
+        fail_alloc_arm(FAIL_FROM_THEN_ON, nth);
+        while (total(&r) == n)
+            turn(&r);
+        hit = fail_alloc_hit();
+        fail_alloc_disarm();
+        ck_assert_uint_eq(r.config.shortlist, hit ? before : nth % 2 == 0 ? 8 : 9);
+        ck_assert_uint_eq(r.service.shortlist, nth == 1 ? 0 : r.config.shortlist);
+        if (nth == 1)
+            r.service.shortlist = 3;
+    }
+    rig_close(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("reload");
+    TCase *t = tcase_create("reload");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, what_may_change);
+    tcase_add_test(t, the_document_is_the_table);
+    tcase_add_loop_test(t, merged, 0, COUNT_OF(merges));
+    tcase_add_test(t, a_signal_takes_the_file);
+    tcase_add_loop_test(t, a_bad_one_changes_nothing, 0, COUNT_OF(bad));
+    tcase_add_test(t, the_content_counts);
+    tcase_add_test(t, on_the_way_out);
+    tcase_add_test(t, no_memory);
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

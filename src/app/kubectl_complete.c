@@ -1,0 +1,200 @@
+#include "kubectl_complete.h"
+
+#define OFFER_WORDS ":4\n"
+#define OFFER_FILES ":0\n"
+
+struct completion {
+    struct str current;              /* what is written of the word */
+    enum kubectl_command command;    /* KUBECTL_COMMANDS: none yet */
+    bool has_subject;                /* of the command */
+    const struct kubectl_flag *owes; /* the flag whose value is being written; or NULL */
+    struct str prefix;               /* "--output=" where the value is of the same word */
+};
+
+static const char bash_script[] =
+    "# bash completion of kubectl-cardpack\n"
+    "_kubectl_cardpack()\n"
+    "{\n"
+    "    local cur out line files=\n"
+    "    cur=${COMP_WORDS[COMP_CWORD]}\n"
+    "    [[ $cur == \"=\" ]] && cur=\n"
+    "    COMPREPLY=()\n"
+    "    out=$(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+    "    while IFS= read -r line; do\n"
+    "        case $line in\n"
+    "            :0) files=1 ;;\n"
+    "            :*) ;;\n"
+    "            *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
+    "        esac\n"
+    "    done <<<\"$out\"\n"
+    "    if [[ -n $files ]]; then\n"
+    "        compopt -o filenames 2>/dev/null\n"
+    "        while IFS= read -r line; do COMPREPLY+=(\"$line\"); done < <(compgen -f -- "
+    "\"$cur\")\n"
+    "    fi\n"
+    "}\n"
+    "complete -F _kubectl_cardpack kubectl-cardpack\n";
+
+static const char zsh_script[] =
+    "#compdef kubectl-cardpack\n"
+    "_kubectl_cardpack()\n"
+    "{\n"
+    "    local line files=\n"
+    "    local -a found\n"
+    "    while IFS= read -r line; do\n"
+    "        case $line in\n"
+    "            :0) files=1 ;;\n"
+    "            :*) ;;\n"
+    "            ?*) found+=(\"${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}\") ;;\n"
+    "        esac\n"
+    "    done < <(\"${words[1]}\" __complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)\n"
+    "    (( ${#found} )) && _describe 'kubectl-cardpack' found\n"
+    "    [[ -n $files ]] && _files\n"
+    "    return 0\n"
+    "}\n"
+    "if [[ ${funcstack[1]} == _kubectl_cardpack ]]; then\n"
+    "    _kubectl_cardpack \"$@\"\n"
+    "else\n"
+    "    compdef _kubectl_cardpack kubectl-cardpack\n"
+    "fi\n";
+
+static const char fish_script[] =
+    "# fish completion of kubectl-cardpack\n"
+    "function __kubectl_cardpack_complete\n"
+    "    set -l words (commandline -opc)\n"
+    "    set -l current (commandline -ct)\n"
+    "    for line in ($words[1] __complete $words[2..-1] \"$current\" 2>/dev/null)\n"
+    "        switch $line\n"
+    "            case ':0'\n"
+    "                __fish_complete_path \"$current\"\n"
+    "            case ':*'\n"
+    "            case '*'\n"
+    "                echo $line\n"
+    "        end\n"
+    "    end\n"
+    "end\n"
+    "complete -c kubectl-cardpack -f -a '(__kubectl_cardpack_complete)'\n";
+
+enum errc kubectl_completion(struct str shell, struct buf *out, struct err *reterr)
+{
+    if (str_eq(shell, STR("bash")))
+        buf_put(out, str_of(bash_script));
+    else if (str_eq(shell, STR("zsh")))
+        buf_put(out, str_of(zsh_script));
+    else if (str_eq(shell, STR("fish")))
+        buf_put(out, str_of(fish_script));
+    else
+        return err_set(reterr, ERR_SYNTAX, "completion: \"%.*s\" must be bash, zsh or fish",
+                       STR_ARG(shell));
+    return OK;
+}
+
+/* What stands before the word that is being written. bash makes a word of a "=". */
+static void take_word(struct completion *c, struct str word)
+{
+    struct str name;
+    struct str value;
+    if (str_eq(word, STR("=")))
+        return;
+    if (c->owes != NULL) {
+        c->owes = NULL;
+        return;
+    }
+    if (word.n > 1 && word.p[0] == '-') {
+        bool whole = !str_cut(word, '=', &name, &value);
+        const struct kubectl_flag *f = whole ? kubectl_flag_find(name) : NULL;
+        c->owes = f != NULL && f->arg != KUBECTL_ARG_NONE ? f : NULL;
+    } else if (c->command != KUBECTL_COMMANDS || !kubectl_verb_find(word, &c->command)) {
+        c->has_subject = true; /* of the command, or nobody knows what: nothing is offered */
+    }
+}
+
+static void offer(struct buf *out, const struct completion *c, const char *word, const char *text)
+{
+    struct str w = str_of(word);
+    if (str_starts(w, c->current))
+        buf_printf(out, "%.*s%s\t%s\n", STR_ARG(c->prefix.p == NULL ? STR("") : c->prefix), word,
+                   text);
+}
+
+static void offer_flags(struct buf *out, const struct completion *c)
+{
+    size_t n = 0;
+    const struct kubectl_flag *flags = kubectl_flags(&n);
+    for (size_t i = 0; i < n; i++) {
+        bool takes = c->command == KUBECTL_COMMANDS || (flags[i].commands >> c->command & 1) != 0;
+        if (takes)
+            offer(out, c, flags[i].name, flags[i].text);
+    }
+}
+
+static void offer_commands(struct buf *out, const struct completion *c)
+{
+    for (unsigned i = 0; i <= KUBECTL_HELP; i++) {
+        const struct kubectl_verb *v = kubectl_verb((enum kubectl_command)i);
+        offer(out, c, v->name, v->text);
+    }
+}
+
+/* Whether files are wanted. */
+static bool offer_values(struct buf *out, const struct completion *c, enum kubectl_arg arg)
+{
+    if (arg == KUBECTL_ARG_OUTPUT) {
+        offer(out, c, "table", "rows and columns");
+        offer(out, c, "wide", "with more columns");
+        offer(out, c, "json", "for programs");
+        offer(out, c, "yaml", "for people and programs");
+    } else if (arg == KUBECTL_ARG_COLOR) {
+        offer(out, c, "auto", "on a terminal");
+        offer(out, c, "always", "whatever the output is");
+        offer(out, c, "never", "plain text");
+    }
+    return arg == KUBECTL_ARG_FILE;
+}
+
+static void offer_subjects(struct buf *out, const struct completion *c)
+{
+    if (c->has_subject)
+        return;
+    if (c->command == KUBECTL_COMPLETION) {
+        offer(out, c, "bash", "its script");
+        offer(out, c, "zsh", "its script");
+        offer(out, c, "fish", "its script");
+    } else if (c->command == KUBECTL_HELP) {
+        offer_commands(out, c);
+    }
+}
+
+/* "--output=j": the flag, and what is written of its value. */
+static const struct kubectl_flag *flag_of_value(struct completion *c)
+{
+    struct str name;
+    struct str value;
+    if (!str_starts(c->current, STR("--")) || !str_cut(c->current, '=', &name, &value))
+        return NULL;
+    c->prefix = (struct str){c->current.p, name.n + 1};
+    c->current = value;
+    return kubectl_flag_find(name);
+}
+
+void kubectl_complete(char *const *words, int n, struct buf *out)
+{
+    struct completion c = {.current = STR(""), .command = KUBECTL_COMMANDS};
+    bool files = false;
+    for (int i = 0; i + 1 < n; i++)
+        take_word(&c, str_of(words[i]));
+    if (n > 0)
+        c.current = str_of(words[n - 1]);
+    if (str_eq(c.current, STR("=")))
+        c.current = STR("");
+    const struct kubectl_flag *f = c.owes != NULL ? c.owes : flag_of_value(&c);
+    if (f != NULL)
+        files = offer_values(out, &c, f->arg);
+    else if (str_starts(c.current, STR("-")))
+        offer_flags(out, &c);
+    else if (c.command == KUBECTL_COMMANDS && !c.has_subject)
+        offer_commands(out, &c);
+    else if (c.command != KUBECTL_COMMANDS)
+        offer_subjects(out, &c);
+    buf_put(out, files ? STR(OFFER_FILES) : STR(OFFER_WORDS));
+}

@@ -1,0 +1,2 @@
+explain
+top --no-headers

@@ -1,0 +1,2 @@
+explain
+top -o wide --color always

@@ -1,0 +1,2 @@
+explain
+cards mixed -o yaml

@@ -1,0 +1,2 @@
+explain
+explain -n x first -o wide

@@ -1,0 +1,2 @@
+explain
+version -o yaml

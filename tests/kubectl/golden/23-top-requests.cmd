@@ -1,0 +1,2 @@
+requests
+top -o wide

@@ -1,0 +1,2 @@
+requests
+cards -o wide

@@ -17,6 +17,7 @@
 #include "config_value.h"
 #include "limit.h"
 #include "log.h"
+#include "pack.h"
 
 #define CONFIG_SECOND ((uint64_t)1000)
 
@@ -42,7 +43,8 @@
     X(ADDRESS, probe_address, "probe-address", "127.0.0.1", 0, 0, NULL,                            \
       "address of the port for probes")                                                            \
     X(PORT, probe_port, "probe-port", "0", 0, 65535, NULL,                                         \
-      "port that answers /healthz, /livez, /readyz and /version in plain HTTP, and nothing else; " \
+      "port that answers /healthz, /livez, /readyz, /version and /metrics in plain HTTP, and "     \
+      "nothing else; "                                                                             \
       "0 for none: probes ask the main port")                                                      \
     X(PATH, kubeconfig, "kubeconfig", "", 0, 0, "KUBECONFIG",                                      \
       "how to reach the API server; empty: as a pod of the cluster, else ~/.kube/config")          \
@@ -78,8 +80,33 @@
       "the Lease's name")                                                                          \
     X(NAME, lease_namespace, "leader-elect-resource-namespace", "", 0, 63, NULL,                   \
       "and its namespace; empty: this process' own, else kube-system")                             \
+    X(BOOL, shrink_after_init, "shrink-after-init", "true", 0, 0, NULL,                            \
+      "memory of a card that only init containers need is given back when they are done; they "    \
+      "want it again if the pod's sandbox is made anew")                                           \
+    X(PACK, node_policy, "node-policy", "binpack", 0, 0, NULL,                                     \
+      "which of the nodes that fit is best for a pod that does not say: the fullest or the "       \
+      "emptiest; for prioritize and shortlist")                                                    \
+    X(PACK, card_policy, "card-policy", "binpack", 0, 0, NULL,                                     \
+      "which of the cards that fit is best for a pod that does not say: the fullest or the "       \
+      "emptiest")                                                                                  \
+    X(COUNT, shortlist, "shortlist", "0", 0, LIMIT_SHORTLIST, NULL,                                \
+      "filter answers with so many nodes at most, the best by node-policy; 0 for all that fit")    \
+    X(BOOL, evict_for_cards, "evict-for-cards", "false", 0, 0, NULL,                               \
+      "evict pods of lower priority for one that preempts, where a node has the memory for it "    \
+      "but no card has; wants the right to evict")                                                 \
+    X(DURATION, evict_after_ms, "evict-for-cards-after", "30s", 1 * CONFIG_SECOND,                 \
+      3600 * CONFIG_SECOND, NULL, "once it has been refused for the cards alone for so long")      \
+    X(DURATION, evict_keep_ms, "evict-for-cards-keep", "2m", 1 * CONFIG_SECOND,                    \
+      3600 * CONFIG_SECOND, NULL, "and the cards that are free then are kept for it for so long")  \
+    X(COUNT, metrics_nodes, "metrics-nodes", "5000", 0, LIMIT_METRICS_NODES, NULL,                 \
+      "nodes that /metrics shows with each of their cards at most, the first by name; of those "   \
+      "beyond only the totals")                                                                    \
     X(DURATION, shutdown_grace_ms, "shutdown-grace", "25s", 0, 600 * CONFIG_SECOND, NULL,          \
-      "how long requests under way may take to end after SIGTERM")
+      "how long requests under way may take to end after SIGTERM")                                 \
+    X(DURATION, shutdown_delay_ms, "shutdown-delay", "0s", 0, 600 * CONFIG_SECOND, NULL,           \
+      "how long requests are served as before after SIGTERM, with /readyz at 503: until a "        \
+      "Service "                                                                                   \
+      "sends no more of them here")
 
 /* The C type of each config_type's field. */
 #define CONFIG_FIELD_ADDRESS    struct str
@@ -93,6 +120,7 @@
 #define CONFIG_FIELD_BOOL       bool
 #define CONFIG_FIELD_LOG_LEVEL  enum log_level
 #define CONFIG_FIELD_LOG_FORMAT enum config_log_format
+#define CONFIG_FIELD_PACK       enum pack
 
 enum config_row {
 #define CONFIG_X(type, field, ...) CONFIG_ROW_##field,

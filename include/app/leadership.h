@@ -15,6 +15,12 @@
 
 struct leadership;
 
+/* Since the start. */
+struct leadership_counts {
+    uint64_t terms;  /* begun */
+    uint64_t losses; /* of the lease, wanted or not */
+};
+
 struct leadership_settings {
     struct loop *loop;
     struct kube_api *api;
@@ -24,6 +30,7 @@ struct leadership_settings {
     void (*read)(void *ctx); /* begin to read the pods anew; leadership_read says when that is in */
     bool (*idle)(void *ctx); /* no Binding of ours is under way or in doubt */
     void *ctx;
+    struct leadership_counts *counts; /* added to; outlives it. NULL: nobody counts */
 };
 
 enum errc leadership_new(const struct leadership_settings *s, struct leadership **ret,
@@ -45,3 +52,6 @@ void leadership_asked(struct leadership *l);
 
 /* For good, and with nothing under way: done is called when who comes next can know. Once. */
 void leadership_resign(struct leadership *l, void (*done)(void *ctx), void *ctx);
+
+/* From the next term on: one that settles already does so for as long as it was told. */
+void leadership_set_settle(struct leadership *l, uint64_t settle_ms);

@@ -1,6 +1,6 @@
 /*
- * The port for probes: plain HTTP, so that a kubelet needs no certificate, and nothing on it that
- * decides anything.
+ * The port for probes and metrics: plain HTTP, so that a kubelet needs no certificate, and nothing
+ * on it that decides anything.
  */
 #pragma once
 

@@ -10,37 +10,58 @@
 #include "log.h"
 #include "mem.h"
 #include "policy.h"
+#include "reason.h"
 
 #include <stdio.h>
 
-/* "card 0: 4 of 16 free, card 1: ..." */
-static void describe_cards(const struct node *n, struct buf *out)
+void bind_respond(struct http_request *r, struct str error)
 {
-    for (uint32_t i = 0; n != NULL && i < n->n_cards && out->n + 64 < out->max; i++) {
-        const struct card *c = &n->cards[i];
-        buf_printf(out, "%scard %u: %lld of %lld free%s", i == 0 ? "; " : ", ", i,
-                   (long long)card_free(c), (long long)c->total,
-                   c->unhealthy ? " (unhealthy)" : "");
-    }
+    if (r->outcome == OUTCOME_UNSAID)
+        r->outcome = error.n == 0 ? OUTCOME_OK : OUTCOME_ERROR;
+    extender_write_bind(r->answer, error);
+    http_request_respond(r, 200, "application/json");
 }
 
-static void refuse(struct bind_op *op, enum verdict verdict)
+void bind_tell(struct binder *b, const struct event_subject *pod, struct str error)
+{
+    events_post(b->events, pod, EVENT_WARNING, STR("FailedBinding"), error);
+}
+
+static void refuse(struct bind_op *op, const struct request *request, enum verdict verdict)
 {
     char bytes[1024];
     char reason_bytes[512];
     struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
     struct buf scratch = {
         .p = reason_bytes, .cap = sizeof(reason_bytes), .max = sizeof(reason_bytes) - 1};
-    struct str reason = verdict_reason(verdict, op->node, &scratch);
-    buf_printf(&text, "node %.*s can't hold pod %.*s/%.*s, which asks for %lld: %.*s",
-               STR_ARG(op->node), STR_ARG(op->namespace), STR_ARG(op->name),
-               (long long)op->binding.mem, STR_ARG(reason));
-    describe_cards(cache_node(op->binder->cache, op->node), &text);
+    const struct node *n = cache_node(op->binder->cache, op->node);
+    struct request asked;
+    request_load(&asked, request);
+    cache_resolve(op->binder->cache, op->uid, &asked);
+    struct str reason = reason_node(&scratch, op->node, n, &asked, verdict);
+    buf_printf(&text, "node %.*s can't hold pod %.*s/%.*s, which asks for ", STR_ARG(op->node),
+               STR_ARG(op->namespace), STR_ARG(op->name));
+    reason_request(&text, request);
+    buf_printf(&text, ": %.*s", STR_ARG(reason));
+    if (verdict != VERDICT_QUOTA && verdict != VERDICT_QUOTA_DENIED)
+        reason_cards(&text, n, &asked);
+    op->outcome = OUTCOME_REFUSED;
     bind_op_finish(op, buf_str(&text));
 }
 
+/* What was taken can't be written down. */
+static void give_back(struct bind_op *op)
+{
+    struct effect effect;
+    struct event e = {.type = EVENT_CANCEL, .settle = {.uid = op->uid}};
+    enum errc code = cache_apply(op->binder->cache, &e, 0, &effect);
+    assert(code == OK);
+    op->reserved = false;
+    bind_op_finish(op, STR("cardpack is out of memory"));
+}
+
 /* A card is taken in memory, and the op waits for its node's turn. */
-static void reserve(struct bind_op *op, int64_t mem)
+static void reserve(struct bind_op *op, const struct request *request)
 {
     struct binder *b = op->binder;
     struct effect effect;
@@ -49,17 +70,17 @@ static void reserve(struct bind_op *op, int64_t mem)
                                   .namespace = op->namespace,
                                   .name = op->name,
                                   .node = op->node,
-                                  .request = {.mem = mem}}};
-    op->binding.mem = mem;
+                                  .request = request}};
+    op->binding.mem = request->mem;
     op->call.term = b->backend->term(b->backend);
     if (op->call.term == 0) {
         bind_op_finish(op, STR("cardpack has just become unready"));
         return;
     }
-    if (mem > 0) {
+    if (request_wants(request)) {
         enum errc code = cache_apply(b->cache, &e, loop_wall_ns(b->loop), &effect);
         if (code == ERR_UNAVAILABLE) {
-            refuse(op, effect.verdict);
+            refuse(op, request, effect.verdict);
             return;
         }
         if (code != OK) {
@@ -68,9 +89,10 @@ static void reserve(struct bind_op *op, int64_t mem)
             return;
         }
         op->reserved = true;
-        op->binding.card = effect.card;
-        op->binding.card_total = effect.card_total;
-        op->binding.assume_ns = effect.assume_ns;
+        if (!bind_op_hold(op, effect.pod, effect.card_total, effect.assume_ns)) {
+            give_back(op);
+            return;
+        }
     }
     bind_op_start(op);
 }
@@ -96,12 +118,13 @@ static enum errc check_found(const struct bind_op *op, const struct pod_view *po
 static void looked_up(struct backend_call *c)
 {
     struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
-    struct request request = {0};
+    struct request request = {.mem = 0};
     struct err e = c->err;
     if (c->get == GET_GONE)
         (void)err_set(&e, ERR_NOTFOUND, "the pod does not exist");
     else if (c->get == GET_FOUND)
         e.code = check_found(op, &c->pod, &request, &e);
+    op->met = c->get == GET_FOUND && str_eq(c->pod.uid, op->uid);
     if (c->get != GET_FOUND || e.code != OK) {
         (void)err_wrap(&e, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
                        STR_ARG(op->name), STR_ARG(op->node));
@@ -112,7 +135,7 @@ static void looked_up(struct backend_call *c)
         bind_op_finish(op, STR(""));
         return;
     }
-    reserve(op, request.mem);
+    reserve(op, &request);
 }
 
 static struct bind_op *find(const struct binder *b, struct str uid)
@@ -134,11 +157,13 @@ static void begin(struct binder *b, struct http_request *r, const struct bind_ar
             bind_op_abandon(op);
         return;
     }
-    if (known != NULL && known->mem > 0) {
-        reserve(op, known->mem);
+    op->met = known != NULL;
+    if (known != NULL && request_wants(known->request)) {
+        reserve(op, known->request);
         return;
     }
     op->call.done = looked_up;
+    b->counts->lookups++;
     b->backend->get(b->backend, &op->call, op->namespace, op->name);
 }
 
@@ -172,8 +197,13 @@ static void join(struct bind_op *op, struct http_request *r, const struct bind_a
                       STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node));
     else if (bind_op_join(op, r) != OK)
         (void)err_set(&e, ERR_NOMEM, "cardpack is out of memory");
-    if (e.code != OK)
-        bind_respond(r, str_of(e.text));
+    if (e.code == OK)
+        return;
+    if (op->met)
+        bind_tell(op->binder, &(struct event_subject){op->namespace, op->name, op->uid},
+                  str_of(e.text));
+    r->outcome = e.code == ERR_NOMEM ? OUTCOME_ERROR : OUTCOME_REFUSED;
+    bind_respond(r, str_of(e.text));
 }
 
 void binder_handle(struct binder *b, struct http_request *r)
@@ -198,6 +228,10 @@ void binder_handle(struct binder *b, struct http_request *r)
     }
     const struct pod *known = cache_pod(b->cache, args.uid);
     if (known != NULL && !known_allows(known, &args, &e)) {
+        if (e.code != OK)
+            bind_tell(b, &(struct event_subject){known->namespace, known->name, known->uid},
+                      str_of(e.text));
+        r->outcome = e.code == OK ? OUTCOME_OK : OUTCOME_REFUSED;
         bind_respond(r, str_of(e.text)); /* empty where it is bound there already */
         return;
     }
@@ -209,8 +243,12 @@ enum errc binder_new(const struct binder_settings *s, struct binder **ret, struc
     struct binder *b = mem_alloc(sizeof(*b));
     if (b == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the binder");
-    *b = (struct binder){
-        .loop = s->loop, .cache = s->cache, .backend = s->backend, .timeout_ms = s->timeout_ms};
+    *b = (struct binder){.loop = s->loop,
+                         .cache = s->cache,
+                         .backend = s->backend,
+                         .events = s->events,
+                         .timeout_ms = s->timeout_ms};
+    b->counts = s->counts == NULL ? &b->own : s->counts;
     b->tail = &b->ops;
     b->reap.run = bind_op_reap;
     *ret = b;
@@ -232,4 +270,22 @@ struct binder *binder_free(struct binder *b)
 size_t binder_active(const struct binder *b)
 {
     return b->n_ops;
+}
+
+void binder_set_timeout(struct binder *b, uint64_t timeout_ms)
+{
+    b->timeout_ms = timeout_ms;
+}
+
+void binder_look(const struct binder *b, struct binder_load *ret)
+{
+    *ret = (struct binder_load){.ops = b->n_ops, .oldest_ms = loop_now_ms(b->loop)};
+    for (const struct bind_op *op = b->ops; op != NULL; op = op->next) {
+        ret->waiting += op->started && op->machine.phase == BIND_QUEUED ? 1 : 0;
+        ret->in_doubt += op->started && op->machine.in_doubt ? 1 : 0;
+        if (!op->reserved)
+            continue;
+        ret->reserved++;
+        ret->oldest_ms = MIN_OF(ret->oldest_ms, op->start_ms);
+    }
 }

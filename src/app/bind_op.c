@@ -1,8 +1,10 @@
 #include "bind_op.h"
 
+#include "allocation.h"
 #include "limit.h"
 #include "log.h"
 #include "mem.h"
+#include "policy.h"
 
 #include <stdio.h>
 
@@ -19,12 +21,6 @@ static void op_step(struct bind_op *op, struct bind_input in)
     op_act(op, bind_step(&op->machine, &in, loop_now_ms(op->binder->loop)));
 }
 
-void bind_respond(struct http_request *r, struct str error)
-{
-    extender_write_bind(r->answer, error);
-    http_request_respond(r, 200, "application/json");
-}
-
 static void answer_waiters(struct bind_op *op, struct str error)
 {
     struct bind_waiter *w = op->waiters;
@@ -32,6 +28,7 @@ static void answer_waiters(struct bind_op *op, struct str error)
     timer_cancel(&op->deadline);
     while (w != NULL) {
         struct bind_waiter *next = w->next; /* w dies with its request */
+        w->request->outcome = op->outcome;
         bind_respond(w->request, error);
         w = next;
     }
@@ -67,6 +64,7 @@ static void node_turn(struct binder *b, struct str node)
 static void op_free(struct bind_op *op)
 {
     backend_call_done(&op->call);
+    buf_done(&op->texts);
     mem_free(op);
 }
 
@@ -120,9 +118,12 @@ static void op_end(struct bind_op *op)
 
 void bind_op_finish(struct bind_op *op, struct str error)
 {
+    const struct event_subject pod = {op->namespace, op->name, op->uid};
     if (error.n > 0)
         log_warn("bind failed", kv_str("namespace", op->namespace), kv_str("pod", op->name),
                  kv_str("node", op->node), kv_str("error", error));
+    if (error.n > 0 && op->met)
+        bind_tell(op->binder, &pod, error);
     answer_waiters(op, error);
     op_end(op);
 }
@@ -130,7 +131,7 @@ void bind_op_finish(struct bind_op *op, struct str error)
 static void op_succeed(struct bind_op *op)
 {
     log_info("bound", kv_str("namespace", op->namespace), kv_str("pod", op->name),
-             kv_str("node", op->node), kv_uint("card", op->binding.card),
+             kv_str("node", op->node), kv_str("card", op->binding.idx),
              kv_int("mem", op->binding.mem), kv_uint("writes", op->writes),
              kv_uint("took_ms", loop_now_ms(op->binder->loop) - op->start_ms));
     answer_waiters(op, STR(""));
@@ -175,7 +176,6 @@ static bool op_cancel(struct bind_op *op)
 static enum bind_seen op_compare(const struct bind_op *op)
 {
     const struct pod_view *pod = &op->call.pod;
-    uint64_t card = 0;
     if (op->call.get == GET_FAILED)
         return SEEN_NOTHING;
     if (op->call.get == GET_GONE || !str_eq(pod->uid, op->uid))
@@ -184,10 +184,7 @@ static enum bind_seen op_compare(const struct bind_op *op)
         return SEEN_UNBOUND;
     if (!str_eq(pod->node, op->node))
         return SEEN_ELSEWHERE;
-    if (op->binding.mem > 0 &&
-        (!str_to_u64(pod->idx, INT32_MAX, &card) || card != op->binding.card))
-        return SEEN_HERE;
-    return SEEN_AS_ASKED;
+    return op->binding.idx.n == 0 || str_eq(pod->idx, op->binding.idx) ? SEEN_AS_ASKED : SEEN_HERE;
 }
 
 static void op_canceled(struct bind_op *op)
@@ -241,9 +238,12 @@ static void op_in_doubt(struct bind_op *op)
                      "whether pod %.*s/%.*s is bound to node %.*s is not known yet, its card stays "
                      "reserved: %s",
                      STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node), op->why.text);
+    op->binder->counts->doubts++;
+    op->outcome = OUTCOME_IN_DOUBT;
     log_warn("bind is in doubt", kv_str("namespace", op->namespace), kv_str("pod", op->name),
              kv_str("node", op->node), kv_cstr("error", op->why.text));
     answer_waiters(op, (struct str){text, MIN_OF((size_t)MAX_OF(n, 0), sizeof(text) - 1)});
+    op->outcome = OUTCOME_UNSAID;
     node_turn(op->binder, op->node);
 }
 
@@ -265,7 +265,8 @@ static bool op_renew(struct bind_op *op)
     }
     if (code != ERR_UNAVAILABLE)
         return true;
-    struct str reason = verdict_reason(effect.verdict, op->node, &scratch);
+    struct str reason =
+        policy_reason(cache_node(op->binder->cache, op->node), effect.verdict, op->node, &scratch);
     (void)err_set(&op->why, ERR_UNAVAILABLE, "the node has changed meanwhile: %.*s",
                   STR_ARG(reason));
     return false;
@@ -279,6 +280,7 @@ static void op_post(struct bind_op *op)
         return;
     }
     op->writes++;
+    op->sent_ns = loop_clock_ns(op->binder->loop);
     op->call.get = GET_FAILED; /* nothing has been read since */
     backend->post(backend, &op->call, &op->binding);
 }
@@ -369,6 +371,17 @@ static void op_deadline(struct timer *t)
     op_step(op, (struct bind_input){.type = BIND_IN_DEADLINE});
 }
 
+static void count(const struct bind_op *op, const struct bind_input *in)
+{
+    struct binder_counts *c = op->binder->counts;
+    if (in->type == BIND_IN_READ) {
+        c->reads[in->seen]++;
+        return;
+    }
+    c->posts[in->post]++;
+    expo_observe(&c->post, loop_clock_ns(op->binder->loop) - op->sent_ns);
+}
+
 static void op_called(struct backend_call *c)
 {
     struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
@@ -377,6 +390,7 @@ static void op_called(struct backend_call *c)
         in.post = c->post;
     else
         in.seen = op_compare(op);
+    count(op, &in);
     if (c->err.code != OK)
         op->why = c->err;
     if (in.type == BIND_IN_READ && in.seen == SEEN_GONE)
@@ -398,6 +412,7 @@ struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args)
     op->binding = (struct binding){
         .namespace = op->namespace, .name = op->name, .uid = op->uid, .node = op->node};
     op->binder = b;
+    buf_init(&op->texts, LIMIT_ALLOCATION_BYTES);
     list_append(op);
     b->n_ops++;
     op->start_ms = loop_now_ms(b->loop);
@@ -423,6 +438,37 @@ enum errc bind_op_join(struct bind_op *op, struct http_request *r)
     if (op->started && op->machine.phase == BIND_PAUSED && op->machine.read_next)
         timer_arm(op->binder->loop, &op->wake, 0);
     return OK;
+}
+
+/* Init containers have theirs on the cards of those that last, and are not written down. */
+static bool grants_cores(const struct holding *h)
+{
+    for (uint32_t i = 0; i < h->n_grants; i++) {
+        if (h->grants[i].cores > 0)
+            return true;
+    }
+    return false;
+}
+
+bool bind_op_hold(struct bind_op *op, const struct pod *p, int64_t card_total, uint64_t assume_ns)
+{
+    struct binding *b = &op->binding;
+    const struct holding *h = p->holding;
+    b->card_total = card_total;
+    b->assume_ns = assume_ns;
+    allocation_write_index(&op->texts, h);
+    size_t allocation = op->texts.n;
+    if (h->n_shares > 0 && !request_plain(p->request))
+        allocation_write(&op->texts, h, ALLOCATION_OF_MEM);
+    size_t cores = op->texts.n;
+    if (grants_cores(h))
+        allocation_write(&op->texts, h, ALLOCATION_OF_CORES);
+    if (buf_failed(&op->texts))
+        return false;
+    b->idx = (struct str){op->texts.p, allocation};
+    b->allocation = (struct str){op->texts.p + allocation, cores - allocation};
+    b->cores = (struct str){op->texts.p + cores, op->texts.n - cores};
+    return true;
 }
 
 void bind_op_start(struct bind_op *op)

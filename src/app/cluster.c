@@ -193,7 +193,7 @@ static enum errc load_node(struct cluster *c, struct str json, struct err *reter
     struct jread r;
     struct node_view view;
     jread_init(&r, json, &c->arena);
-    kube_read_node(&r, &view);
+    kube_read_node(&r, &c->arena, &view);
     enum errc code = jread_finish(&r, reterr);
     if (code == OK && view.name.n == 0)
         code = err_set(reterr, ERR_SYNTAX, "a Node without metadata.name");

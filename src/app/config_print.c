@@ -1,4 +1,5 @@
 #include "config.h"
+#include "config_reload.h"
 #include "config_table.h"
 
 #define WRAP_AT ((size_t)80)
@@ -18,6 +19,17 @@ const char *config_source_name(enum config_source source)
     return "";
 }
 
+/* A comment: which rows those are. */
+static void put_changes(struct buf *out, enum config_change change, struct str what)
+{
+    buf_printf(out, "# %s (%.*s):", config_change_name(change), STR_ARG(what));
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        if (config_change_of((enum config_row)i) == change)
+            buf_printf(out, " %s", config_table[i].name);
+    }
+    buf_putc(out, '\n');
+}
+
 void config_print(const struct config *c, struct buf *out)
 {
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
@@ -28,6 +40,9 @@ void config_print(const struct config *c, struct buf *out)
             buf_printf(out, " # %s", config_source_name(c->sources[i]));
         buf_putc(out, '\n');
     }
+    put_changes(out, CONFIG_LIVE, STR("a change takes effect at once"));
+    put_changes(out, CONFIG_FILE, STR("so does another file or list, but not none"));
+    put_changes(out, CONFIG_RESTART, STR("a change wants a restart"));
 }
 
 /* Text broken at spaces into indented lines. */
@@ -49,14 +64,15 @@ static void put_wrapped(struct buf *out, struct str text)
     buf_putc(out, '\n');
 }
 
-static void put_row(struct buf *out, const struct config_spec *spec)
+static void put_row(struct buf *out, enum config_row row)
 {
+    const struct config_spec *spec = &config_table[row];
     struct buf text;
     buf_init(&text, LIMIT_FILE_BYTES);
     buf_printf(&text, "%s (default %s", spec->help, spec->text[0] == '\0' ? "none" : spec->text);
     if (spec->environment != NULL)
         buf_printf(&text, "; environment %s", spec->environment);
-    buf_putc(&text, ')');
+    buf_printf(&text, "; %s)", config_change_name(config_change_of(row)));
     buf_printf(out, "  --%s %s\n", spec->name, config_type_name(spec->type));
     put_wrapped(out, buf_str(&text));
     buf_done(&text);
@@ -64,19 +80,24 @@ static void put_row(struct buf *out, const struct config_spec *spec)
 
 void config_usage(struct buf *out)
 {
-    buf_put(out, STR("Usage: cardpack [--FLAG VALUE | --FLAG=VALUE]...\n"
-                     "\n"
-                     "A Kubernetes scheduler extender that packs pods onto GPU cards.\n"
-                     "\n"
-                     "A flag beats the environment, that beats the file, that beats the default.\n"
-                     "\n"
-                     "  --config FILE\n"
-                     "      YAML or JSON; its keys are the names below\n"
-                     "  --check-config\n"
-                     "      print the effective configuration as such a file, and end\n"
-                     "  --version\n"
-                     "  --help, -h\n"
-                     "\n"));
+    buf_put(out,
+            STR("Usage: cardpack [--FLAG VALUE | --FLAG=VALUE]...\n"
+                "\n"
+                "A Kubernetes scheduler extender that packs pods onto GPU cards.\n"
+                "\n"
+                "A flag beats the environment, that beats the file, that beats the default.\n"
+                "\n"
+                "The file is read again on SIGHUP, and when it changes. What is \"live\" takes\n"
+                "effect at once; of what is \"file\", another one does, but not none; what is\n"
+                "\"restart\" stays until then.\n"
+                "\n"
+                "  --config FILE\n"
+                "      YAML or JSON; its keys are the names below\n"
+                "  --check-config\n"
+                "      print the effective configuration as such a file, and end\n"
+                "  --version\n"
+                "  --help, -h\n"
+                "\n"));
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++)
-        put_row(out, &config_table[i]);
+        put_row(out, (enum config_row)i);
 }

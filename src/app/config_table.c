@@ -45,6 +45,9 @@ struct config_value config_get(const struct config *c, enum config_row row)
     case CONFIG_LOG_FORMAT:
         v.number = *(const enum config_log_format *)field;
         break;
+    case CONFIG_PACK:
+        v.number = *(const enum pack *)field;
+        break;
     }
     return v;
 }
@@ -79,6 +82,9 @@ void config_put(struct config *c, enum config_row row, const struct config_value
         break;
     case CONFIG_LOG_FORMAT:
         *(enum config_log_format *)field = (enum config_log_format)v->number;
+        break;
+    case CONFIG_PACK:
+        *(enum pack *)field = (enum pack)v->number;
         break;
     }
 }

@@ -2,6 +2,7 @@
 
 #include "jwrite.h"
 #include "log.h"
+#include "pack.h"
 
 #include <arpa/inet.h>
 
@@ -34,6 +35,29 @@ static bool parse_name(struct str text, const char *const *names, size_t n, uint
         }
     }
     return false;
+}
+
+static bool parse_pack(struct str text, uint64_t *ret)
+{
+    enum pack p = PACK_UNSET;
+    bool is = pack_parse(text, &p);
+    *ret = p;
+    return is;
+}
+
+/* For types of a few words: NULL where text is one, else what it must be. */
+static const char *parse_word(enum config_type type, struct str text, uint64_t *ret)
+{
+    if (type == CONFIG_BOOL)
+        return parse_name(text, bool_names, COUNT_OF(bool_names), ret) ? NULL : "true or false";
+    if (type == CONFIG_LOG_LEVEL)
+        return parse_name(text, level_names, COUNT_OF(level_names), ret)
+                   ? NULL
+                   : "debug, info, warn or error";
+    if (type == CONFIG_LOG_FORMAT)
+        return parse_name(text, format_names, COUNT_OF(format_names), ret) ? NULL
+                                                                           : "auto, logfmt or json";
+    return parse_pack(text, ret) ? NULL : "binpack or spread";
 }
 
 /* The address's family and bytes; 0: it is none. */
@@ -173,6 +197,7 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
 {
     struct config_value v = {.text = text};
     unsigned char address[sizeof(struct in6_addr)];
+    const char *words = NULL;
     switch (type) {
     case CONFIG_ADDRESS:
         if (parse_address(text, address) == 0)
@@ -204,16 +229,12 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
             return must_be(reterr, text, "a number");
         break;
     case CONFIG_BOOL:
-        if (!parse_name(text, bool_names, COUNT_OF(bool_names), &v.number))
-            return must_be(reterr, text, "true or false");
-        break;
     case CONFIG_LOG_LEVEL:
-        if (!parse_name(text, level_names, COUNT_OF(level_names), &v.number))
-            return must_be(reterr, text, "debug, info, warn or error");
-        break;
     case CONFIG_LOG_FORMAT:
-        if (!parse_name(text, format_names, COUNT_OF(format_names), &v.number))
-            return must_be(reterr, text, "auto, logfmt or json");
+    case CONFIG_PACK:
+        words = parse_word(type, text, &v.number);
+        if (words != NULL)
+            return must_be(reterr, text, words);
         break;
     }
     bool ranged = type == CONFIG_DURATION || type == CONFIG_SIZE || type == CONFIG_PORT ||
@@ -330,6 +351,9 @@ void config_value_print(enum config_type type, const struct config_value *v, str
         assert(v->number < COUNT_OF(format_names));
         buf_put(out, str_of(format_names[v->number]));
         break;
+    case CONFIG_PACK:
+        buf_put(out, str_of(pack_name((enum pack)v->number)));
+        break;
     }
 }
 
@@ -358,6 +382,8 @@ const char *config_type_name(enum config_type type)
         return "debug|info|warn|error";
     case CONFIG_LOG_FORMAT:
         return "auto|logfmt|json";
+    case CONFIG_PACK:
+        return "binpack|spread";
     }
     return "";
 }

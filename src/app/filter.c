@@ -1,83 +1,142 @@
 /*
- * Filter is pure: it reads the cache and promises nothing; bind reserves. Every node that is left
- * out is named with its reason, because schedulers since 1.31 take a node without one for hopeless.
+ * Filter is pure: it reads the cache and promises nothing; bind reserves. With evict-for-cards it
+ * notes whom it has refused, which changes no answer. Every node that does not
+ * fit is named with its reason, because schedulers since 1.31 take a node without one for hopeless.
+ * Those that the shortlist leaves out are not: they fit, and the scheduler has others to go on
+ * with. It scores each node that it is answered, and that costs it more than all that is done here.
  */
-#include "extender.h"
+#include "evictor.h"
+#include "judge.h"
 #include "log.h"
 #include "policy.h"
-#include "service.h"
+#include "rank.h"
+#include "ui_reasons.h"
 
-struct filter {
-    const struct service *service;
-    const struct filter_args *args;
-    struct request request;
-    struct err bad_request;  /* code OK: the request can be read */
-    unsigned char *verdicts; /* enum verdict of each candidate; in the request's arena */
-    struct buf scratch;      /* of the last reason */
-    char scratch_bytes[512];
+/* What a quota's refusal says: the same for most of the nodes, and longer in the making than a
+ * look at any of them. */
+struct told {
+    struct quota_refusal refusal;
+    struct str text; /* in the request's arena */
 };
 
-static struct filter_answer answer(void *ctx, size_t i)
+struct filter {
+    const struct cache *cache;
+    struct arena *arena;
+    const struct filter_args *args;
+    struct judgement judgement;
+    unsigned char *offers; /* enum offer of each candidate */
+    struct buf scratch;    /* of the last reason */
+    char scratch_bytes[512];
+    struct told told[8];
+    size_t n_told;
+};
+
+static bool is_same(const struct quota_refusal *a, const struct quota_refusal *b)
+{
+    return a->fault == b->fault && a->scope == b->scope && a->kind == b->kind &&
+           a->limit == b->limit && a->used == b->used && a->asked == b->asked &&
+           str_eq(a->name, b->name);
+}
+
+static struct str tell_quota(struct filter *f, const struct quota_refusal *refusal)
+{
+    for (size_t i = 0; i < f->n_told; i++) {
+        if (is_same(&f->told[i].refusal, refusal))
+            return f->told[i].text;
+    }
+    buf_clear(&f->scratch, SIZE_MAX);
+    quota_refusal_write(refusal, &f->scratch);
+    if (f->n_told == COUNT_OF(f->told))
+        return buf_str(&f->scratch);
+    struct str text = arena_dup(f->arena, buf_str(&f->scratch));
+    if (text.p == NULL)
+        return buf_str(&f->scratch);
+    f->told[f->n_told++] = (struct told){*refusal, text};
+    return text;
+}
+
+static struct str reason_of(void *ctx, size_t i)
 {
     struct filter *f = ctx;
-    enum verdict v = (enum verdict)f->verdicts[i];
-    if (v == VERDICT_FITS)
-        return (struct filter_answer){.fits = true};
-    struct filter_answer a = {.unresolvable = verdict_unresolvable(v)};
-    a.reason = v == VERDICT_BAD_REQUEST
-                   ? str_of(f->bad_request.text)
-                   : verdict_reason(v, f->args->candidates[i].name, &f->scratch);
-    return a;
+    struct quota_refusal refusal;
+    enum verdict v = (enum verdict)f->judgement.verdicts[i];
+    struct str name = f->args->names[i];
+    if (v == VERDICT_BAD_REQUEST)
+        return str_of(f->judgement.bad_request.text);
+    bool of_quota = v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED;
+    const struct node *n = of_quota || v == VERDICT_BAD_CARDS ? cache_node(f->cache, name) : NULL;
+    if (of_quota && policy_refusal(n, &f->judgement.request, v, &refusal))
+        return tell_quota(f, &refusal);
+    return policy_reason(n, v, name, &f->scratch);
 }
 
 /* How many candidates got each verdict, as one line for a person. */
 static void report(const struct filter *f)
 {
-    unsigned counts[VERDICT_COUNT] = {0};
+    const unsigned *counts = f->judgement.counts;
     char bytes[512];
     struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
-    for (size_t i = 0; i < f->args->n; i++)
-        counts[f->verdicts[i]]++;
-    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
-        if (counts[v] > 0)
-            buf_printf(&text, "%s%s: %u", text.n == 0 ? "" : ", ", verdict_name((enum verdict)v),
-                       counts[v]);
-    }
+    verdict_counts(&text, counts);
     if (counts[VERDICT_FITS] == 0)
         log_info("pod fits on no node", kv_str("namespace", f->args->pod.namespace),
-                 kv_str("pod", f->args->pod.name), kv_int("mem", f->request.mem),
+                 kv_str("pod", f->args->pod.name), kv_int("mem", f->judgement.request.mem),
                  kv_uint("nodes", f->args->n), kv_str("because", buf_str(&text)),
-                 kv_cstr("error", f->bad_request.text));
+                 kv_cstr("error", f->judgement.bad_request.text));
     else
         log_debug("filtered", kv_str("namespace", f->args->pod.namespace),
-                  kv_str("pod", f->args->pod.name), kv_int("mem", f->request.mem),
+                  kv_str("pod", f->args->pod.name), kv_int("mem", f->judgement.request.mem),
                   kv_uint("nodes", f->args->n), kv_uint("fit", counts[VERDICT_FITS]));
 }
 
-/*
- * A pod that holds a card already is asked about again when its Binding is in doubt, or when the
- * scheduler (1.20 does) requeues a pod that was bound. It has its place: that node, where a bind
- * will succeed or settle it, and no other.
- */
-static void judge(struct filter *f)
+static enum offer offer_for(enum verdict v)
 {
-    const struct cache *cache = &f->service->cache;
-    bool readable = request_read(&f->args->pod, &f->request, &f->bad_request) == OK;
-    const struct pod *p = cache_pod(cache, f->args->pod.uid);
-    const struct node *held = p != NULL && pod_holds(p) ? p->node : NULL;
-    for (size_t i = 0; i < f->args->n; i++) {
-        const struct node *n = cache_node(cache, f->args->candidates[i].name);
-        enum verdict v = VERDICT_BAD_REQUEST;
-        if (readable && held != NULL && n != NULL)
-            v = n == held ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
-        else if (readable)
-            v = policy_fit(n, &f->request);
-        f->verdicts[i] = (unsigned char)v;
-    }
+    if (v == VERDICT_FITS)
+        return OFFER_FITS;
+    return verdict_unresolvable(v) ? OFFER_UNRESOLVABLE : OFFER_REFUSED;
 }
 
-static void fail(struct http_request *r, struct str error)
+/* Leaves out all but the `max` best of those that fit, where one can be better than another. */
+static enum errc shorten(struct filter *f, struct arena *a, size_t max)
 {
+    const struct filter_args *args = f->args;
+    struct rank best = {.max = MIN_OF(max, args->n)};
+    best.entries = arena_array(a, best.max, sizeof(*best.entries));
+    if (best.entries == NULL)
+        return arena_fault(a);
+    for (size_t i = 0; i < args->n; i++) {
+        uint64_t score = f->judgement.scores[i];
+        if (score == SCORE_NONE)
+            continue;
+        f->offers[i] = OFFER_LEFT_OUT;
+        if (rank_is_below(&best, score, args->names[i]))
+            continue;
+        rank_offer(&best, (struct rank_entry){score, args->names[i], i});
+    }
+    for (size_t i = 0; i < best.n; i++)
+        f->offers[best.entries[i].i] = OFFER_FITS;
+    return OK;
+}
+
+static enum errc decide(struct service *s, struct filter *f, struct arena *a)
+{
+    unsigned char offer_of[VERDICT_COUNT];
+    bool shorter = s->shortlist > 0 && f->args->n > s->shortlist;
+    enum errc code = judge(s, f->args, a, shorter, &f->judgement);
+    f->offers = arena_alloc(a, f->args->n); /* all OFFER_FITS */
+    if (code != OK || f->offers == NULL)
+        return arena_fault(a);
+    for (unsigned v = 0; v < VERDICT_COUNT; v++)
+        offer_of[v] = (unsigned char)offer_for((enum verdict)v);
+    if (f->judgement.counts[VERDICT_FITS] < f->args->n) {
+        for (size_t i = 0; i < f->args->n; i++)
+            f->offers[i] = offer_of[f->judgement.verdicts[i]];
+    }
+    return shorter ? shorten(f, a, s->shortlist) : OK;
+}
+
+static void fail(struct http_request *r, enum metrics_outcome outcome, struct str error)
+{
+    r->outcome = (unsigned char)outcome;
     extender_write_filter_error(r->answer, error);
     http_request_respond(r, 200, "application/json");
 }
@@ -89,24 +148,30 @@ void filter_handle(struct service *s, struct http_request *r)
     struct err e = ERR_INIT;
     if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
         log_warn("bad filter request", kv_str("peer", r->peer), kv_cstr("error", e.text));
-        fail(r, str_of(e.text));
+        fail(r, OUTCOME_ERROR, str_of(e.text));
         return;
     }
     if (!service_ready(s, &missing)) {
         (void)err_set(&e, ERR_UNAVAILABLE, "cardpack is not ready: %.*s", STR_ARG(missing));
-        fail(r, str_of(e.text));
+        fail(r, OUTCOME_ERROR, str_of(e.text));
         return;
     }
-    struct filter f = {.service = s, .args = &args};
+    struct filter f = {.cache = &s->cache, .arena = r->arena, .args = &args};
     f.scratch = (struct buf){
         .p = f.scratch_bytes, .cap = sizeof(f.scratch_bytes), .max = sizeof(f.scratch_bytes) - 1};
-    f.verdicts = arena_alloc(r->arena, args.n);
-    if (f.verdicts == NULL) {
-        fail(r, STR("cardpack is out of memory"));
+    if (decide(s, &f, r->arena) != OK) {
+        fail(r, OUTCOME_ERROR, STR("cardpack is out of memory"));
         return;
     }
-    judge(&f);
+    metrics_judged(&s->metrics, f.judgement.counts);
+    r->outcome = f.judgement.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
     report(&f);
-    extender_write_filter(r->answer, &args, answer, &f);
+    ui_reasons_filtered(s->reasons, args.pod.uid, f.judgement.counts);
+    struct str later = evictor_filtered(s->evictor, &args, &f.judgement);
+    if (later.n > 0) {
+        fail(r, OUTCOME_REFUSED, later);
+        return;
+    }
+    extender_write_filter(r->answer, &args, f.offers, reason_of, &f);
     http_request_respond(r, 200, "application/json");
 }

@@ -3,18 +3,23 @@
  * soon after, for new connections, and no connection is dropped. What can't be used is told once
  * and what was there stays.
  *
+ * Other files take the place of the old ones in a guard that is there already: connections, and the
+ * server, know it by its address. What can fail is done on a guard of its own beforehand.
+ *
  * A client's certificate admits, and so does a token; where both are wanted either is enough.
  *
  * Whom it refuses is a stranger's choice to repeat, so it is told once a second with a count.
  */
 #include "guard.h"
 
+#include "limit.h"
 #include "log.h"
 #include "mem.h"
 #include "tls.h"
 #include "token.h"
 
 #define REFRESH_MS 10000
+#define FILES_MAX  LIMIT_FILE_BYTES
 #define TELL_MS    1000
 #define DAY_S      86400
 #define NS_PER_S   1000000000
@@ -26,18 +31,37 @@ enum age {
     AGE_EXPIRED,
 };
 
+/* The configuration's, copied: that may be another one tomorrow. */
+struct files {
+    struct str tls_cert_file;
+    struct str tls_key_file;
+    struct str client_ca_file;
+    struct str client_names;
+    struct str token_file;
+    struct arena arena;
+};
+
 struct guard {
     struct loop *loop;
-    const struct config *config;
+    struct files files;
     struct tls *tls;      /* NULL: plain HTTP */
     struct tokens tokens; /* where there is a token-file */
     enum age age;
+    int64_t expires_s; /* the server's certificate, in Unix time */
     struct timer refresh;
     struct timer tell; /* armed: not before it fires */
     uint64_t refused;  /* since it was told */
     char last_peer[64];
     const char *last_why;
+    void (*changed)(void *ctx); /* NULL: nobody wants to know */
+    void *changed_ctx;
 };
+
+static void tell_changed(const struct guard *g)
+{
+    if (g->changed != NULL)
+        g->changed(g->changed_ctx);
+}
 
 static void tell_refused(struct guard *g)
 {
@@ -74,7 +98,8 @@ static void refresh_tokens(struct guard *g)
     case TOKENS_SAME:
         break;
     case TOKENS_TAKEN:
-        log_info("the tokens are replaced", kv_str("token-file", g->config->token_file));
+        log_info("the tokens are replaced", kv_str("token-file", g->files.token_file));
+        tell_changed(g);
         break;
     case TOKENS_REFUSED:
         log_warn("the new tokens cannot be used: the old ones stay", kv_cstr("why", why.text));
@@ -86,9 +111,9 @@ static void refresh_tokens(struct guard *g)
 static unsigned admit(void *guard, const struct http_caller *c)
 {
     struct guard *g = guard;
-    if (g->config->client_ca_file.n > 0 && c->certificate_fault == NULL)
+    if (g->files.client_ca_file.n > 0 && c->certificate_fault == NULL)
         return 0;
-    if (g->config->token_file.n == 0) {
+    if (g->files.token_file.n == 0) {
         refuse(g, c->peer, c->certificate_fault);
         return 403;
     }
@@ -110,29 +135,30 @@ static int64_t now_s(const struct guard *g)
 static void tell_age(struct guard *g)
 {
     enum age age = AGE_GOOD;
-    int64_t left_s = tls_expires_s(g->tls) - now_s(g);
+    g->expires_s = tls_expires_s(g->tls);
+    int64_t left_s = g->expires_s - now_s(g);
     if (left_s <= 0)
         age = AGE_EXPIRED;
     else if (now_s(g) >= tls_stale_s(g->tls))
         age = AGE_STALE;
     if (age == AGE_EXPIRED && g->age != AGE_EXPIRED)
         log_warn("the server's certificate has expired: nobody will trust it",
-                 kv_str("tls-cert-file", g->config->tls_cert_file));
+                 kv_str("tls-cert-file", g->files.tls_cert_file));
     else if (age == AGE_STALE && g->age != AGE_STALE)
         log_warn("the server's certificate expires soon",
-                 kv_str("tls-cert-file", g->config->tls_cert_file),
+                 kv_str("tls-cert-file", g->files.tls_cert_file),
                  kv_int("days_left", left_s / DAY_S));
     g->age = age;
 }
 
 static void tell_certificate(struct guard *g, const char *message)
 {
-    log_info(message, kv_str("tls-cert-file", g->config->tls_cert_file),
+    log_info(message, kv_str("tls-cert-file", g->files.tls_cert_file),
              kv_int("days_left", (tls_expires_s(g->tls) - now_s(g)) / DAY_S),
-             kv_str("client-ca-file", g->config->client_ca_file));
+             kv_str("client-ca-file", g->files.client_ca_file));
     if (!tls_has_names(g->tls))
         log_warn("the server's certificate has no subjectAltName: kube-scheduler will not trust it",
-                 kv_str("tls-cert-file", g->config->tls_cert_file));
+                 kv_str("tls-cert-file", g->files.tls_cert_file));
     g->age = AGE_GOOD;
 }
 
@@ -144,6 +170,7 @@ static void refresh_tls(struct guard *g)
         break;
     case TLS_TAKEN:
         tell_certificate(g, "the server's certificate is replaced");
+        tell_changed(g);
         break;
     case TLS_REFUSED:
         log_warn("the port's new certificates cannot be used: the old ones stay",
@@ -158,30 +185,40 @@ static void refresh_fire(struct timer *t)
     struct guard *g = CONTAINER_OF(t, struct guard, refresh);
     if (g->tls != NULL)
         refresh_tls(g);
-    if (g->config->token_file.n > 0)
+    if (g->files.token_file.n > 0)
         refresh_tokens(g);
     timer_arm(g->loop, t, REFRESH_MS);
 }
 
 static enum errc open_tls(struct guard *g, struct err *reterr)
 {
-    const struct config *c = g->config;
+    const struct files *f = &g->files;
     struct tls_settings settings = {
-        .cert_file = c->tls_cert_file,
-        .key_file = c->tls_key_file,
-        .client_ca_file = c->client_ca_file,
-        .client_names = c->client_names,
-        .optional = c->token_file.n > 0,
+        .cert_file = f->tls_cert_file,
+        .key_file = f->tls_key_file,
+        .client_ca_file = f->client_ca_file,
+        .client_names = f->client_names,
+        .optional = f->token_file.n > 0,
     };
-    enum errc code = tls_new(&settings, &g->tls, reterr);
-    if (code != OK)
-        return code;
-    tell_certificate(g, "TLS");
-    tell_age(g);
-    return OK;
+    return tls_new(&settings, &g->tls, reterr);
 }
 
-enum errc guard_new(struct loop *l, const struct config *c, struct guard **ret, struct err *reterr)
+static enum errc copy_files(struct files *f, const struct config *c, struct err *reterr)
+{
+    arena_init(&f->arena, FILES_MAX);
+    f->tls_cert_file = arena_dup(&f->arena, c->tls_cert_file);
+    f->tls_key_file = arena_dup(&f->arena, c->tls_key_file);
+    f->client_ca_file = arena_dup(&f->arena, c->client_ca_file);
+    f->client_names = arena_dup(&f->arena, c->client_names);
+    f->token_file = arena_dup(&f->arena, c->token_file);
+    return arena_failed(&f->arena)
+               ? err_set(reterr, arena_fault(&f->arena), "no memory for the port's file names")
+               : OK;
+}
+
+/* It looks at nothing by itself yet. */
+static enum errc guard_load(struct loop *l, const struct config *c, struct guard **ret,
+                            struct err *reterr)
 {
     if (c->tls_cert_file.n == 0 && c->token_file.n == 0) {
         *ret = NULL;
@@ -191,18 +228,32 @@ enum errc guard_new(struct loop *l, const struct config *c, struct guard **ret, 
     if (g == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     g->loop = l;
-    g->config = c;
     g->refresh.fire = refresh_fire;
     g->tell.fire = tell_fire;
-    enum errc code = c->tls_cert_file.n > 0 ? open_tls(g, reterr) : OK;
+    enum errc code = copy_files(&g->files, c, reterr);
+    if (code == OK && c->tls_cert_file.n > 0)
+        code = open_tls(g, reterr);
     if (code == OK && c->token_file.n > 0)
-        code = tokens_open(&g->tokens, c->token_file, reterr);
+        code = tokens_open(&g->tokens, g->files.token_file, reterr);
     if (code != OK) {
         (void)guard_free(g);
         return code;
     }
-    timer_arm(l, &g->refresh, REFRESH_MS);
     *ret = g;
+    return OK;
+}
+
+enum errc guard_new(struct loop *l, const struct config *c, struct guard **ret, struct err *reterr)
+{
+    enum errc code = guard_load(l, c, ret, reterr);
+    struct guard *g = code == OK ? *ret : NULL;
+    if (g == NULL)
+        return code;
+    if (g->tls != NULL) {
+        tell_certificate(g, "TLS");
+        tell_age(g);
+    }
+    timer_arm(l, &g->refresh, REFRESH_MS);
     return OK;
 }
 
@@ -216,8 +267,66 @@ struct guard *guard_free(struct guard *g)
     timer_cancel(&g->tell);
     g->tls = tls_free(g->tls);
     tokens_done(&g->tokens);
+    arena_done(&g->files.arena);
     mem_free(g);
     return NULL;
+}
+
+static bool files_same(const struct files *f, const struct config *c)
+{
+    return str_eq(f->tls_cert_file, c->tls_cert_file) && str_eq(f->tls_key_file, c->tls_key_file) &&
+           str_eq(f->client_ca_file, c->client_ca_file) &&
+           str_eq(f->client_names, c->client_names) && str_eq(f->token_file, c->token_file);
+}
+
+enum errc guard_draft(const struct guard *g, const struct config *c, struct guard **ret,
+                      struct err *reterr)
+{
+    if (g != NULL && !files_same(&g->files, c))
+        return guard_load(g->loop, c, ret, reterr);
+    *ret = NULL;
+    return OK;
+}
+
+void guard_become(struct guard *g, struct guard *draft)
+{
+    if (draft == NULL)
+        return;
+    assert((g->tls == NULL) == (draft->tls == NULL));
+    struct files old = g->files;
+    if (g->tls != NULL)
+        tls_become(g->tls, draft->tls);
+    draft->tls = NULL;
+    tokens_done(&g->tokens);
+    g->tokens = draft->tokens;
+    draft->tokens = (struct tokens){.file = STR_NULL};
+    g->files = draft->files;
+    draft->files = old;
+    (void)guard_free(draft);
+    if (g->tls != NULL) {
+        tell_certificate(g, "the server's certificate is replaced");
+        tell_age(g);
+    }
+    tell_changed(g);
+}
+
+void guard_on_change(struct guard *g, void (*changed)(void *ctx), void *ctx)
+{
+    if (g == NULL)
+        return;
+    g->changed = changed;
+    g->changed_ctx = ctx;
+}
+
+void guard_refresh(struct guard *g)
+{
+    if (g != NULL)
+        refresh_fire(&g->refresh);
+}
+
+const int64_t *guard_expiry(const struct guard *g)
+{
+    return g == NULL || g->tls == NULL ? NULL : &g->expires_s;
 }
 
 void guard_settings(struct guard *g, struct http_server_settings *s)
@@ -225,7 +334,7 @@ void guard_settings(struct guard *g, struct http_server_settings *s)
     if (g == NULL)
         return;
     s->tls = g->tls;
-    bool open = g->config->client_ca_file.n == 0 && g->config->token_file.n == 0;
+    bool open = g->files.client_ca_file.n == 0 && g->files.token_file.n == 0;
     s->admit = open ? NULL : admit;
     s->refused = refuse;
     s->admit_ctx = g;

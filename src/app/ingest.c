@@ -4,6 +4,7 @@
 #include "kube.h"
 #include "limit.h"
 #include "log.h"
+#include "quota_config.h"
 
 void ingest_init(struct ingest *in, const struct loop *l, struct cache *cache)
 {
@@ -56,24 +57,34 @@ struct node_figures {
     int64_t total;
     int64_t limit;
     uint32_t n_cards;
+    unsigned bad_tokens;
 };
 
 static struct node_figures figures_of(const struct node *n)
 {
     if (n == NULL)
         return (struct node_figures){.fault = NODE_ABSENT};
-    return (struct node_figures){
-        .fault = n->fault, .total = n->total, .limit = n->limit, .n_cards = n->n_cards};
+    return (struct node_figures){.fault = n->fault,
+                                 .total = n->total,
+                                 .limit = n->limit,
+                                 .n_cards = n->n_cards,
+                                 .bad_tokens = n->sizes == NULL ? 0 : n->sizes->bad_tokens};
 }
 
 static void report_node(const struct node *n, struct node_figures old)
 {
     struct node_figures now = figures_of(n);
     if (old.fault == now.fault && old.total == now.total && old.limit == now.limit &&
-        old.n_cards == now.n_cards)
+        old.n_cards == now.n_cards && old.bad_tokens == now.bad_tokens)
         return;
+    if (now.bad_tokens > 0)
+        log_warn("a node's labels or annotations name something that is no card, policy or number",
+                 kv_str("node", n->name), kv_uint("tokens", now.bad_tokens));
     if (now.fault == NODE_BAD_QUANTITY)
         log_warn("a node's gpu-mem or gpu-count is not usable", kv_str("node", n->name));
+    else if (now.fault == NODE_BAD_CARDS)
+        log_warn("a node's table of cards can't be read", kv_str("node", n->name),
+                 kv_str("error", n->sizes->cards_fault));
     else if (now.fault == NODE_NO_CARDS)
         log_info("a node has gpu-mem but no gpu-count yet", kv_str("node", n->name));
     else if (now.fault == NODE_OK)
@@ -94,7 +105,7 @@ void ingest_node(struct ingest *in, struct str json, bool gone)
     struct event e = {.type = gone ? EVENT_NODE_GONE : EVENT_NODE_SET};
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
-    kube_read_node(&r, &e.node);
+    kube_read_node(&r, &in->arena, &e.node);
     if (!readable(in, &r, CACHE_NODES, e.node.name))
         return;
     struct node_figures old = figures_of(cache_node(in->cache, e.node.name));
@@ -112,9 +123,10 @@ static void report_pod(struct ingest *in, const struct pod_view *view, const str
     if (effect->err.code != OK)
         log_warn("a pod's request is not valid", kv_str("namespace", view->namespace),
                  kv_str("pod", view->name), kv_cstr("error", effect->err.text));
-    if (!effect->changed || p == NULL || p->node == NULL || p->node->fault != NODE_OK)
+    if (!effect->changed || p == NULL || p->node == NULL || p->node->fault != NODE_OK ||
+        !request_shares(p->request))
         return;
-    if (p->card < 0 || (uint32_t)p->card >= p->node->n_cards) {
+    if (!node_has_card(p->node, p->card)) {
         log_warn("a pod is bound without a valid card and is charged to its node alone",
                  kv_str("namespace", p->namespace), kv_str("pod", p->name),
                  kv_str("node", p->node->name), kv_str("idx", view->idx), kv_int("mem", p->mem));
@@ -148,29 +160,76 @@ void ingest_pod(struct ingest *in, struct str json, bool gone)
         report_pod(in, &e.pod, &effect);
 }
 
-void ingest_configmap(struct ingest *in, struct str json, bool gone)
+/* Everybody's pods would wait for whoever wrote it, were nothing bound until it can be read. */
+static void quota_is_bad(struct ingest *in, const struct err *why)
 {
-    struct jread r;
-    struct configmap_view view;
     struct effect effect;
-    arena_reset(&in->arena);
-    jread_init(&r, json, &in->arena);
-    kube_read_configmap(&r, &view);
-    if (!readable(in, &r, CACHE_HEALTH, view.name) ||
-        !str_eq(view.namespace, GPUSHARE_UNHEALTHY_NAMESPACE) ||
-        !str_starts(view.name, GPUSHARE_UNHEALTHY_PREFIX))
+    apply(in, &(struct event){.type = EVENT_QUOTA_BAD}, &effect);
+    log_error("the quotas can't be read, and stay as they were",
+              kv_str("configmap", CARDPACK_QUOTA_NAME), kv_bool("in_force", in->cache->limited),
+              kv_cstr("error", why->text));
+}
+
+static void quota_is_gone(struct ingest *in)
+{
+    struct effect effect;
+    apply(in, &(struct event){.type = EVENT_QUOTA_GONE}, &effect);
+    if (effect.changed)
+        log_info("the quotas are gone: no namespace has limits");
+}
+
+static void ingest_quota(struct ingest *in, struct str text, bool gone)
+{
+    struct effect effect;
+    struct err why = ERR_INIT;
+    struct event e = {.type = EVENT_QUOTA_SET};
+    if (gone) {
+        quota_is_gone(in);
         return;
+    }
+    enum errc code = text.p == NULL
+                         ? err_set(&why, ERR_SYNTAX, "it has no %.*s", STR_ARG(CARDPACK_QUOTA_KEY))
+                         : quota_config_read(text, &in->arena, &e.quota, &why);
+    if (code == ERR_NOMEM) {
+        unreadable(in, CACHE_HEALTH, CARDPACK_QUOTA_NAME, &why);
+    } else if (code != OK) {
+        quota_is_bad(in, &why);
+    } else {
+        apply(in, &e, &effect);
+        log_info("quotas", kv_uint("namespaces", e.quota.n));
+    }
+}
+
+static void ingest_health(struct ingest *in, const struct configmap_view *view, bool gone)
+{
+    struct effect effect;
     struct event e = {.type = gone ? EVENT_HEALTH_GONE : EVENT_HEALTH_SET};
-    e.health.node = str_skip(view.name, GPUSHARE_UNHEALTHY_PREFIX.n);
-    e.health.gpus = view.gpus;
+    e.health.node = str_skip(view->name, GPUSHARE_UNHEALTHY_PREFIX.n);
+    e.health.gpus = view->gpus;
     if (e.health.node.n == 0)
         return;
     apply(in, &e, &effect);
     log_info("unhealthy cards", kv_str("node", e.health.node),
-             kv_str("cards", gone ? STR("") : view.gpus));
+             kv_str("cards", gone ? STR("") : view->gpus));
     if (effect.bad_tokens > 0)
         log_warn("an unhealthy ConfigMap names something that is no card index",
-                 kv_str("configmap", view.name), kv_str("gpus", view.gpus));
+                 kv_str("configmap", view->name), kv_str("gpus", view->gpus));
+}
+
+void ingest_configmap(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct configmap_view view;
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_configmap(&r, &view);
+    if (!readable(in, &r, CACHE_HEALTH, view.name) ||
+        !str_eq(view.namespace, GPUSHARE_UNHEALTHY_NAMESPACE))
+        return;
+    if (str_eq(view.name, CARDPACK_QUOTA_NAME))
+        ingest_quota(in, view.quota, gone);
+    else if (str_starts(view.name, GPUSHARE_UNHEALTHY_PREFIX))
+        ingest_health(in, &view, gone);
 }
 
 void ingest_list_begin(struct ingest *in, enum cache_kind kind)
@@ -189,6 +248,8 @@ unsigned ingest_list_end(struct ingest *in, enum cache_kind kind)
         return 0;
     }
     apply(in, &(struct event){.type = EVENT_LIST_END, .list = kind}, &effect);
+    if (effect.unlimited)
+        log_info("the quotas are gone: no namespace has limits");
     log_info("list is in", kv_cstr("kind", kind_names[kind]), kv_uint("gone", effect.swept));
     return effect.unproven;
 }

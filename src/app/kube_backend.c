@@ -8,11 +8,7 @@
 #include "post_verdict.h"
 #include "reflector.h"
 
-/*
- * kube-scheduler's own selection: a pod that ends leaves it, and comes as deleted with its old
- * content. 180 s without a byte: bookmarks come about every minute.
- */
-#define POD_SELECTOR   STR("fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed")
+/* Without a byte: bookmarks come about every minute. */
 #define WATCH_QUIET_MS 180000
 
 struct feed {
@@ -30,6 +26,8 @@ struct kube_backend {
     struct kube_api *api;
     struct ingest ingest;
     struct feed feeds[CACHE_KINDS];
+    struct kube_backend_counts own; /* where nobody wants them */
+    struct kube_backend_counts *counts;
     struct leadership *leadership;
     bool read_wanted; /* by the leadership: a list of pods that begins from now on */
     bool read_begun;
@@ -364,7 +362,7 @@ static enum errc feed_start(struct kube_backend *b, enum cache_kind kind, unsign
         void (*ingest)(struct ingest *in, struct str json, bool gone);
     } table[] = {
         [CACHE_NODES] = {STR("/api/v1/nodes"), {NULL, 0}, ingest_node},
-        [CACHE_PODS] = {STR("/api/v1/pods"), POD_SELECTOR, ingest_pod},
+        [CACHE_PODS] = {STR("/api/v1/pods"), KUBE_BACKEND_POD_SELECTOR, ingest_pod},
         [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"),
                           {NULL, 0},
                           ingest_configmap},
@@ -374,7 +372,8 @@ static enum errc feed_start(struct kube_backend *b, enum cache_kind kind, unsign
     struct reflector_settings settings = {.path = table[kind].path,
                                           .selector = table[kind].selector,
                                           .page_size = page_size,
-                                          .quiet_ms = WATCH_QUIET_MS};
+                                          .quiet_ms = WATCH_QUIET_MS,
+                                          .counts = &b->counts->feeds[kind]};
     struct reflector_sink sink = {
         .begin = on_begin, .change = on_change, .end = on_end, .note = on_note, .ctx = f};
     return reflector_new(b->loop, b->api, &settings, &sink, &f->reflector, reterr);
@@ -399,6 +398,7 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
         .prove = {.fire = prove},
         .relist = {.fire = relist_all},
     };
+    b->counts = s->counts == NULL ? &b->own : s->counts;
     ingest_init(&b->ingest, s->loop, s->cache);
     for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
         enum errc code = feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
@@ -413,6 +413,7 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
                                              .settle_ms = s->start_settle_ms,
                                              .read = read_anew,
                                              .idle = idle,
+                                             .counts = &b->counts->leadership,
                                              .ctx = b};
     enum errc code = leadership_new(&leadership, &b->leadership, reterr);
     if (code != OK)
@@ -444,4 +445,11 @@ struct kube_backend *kube_backend_free(struct kube_backend *b)
 struct backend *kube_backend_interface(struct kube_backend *b)
 {
     return &b->interface;
+}
+
+void kube_backend_tune(struct kube_backend *b, unsigned page_size, uint64_t start_settle_ms)
+{
+    for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
+        reflector_set_page_size(b->feeds[i].reflector, page_size);
+    leadership_set_settle(b->leadership, start_settle_ms);
 }

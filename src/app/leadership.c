@@ -20,7 +20,8 @@ enum stage {
 struct leadership {
     struct loop *loop;
     struct leadership_settings settings;
-    struct election *election; /* NULL: alone for good */
+    struct leadership_counts own; /* where nobody wants them */
+    struct election *election;    /* NULL: alone for good */
     struct buf identity;
     enum stage stage;
     bool clear; /* nothing of the leader before us is under way: a release says that, too */
@@ -54,6 +55,7 @@ static void begin(struct leadership *l, uint64_t clear_ms)
 
 static void end(struct leadership *l)
 {
+    l->settings.counts->losses += l->stage == STAGE_FOLLOWS ? 0 : 1;
     l->stage = STAGE_FOLLOWS;
     l->clear = true;
     timer_cancel(&l->settle);
@@ -63,6 +65,7 @@ static void decide(struct leadership *l)
 {
     l->stage = STAGE_DECIDES;
     l->term++;
+    l->settings.counts->terms++;
     log_info("deciding from now on", kv_uint("term", l->term));
 }
 
@@ -214,6 +217,8 @@ enum errc leadership_new(const struct leadership_settings *s, struct leadership 
     if (l == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the leadership");
     *l = (struct leadership){.loop = s->loop, .settings = *s};
+    if (s->counts == NULL)
+        l->settings.counts = &l->own;
     l->settle.fire = read_pods;
     l->clear = true;
     l->settings.election = NULL; /* not kept */
@@ -250,4 +255,9 @@ struct leadership *leadership_free(struct leadership *l)
     buf_done(&l->identity);
     mem_free(l);
     return NULL;
+}
+
+void leadership_set_settle(struct leadership *l, uint64_t settle_ms)
+{
+    l->settings.settle_ms = settle_ms;
 }

@@ -2,17 +2,24 @@
  * Parse, build, run, drain. One thread of ours: libcurl starts a resolver thread for a moment where
  * the API server's address is a name, and that is all.
  */
+#include "budget_feed.h"
 #include "cluster.h"
 #include "config.h"
 #include "confine.h"
+#include "evictor.h"
+#include "explain.h"
 #include "file.h"
 #include "guard.h"
 #include "kube_backend.h"
 #include "limit.h"
 #include "log.h"
+#include "notify.h"
 #include "probe.h"
+#include "reload.h"
 #include "service.h"
+#include "ui_feed.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,26 +29,38 @@
 
 #define SETTLE_CHECK_MS 100
 
+/* Beyond shutdown-grace, for giving up the lease and sending events. */
+#define STOP_SLACK_MS 5000
+
 /* "HOST_8f3c1d20aa41c5e7": a process, not a host, since two may share its name. */
 #define IDENTITY_BYTES 128
 
 struct program {
     struct config config;
+    int argc; /* of which, and of the environment, the configuration is read anew */
+    char *const *argv;
+    struct config_env env;
     char identity[IDENTITY_BYTES];
     struct service service;
-    struct kube_api *api;
-    struct kube_backend *kube;
-    struct guard *guard; /* NULL: everybody may ask */
-    struct http_server *server;
-    struct http_server *probes; /* NULL: without a port of their own */
+    struct settings parts; /* what there is to tell of a setting that changes */
+    struct reload *reload;
+    struct timer delay; /* after the first signal, until nobody new is served */
     struct timer grace;
     struct timer settle; /* after the last request, until no Binding is in doubt */
+    struct notify notify;
 };
 
-static void resigned(void *ctx)
+static void events_sent(void *ctx)
 {
     struct program *p = ctx;
     loop_stop(p->service.loop);
+}
+
+/* Who takes over need not wait for this. */
+static void resigned(void *ctx)
+{
+    struct program *p = ctx;
+    events_drain(p->service.events, events_sent, p);
 }
 
 /*
@@ -53,8 +72,8 @@ static void stop_when_settled(struct timer *t)
     struct program *p = CONTAINER_OF(t, struct program, settle);
     if (binder_active(p->service.binder) > 0)
         timer_arm(p->service.loop, t, SETTLE_CHECK_MS);
-    else if (p->kube != NULL)
-        kube_backend_resign(p->kube, resigned, p);
+    else if (p->parts.kube != NULL)
+        kube_backend_resign(p->parts.kube, resigned, p);
     else
         loop_stop(p->service.loop);
 }
@@ -69,24 +88,51 @@ static void grace_over(struct timer *t)
 {
     struct program *p = CONTAINER_OF(t, struct program, grace);
     log_warn("shutdown-grace is over, and not all is settled",
-             kv_uint("requests", http_server_active(p->server)),
+             kv_uint("requests", http_server_active(p->parts.server)),
              kv_uint("binds", binder_active(p->service.binder)));
     loop_stop(p->service.loop);
 }
 
-/* The first signal lets requests under way end, the second does not. */
+/* Whoever supervises us must not take a long grace for a hang. */
+static void tell_stopping(struct program *p)
+{
+    char text[sizeof("STOPPING=1\nEXTEND_TIMEOUT_USEC=") + 20];
+    int n = snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+                     (p->config.shutdown_delay_ms + p->config.shutdown_grace_ms + STOP_SLACK_MS) *
+                         1000);
+    notify_send(&p->notify, (struct str){text, (size_t)n});
+}
+
+static void begin_drain(struct timer *t)
+{
+    struct program *p = CONTAINER_OF(t, struct program, delay);
+    explain_cancel(&p->service); /* nothing is lost that could not be asked again */
+    timer_arm(p->service.loop, &p->grace, p->config.shutdown_grace_ms);
+    http_server_drain(p->parts.server, drained, p);
+}
+
+/*
+ * The first signal lets requests under way end, and before that those come that a Service still
+ * sends here; the second does not.
+ */
 static void on_signal(void *ctx, int signo)
 {
     struct program *p = ctx;
     log_info("shutting down", kv_cstr("signal", strsignal(signo)),
-             kv_uint("requests", http_server_active(p->server)));
+             kv_uint("requests", http_server_active(p->parts.server)),
+             kv_uint("delay_ms", p->service.draining ? 0 : p->config.shutdown_delay_ms));
     if (p->service.draining) {
         loop_stop(p->service.loop);
         return;
     }
     p->service.draining = true;
-    timer_arm(p->service.loop, &p->grace, p->config.shutdown_grace_ms);
-    http_server_drain(p->server, drained, p);
+    tell_stopping(p);
+    reload_stop(p->reload);
+    p->service.evictor = evictor_free(p->service.evictor);
+    if (p->config.shutdown_delay_ms > 0)
+        timer_arm(p->service.loop, &p->delay, p->config.shutdown_delay_ms);
+    else
+        begin_drain(&p->delay);
 }
 
 static enum errc open_cluster(struct program *p, struct err *reterr)
@@ -106,10 +152,16 @@ static enum errc open_cluster(struct program *p, struct err *reterr)
     return OK;
 }
 
+static void events_lost(void *ctx, uint64_t lost, const struct err *why)
+{
+    (void)ctx;
+    log_warn("events on pods can't be written", kv_uint("lost", lost), kv_cstr("error", why->text));
+}
+
 static struct election_settings election_settings(struct program *p)
 {
     char host[64] = "";
-    struct str own = kube_api_namespace(p->api);
+    struct str own = kube_api_namespace(p->parts.api);
     struct str home = own.n > 0 ? own : STR("kube-system");
     struct str asked = p->config.lease_namespace;
     (void)gethostname(host, sizeof(host) - 1);
@@ -133,21 +185,37 @@ static enum errc open_kubernetes(struct program *p, struct err *reterr)
         .home = str_of(getenv("HOME")),
         .user_agent = STR("cardpack/" CARDPACK_VERSION),
     };
-    enum errc code = kube_api_new(p->service.loop, &settings, &p->api, reterr);
+    enum errc code = kube_api_new(p->service.loop, &settings, &p->parts.api, reterr);
     if (code != OK)
         return err_wrap(reterr, "no way to an API server");
-    log_info("API server", kv_str("at", kube_api_origin(p->api)));
+    log_info("API server", kv_str("at", kube_api_origin(p->parts.api)));
     struct election_settings election = election_settings(p);
     struct kube_backend_settings backend = {.loop = p->service.loop,
                                             .cache = &p->service.cache,
-                                            .api = p->api,
+                                            .api = p->parts.api,
                                             .page_size = p->config.list_page_size,
                                             .election = p->config.leader_elect ? &election : NULL,
-                                            .start_settle_ms = p->config.start_settle_ms};
-    code = kube_backend_new(&backend, &p->kube, reterr);
-    if (code == OK)
-        p->service.backend = kube_backend_interface(p->kube);
-    return code;
+                                            .start_settle_ms = p->config.start_settle_ms,
+                                            .counts = &p->service.metrics.kube};
+    code = kube_backend_new(&backend, &p->parts.kube, reterr);
+    if (code != OK)
+        return code;
+    p->service.backend = kube_backend_interface(p->parts.kube);
+    struct events_settings events = {.loop = p->service.loop,
+                                     .api = p->parts.api,
+                                     .retry_ms = EVENTS_RETRY_MS,
+                                     .drain_ms = EVENTS_DRAIN_MS,
+                                     .note = events_lost,
+                                     .counts = &p->service.metrics.events};
+    code = events_new(&events, &p->service.events, reterr);
+    if (code != OK)
+        return code;
+    struct budget_feed_settings budgets = {.loop = p->service.loop,
+                                           .api = p->parts.api,
+                                           .budgets = &p->service.budgets,
+                                           .page_size = p->config.list_page_size,
+                                           .counts = &p->service.metrics.budgets};
+    return budget_feed_new(&budgets, &p->parts.budgets, reterr);
 }
 
 /* Once more at every start, as nobody reads a configuration twice. */
@@ -163,6 +231,13 @@ static void warn_of_open_port(const struct config *c)
                  kv_str("address", c->listen_address));
 }
 
+/* Pages that are open ask again, and are let in or not. */
+static void admits_anew(void *ctx)
+{
+    struct program *p = ctx;
+    http_server_end_streams(p->parts.server);
+}
+
 static enum errc open_server(struct program *p, struct err *reterr)
 {
     struct http_server_settings settings = {
@@ -175,18 +250,23 @@ static enum errc open_server(struct program *p, struct err *reterr)
         .stall_ms = LIMIT_STALL_MS,
         .handle = routes_handle,
         .too_large = routes_too_large,
+        .answered = metrics_answered,
         .ctx = &p->service,
+        .counts = &p->service.metrics.ports[METRICS_MAIN],
     };
-    enum errc code = guard_new(p->service.loop, &p->config, &p->guard, reterr);
+    enum errc code = guard_new(p->service.loop, &p->config, &p->parts.guard, reterr);
     if (code != OK)
         return code;
-    guard_settings(p->guard, &settings);
-    code = http_server_new(p->service.loop, &settings, &p->server, reterr);
+    guard_settings(p->parts.guard, &settings);
+    p->service.metrics.certificate_expires_s = guard_expiry(p->parts.guard);
+    code = http_server_new(p->service.loop, &settings, &p->parts.server, reterr);
     if (code != OK)
         return code;
     log_info("listening", kv_cstr("version", CARDPACK_VERSION),
              kv_str("address", p->config.listen_address),
-             kv_uint("port", http_server_port(p->server)), kv_bool("tls", settings.tls != NULL));
+             kv_uint("port", http_server_port(p->parts.server)),
+             kv_bool("tls", settings.tls != NULL));
+    guard_on_change(p->parts.guard, admits_anew, p);
     warn_of_open_port(&p->config);
     return OK;
 }
@@ -203,37 +283,91 @@ static enum errc open_probes(struct program *p, struct err *reterr)
         .stall_ms = LIMIT_STALL_MS,
         .handle = probe_handle,
         .too_large = probe_too_large,
+        .answered = metrics_answered,
         .ctx = &p->service,
+        .counts = &p->service.metrics.ports[METRICS_PROBES],
     };
     if (settings.port == 0)
         return OK;
-    enum errc code = http_server_new(p->service.loop, &settings, &p->probes, reterr);
+    enum errc code = http_server_new(p->service.loop, &settings, &p->parts.probes, reterr);
     if (code != OK)
         return code;
     log_info("probes", kv_str("address", p->config.probe_address),
-             kv_uint("port", http_server_port(p->probes)));
+             kv_uint("port", http_server_port(p->parts.probes)));
     return OK;
+}
+
+static enum errc open_reload(struct program *p, struct err *reterr)
+{
+    struct reload_settings settings = {.settings = &p->parts,
+                                       .config = &p->config,
+                                       .argc = p->argc,
+                                       .argv = p->argv,
+                                       .env = p->env};
+    enum errc code = reload_new(&settings, &p->reload, reterr);
+    if (code == OK)
+        p->service.reloads = reload_counts(p->reload);
+    return code;
+}
+
+/* NOTIFY_SOCKET and WATCHDOG_USEC are systemd's, or of who does as systemd does. */
+static enum errc open_notify(struct program *p, struct err *reterr)
+{
+    uint64_t pid = 0;
+    uint64_t usec = 0;
+    bool ours =
+        !str_to_u64(str_of(getenv("WATCHDOG_PID")), UINT64_MAX, &pid) || pid == (uint64_t)getpid();
+    if (notify_open(&p->notify, p->service.loop, str_of(getenv("NOTIFY_SOCKET")), reterr) != OK)
+        return err_wrap(reterr, "environment NOTIFY_SOCKET");
+    if (ours && str_to_u64(str_of(getenv("WATCHDOG_USEC")), UINT64_MAX, &usec))
+        notify_watchdog(&p->notify, usec / 1000);
+    return OK;
+}
+
+static void open_metrics(struct program *p)
+{
+    struct metrics *m = &p->service.metrics;
+    m->start_ns = loop_wall_ns(p->service.loop);
+    m->max_nodes = p->config.metrics_nodes;
+    m->kubernetes = p->config.cluster.n == 0;
+    m->probes = p->config.probe_port != 0;
 }
 
 static enum errc open_all(struct program *p, struct err *reterr)
 {
     enum errc code = loop_new(&p->service.loop, reterr);
+    if (code == OK)
+        code = open_notify(p, reterr);
     if (code != OK)
         return code;
+    open_metrics(p);
+    p->service.shortlist = p->config.shortlist;
     struct map_seed seed = {loop_random(p->service.loop), loop_random(p->service.loop)};
     cache_init(&p->service.cache, seed);
+    p->service.cache.settings = (struct cache_settings){.card_policy = p->config.card_policy,
+                                                        .node_policy = p->config.node_policy,
+                                                        .shrink = p->config.shrink_after_init};
+    budgets_init(&p->service.budgets, seed);
     code = p->config.cluster.n > 0 ? open_cluster(p, reterr) : open_kubernetes(p, reterr);
     if (code != OK)
         return code;
     struct binder_settings binder = {.loop = p->service.loop,
                                      .cache = &p->service.cache,
                                      .backend = p->service.backend,
-                                     .timeout_ms = p->config.bind_timeout_ms};
+                                     .events = p->service.events,
+                                     .timeout_ms = p->config.bind_timeout_ms,
+                                     .counts = &p->service.metrics.binds};
     code = binder_new(&binder, &p->service.binder, reterr);
+    if (code == OK)
+        code = settings_evictor(&p->parts, &p->config, &p->service.evictor, reterr);
     if (code == OK)
         code = loop_signal(p->service.loop, SIGTERM, on_signal, p, reterr);
     if (code == OK)
         code = loop_signal(p->service.loop, SIGINT, on_signal, p, reterr);
+    if (code == OK)
+        code = ui_feed_new(&p->service, UI_FEED_TICK_MS, &p->service.ui, reterr);
+    if (code == OK)
+        code = open_reload(p, reterr);
     if (code == OK)
         code = open_server(p, reterr);
     return code == OK ? open_probes(p, reterr) : code;
@@ -243,17 +377,27 @@ static void close_all(struct program *p)
 {
     if (p->service.loop == NULL)
         return;
+    reload_stop(p->reload);
+    timer_cancel(&p->delay);
     timer_cancel(&p->grace);
     timer_cancel(&p->settle);
+    notify_close(&p->notify);
+    explain_cancel(&p->service);
+    p->service.evictor = evictor_free(p->service.evictor);
     p->service.binder = binder_free(p->service.binder);
-    p->server = http_server_free(p->server);
-    p->probes = http_server_free(p->probes);
-    p->guard = guard_free(p->guard);
-    p->kube = kube_backend_free(p->kube);
+    p->parts.server = http_server_free(p->parts.server);
+    p->parts.probes = http_server_free(p->parts.probes);
+    p->service.ui = ui_feed_free(p->service.ui);
+    p->parts.guard = guard_free(p->parts.guard);
+    p->service.events = events_free(p->service.events);
+    p->parts.budgets = budget_feed_free(p->parts.budgets);
+    p->parts.kube = kube_backend_free(p->parts.kube);
     p->service.cluster = cluster_free(p->service.cluster);
-    p->api = kube_api_free(p->api);
+    p->parts.api = kube_api_free(p->parts.api);
+    budgets_done(&p->service.budgets);
     cache_done(&p->service.cache);
     p->service.loop = loop_free(p->service.loop);
+    p->reload = reload_free(p->reload);
 }
 
 /* A sandbox that lacks something is worth a line, and no reason to stay away. */
@@ -272,6 +416,7 @@ static void confine(void)
 static int run(struct program *p)
 {
     struct err e = ERR_INIT;
+    p->delay.fire = begin_drain;
     p->grace.fire = grace_over;
     p->settle.fire = stop_when_settled;
     (void)signal(SIGPIPE, SIG_IGN);
@@ -279,6 +424,7 @@ static int run(struct program *p)
     enum errc code = open_all(p, &e);
     if (code == OK) {
         (void)confine_capabilities();
+        notify_send(&p->notify, STR("READY=1"));
         code = loop_run(p->service.loop, &e);
     }
     if (code != OK)
@@ -295,18 +441,13 @@ static int print(struct buf *text)
     return whole && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static void setup_log(const struct config *c)
-{
-    bool logfmt = c->log_format == CONFIG_LOG_FORMAT_LOGFMT ||
-                  (c->log_format == CONFIG_LOG_FORMAT_AUTO && isatty(STDERR_FILENO) != 0);
-    log_setup(STDERR_FILENO, c->log_level, logfmt ? LOG_FORMAT_LOGFMT : LOG_FORMAT_JSON);
-}
-
 int main(int argc, char *argv[])
 {
-    struct program p = {.api = NULL};
+    struct program p = {.notify = NOTIFY_INIT};
     struct err e = ERR_INIT;
     struct buf text;
+    reload_block();
+    p.parts.service = &p.service;
     struct config_env env = {.port = str_of(getenv("PORT")),
                              .log_level = str_of(getenv("LOG_LEVEL")),
                              .kubeconfig = str_of(getenv("KUBECONFIG"))};
@@ -330,7 +471,10 @@ int main(int argc, char *argv[])
         status = print(&text);
         break;
     case CONFIG_RUN:
-        setup_log(&p.config);
+        settings_log(&p.config);
+        p.argc = argc;
+        p.argv = argv;
+        p.env = env;
         status = run(&p);
         break;
     }

@@ -4,7 +4,7 @@
  */
 #include "probe.h"
 
-static const char *const paths[] = {"/healthz", "/livez", "/readyz", "/version"};
+static const char *const paths[] = {"/healthz", "/livez", "/readyz", "/version", "/metrics"};
 
 static void refuse(struct http_request *r, unsigned status, struct str text)
 {
@@ -20,7 +20,7 @@ void probe_handle(void *service, struct http_request *r)
             return;
         }
     }
-    refuse(r, 404, STR("not on this port, which is for probes\n"));
+    refuse(r, 404, STR("not on this port, which is for probes and metrics\n"));
 }
 
 void probe_too_large(void *service, struct http_request *r, uint64_t body_bytes)

@@ -1,6 +1,11 @@
+#include "cross_site.h"
+#include "explain.h"
 #include "extender.h"
 #include "log.h"
+#include "preempt.h"
 #include "service.h"
+#include "ui.h"
+#include "whatif.h"
 
 #include <stdio.h>
 
@@ -12,21 +17,22 @@ static void respond_text(struct http_request *r, unsigned status, struct str tex
     http_request_respond(r, status, "text/plain; charset=utf-8");
 }
 
-static void respond_error(struct http_request *r, unsigned status, struct str text)
-{
-    struct jwrite w;
-    jwrite_init(&w, r->answer);
-    jwrite_object_begin(&w);
-    jwrite_key(&w, STR("error"));
-    jwrite_str(&w, text);
-    jwrite_object_end(&w);
-    http_request_respond(r, status, "application/json");
-}
-
 static void handle_filter(struct service *s, struct http_request *r, struct str rest)
 {
     (void)rest;
     filter_handle(s, r);
+}
+
+static void handle_prioritize(struct service *s, struct http_request *r, struct str rest)
+{
+    (void)rest;
+    prioritize_handle(s, r);
+}
+
+static void handle_preempt(struct service *s, struct http_request *r, struct str rest)
+{
+    (void)rest;
+    preempt_handle(s, r);
 }
 
 static void handle_bind(struct service *s, struct http_request *r, struct str rest)
@@ -38,6 +44,34 @@ static void handle_bind(struct service *s, struct http_request *r, struct str re
 static void handle_inspect(struct service *s, struct http_request *r, struct str rest)
 {
     inspect_handle(s, r, rest.n > 0 ? rest : STR_NULL);
+}
+
+static void handle_cards(struct service *s, struct http_request *r, struct str rest)
+{
+    cards_handle(s, r, rest.n > 0 ? rest : STR_NULL);
+}
+
+static void handle_explain_get(struct service *s, struct http_request *r, struct str rest)
+{
+    explain_handle_get(s, r, rest);
+}
+
+static void handle_explain_post(struct service *s, struct http_request *r, struct str rest)
+{
+    (void)rest;
+    explain_handle_post(s, r);
+}
+
+static void handle_fit(struct service *s, struct http_request *r, struct str rest)
+{
+    (void)rest;
+    whatif_handle(s, r);
+}
+
+static void handle_metrics(struct service *s, struct http_request *r, struct str rest)
+{
+    (void)rest;
+    metrics_handle(s, r);
 }
 
 static void handle_version(struct service *s, struct http_request *r, struct str rest)
@@ -59,6 +93,10 @@ static void handle_ready(struct service *s, struct http_request *r, struct str r
     struct str missing;
     (void)rest;
     bool ready = service_ready(s, &missing);
+    if (s->draining) {
+        ready = false;
+        missing = STR("it is shutting down");
+    }
     respond_text(r, ready ? 200 : 503, ready ? STR("ok") : missing);
 }
 
@@ -67,7 +105,7 @@ static void handle_cluster(struct service *s, struct http_request *r, struct str
     if (s->cluster != NULL)
         cluster_handle(s->cluster, r, rest);
     else
-        respond_error(r, 404, STR("only the embedded cluster (--cluster) takes pods"));
+        http_respond_error(r, 404, STR("only the embedded cluster (--cluster) takes pods"));
 }
 
 /* What a body that can't be taken is answered with: verbs in their own form, which is all that
@@ -75,6 +113,8 @@ static void handle_cluster(struct service *s, struct http_request *r, struct str
 enum verb {
     VERB_NONE,
     VERB_FILTER,
+    VERB_PRIORITIZE,
+    VERB_PREEMPT,
     VERB_BIND,
 };
 
@@ -86,8 +126,16 @@ static const struct route {
     void (*handle)(struct service *s, struct http_request *r, struct str rest);
 } routes[] = {
     {"POST", PREFIX "/filter", false, VERB_FILTER, handle_filter},
+    {"POST", PREFIX "/prioritize", false, VERB_PRIORITIZE, handle_prioritize},
+    {"POST", PREFIX "/preempt", false, VERB_PREEMPT, handle_preempt},
     {"POST", PREFIX "/bind", false, VERB_BIND, handle_bind},
     {"GET", PREFIX "/inspect", true, VERB_NONE, handle_inspect},
+    {"GET", PREFIX "/cards", true, VERB_NONE, handle_cards},
+    {"GET", PREFIX "/explain", true, VERB_NONE, handle_explain_get},
+    {"POST", PREFIX "/explain", false, VERB_NONE, handle_explain_post},
+    {"POST", PREFIX "/fit", false, VERB_NONE, handle_fit},
+    {"GET", "/ui", true, VERB_NONE, ui_handle},
+    {"GET", "/metrics", false, VERB_NONE, handle_metrics},
     {"GET", "/version", false, VERB_NONE, handle_version},
     {"GET", "/healthz", false, VERB_NONE, handle_alive},
     {"GET", "/livez", false, VERB_NONE, handle_alive},
@@ -131,6 +179,42 @@ static const struct route *find(const struct http_request *r, struct str *ret_re
     return NULL;
 }
 
+/* What the request counts as. */
+static enum metrics_verb kind_of(const struct route *route)
+{
+    static const struct {
+        const char *path;
+        enum metrics_verb kind;
+    } others[] = {
+        {PREFIX "/inspect", METRICS_INSPECT},
+        {PREFIX "/explain", METRICS_EXPLAIN},
+        {PREFIX "/fit", METRICS_FIT},
+        {PREFIX "/cards", METRICS_CARDS},
+        {"/ui", METRICS_PAGE},
+        {"/api/v1/namespaces", METRICS_CLUSTER},
+        {"/metrics", METRICS_METRICS},
+        {"/version", METRICS_PROBE},
+        {"/healthz", METRICS_PROBE},
+        {"/livez", METRICS_PROBE},
+        {"/readyz", METRICS_PROBE},
+    };
+
+    static const enum metrics_verb verbs[] = {[VERB_FILTER] = METRICS_FILTER,
+                                              [VERB_PRIORITIZE] = METRICS_PRIORITIZE,
+                                              [VERB_PREEMPT] = METRICS_PREEMPT,
+                                              [VERB_BIND] = METRICS_BIND};
+
+    if (route == NULL)
+        return METRICS_OTHER;
+    if (route->verb != VERB_NONE)
+        return verbs[route->verb];
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        if (str_eq(str_of(route->path), str_of(others[i].path)))
+            return others[i].kind;
+    }
+    return METRICS_OTHER;
+}
+
 void routes_handle(void *service, struct http_request *r)
 {
     struct service *s = service;
@@ -138,7 +222,11 @@ void routes_handle(void *service, struct http_request *r)
     char text[256];
     struct str rest;
     const struct route *route = find(r, &rest, allow);
-    if (route != NULL) {
+    const char *fault = route == NULL ? NULL : cross_site_fault(route->method, r);
+    r->kind = (unsigned char)kind_of(route);
+    if (fault != NULL) {
+        http_respond_error(r, 403, str_of(fault));
+    } else if (route != NULL) {
         if (route->verb != VERB_NONE)
             s->backend->asked(s->backend);
         route->handle(s, r, rest);
@@ -146,9 +234,11 @@ void routes_handle(void *service, struct http_request *r)
         (void)snprintf(text, sizeof(text), "%.*s is not allowed here, only %s",
                        (int)MIN_OF(r->method.n, (size_t)32), r->method.p, allow);
         http_request_header(r, "Allow", allow);
-        respond_error(r, 405, str_of(text));
+        http_respond_error(r, 405, str_of(text));
     } else {
-        respond_error(r, 404, STR("no such path; see " PREFIX "/inspect, /version, /readyz"));
+        http_respond_error(r, 404,
+                           STR("no such path; see " PREFIX "/inspect, " PREFIX
+                               "/explain/NAMESPACE/POD, /version, /readyz"));
     }
 }
 
@@ -164,9 +254,19 @@ void routes_too_large(void *service, struct http_request *r, uint64_t body_bytes
              kv_uint("bytes", body_bytes));
     const struct route *route = find(r, &rest, allow);
     enum verb verb = route == NULL ? VERB_NONE : route->verb;
+    r->kind = (unsigned char)kind_of(route);
+    r->outcome = OUTCOME_ERROR;
     switch (verb) {
     case VERB_FILTER:
         extender_write_filter_error(r->answer, str_of(text));
+        http_request_respond(r, 200, "application/json");
+        return;
+    case VERB_PRIORITIZE:
+        extender_write_no_priorities(r->answer);
+        http_request_respond(r, 200, "application/json");
+        return;
+    case VERB_PREEMPT:
+        preempt_write(r->answer, NULL, 0);
         http_request_respond(r, 200, "application/json");
         return;
     case VERB_BIND:
@@ -174,7 +274,7 @@ void routes_too_large(void *service, struct http_request *r, uint64_t body_bytes
         http_request_respond(r, 200, "application/json");
         return;
     case VERB_NONE:
-        respond_error(r, 413, str_of(text));
+        http_respond_error(r, 413, str_of(text));
         return;
     }
 }

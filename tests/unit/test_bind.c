@@ -4,6 +4,8 @@
 #include "cache_rig.h"
 #include "on_loop.h"
 
+#include <stdio.h>
+
 enum asked {
     ASKED_NOTHING,
     ASKED_POST,
@@ -21,6 +23,8 @@ static struct site {
     struct buf answer;
     struct http_request request;
     bool answered;
+    unsigned told; /* events */
+    char text[512];
 } site;
 
 static void on_post(struct backend *b, struct backend_call *c, const struct binding *binding)
@@ -71,6 +75,20 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
     ck_assert(r == &site.request && !site.answered);
     ck_assert_uint_eq(status, 200);
     site.answered = true;
+}
+
+/* Instead of events.h's. */
+void events_post(struct events *ev, const struct event_subject *pod, enum event_level level,
+                 struct str reason, struct str message)
+{
+    ck_assert_ptr_null(ev);
+    ck_assert_str_is(pod->namespace, "ns");
+    ck_assert_str_is(pod->name, "p");
+    ck_assert_str_is(pod->uid, "p");
+    ck_assert_int_eq(level, EVENT_WARNING);
+    ck_assert_str_is(reason, "FailedBinding");
+    (void)snprintf(site.text, sizeof(site.text), "%.*s", STR_ARG(message));
+    site.told++;
 }
 
 static void site_open(void)
@@ -150,6 +168,23 @@ static void succeeds(void)
 {
     ck_assert(site.answered);
     ck_assert_str_is(buf_str(&site.answer), "{\"Error\":\"\"}");
+    ck_assert_uint_eq(site.told, 0);
+}
+
+/* The scheduler's error and the event are one text, and there is one event. */
+static void fails(const char *text)
+{
+    ck_assert(site.answered);
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&site.answer), text));
+    ck_assert_uint_eq(site.told, 1);
+    ck_assert_ptr_nonnull(strstr(site.text, text));
+}
+
+static void fails_untold(const char *text)
+{
+    ck_assert(site.answered);
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&site.answer), text));
+    ck_assert_uint_eq(site.told, 0);
 }
 
 START_TEST(a_pod_that_the_watch_shows_takes_one_write)
@@ -213,6 +248,91 @@ START_TEST(what_was_looked_up_and_is_there_is_confirmed)
 
 END_TEST
 
+START_TEST(a_pod_that_is_bound_there_already_succeeds)
+{
+    site_open();
+    bind_pod();
+    get_says("p", "n", "Pending");
+    succeeds();
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_pod_without_room_is_told)
+{
+    site_open();
+    pod_set(&site.rig, .uid = "other", .mem = "12", .node = "n", .idx = "0");
+    pod_set(&site.rig, .uid = "p");
+    bind_pod();
+    fails("card 0: 4 of 16 free");
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_pod_that_is_bound_elsewhere_is_told)
+{
+    site_open();
+    node_set(&site.rig, "m", "16", "1", NULL);
+    pod_set(&site.rig, .uid = "p", .node = "m", .idx = "0");
+    bind_pod();
+    fails("is bound to node");
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_pod_that_was_looked_up_is_told)
+{
+    site_open();
+    bind_pod();
+    get_says("p", "n", "Succeeded");
+    fails("the pod has ended");
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_binding_that_is_refused_is_told)
+{
+    site_open();
+    pod_set(&site.rig, .uid = "p");
+    bind_pod();
+    (void)err_set(&site.call->err, ERR_DENIED, "a webhook says no");
+    post_says(POST_REFUSED);
+    fails("a webhook says no");
+    site_close();
+}
+
+END_TEST
+
+/* Nobody is there to be told, or it is somebody else. */
+START_TEST(a_pod_that_is_not_there_is_not_told)
+{
+    site_open();
+    bind_pod();
+    get_says("q", NULL, "Pending");
+    fails_untold("it's not equal with expected p");
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_pod_that_may_not_be_there_is_not_told)
+{
+    site_open();
+    bind_pod();
+    ck_assert_int_eq(site.asked, ASKED_GET);
+    (void)err_set(&site.call->err, ERR_UNAVAILABLE, "no answer");
+    site.call->get = GET_FAILED;
+    site.call->done(site.call);
+    fails_untold("no answer");
+    site_close();
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("bind");
@@ -221,6 +341,13 @@ int main(void)
     tcase_add_test(tc, a_pod_that_has_ended_holds_no_card);
     tcase_add_test(tc, a_pod_that_the_watch_never_shows_is_read_back);
     tcase_add_test(tc, what_was_looked_up_and_is_there_is_confirmed);
+    tcase_add_test(tc, a_pod_that_is_bound_there_already_succeeds);
+    tcase_add_test(tc, a_pod_without_room_is_told);
+    tcase_add_test(tc, a_pod_that_is_bound_elsewhere_is_told);
+    tcase_add_test(tc, a_pod_that_was_looked_up_is_told);
+    tcase_add_test(tc, a_binding_that_is_refused_is_told);
+    tcase_add_test(tc, a_pod_that_is_not_there_is_not_told);
+    tcase_add_test(tc, a_pod_that_may_not_be_there_is_not_told);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

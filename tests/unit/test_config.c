@@ -70,6 +70,7 @@ START_TEST(defaults)
     ck_assert_uint_eq(c.list_page_size, 500);
     ck_assert_uint_eq(c.start_settle_ms, 8000);
     ck_assert_uint_eq(c.shutdown_grace_ms, 25000);
+    ck_assert_uint_eq(c.shutdown_delay_ms, 0);
     ck_assert_int_eq(c.action, CONFIG_RUN);
     ck_assert_ptr_null(c.file.p);
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++)
@@ -118,6 +119,8 @@ static const struct {
     {"--log-format json", &no_env, NULL, "json", CONFIG_ROW_log_format, CONFIG_FROM_FLAG},
     {"--bind-timeout 1m", &no_env, NULL, "1m", CONFIG_ROW_bind_timeout_ms, CONFIG_FROM_FLAG},
     {"--leader-elect=false", &no_env, NULL, "false", CONFIG_ROW_leader_elect, CONFIG_FROM_FLAG},
+    {"--node-policy spread", &no_env, NULL, "spread", CONFIG_ROW_node_policy, CONFIG_FROM_FLAG},
+    {"--config f.yaml", &no_env, "shortlist: 10", "10", CONFIG_ROW_shortlist, CONFIG_FROM_FILE},
     /* A kubeconfig of the environment yields to a cluster file. */
     {"--cluster c", &env_all, NULL, "\"c\"", CONFIG_ROW_cluster, CONFIG_FROM_FLAG},
     {"--cluster c", &env_all, NULL, "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_DEFAULT},
@@ -185,6 +188,7 @@ static const struct {
 } errors[] = {
     {"", &env_empty, NULL, NULL},
     {"--port 99999", &no_env, NULL, "flag --port: \"99999\": must be 0 to 65535"},
+    {"--shortlist 10001", &no_env, NULL, "flag --shortlist: \"10001\": must be 0 to 10000"},
     {"--port=", &no_env, NULL, "flag --port: \"\": must be a number"},
     {"--port", &no_env, NULL, "flag --port: its value is missing"},
     {"--port --help", &no_env, NULL, "flag --port: its value is missing"},
@@ -290,70 +294,94 @@ START_TEST(error)
 
 END_TEST
 
+static bool contains(struct buf *text, const char *part)
+{
+    const char *z = buf_cstr(text);
+    return z != NULL && strstr(z, part) != NULL;
+}
+
+/* All of b is of the file. */
+static void alike_but_for_sources(struct config *a, struct config *b)
+{
+    struct buf first;
+    struct buf second;
+    buf_init(&first, 4096);
+    buf_init(&second, 4096);
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        a->sources[i] = CONFIG_FROM_DEFAULT;
+        ck_assert_int_eq(b->sources[i], CONFIG_FROM_FILE);
+        b->sources[i] = CONFIG_FROM_DEFAULT;
+    }
+    config_print(a, &first);
+    config_print(b, &second);
+    ck_assert(!buf_failed(&first) && str_eq(buf_str(&first), buf_str(&second)));
+    buf_done(&first);
+    buf_done(&second);
+}
+
+static const char printed[] = "listen-address: \"::\" # flag\n"
+                              "port: 1111 # environment\n"
+                              "allow-plain-http: true # file\n"
+                              "tls-cert-file: \"\"\n"
+                              "tls-key-file: \"\"\n"
+                              "client-ca-file: \"\"\n"
+                              "client-names: \"\"\n"
+                              "token-file: \"\"\n"
+                              "probe-address: \"127.0.0.1\"\n"
+                              "probe-port: 0\n"
+                              "kubeconfig: \"/env/k\" # environment\n"
+                              "cluster: \"\"\n"
+                              "log-level: warn # environment\n"
+                              "log-format: auto\n"
+                              "max-body: 1000000 # file\n"
+                              "max-connections: 1000\n"
+                              "request-timeout: 30s\n"
+                              "bind-timeout: 1s500ms # file\n"
+                              "list-page-size: 500\n"
+                              "start-settle: 8s\n"
+                              "leader-elect: true\n"
+                              "leader-elect-lease-duration: 10s\n"
+                              "leader-elect-renew-deadline: 6s\n"
+                              "leader-elect-retry-period: 2s\n"
+                              "leader-elect-resource-name: \"cardpack\"\n"
+                              "leader-elect-resource-namespace: \"\"\n"
+                              "shrink-after-init: true\n"
+                              "node-policy: binpack\n"
+                              "card-policy: binpack\n"
+                              "shortlist: 0\n"
+                              "evict-for-cards: false\n"
+                              "evict-for-cards-after: 30s\n"
+                              "evict-for-cards-keep: 2m\n"
+                              "metrics-nodes: 5000\n"
+                              "shutdown-grace: 0s # flag\n"
+                              "shutdown-delay: 0s\n";
+
 START_TEST(print_reads_back)
 {
     struct err err = ERR_INIT;
     struct config c;
     struct config again;
     struct buf first;
-    struct buf second;
     buf_init(&first, 4096);
-    buf_init(&second, 4096);
     ck_assert_ok(parse_with("--config f.yaml --listen-address :: --shutdown-grace 0", &env_all,
                             "max-body: 1000000\nbind-timeout: 1500ms\nallow-plain-http: true", &c,
                             &err),
                  &err);
     config_print(&c, &first);
-    ck_assert_str_is(buf_str(&first), "listen-address: \"::\" # flag\n"
-                                      "port: 1111 # environment\n"
-                                      "allow-plain-http: true # file\n"
-                                      "tls-cert-file: \"\"\n"
-                                      "tls-key-file: \"\"\n"
-                                      "client-ca-file: \"\"\n"
-                                      "client-names: \"\"\n"
-                                      "token-file: \"\"\n"
-                                      "probe-address: \"127.0.0.1\"\n"
-                                      "probe-port: 0\n"
-                                      "kubeconfig: \"/env/k\" # environment\n"
-                                      "cluster: \"\"\n"
-                                      "log-level: warn # environment\n"
-                                      "log-format: auto\n"
-                                      "max-body: 1000000 # file\n"
-                                      "max-connections: 1000\n"
-                                      "request-timeout: 30s\n"
-                                      "bind-timeout: 1s500ms # file\n"
-                                      "list-page-size: 500\n"
-                                      "start-settle: 8s\n"
-                                      "leader-elect: true\n"
-                                      "leader-elect-lease-duration: 10s\n"
-                                      "leader-elect-renew-deadline: 6s\n"
-                                      "leader-elect-retry-period: 2s\n"
-                                      "leader-elect-resource-name: \"cardpack\"\n"
-                                      "leader-elect-resource-namespace: \"\"\n"
-                                      "shutdown-grace: 0s # flag\n");
+    size_t whole = first.n;
+    ck_assert(contains(&first, "\n# live ("));
+    first.n = (size_t)(strstr(buf_cstr(&first), "# live (") - first.p); /* but for those comments */
+    ck_assert_str_is(buf_str(&first), printed);
+    first.p[first.n] = '#';
+    first.n = whole;
     ck_assert_ok(parse_with("--config f.yaml", &no_env, buf_cstr(&first), &again, &err), &err);
-    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
-        c.sources[i] = CONFIG_FROM_DEFAULT;
-        ck_assert_int_eq(again.sources[i], CONFIG_FROM_FILE);
-        again.sources[i] = CONFIG_FROM_DEFAULT;
-    }
-    buf_clear(&first, 0);
-    config_print(&c, &first);
-    config_print(&again, &second);
-    ck_assert(str_eq(buf_str(&first), buf_str(&second)));
+    alike_but_for_sources(&c, &again);
     buf_done(&first);
-    buf_done(&second);
     config_done(&c);
     config_done(&again);
 }
 
 END_TEST
-
-static bool contains(struct buf *text, const char *part)
-{
-    const char *z = buf_cstr(text);
-    return z != NULL && strstr(z, part) != NULL;
-}
 
 START_TEST(usage_names_every_row)
 {
@@ -366,7 +394,9 @@ START_TEST(usage_names_every_row)
                        config_type_name(config_table[i].type));
         ck_assert_msg(contains(&usage, flag), "no %s", flag);
     }
-    ck_assert(contains(&usage, "(default 39999; environment PORT)\n"));
+    ck_assert(contains(&usage, "(default 39999; environment PORT;\n      restart)\n"));
+    ck_assert(contains(&usage, "(default none; file)\n"));
+    ck_assert(contains(&usage, "(default 25s; live)\n"));
     for (struct str line, rest = buf_str(&usage); rest.p != NULL;) {
         (void)str_cut(rest, '\n', &line, &rest);
         ck_assert_uint_le(line.n, 80);

@@ -1,5 +1,6 @@
 #include "config_value.h"
 
+#include "pack.h"
 #include "unit.h"
 
 static const struct {
@@ -92,6 +93,10 @@ static const struct {
     {CONFIG_LOG_FORMAT, "auto", 0, "auto", NULL},
     {CONFIG_LOG_FORMAT, "json", 2, "json", NULL},
     {CONFIG_LOG_FORMAT, "xml", 0, NULL, "auto, logfmt or json"},
+    {CONFIG_PACK, "binpack", PACK_BINPACK, "binpack", NULL},
+    {CONFIG_PACK, "spread", PACK_SPREAD, "spread", NULL},
+    {CONFIG_PACK, "Spread", 0, NULL, "binpack or spread"},
+    {CONFIG_PACK, "", 0, NULL, "binpack or spread"},
 };
 
 START_TEST(value)

@@ -1,4 +1,5 @@
-/* The budget of the hot path: once warm, a filter of 5,000 names allocates nothing of ours. */
+/* The budget of the hot path: once warm, a filter or prioritize of 5,000 names allocates nothing of
+ * ours, with a shortlist or without. */
 #include "fail_alloc.h"
 #include "limit.h"
 #include "log.h"
@@ -31,10 +32,14 @@ static void write_cluster(struct buf *out)
                    "{\"aliyun.com/gpu-mem\":\"%s\"}}}\n",
                    i, mem, mem);
     }
+    /* Of the pod's namespace, and never used up. */
+    buf_printf(out, "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"cardpack-quota\","
+                    "\"namespace\":\"kube-system\"},\"data\":{\"quota.yaml\":"
+                    "\"namespaces: {ns: {limits: {memory: 1000}}}\"}}\n");
     ck_assert(!buf_failed(out));
 }
 
-static void write_request(struct buf *out)
+static void write_request(struct buf *out, const char *verb)
 {
     struct buf body;
     buf_init(&body, MIB);
@@ -46,19 +51,19 @@ static void write_request(struct buf *out)
         buf_printf(&body, "%s\"gpu-node-%04d.example\"", i == 0 ? "" : ",", i);
     buf_printf(&body, "]}");
     buf_printf(out,
-               "POST /gpushare-scheduler/filter HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
-               body.n);
+               "POST /gpushare-scheduler/%s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
+               verb, body.n);
     buf_put(out, buf_str(&body));
     ck_assert(!buf_failed(&body) && !buf_failed(out));
     buf_done(&body);
 }
 
-static void stage_open(struct stage *s)
+static void stage_open(struct stage *s, const char *verb, unsigned shortlist)
 {
     struct err e = ERR_INIT;
     struct buf text;
     log_setup(STDERR_FILENO, LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
-    *s = (struct stage){.service.loop = loop_make()};
+    *s = (struct stage){.service.loop = loop_make(), .service.shortlist = shortlist};
     cache_init(&s->service.cache, (struct map_seed){1, 2});
     buf_init(&text, 16 * MIB);
     write_cluster(&text);
@@ -78,7 +83,7 @@ static void stage_open(struct stage *s)
                                                   .ctx = &s->service};
     ck_assert_ok(http_server_new(s->service.loop, &settings, &s->server, &e), &e);
     buf_init(&s->request, MIB);
-    write_request(&s->request);
+    write_request(&s->request, verb);
 }
 
 static void stage_close(struct stage *s)
@@ -90,19 +95,31 @@ static void stage_close(struct stage *s)
     buf_done(&s->request);
 }
 
-START_TEST(a_filter_allocates_nothing_of_ours)
+static const struct {
+    const char *verb;
+    unsigned shortlist;
+    const char *end;
+    const char *part;
+    size_t parts;
+} asked[] = {
+    {"filter", 0, "\"Error\":\"\"}", "Insufficient GPU Memory", (size_t)2 * REFUSED},
+    {"filter", 1000, "\"Error\":\"\"}", ".example\",\"", 999},
+    {"prioritize", 0, "}]", "\"Score\":10", NODES - REFUSED},
+};
+
+START_TEST(a_verb_allocates_nothing_of_ours)
 {
     struct stage s;
     struct peer p;
-    stage_open(&s);
+    stage_open(&s, asked[_i].verb, asked[_i].shortlist);
     peer_connect(&p, s.service.loop, http_server_port(s.server));
     for (int i = 0; i < WARM_UP + MEASURED; i++) {
         if (i == WARM_UP)
             fail_alloc_arm(FAIL_NEVER, 0);
         buf_clear(&p.in, SIZE_MAX);
         peer_send(&p, buf_str(&s.request));
-        peer_await(&p, "\"Error\":\"\"}", 1);
-        ck_assert_uint_eq(peer_count(&p, "Insufficient GPU Memory"), (size_t)2 * REFUSED);
+        peer_await(&p, asked[_i].end, 1);
+        ck_assert_uint_eq(peer_count(&p, asked[_i].part), asked[_i].parts);
     }
     ck_assert_uint_eq(fail_alloc_count(), 0);
     fail_alloc_disarm();
@@ -118,6 +135,6 @@ int main(void)
     TCase *tc = tcase_create("filter_alloc");
     suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_filter_allocates_nothing_of_ours);
+    tcase_add_loop_test(tc, a_verb_allocates_nothing_of_ours, 0, (int)COUNT_OF(asked));
     return unit_main(s);
 }

@@ -161,6 +161,83 @@ START_TEST(a_token_that_is_replaced)
 
 END_TEST
 
+static enum errc change(struct gate *g, const char *server, const char *key, const char *token,
+                        struct guard **draft)
+{
+    static struct path p[3];
+    struct err e = ERR_INIT;
+    struct config c = g->config;
+    c.tls_cert_file = path_set(&p[0], server);
+    c.tls_key_file = path_set(&p[1], key);
+    c.token_file = path_set(&p[2], token);
+    return guard_draft(g->guard, &c, draft, &e);
+}
+
+static void count(void *ctx)
+{
+    ++*(unsigned *)ctx;
+}
+
+/* Whoever was let in for longer than an answer is to be asked again. */
+START_TEST(changes_are_told)
+{
+    struct gate g;
+    struct guard *draft = NULL;
+    unsigned told = 0;
+    gate_open(&g, TLS | CA | WANTS_TOKEN);
+    guard_on_change(g.guard, count, &told);
+    guard_refresh(g.guard);
+    ck_assert_uint_eq(told, 0);
+    put_token(OTHER);
+    guard_refresh(g.guard);
+    ck_assert_uint_eq(told, 1);
+    run_shell("echo '" OTHER "' > \"$1\"/token2", certificates_folder);
+    ck_assert_int_eq(change(&g, "server.crt", "server.key", "token2", &draft), OK);
+    ck_assert_uint_eq(told, 1);
+    guard_become(g.guard, draft);
+    ck_assert_uint_eq(told, 2);
+    guard_on_change(NULL, count, &told);
+    gate_close(&g);
+}
+
+END_TEST
+
+/* Certificate and tokens are others from one moment to the next, or stay both of them. */
+START_TEST(other_files_in_one_moment)
+{
+    struct gate g;
+    struct guard *draft = NULL;
+    gate_open(&g, TLS | CA | WANTS_TOKEN);
+    run_shell("echo '" OTHER "' > \"$1\"/token2", certificates_folder);
+    ck_assert_int_eq(change(&g, "server.crt", "server.key", "token", &draft), OK);
+    ck_assert_ptr_null(draft);
+    ck_assert_int_ne(change(&g, "server.crt", "server2.key", "token2", &draft), OK);
+    ck_assert_int_ne(change(&g, "server2.crt", "server2.key", "gone", &draft), OK);
+    ck_assert_uint_eq(ask(&g, "", TOKEN), 200);
+    ck_assert_uint_eq(ask(&g, "", OTHER), 401);
+    ck_assert_int_eq(change(&g, "server.crt", "server.key", "token2", &draft), OK);
+    draft = guard_free(draft); /* not wanted after all */
+    ck_assert_uint_eq(ask(&g, "", TOKEN), 200);
+    ck_assert_int_eq(change(&g, "server.crt", "server.key", "token2", &draft), OK);
+    guard_become(g.guard, draft);
+    ck_assert_uint_eq(ask(&g, "", OTHER), 200);
+    ck_assert_uint_eq(ask(&g, "", TOKEN), 401);
+    ck_assert_int_eq(change(&g, "server2.crt", "server2.key", "token2", &draft), OK);
+    guard_become(g.guard, draft);
+    ck_assert_uint_eq(ask(&g, "", OTHER), 0); /* the client trusts the other CA */
+    /* The new ones are looked at from now on. */
+    ck_assert_int_eq(change(&g, "server.crt", "server.key", "token2", &draft), OK);
+    guard_become(g.guard, draft);
+    run_shell("echo '" TOKEN "' > \"$1\"/token2.new && mv \"$1\"/token2.new \"$1\"/token2",
+              certificates_folder);
+    guard_refresh(g.guard);
+    ck_assert_uint_eq(ask(&g, "", OTHER), 401);
+    ck_assert_uint_eq(ask(&g, "", TOKEN), 200);
+    gate_close(&g);
+}
+
+END_TEST
+
 /* The refusal is read, the body is not, and of a large one not even the end is waited for. */
 START_TEST(what_becomes_of_a_refused_body)
 {
@@ -238,6 +315,8 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, who_is_served, 0, COUNT_OF(cases));
     tcase_add_test(c, a_token_that_is_replaced);
+    tcase_add_test(c, other_files_in_one_moment);
+    tcase_add_test(c, changes_are_told);
     tcase_add_test(c, what_becomes_of_a_refused_body);
     tcase_add_test(c, refusals_are_told_with_a_count);
     suite_add_tcase(s, c);

@@ -1,0 +1,142 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # scratch and version are the caller's
+# The image, built by podman from a Debian of our own that bears the name which the Containerfile asks
+# for, as there need be no registry, and run as a cluster would: a user without a name, nothing
+# writable, no right. Sourced by tests/package/run.
+
+readonly IMAGE_BYTES=$((32 << 20)) # a ceiling, to notice what creeps in
+
+# runc and not crun, which refuses a machine with both kinds of cgroups; limits that need no right to
+# raise them.
+readonly LIMITS=(--ulimit=nofile=1024:4096 --ulimit=nproc=4096:4096)
+
+# A store of its own, which is thrown away.
+engine() {
+    podman --root "$scratch/store" --runroot "$scratch/store-run" --tmpdir "$scratch/store-tmp" \
+        --runtime=runc --cgroup-manager=cgroupfs --events-backend=none "$@"
+}
+
+image_done() {
+    [[ -d $scratch/store ]] || return 0
+    engine rm --all --force --time 0 >/dev/null 2>&1
+    engine image umount --all --force >/dev/null 2>&1
+    umount "$scratch/store/overlay" 2>/dev/null
+    true
+}
+
+base_image() {
+    local tar name
+    tar=$(fresh_tar) || return 1
+    name=$(sed -n 's/^FROM \([^ ]*\) AS build$/\1/p' manifests/image/Containerfile)
+    [[ -n $name ]] && engine import --quiet "$tar" "$name"
+}
+
+# BUILDER_OPTIONS: --isolation=chroot, as a build needs no more; and no look for a newer base.
+build_image() {
+    engine build --pull=never --isolation=chroot --network=host --quiet \
+        --file manifests/image/Containerfile --build-arg "VERSION=$version" --tag "cardpack:$version" .
+}
+
+refuses_another_version() {
+    ! scripts/image-root build/cardpack 9.9.9 "$scratch/9.9.9" >"$scratch/refused" 2>&1 &&
+        grep -F 'VERSION is "9.9.9"' "$scratch/refused" && [[ ! -e $scratch/9.9.9 ]]
+}
+
+about() { engine image inspect --format "$1" "cardpack:$version"; }
+
+small_enough() {
+    local bytes
+    bytes=$(about '{{.Size}}')
+    echo "$bytes bytes"
+    ((bytes > 0 && bytes < IMAGE_BYTES))
+}
+
+# Neither shell nor package manager: one program; and nothing with a set-uid bit, nothing of a user's.
+nothing_else_runs() {
+    local mounted
+    mounted=$(engine image mount "cardpack:$version") || return 1
+    same "$mounted/usr/bin/cardpack" find "$mounted" -type f -perm /111 -not -name '*.so*' &&
+        same '' find "$mounted" \( -perm /6000 -o -not -user root -o -type f -perm /022 \) &&
+        grep -q 'BEGIN CERTIFICATE' "$mounted/etc/ssl/certs/ca-certificates.crt" &&
+        grep -q '^Package: libcurl4$' "$mounted/var/lib/dpkg/status.d/libcurl4"
+}
+
+start_container() { # NAME ARGUMENT...; as manifests/deployment.yaml has it
+    engine run --detach --name "$1" --network=host "${LIMITS[@]}" --read-only \
+        --read-only-tmpfs=false --cap-drop=ALL --security-opt=no-new-privileges \
+        --volume "$PWD/config/example-cluster.yaml:/cluster.yaml:ro" "cardpack:$version" "${@:2}"
+}
+
+container_port() { # NAME; prints the port that it took
+    local try port
+    for try in {1..200}; do
+        port=$(engine logs "$1" 2>&1 | sed -n 's/.*"msg":"listening".*"port":\([0-9]*\).*/\1/p')
+        [[ -z $port ]] || break
+        ((try < 200)) && sleep 0.1
+    done
+    echo "$port"
+    [[ -n $port ]]
+}
+
+is_unprivileged() { # NAME
+    local status
+    status=/proc/$(engine inspect --format '{{.State.Pid}}' "$1")/status
+    grep -E '^(Uid|Cap|NoNew|Seccomp)' "$status"
+    grep -q '^Uid:.65532.65532' "$status" && grep -q '^CapBnd:.*0000000000000000$' "$status" &&
+        grep -q '^NoNewPrivs:.1$' "$status" && grep -q '^Seccomp:.2$' "$status"
+}
+
+ends_with_0() { # NAME
+    engine kill --signal TERM "$1" && same 0 engine wait "$1" &&
+        engine logs "$1" 2>&1 | grep -q '"msg":"stopped"'
+}
+
+log_of() { # NAME
+    engine logs "$1" >"$scratch/log" 2>&1
+    cat "$scratch/log"
+    lacks '"msg":"running as root' "$scratch/log" && lacks 'not all that the process' "$scratch/log"
+}
+
+# Names are resolved and TLS begun: what is missing is a server, not a library or a file.
+looks_for_a_server() {
+    cat >"$scratch/kubeconfig" <<'END'
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://localhost:9"}}]
+users: [{name: u, user: {token: t}}]
+END
+    chmod 644 "$scratch/kubeconfig"
+    engine run --detach --name seeker --network=host "${LIMITS[@]}" --read-only \
+        --volume "$scratch/kubeconfig:/kubeconfig:ro" "cardpack:$version" --kubeconfig /kubeconfig --port 0
+    local try
+    for try in {1..200}; do
+        engine logs seeker >"$scratch/log" 2>&1
+        ! grep -qiE 'refused|could.?n.?t connect|failed to connect' "$scratch/log" || break
+        ((try < 200)) && sleep 0.1
+    done
+    cat "$scratch/log"
+    grep -qiE 'refused|could.?n.?t connect|failed to connect' "$scratch/log"
+}
+
+image() {
+    local port=''
+    check 'a base image is there' base_image
+    check 'the image builds' build_image
+    check 'not as a version that it is not' refuses_another_version
+    check 'it is labelled with its version' same "$version" \
+        about '{{index .Labels "org.opencontainers.image.version"}}'
+    check 'its user is a number' same 65532:65532 about '{{.Config.User}}'
+    check 'it is small' small_enough
+    about '{{.Size}} bytes' | sed 's/^/    /'
+    check 'there is nothing to run in it but cardpack' nothing_else_runs
+    check 'it starts with nothing writable and no right' start_container served --cluster /cluster.yaml --port 0
+    check 'it listens' container_port served
+    port=$(container_port served)
+    check 'it is a user without a name and confined' is_unprivileged served
+    check 'filter, bind and inspect work' scripts/burst --url "http://127.0.0.1:$port"
+    check 'it has nothing to complain about' log_of served
+    check 'SIGTERM ends it with status 0' ends_with_0 served
+    check 'it looks for an API server by name' looks_for_a_server
+}

@@ -1,0 +1,43 @@
+/*
+ * A connection of the benchmarks' API server: bytes in and out, plain or by TLS, never blocking.
+ */
+#pragma once
+
+#include "api_world.h"
+
+#include <gnutls/gnutls.h>
+
+#define API_IN_BYTES ((size_t)64 * 1024)
+
+enum api_doing {
+    API_READS,   /* waits for a request */
+    API_LISTS,   /* the rest of a list is to be rendered */
+    API_WATCHES, /* for ever */
+    API_BINDS,   /* the answer comes later */
+};
+
+struct api_conn {
+    int fd;
+    bool writing;         /* EPOLLOUT is asked for */
+    gnutls_session_t tls; /* NULL: plain */
+    bool shaken;
+    char in[API_IN_BYTES + 1];
+    size_t n_in;
+    struct buf out;
+    size_t sent; /* of out */
+
+    enum api_doing doing;
+    enum api_kind kind;
+    uint64_t at, end; /* of the list's page */
+    struct api_conn *next_watch;
+};
+
+/* A certificate that says nothing to anybody: clients don't verify it. */
+gnutls_certificate_credentials_t api_tls_new(void);
+
+struct api_conn *api_conn_new(int fd, gnutls_certificate_credentials_t tls);
+void api_conn_free(struct api_conn *c);
+
+/* Both: false when the connection is over. */
+bool api_conn_read(struct api_conn *c);
+bool api_conn_write(struct api_conn *c); /* out, until it is empty or the socket is full */

@@ -1,0 +1,115 @@
+/*
+ * What the real program holds of a cluster, and how long it takes to: resident memory once it is
+ * ready, and its peak until then, as nodes and pods grow.
+ *
+ *     bench_memory CARDPACK BENCH_API
+ */
+#include "daemon.h"
+
+#include "str.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TARGET_MIB 32
+#define POD_MEM    4
+
+struct cluster {
+    uint64_t nodes, pods, gpu_pods;
+    bool by_nodes; /* a point of that curve, or of the one by pods, or of both */
+    bool by_pods;
+    bool real; /* objects as large as real ones, and the target; else no larger than must be */
+};
+
+static void tell(const struct cluster *c, const char *table, const char *what, const char *unit,
+                 double value, double target)
+{
+    char name[128];
+    struct figure f = {.table = table,
+                       .what = name,
+                       .value = value,
+                       .unit = unit,
+                       .target = target,
+                       .sense = BENCH_AT_MOST};
+    f.by = "nodes";
+    f.x = c->nodes;
+    (void)snprintf(name, sizeof(name), "%s, %llu pods%s", what, (unsigned long long)c->pods,
+                   c->real ? " of 7.5 KB" : "");
+    if (c->by_nodes)
+        bench_figure(&f);
+    char by_pods[64];
+    (void)snprintf(by_pods, sizeof(by_pods), "%s-pods", table);
+    f.table = by_pods;
+    f.by = "pods";
+    f.x = c->pods;
+    (void)snprintf(name, sizeof(name), "%s, %llu nodes", what, (unsigned long long)c->nodes);
+    if (c->by_pods)
+        bench_figure(&f);
+}
+
+/* Every pod that has a card is charged for: the last node's cards say so. */
+static void check(const struct cluster *c, const struct daemon *d)
+{
+    static char text[1 << 20];
+    char path[128];
+    char used[64];
+    uint64_t holds = 0;
+    for (uint64_t i = 0; i < c->gpu_pods; i++)
+        holds += i % c->nodes == c->nodes - 1 ? POD_MEM : 0;
+    (void)snprintf(path, sizeof(path), "/gpushare-scheduler/inspect/node-%07llu",
+                   (unsigned long long)c->nodes - 1);
+    (void)snprintf(used, sizeof(used), "\"usedGPU\":%llu,", (unsigned long long)holds);
+    if (local_get(d->process.port, path, text, sizeof(text)) != 200 || strstr(text, used) == NULL)
+        bench_fail("a node does not hold what it should");
+}
+
+static void measure(char *const *argv, const struct cluster *c)
+{
+    char nodes[64];
+    char pods[64];
+    char gpu_pods[64];
+    struct process api;
+    struct daemon d;
+    (void)snprintf(nodes, sizeof(nodes), "nodes=%llu", (unsigned long long)c->nodes);
+    (void)snprintf(pods, sizeof(pods), "pods=%llu", (unsigned long long)c->pods);
+    (void)snprintf(gpu_pods, sizeof(gpu_pods), "gpu-pods=%llu", (unsigned long long)c->gpu_pods);
+    const char *const settings[] = {nodes,
+                                    "cards=8",
+                                    "pod-mem=4", /* POD_MEM */
+                                    pods,
+                                    gpu_pods,
+                                    c->real ? "pod-bytes=7500" : "pod-bytes=0",
+                                    c->real ? "node-bytes=7500" : "node-bytes=0",
+                                    NULL};
+    api_start(&api, argv[2], settings);
+    daemon_start(&d, argv[1], &api, false, NULL);
+    struct memory m = process_memory(d.process.pid);
+    check(c, &d);
+    daemon_stop(&d);
+    process_stop(&api);
+    tell(c, "memory", "resident", "MiB", m.now_mib, c->real ? TARGET_MIB : 0);
+    tell(c, "memory-peak", "peak", "MiB", m.peak_mib, 0);
+    tell(c, "start", "start to ready", "s", d.ready_s, 0);
+}
+
+int main(int argc, char *argv[])
+{
+    static const struct cluster clusters[] = {
+        {5000, 100000, 20000, true, false, true},   {1000, 100000, 20000, true, false, false},
+        {5000, 100000, 20000, true, true, false},   {50000, 100000, 20000, true, true, false},
+        {5000, 10000, 2000, false, true, false},    {5000, 300000, 60000, false, true, false},
+        {50000, 300000, 60000, false, true, false}, {50000, 1000000, 200000, false, true, false},
+    };
+    static const struct cluster small = {100, 1000, 200, true, true, false};
+    if (argc != 3)
+        return 2;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return 1;
+    if (bench_is_quick())
+        measure(argv, &small);
+    for (size_t i = 0; !bench_is_quick() && i < COUNT_OF(clusters); i++)
+        measure(argv, &clusters[i]);
+    curl_global_cleanup();
+    return 0;
+}

@@ -1,0 +1,275 @@
+#include "ground.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GROUPS 4
+
+static void apply(struct cache *c, const struct event *e)
+{
+    struct effect effect;
+    if (cache_apply(c, e, UINT64_C(1700000000000000000), &effect) != OK || effect.err.code != OK)
+        abort();
+}
+
+struct str ground_node_name(size_t node, struct ground_name *out)
+{
+    *out = (struct ground_name){.bytes = ""}; /* cppcheck takes it for read, else */
+    int n = snprintf(out->bytes, sizeof(out->bytes), "gpu-node-%06zu.eu-central-1.compute.internal",
+                     node);
+    return (struct str){out->bytes, (size_t)n};
+}
+
+static struct str print_int(char out[24], int64_t v)
+{
+    int n = snprintf(out, 24, "%lld", (long long)v);
+    return (struct str){out, (size_t)n};
+}
+
+static void build_node(struct cache *c, const struct ground *g, size_t node)
+{
+    struct ground_name name;
+    char mem[24];
+    char count[24];
+    char uuids[LIMIT_CARDS][16];
+    struct card_view cards[LIMIT_CARDS];
+    for (uint32_t i = 0; i < g->cards && g->tables; i++) {
+        int n = snprintf(uuids[i], sizeof(uuids[i]), "GPU-%u", i);
+        cards[i] = (struct card_view){.index = i,
+                                      .mem = GROUND_CARD_MEM,
+                                      .numa = i < g->cards / 2 ? 0 : 1,
+                                      .model = STR("NVIDIA-A100-SXM4-80GB"),
+                                      .uuid = {uuids[i], (size_t)n}};
+    }
+    struct event e = {.type = EVENT_NODE_SET};
+    e.node.name = ground_node_name(node, &name);
+    e.node.mem = print_int(mem, (int64_t)g->cards * GROUND_CARD_MEM);
+    e.node.mem_allocatable = e.node.mem;
+    e.node.count = print_int(count, g->cards);
+    e.node.pool = STR("training");
+    e.node.has_cards = g->tables;
+    e.node.cards = cards;
+    e.node.n_cards = g->tables ? g->cards : 0;
+    apply(c, &e);
+}
+
+/* A pod that runs there. */
+static void build_pod(struct cache *c, const struct ground *g, size_t node, uint32_t i)
+{
+    struct ground_name on;
+    char uid[40];
+    char name[40];
+    char namespace[16];
+    char group[16];
+    char mem[24];
+    char idx[24];
+    struct container_view container = {.name = STR("main"), .mem = print_int(mem, g->pod_mem)};
+    struct event e = {.type = EVENT_POD_SET};
+    int n = snprintf(uid, sizeof(uid), "6f1d2c3b-%04x-4a5b-8c6d-%012zx", i, node);
+    e.pod.uid = (struct str){uid, (size_t)n};
+    n = snprintf(name, sizeof(name), "train-%zu-%u", node, i);
+    e.pod.name = (struct str){name, (size_t)n};
+    n = snprintf(namespace, sizeof(namespace), "team-%02zu", node % 50);
+    e.pod.namespace = (struct str){namespace, (size_t)n};
+    n = snprintf(group, sizeof(group), "group-%u", i / 2 % GROUPS);
+    if (g->tables && i % 2 == 0)
+        e.pod.anti_affinity = (struct str){group, (size_t)n};
+    e.pod.node = ground_node_name(node, &on);
+    e.pod.phase = STR("Running");
+    e.pod.idx = print_int(idx, i % g->cards);
+    e.pod.assigned = STR("true");
+    e.pod.assume_time = STR("1690000000000000000");
+    e.pod.containers = &container;
+    e.pod.n_containers = e.pod.n_mains = 1;
+    apply(c, &e);
+}
+
+void ground_build_nodes(struct cache *c, const struct ground *g)
+{
+    for (size_t i = 0; i < g->nodes; i++)
+        build_node(c, g, g->first + i);
+}
+
+void ground_build_pods(struct cache *c, const struct ground *g)
+{
+    for (size_t i = 0; i < g->nodes; i += MAX_OF(g->pods_every, (size_t)1)) {
+        for (uint32_t p = 0; p < g->pods; p++)
+            build_pod(c, g, g->first + i, p);
+    }
+}
+
+void ground_build(struct cache *c, const struct ground *g)
+{
+    ground_build_nodes(c, g);
+    ground_build_pods(c, g);
+}
+
+void ground_limit(struct cache *c)
+{
+    const int64_t most = INT64_C(1) << 40;
+    const struct quota_limit limits[] = {
+        {.scope = QUOTA_TOTAL, .most = {most, most, most}},
+        {.scope = QUOTA_POOL, .name = STR("training"), .most = {most, most, most}},
+        {.scope = QUOTA_MODEL, .name = STR("NVIDIA-A100*"), .most = {most, most, most}},
+    };
+    const struct quota_entry entry = {
+        .namespace = GROUND_LIMITED, .limits = limits, .n_limits = COUNT_OF(limits)};
+    struct event e = {.type = EVENT_QUOTA_SET};
+    e.quota = (struct quota_view){&entry, 1};
+    apply(c, &e);
+}
+
+/* What kubelet and controllers note of who set which field: most of an object's bytes. */
+static void write_managed(struct buf *out, const char *manager, unsigned fields)
+{
+    buf_printf(out,
+               "{\"manager\":\"%s\",\"operation\":\"Update\",\"apiVersion\":\"v1\","
+               "\"time\":\"2026-01-02T03:04:05Z\",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{"
+               "\"f:metadata\":{\"f:generateName\":{},\"f:labels\":{\".\":{},\"f:app\":{}}}",
+               manager);
+    for (unsigned i = 0; i < fields; i++)
+        buf_printf(out,
+                   ",\"k:{\\\"name\\\":\\\"FIELD_%02u\\\"}\":{\".\":{},\"f:name\":{},"
+                   "\"f:value\":{}}",
+                   i);
+    buf_printf(out, "}}");
+}
+
+static void write_metadata(struct buf *out, const struct pod_text *p)
+{
+    buf_printf(out,
+               "\"metadata\":{\"name\":\"%.*s\",\"generateName\":\"train-7c5ddbdf54-\","
+               "\"namespace\":\"%s\",\"uid\":\"%.*s\",\"resourceVersion\":\"%u\","
+               "\"creationTimestamp\":\"2026-01-02T03:04:05Z\",\"labels\":{\"app\":\"train\","
+               "\"pod-template-hash\":\"7c5ddbdf54\"%s},\"annotations\":{"
+               "\"kubernetes.io/limit-ranger\":\"LimitRanger plugin set: cpu request\"%s},"
+               "\"ownerReferences\":[{\"apiVersion\":\"apps/v1\",\"kind\":\"ReplicaSet\","
+               "\"name\":\"train-7c5ddbdf54\",\"uid\":\"0d6a4b1e-3f57-4a7d-9f0a-2b6c8e5d1f43\","
+               "\"controller\":true,\"blockOwnerDeletion\":true}],\"managedFields\":[",
+               STR_ARG(p->name), p->wish.namespace, STR_ARG(p->uid), p->version, p->wish.labels,
+               p->wish.annotations);
+    write_managed(out, "kube-controller-manager", 36);
+    buf_putc(out, ',');
+    write_managed(out, "kubelet", 10);
+    buf_printf(out, "]}");
+}
+
+static void write_container(struct buf *out, const struct pod_text *p, unsigned i)
+{
+    buf_printf(out,
+               "%s{\"name\":\"c%u\",\"image\":\"registry.example/team/train:v1.2.3\",\"env\":[",
+               i == 0 ? "" : ",", i);
+    for (unsigned k = 0; k < 28; k++)
+        buf_printf(out, "%s{\"name\":\"FIELD_%02u\",\"value\":\"some value of number %u\"}",
+                   k == 0 ? "" : ",", k, k);
+    buf_printf(out,
+               "],\"resources\":{\"limits\":{\"cpu\":\"4\"%s},\"requests\":{\"cpu\":\"4\"%s}},"
+               "\"volumeMounts\":[{\"name\":\"data\",\"mountPath\":\"/data\"},{\"name\":\"token\","
+               "\"readOnly\":true,\"mountPath\":\"/var/run/secrets/kubernetes.io\"}],"
+               "\"terminationMessagePath\":\"/dev/termination-log\","
+               "\"imagePullPolicy\":\"IfNotPresent\"}",
+               p->wish.limits, p->wish.limits);
+}
+
+static void write_spec(struct buf *out, const struct pod_text *p)
+{
+    buf_printf(out, "\"spec\":{\"volumes\":[{\"name\":\"data\",\"persistentVolumeClaim\":{"
+                    "\"claimName\":\"data\"}},{\"name\":\"token\",\"projected\":{\"sources\":[{"
+                    "\"serviceAccountToken\":{\"expirationSeconds\":3607,\"path\":\"token\"}}],"
+                    "\"defaultMode\":420}}],\"containers\":[");
+    for (unsigned i = 0; i < p->wish.containers; i++)
+        write_container(out, p, i);
+    buf_printf(out, "],\"restartPolicy\":\"Always\",\"terminationGracePeriodSeconds\":30,"
+                    "\"dnsPolicy\":\"ClusterFirst\",\"serviceAccountName\":\"default\"");
+    if (p->node.p != NULL)
+        buf_printf(out, ",\"nodeName\":\"%.*s\"", STR_ARG(p->node));
+    buf_printf(out,
+               ",\"securityContext\":{},\"schedulerName\":\"default-scheduler\",\"tolerations\":[{"
+               "\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\","
+               "\"effect\":\"NoExecute\",\"tolerationSeconds\":300},{\"key\":"
+               "\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\",\"effect\":"
+               "\"NoExecute\",\"tolerationSeconds\":300}],\"priority\":0,\"enableServiceLinks\":"
+               "true,\"preemptionPolicy\":\"PreemptLowerPriority\"}");
+}
+
+static void write_conditions(struct buf *out, const char *const *types, size_t n)
+{
+    buf_printf(out, "\"conditions\":[");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out,
+                   "%s{\"type\":\"%s\",\"status\":\"True\",\"lastProbeTime\":null,"
+                   "\"lastTransitionTime\":\"2026-01-02T03:04:06Z\"}",
+                   i == 0 ? "" : ",", types[i]);
+    buf_putc(out, ']');
+}
+
+void ground_write_pod(struct buf *out, const struct pod_text *p)
+{
+    static const char *const types[] = {"Initialized", "Ready", "ContainersReady", "PodScheduled"};
+    buf_printf(out, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",");
+    write_metadata(out, p);
+    buf_putc(out, ',');
+    write_spec(out, p);
+    buf_printf(out, ",\"status\":{\"phase\":\"%.*s\",", STR_ARG(p->phase));
+    write_conditions(out, types, p->node.p == NULL ? 0 : COUNT_OF(types));
+    buf_printf(out, ",\"qosClass\":\"Guaranteed\"}}");
+}
+
+static void write_figures(struct buf *out, const char *which, uint32_t cards)
+{
+    buf_printf(out,
+               "\"%s\":{\"aliyun.com/gpu-count\":\"%u\",\"aliyun.com/gpu-mem\":\"%u\","
+               "\"cpu\":\"96\",\"ephemeral-storage\":\"1015440188Ki\",\"memory\":"
+               "\"1056295628Ki\",\"pods\":\"110\"},",
+               which, cards, cards * GROUND_CARD_MEM);
+}
+
+void ground_write_node(struct buf *out, size_t node, uint32_t cards, unsigned version)
+{
+    static const char *const types[] = {"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"};
+    struct ground_name name;
+    buf_printf(out,
+               "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%.*s\","
+               "\"uid\":\"9c2e7b40-8f21-4f6e-b2a1-%012zx\",\"resourceVersion\":\"%u\","
+               "\"labels\":{\"cardpack.io/pool\":\"training\",\"kubernetes.io/os\":\"linux\"},"
+               "\"managedFields\":[",
+               STR_ARG(ground_node_name(node, &name)), node, version);
+    write_managed(out, "kubelet", 52);
+    buf_printf(out, "]},\"spec\":{\"podCIDR\":\"10.244.0.0/24\"},\"status\":{");
+    write_figures(out, "capacity", cards);
+    write_figures(out, "allocatable", cards);
+    write_conditions(out, types, COUNT_OF(types));
+    buf_printf(out, ",\"images\":[");
+    for (unsigned i = 0; i < 30; i++)
+        buf_printf(out,
+                   "%s{\"names\":[\"registry.example/team/image-%02u@sha256:8f1c0a7de5b3942f6c1d"
+                   "e0a97b5c3482f6190b7d5ce8a2f34d61c7e09b85a3f2\",\"registry.example/team/"
+                   "image-%02u:v1.2.3\"],\"sizeBytes\":%u}",
+                   i == 0 ? "" : ",", i, i, 100000000 + i);
+    buf_printf(out, "]}}");
+}
+
+/* Every number below n once, for n without the prime as a factor. */
+static size_t scatter(size_t i, size_t n)
+{
+    const size_t prime = 1000003;
+    return n % prime == 0 ? i : i * prime % n;
+}
+
+void ground_write_args(struct buf *out, const struct wish *wish, size_t n)
+{
+    struct ground_name name;
+    buf_printf(out, "{\"Pod\":");
+    ground_write_pod(out, &(struct pod_text){.name = STR("train-7c5ddbdf54-x2x7p"),
+                                             .uid = STR("1b4e28ba-2fa1-41d2-883f-0016d3cca427"),
+                                             .phase = STR("Pending"),
+                                             .version = 1,
+                                             .wish = *wish});
+    buf_printf(out, ",\"Nodes\":null,\"NodeNames\":[");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out, "%s\"%.*s\"", i == 0 ? "" : ",",
+                   STR_ARG(ground_node_name(scatter(i, n), &name)));
+    buf_printf(out, "]}");
+    if (buf_failed(out))
+        abort();
+}

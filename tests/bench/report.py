@@ -1,0 +1,350 @@
+"""
+What the benchmarks measured, for people: Markdown tables and pictures of the curves in
+docs/performance.md, or one table of what has a target.
+
+    report.py targets FIGURES                  prints the figures that have a target
+    report.py write FIGURES DOCUMENT [BUILD]   between the document's markers, and pictures beside it
+    report.py count FIGURES                    how many there are
+
+FIGURES holds a line of JSON for each, as bench_figure of bench.c writes it. In the document,
+"<!-- figures: TABLE -->" to "<!-- end -->" holds a table, that of name "targets" all figures with a
+target, and "<!-- machine -->" what they were measured on. Tables without figures stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from chart import Chart, Curve, draw  # noqa: E402
+
+Figure = dict[str, Any]
+
+MARKED = re.compile(
+    r"(?P<begin><!-- (?:figures: (?P<table>[\w.-]+)|(?P<machine>machine)) -->\n)"
+    r".*?(?P<end><!-- end -->)",
+    re.DOTALL,
+)
+
+TITLES = {
+    "filter": "Filter in process",
+    "prioritize": "Prioritize in process",
+    "filter-http": "Filter over HTTP",
+    "prioritize-http": "Prioritize over HTTP",
+    "memory": "Resident memory, of 100,000 pods",
+    "memory-pods": "Resident memory, by pods",
+    "memory-peak": "Peak of resident memory",
+    "memory-peak-pods": "Peak of resident memory, by pods",
+    "memory-http": "Memory that requests leave behind",
+    "http-server": "An echo by cardpack's server",
+    "start": "Start to ready",
+    "start-pods": "Start to ready, by pods",
+    "core-memory": "Memory of nodes and pods",
+    "sync": "First list",
+    "bind": "Binds with the API server answering in 10 ms",
+    "allocations": "Allocations of one request",
+    "growth-names": "Names in the request, of a cluster of 50,000 nodes",
+    "growth-nodes": "1,000 names, of ever larger clusters",
+    "growth-cards": "1,000 names, of nodes with ever more cards",
+    "growth-pods": "1,000 names, and pods on all the other nodes",
+    "growth-crowd": "1,000 names, of nodes with ever more pods",
+}
+
+
+# These are nearly all 0.
+NO_PICTURE = ("allocations",)
+
+
+def identity(figure: Figure) -> tuple[Any, ...]:
+    """What is the same when it is measured again."""
+    return tuple(figure.get(k) for k in ("table", "what", "by", "x", "beside"))
+
+
+def read(lines: Iterable[str]) -> list[Figure]:
+    """In the order of their first appearance; of one that was measured again, the last."""
+    figures: dict[tuple[Any, ...], Figure] = {}
+    for line in lines:
+        if line.strip():
+            figure = json.loads(line)
+            figures[identity(figure)] = figure
+    return list(figures.values())
+
+
+# ---- numbers ----
+
+TIMES = (("s", 1e6), ("ms", 1e3), ("µs", 1.0), ("ns", 1e-3))
+TO_US = {"us": 1.0, "ms": 1e3, "s": 1e6, "ns": 1e-3}
+
+
+def digits(value: float) -> str:
+    """Three of them, with thousands apart."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{float(f'{value:.3g}'):g}"
+
+
+def amount(value: float, unit: str) -> str:
+    """With its unit: a time in the one that suits it."""
+    if unit not in TO_US:
+        return f"{digits(value)} {unit}".rstrip()
+    us = value * TO_US[unit]
+    if us == 0:
+        return "0"
+    for name, size in TIMES:
+        if us >= size * 0.9995:
+            return f"{digits(us / size)} {name}"
+    return f"{digits(us * 1e3)} ns"
+
+
+def tick(unit: str, value: float) -> str:
+    """The same for an axis."""
+    return amount(value, unit) if unit in TO_US else digits(value)
+
+
+def ratio(figure: Figure) -> float:
+    """To its limit; without one the value itself: what a target is for."""
+    if "beside" not in figure:
+        return float(figure["value"])
+    return figure["value"] / figure["limit"] if figure["limit"] else 0.0
+
+
+def is_met(figure: Figure) -> bool:
+    """Whether the target is reached; it has one."""
+    if figure["sense"] == "at most":
+        return ratio(figure) <= figure["target"]
+    return ratio(figure) >= figure["target"]
+
+
+def verdict(figure: Figure) -> str:
+    """The target and whether it is met; empty without one."""
+    if "target" not in figure:
+        return ""
+    return f"{figure['sense']} {figure['target']:g}: {'met' if is_met(figure) else '**missed**'}"
+
+
+# ---- tables ----
+
+
+def rows_to_markdown(head: list[str], rows: list[list[str]], left: int = 1) -> str:
+    """The first `left` columns are words, the others numbers."""
+    rule = ["---"] * left + ["---:"] * (len(head) - left)
+    return "".join(f"| {' | '.join(row)} |\n" for row in [head, rule, *rows])
+
+
+def unique(values: Iterable[Any]) -> list[Any]:
+    """Each once, in order."""
+    return list(dict.fromkeys(values))
+
+
+def is_pivotal(figures: list[Figure]) -> bool:
+    """Curves over the same x, each beside one thing or nothing: then a column for each."""
+    return all("by" in f for f in figures) and len({f.get("beside") for f in figures}) == 1 and len({f["what"] for f in figures}) > 1
+
+
+def pivot(figures: list[Figure]) -> str:
+    """A row for each x, a column for each curve, with the ratio behind the value."""
+    by_place = {(f["x"], f["what"]): f for f in figures}
+    whats = unique(f["what"] for f in figures)
+    rows = []
+    for x in sorted({f["x"] for f in figures}):
+        row = [f"{x:,}"]
+        for what in whats:
+            f = by_place.get((x, what))
+            text = "" if f is None else amount(f["value"], f["unit"])
+            row.append(text + (f" ({ratio(f):.2f})" if f is not None and "beside" in f else ""))
+        rows.append(row)
+    head = [figures[0]["by"], *whats]
+    beside = figures[0].get("beside")
+    said = f"\nIn parentheses: how many times as much as {beside}.\n" if beside else ""
+    return rows_to_markdown(head, rows, 0) + said
+
+
+def listed(figures: list[Figure]) -> str:
+    """A row for each figure, its limits side by side."""
+    besides = unique(f["beside"] for f in figures if "beside" in f)
+    with_x = any("by" in f for f in figures)
+    with_target = any("target" in f for f in figures)
+    head = ["", *([figures[0]["by"]] if with_x else []), "measured"]
+    for beside in besides:
+        head += [beside, "ratio"]
+    head += ["target"] if with_target else []
+    places: dict[tuple[str, Any], list[Figure]] = {}
+    for f in figures:
+        places.setdefault((f["what"], f.get("x")), []).append(f)
+    rows = []
+    for (what, x), same in places.items():
+        row = [what, *([f"{x:,}" if x is not None else ""] if with_x else [])]
+        row.append(amount(same[0]["value"], same[0]["unit"]))
+        for beside in besides:
+            f = next((f for f in same if f.get("beside") == beside), None)
+            row += ["", ""] if f is None else [amount(f["limit"], f["unit"]), f"{ratio(f):.2f}"]
+        row += [", ".join(filter(None, map(verdict, same)))] if with_target else []
+        rows.append(row)
+    return rows_to_markdown(head, rows)
+
+
+def target_rows(figures: list[Figure]) -> list[list[str]]:
+    """What has a target, whichever table it is in."""
+    rows = []
+    for f in figures:
+        if "target" not in f:
+            continue
+        what = f"{f['table']}: {f['what']}" + (f", {f['x']:,} {f['by']}" if "by" in f else "")
+        limit = f"{f['beside']}: {amount(f['limit'], f['unit'])}" if "beside" in f else ""
+        target = f"{f['sense']} {f['target']:g}"
+        got = f"{ratio(f):.2f}" if "beside" in f else ""
+        value = amount(f["value"], f["unit"])
+        rows.append([what, value, limit, got, target, "met" if is_met(f) else "missed"])
+    return rows
+
+
+TARGET_HEAD = ["", "measured", "beside", "ratio", "target", ""]
+
+
+def to_text(head: list[str], rows: list[list[str]]) -> str:
+    """The same for a terminal."""
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in [head, *rows]]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+# ---- pictures ----
+
+
+def steadied(figures: list[Figure]) -> list[Figure]:
+    """The ratios times the median of the limits: what the machine did meanwhile falls out."""
+    limits = [f["limit"] for f in figures if "limit" in f]
+    if not limits:
+        return figures
+    usual = statistics.median(limits)
+    return [f | {"value": ratio(f) * usual} for f in figures]
+
+
+def chart_of(table: str, figures: list[Figure]) -> Chart | None:
+    """
+    Curves of value and limit, of what is measured as the first figure is, at two points or more;
+    None where there is none.
+    """
+    unit = figures[0]["unit"]
+    same_unit = [f for f in figures if "by" in f and f["unit"] == unit]
+    places = Counter(what for what, _ in {(f["what"], f["x"]) for f in same_unit})
+    with_x = [f for f in same_unit if places[f["what"]] > 1]
+    whats = unique(f["what"] for f in with_x)
+    curves: list[Curve] = []
+
+    def points(some: Iterable[Figure], key: str) -> list[tuple[float, float]]:
+        return sorted({f["x"]: (float(f["x"]), float(f[key])) for f in some}.values())
+
+    # A growth's limit is its own first point, measured anew by turns with each of the others.
+    grows = table.startswith("growth-")
+    for colour, what in enumerate(whats):
+        mine = [f for f in with_x if f["what"] == what]
+        curves.append(Curve(what, points(steadied(mine) if grows else mine, "value"), colour=colour))
+    if not curves:
+        return None
+    besides = [] if grows else unique(f.get("beside") for f in with_x)
+    for beside in filter(None, besides):
+        first = next(f["what"] for f in with_x if f.get("beside") == beside)
+        same = (f for f in with_x if f.get("beside") == beside and f["what"] == first)
+        curves.append(Curve(beside, points(same, "limit"), limit=True))
+    title = TITLES.get(table, table) + ("" if unit in TO_US else f", {unit}")
+    return Chart(title, with_x[0]["by"], curves, lambda v: tick(unit, v))
+
+
+# ---- the document ----
+
+
+def machine(build: str | None) -> str:
+    """What all this was measured on."""
+    cpu = memory = compiler = "unknown"
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            cpu = line.partition(":")[2].strip()
+    found = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="utf-8"))
+    if found is not None:
+        memory = f"{int(found[1]) / (1 << 20):.0f} GiB"
+    if build is not None:
+        log = Path(build, "meson-logs", "meson-log.txt").read_text(encoding="utf-8")
+        found = re.search(r"^C compiler for the host machine: .* \((\w+ [\d.]+) ", log, re.MULTILINE)
+        compiler = found[1] if found is not None else compiler
+    cores = len(os.sched_getaffinity(0))
+    kernel = f"{platform.system()} {platform.release()}"
+    rows = [["processor", cpu], ["cores", str(cores)], ["memory", memory], ["kernel", kernel]]
+    return rows_to_markdown(["", ""], [*rows, ["compiler", compiler]], 2)
+
+
+def table_text(table: str, figures: list[Figure], pictures: Path) -> str | None:
+    """Between the markers; None: nothing was measured. The picture is drawn."""
+    if table == "targets":
+        rows = target_rows(figures)
+        for row in rows:
+            row[-1] = "**missed**" if row[-1] == "missed" else row[-1]
+        return rows_to_markdown(TARGET_HEAD, rows) if rows else None
+    mine = [f for f in figures if f["table"] == table]
+    if not mine:
+        return None
+    chart = None if table in NO_PICTURE else chart_of(table, mine)
+    text = pivot(mine) if is_pivotal(mine) else listed(mine)
+    if chart is None:
+        return f"\n{text}\n"
+    pictures.mkdir(exist_ok=True)
+    (pictures / f"{table}.svg").write_text(draw(chart), encoding="utf-8")
+    return f"\n![{chart.title}]({pictures.name}/{table}.svg)\n\n{text}\n"
+
+
+def fill(document: str, figures: list[Figure], pictures: Path, build: str | None) -> str:
+    """The document with what is between its markers made anew."""
+
+    def replace(match: re.Match[str]) -> str:
+        text = machine(build) if match["machine"] else None
+        if text is None and match["table"]:
+            text = table_text(match["table"], figures, pictures)
+        return match[0] if text is None else match["begin"] + text + match["end"]
+
+    return MARKED.sub(replace, document)
+
+
+def unplaced(document: str, figures: list[Figure]) -> list[str]:
+    """Tables that the document has no marker for."""
+    known = {m["table"] for m in MARKED.finditer(document)}
+    return [t for t in unique(f["table"] for f in figures) if t not in known]
+
+
+def main(arguments: list[str]) -> int:
+    """See the top of this file."""
+    verb, path, *rest = arguments
+    with open(path, encoding="utf-8") as lines:
+        figures = read(lines)
+    if verb == "count":
+        print(len(figures))
+    elif verb == "targets":
+        rows = target_rows(figures)
+        print(to_text(TARGET_HEAD, rows) if rows else "none of these figures has a target")
+    elif verb == "write":
+        document = Path(rest[0])
+        text = document.read_text(encoding="utf-8")
+        for table in unplaced(text, figures):
+            print(f"{document}: no place for the table {table}", file=sys.stderr)
+        build = rest[1] if len(rest) > 1 else None
+        pictures = document.with_suffix("")
+        document.write_text(fill(text, figures, pictures, build), encoding="utf-8")
+    else:
+        print(__doc__, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

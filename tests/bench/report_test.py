@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Proves that figures become the right tables, verdicts and pictures.
+
+python3 -m unittest tests/bench/report_test.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import report  # noqa: E402
+from chart import Axis, Chart, Curve, draw, spread  # noqa: E402
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def figure(**more: Any) -> report.Figure:
+    """A figure of the table "t"."""
+    return {"table": "t", "what": "filter", "value": 2.0, "unit": "us"} | more
+
+
+def pair(value: float, limit: float, target: float, sense: str) -> report.Figure:
+    """One that has a limit and a target."""
+    return figure(value=value, beside="echo", limit=limit, target=target, sense=sense)
+
+
+def curve(what: str, values: dict[int, float], **more: Any) -> list[report.Figure]:
+    """A figure for each x."""
+    return [figure(what=what, by="names", x=x, value=v, **more) for x, v in values.items()]
+
+
+class Reading(unittest.TestCase):
+    """The lines."""
+
+    def test_the_last_of_the_same_counts(self) -> None:
+        """But it keeps its place."""
+        lines = [json.dumps(f) for f in (figure(value=1), figure(what="b"), figure(value=3))]
+        self.assertEqual([f["value"] for f in report.read([*lines, "\n"])], [3, 2.0])
+
+    def test_another_limit_is_another_figure(self) -> None:
+        """As is another x."""
+        figures = [figure(beside="a"), figure(beside="b"), figure(by="n", x=1), figure(by="n", x=2)]
+        self.assertEqual(len(report.read(map(json.dumps, figures))), 4)
+
+
+class Numbers(unittest.TestCase):
+    """As people read them."""
+
+    def test_times_have_the_unit_that_suits_them(self) -> None:
+        """From nanoseconds to seconds."""
+        for us, text in (
+            (0.0881, "88.1 ns"),
+            (1, "1 µs"),
+            (153.82, "154 µs"),
+            (7512.7, "7.51 ms"),
+            (999.9, "1 ms"),
+            (2.5e6, "2.5 s"),
+            (0, "0"),
+        ):
+            self.assertEqual(report.amount(us, "us"), text)
+        self.assertEqual(report.amount(12, "ms"), "12 ms")
+
+    def test_others_keep_theirs(self) -> None:
+        """With thousands apart."""
+        self.assertEqual(report.amount(6400, "binds/s"), "6,400 binds/s")
+        self.assertEqual(report.amount(31.4159, "MiB"), "31.4 MiB")
+        self.assertEqual(report.amount(0.5, ""), "0.5")
+
+
+class Targets(unittest.TestCase):
+    """Met or missed."""
+
+    def test_at_most_and_at_least(self) -> None:
+        """On the ratio, up to the target itself."""
+        for value, sense, met in (
+            (6, "at most", True),
+            (6.1, "at most", False),
+            (6, "at least", True),
+            (5.9, "at least", False),
+        ):
+            self.assertEqual(report.is_met(pair(value, 2, 3, sense)), met, (value, sense))
+
+    def test_without_a_limit_the_value_counts(self) -> None:
+        """As of memory."""
+        self.assertFalse(report.is_met(figure(value=33, target=32, sense="at most")))
+        self.assertTrue(report.is_met(figure(value=31, target=32, sense="at most")))
+
+    def test_only_those_with_a_target_are_listed(self) -> None:
+        """Whatever the table."""
+        rows = report.target_rows([figure(), pair(9, 2, 3, "at most")])
+        self.assertEqual(
+            rows, [["t: filter", "9 µs", "echo: 2 µs", "4.50", "at most 3", "missed"]]
+        )
+
+
+class Tables(unittest.TestCase):
+    """Markdown."""
+
+    def test_limits_stand_side_by_side(self) -> None:
+        """In the row of what they are limits of."""
+        figures = [
+            figure(by="names", x=5000, beside="copy", limit=1.0),
+            figure(by="names", x=5000, beside="echo", limit=4.0),
+            figure(by="names", x=50000, beside="echo", limit=8.0),
+        ]
+        self.assertEqual(
+            report.listed(figures).splitlines(),
+            [
+                "|  | names | measured | copy | ratio | echo | ratio |",
+                "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+                "| filter | 5,000 | 2 µs | 1 µs | 2.00 | 4 µs | 0.50 |",
+                "| filter | 50,000 | 2 µs |  |  | 8 µs | 0.25 |",
+            ],
+        )
+
+    def test_a_miss_is_said(self) -> None:
+        """In the table, too."""
+        text = report.listed([pair(9, 2, 3, "at most")])
+        self.assertIn("| at most 3: **missed** |", text)
+
+    def test_figures_without_an_x_stand_among_others(self) -> None:
+        """As a row with an empty field."""
+        figures = [*curve("a", {1: 2.0, 10: 3.0}), figure(what="b")]
+        self.assertFalse(report.is_pivotal(figures))
+        self.assertIn("| b |  | 2 µs |", report.listed(figures))
+        self.assertIsNotNone(report.chart_of("t", figures))
+
+    def test_growth_has_a_column_for_each_curve(self) -> None:
+        """And a row for each x, in order."""
+        figures = curve("a", {10: 4.0, 1: 2.0}, beside="one", limit=2.0)
+        figures += curve("b", {1: 3.0}, beside="one", limit=2.0)
+        self.assertTrue(report.is_pivotal(figures))
+        lines = report.pivot(figures).splitlines()
+        self.assertEqual(lines[0], "| names | a | b |")
+        self.assertEqual(lines[2:4], ["| 1 | 2 µs (1.00) | 3 µs (1.50) |", "| 10 | 4 µs (2.00) |  |"])
+
+
+class Document(unittest.TestCase):
+    """Markers."""
+
+    TEXT = (
+        "# A\n<!-- figures: t -->\nold\n<!-- end -->\nb\n<!-- figures: u -->\nkept\n<!-- end -->\n"
+        "<!-- figures: targets -->\n<!-- end -->\n<!-- machine -->\n<!-- end -->\nc\n"
+    )
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name, "page.md")
+        self.path.write_text(self.TEXT, encoding="utf-8")
+        self.figures = Path(folder.name, "figures")
+
+    def write(self, figures: list[report.Figure]) -> str:
+        """What becomes of the document."""
+        self.figures.write_text("".join(json.dumps(f) + "\n" for f in figures), encoding="utf-8")
+        self.assertEqual(report.main(["write", str(self.figures), str(self.path)]), 0)
+        return self.path.read_text(encoding="utf-8")
+
+    def test_only_what_was_measured_changes(self) -> None:
+        """And nothing outside of the markers."""
+        text = self.write([pair(1, 2, 3, "at most")])
+        self.assertNotIn("old", text)
+        self.assertIn("| filter | 1 µs | 2 µs | 0.50 | at most 3: met |", text)
+        self.assertIn("| t: filter | 1 µs | echo: 2 µs | 0.50 | at most 3 | met |", text)
+        self.assertIn("\nkept\n", text)
+        self.assertRegex(text, r"\| cores \| \d+ \|")
+        between = re.compile(r"(?s)-->.*?<!-- end")
+        self.assertEqual(between.sub("", text), between.sub("", self.TEXT))
+
+    def test_written_twice_is_the_same(self) -> None:
+        """The markers survive."""
+        first = self.write(curve("a", {1: 2.0, 10: 3.0}))
+        self.assertEqual(self.write(curve("a", {1: 2.0, 10: 3.0})), first)
+
+    def test_curves_have_a_picture(self) -> None:
+        """Others none."""
+        self.assertIn("![t](page/t.svg)", self.write(curve("a", {1: 2.0, 10: 3.0})))
+        self.assertTrue((self.path.parent / "page" / "t.svg").exists())
+        self.assertNotIn("svg", self.write(curve("a", {1: 2.0})))
+
+    def test_a_table_without_a_place_is_noticed(self) -> None:
+        """Or nobody would ever see it."""
+        self.assertEqual(report.unplaced(self.TEXT, [figure(), figure(table="new")]), ["new"])
+
+
+class Pictures(unittest.TestCase):
+    """SVG."""
+
+    def chart(self) -> Chart:
+        """Two curves and a limit."""
+        a = Curve("up & <away>", [(1, 10), (100, 1000), (10000, 100000)], colour=0)
+        b = Curve("flat", [(1, 50), (10000, 60)], colour=1)
+        return Chart("T", "names", [a, b, Curve("copy", [(1, 1), (10000, 9)], limit=True)])
+
+    def test_growth_is_drawn_without_what_the_machine_did(self) -> None:
+        """Twice as slow with the first point twice as slow is the same."""
+        figures = [
+            figure(table="growth-t", by="n", x=x, value=v, beside="one", limit=limit)
+            for x, v, limit in ((1, 10, 10), (2, 20, 20), (3, 12, 10))
+        ]
+        chart = report.chart_of("growth-t", figures)
+        self.assertIsNotNone(chart)
+        assert chart is not None
+        self.assertEqual([c.points for c in chart.curves], [[(1, 10), (2, 10), (3, 12)]])
+        plain = report.chart_of("t", figures)
+        assert plain is not None
+        self.assertEqual([c.limit for c in plain.curves], [False, True])
+        self.assertEqual(plain.curves[0].points, [(1, 10), (2, 20), (3, 12)])
+
+    def test_it_is_small_and_well_formed(self) -> None:
+        """Less than 10 KB, every curve in it, every name."""
+        text = draw(self.chart())
+        root = ET.fromstring(text)
+        self.assertLess(len(text.encode()), 10000)
+        self.assertEqual(len(root.findall(f"{SVG}path")), 3)
+        names = [t.text for t in root.findall(f"{SVG}text")]
+        for name in ("T", "names", "up & <away>", "flat", "copy"):
+            self.assertIn(name, names)
+
+    def test_all_is_within(self) -> None:
+        """No point and no text outside of the picture."""
+        root = ET.fromstring(draw(self.chart()))
+        width, height = float(root.attrib["width"]), float(root.attrib["height"])
+        for at in root.findall(f"{SVG}circle"):
+            self.assertTrue(0 < float(at.attrib["cx"]) < width)
+            self.assertTrue(0 < float(at.attrib["cy"]) < height)
+        for text in root.findall(f"{SVG}text"):
+            self.assertTrue(0 < float(text.attrib["x"]) < width)
+            self.assertTrue(0 < float(text.attrib["y"]) < height)
+
+    def test_decades_are_equally_far_apart(self) -> None:
+        """And nothing has a place of its own before them."""
+        axis = Axis([0, 1, 10, 1000], whole=True)
+        places = [axis.at(v) for v in (0, 1, 10, 100, 1000)]
+        self.assertEqual(places[0], 0)
+        self.assertAlmostEqual(places[4], 1)
+        self.assertAlmostEqual(places[2] - places[1], places[4] - places[3])
+        self.assertGreater(places[1], places[0])
+
+    def test_small_spans_are_linear_from_nothing(self) -> None:
+        """So that a height can be compared."""
+        axis = Axis([10, 20], whole=True)
+        self.assertFalse(axis.log)
+        self.assertAlmostEqual(axis.at(20), 2 * axis.at(10))
+
+    def test_labels_keep_apart_and_in_order(self) -> None:
+        """Also at the edge."""
+        places = spread([100, 101, 99, 300], 15, 60, 300)
+        self.assertLess(places[2], places[0])
+        self.assertLess(places[0], places[1])
+        ordered = sorted(places)
+        for above, below in zip(ordered, ordered[1:], strict=False):
+            self.assertGreaterEqual(below - above, 14.9)
+        self.assertLessEqual(ordered[-1], 300)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,123 @@
+#include "scheduler_text.h"
+
+#include <stdlib.h>
+
+#define NODE                                                                         \
+    "{\"metadata\":{\"name\":\"node-%05zu\",\"uid\":\"6836a052-fecb-4b8c-99b4-"      \
+    "%012zx\",\"resourceVersion\":\"235\",\"creationTimestamp\":\"2026-11-21T14:09:" \
+    "31Z\",\"labels\":{\"gpushare\":\"true\",\"kubernetes.io/hostname\":\"node-"     \
+    "%05zu\"},\"managedFields\":[{\"manager\":\"unknown\",\"operation\":\"Update\"," \
+    "\"apiVersion\":\"v1\",\"time\":\"2026-11-21T14:09:31Z\",\"fieldsType\":\"Field" \
+    "sV1\",\"fieldsV1\":{\"f:metadata\":{\"f:labels\":{\".\":{},\"f:gpushare\":{},"  \
+    "\"f:kubernetes.io/hostname\":{}}}}},{\"manager\":\"unknown\",\"operation\":\"U" \
+    "pdate\",\"apiVersion\":\"v1\",\"time\":\"2026-11-21T14:09:32Z\",\"fieldsType\"" \
+    ":\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:allocatable\":{\".\":{},\"f:aliy" \
+    "un.com/gpu-count\":{},\"f:aliyun.com/gpu-mem\":{},\"f:cpu\":{},\"f:ephemeral-s" \
+    "torage\":{},\"f:memory\":{},\"f:pods\":{}},\"f:capacity\":{\".\":{},\"f:aliyun" \
+    ".com/gpu-count\":{},\"f:aliyun.com/gpu-mem\":{},\"f:cpu\":{},\"f:ephemeral-sto" \
+    "rage\":{},\"f:memory\":{},\"f:pods\":{}},\"f:conditions\":{\".\":{},\"k:{\\\"t" \
+    "ype\\\":\\\"Ready\\\"}\":{\".\":{},\"f:lastHeartbeatTime\":{},\"f:lastTransiti" \
+    "onTime\":{},\"f:message\":{},\"f:reason\":{},\"f:status\":{},\"f:type\":{}}}}}" \
+    ",\"subresource\":\"status\"}]},\"spec\":{},\"status\":{\"capacity\":{\"aliyun." \
+    "com/gpu-count\":\"8\",\"aliyun.com/gpu-mem\":\"128\",\"cpu\":\"96\",\"ephemera" \
+    "l-storage\":\"1Ti\",\"memory\":\"768Gi\",\"pods\":\"500\"},\"allocatable\":{\"" \
+    "aliyun.com/gpu-count\":\"8\",\"aliyun.com/gpu-mem\":\"128\",\"cpu\":\"96\",\"e" \
+    "phemeral-storage\":\"1Ti\",\"memory\":\"768Gi\",\"pods\":\"500\"},\"conditions" \
+    "\":[{\"type\":\"Ready\",\"status\":\"True\",\"lastHeartbeatTime\":\"2026-01-01" \
+    "T00:00:00Z\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\",\"reason\":\"Kube" \
+    "letReady\",\"message\":\"ok\"}],\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Po" \
+    "rt\":0}},\"nodeInfo\":{\"machineID\":\"\",\"systemUUID\":\"\",\"bootID\":\"\"," \
+    "\"kernelVersion\":\"\",\"osImage\":\"\",\"containerRuntimeVersion\":\"\",\"kub" \
+    "eletVersion\":\"\",\"kubeProxyVersion\":\"\",\"operatingSystem\":\"\",\"archit" \
+    "ecture\":\"\"}}}"
+
+#define POD                                                                          \
+    "{\"metadata\":{\"name\":\"low-0\",\"namespace\":\"default\",\"uid\":\"d15d0d06" \
+    "-1640-4dda-b3f9-534449e9a932\",\"resourceVersion\":\"208\",\"generation\":1,\"" \
+    "creationTimestamp\":\"2026-11-21T14:09:32Z\",\"labels\":{\"app\":\"x\"}},\"spe" \
+    "c\":{\"containers\":[{\"name\":\"c0\",\"image\":\"busybox\",\"resources\":{\"l" \
+    "imits\":{\"aliyun.com/gpu-mem\":\"%u\"},\"requests\":{\"aliyun.com/gpu-mem\":"  \
+    "\"%u\"}},\"terminationMessagePath\":\"/dev/termination-log\",\"terminationMess" \
+    "agePolicy\":\"File\",\"imagePullPolicy\":\"Always\"}],\"restartPolicy\":\"Alwa" \
+    "ys\",\"terminationGracePeriodSeconds\":0,\"dnsPolicy\":\"ClusterFirst\",\"secu" \
+    "rityContext\":{},\"schedulerName\":\"default-scheduler\",\"tolerations\":[{\"k" \
+    "ey\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoE" \
+    "xecute\",\"tolerationSeconds\":300},{\"key\":\"node.kubernetes.io/unreachable"  \
+    "\",\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300}" \
+    "],\"priorityClassName\":\"low\",\"priority\":10,\"enableServiceLinks\":true,\"" \
+    "preemptionPolicy\":\"PreemptLowerPriority\"},\"status\":{\"phase\":\"Pending\"" \
+    ",\"conditions\":[{\"type\":\"PodScheduled\",\"observedGeneration\":1,\"status"  \
+    "\":\"False\",\"lastProbeTime\":null,\"lastTransitionTime\":\"2026-11-21T14:09:" \
+    "32Z\",\"reason\":\"Unschedulable\",\"message\":\"0/3 nodes are available: 3 no" \
+    "de(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/3 n" \
+    "odes are available: 3 Preemption is not helpful for scheduling.\"}],\"qosClass" \
+    "\":\"BestEffort\"}}"
+
+#define BOUND_POD                                                                              \
+    "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"low-%zu\",\"namespace\":\"default\","          \
+    "\"uid\":\"d15d0d06-1640-4dda-b3f9-%012zx\",\"labels\":{\"aliyun.com/gpu-count\":\"8\"},"  \
+    "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0,1,2,3,4,5,6,7\","                         \
+    "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4,\\\"1\\\":4,"       \
+    "\\\"2\\\":4,\\\"3\\\":4,\\\"4\\\":4,\\\"5\\\":4,\\\"6\\\":4,\\\"7\\\":4}}\"}},\"spec\":{" \
+    "\"nodeName\":\"node-%05zu\",\"containers\":[{\"name\":\"c0\",\"resources\":{\"limits\":"  \
+    "{\"aliyun.com/gpu-mem\":\"32\"}}}]}}"
+
+#define NODE_STATUS "{\"aliyun.com/gpu-count\":\"8\",\"aliyun.com/gpu-mem\":\"128\"}"
+#define SMALL_NODE                                                           \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-%05zu\"},\"status\":{" \
+    "\"capacity\":" NODE_STATUS ",\"allocatable\":" NODE_STATUS "}}"
+
+static void check(const struct buf *out)
+{
+    if (buf_failed(out))
+        abort();
+}
+
+void cluster_write(struct buf *out, size_t nodes)
+{
+    buf_put(out, STR("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["));
+    for (size_t i = 0; i < nodes; i++) {
+        buf_printf(out, "%s" SMALL_NODE "," BOUND_POD, i == 0 ? "" : ",", i, i, i, i);
+    }
+    buf_put(out, STR("]}"));
+    check(out);
+}
+
+/* Fisher and Yates', the same each time: a scheduler has its nodes in an order of its own. */
+static size_t *shuffled(size_t n)
+{
+    uint64_t random = 88172645463325252U;
+    size_t *order = calloc(n + 1, sizeof(*order));
+    if (order == NULL)
+        abort();
+    for (size_t i = 0; i < n; i++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        size_t k = (size_t)(random % (i + 1));
+        order[i] = order[k];
+        order[k] = i;
+    }
+    return order;
+}
+
+void args_write(struct buf *out, size_t nodes, unsigned mem, bool by_name)
+{
+    size_t *order = shuffled(nodes);
+    buf_put(out, STR("{\"Pod\":"));
+    buf_printf(out, POD, mem, mem);
+    buf_put(out, by_name ? STR(",\"Nodes\":null,\"NodeNames\":[")
+                         : STR(",\"Nodes\":{\"metadata\":{},\"items\":["));
+    for (size_t i = 0; i < nodes; i++) {
+        size_t k = order[i];
+        if (i > 0)
+            buf_putc(out, ',');
+        if (by_name)
+            buf_printf(out, "\"node-%05zu\"", k);
+        else
+            buf_printf(out, NODE, k, k, k);
+    }
+    buf_put(out, by_name ? STR("]}") : STR("]},\"NodeNames\":null}"));
+    free(order);
+    check(out);
+}

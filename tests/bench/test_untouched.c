@@ -1,0 +1,189 @@
+/*
+ * What filter and prioritize grow with, without a clock: the memory of the nodes that are not asked
+ * for, and of pods, is taken away, and the answer is the same. So no pod costs a request anything,
+ * nor any card of other nodes. Requests that ask where other pods are see those of their nodes.
+ */
+#include "desk.h"
+#include "fence.h"
+#include "ground.h"
+#include "unit.h"
+
+enum {
+    NODES = 48,
+    ASKED = 16, /* the first of them */
+    CARDS = 8,
+    HALF = GROUND_CARD_MEM / 2,
+};
+
+/* Node i is owner 1 + i, its pods are owner 1 + NODES + i. */
+static bool asked_without_pods(unsigned owner)
+{
+    return owner <= ASKED;
+}
+
+static bool asked_with_pods(unsigned owner)
+{
+    return owner <= ASKED || (owner > NODES && owner <= NODES + ASKED);
+}
+
+static const struct wish plain = WISH_PLAIN;
+static const struct wish two_cards = {"two cards", ",\"aliyun.com/gpu-count\":\"2\"",
+                                      "",          ",\"aliyun.com/gpu-mem\":\"16\"",
+                                      "team-00",   1};
+static const struct wish percent = {
+    "a percentage", "", ",\"cardpack.io/gpu-mem-percent\":\"30\"", ",\"aliyun.com/gpu-mem\":\"1\"",
+    "team-00",      1};
+static const struct wish whole = {"a whole card",
+                                  ",\"ack.gpushare.placement\":\"require-whole-device\"",
+                                  "",
+                                  ",\"aliyun.com/gpu-mem\":\"1\"",
+                                  "team-00",
+                                  1};
+static const struct wish apart = {"two containers", "", "", ",\"aliyun.com/gpu-mem\":\"4\"",
+                                  "team-00",        2};
+static const struct wish model = {
+    "a model", "", ",\"cardpack.io/card-model\":\"NVIDIA-A100*\"", ",\"aliyun.com/gpu-mem\":\"8\"",
+    "team-00", 1};
+static const struct wish limited = {"a quota",      "", "", ",\"aliyun.com/gpu-mem\":\"8\"",
+                                    "team-limited", 1};
+static const struct wish beside = {"an affinity group",
+                                   "",
+                                   ",\"cardpack.io/card-affinity-group\":\"group-1\"",
+                                   ",\"aliyun.com/gpu-mem\":\"8\"",
+                                   "team-00",
+                                   1};
+static const struct wish not_beside = {"an anti-affinity group",
+                                       "",
+                                       ",\"cardpack.io/card-anti-affinity-group\":\"group-1\"",
+                                       ",\"aliyun.com/gpu-mem\":\"8\"",
+                                       "team-00",
+                                       1};
+
+typedef bool reach(unsigned owner);
+
+static const struct {
+    const struct wish *wish;
+    handler *handle;
+    unsigned shortlist;
+    uint32_t pods; /* on each node, of half a card */
+    size_t fit;
+    reach *reach;
+} rows[] = {
+    {&plain, filter_handle, 0, CARDS, ASKED, asked_without_pods},
+    {&plain, filter_handle, 0, 2 * CARDS, 0, asked_without_pods},
+    {&plain, filter_handle, 3, CARDS, 3, asked_without_pods},
+    {&plain, prioritize_handle, 0, CARDS, ASKED, asked_without_pods},
+    {&plain, prioritize_handle, 0, 2 * CARDS, ASKED, asked_without_pods},
+    {&two_cards, filter_handle, 0, CARDS, ASKED, asked_without_pods},
+    {&percent, filter_handle, 0, CARDS, ASKED, asked_without_pods},
+    {&whole, filter_handle, 0, CARDS / 2, ASKED, asked_without_pods},
+    {&whole, filter_handle, 0, CARDS, 0, asked_without_pods},
+    {&apart, filter_handle, 0, CARDS, ASKED, asked_without_pods},
+    {&model, filter_handle, 0, CARDS, ASKED, asked_with_pods},
+    {&limited, filter_handle, 0, CARDS, ASKED, asked_with_pods},
+    {&beside, filter_handle, 0, CARDS, ASKED, asked_with_pods},
+    {&not_beside, filter_handle, 0, CARDS, ASKED, asked_with_pods},
+    {&not_beside, prioritize_handle, 0, CARDS, ASKED, asked_with_pods},
+};
+
+struct act {
+    struct desk desk;
+    handler *handle;
+    struct buf request;
+};
+
+static void share_all(struct map *m)
+{
+    size_t cursor = 0;
+    fence_share(m->slots);
+    for (void *object = map_next(m, &cursor); object != NULL; object = map_next(m, &cursor))
+        fence_share(object);
+}
+
+/* The maps themselves are everybody's, and what is kept of a namespace and of a group. */
+static void build(struct act *a, uint32_t pods, const struct wish *wish, size_t asked)
+{
+    struct cache *c = &a->desk.service.cache;
+    struct ground g = {
+        .nodes = 1, .cards = CARDS, .pods = pods, .pod_mem = HALF, .tables = wish != &plain};
+    size_t cursor = 0;
+    desk_open(&a->desk);
+    for (g.first = 0; g.first < NODES; g.first++) {
+        fence_own(1 + (unsigned)g.first);
+        ground_build_nodes(c, &g);
+        fence_own(1 + NODES + (unsigned)g.first);
+        ground_build_pods(c, &g);
+    }
+    fence_own(0);
+    ground_limit(c);
+    fence_share(c->nodes.slots);
+    fence_share(c->pods.slots);
+    share_all(&c->groups);
+    share_all(&c->quota.tenants);
+    for (const struct quota_tenant *t = map_next(&c->quota.tenants, &cursor); t != NULL;
+         t = map_next(&c->quota.tenants, &cursor))
+        fence_share(t->used);
+    buf_init(&a->request, MIB);
+    ground_write_args(&a->request, wish, asked);
+}
+
+static void close_act(struct act *a)
+{
+    buf_done(&a->request);
+    desk_close(&a->desk);
+}
+
+static void ask(void *ctx)
+{
+    struct act *a = ctx;
+    desk_ask(&a->desk, a->handle, buf_str(&a->request));
+}
+
+START_TEST(nothing_else_is_touched)
+{
+    struct act a = {.handle = rows[_i].handle};
+    struct buf whole_answer;
+    size_t fit;
+    size_t failed;
+    build(&a, rows[_i].pods, rows[_i].wish, ASKED);
+    a.desk.service.shortlist = rows[_i].shortlist;
+    buf_init(&whole_answer, MIB);
+    ask(&a);
+    buf_put(&whole_answer, buf_str(&a.desk.answer));
+    desk_count(&a.desk, &fit, &failed);
+    ck_assert_uint_eq(fit, rows[_i].fit);
+    ck_assert_uint_eq(fence_run(rows[_i].reach, ask, &a), 0);
+    ck_assert(str_eq(buf_str(&a.desk.answer), buf_str(&whole_answer)));
+    buf_done(&whole_answer);
+    close_act(&a);
+}
+
+END_TEST
+
+/* The fence itself. */
+START_TEST(a_touch_is_noticed)
+{
+    struct act a = {.handle = filter_handle};
+    build(&a, CARDS, &not_beside, ASKED);
+    unsigned touched = fence_run(asked_without_pods, ask, &a);
+    ck_assert_uint_gt(touched, NODES);
+    ck_assert_uint_le(touched, NODES + ASKED);
+    close_act(&a);
+    build(&a, CARDS, &plain, NODES);
+    touched = fence_run(asked_without_pods, ask, &a);
+    ck_assert_uint_gt(touched, ASKED);
+    ck_assert_uint_le(touched, NODES);
+    close_act(&a);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("untouched");
+    TCase *tc = tcase_create("untouched");
+    suite_add_tcase(s, tc);
+    tcase_add_loop_test(tc, nothing_else_is_touched, 0, (int)COUNT_OF(rows));
+    tcase_add_test(tc, a_touch_is_noticed);
+    return unit_main(s);
+}

@@ -71,12 +71,29 @@ void api_put_pod(struct api *a, const char *name, int mem, const char *node, int
     put(a, API_PODS, pod);
 }
 
+void api_label_pod(struct api *a, const char *name, const char *value)
+{
+    json_t *pod = json_deep_copy(json_object_get(a->objects[API_PODS], name));
+    json_object_set_new(metadata_of(pod), "labels", json_pack("{s:s}", "app", value));
+    put(a, API_PODS, pod);
+}
+
 void api_put_unhealthy(struct api *a, const char *node, const char *gpus)
 {
     put(a, API_CONFIGMAPS,
         json_pack("{s:{s:o, s:s}, s:{s:s}}", "metadata", "name",
                   json_sprintf("unhealthy-gpu-%s", node), "namespace", "kube-system", "data",
                   "gpus", gpus));
+}
+
+void api_put_budget(struct api *a, const char *name, int allowed)
+{
+    put(a, API_BUDGETS,
+        json_pack("{s:{s:s, s:s}, s:{s:{s:{s:s}, s:[{s:s, s:s, s:[s, s]}]}}, s:{s:i, s:{s:s}}}",
+                  "metadata", "name", name, "namespace", "default", "spec", "selector",
+                  "matchLabels", "app", name, "matchExpressions", "key", "tier", "operator",
+                  "NotIn", "values", "a", "b", "status", "disruptionsAllowed", allowed,
+                  "disruptedPods", "x", "2026-01-01T00:00:00Z"));
 }
 
 void api_compact(struct api *a)
@@ -393,12 +410,13 @@ static void serve(struct api *a, size_t i)
     static const char *const paths[] = {[API_NODES] = "/api/v1/nodes?",
                                         [API_PODS] = "/api/v1/pods?",
                                         [API_CONFIGMAPS] =
-                                            "/api/v1/namespaces/kube-system/configmaps?"};
+                                            "/api/v1/namespaces/kube-system/configmaps?",
+                                        [API_BUDGETS] = "/apis/policy/v1/poddisruptionbudgets?"};
     struct http_peer *p = &a->calls[i];
     char head[4096];
     size_t n = 0;
     const char *body = http_body(p, &n);
-    (void)snprintf(head, sizeof(head), "%s", p->in);
+    (void)snprintf(head, sizeof(head), "%.4000s", p->in);
     char *path = strchr(head, '/');
     assert(path != NULL && body != NULL);
     char *end = strchr(path, ' ');
@@ -418,6 +436,8 @@ static void serve(struct api *a, size_t i)
         serve_lease(a, p, head, body);
     else if (pod != NULL)
         one_pod(a, p, pod + strlen("/namespaces/default/pods/"), body);
+    else if (strstr(path, "/namespaces/default/events") != NULL)
+        answer(p, strncmp(head, "POST", 4) == 0 ? 201 : 200, json_object());
     else
         refuse(p, 404, "NotFound", "no such path");
 }

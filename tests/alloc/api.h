@@ -13,6 +13,7 @@ enum api_kind {
     API_NODES,
     API_PODS,
     API_CONFIGMAPS,
+    API_BUDGETS,
     API_KINDS
 };
 
@@ -56,7 +57,9 @@ bool api_turn(struct api *a); /* whether anything was done */
 void api_put_node(struct api *a, const char *name, int mem, int count);
 /* node NULL: not bound; card < 0: without an annotation. The UID is "uid-NAME". */
 void api_put_pod(struct api *a, const char *name, int mem, const char *node, int card);
+void api_label_pod(struct api *a, const char *name, const char *value);
 void api_put_unhealthy(struct api *a, const char *node, const char *gpus);
+void api_put_budget(struct api *a, const char *name, int allowed);
 void api_delete(struct api *a, enum api_kind kind, const char *name);
 
 /* Forgets all changes and ends all watches: who comes back from an older version gets 410. */

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <linux/tcp.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static struct {
     size_t count[2];
     bool hit;
     ptrdiff_t live;
+    ptrdiff_t held;
     struct alloc_trace *trace;
 } state = {.outside = true};
 
@@ -182,8 +184,10 @@ void __wrap_free(void *p);
 
 static void *counted(void *p)
 {
-    if (!state.outside && p != NULL)
+    if (!state.outside && p != NULL) {
         state.live++;
+        state.held += (ptrdiff_t)malloc_usable_size(p);
+    }
     return p;
 }
 
@@ -196,13 +200,21 @@ void *__wrap_realloc(void *p, size_t size)
 {
     if (fails(ALLOC_OURS))
         return NULL;
-    return p == NULL ? counted(next.realloc(p, size)) : next.realloc(p, size);
+    if (p == NULL)
+        return counted(next.realloc(p, size));
+    size_t old = malloc_usable_size(p);
+    void *q = next.realloc(p, size);
+    if (!state.outside && q != NULL)
+        state.held += (ptrdiff_t)malloc_usable_size(q) - (ptrdiff_t)old;
+    return q;
 }
 
 void __wrap_free(void *p)
 {
-    if (p != NULL && !state.outside)
+    if (p != NULL && !state.outside) {
         state.live--;
+        state.held -= (ptrdiff_t)malloc_usable_size(p);
+    }
     free(p);
 }
 
@@ -235,6 +247,11 @@ bool interpose_hit(void)
 ptrdiff_t interpose_live(void)
 {
     return state.live;
+}
+
+ptrdiff_t interpose_held(void)
+{
+    return state.held;
 }
 
 void interpose_outside(bool outside)

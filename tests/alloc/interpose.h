@@ -41,6 +41,7 @@ void interpose_disarm(void);
 size_t interpose_count(enum alloc_owner owner); /* since it was armed */
 bool interpose_hit(void);                       /* whether one has failed since */
 ptrdiff_t interpose_live(void);                 /* our own blocks that are not freed */
+ptrdiff_t interpose_held(void);                 /* bytes of these */
 
 void interpose_outside(bool outside);
 

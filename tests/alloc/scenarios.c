@@ -1,6 +1,6 @@
+#include "answers.h"
 #include "macro.h"
 #include "str.h"
-#include "world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,151 +17,26 @@
     "{\"PodName\":\"" name "\",\"PodNamespace\":\"default\",\"PodUID\":\"uid-" name "\"," \
     "\"Node\":\"" node "\"}"
 
-/* ---- whether an answer is right ---- */
-
-/* NOLINTBEGIN(readability-non-const-parameter): they are answer_fn */
-
-static json_t *parse(const struct answer *a)
-{
-    json_error_t error;
-    json_t *json = json_loadb(a->body, a->n, 0, &error);
-    if (json == NULL)
-        world_fail("the answer is no JSON: %s: %.*s", error.text, (int)a->n, a->body);
-    return json;
-}
-
-static bool is_ok(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
-{
-    (void)w;
-    (void)s;
-    *ret_error = a->status == 503;
-    return a->status == 200;
-}
-
-static bool is_not_found(struct world *w, const struct step *s, const struct answer *a,
-                         bool *ret_error)
-{
-    (void)w;
-    (void)s;
-    (void)ret_error;
-    return a->status == 404;
-}
-
-static bool is_json(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
-{
-    (void)w;
-    (void)ret_error;
-    json_decref(parse(a));
-    return a->status == 200 && (s->expected == NULL || (strlen(s->expected) == a->n &&
-                                                        memcmp(s->expected, a->body, a->n) == 0));
-}
-
-/* By what the API server holds. */
-static bool fits(const struct api *a, const char *node, int mem)
-{
-    for (int card = 0; card < 16; card++) {
-        int left = api_free(a, node, card);
-        if (left >= 0 && left >= mem)
-            return true;
-    }
-    return false;
-}
-
-static bool named(const json_t *names, const char *node)
-{
-    size_t i = 0;
-    const json_t *name = NULL;
-    json_array_foreach(names, i, name)
-    {
-        if (strcmp(json_string_value(name), node) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Each node stands in one of the two; where all is known, in the right one. */
-static bool is_filtered(struct world *w, const struct step *s, const struct answer *a,
-                        bool *ret_error)
-{
-    static const char *const nodes[] = {"n1", "n2", "n3", "cpu-only"};
-    json_t *json = parse(a);
-    const char *error = json_string_value(json_object_get(json, "Error"));
-    const json_t *names = json_object_get(json, "NodeNames");
-    const json_t *failed = json_object_get(json, "FailedNodes");
-    bool right = a->status == 200 && error != NULL;
-    *ret_error = right && error[0] != '\0';
-    right = right && error[0] == '\0';
-    for (size_t i = 0; right && i < COUNT_OF(nodes); i++) {
-        bool there = named(names, nodes[i]);
-        right = there != (json_object_get(failed, nodes[i]) != NULL);
-        if (right && s->expected != NULL && (w->recovering || !interpose_hit()))
-            right = there == (w->scenario->cluster != NULL
-                                  ? strcmp(nodes[i], "n1") == 0
-                                  : fits(&w->api, nodes[i], s->expected[0] - '0'));
-    }
-    json_decref(json);
-    return right;
-}
-
-static const char *member(const char *body, const char *key, char out[64])
-{
-    json_t *json = json_loads(body, 0, NULL);
-    (void)snprintf(out, 64, "%s", json_string_value(json_object_get(json, key)));
-    json_decref(json);
-    return out;
-}
-
-/* Success is never a lie. `expected`: the pod must be refused, with this in the error. */
-static bool is_bound(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
-{
-    char pod[64];
-    char node[64];
-    json_t *json = parse(a);
-    const char *error = json_string_value(json_object_get(json, "Error"));
-    bool right = a->status == 200 && error != NULL && error[0] == '\0' && s->expected == NULL;
-    if (right && w->scenario->cluster == NULL) {
-        const char *at = api_node_of(&w->api, member(s->body, "PodName", pod));
-        right = at != NULL && strcmp(at, member(s->body, "Node", node)) == 0 &&
-                api_card_of(&w->api, pod) >= 0;
-    } else if (a->status == 200 && error != NULL && error[0] != '\0') {
-        right = s->expected != NULL && strstr(error, s->expected) != NULL;
-        bool lie = w->scenario->cluster != NULL && w->created == 1 &&
-                   (strstr(error, "not found") != NULL || strstr(error, "not exist") != NULL);
-        *ret_error = !right && !lie;
-    }
-    json_decref(json);
-    return right;
-}
-
-static bool is_created(struct world *w, const struct step *s, const struct answer *a,
-                       bool *ret_error)
-{
-    (void)s;
-    json_decref(parse(a));
-    bool right = a->status == 201 || (a->status == 409 && w->created != 0);
-    *ret_error = a->status == 503;
-    if (right)
-        w->created = 1;
-    return right;
-}
-
-static bool is_deleted(struct world *w, const struct step *s, const struct answer *a,
-                       bool *ret_error)
-{
-    (void)s;
-    json_decref(parse(a));
-    bool right = a->status == 200 || (a->status == 404 && w->created != 1);
-    *ret_error = a->status == 503;
-    if (right)
-        w->created = 0;
-    return right;
-}
-
-/* NOLINTEND(readability-non-const-parameter) */
-
 /* ---- whether something is so ---- */
 
 /* All are watched, and the cache holds what the API server holds, and no more. */
+static bool budgets_are_true(const struct world *w)
+{
+    const char *name = NULL;
+    json_t *object = NULL;
+    if (w->budgets == NULL || !w->budgets->listed)
+        return false;
+    json_object_foreach(w->api.objects[API_BUDGETS], name, object)
+    {
+        const json_t *status = json_object_get(object, "status");
+        const struct budget *b = budgets_get(w->budgets, STR("default"), str_of(name));
+        if (b == NULL ||
+            b->is.allowed != json_integer_value(json_object_get(status, "disruptionsAllowed")))
+            return false;
+    }
+    return w->budgets->all.n == json_object_size(w->api.objects[API_BUDGETS]);
+}
+
 static bool cache_is_true(const struct world *w)
 {
     const char *name = NULL;
@@ -170,7 +45,7 @@ static bool cache_is_true(const struct world *w)
     size_t bound = 0;
     size_t holding = 0;
     size_t cursor = 0;
-    if (w->cache == NULL || api_watches(&w->api) != API_KINDS)
+    if (w->cache == NULL || api_watches(&w->api) != API_KINDS || !budgets_are_true(w))
         return false;
     json_object_foreach(w->api.objects[API_NODES], name, object)
     {
@@ -224,6 +99,7 @@ static void small_cluster(struct api *a)
     api_put_node(a, "n2", 32, 2);
     api_put_node(a, "n3", 24, 2);
     api_put_unhealthy(a, "n3", "1");
+    api_put_budget(a, "web", 1);
     api_put_pod(a, "a", 8, "n1", 0);
     api_put_pod(a, "b", 4, NULL, -1);
     api_put_pod(a, "c", 8, NULL, -1);
@@ -260,6 +136,8 @@ static void nodes_change(struct world *w)
     api_put_node(&w->api, "n1", 48, 4);
     api_put_node(&w->api, "n2", 64, 2);
     api_put_unhealthy(&w->api, "n1", "0,3");
+    api_put_budget(&w->api, "web", 0);
+    api_put_budget(&w->api, "db", 2);
     api_delete(&w->api, API_CONFIGMAPS, "unhealthy-gpu-n3");
     api_delete(&w->api, API_NODES, "n4");
 }
@@ -268,6 +146,7 @@ static void watches_are_lost(struct world *w)
 {
     api_put_pod(&w->api, "unseen", 3, "n1", 1);
     api_delete(&w->api, API_PODS, "burst-0");
+    api_delete(&w->api, API_BUDGETS, "web");
     api_compact(&w->api);
 }
 
@@ -277,6 +156,12 @@ static void watches_are_lost(struct world *w)
     {                                                                                            \
         .type = STEP_ASK, .method = "POST", .path = PREFIX "/filter", .body = FILTER(name, mem), \
         .right = is_filtered, .expected = (mem), .what = "filter " name                          \
+    }
+#define ASK_PRIORITIZE(name, mem)                                              \
+    {                                                                          \
+        .type = STEP_ASK, .method = "POST", .path = PREFIX "/prioritize",      \
+        .body = FILTER(name, mem), .right = is_prioritized, .expected = (mem), \
+        .what = "prioritize " name                                             \
     }
 #define ASK_BIND(name, node, error)                                                           \
     {                                                                                         \
@@ -315,6 +200,10 @@ static void watches_are_lost(struct world *w)
         .type = STEP_END \
     }
 
+#define POD(mem)                                                                           \
+    "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\"},\"spec\":{\"containers\":[{" \
+    "\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" mem "\"}}}]}}"
+
 static const struct step all_is_well[] = {
     AWAIT_READY,           UNTIL_TRUE, ASK_FILTER("z", "2"), ASK_BIND("z", "n2", NULL), UNTIL_TRUE,
     ASK_FILTER("z2", "5"), END};
@@ -335,6 +224,7 @@ static const struct scenario verbs = {
             UNTIL_TRUE,
             ARM,
             ASK_FILTER("b", "4"),
+            ASK_PRIORITIZE("b", "4"),
             ASK_BIND("b", "n1", NULL),
             CHANGE(somebody_binds_it_first),
             ASK_BIND("c", "n2", "n3"),
@@ -344,6 +234,36 @@ static const struct scenario verbs = {
             GET(PREFIX "/inspect/n1", is_json, NULL),
             GET("/readyz", is_ok, NULL),
             GET("/nowhere", is_not_found, NULL),
+            END,
+        },
+    .after = all_is_well,
+};
+
+/* All before a bind: nothing changes, so what is right is known. */
+static const struct scenario questions = {
+    .name = "questions",
+    .setup = small_cluster,
+    .steps =
+        (const struct step[]){
+            AWAIT_READY,
+            UNTIL_TRUE,
+            ARM,
+            GET(PREFIX "/explain/default/d", is_explained, "9"),
+            GET(PREFIX "/explain/default/nobody", is_of_nobody, NULL),
+            {.type = STEP_ASK,
+             .method = "POST",
+             .path = PREFIX "/explain",
+             .body = POD("13"),
+             .right = is_explained,
+             .expected = "13",
+             .what = "explain"},
+            {.type = STEP_ASK,
+             .method = "POST",
+             .path = PREFIX "/fit",
+             .body = "replicas: 6\npod: " POD("4"),
+             .right = is_fitted,
+             .expected = "6",
+             .what = "fit"},
             END,
         },
     .after = all_is_well,
@@ -420,7 +340,10 @@ static const struct scenario embedded = {
                "  spec:\n    nodeName: n1\n    containers:\n    - name: main\n"
                "      resources: {limits: {aliyun.com/gpu-mem: 5}}\n"
                "---\nkind: ConfigMap\nmetadata: {name: unhealthy-gpu-n1, namespace: kube-system}\n"
-               "data: {gpus: \"0\"}\n",
+               "data: {gpus: \"0\"}\n"
+               /* As much as a and b hold: what is counted twice has no room. */
+               "---\nkind: ConfigMap\nmetadata: {name: cardpack-quota, namespace: kube-system}\n"
+               "data: {quota.yaml: \"namespaces: {default: {limits: {memory: 9}}}\"}\n",
     .steps = (const struct step[]){ARM, AWAIT_READY, CREATE, ASK_FILTER("b", "4"),
                                    ASK_BIND("b", "n1", NULL), DELETE, CREATE, END},
     .after = (const struct step[]){AWAIT_READY, DELETE, CREATE, ASK_BIND("b", "n1", NULL),
@@ -451,6 +374,7 @@ static const struct scenario leader = {
     .after = all_is_well,
 };
 
-const struct scenario *const scenarios[] = {&start, &verbs, &watch, &embedded, &shutdown, &leader};
+const struct scenario *const scenarios[] = {&start,    &verbs,    &questions, &watch,
+                                            &embedded, &shutdown, &leader};
 const size_t n_scenarios =
     COUNT_OF(scenarios); /* NOLINT(bugprone-sizeof-expression): of pointers */

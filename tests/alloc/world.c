@@ -53,6 +53,10 @@ void __real_cache_init(struct cache *c, struct map_seed seed);
 void __wrap_cache_init(struct cache *c, struct map_seed seed);
 void __real_cache_done(struct cache *c);
 void __wrap_cache_done(struct cache *c);
+void __real_budgets_init(struct budgets *b, struct map_seed seed);
+void __wrap_budgets_init(struct budgets *b, struct map_seed seed);
+void __real_budgets_done(struct budgets *b);
+void __wrap_budgets_done(struct budgets *b);
 struct http_server;
 uint16_t __real_http_server_port(const struct http_server *s);
 uint16_t __wrap_http_server_port(const struct http_server *s);
@@ -67,6 +71,18 @@ void __wrap_cache_done(struct cache *c)
 {
     w.cache = NULL;
     __real_cache_done(c);
+}
+
+void __wrap_budgets_init(struct budgets *b, struct map_seed seed)
+{
+    __real_budgets_init(b, seed);
+    w.budgets = b;
+}
+
+void __wrap_budgets_done(struct budgets *b)
+{
+    w.budgets = NULL;
+    __real_budgets_done(b);
 }
 
 /* main asks for it, to log it. */
@@ -273,6 +289,8 @@ static bool turn(int *wait_ms)
     bool moved = api_turn(&w.api);
     if (w.cache != NULL)
         cache_check(w.cache);
+    if (w.budgets != NULL)
+        budgets_check(w.budgets);
     if (!api_is_sound(&w.api))
         world_fail("a card holds more than its size");
     for (size_t i = 0; i < WORLD_CALLS; i++) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "api.h"
+#include "budget.h"
 #include "cache.h"
 #include "interpose.h"
 
@@ -69,7 +70,8 @@ struct world {
     const struct scenario *scenario;
     struct api api;
     struct cache *cache; /* the program's, while it has one */
-    uint16_t port;       /* the program's; 0: not listening yet */
+    struct budgets *budgets;
+    uint16_t port; /* the program's; 0: not listening yet */
     struct http_peer calls[WORLD_CALLS];
     size_t n_calls;
 

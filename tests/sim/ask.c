@@ -146,6 +146,26 @@ void http_request_header(struct http_request *r, const char *name, const char *v
     (void)value;
 }
 
+/* Nobody opens the page here. */
+struct str http_request_value(struct http_request *r, const char *name)
+{
+    (void)r;
+    (void)name;
+    return STR_NULL;
+}
+
+void http_request_stream(struct http_request *r, unsigned status, const char *content_type,
+                         struct http_stream *st)
+{
+    http_request_respond(r, status, content_type);
+    st->gone(st);
+}
+
+void http_stream_wake(struct http_stream *st)
+{
+    (void)st;
+}
+
 /* The process has died: what it has not answered it never will. */
 void asks_drop(struct proc *p)
 {

@@ -61,8 +61,42 @@ static struct name text_of(json_t *object, const char *key)
     return name_from(str_of(z));
 }
 
+/* An annotation that holds {"CONTAINER":{"CARD":AMOUNT}}, if it is there. */
+static unsigned grants_read(json_t *notes, const char *key, struct grants_object *ret)
+{
+    json_error_t error;
+    json_t *text = json_object_get(notes, key);
+    uint64_t number = 0;
+    const char *container = NULL;
+    const char *card = NULL;
+    json_t *cards = NULL;
+    json_t *amount = NULL;
+    *ret = (struct grants_object){.there = text != NULL};
+    if (text == NULL)
+        return 0;
+    json_t *root = json_loads(json_string_value(text), 0, &error);
+    trace(key, str_of(json_string_value(text)), 0, 0);
+    sim_check(json_object_size(root) > 0);
+    json_object_foreach(root, container, cards)
+    {
+        json_object_foreach(cards, card, amount)
+        {
+            sim_check(ret->n < MAX_GRANTS && json_is_integer(amount));
+            bool good = str_to_u64(str_of(container), UINT8_MAX, &number);
+            ret->at[ret->n].container = (uint8_t)number;
+            good = str_to_u64(str_of(card), UINT8_MAX, &number) && good;
+            ret->at[ret->n].card = (uint8_t)number;
+            sim_check(good);
+            ret->at[ret->n++].amount = (int32_t)json_integer_value(amount);
+        }
+    }
+    json_decref(root);
+    return 1;
+}
+
 static struct order order_read(struct str body, struct str ns, struct str name)
 {
+    size_t known = 5;
     json_error_t error;
     json_t *root = json_loadb(body.p, body.n, 0, &error);
     sim_check(root != NULL);
@@ -79,7 +113,9 @@ static struct order order_read(struct str body, struct str ns, struct str name)
     o.node = text_of(target, "name");
     o.bare = notes == NULL;
     if (!o.bare) {
-        sim_check(json_object_size(notes) == 5);
+        known += grants_read(notes, "scheduler.framework.gpushare.allocation", &o.allocation);
+        known += grants_read(notes, "gpushare.alibabacloud.com/core-percentage", &o.cores);
+        sim_check(json_object_size(notes) == known);
         o.idx = text_of(notes, "ALIYUN_COM_GPU_MEM_IDX");
         o.dev = text_of(notes, "ALIYUN_COM_GPU_MEM_DEV");
         o.mem = text_of(notes, "ALIYUN_COM_GPU_MEM_POD");
@@ -136,6 +172,8 @@ static struct outcome commit(const struct order *o)
         p.mem = o->mem;
         p.assigned = o->assigned;
         p.assume = o->assume;
+        if (o->allocation.there)
+            p.allocation = o->allocation;
     }
     store_put_pod(slot, &p);
     oracle_committed(o, slot);

@@ -87,6 +87,11 @@ uint64_t loop_now_ms(const struct loop *l)
     return l->now_ms;
 }
 
+uint64_t loop_clock_ns(const struct loop *l)
+{
+    return loop_clock_ms(l) * 1000000;
+}
+
 uint64_t loop_clock_ms(const struct loop *l)
 {
     return world.now_ms + l->offset_ms;

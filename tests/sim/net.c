@@ -4,6 +4,7 @@
  */
 #include "net.h"
 
+#include "bind_op.h"
 #include "mem.h"
 #include "server.h"
 
@@ -170,8 +171,10 @@ void flight_break(struct flight *f, enum http_outcome outcome, uint64_t delay_ms
  * against that pod, a later GET is waited for. */
 static bool counts(const struct flight *f, const struct mark *m)
 {
-    const struct pod *p = cache_pod(&f->proc->service.cache, name_str(&store.pods[m->slot].uid));
-    return !m->of_get || (p != NULL && p->state == POD_RESERVED && !p->missing);
+    const struct name *uid = &store.pods[m->slot].uid;
+    const struct pod *p = cache_pod(&f->proc->service.cache, name_str(uid));
+    return !m->of_get || (p != NULL && p->state == POD_RESERVED && !p->missing &&
+                          strcmp(uid->z, f->asked.z) == 0);
 }
 
 static void note_told(struct flight *f)
@@ -304,6 +307,17 @@ void http_client_forget_connections(struct http_client *c)
     (void)c;
 }
 
+/* Of the bind whose call this is. */
+static struct name asked_by(const struct proc *p, const struct http_call *call)
+{
+    const struct binder *b = p->service.binder;
+    for (const struct bind_op *op = b == NULL ? NULL : b->ops; op != NULL; op = op->next) {
+        if (&op->call.kube.http == call)
+            return name_from(op->uid);
+    }
+    return name_from(STR(""));
+}
+
 void http_call_start(struct http_client *c, struct http_call *call)
 {
     struct proc *p = sim_loop_proc(c->loop);
@@ -334,6 +348,7 @@ void http_call_start(struct http_client *c, struct http_call *call)
     text_put(&f->path, path);
     text_put(&f->body, call->body);
     f->bearer = name_from(call->bearer);
+    f->asked = asked_by(p, call);
     f->next = flights;
     if (flights != NULL)
         flights->prev = f;

@@ -48,6 +48,7 @@ struct flight {
     struct text path;
     struct text body;
     struct name bearer;
+    struct name asked; /* the UID that a bind asks about */
     uint64_t sent_ms;
 
     enum http_outcome outcome;

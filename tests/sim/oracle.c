@@ -6,7 +6,9 @@
  * any process', and those that were put there by other hands, or moved by an edit of their
  * annotations, if the deciding process had surely been told before it decided. If they are more
  * than the card had by what the process knew, it is our fault. A node that shrank since, or a pod
- * that somebody else bound meanwhile, is not.
+ * that somebody else bound meanwhile, is not; nor are init containers that run again since. The
+ * same holds for the card's compute, its number of pods, for who has it whole, and for the two
+ * kinds of plugin.
  *
  * One case is excepted. API servers before 1.27 ignore a Binding's UID: a pod that is deleted and
  * created again under its name while its Binding is under way may get its predecessor's, with its
@@ -19,21 +21,8 @@
 
 #include <jansson.h>
 
-#define DECISIONS    8192
-#define SENDINGS     8192
-#define SPARE_BLOCKS 96 /* of a process at rest, beyond its nodes and pods */
-
-struct decision {
-    unsigned slot;
-    unsigned proc;
-    unsigned node;
-    int64_t card;
-    int64_t mem;
-    int64_t total; /* of the card, as it was believed to be */
-    int64_t limit; /* of the node: the largest that it may have been believed to be */
-    uint64_t rv;
-    bool known[MAX_PODS]; /* foreign pods that it had been told of */
-};
+#define DECISIONS 8192
+#define SENDINGS  8192
 
 static struct {
     struct decision decisions[DECISIONS];
@@ -82,22 +71,33 @@ static bool is_ours(unsigned slot)
 /* ---- decisions ---- */
 
 /* The node's versions that the process may have decided on: the last it was told, and all since. */
-static void decision_check_size(struct decision *d, const struct proc *p)
+static void decision_check_node(struct decision *d, const struct proc *p)
 {
+    const struct pod_object *pod = &store.pods[d->slot];
     uint64_t told = p->told_before[CACHE_NODES][d->node];
-    bool legal = false;
+    uint64_t legal = 0;
     for (size_t i = history_size(); i > 0; i--) {
         const struct change *c = history_at(i - 1);
         if (c->kind != CACHE_NODES || c->slot != d->node)
             continue;
-        if (d->card < node_object_cards(&c->new.node)) {
-            legal = legal || node_object_card_size(&c->new.node) == d->total;
-            d->limit = MAX_OF(d->limit, node_object_limit(&c->new.node));
+        const struct node_object *n = &c->new.node;
+        for (int64_t card = 0; card < MAX_CARDS; card++) {
+            bool good = decision_has(d, card) && node_object_card_usable(n, card) &&
+                        node_object_card_size(n, card) == d->total[card] &&
+                        pod_object_allows(pod, n, card);
+            legal |= good ? (uint64_t)1 << card : 0;
         }
+        d->limit = MAX_OF(d->limit, node_object_limit(n));
+        d->max_pods = MAX_OF(d->max_pods, node_object_max_pods(n));
+        d->divided = d->divided || node_object_divided(n);
         if (c->rv <= told)
             break;
     }
-    sim_check(legal);
+    sim_check(legal == d->cards);
+    const struct health_object *h = &store.healths[d->node];
+    for (int64_t card = 0; card < MAX_CARDS; card++)
+        sim_check(!decision_has(d, card) || p->told_before[CACHE_HEALTH][d->node] < h->rv ||
+                  !health_object_ill(h, card));
 }
 
 static const struct decision *decision_note(const struct proc *p, const struct pod *pod,
@@ -105,22 +105,23 @@ static const struct decision *decision_note(const struct proc *p, const struct p
 {
     sim_check(oracle.n < DECISIONS);
     struct decision *d = &oracle.decisions[oracle.n++];
-    *d = (struct decision){.slot = slot,
-                           .proc = p->id,
-                           .node = store_find_node(pod->node->name),
-                           .card = pod->card,
-                           .mem = pod->mem,
-                           .rv = store.rv};
+    *d = (struct decision){
+        .slot = slot, .proc = p->id, .node = store_find_node(pod->node->name), .rv = store.rv};
     sim_check(d->node != MAX_NODES);
-    sim_check(d->card >= 0 && (uint32_t)d->card < pod->node->n_cards);
-    d->total = pod->node->cards[d->card].total;
-    decision_check_size(d, p);
-    const struct health_object *h = &store.healths[d->node];
-    sim_check(p->told_before[CACHE_HEALTH][d->node] < h->rv || !health_object_ill(h, d->card));
-    for (unsigned i = 0; i < store.n_pods; i++)
-        d->known[i] =
-            pod_object_holds(&store.pods[i]) && p->told_before[CACHE_PODS][i] >= store.placed_rv[i];
-    trace("reserved", pod->uid, d->card, pod->mem);
+    for (uint32_t i = 0; i < pod->holding->n_shares; i++) {
+        uint32_t card = pod->holding->shares[i].card;
+        sim_check(card < MAX_CARDS && card < pod->node->n_cards && !decision_has(d, card));
+        d->cards |= (uint64_t)1 << card;
+        d->total[card] = pod->node->cards[card].total;
+    }
+    sim_check((d->cards != 0) == pod_object_shares(&store.pods[slot]));
+    decision_check_node(d, p);
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        uint64_t told = p->told_before[CACHE_PODS][i];
+        d->known[i] = pod_object_holds(&store.pods[i]) && told >= store.placed_rv[i];
+        d->lasts[i] = store.pods[i].initialized || told < store.begun_rv[i];
+    }
+    trace("reserved", pod->uid, (int64_t)d->cards, pod->mem);
     return d;
 }
 
@@ -175,74 +176,178 @@ void oracle_turned(const struct proc *p)
 
 /* ---- Bindings ---- */
 
-static bool is_number(const struct name *n, int64_t value)
-{
-    struct name wanted = name_of("", (uint64_t)value);
-    return strcmp(n->z, wanted.z) == 0;
-}
-
 static const struct decision *decision_of(const struct order *o)
 {
     for (size_t i = oracle.n_sendings; i > 0; i--) {
         const struct sending *s = &oracle.sendings[i - 1];
+        /* Nothing is written for cards of another plugin: then it was the last one. */
         if (strcmp(store.pods[s->decision->slot].uid.z, o->uid.z) == 0 &&
-            is_number(&o->assume, (int64_t)s->assume))
+            (o->bare || name_is(&o->assume, (int64_t)s->assume)))
             return s->decision;
     }
     return NULL;
 }
 
-void oracle_posted(const struct order *o)
+void oracle_posted(struct order *o)
 {
     unsigned slot = store_find_uid(name_str(&o->uid));
     sim_check(slot != MAX_PODS);
-    sim_check(strcmp(store.pods[slot].name.z, o->name.z) == 0);
-    sim_check(strcmp(store.pods[slot].ns.z, o->ns.z) == 0);
-    sim_check(o->bare == (pod_object_mem(&store.pods[slot]) == 0));
+    const struct pod_object *p = &store.pods[slot];
+    sim_check(strcmp(p->name.z, o->name.z) == 0 && strcmp(p->ns.z, o->ns.z) == 0);
+    sim_check(o->bare == !pod_object_shares(p) && !pod_object_bad(p));
     oracle.posts[slot]++;
     if (world.set.faultless)
         sim_check(oracle.posts[slot] == 1);
-    if (o->bare)
+    o->decision = NULL;
+    if (!pod_object_wants(p))
         return;
     const struct decision *d = decision_of(o);
     sim_check(d != NULL);
     sim_check(d->proc == o->sender);
     sim_check(strcmp(store.nodes[d->node].name.z, o->node.z) == 0);
-    sim_check(is_number(&o->idx, d->card) && is_number(&o->dev, d->total));
-    sim_check(is_number(&o->mem, d->mem) && d->mem == pod_object_mem(&store.pods[slot]));
-    sim_check(strcmp(o->assigned.z, "false") == 0);
+    if (!o->bare)
+        order_check(o, d);
+    o->decision = d;
 }
 
-static bool is_on(unsigned slot, unsigned node, int64_t card)
+/* What a pod has there, by what d may have known. */
+static bool is_on(const struct decision *d, unsigned slot, unsigned node, int64_t card,
+                  struct slice *ret)
 {
     const struct pod_object *p = &store.pods[slot];
-    return pod_object_holds(p) && strcmp(p->node.z, store.nodes[node].name.z) == 0 &&
-           (card < 0 || pod_object_card(p) == card);
+    struct slices all;
+    if (!pod_object_holds(p) || strcmp(p->node.z, store.nodes[node].name.z) != 0)
+        return false;
+    if (card < 0)
+        return pod_object_wants(p);
+    bool lasts = world.set.shrink && (p->initialized || (d != NULL && d->lasts[slot]));
+    pod_object_slices(p, lasts, &all);
+    const struct slice *s = slice_on(&all, card);
+    if (s != NULL)
+        *ret = *s;
+    return s != NULL;
 }
+
+/* What a decision was about: who asks for nothing of it may go where there is too much of it. */
+enum about {
+    ABOUT_ANY,
+    ABOUT_MEM,
+    ABOUT_CORES,
+};
 
 /*
  * Of the node, or of one of its cards: the last decision whose Binding has put a pod there. It was
  * to leave room for all before it, whether they had committed by then or not.
  */
-static const struct decision *last_decision(unsigned node, int64_t card)
+static const struct decision *last_decision(unsigned node, int64_t card, enum about what)
 {
     const struct decision *last = NULL;
+    struct slice there = {.card = card};
     for (unsigned i = 0; i < store.n_pods; i++) {
-        if (is_on(i, node, card) && is_ours(i) && (last == NULL || oracle.by[i] > last))
+        if (is_ours(i) && (last == NULL || oracle.by[i] > last) &&
+            (what != ABOUT_MEM || pod_object_shares(&store.pods[i])) &&
+            is_on(NULL, i, node, card, &there) && (what != ABOUT_CORES || there.cores > 0))
             last = oracle.by[i];
     }
     return last;
 }
 
-static int64_t blamed_sum(const struct decision *d, int64_t card)
+static bool counts(const struct decision *d, unsigned slot)
 {
-    int64_t sum = 0;
-    for (unsigned i = 0; i < store.n_pods; i++) {
-        bool known = is_ours(i) || (d->known[i] && store.placed_rv[i] <= d->rv);
-        if (known && is_on(i, d->node, card))
-            sum += pod_object_mem(&store.pods[i]);
+    return is_ours(slot) || (d->known[slot] && store.placed_rv[slot] <= d->rv);
+}
+
+/* No more compute than there is. */
+static void check_cores(unsigned node, int64_t card)
+{
+    const struct decision *d = last_decision(node, card, ABOUT_CORES);
+    struct slice s;
+    int64_t cores = 0;
+    for (unsigned i = 0; d != NULL && i < store.n_pods; i++) {
+        if (counts(d, i) && is_on(d, i, node, card, &s))
+            cores += s.cores;
     }
-    return sum;
+    sim_check(cores <= 100);
+}
+
+static bool avoid(const struct pod_object *a, const struct pod_object *b)
+{
+    return a->anti_affinity.z[0] != '\0' && strcmp(a->ns.z, b->ns.z) == 0 &&
+           strcmp(a->anti_affinity.z, b->anti_affinity.z) == 0;
+}
+
+/* No two of ours there that avoid each other. */
+static void check_apart(unsigned node, int64_t card, unsigned slot)
+{
+    struct slice s;
+    for (unsigned i = 0; i < slot; i++) {
+        if (is_ours(slot) && is_ours(i) && avoid(&store.pods[slot], &store.pods[i]))
+            sim_check(!is_on(NULL, i, node, card, &s));
+    }
+}
+
+/* Neither too much of the card, nor too many, nor those that will not have each other. */
+static void check_card(unsigned node, int64_t card)
+{
+    const struct decision *d = last_decision(node, card, ABOUT_MEM);
+    struct usage u = {.pods = 0};
+    struct slice s;
+    sim_check(d != NULL && decision_has(d, card));
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        if (!counts(d, i) || !is_on(d, i, node, card, &s))
+            continue;
+        u.mem += slice_charge(p, &s, d->total[card]);
+        u.pods++;
+        u.wholes += pod_object_named(p) && p->whole ? 1 : 0;
+        check_apart(node, card, i);
+    }
+    trace("card holds", name_str(&store.nodes[node].name), u.mem, d->total[card]);
+    sim_check(u.mem <= d->total[card]);
+    sim_check((int64_t)u.pods <= d->max_pods);
+    sim_check(u.wholes == 0 || u.pods == 1);
+    check_cores(node, card);
+}
+
+static void check_node(unsigned node)
+{
+    const struct decision *shares = last_decision(node, -1, ABOUT_MEM);
+    const struct decision *any = last_decision(node, -1, ABOUT_ANY);
+    struct slice s;
+    int64_t counted = 0;
+    unsigned exclusive = 0;
+    unsigned sharing = 0;
+    sim_check(any != NULL);
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        if (!is_on(any, i, node, -1, &s))
+            continue;
+        counted += shares != NULL && counts(shares, i) ? pod_object_mem(p) : 0;
+        exclusive += counts(any, i) && pod_object_exclusive(p) > 0 ? 1 : 0;
+        sharing += counts(any, i) && pod_object_shares(p) ? 1 : 0;
+    }
+    sim_check(shares == NULL || counted <= shares->limit);
+    sim_check(any->divided || exclusive == 0 || sharing == 0);
+}
+
+/* Beside one of its group, if we had put one there before. */
+static void check_group(const struct decision *d)
+{
+    const struct pod_object *mine = &store.pods[d->slot];
+    struct slice s;
+    bool others = false;
+    bool beside = false;
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        if (i == d->slot || !is_ours(i) || !pod_object_holds(p) ||
+            strcmp(p->ns.z, mine->ns.z) != 0 || mine->affinity.z[0] == '\0' ||
+            strcmp(mine->affinity.z, p->affinity.z) != 0 || !pod_object_shares(p))
+            continue;
+        others = true;
+        for (int64_t card = 0; card < MAX_CARDS; card++)
+            beside = beside || (decision_has(d, card) && is_on(d, i, d->node, card, &s));
+    }
+    sim_check(!others || beside);
 }
 
 /* The device plugin takes pods of one size in the order of their ASSUME_TIME. */
@@ -252,9 +357,21 @@ static void check_order(unsigned slot)
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
         if (i != slot && pod_object_holds(p) && is_ours(i) && p->phase == PHASE_PENDING &&
-            strcmp(p->assigned.z, "false") == 0 && strcmp(p->node.z, mine->node.z) == 0)
+            pod_object_shares(p) && strcmp(p->assigned.z, "false") == 0 &&
+            strcmp(p->node.z, mine->node.z) == 0)
             sim_check(strcmp(p->assume.z, mine->assume.z) < 0);
     }
+}
+
+/* What was on the pod before is merged with what the Binding says: that must count all the same. */
+static void check_place(const struct pod_object *p, const struct decision *d)
+{
+    struct slices all;
+    uint64_t cards = 0;
+    pod_object_slices(p, false, &all);
+    for (unsigned i = 0; i < all.n; i++)
+        cards |= (uint64_t)1 << all.at[i].card;
+    sim_check(cards == d->cards);
 }
 
 void oracle_committed(const struct order *o, unsigned slot)
@@ -267,20 +384,21 @@ void oracle_committed(const struct order *o, unsigned slot)
         trace("bound for another", name_str(&o->uid), 0, 0);
         return;
     }
-    if (o->bare)
+    const struct decision *d = o->decision;
+    if (d == NULL)
         return;
-    const struct decision *d = decision_of(o);
-    sim_check(d != NULL);
     oracle.ours_rv[slot] = store.placed_rv[slot];
     oracle.by[slot] = d;
-    if (world.set.faultless)
+    check_place(p, d);
+    if (world.set.faultless && !o->bare)
         check_order(slot);
-    const struct decision *on_card = last_decision(d->node, d->card);
-    const struct decision *on_node = last_decision(d->node, -1);
-    sim_check(on_card != NULL && on_node != NULL);
-    trace("card holds", name_str(&o->node), blamed_sum(on_card, d->card), on_card->total);
-    sim_check(blamed_sum(on_card, d->card) <= on_card->total);
-    sim_check(blamed_sum(on_node, -1) <= on_node->limit);
+    for (int64_t card = 0; card < MAX_CARDS; card++) {
+        if (decision_has(d, card))
+            check_card(d->node, card);
+    }
+    check_node(d->node);
+    if (d->cards != 0)
+        check_group(d);
 }
 
 /* ---- answers ---- */
@@ -308,88 +426,4 @@ void oracle_answered(const struct ask *a)
     trace("answered", text_str(&a->answer), a->kind, a->status);
     if (a->kind == ASK_BIND)
         bind_answered(a);
-}
-
-/* ---- at rest ---- */
-
-static int64_t used_on(unsigned node, int64_t card)
-{
-    int64_t sum = 0;
-    for (unsigned i = 0; i < store.n_pods; i++) {
-        const struct pod_object *p = &store.pods[i];
-        if (pod_object_holds(p) && strcmp(p->node.z, store.nodes[node].name.z) == 0 &&
-            (card < 0 || pod_object_card(p) == card))
-            sum += pod_object_mem(p);
-    }
-    return sum;
-}
-
-bool oracle_fits(unsigned node, int64_t mem)
-{
-    const struct node_object *n = &store.nodes[node];
-    if (!n->exists || mem == 0)
-        return n->exists;
-    for (int64_t card = 0; card < node_object_cards(n); card++) {
-        if (!health_object_ill(&store.healths[node], card) &&
-            node_object_card_size(n) - used_on(node, card) >= mem)
-            return node_object_limit(n) - used_on(node, -1) >= mem;
-    }
-    return false;
-}
-
-static size_t rest_pods(const struct cache *cache)
-{
-    size_t kept = 0;
-    for (unsigned i = 0; i < store.n_pods; i++) {
-        const struct pod_object *o = &store.pods[i];
-        const struct pod *p = cache_pod(cache, name_str(&o->uid));
-        int64_t mem = pod_object_mem(o);
-        bool keeps = o->exists && !pod_object_terminal(o) && mem > 0;
-        sim_check((p != NULL) == keeps);
-        if (p == NULL)
-            continue;
-        kept++;
-        bool bound = o->node.z[0] != '\0';
-        sim_check(p->state == (bound ? POD_BOUND : POD_PENDING));
-        sim_check(p->mem == mem && p->card == (bound ? pod_object_card(o) : -1));
-        sim_check(!bound || str_eq(p->node->name, name_str(&o->node)));
-        sim_check(p->awaiting ==
-                  (bound && strcmp(o->assigned.z, "false") == 0 && o->phase == PHASE_PENDING));
-    }
-    sim_check(cache->pods.n == kept);
-    return kept;
-}
-
-static size_t rest_nodes(const struct cache *cache)
-{
-    size_t blocks = 0;
-    for (unsigned i = 0; i < store.n_nodes; i++) {
-        const struct node_object *o = &store.nodes[i];
-        const struct node *n = cache_node(cache, name_str(&o->name));
-        if (n == NULL) {
-            sim_check(!o->exists);
-            continue;
-        }
-        blocks += 3;
-        sim_check((n->fault != NODE_ABSENT) == o->exists);
-        sim_check(n->n_cards == node_object_cards(o) && n->limit == node_object_limit(o));
-        sim_check(n->used == used_on(i, -1));
-        for (uint32_t card = 0; card < n->n_cards; card++) {
-            sim_check(n->cards[card].total == node_object_card_size(o));
-            sim_check(n->cards[card].used == used_on(i, card));
-            sim_check(n->cards[card].unhealthy == health_object_ill(&store.healths[i], card));
-        }
-    }
-    return blocks;
-}
-
-void oracle_rest(void)
-{
-    for (unsigned i = 0; i < world.set.replicas; i++) {
-        const struct proc *p = &procs[i];
-        sim_check(p->asks == NULL);
-        sim_check(binder_active(p->service.binder) == 0);
-        size_t objects = rest_pods(&p->service.cache) + rest_nodes(&p->service.cache);
-        sim_check(mem_blocks(p) <= objects + SPARE_BLOCKS);
-    }
 }

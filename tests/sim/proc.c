@@ -52,6 +52,8 @@ static enum errc open_all(struct proc *p, struct err *reterr)
     struct map_seed seed = {loop_random(p->loop), loop_random(p->loop)};
     p->service = (struct service){.loop = p->loop};
     cache_init(&p->service.cache, seed);
+    p->service.cache.settings = (struct cache_settings){
+        .card_policy = world.set.spread ? PACK_SPREAD : PACK_UNSET, .shrink = world.set.shrink};
     enum errc code = kube_api_new(p->loop, &settings, &p->api, reterr);
     if (code != OK)
         return code;

@@ -62,6 +62,11 @@ void settings_draw(struct settings *s, uint64_t seed)
         unsigned permille = 1 + SOME(most[f]);
         s->permille[f] = on && !s->faultless ? permille : 0;
     }
+    unsigned variety = SOME(4) == 0 ? 20 : 2 + SOME(3);
+    for (unsigned k = 0; k < KINDS; k++)
+        s->kinds[k] = SOME(variety) == 0;
+    s->shrink = SOME(2) == 0;
+    s->spread = SOME(4) == 0;
     if (tight) {
         s->nodes = 1 + SOME(2);
         s->max_cards = 1 + SOME(2);

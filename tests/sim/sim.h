@@ -57,9 +57,30 @@ enum fault {
     FAULTS
 };
 
+/* What pods ask for, and nodes are; each seed draws which of it there is. */
+enum kind {
+    KIND_CONTAINERS, /* several that ask for memory */
+    KIND_INITS,
+    KIND_COUNT, /* of cards */
+    KIND_WHOLE,
+    KIND_CORES,
+    KIND_PERCENT,
+    KIND_SELECTS, /* by model and UUID */
+    KIND_GROUPS,  /* affinity and anti-affinity */
+    KIND_EXCLUSIVE,
+    KIND_NOMINATED,
+    KIND_TABLES,
+    KIND_MARKS,       /* cordoned cards, the most pods on one */
+    KIND_ALLOCATIONS, /* other hands write some, or leave them there */
+    KINDS
+};
+
 struct settings {
     uint64_t seed;
     unsigned permille[FAULTS];
+    bool kinds[KINDS];
+    bool shrink;
+    bool spread;
     bool faultless;
     bool uid_precondition; /* API servers from 1.27 on */
     unsigned replicas;

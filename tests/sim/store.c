@@ -3,6 +3,7 @@
 #include "store.h"
 
 #include "server.h"
+#include "slices.h"
 
 struct store store;
 
@@ -41,6 +42,18 @@ static struct change *history_add(enum cache_kind kind, unsigned slot)
     return c;
 }
 
+static bool grants_equal(const struct grants_object *a, const struct grants_object *b)
+{
+    if (a->there != b->there || a->garbled != b->garbled || a->n != b->n)
+        return false;
+    for (unsigned i = 0; i < a->n; i++) {
+        if (a->at[i].container != b->at[i].container || a->at[i].card != b->at[i].card ||
+            a->at[i].amount != b->at[i].amount)
+            return false;
+    }
+    return true;
+}
+
 void store_put_pod(unsigned slot, const struct pod_object *p)
 {
     struct pod_object *mine = &store.pods[slot];
@@ -52,8 +65,11 @@ void store_put_pod(unsigned slot, const struct pod_object *p)
     c->new.pod.rv = c->rv;
     if (pod_object_holds(mine) != pod_object_holds(p) ||
         !str_eq(name_str(&mine->node), name_str(&p->node)) ||
-        pod_object_card(mine) != pod_object_card(p))
+        !str_eq(name_str(&mine->idx), name_str(&p->idx)) ||
+        !grants_equal(&mine->allocation, &p->allocation))
         store.placed_rv[slot] = c->rv;
+    if (mine->initialized && !p->initialized)
+        store.begun_rv[slot] = c->rv;
     *mine = c->new.pod;
     trace("pod", name_str(&p->uid), p->exists ? (int64_t)p->phase : -1, pod_object_card(p));
     server_tell(CACHE_PODS);
@@ -115,52 +131,7 @@ unsigned store_find_node(struct str name)
     return MAX_NODES;
 }
 
-int64_t pod_object_mem(const struct pod_object *p)
-{
-    int64_t sum = p->sidecar;
-    for (unsigned i = 0; i < p->n_mains; i++)
-        sum += p->mains[i];
-    int64_t start = p->init + (p->sidecar_first ? p->sidecar : 0);
-    return p->bare ? 0 : MAX_OF(sum, start);
-}
-
-int64_t pod_object_card(const struct pod_object *p)
-{
-    int64_t card = 0;
-    if (p->idx.z[0] == '\0')
-        return -1;
-    for (const char *c = p->idx.z; *c != '\0'; c++) {
-        if (*c < '0' || *c > '9' || card > 100000)
-            return -1;
-        card = card * 10 + (*c - '0');
-    }
-    return card;
-}
-
-int64_t node_object_cards(const struct node_object *n)
-{
-    return n->exists && n->mem > 0 && n->count > 0 ? n->count : 0;
-}
-
-int64_t node_object_card_size(const struct node_object *n)
-{
-    return node_object_cards(n) == 0 ? 0 : n->mem / n->count;
-}
-
-int64_t node_object_limit(const struct node_object *n)
-{
-    if (node_object_cards(n) == 0)
-        return 0;
-    return n->allocatable < 0 ? n->mem : MIN_OF(n->mem, n->allocatable);
-}
-
 bool health_object_ill(const struct health_object *h, int64_t card)
 {
-    if (!h->exists)
-        return false;
-    for (const char *c = h->gpus.z; *c != '\0'; c++) {
-        if (*c - '0' == card)
-            return true;
-    }
-    return false;
+    return h->exists && name_lists(&h->gpus, card);
 }

@@ -2,15 +2,10 @@
 #include "actors.h"
 
 #include "bind_op.h"
+#include "kinds.h"
 #include "server.h"
 
 static uint64_t born; /* pods so far */
-
-static int64_t some_mem(void)
-{
-    static const int64_t usual[] = {1, 2, 2, 4, 4, 4, 8, 8, 12, 16};
-    return usual[draw(COUNT_OF(usual))];
-}
 
 static unsigned some_pod(bool (*suits)(const struct pod_object *p))
 {
@@ -44,32 +39,32 @@ static bool deleting(const struct pod_object *p)
     return p->deleting;
 }
 
+static bool initialized(const struct pod_object *p)
+{
+    return bound(p) && p->initialized;
+}
+
+static bool uninitialized(const struct pod_object *p)
+{
+    return bound(p) && !p->initialized;
+}
+
 /* ---- pods ---- */
 
 static void create_as(const struct name *ns, const struct name *name)
 {
     if (store.n_pods == MAX_PODS || store_find_pod(name_str(ns), name_str(name)) != MAX_PODS)
         return;
-    struct pod_object p = {.exists = true, .ns = *ns, .name = *name, .n_mains = 1};
+    struct pod_object p = pod_some(ns, name);
     p.uid = name_of("uid-", ++born);
-    p.mains[0] = some_mem();
-    if (draw(8) == 0) {
-        p.n_mains = 2;
-        p.mains[1] = some_mem();
-    }
-    if (draw(8) == 0)
-        p.init = some_mem();
-    if (draw(10) == 0) {
-        p.sidecar = some_mem();
-        p.sidecar_first = draw(2) == 0;
-    }
-    p.bare = draw(12) == 0;
     p.gated = draw(40) == 0;
     if (draw(6) == 0)
         p.note = name_from(STR("a \"quote\" \\ {}[],"));
-    /* An annotation that came with a copied manifest, and means nothing before it is bound. */
+    /* Annotations that came with a copied manifest, and mean nothing before it is bound. */
     if (draw(10) == 0)
         p.idx = name_of("", draw(3));
+    if (kind(KIND_ALLOCATIONS) && draw(4) == 0)
+        pod_allocate(&p);
     store_put_pod(store.n_pods++, &p);
 }
 
@@ -153,13 +148,47 @@ static void run(unsigned slot)
     store_put_pod(slot, &p);
 }
 
+static void initialize(unsigned slot)
+{
+    struct pod_object p = store.pods[slot];
+    p.initialized = true;
+    store_put_pod(slot, &p);
+}
+
+/* Its sandbox is made anew, and the init containers run again. */
+static void begin_again(unsigned slot)
+{
+    struct pod_object p = store.pods[slot];
+    p.initialized = false;
+    store_put_pod(slot, &p);
+}
+
+/* Who preempts for it says where its room will be, and deletes others there. */
+static void nominate(unsigned slot)
+{
+    struct pod_object p = store.pods[slot];
+    if (!kind(KIND_NOMINATED))
+        return;
+    p.nominated = draw(4) == 0 ? name_from(STR("")) : store.nodes[draw(store.n_nodes)].name;
+    store_put_pod(slot, &p);
+    unsigned victim = some_pod(bound);
+    if (victim != MAX_PODS && strcmp(store.pods[victim].node.z, p.nominated.z) == 0)
+        delete_gracefully(victim);
+}
+
 static void edit(void)
 {
     unsigned slot = some_pod(any);
     if (slot == MAX_PODS)
         return;
     struct pod_object p = store.pods[slot];
-    switch (draw(6)) {
+    switch (draw(kind(KIND_ALLOCATIONS) ? 8 : 6)) {
+    case 6:
+        pod_allocate(&p);
+        break;
+    case 7:
+        p.allocation = (struct grants_object){.there = false};
+        break;
     case 0:
         p.idx = name_of("", draw(5));
         break;
@@ -198,45 +227,18 @@ static void bind_foreign(void)
         p.assigned = name_from(STR("false"));
         p.assume = name_of("", SIM_EPOCH_NS);
     }
+    if (kind(KIND_ALLOCATIONS) && draw(2) == 0)
+        pod_allocate(&p);
     store_put_pod(slot, &p);
 }
 
 /* ---- nodes ---- */
 
-static void size(struct node_object *n)
-{
-    static const int64_t sizes[] = {8, 16, 16, 16, 24};
-    n->count = 1 + (int64_t)draw(world.set.max_cards);
-    n->mem = n->count * sizes[draw(COUNT_OF(sizes))];
-    if (draw(12) == 0)
-        n->mem = 1000 * n->count;
-    if (draw(12) == 0)
-        n->mem++; /* does not divide evenly */
-    n->allocatable = n->mem;
-}
-
 static void change_node(void)
 {
     unsigned slot = draw(store.n_nodes);
     struct node_object n = store.nodes[slot];
-    switch (draw(8)) {
-    case 0:
-    case 1:
-        n.exists = !n.exists;
-        break;
-    case 2:
-        n.allocatable = draw(2) == 0 ? 0 : n.mem; /* its kubelet starts anew */
-        break;
-    case 3:
-        n.count = draw(2) == 0 ? -1 : 1 + (int64_t)draw(world.set.max_cards);
-        break;
-    case 4:
-        n.mem = draw(2) == 0 ? -1 : 0;
-        break;
-    default:
-        size(&n);
-        break;
-    }
+    node_change(&n);
     store_put_node(slot, &n);
 }
 
@@ -269,7 +271,7 @@ void users_begin(void)
     store.n_nodes = world.set.nodes;
     for (unsigned i = 0; i < store.n_nodes; i++) {
         struct node_object n = {.exists = true, .name = name_of("n", i)};
-        size(&n);
+        node_size(&n);
         store_put_node(i, &n);
     }
     for (unsigned i = draw(6); i > 0; i--)
@@ -327,9 +329,12 @@ void users_act(void)
         {10, deleting, remove_pod},
         {15, bound, finish},
         {25, bound, run},
+        {10, uninitialized, initialize},
+        {3, initialized, begin_again},
+        {6, unbound, nominate},
     };
 
-    unsigned dice = draw(110);
+    unsigned dice = draw(129);
     fate();
     for (size_t i = 0; i < COUNT_OF(acts); i++) {
         if (dice >= acts[i].weight) {

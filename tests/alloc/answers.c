@@ -1,0 +1,215 @@
+#include "answers.h"
+
+#include "macro.h"
+#include "str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NOLINTBEGIN(readability-non-const-parameter): they are answer_fn */
+
+static uint64_t number_of(const char *text)
+{
+    uint64_t n = 0;
+    bool valid = str_to_u64(str_of(text), INT32_MAX, &n);
+    assert(valid);
+    return n;
+}
+
+static json_t *parse(const struct answer *a)
+{
+    json_error_t error;
+    json_t *json = json_loadb(a->body, a->n, 0, &error);
+    if (json == NULL)
+        world_fail("the answer is no JSON: %s: %.*s", error.text, (int)a->n, a->body);
+    return json;
+}
+
+bool is_ok(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    (void)w;
+    (void)s;
+    *ret_error = a->status == 503;
+    return a->status == 200;
+}
+
+bool is_not_found(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    (void)w;
+    (void)s;
+    (void)ret_error;
+    return a->status == 404;
+}
+
+bool is_json(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    (void)w;
+    (void)ret_error;
+    json_decref(parse(a));
+    return a->status == 200 && (s->expected == NULL || (strlen(s->expected) == a->n &&
+                                                        memcmp(s->expected, a->body, a->n) == 0));
+}
+
+/* By what the API server holds. */
+static bool fits(const struct api *a, const char *node, int mem)
+{
+    for (int card = 0; card < 16; card++) {
+        int left = api_free(a, node, card);
+        if (left >= 0 && left >= mem)
+            return true;
+    }
+    return false;
+}
+
+static bool named(const json_t *names, const char *node)
+{
+    size_t i = 0;
+    const json_t *name = NULL;
+    json_array_foreach(names, i, name)
+    {
+        if (strcmp(json_string_value(name), node) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Each node stands in one of the two; where all is known, in the right one. */
+bool is_filtered(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    static const char *const nodes[] = {"n1", "n2", "n3", "cpu-only"};
+    json_t *json = parse(a);
+    const char *error = json_string_value(json_object_get(json, "Error"));
+    const json_t *names = json_object_get(json, "NodeNames");
+    const json_t *failed = json_object_get(json, "FailedNodes");
+    bool right = a->status == 200 && error != NULL;
+    *ret_error = right && error[0] != '\0';
+    right = right && error[0] == '\0';
+    for (size_t i = 0; right && i < COUNT_OF(nodes); i++) {
+        bool there = named(names, nodes[i]);
+        right = there != (json_object_get(failed, nodes[i]) != NULL);
+        if (right && s->expected != NULL && (w->recovering || !interpose_hit()))
+            right = there == (w->scenario->cluster != NULL
+                                  ? strcmp(nodes[i], "n1") == 0
+                                  : fits(&w->api, nodes[i], s->expected[0] - '0'));
+    }
+    json_decref(json);
+    return right;
+}
+
+/* A list in any case: empty, all zeros, or, where all is known, with points for those that fit. */
+bool is_prioritized(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    json_t *json = parse(a);
+    size_t i = 0;
+    const json_t *one = NULL;
+    bool right = a->status == 200 && json_is_array(json);
+    bool sure = w->recovering || !interpose_hit();
+    *ret_error = right && json_array_size(json) == 0;
+    right = right && json_array_size(json) == 4;
+    json_array_foreach(json, i, one)
+    {
+        const char *host = json_string_value(json_object_get(one, "Host"));
+        json_int_t points = json_integer_value(json_object_get(one, "Score"));
+        bool good = host != NULL && fits(&w->api, host, s->expected[0] - '0');
+        right = right && host != NULL && points >= 0 && points <= 10 && (good || points == 0) &&
+                (!sure || good == (points > 0));
+    }
+    json_decref(json);
+    return right;
+}
+
+static const char *member(const char *body, const char *key, char out[64])
+{
+    json_t *json = json_loads(body, 0, NULL);
+    (void)snprintf(out, 64, "%s", json_string_value(json_object_get(json, key)));
+    json_decref(json);
+    return out;
+}
+
+/* Success is never a lie. `expected`: the pod must be refused, with this in the error. */
+bool is_bound(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    char pod[64];
+    char node[64];
+    json_t *json = parse(a);
+    const char *error = json_string_value(json_object_get(json, "Error"));
+    bool right = a->status == 200 && error != NULL && error[0] == '\0' && s->expected == NULL;
+    if (right && w->scenario->cluster == NULL) {
+        const char *at = api_node_of(&w->api, member(s->body, "PodName", pod));
+        right = at != NULL && strcmp(at, member(s->body, "Node", node)) == 0 &&
+                api_card_of(&w->api, pod) >= 0;
+    } else if (a->status == 200 && error != NULL && error[0] != '\0') {
+        right = s->expected != NULL && strstr(error, s->expected) != NULL;
+        bool lie = w->scenario->cluster != NULL && w->created == 1 &&
+                   (strstr(error, "not found") != NULL || strstr(error, "not exist") != NULL);
+        *ret_error = !right && !lie;
+    }
+    json_decref(json);
+    return right;
+}
+
+/* As many nodes fit as the API server's objects say, of a pod that asks for `expected`. */
+bool is_explained(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    static const char *const nodes[] = {"n1", "n2", "n3"};
+    json_int_t n = 0;
+    *ret_error = a->status == 500 || a->status == 502 || a->status == 503;
+    if (a->status != 200)
+        return false;
+    json_t *json = parse(a);
+    for (size_t i = 0; i < COUNT_OF(nodes); i++)
+        n += fits(&w->api, nodes[i], (int)number_of(s->expected)) ? 1 : 0;
+    bool right = json_integer_value(json_object_get(json, "fit")) == n &&
+                 json_array_size(json_object_get(json, "verdicts")) == COUNT_OF(nodes);
+    json_decref(json);
+    return right;
+}
+
+/* `expected` replicas, each with a place. */
+bool is_fitted(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    (void)w;
+    *ret_error = a->status == 500 || a->status == 503;
+    if (a->status != 200)
+        return false;
+    json_t *json = parse(a);
+    bool right =
+        json_integer_value(json_object_get(json, "fit")) == (json_int_t)number_of(s->expected) &&
+        json_array_size(json_object_get(json, "placements")) == number_of(s->expected);
+    json_decref(json);
+    return right;
+}
+
+/* The API server has no such pod, which it has to be asked for. */
+bool is_of_nobody(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    (void)w;
+    (void)s;
+    *ret_error = a->status == 500 || a->status == 502;
+    return a->status == 404;
+}
+
+bool is_created(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    (void)s;
+    json_decref(parse(a));
+    bool right = a->status == 201 || (a->status == 409 && w->created != 0);
+    *ret_error = a->status == 503;
+    if (right)
+        w->created = 1;
+    return right;
+}
+
+bool is_deleted(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    (void)s;
+    json_decref(parse(a));
+    bool right = a->status == 200 || (a->status == 404 && w->created != 1);
+    *ret_error = a->status == 503;
+    if (right)
+        w->created = 0;
+    return right;
+}
+
+/* NOLINTEND(readability-non-const-parameter) */

@@ -1,0 +1,16 @@
+/* Whether an answer is right, by what the API server holds: for the steps of scenarios.c. */
+#pragma once
+
+#include "world.h"
+
+answer_fn is_ok;
+answer_fn is_not_found;
+answer_fn is_json;
+answer_fn is_filtered;
+answer_fn is_prioritized;
+answer_fn is_explained;
+answer_fn is_fitted;
+answer_fn is_of_nobody;
+answer_fn is_bound;
+answer_fn is_created;
+answer_fn is_deleted;

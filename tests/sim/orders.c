@@ -1,0 +1,87 @@
+/* Whether a Binding says what was decided, and gives the pod what its spec asks for. */
+#include "oracle.h"
+
+/* "0,2": all cards that were decided on. */
+static void check_index(const struct order *o, const struct decision *d)
+{
+    struct text wanted = {.p = NULL};
+    int64_t first = -1;
+    for (int64_t card = 0; card < MAX_CARDS; card++) {
+        if (!decision_has(d, card))
+            continue;
+        text_z(&wanted, wanted.n == 0 ? "" : ",");
+        text_u64(&wanted, (uint64_t)card);
+        first = first < 0 ? card : first;
+    }
+    sim_check(str_eq(text_str(&wanted), name_str(&o->idx)));
+    sim_check(name_is(&o->dev, d->total[first]));
+    text_done(&wanted);
+}
+
+static int64_t sum_of(const struct grants_object *g, int64_t container, int64_t card)
+{
+    int64_t sum = 0;
+    for (unsigned i = 0; i < g->n; i++) {
+        if ((container < 0 || g->at[i].container == container) &&
+            (card < 0 || g->at[i].card == card))
+            sum += g->at[i].amount;
+    }
+    return sum;
+}
+
+static bool some_lasts(const struct pod_object *p)
+{
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        if (container_object_asks(p, i) && p->containers[i].kind != CONTAINER_INIT)
+            return true;
+    }
+    return false;
+}
+
+/* Every container that lasts has what it asks for, in equal parts where it is on several cards. */
+static void check_amounts(const struct pod_object *p, const struct order *o)
+{
+    unsigned cards = pod_object_cards(p);
+    bool more = p->whole || p->percent > 0;
+    int64_t cores = 0;
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        const struct container_object *c = &p->containers[i];
+        int64_t key = container_object_key(p, i);
+        if (c->kind == CONTAINER_INIT && some_lasts(p))
+            continue;
+        int64_t mem = sum_of(&o->allocation, key, -1);
+        sim_check(pod_object_plain(p) || (more ? mem >= c->mem : mem == c->mem));
+        sim_check(sum_of(&o->cores, key, -1) == c->cores);
+        cores += c->cores;
+        for (int64_t card = 0; cards > 1 && card < MAX_CARDS; card++) {
+            int64_t part = sum_of(&o->allocation, key, card);
+            sim_check(part == 0 || (more ? part >= c->mem / cards : part == c->mem / cards));
+        }
+    }
+    sim_check(o->cores.there == (cores > 0));
+}
+
+/* Read back, they come to the cards that were decided on, each with no more than it has. */
+void order_check(const struct order *o, const struct decision *d)
+{
+    struct pod_object p = store.pods[d->slot];
+    struct slices all;
+    uint64_t cards = 0;
+    sim_check(o->allocation.there == !pod_object_plain(&p));
+    check_index(o, d);
+    check_amounts(&p, o);
+    sim_check(name_is(&o->mem, pod_object_mem(&p)));
+    sim_check(strcmp(o->assigned.z, "false") == 0);
+    p.idx = o->idx;
+    p.allocation = o->allocation;
+    pod_object_slices(&p, false, &all);
+    for (unsigned i = 0; i < all.n; i++) {
+        cards |= (uint64_t)1 << all.at[i].card;
+        int64_t total = d->total[all.at[i].card];
+        sim_check(slice_charge(&p, &all.at[i], total) <= total && all.at[i].cores <= 100);
+        if (o->allocation.there && p.whole && some_lasts(&p))
+            sim_check(sum_of(&o->allocation, -1, all.at[i].card) == total);
+    }
+    sim_check(cards == d->cards);
+    sim_check(all.n == pod_object_cards(&p) || pod_object_cards(&p) == 1);
+}

@@ -1,0 +1,141 @@
+/* All is quiet: what a process has cached is what the API server's objects say, counted anew. */
+#include "oracle.h"
+#include "slices.h"
+
+#define SPARE_BLOCKS 96 /* of a process at rest, beyond its nodes and pods */
+
+bool oracle_lasts(const struct pod_object *p)
+{
+    return world.set.shrink && p->initialized;
+}
+
+static void usage_add(struct usage *u, const struct pod_object *p, const struct node_object *n,
+                      int64_t card)
+{
+    struct slices all;
+    pod_object_slices(p, oracle_lasts(p), &all);
+    for (unsigned i = 0; i < all.n; i++) {
+        const struct slice *s = &all.at[i];
+        bool there = node_object_has_card(n, s->card);
+        if (card >= 0 && s->card != card)
+            continue;
+        u->mem += there ? slice_charge(p, s, node_object_card_size(n, s->card)) : s->mem;
+        u->unplaced += there ? 0 : s->mem;
+        u->cores += s->cores;
+        if (card < 0)
+            continue;
+        u->pods++;
+        u->wholes += pod_object_named(p) && p->whole ? 1 : 0;
+    }
+    if (card >= 0)
+        return;
+    u->mem += all.n == 0 ? pod_object_mem(p) : 0;
+    u->unplaced += all.n == 0 ? pod_object_mem(p) : 0;
+    u->counted += pod_object_mem(p);
+    u->exclusive += pod_object_exclusive(p);
+    u->pods++;
+    u->sharing += pod_object_shares(p) ? 1 : 0;
+}
+
+struct usage oracle_usage(unsigned node, int64_t card)
+{
+    struct usage u = {.pods = 0};
+    const struct node_object *n = &store.nodes[node];
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        if (pod_object_holds(p) && pod_object_wants(p) && strcmp(p->node.z, n->name.z) == 0)
+            usage_add(&u, p, n, card);
+    }
+    return u;
+}
+
+static void rest_pod(const struct pod_object *o, const struct pod *p)
+{
+    struct slices all = {.n = 0};
+    bool bound = o->node.z[0] != '\0';
+    sim_check(p->state == (bound ? POD_BOUND : POD_PENDING));
+    sim_check(p->awaiting ==
+              (bound && strcmp(o->assigned.z, "false") == 0 && o->phase == PHASE_PENDING));
+    sim_check(p->deleting == o->deleting);
+    if (!bound) {
+        sim_check(p->mem == (pod_object_bad(o) ? 0 : pod_object_mem(o)) && p->card == -1);
+        sim_check((p->claim != NULL) == (o->nominated.z[0] != '\0'));
+        sim_check(p->claim == NULL || str_eq(p->claim->name, name_str(&o->nominated)));
+        return;
+    }
+    pod_object_slices(o, oracle_lasts(o), &all);
+    sim_check(p->mem == pod_object_mem(o) && str_eq(p->node->name, name_str(&o->node)));
+    sim_check(p->card == (all.n == 0 ? -1 : all.at[0].card));
+    sim_check(p->holding->n_shares == all.n);
+    for (unsigned i = 0; i < all.n; i++) {
+        const struct share *s = &p->holding->shares[i];
+        sim_check(s->card == all.at[i].card && s->mem == all.at[i].mem);
+        sim_check(s->cores == all.at[i].cores);
+    }
+}
+
+static size_t rest_pods(const struct cache *cache)
+{
+    size_t kept = 0;
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *o = &store.pods[i];
+        const struct pod *p = cache_pod(cache, name_str(&o->uid));
+        bool keeps =
+            o->exists && !pod_object_terminal(o) && (pod_object_wants(o) || pod_object_bad(o));
+        sim_check((p != NULL) == keeps);
+        if (p == NULL)
+            continue;
+        kept++;
+        rest_pod(o, p);
+    }
+    sim_check(cache->pods.n == kept);
+    return 3 * kept;
+}
+
+static void rest_card(const struct node_object *o, unsigned node, const struct card *c,
+                      int64_t card)
+{
+    struct usage u = oracle_usage(node, card);
+    bool ill = health_object_ill(&store.healths[node], card);
+    sim_check(c->total == node_object_card_size(o, card));
+    sim_check(c->absent == !node_object_has_card(o, card));
+    sim_check(card_usable(c) == (node_object_card_usable(o, card) && !ill));
+    if (c->absent)
+        return;
+    sim_check(c->used == u.mem && c->cores == u.cores);
+    sim_check(c->pods == u.pods && c->wholes == u.wholes);
+}
+
+static size_t rest_nodes(const struct cache *cache)
+{
+    size_t blocks = 0;
+    for (unsigned i = 0; i < store.n_nodes; i++) {
+        const struct node_object *o = &store.nodes[i];
+        const struct node *n = cache_node(cache, name_str(&o->name));
+        struct usage u = oracle_usage(i, -1);
+        if (n == NULL) {
+            sim_check(!o->exists);
+            continue;
+        }
+        blocks += 4;
+        sim_check((n->fault != NODE_ABSENT) == o->exists);
+        sim_check(n->n_cards == node_object_cards(o) && n->limit == node_object_limit(o));
+        sim_check(n->used == u.mem && n->counted == u.counted && n->unplaced == u.unplaced);
+        sim_check(n->n_pods == u.pods && n->n_sharing == u.sharing);
+        sim_check(n->exclusive == u.exclusive);
+        for (uint32_t card = 0; card < n->n_cards; card++)
+            rest_card(o, i, &n->cards[card], card);
+    }
+    return blocks;
+}
+
+void oracle_rest(void)
+{
+    for (unsigned i = 0; i < world.set.replicas; i++) {
+        const struct proc *p = &procs[i];
+        sim_check(p->asks == NULL);
+        sim_check(binder_active(p->service.binder) == 0);
+        size_t objects = rest_pods(&p->service.cache) + rest_nodes(&p->service.cache);
+        sim_check(mem_blocks(p) <= objects + SPARE_BLOCKS);
+    }
+}

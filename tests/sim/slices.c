@@ -1,0 +1,406 @@
+#include "slices.h"
+
+/* ---- what a pod asks for ---- */
+
+static int64_t amount_of(const struct container_object *c, size_t offset)
+{
+    int64_t value = 0;
+    memcpy(&value, (const char *)c + offset, sizeof(value));
+    return value;
+}
+
+/* Init containers run one after another, beside the sidecars that were started before them. */
+static int64_t formula(const struct pod_object *p, size_t offset, bool lasting)
+{
+    int64_t sum = 0;
+    int64_t sidecars = 0;
+    int64_t most = 0;
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        const struct container_object *c = &p->containers[i];
+        int64_t value = amount_of(c, offset);
+        if (c->kind == CONTAINER_INIT)
+            most = MAX_OF(most, sidecars + value);
+        else
+            sum += value;
+        if (c->kind == CONTAINER_SIDECAR)
+            sidecars += value;
+    }
+    return lasting ? sum : MAX_OF(sum, most);
+}
+
+#define MEM       offsetof(struct container_object, mem)
+#define CORES     offsetof(struct container_object, cores)
+#define EXCLUSIVE offsetof(struct container_object, exclusive)
+
+int64_t pod_object_mem(const struct pod_object *p)
+{
+    return formula(p, MEM, false);
+}
+
+int64_t pod_object_cores(const struct pod_object *p)
+{
+    return formula(p, CORES, false);
+}
+
+int64_t pod_object_exclusive(const struct pod_object *p)
+{
+    return formula(p, EXCLUSIVE, false);
+}
+
+int64_t pod_object_lasting_mem(const struct pod_object *p)
+{
+    return formula(p, MEM, true);
+}
+
+int64_t pod_object_lasting_cores(const struct pod_object *p)
+{
+    return formula(p, CORES, true);
+}
+
+bool pod_object_named(const struct pod_object *p)
+{
+    bool named = false;
+    for (unsigned i = 0; i < p->n_containers; i++)
+        named = named || p->containers[i].named;
+    return named;
+}
+
+/* Its labels and annotations count only where a container names the resource. */
+static bool by_card(const struct pod_object *p)
+{
+    return pod_object_named(p) && (p->whole || p->percent > 0);
+}
+
+bool container_object_asks(const struct pod_object *p, unsigned container)
+{
+    const struct container_object *c = &p->containers[container];
+    return c->mem > 0 || c->cores > 0 || (c->named && by_card(p));
+}
+
+unsigned container_object_key(const struct pod_object *p, unsigned container)
+{
+    unsigned inits = p->n_containers - p->n_mains;
+    return container < inits ? p->n_mains + container : container - inits;
+}
+
+static unsigned asking(const struct pod_object *p)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < p->n_containers; i++)
+        n += container_object_asks(p, i) ? 1 : 0;
+    return n;
+}
+
+bool pod_object_shares(const struct pod_object *p)
+{
+    return pod_object_mem(p) > 0 || by_card(p);
+}
+
+bool pod_object_wants(const struct pod_object *p)
+{
+    return pod_object_shares(p) || pod_object_exclusive(p) > 0;
+}
+
+unsigned pod_object_cards(const struct pod_object *p)
+{
+    return pod_object_named(p) && p->count > 0 ? p->count : 1;
+}
+
+bool pod_object_bad(const struct pod_object *p)
+{
+    int64_t cards = pod_object_cards(p);
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        if (p->containers[i].mem % cards != 0 || p->containers[i].cores % cards != 0)
+            return true;
+    }
+    int64_t most = pod_object_may_part(p) ? 0 : pod_object_cores(p) / cards;
+    for (unsigned i = 0; pod_object_may_part(p) && i < p->n_containers; i++)
+        most = MAX_OF(most, p->containers[i].cores);
+    return most > 100 || (pod_object_cores(p) > 0 && !pod_object_shares(p));
+}
+
+bool pod_object_may_part(const struct pod_object *p)
+{
+    unsigned lasting = 0;
+    for (unsigned i = 0; i < p->n_containers; i++)
+        lasting += container_object_asks(p, i) && p->containers[i].kind != CONTAINER_INIT ? 1 : 0;
+    bool divided = pod_object_named(p) && p->count > 0;
+    return lasting > 1 && !divided && !by_card(p) && p->affinity.z[0] == '\0';
+}
+
+bool pod_object_plain(const struct pod_object *p)
+{
+    return pod_object_mem(p) > 0 && !by_card(p) && pod_object_cards(p) == 1 && asking(p) <= 1 &&
+           pod_object_cores(p) == 0;
+}
+
+int64_t part_of(int64_t whole, unsigned parts)
+{
+    return (whole + parts - 1) / parts;
+}
+
+/* ---- what it has ---- */
+
+int64_t pod_object_card(const struct pod_object *p)
+{
+    int64_t card = 0;
+    if (p->idx.z[0] == '\0')
+        return -1;
+    for (const char *c = p->idx.z; *c != '\0'; c++) {
+        if (*c < '0' || *c > '9' || card > 100000)
+            return -1;
+        card = card * 10 + (*c - '0');
+    }
+    return card;
+}
+
+/* Of a container, on a card (-1: all of them); and on how many. */
+static int64_t granted(const struct pod_object *p, unsigned container, int64_t card,
+                       unsigned *ret_n)
+{
+    int64_t sum = 0;
+    *ret_n = 0;
+    for (unsigned i = 0; i < p->allocation.n; i++) {
+        if (p->allocation.at[i].container != container_object_key(p, container) ||
+            (card >= 0 && p->allocation.at[i].card != card))
+            continue;
+        sum += p->allocation.at[i].amount;
+        (*ret_n)++;
+    }
+    return sum;
+}
+
+/* It counts if it gives every container what its spec asks for, and nobody else anything; and if
+ * the index, which the device plugin goes by, names no other card. */
+static bool allocation_counts(const struct pod_object *p)
+{
+    unsigned named = 0;
+    if (!p->allocation.there || p->allocation.garbled || p->allocation.n == 0)
+        return false;
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        unsigned n = 0;
+        int64_t given = granted(p, i, -1, &n);
+        const struct container_object *c = &p->containers[i];
+        if (!container_object_asks(p, i))
+            continue;
+        named += n;
+        if (c->kind == CONTAINER_INIT && n == 0)
+            continue;
+        if (by_card(p) ? given < c->mem || n > pod_object_cards(p) : given != c->mem)
+            return false;
+    }
+    for (unsigned i = 0; pod_object_card(p) >= 0 && i < p->allocation.n; i++) {
+        if (p->allocation.at[i].card != pod_object_card(p))
+            return false;
+    }
+    return named == p->allocation.n;
+}
+
+const struct slice *slice_on(const struct slices *s, int64_t card)
+{
+    for (unsigned i = 0; i < s->n; i++) {
+        if (s->at[i].card == card)
+            return &s->at[i];
+    }
+    return NULL;
+}
+
+/* The first that lasts, on whose cards the init containers run; or the first. */
+static unsigned anchor_of(const struct pod_object *p)
+{
+    unsigned first = MAX_CONTAINERS;
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        if (!container_object_asks(p, i))
+            continue;
+        if (p->containers[i].kind != CONTAINER_INIT)
+            return i;
+        first = MIN_OF(first, i);
+    }
+    return first;
+}
+
+static void slice_count(const struct pod_object *p, bool lasting, struct slice *s)
+{
+    unsigned n = 0;
+    unsigned anchor_cards = 0;
+    unsigned anchor = anchor_of(p);
+    int64_t sidecar_mem = 0;
+    int64_t sidecar_cores = 0;
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        int64_t mem = granted(p, i, s->card, &n);
+        bool here = n > 0;
+        (void)granted(p, i, -1, &n);
+        if (p->containers[i].kind == CONTAINER_INIT || !here)
+            continue;
+        s->mem += mem;
+        s->cores += part_of(p->containers[i].cores, n);
+    }
+    (void)granted(p, anchor, s->card, &n);
+    (void)granted(p, anchor, -1, &anchor_cards);
+    if (lasting || n == 0)
+        return;
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        const struct container_object *c = &p->containers[i];
+        int64_t mem = granted(p, i, s->card, &n);
+        bool here = n > 0;
+        (void)granted(p, i, -1, &n);
+        if (c->kind == CONTAINER_INIT) {
+            s->mem = MAX_OF(s->mem, sidecar_mem + part_of(c->mem, anchor_cards));
+            s->cores = MAX_OF(s->cores, sidecar_cores + part_of(c->cores, anchor_cards));
+        } else if (c->kind == CONTAINER_SIDECAR && here) {
+            /* The rest of a whole card may be granted to it, too. */
+            sidecar_mem += by_card(p) ? MIN_OF(mem, part_of(c->mem, n)) : mem;
+            sidecar_cores += part_of(c->cores, n);
+        }
+    }
+}
+
+#define GRANTED_CARDS 16 /* other hands name cards that no node has */
+
+void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *ret)
+{
+    bool counts = allocation_counts(p);
+    ret->n = 0;
+    if (!pod_object_shares(p))
+        return;
+    if (!counts && pod_object_card(p) >= 0)
+        ret->at[ret->n++] = (struct slice){.card = pod_object_card(p)};
+    for (int64_t card = 0; counts && card < GRANTED_CARDS; card++) {
+        bool named = false;
+        for (unsigned i = 0; i < p->allocation.n; i++)
+            named = named || p->allocation.at[i].card == card;
+        if (!named)
+            continue;
+        ret->at[ret->n] = (struct slice){.card = card};
+        slice_count(p, lasting, &ret->at[ret->n++]);
+    }
+    if (ret->n != 1)
+        return;
+    struct slice *s = &ret->at[0];
+    s->mem = MAX_OF(s->mem, lasting ? pod_object_lasting_mem(p) : pod_object_mem(p));
+    s->cores = MAX_OF(s->cores, lasting ? pod_object_lasting_cores(p) : pod_object_cores(p));
+}
+
+int64_t slice_charge(const struct pod_object *p, const struct slice *s, int64_t total)
+{
+    int64_t charge = s->mem;
+    if (by_card(p) && p->whole)
+        return MAX_OF(charge, total);
+    if (by_card(p))
+        return MAX_OF(charge, (total * p->percent + 99) / 100);
+    return charge;
+}
+
+/* ---- nodes ---- */
+
+/* Of size 0 where the table has none. */
+static struct card_object row_of(const struct node_object *n, int64_t card)
+{
+    for (unsigned i = 0; n->has_table && i < n->n_table; i++) {
+        if (n->table[i].index == card)
+            return n->table[i];
+    }
+    return (struct card_object){.mem = 0};
+}
+
+int64_t node_object_cards(const struct node_object *n)
+{
+    int64_t cards = 0;
+    if (!n->exists || n->mem <= 0)
+        return 0;
+    if (!n->has_table)
+        return MAX_OF(n->count, 0);
+    for (unsigned i = 0; i < n->n_table && !n->bad_table; i++)
+        cards = MAX_OF(cards, n->table[i].index + 1);
+    return cards;
+}
+
+bool node_object_has_card(const struct node_object *n, int64_t card)
+{
+    return card >= 0 && card < node_object_cards(n) && (!n->has_table || row_of(n, card).mem > 0);
+}
+
+int64_t node_object_card_size(const struct node_object *n, int64_t card)
+{
+    if (!node_object_has_card(n, card))
+        return 0;
+    return n->has_table ? row_of(n, card).mem : n->mem / n->count;
+}
+
+bool node_object_card_usable(const struct node_object *n, int64_t card)
+{
+    return node_object_has_card(n, card) && !row_of(n, card).ill &&
+           !name_lists(&n->cordoned, card) && !name_lists(&n->aside, card);
+}
+
+int64_t node_object_limit(const struct node_object *n)
+{
+    if (node_object_cards(n) == 0)
+        return 0;
+    return n->allocatable < 0 ? n->mem : MIN_OF(n->mem, n->allocatable);
+}
+
+int64_t node_object_max_pods(const struct node_object *n)
+{
+    int64_t most = n->max_pods.z[0] - '0';
+    return most >= 1 && most <= 9 ? most : INT64_MAX;
+}
+
+bool node_object_divided(const struct node_object *n)
+{
+    for (int64_t card = 0; card < node_object_cards(n); card++) {
+        if (node_object_has_card(n, card) && name_lists(&n->aside, card))
+            return true;
+    }
+    return false;
+}
+
+/* ---- wishes ---- */
+
+#define MODELS 3 /* none, A10, T4 */
+
+static const char *const models[MODELS] = {"", "A10", "T4"};
+
+static const struct {
+    const char *text;
+    bool allows[MODELS];
+} wishes[] = {
+    {"", {true, true, true}},        {"A10", {false, true, false}},
+    {"!A10", {true, false, true}},   {"T4, !A10", {false, false, true}},
+    {"t*,A10", {false, true, true}}, {"*4", {false, false, true}},
+};
+
+const char *model_text(int8_t model)
+{
+    return models[model];
+}
+
+const char *model_wish_text(unsigned wish)
+{
+    return wishes[wish].text;
+}
+
+bool pod_object_allows(const struct pod_object *p, const struct node_object *n, int64_t card)
+{
+    struct card_object row = row_of(n, card);
+    int model = row.model != 0 ? row.model : n->model;
+    bool is = row.uuid && card == (p->uuid < 0 ? -p->uuid : p->uuid) - 1;
+    if (!wishes[p->model].allows[model])
+        return false;
+    return p->uuid == 0 || (p->uuid > 0) == is;
+}
+
+bool name_lists(const struct name *n, int64_t card)
+{
+    for (const char *c = n->z; *c != '\0'; c++) {
+        if (*c - '0' == card)
+            return true;
+    }
+    return false;
+}
+
+bool name_is(const struct name *n, int64_t value)
+{
+    struct name wanted = name_of("", (uint64_t)value);
+    return strcmp(n->z, wanted.z) == 0;
+}

@@ -1,4 +1,5 @@
-/* Whatever ExtenderArgs are accepted are answered in valid JSON that names every candidate. */
+/* Whatever ExtenderArgs are accepted are answered in valid JSON that names every candidate, by
+ * filter and by prioritize. */
 #include "extender.h"
 
 #include <jansson.h>
@@ -6,11 +7,55 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct filter_answer every_third(void *ctx, size_t i)
+/* Runs of those that fit, and all kinds between them. */
+static const unsigned char pattern[] = {OFFER_FITS,    OFFER_FITS,    OFFER_FITS,
+                                        OFFER_REFUSED, OFFER_REFUSED, OFFER_UNRESOLVABLE,
+                                        OFFER_FITS,    OFFER_LEFT_OUT};
+
+static struct str say_why(void *ctx, size_t i)
 {
     (void)ctx;
-    return (struct filter_answer){
-        .fits = i % 3 == 0, .unresolvable = i % 3 == 2, .reason = STR("why \xff")};
+    (void)i;
+    return STR("why \xff");
+}
+
+static unsigned char *offer_all(size_t n)
+{
+    unsigned char *offers = malloc(n + 1);
+    if (offers == NULL)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        offers[i] = pattern[i % sizeof(pattern)];
+    return offers;
+}
+
+/* Each with its score, in the order of the request. */
+static void check_priorities(const struct filter_args *args)
+{
+    json_error_t error;
+    struct buf out;
+    unsigned char *scores = malloc(args->n + 1);
+    if (scores == NULL)
+        abort();
+    for (size_t i = 0; i < args->n; i++)
+        scores[i] = (unsigned char)(i % 11);
+    buf_init(&out, 16 * MIB);
+    extender_write_priorities(&out, args, scores);
+    json_t *answer = json_loadb(out.p, out.n, JSON_ALLOW_NUL, &error);
+    if (answer == NULL || json_array_size(answer) != args->n)
+        abort();
+    for (size_t i = 0; i < args->n; i++) {
+        const json_t *one = json_array_get(answer, i);
+        const json_t *host = json_object_get(one, "Host");
+        if (!str_eq(args->names[i],
+                    (struct str){json_string_value(host), json_string_length(host)}) ||
+            json_integer_value(json_object_get(one, "Score")) != (json_int_t)(i % 11) ||
+            json_object_size(one) != 2)
+            abort();
+    }
+    json_decref(answer);
+    free(scores);
+    buf_done(&out);
 }
 
 static bool is_named(const json_t *answer, const char *map, struct str name)
@@ -25,7 +70,17 @@ static bool is_named(const json_t *answer, const char *map, struct str name)
     return named;
 }
 
-static void check_answer(const struct filter_args *args, struct str text)
+static void check_one(const json_t *answer, unsigned char offer, struct str name)
+{
+    bool refused = offer == OFFER_REFUSED || offer == OFFER_UNRESOLVABLE;
+    if (refused && !is_named(answer, "FailedNodes", name))
+        abort();
+    if (offer == OFFER_UNRESOLVABLE && !is_named(answer, "FailedAndUnresolvableNodes", name))
+        abort();
+}
+
+static void check_answer(const struct filter_args *args, const unsigned char *offers,
+                         struct str text)
 {
     json_error_t error;
     json_t *answer = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
@@ -34,23 +89,22 @@ static void check_answer(const struct filter_args *args, struct str text)
         return;
     const json_t *names = json_object_get(answer, "NodeNames");
     const json_t *items = json_object_get(json_object_get(answer, "Nodes"), "items");
-    size_t fitting = (args->n + 2) / 3;
+    size_t fitting = 0;
     if (answer == NULL || json_object_size(answer) != 5)
         abort();
+    for (size_t i = 0; i < args->n; i++) {
+        const json_t *same = json_array_get(names, fitting);
+        check_one(answer, offers[i], args->names[i]);
+        if (offers[i] != OFFER_FITS)
+            continue;
+        if (args->by_name && !str_eq(args->names[i], (struct str){json_string_value(same),
+                                                                  json_string_length(same)}))
+            abort();
+        fitting++;
+    }
     if (args->by_name ? json_array_size(names) != fitting || items != NULL
                       : json_array_size(items) != fitting || !json_is_null(names))
         abort();
-    for (size_t i = 0; i < args->n; i++) {
-        struct str name = args->candidates[i].name;
-        const json_t *same = json_array_get(names, i / 3);
-        if (i % 3 == 0 && args->by_name &&
-            !str_eq(name, (struct str){json_string_value(same), json_string_length(same)}))
-            abort();
-        if (i % 3 != 0 && !is_named(answer, "FailedNodes", name))
-            abort();
-        if (i % 3 == 2 && !is_named(answer, "FailedAndUnresolvableNodes", name))
-            abort();
-    }
     json_decref(answer);
 }
 
@@ -65,10 +119,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum errc code =
         extender_read_filter((struct str){(const char *)data, size}, &arena, &args, &err);
     if (code == OK) {
-        extender_write_filter(&out, &args, every_third, NULL);
+        unsigned char *offers = offer_all(args.n);
+        extender_write_filter(&out, &args, offers, say_why, NULL);
         if (buf_failed(&out))
             abort();
-        check_answer(&args, buf_str(&out));
+        check_answer(&args, offers, buf_str(&out));
+        check_priorities(&args);
+        free(offers);
     } else if (!str_starts(str_of(err.text), STR("ExtenderArgs: "))) {
         abort();
     }

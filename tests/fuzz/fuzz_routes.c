@@ -6,10 +6,15 @@
  *     BODY
  *
  * against an embedded cluster: each is answered once, in valid JSON where it says so. A filter's
- * answer names each candidate once and changes nothing; a bind that succeeds has put its pod onto a
- * card with room.
+ * answer names each candidate once and changes nothing; prioritize scores all in their order, and
+ * 10 is for nodes that filter offers; preempt names pods that weigh less and are there; a bind that
+ * succeeds has put its pod onto a card with room. What filter says of a node explain says too, but
+ * for what only the scheduler counts; and a question changes nothing. With a first line "shortlist
+ * N" filter leaves out all but N nodes, and refuses none that it refuses not otherwise.
  */
+#include "explain_write.h"
 #include "extender.h"
+#include "preempt.h"
 #include "rules.h"
 #include "service.h"
 #include "spoken.h"
@@ -96,16 +101,161 @@ static bool offered(const json_t *answer, struct str name)
     return false;
 }
 
+static size_t offers(const json_t *answer)
+{
+    return json_array_size(json_object_get(answer, "NodeNames")) +
+           json_array_size(json_object_get(json_object_get(answer, "Nodes"), "items"));
+}
+
+/* The same without a shortlist. */
+static json_t *filter_all(struct stage *s, struct str body)
+{
+    struct spoken r;
+    unsigned shortlist = s->service.shortlist;
+    s->service.shortlist = 0;
+    spoken_init(&r, STR("POST"), STR("/gpushare-scheduler/filter"), body);
+    filter_handle(&s->service, &r.request);
+    s->service.shortlist = shortlist;
+    json_t *answer = answer_reads(buf_str(&r.answer));
+    spoken_done(&r);
+    return answer;
+}
+
+/* It wants a card or holds one: some node may be the best for it. */
+static bool is_placed(const struct stage *s, const struct filter_args *args)
+{
+    struct request r;
+    struct err e = ERR_INIT;
+    const struct pod *p = cache_pod(&s->service.cache, args->pod.uid);
+    return request_read(&args->pod, &r, &e) == OK && (r.mem > 0 || (p != NULL && pod_holds(p)));
+}
+
+static void check_shortlist(struct stage *s, const struct filter_args *args, struct str body,
+                            const json_t *answer)
+{
+    json_t *all = filter_all(s, body);
+    if (all == NULL)
+        return;
+    check(json_equal(json_object_get(all, "FailedNodes"), json_object_get(answer, "FailedNodes")),
+          "a shortlist refuses nobody");
+    size_t most = is_placed(s, args) ? s->service.shortlist : SIZE_MAX;
+    check(offers(answer) == MIN_OF(offers(all), most), "as many as it may be");
+    json_decref(all);
+}
+
+/* Of each node that there is the same as explain. */
+static void check_explained(struct stage *s, const struct filter_args *args, const json_t *answer)
+{
+    struct buf out;
+    size_t i = 0;
+    const json_t *v = NULL;
+    buf_init(&out, 16 * MIB);
+    check(explain_write(&s->service, &args->pod, &s->arena, &out) == OK, "it is explained");
+    json_t *explained = answer_reads(buf_str(&out));
+    json_array_foreach(json_object_get(explained, "verdicts"), i, v)
+    {
+        struct str node = jansson_str(json_object_get(v, "node"));
+        const json_t *refused =
+            json_object_getn(json_object_get(answer, "FailedNodes"), node.p, node.n);
+        if (str_eq(jansson_str(json_object_get(v, "verdict")), STR("no_exclusive")))
+            continue;
+        if (refused != NULL)
+            check(json_equal(refused, json_object_get(v, "reason")), "for the same reason");
+        if (refused != NULL || offered(answer, node))
+            check((refused == NULL) == json_is_true(json_object_get(v, "fits")), "the same fits");
+    }
+    json_decref(explained);
+    buf_done(&out);
+}
+
 static void check_filter(struct stage *s, struct str body, const json_t *answer)
 {
     struct filter_args args;
     const json_t *error = json_object_get(answer, "Error");
     bool read = extender_read_filter(body, &s->arena, &args, NULL) == OK;
     check(read == (json_string_length(error) == 0), "what can't be read is an error");
-    for (size_t i = 0; read && i < args.n; i++) {
-        struct str name = args.candidates[i].name;
+    for (size_t i = 0; read && s->service.shortlist == 0 && i < args.n; i++) {
+        struct str name = args.names[i];
         check(offered(answer, name) != member_of(json_object_get(answer, "FailedNodes"), name),
               "each candidate is offered or refused");
+    }
+    if (read)
+        check_explained(s, &args, answer);
+    if (read && s->service.shortlist > 0)
+        check_shortlist(s, &args, body, answer);
+}
+
+static void check_priorities(struct stage *s, struct str body, const json_t *answer)
+{
+    struct filter_args args;
+    check(json_is_array(answer), "a bare list, whatever was asked");
+    bool read = extender_read_filter(body, &s->arena, &args, NULL) == OK;
+    check(json_array_size(answer) == (read ? args.n : 0), "as many as were asked about");
+    json_t *all = read ? filter_all(s, body) : NULL;
+    json_int_t best = 0;
+    for (size_t i = 0; read && i < args.n; i++) {
+        const json_t *one = json_array_get(answer, i);
+        const json_t *score = json_object_get(one, "Score");
+        json_int_t points = json_integer_value(score);
+        check(str_eq(jansson_str(json_object_get(one, "Host")), args.names[i]),
+              "in the order of the request");
+        check(json_is_integer(score) && points >= 0 && points <= 10, "0 to 10");
+        check(points == 0 || all == NULL || offered(all, args.names[i]),
+              "points are for nodes that fit");
+        best = MAX_OF(best, points);
+    }
+    bool chosen = read && is_placed(s, &args) && all != NULL && offers(all) > 0;
+    check(best == (chosen ? 10 : 0) || all == NULL, "the best has 10");
+    json_decref(all);
+}
+
+static const struct node_victims *asked_of(const struct preempt_args *args, const char *node)
+{
+    for (size_t i = 0; i < args->n; i++) {
+        if (str_eq(args->nodes[i].node, str_of(node)))
+            return &args->nodes[i];
+    }
+    return NULL;
+}
+
+/* What was asked for comes first; whoever else goes weighs less, and is there once. */
+static void check_victims(struct stage *s, const struct preempt_args *args,
+                          const struct node_victims *asked, const json_t *pods)
+{
+    size_t n = json_array_size(pods);
+    check(n > 0 && n >= asked->n, "never nobody, and never less than was asked for");
+    for (size_t i = 0; i < n; i++) {
+        struct str uid = jansson_str(json_object_get(json_array_get(pods, i), "UID"));
+        if (i < asked->n) {
+            check(str_eq(uid, asked->uids[i]), "the scheduler's own victims stay");
+            continue;
+        }
+        const struct pod *p = cache_pod(&s->service.cache, uid);
+        check(p != NULL && p->node != NULL && str_eq(p->node->name, asked->node), "it is there");
+        check(p->request->priority < args->pod.priority && !p->deleting, "it weighs less");
+        check(!str_eq(uid, args->pod.uid), "nobody evicts himself");
+        for (size_t j = 0; j < i; j++)
+            check(!str_eq(uid, jansson_str(json_object_get(json_array_get(pods, j), "UID"))),
+                  "once");
+    }
+}
+
+static void check_preempt(struct stage *s, struct str body, json_t *answer)
+{
+    struct preempt_args args;
+    const char *node = NULL;
+    json_t *victims = NULL;
+    json_t *nodes = json_object_get(answer, "NodeNameToMetaVictims");
+    check(json_is_object(nodes), "a map, whatever was asked");
+    if (preempt_read(body, &s->arena, &args, NULL) != OK) {
+        check(json_object_size(nodes) == 0, "what can't be read evicts nobody");
+        return;
+    }
+    json_object_foreach(nodes, node, victims)
+    {
+        const struct node_victims *asked = asked_of(&args, node);
+        check(asked != NULL, "no node that was not asked about");
+        check_victims(s, &args, asked, json_object_get(victims, "Pods"));
     }
 }
 
@@ -140,6 +290,9 @@ static void ask(struct stage *s, struct str method, struct str path, struct str 
     struct bind_args args;
     struct str before = state(s);
     bool filter = str_eq(path, STR("/gpushare-scheduler/filter")) && str_eq(method, STR("POST"));
+    bool prioritize =
+        str_eq(path, STR("/gpushare-scheduler/prioritize")) && str_eq(method, STR("POST"));
+    bool preempt = str_eq(path, STR("/gpushare-scheduler/preempt")) && str_eq(method, STR("POST"));
     bool bind = str_eq(path, STR("/gpushare-scheduler/bind")) && str_eq(method, STR("POST"));
     bool known = bind && extender_read_bind(body, &s->arena, &args, NULL) == OK &&
                  cache_pod(&s->service.cache, args.uid) != NULL &&
@@ -153,6 +306,10 @@ static void ask(struct stage *s, struct str method, struct str path, struct str 
         json_t *answer = answer_reads(buf_str(&r.answer));
         if (filter && answer != NULL)
             check_filter(s, body, answer);
+        if (prioritize && answer != NULL)
+            check_priorities(s, body, answer);
+        if (preempt && answer != NULL)
+            check_preempt(s, body, answer);
         if (bind) {
             check_bind(s, body, answer);
             if (!known && json_string_length(json_object_get(answer, "Error")) == 0)
@@ -160,9 +317,24 @@ static void ask(struct stage *s, struct str method, struct str path, struct str 
         }
         json_decref(answer);
     }
-    if (filter || str_eq(method, STR("GET")))
+    bool question = str_eq(path, STR("/gpushare-scheduler/explain")) ||
+                    str_eq(path, STR("/gpushare-scheduler/fit"));
+    if (filter || prioritize || preempt || question || str_eq(method, STR("GET")))
         check(str_eq(before, state(s)), "looking changes nothing");
     spoken_done(&r);
+}
+
+/* The first line, where it sets something. */
+static struct str take_shortlist(struct stage *s, struct str text)
+{
+    struct str line;
+    struct str rest;
+    uint64_t n = 0;
+    (void)str_cut(text, '\n', &line, &rest);
+    if (!str_starts(line, STR("shortlist ")) || !str_to_u64(str_skip(line, 10), 10000, &n))
+        return text;
+    s->service.shortlist = (unsigned)n;
+    return rest;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -171,6 +343,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str rest = {(const char *)data, size};
     quiet();
     stage_open(&s);
+    rest = take_shortlist(&s, rest);
     for (int i = 0; i < REQUESTS_MAX && rest.n > 0; i++) {
         static const char line[] = "\n%%\n";
         const char *end = memmem(rest.p, rest.n, line, sizeof(line) - 1);

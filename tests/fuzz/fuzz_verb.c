@@ -220,12 +220,14 @@ static void complete(struct stage *s, struct pending p, enum fate fate)
 static void post(struct backend *b, struct backend_call *c, const struct binding *binding)
 {
     struct stage *s = CONTAINER_OF(b, struct stage, backend);
-    check(binding->card < CARDS && binding->mem > 0, "a card of the node");
+    uint64_t card = 0;
+    bool valid = str_to_u64(binding->idx, CARDS - 1, &card);
+    check(valid && binding->mem > 0, "a card of the node");
     add(s, (struct pending){.call = c,
                             .post = true,
                             .pod = index_of(binding->name, 0, PODS),
                             .node = index_of(binding->node, PODS, PODS + NODES),
-                            .card = (int)binding->card});
+                            .card = (int)card});
 }
 
 static void get(struct backend *b, struct backend_call *c, struct str namespace, struct str name)

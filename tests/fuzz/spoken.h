@@ -47,11 +47,30 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
     s->type = content_type;
 }
 
+void http_request_stream(struct http_request *r, unsigned status, const char *content_type,
+                         struct http_stream *st)
+{
+    http_request_respond(r, status, content_type);
+    st->gone(st);
+}
+
+void http_stream_wake(struct http_stream *st)
+{
+    (void)st;
+}
+
 void http_request_header(struct http_request *r, const char *name, const char *value)
 {
     (void)r;
     (void)name;
     (void)value;
+}
+
+struct str http_request_value(struct http_request *r, const char *name)
+{
+    (void)r;
+    (void)name;
+    return STR_NULL;
 }
 
 /* Lines are written, so that what writes them is run, but nowhere. */

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Golden requests and answers of every route, against the running daemon.
 
-    routes.py CARDPACK FOLDER            compare, byte for byte
-    routes.py CARDPACK FOLDER --update   write FOLDER/routes/*.out anew; review the diff
+    routes.py CARDPACK FOLDER WORLD            compare, byte for byte
+    routes.py CARDPACK FOLDER WORLD --update   write FOLDER/WORLD/*.out anew; review the diff
 
-FOLDER/routes/cluster.yaml is served by an embedded cluster. FOLDER/routes/*.req run in the order of
-their names against one daemon: "METHOD PATH" on the first line, the body from the third on; a body
-"@FILE" is FOLDER/FILE. The answer stands beside it in .out: the status, the content type, the body.
+FOLDER/WORLD/cluster.yaml is served by an embedded cluster, with what FOLDER/WORLD/config.yaml sets
+where that is there. FOLDER/WORLD/*.req run in the order of their names against one daemon: "METHOD
+PATH" on the first line, the body from the third on; a body "@FILE" is FOLDER/FILE. The answer
+stands beside it in .out: the status, the content type, the body.
 """
 
 import http.client
@@ -17,17 +18,23 @@ import sys
 from pathlib import Path
 
 
-def start(cardpack: str, folder: Path) -> tuple[subprocess.Popen, int]:
+def listening(command: list[str]) -> tuple[subprocess.Popen, int]:
     """The daemon and its port, which it logs."""
     daemon = subprocess.Popen(
-        [cardpack, "--cluster", str(folder / "routes/cluster.yaml"), "--port", "0",
-         "--max-body", "64KiB", "--log-format", "json"],
-        stderr=subprocess.PIPE, text=True)
+        [*command, "--port", "0", "--log-format", "json"], stderr=subprocess.PIPE, text=True)
     for line in daemon.stderr:
         entry = json.loads(line)
         if entry["msg"] == "listening":
             return daemon, entry["port"]
     raise SystemExit(f"cardpack ended with {daemon.wait()} before it listened")
+
+
+def start(cardpack: str, world: Path) -> tuple[subprocess.Popen, int]:
+    """The daemon of a world, and its port."""
+    config = world / "config.yaml"
+    return listening(
+        [cardpack, "--cluster", str(world / "cluster.yaml"), "--max-body", "64KiB",
+         *(["--config", str(config)] if config.exists() else [])])
 
 
 def ask(port: int, folder: Path, case: Path) -> str:
@@ -46,23 +53,29 @@ def ask(port: int, folder: Path, case: Path) -> str:
     return f"{answer.status} {answer.headers['Content-Type']}\n\n{text}\n"
 
 
+def judge(number: int, case: Path, got: str, update: bool) -> bool:
+    """Whether that is what the case's .out holds; said as a line of TAP."""
+    expected = case.with_suffix(".out")
+    if update:
+        expected.write_text(got)
+    want = expected.read_text() if expected.exists() else ""
+    print(f"{'ok' if got == want else 'not ok'} {number} - {case.stem}")
+    if got != want:
+        print(f"# wanted {want!r}\n# got    {got!r}")
+    return got == want
+
+
 def main() -> int:
     cardpack, folder = sys.argv[1], Path(sys.argv[2])
-    update = "--update" in sys.argv[3:]
-    cases = sorted((folder / "routes").glob("*.req"))
-    daemon, port = start(cardpack, folder)
+    world = folder / sys.argv[3]
+    update = "--update" in sys.argv[4:]
+    cases = sorted(world.glob("*.req"))
+    daemon, port = start(cardpack, world)
     failed = 0
     print(f"1..{len(cases) + 1}")
     for number, case in enumerate(cases, 1):
         got = ask(port, folder, case)
-        expected = case.with_suffix(".out")
-        if update:
-            expected.write_text(got)
-        want = expected.read_text() if expected.exists() else ""
-        print(f"{'ok' if got == want else 'not ok'} {number} - {case.stem}")
-        if got != want:
-            failed += 1
-            print(f"# wanted {want!r}\n# got    {got!r}")
+        failed += not judge(number, case, got, update)
     daemon.terminate()
     daemon.stderr.read()
     status = daemon.wait()

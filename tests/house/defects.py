@@ -41,6 +41,12 @@ def scenario(root: Path, name: str, case: str) -> bool:
     return found is not None and re.search(rf"\b{name}\b", modules) is not None
 
 
+def page(root: Path, name: str, case: str) -> bool:
+    """A check of the page in a browser."""
+    text = read_at(root, f"tests/ui/{name}.py")
+    return re.search(rf"^@check\b[^\n]*\ndef {re.escape(case)}\(", text, re.MULTILINE) is not None
+
+
 def rule(root: Path, name: str, case: str) -> bool:
     """A house rule, by its name."""
     text = read_at(root, f"tests/house/{name}.py")
@@ -62,6 +68,7 @@ KINDS: tuple[tuple[re.Pattern[str], Callable[[Path, str, str], bool]], ...] = (
     (re.compile(r"(test_\w+)\.c:(\w+)"), unit),
     (re.compile(r"(fuzz_\w+)\.c()"), fuzz),
     (re.compile(r"(symbols|includes|text)\.py:(.+)"), rule),
+    (re.compile(r"(checks_\w+)\.py:(\w+)"), page),
     (re.compile(r"(\w+)\.py:(\w+)"), scenario),
     (re.compile(r"(\d\d-[\w.-]+)()"), golden),
 )

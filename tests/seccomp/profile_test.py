@@ -204,7 +204,7 @@ def suffices(tap: Tap, shipped: Path, argv: list[str]) -> None:
         # The leak check is a process that traces this one.
         options = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         run = subprocess.run(
-            [sys.executable, routes, wrapped, folder],
+            [sys.executable, routes, wrapped, folder, "routes"],
             env={**os.environ, "ASAN_OPTIONS": options},
             capture_output=True,
             text=True,

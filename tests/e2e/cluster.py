@@ -153,7 +153,7 @@ def _signing_key() -> str:
     return f"-----BEGIN EC PRIVATE KEY-----\n{encoded}-----END EC PRIVATE KEY-----\n"
 
 
-def _answers(port: int, path: str, certificate: Path | None, token: str | None = None) -> bool:
+def answers(port: int, path: str, certificate: Path | None, token: str | None = None) -> bool:
     """Whether a GET on loopback is answered with 200 now."""
     connection: http.client.HTTPConnection
     try:
@@ -266,12 +266,13 @@ class ControlPlane:
         *,
         config: str | None = None,
         args: Sequence[str] = ("--v=2",),
+        wait: bool = True,
         **render: Any,
     ) -> Component:
         """Starts kube-scheduler with the shipped configuration, or with config's text.
 
-        url_prefix is the extender's, None leaves it out; further keywords go to
-        scheduler_config.render.
+        url_prefix is the extender's, None leaves it out; wait: until it is ready;
+        further keywords go to scheduler_config.render.
         """
         if self.scheduler is not None and self.scheduler.alive:
             raise RuntimeError("the scheduler runs already")
@@ -284,7 +285,10 @@ class ControlPlane:
             self.scheduler_kubeconfig,
             "/readyz" if self._modern else "/healthz",
         )
-        self.scheduler.start()
+        if wait:
+            self.scheduler.start()
+        else:
+            self.scheduler.launch()
         return self.scheduler
 
     def make_scheduler(self, name: str, url_prefix: str | None, **render: Any) -> Component:
@@ -684,7 +688,7 @@ contexts:
             "--unsafe-no-fsync",
         ]  # fmt: skip
         return Component(
-            "etcd", argv, self.workdir, lambda: _answers(self._etcd_port, "/health", None)
+            "etcd", argv, self.workdir, lambda: answers(self._etcd_port, "/health", None)
         )
 
     def _make_apiserver(self, args: Sequence[str]) -> Component:
@@ -714,7 +718,7 @@ contexts:
             "kube-apiserver",
             argv,
             self.workdir,
-            lambda: _answers(self.port, "/readyz", self.ca_file, self.admin_token),
+            lambda: answers(self.port, "/readyz", self.ca_file, self.admin_token),
             before_start=self._end_audit_line,
             after_change=self._new_life,
         )
@@ -737,7 +741,7 @@ contexts:
             *args,
         ]  # fmt: skip
         certificate = certificates / f"{program}.crt"
-        return Component(name, argv, self.workdir, lambda: _answers(port, probe, certificate))
+        return Component(name, argv, self.workdir, lambda: answers(port, probe, certificate))
 
     def _new_life(self) -> None:
         self._life += 1

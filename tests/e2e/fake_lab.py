@@ -75,15 +75,17 @@ class FakeLab:
 
     def outage(self, ms: int) -> None:
         """The API server is away for so long, 200 at least; returns when it is back."""
+        before = self._outages()
         self.api.go_down(ms)
-        wait_for(lambda: not self._is_back(), "the fake API server to be away")
-        wait_for(self._is_back, "the fake API server to be back")
+        wait_for(lambda: self._outages() > before, "the fake API server to have been away")
 
-    def _is_back(self) -> bool:
+    def _outages(self) -> int:
+        """How many have ended; -1 while one lasts."""
         try:
-            return self.api.request("GET", "/_stats")[0] == 200
+            number: int = self.api.stats()["outages"]
         except OSError:
-            return False
+            return -1
+        return number
 
 
 @contextmanager

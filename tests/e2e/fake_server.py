@@ -101,6 +101,7 @@ class Server:
         self.requests: Counter[str] = Counter()
         self.answers: Counter[str] = Counter()
         self.bytes_sent = 0
+        self.outages = 0
         self.log: deque[str] = deque(maxlen=2000)
         self.bookmark_seconds = 60.0
         self.delay_ms: dict[str, float] = {}  # by verb, for every request
@@ -419,6 +420,7 @@ class Server:
             "watches": dict(watches),
             "connections": len(self._writers),
             "bytes_sent": self.bytes_sent,
+            "outages": self.outages,
             "faults_hit": self.faults.hits,
             "faults_left": len(self.faults.rows),
             "resource_version": str(self.store.rv),
@@ -449,6 +451,7 @@ class Server:
             writer.transport.abort()
         await asyncio.sleep(ms / 1000)
         await self.listen(self.port)
+        self.outages += 1
 
 
 async def _pieces(head: bytes, items: Any) -> AsyncIterator[bytes]:

@@ -49,7 +49,7 @@ class Accepted:
 
 
 def accounts(bench: Bench, count: int) -> list[str]:
-    """The users of so many replicas, each with the rights of manifests/rbac.yaml."""
+    """The users of so many replicas, each with the rights of manifests/base."""
     names = [f"cardpack-{i}" for i in range(count)]
     for name in names:
         bench.cluster.service_account_token("kube-system", name)

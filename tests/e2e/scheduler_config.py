@@ -8,6 +8,7 @@ library: keys are replaced by line, and each must be there exactly once.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
@@ -37,6 +38,17 @@ def _without_extenders(text: str) -> str:
     return text
 
 
+def _managing(text: str, resources: Sequence[str]) -> str:
+    """The extender is asked about pods that name any of these, in place of the shipped list."""
+    entry = "  - name: {}\n    ignoredByScheduler: false\n"
+    pattern = "^  managedResources:\n(?:" + entry.format(r"\S+") + ")+"
+    listed = "".join(entry.format(name) for name in resources)
+    text, count = re.subn(pattern, f"  managedResources:\n{listed}", text, flags=re.MULTILINE)
+    if count != 1:
+        raise ValueError(f"managedResources stands {count} times in the shipped configuration")
+    return text
+
+
 def render(
     version: str,
     kubeconfig: Path,
@@ -45,13 +57,15 @@ def render(
     extender_lines: tuple[str, ...] = (),
     extra: str = "",
     plain_port: int = 0,
+    managed: Sequence[str] = (),
 ) -> str:
     """The shipped configuration for a test.
 
     url_prefix None leaves the extender out. overrides replace the value of keys
     that the file has ({"httpTimeout": "2s"}); extender_lines are added to the
     extender ("prioritizeVerb: prioritize"), extra at the end, at top level.
-    plain_port takes the place of the one that v1beta1 serves in the clear.
+    plain_port takes the place of the one that v1beta1 serves in the clear; managed
+    that of the resources that the extender is asked about.
     """
     text = shipped(version).read_text()
     text = _set(text, "kubeconfig", str(kubeconfig))
@@ -70,6 +84,8 @@ def render(
         text = _set(text, "urlPrefix", url_prefix)
         added = "".join(f"  {line}\n" for line in extender_lines)
         text = re.sub(r"^(  filterVerb:.*\n)", rf"\g<1>{added}", text, flags=re.MULTILINE)
+        if managed:
+            text = _managing(text, managed)
     for key, value in (overrides or {}).items():
         text = _set(text, key, value)
     return text + extra

@@ -152,10 +152,31 @@ class Truth:
             if node.total or any(node.pods) or node.unplaced
         }
         return [
-            f"{name}: inspect {said.get(name)}, the API server {truth.get(name)}"
+            f"{name}: {fault}"
             for name in sorted(said.keys() | truth.keys())
-            if said.get(name) != truth.get(name)
+            for fault in _differing(said.get(name), truth.get(name))
         ]
+
+
+def _differing(said: Json, true: Json) -> list[str]:
+    """Of one node only what is not the same, so that a cut log still shows it."""
+    if said is None or true is None:
+        return [] if said is true else [f"inspect {said}, the API server {true}"]
+    found = [
+        f"{what}: inspect {a}, the API server {b}"
+        for what, a, b in zip(("total", "used"), said, true, strict=False)
+        if a != b
+    ]
+    for card in sorted(said[2].keys() | true[2].keys()):
+        a, b = said[2].get(card, (0, 0, [])), true[2].get(card, (0, 0, []))
+        if a == b:
+            continue
+        more, less = sorted(set(a[2]) - set(b[2])), sorted(set(b[2]) - set(a[2]))
+        found.append(
+            f"card {card}: inspect {a[1]} of {a[0]}, the API server {b[1]} of {b[0]}; "
+            f"only inspect has {more}, only the API server {less}"
+        )
+    return found
 
 
 def _node(node: Json) -> NodeTruth:
@@ -272,7 +293,9 @@ class History(PodWatch):
                 )
             elif known.node != place_of(pod):
                 self._faults.append(f"{name_of(pod)} moved from {known.node} to {place_of(pod)}")
-            elif any(known.annotations.get(k) != annotations.get(k) for k in (IDX, DEV, POD)):
+            elif not by_hand and any(
+                known.annotations.get(k) != annotations.get(k) for k in (IDX, DEV, POD)
+            ):
                 self._faults.append(f"{name_of(pod)}: its card changed")
 
 

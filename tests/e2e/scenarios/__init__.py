@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
-from . import (
-    attacks, burst, changes, chaos, confined, crash, deploy, faults, flood, ha, input, packing,
-    peers, races, scale, secrets, security, tokens,
-)  # fmt: skip
+from importlib import import_module
 
-MODULES = (
-    deploy, confined, attacks, packing, burst, crash, changes, races, input, tokens, secrets, security,
-    flood, faults, peers, scale, ha, chaos,
-)  # fmt: skip
+MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
+    "deploy",
+    "overlays",
+    "beside",
+    "chart",
+    "confined",
+    "attacks",
+    "packing",
+    "requests",
+    "cards",
+    "selection",
+    "mixture",
+    "ranking",
+    "quota",
+    "explain",
+    "kubectl",
+    "events",
+    "budgets",
+    "preemption",
+    "evict",
+    "burst",
+    "crash",
+    "changes",
+    "races",
+    "input",
+    "tokens",
+    "secrets",
+    "reload",
+    "security",
+    "flood",
+    "faults",
+    "page",
+    "peers",
+    "migration",
+    "scale",
+    "ha",
+    "chaos",
+))  # fmt: skip

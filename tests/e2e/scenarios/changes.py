@@ -181,7 +181,7 @@ def unhealthy_cards(bench: Bench) -> None:
     check(bench.get("five1")["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_IDX"] == "0", "card")
     bench.unhealthy("n1", "0,1")
     one = bench.own_pod("one", 1)
-    comes_to_refuse(daemon, one, "n1", NO_CARD)
+    comes_to_refuse(daemon, one, "n1", "are unhealthy, cordoned or set aside")
     bench.unhealthy("n1", None)
     comes_to_fit(daemon, one, "n1")
     # Another namespace's ConfigMap of that name is nobody's business.

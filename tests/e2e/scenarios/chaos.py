@@ -360,7 +360,9 @@ def _judge(e: Evidence) -> None:
     assert e.bench.history is not None
     shown = e.bench.history.faults(e.bench.namespace, ordered=False)
     check(not shown, shown)
+    began = time.monotonic()
     agree(e.daemon, lambda: truth)
+    agreed = time.monotonic() - began
     places = {bind.uid: bind.node for bind in e.ledger.binds()}
     for uid, node in e.churn.promised:
         check(places.get(uid) == node, f"{uid}: bound to {node}, said the answer: {places}")
@@ -381,7 +383,8 @@ def _judge(e: Evidence) -> None:
         f"{e.faults.suicides} ends of a scheduler by itself\n"
         f"        {e.ledger.judged} judgements, {excused} binds to a size that had just changed, "
         f"{e.ledger.excepted} with the figures of the pod before, {missing} not in the audit log\n"
-        f"        at most {e.faults.rss / MEGA:.1f} MiB, {files} open files at the end",
+        f"        at most {e.faults.rss / MEGA:.1f} MiB, {files} open files at the end, "
+        f"inspect agreed after {agreed:.1f} s",
         flush=True,
     )
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import MANIFESTS, ROOT, Bench, Lab, Skipped, agree, check, scenario
+from bench import MANIFESTS, OBJECTS, ROOT, Bench, Lab, Skipped, agree, check, scenario
 from component import wait_for
 from daemon import Daemon
 from fake_lab import fake_lab
@@ -27,7 +27,7 @@ import seccomp_profile as profile  # noqa: E402
 Json = Any
 
 PROFILE = MANIFESTS / "seccomp" / "cardpack.json"
-USER = 65532  # of manifests/deployment.yaml
+USER = 65532  # of manifests/base/objects/deployment.yaml
 # In a mount namespace of its own all is read-only; then no right and no user are left. $0 is cardpack.
 READ_ONLY = """\
 set -e
@@ -185,7 +185,7 @@ def unprivileged_and_read_only(bench: Bench) -> None:
 
 def shipped_pod(bench: Bench) -> Json:
     """The Deployment's template, as kubectl reads it."""
-    argv = ("create", "--dry-run=client", "-o", "json", "-f", str(MANIFESTS / "deployment.yaml"))
+    argv = ("create", "--dry-run=client", "-o", "json", "-f", str(OBJECTS / "deployment.yaml"))
     template: Json = json.loads(bench.cluster.kubectl(*argv).stdout)["spec"]["template"]
     return template
 
@@ -223,7 +223,7 @@ def restricted(bench: Bench) -> None:
     # With the line that opts for the profile of manifests/seccomp/ as well.
     own = {"type": "Localhost", "localhostProfile": PROFILE.name}
     spec["securityContext"]["seccompProfile"] = own
-    check(PROFILE.name in (MANIFESTS / "deployment.yaml").read_text(), "the profile's name differs")
+    check(PROFILE.name in (OBJECTS / "deployment.yaml").read_text(), "the profile's name differs")
     status, answer = bench.cluster.api("POST", pods, pod)
     check(status == 201, f"{status} {answer}")
     security["allowPrivilegeEscalation"] = True

@@ -1,69 +1,16 @@
-"""What is shipped: manifests/, the rights in it, config/."""
+"""What is shipped: the rights in manifests/, config/."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench import MANIFESTS, ROOT, Bench, agree, check, scenario
+from bench import ROOT, Bench, agree, budgets_path, check, scenario
 from component import wait_for
 
 SYSTEM = "/api/v1/namespaces/kube-system"
-
-
-@scenario("real")
-def manifests(bench: Bench) -> None:
-    """The API server takes every manifest as it is; applying twice changes nothing."""
-    validate = "--validate=strict" if bench.modern else "--validate=true"
-    kubectl = bench.cluster.kubectl
-    every = sorted(MANIFESTS.rglob("*.yaml"))
-    files = [file for file in every if not file.name.endswith("-patch.yaml")]
-    check(len(files) >= 4, files)
-    for file in files:
-        kubectl("apply", validate, "--dry-run=server", "-f", str(file))
-    kubectl("apply", validate, "-f", str(MANIFESTS))
-    again = kubectl("apply", validate, "-f", str(MANIFESTS)).stdout.splitlines()
-    check(again and all(line.endswith(" unchanged") for line in again), again)
-    path = "/apis/apps/v1/namespaces/kube-system/deployments/cardpack"
-    deployment = bench.cluster.must("GET", path)
-    container = deployment["spec"]["template"]["spec"]["containers"][0]
-    service = bench.cluster.must("GET", f"{SYSTEM}/services/cardpack")
-    beside = kubectl(
-        "create", "--dry-run=server", "-o", "json", "-f", str(MANIFESTS / "beside-scheduler")
-    )
-    other = json.loads(beside.stdout)["spec"]["template"]["spec"]["containers"][0]
-    # The flags are ones that cardpack knows.
-    for args in (container["args"], other["args"]):
-        flags = [*args, "--check-config"]
-        subprocess.run([bench.options.binary, *flags], check=True, capture_output=True, timeout=60)
-    # Probes ask the port that cardpack has for them, and verbs have the Service's.
-    ports = {entry["name"]: entry["containerPort"] for entry in container["ports"]}
-    check(f"--port={ports['http']}" in container["args"], container)
-    check(f"--probe-port={ports['probes']}" in container["args"], container)
-    for probe in ("readinessProbe", "livenessProbe"):
-        check(container[probe]["httpGet"]["port"] == "probes", container)
-    check([entry["targetPort"] for entry in service["spec"]["ports"]] == ["http"], service)
-    # kube-scheduler's configuration points at the Service's NodePort.
-    port = service["spec"]["ports"][0]["nodePort"]
-    for name in ("kube-scheduler.yaml", "kube-scheduler-v1beta1.yaml"):
-        check(f"127.0.0.1:{port}/" in (ROOT / "config" / name).read_text(), f"{name}: not {port}")
-    # With TLS: the same ports, and every file that a flag names is mounted.
-    patch = str(MANIFESTS / "tls" / "deployment-patch.yaml")
-    kubectl("patch", "-n", "kube-system", "deployment/cardpack", "--patch-file", patch)
-    template = bench.cluster.must("GET", path)["spec"]["template"]["spec"]
-    secure = template["containers"][0]
-    flags = [*secure["args"], "--check-config"]
-    subprocess.run([bench.options.binary, *flags], check=True, capture_output=True, timeout=60)
-    check(secure["ports"] == container["ports"], secure)
-    check({*container["args"]} - {*secure["args"]} == {"--allow-plain-http"}, secure)
-    mounted = {entry["mountPath"]: entry["name"] for entry in secure["volumeMounts"]}
-    check({*mounted.values()} == {entry["name"] for entry in template["volumes"]}, template)
-    named = [arg.partition("=") for arg in secure["args"] if "-file=" in arg]
-    check(len(named) == 3 and all(str(Path(n[2]).parent) in mounted for n in named), secure)
-    kubectl("delete", "-n", "kube-system", "deployment/cardpack", "service/cardpack")
 
 
 def _addresses(pid: int) -> list[str]:
@@ -99,6 +46,7 @@ def least_rights(bench: Bench) -> None:
         ("GET", "/api/v1/pods", None),
         ("GET", f"{here}/pods/p", None),
         ("GET", f"{SYSTEM}/configmaps", None),
+        ("GET", budgets_path(bench), None),
     ]
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
     lease = {"metadata": {"name": "cardpack"}, "spec": {}}
@@ -113,6 +61,13 @@ def least_rights(bench: Bench) -> None:
     status, answer = bench.cluster.api("POST", f"{here}/pods/none/binding", binding, bench.token)
     check(status == 404, f"binding of a pod that is not there: {status} {answer}")
     event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": bench.namespace}}
+    status, answer = bench.cluster.api("POST", f"{here}/events", event, bench.token)
+    check(status == 201, f"create an event: {status} {answer}")
+    status, answer = bench.cluster.api(
+        "PATCH", f"{here}/events/e", {"count": 2}, bench.token,
+        content_type="application/strategic-merge-patch+json",
+    )  # fmt: skip
+    check(status == 200, f"patch an event: {status} {answer}")
     forbidden = [
         ("PATCH", f"{here}/pods/p", {"metadata": {"annotations": {"a": "b"}}}),
         ("PATCH", f"{here}/pods/p/status", {"status": {"phase": "Failed"}}),
@@ -121,8 +76,11 @@ def least_rights(bench: Bench) -> None:
         ("DELETE", f"{here}/pods/p", None),
         ("POST", f"{here}/pods/p/eviction", {}),
         ("POST", f"{here}/bindings", binding),
-        ("POST", f"{here}/events", event),
+        ("GET", f"{here}/events", None),
+        ("DELETE", f"{here}/events/e", None),
         ("GET", f"{here}/configmaps", None),
+        ("DELETE", f"{budgets_path(bench, bench.namespace)}/b", None),
+        ("POST", budgets_path(bench, bench.namespace), {"metadata": {"name": "b"}}),
         ("PATCH", f"{SYSTEM}/configmaps/x", {}),
         ("GET", f"{SYSTEM}/secrets", None),
         ("GET", "/api/v1/secrets", None),

@@ -1,0 +1,449 @@
+"""One ground for what pods ask for: under a real kube-scheduler, and on the fake API server.
+
+A function with @on_all_grounds is a scenario of both kinds. On the fake one the test is the
+scheduler: it asks filter about all nodes and binds to the first that it is offered. Every such
+scenario ends with verify(): the cards hold what they may (share_truth.py), and kubectl-inspect
+reads of them what cardpack says (inspect_reader.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bench import PATIENCE, Bench, Lab, check, message, scenario
+from component import wait_for
+from daemon import Daemon
+from fake_api import FakeApi
+from inspect_reader import differences
+from share_truth import CARDS, CORES, EXCLUSIVE, GPU_COUNT, ShareTruth
+from truth import BY_HAND, IDX
+
+from cluster import GPU_MEM
+
+Json = Any
+Amounts = int | str | None | Sequence[int | str | None]
+
+NO_CARD = "Insufficient GPU Memory in one device"
+
+
+def card(index: int, memory: int, **more: Json) -> Json:
+    """A row of a node's table."""
+    return {"index": index, "memory": memory, **more}
+
+
+class Ground:
+    """Nodes, pods and cardpack, wherever the API server is from."""
+
+    namespace = "default"
+    modern = True  # the API server knows sidecars
+    scheduled = True  # by kube-scheduler, and not by the test
+    seed = 0  # of what is left to chance
+
+    def __init__(self) -> None:
+        self._daemon: Daemon | None = None
+
+    # ---- what differs -------------------------------------------------------------------
+
+    def must(self, method: str, path: str, body: Json = None) -> Json:
+        """A request that goes well; a PATCH is a merge patch."""
+        raise NotImplementedError
+
+    def start(self, *args: str) -> Daemon:
+        """A cardpack."""
+        raise NotImplementedError
+
+    def manage(self, *resources: str) -> None:
+        """kube-scheduler asks about pods that name any of these, until the scenario ends."""
+
+    def bound(self, name: str) -> Json:
+        """The pod, once it is bound."""
+        raise NotImplementedError
+
+    def refused(self, name: str, *parts: str) -> str:
+        """The reason that a user reads, once it holds all those parts; the pod is not bound."""
+        raise NotImplementedError
+
+    def decided(self, name: str) -> bool:
+        """Whether the pod is bound, once kube-scheduler has tried."""
+        raise NotImplementedError
+
+    # ---- objects ------------------------------------------------------------------------
+
+    @property
+    def daemon(self) -> Daemon:
+        """The one that runs."""
+        assert self._daemon is not None
+        return self._daemon
+
+    def cardpack(self, *args: str) -> Daemon:
+        """Started, once the nodes are there: kube-scheduler shall not ask about others."""
+        self._daemon = self.start(*args)
+        return self._daemon
+
+    def node(
+        self,
+        name: str,
+        cards: int | Sequence[Json],
+        size: int = 0,
+        *,
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, str] | None = None,
+        exclusive: int = 0,
+        allocatable: int | None = None,
+    ) -> None:
+        """A node with so many cards of that size, or with a table of them."""
+        table = {} if isinstance(cards, int) else {CARDS: json.dumps(cards)}
+        count = cards if isinstance(cards, int) else len(cards)
+        total = count * size if isinstance(cards, int) else sum(c["memory"] for c in cards)
+        capacity = {"cpu": "64", "memory": "512Gi", "pods": "110"}
+        if count:
+            capacity |= {GPU_MEM: str(total), GPU_COUNT: str(count), CORES: str(100 * count)}
+        if exclusive:
+            capacity[EXCLUSIVE] = str(exclusive)
+        usable = capacity | ({} if allocatable is None else {GPU_MEM: str(allocatable)})
+        metadata = {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+            "annotations": {**table, **(notes or {})},
+        }
+        self.must("POST", "/api/v1/nodes", {"metadata": metadata, "spec": {}})
+        ready = {"type": "Ready", "status": "True", "reason": "Test"}
+        status = {"capacity": capacity, "allocatable": usable, "conditions": [ready]}
+        self.must("PATCH", f"/api/v1/nodes/{name}/status", {"status": status})
+
+    def annotate_node(self, name: str, **metadata: Json) -> None:
+        """annotations= and labels=, None takes one away."""
+        self.must("PATCH", f"/api/v1/nodes/{name}", {"metadata": metadata})
+
+    def draft(
+        self,
+        name: str,
+        mem: Amounts = None,
+        *,
+        cores: Amounts = None,
+        exclusive: int | None = None,
+        init: Sequence[int] = (),
+        sidecars: Sequence[int] = (),
+        labels: Mapping[str, str] | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> Json:
+        """A pod that is nowhere; a sequence makes a container of each item."""
+        mems, shares = _amounts(mem), _amounts(cores)
+        shares += [None] * (len(mems) - len(shares))
+        containers = [
+            _container(f"c{i}", {GPU_MEM: m, CORES: c, EXCLUSIVE: exclusive if not i else None})
+            for i, (m, c) in enumerate(zip(mems, shares, strict=True))
+        ]
+        before = [
+            _container(f"s{i}", {GPU_MEM: m}) | {"restartPolicy": "Always"}
+            for i, m in enumerate(sidecars)
+        ] + [_container(f"i{i}", {GPU_MEM: m}) for i, m in enumerate(init)]
+        spec: Json = {
+            "containers": containers,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+        } | ({"initContainers": before} if before else {})
+        metadata = {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": dict(labels or {}),
+            "annotations": dict(notes or {}),
+        }
+        return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+
+    def pod(self, name: str, mem: Amounts = None, **options: Any) -> Json:
+        """The same, to be scheduled."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        return self.must("POST", path, self.draft(name, mem, **options))
+
+    def bound_by_hand(self, name: str, mem: Amounts, node: str, notes: Mapping[str, str]) -> Json:
+        """A pod that somebody else has bound."""
+        pod = self.draft(name, mem, labels={BY_HAND: "yes"}, notes=notes)
+        pod["spec"]["nodeName"] = node
+        return self.must("POST", f"/api/v1/namespaces/{self.namespace}/pods", pod)
+
+    def annotate_pod(self, name: str, notes: Mapping[str, str]) -> None:
+        """As its device plugin does, or another scheduler."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
+        self.must("PATCH", path, {"metadata": {"annotations": notes}})
+
+    def get(self, name: str) -> Json:
+        """The pod, which must be there."""
+        return self.must("GET", f"/api/v1/namespaces/{self.namespace}/pods/{name}")
+
+    def delete(self, *names: str) -> None:
+        """Pods that are not to be tried again, or that make room once cardpack knows."""
+        for name in names:
+            path = f"/api/v1/namespaces/{self.namespace}/pods/{name}?gracePeriodSeconds=0"
+            self.must("DELETE", path)
+        self.settle()
+
+    def initialized(self, name: str) -> None:
+        """Plays the kubelet: its init containers are done."""
+        condition = {"type": "Initialized", "status": "True", "lastTransitionTime": None}
+        conditions = [*self.get(name)["status"].get("conditions", []), condition]
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
+        self.must("PATCH", path, {"status": {"conditions": conditions}})
+        self.settle()
+
+    def running(self, name: str) -> None:
+        """Plays the kubelet: its containers have their cards, and started."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
+        self.must("PATCH", path, {"status": {"phase": "Running"}})
+        self._heard()
+
+    def _heard(self) -> None:
+        """cardpack's watch shows writes in their order: it knows of all before one that shows."""
+        self.bound_by_hand("mark", 1, "nowhere", {})
+        wait_for(lambda: self.daemon.inspect("nowhere")["nodes"], "the mark")
+        path = f"/api/v1/namespaces/{self.namespace}/pods/mark?gracePeriodSeconds=0"
+        self.must("DELETE", path)
+
+    def unhealthy(self, node: str, gpus: str) -> None:
+        """The ConfigMap of its unhealthy cards."""
+        name = f"unhealthy-gpu-{node}"
+        item = {"metadata": {"name": name}, "data": {"gpus": gpus}}
+        self.must("POST", "/api/v1/namespaces/kube-system/configmaps", item)
+
+    # ---- what comes of it ---------------------------------------------------------------
+
+    def placed(self, name: str, mem: Amounts, **options: Any) -> list[int]:
+        """A pod and the cards that it comes to be on."""
+        self.pod(name, mem, **options)
+        return self.cards(name)
+
+    def cards(self, name: str) -> list[int]:
+        """Those that the annotation names, once the pod is bound."""
+        notes = self.bound(name)["metadata"].get("annotations", {})
+        check(IDX in notes, f"{name} is bound without a card: {notes}")
+        return [int(index) for index in notes[IDX].split(",")]
+
+    def turned_away(self, name: str, mem: Amounts, *parts: str, **options: Any) -> None:
+        """A pod that is refused for that reason; it does not stay."""
+        self.pod(name, mem, **options)
+        self.refused(name, *parts)
+        self.delete(name)
+
+    def burst(self, pods: Mapping[str, tuple[Amounts, Mapping[str, Any]]]) -> list[str]:
+        """Many at a time; those that are refused are told, and do not stay."""
+        for name, (mem, options) in pods.items():
+            self.pod(name, mem, **options)
+        refused = [name for name in pods if not self.decided(name)]
+        for name in refused:
+            path = f"/api/v1/namespaces/{self.namespace}/pods/{name}?gracePeriodSeconds=0"
+            self.must("DELETE", path)
+        self.settle()
+        return refused
+
+    def comes_to_fit(self, node: str, mem: Amounts, **options: Any) -> None:
+        """cardpack hears of a change, and would offer the node to such a pod."""
+        self._comes_to_say(lambda text: not text, node, self.draft("if", mem, **options))
+
+    def comes_to_refuse(self, node: str, mem: Amounts, *parts: str, **options: Any) -> None:
+        """It would not, and says so."""
+        pod = self.draft("if", mem, **options)
+        self._comes_to_say(lambda text: all(part in text for part in parts) and text, node, pod)
+
+    def _comes_to_say(self, good: Callable[[str], object], node: str, pod: Json) -> None:
+        pod["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000"
+        try:
+            wait_for(lambda: good(self.daemon.reason(pod, node)), "another answer", 10)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}: {self.daemon.reason(pod, node)!r}") from None
+
+    def settle(self) -> None:
+        """cardpack comes to know what the API server does."""
+        found: list[str] = []
+
+        def same() -> bool:
+            nodes, pods = self._lists()
+            found[:] = differences(nodes, pods, self.daemon.inspect())
+            return not found
+
+        try:
+            wait_for(same, "inspect to agree", PATIENCE / 12, poll=0.1)
+        except TimeoutError:
+            raise AssertionError(f"no agreement: {found}") from None
+
+    def judge(self) -> None:
+        """No card and no pod is wrong, and cardpack and kubectl-inspect say the same."""
+        faults = ShareTruth(*self._lists()).faults()
+        check(not faults, f"--seed {self.seed}: {faults}")
+        self.settle()
+
+    def verify(self) -> None:
+        """Everything that must hold once nothing moves."""
+        self.judge()
+
+    def _lists(self) -> tuple[list[Json], list[Json]]:
+        nodes, pods = (self.must("GET", f"/api/v1/{kind}")["items"] for kind in ("nodes", "pods"))
+        return nodes or [], pods or []
+
+
+def _amounts(amounts: Amounts) -> list[int | str | None]:
+    return [amounts] if amounts is None or isinstance(amounts, (int, str)) else list(amounts)
+
+
+def _container(name: str, amounts: Mapping[str, int | str | None]) -> Json:
+    sizes = {key: str(value) for key, value in amounts.items() if value is not None}
+    resources = {"limits": sizes, "requests": sizes}
+    return {"name": name, "image": "example.invalid/none", "resources": resources}
+
+
+class RealGround(Ground):
+    """The real control plane; pods are kube-scheduler's."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__()
+        self.bench = bench
+        self.namespace = bench.namespace
+        self.modern = bench.modern
+        self.seed = bench.options.seed
+        self.managed: tuple[str, ...] = ()
+
+    def must(self, method: str, path: str, body: Json = None) -> Json:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        return self.bench.cluster.must(method, path, body, content_type=kind)
+
+    def start(self, *args: str) -> Daemon:
+        return self.bench.cardpack(*args)
+
+    def manage(self, *resources: str) -> None:
+        self.managed = resources
+        self.bench.start_scheduler(managed=resources)
+
+    def close(self) -> None:
+        """The shipped configuration again."""
+        if self.managed:
+            self.bench.start_scheduler()
+
+    def bound(self, name: str) -> Json:
+        try:
+            return wait_for(
+                lambda: (pod := self.get(name))["spec"].get("nodeName") and pod,
+                f"{name} bound", PATIENCE / 6,
+            )  # fmt: skip
+        except TimeoutError as error:
+            raise AssertionError(f"{error}: {self._conditions(name)}") from None
+
+    def refused(self, name: str, *parts: str) -> str:
+        def said() -> str:
+            pod = self.get(name)
+            check(not pod["spec"].get("nodeName"), f"{name} is bound")
+            text = message(pod)
+            return text if text and all(part in text for part in parts) else ""
+
+        try:
+            return wait_for(said, f"{name} refused", PATIENCE / 6)
+        except TimeoutError as error:
+            raise AssertionError(f"{error} for {parts}: {self._conditions(name)}") from None
+
+    def decided(self, name: str) -> bool:
+        def tried() -> Json:
+            pod = self.get(name)
+            return pod if pod["spec"].get("nodeName") or message(pod) else None
+
+        pod = wait_for(tried, f"a decision on {name}", PATIENCE / 6)
+        return bool(pod["spec"].get("nodeName"))
+
+    def _conditions(self, name: str) -> str:
+        return str(self.get(name)["status"].get("conditions"))
+
+    def verify(self) -> None:
+        super().verify()
+        self.bench.verify_history(self.bench.truth())
+
+
+class FakeGround(Ground):
+    """The fake API server; the test is the scheduler."""
+
+    scheduled = False
+
+    def __init__(self, lab: Lab, api: FakeApi) -> None:
+        super().__init__()
+        self.lab = lab
+        self.api = api
+        self.seed = lab.options.seed
+        self.kubeconfig = api.write_kubeconfig(lab.workdir / f"{lab.scenario}.kubeconfig")
+
+    def must(self, method: str, path: str, body: Json = None) -> Json:
+        return self.api.must(method, path, body)
+
+    def start(self, *args: str) -> Daemon:
+        return self.lab.daemon(self.kubeconfig, *args)
+
+    def _names(self) -> list[str]:
+        return [node["metadata"]["name"] for node in self._lists()[0]]
+
+    def bound(self, name: str) -> Json:
+        pod = self.get(name)
+        if pod["spec"].get("nodeName"):
+            return pod
+        names = self._names()
+        offered = wait_for(lambda: self.daemon.fitting(pod, names), f"{name} to fit", 10)
+        error = self.daemon.bind(pod, offered[0])
+        check(not error, f"{name}: {error}")
+        return self.get(name)
+
+    def refused(self, name: str, *parts: str) -> str:
+        pod, names = self.get(name), self._names()
+        texts: list[str] = []
+
+        def said() -> bool:
+            answer = self.daemon.filter(pod, names)
+            check(not answer["Error"], answer)
+            texts[:] = answer["FailedNodes"].values()
+            text = " ".join(texts)
+            return not answer["NodeNames"] and all(part in text for part in parts)
+
+        try:
+            wait_for(said, f"{name} refused", 10)
+        except TimeoutError as error:
+            raise AssertionError(f"{error} for {parts}: {texts}") from None
+        return " ".join(texts)
+
+    def decided(self, name: str) -> bool:
+        """
+        What is offered can be bound, and what is refused does not fit: as nothing else goes on
+        here, both can be said.
+        """
+        pod, names = self.get(name), self._names()
+        answer = self.daemon.filter(pod, names)
+        for node in answer["NodeNames"][:1]:
+            error = self.daemon.bind(pod, node)
+            check(not error, f"--seed {self.seed}: {name} was offered {node}: {error}")
+            return True
+        check(answer["FailedNodes"].keys() == set(names), answer)
+        room = ShareTruth(*self._lists()).room_for(pod)
+        check(not room, f"--seed {self.seed}: {name} is refused ({answer}), and fits on {room}")
+        return False
+
+
+GroundScenario = Callable[[Ground], None]
+
+
+def on_all_grounds(function: GroundScenario) -> GroundScenario:
+    """A scenario for every release, and one of the same name and "-fake"."""
+
+    def real(bench: Bench) -> None:
+        ground = RealGround(bench)
+        try:
+            function(ground)
+            ground.verify()
+        finally:
+            ground.close()
+
+    def fake(lab: Lab) -> None:
+        with FakeApi(lab.workdir) as api:
+            ground = FakeGround(lab, api)
+            function(ground)
+            ground.verify()
+            lab.finish()
+
+    for kind, runs, name in (("real", real, ""), ("fake", fake, "_fake")):
+        runs.__name__ = function.__name__ + name
+        runs.__doc__ = function.__doc__
+        scenario(kind)(runs)
+    return function

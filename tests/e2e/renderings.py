@@ -1,0 +1,155 @@
+"""What manifests/ becomes: kustomize's renderings and Helm's, as text and as objects.
+
+kubectl of 1.20 is too old for the overlays: the newest one here renders for all releases.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from bench import MANIFESTS, ROOT, Bench, Skipped, check
+from cluster import VERSIONS, find_programs
+
+Json = Any
+
+OVERLAYS = MANIFESTS / "overlays"
+CHART = MANIFESTS / "helm" / "cardpack"
+# What takes the place of an overlay on 1.20, which lacks what the overlay is made of.
+ON_1_20 = {
+    "high-availability": "high-availability-1.20",
+    "second-scheduler": "second-scheduler-v1beta1",
+}
+WORKLOADS = ("Deployment", "DaemonSet")
+
+
+def overlay(bench: Bench, name: str) -> Path:
+    """The folder of an overlay, as this release wants it."""
+    return OVERLAYS / (name if bench.modern else ON_1_20.get(name, name))
+
+
+def overlays(bench: Bench) -> list[Path]:
+    """All that are meant for this release."""
+    strange = ON_1_20.values() if bench.modern else ON_1_20
+    found = sorted(p for p in OVERLAYS.iterdir() if p.is_dir() and p.name not in strange)
+    check(len(found) >= 5, found)
+    return found
+
+
+def kustomize(folder: Path) -> str:
+    """The rendering, without a word of warning."""
+    try:
+        kubectl = find_programs(VERSIONS[-1]) / "kubectl"
+    except FileNotFoundError as error:
+        raise Skipped(f"no kubectl that renders overlays: {error}") from None
+    done = subprocess.run(
+        [kubectl, "kustomize", folder], capture_output=True, text=True, timeout=60
+    )
+    check(done.returncode == 0 and not done.stderr, f"{folder}: {done.stderr}")
+    return done.stdout
+
+
+def helm(*args: str | Path, good: bool = True, kubeconfig: Path | None = None) -> str:
+    """What Helm prints; where good is False it must fail, and this is why."""
+    version = re.search(r"helm\.sh/helm/v3 v(\S+)", (ROOT / "tests/helm/go.mod").read_text())
+    assert version is not None
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    program = Path(cache) / "cardpack" / "helm" / version[1] / "helm"
+    if not program.exists():
+        raise Skipped(f"{program} is not there: run scripts/helm")
+    # Nothing of the caller's: no plugins, no repositories, no cluster.
+    env = {"PATH": os.defpath, "HOME": "/nonexistent"}
+    if kubeconfig is not None:
+        env |= {"KUBECONFIG": str(kubeconfig), "HOME": str(kubeconfig.parent)}
+    done = subprocess.run(
+        [program, *args], capture_output=True, text=True, timeout=120, env=env, cwd="/"
+    )
+    check((done.returncode == 0) == good, f"helm {args}: {done.stdout}{done.stderr}")
+    return done.stdout if good else done.stderr
+
+
+def chart(bench: Bench, *args: str, name: str = "cardpack", namespace: str = "kube-system") -> str:
+    """The chart for this release of Kubernetes."""
+    return helm(
+        "template", name, CHART, "--namespace", namespace, "--kube-version", bench.version, *args
+    )
+
+
+def objects(bench: Bench, text: str) -> list[Json]:
+    """What the YAML holds. kubectl reads it: there is no YAML in Python's library."""
+    argv = ("create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-")
+    out = bench.cluster.kubectl(*argv, stdin=text).stdout
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while (at := _after_blanks(out, at)) < len(out):
+        item, at = decoder.raw_decode(out, at)
+        found += item["items"] if item["kind"] == "List" else [item]
+    check(len(found) == len(re.findall(r"^kind: ", text, re.MULTILINE)), "an object is missing")
+    return found
+
+
+def _after_blanks(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def pick(found: Iterable[Json], *kinds: str) -> Json:
+    """The one object of these kinds."""
+    fitting = [item for item in found if item["kind"] in kinds]
+    check(len(fitting) == 1, [item["metadata"]["name"] for item in fitting])
+    return fitting[0]
+
+
+def template(found: Iterable[Json]) -> Json:
+    """The pod template of the one workload."""
+    return pick(found, *WORKLOADS)["spec"]["template"]
+
+
+def container(found: Iterable[Json], name: str) -> Json:
+    """A container of the one workload."""
+    fitting = [c for c in template(found)["spec"]["containers"] if c["name"] == name]
+    check(len(fitting) == 1, name)
+    return fitting[0]
+
+
+def map_strings(value: Json, change: Callable[[str], str]) -> Json:
+    """The same JSON with every string in it changed."""
+    if isinstance(value, dict):
+        return {key: map_strings(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [map_strings(item, change) for item in value]
+    return change(value) if isinstance(value, str) else value
+
+
+# ---- started here ---------------------------------------------------------------------------
+
+
+def substitute(args: Iterable[str], table: dict[str, str]) -> list[str]:
+    """Arguments with those replaced that can't be had here; each of the table must be there."""
+    args = list(args)
+    check(set(table) <= set(args), f"{sorted(set(table) - set(args))} not in {args}")
+    return [table.get(arg, arg) for arg in args]
+
+
+def local_args(bench: Bench, args: Iterable[str]) -> list[str]:
+    """cardpack's arguments on this machine: other ports, loopback; the rest is as it is shipped."""
+    args = list(args)
+    table = {"--port=39999": f"--port={bench.port}"}
+    if "--probe-port=39998" in args:
+        table["--probe-port=39998"] = f"--probe-port={bench.ports.take()}"
+    for flag in ("--listen-address", "--probe-address"):
+        if f"{flag}=0.0.0.0" in args:
+            table[f"{flag}=0.0.0.0"] = f"{flag}=127.0.0.1"
+    return substitute(args, table)
+
+
+def check_config(bench: Bench, args: Iterable[str]) -> None:
+    """cardpack takes these arguments."""
+    argv = [bench.options.binary, *args, "--check-config"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, f"{args}: {done.stderr}")

@@ -1,0 +1,368 @@
+"""The overlays that bring a kube-scheduler's configuration: kubeadm's, and the second scheduler."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import (
+    CARDPACK_USER,
+    MANIFESTS,
+    PATIENCE,
+    ROOT,
+    Bench,
+    Skipped,
+    agree,
+    check,
+    scenario,
+)
+from cluster import GPU_MEM, SCHEDULER_USER, answers
+from component import Component, wait_for
+from renderings import container, kustomize, local_args, objects, overlay, pick, substitute
+
+from scenarios.overlays import take_away, through
+
+Json = Any
+
+# The static pod that kubeadm writes, as far as a patch of it matters.
+STATIC_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "kube-scheduler", "namespace": "kube-system"},
+    "spec": {
+        "containers": [
+            {
+                "name": "kube-scheduler",
+                "image": "registry.k8s.io/kube-scheduler",
+                "command": [
+                    "kube-scheduler",
+                    "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf",
+                    "--authorization-kubeconfig=/etc/kubernetes/scheduler.conf",
+                    "--bind-address=127.0.0.1",
+                    "--kubeconfig=/etc/kubernetes/scheduler.conf",
+                    "--leader-elect=true",
+                ],
+                "volumeMounts": [
+                    {"name": "kubeconfig", "mountPath": "/etc/kubernetes/scheduler.conf"}
+                ],
+            }
+        ],
+        "hostNetwork": True,
+        "volumes": [{"name": "kubeconfig", "hostPath": {"path": "/etc/kubernetes/scheduler.conf"}}],
+    },
+}
+
+
+def settings(text: str) -> list[str]:
+    """The lines of a configuration that say something."""
+    lines = [re.sub(r"\s+#.*|^#.*", "", line) for line in text.splitlines()]
+    return [line for line in lines if line.strip()]
+
+
+def shipped(bench: Bench) -> str:
+    """config/'s file for this release, asking the loopback."""
+    name = "kube-scheduler.yaml" if bench.modern else "kube-scheduler-v1beta1.yaml"
+    text = (ROOT / "config" / name).read_text()
+    return text.replace("http://127.0.0.1:32766/", "http://127.0.0.1:39999/")
+
+
+def of_a_second(text: str) -> list[str]:
+    """What config/'s file comes to for a scheduler beside the cluster's own."""
+    lines = settings(text)
+    at = lines.index("clientConnection:")
+    del lines[at : at + 2]
+    at = lines.index("  leaderElect: true") + 1
+    lines[at:at] = [
+        "  resourceNamespace: kube-system",
+        "  resourceName: cardpack-scheduler",
+        "profiles:",
+        "- schedulerName: cardpack",
+    ]
+    return lines
+
+
+def localize(bench: Bench, text: str, old: str, new: str) -> str:
+    """The configuration with one thing replaced that can't be had here, and cardpack's port."""
+    check(text.count(old) == 1, f"{old!r} in {text}")
+    text = text.replace(old, new)
+    check("http://127.0.0.1:39999/gpushare-scheduler" in text, text)
+    text = text.replace("http://127.0.0.1:39999/", f"http://127.0.0.1:{bench.port}/")
+    # 1.20.2's plain port, as other tests run too.
+    return text.replace("127.0.0.1:10251", f"127.0.0.1:{bench.ports.take()}")
+
+
+@contextmanager
+def scheduler(bench: Bench, name: str, argv: list[str], port: int) -> Iterator[Component]:
+    """kube-scheduler with just these arguments; it is ready."""
+    program = bench.cluster.programs / "kube-scheduler"
+    certificates = bench.workdir / f"{name}-certs"
+    one = Component(
+        name, [program, *argv, "--cert-dir", str(certificates), "--v=2"], bench.workdir,
+        lambda: answers(port, "/healthz", certificates / "kube-scheduler.crt"),
+    )  # fmt: skip
+    try:
+        one.start()
+        yield one
+    finally:
+        one.kill()
+
+
+@scenario("real")
+def kubeadm_overlay(bench: Bench) -> None:
+    """The DaemonSet's cardpack, and kubeadm's static pod with the overlay's patch and file.
+
+    Other than shipped: the paths of the two kubeconfigs and of the configuration, the ports of
+    both, and a folder for kube-scheduler's own certificate.
+    """
+    host = overlay(bench, "kubeadm") / "host"
+    name = "kube-scheduler.yaml" if bench.modern else "kube-scheduler-v1beta1.yaml"
+    text = (host / name).read_text()
+    check(settings(text) == settings(shipped(bench)), f"host/{name} is not config/{name}")
+    patched = _patched(bench, host / "kube-scheduler+json.yaml")["spec"]
+    mounts = {m["mountPath"]: m["name"] for m in patched["containers"][0]["volumeMounts"]}
+    volumes = {v["name"]: v["hostPath"]["path"] for v in patched["volumes"]}
+    check(volumes[mounts["/etc/kubernetes/cardpack"]] == "/etc/kubernetes/cardpack", patched)
+    command = patched["containers"][0]["command"]
+    check(command[0] == "kube-scheduler", command)
+
+    found = objects(bench, kustomize(overlay(bench, "kubeadm")))
+    daemon = bench.cardpack(*local_args(bench, container(found, "cardpack")["args"]))
+    bench.node("n1", 4, 16)
+    file = bench.workdir / "kubeadm-scheduler.yaml"
+    theirs = str(bench.cluster.scheduler_kubeconfig)
+    file.write_text(localize(bench, text, "/etc/kubernetes/scheduler.conf", theirs))
+    argv = [arg.replace("/etc/kubernetes/scheduler.conf", theirs) for arg in command[1:]]
+    table = {"--config=/etc/kubernetes/cardpack/kube-scheduler.yaml": f"--config={file}"}
+    port = bench.ports.take()
+    assert bench.cluster.scheduler is not None
+    bench.cluster.scheduler.terminate()
+    try:
+        argv = [*substitute(argv, table), f"--secure-port={port}"]
+        with scheduler(bench, "kubeadm-scheduler", argv, port):
+            through(bench, "kubeadm")
+            bench.verify(daemon)
+    finally:
+        bench.start_scheduler()
+
+
+def _patched(bench: Bench, patch: Path) -> Json:
+    """As `kubectl patch --local` does it, whose --patch-file is newer than 1.20's releases."""
+    (bench.workdir / "static-pod.json").write_text(json.dumps(STATIC_POD))
+    argv = ("patch", "--local", "--type=json", "-o", "json", "-f", "static-pod.json")
+    done = bench.cluster.kubectl(*argv, "--patch", patch.read_text())
+    return json.loads(done.stdout)
+
+
+@contextmanager
+def plain_default(bench: Bench) -> Iterator[None]:
+    """The cluster's own scheduler knows of no extender, as on a managed control plane."""
+    assert bench.cluster.scheduler is not None
+    bench.cluster.scheduler.terminate()
+    bench.cluster.start_scheduler(None)
+    try:
+        yield
+    finally:
+        bench.start_scheduler()
+
+
+@contextmanager
+def second(bench: Bench, found: list[Json], token: str) -> Iterator[Component]:
+    """The second scheduler's container, with the token of its pod's ServiceAccount.
+
+    Other than shipped: a pod's own credentials, which are files at a fixed place, come by
+    kubeconfigs; the ports, the listening address, and a folder for its own certificate.
+    """
+    one = container(found, "kube-scheduler")
+    mapped = next(
+        v["configMap"]["name"]
+        for v in pick(found, "Deployment")["spec"]["template"]["spec"]["volumes"]
+        if v["name"] == one["volumeMounts"][0]["name"]
+    )
+    (config,) = [o for o in found if o["kind"] == "ConfigMap" and o["metadata"]["name"] == mapped]
+    text: str = config["data"]["kube-scheduler.yaml"]
+    kubeconfig = bench.workdir / f"{bench.scenario}-scheduler.kubeconfig"
+    bench.cluster.write_kubeconfig(kubeconfig, token)
+    file = bench.workdir / f"{bench.scenario}-scheduler.yaml"
+    client = f"clientConnection:\n  kubeconfig: {kubeconfig}\nleaderElection:\n"
+    file.write_text(localize(bench, text, "leaderElection:\n", client))
+    check(one["command"][0] == "kube-scheduler", one["command"])
+    port = bench.ports.take()
+    table = {
+        "--config=/etc/kube-scheduler/kube-scheduler.yaml": f"--config={file}",
+        "--bind-address=0.0.0.0": "--bind-address=127.0.0.1",
+        "--secure-port=10259": f"--secure-port={port}",
+    }
+    argv = [
+        *substitute(one["command"][1:], table),
+        f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}",
+    ]  # fmt: skip
+    with scheduler(bench, f"{bench.scenario}-scheduler", argv, port) as running:
+        yield running
+
+
+@scenario("real")
+def second_scheduler(bench: Bench) -> None:
+    """Both containers of the second scheduler's pod, with the rights that its overlay gives."""
+    text = kustomize(overlay(bench, "second-scheduler"))
+    found = objects(bench, text)
+    (config,) = [o for o in found if o["kind"] == "ConfigMap"]
+    check(
+        settings(config["data"]["kube-scheduler.yaml"]) == of_a_second(shipped(bench)),
+        "the second scheduler's configuration is not config/'s",
+    )
+    bench.cluster.kubectl("apply", "-f", "-", stdin=text)
+    try:
+        _decides_beside_the_first(bench, found)
+    finally:
+        take_away(bench, found)
+
+
+def _decides_beside_the_first(bench: Bench, found: list[Json]) -> None:
+    began = time.time()
+    bench.cluster.create_node("n1", {"aliyun.com/gpu-mem": 64, "aliyun.com/gpu-count": 4})
+    daemon = bench.cardpack(*local_args(bench, container(found, "cardpack")["args"]))
+    with plain_default(bench), second(bench, found, bench.token) as running:
+        _volume(bench)
+        through(bench, "second", scheduler_name="cardpack")
+        # Without a card: still ours where the pod says so, else the first scheduler's.
+        bench.pod("cpu", None, scheduler_name="cardpack")
+        bench.pod("first", None)
+        _bound(bench, "cpu", "first", "stored")
+        # Not bench.verify: the scheduler has the same user as cardpack, and writes pods' status.
+        truth = bench.truth()
+        check(len(truth.bound()) == 5 and not truth.overcommitted(), truth.overcommitted())
+        check(not truth.bad_annotations(), truth.bad_annotations())
+        agree(daemon, bench.truth)
+        writes = bench.cluster.bindings_in_audit()
+        for name in ("cpu", "first", "second-0", "stored"):
+            wanted = {SCHEDULER_USER} if name == "first" else {CARDPACK_USER}
+            entry = writes[f"{bench.namespace}/{name}"]
+            check(entry.users == wanted and entry.bindings == 1, f"{name}: {entry}")
+        _check_rights(bench, began)
+        check("forbidden" not in running.log.read_text().lower(), running.tail())
+    lease = bench.cluster.must(
+        "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cardpack-scheduler"
+    )
+    check(lease["spec"]["holderIdentity"], lease)
+
+
+def _bound(bench: Bench, *names: str) -> None:
+    wait_for(
+        lambda: set(names) <= set(bench.cluster.bound_pods(bench.namespace)), f"{names}", PATIENCE
+    )
+
+
+def _volume(bench: Bench) -> None:
+    """A pod that shares a card and wants a volume of the node: the scheduler binds that as well."""
+    node = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}
+    volume = {
+        "metadata": {"name": f"{bench.namespace}-volume"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": f"{bench.namespace}-class",
+            "local": {"path": "/mnt"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [node]}]}},
+        },
+    }
+    must, inside = bench.cluster.must, f"/api/v1/namespaces/{bench.namespace}"
+    late = {
+        "metadata": {"name": f"{bench.namespace}-class"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    claims = f"{inside}/persistentvolumeclaims"
+    claim = {
+        "metadata": {"name": "claim"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": f"{bench.namespace}-class",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    must("POST", "/apis/storage.k8s.io/v1/storageclasses", late)
+    path = "/api/v1/persistentvolumes"
+    must("POST", path, volume)
+    must(
+        "PATCH", f"{path}/{bench.namespace}-volume/status", {"status": {"phase": "Available"}},
+        content_type="application/merge-patch+json",
+    )  # fmt: skip
+    must("POST", claims, claim)
+    stored = {"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}
+    bench.pod("stored", 3, scheduler_name="cardpack", spec={"volumes": [stored]})
+    one = f"{path}/{bench.namespace}-volume"
+    wait_for(lambda: must("GET", one)["spec"].get("claimRef"), "the scheduler's choice", PATIENCE)
+    # What the controller of volumes does from there.
+    done = {
+        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": f"{bench.namespace}-volume"},
+    }
+    must("PATCH", f"{claims}/claim", done, content_type="application/merge-patch+json")
+    _bound(bench, "stored")
+
+
+# What each binding of the overlay is there for; the API server's audit has both.
+_USED = {
+    ("persistentvolumes", "update"),  # system:volume-scheduler
+    ("configmaps", "list"),  # extension-apiserver-authentication-reader
+    ("leases", "update"),  # Role cardpack-scheduler
+    ("replicasets", "list"),  # system:kube-scheduler
+}
+
+
+def _check_rights(bench: Bench, began: float) -> None:
+    """Nothing that the pod asked for was refused, and it has asked for what it was given."""
+    used = set()
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(began))
+    for event in bench.cluster.audit_events():
+        if event["user"]["username"] != CARDPACK_USER or event["requestReceivedTimestamp"] < stamp:
+            continue
+        what = event.get("objectRef", {})
+        code = event.get("responseStatus", {}).get("code")
+        check(code != 403, f"{event['verb']} {event['requestURI']}: {code}")
+        if what.get("resource") != "leases" or what.get("name") == "cardpack-scheduler":
+            used.add((what.get("resource"), event["verb"]))
+    check(_USED <= used, f"never asked for: {_USED - used}")
+
+
+@scenario("real")
+def cards_want_the_second(bench: Bench) -> None:
+    """With the component, who asks for a card and not for its scheduler is told so."""
+    if not bench.modern:
+        raise Skipped("ValidatingAdmissionPolicy is there since 1.30")
+    folder = MANIFESTS / "components" / "require-scheduler"
+    text = (folder / "policy.yaml").read_text()
+    bench.cluster.kubectl("apply", "--validate=strict", "-f", "-", stdin=text)
+    try:
+        wait_for(lambda: "must say" in _refusal(bench, {"gpu": 2}), "the policy to hold", PATIENCE)
+        said = _refusal(bench, {"gpu": 2})
+        check('spec.schedulerName: "default-scheduler"' in said, said)
+        check("must say" in _refusal(bench, {"cpu": None}, {"first": 2}), "an init container's")
+        check(not _refusal(bench, {"cpu": None}, {"first": None}), "who asks for no card")
+        check(not _refusal(bench, {"cpu": None, "gpu": 2}, None, "cardpack"), "who says cardpack")
+    finally:
+        bench.cluster.kubectl("delete", "-f", "-", stdin=text)
+
+
+def _refusal(
+    bench: Bench, sizes: Json, first: Json = None, name: str = "default-scheduler"
+) -> str:
+    """Why a pod with such containers and init containers is not admitted; empty where it is."""
+
+    def made(sizes: Json) -> list[Json]:
+        found = []
+        for key, size in sizes.items():
+            limits = {} if size is None else {GPU_MEM: str(size)}
+            found.append({"name": key, "image": "none", "resources": {"limits": limits}})
+        return found
+
+    spec = {"containers": made(sizes), "initContainers": made(first or {}), "schedulerName": name}
+    body = {"metadata": {"name": "tried"}, "spec": spec}
+    path = f"/api/v1/namespaces/{bench.namespace}/pods?dryRun=All"
+    status, answer = bench.cluster.api("POST", path, body)
+    return "" if status == 201 else str(answer["message"])

@@ -1,0 +1,353 @@
+"""kubectl cardpack: by the daemon and by the API server alone it says the same, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import MANIFESTS, OBJECTS, PATIENCE, Bench, Lab, Skipped, agree, check, scenario
+from certificates import trust
+from component import wait_for
+from daemon import _SANITIZERS, VERBS, Daemon
+from fake_lab import fake_lab
+
+from .security import FIRST, Secure
+
+Json = Any
+
+SYSTEM = "/api/v1/namespaces/kube-system"
+ALONE = "reading the API server alone"
+OPEN = ("--listen-address", "0.0.0.0", "--allow-plain-http")
+
+
+class Plugin:
+    """kubectl-cardpack of the build under test, run with one kubeconfig and no other setting."""
+
+    def __init__(self, binary: Path, kubeconfig: Path | None, workdir: Path) -> None:
+        self.program = binary.parent / "kubectl-cardpack"
+        self.env = {"PATH": f"{self.program.parent}:{os.defpath}", "HOME": str(workdir)}
+        self.env |= _SANITIZERS
+        if kubeconfig is not None:
+            self.env["KUBECONFIG"] = str(kubeconfig)
+
+    def run(
+        self, *args: str, stdin: str = "", by: str | Path = "", **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Whatever comes of it; `by` is a kubectl that is to find the plugin."""
+        argv = [str(by), "cardpack"] if by else [str(self.program)]
+        done = subprocess.run(
+            [*argv, *args], input=stdin, capture_output=True, text=True, timeout=PATIENCE,
+            env=self.env | env,
+        )  # fmt: skip
+        check(done.returncode in (0, 1, 2, 3), f"{args}: {done.returncode} {done.stderr}")
+        return done
+
+    def json(self, *args: str, status: int = 0, says: str | None = "", **options: Any) -> Json:
+        """What -o json prints. `says` stands on standard error; "" nothing does, None whatever."""
+        done = self.run(*args, "-o", "json", **options)
+        check(done.returncode == status, f"{args}: {done.returncode} {done.stderr}")
+        if says is not None:
+            good = says in done.stderr if says else not done.stderr
+            check(good, f"{args}: {done.stderr!r}, not {says!r}")
+        return json.loads(done.stdout)
+
+    def comes_to_answer(self) -> None:
+        """Rights, and who stands behind a Service, are known to the API server a moment later."""
+        try:
+            wait_for(lambda: not self.run("top").stderr, "an answer", PATIENCE / 9)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}: {self.run('top').stderr}") from None
+
+    def fails(self, *args: str, parts: tuple[str, ...], status: int = 1, **options: Any) -> None:
+        """It ends with that status, prints nothing, and says all of that."""
+        done = self.run(*args, **options)
+        check(done.returncode == status, f"{args}: {done.returncode} {done.stderr}")
+        check(not done.stdout, f"{args}: it printed {done.stdout!r}")
+        check(all(part in done.stderr for part in parts), f"{args}: {done.stderr!r}, not {parts}")
+
+
+def figures(answer: Json) -> Json:
+    """What inspect says too, whatever the order of pods."""
+    return {
+        node["name"]: {
+            "total": node["totalGPU"],
+            "used": node["usedGPU"],
+            "cards": {
+                dev["id"]: (
+                    dev["totalGPU"],
+                    dev["usedGPU"],
+                    sorted((p["namespace"], p["name"], p["usedGPU"]) for p in dev["pods"]),
+                )
+                for dev in node["devs"]
+            },
+        }
+        for node in answer["nodes"]
+    }
+
+
+def address() -> str:
+    """One of this machine that is not loopback: the API server proxies to no other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent
+            own: str = probe.getsockname()[0]
+        except OSError:
+            raise Skipped("this machine has no address but loopback") from None
+    if own.startswith("127."):
+        raise Skipped("this machine has no address but loopback")
+    return own
+
+
+def pod_of_daemon(bench: Bench, ip: str) -> Json:
+    """
+    A pod that has the address, as the API server wants it of whom it proxies to. Nobody runs it;
+    what it is addressed by is cardpack.
+    """
+    spec = {"containers": [{"name": "cardpack", "image": "example.invalid/none"}],
+            "nodeName": "n1"}  # fmt: skip
+    path = f"{SYSTEM}/pods"
+    if bench.cluster.api("GET", f"{path}/cardpack-0")[0] == 404:
+        bench.cluster.must("POST", path, {"metadata": {"name": "cardpack-0"}, "spec": spec})
+        bench.cluster.must(
+            "PATCH", f"{path}/cardpack-0/status", {"status": {"podIP": ip, "podIPs": [{"ip": ip}]}},
+            content_type="application/merge-patch+json",
+        )  # fmt: skip
+    return {"kind": "Pod", "namespace": "kube-system", "name": "cardpack-0"}
+
+
+def point_service(bench: Bench, port: int | None) -> None:
+    """The Service of manifests/, and whom it leads to; None: nobody."""
+    ip = address()
+    target = pod_of_daemon(bench, ip)
+    bench.cluster.kubectl("apply", "-f", str(OBJECTS / "service.yaml"))
+    ports = [{"name": "http", "port": port}]
+    subsets = [] if port is None else [
+        {"addresses": [{"ip": ip, "targetRef": target}], "ports": ports}]
+    named = {"metadata": {"name": "cardpack"}}
+    for path, item in (
+        (f"{SYSTEM}/endpoints", {**named, "subsets": subsets}),
+        *([("/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices", {
+            "metadata": {"name": "cardpack", "labels": {"kubernetes.io/service-name": "cardpack"}},
+            "addressType": "IPv4",
+            "endpoints": [] if port is None else [
+                {"addresses": [ip], "conditions": {"ready": True}, "targetRef": target}],
+            "ports": ports if port is not None else [],
+        })] if bench.modern else []),
+    ):  # fmt: skip
+        bench.cluster.api("DELETE", f"{path}/cardpack")
+        bench.cluster.must("POST", path, item)
+
+
+@contextmanager
+def service(bench: Bench, port: int | None) -> Iterator[None]:
+    """The same, for as long."""
+    point_service(bench, port)
+    try:
+        yield
+    finally:
+        bench.cluster.must("DELETE", f"{SYSTEM}/pods/cardpack-0?gracePeriodSeconds=0")
+        for kind in ("service/cardpack", "endpoints/cardpack"):
+            bench.cluster.kubectl("delete", "-n", "kube-system", kind, "--ignore-not-found")
+        if bench.modern:
+            bench.cluster.kubectl("delete", "-n", "kube-system", "endpointslice/cardpack",
+                                  "--ignore-not-found")  # fmt: skip
+
+
+def plugin_of(bench: Bench, account: str, *bindings: tuple[str, str]) -> Plugin:
+    """The plugin of a user with these roles: (clusterrolebinding or rolebinding, its role)."""
+    user = f"kube-system:{account}"
+    token = bench.cluster.service_account_token("kube-system", account)
+    for kind, role in bindings:
+        flag = "--clusterrole" if kind == "clusterrolebinding" else "--role"
+        bench.cluster.kubectl("delete", kind, "-n", "kube-system", account, "--ignore-not-found")
+        bench.cluster.kubectl("create", kind, "-n", "kube-system", account, f"{flag}={role}",
+                              f"--serviceaccount={user}")  # fmt: skip
+    path = bench.workdir / f"{account}.kubeconfig"
+    return Plugin(bench.options.binary, bench.cluster.write_kubeconfig(path, token), bench.workdir)
+
+
+def viewer(bench: Bench) -> Plugin:
+    """Of a user with the rights of manifests/kubectl-cardpack-rbac.yaml."""
+    bench.cluster.kubectl("apply", "-f", str(MANIFESTS / "kubectl-cardpack-rbac.yaml"))
+    return plugin_of(bench, "e2e-viewer", ("clusterrolebinding", "cardpack-viewer"),
+                     ("rolebinding", "cardpack-viewer"))  # fmt: skip
+
+
+def populate(bench: Bench) -> Json:
+    """Two nodes with pods, an unhealthy card, and one pod that waits; a pod that is nowhere."""
+    bench.node("n1", 2, 16)
+    bench.node("n2", 4, 8)
+    bench.cordon("n1")
+    bench.placed_pod("a", 9, "n1", 0)
+    bench.placed_pod("b", 3, "n2", 3)
+    bench.placed_pod("c", 2, "n2", None)
+    bench.unhealthy("n2", "1")
+    bench.own_pod("waits", 12)
+    return bench.own_pod("asked", 5)
+
+
+def same_answers(bench: Bench, daemon: Daemon, plugin: Plugin, says: str, *flags: str) -> None:
+    """Every command answers as the daemon does when it is asked itself."""
+    check(figures(plugin.json("top", *flags, says=says)) == figures(daemon.inspect()), "top")
+    status, cards = daemon.call("GET", f"{VERBS}/cards/n2")
+    check(status == 200 and plugin.json("cards", "n2", *flags, says=says) == cards, cards)
+    explained = daemon.call("GET", f"{VERBS}/explain/{bench.namespace}/waits")[1]
+    found = plugin.json("explain", "waits", "-n", bench.namespace, *flags, says=says)
+    check(found == explained and found["fit"] == 1, f"{found}, not {explained}")
+
+
+@scenario("real")
+def kubectl_cardpack(bench: Bench) -> None:
+    """
+    The real kubectl finds the plugin; with the rights of a viewer the daemon answers through the
+    API server's proxy, and by the API server alone it is the same.
+    """
+    pod = populate(bench)
+    daemon = bench.cardpack(*OPEN)
+    agree(daemon, bench.truth)
+    plugin = viewer(bench)
+    with service(bench, daemon.port):
+        plugin.comes_to_answer()
+        same_answers(bench, daemon, plugin, "")
+        same_answers(bench, daemon, plugin, "", "--direct")
+        kubectl = bench.cluster.programs / "kubectl"
+        listed = subprocess.run(
+            [kubectl, "plugin", "list"], capture_output=True, text=True, env=plugin.env
+        )
+        check("kubectl-cardpack" in listed.stdout, listed)
+        table = plugin.run("top", by=kubectl)
+        check(table.returncode == 0 and "GPU0(Allocated/Total)" in table.stdout, table)
+        check("14/64 (21%)" in table.stdout and not table.stderr, table)
+        check(plugin.run("top", "--direct").stdout == table.stdout, "the tables differ")
+
+        # A viewer may not POST through the proxy, which could bind: the figures are his own, then.
+        text = json.dumps(pod)
+        direct = plugin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3, says=ALONE)
+        answer = daemon.call("POST", f"{VERBS}/fit", {"replicas": 20, "pod": pod})[1]
+        check(direct == answer and 0 < answer["fit"] < 20, f"{direct}, not {answer}")
+        admin = Plugin(bench.options.binary, bench.cluster.admin_kubeconfig, bench.workdir)
+        check(admin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3) == answer, "")
+        check(admin.json("explain", "-f", "-", stdin=text)["fit"] == 2, "explain -f")
+        check(admin.json("version")["daemon"] == admin.json("version", "--direct")["client"], "")
+    bench.verify(daemon)
+
+
+@scenario("real")
+def kubectl_cardpack_without_daemon(bench: Bench) -> None:
+    """No Service, nobody behind it, a token or TLS that is wanted, no rights: what is said."""
+    populate(bench)
+    plugin = viewer(bench)
+    path = bench.workdir / "daemon-token"
+    path.write_text(FIRST + "\n")
+    secure = Secure(bench.workdir)
+    tls = ("--listen-address", "0.0.0.0", *secure.flags())
+    daemon = bench.cardpack(*tls, "--token-file", str(path), tls=trust(secure.ca), token=FIRST)
+    wait_for(lambda: plugin.run("top").returncode == 0, "the viewer's rights", PATIENCE)
+    expected = figures(plugin.json("top", "--direct"))
+    check(expected["n1"]["used"] == 9, expected)
+
+    def comes_to_say(*parts: str) -> None:
+        def said() -> bool:
+            done = plugin.run("top", "-o", "json")
+            good = done.returncode == 0 and figures(json.loads(done.stdout)) == expected
+            return good and all(part in done.stderr for part in (*parts, ALONE))
+
+        try:
+            wait_for(said, f"{parts}", PATIENCE / 6)
+        except TimeoutError:
+            raise AssertionError(f"not {parts}: {plugin.run('top').stderr}") from None
+        plugin.fails("top", "--direct=false", parts=("--direct=false", *parts))
+
+    comes_to_say('services "cardpack" not found')
+    with service(bench, None):
+        comes_to_say("no endpoints available")
+    with service(bench, daemon.port):
+        comes_to_say("401")
+        daemon.stop()
+        bench.daemons.remove(daemon)
+        daemon = bench.cardpack(*tls, tls=trust(secure.ca))
+        plugin.comes_to_answer()
+        check(figures(plugin.json("top")) == expected, "figures over TLS")
+        nobody = plugin_of(bench, "e2e-nobody")
+        nobody.fails("top", parts=("403", "cardpack:http", "nodes is forbidden"))
+        nobody.fails("explain", "waits", "-n", bench.namespace, parts=("pods", "forbidden"))
+        plugin.fails("top", "--context", "absent", parts=('context "absent"', "is not in the file"))
+        lister = plugin_of(bench, "e2e-lister", ("clusterrolebinding", "cardpack-viewer"))
+        lister.json("top", "--direct", says="unhealthy cards and quotas are not known")
+
+
+# ---- the fake API server: what the real one will not do on demand ---------------------------
+
+
+def plugin_for(lab: Any) -> Plugin:
+    """With the fake API server's kubeconfig."""
+    return Plugin(lab.lab.options.binary, lab.kubeconfig, lab.lab.workdir)
+
+
+@scenario("fake")
+def kubectl_direct_lists(outer: Lab) -> None:
+    """Lists come in pages, a page that has expired begins anew, what breaks off is an error."""
+    with fake_lab(outer) as lab:
+        plugin = plugin_for(lab)
+        for i in range(1100):
+            lab.api.create_node(f"m{i:04}", 32, 2)
+        lab.placed_pod("a", 5, "n1", 1)
+        daemon = lab.cardpack()
+        agree(daemon, lab.truth)
+        lab.api.reset_stats()
+        found = plugin.json("top", "--direct")
+        check(figures(found) == figures(daemon.inspect()), "figures")
+        check(lab.count("list nodes") == 3, lab.api.stats()["requests"])
+        lab.api.fault(kind="status", code=410, reason="Expired", verb="list", resource="nodes",
+                      continued=True)  # fmt: skip
+        check(plugin.json("top", "--direct") == found, "after an expired page")
+        lab.api.fault(kind="truncate", bytes=3000, verb="list", resource="nodes")
+        plugin.fails("top", "--direct", parts=("/api/v1/nodes",))
+        lab.api.fault(kind="status", code=403, reason="Forbidden", message="no", verb="list",
+                      resource="configmaps")  # fmt: skip
+        plugin.json("top", "--direct", says="quotas are not known")
+        lab.api.fault(kind="hang", verb="list", resource="pods")
+        plugin.fails("top", "--direct", "--request-timeout", "500ms", parts=("/api/v1/pods",))
+        lab.api.clear_faults()
+        plugin.fails("explain", "nobody", parts=("pod default/nobody", "no such pod"))
+        plugin.fails("cards", "nowhere", "--direct", parts=('node "nowhere" not found',))
+
+
+@scenario("fake")
+def kubectl_mistakes(outer: Lab) -> None:
+    """A dead API server, files that are none, flags that contradict each other."""
+    with fake_lab(outer) as lab:
+        plugin = plugin_for(lab)
+        pod = "metadata: {name: p}\nspec: {containers: [{resources: {limits: {aliyun.com/gpu-mem: %s}}}]}"
+        done = plugin.run("fit", "-f", "-", stdin=pod % 8)
+        check(done.returncode == 0 and "1 of 1 replica fits" in done.stdout, done)
+        check(done.stderr.count("\n") == 1 and ALONE in done.stderr, done.stderr)
+        done = plugin.run("fit", "-f", "-", stdin=pod % 99)
+        check(done.returncode == 3 and "Insufficient GPU Memory" in done.stdout, done)
+        done = plugin.run("explain", "-f", "-", "--direct", stdin=pod % '"x"')
+        check(done.returncode == 3 and '"x"' in done.stdout, done)
+        plugin.fails("fit", "-f", "-", stdin="a: [", parts=("standard input: line 2",))
+        plugin.fails("fit", "-f", "-", stdin="kind: Service\nmetadata: {name: s}",
+                     parts=("makes pods", 'Service "s"'))  # fmt: skip
+        plugin.fails("fit", "-f", "/nowhere/pod.yaml", parts=("/nowhere/pod.yaml",))
+        plugin.fails("fit", status=2, parts=("-f",))
+        plugin.fails("top", "--replicas", "3", status=2, parts=("top takes no --replicas",))
+        plugin.fails("top", "-o", "xml", status=2, parts=("--output", '"xml"', "yaml"))
+        missing = Plugin(outer.options.binary, outer.workdir / "absent", outer.workdir)
+        missing.fails("top", parts=("KUBECONFIG", "absent"))
+        none = Plugin(outer.options.binary, None, outer.workdir / "absent")
+        none.fails("top", parts=("no kubeconfig",))
+        both = plugin.run("top", "--direct", KUBECONFIG=f"/absent:{lab.kubeconfig}")
+        check(both.returncode == 0 and "n1" in both.stdout, both)
+        check("\033[" not in both.stdout, "colours in a pipe")
+        painted = plugin.run("top", "--direct", "--color", "always", NO_COLOR="1").stdout
+        check("\033[1mNAME\033[0m" in painted, painted)
+        lab.api.process.kill()
+        plugin.fails("top", parts=("Failed to connect",))
+        lab.api.process.start()

@@ -1,0 +1,305 @@
+"""manifests/base and manifests/overlays: the API server takes them, and pods run through them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bench import MANIFESTS, OBJECTS, PATIENCE, ROOT, Bench, budgets_path, check, scenario
+from certificates import Authority, trust
+from component import wait_for
+from renderings import (
+    WORKLOADS,
+    check_config,
+    container,
+    kustomize,
+    local_args,
+    objects,
+    overlay,
+    overlays,
+    pick,
+    template,
+)
+
+Json = Any
+
+USER = 65532
+# Of the name cardpack, these are bench's.
+_KEPT = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+
+
+def apply_twice(bench: Bench, text: str) -> None:
+    """The API server takes it; the second time changes nothing."""
+    validate = "--validate=strict" if bench.modern else "--validate=true"
+
+    def versions() -> list[tuple[str, str]]:
+        argv = ("apply", validate, "-o", "json", "-f", "-")
+        answer = json.loads(bench.cluster.kubectl(*argv, stdin=text).stdout)
+        return [(o["metadata"]["uid"], o["metadata"]["resourceVersion"]) for o in answer["items"]]
+
+    first = versions()
+    check(len(first) > 5 and versions() == first, "applied again, an object changes")
+
+
+def take_away(bench: Bench, found: list[Json]) -> None:
+    """Deletes those that no other scenario is in want of."""
+    gone = [o for o in found if o["kind"] not in _KEPT or o["metadata"]["name"] != "cardpack"]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": gone})
+    bench.cluster.kubectl("delete", "--cascade=background", "-f", "-", stdin=text)
+
+
+def check_pod(bench: Bench, spec: Json) -> None:
+    """No root, no capability, no writable file, no right but its ServiceAccount's."""
+    security = spec["securityContext"]
+    check(security["runAsNonRoot"] is True and security["runAsUser"] == USER, security)
+    check(security["seccompProfile"] == {"type": "RuntimeDefault"}, security)
+    check(not {"hostPID", "hostIPC", "initContainers"} & set(spec), spec)
+    check(spec["priorityClassName"].startswith("system-"), spec["priorityClassName"])
+    for one in spec["containers"]:
+        wanted = {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        check(one["securityContext"] == wanted, one["securityContext"])
+        ports = {entry.get("name") for entry in one["ports"]}
+        for probe in ("readinessProbe", "livenessProbe"):
+            asked = one[probe]["httpGet"]
+            check(asked["port"] in ports or asked.get("host") == "127.0.0.1", one)
+        mounted = {entry["mountPath"] for entry in one.get("volumeMounts", [])}
+        files = [a.partition("=")[2] for a in one.get("args", []) + one.get("command", [])]
+        named = [f for f in files if f.startswith("/")]
+        check(all(str(Path(f).parent) in mounted for f in named), f"{named}: {mounted}")
+    volumes = {entry["name"] for entry in spec.get("volumes", [])}
+    mounts = {m["name"] for c in spec["containers"] for m in c.get("volumeMounts", [])}
+    check(volumes == mounts, f"{volumes}, mounted {mounts}")
+    check(not [v for v in spec.get("volumes", []) if "hostPath" in v or "emptyDir" in v], volumes)
+
+
+def check_restricted(bench: Bench, pod: Json) -> None:
+    """The API server's own admission takes the pod where only restricted ones are taken."""
+    path = f"/api/v1/namespaces/{bench.namespace}"
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    bench.cluster.must(
+        "PATCH", path, {"metadata": {"labels": labels}}, content_type="application/merge-patch+json"
+    )
+    body = {"metadata": {"name": "tried", **pod["metadata"]}, "spec": pod["spec"]}
+    status, answer = bench.cluster.api("POST", f"{path}/pods?dryRun=All", body)
+    check(status == 201, f"{status} {answer}")
+    body["spec"] = {**pod["spec"], "hostNetwork": True}
+    status, answer = bench.cluster.api("POST", f"{path}/pods?dryRun=All", body)
+    check(status == 403 and "restricted" in answer["message"], f"no admission: {status} {answer}")
+
+
+def check_rendering(bench: Bench, found: list[Json]) -> None:
+    """What can be said of a rendering without starting it."""
+    pod = template(found)
+    check_pod(bench, pod["spec"])
+    check_config(bench, container(found, "cardpack")["args"])
+    if pod["spec"].get("hostNetwork"):
+        args = container(found, "cardpack")["args"]
+        check("--listen-address=127.0.0.1" in args, args)
+    elif bench.modern:
+        check_restricted(bench, pod)
+    workload = pick(found, *WORKLOADS)
+    chosen = workload["spec"]["selector"]["matchLabels"].items()
+    check(chosen <= pod["metadata"]["labels"].items(), workload)
+    for item in found:
+        if item["kind"] in ("Service", "PodDisruptionBudget"):
+            selector = item["spec"]["selector"]
+            check(selector.get("matchLabels", selector).items() == chosen, item)
+
+
+@scenario("real")
+def manifests(bench: Bench) -> None:
+    """Every overlay: taken by the API server, unchanged when applied again, with good arguments."""
+    kubectl = bench.cluster.kubectl
+    if bench.modern:  # as docs/manifests.md has it; 1.20's own kubectl is too old
+        kubectl("apply", "-k", str(overlay(bench, "kubeadm")))
+    for folder in [MANIFESTS / "base", *overlays(bench)]:
+        text = kustomize(folder)
+        found = objects(bench, text)
+        apply_twice(bench, text)
+        check_rendering(bench, found)
+        if folder.name != "base":
+            take_away(bench, found)
+        else:
+            # Without kustomize it is the same, and any kubectl renders the base.
+            validate = "--validate=strict" if bench.modern else "--validate=true"
+            lines = kubectl("apply", validate, "-f", str(OBJECTS)).stdout.splitlines()
+            check(lines and all(line.endswith(" unchanged") for line in lines), lines)
+            check(kubectl("kustomize", str(folder)).stdout == text, "1.20 renders it otherwise")
+            _check_ports(found)
+    if bench.modern:
+        _check_settings(bench)
+
+
+def _check_ports(found: list[Json]) -> None:
+    """The Service leads to the port that cardpack has, and kube-scheduler to the Service."""
+    service = pick(found, "Service")["spec"]["ports"]
+    check([entry["targetPort"] for entry in service] == ["http"], service)
+    one = container(found, "cardpack")
+    ports = {entry["name"]: entry["containerPort"] for entry in one["ports"]}
+    check(f"--port={ports['http']}" in one["args"], one)
+    check(f"--probe-port={ports['probes']}" in one["args"], one)
+    for name in ("kube-scheduler.yaml", "kube-scheduler-v1beta1.yaml"):
+        text = (ROOT / "config" / name).read_text()
+        check(f"127.0.0.1:{service[0]['nodePort']}/" in text, f"{name}: {service}")
+
+
+def _check_settings(bench: Bench) -> None:
+    """The components, in a kustomization as docs/manifests.md has it, on every kind of workload."""
+    folder = bench.workdir / "own"
+    folder.mkdir()
+    (folder / "cardpack.yaml").write_text("shortlist: 5\n")
+    for name in ("tls", "kubeadm", "second-scheduler"):
+        (folder / "kustomization.yaml").write_text(
+            f"resources: [{_from(folder, MANIFESTS / 'overlays' / name)}]\n"
+            f"components:\n"
+            f"- {_from(folder, MANIFESTS / 'components' / 'evict-for-cards')}\n"
+            f"- {_from(folder, MANIFESTS / 'components' / 'settings')}\n"
+            f"- {_from(folder, MANIFESTS / 'components' / 'metrics')}\n"
+            "configMapGenerator:\n"
+            "- {name: cardpack-settings, namespace: kube-system, files: [cardpack.yaml]}\n"
+        )
+        text = kustomize(folder)
+        bench.cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=text)
+        found = objects(bench, text)
+        check_pod(bench, template(found)["spec"])
+        args = container(found, "cardpack")["args"]
+        check("--evict-for-cards" in args, args)
+        check_scraped(found)
+        mounted, file = "/etc/cardpack/settings/cardpack.yaml", str(folder / "cardpack.yaml")
+        check_config(bench, [arg.replace(mounted, file) for arg in args])
+        names = [o["metadata"]["name"] for o in found]
+        mapped = [name for name in names if name.startswith("cardpack-settings-")]
+        check(len(mapped) == 1 and mapped[0] in json.dumps(template(found)), mapped)
+
+
+def check_scraped(found: list[Json]) -> None:
+    """The annotations name the port for probes, which is there."""
+    one = container(found, "cardpack")
+    (port,) = [p["containerPort"] for p in one["ports"] if p["name"] == "probes"]
+    check(f"--probe-port={port}" in one["args"] and "--probe-address=0.0.0.0" in one["args"], one)
+    told = template(found)["metadata"]["annotations"]
+    check(told["prometheus.io/port"] == str(port) and told["prometheus.io/scrape"] == "true", told)
+
+
+def _from(folder: Path, other: Path) -> str:
+    """kustomize takes no absolute paths."""
+    return "/".join([".."] * (len(folder.resolve().parts) - 1)) + str(other.resolve())
+
+
+# ---- pods through them ----------------------------------------------------------------------
+
+
+def through(bench: Bench, prefix: str, count: int = 4, **options: Any) -> None:
+    """So many more pods that share the cards of a node are bound, and all is well."""
+    before = bench.bound_count()
+    bench.pods([f"{prefix}-{i}" for i in range(count)], [3] * count, **options)
+    bench.wait_bound(before + count, kicking=True)
+
+
+@scenario("real")
+def behind_a_service(bench: Bench) -> None:
+    """The overlays with a Service: cardpack with their arguments, kube-scheduler with config/.
+
+    Other than shipped: the port and the addresses of cardpack, the folder of its certificates,
+    and what scheduler_config.py names.
+    """
+    bench.node("n1", 4, 16)
+    shipped = ("base", "evict-for-cards", "high-availability")
+    for name in shipped:
+        folder = MANIFESTS / "base" if name == "base" else overlay(bench, name)
+        found = objects(bench, kustomize(folder))
+        daemon = bench.cardpack(*local_args(bench, container(found, "cardpack")["args"]))
+        through(bench, name, 2)
+        bench.verify(daemon)
+        daemon.stop()
+    _through_tls(bench)
+
+
+def _through_tls(bench: Bench) -> None:
+    ca = Authority(bench.workdir, "overlay-ca")
+    server = ca.sign("cardpack", "serverAuth", "IP:127.0.0.1").put(bench.workdir / "overlay-tls")
+    client = ca.sign("system:kube-scheduler", "clientAuth")
+    found = objects(bench, kustomize(overlay(bench, "tls")))
+    args = [
+        arg.replace("/etc/cardpack/tls/", f"{server.cert.parent}/").replace(
+            "/etc/cardpack/client-ca/ca.crt", str(ca.pair.cert)
+        )
+        for arg in container(found, "cardpack")["args"]
+    ]
+    daemon = bench.cardpack(*local_args(bench, args), tls=trust(ca, client))
+    lines = (
+        "enableHTTPS: true", "tlsConfig:", f"  caFile: {ca.pair.cert}",
+        f"  certFile: {client.cert}", f"  keyFile: {client.key}",
+    )  # fmt: skip
+    bench.start_scheduler("https", extender_lines=lines)
+    try:
+        through(bench, "tls", 2)
+        bench.verify(daemon)
+    finally:
+        bench.start_scheduler()
+
+
+# ---- a drain --------------------------------------------------------------------------------
+
+
+def _evict(bench: Bench, name: str) -> int:
+    version = "v1" if bench.modern else "v1beta1"
+    body = {"apiVersion": f"policy/{version}", "kind": "Eviction", "metadata": {"name": name}}
+    path = f"/api/v1/namespaces/kube-system/pods/{name}/eviction"
+    return bench.cluster.api("POST", path, body)[0]
+
+
+def _runs(bench: Bench, name: str, ready: str) -> None:
+    """Plays its kubelet: it is up, and /readyz says 200 where it leads."""
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+    bench.cluster.must(
+        "PATCH", f"/api/v1/namespaces/kube-system/pods/{name}/status", {"status": status},
+        content_type="application/merge-patch+json",
+    )  # fmt: skip
+
+
+@scenario("real")
+def drains(bench: Bench) -> None:
+    """The budget of high-availability never holds a leader, and none goes while there is none."""
+    text = kustomize(overlay(bench, "high-availability"))
+    found = objects(bench, text)
+    replicas = pick(found, "Deployment")["spec"]["replicas"]
+    controllers = bench.cluster.start_controller_manager()
+    try:
+        bench.cluster.kubectl("apply", "-f", "-", stdin=text)
+        names = wait_for(lambda: _replicas(bench, replicas), f"{replicas} replicas", PATIENCE)
+        for name in names:  # nobody leads yet
+            _runs(bench, name, "False")
+        wait_for(lambda: _allowed(bench) == 0, "the budget's figures", PATIENCE)
+        check(_evict(bench, names[0]) == 429, "evicted while nobody led")
+        for name in names[:2]:
+            _runs(bench, name, "True")
+            wait_for(lambda: _allowed(bench) == 1, f"{name} to count", PATIENCE)
+            check(_evict(bench, name) == 201, f"the budget holds the leader {name}")
+            # Both a follower and what comes in place of it wait for the next leader.
+            check(_evict(bench, names[2]) == 429, "evicted before there was another leader")
+            wait_for(lambda: _allowed(bench) == 0, "the leader's end to count", PATIENCE)
+    finally:
+        take_away(bench, found)
+        wait_for(lambda: not _replicas(bench, 1), "the replicas to end", PATIENCE)
+        controllers.kill()
+
+
+def _allowed(bench: Bench) -> int | None:
+    """How many evictions the budget grants, once its controller has looked at it."""
+    path = budgets_path(bench, "kube-system") + "/cardpack"
+    budget = bench.cluster.must("GET", path)
+    if not budget["status"].get("expectedPods"):
+        return None
+    return int(budget["status"]["disruptionsAllowed"])
+
+
+def _replicas(bench: Bench, count: int) -> list[str]:
+    pods = bench.cluster.list_all("/api/v1/namespaces/kube-system/pods")
+    names = [p["metadata"]["name"] for p in pods if "deletionTimestamp" not in p["metadata"]]
+    return names if len(names) >= count else []

@@ -10,6 +10,11 @@ me=$(basename "$0")
 readonly BUILD_PACKAGES=(gcc libc6-dev binutils meson ninja-build pkgconf python3 openssl check
     libmicrohttpd-dev libgnutls28-dev libcurl4-openssl-dev libyaml-dev libjansson-dev)
 
+# What it takes to build the Debian package, beyond what is there on any machine that builds.
+# shellcheck disable=SC2034
+readonly DEB_PACKAGES=(gcc libc6-dev dpkg-dev debhelper fakeroot meson ninja-build pkgconf libmicrohttpd-dev
+    libgnutls28-dev libcurl4-openssl-dev libyaml-dev)
+
 say() { printf '[%4ds] %s: %s\n' "$SECONDS" "$me" "$*"; }
 
 die() {
@@ -62,4 +67,13 @@ build() { # FOLDER [TARGET ...]; prints what it does where that is something, an
     say "build $1"
     ninja -C "$root/$1" "${@:2}" | grep -v '^ninja: Entering' ||
         ((PIPESTATUS[0] == 0)) || die "$1 does not build"
+}
+
+# The one place that says which version this is.
+tree_version() { sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build"; }
+
+# What git tracks or would track, each with a 0; without git all but build folders.
+tree_files() {
+    git -C "$root" ls-files -coz --exclude-standard --deduplicate 2>/dev/null ||
+        (cd "$root" && find . -name 'build*' -prune -o -name __pycache__ -prune -o -type f -print0)
 }

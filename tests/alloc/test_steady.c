@@ -248,6 +248,22 @@ static bool move_label(void)
     return move_event(other_label);
 }
 
+/* ---- time ---- */
+
+static bool move_second(void)
+{
+    if (!pending) {
+        since_ms = interpose_now_ms();
+        pending = true;
+        return true;
+    }
+    if (interpose_now_ms() < since_ms + 1000)
+        return false;
+    pending = false;
+    round_i++;
+    return true;
+}
+
 /* ---- the phases ---- */
 
 static bool move_start(void)
@@ -278,6 +294,8 @@ static bool move_start(void)
 
 static const struct phase phases[] = {
     {"it is ready", move_start, 1, 0, 1, 0, 0, 0},
+    /* The first look at the configuration's file reads it, the others see that it is the same. */
+    {"a second in which nothing happens", move_second, 10, 15, 1, 0, 0, 0},
     {"filter and prioritize", move_requests, 20, 300, PEERS, 0, 4, 0},
     {"an event that changes nothing", move_same, 10, 30, 1, 0, 0, 0},
     {"an event that changes a label", move_label, 10, 30, 1, 1, 0, 64}, /* the labels themselves */

@@ -8,7 +8,8 @@ docs/performance.md, or one table of what has a target.
 
 FIGURES holds a line of JSON for each, as bench_figure of bench.c writes it. In the document,
 "<!-- figures: TABLE -->" to "<!-- end -->" holds a table, that of name "targets" all figures with a
-target, and "<!-- machine -->" what they were measured on. Tables without figures stay as they are.
+target, and "<!-- machine -->" what they were measured on. Tables without figures stay as they are, so
+do the targets of a table without, and the machine as long as any of those is left.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Figure = dict[str, Any]
 
 MARKED = re.compile(
     r"(?P<begin><!-- (?:figures: (?P<table>[\w.-]+)|(?P<machine>machine)) -->\n)"
-    r".*?(?P<end><!-- end -->)",
+    r"(?P<old>.*?)(?P<end><!-- end -->)",
     re.DOTALL,
 )
 
@@ -285,13 +286,32 @@ def machine(build: str | None) -> str:
     return rows_to_markdown(["", ""], [*rows, ["compiler", compiler]], 2)
 
 
+def old_targets(document: str) -> list[list[str]]:
+    """The rows that its table of targets has."""
+    found = next((m["old"] for m in MARKED.finditer(document) if m["table"] == "targets"), "")
+    rows = [line.strip("| ").split(" | ") for line in found.splitlines()]
+    return [[cell.strip() for cell in row] for row in rows if ": " in row[0]]
+
+
+def table_of(row: list[str]) -> str:
+    """The one that a row of the targets is taken from."""
+    return row[0].partition(": ")[0]
+
+
+def merged_targets(old: list[list[str]], figures: list[Figure]) -> list[list[str]]:
+    """Each table's rows where it had them before; new tables at the end."""
+    rows = target_rows(figures)
+    for row in rows:
+        row[-1] = "**missed**" if row[-1] == "missed" else row[-1]
+    measured = {f["table"] for f in figures}
+    merged = []
+    for table in unique([*map(table_of, old), *map(table_of, rows)]):
+        merged += [row for row in (rows if table in measured else old) if table_of(row) == table]
+    return merged
+
+
 def table_text(table: str, figures: list[Figure], pictures: Path) -> str | None:
     """Between the markers; None: nothing was measured. The picture is drawn."""
-    if table == "targets":
-        rows = target_rows(figures)
-        for row in rows:
-            row[-1] = "**missed**" if row[-1] == "missed" else row[-1]
-        return rows_to_markdown(TARGET_HEAD, rows) if rows else None
     mine = [f for f in figures if f["table"] == table]
     if not mine:
         return None
@@ -307,9 +327,16 @@ def table_text(table: str, figures: list[Figure], pictures: Path) -> str | None:
 def fill(document: str, figures: list[Figure], pictures: Path, build: str | None) -> str:
     """The document with what is between its markers made anew."""
 
+    old = old_targets(document)
+    measured = {f["table"] for f in figures}
+
     def replace(match: re.Match[str]) -> str:
-        text = machine(build) if match["machine"] else None
-        if text is None and match["table"]:
+        text = None
+        if match["machine"] and measured.issuperset(map(table_of, old)):
+            text = machine(build)
+        elif match["table"] == "targets":
+            text = rows_to_markdown(TARGET_HEAD, merged_targets(old, figures))
+        elif match["table"]:
             text = table_text(match["table"], figures, pictures)
         return match[0] if text is None else match["begin"] + text + match["end"]
 

@@ -181,6 +181,18 @@ class Document(unittest.TestCase):
         first = self.write(curve("a", {1: 2.0, 10: 3.0}))
         self.assertEqual(self.write(curve("a", {1: 2.0, 10: 3.0})), first)
 
+    def test_targets_of_what_was_not_measured_stay(self) -> None:
+        """In their places, and with them the machine that they were measured on."""
+        self.write([pair(1, 2, 3, "at most"), {**pair(1, 2, 3, "at most"), "table": "u"}])
+        self.path.write_text(
+            re.sub(r"\| cores \| \d+ \|", "| cores | 77 |", self.path.read_text(encoding="utf-8")),
+            encoding="utf-8",
+        )
+        text = self.write([{**pair(2, 2, 3, "at most"), "table": "u"}, {**pair(4, 2, 3, "at most"), "table": "v"}])
+        rows = re.findall(r"^\| (\w): filter \| (\d) ", text, re.MULTILINE)
+        self.assertEqual(rows, [("t", "1"), ("u", "2"), ("v", "4")])
+        self.assertIn("| cores | 77 |", text)
+
     def test_curves_have_a_picture(self) -> None:
         """Others none."""
         self.assertIn("![t](page/t.svg)", self.write(curve("a", {1: 2.0, 10: 3.0})))

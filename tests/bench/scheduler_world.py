@@ -100,8 +100,7 @@ class World:
     def __enter__(self) -> World:
         self.cluster.__enter__()
         try:
-            self.cluster.kubectl("apply", "-f", str(ROOT / "manifests" / "rbac.yaml"))
-            token = self.cluster.service_account_token("kube-system", "cardpack", 6 * 3600)
+            token = self.cluster.cardpack_token()
             self.kubeconfig = self.cluster.workdir / "cardpack.kubeconfig"
             self.cluster.write_kubeconfig(self.kubeconfig, token)
             self.token_file = self.cluster.workdir / "cardpack.token"

@@ -127,9 +127,7 @@ class Bench(Lab):
     def open(self) -> None:
         """Starts it all; the ServiceAccount and its rights come from manifests/."""
         self.cluster.__enter__()
-        self.cluster.kubectl("apply", "-f", str(OBJECTS / "rbac.yaml"))
-        token = self.cluster.service_account_token("kube-system", "cardpack", 6 * 3600)
-        self.token = token
+        self.token = token = self.cluster.cardpack_token()
         self.kubeconfig = self.cluster.write_kubeconfig(self.workdir / "cardpack.kubeconfig", token)
         self.start_scheduler()
         self.history = History(self.cluster)

@@ -51,6 +51,7 @@ VERSIONS = ("1.20.2", "1.36.3")
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 GPU_MEM = "aliyun.com/gpu-mem"
 SCHEDULER_USER = "system:kube-scheduler"
+CARDPACK_RIGHTS = Path(__file__).resolve().parents[2] / "manifests/base/objects/rbac.yaml"
 
 # What the tests can want, under names that both releases know. Not among them:
 # nodelifecycle, which would find every node dead for want of a kubelet, and
@@ -432,6 +433,11 @@ contexts:
         path.touch(mode=0o600)
         path.write_text(text)
         return path
+
+    def cardpack_token(self, seconds: int = 6 * 3600) -> str:
+        """Makes cardpack's ServiceAccount with the rights of manifests/; a token of it."""
+        self.kubectl("apply", "-f", str(CARDPACK_RIGHTS))
+        return self.service_account_token("kube-system", "cardpack", seconds)
 
     def service_account_token(self, namespace: str, name: str, seconds: int = 3600) -> str:
         """A token of a service account, which is made where it is missing.

@@ -61,7 +61,7 @@ nothing_else_runs() {
         grep -q '^Package: libcurl4$' "$mounted/var/lib/dpkg/status.d/libcurl4"
 }
 
-start_container() { # NAME ARGUMENT...; as manifests/deployment.yaml has it
+start_container() { # NAME ARGUMENT...; as manifests/base/objects has it
     engine run --detach --name "$1" --network=host "${LIMITS[@]}" --read-only \
         --read-only-tmpfs=false --cap-drop=ALL --security-opt=no-new-privileges \
         --volume "$PWD/config/example-cluster.yaml:/cluster.yaml:ro" "cardpack:$version" "${@:2}"

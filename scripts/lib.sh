@@ -32,7 +32,7 @@ apt_get() { # ARGUMENT...; under a lock of ours, as apt-get waits for dpkg's loc
 install_missing() { # NAME...; installs those packages that are missing, or says which they are
     local name missing=()
     command -v dpkg-query >/dev/null ||
-        die "this is not Debian: see to it that you have what these packages hold: $*"
+        die "this is not Debian: see to it that you have what these packages of Debian 12 hold: $*"
     for name; do
         installed "$name" || missing+=("$name")
     done
@@ -40,7 +40,8 @@ install_missing() { # NAME...; installs those packages that are missing, or says
         say 'all packages are there'
         return 0
     fi
-    ((EUID == 0)) || die "not root, and these packages are missing: ${missing[*]}"
+    ((EUID == 0)) || die "not root, and packages are missing; install them, and start me again:
+  sudo apt-get update && sudo apt-get install --no-install-recommends ${missing[*]}"
     command -v apt-get >/dev/null || die "no apt-get, and these packages are missing: ${missing[*]}"
     say 'apt-get update'
     apt_get update
@@ -63,10 +64,14 @@ configure() { # FOLDER OPTION...; a meson build folder, anew where it is half ma
     }
 }
 
-build() { # FOLDER [TARGET ...]; prints what it does where that is something, and what is wrong
+build() { # FOLDER [TARGET ...]; on a terminal one line that moves, else one for each step that there was
     say "build $1"
-    ninja -C "$root/$1" "${@:2}" | grep -v '^ninja: Entering' ||
-        ((PIPESTATUS[0] == 0)) || die "$1 does not build"
+    if [[ -t 1 ]]; then
+        ninja -C "$root/$1" "${@:2}" || die "$1 does not build"
+    else
+        ninja -C "$root/$1" "${@:2}" | grep --line-buffered -v '^ninja: Entering' ||
+            ((PIPESTATUS[0] == 0)) || die "$1 does not build"
+    fi
 }
 
 # The one place that says which version this is.

@@ -37,7 +37,7 @@ def scenario(root: Path, name: str, case: str) -> bool:
     """An end-to-end scenario of a module that is run."""
     text = read_at(root, f"tests/e2e/scenarios/{name}.py")
     modules = read_at(root, "tests/e2e/scenarios/__init__.py").partition("MODULES =")[2]
-    found = re.search(rf'^@scenario\("\w+"\)\ndef {re.escape(case)}\(', text, re.MULTILINE)
+    found = re.search(rf'^@(?:scenario\("\w+"\)|on_all_grounds)\ndef {re.escape(case)}\(', text, re.MULTILINE)
     return found is not None and re.search(rf"\b{name}\b", modules) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the documents list, held against the tree: lines of the log, modules, scenarios."""
+"""What the documents list, held against the tree: lines of the log, modules, documents, routes."""
 
 from __future__ import annotations
 
@@ -62,8 +62,27 @@ def index_faults(root: Path) -> list[str]:
             if f"]({path})" not in text and path.name != "README.md"]  # fmt: skip
 
 
+def route_faults(root: Path) -> list[str]:
+    """Routes of docs/openapi.yaml that docs/routes.md lacks, and those that are no more."""
+    listed = set()
+    for method, path in re.findall(r"`(GET|POST|DELETE) (/[^`]*)`", (root / "docs" / "routes.md").read_text()):
+        stem, _, rest = path.partition("[")
+        listed |= {f"{method} {stem}"} | ({f"{method} {stem}{rest[:-1]}"} if rest else set())
+    served, path = set(), ""
+    for line in (root / "docs" / "openapi.yaml").read_text().splitlines():
+        if found := re.match(r"  (/\S*):$", line):
+            path = re.sub(r"{(\w+)}", lambda name: name[1].upper(), found[1])
+        elif found := re.match(r"    (get|post|delete|put|patch):$", line):
+            served.add(f"{found[1].upper()} {path}")
+    if len(served) < 15:
+        return [f"only {len(served)} routes in docs/openapi.yaml: is the search right?"]
+    missing = [f"docs/routes.md lacks {route}" for route in sorted(served - listed)]
+    return missing + [f"docs/routes.md: there is no {route}" for route in sorted(listed - served)]
+
+
 CHECKS = {
     "docs/operating.md has every line of the log": log_faults,
     "docs/architecture.md has every module": module_faults,
     "docs/README.md leads to every document": index_faults,
+    "docs/routes.md has every route": route_faults,
 }

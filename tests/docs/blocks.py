@@ -9,7 +9,7 @@ from pathlib import Path
 
 _FENCE = re.compile(r"^( *)(`{3,}|~{3,}) *([\w+-]*)[^`]*$")
 _COMMENT = re.compile(r"<!--\s*(.*?)\s*-->", re.DOTALL)
-_DIRECTIVES = ("not run", "on", "before", "cardpack", "file", "schema", "output")
+_DIRECTIVES = ("not run", "on", "before", "cardpack", "file", "schema", "output", "last")
 COMMANDS = re.compile(r"^(kubectl|curl|scripts/|tests/|helm|systemctl|apt|dpkg|docker|podman|meson)\b")
 
 

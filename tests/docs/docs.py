@@ -60,10 +60,10 @@ def world_of(blocks: list[Block]) -> str | None:
 def run_document(
     name: Path, blocks: list[Block], binary: Path, folder: Path, cluster: Cluster, counter: Counter
 ) -> None:
-    """Its blocks, in their order."""
+    """Its blocks, in their order, and then those that are for the end."""
     place = Place(binary, folder, cluster, world_of(blocks))
     try:
-        for block in blocks:
+        for block in sorted(blocks, key=lambda block: "last" in block.says):
             if reason := block.says.get("not run"):
                 counter.not_run.append(f"{block}: {reason}")
                 continue

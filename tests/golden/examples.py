@@ -16,7 +16,7 @@ from pathlib import Path
 
 from routes import listening
 
-PORT = "127.0.0.1:32766"
+PORT = "127.0.0.1:39999"
 
 
 def examples(text: str) -> list[tuple[str, str]]:

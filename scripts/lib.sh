@@ -10,9 +10,9 @@ me=$(basename "$0")
 readonly BUILD_PACKAGES=(gcc libc6-dev binutils meson ninja-build pkgconf python3 openssl check
     libmicrohttpd-dev libgnutls28-dev libcurl4-openssl-dev libyaml-dev libjansson-dev)
 
-# What it takes to build the Debian package, beyond what is there on any machine that builds.
+# What it takes to build the Debian package; dpkg-buildpackage asks for build-essential by that name.
 # shellcheck disable=SC2034
-readonly DEB_PACKAGES=(gcc libc6-dev dpkg-dev debhelper fakeroot meson ninja-build pkgconf libmicrohttpd-dev
+readonly DEB_PACKAGES=(build-essential dpkg-dev debhelper fakeroot meson ninja-build pkgconf libmicrohttpd-dev
     libgnutls28-dev libcurl4-openssl-dev libyaml-dev)
 
 say() { printf '[%4ds] %s: %s\n' "$SECONDS" "$me" "$*"; }

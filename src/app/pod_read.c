@@ -15,6 +15,31 @@ struct str pod_read_json(struct str body, struct arena *a, struct err *reterr)
     return text;
 }
 
+/* Read as a Pod a Deployment would ask for no card, and fit everywhere. */
+static void refuse_other_kinds(struct jread *r)
+{
+    struct jread look = *r;
+    struct str key;
+    struct str kind = STR_NULL;
+    if (jread_type(&look) != JTYPE_OBJECT)
+        return;
+    jread_object (&look, key) {
+        if (str_eq(key, STR("kind")) && jread_type(&look) == JTYPE_STRING)
+            kind = jread_str(&look);
+        else
+            jread_skip(&look);
+    }
+    if (!jread_failed(&look) && kind.n > 0 && !str_eq(kind, STR("Pod")))
+        jread_fail(r, ERR_SYNTAX, "\"%.*s\" is no Pod; what makes pods has one in spec.template",
+                   STR_ARG(kind));
+}
+
+void pod_read_object(struct jread *r, struct arena *a, struct pod_view *ret)
+{
+    refuse_other_kinds(r);
+    kube_read_pod(r, a, ret);
+}
+
 enum errc pod_read(struct str body, struct arena *a, struct pod_view *ret, struct err *reterr)
 {
     struct jread r;
@@ -24,6 +49,6 @@ enum errc pod_read(struct str body, struct arena *a, struct pod_view *ret, struc
     jread_init(&r, json, a);
     if (jread_type(&r) != JTYPE_OBJECT)
         jread_fail(&r, ERR_SYNTAX, "a Pod must be an object");
-    kube_read_pod(&r, a, ret);
+    pod_read_object(&r, a, ret);
     return jread_finish(&r, reterr);
 }

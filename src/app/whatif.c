@@ -189,7 +189,7 @@ enum errc whatif_read(struct str body, struct arena *a, struct whatif_question *
     jread_object (&r, key) {
         if (str_eq(key, STR("pod"))) {
             has_pod = jread_type(&r) == JTYPE_OBJECT;
-            kube_read_pod(&r, a, &ret->pod);
+            pod_read_object(&r, a, &ret->pod);
         } else if (str_eq(key, STR("replicas"))) {
             ret->replicas = read_replicas(&r);
         } else {

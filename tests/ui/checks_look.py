@@ -112,6 +112,11 @@ def phone(lab: Lab) -> None:
             b = lab.open(daemon, place, 360, 740)
             lab.settle()
             equal(b.js(NO_SIDEWAYS), [], f"{name} at {place or 'the picture'}")
+    b = lab.open(lab.daemon("large"), "", 360, 740)
+    lines = b.js("const tops = [...document.querySelectorAll('.row[data-name=gpu-0000] .card')]"
+                 ".map((c) => c.getBoundingClientRect().top);"
+                 "return [...new Set(tops)].map((top) => tops.filter((t) => t === top).length)")
+    equal(lines, [4, 4], "how eight cards stand below each other")
     daemon = lab.daemon("small")
     b = lab.open(daemon, "", 360, 740)
     rows = b.js("return document.querySelectorAll('.row').length")

@@ -53,7 +53,7 @@ export class Rows {
         const least = small ? Math.max(40, digits * 6 + 16) : Math.max(52, digits * 7 + 20);
         const track = this.width - (small ? 20 : 24 + 232);
         const most = Math.max(1, Math.floor((track + GAP) / (least + GAP)));
-        const columns = Math.min(cards, most);
+        const columns = Math.ceil(cards / Math.ceil(cards / most)); /* eight of six at most: 4 and 4 */
         const bar = Math.min(220, Math.floor((track + GAP) / columns) - GAP);
         return {columns, bar, head: small ? 22 : 0, line: small ? 40 : 38, pad: small ? 14 : 8};
     }

@@ -246,13 +246,23 @@ static bool is_divided(const struct node *n)
     return false;
 }
 
-/* Which card the other plugin gives out nobody tells us: so a node has one kind of pods at a time.
- */
+/* Pods of ours that came before a card was set aside are on it still. */
+static bool is_trespassed(const struct node *n)
+{
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (n->cards[i].aside && n->cards[i].pods > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Which card the other plugin gives out nobody tells us: so a node has one kind of pods at a time,
+ * or each kind its cards. */
 static enum verdict judge_exclusive(const struct node *n, const struct request *r)
 {
     bool shares = request_shares(r) && n->n_cards > 0; /* else the node's fault says more */
     if (is_divided(n))
-        return VERDICT_FITS;
+        return r->exclusive > 0 && is_trespassed(n) ? VERDICT_SHARED : VERDICT_FITS;
     if (r->exclusive > 0 && (n->n_sharing > 0 || shares))
         return VERDICT_SHARED;
     return shares && n->exclusive > 0 ? VERDICT_EXCLUSIVE : VERDICT_FITS;

@@ -132,13 +132,24 @@ static void try_apart(struct site *s, unsigned container)
     }
 }
 
-/* The two plugins' cards never meet, unless the node says whose is which. */
+/* Sharers are on a card that was set aside after they came. */
+static bool is_trespassed(const struct site *s)
+{
+    for (int64_t card = 0; card < node_object_cards(s->node); card++) {
+        if (node_object_has_card(s->node, card) && name_lists(&s->node->aside, card) &&
+            oracle_usage(s->slot, card).pods > 0)
+            return true;
+    }
+    return false;
+}
+
+/* The two plugins' cards never meet, unless the node says whose is which, and it is so. */
 static bool kinds_agree(const struct site *s)
 {
     bool shares = pod_object_shares(s->pod);
     bool excludes = pod_object_exclusive(s->pod) > 0;
     if (node_object_divided(s->node))
-        return true;
+        return !excludes || !is_trespassed(s);
     return !(excludes && (shares || s->all.sharing > 0)) && !(shares && s->all.exclusive > 0);
 }
 

@@ -76,6 +76,7 @@ static void decision_check_node(struct decision *d, const struct proc *p)
     const struct pod_object *pod = &store.pods[d->slot];
     uint64_t told = p->told_before[CACHE_NODES][d->node];
     uint64_t legal = 0;
+    d->aside = UINT64_MAX;
     for (size_t i = history_size(); i > 0; i--) {
         const struct change *c = history_at(i - 1);
         if (c->kind != CACHE_NODES || c->slot != d->node)
@@ -86,6 +87,8 @@ static void decision_check_node(struct decision *d, const struct proc *p)
                         node_object_card_size(n, card) == d->total[card] &&
                         pod_object_allows(pod, n, card);
             legal |= good ? (uint64_t)1 << card : 0;
+            if (!node_object_has_card(n, card) || !name_lists(&n->aside, card))
+                d->aside &= ~((uint64_t)1 << card);
         }
         d->limit = MAX_OF(d->limit, node_object_limit(n));
         d->max_pods = MAX_OF(d->max_pods, node_object_max_pods(n));
@@ -309,6 +312,18 @@ static void check_card(unsigned node, int64_t card)
     check_cores(node, card);
 }
 
+/* What another plugin was given is not shared, though which of its cards that is nobody says. */
+static void check_aside(unsigned node, const struct decision *d)
+{
+    struct slice s;
+    if (pod_object_exclusive(&store.pods[d->slot]) == 0)
+        return;
+    for (int64_t card = 0; card < MAX_CARDS; card++) {
+        for (unsigned i = 0; (d->aside >> card & 1) != 0 && i < store.n_pods; i++)
+            sim_check(!counts(d, i) || !is_on(d, i, node, card, &s));
+    }
+}
+
 static void check_node(unsigned node)
 {
     const struct decision *shares = last_decision(node, -1, ABOUT_MEM);
@@ -328,6 +343,7 @@ static void check_node(unsigned node)
     }
     sim_check(shares == NULL || counted <= shares->limit);
     sim_check(any->divided || exclusive == 0 || sharing == 0);
+    check_aside(node, any);
 }
 
 /* Beside one of its group, if we had put one there before. */

@@ -17,6 +17,7 @@ struct decision {
     int64_t limit;            /* of the node: the largest that it may have been believed to be, */
     int64_t max_pods;         /* the same */
     bool divided;             /* it may have been believed to be */
+    uint64_t aside;           /* a bit for each of its cards that surely was another plugin's */
     uint64_t rv;
     bool known[MAX_PODS]; /* foreign pods that it had been told of */
     bool lasts[MAX_PODS]; /* whose init containers it may have believed to be done */

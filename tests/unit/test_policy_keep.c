@@ -159,6 +159,33 @@ START_TEST(a_full_node_gives_out_what_is_set_aside)
 
 END_TEST
 
+/* Which of its cards the other plugin gives out, nobody tells us: while a sharer still is on one
+ * that was set aside after it came, it may be that one. */
+START_TEST(a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off)
+{
+    struct rig r;
+    struct node_view node = {.name = STR("n"), .mem = STR("32"), .count = STR("4")};
+    const struct pod_view whole = POD("a", CONTAINERS(1, {.exclusive = S("1")}));
+    rig_init(&r);
+    set_node(&r, node);
+    set_pod(&r, (struct pod_view)PLAIN("b", "4", BOUND));
+    node.exclusive_cards = STR("0,1");
+    set_node(&r, node);
+    ck_assert_int_eq(take(&r, whole), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_SHARED);
+    node.exclusive_cards = STR("2,3");
+    set_node(&r, node);
+    ck_assert_int_eq(take(&r, whole), OK);
+    ck_assert_int_eq(renew(&r, "a"), OK);
+    node.exclusive_cards = STR("0,1");
+    set_node(&r, node);
+    ck_assert_int_eq(renew(&r, "a"), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_SHARED);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* Whose cards are whose is not known while the table can't be read: the two kinds keep apart. */
 START_TEST(unknown_cards_are_not_given_out_beside_sharers)
 {
@@ -263,6 +290,7 @@ int main(void)
     tcase_add_loop_test(tc, a_reservation_is_judged_anew_before_it_is_sent, 0, COUNT_OF(changes));
     tcase_add_test(tc, a_node_beyond_its_limit_takes_nothing);
     tcase_add_test(tc, a_full_node_gives_out_what_is_set_aside);
+    tcase_add_test(tc, a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off);
     tcase_add_test(tc, unknown_cards_are_not_given_out_beside_sharers);
     tcase_add_test(tc, what_a_copied_manifest_allocates_is_not_held);
     tcase_add_test(tc, a_nomination_outlives_a_reservation);

@@ -31,10 +31,12 @@ struct pod {
     bool initialized;      /* its init containers are done, and what only they need is given back */
     bool said_initialized; /* its object says so, whether or not anything is given back for it */
     bool deleting;         /* its object says so; it holds its cards all the same */
+    bool unwanting;        /* reserved; its object asks for nothing any more */
     bool kept;      /* the claim is ours, on the cards of its holding, and not a nomination */
     uint32_t epoch; /* of the last list that named it, or during which it was first heard of */
     struct quota_tenant *tenant; /* its namespace's; left when the cache forgets the pod */
     struct request *request;     /* of the cache's pool: shared, and never changed */
+    struct request *edited;      /* likewise; reserved: what its object asks for by now, or NULL */
     struct holding *holding;     /* owned; NULL while pending without kept cards */
     struct labels *labels;  /* shared; of the bound object: who may be evicted is asked of those */
     int64_t mem;            /* the request's */

@@ -120,13 +120,16 @@ static void pod_seen(const struct cache *c, struct pod *p)
 }
 
 /* An object without nodeName, of a pod that holds: older than that, and it gives nothing back. */
-static enum errc pod_seen_unbound(struct cache *c, struct pod *p, const struct pod_view *view)
+static enum errc pod_seen_unbound(struct cache *c, struct pod *p, const struct pod_view *view,
+                                  const struct request *r, bool wants)
 {
-    if (p->state == POD_RESERVED && cache_pod_nominate(c, p, view->nominated) != OK)
+    bool reserved = p->state == POD_RESERVED;
+    if (reserved && cache_pod_edit(c, p, view, r) != OK)
         return ERR_NOMEM;
     pod_seen(c, p);
     pod_believe(p);
-    if (p->state == POD_RESERVED && pod_view_terminal(view))
+    p->unwanting = reserved && !wants;
+    if (reserved && pod_view_terminal(view))
         pod_doubt(p);
     return OK;
 }
@@ -147,15 +150,16 @@ static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, uin
     bool known = p != NULL;
     bool holds = known && pod_holds(p);
     bool bound = pod_view_bound(view);
+    if (!bound && readable != OK)
+        request = (struct request){.mem = 0};
+    bool wants = readable != OK || request_wants(&request);
     if (holds && !bound)
-        return pod_seen_unbound(c, p, view);
-    if (pod_view_terminal(view) || (readable == OK && !request_wants(&request))) {
+        return pod_seen_unbound(c, p, view, &request, wants);
+    if (pod_view_terminal(view) || !wants) {
         if (known)
             pod_ends(c, p, ret);
         return OK;
     }
-    if (!bound && readable != OK)
-        request = (struct request){.mem = 0};
     if (!known)
         p = cache_pod_add(c, view->uid, view->namespace, view->name, &request);
     if (p == NULL)
@@ -267,7 +271,7 @@ static struct pod *pod_get_or_add(struct cache *c, const struct event *e, const 
 /* What was reserved is free again. */
 static void cancel(struct cache *c, struct pod *p)
 {
-    if (!p->seen || p->missing) {
+    if (!p->seen || p->missing || p->unwanting) {
         cache_pod_remove(c, p);
         return;
     }

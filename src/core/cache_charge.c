@@ -102,16 +102,35 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
 void cache_pod_claim(struct cache *c, struct pod *p)
 {
     cache_pod_detach(c, p);
+    if (p->edited != NULL)
+        set_request(c, p, p->edited);
+    p->edited = NULL;
     if (p->nominated != NULL)
         node_claim(p->nominated, p);
 }
 
-enum errc cache_pod_nominate(struct cache *c, struct pod *p, struct str node)
+/* A scheduler has made room there: it is kept if the Binding fails. */
+static enum errc nominate(struct cache *c, struct pod *p, struct str node)
 {
     struct node *n = node.n == 0 ? NULL : cache_node_get_or_add(c, node);
     if (node.n > 0 && n == NULL)
         return ERR_NOMEM;
     cache_pod_set_nominated(c, p, n);
+    return OK;
+}
+
+enum errc cache_pod_edit(struct cache *c, struct pod *p, const struct pod_view *view,
+                         const struct request *r)
+{
+    bool same = request_equal(p->request, r);
+    struct request *edited = same ? NULL : request_take(&c->requests, r);
+    if ((!same && edited == NULL) || nominate(c, p, view->nominated) != OK) {
+        request_give(&c->requests, edited);
+        return ERR_NOMEM;
+    }
+    request_give(&c->requests, p->edited);
+    p->edited = edited;
+    p->deleting = view->deleting;
     return OK;
 }
 

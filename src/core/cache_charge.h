@@ -14,16 +14,16 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
 /* A pending pod holds nothing, but that room is kept for it where it is nominated. */
 void cache_pod_claim(struct cache *c, struct pod *p);
 
-/* A scheduler has made room on a node for a pod that is reserved: it is kept if its Binding fails.
- */
-enum errc cache_pod_nominate(struct cache *c, struct pod *p, struct str node) _must_use_;
-
 /*
  * What a pending pod asks for, which may be edited, and where a scheduler has made room for it.
  * What is kept for it by ourselves stays, unless it was for another request.
  */
 enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *view,
                         const struct request *r, struct effect *ret) _must_use_;
+
+/* What the object of a reserved pod says by now: it counts where the Binding fails. */
+enum errc cache_pod_edit(struct cache *c, struct pod *p, const struct pod_view *view,
+                         const struct request *r) _must_use_;
 
 /* Room for a pending pod, instead of what was kept for it before. */
 enum errc cache_pod_keep(struct cache *c, struct pod *p, struct node *n,

@@ -58,16 +58,19 @@ void cache_check(const struct cache *c)
     size_t labelled = 0;
     size_t sized = 0;
     size_t pending = 0;
+    size_t edited = 0;
     check_groups(c);
     check_pending(c);
     check_changes(c);
-    pool_check(&c->requests, c->pods.n);
     for (const struct pod *p = map_next(&c->pods, &cursor); p != NULL;
          p = map_next(&c->pods, &cursor)) {
         pod_check(p);
         request_check(&c->requests, p->request);
         if (p->labels != NULL)
             labels_check(&c->labels, p->labels);
+        if (p->edited != NULL)
+            request_check(&c->requests, p->edited);
+        edited += p->edited != NULL ? 1 : 0;
         labelled += p->labels != NULL ? 1 : 0;
         assert(map_get(&c->pods, p->uid) == p);
         assert(p->node == NULL || map_get(&c->nodes, p->node->name) == p->node);
@@ -77,6 +80,7 @@ void cache_check(const struct cache *c)
         pending += pod_holds(p) ? 0 : 1;
     }
     assert(pending == c->n_pending);
+    pool_check(&c->requests, c->pods.n + edited);
     pool_check(&c->labels, labelled);
     cursor = 0;
     for (const struct node *n = cache_next_node(c, &cursor); n != NULL;

@@ -55,6 +55,11 @@ void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
     bool was_pending = p->state == POD_PENDING;
     bool reserved = p->state == POD_RESERVED;
     p->state = state;
+    if (state != POD_PENDING) {
+        request_give(&c->requests, p->edited);
+        p->edited = NULL;
+        p->unwanting = false;
+    }
     if (was_pending && state != POD_PENDING)
         pending_remove(c, p);
     else if (!was_pending && state == POD_PENDING)
@@ -69,6 +74,7 @@ void cache_pod_free(struct cache *c, struct pod *p)
     if (p->tenant != NULL)
         quota_leave(&c->quota, p->tenant);
     request_give(&c->requests, p->request);
+    request_give(&c->requests, p->edited);
     mem_free(p->holding);
     labels_give(&c->labels, p->labels);
     mem_free(p);

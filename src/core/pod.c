@@ -68,6 +68,7 @@ void pod_check(const struct pod *p)
     assert(p->missing || !p->asked);
     assert(pod_holds(p) || (p->card == -1 && !p->awaiting));
     assert(p->request != NULL && p->mem == p->request->mem);
+    assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);
     assert(p->request->account.entry == NULL && p->request->memo == NULL);
     assert(pod_holds(p) ? p->claim == NULL : !p->kept || p->claim != NULL);
     assert((p->holding != NULL) == (pod_holds(p) || p->kept));

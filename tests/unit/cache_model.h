@@ -54,6 +54,9 @@ struct m_pod {
     bool news;  /* heard of for the first time since the pods' list was begun */
     bool named; /* by that list */
     struct m_ask ask;
+    bool unwanting; /* reserved, and its object asks for nothing any more */
+    bool edited;    /* reserved, and its object asks for something else by now: */
+    struct m_ask next;
     int node; /* -1: pending */
     struct m_place place;
 };
@@ -298,14 +301,19 @@ static inline void m_place(struct model *m, struct m_pod *p, const struct m_view
 static inline void m_pod_set(struct model *m, const struct m_view *v)
 {
     struct m_pod *p = &m->pods[v->uid];
+    bool wants = v->ask.mem != 0 || v->ask.cores != 0;
     if (m_holds(p) && v->node < 0) {
         p->seen = true;
+        p->unwanting = p->state == POD_RESERVED && !wants;
+        p->edited = p->state == POD_RESERVED;
+        p->next = v->ask;
+        p->next.mem = MAX_OF(v->ask.mem, 0);
         p->named = true;
         p->missing = p->state == POD_RESERVED && v->terminal;
         p->asked = false;
         return;
     }
-    if (v->terminal || (v->ask.mem == 0 && v->ask.cores == 0)) {
+    if (v->terminal || !wants) {
         p->known = false;
         return;
     }
@@ -379,11 +387,12 @@ static inline void m_cancel(struct model *m, int uid)
     struct m_pod *p = &m->pods[uid];
     if (!p->known || p->state != POD_RESERVED)
         return;
-    if (!p->seen || p->missing) {
+    if (!p->seen || p->missing || p->unwanting) {
         p->known = false;
         return;
     }
     p->state = POD_PENDING;
+    p->ask = p->edited ? p->next : p->ask;
     p->awaiting = false;
     p->node = -1;
     p->place.n = 0;

@@ -62,6 +62,9 @@ struct m_pod {
     bool news;  /* heard of for the first time since the pods' list was begun */
     bool named; /* by that list */
     int64_t mem;
+    bool unwanting; /* reserved, and its object asks for nothing any more */
+    bool edited;    /* reserved, and its object asks for something else by now: */
+    int64_t next;
     int node; /* -1: pending */
     int card;
 };
@@ -274,6 +277,9 @@ static inline void m_pod_set(struct model *m, const struct m_view *v)
     struct m_pod *p = &m->pods[v->uid];
     if (m_holds(p) && v->node < 0) {
         p->seen = true;
+        p->unwanting = p->state == POD_RESERVED && v->mem == 0;
+        p->edited = p->state == POD_RESERVED;
+        p->next = MAX_OF(v->mem, 0);
         p->named = true;
         p->missing = p->state == POD_RESERVED && v->terminal;
         p->asked = false;
@@ -352,11 +358,12 @@ static inline void m_cancel(struct model *m, int uid)
     struct m_pod *p = &m->pods[uid];
     if (!p->known || p->state != POD_RESERVED)
         return;
-    if (!p->seen || p->missing) {
+    if (!p->seen || p->missing || p->unwanting) {
         p->known = false;
         return;
     }
     p->state = POD_PENDING;
+    p->mem = p->edited ? p->next : p->mem;
     p->awaiting = false;
     p->node = -1;
     p->card = -1;

@@ -269,6 +269,7 @@ static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask
     if (!p->known)
         *p = (struct m_pod){.known = true, .news = true};
     p->state = POD_RESERVED;
+    p->edited = p->unwanting = false;
     p->ask = *ask;
     p->node = node;
     p->place = place;

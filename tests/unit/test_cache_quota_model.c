@@ -285,6 +285,7 @@ static void reserved(struct trial *t, int uid, int node, int64_t mem)
     if (!p->known)
         *p = (struct m_pod){.known = true, .news = true};
     p->state = POD_RESERVED;
+    p->edited = p->unwanting = false;
     p->mem = mem;
     p->node = node;
     p->card = (int)t->fx.card;

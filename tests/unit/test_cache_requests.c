@@ -252,6 +252,67 @@ START_TEST(a_pending_pods_request_may_be_edited)
 
 END_TEST
 
+/* What is reserved stays as it is; a bind that comes after it is for what the pod asks for then. */
+START_TEST(an_edit_during_a_bind_counts_from_its_end)
+{
+    struct rig r;
+    struct pod_view v = PLAIN("a", "8");
+    open_two(&r);
+    set_pod(&r, v);
+    ck_assert_int_eq(take(&r, v), OK);
+    v.count_label = STR("2");
+    set_pod(&r, v);
+    ck_assert_uint_eq(pod_of(&r, "a")->request->cards, 0);
+    cancel(&r, "a");
+    ck_assert_uint_eq(pod_of(&r, "a")->request->cards, 2);
+    ck_assert_int_eq(take(&r, v), OK);
+    v.card_model = STR("T4");
+    set_pod(&r, v);
+    v.card_model = STR_NULL; /* and back again */
+    set_pod(&r, v);
+    cancel(&r, "a");
+    ck_assert_uint_eq(pod_of(&r, "a")->request->models.n, 0);
+    ck_assert_int_eq(take(&r, v), OK);
+    v.count_label = STR("3"); /* not readable: a bind reads it anew */
+    v.deleting = true;
+    set_pod(&r, v);
+    cancel(&r, "a");
+    ck_assert(!request_wants(pod_of(&r, "a")->request));
+    ck_assert(pod_of(&r, "a")->deleting);
+    v = (struct pod_view)PLAIN("b", "0", .percent = S("10"));
+    set_pod(&r, v);
+    ck_assert_int_eq(take(&r, v), OK);
+    v.percent = STR_NULL; /* nothing */
+    set_pod(&r, v);
+    cancel(&r, "b");
+    ck_assert(!pod_known(&r, "b"));
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Once it is bound its object says what it asks for, and what was said before is forgotten. */
+START_TEST(an_edit_during_a_bind_that_succeeds_is_charged)
+{
+    struct rig r;
+    struct pod_view v = PLAIN("a", "8");
+    open_two(&r);
+    set_pod(&r, v);
+    ck_assert_int_eq(take(&r, v), OK);
+    v.card_policy = STR("spread");
+    set_pod(&r, v);
+    ck_assert_int_eq(confirm(&r, "a", false), OK);
+    v.node = STR("n");
+    v.idx = STR("1");
+    set_pod(&r, v);
+    ck_assert_int_eq(pod_of(&r, "a")->request->card_policy, PACK_SPREAD);
+    ck_assert_int_eq(card_used(&r, "n", 1), 8);
+    ck_assert_int_eq(card_used(&r, "n", 0), 0);
+    rig_done(&r);
+}
+
+END_TEST
+
 START_TEST(a_bound_pod_is_charged_what_its_object_says_now)
 {
     struct rig r;
@@ -372,6 +433,8 @@ int main(void)
     tcase_add_loop_test(tc, keeps_room_for_who_is_nominated, 0, COUNT_OF(claims));
     tcase_add_test(tc, a_claim_lives_as_long_as_its_pod_is_nominated_and_pending);
     tcase_add_test(tc, a_pending_pods_request_may_be_edited);
+    tcase_add_test(tc, an_edit_during_a_bind_counts_from_its_end);
+    tcase_add_test(tc, an_edit_during_a_bind_that_succeeds_is_charged);
     tcase_add_test(tc, a_bound_pod_is_charged_what_its_object_says_now);
     tcase_add_test(tc, another_hands_allocation_is_taken_over);
     tcase_add_loop_test(tc, init_containers_give_back_and_take_again, 0, 2);

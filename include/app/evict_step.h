@@ -137,6 +137,7 @@ struct evict_machine {
     uint64_t until_ms;
     unsigned n; /* victims of the set */
     unsigned at;
+    unsigned rest; /* from here on they were not evicted, as there was room without; n: all were */
     unsigned choices;
     unsigned failures;
     unsigned evicted; /* of all sets */

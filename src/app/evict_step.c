@@ -57,9 +57,11 @@ static struct evict_output next(struct evict_machine *m, const struct evict_inpu
 {
     m->failures = 0;
     m->at++;
-    /* What was not needed after all is left alone. */
-    if (m->phase == EVICT_EVICTING && in->fits)
+    /* What was not needed after all is left alone, for as long as that is so. */
+    if (m->phase == EVICT_EVICTING && in->fits) {
+        m->rest = m->at;
         m->at = m->n;
+    }
     return turn(m, now_ms);
 }
 
@@ -72,7 +74,7 @@ static struct evict_output chosen(struct evict_machine *m, const struct evict_in
         return end(m, m->refused ? EVICT_END_PROTECTED : EVICT_END_NO_SET);
     if (in->chosen == 0 && m->evicted == 0)
         return end(m, EVICT_END_NEEDLESS);
-    m->n = in->chosen;
+    m->n = m->rest = in->chosen;
     m->at = 0;
     m->phase = EVICT_TRYING;
     return turn(m, now_ms);
@@ -120,6 +122,20 @@ static struct evict_output answered(struct evict_machine *m, const struct evict_
     return end(m, EVICT_END_FAILED);
 }
 
+/* Somebody else has the room that was there without those who were left alone. */
+static bool resumes(const struct evict_machine *m, const struct evict_input *in)
+{
+    return m->rest < m->n && !in->fits;
+}
+
+static struct evict_output resume(struct evict_machine *m, uint64_t now_ms)
+{
+    m->phase = EVICT_EVICTING;
+    m->at = m->rest;
+    m->rest = m->n;
+    return turn(m, now_ms);
+}
+
 static struct evict_output look(struct evict_machine *m, const struct evict_input *in,
                                 uint64_t now_ms)
 {
@@ -135,6 +151,8 @@ static struct evict_output look(struct evict_machine *m, const struct evict_inpu
         }
         return turn(m, now_ms);
     case EVICT_LEAVING:
+        if (in->left > 0 && resumes(m, in))
+            return resume(m, now_ms);
         if (in->left > 0 && !in->fits)
             return now_ms < m->until_ms ? out : end(m, EVICT_END_LINGERS);
         m->phase = EVICT_WAITING;
@@ -147,6 +165,8 @@ static struct evict_output look(struct evict_machine *m, const struct evict_inpu
         /* A bind that failed has given it up. */
         if (!in->has_room)
             out = (struct evict_output){.action = EVICT_DO_KEEP};
+        else if (in->left > 0 && resumes(m, in))
+            return resume(m, now_ms);
         return out;
     case EVICT_CHOOSING:
         return (struct evict_output){.action = EVICT_DO_CHOOSE};

@@ -80,10 +80,19 @@ static bool settled(void)
     return server_is_up() && server_pending() == 0;
 }
 
+/* At rest nobody is: who is left would go on with those that it was told of. */
+static void evict(bool on)
+{
+    world.set.evicts = on && world.set.kinds[KIND_EVICTIONS];
+    for (unsigned i = 0; i < world.set.replicas; i++)
+        proc_reload(&procs[i]);
+}
+
 static void settle(void)
 {
     uint64_t end_ms = world.now_ms + SETTLE_MS;
     world.quiet = true;
+    evict(false);
     schedulers_stop();
     run_for(LEAST_MS);
     while (!over() && !settled()) {
@@ -104,6 +113,7 @@ static void episode(void)
     world.actions_left = world.set.actions;
     actors.fire = act;
     plan(&actors, 0);
+    evict(true);
     schedulers_begin();
     while (!over() && world.actions_left > 0)
         step();

@@ -100,14 +100,15 @@ static uint64_t run(const struct options *o, uint64_t first, uint64_t apart)
         sum.binds += world.binds;
         sum.posts += world.posts;
         sum.kills += world.kills;
+        sum.evictions += world.evictions;
     }
     if (o->counts)
         (void)fprintf(stderr,
                       "%llu histories: %llu steps, %llu Bindings sent, %llu pods bound, "
-                      "%llu processes killed\n",
+                      "%llu processes killed, %llu pods evicted\n",
                       (unsigned long long)n, (unsigned long long)sum.steps,
                       (unsigned long long)sum.posts, (unsigned long long)sum.binds,
-                      (unsigned long long)sum.kills);
+                      (unsigned long long)sum.kills, (unsigned long long)sum.evictions);
     return hash;
 }
 

@@ -110,6 +110,7 @@ static const struct decision *decision_note(const struct proc *p, const struct p
     struct decision *d = &oracle.decisions[oracle.n++];
     *d = (struct decision){
         .slot = slot, .proc = p->id, .node = store_find_node(pod->node->name), .rv = store.rv};
+    d->shrink = p->service.cache.settings.shrink;
     sim_check(d->node != MAX_NODES);
     for (uint32_t i = 0; i < pod->holding->n_shares; i++) {
         uint32_t card = pod->holding->shares[i].card;
@@ -223,7 +224,8 @@ static bool is_on(const struct decision *d, unsigned slot, unsigned node, int64_
         return false;
     if (card < 0)
         return pod_object_wants(p);
-    bool lasts = world.set.shrink && (p->initialized || (d != NULL && d->lasts[slot]));
+    bool shrink = d == NULL ? world.set.shrink : d->shrink;
+    bool lasts = shrink && (p->initialized || (d != NULL && d->lasts[slot]));
     pod_object_slices(p, lasts, &all);
     const struct slice *s = slice_on(&all, card);
     if (s != NULL)

@@ -16,6 +16,7 @@ struct decision {
     int64_t total[MAX_CARDS]; /* of these, as they were believed to be */
     int64_t limit;            /* of the node: the largest that it may have been believed to be, */
     int64_t max_pods;         /* the same */
+    bool shrink;              /* the setting was so */
     bool divided;             /* it may have been believed to be */
     uint64_t aside;           /* a bit for each of its cards that surely was another plugin's */
     uint64_t rv;

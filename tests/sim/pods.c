@@ -114,7 +114,7 @@ struct pod_object pod_some(const struct name *ns, const struct name *name)
         select_cards(&p);
     if (is(KIND_GROUPS))
         join(&p);
-    if (is(KIND_NOMINATED))
+    if (is(KIND_NOMINATED) || kind(KIND_EVICTIONS))
         p.priority = (int)draw(3);
     if (draw(20) == 0)
         p.policy = name_from(draw(2) == 0 ? STR("spread") : STR("binpack"));

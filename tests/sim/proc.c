@@ -4,6 +4,7 @@
  */
 #include "proc.h"
 
+#include "evictor.h"
 #include "oracle.h"
 #include "server.h"
 
@@ -12,6 +13,8 @@
 #define START_SETTLE_MS 8000
 #define GRACE_MS        25000
 #define SPIN_MAX        10000 /* things handed over in one turn */
+#define EVICT_AFTER_MS  300
+#define EVICT_KEEP_MS   10000
 
 struct proc procs[MAX_REPLICAS];
 
@@ -43,6 +46,39 @@ static void awake(struct happening *h)
     trace("continued", STR(""), p->id, 0);
     p->state = PROC_UP;
     proc_wake(p);
+}
+
+/* As settings.c does; without memory it goes on without. */
+static void set_evictor(struct proc *p)
+{
+    struct err e = ERR_INIT;
+    struct evictor_settings settings = {.loop = p->loop,
+                                        .cache = &p->service.cache,
+                                        .budgets = &p->service.budgets,
+                                        .backend = p->service.backend,
+                                        .api = p->api,
+                                        .after_ms = EVICT_AFTER_MS,
+                                        .keep_ms = EVICT_KEEP_MS};
+    if (!world.set.evicts)
+        p->service.evictor = evictor_free(p->service.evictor);
+    else if (p->service.evictor == NULL && evictor_new(&settings, &p->service.evictor, &e) != OK)
+        p->service.evictor = NULL;
+}
+
+void proc_reload(struct proc *p)
+{
+    struct cache_settings *settings = &p->service.cache.settings;
+    if (!proc_runs(p))
+        return;
+    mem_account(p);
+    set_evictor(p);
+    settings->card_policy = world.set.spread ? PACK_SPREAD : PACK_UNSET;
+    if (settings->shrink != world.set.shrink)
+        cache_set_shrink(&p->service.cache, world.set.shrink);
+    binder_set_timeout(p->service.binder, world.set.bind_timeout_ms);
+    kube_backend_tune(p->kube, world.set.page_size, START_SETTLE_MS);
+    mem_account(NULL);
+    cache_check(&p->service.cache);
 }
 
 static enum errc open_all(struct proc *p, struct err *reterr)
@@ -78,6 +114,7 @@ static enum errc open_all(struct proc *p, struct err *reterr)
                                      .cache = &p->service.cache,
                                      .backend = p->service.backend,
                                      .timeout_ms = world.set.bind_timeout_ms};
+    set_evictor(p);
     return binder_new(&binder, &p->service.binder, reterr);
 }
 
@@ -109,6 +146,7 @@ static void end(struct proc *p, const char *what)
     unplan(&p->fate);
     mem_account(p);
     p->service.binder = binder_free(p->service.binder);
+    p->service.evictor = evictor_free(p->service.evictor);
     asks_drop(p);
     sim_loop_deferred(p->loop); /* what only waits for the end of the turn to be freed */
     p->kube = kube_backend_free(p->kube);

@@ -43,6 +43,7 @@ void proc_start(struct proc *p);
 void proc_kill(struct proc *p);
 void proc_stop(struct proc *p); /* SIGTERM */
 void proc_pause(struct proc *p, uint64_t ms);
+void proc_reload(struct proc *p); /* the world's settings have changed */
 
 /* Something has arrived for it. */
 void proc_wake(struct proc *p);

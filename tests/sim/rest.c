@@ -49,6 +49,13 @@ struct usage oracle_usage(unsigned node, int64_t card)
     return u;
 }
 
+static enum pack policy_of(const struct pod_object *o)
+{
+    enum pack pack = PACK_UNSET;
+    sim_check(o->policy.z[0] == '\0' || pack_parse(name_str(&o->policy), &pack));
+    return pack;
+}
+
 static void rest_pod(const struct pod_object *o, const struct pod *p)
 {
     struct slices all = {.n = 0};
@@ -57,6 +64,7 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
     sim_check(p->awaiting ==
               (bound && strcmp(o->assigned.z, "false") == 0 && o->phase == PHASE_PENDING));
     sim_check(p->deleting == o->deleting);
+    sim_check(pod_object_bad(o) || p->request->card_policy == policy_of(o));
     if (!bound) {
         sim_check(p->mem == (pod_object_bad(o) ? 0 : pod_object_mem(o)) && p->card == -1);
         sim_check((p->claim != NULL) == (o->nominated.z[0] != '\0'));

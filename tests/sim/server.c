@@ -131,10 +131,9 @@ static bool serve_collection(struct flight *f, enum cache_kind kind, struct str 
     return watches;
 }
 
-static bool is_binding(const struct flight *f)
+static bool is_post(const struct flight *f, struct str path, struct str of)
 {
-    struct str path = text_str(&f->path);
-    return strcmp(f->method, "POST") == 0 && str_ends(path, STR("/binding"));
+    return strcmp(f->method, "POST") == 0 && str_ends(path, of);
 }
 
 static bool serve(struct flight *f)
@@ -150,8 +149,10 @@ static bool serve(struct flight *f)
         return serve_collection(f, CACHE_PODS, query);
     if (str_eq(path, STR("/api/v1/namespaces/kube-system/configmaps")))
         return serve_collection(f, CACHE_HEALTH, query);
-    if (is_binding(f))
+    if (is_post(f, path, STR("/binding")))
         serve_binding(f, str_skip(path, pods.n));
+    else if (is_post(f, path, STR("/eviction")))
+        serve_eviction(f, str_skip(path, pods.n), query);
     else if (str_starts(path, leases))
         serve_lease(f, str_skip(path, leases.n));
     else if (str_starts(path, pods) && strcmp(f->method, "GET") == 0)

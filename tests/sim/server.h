@@ -53,6 +53,7 @@ void reply_status(struct flight *f, unsigned code, const char *reason, const cha
 
 void serve_get(struct flight *f, struct str path);     /* "NS/pods/NAME" */
 void serve_binding(struct flight *f, struct str path); /* "NS/pods/NAME/binding" */
+void serve_eviction(struct flight *f, struct str path, struct str query); /* ".../eviction" */
 void serve_list(struct flight *f, enum cache_kind kind, struct str query);
 void serve_watch(struct flight *f, enum cache_kind kind, struct str query);
 void serve_lease(struct flight *f, struct str path); /* "NS/leases" or "NS/leases/NAME" */

@@ -15,10 +15,10 @@ static const unsigned most[FAULTS] = {
     [FAULT_WATCH_GARBLED] = 100, [FAULT_WATCH_SILENT] = 20, [FAULT_WATCH_DOUBLED] = 300,
     [FAULT_WATCH_ERROR] = 150,   [FAULT_WATCH_LAG] = 400,   [FAULT_KILL] = 40,
     [FAULT_STOP] = 30,           [FAULT_PAUSE] = 60,        [FAULT_TIME_JUMP] = 100,
-    [FAULT_MEMORY] = 3,          [FAULT_LEASE] = 20,        [FAULT_RECREATE] = 300,
-    [FAULT_EDIT] = 150,          [FAULT_FOREIGN] = 150,     [FAULT_NODES] = 150,
-    [FAULT_HEALTH] = 150,        [FAULT_MOVE] = 60,         [FAULT_IMPATIENT] = 300,
-    [FAULT_NONSENSE] = 100,
+    [FAULT_MEMORY] = 3,          [FAULT_LEASE] = 20,        [FAULT_RELOAD] = 100,
+    [FAULT_RECREATE] = 300,      [FAULT_EDIT] = 150,        [FAULT_FOREIGN] = 150,
+    [FAULT_NODES] = 150,         [FAULT_HEALTH] = 150,      [FAULT_MOVE] = 60,
+    [FAULT_IMPATIENT] = 300,     [FAULT_NONSENSE] = 100,
 };
 
 /* What leaves Bindings in doubt: a third of the worlds are small and slow, and all about these. */
@@ -73,6 +73,12 @@ void settings_draw(struct settings *s, uint64_t seed)
         s->bind_timeout_ms = 1000 + SOME(4000);
         s->action_ms = 500 + SOME(3500);
         s->actions = 30 + SOME(40);
+    }
+    /* Few nodes of several cards, or there is seldom a node that has what none of its cards has. */
+    if (s->kinds[KIND_EVICTIONS]) {
+        s->nodes = 1 + SOME(2);
+        s->max_cards = 2 + SOME(3);
+        s->actions += 60;
     }
     /* Who deletes it while a process starts may make two leaders where renewing takes longer than
      * start-settle: then nobody does. */

@@ -44,7 +44,8 @@ enum fault {
     FAULT_PAUSE,
     FAULT_TIME_JUMP,
     FAULT_MEMORY,
-    FAULT_LEASE, /* somebody deletes it */
+    FAULT_LEASE,  /* somebody deletes it */
+    FAULT_RELOAD, /* other settings while it runs */
     /* Others. */
     FAULT_RECREATE,  /* users delete and create again under the same name */
     FAULT_EDIT,      /* users edit annotations */
@@ -72,6 +73,7 @@ enum kind {
     KIND_TABLES,
     KIND_MARKS,       /* cordoned cards, the most pods on one */
     KIND_ALLOCATIONS, /* other hands write some, or leave them there */
+    KIND_EVICTIONS,   /* for cards; of pods that weigh less than others */
     KINDS
 };
 
@@ -79,8 +81,9 @@ struct settings {
     uint64_t seed;
     unsigned permille[FAULTS];
     bool kinds[KINDS];
-    bool shrink;
+    bool shrink; /* these may change on the way, with those that are read at the same places */
     bool spread;
+    bool evicts;
     bool faultless;
     bool uid_precondition; /* API servers from 1.27 on */
     unsigned replicas;
@@ -126,6 +129,7 @@ struct world {
     uint64_t binds;
     uint64_t posts;
     uint64_t kills;
+    uint64_t evictions;
 };
 
 extern struct world world;

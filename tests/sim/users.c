@@ -182,11 +182,14 @@ static void edit(void)
     if (slot == MAX_PODS)
         return;
     struct pod_object p = store.pods[slot];
-    switch (draw(kind(KIND_ALLOCATIONS) ? 8 : 6)) {
+    switch (draw(kind(KIND_ALLOCATIONS) ? 9 : 7)) {
     case 6:
-        pod_allocate(&p);
+        p.policy = name_from(draw(2) == 0 ? STR("spread") : STR(""));
         break;
     case 7:
+        pod_allocate(&p);
+        break;
+    case 8:
         p.allocation = (struct grants_object){.there = false};
         break;
     case 0:
@@ -285,8 +288,36 @@ static struct proc *some_proc(void)
     return &procs[draw(world.set.replicas)];
 }
 
+/* Every replica's file is changed at the same time. */
+static void reload(void)
+{
+    struct settings *s = &world.set;
+    switch (draw(5)) {
+    case 0:
+        s->shrink = !s->shrink;
+        break;
+    case 1:
+        s->spread = !s->spread;
+        break;
+    case 2:
+        s->bind_timeout_ms = 1000 + draw(30000);
+        break;
+    case 3:
+        s->page_size = 1 + draw(20);
+        break;
+    default:
+        s->evicts = kind(KIND_EVICTIONS) && !s->evicts;
+        break;
+    }
+    trace("settings change", STR(""), s->shrink, s->evicts);
+    for (unsigned i = 0; i < s->replicas; i++)
+        proc_reload(&procs[i]);
+}
+
 static void fate(void)
 {
+    if (fault(FAULT_RELOAD))
+        reload();
     if (fault(FAULT_KILL))
         proc_kill(some_proc());
     if (fault(FAULT_STOP))

@@ -1,0 +1,63 @@
+/*
+ * POST pods/NAME/eviction: the pod is asked to end, or a budget is against it. A dry run says the
+ * same and does nothing.
+ */
+#include "server.h"
+
+#include <jansson.h>
+
+static struct name uid_of(struct str body)
+{
+    json_error_t error;
+    json_t *root = json_loadb(body.p, body.n, 0, &error);
+    json_t *options = json_object_get(root, "deleteOptions");
+    const char *uid =
+        json_string_value(json_object_get(json_object_get(options, "preconditions"), "uid"));
+    sim_check(uid != NULL);
+    struct name name = name_from(str_of(uid));
+    json_decref(root);
+    return name;
+}
+
+/* Whether somebody weighs more than the pod of this slot, as who is evicted for. */
+static bool outweighed(unsigned slot)
+{
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        if (store.pods[i].priority > store.pods[slot].priority)
+            return true;
+    }
+    return false;
+}
+
+void serve_eviction(struct flight *f, struct str path, struct str query)
+{
+    struct str ns;
+    struct str name;
+    struct str rest;
+    struct name uid = uid_of(text_str(&f->body));
+    (void)str_cut(path, '/', &ns, &rest);
+    sim_check(str_starts(rest, STR("pods/")));
+    (void)str_cut(str_skip(rest, 5), '/', &name, &rest);
+    unsigned meant = store_find_uid(name_str(&uid));
+    unsigned slot = store_find_pod(ns, name);
+    sim_check(meant != MAX_PODS && store.pods[meant].node.z[0] != '\0' && outweighed(meant));
+    if (slot == MAX_PODS) {
+        reply_status(f, 404, "NotFound", "pods not found", ",\"details\":{\"kind\":\"pods\"}");
+    } else if (slot != meant) {
+        reply_status(f, 409, "Conflict",
+                     "Operation cannot be fulfilled: the UID in the precondition does not match",
+                     "");
+    } else if (draw(6) == 0) {
+        reply_status(f, 429, "TooManyRequests",
+                     "Cannot evict pod as it would violate the pod's disruption budget.", "");
+    } else {
+        struct pod_object p = store.pods[slot];
+        p.deleting = true;
+        if (!str_eq(query, STR("dryRun=All"))) {
+            trace("evicted", name_str(&p.uid), f->sender, 0);
+            store_put_pod(slot, &p);
+            world.evictions++;
+        }
+        reply_status(f, 201, "", "", "");
+    }
+}

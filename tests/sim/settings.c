@@ -28,6 +28,14 @@ static const bool of_binds[FAULTS] = {
     [FAULT_LATE_COMMIT] = true, [FAULT_ODD_409] = true,     [FAULT_WATCH_LAG] = true,
 };
 
+/* Few nodes of several cards: else there is seldom one that has what none of its cards has. */
+static void make_room_scarce(struct settings *s)
+{
+    s->nodes = 1 + s->nodes / 3;
+    s->max_cards = 2 + s->max_cards / 2;
+    s->actions += 60;
+}
+
 void settings_draw(struct settings *s, uint64_t seed)
 {
     uint64_t random = seed * 0x2545f4914f6cdd1dU + 1;
@@ -74,12 +82,8 @@ void settings_draw(struct settings *s, uint64_t seed)
         s->action_ms = 500 + SOME(3500);
         s->actions = 30 + SOME(40);
     }
-    /* Few nodes of several cards, or there is seldom a node that has what none of its cards has. */
-    if (s->kinds[KIND_EVICTIONS]) {
-        s->nodes = 1 + SOME(2);
-        s->max_cards = 2 + SOME(3);
-        s->actions += 60;
-    }
+    if (s->kinds[KIND_EVICTIONS])
+        make_room_scarce(s);
     /* Who deletes it while a process starts may make two leaders where renewing takes longer than
      * start-settle: then nobody does. */
     if (s->renew_ms > 8000)

@@ -153,3 +153,13 @@
 /* What kubectl-cardpack takes in memory for one answer: of 5,000 nodes with eight cards explain has
  * 4 MB, and with a pod on each card the list of cards 10 MB. */
 #define LIMIT_KUBECTL_BYTES (512 * MIB)
+
+/* What a program that the kubeconfig names may print to say who the user is: a token of some KiB,
+ * or a certificate with its chain and key. */
+#define LIMIT_LOGIN_BYTES (1 * MIB)
+
+/* And how long it may take: a person may be logging in, in a browser, with a second factor. */
+#define LIMIT_LOGIN_MS UINT64_C(600000)
+
+/* Names for one TAB, and how long a shell waits for them. */
+#define LIMIT_NAMES_MS UINT64_C(2000)

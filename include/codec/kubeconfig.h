@@ -3,14 +3,16 @@
  * are client-go's (tools/clientcmd): inline data and file of the same thing together are an error,
  * relative paths resolve against the file's own directory, a certificate needs its key, token and
  * basic authentication exclude each other, impersonation is honoured. exec and auth-provider are
- * refused with the user's and the plugin's name: ignoring them would run as anonymous. So is a
- * server without https, unless it is on this machine's loopback. Unknown fields are ignored: the
- * file is other programs' too.
+ * refused with the user's and the plugin's name: ignoring them would run as anonymous
+ * (kubeconfig_read_merged takes an exec, where it is asked to). So is a server without https,
+ * unless it is on this machine's loopback. Unknown fields are ignored: the file is other programs'
+ * too.
  */
 #pragma once
 
 #include "arena.h"
 #include "base64.h"
+#include "kubeconfig_exec.h"
 
 struct kubeconfig {
     /* All views live in the arena; absent where the file has none. */
@@ -45,5 +47,10 @@ struct kubeconfig {
 enum errc kubeconfig_read(struct str text, struct str path, struct arena *arena,
                           struct kubeconfig *ret, struct err *reterr) _must_use_;
 
-/* A server's URL, made as it is used: without slashes at its end. */
-enum errc kubeconfig_server_check(struct str *server, struct err *reterr) _must_use_;
+/*
+ * The same of what kubeconfig_merge has made: relative paths are the working directory's, and
+ * `name` is for errors alone. ret_exec NULL: a user with an exec is refused.
+ */
+enum errc kubeconfig_read_merged(struct str text, struct str name, struct arena *arena,
+                                 struct kubeconfig *ret, struct kubeconfig_exec *ret_exec,
+                                 struct err *reterr) _must_use_;

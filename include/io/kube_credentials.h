@@ -7,6 +7,13 @@
 #include "file.h"
 #include "kubeconfig.h"
 
+/* What a program that the kubeconfig names has said of who the user is; absent: nothing. */
+struct kube_login {
+    struct str token;
+    struct str cert; /* PEM, with its key */
+    struct str key;
+};
+
 /*
  * Where the credentials come from, first that applies: `kubeconfig` (a path, or only the name of
  * `kubeconfig_text`, whose relative paths are the working directory's); else the in-cluster
@@ -16,7 +23,9 @@
 struct kube_api_settings {
     struct str kubeconfig;      /* absent: see above */
     struct str kubeconfig_text; /* absent: it is read from the file */
-    struct str service_host;    /* KUBERNETES_SERVICE_HOST; absent outside of a cluster */
+    /* Of kubeconfig_text: in place of its "exec"; NULL: a user with one is refused. */
+    const struct kube_login *login;
+    struct str service_host; /* KUBERNETES_SERVICE_HOST; absent outside of a cluster */
     struct str service_port;
     struct str service_account; /* directory with token, ca.crt and namespace */
     struct str home;            /* for ~/.kube/config; absent: not tried */

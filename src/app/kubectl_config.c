@@ -5,8 +5,8 @@
 #include "kubectl_config.h"
 
 #include "jwrite.h"
-#include "kubeconfig.h"
 #include "kubeconfig_merge.h"
+#include "kubeconfig_server.h"
 #include "limit.h"
 
 /* kubectl sets none; a path longer than this is a mistake. */

@@ -52,3 +52,16 @@ enum errc base64_decode(struct str text, struct arena *arena, struct str *ret)
     *ret = (struct str){out, n};
     return OK;
 }
+
+void base64_encode(struct str bytes, struct buf *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < bytes.n; i += 3) {
+        size_t n = MIN_OF(bytes.n - i, (size_t)3);
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (k < n ? (unsigned char)bytes.p[i + k] : 0);
+        for (unsigned k = 0; k < 4; k++)
+            buf_putc(out, k > n ? '=' : digits[bits >> (18 - 6 * k) & 63]);
+    }
+}

@@ -6,6 +6,7 @@
 #include "kubeconfig.h"
 
 #include "jread.h"
+#include "kubeconfig_server.h"
 #include "yaml.h"
 
 struct entry {
@@ -21,6 +22,7 @@ struct entries {
 
 struct file {
     struct str path;
+    struct str directory; /* of relative paths, with its slash; empty: the working directory */
     struct arena *arena;
     struct err *err;
     struct entries clusters;
@@ -28,6 +30,7 @@ struct file {
     struct entries users;
     struct str current;
     struct kubeconfig *ret;
+    struct kubeconfig_exec *exec; /* NULL: it is refused */
 };
 
 struct context {
@@ -180,15 +183,13 @@ static enum errc find(struct file *f, const struct entries *list, const char *wh
 /* An absolute path as it is, any other behind the directory of the file. */
 static enum errc resolve_path(struct file *f, struct str *path)
 {
-    size_t dir = f->path.n;
-    while (dir > 0 && f->path.p[dir - 1] != '/')
-        dir--;
+    size_t dir = f->directory.n;
     if (path->n == 0 || path->p[0] == '/' || dir == 0)
         return OK;
     char *joined = arena_alloc(f->arena, dir + path->n);
     if (joined == NULL)
         return no_memory(f->err);
-    memcpy(joined, f->path.p, dir);
+    memcpy(joined, f->directory.p, dir);
     memcpy(joined + dir, path->p, path->n);
     *path = (struct str){joined, dir + path->n};
     return OK;
@@ -211,74 +212,6 @@ static enum errc resolve_pem(struct file *f, const char *what, struct str *file,
     return OK;
 }
 
-/* "localhost", 127.0.0.0/8 or [::1], with or without a port. */
-static bool is_loopback(struct str authority)
-{
-    struct str host = authority;
-    struct str port = STR_NULL;
-    if (str_starts(authority, STR("[::1]")))
-        return authority.n == 5 || authority.p[5] == ':';
-    (void)str_cut(authority, ':', &host, &port);
-    if (str_eq_nocase(host, STR("localhost")))
-        return true;
-    size_t octets = 0;
-    for (struct str part, rest = host; rest.p != NULL; octets++) {
-        uint64_t octet = 0;
-        (void)str_cut(rest, '.', &part, &rest);
-        if (!str_to_u64(part, 255, &octet) || (octets == 0 && octet != 127))
-            return false;
-    }
-    return octets == 4;
-}
-
-static bool url_is_clean(struct str rest)
-{
-    for (size_t i = 0; i < rest.n; i++) {
-        if (strchr(" \"<>?#@\\", rest.p[i]) != NULL)
-            return false;
-    }
-    return rest.n > 0 && rest.p[0] != '/' && rest.p[0] != ':';
-}
-
-enum errc kubeconfig_server_check(struct str *server, struct err *reterr)
-{
-    struct str given = *server;
-    struct str scheme = str_starts(given, STR("http://")) ? STR("http://") : STR("https://");
-    struct str rest = str_skip(given, scheme.n);
-    struct str authority;
-    struct str path;
-    /* Not quoted: what stands before the '@' or behind the '?' may be a secret. */
-    if (memchr(given.p, '@', given.n) != NULL)
-        return err_set(reterr, ERR_SYNTAX, "a URL with a user (\"@\") is not supported");
-    if (memchr(given.p, '?', given.n) != NULL)
-        return err_set(reterr, ERR_SYNTAX, "a URL with a query (\"?\") is not supported");
-    if (!str_starts(given, scheme))
-        return err_set(reterr, ERR_SYNTAX, "\"%.*s\" must begin with \"https://\"", STR_ARG(given));
-    if (!url_is_clean(rest))
-        return err_set(reterr, ERR_SYNTAX,
-                       "\"%.*s\" must be https://, a host, a port and a path, no more",
-                       STR_ARG(given));
-    (void)str_cut(rest, '/', &authority, &path);
-    if (scheme.n == strlen("http://") && !is_loopback(authority))
-        return err_set(reterr, ERR_DENIED,
-                       "\"%.*s\" would send credentials in the clear; https is a must "
-                       "but for loopback",
-                       STR_ARG(given));
-    while (str_ends(given, STR("/")))
-        given.n--;
-    *server = given;
-    return OK;
-}
-
-static enum errc check_proxy(struct file *f, struct str url)
-{
-    if (url.n == 0 || str_starts(url, STR("http://")) || str_starts(url, STR("https://")) ||
-        str_starts(url, STR("socks5://")))
-        return OK;
-    /* Not quoted: it may hold a password. */
-    return err_set(f->err, ERR_SYNTAX, "proxy-url: must begin with http://, https:// or socks5://");
-}
-
 static enum errc read_cluster(struct file *f, struct str raw)
 {
     struct kubeconfig *k = f->ret;
@@ -288,6 +221,10 @@ static enum errc read_cluster(struct file *f, struct str raw)
     jread_object (&r, key) {
         if (str_eq(key, STR("insecure-skip-tls-verify")))
             k->insecure_skip_tls_verify = jread_bool(&r);
+        else if (f->exec != NULL && str_eq(key, STR("extensions")))
+            kubeconfig_exec_read_extensions(&r, f->exec);
+        else if (f->exec != NULL && str_eq(key, STR("disable-compression")))
+            f->exec->disable_compression = jread_bool(&r);
         else if (!read_field(&r, key, cluster_fields, COUNT_OF(cluster_fields), k))
             jread_skip(&r);
     }
@@ -301,7 +238,7 @@ static enum errc read_cluster(struct file *f, struct str raw)
     if (code == OK && k->insecure_skip_tls_verify && k->ca_file.n + k->ca_data.n > 0)
         code = err_set(f->err, ERR_CONFLICT,
                        "insecure-skip-tls-verify and a certificate-authority exclude each other");
-    return code == OK ? check_proxy(f, k->proxy_url) : code;
+    return code == OK ? kubeconfig_proxy_check(k->proxy_url, f->err) : code;
 }
 
 static size_t read_list(struct jread *r, struct str **ret)
@@ -350,15 +287,17 @@ static void read_extra(struct jread *r, struct kubeconfig *k)
     }
 }
 
+/* A program, or a provider, that is to say who the user is. */
+struct plugins {
+    struct str exec; /* its command; absent: none */
+    struct str provider;
+};
+
 /* The named string of an object that is not for us otherwise. */
 static struct str read_plugin(struct jread *r, const char *name)
 {
     struct str plugin = STR_NULL;
     struct str key;
-    if (jread_type(r) == JTYPE_NULL) {
-        jread_skip(r);
-        return STR_NULL;
-    }
     jread_object (r, key) {
         if (str_eq(key, str_of(name)))
             plugin = read_str(r);
@@ -366,6 +305,38 @@ static struct str read_plugin(struct jread *r, const char *name)
             jread_skip(r);
     }
     return plugin.p == NULL ? STR("?") : plugin;
+}
+
+static void read_plugins(struct file *f, struct jread *r, bool exec, struct plugins *p)
+{
+    if (jread_type(r) == JTYPE_NULL) {
+        jread_skip(r);
+    } else if (!exec) {
+        p->provider = read_plugin(r, "name");
+    } else if (f->exec == NULL) {
+        p->exec = read_plugin(r, "command");
+    } else {
+        kubeconfig_exec_read(r, f->exec);
+        p->exec = f->exec->command;
+    }
+}
+
+static enum errc check_plugins(struct file *f, const struct plugins *p)
+{
+    if (p->provider.p != NULL)
+        return err_set(f->err, ERR_DENIED,
+                       "auth provider \"%.*s\" is not supported; use a token, tokenFile or client "
+                       "certificate",
+                       STR_ARG(p->provider));
+    if (p->exec.p != NULL && f->exec == NULL)
+        return err_set(f->err, ERR_DENIED,
+                       "exec credential plugin \"%.*s\" is not supported; use a token, tokenFile "
+                       "or client certificate",
+                       STR_ARG(p->exec));
+    /* In PATH, or a file beside the kubeconfig. */
+    if (p->exec.n > 0 && memchr(p->exec.p, '/', p->exec.n) != NULL)
+        return resolve_path(f, &f->exec->command);
+    return OK;
 }
 
 static enum errc check_user(struct file *f)
@@ -391,16 +362,14 @@ static enum errc check_user(struct file *f)
 static enum errc read_user(struct file *f, struct str raw)
 {
     struct kubeconfig *k = f->ret;
-    struct str exec = STR_NULL;
-    struct str provider = STR_NULL;
+    struct plugins plugins = {.exec = STR_NULL};
     struct jread r;
     struct str key;
     jread_init(&r, raw, f->arena);
     jread_object (&r, key) {
-        if (str_eq(key, STR("exec")))
-            exec = read_plugin(&r, "command");
-        else if (str_eq(key, STR("auth-provider")))
-            provider = read_plugin(&r, "name");
+        bool exec = str_eq(key, STR("exec"));
+        if (exec || str_eq(key, STR("auth-provider")))
+            read_plugins(f, &r, exec, &plugins);
         else if (str_eq(key, STR("as-groups")))
             k->n_as_groups = read_list(&r, &k->as_groups);
         else if (str_eq(key, STR("as-user-extra")))
@@ -409,16 +378,8 @@ static enum errc read_user(struct file *f, struct str raw)
             jread_skip(&r);
     }
     enum errc code = jread_finish(&r, f->err);
-    if (code == OK && exec.p != NULL)
-        code = err_set(f->err, ERR_DENIED,
-                       "exec credential plugin \"%.*s\" is not supported; use a token, tokenFile "
-                       "or client certificate",
-                       STR_ARG(exec));
-    if (code == OK && provider.p != NULL)
-        code = err_set(f->err, ERR_DENIED,
-                       "auth provider \"%.*s\" is not supported; use a token, tokenFile or client "
-                       "certificate",
-                       STR_ARG(provider));
+    if (code == OK)
+        code = check_plugins(f, &plugins);
     if (code == OK)
         code = resolve_pem(f, "client-certificate", &k->client_cert_file, &k->client_cert_data);
     if (code == OK)
@@ -467,32 +428,60 @@ static enum errc resolve(struct file *f)
         return err_wrap(f->err, "context \"%.*s\"", STR_ARG(f->current));
     if (read_user(f, raw) != OK)
         return err_wrap(f->err, "user \"%.*s\"", STR_ARG(context.user));
+    if (f->exec != NULL && f->exec->command.n > 0)
+        f->exec->user = context.user;
     return OK;
+}
+
+static enum errc read_text(struct str text, struct file *f)
+{
+    struct buf json;
+    buf_init(&json, 2 * LIMIT_FILE_BYTES);
+    enum errc code = yaml_to_json(text, &json, f->err);
+    struct str copy = code == OK ? arena_dup(f->arena, buf_str(&json)) : STR_NULL;
+    buf_done(&json);
+    if (code == OK && copy.p == NULL)
+        code = no_memory(f->err);
+    if (code == OK)
+        code = read_file(f, copy);
+    if (code == OK)
+        code = resolve(f);
+    return code == OK && arena_failed(f->arena) ? no_memory(f->err) : code;
+}
+
+static enum errc read_or_say(struct str text, struct file *f, struct kubeconfig *ret,
+                             struct err *reterr)
+{
+    struct err err = ERR_INIT;
+    struct kubeconfig found = {.server = STR_NULL};
+    f->err = &err;
+    f->ret = &found;
+    enum errc code = read_text(text, f);
+    if (code == OK) {
+        *ret = found;
+        return OK;
+    }
+    (void)err_wrap(&err, "kubeconfig \"%.*s\"", STR_ARG(f->path));
+    return err_set(reterr, code, "%s", err.text);
 }
 
 enum errc kubeconfig_read(struct str text, struct str path, struct arena *arena,
                           struct kubeconfig *ret, struct err *reterr)
 {
-    struct err err = ERR_INIT;
-    struct kubeconfig found = {.server = STR_NULL};
-    struct file f = {.path = path, .arena = arena, .err = &err, .ret = &found};
-    struct buf json;
-    buf_init(&json, 2 * LIMIT_FILE_BYTES);
-    enum errc code = yaml_to_json(text, &json, &err);
-    struct str copy = code == OK ? arena_dup(arena, buf_str(&json)) : STR_NULL;
-    buf_done(&json);
-    if (code == OK && copy.p == NULL)
-        code = no_memory(&err);
-    if (code == OK)
-        code = read_file(&f, copy);
-    if (code == OK)
-        code = resolve(&f);
-    if (code == OK && arena_failed(arena))
-        code = no_memory(&err);
-    if (code == OK) {
-        *ret = found;
-        return OK;
-    }
-    (void)err_wrap(&err, "kubeconfig \"%.*s\"", STR_ARG(path));
-    return err_set(reterr, code, "%s", err.text);
+    struct file f = {.path = path, .directory = path, .arena = arena};
+    while (f.directory.n > 0 && path.p[f.directory.n - 1] != '/')
+        f.directory.n--;
+    return read_or_say(text, &f, ret, reterr);
+}
+
+enum errc kubeconfig_read_merged(struct str text, struct str name, struct arena *arena,
+                                 struct kubeconfig *ret, struct kubeconfig_exec *ret_exec,
+                                 struct err *reterr)
+{
+    struct kubeconfig_exec exec = {.user = STR_NULL};
+    struct file f = {.path = name, .arena = arena, .exec = ret_exec == NULL ? NULL : &exec};
+    enum errc code = read_or_say(text, &f, ret, reterr);
+    if (code == OK && ret_exec != NULL)
+        *ret_exec = exec.user.n > 0 ? exec : (struct kubeconfig_exec){.user = STR_NULL};
+    return code;
 }

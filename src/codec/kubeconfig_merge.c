@@ -1,8 +1,8 @@
 /*
- * Entries are copied as they stand, but for the members that name files. What is wrong within an
- * entry is for kubeconfig_read to say, if it is the one that is asked for: here only the files'
- * own shape has to hold. An entry that stands twice in one file is merged as two, so that
- * kubeconfig_read finds it ambiguous, as in a file that is read alone.
+ * Entries are copied as they stand, but for the members that name files, and programs. What is
+ * wrong within an entry is for kubeconfig_read to say, if it is the one that is asked for: here
+ * only the files' own shape has to hold. An entry that stands twice in one file is merged as two,
+ * so that kubeconfig_read finds it ambiguous, as in a file that is read alone.
  */
 #include "kubeconfig_merge.h"
 
@@ -170,6 +170,28 @@ static void write_path(struct jwrite *w, const struct merge *m, struct str direc
     jwrite_str(w, (struct str){joined, joined == NULL ? 0 : directory.n + path.n});
 }
 
+/* The program of a user: its name is a path where it has a slash, and else is looked for in PATH.
+ */
+static void write_exec(struct jwrite *w, const struct merge *m, struct str directory,
+                       struct jread *r)
+{
+    struct str key;
+    jwrite_object_begin(w);
+    jread_object (r, key) {
+        jwrite_key(w, key);
+        if (!str_eq(key, STR("command")) || jread_type(r) != JTYPE_STRING) {
+            jwrite_raw(w, jread_raw(r));
+            continue;
+        }
+        struct str command = jread_str(r);
+        if (command.n > 0 && memchr(command.p, '/', command.n) != NULL)
+            write_path(w, m, directory, command);
+        else
+            jwrite_str(w, command);
+    }
+    jwrite_object_end(w);
+}
+
 /* The object within an entry; of another type it is copied, for kubeconfig_read to refuse. */
 static void write_body(struct jwrite *w, const struct merge *m, struct str directory,
                        struct jread *r)
@@ -184,6 +206,8 @@ static void write_body(struct jwrite *w, const struct merge *m, struct str direc
         jwrite_key(w, key);
         if (is_path(key) && jread_type(r) == JTYPE_STRING)
             write_path(w, m, directory, jread_str(r));
+        else if (str_eq(key, STR("exec")) && jread_type(r) == JTYPE_OBJECT)
+            write_exec(w, m, directory, r);
         else
             jwrite_raw(w, jread_raw(r));
     }

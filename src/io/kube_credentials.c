@@ -97,14 +97,36 @@ static enum errc find_in_cluster(const struct kube_api_settings *s, struct arena
     return OK;
 }
 
-/* `text` absent: it is the file's. */
-static enum errc find_in_file(struct str path, struct str text, struct arena *arena,
-                              struct kube_credentials *ret, struct err *reterr)
+static struct str origin_of(const struct kube_credentials *c, struct str path, struct arena *arena)
 {
-    enum errc code = text.p == NULL ? read_file(path, arena, &text, reterr) : OK;
+    return JOIN(arena, c->config.server, STR(" (kubeconfig "), path, STR(")"));
+}
+
+static enum errc find_in_file(struct str path, struct arena *arena, struct kube_credentials *ret,
+                              struct err *reterr)
+{
+    struct str text = STR_NULL;
+    enum errc code = read_file(path, arena, &text, reterr);
     if (code == OK)
         code = kubeconfig_read(text, path, arena, &ret->config, reterr);
-    ret->origin = JOIN(arena, ret->config.server, STR(" (kubeconfig "), path, STR(")"));
+    ret->origin = origin_of(ret, path, arena);
+    return code;
+}
+
+static enum errc find_in_text(const struct kube_api_settings *s, struct arena *arena,
+                              struct kube_credentials *ret, struct err *reterr)
+{
+    const struct kube_login *login = s->login;
+    struct kubeconfig *c = &ret->config;
+    struct kubeconfig_exec exec;
+    enum errc code = kubeconfig_read_merged(s->kubeconfig_text, s->kubeconfig, arena, c,
+                                            login == NULL ? NULL : &exec, reterr);
+    if (code == OK && login != NULL) {
+        c->token = login->token.n > 0 ? login->token : c->token;
+        c->client_cert_data = login->cert.n > 0 ? login->cert : c->client_cert_data;
+        c->client_key_data = login->key.n > 0 ? login->key : c->client_key_data;
+    }
+    ret->origin = origin_of(ret, s->kubeconfig, arena);
     return code;
 }
 
@@ -192,13 +214,14 @@ enum errc kube_credentials_find(const struct kube_api_settings *s, struct arena 
 {
     enum errc code;
     *ret = (struct kube_credentials){0};
-    if (s->kubeconfig.n > 0) {
-        code = find_in_file(s->kubeconfig, s->kubeconfig_text, arena, ret, reterr);
+    if (s->kubeconfig.n > 0 && s->kubeconfig_text.p != NULL) {
+        code = find_in_text(s, arena, ret, reterr);
+    } else if (s->kubeconfig.n > 0) {
+        code = find_in_file(s->kubeconfig, arena, ret, reterr);
     } else if (s->service_host.n > 0 && s->service_port.n > 0) {
         code = find_in_cluster(s, arena, ret, reterr);
     } else if (s->home.n > 0) {
-        code =
-            find_in_file(JOIN(arena, s->home, STR("/.kube/config")), STR_NULL, arena, ret, reterr);
+        code = find_in_file(JOIN(arena, s->home, STR("/.kube/config")), arena, ret, reterr);
         if (code != OK)
             (void)err_wrap(reterr, "no kubeconfig is named and this is not in a cluster");
     } else {

@@ -92,6 +92,61 @@ START_TEST(bare_name)
 
 END_TEST
 
+static const struct {
+    const char *command;
+    const char *found;
+} commands[] = {
+    {"aws", "aws"},
+    {"./get", "/y/z/./get"},
+    {"bin/get", "/y/z/bin/get"},
+    {"/opt/get", "/opt/get"},
+};
+
+/* A program with a slash in its name lies beside its file; any other is in PATH. */
+START_TEST(exec)
+{
+    struct buf text;
+    struct kubeconfig k;
+    struct kubeconfig_exec e;
+    buf_init(&text, MIB);
+    buf_printf(&text,
+               "current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\n"
+               "clusters: [{name: c, cluster: {server: 'https://c'}}]\nusers: [{name: u, user: "
+               "{exec: {apiVersion: client.authentication.k8s.io/v1beta1, args: [./get], env: "
+               "[{name: A, value: b}], command: %s}}}]\n",
+               commands[_i].command);
+    const struct kubeconfig_file file = {STR("/y/z/conf"), buf_str(&text)};
+    ck_assert_ok(kubeconfig_merge(&file, 1, STR_NULL, &arena, &out, &err), &err);
+    ck_assert_ok(kubeconfig_read_merged(buf_str(&out), STR("/y/z/conf"), &arena, &k, &e, &err),
+                 &err);
+    ck_assert_str_is(e.command, commands[_i].found);
+    ck_assert_str_is(e.user, "u");
+    ck_assert_uint_eq(e.n_args, 1);
+    ck_assert_str_is(e.args[0], "./get");
+    ck_assert_uint_eq(e.n_env, 1);
+    ck_assert(e.interactive == EXEC_IF_AVAILABLE && !e.provide_cluster_info);
+    ck_assert_int_eq(
+        kubeconfig_read_merged(buf_str(&out), STR("/y/z/conf"), &arena, &k, NULL, &err),
+        ERR_DENIED);
+    buf_done(&text);
+}
+
+END_TEST
+
+/* A relative file: its paths are made relative to the working directory once, not twice. */
+START_TEST(relative_file)
+{
+    const struct kubeconfig_file file = {STR("y/z/conf"), STR(SECOND)};
+    struct kubeconfig k;
+    ck_assert_ok(kubeconfig_merge(&file, 1, STR_NULL, &arena, &out, &err), &err);
+    ck_assert_ok(kubeconfig_read_merged(buf_str(&out), STR("y/z/conf"), &arena, &k, NULL, &err),
+                 &err);
+    ck_assert_str_is(k.token_file, "y/z/sub/token");
+    ck_assert_str_is(k.client_key_file, "y/z/k");
+}
+
+END_TEST
+
 /* Twice in one file is as ambiguous as it is alone. */
 START_TEST(twice)
 {
@@ -137,6 +192,8 @@ int main(void)
     tcase_add_test(t, context_of_the_second);
     tcase_add_test(t, no_such_context);
     tcase_add_test(t, bare_name);
+    tcase_add_loop_test(t, exec, 0, (int)COUNT_OF(commands));
+    tcase_add_test(t, relative_file);
     tcase_add_test(t, twice);
     tcase_add_loop_test(t, broken_file, 0, (int)COUNT_OF(broken));
     suite_add_tcase(s, t);

@@ -8,6 +8,7 @@
 #include "kubectl_ask.h"
 #include "kubectl_complete.h"
 #include "kubectl_config.h"
+#include "kubectl_login.h"
 #include "kubectl_show.h"
 #include "limit.h"
 #include "log.h"
@@ -29,6 +30,7 @@ struct program {
     struct kubectl_client client;
     struct arena arena;
     struct buf out;
+    struct str hint; /* how to install what is missing */
     bool opened;
     bool no_room;
 };
@@ -52,19 +54,30 @@ static enum errc open_client(struct program *p, struct err *e)
                               .service_host = str_of(getenv("KUBERNETES_SERVICE_HOST")),
                               .service_port = str_of(getenv("KUBERNETES_SERVICE_PORT")),
                               .service_account = SERVICE_ACCOUNT};
+    struct kubectl_login login = {
+        .environment = environ, .path = str_of(getenv("PATH")), .timeout_ms = LIMIT_LOGIN_MS};
+    if (str_eq(p->args.filename, STR("-")))
+        login.input_taken = "what -f - reads";
     enum errc code = kubectl_config_find(&p->args, &env, &p->arena, &settings, e);
     p->opened = true;
+    if (code == OK)
+        code = kubectl_login(&login, &p->arena, &settings, &p->hint, e);
     if (code == OK)
         code = kubectl_client_open(&p->client, &p->args, &settings, e);
     return code;
 }
 
-/* kubectl runs such a plugin itself; we start no program. */
-static void advise(const struct err *e)
+/* A hint is somebody else's text, line by line. */
+static void advise(const struct program *p, const struct err *e)
 {
-    if (strstr(e->text, "is not supported; use a token") != NULL)
-        kubectl_say("or let kubectl log in: run \"kubectl proxy\", and add --server "
-                    "http://127.0.0.1:8001");
+    for (struct str line, rest = p->hint; rest.n > 0;) {
+        (void)str_cut(rest, '\n', &line, &rest);
+        if (str_trim(line).n > 0)
+            kubectl_say("%.*s", STR_ARG(line));
+    }
+    if (strstr(e->text, "auth provider") != NULL)
+        kubectl_say("kubectl has none either since 1.26: let the provider's program write the "
+                    "kubeconfig anew, with \"exec\"");
 }
 
 static enum errc read_pod(struct program *p, struct kubectl_pod *ret, struct err *e)
@@ -233,7 +246,7 @@ static int answer(struct program *p)
     int status = EXIT_SUCCESS;
     if (code != OK) {
         kubectl_say("%s", e.text);
-        advise(&e);
+        advise(p, &e);
         status = p->args.command == KUBECTL_COMPLETION ? STATUS_USAGE : EXIT_FAILURE;
     } else if (p->out.n > 0) {
         status = print(&p->out);

@@ -140,6 +140,22 @@ CALLS = (  # floor, object, function that it calls, finding or none
     ("io", "io_x.c", "pthread_create", "io_x.c.o calls pthread_create"),
     ("io", "io_x.c", "thrd_create", "io_x.c.o calls thrd_create"),
     ("app", "app_x.c", "fork", "app_x.c.o calls fork"),
+    ("app", "app_x.c", "execve", "app_x.c.o calls execve"),
+    ("app", "app_x.c", "system", "app_x.c.o calls system"),
+    ("app", "app_x.c", "posix_spawn", "app_x.c.o calls posix_spawn"),
+    ("io", "io_kubectl_exec.c", "posix_spawn", "io_kubectl_exec.c.o calls posix_spawn"),
+    ("app", "app_kubectl_exec.c", "posix_spawn", None),
+    ("app", "app_kubectl_exec.c", "posix_spawnp", "app_kubectl_exec.c.o calls posix_spawnp"),
+    ("app", "app_kubectl_exec.c", "fork", "app_kubectl_exec.c.o calls fork"),
+    ("app", "app_kubectl_exec.c", "pthread_create", "app_kubectl_exec.c.o calls pthread_create"),
+    ("app", "app_kubectl_exec.c", "free", "app_kubectl_exec.c.o calls free"),
+)
+
+DAEMONS = (  # what a daemon has, finding or none
+    ("int main(void) { return 0; }", None),
+    ("int fork(void); int main(void) { return fork(); }", "it has fork"),
+    ("int kubectl_exec(void) { return 0; } int main(void) { return 0; }", "it has kubectl_exec"),
+    ("int posix_spawnp(void); int main(void) { return posix_spawnp(); }", "it has posix_spawnp"),
 )
 
 
@@ -171,6 +187,19 @@ def prove_symbols(tap: Tap, cc: str, nm: str) -> None:
             output = said(symbols.check, nm, paths | {floor: broken})
             good = expected in output if expected else "not ok" not in output
             what = f"symbols: {floor} calls {function}: {'no' if expected else 'yes'}"
+            tap.check(what, [] if good else [output])
+
+
+def prove_daemon(tap: Tap, cc: str, nm: str) -> None:
+    """A daemon that could start a program, in one way or another."""
+    with tempfile.TemporaryDirectory() as name:
+        for code, expected in DAEMONS:
+            (Path(name) / "daemon.c").write_text(code)
+            command = [cc, "-w", "-O0", "-fno-builtin", "daemon.c", "-o", "daemon"]
+            subprocess.run(command, cwd=name, check=True)
+            output = said(symbols.check_daemon, nm, Path(name) / "daemon")
+            good = expected in output if expected else "not ok" not in output
+            what = f"symbols: a daemon: {expected or 'as it should be'}"
             tap.check(what, [] if good else [output])
 
 
@@ -322,6 +351,7 @@ def main() -> int:
     prove_text(tap)
     prove_includes(tap, source.resolve(), build.resolve())
     prove_symbols(tap, cc, nm)
+    prove_daemon(tap, cc, nm)
     prove_defects(tap)
     prove_threats(tap)
     prove_hardening(tap, cc, readelf)

@@ -1,9 +1,10 @@
 """
 What each floor's library calls, as the linker sees it: core calls nothing but base and
 memory's arithmetic, codec does no I/O, base knows no library of the floors above, memory
-is allocated in base's mem.o alone, and nobody starts a thread or a process.
+is allocated in base's mem.o alone, and nobody starts a thread or a process, but for the one
+module of kubectl-cardpack that is made for it, which the daemon does not have.
 
-    symbols.py NM LIBRARY...        (libbase.a libcore.a ...)
+    symbols.py NM DAEMON LIBRARY...        (cardpack libbase.a libcore.a ...)
 """
 
 from __future__ import annotations
@@ -50,7 +51,12 @@ ALLOCATOR = re.compile(
     re.VERBOSE,
 )
 # One thread and no lock: nothing can race for the cache.
-THREADS = re.compile(r"(pthread|thrd|mtx|cnd|tss|sem)_\w+|v?fork|clone3?|posix_spawnp?|exec\w+")
+PROCESSES = r"v?fork|clone3?|posix_spawnp?|f?exec[lv]\w*|system|popen"
+THREADS = re.compile(r"(pthread|thrd|mtx|cnd|tss|sem)_\w+|" + PROCESSES)
+# The module that runs a kubeconfig's credential plugin, as kubectl itself does; and what it may call.
+SPAWNER = "app_kubectl_exec.c.o"
+SPAWNS = re.compile(r"posix_spawn")
+STARTS = re.compile(PROCESSES + "|kubectl_exec")
 
 Symbols = dict[str, set[str]]  # of each object in a library
 
@@ -97,15 +103,33 @@ def check(nm: str, libraries: dict[str, Path], tap: Tap) -> None:
             tap.check("base has an allocator", [] if of.get("base_mem.c.o") else ["no mem.o"])
             of = {obj: names for obj, names in of.items() if obj != "base_mem.c.o"}
         tap.check(f"{floor} allocates through mem.h", findings(of, ALLOCATOR.fullmatch))
-        tap.check(f"{floor} starts no thread", findings(calls[floor], THREADS.fullmatch))
+        tap.check(f"{floor} starts no thread", findings(threads_of(calls[floor]), THREADS.fullmatch))
+
+
+def threads_of(calls: Symbols) -> Symbols:
+    """Without what the one module is allowed, and with all else that it calls."""
+    return {
+        obj: {s for s in names if obj != SPAWNER or not SPAWNS.fullmatch(s)} for obj, names in calls.items()
+    }
+
+
+def check_daemon(nm: str, daemon: Path, tap: Tap) -> None:
+    """The module is not in the daemon, nor anything else by which it could start a program."""
+    run = [nm, "--format=posix", daemon]
+    out = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    names = {line.split()[0].split("@")[0] for line in out.splitlines() if line.strip()}
+    assert "main" in names, f"{daemon} has no symbols"
+    wrong = sorted(s for s in names if STARTS.fullmatch(s))
+    tap.check("the daemon starts no process", [f"it has {s}" for s in wrong])
 
 
 def main() -> int:
     """See the top of this file."""
-    libraries = {Path(name).stem.removeprefix("lib"): Path(name) for name in sys.argv[2:]}
-    assert set(libraries) == set(FLOORS), f"expected one library a floor, got {sys.argv[2:]}"
+    libraries = {Path(name).stem.removeprefix("lib"): Path(name) for name in sys.argv[3:]}
+    assert set(libraries) == set(FLOORS), f"expected one library a floor, got {sys.argv[3:]}"
     tap = Tap()
     check(sys.argv[1], libraries, tap)
+    check_daemon(sys.argv[1], Path(sys.argv[2]), tap)
     return tap.finish()
 
 

@@ -28,6 +28,7 @@ struct figures_node {
     struct str name;
     int64_t total;
     int64_t used;
+    int64_t free;     /* what its sums leave for new pods, however much its cards have */
     struct str fault; /* absent: none */
     struct str pool;
     struct figures_card *cards;

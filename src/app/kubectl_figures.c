@@ -103,6 +103,7 @@ static void read_node(struct jread *r, struct figures_node *n)
 {
     struct str key;
     size_t cap = 0;
+    n->free = -1;
     jread_object (r, key) {
         if (str_eq(key, STR("name"))) {
             n->name = jread_str(r);
@@ -110,6 +111,8 @@ static void read_node(struct jread *r, struct figures_node *n)
             n->total = jread_i64(r);
         } else if (str_eq(key, STR("usedGPU"))) {
             n->used = jread_i64(r);
+        } else if (str_eq(key, STR("freeGPU"))) {
+            n->free = jread_i64(r);
         } else if (str_eq(key, STR("fault"))) {
             n->fault = jread_str(r);
         } else if (str_eq(key, STR("pool"))) {
@@ -126,6 +129,8 @@ static void read_node(struct jread *r, struct figures_node *n)
             jread_skip(r);
         }
     }
+    if (n->free < 0) /* a daemon that does not say it */
+        n->free = MAX_OF(n->total - n->used, (int64_t)0);
 }
 
 enum errc figures_read(struct str answer, struct arena *a, struct figures *ret, struct err *reterr)

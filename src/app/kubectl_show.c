@@ -138,15 +138,19 @@ static bool is_counted(const struct figures_node *n, size_t card, const struct f
     return false;
 }
 
-/* Pods on no card hold of the node's memory too: no more is free than they leave. */
+/* What a new pod could get of the card, which is no more than the node has left. */
+static int64_t free_on(const struct figures_node *n, const struct figures_card *c)
+{
+    return MIN_OF(c->free, n->free);
+}
+
 static void sum_up(const struct figures_node *n, struct sums *ret)
 {
-    int64_t left = MAX_OF(n->total - n->used, (int64_t)0);
     *ret = (struct sums){.free = 0};
     for (size_t i = 0; i < n->n_cards; i++) {
         const struct figures_card *c = &n->cards[i];
         ret->free += c->free;
-        ret->largest = MAX_OF(ret->largest, c->free);
+        ret->largest = MAX_OF(ret->largest, free_on(n, c));
         ret->cards += c->id >= 0 ? 1 : 0;
         ret->bad += c->id >= 0 && !is_ok(c->state) ? 1 : 0;
         for (size_t k = 0; k < c->n_pods; k++)
@@ -156,8 +160,7 @@ static void sum_up(const struct figures_node *n, struct sums *ret)
         if (c->model.n > 0)
             ret->model = c->model;
     }
-    ret->free = MIN_OF(ret->free, left);
-    ret->largest = MIN_OF(ret->largest, left);
+    ret->free = MIN_OF(ret->free, n->free);
 }
 
 static void put_text(struct table *t, struct str text)
@@ -283,6 +286,7 @@ static void cards_columns(struct table *t, const char *unit, bool is_wide)
     if (is_wide) {
         table_column(t, STR("PROFILE"), false);
         table_column(t, STR("NUMA"), true);
+        table_column(t, STR("UNUSED"), true);
     }
     table_column(t, STR("PODS"), false);
 }
@@ -298,7 +302,8 @@ static void cards_row(struct table *t, const struct figures_node *n, const struc
         table_cell(t, STR("-"), TINT_DIM);
     table_printf(t, TINT_NONE, "%lld", (long long)c->total);
     table_printf(t, is_card ? tint_of(c->used, c->total) : TINT_WARN, "%lld", (long long)c->used);
-    table_printf(t, TINT_NONE, "%lld", (long long)c->free);
+    table_printf(t, free_on(n, c) < c->free ? TINT_WARN : TINT_NONE, "%lld",
+                 (long long)free_on(n, c));
     table_printf(t, TINT_NONE, "%lld%%", (long long)c->compute);
     table_cell(t, is_card ? c->state : STR("no card"),
                is_card && is_ok(c->state) ? TINT_GOOD : TINT_BAD);
@@ -310,6 +315,7 @@ static void cards_row(struct table *t, const struct figures_node *n, const struc
             table_printf(t, TINT_NONE, "%lld", (long long)c->numa);
         else
             table_cell(t, STR("-"), TINT_DIM);
+        table_printf(t, TINT_NONE, "%lld", (long long)c->free);
     }
     put_pods(t, c, is_wide, t->arena);
 }
@@ -321,6 +327,21 @@ static void put_faults(const struct figures *f, struct arena *a, struct buf *out
         if (f->nodes[i].fault.n > 0)
             buf_printf(out, "%.*s: %.*s\n", STR_ARG(text_printable(f->nodes[i].name, a)),
                        STR_ARG(text_printable(f->nodes[i].fault, a)));
+    }
+}
+
+/* Nodes that leave less than their cards have: to pods on no card, or as it is not allocatable. */
+static void put_narrow(const struct figures *f, struct arena *a, struct buf *out)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const struct figures_node *n = &f->nodes[i];
+        int64_t sum = 0;
+        for (size_t k = 0; k < n->n_cards; k++)
+            sum += n->cards[k].free;
+        if (sum > n->free && n->fault.n == 0)
+            buf_printf(
+                out, "%.*s: its cards have %lld free, of which the node leaves %lld for new pods\n",
+                STR_ARG(text_printable(n->name, a)), (long long)sum, (long long)n->free);
     }
 }
 
@@ -339,8 +360,10 @@ enum errc kubectl_show_cards(struct str answer, struct kubectl_look look, struct
             cards_row(&t, &f.nodes[i], &f.nodes[i].cards[k], look.wide);
     }
     table_write(&t, look.heads, look.color, out);
-    if (look.heads)
+    if (look.heads) {
+        put_narrow(&f, a, out);
         put_faults(&f, a, out);
+    }
     return finish(&t, reterr);
 }
 

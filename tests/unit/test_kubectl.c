@@ -168,6 +168,38 @@ START_TEST(top_of_node)
 
 END_TEST
 
+/* What a new pod could get is no more than the node leaves; where that is less, both are said. */
+START_TEST(cards_of_narrow_node)
+{
+    struct kubectl_look look = {.wide = true, .heads = true};
+    struct str answer =
+        STR("{\"nodes\": [{\"name\": \"n\", \"totalGPU\": 32, \"usedGPU\": 18, \"freeGPU\": 3, "
+            "\"devs\": [{\"id\": 0, \"totalGPU\": 16, \"usedGPU\": 9, \"freeGPU\": 7},"
+            "{\"id\": 1, \"totalGPU\": 16, \"usedGPU\": 14, \"freeGPU\": 2}]},"
+            "{\"name\": \"wide\", \"totalGPU\": 16, \"usedGPU\": 0, \"freeGPU\": 16, \"devs\": ["
+            "{\"id\": 0, \"totalGPU\": 16, \"usedGPU\": 0, \"freeGPU\": 16}]}]}");
+    ck_assert_ok(kubectl_show_cards(answer, look, &arena, &out, &err), &err);
+    const char *text = buf_cstr(&out);
+    static const char *const rows[] = {
+        "NODE   CARD   SIZE(GiB)   USED   FREE   COMPUTE",
+        "n         0          16      9      3        0%",
+        "n         1          16     14      2        0%",
+        "wide      0          16      0     16        0%",
+        "   UNUSED   PODS\n",
+        "        7   -\n",
+        "\nn: its cards have 9 free, of which the node leaves 3 for new pods\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        ck_assert_msg(strstr(text, rows[i]) != NULL, "%s is not in\n%s", rows[i], text);
+    ck_assert_ptr_null(strstr(text, "wide: its cards"));
+    buf_clear(&out, 0);
+    ck_assert_ok(kubectl_show_top(answer, look, &arena, &out, &err), &err);
+    text = buf_cstr(&out);
+    ck_assert_msg(strstr(text, "18/32              56%      3         3") != NULL, "%s", text);
+}
+
+END_TEST
+
 /* Every flag and every command has a line, and what a command does not take has none. */
 START_TEST(usage)
 {
@@ -305,6 +337,7 @@ int main(void)
     tcase_add_test(t, usage);
     tcase_add_test(t, address);
     tcase_add_test(t, top_of_node);
+    tcase_add_test(t, cards_of_narrow_node);
     tcase_add_loop_test(t, pod, 0, (int)COUNT_OF(pods));
     tcase_add_loop_test(t, tab, 0, (int)COUNT_OF(tabs));
     suite_add_tcase(s, t);

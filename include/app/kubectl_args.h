@@ -63,6 +63,7 @@ struct kubectl_args {
 enum kubectl_arg {
     KUBECTL_ARG_NONE, /* a flag that is true when it is there; "=false" is taken too */
     KUBECTL_ARG_TEXT,
+    KUBECTL_ARG_NAMESPACE,
     KUBECTL_ARG_FILE,
     KUBECTL_ARG_OUTPUT,
     KUBECTL_ARG_COLOR,
@@ -94,6 +95,12 @@ const struct kubectl_verb *kubectl_verb(enum kubectl_command c); /* never of KUB
 /* NULL where there is none of that name ("--output") or letter ("-o"). */
 const struct kubectl_flag *kubectl_flag_find(struct str name);
 bool kubectl_verb_find(struct str name, enum kubectl_command *ret);
+
+/* The flag of a word, and its value where that is in the same word: "--output=x", "-ox", "-o=x". */
+const struct kubectl_flag *kubectl_flag_split(struct str word, struct str *ret_value);
+
+/* Of a command line that says nothing. */
+struct kubectl_args kubectl_args_defaults(void);
 
 /* ERR_SYNTAX or ERR_RANGE: it can't be meant; the error names the flag and the value. */
 enum errc kubectl_args_parse(int argc, char *const argv[], struct kubectl_args *ret,

@@ -161,5 +161,5 @@
 /* And how long it may take: a person may be logging in, in a browser, with a second factor. */
 #define LIMIT_LOGIN_MS UINT64_C(600000)
 
-/* Names for one TAB, and how long a shell waits for them. */
-#define LIMIT_NAMES_MS UINT64_C(2000)
+/* Names for one TAB: a shell, and who sits there, waits for two seconds at most. */
+#define LIMIT_NAMES_MS UINT64_C(1600)

@@ -24,8 +24,7 @@ static bool is_bool(const struct kubectl_flag *f)
     return f->arg == KUBECTL_ARG_NONE;
 }
 
-/* The flag and its value, where that is in the same word. */
-static const struct kubectl_flag *split(struct str word, struct str *ret_value)
+const struct kubectl_flag *kubectl_flag_split(struct str word, struct str *ret_value)
 {
     struct str name = word;
     *ret_value = STR_NULL;
@@ -44,7 +43,7 @@ static const struct kubectl_flag *split(struct str word, struct str *ret_value)
 static enum errc read_flag(struct parser *p, struct str word, struct err *e)
 {
     struct str value;
-    const struct kubectl_flag *f = split(word, &value);
+    const struct kubectl_flag *f = kubectl_flag_split(word, &value);
     if (f == NULL || p->n_seen == COUNT_OF(p->seen))
         return err_set(e, ERR_SYNTAX, "%s flag \"%.*s\"; see kubectl cardpack help",
                        f == NULL ? "unknown" : "too many flags:", STR_ARG(word));
@@ -160,12 +159,17 @@ static enum errc choose_help(struct kubectl_args *a, struct str topic, struct er
     return OK;
 }
 
+struct kubectl_args kubectl_args_defaults(void)
+{
+    return (struct kubectl_args){.timeout_ms = TIMEOUT_MS,
+                                 .service_namespace = STR("kube-system"),
+                                 .service_name = STR("cardpack")};
+}
+
 enum errc kubectl_args_parse(int argc, char *const argv[], struct kubectl_args *ret,
                              struct err *reterr)
 {
-    struct kubectl_args a = {.timeout_ms = TIMEOUT_MS,
-                             .service_namespace = STR("kube-system"),
-                             .service_name = STR("cardpack")};
+    struct kubectl_args a = kubectl_args_defaults();
     struct parser p = {.argc = argc, .argv = argv, .at = 1, .args = &a};
     enum errc code = OK;
     while (code == OK && p.at < argc) {

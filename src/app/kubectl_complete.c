@@ -9,28 +9,42 @@ struct completion {
     bool has_subject;                /* of the command */
     const struct kubectl_flag *owes; /* the flag whose value is being written; or NULL */
     struct str prefix;               /* "--output=" where the value is of the same word */
+    struct kubectl_args args;        /* what the flags before it say */
 };
 
 static const char bash_script[] =
     "# bash completion of kubectl-cardpack\n"
     "_kubectl_cardpack()\n"
     "{\n"
-    "    local cur out line files=\n"
+    "    local cur out line rest prefix i files=\n"
+    "    local -a words=()\n"
+    "    # bash parts words at = and :, so in an address too: what stood together is put "
+    "together.\n"
+    "    rest=$COMP_LINE\n"
+    "    for ((i = 0; i <= COMP_CWORD; i++)); do\n"
+    "        if [[ $i == 0 || $rest == [[:space:]]* ]]; then\n"
+    "            words+=(\"${COMP_WORDS[i]}\")\n"
+    "        else\n"
+    "            words[${#words[@]} - 1]+=${COMP_WORDS[i]}\n"
+    "        fi\n"
+    "        rest=${rest#\"${rest%%[![:space:]]*}\"}\n"
+    "        rest=${rest#\"${COMP_WORDS[i]}\"}\n"
+    "    done\n"
     "    cur=${COMP_WORDS[COMP_CWORD]}\n"
-    "    [[ $cur == \"=\" ]] && cur=\n"
+    "    [[ $cur == [=:] ]] && cur=\n"
+    "    prefix=${words[${#words[@]} - 1]%\"$cur\"}\n"
     "    COMPREPLY=()\n"
-    "    out=$(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+    "    out=$(\"${COMP_WORDS[0]}\" __complete \"${words[@]:1}\" 2>/dev/null)\n"
     "    while IFS= read -r line; do\n"
     "        case $line in\n"
     "            :0) files=1 ;;\n"
     "            :*) ;;\n"
-    "            *) COMPREPLY+=(\"${line%%$'\\t'*}\") ;;\n"
+    "            *) line=${line%%$'\\t'*} && COMPREPLY+=(\"${line#\"$prefix\"}\") ;;\n"
     "        esac\n"
     "    done <<<\"$out\"\n"
     "    if [[ -n $files ]]; then\n"
     "        compopt -o filenames 2>/dev/null\n"
-    "        while IFS= read -r line; do COMPREPLY+=(\"$line\"); done < <(compgen -f -- "
-    "\"$cur\")\n"
+    "        while IFS= read -r line; do COMPREPLY+=(\"$line\"); done < <(compgen -f -- \"$cur\")\n"
     "    fi\n"
     "}\n"
     "complete -F _kubectl_cardpack kubectl-cardpack\n";
@@ -89,21 +103,27 @@ enum errc kubectl_completion(struct str shell, struct buf *out, struct err *rete
     return OK;
 }
 
+/* What can't be meant is for the command itself to say. */
+static void set_flag(struct completion *c, struct str value)
+{
+    (void)c->owes->set(&c->args, value, NULL);
+    c->owes = NULL;
+}
+
 /* What stands before the word that is being written. bash makes a word of a "=". */
 static void take_word(struct completion *c, struct str word)
 {
-    struct str name;
     struct str value;
     if (str_eq(word, STR("=")))
         return;
     if (c->owes != NULL) {
-        c->owes = NULL;
+        set_flag(c, word);
         return;
     }
     if (word.n > 1 && word.p[0] == '-') {
-        bool whole = !str_cut(word, '=', &name, &value);
-        const struct kubectl_flag *f = whole ? kubectl_flag_find(name) : NULL;
-        c->owes = f != NULL && f->arg != KUBECTL_ARG_NONE ? f : NULL;
+        c->owes = kubectl_flag_split(word, &value);
+        if (c->owes != NULL && (value.p != NULL || c->owes->arg == KUBECTL_ARG_NONE))
+            set_flag(c, value.p == NULL ? STR("true") : value);
     } else if (c->command != KUBECTL_COMMANDS || !kubectl_verb_find(word, &c->command)) {
         c->has_subject = true; /* of the command, or nobody knows what: nothing is offered */
     }
@@ -177,10 +197,37 @@ static const struct kubectl_flag *flag_of_value(struct completion *c)
     return kubectl_flag_find(name);
 }
 
-void kubectl_complete(char *const *words, int n, struct buf *out)
+/* Of the subject of a command, or of a flag's value. */
+static enum kubectl_names names_of(const struct completion *c, const struct kubectl_flag *f)
 {
-    struct completion c = {.current = STR(""), .command = KUBECTL_COMMANDS};
+    if (f != NULL)
+        return f->arg == KUBECTL_ARG_NAMESPACE ? KUBECTL_NAMESPACES : KUBECTL_NO_NAMES;
+    if (c->has_subject || str_starts(c->current, STR("-")))
+        return KUBECTL_NO_NAMES;
+    if (c->command == KUBECTL_CARDS)
+        return KUBECTL_NODES;
+    return c->command == KUBECTL_EXPLAIN && c->args.filename.n == 0 ? KUBECTL_PODS
+                                                                    : KUBECTL_NO_NAMES;
+}
+
+static void offer_all(struct buf *out, const struct completion *c, const struct kubectl_flag *f)
+{
     bool files = false;
+    if (f != NULL)
+        files = offer_values(out, c, f->arg);
+    else if (str_starts(c->current, STR("-")))
+        offer_flags(out, c);
+    else if (c->command == KUBECTL_COMMANDS && !c->has_subject)
+        offer_commands(out, c);
+    else if (c->command != KUBECTL_COMMANDS)
+        offer_subjects(out, c);
+    buf_put(out, files ? STR(OFFER_FILES) : STR(OFFER_WORDS));
+}
+
+void kubectl_complete(char *const *words, int n, struct kubectl_wish *ret, struct buf *out)
+{
+    struct completion c = {
+        .current = STR(""), .command = KUBECTL_COMMANDS, .args = kubectl_args_defaults()};
     for (int i = 0; i + 1 < n; i++)
         take_word(&c, str_of(words[i]));
     if (n > 0)
@@ -188,13 +235,15 @@ void kubectl_complete(char *const *words, int n, struct buf *out)
     if (str_eq(c.current, STR("=")))
         c.current = STR("");
     const struct kubectl_flag *f = c.owes != NULL ? c.owes : flag_of_value(&c);
-    if (f != NULL)
-        files = offer_values(out, &c, f->arg);
-    else if (str_starts(c.current, STR("-")))
-        offer_flags(out, &c);
-    else if (c.command == KUBECTL_COMMANDS && !c.has_subject)
-        offer_commands(out, &c);
-    else if (c.command != KUBECTL_COMMANDS)
-        offer_subjects(out, &c);
-    buf_put(out, files ? STR(OFFER_FILES) : STR(OFFER_WORDS));
+    *ret = (struct kubectl_wish){.names = names_of(&c, f),
+                                 .current = c.current,
+                                 .prefix = c.prefix.p == NULL ? STR("") : c.prefix,
+                                 .args = c.args};
+    if (ret->names == KUBECTL_NO_NAMES)
+        offer_all(out, &c, f);
+}
+
+void kubectl_complete_end(struct buf *out)
+{
+    buf_put(out, STR(OFFER_WORDS));
 }

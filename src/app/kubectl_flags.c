@@ -151,7 +151,7 @@ static enum errc set_timeout(struct kubectl_args *a, struct str value, struct er
 static const struct kubectl_flag flags[] = {
     {"--output", "-o", KUBECTL_ARG_OUTPUT, REACHING, "FORMAT",
      "table, wide, json or yaml (default table)", set_output},
-    {"--namespace", "-n", KUBECTL_ARG_TEXT, PODS, "NAMESPACE",
+    {"--namespace", "-n", KUBECTL_ARG_NAMESPACE, PODS, "NAMESPACE",
      "of the pod (default: the context's, then \"default\")", set_namespace},
     {"--filename", "-f", KUBECTL_ARG_FILE, PODS, "FILE",
      "a Pod, or what makes pods of a template, in YAML or JSON; - is standard input", set_filename},

@@ -1,23 +1,28 @@
 #!/usr/bin/env python3
 """TAB in real shells: the scripts that kubectl-cardpack prints, in bash, zsh and fish.
 
-    completion.py KUBECTL_CARDPACK
+    completion.py CARDPACK KUBECTL_CARDPACK
 
-bash and zsh sit at a terminal and are typed at; fish is asked for what it would offer. The last
-line is "N passed, N failed".
+bash and zsh sit at a terminal and are typed at; fish is asked for what it would offer. Names come
+of a daemon that serves a small cluster. The last line is "N passed, N failed".
 """
 
 import os
 import pty
 import re
 import select
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+from routes import listening  # noqa: E402
+
 PATIENCE = 60.0
+SLOW = 5.0  # a shell's two seconds, and what a busy machine takes beside
 READY = "ready-for-more"
 
 SHELLS = {
@@ -66,9 +71,31 @@ class Terminal:
         os.waitpid(self.pid, 0)
 
 
-def cases(folder: Path) -> list[tuple[str, str]]:
+NODE = """
+- kind: Node
+  metadata: {name: %s}
+  status: {capacity: {aliyun.com/gpu-mem: "32", aliyun.com/gpu-count: "2"}}
+"""
+POD = """
+- kind: Pod
+  metadata: {name: %s, namespace: %s, annotations: {ALIYUN_COM_GPU_MEM_IDX: "0"}}
+  spec: {nodeName: %s, containers: [{name: c, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}
+"""
+# Names that a shell would make something of are never offered. The API server has none such, but
+# what answers in its place may.
+CLUSTER = (
+    "kind: List\nitems:"
+    + NODE % "gold-1" + NODE % "silver-1" + NODE % '"si$(touch pwned)lver"'
+    + "- {kind: Node, metadata: {name: bare-1}}\n"
+    + POD % ("train-a", "team", "gold-1") + POD % ("serve-b", "team", "gold-1")
+    + POD % ('"tr;rm"', "team", "gold-1") + POD % ("other", "lab", "silver-1")
+)  # fmt: skip
+
+
+def cases(folder: Path, port: int) -> list[tuple[str, str]]:
     """What is typed, and the word that it becomes."""
     (folder / "a-pod-of-mine.yaml").touch()
+    where = f"--daemon-url http://127.0.0.1:{port}"
     return [
         ("compl", "completion"),
         ("top --no-h", "--no-headers"),
@@ -77,6 +104,11 @@ def cases(folder: Path) -> list[tuple[str, str]]:
         ("cards --kube", "--kubeconfig"),
         ("completion fi", "fish"),
         (f"fit -f {folder}/a-pod", f"{folder}/a-pod-of-mine.yaml"),
+        (f"cards {where} go", "gold-1"),
+        (f"cards {where} si", "silver-1"),
+        (f"explain {where} -n team tr", "train-a"),
+        (f"explain {where} -n la", "lab"),
+        (f"explain {where} --namespace=la", "lab"),
     ]
 
 
@@ -106,34 +138,105 @@ def ask_fish(env: dict[str, str], typed: list[tuple[str, str]]) -> list[bool]:
         done = subprocess.run(["fish", "--no-config", "-c", line], capture_output=True, text=True,
                               env=env, timeout=PATIENCE)
         words = [row.split("\t")[0] for row in done.stdout.splitlines()]
-        results.append(words in ([word], [f"--output={word}"]))
+        flag = text.split()[-1].partition("=")[0] if "=" in text.split()[-1] else ""
+        results.append(words in ([word], [f"{flag}={word}"]))
         if not results[-1]:
             print(f"# fish: {text!r}: {words} {done.stderr}")
     return results
 
 
+# What stands at the end of a line, and all that is offered there; a word for each, and the end.
+OFFERS = (
+    ("cards @ ", ["gold-1", "silver-1"]),
+    ("cards @ x", []),
+    ("cards @ gold-1 ", []),
+    ("explain @ -n team ", ["serve-b", "train-a"]),
+    ("explain @ -n lab ", ["other"]),
+    ("explain @ ", []),
+    ("explain @ -f x ", []),
+    ("fit @ -n ", ["lab", "team"]),
+    ("fit @ --namespace=t", ["--namespace=team"]),
+    # Nobody there, nobody who may be asked: no word, and none on standard error.
+    ("cards --daemon-url http://127.0.0.1:1 ", []),
+    ("cards --daemon-url http://example.invalid ", []),
+    ("cards --kubeconfig /nowhere ", []),
+    ("explain --server http://127.0.0.1:1 ", []),
+    ("cards --service nonsense --output xml --server http://127.0.0.1:1 ", []),
+)
+
+
+def offers(program: Path, argv: list[str], expected: list[str], env: dict[str, str]) -> str:
+    """What is wrong with what is offered; nothing where it is that, in silence, and in time."""
+    began = time.monotonic()
+    done = subprocess.run([program, *argv], capture_output=True, text=True, env=env, timeout=PATIENCE)
+    took = time.monotonic() - began
+    lines = done.stdout.splitlines()
+    words = [line.split("\t")[0] for line in lines[:-1]]
+    good = words == expected and lines[-1:] == [":4"] and not done.stderr and done.returncode == 0
+    return "" if good and took < SLOW else f"{done.stdout!r} {done.stderr!r} in {took:.1f} s"
+
+
+def silent_server() -> tuple[socket.socket, int]:
+    """Takes connections, and never says a word."""
+    server = socket.create_server(("127.0.0.1", 0))
+    return server, server.getsockname()[1]
+
+
+def ask_directly(program: Path, port: int, env: dict[str, str]) -> list[tuple[str, str]]:
+    """The protocol between shells and program, and kubectl's, which is the same: line, what is wrong."""
+    found = []
+    link = Path(env["HOME"]) / "kubectl_complete-cardpack"
+    link.symlink_to(program)
+    for line, expected in OFFERS:
+        words = line.replace("@", f"--daemon-url http://127.0.0.1:{port}").split(" ")
+        found.append((line, offers(program, ["__complete", *words], expected, env)))
+        found.append((f"kubectl's own: {line}", offers(link, words, expected, env)))
+    server, deaf = silent_server()
+    line = f"cards --daemon-url http://127.0.0.1:{deaf} "
+    with server:
+        found.append(("a daemon that is silent", offers(link, line.split(" "), [], env)))
+    sleeper = Path(env["HOME"]) / "config"
+    sleeper.write_text(
+        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+        "clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: "
+        "{exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: /bin/sh, args: ['-c', "
+        "'echo noise >&2; exec sleep 60']}}}]\n"
+    )
+    line = f"cards --kubeconfig {sleeper} "
+    found.append(("a plugin that logs in for long", offers(link, line.split(" "), [], env)))
+    return found
+
+
 def main() -> int:
-    program = Path(sys.argv[1]).resolve()
+    cardpack, program = (Path(arg).resolve() for arg in sys.argv[1:3])
     passed = failed = 0
+
+    def tell(what: str, good: bool) -> None:
+        nonlocal passed, failed
+        print(f"{'ok' if good else 'FAILED'}  {what}")
+        passed += good
+        failed += not good
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         env = {"PATH": f"{program.parent}:{os.environ['PATH']}", "TERM": "dumb", "HOME": name,
                "PS1": "$ ", "LC_ALL": "C.UTF-8",
                "ASAN_OPTIONS": "detect_leaks=0"}  # its tracer can't attach within a shell's job
-        typed = cases(folder)
+        (folder / "cluster.yaml").write_text(CLUSTER)
+        daemon, port = listening([str(cardpack), "--cluster", str(folder / "cluster.yaml")])
+        typed = cases(folder, port)
         for shell in (*SHELLS, "fish"):
             results = ask_fish(env, typed) if shell == "fish" else type_at(shell, env, typed)
             for (text, _), good in zip(typed, results, strict=True):
-                print(f"{'ok' if good else 'FAILED'}  {shell}: {text}")
-            passed += sum(results)
-            failed += len(results) - sum(results)
-        link = folder / "kubectl_complete-cardpack"
-        link.symlink_to(program)
-        out = subprocess.run([link, "top", "-o", "y"], capture_output=True, text=True).stdout
-        good = out.startswith("yaml\t") and out.endswith(":4\n")
-        print(f"{'ok' if good else 'FAILED'}  kubectl's own: kubectl_complete-cardpack")
-        passed += good
-        failed += not good
+                tell(f"{shell}: {text}", good)
+        for what, wrong in ask_directly(program, port, env):
+            tell(f"{what}  {wrong}", not wrong)
+        out = subprocess.run([folder / "kubectl_complete-cardpack", "top", "-o", "y"],
+                             capture_output=True, text=True).stdout  # fmt: skip
+        tell("kubectl's own: a flag's value", out.startswith("yaml\t") and out.endswith(":4\n"))
+        daemon.terminate()
+        daemon.stderr.read()
+        tell("the daemon ends well", daemon.wait() == 0)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

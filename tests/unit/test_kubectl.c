@@ -284,7 +284,6 @@ static const struct {
     const char *offered;
 } tabs[] = {
     {"to", "top\n:4\n"},
-    {"cards n", ":4\n"},
     {"top -o ", "table\nwide\njson\nyaml\n:4\n"},
     {"top -o j", "json\n:4\n"},
     {"top --output=j", "--output=json\n:4\n"},
@@ -300,6 +299,10 @@ static const struct {
     {"completion bash ", ":4\n"},
     {"help f", "fit\n:4\n"},
     {"nonsense ", ":4\n"},
+    {"cards n1 ", ":4\n"},
+    {"explain p ", ":4\n"},
+    {"explain -f x ", ":4\n"},
+    {"cards --context ", ":4\n"},
 };
 
 /* Without what is said of each. */
@@ -319,10 +322,53 @@ START_TEST(tab)
 {
     char bytes[128];
     char *words[WORDS_MAX];
+    struct kubectl_wish wish;
     int n = split(tabs[_i].line, bytes, words);
-    kubectl_complete(words, n, &out);
+    kubectl_complete(words, n, &wish, &out);
+    ck_assert_int_eq(wish.names, KUBECTL_NO_NAMES);
     strip(&out);
     ck_assert_str_is(buf_str(&out), tabs[_i].offered);
+}
+
+END_TEST
+
+static const struct {
+    const char *line;
+    enum kubectl_names names;
+    const char *current;
+    const char *prefix;
+    const char *namespace; /* NULL: the line has none */
+} wishes[] = {
+    {"cards n", KUBECTL_NODES, "n", "", NULL},
+    {"cards --no-headers ", KUBECTL_NODES, "", "", NULL},
+    {"--context x cards ", KUBECTL_NODES, "", "", NULL},
+    {"explain tr", KUBECTL_PODS, "tr", "", NULL},
+    {"explain -n ns tr", KUBECTL_PODS, "tr", "", "ns"},
+    {"explain -nns tr", KUBECTL_PODS, "tr", "", "ns"},
+    {"explain --namespace=ns ", KUBECTL_PODS, "", "", "ns"},
+    {"explain --namespace = ns ", KUBECTL_PODS, "", "", "ns"},
+    {"explain -n n", KUBECTL_NAMESPACES, "n", "", NULL},
+    {"explain --namespace=n", KUBECTL_NAMESPACES, "n", "--namespace=", NULL},
+    {"explain --namespace = n", KUBECTL_NAMESPACES, "n", "", NULL},
+    {"fit --namespace = ", KUBECTL_NAMESPACES, "", "", NULL},
+};
+
+START_TEST(wish)
+{
+    char bytes[128];
+    char *words[WORDS_MAX];
+    struct kubectl_wish w;
+    int n = split(wishes[_i].line, bytes, words);
+    kubectl_complete(words, n, &w, &out);
+    ck_assert_int_eq(w.names, wishes[_i].names);
+    ck_assert_str_is(w.current, wishes[_i].current);
+    ck_assert_str_is(w.prefix, wishes[_i].prefix);
+    if (wishes[_i].namespace == NULL)
+        ck_assert_ptr_null(w.args.namespace.p);
+    else
+        ck_assert_str_is(w.args.namespace, wishes[_i].namespace);
+    ck_assert_str_is(w.args.service_name, "cardpack");
+    ck_assert_uint_eq(out.n, 0);
 }
 
 END_TEST
@@ -340,6 +386,7 @@ int main(void)
     tcase_add_test(t, cards_of_narrow_node);
     tcase_add_loop_test(t, pod, 0, (int)COUNT_OF(pods));
     tcase_add_loop_test(t, tab, 0, (int)COUNT_OF(tabs));
+    tcase_add_loop_test(t, wish, 0, (int)COUNT_OF(wishes));
     suite_add_tcase(s, t);
     return unit_main(s);
 }

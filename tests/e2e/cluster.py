@@ -30,6 +30,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import scheduler_config
+from certificates import Authority
 from component import Component, Ports, StartError, StillAlive, die_with_parent, wait_for
 
 __all__ = [
@@ -222,6 +223,7 @@ class ControlPlane:
         self.port = self._ports.take()
         self.url = f"https://127.0.0.1:{self.port}"
         self.ca_file = self.workdir / "apiserver-certs" / "apiserver.crt"
+        self.clients = Authority(self.workdir, "clients")  # whose certificates name users
         self.etcd = self._make_etcd()
         self.apiserver = self._make_apiserver(apiserver_args)
         self.scheduler: Component | None = None
@@ -707,6 +709,7 @@ contexts:
             "--secure-port", str(self.port),
             "--cert-dir", self.ca_file.parent,
             "--token-auth-file", self.workdir / "tokens.csv",
+            "--client-ca-file", self.clients.pair.cert,
             "--authorization-mode", "RBAC",
             "--service-account-key-file", key,
             "--service-account-signing-key-file", key,

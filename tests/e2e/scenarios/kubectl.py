@@ -282,6 +282,124 @@ def kubectl_cardpack_without_daemon(bench: Bench) -> None:
         lister.json("top", "--direct", says="unhealthy cards and quotas are not known")
 
 
+# ---- credential plugins, and kubectl proxy ---------------------------------------------------
+
+LOGIN = """#!/bin/sh
+cd "$(dirname "$0")" || exit 9
+echo "$1" >>runs
+echo 'a word to the user' >&2
+case $KUBERNETES_EXEC_INFO in *'"server":"%s"'*%s) ;; *) exit 9 ;; esac
+[ "$WHO" = e2e ] || exit 8
+cat "$1".json
+"""
+
+
+class Login:
+    """A user of whom the kubeconfig says nothing but which program to ask."""
+
+    def __init__(self, bench: Bench, name: str, status: Json) -> None:
+        self.folder = bench.workdir / "login"
+        self.folder.mkdir(exist_ok=True)
+        self.version = f"client.authentication.k8s.io/{'v1' if bench.modern else 'v1beta1'}"
+        script = self.folder / "login.sh"
+        interactive = "'\"interactive\":false'*" if bench.modern else ""  # kubectl says it since 1.22
+        script.write_text(LOGIN % (bench.cluster.url, interactive))
+        script.chmod(0o700)
+        answer = {"kind": "ExecCredential", "apiVersion": self.version, "status": status}
+        (self.folder / f"{name}.json").write_text(json.dumps(answer))
+        self.kubeconfig = bench.cluster.write_kubeconfig(self.folder / f"{name}.conf", "TOKEN")
+        program = {"apiVersion": self.version, "command": "./login.sh", "args": [name],
+                   "env": [{"name": "WHO", "value": "e2e"}], "interactiveMode": "Never",
+                   "provideClusterInfo": True, "installHint": "a hint"}  # fmt: skip
+        text = self.kubeconfig.read_text()
+        assert "    token: TOKEN\n" in text
+        self.kubeconfig.write_text(text.replace("token: TOKEN", f"exec: {json.dumps(program)}"))
+        self.plugin = Plugin(bench.options.binary, self.kubeconfig, bench.workdir)
+
+    def runs(self) -> int:
+        """How often it was asked; forgotten then."""
+        path = self.folder / "runs"
+        n = len(path.read_text().splitlines()) if path.exists() else 0
+        path.unlink(missing_ok=True)
+        return n
+
+
+@contextmanager
+def kubectl_proxy(bench: Bench, kubeconfig: Path) -> Iterator[str]:
+    """The real one; its address."""
+    argv = [bench.cluster.programs / "kubectl", "--kubeconfig", kubeconfig, "proxy", "--port", "0"]
+    proxy = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert proxy.stdout is not None
+        line = proxy.stdout.readline()
+        check("Starting to serve on 127.0.0.1:" in line, line)
+        yield f"http://127.0.0.1:{line.split(':')[-1].strip()}"
+    finally:
+        proxy.terminate()
+        proxy.communicate(timeout=PATIENCE)
+
+
+@scenario("real")
+def kubectl_cardpack_logs_in(bench: Bench) -> None:
+    """
+    Who has nothing but a credential plugin, as on EKS and GKE, is let in by its token or its
+    certificate, as by kubectl with the same kubeconfig; and so is who asks kubectl's own proxy.
+    """
+    populate(bench)
+    daemon = bench.cardpack(*OPEN)
+    agree(daemon, bench.truth)
+    viewer(bench)
+    token = bench.cluster.service_account_token("kube-system", "e2e-viewer")
+    pair = bench.cluster.clients.sign("e2e-certified", "clientAuth")
+    bench.cluster.kubectl("create", "clusterrolebinding", "e2e-certified", "--user=e2e-certified",
+                          "--clusterrole=cardpack-viewer")  # fmt: skip
+    users = {
+        "by-token": Login(bench, "by-token", {"token": token, "expirationTimestamp": None}),
+        "by-certificate": Login(bench, "by-certificate", {
+            "clientCertificateData": pair.cert.read_text(), "clientKeyData": pair.key.read_text(),
+            "expirationTimestamp": "2099-01-01T00:00:00Z"}),
+    }  # fmt: skip
+    try:
+        for name, user in users.items():
+            wait_for(lambda user=user: user.plugin.run("top", "--direct").returncode == 0,
+                     f"the rights of {name}", PATIENCE / 3)  # fmt: skip
+            user.runs()
+            found = user.plugin.json("top", "--direct", says=None)
+            check(figures(found) == figures(daemon.inspect()), f"{name}: {found}")
+            check(user.runs() == 1, f"{name}: asked more than once")
+            done = user.plugin.run("top", "--direct")
+            check(done.stderr.startswith("a word to the user\n"), f"{name}: {done.stderr}")
+            nodes = subprocess.run(
+                [bench.cluster.programs / "kubectl", "--kubeconfig", user.kubeconfig, "get",
+                 "nodes", "-o", "name"], capture_output=True, text=True)  # fmt: skip
+            check("node/n1\n" in nodes.stdout, f"kubectl itself: {nodes}")
+        named = 'user "test": exec "'
+        by_token = users["by-token"]
+        (by_token.folder / "by-token.json").write_text("s3cret")
+        done = by_token.plugin.run("top", "--direct")
+        check(done.returncode == 1 and named in done.stderr and "ExecCredential" in done.stderr, done)
+        check("s3cret" not in done.stderr, done.stderr)
+        (by_token.folder / "by-token.json").unlink()
+        by_token.plugin.fails("top", "--direct", parts=(named, "exit status 1"))
+        (by_token.folder / "login.sh").rename(by_token.folder / "gone")
+        by_token.plugin.fails("top", "--direct", parts=(named, "No such file", "a hint"))
+        (by_token.folder / "gone").rename(by_token.folder / "login.sh")
+        certified = users["by-certificate"]
+        plugin = Plugin(bench.options.binary, None, bench.workdir)
+        with kubectl_proxy(bench, certified.kubeconfig) as url:
+            found = plugin.json("top", "--direct", "--server", url, says="quotas are not known")
+            check(figures(found) == figures(daemon.inspect()), found)
+            with service(bench, daemon.port), kubectl_proxy(bench, bench.cluster.admin_kubeconfig) as other:
+                wait_for(lambda: not plugin.run("top", "--server", other).stderr, "an answer",
+                         PATIENCE / 9)  # fmt: skip
+                same_answers(bench, daemon, plugin, "", "--server", other)
+    finally:
+        bench.cluster.kubectl("delete", "clusterrolebinding", "e2e-certified")
+    bench.verify(daemon)
+
+
 # ---- the fake API server: what the real one will not do on demand ---------------------------
 
 

@@ -62,6 +62,6 @@ void base64_encode(struct str bytes, struct buf *out)
         for (size_t k = 0; k < 3; k++)
             bits = bits << 8 | (k < n ? (unsigned char)bytes.p[i + k] : 0);
         for (unsigned k = 0; k < 4; k++)
-            buf_putc(out, k > n ? '=' : digits[bits >> (18 - 6 * k) & 63]);
+            buf_put(out, k > n ? STR("=") : (struct str){&digits[bits >> (18 - 6 * k) & 63], 1});
     }
 }

@@ -192,13 +192,14 @@ static enum errc read_answer(struct str json, struct arena *arena, struct answer
 static enum errc check(const struct answer *a, struct str version, struct err *e)
 {
     const struct exec_credential *c = &a->credential;
-    struct str kind = str_head(a->kind.p == NULL ? STR("") : a->kind, QUOTED_MAX);
-    struct str spoken = str_head(a->version.p == NULL ? STR("") : a->version, QUOTED_MAX);
-    if (!str_eq(a->kind, STR("ExecCredential")))
-        return err_set(e, ERR_SYNTAX, "kind: \"%.*s\" must be ExecCredential", STR_ARG(kind));
-    if (!str_eq(a->version, version))
+    struct str kind = a->kind.p == NULL ? STR("") : a->kind;
+    struct str spoken = a->version.p == NULL ? STR("") : a->version;
+    if (!str_eq(kind, STR("ExecCredential")))
+        return err_set(e, ERR_SYNTAX, "kind: \"%.*s\" must be ExecCredential",
+                       STR_ARG(str_head(kind, QUOTED_MAX)));
+    if (!str_eq(spoken, version))
         return err_set(e, ERR_SYNTAX, "apiVersion: \"%.*s\" must be %.*s, as the kubeconfig has it",
-                       STR_ARG(spoken), STR_ARG(version));
+                       STR_ARG(str_head(spoken, QUOTED_MAX)), STR_ARG(version));
     if (!a->has_status)
         return err_set(e, ERR_SYNTAX, "status is not there");
     if (c->cert.n > 0 && c->key.n == 0)

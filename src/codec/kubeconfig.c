@@ -334,7 +334,7 @@ static enum errc check_plugins(struct file *f, const struct plugins *p)
                        "or client certificate",
                        STR_ARG(p->exec));
     /* In PATH, or a file beside the kubeconfig. */
-    if (p->exec.n > 0 && memchr(p->exec.p, '/', p->exec.n) != NULL)
+    if (p->exec.p != NULL && memchr(p->exec.p, '/', p->exec.n) != NULL)
         return resolve_path(f, &f->exec->command);
     return OK;
 }
@@ -449,19 +449,19 @@ static enum errc read_text(struct str text, struct file *f)
     return code == OK && arena_failed(f->arena) ? no_memory(f->err) : code;
 }
 
-static enum errc read_or_say(struct str text, struct file *f, struct kubeconfig *ret,
+static enum errc read_or_say(struct str text, struct file f, struct kubeconfig *ret,
                              struct err *reterr)
 {
     struct err err = ERR_INIT;
     struct kubeconfig found = {.server = STR_NULL};
-    f->err = &err;
-    f->ret = &found;
-    enum errc code = read_text(text, f);
+    f.err = &err;
+    f.ret = &found;
+    enum errc code = read_text(text, &f);
     if (code == OK) {
         *ret = found;
         return OK;
     }
-    (void)err_wrap(&err, "kubeconfig \"%.*s\"", STR_ARG(f->path));
+    (void)err_wrap(&err, "kubeconfig \"%.*s\"", STR_ARG(f.path));
     return err_set(reterr, code, "%s", err.text);
 }
 
@@ -471,7 +471,7 @@ enum errc kubeconfig_read(struct str text, struct str path, struct arena *arena,
     struct file f = {.path = path, .directory = path, .arena = arena};
     while (f.directory.n > 0 && path.p[f.directory.n - 1] != '/')
         f.directory.n--;
-    return read_or_say(text, &f, ret, reterr);
+    return read_or_say(text, f, ret, reterr);
 }
 
 enum errc kubeconfig_read_merged(struct str text, struct str name, struct arena *arena,
@@ -480,7 +480,7 @@ enum errc kubeconfig_read_merged(struct str text, struct str name, struct arena 
 {
     struct kubeconfig_exec exec = {.user = STR_NULL};
     struct file f = {.path = name, .arena = arena, .exec = ret_exec == NULL ? NULL : &exec};
-    enum errc code = read_or_say(text, &f, ret, reterr);
+    enum errc code = read_or_say(text, f, ret, reterr);
     if (code == OK && ret_exec != NULL)
         *ret_exec = exec.user.n > 0 ? exec : (struct kubeconfig_exec){.user = STR_NULL};
     return code;

@@ -91,6 +91,8 @@ static void check_version(struct jread *r, struct str version)
 
 static void check_mode(struct jread *r, struct str mode, struct kubeconfig_exec *e)
 {
+    if (mode.n == 0 && str_eq(e->version, EXEC_VERSION_V1BETA1))
+        mode = STR("IfAvailable");
     if (str_eq(mode, STR("Never")))
         e->interactive = EXEC_NEVER;
     else if (str_eq(mode, STR("IfAvailable")))
@@ -100,11 +102,9 @@ static void check_mode(struct jread *r, struct str mode, struct kubeconfig_exec 
     else if (mode.n > 0)
         jread_fail(r, ERR_SYNTAX, "interactiveMode: \"%.*s\" must be Never, IfAvailable or Always",
                    STR_ARG(mode));
-    else if (str_eq(e->version, EXEC_VERSION_V1))
+    else
         jread_fail(r, ERR_SYNTAX,
                    "interactiveMode is not set, which v1 wants: Never, IfAvailable or Always");
-    else
-        e->interactive = EXEC_IF_AVAILABLE;
 }
 
 void kubeconfig_exec_read(struct jread *r, struct kubeconfig_exec *ret)

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -24,16 +25,21 @@ static struct str hint;
 static char *environment[] = {NULL, (char[]){"KEPT=yes"}, (char[]){"CHANGED=old"},
                               (char[]){"KUBERNETES_EXEC_INFO=old"}, NULL};
 
-/* FOLDER/name. */
+static const char *const files[] = {"teller",  "args", "env",    "stdin", "ignored",
+                                    "blocked", "info", "ca.crt", "pid",   "ran"};
+
+static char *print(const char *head, const char *middle, const char *tail)
+{
+    size_t size = strlen(head) + strlen(middle) + strlen(tail) + 1;
+    char *text_z = arena_alloc(&arena, size);
+    ck_assert_ptr_nonnull(text_z);
+    ck_assert_int_ge(snprintf(text_z, size, "%s%s%s", head, middle, tail), 0);
+    return text_z;
+}
+
 static char *in_folder(const char *name)
 {
-    struct buf b;
-    buf_init(&b, 4096);
-    buf_printf(&b, "%s/%s", folder, name);
-    struct str path = arena_dup(&arena, (struct str){buf_cstr(&b), b.n + 1});
-    buf_done(&b);
-    ck_assert_ptr_nonnull(path.p);
-    return (char *)(uintptr_t)path.p;
+    return print(folder, "/", name);
 }
 
 static void write_script(const char *name, const char *body)
@@ -61,11 +67,7 @@ static void setup(void)
     buf_init(&text, MIB);
     err = (struct err)ERR_INIT;
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    struct buf b;
-    buf_init(&b, 4096);
-    buf_printf(&b, "PATH=%s:/usr/bin:/bin", folder);
-    environment[0] = (char *)(uintptr_t)arena_dup(&arena, (struct str){buf_cstr(&b), b.n + 1}).p;
-    buf_done(&b);
+    environment[0] = print("PATH=", folder, ":/usr/bin:/bin");
     way = (struct kubectl_login){.environment = environment,
                                  .path = str_skip(str_of(environment[0]), 5),
                                  .timeout_ms = 60000};
@@ -76,9 +78,9 @@ static void setup(void)
 
 static void teardown(void)
 {
-    char command[64];
-    (void)snprintf(command, sizeof(command), "rm -rf %s", folder);
-    ck_assert_int_eq(system(command), 0);
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        (void)unlink(in_folder(files[i]));
+    ck_assert_int_eq(rmdir(folder), 0);
     buf_done(&text);
     arena_done(&arena);
 }
@@ -280,10 +282,9 @@ START_TEST(left_behind)
     ck_assert_ok(login("command: teller"), &err);
     ck_assert_str_is(settings.login->token, "t");
     ck_assert_uint_lt(now_ms() - began, 300000);
-    char command[64];
-    (void)snprintf(command, sizeof(command), "kill %.*s", (int)strcspn(content("pid"), "\n"),
-                   content("pid"));
-    ck_assert_int_eq(system(command), 0);
+    uint64_t pid = 0;
+    ck_assert(str_to_u64(str_trim(str_of(content("pid"))), INT32_MAX, &pid) && pid > 1);
+    ck_assert_int_eq(kill((pid_t)pid, SIGTERM), 0);
 }
 
 END_TEST

@@ -182,6 +182,23 @@ START_TEST(test_precedence)
 
 END_TEST
 
+/* A text that was merged from files has its paths made whole; its name is for people alone. */
+START_TEST(test_text_of_files)
+{
+    struct kube_credentials found;
+    struct err err = ERR_INIT;
+    struct kube_api_settings s = {
+        .kubeconfig = STR("dir/conf"),
+        .kubeconfig_text = STR("current-context: c\ncontexts: [{name: c, context: {cluster: k, "
+                               "user: u}}]\nclusters: [{name: k, cluster: {server: 'https://h'}}]\n"
+                               "users: [{name: u, user: {tokenFile: dir/token}}]\n")};
+    ck_assert_ok(kube_credentials_find(&s, &arena, &found, &err), &err);
+    ck_assert_str_is(found.config.token_file, "dir/token");
+    ck_assert_str_is(found.origin, "https://h (kubeconfig dir/conf)");
+}
+
+END_TEST
+
 START_TEST(test_plain_http_carries_no_identity)
 {
     struct kube_api_settings s = {.kubeconfig = path_of("config")};
@@ -344,6 +361,7 @@ int main(void)
     tcase_add_loop_test(t, test_in_cluster, 0, 8);
     tcase_add_test(t, test_in_cluster_needs_ca_and_token);
     tcase_add_test(t, test_precedence);
+    tcase_add_test(t, test_text_of_files);
     tcase_add_test(t, test_plain_http_carries_no_identity);
     tcase_add_test(t, test_impersonation);
     tcase_add_loop_test(t, test_refused, 0, 5);

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,6 +64,14 @@ class Plugin:
             wait_for(lambda: not self.run("top").stderr, "an answer", PATIENCE / 9)
         except TimeoutError as error:
             raise AssertionError(f"{error}: {self.run('top').stderr}") from None
+
+    def offers(self, *words: str) -> list[str]:
+        """What a shell is told of the last word; nothing on standard error, whatever happens."""
+        done = self.run("__complete", *words)
+        lines = done.stdout.splitlines()
+        good = done.returncode == 0 and not done.stderr and lines[-1:] == [":4"]
+        check(good, f"{words}: {done}")
+        return [line.split("\t")[0] for line in lines[:-1]]
 
     def fails(self, *args: str, parts: tuple[str, ...], status: int = 1, **options: Any) -> None:
         """It ends with that status, prints nothing, and says all of that."""
@@ -226,12 +235,22 @@ def kubectl_cardpack(bench: Bench) -> None:
         check("14/64 (21%)" in table.stdout and not table.stderr, table)
         check(plugin.run("top", "--direct").stdout == table.stdout, "the tables differ")
 
+        # The daemon's nodes, the API server's pods; namespaces that a viewer may not list.
+        own = bench.namespace
+        check(plugin.offers("cards", "") == ["n1", "n2"], "nodes of the daemon")
+        check(plugin.offers("cards", "--direct", "n2") == ["n2"], "nodes of the API server")
+        check(plugin.offers("explain", "-n", own, "") == ["a", "asked", "b", "c", "waits"], "pods")
+        check(plugin.offers("explain", "-n", own, "wa") == ["waits"], "a pod that waits")
+        check(plugin.offers("explain", f"--namespace={own[:-1]}") == [f"--namespace={own}"], own)
+
         # A viewer may not POST through the proxy, which could bind: the figures are his own, then.
         text = json.dumps(pod)
         direct = plugin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3, says=ALONE)
         answer = daemon.call("POST", f"{VERBS}/fit", {"replicas": 20, "pod": pod})[1]
         check(direct == answer and 0 < answer["fit"] < 20, f"{direct}, not {answer}")
         admin = Plugin(bench.options.binary, bench.cluster.admin_kubeconfig, bench.workdir)
+        found = admin.offers("explain", "-n", "")
+        check({"default", "kube-system", own} <= set(found), f"an administrator's: {found}")
         check(admin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3) == answer, "")
         check(admin.json("explain", "-f", "-", stdin=text)["fit"] == 2, "explain -f")
         check(admin.json("version")["daemon"] == admin.json("version", "--direct")["client"], "")
@@ -422,6 +441,7 @@ def kubectl_direct_lists(outer: Lab) -> None:
         found = plugin.json("top", "--direct")
         check(figures(found) == figures(daemon.inspect()), "figures")
         check(lab.count("list nodes") == 3, lab.api.stats()["requests"])
+        check(len(plugin.offers("cards", "--direct", "m")) == 1100, "names of every page")
         lab.api.fault(kind="status", code=410, reason="Expired", verb="list", resource="nodes",
                       continued=True)  # fmt: skip
         check(plugin.json("top", "--direct") == found, "after an expired page")
@@ -432,6 +452,10 @@ def kubectl_direct_lists(outer: Lab) -> None:
         plugin.json("top", "--direct", says="quotas are not known")
         lab.api.fault(kind="hang", verb="list", resource="pods")
         plugin.fails("top", "--direct", "--request-timeout", "500ms", parts=("/api/v1/pods",))
+        lab.api.fault(kind="hang", verb="list", resource="nodes")
+        began = time.monotonic()
+        check(plugin.offers("cards", "--direct", "m") == [], "names of a list that never ends")
+        check(time.monotonic() - began < 10, "a shell waits no longer than that")
         lab.api.clear_faults()
         plugin.fails("explain", "nobody", parts=("pod default/nobody", "no such pod"))
         plugin.fails("cards", "nowhere", "--direct", parts=('node "nowhere" not found',))

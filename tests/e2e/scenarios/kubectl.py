@@ -243,6 +243,16 @@ def kubectl_cardpack(bench: Bench) -> None:
         check(plugin.offers("explain", "-n", own, "wa") == ["waits"], "a pod that waits")
         check(plugin.offers("explain", f"--namespace={own[:-1]}") == [f"--namespace={own}"], own)
 
+        if bench.modern:  # kubectl completes plugins since 1.26
+            link = bench.workdir / "bin" / "kubectl_complete-cardpack"
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(plugin.program)
+            told = subprocess.run(
+                [kubectl, "__complete", "cardpack", "explain", "-n", own, "wai"], text=True,
+                capture_output=True, env=plugin.env | {"PATH": f"{link.parent}:{plugin.env['PATH']}"},
+            )  # fmt: skip
+            check(told.stdout.startswith("waits\tpod\n:4\n"), told)
+
         # A viewer may not POST through the proxy, which could bind: the figures are his own, then.
         text = json.dumps(pod)
         direct = plugin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3, says=ALONE)

@@ -25,5 +25,6 @@ void explain_handle_get(struct service *s, struct http_request *r, struct str po
 /* POST .../explain: of the Pod in the body, as JSON or YAML, which need not exist. */
 void explain_handle_post(struct service *s, struct http_request *r);
 
-/* Those that wait for the API server are given up: before the HTTP server is freed. */
-void explain_cancel(struct service *s);
+/* Those that wait for the API server are given up, and none does from now on, whoever asks on a
+ * connection that is still there: the end waits for none. Before the HTTP server is freed. */
+void explain_end(struct service *s);

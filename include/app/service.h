@@ -24,6 +24,7 @@ struct service {
     struct ui_feed *ui;            /* NULL: no page is told of what happens; see ui_feed.h */
     struct ui_reasons *reasons;    /* the page's; NULL: nobody notes them */
     bool draining;                 /* on the way out: /readyz says so, who asks is served */
+    bool closing;                  /* and nobody new is: only a bind may still take its time */
     unsigned shortlist;            /* nodes that filter answers with at most; 0: all */
     struct metrics metrics;
 

@@ -149,10 +149,11 @@ struct str http_request_value(struct http_request *r, const char *name);
 void http_server_end_streams(struct http_server *s);
 
 /*
- * Stops accepting; calls done, from deferred work, when all that has been begun is answered and the
- * answers have left; streams end at once. Who has not sent anything is cut at once, and who sends
- * half a request once he is silent for stall_ms; what has come on a kept connection is served as
- * its last. done may free the server.
+ * Stops accepting, once those are in who stand in line; calls done, from deferred work, when all
+ * that has been begun is answered and the answers have left; streams end at once. Who has not sent
+ * anything is cut at once, and who sends half a request, or does not take his answer, once nothing
+ * has moved for stall_ms; what has come on a kept connection is served as its last. done may free
+ * the server. Not within a handler.
  */
 void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx);
 

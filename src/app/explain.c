@@ -10,6 +10,7 @@
 #include "pod_read.h"
 
 #define CALL_TIMEOUT_MS 10000
+#define OVER            STR("cardpack is shutting down")
 
 struct explain_call {
     struct backend_call call;
@@ -67,6 +68,10 @@ void explain_handle_get(struct service *s, struct http_request *r, struct str po
         http_respond_error(r, 404, STR("which pod? .../explain/NAMESPACE/POD"));
         return;
     }
+    if (s->closing) {
+        http_respond_error(r, 503, OVER);
+        return;
+    }
     if (!service_ready(s, &missing)) {
         http_respond_error(r, 503, missing);
         return;
@@ -86,12 +91,13 @@ void explain_handle_get(struct service *s, struct http_request *r, struct str po
     s->backend->get(s->backend, &c->call, namespace, name);
 }
 
-void explain_cancel(struct service *s)
+void explain_end(struct service *s)
 {
+    s->closing = true;
     while (s->explains != NULL) {
         struct explain_call *c = s->explains;
         s->backend->cancel(&c->call);
-        http_respond_error(c->request, 503, STR("cardpack is shutting down"));
+        http_respond_error(c->request, 503, OVER);
         call_free(c);
     }
 }

@@ -106,7 +106,7 @@ static void tell_stopping(struct program *p)
 static void begin_drain(struct timer *t)
 {
     struct program *p = CONTAINER_OF(t, struct program, delay);
-    explain_cancel(&p->service); /* nothing is lost that could not be asked again */
+    explain_end(&p->service); /* nothing is lost that could not be asked again */
     timer_arm(p->service.loop, &p->grace, p->config.shutdown_grace_ms);
     http_server_drain(p->parts.server, drained, p);
 }
@@ -382,7 +382,7 @@ static void close_all(struct program *p)
     timer_cancel(&p->grace);
     timer_cancel(&p->settle);
     notify_close(&p->notify);
-    explain_cancel(&p->service);
+    explain_end(&p->service);
     p->service.evictor = evictor_free(p->service.evictor);
     p->service.binder = binder_free(p->service.binder);
     p->parts.server = http_server_free(p->parts.server);

@@ -16,6 +16,8 @@
 #include "log.h"
 #include "mem.h"
 
+#include <linux/tcp.h> /* the C library's has no tcpi_bytes_acked */
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -62,11 +64,21 @@ static void arm(struct conn *c, uint64_t ms)
     timer_arm(c->table->loop, &c->deadline, ms);
 }
 
-/* Its request is due, and sooner where it falls silent while others wait for the end. */
-static void arm_request(struct conn *c)
+static uint64_t acknowledged(const struct conn *c)
+{
+    struct tcp_info info = {.tcpi_bytes_acked = 0};
+    socklen_t n = sizeof(info);
+    return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0 ? info.tcpi_bytes_acked : 0;
+}
+
+/* Its request, or its answer, is due, and sooner where nothing moves while others wait for the
+ * end. */
+static void arm_due(struct conn *c)
 {
     uint64_t now = loop_now_ms(c->table->loop);
     uint64_t left = c->due_ms > now ? c->due_ms - now : 0;
+    if (c->table->draining && c->state == CONN_SENDING)
+        c->acked = acknowledged(c);
     arm(c, c->table->draining ? MIN_OF(left, c->table->stall_ms) : left);
 }
 
@@ -81,7 +93,12 @@ static void cut(struct conn *c, const char *why)
 
 static void deadline_fire(struct timer *t)
 {
-    cut(CONTAINER_OF(t, struct conn, deadline), "too slow");
+    struct conn *c = CONTAINER_OF(t, struct conn, deadline);
+    bool due = loop_now_ms(c->table->loop) >= c->due_ms;
+    if (c->state == CONN_SENDING && !due && acknowledged(c) != c->acked)
+        arm_due(c);
+    else
+        cut(c, "too slow");
 }
 
 struct conn *conn_open(struct conns *t, int fd)
@@ -96,7 +113,7 @@ struct conn *conn_open(struct conns *t, int fd)
     c->due_ms = loop_now_ms(t->loop) + t->request_ms;
     t->n++;
     enter(c, CONN_FRESH);
-    arm_request(c);
+    arm_due(c);
     return c;
 }
 
@@ -117,13 +134,13 @@ void conn_reads(struct conn *c)
     if (c->state == CONN_KEPT) /* the first request's time counts from the accept */
         c->due_ms = loop_now_ms(c->table->loop) + c->table->request_ms;
     if (move(c, CONN_READING))
-        arm_request(c);
+        arm_due(c);
 }
 
 void conn_heard(struct conn *c)
 {
     if (c->table->draining && c->state == CONN_READING)
-        arm_request(c);
+        arm_due(c);
 }
 
 void conn_handed(struct conn *c)
@@ -134,8 +151,10 @@ void conn_handed(struct conn *c)
 
 void conn_sends(struct conn *c)
 {
-    if (move(c, CONN_SENDING))
-        arm(c, c->table->idle_ms);
+    if (!move(c, CONN_SENDING))
+        return;
+    c->due_ms = loop_now_ms(c->table->loop) + c->table->idle_ms;
+    arm_due(c);
 }
 
 void conn_streams(struct conn *c, bool rests)
@@ -215,13 +234,26 @@ bool conns_make_room(struct conns *t)
     return c != NULL;
 }
 
+void conns_end_kept(struct conns *t)
+{
+    struct conn *c;
+    while ((c = silent(t, CONN_KEPT)) != NULL)
+        cut(c, "the end");
+}
+
 void conns_drain(struct conns *t)
 {
     struct conn *c;
     t->draining = true;
-    while ((c = silent(t, CONN_FRESH)) != NULL || (c = silent(t, CONN_KEPT)) != NULL)
+    while ((c = silent(t, CONN_FRESH)) != NULL)
         cut(c, "the end");
-    const struct conn_link *ring = &t->rings[CONN_READING];
-    for (struct conn_link *l = ring->next; l != ring; l = l->next)
-        arm_request(CONTAINER_OF(l, struct conn, link));
+    conns_end_kept(t);
+
+    static const enum conn_state due[] = {CONN_READING, CONN_SENDING};
+
+    for (size_t i = 0; i < COUNT_OF(due); i++) {
+        const struct conn_link *ring = &t->rings[due[i]];
+        for (struct conn_link *l = ring->next; l != ring; l = l->next)
+            arm_due(CONTAINER_OF(l, struct conn, link));
+    }
 }

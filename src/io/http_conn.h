@@ -46,7 +46,8 @@ struct conn {
     struct conn_link link; /* in its state's ring */
     enum conn_state state;
     uint64_t since_ms; /* in that state */
-    uint64_t due_ms;   /* its request must be whole */
+    uint64_t due_ms;   /* its request must be whole, or its answer have left */
+    uint64_t acked;    /* bytes in all that its peer had taken when it was looked at last */
     struct timer deadline;
     int fd; /* libmicrohttpd's */
     struct tls_peer tls;
@@ -97,3 +98,5 @@ bool conns_make_room(struct conns *t);
 
 /* From now on nobody holds the end up: who has no request under way is cut, and who stalls. */
 void conns_drain(struct conns *t);
+/* Those whose answer had begun before, and did not say that it is the last: in each turn. */
+void conns_end_kept(struct conns *t);

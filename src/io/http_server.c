@@ -33,6 +33,7 @@
 #define POOL_BYTES   (64 * KIB) /* libmicrohttpd's, a connection; zeroed for each request */
 #define FREE_TURNS   100
 #define FREE_TURN_MS 10
+#define ACCEPT_TURNS 100
 
 struct http_server {
     struct loop *loop;
@@ -266,6 +267,8 @@ static void server_check(struct loop_hook *h, uint64_t now_ms)
     (void)MHD_run(s->daemon);
     handshakes_park(&s->conns);
     watch_for_waiting(s, now_ms);
+    if (s->conns.draining)
+        conns_end_kept(&s->conns);
     if (s->drained != NULL && s->requests.live == 0)
         loop_defer(s->loop, &s->tell_drained);
 }
@@ -378,12 +381,21 @@ size_t http_server_active(const struct http_server *s)
     return s->requests.active;
 }
 
+/* Who is connected already, as far as he knows, and may have asked. */
+static void take_those_in_line(struct http_server *s)
+{
+    struct pollfd p = {.fd = s->waiting.fd, .events = POLLIN};
+    for (int turn = 0; turn < ACCEPT_TURNS && poll(&p, 1, 0) > 0; turn++)
+        (void)MHD_run(s->daemon);
+}
+
 static void stop_listening(struct http_server *s)
 {
     if (s->stopped)
         return;
-    s->stopped = true;
     s->requests.closing = true;
+    take_those_in_line(s);
+    s->stopped = true;
     loop_fd_del(&s->waiting);
     timer_cancel(&s->look_again);
     MHD_socket fd = MHD_quiesce_daemon(s->daemon);
@@ -412,8 +424,8 @@ struct http_server *http_server_free(struct http_server *s)
 {
     if (s == NULL)
         return NULL;
-    stop_listening(s);
     s->freeing = true;
+    stop_listening(s);
     struct request *ring = &s->requests.handling;
     while (ring->next != ring)
         request_respond_text(ring->next, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");

@@ -1,4 +1,4 @@
-/* The HTTP server over time: deadlines, limits, draining, its end. */
+/* The HTTP server over time: deadlines, limits, its end. */
 #include "fail_alloc.h"
 #include "site.h"
 
@@ -140,58 +140,6 @@ START_TEST(a_peer_that_does_not_read_is_cut)
     run_until(s.loop, nobody_left, &s);
     buf_done(&memory);
     peer_close(&p);
-    close_site(&s);
-}
-
-END_TEST
-
-START_TEST(draining_waits_for_what_is_under_way)
-{
-    struct site s;
-    struct peer waiting;
-    struct peer idle;
-    struct peer late;
-    open_site(&s);
-    dial(&s, &waiting);
-    dial(&s, &idle);
-    post(&idle, "/echo", STR("one"));
-    peer_await(&idle, "one", 1);
-    post(&waiting, "/hold", STR(""));
-    await_held(&s, 1);
-    uint16_t port = http_server_port(s.server);
-    http_server_drain(s.server, drained, &s);
-    run_turns(s.loop, 3);
-    ck_assert(!s.drained);
-    peer_connect(&late, s.loop, port);
-    peer_await_end(&late);
-    ck_assert_uint_eq(late.in.n, 0);
-    peer_await_end(&idle);
-    ck_assert(!s.drained);
-    respond(s.held[0], STR("done"));
-    run_until(s.loop, until_flag, &s.drained);
-    peer_await(&waiting, "done", 1);
-    peer_close(&waiting);
-    peer_close(&idle);
-    peer_close(&late);
-    close_site(&s);
-}
-
-END_TEST
-
-static void drained_and_freed(void *ctx)
-{
-    struct site *s = ctx;
-    s->server = http_server_free(s->server);
-    s->drained = true;
-}
-
-START_TEST(draining_with_nothing_to_do_ends_at_once)
-{
-    struct site s;
-    open_site(&s);
-    http_server_drain(s.server, drained_and_freed, &s);
-    run_until(s.loop, until_flag, &s.drained);
-    ck_assert_ptr_null(s.server);
     close_site(&s);
 }
 
@@ -377,8 +325,6 @@ int main(void)
     tcase_add_loop_test(c, limits_change_for_what_begins, 0, 2);
     tcase_add_test(c, a_pending_handler_has_all_the_time);
     tcase_add_test(c, a_peer_that_does_not_read_is_cut);
-    tcase_add_test(c, draining_waits_for_what_is_under_way);
-    tcase_add_test(c, draining_with_nothing_to_do_ends_at_once);
     tcase_add_test(c, freeing_answers_who_still_waits);
     tcase_add_test(c, beyond_the_connection_limit_they_queue);
     tcase_add_loop_test(c, addresses_to_listen_on, 0, COUNT_OF(addresses));

@@ -12,9 +12,11 @@ struct tokens {
     struct buf text; /* owned */
     struct file_stamp stamp;
     struct file_stamp refused;
+    bool again; /* others wait while it is read: only a regular file is */
 };
 
-enum errc tokens_open(struct tokens *t, struct str file, struct err *reterr) _must_use_;
+/* again: others wait already. A pipe may be read otherwise, once. */
+enum errc tokens_open(struct tokens *t, struct str file, bool again, struct err *reterr) _must_use_;
 void tokens_done(struct tokens *t);
 
 enum tokens_news {

@@ -13,6 +13,9 @@ enum errc file_read(struct str path, struct buf *out, struct err *reterr) _must_
  * is ERR_RANGE. For what is read while others wait. */
 enum errc file_read_again(struct str path, struct buf *out, struct err *reterr) _must_use_;
 
+/* To open it may take for ever: a pipe, or a device. Not of one that is not there. */
+bool file_may_block(struct str path);
+
 /* What tells one version of a file from the next without reading it. All zero: no such file. */
 struct file_stamp {
     uint64_t device;

@@ -46,7 +46,7 @@ enum errc kube_credentials_find(const struct kube_api_settings *s, struct arena 
 
 /*
  * A bearer token. One from a file is read again when that was done 50 s ago or more; a file that
- * cannot be read, is empty or holds no token leaves the old one in force.
+ * cannot be read, is empty or holds no token leaves the old one in force. A pipe is read once.
  */
 struct kube_token {
     struct str file; /* absent: the token never changes */

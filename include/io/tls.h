@@ -19,6 +19,7 @@ struct tls_settings {
     struct str client_ca_file; /* PEM; empty: clients are not asked for a certificate */
     struct str client_names;   /* "a,b": one is the client's common name or DNS name; empty: any */
     bool optional; /* a handshake succeeds without a good client's certificate as well */
+    bool again;    /* others wait already: no pipe is read, which may be otherwise, once */
 };
 
 /* The error names the file and says why, and nothing of what a key holds. */

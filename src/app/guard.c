@@ -190,7 +190,7 @@ static void refresh_fire(struct timer *t)
     timer_arm(g->loop, t, REFRESH_MS);
 }
 
-static enum errc open_tls(struct guard *g, struct err *reterr)
+static enum errc open_tls(struct guard *g, bool again, struct err *reterr)
 {
     const struct files *f = &g->files;
     struct tls_settings settings = {
@@ -199,6 +199,7 @@ static enum errc open_tls(struct guard *g, struct err *reterr)
         .client_ca_file = f->client_ca_file,
         .client_names = f->client_names,
         .optional = f->token_file.n > 0,
+        .again = again,
     };
     return tls_new(&settings, &g->tls, reterr);
 }
@@ -216,8 +217,8 @@ static enum errc copy_files(struct files *f, const struct config *c, struct err 
                : OK;
 }
 
-/* It looks at nothing by itself yet. */
-static enum errc guard_load(struct loop *l, const struct config *c, struct guard **ret,
+/* It looks at nothing by itself yet. again: others wait already. */
+static enum errc guard_load(struct loop *l, const struct config *c, bool again, struct guard **ret,
                             struct err *reterr)
 {
     if (c->tls_cert_file.n == 0 && c->token_file.n == 0) {
@@ -232,9 +233,9 @@ static enum errc guard_load(struct loop *l, const struct config *c, struct guard
     g->tell.fire = tell_fire;
     enum errc code = copy_files(&g->files, c, reterr);
     if (code == OK && c->tls_cert_file.n > 0)
-        code = open_tls(g, reterr);
+        code = open_tls(g, again, reterr);
     if (code == OK && c->token_file.n > 0)
-        code = tokens_open(&g->tokens, g->files.token_file, reterr);
+        code = tokens_open(&g->tokens, g->files.token_file, again, reterr);
     if (code != OK) {
         (void)guard_free(g);
         return code;
@@ -245,7 +246,7 @@ static enum errc guard_load(struct loop *l, const struct config *c, struct guard
 
 enum errc guard_new(struct loop *l, const struct config *c, struct guard **ret, struct err *reterr)
 {
-    enum errc code = guard_load(l, c, ret, reterr);
+    enum errc code = guard_load(l, c, false, ret, reterr);
     struct guard *g = code == OK ? *ret : NULL;
     if (g == NULL)
         return code;
@@ -283,7 +284,7 @@ enum errc guard_draft(const struct guard *g, const struct config *c, struct guar
                       struct err *reterr)
 {
     if (g != NULL && !files_same(&g->files, c))
-        return guard_load(g->loop, c, ret, reterr);
+        return guard_load(g->loop, c, true, ret, reterr);
     *ret = NULL;
     return OK;
 }

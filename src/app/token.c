@@ -55,7 +55,8 @@ static enum errc load(struct tokens *t, struct err *reterr)
     if (!buf_reserve(&text, LIMIT_TOKEN_BYTES)) /* in one piece, and no copy in freed memory */
         code = err_set(reterr, ERR_NOMEM, "%.*s: out of memory", STR_ARG(t->file));
     if (code == OK)
-        code = file_read(t->file, &text, reterr);
+        code =
+            t->again ? file_read_again(t->file, &text, reterr) : file_read(t->file, &text, reterr);
     if (code == OK)
         code = check(buf_str(&text), t->file, reterr);
     if (code != OK) {
@@ -67,10 +68,11 @@ static enum errc load(struct tokens *t, struct err *reterr)
     return OK;
 }
 
-enum errc tokens_open(struct tokens *t, struct str file, struct err *reterr)
+enum errc tokens_open(struct tokens *t, struct str file, bool again, struct err *reterr)
 {
-    *t = (struct tokens){.file = file, .stamp = file_stamp(file)};
+    *t = (struct tokens){.file = file, .again = again, .stamp = file_stamp(file)};
     enum errc code = load(t, reterr);
+    t->again = true;
     if (code != OK)
         (void)err_wrap(reterr, "token-file");
     return code;

@@ -1,5 +1,5 @@
 /*
- * Blocking reads: the files are small and local, and a mounted Secret is on tmpfs. The inode is
+ * Reads that wait: the files are small and local, and a mounted Secret is on tmpfs. The inode is
  * part of a stamp because the kubelet swaps a symbolic link: a new file may keep size and, within
  * the clock's grain, time.
  */
@@ -82,6 +82,13 @@ enum errc file_read(struct str path, struct buf *out, struct err *reterr)
 enum errc file_read_again(struct str path, struct buf *out, struct err *reterr)
 {
     return open_and_read(path, true, out, reterr);
+}
+
+bool file_may_block(struct str path)
+{
+    char z[PATH_MAX];
+    struct stat st;
+    return path_z(path, z) && stat(z, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
 struct file_stamp file_stamp(struct str path)

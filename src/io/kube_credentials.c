@@ -270,13 +270,14 @@ static enum errc token_set(struct kube_token *t, struct str token, const char *w
     return OK;
 }
 
-enum errc kube_token_refresh(struct kube_token *t, uint64_t now_ms, struct err *reterr)
+static enum errc token_read(struct kube_token *t, bool again, uint64_t now_ms, struct err *reterr)
 {
     if (t->file.n == 0)
         return OK;
     struct buf text;
     buf_init(&text, TOKEN_MAX_BYTES);
-    enum errc code = file_read(t->file, &text, reterr);
+    enum errc code =
+        again ? file_read_again(t->file, &text, reterr) : file_read(t->file, &text, reterr);
     if (code == OK) {
         code = token_set(t, str_trim(buf_str(&text)), "token file", reterr);
         if (code != OK)
@@ -287,11 +288,16 @@ enum errc kube_token_refresh(struct kube_token *t, uint64_t now_ms, struct err *
     return code;
 }
 
+enum errc kube_token_refresh(struct kube_token *t, uint64_t now_ms, struct err *reterr)
+{
+    return token_read(t, true, now_ms, reterr);
+}
+
 enum errc kube_token_init(struct kube_token *t, const struct kubeconfig *config, uint64_t now_ms,
                           struct err *reterr)
 {
     *t = (struct kube_token){.file = config->token_file};
-    enum errc code = kube_token_refresh(t, now_ms, reterr);
+    enum errc code = token_read(t, false, now_ms, reterr);
     /* As in client-go a file beats the token beside it, which stands in until the file can be read.
      */
     if (t->value.n == 0 && config->token.n > 0)

@@ -82,12 +82,13 @@ static enum errc fail(struct err *reterr, const char *what, struct str file, int
 }
 
 /* A key is read in one piece and wiped, so that no copy is left in freed memory. */
-static enum errc read_pem(const char *what, struct str file, struct buf *text, struct err *reterr)
+static enum errc read_pem(const char *what, struct str file, bool again, struct buf *text,
+                          struct err *reterr)
 {
     buf_init(text, LIMIT_PEM_BYTES);
     if (!buf_reserve(text, LIMIT_PEM_BYTES))
         return err_set(reterr, ERR_NOMEM, "%s %.*s: out of memory", what, STR_ARG(file));
-    enum errc code = file_read(file, text, reterr);
+    enum errc code = again ? file_read_again(file, text, reterr) : file_read(file, text, reterr);
     if (code != OK)
         (void)err_wrap(reterr, "%s", what);
     else if (str_trim(buf_str(text)).n == 0)
@@ -182,11 +183,11 @@ static enum errc identity_take(struct tls_identity *i, const struct tls_settings
     struct buf cert = {.p = NULL};
     struct buf key = {.p = NULL};
     struct buf ca = {.p = NULL};
-    enum errc code = read_pem("tls-cert-file", s->cert_file, &cert, reterr);
+    enum errc code = read_pem("tls-cert-file", s->cert_file, s->again, &cert, reterr);
     if (code == OK)
-        code = read_pem("tls-key-file", s->key_file, &key, reterr);
+        code = read_pem("tls-key-file", s->key_file, s->again, &key, reterr);
     if (code == OK && s->client_ca_file.n > 0)
-        code = read_pem("client-ca-file", s->client_ca_file, &ca, reterr);
+        code = read_pem("client-ca-file", s->client_ca_file, s->again, &ca, reterr);
     if (code == OK)
         code = take_pair(i, s, &cert, &key, reterr);
     if (code == OK && s->client_ca_file.n > 0) {
@@ -414,6 +415,7 @@ enum errc tls_new(const struct tls_settings *s, struct tls **ret, struct err *re
         mem_free(t);
         return code;
     }
+    t->settings.again = true;
     identity_set(t, i);
     *ret = t;
     return OK;

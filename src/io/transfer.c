@@ -17,6 +17,7 @@
  */
 #include "transfer.h"
 
+#include "file.h"
 #include "limit.h"
 
 #include <netinet/in.h>
@@ -138,11 +139,23 @@ static int on_ready_to_send(void *cls, char *server_ip, char *local_ip, int serv
     return CURL_PREREQFUNC_OK;
 }
 
+/* libcurl opens them for each connection, and would wait for a pipe's writer. */
+static bool may_block(const struct transfer_config *c)
+{
+    return file_may_block(str_of(c->ca_file)) || file_may_block(str_of(c->cert_file)) ||
+           file_may_block(str_of(c->key_file));
+}
+
 static int on_socket(void *cls, curl_socket_t fd, curlsocktype purpose)
 {
     unsigned ms = UNACKNOWLEDGED_MS;
-    (void)cls;
+    struct transfer *t = cls;
     (void)purpose;
+    if (may_block(t->config)) {
+        t->failed = ERR_UNAVAILABLE;
+        t->why = "a file of its CA, certificate or key is no regular file";
+        return CURL_SOCKOPT_ERROR;
+    }
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
     return CURL_SOCKOPT_OK;
 }
@@ -210,6 +223,7 @@ static CURLcode setup_common(struct transfer *t, const struct transfer_config *c
     SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EVERY_S);
     SET(CURLOPT_MAXLIFETIME_CONN, LIFETIME_S);
     SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
+    SET(CURLOPT_SOCKOPTDATA, (void *)t);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_USERAGENT, c->user_agent);
     if (c->proxy_url != NULL)
@@ -383,6 +397,7 @@ void transfer_setup(struct transfer *t, const struct transfer_config *c, struct 
 {
     CURL *easy = t->easy;
     t->call = call;
+    t->config = c;
     t->reached = t->head_whole = t->refused = false;
     t->heard_ms = loop_now_ms(t->loop);
     t->failed = OK;

@@ -26,6 +26,7 @@ struct transfer_config {
 struct transfer {
     CURL *easy;
     struct http_call *call; /* NULL: canceled */
+    const struct transfer_config *config;
     struct curl_slist *headers;
     struct curl_slist *connect_to;
     struct buf body; /* a copy: a canceled call's memory may be gone before libcurl is done */

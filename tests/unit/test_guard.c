@@ -202,6 +202,35 @@ START_TEST(changes_are_told)
 
 END_TEST
 
+/* Pipes without a writer, in the place of each file: nobody who asks waits for one. */
+START_TEST(a_pipe_keeps_nobody_waiting)
+{
+    struct gate g;
+    struct guard *draft = NULL;
+    run_shell("cd \"$1\" && mkfifo pipe && cp server.crt a.crt && cp server.key a.key &&"
+              " cp ca.crt a.ca",
+              certificates_folder);
+    gate_open(&g, TLS | CA | WANTS_TOKEN);
+    ck_assert_int_eq(change(&g, "a.crt", "a.key", "pipe", &draft), ERR_RANGE);
+    ck_assert_int_eq(change(&g, "pipe", "a.key", "token", &draft), ERR_RANGE);
+    ck_assert_int_eq(change(&g, "a.crt", "pipe", "token", &draft), ERR_RANGE);
+    g.config.client_ca_file = path_set(&g.paths[2], "pipe");
+    ck_assert_int_eq(change(&g, "a.crt", "a.key", "token", &draft), ERR_RANGE);
+    g.config.client_ca_file = path_set(&g.paths[2], "a.ca");
+    ck_assert_int_eq(change(&g, "a.crt", "a.key", "token", &draft), OK);
+    guard_become(g.guard, draft);
+    run_shell("cd \"$1\" && for f in a.crt a.key a.ca token; do ln -f pipe $f; done",
+              certificates_folder);
+    guard_refresh(g.guard);
+    ck_assert_uint_eq(ask(&g, "", OTHER), 401); /* which makes it look as well */
+    ck_assert_uint_eq(ask(&g, "", TOKEN), 200);
+    ck_assert_uint_eq(ask(&g, "client", NULL), 200);
+    run_shell("cd \"$1\" && rm pipe a.crt a.key a.ca token", certificates_folder);
+    gate_close(&g);
+}
+
+END_TEST
+
 /* Certificate and tokens are others from one moment to the next, or stay both of them. */
 START_TEST(other_files_in_one_moment)
 {
@@ -317,6 +346,7 @@ int main(void)
     tcase_add_test(c, a_token_that_is_replaced);
     tcase_add_test(c, other_files_in_one_moment);
     tcase_add_test(c, changes_are_told);
+    tcase_add_test(c, a_pipe_keeps_nobody_waiting);
     tcase_add_test(c, what_becomes_of_a_refused_body);
     tcase_add_test(c, refusals_are_told_with_a_count);
     suite_add_tcase(s, c);

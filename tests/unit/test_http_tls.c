@@ -208,6 +208,24 @@ START_TEST(a_rotated_ca_file_is_picked_up)
 
 END_TEST
 
+/* libcurl would wait for its writer, and everybody for libcurl. */
+START_TEST(a_pipe_keeps_nobody_waiting)
+{
+    struct tls t;
+    struct err e = ERR_INIT;
+    tls_open(&t, "address", false);
+    struct http_client_settings s = {.ca_file = path_of(&t, "current")};
+    run_shell("cd \"$1\" && mkfifo current", t.dir);
+    connect_with(&t, &s);
+    ck_assert_int_eq(ask(&t, &e), HTTP_NOT_SENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "no regular file"));
+    run_shell("cd \"$1\" && rm current && cp ca.crt current", t.dir);
+    ck_assert_int_eq(ask(&t, &e), HTTP_ANSWERED);
+    tls_close(&t);
+}
+
+END_TEST
+
 enum identity {
     NONE,
     FILES,
@@ -247,6 +265,7 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, whom_the_client_trusts, 0, COUNT_OF(trusts));
     tcase_add_test(c, a_rotated_ca_file_is_picked_up);
+    tcase_add_test(c, a_pipe_keeps_nobody_waiting);
     tcase_add_loop_test(c, a_client_certificate, 0, IDENTITIES);
     suite_add_tcase(s, c);
     return unit_main(s);

@@ -298,6 +298,9 @@ START_TEST(test_bad_token_file_keeps_the_old_token)
     ck_assert_int_eq(unlink(z(path_of("token"))), 0);
     ck_assert_int_eq(kube_token_refresh(&t, 3, &e), ERR_NOTFOUND);
     ck_assert_str_is(kube_token_get(&t, 60000), "one");
+    ck_assert_int_eq(mkfifo(z(path_of("token")), 0600), 0); /* and nobody waits for its writer */
+    ck_assert_int_eq(kube_token_refresh(&t, 60001, &e), ERR_RANGE);
+    ck_assert_str_is(kube_token_get(&t, 200000), "one");
     kube_token_done(&t);
 }
 

@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FIRST  "first-token-of-all"
@@ -67,7 +69,7 @@ START_TEST(who_is_admitted)
     struct tokens t;
     struct err e = ERR_INIT;
     put(str_of(cases[_i].file));
-    ck_assert_ok(tokens_open(&t, str_of(path), &e), &e);
+    ck_assert_ok(tokens_open(&t, str_of(path), false, &e), &e);
     ck_assert(tokens_admit(&t, str_of(cases[_i].authorization)) == cases[_i].admits);
     tokens_done(&t);
 }
@@ -94,7 +96,7 @@ START_TEST(files_that_hold_none)
     struct err e = ERR_INIT;
     char expected[256];
     put(bad[_i].file);
-    ck_assert_int_eq(tokens_open(&t, str_of(path), &e), bad[_i].code);
+    ck_assert_int_eq(tokens_open(&t, str_of(path), false, &e), bad[_i].code);
     (void)snprintf(expected, sizeof(expected), "token-file: %s: %s", path, bad[_i].error);
     ck_assert_str_eq(e.text, expected);
 }
@@ -106,7 +108,7 @@ START_TEST(a_file_that_is_replaced)
     struct tokens t;
     struct err e = ERR_INIT;
     put(STR(FIRST));
-    ck_assert_ok(tokens_open(&t, str_of(path), &e), &e);
+    ck_assert_ok(tokens_open(&t, str_of(path), false, &e), &e);
     ck_assert_int_eq(tokens_refresh(&t, &e), TOKENS_SAME);
     put(STR(SECOND));
     ck_assert(tokens_admit(&t, STR("Bearer " FIRST)));
@@ -128,12 +130,40 @@ START_TEST(a_file_that_is_replaced)
 
 END_TEST
 
+/* Its writer need not come: it is waited for at the start alone, where nobody else waits. */
+START_TEST(a_pipe_is_read_once)
+{
+    struct tokens t;
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(tokens_open(&t, str_of(path), true, &e), ERR_RANGE);
+    ck_assert_ptr_nonnull(strstr(e.text, "no regular file"));
+    tokens_done(&t);
+    pid_t writer = fork();
+    ck_assert_int_ge(writer, 0);
+    if (writer == 0) {
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        _exit(write(fd, FIRST, sizeof(FIRST) - 1) == sizeof(FIRST) - 1 ? 0 : 1);
+    }
+    ck_assert_ok(tokens_open(&t, str_of(path), false, &e), &e);
+    ck_assert_int_eq(waitpid(writer, NULL, 0), writer);
+    ck_assert(tokens_admit(&t, STR("Bearer " FIRST)));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(tokens_refresh(&t, &e), TOKENS_REFUSED);
+    ck_assert(tokens_admit(&t, STR("Bearer " FIRST)));
+    tokens_done(&t);
+}
+
+END_TEST
+
 static enum errc without_memory(void *ctx)
 {
     struct tokens t;
     struct err e = ERR_INIT;
     (void)ctx;
-    enum errc code = tokens_open(&t, str_of(path), &e);
+    enum errc code = tokens_open(&t, str_of(path), false, &e);
     tokens_done(&t);
     return code;
 }
@@ -154,6 +184,7 @@ int main(void)
     tcase_add_loop_test(c, who_is_admitted, 0, COUNT_OF(cases));
     tcase_add_loop_test(c, files_that_hold_none, 0, COUNT_OF(bad));
     tcase_add_test(c, a_file_that_is_replaced);
+    tcase_add_test(c, a_pipe_is_read_once);
     tcase_add_test(c, memory_runs_out);
     suite_add_tcase(s, c);
     return unit_main(s);

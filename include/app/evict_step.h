@@ -103,10 +103,11 @@ enum evict_end {
     EVICT_END_LINGERS, /* a victim does not leave */
     EVICT_END_TIME,    /* room was there, and it was not bound */
     EVICT_END_NOT_LEADING,
+    EVICT_END_STOPPED, /* from outside, at any moment: evictions are off from now on */
 };
 
 #define EVICT_ANSWERS ((size_t)EVICT_FAILED + 1)
-#define EVICT_ENDS    ((size_t)EVICT_END_NOT_LEADING + 1)
+#define EVICT_ENDS    ((size_t)EVICT_END_STOPPED + 1)
 
 /* Since the start. */
 struct evictor_counts {

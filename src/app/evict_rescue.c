@@ -338,7 +338,7 @@ void evict_rescue_done(struct evictor *e)
     evict_call_cancel(&e->call);
     evict_call_done(&e->call);
     if (e->rescue.active)
-        rescue_close(e);
+        end(e, EVICT_END_STOPPED);
     arena_done(&e->rescue.own);
     arena_done(&e->rescue.plans);
     buf_done(&e->rescue.evicted);

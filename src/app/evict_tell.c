@@ -116,6 +116,8 @@ static const char *why(enum evict_end end)
         return "it was not bound in time";
     case EVICT_END_NOT_LEADING:
         return "this replica does not lead any more";
+    case EVICT_END_STOPPED:
+        return "evictions for cards have been ended, or cardpack has";
     }
     return "";
 }
@@ -125,7 +127,9 @@ static bool is_failure(const struct evictor *e, enum evict_end end)
 {
     return end == EVICT_END_PROTECTED || end == EVICT_END_DENIED || end == EVICT_END_UNSERVED ||
            end == EVICT_END_FAILED || end == EVICT_END_NO_ROOM || end == EVICT_END_LINGERS ||
-           end == EVICT_END_TIME || (end == EVICT_END_NOT_LEADING && e->rescue.machine.evicted > 0);
+           end == EVICT_END_TIME ||
+           ((end == EVICT_END_NOT_LEADING || end == EVICT_END_STOPPED) &&
+            e->rescue.machine.evicted > 0);
 }
 
 void evict_tell_end(struct evictor *e, enum evict_end end)

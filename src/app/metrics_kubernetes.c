@@ -200,7 +200,8 @@ static void write_evictions(struct metrics_page *p)
         [EVICT_END_PROTECTED] = "protected", [EVICT_END_DENIED] = "denied",
         [EVICT_END_UNSERVED] = "unserved",   [EVICT_END_FAILED] = "failed",
         [EVICT_END_NO_ROOM] = "no_room",     [EVICT_END_LINGERS] = "lingers",
-        [EVICT_END_TIME] = "time",           [EVICT_END_NOT_LEADING] = "not_leading"};
+        [EVICT_END_TIME] = "time",           [EVICT_END_NOT_LEADING] = "not_leading",
+        [EVICT_END_STOPPED] = "stopped"};
     const struct evictor_counts *c = &p->metrics->evictions;
     write_each(p, "cardpack_evictions", "Evictions that were asked for, by the answer.", "result",
                answers, c->evictions, EVICT_ANSWERS);

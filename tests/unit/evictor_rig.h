@@ -46,6 +46,7 @@ static struct bench {
     struct backend backend;
     uint64_t term;
     struct evictor *evictor;
+    struct evictor_counts counts;
     struct arena arena;
     char path[64];
     int log;
@@ -163,7 +164,8 @@ static inline struct evictor_settings settings(void)
                                      .tick_ms = 1,
                                      .pause_ms = 3600000,
                                      .look_ms = 1,
-                                     .retry_ms = 1};
+                                     .retry_ms = 1,
+                                     .counts = &b.counts};
 }
 
 static inline void serve(const struct script_step *steps, size_t n)
@@ -191,10 +193,20 @@ static inline void again_soon(void)
     static const struct script_step steps_[] = {__VA_ARGS__}; \
     serve(steps_, COUNT_OF(steps_))
 
+/* Whatever has begun has ended, once. */
+static inline void free_evictor(void)
+{
+    uint64_t ended = 0;
+    b.evictor = evictor_free(b.evictor);
+    for (size_t i = 0; i < COUNT_OF(b.counts.ends); i++)
+        ended += b.counts.ends[i];
+    ck_assert_uint_eq(ended, b.counts.begun);
+}
+
 static inline void tear_down(void)
 {
     fail_alloc_disarm();
-    b.evictor = evictor_free(b.evictor);
+    free_evictor();
     b.api = kube_api_free(b.api);
     if (b.server.loop != NULL)
         script_stop(&b.server);

@@ -210,8 +210,13 @@ START_TEST(it_may_end_at_any_time)
     (void)ask(wants);
     run_to_request((size_t)_i / 3, NULL);
     run_turns(b.loop, _i % 3);
-    b.evictor = evictor_free(b.evictor);
+    bool begun = b.counts.begun > 0;
+    free_evictor();
     ck_assert(!pod("wants")->kept);
+    ck_assert_uint_eq(b.counts.ends[EVICT_END_STOPPED], begun ? 1 : 0);
+    ck_assert_uint_eq(times_logged("because=\"evictions for cards have been ended"), begun ? 1 : 0);
+    /* Who was evicted has gone for nothing, which somebody may want to know. */
+    ck_assert_uint_eq(times_logged("CardsReleased"), times_logged("evicted for cards"));
     ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE); /* and nothing is noted */
 }
 

@@ -20,7 +20,8 @@ void probe_handle(void *service, struct http_request *r)
             return;
         }
     }
-    refuse(r, 404, STR("not on this port, which is for probes and metrics\n"));
+    refuse(r, 404,
+           STR("not on this port, which has /healthz, /livez, /readyz, /version and /metrics\n"));
 }
 
 void probe_too_large(void *service, struct http_request *r, uint64_t body_bytes)

@@ -68,6 +68,16 @@ static void handle_fit(struct service *s, struct http_request *r, struct str res
     whatif_handle(s, r);
 }
 
+/* Who opens the bare address. Not for good, as /ui is: another program's port it may be tomorrow.
+ */
+static void handle_root(struct service *s, struct http_request *r, struct str rest)
+{
+    (void)s;
+    (void)rest;
+    http_request_header(r, "Location", "ui/");
+    respond_text(r, 303, STR("see ui/\n"));
+}
+
 static void handle_metrics(struct service *s, struct http_request *r, struct str rest)
 {
     (void)rest;
@@ -134,6 +144,7 @@ static const struct route {
     {"GET", PREFIX "/explain", true, VERB_NONE, handle_explain_get},
     {"POST", PREFIX "/explain", false, VERB_NONE, handle_explain_post},
     {"POST", PREFIX "/fit", false, VERB_NONE, handle_fit},
+    {"GET", "/", false, VERB_NONE, handle_root},
     {"GET", "/ui", true, VERB_NONE, ui_handle},
     {"GET", "/metrics", false, VERB_NONE, handle_metrics},
     {"GET", "/version", false, VERB_NONE, handle_version},
@@ -190,6 +201,7 @@ static enum metrics_verb kind_of(const struct route *route)
         {PREFIX "/explain", METRICS_EXPLAIN},
         {PREFIX "/fit", METRICS_FIT},
         {PREFIX "/cards", METRICS_CARDS},
+        {"/", METRICS_PAGE},
         {"/ui", METRICS_PAGE},
         {"/api/v1/namespaces", METRICS_CLUSTER},
         {"/metrics", METRICS_METRICS},
@@ -237,8 +249,8 @@ void routes_handle(void *service, struct http_request *r)
         http_respond_error(r, 405, str_of(text));
     } else {
         http_respond_error(r, 404,
-                           STR("no such path; see " PREFIX "/inspect, " PREFIX
-                               "/explain/NAMESPACE/POD, /version, /readyz"));
+                           STR("no such path; see /ui/, " PREFIX "/inspect, " PREFIX
+                               "/explain/NAMESPACE/POD, /metrics, /version, /readyz"));
     }
 }
 

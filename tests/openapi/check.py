@@ -118,7 +118,8 @@ class Check:
             path = re.sub(r"{\w+}", "x", template)
             documented = self.document.methods(template)
             near = set().union(*(self.document.methods(p) for p in self.document.root["paths"]
-                                 if p.startswith(template) or template.startswith(p)))  # fmt: skip
+                                 if p == template or "/" not in (p, template)
+                                 and (p.startswith(template) or template.startswith(p))))  # fmt: skip
             for method in ASKED:
                 body = b"" if method in ("POST", "PUT", "PATCH") else None
                 status, headers, answer, faults = self.ask(daemon, method, path, body)

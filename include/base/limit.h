@@ -87,6 +87,9 @@
 /* Of a stream's bytes nobody has acknowledged any for so long: the peer is not there. */
 #define LIMIT_STREAM_UNHEARD_MS 60000
 
+/* Who has a stream may have had a certificate that has expired: so often that is looked at. */
+#define LIMIT_STREAM_JUDGE_MS UINT64_C(10000)
+
 /* A peer that is silent for so long amid a request may be cut, where others wait for it to end. */
 #define LIMIT_STALL_MS UINT64_C(1000)
 

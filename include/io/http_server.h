@@ -72,12 +72,14 @@ struct http_server_settings {
     struct tls *tls; /* for every connection; borrowed. NULL: plain HTTP */
     /*
      * Who is served; NULL: everybody. Asked for each request before its body, which is dropped
-     * where the answer is not 0 but the status of a refusal: 401 or 403.
+     * where the answer is not 0 but the status of a refusal: 401 or 403. And again, every judge_ms,
+     * for each stream, which ends then.
      */
     unsigned (*admit)(void *admit_ctx, const struct http_caller *c);
     /* A handshake has failed because of the client's certificate; may be NULL. */
     void (*refused)(void *admit_ctx, struct str peer, const char *fault);
     void *admit_ctx;
+    uint64_t judge_ms; /* with admit */
 
     void (*handle)(void *ctx, struct http_request *r);
     /* Instead of handle, for a body over max_body: must respond at once. r->body is absent. */

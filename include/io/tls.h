@@ -3,7 +3,7 @@
  * have, from files that may be replaced while connections live.
  *
  * A connection keeps the identity that it began with. Whom it let in is looked at again when the
- * files have changed, and every minute: a client's certificate may have expired, its CA be gone.
+ * files have changed, when it has expired, and every minute: its CA may be gone.
  */
 #pragma once
 
@@ -56,6 +56,7 @@ struct tls_peer {
     uint64_t judged_by; /* the identity's number */
     uint64_t judged_ms;
     const char *fault; /* what is wrong with its certificate, NULL for nothing */
+    int64_t until_s;   /* and so long nothing is */
     /* A handshake is refused; may be NULL. */
     void (*refused)(struct tls_peer *p, const char *fault);
 };
@@ -70,5 +71,6 @@ void tls_peer_end(struct tls_peer *p); /* the session is gone; also of one that 
  */
 uint32_t tls_peer_wants(struct tls_peer *p);
 
-/* What speaks against the peer's certificate, a literal; NULL: it is good. After the handshake. */
-const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms);
+/* What speaks against the peer's certificate, a literal; NULL: it is good. After the handshake.
+ * now_s is Unix time. */
+const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms, int64_t now_s);

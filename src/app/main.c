@@ -248,6 +248,7 @@ static enum errc open_server(struct program *p, struct err *reterr)
         .request_timeout_ms = p->config.request_timeout_ms,
         .idle_seconds = LIMIT_IDLE_SECONDS,
         .stall_ms = LIMIT_STALL_MS,
+        .judge_ms = LIMIT_STREAM_JUDGE_MS,
         .handle = routes_handle,
         .too_large = routes_too_large,
         .answered = metrics_answered,

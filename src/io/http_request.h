@@ -96,7 +96,8 @@ void request_respond_refusal(struct request *r); /* by r->refused, and it is the
 /* Of a stream: see http_stream.c. */
 struct MHD_Response *stream_response(struct request *r);
 void stream_gone(struct http_stream *st);
-void streams_end(struct request_pool *p);
+/* `these` NULL: all. */
+void streams_end(struct request_pool *p, bool (*these)(void *ctx, struct request *r), void *ctx);
 void request_response_gone(void *request); /* libmicrohttpd has let go of the answer */
 
 /* Hands the answer to libmicrohttpd: only within its access handler, 1.x allows it nowhere else. */

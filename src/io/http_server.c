@@ -34,6 +34,7 @@
 #define FREE_TURNS   100
 #define FREE_TURN_MS 10
 #define ACCEPT_TURNS 100
+#define NS_PER_S     1000000000
 
 struct http_server {
     struct loop *loop;
@@ -42,6 +43,7 @@ struct http_server {
     struct loop_fd epoll;
     struct loop_fd waiting;  /* the listening socket, while there is no room */
     struct timer look_again; /* for somebody to cut */
+    struct timer judge;      /* who has a stream */
     struct loop_hook hook;
     uint16_t port;
     struct conns conns;
@@ -163,7 +165,8 @@ static unsigned judge(struct http_server *s, struct request *r)
         .peer = r->pub.peer,
         .authorization = str_of(
             MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION)),
-        .certificate_fault = tls_peer_fault(&conn_of(r->mhd)->tls, loop_now_ms(s->loop)),
+        .certificate_fault = tls_peer_fault(&conn_of(r->mhd)->tls, loop_now_ms(s->loop),
+                                            (int64_t)(loop_wall_ns(s->loop) / NS_PER_S)),
     };
     return set->admit(set->admit_ctx, &caller);
 }
@@ -260,6 +263,27 @@ static void looks_again(struct timer *t)
     (void)t;
 }
 
+static bool is_refused(void *server, struct request *r)
+{
+    return r->mhd != NULL && judge(server, r) != 0;
+}
+
+static void judges_streams(struct timer *t)
+{
+    struct http_server *s = CONTAINER_OF(t, struct http_server, judge);
+    streams_end(&s->requests, is_refused, s);
+}
+
+/* A stream has no next request, upon which it would be seen that a certificate has expired. */
+static void watch_streams(struct http_server *s)
+{
+    bool any = s->requests.streams.next != &s->requests.streams;
+    if (!any)
+        timer_cancel(&s->judge);
+    else if (s->settings.admit != NULL && !timer_armed(&s->judge))
+        timer_arm(s->loop, &s->judge, s->settings.judge_ms);
+}
+
 static void server_check(struct loop_hook *h, uint64_t now_ms)
 {
     struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
@@ -267,6 +291,7 @@ static void server_check(struct loop_hook *h, uint64_t now_ms)
     (void)MHD_run(s->daemon);
     handshakes_park(&s->conns);
     watch_for_waiting(s, now_ms);
+    watch_streams(s);
     if (s->conns.draining)
         conns_end_kept(&s->conns);
     if (s->drained != NULL && s->requests.live == 0)
@@ -316,6 +341,7 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
                           struct http_server **ret, struct err *reterr)
 {
     assert(set->handle != NULL && set->too_large != NULL && set->max_connections > 0);
+    assert(set->admit == NULL || set->judge_ms > 0);
     assert(set->request_timeout_ms > 0 && set->idle_seconds > 0 && set->stall_ms > 0);
     int fd = -1;
     enum errc code = listener_open(set->address, set->port, &fd, reterr);
@@ -339,6 +365,7 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     http_server_limit(s, set->max_body, set->request_timeout_ms);
     s->waiting = (struct loop_fd){.fd = fd, .events = EPOLLIN, .ready = somebody_waits};
     s->look_again.fire = looks_again;
+    s->judge.fire = judges_streams;
     s->tell_drained.run = server_tell_drained;
     s->hook = (struct loop_hook){.prepare = server_prepare, .check = server_check};
     s->daemon = daemon_start(s, fd);
@@ -405,7 +432,7 @@ static void stop_listening(struct http_server *s)
 
 void http_server_end_streams(struct http_server *s)
 {
-    streams_end(&s->requests);
+    streams_end(&s->requests, NULL, NULL);
 }
 
 void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx)
@@ -413,7 +440,7 @@ void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx
     assert(s->drained == NULL && done != NULL);
     stop_listening(s);
     conns_drain(&s->conns);
-    streams_end(&s->requests);
+    streams_end(&s->requests, NULL, NULL);
     s->requests.run_soon = true;
     s->drained = done;
     s->drained_ctx = ctx;
@@ -429,7 +456,7 @@ struct http_server *http_server_free(struct http_server *s)
     struct request *ring = &s->requests.handling;
     while (ring->next != ring)
         request_respond_text(ring->next, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
-    streams_end(&s->requests);
+    streams_end(&s->requests, NULL, NULL);
     handshakes_unpark(&s->conns);
     /* One run at least: libmicrohttpd must not be stopped with a suspended connection. */
     struct pollfd p = {.fd = s->epoll.fd, .events = POLLIN};
@@ -439,6 +466,7 @@ struct http_server *http_server_free(struct http_server *s)
             break;
         (void)poll(&p, 1, FREE_TURN_MS);
     }
+    timer_cancel(&s->judge);
     loop_fd_del(&s->epoll);
     loop_hook_del(s->loop, &s->hook);
     deferred_cancel(&s->tell_drained);

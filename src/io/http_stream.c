@@ -128,11 +128,13 @@ void http_stream_end(struct http_stream *st)
     http_stream_wake(st);
 }
 
-void streams_end(struct request_pool *p)
+void streams_end(struct request_pool *p, bool (*these)(void *ctx, struct request *r), void *ctx)
 {
     struct request *next;
     for (struct request *r = p->streams.next; r != &p->streams; r = next) {
         next = r->next;
+        if (these != NULL && !these(ctx, r))
+            continue;
         /* A portion that is leaving may never have left. */
         if (r->mhd != NULL && r->state == SENDING && !r->suspended)
             conn_ends(conn_of(r));

@@ -15,16 +15,15 @@
 #include "file.h"
 #include "limit.h"
 #include "mem.h"
+#include "tls_client.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <sys/epoll.h>
 
-#define CHAIN_MAX      8
 #define NAME_MAX_BYTES 256
 #define JUDGE_AGAIN_MS 60000
-#define VERIFY_FLAGS   GNUTLS_PROFILE_TO_VFLAGS(GNUTLS_PROFILE_MEDIUM)
 #define PEM(text)      ((gnutls_datum_t){(unsigned char *)(text)->p, (unsigned)(text)->n})
 
 /* TLS 1.2 and 1.3, forward secrecy, authenticated encryption; no RSA key exchange, no CBC. */
@@ -220,109 +219,16 @@ static enum errc identity_load(const struct tls_settings *s, struct tls_identity
 
 /* ---- a client's certificate ---- */
 
-static const char *fault_of(unsigned status)
+static void judge(struct tls_peer *p, const struct tls_identity *by, gnutls_session_t session)
 {
-    static const struct {
-        unsigned bit;
-        const char *fault;
-    } faults[] = {
-        {GNUTLS_CERT_EXPIRED, "the certificate has expired"},
-        {GNUTLS_CERT_NOT_ACTIVATED, "the certificate is not valid yet"},
-        {GNUTLS_CERT_PURPOSE_MISMATCH, "the certificate is not one for client authentication"},
-        {GNUTLS_CERT_INSECURE_ALGORITHM, "the certificate's algorithm or key is too weak"},
-        {GNUTLS_CERT_SIGNER_NOT_FOUND, "the certificate is of no CA in client-ca-file"},
-        {GNUTLS_CERT_SIGNER_NOT_CA, "the certificate is of no CA in client-ca-file"},
-    };
-
-    for (size_t i = 0; i < COUNT_OF(faults); i++) {
-        if ((status & faults[i].bit) != 0)
-            return faults[i].fault;
-    }
-    return "the certificate cannot be verified";
-}
-
-static bool is_listed(struct str names, const char *name, size_t n)
-{
-    struct str wanted;
-    while (names.p != NULL) {
-        (void)str_cut(names, ',', &wanted, &names);
-        if (n > 0 && str_eq(str_trim(wanted), (struct str){name, n}))
-            return true;
-    }
-    return false;
-}
-
-static bool has_listed_name(struct str names, gnutls_x509_crt_t crt)
-{
-    char name[NAME_MAX_BYTES];
-    size_t n = sizeof(name);
-    /* Of several common names none is the one. */
-    if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 1, 0, name, &n) ==
-        GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) {
-        n = sizeof(name);
-        if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &n) == 0 &&
-            is_listed(names, name, n))
-            return true;
-    }
-    for (unsigned at = 0;; at++) {
-        n = sizeof(name);
-        int type = gnutls_x509_crt_get_subject_alt_name(crt, at, name, &n, NULL);
-        if (type == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
-            return false;
-        if (type == GNUTLS_SAN_DNSNAME && is_listed(names, name, n))
-            return true;
-    }
-}
-
-static const char *judge_chain(const struct tls *t, const struct tls_identity *by,
-                               gnutls_x509_crt_t *chain, unsigned n)
-{
-    static char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
-    gnutls_typed_vdata_st wanted = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
-                                    .data = (unsigned char *)purpose};
-    gnutls_x509_trust_list_t trust = NULL;
-    unsigned status = 0;
-    gnutls_certificate_get_trust_list(by->credentials, &trust);
-    int code = gnutls_x509_trust_list_verify_crt2(trust, chain, n, &wanted, 1, VERIFY_FLAGS,
-                                                  &status, NULL);
-    if (code < 0)
-        return "the certificate cannot be verified";
-    if (status != 0)
-        return fault_of(status);
-    if (t->settings.client_names.n > 0 && !has_listed_name(t->settings.client_names, chain[0]))
-        return "the certificate's name is not in client-names";
-    return NULL;
-}
-
-static const char *judge(const struct tls *t, const struct tls_identity *by,
-                         gnutls_session_t session)
-{
-    gnutls_x509_crt_t chain[CHAIN_MAX];
-    unsigned n = 0;
-    unsigned n_raw = 0;
-    const gnutls_datum_t *raw = gnutls_certificate_get_peers(session, &n_raw);
-    const char *fault = "the certificate cannot be read";
-    if (raw == NULL || n_raw == 0)
-        return "there is no certificate";
-    if (n_raw > CHAIN_MAX)
-        return "the chain of certificates is too long";
-    while (n < n_raw && gnutls_x509_crt_init(&chain[n]) == 0) {
-        n++;
-        if (gnutls_x509_crt_import(chain[n - 1], &raw[n - 1], GNUTLS_X509_FMT_DER) < 0)
-            goto out;
-    }
-    if (n == n_raw)
-        fault = judge_chain(t, by, chain, n);
-out:
-    while (n > 0)
-        gnutls_x509_crt_deinit(chain[--n]);
-    return fault;
+    p->fault =
+        tls_client_fault(session, by->credentials, p->tls->settings.client_names, &p->until_s);
 }
 
 static int judge_in_handshake(gnutls_session_t session)
 {
     struct tls_peer *p = gnutls_session_get_ptr(session);
-    p->fault = judge(p->tls, p->identity, session);
+    judge(p, p->identity, session);
     if (p->fault == NULL || p->tls->settings.optional)
         return 0;
     if (p->refused != NULL)
@@ -382,13 +288,14 @@ uint32_t tls_peer_wants(struct tls_peer *p)
     return gnutls_record_get_direction(p->session) == 0 ? EPOLLIN : EPOLLOUT;
 }
 
-const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms)
+const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms, int64_t now_s)
 {
     if (p->tls == NULL || p->tls->settings.client_ca_file.n == 0)
         return "certificates are not asked for";
     const struct tls_identity *by = p->tls->identity;
-    if (p->judged_by != by->number || now_ms - p->judged_ms >= JUDGE_AGAIN_MS) {
-        p->fault = judge(p->tls, by, p->session);
+    bool over = p->fault == NULL && now_s > p->until_s;
+    if (p->judged_by != by->number || now_ms - p->judged_ms >= JUDGE_AGAIN_MS || over) {
+        judge(p, by, p->session);
         p->judged_by = by->number;
         p->judged_ms = now_ms;
     }

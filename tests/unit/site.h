@@ -6,7 +6,19 @@
 
 #include <stdio.h>
 
-#define HOLD_MAX 256
+#define HOLD_MAX    256
+#define STREAMS_MAX 8
+#define PORTION     ((size_t)64 * 1024)
+
+/* A stream that says "<N>" for each time that it is asked to, and so many bytes more. */
+struct teller {
+    struct http_stream stream;
+    struct site *site;
+    unsigned told;
+    unsigned wanted; /* it rests once so many were told */
+    size_t padding;
+    bool gone;
+};
 
 /* What the handler does is in the path. */
 struct site {
@@ -26,7 +38,88 @@ struct site {
     char peer[64];
     bool draining;
     bool drained;
+    char accept[64]; /* the last one's header of that name */
+    bool accepts;    /* and whether there was one */
+
+    struct teller tellers[STREAMS_MAX];
+    size_t n_tellers;
+    size_t n_gone; /* of these */
+    size_t wanted_gone;
+
+    struct http_server_counts counts;
+    unsigned answered; /* what a handler has answered, and what the server itself */
+    unsigned answered_alone;
+    unsigned last_status;
+    uint64_t last_ns; /* the start of the last one */
 };
+
+#define SITE_KIND 2
+
+static inline void site_answered(void *ctx, const struct http_request *r, unsigned status)
+{
+    struct site *s = ctx;
+    ck_assert(r->kind == 0 || r->kind == SITE_KIND);
+    *(r->kind == SITE_KIND ? &s->answered : &s->answered_alone) += 1;
+    s->last_status = status;
+    ck_assert_uint_gt(r->start_ns, 0);
+    ck_assert_uint_le(r->start_ns, loop_clock_ns(s->loop));
+    s->last_ns = r->start_ns;
+}
+
+static inline void teller_fill(struct http_stream *st, struct buf *out)
+{
+    struct teller *t = CONTAINER_OF(st, struct teller, stream);
+    ck_assert(!t->gone);
+    ck_assert_uint_eq(out->n, 0);
+    if (t->told == t->wanted)
+        return;
+    buf_printf(out, "<%u>", ++t->told);
+    for (size_t i = 0; i < t->padding; i++)
+        buf_putc(out, '.');
+}
+
+static inline void teller_gone(struct http_stream *st)
+{
+    struct teller *t = CONTAINER_OF(st, struct teller, stream);
+    ck_assert(!t->gone);
+    t->gone = true;
+    t->site->n_gone++;
+}
+
+static inline struct teller *teller_new(struct site *s)
+{
+    ck_assert_uint_lt(s->n_tellers, STREAMS_MAX);
+    struct teller *t = &s->tellers[s->n_tellers++];
+    *t = (struct teller){
+        .stream = {.fill = teller_fill, .gone = teller_gone}, .site = s, .wanted = 1};
+    return t;
+}
+
+static inline void tell(struct site *s, struct http_request *r)
+{
+    struct teller *t = teller_new(s);
+    if (str_eq(r->path, STR("/stream/endless"))) {
+        t->wanted = UINT32_MAX;
+        t->padding = PORTION;
+    }
+    http_request_header(r, "Cache-Control", "no-store");
+    http_request_stream(r, 200, "text/event-stream", &t->stream);
+}
+
+static inline void note(struct site *s, struct http_request *r)
+{
+    struct str accept = http_request_value(r, "accept");
+    ck_assert_uint_gt(r->id, s->last_id);
+    s->last_id = r->id;
+    ck_assert_uint_lt(r->path.n, sizeof(s->path));
+    memcpy(s->path, r->path.p, r->path.n);
+    s->path_n = r->path.n;
+    (void)snprintf(s->peer, sizeof(s->peer), "%.*s", STR_ARG(r->peer));
+    (void)snprintf(s->accept, sizeof(s->accept), "%.*s", STR_ARG(accept));
+    s->accepts = accept.p != NULL;
+    ck_assert_uint_eq(r->kind, 0);
+    r->kind = SITE_KIND;
+}
 
 static inline void respond(struct http_request *r, struct str body)
 {
@@ -44,12 +137,7 @@ static inline void handle(void *ctx, struct http_request *r)
 {
     struct site *s = ctx;
     s->handled++;
-    ck_assert_uint_gt(r->id, s->last_id);
-    s->last_id = r->id;
-    ck_assert_uint_lt(r->path.n, sizeof(s->path));
-    memcpy(s->path, r->path.p, r->path.n);
-    s->path_n = r->path.n;
-    (void)snprintf(s->peer, sizeof(s->peer), "%.*s", STR_ARG(r->peer));
+    note(s, r);
     ck_assert_ptr_nonnull(arena_alloc(r->arena, 100));
     ck_assert_uint_eq(r->answer->n, 0);
     if (str_eq(r->path, STR("/hold"))) {
@@ -58,6 +146,8 @@ static inline void handle(void *ctx, struct http_request *r)
     } else if (str_eq(r->path, STR("/hop"))) {
         s->hopping = r;
         loop_defer(s->loop, &s->hop);
+    } else if (str_starts(r->path, STR("/stream"))) {
+        tell(s, r);
     } else if (str_eq(r->path, STR("/method"))) {
         respond(r, r->method);
     } else if (str_eq(r->path, STR("/headers"))) {
@@ -94,9 +184,12 @@ static inline struct http_server_settings settings(struct site *s)
         .request_timeout_ms = 60000,
         .idle_seconds = 60,
         .stall_ms = 60000,
+        .judge_ms = 60000,
         .handle = handle,
         .too_large = too_large,
+        .answered = site_answered,
         .ctx = s,
+        .counts = &s->counts,
     };
 }
 
@@ -118,6 +211,18 @@ static inline void close_site(struct site *s)
 {
     s->server = http_server_free(s->server);
     s->loop = loop_free(s->loop);
+}
+
+static inline bool has_gone(void *ctx)
+{
+    const struct site *s = ctx;
+    return s->n_gone >= s->wanted_gone;
+}
+
+static inline void await_gone(struct site *s, size_t n)
+{
+    s->wanted_gone = n;
+    run_until(s->loop, has_gone, s);
 }
 
 static inline void dial(struct site *s, struct peer *p)

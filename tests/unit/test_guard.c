@@ -48,6 +48,7 @@ static void gate_open(struct gate *g, unsigned wants)
     if (wants & WANTS_TOKEN)
         g->config.token_file = path_set(&g->paths[3], "token");
     struct http_server_settings set = settings(&g->site);
+    set.judge_ms = 50;
     g->site = (struct site){.loop = loop_make(), .hop = {.run = hop}};
     ck_assert_ok(guard_new(g->site.loop, &g->config, &g->guard, &e), &e);
     guard_settings(g->guard, &set);
@@ -202,6 +203,38 @@ START_TEST(changes_are_told)
 
 END_TEST
 
+static void ends_streams(void *ctx)
+{
+    const struct gate *g = ctx;
+    http_server_end_streams(g->site.server);
+}
+
+/* Whether it is told of the change or looks by itself. */
+START_TEST(a_stream_ends_with_its_token)
+{
+    struct gate g;
+    struct peer p;
+    gate_open(&g, WANTS_TOKEN);
+    if (_i == 0)
+        guard_on_change(g.guard, ends_streams, &g);
+    dial(&g.site, &p);
+    peer_send(&p,
+              STR("GET /stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TOKEN "\r\n\r\n"));
+    peer_await(&p, "<1>", 1);
+    guard_refresh(g.guard);
+    run_turns(g.site.loop, 20);
+    ck_assert_uint_eq(g.site.n_gone, 0);
+    put_token(OTHER);
+    if (_i == 0)
+        guard_refresh(g.guard);
+    await_gone(&g.site, 1);
+    ck_assert_uint_eq(peer_count(&p, "\r\n0\r\n\r\n"), 1);
+    peer_close(&p);
+    gate_close(&g);
+}
+
+END_TEST
+
 /* Pipes without a writer, in the place of each file: nobody who asks waits for one. */
 START_TEST(a_pipe_keeps_nobody_waiting)
 {
@@ -346,6 +379,7 @@ int main(void)
     tcase_add_test(c, a_token_that_is_replaced);
     tcase_add_test(c, other_files_in_one_moment);
     tcase_add_test(c, changes_are_told);
+    tcase_add_loop_test(c, a_stream_ends_with_its_token, 0, 2);
     tcase_add_test(c, a_pipe_keeps_nobody_waiting);
     tcase_add_test(c, what_becomes_of_a_refused_body);
     tcase_add_test(c, refusals_are_told_with_a_count);

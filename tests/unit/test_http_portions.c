@@ -2,104 +2,31 @@
 #include "fail_alloc.h"
 #include "site.h"
 
-#define STREAMS_MAX 8
-#define PORTION     ((size_t)64 * 1024)
-
-/* A stream that says "<N>" for each time that it is asked to, and b bytes more. */
-struct teller {
-    struct http_stream stream;
-    struct stage *stage;
-    unsigned told;
-    unsigned wanted; /* it rests once so many were told */
-    size_t padding;
-    bool gone;
-};
-
-struct stage {
-    struct site site;
-    struct teller tellers[STREAMS_MAX];
-    size_t n;
-    size_t wanted;
-    unsigned n_gone;
-};
-
-static void fill(struct http_stream *st, struct buf *out)
+static void open_stage(struct site *g, unsigned max_connections)
 {
-    struct teller *t = CONTAINER_OF(st, struct teller, stream);
-    ck_assert(!t->gone);
-    ck_assert_uint_eq(out->n, 0);
-    if (t->told == t->wanted)
-        return;
-    buf_printf(out, "<%u>", ++t->told);
-    for (size_t i = 0; i < t->padding; i++)
-        buf_putc(out, '.');
-}
-
-static void gone(struct http_stream *st)
-{
-    struct teller *t = CONTAINER_OF(st, struct teller, stream);
-    ck_assert(!t->gone);
-    t->gone = true;
-    t->stage->n_gone++;
-}
-
-static void handle_stage(void *ctx, struct http_request *r)
-{
-    struct stage *g = CONTAINER_OF((struct site *)ctx, struct stage, site);
-    if (!str_starts(r->path, STR("/stream"))) {
-        handle(&g->site, r);
-        return;
-    }
-    ck_assert_uint_lt(g->n, STREAMS_MAX);
-    struct teller *t = &g->tellers[g->n++];
-    *t = (struct teller){.stream = {.fill = fill, .gone = gone}, .stage = g, .wanted = 1};
-    if (str_eq(r->path, STR("/stream/endless"))) {
-        t->wanted = UINT32_MAX;
-        t->padding = PORTION;
-    }
-    http_request_header(r, "Cache-Control", "no-store");
-    http_request_stream(r, 200, "text/event-stream", &t->stream);
-}
-
-static void open_stage(struct stage *g, unsigned max_connections)
-{
-    *g = (struct stage){.n = 0};
-    struct http_server_settings set = settings(&g->site);
-    set.handle = handle_stage;
+    struct http_server_settings set = settings(g);
     set.max_connections = max_connections;
-    open_with(&g->site, &set);
+    open_with(g, &set);
 }
 
-static bool has_gone(void *ctx)
+static void close_stage(struct site *g)
 {
-    const struct stage *g = ctx;
-    return g->n_gone >= g->wanted;
-}
-
-static void await_gone(struct stage *g, size_t n)
-{
-    g->wanted = n;
-    run_until(g->site.loop, has_gone, g);
-}
-
-static void close_stage(struct stage *g)
-{
-    close_site(&g->site);
-    ck_assert_uint_eq(g->n_gone, g->n);
+    close_site(g);
+    ck_assert_uint_eq(g->n_gone, g->n_tellers);
 }
 
 /* A stream that has told its first and rests. */
-static void begin(struct stage *g, struct peer *p)
+static void begin(struct site *g, struct peer *p)
 {
-    dial(&g->site, p);
+    dial(g, p);
     get(p, "/stream");
     peer_await(p, "<1>", 1);
-    run_turns(g->site.loop, 3);
+    run_turns(g->loop, 3);
 }
 
 START_TEST(it_goes_on_when_it_is_woken)
 {
-    struct stage g;
+    struct site g;
     struct peer p;
     open_stage(&g, 10);
     begin(&g, &p);
@@ -115,7 +42,7 @@ START_TEST(it_goes_on_when_it_is_woken)
         http_stream_wake(&t->stream);
         (void)snprintf(text, sizeof(text), "<%u>", i);
         peer_await(&p, text, 1);
-        run_turns(g.site.loop, 20);
+        run_turns(g.loop, 20);
     }
     ck_assert_uint_eq(t->told, 5);
     struct str body = buf_str(&p.in);
@@ -139,12 +66,12 @@ END_TEST
 /* Nothing is sent on a stream that rests, and its turn costs nothing. */
 START_TEST(one_that_rests_is_left_alone)
 {
-    struct stage g;
+    struct site g;
     struct peer p;
     open_stage(&g, 10);
     begin(&g, &p);
     size_t before = p.in.n;
-    run_turns(g.site.loop, 50);
+    run_turns(g.loop, 50);
     ck_assert_uint_eq(p.in.n, before);
     ck_assert_uint_eq(g.tellers[0].told, 1);
     ck_assert_uint_eq(g.tellers[0].stream.out.n, 0);
@@ -157,7 +84,7 @@ END_TEST
 /* Nobody has to wake it for that. */
 START_TEST(a_peer_that_goes_is_noticed)
 {
-    struct stage g;
+    struct site g;
     struct peer p[3];
     open_stage(&g, 10);
     for (int i = 0; i < 3; i++)
@@ -180,21 +107,21 @@ START_TEST(a_peer_that_goes_is_noticed)
 END_TEST
 
 /* Of all that it might read one portion waits, and no more is made. */
-static void await_stuck(struct stage *g)
+static void await_stuck(struct site *g)
 {
     unsigned told;
     do {
         told = g->tellers[0].told;
-        run_turns(g->site.loop, 50);
+        run_turns(g->loop, 50);
     } while (told == 0 || told != g->tellers[0].told);
 }
 
 START_TEST(who_does_not_read_costs_one_portion)
 {
-    struct stage g;
+    struct site g;
     struct peer p;
     open_stage(&g, 10);
-    dial(&g.site, &p);
+    dial(&g, &p);
     p.deaf = true;
     get(&p, "/stream/endless");
     await_stuck(&g);
@@ -204,7 +131,7 @@ START_TEST(who_does_not_read_costs_one_portion)
     ck_assert_uint_gt(t->stream.out.n, t->stream.sent);
     for (int i = 0; i < 50; i++) {
         http_stream_wake(&g.tellers[0].stream);
-        run_turns(g.site.loop, 1);
+        run_turns(g.loop, 1);
     }
     ck_assert_uint_eq(t->told, told);
     /* It reads again, and gets all that was made, in order. */
@@ -226,14 +153,13 @@ END_TEST
 
 START_TEST(who_never_reads_is_cut)
 {
-    struct stage g = {.n = 0};
+    struct site g;
     struct peer p;
-    struct http_server_settings set = settings(&g.site);
-    set.handle = handle_stage;
+    struct http_server_settings set = settings(&g);
     set.request_timeout_ms = 20;
     set.idle_seconds = 1;
-    open_with(&g.site, &set);
-    dial(&g.site, &p);
+    open_with(&g, &set);
+    dial(&g, &p);
     p.deaf = true;
     get(&p, "/stream/endless");
     await_gone(&g, 1);
@@ -245,33 +171,32 @@ END_TEST
 
 static void drained(void *ctx)
 {
-    struct stage *g = ctx;
-    g->site.drained = true;
+    struct site *g = ctx;
+    g->drained = true;
 }
 
 /* One rests, one is not read, one is asked for too late; none of them is waited for. */
 START_TEST(draining_ends_them)
 {
-    struct stage g;
+    struct site g;
     struct peer p[3];
     open_stage(&g, 10);
-    dial(&g.site, &p[0]);
+    dial(&g, &p[0]);
     p[0].deaf = true;
     get(&p[0], "/stream/endless");
     await_stuck(&g);
     begin(&g, &p[1]);
-    dial(&g.site, &p[2]);
+    dial(&g, &p[2]);
     post(&p[2], "/hold", STR(""));
-    await_held(&g.site, 1);
-    http_server_drain(g.site.server, drained, &g);
+    await_held(&g, 1);
+    http_server_drain(g.server, drained, &g);
     await_gone(&g, 2);
     peer_await(&p[1], "\r\n0\r\n\r\n", 1);
     peer_await_end(&p[1]);
-    ck_assert(!g.site.drained);
-    struct teller *t = &g.tellers[g.n++];
-    *t = (struct teller){.stream = {.fill = fill, .gone = gone}, .stage = &g, .wanted = 1};
-    http_request_stream(g.site.held[0], 200, "text/plain", &t->stream);
-    run_until(g.site.loop, until_flag, &g.site.drained);
+    ck_assert(!g.drained);
+    struct teller *t = teller_new(&g);
+    http_request_stream(g.held[0], 200, "text/plain", &t->stream);
+    run_until(g.loop, until_flag, &g.drained);
     ck_assert(t->gone);
     ck_assert_uint_eq(t->told, 0);
     for (int i = 0; i < 3; i++)
@@ -283,15 +208,15 @@ END_TEST
 
 START_TEST(freeing_ends_them)
 {
-    struct stage g;
+    struct site g;
     struct peer p[2];
     open_stage(&g, 10);
-    dial(&g.site, &p[0]);
+    dial(&g, &p[0]);
     p[0].deaf = true;
     get(&p[0], "/stream/endless");
     await_stuck(&g);
     begin(&g, &p[1]);
-    g.site.server = http_server_free(g.site.server);
+    g.server = http_server_free(g.server);
     ck_assert_uint_eq(g.n_gone, 2);
     peer_await_end(&p[1]);
     ck_assert_uint_eq(peer_count(&p[1], "\r\n0\r\n\r\n"), 1);
@@ -305,28 +230,28 @@ END_TEST
 /* A page comes again by itself; who rests between two requests may lose the next one. */
 START_TEST(when_there_is_no_room_the_oldest_gives_way)
 {
-    struct stage g;
+    struct site g;
     struct peer kept;
     struct peer p[2];
     struct peer late[2];
     open_stage(&g, 3);
-    dial(&g.site, &kept);
+    dial(&g, &kept);
     post(&kept, "/echo", STR("one"));
     peer_await(&kept, "one", 1);
     begin(&g, &p[0]);
     begin(&g, &p[1]);
     for (int i = 0; i < 2; i++) {
-        dial(&g.site, &late[i]);
+        dial(&g, &late[i]);
         post(&late[i], "/hold", STR(""));
-        await_held(&g.site, (size_t)i + 1);
+        await_held(&g, (size_t)i + 1);
         await_gone(&g, (size_t)i + 1);
         ck_assert(g.tellers[i].gone);
         ck_assert(!kept.closed);
     }
     post(&kept, "/echo", STR("two"));
     peer_await(&kept, "two", 1);
-    respond(g.site.held[0], STR(""));
-    respond(g.site.held[1], STR(""));
+    respond(g.held[0], STR(""));
+    respond(g.held[1], STR(""));
     for (int i = 0; i < 2; i++) {
         peer_close(&p[i]);
         peer_close(&late[i]);
@@ -339,10 +264,10 @@ END_TEST
 
 START_TEST(of_a_head_there_is_only_that)
 {
-    struct stage g;
+    struct site g;
     struct peer p;
     open_stage(&g, 10);
-    dial(&g.site, &p);
+    dial(&g, &p);
     peer_send(&p, STR("HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n"));
     await_gone(&g, 1);
     peer_await(&p, "\r\n\r\n", 1);
@@ -365,25 +290,25 @@ START_TEST(without_memory_it_ends)
     bool hit = true;
     size_t nth = 0;
     while (hit) {
-        struct stage g;
+        struct site g;
         struct peer p;
         struct peer other;
         open_stage(&g, 10);
-        dial(&g.site, &p);
+        dial(&g, &p);
         ck_assert(buf_reserve(&p.in, 1U << 20));
         ck_assert(buf_reserve(&p.out, 1U << 10));
         get(&p, "/stream");
         fail_alloc_arm(FAIL_ONCE, ++nth);
         struct peer_wants w = {&p, "", 0};
-        run_until(g.site.loop, told_or_cut, &w);
-        run_turns(g.site.loop, 3);
+        run_until(g.loop, told_or_cut, &w);
+        run_turns(g.loop, 3);
         hit = fail_alloc_hit();
         fail_alloc_disarm();
-        dial(&g.site, &other);
+        dial(&g, &other);
         post(&other, "/echo", STR("served"));
         peer_await(&other, "served", 1);
         peer_close(&p);
-        await_gone(&g, g.n);
+        await_gone(&g, g.n_tellers);
         peer_close(&other);
         close_stage(&g);
     }

@@ -1,6 +1,31 @@
 /* TLS connections over time: handshakes that never end, what is none, and the server's end. */
 #include "shop.h"
 
+#include <gnutls/gnutls.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+/* The day that it is, for the loop and for GnuTLS: so much later than it is. */
+static time_t later_s;
+
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, ret);
+    if (clock == CLOCK_REALTIME)
+        ret->tv_sec += later_s;
+    return rc;
+}
+
+static time_t wall_s(time_t *ret)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    if (ret != NULL)
+        *ret = t.tv_sec;
+    return t.tv_sec;
+}
+
 struct drip {
     struct timer timer;
     struct peer *peer;
@@ -124,6 +149,66 @@ START_TEST(what_is_no_handshake_is_cut)
 
 END_TEST
 
+static void serve_streams(struct shop *s)
+{
+    struct err e = ERR_INIT;
+    shop_open(s, "ca.crt", "", false);
+    s->site.server = http_server_free(s->site.server);
+    struct http_server_settings set = settings(&s->site);
+    set.tls = s->tls;
+    set.admit = admit;
+    set.refused = refused;
+    set.admit_ctx = s;
+    set.judge_ms = 5;
+    ck_assert_ok(http_server_new(s->site.loop, &set, &s->site.server, &e), &e);
+    (void)snprintf(s->url, sizeof(s->url), "https://127.0.0.1:%u",
+                   http_server_port(s->site.server));
+    shop_client(s, "client", "ca.crt");
+}
+
+static bool has_chunk(void *ctx)
+{
+    const struct caller *c = ctx;
+    return c->n_chunks > 0;
+}
+
+/* It rests, and nothing on it would ever ask; so its end is looked for, and for no other's. */
+START_TEST(a_stream_ends_with_its_certificate)
+{
+    struct shop s;
+    struct caller c;
+    struct caller next;
+    struct timer some = {.fire = over};
+    serve_streams(&s);
+    gnutls_global_set_time_function(wall_s);
+    caller_init(&c, "GET", s.url, "/stream");
+    c.call.on_chunk = caller_chunk;
+    http_call_start(s.client, &c.call);
+    run_until(s.site.loop, has_chunk, &c);
+    timer_arm(s.site.loop, &some, 100);
+    run_until(s.site.loop, is_over, &some);
+    ck_assert(!c.done);
+    later_s = 86400; /* half its life */
+    timer_arm(s.site.loop, &some, 50);
+    run_until(s.site.loop, is_over, &some);
+    ck_assert(!c.done);
+    later_s = 2 * 86400 + 3600;
+    caller_await(s.site.loop, &c);
+    ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
+    ck_assert_uint_eq(s.site.n_gone, 1);
+    ck_assert_str_eq(s.fault, "the certificate has expired");
+    /* Nor does its connection get it another one. */
+    caller_init(&next, "GET", s.url, "/stream");
+    http_call_start(s.client, &next.call);
+    caller_await(s.site.loop, &next);
+    ck_assert_uint_eq(s.site.n_tellers, 1);
+    caller_end(&c);
+    caller_end(&next);
+    shop_close(&s);
+}
+
+END_TEST
+
 /* Handshakes under way, kept connections and a retired certificate: nothing is left behind. */
 START_TEST(an_end_amid_everything)
 {
@@ -163,6 +248,7 @@ int main(void)
     tcase_add_test(c, a_handshake_has_a_deadline);
     tcase_add_test(c, half_a_handshake_costs_nothing);
     tcase_add_loop_test(c, what_is_no_handshake_is_cut, 0, COUNT_OF(strange));
+    tcase_add_test(c, a_stream_ends_with_its_certificate);
     tcase_add_test(c, an_end_amid_everything);
     suite_add_tcase(s, c);
     int status = unit_main(s);

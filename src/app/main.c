@@ -1,11 +1,12 @@
 /*
- * Parse, build, run, drain. One thread of ours: libcurl starts a resolver thread for a moment where
- * the API server's address is a name, and that is all.
+ * Parse, build, run; drain.c ends it. One thread of ours: libcurl starts a resolver thread for a
+ * moment where the API server's address is a name, and that is all.
  */
 #include "budget_feed.h"
 #include "cluster.h"
 #include "config.h"
 #include "confine.h"
+#include "drain.h"
 #include "evictor.h"
 #include "explain.h"
 #include "file.h"
@@ -19,18 +20,12 @@
 #include "service.h"
 #include "ui_feed.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define SERVICE_ACCOUNT STR("/var/run/secrets/kubernetes.io/serviceaccount")
-
-#define SETTLE_CHECK_MS 100
-
-/* Beyond shutdown-grace, for giving up the lease and sending events. */
-#define STOP_SLACK_MS 5000
 
 /* "HOST_8f3c1d20aa41c5e7": a process, not a host, since two may share its name. */
 #define IDENTITY_BYTES 128
@@ -44,96 +39,9 @@ struct program {
     struct service service;
     struct settings parts; /* what there is to tell of a setting that changes */
     struct reload *reload;
-    struct timer delay; /* after the first signal, until nobody new is served */
-    struct timer grace;
-    struct timer settle; /* after the last request, until no Binding is in doubt */
+    struct drain drain;
     struct notify notify;
 };
-
-static void events_sent(void *ctx)
-{
-    struct program *p = ctx;
-    loop_stop(p->service.loop);
-}
-
-/* Who takes over need not wait for this. */
-static void resigned(void *ctx)
-{
-    struct program *p = ctx;
-    events_drain(p->service.events, events_sent, p);
-}
-
-/*
- * A Binding in doubt is followed up as long as there is time: who comes after us can't. The lease
- * is given up when there is none left, since who takes it over then need not wait.
- */
-static void stop_when_settled(struct timer *t)
-{
-    struct program *p = CONTAINER_OF(t, struct program, settle);
-    if (binder_active(p->service.binder) > 0)
-        timer_arm(p->service.loop, t, SETTLE_CHECK_MS);
-    else if (p->parts.kube != NULL)
-        kube_backend_resign(p->parts.kube, resigned, p);
-    else
-        loop_stop(p->service.loop);
-}
-
-static void drained(void *ctx)
-{
-    struct program *p = ctx;
-    stop_when_settled(&p->settle);
-}
-
-static void grace_over(struct timer *t)
-{
-    struct program *p = CONTAINER_OF(t, struct program, grace);
-    log_warn("shutdown-grace is over, and not all is settled",
-             kv_uint("requests", http_server_active(p->parts.server)),
-             kv_uint("binds", binder_active(p->service.binder)));
-    loop_stop(p->service.loop);
-}
-
-/* Whoever supervises us must not take a long grace for a hang. */
-static void tell_stopping(struct program *p)
-{
-    char text[sizeof("STOPPING=1\nEXTEND_TIMEOUT_USEC=") + 20];
-    int n = snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
-                     (p->config.shutdown_delay_ms + p->config.shutdown_grace_ms + STOP_SLACK_MS) *
-                         1000);
-    notify_send(&p->notify, (struct str){text, (size_t)n});
-}
-
-static void begin_drain(struct timer *t)
-{
-    struct program *p = CONTAINER_OF(t, struct program, delay);
-    explain_end(&p->service); /* nothing is lost that could not be asked again */
-    timer_arm(p->service.loop, &p->grace, p->config.shutdown_grace_ms);
-    http_server_drain(p->parts.server, drained, p);
-}
-
-/*
- * The first signal lets requests under way end, and before that those come that a Service still
- * sends here; the second does not.
- */
-static void on_signal(void *ctx, int signo)
-{
-    struct program *p = ctx;
-    log_info("shutting down", kv_cstr("signal", strsignal(signo)),
-             kv_uint("requests", http_server_active(p->parts.server)),
-             kv_uint("delay_ms", p->service.draining ? 0 : p->config.shutdown_delay_ms));
-    if (p->service.draining) {
-        loop_stop(p->service.loop);
-        return;
-    }
-    p->service.draining = true;
-    tell_stopping(p);
-    reload_stop(p->reload);
-    p->service.evictor = evictor_free(p->service.evictor);
-    if (p->config.shutdown_delay_ms > 0)
-        timer_arm(p->service.loop, &p->delay, p->config.shutdown_delay_ms);
-    else
-        begin_drain(&p->delay);
-}
 
 static enum errc open_cluster(struct program *p, struct err *reterr)
 {
@@ -311,6 +219,16 @@ static enum errc open_reload(struct program *p, struct err *reterr)
     return code;
 }
 
+static enum errc open_drain(struct program *p, struct err *reterr)
+{
+    struct drain_settings settings = {.service = &p->service,
+                                      .parts = &p->parts,
+                                      .config = &p->config,
+                                      .reload = p->reload,
+                                      .notify = &p->notify};
+    return drain_open(&p->drain, &settings, reterr);
+}
+
 /* NOTIFY_SOCKET and WATCHDOG_USEC are systemd's, or of who does as systemd does. */
 static enum errc open_notify(struct program *p, struct err *reterr)
 {
@@ -362,13 +280,11 @@ static enum errc open_all(struct program *p, struct err *reterr)
     if (code == OK)
         code = settings_evictor(&p->parts, &p->config, &p->service.evictor, reterr);
     if (code == OK)
-        code = loop_signal(p->service.loop, SIGTERM, on_signal, p, reterr);
-    if (code == OK)
-        code = loop_signal(p->service.loop, SIGINT, on_signal, p, reterr);
-    if (code == OK)
         code = ui_feed_new(&p->service, UI_FEED_TICK_MS, &p->service.ui, reterr);
     if (code == OK)
         code = open_reload(p, reterr);
+    if (code == OK)
+        code = open_drain(p, reterr);
     if (code == OK)
         code = open_server(p, reterr);
     return code == OK ? open_probes(p, reterr) : code;
@@ -379,9 +295,7 @@ static void close_all(struct program *p)
     if (p->service.loop == NULL)
         return;
     reload_stop(p->reload);
-    timer_cancel(&p->delay);
-    timer_cancel(&p->grace);
-    timer_cancel(&p->settle);
+    drain_close(&p->drain);
     notify_close(&p->notify);
     explain_end(&p->service);
     p->service.evictor = evictor_free(p->service.evictor);
@@ -417,9 +331,6 @@ static void confine(void)
 static int run(struct program *p)
 {
     struct err e = ERR_INIT;
-    p->delay.fire = begin_drain;
-    p->grace.fire = grace_over;
-    p->settle.fire = stop_when_settled;
     (void)signal(SIGPIPE, SIG_IGN);
     confine();
     enum errc code = open_all(p, &e);

@@ -212,4 +212,154 @@ bool is_deleted(struct world *w, const struct step *s, const struct answer *a, b
     return right;
 }
 
+/* A file of the page, or the way to it. */
+bool is_asset(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    (void)w;
+    (void)s;
+    *ret_error = a->status == 503;
+    return (a->status == 200 || a->status == 303) && a->n > 0;
+}
+
+/* ---- the page's events ---- */
+
+struct shown {
+    const struct api *api;
+    json_t *nodes; /* what the page knows, by name */
+    bool greeted;
+    bool ready;
+};
+
+/* Whole events of the whole chunks; how much is left over is not known of a stream that goes on. */
+static char *dechunk(const char *in, size_t n, bool *ret_ended)
+{
+    char *out = malloc(n + 1);
+    size_t used = 0;
+    assert(out != NULL);
+    *ret_ended = false;
+    while (n > 0 && !*ret_ended) {
+        char *digits_end = NULL;
+        size_t size = strtoul(in, &digits_end, 16);
+        size_t head = (size_t)(digits_end - in) + 2;
+        if (digits_end == in || head + size + 2 > n)
+            break;
+        memcpy(out + used, in + head, size);
+        used += size;
+        *ret_ended = size == 0;
+        in += head + size + 2;
+        n -= head + size + 2;
+    }
+    out[used] = '\0';
+    return out;
+}
+
+static void show_nodes(struct shown *p, const json_t *data)
+{
+    size_t i = 0;
+    json_t *one = NULL;
+    json_array_foreach(json_object_get(data, "nodes"), i, one)
+    {
+        json_object_set(p->nodes, json_string_value(json_object_get(one, "name")), one);
+    }
+    json_array_foreach(json_object_get(data, "gone"), i, one)
+    {
+        json_object_del(p->nodes, json_string_value(one));
+    }
+}
+
+/* "event: NAME\ndata: JSON", or the ":" of a heartbeat. */
+static void take_event(struct shown *p, char *event)
+{
+    static const char *const names[] = {"hello", "nodes", "ready", "pods", "status"};
+    char name[16];
+    int at = 0;
+    bool known = false;
+    if (strcmp(event, ":") == 0)
+        return;
+    if (sscanf(event, "event: %15[a-z]\ndata: %n", name, &at) != 1 || at == 0)
+        world_fail("no event: %s", event);
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        known = known || strcmp(name, names[i]) == 0;
+    json_t *data = json_loads(event + at, 0, NULL);
+    if (!known || data == NULL || (!p->greeted && strcmp(name, "hello") != 0))
+        world_fail("the page is told: %s", event);
+    if (strcmp(name, "hello") == 0)
+        json_object_clear(p->nodes);
+    p->greeted = true;
+    p->ready = strcmp(name, "ready") == 0 || (p->ready && strcmp(name, "hello") != 0);
+    show_nodes(p, data);
+    json_decref(data);
+}
+
+static bool shows_card(const struct api *a, const char *node, const json_t *card)
+{
+    int left = api_free(a, node, (int)json_integer_value(json_object_get(card, "id")));
+    json_int_t total = json_integer_value(json_object_get(card, "total"));
+    json_int_t used = json_integer_value(json_object_get(card, "used"));
+    const json_t *state = json_object_get(card, "state");
+    bool unhealthy = state != NULL && strcmp(json_string_value(state), "unhealthy") == 0;
+    return unhealthy ? left == -1 : left == (int)(total - used);
+}
+
+static bool shows_truth(const struct shown *p)
+{
+    const char *name = NULL;
+    json_t *object = NULL;
+    bool right = json_object_size(p->nodes) == json_object_size(p->api->objects[API_NODES]);
+    json_object_foreach(p->api->objects[API_NODES], name, object)
+    {
+        const json_t *cards = json_object_get(json_object_get(p->nodes, name), "cards");
+        const json_t *card = NULL;
+        size_t i = 0;
+        right = right && api_free(p->api, name, (int)json_array_size(cards)) == -2;
+        json_array_foreach(cards, i, card)
+        {
+            right = right && shows_card(p->api, name, card);
+        }
+    }
+    return right;
+}
+
+static struct shown read_page(const struct api *a, const char *stream, size_t n, bool *ret_ended)
+{
+    struct shown p = {.api = a, .nodes = json_object()};
+    char *text = dechunk(stream, n, ret_ended);
+    char *event = text;
+    for (char *end = strstr(event, "\n\n"); end != NULL; end = strstr(event, "\n\n")) {
+        *end = '\0';
+        take_event(&p, event);
+        event = end + 2;
+    }
+    if (*ret_ended && event[0] != '\0')
+        world_fail("it ends amid an event: %s", event);
+    free(text);
+    return p;
+}
+
+bool shows_all(const struct api *a, const char *stream, size_t n)
+{
+    bool ended = false;
+    struct shown p = read_page(a, stream, n, &ended);
+    bool all = p.ready && shows_truth(&p);
+    json_decref(p.nodes);
+    return all;
+}
+
+/*
+ * Whatever has come is whole events, and says nothing that is no event. `expected`: and all is
+ * shown; so it is of one that was never in want of memory. Without any it may have been cut.
+ */
+bool is_page(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
+{
+    bool ended = false;
+    *ret_error = a->status == 503;
+    if (a->status != 200)
+        return false;
+    struct shown p = read_page(&w->api, a->body, a->n, &ended);
+    bool sure = s->expected != NULL || !interpose_hit();
+    bool right = !sure || (p.ready && shows_truth(&p));
+    json_decref(p.nodes);
+    return right;
+}
+
 /* NOLINTEND(readability-non-const-parameter) */

@@ -14,3 +14,8 @@ answer_fn is_of_nobody;
 answer_fn is_bound;
 answer_fn is_created;
 answer_fn is_deleted;
+answer_fn is_asset;
+answer_fn is_page;
+
+/* Whether what has come of a page's events shows every card as the API server has it. */
+bool shows_all(const struct api *a, const char *stream, size_t n);

@@ -269,6 +269,55 @@ static const struct scenario questions = {
     .after = all_is_well,
 };
 
+/* Of the call that was sent first. */
+static bool page_is_true(const struct world *w)
+{
+    size_t n = 0;
+    const struct http_peer *p = &w->calls[0];
+    const char *body = w->n_calls == 0 ? NULL : http_body(p, &n);
+    return body != NULL && cache_is_true(w) &&
+           shows_all(&w->api, body, p->n_in - (size_t)(body - p->in));
+}
+
+#define EVENTS "/ui/events"
+
+/* It stays open over all that happens, and is looked at once more when it has ended. */
+static const struct scenario page = {
+    .name = "page",
+    .setup = small_cluster,
+    .steps =
+        (const struct step[]){
+            AWAIT_READY,
+            UNTIL_TRUE,
+            ARM,
+            {.type = STEP_SEND,
+             .method = "GET",
+             .path = EVENTS,
+             .right = is_page,
+             .what = "the page's events"},
+            {.type = STEP_UNTIL, .until = page_is_true, .what = "the page shows all"},
+            GET("/", is_asset, NULL),
+            GET("/ui/", is_asset, NULL),
+            GET("/ui/app.css", is_asset, NULL),
+            ASK_FILTER("d", "9"),
+            CHANGE(burst),
+            {.type = STEP_UNTIL, .until = page_is_true, .what = "the page shows the burst"},
+            CHANGE(nodes_change),
+            {.type = STEP_UNTIL, .until = page_is_true, .what = "the page shows other nodes"},
+            END,
+        },
+    .after = (const struct step[]){AWAIT_READY,
+                                   UNTIL_TRUE,
+                                   {.type = STEP_AWAIT,
+                                    .method = "GET",
+                                    .path = EVENTS,
+                                    .right = is_page,
+                                    .expected = "all",
+                                    .what = "a page that is opened then shows all"},
+                                   ASK_FILTER("z", "2"),
+                                   END},
+};
+
 static const struct scenario watch = {
     .name = "watch",
     .setup = small_cluster,
@@ -374,7 +423,7 @@ static const struct scenario leader = {
     .after = all_is_well,
 };
 
-const struct scenario *const scenarios[] = {&start,    &verbs,    &questions, &watch,
-                                            &embedded, &shutdown, &leader};
+const struct scenario *const scenarios[] = {&start, &verbs,    &questions, &watch,
+                                            &page,  &embedded, &shutdown,  &leader};
 const size_t n_scenarios =
     COUNT_OF(scenarios); /* NOLINT(bugprone-sizeof-expression): of pointers */

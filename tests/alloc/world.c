@@ -125,6 +125,8 @@ static bool answered(const struct http_peer *p, struct answer *ret)
         ret->status = (unsigned)(p->in[9] - '0') * 100 + (unsigned)(p->in[10] - '0') * 10 +
                       (unsigned)(p->in[11] - '0');
         ret->body = body;
+        if (ret->n == 0) /* an answer that goes on has no length: it is what has come */
+            ret->n = p->n_in - (size_t)(body - p->in);
         return true;
     }
     ret->n = 0;

@@ -117,8 +117,9 @@ class Bench(Lab):
     def __init__(self, options: Options, workdir: Path, version: str) -> None:
         super().__init__(options, workdir)
         self.version = version
-        self.modern = version != "1.20.2"  # a Binding's UID is a precondition
         self.cluster = ControlPlane(version, workdir)
+        self.minor = self.cluster.minor
+        self.modern = self.minor > 22  # a Binding's UID is a precondition
         self.history: History | None = None
         self.users = [CARDPACK_USER]  # of all that may bind
         self.namespace = "none"

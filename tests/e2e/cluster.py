@@ -48,7 +48,7 @@ __all__ = [
     "wait_for",
 ]
 
-VERSIONS = ("1.20.2", "1.36.3")
+VERSIONS = ("1.20.2", "1.23.17", "1.36.3")
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 GPU_MEM = "aliyun.com/gpu-mem"
 SCHEDULER_USER = "system:kube-scheduler"
@@ -207,7 +207,7 @@ class ControlPlane:
         self.programs = find_programs(version)
         self.workdir = Path(workdir).resolve()
         self.workdir.mkdir(parents=True, exist_ok=True)
-        self._modern = int(version.split(".")[1]) > 21
+        self.minor = int(version.split(".")[1])
         self._ports = Ports()
         self._local = threading.local()
         self._life = 0
@@ -286,7 +286,7 @@ class ControlPlane:
             "kube-scheduler",
             ["--config", str(self.workdir / "scheduler.yaml"), *args],
             self.scheduler_kubeconfig,
-            "/readyz" if self._modern else "/healthz",
+            "/readyz" if self.minor > 30 else "/healthz",
         )
         if wait:
             self.scheduler.start()
@@ -309,8 +309,8 @@ class ControlPlane:
         return scheduler
 
     def _render(self, url_prefix: str | None, **render: Any) -> str:
-        """The shipped configuration; the plain port of 1.20.2 is one of ours, as others run too."""
-        if not self._modern:
+        """The shipped configuration; the plain port of v1beta1 is one of ours, as others run too."""
+        if self.minor < 23:
             render["plain_port"] = self._ports.take()
         return scheduler_config.render(
             self.version, self.scheduler_kubeconfig, url_prefix, **render
@@ -326,7 +326,7 @@ class ControlPlane:
             "--leader-elect=false",
             "--kube-api-qps=1000", "--kube-api-burst=1000",
         ]  # fmt: skip
-        if not self._modern:
+        if self.minor < 23:
             argv.append("--port=0")  # its plain one, which is on all interfaces
         self.controller_manager = self._make_client(
             "kube-controller-manager", argv, self.admin_kubeconfig, "/healthz"

@@ -299,7 +299,7 @@ class RealGround(Ground):
         super().__init__()
         self.bench = bench
         self.namespace = bench.namespace
-        self.modern = bench.modern
+        self.modern = bench.minor > 28
         self.seed = bench.options.seed
         self.managed: tuple[str, ...] = ()
 

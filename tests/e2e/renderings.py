@@ -10,43 +10,58 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bench import MANIFESTS, ROOT, Bench, Skipped, check
-from cluster import VERSIONS, find_programs
+from bench import MANIFESTS, ROOT, Bench, Lab, Skipped, check
+from cluster import available_versions, find_programs
 
 Json = Any
 
 OVERLAYS = MANIFESTS / "overlays"
 CHART = MANIFESTS / "helm" / "cardpack"
-# What takes the place of an overlay on 1.20, which lacks what the overlay is made of.
-ON_1_20 = {
-    "high-availability": "high-availability-1.20",
-    "second-scheduler": "second-scheduler-v1beta1",
+# What takes the place of an overlay before a minor release: these lack what it is made of.
+BEFORE = {
+    "high-availability": ((21, "high-availability-1.20"),),
+    "second-scheduler": ((23, "second-scheduler-v1beta1"), (25, "second-scheduler-v1beta3")),
 }
 WORKLOADS = ("Deployment", "DaemonSet")
 
 
 def overlay(bench: Bench, name: str) -> Path:
     """The folder of an overlay, as this release wants it."""
-    return OVERLAYS / (name if bench.modern else ON_1_20.get(name, name))
+    older = (folder for before, folder in BEFORE.get(name, ()) if bench.minor < before)
+    return OVERLAYS / next(older, name)
 
 
 def overlays(bench: Bench) -> list[Path]:
     """All that are meant for this release."""
-    strange = ON_1_20.values() if bench.modern else ON_1_20
-    found = sorted(p for p in OVERLAYS.iterdir() if p.is_dir() and p.name not in strange)
+    older = {folder for rows in BEFORE.values() for _, folder in rows}
+    every = {p.name for p in OVERLAYS.iterdir() if p.is_dir()}
+    check(older <= every, older - every)
+    found = sorted(overlay(bench, name) for name in every - older)
     check(len(found) >= 5, found)
     return found
 
 
+@cache
+def _renderer() -> Path | None:
+    """The newest kubectl here, where it is no 1.20's."""
+    here = [version for version in available_versions() if version != "1.20.2"]
+    return find_programs(here[-1]) / "kubectl" if here else None
+
+
+def strictly(bench: Bench) -> str:
+    """kubectl's flag that has an unknown field refused."""
+    return "--validate=strict" if bench.minor > 24 else "--validate=true"
+
+
 def kustomize(folder: Path) -> str:
     """The rendering, without a word of warning."""
-    try:
-        kubectl = find_programs(VERSIONS[-1]) / "kubectl"
-    except FileNotFoundError as error:
-        raise Skipped(f"no kubectl that renders overlays: {error}") from None
+    kubectl = _renderer()
+    if kubectl is None:
+        raise Skipped("no kubectl that renders overlays: scripts/control-plane 1.36.3 makes one")
     done = subprocess.run(
         [kubectl, "kustomize", folder], capture_output=True, text=True, timeout=60
     )

@@ -17,9 +17,10 @@ CLIENT_QPS = 5000
 
 
 def shipped(version: str) -> Path:
-    """The shipped file for a release: v1beta1 was read up to 1.21, v1 is since 1.25."""
+    """The shipped file for a release: v1beta1 was read up to 1.22, v1beta3 is since 1.23, v1 since 1.25."""
     minor = int(version.split(".")[1])
-    return CONFIG / ("kube-scheduler-v1beta1.yaml" if minor <= 21 else "kube-scheduler.yaml")
+    suffix = "-v1beta1" if minor < 23 else "-v1beta3" if minor < 25 else ""
+    return CONFIG / f"kube-scheduler{suffix}.yaml"
 
 
 def _set(text: str, key: str, value: str) -> str:

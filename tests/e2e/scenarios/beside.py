@@ -14,16 +14,17 @@ from bench import (
     CARDPACK_USER,
     MANIFESTS,
     PATIENCE,
-    ROOT,
     Bench,
+    Lab,
     Skipped,
     agree,
     check,
     scenario,
 )
+import scheduler_config
 from cluster import GPU_MEM, SCHEDULER_USER, answers
 from component import Component, wait_for
-from renderings import container, kustomize, local_args, objects, overlay, pick, substitute
+from renderings import OVERLAYS, container, kustomize, local_args, objects, overlay, pick, substitute
 
 from scenarios.overlays import take_away, through
 
@@ -64,11 +65,14 @@ def settings(text: str) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
+def on_loopback(file: Path) -> str:
+    """One of config/'s files, asking the loopback."""
+    return file.read_text().replace("http://127.0.0.1:32766/", "http://127.0.0.1:39999/")
+
+
 def shipped(bench: Bench) -> str:
-    """config/'s file for this release, asking the loopback."""
-    name = "kube-scheduler.yaml" if bench.modern else "kube-scheduler-v1beta1.yaml"
-    text = (ROOT / "config" / name).read_text()
-    return text.replace("http://127.0.0.1:32766/", "http://127.0.0.1:39999/")
+    """That for this release."""
+    return on_loopback(scheduler_config.shipped(bench.version))
 
 
 def of_a_second(text: str) -> list[str]:
@@ -86,7 +90,28 @@ def of_a_second(text: str) -> list[str]:
     return lines
 
 
-def localize(bench: Bench, text: str, old: str, new: str) -> str:
+@scenario("fake")
+def scheduler_configurations(_: Lab) -> None:
+    """One for each version of the API, and no other difference, there and in the overlays."""
+    newest = settings((scheduler_config.CONFIG / "kube-scheduler.yaml").read_text())[1:]
+    plain = [f"{key}BindAddress: 127.0.0.1:10251" for key in ("healthz", "metrics")]
+    wanted = {"": ("v1", []), "-v1beta1": ("v1beta1", plain), "-v1beta3": ("v1beta3", [])}
+    files = {path.name for path in scheduler_config.CONFIG.glob("kube-scheduler*")}
+    check(files == {f"kube-scheduler{suffix}.yaml" for suffix in wanted}, files)
+    for suffix, (api, more) in wanted.items():
+        text = on_loopback(scheduler_config.CONFIG / f"kube-scheduler{suffix}.yaml")
+        first, *lines = settings(text)
+        check(first == f"apiVersion: kubescheduler.config.k8s.io/{api}", first)
+        asked = [line.replace("127.0.0.1:39999", "127.0.0.1:32766") for line in lines]
+        check([line for line in asked if line not in more] == newest, f"{suffix}: {asked}")
+        check([line for line in asked if line in more] == more, f"{suffix}: {asked}")
+        host = (OVERLAYS / "kubeadm" / "host" / f"kube-scheduler{suffix}.yaml").read_text()
+        check(settings(host) == settings(text), f"kubeadm/host{suffix}: {settings(host)}")
+        own = (OVERLAYS / f"second-scheduler{suffix}" / "kube-scheduler.yaml").read_text()
+        check(settings(own) == of_a_second(text), f"second-scheduler{suffix}: {settings(own)}")
+
+
+def localize(bench: Bench, text: str, old: str, new: str, cardpack: int = 0) -> str:
     """The configuration with one thing replaced that can't be had here, and cardpack's port."""
     check(text.count(old) == 1, f"{old!r} in {text}")
     text = text.replace(old, new)
@@ -120,7 +145,7 @@ def kubeadm_overlay(bench: Bench) -> None:
     both, and a folder for kube-scheduler's own certificate.
     """
     host = overlay(bench, "kubeadm") / "host"
-    name = "kube-scheduler.yaml" if bench.modern else "kube-scheduler-v1beta1.yaml"
+    name = scheduler_config.shipped(bench.version).name
     text = (host / name).read_text()
     check(settings(text) == settings(shipped(bench)), f"host/{name} is not config/{name}")
     patched = _patched(bench, host / "kube-scheduler+json.yaml")["spec"]
@@ -333,7 +358,7 @@ def _check_rights(bench: Bench, began: float) -> None:
 @scenario("real")
 def cards_want_the_second(bench: Bench) -> None:
     """With the component, who asks for a card and not for its scheduler is told so."""
-    if not bench.modern:
+    if bench.minor < 30:
         raise Skipped("ValidatingAdmissionPolicy is there since 1.30")
     folder = MANIFESTS / "components" / "require-scheduler"
     text = (folder / "policy.yaml").read_text()

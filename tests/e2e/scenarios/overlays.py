@@ -19,6 +19,7 @@ from renderings import (
     overlay,
     overlays,
     pick,
+    strictly,
     template,
 )
 
@@ -31,10 +32,9 @@ _KEPT = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBin
 
 def apply_twice(bench: Bench, text: str) -> None:
     """The API server takes it; the second time changes nothing."""
-    validate = "--validate=strict" if bench.modern else "--validate=true"
 
     def versions() -> list[tuple[str, str]]:
-        argv = ("apply", validate, "-o", "json", "-f", "-")
+        argv = ("apply", strictly(bench), "-o", "json", "-f", "-")
         answer = json.loads(bench.cluster.kubectl(*argv, stdin=text).stdout)
         return [(o["metadata"]["uid"], o["metadata"]["resourceVersion"]) for o in answer["items"]]
 
@@ -126,8 +126,7 @@ def manifests(bench: Bench) -> None:
             take_away(bench, found)
         else:
             # Without kustomize it is the same, and any kubectl renders the base.
-            validate = "--validate=strict" if bench.modern else "--validate=true"
-            lines = kubectl("apply", validate, "-f", str(OBJECTS)).stdout.splitlines()
+            lines = kubectl("apply", strictly(bench), "-f", str(OBJECTS)).stdout.splitlines()
             check(lines and all(line.endswith(" unchanged") for line in lines), lines)
             check(kubectl("kustomize", str(folder)).stdout == text, "1.20 renders it otherwise")
             _check_ports(found)
@@ -143,9 +142,8 @@ def _check_ports(found: list[Json]) -> None:
     ports = {entry["name"]: entry["containerPort"] for entry in one["ports"]}
     check(f"--port={ports['http']}" in one["args"], one)
     check(f"--probe-port={ports['probes']}" in one["args"], one)
-    for name in ("kube-scheduler.yaml", "kube-scheduler-v1beta1.yaml"):
-        text = (ROOT / "config" / name).read_text()
-        check(f"127.0.0.1:{service[0]['nodePort']}/" in text, f"{name}: {service}")
+    for file in sorted((ROOT / "config").glob("kube-scheduler*.yaml")):
+        check(f"127.0.0.1:{service[0]['nodePort']}/" in file.read_text(), f"{file}: {service}")
 
 
 def _check_settings(bench: Bench) -> None:

@@ -1,12 +1,12 @@
-{{/* 1.22 to 1.24 read neither of the two that are tested. */}}
+{{/* v1beta1 is read up to 1.22, v1beta3 from 1.23 to 1.28, v1 since 1.25. */}}
 {{- define "cardpack.schedulerApi" -}}
 {{- $release := include "cardpack.release" . -}}
 {{- if semverCompare ">=1.25.0" $release -}}
 kubescheduler.config.k8s.io/v1
-{{- else if semverCompare "<1.22.0" $release -}}
-kubescheduler.config.k8s.io/v1beta1
+{{- else if semverCompare ">=1.23.0" $release -}}
+kubescheduler.config.k8s.io/v1beta3
 {{- else -}}
-{{- fail (printf "mode: \"second-scheduler\": the chart has no KubeSchedulerConfiguration for Kubernetes %s (it has for 1.20, 1.21, and 1.25 and newer): set secondScheduler.configuration" $release) -}}
+kubescheduler.config.k8s.io/v1beta1
 {{- end -}}
 {{- end -}}
 
@@ -15,7 +15,6 @@ kubescheduler.config.k8s.io/v1beta1
 {{ .Values.secondScheduler.configuration }}
 {{- else -}}
 {{- $api := include "cardpack.schedulerApi" . -}}
-{{- $old := hasSuffix "v1beta1" $api -}}
 apiVersion: {{ $api }}
 kind: KubeSchedulerConfiguration
 leaderElection:
@@ -24,7 +23,7 @@ leaderElection:
   resourceName: {{ include "cardpack.workload" . }}
 profiles:
 - schedulerName: {{ .Values.secondScheduler.schedulerName }}
-{{- if $old }}
+{{- if hasSuffix "v1beta1" $api }}
 # In the clear for this pod alone; the default is every address.
 healthzBindAddress: 127.0.0.1:10251
 metricsBindAddress: 127.0.0.1:10251
@@ -36,9 +35,7 @@ extenders:
   filterVerb: filter
   prioritizeVerb: prioritize
   bindVerb: bind
-{{- if not $old }}
   preemptVerb: preempt
-{{- end }}
   weight: {{ .Values.secondScheduler.weight }}
   managedResources:
 {{- range .Values.secondScheduler.managedResources }}

@@ -163,8 +163,18 @@ def local_args(bench: Bench, args: Iterable[str]) -> list[str]:
     return substitute(args, table)
 
 
-def check_config(bench: Bench, args: Iterable[str]) -> None:
-    """cardpack takes these arguments."""
-    argv = [bench.options.binary, *args, "--check-config"]
+def check_config(lab: Lab, args: Iterable[str]) -> dict[str, str]:
+    """cardpack takes these arguments; the settings that are in force then."""
+    argv = [lab.options.binary, *args, "--check-config"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     check(done.returncode == 0, f"{args}: {done.stderr}")
+    return dict(re.findall(r"^([a-z-]+): (.*?)(?: #.*)?$", done.stdout, re.MULTILINE))
+
+
+def check_end(seconds: int, settings: dict[str, str]) -> None:
+    """SIGKILL, so many seconds after SIGTERM, finds cardpack gone."""
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+    told = [settings[f"shutdown-{part}"] for part in ("delay", "grace")]
+    parts = re.findall(r"([0-9]+)(ms|s|m|h)", "".join(told))
+    end = sum(int(number) * units[unit] for number, unit in parts)
+    check(parts and seconds > end, f"killed after {seconds} s, shutdown-delay and -grace are {told}")

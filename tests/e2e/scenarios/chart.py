@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from renderings import (
     OVERLAYS,
     chart,
     check_config,
+    check_end,
     container,
     helm,
     kustomize,
@@ -59,6 +59,11 @@ CHOICES: tuple[tuple[str, ...], ...] = (
         "secondScheduler.managedResources={aliyun.com/gpu-mem,nvidia.com/gpu}", "ports.http=40000",
         "config.leader-elect-resource-name=other", "config.leader-elect-resource-namespace=default",
     ),
+    # Just enough; the last argument counts, and beats the file.
+    (
+        "config.shutdown-grace=10m", "extraArgs={--shutdown-grace=10m,--shutdown-grace=34s999ms}",
+    ),
+    ("terminationGracePeriodSeconds=91", "config.shutdown-grace=1m30s"),
     (
         "replicas=1", "image.repository=example.invalid/cardpack",
         "image.digest=sha256:" + "a" * 64,
@@ -82,6 +87,13 @@ BAD: tuple[tuple[str, str], ...] = (
     ("tls.enabled=true,mode=second-scheduler", 'mode "service", not "second-scheduler"'),
     ("highAvailability.enabled=true,mode=beside-scheduler", 'mode "service", not "beside-scheduler"'),
     ("serviceAccount.create=false", "serviceAccount.name"),
+    (
+        "terminationGracePeriodSeconds=25",
+        "terminationGracePeriodSeconds: 25: must be above shutdown-delay (0s) and shutdown-grace (25s)",
+    ),
+    ("config.shutdown-delay=9s500ms,config.shutdown-grace=25s500ms", "shutdown-delay (9s500ms)"),
+    ("mode=beside-scheduler,config.shutdown-grace=1m", "shutdown-grace (1m)"),
+    ("config.shutdown-delay=1s,extraArgs[0]=--shutdown-delay=10s", "shutdown-delay (10s)"),
 )
 # Each release, as a cluster says it, and the overlay whose scheduler configuration it reads.
 RELEASES = {
@@ -158,7 +170,8 @@ def chart_choices(bench: Bench) -> None:
             file.write_text(mapped["data"]["cardpack.yaml"])
         args = container(found, "cardpack")["args"]
         path = "/etc/cardpack/settings/cardpack.yaml"
-        check_config(bench, [arg.replace(path, str(file)) for arg in args])
+        told = check_config(bench, [arg.replace(path, str(file)) for arg in args])
+        check_end(template(found)["spec"]["terminationGracePeriodSeconds"], told)
 
 
 @scenario("real")
@@ -193,9 +206,12 @@ def chart_settings(bench: Bench) -> None:
     """Every setting of cardpack is one of the chart's, or one that the chart makes itself."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     known = set(schema["properties"]["config"]["properties"])
-    flags = [bench.options.binary, "--check-config"]
-    out = subprocess.run(flags, check=True, capture_output=True, text=True, timeout=60).stdout
-    every = set(re.findall(r"^([a-z-]+):", out, re.MULTILINE))
+    defaults = check_config(bench, [])
+    every = set(defaults)
+    # With which of them the chart reckons where config has none.
+    checks = (CHART / "templates" / "checks.yaml").read_text()
+    reckoned = dict(re.findall(r'"name" "(\S+)" "default" "(\S+)"', checks))
+    check(len(reckoned) == 2 and reckoned.items() <= defaults.items(), reckoned)
     made = {
         "listen-address", "port", "allow-plain-http", "tls-cert-file", "tls-key-file",
         "client-ca-file", "client-names", "probe-address", "probe-port", "kubeconfig", "cluster",

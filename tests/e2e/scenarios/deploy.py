@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench import ROOT, Bench, agree, budgets_path, check, scenario
+from bench import MANIFESTS, ROOT, Bench, Lab, agree, budgets_path, check, scenario
 from component import wait_for
+from renderings import check_config, check_end
 
 SYSTEM = "/api/v1/namespaces/kube-system"
 
@@ -119,6 +121,27 @@ def shipped_configuration(bench: Bench) -> None:
     check(status == 200 and version, f"/version: {status} {version}")
     for path in ("/healthz", "/livez", "/readyz"):
         check(daemon.call("GET", path) == (200, "ok"), path)
+
+
+@scenario("fake")
+def ends_before_it_is_killed(lab: Lab) -> None:
+    """The kubelet and systemd wait for longer than cardpack takes to end, in all that is shipped."""
+    unit = (ROOT / "config" / "systemd" / "cardpack.service.in").read_text()
+    (stop,) = re.findall(r"^TimeoutStopSec=([0-9]+)s$", unit, re.MULTILINE)
+    file = ROOT / "config" / "cardpack.yaml"
+    check_end(int(stop), check_config(lab, ["--config", str(file)]))
+    texts = {path: path.read_text() for path in sorted(MANIFESTS.rglob("*.yaml"))}
+    pods = {path: text for path, text in texts.items() if "\n        image: cardpack:" in text}
+    check(len(pods) == 3, list(pods))  # base, kubeadm, second-scheduler
+    for path, text in pods.items():
+        grace = re.findall(r"^ *terminationGracePeriodSeconds: ([0-9]+)", text, re.MULTILINE)
+        check(len(grace) == 1, f"{path}: {grace}")
+        check_end(int(grace[0]), check_config(lab, re.findall(r"--shutdown-[a-z]+=\w+", text)))
+    # Nothing else in there changes the one or the other.
+    chart = MANIFESTS / "helm"
+    others = [p for p in texts if p not in pods and chart not in p.parents]
+    said = [p for p in others if re.search("terminationGrace|shutdown-", texts[p])]
+    check(not said, said)
 
 
 @scenario("real")

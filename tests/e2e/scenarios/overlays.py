@@ -12,6 +12,7 @@ from component import wait_for
 from renderings import (
     WORKLOADS,
     check_config,
+    check_end,
     container,
     kustomize,
     local_args,
@@ -96,7 +97,8 @@ def check_rendering(bench: Bench, found: list[Json]) -> None:
     """What can be said of a rendering without starting it."""
     pod = template(found)
     check_pod(bench, pod["spec"])
-    check_config(bench, container(found, "cardpack")["args"])
+    told = check_config(bench, container(found, "cardpack")["args"])
+    check_end(pod["spec"]["terminationGracePeriodSeconds"], told)
     if pod["spec"].get("hostNetwork"):
         args = container(found, "cardpack")["args"]
         check("--listen-address=127.0.0.1" in args, args)

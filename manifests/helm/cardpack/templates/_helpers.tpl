@@ -60,6 +60,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* A setting of cardpack as it will be in force: the last of extraArgs, config, or the default. */}}
+{{- define "cardpack.setting" -}}
+{{- $value := dig .name .default .root.Values.config -}}
+{{- $flag := printf "--%s=" .name -}}
+{{- range .root.Values.extraArgs }}
+{{- if hasPrefix $flag . }}{{ $value = trimPrefix $flag . }}{{ end -}}
+{{- end -}}
+{{ $value }}
+{{- end -}}
+
+{{/* 90000 of 1m30s. */}}
+{{- define "cardpack.milliseconds" -}}
+{{- $units := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+(ms|s|m|h)" . -1 -}}
+{{- $sum = add $sum (mul (regexFind "^[0-9]+" .) (get $units (regexFind "[a-z]+$" .))) -}}
+{{- end -}}
+{{ $sum }}
+{{- end -}}
+
 {{- define "cardpack.leaseName" -}}
 {{ dig "leader-elect-resource-name" "cardpack" .Values.config }}
 {{- end -}}

@@ -135,8 +135,7 @@ class Bench(Lab):
 
     def start_scheduler(self, scheme: str = "http", **render: Any) -> None:
         """kube-scheduler with the shipped configuration; one that runs is ended."""
-        if self.cluster.scheduler is not None and self.cluster.scheduler.alive:
-            self.cluster.scheduler.terminate()
+        self.cluster.end_scheduler()
         self.cluster.start_scheduler(
             f"{scheme}://127.0.0.1:{self.port}/gpushare-scheduler",
             extra="podInitialBackoffSeconds: 1\npodMaxBackoffSeconds: 2\n",

@@ -294,6 +294,14 @@ class ControlPlane:
             self.scheduler.launch()
         return self.scheduler
 
+    def end_scheduler(self) -> None:
+        """By SIGTERM; but 1.23's, which without an election waits for one more pod then, by SIGKILL."""
+        if self.scheduler is not None and self.scheduler.alive:
+            if self.minor == 23:
+                self.scheduler.kill()
+            else:
+                self.scheduler.terminate()
+
     def make_scheduler(self, name: str, url_prefix: str | None, **render: Any) -> Component:
         """One more kube-scheduler, not started; the name is that of its log."""
         config = self._render(url_prefix, **render)

@@ -164,8 +164,7 @@ def kubeadm_overlay(bench: Bench) -> None:
     argv = [arg.replace("/etc/kubernetes/scheduler.conf", theirs) for arg in command[1:]]
     table = {"--config=/etc/kubernetes/cardpack/kube-scheduler.yaml": f"--config={file}"}
     port = bench.ports.take()
-    assert bench.cluster.scheduler is not None
-    bench.cluster.scheduler.terminate()
+    bench.cluster.end_scheduler()
     try:
         argv = [*substitute(argv, table), f"--secure-port={port}"]
         with scheduler(bench, "kubeadm-scheduler", argv, port):
@@ -186,8 +185,7 @@ def _patched(bench: Bench, patch: Path) -> Json:
 @contextmanager
 def plain_default(bench: Bench) -> Iterator[None]:
     """The cluster's own scheduler knows of no extender, as on a managed control plane."""
-    assert bench.cluster.scheduler is not None
-    bench.cluster.scheduler.terminate()
+    bench.cluster.end_scheduler()
     bench.cluster.start_scheduler(None)
     try:
         yield

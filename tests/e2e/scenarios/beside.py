@@ -368,6 +368,7 @@ def cards_want_the_second(bench: Bench) -> None:
         check("must say" in _refusal(bench, {"cpu": None}, {"first": 2}), "an init container's")
         check(not _refusal(bench, {"cpu": None}, {"first": None}), "who asks for no card")
         check(not _refusal(bench, {"cpu": None, "gpu": 2}, None, "cardpack"), "who says cardpack")
+        check('"other": a pod' in _refusal(bench, {"gpu": 2}, None, "other"), "who says another")
     finally:
         bench.cluster.kubectl("delete", "-f", "-", stdin=text)
 

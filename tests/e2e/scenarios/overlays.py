@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +109,12 @@ def check_rendering(bench: Bench, found: list[Json]) -> None:
     workload = pick(found, *WORKLOADS)
     chosen = workload["spec"]["selector"]["matchLabels"].items()
     check(chosen <= pod["metadata"]["labels"].items(), workload)
+    # A Service must lead to the one that decides; elsewhere a follower that is unready would only be
+    # taken for one that is broken.
+    ready = "/readyz" if "Service" in {item["kind"] for item in found} else "/livez"
+    for probe, path in (("readinessProbe", ready), ("livenessProbe", "/livez")):
+        asked = container(found, "cardpack")[probe]["httpGet"]
+        check(asked["path"] == path, f"{probe}: {asked}, not {path}")
     for item in found:
         if item["kind"] in ("Service", "PodDisruptionBudget"):
             selector = item["spec"]["selector"]
@@ -263,36 +271,67 @@ def _runs(bench: Bench, name: str, ready: str) -> None:
     )  # fmt: skip
 
 
-@scenario("real")
-def drains(bench: Bench) -> None:
-    """The budget of high-availability never holds a leader, and none goes while there is none."""
-    text = kustomize(overlay(bench, "high-availability"))
+@contextmanager
+def _deployed(bench: Bench, name: str) -> Iterator[tuple[list[str], str]]:
+    """An overlay, with its Deployment's pods and the name of its budget."""
+    text = kustomize(overlay(bench, name))
     found = objects(bench, text)
     replicas = pick(found, "Deployment")["spec"]["replicas"]
-    controllers = bench.cluster.start_controller_manager()
+    budget = pick(found, "PodDisruptionBudget")["metadata"]["name"]
     try:
         bench.cluster.kubectl("apply", "-f", "-", stdin=text)
-        names = wait_for(lambda: _replicas(bench, replicas), f"{replicas} replicas", PATIENCE)
-        for name in names:  # nobody leads yet
-            _runs(bench, name, "False")
-        wait_for(lambda: _allowed(bench) == 0, "the budget's figures", PATIENCE)
-        check(_evict(bench, names[0]) == 429, "evicted while nobody led")
-        for name in names[:2]:
-            _runs(bench, name, "True")
-            wait_for(lambda: _allowed(bench) == 1, f"{name} to count", PATIENCE)
-            check(_evict(bench, name) == 201, f"the budget holds the leader {name}")
-            # Both a follower and what comes in place of it wait for the next leader.
-            check(_evict(bench, names[2]) == 429, "evicted before there was another leader")
-            wait_for(lambda: _allowed(bench) == 0, "the leader's end to count", PATIENCE)
+        yield wait_for(lambda: _replicas(bench, replicas), f"{replicas} replicas", PATIENCE), budget
     finally:
         take_away(bench, found)
         wait_for(lambda: not _replicas(bench, 1), "the replicas to end", PATIENCE)
+
+
+@scenario("real")
+def drains(bench: Bench) -> None:
+    """No budget holds a pod for ever. Behind a Service none goes while nobody leads; of the second
+    scheduler's pods, which are all ready, one at a time.
+    """
+    controllers = bench.cluster.start_controller_manager()
+    try:
+        with _deployed(bench, "high-availability") as (names, budget):
+            _drains_a_leader(bench, names, budget)
+        with _deployed(bench, "second-scheduler") as (names, budget):
+            _drains_one_by_one(bench, names, budget)
+    finally:
         controllers.kill()
 
 
-def _allowed(bench: Bench) -> int | None:
+def _drains_a_leader(bench: Bench, names: list[str], budget: str) -> None:
+    for name in names:  # nobody leads yet
+        _runs(bench, name, "False")
+    wait_for(lambda: _allowed(bench, budget) == 0, "the budget's figures", PATIENCE)
+    check(_evict(bench, names[0]) == 429, "evicted while nobody led")
+    for name in names[:2]:
+        _runs(bench, name, "True")
+        wait_for(lambda: _allowed(bench, budget) == 1, f"{name} to count", PATIENCE)
+        check(_evict(bench, name) == 201, f"the budget holds the leader {name}")
+        # Both a follower and what comes in place of it wait for the next leader.
+        check(_evict(bench, names[2]) == 429, "evicted before there was another leader")
+        wait_for(lambda: _allowed(bench, budget) == 0, "the leader's end to count", PATIENCE)
+
+
+def _drains_one_by_one(bench: Bench, names: list[str], budget: str) -> None:
+    check(len(names) == 2, names)
+    for name in names:
+        _runs(bench, name, "True")
+    wait_for(lambda: _allowed(bench, budget) == 1, "the budget's figures", PATIENCE)
+    check(_evict(bench, names[0]) == 201, "the budget holds a replica")
+    check(_evict(bench, names[1]) == 429, "both are evicted at a time")
+    (new,) = wait_for(lambda: set(_replicas(bench, 2)) - {*names}, "another replica", PATIENCE)
+    check(_evict(bench, names[1]) == 429, "evicted while the other one is not there yet")
+    _runs(bench, new, "True")
+    wait_for(lambda: _allowed(bench, budget) == 1, f"{new} to count", PATIENCE)
+    check(_evict(bench, names[1]) == 201, "the budget holds the other replica")
+
+
+def _allowed(bench: Bench, name: str) -> int | None:
     """How many evictions the budget grants, once its controller has looked at it."""
-    path = budgets_path(bench, "kube-system") + "/cardpack"
+    path = f"{budgets_path(bench, 'kube-system')}/{name}"
     budget = bench.cluster.must("GET", path)
     if not budget["status"].get("expectedPods"):
         return None

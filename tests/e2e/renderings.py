@@ -151,10 +151,10 @@ def substitute(args: Iterable[str], table: dict[str, str]) -> list[str]:
     return [table.get(arg, arg) for arg in args]
 
 
-def local_args(bench: Bench, args: Iterable[str]) -> list[str]:
+def local_args(bench: Bench, args: Iterable[str], port: int = 0) -> list[str]:
     """cardpack's arguments on this machine: other ports, loopback; the rest is as it is shipped."""
     args = list(args)
-    table = {"--port=39999": f"--port={bench.port}"}
+    table = {"--port=39999": f"--port={port or bench.port}"}
     if "--probe-port=39998" in args:
         table["--probe-port=39998"] = f"--probe-port={bench.ports.take()}"
     for flag in ("--listen-address", "--probe-address"):

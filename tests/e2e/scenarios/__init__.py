@@ -40,5 +40,6 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "migration",
     "scale",
     "ha",
+    "two_pods",
     "chaos",
 ))  # fmt: skip

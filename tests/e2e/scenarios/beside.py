@@ -116,20 +116,24 @@ def localize(bench: Bench, text: str, old: str, new: str, cardpack: int = 0) -> 
     check(text.count(old) == 1, f"{old!r} in {text}")
     text = text.replace(old, new)
     check("http://127.0.0.1:39999/gpushare-scheduler" in text, text)
-    text = text.replace("http://127.0.0.1:39999/", f"http://127.0.0.1:{bench.port}/")
-    # 1.20.2's plain port, as other tests run too.
+    text = text.replace("http://127.0.0.1:39999/", f"http://127.0.0.1:{cardpack or bench.port}/")
+    # v1beta1's plain port, as other tests run too.
     return text.replace("127.0.0.1:10251", f"127.0.0.1:{bench.ports.take()}")
 
 
-@contextmanager
-def scheduler(bench: Bench, name: str, argv: list[str], port: int) -> Iterator[Component]:
-    """kube-scheduler with just these arguments; it is ready."""
+def scheduler(bench: Bench, name: str, argv: list[str], port: int) -> Component:
+    """kube-scheduler with just these arguments, not started."""
     program = bench.cluster.programs / "kube-scheduler"
     certificates = bench.workdir / f"{name}-certs"
-    one = Component(
+    return Component(
         name, [program, *argv, "--cert-dir", str(certificates), "--v=2"], bench.workdir,
         lambda: answers(port, "/healthz", certificates / "kube-scheduler.crt"),
     )  # fmt: skip
+
+
+@contextmanager
+def running(one: Component) -> Iterator[Component]:
+    """It is ready, and killed at the end."""
     try:
         one.start()
         yield one
@@ -167,7 +171,7 @@ def kubeadm_overlay(bench: Bench) -> None:
     bench.cluster.end_scheduler()
     try:
         argv = [*substitute(argv, table), f"--secure-port={port}"]
-        with scheduler(bench, "kubeadm-scheduler", argv, port):
+        with running(scheduler(bench, "kubeadm-scheduler", argv, port)):
             through(bench, "kubeadm")
             bench.verify(daemon)
     finally:
@@ -193,9 +197,10 @@ def plain_default(bench: Bench) -> Iterator[None]:
         bench.start_scheduler()
 
 
-@contextmanager
-def second(bench: Bench, found: list[Json], token: str) -> Iterator[Component]:
-    """The second scheduler's container, with the token of its pod's ServiceAccount.
+def second(
+    bench: Bench, found: list[Json], token: str, name: str = "scheduler", cardpack: int = 0
+) -> Component:
+    """The second scheduler's container, with the token of its pod's ServiceAccount; not started.
 
     Other than shipped: a pod's own credentials, which are files at a fixed place, come by
     kubeconfigs; the ports, the listening address, and a folder for its own certificate.
@@ -208,11 +213,12 @@ def second(bench: Bench, found: list[Json], token: str) -> Iterator[Component]:
     )
     (config,) = [o for o in found if o["kind"] == "ConfigMap" and o["metadata"]["name"] == mapped]
     text: str = config["data"]["kube-scheduler.yaml"]
-    kubeconfig = bench.workdir / f"{bench.scenario}-scheduler.kubeconfig"
+    name = f"{bench.scenario}-{name}"
+    kubeconfig = bench.workdir / f"{name}.kubeconfig"
     bench.cluster.write_kubeconfig(kubeconfig, token)
-    file = bench.workdir / f"{bench.scenario}-scheduler.yaml"
+    file = bench.workdir / f"{name}.yaml"
     client = f"clientConnection:\n  kubeconfig: {kubeconfig}\nleaderElection:\n"
-    file.write_text(localize(bench, text, "leaderElection:\n", client))
+    file.write_text(localize(bench, text, "leaderElection:\n", client, cardpack))
     check(one["command"][0] == "kube-scheduler", one["command"])
     port = bench.ports.take()
     table = {
@@ -224,8 +230,7 @@ def second(bench: Bench, found: list[Json], token: str) -> Iterator[Component]:
         *substitute(one["command"][1:], table),
         f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}",
     ]  # fmt: skip
-    with scheduler(bench, f"{bench.scenario}-scheduler", argv, port) as running:
-        yield running
+    return scheduler(bench, name, argv, port)
 
 
 @scenario("real")
@@ -249,7 +254,7 @@ def _decides_beside_the_first(bench: Bench, found: list[Json]) -> None:
     began = time.time()
     bench.cluster.create_node("n1", {"aliyun.com/gpu-mem": 64, "aliyun.com/gpu-count": 4})
     daemon = bench.cardpack(*local_args(bench, container(found, "cardpack")["args"]))
-    with plain_default(bench), second(bench, found, bench.token) as running:
+    with plain_default(bench), running(second(bench, found, bench.token)) as ours:
         _volume(bench)
         through(bench, "second", scheduler_name="cardpack")
         # Without a card: still ours where the pod says so, else the first scheduler's.
@@ -267,7 +272,7 @@ def _decides_beside_the_first(bench: Bench, found: list[Json]) -> None:
             entry = writes[f"{bench.namespace}/{name}"]
             check(entry.users == wanted and entry.bindings == 1, f"{name}: {entry}")
         _check_rights(bench, began)
-        check("forbidden" not in running.log.read_text().lower(), running.tail())
+        check("forbidden" not in ours.log.read_text().lower(), ours.tail())
     lease = bench.cluster.must(
         "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cardpack-scheduler"
     )

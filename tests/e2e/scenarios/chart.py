@@ -26,7 +26,7 @@ from renderings import (
     template,
 )
 
-from scenarios.beside import plain_default, second, settings
+from scenarios.beside import plain_default, running, second, settings
 from scenarios.overlays import check_pod, check_rendering, check_scraped, through
 
 Json = Any
@@ -286,7 +286,7 @@ def _packs(bench: Bench, found: list[Json]) -> None:
     bench.node("n1", 2, 16)
     args = local_args(bench, container(found, "cardpack")["args"])
     daemon = bench.daemon(Path(kubeconfig), *args)
-    with plain_default(bench), second(bench, found, token):
+    with plain_default(bench), running(second(bench, found, token)):
         through(bench, "packed", scheduler_name="cardpack")
     check(not bench.truth().overcommitted(), "over-committed")
     agree(daemon, bench.truth)

@@ -275,7 +275,8 @@ static bool op_renew(struct bind_op *op)
 static void op_post(struct bind_op *op)
 {
     struct backend *backend = op->binder->backend;
-    if (op->reserved && !op_renew(op)) {
+    bool may_send = backend->term(backend) == op->call.term; /* else the backend refuses it */
+    if (op->reserved && may_send && !op_renew(op)) {
         op_step(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_REFUSED});
         return;
     }

@@ -191,11 +191,11 @@ static void refresh(struct backend *interface)
     kube_api_refresh(b->api);
 }
 
-/* The last moment at which a Binding can be held back: its term may have ended in the meantime. */
+/* The last moment at which a Binding can be held back: its term may have ended in the meantime, or
+ * an object have been lost that speaks against it. */
 static bool may_post(struct backend_call *c)
 {
-    const struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
-    return leadership_term(b->leadership) == c->term;
+    return term(c->backend) == c->term;
 }
 
 static bool may_send(struct http_call *http)
@@ -206,7 +206,8 @@ static bool may_send(struct http_call *http)
 static void refuse_post(struct backend_call *c)
 {
     c->post = POST_REFUSED;
-    (void)err_set(&c->err, ERR_UNAVAILABLE, "this replica does not lead any more");
+    (void)err_set(&c->err, ERR_UNAVAILABLE,
+                  "this replica does not lead any more, or has to read the objects again");
 }
 
 static void post_done(struct http_call *http)

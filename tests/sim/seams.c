@@ -133,6 +133,17 @@ enum errc file_read(struct str path, struct buf *out, struct err *reterr)
     return buf_failed(out) ? err_set(reterr, ERR_NOMEM, "no memory for a file") : OK;
 }
 
+enum errc file_read_again(struct str path, struct buf *out, struct err *reterr)
+{
+    return file_read(path, out, reterr);
+}
+
+bool file_may_block(struct str path)
+{
+    (void)path;
+    return false;
+}
+
 struct file_stamp file_stamp(struct str path)
 {
     (void)path;

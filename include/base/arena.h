@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "buf.h"
 #include "err.h"
 
 struct arena_chunk;
@@ -40,6 +41,10 @@ void *arena_grow(struct arena *a, void *array, size_t n, size_t *cap, size_t siz
 
 /* A copy of s; absent on failure. */
 struct str arena_dup(struct arena *a, struct str s);
+
+/* What stands in b, which is done then. That b has failed is the arena's failure, too: who asks
+ * once, at the end, would not hear of it. */
+struct str arena_keep(struct arena *a, struct buf *b);
 
 static inline bool arena_failed(const struct arena *a)
 {

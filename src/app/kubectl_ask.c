@@ -30,13 +30,6 @@ void kubectl_say(const char *fmt, ...)
     (void)fprintf(stderr, "kubectl cardpack: %.*s\n", STR_ARG(buf_str(&shown)));
 }
 
-static struct str keep(struct buf *b, struct arena *a)
-{
-    struct str copy = buf_failed(b) ? STR_NULL : arena_dup(a, buf_str(b));
-    buf_done(b);
-    return copy;
-}
-
 struct str kubectl_fit_body(const struct kubectl_question *q, struct arena *a)
 {
     struct buf body;
@@ -49,7 +42,7 @@ struct str kubectl_fit_body(const struct kubectl_question *q, struct arena *a)
     jwrite_key(&w, STR("pod"));
     jwrite_raw(&w, q->pod->json);
     jwrite_object_end(&w);
-    return keep(&body, a);
+    return arena_keep(a, &body);
 }
 
 /* The path behind the daemon's address. */
@@ -144,7 +137,8 @@ static enum errc try_daemon(struct kubectl_client *c, const struct kubectl_quest
         body = q->command == KUBECTL_FIT ? kubectl_fit_body(q, a) : q->pod->json;
     *ret_again = false;
     enum errc code =
-        q->pod != NULL && body.p == NULL
+        buf_failed(&path) ? err_set(e, ERR_NOMEM, "out of memory")
+        : q->pod != NULL && body.p == NULL
             ? err_set(e, ERR_LIMIT, "the pod is too large")
             : kubectl_client_call(c, q->pod == NULL ? "GET" : "POST", buf_str(&path), body, e);
     buf_done(&path);

@@ -12,13 +12,6 @@
 /* kubectl sets none; a path longer than this is a mistake. */
 #define FILES_MAX 64
 
-static struct str keep(struct buf *b, struct arena *a)
-{
-    struct str copy = buf_failed(b) ? STR_NULL : arena_dup(a, buf_str(b));
-    buf_done(b);
-    return copy;
-}
-
 static enum errc read_text(struct str path, struct arena *a, struct str *ret, struct err *e)
 {
     struct buf text;
@@ -28,7 +21,7 @@ static enum errc read_text(struct str path, struct arena *a, struct str *ret, st
         buf_done(&text);
         return code;
     }
-    *ret = keep(&text, a);
+    *ret = arena_keep(a, &text);
     return ret->p == NULL ? err_set(e, ERR_NOMEM, "%.*s: out of memory", STR_ARG(path)) : OK;
 }
 
@@ -40,7 +33,7 @@ static enum errc merge(const struct kubeconfig_file *files, size_t n, struct str
     buf_init(&text, LIMIT_FILE_BYTES);
     enum errc code = kubeconfig_merge(files, n, context, a, &text, e);
     ret->kubeconfig = name;
-    ret->kubeconfig_text = keep(&text, a);
+    ret->kubeconfig_text = arena_keep(a, &text);
     if (code == OK && ret->kubeconfig_text.p == NULL)
         code = err_set(e, ERR_LIMIT, "the kubeconfig files are too large");
     return code;
@@ -132,7 +125,7 @@ static enum errc make(const struct kubectl_args *a, struct arena *arena,
     entry_end(&w);
     jwrite_object_end(&w);
     ret->kubeconfig = daemon ? STR("--daemon-url") : STR("--server");
-    ret->kubeconfig_text = keep(&text, arena);
+    ret->kubeconfig_text = arena_keep(arena, &text);
     return ret->kubeconfig_text.p == NULL ? err_set(e, ERR_LIMIT, "the command line is too large")
                                           : OK;
 }
@@ -143,7 +136,7 @@ static struct str home_file(struct str home, struct arena *a)
     buf_init(&path, LIMIT_FILE_BYTES);
     buf_put(&path, home);
     buf_put(&path, STR("/.kube/config"));
-    return keep(&path, a);
+    return arena_keep(a, &path);
 }
 
 enum errc kubectl_config_find(const struct kubectl_args *a, const struct kubectl_env *env,

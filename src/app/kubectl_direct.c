@@ -67,7 +67,9 @@ static enum errc read_page(struct reading *r, struct str path, struct str select
     }
     buf_clear(&r->token, KIB);
     jcut_reset(&r->cut);
-    enum errc code = kubectl_client_stream(r->client, buf_str(&query), on_chunk, r, e);
+    enum errc code = buf_failed(&query)
+                         ? err_set(e, ERR_NOMEM, "out of memory")
+                         : kubectl_client_stream(r->client, buf_str(&query), on_chunk, r, e);
     buf_done(&query);
     if (code == OK)
         code = kube_call_result(&r->client->call, e);
@@ -131,7 +133,8 @@ static enum errc get_pod(struct kubectl_client *c, const struct kubectl_question
     kube_put_segment(&path, q->namespace);
     buf_put(&path, STR("/pods/"));
     kube_put_segment(&path, q->name);
-    enum errc code = kubectl_client_call(c, "GET", buf_str(&path), STR_NULL, e);
+    enum errc code = buf_failed(&path) ? err_set(e, ERR_NOMEM, "out of memory")
+                                       : kubectl_client_call(c, "GET", buf_str(&path), STR_NULL, e);
     buf_done(&path);
     if (code == OK)
         code = kube_call_result(&c->call, e);

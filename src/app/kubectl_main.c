@@ -258,10 +258,6 @@ static enum errc run(struct program *p, struct err *e)
 /* A reader that has seen enough ends us as it ends any program in a pipe. */
 static int print(struct buf *out)
 {
-    if (buf_failed(out)) {
-        kubectl_say("the output is too large");
-        return EXIT_FAILURE;
-    }
     (void)signal(SIGPIPE, SIG_DFL);
     if (fwrite(out->p, 1, out->n, stdout) == out->n && fflush(stdout) == 0)
         return EXIT_SUCCESS;
@@ -276,6 +272,9 @@ static int answer(struct program *p)
     buf_init(&p->out, LIMIT_KUBECTL_BYTES);
     enum errc code = run(p, &e);
     int status = EXIT_SUCCESS;
+    /* Whatever did not fit is left out of what was written: nothing of it may be shown. */
+    if (code == OK && (arena_failed(&p->arena) || buf_failed(&p->out)))
+        code = err_set(&e, ERR_NOMEM, "what is to be shown does not fit into memory");
     if (code != OK) {
         kubectl_say("%s", e.text);
         advise(p, &e);

@@ -265,8 +265,7 @@ static void put_pods(struct table *t, const struct figures_card *c, bool is_wide
         buf_printf(&b, "%s%.*s/%.*s (%lld)", i == 0 ? "" : ", ", STR_ARG(p->namespace),
                    STR_ARG(p->name), (long long)p->used);
     }
-    put_text(t, arena_dup(a, buf_str(&b)));
-    buf_done(&b);
+    put_text(t, arena_keep(a, &b));
 }
 
 static void cards_columns(struct table *t, const char *unit, bool is_wide)

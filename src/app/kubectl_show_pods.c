@@ -76,9 +76,9 @@ static struct place read_place(struct jread *r)
         if (compute > 0)
             buf_printf(&b, "(%lld%%)", (long long)compute);
     }
-    struct place p = {.text = b.n == 0 ? STR_NULL : arena_dup(r->arena, buf_str(&b))};
-    buf_done(&b);
-    return p;
+    bool none = b.n == 0;
+    struct str text = arena_keep(r->arena, &b);
+    return (struct place){.text = none ? STR_NULL : text};
 }
 
 static enum errc no_answer(struct jread *r, bool complete, struct err *e)

@@ -75,9 +75,7 @@ struct str text_printable(struct str s, struct arena *a)
         return arena_dup(a, s);
     buf_init(&b, 6 * s.n + 1);
     text_put_printable(&b, s);
-    struct str copy = buf_failed(&b) ? STR_NULL : arena_dup(a, buf_str(&b));
-    buf_done(&b);
-    return copy;
+    return arena_keep(a, &b);
 }
 
 size_t text_width(struct str printable)

@@ -188,3 +188,14 @@ struct str arena_dup(struct arena *a, struct str s)
         memcpy(p, s.p, s.n);
     return (struct str){p, s.n};
 }
+
+struct str arena_keep(struct arena *a, struct buf *b)
+{
+    if (buf_failed(b) && !a->failed) {
+        a->failed = true;
+        a->starved = b->starved;
+    }
+    struct str copy = a->failed ? STR_NULL : arena_dup(a, b->n == 0 ? STR("") : buf_str(b));
+    buf_done(b);
+    return copy;
+}

@@ -230,24 +230,32 @@ struct shown {
     bool ready;
 };
 
-/* Whole events of the whole chunks; how much is left over is not known of a stream that goes on. */
-static char *dechunk(const char *in, size_t n, bool *ret_ended)
+static size_t hex(struct str digits)
 {
-    char *out = malloc(n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < digits.n; i++)
+        n = n * 16 +
+            (size_t)(digits.p[i] <= '9' ? digits.p[i] - '0' : (digits.p[i] | 32) - 'a' + 10);
+    return n;
+}
+
+/* What whole chunks hold; of the last one there may be a part. */
+static char *dechunk(struct str in, bool *ret_ended)
+{
+    struct str size;
+    struct str rest;
+    char *out = malloc(in.n + 1);
     size_t used = 0;
     assert(out != NULL);
     *ret_ended = false;
-    while (n > 0 && !*ret_ended) {
-        char *digits_end = NULL;
-        size_t size = strtoul(in, &digits_end, 16);
-        size_t head = (size_t)(digits_end - in) + 2;
-        if (digits_end == in || head + size + 2 > n)
+    while (!*ret_ended && str_cut(in, '\n', &size, &rest)) {
+        size_t n = hex(str_trim(size));
+        if (n + 2 > rest.n)
             break;
-        memcpy(out + used, in + head, size);
-        used += size;
-        *ret_ended = size == 0;
-        in += head + size + 2;
-        n -= head + size + 2;
+        memcpy(out + used, rest.p, n);
+        used += n;
+        *ret_ended = n == 0;
+        in = str_skip(rest, n + 2);
     }
     out[used] = '\0';
     return out;
@@ -268,25 +276,27 @@ static void show_nodes(struct shown *p, const json_t *data)
 }
 
 /* "event: NAME\ndata: JSON", or the ":" of a heartbeat. */
-static void take_event(struct shown *p, char *event)
+static void take_event(struct shown *p, const char *event)
 {
     static const char *const names[] = {"hello", "nodes", "ready", "pods", "status"};
-    char name[16];
-    int at = 0;
+    struct str name;
+    struct str text;
     bool known = false;
     if (strcmp(event, ":") == 0)
         return;
-    if (sscanf(event, "event: %15[a-z]\ndata: %n", name, &at) != 1 || at == 0)
-        world_fail("no event: %s", event);
+    bool whole = str_cut(str_of(event), '\n', &name, &text) && str_starts(name, STR("event: ")) &&
+                 str_starts(text, STR("data: "));
+    name = whole ? str_skip(name, 7) : STR_NULL;
     for (size_t i = 0; i < COUNT_OF(names); i++)
-        known = known || strcmp(name, names[i]) == 0;
-    json_t *data = json_loads(event + at, 0, NULL);
-    if (!known || data == NULL || (!p->greeted && strcmp(name, "hello") != 0))
+        known = known || str_eq(name, str_of(names[i]));
+    json_t *data = whole ? json_loadb(text.p + 6, text.n - 6, 0, NULL) : NULL;
+    bool hello = str_eq(name, STR("hello"));
+    if (!known || data == NULL || (!p->greeted && !hello))
         world_fail("the page is told: %s", event);
-    if (strcmp(name, "hello") == 0)
+    if (hello)
         json_object_clear(p->nodes);
     p->greeted = true;
-    p->ready = strcmp(name, "ready") == 0 || (p->ready && strcmp(name, "hello") != 0);
+    p->ready = str_eq(name, STR("ready")) || (p->ready && !hello);
     show_nodes(p, data);
     json_decref(data);
 }
@@ -323,7 +333,7 @@ static bool shows_truth(const struct shown *p)
 static struct shown read_page(const struct api *a, const char *stream, size_t n, bool *ret_ended)
 {
     struct shown p = {.api = a, .nodes = json_object()};
-    char *text = dechunk(stream, n, ret_ended);
+    char *text = dechunk((struct str){stream, n}, ret_ended);
     char *event = text;
     for (char *end = strstr(event, "\n\n"); end != NULL; end = strstr(event, "\n\n")) {
         *end = '\0';

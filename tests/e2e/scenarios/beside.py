@@ -367,6 +367,9 @@ def cards_want_the_second(bench: Bench) -> None:
     text = (folder / "policy.yaml").read_text()
     bench.cluster.kubectl("apply", "--validate=strict", "-f", "-", stdin=text)
     try:
+        path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+        policy = bench.cluster.must("GET", f"{path}/cardpack-require-scheduler")
+        check(policy["spec"]["failurePolicy"] == "Fail", policy)  # no pod makes it fail
         wait_for(lambda: "must say" in _refusal(bench, {"gpu": 2}), "the policy to hold", PATIENCE)
         said = _refusal(bench, {"gpu": 2})
         check('spec.schedulerName: "default-scheduler"' in said, said)

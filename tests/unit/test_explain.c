@@ -39,6 +39,7 @@ static void open_silence(struct silence *s)
     struct http_server_settings set = settings(&s->site);
     set.handle = routes_handle;
     set.ctx = &s->service;
+    set.answered = NULL; /* it is of who counts by the site */
     open_with(&s->site, &set);
     s->service.loop = s->site.loop;
     s->service.backend = &s->backend;

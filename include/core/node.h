@@ -10,6 +10,7 @@
 
 #include "changes.h"
 #include "limit.h"
+#include "macro.h"
 #include "pod.h"
 
 struct card {
@@ -129,6 +130,13 @@ static inline uint32_t card_free_cores(const struct card *c)
 static inline int64_t node_free(const struct node *n)
 {
     return n->counted >= n->limit ? 0 : n->limit - n->counted;
+}
+
+/* What its sums leave for new pods, however much its cards have free. */
+static inline int64_t node_left(const struct node *n)
+{
+    int64_t left = MIN_OF(node_free(n), n->total - n->used);
+    return n->fault != NODE_OK || left < 0 ? 0 : left;
 }
 
 static inline bool node_has_card(const struct node *n, int64_t card)

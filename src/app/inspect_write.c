@@ -114,13 +114,6 @@ static struct str fault_of(const struct node *n)
     return STR_NULL;
 }
 
-/* What the node's sums leave for new pods, however much its cards have free. */
-static int64_t left_of(const struct node *n)
-{
-    int64_t left = MIN_OF(node_free(n), n->total - n->used);
-    return n->fault != NODE_OK || left < 0 ? 0 : left;
-}
-
 static void write_node(struct jwrite *w, enum inspect_form form, const struct node *n)
 {
     jwrite_object_begin(w);
@@ -128,7 +121,7 @@ static void write_node(struct jwrite *w, enum inspect_form form, const struct no
     put_i64(w, STR("totalGPU"), n->total);
     put_i64(w, STR("usedGPU"), n->used);
     if (form == INSPECT_CARDS)
-        put_i64(w, STR("freeGPU"), left_of(n));
+        put_i64(w, STR("freeGPU"), node_left(n));
     if (form == INSPECT_CARDS && n->fault != NODE_OK)
         put_str(w, STR("fault"), fault_of(n));
     if (form == INSPECT_CARDS && n->sizes != NULL && n->sizes->pool.n > 0)

@@ -105,6 +105,8 @@ void ui_write_node(struct jwrite *w, const struct node *n)
     put_number(w, STR("used"), n->used);
     if (n->limit < n->total)
         put_number(w, STR("limit"), n->limit);
+    if (node_left(n) != n->total - n->used)
+        put_number(w, STR("left"), node_left(n));
     if (n->sizes != NULL)
         put_str(w, STR("policy"), str_of(pack_name(n->sizes->placement)));
     jwrite_key(w, STR("cards"));

@@ -245,6 +245,38 @@ START_TEST(the_oldest_pods_are_shown_and_all_counted)
 
 END_TEST
 
+static void expect_node(const struct stage *g, const char *name, const char *text, bool has)
+{
+    struct buf out;
+    struct jwrite w;
+    char all[4096];
+    buf_init(&out, sizeof(all) - 1);
+    jwrite_init(&w, &out);
+    ui_write_node(&w, cache_node(&g->service.cache, str_of(name)));
+    (void)snprintf(all, sizeof(all), "%.*s", STR_ARG(buf_str(&out)));
+    ck_assert_msg((strstr(all, text) != NULL) == has, "%s in %s", text, all);
+    buf_done(&out);
+}
+
+/* A picture in which a card has more than a new pod could get would be a promise. */
+START_TEST(a_node_with_less_left_than_its_cards_says_so)
+{
+    struct stage g;
+    struct event e = {
+        .type = EVENT_NODE_SET,
+        .node = {
+            .name = STR("n-1"), .mem = STR("40"), .mem_allocatable = STR("10"), .count = STR("4")}};
+    open_stage(&g);
+    apply(&g, &e);
+    set_pod(&g, 1, 1);
+    expect_node(&g, "n-1", "\"total\":40,\"used\":2,\"limit\":10,\"left\":8,", true);
+    set_node(&g, 1, 40);
+    expect_node(&g, "n-1", "\"left\"", false);
+    close_stage(&g);
+}
+
+END_TEST
+
 START_TEST(so_many_pages_and_no_more)
 {
     struct stage g;
@@ -357,6 +389,7 @@ int main(void)
     tcase_add_loop_test(c, a_page_comes_to_show_what_is, 1, 4);
     tcase_add_test(c, when_too_many_go_it_begins_anew);
     tcase_add_test(c, the_oldest_pods_are_shown_and_all_counted);
+    tcase_add_test(c, a_node_with_less_left_than_its_cards_says_so);
     tcase_add_test(c, so_many_pages_and_no_more);
     tcase_add_test(c, without_memory_a_page_is_cut_or_right);
     tcase_add_test(c, reasons_have_a_ceiling);

@@ -10,11 +10,11 @@ const order_key = (name) => name.replace(/\d+/g, (d) => d.padStart(12, "0"));
 
 const is_usable = (c) => c.id >= 0 && (c.state ?? "ok") === "ok";
 
-/* Free on a card, as far as the node's sum leaves it. */
+/* Free on a card, as far as the node's sums leave it. */
 export function card_free(entry, card) {
     if (!is_usable(card))
         return 0;
-    return Math.max(0, Math.min(card.total - card.used, entry.room - entry.used));
+    return Math.max(0, Math.min(card.total - card.used, entry.left));
 }
 
 export const card_over = (card) => card.id >= 0 && card.used > card.total;
@@ -23,10 +23,11 @@ export function entry_make(node) {
     const cards = node.cards ?? [];
     const e = {
         name: node.name, key: order_key(node.name), cards, policy: node.policy ?? "",
-        total: node.total ?? 0, used: node.used ?? 0, room: 0,
+        total: node.total ?? 0, used: node.used ?? 0, room: 0, left: 0,
         valid: 0, pods: 0, reserved: 0, trouble: 0, free: 0, models: [], text: null,
     };
     e.room = Math.min(e.total, node.limit ?? e.total);
+    e.left = node.left ?? e.total - e.used;
     for (const c of cards) {
         const pods = c.pods ?? [];
         e.valid += c.id >= 0 ? 1 : 0;
@@ -58,7 +59,7 @@ function text_of(e) {
 const ORDERS = {
     free: (a, b) => b.free - a.free,
     full: (a, b) => b.used / (b.room || 1) - a.used / (a.room || 1),
-    room: (a, b) => b.room - b.used - (a.room - a.used),
+    room: (a, b) => b.left - a.left,
     pods: (a, b) => b.pods - a.pods,
     trouble: (a, b) => b.trouble - a.trouble,
 };

@@ -259,8 +259,9 @@ static void prepare(void)
     assert(tap != NULL);
     for (int i = 0; i < 2; i++) {
         output[i] = memfd_create("output", MFD_CLOEXEC);
+        assert(output[i] >= 0);
         int fd = dup2(output[i], STDOUT_FILENO + i);
-        assert(output[i] >= 0 && fd == STDOUT_FILENO + i);
+        assert(fd == STDOUT_FILENO + i);
     }
     report = mmap(NULL, sizeof(*report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert(report != MAP_FAILED);

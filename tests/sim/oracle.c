@@ -348,7 +348,7 @@ static void check_node(unsigned node)
     check_aside(node, any);
 }
 
-/* Beside one of its group, if we had put one there before. */
+/* Beside one of its group, if we had put one there before: that one, or one of somebody else. */
 static void check_group(const struct decision *d)
 {
     const struct pod_object *mine = &store.pods[d->slot];
@@ -357,11 +357,11 @@ static void check_group(const struct decision *d)
     bool beside = false;
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
-        if (i == d->slot || !is_ours(i) || !pod_object_holds(p) ||
-            strcmp(p->ns.z, mine->ns.z) != 0 || mine->affinity.z[0] == '\0' ||
-            strcmp(mine->affinity.z, p->affinity.z) != 0 || !pod_object_shares(p))
+        if (i == d->slot || !pod_object_holds(p) || strcmp(p->ns.z, mine->ns.z) != 0 ||
+            mine->affinity.z[0] == '\0' || strcmp(mine->affinity.z, p->affinity.z) != 0 ||
+            !pod_object_shares(p))
             continue;
-        others = true;
+        others = others || is_ours(i);
         for (int64_t card = 0; card < MAX_CARDS; card++)
             beside = beside || (decision_has(d, card) && is_on(d, i, d->node, card, &s));
     }

@@ -176,6 +176,13 @@ class Daemon:
         except (OSError, http.client.HTTPException):
             return False
 
+    def listens(self, timeout: float = 5) -> bool:
+        """Whether it answers at all: from then on a SIGTERM ends it as it should."""
+        try:
+            return self.exchange("GET", "/livez", timeout=timeout)[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
     def verb(self, name: str, body: Json | bytes, timeout: float = 60.0) -> Json:
         """filter or bind: kube-scheduler reads an answer only where it has status 200."""
         status, answer = self.call("POST", f"{VERBS}/{name}", body, timeout)

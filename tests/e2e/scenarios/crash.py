@@ -198,6 +198,7 @@ def terminated_and_replaced(bench: Bench) -> None:
         bench.wait_bound(bound, kicking=True)
         daemon.stop()
         daemon.launch()
+        wait_for(daemon.listens, "cardpack to listen")
     maker.join()
     bench.wait_bound(count, kicking=True)
     wait_for(daemon.ready, "ready")

@@ -143,7 +143,7 @@ def explain_unready(bench: Bench) -> None:
     bench.cluster.apiserver.pause()
     try:
         daemon.launch()
-        wait_for(lambda: _alive(daemon), "cardpack to listen", PATIENCE)
+        wait_for(daemon.listens, "cardpack to listen", PATIENCE)
         status, missing = daemon.call("GET", "/readyz")
         check(status == 503 and missing, f"it is ready: {status} {missing}")
         for method, path, body in (
@@ -157,10 +157,3 @@ def explain_unready(bench: Bench) -> None:
         bench.cluster.apiserver.resume()
     wait_for(daemon.ready, "cardpack ready", PATIENCE)
     check(explain(bench, daemon, "asked")["nodes"] == 0, "nodes")
-
-
-def _alive(daemon: Daemon) -> bool:
-    try:
-        return daemon.call("GET", "/healthz", timeout=5)[0] == 200
-    except OSError:
-        return False

@@ -46,7 +46,7 @@ class Churn:
         self.made = 0
         self.made_again = 0
         self.unsure: set[str] = set()  # names of pods that were deleted, and no answer came
-        self.promised: list[tuple[str, str]] = []  # UID and node of binds that succeeded
+        self.promised: list[tuple[Json, str]] = []  # metadata, node: binds that succeeded
         self.broken: list[str] = []
         self._seed = seed
         self._lock = threading.Lock()
@@ -181,7 +181,7 @@ class Churn:
         """Whatever comes of it."""
         try:
             if self.daemon.bind(pod, node, timeout=40) == "":
-                self.promised.append((pod["metadata"]["uid"], node))
+                self.promised.append((pod["metadata"], node))
         except (OSError, http.client.HTTPException):
             pass  # it was killed, or is frozen
         except AssertionError as error:

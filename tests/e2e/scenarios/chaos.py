@@ -363,9 +363,7 @@ def _judge(e: Evidence) -> None:
     began = time.monotonic()
     agree(e.daemon, lambda: truth)
     agreed = time.monotonic() - began
-    places = {bind.uid: bind.node for bind in e.ledger.binds()}
-    for uid, node in e.churn.promised:
-        check(places.get(uid) == node, f"{uid}: bound to {node}, said the answer: {places}")
+    _judge_answers(e)
     excused = _judge_sizes(e)
     _judge_health(e)
     missing = _judge_writes(e)
@@ -387,6 +385,20 @@ def _judge(e: Evidence) -> None:
         f"inspect agreed after {agreed:.1f} s",
         flush=True,
     )
+
+
+def _judge_answers(e: Evidence) -> None:
+    """
+    Whoever was told so is bound there: or, where the API server does not look at a Binding's UID,
+    the pod is that has taken its name meanwhile.
+    """
+    places = {bind.uid: bind.node for bind in e.ledger.binds()}
+    named = {(bind.name, bind.node) for bind in e.ledger.binds()}
+    for pod, node in e.churn.promised:
+        uid, name = pod["uid"], f"{pod['namespace']}/{pod['name']}"
+        taken = not e.bench.modern and uid not in places and (name, node) in named
+        found = f"is on {places.get(uid)}, its name on {[n for s, n in named if s == name]}"
+        check(places.get(uid) == node or taken, f"{name} {uid}: bound to {node}, was said; {found}")
 
 
 def _settle(bench: Bench, faults: Faults) -> Truth:

@@ -1,10 +1,9 @@
-/*
- * Growable bytes with a ceiling that is given when it is made. Failure (over the ceiling, or no
- * memory) is sticky: what does not fit is dropped whole and buf_failed() says so at the end.
- */
+/* Growable bytes. The ceiling is set at buf_init. A failure (over the ceiling, or no memory) is
+ * sticky: a piece that does not fit is dropped whole, and buf_failed() returns true at the end. */
 #pragma once
 
-#include "err.h"
+#include "base/err.h"
+#include "base/mem_budget.h"
 
 struct buf {
     char *p; /* owned */
@@ -12,20 +11,21 @@ struct buf {
     size_t cap;
     size_t max; /* ceiling of n, in bytes */
     bool failed;
-    bool starved; /* and the ceiling was not why */
+    bool starved;                /* it failed for lack of memory, not at the ceiling */
+    struct mem_account *account; /* cap is charged to it; set after buf_init; NULL: none */
 };
 
 void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
 
-/* Empty, usable after a failure again; keeps its memory up to `keep` bytes. */
+/* Empties the buf and clears a failure. Keeps its memory if that is at most `keep` bytes. */
 void buf_clear(struct buf *b, size_t keep);
 
-/* For buf_reserve, which has found no room. */
+/* The slow path of buf_reserve. */
 bool buf_grow(struct buf *b, size_t n) _must_use_;
 
-/* Room for n bytes more at b->p + b->n, which the caller fills and then adds to b->n; and one byte
- * beyond, so that buf_cstr never has to grow. */
+/* Makes room for n more bytes at b->p + b->n. The caller writes them and then adds n to b->n. One
+ * byte more is reserved, so that buf_cstr never has to grow. */
 static inline bool _must_use_ buf_reserve(struct buf *b, size_t n)
 {
     bool there = !b->failed && n < b->cap - b->n && n <= b->max - b->n;
@@ -58,13 +58,11 @@ void buf_consume(struct buf *b, size_t n);
 /* Appends a NUL that does not count in n; NULL on failure. Borrowed until the next change. */
 const char *buf_cstr(struct buf *b);
 
-/*
- * Hands the bytes over to the caller, who frees them with mem_free; the buf is empty then. NULL
- * after a failure, which stays, and NULL where there never was a byte.
- */
+/* Gives the bytes to the caller, who frees them with mem_free. The buf is empty then. Returns NULL
+ * after a failure (the failure stays) and when there never was a byte. */
 char *buf_take(struct buf *b, size_t *ret_n) _must_use_;
 
-/* Borrowed until the next change; empty where there is nothing, never absent. */
+/* Borrowed until the next change. Without bytes: an empty string, never an absent one. */
 static inline struct str buf_str(const struct buf *b)
 {
     return (struct str){b->p == NULL ? "" : b->p, b->n};
@@ -75,7 +73,7 @@ static inline bool buf_failed(const struct buf *b)
     return b->failed;
 }
 
-/* Why: ERR_NOMEM, which a later try may not meet, or ERR_LIMIT; OK where nothing failed. */
+/* Why it failed: ERR_NOMEM (a later try may succeed) or ERR_LIMIT. OK if nothing failed. */
 static inline enum errc buf_fault(const struct buf *b)
 {
     return !b->failed ? OK : b->starved ? ERR_NOMEM : ERR_LIMIT;

@@ -1,26 +1,26 @@
 /*
- * Errors are values. A fallible function returns an enum errc, and where a person may read why it
- * failed it also fills a struct err on the caller's stack: no allocation on a failure path. Context
- * is added on the way up, outermost first: "pod team-a/train-0: expected a digit at offset 3".
+ * Errors are values. A function that can fail returns an enum errc. If a person may read why it
+ * failed, it also fills a struct err on the caller's stack; a failure path never allocates. Each
+ * caller may put context in front of the text: "pod team-a/train-0: expected a digit at offset 3".
  */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
 #include <stdarg.h>
 
 enum errc {
     OK = 0,
-    ERR_SYNTAX,      /* bytes that don't follow their grammar */
+    ERR_SYNTAX,      /* bytes that break the grammar of their format */
     ERR_RANGE,       /* a value outside what its field allows */
-    ERR_LIMIT,       /* over a ceiling of ours */
-    ERR_NOMEM,       /* the allocator said no */
+    ERR_LIMIT,       /* over one of our own ceilings */
+    ERR_NOMEM,       /* the allocator failed */
     ERR_NOTFOUND,    /* no such object */
-    ERR_CONFLICT,    /* contradicts what is already so */
+    ERR_CONFLICT,    /* contradicts the present state */
     ERR_DENIED,      /* not allowed */
     ERR_UNAVAILABLE, /* not now; may work later */
     ERR_TIMEOUT,     /* a deadline passed */
-    ERR_CANCELED,    /* given up by the one who asked */
+    ERR_CANCELED,    /* the caller canceled it */
     ERR_INTERNAL,    /* a bug, here or in a library */
     ERRC_COUNT
 };
@@ -32,17 +32,15 @@ struct err {
 
 #define ERR_INIT ((struct err){.code = OK, .text = ""})
 
-/* Returns `code`: a failure is one statement. e may be NULL, and its text an argument. */
+/* Returns `code`, so that a failure is one statement. e may be NULL. An argument may be e->text. */
 enum errc err_set(struct err *e, enum errc code, const char *fmt, ...) _printf_(3, 4);
 
-/*
- * Puts context in front and returns the code that is there, which must not be OK: who failed has
- * filled e. Without an e the code is lost (ERR_INTERNAL): return the callee's own code instead.
- */
+/* Puts context in front of e->text and returns e->code. The callee has filled e, so e->code must
+ * not be OK. If e is NULL the code is lost (ERR_INTERNAL): return the callee's own code instead. */
 enum errc err_wrap(struct err *e, const char *fmt, ...) _printf_(2, 3);
 
 /* "syntax", "not found", ...: for logs and metrics. */
 const char *errc_name(enum errc code);
 
-/* The HTTP status of a route of ours that is not an extender verb. */
+/* The HTTP status for our own routes, those that are not extender verbs. */
 unsigned errc_http_status(enum errc code);

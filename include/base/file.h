@@ -1,28 +1,34 @@
 /* Small files, read whole: configuration and credentials. */
 #pragma once
 
-#include "buf.h"
+#include "base/buf.h"
 
-/*
- * Appends the file's bytes to `out`; over its ceiling: ERR_LIMIT. The error names the path and
- * never the content.
- */
+/* Appends the file's bytes to `out`. ERR_LIMIT: the file is larger than the ceiling of `out`. The
+ * error text names the path, never the content. Reading a pipe blocks until its writer closes it.
+ * ERR_UNAVAILABLE: no process opens the pipe for writing within LIMIT_PIPE_WRITER_MS. */
 enum errc file_read(struct str path, struct buf *out, struct err *reterr) _must_use_;
 
-/* The same of a regular file alone: a pipe, whose bytes come once, and whose writer may never come,
- * is ERR_RANGE. For what is read while others wait. */
+/* The same for a regular file only. A pipe is ERR_RANGE: it delivers its bytes only once, and may
+ * have no writer. Use this for a read during which other work waits. */
 enum errc file_read_again(struct str path, struct buf *out, struct err *reterr) _must_use_;
 
-/* To open it may take for ever: a pipe, or a device. Not of one that is not there. */
+/* Whether opening the path may block for ever: it is a pipe or a device. False if it does not
+ * exist. */
 bool file_may_block(struct str path);
 
-/* What tells one version of a file from the next without reading it. All zero: no such file. */
+/* Opens /dev/null for each of the descriptors 0 to 2 that is closed. Otherwise a socket could
+ * become descriptor 2, and the log would be written to its peer. Call it before anything else opens
+ * a file. */
+bool file_fill_standard(void) _must_use_;
+
+/* Identifies a version of a file without reading the file. All zero: no such file. */
 struct file_stamp {
     uint64_t device;
     uint64_t inode;
     int64_t size;
     int64_t mtime_ns;
-    bool regular; /* a file as others, that can be read again */
+    int64_t ctime_ns; /* unlike mtime, no program can set it back */
+    bool regular;     /* a regular file: it can be read again */
 };
 
 struct file_stamp file_stamp(struct str path);

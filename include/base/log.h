@@ -1,17 +1,17 @@
 /*
- * One line an event: a constant message, which can be grepped and counted, and typed fields. Level
- * is checked before anything is evaluated; one write(2) a line, so lines of several processes never
- * mix; control characters are escaped and what is not UTF-8 becomes U+FFFD, so a pod's annotation
- * cannot forge a line. A line holds 4 KiB, a string in it 1 KiB: what is longer is cut without
- * breaking the line, which then says cut=true. errno is kept.
+ * One line an event: a constant message, which can be grepped and counted, and typed fields. The
+ * level is checked before the fields are evaluated. A line is one write(2), so lines of several
+ * processes never mix. Control characters are escaped and invalid UTF-8 becomes U+FFFD, so a pod's
+ * annotation cannot forge a line. A line holds 4 KiB, a string in it 1 KiB. A longer one is cut,
+ * the line stays well-formed and ends in cut=true. errno is preserved.
  *
- *     log_info("bound", kv_str("pod", name), kv_int("mem", request.mem));
+ *   log_info("bound", kv_str("pod", name), kv_int("mem", request.mem));
  *
  * The sink is the only mutable state of the process outside main's own.
  */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
 enum log_level {
     LOG_LEVEL_DEBUG,
@@ -46,9 +46,40 @@ struct kv {
 #define kv_uint(k, v) ((struct kv){.key = (k), .type = KV_UINT, .u = (v)})
 #define kv_bool(k, v) ((struct kv){.key = (k), .type = KV_BOOL, .u = (v) ? 1 : 0})
 
-/* Where lines go and from which level on. Before the first call: stderr, logfmt, info. */
+/* Sets the descriptor, the lowest level and the format. Before the first call: stderr, info,
+ * logfmt. */
 void log_setup(int fd, enum log_level level, enum log_format format);
 bool log_enabled(enum log_level level);
+
+/*
+ * For a process that must not block on its log. A line for which the sink has no room at once is
+ * dropped and counted; before the next line that has room, a line reports the count. Without this
+ * call a write waits for room. The descriptor does not become non-blocking, because other processes
+ * share it.
+ */
+void log_never_wait(void);
+
+/* Lines that were dropped since the process began. */
+uint64_t log_dropped(void);
+
+/* A rate limit for lines with one cause: LOG_LIMIT_LINES are written in LOG_LIMIT_MS. Starts as
+ * zeros. */
+#define LOG_LIMIT_LINES 10
+#define LOG_LIMIT_MS    UINT64_C(10000)
+
+struct log_limit {
+    uint64_t since_ms;
+    unsigned n;
+    uint64_t left_out;
+};
+
+/* Whether to write one more line. *ret: how many lines were left out since the last one was
+ * written. */
+bool log_limit_take(struct log_limit *l, uint64_t now_ms, uint64_t *ret);
+
+/* The same, but it logs the number of lines that were left out itself: "lines were left out". */
+bool log_limit_allows(struct log_limit *l, uint64_t now_ms, const char *message);
+
 void log_write(enum log_level level, const char *message, const struct kv *fields, size_t n);
 
 /* "debug", "info", "warn", "error". */

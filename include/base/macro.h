@@ -1,4 +1,4 @@
-/* Attributes and the few macros that every floor uses. */
+/* Attributes and the few macros that all modules use. */
 #pragma once
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #define _uninitialized_      __attribute__((uninitialized)) /* large, and always written first */
 #define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))
 
-#define CACHE_LINE ((size_t)64) /* bytes of the processor's cache that come together */
+#define CACHE_LINE ((size_t)64) /* bytes that the processor's cache loads together */
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define MIN_OF(a, b)    ((a) < (b) ? (a) : (b))

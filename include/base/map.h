@@ -1,11 +1,12 @@
 /*
- * A hash map from a string to an object that holds its own key: no key is copied. Open addressing
- * with linear probing and backward-shift deletion. Hashes are keyed with random numbers of the
- * process, so that no one outside can choose colliding names. The map borrows its objects.
+ * A hash map from a string to an object that contains its own key: no key is copied. Open
+ * addressing with linear probing and backward-shift deletion. The hash is keyed with random numbers
+ * of the process, so that no client can choose names that collide. The map does not own its
+ * objects.
  */
 #pragma once
 
-#include "err.h"
+#include "base/err.h"
 
 struct map_slot {
     void *object; /* NULL: free */
@@ -30,29 +31,26 @@ void map_done(struct map *m);
 
 void *map_get(const struct map *m, struct str key);
 
-/*
- * The same for n keys, at most MAP_BATCH; ret has room for n. Many look-ups in a large map wait for
- * memory, and these wait together.
- */
+/* The same for n keys, at most MAP_BATCH; ret has room for n. A look-up in a large map waits for
+ * memory; here the waits overlap. */
 #define MAP_BATCH ((size_t)32)
 void map_get_each(const struct map *m, const struct str *keys, size_t n, void **ret);
 
-/* The key must not be there yet. ERR_NOMEM leaves the map as it was. */
+/* The key must not be in the map yet. ERR_NOMEM: the map has not changed. */
 enum errc map_put(struct map *m, void *object) _must_use_;
 
-/* The object that was there, or NULL. */
+/* Returns the object that was removed, or NULL. */
 void *map_del(struct map *m, struct str key);
 
-/*
- * Walks every object in no order: start with *cursor 0, NULL at the end. To delete the object just
- * returned and go on, step *cursor back by one: a later one may have moved into its place.
- */
+/* Walks all objects in no order. Start with *cursor 0; NULL is the end. After deleting the object
+ * that was just returned, decrement *cursor: a later object may have moved into its slot. */
 void *map_next(const struct map *m, size_t *cursor);
 
 /*
- * What the map hashes with: multiplications, folded. Four times as fast as SipHash, which was most
- * of a look-up, and no pseudo-random function: whoever could watch the hashes might find the key,
- * and nobody can. What leaves the process is hashed with siphash13.
+ * The map's own hash: multiplications, folded. It is four times as fast as SipHash, which took most
+ * of the time of a look-up. It is not a pseudo-random function: a client that sees hashes could
+ * compute the key, so these hashes must not leave the process. Use siphash13 for a hash that leaves
+ * it.
  */
 uint64_t map_hash(struct map_seed seed, struct str s);
 

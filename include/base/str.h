@@ -1,10 +1,9 @@
-/*
- * A view of bytes: pointer and length, two words, passed by value. It never owns what it points to;
- * whoever makes one says how long it lives. The bytes need not end in NUL and may contain it.
- */
+/* A view of bytes: pointer and length, two words, passed by value. It never owns the bytes; the
+ * code that makes one documents how long it is valid. The bytes need not end in NUL and may contain
+ * NUL. */
 #pragma once
 
-#include "macro.h"
+#include "base/macro.h"
 
 #include <string.h>
 
@@ -27,42 +26,44 @@ static inline bool str_eq(struct str a, struct str b)
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* Bytes compared as unsigned, a shorter prefix first: the order of strcmp. */
+/* Compares bytes as unsigned, a shorter prefix first: the order of strcmp. */
 int str_cmp(struct str a, struct str b);
 
 /* ASCII letters compare alike in either case, as Go's JSON decoder matches keys. */
 bool str_eq_nocase(struct str a, struct str b);
 
+/* As str_cmp, by bytes; ASCII letters compare alike in either case. */
+int str_cmp_nocase(struct str a, struct str b);
+
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 
-/* Without the leading n bytes, or empty where it is shorter. */
+/* s without its first n bytes; empty if s is shorter. */
 struct str str_skip(struct str s, size_t n);
 
-/* Its first bytes, `max` at most, that don't end within a character of UTF-8. */
+/* The first bytes of s, at most `max`, without cutting a UTF-8 character. */
 struct str str_head(struct str s, size_t max);
 
 /* Without ASCII white space at both ends. */
 struct str str_trim(struct str s);
 
-/*
- * Cut at the first `sep`: head before it, tail behind it. Without one, head is all of s, tail is
- * absent and the result is false.
- */
+/* Cuts s at the first `sep`: head before it, tail behind it. Without a `sep`: head is s, tail is
+ * absent and the result is false. */
 bool str_cut(struct str s, char sep, struct str *ret_head, struct str *ret_tail);
 
-/*
- * The first character of s: how many bytes it takes, or 0 where s is empty or they are not valid
- * UTF-8 (RFC 3629: no surrogate, nothing longer than it must be, nothing above U+10FFFF).
- */
+/* The number of bytes of the first character of s; 0 if s is empty or they are not valid UTF-8 (RFC
+ * 3629: no surrogate, no overlong form, nothing above U+10FFFF). */
 size_t str_utf8(struct str s, uint32_t *ret_rune);
 
-/* Decimal digits only (i64: with one leading '-'), nothing before or behind, at most `max`. */
+/* Whether the character must be escaped before it is printed, because a terminal takes it for a
+ * command or shows nothing or another text: the C0 and C1 controls, the two line separators, the
+ * marks for text direction, and zero-width characters except the joiners U+200C and U+200D. */
+bool str_is_unprintable(uint32_t rune);
+
+/* Decimal digits only, at most `max`; i64: also one leading '-'. Nothing before or behind them. */
 bool str_to_u64(struct str s, uint64_t max, uint64_t *ret);
 bool str_to_i64(struct str s, int64_t *ret);
 
-/*
- * Copies s to *at, which has the room, and moves *at behind it: for a struct whose strings stand
- * behind it in one block. Absent stays absent.
- */
+/* Copies s to *at, which must have room, and moves *at behind the copy. Used for a struct whose
+ * strings are stored behind it in the same block. An absent string stays absent. */
 struct str str_store(char **at, struct str s);

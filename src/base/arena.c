@@ -1,14 +1,15 @@
 /*
- * A list of chunks, each twice as large as the one before, of which only the last is filled. A
- * reset keeps the first one, if that alone was enough and is not too large: a rare large request
- * must not pin its memory to every connection that ever made one. Otherwise it keeps none and
- * remembers the size, so that after two requests of a kind the third finds one chunk that holds it.
- * Rejected: keeping the whole list, which needs a search for room in chunks already passed by.
+ * A list of chunks, each twice as large as the one before; only the last one is filled. A reset
+ * keeps the first chunk if it was enough and is at most LIMIT_KEEP_BYTES: a rare large request must
+ * not leave its memory pinned to every connection. Otherwise a reset frees all chunks and remembers
+ * the size, so that the third of three similar requests finds one chunk that is large enough.
+ * Rejected: keeping the whole list, because an allocation would then search earlier chunks for
+ * room.
  */
-#include "arena.h"
+#include "base/arena.h"
 
-#include "limit.h"
-#include "mem.h"
+#include "base/limit.h"
+#include "base/mem.h"
 
 #define CHUNK_MIN ((size_t)16 << 10)
 #define CHUNK_MAX ((size_t)4 << 20)
@@ -40,7 +41,7 @@ struct arena_chunk {
 
 void arena_init(struct arena *a, size_t max)
 {
-    /* Half the address space at most: then no sum of sizes below overflows. */
+    /* At most half the address space: then no sum of sizes below overflows. */
     *a = (struct arena){.max = MIN_OF(max, SIZE_MAX / 2)};
 }
 
@@ -52,6 +53,7 @@ static void free_all(struct arena *a)
         mem_free(c);
         c = next;
     }
+    mem_account_give(a->account, a->held);
     a->first = NULL;
     a->last = NULL;
     a->held = 0;
@@ -73,17 +75,22 @@ void arena_reset(struct arena *a)
 void arena_done(struct arena *a)
 {
     free_all(a);
-    *a = (struct arena){.max = a->max};
+    *a = (struct arena){.max = a->max, .account = a->account};
 }
 
 static struct arena_chunk *chunk_add(struct arena *a, size_t need)
 {
     size_t size = a->last == NULL ? MAX_OF(a->want, CHUNK_MIN) : a->last->size * 2;
     size = MAX_OF(MIN_OF(size, CHUNK_MAX), need);
-    /* Not zeroed: arena_alloc does that for what is handed out. */
-    struct arena_chunk *c = mem_resize(NULL, sizeof(*c) + size);
-    if (c == NULL)
+    /* Not zeroed here: arena_alloc zeroes what it returns. */
+    struct arena_chunk *c = NULL;
+    if (!mem_account_take(a->account, sizeof(*c) + size))
         return NULL;
+    c = mem_resize(NULL, sizeof(*c) + size);
+    if (c == NULL) {
+        mem_account_give(a->account, sizeof(*c) + size);
+        return NULL;
+    }
     *c = (struct arena_chunk){.size = size};
     POISON(c->bytes, c->size);
     if (a->last == NULL)
@@ -95,7 +102,7 @@ static struct arena_chunk *chunk_add(struct arena *a, size_t need)
     return c;
 }
 
-/* What a size takes; SIZE_MAX where there can't be room for it. */
+/* The size rounded up to ALIGN; SIZE_MAX if it is over the ceiling. */
 static size_t rounded_size(const struct arena *a, size_t size)
 {
     size_t room = a->failed ? 0 : a->max - a->used;
@@ -137,15 +144,15 @@ void *arena_array(struct arena *a, size_t n, size_t size)
     return arena_alloc(a, total);
 }
 
-/* Makes a block longer where it stands: the last that was handed out, with room behind it. */
+/* Grows a block in place. Works only for the last allocation, with room behind it. If rounded_size
+ * accepts the new size, the growth does not exceed the limit either. */
 static bool extend(struct arena *a, void *block, size_t size, size_t to)
 {
     struct arena_chunk *c = a->last;
     size_t old = rounded_size(a, size);
     size_t new = rounded_size(a, to);
     if (c == NULL || old == SIZE_MAX || new == SIZE_MAX || c->used < old ||
-        c->bytes + c->used - old != (char *)block || new - old > c->size - c->used ||
-        new - old > a->max - a->used)
+        c->bytes + c->used - old != (char *)block || new - old > c->size - c->used)
         return false;
     c->used += new - old;
     a->used += new - old;

@@ -1,10 +1,8 @@
-/*
- * One block, doubled. A ceiling is half the address space at most, so that no sum of sizes below
- * overflows; no allocator gives more.
- */
-#include "buf.h"
+/* One block whose capacity doubles. A ceiling is at most half the address space, so that no sum of
+ * sizes below overflows; no allocator returns more. */
+#include "base/buf.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 #include <stdio.h>
 
@@ -18,7 +16,8 @@ void buf_init(struct buf *b, size_t max)
 void buf_done(struct buf *b)
 {
     mem_free(b->p);
-    *b = (struct buf){.max = b->max};
+    mem_account_give(b->account, b->cap);
+    *b = (struct buf){.max = b->max, .account = b->account};
 }
 
 void buf_clear(struct buf *b, size_t keep)
@@ -27,6 +26,21 @@ void buf_clear(struct buf *b, size_t keep)
         buf_done(b);
     b->n = 0;
     b->failed = b->starved = false;
+}
+
+/* Resizes p to `cap`. */
+static bool resize(struct buf *b, size_t cap)
+{
+    if (!mem_account_take(b->account, cap - b->cap))
+        return false;
+    char *p = mem_resize(b->p, cap);
+    if (p == NULL) {
+        mem_account_give(b->account, cap - b->cap);
+        return false;
+    }
+    b->p = p;
+    b->cap = cap;
+    return true;
 }
 
 bool buf_grow(struct buf *b, size_t n)
@@ -38,14 +52,12 @@ bool buf_grow(struct buf *b, size_t n)
     size_t need = b->n + n + 1;
     size_t cap = MAX_OF(b->cap * 2, CAP_MIN);
     cap = MAX_OF(MIN_OF(cap, b->max + 1), need);
-    char *p = mem_resize(b->p, cap);
-    if (p == NULL) {
+    /* If memory-budget has no room for twice the capacity, take only what is needed. */
+    if (!mem_account_fits(b->account, cap - b->cap))
+        cap = need;
+    if (!resize(b, cap))
         b->failed = b->starved = true;
-        return false;
-    }
-    b->p = p;
-    b->cap = cap;
-    return true;
+    return !b->failed;
 }
 
 static void put_decimal(struct buf *b, bool negative, uint64_t magnitude)
@@ -115,6 +127,7 @@ char *buf_take(struct buf *b, size_t *ret_n)
         buf_done(b);
     char *p = b->p;
     *ret_n = b->n;
-    *b = (struct buf){.max = b->max, .failed = failed, .starved = starved};
+    mem_account_give(b->account, b->cap);
+    *b = (struct buf){.max = b->max, .failed = failed, .starved = starved, .account = b->account};
     return p;
 }

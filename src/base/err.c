@@ -1,8 +1,6 @@
-/*
- * Text is formatted beside the err and copied into it, so that its old text may be an argument of
- * the new one.
- */
-#include "err.h"
+/* Fills struct err. The text is formatted in a local buffer first, because the old e->text may be
+ * an argument of the new text. */
+#include "base/err.h"
 
 #include <stdio.h>
 

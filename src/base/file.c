@@ -1,13 +1,14 @@
-/*
- * Reads that wait: the files are small and local, and a mounted Secret is on tmpfs. The inode is
- * part of a stamp because the kubelet swaps a symbolic link: a new file may keep size and, within
- * the clock's grain, time.
- */
-#include "file.h"
+/* Blocking reads: the files are small and local, and a mounted Secret is on tmpfs. A stamp contains
+ * the inode because the kubelet replaces a symbolic link: the new file may have the same size and,
+ * within the clock's resolution, the same time. */
+#include "base/file.h"
+
+#include "base/limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,7 +36,8 @@ static enum errc fail(struct err *reterr, struct str path, int error)
 static enum errc read_all(int fd, struct str path, struct buf *out, struct err *reterr)
 {
     for (;;) {
-        /* At the ceiling one byte more tells a full file from one that is too long. */
+        /* At the ceiling one more byte is read, to tell a full file from a file that is too
+         * long. */
         char extra;
         bool full = out->n == out->max;
         size_t room = MIN_OF(READ_STEP, out->max - out->n);
@@ -55,19 +57,43 @@ static enum errc read_all(int fd, struct str path, struct buf *out, struct err *
     }
 }
 
+/* Waits until a writer opens the pipe and sends a byte or closes it. After LIMIT_PIPE_WRITER_MS it
+ * only checks that a writer is there; that writer may take its time. */
+static enum errc await_writer(int fd, struct str path, struct buf *out, struct err *reterr)
+{
+    struct pollfd waits = {.fd = fd, .events = POLLIN};
+    char first;
+    if (poll(&waits, 1, LIMIT_PIPE_WRITER_MS) > 0)
+        return OK;
+    ssize_t n = read(fd, &first, 1); /* no byte: EAGAIN if a writer is there, else 0 */
+    if (n == 1)
+        buf_putc(out, first);
+    else if (n == 0 || errno != EAGAIN)
+        return err_set(reterr, ERR_UNAVAILABLE, "%.*s: a pipe that no process writes to",
+                       STR_ARG(path));
+    return OK;
+}
+
+/* O_NONBLOCK, because opening a pipe would wait for its writer. */
 static enum errc open_and_read(struct str path, bool regular, struct buf *out, struct err *reterr)
 {
     char z[PATH_MAX];
-    struct stat st;
+    struct stat st = {0};
     if (!path_z(path, z))
         return err_set(reterr, ERR_RANGE, "not the path of a file: \"%.*s\"", STR_ARG(path));
-    int fd = open(z, O_RDONLY | O_CLOEXEC | O_NOCTTY | (regular ? O_NONBLOCK : 0));
+    int fd = open(z, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return fail(reterr, path, errno);
     enum errc code = OK;
-    if (regular && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)))
+    if (fstat(fd, &st) != 0)
+        code = fail(reterr, path, errno);
+    else if (regular && !S_ISREG(st.st_mode))
         code = err_set(reterr, ERR_RANGE, "%.*s: no regular file, so it can't be read again",
                        STR_ARG(path));
+    else if (S_ISFIFO(st.st_mode))
+        code = await_writer(fd, path, out, reterr);
+    if (code == OK && !S_ISREG(st.st_mode) && fcntl(fd, F_SETFL, O_RDONLY) != 0)
+        code = fail(reterr, path, errno);
     if (code == OK)
         code = read_all(fd, path, out, reterr);
     (void)close(fd);
@@ -91,6 +117,23 @@ bool file_may_block(struct str path)
     return path_z(path, z) && stat(z, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+bool file_fill_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        /* open returns the lowest free descriptor: fd. It stays open over exec, as the three
+         * must. */
+        /* cppcheck-suppress leakReturnValNotUsed; the descriptor that is opened is fd */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            return false;
+    }
+    return true;
+}
+
+static int64_t ns_of(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 struct file_stamp file_stamp(struct str path)
 {
     char z[PATH_MAX];
@@ -101,7 +144,8 @@ struct file_stamp file_stamp(struct str path)
         .device = st.st_dev,
         .inode = st.st_ino,
         .size = st.st_size,
-        .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+        .mtime_ns = ns_of(st.st_mtim),
+        .ctime_ns = ns_of(st.st_ctim),
         .regular = S_ISREG(st.st_mode),
     };
 }
@@ -109,5 +153,5 @@ struct file_stamp file_stamp(struct str path)
 bool file_stamp_eq(struct file_stamp a, struct file_stamp b)
 {
     return a.device == b.device && a.inode == b.inode && a.size == b.size &&
-           a.mtime_ns == b.mtime_ns;
+           a.mtime_ns == b.mtime_ns && a.ctime_ns == b.ctime_ns;
 }

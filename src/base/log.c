@@ -1,14 +1,15 @@
 /*
- * A line is built in a buffer on the stack: logging never allocates, so it works when memory is
- * out. What is too long is cut by value and by field, never by byte, so a line is always whole and
- * valid UTF-8: a string ends at a character that still fits its share, a field that does not fit
- * the line is left out, and the line then ends in cut=true. The share keeps one long annotation
- * from pushing out the fields behind it.
+ * A line is built in a buffer on the stack. Logging never allocates, so it works without memory. A
+ * line is always whole and valid UTF-8: a string that is too long is cut after a character, a field
+ * that does not fit is left out, and then the line ends in cut=true. The limit for one string keeps
+ * a long annotation from displacing the fields behind it.
  */
-#include "log.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,9 +19,9 @@
 #define TAIL_BYTES      sizeof(",\"cut\":true}\n")
 
 struct line {
-    char bytes[LINE_MAX_BYTES]; /* the last TAIL_BYTES are put_tail's */
+    char bytes[LINE_MAX_BYTES]; /* the last TAIL_BYTES are reserved for put_tail */
     size_t n;
-    bool full; /* the field at hand does not fit */
+    bool full; /* the current field does not fit */
     bool cut;  /* a field or a part of one is left out */
 };
 
@@ -28,6 +29,9 @@ static struct {
     int fd;
     enum log_level level;
     enum log_format format;
+    bool never_waits;
+    uint64_t dropped;
+    uint64_t told; /* of those, already reported */
 } sink = {.fd = STDERR_FILENO, .level = LOG_LEVEL_INFO, .format = LOG_FORMAT_LOGFMT};
 
 static const char *const level_names[] = {
@@ -60,7 +64,7 @@ bool log_level_parse(struct str name, enum log_level *ret)
     return false;
 }
 
-/* All of s or nothing; what follows a failure is dropped as well. */
+/* Appends all of s or nothing. After a failure, later calls append nothing either. */
 static void put(struct line *l, struct str s)
 {
     l->full = l->full || s.n > sizeof(l->bytes) - TAIL_BYTES - l->n;
@@ -70,17 +74,18 @@ static void put(struct line *l, struct str s)
     l->n += s.n;
 }
 
-/*
- * Whether a reader or a terminal could take it for the end of a line or for a command: the C0 and
- * C1 controls, and Unicode's two separators of lines.
- */
-static bool is_control(uint32_t rune)
+/* As a JSON escape: two surrogates for a rune above U+FFFF. */
+static struct str escape_rune(uint32_t rune, char escape[static 16])
 {
-    return rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || rune == 0x2028 || rune == 0x2029;
+    uint32_t above = rune - 0x10000;
+    int n = rune <= 0xffff ? snprintf(escape, 16, "\\u%04x", rune & 0xffff)
+                           : snprintf(escape, 16, "\\u%04x\\u%04x", 0xd800 + (above >> 10 & 0x3ff),
+                                      0xdc00 + (above & 0x3ff));
+    return (struct str){escape, (size_t)n};
 }
 
-/* The first character of s as it stands between quotes; s goes on behind it. */
-static struct str take_quoted(struct str *s, char escape[static 8])
+/* Takes the first character off s and returns it as it is written between quotes. */
+static struct str take_quoted(struct str *s, char escape[static 16])
 {
     uint32_t rune = 0;
     size_t n = str_utf8(*s, &rune);
@@ -88,16 +93,16 @@ static struct str take_quoted(struct str *s, char escape[static 8])
     if (n == 0)
         out = STR("\xef\xbf\xbd");
     else if (rune == '"' || rune == '\\')
-        out = (struct str){escape, (size_t)snprintf(escape, 8, "\\%c", (char)rune)};
-    else if (is_control(rune))
-        out = (struct str){escape, (size_t)snprintf(escape, 8, "\\u%04x", (unsigned)rune & 0xffff)};
+        out = (struct str){escape, (size_t)snprintf(escape, 16, "\\%c", (char)rune)};
+    else if (str_is_unprintable(rune))
+        out = escape_rune(rune, escape);
     *s = str_skip(*s, MAX_OF(n, (size_t)1));
     return out;
 }
 
 static void put_quoted(struct line *l, struct str s)
 {
-    char escape[8];
+    char escape[16];
     size_t room = VALUE_MAX_BYTES;
     put(l, STR("\""));
     while (s.n > 0) {
@@ -184,9 +189,27 @@ static size_t format_time(char *out, size_t size)
     return n + (more < 0 ? 0 : (size_t)more);
 }
 
-void log_write(enum log_level level, const char *message, const struct kv *fields, size_t n)
+void log_never_wait(void)
 {
-    int saved_errno = errno;
+    sink.never_waits = true;
+}
+
+uint64_t log_dropped(void)
+{
+    return sink.dropped;
+}
+
+/* A pipe that poll reports as writable accepts PIPE_BUF bytes at once, and a line is never
+ * longer. */
+static bool has_room(void)
+{
+    static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a line that is written whole or not at all");
+    struct pollfd p = {.fd = sink.fd, .events = POLLOUT};
+    return !sink.never_waits || poll(&p, 1, 0) != 0;
+}
+
+static void write_line(enum log_level level, const char *message, const struct kv *fields, size_t n)
+{
     struct line l = {.n = 0};
     char time_text[40];
     size_t time_n = format_time(time_text, sizeof(time_text));
@@ -196,8 +219,51 @@ void log_write(enum log_level level, const char *message, const struct kv *field
     for (size_t i = 0; i < n; i++)
         put_field(&l, &fields[i]);
     put_tail(&l);
-    /* A log that cannot be written has nobody to tell. */
+    /* Ignored: there is no other place to report that the log cannot be written. */
     ssize_t ignored = write(sink.fd, l.bytes, l.n);
     (void)ignored;
+}
+
+void log_write(enum log_level level, const char *message, const struct kv *fields, size_t n)
+{
+    int saved_errno = errno;
+    bool room = has_room();
+    if (room && sink.dropped > sink.told) {
+        struct kv lines = kv_uint("lines", sink.dropped - sink.told);
+        sink.told = sink.dropped;
+        write_line(LOG_LEVEL_WARN, "log lines were dropped", &lines, 1);
+        room = has_room();
+    }
+    if (room)
+        write_line(level, message, fields, n);
+    else
+        sink.dropped++;
     errno = saved_errno;
+}
+
+bool log_limit_take(struct log_limit *l, uint64_t now_ms, uint64_t *ret)
+{
+    *ret = 0;
+    if (now_ms - l->since_ms >= LOG_LIMIT_MS) {
+        l->since_ms = now_ms;
+        l->n = 0;
+    }
+    if (l->n == LOG_LIMIT_LINES) {
+        l->left_out++;
+        return false;
+    }
+    l->n++;
+    *ret = l->left_out;
+    l->left_out = 0;
+    return true;
+}
+
+bool log_limit_allows(struct log_limit *l, uint64_t now_ms, const char *message)
+{
+    uint64_t left_out = 0;
+    bool allows = log_limit_take(l, now_ms, &left_out);
+    const struct kv fields[] = {kv_cstr("of", message), kv_uint("lines", left_out)};
+    if (left_out > 0 && log_enabled(LOG_LEVEL_WARN))
+        log_write(LOG_LEVEL_WARN, "lines were left out", fields, COUNT_OF(fields));
+    return allows;
 }

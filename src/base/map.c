@@ -1,23 +1,22 @@
 /*
- * At most half of the slots are taken: a second look is rare, and hardly ever foreseen by the
- * processor. Each keeps its key's hash: a probe touches an object only where the hashes agree, and
- * growing hashes nothing anew. Deletion closes the gap instead of leaving a mark, so a map that
- * lives for months stays as fast as on its first day. It never shrinks: what was once needed is
- * needed again after the next relist.
+ * At most half of the slots are used: a second probe is rare, and the processor mispredicts it.
+ * Each slot stores its key's hash, so a probe reads an object only if the hashes are equal, and
+ * growing computes no hash. Deletion closes the gap instead of leaving a mark, so a map that lives
+ * for months stays fast. A map never shrinks: the next relist needs the size again.
  */
-#include "map.h"
+#include "base/map.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 #include <endian.h>
 
 #define CAP_MIN ((size_t)16)
 
-/* Bits of the golden ratio and of the square root of 2: a seed of zeros is one too. */
+/* Bits of the golden ratio and of the square root of 2, so that a seed of zeros works too. */
 #define HASH_A UINT64_C(0x9e3779b97f4a7c15)
 #define HASH_B UINT64_C(0xb504f333f9de6485)
 
-/* How far behind an object's struct str its bytes begin, about. */
+/* Roughly how far behind an object's struct str its key bytes begin. */
 #define NEAR ((size_t)32)
 
 #define ROTL(x, b) (uint64_t)(((x) << (b)) | ((x) >> (64 - (b))))
@@ -43,13 +42,13 @@ static inline uint64_t load64(const char *p)
     return le64toh(x);
 }
 
-/* What is left after the whole blocks, fewer than 8 bytes. */
+/* The bytes after the whole blocks, fewer than 8. */
 static inline uint64_t load_tail(struct str s, size_t whole)
 {
     uint64_t tail = 0;
     if (s.n == whole)
         return 0;
-    if (s.n >= 8) /* the last 8 bytes, without those that were in the block before */
+    if (s.n >= 8) /* load the last 8 bytes, shift out those of the previous block */
         return load64(s.p + s.n - 8) >> (8 * (8 - (s.n - whole)));
     for (size_t i = 0; i < s.n; i++)
         tail |= (uint64_t)(unsigned char)s.p[i] << (8 * i);
@@ -89,17 +88,15 @@ static inline uint64_t load32(const char *p)
     return le32toh(x);
 }
 
-/* Both halves of the product, so that every bit of it counts for every bit of the hash. */
+/* XORs both halves of the product, so that every input bit affects every bit of the hash. */
 static inline uint64_t fold(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/*
- * 16 bytes a multiplication, with a secret on either side of it; the last 16 may overlap those
- * before. A short key is read as two overlapping halves.
- */
+/* Hashes 16 bytes with each multiplication; each factor is mixed with a secret. The last 16 bytes
+ * may overlap earlier ones. A key of less than 16 bytes is read as two halves that overlap. */
 uint64_t map_hash(struct map_seed seed, struct str s)
 {
     uint64_t h = seed.k0 ^ HASH_A ^ s.n;
@@ -142,7 +139,7 @@ static struct str key_of(const struct map *m, const void *object)
     return key;
 }
 
-/* Names and UIDs are a few words long: no call, and no loop over bytes. */
+/* Compares whole words, without a call: names and UIDs are a few words long. */
 static inline bool same_key(struct str a, struct str b)
 {
     if (a.n != b.n || a.n < 8)
@@ -174,11 +171,9 @@ void *map_get(const struct map *m, struct str key)
     return m->slots[probe(m, key, map_hash(m->seed, key))].object;
 }
 
-/*
- * In three passes, each of which asks for the memory of the next: the slots, the objects, which are
- * looked at in the end. The key's bytes mostly stand near the key; more lines than one are asked
- * for only where they are needed, since a processor waits for a dozen or so at a time.
- */
+/* Three passes; each prefetches the memory of the next: slots, objects, comparison. The key's bytes
+ * are mostly near the object's struct str. A second cache line is prefetched only when needed,
+ * because a processor can wait for about a dozen lines at once. */
 void map_get_each(const struct map *m, const struct str *keys, size_t n, void **ret)
 {
     uint64_t hashes[MAP_BATCH];
@@ -239,7 +234,8 @@ enum errc map_put(struct map *m, void *object)
     return OK;
 }
 
-/* Moves back every later entry of the run that may stand nearer to its home. */
+/* Moves back later entries of the run into the gap, if that brings them closer to their home
+ * slot. */
 static void close_gap(struct map *m, size_t gap)
 {
     size_t mask = m->cap - 1;

@@ -1,5 +1,6 @@
-/* No wrapper ends the process when memory is out: callers have a request to refuse instead. */
-#include "mem.h"
+/* The calls of malloc. No wrapper ends the process when memory runs out: the callers refuse the
+ * request instead. */
+#include "base/mem.h"
 
 #include <stdlib.h>
 

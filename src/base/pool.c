@@ -1,10 +1,8 @@
-/*
- * Chains, not open addressing as in map.c: there is one pointer a thing beside the block, which
- * matters where most things turn out to be like no other. As a map it never shrinks.
- */
-#include "pool.h"
+/* A hash table with chains, unlike map.c with open addressing: it costs one pointer per thing,
+ * which matters because most things have no equal. Like a map it never shrinks. */
+#include "base/pool.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 #define CAP_MIN ((size_t)16)
 

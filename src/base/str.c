@@ -1,5 +1,5 @@
-/* ASCII only, without locale: what is compared here are names of a protocol. */
-#include "str.h"
+/* String functions without locale: only names of protocols are compared, and they are ASCII. */
+#include "base/str.h"
 
 #include <endian.h>
 
@@ -13,7 +13,7 @@ int str_cmp(struct str a, struct str b)
 {
     size_t n = MIN_OF(a.n, b.n);
     size_t i = 0;
-    /* Names begin alike: eight bytes at a time, as large numbers. */
+    /* Names often share a prefix: compare eight bytes at a time, as big-endian numbers. */
     for (; i + 8 <= n; i += 8) {
         uint64_t x = 0;
         uint64_t y = 0;
@@ -25,6 +25,15 @@ int str_cmp(struct str a, struct str b)
     int order = i == n ? 0 : memcmp(a.p + i, b.p + i, n - i);
     if (order != 0)
         return order;
+    return a.n == b.n ? 0 : (a.n < b.n ? -1 : 1);
+}
+
+int str_cmp_nocase(struct str a, struct str b)
+{
+    for (size_t i = 0; i < a.n && i < b.n; i++) {
+        if (lower(a.p[i]) != lower(b.p[i]))
+            return lower(a.p[i]) < lower(b.p[i]) ? -1 : 1;
+    }
     return a.n == b.n ? 0 : (a.n < b.n ? -1 : 1);
 }
 
@@ -95,8 +104,8 @@ bool str_cut(struct str s, char sep, struct str *ret_head, struct str *ret_tail)
 size_t str_utf8(struct str s, uint32_t *ret_rune)
 {
     static const struct {
-        unsigned char mask, lead; /* of the first byte */
-        uint32_t least;           /* what a shorter form could not say */
+        unsigned char mask, lead; /* mask and value of the first byte */
+        uint32_t least;           /* smallest rune that needs this form */
     } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
 
     if (s.n == 0)
@@ -118,6 +127,24 @@ size_t str_utf8(struct str s, uint32_t *ret_rune)
         return 0;
     *ret_rune = rune;
     return n + 1;
+}
+
+bool str_is_unprintable(uint32_t rune)
+{
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {
+        {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},     {0x61c, 0x61c},
+        {0x180e, 0x180e},   {0x200b, 0x200b},   {0x200e, 0x200f}, {0x2028, 0x202e},
+        {0x2060, 0x206f},   {0xfeff, 0xfeff},   {0xfff0, 0xfffb}, {0xfffe, 0xffff},
+        {0x1d173, 0x1d17a}, {0xe0000, 0xe007f},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(ranges) && ranges[i].from <= rune; i++) {
+        if (rune <= ranges[i].to)
+            return true;
+    }
+    return false;
 }
 
 bool str_to_u64(struct str s, uint64_t max, uint64_t *ret)

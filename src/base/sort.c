@@ -1,0 +1,48 @@
+/* Insertion sort for few items, fastest for the eight cards of a node; heap sort for more. */
+#include "base/sort.h"
+
+#include <stddef.h>
+
+#define FEW 16
+
+static void insert_all(uint32_t *items, uint32_t n, sort_before_fn *before, const void *ctx)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t item = items[i];
+        uint32_t at = i;
+        for (; at > 0 && before(ctx, item, items[at - 1]); at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
+/* Restores the heap of n items, with the last item on top, after the item at `at` has changed. */
+static void sift(uint32_t *items, size_t n, size_t at, sort_before_fn *before, const void *ctx)
+{
+    for (size_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
+        if (child + 1 < n && before(ctx, items[child], items[child + 1]))
+            child++;
+        if (!before(ctx, items[at], items[child]))
+            return;
+        uint32_t item = items[at];
+        items[at] = items[child];
+        items[child] = item;
+        at = child;
+    }
+}
+
+void sort_by(uint32_t *items, uint32_t n, sort_before_fn *before, const void *ctx)
+{
+    if (n <= FEW) {
+        insert_all(items, n, before, ctx);
+        return;
+    }
+    for (size_t i = n / 2; i-- > 0;)
+        sift(items, n, i, before, ctx);
+    for (size_t left = n - 1; left > 0; left--) {
+        uint32_t item = items[0];
+        items[0] = items[left];
+        items[left] = item;
+        sift(items, left, 0, before, ctx);
+    }
+}

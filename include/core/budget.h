@@ -1,15 +1,13 @@
-/*
- * PodDisruptionBudgets: how many of which pods may be evicted now. They decide which victims a
- * preemption prefers; that they hold is the API server's to see to.
- */
+/* PodDisruptionBudgets: how many of which pods may be evicted now. They decide which victims a
+ * preemption prefers. The API server enforces them, not this module. */
 #pragma once
 
-#include "map.h"
-#include "view.h"
+#include "base/map.h"
+#include "core/view.h"
 
 enum requirement_op {
     REQUIREMENT_IN,
-    REQUIREMENT_NOT_IN, /* also true of a pod that lacks the label */
+    REQUIREMENT_NOT_IN, /* also true for a pod without the label */
     REQUIREMENT_EXISTS,
     REQUIREMENT_ABSENT,
 };
@@ -21,15 +19,15 @@ struct requirement_view {
     size_t n_values;
 };
 
-/* As struct pod_view: views into what it was read from. */
+/* As struct pod_view: views into the bytes that it was read from. */
 struct budget_view {
     struct str namespace;
     struct str name;
-    bool selects; /* some pods; with no requirement: all of its namespace */
+    bool selects; /* selects some pods; without requirements all pods of the namespace */
     const struct requirement_view *requirements; /* all of them must hold */
     size_t n_requirements;
     int64_t allowed;             /* status.disruptionsAllowed */
-    const struct str *disrupted; /* names of pods whose eviction is counted in it already */
+    const struct str *disrupted; /* pods whose eviction `allowed` already contains */
     size_t n_disrupted;
 };
 
@@ -39,11 +37,12 @@ struct budget {
     struct str key; /* NAMESPACE/NAME */
     struct budget_view is;
     struct budget_space *space;
-    struct budget *next; /* in its namespace */
+    struct budget *next; /* next budget of the namespace */
     struct budget **link;
-    uint64_t epoch; /* of the list that named it last */
-    uint64_t round; /* in which `left` holds */
+    uint64_t epoch; /* of the last list that contained it */
+    uint64_t round; /* the round that `left` is for */
     int64_t left;
+    uint64_t terms; /* number of values in all requirements, and of `disrupted` pods */
 };
 
 struct budgets {
@@ -51,31 +50,34 @@ struct budgets {
     struct map spaces; /* struct budget_space by name; owned */
     uint64_t epoch;
     uint64_t round;
-    bool torn;   /* a budget since the list was begun was lost */
-    bool listed; /* a whole list has been in: what is not here is not there */
+    uint64_t looks; /* steps taken, for the caller, which limits them */
+    bool torn;      /* a budget was lost since the list began */
+    bool listed;    /* a complete list has been applied: a budget that is not here does not exist */
 };
 
 void budgets_init(struct budgets *b, struct map_seed seed);
 void budgets_done(struct budgets *b);
 
-/* ERR_NOMEM: it is as it was before, and the list under way is torn. */
+/* ERR_NOMEM: the budget has not changed, and the current list is torn. */
 enum errc budgets_set(struct budgets *b, const struct budget_view *view) _must_use_;
 
-/* Whether it was there. */
+/* Returns whether the budget was there. */
 bool budgets_gone(struct budgets *b, struct str namespace, struct str name);
 
 void budgets_list_begin(struct budgets *b);
 
-/* A budget of the list can't be known: it may be any of those that are. */
+/* A budget of the list cannot be read and its name is unknown: budgets_list_end must remove
+ * none. */
 void budgets_list_tear(struct budgets *b);
 
-/* What was not set since the list was begun is gone, but for a torn list. Returns how many. */
+/* Removes the budgets that were not set since budgets_list_begin, unless the list is torn. Returns
+ * how many. */
 unsigned budgets_list_end(struct budgets *b);
 
 const struct budget *budgets_get(const struct budgets *b, struct str namespace, struct str name);
 const struct budget *budgets_next(const struct budgets *b, size_t *cursor);
 
-/* A pod as a selector sees it. Of doubled labels the last counts. */
+/* A pod as a selector sees it. If a label key occurs twice, the last one counts. */
 struct budget_pod {
     struct str namespace;
     struct str name;
@@ -83,21 +85,19 @@ struct budget_pod {
     size_t n_labels;
 };
 
-/*
- * The budget behind `after` (NULL: the first) that an eviction of this pod would be charged to; one
- * that has counted its eviction already is left out.
- */
-const struct budget *budgets_next_of(const struct budgets *b, const struct budget_pod *pod,
+/* The next budget after `after` (NULL: the first one) that an eviction of this pod is charged to. A
+ * budget that has already counted the pod's eviction is left out. */
+const struct budget *budgets_next_of(struct budgets *b, const struct budget_pod *pod,
                                      const struct budget *after);
 
-/*
- * Counts victims as kube-scheduler does: each takes one of what is left of all its budgets. Returns
- * whether that violates one of them. Begin again to count another set; nothing else changes.
- */
+/* Counts victims as kube-scheduler does: each victim takes one disruption of each of its budgets.
+ * Returns whether that violates one of them. budgets_count_begin starts another set of victims;
+ * nothing else changes. */
 void budgets_count_begin(struct budgets *b);
 bool budgets_count(struct budgets *b, const struct budget_pod *pod);
 
-/* How many more this one allows, after those that were counted; below 0 it is violated. */
+/* How many more evictions the budget allows after those that were counted. Below 0: it is
+ * violated. */
 int64_t budgets_left(const struct budgets *b, const struct budget *d);
 
 /* Asserts every invariant; for tests. */

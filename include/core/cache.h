@@ -1,42 +1,46 @@
 /*
- * What the API server's objects say of nodes, cards and pods, and what we have promised beyond it.
+ * What the API server's objects say about nodes, cards and pods, and the reservations that we made.
  *
- * The cache is a reducer: cache_apply is the only way in, everything else is const. It has no
- * clock, no I/O and no log, so a list of events replays to the same state, and a simulation can
- * hold it against a naive recount after each.
+ * The cache is a reducer: cache_apply is the only way to change it. It has no clock, no I/O and no
+ * log, so the same list of events always gives the same state, and a simulation can compare it with
+ * a simple recount after each event.
  *
- * Rules (contract: the spec decides how much, the annotation which card, nodeName whether it
- * counts):
- *   - pods are known by UID alone. Two pods of one name are two pods until one is said to be gone;
- *   - a bound pod's memory is released when it is terminal, gone, or missing in a list; never on a
- *     deletionTimestamp;
- *   - nodeName never leaves a pod, so an object without it is older than a reservation or a binding
- *     that we know of, and changes nothing there;
- *   - a bound pod without a valid card is charged to its node and to no card of it;
- *   - what a pod holds counts for its namespace's quota as long as it counts for its node, whoever
- *     bound it; only a reservation asks whether that is allowed;
- *   - room that is kept for a pending pod stays until the pod holds, is gone or asks for something
- *     else, or until UNKEEP. A nomination by a scheduler yields to it;
- *   - a reservation is settled only by confirm or cancel, or by an object that shows the pod bound.
- *     Not by time, which proves nothing, nor by the pod's end: API servers before 1.27 ignore the
- *     UID of a Binding, so one that is under way may still bind the next pod of that name here.
+ * Rules (contract: the spec says how much memory a pod has, the annotation which card, nodeName
+ * whether the pod counts):
+ *   - a pod is identified by its UID. Two pods of one name are two pods until an event says that
+ *     one of them is gone;
+ *   - a bound pod's memory is released when the pod is terminal, gone, or missing in a list; never
+ *     because of a deletionTimestamp;
+ *   - the API server never removes nodeName from a pod. So an object without nodeName is older than
+ *     a reservation or a Binding that we know of, and does not release it;
+ *   - a bound pod without a valid card is charged to its node and to no card of the node;
+ *   - what a pod holds counts for its namespace's quota as long as it counts for its node,
+ *     whichever scheduler bound the pod. Only a reservation checks the quota;
+ *   - room that is kept for a pending pod stays until the pod holds a card, is gone, changes its
+ *     request, or until UNKEEP. Kept room replaces a nomination by a scheduler;
+ *   - a reservation ends only by CONFIRM or CANCEL, or by an object that shows the pod bound. It
+ *     does not end by time, which proves nothing. It does not end with the pod either: API servers
+ *     before 1.27 ignore the UID of a Binding, so a Binding in flight may still bind the next pod
+ *     of that name.
  *
- * Lists: LIST_BEGIN when a LIST is about to be sent, its objects as SET, LIST_END when it was
- * whole. A pod that it lacks is gone if we knew it before LIST_BEGIN, however it came to be bound
- * since. One that we first heard of during the list, in a bind, may be younger than the list or
- * deleted before it was read: it stays, and is marked as missing until a watch names it.
+ * Lists: LIST_BEGIN before a LIST is sent, its objects as SET, LIST_END when it was complete. A pod
+ * that the list lacks is gone if the cache knew it before LIST_BEGIN, even if it was bound since. A
+ * pod that the cache first learned of during the list, from a bind, may be younger than the list or
+ * deleted before the list was read: it stays, and is marked as missing until a watch event names
+ * it.
  *
- * What is missing is believed on a fresh read only: CONFIRM and POD_READ then say ERR_CONFLICT, and
- * from there on an answer to a GET that is sent later counts, until the next list or watch event
- * that speaks against the pod.
+ * CONFIRM and POD_READ of a missing pod return ERR_CONFLICT, because what they know may be older
+ * than the list. After that, the answer to a GET that is sent later counts, until the next list or
+ * watch event that contradicts it.
  */
 #pragma once
 
-#include "map.h"
-#include "node.h"
-#include "quota.h"
-#include "request.h"
-#include "verdict.h"
+#include "base/map.h"
+#include "core/node.h"
+#include "core/quota.h"
+#include "core/request.h"
+#include "core/swap.h"
+#include "core/verdict.h"
 
 enum cache_kind {
     CACHE_NODES,
@@ -45,65 +49,72 @@ enum cache_kind {
     CACHE_KINDS
 };
 
-/* What the configuration says; the same for all replicas. */
+/* Settings from the configuration. All replicas have the same. */
 struct cache_settings {
-    enum pack card_policy; /* where neither pod nor node says it; UNSET is binpack */
+    enum pack card_policy; /* if neither pod nor node sets one; UNSET is binpack */
     enum pack node_policy;
-    bool shrink; /* what only init containers need is given back when they are done */
+    bool shrink; /* release what only init containers need when they are done */
+    enum swap_guard swap_guard;
 };
 
 struct cache {
-    /* Set by the owner; from the first event on, `shrink` by cache_set_shrink alone. */
+    /* The owner sets it before the first event. Later only cache_set_shrink changes `shrink`, and
+     * only cache_set_swap_guard changes `swap_guard`. */
     struct cache_settings settings;
     struct map nodes;     /* by name: struct node */
-    struct map pods;      /* by UID: struct pod; only pods that want or hold memory */
+    struct map pods;      /* by UID: struct pod; only pods that ask for memory or hold it */
     struct map groups;    /* affinity groups that hold cards: see cache_store.h */
     struct pool sizes;    /* of the nodes */
-    struct pool requests; /* of the pods, as the labels */
+    struct pool requests; /* of the pods; `labels` too */
     struct pool labels;
-    struct quota quota;   /* each pod is a member, and charged what it holds */
-    uint32_t quota_epoch; /* of the last list that named the quotas' ConfigMap */
-    bool limited;         /* quotas have been set, and not taken back */
+    struct quota quota;   /* each pod is a member, charged with what it holds */
+    uint32_t quota_epoch; /* of the last list that contained the quota ConfigMap */
+    bool limited;         /* quotas are in force */
 
-    struct changes changes;   /* of the nodes */
-    struct pod *pending;      /* those that hold nothing, the latest first */
-    size_t n_pending;         /* of them */
-    uint64_t pending_version; /* of who they are, and what they ask for */
+    struct changes changes; /* of the nodes */
+    struct pod *pending;    /* pods that hold nothing, the latest first */
+    size_t n_pending;
+    uint64_t pending_version; /* changes when a pending pod comes, goes or changes its request */
 
     struct {
-        uint32_t epoch; /* of the last list that was begun */
-        bool torn;      /* memory ran out on an object since */
+        uint32_t epoch; /* of the last list that began */
+        bool torn;      /* an object was lost for lack of memory since the list began */
     } lists[CACHE_KINDS];
 };
 
 void cache_init(struct cache *c, struct map_seed seed);
 void cache_done(struct cache *c);
 
-/* Charges every pod anew where that changes; can't fail. What others got meanwhile they keep. */
+/* Recounts the charge of every pod that this changes. It cannot fail. Memory that other pods got
+ * meanwhile stays theirs. */
 void cache_set_shrink(struct cache *c, bool shrink);
+
+/* Applies to decisions from now on. Reservations and bound pods stay; a Binding that is about to be
+ * sent is checked again (EVENT_RENEW). */
+void cache_set_swap_guard(struct cache *c, enum swap_guard guard);
 
 enum event_type {
     EVENT_NODE_SET,
     EVENT_NODE_GONE,
     EVENT_POD_SET,
     EVENT_POD_GONE,
-    EVENT_POD_READ, /* the answer to a GET, for a pod that holds by our word alone */
+    EVENT_POD_READ, /* the answer to a GET, for a pod that is reserved or confirmed */
     EVENT_HEALTH_SET,
     EVENT_HEALTH_GONE,
     EVENT_QUOTA_SET,
-    EVENT_QUOTA_BAD, /* the ConfigMap is there, and can't be read: what was set before stays */
+    EVENT_QUOTA_BAD, /* the ConfigMap exists but cannot be read: the old quotas stay */
     EVENT_QUOTA_GONE,
     EVENT_RESERVE,
-    EVENT_RENEW, /* a reservation's Binding is about to be sent: it is the node's youngest now */
+    EVENT_RENEW, /* the reservation's Binding is about to be sent: give it a new ASSUME_TIME */
     EVENT_CONFIRM,
     EVENT_CANCEL,
-    EVENT_KEEP, /* for a pending pod, on these very cards, whoever holds them now */
+    EVENT_KEEP, /* keep exactly these cards for a pending pod, even if pods hold them now */
     EVENT_UNKEEP,
     EVENT_LIST_BEGIN,
     EVENT_LIST_END,
 };
 
-/* Views are copied where they are kept. */
+/* The cache copies what it keeps of a view. */
 struct event {
     enum event_type type;
 
@@ -123,12 +134,12 @@ struct event {
             struct str namespace;
             struct str name;
             struct str node;
-            const struct request *request; /* for more than nothing */
+            const struct request *request; /* must ask for something */
         } reserve;
 
         struct {
             struct str uid;
-            bool read_back; /* CONFIRM: by an answer to a GET that was sent after the write */
+            bool read_back; /* CONFIRM: by a GET sent after the write */
         } settle;           /* RENEW, CONFIRM, CANCEL, UNKEEP */
 
         struct {
@@ -141,61 +152,61 @@ struct event {
     };
 };
 
-/* What an event did, for logs, metrics and the caller. */
 struct effect {
-    bool changed;          /* what can be placed has changed */
+    bool changed;          /* the possible placements have changed */
     enum verdict verdict;  /* RESERVE, RENEW */
-    const struct pod *pod; /* RESERVE, RENEW: with its holding; until the next event */
+    const struct pod *pod; /* RESERVE, RENEW; valid until the next event */
     uint32_t card;         /* RESERVE, RENEW: the first of its cards */
-    int64_t card_total;    /* and its size */
-    uint64_t assume_ns;    /* RESERVE, RENEW: strictly increasing on a node, in their order */
-    unsigned bad_tokens;   /* HEALTH_SET: tokens that are no index */
-    unsigned swept;        /* LIST_END: objects that are gone */
-    bool unlimited;        /* LIST_END: the quotas' ConfigMap is one of them */
-    unsigned unproven; /* LIST_END: confirmed pods that are missing and may be gone: read them */
-    struct err err;    /* POD_SET: why its request can't be read */
+    int64_t card_total;    /* the total of that card */
+    uint64_t assume_ns;    /* RESERVE, RENEW: strictly increasing on a node */
+    unsigned bad_tokens;   /* HEALTH_SET: tokens that are not a card index */
+    unsigned swept;        /* LIST_END: removed objects */
+    bool unlimited;        /* LIST_END: the quota ConfigMap is among them */
+    unsigned unproven;     /* LIST_END: confirmed pods that are missing: GET them */
+    struct err err;        /* POD_SET: why the pod's request can't be read */
 };
 
 /*
  * now_ns is Unix time, for ASSUME_TIME only. Returns
  *   ERR_NOMEM: nothing has changed, and an object from a list or a watch is lost until the next
- *     list. LIST_END: an object of this list was lost, so nothing is taken for gone: list again;
- *   RESERVE: ERR_UNAVAILABLE with effect.verdict, ERR_CONFLICT where the pod already holds memory;
- *   RENEW: ERR_UNAVAILABLE with effect.verdict where the card has become none for the pod since,
- *     ERR_NOTFOUND where nothing is reserved for it;
- *   KEEP: ERR_NOTFOUND where no such pod was shown by list or watch, or the node is none with such
- *     cards; ERR_CONFLICT where the pod already holds memory;
- *   CONFIRM, POD_READ: ERR_NOTFOUND where no such pod holds memory (it was deleted, or the
- *     reservation canceled); ERR_CONFLICT where the pod is missing: GET it now, whatever was read
- *     before, and say what it showed: CONFIRM with read_back, POD_READ, or CANCEL.
+ *     list. LIST_END: an object of this list was lost, so nothing is removed: list again;
+ *   RESERVE: ERR_UNAVAILABLE with effect.verdict; ERR_CONFLICT if the pod already holds memory;
+ *   RENEW: ERR_UNAVAILABLE with effect.verdict if the card has become infeasible for the pod since;
+ *     ERR_NOTFOUND if the pod has no reservation;
+ *   KEEP: ERR_NOTFOUND if no list or watch showed the pod, or if the node does not exist or lacks
+ *     such cards; ERR_CONFLICT if the pod already holds memory;
+ *   CONFIRM, POD_READ: ERR_NOTFOUND if no such pod holds memory (it was deleted, or the reservation
+ *     was canceled); ERR_CONFLICT if the pod is missing: send a new GET now, even after an earlier
+ *     one, and report its answer: CONFIRM with read_back, POD_READ, or CANCEL.
  *
- * POD_READ moves the charge of a pod that is reserved or confirmed to where the object is bound; an
- * object that is not bound changes nothing. An answer to a GET may be older than what the watch has
- * shown, so it must not come in as POD_SET.
+ * POD_READ moves the charge of a reserved or confirmed pod to the node and cards of the object. An
+ * object that is not bound changes nothing. An answer to a GET may be older than the last watch
+ * event, so it must not be applied as POD_SET.
  */
 enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, struct effect *ret)
     _must_use_;
 
-/* Tells r what the cache knows of its pod: for policy.h. Valid until the next cache_apply. */
+/* Fills the fields of r that depend on the cache, for policy.h. Valid until the next
+ * cache_apply. */
 void cache_resolve(const struct cache *c, struct str uid, struct request *r);
 
-/* NULL where unknown. Borrowed until the next cache_apply. */
+/* NULL if the cache does not know the node. Borrowed until the next cache_apply. */
 const struct node *cache_node(const struct cache *c, struct str name);
 
-/* The same of n names, MAP_BATCH at most. */
+/* The same for n names, at most MAP_BATCH. */
 void cache_nodes_each(const struct cache *c, const struct str *names, size_t n,
                       const struct node **ret);
 const struct pod *cache_pod(const struct cache *c, struct str uid);
 
-/* Of what changes_after finds in c->changes. */
+/* The node of a link that changes_after found in c->changes. */
 static inline const struct node *cache_changed_node(const struct change_link *x)
 {
     return (const struct node *)(const void *)((const char *)x - offsetof(struct node, change));
 }
 
-/* Every one in no order; start with *cursor 0. */
+/* Walks all nodes or pods in no order. Start with *cursor 0. */
 const struct node *cache_next_node(const struct cache *c, size_t *cursor);
 const struct pod *cache_next_pod(const struct cache *c, size_t *cursor);
 
-/* Asserts every invariant of every object: for tests, O(everything). */
+/* For tests: asserts every invariant of every object. O(everything). */
 void cache_check(const struct cache *c);

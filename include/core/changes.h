@@ -1,22 +1,23 @@
 /*
- * What has changed since somebody looked, without a log of it: all things in the order of their
- * last change, and the names of the last few that are gone. Who looks keeps a version up to which
- * he knows all; however long he was away, each thing is found once.
+ * What has changed since a reader last looked, without a log of changes: all things in the order of
+ * their last change, and the names of the last few that were removed. Each reader keeps the version
+ * up to which it has read. However long it was away, it finds each changed thing once.
  *
- * A thing that nobody has looked at since it changed stays where it is: a busy one costs nothing.
+ * A thing that changes again before any reader has looked keeps its place: frequent changes cost
+ * nothing.
  */
 #pragma once
 
-#include "limit.h"
-#include "str.h"
+#include "base/str.h"
+#include "core/limit.h"
 
 struct changes;
 
 struct change_link {
-    struct changes *list;     /* NULL: nobody wants to know of it */
+    struct changes *list;     /* NULL: changes are not recorded */
     struct change_link *next; /* the least recently changed first */
     struct change_link *prev;
-    uint64_t version; /* of the last change; 0: none yet, and it is in no list */
+    uint64_t version; /* of the last change; 0: no change yet, and not in the list */
 };
 
 #define CHANGES_NAME_MAX 253
@@ -29,33 +30,33 @@ struct change_gone {
 
 struct changes {
     struct change_link ring;
-    uint64_t version; /* of the last change of all */
-    uint64_t seen;    /* up to here somebody has looked */
+    uint64_t version; /* of the latest change of any thing */
+    uint64_t seen;    /* the latest version that a reader has seen */
     struct change_gone gone[LIMIT_GONE];
-    uint64_t n_gone; /* so many in all */
-    uint64_t lost;   /* who knows less than this has missed one that is gone */
+    uint64_t n_gone; /* how many were removed in all */
+    uint64_t lost;   /* a reader below this version has missed a removal */
 };
 
 void changes_init(struct changes *c);
 
 void change_move(struct change_link *x);
 
-/* It has changed. */
+/* Records that the thing has changed. */
 static inline void change_touch(struct change_link *x)
 {
     if (x->list != NULL && (x->version == 0 || x->version <= x->list->seen))
         change_move(x);
 }
 
-/* It is about to be freed. */
+/* Records that the thing is about to be freed. */
 void change_end(struct change_link *x, struct str name);
 
-/* Now the caller may look at all up to the version that is returned. */
+/* Returns the current version. The caller may now read all changes up to it. */
 uint64_t changes_see(struct changes *c);
 
-/* The least recently changed after that version; NULL: none. */
+/* The least recently changed thing after that version; NULL: none. */
 const struct change_link *changes_after(const struct changes *c, uint64_t version);
 const struct change_link *changes_next(const struct changes *c, const struct change_link *x);
 
-/* The next that is gone since that version; start with *cursor 0. */
+/* The next thing that was removed after that version. Start with *cursor 0. */
 const struct change_gone *changes_gone(const struct changes *c, uint64_t version, uint64_t *cursor);

@@ -1,27 +1,26 @@
-/*
- * A node as it would be: with pods that are not there, or without some that are. For questions; the
- * node itself does not change, and must outlive its draft.
- */
+/* A copy of a node as it would be with more pods, or without some of its pods, to ask questions
+ * about. The node itself does not change, and must outlive its draft. */
 #pragma once
 
-#include "node.h"
+#include "core/limit.h"
+#include "core/node.h"
 
 struct draft {
-    struct node node; /* ask policy.h about this one; nothing is kept on it for anybody */
+    /* For policy_place and policy_card. It has no claims: no room is kept on it. The derived
+     * figures that policy_fit uses are still those of the original node. */
+    struct node node;
     struct card cards[LIMIT_CARDS];
 };
 
 void draft_init(struct draft *d, const struct node *n);
 
-/* sign 1: it holds these shares too; -1: not any more. */
+/* sign 1: adds these shares; -1: removes them. */
 void draft_charge(struct draft *d, const struct request *r, const struct share *shares, uint32_t n,
                   int sign);
 
-/*
- * For many drafts at a time: a copy of a struct node, whose cards the caller has copied, too. p is
- * one of its pods from now on and lives as long; the node that was copied does not hear of it.
- */
+/* For many drafts at once: `copy` is a copy of a struct node, and its cards are a copy too. Adds p
+ * to its pods; p must live as long as the copy. The original node does not change. */
 void draft_add(struct node *copy, struct pod *p);
 
-/* One that holds cards of the node holds none. */
+/* Removes a pod that holds cards of the node. */
 void draft_remove(struct draft *d, const struct pod *p);

@@ -1,19 +1,20 @@
 /*
- * Which cards a pod holds, for which of its containers, and what that comes to on each card.
+ * Which cards a pod holds, for which of its containers, and the resulting charge on each card.
  *
- * Init containers run one after another on the cards of the pod's first container that lasts, as
- * the kubelet gives devices of init containers on to those that follow; so on a card they cost what
- * the largest of them has beside the sidecars before it, if that is more than what lasts.
+ * Init containers run one after another, on the cards of the pod's first lasting container, because
+ * the kubelet passes the devices of init containers on to later containers. So the charge on a card
+ * is the larger of two sums: all lasting containers, or the largest init container plus the
+ * sidecars before it.
  */
 #pragma once
 
-#include "request.h"
+#include "core/request.h"
 
-/* So much of a card for one container. */
+/* A container's part of a card. */
 struct grant {
     int64_t mem;
     uint32_t card;
-    uint16_t container; /* as demand.index */
+    uint16_t container; /* as demand.index; UINT16_MAX: the pod as a whole */
     uint16_t cores;
 };
 
@@ -22,7 +23,7 @@ struct placement {
     struct grant grants[REQUEST_GRANTS_MAX];
 };
 
-/* So much of a card for the pod. Of a whole card, or by percentage, it may be more: see
+/* The pod's part of a card. For a whole card or a percentage the charge may be larger: see
  * share_charge. */
 struct share {
     int64_t mem;
@@ -33,15 +34,16 @@ struct share {
 struct holding {
     uint32_t n_shares;
     uint32_t n_grants;
-    const struct grant *grants; /* both stored behind the struct */
-    struct share *shares;       /* by card */
+    const struct grant *grants; /* both arrays are stored behind the struct */
+    struct share *shares;       /* in ascending order of cards */
 };
 
-/* What the grants come to, in ascending order of cards; ret has room for n. */
+/* Sums the grants by card, in ascending order of cards. ret has room for n. Returns the number of
+ * shares. */
 uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t n,
                    bool initialized, struct share *ret);
 
-/* What a share costs on a card of that size. */
+/* The charge of a share on a card of size `total`. */
 static inline int64_t share_charge(const struct request *r, const struct share *s, int64_t total)
 {
     if (r->whole)
@@ -51,22 +53,21 @@ static inline int64_t share_charge(const struct request *r, const struct share *
                                                 ((total % 100) * r->percent + 99) / 100);
 }
 
-/* What one of the cards has to have for a request that is kept together. */
+/* What each card must have free for a request whose containers stay together. */
 struct share request_share(const struct request *r);
 
-/* NULL without memory; mem_free frees it whole. */
+/* NULL without memory. One mem_free frees it. */
 struct holding *holding_new(const struct request *r, const struct placement *p, bool initialized);
 
-/* The init containers are done, or run again. */
+/* Recomputes the shares when the init containers are done, or run again. */
 void holding_settle(struct holding *h, const struct request *r, bool initialized);
 
-/*
- * The cards that a bound pod's annotations name: the allocation, if it gives every container what
- * its spec asks for and the index names no other card; else the index, for all of it; else none.
- */
+/* The cards that a bound pod's annotations name. The allocation is used if it gives every container
+ * what its spec asks for and the index names no other card. Otherwise the index, as one card for
+ * the whole pod. Otherwise none. */
 void placement_read(const struct pod_view *pod, const struct request *r, struct placement *ret);
 
 bool holding_has(const struct holding *h, const struct placement *p);
 
-/* Whether one of its cards is that. */
+/* Whether the holding has a share of the card. */
 bool holding_is_on(const struct holding *h, uint32_t card);

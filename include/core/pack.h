@@ -1,19 +1,20 @@
-/* Where the next pod goes among places that can hold it: fill one, or share the load. */
+/* Where the next pod goes among feasible cards or nodes: fill one (binpack), or share the load
+ * (spread). */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
 enum pack {
-    PACK_UNSET, /* nobody said */
+    PACK_UNSET, /* not set */
     PACK_BINPACK,
     PACK_SPREAD,
 };
 
-/* "binpack" or "spread", to the letter; false: neither, and *ret is as it was. */
+/* Accepts exactly "binpack" or "spread". False: another text, and *ret is unchanged. */
 bool pack_parse(struct str text, enum pack *ret);
 
-/* How it is spelled; "" for PACK_UNSET. */
+/* The policy's name; "" for PACK_UNSET. */
 const char *pack_name(enum pack p);
 
-/* The first that is said, the closest first; else binpack. */
+/* The first that is set, in the order of the arguments; else binpack. */
 enum pack pack_choose(enum pack own, enum pack next, enum pack fallback);

@@ -1,19 +1,23 @@
-/*
- * What people write to name card models and the like: "NVIDIA-A100*", and lists of such with
- * exceptions: "A100*,!A100-SXM*". ASCII letters compare alike in either case; an absent text is an
- * empty one.
- */
+/* Patterns for names of card models and the like: "NVIDIA-A100*", and lists with exclusions:
+ * "A100*,!A100-SXM*". ASCII letters match in either case. An absent text counts as an empty one. */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
-/* '*' stands for any bytes, none included, and nothing else is special. O(pattern * text). */
+/* '*' matches any bytes, also none. No other character is special. O(pattern * text). */
 bool pattern_match(struct str pattern, struct str text);
 
 /*
- * Items stand between commas, white space around them and around their '!' does not count, empty
- * ones are ignored. No item with '!' may match, and where there are items without, one of them has
- * to: so an empty list allows everything. Without glob an item matches only what is equal to it,
- * but for case.
+ * Items are separated by commas. White space around an item and around its '!' is ignored, and so
+ * are empty items. No item with '!' may match. If there are items without '!', one of them must
+ * match; so an empty list allows everything. glob false: an item matches only equal text, in either
+ * case of letters.
  */
 bool pattern_list_allows(struct str list, struct str text, bool glob);
+
+/* Takes the list's next item, without white space around it and without its '!'. It may be
+ * empty. */
+struct str pattern_list_next(struct str *list, bool *ret_excludes);
+
+/* The number of items that are not empty. */
+size_t pattern_list_items(struct str list);

@@ -1,59 +1,58 @@
 /*
- * How many replicas of a request fit beside what is there, where, and what stops the next: as if
- * each were bound at once, and the next asked for. Nothing but the plan changes.
+ * How many replicas of a request fit beside the present pods, where, and what stops the next one:
+ * as if each replica were bound at once before the next is asked for. Only the plan changes.
  *
- * Each goes to the best node by the node policy, the lowest name among equals: a shortlist of one.
+ * Each replica goes to the best node by the node policy; among equals to the lowest name, as filter
+ * does with a shortlist of one.
  */
 #pragma once
 
-#include "arena.h"
-#include "cache.h"
+#include "base/arena.h"
+#include "core/cache.h"
 
-/* A node as it would be. */
+/* A node with the replicas that the plan has put there. */
 struct plan_site {
-    struct node node;        /* its cards are a copy once something is placed */
-    const struct node *real; /* as it is */
+    struct node node;        /* its cards become a copy with the first replica */
+    const struct node *real; /* the cache's node */
     uint64_t score;
     uint32_t replicas;
 };
 
-/* Where a replica would be. */
+/* The place of one replica. */
 struct plan_spot {
     const struct plan_site *site;
     const struct holding *holding;
 };
 
 struct plan {
-    struct arena *arena; /* of all that is here */
+    struct arena *arena; /* all memory of the plan */
     struct request request;
-    uint32_t replicas;       /* asked for */
-    uint32_t fit;            /* have a spot */
-    bool exhausted;          /* LIMIT_PLAN_LOOKS: more may fit */
-    struct plan_spot *spots; /* in the order of the replicas */
-    struct plan_site *sites; /* every node that the API server has, in no order */
+    uint32_t replicas; /* how many to place */
+    uint32_t fit;      /* how many have a spot */
+    bool exhausted;    /* stopped early by LIMIT_PLAN_LOOKS or LIMIT_REQUEST_STEPS; more may fit */
+    struct plan_spot *spots; /* one for each replica that fits, in order */
+    struct plan_site *sites; /* all nodes that the API server has, in no order */
     size_t n_sites;
-    uint64_t looks; /* at a card, or a pod beside it */
+    struct work own; /* used if r->work is NULL */
 
-    struct quota_tenant tenant; /* with what the replicas hold; entry NULL: no limits */
+    struct quota_tenant tenant; /* the quota with the replicas added; entry NULL: no limits */
     enum pack node_policy;
-    struct plan_site **heap; /* of those that fit, the best first */
+    bool avoids_swaps;
+    struct plan_site **heap; /* feasible sites, the best first */
     size_t n_heap;
 };
 
-/*
- * r is resolved as that of a pod that is not there. *p stays where it is, and cache and what r
- * views as they are, as long as it is asked. ERR_NOMEM, ERR_LIMIT: no room in the arena.
- */
+/* r is resolved (cache_resolve) for a pod that does not exist. While the plan is used, *p must not
+ * move, and the cache and the strings of r must not change. ERR_NOMEM, ERR_LIMIT: the arena has no
+ * room. */
 enum errc plan_make(struct plan *p, const struct cache *c, const struct request *r,
                     uint32_t replicas, struct arena *a) _must_use_;
 
-/* Why the next one can't go there; VERDICT_FITS only where all that were asked for fit, or the plan
- * is exhausted. */
+/* Why the next replica can't go there. VERDICT_FITS only if all replicas fit, or if the plan is
+ * exhausted. */
 enum verdict plan_next(const struct plan *p, const struct plan_site *s);
 
-/*
- * policy_fit, and what kube-scheduler and the kubelet count themselves: whether the node has so
- * many cards for GPUSHARE_RESOURCE_EXCLUSIVE. Filter and bind leave that to them, and are not asked
- * about nodes that have not.
- */
+/* policy_fit, and a check that kube-scheduler and the kubelet make themselves: whether the node has
+ * enough cards for GPUSHARE_RESOURCE_EXCLUSIVE. Filter and bind do not check it: kube-scheduler
+ * does not send them nodes without enough. */
 enum verdict plan_judge(const struct node *n, const struct request *r);

@@ -1,60 +1,83 @@
-/* Whether a node can hold a request, and on which of its cards. Pure functions of a const node. */
+/* Whether a request is feasible on a node, and on which of its cards. Pure functions of a const
+ * node. */
 #pragma once
 
-#include "draft.h"
-#include "node.h"
-#include "request.h"
-#include "verdict.h"
+#include "core/draft.h"
+#include "core/node.h"
+#include "core/request.h"
+#include "core/swap.h"
+#include "core/verdict.h"
 
-/* Most of those that policy_fit has to say yes to, without a call. */
+/* A fast path without a call: true for most nodes that policy_fit accepts. */
 static inline bool policy_fits_simply(const struct node *n, const struct request *r)
 {
     return n != NULL && r->simple && r->account.entry == NULL && r->mem <= n->simple;
 }
 
-/* n may be NULL: VERDICT_UNKNOWN_NODE. A request for nothing fits on every node there is. */
+/* Whether policy_fit uses only the node's own figures and looks at no card. */
+static inline bool policy_is_cheap(const struct node *n, const struct request *r)
+{
+    return n == NULL || (r->simple && r->account.entry == NULL && r->mem <= n->crowded);
+}
+
+/* n may be NULL: VERDICT_UNKNOWN_NODE. A request for nothing fits on every existing node. */
 enum verdict policy_fit(const struct node *n, const struct request *r);
 
 /*
- * The same, with the cards where it fits. r->fallback decides how they are chosen where neither the
- * pod nor the node says it:
- *   - binpack: those with the least free memory that still hold it; spread: with the most; the
- *     lowest index on ties;
+ * The same, and the cards where it fits. r->fallback is the card policy if neither the pod nor the
+ * node sets one:
+ *   - binpack: the cards with the least free memory that have room; spread: with the most; ties go
+ *     to the lowest index;
  *   - before that, memory of one card goes to a card that already holds a pod of exactly this size
  *     which the device plugin has not assigned yet. The plugin tells such pods apart by size alone
- *     and may swap them (gpushare's allocate.go), which is harmless only on the same card;
- *   - several cards come from one NUMA node, if one has so many that fit;
- *   - containers stay together on one card; if none has the room, each may have its own.
+ *     and may swap them (gpushare's allocate.go), which is harmless only on the same card: see
+ *     swap.h. Under SWAP_GUARD_REQUIRE no other card is feasible: VERDICT_SWAP;
+ *   - several cards come from one NUMA node, if one has enough feasible cards;
+ *   - the containers stay together on one card; if no card has room for all, each may have its own.
  */
 enum verdict policy_place(const struct node *n, const struct request *r, struct placement *ret);
 
-/* verdict_reason, with what n, which may be NULL, has to say of itself. */
+/* verdict_reason, with details from n, which may be NULL. */
 struct str policy_reason(const struct node *n, enum verdict v, struct str name,
                          struct buf *scratch);
 
-/*
- * Why a card of n can't take the pod, or its part of it where it asks for several; of containers
- * that may part, all of them. Nothing that is kept for others is looked at.
- */
+/* Why a card of n can't take the pod, or one card's part of it if it asks for several cards.
+ * Containers that may have different cards count together. Room that is kept for other pods is
+ * ignored. */
 enum verdict policy_card(const struct node *n, const struct request *r, uint32_t card);
 
-/*
- * What of the quota is behind VERDICT_QUOTA or _DENIED of a node, or of a card. The same for nodes
- * of the same pool and models, whichever they are. False: nothing is, v is another verdict.
- */
+/* The same for many cards of n: the node's pods are searched once. It may also be used for a part
+ * of the request (one container) if its groups are the same. */
+struct policy_look {
+    const struct node *node;
+    struct card_set friends; /* cards with pods of the affinity group */
+    struct card_set foes;    /* cards with pods of the anti-affinity group */
+    struct swap swap; /* cards where the device plugin cannot confuse this pod with another */
+};
+
+void policy_look_at(struct policy_look *l, const struct node *n, const struct request *r);
+enum verdict policy_look_card(const struct policy_look *l, const struct request *r, uint32_t card);
+
+/* The quota's reason for VERDICT_QUOTA or VERDICT_QUOTA_DENIED of a node or a card. It is the same
+ * for all nodes of the same pool and models. False: v is another verdict, or no quota refuses. */
 bool policy_refusal(const struct node *n, const struct request *r, enum verdict v,
                     struct quota_refusal *ret);
 bool policy_card_refusal(const struct node *n, const struct request *r, uint32_t card,
                          struct quota_refusal *ret);
 
-/* Whether a pending pod's claim, of a node's claims, goes before r: room is kept from r for it. */
+/* Whether room for `claim`, one of a node's claims, is kept from r: it has equal or higher
+ * priority. */
 bool policy_yields(const struct request *r, const struct pod *claim);
 
-/* n as it is for r, with what is kept from it: for policy_card. */
+/* Drafts n as r finds it, without the room that is kept from r. For policy_card. */
 void policy_keep_claims(struct draft *now, const struct node *n, const struct request *r);
 
-/* About how much memory the request takes of n: of cards of several sizes, of the largest. */
+/* Whether the device plugin may confuse the pod, placed by policy_place, with a pod that waits on
+ * another card of n. */
+bool policy_swaps(const struct node *n, const struct request *r);
+
+/* Roughly how much memory of n the request takes; for cards of several sizes, of the largest. */
 int64_t policy_cost(const struct node *n, const struct request *r);
 
-/* Whether a reserved pod's cards still are some for it: its node may have changed since. */
+/* Evaluates a reserved pod's cards again: the node may have changed since. */
 enum verdict policy_keep(const struct pod *p);

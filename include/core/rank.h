@@ -1,25 +1,24 @@
-/*
- * The best of many by score, and how far each is from the best. The order is total: what the same
- * things score is all that counts, not in which order they come.
- */
+/* The best of many entries by score, and how far each is from the best. The order is total: the
+ * result depends only on the entries, not on the order in which they are offered. */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
 struct rank_entry {
     uint64_t score;  /* higher is better */
-    struct str name; /* of equal scores the lower name is better, by str_cmp; borrowed */
-    size_t i;        /* and of equal names the lower number */
+    struct str name; /* ties: the lower name by str_cmp is better; borrowed */
+    size_t i;        /* ties: the lower number is better */
 };
 
-/* The best `max` of those offered, at entries[0..n) in no order. */
+/* The best `max` of the offered entries, at entries[0..n) in no order. */
 struct rank {
     struct rank_entry *entries; /* borrowed: room for max of them */
-    size_t max;                 /* 1 at least */
+    size_t max;                 /* at least 1 */
     size_t n;
 };
 
-/* Whether it is behind all that are kept, and they are `max`: rank_offer would change nothing. */
+/* Whether rank_offer would change nothing: the rank is full, and this entry is worse than all in
+ * it. */
 static inline bool rank_is_below(const struct rank *r, uint64_t score, struct str name)
 {
     const struct rank_entry *worst = r->entries;
@@ -40,5 +39,6 @@ struct rank_levels {
 
 void rank_levels_add(struct rank_levels *l, uint64_t score);
 
-/* RANK_LEVELS for the best score, one less for the next, ...; 0 for one that is not among them. */
+/* RANK_LEVELS for the best score, one less for the next, ...; 0 for a score that is not among
+ * them. */
 unsigned rank_level(const struct rank_levels *l, uint64_t score);

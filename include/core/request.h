@@ -1,95 +1,99 @@
-/*
- * What one pod asks for: the effective request that the kubelet and the scheduler agree on
- * (k8s.io/component-helpers/resource: sidecars add up, init containers run one at a time), and
- * which cards its labels and annotations will have.
- */
+/* What one pod asks for: the effective request as the kubelet and kube-scheduler compute it
+ * (k8s.io/component-helpers/resource: sidecars add up, init containers run one at a time), and the
+ * cards that its labels and annotations allow. */
 #pragma once
 
-#include "err.h"
-#include "pack.h"
-#include "pool.h"
-#include "quota.h"
-#include "view.h"
+#include "base/err.h"
+#include "base/pool.h"
+#include "core/pack.h"
+#include "core/quota.h"
+#include "core/view.h"
+#include "core/work.h"
 
-/*
- * A request beyond this is larger than any card, whatever the unit (an EiB in MiB). Charges of
- * bound pods are cut to it, so that no sum on a node can overflow.
- */
+/* A larger request exceeds any card, in either unit (2^40 MiB are an EiB). Charges of bound pods
+ * are cut to it, so that no sum on a node can overflow. */
 #define REQUEST_MEM_MAX ((int64_t)1 << 40)
 
-/* Of one card's compute: all of it. */
+/* All compute of one card, in percent. */
 #define REQUEST_CORES_MAX 100
 
-/* Containers that ask for something, cards of one pod, and the product of both. */
+/* Containers that ask for cards, cards of one pod, and the product of both. */
 #define REQUEST_DEMANDS_MAX 16
 #define REQUEST_CARDS_MAX   64
 #define REQUEST_GRANTS_MAX  256
 
-/* The name of an affinity group, as long as a label's key may be. */
+/* Longest name of an affinity group, in bytes: as long as a label's key may be. */
 #define REQUEST_GROUP_MAX 253
 
 struct pod;
 struct uses_memo;
 
-/* What one container asks for, over all its cards. */
+/* What one container asks for, all its cards together. */
 struct demand {
     int64_t mem;
     uint16_t cores;
-    uint16_t index; /* in spec.containers, or behind them in spec.initContainers */
+    uint16_t index; /* in spec.containers; for spec.initContainers plus the number of containers */
     enum container_kind kind;
 };
 
 struct request {
-    int64_t mem;         /* of all containers, at their peak: what the kubelet counts */
-    int64_t lasting_mem; /* the same once the init containers are done */
-    uint32_t cores;      /* as mem, percent of a card */
+    int64_t mem;         /* all containers at their peak: what the kubelet counts */
+    int64_t lasting_mem; /* the same when the init containers are done */
+    uint32_t cores;      /* like mem; percent of a card */
     uint32_t lasting_cores;
-    uint32_t cards; /* distinct cards, an equal part on each; 0 is 1 */
-    uint32_t
-        exclusive;    /* whole cards that another plugin gives out (GPUSHARE_RESOURCE_EXCLUSIVE) */
-    uint32_t percent; /* of each card's memory, where that is more; 0: none */
-    bool whole;       /* empty cards, and nobody beside it */
+    uint32_t cards;     /* distinct cards, an equal part on each; 0 counts as 1 */
+    uint32_t exclusive; /* GPUSHARE_RESOURCE_EXCLUSIVE: whole cards of another device plugin */
+    uint32_t percent;   /* of each card's memory, if that is more than mem; 0: none */
+    bool whole;         /* it needs empty cards, and no other pod may share them */
     enum pack node_policy;
     enum pack card_policy;
     int32_t priority;
     bool never_preempts;
-    struct str namespace; /* these are views; absent: no wish */
+    struct str namespace; /* this and the next four are views; absent: no wish */
     struct str models;
     struct str uuids;
     struct str affinity;
     struct str anti_affinity;
-    const struct pod *self; /* whose claim is no hindrance; set by cache_resolve, as these */
-    bool affinity_held;     /* pods of its affinity group hold a card somewhere */
-    bool simple;            /* node.simple tells whether it fits */
-    enum pack fallback;     /* the configuration's, for policy_fit to choose as policy_place will */
-    struct quota_account account; /* its namespace's; without an entry: no limits */
-    struct uses_memo *memo;       /* what the account has answered; NULL: it is asked each time */
+    const struct pod *self; /* the pod itself, whose claim is ignored; cache_resolve sets this and
+                               the fields below */
+    bool affinity_held;     /* pods of its affinity group hold a card on some node */
+    bool simple;            /* node.simple decides whether it fits */
+    enum pack fallback;     /* the configured card policy, for policy_fit and policy_place */
+    struct quota_account account; /* of its namespace; without an entry: no limits */
+    struct uses_memo *memo;       /* cached answers of the account; NULL: no cache */
+    struct work *work;            /* counts the cost of the answer; NULL: not counted */
     uint32_t n_demands;
-    struct demand demands[REQUEST_DEMANDS_MAX]; /* in a copy: only n_demands */
+    struct demand demands[REQUEST_DEMANDS_MAX]; /* a copy contains only n_demands of them */
 };
 
 /*
  * ERR_SYNTAX or ERR_RANGE with the object, the field and the value in reterr: "container \"c0\":
  * aliyun.com/gpu-mem: \"1.5\" is not a whole number", "label aliyun.com/gpu-count: \"3\" does not
- * divide 8 of container \"c0\"". *ret is then what a pod that is bound all the same is charged: the
- * containers that can be read, rounded up, and at most REQUEST_MEM_MAX.
+ * divide 8 of container \"c0\"". On an error *ret is the charge of a pod that is bound anyway: the
+ * readable containers, rounded up, at most REQUEST_MEM_MAX.
  */
 enum errc request_read(const struct pod_view *pod, struct request *ret, struct err *reterr)
     _must_use_;
 
-/* Whether it asks for anything at all. */
+static inline void request_work(const struct request *r, uint64_t steps)
+{
+    if (r->work != NULL)
+        r->work->steps += steps;
+}
+
+/* Whether it asks for any card. */
 static inline bool request_wants(const struct request *r)
 {
     return r->mem > 0 || r->percent > 0 || r->whole || r->exclusive > 0;
 }
 
-/* Whether it asks for shared cards: what we place. */
+/* Whether it asks for shared cards, which we place. */
 static inline bool request_shares(const struct request *r)
 {
     return r->mem > 0 || r->percent > 0 || r->whole;
 }
 
-/* Whether it takes the same of a card whichever it is; whole, or by percentage, it does not. */
+/* Whether its charge is the same on every card. False for a whole card and for a percentage. */
 static inline bool request_fixed(const struct request *r)
 {
     return !r->whole && r->percent == 0;
@@ -100,32 +104,36 @@ static inline uint32_t request_cards(const struct request *r)
     return r->cards == 0 ? 1 : r->cards;
 }
 
-/* How many of its demands go on for as long as the pod does. */
+/* How many of its demands last as long as the pod: all but init containers. */
 uint32_t request_lasting(const struct request *r);
 
-/* Whether the containers may have different cards: they are several, and nothing binds them. */
+/* Whether the containers may have different cards: there are several, and no rule keeps them
+ * together. */
 bool request_may_part(const struct request *r);
 
-/* Memory of one card and nothing else: what gpushare knows, and what most pods are. */
+/* Asks for memory of one card and nothing else: what gpushare supports, and what most pods ask
+ * for. */
 bool request_plain(const struct request *r);
 
-/* The same, and no wish as to which card. */
+/* The same, without any wish for certain cards. */
 bool request_simple(const struct request *r);
 
 bool request_equal(const struct request *a, const struct request *b);
 
-/* *to is from, whose strings it views, though from may be one of those copies. */
+/* Loads *from into *to. *to views the strings of *from. *from may be a short copy from
+ * request_copy. */
 void request_load(struct request *to, const struct request *from);
 
-/* A copy with its strings, as small as can be; never assign *copy: see request_load. NULL without
- * memory; mem_free frees it. */
+/* A copy with its strings, as small as possible. Never assign *copy: see request_load. NULL without
+ * memory. mem_free frees it. */
 struct request *request_copy(const struct request *r);
 
-/* The same copy for all who ask alike, as replicas do: never changed. NULL without memory. */
+/* Returns a shared copy, which never changes: equal requests, as of replicas, get the same one.
+ * NULL without memory. */
 struct request *request_take(struct pool *pool, const struct request *r);
 
 /* Accepts NULL. */
 void request_give(struct pool *pool, struct request *copy);
 
-/* Asserts that it is the pool's, and that no other there is equal. */
+/* For tests: asserts that the pool has this copy, and no equal one. */
 void request_check(const struct pool *pool, const struct request *copy);

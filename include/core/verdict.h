@@ -1,54 +1,53 @@
-/*
- * Why a node, or one card of it, can't hold a pod: one table of what is said, and whether evicting
- * pods could help.
- */
+/* Why a pod is infeasible on a node or a card: one table with the texts, and whether an eviction
+ * could help. */
 #pragma once
 
-#include "buf.h"
+#include "base/buf.h"
 
 enum verdict {
     VERDICT_FITS,
     VERDICT_UNKNOWN_NODE, /* the API server has no such node */
     VERDICT_NOT_SHARED,   /* no gpu-mem in its capacity */
-    VERDICT_NO_CARDS,  /* gpu-mem, but no usable gpu-count: the plugin has not finished, or lies */
+    VERDICT_NO_CARDS,  /* gpu-mem without a usable gpu-count: the device plugin has not finished, or
+                          reports nonsense */
     VERDICT_BAD_CARDS, /* its table of cards can't be read */
-    VERDICT_UNUSABLE,  /* unhealthy, cordoned or set aside: too few cards are left */
-    VERDICT_MODEL,     /* the pod will have no card of this model */
-    VERDICT_UUID,      /* nor this one */
-    VERDICT_TOO_LARGE, /* more than the card has when it is empty */
-    VERDICT_QUOTA_DENIED,   /* a quota forbids it, whoever else holds what */
-    VERDICT_TOO_FEW,        /* the node has fewer such cards than the pod asks for */
-    VERDICT_AFFINITY,       /* the pods of its group are on another card */
-    VERDICT_ANTI_AFFINITY,  /* one of its group is on the card */
-    VERDICT_QUOTA,          /* the pod's namespace holds as much as it may */
-    VERDICT_HELD_WHOLE,     /* a pod has the card for itself */
-    VERDICT_NOT_EMPTY,      /* it wants an empty card */
-    VERDICT_POD_LIMIT,      /* as many pods as the node's label allows on a card */
-    VERDICT_NO_CORES,       /* the card has not so much compute left */
-    VERDICT_NO_CARD_FREE,   /* nor so much memory */
-    VERDICT_NODE_FULL,      /* a card has, but the node's sum has not: pods without a card, or
-                               allocatable */
-    VERDICT_KEPT,           /* it would fit, if nothing were kept for pods of more weight */
-    VERDICT_EXCLUSIVE,      /* pods hold cards of the node by another plugin */
-    VERDICT_SHARED,         /* and the other way round */
-    VERDICT_NO_EXCLUSIVE,   /* not so many cards by another plugin; the scheduler's own words */
-    VERDICT_HELD_ELSEWHERE, /* the pod holds a card of another node, or may soon turn out to */
-    VERDICT_BAD_REQUEST,    /* the pod's own fields */
+    VERDICT_UNUSABLE,  /* too few usable cards: they are unhealthy, cordoned or set aside */
+    VERDICT_MODEL,     /* the pod's card-model does not allow this card */
+    VERDICT_UUID,      /* the pod's card-uuid does not allow this card */
+    VERDICT_TOO_LARGE, /* more memory than the card's total */
+    VERDICT_QUOTA_DENIED,  /* a quota forbids it, independent of usage */
+    VERDICT_TOO_FEW,       /* the node has fewer such cards than the pod asks for */
+    VERDICT_AFFINITY,      /* the pods of its affinity group are on another card */
+    VERDICT_ANTI_AFFINITY, /* a pod of its anti-affinity group is on the card */
+    VERDICT_QUOTA,         /* the pod's namespace has used up its quota */
+    VERDICT_HELD_WHOLE,    /* another pod holds the card whole */
+    VERDICT_NOT_EMPTY,     /* the pod needs an empty card */
+    VERDICT_POD_LIMIT,     /* the card has as many pods as the node's label allows */
+    VERDICT_NO_CORES,      /* not enough free compute on the card */
+    VERDICT_NO_CARD_FREE,  /* not enough free memory on the card */
+    VERDICT_SWAP,      /* the device plugin may confuse it with a pod that waits on another card */
+    VERDICT_NODE_FULL, /* a card has room but the node's sum has not: pods without a card, or
+                          allocatable is less */
+    VERDICT_KEPT, /* it would fit, but room is kept for pending pods of equal or higher priority */
+    VERDICT_EXCLUSIVE,      /* pods hold whole cards of the node from another device plugin */
+    VERDICT_SHARED,         /* the pod asks for whole cards, but pods share cards of the node */
+    VERDICT_NO_EXCLUSIVE,   /* not enough whole cards; the text is kube-scheduler's */
+    VERDICT_HELD_ELSEWHERE, /* the pod holds a card of another node, or a Binding in doubt may give
+                               it one */
+    VERDICT_BAD_REQUEST,    /* a field of the pod is invalid */
     VERDICT_COUNT
 };
 
 /* For metrics and logs: "no_card_free". */
 const char *verdict_name(enum verdict v);
 
-/* How many nodes refuse, by why: "no_card_free: 3, too_large: 1"; appended. */
+/* Appends how many nodes refuse for which reason: "no_card_free: 3, too_large: 1". */
 void verdict_counts(struct buf *out, const unsigned counts[static VERDICT_COUNT]);
 
-/*
- * What the scheduler is told of this node. Texts that gpushare has are kept to the letter, because
- * dashboards and questions quote them; the few that name the node are written into scratch. Of a
- * quota quota_refusal_write says more.
- */
+/* The text for kube-scheduler about this node. Texts that gpushare has are kept exactly, because
+ * dashboards and documents quote them. Texts with the node's name are written into scratch. For a
+ * quota, quota_refusal_write gives more detail. */
 struct str verdict_reason(enum verdict v, struct str node, struct buf *scratch);
 
-/* No eviction can help: goes to FailedAndUnresolvableNodes too. */
+/* No eviction can help: the node also goes to FailedAndUnresolvableNodes. */
 bool verdict_unresolvable(enum verdict v);

@@ -1,55 +1,59 @@
 /*
- * Which pods of a node have to go so that another one, of more weight, has its cards there. Pure,
- * and the same for the same state.
+ * Which pods of a node must be evicted so that a pod of higher priority gets its cards there. A
+ * pure function: the same state gives the same victims.
  *
- * Whoever weighs less than the pod may be taken, but for pods of its own affinity group, which it
- * wants to be beside, and those whose Binding is under way, which the scheduler may not know there.
- * Pods that are being deleted are gone already.
+ * A pod of lower priority may be chosen, except:
+ *   - a pod of the affinity group that the new pod must share a card with;
+ *   - a pod whose Binding is in flight: kube-scheduler may not know yet that it is on the node;
+ *   - under swap-guard require (VERDICT_SWAP), a waiting pod that the device plugin may confuse
+ *     with the new pod: its containers start soon, and after that it rules out no cards any more.
+ * Pods that are being deleted count as gone.
  *
- * Of all sets after which policy_place has a place for the pod, the one that costs least: fewest
- * violated budgets, then the lowest of its highest priorities, then fewest pods, then the smallest
- * sum of priorities; and of equals that with the lowest card, and on it the first by namespace,
- * name and UID. None of a set can be spared. Where there are too many sets to try them all, it is
- * the best of those that were tried: the first is what kube-scheduler would choose, who gives back
- * one pod after the other, the most important first.
+ * Of all sets of victims after which policy_place has a place for the pod, the cheapest is chosen:
+ * fewest violated PodDisruptionBudgets; then the set whose most important victim has the lowest
+ * priority; then fewest pods; then the smallest sum of priorities; among equals the set with the
+ * lowest card, and on it the first by namespace, name and UID. Every pod of a set is needed. If
+ * there are too many sets to try all, the best of the tried ones is chosen. The first that is tried
+ * is kube-scheduler's choice: it returns pod after pod to the node, the most important first, while
+ * the new pod still fits.
  */
 #pragma once
 
-#include "arena.h"
-#include "budget.h"
-#include "draft.h"
-#include "policy.h"
+#include "base/arena.h"
+#include "core/budget.h"
+#include "core/draft.h"
+#include "core/policy.h"
 
 struct victims_question {
     const struct node *node;
     const struct request *request;  /* after cache_resolve */
-    struct budgets *budgets;        /* NULL: none; only its counters change */
-    const struct pod *const *given; /* of the node, and they go in any case */
+    struct budgets *budgets;        /* PodDisruptionBudgets; NULL: none; only its counters change */
+    const struct pod *const *given; /* pods of the node that go in any case */
     size_t n_given;
-    const struct pod *const *spared; /* of any node, and they stay in any case */
+    const struct pod *const *spared; /* pods of any node that must stay */
     size_t n_spared;
-    unsigned *steps; /* how many places may still be tried; what is left of it in the end */
+    unsigned *steps; /* how many placements may still be tried; the call subtracts those it tried */
 };
 
 struct victims_cost {
     uint32_t violations;
-    int32_t highest; /* priority; INT32_MIN without pods */
+    int32_t highest; /* highest priority; INT32_MIN without pods */
     uint32_t n;
-    uint64_t sum; /* of priorities, each above INT32_MIN */
+    uint64_t sum; /* of (priority - INT32_MIN) */
 };
 
 struct victims {
-    enum verdict verdict; /* what the pod finds without them; without anybody of less weight, where
-                             that is not enough either */
-    int32_t card;         /* FITS: the first that it would have then; -1: it needs none */
-    struct placement there;   /* FITS: all that it would have then */
-    struct victims_cost cost; /* of these, those given not counted */
-    const struct pod **pods;  /* cost.n of them, by card and name; in the arena */
+    enum verdict verdict;   /* FITS: the pod fits without the victims; else why it does not fit even
+                               if all pods of lower priority go */
+    int32_t card;           /* FITS: the first card that it gets; -1: it needs no card */
+    struct placement there; /* FITS: all cards that it gets */
+    struct victims_cost cost; /* of `pods`, without the given ones */
+    const struct pod **pods;  /* the victims: cost.n of them, by card and name; in the arena */
 };
 
-/* The arena's fault, or OK. */
+/* Returns OK or the arena's fault. */
 enum errc victims_choose(const struct victims_question *q, struct arena *a, struct victims *ret)
     _must_use_;
 
-/* Below 0: a is the better choice. */
+/* Below 0: a is cheaper. */
 int victims_cost_cmp(const struct victims_cost *a, const struct victims_cost *b);

@@ -1,11 +1,8 @@
-/*
- * What is read of a Pod and of a Node, as views into the bytes that they came in: nothing here
- * outlives the call that it is passed to. Codecs fill these, the cache takes from them what it
- * keeps.
- */
+/* What the decoders read from a Pod and a Node, as views into the original bytes: valid only during
+ * the call that they are passed to. The decoders fill them; the cache copies what it keeps. */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
 enum container_kind {
     CONTAINER_MAIN,
@@ -13,21 +10,20 @@ enum container_kind {
     CONTAINER_SIDECAR, /* an init container with restartPolicy Always */
 };
 
-/* Only containers that name one of the resources; their order is the pod's, init containers first.
- * Quantities: limits, or requests where limits don't name the resource; absent where neither does.
- */
+/* Only containers that name one of the resources, in the pod's order, init containers first.
+ * Quantities: limits, or requests if limits do not name the resource; absent if neither does. */
 struct container_view {
     struct str name;
     struct str mem;       /* GPUSHARE_RESOURCE_MEM */
     struct str cores;     /* GPUSHARE_RESOURCE_CORES */
     struct str exclusive; /* GPUSHARE_RESOURCE_EXCLUSIVE */
-    uint32_t index;       /* in spec.containers, or in spec.initContainers */
+    uint32_t index;       /* in spec.containers or in spec.initContainers */
     enum container_kind kind;
 };
 
-/* One entry of an allocation: so much of a card for a container. */
+/* One entry of the allocation annotation: a container's part of a card. */
 struct grant_view {
-    uint32_t container; /* in spec.containers, or behind them in spec.initContainers */
+    uint32_t container; /* in spec.containers; n_mains is added for spec.initContainers */
     uint32_t card;
     int64_t mem;
 };
@@ -41,21 +37,21 @@ struct pod_view {
     struct str uid;
     struct str namespace;
     struct str name;
-    struct str node;         /* spec.nodeName; absent or empty: not bound */
-    struct str phase;        /* status.phase */
-    struct str nominated;    /* status.nominatedNodeName: a scheduler has made room for it there */
+    struct str node;      /* spec.nodeName; absent or empty: not bound */
+    struct str phase;     /* status.phase */
+    struct str nominated; /* status.nominatedNodeName: a scheduler has evicted pods for it there */
     struct str mem_overhead; /* spec.overhead of GPUSHARE_RESOURCE_MEM; nearly always absent */
-    uint32_t created_s;      /* metadata.creationTimestamp, Unix time; 0 where it has none */
-    int32_t priority;        /* spec.priority; 0 where it has none */
+    uint32_t created_s;      /* metadata.creationTimestamp, Unix time; 0: absent */
+    int32_t priority;        /* spec.priority; 0: absent */
     bool never_preempts;     /* spec.preemptionPolicy is Never */
     bool deleting;           /* metadata.deletionTimestamp is set */
     bool initialized;        /* condition Initialized: the init containers are done */
-    struct str idx;          /* GPUSHARE_ANNOTATION_...; absent where the pod has none */
+    struct str idx;          /* GPUSHARE_ANNOTATION_...; absent if the pod has none */
     struct str assigned;
     struct str assume_time;
     struct str count_label; /* GPUSHARE_LABEL_COUNT */
     struct str whole_label; /* GPUSHARE_LABEL_PLACEMENT of a pod */
-    struct str percent;     /* CARDPACK_ANNOTATION_...; absent where the pod has none */
+    struct str percent;     /* CARDPACK_ANNOTATION_...; absent if the pod has none */
     struct str card_model;
     struct str card_uuid;
     struct str affinity;
@@ -63,14 +59,16 @@ struct pod_view {
     struct str policy;
     struct str node_policy;
     struct str card_policy;
-    bool has_allocation; /* GPUSHARE_ANNOTATION_ALLOCATION is there and can be read */
+    bool said_allocation; /* GPUSHARE_ANNOTATION_ALLOCATION is there, readable or not */
+    bool said_cores;      /* the same for GPUSHARE_ANNOTATION_CORES */
+    bool has_allocation;  /* GPUSHARE_ANNOTATION_ALLOCATION is there and can be read */
     const struct grant_view *grants;
     size_t n_grants;
     const struct label_view *labels;
     size_t n_labels;
     const struct container_view *containers;
     size_t n_containers;
-    uint32_t n_mains; /* of spec.containers, with a request or not */
+    uint32_t n_mains; /* number of spec.containers, with a request or without */
 };
 
 static inline bool pod_view_bound(const struct pod_view *v)
@@ -78,7 +76,7 @@ static inline bool pod_view_bound(const struct pod_view *v)
     return v->node.n > 0;
 }
 
-/* Terminal: its card is free again. A deletionTimestamp alone frees nothing. */
+/* Terminal: its cards are released. A deletionTimestamp alone releases nothing. */
 static inline bool pod_view_terminal(const struct pod_view *v)
 {
     return str_eq(v->phase, STR("Succeeded")) || str_eq(v->phase, STR("Failed"));
@@ -86,13 +84,13 @@ static inline bool pod_view_terminal(const struct pod_view *v)
 
 /* One row of the table of a node's cards (CARDPACK_ANNOTATION_CARDS). */
 struct card_view {
-    uint32_t index; /* unique in the table, which need not be dense */
+    uint32_t index; /* unique in the table; indices may be missing */
     int64_t mem;    /* in the plugin's unit */
-    int32_t numa;   /* -1: not said */
+    int32_t numa;   /* -1: unknown */
     bool unhealthy;
     struct str model;
     struct str uuid;
-    struct str profile; /* of a MIG or vGPU slice that is a card of its own */
+    struct str profile; /* of a MIG or vGPU slice that counts as a card */
 };
 
 struct node_view {
@@ -105,10 +103,10 @@ struct node_view {
     struct str exclusive_cards; /* CARDPACK_ANNOTATION_EXCLUSIVE: "0,2" */
     struct str placement;       /* GPUSHARE_LABEL_NODE_PLACEMENT */
     struct str max_pods;        /* GPUSHARE_LABEL_MAX_PODS */
-    struct str model;           /* of all cards, from a label; the table's wins */
+    struct str model;           /* of all cards, from a label; a model in the table wins */
     struct str pool;            /* CARDPACK_LABEL_POOL */
     bool has_cards;             /* the table is there */
-    const char *cards_fault;    /* why it can't be read, as a sentence for people; NULL: it can */
+    const char *cards_fault;    /* why it can't be read, a sentence for people; NULL: readable */
     const struct card_view *cards;
     size_t n_cards;
 };

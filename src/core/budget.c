@@ -1,19 +1,19 @@
 /*
- * A budget is one block with its strings and arrays behind it, replaced whole when it changes. They
- * hang in lists by namespace: a preemption asks for each of many pods, and most budgets are of
- * other namespaces. Lists mark and sweep by epoch, as in cache.c.
+ * The store of PodDisruptionBudgets. A budget is one block with its strings and arrays behind it,
+ * and is replaced whole when it changes. Budgets are linked in a list for each namespace, because a
+ * preemption looks up each of many pods, and most budgets are of other namespaces. Lists mark and
+ * sweep by epoch, as in cache.c.
  *
- * How many disruptions are left is counted in the budgets themselves, stamped with the round that
- * it is about: a table of the caller's would have to be as long as the store for each set of
- * victims that it weighs.
+ * How many disruptions are left is counted in the budgets themselves, with the round that the count
+ * is for. A table outside would need one entry per budget for each set of victims that is compared.
  *
- * Where kube-scheduler lets budgets with an empty selector and pods without labels pass, this
- * follows the API: policy/v1 says that such a budget is about all pods of its namespace, and its
- * evictions are refused by it.
+ * kube-scheduler ignores budgets with an empty selector, and pods without labels. This code follows
+ * the API instead: in policy/v1 such a budget selects all pods of its namespace, and the API server
+ * refuses their evictions because of it.
  */
-#include "budget.h"
+#include "core/budget.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 struct budget_space {
     struct str name;
@@ -40,7 +40,8 @@ void budgets_done(struct budgets *b)
     map_done(&b->spaces);
 }
 
-/* The bytes that a copy takes: its arrays first, whose alignment is the struct's, then strings. */
+/* The size of a copy in bytes: first the arrays, which have the alignment of the struct, then the
+ * strings. */
 static size_t bytes_of(const struct budget_view *v)
 {
     size_t n = sizeof(struct budget) + v->n_requirements * sizeof(struct requirement_view) +
@@ -76,6 +77,7 @@ static struct budget *budget_new(const struct budget_view *v)
         n_strings += v->requirements[i].n_values;
     char *at = (char *)(strings + n_strings);
     d->is = *v;
+    d->terms = n_strings;
     d->is.requirements = requirements;
     for (size_t i = 0; i < v->n_requirements; i++) {
         requirements[i] = v->requirements[i];
@@ -128,7 +130,7 @@ static void budget_link(struct budget_space *s, struct budget *d)
     s->first = d;
 }
 
-/* Its namespace is not released yet. */
+/* Removes a budget. The caller releases its namespace. */
 static void budget_remove(struct budgets *b, struct budget *d)
 {
     (void)map_del(&b->all, d->key);
@@ -143,7 +145,7 @@ enum errc budgets_set(struct budgets *b, const struct budget_view *view)
     struct budget *d = budget_new(view);
     struct budget_space *s = d == NULL ? NULL : space_get_or_add(b, view->namespace);
     struct budget *old = d == NULL ? NULL : map_get(&b->all, d->key);
-    /* With the old one out there is room: the map never shrinks. */
+    /* The map has room after the old budget is removed, because it never shrinks. */
     if (old != NULL) {
         budget_remove(b, old);
         old = NULL;
@@ -219,7 +221,7 @@ const struct budget *budgets_next(const struct budgets *b, size_t *cursor)
     return map_next(&b->all, cursor);
 }
 
-/* ---- whom they select ---- */
+/* ---- which pods they select ---- */
 
 static bool is_one_of(struct str s, const struct str *list, size_t n)
 {
@@ -262,17 +264,20 @@ static bool is_charged(const struct budget *d, const struct budget_pod *pod)
     return !is_one_of(pod->name, d->is.disrupted, d->is.n_disrupted);
 }
 
-static struct budget *next_of(const struct budgets *b, const struct budget_pod *pod,
+static struct budget *next_of(struct budgets *b, const struct budget_pod *pod,
                               const struct budget *after)
 {
     const struct budget_space *s = after == NULL ? map_get(&b->spaces, pod->namespace) : NULL;
     struct budget *d = after != NULL ? after->next : s == NULL ? NULL : s->first;
-    while (d != NULL && !is_charged(d, pod))
-        d = d->next;
+    for (; d != NULL; d = d->next) {
+        b->looks += 1 + d->terms + d->is.n_requirements * pod->n_labels;
+        if (is_charged(d, pod))
+            break;
+    }
     return d;
 }
 
-const struct budget *budgets_next_of(const struct budgets *b, const struct budget_pod *pod,
+const struct budget *budgets_next_of(struct budgets *b, const struct budget_pod *pod,
                                      const struct budget *after)
 {
     return next_of(b, pod, after);

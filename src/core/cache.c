@@ -1,19 +1,19 @@
 /*
- * Two maps of objects that are allocated one by one, with their strings behind them, and freed when
- * nothing speaks of them any more. Every failure of an allocation comes before the first change, so
- * an event happens whole or not at all.
+ * Applies the events to two maps, of nodes and of pods. Each object is one allocation with its
+ * strings behind it, and is freed when no event, pod or ConfigMap refers to it any more. Every
+ * allocation comes before the first change, so an event is applied completely or not at all.
  *
- * Lists mark and sweep by epoch. Rejected: a set of names that a list collects, which would double
- * the memory of a relist; and a time-out for reservations, which would free a card that a Binding
- * in flight may still take.
+ * Lists mark and sweep by epoch. Rejected: a set of the names in a list, which would double the
+ * memory of a relist; and a time-out for reservations, which would release a card that a Binding in
+ * flight may still take.
  */
-#include "cache.h"
+#include "core/cache.h"
 
+#include "base/mem.h"
 #include "cache_charge.h"
 #include "cache_quota.h"
 #include "cache_store.h"
-#include "mem.h"
-#include "policy.h"
+#include "core/policy.h"
 
 void cache_init(struct cache *c, struct map_seed seed)
 {
@@ -119,7 +119,8 @@ static void pod_seen(const struct cache *c, struct pod *p)
     p->epoch = c->lists[CACHE_PODS].epoch;
 }
 
-/* An object without nodeName, of a pod that holds: older than that, and it gives nothing back. */
+/* The object has no nodeName but the pod holds a card: the object is older, and releases
+ * nothing. */
 static enum errc pod_seen_unbound(struct cache *c, struct pod *p, const struct pod_view *view,
                                   const struct request *r, bool wants)
 {
@@ -134,7 +135,7 @@ static enum errc pod_seen_unbound(struct cache *c, struct pod *p, const struct p
     return OK;
 }
 
-/* What it holds, or what is kept for it, is free. */
+/* Forgets the pod, and releases what it holds and what is kept for it. */
 static void pod_ends(struct cache *c, struct pod *p, struct effect *ret)
 {
     ret->changed = ret->changed || pod_holds(p) || p->claim != NULL;
@@ -209,7 +210,7 @@ static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, ui
         return OK;
     }
     enum errc readable = request_read(view, &request, &ret->err);
-    (void)readable; /* it is bound: it is charged what can be read */
+    (void)readable; /* it is bound: charge the part that can be read */
     if (cache_pod_place(c, p, view, &request, now_ns, ret) != OK)
         return ERR_NOMEM;
     p->deleting = view->deleting;
@@ -259,7 +260,7 @@ static enum errc apply_renew(struct cache *c, struct str uid, uint64_t now_ns, s
     return OK;
 }
 
-/* A pod that is new to us, or one that is pending. */
+/* The event's pod, which is new or pending. */
 static struct pod *pod_get_or_add(struct cache *c, const struct event *e, const struct request *r)
 {
     struct pod *p = map_get(&c->pods, e->reserve.uid);
@@ -268,7 +269,7 @@ static struct pod *pod_get_or_add(struct cache *c, const struct event *e, const 
     return p;
 }
 
-/* What was reserved is free again. */
+/* Ends a reservation: its cards are released. */
 static void cancel(struct cache *c, struct pod *p)
 {
     if (!p->seen || p->missing || p->unwanting) {
@@ -276,13 +277,13 @@ static void cancel(struct cache *c, struct pod *p)
         return;
     }
     cache_pod_set_state(c, p, POD_PENDING);
-    p->awaiting = false;
+    node_note_wait(p, false);
     p->initialized = p->said_initialized = false;
     cache_pod_claim(c, p);
 }
 
-/* The choice is held against the same figures that a later look will see: what a card can't hold is
- * refused, whoever reckoned wrong. */
+/* Checks the chosen cards with policy_keep, which also checks before each send. An error in the
+ * choice then refuses the pod, and never overfills a card. */
 static enum errc apply_reserve(struct cache *c, const struct event *e, uint64_t now_ns,
                                struct effect *ret)
 {
@@ -313,7 +314,7 @@ static enum errc apply_reserve(struct cache *c, const struct event *e, uint64_t 
         cancel(c, p);
         return ERR_UNAVAILABLE;
     }
-    p->awaiting = request_shares(&r);
+    node_note_wait(p, request_shares(&r));
     assume(n, p, now_ns);
     ret->changed = true;
     tell_reservation(p, ret);
@@ -374,7 +375,8 @@ static void apply_unkeep(struct cache *c, struct str uid, struct effect *ret)
     ret->changed = true;
 }
 
-/* Neither was it named by the list that ends now, nor first heard of while that came in. */
+/* Whether the list that ends now did not contain the pod, and the pod was known before the list
+ * began. */
 static bool pod_is_stale(const struct cache *c, const struct pod *p)
 {
     return p->epoch != c->lists[CACHE_PODS].epoch;
@@ -390,7 +392,7 @@ static void sweep_pods(struct cache *c, struct effect *ret)
         ret->swept++;
         cursor--;
     }
-    /* In a walk of its own: one that removes may come by an object twice. */
+    /* In a second walk: a walk that removes objects may visit an object twice. */
     cursor = 0;
     for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {
         if (p->seen && !pod_is_stale(c, p))
@@ -400,7 +402,7 @@ static void sweep_pods(struct cache *c, struct effect *ret)
     }
 }
 
-/* Whether the list that ends now has left out what it would have to say of this node. */
+/* Whether the list that ends now did not contain the node or its unhealthy ConfigMap. */
 static bool node_is_stale(const struct cache *c, const struct node *n, enum cache_kind kind)
 {
     if (kind == CACHE_NODES)
@@ -441,7 +443,7 @@ static enum errc apply_list_end(struct cache *c, enum cache_kind kind, struct ef
     return OK;
 }
 
-/* An object that found no memory is missing in its list by our fault: see LIST_END. */
+/* For lack of memory an object of the list was lost: LIST_END must not take it for removed. */
 static enum errc note_loss(struct cache *c, enum cache_kind kind, enum errc code)
 {
     if (code == ERR_NOMEM)

@@ -1,9 +1,11 @@
+/* Moves what a pod holds to another node, other cards or another request. All allocations come
+ * before the first change. */
 #include "cache_charge.h"
 
+#include "base/mem.h"
 #include "cache_store.h"
-#include "mem.h"
 
-/* p is charged nowhere. */
+/* The caller has detached p: it is charged nowhere. */
 static void set_request(struct cache *c, struct pod *p, struct request *taken)
 {
     request_give(&c->requests, p->request);
@@ -16,7 +18,7 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
 {
     struct node *old = p->node != NULL ? p->node : p->claim;
     struct group *group = NULL;
-    /* A pod without a card of ours is on none that others of its group could join. */
+    /* A pod without a card is on no card that other pods of its affinity group could share. */
     struct str name = there->n > 0 ? r->affinity : STR_NULL;
     struct holding *holding = holding_new(r, there, initialized);
     struct request *request = request_take(&c->requests, r);
@@ -42,7 +44,7 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
     return OK;
 }
 
-/* Its init containers are done, or, with its sandbox made anew, run again. */
+/* Its init containers are done, or run again because its sandbox was created again. */
 static void cache_pod_settle(struct pod *p, bool initialized)
 {
     struct node *n = p->node;
@@ -52,7 +54,7 @@ static void cache_pod_settle(struct pod *p, bool initialized)
     node_attach(n, p);
 }
 
-/* *ret is what it has, if that is still right. */
+/* *ret is p->labels if they have not changed, otherwise a new reference. */
 static enum errc take_labels(struct cache *c, const struct pod *p, const struct pod_view *view,
                              struct labels **ret)
 {
@@ -93,7 +95,12 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     if (labels != p->labels)
         labels_give(&c->labels, p->labels);
     p->labels = labels;
+    bool was_assigned = p->assigned;
+    bool was_starting = p->starting;
     pod_take_annotations(p, view, now_ns);
+    node_note_start(p, str_eq(view->phase, STR("Pending")));
+    if (n->guarded && (was_assigned != p->assigned || was_starting != p->starting))
+        ret->changed = true;
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
     pod_believe(p);
     return OK;
@@ -109,7 +116,7 @@ void cache_pod_claim(struct cache *c, struct pod *p)
         node_claim(p->nominated, p);
 }
 
-/* A scheduler has made room there: it is kept if the Binding fails. */
+/* Records the nomination by a scheduler: room is kept there if the Binding fails. */
 static enum errc nominate(struct cache *c, struct pod *p, struct str node)
 {
     struct node *n = node.n == 0 ? NULL : cache_node_get_or_add(c, node);
@@ -131,6 +138,8 @@ enum errc cache_pod_edit(struct cache *c, struct pod *p, const struct pod_view *
     request_give(&c->requests, p->edited);
     p->edited = edited;
     p->deleting = view->deleting;
+    p->said_allocation = view->said_allocation;
+    p->said_cores = view->said_cores;
     return OK;
 }
 
@@ -140,7 +149,7 @@ enum errc cache_pod_keep(struct cache *c, struct pod *p, struct node *n,
     struct holding *holding = holding_new(p->request, there, false);
     if (holding == NULL)
         return ERR_NOMEM;
-    /* Before it lets go of the node, which may be the same. */
+    /* Claim the new node before the old one is released: they may be the same node. */
     struct node *old = p->claim;
     if (old != NULL)
         node_unclaim(p);
@@ -168,6 +177,8 @@ enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *v
         return ERR_NOMEM;
     }
     set_request(c, p, request);
+    p->said_allocation = view->said_allocation;
+    p->said_cores = view->said_cores;
     c->pending_version += same ? 0 : 1;
     bool stays = p->kept ? same : p->claim == n;
     ret->changed = !stays || (!same && p->claim != NULL);
@@ -175,6 +186,14 @@ enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *v
     if (!stays)
         cache_pod_claim(c, p);
     return OK;
+}
+
+void cache_set_swap_guard(struct cache *c, enum swap_guard guard)
+{
+    size_t cursor = 0;
+    c->settings.swap_guard = guard;
+    for (struct node *n = map_next(&c->nodes, &cursor); n != NULL; n = map_next(&c->nodes, &cursor))
+        node_set_guarded(n, guard == SWAP_GUARD_REQUIRE);
 }
 
 void cache_set_shrink(struct cache *c, bool shrink)

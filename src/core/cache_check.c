@@ -1,8 +1,8 @@
-/* What is true between any two events. */
+/* Asserts what must be true between any two events. For tests. */
 #include "cache_quota.h"
 #include "cache_store.h"
 
-/* Every group has as many holders as it says, and no group is without. */
+/* Every group has the number of holders that it counts, and no group is empty. */
 static void check_groups(const struct cache *c)
 {
     size_t cursor = 0;
@@ -36,7 +36,7 @@ static void check_pending(const struct cache *c)
     assert(n == c->n_pending);
 }
 
-/* Every node is among them, once. */
+/* Every changed node is in the list once. */
 static void check_changes(const struct cache *c)
 {
     size_t n = 0;

@@ -1,8 +1,10 @@
+/* Applies the quota events to the cache's quotas, and recounts usage when the limits change. */
 #include "cache_quota.h"
 
-#include "uses.h"
+#include "core/limit.h"
+#include "core/uses.h"
 
-/* The limits, of which nothing is used yet, and then everything that is held. */
+/* Sets the limits, whose usage starts at 0, and then charges everything that is held. */
 static enum errc set(struct cache *c, const struct quota_view *view)
 {
     size_t cursor = 0;

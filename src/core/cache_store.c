@@ -1,6 +1,8 @@
+/* Adds and removes the nodes, pods and affinity groups of the cache's maps, and links pending
+ * pods. */
 #include "cache_store.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 struct node *cache_node_get_or_add(struct cache *c, struct str name)
 {
@@ -12,8 +14,10 @@ struct node *cache_node_get_or_add(struct cache *c, struct str name)
         node_drop(n, &c->sizes);
         return NULL;
     }
-    if (n != NULL)
-        n->change.list = &c->changes;
+    if (n == NULL)
+        return NULL;
+    n->change.list = &c->changes;
+    node_set_guarded(n, c->settings.swap_guard == SWAP_GUARD_REQUIRE);
     return n;
 }
 
@@ -99,12 +103,13 @@ struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace,
     return p;
 }
 
-/* A namespace's name is shorter than a group's may be. */
+/* A namespace's name is shorter than REQUEST_GROUP_MAX. */
 struct group_key {
     char bytes[2 * REQUEST_GROUP_MAX + 1];
 };
 
-/* Absent where there is no group. A name may hold any byte; the namespace's has no NUL. */
+/* Absent without a group. The NUL between the two is unambiguous: a namespace never contains
+ * one. */
 static struct str group_key(struct group_key *key, struct str namespace, struct str name)
 {
     if (name.n == 0 || name.n > REQUEST_GROUP_MAX || namespace.n > REQUEST_GROUP_MAX)

@@ -1,25 +1,25 @@
-/* The objects in the cache's maps: how they come and go. For cache.c and cache_charge.c. */
+/* Adds and removes objects of the cache's maps. For cache.c and cache_charge.c. */
 #pragma once
 
-#include "cache.h"
+#include "core/cache.h"
 
 /* NULL without memory. */
 struct node *cache_node_get_or_add(struct cache *c, struct str name);
 
-/* A node that nothing speaks of any more is forgotten. */
+/* Forgets the node if no Node object, pod or ConfigMap refers to it. */
 void cache_node_release(struct cache *c, struct node *n);
 
-/* Pending; NULL without memory. */
+/* A new pending pod. NULL without memory. */
 struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace, struct str name,
                           const struct request *request);
 
-/* Charged or not is its caller's. */
+/* Sets the state and the list of pending pods. The caller changes the charge. */
 void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state);
 
-/* Of a pod that is charged nowhere, and in no map any more. */
+/* Frees a pod that is charged nowhere and in no map any more. */
 void cache_pod_free(struct cache *c, struct pod *p);
 
-/* The pods of a namespace that name one affinity group and hold a card, as a number. */
+/* The number of pods of a namespace that name one affinity group and hold a card. */
 struct group {
     struct str key; /* namespace and name; stored behind the struct */
     uint32_t holders;
@@ -27,21 +27,23 @@ struct group {
 
 bool cache_group_holds(const struct cache *c, struct str namespace, struct str name);
 
-/* NULL where p names none. Who has it joins, or releases it. ERR_NOMEM: nothing has changed. */
+/* *ret is NULL if p names no group. The caller then joins the group or releases it. ERR_NOMEM:
+ * nothing has changed. */
 enum errc cache_group_get_or_add(struct cache *c, const struct pod *p, struct str name,
                                  struct group **ret) _must_use_;
 
-/* p holds a card, as one of g, and of no other group any more; g may be NULL. */
+/* p holds a card as a member of g, and leaves its old group; g may be NULL. */
 void cache_group_join(struct cache *c, struct pod *p, struct group *g);
 void cache_group_leave(struct cache *c, struct pod *p);
 
-/* A group without holders is forgotten; g may be NULL. */
+/* Forgets a group without holders; g may be NULL. */
 void cache_group_release(struct cache *c, struct group *g);
 
-/* It holds nothing any more, and nothing is kept for it. */
+/* Releases what the pod holds and what is kept for it. */
 void cache_pod_detach(struct cache *c, struct pod *p);
 
-/* A node that a pod is nominated for is remembered, be it unknown; n may be NULL. */
+/* Sets the node that the pod is nominated for. The cache remembers it even if the API server has no
+ * such node. n may be NULL. */
 void cache_pod_set_nominated(struct cache *c, struct pod *p, struct node *n);
 
 void cache_pod_remove(struct cache *c, struct pod *p);

@@ -1,4 +1,7 @@
-#include "changes.h"
+/* A ring of links ordered by version, and an array of the last LIMIT_GONE names that were
+ * removed. */
+#include "core/changes.h"
+#include "core/limit.h"
 
 void changes_init(struct changes *c)
 {
@@ -36,7 +39,7 @@ void change_end(struct change_link *x, struct str name)
     *g = (struct change_gone){.version = ++c->version, .n = name.n};
     if (name.n <= CHANGES_NAME_MAX) {
         memcpy(g->name, name.p, name.n);
-    } else { /* no name of an object: as if there had been no room */
+    } else { /* longer than any object's name: counts as a removal that readers have missed */
         g->n = 0;
         c->lost = g->version;
     }

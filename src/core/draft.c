@@ -1,4 +1,5 @@
-#include "draft.h"
+/* A draft charges and releases pods with node_charge on a copy of the node's figures and cards. */
+#include "core/draft.h"
 
 void draft_init(struct draft *d, const struct node *n)
 {
@@ -24,5 +25,7 @@ void draft_add(struct node *copy, struct pod *p)
 {
     p->next = copy->pods;
     copy->pods = p;
+    copy->n_starting += p->starting ? 1 : 0;
     node_charge(copy, p->request, p->holding->shares, p->holding->n_shares, 1);
+    node_derive(copy);
 }

@@ -1,13 +1,15 @@
-#include "holding.h"
+/* Computes a pod's share of each card from its grants, and reads the grants of a bound pod. */
+#include "core/holding.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 static int64_t part(int64_t whole, uint32_t parts)
 {
     return (whole + parts - 1) / parts;
 }
 
-/* The container on whose cards the init containers run: the first that lasts, or any. */
+/* The container on whose cards the init containers run: the first lasting one; without one, the
+ * first. */
 static const struct demand *anchor_of(const struct request *r)
 {
     for (uint32_t i = 0; i < r->n_demands; i++) {
@@ -35,8 +37,8 @@ static const struct grant *grant_on(const struct grant *grants, uint32_t n, uint
     return NULL;
 }
 
-/* What the container itself needs of the card: of a whole one, or by percentage, it may have more.
- */
+/* What the container itself needs of the card. For a whole card or a percentage its grant may be
+ * larger. */
 static int64_t needs_of(const struct request *r, const struct grant *grants, uint32_t n,
                         const struct demand *d, const struct grant *g)
 {
@@ -45,7 +47,7 @@ static int64_t needs_of(const struct request *r, const struct grant *grants, uin
     return MIN_OF(g->mem, part(d->mem, cards_of(grants, n, d->index)));
 }
 
-/* The init containers' peak on a card of the anchor, where that is more than what lasts there. */
+/* Raises the share to the init containers' peak on a card of the anchor, if that is larger. */
 static void raise_to_peak(const struct request *r, const struct grant *grants, uint32_t n,
                           struct share *s)
 {
@@ -109,7 +111,7 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
     }
     for (uint32_t i = 0; i < shares && !initialized; i++)
         raise_to_peak(r, grants, n, &ret[i]);
-    /* All of it on one card: the pod's own figures, which know of its overhead too. */
+    /* On one card: at least the pod's own figures, which also contain its overhead. */
     if (shares == 1) {
         ret[0].mem = MAX_OF(ret[0].mem, initialized ? r->lasting_mem : r->mem);
         ret[0].cores = MAX_OF(ret[0].cores, initialized ? r->lasting_cores : r->cores);
@@ -153,7 +155,7 @@ void holding_settle(struct holding *h, const struct request *r, bool initialized
         memcpy(h->shares, shares, n * sizeof(shares[0]));
 }
 
-/* Whether the allocation gives a container what it asks for. */
+/* Whether the allocation gives the container what it asks for. */
 static bool is_served(const struct pod_view *pod, const struct request *r, const struct demand *d)
 {
     int64_t given = 0;
@@ -169,7 +171,8 @@ static bool is_served(const struct pod_view *pod, const struct request *r, const
     return !request_fixed(r) ? given >= d->mem : given == d->mem;
 }
 
-/* Whether entry i is one for itself: of a container that asks, and no second one for its card. */
+/* Whether entry i is valid alone: its container asks for cards, and has no other entry for the same
+ * card. */
 static bool is_sound(const struct pod_view *pod, const struct request *r, size_t i)
 {
     const struct grant_view *g = &pod->grants[i];
@@ -187,8 +190,8 @@ static bool is_sound(const struct pod_view *pod, const struct request *r, size_t
     return request_fixed(r) || cards <= request_cards(r);
 }
 
-/* The device plugin goes by the index: an allocation of another card is left from another pod, as
- * manifests are copied with their annotations. */
+/* The device plugin uses the index. An allocation that names another card is a leftover: the
+ * manifest was copied from another pod with its annotations. */
 static bool is_elsewhere(const struct pod_view *pod)
 {
     uint64_t card = 0;

@@ -1,8 +1,8 @@
-/* Packed, as a hundred thousand pods with seven labels each would take 22 MB for the views alone.
- */
-#include "labels.h"
+/* Packs a pod's labels into one shared block: for a hundred thousand pods with seven labels each
+ * the struct label_view entries alone would take 22 MB. */
+#include "core/labels.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 struct lengths {
     uint16_t key;
@@ -12,7 +12,7 @@ struct lengths {
 struct labels {
     struct pooled pooled;
     uint32_t n;
-    struct lengths lengths[]; /* and behind them the texts */
+    struct lengths lengths[]; /* the texts are stored behind them */
 };
 
 static bool is_kept(const struct label_view *v)
@@ -51,7 +51,7 @@ static enum errc copy(const struct label_view *views, size_t n, struct labels **
     return OK;
 }
 
-/* All of it but its place in the pool: equal bytes are equal labels. */
+/* All bytes except the pool's header: equal bytes are equal labels. */
 static struct str bytes_of(const struct labels *l)
 {
     const char *start = (const char *)l->lengths;
@@ -99,7 +99,7 @@ void labels_check(const struct pool *pool, const struct labels *l)
     assert(pool_find(pool, hash_of(pool, l), is_like, l) == &l->pooled);
 }
 
-/* The label at *at, which goes on behind it. */
+/* Returns the label at *at and moves *at behind it. */
 static struct label_view label_next(const struct labels *l, uint32_t i, const char **at)
 {
     struct label_view v = {.key = {*at, l->lengths[i].key},

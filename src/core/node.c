@@ -1,14 +1,14 @@
-/*
- * Usage is kept in the pods' list, and the cards' figures are sums over it: added and subtracted as
- * pods come and go, and summed anew whenever the cards change. Pods with an index beyond the cards
- * wait in the list until such a card appears.
- */
-#include "node.h"
+/* A node's usage. The cards' figures are sums over the list of pods: updated when a pod comes or
+ * goes, and recounted when the cards change. A pod whose card index the node does not have stays in
+ * the list until such a card appears. */
+#include "core/node.h"
 
-#include "mem.h"
-#include "uses.h"
+#include "base/mem.h"
+#include "core/limit.h"
+#include "core/swap.h"
+#include "core/uses.h"
 
-static void derive(struct node *n)
+void node_derive(struct node *n)
 {
     n->largest = 0;
     n->most_free = 0;
@@ -21,15 +21,15 @@ static void derive(struct node *n)
         if (card_usable(c) && c->wholes == 0)
             n->crowded = MAX_OF(n->crowded, c->total);
     }
-    n->uneven =
-        n->claims != NULL || n->exclusive > 0 || (n->sizes != NULL && n->sizes->max_pods > 0);
+    n->uneven = n->claims != NULL || n->exclusive > 0 ||
+                (n->sizes != NULL && n->sizes->max_pods > 0) || (n->guarded && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
-        n->crowded = -1; /* and no figure of a card alone says whether a pod fits */
+        n->crowded = -1; /* no figure of a card alone decides whether a pod fits */
     else
         n->simple = MIN_OF(n->most_free, MIN_OF(node_free(n), n->total - n->used));
 }
 
-/* Where a pod has no card of the node, in whole or in part. */
+/* Returns the memory that is charged. Shares without a card of the node count as unplaced. */
 static int64_t charge_cards(struct node *n, const struct request *r, const struct share *shares,
                             uint32_t count, int sign)
 {
@@ -56,8 +56,8 @@ static int64_t charge_cards(struct node *n, const struct request *r, const struc
     return charged;
 }
 
-static void charge(struct node *n, const struct request *r, const struct share *shares,
-                   uint32_t count, int sign)
+void node_charge(struct node *n, const struct request *r, const struct share *shares,
+                 uint32_t count, int sign)
 {
     n->used += sign * charge_cards(n, r, shares, count, sign);
     n->counted += sign * r->mem;
@@ -66,16 +66,9 @@ static void charge(struct node *n, const struct request *r, const struct share *
     n->n_sharing += request_shares(r) ? (uint32_t)sign : 0;
 }
 
-void node_charge(struct node *n, const struct request *r, const struct share *shares,
-                 uint32_t count, int sign)
-{
-    charge(n, r, shares, count, sign);
-    derive(n);
-}
-
 static void charge_pod(struct node *n, const struct pod *p, int sign)
 {
-    charge(n, p->request, p->holding->shares, p->holding->n_shares, sign);
+    node_charge(n, p->request, p->holding->shares, p->holding->n_shares, sign);
 }
 
 static void recount(struct node *n)
@@ -94,11 +87,11 @@ static void recount(struct node *n)
     }
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
         charge_pod(n, p, 1);
-    derive(n);
+    node_derive(n);
 }
 
-/* To the quotas. What it counts as depends on the node's pool, and on its cards' models and sizes.
- */
+/* Charges the pods to their quotas. The amount depends on the node's pool and on the models and
+ * sizes of its cards. */
 static void charge_uses(const struct node *n, int sign)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
@@ -210,9 +203,10 @@ void node_attach(struct node *n, struct pod *p)
     p->node = n;
     p->card = p->holding->n_shares == 0 ? -1 : (int32_t)p->holding->shares[0].card;
     list_add(&n->pods, p);
+    n->n_starting += p->starting ? 1 : 0;
     charge_pod(n, p, 1);
     uses_charge(p, 1);
-    derive(n);
+    node_derive(n);
     change_touch(&n->change);
 }
 
@@ -221,11 +215,41 @@ void node_detach(struct pod *p)
     struct node *n = p->node;
     assert(n != NULL);
     list_remove(&n->pods, p);
+    n->n_starting -= p->starting ? 1 : 0;
+    if (n->n_starting > 0)
+        swap_note_end(n, p);
     charge_pod(n, p, -1);
     uses_charge(p, -1);
     p->node = NULL;
-    derive(n);
+    node_derive(n);
     change_touch(&n->change);
+}
+
+void node_note_start(struct pod *p, bool starting)
+{
+    struct node *n = p->node;
+    assert(n != NULL);
+    if (p->starting == starting)
+        return;
+    if (p->unsure)
+        swap_note_end(n, p);
+    p->starting = starting;
+    p->unsure = false;
+    n->n_starting += starting ? 1 : (uint32_t)-1;
+    node_derive(n);
+}
+
+void node_note_wait(struct pod *p, bool waits)
+{
+    node_note_start(p, waits);
+    p->assigned = false;
+    p->unassigned = waits;
+}
+
+void node_set_guarded(struct node *n, bool guarded)
+{
+    n->guarded = guarded;
+    node_derive(n);
 }
 
 void node_claim(struct node *n, struct pod *p)
@@ -233,7 +257,7 @@ void node_claim(struct node *n, struct pod *p)
     assert(p->node == NULL && p->claim == NULL);
     p->claim = n;
     list_add(&n->claims, p);
-    derive(n);
+    node_derive(n);
 }
 
 void node_unclaim(struct pod *p)
@@ -242,10 +266,11 @@ void node_unclaim(struct pod *p)
     assert(n != NULL);
     list_remove(&n->claims, p);
     p->claim = NULL;
-    derive(n);
+    node_derive(n);
 }
 
-/* From its name on, so that one line holds what filter asks, with names of up to 32 bytes. */
+/* Aligns the struct so that its fields from `name` on begin a cache line: what filter reads is then
+ * in one line, for names of up to 32 bytes. */
 struct node *node_new(struct str name)
 {
     char *block = mem_alloc(sizeof(struct node) + name.n + CACHE_LINE);
@@ -257,7 +282,7 @@ struct node *node_new(struct str name)
     n->block = block;
     n->name = str_store(&at, name);
     n->fault = NODE_ABSENT;
-    derive(n);
+    node_derive(n);
     return n;
 }
 
@@ -286,7 +311,11 @@ void node_check(const struct node *n)
     struct node again = *n;
     struct card cards[LIMIT_CARDS] = {{0}};
     int64_t sizes = 0;
+    uint32_t starting = 0;
     check_lists(n);
+    for (const struct pod *p = n->pods; p != NULL; p = p->next)
+        starting += p->starting ? 1 : 0;
+    assert(n->n_starting == starting);
     again.cards = cards;
     recount(&again);
     for (uint32_t i = 0; i < n->n_cards; i++) {

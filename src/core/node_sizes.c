@@ -1,13 +1,12 @@
-/*
- * The Node object's word on its cards, as one block: the cards, what a table adds to them, and all
- * texts behind. It is made for every event and thrown away where it says nothing new, or what
- * another node says already, which is simpler than to compare an object with what it became.
- */
-#include "mem.h"
-#include "node.h"
-#include "quantity.h"
+/* Reads the Node object into one block: the cards, what a table adds to them, and all texts behind.
+ * A block is made for every event and freed if the pool has an equal one: that is simpler than to
+ * compare a Node object with a parsed block. */
+#include "base/mem.h"
+#include "core/limit.h"
+#include "core/node.h"
+#include "core/quantity.h"
 
-/* A quantity of a node's status: absent is 0, anything odd is -1. */
+/* Reads a quantity of a node's status: 0 if absent, -1 if not usable. */
 static int64_t read_capacity(struct str text, int64_t max)
 {
     struct quantity q;
@@ -23,20 +22,25 @@ unsigned card_set_read(struct card_set *set, struct str list)
 {
     unsigned bad = 0;
     struct str rest = list;
+    if (list.n > LIMIT_CARD_LIST_BYTES) {
+        memset(set, 0xff, sizeof(*set));
+        return 1;
+    }
     while (rest.n > 0) {
         struct str token;
         uint64_t index = 0;
         (void)str_cut(rest, ',', &token, &rest);
         token = str_trim(token);
         if (str_to_u64(token, LIMIT_CARDS - 1, &index))
-            set->words[index / 64] |= (uint64_t)1 << (index % 64);
+            card_set_add(set, (uint32_t)index);
         else if (token.n > 0)
             bad++;
     }
     return bad;
 }
 
-/* Of all cards of a node: charges add up to a few times this, far below what an int64_t holds. */
+/* The largest total of a node: sums of charges are a few times this, far below what an int64_t
+ * holds. */
 #define TOTAL_MAX (REQUEST_MEM_MAX * LIMIT_CARDS)
 
 static size_t texts_of(const struct node_view *v)
@@ -47,7 +51,7 @@ static size_t texts_of(const struct node_view *v)
     return n;
 }
 
-/* The fault, and with it how many cards there are. */
+/* Returns the fault, and the number of cards. */
 static enum node_fault judge(const struct node_view *v, int64_t total, int64_t limit, int64_t count,
                              uint32_t *ret_cards)
 {
@@ -89,7 +93,8 @@ static void fill_from_table(struct node_sizes *s, const struct node_view *v, cha
     }
 }
 
-/* As many cards as the node says, all of one size; the rest of the division belongs to none. */
+/* Divides the memory among the number of cards that the node reports. The remainder belongs to no
+ * card. */
 static void split_evenly(struct node_sizes *s)
 {
     for (uint32_t i = 0; i < s->n_cards; i++)
@@ -122,7 +127,7 @@ static void read_labels(struct node_sizes *s, const struct node_view *v)
     s->exclusive = (uint32_t)MAX_OF(exclusive, 0);
 }
 
-/* *ret_texts is where its texts stand. */
+/* *ret_texts: where the block's texts are. */
 static struct node_sizes *make(const struct node_view *v, struct str *ret_texts)
 {
     uint32_t n_cards = 0;
@@ -193,7 +198,7 @@ bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
            str_eq(a->cards_fault, b->cards_fault) && cards_equal(a, b);
 }
 
-/* The cards came zeroed and were filled field by field: what is between their fields is zero. */
+/* The bytes of the cards can be hashed: the memory was zeroed, so the padding is zero. */
 static uint64_t hash_of(struct map_seed seed, const struct node_sizes *s, struct str texts)
 {
     struct str cards = {(const char *)s->cards, s->n_cards * sizeof(s->cards[0])};

@@ -1,4 +1,5 @@
-#include "pack.h"
+/* The names of the packing policies, and the choice among those of pod, node and configuration. */
+#include "core/pack.h"
 
 static const char *const names[] = {
     [PACK_UNSET] = "", [PACK_BINPACK] = "binpack", [PACK_SPREAD] = "spread"};

@@ -1,10 +1,10 @@
 /*
- * A pattern is cut at its stars: the first piece must stand at the text's start, the last one at
- * its end, each other one at the first place behind the one before. The first place is always good
- * enough, since a star takes whatever is left: no backtracking, so no pattern takes exponential
- * time.
+ * A pattern is cut at its stars. The first piece must be at the text's start, the last one at its
+ * end, and each middle piece at its first match after the previous piece. The first match is always
+ * good enough, because a star matches whatever is left. So there is no backtracking, and no pattern
+ * takes exponential time.
  */
-#include "pattern.h"
+#include "core/pattern.h"
 
 static bool starts_nocase(struct str s, struct str prefix)
 {
@@ -30,17 +30,31 @@ bool pattern_match(struct str pattern, struct str text)
     return text.n >= piece.n && str_eq_nocase(str_skip(text, text.n - piece.n), piece);
 }
 
+struct str pattern_list_next(struct str *list, bool *ret_excludes)
+{
+    struct str item;
+    (void)str_cut(*list, ',', &item, list);
+    item = str_trim(item);
+    *ret_excludes = str_starts(item, STR("!"));
+    return *ret_excludes ? str_trim(str_skip(item, 1)) : item;
+}
+
+size_t pattern_list_items(struct str list)
+{
+    size_t n = 0;
+    bool excludes = false;
+    while (list.n > 0)
+        n += pattern_list_next(&list, &excludes).n > 0 ? 1 : 0;
+    return n;
+}
+
 bool pattern_list_allows(struct str list, struct str text, bool glob)
 {
-    bool wanted = false; /* some item is without '!' */
+    bool wanted = false; /* there is an item without '!' */
     bool found = false;
     while (list.n > 0) {
-        struct str item;
-        (void)str_cut(list, ',', &item, &list);
-        item = str_trim(item);
-        bool excludes = str_starts(item, STR("!"));
-        if (excludes)
-            item = str_trim(str_skip(item, 1));
+        bool excludes = false;
+        struct str item = pattern_list_next(&list, &excludes);
         if (item.n == 0)
             continue;
         bool matches = glob ? pattern_match(item, text) : str_eq_nocase(item, text);

@@ -1,9 +1,14 @@
-#include "pick.h"
+/* Sorts the feasible cards by policy and takes the first ones; containers on different cards are
+ * placed by a bounded depth-first search. */
+#include "core/pick.h"
 
-#include "uses.h"
+#include "base/sort.h"
+#include "core/limit.h"
+#include "core/swap.h"
+#include "core/uses.h"
 
-/* Steps of the search for containers on different cards: eight containers on eight cards, tried
- * exhaustively but for symmetry, take fewer. */
+/* Steps of the search for containers on different cards. An exhaustive search for eight containers
+ * on eight cards, without symmetric solutions, takes fewer. */
 #define APART_STEPS 20000
 
 struct order {
@@ -11,9 +16,10 @@ struct order {
     uint32_t n;
 };
 
-/* Whether card a comes before b. */
-static bool before(const struct pick *p, uint32_t a, uint32_t b)
+/* Whether card a comes before card b. */
+static bool before(const void *ctx, uint32_t a, uint32_t b)
 {
+    const struct pick *p = ctx;
     int64_t x = card_free(&p->node->cards[a]);
     int64_t y = card_free(&p->node->cards[b]);
     if (x == y)
@@ -21,29 +27,27 @@ static bool before(const struct pick *p, uint32_t a, uint32_t b)
     return p->pack == PACK_SPREAD ? x > y : x < y;
 }
 
-/* Inserted one by one: nodes have eight cards, and seldom more than a hundred. */
 static void sort_cards(const struct pick *p, struct order *ret)
 {
     ret->n = 0;
+    request_work(p->request, 4 * (uint64_t)p->node->n_cards);
     for (uint32_t i = 0; i < p->node->n_cards; i++) {
-        if (!card_set_has(&p->fits, i))
-            continue;
-        uint32_t at = ret->n++;
-        for (; at > 0 && before(p, i, ret->cards[at - 1]); at--)
-            ret->cards[at] = ret->cards[at - 1];
-        ret->cards[at] = i;
+        if (card_set_has(&p->fits, i))
+            ret->cards[ret->n++] = i;
     }
+    sort_by(ret->cards, ret->n, before, p);
 }
 
-/* The first card in order that an unassigned pod of the same size is on, or -1. */
+/* The first card in order with a pod that the device plugin may confuse with this one; -1: none. */
 static int64_t beside_equal(const struct pick *p)
 {
     int64_t best = -1;
-    if (!request_plain(p->request))
+    if (request_cards(p->request) != 1 || p->node->n_starting == 0)
         return -1;
+    request_work(p->request, p->node->n_pods);
     for (const struct pod *q = p->node->pods; q != NULL; q = q->next) {
-        if (!q->awaiting || q->mem != p->request->mem || !node_has_card(p->node, q->card) ||
-            !card_set_has(&p->fits, (uint32_t)q->card))
+        if (!pod_awaits(q) || !swap_is_like(q, p->request) || q->holding->n_shares != 1 ||
+            !node_has_card(p->node, q->card) || !card_set_has(&p->fits, (uint32_t)q->card))
             continue;
         if (best < 0 || before(p, (uint32_t)q->card, (uint32_t)best))
             best = q->card;
@@ -51,50 +55,63 @@ static int64_t beside_equal(const struct pick *p)
     return best;
 }
 
-/* How many of the first cards in order that are of this NUMA node. */
-static uint32_t take_numa(const struct pick *p, const struct order *all, int32_t numa,
-                          uint32_t wanted, uint32_t *ret)
+/* Positions in the order of cards, sorted by NUMA node, then by position. */
+struct numa_order {
+    int32_t numa[LIMIT_CARDS]; /* by place */
+    uint32_t places[LIMIT_CARDS];
+};
+
+static bool numa_before(const void *ctx, uint32_t a, uint32_t b)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < all->n && n < wanted; i++) {
-        if (node_card_numa(p->node, all->cards[i]) == numa)
-            ret[n++] = all->cards[i];
-    }
-    return n;
+    const struct numa_order *o = ctx;
+    return o->numa[a] != o->numa[b] ? o->numa[a] < o->numa[b] : a < b;
 }
 
-static int64_t free_of(const struct pick *p, const uint32_t *cards, uint32_t n)
+/* The free memory of the cards at these n places together. */
+static int64_t free_of(const struct pick *p, const struct order *all, const uint32_t *places,
+                       uint32_t n)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < n; i++)
-        sum += card_free(&p->node->cards[cards[i]]);
+        sum += card_free(&p->node->cards[all->cards[places[i]]]);
     return sum;
 }
 
-/* The cards of one NUMA node, if one has enough; the best by the policy, if several have. */
+/* Takes the first cards in order of one NUMA node that has enough of them. Among several such NUMA
+ * nodes the best by the policy; among equals the one that comes first in the order. */
 static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wanted,
-                      uint32_t best[static REQUEST_CARDS_MAX])
+                      uint32_t ret[static REQUEST_CARDS_MAX])
 {
-    uint32_t some[REQUEST_CARDS_MAX];
-    bool found = false;
+    struct numa_order o _uninitialized_;
+    const uint32_t *best = NULL;
+    int64_t most = 0;
+    request_work(p->request, 4 * (uint64_t)all->n);
     for (uint32_t i = 0; i < all->n; i++) {
-        int32_t numa = node_card_numa(p->node, all->cards[i]);
-        if (numa < 0 || take_numa(p, all, numa, wanted, some) < wanted)
-            continue;
-        int64_t x = free_of(p, some, wanted);
-        int64_t y = found ? free_of(p, best, wanted) : 0;
-        if (!found || (p->pack == PACK_SPREAD ? x > y : x < y))
-            memcpy(best, some, wanted * sizeof(some[0]));
-        found = true;
+        o.numa[i] = node_card_numa(p->node, all->cards[i]);
+        o.places[i] = i;
     }
-    return found;
+    sort_by(o.places, all->n, numa_before, &o);
+    for (uint32_t i = 0, next = 0; i < all->n; i = next) {
+        int32_t numa = o.numa[o.places[i]];
+        for (next = i + 1; next < all->n && o.numa[o.places[next]] == numa;)
+            next++;
+        if (numa < 0 || next - i < wanted)
+            continue;
+        int64_t sum = free_of(p, all, &o.places[i], wanted);
+        bool better = p->pack == PACK_SPREAD ? sum > most : sum < most;
+        if (best == NULL || better || (sum == most && o.places[i] < best[0])) {
+            best = &o.places[i];
+            most = sum;
+        }
+    }
+    for (uint32_t i = 0; best != NULL && i < wanted; i++)
+        ret[i] = all->cards[best[i]];
+    return best != NULL;
 }
 
-/*
- * An equal part of every container that lasts, or else of all, on each card: container by
- * container, as they are written down and read. What a whole card or a percentage is more than that
- * is the first one's.
- */
+/* Gives each card an equal part of every lasting container; without lasting containers, of every
+ * container. The grants are ordered by container, as the annotation is written and read. For a
+ * whole card or a percentage the first container gets what exceeds the sum of the parts. */
 static void grant_parts(const struct pick *p, const uint32_t *cards, uint32_t n,
                         struct placement *ret)
 {
@@ -118,7 +135,7 @@ static void grant_parts(const struct pick *p, const uint32_t *cards, uint32_t n,
         ret->grants[c].mem += share_charge(r, &share, p->node->cards[cards[c]].total) - share.mem;
 }
 
-/* As the annotations of such a pod are read back. */
+/* Grants a plain request in the form that placement_read reads back. */
 static void grant_plain(const struct request *r, uint32_t card, struct placement *ret)
 {
     ret->n = 1;
@@ -158,16 +175,45 @@ void pick_together(const struct pick *p, struct placement *ret)
         grant_parts(p, cards, wanted, ret);
 }
 
-/* A container for each level, the largest first, and the card in `order` that it has. */
+bool pick_smaller(struct pick *p)
+{
+    const struct node *n = p->node;
+    int64_t largest = 0;
+    int64_t smallest = INT64_MAX;
+    uint32_t count = 0;
+    if (request_fixed(p->request))
+        return false;
+    request_work(p->request, 2 * (uint64_t)n->n_cards);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (!card_set_has(&p->fits, i))
+            continue;
+        largest = MAX_OF(largest, n->cards[i].total);
+        smallest = MIN_OF(smallest, n->cards[i].total);
+        count++;
+    }
+    if (smallest >= largest || count <= request_cards(p->request))
+        return false;
+    for (uint32_t i = n->n_cards; i-- > 0 && count > request_cards(p->request);) {
+        if (card_set_has(&p->fits, i) && n->cards[i].total == largest) {
+            card_set_remove(&p->fits, i);
+            count--;
+        }
+    }
+    return true;
+}
+
+/* The search: level i places container demands[i], the largest first, at the place at[i] of
+ * `order`. */
 struct search {
     const struct pick *pick;
     struct order order;
     uint32_t demands[REQUEST_DEMANDS_MAX];
     uint32_t n;
     uint32_t at[REQUEST_DEMANDS_MAX];
-    int64_t mem[LIMIT_CARDS]; /* left, by place in order */
+    int64_t mem[LIMIT_CARDS]; /* free memory, by place in `order` */
     uint32_t cores[LIMIT_CARDS];
-    uint8_t takers[LIMIT_CARDS]; /* containers that the search has put there */
+    uint8_t takers[LIMIT_CARDS]; /* containers that the search has placed there */
+    uint64_t looked;             /* steps so far */
 };
 
 static void search_init(struct search *s, const struct pick *p)
@@ -175,6 +221,7 @@ static void search_init(struct search *s, const struct pick *p)
     const struct request *r = p->request;
     s->pick = p;
     s->n = 0;
+    s->looked = 0;
     sort_cards(p, &s->order);
     for (uint32_t i = 0; i < s->order.n; i++) {
         s->mem[i] = card_free(&p->node->cards[s->order.cards[i]]);
@@ -197,7 +244,7 @@ static const struct demand *search_demand(const struct search *s, uint32_t level
     return &s->pick->request->demands[s->demands[level]];
 }
 
-/* To a quota, cards of two models are two things. */
+/* For a quota, cards of two models differ. */
 static bool same_kind(const struct search *s, uint32_t x, uint32_t y)
 {
     const struct node *n = s->pick->node;
@@ -205,10 +252,9 @@ static bool same_kind(const struct search *s, uint32_t x, uint32_t y)
            str_eq(node_card_model(n, s->order.cards[x]), node_card_model(n, s->order.cards[y]));
 }
 
-/*
- * Whether the place has room, and is not the like of one that was tried before it. With init
- * containers as much room is not enough for that: before the others start, they have more of it.
- */
+/* Whether the place has room and is not equivalent to the place before it, which was tried already.
+ * With init containers, equal room does not make two used places equivalent: an init container may
+ * use the part of containers that start later. */
 static bool search_allows(const struct search *s, const struct demand *d, uint32_t place)
 {
     if (s->mem[place] < d->mem || s->cores[place] < d->cores)
@@ -227,8 +273,8 @@ static void search_take(struct search *s, uint32_t level, int sign)
     s->takers[s->at[level]] = (uint8_t)(s->takers[s->at[level]] + sign);
 }
 
-/* All containers have a place; the init containers fit where they run, and in the node's sum; and
- * no quota forbids it. */
+/* All containers have a place. Checks the init containers' peak on each card, the node's sum and
+ * the quota. */
 static bool search_ends(const struct search *s, struct placement *ret)
 {
     struct share shares[REQUEST_DEMANDS_MAX];
@@ -255,32 +301,51 @@ static bool search_ends(const struct search *s, struct placement *ret)
     return sum <= n->total - n->used && uses_allow(n, s->pick->request, shares, cards);
 }
 
-bool pick_apart(const struct pick *p, struct placement *ret)
+/* At least enough steps for one pass without backtracking. */
+static uint64_t looks_for(const struct search *s)
 {
-    struct search s _uninitialized_;
+    const struct work *w = s->pick->request->work;
+    return w == NULL ? UINT64_MAX : work_looks(w, (uint64_t)s->n * (s->order.n + 1));
+}
+
+static bool search_run(struct search *s, struct placement *ret)
+{
+    uint64_t most = looks_for(s);
     uint32_t level = 0;
     uint32_t place = 0;
-    search_init(&s, p);
-    for (unsigned steps = 0; steps < APART_STEPS; steps++) {
-        while (place < s.order.n && !search_allows(&s, search_demand(&s, level), place))
+    for (unsigned steps = 0; steps < APART_STEPS && s->looked <= most; steps++) {
+        uint32_t from = place;
+        while (place < s->order.n && !search_allows(s, search_demand(s, level), place))
             place++;
-        if (place < s.order.n) {
-            s.at[level] = place;
-            search_take(&s, level, 1);
-            if (level + 1 < s.n) {
+        s->looked += 1 + place - from;
+        if (place < s->order.n) {
+            s->at[level] = place;
+            search_take(s, level, 1);
+            if (level + 1 < s->n) {
                 level++;
                 place = 0;
                 continue;
             }
-            if (search_ends(&s, ret))
+            s->looked += s->n;
+            if (search_ends(s, ret))
                 return true;
         } else if (level == 0) {
             return false;
         } else {
             level--;
         }
-        search_take(&s, level, -1);
-        place = s.at[level] + 1;
+        search_take(s, level, -1);
+        place = s->at[level] + 1;
     }
     return false;
+}
+
+bool pick_apart(const struct pick *p, struct placement *ret)
+{
+    struct search s _uninitialized_;
+    search_init(&s, p);
+    bool found = search_run(&s, ret);
+    if (p->request->work != NULL)
+        work_looked(p->request->work, s.looked);
+    return found;
 }

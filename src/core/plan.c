@@ -1,17 +1,18 @@
 /*
- * A heap of the nodes that fit, the best on top. A replica changes no node but its own, and only
- * ever takes room away, so what is in the heap is judged anew only when it comes to the top.
+ * Places the replicas one by one with a heap of the feasible nodes, the best on top. A replica
+ * changes only its own node, and only takes room away, so a node is evaluated again only when it
+ * comes to the top.
  *
- * The work is bounded, as nothing else happens meanwhile: most questions are far below the ceiling,
- * but thousands of replicas on one node, each judged beside all of them, are not.
+ * The work is bounded, because the process does nothing else meanwhile. Most questions stay far
+ * below the limit; thousands of replicas on one node, each evaluated beside all others, do not.
  */
-#include "plan.h"
+#include "core/plan.h"
 
-#include "draft.h"
-#include "limit.h"
-#include "policy.h"
-#include "score.h"
-#include "uses.h"
+#include "core/draft.h"
+#include "core/limit.h"
+#include "core/policy.h"
+#include "core/score.h"
+#include "core/uses.h"
 
 enum verdict plan_judge(const struct node *n, const struct request *r)
 {
@@ -58,21 +59,15 @@ static struct plan_site *heap_pop(struct plan *p)
     return top;
 }
 
-/* What a verdict on the node costs, about. */
-static uint64_t looks_at(const struct plan *p, const struct node *n)
-{
-    bool groups = p->request.affinity.n > 0 || p->request.anti_affinity.n > 0;
-    uint64_t limits = p->tenant.entry == NULL ? 0 : p->tenant.entry->n_limits;
-    return 1 + n->n_cards * (1 + limits) + (uint64_t)n->n_pods * (groups ? n->n_cards : 1);
-}
-
 static void offer(struct plan *p, struct plan_site *s)
 {
-    p->looks += looks_at(p, &s->node);
+    request_work(&p->request, 1);
     if (plan_judge(&s->node, &p->request) != VERDICT_FITS)
         return;
     if (request_shares(&p->request) && s->node.n_cards > 0)
         s->score = score_node(&s->node, policy_cost(&s->node, &p->request), p->node_policy);
+    if (s->score != SCORE_NONE && p->avoids_swaps && !policy_swaps(&s->node, &p->request))
+        s->score = score_favoured(s->score);
     heap_push(p, s);
 }
 
@@ -90,16 +85,20 @@ static enum errc open_sites(struct plan *p, const struct cache *c)
             continue;
         struct plan_site *s = &p->sites[p->n_sites++];
         *s = (struct plan_site){.node = *n, .real = n};
-        offer(p, s);
+        p->exhausted = p->exhausted || work_is_over(p->request.work);
+        if (!p->exhausted)
+            offer(p, s);
+        work_next_node(p->request.work);
     }
     return OK;
 }
 
-/* The replicas' namespace, as it would be: its sums are a copy, which they are charged to. */
+/* The quota account of the replicas' namespace: a copy of the sums, which the replicas are charged
+ * to. */
 static enum errc open_account(struct plan *p)
 {
     struct quota_account *a = &p->request.account;
-    p->request.memo = NULL; /* what was answered for the first one holds for no other */
+    p->request.memo = NULL; /* an answer for one replica is not valid for the next */
     if (a->entry == NULL)
         return OK;
     struct quota_sum *used = arena_array(p->arena, a->entry->n_limits, sizeof(*used));
@@ -122,8 +121,10 @@ static void charge_account(struct plan *p, const struct node *n, const struct ho
         quota_charge(&p->tenant, &uses[i], 1);
 }
 
-/* The replica's cards, as a pod of the site: those that follow must see it, and its groups. */
-static struct pod *make_pod(struct plan *p, const struct placement *there)
+/* The replica as a pod of the site, so that later replicas see it and its groups. On a guarded node
+ * `starting` is false: the plan assumes that the next replica comes after the device plugin has
+ * acknowledged this one. */
+static struct pod *make_pod(struct plan *p, const struct node *at, const struct placement *there)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     uint32_t n = shares_of(&p->request, there->grants, there->n, false, shares);
@@ -140,7 +141,8 @@ static struct pod *make_pod(struct plan *p, const struct placement *there)
     *h = (struct holding){.n_shares = n, .n_grants = there->n, .grants = grants, .shares = kept};
     *pod = (struct pod){.namespace = p->request.namespace,
                         .state = POD_RESERVED,
-                        .awaiting = request_shares(&p->request),
+                        .starting = !at->guarded && request_shares(&p->request),
+                        .unassigned = true,
                         .request = &p->request,
                         .holding = h,
                         .mem = p->request.mem,
@@ -150,7 +152,7 @@ static struct pod *make_pod(struct plan *p, const struct placement *there)
 
 static enum errc settle(struct plan *p, struct plan_site *s, const struct placement *there)
 {
-    struct pod *pod = make_pod(p, there);
+    struct pod *pod = make_pod(p, &s->node, there);
     if (pod != NULL && s->replicas == 0 && s->node.n_cards > 0) {
         struct card *cards = arena_array(p->arena, s->node.n_cards, sizeof(*cards));
         if (cards != NULL)
@@ -159,6 +161,7 @@ static enum errc settle(struct plan *p, struct plan_site *s, const struct placem
     }
     if (arena_failed(p->arena))
         return arena_fault(p->arena);
+    request_work(&p->request, s->node.n_cards + there->n);
     draft_add(&s->node, pod);
     charge_account(p, &s->node, pod->holding);
     p->request.affinity_held = p->request.affinity.n > 0;
@@ -169,17 +172,18 @@ static enum errc settle(struct plan *p, struct plan_site *s, const struct placem
 
 static enum errc place_all(struct plan *p)
 {
-    p->looks = 0; /* that all nodes are looked at once is no more than filter does */
-    while (p->fit < p->replicas && p->n_heap > 0) {
+    /* Evaluating every node once is not limited here: filter does the same. */
+    uint64_t most = p->request.work->steps + LIMIT_PLAN_LOOKS;
+    while (p->fit < p->replicas && p->n_heap > 0 && !p->exhausted) {
         struct placement there _uninitialized_;
-        if (p->looks > LIMIT_PLAN_LOOKS) {
+        if (p->request.work->steps > most) {
             p->exhausted = true;
             return OK;
         }
         struct plan_site *s = heap_pop(p);
-        p->looks += looks_at(p, &s->node);
-        /* It was judged when it came into the heap; but since then the group may have got a card
-         * elsewhere, and the quota less. */
+        request_work(&p->request, 1);
+        /* It was feasible when it was pushed. Since then its affinity group may have got a card on
+         * another node, and other replicas may have used up the quota. */
         if (policy_place(&s->node, &p->request, &there) != VERDICT_FITS)
             continue;
         enum errc code = settle(p, s, &there);
@@ -197,7 +201,12 @@ enum errc plan_make(struct plan *p, const struct cache *c, const struct request 
                        .replicas = replicas,
                        .node_policy =
                            pack_choose(r->node_policy, PACK_UNSET, c->settings.node_policy)};
+    p->avoids_swaps = c->settings.swap_guard == SWAP_GUARD_PREFER;
     request_load(&p->request, r);
+    if (r->work == NULL) {
+        work_begin(&p->own, c->nodes.n);
+        p->request.work = &p->own;
+    }
     enum errc code = open_account(p);
     if (code == OK)
         code = open_sites(p, c);

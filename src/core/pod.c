@@ -1,17 +1,16 @@
-/*
- * A pod holds either because its object says so, or by our word alone: reserved, or confirmed by
- * the API server and not yet shown by the watch. Only the latter can be in doubt.
- */
-#include "pod.h"
+/* A pod's state and the doubt about it. A pod is bound because its object says so, or it holds
+ * cards by our own record only: reserved, or confirmed by the API server and not yet shown by the
+ * watch. Only such a pod can be missing. */
+#include "core/pod.h"
 
-#include "mem.h"
-#include "request.h"
+#include "base/mem.h"
+#include "core/request.h"
 
 /*
- * An ASSUME_TIME further ahead is no time of ours or of a plugin's: the clocks of two machines
- * differ by less. Who may edit a pod may write any, and the times that we give follow the latest
- * that was taken over; with a limit that moves on as time does, those are taken over again by a
- * process that comes later, and there are always later ones to give.
+ * An ASSUME_TIME further ahead was not written by us or by a device plugin: clocks of two machines
+ * differ by less. A user who may edit a pod can write any value, and our own times must exceed the
+ * latest one that we accepted. With a limit relative to now, a later process accepts the same
+ * values again, and there is always room for later times.
  */
 #define ASSUME_AHEAD_NS (UINT64_C(86400) * 1000000000)
 
@@ -56,7 +55,8 @@ bool pod_is_doubted(struct pod *p, bool read_back)
 void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t now_ns)
 {
     uint64_t ns = 0;
-    p->awaiting = str_eq(view->assigned, STR("false")) && str_eq(view->phase, STR("Pending"));
+    p->assigned = str_eq(view->assigned, STR("true"));
+    p->unassigned = str_eq(view->assigned, STR("false"));
     p->assume_ns = str_to_u64(view->assume_time, now_ns + ASSUME_AHEAD_NS, &ns) ? ns : 0;
 }
 
@@ -66,10 +66,12 @@ void pod_check(const struct pod *p)
     assert(p->mem >= 0 && p->mem <= REQUEST_MEM_MAX);
     assert(by_our_word(p) || (p->seen && !p->missing));
     assert(p->missing || !p->asked);
-    assert(pod_holds(p) || (p->card == -1 && !p->awaiting));
+    assert(pod_holds(p) || (p->card == -1 && !p->starting && !p->assigned && !p->unassigned));
+    assert(!p->unsure || p->starting);
     assert(p->request != NULL && p->mem == p->request->mem);
     assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);
-    assert(p->request->account.entry == NULL && p->request->memo == NULL);
+    assert(p->request->account.entry == NULL && p->request->memo == NULL &&
+           p->request->work == NULL);
     assert(pod_holds(p) ? p->claim == NULL : !p->kept || p->claim != NULL);
     assert((p->holding != NULL) == (pod_holds(p) || p->kept));
     assert(p->state != POD_BOUND || p->nominated == NULL);

@@ -1,13 +1,13 @@
-/*
- * Most requests are for memory of one card, on a node where nothing special is the case: those are
- * judged by figures that the node keeps. Everything else looks at each card.
- */
-#include "policy.h"
+/* Evaluates a request on a node. Most requests ask for memory of one card, on a node without
+ * special conditions: they are evaluated with figures that the node keeps. For all others each card
+ * is evaluated. */
+#include "core/policy.h"
 
-#include "draft.h"
-#include "pattern.h"
-#include "pick.h"
-#include "uses.h"
+#include "core/draft.h"
+#include "core/limit.h"
+#include "core/pick.h"
+#include "core/swap.h"
+#include "core/uses.h"
 
 static enum verdict fault_verdict(enum node_fault fault)
 {
@@ -32,18 +32,12 @@ static bool same_group(const struct pod *p, struct str namespace, struct str min
     return mine.n > 0 && str_eq(mine, its) && str_eq(p->namespace, namespace);
 }
 
-/* On which cards pods of the request's groups are. */
-struct company {
-    struct card_set friends;
-    struct card_set foes;
-};
-
 static void mark_cards(struct card_set *set, const struct holding *h)
 {
     for (uint32_t i = 0; i < h->n_shares; i++) {
         uint32_t card = h->shares[i].card;
         if (card < LIMIT_CARDS)
-            set->words[card / 64] |= (uint64_t)1 << (card % 64);
+            card_set_add(set, card);
     }
 }
 
@@ -52,42 +46,55 @@ static bool has_groups(const struct request *r)
     return r->anti_affinity.n > 0 || r->affinity_held;
 }
 
-/* One pass over the node's pods, whatever the number of its cards. */
-static void company_find(struct company *c, const struct node *n, const struct request *r)
+/* One pass over the node's pods, independent of the number of its cards. */
+static void look_for_groups(struct policy_look *l, const struct node *n, const struct request *r)
 {
+    l->node = n;
     if (!has_groups(r))
         return;
-    *c = (struct company){.friends = {{0}}};
+    *l = (struct policy_look){.node = n};
+    request_work(r, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct request *q = p->request;
         if (p == r->self || (n->vacated && p->deleting))
             continue;
         if (same_group(p, r->namespace, r->anti_affinity, q->anti_affinity))
-            mark_cards(&c->foes, p->holding);
+            mark_cards(&l->foes, p->holding);
         if (same_group(p, r->namespace, r->affinity, q->affinity))
-            mark_cards(&c->friends, p->holding);
+            mark_cards(&l->friends, p->holding);
     }
 }
 
-static enum verdict judge_groups(const struct company *c, const struct request *r, uint32_t card)
+/* Under SWAP_GUARD_REQUIRE: finds the cards on which no swap is possible. */
+static void find_swap(struct swap *ret, const struct node *n, const struct request *r)
+{
+    *ret = (struct swap){.cards = SWAP_ANY};
+    if (!n->guarded)
+        return;
+    request_work(r, n->n_pods);
+    swap_find(n, r, ret);
+}
+
+static enum verdict judge_groups(const struct policy_look *l, const struct request *r,
+                                 uint32_t card)
 {
     if (!has_groups(r))
         return VERDICT_FITS;
-    if (card_set_has(&c->foes, card))
+    if (card_set_has(&l->foes, card))
         return VERDICT_ANTI_AFFINITY;
-    return r->affinity_held && !card_set_has(&c->friends, card) ? VERDICT_AFFINITY : VERDICT_FITS;
+    return r->affinity_held && !card_set_has(&l->friends, card) ? VERDICT_AFFINITY : VERDICT_FITS;
 }
 
-/* What would rule the card out even if it were empty. */
+/* Reasons that would rule the card out even if it were empty. */
 static enum verdict judge_kind(const struct node *n, const struct request *r,
                                const struct share *share, uint32_t card)
 {
     const struct card *c = &n->cards[card];
     if (!card_usable(c))
         return VERDICT_UNUSABLE;
-    if (r->models.n > 0 && !pattern_list_allows(r->models, node_card_model(n, card), true))
+    if (r->models.n > 0 && !work_allows_model(r->work, r->models, node_card_model(n, card)))
         return VERDICT_MODEL;
-    if (r->uuids.n > 0 && !pattern_list_allows(r->uuids, node_card_uuid(n, card), false))
+    if (r->uuids.n > 0 && !work_allows_uuid(r->work, r->uuids, node_card_uuid(n, card)))
         return VERDICT_UUID;
     if (share->mem > c->total || (r->whole && c->total == 0))
         return VERDICT_TOO_LARGE;
@@ -109,15 +116,15 @@ static enum verdict judge_room(const struct node *n, const struct request *r,
     return share_charge(r, share, c->total) > card_free(c) ? VERDICT_NO_CARD_FREE : VERDICT_FITS;
 }
 
-/* The quota before the room: where it is used up no room helps, however much there is. */
-static enum verdict judge_card(const struct node *n, const struct request *r,
-                               const struct company *company, const struct share *share,
-                               uint32_t card)
+/* The quota is checked before the room: if it is used up, no room helps. */
+static enum verdict judge_card(const struct policy_look *l, const struct request *r,
+                               const struct share *share, uint32_t card)
 {
     struct quota_refusal refusal;
+    const struct node *n = l->node;
     enum verdict v = judge_kind(n, r, share, card);
     if (v == VERDICT_FITS)
-        v = judge_groups(company, r, card);
+        v = judge_groups(l, r, card);
     if (v == VERDICT_FITS)
         v = uses_judge(n, r, card, &refusal);
     return v == VERDICT_FITS ? judge_room(n, r, share, card) : v;
@@ -132,35 +139,51 @@ struct str policy_reason(const struct node *n, enum verdict v, struct str name, 
     return buf_str(scratch);
 }
 
-enum verdict policy_card(const struct node *n, const struct request *r, uint32_t card)
+void policy_look_at(struct policy_look *l, const struct node *n, const struct request *r)
 {
-    struct company company _uninitialized_;
-    struct share share = request_share(r);
-    assert(card < n->n_cards);
-    company_find(&company, n, r);
-    return judge_card(n, r, &company, &share, card);
+    look_for_groups(l, n, r);
+    find_swap(&l->swap, n, r);
 }
 
-/*
- * Of the cards that can't, the one that comes nearest says why; of those that could never, only if
- * there are no others. Verdicts are in that order.
- */
-static enum verdict judge_cards(const struct node *n, const struct request *r,
-                                const struct share *share, struct card_set *ret_fits)
+enum verdict policy_card(const struct node *n, const struct request *r, uint32_t card)
 {
-    struct company company _uninitialized_;
+    struct policy_look look _uninitialized_;
+    policy_look_at(&look, n, r);
+    return policy_look_card(&look, r, card);
+}
+
+enum verdict policy_look_card(const struct policy_look *l, const struct request *r, uint32_t card)
+{
+    struct share share = request_share(r);
+    assert(card < l->node->n_cards);
+    request_work(r, 1);
+    enum verdict v = judge_card(l, r, &share, card);
+    return v == VERDICT_FITS && !swap_allows(&l->swap, card) ? VERDICT_SWAP : v;
+}
+
+/* Evaluates all cards. If too few are feasible, the highest verdict of a card is the reason:
+ * verdicts are ordered from "never" to "nearly feasible". If some cards could become feasible, but
+ * fewer than are needed, the reason is VERDICT_TOO_FEW. */
+static enum verdict judge_cards(const struct node *n, const struct request *r,
+                                const struct share *share, const struct swap *swap,
+                                struct card_set *ret_fits)
+{
+    struct policy_look look _uninitialized_;
     enum verdict nearest = VERDICT_UNUSABLE;
     uint32_t fit = 0;
     uint32_t could = 0;
     *ret_fits = (struct card_set){{0}};
-    company_find(&company, n, r);
+    look_for_groups(&look, n, r);
+    request_work(r, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        enum verdict v = judge_card(n, r, &company, share, i);
+        enum verdict v = judge_card(&look, r, share, i);
+        if (v == VERDICT_FITS && !swap_allows(swap, i))
+            v = VERDICT_SWAP;
         could += v == VERDICT_FITS || v > VERDICT_TOO_FEW ? 1 : 0;
         nearest = MAX_OF(nearest, v);
         if (v != VERDICT_FITS)
             continue;
-        ret_fits->words[i / 64] |= (uint64_t)1 << (i % 64);
+        card_set_add(ret_fits, i);
         fit++;
     }
     if (fit >= request_cards(r))
@@ -180,34 +203,54 @@ static int64_t charge_of(const struct node *n, const struct request *r, const st
     return sum;
 }
 
-/* A node may hold more than its limit: then there is no room for nothing, either. */
+/* The node may already hold more than its limit: then even a request for nothing is infeasible. */
 static enum verdict judge_node(const struct node *n, const struct request *r, int64_t charge)
 {
     bool full = n->counted + r->mem > n->limit || charge > n->total - n->used;
     return full ? VERDICT_NODE_FULL : VERDICT_FITS;
 }
 
-/* Each container on a card of its own, where they don't fit on one. */
-static enum verdict place_apart(struct pick *pick, enum verdict together, struct placement *ret)
+/* The node's sum may have no room for the cards that the policy prefers, but room for smaller
+ * ones. */
+static enum verdict place_together(struct pick *pick, struct placement *ret)
 {
     const struct node *n = pick->node;
     const struct request *r = pick->request;
+    enum verdict v = VERDICT_FITS;
+    do {
+        pick_together(pick, ret);
+        v = judge_node(n, r, charge_of(n, r, ret));
+    } while (v != VERDICT_FITS && pick_smaller(pick));
+    return v;
+}
+
+/* Tries different cards for the containers, if they do not fit on one card together. */
+static enum verdict place_apart(struct pick *pick, const struct swap *swap, enum verdict together,
+                                struct placement *ret)
+{
+    const struct node *n = pick->node;
+    const struct request *r = pick->request;
+    const struct swap any = {.cards = SWAP_ANY};
     struct share none = {.mem = 0};
-    enum verdict apart = judge_cards(n, r, &none, &pick->fits);
+    enum verdict apart = judge_cards(n, r, &none, &any, &pick->fits);
     if (apart == VERDICT_FITS && pick_apart(pick, ret))
-        return VERDICT_FITS;
+        return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
     if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
         return apart;
     if (together != VERDICT_TOO_LARGE)
         return together;
-    /* Too large for one card, but maybe not for several. */
+    /* Too large for one card. Check on an empty node whether several cards could hold the pod. */
     struct draft d _uninitialized_;
     struct placement there _uninitialized_;
     draft_init(&d, n);
-    for (const struct pod *p = n->pods; p != NULL; p = p->next)
-        draft_remove(&d, p);
+    request_work(r, n->n_pods);
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        if (!n->vacated || !p->deleting)
+            draft_remove(&d, p);
+    }
     struct pick empty = {.node = &d.node, .request = r, .pack = pick->pack};
-    return judge_cards(&d.node, r, &none, &empty.fits) == VERDICT_FITS && pick_apart(&empty, &there)
+    return judge_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
+                   pick_apart(&empty, &there)
                ? VERDICT_NO_CARD_FREE
                : together;
 }
@@ -220,23 +263,25 @@ static enum verdict place_shared(const struct node *n, const struct request *r, 
                         .request = r,
                         .pack = pack_choose(r->card_policy, n->sizes->placement, fallback)};
     struct share share = request_share(r);
-    enum verdict v = judge_cards(n, r, &share, &pick.fits);
-    /* Of several cards that is too much by the pod's overhead, which is charged to none of them. */
+    struct swap swap _uninitialized_;
+    find_swap(&swap, n, r);
+    enum verdict v = judge_cards(n, r, &share, &swap, &pick.fits);
+    /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
+     * this quick check overestimates; if it fails, the exact check below decides. */
     if (v == VERDICT_FITS && ret == NULL && request_fixed(r) &&
         judge_node(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
         return VERDICT_FITS;
     if (ret == NULL)
         ret = &unwanted;
     if (v == VERDICT_FITS)
-        pick_together(&pick, ret);
-    else if (request_may_part(r))
-        v = place_apart(&pick, v, ret);
-    if (v != VERDICT_FITS)
-        return v;
-    return judge_node(n, r, charge_of(n, r, ret));
+        return place_together(&pick, ret);
+    if (request_may_part(r))
+        v = place_apart(&pick, &swap, v, ret);
+    return v == VERDICT_FITS ? judge_node(n, r, charge_of(n, r, ret)) : v;
 }
 
-/* Whether some of the cards are set aside for the other plugin, so that the two can't meet. */
+/* Whether some cards are set aside for the other device plugin, so that the two plugins use
+ * different cards. */
 static bool is_divided(const struct node *n)
 {
     for (uint32_t i = 0; i < n->n_cards; i++) {
@@ -246,7 +291,7 @@ static bool is_divided(const struct node *n)
     return false;
 }
 
-/* Pods of ours that came before a card was set aside are on it still. */
+/* Whether a card that is set aside still has pods of ours, placed before it was set aside. */
 static bool is_trespassed(const struct node *n)
 {
     for (uint32_t i = 0; i < n->n_cards; i++) {
@@ -256,11 +301,11 @@ static bool is_trespassed(const struct node *n)
     return false;
 }
 
-/* Which card the other plugin gives out nobody tells us: so a node has one kind of pods at a time,
- * or each kind its cards. */
+/* The other device plugin does not report which card it gives out. So a node has only one kind of
+ * pods at a time, or each kind has its own cards. */
 static enum verdict judge_exclusive(const struct node *n, const struct request *r)
 {
-    bool shares = request_shares(r) && n->n_cards > 0; /* else the node's fault says more */
+    bool shares = request_shares(r) && n->n_cards > 0; /* else report the node's fault */
     if (is_divided(n))
         return r->exclusive > 0 && is_trespassed(n) ? VERDICT_SHARED : VERDICT_FITS;
     if (r->exclusive > 0 && (n->n_sharing > 0 || shares))
@@ -268,7 +313,7 @@ static enum verdict judge_exclusive(const struct node *n, const struct request *
     return shares && n->exclusive > 0 ? VERDICT_EXCLUSIVE : VERDICT_FITS;
 }
 
-/* ret NULL: only whether, which spares it to choose. */
+/* ret NULL: only whether the request fits; no cards are chosen. */
 static enum verdict place(const struct node *n, const struct request *r, enum pack fallback,
                           struct placement *ret)
 {
@@ -286,11 +331,9 @@ bool policy_yields(const struct request *r, const struct pod *claim)
     return claim != r->self && claim->request->priority >= r->priority;
 }
 
-/*
- * With the pods that room is kept for, where they will be once those that are on their way out are
- * gone: on a card, what is there and what will be count both until then. The node's sum must do
- * now, and then.
- */
+/* `then` is the node after the deleted pods are gone, with the claims that r yields to placed one
+ * by one; `now` has the deleted pods and the claims. On a card, both count until the deleted pods
+ * are gone. For the node's sum the larger of the two counts. */
 void policy_keep_claims(struct draft *now, const struct node *n, const struct request *r)
 {
     struct draft then _uninitialized_;
@@ -299,19 +342,24 @@ void policy_keep_claims(struct draft *now, const struct node *n, const struct re
     draft_init(now, n);
     draft_init(&then, n);
     then.node.vacated = true;
+    request_work(r, 2 * n->n_cards + n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         if (p->deleting)
             draft_remove(&then, p);
     }
     for (const struct pod *q = n->claims; q != NULL; q = q->next) {
         uint32_t count = 0;
+        request_work(r, 1);
         if (!policy_yields(r, q))
             continue;
         if (q->kept) {
             count = shares_of(q->request, q->holding->grants, q->holding->n_grants, false, shares);
         } else {
+            struct request claim;
+            request_load(&claim, q->request);
+            claim.work = r->work;
             there.n = 0;
-            if (place(&then.node, q->request, r->fallback, &there) != VERDICT_FITS)
+            if (place(&then.node, &claim, r->fallback, &there) != VERDICT_FITS)
                 continue;
             count = shares_of(q->request, there.grants, there.n, false, shares);
         }
@@ -347,8 +395,8 @@ enum verdict policy_place(const struct node *n, const struct request *r, struct 
     return place_or_fit(n, r, ret);
 }
 
-/* Without a table a node's cards are of one model and one size, and the quota says the same of all.
- */
+/* Without a table all cards of a node have one model and one size, so the quota's answer is the
+ * same for all. */
 static enum verdict fit_quota(const struct node *n, const struct request *r)
 {
     struct quota_refusal refusal;
@@ -376,11 +424,16 @@ bool policy_refusal(const struct node *n, const struct request *r, enum verdict 
         return false;
     if (!request_shares(r))
         return uses_judge(n, r, 0, ret) == v;
+    struct policy_look look _uninitialized_;
+    struct share share = request_share(r);
+    look_for_groups(&look, n, r);
+    request_work(r, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (policy_card(n, r, i) == v && uses_judge(n, r, i, ret) == v)
+        if (judge_card(&look, r, &share, i) == v && uses_judge(n, r, i, ret) == v)
             return true;
     }
-    /* Of containers that would part, on cards that are too small for all of them. */
+    /* For containers that would be on different cards, because each card is too small for all of
+     * them. */
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (card_usable(&n->cards[i]) && uses_judge(n, r, i, ret) == v)
             return true;
@@ -395,6 +448,17 @@ bool policy_card_refusal(const struct node *n, const struct request *r, uint32_t
     return uses_judge(n, r, card, ret) != VERDICT_FITS;
 }
 
+bool policy_swaps(const struct node *n, const struct request *r)
+{
+    struct swap swap _uninitialized_;
+    struct placement there _uninitialized_;
+    request_work(r, n->n_pods);
+    swap_find(n, r, &swap);
+    return swap.cards == SWAP_NONE ||
+           (swap.cards == SWAP_ONE && policy_place(n, r, &there) == VERDICT_FITS &&
+            !swap_allows_all(&swap, &there));
+}
+
 int64_t policy_cost(const struct node *n, const struct request *r)
 {
     if (request_fixed(r))
@@ -403,8 +467,8 @@ int64_t policy_cost(const struct node *n, const struct request *r)
     return share_charge(r, &share, n->largest) * request_cards(r);
 }
 
-/* Of a whole card, and by percentage: what was granted is written down, and by now may be less than
- * the pod's part. */
+/* For a whole card or a percentage: the grant is written in the annotation, and the card may have
+ * grown since, so that the pod's part is larger than the grant. */
 static bool is_outgrown(const struct node *n, const struct request *r, const struct holding *h,
                         const struct share *s)
 {
@@ -414,14 +478,14 @@ static bool is_outgrown(const struct node *n, const struct request *r, const str
     return share_charge(r, &granted, n->cards[s->card].total) > granted.mem;
 }
 
-/* Judged anew, as if it were not there. */
+/* Evaluates the pod's cards on a draft of the node without the pod. */
 enum verdict policy_keep(const struct pod *p)
 {
     struct request r;
     struct draft without _uninitialized_;
     const struct node *n = &without.node;
     const struct holding *h = p->holding;
-    struct company company _uninitialized_;
+    struct policy_look look _uninitialized_;
     int64_t charge = 0;
     if (p->node->fault == NODE_ABSENT)
         return VERDICT_UNKNOWN_NODE;
@@ -434,13 +498,15 @@ enum verdict policy_keep(const struct pod *p)
         return v;
     if (n->fault != NODE_OK)
         return fault_verdict(n->fault);
-    company_find(&company, n, &r);
+    policy_look_at(&look, n, &r);
     for (uint32_t i = 0; i < h->n_shares && v == VERDICT_FITS; i++) {
         const struct share *s = &h->shares[i];
         if (!node_has_card(n, s->card) || is_outgrown(n, &r, h, s))
             return VERDICT_NO_CARD_FREE;
-        v = judge_card(n, &r, &company, s, s->card);
+        v = judge_card(&look, &r, s, s->card);
         charge += share_charge(&r, s, n->cards[s->card].total);
+        if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
+            v = VERDICT_SWAP;
     }
     return v == VERDICT_FITS ? judge_node(n, &r, charge) : v;
 }

@@ -1,9 +1,7 @@
-/*
- * The number is kept as decimal digits with a point, which a decimal suffix moves and a binary
- * suffix doubles: exact without wide arithmetic. Nearly every quantity in a cluster is a short run
- * of digits and takes the first branch.
- */
-#include "quantity.h"
+/* Parses a quantity into decimal digits with a point. A decimal suffix moves the point; a binary
+ * suffix doubles the number. This is exact without wide arithmetic. Nearly every quantity in a
+ * cluster is a short run of digits, which the first branch handles. */
+#include "core/quantity.h"
 
 #define TEXT_MAX     ((size_t)128)
 #define EXPONENT_MAX 30
@@ -27,7 +25,7 @@ static const struct suffix suffixes[] = {
     {"Gi", 0, 30}, {"Ti", 0, 40}, {"Pi", 0, 50}, {"Ei", 0, 60},
 };
 
-/* (e|E)[+-]digits. Leading zeros are Go's to allow. */
+/* The exponent behind e or E: [+-]digits. Go allows leading zeros. */
 static enum errc exponent_parse(struct str text, int *ret)
 {
     bool negative = text.n > 0 && text.p[0] == '-';

@@ -1,21 +1,21 @@
 /*
- * A tenant is a namespace that somebody is a member of. It has a sum for each limit that its entry
- * has, so a charge adds to those that the share is within, and a question compares the same ones.
- * The limits themselves are copied into one arena, which is replaced whole.
+ * Usage and limits of namespaces. A tenant is a namespace with members. It has a sum for each limit
+ * of its entry: a charge adds to the sums whose limits apply to the share, and quota_fit compares
+ * the same ones. The limits are copied into one arena, which is replaced whole.
  *
- * Rejected: to keep what is held by pool and model, from which other limits could be counted
- * without the caller. A share of a new pool or model would then need memory, and a pod that another
- * hand has bound has to be charged whether there is any or not.
+ * Rejected: sums by pool and model, from which the usage of new limits could be computed without
+ * the caller. A share of a new pool or model would then need memory; but a pod that another
+ * scheduler has bound must be charged even without memory.
  */
-#include "quota.h"
+#include "core/quota.h"
 
-#include "limit.h"
-#include "mem.h"
-#include "pattern.h"
+#include "base/mem.h"
+#include "core/limit.h"
+#include "core/pattern.h"
 
 #define EVERYBODY STR("*")
 
-/* Bytes of a name in a reason; a namespace or a label has at most 63. */
+/* Longest name shown in a reason, in bytes. A namespace or a label has at most 63. */
 #define NAME_SHOWN 64
 
 static void tables_init(struct quota *q, struct map_seed seed)
@@ -53,7 +53,7 @@ void quota_done(struct quota *q)
     tables_done(q);
 }
 
-/* Copies; NULL for none. What fails is the arena's to tell. */
+/* Copies the names; NULL for none. A failure is in the arena. */
 static struct str *copy_names(struct arena *a, const struct str *names, size_t n)
 {
     struct str *copy = n == 0 ? NULL : arena_array(a, n, sizeof(*copy));
@@ -95,7 +95,7 @@ static const struct quota_entry *entry_of(const struct quota *q, struct str name
     return entry != NULL ? entry : map_get(&q->entries, EVERYBODY);
 }
 
-/* Sums of nothing for the limits of an entry; *ret is NULL where it has none. */
+/* New sums of 0 for the limits of an entry; *ret is NULL without limits. */
 static enum errc sums_new(const struct quota_entry *entry, struct quota_sum **ret)
 {
     *ret = NULL;
@@ -105,7 +105,7 @@ static enum errc sums_new(const struct quota_entry *entry, struct quota_sum **re
     return *ret == NULL ? ERR_NOMEM : OK;
 }
 
-/* The limits have changed to those in `from`, which all tenants have their next sums for. */
+/* Replaces the limits by those of `from`. Every tenant has its new sums in `next`. */
 static void take_over(struct quota *q, struct quota *from)
 {
     size_t cursor = 0;
@@ -319,8 +319,7 @@ bool quota_refusal_is_final(const struct quota_refusal *r)
     return r->fault != QUOTA_EXCEEDED || r->asked > r->limit;
 }
 
-/* A model may be any text of a node's annotation: its start is enough, and only whole characters.
- */
+/* The start of a name, whole characters only. A model can be any text of a node's annotation. */
 static struct str head_of(struct str s)
 {
     struct str rest = s;

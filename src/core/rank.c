@@ -1,8 +1,6 @@
-/*
- * A heap of bounded size whose root is the worst that is kept: most of many candidates are refused
- * by one comparison with it. Sorting all would need no more code, but n log n comparisons of names.
- */
-#include "rank.h"
+/* A heap of bounded size whose root is the worst entry that is kept: most candidates are refused by
+ * one comparison with it. Sorting all would need n log n comparisons of names. */
+#include "core/rank.h"
 
 static bool worse(const struct rank_entry *a, const struct rank_entry *b)
 {

@@ -1,22 +1,32 @@
 /*
- * sum = containers and sidecars; an init container runs beside the sidecars before it, so the peak
- * is the larger of the sum and the largest "init container + sidecars so far". Without sidecars
- * this is the rule of the oldest schedulers: max(sum of containers, largest init container).
+ * Reads a pod's request. sum = containers and sidecars. An init container runs beside the sidecars
+ * before it, so the peak is the larger of the sum and the largest "init container + sidecars so
+ * far". Without sidecars this is the oldest scheduler rule: max(sum of containers, largest init
+ * container).
  *
- * A container that can't be read does not stop the count: the others hold their memory all the
- * same, if somebody binds the pod past us.
+ * A container that can't be read does not stop the count: the other containers hold their memory
+ * anyway, if another scheduler binds the pod.
  */
-#include "request.h"
+#include "core/request.h"
 
-#include "gpushare.h"
-#include "limit.h"
-#include "mem.h"
-#include "quantity.h"
+#include "base/mem.h"
+#include "core/gpushare.h"
+#include "core/limit.h"
+#include "core/pattern.h"
+#include "core/quantity.h"
 
-/* Sums stop here, one above what is allowed: no number of containers can overflow them. */
+/* Longest value shown in an error, in bytes, so that the rule behind it fits in as well. */
+#define VALUE_SHOWN ((size_t)64)
+
+/* Arguments for "%.*s%s": the start of s, and "..." if it is longer. */
+#define SHOWN_ARG(s) \
+    (int)MIN_OF((s).n, VALUE_SHOWN), (s).p == NULL ? "" : (s).p, (s).n > VALUE_SHOWN ? "..." : ""
+
+/* Sums are cut here, one above the allowed maximum, so that no number of containers can overflow
+ * them. */
 #define MEM_CAP (REQUEST_MEM_MAX + 1)
 
-/* One resource of all containers. */
+/* Sums of one resource over all containers. */
 struct tally {
     int64_t sum;
     int64_t sidecars;
@@ -26,14 +36,14 @@ struct tally {
 struct reader {
     const struct pod_view *pod;
     struct request *request;
-    bool named;     /* some container names gpu-mem, be it with 0 */
-    enum errc code; /* of the first failure */
+    bool named;     /* a container names gpu-mem, even with 0 */
+    enum errc code; /* the first failure */
     struct err *reterr;
 };
 
 struct measure {
     struct str resource;
-    int64_t max; /* of one container */
+    int64_t max; /* the maximum for one container */
     const char *too_much;
 };
 
@@ -63,7 +73,7 @@ static const char *fault_of(enum errc code, const struct quantity *q, const stru
     return q->whole ? NULL : "is not a whole number";
 }
 
-/* Where it can't be read, what it costs all the same. */
+/* Reads an amount. If it is invalid, records the first error and returns what is charged anyway. */
 static int64_t amount(struct reader *rd, struct str text, const struct measure *m, const char *what,
                       struct str name)
 {
@@ -74,8 +84,8 @@ static int64_t amount(struct reader *rd, struct str text, const struct measure *
     const char *fault = fault_of(code, &q, m);
     if (fault != NULL && rd->code == OK)
         rd->code = err_set(rd->reterr, code == ERR_SYNTAX ? ERR_SYNTAX : ERR_RANGE,
-                           "%s \"%.*s\": %.*s: \"%.*s\" %s", what, STR_ARG(name),
-                           STR_ARG(m->resource), STR_ARG(text), fault);
+                           "%s \"%.*s%s\": %.*s: \"%.*s%s\" %s", what, SHOWN_ARG(name),
+                           STR_ARG(m->resource), SHOWN_ARG(text), fault);
     return code == OK ? MIN_OF(MAX_OF(q.value, 0), m->max) : 0;
 }
 
@@ -95,21 +105,30 @@ static void demand_add(struct reader *rd, const struct container_view *c, int64_
 {
     struct request *r = rd->request;
     bool init = c->kind != CONTAINER_MAIN;
-    /* Of a whole card, or of a percentage, a container has its part whatever it asks for. */
+    /* With a whole card or a percentage, a container that names gpu-mem gets its part even with
+     * amount 0. */
     bool named = c->mem.p != NULL && (rd->pod->percent.n > 0 || rd->pod->whole_label.n > 0);
     if (mem == 0 && cores == 0 && !named)
         return;
     if (r->n_demands == REQUEST_DEMANDS_MAX) {
         if (rd->code == OK)
             rd->code = err_set(rd->reterr, ERR_RANGE,
-                               "container \"%.*s\": more than %d containers ask for cards",
-                               STR_ARG(c->name), REQUEST_DEMANDS_MAX);
+                               "container \"%.*s%s\": more than %d containers ask for cards",
+                               SHOWN_ARG(c->name), REQUEST_DEMANDS_MAX);
+        return;
+    }
+    uint64_t index = c->index + (init ? (uint64_t)rd->pod->n_mains : 0);
+    if (index >= UINT16_MAX) { /* UINT16_MAX means the pod as a whole, see struct grant */
+        if (rd->code == OK)
+            rd->code = err_set(rd->reterr, ERR_RANGE,
+                               "container \"%.*s%s\": it comes after more than %d others",
+                               SHOWN_ARG(c->name), UINT16_MAX - 1);
         return;
     }
     r->demands[r->n_demands++] = (struct demand){
         .mem = mem,
         .cores = (uint16_t)cores,
-        .index = (uint16_t)(c->index + (init ? rd->pod->n_mains : 0)),
+        .index = (uint16_t)index,
         .kind = c->kind,
     };
 }
@@ -135,12 +154,12 @@ static enum errc refuse(struct reader *rd, const char *what, struct str field, s
                         const char *rule)
 {
     if (rd->code == OK)
-        rd->code = err_set(rd->reterr, ERR_RANGE, "%s %.*s: \"%.*s\" %s", what, STR_ARG(field),
-                           STR_ARG(value), rule);
+        rd->code = err_set(rd->reterr, ERR_RANGE, "%s %.*s: \"%.*s%s\" %s", what, STR_ARG(field),
+                           SHOWN_ARG(value), rule);
     return rd->code;
 }
 
-/* "1" to max, nothing around it. */
+/* A number from 1 to max; 0 if absent or refused. */
 static uint32_t read_number(struct reader *rd, const char *what, struct str field, struct str value,
                             uint32_t max, const char *rule)
 {
@@ -162,12 +181,36 @@ static enum pack read_policy(struct reader *rd, struct str field, struct str val
     return pack;
 }
 
+static void refuse_much(struct reader *rd, struct str field, struct str value, size_t n,
+                        const char *what, size_t max)
+{
+    if (rd->code == OK)
+        rd->code =
+            err_set(rd->reterr, ERR_RANGE, "annotation %.*s: \"%.*s%s\" has %zu %s: %zu at most",
+                    STR_ARG(field), SHOWN_ARG(value), n, what, max);
+}
+
+/* A list of patterns; refused, and absent, if it is too long to compare it with every card. */
+static struct str read_list(struct reader *rd, struct str field, struct str value)
+{
+    struct str list = str_trim(value);
+    if (list.n > LIMIT_WISH_BYTES) {
+        refuse_much(rd, field, list, list.n, "bytes", LIMIT_WISH_BYTES);
+        return STR_NULL;
+    }
+    size_t n = pattern_list_items(list);
+    if (n <= LIMIT_WISH_ITEMS)
+        return list;
+    refuse_much(rd, field, list, n, "items", LIMIT_WISH_ITEMS);
+    return STR_NULL;
+}
+
 static struct str read_group(struct reader *rd, struct str field, struct str value)
 {
     struct str group = str_trim(value);
     if (group.n <= REQUEST_GROUP_MAX)
         return group;
-    (void)refuse(rd, "annotation", field, value, "is longer than 253 bytes");
+    refuse_much(rd, field, group, group.n, "bytes", REQUEST_GROUP_MAX);
     return STR_NULL;
 }
 
@@ -183,8 +226,8 @@ static void read_wishes(struct reader *rd)
     if (r->card_policy == PACK_UNSET)
         r->card_policy = both;
     r->namespace = pod->namespace;
-    r->models = str_trim(pod->card_model);
-    r->uuids = str_trim(pod->card_uuid);
+    r->models = read_list(rd, CARDPACK_ANNOTATION_MODEL, pod->card_model);
+    r->uuids = read_list(rd, CARDPACK_ANNOTATION_UUID, pod->card_uuid);
     r->affinity = read_group(rd, CARDPACK_ANNOTATION_AFFINITY, pod->affinity);
     r->anti_affinity = read_group(rd, CARDPACK_ANNOTATION_ANTI_AFFINITY, pod->anti_affinity);
     r->priority = pod->priority;
@@ -194,7 +237,7 @@ static void read_wishes(struct reader *rd)
                      "is also the card-affinity-group: one card can't be the same and another");
 }
 
-/* An equal part of every container on each card. */
+/* Checks that every container can be divided into equal parts for the cards. */
 static void check_division(struct reader *rd)
 {
     struct request *r = rd->request;
@@ -222,7 +265,7 @@ static void read_shape(struct reader *rd)
     r->cards = read_number(rd, "label", GPUSHARE_LABEL_COUNT, pod->count_label, REQUEST_CARDS_MAX,
                            "must be a number of cards, 1 to 64");
     if (r->n_demands == 0)
-        r->cards = 0; /* there is nothing to divide */
+        r->cards = 0; /* nothing to divide */
     r->percent = read_number(rd, "annotation", CARDPACK_ANNOTATION_PERCENT, pod->percent, 100,
                              "must be a percentage, 1 to 100");
     r->whole = str_eq(str_trim(pod->whole_label), GPUSHARE_WHOLE_DEVICE);
@@ -232,7 +275,8 @@ static void read_shape(struct reader *rd)
     check_division(rd);
 }
 
-/* What one card has to have, if the containers are spread as thin as they may be. */
+/* The compute that one card must have free, if each container gets its own card where that is
+ * allowed. */
 static uint32_t cores_of_card(const struct request *r)
 {
     uint32_t most = 0;
@@ -356,6 +400,7 @@ static void copy_to(struct request *copy, const struct request *r)
     copy->fallback = PACK_UNSET;
     copy->account = (struct quota_account){.entry = NULL};
     copy->memo = NULL;
+    copy->work = NULL;
     char *at = (char *)copy + head;
     copy->namespace = str_store(&at, r->namespace);
     copy->models = str_store(&at, r->models);
@@ -372,7 +417,7 @@ struct request *request_copy(const struct request *r)
     return copy;
 }
 
-/* Of all that request_equal looks at. */
+/* A hash of all that request_equal compares. */
 static uint64_t hash_of(struct map_seed seed, const struct request *r)
 {
     static_assert(sizeof(struct demand) == 16, "its bytes are hashed: no padding");

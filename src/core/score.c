@@ -1,12 +1,12 @@
 /*
- * The share as a fraction of 2^63, rounded down. Equal shares p/q round alike; unequal ones are at
- * least 1/(q1*q2) apart, which is over 2^-63 for any two nodes of less than 2^31 units (2 PiB in
- * MiB). Comparing by cross products would be exact beyond that as well, but gives an order only,
- * where prioritize has to know which nodes are equal to which, and a heap wants a key.
+ * The score is the share as a fraction of 2^62, rounded down. Equal shares p/q give equal scores.
+ * Unequal shares differ by at least 1/(q1*q2), which is over 2^-62 for any two nodes of less than
+ * 2^31 units (2 PiB in MiB). Comparing cross products would be exact for larger nodes as well, but
+ * gives only an order: prioritize must know which nodes are equal, and a heap needs a key.
  */
-#include "score.h"
+#include "core/score.h"
 
-#define WHOLE (UINT64_C(1) << 63)
+#define WHOLE (UINT64_C(1) << 62)
 
 static uint64_t used_share(const struct node *n, int64_t mem)
 {
@@ -21,5 +21,5 @@ static uint64_t used_share(const struct node *n, int64_t mem)
 uint64_t score_node(const struct node *n, int64_t mem, enum pack policy)
 {
     uint64_t share = used_share(n, mem);
-    return 1 + (policy == PACK_SPREAD ? WHOLE - share : share);
+    return 2 * (1 + (policy == PACK_SPREAD ? WHOLE - share : share));
 }

@@ -1,11 +1,14 @@
-#include "uses.h"
+/* Converts shares into uses of a quota, charges them, and answers from the request's memo where
+ * possible. */
+#include "core/uses.h"
 
 static struct str pool_of(const struct node *n)
 {
     return n->sizes == NULL ? STR_NULL : n->sizes->pool;
 }
 
-/* Compute is counted as it is asked for: neither plugin divides what is held whole. */
+/* Compute is counted as requested, even for a whole card: no device plugin divides the compute of a
+ * whole card. */
 static struct quota_use use_of(struct str pool, struct str model, int64_t mem, int64_t cards,
                                int64_t cores)
 {
@@ -56,12 +59,14 @@ void uses_charge(const struct pod *p, int sign)
 static enum verdict ask(const struct request *r, const struct quota_use *uses, uint32_t n,
                         struct quota_refusal *ret)
 {
+    const struct quota_entry *e = r->account.entry;
+    request_work(r, n * (1 + e->n_limits + e->n_pools + e->n_models));
     if (quota_fit(&r->account, uses, n, ret))
         return VERDICT_FITS;
     return quota_refusal_is_final(ret) ? VERDICT_QUOTA_DENIED : VERDICT_QUOTA;
 }
 
-/* The other amounts are the same for all cards. */
+/* Only the memory is compared: the other amounts are the same for all cards. */
 static bool is_same(const struct quota_use *a, const struct quota_use *b)
 {
     return a->amount[QUOTA_MEMORY] == b->amount[QUOTA_MEMORY] && str_eq(a->model, b->model) &&
@@ -72,6 +77,7 @@ static enum verdict recall(struct uses_memo *m, const struct request *r,
                            const struct quota_use *use, struct quota_refusal *ret)
 {
     for (uint32_t i = 0; i < m->n; i++) {
+        request_work(r, 1);
         if (!is_same(&m->answers[i].use, use))
             continue;
         *ret = m->answers[i].refusal;
@@ -110,5 +116,5 @@ bool uses_allow(const struct node *n, const struct request *r, const struct shar
     struct quota_use uses[USES_MAX];
     struct quota_refusal refusal;
     return r->account.entry == NULL ||
-           quota_fit(&r->account, uses, uses_of(n, r, shares, n_shares, uses), &refusal);
+           ask(r, uses, uses_of(n, r, shares, n_shares, uses), &refusal) == VERDICT_FITS;
 }

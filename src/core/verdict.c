@@ -1,6 +1,8 @@
-#include "verdict.h"
+/* The table of verdicts: name for metrics, text for kube-scheduler, and whether an eviction can
+ * help. */
+#include "core/verdict.h"
 
-/* "%s" stands for the node's name. */
+/* "%s" is replaced by the node's name. */
 static const struct {
     const char *name;
     const char *text;
@@ -46,11 +48,16 @@ static const struct {
          false},
     [VERDICT_NO_CORES] = {"no_cores", "Insufficient GPU compute in one device", false},
     [VERDICT_NO_CARD_FREE] = {"no_card_free", "Insufficient GPU Memory in one device", false},
+    [VERDICT_SWAP] = {"swap",
+                      "Waits: the device plugin has not yet acknowledged a pod of the same size on "
+                      "another GPU device of the node",
+                      true},
     [VERDICT_NODE_FULL] = {"node_full",
                            "Insufficient GPU Memory on the node, beside pods without a "
                            "card and what is not allocatable",
                            false},
-    [VERDICT_KEPT] = {"kept", "GPU Memory is kept for pods of the same or a higher priority",
+    [VERDICT_KEPT] = {"kept",
+                      "Room on GPU devices is kept for pods of the same or a higher priority",
                       false},
     [VERDICT_EXCLUSIVE] = {"exclusive",
                            "Pods that ask for nvidia.com/gpu hold GPU devices of the node", false},

@@ -1,23 +1,30 @@
 /*
- * The node is drafted as it will be without those that go anyway, with a list of pods of its own,
- * so that whoever is asked about the draft does not meet them there either. Memory of one card is
- * then a question of each card alone: nobody on another is of any help, but where the node's sum is
- * short or the other plugin's pods are in the way. Several cards are made of those that are the
- * cheapest.
+ * Chooses victims on a draft of the node without the pods that go anyway. The draft has its own
+ * list of pods, so that policy functions do not find those pods in it either. For memory of one
+ * card, each card is searched alone: evicting a pod on another card does not help, unless the
+ * node's sum is short or pods of the other device plugin block the node. For several cards the
+ * cheapest cards are combined.
  */
-#include "victims.h"
+#include "core/victims.h"
 
+#include "base/sort.h"
+#include "core/swap.h"
 #include "victims_search.h"
 
-/* ---- what there is ---- */
+/* ---- candidates for eviction ---- */
 
-static bool is_given(const struct victims_question *q, const struct pod *p)
+/* A binary search: s->gone is sorted by address. */
+static bool is_given(const struct search *s, const struct pod *p)
 {
-    for (size_t i = 0; i < q->n_given; i++) {
-        if (q->given[i] == p)
-            return true;
+    uint32_t low = 0;
+    for (uint32_t high = s->n_gone; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if ((uintptr_t)s->gone[middle] < (uintptr_t)p)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return false;
+    return low < s->n_gone && s->gone[low] == p;
 }
 
 static bool is_spared(const struct victims_question *q, const struct pod *p)
@@ -34,8 +41,9 @@ static bool may_go(const struct victims_question *q, const struct pod *p)
     const struct request *r = q->request;
     bool beside = r->affinity.n > 0 && str_eq(r->affinity, p->request->affinity) &&
                   str_eq(r->namespace, p->namespace);
+    bool waits = q->node->guarded && swap_is_like(p, r);
     return p != r->self && p->state != POD_RESERVED && p->request->priority < r->priority &&
-           !beside && !is_spared(q, p);
+           !beside && !waits && !is_spared(q, p);
 }
 
 static bool read_budget_pod(const struct pod *p, struct arena *a, struct budget_pod *ret)
@@ -59,34 +67,54 @@ static bool has_budgets(const struct victims_question *q)
 static bool read_budgets(struct search *s, struct arena *a, struct victim *v)
 {
     struct budgets *b = s->q->budgets;
-    if (!has_budgets(s->q))
+    const struct request *r = s->q->request;
+    if (!has_budgets(s->q) || (r->work != NULL && work_is_over(r->work)))
         return true;
     if (!read_budget_pod(v->pod, a, &v->budget))
         return false;
     v->guarded = budgets_next_of(b, &v->budget, NULL) != NULL;
     if (!v->guarded)
         return true;
-    budgets_count_begin(b);
-    for (uint32_t i = 0; i < s->n_given; i++)
-        (void)budgets_count(b, &s->given[i]);
+    search_count_given(s);
     v->violates = budgets_count(b, &v->budget);
     return true;
 }
 
+static bool is_at_less(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct pod *const *given = ctx;
+    return (uintptr_t)given[a] < (uintptr_t)given[b];
+}
+
+/* Copies q->given to s->gone without duplicates. */
 static bool read_given(struct search *s, struct arena *a)
 {
     const struct victims_question *q = s->q;
-    s->given = arena_array(a, q->n_given, sizeof(*s->given));
+    uint32_t n = (uint32_t)q->n_given;
+    uint32_t *order = arena_array(a, n, sizeof(*order));
+    s->gone = arena_array(a, n, sizeof(struct pod *));
+    if (order == NULL || s->gone == NULL)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = i;
+    request_work(q->request, n);
+    sort_by(order, n, is_at_less, q->given);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pod *p = q->given[order[i]];
+        if (s->n_gone == 0 || s->gone[s->n_gone - 1] != p)
+            s->gone[s->n_gone++] = p;
+    }
+    s->given = arena_array(a, s->n_gone, sizeof(*s->given));
     if (s->given == NULL)
         return false;
-    for (size_t i = 0; i < q->n_given && has_budgets(q); i++) {
-        if (!read_budget_pod(q->given[i], a, &s->given[s->n_given++]))
+    for (uint32_t i = 0; i < s->n_gone && has_budgets(q); i++) {
+        if (!read_budget_pod(s->gone[i], a, &s->given[s->n_given++]))
             return false;
     }
     return true;
 }
 
-/* ---- in order ---- */
+/* ---- order ---- */
 
 static int32_t name_cmp(const struct pod *a, const struct pod *b)
 {
@@ -126,23 +154,42 @@ static bool is_twin(const struct victim *a, const struct victim *b)
            str_eq(x->namespace, y->namespace);
 }
 
-/* Inserted one by one: a node holds a few dozen pods with cards. */
-static void sort(struct search *s)
+static bool rank_before(const void *ctx, uint32_t a, uint32_t b)
 {
-    struct victim *all = s->all;
+    const struct victim *all = ctx;
+    return is_lower(all[a].pod, all[b].pod);
+}
+
+static bool dear_before(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct victim *all = ctx;
+    return is_dearer(&all[a], &all[b]);
+}
+
+/* Sorts s->all, the most important pod first, and fills by_rank. False without memory. */
+static bool sort(struct search *s, struct arena *a)
+{
+    uint32_t *order = arena_array(a, s->n_all, sizeof(*order));
+    struct victim *sorted = arena_array(a, s->n_all, sizeof(*sorted));
+    s->by_rank = arena_array(a, s->n_all, sizeof(*s->by_rank));
+    if (order == NULL || sorted == NULL || s->by_rank == NULL)
+        return false;
+    for (uint32_t i = 0; i < s->n_all; i++)
+        order[i] = i;
+    sort_by(order, s->n_all, rank_before, s->all);
+    for (uint32_t i = 0; i < s->n_all; i++)
+        s->all[order[i]].rank = i;
+    for (uint32_t i = 0; i < s->n_all; i++)
+        order[i] = i;
+    sort_by(order, s->n_all, dear_before, s->all);
     for (uint32_t i = 0; i < s->n_all; i++) {
-        for (uint32_t j = 0; j < s->n_all; j++)
-            all[i].rank += is_lower(all[j].pod, all[i].pod) ? 1 : 0;
+        sorted[i] = s->all[order[i]];
+        s->by_rank[sorted[i].rank] = i;
     }
-    for (uint32_t i = 1; i < s->n_all; i++) {
-        struct victim v = all[i];
-        uint32_t at = i;
-        for (; at > 0 && is_dearer(&v, &all[at - 1]); at--)
-            all[at] = all[at - 1];
-        all[at] = v;
-    }
+    s->all = sorted;
     for (uint32_t i = 1; i < s->n_all; i++)
-        all[i].twin = is_twin(&all[i - 1], &all[i]);
+        sorted[i].twin = is_twin(&sorted[i - 1], &sorted[i]);
+    return true;
 }
 
 static void draft_list(struct search *s, struct pod *copy)
@@ -154,7 +201,8 @@ static void draft_list(struct search *s, struct pod *copy)
     s->draft.node.pods = copy;
 }
 
-/* Without those that are gone, and with everybody who may go. False without memory. */
+/* Drafts the node without the pods that are gone, and lists the pods that may go. False without
+ * memory. */
 static bool draft(struct search *s, struct arena *a)
 {
     const struct victims_question *q = s->q;
@@ -163,11 +211,12 @@ static bool draft(struct search *s, struct arena *a)
     s->pool = arena_array(a, q->node->n_pods, sizeof(struct victim *));
     if (copies == NULL || s->all == NULL || s->pool == NULL || !read_given(s, a))
         return false;
+    request_work(q->request, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
     draft_init(&s->draft, q->node);
     s->draft.node.pods = NULL;
     s->draft.node.claims = q->node->claims;
     for (const struct pod *p = q->node->pods; p != NULL; p = p->next) {
-        if (p->deleting || is_given(q, p)) {
+        if (p->deleting || is_given(s, p)) {
             draft_remove(&s->draft, p);
             continue;
         }
@@ -181,8 +230,7 @@ static bool draft(struct search *s, struct arena *a)
         if (!read_budgets(s, a, v))
             return false;
     }
-    sort(s);
-    return true;
+    return sort(s, a);
 }
 
 /* ---- the choice ---- */
@@ -190,6 +238,7 @@ static bool draft(struct search *s, struct arena *a)
 static void pool_card(struct search *s, uint32_t card)
 {
     s->n = 0;
+    request_work(s->q->request, s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++) {
         if (holding_is_on(s->all[i].pod->holding, card))
             s->pool[s->n++] = &s->all[i];
@@ -219,7 +268,7 @@ static void search_cards(struct search *s)
     }
 }
 
-/* What it costs to have room on a card. */
+/* The cost of making room on one card. */
 struct price {
     bool possible;
     bool taken;
@@ -237,8 +286,8 @@ static struct price price_of(struct search *s, uint32_t card)
     return (struct price){.possible = s->found, .cost = s->best};
 }
 
-/* Those who stand on the cheapest cards for each of which there is room without them, as many cards
- * as the pod asks for. */
+/* Finds as many cards as the pod asks for, the cheapest first, and searches among the victims on
+ * these cards together. */
 static bool search_cheapest(struct search *s, struct arena *a)
 {
     uint32_t n = s->draft.node.n_cards;
@@ -272,8 +321,8 @@ static bool search_cheapest(struct search *s, struct arena *a)
     return true;
 }
 
-/* Whether pods may have to go that hold nothing of the card that is wanted: what is kept for others
- * may come to be on another card than now. */
+/* Whether victims on other cards than the wanted one may be needed: for the node's sum, for the
+ * other device plugin, or because kept room may move to another card. */
 static bool is_node_wide(const struct search *s)
 {
     const struct request *r = s->q->request;
@@ -283,10 +332,12 @@ static bool is_node_wide(const struct search *s)
            r->mem > node_free(n) || most > n->total - n->used;
 }
 
-/* Says by the verdict whether it is worth to search, and leaves the draft as it was. */
+/* Evaluates the pod on the draft without all possible victims: only VERDICT_FITS makes a search
+ * worth it. The draft is restored. */
 static enum verdict place_without_all(struct search *s)
 {
     struct placement there _uninitialized_;
+    request_work(s->q->request, 2 * (uint64_t)s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_take(s, &s->all[i]);
     enum verdict v = policy_place(&s->draft.node, s->q->request, &there);
@@ -321,16 +372,15 @@ static enum errc tell(struct search *s, struct arena *a, struct victims *ret)
     if (ret->pods == NULL)
         return arena_fault(a);
     for (uint32_t rank = 0; rank < s->n_all; rank++) {
-        for (uint32_t i = 0; i < s->n_all; i++) {
-            if (s->all[i].best && s->all[i].rank == rank)
-                ret->pods[n++] = s->all[i].pod;
-        }
+        const struct victim *v = &s->all[s->by_rank[rank]];
+        if (v->best)
+            ret->pods[n++] = v->pod;
     }
     assert(n == s->best.n && ret->verdict == VERDICT_FITS);
     return OK;
 }
 
-enum errc victims_choose(const struct victims_question *q, struct arena *a, struct victims *ret)
+static enum errc choose(const struct victims_question *q, struct arena *a, struct victims *ret)
 {
     struct search s = {.q = q, .card = -1, .best = {.highest = INT32_MIN}};
     *ret = (struct victims){.card = -1, .cost = s.best};
@@ -346,4 +396,13 @@ enum errc victims_choose(const struct victims_question *q, struct arena *a, stru
     if (ret->verdict != VERDICT_FITS)
         return OK;
     return search_all(&s, a) ? tell(&s, a, ret) : arena_fault(a);
+}
+
+enum errc victims_choose(const struct victims_question *q, struct arena *a, struct victims *ret)
+{
+    uint64_t before = q->budgets == NULL ? 0 : q->budgets->looks;
+    enum errc code = choose(q, a, ret);
+    if (q->budgets != NULL)
+        request_work(q->request, q->budgets->looks - before);
+    return code;
 }

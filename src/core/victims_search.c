@@ -1,14 +1,16 @@
 /*
- * Depth first over who stays, the most important first: whoever can stay does, and is tried without
- * later. So the first set that is found is kube-scheduler's own, every state on the way has room
- * for the pod, and a set that costs more than the best is left as soon as that is known.
+ * A depth-first search over the pods that stay, the most important pod first. Each pod is first
+ * tried as staying, and later as going. So the first set that is found is kube-scheduler's own
+ * choice, each state on the way has room for the new pod, and a set that costs more than the best
+ * is dropped as soon as that is known.
  *
- * Rejected: growing sets from nothing, which says only at the end whether there is room; and a sum
- * of sizes in place of the policy, which knows of more than memory.
+ * Rejected: adding victims to an empty set, which shows only at the end whether there is room; and
+ * comparing sums of sizes instead of asking the policy, which checks more than memory.
  */
 #include "victims_search.h"
+#include "core/limit.h"
 
-/* For one pool: all sets of twelve pods, if none could be ruled out. */
+/* Tries for one pool: enough for all sets of twelve pods, if none could be ruled out. */
 #define TRIES 4096
 
 int victims_cost_cmp(const struct victims_cost *a, const struct victims_cost *b)
@@ -53,12 +55,21 @@ bool search_fits(const struct search *s)
     return policy_place(&s->draft.node, s->q->request, &there) == VERDICT_FITS;
 }
 
-/* Of those of the first n in the pool that go, counted in that order. */
+void search_count_given(const struct search *s)
+{
+    struct budgets *b = s->q->budgets;
+    budgets_count_begin(b);
+    for (uint32_t i = 0; i < s->n_given; i++)
+        (void)budgets_count(b, &s->given[i]);
+}
+
+/* The cost of the going pods among the first n of the pool, counted in that order. */
 static struct victims_cost cost_of(const struct search *s, uint32_t n)
 {
     struct victims_cost cost = {.highest = INT32_MIN};
     struct budgets *b = s->q->budgets;
     bool counting = false;
+    request_work(s->q->request, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct victim *v = s->pool[i];
         int32_t priority = v->pod->request->priority;
@@ -70,16 +81,14 @@ static struct victims_cost cost_of(const struct search *s, uint32_t n)
         if (!v->guarded)
             continue;
         if (!counting)
-            budgets_count_begin(b);
-        for (uint32_t g = 0; !counting && g < s->n_given; g++)
-            (void)budgets_count(b, &s->given[g]);
+            search_count_given(s);
         counting = true;
         cost.violations += budgets_count(b, &v->budget) ? 1 : 0;
     }
     return cost;
 }
 
-/* Whether what goes comes before the best set, which costs the same. */
+/* Whether the present set comes before the best set, which costs the same. */
 static bool comes_first(const struct search *s)
 {
     const struct victim *first = NULL;
@@ -103,15 +112,36 @@ static void consider(struct search *s)
         s->all[i].best = s->all[i].goes;
 }
 
-/* The next one stays, if there is room. Where its twin goes it is left: the other way round is the
- * same. */
+/* Steps so far, of the policy and of the budgets. */
+static uint64_t looks_of(const struct search *s)
+{
+    const struct work *w = s->q->request->work;
+    const struct budgets *b = s->q->budgets;
+    return (w == NULL ? 0 : w->steps) + (b == NULL ? 0 : b->looks);
+}
+
+static void charge(struct search *s, uint64_t steps)
+{
+    s->tries -= (unsigned)MIN_OF(s->tries, steps);
+    *s->q->steps -= (unsigned)MIN_OF(*s->q->steps, steps);
+}
+
+static bool is_tired(struct search *s)
+{
+    uint64_t looks = looks_of(s);
+    charge(s, (looks - s->charged) / LIMIT_VICTIM_LOOKS);
+    s->charged = looks - (looks - s->charged) % LIMIT_VICTIM_LOOKS;
+    return s->tries == 0 || *s->q->steps == 0;
+}
+
+/* Lets the next pod stay, if there is room. If its twin before it goes, it is not tried: the sets
+ * with the two exchanged are equal. */
 static bool keep_next(struct search *s)
 {
     struct victim *v = s->pool[s->level];
     if (v->twin && s->level > 0 && s->pool[s->level - 1]->goes)
         return false;
-    s->tries -= MIN_OF(s->tries, 1U);
-    *s->q->steps -= MIN_OF(*s->q->steps, 1U);
+    charge(s, 1);
     search_give_back(s, v);
     if (search_fits(s)) {
         s->level++;
@@ -121,7 +151,7 @@ static bool keep_next(struct search *s)
     return false;
 }
 
-/* The next one goes; false where that is too much. */
+/* Lets the next pod go. False if the set then costs more than the best. */
 static bool drop_next(struct search *s)
 {
     s->pool[s->level++]->goes = true;
@@ -131,11 +161,11 @@ static bool drop_next(struct search *s)
     return victims_cost_cmp(&cost, &s->best) <= 0;
 }
 
-/* Back to the last one that stayed and need not; false where there is none. */
+/* Returns to the last pod that stays, and lets it go. False if there is none. */
 static bool turn_back(struct search *s)
 {
-    bool tired = s->tries == 0 || *s->q->steps == 0;
     while (s->level > 0) {
+        bool tired = is_tired(s);
         struct victim *v = s->pool[--s->level];
         bool stayed = !v->goes;
         v->goes = false;
@@ -154,6 +184,7 @@ void search_run(struct search *s)
     bool more = true;
     s->level = 0;
     s->tries = TRIES;
+    s->charged = looks_of(s);
     for (uint32_t i = 0; i < s->n; i++)
         search_take(s, s->pool[i]);
     bool hopeless = !search_fits(s);

@@ -1,45 +1,52 @@
-/* Which of a pool of pods can stay, for victims.c. */
+/* The search for the pods of a pool that can stay. For victims.c. */
 #pragma once
 
-#include "victims.h"
+#include "core/victims.h"
 
-/* One that may have to go. */
+/* A pod that may be evicted. */
 struct victim {
-    const struct pod *pod; /* the cache's */
-    struct pod *copy;      /* in the draft's list while it stays */
+    const struct pod *pod; /* borrowed from the cache */
+    struct pod *copy;      /* in the draft's list while the pod stays */
     struct budget_pod budget;
-    uint32_t rank; /* by card and name */
-    bool guarded;  /* there is a budget about it */
-    bool violates; /* one that would not stand its going alone */
-    bool twin;     /* not to be told from the one before it */
-    bool goes;     /* in the set that is tried */
-    bool best;     /* in the best so far */
-    bool pooled;   /* of one of the cards that are the cheapest */
+    uint32_t rank; /* its place in the order by card and name */
+    bool guarded;  /* a PodDisruptionBudget selects it */
+    bool violates; /* evicting it alone violates a budget */
+    bool twin;     /* equivalent to the pod before it */
+    bool goes;     /* in the set that is being tried */
+    bool best;     /* in the best set so far */
+    bool pooled;   /* its card is one of the cheapest cards */
 };
 
 struct search {
     const struct victims_question *q;
     struct draft draft;
-    struct budget_pod *given; /* those of q->given that are there, with their labels */
+    const struct pod **gone; /* q->given without duplicates, sorted by address */
+    uint32_t n_gone;
+    struct budget_pod *given; /* the same with their labels, if there are budgets */
     uint32_t n_given;
-    struct victim *all; /* the most important first */
+    struct victim *all; /* candidates, the most important first */
+    uint32_t *by_rank;  /* indices in `all`, by rank */
     uint32_t n_all;
-    struct victim **pool; /* of those, in the same order: room for all */
+    struct victim **pool; /* part of `all`, in the same order: room for all */
     uint32_t n;
-    int64_t card;   /* room is asked for on this one; -1: as policy_place says */
-    uint32_t level; /* so many of the pool are decided; the others are out of the draft */
-    unsigned tries; /* left for this pool */
+    int64_t card;     /* search room on this card; -1: on the node, as policy_place does */
+    uint32_t level;   /* the first `level` pods are decided; the others are out of the draft */
+    unsigned tries;   /* left for this pool */
+    uint64_t charged; /* steps of looks_of that tries were taken for */
     bool found;
     struct victims_cost best;
 };
+
+/* Starts to count the charges of budgets, with the given pods first. */
+void search_count_given(const struct search *s);
 
 void search_take(struct search *s, struct victim *v);
 void search_give_back(struct search *s, struct victim *v);
 bool search_fits(const struct search *s);
 
-/* Marks the best of the pool's sets as `best`, if it beats what was found before. The draft is what
- * it was. */
+/* Marks the pool's cheapest set as `best`, if it is cheaper than the best so far. Restores the
+ * draft. */
 void search_run(struct search *s);
 
-/* Gives back what the best set does not need. */
+/* Returns to the node each pod of the best set that is not needed. */
 void search_trim(struct search *s);

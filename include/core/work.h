@@ -1,0 +1,62 @@
+/*
+ * The cost of answering one request so far, counted in steps and not in time. A step is a look at a
+ * node, a card, a pod, a limit or a name in a list, and takes some ten nanoseconds.
+ *
+ * If the work is a product of numbers that a pod's author or a client chooses, it must be counted
+ * here. LIMIT_REQUEST_STEPS is how many steps a request may take.
+ */
+#pragma once
+
+#include "base/str.h"
+#include "core/limit.h"
+
+struct work_item {
+    struct str name;
+    bool excludes;
+};
+
+/* A card's model, and whether the pod's list allows it. */
+struct work_model {
+    struct str name;
+    bool known;
+    bool allowed;
+};
+
+struct work {
+    uint64_t steps;
+    uint64_t looks; /* left for pick_apart's searches on all nodes together */
+    uint32_t nodes; /* nodes still to be evaluated; each gets an equal part of the looks */
+
+    /* The lists that the fields below were computed from. For another list they are invalid. */
+    struct str models;
+    struct str uuids;
+    struct work_model seen[64]; /* indexed by a hash of the name */
+    struct work_item items[LIMIT_WISH_ITEMS];
+    uint32_t n_items; /* of the uuids, sorted; 0: not read yet */
+    bool excludes_only;
+};
+
+/* Starts to count; `nodes` nodes are to be evaluated. */
+void work_begin(struct work *w, size_t nodes);
+
+/* One of the nodes has been evaluated. */
+static inline void work_next_node(struct work *w)
+{
+    w->nodes -= w->nodes > 0 ? 1 : 0;
+}
+
+/* Whether the request has taken more steps than it may. */
+static inline bool work_is_over(const struct work *w)
+{
+    return w->steps > LIMIT_REQUEST_STEPS;
+}
+
+/* pattern_list_allows for a pod's list of models and for its list of uuids. Each model is matched
+ * once per request; a uuid is found by binary search. w may be NULL: then nothing is cached. */
+bool work_allows_model(struct work *w, struct str list, struct str model);
+bool work_allows_uuid(struct work *w, struct str list, struct str uuid);
+
+/* work_looks: how many steps pick_apart may take for one node, never less than `least`.
+ * work_looked: records the steps that it took. */
+uint64_t work_looks(const struct work *w, uint64_t least);
+void work_looked(struct work *w, uint64_t looks);

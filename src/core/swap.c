@@ -1,0 +1,124 @@
+/*
+ * The plugin compares the amount of one container with the sum of a pod's containers, without init
+ * containers. So pods with one container are alike if their sizes are equal, and a pod with several
+ * containers may get the card of a pod whose sum equals one of its containers.
+ *
+ * When a container asks, the plugin acknowledges one pod, perhaps another pod than the container's
+ * own. As long as the number of pods that still have to ask equals the number of pods not yet
+ * acknowledged, the latter show on which cards the former are. That ends when a pod starts that was
+ * not acknowledged, or when a pod asks twice. Then an acknowledged pod may still have to ask, and
+ * it waits until it starts.
+ */
+#include "core/swap.h"
+
+/* The sum that the plugin compares with. 0: the plugin never takes the pod. */
+static int64_t total_of(const struct request *r)
+{
+    int64_t sum = r->n_demands == 0 ? r->mem : 0;
+    for (uint32_t i = 0; i < r->n_demands; i++)
+        sum += r->demands[i].kind == CONTAINER_MAIN ? r->demands[i].mem : 0;
+    return sum;
+}
+
+static uint32_t count_asking(const struct request *r)
+{
+    uint32_t n = r->n_demands == 0 && r->mem > 0 ? 1 : 0;
+    for (uint32_t i = 0; i < r->n_demands; i++)
+        n += r->demands[i].mem > 0 ? 1 : 0;
+    return n;
+}
+
+/* Whether a container of r asks for exactly `total`, the sum of a pod. */
+static bool asks_for(const struct request *r, int64_t total)
+{
+    bool asks = r->n_demands == 0 && r->mem == total;
+    for (uint32_t i = 0; i < r->n_demands; i++)
+        asks = asks || r->demands[i].mem == total;
+    return asks && total > 0;
+}
+
+static bool is_alike(const struct request *a, const struct request *b)
+{
+    return asks_for(a, total_of(b)) || asks_for(b, total_of(a));
+}
+
+static bool is_here(const struct node *n, const struct pod *p, const struct request *r)
+{
+    return p != r->self && !(n->vacated && p->deleting);
+}
+
+/* Whether a container of p may have taken the acknowledgment of another pod: p started without
+ * being acknowledged, or asks more than once, or may have been acknowledged for another pod's
+ * container. */
+static bool may_take(const struct pod *p)
+{
+    return (!p->starting && !p->assigned) || p->unsure || count_asking(p->request) > 1;
+}
+
+/* taken: a pod like r may have taken the acknowledgment of another pod. */
+static bool waits_for(const struct pod *p, const struct request *r, bool taken)
+{
+    if (!p->starting)
+        return false;
+    bool may_ask = !p->assigned || p->unsure || taken || count_asking(p->request) > 1;
+    return (pod_awaits(p) && asks_for(r, total_of(p->request))) ||
+           (may_ask && asks_for(p->request, total_of(r)));
+}
+
+bool swap_is_like(const struct pod *p, const struct request *r)
+{
+    return waits_for(p, r, false);
+}
+
+static bool is_taken(const struct node *n, const struct request *r)
+{
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        if (may_take(p) && is_here(n, p, r) && is_alike(p->request, r))
+            return true;
+    }
+    return false;
+}
+
+static void add_card(struct swap *s, const struct pod *p)
+{
+    const struct holding *h = p->holding;
+    if (h->n_shares != 1 || (s->cards == SWAP_ONE && s->card != h->shares[0].card))
+        s->cards = SWAP_NONE;
+    else if (s->cards == SWAP_ANY)
+        *s = (struct swap){.cards = SWAP_ONE, .card = h->shares[0].card};
+}
+
+/* A node with one card has no card to swap. */
+void swap_find(const struct node *n, const struct request *r, struct swap *ret)
+{
+    *ret = (struct swap){.cards = SWAP_ANY};
+    if (n->n_starting == 0 || n->n_cards < 2 || count_asking(r) == 0)
+        return;
+    bool taken = is_taken(n, r);
+    for (const struct pod *p = n->pods; p != NULL && ret->cards != SWAP_NONE; p = p->next) {
+        if (is_here(n, p, r) && waits_for(p, r, taken))
+            add_card(ret, p);
+    }
+    if (ret->cards == SWAP_ONE && request_cards(r) > 1)
+        ret->cards = SWAP_NONE;
+}
+
+bool swap_allows_all(const struct swap *s, const struct placement *there)
+{
+    for (uint32_t i = 0; i < there->n; i++) {
+        if (!swap_allows(s, there->grants[i].card))
+            return false;
+    }
+    return true;
+}
+
+void swap_note_end(struct node *n, const struct pod *p)
+{
+    bool bound = p->state == POD_BOUND || p->state == POD_CONFIRMED;
+    if (!bound || (p->assigned && !may_take(p)))
+        return;
+    for (struct pod *q = n->pods; q != NULL; q = q->next) {
+        bool is = q != p && q->starting && q->assigned && is_alike(p->request, q->request);
+        q->unsure = q->unsure || is;
+    }
+}

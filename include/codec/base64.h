@@ -1,11 +1,11 @@
-/* Base64 as RFC 4648 section 4 has it: the form in which Kubernetes carries bytes in JSON. */
+/* Base64 (RFC 4648, section 4), the form of bytes in Kubernetes JSON. */
 #pragma once
 
-#include "arena.h"
-#include "buf.h"
+#include "base/arena.h"
+#include "base/buf.h"
 
-/* Standard base64 with padding, white space ignored. */
+/* The text must have padding; white space is ignored. */
 enum errc base64_decode(struct str text, struct arena *arena, struct str *ret) _must_use_;
 
-/* With padding and without white space, appended. */
+/* Appends base64 with padding and without white space. */
 void base64_encode(struct str bytes, struct buf *out);

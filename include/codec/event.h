@@ -1,16 +1,17 @@
 /*
- * A core/v1 Event about a pod: what the API server is sent for a new one, and for one that came
- * again. core/v1 and not events.k8s.io/v1: every release takes it, and one Event has a count. It
- * says nothing of when and how often one is sent.
+ * A core/v1 Event about a pod: the request body for a new Event, and the patch for a repeated one.
+ * core/v1, not events.k8s.io/v1: every Kubernetes release accepts it, and one Event has a count.
+ * When and how often to send an Event is decided elsewhere.
  */
 #pragma once
 
-#include "jwrite.h"
+#include "codec/jwrite.h"
 
-/* A longer message is cut: events.k8s.io allows no more, and kubectl shows a line. */
+/* A longer message is cut: events.k8s.io allows no more, and kubectl shows one line. */
 #define EVENT_MESSAGE_BYTES ((size_t)1024)
 
-/* What the API server allows for a pod's namespace and name, its UID (as we bound it) and a reason.
+/*
+ * Limits of the API server for a pod's namespace, its name and a reason; our own limit for a UID.
  */
 #define EVENT_NAMESPACE_BYTES ((size_t)63)
 #define EVENT_NAME_BYTES      ((size_t)253)
@@ -22,7 +23,7 @@ enum event_level {
     EVENT_WARNING,
 };
 
-/* The pod that an event is about. */
+/* The pod that the event describes. */
 struct event_subject {
     struct str namespace;
     struct str name;
@@ -34,23 +35,28 @@ struct kube_event {
     enum event_level level;
     struct str reason;  /* one word, for machines: "FailedBinding" */
     struct str message; /* for people; at most EVENT_MESSAGE_BYTES */
-    uint64_t first_ns;  /* Unix time; it is in the event's name, and so differs between a pod's */
+    uint64_t first_ns;  /* Unix time; part of the event's name, which makes the name unique */
     uint64_t last_ns;
     uint64_t count;
 };
 
-/* Whether each of the pod's strings and the reason is there and not too long to be true. */
+/* Whether each of the pod's strings and the reason is present and within its limit. */
 bool event_fits(const struct event_subject *pod, struct str reason);
 
-/* The event's own name, POD.HEX of first_ns, as client-go's; a long pod name is cut for it. */
+/*
+ * The event's own name, POD.HEX with first_ns in hexadecimal, as in client-go. A long pod name is
+ * cut.
+ */
 void event_put_name(struct buf *out, struct str pod, uint64_t first_ns);
 
-/* The message, cut to its ceiling between two characters; what was combined says so, as client-go's
- * does. */
+/*
+ * The message, cut to its limit at a character boundary. A combined event gets the prefix that
+ * client-go uses.
+ */
 void event_put_message(struct buf *out, struct str message, bool combined);
 
-/* For a POST. Failure is the buf's. */
+/* The body of a POST. A failure is stored in the buf. */
 void event_write(struct jwrite *w, const struct kube_event *e);
 
-/* The strategic merge patch for one that came again: count, lastTimestamp and message. */
+/* The strategic merge patch for a repeated event: count, lastTimestamp and message. */
 void event_write_repeat(struct jwrite *w, const struct kube_event *e);

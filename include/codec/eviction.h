@@ -1,14 +1,14 @@
 /* The body of a POST to a pod's eviction subresource. */
 #pragma once
 
-#include "jwrite.h"
+#include "codec/jwrite.h"
 
 struct eviction {
     struct str namespace;
     struct str name;
-    struct str uid; /* of the pod that is meant: another one of that name stays */
-    bool beta;      /* policy/v1beta1: before 1.22 there was no other */
+    struct str uid; /* of the pod to evict: a newer pod with the same name stays */
+    bool beta;      /* policy/v1beta1, the only version before Kubernetes 1.22 */
 };
 
-/* Failure is the buf's. */
+/* A failure is stored in the buf. */
 void eviction_write(struct jwrite *w, const struct eviction *e);

@@ -1,14 +1,15 @@
 /*
- * Metrics as Prometheus reads them: its text format 0.0.4, and OpenMetrics 1.0. Both come from the
- * same calls, and where they differ is known here alone: a counter's family lacks _total in
- * OpenMetrics, an info is a gauge in the other, only OpenMetrics has units and an end.
+ * Metrics for Prometheus: its text format 0.0.4, and OpenMetrics 1.0. The same calls write both;
+ * only this module knows the differences. In OpenMetrics a counter's family has no _total, and
+ * there are units and an end marker. In the text format an info is a gauge.
  *
- * Numbers are integers with a decimal point in them: exact, of any locale, and quick. Label values
- * may be any bytes; what is no UTF-8 becomes U+FFFD. Failure is the buf's and sticky.
+ * Numbers are integers with an inserted decimal point: exact, fast, and independent of the locale.
+ * Label values may contain any bytes; invalid UTF-8 becomes U+FFFD. A failure is stored in the buf
+ * and sticky.
  */
 #pragma once
 
-#include "buf.h"
+#include "base/buf.h"
 
 enum expo_format {
     EXPO_TEXT,
@@ -19,7 +20,7 @@ enum expo_type {
     EXPO_GAUGE,
     EXPO_COUNTER,
     EXPO_HISTOGRAM,
-    EXPO_INFO, /* its samples are 1, and what they say are the labels */
+    EXPO_INFO, /* the value of each sample is 1; the labels hold the information */
 };
 
 struct expo_label {
@@ -30,40 +31,41 @@ struct expo_label {
 struct expo {
     struct buf *out; /* borrowed */
     enum expo_format format;
-    enum expo_type type; /* these two: of the family at work */
+    enum expo_type type; /* type and name: of the current family */
     struct str name;
 };
 
 /*
- * By the Accept header, which may be absent: OpenMetrics where it is asked for by name, in a
- * version that is ours, and not less gladly than the text format.
+ * Chooses by the Accept header, which may be absent. OpenMetrics is chosen if the header names it,
+ * in a supported version, with a q that is not lower than that of the text format.
  */
 enum expo_format expo_negotiate(struct str accept);
 
-/* A literal. */
+/* Returns a literal. */
 const char *expo_content_type(enum expo_format f);
 
 void expo_init(struct expo *x, struct buf *out, enum expo_format f);
 
 /*
- * What follows are its samples, all of them: a family comes once. The name, without _total and
- * _info, ends in its unit where it has one.
+ * Begins a family. Write all of its samples next: a family may appear only once. name is without
+ * _total and _info; it ends in the unit if the family has one.
  */
 void expo_family(struct expo *x, enum expo_type type, const char *name, const char *help);
 
 void expo_u64(struct expo *x, const struct expo_label *labels, size_t n, uint64_t v);
 void expo_i64(struct expo *x, const struct expo_label *labels, size_t n, int64_t v);
 
-/* v / 10^decimals; at most 18. */
+/* Writes v / 10^decimals; decimals is at most 18. */
 void expo_fixed(struct expo *x, const struct expo_label *labels, size_t n, int64_t v,
                 unsigned decimals);
 
-/* What is 100 us or quicker, ..., and what takes longer than half a minute. */
+/* Upper bounds from 100 us to half a minute; longer times go to the last bucket. */
 #define EXPO_BOUNDS 17
 extern const uint64_t expo_bounds_ns[EXPO_BOUNDS];
 
 struct expo_histogram {
-    uint64_t counts[EXPO_BOUNDS + 1]; /* each bucket's own; the last one has no bound */
+    uint64_t counts[EXPO_BOUNDS +
+                    1]; /* of each bucket alone, not cumulative; the last bucket has no bound */
     uint64_t sum_ns;
 };
 
@@ -71,5 +73,5 @@ void expo_observe(struct expo_histogram *h, uint64_t ns);
 void expo_histogram(struct expo *x, const struct expo_label *labels, size_t n,
                     const struct expo_histogram *h);
 
-/* After the last family. */
+/* Call it after the last family. */
 void expo_end(struct expo *x);

@@ -1,24 +1,25 @@
 /*
- * The scheduler's wire (k8s.io/kube-scheduler/extender/v1): untagged Go structs, so keys are
- * PascalCase. They are read in any case, as Go's own decoder does, and written as Go writes them.
+ * The JSON that kube-scheduler exchanges with an extender (k8s.io/kube-scheduler/extender/v1).
+ * These Go structs have no tags, so keys are PascalCase. Keys are read without regard to case, as
+ * Go's decoder reads them, and written as Go writes them.
  */
 #pragma once
 
-#include "jread.h"
-#include "jwrite.h"
-#include "view.h"
+#include "codec/jread.h"
+#include "codec/jwrite.h"
+#include "core/view.h"
 
 struct filter_args {
     struct pod_view pod;
     bool has_pod;
-    bool by_name; /* NodeNames was given (nodeCacheCapable): it wins over Nodes */
-    bool plain;   /* names stand as they came, in their quotes, with a comma between two */
+    bool by_name;              /* NodeNames was given (nodeCacheCapable); it wins over Nodes */
+    bool plain;                /* in the body, names are in quotes, with only a comma between two */
     const struct str *names;   /* of the candidates */
-    const struct str *objects; /* and where Nodes were sent, each as it came */
+    const struct str *objects; /* if Nodes were sent: each Node's JSON as received */
     size_t n;
 };
 
-/* ExtenderArgs of filter and prioritize. An error names the field. */
+/* Reads ExtenderArgs of filter and prioritize. An error names the field. */
 enum errc extender_read_filter(struct str body, struct arena *a, struct filter_args *ret,
                                struct err *reterr) _must_use_;
 
@@ -29,38 +30,40 @@ struct bind_args {
     struct str node;
 };
 
-/* ExtenderBindingArgs; all four must be there and not empty. */
+/* Reads ExtenderBindingArgs; all four fields must be present and not empty. */
 enum errc extender_read_bind(struct str body, struct arena *a, struct bind_args *ret,
                              struct err *reterr) _must_use_;
 
-/* An ExtenderFilterResult that only says what went wrong. */
+/* Writes an ExtenderFilterResult with only an error. */
 void extender_write_filter_error(struct buf *out, struct str error);
 
 enum offer {
     OFFER_FITS,
-    OFFER_LEFT_OUT, /* it fits, and is neither offered nor refused */
+    OFFER_LEFT_OUT, /* feasible, but neither offered nor refused */
     OFFER_REFUSED,
-    OFFER_UNRESOLVABLE, /* refused, and no eviction could ever help */
+    OFFER_UNRESOLVABLE, /* refused, and no eviction can help */
 };
 
-/* Why candidate i is refused; valid until the next call. */
+/* Why candidate i is refused; the string is valid until the next call. */
 typedef struct str filter_reason_fn(void *ctx, size_t i);
 
 /*
- * An ExtenderFilterResult: in the form of the request (names or whole objects) what fits, in the
- * request's order, and every refused candidate with its reason. Unresolvable ones stand in both
- * maps, since schedulers before 1.21 know only FailedNodes. offers: an enum offer of each
+ * Writes an ExtenderFilterResult. It contains the offered candidates in the request's form (names
+ * or whole objects) and order, and each refused candidate with its reason. Unresolvable ones are in
+ * both maps, because schedulers before 1.21 know only FailedNodes. offers: one enum offer for each
  * candidate.
  */
 void extender_write_filter(struct buf *out, const struct filter_args *args,
                            const unsigned char *offers, filter_reason_fn *reason, void *ctx);
 
-/* A HostPriorityList, a bare array: each candidate with its score, in the request's order. */
+/*
+ * Writes a HostPriorityList, a bare array: each candidate with its score, in the request's order.
+ */
 void extender_write_priorities(struct buf *out, const struct filter_args *args,
                                const unsigned char *scores);
 
-/* One that gives nobody anything. */
+/* Writes an empty HostPriorityList. */
 void extender_write_no_priorities(struct buf *out);
 
-/* ExtenderBindingResult: the empty string is success. */
+/* Writes an ExtenderBindingResult: the empty string is success. */
 void extender_write_bind(struct buf *out, struct str error);

@@ -1,11 +1,11 @@
 /*
- * 64 bytes of JSON at once, as bits: where the quotes, the backslashes and the brackets are, and
- * which of them lie inside a string. Only where the target has SSE2; elsewhere JBLOCK_BYTES is not
- * defined, and who reads goes byte by byte.
+ * 64 bytes of JSON at once, as bit masks: the positions of the quotes, backslashes and brackets,
+ * and which positions are inside a string. Only for targets with SSE2. On other targets
+ * JBLOCK_BYTES is not defined, and readers go byte by byte.
  */
 #pragma once
 
-#include "jscan.h"
+#include "codec/jscan.h"
 
 #if defined(__SSE2__) && !defined(JSCAN_PORTABLE)
 
@@ -23,7 +23,7 @@ static inline struct jblock jblock_read(const char *p)
     struct jblock b = {.quotes = 0};
     for (unsigned i = 0; i < JBLOCK_BYTES; i += 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
-        /* '[' and ']' become '{' and '}', which nothing else does. */
+        /* This turns '[' and ']' into '{' and '}', and no other byte into those. */
         __m128i braces = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
         b.quotes |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')))
                     << i;
@@ -37,7 +37,10 @@ static inline struct jblock jblock_read(const char *p)
     return b;
 }
 
-/* The bytes that a backslash stands before; *escaped: the first one is, then: the one behind. */
+/*
+ * The bytes after a backslash that escapes. *escaped: whether the first byte is escaped; set for
+ * the next block.
+ */
 static inline uint64_t jblock_escaped(uint64_t backslashes, bool *escaped)
 {
     uint64_t found = *escaped ? 1 : 0;
@@ -52,7 +55,7 @@ static inline uint64_t jblock_escaped(uint64_t backslashes, bool *escaped)
     return found;
 }
 
-/* From every odd quote on, until the next one. */
+/* The bytes from each opening quote up to its closing quote. */
 static inline uint64_t jblock_inside(uint64_t quotes, bool in_string)
 {
     quotes ^= quotes << 1;
@@ -64,7 +67,7 @@ static inline uint64_t jblock_inside(uint64_t quotes, bool in_string)
     return in_string ? ~quotes : quotes;
 }
 
-/* Not every target counts bits in one instruction, and a call of the library's is dearer. */
+/* Some targets have no instruction to count bits, and a library call would be slower. */
 static inline unsigned jblock_count(uint64_t bits)
 {
     bits -= (bits >> 1) & UINT64_C(0x5555555555555555);

@@ -1,19 +1,19 @@
 /*
- * A JSON document for people: indented, or as YAML. Both say the same as the document, with its
- * members in their order. The document must be valid: it is an answer of ours.
+ * Prints a JSON document for people: indented, or as YAML. Both keep the content and the order of
+ * the members. The document must be valid: it is one of our own answers.
  */
 #pragma once
 
-#include "arena.h"
-#include "buf.h"
+#include "base/arena.h"
+#include "base/buf.h"
 
-/* Four spaces a level, as kubectl prints; ends in a newline. */
+/* Indents by four spaces, as kubectl does; ends in a newline. */
 enum errc jprint_json(struct str document, struct arena *arena, struct buf *out, struct err *reterr)
     _must_use_;
 
 /*
- * Block style. A string stands plain where YAML of whatever version reads nothing else in it;
- * otherwise in double quotes, with what no terminal should get escaped.
+ * Block style. A string is unquoted if every YAML version reads it as the same string. Otherwise it
+ * is in double quotes, and characters that are unsafe for a terminal are escaped.
  */
 enum errc jprint_yaml(struct str document, struct arena *arena, struct buf *out, struct err *reterr)
     _must_use_;

@@ -1,8 +1,8 @@
 /*
- * A strict pull reader of JSON (RFC 8259) over one contiguous document: iterative, no tree, no
- * copy. Strings are views into the document, or into the arena where they held an escape. The first
- * failure is sticky: from then on every call returns nothing and every loop ends, so a decoder
- * reads like the schema that it decodes and asks once, with jread_finish:
+ * A strict pull reader of JSON (RFC 8259) over one contiguous document: iterative, without a tree,
+ * without a copy. Strings are views into the document, or into the arena if they contained an
+ * escape. The first failure is sticky: after it each call returns nothing and each loop ends. So a
+ * decoder looks like the schema that it decodes, and checks once, with jread_finish:
  *
  *     struct str key;
  *     jread_object(r, key) {
@@ -12,22 +12,22 @@
  *             jread_skip(r);
  *     }
  *
- * As Go's decoder: null stands for the zero value of any type (an empty object, an empty list, an
- * absent string, 0, false); of doubled keys the last wins, since a decoder just assigns. Unlike it,
- * invalid UTF-8, lone surrogates and raw control characters are refused; \u0000 is not, since
- * anyone may put it into an annotation, so a string may hold NUL. Nesting is limited to
- * LIMIT_JSON_DEPTH. Unknown values are skipped but still validated.
+ * As in Go's decoder, null means the zero value of any type (an empty object, an empty list, an
+ * absent string, 0, false). Of repeated keys the last wins, because a decoder just assigns. Unlike
+ * Go's decoder, the reader refuses invalid UTF-8, lone surrogates and raw control characters. It
+ * accepts \u0000, because anyone may put it into an annotation; so a string may contain NUL.
+ * Nesting is limited to LIMIT_JSON_DEPTH. Unknown values are skipped but still validated.
  *
- * An error names where: "Pod.spec.containers[0].name: expected a string, got a number at offset
+ * An error names the place: "Pod.spec.containers[0].name: expected a string, got a number at offset
  * 93".
  */
 #pragma once
 
-#include "arena.h"
-#include "limit.h"
+#include "base/arena.h"
+#include "codec/limit.h"
 
 enum jtype {
-    JTYPE_NONE, /* nothing more, or failed */
+    JTYPE_NONE, /* at the end, or after a failure */
     JTYPE_NULL,
     JTYPE_BOOL,
     JTYPE_NUMBER,
@@ -36,10 +36,10 @@ enum jtype {
     JTYPE_OBJECT,
 };
 
-/* Where the reader is inside one open object or array; private to jread.c. */
+/* The position in one open object or array; private to jread.c. */
 struct jread_level {
-    struct str key; /* current member's name; absent in an array */
-    int64_t index;  /* current element's; -1 before the first */
+    struct str key; /* name of the current member; absent in an array */
+    int64_t index;  /* index of the current element; -1 before the first */
     bool array;
 };
 
@@ -47,10 +47,9 @@ struct jread {
     const char *start;
     const char *at;
     const char *end;
-    struct arena
-        *arena; /* for unescaped strings; may be NULL: then an escape is refused with ERR_LIMIT */
+    struct arena *arena; /* for unescaped strings; NULL: an escape fails with ERR_LIMIT */
     unsigned depth;
-    bool due; /* a value has to be read now: catches a decoder that forgets one, or reads two */
+    bool due; /* a value must be read next: detects a decoder that reads none, or two */
     struct jread_level levels[LIMIT_JSON_DEPTH];
     struct err err; /* the first failure */
 };
@@ -62,12 +61,13 @@ static inline bool jread_failed(const struct jread *r)
     return r->err.code != OK;
 }
 
-/* The type of the next value, which stays unread. */
+/* The type of the next value, without reading it. */
 enum jtype jread_type(struct jread *r);
 
 /*
- * Loops over members or elements of the next value; the body must consume exactly one value each
- * round and must not break or return. Any other type than object (array) or null fails.
+ * Loops over the members or elements of the next value. The body must read exactly one value each
+ * round and must not break or return. The value must be an object (array) or null; any other type
+ * fails.
  */
 #define jread_object(r, key)                                \
     for (bool JREAD_MORE(__LINE__) = jread_object_begin(r); \
@@ -76,7 +76,7 @@ enum jtype jread_type(struct jread *r);
     for (bool JREAD_MORE(__LINE__) = jread_array_begin(r); \
          JREAD_MORE(__LINE__) && jread_array_next(r);)
 
-/* Named after the line, so that a loop within a loop shadows nothing. */
+/* The name contains the line, so that nested loops do not shadow each other. */
 #define JREAD_MORE(line)  JREAD_MORE_(line)
 #define JREAD_MORE_(line) jread_more_##line##_
 
@@ -86,30 +86,32 @@ bool jread_array_begin(struct jread *r);
 bool jread_array_next(struct jread *r);
 
 /*
- * Of an array that is open, where jread_array_next may be called: reads on for as long as elements
- * are strings of plain ASCII without escapes and without white space around them, `max` at most, as
- * jread_array_next and jread_str by turns would, and faster. Returns how many; the rest is for
- * those two.
+ * For an open array, where jread_array_next may be called. Reads up to `max` elements, while they
+ * are strings of plain ASCII without escapes and without white space around them. Same result as
+ * jread_array_next and jread_str in turn, but faster. Returns the count; read the other elements
+ * with those two.
  */
 size_t jread_str_run(struct jread *r, struct str *ret, size_t max);
 
 /* A string, unescaped; absent for null. */
 struct str jread_str(struct jread *r);
 
-/* A string, unescaped, or the text of a number: how Kubernetes quantities come. Absent for null. */
+/*
+ * A string, unescaped, or the text of a number: Kubernetes quantities have both forms. Absent for
+ * null.
+ */
 struct str jread_text(struct jread *r);
 
 /* An integer within int64; 1.0, 1e3 and overflow fail with ERR_RANGE. */
 int64_t jread_i64(struct jread *r);
 bool jread_bool(struct jread *r);
 
-/* The next value's bytes as they stand, validated. */
+/* The bytes of the next value, validated and unchanged. */
 struct str jread_raw(struct jread *r);
 void jread_skip(struct jread *r);
 
-/* A failure of meaning, at the value just read: its path is put in front. Keeps an earlier failure.
- */
+/* Reports an invalid value just read; adds its path in front. An earlier failure stays. */
 void jread_fail(struct jread *r, enum errc code, const char *fmt, ...) _printf_(3, 4);
 
-/* Whether all went well and only white space is left; the failure goes to reterr. */
+/* OK if nothing failed and only white space is left; a failure goes to reterr. */
 enum errc jread_finish(struct jread *r, struct err *reterr) _must_use_;

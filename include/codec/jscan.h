@@ -1,11 +1,11 @@
 /*
- * What reader, writer and cutter share inside a string: how far plain bytes run, and what is one
- * well-formed character of UTF-8. 16 bytes at a time where the target has SSE2; JSCAN_PORTABLE
- * chooses the byte loop everywhere, so that both can be tested.
+ * String scanning for the reader, the writer and the cutter: the length of a run of plain bytes,
+ * and the check of one UTF-8 character. 16 bytes at a time if the target has SSE2. JSCAN_PORTABLE
+ * selects the byte loop on every target, so that tests cover both.
  */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
 #if defined(__SSE2__) && !defined(JSCAN_PORTABLE)
 #    include <emmintrin.h>
@@ -17,7 +17,10 @@ static inline bool jscan_is_plain(char c)
     return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
 }
 
-/* The first byte from p on that is a quote, a backslash, a control or not ASCII; or end. */
+/*
+ * The first byte from p on that is a quote, a backslash, a control character or not ASCII; end if
+ * none.
+ */
 static inline const char *jscan_plain(const char *p, const char *end)
 {
 #if defined(__SSE2__) && !defined(JSCAN_PORTABLE)
@@ -26,7 +29,7 @@ static inline const char *jscan_plain(const char *p, const char *end)
     const __m128i space = _mm_set1_epi8(' ');
     while (end - p >= 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
-        /* The comparison is signed: bytes from 0x80 on are below the space too. */
+        /* The comparison is signed, so bytes from 0x80 on also count as less than a space. */
         __m128i odd = _mm_or_si128(
             _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
             _mm_cmplt_epi8(bytes, space));
@@ -42,8 +45,8 @@ static inline const char *jscan_plain(const char *p, const char *end)
 }
 
 /*
- * Length of the well-formed sequence at p (Unicode's table 3-7: no overlong forms, no surrogates,
- * nothing above U+10FFFF), 0 where there is none. p < end.
+ * Length of the well-formed UTF-8 sequence at p (Unicode's table 3-7: no overlong forms, no
+ * surrogates, nothing above U+10FFFF); 0: not well-formed. Requires p < end.
  */
 static inline size_t jscan_utf8(const char *p, const char *end)
 {

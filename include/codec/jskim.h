@@ -1,10 +1,10 @@
-/* Over a whole value of JSON, as strictly as the reader; but not a word of what is wrong. */
+/* Skips one JSON value, as strictly as jread, but without an error message. */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
 /*
- * Behind the value that begins at p, white space before it included. NULL where that is not valid,
- * where it ends at `end`, or where it nests deeper than `room`, 64 at most.
+ * Returns the position after the value that begins at p, optionally after white space. NULL if the
+ * value is invalid, reaches `end`, or nests deeper than `room`, which is at most 64.
  */
 const char *jskim_value(const char *p, const char *end, unsigned room) _must_use_;

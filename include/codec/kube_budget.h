@@ -1,12 +1,12 @@
-/* A PodDisruptionBudget, as far as it says whom it is about and how many of them may go. */
+/* A PodDisruptionBudget: which pods it selects and how many of them may be evicted. */
 #pragma once
 
-#include "budget.h"
-#include "jread.h"
+#include "codec/jread.h"
+#include "core/budget.h"
 
 /*
- * Consumes one value; failures are the reader's, views the document's or the arena's. `beta` is the
- * version that was asked for, policy/v1beta1 or policy/v1: items of a list don't say their own,
- * which counts where it is there.
+ * Reads one value. Failures are stored in the reader; views point into the document or the arena.
+ * `beta` is the requested version: true for policy/v1beta1, false for policy/v1. The items of a
+ * list have no apiVersion; if an object has one, that one counts.
  */
 void kube_read_budget(struct jread *r, struct arena *a, bool beta, struct budget_view *ret);

@@ -1,28 +1,31 @@
 /*
- * The "exec" of a kubeconfig's user: the program that is run to learn who the user is (client-go's
- * credential plugins). It is read here and run by kubectl-cardpack alone; the daemon refuses it.
+ * The "exec" of a kubeconfig's user: the program that returns the user's credentials (client-go's
+ * credential plugins). This module only reads the settings. Only kubectl-cardpack runs the program;
+ * the daemon refuses an exec.
  */
 #pragma once
 
-#include "jread.h"
+#include "codec/jread.h"
 
-/* The two versions of its protocol that there are today. */
+/* The two existing versions of the protocol. */
 #define EXEC_VERSION_V1      STR("client.authentication.k8s.io/v1")
 #define EXEC_VERSION_V1BETA1 STR("client.authentication.k8s.io/v1beta1")
 
 enum exec_interactive {
-    EXEC_NEVER,        /* it gets no standard input */
-    EXEC_IF_AVAILABLE, /* ours, where that is a terminal */
-    EXEC_ALWAYS,       /* and without one it can't be run */
+    EXEC_NEVER,        /* the program gets no standard input */
+    EXEC_IF_AVAILABLE, /* it gets our standard input if that is a terminal */
+    EXEC_ALWAYS,       /* it needs a terminal and cannot run without one */
 };
 
 struct kubeconfig_exec {
-    struct str user;    /* whose it is; absent: the user has none, and nothing here is set */
-    struct str version; /* one of the two */
-    /* Without a slash it is looked for in PATH; else a file, relative to the working directory
-     * where the kubeconfig is. */
+    struct str user; /* name of the user; absent: the user has no exec, and no other field is set */
+    struct str version; /* one of the two versions */
+    /*
+     * Without a slash: looked up in PATH. With one: a file; relative to the working directory if
+     * the kubeconfig's path was.
+     */
     struct str command;
-    struct str *args; /* n_args; these and the values may hold anything but NUL */
+    struct str *args; /* n_args; arguments and values may contain any byte except NUL */
     size_t n_args;
     struct str *env_names; /* n_env pairs */
     struct str *env_values;
@@ -30,13 +33,13 @@ struct kubeconfig_exec {
     struct str hint; /* installHint */
     enum exec_interactive interactive;
     bool provide_cluster_info;
-    /* What it may be told of the cluster beside what struct kubeconfig has. */
-    struct str cluster_config; /* JSON as it stands; absent: none */
+    /* For the program, in addition to struct kubeconfig's fields about the cluster. */
+    struct str cluster_config; /* JSON, unchanged; absent: none */
     bool disable_compression;
 };
 
-/* The value of "exec", an object; what is wrong with it fails the reader. */
+/* Reads the value of "exec", an object; an error fails the reader. */
 void kubeconfig_exec_read(struct jread *r, struct kubeconfig_exec *ret);
 
-/* The cluster's "extensions", of which one is for the program. */
+/* Reads the cluster's "extensions"; one of them is for the program. */
 void kubeconfig_exec_read_extensions(struct jread *r, struct kubeconfig_exec *ret);

@@ -1,13 +1,13 @@
 /*
- * Several kubeconfig files as one, by kubectl's rules: of clusters, contexts and users of one name
- * the first file's counts, and the first current-context that is set. Paths in a file that are
- * relative to it become relative to nothing: what comes of a merge is read as if it were one file,
- * by kubeconfig_read.
+ * Merges several kubeconfig files by kubectl's rules. Of clusters, contexts and users with the same
+ * name, the one in the first file counts. The first current-context that is set counts. Relative
+ * paths in a file are joined with the directory of that file. kubeconfig_read_merged reads the
+ * result as one file.
  */
 #pragma once
 
-#include "arena.h"
-#include "buf.h"
+#include "base/arena.h"
+#include "base/buf.h"
 
 struct kubeconfig_file {
     struct str path;
@@ -15,8 +15,8 @@ struct kubeconfig_file {
 };
 
 /*
- * JSON into out. `context` is the one that is current whatever the files say; absent: theirs. An
- * error names the file.
+ * Writes JSON into out. `context` becomes the current context; absent: the files' own. An error
+ * names the file.
  */
 enum errc kubeconfig_merge(const struct kubeconfig_file *files, size_t n, struct str context,
                            struct arena *arena, struct buf *out, struct err *reterr) _must_use_;

@@ -1,48 +1,48 @@
 /*
- * A coordination.k8s.io/v1 Lease, as far as leader election reads and writes it. An update is an
- * edit of the JSON that was read, so fields that we don't know survive it.
+ * A coordination.k8s.io/v1 Lease: the fields of leader election. An update edits the JSON that was
+ * read, so unknown fields survive it.
  */
 #pragma once
 
-#include "arena.h"
-#include "jwrite.h"
+#include "base/arena.h"
+#include "codec/jwrite.h"
 
-/* The annotation by which a replica asks the leader to hand over: "IDENTITY TIME". */
+/* Annotation with which a replica requests the leadership from the leader: "IDENTITY TIME". */
 #define LEASE_WANTED_BY "cardpack.io/wanted-by"
 
-/* Views point into the JSON, or into the arena where they held an escape. */
+/* Views point into the JSON, or into the arena if they contained an escape. */
 struct lease_view {
     struct str version; /* metadata.resourceVersion; never empty */
-    struct str holder;  /* absent or empty: nobody */
+    struct str holder;  /* absent or empty: no holder */
     struct str acquired;
     int64_t duration_s; /* 0: absent */
     int64_t transitions;
-    struct str wanted; /* of LEASE_WANTED_BY */
-    struct str spec;   /* as it stands: another text means that the holder has been heard of */
+    struct str wanted; /* value of LEASE_WANTED_BY */
+    struct str spec;   /* unchanged JSON; a different text shows that the holder is alive */
 };
 
 enum errc lease_read(struct str json, struct arena *arena, struct lease_view *ret,
                      struct err *reterr) _must_use_;
 
 struct lease_edit {
-    struct str holder;   /* "" for nobody */
-    struct str acquired; /* MicroTime, as the next */
+    struct str holder;   /* "": no holder */
+    struct str acquired; /* MicroTime, like renewed */
     struct str renewed;
     int64_t duration_s;
     int64_t transitions;
 };
 
-/* The first one; its failure is the buf's. */
+/* Writes a new Lease. A failure is stored in the buf. */
 void lease_write_new(struct jwrite *w, struct str namespace, struct str name,
                      const struct lease_edit *e);
 
-/* `json` with spec's fields as in *e; it must have been read without failure. */
+/* Writes `json` with the fields of *e in its spec. lease_read must have accepted `json`. */
 void lease_write_edited(struct jwrite *w, struct str json, struct arena *arena,
                         const struct lease_edit *e);
 
-/* `json` with the annotation LEASE_WANTED_BY, and nothing else changed. */
+/* Writes `json` with the annotation LEASE_WANTED_BY and no other change. */
 void lease_write_wanted(struct jwrite *w, struct str json, struct arena *arena, struct str wanted);
 
-/* The API server takes MicroTime with six digits behind the point and no other number of them. */
+/* The API server accepts MicroTime only with exactly six digits after the point. */
 #define MICRO_TIME_BYTES (sizeof("2006-01-02T15:04:05.000000Z"))
 struct str micro_time_print(uint64_t unix_ns, char text[MICRO_TIME_BYTES]);

@@ -1,39 +1,41 @@
 /*
- * The scheduler's question whom to preempt (ExtenderPreemptionArgs and ExtenderPreemptionResult of
- * k8s.io/kube-scheduler/extender/v1): which pods it would evict on which nodes, and our word on it.
- * Keys are read in any case, as in extender.h.
+ * kube-scheduler's preemption request and our answer (ExtenderPreemptionArgs and
+ * ExtenderPreemptionResult of k8s.io/kube-scheduler/extender/v1): the victims on each node. Keys
+ * are read without regard to case, as in extender.h.
  */
 #pragma once
 
-#include "jread.h"
-#include "jwrite.h"
-#include "view.h"
+#include "codec/jread.h"
+#include "codec/jwrite.h"
+#include "core/view.h"
 
-/* Pods of one node that would have to go. None: the newest schedulers ask like that for nodes where
- * their own filters find nothing to evict. */
+/*
+ * The victims on one node. The newest schedulers send none for a node where their own filters find
+ * no pod to evict.
+ */
 struct node_victims {
     struct str node;
-    struct str *uids; /* never empty or absent ones */
+    struct str *uids; /* none is empty or absent */
     size_t n;
-    int64_t num_pdb_violations; /* as the scheduler counts them; 1.20 always says 0 */
+    int64_t num_pdb_violations; /* as kube-scheduler counts them; 1.20 always sends 0 */
 };
 
 struct preempt_args {
     struct pod_view pod;
-    struct node_victims *nodes; /* in the order of their names, none twice */
+    struct node_victims *nodes; /* sorted by name, without duplicates */
     size_t n;
 };
 
 /*
- * Views point into the body or into the arena, and all arrays are the caller's to change. An error
- * names the field.
+ * Views point into the body or into the arena; the caller may change all arrays. An error names the
+ * field.
  */
 enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *ret,
                        struct err *reterr) _must_use_;
 
 /*
- * An ExtenderPreemptionResult of these nodes, which takes the place of what was asked: always in
- * UIDs, whatever the request's form. A node without victims is left out, since schedulers fail or
- * crash on an empty list.
+ * Writes an ExtenderPreemptionResult with these nodes, which replaces the scheduler's proposal. It
+ * always contains UIDs, also if the request contained whole pods. A node without victims is left
+ * out, because schedulers fail or crash on an empty list.
  */
 void preempt_write(struct buf *out, const struct node_victims *nodes, size_t n);

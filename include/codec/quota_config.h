@@ -1,5 +1,5 @@
 /*
- * The limits of namespaces as people write them (docs/quota.md), in YAML or JSON:
+ * The limits of namespaces as administrators write them (docs/quota.md), in YAML or JSON:
  *
  *     namespaces:
  *       team-a:
@@ -10,16 +10,19 @@
  *         perModel: {NVIDIA-A100-SXM*: {cards: 2}}
  *       "*": {limits: {cards: 1}}
  *
- * All of it or nothing: a field that is not known, stands there twice or has no value, a number
- * that is none or absurd, and a pool that contradicts the list of pools are errors that name
- * namespace, field and value, since a limit with a slip in its name would limit nothing.
+ * One error refuses the whole text, because a limit with a misspelled name would limit nothing.
+ * Errors are: an unknown field, a repeated field, a field without a value, an invalid or absurdly
+ * large number, and a pool limit that contradicts the list of pools. The message names namespace,
+ * field and value.
  */
 #pragma once
 
-#include "arena.h"
-#include "quota.h"
+#include "base/arena.h"
+#include "core/quota.h"
 
-/* Views: the arena's. ERR_NOMEM and ERR_LIMIT (too large, in one way or another) beside the rest.
+/*
+ * Views point into the arena. Also returns ERR_NOMEM, and ERR_LIMIT if the text or its result is
+ * too large.
  */
 enum errc quota_config_read(struct str text, struct arena *arena, struct quota_view *ret,
                             struct err *reterr) _must_use_;

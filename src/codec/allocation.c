@@ -1,7 +1,9 @@
-#include "allocation.h"
+/* Reads and writes the three gpushare annotations that say where a pod's memory and cores are. */
+#include "codec/allocation.h"
 
-#include "jread.h"
-#include "jwrite.h"
+#include "codec/jread.h"
+#include "codec/jwrite.h"
+#include "codec/limit.h"
 
 struct grants {
     struct grant_view *items;
@@ -9,7 +11,7 @@ struct grants {
     size_t cap;
 };
 
-/* A key that is an index, as it is written: "01" would be a second name of the same. */
+/* Only the usual form of an index: "01" would be a second name for 1. */
 static uint32_t read_key(struct jread *r, struct str key)
 {
     uint64_t index = 0;
@@ -24,6 +26,8 @@ static void read_container(struct jread *r, struct arena *a, uint32_t container,
     struct str key;
     jread_object (r, key) {
         uint32_t card = read_key(r, key);
+        if (g->n == REQUEST_GRANTS_MAX)
+            jread_fail(r, ERR_RANGE, "more than %d entries", REQUEST_GRANTS_MAX);
         struct grant_view one = {.container = container, .card = card, .mem = jread_i64(r)};
         struct grant_view *grown = arena_grow(a, g->items, g->n, &g->cap, sizeof(one));
         if (grown == NULL) {
@@ -42,6 +46,8 @@ bool allocation_read(struct str text, struct arena *a, struct pod_view *ret)
     struct str key;
     struct grants g = {.n = 0};
     ret->has_allocation = false;
+    if (text.n > LIMIT_ALLOCATION_BYTES)
+        return true;
     jread_init(&r, text, a);
     if (jread_type(&r) != JTYPE_OBJECT)
         jread_fail(&r, ERR_SYNTAX, "must be an object");
@@ -109,4 +115,13 @@ void allocation_write(struct buf *out, const struct holding *h, enum allocation_
             write_container(&w, h, h->grants[i].container, what);
     }
     jwrite_object_end(&w);
+}
+
+void allocation_write_plain(struct buf *out, const struct request *r, uint32_t card)
+{
+    const struct demand *d = &r->demands[0];
+    if (r->n_demands == 1 && d->kind != CONTAINER_INIT)
+        buf_printf(out, "{\"%u\":{\"%u\":%lld}}", d->index, card, (long long)d->mem);
+    else
+        buf_put(out, STR("{}"));
 }

@@ -1,4 +1,5 @@
-#include "base64.h"
+/* Decodes and encodes base64. Decoding refuses unknown characters and wrong padding. */
+#include "codec/base64.h"
 
 static int sextet(char c)
 {
@@ -46,7 +47,7 @@ enum errc base64_decode(struct str text, struct arena *arena, struct str *ret)
         if (padding < 1)
             out[n++] = (char)(bits & 0xff);
     }
-    /* Nothing may follow a padded group: then the padding would not fit into the last one. */
+    /* Padding must end the last group of four, and be at most two characters. */
     if (digits % 4 != 0 || padding > 2)
         return ERR_SYNTAX;
     *ret = (struct str){out, n};

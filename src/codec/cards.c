@@ -1,14 +1,16 @@
 /*
- * A bad table is the node's fault, not the reader's: the Node object around it is whole, so its
- * failure becomes a text, and only want of memory stays one.
+ * Reads the annotation cardpack.io/cards. A bad table is not an error of the caller: the Node
+ * object is valid. So the failure becomes the text cards_fault, and only lack of memory is an
+ * error.
  */
-#include "cards.h"
+#include "codec/cards.h"
 
-#include "gpushare.h"
-#include "jread.h"
-#include "limit.h"
-#include "quantity.h"
-#include "request.h"
+#include "codec/jread.h"
+#include "codec/limit.h"
+#include "core/gpushare.h"
+#include "core/limit.h"
+#include "core/quantity.h"
+#include "core/request.h"
 
 struct table {
     struct card_view *items;
@@ -61,6 +63,16 @@ static bool read_unhealthy(struct jread *r)
     return !healthy;
 }
 
+static struct str read_name(struct jread *r)
+{
+    struct str name = jread_str(r);
+    if (name.n <= LIMIT_CARD_NAME)
+        return name;
+    jread_fail(r, ERR_RANGE, "\"%.*s...\" has %zu bytes: %zu at most", 64, name.p, name.n,
+               LIMIT_CARD_NAME);
+    return STR_NULL;
+}
+
 static struct card_view read_card(struct jread *r)
 {
     struct card_view c = {.numa = -1};
@@ -73,11 +85,11 @@ static struct card_view read_card(struct jread *r)
         } else if (str_eq(key, STR("memory"))) {
             c.mem = read_memory(r);
         } else if (str_eq(key, STR("model"))) {
-            c.model = jread_str(r);
+            c.model = read_name(r);
         } else if (str_eq(key, STR("uuid"))) {
-            c.uuid = jread_str(r);
+            c.uuid = read_name(r);
         } else if (str_eq(key, STR("profile"))) {
-            c.profile = jread_str(r);
+            c.profile = read_name(r);
         } else if (str_eq(key, STR("numa"))) {
             c.numa = read_numa(r);
         } else if (str_eq(key, STR("health"))) {
@@ -93,13 +105,15 @@ static struct card_view read_card(struct jread *r)
     return c;
 }
 
-static void read_table(struct jread *r, struct arena *a, struct table *t)
+static void read_table(struct jread *r, struct arena *a, struct str text, struct table *t)
 {
     struct card_set {
         uint64_t words[LIMIT_CARDS / 64];
     } seen = {{0}};
 
-    if (jread_type(r) != JTYPE_ARRAY)
+    if (text.n > LIMIT_CARDS_TEXT)
+        jread_fail(r, ERR_RANGE, "has %zu bytes: %zu at most", text.n, LIMIT_CARDS_TEXT);
+    else if (jread_type(r) != JTYPE_ARRAY)
         jread_fail(r, ERR_SYNTAX, "must be a list of cards");
     jread_array (r) {
         struct card_view c = read_card(r);
@@ -129,7 +143,7 @@ bool cards_read(struct str text, struct arena *a, struct node_view *ret)
     ret->n_cards = 0;
     ret->cards_fault = NULL;
     jread_init(&r, text, a);
-    read_table(&r, a, &t);
+    read_table(&r, a, text, &t);
     if (jread_finish(&r, &e) != OK) {
         (void)err_wrap(&e, "%.*s", STR_ARG(CARDPACK_ANNOTATION_CARDS));
         struct str copy = arena_dup(a, (struct str){e.text, strlen(e.text) + 1});

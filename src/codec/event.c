@@ -1,10 +1,10 @@
 /*
- * The times are whole seconds, as metav1.Time prints them. eventTime stays away: with it the API
- * server applies the rules of events.k8s.io, which knows no count.
+ * Writes Events. Times are whole seconds, as metav1.Time prints them. eventTime is not set: with it
+ * the API server would apply the rules of events.k8s.io, which has no count.
  */
-#include "event.h"
+#include "codec/event.h"
 
-#include "lease.h"
+#include "codec/lease.h"
 
 #define COMPONENT STR("cardpack")
 #define COMBINED  STR("(combined from similar events): ")
@@ -33,7 +33,7 @@ void event_put_name(struct buf *out, struct str pod, uint64_t first_ns)
 {
     if (pod.n > EVENT_NAME_BYTES - SUFFIX_BYTES) {
         pod.n = EVENT_NAME_BYTES - SUFFIX_BYTES;
-        /* No label of a DNS name ends otherwise. */
+        /* A label of a DNS name must end in a letter or digit. */
         while (pod.n > 0 && !is_alphanumeric(pod.p[pod.n - 1]))
             pod.n--;
     }

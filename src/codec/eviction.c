@@ -1,4 +1,5 @@
-#include "eviction.h"
+/* Writes an Eviction with the pod's UID as a precondition. */
+#include "codec/eviction.h"
 
 void eviction_write(struct jwrite *w, const struct eviction *e)
 {

@@ -1,13 +1,15 @@
 /*
- * The rules are client-go's (plugin/pkg/client/auth/exec). It takes YAML for an answer as well, and
- * so do we. What an error quotes was never a secret: kind and apiVersion, cut short in case a
- * program puts something else there.
+ * Writes the input of a credential plugin and reads its answer, by client-go's rules
+ * (plugin/pkg/client/auth/exec). Like client-go it accepts an answer in YAML too. Errors quote only
+ * kind and apiVersion, which are no secrets. They are cut short, because a faulty program may put
+ * something else there.
  */
-#include "exec_credential.h"
+#include "codec/exec_credential.h"
 
-#include "jwrite.h"
-#include "stamp.h"
-#include "yaml.h"
+#include "codec/jwrite.h"
+#include "codec/limit.h"
+#include "codec/stamp.h"
+#include "codec/yaml.h"
 
 #define QUOTED_MAX 40
 
@@ -71,7 +73,7 @@ struct answer {
     struct exec_credential credential;
 };
 
-/* An empty string is none. */
+/* An empty string counts as absent. */
 static struct str read_some(struct jread *r)
 {
     struct str s = jread_str(r);
@@ -100,7 +102,9 @@ static struct str read_token(struct jread *r)
     return s;
 }
 
-/* "Z", "+01:00", with a fraction before it or without; what is to be added to the rest is UTC. */
+/*
+ * "Z" or "+01:00", with or without a fraction before it. Adding *ret_s to the local time gives UTC.
+ */
 static bool read_zone(struct str s, int64_t *ret_s)
 {
     uint64_t hours = 0;
@@ -124,7 +128,10 @@ static bool read_zone(struct str s, int64_t *ret_s)
     return true;
 }
 
-/* RFC 3339. What lies beyond a stamp's years is as good as never; Go's zero time says nothing. */
+/*
+ * RFC 3339. A year after 2105 means never; a year before 1971, such as Go's zero time, means
+ * unknown.
+ */
 static bool read_time(struct str s, uint32_t *ret_s)
 {
     static const char form[] = "2000-01-01T00:00:00";

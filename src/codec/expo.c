@@ -1,12 +1,14 @@
 /*
- * Bounds are written with a decimal point in both formats, as OpenMetrics wants it: le="1.0" and
- * le="1" would be two series, and which of them a server gets is up to its Accept header.
+ * Writes metrics. Bucket bounds have a decimal point in both formats, as OpenMetrics requires. With
+ * le="1.0" and le="1" one bucket would become two series, depending on the Accept header of the
+ * Prometheus server.
  *
- * Nearly all values need no escape, and are copied in one go. A NUL ends the text for some readers.
+ * Almost all label values need no escape and are copied at once. A NUL is replaced too, because
+ * some readers end the text there.
  */
-#include "expo.h"
+#include "codec/expo.h"
 
-#include "jscan.h"
+#include "codec/jscan.h"
 
 #define NS_DECIMALS  9
 #define DECIMALS_MAX 18
@@ -31,7 +33,7 @@ const char *expo_content_type(enum expo_format f)
                                  : "text/plain; version=0.0.4; charset=utf-8";
 }
 
-/* A line of help knows no quotes in the text format. */
+/* quotes: whether to escape quotes. The text format does not escape them in a help line. */
 static void put_escaped(struct buf *out, struct str s, bool quotes)
 {
     if (s.n == 0)
@@ -116,7 +118,7 @@ static void put_label(struct buf *out, const char *key, struct str value)
     buf_putc(out, '"');
 }
 
-/* All of a sample but its value; `le` absent: none. */
+/* Writes a sample without its value; `le` absent: no such label. */
 static void put_head(const struct expo *x, struct str suffix, const struct expo_label *labels,
                      size_t n, struct str le)
 {

@@ -1,10 +1,10 @@
 /*
- * RFC 9110's Accept, as far as it decides between two types: of the ranges that match one of them
- * the most specific says how gladly it is taken. Parameters but q and version say nothing to us.
+ * Chooses between two media types by the Accept header (RFC 9110). For each type, the q of the most
+ * specific matching range counts. All parameters except q and version are ignored.
  */
-#include "expo.h"
+#include "codec/expo.h"
 
-/* Thousandths, as that is what the RFC allows for. */
+/* q in thousandths, the precision of the RFC. */
 #define Q_FULL 1000
 
 struct range {
@@ -13,7 +13,7 @@ struct range {
     unsigned q;
 };
 
-/* "0.75"; what is no such number counts as 1, as if it were not there. */
+/* Reads "0.75"; an invalid number counts as 1, as if it were absent. */
 static unsigned read_q(struct str s)
 {
     unsigned q = 0;
@@ -64,8 +64,10 @@ static struct range read_range(struct str text)
     return r;
 }
 
-/* How exactly it means this type: 0 not at all, 1 any, 2 any of its kind, 3 by name, 4 with its
- * version. */
+/*
+ * How exactly the range matches this type: 0 no match, 1 any type, 2 any subtype, 3 by name, 4 with
+ * the version.
+ */
 static unsigned specificity(const struct range *r, struct str kind, struct str type,
                             struct str version)
 {
@@ -102,7 +104,10 @@ enum expo_format expo_negotiate(struct str accept)
               r.q);
         taste(&text, specificity(&r, STR("text/*"), STR("text/plain"), STR("0.0.4")), r.q);
     }
-    /* A browser's or curl's "whatever you have" is not a wish for it. */
+    /*
+     * OpenMetrics needs its name in the header; a wildcard, as browsers and curl send it, is not
+     * enough.
+     */
     bool by_name = open.specificity >= 3 && open.q > 0;
     return by_name && open.q >= text.q ? EXPO_OPENMETRICS : EXPO_TEXT;
 }

@@ -1,11 +1,12 @@
 /*
- * Names and objects are read into lists of their own, and which of the two counts is decided at the
- * end: keys come in any order, doubled, and taken back by null. A list is read anew whenever its
- * key comes again.
+ * Reads and writes the JSON of filter, prioritize and bind. Names and objects are read into two
+ * lists, and the choice between them is made at the end: keys may come in any order, may be
+ * repeated, and null may take back an earlier value. A repeated key replaces its list.
  */
-#include "extender.h"
+#include "codec/extender.h"
 
-#include "kube.h"
+#include "codec/kube.h"
+#include "codec/limit.h"
 
 struct str_list {
     struct str *items;
@@ -13,17 +14,21 @@ struct str_list {
     size_t cap;
 };
 
-/* The candidates in one of the two forms. */
+/* The candidates in one of the two forms: NodeNames or Nodes. */
 struct candidates {
     struct str_list names;
     struct str_list objects;
-    bool plain; /* as filter_args.plain */
-    bool given; /* and not as null */
+    bool plain; /* see filter_args.plain */
+    bool given; /* present and not null */
 };
 
-/* Room for one more at least, or the reader has failed. */
+/* Makes room for at least one more entry; otherwise the reader has failed. */
 static bool str_list_grow(struct jread *r, struct arena *a, struct str_list *list)
 {
+    if (list->n > LIMIT_CANDIDATES) {
+        jread_fail(r, ERR_RANGE, "more than %zu nodes", LIMIT_CANDIDATES);
+        return false;
+    }
     struct str *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(*grown));
     if (grown == NULL)
         jread_fail(r, arena_fault(a), "no room for the nodes of one request");
@@ -38,7 +43,7 @@ static void str_list_add(struct jread *r, struct arena *a, struct str_list *list
         list->items[list->n++] = s;
 }
 
-/* Most names are plain, and are read in runs; one that is not ends its run. */
+/* Most names are plain and are read in runs. A name that is not plain ends a run. */
 static void read_names(struct jread *r, struct arena *a, struct candidates *c)
 {
     struct str_list *list = &c->names;
@@ -60,7 +65,7 @@ static void read_names(struct jread *r, struct arena *a, struct candidates *c)
     }
 }
 
-/* r->at stands at the value's first byte after jread_type, and behind its last after reading it. */
+/* After jread_type, r->at is at the value's first byte; after the read it is behind the last. */
 static void read_items(struct jread *r, struct arena *a, struct candidates *c)
 {
     c->names.n = 0;
@@ -123,6 +128,9 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
                        "ExtenderArgs: cannot get node names: Nodes and NodeNames "
                        "are both absent");
     const struct candidates *given = names.given ? &names : &nodes;
+    if (given->names.n > LIMIT_CANDIDATES)
+        return err_set(reterr, ERR_RANGE, "ExtenderArgs: %s has %zu nodes: %zu at most",
+                       names.given ? "NodeNames" : "Nodes", given->names.n, LIMIT_CANDIDATES);
     ret->by_name = names.given;
     ret->plain = given->plain;
     ret->names = given->names.items;
@@ -190,7 +198,7 @@ void extender_write_filter_error(struct buf *out, struct str error)
     jwrite_object_end(&w);
 }
 
-/* With its quotes, as it came: where names are plain. */
+/* A plain name with its quotes, which are in the body around it. */
 static struct str quoted(struct str name)
 {
     return (struct str){name.p - 1, name.n + 2};
@@ -221,8 +229,10 @@ static void write_refused(struct jwrite *w, const struct filter_args *args,
     jwrite_object_end(w);
 }
 
-/* Names that stand side by side are written in one go: where all fit, which is often, it is one
- * copy of the list as it came. */
+/*
+ * Adjacent offered names are copied at once. Often all candidates are offered; then this is one
+ * copy of the received list.
+ */
 static void write_names(struct jwrite *w, const struct filter_args *args,
                         const unsigned char *offers)
 {

@@ -1,37 +1,39 @@
 /*
- * A state machine over bytes. Whatever of a list is not punctuation is a piece: keys, values of
- * unknown keys, the metadata, items. A piece ends where its brackets close; one that lies whole in
- * a chunk is used where it lies, any other is gathered in `hold`. Keys and unknown values go
- * through the strict reader, so that together with the decoder of the pieces nothing passes
- * unvalidated; the price is that an unknown value must keep to the ceiling of a piece too.
+ * Cuts a list or a stream into pieces, with a state machine over bytes. In a list, everything
+ * except punctuation is a piece: keys, values of unknown keys, the metadata, items. A piece ends
+ * where its brackets close. A piece that is completely inside a chunk is used in place; any other
+ * is collected in `hold`. The strict reader validates keys and unknown values, and decoders
+ * validate the other pieces, so every byte is validated. Therefore the size limit of a piece
+ * applies to unknown values too.
  *
- * The outcome, the text of an error included, does not depend on how the body is chunked.
+ * The outcome, including the text of an error, does not depend on the chunks.
  */
-#include "jcut.h"
+#include "codec/jcut.h"
 
-#include "jblock.h"
-#include "jread.h"
-#include "jscan.h"
+#include "codec/jblock.h"
+#include "codec/jread.h"
+#include "codec/jscan.h"
 
 enum state {
-    AT_START,     /* the list */
-    AT_FIRST_KEY, /* a key or '}' */
+    AT_START,     /* expects the list */
+    AT_FIRST_KEY, /* expects a key or '}' */
     AT_KEY,
     AT_COLON,
     AT_VALUE,
-    AT_FIRST_ITEM, /* an item or ']' */
+    AT_FIRST_ITEM, /* expects an item or ']' */
     AT_ITEM,
-    BEHIND_ITEM,  /* ',' or ']' */
-    BEHIND_VALUE, /* ',' or '}' */
+    BEHIND_ITEM,  /* expects ',' or ']' */
+    BEHIND_VALUE, /* expects ',' or '}' */
     AT_END,
-    IN_NESTED, /* inside a piece that is a string, an object or an array */
-    IN_BARE,   /* inside a piece that is a number or a literal */
+    IN_NESTED, /* in a piece that is a string, an object or an array */
+    IN_BARE,   /* in a piece that is a number or a literal */
 };
 
 enum part {
     PART_KEY,
     PART_OTHER,    /* the value of an unknown key */
     PART_METADATA, /* the value of "metadata" */
+    PART_KIND,     /* the value of "kind" */
     PART_ITEMS,    /* the value of "items" */
     PART_ITEM,
 };
@@ -70,7 +72,7 @@ static void fail_at(struct jcut *c, const char *what, uint64_t offset)
     (void)err_set(&c->err, ERR_SYNTAX, "%s at offset %llu", what, (unsigned long long)offset);
 }
 
-/* n bytes are about to join the piece that began at c->begin. */
+/* Whether n more bytes fit into the piece that began at c->begin. */
 static bool fits(struct jcut *c, size_t n)
 {
     if (n <= c->hold.max - c->hold.n)
@@ -91,7 +93,7 @@ static bool hold_put(struct jcut *c, struct str bytes)
     return false;
 }
 
-/* The whole piece of which `last` is the end, gathered where it must be. */
+/* Returns the whole piece that ends with `last`: from `hold` if it began in an earlier chunk. */
 static bool piece_join(struct jcut *c, struct str last, struct str *ret)
 {
     *ret = last;
@@ -124,7 +126,7 @@ static bool validate(struct jcut *c, struct str json)
     return false;
 }
 
-/* A key twice could hide half of a list. */
+/* Refuses a repeated key: it could hide half of a list. */
 static bool is_first(struct jcut *c, bool *seen, const char *name)
 {
     if (*seen)
@@ -143,6 +145,9 @@ static void key_end(struct jcut *c, struct str quoted)
     } else if (str_eq(quoted, STR("\"metadata\""))) {
         c->part = PART_METADATA;
         (void)is_first(c, &c->seen_metadata, "\"metadata\"");
+    } else if (str_eq(quoted, STR("\"kind\""))) {
+        c->part = PART_KIND;
+        (void)is_first(c, &c->seen_kind, "\"kind\"");
     }
 }
 
@@ -162,6 +167,10 @@ static void piece_end(struct jcut *c, struct str piece)
         c->state = BEHIND_VALUE;
         deliver(c, JCUT_METADATA, piece);
         return;
+    case PART_KIND:
+        c->state = BEHIND_VALUE;
+        deliver(c, JCUT_KIND, piece);
+        return;
     case PART_ITEMS:
         c->state = BEHIND_VALUE;
         if (!str_eq(piece, STR("null")))
@@ -175,7 +184,7 @@ static void piece_end(struct jcut *c, struct str piece)
 }
 
 #ifdef JBLOCK_BYTES
-/* Whether the brackets close the piece, which is `depth` deep before them. */
+/* Whether these brackets close the piece; `depth` brackets are open before them. */
 static bool brackets_close(uint64_t opening, uint64_t closing, unsigned depth)
 {
     uint64_t all = opening | closing;
@@ -188,9 +197,9 @@ static bool brackets_close(uint64_t opening, uint64_t closing, unsigned depth)
 }
 
 /*
- * A block that lies within the piece whole is taken at once. False, and nothing taken, where the
- * piece may end in it, and where a backslash is outside of a string, which is no JSON: what it
- * means must not depend on the blocks.
+ * Consumes a block that is completely inside the piece. Returns false and consumes nothing if the
+ * piece may end in the block, or if a backslash is outside a string. The latter is invalid JSON,
+ * and the result must not depend on the block boundaries.
  */
 static bool nested_block(struct jcut *c, const char *at)
 {
@@ -210,7 +219,7 @@ static bool nested_block(struct jcut *c, const char *at)
     return true;
 }
 
-/* As many blocks as can be taken; then the bytes of one have to be looked at singly, or all. */
+/* Consumes as many blocks as possible. The bytes up to *ret_singly must then be read one by one. */
 static const char *nested_blocks(struct jcut *c, const char *at, const char *end,
                                  const char **ret_singly)
 {
@@ -229,7 +238,7 @@ static const char *nested_blocks(struct jcut *c, const char *at, const char *end
 }
 #endif
 
-/* Byte by byte up to the end or that of the piece. */
+/* Reads byte by byte to the end of the bytes or of the piece. */
 static const char *nested_bytes(struct jcut *c, const char *at, const char *end, bool *ret_closed)
 {
     bool closed = false;
@@ -259,7 +268,7 @@ static const char *nested_bytes(struct jcut *c, const char *at, const char *end,
     return at;
 }
 
-/* How much of the bytes belongs to the nested piece, and whether it ends there. */
+/* The number of bytes that belong to the nested piece; *ret_closed: it ends there. */
 static size_t nested_length(struct jcut *c, struct str s, bool *ret_closed)
 {
     const char *at = s.p;
@@ -298,7 +307,7 @@ static size_t piece_take(struct jcut *c, struct str s)
     return n;
 }
 
-/* Nothing is taken: the piece's first byte is its own. */
+/* Consumes nothing: the first byte is part of the piece. */
 static size_t piece_begin(struct jcut *c, enum part part, char first)
 {
     c->part = part;
@@ -316,7 +325,7 @@ static size_t value_begin(struct jcut *c, enum part part, char first)
     return 0;
 }
 
-/* `yes` leads to `next`, anything else is an error. */
+/* yes: goes to `next`; otherwise fails with `what`. */
 static size_t punctuation(struct jcut *c, bool yes, enum state next, const char *what)
 {
     if (!yes) {
@@ -327,7 +336,7 @@ static size_t punctuation(struct jcut *c, bool yes, enum state next, const char 
     return 1;
 }
 
-/* One byte between pieces, no white space; returns how many are taken. */
+/* Handles one byte between pieces (no white space); returns how many bytes are consumed. */
 static size_t between(struct jcut *c, char b)
 {
     switch ((enum state)c->state) {

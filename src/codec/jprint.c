@@ -1,17 +1,18 @@
 /*
- * One loop over the reader with a stack of its own, which the reader's depth bounds. An object or
- * array that is empty is not known to be until its first member is asked for, so what opens it in
- * the output waits for that.
+ * Prints JSON with one loop over the reader and a stack of its own, which the reader's depth limit
+ * bounds. The printer learns that an object or array is empty only when it asks for the first
+ * member. So the opening bracket is written after that.
  */
-#include "jprint.h"
+#include "codec/jprint.h"
 
-#include "jread.h"
-#include "jwrite.h"
+#include "codec/jread.h"
+#include "codec/jwrite.h"
+#include "codec/limit.h"
 
 struct printer;
 
 struct form {
-    /* The first or a later member of the object or array of that depth begins. */
+    /* The first or a later member of the object or array at that depth begins. */
     void (*member)(struct printer *p, bool array, bool first, struct str key);
     void (*end)(struct printer *p, bool array, bool empty);
     void (*scalar)(struct printer *p);
@@ -19,7 +20,7 @@ struct form {
 
 struct level {
     bool array;
-    bool begun; /* it has had a member */
+    bool begun; /* a member was printed */
 };
 
 struct printer {
@@ -27,7 +28,7 @@ struct printer {
     struct jread r;
     struct buf *out;
     unsigned depth;
-    bool inline_next; /* YAML: the next member stands on the line of the "- " before it */
+    bool inline_next; /* YAML: the next member is on the line of the preceding "- " */
     struct level levels[LIMIT_JSON_DEPTH];
 };
 
@@ -43,11 +44,48 @@ static void put_line(struct printer *p, unsigned depth, unsigned step)
     put_spaces(p->out, depth * step);
 }
 
+/* Whether s has characters that are unsafe for a terminal and that JSON does not escape. */
+static bool is_hidden(struct str s)
+{
+    while (s.n > 0) {
+        uint32_t rune = 0;
+        size_t n = str_utf8(s, &rune);
+        if (rune >= 0x7f && str_is_unprintable(rune))
+            return true;
+        s = str_skip(s, MAX_OF(n, (size_t)1));
+    }
+    return false;
+}
+
+static void put_json_rune(struct buf *out, uint32_t rune, struct str bytes)
+{
+    if (rune == '"' || rune == '\\')
+        buf_printf(out, "\\%c", (char)rune);
+    else if (rune > 0xffff && str_is_unprintable(rune))
+        buf_printf(out, "\\u%04x\\u%04x", 0xd800 + ((rune - 0x10000) >> 10),
+                   0xdc00 + ((rune - 0x10000) & 0x3ff));
+    else if (str_is_unprintable(rune))
+        buf_printf(out, "\\u%04x", rune);
+    else
+        buf_put(out, bytes);
+}
+
 static void put_json_string(struct buf *out, struct str s)
 {
     struct jwrite w;
     jwrite_init(&w, out);
-    jwrite_str(&w, s.p == NULL ? STR("") : s);
+    if (!is_hidden(s)) {
+        jwrite_str(&w, s.p == NULL ? STR("") : s);
+        return;
+    }
+    buf_putc(out, '"');
+    while (s.n > 0) {
+        uint32_t rune = 0xfffd;
+        size_t n = str_utf8(s, &rune);
+        put_json_rune(out, rune, n == 0 ? STR("\xef\xbf\xbd") : (struct str){s.p, n});
+        s = str_skip(s, MAX_OF(n, (size_t)1));
+    }
+    buf_putc(out, '"');
 }
 
 /* ---- JSON ---- */
@@ -85,7 +123,7 @@ static void json_scalar(struct printer *p)
 
 /* ---- YAML ---- */
 
-/* In some version of YAML, or in some of its readers, each of these is no string. */
+/* Words that some YAML version or YAML reader does not read as a string. */
 static bool is_reserved(struct str s)
 {
     static const char *const words[] = {"null", "true", "false", "yes", "no",  "on",
@@ -97,7 +135,7 @@ static bool is_reserved(struct str s)
     return false;
 }
 
-/* Begins with a letter and holds nothing that could be an indicator: no number, no date. */
+/* Begins with a letter, which excludes numbers and dates, and contains no YAML indicator. */
 static bool is_plain(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -111,14 +149,6 @@ static bool is_plain(struct str s)
     return s.n > 0 && !is_reserved(s);
 }
 
-/* What YAML does not allow as it stands, or a terminal would take for a command. */
-static bool is_odd(uint32_t rune)
-{
-    return rune < 0x20 || (rune >= 0x7f && rune < 0xa0) || rune == 0x2028 || rune == 0x2029 ||
-           rune == 0xfeff || (rune >= 0xfff0 && rune <= 0xffff) ||
-           (rune >= 0x202a && rune <= 0x202e);
-}
-
 static void put_yaml_string(struct buf *out, struct str s)
 {
     if (is_plain(s)) {
@@ -129,8 +159,8 @@ static void put_yaml_string(struct buf *out, struct str s)
     while (s.n > 0) {
         uint32_t rune = 0xfffd;
         size_t n = str_utf8(s, &rune);
-        if (n == 0 || is_odd(rune))
-            buf_printf(out, "\\u%04X", rune);
+        if (n == 0 || str_is_unprintable(rune) || rune == 0xfffd)
+            buf_printf(out, rune > 0xffff ? "\\U%08X" : "\\u%04X", rune);
         else if (rune == '"' || rune == '\\')
             buf_printf(out, "\\%c", (char)rune);
         else
@@ -140,7 +170,7 @@ static void put_yaml_string(struct buf *out, struct str s)
     buf_putc(out, '"');
 }
 
-/* An array within an object stands two deeper than its key, as everything does. */
+/* Every nested value is indented by two; also an array in an object, relative to its key. */
 static void yaml_member(struct printer *p, bool array, bool first, struct str key)
 {
     (void)first;
@@ -184,7 +214,7 @@ static void yaml_scalar(struct printer *p)
 static const struct form as_json = {json_member, json_end, json_scalar};
 static const struct form as_yaml = {yaml_member, yaml_end, yaml_scalar};
 
-/* The value that is next: a scalar is printed, of another the first member is due. */
+/* Prints the next value if it is a scalar. Otherwise opens it; its first member is printed next. */
 static void print_value(struct printer *p)
 {
     enum jtype type = jread_type(&p->r);
@@ -197,7 +227,7 @@ static void print_value(struct printer *p)
         p->levels[p->depth++] = (struct level){.array = array};
 }
 
-/* Of the innermost that is open: one member, or its end. */
+/* Prints one member of the innermost open object or array, or its end. */
 static void print_next(struct printer *p)
 {
     struct level *l = &p->levels[p->depth - 1];

@@ -1,11 +1,11 @@
 /*
- * What is open is a bit a level, an object's is 0; so that all of the state stays in registers. It
- * never says more than yes or no, and its no is only a reason to look again.
+ * Skips a value without error messages. Each open level is one bit (0 for an object), so the whole
+ * state fits into registers. On failure jread reads the value again and reports the error.
  */
-#include "jskim.h"
+#include "codec/jskim.h"
 
-#include "jscan.h"
-#include "jtoken.h"
+#include "codec/jscan.h"
+#include "codec/jtoken.h"
 
 static inline const char *over_space(const char *p, const char *end)
 {
@@ -15,7 +15,7 @@ static inline const char *over_space(const char *p, const char *end)
     return p;
 }
 
-/* A character that is not plain; NULL: it must not be there. */
+/* Moves over a character that is not plain; NULL: it is invalid. */
 static const char *over_odd(const char *p, const char *end)
 {
     size_t n = 0;
@@ -46,7 +46,7 @@ static const char *over_literal(const char *p, const char *end, struct str liter
     return is ? p + literal.n : NULL;
 }
 
-/* A value without brackets. p < end */
+/* Moves over a value without brackets. p < end */
 static inline const char *over_scalar(const char *p, const char *end)
 {
     switch (*p) {
@@ -65,7 +65,7 @@ static inline const char *over_scalar(const char *p, const char *end)
     }
 }
 
-/* A member's name and the colon; p is where the name should begin. */
+/* Moves over a member's name and the colon; p is where the name must begin. */
 static inline const char *over_name(const char *p, const char *end)
 {
     p = over_space(p, end);
@@ -79,7 +79,7 @@ static inline const char *over_name(const char *p, const char *end)
 }
 
 struct open {
-    uint64_t arrays; /* the innermost is the lowest bit */
+    uint64_t arrays; /* one bit a level; the lowest bit is the innermost */
     unsigned depth;
 };
 
@@ -88,7 +88,7 @@ static inline bool in_array(const struct open *o)
     return (o->arrays & 1) != 0;
 }
 
-/* The brackets that close here, and white space. NULL: the end is among them, and one is open. */
+/* Moves over closing brackets and white space. NULL: the end came while a level was open. */
 static inline const char *over_closing(const char *p, const char *end, struct open *o)
 {
     for (; o->depth > 0; o->depth--, o->arrays >>= 1) {
@@ -122,7 +122,7 @@ const char *jskim_value(const char *p, const char *end, unsigned room)
             p = over_closing(p, end, &o);
         if (p == NULL || o.depth == 0)
             return p;
-        /* Of what has just been opened the first comes without a comma. */
+        /* The first element after an opening bracket has no comma before it. */
         if (!(opens && o.depth == inside) && *p++ != ',')
             return NULL;
         if (!in_array(&o))

@@ -1,4 +1,5 @@
-#include "jtoken.h"
+/* Parses JSON escapes and numbers, for jread and jskim. */
+#include "codec/jtoken.h"
 
 /* The value of 4 hexadecimal digits, or -1. */
 static int32_t hex4(const char *p, const char *end)

@@ -1,17 +1,17 @@
 /*
- * One flag is all the state there is: nesting is the caller's, as he writes it. Names and keys that
- * need no escape, which are nearly all, are copied in one go.
+ * Writes JSON. The only state is one flag: the caller keeps the nesting right. Almost all names and
+ * keys need no escape and are copied at once.
  */
-#include "jwrite.h"
+#include "codec/jwrite.h"
 
-#include "jscan.h"
+#include "codec/jscan.h"
 
 void jwrite_init(struct jwrite *w, struct buf *out)
 {
     *w = (struct jwrite){.out = out};
 }
 
-/* Before every key and every value. */
+/* Call it before each key and each value. */
 static void separate(struct jwrite *w)
 {
     if (w->comma)
@@ -52,7 +52,7 @@ void jwrite_array_end(struct jwrite *w)
     put_close(w, ']');
 }
 
-/* The byte at p is not plain; what it begins is written, and its length returned. */
+/* The byte at p is not plain. Writes the character that begins there and returns its length. */
 static size_t put_odd(struct buf *out, const char *p, const char *end)
 {
     static const char hex[] = "0123456789abcdef";

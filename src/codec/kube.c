@@ -1,15 +1,17 @@
 /*
- * Each reader is its object's schema with everything left out that we don't use; strings are views,
- * and only the containers that ask for memory take room in the arena.
+ * Reads Pods, Nodes and other objects. Each reader follows the schema of its object and skips
+ * unused fields. Strings are views; of containers, only those that request GPU memory use room in
+ * the arena.
  */
-#include "kube.h"
+#include "codec/kube.h"
 
-#include "allocation.h"
-#include "cards.h"
-#include "gpushare.h"
-#include "stamp.h"
+#include "codec/allocation.h"
+#include "codec/cards.h"
+#include "codec/limit.h"
+#include "codec/stamp.h"
+#include "core/gpushare.h"
 
-/* Annotations and labels that are taken over as they stand. */
+/* Annotations and labels whose values are copied unchanged. */
 struct wanted {
     struct str key;
     size_t offset; /* of the struct str in the view */
@@ -41,7 +43,7 @@ static const struct wanted node_labels[] = {
     {NVIDIA_LABEL_MODEL, offsetof(struct node_view, model)},
 };
 
-/* Whether the key is one of those; then its value is read. */
+/* If the key is in `wanted`, reads its value and returns true. */
 static bool take(struct jread *r, struct str key, const struct wanted *wanted, size_t n, void *view)
 {
     for (size_t i = 0; i < n; i++) {
@@ -58,10 +60,15 @@ static void read_pod_annotations(struct jread *r, struct arena *a, struct pod_vi
     struct str key;
     struct str allocation = STR_NULL;
     jread_object (r, key) {
-        if (str_eq(key, GPUSHARE_ANNOTATION_ALLOCATION))
+        if (str_eq(key, GPUSHARE_ANNOTATION_ALLOCATION)) {
             allocation = jread_str(r);
-        else if (!take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod))
+            pod->said_allocation = true;
+        } else if (str_eq(key, GPUSHARE_ANNOTATION_CORES)) {
+            pod->said_cores = true;
             jread_skip(r);
+        } else if (!take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod)) {
+            jread_skip(r);
+        }
     }
     if (allocation.p != NULL && !jread_failed(r) && !allocation_read(allocation, a, pod))
         jread_fail(r, arena_fault(a), "no room for its allocation");
@@ -74,24 +81,26 @@ static void read_pod_labels(struct jread *r, struct arena *a, struct pod_view *p
     size_t cap = 0;
     pod->n_labels = 0;
     jread_object (r, key) {
+        struct label_view one = {.key = key, .value = jread_str(r)};
+        if (str_eq(key, GPUSHARE_LABEL_COUNT))
+            pod->count_label = one.value;
+        else if (str_eq(key, GPUSHARE_LABEL_PLACEMENT))
+            pod->whole_label = one.value;
+        if (pod->n_labels == LIMIT_LABELS)
+            continue;
         struct label_view *grown =
             arena_grow(a, labels, pod->n_labels, &cap, sizeof(struct label_view));
-        struct label_view one = {.key = key, .value = jread_str(r)};
         if (grown == NULL) {
             jread_fail(r, arena_fault(a), "no room for the labels");
             continue;
         }
         labels = grown;
         labels[pod->n_labels++] = one;
-        if (str_eq(key, GPUSHARE_LABEL_COUNT))
-            pod->count_label = one.value;
-        else if (str_eq(key, GPUSHARE_LABEL_PLACEMENT))
-            pod->whole_label = one.value;
     }
     pod->labels = labels;
 }
 
-/* One that can't be read is no reason to leave the pod out. */
+/* An invalid time must not exclude the pod. */
 static void read_created(struct jread *r, struct pod_view *pod)
 {
     uint32_t s = 0;
@@ -122,7 +131,7 @@ static void read_pod_metadata(struct jread *r, struct arena *a, struct pod_view 
     }
 }
 
-/* One resource of a ResourceList. */
+/* Reads one resource of a ResourceList. */
 static void read_resource(struct jread *r, struct str name, struct str *ret)
 {
     struct str key;
@@ -200,7 +209,7 @@ struct container_list {
     struct container_view *items;
     size_t n;
     size_t cap;
-    uint32_t all; /* those that ask for nothing too */
+    uint32_t all; /* including those without a request */
 };
 
 static void container_add(struct jread *r, struct arena *a, struct container_list *list,
@@ -266,7 +275,7 @@ static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod
     pod->n_mains = mains.all;
 }
 
-/* Whether the condition is Initialized, and True. */
+/* Whether this condition has type Initialized and status True. */
 static bool read_condition(struct jread *r)
 {
     bool initialized = false;

@@ -1,12 +1,12 @@
 /*
- * Both versions of the API look alike and differ in what they mean: an empty selector is about all
- * pods of the namespace in policy/v1, and about none in policy/v1beta1. Without a selector it is
- * none in both. A selector that Kubernetes would not accept is about none either: an API server
- * stores no such thing, and all clients read it like that.
+ * Reads PodDisruptionBudgets. Both API versions have the same fields with a different meaning: an
+ * empty selector selects all pods of the namespace in policy/v1, and none in policy/v1beta1. An
+ * absent selector selects none in both. A selector that Kubernetes would refuse selects none
+ * either: an API server stores no such selector, and all clients read it like that.
  *
- * matchLabels are requirements of one value, so that the core knows one kind only.
+ * matchLabels become requirements with one value, so that the core knows only one kind.
  */
-#include "kube_budget.h"
+#include "codec/kube_budget.h"
 
 struct requirement_list {
     struct requirement_view *items;
@@ -23,7 +23,7 @@ struct string_list {
 struct selector {
     struct requirement_list labels;
     struct requirement_list expressions;
-    bool given; /* and not as null */
+    bool given; /* present and not null */
     bool valid;
 };
 

@@ -1,6 +1,6 @@
-/* The one object that we write. */
-#include "gpushare.h"
-#include "kube.h"
+/* Writes a Binding. */
+#include "codec/kube.h"
+#include "core/gpushare.h"
 
 static void write_number_annotation(struct jwrite *w, struct str key, uint64_t value)
 {

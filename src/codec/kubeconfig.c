@@ -1,17 +1,18 @@
 /*
- * Two passes: the first notes name and raw JSON of every entry, the second decodes the three that
- * the current context names. So an entry that nobody asked for cannot fail the start, and fields
- * may come in any order. The document is copied into the arena; views point into it.
+ * Reads a kubeconfig in two passes. The first notes name and raw JSON of each entry; the second
+ * decodes the three entries that the current context names. So an unused entry cannot fail the
+ * start, and fields may come in any order. The document is copied into the arena; views point into
+ * it.
  */
-#include "kubeconfig.h"
+#include "codec/kubeconfig.h"
 
-#include "jread.h"
-#include "kubeconfig_server.h"
-#include "yaml.h"
+#include "codec/jread.h"
+#include "codec/kubeconfig_server.h"
+#include "codec/yaml.h"
 
 struct entry {
     struct str name;
-    struct str raw; /* of its "cluster", "context" or "user" */
+    struct str raw; /* JSON of its "cluster", "context" or "user" */
 };
 
 struct entries {
@@ -22,7 +23,7 @@ struct entries {
 
 struct file {
     struct str path;
-    struct str directory; /* of relative paths, with its slash; empty: the working directory */
+    struct str directory; /* of relative paths; ends in a slash, or empty */
     struct arena *arena;
     struct err *err;
     struct entries clusters;
@@ -30,7 +31,7 @@ struct file {
     struct entries users;
     struct str current;
     struct kubeconfig *ret;
-    struct kubeconfig_exec *exec; /* NULL: it is refused */
+    struct kubeconfig_exec *exec; /* NULL: an exec is refused */
 };
 
 struct context {
@@ -39,7 +40,7 @@ struct context {
     struct str namespace;
 };
 
-/* A string field and where it goes. */
+/* A string field and its offset in the result. */
 struct field {
     const char *name;
     size_t offset;
@@ -73,8 +74,8 @@ static const struct field context_fields[] = {
 };
 
 /*
- * A string that may become part of a header, a URL or a path: nothing that could end a line. Empty
- * is absent, as client-go has it.
+ * Reads a string that may become part of a header, a URL or a path; refuses control characters,
+ * which could end a line. An empty string counts as absent, as in client-go.
  */
 static struct str read_str(struct jread *r)
 {
@@ -180,7 +181,7 @@ static enum errc find(struct file *f, const struct entries *list, const char *wh
                    found);
 }
 
-/* An absolute path as it is, any other behind the directory of the file. */
+/* An absolute path stays; any other is joined with the directory of the file. */
 static enum errc resolve_path(struct file *f, struct str *path)
 {
     size_t dir = f->directory.n;
@@ -195,7 +196,7 @@ static enum errc resolve_path(struct file *f, struct str *path)
     return OK;
 }
 
-/* What may be given as a file or as base64 of PEM, not as both. */
+/* For a value that may be a file or base64 of PEM, but not both. */
 static enum errc resolve_pem(struct file *f, const char *what, struct str *file, struct str *data)
 {
     if (file->n > 0 && data->n > 0)
@@ -260,7 +261,7 @@ static size_t read_list(struct jread *r, struct str **ret)
     return n;
 }
 
-/* {key: [value, ...]} becomes a pair a value. */
+/* {key: [value, ...]} becomes one pair for each value. */
 static void read_extra(struct jread *r, struct kubeconfig *k)
 {
     struct str key;
@@ -287,13 +288,13 @@ static void read_extra(struct jread *r, struct kubeconfig *k)
     }
 }
 
-/* A program, or a provider, that is to say who the user is. */
+/* The credential plugins of a user: an exec program or an auth-provider. */
 struct plugins {
-    struct str exec; /* its command; absent: none */
+    struct str exec; /* the command; absent: no exec */
     struct str provider;
 };
 
-/* The named string of an object that is not for us otherwise. */
+/* Reads the string with this name from an object; the other fields are ignored. */
 static struct str read_plugin(struct jread *r, const char *name)
 {
     struct str plugin = STR_NULL;
@@ -333,7 +334,7 @@ static enum errc check_plugins(struct file *f, const struct plugins *p)
                        "exec credential plugin \"%.*s\" is not supported; use a token, tokenFile "
                        "or client certificate",
                        STR_ARG(p->exec));
-    /* In PATH, or a file beside the kubeconfig. */
+    /* Without a slash it is looked up in PATH; with one it is a path relative to the kubeconfig. */
     if (p->exec.p != NULL && memchr(p->exec.p, '/', p->exec.n) != NULL)
         return resolve_path(f, &f->exec->command);
     return OK;

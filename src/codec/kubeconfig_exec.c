@@ -1,12 +1,12 @@
 /*
- * As client-go's clientcmd has it, defaults and refusals alike. interactiveMode has no default in
- * v1: who writes such a kubeconfig has to decide.
+ * Reads an exec with the defaults and errors of client-go's clientcmd. In v1 interactiveMode has no
+ * default: the author of the kubeconfig must set it.
  */
-#include "kubeconfig_exec.h"
+#include "codec/kubeconfig_exec.h"
 
 #define PREFIX "client.authentication.k8s.io/"
 
-/* What goes into an argument or the environment ends at a NUL. */
+/* Refuses NUL, which would end an argument or an environment variable. */
 static struct str read_text(struct jread *r)
 {
     struct str s = jread_str(r);

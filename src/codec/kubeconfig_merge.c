@@ -1,14 +1,14 @@
 /*
- * Entries are copied as they stand, but for the members that name files, and programs. What is
- * wrong within an entry is for kubeconfig_read to say, if it is the one that is asked for: here
- * only the files' own shape has to hold. An entry that stands twice in one file is merged as two,
- * so that kubeconfig_read finds it ambiguous, as in a file that is read alone.
+ * Merges kubeconfigs. Entries are copied unchanged, except for their paths to files and programs.
+ * Only the structure of the files is checked here; kubeconfig_read_merged checks the entries that
+ * are used. If one file has two entries with the same name, both are kept, so that
+ * kubeconfig_read_merged reports them as ambiguous, as kubeconfig_read does for a single file.
  */
-#include "kubeconfig_merge.h"
+#include "codec/kubeconfig_merge.h"
 
-#include "jread.h"
-#include "jwrite.h"
-#include "yaml.h"
+#include "codec/jread.h"
+#include "codec/jwrite.h"
+#include "codec/yaml.h"
 
 enum section {
     CLUSTERS,
@@ -33,7 +33,7 @@ struct entry {
     struct str name;
     struct str raw; /* the whole entry */
     size_t file;
-    struct str directory; /* of its file, with the slash at its end */
+    struct str directory; /* of its file; ends in a slash */
 };
 
 struct merge {
@@ -42,7 +42,7 @@ struct merge {
     size_t n[SECTIONS];
     size_t cap[SECTIONS];
     struct str current;
-    size_t file; /* that is being read */
+    size_t file; /* number of the file that is being read */
     struct str directory;
 };
 
@@ -54,7 +54,7 @@ static struct str directory_of(struct str path)
     return (struct str){path.p, n};
 }
 
-/* Its name alone; the rest is read when it is written. */
+/* Reads only the name; the rest is read when the entry is written. */
 static struct str name_of(struct jread *r, struct str raw)
 {
     struct jread one;
@@ -170,8 +170,7 @@ static void write_path(struct jwrite *w, const struct merge *m, struct str direc
     jwrite_str(w, (struct str){joined, joined == NULL ? 0 : directory.n + path.n});
 }
 
-/* The program of a user: its name is a path where it has a slash, and else is looked for in PATH.
- */
+/* A user's exec. A command with a slash is a path; any other is looked up in PATH. */
 static void write_exec(struct jwrite *w, const struct merge *m, struct str directory,
                        struct jread *r)
 {
@@ -192,7 +191,10 @@ static void write_exec(struct jwrite *w, const struct merge *m, struct str direc
     jwrite_object_end(w);
 }
 
-/* The object within an entry; of another type it is copied, for kubeconfig_read to refuse. */
+/*
+ * Writes the object inside an entry. Another type is copied, so that kubeconfig_read_merged refuses
+ * it.
+ */
 static void write_body(struct jwrite *w, const struct merge *m, struct str directory,
                        struct jread *r)
 {

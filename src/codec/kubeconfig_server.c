@@ -1,4 +1,8 @@
-#include "kubeconfig_server.h"
+/*
+ * Checks the URLs of API servers and proxies. For an API server, plain http is accepted on the
+ * loopback only.
+ */
+#include "codec/kubeconfig_server.h"
 
 /* "localhost", 127.0.0.0/8 or [::1], with or without a port. */
 static bool is_loopback(struct str authority)
@@ -36,7 +40,7 @@ enum errc kubeconfig_server_check(struct str *server, struct err *reterr)
     struct str rest = str_skip(given, scheme.n);
     struct str authority;
     struct str path;
-    /* Not quoted: what stands before the '@' or behind the '?' may be a secret. */
+    /* Not quoted in the error: the part before '@' or after '?' may be a secret. */
     if (memchr(given.p, '@', given.n) != NULL)
         return err_set(reterr, ERR_SYNTAX, "a URL with a user (\"@\") is not supported");
     if (memchr(given.p, '?', given.n) != NULL)
@@ -64,6 +68,6 @@ enum errc kubeconfig_proxy_check(struct str url, struct err *reterr)
     if (url.n == 0 || str_starts(url, STR("http://")) || str_starts(url, STR("https://")) ||
         str_starts(url, STR("socks5://")))
         return OK;
-    /* Not quoted: it may hold a password. */
+    /* Not quoted in the error: the URL may contain a password. */
     return err_set(reterr, ERR_SYNTAX, "proxy-url: must begin with http://, https:// or socks5://");
 }

@@ -1,10 +1,10 @@
 /*
- * Editing walks the object once: what is to change is left out where it stands and written at the
- * end of its parent, everything else goes over as it came. The API server does not mind the order.
+ * Reads and edits Leases. An edit copies the object in one pass. It leaves the old values out and
+ * writes the new ones at the end of their parent. The API server ignores the order of members.
  */
-#include "lease.h"
+#include "codec/lease.h"
 
-#include "jread.h"
+#include "codec/jread.h"
 
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static void read_metadata(struct jread *r, struct lease_view *ret)
     }
 }
 
-/* Twice: as it stands, and field by field. */
+/* Reads spec twice: as raw JSON, and field by field. */
 static void read_spec(struct jread *outer, struct lease_view *ret)
 {
     struct jread inner;
@@ -233,7 +233,10 @@ void lease_write_wanted(struct jwrite *w, struct str json, struct arena *arena, 
     jwrite_object_end(w);
 }
 
-/* Days since 1970 to a date of the Gregorian calendar, by eras of 400 years from March on. */
+/*
+ * Converts days since 1970 to a Gregorian date, with eras of 400 years and years that begin in
+ * March.
+ */
 static void civil_date(uint64_t days, unsigned *ret_year, unsigned *ret_month, unsigned *ret_day)
 {
     uint64_t z = days + 719468; /* days since 0000-03-01 */
@@ -259,7 +262,7 @@ struct str micro_time_print(uint64_t unix_ns, char text[MICRO_TIME_BYTES])
     int n = snprintf(line, sizeof(line), "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ", year, month, day,
                      (unsigned)(s / 3600 % 24), (unsigned)(s / 60 % 60), (unsigned)(s % 60),
                      (unsigned)(us % 1000000));
-    assert(n == (int)MICRO_TIME_BYTES - 1); /* until the year 2554, when ns end */
+    assert(n == (int)MICRO_TIME_BYTES - 1); /* uint64_t nanoseconds end in the year 2554 */
     memcpy(text, line, MICRO_TIME_BYTES);
     return (struct str){text, MICRO_TIME_BYTES - 1};
 }

@@ -1,15 +1,17 @@
 /*
- * Both forms of the victims are read into lists of their own and the winner is chosen at the end,
- * as in extender.c: keys come in any order, doubled, and taken back by null. All UIDs of a form
- * stand in one array that grows; a node holds where its own begin until the array moves no more.
+ * Reads the victims and writes the answer. Both forms are read into two lists, and the choice is
+ * made at the end, as in extender.c: keys may come in any order, may be repeated, and null may take
+ * back an earlier value. All UIDs of one form share a growing array. A node's pointer into that
+ * array is set at the end, because the array may move until then.
  *
- * Go writes a map in the order of its keys, so nodes come sorted and no sort is needed. Other
- * senders' are sorted here: of a doubled name the last counts, as in Go's map, and finding doubles
- * costs no square of the nodes.
+ * Go writes a map in the order of its keys, so kube-scheduler's nodes need no sort. Nodes from
+ * another sender are sorted here. Of repeated names the last counts, as in Go's map. Sorting finds
+ * them without a quadratic search.
  */
-#include "preempt.h"
+#include "codec/preempt.h"
 
-#include "kube.h"
+#include "codec/kube.h"
+#include "codec/limit.h"
 
 struct victim_list {
     struct node_victims *nodes;
@@ -18,11 +20,11 @@ struct victim_list {
     struct str *uids;
     size_t n_uids;
     size_t cap_uids;
-    bool given; /* and not as null */
+    bool given; /* present and not null */
     bool ordered;
 };
 
-/* How one victim says its UID. */
+/* Reads one victim and returns its UID. */
 typedef struct str victim_fn(struct jread *r);
 
 static struct str read_meta_victim(struct jread *r)
@@ -64,6 +66,8 @@ static struct str read_whole_victim(struct jread *r)
 
 static void uid_add(struct jread *r, struct arena *a, struct victim_list *list, struct str uid)
 {
+    if (list->n_uids == LIMIT_CANDIDATES)
+        jread_fail(r, ERR_RANGE, "more than %zu victims", LIMIT_CANDIDATES);
     struct str *grown = arena_grow(a, list->uids, list->n_uids, &list->cap_uids, sizeof(uid));
     if (grown == NULL) {
         jread_fail(r, arena_fault(a), "no room for the victims of one request");
@@ -76,6 +80,8 @@ static void uid_add(struct jread *r, struct arena *a, struct victim_list *list, 
 static void node_add(struct jread *r, struct arena *a, struct victim_list *list,
                      struct node_victims node)
 {
+    if (list->n_nodes == LIMIT_CANDIDATES)
+        jread_fail(r, ERR_RANGE, "more than %zu nodes", LIMIT_CANDIDATES);
     struct node_victims *grown =
         arena_grow(a, list->nodes, list->n_nodes, &list->cap_nodes, sizeof(node));
     if (grown == NULL) {
@@ -134,7 +140,7 @@ static void merge(const struct node_victims *from, size_t middle, size_t n, stru
     }
 }
 
-/* By name, of the same names the last. False without memory. */
+/* Sorts by name; of equal names keeps the last. False: no memory. */
 static bool sort_nodes(struct arena *a, struct victim_list *list)
 {
     size_t n = list->n_nodes;
@@ -161,7 +167,7 @@ static bool sort_nodes(struct arena *a, struct victim_list *list)
 static enum errc finish(struct arena *a, struct victim_list *list, struct preempt_args *ret,
                         struct err *reterr)
 {
-    /* In the order in which they were read: each node's victims stand behind the last one's. */
+    /* Before the sort: in reading order, each node's UIDs follow those of the node before. */
     for (size_t i = 0, first = 0; i < list->n_nodes; i++) {
         list->nodes[i].uids = list->nodes[i].n == 0 ? NULL : list->uids + first;
         first += list->nodes[i].n;
@@ -175,8 +181,8 @@ static enum errc finish(struct arena *a, struct victim_list *list, struct preemp
 }
 
 /*
- * The UIDs win where both forms are there, as NodeNames do in a filter's request: a scheduler that
- * sends them has been told that we know the pods, and the answer is in UIDs anyway.
+ * If both forms are present, the UIDs win, as NodeNames do in a filter request: a kube-scheduler
+ * that sends UIDs (nodeCacheCapable) also reads them, and every answer has them.
  */
 enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *ret,
                        struct err *reterr)

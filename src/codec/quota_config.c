@@ -1,16 +1,18 @@
 /*
- * One pass over the JSON, with everything in the arena. The limits of a namespace come out in one
- * order, whatever the order of its fields: the total, the pools, the models. That is the order in
- * which a refusal looks for its reason.
+ * Reads the quota configuration in one pass over the JSON; all results are in the arena. The limits
+ * of a namespace always come in this order: the total, the pools, the models. A quota check looks
+ * for the reason of a refusal in the same order.
  */
-#include "quota_config.h"
+#include "codec/quota_config.h"
 
-#include "jread.h"
-#include "yaml.h"
+#include "codec/jread.h"
+#include "codec/limit.h"
+#include "codec/yaml.h"
+#include "core/limit.h"
 
 #include <stdlib.h>
 
-/* Longer ones are no model's. */
+/* No model name is longer. */
 #define PATTERN_BYTES 128
 
 struct limits {
@@ -37,9 +39,9 @@ static const char *const kinds[QUOTA_KINDS] = {
     [QUOTA_COMPUTE] = "compute",
 };
 
-/* No cluster has more. */
+/* Upper limits; no cluster has more. */
 static const int64_t most[QUOTA_KINDS] = {
-    [QUOTA_MEMORY] = INT64_C(1) << 40, /* an EiB in MiB */
+    [QUOTA_MEMORY] = INT64_C(1) << 40, /* one EiB in MiB */
     [QUOTA_CARDS] = 10000000,
     [QUOTA_COMPUTE] = 1000000000,
 };
@@ -63,7 +65,7 @@ static bool is_alnum(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* A DNS label, as namespaces are named; or everybody else. */
+/* A DNS label, like the name of a namespace; or "*" for all other namespaces. */
 static bool is_namespace(struct str s)
 {
     bool good = s.n > 0 && s.n <= 63 && s.p[0] != '-' && s.p[s.n - 1] != '-';
@@ -72,7 +74,7 @@ static bool is_namespace(struct str s)
     return good || str_eq(s, STR("*"));
 }
 
-/* A label's value. */
+/* A label value. */
 static bool is_pool(struct str s)
 {
     if (s.n == 0)
@@ -91,7 +93,7 @@ static bool is_pattern(struct str s)
     return good;
 }
 
-/* How the pools and the models are named; of models, letters in either case are alike. */
+/* How pools and models are named; the names of models ignore case. */
 struct naming {
     enum quota_scope scope;
     bool (*is_good)(struct str name);
@@ -103,14 +105,14 @@ static const struct naming pool_naming = {QUOTA_POOL, is_pool, str_eq, "the name
 static const struct naming model_naming = {QUOTA_MODEL, is_pattern, str_eq_nocase,
                                            "a pattern of models"};
 
-/* Of a value in an error. */
+/* The part of a value that an error quotes. */
 static struct str shown(struct str s)
 {
     s.n = MIN_OF(s.n, (size_t)40);
     return s;
 }
 
-/* Null is nothing of what is expected: a field without a value is half an edit. */
+/* Null is never accepted: a field without a value is probably an unfinished edit. */
 static bool expect(struct jread *r, enum jtype type, const char *what)
 {
     if (jread_type(r) == type)
@@ -120,7 +122,7 @@ static bool expect(struct jread *r, enum jtype type, const char *what)
     return false;
 }
 
-/* Which of the names the key is, for the first time; or n, which has failed. */
+/* The index of the key in names. n after a failure: an unknown or repeated key. */
 static size_t field_of(struct jread *r, struct str key, const char *const *names, size_t n,
                        unsigned *seen)
 {
@@ -151,7 +153,7 @@ static void no_room(struct jread *r)
     jread_fail(r, arena_fault(r->arena), "no room for it");
 }
 
-/* {memory: 64, cards: 4, compute: 400}, each of them optional */
+/* {memory: 64, cards: 4, compute: 400}; each is optional. */
 static void read_limit(struct jread *r, struct quota_limit limit, struct limits *list)
 {
     unsigned seen = 0;
@@ -211,7 +213,7 @@ static bool has_name(const struct names *list, const struct naming *naming, stru
     return false;
 }
 
-/* [gold, silver]; an empty list might mean all or none */
+/* [gold, silver]. An empty list is refused, because it could mean all or none. */
 static void read_names(struct jread *r, const struct naming *naming, struct names *list)
 {
     if (!expect(r, JTYPE_ARRAY, "a list"))
@@ -238,7 +240,7 @@ static void read_names(struct jread *r, const struct naming *naming, struct name
         jread_fail(r, ERR_SYNTAX, "is empty: leave it out to allow every one");
 }
 
-/* Into the entry, ordered by scope. */
+/* Copies the limits into the entry, ordered by scope. */
 static void take_limits(struct jread *r, const struct limits *list, struct quota_entry *ret)
 {
     struct quota_limit *sorted = arena_array(r->arena, list->n, sizeof(*sorted));
@@ -257,7 +259,7 @@ static void take_limits(struct jread *r, const struct limits *list, struct quota
     ret->n_limits = n;
 }
 
-/* A limit of a pool that may not be used is a slip in one of the two. */
+/* A limit for a pool that is not in `pools` is a mistake in one of the two. */
 static void check_pools(struct jread *r, const struct limits *list, const struct names *pools)
 {
     for (size_t i = 0; pools->n > 0 && i < list->n; i++) {
@@ -306,11 +308,14 @@ static void read_entry(struct jread *r, struct quota_entry *ret)
     ret->n_models = models.n;
 }
 
-/* YAML has no doubled keys here any more, JSON may. */
+/* The conversion from YAML refuses repeated keys; JSON input may still have them. */
 static void refuse_doubled(struct jread *r, struct entries *list)
 {
     struct map seen;
-    /* The names are an administrator's: no one gains by making them collide. */
+    /*
+     * A fixed seed is safe: an administrator writes the names and has no reason to make them
+     * collide.
+     */
     map_init(&seen, offsetof(struct quota_entry, namespace), (struct map_seed){0, 0});
     for (size_t i = 0; i < list->n && !jread_failed(r); i++) {
         struct str namespace = list->items[i].namespace;

@@ -1,13 +1,14 @@
-#include "stamp.h"
+/* Reads and prints metav1.Time in whole seconds. */
+#include "codec/stamp.h"
 
-#include "lease.h"
+#include "codec/lease.h"
 
 static bool digits(struct str text, size_t at, size_t n, uint64_t *ret)
 {
     return str_to_u64((struct str){text.p + at, n}, UINT32_MAX, ret);
 }
 
-/* Since 1970; the year begins in March, so that February's length does not matter. */
+/* Days since 1970. The year begins in March, so that the length of February does not matter. */
 static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
 {
     uint64_t y = month <= 2 ? year - 1 : year;

@@ -1,11 +1,13 @@
 /*
- * The object of an event is read twice: once as raw bytes, which validates all of it, then up to
- * its metadata, which comes early. The second pass may therefore stop in the middle and fail only
- * on what is not an object.
+ * Reads Status objects, list metadata and watch events. An event's object is read twice: first as
+ * raw bytes, which validates all of it, then up to its metadata, which comes early. So the second
+ * pass may stop in the middle, and it fails only if the value is not an object.
  */
-#include "watch.h"
+#include "codec/watch.h"
 
-#include "jread.h"
+#include "codec/jread.h"
+
+#define KIND_SHOWN ((size_t)64)
 
 static void cause_read(struct jread *r, struct kube_status *s)
 {
@@ -51,6 +53,8 @@ enum errc kube_status_read(struct str json, struct arena *arena, struct kube_sta
         } else if (str_eq(key, STR("code"))) {
             int64_t code = jread_i64(&r);
             ret->code = code >= 100 && code <= 999 ? (unsigned)code : 0;
+        } else if (str_eq(key, STR("status"))) {
+            ret->status = jread_str(&r);
         } else if (str_eq(key, STR("reason"))) {
             ret->reason = jread_str(&r);
         } else if (str_eq(key, STR("message"))) {
@@ -63,10 +67,15 @@ enum errc kube_status_read(struct str json, struct arena *arena, struct kube_sta
     }
     if (!str_eq(kind, STR("Status")))
         jread_fail(&r, ERR_SYNTAX, "not a Status");
-    /* Servers before 1.17 say it in the message only. */
+    /* API servers before 1.17 say this only in the message. */
     if (str_starts(ret->message, STR("Too large resource version")))
         ret->too_large = true;
     return jread_finish(&r, reterr);
+}
+
+bool kube_status_is_failure(const struct kube_status *s, unsigned http_status)
+{
+    return s->code == http_status && str_eq(s->status, STR("Failure"));
 }
 
 enum errc list_meta_read(struct str json, struct arena *arena, struct list_meta *ret,
@@ -89,6 +98,16 @@ enum errc list_meta_read(struct str json, struct arena *arena, struct list_meta 
     return jread_finish(&r, reterr);
 }
 
+enum errc list_kind_check(struct str json, struct str wanted, struct err *reterr)
+{
+    bool quoted = json.n >= 2 && json.p[0] == '"';
+    if (quoted && str_eq((struct str){json.p + 1, json.n - 2}, wanted))
+        return OK;
+    json = str_head(json, KIND_SHOWN);
+    return err_set(reterr, ERR_SYNTAX, "a list of kind %.*s, not \"%.*s\"", STR_ARG(json),
+                   STR_ARG(wanted));
+}
+
 static struct str metadata_version(struct jread *r)
 {
     struct str key;
@@ -102,7 +121,7 @@ static struct str metadata_version(struct jread *r)
     return version;
 }
 
-/* `object` is valid JSON. */
+/* `object` must be valid JSON. */
 static struct str object_version(struct str object, struct arena *arena)
 {
     struct jread r;

@@ -1,19 +1,21 @@
 /*
- * libyaml's events are written as JSON while they come: no tree. An anchor is remembered as the
- * range of output that its node became, so an alias is a copy of bytes; the work is linear in text
- * and output, and the output has a ceiling. The keys of the open mappings are kept as ranges too,
- * and sorted when a mapping ends: doubled ones are then neighbours. libyaml keeps no recursion, and
- * looks at most 1024 characters ahead, so what is nested too deeply ends before it costs anything.
+ * Converts YAML to JSON. libyaml's events are written as JSON one by one, without a tree. An anchor
+ * is stored as the range of output of its node, so an alias is a copy of bytes. The work is linear
+ * in text and output, and the output has a limit. The keys of open mappings are also stored as
+ * ranges. They are sorted when the mapping ends, so that repeated keys are neighbours. libyaml does
+ * not recurse and looks ahead at most 1024 characters, so too deep nesting is refused before it
+ * costs much.
  */
-#include "yaml.h"
+#include "codec/yaml.h"
 
-#include "jwrite.h"
-#include "map.h"
-#include "yaml_scalar.h"
+#include "base/map.h"
+#include "codec/jwrite.h"
+#include "codec/limit.h"
+#include "codec/yaml_scalar.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-/* libyaml's, which has the name of ours. */
+/* libyaml's header; the included codec/yaml.h has the same file name */
 #include <yaml.h> /* NOLINT(readability-duplicate-include) */
 
 struct anchor {
@@ -34,20 +36,21 @@ struct level {
     bool mapping;
     bool key_next;
     struct anchor *anchor; /* NULL: none */
-    size_t first_key;      /* bytes of conversion.keys below this mapping's */
-    unsigned height;       /* of the highest node in it so far: a scalar's is 0 */
+    size_t first_key;      /* bytes of conversion.keys that belong to outer mappings */
+    unsigned height;       /* nesting height of its highest node so far; 0 for a scalar */
 };
 
 struct conversion {
     yaml_parser_t parser;
     bool lines;
+    bool no_octals;
     struct str text;
     struct buf *out;
     struct jwrite w;
     size_t documents;
     size_t document_start;
     unsigned depth;
-    struct level levels[LIMIT_JSON_DEPTH + 1]; /* the first is the document's own */
+    struct level levels[LIMIT_JSON_DEPTH + 1]; /* the first is for the document */
     struct buf keys;                           /* struct key, of all open mappings */
     struct arena arena;
     struct map anchors;
@@ -67,7 +70,7 @@ static enum errc fail_at(struct conversion *c, yaml_mark_t at, enum errc code, c
     return err_set(&c->err, code, "line %zu, column %zu: %s", at.line + 1, at.column + 1, text);
 }
 
-/* For "%.*s" in an error: the start is enough. */
+/* For "%.*s" in an error: quotes only the start. */
 static struct str cut(struct str s)
 {
     s.n = MIN_OF(s.n, (size_t)60);
@@ -122,7 +125,7 @@ static size_t next_start(const struct conversion *c)
     return c->out->n + (c->w.comma ? 1 : 0);
 }
 
-/* A later anchor of the same name hides the earlier one, as YAML has it. */
+/* A later anchor hides an earlier one of the same name, as YAML defines. */
 static enum errc anchor_begin(struct conversion *c, const yaml_event_t *e, const yaml_char_t *name,
                               struct anchor **ret)
 {
@@ -164,7 +167,7 @@ static enum errc on_alias(struct conversion *c, const yaml_event_t *e)
         return fail_at(c, e->start_mark, ERR_LIMIT, "nested deeper than %d levels",
                        LIMIT_JSON_DEPTH);
     size_t n = a->end - a->start;
-    /* Room first: the copy comes from the buffer that it goes to. */
+    /* Reserve first: source and target of the copy are the same buffer. */
     if (!buf_reserve(c->out, n + 1))
         return output_failed(c);
     jwrite_raw(&c->w, (struct str){c->out->p + a->start, n});
@@ -172,10 +175,29 @@ static enum errc on_alias(struct conversion *c, const yaml_event_t *e)
     return OK;
 }
 
+/* "017", "-007", "0_7": a leading zero and more digits. */
+static bool is_octal(struct str text)
+{
+    if (text.n > 0 && (text.p[0] == '-' || text.p[0] == '+'))
+        text = str_skip(text, 1);
+    if (text.n < 2 || text.p[0] != '0')
+        return false;
+    for (size_t i = 1; i < text.n; i++) {
+        if ((text.p[i] < '0' || text.p[i] > '9') && text.p[i] != '_')
+            return false;
+    }
+    return true;
+}
+
 static enum errc scalar_read(struct conversion *c, const yaml_event_t *e, struct yaml_scalar *ret)
 {
     struct str text = {(const char *)e->data.scalar.value, e->data.scalar.length};
     struct err why = ERR_INIT;
+    if (c->no_octals && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && is_octal(text))
+        return fail_at(
+            c, e->start_mark, ERR_SYNTAX,
+            "\"%.*s\" begins with a zero, which YAML may read as octal: leave the zero out",
+            (int)MIN_OF(text.n, (size_t)32), text.p);
     enum errc code = yaml_scalar_read(text, e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE,
                                       str_of((const char *)e->data.scalar.tag), ret, &why);
     return code == OK ? OK : fail_at(c, e->start_mark, code, "%s", why.text);
@@ -184,7 +206,7 @@ static enum errc scalar_read(struct conversion *c, const yaml_event_t *e, struct
 static enum errc on_key(struct conversion *c, const yaml_event_t *e)
 {
     struct str text = {(const char *)e->data.scalar.value, e->data.scalar.length};
-    struct yaml_scalar s;
+    struct yaml_scalar s = {.type = JTYPE_NULL};
     if (e->data.scalar.anchor != NULL)
         return fail_at(c, e->start_mark, ERR_SYNTAX, "a key cannot have an anchor");
     if (e->data.scalar.plain_implicit && str_eq(text, STR("<<")))
@@ -216,7 +238,7 @@ static enum errc on_key(struct conversion *c, const yaml_event_t *e)
 static enum errc on_scalar(struct conversion *c, const yaml_event_t *e)
 {
     struct str text = {(const char *)e->data.scalar.value, e->data.scalar.length};
-    struct yaml_scalar s;
+    struct yaml_scalar s = {.type = JTYPE_NULL};
     struct anchor *anchor = NULL;
     if (at_key(c))
         return on_key(c, e);
@@ -262,7 +284,7 @@ static enum errc on_begin(struct conversion *c, const yaml_event_t *e, bool mapp
     return OK;
 }
 
-/* By their bytes; of equal ones the earlier first. */
+/* Compares by bytes; of equal keys the earlier is first. */
 static int compare_keys(const void *left, const void *right, void *output)
 {
     const struct key *a = left;
@@ -287,7 +309,7 @@ static enum errc check_keys(struct conversion *c, size_t first_key)
         if (!str_eq(a, b))
             continue;
         yaml_mark_t at = {.line = keys[i].line, .column = keys[i].column};
-        b.n--; /* the colon */
+        b.n--; /* without the colon */
         return fail_at(c, at, ERR_SYNTAX, "the key %.*s is there already, on line %zu",
                        STR_ARG(cut(b)), keys[i - 1].line + 1);
     }
@@ -382,18 +404,19 @@ static enum errc convert_events(struct conversion *c)
     return OK;
 }
 
-static enum errc convert(struct str text, bool lines, struct buf *out, struct err *reterr)
+static enum errc convert(struct str text, bool lines, bool no_octals, struct buf *out,
+                         struct err *reterr)
 {
-    struct conversion c = {.lines = lines, .text = text, .out = out};
+    struct conversion c = {.lines = lines, .no_octals = no_octals, .text = text, .out = out};
     if (yaml_parser_initialize(&c.parser) == 0)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     yaml_parser_set_input_string(&c.parser, (const unsigned char *)(text.p == NULL ? "" : text.p),
                                  text.n);
     jwrite_init(&c.w, out);
-    /* A key takes at least a byte of the text. */
+    /* A key needs at least one byte of the text. */
     buf_init(&c.keys, (text.n + 1) * sizeof(struct key));
     arena_init(&c.arena, LIMIT_YAML_ANCHORS);
-    /* The names are from a file of the operator's: no one gains by making them collide. */
+    /* A fixed seed is safe: an operator writes the names and has no reason to make them collide. */
     map_init(&c.anchors, offsetof(struct anchor, name), (struct map_seed){0, 0});
     enum errc code = convert_events(&c);
     map_done(&c.anchors);
@@ -416,19 +439,29 @@ static enum errc not_put(const struct buf *out, struct err *reterr)
     return err_set(reterr, ERR_LIMIT, "does not fit into %zu bytes", out->max);
 }
 
-enum errc yaml_to_json(struct str text, struct buf *out, struct err *reterr)
+static enum errc one_document(struct str text, bool no_octals, struct buf *out, struct err *reterr)
 {
     if (!is_json(text))
-        return convert(text, false, out, reterr);
+        return convert(text, false, no_octals, out, reterr);
     buf_put(out, text);
     if (buf_failed(out))
         return not_put(out, reterr);
     return OK;
 }
 
+enum errc yaml_to_json(struct str text, struct buf *out, struct err *reterr)
+{
+    return one_document(text, false, out, reterr);
+}
+
+enum errc yaml_to_json_settings(struct str text, struct buf *out, struct err *reterr)
+{
+    return one_document(text, true, out, reterr);
+}
+
 /*
- * JSON documents one behind the other, each on one line: white space outside of strings goes. Only
- * nesting and strings are looked at; who reads the line validates it.
+ * Writes consecutive JSON documents, one on each line, without white space outside strings. Checks
+ * only nesting and strings; the reader of a line validates it.
  */
 static enum errc json_to_lines(struct str text, struct buf *out, struct err *reterr)
 {
@@ -462,5 +495,6 @@ static enum errc json_to_lines(struct str text, struct buf *out, struct err *ret
 
 enum errc yaml_to_json_lines(struct str text, struct buf *out, struct err *reterr)
 {
-    return is_json(text) ? json_to_lines(text, out, reterr) : convert(text, true, out, reterr);
+    return is_json(text) ? json_to_lines(text, out, reterr)
+                         : convert(text, true, false, out, reterr);
 }

@@ -1,13 +1,13 @@
 /*
- * Numbers are rewritten as text: nothing goes through a double, so no digit is lost. Only whether a
- * double could hold it is asked, since Go's loader takes 1e999 for a string.
+ * Resolves plain scalars. A number is rewritten as text and never becomes a double, so no digit is
+ * lost. The only use of a double is a range check, because Go's loader reads 1e999 as a string.
  */
-#include "yaml_scalar.h"
+#include "codec/yaml_scalar.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* No number that anyone means is longer; a longer one is a string. */
+/* A longer text is a string: no real number is that long. */
 #define NUMBER_MAX ((size_t)100)
 
 #define CORE_TAG "tag:yaml.org,2002:"
@@ -53,7 +53,7 @@ static struct str digits_at(struct str s)
     return (struct str){s.p, n};
 }
 
-/* The digits behind 0x, 0o, 0b or a bare 0, and their radix; 10 if it is none of these. */
+/* The digits after 0x, 0o, 0b or a plain 0, and their radix; 10 if none of these applies. */
 static unsigned radix_of(struct str s, struct str *ret_digits)
 {
     unsigned radix = 10;
@@ -105,7 +105,10 @@ static void put_radix(struct yaml_scalar *ret, bool negative, struct str digits,
     ret->type = JTYPE_NUMBER;
 }
 
-/* s is behind the sign: digits, a fraction, an exponent; any may lack, but not all digits. */
+/*
+ * s begins after the sign: digits, a fraction, an exponent. Each may be absent, but one digit is
+ * needed.
+ */
 static void put_decimal(struct yaml_scalar *ret, bool negative, struct str s)
 {
     struct str whole = digits_at(s);
@@ -146,7 +149,7 @@ static void resolve_number(struct yaml_scalar *ret, struct str text)
     char bytes[NUMBER_MAX] = "";
     struct str plain = {bytes, 0};
     for (size_t i = 0; i < text.n; i++) {
-        /* 1_000, as YAML 1.1 has it; behind a leading point only between digits. */
+        /* 1_000 is allowed as in YAML 1.1; after a leading point only between digits. */
         bool between =
             i > 0 && i + 1 < text.n && is_digit(text.p[i - 1]) && is_digit(text.p[i + 1]);
         if (text.p[i] != '_' || (text.p[0] == '.' && !between))

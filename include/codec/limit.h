@@ -1,0 +1,39 @@
+/* The limits of codec, each with the reason for its number. */
+#pragma once
+
+#include "base/limit.h"
+
+/* Nesting of JSON. Kubernetes objects stay below 30. The reader is iterative, so this bounds its
+ * state. */
+#define LIMIT_JSON_DEPTH 64
+
+/* The table of a node's cards, as text: the API server accepts as much for all annotations of an
+ * object. */
+#define LIMIT_CARDS_TEXT (256 * KIB)
+
+/* A card's model, uuid or profile. A label's value has at most 63 bytes, a uuid from NVIDIA 40. */
+#define LIMIT_CARD_NAME ((size_t)256)
+
+/* Names of nodes in one request. Kubernetes supports 5,000 nodes. */
+#define LIMIT_CANDIDATES ((size_t)200000)
+
+/* Only the first LIMIT_LABELS labels of a pod are compared with PodDisruptionBudgets. */
+#define LIMIT_LABELS ((size_t)256)
+
+/* The allocation annotation (which container has which card): REQUEST_GRANTS_MAX entries of some 30
+ * bytes, times two. A longer one on a bound pod was not written by us and is not read. */
+#define LIMIT_ALLOCATION_BYTES (32 * KIB)
+
+/* Memory for the anchors of one YAML document: some 100,000 anchors. */
+#define LIMIT_YAML_ANCHORS (16 * MIB)
+
+/* The quota ConfigMap's text: limits of some thousand namespaces. libyaml reads 1 MiB in about 100
+ * ms, and the process does nothing else meanwhile. */
+#define LIMIT_QUOTA_TEXT (256 * KIB)
+
+/* The same as JSON, with the anchors expanded. */
+#define LIMIT_QUOTA_JSON (1 * MIB)
+
+/* Output of a credential plugin that the kubeconfig names: a token of some KiB, or a certificate
+ * with its chain and key. */
+#define LIMIT_LOGIN_BYTES (1 * MIB)

@@ -1,38 +1,39 @@
 /*
- * What the process gives up of its own accord, whoever started it and however. The manifests ask
- * the container's runtime for most of this; here it holds where there is none, and where somebody
- * forgot.
+ * Privileges that the process drops by itself, however it was started. The manifests ask the
+ * container runtime for most of them. This module also covers a start without a container runtime,
+ * and a manifest that lacks a setting.
  *
- * In this order, while there is one thread, since most of it is a thread's own:
- *   confine_process       before anything is read that is secret
- *   ports are bound       with CAP_NET_BIND_SERVICE, if it was there
- *   confine_capabilities  the last of them goes
+ * Call these in this order while the process has one thread (most settings apply to one thread
+ * only):
+ *   confine_process       before the process reads a secret
+ *   (bind the ports)      with CAP_NET_BIND_SERVICE, if the process has it
+ *   confine_capabilities  drops that last capability
  *
- * From confine_process on root is a user like any other: what root owns can be read, and read again
- * when it is rotated; a file of somebody else's that is closed to others cannot, from the start and
- * not only at its first rotation. No program can be executed any more, and a debugger or another
- * process of this user can neither attach nor read the memory.
+ * After confine_process, root has only the access of an ordinary user. It can read a file that root
+ * owns, also after a rotation. It cannot read a file of another user that is closed to others: this
+ * fails at the start, not only at the first rotation. The process can execute no program. A
+ * debugger or another process of the same user can neither attach to it nor read its memory.
  */
 #pragma once
 
-#include "macro.h"
+#include "base/macro.h"
 
 enum confine_step {
-    CONFINE_PRIVILEGES,   /* no_new_privs: no set-uid program gives any back */
-    CONFINE_MEMORY,       /* not dumpable: /proc/PID/mem and ptrace are root's */
-    CONFINE_CORE,         /* no core file, which would hold token and keys */
+    CONFINE_PRIVILEGES,   /* no_new_privs: a set-uid program gives no privilege back */
+    CONFINE_MEMORY,       /* not dumpable: only root can use /proc/PID/mem and ptrace */
+    CONFINE_CORE,         /* no core file, because it would hold tokens and keys */
     CONFINE_FILES,        /* umask 077 */
-    CONFINE_DESCRIPTORS,  /* as many as the connections need, where the hard limit lets us */
-    CONFINE_EXEC,         /* execve fails with EACCES, by a seccomp filter */
-    CONFINE_BOUNDING,     /* nothing could ever be gained from the bounding or ambient set */
+    CONFINE_DESCRIPTORS,  /* enough for the connections, up to the hard limit */
+    CONFINE_EXEC,         /* a seccomp filter lets execve fail with EACCES */
+    CONFINE_BOUNDING,     /* both the bounding set and the ambient set are empty */
     CONFINE_CAPABILITIES, /* effective, permitted and inheritable are empty */
     CONFINE_STEPS
 };
 
 /*
- * Both return the steps that could not be done, a bit each, 1 << step; each is in the debug log. A
- * process without CAP_SETPCAP keeps its bounding set, which no_new_privs makes worthless: that is
- * no failure.
+ * Both return the steps that failed, one bit each: 1 << step. The debug log names each of them. A
+ * process without CAP_SETPCAP keeps its bounding set. This is no failure, because no_new_privs
+ * makes that set worthless.
  */
 unsigned confine_process(void);
 unsigned confine_capabilities(void);

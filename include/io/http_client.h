@@ -5,19 +5,19 @@
  */
 #pragma once
 
-#include "buf.h"
-#include "loop.h"
+#include "base/buf.h"
+#include "io/loop.h"
 
 struct http_client;
 
-/* Views are copied. */
+/* Views are copied. With a CA the client trusts only that CA; without one, the system's CAs. */
 struct http_client_settings {
     struct str user_agent;
     struct str ca_file; /* re-read on every new connection, so a rotated CA is picked up */
     struct str ca_data; /* PEM */
     bool insecure;      /* no verification of the server's certificate */
     struct str tls_server_name;
-    struct str proxy_url; /* absent: none; the environment's proxies are honoured as libcurl does */
+    struct str proxy_url; /* absent: libcurl uses the proxies of the environment */
     struct str cert_file; /* re-read on every new connection */
     struct str cert_data; /* PEM */
     struct str key_file;
@@ -28,78 +28,84 @@ struct http_client_settings {
 enum errc http_client_new(struct loop *l, const struct http_client_settings *s,
                           struct http_client **ret, struct err *reterr) _must_use_;
 
-/* Cancels what is under way. Not within on_done or on_chunk. Returns NULL. */
+/* Cancels the calls under way. Do not call it in on_done or on_chunk. Returns NULL. */
 struct http_client *http_client_free(struct http_client *c);
 
 /*
- * Calls that start from now on make new connections, with credentials as they are now. What is
- * under way goes on; idle connections are closed.
+ * Calls that start after this make new connections with the current credentials. Calls under way
+ * continue; idle connections are closed.
  */
 void http_client_forget_connections(struct http_client *c);
 
 /*
- * libcurl sends a request again by itself when a kept connection dies before a byte of the answer.
- * A POST is kept from that: its outcome is HTTP_UNKNOWN then.
+ * libcurl repeats a request by itself if a kept-alive connection ends before the first byte of the
+ * answer. The client prevents this for a POST: its outcome is HTTP_UNKNOWN then.
  */
 enum http_outcome {
-    HTTP_ANSWERED, /* a whole answer: status is valid, whatever it is */
-    HTTP_NOT_SENT, /* surely no byte of the request reached a server: name, connect or TLS failed */
-    HTTP_UNKNOWN,  /* perhaps sent, and no whole answer: it may have taken effect */
-    HTTP_REFUSED,  /* on_chunk said no: its error is in err */
+    HTTP_ANSWERED, /* a complete answer; status is valid, also for an error status */
+    HTTP_NOT_SENT, /* no byte of the request reached a server: name, connect or TLS failed */
+    HTTP_UNKNOWN,  /* perhaps sent, without a complete answer: the request may have taken effect */
+    HTTP_REFUSED,  /* on_chunk returned an error, which is in err */
 };
 
 struct http_call {
-    /* Set by the caller; views must stay valid until on_done. */
+    /* The caller sets these; views must stay valid until on_done. */
     const char *method; /* "GET", "POST", ... */
     struct str url;
-    struct str body;         /* absent: none */
+    struct str body;         /* absent: no body */
     struct str content_type; /* absent with a body: application/json */
     struct str bearer;       /* absent: no Authorization header; copied */
     struct str username;     /* basic authentication */
     struct str password;
     const struct str *headers; /* n_headers further "Name: value" lines */
     size_t n_headers;
-    uint64_t timeout_ms; /* of the whole call; 0: none */
-    uint64_t quiet_ms;   /* give up after so long without a byte; 0: never */
-    size_t max_reply;    /* ceiling of reply; 0: LIMIT_REPLY_BYTES */
+    uint64_t timeout_ms; /* for the whole call; 0: no limit */
+    uint64_t quiet_ms;   /* ends the call after this long without a byte; 0: never */
+    size_t max_reply;    /* maximum size of reply; 0: LIMIT_REPLY_BYTES */
 
     /*
-     * With on_chunk, a 200's body is handed over as it comes and never held; any other status' body
-     * is collected in reply. Not OK ends the call with HTTP_REFUSED. The call must not be canceled
-     * or freed inside; others may be started and canceled.
+     * If set, it gets the body of an answer with status 200 in pieces, which the client does not
+     * keep. The body of any other status goes to reply. A result other than OK ends the call with
+     * HTTP_REFUSED. on_chunk must not cancel or free this call; it may start and cancel others.
      */
     enum errc (*on_chunk)(struct http_call *c, struct str chunk, struct err *reterr);
 
     /*
-     * Asked when the connection is there and the first byte is about to leave, for each copy that
-     * libcurl sends; false ends the call, with HTTP_NOT_SENT if none has left. NULL: always. Must
-     * change nothing.
+     * Called when the connection is ready, before the first byte of each copy that libcurl sends.
+     * false ends the call, with HTTP_NOT_SENT if no copy was sent before. NULL: always true. Must
+     * have no side effect.
      */
     bool (*may_send)(struct http_call *c);
 
-    /* Exactly once, from the loop, unless canceled before. May free the call or start it again. */
+    /*
+     * The loop calls it exactly once, unless the call was canceled. It may free or restart the
+     * call.
+     */
     void (*on_done)(struct http_call *c);
 
-    /* Set when done. */
+    /* The client sets these before on_done. */
     enum http_outcome outcome;
     unsigned status;         /* 0 unless HTTP_ANSWERED */
-    uint64_t retry_after_ms; /* of a Retry-After header in seconds; 0: none */
-    struct err err;          /* why not HTTP_ANSWERED, naming the URL without its query */
+    uint64_t retry_after_ms; /* from a Retry-After header in seconds; 0: none */
+    struct err err;          /* if not HTTP_ANSWERED: why; names the URL without its query */
     struct buf reply;        /* owned by the call: http_call_done frees it */
 
-    struct http_client *client; /* while under way */
+    struct http_client *client; /* NULL unless under way */
     void *transfer;             /* private */
     struct http_call *next;     /* private */
 };
 
-/* on_done comes later, even when the call cannot be started. The first time all unset is zero. */
+/*
+ * on_done comes later, even if the call cannot start. Before the first start, fields that the
+ * caller does not set must be zero.
+ */
 void http_call_start(struct http_client *c, struct http_call *call);
 
 /*
- * on_done will not come. The request may have been sent. Nothing if it is not under way. The call
- * and all its views may be freed at once.
+ * After this on_done is not called. The request may have been sent. Does nothing if the call is not
+ * under way. The caller may free the call and all its views at once.
  */
 void http_call_cancel(struct http_call *call);
 
-/* Frees what the call owns (not the call). Not while under way. */
+/* Frees what the call owns, but not the call. The call must not be under way. */
 void http_call_done(struct http_call *call);

@@ -1,9 +1,9 @@
-/* What this process takes of the machine, as Prometheus' own libraries tell it. */
+/* Resource usage of this process, with the meaning of Prometheus' own client libraries. */
 #pragma once
 
-#include "macro.h"
+#include "base/macro.h"
 
-/* Each is -1 where the system does not say. */
+/* -1: the system does not provide the value. */
 struct process_usage {
     int64_t cpu_us;
     int64_t resident_bytes;
@@ -14,5 +14,14 @@ struct process_usage {
 
 void process_usage_read(struct process_usage *ret);
 
-/* Of its processors' time, by the nanosecond. */
+/*
+ * File descriptors needed for this many connections; includes those that are open in u before the
+ * program opens its own.
+ */
+uint64_t process_descriptors_for(const struct process_usage *u, unsigned connections);
+
+/* How many of the wanted connections the descriptor limit in u allows. */
+unsigned process_connections(const struct process_usage *u, unsigned wanted);
+
+/* CPU time of the process, in nanoseconds. */
 uint64_t process_cpu_ns(void);

@@ -1,18 +1,19 @@
 /*
- * Every step is tried, whatever became of those before it: a kernel or a sandbox that lacks one is
- * no reason to do without the others.
+ * Drops privileges with prctl, setrlimit, seccomp and capset. Each step is tried even if an earlier
+ * one failed: a kernel or sandbox may lack one of them.
  *
- * The filter denies execve and nothing else, since that holds for any version of any library; the
- * allow list, which has to know all that they call, is manifests/seccomp/cardpack.json. It denies
- * calls of a foreign architecture too, where execve has another number. Nothing of ours or of the
- * libraries' starts a program: credential plugins (exec in a kubeconfig) are refused.
+ * The seccomp filter denies execve only, because that is correct for every library version. The
+ * full allow list, which must know all system calls of the libraries, is
+ * manifests/seccomp/cardpack.json. The filter also denies system calls of a foreign architecture,
+ * where execve has another number. Neither this program nor its libraries start programs:
+ * credential plugins (exec in a kubeconfig) are refused.
  *
- * capset by hand, and not with libcap: it is one call, and a library more is more to trust.
+ * capset is called directly: it is one call, and libcap would be one more library to trust.
  */
-#include "confine.h"
+#include "io/confine.h"
 
-#include "limit.h"
-#include "log.h"
+#include "base/log.h"
+#include "io/limit.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -31,7 +32,7 @@
 #    define NATIVE_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* Of x86_64's second set of numbers (x32); nowhere else are there so many. */
+/* Lowest number of x86_64's second system call table (x32). Other tables are smaller. */
 #define FOREIGN_NUMBERS 0x40000000
 
 static const char *const step_names[CONFINE_STEPS] = {
@@ -59,7 +60,7 @@ static bool limit_core(void)
     return setrlimit(RLIMIT_CORE, &none) == 0;
 }
 
-/* No more than we need: some libraries walk over all that there could be. */
+/* No more than needed: some libraries loop over all possible descriptors. */
 static bool raise_descriptors(void)
 {
     struct rlimit r;
@@ -95,7 +96,7 @@ static bool deny_exec(void)
 
 static bool drop_bounding(void)
 {
-    /* Asked one by one: the kernel may know more than its headers of our build. */
+    /* Ask for each capability: the running kernel may know more than the headers of the build. */
     for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++) {
         if (prctl(PR_CAPBSET_DROP, cap) != 0 && errno != EPERM)
             return false;
@@ -103,7 +104,10 @@ static bool drop_bounding(void)
     return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == 0;
 }
 
-/* Of what we have, only those in `keep` (below 32) stay, effective and permitted. */
+/*
+ * Keeps only the capabilities in `keep` (numbers below 32) that the process already has, as
+ * effective and permitted.
+ */
 static bool keep_capabilities(uint32_t keep)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

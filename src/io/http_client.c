@@ -1,20 +1,20 @@
 /*
- * A call is carried by a transfer: an easy handle with its timers, recycled. Starting, cancelling
- * inside a callback of libcurl's and failing for a reason of our own all go through one deferred
- * step a transfer, because libcurl must not be called back from within itself. on_done therefore
- * comes from there or from the hook, never from inside a library or from http_call_start.
+ * A transfer (an easy handle with its timers, reused) carries each call. libcurl must not be called
+ * from its own callbacks. So a call's start, a cancel inside a libcurl callback and our own
+ * failures all go through one deferred step for each transfer. on_done therefore comes from that
+ * step or from the hook, never from a library callback or from http_call_start.
  *
- * Deadlines are our own timers: libcurl's silence detection counts seconds, and its total timeout
- * does not tell which of the two it was.
+ * Deadlines are our own timers: libcurl measures silence in whole seconds, and its timeout error
+ * does not tell which limit was exceeded.
  *
- * libcurl cannot close its idle connections on demand. To forget them, a fresh set of connections
- * takes the old one's place; the old set carries on what it carries, and goes with the last of it.
+ * libcurl cannot close its idle connections on demand. To forget them, the client makes a new multi
+ * (a set of connections). The old multi finishes its transfers and is freed after the last one.
  */
-#include "http_client.h"
+#include "io/http_client.h"
 
-#include "limit.h"
-#include "log.h"
-#include "mem.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "io/limit.h"
 #include "multi.h"
 #include "transfer.h"
 
@@ -23,26 +23,26 @@
 struct flight {
     struct transfer transfer;
     struct http_client *client;
-    struct multi *multi; /* NULL while not in one */
+    struct multi *multi; /* NULL while in none */
     struct deferred step;
     struct timer total;
     struct timer quiet;
-    struct flight *next; /* in flying or idle */
-    struct flight *prev; /* in flying */
+    struct flight *next; /* in the list flying or idle */
+    struct flight *prev; /* in the list flying */
 };
 
 struct http_client {
     struct loop *loop;
     struct loop_hook hook;
-    struct arena arena; /* of config */
+    struct arena arena; /* owns the strings of config */
     struct transfer_config config;
-    struct multi *multis; /* the first is in use, the others die out */
+    struct multi *multis; /* the first is in use; each other one ends with its last transfer */
     struct deferred sweep;
     struct flight *flying;
     struct flight *idle; /* at most LIMIT_KEEP_TRANSFERS */
     size_t n_idle;
-    struct transfer *in_chunk; /* whose on_chunk is being called */
-    struct http_call *starved; /* no memory to carry them */
+    struct transfer *in_chunk; /* its on_chunk is being called */
+    struct http_call *starved; /* calls that failed for want of memory */
     struct deferred feed;
 };
 
@@ -103,7 +103,7 @@ static struct flight *flight_new(struct http_client *c)
     return f;
 }
 
-/* Back to the idle ones, or gone. Not within libcurl. */
+/* Returns the flight to the idle list or frees it. Must not run inside libcurl. */
 static void flight_end(struct flight *f)
 {
     struct http_client *c = f->client;
@@ -176,7 +176,10 @@ static void flight_total(struct timer *t)
     flight_fail(CONTAINER_OF(t, struct flight, total), ERR_TIMEOUT, "no whole answer in time");
 }
 
-/* Bytes leave only a time: a busy stream would move its timer thousands of times a second. */
+/*
+ * Received bytes only update heard_ms: to move the timer would happen thousands of times a second
+ * on a busy stream.
+ */
 static void flight_quiet(struct timer *t)
 {
     struct flight *f = CONTAINER_OF(t, struct flight, quiet);
@@ -237,7 +240,7 @@ static enum errc multis_add(struct http_client *c)
     return OK;
 }
 
-/* A multi that broke carries what can still be taken out of it, and nothing more. */
+/* A broken multi takes no new transfer; its transfers can only be removed. */
 static enum errc multis_mend(struct http_client *c)
 {
     if (!c->multis->broken)
@@ -290,7 +293,7 @@ static void client_check(struct loop_hook *h, uint64_t now_ms)
 
 /* ---- calls ---- */
 
-/* One at a time, from the front: on_done may add to the list and take from it. */
+/* Fails one call at a time, from the front: on_done may add and remove calls. */
 static void client_feed(struct deferred *d)
 {
     struct http_client *c = CONTAINER_OF(d, struct http_client, feed);
@@ -349,7 +352,7 @@ void http_call_cancel(struct http_call *call)
     }
     assert(c->in_chunk != &f->transfer);
     f->transfer.call = NULL;
-    if (c->in_chunk != NULL) /* libcurl is at work, on another call */
+    if (c->in_chunk != NULL) /* libcurl is running, for another call */
         loop_defer(c->loop, &f->step);
     else
         flight_end(f);

@@ -1,22 +1,27 @@
 /*
- * libmicrohttpd's timeout is one of inactivity, so a byte every second would live for ever. Hence a
- * timer a connection: request_ms for a whole request, idle_ms between requests. It shuts the socket
- * down and lets libmicrohttpd find out; the descriptor is not ours to close.
+ * Deadlines of the connections, and the choice of the connection to close when there is no room.
  *
- * At its limit of connections libmicrohttpd just stops accepting, and a thousand that say nothing
- * would lock everybody out. So one is cut when somebody waits and there is no room. In this order:
- * who never had a request; who stalls within one, and then who does not take its answer; a stream,
- * which a page asks for again by itself; who rests between two requests. A kept connection is
- * likely kube-scheduler's, which knows how to come again, but loses the request that it sends in
- * that moment: hence last. One that a handler is busy with is never cut. Nor is one that has just
- * sent something which nobody has read: at a rush several are accepted before the first is read.
+ * libmicrohttpd's timeout is for inactivity: a client that sends a byte every second would keep its
+ * connection for ever. So each connection has a timer: request_ms for a whole request, idle_ms
+ * between requests. The timer only shuts the socket down; libmicrohttpd notices that and closes the
+ * descriptor, which it owns.
+ *
+ * At its connection limit libmicrohttpd just stops accepting, so a thousand silent connections
+ * would block all clients. So a connection is closed when a client waits and there is no room. The
+ * order is: a connection without any request; one that stalls in a request; one that does not read
+ * its answer; a stream, because a web page reconnects by itself; one that is idle between two
+ * requests. An idle kept-alive connection is last because it is probably kube-scheduler's.
+ * kube-scheduler reconnects, but it loses a request that it sends at that moment. A connection
+ * whose request is in a handler is never closed. A new or idle connection with unread bytes is not
+ * closed either: in a rush libmicrohttpd accepts several connections before it reads the first.
  */
 #include "http_conn.h"
 
-#include "log.h"
-#include "mem.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/mem_budget.h"
 
-#include <linux/tcp.h> /* the C library's has no tcpi_bytes_acked */
+#include <linux/tcp.h> /* netinet/tcp.h of the C library lacks tcpi_bytes_acked */
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -29,6 +34,7 @@ void conns_init(struct conns *t, struct loop *l)
     for (size_t i = 0; i < CONN_STATES; i++)
         t->rings[i].next = t->rings[i].prev = &t->rings[i];
     t->awake.next = t->awake.prev = &t->awake;
+    t->ended.next = t->ended.prev = &t->ended;
 }
 
 static struct conn *oldest(const struct conns *t, enum conn_state state)
@@ -49,7 +55,7 @@ static void enter(struct conn *c, enum conn_state state)
     link_add(&c->table->rings[state], &c->link);
 }
 
-/* False: it was cut, and is for libmicrohttpd to bury. */
+/* False: the connection was cut; libmicrohttpd will close it. */
 static bool move(struct conn *c, enum conn_state state)
 {
     if (c->state == CONN_CUT)
@@ -71,8 +77,10 @@ static uint64_t acknowledged(const struct conn *c)
     return getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0 ? info.tcpi_bytes_acked : 0;
 }
 
-/* Its request, or its answer, is due, and sooner where nothing moves while others wait for the
- * end. */
+/*
+ * Arms the deadline of a request or an answer. While the server drains, the deadline is at most
+ * stall_ms without progress.
+ */
 static void arm_due(struct conn *c)
 {
     uint64_t now = loop_now_ms(c->table->loop);
@@ -101,7 +109,24 @@ static void deadline_fire(struct timer *t)
         cut(c, "too slow");
 }
 
-struct conn *conn_open(struct conns *t, int fd)
+static void peer_ended(struct loop_fd *f, uint32_t events)
+{
+    struct conn *c = CONTAINER_OF(f, struct conn, gone);
+    (void)events;
+    loop_fd_del(f); /* else every turn reports it again */
+    link_add(&c->table->ended, &c->ended);
+}
+
+static void watch_end(struct conn *c)
+{
+    if (!c->watch || c->gone.loop != NULL || c->ended.next != NULL)
+        return;
+    c->gone.ready = peer_ended;
+    /* If the add fails for want of memory, the deadline ends the connection. */
+    (void)!loop_fd_add(c->table->loop, &c->gone, NULL);
+}
+
+struct conn *conn_open(struct conns *t, int fd, bool watch)
 {
     struct conn *c = mem_alloc(sizeof(*c));
     if (c == NULL)
@@ -114,6 +139,8 @@ struct conn *conn_open(struct conns *t, int fd)
     t->n++;
     enter(c, CONN_FRESH);
     arm_due(c);
+    c->watch = watch;
+    watch_end(c);
     return c;
 }
 
@@ -125,13 +152,17 @@ void conn_close(struct conn *c)
     loop_fd_del(&c->gone);
     tls_peer_end(&c->tls);
     link_del(&c->link);
+    if (c->ended.next != NULL)
+        link_del(&c->ended);
     c->table->n--;
     mem_free(c);
 }
 
-void conn_reads(struct conn *c)
+void conn_reads(struct conn *c, const struct mem_account *a)
 {
-    if (c->state == CONN_KEPT) /* the first request's time counts from the accept */
+    c->account = a;
+    c->moved_ms = loop_now_ms(c->table->loop);
+    if (c->state == CONN_KEPT) /* a first request's time starts at the accept */
         c->due_ms = loop_now_ms(c->table->loop) + c->table->request_ms;
     if (move(c, CONN_READING))
         arm_due(c);
@@ -139,6 +170,7 @@ void conn_reads(struct conn *c)
 
 void conn_heard(struct conn *c)
 {
+    c->moved_ms = loop_now_ms(c->table->loop);
     if (c->table->draining && c->state == CONN_READING)
         arm_due(c);
 }
@@ -153,7 +185,9 @@ void conn_sends(struct conn *c)
 {
     if (!move(c, CONN_SENDING))
         return;
-    c->due_ms = loop_now_ms(c->table->loop) + c->table->idle_ms;
+    c->moved_ms = loop_now_ms(c->table->loop);
+    c->moved = 0;
+    c->due_ms = c->moved_ms + c->table->idle_ms;
     arm_due(c);
 }
 
@@ -167,7 +201,7 @@ void conn_streams(struct conn *c, bool rests)
         return;
     }
     timer_cancel(&c->deadline);
-    /* Without memory for it the next portion finds out. */
+    /* If the add fails for want of memory, sending the next portion detects the end. */
     (void)!loop_fd_add(c->table->loop, &c->gone, NULL);
 }
 
@@ -178,10 +212,12 @@ void conn_ends(struct conn *c)
 
 void conn_rests(struct conn *c)
 {
-    /* A stream's answer has begun without saying that it is the last. */
+    /* The headers of this stream's answer were sent without "Connection: close". */
     bool last = c->table->draining && c->state == CONN_STREAM;
+    c->account = NULL;
     if (move(c, CONN_KEPT))
         arm(c, c->table->idle_ms);
+    watch_end(c); /* a stream removes this watch */
     if (last)
         cut(c, "the end");
 }
@@ -192,7 +228,7 @@ static bool has_unread(const struct conn *c)
     return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* The longest in that state that has nothing to say. */
+/* The oldest connection in that state without unread bytes. */
 static struct conn *silent(const struct conns *t, enum conn_state state)
 {
     const struct conn_link *ring = &t->rings[state];
@@ -202,6 +238,46 @@ static struct conn *silent(const struct conns *t, enum conn_state state)
             return c;
     }
     return NULL;
+}
+
+void conns_end_cut_off(struct conns *t)
+{
+    struct conn_link *next;
+    for (struct conn_link *l = t->ended.next; l != &t->ended; l = next) {
+        struct conn *c = CONTAINER_OF(l, struct conn, ended);
+        bool asks = c->state == CONN_BUSY || c->state == CONN_SENDING || c->state == CONN_STREAM;
+        next = l->next;
+        if (!asks && !has_unread(c))
+            cut(c, "its peer has ended");
+    }
+}
+
+/* Whether no byte has moved for stall_ms. Answer bytes are only measured in this call. */
+static bool has_stalled(struct conn *c)
+{
+    uint64_t now = loop_now_ms(c->table->loop);
+    uint64_t moved = c->state == CONN_READING ? c->moved : acknowledged(c);
+    if (moved != c->moved) {
+        c->moved = moved;
+        c->moved_ms = now;
+    }
+    return now >= c->moved_ms + c->table->stall_ms;
+}
+
+void conns_end_stalled(struct conns *t)
+{
+    static const enum conn_state states[] = {CONN_READING, CONN_SENDING};
+
+    for (size_t i = 0; i < COUNT_OF(states); i++) {
+        const struct conn_link *ring = &t->rings[states[i]];
+        struct conn_link *next;
+        for (struct conn_link *l = ring->next; l != ring; l = next) {
+            struct conn *c = CONTAINER_OF(l, struct conn, link);
+            next = l->next;
+            if (c->account != NULL && mem_account_counts(c->account) && has_stalled(c))
+                cut(c, "it has stalled, and others want its memory");
+        }
+    }
 }
 
 static uint64_t stalls_ms(const struct conns *t, enum conn_state state)

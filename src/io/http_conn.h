@@ -1,23 +1,25 @@
 /*
- * Private to the HTTP server: its connections by what they are about, their deadlines, and which of
- * them is cut where there is no room for another or the server is on its way out.
+ * Private to the HTTP server: its connections by state, their deadlines, and which of them is cut
+ * when there is no room for another or the server drains. To cut a connection is to shut its socket
+ * down.
  */
 #pragma once
 
-#include "loop.h"
-#include "tls.h"
+#include "io/loop.h"
+#include "io/tls.h"
 
 struct MHD_Connection;
+struct mem_account;
 struct request;
 
 enum conn_state {
-    CONN_FRESH,   /* no request's first line yet */
+    CONN_FRESH,   /* no request line yet */
     CONN_KEPT,    /* between requests */
-    CONN_READING, /* a request's first line is here, its body is not whole */
-    CONN_BUSY,    /* a handler has its request */
-    CONN_SENDING, /* the answer is leaving */
-    CONN_STREAM,  /* an answer that goes on */
-    CONN_CUT,     /* shut down, and libmicrohttpd has not found out yet */
+    CONN_READING, /* the request line was received, the body is not complete */
+    CONN_BUSY,    /* a handler has the request */
+    CONN_SENDING, /* the answer is being sent */
+    CONN_STREAM,  /* an answer without a known end */
+    CONN_CUT,     /* shut down; libmicrohttpd has not noticed yet */
     CONN_STATES,
 };
 
@@ -43,60 +45,83 @@ static inline void link_del(struct conn_link *l)
 
 struct conn {
     struct conns *table;
-    struct conn_link link; /* in its state's ring */
+    struct conn_link link; /* in the ring of its state */
     enum conn_state state;
-    uint64_t since_ms; /* in that state */
-    uint64_t due_ms;   /* its request must be whole, or its answer have left */
-    uint64_t acked;    /* bytes in all that its peer had taken when it was looked at last */
+    uint64_t since_ms; /* when it entered the state */
+    uint64_t due_ms;   /* the request must be received, or the answer sent, by then */
+    const struct mem_account *account; /* of its request; NULL: no request */
+    uint64_t served_in;                /* the server's turn that last handled a request of it */
+    uint64_t moved_ms;                 /* within a request: when bytes moved last */
+    uint64_t moved;                    /* bytes of the answer acknowledged at that moment */
+    uint64_t acked; /* bytes acknowledged by the peer in total, when last measured */
     struct timer deadline;
-    int fd; /* libmicrohttpd's */
+    int fd; /* owned by libmicrohttpd */
     struct tls_peer tls;
 
-    struct loop_fd gone;    /* its socket, while a stream rests */
-    struct request *stream; /* that rests */
+    struct loop_fd gone; /* its socket, watched for the peer's end by watch_end and conn_streams */
+    struct conn_link ended; /* in the ring `ended`: the peer has sent its last byte */
+    bool watch;             /* watch for that end: see conns_end_cut_off */
+    struct request *stream; /* the sleeping stream */
 
-    struct MHD_Connection *mhd; /* amid a handshake */
-    struct loop_fd parked;      /* its socket, while libmicrohttpd does not look at it */
-    struct conn_link awake;     /* a handshake that libmicrohttpd looks at */
+    struct MHD_Connection *mhd; /* set during a handshake */
+    struct loop_fd parked;      /* its socket, while libmicrohttpd does not watch it */
+    struct conn_link awake;     /* in the ring of handshakes that libmicrohttpd watches */
 };
 
 struct conns {
     struct loop *loop;
     uint64_t request_ms; /* for a whole request */
-    uint64_t idle_ms;    /* between requests, and for an answer to leave */
-    uint64_t stall_ms;   /* http_server.h */
+    uint64_t idle_ms;    /* between requests, and to send an answer */
+    uint64_t stall_ms;   /* see http_server.h */
     size_t n;
     bool draining;
-    struct conn_link rings[CONN_STATES]; /* the longest in it first */
+    struct conn_link rings[CONN_STATES]; /* oldest first */
     struct conn_link awake;
+    struct conn_link ended;
 };
 
 void conns_init(struct conns *t, struct loop *l);
 
-/* NULL without memory. */
-struct conn *conn_open(struct conns *t, int fd);
-void conn_close(struct conn *c); /* NULL: nothing */
+/* NULL: no memory. watch: see conns_end_cut_off. */
+struct conn *conn_open(struct conns *t, int fd, bool watch);
+void conn_close(struct conn *c); /* NULL: does nothing */
 
-void conn_reads(struct conn *c);  /* the first line is here */
-void conn_heard(struct conn *c);  /* some of the body */
+/* The request line was received; the account is borrowed until conn_rests. */
+void conn_reads(struct conn *c, const struct mem_account *a);
+void conn_heard(struct conn *c);  /* a part of the body was received */
 void conn_handed(struct conn *c); /* to the handler */
 void conn_sends(struct conn *c);
-/* A stream: it rests, and libmicrohttpd does not look at it, or a part of it is leaving. */
+/*
+ * A stream. rests: it sleeps and libmicrohttpd does not watch it; otherwise a portion is being
+ * sent.
+ */
 void conn_streams(struct conn *c, bool rests);
 void conn_ends(struct conn *c);  /* cut at once */
-void conn_rests(struct conn *c); /* the request is over */
+void conn_rests(struct conn *c); /* the request is complete */
 
 bool conns_any(const struct conns *t, enum conn_state state);
 
 /*
- * When one may be cut to make room: now, UINT64_MAX for as long as nothing changes, or a time at
- * which one of them will have stalled.
+ * When a connection may be cut to make room: now, or the time at which the oldest one can count as
+ * stalled, or UINT64_MAX if no connection can.
  */
 uint64_t conns_room_ms(const struct conns *t);
-/* Cuts one of them; false: what there was to cut has sent something meanwhile. */
+/* Cuts one connection; false: none can be cut, for example because each has unread bytes. */
 bool conns_make_room(struct conns *t);
 
-/* From now on nobody holds the end up: who has no request under way is cut, and who stalls. */
+/*
+ * Cuts each watched connection whose peer has sent its last byte and that has no complete request.
+ * Call it after MHD_run: only then all received bytes have been read.
+ */
+void conns_end_cut_off(struct conns *t);
+
+/* Cuts stalled connections whose request or answer holds memory of the budget. */
+void conns_end_stalled(struct conns *t);
+
+/* Shutdown: cuts connections without a request now, and stalled ones after stall_ms. */
 void conns_drain(struct conns *t);
-/* Those whose answer had begun before, and did not say that it is the last: in each turn. */
+/*
+ * Call it in each turn of a shutdown. Cuts idle connections whose last answer did not say
+ * "Connection: close", because it began before the shutdown.
+ */
 void conns_end_kept(struct conns *t);

@@ -1,11 +1,13 @@
 /*
- * In its epoll mode libmicrohttpd 0.9.75 takes a socket for readable as long as a read has not told
- * it otherwise, and a handshake that wants more does not count as one: between two parts of a
- * handshake it runs again and again. One client that sends half of its hello kept a core busy until
- * its deadline, and 500 made a filter seven times slower.
+ * Suspends connections that wait in a TLS handshake.
  *
- * So a connection is suspended while its handshake waits for the other end, and our own loop
- * watches the socket meanwhile: each piece that arrives is one turn, and silence is none.
+ * In its epoll mode libmicrohttpd 0.9.75 treats a socket as readable until a read says otherwise. A
+ * handshake that wants more bytes does not count as such a read. So libmicrohttpd runs again and
+ * again between two parts of a handshake. One client that sent half of its ClientHello kept a core
+ * busy until its deadline; 500 such clients made a filter seven times slower.
+ *
+ * So a connection is suspended while its handshake waits for the peer, and our own loop watches the
+ * socket: each arriving part costs one turn, and silence costs none.
  */
 #include "http_handshake.h"
 
@@ -45,7 +47,7 @@ void handshakes_park(struct conns *t)
         struct conn *c = CONTAINER_OF(l, struct conn, awake);
         next = l->next;
         c->parked.events = c->state == CONN_FRESH ? tls_peer_wants(&c->tls) : 0;
-        /* Without memory it stays awake, and is tried again. */
+        /* No memory for the watch: the connection is not suspended; the next turn retries. */
         if (c->parked.events != 0 && loop_fd_add(t->loop, &c->parked, NULL) != OK)
             continue;
         link_del(l);

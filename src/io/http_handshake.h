@@ -1,15 +1,15 @@
-/* Private to the HTTP server: connections amid a TLS handshake, kept away from libmicrohttpd. */
+/* Private to the HTTP server: connections in a TLS handshake, hidden from libmicrohttpd. */
 #pragma once
 
 #include "http_conn.h"
 
 struct MHD_Connection;
 
-/* A new connection, which has its tls_peer. */
+/* For a new connection after tls_peer_begin. */
 void handshake_begin(struct conn *c, struct MHD_Connection *mhd);
-void handshake_end(struct conn *c); /* before its descriptor is closed; also of one without TLS */
+void handshake_end(struct conn *c); /* before its descriptor is closed; also without TLS */
 
-/* After each run of libmicrohttpd: it sees those that still wait no more. */
+/* Call it after each run of libmicrohttpd. Suspends the connections whose handshake waits. */
 void handshakes_park(struct conns *t);
-/* Hands all of them back: libmicrohttpd must not be stopped without. */
+/* Resumes all of them: MHD_stop_daemon needs that. */
 void handshakes_unpark(struct conns *t);

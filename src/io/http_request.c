@@ -1,14 +1,15 @@
 /*
- * Three holders, three bits: nothing here depends on the order in which libmicrohttpd calls us when
- * a peer vanishes, and an answer's bytes go from the handler's buf to the socket without a copy.
+ * Request objects. Each has three holders, three bits. So nothing here depends on the order of
+ * libmicrohttpd's callbacks when a peer closes. The answer's bytes go from the handler's buf to the
+ * socket without a copy.
  *
- * Objects are recycled last in, first out, so that a steady load of few connections works on few
- * objects with warm memory and allocates nothing. What a rare large request needed is given back.
+ * The object that was freed last is reused first: a steady load on few connections uses few objects
+ * with warm memory and allocates nothing. The memory of a rare large request is freed.
  */
 #include "http_request.h"
 
-#include "limit.h"
-#include "mem.h"
+#include "base/mem.h"
+#include "io/limit.h"
 
 #define HEADERS_MAX (4 * KIB)
 #define TEXT        "text/plain; charset=utf-8"
@@ -16,6 +17,7 @@
 void request_pool_init(struct request_pool *p, size_t max_body)
 {
     p->max_body = max_body;
+    p->waiting.next = p->waiting.prev = &p->waiting;
     p->handling.next = p->handling.prev = &p->handling;
     p->streams.next = p->streams.prev = &p->streams;
 }
@@ -50,10 +52,11 @@ static struct request *request_alloc(struct request_pool *p)
     r = mem_alloc(sizeof(*r));
     if (r == NULL)
         return NULL;
-    buf_init(&r->body, 0); /* request_new says how much */
+    buf_init(&r->body, 0); /* request_new sets the limit */
     buf_init(&r->answer, LIMIT_REQUEST_ARENA);
     buf_init(&r->headers, HEADERS_MAX);
     arena_init(&r->arena, LIMIT_REQUEST_ARENA);
+    r->arena.account = r->body.account = r->answer.account = &r->account;
     return r;
 }
 
@@ -62,13 +65,23 @@ struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd)
     struct request *r = request_alloc(p);
     if (r == NULL)
         return NULL;
+    if (!mem_account_join(&r->account, p->memory, LIMIT_REQUEST_FREE)) {
+        /* The budget has no room for the memory that the reused object kept. */
+        buf_done(&r->body);
+        buf_done(&r->answer);
+        arena_done(&r->arena);
+        (void)!mem_account_join(&r->account, p->memory, LIMIT_REQUEST_FREE);
+    }
     p->live++;
     r->pool = p;
     r->mhd = mhd;
     r->held = HELD_BY_LIBRARY;
     r->state = STARTED;
     r->suspended = false;
+    r->waits = false;
+    r->waited = false;
     r->nul_in_path = false;
+    r->dropped = false;
     r->stream = NULL;
     r->refused = 0;
     r->received = 0;
@@ -100,6 +113,11 @@ static void ring_remove(const struct request *r)
 
 static void recycle(struct request_pool *p, struct request *r)
 {
+    if (r->answer.account == NULL) {
+        buf_done(&r->answer);
+        r->answer.account = &r->account;
+    }
+    mem_account_leave(&r->account);
     if (p->n_free == LIMIT_KEEP_REQUESTS) {
         request_free(r);
         return;
@@ -122,6 +140,9 @@ void request_let_go(struct request *r, enum holder who)
     assert((r->held & (unsigned)who) != 0);
     r->held &= ~(unsigned)who;
     if (who == HELD_BY_LIBRARY) {
+        if (r->waits)
+            ring_remove(r);
+        r->waits = false;
         r->mhd = NULL;
         r->suspended = false;
         if (r->state >= ANSWERED)
@@ -131,44 +152,15 @@ void request_let_go(struct request *r, enum holder who)
         return;
     p->live--;
     struct http_stream *stream = r->stream;
-    if (stream != NULL)
+    if (stream != NULL) {
         ring_remove(r);
+        /* stream_gone runs after recycle(), which ends the account. */
+        buf_done(&stream->out);
+        stream->out.account = NULL;
+    }
     recycle(p, r);
     if (stream != NULL)
         stream_gone(stream);
-}
-
-struct framing {
-    unsigned lengths;
-    unsigned codings;
-    bool odd;
-};
-
-static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                      size_t name_n, const char *value, size_t value_n)
-{
-    struct framing *f = cls;
-    struct str key = {name, name_n};
-    struct str v = {value, value == NULL ? 0 : value_n};
-    (void)kind;
-    if (str_eq_nocase(key, STR("Content-Length"))) {
-        uint64_t length = 0;
-        f->lengths++;
-        f->odd = f->odd || !str_to_u64(v, INT64_MAX, &length);
-    } else if (str_eq_nocase(key, STR("Transfer-Encoding"))) {
-        f->codings++;
-        f->odd = f->odd || !str_eq_nocase(v, STR("chunked"));
-    }
-    /* A blank before the colon: part of the name here, and of nothing elsewhere. */
-    f->odd = f->odd || memchr(name, ' ', name_n) != NULL || memchr(name, '\t', name_n) != NULL;
-    return MHD_YES;
-}
-
-bool request_ends_clearly(const struct request *r)
-{
-    struct framing f = {.odd = false};
-    (void)MHD_get_connection_values_n(r->mhd, MHD_HEADER_KIND, look_at_header, &f);
-    return !f.odd && f.lengths + f.codings <= 1;
 }
 
 bool request_add_body(struct request *r, struct str part)
@@ -177,10 +169,31 @@ bool request_add_body(struct request *r, struct str part)
     r->received += part.n;
     if (r->refused != 0)
         return r->received <= LIMIT_REFUSED_BODY;
-    if (r->received <= max)
+    if (r->received <= max && !r->dropped)
         buf_put(&r->body, part);
-    else if (r->received - part.n <= max)
+    r->dropped = r->dropped || buf_failed(&r->body);
+    if (r->received > max || r->dropped)
         buf_done(&r->body);
+    return true;
+}
+
+void request_wait(struct request *r)
+{
+    assert(r->state == READING && !r->suspended && !r->waited);
+    MHD_suspend_connection(r->mhd);
+    r->suspended = r->waits = r->waited = true;
+    r->pool->run_soon = true;
+    ring_add(&r->pool->waiting, r);
+}
+
+bool request_resume_first(struct request_pool *p)
+{
+    struct request *r = p->waiting.next;
+    if (r == &p->waiting)
+        return false;
+    ring_remove(r);
+    r->suspended = r->waits = false;
+    MHD_resume_connection(r->mhd);
     return true;
 }
 
@@ -199,7 +212,7 @@ bool request_hand_over(struct request *r, const char *method, const char *path)
         r->pub.body = STR("");
     else if (r->received <= r->max_body)
         r->pub.body = buf_str(&r->body);
-    return !arena_failed(&r->arena) && !buf_failed(&r->body);
+    return !arena_failed(&r->arena) && !r->dropped;
 }
 
 void http_request_header(struct http_request *r, const char *name, const char *value)
@@ -218,10 +231,38 @@ struct str http_request_value(struct http_request *r, const char *name)
                             : str_of(MHD_lookup_connection_value(own->mhd, MHD_HEADER_KIND, name));
 }
 
+static void answer_text(struct request *r, struct str text)
+{
+    buf_clear(&r->headers, HEADERS_MAX);
+    buf_clear(&r->answer, LIMIT_KEEP_BYTES);
+    buf_put(&r->answer, text);
+}
+
+static void no_memory_text(struct request *r)
+{
+    struct request_pool *p = r->pool;
+    p->counts->no_memory++;
+    p->refuses = true;
+    if (p->no_memory != NULL)
+        p->no_memory(p->ctx, &r->pub);
+    buf_done(&r->body);
+    buf_done(&r->answer);
+    r->answer.account = NULL; /* do not count this text: it must always fit */
+    answer_text(r, STR("memory-budget is spent by other requests, or too small for this one: ask "
+                       "again\n"));
+    http_request_header(&r->pub, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+}
+
 void http_request_respond(struct http_request *r, unsigned status, const char *content_type)
 {
     struct request *own = CONTAINER_OF(r, struct request, pub);
     assert(own->state == HANDLING && status >= 200 && status <= 999);
+    if (own->account.refused && own->stream == NULL) {
+        /* The answer was built while memory was refused, so it is not complete. */
+        no_memory_text(own);
+        status = MHD_HTTP_SERVICE_UNAVAILABLE;
+        content_type = TEXT;
+    }
     own->state = ANSWERED;
     own->status = status;
     own->content_type = content_type;
@@ -240,13 +281,6 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
     }
     own->suspended = false;
     request_let_go(own, HELD_BY_HANDLER);
-}
-
-static void answer_text(struct request *r, struct str text)
-{
-    buf_clear(&r->headers, HEADERS_MAX);
-    buf_clear(&r->answer, LIMIT_KEEP_BYTES);
-    buf_put(&r->answer, text);
 }
 
 void request_respond_text(struct request *r, unsigned status, const char *text)
@@ -268,6 +302,15 @@ void request_respond_refusal(struct request *r)
     if (!r->pool->closing)
         http_request_header(&r->pub, MHD_HTTP_HEADER_CONNECTION, "close");
     http_request_respond(&r->pub, r->refused, TEXT);
+}
+
+void request_respond_bad(struct request *r, const char *fault)
+{
+    answer_text(r, str_of(fault));
+    buf_putc(&r->answer, '\n');
+    if (!r->pool->closing)
+        http_request_header(&r->pub, MHD_HTTP_HEADER_CONNECTION, "close");
+    http_request_respond(&r->pub, MHD_HTTP_BAD_REQUEST, TEXT);
 }
 
 void request_response_gone(void *request)

@@ -1,59 +1,60 @@
 /*
- * libmicrohttpd in external-epoll mode: its epoll set is one descriptor of ours, and MHD_run is
- * called once a turn whatever woke it. Three things must bound the wait, because no descriptor
- * tells of them:
- *   - its own idea of when to run next (MHD_get_timeout, relative milliseconds). Its sockets are
- *     edge-triggered: a pipelined request that already lies in a buffer causes no event;
- *   - a connection that was resumed: MHD_get_timeout of 0.9.75 knows nothing of it, and MHD_USE_ITC
- *     is ignored in this mode;
- *   - a connection that was closed: at its limit libmicrohttpd does not watch the listening socket,
- *     and it starts again only at its next run.
+ * Connects libmicrohttpd in external-epoll mode to the loop. Its epoll set is one descriptor of the
+ * loop, and each turn calls MHD_run once. Three things must limit the wait, because no descriptor
+ * reports them:
+ *   - libmicrohttpd's own next run (MHD_get_timeout, relative milliseconds). Its sockets are
+ *     edge-triggered: a pipelined request that is already in a buffer causes no event.
+ *   - A resumed connection: MHD_get_timeout of 0.9.75 ignores it, and MHD_USE_ITC has no effect in
+ *     this mode.
+ *   - A closed connection: at its limit libmicrohttpd does not watch the listening socket, and
+ *     watches it again only after its next run.
  *
- * While a handler is pending its connection is suspended, which makes libmicrohttpd blind to the
- * peer: a hang-up is noticed when the answer is sent.
+ * While a handler has a request, the connection is suspended. libmicrohttpd does not watch the peer
+ * then: it notices a closed connection when it sends the answer.
  *
- * Time is kept, and room is made, in http_conn.c. Whether somebody waits for room is asked of the
- * listening socket, which only we watch while libmicrohttpd is at its limit.
+ * http_conn.c keeps the deadlines and closes connections to make room. http_accept.c says when: at
+ * the connection limit, and when accept finds no descriptor.
  */
-#include "http_server.h"
+#include "io/http_server.h"
 
+#include "base/log.h"
+#include "base/mem.h"
+#include "http_accept.h"
 #include "http_conn.h"
 #include "http_handshake.h"
 #include "http_request.h"
-#include "limit.h"
-#include "log.h"
-#include "mem.h"
+#include "io/limit.h"
 
 #include <poll.h>
 #include <stdio.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define POOL_BYTES   (64 * KIB) /* libmicrohttpd's, a connection; zeroed for each request */
+#define POOL_BYTES \
+    (64 * KIB) /* libmicrohttpd's, for each connection; it zeroes them for each request */
 #define FREE_TURNS   100
 #define FREE_TURN_MS 10
 #define ACCEPT_TURNS 100
 #define NS_PER_S     1000000000
+#define TURN_NS      5000000 /* after this time in a turn, requests that may wait do wait */
 
 struct http_server {
     struct loop *loop;
-    struct http_server_settings settings; /* but for address */
+    struct http_server_settings settings; /* its address is not valid any more */
     struct MHD_Daemon *daemon;
-    struct loop_fd epoll;
-    struct loop_fd waiting;  /* the listening socket, while there is no room */
-    struct timer look_again; /* for somebody to cut */
-    struct timer judge;      /* who has a stream */
+    struct timer judge; /* checks the clients of streams again */
     struct loop_hook hook;
     uint16_t port;
     struct conns conns;
+    struct acceptor acceptor;
     struct request_pool requests;
-    struct http_server_counts own; /* where nobody wants them */
+    struct http_server_counts own; /* used if the settings have no counts */
     struct http_server_counts *counts;
 
-    bool stopped; /* listening no more */
+    uint64_t turn;    /* number of MHD_run calls that the loop has made */
+    uint64_t turn_ns; /* when this turn began */
     bool freeing;
-    void (*drained)(void *ctx); /* NULL when not draining, and once called */
+    void (*drained)(void *ctx); /* NULL if not draining, and after the call */
     void *drained_ctx;
     struct deferred tell_drained;
 };
@@ -81,12 +82,13 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
             handshake_end(c);
         conn_close(c);
         s->counts->open = s->conns.n;
-        s->requests.run_soon = true;
+        acceptor_room(&s->acceptor);
         return;
     }
-    /* Without memory for it the handshake fails, or the first request is refused. */
+    /* NULL without memory: then the handshake fails, or on_first_line drops the first request. */
     c = conn_open(&s->conns,
-                  MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+                  MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+                  s->settings.tls == NULL);
     *socket_context = c;
     s->counts->connections++;
     s->counts->open = s->conns.n;
@@ -103,7 +105,7 @@ static struct conn *conn_of(struct MHD_Connection *mhd)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* A request's first line: the earliest that libmicrohttpd tells of it. */
+/* Called with the request line: libmicrohttpd's first notice of a request. */
 static void *on_first_line(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
     struct http_server *s = cls;
@@ -113,9 +115,10 @@ static void *on_first_line(void *cls, const char *uri, struct MHD_Connection *mh
         return NULL;
     r->pub.start_ms = loop_now_ms(s->loop);
     r->pub.start_ns = loop_clock_ns(s->loop);
-    /* Decoded, it would end the path early, and what was meant behind it would be lost. */
+    http_head_begin(&r->head, uri);
+    /* A decoded NUL would end the path early and drop the rest of it. */
     r->nul_in_path = strstr(uri, "%00") != NULL;
-    conn_reads(c);
+    conn_reads(c, &r->account);
     return r;
 }
 
@@ -153,7 +156,25 @@ static void handle(struct http_server *s, struct request *r, const char *method,
     }
 }
 
-/* The status of a refusal; 0: it is served. */
+/*
+ * Within one MHD_run libmicrohttpd processes all requests in all connections' buffers. A hundred
+ * expensive requests must not delay a scheduler verb. So each connection gets one request a turn.
+ * After TURN_NS, requests that may wait do wait. Waiting requests continue in their order of
+ * arrival, one a turn.
+ */
+static bool must_wait(const struct http_server *s, const struct request *r, const char *method,
+                      const char *path)
+{
+    const struct http_server_settings *set = &s->settings;
+    if (r->waited || s->freeing)
+        return false;
+    if (conn_of(r->mhd)->served_in == s->turn)
+        return true;
+    return set->may_wait != NULL && loop_clock_ns(s->loop) - s->turn_ns > TURN_NS &&
+           set->may_wait(set->ctx, method, path);
+}
+
+/* Returns the status of a refusal; 0: the request is served. */
 static unsigned judge(struct http_server *s, struct request *r)
 {
     const struct http_server_settings *set = &s->settings;
@@ -171,23 +192,38 @@ static unsigned judge(struct http_server *s, struct request *r)
     return set->admit(set->admit_ctx, &caller);
 }
 
+/*
+ * Called when all headers are received. In a bad head the end of the body is unknown, so the server
+ * answers at once and reads no more.
+ */
+static enum MHD_Result begin(struct http_server *s, struct request *r, const char *path,
+                             const char *method, const char *version)
+{
+    const char *fault = http_head_fault(&r->head, r->mhd, method, version);
+    r->state = READING;
+    if (fault == NULL) {
+        r->refused = judge(s, r);
+        return MHD_YES;
+    }
+    log_debug("a request whose head is no good", kv_str("peer", r->pub.peer),
+              kv_cstr("why", fault));
+    conn_handed(conn_of(r->mhd));
+    (void)request_hand_over(r, method, path);
+    request_respond_bad(r, fault);
+    conn_sends(conn_of(r->mhd));
+    return request_send(r);
+}
+
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *path,
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_n, void **context)
 {
+    struct http_server *s = cls;
     struct request *r = *context;
-    (void)version;
     if (r == NULL)
         return MHD_NO;
-    if (r->state == STARTED) {
-        r->state = READING;
-        if (!request_ends_clearly(r)) {
-            log_debug("a request whose end is not clear, cut", kv_str("peer", r->pub.peer));
-            return MHD_NO;
-        }
-        r->refused = judge(cls, r);
-        return MHD_YES;
-    }
+    if (r->state == STARTED)
+        return begin(s, r, path, method, version);
     if (*upload_n > 0) {
         conn_heard(conn_of(mhd));
         if (!request_add_body(r, (struct str){upload, *upload_n}))
@@ -197,7 +233,12 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
     }
     if (r->state == READING) {
         conn_handed(conn_of(mhd));
-        handle(cls, r, method, path);
+        if (must_wait(s, r, method, path)) {
+            request_wait(r);
+            return MHD_YES;
+        }
+        conn_of(mhd)->served_in = s->turn;
+        handle(s, r, method, path);
     }
     if (r->state == ANSWERED) {
         conn_sends(conn_of(mhd));
@@ -211,7 +252,8 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 
 static void __attribute__((format(printf, 2, 0))) on_log(void *cls, const char *fmt, va_list args)
 {
-    (void)cls;
+    struct http_server *s = cls;
+    acceptor_heard(&s->acceptor, fmt);
     if (!log_enabled(LOG_LEVEL_DEBUG))
         return;
     char text[256];
@@ -232,37 +274,6 @@ static uint64_t server_prepare(struct loop_hook *h, uint64_t now_ms)
     return relative_ms > UINT64_MAX - now_ms ? UINT64_MAX : now_ms + relative_ms;
 }
 
-/* Watches for somebody who waits as long as there is no room, but could be. */
-static void watch_for_waiting(struct http_server *s, uint64_t now_ms)
-{
-    if (s->stopped || s->conns.n < s->settings.max_connections || conns_any(&s->conns, CONN_CUT)) {
-        loop_fd_del(&s->waiting);
-        timer_cancel(&s->look_again);
-        return;
-    }
-    uint64_t room_ms = conns_room_ms(&s->conns);
-    if (room_ms > now_ms)
-        loop_fd_del(&s->waiting);
-    else if (s->waiting.loop == NULL && loop_fd_add(s->loop, &s->waiting, NULL) != OK)
-        room_ms = now_ms + s->settings.stall_ms; /* no memory: another time */
-    if (room_ms > now_ms && room_ms < UINT64_MAX)
-        timer_arm(s->loop, &s->look_again, room_ms - now_ms);
-}
-
-static void somebody_waits(struct loop_fd *f, uint32_t events)
-{
-    struct http_server *s = CONTAINER_OF(f, struct http_server, waiting);
-    (void)events;
-    if (conns_make_room(&s->conns))
-        s->requests.run_soon = true;
-}
-
-/* It only has to end the wait: server_check looks. */
-static void looks_again(struct timer *t)
-{
-    (void)t;
-}
-
 static bool is_refused(void *server, struct request *r)
 {
     return r->mhd != NULL && judge(server, r) != 0;
@@ -274,7 +285,7 @@ static void judges_streams(struct timer *t)
     streams_end(&s->requests, is_refused, s);
 }
 
-/* A stream has no next request, upon which it would be seen that a certificate has expired. */
+/* A stream sends no further request at which the server would check its certificate again. */
 static void watch_streams(struct http_server *s)
 {
     bool any = s->requests.streams.next != &s->requests.streams;
@@ -287,22 +298,24 @@ static void watch_streams(struct http_server *s)
 static void server_check(struct loop_hook *h, uint64_t now_ms)
 {
     struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
-    s->requests.run_soon = false; /* before it runs, and makes it true again */
+    s->turn++;
+    s->turn_ns = loop_clock_ns(s->loop);
+    s->requests.run_soon = false; /* before MHD_run, which may set it again */
+    (void)request_resume_first(&s->requests);
     (void)MHD_run(s->daemon);
+    s->requests.run_soon = s->requests.run_soon || s->requests.waiting.next != &s->requests.waiting;
+    conns_end_cut_off(&s->conns);
+    if (s->requests.refuses) {
+        s->requests.refuses = false;
+        conns_end_stalled(&s->conns);
+    }
     handshakes_park(&s->conns);
-    watch_for_waiting(s, now_ms);
+    acceptor_turn(&s->acceptor, now_ms);
     watch_streams(s);
     if (s->conns.draining)
         conns_end_kept(&s->conns);
     if (s->drained != NULL && s->requests.live == 0)
         loop_defer(s->loop, &s->tell_drained);
-}
-
-/* It only has to end the wait: libmicrohttpd is run in every turn. */
-static void server_ready(struct loop_fd *f, uint32_t events)
-{
-    (void)f;
-    (void)events;
 }
 
 static void server_tell_drained(struct deferred *d)
@@ -326,15 +339,16 @@ static struct MHD_Daemon *daemon_start(struct http_server *s, int fd)
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     if (s->settings.tls != NULL)
         flags |= MHD_USE_TLS;
-    /* The options' values go through "...": each has exactly one right type. */
+    /* These go through "...": each value must have exactly the right type. */
     return MHD_start_daemon(
-        flags, s->port, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        flags, s->port, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, s,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
         s, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, s, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->settings.max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->settings.idle_seconds,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-        (int)1, MHD_OPTION_ARRAY, s->settings.tls != NULL ? tls : tls + 1, MHD_OPTION_END);
+        http_head_strictness(), MHD_OPTION_ARRAY, s->settings.tls != NULL ? tls : tls + 1,
+        MHD_OPTION_END);
 }
 
 enum errc http_server_new(struct loop *l, const struct http_server_settings *set,
@@ -355,16 +369,20 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     s->loop = l;
     s->settings = *set;
     s->port = listener_port(fd);
+    s->turn = 1; /* served_in is 0 for a new connection */
     s->counts = set->counts == NULL ? &s->own : set->counts;
     request_pool_init(&s->requests, set->max_body);
     s->requests.counts = s->counts;
+    s->requests.memory = set->memory;
+    s->requests.no_memory = set->no_memory;
     s->requests.answered = set->answered;
     s->requests.ctx = set->ctx;
     s->conns = (struct conns){.stall_ms = set->stall_ms};
     conns_init(&s->conns, l);
     http_server_limit(s, set->max_body, set->request_timeout_ms);
-    s->waiting = (struct loop_fd){.fd = fd, .events = EPOLLIN, .ready = somebody_waits};
-    s->look_again.fire = looks_again;
+    s->acceptor = (struct acceptor){.conns = &s->conns,
+                                    .max_connections = set->max_connections,
+                                    .run_soon = &s->requests.run_soon};
     s->judge.fire = judges_streams;
     s->tell_drained.run = server_tell_drained;
     s->hook = (struct loop_hook){.prepare = server_prepare, .check = server_check};
@@ -374,12 +392,9 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
         mem_free(s);
         return err_set(reterr, ERR_UNAVAILABLE, "libmicrohttpd does not start");
     }
-    s->epoll = (struct loop_fd){
-        .fd = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
-        .events = EPOLLIN,
-        .ready = server_ready,
-    };
-    code = loop_fd_add(l, &s->epoll, reterr);
+    code =
+        acceptor_start(&s->acceptor, fd,
+                       MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, reterr);
     if (code != OK) {
         MHD_stop_daemon(s->daemon);
         mem_free(s);
@@ -408,23 +423,21 @@ size_t http_server_active(const struct http_server *s)
     return s->requests.active;
 }
 
-/* Who is connected already, as far as he knows, and may have asked. */
+/* Accepts the connections in the backlog: their clients may have sent requests. */
 static void take_those_in_line(struct http_server *s)
 {
-    struct pollfd p = {.fd = s->waiting.fd, .events = POLLIN};
+    struct pollfd p = {.fd = s->acceptor.waiting.fd, .events = POLLIN};
     for (int turn = 0; turn < ACCEPT_TURNS && poll(&p, 1, 0) > 0; turn++)
         (void)MHD_run(s->daemon);
 }
 
 static void stop_listening(struct http_server *s)
 {
-    if (s->stopped)
+    if (s->acceptor.stopped)
         return;
     s->requests.closing = true;
     take_those_in_line(s);
-    s->stopped = true;
-    loop_fd_del(&s->waiting);
-    timer_cancel(&s->look_again);
+    acceptor_stop(&s->acceptor);
     MHD_socket fd = MHD_quiesce_daemon(s->daemon);
     if (fd != MHD_INVALID_SOCKET)
         (void)close(fd);
@@ -457,9 +470,11 @@ struct http_server *http_server_free(struct http_server *s)
     while (ring->next != ring)
         request_respond_text(ring->next, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
     streams_end(&s->requests, NULL, NULL);
+    while (request_resume_first(&s->requests))
+        ;
     handshakes_unpark(&s->conns);
-    /* One run at least: libmicrohttpd must not be stopped with a suspended connection. */
-    struct pollfd p = {.fd = s->epoll.fd, .events = POLLIN};
+    /* Run at least once: MHD_stop_daemon allows no suspended connection. */
+    struct pollfd p = {.fd = s->acceptor.set.fd, .events = POLLIN};
     for (int turn = 0; turn < FREE_TURNS; turn++) {
         (void)MHD_run(s->daemon);
         if (s->requests.unsent == 0)
@@ -467,7 +482,7 @@ struct http_server *http_server_free(struct http_server *s)
         (void)poll(&p, 1, FREE_TURN_MS);
     }
     timer_cancel(&s->judge);
-    loop_fd_del(&s->epoll);
+    acceptor_end(&s->acceptor);
     loop_hook_del(s->loop, &s->hook);
     deferred_cancel(&s->tell_drained);
     MHD_stop_daemon(s->daemon);

@@ -1,23 +1,23 @@
 /*
- * An answer whose end nobody knows. libmicrohttpd asks for bytes when the socket takes some; as
- * long as there are none the connection is suspended, and our own loop watches for the peer to go,
- * which libmicrohttpd is blind to meanwhile.
+ * Answers without a known end. libmicrohttpd asks for bytes when the socket accepts some. While
+ * there are none, the connection is suspended. libmicrohttpd does not watch the peer then, so our
+ * own loop does.
  *
- * A stream is handed to fill only once all that it was handed before has been taken by the kernel.
- * So it holds one portion, whoever does not read; and who has not read for as long as an answer may
- * take to leave is cut, as for any other answer.
+ * fill is called only after the kernel has accepted the whole portion before. So a stream holds one
+ * portion even if its client does not read. If the client does not read for the time that an answer
+ * may take, the connection is closed, as for any other answer.
  */
 #include "http_conn.h"
 #include "http_request.h"
-#include "limit.h"
+#include "io/limit.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define BLOCK_BYTES (16 * KIB) /* what libmicrohttpd asks for at a time */
-#define KEEP_BYTES  (4 * KIB)  /* of a portion, while the stream rests */
+#define BLOCK_BYTES (16 * KIB) /* what libmicrohttpd asks for in one call */
+#define KEEP_BYTES  (4 * KIB)  /* of a portion's buffer, while the stream sleeps */
 
 static struct conn *conn_of(const struct request *r)
 {
@@ -69,7 +69,7 @@ static ssize_t read_stream(void *cls, uint64_t at, char *bytes, size_t max)
             return MHD_CONTENT_READER_END_OF_STREAM;
     }
     if (st->out.n == 0 && conn_of(r)->state == CONN_CUT)
-        return MHD_CONTENT_READER_END_WITH_ERROR; /* nobody would wake it: it makes room */
+        return MHD_CONTENT_READER_END_WITH_ERROR; /* cut to make room: no wake would follow */
     if (st->out.n == 0) {
         rest(r);
         return 0;
@@ -81,8 +81,10 @@ static ssize_t read_stream(void *cls, uint64_t at, char *bytes, size_t max)
     return (ssize_t)n;
 }
 
-/* A peer that has vanished acknowledges nothing, and heartbeats would take hours to fill what the
- * kernel holds for it. */
+/*
+ * A peer that has vanished acknowledges nothing. Without this timeout, small heartbeats would need
+ * hours to fill the kernel's send buffer.
+ */
 static void expect_answers(int fd)
 {
     int ms = LIMIT_STREAM_UNHEARD_MS;
@@ -105,6 +107,7 @@ void http_request_stream(struct http_request *r, unsigned status, const char *co
     st->sent = 0;
     st->ended = own->pool->closing;
     buf_init(&st->out, LIMIT_OBJECT_BYTES);
+    st->out.account = &own->account;
     own->stream = st;
     http_request_respond(r, status, content_type);
 }
@@ -135,7 +138,7 @@ void streams_end(struct request_pool *p, bool (*these)(void *ctx, struct request
         next = r->next;
         if (these != NULL && !these(ctx, r))
             continue;
-        /* A portion that is leaving may never have left. */
+        /* The peer may never read the portion that is being sent. */
         if (r->mhd != NULL && r->state == SENDING && !r->suspended)
             conn_ends(conn_of(r));
         http_stream_end(r->stream);

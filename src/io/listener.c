@@ -1,6 +1,6 @@
 /*
- * The server opens its socket itself, because libmicrohttpd says that it cannot listen but not why.
- * Addresses are numeric: what a server listens on must not depend on a resolver.
+ * Opens the server's socket, because libmicrohttpd does not say why it cannot listen. Addresses are
+ * numeric, so that the listening address does not depend on a resolver.
  */
 #include "listener.h"
 
@@ -51,7 +51,10 @@ enum errc listener_open(struct str address, uint16_t port, int *ret_fd, struct e
                    text, strerror(why));
 }
 
-/* Both families have it in the same place; copied out, because a sockaddr is aligned for less. */
+/*
+ * The port is at the same offset in both families. It is copied, because a sockaddr has a weaker
+ * alignment.
+ */
 static uint16_t port_of(const struct sockaddr *a)
 {
     static_assert(offsetof(struct sockaddr_in, sin_port) ==

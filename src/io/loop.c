@@ -1,28 +1,28 @@
 /*
  * One epoll set, a heap of timers, one signalfd, a queue of deferred work and a list of hooks. The
- * clock is read once a turn, right after the wait; the time to wait is reckoned from a clock read
- * of its own, so that slow callbacks do not prolong it.
+ * loop reads the turn's time once, right after the wait. It reads the clock again to compute the
+ * next wait, so that slow callbacks do not prolong that wait.
  *
- * Timers run before the wait and not right behind it: after a pause of the whole process the bytes
- * that lie in the sockets are read first, and only then does a "nothing came for so long" fire.
+ * Timers run before the wait, not right after it. After a pause of the whole process, bytes that
+ * have arrived in the sockets are therefore read before a silence timer fires.
  *
- * A callback may do anything, delete what else is ready in this turn included: loop_fd_del strikes
- * the descriptor from the batch at hand, timers and deferred work unlink themselves, and the walk
- * over the hooks is known to loop_hook_del. Deferred work that defers again gets DEFER_ROUNDS
- * rounds a turn, so it cannot starve descriptors.
+ * A callback may do anything, and may delete other descriptors that are ready in this turn.
+ * loop_fd_del removes the descriptor from the current batch, timers and deferred work unlink
+ * themselves, and loop_hook_del corrects the walk over the hooks. Deferred work that defers again
+ * gets at most DEFER_ROUNDS rounds a turn, so it cannot starve descriptors.
  *
- * Timers of the same millisecond fire in the order they were armed. A timer armed while timers run
- * is younger than all of that turn and thus waits for the next one: that is the whole of "not
- * before the next turn".
+ * Timers of the same millisecond fire in the order of arming. A timer that is armed while timers
+ * run has a higher order than all timers of that turn, so it waits for the next turn. This alone
+ * ensures "not before the next turn".
  *
- * The heap is a pairing heap whose links lie in the timers, so that arming cannot fail: a deadline
- * that is missing for want of memory would have to be handled in twenty places, and tested in none.
- * A binary heap in an array was the first version; a wheel would pay with a million timers, and we
- * have a few a connection.
+ * The heap is a pairing heap with its links inside the timers, so arming cannot fail. Otherwise
+ * twenty callers would need to handle a deadline that is missing for want of memory, and no test
+ * would cover them. The first version was a binary heap in an array. A timer wheel would pay for a
+ * million timers; here each connection has a few.
  */
-#include "loop.h"
+#include "io/loop.h"
 
-#include "mem.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -51,7 +51,7 @@ struct loop {
     uint64_t armed;       /* timers armed so far */
 
     struct deferred queue;   /* ring; only next and prev are used */
-    struct deferred running; /* the round under way */
+    struct deferred running; /* the current round */
 
     struct loop_hook *hooks;
     struct loop_hook *walk; /* the hook after the one being called */
@@ -70,7 +70,7 @@ struct loop {
 
 /* ---- time ---- */
 
-/* CLOCK_MONOTONIC stands still while the machine sleeps, and a lease does not. */
+/* CLOCK_MONOTONIC stops while the machine sleeps; a Lease does not. */
 static uint64_t clock_ns(void)
 {
     struct timespec t;
@@ -115,7 +115,7 @@ uint64_t loop_wall_ns(const struct loop *l)
     return l->wall_ns;
 }
 
-/* Straight from the kernel: hash seeds must not be guessable from the jitter that others see. */
+/* From the kernel: clients can observe the jitter, and must not guess hash seeds from it. */
 uint64_t loop_random(struct loop *l)
 {
     if (l->pool_left == 0) {
@@ -123,7 +123,7 @@ uint64_t loop_random(struct loop *l)
         do
             n = getrandom(l->pool, sizeof(l->pool), 0);
         while (n < 0 && errno == EINTR);
-        assert(n == (ssize_t)sizeof(l->pool)); /* up to 256 bytes come whole */
+        assert(n == (ssize_t)sizeof(l->pool)); /* the kernel never returns less up to 256 bytes */
         l->pool_left = RANDOM_POOL;
     }
     return l->pool[--l->pool_left];
@@ -165,7 +165,8 @@ void loop_fd_del(struct loop_fd *f)
         return;
     f->loop = NULL;
     int r = epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, f->fd, NULL);
-    assert(r == 0 || errno == ENOENT || errno == EBADF); /* closed already: the kernel did it */
+    assert(r == 0 || errno == ENOENT ||
+           errno == EBADF); /* closed already: the kernel has removed it */
     for (int i = 0; i < l->batch_n; i++)
         if (l->batch[i].data.ptr == f)
             l->batch[i].data.ptr = NULL;
@@ -177,7 +178,7 @@ static void fds_run(struct loop *l)
         struct loop_fd *f = l->batch[i].data.ptr;
         if (f == NULL)
             continue;
-        /* An earlier callback may have narrowed what this one wants to hear of. */
+        /* An earlier callback may have removed events that this descriptor waits for. */
         uint32_t events = l->batch[i].events & (f->events | EPOLLERR | EPOLLHUP);
         if (events != 0)
             f->ready(f, events);
@@ -192,7 +193,7 @@ static bool timer_before(const struct timer *a, const struct timer *b)
     return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->order < b->order;
 }
 
-/* The later of two roots becomes the other's first child. */
+/* The later of the two roots becomes the first child of the other. */
 static struct timer *heap_meld(struct timer *a, struct timer *b)
 {
     if (a == NULL || b == NULL)
@@ -210,7 +211,7 @@ static struct timer *heap_meld(struct timer *a, struct timer *b)
     return a;
 }
 
-/* One heap of siblings: in pairs from the left, then the pairs from the right. */
+/* Makes one heap of siblings: melds pairs from the left, then melds the pairs from the right. */
 static struct timer *heap_meld_all(struct timer *first)
 {
     struct timer *pairs = NULL;
@@ -370,7 +371,10 @@ static void signals_ready(struct loop_fd *f, uint32_t events)
 {
     struct loop *l = CONTAINER_OF(f, struct loop, signals);
     (void)events;
-    /* One a turn: the handler may free the loop's users, and the descriptor stays ready. */
+    /*
+     * Read one signal a turn: the handler may free objects of the loop. The descriptor stays ready
+     * for the next.
+     */
     struct signalfd_siginfo info;
     if (read(f->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
@@ -409,7 +413,7 @@ enum errc loop_new(struct loop **ret, struct err *reterr)
     }
     l->signals = (struct loop_fd){.fd = -1, .events = EPOLLIN, .ready = signals_ready};
     (void)sigemptyset(&l->signal_set);
-    /* A peer that hangs up must be an error of one write, not the end of the process. */
+    /* A peer that closes must cause an error of one write, not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
     ring_init(&l->queue);
     ring_init(&l->running);
@@ -422,7 +426,7 @@ struct loop *loop_free(struct loop *l)
 {
     if (l == NULL)
         return NULL;
-    /* What is still here would point into freed memory when its owner cancels it later. */
+    /* Unlink the rest: otherwise a later cancel by its owner would use freed memory. */
     while (l->timers != NULL)
         timer_cancel(l->timers);
     while (!ring_empty(&l->queue))
@@ -440,7 +444,7 @@ void loop_stop(struct loop *l)
     l->stop = true;
 }
 
-/* Milliseconds for epoll_wait; -1 where nothing is planned. */
+/* Milliseconds for epoll_wait; -1: no limit. */
 static int wait_ms(struct loop *l)
 {
     uint64_t now = clock_ms();

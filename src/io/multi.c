@@ -1,22 +1,22 @@
 /*
- * libcurl tells which sockets to watch and when to be called at the latest; we tell it what became
- * ready. What finished is collected in multi_run alone, outside of any library callback, so that
- * its consequences may start and cancel whatever they like.
+ * Connects libcurl's multi-socket interface to the loop. libcurl says which sockets to watch and
+ * the latest time of its next call; the loop tells it which sockets are ready. Only multi_run
+ * collects finished transfers, outside any library callback, so that their callbacks may start and
+ * cancel calls.
  *
- * libcurl announces and withdraws a socket once a request, so the objects that watch them are
- * recycled. It withdraws a socket before it closes it (Curl_multi_closed), which is the order that
- * loop_fd_del asks for.
+ * libcurl adds and removes a socket for each request, so the watching objects are reused. It
+ * removes a socket before it closes it (Curl_multi_closed), as loop_fd_del requires.
  *
- * An error of the multi itself leaves all its transfers in doubt: each counts as stuck, and it is
- * never run again. libcurl 7.88.1 leaves a socket's entry in its table without the table of its
- * transfers when there is no memory for that (singlesocket, Curl_hash_add failing); the next
- * transfer on that socket, or the same one run again, divides by zero in trhash. Taking transfers
- * out and closing connections is safe.
+ * After an error of the multi itself, the results of all its transfers are unknown: each counts as
+ * stuck, and the multi is not run again. Reason: when libcurl 7.88.1 has no memory for the table of
+ * a socket's transfers, it leaves the socket's entry without that table (singlesocket, when
+ * Curl_hash_add fails). The next transfer on that socket, or another run of the same one, then
+ * divides by zero in trhash. To remove transfers and to close connections is safe.
  */
 #include "multi.h"
 
-#include "log.h"
-#include "mem.h"
+#include "base/log.h"
+#include "base/mem.h"
 
 #include <sys/epoll.h>
 
@@ -25,7 +25,7 @@
 struct multi_socket {
     struct loop_fd fd;
     struct multi *multi;
-    struct multi_socket *next; /* in spare */
+    struct multi_socket *next; /* in the list spare */
 };
 
 static void act(struct multi *m, curl_socket_t fd, int what)
@@ -42,7 +42,7 @@ static void act(struct multi *m, curl_socket_t fd, int what)
     m->stuck(m, NULL);
 }
 
-/* libcurl may withdraw the socket meanwhile: what is needed afterwards is copied before. */
+/* libcurl may remove the socket in act(): copy what is needed later. */
 static void socket_ready(struct loop_fd *f, uint32_t events)
 {
     struct multi *m = CONTAINER_OF(f, struct multi_socket, fd)->multi;
@@ -97,7 +97,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *cls, void *so
     if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
         events |= EPOLLOUT;
     enum errc code = s == NULL ? socket_watch(m, fd, events) : loop_fd_set(&s->fd, events);
-    /* An error here would make libcurl refuse everything from now on: one transfer is enough. */
+    /* Do not return the error: libcurl would then refuse every transfer. Fail this one only. */
     if (code != OK)
         m->stuck(m, easy);
     return 0;
@@ -161,7 +161,7 @@ static void collect(struct multi *m)
     int left = 0;
     const CURLMsg *message;
     while ((message = curl_multi_info_read(m->curl, &left)) != NULL) {
-        /* The message dies with the handle's removal. */
+        /* Removing the handle frees the message. */
         CURL *easy = message->easy_handle;
         CURLcode result = message->data.result;
         if (message->msg == CURLMSG_DONE)
@@ -172,7 +172,7 @@ static void collect(struct multi *m)
 void multi_run(struct multi *m, uint64_t now_ms)
 {
     if (m->due_ms <= now_ms) {
-        m->due_ms = UINT64_MAX; /* libcurl may set it again in there */
+        m->due_ms = UINT64_MAX; /* libcurl may set it again in act() */
         act(m, CURL_SOCKET_TIMEOUT, 0);
     }
     collect(m);

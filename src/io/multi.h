@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "loop.h"
+#include "io/loop.h"
 
 #include <curl/curl.h>
 
@@ -13,26 +13,29 @@ struct multi_socket;
 struct multi {
     CURLM *curl;
     struct loop *loop;
-    uint64_t due_ms; /* when libcurl wants to be called whatever happened; UINT64_MAX: never */
-    size_t n;        /* transfers in it */
-    bool broken;     /* takes no more of them: they want another multi */
+    uint64_t due_ms; /* latest time of libcurl's next call; UINT64_MAX: none */
+    size_t n;        /* number of its transfers */
+    bool broken;     /* takes no new transfers: the client needs another multi */
     struct multi_socket *sockets;
     struct multi_socket *spare;
-    struct multi *next; /* the owner's, as is owner */
+    struct multi *next; /* this and owner belong to the owner */
     void *owner;
 
-    /* Set by the owner. Outside of any callback of libcurl's; the handle is still in the multi. */
+    /*
+     * The owner sets these. finished is called outside libcurl's callbacks; the handle is still in
+     * the multi.
+     */
     void (*finished)(struct multi *m, CURL *easy, CURLcode result);
-    /* It cannot go on, nor can any of them where easy is NULL. Within a callback of libcurl's. */
+    /* This transfer cannot continue; easy NULL: none can. Called inside a libcurl callback. */
     void (*stuck)(struct multi *m, CURL *easy);
 };
 
 enum errc multi_init(struct multi *m, struct loop *l) _must_use_;
 void multi_done(struct multi *m); /* no transfer may be left */
 
-/* Not inside a callback of libcurl's. */
+/* Not inside a libcurl callback. */
 enum errc multi_add(struct multi *m, CURL *easy) _must_use_;
 void multi_del(struct multi *m, CURL *easy);
 
-/* Lets libcurl work on what is due at now_ms, and reports what finished. Not within itself. */
+/* Lets libcurl do the work due at now_ms, and reports finished transfers. Not reentrant. */
 void multi_run(struct multi *m, uint64_t now_ms);

@@ -1,13 +1,13 @@
 /*
- * By hand, and not with libsystemd: it is one datagram, and a library more is more to trust. The
- * descriptor stays open, as there may be none left when it is time to say so; the address is looked
- * up each time, as who listens there may have begun anew.
+ * Sends the datagrams without libsystemd: they are simple, and a library is one more thing to
+ * trust. The descriptor stays open, because later the process may have none left. Each send looks
+ * the address up again, because the supervisor may have restarted.
  *
- * A beat is late when the loop hangs, and that is what it is for: nothing else is asked.
+ * A heartbeat is late exactly if the loop hangs; it checks nothing else.
  */
-#include "notify.h"
+#include "io/notify.h"
 
-#include "log.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ static bool address_set(struct notify *n, struct str address)
     memcpy(n->to.sun_path, address.p, address.n);
     if (address.p[0] == '@')
         n->to.sun_path[0] = '\0';
-    /* A name of the kernel's space ends where the address does, a path with its 0. */
+    /* An abstract name has no final NUL; a path has one. */
     n->to_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + address.n +
                               (address.p[0] == '/' ? 1 : 0));
     return true;

@@ -1,10 +1,11 @@
 /*
- * /proc/self/statm is everybody's to read, and its own descriptors are a process's to list, also
- * when it has made itself undumpable.
+ * Reads the usage from /proc/self. A process can read its own statm and list its own descriptors
+ * even after it has made itself undumpable.
  */
-#include "process.h"
+#include "io/process.h"
 
-#include "str.h"
+#include "base/str.h"
+#include "io/limit.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,21 +29,21 @@ static int64_t max_fds(void)
     return (int64_t)MIN_OF(r.rlim_cur, (rlim_t)INT64_MAX);
 }
 
-/* "." and "..", and the one that it takes to look, are none. */
+/* Does not count ".", "..", and the descriptor of this directory. */
 static int64_t open_fds(void)
 {
     int64_t n = 0;
     DIR *d = opendir("/proc/self/fd");
     if (d == NULL)
         return -1;
-    /* cppcheck-suppress readdirCalled; nobody else reads d */
+    /* cppcheck-suppress readdirCalled; d is used by this thread only */
     while (readdir(d) != NULL)
         n++;
     (void)closedir(d);
     return n - 3;
 }
 
-/* The first two numbers of statm: pages of memory in all, and of those that are resident. */
+/* The first two numbers of statm: total pages and resident pages. */
 static void read_memory(struct process_usage *ret)
 {
     char bytes[128];
@@ -74,4 +75,22 @@ void process_usage_read(struct process_usage *ret)
                                   .open_fds = open_fds(),
                                   .max_fds = max_fds()};
     read_memory(ret);
+}
+
+#define STANDARD 3
+
+uint64_t process_descriptors_for(const struct process_usage *u, unsigned connections)
+{
+    uint64_t inherited = u->open_fds > STANDARD ? (uint64_t)u->open_fds - STANDARD : 0;
+    return inherited + LIMIT_DESCRIPTORS_REST + 2 * (uint64_t)connections;
+}
+
+unsigned process_connections(const struct process_usage *u, unsigned wanted)
+{
+    uint64_t rest = process_descriptors_for(u, 0);
+    if (u->max_fds < 0) /* the system does not say */
+        return wanted;
+    if ((uint64_t)u->max_fds < rest)
+        return 0;
+    return (unsigned)MIN_OF(((uint64_t)u->max_fds - rest) / 2, (uint64_t)wanted);
 }

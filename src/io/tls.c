@@ -1,20 +1,21 @@
 /*
- * libmicrohttpd gives a daemon one set of credentials for life, and its option to ask for a
- * client's certificate (MEM_TRUST) verifies nothing. Its certificate callback would change the
- * certificate, but not the CA. So each session gets credentials of ours instead, between
- * libmicrohttpd's notice of a connection and its handshake: they hold certificate, key and CA, are
- * counted, and die with the last session that began with them. A second daemon on the same socket
- * would do as well, at the price of two of everything until the last old connection ends.
+ * Certificates of the server, and TLS sessions that use them. libmicrohttpd has one set of
+ * credentials for the daemon's whole life, and its option to request client certificates
+ * (MEM_TRUST) verifies nothing. Its certificate callback could replace the certificate, but not the
+ * CA. So this module gives each session its own credentials, after libmicrohttpd reports the
+ * connection and before the handshake. The credentials hold certificate, key and CA. They are
+ * reference-counted and freed with the last session that uses them. Rejected: a second daemon on
+ * the same socket, which would double everything until the last old connection ends.
  *
- * GnuTLS asks for a client's certificate and then for our verdict, in the middle of the handshake
- * and also where there was none: so who has none sees why in the alert. There are no session
- * tickets, hence no resumption past the verdict.
+ * GnuTLS requests the client's certificate and then calls judge_in_handshake, also if the client
+ * sent none. So such a client gets the reason in the TLS alert. There are no session tickets, so no
+ * resumption can skip the check.
  */
-#include "tls.h"
+#include "io/tls.h"
 
-#include "file.h"
-#include "limit.h"
-#include "mem.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "io/limit.h"
 #include "tls_client.h"
 
 #include <gnutls/abstract.h>
@@ -34,8 +35,8 @@ static const char priorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 struct tls_identity {
     gnutls_certificate_credentials_t credentials;
-    size_t users;    /* sessions, and the tls itself */
-    uint64_t number; /* of a tls' identities; its address may be another's later */
+    size_t users;    /* references: the sessions and the tls itself */
+    uint64_t number; /* unique within a tls; an address may be reused */
     int64_t expires_s;
     int64_t stale_s;
     bool has_names;
@@ -51,9 +52,9 @@ struct tls {
     struct tls_settings settings;
     gnutls_priority_t priorities;
     struct tls_identity *identity;
-    uint64_t identities;   /* so far */
-    struct stamps stamps;  /* of identity */
-    struct stamps refused; /* of what was told to be no good */
+    uint64_t identities;   /* created so far */
+    struct stamps stamps;  /* of the files of identity */
+    struct stamps refused; /* of the last files that were reported as unusable */
 };
 
 /* ---- files ---- */
@@ -80,7 +81,7 @@ static enum errc fail(struct err *reterr, const char *what, struct str file, int
     return err_set(reterr, ERR_SYNTAX, "%s %.*s: %s", what, STR_ARG(file), gnutls_strerror(code));
 }
 
-/* A key is read in one piece and wiped, so that no copy is left in freed memory. */
+/* Reads a key in one piece, so that forget() leaves no copy in freed memory. */
 static enum errc read_pem(const char *what, struct str file, bool again, struct buf *text,
                           struct err *reterr)
 {
@@ -166,7 +167,7 @@ static void identity_let_go(struct tls_identity *i)
     mem_free(i);
 }
 
-/* In place of the one before. */
+/* Replaces the identity. */
 static void identity_set(struct tls *t, struct tls_identity *i)
 {
     identity_let_go(t->identity);
@@ -233,7 +234,9 @@ static int judge_in_handshake(gnutls_session_t session)
         return 0;
     if (p->refused != NULL)
         p->refused(p, p->fault);
-    /* Which of them it is stands in our log: a stranger need not know. */
+    /*
+     * The alert does not say which fault it is: our log does, and an unknown client need not know.
+     */
     (void)gnutls_alert_send(session, GNUTLS_AL_FATAL,
                             gnutls_certificate_get_peers(session, NULL) == NULL
                                 ? GNUTLS_A_CERTIFICATE_REQUIRED
@@ -243,7 +246,7 @@ static int judge_in_handshake(gnutls_session_t session)
 
 /* ---- peers ---- */
 
-/* The client's is the last that the server waits for. */
+/* The client's Finished message ends the handshake for the server. */
 static int on_finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
                        const gnutls_datum_t *message)
 {
@@ -262,7 +265,7 @@ void tls_peer_begin(struct tls_peer *p, struct tls *t, void *session)
     p->identity = t->identity;
     p->identity->users++;
     p->session = session;
-    /* libmicrohttpd keeps its connection there, and looks at it for pre-shared keys only. */
+    /* libmicrohttpd stores its connection there, but uses it for pre-shared keys only. */
     gnutls_session_set_ptr(session, p);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
                                        on_finished);
@@ -375,7 +378,8 @@ void *tls_no_certificate(void)
 enum tls_news tls_refresh(struct tls *t, struct err *reterr)
 {
     struct tls_identity *fresh = NULL;
-    struct stamps now = stamps_of(&t->settings); /* before the content: a change in between shows */
+    struct stamps now = stamps_of(
+        &t->settings); /* read before the content: a change in between is detected next time */
     if (stamps_eq(&now, &t->stamps))
         return TLS_SAME;
     if (identity_load(&t->settings, &fresh, reterr) == OK) {

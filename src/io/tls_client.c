@@ -1,3 +1,4 @@
+/* Verifies a client's certificate chain: signature and purpose with GnuTLS, then the names. */
 #include "tls_client.h"
 
 #define NAME_MAX_BYTES 256
@@ -39,7 +40,7 @@ static bool has_listed_name(struct str names, gnutls_x509_crt_t crt)
 {
     char name[NAME_MAX_BYTES];
     size_t n = sizeof(name);
-    /* Of several common names none is the one. */
+    /* With several common names, none of them counts. */
     if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 1, 0, name, &n) ==
         GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) {
         n = sizeof(name);

@@ -1,24 +1,24 @@
 /*
- * What a request looks like to libcurl, and what its end means.
+ * Sets up a libcurl request, and decides its outcome.
  *
- * Not sent or unknown: libcurl calls us right before it sends a request on a connection that is
- * ready, TLS included, for every attempt of its own (CURLOPT_PREREQFUNCTION in MSTATE_DO). Once
- * that happened, a failure is "unknown". It errs on the safe side: a request that died on a kept
- * connection counts as perhaps received. libcurl would then send it again by itself; a POST is not
- * let go twice, since the answer to the second copy says nothing of the first.
- * CURLINFO_REQUEST_SIZE was rejected: it counts a proxy's
- * CONNECT as well.
+ * Not sent or unknown: libcurl calls on_ready_to_send right before it sends a request on a ready
+ * connection, TLS included, also for each retry of its own (CURLOPT_PREREQFUNCTION in MSTATE_DO).
+ * After that call a failure counts as "unknown". This is the safe choice: a request that failed on
+ * a kept-alive connection may have been received. libcurl would send such a request again by
+ * itself. A POST is not sent twice, because the answer to the second copy says nothing about the
+ * first. Rejected: CURLINFO_REQUEST_SIZE, because it also counts a proxy's CONNECT.
  *
- * A session that TLS resumes is not verified anew and keeps the identity of the old one, so
- * sessions are not kept: a rotated CA or certificate counts from the next connection on.
+ * TLS sessions are not cached: a resumed session is not verified again and keeps its old identity.
+ * So a rotated CA or certificate takes effect with the next connection.
  *
- * A server name for TLS other than the address goes into the URL, where libcurl takes it for SNI
- * and verification; CURLOPT_CONNECT_TO then leads to the address, and Host names that, too.
+ * If the TLS server name differs from the address, the URL contains the name, which libcurl uses
+ * for SNI and verification. CURLOPT_CONNECT_TO leads to the address, and the Host header names the
+ * address.
  */
 #include "transfer.h"
 
-#include "file.h"
-#include "limit.h"
+#include "base/file.h"
+#include "io/limit.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -27,19 +27,17 @@
 #define TEXT_MAX          (64 * KIB)
 #define KEEPALIVE_IDLE_S  30L
 #define KEEPALIVE_EVERY_S 10L
-#define LIFETIME_S        600L /* of a connection: spreads us over API servers again */
-
-/* The kernel sends again for 15 minutes what nobody acknowledges; a Binding must not come so late.
- */
-#define UNACKNOWLEDGED_MS 4000
+#define LIFETIME_S        600L /* then reconnect: this spreads the load over API servers */
 
 #define RETRY_AFTER_MAX_S 86400
 
-/* Of a body that is read as it comes: a list's hundreds of megabytes, where every turn of the loop
- * for 16 KiB of them costs as much as their bytes. */
+/*
+ * For a streamed body. A list may have hundreds of megabytes; with 16 KiB a turn, the turns would
+ * cost as much as the bytes.
+ */
 #define STREAM_BYTES (128L * KIB)
 
-/* Needs `CURL *easy` and `CURLcode code`; does nothing after the first failure. */
+/* Needs `CURL *easy` and `CURLcode code`; does nothing after a failure. */
 #define SET(option, value)                                \
     do {                                                  \
         if (code == CURLE_OK)                             \
@@ -89,7 +87,7 @@ bool transfer_init(struct transfer *t, struct loop *l, struct transfer **in_chun
     t->loop = l;
     t->in_chunk = in_chunk;
     t->easy = curl_easy_init();
-    buf_init(&t->body, LIMIT_REPLY_BYTES); /* nobody sends more than they read */
+    buf_init(&t->body, LIMIT_REPLY_BYTES); /* we send no larger body than we accept */
     buf_init(&t->text, TEXT_MAX);
     return t->easy != NULL;
 }
@@ -139,7 +137,7 @@ static int on_ready_to_send(void *cls, char *server_ip, char *local_ip, int serv
     return CURL_PREREQFUNC_OK;
 }
 
-/* libcurl opens them for each connection, and would wait for a pipe's writer. */
+/* libcurl opens the files for each connection, and would block on a pipe without a writer. */
 static bool may_block(const struct transfer_config *c)
 {
     return file_may_block(str_of(c->ca_file)) || file_may_block(str_of(c->cert_file)) ||
@@ -148,7 +146,7 @@ static bool may_block(const struct transfer_config *c)
 
 static int on_socket(void *cls, curl_socket_t fd, curlsocktype purpose)
 {
-    unsigned ms = UNACKNOWLEDGED_MS;
+    unsigned ms = (unsigned)LIMIT_UNACKNOWLEDGED_MS;
     struct transfer *t = cls;
     (void)purpose;
     if (may_block(t->config)) {
@@ -226,8 +224,7 @@ static CURLcode setup_common(struct transfer *t, const struct transfer_config *c
     SET(CURLOPT_SOCKOPTDATA, (void *)t);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_USERAGENT, c->user_agent);
-    if (c->proxy_url != NULL)
-        SET(CURLOPT_PROXY, c->proxy_url);
+    SET(CURLOPT_PROXY, c->proxy_url); /* NULL: the proxies of the environment */
     SET(CURLOPT_PRIVATE, (void *)t);
     SET(CURLOPT_ERRORBUFFER, t->error);
     SET(CURLOPT_PREREQFUNCTION, on_ready_to_send);
@@ -239,31 +236,48 @@ static CURLcode setup_common(struct transfer *t, const struct transfer_config *c
     return code;
 }
 
+/*
+ * libcurl has a default directory of system CAs, which it uses in addition to a given file or text.
+ * With a given CA, no other CA must count, also for a proxy with TLS, as in client-go. Without one,
+ * the system's CAs count.
+ */
+static CURLcode setup_trust(CURL *easy, const struct transfer_config *c)
+{
+    CURLcode code = CURLE_OK;
+    const struct curl_blob *text = c->ca_data.len > 0 ? &c->ca_data : NULL;
+    const char *file = text == NULL ? c->ca_file : NULL;
+    if (text == NULL && file == NULL)
+        return code;
+    SET(CURLOPT_CAPATH, NULL);
+    SET(CURLOPT_CAINFO, file);
+    SET(CURLOPT_CAINFO_BLOB, text);
+    SET(CURLOPT_SSL_OPTIONS, 0L); /* do not use the system's native CA store */
+    SET(CURLOPT_PROXY_CAPATH, NULL);
+    SET(CURLOPT_PROXY_CAINFO, file);
+    SET(CURLOPT_PROXY_CAINFO_BLOB, text);
+    SET(CURLOPT_PROXY_SSL_OPTIONS, 0L);
+    return code;
+}
+
 static CURLcode setup_tls(struct transfer *t, const struct transfer_config *c)
 {
     CURL *easy = t->easy;
-    CURLcode code = CURLE_OK;
+    CURLcode code = setup_trust(easy, c);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_SSL_SESSIONID_CACHE, 0L);
     SET(CURLOPT_CA_CACHE_TIMEOUT, 0L);
     SET(CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
     SET(CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);
-    if (c->ca_file != NULL)
-        SET(CURLOPT_CAINFO, c->ca_file);
-    if (c->ca_data.len > 0)
-        SET(CURLOPT_CAINFO_BLOB, &c->ca_data);
-    if (c->cert_file != NULL)
-        SET(CURLOPT_SSLCERT, c->cert_file);
+    SET(CURLOPT_SSLCERT, c->cert_file);
+    SET(CURLOPT_SSLKEY, c->key_file);
     if (c->cert_data.len > 0)
         SET(CURLOPT_SSLCERT_BLOB, &c->cert_data);
-    if (c->key_file != NULL)
-        SET(CURLOPT_SSLKEY, c->key_file);
     if (c->key_data.len > 0)
         SET(CURLOPT_SSLKEY_BLOB, &c->key_data);
     return code;
 }
 
-/* Both in one C string, valid until the next; NULL with t->failed where it is none. */
+/* Prefix and s as one C string, valid until the next call. NULL: t->failed is set. */
 static const char *text_of(struct transfer *t, const char *prefix, struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -307,8 +321,7 @@ static CURLcode setup_request(struct transfer *t, const struct http_call *call)
         SET(CURLOPT_POSTFIELDS, t->body.n == 0 ? "" : t->body.p);
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.n);
     }
-    /* Refused, for no harm, by a handle that kept its buffer when its last transfer could not
-     * begin. */
+    /* A handle that kept its buffer after a failed start refuses this option: harmless. */
     if (call->on_chunk != NULL)
         (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, STREAM_BYTES);
     if (str_eq(method, STR("HEAD")))
@@ -317,7 +330,9 @@ static CURLcode setup_request(struct transfer *t, const struct http_call *call)
         SET(CURLOPT_CUSTOMREQUEST, call->method);
     if (code == CURLE_OK && call->body.p != NULL)
         code = add_line(&t->headers, text_of(t, "Content-Type: ", type));
-    /* Bodies are small, and waiting for a "100 Continue" takes a second where it is not known. */
+    /*
+     * Bodies are small, and servers that do not know "100 Continue" would cost a second of waiting.
+     */
     if (code == CURLE_OK)
         code = add_line(&t->headers, "Expect:");
     for (size_t i = 0; i < call->n_headers && code == CURLE_OK; i++)
@@ -340,7 +355,7 @@ static CURLcode setup_identity(struct transfer *t, const struct http_call *call)
     return code;
 }
 
-/* The URL names `name` instead of its host, and the connection goes to the host all the same. */
+/* Puts `name` into the URL in place of the host; the connection still goes to the host. */
 static CURLcode rename_host(struct transfer *t, CURLU *u, const char *name)
 {
     char *host = NULL;
@@ -443,14 +458,16 @@ static uint64_t retry_after_ms(CURL *easy)
     return seconds * 1000;
 }
 
-/* libcurl quotes the URL of a proxy that it can't use, the environment's as well as ours. */
+/*
+ * libcurl's error quotes the URL of an unusable proxy, from the environment or from the settings.
+ */
 static const char *reason(const struct transfer *t, CURLcode result)
 {
     if (t->failed != OK)
         return t->why;
     if (str_starts(str_of(t->error), STR("Unsupported proxy")))
         return "the URL of its proxy cannot be used";
-    /* Whatever else may be quoted: a user's password stands before an '@'. */
+    /* For any other quoted URL: a user's password is before an '@'. */
     if (t->error[0] == '\0' || strchr(t->error, '@') != NULL)
         return curl_easy_strerror(result);
     return t->error;
@@ -466,7 +483,7 @@ void transfer_judge(struct transfer *t, CURLcode result)
         (void)err_wrap(&call->err, "%s %.*s", call->method, STR_ARG(url));
         return;
     }
-    /* libcurl takes a head that was cut off for a whole answer without a body. */
+    /* libcurl reports a truncated head as a complete answer without a body. */
     if (result == CURLE_OK && !t->head_whole) {
         t->failed = ERR_UNAVAILABLE;
         t->why = "the answer ends within its head";

@@ -1,0 +1,45 @@
+/*
+ * Puts one Kubernetes object's JSON into the cache, and logs what an operator should know: a node
+ * that appeared, went away or changed its size, a pod that is bound without a valid card, an object
+ * that can't be read. An unreadable object never stops a stream: it is logged and left out.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "core/cache.h"
+#include "io/loop.h"
+
+/*
+ * The pod selector that kube-scheduler also uses. A pod that ends leaves the selection: the watch
+ * then sends DELETED with the pod's old content.
+ */
+#define INGEST_POD_SELECTOR \
+    STR("fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed")
+
+struct ingest {
+    const struct loop *loop; /* borrowed, for the time */
+    struct cache *cache;     /* borrowed */
+    struct arena arena;      /* for one object at a time */
+    struct log_limit over;   /* for log lines about cards that hold more than their size */
+    bool lost;               /* out of memory on an object: the cache is incomplete */
+    bool torn[CACHE_KINDS];  /* an object could not be read since the list began */
+};
+
+void ingest_init(struct ingest *in, const struct loop *l, struct cache *cache);
+void ingest_done(struct ingest *in);
+
+/* gone: the object was deleted, or left the selection that is watched. */
+void ingest_node(struct ingest *in, struct str json, bool gone);
+void ingest_pod(struct ingest *in, struct str json, bool gone);
+void ingest_configmap(struct ingest *in, struct str json, bool gone);
+
+void ingest_list_begin(struct ingest *in, enum cache_kind kind);
+
+/*
+ * Removes from the cache the objects that the whole list did not name. Removes nothing if an object
+ * of the list could not be read: that object may be the missing one. Returns the number of
+ * confirmed pods that the list lacked. Such a pod is either newer than the list or deleted: if it
+ * is still missing after a while, list again.
+ */
+unsigned ingest_list_end(struct ingest *in, enum cache_kind kind);

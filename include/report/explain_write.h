@@ -1,0 +1,16 @@
+/* The JSON answer of explain, computed from a cache. */
+#pragma once
+
+#include "codec/jwrite.h"
+#include "core/cache.h"
+#include "core/view.h"
+
+/* "placement": [{"container", "card", "memory", "compute"}] */
+void explain_write_placement(struct jwrite *w, const struct grant *grants, uint32_t n);
+
+/*
+ * Writes to out; uses the arena to sort the nodes. *work counts the steps. ERR_LIMIT: the request
+ * would take more than LIMIT_REQUEST_STEPS.
+ */
+enum errc explain_write(const struct cache *c, struct work *work, const struct pod_view *pod,
+                        struct arena *a, struct buf *out, struct err *reterr) _must_use_;

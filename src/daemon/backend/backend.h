@@ -1,0 +1,77 @@
+/*
+ * The destination of Bindings: a Kubernetes API server or the embedded cluster. One interface for
+ * both, so that the code that decides is the same in both and in the simulation.
+ */
+#pragma once
+
+#include "codec/kube.h"
+#include "io/limit.h"
+#include "kube/kube_api.h"
+
+enum post_result {
+    POST_CREATED,      /* the pod is bound */
+    POST_REFUSED,      /* this request has not bound the pod */
+    POST_UNAUTHORIZED, /* refused; the credentials may have been rotated */
+    POST_THROTTLED,    /* refused by a rate limit before it was read; try later */
+    POST_NOT_SENT,     /* did not reach a server */
+    POST_ASSIGNED, /* refused because the pod is bound: a read tells where, and by which client */
+    POST_UNKNOWN,  /* it may have taken effect or may still do so: a read must tell */
+};
+
+enum get_result {
+    GET_FOUND,
+    GET_GONE,
+    GET_FAILED, /* the read gave no information */
+};
+
+struct backend_call {
+    /* The caller sets these once. The loop calls done exactly once for each post or get. */
+    void (*done)(struct backend_call *c);
+    uint64_t timeout_ms;
+    uint64_t term; /* leader term of the decision to post; in another term: POST_REFUSED */
+    bool unsent;   /* with POST_REFUSED: cardpack itself refused, no byte was sent */
+
+    /* Results, valid until the next post or get. */
+    enum post_result post;
+    enum get_result get;
+    bool unauthorized; /* GET_FAILED by a 401; the credentials were read again since */
+    uint64_t retry_after_ms;
+    struct err err;      /* why not POST_CREATED or GET_FOUND, for people */
+    struct pod_view pod; /* with GET_FOUND */
+
+    /* For the backend only. */
+    struct backend *backend;
+    struct kube_call kube;
+    struct deferred later;
+    struct arena arena;
+    struct buf body;
+};
+
+struct backend {
+    void (*post)(struct backend *b, struct backend_call *c, const struct binding *binding);
+    void (*get)(struct backend *b, struct backend_call *c, struct str namespace, struct str name);
+    void (*cancel)(struct backend_call *c); /* done is not called; the request may have been sent */
+    /* Whether cardpack may decide now; if not, *ret_missing says what is missing. */
+    bool (*ready)(struct backend *b, struct str *ret_missing);
+    /* The present leader term, from 1; 0: cardpack may not decide now. */
+    uint64_t (*term)(struct backend *b);
+    /* Reports that kube-scheduler has called a verb. */
+    void (*asked)(struct backend *b);
+    /* Reads the credentials again, after POST_UNAUTHORIZED. */
+    void (*refresh)(struct backend *b);
+};
+
+static inline void backend_call_init(struct backend_call *c, struct backend *b)
+{
+    *c = (struct backend_call){.backend = b, .get = GET_FAILED}; /* nothing has been read */
+    arena_init(&c->arena, LIMIT_REPLY_BYTES);
+    buf_init(&c->body, LIMIT_REPLY_BYTES);
+}
+
+static inline void backend_call_done(struct backend_call *c)
+{
+    c->backend->cancel(c);
+    kube_call_done(&c->kube);
+    arena_done(&c->arena);
+    buf_done(&c->body);
+}

@@ -1,0 +1,212 @@
+/*
+ * Runs one reflector at a time, for one of the two paths. A change of the path replaces the
+ * reflector, so that no list mixes both. The first 404 changes the path at once. If the other path
+ * answers 404 too, the feed tries each in turn every again_ms: a load balancer, or an API server
+ * that is starting, answers 404 for paths that it will serve.
+ */
+#include "daemon/backend/budget_feed.h"
+
+#include "base/limit.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "codec/kube_budget.h"
+#include "kube/reflector.h"
+
+#define WATCH_QUIET_MS 180000
+#define AGAIN_MS       10000
+
+struct budget_feed {
+    struct budget_feed_settings s;
+    struct reflector *reflector;
+    struct arena arena; /* for one object at a time */
+    bool beta;          /* the reflector uses policy/v1beta1 */
+    bool turned_away;   /* the other path answered 404 since the last complete list */
+    bool told;          /* the log says that no budgets can be read */
+    struct deferred exchange;
+    struct timer other;  /* does the exchange later */
+    struct timer relist; /* armed when memory was short for a budget */
+};
+
+static void lose(struct budget_feed *f)
+{
+    log_error("out of memory: a PodDisruptionBudget was left out, the list will be read again");
+    if (!timer_armed(&f->relist))
+        timer_arm(f->s.loop, &f->relist, f->s.again_ms);
+}
+
+static void relist(struct timer *t)
+{
+    struct budget_feed *f = CONTAINER_OF(t, struct budget_feed, relist);
+    reflector_relist(f->reflector);
+}
+
+static void on_begin(void *ctx)
+{
+    struct budget_feed *f = ctx;
+    budgets_list_begin(f->s.budgets);
+}
+
+/* Decodes one object. False: it is invalid or too large for memory; that is logged. */
+static bool read_object(struct budget_feed *f, struct str json, struct budget_view *ret)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    arena_reset(&f->arena);
+    jread_init(&r, json, &f->arena);
+    kube_read_budget(&r, &f->arena, f->beta, ret);
+    if (jread_finish(&r, &e) == OK && ret->name.n > 0 && ret->namespace.n > 0)
+        return true;
+    if (e.code == OK)
+        (void)err_set(&e, ERR_SYNTAX, "it has no metadata.name or no metadata.namespace");
+    budgets_list_tear(f->s.budgets);
+    log_error("an object can't be read and is left out", kv_cstr("kind", "PodDisruptionBudget"),
+              kv_str("name", ret->name), kv_cstr("error", e.text));
+    if (e.code == ERR_NOMEM)
+        lose(f);
+    return false;
+}
+
+static void on_change(void *ctx, enum reflector_change change, struct str object)
+{
+    struct budget_feed *f = ctx;
+    struct budget_view view;
+    if (!read_object(f, object, &view))
+        return;
+    if (change == REFLECTOR_GONE) {
+        (void)budgets_gone(f->s.budgets, view.namespace, view.name);
+        log_debug("a disruption budget is gone", kv_str("namespace", view.namespace),
+                  kv_str("name", view.name));
+        return;
+    }
+    if (budgets_set(f->s.budgets, &view) != OK)
+        lose(f);
+    log_debug("a disruption budget", kv_str("namespace", view.namespace), kv_str("name", view.name),
+              kv_int("allowed", view.allowed), kv_bool("selects", view.selects),
+              kv_uint("requirements", view.n_requirements));
+}
+
+static void on_end(void *ctx)
+{
+    struct budget_feed *f = ctx;
+    unsigned swept = budgets_list_end(f->s.budgets);
+    f->turned_away = f->told = false;
+    timer_cancel(&f->other);
+    if (f->s.budgets->torn)
+        log_error("an object of the list can't be read: nothing that it lacks is taken for gone",
+                  kv_cstr("kind", "PodDisruptionBudget"));
+    else
+        log_info("list is in", kv_cstr("kind", "PodDisruptionBudget"),
+                 kv_cstr("version", f->beta ? "policy/v1beta1" : "policy/v1"),
+                 kv_uint("budgets", f->s.budgets->all.n), kv_uint("gone", swept));
+}
+
+static void tell_none(struct budget_feed *f, const struct err *err)
+{
+    if (f->told)
+        return;
+    f->told = true;
+    log_warn("disruption budgets can't be read: no victim is spared for one by us",
+             kv_cstr("error", err->text));
+}
+
+static void on_note(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms)
+{
+    struct budget_feed *f = ctx;
+    bool absent = reflector_absent(f->reflector) && err != NULL && err->code == ERR_NOTFOUND;
+    bool denied = absent || reflector_denied(f->reflector);
+    if (absent && !f->turned_away) {
+        f->turned_away = true;
+        loop_defer(f->s.loop, &f->exchange);
+    } else if (absent && !timer_armed(&f->other)) {
+        timer_arm(f->s.loop, &f->other, f->s.again_ms);
+        tell_none(f, err);
+    } else if (denied && !absent && err != NULL) {
+        tell_none(f, err);
+    }
+    if (err == NULL || err->code == OK || denied)
+        log_debug(what, kv_cstr("of", "poddisruptionbudgets"),
+                  kv_cstr("error", err == NULL ? "" : err->text));
+    else
+        log_warn(what, kv_cstr("of", "poddisruptionbudgets"), kv_cstr("error", err->text),
+                 kv_uint("retry_in_ms", retry_in_ms));
+}
+
+static enum errc reflect(struct budget_feed *f, bool beta, struct reflector **ret,
+                         struct err *reterr)
+{
+    const struct reflector_settings settings = {
+        .path = beta ? STR("/apis/policy/v1beta1/poddisruptionbudgets")
+                     : STR("/apis/policy/v1/poddisruptionbudgets"),
+        .kind = STR("PodDisruptionBudgetList"),
+        .page_size = f->s.page_size,
+        .quiet_ms = WATCH_QUIET_MS,
+        .backoff = f->s.backoff,
+        .counts = f->s.counts,
+    };
+    const struct reflector_sink sink = {
+        .begin = on_begin, .change = on_change, .end = on_end, .note = on_note, .ctx = f};
+    return reflector_new(f->s.loop, f->s.api, &settings, &sink, ret, reterr);
+}
+
+static void exchange(struct budget_feed *f)
+{
+    struct reflector *r = NULL;
+    if (reflect(f, !f->beta, &r, NULL) != OK) {
+        timer_arm(f->s.loop, &f->other, f->s.again_ms);
+        return;
+    }
+    (void)reflector_free(f->reflector);
+    f->reflector = r;
+    f->beta = !f->beta;
+}
+
+static void exchange_now(struct deferred *d)
+{
+    exchange(CONTAINER_OF(d, struct budget_feed, exchange));
+}
+
+static void exchange_later(struct timer *t)
+{
+    exchange(CONTAINER_OF(t, struct budget_feed, other));
+}
+
+enum errc budget_feed_new(const struct budget_feed_settings *s, struct budget_feed **ret,
+                          struct err *reterr)
+{
+    struct budget_feed *f = mem_alloc(sizeof(*f));
+    if (f == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the feed of disruption budgets");
+    *f = (struct budget_feed){.s = *s,
+                              .exchange = {.run = exchange_now},
+                              .other = {.fire = exchange_later},
+                              .relist = {.fire = relist}};
+    if (f->s.again_ms == 0)
+        f->s.again_ms = AGAIN_MS;
+    arena_init(&f->arena, LIMIT_OBJECT_BYTES);
+    enum errc code = reflect(f, false, &f->reflector, reterr);
+    if (code != OK)
+        (void)budget_feed_free(f);
+    else
+        *ret = f;
+    return code;
+}
+
+struct budget_feed *budget_feed_free(struct budget_feed *f)
+{
+    if (f == NULL)
+        return NULL;
+    f->reflector = reflector_free(f->reflector);
+    deferred_cancel(&f->exchange);
+    timer_cancel(&f->other);
+    timer_cancel(&f->relist);
+    arena_done(&f->arena);
+    mem_free(f);
+    return NULL;
+}
+
+void budget_feed_set_page_size(struct budget_feed *f, unsigned page_size)
+{
+    f->s.page_size = page_size;
+    if (f->reflector != NULL)
+        reflector_set_page_size(f->reflector, page_size);
+}

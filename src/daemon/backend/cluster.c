@@ -1,0 +1,496 @@
+/*
+ * Stores each pod as JSON and passes it to the cache in the same way as the watch of a real
+ * cluster. A bind edits that JSON.
+ */
+#include "daemon/backend/cluster.h"
+
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "codec/yaml.h"
+#include "core/request.h"
+#include "daemon/backend/pod_edit.h"
+#include "daemon/limit.h"
+#include "kube/ingest.h"
+
+struct stored_pod {
+    struct str key; /* NAMESPACE/NAME; key and uid are stored behind the struct */
+    struct str uid;
+    struct buf json; /* the whole Pod */
+};
+
+struct cluster {
+    struct backend interface;
+    struct loop *loop;
+    struct ingest ingest;
+    struct map pods; /* struct stored_pod by key */
+    struct arena arena;
+    struct buf text; /* YAML converted to JSON */
+};
+
+static struct str make_key(struct arena *a, struct str namespace, struct str name)
+{
+    char *p = arena_alloc(a, namespace.n + 1 + name.n);
+    if (p == NULL)
+        return STR_NULL;
+    struct str key = {p, namespace.n + 1 + name.n};
+    (void)str_store(&p, namespace);
+    (void)str_store(&p, STR("/"));
+    (void)str_store(&p, name);
+    return key;
+}
+
+struct uid_text {
+    char bytes[37];
+};
+
+/* A version 4 UUID, written into *out. */
+static struct str make_uid(struct loop *l, struct uid_text *out)
+{
+    uint64_t a = loop_random(l);
+    uint64_t b = loop_random(l);
+    struct buf text = {.p = out->bytes, .cap = sizeof(out->bytes), .max = sizeof(out->bytes) - 1};
+    buf_printf(&text, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
+               (unsigned)(a >> 16) & 0xffffU, (unsigned)a & 0xfffU,
+               0x8000U | ((unsigned)(b >> 48) & 0x3fffU), (unsigned long long)b & 0xffffffffffffU);
+    return buf_str(&text);
+}
+
+static void stored_free(struct stored_pod *p)
+{
+    if (p == NULL)
+        return;
+    buf_done(&p->json);
+    mem_free(p);
+}
+
+static enum errc read_pod(struct cluster *c, struct str json, struct pod_view *ret,
+                          struct err *reterr)
+{
+    struct jread r;
+    struct request request;
+    jread_init(&r, json, &c->arena);
+    if (jread_type(&r) != JTYPE_OBJECT)
+        jread_fail(&r, ERR_SYNTAX, "a Pod must be an object");
+    kube_read_pod(&r, &c->arena, ret);
+    enum errc code = jread_finish(&r, reterr);
+    if (code == OK && ret->name.n == 0)
+        code = err_set(reterr, ERR_SYNTAX, "metadata.name is missing");
+    else if (code == OK && (ret->name.n > 253 || memchr(ret->name.p, '/', ret->name.n) != NULL))
+        code = err_set(reterr, ERR_SYNTAX, "metadata.name is not a name");
+    if (code != OK)
+        return code;
+    code = request_read(ret, &request, reterr);
+    return code == OK ? OK : err_wrap(reterr, "pod \"%.*s\"", STR_ARG(ret->name));
+}
+
+/*
+ * Passes an object to the cache. The embedded cluster has no relist that could repair the cache
+ * later, so an object that the cache cannot take is refused.
+ */
+static enum errc taken_in(struct cluster *c,
+                          void (*ingest)(struct ingest *in, struct str json, bool gone),
+                          struct str json, bool gone, struct err *reterr)
+{
+    struct ingest *in = &c->ingest;
+    in->lost = in->torn[CACHE_NODES] = in->torn[CACHE_PODS] = in->torn[CACHE_HEALTH] = false;
+    ingest(in, json, gone);
+    if (in->lost)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    if (in->torn[CACHE_NODES] || in->torn[CACHE_PODS] || in->torn[CACHE_HEALTH])
+        return err_set(reterr, ERR_LIMIT, "the object is too large");
+    return OK;
+}
+
+/* Adds a pod, and sets its namespace and UID where they are missing. Does not reset the arena. */
+static enum errc add_pod(struct cluster *c, struct str json, struct str namespace,
+                         struct stored_pod **ret, struct err *reterr)
+{
+    struct pod_view view;
+    struct uid_text uid;
+    enum errc code = read_pod(c, json, &view, reterr);
+    if (code != OK)
+        return code;
+    struct pod_edit edit = {.namespace = namespace, .uid = view.uid};
+    if (edit.namespace.n == 0)
+        edit.namespace = view.namespace.n > 0 ? view.namespace : STR("default");
+    if (view.namespace.n > 0 && !str_eq(view.namespace, edit.namespace))
+        return err_set(reterr, ERR_SYNTAX, "metadata.namespace is \"%.*s\", the path says \"%.*s\"",
+                       STR_ARG(view.namespace), STR_ARG(edit.namespace));
+    if (edit.uid.n == 0)
+        edit.uid = make_uid(c->loop, &uid);
+    struct str key = make_key(&c->arena, edit.namespace, view.name);
+    if (key.p != NULL && map_get(&c->pods, key) != NULL)
+        return err_set(reterr, ERR_CONFLICT, "pod \"%.*s\" is there already", STR_ARG(key));
+    /* With the same UID the cache would move the other pod's usage to this pod. */
+    if (view.uid.n > 0 && cache_pod(c->ingest.cache, view.uid) != NULL)
+        return err_set(reterr, ERR_CONFLICT,
+                       "pod \"%.*s\": another pod has its metadata.uid \"%.*s\"",
+                       STR_ARG(view.name), STR_ARG(view.uid));
+    struct stored_pod *p = key.p == NULL ? NULL : mem_alloc(sizeof(*p) + key.n + edit.uid.n);
+    if (p == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for another pod");
+    char *at = (char *)(p + 1);
+    p->key = str_store(&at, key);
+    p->uid = str_store(&at, edit.uid);
+    buf_init(&p->json, LIMIT_OBJECT_BYTES);
+    code = pod_edit_write(json, &edit, &c->arena, &p->json, reterr);
+    if (code == OK && map_put(&c->pods, p) != OK)
+        code = err_set(reterr, ERR_NOMEM, "no memory for another pod");
+    if (code != OK) {
+        stored_free(p);
+        return code;
+    }
+    code = taken_in(c, ingest_pod, buf_str(&p->json), false, reterr);
+    if (code != OK) {
+        (void)map_del(&c->pods, p->key);
+        stored_free(p);
+        return code;
+    }
+    *ret = p;
+    return OK;
+}
+
+/* ---- the file ---- */
+
+static enum errc load_object(struct cluster *c, struct str json, struct str list_kind,
+                             struct err *reterr);
+
+static struct str read_kind(struct jread *r)
+{
+    struct str kind = STR_NULL;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("kind")))
+            kind = jread_str(r);
+        else
+            jread_skip(r);
+    }
+    return kind;
+}
+
+static enum errc load_items(struct cluster *c, struct str json, struct str list_kind,
+                            struct err *reterr)
+{
+    struct jread r;
+    struct str key;
+    enum errc code = OK;
+    unsigned index = 0;
+    jread_init(&r, json, &c->arena);
+    jread_object (&r, key) {
+        if (!str_eq(key, STR("items"))) {
+            jread_skip(&r);
+            continue;
+        }
+        jread_array (&r) {
+            struct str item = jread_raw(&r);
+            if (code == OK && item.p != NULL) {
+                code = load_object(c, item, list_kind, reterr);
+                if (code != OK)
+                    (void)err_wrap(reterr, "items[%u]", index);
+            }
+            index++;
+        }
+    }
+    return code != OK ? code : jread_finish(&r, reterr);
+}
+
+static enum errc load_node(struct cluster *c, struct str json, struct err *reterr)
+{
+    struct jread r;
+    struct node_view view;
+    jread_init(&r, json, &c->arena);
+    kube_read_node(&r, &c->arena, &view);
+    enum errc code = jread_finish(&r, reterr);
+    if (code == OK && view.name.n == 0)
+        code = err_set(reterr, ERR_SYNTAX, "a Node without metadata.name");
+    return code == OK ? taken_in(c, ingest_node, json, false, reterr) : code;
+}
+
+/* The kind of an item in a PodList, which has none of its own, follows from list_kind. */
+static enum errc load_object(struct cluster *c, struct str json, struct str list_kind,
+                             struct err *reterr)
+{
+    struct jread r;
+    struct stored_pod *ignored = NULL;
+    jread_init(&r, json, &c->arena);
+    struct str kind = read_kind(&r);
+    enum errc code = jread_finish(&r, reterr);
+    if (code != OK)
+        return code;
+    if (kind.n == 0 && str_ends(list_kind, STR("List")))
+        kind = (struct str){list_kind.p, list_kind.n - STR("List").n};
+    if (str_eq(kind, STR("Node")))
+        return load_node(c, json, reterr);
+    if (str_eq(kind, STR("Pod"))) {
+        code = add_pod(c, json, STR_NULL, &ignored, reterr);
+        return code == OK ? OK : err_wrap(reterr, "Pod");
+    }
+    if (str_eq(kind, STR("ConfigMap")))
+        return taken_in(c, ingest_configmap, json, false, reterr);
+    if (kind.n == 0)
+        return err_set(reterr, ERR_SYNTAX, "an object without kind");
+    if (str_ends(kind, STR("List")) && list_kind.p == NULL)
+        return load_items(c, json, kind, reterr);
+    log_debug("left out of the cluster file", kv_str("kind", kind));
+    return OK;
+}
+
+static enum errc load(struct cluster *c, struct str text, struct err *reterr)
+{
+    struct str line;
+    struct str rest;
+    enum errc code = yaml_to_json_lines(text, &c->text, reterr);
+    rest = buf_str(&c->text);
+    while (code == OK && rest.n > 0) {
+        (void)str_cut(rest, '\n', &line, &rest);
+        if (line.n > 0)
+            code = load_object(c, line, STR_NULL, reterr);
+    }
+    arena_reset(&c->arena);
+    buf_done(&c->text);
+    buf_init(&c->text, LIMIT_OBJECT_BYTES); /* from now on it holds one pod */
+    return code;
+}
+
+/* ---- the backend ---- */
+
+static void call_later(struct deferred *d)
+{
+    struct backend_call *call = CONTAINER_OF(d, struct backend_call, later);
+    call->done(call);
+}
+
+static void answer_later(struct cluster *c, struct backend_call *call)
+{
+    call->retry_after_ms = 0;
+    call->later.run = call_later;
+    loop_defer(c->loop, &call->later);
+}
+
+static enum errc bind_pod(struct cluster *c, const struct binding *b, struct err *reterr)
+{
+    struct pod_view view;
+    struct buf json;
+    struct str key = make_key(&c->arena, b->namespace, b->name);
+    if (key.p == NULL)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    struct stored_pod *p = map_get(&c->pods, key);
+    if (p == NULL)
+        return err_set(reterr, ERR_NOTFOUND, "pods \"%.*s\" not found", STR_ARG(b->name));
+    if (!str_eq(p->uid, b->uid))
+        return err_set(reterr, ERR_CONFLICT,
+                       "Precondition failed: UID in precondition: %.*s, UID in "
+                       "object meta: %.*s",
+                       STR_ARG(b->uid), STR_ARG(p->uid));
+    enum errc code = read_pod(c, buf_str(&p->json), &view, reterr);
+    if (code == OK && pod_view_bound(&view))
+        code = err_set(reterr, ERR_CONFLICT, "pod %.*s is already assigned to node \"%.*s\"",
+                       STR_ARG(b->name), STR_ARG(view.node));
+    if (code != OK)
+        return code;
+    struct pod_edit edit = {.namespace = b->namespace, .uid = b->uid, .binding = b};
+    buf_init(&json, LIMIT_OBJECT_BYTES);
+    code = pod_edit_write(buf_str(&p->json), &edit, &c->arena, &json, reterr);
+    if (code != OK) {
+        buf_done(&json);
+        return code;
+    }
+    buf_done(&p->json);
+    p->json = json;
+    ingest_pod(&c->ingest, buf_str(&p->json), false);
+    return OK;
+}
+
+static void post(struct backend *interface, struct backend_call *call, const struct binding *b)
+{
+    struct cluster *c = CONTAINER_OF(interface, struct cluster, interface);
+    call->err = (struct err)ERR_INIT;
+    enum errc code = bind_pod(c, b, &call->err);
+    call->post = code == OK ? POST_CREATED : code == ERR_NOMEM ? POST_NOT_SENT : POST_REFUSED;
+    call->unsent = code != OK; /* no proxy exists that could have sent a copy */
+    arena_reset(&c->arena);
+    answer_later(c, call);
+}
+
+static void get(struct backend *interface, struct backend_call *call, struct str namespace,
+                struct str name)
+{
+    struct cluster *c = CONTAINER_OF(interface, struct cluster, interface);
+    struct jread r;
+    arena_reset(&call->arena);
+    call->err = (struct err)ERR_INIT;
+    struct str key = make_key(&call->arena, namespace, name);
+    const struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
+    call->get = p == NULL ? GET_GONE : GET_FOUND;
+    if (key.p == NULL) {
+        call->get = GET_FAILED;
+        (void)err_set(&call->err, ERR_NOMEM, "out of memory");
+    } else if (p == NULL) {
+        (void)err_set(&call->err, ERR_NOTFOUND, "pods \"%.*s\" not found", STR_ARG(name));
+    } else {
+        /* Copies the JSON: the pod may change or be deleted before the caller reads the answer. */
+        jread_init(&r, arena_dup(&call->arena, buf_str(&p->json)), &call->arena);
+        kube_read_pod(&r, &call->arena, &call->pod);
+        if (jread_finish(&r, &call->err) != OK)
+            call->get = GET_FAILED;
+    }
+    answer_later(c, call);
+}
+
+static void cancel(struct backend_call *call)
+{
+    deferred_cancel(&call->later);
+}
+
+static bool ready(struct backend *interface, struct str *ret_missing)
+{
+    (void)interface;
+    *ret_missing = STR("");
+    return true;
+}
+
+/* The embedded cluster has one replica, so the term never changes. */
+static uint64_t term(struct backend *interface)
+{
+    (void)interface;
+    return 1;
+}
+
+static void asked(struct backend *interface)
+{
+    (void)interface;
+}
+
+static void refresh(struct backend *interface)
+{
+    (void)interface;
+}
+
+enum errc cluster_new(struct loop *l, struct cache *cache, struct str text, struct str path,
+                      struct cluster **ret, struct err *reterr)
+{
+    struct cluster *c = mem_alloc(sizeof(*c));
+    if (c == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the embedded cluster");
+    *c = (struct cluster){
+        .interface = {.post = post,
+                      .get = get,
+                      .cancel = cancel,
+                      .ready = ready,
+                      .term = term,
+                      .asked = asked,
+                      .refresh = refresh},
+        .loop = l,
+    };
+    struct map_seed seed = {loop_random(l), loop_random(l)};
+    map_init(&c->pods, offsetof(struct stored_pod, key), seed);
+    arena_init(&c->arena, LIMIT_CLUSTER_FILE_BYTES);
+    buf_init(&c->text, LIMIT_CLUSTER_FILE_BYTES);
+    ingest_init(&c->ingest, l, cache);
+    enum errc code = load(c, text, reterr);
+    if (code != OK) {
+        cluster_free(c);
+        return err_wrap(reterr, "cluster file \"%.*s\"", STR_ARG(path));
+    }
+    *ret = c;
+    return OK;
+}
+
+struct cluster *cluster_free(struct cluster *c)
+{
+    if (c == NULL)
+        return NULL;
+    size_t cursor = 0;
+    for (struct stored_pod *p = map_next(&c->pods, &cursor); p != NULL;
+         p = map_next(&c->pods, &cursor))
+        stored_free(p);
+    map_done(&c->pods);
+    arena_done(&c->arena);
+    buf_done(&c->text);
+    ingest_done(&c->ingest);
+    mem_free(c);
+    return NULL;
+}
+
+struct backend *cluster_interface(struct cluster *c)
+{
+    return &c->interface;
+}
+
+/* ---- pods that come and go ---- */
+
+static void respond_status(struct http_request *r, unsigned code, struct str message)
+{
+    struct jwrite w;
+    buf_clear(r->answer, SIZE_MAX);
+    jwrite_init(&w, r->answer);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("kind"));
+    jwrite_str(&w, STR("Status"));
+    jwrite_key(&w, STR("apiVersion"));
+    jwrite_str(&w, STR("v1"));
+    jwrite_key(&w, STR("status"));
+    jwrite_str(&w, code < 300 ? STR("Success") : STR("Failure"));
+    jwrite_key(&w, STR("message"));
+    jwrite_str(&w, message);
+    jwrite_key(&w, STR("code"));
+    jwrite_u64(&w, code);
+    jwrite_object_end(&w);
+    http_request_respond(r, code, "application/json");
+}
+
+static void create(struct cluster *c, struct http_request *r, struct str namespace)
+{
+    struct err e = ERR_INIT;
+    struct stored_pod *p = NULL;
+    buf_clear(&c->text, LIMIT_KEEP_BYTES);
+    enum errc code = yaml_to_json(r->body, &c->text, &e);
+    if (code == OK)
+        code = add_pod(c, buf_str(&c->text), namespace, &p, &e);
+    if (code != OK || p == NULL) {
+        respond_status(r, code == ERR_CONFLICT ? 409 : errc_http_status(code), str_of(e.text));
+    } else {
+        buf_put(r->answer, buf_str(&p->json));
+        http_request_respond(r, 201, "application/json");
+    }
+    arena_reset(&c->arena);
+}
+
+static void delete (struct cluster *c, struct http_request *r, struct str namespace,
+                    struct str name)
+{
+    struct err e = ERR_INIT;
+    struct str key = make_key(&c->arena, namespace, name);
+    struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
+    if (key.p == NULL) {
+        respond_status(r, 503, STR("out of memory"));
+    } else if (p == NULL) {
+        respond_status(r, 404, STR("no such pod"));
+    } else if (taken_in(c, ingest_pod, buf_str(&p->json), true, &e) != OK) {
+        respond_status(r, errc_http_status(e.code), str_of(e.text));
+    } else {
+        (void)map_del(&c->pods, key);
+        stored_free(p);
+        respond_status(r, 200, STR("deleted"));
+    }
+    arena_reset(&c->arena);
+}
+
+void cluster_handle(struct cluster *c, struct http_request *r, struct str rest)
+{
+    struct str namespace;
+    struct str resource;
+    struct str name;
+    (void)str_cut(rest, '/', &namespace, &rest);
+    (void)str_cut(rest, '/', &resource, &name);
+    bool post_method = str_eq(r->method, STR("POST"));
+    if (namespace.n == 0 || !str_eq(resource, STR("pods")) || post_method != (name.n == 0))
+        respond_status(r, 404,
+                       STR("only POST .../namespaces/NS/pods and DELETE "
+                           ".../namespaces/NS/pods/NAME are served"));
+    else if (post_method)
+        create(c, r, namespace);
+    else
+        delete (c, r, namespace, name);
+}

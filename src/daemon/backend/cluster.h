@@ -1,0 +1,30 @@
+/*
+ * The embedded cluster: nodes and pods from a file, and binds in memory, without Kubernetes. It is
+ * a backend like the real one, so the code that decides is the same.
+ *
+ * The file is a Kubernetes List in YAML or JSON (the output of `kubectl get nodes,pods -A -o
+ * json`), or several documents. Nodes, Pods and the unhealthy-gpu- ConfigMaps are used, other kinds
+ * are ignored. A pod without metadata.uid gets one.
+ *
+ * Pods can be created and deleted, as at an API server:
+ *
+ *     POST   /api/v1/namespaces/NS/pods        a Pod in JSON or YAML; answers 201 and the Pod
+ *     DELETE /api/v1/namespaces/NS/pods/NAME
+ */
+#pragma once
+
+#include "core/cache.h"
+#include "daemon/backend/backend.h"
+#include "io/http_server.h"
+
+struct cluster;
+
+/* `text` is the file's content, `path` its name for error messages. */
+enum errc cluster_new(struct loop *l, struct cache *cache, struct str text, struct str path,
+                      struct cluster **ret, struct err *reterr) _must_use_;
+struct cluster *cluster_free(struct cluster *c); /* returns NULL */
+
+struct backend *cluster_interface(struct cluster *c);
+
+/* `rest` is the path below /api/v1/namespaces/. */
+void cluster_handle(struct cluster *c, struct http_request *r, struct str rest);

@@ -1,0 +1,499 @@
+/*
+ * Joins the reflectors, the ingest into the cache and the leadership, and checks immediately before
+ * a Binding is sent that it still may be.
+ */
+#include "daemon/backend/kube_backend.h"
+
+#include "base/limit.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/backend/leadership.h"
+#include "daemon/bind/post_deadline.h"
+#include "daemon/bind/post_verdict.h"
+#include "kube/ingest.h"
+#include "kube/reflector.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/*
+ * A watch without any byte for so long is dead: the API server sends a bookmark about every minute.
+ */
+#define WATCH_QUIET_MS 180000
+
+struct feed {
+    struct kube_backend *backend;
+    enum cache_kind kind;
+    void (*ingest)(struct ingest *in, struct str json, bool gone);
+    struct reflector *reflector;
+    bool lost_in_list; /* memory was short for an object since the last `begin` */
+    bool lacks;        /* the cache lacks an object, until the next complete list */
+};
+
+struct kube_backend {
+    struct backend interface;
+    struct loop *loop;
+    struct kube_api *api;
+    struct ingest ingest;
+    struct feed feeds[CACHE_KINDS];
+    struct kube_backend_counts own; /* used if the settings have no counts */
+    struct kube_backend_counts *counts;
+    struct leadership *leadership;
+    bool elects;
+    struct election_times times; /* set if `elects` */
+    uint64_t settle_ms;
+    uint64_t post_deadline_ms;
+    bool read_wanted; /* the leadership waits for a list of pods that begins from now on */
+    bool read_begun;
+    size_t posting;      /* Bindings under way */
+    struct timer prove;  /* see prove() */
+    struct timer relist; /* armed when memory was short for an object */
+};
+
+/* Time for the watch to name the pods that a list lacked because they are younger. */
+#define PROVE_AFTER_MS  10000
+#define RELIST_AFTER_MS 5000
+
+/*
+ * Handles an object that was lost for lack of memory: the cache is incomplete, and cardpack decides
+ * nothing until a complete list. That list is requested after a while, because memory is probably
+ * still short now.
+ */
+static void note_loss(struct feed *f)
+{
+    struct kube_backend *b = f->backend;
+    if (!b->ingest.lost)
+        return;
+    b->ingest.lost = false;
+    f->lost_in_list = f->lacks = true;
+    if (!timer_armed(&b->relist))
+        timer_arm(b->loop, &b->relist, RELIST_AFTER_MS);
+}
+
+static void on_begin(void *ctx)
+{
+    struct feed *f = ctx;
+    f->lost_in_list = false;
+    if (f->kind == CACHE_PODS)
+        f->backend->read_begun = f->backend->read_wanted;
+    ingest_list_begin(&f->backend->ingest, f->kind);
+}
+
+static void read_anew(void *ctx)
+{
+    struct kube_backend *b = ctx;
+    b->read_wanted = true;
+    b->read_begun = false;
+    reflector_relist(b->feeds[CACHE_PODS].reflector);
+}
+
+/*
+ * Whether no Binding of this replica is under way or in doubt: none is posted and no card is
+ * reserved. A pod that the watch has shown bound may still have a second copy under way, which
+ * `posting` counts.
+ */
+static bool idle(void *ctx)
+{
+    const struct kube_backend *b = ctx;
+    size_t cursor = 0;
+    if (b->posting > 0)
+        return false;
+    for (const struct pod *p = cache_next_pod(b->ingest.cache, &cursor); p != NULL;
+         p = cache_next_pod(b->ingest.cache, &cursor)) {
+        if (p->state == POD_RESERVED)
+            return false;
+    }
+    return true;
+}
+
+static void on_change(void *ctx, enum reflector_change change, struct str object)
+{
+    struct feed *f = ctx;
+    f->ingest(&f->backend->ingest, object, change == REFLECTOR_GONE);
+    note_loss(f);
+}
+
+static void on_end(void *ctx)
+{
+    struct feed *f = ctx;
+    struct kube_backend *b = f->backend;
+    if (ingest_list_end(&b->ingest, f->kind) > 0)
+        timer_arm(b->loop, &b->prove, PROVE_AFTER_MS);
+    note_loss(f);
+    f->lacks = f->lost_in_list;
+    /* A list with a lost object is not complete and will be repeated. */
+    if (f->kind == CACHE_PODS && b->read_begun && !f->lacks) {
+        b->read_wanted = b->read_begun = false;
+        leadership_read(b->leadership);
+    }
+}
+
+/*
+ * Runs some time after a list that lacked confirmed pods. By now the watch has named the pods that
+ * are younger than the list. The others were deleted before the list was read, and only another
+ * list proves that.
+ */
+static void prove(struct timer *t)
+{
+    struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, prove);
+    size_t cursor = 0;
+    for (const struct pod *p = cache_next_pod(b->ingest.cache, &cursor); p != NULL;
+         p = cache_next_pod(b->ingest.cache, &cursor)) {
+        if (p->state == POD_CONFIRMED && p->missing) {
+            log_info("a confirmed pod is in no list: reading the pods again",
+                     kv_str("namespace", p->namespace), kv_str("pod", p->name));
+            reflector_relist(b->feeds[CACHE_PODS].reflector);
+            return;
+        }
+    }
+}
+
+static void on_note(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms)
+{
+    static const char *const names[] = {
+        [CACHE_NODES] = "nodes", [CACHE_PODS] = "pods", [CACHE_HEALTH] = "configmaps"};
+    const struct feed *f = ctx;
+    if (err == NULL || err->code == OK)
+        log_debug(what, kv_cstr("of", names[f->kind]));
+    else
+        log_warn(what, kv_cstr("of", names[f->kind]), kv_cstr("error", err->text),
+                 kv_uint("retry_in_ms", retry_in_ms));
+}
+
+/* Lists everything again: only complete lists make the cache correct. */
+static void relist_all(struct timer *t)
+{
+    struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, relist);
+    for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
+        reflector_relist(b->feeds[i].reflector);
+}
+
+static bool ready(struct backend *interface, struct str *ret_missing)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    const struct reflector *health = b->feeds[CACHE_HEALTH].reflector;
+    *ret_missing = STR("");
+    if (!reflector_synced(b->feeds[CACHE_NODES].reflector))
+        *ret_missing = STR("the first list of nodes is not in yet");
+    else if (!reflector_synced(b->feeds[CACHE_PODS].reflector))
+        *ret_missing = STR("the first list of pods is not in yet");
+    else if (!reflector_synced(health) && !reflector_denied(health))
+        *ret_missing = STR("the first list of unhealthy cards is not in yet");
+    else if (leadership_term(b->leadership) == 0)
+        *ret_missing = leadership_why_not(b->leadership);
+    for (size_t i = 0; ret_missing->n == 0 && i < COUNT_OF(b->feeds); i++) {
+        if (b->feeds[i].lacks)
+            *ret_missing = STR("memory was short, and the API server's objects are read again");
+    }
+    return ret_missing->n == 0;
+}
+
+static uint64_t term(struct backend *interface)
+{
+    struct str missing;
+    const struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    return ready(interface, &missing) ? leadership_term(b->leadership) : 0;
+}
+
+static void asked(struct backend *interface)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    leadership_asked(b->leadership);
+}
+
+static void refresh(struct backend *interface)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    kube_api_refresh(b->api);
+}
+
+/*
+ * Called at the last moment at which a Binding can be held back: its term may have ended, or the
+ * cache may have lost an object, since the decision.
+ */
+static bool may_post(struct backend_call *c)
+{
+    return c->term != 0 && term(c->backend) == c->term;
+}
+
+static bool may_send(struct http_call *http)
+{
+    return may_post(CONTAINER_OF(http, struct backend_call, kube.http));
+}
+
+static void refuse_post(struct backend_call *c)
+{
+    c->post = POST_REFUSED;
+    c->unsent = true;
+    (void)err_set(&c->err, ERR_UNAVAILABLE,
+                  "this replica does not lead any more, or has to read the objects again");
+}
+
+static void post_done(struct http_call *http)
+{
+    struct backend_call *c = CONTAINER_OF(http, struct backend_call, kube.http);
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    b->posting--;
+    c->post = post_verdict(http, &c->arena);
+    c->retry_after_ms = http->retry_after_ms;
+    c->err = (struct err)ERR_INIT;
+    if (c->post != POST_CREATED)
+        (void)kube_call_result(&c->kube, &c->err);
+    if (c->post == POST_NOT_SENT && !may_post(c))
+        refuse_post(c);
+    c->done(c);
+}
+
+static void start(struct backend_call *c, const char *method, struct str path,
+                  void (*done)(struct http_call *))
+{
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    c->kube.http.timeout_ms = c->timeout_ms;
+    c->kube.http.on_done = done;
+    kube_call_start(b->api, &c->kube, method, path);
+}
+
+static struct str pod_path(struct backend_call *c, struct str namespace, struct str name,
+                           struct str tail)
+{
+    struct buf path;
+    buf_init(&path, 4 * KIB);
+    buf_put(&path, STR("/api/v1/namespaces/"));
+    kube_put_segment(&path, namespace);
+    buf_put(&path, STR("/pods/"));
+    kube_put_segment(&path, name);
+    buf_put(&path, tail);
+    struct str copy = buf_failed(&path) ? STR_NULL : arena_dup(&c->arena, buf_str(&path));
+    buf_done(&path);
+    return copy;
+}
+
+static void done_deferred(struct deferred *d)
+{
+    struct backend_call *c = CONTAINER_OF(d, struct backend_call, later);
+    c->done(c);
+}
+
+static void done_later(struct backend_call *c)
+{
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    c->retry_after_ms = 0;
+    c->later.run = done_deferred;
+    loop_defer(b->loop, &c->later);
+}
+
+/* Reports the call as not sent for lack of memory; the caller may try later. */
+static void fail_later(struct backend_call *c)
+{
+    (void)err_set(&c->err, ERR_NOMEM, "out of memory");
+    c->post = POST_NOT_SENT;
+    c->get = GET_FAILED;
+    c->unauthorized = false;
+    done_later(c);
+}
+
+static void post(struct backend *interface, struct backend_call *c, const struct binding *binding)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    struct jwrite w;
+    char tail[sizeof("/binding?timeout=ms") + 20];
+    kube_call_done(&c->kube);
+    arena_reset(&c->arena);
+    buf_clear(&c->body, SIZE_MAX);
+    jwrite_init(&w, &c->body);
+    kube_write_binding(&w, binding);
+    (void)snprintf(tail, sizeof(tail), "/binding?timeout=%" PRIu64 "ms", b->post_deadline_ms);
+    struct str path = pod_path(c, binding->namespace, binding->name, str_of(tail));
+    if (path.p == NULL || buf_failed(&c->body)) {
+        fail_later(c);
+        return;
+    }
+    if (!may_post(c)) {
+        refuse_post(c);
+        done_later(c);
+        return;
+    }
+    c->kube.http.body = buf_str(&c->body);
+    c->kube.http.may_send = may_send;
+    b->posting++;
+    start(c, "POST", path, post_done);
+}
+
+static void read_found(struct backend_call *c)
+{
+    struct jread r;
+    jread_init(&r, buf_str(&c->kube.http.reply), &c->arena);
+    kube_read_pod(&r, &c->arena, &c->pod);
+    if (jread_finish(&r, &c->err) != OK)
+        return;
+    if (c->pod.uid.n > 0)
+        c->get = GET_FOUND;
+    else
+        (void)err_set(&c->err, ERR_SYNTAX, "the answer to a GET of a pod is no pod");
+}
+
+static void get_done(struct http_call *http)
+{
+    struct backend_call *c = CONTAINER_OF(http, struct backend_call, kube.http);
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    c->get = GET_FAILED;
+    c->retry_after_ms = http->retry_after_ms;
+    c->err = (struct err)ERR_INIT;
+    bool answered = http->outcome == HTTP_ANSWERED;
+    if (answered && http->status == 200)
+        read_found(c);
+    else
+        (void)kube_call_result(&c->kube, &c->err);
+    if (answered && http->status == 404 && pod_not_found(http, &c->arena))
+        c->get = GET_GONE;
+    c->unauthorized = answered && http->status == 401;
+    if (c->unauthorized)
+        kube_api_refresh(b->api);
+    c->done(c);
+}
+
+static void get(struct backend *interface, struct backend_call *c, struct str namespace,
+                struct str name)
+{
+    (void)interface;
+    kube_call_done(&c->kube);
+    arena_reset(&c->arena);
+    c->kube.http.body = STR_NULL;
+    c->kube.http.may_send = NULL;
+    struct str path = pod_path(c, namespace, name, STR(""));
+    if (path.p == NULL) {
+        fail_later(c);
+        return;
+    }
+    start(c, "GET", path, get_done);
+}
+
+static void cancel(struct backend_call *c)
+{
+    struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    if (c->kube.http.client != NULL && c->kube.http.on_done == post_done)
+        b->posting--;
+    kube_call_cancel(&c->kube);
+    deferred_cancel(&c->later);
+}
+
+static enum errc feed_start(struct kube_backend *b, enum cache_kind kind, unsigned page_size,
+                            struct err *reterr)
+{
+    static const struct {
+        struct str path;
+        struct str kind;
+        struct str selector;
+        void (*ingest)(struct ingest *in, struct str json, bool gone);
+    } table[] = {
+        [CACHE_NODES] = {STR("/api/v1/nodes"), STR("NodeList"), {NULL, 0}, ingest_node},
+        [CACHE_PODS] = {STR("/api/v1/pods"), STR("PodList"), INGEST_POD_SELECTOR, ingest_pod},
+        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"),
+                          STR("ConfigMapList"),
+                          {NULL, 0},
+                          ingest_configmap},
+    };
+    struct feed *f = &b->feeds[kind];
+    *f = (struct feed){.backend = b, .kind = kind, .ingest = table[kind].ingest};
+    struct reflector_settings settings = {.path = table[kind].path,
+                                          .kind = table[kind].kind,
+                                          .selector = table[kind].selector,
+                                          .page_size = page_size,
+                                          .quiet_ms = WATCH_QUIET_MS,
+                                          .counts = &b->counts->feeds[kind]};
+    struct reflector_sink sink = {
+        .begin = on_begin, .change = on_change, .end = on_end, .note = on_note, .ctx = f};
+    return reflector_new(b->loop, b->api, &settings, &sink, &f->reflector, reterr);
+}
+
+static void set_settle(struct kube_backend *b, uint64_t settle_ms)
+{
+    const struct election_times *times = b->elects ? &b->times : NULL;
+    uint64_t least_ms = post_deadline_settle_ms(times);
+    b->settle_ms = settle_ms;
+    b->post_deadline_ms = post_deadline_ms(times, settle_ms);
+    if (settle_ms < least_ms)
+        log_warn("start-settle is too short: a Binding of the leader before may come after it",
+                 kv_uint("start_settle_ms", settle_ms), kv_uint("least_ms", least_ms));
+}
+
+enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,
+                           struct err *reterr)
+{
+    struct kube_backend *b = mem_alloc(sizeof(*b));
+    if (b == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the cluster's client");
+    *b = (struct kube_backend){
+        .interface = {.post = post,
+                      .get = get,
+                      .cancel = cancel,
+                      .ready = ready,
+                      .term = term,
+                      .asked = asked,
+                      .refresh = refresh},
+        .loop = s->loop,
+        .api = s->api,
+        .prove = {.fire = prove},
+        .relist = {.fire = relist_all},
+    };
+    b->counts = s->counts == NULL ? &b->own : s->counts;
+    b->elects = s->election != NULL;
+    if (b->elects)
+        b->times = s->election->times;
+    set_settle(b, s->start_settle_ms);
+    ingest_init(&b->ingest, s->loop, s->cache);
+    for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
+        enum errc code = feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
+        if (code != OK) {
+            kube_backend_free(b);
+            return code;
+        }
+    }
+    struct leadership_settings leadership = {.loop = s->loop,
+                                             .api = s->api,
+                                             .election = s->election,
+                                             .settle_ms = s->start_settle_ms,
+                                             .read = read_anew,
+                                             .idle = idle,
+                                             .counts = &b->counts->leadership,
+                                             .ctx = b};
+    enum errc code = leadership_new(&leadership, &b->leadership, reterr);
+    if (code != OK)
+        kube_backend_free(b);
+    else
+        *ret = b;
+    return code;
+}
+
+void kube_backend_resign(struct kube_backend *b, void (*done)(void *ctx), void *ctx)
+{
+    leadership_resign(b->leadership, done, ctx);
+}
+
+struct kube_backend *kube_backend_free(struct kube_backend *b)
+{
+    if (b == NULL)
+        return NULL;
+    leadership_free(b->leadership);
+    for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
+        reflector_free(b->feeds[i].reflector);
+    timer_cancel(&b->prove);
+    timer_cancel(&b->relist);
+    ingest_done(&b->ingest);
+    mem_free(b);
+    return NULL;
+}
+
+struct backend *kube_backend_interface(struct kube_backend *b)
+{
+    return &b->interface;
+}
+
+void kube_backend_tune(struct kube_backend *b, unsigned page_size, uint64_t start_settle_ms)
+{
+    for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
+        reflector_set_page_size(b->feeds[i].reflector, page_size);
+    leadership_set_settle(b->leadership, start_settle_ms);
+    if (start_settle_ms != b->settle_ms)
+        set_settle(b, start_settle_ms);
+}

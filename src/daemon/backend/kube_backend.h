@@ -1,0 +1,41 @@
+/*
+ * The backend for a Kubernetes cluster: sends Bindings and reads to the API server, and feeds the
+ * cache by watches of nodes, pods and the unhealthy ConfigMaps of kube-system.
+ */
+#pragma once
+
+#include "core/cache.h"
+#include "daemon/backend/backend.h"
+#include "daemon/backend/leadership.h"
+#include "kube/election.h"
+#include "kube/reflector.h"
+
+struct kube_backend;
+
+/* Since the start. */
+struct kube_backend_counts {
+    struct reflector_counts feeds[CACHE_KINDS];
+    struct leadership_counts leadership;
+};
+
+struct kube_backend_settings {
+    struct loop *loop;
+    struct cache *cache;
+    struct kube_api *api;
+    unsigned page_size;
+    const struct election_settings *election; /* NULL: the only replica. Not stored */
+    uint64_t start_settle_ms; /* how long Bindings of an earlier process may still be under way */
+    struct kube_backend_counts *counts; /* updated; outlives the backend. NULL: none */
+};
+
+enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,
+                           struct err *reterr) _must_use_;
+struct kube_backend *kube_backend_free(struct kube_backend *b); /* returns NULL */
+
+struct backend *kube_backend_interface(struct kube_backend *b);
+
+/* Releases the Lease for good; no Binding may be under way. Calls `done` once, later. */
+void kube_backend_resign(struct kube_backend *b, void (*done)(void *ctx), void *ctx);
+
+/* page_size applies to the next lists, start_settle_ms to the next leader term. */
+void kube_backend_tune(struct kube_backend *b, unsigned page_size, uint64_t start_settle_ms);

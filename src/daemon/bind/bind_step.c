@@ -1,0 +1,195 @@
+/*
+ * The decisions of the machine: after a Binding's answer, after a read, after a pause and at the
+ * deadline.
+ */
+#include "daemon/bind/bind_step.h"
+
+#include "daemon/limit.h"
+
+#define PAUSE_MIN_MS 50
+#define PAUSE_MAX_MS 2000
+
+/*
+ * Ceiling for Retry-After, which may be a day: the card of a Binding in doubt stays reserved until
+ * then.
+ */
+#define RETRY_AFTER_MAX_MS 30000
+
+/* Least time for a Binding. With less it would end in doubt, and its card would stay reserved for
+ * nothing. */
+#define POST_LEAST_MS 100
+
+void bind_machine_init(struct bind_machine *m, uint64_t deadline_ms)
+{
+    *m = (struct bind_machine){.phase = BIND_QUEUED, .deadline_ms = deadline_ms};
+}
+
+static bool too_late(const struct bind_machine *m, uint64_t now_ms)
+{
+    return m->deadline_ms < POST_LEAST_MS || now_ms > m->deadline_ms - POST_LEAST_MS;
+}
+
+static struct bind_output end(struct bind_machine *m, enum bind_action action)
+{
+    m->phase = BIND_OVER;
+    return (struct bind_output){.action = action};
+}
+
+static struct bind_output post(struct bind_machine *m)
+{
+    m->phase = BIND_POSTING;
+    m->refused = false;
+    return (struct bind_output){.action = BIND_DO_POST};
+}
+
+static struct bind_output read_back(struct bind_machine *m, uint64_t now_ms)
+{
+    m->phase = BIND_READING;
+    m->read_sent_ms = now_ms;
+    return (struct bind_output){.action = BIND_DO_READ};
+}
+
+/*
+ * Doubles the pause with each failure and adds a random part up to the same length, so that binds
+ * that failed together do not retry together.
+ */
+static struct bind_output pause_then(struct bind_machine *m, bool read_next,
+                                     const struct bind_input *in)
+{
+    uint64_t ms = (uint64_t)PAUSE_MIN_MS << MIN_OF(m->failures, 6U);
+    ms = MIN_OF(ms, (uint64_t)PAUSE_MAX_MS);
+    ms += in->random % ms;
+    m->failures++;
+    m->phase = BIND_PAUSED;
+    m->read_next = read_next;
+    uint64_t asked_ms = MIN_OF(in->retry_after_ms, (uint64_t)RETRY_AFTER_MAX_MS);
+    return (struct bind_output){.action = BIND_DO_PAUSE, .pause_ms = MAX_OF(ms, asked_ms)};
+}
+
+static void doubt(struct bind_machine *m, uint64_t now_ms)
+{
+    m->in_doubt = true;
+    m->doubt_until_ms = now_ms + LIMIT_SETTLE_MS;
+}
+
+static struct bind_output posted(struct bind_machine *m, const struct bind_input *in,
+                                 uint64_t now_ms)
+{
+    switch (in->post) {
+    case POST_CREATED:
+        return end(m, BIND_DO_CONFIRM);
+    case POST_UNAUTHORIZED:
+        if (!m->refreshed) {
+            m->refreshed = true;
+            m->phase = BIND_POSTING;
+            return (struct bind_output){.action = BIND_DO_REFRESH_POST};
+        }
+        return m->in_doubt ? read_back(m, now_ms) : end(m, BIND_DO_CANCEL);
+    case POST_REFUSED:
+        /* This Binding changed nothing; an earlier one, or a copy that a proxy sent, may have. */
+        if (in->unsent)
+            return m->in_doubt ? read_back(m, now_ms) : end(m, BIND_DO_CANCEL);
+        m->refused = true;
+        m->in_doubt = true;
+        m->doubt_until_ms = MAX_OF(m->doubt_until_ms, now_ms);
+        return read_back(m, now_ms);
+    case POST_THROTTLED:
+    case POST_NOT_SENT:
+        return pause_then(m, m->in_doubt, in);
+    case POST_ASSIGNED:
+        /* Perhaps a proxy sent a copy of this request: a read tells whether that one bound it. */
+        m->in_doubt = true;
+        m->doubt_until_ms = MAX_OF(m->doubt_until_ms, now_ms);
+        return read_back(m, now_ms);
+    case POST_UNKNOWN:
+        doubt(m, now_ms);
+        return read_back(m, now_ms);
+    }
+    return end(m, BIND_DO_CANCEL);
+}
+
+static struct bind_output was_read(struct bind_machine *m, const struct bind_input *in,
+                                   uint64_t now_ms)
+{
+    struct bind_output out;
+    switch (in->seen) {
+    case SEEN_AS_ASKED:
+        out = end(m, BIND_DO_CONFIRM);
+        out.read_back = true;
+        return out;
+    case SEEN_HERE:
+    case SEEN_ELSEWHERE:
+        return end(m, BIND_DO_CANCEL);
+    case SEEN_GONE:
+        /*
+         * An API server before 1.27 may still apply a Binding in doubt to the next pod of that
+         * name.
+         */
+        if (!m->in_doubt || m->created || m->read_sent_ms >= m->doubt_until_ms)
+            return end(m, BIND_DO_CANCEL);
+        out = pause_then(m, true, in);
+        out.answer = true;
+        return out;
+    case SEEN_NOTHING:
+        return pause_then(m, true, in);
+    case SEEN_UNBOUND:
+        if (m->refused && m->read_sent_ms >= m->doubt_until_ms)
+            return end(m, BIND_DO_CANCEL);
+        if (now_ms < m->deadline_ms)
+            return pause_then(m, false, in);
+        if (!m->in_doubt || m->read_sent_ms >= m->doubt_until_ms)
+            return end(m, BIND_DO_CANCEL);
+        return pause_then(m, true, in);
+    }
+    return pause_then(m, true, in);
+}
+
+/*
+ * The requests are answered now. Cancels if no Binding can have taken effect; otherwise continues
+ * with reads.
+ */
+static struct bind_output deadline(struct bind_machine *m, const struct bind_input *in,
+                                   uint64_t now_ms)
+{
+    if (m->phase == BIND_POSTING)
+        doubt(m, now_ms);
+    if (!m->in_doubt)
+        return end(m, BIND_DO_CANCEL);
+    struct bind_output out = pause_then(m, true, in);
+    out.answer = true;
+    return out;
+}
+
+struct bind_output bind_verify(struct bind_machine *m, uint64_t now_ms)
+{
+    assert(m->phase == BIND_OVER);
+    /* The pod is probably bound: the deadline must not cancel before a read. */
+    doubt(m, now_ms);
+    m->created = true;
+    return read_back(m, now_ms);
+}
+
+struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in, uint64_t now_ms)
+{
+    assert(m->phase != BIND_OVER);
+    switch (in->type) {
+    case BIND_IN_TURN:
+        assert(m->phase == BIND_QUEUED);
+        return too_late(m, now_ms) ? end(m, BIND_DO_CANCEL) : post(m);
+    case BIND_IN_POSTED:
+        assert(m->phase == BIND_POSTING);
+        return posted(m, in, now_ms);
+    case BIND_IN_READ:
+        assert(m->phase == BIND_READING);
+        return was_read(m, in, now_ms);
+    case BIND_IN_WAKE:
+        assert(m->phase == BIND_PAUSED);
+        /* After the deadline, send no Binding for a request that has been answered. */
+        if (m->read_next || (m->in_doubt && too_late(m, now_ms)))
+            return read_back(m, now_ms);
+        return too_late(m, now_ms) ? end(m, BIND_DO_CANCEL) : post(m);
+    case BIND_IN_DEADLINE:
+        return deadline(m, in, now_ms);
+    }
+    return end(m, BIND_DO_CANCEL);
+}

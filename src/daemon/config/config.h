@@ -1,0 +1,202 @@
+/*
+ * The program's settings. One table has everything about each setting: its type, field, name (flag
+ * and key of the file), default, range, environment variable, and help text. All else follows from
+ * the table.
+ *
+ * A flag has precedence over the environment, the environment over the file, and the file over the
+ * default. The last one of a repeated flag counts; a repeated key in the file is an error, and so
+ * is an unknown flag or key. Every error names the source and quotes the value:
+ *
+ *     flag --port: "99999": must be 0 to 65535
+ *     environment LOG_LEVEL: "loud": must be debug, info, warn or error
+ *     config file "/etc/cardpack.yaml": prot: unknown key, did you mean "port"?
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "core/pack.h"
+#include "core/swap.h"
+#include "daemon/config/config_value.h"
+#include "daemon/limit.h"
+#include "io/limit.h"
+
+#define CONFIG_SECOND ((uint64_t)1000)
+
+/* X(type, field, name, default, min, max, environment variable or NULL, help) */
+#define CONFIG_ROWS(X)                                                                             \
+    X(ADDRESS, listen_address, "listen-address", "127.0.0.1", 0, 0, NULL,                          \
+      "address to listen on; 0.0.0.0 or :: for all")                                               \
+    X(PORT, port, "port", "39999", 0, 65535, "PORT", "port to listen on; 0 for any free one")      \
+    X(BOOL, allow_plain_http, "allow-plain-http", "false", 0, 0, NULL,                             \
+      "allow plain HTTP on an address that is not loopback: every client that reaches the port "   \
+      "can bind pods")                                                                             \
+    X(PATH, tls_cert_file, "tls-cert-file", "", 0, 0, NULL,                                        \
+      "PEM file of the server's certificate and the intermediate ones: the port then serves TLS "  \
+      "only")                                                                                      \
+    X(PATH, tls_key_file, "tls-key-file", "", 0, 0, NULL, "PEM file of that certificate's key")    \
+    X(PATH, client_ca_file, "client-ca-file", "", 0, 0, NULL,                                      \
+      "PEM file of CAs: a client needs a certificate that one of them signed, or a token of "      \
+      "token-file")                                                                                \
+    X(NAMES, client_names, "client-names", "", 0, 0, NULL,                                         \
+      "accept only client certificates whose common name or DNS name is one of these")             \
+    X(PATH, token_file, "token-file", "", 0, 0, NULL,                                              \
+      "file of bearer tokens, one per line: a request must carry one, unless its client has a "    \
+      "certificate of client-ca-file")                                                             \
+    X(ADDRESS, probe_address, "probe-address", "127.0.0.1", 0, 0, NULL,                            \
+      "address of the port for probes")                                                            \
+    X(PORT, probe_port, "probe-port", "0", 0, 65535, NULL,                                         \
+      "separate port for /healthz, /livez, /readyz, /version and /metrics in plain HTTP; 0: the "  \
+      "main port serves them")                                                                     \
+    X(PATH, kubeconfig, "kubeconfig", "", 0, 0, "KUBECONFIG",                                      \
+      "how to reach the API server; empty: as a pod of the cluster, else ~/.kube/config")          \
+    X(PATH, cluster, "cluster", "", 0, 0, NULL,                                                    \
+      "file of nodes and pods to serve from memory instead of a Kubernetes cluster")               \
+    X(LOG_LEVEL, log_level, "log-level", "info", 0, 0, "LOG_LEVEL", "least level that is logged")  \
+    X(LOG_FORMAT, log_format, "log-format", "auto", 0, 0, NULL,                                    \
+      "how a line is written; auto: logfmt on a terminal, else json")                              \
+    X(SIZE, max_body, "max-body", "128MiB", 64 * KIB, 1024 * MIB, NULL,                            \
+      "largest body of a request; it must hold every node's name, and without nodeCacheCapable "   \
+      "every node")                                                                                \
+    X(SIZE, memory_budget, "memory-budget", "256MiB", 1 * MIB, 65536 * MIB, NULL,                  \
+      "memory for the bodies, answers and evaluation of all requests together, at least "          \
+      "max-body; a request beyond it is answered 503")                                             \
+    X(COUNT, max_connections, "max-connections", "1000", 1, LIMIT_CONNECTIONS, NULL,               \
+      "connections open at the same time; further clients wait")                                   \
+    X(DURATION, request_timeout_ms, "request-timeout", "30s", 1 * CONFIG_SECOND,                   \
+      300 * CONFIG_SECOND, NULL, "a request must arrive completely within this time")              \
+    X(DURATION, bind_timeout_ms, "bind-timeout", "25s", 1 * CONFIG_SECOND, 300 * CONFIG_SECOND,    \
+      NULL, "a bind is answered within this time; keep it below kube-scheduler's httpTimeout")     \
+    X(COUNT, list_page_size, "list-page-size", "500", 1, 10000, NULL,                              \
+      "objects per page of a list from the API server")                                            \
+    X(DURATION, start_settle_ms, "start-settle", "8s", 0, 300 * CONFIG_SECOND, NULL,               \
+      "how long Bindings of a killed process may still take effect; the next process waits this "  \
+      "long before it decides")                                                                    \
+    X(BOOL, leader_elect, "leader-elect", "true", 0, 0, NULL,                                      \
+      "replicas elect the one that decides, by a Lease; false: this is the only replica")          \
+    X(DURATION, lease_ms, "leader-elect-lease-duration", "10s", 3 * CONFIG_SECOND,                 \
+      300 * CONFIG_SECOND, NULL,                                                                   \
+      "a leader that has not renewed its lease for this long is replaced")                         \
+    X(DURATION, renew_deadline_ms, "leader-elect-renew-deadline", "6s", 1 * CONFIG_SECOND,         \
+      200 * CONFIG_SECOND, NULL,                                                                   \
+      "a leader that could not renew its lease for this long stops deciding; at most two thirds "  \
+      "of the lease duration")                                                                     \
+    X(DURATION, retry_period_ms, "leader-elect-retry-period", "2s", 200, 100 * CONFIG_SECOND,      \
+      NULL, "how often the lease is renewed; at most half of the renew deadline")                  \
+    X(NAME, lease_name, "leader-elect-resource-name", "cardpack", 1, 253, NULL,                    \
+      "the Lease's name")                                                                          \
+    X(NAME, lease_namespace, "leader-elect-resource-namespace", "", 0, 63, NULL,                   \
+      "the Lease's namespace; empty: that of cardpack's own pod, else kube-system")                \
+    X(BOOL, shrink_after_init, "shrink-after-init", "false", 0, 0, NULL,                           \
+      "give memory of a card that only init containers need to other pods when they have ended; "  \
+      "after a reboot of the node they run again and take it back")                                \
+    X(PACK, node_policy, "node-policy", "binpack", 0, 0, NULL,                                     \
+      "which of the nodes that fit is best for a pod that does not say: the fullest or the "       \
+      "emptiest; for prioritize and shortlist")                                                    \
+    X(PACK, card_policy, "card-policy", "binpack", 0, 0, NULL,                                     \
+      "which of the cards that fit is best for a pod that does not say: the fullest or the "       \
+      "emptiest")                                                                                  \
+    X(SWAP_GUARD, swap_guard, "swap-guard", "prefer", 0, 0, NULL,                                  \
+      "gpushare's device plugin may give two starting pods of one size each other's cards: "       \
+      "ignore that, prefer nodes where it can't happen, or require one")                           \
+    X(COUNT, shortlist, "shortlist", "0", 0, LIMIT_SHORTLIST, NULL,                                \
+      "filter answers with at most this many nodes, the best by node-policy; 0: with all that "    \
+      "fit")                                                                                       \
+    X(BOOL, evict_for_cards, "evict-for-cards", "false", 0, 0, NULL,                               \
+      "evict pods of lower priority for one that may preempt, where a node has enough memory but " \
+      "no single card has; needs the right to evict")                                              \
+    X(DURATION, evict_after_ms, "evict-for-cards-after", "30s", 1 * CONFIG_SECOND,                 \
+      3600 * CONFIG_SECOND, NULL,                                                                  \
+      "evict only after the pod was refused for want of a card for this long")                     \
+    X(DURATION, evict_keep_ms, "evict-for-cards-keep", "2m", 1 * CONFIG_SECOND,                    \
+      3600 * CONFIG_SECOND, NULL, "keep the cards that become free for the pod for this long")     \
+    X(COUNT, metrics_nodes, "metrics-nodes", "5000", 0, LIMIT_METRICS_NODES, NULL,                 \
+      "for how many nodes, in order of name, /metrics shows each card; of the others only the "    \
+      "totals")                                                                                    \
+    X(DURATION, shutdown_grace_ms, "shutdown-grace", "25s", 0, 600 * CONFIG_SECOND, NULL,          \
+      "how long open requests may take to end after SIGTERM")                                      \
+    X(DURATION, shutdown_delay_ms, "shutdown-delay", "0s", 0, 600 * CONFIG_SECOND, NULL,           \
+      "how long new requests are still served after SIGTERM, while /readyz answers 503")
+
+/* The C type of each config_type's field. */
+#define CONFIG_FIELD_ADDRESS    struct str
+#define CONFIG_FIELD_PATH       struct str
+#define CONFIG_FIELD_NAME       struct str
+#define CONFIG_FIELD_NAMES      struct str
+#define CONFIG_FIELD_PORT       uint16_t
+#define CONFIG_FIELD_DURATION   uint64_t
+#define CONFIG_FIELD_SIZE       size_t
+#define CONFIG_FIELD_COUNT      unsigned
+#define CONFIG_FIELD_BOOL       bool
+#define CONFIG_FIELD_LOG_LEVEL  enum log_level
+#define CONFIG_FIELD_LOG_FORMAT enum config_log_format
+#define CONFIG_FIELD_PACK       enum pack
+#define CONFIG_FIELD_SWAP_GUARD enum swap_guard
+
+enum config_row {
+#define CONFIG_X(type, field, ...) CONFIG_ROW_##field,
+    CONFIG_ROWS(CONFIG_X)
+#undef CONFIG_X
+    CONFIG_ROW_COUNT
+};
+
+enum config_action {
+    CONFIG_RUN,
+    CONFIG_HELP,    /* --help: print config_usage; nothing else is checked */
+    CONFIG_VERSION, /* --version: likewise */
+    CONFIG_CHECK,   /* --check-config: print config_print, and run nothing */
+};
+
+enum config_source {
+    CONFIG_FROM_DEFAULT,
+    CONFIG_FROM_FILE,
+    CONFIG_FROM_ENVIRONMENT,
+    CONFIG_FROM_FLAG,
+};
+
+struct config {
+#define CONFIG_X(type, field, ...) CONFIG_FIELD_##type field;
+    CONFIG_ROWS(CONFIG_X)
+#undef CONFIG_X
+    enum config_action action;
+    struct str file; /* --config; absent: none */
+    enum config_source sources[CONFIG_ROW_COUNT];
+    struct arena arena; /* owns the strings of the fields */
+};
+
+/* The environment variables that cardpack reads; absent and empty mean unset. */
+struct config_env {
+    struct str port;       /* PORT */
+    struct str log_level;  /* LOG_LEVEL */
+    struct str kubeconfig; /* KUBECONFIG: one path, not a list */
+};
+
+/* Appends the file's content to out; its error names the path. */
+typedef enum errc config_read_fn(void *ctx, struct str path, struct buf *out, struct err *reterr);
+
+/*
+ * Ignores argv[0]. *ret does not refer to the arguments afterwards. On failure *ret is untouched.
+ * --cluster (or `cluster` in the file) together with a kubeconfig is an error; but a kubeconfig
+ * that comes only from the environment is ignored, since it belongs to the shell. Settings of the
+ * port that make it less secure than they read are an error too (config_check_port).
+ */
+enum errc config_parse(int argc, char *const argv[], const struct config_env *env,
+                       config_read_fn *read, void *read_ctx, struct config *ret, struct err *reterr)
+    _must_use_;
+void config_done(struct config *c);
+
+/* The config_read_fn for files; ignores ctx. */
+enum errc config_read_file(void *ctx, struct str path, struct buf *out, struct err *reterr)
+    _must_use_;
+
+/*
+ * Prints the effective configuration as YAML. Read back, it gives the same configuration, except
+ * for bytes of a path that are not UTF-8.
+ */
+void config_print(const struct config *c, struct buf *out);
+
+/* What --help prints. */
+void config_usage(struct buf *out);
+
+/* "default", "file", "environment", "flag": for logs. */
+const char *config_source_name(enum config_source source);

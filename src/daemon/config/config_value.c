@@ -1,0 +1,407 @@
+/* Parses and prints the values of each type of setting. */
+#include "daemon/config/config_value.h"
+
+#include "base/log.h"
+#include "codec/jwrite.h"
+#include "core/pack.h"
+
+#include <arpa/inet.h>
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+/* Largest first, for printing. */
+static const struct unit duration_units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+static const struct unit size_units[] = {
+    {"GiB", (uint64_t)1 << 30}, {"MiB", (uint64_t)1 << 20}, {"KiB", (uint64_t)1 << 10}};
+
+/* In the order of their enums. */
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+static const char *const format_names[] = {"auto", "logfmt", "json"};
+static const char *const guard_names[] = {"off", "prefer", "require"};
+static const char *const bool_names[] = {"false", "true"};
+
+static enum errc must_be(struct err *e, struct str text, const char *what)
+{
+    return err_set(e, ERR_RANGE, "\"%.*s\": must be %s", STR_ARG(text), what);
+}
+
+static bool parse_name(struct str text, const char *const *names, size_t n, uint64_t *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eq(text, str_of(names[i]))) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_pack(struct str text, uint64_t *ret)
+{
+    enum pack p = PACK_UNSET;
+    bool is = pack_parse(text, &p);
+    *ret = p;
+    return is;
+}
+
+/* Parses a type with a few fixed words. NULL: done; else the list of words, for the error. */
+static const char *parse_word(enum config_type type, struct str text, uint64_t *ret)
+{
+    if (type == CONFIG_BOOL)
+        return parse_name(text, bool_names, COUNT_OF(bool_names), ret) ? NULL : "true or false";
+    if (type == CONFIG_LOG_LEVEL)
+        return parse_name(text, level_names, COUNT_OF(level_names), ret)
+                   ? NULL
+                   : "debug, info, warn or error";
+    if (type == CONFIG_LOG_FORMAT)
+        return parse_name(text, format_names, COUNT_OF(format_names), ret) ? NULL
+                                                                           : "auto, logfmt or json";
+    if (type == CONFIG_SWAP_GUARD)
+        return parse_name(text, guard_names, COUNT_OF(guard_names), ret) ? NULL
+                                                                         : "off, prefer or require";
+    return parse_pack(text, ret) ? NULL : "binpack or spread";
+}
+
+/* The address family, with its bytes in ret; 0: text is not an address. */
+static int parse_address(struct str text, unsigned char ret[static sizeof(struct in6_addr)])
+{
+    char z[INET6_ADDRSTRLEN];
+    if (text.n >= sizeof(z) || memchr(text.p, '\0', text.n) != NULL)
+        return 0;
+    memcpy(z, text.p, text.n);
+    z[text.n] = '\0';
+    if (inet_pton(AF_INET, z, ret) == 1)
+        return AF_INET;
+    return inet_pton(AF_INET6, z, ret) == 1 ? AF_INET6 : 0;
+}
+
+bool config_address_is_loopback(struct str address)
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    static const unsigned char loopback6[16] = {[15] = 1};
+    unsigned char a[sizeof(struct in6_addr)] = {0};
+    switch (parse_address(address, a)) {
+    case AF_INET:
+        return a[0] == 127;
+    case AF_INET6:
+        return memcmp(a, loopback6, sizeof(loopback6)) == 0 ||
+               (memcmp(a, mapped, sizeof(mapped)) == 0 && a[sizeof(mapped)] == 127);
+    default:
+        return false;
+    }
+}
+
+/* Whether text is a DNS subdomain, as names of Kubernetes objects are; may be "" if min is 0. */
+static bool parse_dns_name(struct str text, uint64_t min, uint64_t max)
+{
+    bool begins = true; /* at the start of a label; it starts and ends with a letter or digit */
+    if (text.n < min || text.n > max)
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool solid = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        bool ends = i + 1 == text.n || text.p[i + 1] == '.';
+        if (c == '.' ? begins : !solid && (c != '-' || begins || ends))
+            return false;
+        begins = c == '.';
+    }
+    return text.n == 0 || !begins;
+}
+
+static bool parse_names(struct str text)
+{
+    for (struct str name, rest = text; rest.p != NULL && text.n > 0;) {
+        (void)str_cut(rest, ',', &name, &rest);
+        if (str_trim(name).n == 0 || memchr(name.p, '\0', name.n) != NULL)
+            return false;
+    }
+    return true;
+}
+
+/* Reads the number at the start of *text and moves *text behind it. */
+static bool take_number(struct str *text, uint64_t *ret)
+{
+    size_t n = 0;
+    while (n < text->n && text->p[n] >= '0' && text->p[n] <= '9')
+        n++;
+    struct str digits = {text->p, n};
+    *text = str_skip(*text, n);
+    return str_to_u64(digits, UINT64_MAX, ret);
+}
+
+/* Reads the unit at the start of *text and moves *text behind it. */
+static bool take_unit(struct str *text, const struct unit *units, size_t n_units, uint64_t *ret)
+{
+    size_t n = 0;
+    while (n < text->n && (text->p[n] < '0' || text->p[n] > '9'))
+        n++;
+    struct str name = {text->p, n};
+    *text = str_skip(*text, n);
+    for (size_t i = 0; i < n_units; i++) {
+        if (str_eq(name, str_of(units[i].name))) {
+            *ret = units[i].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_duration(struct str text, uint64_t *ret)
+{
+    uint64_t total = 0;
+    if (str_eq(text, STR("0"))) {
+        *ret = 0;
+        return true;
+    }
+    do {
+        uint64_t count = 0;
+        uint64_t factor = 0;
+        if (!take_number(&text, &count) ||
+            !take_unit(&text, duration_units, COUNT_OF(duration_units), &factor) ||
+            __builtin_mul_overflow(count, factor, &count) ||
+            __builtin_add_overflow(total, count, &total))
+            return false;
+    } while (text.n > 0);
+    *ret = total;
+    return true;
+}
+
+static bool parse_size(struct str text, uint64_t *ret)
+{
+    uint64_t factor = 1;
+    if (!take_number(&text, ret))
+        return false;
+    if (text.n > 0 && !take_unit(&text, size_units, COUNT_OF(size_units), &factor))
+        return false;
+    return text.n == 0 && !__builtin_mul_overflow(*ret, factor, ret);
+}
+
+static void print_number(enum config_type type, uint64_t number, struct buf *out);
+
+static enum errc check_range(enum config_type type, struct str text, uint64_t number, uint64_t min,
+                             uint64_t max, struct err *reterr)
+{
+    if (number >= min && number <= max)
+        return OK;
+    struct buf range;
+    buf_init(&range, 256);
+    print_number(type, min, &range);
+    buf_put(&range, STR(" to "));
+    print_number(type, max, &range);
+    const char *z = buf_cstr(&range);
+    enum errc code = must_be(reterr, text, z == NULL ? "within its range" : z);
+    buf_done(&range);
+    return code;
+}
+
+enum errc config_value_parse(enum config_type type, struct str text, uint64_t min, uint64_t max,
+                             struct config_value *ret, struct err *reterr)
+{
+    struct config_value v = {.text = text};
+    unsigned char address[sizeof(struct in6_addr)];
+    const char *words = NULL;
+    switch (type) {
+    case CONFIG_ADDRESS:
+        if (parse_address(text, address) == 0)
+            return must_be(reterr, text, "an IPv4 or IPv6 address");
+        break;
+    case CONFIG_PATH:
+        if (text.n > 0 && memchr(text.p, '\0', text.n) != NULL)
+            return must_be(reterr, text, "a path without NUL");
+        break;
+    case CONFIG_NAME:
+        if (!parse_dns_name(text, min, max))
+            return must_be(reterr, text, "a name of lower-case letters, digits, '-' and '.'");
+        break;
+    case CONFIG_NAMES:
+        if (!parse_names(text))
+            return must_be(reterr, text, "names with one comma between each two, or empty");
+        break;
+    case CONFIG_DURATION:
+        if (!parse_duration(text, &v.number))
+            return must_be(reterr, text, "a duration such as 30s, 1m30s or 500ms");
+        break;
+    case CONFIG_SIZE:
+        if (!parse_size(text, &v.number))
+            return must_be(reterr, text, "a size such as 32MiB, 64KiB or a number of bytes");
+        break;
+    case CONFIG_PORT:
+    case CONFIG_COUNT:
+        if (!str_to_u64(text, UINT64_MAX, &v.number))
+            return must_be(reterr, text, "a number");
+        break;
+    case CONFIG_BOOL:
+    case CONFIG_LOG_LEVEL:
+    case CONFIG_LOG_FORMAT:
+    case CONFIG_PACK:
+    case CONFIG_SWAP_GUARD:
+        words = parse_word(type, text, &v.number);
+        if (words != NULL)
+            return must_be(reterr, text, words);
+        break;
+    }
+    bool ranged = type == CONFIG_DURATION || type == CONFIG_SIZE || type == CONFIG_PORT ||
+                  type == CONFIG_COUNT;
+    enum errc code = ranged ? check_range(type, text, v.number, min, max, reterr) : OK;
+    if (code == OK)
+        *ret = v;
+    return code;
+}
+
+static void print_duration(uint64_t ms, struct buf *out)
+{
+    if (ms == 0)
+        buf_put(out, STR("0s"));
+    for (size_t i = 0; i < COUNT_OF(duration_units); i++) {
+        uint64_t factor = duration_units[i].factor;
+        assert(factor > 0);
+        if (ms < factor)
+            continue;
+        buf_put_u64(out, ms / factor);
+        buf_put(out, str_of(duration_units[i].name));
+        ms %= factor;
+    }
+}
+
+static void print_size(uint64_t bytes, struct buf *out)
+{
+    for (size_t i = 0; i < COUNT_OF(size_units); i++) {
+        uint64_t factor = size_units[i].factor;
+        assert(factor > 0);
+        if (bytes == 0 || bytes % factor != 0)
+            continue;
+        buf_put_u64(out, bytes / factor);
+        buf_put(out, str_of(size_units[i].name));
+        return;
+    }
+    buf_put_u64(out, bytes);
+}
+
+static void print_number(enum config_type type, uint64_t number, struct buf *out)
+{
+    if (type == CONFIG_DURATION)
+        print_duration(number, out);
+    else if (type == CONFIG_SIZE)
+        print_size(number, out);
+    else
+        buf_put_u64(out, number);
+}
+
+/*
+ * Whether s starts with a character that YAML forbids or takes for a line break: its length in
+ * bytes, with its code point in *ret; 0: another character.
+ */
+static size_t unprintable(struct str s, unsigned *ret)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+    if (p[0] == 0x7f) {
+        *ret = p[0];
+        return 1;
+    }
+    if (s.n >= 2 && p[0] == 0xc2 && p[1] <= 0x9f) {
+        *ret = p[1];
+        return 2;
+    }
+    if (s.n < 3 || (p[0] != 0xe2 && p[0] != 0xef))
+        return 0;
+    *ret = (p[0] & 0xfU) << 12 | (p[1] & 0x3fU) << 6 | (p[2] & 0x3fU);
+    bool is = *ret == 0x2028 || *ret == 0x2029 || *ret == 0xfeff || *ret >= 0xfffe;
+    return is ? 3 : 0;
+}
+
+/*
+ * Prints text as a JSON string, which is also YAML, and escapes the characters that only JSON
+ * allows unescaped.
+ */
+static void print_text(struct str text, struct buf *out)
+{
+    struct jwrite w;
+    struct buf json;
+    buf_init(&json, out->max);
+    jwrite_init(&w, &json);
+    jwrite_str(&w, text);
+    for (struct str rest = buf_str(&json); rest.n > 0;) {
+        unsigned c = 0;
+        size_t n = unprintable(rest, &c);
+        if (n > 0)
+            buf_printf(out, "\\u%04x", c);
+        else
+            buf_putc(out, rest.p[0]);
+        rest = str_skip(rest, MAX_OF(n, (size_t)1));
+    }
+    out->failed = out->failed || buf_failed(&json);
+    buf_done(&json);
+}
+
+void config_value_print(enum config_type type, const struct config_value *v, struct buf *out)
+{
+    switch (type) {
+    case CONFIG_ADDRESS:
+    case CONFIG_PATH:
+    case CONFIG_NAME:
+    case CONFIG_NAMES:
+        print_text(v->text, out);
+        break;
+    case CONFIG_DURATION:
+    case CONFIG_SIZE:
+    case CONFIG_PORT:
+    case CONFIG_COUNT:
+        print_number(type, v->number, out);
+        break;
+    case CONFIG_BOOL:
+        assert(v->number < COUNT_OF(bool_names));
+        buf_put(out, str_of(bool_names[v->number]));
+        break;
+    case CONFIG_LOG_LEVEL:
+        assert(v->number < COUNT_OF(level_names));
+        buf_put(out, str_of(level_names[v->number]));
+        break;
+    case CONFIG_LOG_FORMAT:
+        assert(v->number < COUNT_OF(format_names));
+        buf_put(out, str_of(format_names[v->number]));
+        break;
+    case CONFIG_PACK:
+        buf_put(out, str_of(pack_name((enum pack)v->number)));
+        break;
+    case CONFIG_SWAP_GUARD:
+        assert(v->number < COUNT_OF(guard_names));
+        buf_put(out, str_of(guard_names[v->number]));
+        break;
+    }
+}
+
+const char *config_type_name(enum config_type type)
+{
+    switch (type) {
+    case CONFIG_ADDRESS:
+        return "ADDRESS";
+    case CONFIG_PORT:
+        return "PORT";
+    case CONFIG_PATH:
+        return "FILE";
+    case CONFIG_NAME:
+        return "NAME";
+    case CONFIG_NAMES:
+        return "NAME,...";
+    case CONFIG_DURATION:
+        return "DURATION";
+    case CONFIG_SIZE:
+        return "SIZE";
+    case CONFIG_COUNT:
+        return "NUMBER";
+    case CONFIG_BOOL:
+        return "true|false";
+    case CONFIG_LOG_LEVEL:
+        return "debug|info|warn|error";
+    case CONFIG_LOG_FORMAT:
+        return "auto|logfmt|json";
+    case CONFIG_PACK:
+        return "binpack|spread";
+    case CONFIG_SWAP_GUARD:
+        return "off|prefer|require";
+    }
+    return "";
+}

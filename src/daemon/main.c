@@ -1,0 +1,182 @@
+/*
+ * The process: its command line, its descriptors and its supervisor. daemon.c connects the parts,
+ * drain.c ends them. cardpack has one thread; libcurl adds a resolver thread for a moment where the
+ * API server's address is a name.
+ */
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/limit.h"
+#include "io/confine.h"
+#include "io/process.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct program {
+    struct config config;
+    int argc; /* a reload parses argc, argv and env again */
+    char *const *argv;
+    struct config_env env;
+    char host[64];
+    unsigned connections; /* max-connections, or fewer where descriptors are short */
+    struct notify notify;
+    struct loop *loop;
+    struct daemon daemon;
+};
+
+/* systemd sets NOTIFY_SOCKET and WATCHDOG_USEC, and so do compatible supervisors. */
+static enum errc open_notify(struct program *p, struct err *reterr)
+{
+    uint64_t pid = 0;
+    uint64_t usec = 0;
+    bool ours =
+        !str_to_u64(str_of(getenv("WATCHDOG_PID")), UINT64_MAX, &pid) || pid == (uint64_t)getpid();
+    if (notify_open(&p->notify, p->loop, str_of(getenv("NOTIFY_SOCKET")), reterr) != OK)
+        return err_wrap(reterr, "environment NOTIFY_SOCKET");
+    if (ours && str_to_u64(str_of(getenv("WATCHDOG_USEC")), UINT64_MAX, &usec))
+        notify_watchdog(&p->notify, usec / 1000);
+    return OK;
+}
+
+/*
+ * Limits the connections to the descriptors that are available: a client without one would wait in
+ * the listen queue without an answer.
+ */
+static enum errc fit_connections(struct program *p, struct err *reterr)
+{
+    struct process_usage u;
+    unsigned wanted = p->config.max_connections;
+    process_usage_read(&u);
+    p->connections = process_connections(&u, wanted);
+    if (p->connections < MIN_OF(wanted, LIMIT_LEAST_CONNECTIONS))
+        return err_set(reterr, ERR_LIMIT,
+                       "the process may open %" PRId64 " descriptors (RLIMIT_NOFILE), and needs "
+                       "%" PRIu64 " for %d connections",
+                       u.max_fds, process_descriptors_for(&u, LIMIT_LEAST_CONNECTIONS),
+                       LIMIT_LEAST_CONNECTIONS);
+    if (p->connections < wanted)
+        log_warn("max-connections is lowered: the process may open too few descriptors",
+                 kv_uint("max_connections", wanted), kv_uint("connections", p->connections),
+                 kv_int("descriptors", u.max_fds),
+                 kv_uint("needed", process_descriptors_for(&u, wanted)));
+    return OK;
+}
+
+static enum errc open_daemon(struct program *p, struct err *reterr)
+{
+    (void)gethostname(p->host, sizeof(p->host) - 1);
+    struct daemon_settings settings = {
+        .loop = p->loop,
+        .config = &p->config,
+        .argc = p->argc,
+        .argv = p->argv,
+        .env = p->env,
+        .notify = &p->notify,
+        .host = str_of(p->host),
+        .service_host = str_of(getenv("KUBERNETES_SERVICE_HOST")),
+        .service_port = str_of(getenv("KUBERNETES_SERVICE_PORT")),
+        .home = str_of(getenv("HOME")),
+        .connections = p->connections,
+    };
+    return daemon_open(&p->daemon, &settings, reterr);
+}
+
+/* A sandboxing step that fails is logged; cardpack starts nevertheless. */
+static void confine(void)
+{
+    unsigned missing = confine_process();
+    if (geteuid() == 0)
+        log_warn("running as root: any user that may read cardpack's files is enough");
+    if (missing != 0)
+        log_warn("some sandboxing steps failed; the debug log names them",
+                 kv_uint("steps", (unsigned)__builtin_popcount(missing)));
+}
+
+static enum errc open_all(struct program *p, struct err *reterr)
+{
+    enum errc code = fit_connections(p, reterr);
+    if (code == OK)
+        code = loop_new(&p->loop, reterr);
+    if (code == OK)
+        code = open_notify(p, reterr);
+    return code == OK ? open_daemon(p, reterr) : code;
+}
+
+static void close_all(struct program *p)
+{
+    daemon_close(&p->daemon);
+    notify_close(&p->notify);
+    if (p->loop != NULL)
+        p->loop = loop_free(p->loop);
+}
+
+static int run(struct program *p)
+{
+    struct err e = ERR_INIT;
+    (void)signal(SIGPIPE, SIG_IGN);
+    confine();
+    enum errc code = open_all(p, &e);
+    if (code == OK) {
+        (void)confine_capabilities();
+        notify_send(&p->notify, STR("READY=1"));
+        code = loop_run(p->loop, &e);
+    }
+    if (code != OK)
+        log_error("cardpack can't go on", kv_cstr("error", e.text));
+    close_all(p);
+    log_info("stopped");
+    return code == OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int print(struct buf *text)
+{
+    bool whole = !buf_failed(text) && fwrite(text->p, 1, text->n, stdout) == text->n;
+    buf_done(text);
+    return whole && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char *argv[])
+{
+    struct program p = {.notify = NOTIFY_INIT};
+    struct err e = ERR_INIT;
+    struct buf text;
+    if (!file_fill_standard())
+        return EXIT_FAILURE;
+    reload_block();
+    struct config_env env = {.port = str_of(getenv("PORT")),
+                             .log_level = str_of(getenv("LOG_LEVEL")),
+                             .kubeconfig = str_of(getenv("KUBECONFIG"))};
+    if (config_parse(argc, argv, &env, config_read_file, NULL, &p.config, &e) != OK) {
+        (void)fprintf(stderr, "cardpack: %s\n", e.text);
+        return 2;
+    }
+    buf_init(&text, LIMIT_FILE_BYTES);
+    int status = EXIT_SUCCESS;
+    switch (p.config.action) {
+    case CONFIG_HELP:
+        config_usage(&text);
+        status = print(&text);
+        break;
+    case CONFIG_VERSION:
+        buf_put(&text, STR("cardpack " CARDPACK_VERSION "\n"));
+        status = print(&text);
+        break;
+    case CONFIG_CHECK:
+        config_print(&p.config, &text);
+        status = print(&text);
+        break;
+    case CONFIG_RUN:
+        settings_log(&p.config);
+        p.argc = argc;
+        p.argv = argv;
+        p.env = env;
+        status = run(&p);
+        break;
+    }
+    config_done(&p.config);
+    return status;
+}

@@ -1,0 +1,198 @@
+/*
+ * The state that the daemon sent, and the filtered and sorted list of nodes. A changed node gets a new
+ * entry, and entries are never modified: identity shows whether an entry is the latest one. Each
+ * change updates the sums, so its cost depends only on the changed nodes.
+ */
+const NO_SUMS = {nodes: 0, cards: 0, total: 0, used: 0, pods: 0, trouble: 0, reserved: 0};
+
+/* A sort key that puts "n2" before "n10": it pads numbers, so that strings compare right. */
+const order_key = (name) => name.replace(/\d+/g, (d) => d.padStart(12, "0"));
+
+const is_usable = (c) => c.id >= 0 && (c.state ?? "ok") === "ok";
+
+/* The free memory of a card, at most what the node's sums leave. */
+export function card_free(entry, card) {
+    if (!is_usable(card))
+        return 0;
+    return Math.max(0, Math.min(card.total - card.used, entry.left));
+}
+
+export const card_over = (card) => card.id >= 0 && card.used > card.total;
+
+export function entry_make(node) {
+    const cards = node.cards ?? [];
+    const e = {
+        name: node.name, key: order_key(node.name), cards, policy: node.policy ?? "",
+        total: node.total ?? 0, used: node.used ?? 0, room: 0, left: 0,
+        valid: 0, pods: 0, reserved: 0, trouble: 0, free: 0, models: [], text: null,
+    };
+    e.room = Math.min(e.total, node.limit ?? e.total);
+    e.left = node.left ?? e.total - e.used;
+    for (const c of cards) {
+        const pods = c.pods ?? [];
+        e.valid += c.id >= 0 ? 1 : 0;
+        e.pods += pods.length;
+        for (const p of pods)
+            e.reserved += p.reserved ? 1 : 0;
+        if (c.id < 0 || card_over(c) || c.state === "cordoned" || c.state === "unhealthy")
+            e.trouble++;
+        if (c.model && !e.models.includes(c.model))
+            e.models.push(c.model);
+        e.free = Math.max(e.free, card_free(e, c));
+    }
+    return e;
+}
+
+/* The text that filters search; made at the first search. */
+function text_of(e) {
+    if (e.text === null) {
+        const parts = [e.name, ...e.models];
+        for (const c of e.cards) {
+            for (const p of c.pods ?? [])
+                parts.push(`${p.namespace}/${p.name}`);
+        }
+        e.text = parts.join("\n").toLowerCase();
+    }
+    return e.text;
+}
+
+const ORDERS = {
+    free: (a, b) => b.free - a.free,
+    full: (a, b) => b.used / (b.room || 1) - a.used / (a.room || 1),
+    room: (a, b) => b.left - a.left,
+    pods: (a, b) => b.pods - a.pods,
+    trouble: (a, b) => b.trouble - a.trouble,
+};
+
+const ONLY = {
+    trouble: (e) => e.trouble > 0,
+    reserved: (e) => e.reserved > 0,
+    empty: (e) => e.used === 0,
+};
+
+const by_key = (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+
+function has_card(e, model, free) {
+    for (const c of e.cards) {
+        if ((model === "" || c.model === model) && (free <= 0 || card_free(e, c) >= free))
+            return true;
+    }
+    return false;
+}
+
+export class Model {
+    constructor() {
+        this.nodes = new Map();
+        this.next = null; /* the new state after a reconnection, until it has all nodes */
+        this.sums = {...NO_SUMS};
+        this.models = new Map();
+        this.pods = [];
+        this.waiting = 0;
+        this.status = null;
+        this.hello = null;
+        this.is_whole = false;
+        this.rev = 0;
+    }
+
+    /* A new stream begins. The page shows the old state until the new one is complete. */
+    begin(hello) {
+        this.hello = hello;
+        this.next = this.is_whole ? new Map() : null;
+        if (!this.is_whole)
+            this.replace(new Map());
+    }
+
+    /* All nodes have arrived; returns whether the shown state was replaced. */
+    ready() {
+        const swapped = this.next !== null;
+        if (swapped)
+            this.replace(this.next);
+        this.next = null;
+        this.is_whole = true;
+        return swapped;
+    }
+
+    replace(nodes) {
+        this.nodes = nodes;
+        this.sums = {...NO_SUMS};
+        this.models = new Map();
+        for (const e of nodes.values())
+            this.add(e, 1);
+        this.rev++;
+    }
+
+    add(e, sign) {
+        const s = this.sums;
+        s.nodes += sign;
+        s.cards += sign * e.valid;
+        s.total += sign * e.total;
+        s.used += sign * e.used;
+        s.pods += sign * e.pods;
+        s.trouble += sign * (e.trouble > 0 ? 1 : 0);
+        s.reserved += sign * e.reserved;
+        for (const m of e.models) {
+            const n = (this.models.get(m) ?? 0) + sign;
+            if (n > 0)
+                this.models.set(m, n);
+            else
+                this.models.delete(m);
+        }
+    }
+
+    /* Returns the names of the changed nodes, which may need drawing. */
+    apply({nodes = [], gone = []}) {
+        const into = this.next ?? this.nodes;
+        const changed = [];
+        for (const node of nodes) {
+            const e = entry_make(node);
+            if (into === this.nodes) {
+                const old = into.get(e.name);
+                if (old)
+                    this.add(old, -1);
+                this.add(e, 1);
+                changed.push(e.name);
+            }
+            into.set(e.name, e);
+        }
+        for (const name of gone) {
+            const old = into.get(name);
+            if (!old)
+                continue;
+            into.delete(name);
+            if (into === this.nodes) {
+                this.add(old, -1);
+                changed.push(name);
+            }
+        }
+        this.rev++;
+        return changed;
+    }
+
+    /* The entries that pass the filter, in order. `answer` puts feasible nodes first. */
+    view(filter, answer) {
+        const words = filter.q.toLowerCase().split(/\s+/).filter((w) => w !== "");
+        const free = Number(filter.free) || 0;
+        const only = ONLY[filter.only];
+        const verdict = answer ? filter.verdict : "";
+        const shown = [];
+        for (const e of this.nodes.values()) {
+            if (only && !only(e))
+                continue;
+            if ((filter.model !== "" || free > 0) && !has_card(e, filter.model, free))
+                continue;
+            if (words.length > 0 && !words.every((w) => text_of(e).includes(w)))
+                continue;
+            if (verdict && answer.by_node.get(e.name)?.verdict !== verdict)
+                continue;
+            shown.push(e);
+        }
+        const order = ORDERS[filter.sort];
+        shown.sort(order ? (a, b) => order(a, b) || by_key(a, b) : by_key);
+        if (answer) {
+            const last = answer.by_node.size + 1;
+            const rank = (e) => answer.by_node.get(e.name)?.rank ?? last;
+            shown.sort((a, b) => rank(a) - rank(b));
+        }
+        return shown;
+    }
+}

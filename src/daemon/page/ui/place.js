@@ -1,0 +1,52 @@
+/* Keeps the user's choices in the URL after the #, for bookmarks and links. */
+const FILTER = ["q", "model", "free", "only", "sort", "verdict"];
+
+export const REQUEST = ["memory", "cards", "compute", "percent", "whole", "model", "policy",
+                        "namespace", "replicas"];
+
+export const NO_FILTER = Object.fromEntries(FILTER.map((k) => [k, ""]));
+
+/* {filter, open}: open is {kind: "node", name}, {kind: "pod", namespace, name}, {kind: "ask", request},
+ * {kind: "waiting"} or null. */
+export function place_read() {
+    const p = new URLSearchParams(location.hash.slice(1));
+    const filter = Object.fromEntries(FILTER.map((k) => [k, p.get(k) ?? ""]));
+    let open = null;
+    if (p.has("node")) {
+        open = {kind: "node", name: p.get("node")};
+    } else if (p.has("pod")) {
+        const [namespace, ...rest] = p.get("pod").split("/");
+        open = {kind: "pod", namespace, name: rest.join("/")};
+    } else if (p.has("ask")) {
+        const asked = new URLSearchParams(p.get("ask"));
+        open = {kind: "ask", request: Object.fromEntries(REQUEST.map((k) => [k, asked.get(k) ?? ""]))};
+    } else if (p.has("waiting")) {
+        open = {kind: "waiting"};
+    }
+    return {filter, open};
+}
+
+export function place_write(filter, open) {
+    const p = new URLSearchParams();
+    for (const k of FILTER) {
+        if (filter[k] !== "")
+            p.set(k, filter[k]);
+    }
+    if (open?.kind === "node")
+        p.set("node", open.name);
+    else if (open?.kind === "pod")
+        p.set("pod", `${open.namespace}/${open.name}`);
+    else if (open?.kind === "waiting")
+        p.set("waiting", "");
+    else if (open?.kind === "ask") {
+        const asked = new URLSearchParams();
+        for (const k of REQUEST) {
+            if (open.request[k])
+                asked.set(k, open.request[k]);
+        }
+        p.set("ask", String(asked));
+    }
+    const text = String(p);
+    if (text !== location.hash.slice(1))
+        history.replaceState(null, "", text === "" ? location.pathname + location.search : `#${text}`);
+}

@@ -1,0 +1,405 @@
+/*
+ * Each stream keeps the version of the cache's changes up to which its page knows everything. It
+ * makes the next portion only when the previous one has been sent. While a stream is open, each
+ * tick checks for news. The texts that are equal for all streams, the pending pods and the status,
+ * are written once.
+ *
+ * The cache keeps the names of removed nodes up to a limit. A stream that missed more sends "hello"
+ * and starts again.
+ */
+#include "daemon/page/ui_feed.h"
+
+#include "base/mem.h"
+#include "daemon/limit.h"
+#include "daemon/page/ui_write.h"
+#include "io/limit.h"
+
+#define BEAT_TICKS    30
+#define PORTION_BYTES (64 * KIB) /* checked before each node, so it may be exceeded by one node */
+#define PORTION_NODES 200
+
+/* An event that is the same for all streams; its version is never 0. */
+struct said {
+    struct buf text; /* text of the event */
+    uint64_t version;
+};
+
+struct ui_stream {
+    struct http_stream stream;
+    struct ui_feed *feed;
+    struct ui_stream *next;
+    struct ui_stream *prev;
+    bool greeted;
+    bool ready;     /* all nodes were sent once */
+    uint64_t begun; /* version of the changes at "hello" */
+    uint64_t nodes; /* the page knows all changed nodes up to this version */
+    uint64_t gone;  /* the page knows all removed nodes up to this version */
+    uint64_t pods;  /* version of feed->pods that the page knows; likewise status and beats */
+    uint64_t status;
+    uint64_t beats;
+};
+
+struct ui_feed {
+    struct service *service;
+    struct ui_reasons reasons;
+    struct timer tick;
+    uint64_t tick_ms;
+    struct ui_stream *streams; /* a ring; NULL: none */
+    size_t n_streams;
+    uint64_t seen; /* ready streams send changes up to this version */
+    uint64_t ticks;
+    uint64_t beats;
+
+    struct said pods;
+    uint64_t pods_of[2]; /* the versions of the pending pods and the reasons in `pods` */
+    struct said status;
+    uint64_t counted_at; /* version of the changes at which nodes and cards were counted */
+    size_t nodes;
+    size_t cards;
+    struct buf draft;
+};
+
+/* ---- what is the same for all ---- */
+
+static void begin_event(struct buf *out, const char *name)
+{
+    buf_printf(out, "event: %s\ndata: ", name);
+}
+
+static void end_event(struct buf *out)
+{
+    buf_put(out, STR("\n\n"));
+}
+
+/*
+ * Publishes the draft if it differs from the last text. Without memory the next tick tries again.
+ */
+static bool publish(struct ui_feed *f, struct said *said)
+{
+    if (buf_failed(&f->draft) || str_eq(buf_str(&f->draft), buf_str(&said->text)))
+        return false;
+    struct buf old = said->text;
+    said->text = f->draft;
+    said->version++;
+    f->draft = old;
+    return true;
+}
+
+static struct jwrite start_draft(struct ui_feed *f, const char *name)
+{
+    struct jwrite w;
+    buf_clear(&f->draft, LIMIT_KEEP_BYTES);
+    begin_event(&f->draft, name);
+    jwrite_init(&w, &f->draft);
+    return w;
+}
+
+static bool refresh_pods(struct ui_feed *f)
+{
+    const struct cache *c = &f->service->cache;
+    if (f->pods.version > 0 && f->pods_of[0] == c->pending_version &&
+        f->pods_of[1] == f->reasons.version)
+        return false;
+    struct jwrite w = start_draft(f, "pods");
+    ui_write_pending(&w, c, &f->reasons);
+    end_event(&f->draft);
+    if (!buf_failed(&f->draft)) {
+        f->pods_of[0] = c->pending_version;
+        f->pods_of[1] = f->reasons.version;
+    }
+    return publish(f, &f->pods);
+}
+
+static void count_nodes(struct ui_feed *f)
+{
+    const struct cache *c = &f->service->cache;
+    if (f->counted_at == c->changes.version)
+        return;
+    f->counted_at = c->changes.version;
+    f->nodes = 0;
+    f->cards = 0;
+    for (const struct change_link *x = changes_after(&c->changes, 0); x != NULL;
+         x = changes_next(&c->changes, x)) {
+        const struct node *n = cache_changed_node(x);
+        if (!ui_shows(n))
+            continue;
+        f->nodes++;
+        for (uint32_t i = 0; i < n->n_cards; i++)
+            f->cards += n->cards[i].absent ? 0 : 1;
+    }
+}
+
+static bool leads(const struct ui_feed *f)
+{
+    struct backend *b = f->service->backend;
+    return b->term(b) > 0;
+}
+
+static bool refresh_status(struct ui_feed *f)
+{
+    struct str why = STR("");
+    bool ready = service_ready(f->service, &why);
+    count_nodes(f);
+    struct jwrite w = start_draft(f, "status");
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("ready"));
+    jwrite_bool(&w, ready);
+    jwrite_key(&w, STR("why"));
+    jwrite_str(&w, ready ? STR("") : why);
+    jwrite_key(&w, STR("leader"));
+    jwrite_bool(&w, leads(f));
+    jwrite_key(&w, STR("nodes"));
+    jwrite_u64(&w, f->nodes);
+    jwrite_key(&w, STR("cards"));
+    jwrite_u64(&w, f->cards);
+    jwrite_object_end(&w);
+    end_event(&f->draft);
+    return publish(f, &f->status);
+}
+
+/* Updates the common texts; returns whether a stream has something to send. */
+static bool refresh(struct ui_feed *f)
+{
+    struct changes *c = &f->service->cache.changes;
+    bool news = f->seen != c->version;
+    f->seen = changes_see(c);
+    news |= refresh_status(f);
+    news |= refresh_pods(f);
+    return news;
+}
+
+/* ---- one stream ---- */
+
+static void put_hello(struct ui_stream *s, struct buf *out)
+{
+    struct jwrite w;
+    uint64_t now = changes_see(&s->feed->service->cache.changes);
+    s->greeted = true;
+    s->ready = false;
+    s->begun = s->gone = now;
+    s->nodes = 0;
+    s->pods = s->status = 0;
+    s->beats = s->feed->beats;
+    begin_event(out, "hello");
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("version"));
+    jwrite_str(&w, STR(CARDPACK_VERSION));
+    jwrite_key(&w, STR("leader"));
+    jwrite_bool(&w, leads(s->feed));
+    jwrite_object_end(&w);
+    end_event(out);
+}
+
+/* The changes that a portion contains: from `first` up to version `to`. */
+struct span {
+    const struct change_link *first;
+    uint64_t to;
+};
+
+static bool put_changed(const struct ui_stream *s, struct jwrite *w, struct span *span)
+{
+    const struct changes *c = &s->feed->service->cache.changes;
+    uint64_t limit = span->to;
+    unsigned told = 0;
+    jwrite_key(w, STR("nodes"));
+    jwrite_array_begin(w);
+    for (const struct change_link *x = span->first; x != NULL && x->version <= limit;
+         x = changes_next(c, x)) {
+        if (told == PORTION_NODES || w->out->n >= PORTION_BYTES) {
+            span->to = x->version - 1;
+            break;
+        }
+        const struct node *n = cache_changed_node(x);
+        if (!ui_shows(n))
+            continue;
+        ui_write_node(w, n);
+        told++;
+    }
+    jwrite_array_end(w);
+    return told > 0;
+}
+
+/*
+ * Writes the names of nodes that are removed or no longer shown. A node that has not changed since
+ * "hello" was never sent, so it is skipped.
+ */
+static bool put_gone(const struct ui_stream *s, struct jwrite *w, const struct span *span)
+{
+    const struct cache *cache = &s->feed->service->cache;
+    const struct change_gone *g;
+    uint64_t cursor = 0;
+    bool any = false;
+    jwrite_key(w, STR("gone"));
+    jwrite_array_begin(w);
+    for (const struct change_link *x = span->first; x != NULL && x->version <= span->to;
+         x = changes_next(&cache->changes, x)) {
+        const struct node *n = cache_changed_node(x);
+        if (ui_shows(n) || x->version <= s->begun)
+            continue;
+        jwrite_str(w, n->name);
+        any = true;
+    }
+    while ((g = changes_gone(&cache->changes, s->gone, &cursor)) != NULL) {
+        struct str name = {g->name, g->n};
+        if (ui_shows(cache_node(cache, name))) /* it exists again: it was sent, or will be soon */
+            continue;
+        jwrite_str(w, name);
+        any = true;
+    }
+    jwrite_array_end(w);
+    return any;
+}
+
+static void put_nodes(struct ui_stream *s, struct buf *out)
+{
+    struct changes *c = &s->feed->service->cache.changes;
+    struct span span = {.to = s->ready ? s->feed->seen : changes_see(c)};
+    span.first = changes_after(c, s->nodes);
+    size_t before = out->n;
+    struct jwrite w;
+    begin_event(out, "nodes");
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    bool any = put_changed(s, &w, &span);
+    any |= put_gone(s, &w, &span);
+    jwrite_object_end(&w);
+    end_event(out);
+    if (!any && !buf_failed(out))
+        out->n = before;
+    s->nodes = MAX_OF(s->nodes, span.to);
+    s->gone = c->version;
+    if (s->ready || s->nodes != c->version)
+        return;
+    s->ready = true;
+    begin_event(out, "ready");
+    buf_put(out, STR("{}\n\n"));
+}
+
+static void put_said(struct buf *out, const struct said *said, uint64_t *known)
+{
+    if (*known == said->version)
+        return;
+    *known = said->version;
+    buf_put(out, buf_str(&said->text));
+}
+
+static void fill(struct http_stream *st, struct buf *out)
+{
+    struct ui_stream *s = CONTAINER_OF(st, struct ui_stream, stream);
+    struct ui_feed *f = s->feed;
+    if (!s->greeted || s->gone < f->service->cache.changes.lost)
+        put_hello(s, out);
+    put_said(out, &f->status, &s->status);
+    put_nodes(s, out);
+    if (s->ready)
+        put_said(out, &f->pods, &s->pods);
+    if (out->n == 0 && s->beats != f->beats)
+        buf_put(out, STR(":\n\n"));
+    s->beats = f->beats;
+}
+
+static void gone(struct http_stream *st)
+{
+    struct ui_stream *s = CONTAINER_OF(st, struct ui_stream, stream);
+    struct ui_feed *f = s->feed;
+    s->prev->next = s->next;
+    s->next->prev = s->prev;
+    if (f->streams == s)
+        f->streams = s->next == s ? NULL : s->next;
+    mem_free(s);
+    if (--f->n_streams > 0)
+        return;
+    timer_cancel(&f->tick);
+    buf_clear(&f->pods.text, 0);
+    buf_clear(&f->status.text, 0);
+    buf_clear(&f->draft, 0);
+    f->pods_of[0] = f->pods_of[1] = UINT64_MAX;
+}
+
+/* ---- all of them ---- */
+
+static void tick(struct timer *t)
+{
+    struct ui_feed *f = CONTAINER_OF(t, struct ui_feed, tick);
+    bool news = refresh(f);
+    if (++f->ticks % BEAT_TICKS == 0) {
+        f->beats++;
+        news = true;
+    }
+    struct ui_stream *s = f->streams;
+    for (size_t i = 0; news && i < f->n_streams; i++, s = s->next)
+        http_stream_wake(&s->stream);
+    timer_arm(f->service->loop, t, f->tick_ms);
+}
+
+static struct ui_stream *stream_new(struct ui_feed *f)
+{
+    struct ui_stream *s = mem_alloc(sizeof(*s));
+    if (s == NULL)
+        return NULL;
+    s->stream.fill = fill;
+    s->stream.gone = gone;
+    s->feed = f;
+    if (f->streams == NULL)
+        f->streams = s->next = s->prev = s;
+    s->next = f->streams;
+    s->prev = f->streams->prev;
+    s->prev->next = s;
+    f->streams->prev = s;
+    f->n_streams++;
+    return s;
+}
+
+void ui_feed_handle(struct ui_feed *f, struct http_request *r)
+{
+    http_request_header(r, "Cache-Control", "no-store");
+    if (f == NULL || f->n_streams == LIMIT_UI_STREAMS) {
+        http_request_header(r, "Retry-After", "5");
+        http_respond_error(r, 503, STR("as many pages are open as can be served"));
+        return;
+    }
+    struct ui_stream *s = stream_new(f);
+    if (s == NULL) {
+        http_respond_error(r, 503, STR("out of memory"));
+        return;
+    }
+    if (!timer_armed(&f->tick)) {
+        (void)refresh(f);
+        timer_arm(f->service->loop, &f->tick, f->tick_ms);
+    }
+    http_request_header(r, "X-Accel-Buffering", "no"); /* nginx: do not buffer */
+    http_request_stream(r, 200, "text/event-stream", &s->stream);
+}
+
+enum errc ui_feed_new(struct service *s, uint64_t tick_ms, struct ui_feed **ret, struct err *reterr)
+{
+    struct ui_feed *f = mem_alloc(sizeof(*f));
+    if (f == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the page's events");
+    f->service = s;
+    f->tick.fire = tick;
+    f->tick_ms = tick_ms;
+    ui_reasons_init(&f->reasons, (struct map_seed){loop_random(s->loop), loop_random(s->loop)});
+    buf_init(&f->pods.text, LIMIT_REPLY_BYTES);
+    buf_init(&f->status.text, LIMIT_REPLY_BYTES);
+    buf_init(&f->draft, LIMIT_REPLY_BYTES);
+    f->pods_of[0] = f->pods_of[1] = UINT64_MAX;
+    s->reasons = &f->reasons;
+    *ret = f;
+    return OK;
+}
+
+struct ui_feed *ui_feed_free(struct ui_feed *f)
+{
+    if (f == NULL)
+        return NULL;
+    assert(f->n_streams == 0);
+    timer_cancel(&f->tick);
+    f->service->reasons = NULL;
+    buf_done(&f->pods.text);
+    buf_done(&f->status.text);
+    buf_done(&f->draft);
+    mem_free(f);
+    return NULL;
+}

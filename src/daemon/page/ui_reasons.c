@@ -1,0 +1,92 @@
+/* Finds a pod by the hash of its UID, in a linear search over the table. */
+#include "daemon/page/ui_reasons.h"
+
+#include "base/str.h"
+#include "daemon/limit.h"
+
+#include <string.h>
+
+#define NOWHERE SIZE_MAX
+
+void ui_reasons_init(struct ui_reasons *r, struct map_seed seed)
+{
+    memset(r, 0, sizeof(*r));
+    r->seed = seed;
+}
+
+static uint64_t hash_of(const struct ui_reasons *r, struct str uid)
+{
+    return map_hash(r->seed, uid) | 1;
+}
+
+static size_t find(const struct ui_reasons *r, struct str uid, uint64_t hash)
+{
+    for (size_t i = 0; r->n > 0 && i < LIMIT_UI_REASONS; i++) {
+        const struct ui_reason *one = &r->all[i];
+        if (r->hashes[i] == hash && str_eq((struct str){one->uid, one->uid_n}, uid))
+            return i;
+    }
+    return NOWHERE;
+}
+
+void ui_reasons_forget(struct ui_reasons *r, struct str uid)
+{
+    size_t i = r->n == 0 ? NOWHERE : find(r, uid, hash_of(r, uid));
+    if (i == NOWHERE)
+        return;
+    r->hashes[i] = 0;
+    r->n--;
+    r->version++;
+}
+
+/* Returns an unused entry, or that of the pod which was refused the longest ago. */
+static size_t make_room(struct ui_reasons *r)
+{
+    size_t oldest = 0;
+    for (size_t i = 0; i < LIMIT_UI_REASONS; i++) {
+        if (r->hashes[i] == 0) {
+            r->n++;
+            return i;
+        }
+        if (r->all[i].noted < r->all[oldest].noted)
+            oldest = i;
+    }
+    return oldest;
+}
+
+void ui_reasons_note(struct ui_reasons *r, struct str uid,
+                     const unsigned counts[static VERDICT_COUNT])
+{
+    if (uid.n == 0 || uid.n > UI_REASON_UID_BYTES)
+        return;
+    uint64_t hash = hash_of(r, uid);
+    size_t i = find(r, uid, hash);
+    bool known = i != NOWHERE;
+    struct ui_reason *one = &r->all[known ? i : make_room(r)];
+    if (!known) {
+        r->hashes[one - r->all] = hash;
+        one->uid_n = uid.n;
+        memcpy(one->uid, uid.p, uid.n);
+    }
+    if (!known || memcmp(one->counts, counts, sizeof(one->counts)) != 0)
+        r->version++;
+    memcpy(one->counts, counts, sizeof(one->counts));
+    one->noted = ++r->noted;
+}
+
+void ui_reasons_filtered(struct ui_reasons *r, struct str uid,
+                         const unsigned counts[static VERDICT_COUNT])
+{
+    if (r == NULL)
+        return;
+    if (counts[VERDICT_FITS] > 0)
+        ui_reasons_forget(r, uid);
+    else
+        ui_reasons_note(r, uid, counts);
+}
+
+const struct ui_reason *ui_reasons_get(const struct ui_reasons *r, struct str uid)
+{
+    size_t i = find(r, uid, hash_of(r, uid));
+    return i == NOWHERE ? NULL : &r->all[i];
+}

@@ -1,0 +1,43 @@
+/* Why filter refused each pod the last time, for the page. Keeps the most recently refused pods. */
+#pragma once
+
+#include "base/map.h"
+#include "core/verdict.h"
+#include "daemon/limit.h"
+
+/* Longest UID; those of the API server are much shorter. */
+#define UI_REASON_UID_BYTES 64
+
+struct ui_reason {
+    uint64_t noted; /* order of the notes: higher is later */
+    size_t uid_n;
+    char uid[UI_REASON_UID_BYTES];
+    unsigned counts[VERDICT_COUNT]; /* nodes by verdict */
+};
+
+/* A table of fixed size, because filter, which writes it, must not allocate here. */
+struct ui_reasons {
+    uint64_t version; /* changes whenever the page would show something else */
+    uint64_t noted;
+    size_t n;
+    struct map_seed seed;
+    uint64_t hashes[LIMIT_UI_REASONS]; /* of the UIDs; 0: unused */
+    struct ui_reason all[LIMIT_UI_REASONS];
+};
+
+void ui_reasons_init(struct ui_reasons *r, struct map_seed seed);
+
+/*
+ * Takes the result of a filter request: notes a pod without a feasible node, and forgets any other.
+ * Accepts NULL.
+ */
+void ui_reasons_filtered(struct ui_reasons *r, struct str uid,
+                         const unsigned counts[static VERDICT_COUNT]);
+
+/* Replaces the pod's note. */
+void ui_reasons_note(struct ui_reasons *r, struct str uid,
+                     const unsigned counts[static VERDICT_COUNT]);
+void ui_reasons_forget(struct ui_reasons *r, struct str uid);
+
+/* NULL: not refused, or so long ago that newer notes have replaced it. */
+const struct ui_reason *ui_reasons_get(const struct ui_reasons *r, struct str uid);

@@ -1,0 +1,17 @@
+/* Writes the JSON of a node and of the pending pods, for the page. */
+#pragma once
+
+#include "codec/jwrite.h"
+#include "core/cache.h"
+#include "daemon/page/ui_reasons.h"
+
+/* Whether the page shows n: it has shared memory, or pods hold some of it, as in inspect. */
+static inline bool ui_shows(const struct node *n)
+{
+    return n != NULL && (n->total > 0 || n->pods != NULL);
+}
+
+void ui_write_node(struct jwrite *w, const struct node *n);
+
+/* {"pods":[...],"total":N}: the oldest LIMIT_UI_PENDING of the pods that want shared cards. */
+void ui_write_pending(struct jwrite *w, const struct cache *c, const struct ui_reasons *reasons);

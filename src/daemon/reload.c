@@ -1,0 +1,270 @@
+/*
+ * Decides when to read the configuration again, puts a valid one in force, and logs the result.
+ *
+ * Checks the file by a stat of its path every five seconds. That also sees a file that an editor
+ * renames, and a symbolic link two folders up that the kubelet swaps. inotify would need a watch on
+ * every folder of the path, would miss network file systems, and would need one more system call in
+ * the seccomp profile in manifests/.
+ *
+ * A reload depends on the content, not on the file's time. The file is read when its stamp has not
+ * changed for two seconds: that is longer than the time resolution of file systems, and longer than
+ * an editor leaves a file half written.
+ *
+ * Any part may hold strings of the first configuration, so its memory stays until reload_free.
+ * Strings of later configurations are used by the guard only, which copies them: only the last
+ * one's memory is kept.
+ */
+#include "daemon/reload.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/config/config_reload.h"
+#include "daemon/config/config_table.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define LOOK_MS    5000
+#define REST_MS    2000
+#define SHOW_BYTES 512
+
+enum trigger {
+    BY_SIGNAL,
+    BY_FILE,
+};
+
+static const char *const trigger_names[] = {[BY_SIGNAL] = "SIGHUP", [BY_FILE] = "file"};
+
+struct reload {
+    struct reload_settings s;
+    struct reload_counts counts;
+    struct timer look;
+    struct file_stamp stamp;
+    bool rests; /* the file with this stamp was read */
+    bool stopped;
+    uint64_t content;   /* hash of the content that was read last; 0: none */
+    uint64_t told;      /* hash of the content that was logged last */
+    struct err refusal; /* of the last configuration, if counts.bad */
+    struct arena first; /* memory of the configuration at the start */
+    bool has_first;
+};
+
+/* ---- the log ---- */
+
+static struct str show(enum config_row row, const struct config_value *v, struct buf *text)
+{
+    if (v->text.p != NULL)
+        return v->text;
+    config_value_print(config_table[row].type, v, text);
+    return buf_str(text);
+}
+
+static void tell_row(const struct reload *r, const struct config_merge *m, enum config_row row,
+                     enum config_source source)
+{
+    char old_bytes[SHOW_BYTES];
+    char new_bytes[SHOW_BYTES];
+    struct buf old_text = {.p = old_bytes, .cap = SHOW_BYTES, .max = SHOW_BYTES - 1};
+    struct buf new_text = {.p = new_bytes, .cap = SHOW_BYTES, .max = SHOW_BYTES - 1};
+    struct config_value was = config_get(r->s.config, row);
+    struct kv name = kv_cstr("setting", config_table[row].name);
+    struct kv old = kv_str("old", show(row, &was, &old_text));
+    struct kv new = kv_str("new", show(row, &m->asked[row], &new_text));
+    struct kv from = kv_cstr("source", config_source_name(source));
+    if (m->verdicts[row] == CONFIG_CHANGES)
+        log_info("setting changed", name, old, new, from);
+    else if (m->verdicts[row] == CONFIG_WAITS)
+        log_warn("setting wants a restart, and stays as it was", name, old, new, from);
+}
+
+static void tell_rows(const struct reload *r, const struct config_merge *m,
+                      const struct config *fresh)
+{
+    for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
+        bool waits = m->verdicts[i] == CONFIG_WAITS;
+        tell_row(r, m, (enum config_row)i, waits ? m->sources[i] : fresh->sources[i]);
+    }
+}
+
+/* Logs each content and error once; after a SIGHUP always, since its sender waits for a result. */
+static void refuse(struct reload *r, enum trigger by, const struct err *why)
+{
+    bool again = r->counts.bad && r->told == r->content && strcmp(r->refusal.text, why->text) == 0;
+    r->counts.bad = true;
+    r->told = r->content;
+    r->refusal = *why;
+    if (again && by == BY_FILE)
+        return;
+    r->counts.refused++;
+    log_warn("the configuration cannot be used: the one before stays",
+             kv_cstr("trigger", trigger_names[by]), kv_cstr("error", why->text));
+}
+
+/* ---- a configuration ---- */
+
+static enum errc read_and_note(void *ctx, struct str path, struct buf *out, struct err *reterr)
+{
+    struct reload *r = ctx;
+    size_t begin = out->n;
+    enum errc code = file_read_again(path, out, reterr);
+    if (code != OK)
+        return code;
+    r->content = UINT64_C(14695981039346656037); /* FNV-1a: no attacker gains by a collision */
+    for (size_t i = begin; i < out->n; i++)
+        r->content = (r->content ^ (unsigned char)out->p[i]) * UINT64_C(1099511628211);
+    return OK;
+}
+
+static enum errc read_config(struct reload *r, struct config *ret, struct config_merge *m,
+                             struct settings_draft *d, struct err *why)
+{
+    r->content = 0;
+    enum errc code = config_parse(r->s.argc, r->s.argv, &r->s.env, read_and_note, r, ret, why);
+    if (code != OK)
+        return code;
+    code = config_merge(r->s.config, ret, m, why);
+    if (code == OK)
+        code = settings_prepare(r->s.settings, ret, d, why);
+    if (code != OK)
+        config_done(ret);
+    return code;
+}
+
+/* Moves *fresh into the configuration in force. */
+static void put_in_force(struct reload *r, struct config *fresh, struct settings_draft *d)
+{
+    struct config *c = r->s.config;
+    if (!r->has_first)
+        r->first = c->arena;
+    else
+        arena_done(&c->arena);
+    r->has_first = true;
+    *c = *fresh;
+    settings_commit(r->s.settings, c, d);
+}
+
+static void take(struct reload *r, enum trigger by, struct config *fresh,
+                 const struct config_merge *m, struct settings_draft *d)
+{
+    bool other = r->told != r->content && (r->told != 0 || m->changes + m->waits > 0);
+    bool news = by == BY_SIGNAL || r->counts.bad || other;
+    struct kv trigger = kv_cstr("trigger", trigger_names[by]);
+    struct kv waiting = kv_uint("waiting", m->waits);
+    /* Logs the changes at the lower of the old and the new log level. */
+    if (fresh->log_level < r->s.config->log_level)
+        settings_log(fresh);
+    if (news)
+        tell_rows(r, m, fresh);
+    put_in_force(r, fresh, d);
+    if (m->changes > 0)
+        log_info("the configuration is reloaded", trigger, kv_uint("changed", m->changes), waiting);
+    else if (news)
+        log_info("the configuration is read anew: nothing to change", trigger, waiting);
+    settings_log(r->s.config);
+    r->told = r->content;
+    r->counts.bad = false;
+    r->counts.waiting = m->waits;
+    r->counts.taken_ns = loop_wall_ns(r->s.settings->service->loop);
+    if (m->changes > 0)
+        r->counts.taken++;
+    else if (news)
+        r->counts.unchanged++;
+}
+
+static void consider(struct reload *r, enum trigger by)
+{
+    struct err why = ERR_INIT;
+    struct config fresh;
+    struct config_merge merge;
+    struct settings_draft draft;
+    if (read_config(r, &fresh, &merge, &draft, &why) == OK)
+        take(r, by, &fresh, &merge, &draft);
+    else
+        refuse(r, by, &why);
+}
+
+/* ---- when ---- */
+
+static void on_hangup(void *ctx, int signo)
+{
+    struct reload *r = ctx;
+    (void)signo;
+    if (r->stopped) {
+        log_info("SIGHUP is ignored: on the way out");
+        return;
+    }
+    consider(r, BY_SIGNAL);
+    guard_refresh(r->s.settings->guard);
+    if (r->s.settings->api != NULL)
+        kube_api_refresh(r->s.settings->api);
+}
+
+static void looks(struct timer *t)
+{
+    struct reload *r = CONTAINER_OF(t, struct reload, look);
+    struct file_stamp now = file_stamp(r->s.config->file);
+    bool moved = !file_stamp_eq(now, r->stamp);
+    if (moved) {
+        r->stamp = now;
+        r->rests = false;
+    } else if (!r->rests || r->counts.bad) {
+        r->rests = true;
+        consider(r, BY_FILE);
+    }
+    timer_arm(r->s.settings->service->loop, t, r->rests ? r->s.look_ms : r->s.rest_ms);
+}
+
+/* ---- life ---- */
+
+void reload_block(void)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+enum errc reload_new(const struct reload_settings *s, struct reload **ret, struct err *reterr)
+{
+    struct loop *l = s->settings->service->loop;
+    struct reload *r = mem_alloc(sizeof(*r));
+    if (r == NULL)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    r->s = *s;
+    r->s.look_ms = s->look_ms == 0 ? LOOK_MS : s->look_ms;
+    r->s.rest_ms = s->rest_ms == 0 ? REST_MS : s->rest_ms;
+    r->look.fire = looks;
+    enum errc code = loop_signal(l, SIGHUP, on_hangup, r, reterr);
+    if (code != OK) {
+        mem_free(r);
+        return code;
+    }
+    if (s->config->file.p != NULL && file_stamp(s->config->file).regular)
+        timer_arm(l, &r->look, r->s.look_ms);
+    *ret = r;
+    return OK;
+}
+
+void reload_stop(struct reload *r)
+{
+    if (r == NULL)
+        return;
+    r->stopped = true;
+    timer_cancel(&r->look);
+}
+
+struct reload *reload_free(struct reload *r)
+{
+    if (r == NULL)
+        return NULL;
+    if (r->has_first)
+        arena_done(&r->first);
+    mem_free(r);
+    return NULL;
+}
+
+const struct reload_counts *reload_counts(const struct reload *r)
+{
+    return &r->counts;
+}

@@ -1,0 +1,217 @@
+/*
+ * The filter verb: evaluates the request's nodes from the cache and reserves nothing; bind
+ * reserves. With evict-for-cards it reports each refused pod to the evictor; while victims of the
+ * pod are ending, it answers an error, so that kube-scheduler tries the pod again by itself.
+ *
+ * Every node that is not feasible gets a reason, because kube-scheduler since 1.31 takes a node
+ * without one for unresolvable, where preemption cannot help. Nodes that the shortlist leaves out
+ * get none: they are feasible, and kube-scheduler has other nodes to continue with. It scores each
+ * node of the answer, and that costs it more time than the whole filter.
+ */
+#include "base/log.h"
+#include "core/policy.h"
+#include "core/rank.h"
+#include "daemon/evict/evictor.h"
+#include "daemon/page/ui_reasons.h"
+#include "daemon/service.h"
+#include "report/judge.h"
+
+#define OUT_OF_MEMORY "cardpack is out of memory"
+
+/*
+ * A quota's refusal and its text. The text is the same for most nodes, and making it takes longer
+ * than evaluating a node.
+ */
+struct told {
+    struct quota_refusal refusal;
+    struct str text; /* in the arena of the HTTP request */
+};
+
+struct filter {
+    const struct cache *cache;
+    struct arena *arena;
+    const struct filter_args *args;
+    struct judgement judgement;
+    unsigned char *offers; /* enum offer of each candidate */
+    struct buf scratch;    /* text of the last reason */
+    char scratch_bytes[512];
+    struct told told[8];
+    size_t n_told;
+    struct str *refusals; /* texts of quota refusals by the index of judge_first; NULL: none yet */
+};
+
+static bool is_same(const struct quota_refusal *a, const struct quota_refusal *b)
+{
+    return a->fault == b->fault && a->scope == b->scope && a->kind == b->kind &&
+           a->limit == b->limit && a->used == b->used && a->asked == b->asked &&
+           str_eq(a->name, b->name);
+}
+
+static struct str tell_quota(struct filter *f, const struct quota_refusal *refusal)
+{
+    for (size_t i = 0; i < f->n_told; i++) {
+        if (is_same(&f->told[i].refusal, refusal))
+            return f->told[i].text;
+    }
+    buf_clear(&f->scratch, SIZE_MAX);
+    quota_refusal_write(refusal, &f->scratch);
+    if (f->n_told == COUNT_OF(f->told))
+        return buf_str(&f->scratch);
+    struct str text = arena_dup(f->arena, buf_str(&f->scratch));
+    if (text.p == NULL)
+        return buf_str(&f->scratch);
+    f->told[f->n_told++] = (struct told){*refusal, text};
+    return text;
+}
+
+/*
+ * Finds the reason once for each node that is evaluated separately: that takes as long as the
+ * evaluation. Absent: no quota refuses the node.
+ */
+static struct str refusal_of(struct filter *f, const struct node *n, enum verdict v, size_t i)
+{
+    struct quota_refusal refusal;
+    size_t first = judge_first(&f->judgement, n, i);
+    if (f->refusals == NULL)
+        f->refusals = arena_array(f->arena, f->args->n, sizeof(*f->refusals));
+    if (f->refusals != NULL && f->refusals[first].p != NULL)
+        return f->refusals[first];
+    if (!policy_refusal(n, &f->judgement.request, v, &refusal))
+        return STR_NULL;
+    struct str text = tell_quota(f, &refusal);
+    if (f->refusals != NULL && text.p == f->scratch.p)
+        text = arena_dup(f->arena, text);
+    if (f->refusals != NULL)
+        f->refusals[first] = text;
+    return text;
+}
+
+static struct str reason_of(void *ctx, size_t i)
+{
+    struct filter *f = ctx;
+    enum verdict v = (enum verdict)f->judgement.verdicts[i];
+    struct str name = f->args->names[i];
+    if (v == VERDICT_BAD_REQUEST)
+        return str_of(f->judgement.bad_request.text);
+    bool of_quota = v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED;
+    const struct node *n = of_quota || v == VERDICT_BAD_CARDS ? cache_node(f->cache, name) : NULL;
+    struct str text = of_quota && n != NULL ? refusal_of(f, n, v, i) : STR_NULL;
+    if (text.p != NULL)
+        return text;
+    return policy_reason(n, v, name, &f->scratch);
+}
+
+/* Logs how many candidates got each verdict. */
+static void report(const struct filter *f)
+{
+    const unsigned *counts = f->judgement.counts;
+    char bytes[512];
+    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    verdict_counts(&text, counts);
+    if (counts[VERDICT_FITS] == 0)
+        log_info("pod fits on no node", kv_str("namespace", f->args->pod.namespace),
+                 kv_str("pod", f->args->pod.name), kv_int("mem", f->judgement.request.mem),
+                 kv_uint("nodes", f->args->n), kv_str("because", buf_str(&text)),
+                 kv_cstr("error", f->judgement.bad_request.text));
+    else
+        log_debug("filtered", kv_str("namespace", f->args->pod.namespace),
+                  kv_str("pod", f->args->pod.name), kv_int("mem", f->judgement.request.mem),
+                  kv_uint("nodes", f->args->n), kv_uint("fit", counts[VERDICT_FITS]));
+}
+
+static enum offer offer_for(enum verdict v)
+{
+    if (v == VERDICT_FITS)
+        return OFFER_FITS;
+    return verdict_unresolvable(v) ? OFFER_UNRESOLVABLE : OFFER_REFUSED;
+}
+
+/*
+ * Leaves out all feasible nodes but the `max` best, where scores differ by node. A node that is
+ * named twice takes two places: kube-scheduler names each node once.
+ */
+static enum errc shorten(struct filter *f, struct arena *a, size_t max)
+{
+    const struct filter_args *args = f->args;
+    struct rank best = {.max = MIN_OF(max, args->n)};
+    best.entries = arena_array(a, best.max, sizeof(*best.entries));
+    if (best.entries == NULL)
+        return arena_fault(a);
+    for (size_t i = 0; i < args->n; i++) {
+        uint64_t score = f->judgement.scores[i];
+        if (score == SCORE_NONE)
+            continue;
+        f->offers[i] = OFFER_LEFT_OUT;
+        if (rank_is_below(&best, score, args->names[i]))
+            continue;
+        rank_offer(&best, (struct rank_entry){score, args->names[i], i});
+    }
+    for (size_t i = 0; i < best.n; i++)
+        f->offers[best.entries[i].i] = OFFER_FITS;
+    return OK;
+}
+
+static enum errc decide(struct service *s, struct filter *f, struct arena *a, struct err *reterr)
+{
+    unsigned char offer_of[VERDICT_COUNT];
+    bool shorter = s->shortlist > 0 && f->args->n > s->shortlist;
+    enum errc code = judge(&s->cache, &s->work, f->args, a, shorter, &f->judgement, reterr);
+    if (code != OK)
+        return code;
+    f->offers = arena_alloc(a, f->args->n); /* all OFFER_FITS */
+    if (f->offers == NULL)
+        return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);
+    for (unsigned v = 0; v < VERDICT_COUNT; v++)
+        offer_of[v] = (unsigned char)offer_for((enum verdict)v);
+    if (f->judgement.counts[VERDICT_FITS] < f->args->n) {
+        for (size_t i = 0; i < f->args->n; i++)
+            f->offers[i] = offer_of[f->judgement.verdicts[i]];
+    }
+    if (!shorter || shorten(f, a, s->shortlist) == OK)
+        return OK;
+    return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);
+}
+
+static void fail(struct http_request *r, enum metrics_outcome outcome, struct str error)
+{
+    r->outcome = (unsigned char)outcome;
+    extender_write_filter_error(r->answer, error);
+    http_request_respond(r, 200, "application/json");
+}
+
+void filter_handle(struct service *s, struct http_request *r)
+{
+    struct filter_args args;
+    struct str missing;
+    struct err e = ERR_INIT;
+    if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
+        log_warn("bad filter request", kv_str("peer", r->peer), kv_cstr("error", e.text));
+        fail(r, OUTCOME_ERROR, str_of(e.text));
+        return;
+    }
+    if (!service_ready(s, &missing)) {
+        (void)err_set(&e, ERR_UNAVAILABLE, "cardpack is not ready: %.*s", STR_ARG(missing));
+        fail(r, OUTCOME_ERROR, str_of(e.text));
+        return;
+    }
+    struct filter f = {.cache = &s->cache, .arena = r->arena, .args = &args};
+    f.scratch = (struct buf){
+        .p = f.scratch_bytes, .cap = sizeof(f.scratch_bytes), .max = sizeof(f.scratch_bytes) - 1};
+    if (decide(s, &f, r->arena, &e) != OK) {
+        log_warn("a filter request is not answered", kv_str("namespace", args.pod.namespace),
+                 kv_str("pod", args.pod.name), kv_uint("nodes", args.n), kv_cstr("error", e.text));
+        fail(r, OUTCOME_ERROR, str_of(e.text));
+        return;
+    }
+    metrics_judged(&s->metrics, f.judgement.counts);
+    r->outcome = f.judgement.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
+    report(&f);
+    ui_reasons_filtered(s->reasons, args.pod.uid, f.judgement.counts);
+    struct str later = evictor_filtered(s->evictor, &args, &f.judgement);
+    if (later.n > 0) {
+        fail(r, OUTCOME_REFUSED, later);
+        return;
+    }
+    extender_write_filter(r->answer, &args, f.offers, reason_of, &f);
+    http_request_respond(r, 200, "application/json");
+}

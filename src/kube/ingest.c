@@ -1,0 +1,287 @@
+/*
+ * Decodes nodes, pods and ConfigMaps (unhealthy cards, quotas) into the cache, and logs the changes
+ * and faults that an operator should know.
+ */
+#include "kube/ingest.h"
+
+#include "base/log.h"
+#include "codec/kube.h"
+#include "codec/quota_config.h"
+#include "core/gpushare.h"
+#include "core/limit.h"
+
+void ingest_init(struct ingest *in, const struct loop *l, struct cache *cache)
+{
+    *in = (struct ingest){.loop = l, .cache = cache};
+    arena_init(&in->arena, LIMIT_OBJECT_BYTES);
+}
+
+void ingest_done(struct ingest *in)
+{
+    arena_done(&in->arena);
+}
+
+static void apply(struct ingest *in, const struct event *e, struct effect *ret)
+{
+    if (cache_apply(in->cache, e, loop_wall_ns(in->loop), ret) != OK) {
+        in->lost = true;
+        log_error("out of memory: an object was left out, the lists will be read again");
+    }
+}
+
+static const char *const kind_names[CACHE_KINDS] = {
+    [CACHE_NODES] = "Node",
+    [CACHE_PODS] = "Pod",
+    [CACHE_HEALTH] = "ConfigMap",
+};
+
+static void unreadable(struct ingest *in, enum cache_kind kind, struct str name,
+                       const struct err *e)
+{
+    in->torn[kind] = true;
+    in->lost = in->lost || e->code == ERR_NOMEM;
+    log_error("an object can't be read and is left out", kv_cstr("kind", kind_names[kind]),
+              kv_str("name", name), kv_cstr("error", e->text));
+}
+
+/* Ends the reader. True: the object is complete and has a name. False: the failure is logged. */
+static bool readable(struct ingest *in, struct jread *r, enum cache_kind kind, struct str name)
+{
+    struct err e = ERR_INIT;
+    if (jread_finish(r, &e) == OK && name.n > 0)
+        return true;
+    if (e.code == OK)
+        (void)err_set(&e, ERR_SYNTAX, "it has no metadata.name");
+    unreadable(in, kind, name, &e);
+    return false;
+}
+
+struct node_figures {
+    enum node_fault fault;
+    int64_t total;
+    int64_t limit;
+    uint32_t n_cards;
+    unsigned bad_tokens;
+};
+
+static struct node_figures figures_of(const struct node *n)
+{
+    if (n == NULL)
+        return (struct node_figures){.fault = NODE_ABSENT};
+    return (struct node_figures){.fault = n->fault,
+                                 .total = n->total,
+                                 .limit = n->limit,
+                                 .n_cards = n->n_cards,
+                                 .bad_tokens = n->sizes == NULL ? 0 : n->sizes->bad_tokens};
+}
+
+/* The first 256 bytes, for a log line: a list may be as long as a whole object. */
+static struct str head_of(struct str list)
+{
+    return (struct str){list.p, MIN_OF(list.n, (size_t)256)};
+}
+
+static void report_long_list(const struct node *n, struct str annotation, struct str list)
+{
+    if (list.n > LIMIT_CARD_LIST_BYTES)
+        log_warn("a node's list of cards is too long: it counts as naming all of them",
+                 kv_str("node", n->name), kv_str("annotation", annotation),
+                 kv_uint("bytes", list.n), kv_uint("limit", LIMIT_CARD_LIST_BYTES));
+}
+
+/* Rate limit: each pod on such a card and each change of its node would log the line again. */
+static bool may_tell_over(struct ingest *in)
+{
+    return log_limit_allows(&in->over, loop_now_ms(in->loop), "a card holds more than its size");
+}
+
+static void report_node(struct ingest *in, const struct node *n, const struct node_view *view,
+                        struct node_figures old)
+{
+    struct node_figures now = figures_of(n);
+    if (old.fault == now.fault && old.total == now.total && old.limit == now.limit &&
+        old.n_cards == now.n_cards && old.bad_tokens == now.bad_tokens)
+        return;
+    if (now.bad_tokens > 0)
+        log_warn("a node's labels or annotations name something that is no card, policy or number",
+                 kv_str("node", n->name), kv_uint("tokens", now.bad_tokens));
+    report_long_list(n, CARDPACK_ANNOTATION_CORDONED, view->cordoned);
+    report_long_list(n, CARDPACK_ANNOTATION_EXCLUSIVE, view->exclusive_cards);
+    if (now.fault == NODE_BAD_QUANTITY)
+        log_warn("a node's gpu-mem or gpu-count is not usable", kv_str("node", n->name));
+    else if (now.fault == NODE_BAD_CARDS)
+        log_warn("a node's table of cards can't be read", kv_str("node", n->name),
+                 kv_str("error", n->sizes->cards_fault));
+    else if (now.fault == NODE_NO_CARDS)
+        log_info("a node has gpu-mem but no gpu-count yet", kv_str("node", n->name));
+    else if (now.fault == NODE_OK)
+        log_info("node", kv_str("node", n->name), kv_uint("cards", n->n_cards),
+                 kv_int("total", n->total), kv_int("usable", n->limit),
+                 kv_int("remainder", n->remainder));
+    for (uint32_t i = 0; i < now.n_cards; i++) {
+        if (n->cards[i].used > n->cards[i].total && may_tell_over(in))
+            log_warn("a card holds more than its size", kv_str("node", n->name), kv_uint("card", i),
+                     kv_int("used", n->cards[i].used), kv_int("total", n->cards[i].total));
+    }
+}
+
+void ingest_node(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct effect effect;
+    struct event e = {.type = gone ? EVENT_NODE_GONE : EVENT_NODE_SET};
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_node(&r, &in->arena, &e.node);
+    if (!readable(in, &r, CACHE_NODES, e.node.name))
+        return;
+    struct node_figures old = figures_of(cache_node(in->cache, e.node.name));
+    apply(in, &e, &effect);
+    if (gone && old.fault != NODE_ABSENT)
+        log_info("node is gone", kv_str("node", e.node.name));
+    const struct node *n = cache_node(in->cache, e.node.name);
+    if (!gone && n != NULL)
+        report_node(in, n, &e.node, old);
+}
+
+static void report_pod(struct ingest *in, const struct pod_view *view, const struct effect *effect)
+{
+    const struct pod *p = cache_pod(in->cache, view->uid);
+    if (effect->err.code != OK)
+        log_warn("a pod's request is not valid", kv_str("namespace", view->namespace),
+                 kv_str("pod", view->name), kv_cstr("error", effect->err.text));
+    if (!effect->changed || p == NULL || p->node == NULL || p->node->fault != NODE_OK ||
+        !request_shares(p->request))
+        return;
+    if (!node_has_card(p->node, p->card)) {
+        log_warn("a pod is bound without a valid card and is charged to its node alone",
+                 kv_str("namespace", p->namespace), kv_str("pod", p->name),
+                 kv_str("node", p->node->name), kv_str("idx", view->idx), kv_int("mem", p->mem));
+        return;
+    }
+    const struct card *c = &p->node->cards[p->card];
+    if (c->used > c->total && may_tell_over(in))
+        log_warn("a card holds more than its size", kv_str("node", p->node->name),
+                 kv_int("card", p->card), kv_int("used", c->used), kv_int("total", c->total),
+                 kv_str("namespace", p->namespace), kv_str("pod", p->name));
+}
+
+void ingest_pod(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct effect effect;
+    struct event e = {.type = gone ? EVENT_POD_GONE : EVENT_POD_SET};
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_pod(&r, &in->arena, &e.pod);
+    if (!readable(in, &r, CACHE_PODS, e.pod.name))
+        return;
+    if (e.pod.uid.n == 0) {
+        struct err fault = ERR_INIT;
+        (void)err_set(&fault, ERR_SYNTAX, "it has no metadata.uid");
+        unreadable(in, CACHE_PODS, e.pod.name, &fault);
+        return;
+    }
+    apply(in, &e, &effect);
+    if (!gone)
+        report_pod(in, &e.pod, &effect);
+}
+
+/* The old quotas stay: if an unreadable ConfigMap stopped all binds, the pods of every namespace
+ * would wait until its author corrects it. */
+static void quota_is_bad(struct ingest *in, const struct err *why)
+{
+    struct effect effect;
+    apply(in, &(struct event){.type = EVENT_QUOTA_BAD}, &effect);
+    log_error("the quotas can't be read, and stay as they were",
+              kv_str("configmap", CARDPACK_QUOTA_NAME), kv_bool("in_force", in->cache->limited),
+              kv_cstr("error", why->text));
+}
+
+static void quota_is_gone(struct ingest *in)
+{
+    struct effect effect;
+    apply(in, &(struct event){.type = EVENT_QUOTA_GONE}, &effect);
+    if (effect.changed)
+        log_info("the quotas are gone: no namespace has limits");
+}
+
+static void ingest_quota(struct ingest *in, struct str text, bool gone)
+{
+    struct effect effect;
+    struct err why = ERR_INIT;
+    struct event e = {.type = EVENT_QUOTA_SET};
+    if (gone) {
+        quota_is_gone(in);
+        return;
+    }
+    enum errc code = text.p == NULL
+                         ? err_set(&why, ERR_SYNTAX, "it has no %.*s", STR_ARG(CARDPACK_QUOTA_KEY))
+                         : quota_config_read(text, &in->arena, &e.quota, &why);
+    if (code == ERR_NOMEM) {
+        unreadable(in, CACHE_HEALTH, CARDPACK_QUOTA_NAME, &why);
+    } else if (code != OK) {
+        quota_is_bad(in, &why);
+    } else {
+        apply(in, &e, &effect);
+        log_info("quotas", kv_uint("namespaces", e.quota.n));
+    }
+}
+
+static void ingest_health(struct ingest *in, const struct configmap_view *view, bool gone)
+{
+    struct effect effect;
+    struct event e = {.type = gone ? EVENT_HEALTH_GONE : EVENT_HEALTH_SET};
+    e.health.node = str_skip(view->name, GPUSHARE_UNHEALTHY_PREFIX.n);
+    e.health.gpus = view->gpus;
+    if (e.health.node.n == 0)
+        return;
+    apply(in, &e, &effect);
+    log_info("unhealthy cards", kv_str("node", e.health.node),
+             kv_str("cards", gone ? STR("") : head_of(view->gpus)));
+    if (!gone && view->gpus.n > LIMIT_CARD_LIST_BYTES)
+        log_warn("an unhealthy ConfigMap is too long: all cards of its node count as unhealthy",
+                 kv_str("configmap", view->name), kv_uint("bytes", view->gpus.n),
+                 kv_uint("limit", LIMIT_CARD_LIST_BYTES));
+    else if (effect.bad_tokens > 0)
+        log_warn("an unhealthy ConfigMap names something that is no card index",
+                 kv_str("configmap", view->name), kv_str("gpus", head_of(view->gpus)));
+}
+
+void ingest_configmap(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct configmap_view view;
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_configmap(&r, &view);
+    if (!readable(in, &r, CACHE_HEALTH, view.name) ||
+        !str_eq(view.namespace, GPUSHARE_UNHEALTHY_NAMESPACE))
+        return;
+    if (str_eq(view.name, CARDPACK_QUOTA_NAME))
+        ingest_quota(in, view.quota, gone);
+    else if (str_starts(view.name, GPUSHARE_UNHEALTHY_PREFIX))
+        ingest_health(in, &view, gone);
+}
+
+void ingest_list_begin(struct ingest *in, enum cache_kind kind)
+{
+    struct effect effect;
+    in->torn[kind] = false;
+    apply(in, &(struct event){.type = EVENT_LIST_BEGIN, .list = kind}, &effect);
+}
+
+unsigned ingest_list_end(struct ingest *in, enum cache_kind kind)
+{
+    struct effect effect;
+    if (in->torn[kind]) {
+        log_error("an object of the list can't be read: nothing that it lacks is taken for gone",
+                  kv_cstr("kind", kind_names[kind]));
+        return 0;
+    }
+    apply(in, &(struct event){.type = EVENT_LIST_END, .list = kind}, &effect);
+    if (effect.unlimited)
+        log_info("the quotas are gone: no namespace has limits");
+    log_info("list is in", kv_cstr("kind", kind_names[kind]), kv_uint("gone", effect.swept));
+    return effect.unproven;
+}

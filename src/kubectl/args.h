@@ -1,0 +1,110 @@
+/*
+ * The command line of kubectl-cardpack: one table of commands and one of flags. Parsing, help and
+ * completion all use these tables.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+enum kubectl_command {
+    KUBECTL_TOP,
+    KUBECTL_CARDS,
+    KUBECTL_EXPLAIN,
+    KUBECTL_FIT,
+    KUBECTL_COMPLETION,
+    KUBECTL_VERSION,
+    KUBECTL_HELP,
+    KUBECTL_COMPLETE, /* hidden: called by the completion scripts */
+    KUBECTL_COMMANDS
+};
+
+enum kubectl_output {
+    KUBECTL_TABLE,
+    KUBECTL_WIDE,
+    KUBECTL_JSON,
+    KUBECTL_YAML,
+};
+
+enum kubectl_color {
+    KUBECTL_COLOR_AUTO,
+    KUBECTL_COLOR_ALWAYS,
+    KUBECTL_COLOR_NEVER,
+};
+
+enum kubectl_way {
+    KUBECTL_ANY_WAY,     /* the daemon; without it the API server alone */
+    KUBECTL_DIRECT,      /* the API server alone */
+    KUBECTL_DAEMON_ONLY, /* the daemon; without it fail */
+};
+
+struct kubectl_args {
+    enum kubectl_command command;
+    struct str subject; /* a node, a pod, a shell or a command; absent: none */
+    enum kubectl_output output;
+    enum kubectl_color color;
+    enum kubectl_way way;
+    bool no_headers;
+    struct str namespace; /* this and the next: absent if not given */
+    struct str context;
+    struct str kubeconfig;
+    struct str server;
+    struct str certificate_authority;
+    struct str token_file;
+    struct str daemon_url;
+    struct str service_namespace; /* of --service; the default if not given */
+    struct str service_name;
+    struct str filename; /* "-": standard input */
+    uint32_t replicas;   /* 0: not given */
+    uint64_t timeout_ms;
+    char *const *rest; /* KUBECTL_COMPLETE: the words, n_rest of them */
+    int n_rest;
+};
+
+enum kubectl_arg {
+    KUBECTL_ARG_NONE, /* a boolean flag; "=false" is accepted */
+    KUBECTL_ARG_TEXT,
+    KUBECTL_ARG_NAMESPACE,
+    KUBECTL_ARG_FILE,
+    KUBECTL_ARG_OUTPUT,
+    KUBECTL_ARG_COLOR,
+    KUBECTL_ARG_NUMBER,
+    KUBECTL_ARG_DURATION,
+};
+
+struct kubectl_flag {
+    const char *name;   /* with its dashes */
+    const char *letter; /* or NULL */
+    enum kubectl_arg arg;
+    unsigned commands; /* bit set: the commands that accept the flag */
+    const char *value; /* as help shows it; NULL for KUBECTL_ARG_NONE */
+    const char *text;
+    enum errc (*set)(struct kubectl_args *a, struct str value, struct err *reterr);
+};
+
+struct kubectl_verb {
+    const char *name;
+    const char *usage; /* the arguments after the name */
+    const char *text;
+    const char *more;  /* more sentences for the command's help; or NULL */
+    unsigned subjects; /* the most that it accepts: 0 or 1 */
+};
+
+const struct kubectl_flag *kubectl_flags(size_t *ret_n);
+const struct kubectl_verb *kubectl_verb(enum kubectl_command c); /* not for KUBECTL_COMPLETE */
+
+/* By name ("--output") or letter ("-o"); NULL: no such flag. */
+const struct kubectl_flag *kubectl_flag_find(struct str name);
+bool kubectl_verb_find(struct str name, enum kubectl_command *ret);
+
+/* The flag of a word, and its value if the word contains it: "--output=x", "-ox", "-o=x". */
+const struct kubectl_flag *kubectl_flag_split(struct str word, struct str *ret_value);
+
+/* The arguments of an empty command line. */
+struct kubectl_args kubectl_args_defaults(void);
+
+/* ERR_SYNTAX or ERR_RANGE: invalid; the error names the flag and the value. */
+enum errc kubectl_args_parse(int argc, char *const argv[], struct kubectl_args *ret,
+                             struct err *reterr) _must_use_;
+
+/* The help of one command; of KUBECTL_HELP: of all commands. */
+void kubectl_usage(struct buf *out, enum kubectl_command c);

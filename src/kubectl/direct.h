@@ -1,0 +1,21 @@
+/* A question of the command line, and its answer computed here from the API server's objects. */
+#pragma once
+
+#include "kubectl/client.h"
+#include "kubectl/pod.h"
+
+struct kubectl_question {
+    enum kubectl_command command; /* TOP, CARDS, EXPLAIN or FIT; VERSION: the daemon's */
+    struct str node;              /* CARDS; absent: all nodes */
+    struct str namespace;         /* EXPLAIN of an existing pod */
+    struct str name;
+    const struct kubectl_pod *pod; /* a pod from a file; NULL: the existing pod */
+    uint32_t replicas;             /* FIT */
+};
+
+/* The answer computed from the API server's objects. */
+enum errc kubectl_ask_directly(struct kubectl_client *c, const struct kubectl_question *q,
+                               struct arena *a, struct str *ret, struct err *reterr) _must_use_;
+
+/* {"replicas": N, "pod": {...}}: the body of fit. Absent if the arena failed. */
+struct str kubectl_fit_body(const struct kubectl_question *q, struct arena *a);

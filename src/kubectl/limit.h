@@ -1,0 +1,15 @@
+/* The limits of kubectl-cardpack, each with the reason for its number. */
+#pragma once
+
+#include "base/limit.h"
+
+/* Memory of kubectl-cardpack for one answer. For 5,000 nodes with eight cards explain returns 4 MB;
+ * the list of cards, with a pod on each card, returns 10 MB. */
+#define LIMIT_KUBECTL_BYTES (512 * MIB)
+
+/* How long that plugin may run: the user may have to log in in a browser, with a second factor. */
+#define LIMIT_LOGIN_MS UINT64_C(600000)
+
+/* Time for the names of one TAB completion: the shell, and with it the user, waits two seconds at
+ * most. */
+#define LIMIT_NAMES_MS UINT64_C(1600)

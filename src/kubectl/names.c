@@ -1,0 +1,279 @@
+/*
+ * Finds names for completion. Nodes come from the daemon, which knows the nodes with cards, or from
+ * the API server if the daemon is not available. Pods and namespaces come from the API server's
+ * lists. With --daemon-url no API server is known, and an API server may deny the list of
+ * namespaces to a viewer: then the names come from the daemon's pods on cards, which is better than
+ * no names.
+ */
+#include "kubectl/names.h"
+
+#include "base/limit.h"
+#include "codec/jcut.h"
+#include "codec/jread.h"
+#include "codec/watch.h"
+#include "kubectl/ask.h"
+#include "kubectl/figures.h"
+
+#include <stdlib.h>
+
+#define PAGE_SIZE 500
+
+struct name {
+    struct str name;
+    struct str text; /* description */
+};
+
+struct names {
+    struct kubectl_client *client;
+    struct kubectl_args args; /* the client's, with the remaining time */
+    uint64_t end_ms;
+    struct arena *arena;
+    struct name *items;
+    size_t n;
+    size_t cap;
+    struct jcut cut; /* this and the next: for a list */
+    struct buf token;
+    struct str needle; /* text that an object must contain; absent: none */
+    struct str text;
+};
+
+static bool is_clean(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && (i == 0 || memchr("-._", c, 3) == NULL))
+            return false;
+    }
+    return s.n > 0;
+}
+
+static void add(struct names *x, struct str name, struct str text)
+{
+    struct name *items = arena_grow(x->arena, x->items, x->n, &x->cap, sizeof(*items));
+    if (items == NULL)
+        return;
+    x->items = items;
+    items[x->n++] = (struct name){name, text};
+}
+
+/* Sets the timeout of the next call to the remaining time. False: no time remains. */
+static bool hurry(struct names *x)
+{
+    uint64_t now = loop_clock_ms(x->client->loop);
+    if (now >= x->end_ms)
+        return false;
+    x->args.timeout_ms = x->end_ms - now;
+    return true;
+}
+
+/* ---- lists of the API server ---- */
+
+static struct str name_of(struct str json, struct arena *a)
+{
+    struct jread r;
+    struct str key;
+    struct str name = STR_NULL;
+    jread_init(&r, json, a);
+    jread_object (&r, key) {
+        if (!str_eq(key, STR("metadata"))) {
+            jread_skip(&r);
+            continue;
+        }
+        struct str member;
+        jread_object (&r, member) {
+            if (str_eq(member, STR("name")))
+                name = jread_str(&r);
+            else
+                jread_skip(&r);
+        }
+    }
+    return jread_finish(&r, NULL) == OK ? name : STR_NULL;
+}
+
+static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr)
+{
+    struct names *x = ctx;
+    struct list_meta meta;
+    if (kind == JCUT_KIND)
+        return OK;
+    if (kind == JCUT_ITEM) {
+        bool wanted =
+            x->needle.p == NULL || memmem(piece.p, piece.n, x->needle.p, x->needle.n) != NULL;
+        struct str name = wanted ? name_of(piece, x->arena) : STR_NULL;
+        if (name.n > 0)
+            add(x, arena_dup(x->arena, name), x->text);
+        return OK;
+    }
+    enum errc code = list_meta_read(piece, x->arena, &meta, reterr);
+    if (code == OK)
+        buf_put(&x->token, meta.next);
+    return code;
+}
+
+static enum errc on_chunk(void *ctx, struct str chunk, struct err *reterr)
+{
+    struct names *x = ctx;
+    return jcut_push(&x->cut, chunk, reterr);
+}
+
+static enum errc read_page(struct names *x, struct str path)
+{
+    struct buf query;
+    buf_init(&query, LIMIT_FILE_BYTES);
+    buf_put(&query, path);
+    buf_printf(&query, "?limit=%d", PAGE_SIZE);
+    if (x->token.n > 0) {
+        buf_put(&query, STR("&continue="));
+        kube_put_escaped(&query, buf_str(&x->token));
+    }
+    buf_clear(&x->token, KIB);
+    jcut_reset(&x->cut);
+    enum errc code = !hurry(x)
+                         ? ERR_TIMEOUT
+                         : kubectl_client_stream(x->client, buf_str(&query), on_chunk, x, NULL);
+    buf_done(&query);
+    if (code == OK)
+        code = kube_call_result(&x->client->call, NULL);
+    return code == OK ? jcut_finish(&x->cut, NULL) : code;
+}
+
+/* The whole list or nothing: with half a list the shell might complete a word to a wrong name. */
+static bool list(struct names *x, struct str path, struct str needle, struct str text)
+{
+    x->needle = needle;
+    x->text = text;
+    jcut_init(&x->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, on_piece, x);
+    buf_init(&x->token, LIMIT_FILE_BYTES);
+    enum errc code = read_page(x, path);
+    while (code == OK && x->token.n > 0 && !buf_failed(&x->token))
+        code = read_page(x, path);
+    bool good = code == OK && !buf_failed(&x->token);
+    buf_done(&x->token);
+    jcut_done(&x->cut);
+    x->n = good ? x->n : 0;
+    return good;
+}
+
+/* ---- the daemon's answer ---- */
+
+static bool ask_daemon(struct names *x, struct figures *ret)
+{
+    struct kubectl_question q = {.command = KUBECTL_CARDS};
+    struct str answer = STR_NULL;
+    return x->args.way != KUBECTL_DIRECT && hurry(x) &&
+           kubectl_ask_daemon(x->client, &q, x->arena, &answer, &(struct err){.code = OK}) == OK &&
+           figures_read(answer, x->arena, ret, NULL) == OK;
+}
+
+static void add_nodes(struct names *x, const struct figures *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const struct figures_node *n = &f->nodes[i];
+        char bytes[96];
+        struct buf b = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+        size_t cards = 0;
+        for (size_t k = 0; k < n->n_cards; k++)
+            cards += n->cards[k].id >= 0 ? 1 : 0;
+        buf_printf(&b, "%zu card%s, %lld of %lld used", cards, cards == 1 ? "" : "s",
+                   (long long)n->used, (long long)n->total);
+        if (cards > 0)
+            add(x, n->name, arena_dup(x->arena, buf_str(&b)));
+    }
+}
+
+/* Adds the names of the pods on cards in that namespace; absent: adds their namespaces. */
+static void add_pods(struct names *x, const struct figures *f, struct str namespace)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        for (size_t k = 0; k < f->nodes[i].n_cards; k++) {
+            const struct figures_card *c = &f->nodes[i].cards[k];
+            for (size_t m = 0; m < c->n_pods; m++) {
+                const struct figures_pod *p = &c->pods[m];
+                if (namespace.p == NULL)
+                    add(x, p->namespace, STR("namespace"));
+                else if (str_eq(p->namespace, namespace))
+                    add(x, p->name, STR("pod"));
+            }
+        }
+    }
+}
+
+/* ---- nodes, pods, namespaces ---- */
+
+static bool may_list(const struct names *x)
+{
+    return x->args.daemon_url.n == 0;
+}
+
+static void find_nodes(struct names *x)
+{
+    struct figures f;
+    if (ask_daemon(x, &f))
+        add_nodes(x, &f);
+    else if (may_list(x) && x->args.way != KUBECTL_DAEMON_ONLY)
+        (void)list(x, STR("/api/v1/nodes"), STR("\"aliyun.com/gpu-mem\""), STR("node"));
+}
+
+static void find_pods(struct names *x)
+{
+    struct figures f;
+    struct str namespace = kubectl_client_namespace(x->client);
+    struct buf path;
+    buf_init(&path, LIMIT_FILE_BYTES);
+    buf_put(&path, STR("/api/v1/namespaces/"));
+    kube_put_segment(&path, namespace);
+    buf_put(&path, STR("/pods"));
+    if (may_list(x))
+        (void)list(x, buf_str(&path), STR_NULL, STR("pod"));
+    else if (ask_daemon(x, &f))
+        add_pods(x, &f, namespace);
+    buf_done(&path);
+}
+
+static void find_namespaces(struct names *x)
+{
+    struct figures f;
+    if (may_list(x) && list(x, STR("/api/v1/namespaces"), STR_NULL, STR("namespace")))
+        return;
+    if (ask_daemon(x, &f))
+        add_pods(x, &f, STR_NULL);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct name *x = a;
+    const struct name *y = b;
+    return str_cmp(x->name, y->name);
+}
+
+static void offer(struct names *x, const struct kubectl_wish *w, struct buf *out)
+{
+    if (x->n > 1)
+        qsort(x->items, x->n, sizeof(*x->items), by_name);
+    for (size_t i = 0; i < x->n; i++) {
+        const struct name *it = &x->items[i];
+        bool again = i > 0 && str_eq(it->name, x->items[i - 1].name);
+        if (!again && is_clean(it->name) && str_starts(it->name, w->current))
+            buf_printf(out, "%.*s%.*s\t%.*s\n", STR_ARG(w->prefix), STR_ARG(it->name),
+                       STR_ARG(it->text));
+    }
+}
+
+void kubectl_names(struct kubectl_client *c, const struct kubectl_wish *w, uint64_t timeout_ms,
+                   struct arena *a, struct buf *out)
+{
+    const struct kubectl_args *args = c->args;
+    struct names x = {
+        .client = c, .args = *args, .end_ms = loop_clock_ms(c->loop) + timeout_ms, .arena = a};
+    c->args = &x.args;
+    if (w->names == KUBECTL_NODES)
+        find_nodes(&x);
+    else if (w->names == KUBECTL_PODS)
+        find_pods(&x);
+    else
+        find_namespaces(&x);
+    c->args = args;
+    if (!arena_failed(a))
+        offer(&x, w, out);
+}

@@ -1,0 +1,307 @@
+/* Evaluates all nodes for one pod and writes each verdict, with a reason for each card, as JSON. */
+#include "report/explain_write.h"
+
+#include "codec/jwrite.h"
+#include "core/limit.h"
+#include "core/plan.h"
+#include "core/score.h"
+#include "core/uses.h"
+#include "report/reason.h"
+
+#include <stdlib.h>
+
+struct entry {
+    const struct node *node;
+    uint64_t score;
+    enum verdict verdict;
+};
+
+struct explain {
+    const struct cache *cache;
+    const struct pod_view *pod;
+    const struct pod *held; /* the pod in the cache if it holds cards already; or NULL */
+    struct request request;
+    struct err fault; /* why the pod's request is invalid */
+    struct entry *entries;
+    size_t n;
+    unsigned counts[VERDICT_COUNT];
+};
+
+static void put_str(struct jwrite *w, const char *key, struct str value)
+{
+    jwrite_key(w, str_of(key));
+    jwrite_str(w, value);
+}
+
+static void put_i64(struct jwrite *w, const char *key, int64_t value)
+{
+    jwrite_key(w, str_of(key));
+    jwrite_i64(w, value);
+}
+
+static void put_bool(struct jwrite *w, const char *key, bool value)
+{
+    jwrite_key(w, str_of(key));
+    jwrite_bool(w, value);
+}
+
+static int by_score_and_name(const void *a, const void *b)
+{
+    const struct entry *x = a;
+    const struct entry *y = b;
+    bool fits = x->verdict == VERDICT_FITS;
+    if (fits != (y->verdict == VERDICT_FITS))
+        return fits ? -1 : 1;
+    if (fits && x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return str_cmp(x->node->name, y->node->name);
+}
+
+static enum verdict judge_node(const struct explain *e, const struct node *n)
+{
+    if (e->fault.code != OK)
+        return VERDICT_BAD_REQUEST;
+    if (e->held != NULL)
+        return n == e->held->node ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
+    return plan_judge(n, &e->request);
+}
+
+/* Evaluates and sorts every node that exists on the API server. */
+static enum errc judge_all(struct explain *e, struct arena *a)
+{
+    const struct cache *c = e->cache;
+    size_t cursor = 0;
+    enum pack policy = pack_choose(e->request.node_policy, PACK_UNSET, c->settings.node_policy);
+    e->entries = arena_array(a, c->nodes.n, sizeof(*e->entries));
+    if (e->entries == NULL)
+        return arena_fault(a);
+    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
+         n = cache_next_node(c, &cursor)) {
+        struct entry *entry = &e->entries[e->n];
+        if (n->fault == NODE_ABSENT)
+            continue;
+        e->n++;
+        request_work(&e->request, 1);
+        *entry = (struct entry){.node = n, .verdict = judge_node(e, n)};
+        e->counts[entry->verdict]++;
+        if (entry->verdict == VERDICT_FITS && request_shares(&e->request) && n->n_cards > 0)
+            entry->score = score_node(n, policy_cost(n, &e->request), policy);
+        work_next_node(e->request.work);
+    }
+    if (e->n > 1)
+        qsort(e->entries, e->n, sizeof(*e->entries), by_score_and_name);
+    return OK;
+}
+
+void explain_write_placement(struct jwrite *w, const struct grant *grants, uint32_t n)
+{
+    jwrite_key(w, STR("placement"));
+    jwrite_array_begin(w);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct grant *g = &grants[i];
+        jwrite_object_begin(w);
+        if (g->container != UINT16_MAX)
+            put_i64(w, "container", g->container);
+        put_i64(w, "card", g->card);
+        put_i64(w, "memory", g->mem);
+        if (g->cores > 0)
+            put_i64(w, "compute", g->cores);
+        jwrite_object_end(w);
+    }
+    jwrite_array_end(w);
+}
+
+static void write_card(struct jwrite *w, const struct explain *e, const struct reason_scene *scene,
+                       uint32_t card)
+{
+    char bytes[512];
+    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    enum verdict v = reason_judge(scene, &e->request, card);
+    reason_card(&text, scene, &e->request, card, v, REASON_FOR_ALL);
+    jwrite_object_begin(w);
+    put_i64(w, "card", card);
+    put_bool(w, "fits", v == VERDICT_FITS);
+    put_str(w, "verdict", str_of(verdict_name(v)));
+    put_str(w, "reason", buf_str(&text));
+    jwrite_object_end(w);
+}
+
+static void write_cards(struct jwrite *w, const struct explain *e, const struct node *n,
+                        const struct reason_scene *scene)
+{
+    jwrite_key(w, STR("cards"));
+    jwrite_array_begin(w);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (!n->cards[i].absent)
+            write_card(w, e, scene, i);
+    }
+    jwrite_array_end(w);
+}
+
+/* The pods for which room on the node is kept. The cards' reasons say how much. */
+static void write_claims(struct jwrite *w, const struct explain *e, const struct node *n)
+{
+    char bytes[512];
+    jwrite_key(w, STR("kept"));
+    jwrite_array_begin(w);
+    for (const struct pod *p = n->claims; p != NULL; p = p->next) {
+        struct buf name = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+        if (!policy_yields(&e->request, p))
+            continue;
+        buf_printf(&name, "%.*s/%.*s", STR_ARG(p->namespace), STR_ARG(p->name));
+        jwrite_str(w, buf_str(&name));
+    }
+    jwrite_array_end(w);
+}
+
+/* Each card, and the pods for which room is kept. */
+static void write_inside(struct jwrite *w, const struct explain *e, const struct node *n)
+{
+    struct reason_scene scene _uninitialized_;
+    reason_scene_open(&scene, n, &e->request);
+    if (n->claims != NULL)
+        write_claims(w, e, n);
+    if (request_shares(&e->request))
+        write_cards(w, e, n, &scene);
+}
+
+static void write_where(struct jwrite *w, const struct explain *e, const struct node *n)
+{
+    struct placement there _uninitialized_;
+    if (e->held != NULL)
+        explain_write_placement(w, e->held->holding->grants, e->held->holding->n_grants);
+    else if (policy_place(n, &e->request, &there) == VERDICT_FITS)
+        explain_write_placement(w, there.grants, there.n);
+}
+
+static struct str reason_of(const struct explain *e, const struct entry *entry, struct buf *scratch)
+{
+    const struct node *n = entry->node;
+    if (entry->verdict == VERDICT_BAD_REQUEST)
+        return str_of(e->fault.text);
+    if (entry->verdict == VERDICT_FITS && e->held != NULL)
+        return STR("the pod is there");
+    if (entry->verdict == VERDICT_FITS && !request_wants(&e->request))
+        return STR("the pod asks for no card");
+    return reason_node(scratch, n->name, n, &e->request, entry->verdict);
+}
+
+static void write_node(struct jwrite *w, const struct explain *e, const struct entry *entry)
+{
+    char bytes[512];
+    struct buf scratch = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    bool fits = entry->verdict == VERDICT_FITS;
+    jwrite_object_begin(w);
+    put_str(w, "node", entry->node->name);
+    put_bool(w, "fits", fits);
+    put_str(w, "verdict", str_of(verdict_name(entry->verdict)));
+    put_str(w, "reason", reason_of(e, entry, &scratch));
+    if (fits)
+        write_where(w, e, entry->node);
+    if (e->held == NULL && e->fault.code == OK && request_wants(&e->request))
+        write_inside(w, e, entry->node);
+    jwrite_object_end(w);
+}
+
+/* The pod's state in the cache; for a pod that is not in the cache, the state of its object. */
+static struct str state_of(const struct explain *e)
+{
+    static const char *const states[] = {[POD_PENDING] = "pending",
+                                         [POD_RESERVED] = "reserved",
+                                         [POD_CONFIRMED] = "confirmed",
+                                         [POD_BOUND] = "bound"};
+    if (e->request.self != NULL)
+        return str_of(states[e->request.self->state]);
+    if (pod_view_terminal(e->pod))
+        return STR("ended");
+    return pod_view_bound(e->pod) ? STR("bound") : STR("unknown");
+}
+
+static void write_pod(struct jwrite *w, const struct explain *e)
+{
+    const struct pod *p = e->request.self;
+    struct str node = p == NULL ? e->pod->node : e->held != NULL ? p->node->name : STR_NULL;
+    jwrite_key(w, STR("pod"));
+    jwrite_object_begin(w);
+    put_str(w, "namespace", e->pod->namespace);
+    put_str(w, "name", e->pod->name);
+    put_str(w, "state", state_of(e));
+    if (node.n > 0)
+        put_str(w, "node", node);
+    if (p != NULL && p->claim != NULL)
+        put_str(w, "nominated", p->claim->name);
+    jwrite_object_end(w);
+}
+
+static void write_request(struct jwrite *w, const struct explain *e)
+{
+    const struct request *r = &e->request;
+    char bytes[512];
+    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    reason_request(&text, r);
+    jwrite_key(w, STR("request"));
+    jwrite_object_begin(w);
+    put_str(w, "text", buf_str(&text));
+    put_i64(w, "memory", r->mem);
+    put_i64(w, "compute", r->cores);
+    put_i64(w, "cards", request_shares(r) ? request_cards(r) : 0);
+    put_bool(w, "whole", r->whole);
+    put_i64(w, "percent", r->percent);
+    put_i64(w, "exclusive", r->exclusive);
+    put_i64(w, "priority", r->priority);
+    jwrite_object_end(w);
+}
+
+static void write_counts(struct jwrite *w, const struct explain *e)
+{
+    put_i64(w, "nodes", (int64_t)e->n);
+    put_i64(w, "fit", e->counts[VERDICT_FITS]);
+    jwrite_key(w, STR("refused"));
+    jwrite_object_begin(w);
+    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
+        if (e->counts[v] > 0)
+            put_i64(w, verdict_name((enum verdict)v), e->counts[v]);
+    }
+    jwrite_object_end(w);
+}
+
+enum errc explain_write(const struct cache *c, struct work *work, const struct pod_view *pod,
+                        struct arena *a, struct buf *out, struct err *reterr)
+{
+    struct jwrite w;
+    struct explain e = {.cache = c, .pod = pod, .fault = ERR_INIT};
+    enum errc code = request_read(pod, &e.request, &e.fault);
+    e.fault.code = code;
+    cache_resolve(c, pod->uid, &e.request);
+    /* Twice the nodes: a feasible node is evaluated a second time, for its cards. */
+    work_begin(work, 2 * c->nodes.n);
+    e.request.work = work;
+    if (e.request.account.entry != NULL)
+        e.request.memo = arena_alloc(a, sizeof(*e.request.memo));
+    if (e.request.self != NULL && pod_holds(e.request.self))
+        e.held = e.request.self;
+    code = judge_all(&e, a);
+    if (code != OK)
+        return err_set(reterr, code, "cardpack is out of memory");
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    write_pod(&w, &e);
+    write_request(&w, &e);
+    put_str(&w, "error", str_of(e.fault.text));
+    write_counts(&w, &e);
+    jwrite_key(&w, STR("verdicts"));
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < e.n && !work_is_over(work); i++) {
+        write_node(&w, &e, &e.entries[i]);
+        work_next_node(work);
+    }
+    jwrite_array_end(&w);
+    jwrite_object_end(&w);
+    if (work_is_over(work))
+        return err_set(
+            reterr, ERR_LIMIT,
+            "the pod's request takes more than %llu steps on this cluster's nodes: so much "
+            "is done for one question and no more",
+            (unsigned long long)LIMIT_REQUEST_STEPS);
+    return buf_failed(out) ? err_set(reterr, buf_fault(out), "no room for the answer") : OK;
+}

@@ -1,0 +1,197 @@
+/*
+ * gpushare's inspect (its pkg/scheduler/gpushare-inspect.go), from the usage that filter and bind
+ * use. Memory that is charged to a node but to none of its cards is shown as a device with id -1.
+ * Pods under deletion are shown: they still hold their card.
+ */
+#include "report/inspect_write.h"
+
+#include "codec/jwrite.h"
+
+#include <stdlib.h>
+
+static void put_str(struct jwrite *w, struct str key, struct str value)
+{
+    jwrite_key(w, key);
+    jwrite_str(w, value);
+}
+
+static void put_i64(struct jwrite *w, struct str key, int64_t value)
+{
+    jwrite_key(w, key);
+    jwrite_i64(w, value);
+}
+
+static void write_pod(struct jwrite *w, enum inspect_form form, const struct pod *p, int64_t used,
+                      uint32_t cores)
+{
+    jwrite_object_begin(w);
+    put_str(w, STR("name"), p->name);
+    put_str(w, STR("namespace"), p->namespace);
+    put_i64(w, STR("usedGPU"), used);
+    if (form == INSPECT_CARDS && cores > 0)
+        put_i64(w, STR("compute"), cores);
+    jwrite_object_end(w);
+}
+
+/* A pod is shown on each of its cards; without a valid one, on card -1. */
+static void write_pods(struct jwrite *w, enum inspect_form form, const struct node *n, int64_t card)
+{
+    jwrite_key(w, STR("pods"));
+    jwrite_array_begin(w);
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        const struct holding *h = p->holding;
+        if (card < 0 && h->n_shares == 0 && p->mem > 0)
+            write_pod(w, form, p, p->mem, 0);
+        for (uint32_t i = 0; i < h->n_shares; i++) {
+            const struct share *s = &h->shares[i];
+            bool valid = node_has_card(n, s->card);
+            if (valid && s->card == card)
+                write_pod(w, form, p, share_charge(p->request, s, n->cards[s->card].total),
+                          s->cores);
+            else if (!valid && card < 0)
+                write_pod(w, form, p, s->mem, s->cores);
+        }
+    }
+    jwrite_array_end(w);
+}
+
+/* The first reason that applies why the card takes no new pods. */
+static struct str state_of(const struct card *c)
+{
+    return c->unhealthy  ? STR("unhealthy")
+           : c->cordoned ? STR("cordoned")
+           : c->aside    ? STR("aside")
+                         : STR("ok");
+}
+
+static void write_more(struct jwrite *w, const struct node *n, uint32_t card)
+{
+    const struct card *c = &n->cards[card];
+    const struct card_info *infos = n->sizes == NULL ? NULL : n->sizes->infos;
+    const struct str profile = infos == NULL ? STR_NULL : infos[card].profile;
+    put_i64(w, STR("freeGPU"), card_free(c));
+    put_i64(w, STR("compute"), c->cores);
+    put_str(w, STR("state"), state_of(c));
+    if (node_card_model(n, card).n > 0)
+        put_str(w, STR("model"), node_card_model(n, card));
+    if (node_card_uuid(n, card).n > 0)
+        put_str(w, STR("uuid"), node_card_uuid(n, card));
+    if (profile.n > 0)
+        put_str(w, STR("profile"), profile);
+    if (node_card_numa(n, card) >= 0)
+        put_i64(w, STR("numa"), node_card_numa(n, card));
+}
+
+static void write_card(struct jwrite *w, enum inspect_form form, const struct node *n, int64_t id,
+                       int64_t total, int64_t used)
+{
+    jwrite_object_begin(w);
+    put_i64(w, STR("id"), id);
+    put_i64(w, STR("totalGPU"), total);
+    put_i64(w, STR("usedGPU"), used);
+    if (form == INSPECT_CARDS && id >= 0)
+        write_more(w, n, (uint32_t)id);
+    write_pods(w, form, n, id);
+    jwrite_object_end(w);
+}
+
+static struct str fault_of(const struct node *n)
+{
+    switch (n->fault) {
+    case NODE_OK:
+        return STR_NULL;
+    case NODE_ABSENT:
+        return STR("pods are bound to it, and there is no such node");
+    case NODE_NOT_SHARED:
+        return STR("it has no aliyun.com/gpu-mem");
+    case NODE_NO_CARDS:
+        return STR("it has aliyun.com/gpu-mem and no aliyun.com/gpu-count");
+    case NODE_BAD_QUANTITY:
+        return STR("its aliyun.com/gpu-mem or aliyun.com/gpu-count is not usable");
+    case NODE_BAD_CARDS:
+        return n->sizes->cards_fault;
+    }
+    return STR_NULL;
+}
+
+static void write_node(struct jwrite *w, enum inspect_form form, const struct node *n)
+{
+    jwrite_object_begin(w);
+    put_str(w, STR("name"), n->name);
+    put_i64(w, STR("totalGPU"), n->total);
+    put_i64(w, STR("usedGPU"), n->used);
+    if (form == INSPECT_CARDS)
+        put_i64(w, STR("freeGPU"), node_left(n));
+    if (form == INSPECT_CARDS && n->fault != NODE_OK)
+        put_str(w, STR("fault"), fault_of(n));
+    if (form == INSPECT_CARDS && n->sizes != NULL && n->sizes->pool.n > 0)
+        put_str(w, STR("pool"), n->sizes->pool);
+    jwrite_key(w, STR("devs"));
+    jwrite_array_begin(w);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (!n->cards[i].absent)
+            write_card(w, form, n, i, n->cards[i].total, n->cards[i].used);
+    }
+    if (n->unplaced > 0)
+        write_card(w, form, n, -1, 0, n->unplaced);
+    jwrite_array_end(w);
+    jwrite_object_end(w);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct node *const *x = a;
+    const struct node *const *y = b;
+    return str_cmp((*x)->name, (*y)->name);
+}
+
+/* Nodes with gpu-mem or with pods that hold some, sorted by name. */
+static const struct node **collect(const struct cache *c, struct arena *a, size_t *ret_n)
+{
+    const struct node **nodes = arena_array(a, c->nodes.n, sizeof(struct node *));
+    size_t cursor = 0;
+    *ret_n = 0;
+    if (nodes == NULL)
+        return NULL;
+    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
+         n = cache_next_node(c, &cursor)) {
+        if (n->total > 0 || n->pods != NULL)
+            nodes[(*ret_n)++] = n;
+    }
+    if (*ret_n > 1)
+        qsort((void *)nodes, *ret_n, sizeof(struct node *), by_name);
+    return nodes;
+}
+
+static void write_error(struct jwrite *w, struct str node)
+{
+    char bytes[512];
+    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    buf_printf(&text, "node \"%.*s\" not found", STR_ARG(node));
+    jwrite_key(w, STR("error"));
+    jwrite_str(w, buf_str(&text));
+}
+
+enum errc inspect_write(const struct cache *c, struct str node, enum inspect_form form,
+                        struct arena *a, struct buf *out)
+{
+    struct jwrite w;
+    size_t n = 0;
+    const struct node **nodes = node.p == NULL ? collect(c, a, &n) : NULL;
+    const struct node *one = node.p == NULL ? NULL : cache_node(c, node);
+    if (node.p == NULL && nodes == NULL)
+        return arena_fault(a);
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("nodes"));
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < n && !buf_failed(out); i++)
+        write_node(&w, form, nodes[i]);
+    if (one != NULL)
+        write_node(&w, form, one);
+    jwrite_array_end(&w);
+    if (node.p != NULL && one == NULL)
+        write_error(&w, node);
+    jwrite_object_end(&w);
+    return buf_fault(out);
+}

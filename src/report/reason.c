@@ -1,0 +1,259 @@
+/*
+ * Writes the reasons that events and explain show: what a card lacks for a pod, which pod holds it,
+ * and what is kept for other pods.
+ */
+#include "report/reason.h"
+
+static void put_marks(struct buf *out, const struct card *c)
+{
+    const char *mark = c->absent      ? "is not there"
+                       : c->unhealthy ? "is unhealthy"
+                       : c->cordoned  ? "is cordoned"
+                                      : "is set aside for nvidia.com/gpu";
+    buf_put(out, str_of(mark));
+}
+
+static void put_named(struct buf *out, const char *what, struct str name)
+{
+    if (name.n > 0)
+        buf_printf(out, "is %s%.*s", what, STR_ARG(name));
+    else
+        buf_printf(out, "is of no known %s", what[0] == '\0' ? "uuid" : "model");
+}
+
+/* Names the pod that holds the card whole or is of the same anti-affinity group. */
+static void put_holder(struct buf *out, const struct node *n, const struct request *r,
+                       uint32_t card, enum verdict v, enum reason_reader reader)
+{
+    request_work(r, n->n_pods);
+    const char *how = v == VERDICT_HELD_WHOLE ? "is held whole by" : "has, of the same group,";
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        bool whole = v == VERDICT_HELD_WHOLE && p->request->whole;
+        bool group = v == VERDICT_ANTI_AFFINITY &&
+                     str_eq(p->request->anti_affinity, r->anti_affinity) &&
+                     str_eq(p->namespace, r->namespace);
+        if ((!whole && !group) || !holding_is_on(p->holding, card))
+            continue;
+        if (reader == REASON_FOR_ALL || str_eq(p->namespace, r->namespace))
+            buf_printf(out, "%s pod %.*s/%.*s", how, STR_ARG(p->namespace), STR_ARG(p->name));
+        else
+            buf_printf(out, "%s a pod of another namespace", how);
+        return;
+    }
+    buf_printf(out, "%s another pod", how);
+}
+
+static int64_t asked_of(const struct node *n, const struct request *r, uint32_t card)
+{
+    struct share share = request_share(r);
+    return share_charge(r, &share, n->cards[card].total);
+}
+
+static void put_figures(struct buf *out, const struct node *n, const struct request *r,
+                        uint32_t card)
+{
+    const struct card *c = &n->cards[card];
+    buf_printf(out, "%lld of %lld free, %lld asked", (long long)card_free(c), (long long)c->total,
+               (long long)asked_of(n, r, card));
+}
+
+static void put_quota(struct buf *out, const struct node *n, const struct request *r, uint32_t card)
+{
+    struct quota_refusal refusal;
+    if (policy_card_refusal(n, r, card, &refusal))
+        quota_refusal_write(&refusal, out);
+}
+
+/* What the card lacks, if it is not memory. False: it lacks memory, and nothing is written. */
+static bool put_lack(struct buf *out, const struct node *n, const struct request *r, uint32_t card,
+                     enum verdict v)
+{
+    const struct card *c = &n->cards[card];
+    if (v == VERDICT_AFFINITY)
+        buf_put(out, STR("has no pod of the group, which is on another card"));
+    else if (v == VERDICT_SWAP)
+        buf_put(out, STR("a pod of the same size waits for the device plugin on another card"));
+    else if (v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED)
+        put_quota(out, n, r, card);
+    else if (v == VERDICT_NOT_EMPTY)
+        buf_printf(out, "holds %u pod%s, and is wanted whole", c->pods, c->pods == 1 ? "" : "s");
+    else if (v == VERDICT_POD_LIMIT)
+        buf_printf(out, "holds %u pod%s, of %u that are allowed", c->pods, c->pods == 1 ? "" : "s",
+                   n->sizes->max_pods);
+    else if (v == VERDICT_NO_CORES)
+        buf_printf(out, "%u%% of its compute free, %u%% asked", card_free_cores(c),
+                   request_share(r).cores);
+    else
+        return false;
+    return true;
+}
+
+/* *to: a request for one container of r alone, whose containers may use different cards. */
+static void load_part(struct request *to, const struct request *r, uint32_t demand)
+{
+    const struct demand *d = &r->demands[demand];
+    request_load(to, r);
+    to->n_demands = 1;
+    to->demands[0] = *d;
+    to->mem = to->lasting_mem = d->mem;
+    to->cores = to->lasting_cores = d->cores;
+}
+
+static bool is_of_size(enum verdict v)
+{
+    return v == VERDICT_TOO_LARGE || v == VERDICT_NO_CORES || v == VERDICT_NO_CARD_FREE;
+}
+
+/* The number of containers that would fit on the card alone. *ret_nearest: the verdict of the
+ * container that is nearest to being feasible. */
+static uint32_t judge_parts(const struct policy_look *l, const struct request *r, uint32_t card,
+                            enum verdict *ret_nearest)
+{
+    struct request one;
+    uint32_t fit = 0;
+    *ret_nearest = VERDICT_TOO_LARGE;
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        if (r->demands[i].kind == CONTAINER_INIT)
+            continue;
+        load_part(&one, r, i);
+        enum verdict v = policy_look_card(l, &one, card);
+        fit += v == VERDICT_FITS ? 1 : 0;
+        *ret_nearest = MAX_OF(*ret_nearest, v);
+    }
+    return fit;
+}
+
+void reason_scene_open(struct reason_scene *s, const struct node *n, const struct request *r)
+{
+    policy_look_at(&s->now, n, r);
+    s->kept.node = NULL;
+    if (n->claims == NULL)
+        return;
+    policy_keep_claims(&s->draft, n, r);
+    policy_look_at(&s->kept, &s->draft.node, r);
+}
+
+enum verdict reason_judge(const struct reason_scene *s, const struct request *r, uint32_t card)
+{
+    enum verdict nearest = VERDICT_FITS;
+    enum verdict v = policy_look_card(&s->now, r, card);
+    bool kept = s->kept.node != NULL;
+    if (v == VERDICT_FITS)
+        return kept && policy_look_card(&s->kept, r, card) != VERDICT_FITS ? VERDICT_KEPT : v;
+    if (!is_of_size(v) || !request_may_part(r))
+        return v;
+    return judge_parts(&s->now, r, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
+}
+
+/* "4 of 16 free, 24 asked by 3 containers, of which 1 would fit alone" */
+static void put_parts(struct buf *out, const struct policy_look *l, const struct request *r,
+                      uint32_t card)
+{
+    const struct node *n = l->node;
+    enum verdict nearest = VERDICT_FITS;
+    put_figures(out, n, r, card);
+    if (request_share(r).cores > card_free_cores(&n->cards[card]))
+        buf_printf(out, ", and %u%% of %u%% of its compute", request_share(r).cores,
+                   card_free_cores(&n->cards[card]));
+    buf_printf(out, ", by %u containers of which %u would fit there alone", request_lasting(r),
+               judge_parts(l, r, card, &nearest));
+}
+
+/* The difference between the two states is kept: memory, compute, or a pod of the max-pod limit. */
+static void put_kept(struct buf *out, const struct node *n, const struct node *kept,
+                     const struct request *r, uint32_t card)
+{
+    const struct card *now = &n->cards[card];
+    const struct card *then = &kept->cards[card];
+    int64_t mem = card_free(now) - card_free(then);
+    if (n->sizes->max_pods > 0 && then->pods >= n->sizes->max_pods)
+        buf_printf(out, "holds %u pod%s, of %u that are allowed, and %u kept for others", now->pods,
+                   now->pods == 1 ? "" : "s", n->sizes->max_pods, then->pods - now->pods);
+    else if (card_free_cores(then) < request_share(r).cores)
+        buf_printf(out, "%u%% of its compute free, %u%% asked, but %u%% kept for others",
+                   card_free_cores(now), request_share(r).cores,
+                   card_free_cores(now) - card_free_cores(then));
+    else {
+        put_figures(out, n, r, card);
+        if (mem > 0)
+            buf_printf(out, ", but %lld kept for others", (long long)mem);
+        else
+            buf_put(out, STR(", but kept for others"));
+    }
+}
+
+void reason_card(struct buf *out, const struct reason_scene *s, const struct request *r,
+                 uint32_t card, enum verdict v, enum reason_reader reader)
+{
+    const struct node *n = s->now.node;
+    const struct node *kept = s->kept.node;
+    if (v == VERDICT_UNUSABLE)
+        put_marks(out, &n->cards[card]);
+    else if (v == VERDICT_MODEL)
+        put_named(out, "a ", node_card_model(n, card));
+    else if (v == VERDICT_UUID)
+        put_named(out, "", node_card_uuid(n, card));
+    else if (v == VERDICT_ANTI_AFFINITY || v == VERDICT_HELD_WHOLE)
+        put_holder(out, n, r, card, v, reader);
+    else if (v == VERDICT_KEPT && kept != NULL)
+        put_kept(out, n, kept, r, card);
+    else if (is_of_size(v) && request_may_part(r))
+        put_parts(out, &s->now, r, card);
+    else if (!put_lack(out, n, r, card, v))
+        put_figures(out, n, r, card);
+}
+
+struct str reason_node(struct buf *scratch, struct str name, const struct node *n,
+                       const struct request *r, enum verdict v)
+{
+    struct quota_refusal refusal;
+    if (!policy_refusal(n, r, v, &refusal))
+        return policy_reason(n, v, name, scratch);
+    buf_clear(scratch, SIZE_MAX);
+    quota_refusal_write(&refusal, scratch);
+    return buf_str(scratch);
+}
+
+void reason_cards(struct buf *out, const struct node *n, const struct request *r)
+{
+    char bytes[512];
+    struct buf one = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct reason_scene s _uninitialized_;
+    if (n == NULL || !request_shares(r))
+        return;
+    reason_scene_open(&s, n, r);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (n->cards[i].absent)
+            continue;
+        buf_clear(&one, SIZE_MAX);
+        buf_printf(&one, "; card %u: ", i);
+        reason_card(&one, &s, r, i, reason_judge(&s, r, i), REASON_FOR_NAMESPACE);
+        if (out->n + one.n + sizeof("; ...") > out->max) {
+            buf_put(out, STR("; ..."));
+            return;
+        }
+        buf_put(out, buf_str(&one));
+    }
+}
+
+void reason_request(struct buf *out, const struct request *r)
+{
+    uint32_t cards = request_cards(r);
+    size_t begin = out->n;
+    if (r->whole)
+        buf_printf(out, "%u whole card%s", cards, cards == 1 ? "" : "s");
+    if (r->whole && r->mem > 0)
+        buf_printf(out, " of %lld", (long long)request_share(r).mem);
+    if (!r->whole && r->percent > 0)
+        buf_printf(out, "%u%% of %s", r->percent, cards == 1 ? "a card" : "each card");
+    else if (!r->whole && r->mem > 0)
+        buf_printf(out, "%lld", (long long)request_share(r).mem);
+    if (!r->whole && cards > 1)
+        buf_printf(out, " on each of %u cards", cards);
+    if (r->cores > 0)
+        buf_printf(out, ", %u%% of the compute", request_share(r).cores);
+    if (r->exclusive > 0)
+        buf_printf(out, "%s%u nvidia.com/gpu", out->n > begin ? ", " : "", r->exclusive);
+    if (out->n == begin)
+        buf_put(out, STR("no card"));
+}

@@ -1,0 +1,237 @@
+/* Reads a fit question, lets plan.h place the replicas, and writes the answer. */
+#include "report/whatif.h"
+
+#include "codec/jwrite.h"
+#include "core/limit.h"
+#include "core/plan.h"
+#include "report/explain_write.h"
+#include "report/pod_read.h"
+#include "report/reason.h"
+
+#include <stdlib.h>
+
+struct whatif {
+    struct plan plan;
+    struct err fault;           /* why the pod's request is invalid; then nothing is planned */
+    struct plan_site **by_name; /* nodes with a replica */
+    size_t n;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct plan_site *const *x = a;
+    const struct plan_site *const *y = b;
+    return str_cmp((*x)->real->name, (*y)->real->name);
+}
+
+static enum errc sort_sites(struct whatif *w)
+{
+    struct plan *p = &w->plan;
+    w->by_name = arena_array(p->arena, p->n_sites, sizeof(struct plan_site *));
+    if (w->by_name == NULL)
+        return arena_fault(p->arena);
+    for (size_t i = 0; i < p->n_sites; i++) {
+        if (p->sites[i].replicas > 0)
+            w->by_name[w->n++] = &p->sites[i];
+    }
+    if (w->n > 1)
+        qsort((void *)w->by_name, w->n, sizeof(struct plan_site *), by_name);
+    return OK;
+}
+
+static void write_nodes(struct jwrite *j, const struct whatif *w)
+{
+    jwrite_key(j, STR("nodes"));
+    jwrite_array_begin(j);
+    for (size_t i = 0; i < w->n; i++) {
+        jwrite_object_begin(j);
+        jwrite_key(j, STR("node"));
+        jwrite_str(j, w->by_name[i]->real->name);
+        jwrite_key(j, STR("replicas"));
+        jwrite_u64(j, w->by_name[i]->replicas);
+        jwrite_object_end(j);
+    }
+    jwrite_array_end(j);
+}
+
+static void write_spots(struct jwrite *j, const struct plan *p)
+{
+    jwrite_key(j, STR("placements"));
+    jwrite_array_begin(j);
+    for (uint32_t i = 0; i < p->fit; i++) {
+        const struct holding *h = p->spots[i].holding;
+        jwrite_object_begin(j);
+        jwrite_key(j, STR("node"));
+        jwrite_str(j, p->spots[i].site->real->name);
+        explain_write_placement(j, h->grants, h->n_grants);
+        jwrite_object_end(j);
+    }
+    jwrite_array_end(j);
+}
+
+static struct str reason_of(const struct whatif *w, enum verdict v, struct buf *scratch)
+{
+    return v == VERDICT_BAD_REQUEST ? str_of(w->fault.text)
+                                    : verdict_reason(v, STR("..."), scratch);
+}
+
+/* "3 nodes: 2 Insufficient ..., 1 ...": each reason once, as kube-scheduler writes its summary. */
+static void put_reasons(struct buf *text, const struct whatif *w,
+                        const unsigned counts[static VERDICT_COUNT])
+{
+    char bytes[2][256];
+    struct buf a = {.p = bytes[0], .cap = sizeof(bytes[0]), .max = sizeof(bytes[0]) - 1};
+    struct buf b = {.p = bytes[1], .cap = sizeof(bytes[1]), .max = sizeof(bytes[1]) - 1};
+    const char *between = ": ";
+    buf_printf(text, "%zu nodes", w->plan.n_sites);
+    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
+        struct str reason = reason_of(w, (enum verdict)v, &a);
+        unsigned n = counts[v];
+        bool said = false;
+        for (unsigned u = VERDICT_FITS + 1; u < VERDICT_COUNT; u++) {
+            if (u == v || counts[u] == 0 || !str_eq(reason, reason_of(w, (enum verdict)u, &b)))
+                continue;
+            n += counts[u];
+            said = said || u < v;
+        }
+        if (counts[v] == 0 || said)
+            continue;
+        buf_printf(text, "%s%u %.*s", between, n, STR_ARG(reason));
+        between = ", ";
+    }
+}
+
+/* Counts by verdict the nodes that refuse the next replica. False: too many steps for all nodes. */
+static bool count_refusals(const struct whatif *w, unsigned counts[static VERDICT_COUNT])
+{
+    for (size_t i = 0; i < w->plan.n_sites; i++) {
+        bool valid = w->fault.code == OK;
+        if (work_is_over(w->plan.request.work))
+            return false;
+        counts[valid ? plan_next(&w->plan, &w->plan.sites[i]) : VERDICT_BAD_REQUEST]++;
+    }
+    return true;
+}
+
+static void write_refused(struct jwrite *j, const struct whatif *w, struct buf *text,
+                          const unsigned counts[static VERDICT_COUNT])
+{
+    put_reasons(text, w, counts);
+    jwrite_key(j, STR("refused"));
+    jwrite_object_begin(j);
+    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
+        if (counts[v] == 0)
+            continue;
+        jwrite_key(j, str_of(verdict_name((enum verdict)v)));
+        jwrite_u64(j, counts[v]);
+    }
+    jwrite_object_end(j);
+}
+
+static void write_stop(struct jwrite *j, const struct whatif *w)
+{
+    char bytes[8192];
+    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    jwrite_key(j, STR("stopped"));
+    if (w->plan.fit == w->plan.replicas) {
+        jwrite_null(j);
+        return;
+    }
+    unsigned counts[VERDICT_COUNT] = {0};
+    jwrite_object_begin(j);
+    if (w->plan.exhausted || !count_refusals(w, counts)) {
+        jwrite_key(j, STR("refused"));
+        jwrite_object_begin(j);
+        jwrite_object_end(j);
+        buf_put(&text, STR("more may fit: so much is looked at for one question and no more"));
+    } else {
+        write_refused(j, w, &text, counts);
+    }
+    jwrite_key(j, STR("message"));
+    jwrite_str(j, buf_str(&text));
+    jwrite_object_end(j);
+}
+
+static void write_answer(const struct whatif *w, struct buf *out)
+{
+    char bytes[256];
+    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct jwrite j;
+    reason_request(&text, &w->plan.request);
+    jwrite_init(&j, out);
+    jwrite_object_begin(&j);
+    jwrite_key(&j, STR("request"));
+    jwrite_str(&j, buf_str(&text));
+    jwrite_key(&j, STR("error"));
+    jwrite_str(&j, str_of(w->fault.text));
+    jwrite_key(&j, STR("replicas"));
+    jwrite_u64(&j, w->plan.replicas);
+    jwrite_key(&j, STR("fit"));
+    jwrite_u64(&j, w->plan.fit);
+    write_nodes(&j, w);
+    write_spots(&j, &w->plan);
+    write_stop(&j, w);
+    jwrite_object_end(&j);
+}
+
+static uint32_t read_replicas(struct jread *r)
+{
+    int64_t n = jread_i64(r);
+    if (!jread_failed(r) && (n < 1 || n > LIMIT_WHATIF_REPLICAS))
+        jread_fail(r, ERR_RANGE, "%lld must be 1 to %d", (long long)n, LIMIT_WHATIF_REPLICAS);
+    return jread_failed(r) ? 0 : (uint32_t)n;
+}
+
+enum errc whatif_read(struct str body, struct arena *a, struct whatif_question *ret,
+                      struct err *reterr)
+{
+    struct jread r;
+    struct str key;
+    bool has_pod = false;
+    *ret = (struct whatif_question){.replicas = 1};
+    struct str json = pod_read_json(body, a, reterr);
+    if (json.p == NULL)
+        return reterr->code;
+    jread_init(&r, json, a);
+    if (jread_type(&r) != JTYPE_OBJECT)
+        jread_fail(&r, ERR_SYNTAX, "must be an object with pod and replicas");
+    jread_object (&r, key) {
+        if (str_eq(key, STR("pod"))) {
+            has_pod = jread_type(&r) == JTYPE_OBJECT;
+            pod_read_object(&r, a, &ret->pod);
+        } else if (str_eq(key, STR("replicas"))) {
+            ret->replicas = read_replicas(&r);
+        } else {
+            jread_skip(&r);
+        }
+    }
+    enum errc code = jread_finish(&r, reterr);
+    return code == OK && !has_pod ? err_set(reterr, ERR_SYNTAX, "pod is missing") : code;
+}
+
+/* For an invalid request nothing is planned: every node refuses it. */
+static enum errc answer(const struct cache *c, struct work *work, const struct pod_view *pod,
+                        uint32_t replicas, struct arena *a, struct buf *out)
+{
+    struct request request;
+    struct whatif w = {.fault = ERR_INIT};
+    enum errc readable = request_read(pod, &request, &w.fault);
+    w.fault.code = readable;
+    cache_resolve(c, pod->uid, &request);
+    work_begin(work, c->nodes.n);
+    request.work = work;
+    enum errc code = plan_make(&w.plan, c, &request, readable == OK ? replicas : 0, a);
+    w.plan.replicas = replicas;
+    if (code == OK)
+        code = sort_sites(&w);
+    if (code == OK)
+        write_answer(&w, out);
+    return code;
+}
+
+enum errc whatif_write(const struct cache *c, struct work *work, struct whatif_question *q,
+                       struct arena *a, struct buf *out)
+{
+    q->pod.uid = STR_NULL; /* a replica is not an existing pod */
+    return answer(c, work, &q->pod, q->replicas, a, out);
+}

@@ -1,10 +1,10 @@
-/* Pods and nodes as views, each in a line of a table. */
+/* Macros that write a pod or node view in one line of a table. */
 #pragma once
 
 #include "cache_rig.h"
-#include "gpushare.h"
+#include "core/gpushare.h"
 
-/* As STR, for a static table. */
+/* STR for static initializers. */
 #define S(lit)               \
     {                        \
         lit, sizeof(lit) - 1 \
@@ -34,7 +34,7 @@
     }
 #define LENGTH_OF(type, ...) (sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
 
-/* `mains` of the containers are in spec.containers. */
+/* The first `mains` containers are those of spec.containers. */
 #define CONTAINERS(mains, ...)                                 \
     .containers = LIST_OF(struct container_view, __VA_ARGS__), \
     .n_containers = LENGTH_OF(struct container_view, __VA_ARGS__), .n_mains = (mains)
@@ -44,18 +44,18 @@
     .has_allocation = true, .grants = LIST_OF(struct grant_view, __VA_ARGS__), \
     .n_grants = LENGTH_OF(struct grant_view, __VA_ARGS__)
 
-/* Of namespace ns, pending. */
+/* A pending pod of namespace ns. */
 #define POD(id, ...)                                                   \
     {                                                                  \
         .uid = S(id), .namespace = S("ns"), .name = S(id), __VA_ARGS__ \
     }
 
-/* Of one container that asks for so much memory. */
+/* A pod with one container that asks for this much memory. */
 #define PLAIN(id, q, ...) POD(id, CONTAINERS(1, MAIN(0, q)), __VA_ARGS__)
 
 #define WHOLE .whole_label = S("require-whole-device")
 
-/* A table of these cards. */
+/* A node's table with these cards. */
 #define CARDS(...)                                                      \
     .has_cards = true, .cards = LIST_OF(struct card_view, __VA_ARGS__), \
     .n_cards = LENGTH_OF(struct card_view, __VA_ARGS__)
@@ -72,7 +72,7 @@ static inline void set_pod(struct rig *r, struct pod_view view)
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
-/* What it asks for, which must be readable, and what the cache knows of it. */
+/* The pod's request, which must be valid, with what the cache adds to it. */
 static inline struct request asked(const struct rig *r, struct pod_view view)
 {
     struct request request;
@@ -82,7 +82,7 @@ static inline struct request asked(const struct rig *r, struct pod_view view)
     return request;
 }
 
-/* A card is taken for it on node n. */
+/* Holds a card of node n for the pod. */
 static inline enum errc take(struct rig *r, struct pod_view view)
 {
     struct request request = asked(r, view);

@@ -1,11 +1,10 @@
 /*
- * The cache's rules once more, as naively as they can be written: a few nodes and pods by number,
- * no sums kept, everything counted anew whenever it is asked for. From the rules in cache.h, not
- * from the code.
+ * A model of the cache, as simple as possible: a few nodes and pods by number, no sums kept,
+ * everything counted again for each question. Written from the rules in cache.h, not from the code.
  */
 #pragma once
 
-#include "cache.h"
+#include "core/cache.h"
 
 enum {
     M_NODES = 3,
@@ -13,32 +12,32 @@ enum {
     M_CARDS = 4
 };
 
-/* Numbers instead of the API's texts; the test writes the texts. -1: no such field. */
+/* A node's size in numbers; the test writes the API's texts. -1: no such field. */
 struct m_size {
     bool present;
     int64_t mem; /* -2: not a quantity */
     int64_t count;
     int64_t allocatable;
     bool table;
-    int64_t cards[M_CARDS]; /* with a table: their sizes; 0: a hole */
+    int64_t cards[M_CARDS]; /* sizes of the table's cards; 0: no card has this index */
 };
 
-/* What a pod asks for: so much over so many cards, an equal part on each. */
+/* What a pod asks for: an amount over some cards, an equal part on each. */
 struct m_ask {
     int64_t mem; /* -2: not a quantity */
     int cores;
     int cards;
 };
 
-/* Which cards it has; each an equal part of it. */
+/* The cards that a pod has; an equal part on each. */
 struct m_place {
     int n;
-    int cards[M_CARDS]; /* ascending; 9 is none of any node's */
+    int cards[M_CARDS]; /* ascending; no node has a card 9 */
 };
 
 struct m_node {
     struct m_size size;
-    bool listed; /* by the nodes' list that is under way */
+    bool listed; /* named by the nodes' list under way */
     unsigned unhealthy;
     bool health_listed;
     uint64_t last_ns;
@@ -51,11 +50,11 @@ struct m_pod {
     bool missing;
     bool asked;
     bool awaiting;
-    bool news;  /* heard of for the first time since the pods' list was begun */
-    bool named; /* by that list */
+    bool news;  /* first seen since the pods' list began */
+    bool named; /* named by that list */
     struct m_ask ask;
-    bool unwanting; /* reserved, and its object asks for nothing any more */
-    bool edited;    /* reserved, and its object asks for something else by now: */
+    bool unwanting; /* reserved, and its object now asks for nothing */
+    bool edited;    /* reserved, and its object now asks for `next` */
     struct m_ask next;
     int node; /* -1: pending */
     struct m_place place;
@@ -94,7 +93,7 @@ static inline enum node_fault m_fault(const struct m_size *s)
     return s->table || s->count > 0 ? NODE_OK : NODE_NO_CARDS;
 }
 
-/* One more than the highest index. */
+/* One more than the highest card index. */
 static inline int m_cards(const struct m_node *n)
 {
     int cards = 0;
@@ -105,7 +104,7 @@ static inline int m_cards(const struct m_node *n)
     return n->size.table ? cards : (int)n->size.count;
 }
 
-/* 0: there is no such card. */
+/* 0: no such card. */
 static inline int64_t m_card_total(const struct m_node *n, int card)
 {
     if (card < 0 || card >= m_cards(n))
@@ -130,7 +129,7 @@ static inline int m_part_cores(const struct m_pod *p)
     return p->place.n == 0 ? 0 : (p->ask.cores + p->place.n - 1) / p->place.n;
 }
 
-/* Of a card, of no card (-1) or of the whole node (-2). */
+/* Usage of a card, of no existing card (-1) or of the whole node (-2). */
 static inline int64_t m_used(const struct model *m, int node, int card)
 {
     int64_t sum = 0;
@@ -149,7 +148,7 @@ static inline int64_t m_used(const struct model *m, int node, int card)
     return sum;
 }
 
-/* Pods on a card, and their compute. */
+/* The compute that pods use on a card; *ret_pods: their number. */
 static inline int m_cores(const struct model *m, int node, int card, unsigned *ret_pods)
 {
     int sum = 0;
@@ -178,7 +177,7 @@ static inline int64_t m_free(const struct model *m, int node, int card)
     return m_usable(m, node, card) ? MAX_OF(left, 0) : 0;
 }
 
-/* Whether the cache has reason to remember the name. */
+/* Whether the cache must still know the name. */
 static inline bool m_node_known(const struct model *m, int node)
 {
     bool known = m->nodes[node].size.present || m->nodes[node].unhealthy != 0;
@@ -187,7 +186,7 @@ static inline bool m_node_known(const struct model *m, int node)
     return known;
 }
 
-/* A name that is forgotten starts anew. */
+/* A node that the cache forgets loses all its fields. */
 static inline void m_forget(struct model *m)
 {
     for (int i = 0; i < M_NODES; i++) {
@@ -210,8 +209,8 @@ static inline enum verdict m_card(const struct model *m, int node, int card,
     return part > m_free(m, node, card) ? VERDICT_NO_CARD_FREE : VERDICT_FITS;
 }
 
-/* What a card says that could have it if others went; or, where too few could, what those say that
- * never can, or that there are too few. */
+/* The verdict. If enough cards would be feasible with fewer pods: why one of those is not feasible
+ * now. Else: why the other cards never can be, or that there are too few. */
 static inline enum verdict m_fit(const struct model *m, int node, const struct m_ask *ask)
 {
     const struct m_node *n = &m->nodes[node];
@@ -239,23 +238,18 @@ static inline enum verdict m_fit(const struct model *m, int node, const struct m
     return ask->mem > m_limit(n) - m_used(m, node, -2) ? VERDICT_NODE_FULL : VERDICT_FITS;
 }
 
-static inline bool m_plain(const struct m_ask *ask)
-{
-    return ask->cards == 1 && ask->cores == 0;
-}
-
 static inline bool m_has_twin(const struct model *m, int node, int card, const struct m_ask *ask)
 {
     for (int i = 0; i < M_PODS; i++) {
         const struct m_pod *p = &m->pods[i];
-        if (m_holds(p) && p->node == node && p->place.n > 0 && p->place.cards[0] == card &&
-            p->ask.mem == ask->mem && p->awaiting && m_plain(ask))
+        if (m_holds(p) && p->node == node && p->place.n == 1 && p->place.cards[0] == card &&
+            p->ask.mem == ask->mem && p->awaiting && ask->cards == 1)
             return true;
     }
     return false;
 }
 
-/* Cards with a twin before those without, then the least free, then the lowest. */
+/* The next card: one with a twin first, then the least free, then the lowest index. */
 static inline int m_next(const struct model *m, int node, const struct m_ask *ask, unsigned taken)
 {
     for (int twin = 1; twin >= 0; twin--) {
@@ -272,7 +266,7 @@ static inline int m_next(const struct model *m, int node, const struct m_ask *as
     return -1;
 }
 
-/* As many as it asks for. */
+/* As many cards as the pod asks for. */
 static inline struct m_place m_pick(const struct model *m, int node, const struct m_ask *ask)
 {
     unsigned taken = 0;
@@ -341,7 +335,8 @@ static inline void m_pod_gone(struct model *m, int uid)
     p->known = false;
 }
 
-/* What a confirmation or a read is worth; only the first is sure to be refused while in doubt. */
+/* Whether a confirmation is refused. For a pod that a list lacked it is, unless an earlier
+ * confirmation was refused and this one comes from a read (read_back). */
 static inline bool m_refused(struct m_pod *p, bool read_back)
 {
     bool refused = p->missing && !(p->asked && read_back);
@@ -427,7 +422,7 @@ static inline unsigned m_sweep_pod(struct m_pod *p, unsigned *ret_unproven)
     return 0;
 }
 
-/* How many are gone. */
+/* Ends the list. Returns how many objects it removed. */
 static inline unsigned m_list_end(struct model *m, enum cache_kind kind, unsigned *ret_unproven)
 {
     unsigned swept = 0;

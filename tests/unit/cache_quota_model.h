@@ -1,11 +1,11 @@
 /*
- * The cache's rules once more, as naively as they can be written: a few nodes and pods by number,
- * no sums kept, everything counted anew whenever it is asked for. From the rules in cache.h, not
- * from the code.
+ * A model of the cache with quotas, as simple as possible: a few nodes and pods by number, no sums
+ * kept, everything counted again for each question. Written from the rules in cache.h, not from the
+ * code.
  */
 #pragma once
 
-#include "cache.h"
+#include "core/cache.h"
 
 enum {
     M_NODES = 3,
@@ -15,24 +15,24 @@ enum {
     M_LIMITS = 3
 };
 
-/* Numbers instead of the API's texts; the test writes the texts. -1: no such field. */
+/* A node's size in numbers; the test writes the API's texts. -1: no such field. */
 struct m_size {
     bool present;
     int64_t mem; /* -2: not a quantity */
     int64_t count;
     int64_t allocatable;
     int pool;  /* 0: none */
-    int model; /* of all its cards; 0: not known */
+    int model; /* of all cards; 0: unknown */
 };
 
-/* Of a namespace, or of those without limits of their own (the last). */
+/* Limits of a namespace; the last entry is for namespaces without an entry. */
 struct m_entry {
     bool is;
-    unsigned pools; /* bits of those it may use; 0: all */
+    unsigned pools; /* bits of the pools it may use; 0: all */
 
     struct {
         enum quota_scope scope;
-        int name; /* a pool or a model */
+        int name; /* a pool's or a model's number */
         int64_t mem;
         int64_t cards; /* both -1: no limit */
     } limits[M_LIMITS];
@@ -40,13 +40,13 @@ struct m_entry {
 
 struct m_quota {
     bool is;
-    bool named; /* by the list of ConfigMaps */
+    bool named; /* named by the list of ConfigMaps */
     struct m_entry entries[M_SPACES];
 };
 
 struct m_node {
     struct m_size size;
-    bool listed; /* by the nodes' list that is under way */
+    bool listed; /* named by the nodes' list under way */
     unsigned unhealthy;
     bool health_listed;
     uint64_t last_ns;
@@ -59,11 +59,11 @@ struct m_pod {
     bool missing;
     bool asked;
     bool awaiting;
-    bool news;  /* heard of for the first time since the pods' list was begun */
-    bool named; /* by that list */
+    bool news;  /* first seen since the pods' list began */
+    bool named; /* named by that list */
     int64_t mem;
-    bool unwanting; /* reserved, and its object asks for nothing any more */
-    bool edited;    /* reserved, and its object asks for something else by now: */
+    bool unwanting; /* reserved, and its object now asks for nothing */
+    bool edited;    /* reserved, and its object now asks for something else */
     int64_t next;
     int node; /* -1: pending */
     int card;
@@ -81,10 +81,10 @@ struct m_view {
     int uid;
     int node;    /* -1: unbound */
     int64_t mem; /* -2: not a quantity */
-    int card;    /* -1: none, or no number */
+    int card;    /* -1: none, or not a number */
     bool terminal;
     bool awaiting;
-    uint64_t assume_ns; /* 0: none that counts */
+    uint64_t assume_ns; /* 0: none that is valid */
 };
 
 static inline bool m_holds(const struct m_pod *p)
@@ -120,7 +120,7 @@ static inline int64_t m_limit(const struct m_node *n)
     return n->size.allocatable < 0 ? n->size.mem : MIN_OF(n->size.mem, n->size.allocatable);
 }
 
-/* Of a card, of no card (-1) or of the whole node (-2). */
+/* Usage of a card, of no existing card (-1) or of the whole node (-2). */
 static inline int64_t m_used(const struct model *m, int node, int card)
 {
     int64_t sum = 0;
@@ -141,7 +141,7 @@ static inline int64_t m_free(const struct model *m, int node, int card)
     return ill ? 0 : MAX_OF(m_card_total(n) - m_used(m, node, card), 0);
 }
 
-/* Whether the cache has reason to remember the name. */
+/* Whether the cache must still know the name. */
 static inline bool m_node_known(const struct model *m, int node)
 {
     bool known = m->nodes[node].size.present || m->nodes[node].unhealthy != 0;
@@ -150,7 +150,7 @@ static inline bool m_node_known(const struct model *m, int node)
     return known;
 }
 
-/* A name that is forgotten starts anew. */
+/* A node that the cache forgets loses all its fields. */
 static inline void m_forget(struct model *m)
 {
     for (int i = 0; i < M_NODES; i++) {
@@ -159,7 +159,7 @@ static inline void m_forget(struct model *m)
     }
 }
 
-/* Whether what is on that node, on a card or on none, is within the limit. */
+/* Whether the limit counts usage on this node and card (-1: no card). */
 static inline bool m_within(const struct model *m, const struct m_entry *e, int limit, int node,
                             int card)
 {
@@ -184,7 +184,7 @@ static inline int64_t m_held(const struct model *m, int space, int limit, bool c
     return sum;
 }
 
-/* One more of mem on a card of the node, which has some. */
+/* The quota's verdict on one more pod of `mem` on a card of the node. The node has cards. */
 static inline enum verdict m_quota_fit(const struct model *m, int node, int space, int64_t mem)
 {
     const struct m_entry *own = &m->quota.entries[space];
@@ -244,7 +244,7 @@ static inline bool m_has_twin(const struct model *m, int node, int card, int64_t
     return false;
 }
 
-/* Cards with a twin before those without, then the least free, then the lowest. */
+/* Picks a card with a twin first, then the least free, then the lowest index. */
 static inline int m_pick(const struct model *m, int node, int64_t mem)
 {
     for (int twin = 1; twin >= 0; twin--) {
@@ -312,7 +312,8 @@ static inline void m_pod_gone(struct model *m, int uid)
     p->known = false;
 }
 
-/* What a confirmation or a read is worth; only the first is sure to be refused while in doubt. */
+/* Whether a confirmation is refused. For a pod that a list lacked it is, unless an earlier
+ * confirmation was refused and this one comes from a read (read_back). */
 static inline bool m_refused(struct m_pod *p, bool read_back)
 {
     bool refused = p->missing && !(p->asked && read_back);
@@ -400,7 +401,7 @@ static inline unsigned m_sweep_pod(struct m_pod *p, unsigned *ret_unproven)
     return 0;
 }
 
-/* How many are gone. */
+/* Ends the list. Returns how many objects it removed. */
 static inline unsigned m_list_end(struct model *m, enum cache_kind kind, unsigned *ret_unproven)
 {
     unsigned swept = 0;

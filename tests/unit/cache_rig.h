@@ -1,10 +1,10 @@
 /*
- * A cache under test: one short call an event, with the invariants asserted after each. Everything
- * that an event does is left in `fx` and `code`.
+ * A cache under test: a short function for each event, with the invariants asserted after each. The
+ * event's effects are in `fx`, its result in `code`.
  */
 #pragma once
 
-#include "cache.h"
+#include "core/cache.h"
 #include "unit.h"
 
 struct rig {
@@ -32,7 +32,7 @@ static inline enum errc rig_apply(struct rig *r, const struct event *e)
     return r->code;
 }
 
-/* allocatable may be NULL: the node has none. */
+/* allocatable NULL: the node has none. */
 static inline void node_set(struct rig *r, const char *name, const char *mem, const char *count,
                             const char *allocatable)
 {
@@ -63,7 +63,7 @@ static inline void health_gone(struct rig *r, const char *node)
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
-/* A pod as the API server shows it; the rest of its fields follows from these. */
+/* A pod as the API server shows it; its other fields follow from these. */
 struct shown {
     const char *uid;
     const char *mem;    /* NULL: "8" */
@@ -74,6 +74,7 @@ struct shown {
     const char *assigned;
     const char *app; /* a label; NULL: none */
     bool deleting;
+    bool leftovers; /* an allocation and compute of another Binding */
     enum container_kind kind;
 };
 
@@ -89,6 +90,8 @@ static inline enum errc pod_event(struct rig *r, enum event_type type, struct sh
                               .node = str_of(s.node),
                               .phase = str_of(s.phase == NULL ? "Pending" : s.phase),
                               .deleting = s.deleting,
+                              .said_allocation = s.leftovers,
+                              .said_cores = s.leftovers,
                               .idx = str_of(s.idx),
                               .assigned = str_of(s.assigned),
                               .assume_time = str_of(s.assume),

@@ -1,7 +1,8 @@
-/* The API server's side of test_cache_world.c: its objects, its watch, and what it answers when. */
+/* The API server of test_cache_world.c: its objects, its watch and its answers, with their
+ * delays. */
 #pragma once
 
-#include "cache.h"
+#include "core/cache.h"
 #include "seeded.h"
 
 #include <stdio.h>
@@ -10,10 +11,10 @@ enum {
     NODES = 2,
     CARDS = 2,
     CARD_SIZE = 16,
-    PODS = 300, /* in one history; a UID is never used again */
+    PODS = 300, /* per history; a UID is never used again */
     NOTES = 1024,
     OPS = 8,
-    EPISODES = 20, /* of one history: some busy steps, then quiet and a comparison */
+    EPISODES = 20, /* per history; each has busy steps, then a comparison at rest */
     STEPS = 80
 };
 
@@ -35,7 +36,7 @@ struct note {
 enum list_phase {
     LIST_NONE,
     LIST_BEGUN,
-    LIST_READ, /* the server has read it; it arrives object by object */
+    LIST_READ, /* read by the server; arrives object by object */
 };
 
 enum answer {
@@ -48,20 +49,20 @@ enum answer {
 
 struct op {
     bool used;
-    bool verifies; /* of a confirmed pod that a list lacked; there is no Binding */
+    bool verifies; /* reads a confirmed pod that a list lacked; no Binding */
     int uid;
     int node;
     int card;
-    bool post_waits; /* the Binding has not reached the server yet, or lingers there */
+    bool post_waits; /* the Binding has not reached the server, or waits there */
     bool get_waits;
-    enum answer answer; /* on its way to us */
+    enum answer answer; /* under way to the client */
     bool in_doubt;
     struct object read;
-    bool read_is_final; /* no Binding was under way any more when it was read */
+    bool read_is_final; /* read when no Binding was under way */
 };
 
 struct world {
-    struct cache cache; /* ours; all else is the server's, or on its way */
+    struct cache cache; /* the client's; the rest is the server's or under way */
     struct object pods[PODS];
     int n_pods;
     struct note notes[NOTES];
@@ -76,7 +77,7 @@ struct world {
     uint64_t random;
     uint64_t seed;
     unsigned step;
-    unsigned bound; /* how much this history has tried */
+    unsigned bound; /* counts of what this history tried */
 };
 
 #define world_assert(w, condition)                                                          \
@@ -113,13 +114,13 @@ static inline void server_create(struct world *w)
     publish(w, uid);
 }
 
-/* Ends, is marked for deletion, is bound by another hand to a node of its own, or is deleted. */
+/* The pod ends, is marked for deletion, is bound to a node by another client, or is deleted. */
 static inline void server_age(struct world *w)
 {
     if (w->n_pods == 0)
         return;
     const struct op *op = &w->ops[draw(w, OPS)];
-    int uid = op->used ? op->uid : draw(w, w->n_pods); /* preferably one that is being bound */
+    int uid = op->used ? op->uid : draw(w, w->n_pods); /* preferably one with a bind under way */
     struct object *o = &w->pods[uid];
     if (!o->exists)
         return;

@@ -1,4 +1,4 @@
-/* Certificates made on the spot, once for all tests of a program, by openssl. */
+/* Certificates that openssl makes at start, once for all tests of a program. */
 #pragma once
 
 #include "unit.h"
@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 /*
- * NAME.crt and NAME.key: two CAs, servers for 127.0.0.1, and clients: one that is good, one that is
- * a server, one of the other CA, and one that has expired.
+ * NAME.crt and NAME.key: two CAs, servers for 127.0.0.1, and clients: a valid one, one with a
+ * server's certificate, one of the other CA and one that has expired. Also chain.crt with
+ * chained.key: a server valid for 20 days, from an intermediate CA valid for one day.
  */
 static const char certificates_script[] =
     "cd \"$1\" || exit 1\n"
@@ -26,6 +27,11 @@ static const char certificates_script[] =
     " leaf nameless '' serverAuth 2 ca && leaf client DNS:client.example clientAuth 2 ca &&"
     " leaf purpose DNS:purpose serverAuth 2 ca && leaf stranger DNS:stranger clientAuth 2 other &&"
     " leaf expired DNS:expired clientAuth -1 ca &&"
+    " openssl req $ec -nodes -subj /CN=middle -keyout middle.key -out middle.csr &&"
+    " echo basicConstraints=CA:TRUE > middle.ext &&"
+    " openssl x509 -req -days 1 -in middle.csr -extfile middle.ext -CA ca.crt -CAkey ca.key"
+    " -CAcreateserial -out middle.crt && leaf chained IP:127.0.0.1 serverAuth 20 middle &&"
+    " cat chained.crt middle.crt > chain.crt &&"
     " openssl ec -in server.key -aes128 -passout pass:secret -out locked.key; } > log 2>&1\n";
 
 static char certificates_folder[] = "/tmp/certificates.XXXXXX";
@@ -43,7 +49,7 @@ static inline void run_shell(const char *script, const char *folder)
     ck_assert_msg(status == 0, "%s: status %d", script, status);
 }
 
-/* In main, outside of any test: false if that can't be. */
+/* Call it in main, outside of any test. False if it failed. */
 static inline bool certificates_make(void)
 {
     char command[4096];
@@ -65,7 +71,7 @@ struct path {
     char text[128];
 };
 
-/* "NAME" in the folder; of an empty name nothing. */
+/* Sets the path of NAME in the folder; an empty name gives an empty path. */
 static inline struct str path_set(struct path *p, const char *name)
 {
     (void)snprintf(p->text, sizeof(p->text), "%s/%s", certificates_folder, name);

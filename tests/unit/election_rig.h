@@ -1,7 +1,7 @@
-/* One replica's election, step by step: what its tests share. */
+/* One replica's election, step by step: shared by its tests. */
 #pragma once
 
-#include "election_step.h"
+#include "kube/election_step.h"
 #include "unit.h"
 
 #define LEASE    UINT64_C(9000)
@@ -66,7 +66,7 @@ static inline void waits(struct election_action a, uint64_t delay_ms, enum elect
     ck_assert_uint_eq(a.delay_ms, delay_ms);
 }
 
-/* Leads, and has just renewed. */
+/* The replica leads and has just renewed. */
 static inline void lead(void)
 {
     does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
@@ -75,7 +75,7 @@ static inline void lead(void)
     ck_assert(election_leads(&s, now));
 }
 
-/* Follows another one, heard of just now. */
+/* The replica follows another one, whose renewal it has just seen. */
 static inline void follow(void)
 {
     does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);

@@ -1,7 +1,7 @@
-/* A recorder and the API server that it writes to: what its tests share. */
+/* An event recorder and the API server that it writes to: shared by its tests. */
 #pragma once
 
-#include "events.h"
+#include "kube/events.h"
 #include "on_loop.h"
 #include "script_server.h"
 
@@ -76,7 +76,7 @@ static inline void on_drained(void *ctx)
     rig.drained = true;
 }
 
-/* All that was posted has come to its end. */
+/* Runs until every posted event is sent or dropped. */
 static inline void drain(void)
 {
     events_drain(rig.events, on_drained, &rig);

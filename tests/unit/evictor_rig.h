@@ -1,33 +1,66 @@
 /*
- * A conversation with an API server about a node of two cards of 16: on card 0 are a
- * and b with 5 each, on card 1 is c with 10. Twelve are free, and wanted by a pod of priority 100;
- * c alone is enough for that.
+ * An evictor and an API server. The node has two cards of 16: card 0 has pods a and b with 5 each,
+ * card 1 has c with 10. A pod of priority 100 wants 12; evicting c alone is enough.
  */
 #pragma once
 
+#include "base/log.h"
 #include "cache_rig.h"
-#include "evictor.h"
+#include "daemon/evict/evictor.h"
+#include "daemon/service.h"
 #include "fail_alloc.h"
-#include "log.h"
 #include "on_loop.h"
 #include "script_server.h"
-#include "service.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #define PODS "POST /base/api/v1/namespaces/ns/pods/"
-#define SAYS(code, text) \
-    SCRIPT_BODY, "{\"kind\":\"Status\",\"code\":" #code ",\"message\":\"" text "\"}", code, NULL
-#define GRANTED   SAYS(201, "")
-#define BUDGET    SAYS(429, "Cannot evict pod as it would violate the pod's disruption budget.")
-#define BUSY      SAYS(429, "too many requests")
-#define ILL       SAYS(503, "etcd")
-#define LOST      SCRIPT_CLOSE, NULL, 0, NULL
-#define DENIED    SAYS(403, "User cannot create resource \\\"pods/eviction\\\"")
-#define WEBHOOK   SAYS(403, "admission webhook says no")
-#define OLD       SAYS(400, "no kind \\\"Eviction\\\" is registered for version \\\"policy/v1\\\"")
-#define OTHER_UID SAYS(409, "the UID in the precondition (c) does not match the UID in record")
+/* An API server's Status: texts of Kubernetes 1.20.2 and 1.36.3. */
+#define FAILURE(code, reason, text)                                                                \
+    SCRIPT_BODY,                                                                                   \
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","       \
+        "\"message\":\"" text "\",\"reason\":\"" reason "\",\"details\":{},\"code\":" #code "}\n", \
+        code, NULL
+#define GRANTED                                                                              \
+    SCRIPT_BODY,                                                                             \
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\"," \
+        "\"code\":201}\n",                                                                   \
+        201, NULL
+#define BUDGET                      \
+    FAILURE(429, "TooManyRequests", \
+            "Cannot evict pod as it would violate the pod's disruption budget.")
+#define TWO_BUDGETS                                                                           \
+    FAILURE(500, "",                                                                          \
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource " \
+            "does not support.")
+#define BUSY SCRIPT_BODY, "Too many requests, please try again later.\n", 429, "Retry-After: 1\r\n"
+#define ILL  FAILURE(503, "ServiceUnavailable", "etcdserver: request timed out")
+#define LOST SCRIPT_CLOSE, NULL, 0, NULL
+#define DENIED                                                                           \
+    FAILURE(403, "Forbidden",                                                            \
+            "pods \\\"c\\\" is forbidden: User \\\"cardpack\\\" cannot create resource " \
+            "\\\"pods/eviction\\\" in API group \\\"\\\" in the namespace \\\"ns\\\"")
+#define WEBHOOK \
+    FAILURE(403, "Forbidden", "admission webhook \\\"w.example\\\" denied the request: no")
+#define OLD                                                                                   \
+    FAILURE(400, "BadRequest",                                                                \
+            "no kind \\\"Eviction\\\" is registered for version \\\"policy/v1\\\" in scheme " \
+            "\\\"pkg/api/legacyscheme/scheme.go:30\\\"")
+#define OTHER_UID                                                                              \
+    FAILURE(409, "Conflict",                                                                   \
+            "Operation cannot be fulfilled on Pod \\\"c\\\": the UID in the precondition (c) " \
+            "does not match the UID in record (d). The object might have been deleted and "    \
+            "then recreated")
+#define NO_PATH FAILURE(404, "NotFound", "the server could not find the requested resource")
+#define NO_POD                                                                           \
+    SCRIPT_BODY,                                                                         \
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\","             \
+        "\"reason\":\"NotFound\",\"message\":\"pods \\\"c\\\" not found\",\"code\":404," \
+        "\"details\":{\"kind\":\"pods\",\"name\":\"c\"}}",                               \
+        404, NULL
+/* A load balancer's answer. */
+#define BARE(code) SCRIPT_BODY, "<html>" #code "</html>\n", code, NULL
 #define TRY(pod, how)                         \
     {                                         \
         PODS pod "/eviction?dryRun=All ", how \
@@ -38,7 +71,7 @@
     }
 
 static struct bench {
-    struct rig rig; /* only its cache is borrowed, by `service` */
+    struct rig rig; /* `service` borrows only its cache */
     struct service service;
     struct loop *loop;
     struct script_server server;
@@ -52,7 +85,7 @@ static struct bench {
     int log;
     size_t wanted;
     const char *text;
-    bool later; /* the last answer of filter was to try again */
+    bool later; /* filter's last answer asked the scheduler to try again */
 } b;
 
 static inline uint64_t term(struct backend *backend)
@@ -117,18 +150,23 @@ static inline const struct pod *pod(const char *uid)
 
 /* ---- the filter ---- */
 
-/* The verdict of n for the pod, as filter finds and notes it. */
-static inline enum verdict ask(struct shape s)
+/* The verdict on the first node. Notes the verdicts on all nodes as filter does. */
+static inline enum verdict ask_of(struct shape s, const struct str *names, size_t n)
 {
     struct container_view c;
-    struct str name = STR("n");
-    struct filter_args args = {.pod = view_of(&s, &c), .names = &name, .n = 1};
+    struct filter_args args = {.pod = view_of(&s, &c), .names = names, .n = n};
     struct judgement j = {.verdicts = NULL};
     arena_reset(&b.arena);
-    if (judge(&b.service, &args, &b.arena, false, &j) != OK)
+    if (judge(&b.service.cache, &b.service.work, &args, &b.arena, false, &j, NULL) != OK)
         return VERDICT_COUNT;
     b.later = evictor_filtered(b.evictor, &args, &j).n > 0;
     return (enum verdict)j.verdicts[0];
+}
+
+static inline enum verdict ask(struct shape s)
+{
+    static const struct str name = STR("n");
+    return ask_of(s, &name, 1);
 }
 
 static inline void set_up(void)
@@ -179,7 +217,7 @@ static inline void serve(const struct script_step *steps, size_t n)
     ck_assert_ok(evictor_new(&set, &b.evictor, &e), &e);
 }
 
-/* There is no pause between two tries. */
+/* Removes the pause between two tries. */
 static inline void again_soon(void)
 {
     struct err e = ERR_INIT;
@@ -193,7 +231,7 @@ static inline void again_soon(void)
     static const struct script_step steps_[] = {__VA_ARGS__}; \
     serve(steps_, COUNT_OF(steps_))
 
-/* Whatever has begun has ended, once. */
+/* Frees the evictor. Everything that began must have ended, once. */
 static inline void free_evictor(void)
 {
     uint64_t ended = 0;
@@ -219,7 +257,7 @@ static inline void tear_down(void)
     (void)unlink(b.path);
 }
 
-/* ---- what has happened ---- */
+/* ---- what happened ---- */
 
 static inline unsigned times_logged(const char *text)
 {
@@ -245,7 +283,7 @@ static inline void run_to_log(const char *text)
     run_until(b.loop, is_logged, NULL);
 }
 
-/* The answer is on its way, and not read yet. */
+/* A request has come; its answer is not read yet. */
 static inline bool has_asked(void *ctx)
 {
     void (*act)(void) = ctx;
@@ -268,7 +306,14 @@ static inline bool is_idle(void *ctx)
     return !evictor_active(b.evictor);
 }
 
-/* It came to nothing, with so many requests in all. */
+/* A rescue has ended, or an eviction was requested. */
+static inline bool has_ended_or_asked(void *ctx)
+{
+    (void)ctx;
+    return b.server.n_requests > 0 || (b.counts.begun > 0 && !evictor_active(b.evictor));
+}
+
+/* Runs until the rescue has failed; checks the total number of requests. */
 static inline void run_to_failure(size_t requests)
 {
     run_to_log("reason=EvictionForCardsFailed");

@@ -1,4 +1,5 @@
-/* See fail_alloc.h. State is the process': check forks one for each test. */
+/* Failing allocations; see fail_alloc.h. The state is per process: check forks a process for each
+ * test. */
 #include "fail_alloc.h"
 
 #include <check.h>
@@ -13,7 +14,7 @@ static struct {
     bool hit;
 } state;
 
-/* Names that the linker's --wrap asks for. */
+/* Names that the linker's option --wrap requires. */
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void *__real_calloc(size_t n, size_t size);

@@ -1,37 +1,38 @@
 /*
- * Makes our allocations fail on purpose. Every unit test is linked with --wrap, so calloc and
- * realloc of mem.c, which nobody else calls, come through here; libraries' own do not. Memory runs
- * out in two ways, and code must survive both: once (the next call has memory again), or from then
- * on.
+ * Makes cardpack's allocations fail on purpose. Every unit test is linked with --wrap, so the
+ * calloc and realloc calls of mem.c come here; only mem.c makes such calls, and those of libraries
+ * do not come here. Code must survive two modes: one allocation fails (the next one succeeds), or
+ * all from then on fail.
  *
- *     static enum errc scenario(void *ctx) { ...ERR_NOMEM exactly where an allocation failed... }
- *     fail_alloc_each(scenario, &ctx);
+ * static enum errc scenario(void *ctx) { ...ERR_NOMEM exactly where an allocation failed... }
+ * fail_alloc_each(scenario, &ctx);
  *
- * The count serves budgets as well: arm with FAIL_NEVER, do the work, compare fail_alloc_count().
+ * To check a budget of allocations: arm with FAIL_NEVER, do the work, compare fail_alloc_count().
  */
 #pragma once
 
-#include "err.h"
+#include "base/err.h"
 
 enum fail_alloc_mode {
-    FAIL_NEVER, /* only count */
+    FAIL_NEVER, /* only counts */
     FAIL_ONCE,
     FAIL_FROM_THEN_ON,
 };
 
-/* From here on the nth allocation fails, the first being 1. Counts from 0 again. */
+/* From now on the nth allocation fails, counted from 1. Resets the count to 0. */
 void fail_alloc_arm(enum fail_alloc_mode mode, size_t nth);
 void fail_alloc_disarm(void);
 
-/* Allocations asked for since it was armed, those that failed included. */
+/* Allocations since it was armed, failed ones included. */
 size_t fail_alloc_count(void);
 
 /* Whether an allocation has failed since it was armed. */
 bool fail_alloc_hit(void);
 
 /*
- * Runs the scenario with its 1st, 2nd, ... allocation failing, in both modes, until it comes
- * through without meeting the one that fails. It must give ERR_NOMEM if and only if one failed, and
- * free what it made: a leak is the sanitizer's to find. Returns how many allocations it makes.
+ * Runs the scenario with its 1st, 2nd, ... allocation failing, in both modes, until a run does not
+ * reach the failing allocation. The scenario must return ERR_NOMEM if and only if an allocation
+ * failed, and free what it allocated (the sanitizer finds leaks). Returns how many allocations it
+ * makes.
  */
 size_t fail_alloc_each(enum errc (*scenario)(void *ctx), void *ctx);

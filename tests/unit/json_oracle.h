@@ -1,15 +1,15 @@
 /*
- * The strict reader against jansson: both accept or both refuse, and what they read is equal. They
- * differ by design in four classes, which are no disagreement:
+ * Compares the strict reader with jansson: both must accept or both refuse, and the values must be
+ * equal. Four kinds of differences are by design and are not reported:
  *
- *   - a number that overflows int64 or double: the reader checks its grammar only, jansson refuses;
- *   - nesting deeper than LIMIT_JSON_DEPTH: jansson goes to 2048;
- *   - a raw NUL byte: jansson, told to accept any value, takes "null\0" for null;
- *   - \u0000 in a key: jansson refuses it there even when told to allow it.
+ * - a number beyond int64 or double: the reader checks only its grammar, jansson refuses;
+ * - nesting deeper than LIMIT_JSON_DEPTH: jansson goes to 2048;
+ * - a raw NUL byte: jansson, set to accept any value, takes "null\0" for null;
+ * - \u0000 in a key: jansson refuses it there even when set to allow it.
  */
 #pragma once
 
-#include "jread.h"
+#include "codec/jread.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -46,7 +46,8 @@ static inline json_t *oracle_number(struct oracle *o)
 
 static inline json_t *oracle_value(struct oracle *o);
 
-/* Strings in runs, as far as they go; a bound of a few, so that a run also ends at that. */
+/* Reads strings in runs as far as possible. The bound on a run is small, so that runs also end
+ * there. */
 static inline json_t *oracle_array(struct oracle *o)
 {
     struct str run[3];
@@ -63,7 +64,8 @@ static inline json_t *oracle_array(struct oracle *o)
     return value;
 }
 
-/* The next value as jansson would hold it; a part of it after a failure. Recursion is bounded. */
+/* Reads the next value into jansson's form; after a failure, a part of it. The reader bounds the
+ * recursion. */
 static inline json_t *oracle_value(struct oracle *o)
 {
     json_t *value = NULL;
@@ -119,7 +121,8 @@ static inline const char *oracle_judge(struct oracle *o, struct str doc, const j
     return why;
 }
 
-/* NULL, or what they disagree about; also whether skipping validates exactly as reading does. */
+/* NULL, or the difference. Also checks that skipping a value accepts exactly what reading it
+ * accepts. */
 static inline const char *oracle_disagreement(struct str doc)
 {
     struct arena arena;

@@ -1,7 +1,7 @@
-/* A server whose every byte the test says itself, and calls that remember how they ended. */
+/* A server whose bytes the test writes itself, and calls that record how they ended. */
 #pragma once
 
-#include "http_client.h"
+#include "io/http_client.h"
 #include "peer.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ struct origin {
     struct loop *loop;
     struct loop_fd listener;
     uint16_t port;
-    struct peer peers[ORIGIN_PEERS]; /* in order of arrival */
+    struct peer peers[ORIGIN_PEERS]; /* sorted by arrival */
     size_t n;
     size_t wanted;
     char url[64]; /* without a path */
@@ -22,7 +22,7 @@ static inline void origin_accept(struct loop_fd *f, uint32_t events)
 {
     struct origin *o = CONTAINER_OF(f, struct origin, listener);
     (void)events;
-    /* cppcheck-suppress nullPointer; nobody asks for the address */
+    /* cppcheck-suppress nullPointer; the address is not needed */
     int fd = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return;
@@ -70,21 +70,25 @@ static inline bool origin_has(void *ctx)
     return o->n >= o->wanted;
 }
 
-/* The nth connection, from 0, as soon as it is there. */
-static inline struct peer *origin_peer(struct origin *o, size_t i)
+/* Waits for the nth connection, counted from 0. */
+static inline struct peer *origin_peer_here(struct origin *o, size_t i, struct here here)
 {
     o->wanted = i + 1;
-    run_until(o->loop, origin_has, o);
+    run_until_here(o->loop, origin_has, o, here);
     return &o->peers[i];
 }
 
-/* ... and has sent a head. */
-static inline struct peer *origin_request(struct origin *o, size_t i)
+#define origin_peer(o, i) origin_peer_here(o, i, HERE("origin_peer(" #o ", " #i ")"))
+
+/* Waits until the nth connection has sent a head. */
+static inline struct peer *origin_request_here(struct origin *o, size_t i, struct here here)
 {
-    struct peer *p = origin_peer(o, i);
-    peer_await(p, "\r\n\r\n", 1);
+    struct peer *p = origin_peer_here(o, i, here);
+    peer_await_here(p, "\r\n\r\n", 1, here);
     return p;
 }
+
+#define origin_request(o, i) origin_request_here(o, i, HERE("origin_request(" #o ", " #i ")"))
 
 struct caller {
     struct http_call call;
@@ -94,8 +98,8 @@ struct caller {
     struct buf chunks;
     size_t n_chunks;
     bool refuses;
-    void (*then)(struct caller *c);     /* within on_done */
-    void (*in_chunk)(struct caller *c); /* within on_chunk */
+    void (*then)(struct caller *c);     /* called within on_done */
+    void (*in_chunk)(struct caller *c); /* called within on_chunk */
     void *data;
 };
 
@@ -129,11 +133,13 @@ static inline void caller_init(struct caller *c, const char *method, const char 
     buf_init(&c->chunks, 256U << 20);
 }
 
-static inline void caller_await(struct loop *l, struct caller *c)
+static inline void caller_await_here(struct loop *l, struct caller *c, struct here here)
 {
-    run_until(l, until_flag, &c->done);
+    run_until_here(l, until_flag, &c->done, here);
     ck_assert_uint_eq(c->times, 1);
 }
+
+#define caller_await(l, c) caller_await_here(l, c, HERE("caller_await(" #c ")"))
 
 static inline void caller_end(struct caller *c)
 {
@@ -168,7 +174,7 @@ static inline void fixture_close(struct fixture *f)
     f->loop = loop_free(f->loop);
 }
 
-/* The environment's proxies are none of these tests' business. */
+/* Removes proxy settings from the environment: they would disturb these tests. */
 static inline void no_proxies(void)
 {
     static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",

@@ -1,12 +1,13 @@
-/* What a page makes of /ui/events, and whether it shows what is. */
+/* A client of /ui/events that builds the page's state, and checks that it equals the present
+ * state. */
 #pragma once
 
-#include "jread.h"
-#include "limit.h"
-#include "map.h"
+#include "base/limit.h"
+#include "base/map.h"
+#include "codec/jread.h"
+#include "daemon/page/ui_feed.h"
+#include "daemon/page/ui_write.h"
 #include "peer.h"
-#include "ui_feed.h"
-#include "ui_write.h"
 
 #include <stdio.h>
 
@@ -31,8 +32,8 @@ struct shown {
 
 struct page {
     struct peer peer;
-    size_t at;       /* so much of what came in is read */
-    struct buf body; /* of it, what no whole event is yet */
+    size_t at;       /* bytes of the input that were parsed */
+    struct buf body; /* the rest of the body: an incomplete event */
     struct map nodes;
     struct buf pods;
     unsigned hellos;
@@ -161,7 +162,7 @@ static inline void take_event(struct page *p, struct str event)
     arena_reset(&p->arena);
 }
 
-/* Takes chunks apart, and events. */
+/* Parses chunks, and the events in them. */
 static inline void page_read(struct page *p)
 {
     struct str in = buf_str(&p->peer.in);
@@ -195,7 +196,7 @@ static inline void page_read(struct page *p)
     }
 }
 
-/* Whether the page shows what is, byte by byte. */
+/* Whether the page shows the present state, byte by byte. */
 static inline bool is_right(struct page *p, const struct stage *g)
 {
     struct buf now;

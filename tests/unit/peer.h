@@ -1,7 +1,8 @@
-/* The other end of a connection, byte by byte: for what no well-behaved library would send. */
+/* The other end of a connection, which the test drives byte by byte: it can send what no correct
+ * library would send. */
 #pragma once
 
-#include "buf.h"
+#include "base/buf.h"
 #include "on_loop.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@ struct peer {
     struct buf in;
     struct buf out;
     bool closed; /* by the other end */
-    bool deaf;   /* does not read */
+    bool deaf;   /* it does not read */
 };
 
 static inline void peer_watch(struct peer *p)
@@ -45,7 +46,7 @@ static inline void peer_ready(struct loop_fd *f, uint32_t events)
     }
     if (p->closed)
         p->out.n = 0;
-    if (p->closed) /* a hang-up would be reported for ever */
+    if (p->closed) /* else epoll would report the hang-up forever */
         loop_fd_del(&p->fd);
     else
         peer_watch(p);
@@ -126,15 +127,20 @@ static inline bool peer_cut(void *ctx)
     return w->peer->closed;
 }
 
-/* Until the text came n times. */
-static inline void peer_await(struct peer *p, const char *text, size_t n)
+/* Waits until the text has come n times. */
+static inline void peer_await_here(struct peer *p, const char *text, size_t n, struct here here)
 {
     struct peer_wants w = {p, text, n};
-    run_until(p->loop, peer_got, &w);
+    run_until_here(p->loop, peer_got, &w, here);
 }
 
-static inline void peer_await_end(struct peer *p)
+#define peer_await(p, text, n) \
+    peer_await_here(p, text, n, HERE("peer_await(" #p ", " #text ", " #n ")"))
+
+static inline void peer_await_end_here(struct peer *p, struct here here)
 {
     struct peer_wants w = {p, "", 0};
-    run_until(p->loop, peer_cut, &w);
+    run_until_here(p->loop, peer_cut, &w, here);
 }
+
+#define peer_await_end(p) peer_await_end_here(p, HERE("peer_await_end(" #p ")"))

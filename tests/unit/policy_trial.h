@@ -1,6 +1,6 @@
 /*
- * Random nodes and pods, and what the pods hold there, counted from the views alone by the rules of
- * policy.h and holding.h once more: slowly, and in another way than they do.
+ * Random nodes and pods. What the pods hold is counted from the views alone, by the rules of
+ * policy.h and holding.h: slowly, and by another method than theirs.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 enum {
     CARDS_MOST = 5,
-    INDICES = 7, /* with holes between the cards */
+    INDICES = 7, /* some indices have no card */
     PARTS = 5,
     PODS_MOST = 10,
 };
@@ -20,13 +20,13 @@ static const char *const models[] = {"A10", "A100", "T4"};
 static const char *const numbers[] = {"0", "1", "2", "3",  "4",  "5",  "6",
                                       "7", "8", "9", "10", "11", "12", "13"};
 
-/* One pod: its object, and where it is said to be. */
+/* One pod: its object and its place. */
 struct made {
     struct pod_view view;
     struct container_view containers[PARTS];
     char uid[8];
     bool holds;
-    bool done; /* its init containers, and the cache gives back what they had */
+    bool done; /* its init containers are done, and the cache releases their part */
     struct request request;
     struct placement there;
 };
@@ -97,7 +97,7 @@ static inline void make_node(struct trial *t)
 
 static inline void make_containers(struct trial *t, struct made *m)
 {
-    uint32_t indices[3] = {0}; /* of mains, and of the others together */
+    uint32_t indices[3] = {0}; /* of main containers, and of all others */
     size_t n = 1 + (size_t)(once_in(t, 2) ? 0 : draw(t, PARTS));
     size_t mains = once_in(t, 12) ? 0 : 1 + (size_t)draw(t, (int)n);
     for (size_t i = 0; i < n; i++) {
@@ -134,7 +134,8 @@ static inline void make_wishes(struct trial *t, struct pod_view *v)
         v->anti_affinity = STR("x");
     if (once_in(t, 4))
         v->card_policy = once_in(t, 2) ? STR("binpack") : STR("spread");
-    /* Of several cards it is on none, and who asks for a place for it can't know which. */
+    /* Overhead of a pod on several cards is on none of them, so the model could not count it by
+     * card. */
     if (once_in(t, 12) && v->n_containers == 1 && v->count_label.p == NULL)
         v->mem_overhead = STR("1");
 }
@@ -157,7 +158,7 @@ static inline void make_pod(struct trial *t, struct made *m, int number)
     }
 }
 
-/* ---- the same rules once more ---- */
+/* ---- the rules, implemented again ---- */
 
 struct amount {
     int64_t mem;
@@ -202,14 +203,14 @@ static inline uint32_t n_cards_of(const struct placement *p)
     return n;
 }
 
-/* Step by step through the pod's life: what the card has to have at the worst moment. */
+/* Goes through the pod's life step by step: what the card must have at the peak. */
 static inline struct amount worst(const struct request *r, const struct placement *p, uint32_t card,
                                   bool done)
 {
     struct amount now = {0, 0};
     struct amount most = {0, 0};
     uint32_t cards = n_cards_of(p);
-    uint32_t home = UINT32_MAX; /* the container on whose cards init containers run */
+    uint32_t home = UINT32_MAX; /* init containers run on the cards of this container */
     for (uint32_t i = 0; i < r->n_demands && home == UINT32_MAX; i++) {
         if (r->demands[i].kind != CONTAINER_INIT || !has_lasting(r))
             home = r->demands[i].index;

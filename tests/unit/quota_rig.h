@@ -1,13 +1,13 @@
-/* A cache with quotas under test: limits, nodes of a pool and a model, pods that ask for more than
- * memory, and what policy says of them. */
+/* A cache with quotas under test: limits, nodes with a pool and a model, pods that ask for more
+ * than memory, and the policy's verdicts. */
 #pragma once
 
 #include "cache_rig.h"
-#include "policy.h"
+#include "core/policy.h"
 
 #include <stdio.h>
 
-/* A limit of the namespace of all pods here, "ns"; -1: none. */
+/* A limit of "ns", the namespace of all pods here; -1: no limit. */
 static inline struct quota_limit limit_of(enum quota_scope scope, const char *name, int64_t mem,
                                           int64_t cards, int64_t compute)
 {
@@ -22,7 +22,7 @@ static inline enum errc set_limits(struct rig *r, const struct quota_limit *limi
     return rig_apply(r, &e);
 }
 
-/* Two cards of `size`; with two models they come from a table. */
+/* A node with two cards of `size`; two models come from a table. */
 static inline void shop_set(struct rig *r, const char *name, int64_t size, const char *pool,
                             const char *model, const char *other)
 {
@@ -45,7 +45,7 @@ static inline void shop_set(struct rig *r, const char *name, int64_t size, const
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
-/* More of a pod than `shown` has. */
+/* Fields of a pod that `shown` lacks. */
 struct asks {
     const char *mem;
     const char *cores;
@@ -54,7 +54,7 @@ struct asks {
     const char *percent;
     const char *whole;
     const char *model;
-    const char *more; /* memory of a second container */
+    const char *more; /* memory of the second container */
 };
 
 static inline void view_of(const struct asks *a, struct container_view containers[static 2],
@@ -98,7 +98,8 @@ static inline void ask(const struct rig *r, struct asks a, struct request *ret)
     cache_resolve(&r->cache, STR("asked"), ret);
 }
 
-/* The verdict, which is the same with and without the short way and without cards asked for. */
+/* The verdict. It must be the same with and without the short way, and with and without the
+ * cards. */
 static inline enum verdict fit(const struct rig *r, const char *node, struct asks a)
 {
     struct request request;
@@ -112,7 +113,7 @@ static inline enum verdict fit(const struct rig *r, const char *node, struct ask
     return v;
 }
 
-/* Why not; "" where there is no quota behind it. */
+/* The quota's reason; "" if the quota is not the reason. */
 static inline const char *why(const struct rig *r, const char *node, struct asks a)
 {
     static char text[256];

@@ -1,8 +1,8 @@
-/* A node with pods on it, and one that asks: rows of tables about policy. */
+/* A node with pods on it, and a pod that asks for room: rows of tables for policy tests. */
 #pragma once
 
 #include "asked.h"
-#include "policy.h"
+#include "core/policy.h"
 
 enum {
     SCENE_PODS = 4,
@@ -13,7 +13,7 @@ enum {
     {                               \
         .name = S("n"), __VA_ARGS__ \
     }
-/* 2 or 4 cards of 16. */
+/* Nodes with 2 or 4 cards of 16. */
 #define TWO_CARDS  NODE(.mem = S("32"), .count = S("2"))
 #define FOUR_CARDS NODE(.mem = S("64"), .count = S("4"))
 
@@ -26,7 +26,7 @@ enum {
         .uid = S("") \
     }
 
-/* On node n, at a card. */
+/* A pod that runs on node n, on this card. */
 #define AT(card)  .node = S("n"), .idx = S(#card), .phase = S("Running")
 #define HELD(...) .node = S("n"), .phase = S("Running"), ALLOCATION(__VA_ARGS__)
 
@@ -41,7 +41,7 @@ static inline void scene_open(struct rig *r, const struct node_view *node,
         set_pod(r, pods[i]);
 }
 
-/* What fit says, and place, which must be the same. */
+/* The verdict of fit, which must equal the verdict of place. */
 static inline enum verdict scene_judge(const struct rig *r, const struct pod_view *pod,
                                        struct placement *ret)
 {

@@ -1,12 +1,12 @@
 /*
- * An HTTP server for tests that says exactly the bytes of a script, one step a request in the order
- * of arrival: a real server would neither cut a message in the middle nor send nonsense. A request
- * beyond the script is kept waiting for ever.
+ * An HTTP server that sends exactly the bytes of a script, one step for each request in order of
+ * arrival. A real server would not cut a message or send nonsense. A request after the script's end
+ * gets no answer.
  */
 #pragma once
 
-#include "buf.h"
-#include "loop.h"
+#include "base/buf.h"
+#include "io/loop.h"
 #include "unit.h"
 
 #include <arpa/inet.h>
@@ -19,19 +19,19 @@
 #define SCRIPT_CONNECTIONS 32
 
 enum script_how {
-    SCRIPT_BODY,   /* a whole answer with a Content-Length; the connection stays */
-    SCRIPT_STREAM, /* a chunked 200 that goes on for ever */
+    SCRIPT_BODY,   /* a whole answer with a Content-Length; keeps the connection */
+    SCRIPT_STREAM, /* a chunked 200 without end */
     SCRIPT_END,    /* a chunked 200 that ends in good order */
-    SCRIPT_CUT,    /* a chunked 200 whose connection is closed in the middle */
-    SCRIPT_CLOSE,  /* not a byte */
+    SCRIPT_CUT,    /* a chunked 200; closes the connection in the middle */
+    SCRIPT_CLOSE,  /* closes the connection without an answer */
 };
 
 struct script_step {
-    const char *expect; /* must be in the request */
+    const char *expect; /* text that the request must contain */
     enum script_how how;
     const char *body;
     unsigned status;     /* 0: 200 */
-    const char *headers; /* further lines, each with its \r\n; or NULL */
+    const char *headers; /* more header lines, each with \r\n; or NULL */
 };
 
 struct script_connection {
@@ -47,7 +47,7 @@ struct script_server {
     const struct script_step *steps;
     size_t n_steps;
     size_t n_requests; /* so far */
-    struct buf heads;  /* of all of them */
+    struct buf heads;  /* of all requests */
     struct script_connection connections[SCRIPT_CONNECTIONS];
 };
 
@@ -100,7 +100,7 @@ static inline void script_request(struct script_connection *c)
     script_say(c, step);
 }
 
-/* Whether the request is whole: its head, and as much body as that says. */
+/* Whether the request is complete: its head, and the body of its Content-Length. */
 static inline bool script_whole(const char *request, size_t n)
 {
     const char *body = strstr(request, "\r\n\r\n");
@@ -137,7 +137,7 @@ static inline void script_accept(struct loop_fd *f, uint32_t events)
         struct script_connection *c = &s->connections[i];
         if (c->fd.fd >= 0)
             continue;
-        /* cppcheck-suppress nullPointer; nobody asks for the address */
+        /* cppcheck-suppress nullPointer; the address is not needed */
         int fd = accept4(f->fd, NULL, NULL, SOCK_CLOEXEC);
         c->fd = (struct loop_fd){.fd = fd, .events = EPOLLIN, .ready = script_readable};
         ck_assert_int_ge(c->fd.fd, 0);
@@ -179,7 +179,7 @@ static inline void script_stop(struct script_server *s)
     buf_done(&s->heads);
 }
 
-/* A kubeconfig that names the server and nobody. */
+/* Writes a kubeconfig with this server and without a user. */
 static inline void script_kubeconfig(const struct script_server *s, const char *path)
 {
     FILE *f = fopen(path, "w");

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "certificates.h"
+#include "io/tls.h"
 #include "origin.h"
 #include "site.h"
-#include "tls.h"
 
 struct shop {
     struct site site;
@@ -12,9 +12,9 @@ struct shop {
     struct path paths[8];
     struct tls_settings settings;
     char url[64];
-    unsigned verdict; /* of a client whose certificate is no good */
-    char fault[128];  /* of the last one */
-    size_t refused;   /* handshakes */
+    unsigned verdict; /* the status for a client with a bad certificate */
+    char fault[128];  /* the last client's fault */
+    size_t refused;   /* refused handshakes */
     struct http_client *client;
 };
 
@@ -56,7 +56,7 @@ static inline void shop_open(struct shop *s, const char *ca, const char *names, 
                    http_server_port(s->site.server));
 }
 
-/* From now on it is this client that asks; it trusts the CA named. */
+/* From now on requests come from this client, which trusts this CA. */
 static inline void shop_client(struct shop *s, const char *name, const char *trusts)
 {
     char file[64];
@@ -80,7 +80,7 @@ static inline void shop_close(struct shop *s)
     close_site(&s->site);
 }
 
-/* The answer's status; 0: there was none. */
+/* Returns the answer's status; 0: no answer. */
 static inline unsigned ask_with(struct shop *s, struct str body)
 {
     struct caller c;
@@ -100,7 +100,7 @@ static inline unsigned ask(struct shop *s)
     return ask_with(s, STR("hello"));
 }
 
-/* A copy of the shop's files, which the test then replaces. */
+/* Opens a copy of the shop's files, which the test then replaces. */
 static inline void shop_open_moving(struct shop *s)
 {
     struct err e = ERR_INIT;

@@ -1,7 +1,7 @@
-/* A server whose handler does what the path says. */
+/* A server whose handler does what the request's path says. */
 #pragma once
 
-#include "http_server.h"
+#include "io/http_server.h"
 #include "peer.h"
 
 #include <stdio.h>
@@ -10,17 +10,17 @@
 #define STREAMS_MAX 8
 #define PORTION     ((size_t)64 * 1024)
 
-/* A stream that says "<N>" for each time that it is asked to, and so many bytes more. */
+/* A stream that sends "<N>" and some padding for each portion that the test requests. */
 struct teller {
     struct http_stream stream;
     struct site *site;
     unsigned told;
-    unsigned wanted; /* it rests once so many were told */
+    unsigned wanted; /* pauses after this many portions */
     size_t padding;
     bool gone;
 };
 
-/* What the handler does is in the path. */
+/* The path of a request says what the handler does. */
 struct site {
     struct loop *loop;
     struct http_server *server;
@@ -38,19 +38,19 @@ struct site {
     char peer[64];
     bool draining;
     bool drained;
-    char accept[64]; /* the last one's header of that name */
-    bool accepts;    /* and whether there was one */
+    char accept[64]; /* header of the last request with that name */
+    bool accepts;    /* whether the header was present */
 
     struct teller tellers[STREAMS_MAX];
     size_t n_tellers;
-    size_t n_gone; /* of these */
+    size_t n_gone; /* streams that have ended */
     size_t wanted_gone;
 
     struct http_server_counts counts;
-    unsigned answered; /* what a handler has answered, and what the server itself */
+    unsigned answered; /* answers by handlers, and by the server itself */
     unsigned answered_alone;
     unsigned last_status;
-    uint64_t last_ns; /* the start of the last one */
+    uint64_t last_ns; /* when the last request began */
 };
 
 #define SITE_KIND 2
@@ -219,11 +219,13 @@ static inline bool has_gone(void *ctx)
     return s->n_gone >= s->wanted_gone;
 }
 
-static inline void await_gone(struct site *s, size_t n)
+static inline void await_gone_here(struct site *s, size_t n, struct here here)
 {
     s->wanted_gone = n;
-    run_until(s->loop, has_gone, s);
+    run_until_here(s->loop, has_gone, s, here);
 }
+
+#define await_gone(s, n) await_gone_here(s, n, HERE("await_gone(" #s ", " #n ")"))
 
 static inline void dial(struct site *s, struct peer *p)
 {
@@ -236,11 +238,13 @@ static inline bool holds(void *ctx)
     return s->n_held >= s->wanted;
 }
 
-static inline void await_held(struct site *s, size_t n)
+static inline void await_held_here(struct site *s, size_t n, struct here here)
 {
     s->wanted = n;
-    run_until(s->loop, holds, s);
+    run_until_here(s->loop, holds, s, here);
 }
+
+#define await_held(s, n) await_held_here(s, n, HERE("await_held(" #s ", " #n ")"))
 
 static inline void post(struct peer *p, const char *path, struct str body)
 {

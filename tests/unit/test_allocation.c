@@ -1,10 +1,14 @@
-#include "allocation.h"
+/* Allocations in a pod's annotation: reading, writing, ceilings and lack of memory. */
+#include "codec/allocation.h"
 
+#include "base/mem.h"
+#include "codec/kube.h"
+#include "codec/limit.h"
+#include "core/limit.h"
 #include "fail_alloc.h"
-#include "kube.h"
-#include "limit.h"
-#include "mem.h"
 #include "unit.h"
+
+#include <stdio.h>
 
 enum {
     FEW = 4
@@ -19,7 +23,7 @@ static const struct {
     {"{\"0\":{\"1\":8},\"2\":{\"0\":4}}", true, 2, {{0, 1, 8}, {2, 0, 4}}},
     {"{\"0\":{\"1\":8,\"3\":2}}", true, 2, {{0, 1, 8}, {0, 3, 2}}},
     {" { \"65534\" : { \"65534\" : 9223372036854775807 } } ", true, 1, {{65534, 65534, INT64_MAX}}},
-    {"{\"0\":{\"1\":-9223372036854775808}}", true, 1, {{0, 1, INT64_MIN}}}, /* the core judges */
+    {"{\"0\":{\"1\":-9223372036854775808}}", true, 1, {{0, 1, INT64_MIN}}}, /* core/ checks it */
     {"{\"0\":{\"1\":8,\"1\":8}}", true, 2, {{0, 1, 8}, {0, 1, 8}}},
     {"{}", true, 0, {{0}}},
     {"{\"0\":{}}", true, 0, {{0}}},
@@ -35,9 +39,11 @@ static const struct {
     {"{\"0\":8}", false, 0, {{0}}},
     {"{\"a\":{\"1\":8}}", false, 0, {{0}}},
     {"{\"-1\":{\"1\":8}}", false, 0, {{0}}},
-    {"{\"65535\":{\"1\":8}}", false, 0, {{0}}}, /* stands for the whole pod */
+    {"{\"65535\":{\"1\":8}}", false, 0, {{0}}}, /* this number means the whole pod */
     {"{\"0\":{\"GPU-1\":8}}", false, 0, {{0}}},
     {"{\"0\":{\"65535\":8}}", false, 0, {{0}}},
+    {"{\"0\":{\"01\":8}}", false, 0, {{0}}},
+    {"{\"00\":{\"1\":8}}", false, 0, {{0}}},
 };
 
 START_TEST(reads_an_allocation_or_none)
@@ -53,6 +59,30 @@ START_TEST(reads_an_allocation_or_none)
         ck_assert_uint_eq(v.grants[i].card, texts[_i].grants[i].card);
         ck_assert_int_eq(v.grants[i].mem, texts[_i].grants[i].mem);
     }
+    arena_done(&a);
+}
+
+END_TEST
+
+/* More entries than one of cardpack's pods has, and more text than these take. */
+START_TEST(an_allocation_has_a_ceiling)
+{
+    static char text[LIMIT_ALLOCATION_BYTES + 1];
+    struct arena a;
+    struct pod_view v = {.has_allocation = true};
+    size_t n = (size_t)snprintf(text, sizeof(text), "{\"0\":{");
+    arena_init(&a, MIB);
+    for (int i = 0; i < REQUEST_GRANTS_MAX; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\"%d\":1", i == 0 ? "" : ",", i);
+    memset(text + n, ' ', sizeof(text) - n);
+    memcpy(text + n, "}}", 2);
+    ck_assert(allocation_read((struct str){text, LIMIT_ALLOCATION_BYTES}, &a, &v));
+    ck_assert(v.has_allocation && v.n_grants == REQUEST_GRANTS_MAX);
+    ck_assert(allocation_read((struct str){text, LIMIT_ALLOCATION_BYTES + 1}, &a, &v));
+    ck_assert(!v.has_allocation);
+    memcpy(text + n, ",\"999\":1}}", 10);
+    ck_assert(allocation_read((struct str){text, LIMIT_ALLOCATION_BYTES}, &a, &v));
+    ck_assert(!v.has_allocation);
     arena_done(&a);
 }
 
@@ -74,7 +104,7 @@ static const struct {
      "1,2",
      "{\"1\":{\"1\":8,\"2\":8},\"0\":{\"1\":4,\"2\":4}}",
      "{\"1\":{\"1\":10,\"2\":10},\"0\":{\"1\":20,\"2\":20}}"},
-    /* However they are ordered, a container is written once. */
+    /* In any order of the grants, each container is written once. */
     {{4, {{8, 1, 1, 0}, {4, 1, 0, 0}, {8, 2, 1, 0}, {4, 2, 0, 0}}},
      "1,2",
      "{\"1\":{\"1\":8,\"2\":8},\"0\":{\"1\":4,\"2\":4}}",
@@ -101,7 +131,7 @@ START_TEST(writes_what_is_held)
 
 END_TEST
 
-/* The most that a pod may hold fits the ceiling of its texts, and is read back as it was. */
+/* The largest allocation fits the ceiling of its text, and reading it back gives the same. */
 START_TEST(the_most_is_written_and_read_back)
 {
     struct request r = {.cards = REQUEST_CARDS_MAX, .n_demands = 4};
@@ -146,7 +176,7 @@ static const char pod[] = "{\"metadata\":{\"name\":\"p\",\"annotations\":{"
                           "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":8,"
                           "\\\"2\\\":8,\\\"\\\\u0033\\\":8}}\"}}}";
 
-/* A pod that is bound by an allocation must not be charged by its index, where memory is short. */
+/* Without memory the reader must fail, not fall back to charging the pod by its index. */
 static enum errc read_pod(void *ctx)
 {
     struct arena a;
@@ -186,6 +216,7 @@ int main(void)
     Suite *suite = suite_create("allocation");
     TCase *tc = tcase_create("allocation");
     tcase_add_loop_test(tc, reads_an_allocation_or_none, 0, COUNT_OF(texts));
+    tcase_add_test(tc, an_allocation_has_a_ceiling);
     tcase_add_loop_test(tc, writes_what_is_held, 0, COUNT_OF(written));
     tcase_add_test(tc, the_most_is_written_and_read_back);
     tcase_add_test(tc, want_of_memory_is_the_readers_failure);

@@ -1,7 +1,8 @@
-#include "arena.h"
+/* The arena: alignment, arrays that grow, the ceiling, reset and lack of memory. */
+#include "base/arena.h"
 
+#include "base/limit.h"
 #include "fail_alloc.h"
-#include "limit.h"
 #include "unit.h"
 
 #define BIG (MIB)
@@ -42,7 +43,7 @@ START_TEST(gives_zeroed_aligned_memory)
 
 END_TEST
 
-/* Bytes written to one allocation are still there after all the others. */
+/* Bytes written to one allocation must survive all later allocations. */
 START_TEST(allocations_do_not_overlap)
 {
     enum {
@@ -69,7 +70,7 @@ END_TEST
 
 static const struct {
     size_t max;
-    size_t fits; /* how many allocations of `size` do */
+    size_t fits; /* how many allocations of `size` fit */
     size_t size;
 } ceilings[] = {
     {0, 0, 0},
@@ -157,7 +158,8 @@ START_TEST(grows_an_array)
 
 END_TEST
 
-/* What is handed out in between is not run over, and an array that was copied away is not grown. */
+/* Growing an array must not overwrite allocations made since, nor touch the old copy of an array
+ * that was moved. */
 START_TEST(grows_among_others)
 {
     struct arena a;
@@ -183,7 +185,7 @@ START_TEST(grows_among_others)
 
 END_TEST
 
-/* So a long list is read without copying it time and again. */
+/* The last array grows without a copy, so reading a long list costs no repeated copies. */
 START_TEST(the_last_array_grows_where_it_stands)
 {
     struct arena a;
@@ -206,6 +208,23 @@ START_TEST(the_last_array_grows_where_it_stands)
 
 END_TEST
 
+/* The chunk has more room than the ceiling allows. */
+START_TEST(an_array_does_not_grow_past_the_ceiling)
+{
+    struct arena a;
+    size_t cap = 0;
+    arena_init(&a, 1000);
+    char *array = arena_grow(&a, NULL, 0, &cap, 16);
+    while (array != NULL && cap < 4096)
+        array = arena_grow(&a, array, cap, &cap, 16);
+    ck_assert_ptr_null(array);
+    ck_assert_uint_le(cap * 16, 1000);
+    ck_assert(arena_failed(&a));
+    arena_done(&a);
+}
+
+END_TEST
+
 START_TEST(dup_keeps_absent_and_empty_apart)
 {
     struct arena a;
@@ -223,11 +242,11 @@ START_TEST(dup_keeps_absent_and_empty_apart)
 
 END_TEST
 
-/* The same work again finds its memory there: a recycled arena allocates nothing. */
+/* The second run of the same work reuses the arena's memory: it allocates nothing. */
 START_TEST(steady_state_allocates_nothing)
 {
     struct arena a;
-    arena_init(&a, LIMIT_REQUEST_ARENA);
+    arena_init(&a, 256 * MIB);
     for (int round = 0; round < 2; round++) {
         use(&a, 300000, 48);
         arena_reset(&a);
@@ -245,12 +264,12 @@ START_TEST(steady_state_allocates_nothing)
 
 END_TEST
 
-/* One large request must not pin its memory. */
+/* A reset frees the memory of one large request. */
 START_TEST(keeps_little_over_a_reset)
 {
     const size_t pieces[] = {64, 100000, 20 * MIB};
     struct arena a;
-    arena_init(&a, LIMIT_REQUEST_ARENA);
+    arena_init(&a, 256 * MIB);
     for (size_t i = 0; i < COUNT_OF(pieces); i++) {
         use(&a, 20 * MIB, pieces[i]);
         ck_assert_uint_ge(a.held, 20 * MIB);
@@ -301,7 +320,7 @@ START_TEST(tells_a_lack_of_memory_from_its_ceiling)
     ck_assert_int_eq(arena_fault(&a), OK);
     fail_alloc_arm(FAIL_ONCE, 1);
     ck_assert_ptr_null(arena_alloc(&a, 8));
-    ck_assert_ptr_null(arena_alloc(&a, BIG + 1)); /* the first reason counts */
+    ck_assert_ptr_null(arena_alloc(&a, BIG + 1)); /* the first reason is kept */
     ck_assert_int_eq(arena_fault(&a), ERR_NOMEM);
     arena_done(&a);
 }
@@ -334,6 +353,7 @@ int main(void)
     tcase_add_test(tc, grows_an_array);
     tcase_add_test(tc, grows_among_others);
     tcase_add_test(tc, the_last_array_grows_where_it_stands);
+    tcase_add_test(tc, an_array_does_not_grow_past_the_ceiling);
     tcase_add_test(tc, dup_keeps_absent_and_empty_apart);
     tcase_add_test(tc, steady_state_allocates_nothing);
     tcase_add_test(tc, keeps_little_over_a_reset);

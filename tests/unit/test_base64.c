@@ -1,4 +1,5 @@
-#include "base64.h"
+/* Decoding base64, and its refusals. */
+#include "codec/base64.h"
 
 #include "unit.h"
 

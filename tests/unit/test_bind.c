@@ -1,5 +1,5 @@
-/* bind.h against a backend whose answers the test gives, call by call. */
-#include "bind.h"
+/* bind.h with one pod and a backend whose answers the test gives, call by call. */
+#include "daemon/bind/bind.h"
 
 #include "cache_rig.h"
 #include "on_loop.h"
@@ -17,22 +17,24 @@ static struct site {
     struct loop *loop;
     struct backend backend;
     struct binder *binder;
-    struct backend_call *call; /* the one under way */
+    struct backend_call *call; /* the call under way */
     enum asked asked;
+    struct binding binding; /* of the last POST; its texts belong to the bind */
     struct arena arena;
     struct buf answer;
     struct http_request request;
     bool answered;
-    unsigned told; /* events */
+    unsigned told;  /* number of events */
+    bool leftovers; /* the pod that a GET returns has annotations of another Binding */
     char text[512];
 } site;
 
 static void on_post(struct backend *b, struct backend_call *c, const struct binding *binding)
 {
     (void)b;
-    (void)binding;
     site.call = c;
     site.asked = ASKED_POST;
+    site.binding = *binding;
 }
 
 static void on_get(struct backend *b, struct backend_call *c, struct str namespace, struct str name)
@@ -68,7 +70,7 @@ static void nothing(struct backend *b)
     (void)b;
 }
 
-/* Instead of http_server.h's. */
+/* Replaces http_server.h's function. */
 void http_request_respond(struct http_request *r, unsigned status, const char *content_type)
 {
     (void)content_type;
@@ -77,7 +79,7 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
     site.answered = true;
 }
 
-/* Instead of events.h's. */
+/* Replaces events.h's function. */
 void events_post(struct events *ev, const struct event_subject *pod, enum event_level level,
                  struct str reason, struct str message)
 {
@@ -141,7 +143,7 @@ static void post_says(enum post_result result)
     site.call->done(site.call);
 }
 
-/* The pod is bound to "n" on card 0, unless node is NULL. */
+/* Answers the GET: the pod is bound to "n" on card 0; node NULL: not bound. */
 static void get_says(const char *uid, const char *node, const char *phase)
 {
     static const struct container_view container = {.name = STR("c"), .mem = STR("8")};
@@ -154,6 +156,8 @@ static void get_says(const char *uid, const char *node, const char *phase)
                                        .node = str_of(node),
                                        .phase = str_of(phase),
                                        .idx = str_of(node == NULL ? NULL : "0"),
+                                       .said_allocation = site.leftovers,
+                                       .said_cores = site.leftovers,
                                        .containers = &container,
                                        .n_containers = 1};
     site.call->done(site.call);
@@ -171,7 +175,7 @@ static void succeeds(void)
     ck_assert_uint_eq(site.told, 0);
 }
 
-/* The scheduler's error and the event are one text, and there is one event. */
+/* The scheduler's error and the event have the same text; there is exactly one event. */
 static void fails(const char *text)
 {
     ck_assert(site.answered);
@@ -187,6 +191,43 @@ static void fails_untold(const char *text)
     ck_assert_uint_eq(site.told, 0);
 }
 
+/* The pod was made from a manifest of a bound pod, whose annotations name another card. */
+START_TEST(annotations_of_another_binding_are_replaced)
+{
+    bool known = _i == 1; /* the watch has shown the pod; else a GET finds it */
+    site_open();
+    site.leftovers = true;
+    if (known)
+        pod_set(&site.rig, .uid = "p", .leftovers = true);
+    bind_pod();
+    if (!known)
+        get_says("p", NULL, "Pending");
+    ck_assert_int_eq(site.asked, ASKED_POST);
+    ck_assert_str_is(site.binding.idx, "0");
+    ck_assert_str_is(site.binding.allocation, "{\"0\":{\"0\":8}}");
+    ck_assert_str_is(site.binding.cores, "{}");
+    post_says(POST_CREATED);
+    if (!known)
+        get_says("p", "n", "Pending");
+    succeeds();
+    site_close();
+}
+
+END_TEST
+
+/* For a pod without an allocation cardpack writes none: its one card is in the index. */
+START_TEST(one_card_needs_no_allocation)
+{
+    site_open();
+    pod_set(&site.rig, .uid = "p");
+    bind_pod();
+    ck_assert_uint_eq(site.binding.allocation.n + site.binding.cores.n, 0);
+    post_says(POST_CREATED);
+    site_close();
+}
+
+END_TEST
+
 START_TEST(a_pod_that_the_watch_shows_takes_one_write)
 {
     site_open();
@@ -201,7 +242,7 @@ START_TEST(a_pod_that_the_watch_shows_takes_one_write)
 
 END_TEST
 
-/* The watch has said that it is gone, by its end, and won't name it again. */
+/* The watch has shown the pod's end, and will not show the pod again. */
 START_TEST(a_pod_that_has_ended_holds_no_card)
 {
     site_open();
@@ -218,8 +259,8 @@ START_TEST(a_pod_that_has_ended_holds_no_card)
 
 END_TEST
 
-/* It was looked up, deleted before it was reserved, and created again: a server before 1.27 has
- * bound the next pod of that name. */
+/* The pod was looked up, deleted before the reservation, and created again: an API server before
+ * 1.27 bound the new pod of that name. */
 START_TEST(a_pod_that_the_watch_never_shows_is_read_back)
 {
     site_open();
@@ -301,13 +342,14 @@ START_TEST(a_binding_that_is_refused_is_told)
     bind_pod();
     (void)err_set(&site.call->err, ERR_DENIED, "a webhook says no");
     post_says(POST_REFUSED);
+    get_says("p", NULL, "Pending");
     fails("a webhook says no");
     site_close();
 }
 
 END_TEST
 
-/* Nobody is there to be told, or it is somebody else. */
+/* The pod is gone, or the name is now another pod's: no event. */
 START_TEST(a_pod_that_is_not_there_is_not_told)
 {
     site_open();
@@ -338,6 +380,8 @@ int main(void)
     Suite *suite = suite_create("bind");
     TCase *tc = tcase_create("bind");
     tcase_add_test(tc, a_pod_that_the_watch_shows_takes_one_write);
+    tcase_add_loop_test(tc, annotations_of_another_binding_are_replaced, 0, 2);
+    tcase_add_test(tc, one_card_needs_no_allocation);
     tcase_add_test(tc, a_pod_that_has_ended_holds_no_card);
     tcase_add_test(tc, a_pod_that_the_watch_never_shows_is_read_back);
     tcase_add_test(tc, what_was_looked_up_and_is_there_is_confirmed);

@@ -1,10 +1,11 @@
-#include "bind_step.h"
-#include "limit.h"
+/* The step machine of one bind: tables of inputs, and the action that each must give. */
+#include "daemon/bind/bind_step.h"
+#include "daemon/limit.h"
 #include "unit.h"
 
 #define DEADLINE 25000
 
-/* One step of a history: what comes in, and what must come out. */
+/* One step of a history: the input, and the expected action. */
 struct step {
     uint64_t now;
     enum bind_input_type in;
@@ -42,10 +43,22 @@ struct step {
 
 static const struct history {
     const char *name;
-    struct step steps[STEPS_MAX]; /* up to the first that is all zero */
+    struct step steps[STEPS_MAX]; /* ends with the first step of all zeros */
 } histories[] = {
     {"created", {TURN(1, BIND_DO_POST), POSTED(5, POST_CREATED, BIND_DO_CONFIRM)}},
-    {"refused", {TURN(1, BIND_DO_POST), POSTED(5, POST_REFUSED, BIND_DO_CANCEL)}},
+    {"refused, and unbound",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_REFUSED, BIND_DO_READ),
+      READ(9, SEEN_UNBOUND, BIND_DO_CANCEL)}},
+    {"refused, and gone",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_REFUSED, BIND_DO_READ),
+      READ(9, SEEN_GONE, BIND_DO_CANCEL)}},
+    {"the second copy of a proxy is refused: the first has bound the pod, which is being deleted",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_REFUSED, BIND_DO_READ),
+      READ(9, SEEN_AS_ASKED, BIND_DO_CONFIRM)}},
+    {"refused, and not read in time: it is not given up unread",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_REFUSED, BIND_DO_READ),
+      READ(9, SEEN_NOTHING, BIND_DO_PAUSE), LATE(DEADLINE, BIND_DO_PAUSE, true),
+      WAKE(DEADLINE + 100, BIND_DO_READ), READ(DEADLINE + 105, SEEN_UNBOUND, BIND_DO_CANCEL)}},
     {"an answer lost after it took effect",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       READ(9, SEEN_AS_ASKED, BIND_DO_CONFIRM)}},
@@ -62,6 +75,10 @@ static const struct history {
      {TURN(1, BIND_DO_POST), POSTED(5, POST_ASSIGNED, BIND_DO_READ),
       LATE(DEADLINE, BIND_DO_PAUSE, true), WAKE(DEADLINE + 100, BIND_DO_READ),
       READ(DEADLINE + 105, SEEN_AS_ASKED, BIND_DO_CONFIRM)}},
+    {"the same, and the pod is not bound after all: nothing more is sent after the deadline",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_ASSIGNED, BIND_DO_READ),
+      LATE(DEADLINE, BIND_DO_PAUSE, true), WAKE(DEADLINE + 100, BIND_DO_READ),
+      READ(DEADLINE + 105, SEEN_UNBOUND, BIND_DO_CANCEL)}},
     {"the same, and it turns out to be another's",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_ASSIGNED, BIND_DO_READ),
       LATE(DEADLINE, BIND_DO_PAUSE, true), WAKE(DEADLINE + 100, BIND_DO_READ),
@@ -70,6 +87,12 @@ static const struct history {
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       ANSWERED(9, SEEN_GONE, BIND_DO_PAUSE), WAKE(99, BIND_DO_READ),
       ANSWERED(105, SEEN_GONE, BIND_DO_PAUSE), WAKE(5 + LIMIT_SETTLE_MS, BIND_DO_READ),
+      READ(9 + LIMIT_SETTLE_MS, SEEN_GONE, BIND_DO_CANCEL)}},
+    {"assigned to a second copy, while the first may still commit: that one is waited for",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
+      READ(9, SEEN_UNBOUND, BIND_DO_PAUSE), WAKE(99, BIND_DO_POST),
+      POSTED(105, POST_ASSIGNED, BIND_DO_READ), ANSWERED(109, SEEN_GONE, BIND_DO_PAUSE),
+      WAKE(5 + LIMIT_SETTLE_MS, BIND_DO_READ),
       READ(9 + LIMIT_SETTLE_MS, SEEN_GONE, BIND_DO_CANCEL)}},
     {"unbound: the same Binding again",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),

@@ -1,4 +1,8 @@
-#include "budget.h"
+/*
+ * PodDisruptionBudgets in core/: which pods a budget selects, how evictions count, lists, and lack
+ * of memory.
+ */
+#include "core/budget.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -14,7 +18,7 @@ static void set(struct budgets *b, const struct budget_view *view)
     budgets_check(b);
 }
 
-/* ---- whom a budget selects ---- */
+/* ---- which pods a budget selects ---- */
 
 #define WORDS_MAX 4
 
@@ -23,7 +27,7 @@ struct words {
     size_t n;
 };
 
-/* The parts between separators; none of the empty text. */
+/* Splits at the separator; an empty text has no parts. */
 static void split(struct words *out, struct str text, char separator)
 {
     out->n = 0;
@@ -39,7 +43,7 @@ struct selector {
     size_t n;
 };
 
-/* "a=1,2 b!=3 c !d": In, NotIn, Exists, DoesNotExist. */
+/* Parses "a=1,2 b!=3 c !d": In, NotIn, Exists, DoesNotExist. */
 static void selector_of(struct selector *out, const char *text)
 {
     struct words words;
@@ -65,7 +69,7 @@ static void selector_of(struct selector *out, const char *text)
     }
 }
 
-/* "a=1 b=2" */
+/* Parses "a=1 b=2". */
 static size_t labels_of(struct label_view out[WORDS_MAX], const char *text)
 {
     struct words words;
@@ -80,7 +84,7 @@ static const struct {
     const char *labels;
     bool selected;
 } selectors[] = {
-    /* None at all: everything, even what has no label. */
+    /* An empty selector selects every pod, also without labels. */
     {"", "", true},
     {"", "a=1", true},
     {"a=1", "a=1", true},
@@ -101,7 +105,7 @@ static const struct {
     {"!a", "a=", false},
     {"!a", "A=", true},
     {"!a", "", true},
-    /* All of them must hold. */
+    /* All requirements must hold. */
     {"a=1 b=2", "a=1 b=2", true},
     {"a=1 b=2", "a=1 b=3", false},
     {"a=1 b=2", "b=2", false},
@@ -109,7 +113,7 @@ static const struct {
     {"a a!=1 !b", "a=1", false},
     {"a a!=1 !b", "a=2 b=", false},
     {"a=1 a=2", "a=1", false},
-    /* Of doubled labels the last counts. */
+    /* Of duplicate labels the last one counts. */
     {"a=1", "a=2 a=1", true},
     {"a=1", "a=1 a=2", false},
 };
@@ -136,7 +140,7 @@ START_TEST(selects_by_labels)
     ck_assert(found == NULL || budgets_next_of(&b, &pod, found) == NULL);
     pod.namespace = STR("n");
     ck_assert_ptr_null(budgets_next_of(&b, &pod, NULL));
-    /* A selector that is about no pod, whatever else it says. */
+    /* A selector that selects no pod, whatever else it says. */
     pod.namespace = STR("ns");
     view.selects = false;
     set(&b, &view);
@@ -146,7 +150,7 @@ START_TEST(selects_by_labels)
 
 END_TEST
 
-/* ---- what is counted ---- */
+/* ---- how evictions count ---- */
 
 static struct budget_pod pod_of(const char *namespace, const char *name,
                                 const struct label_view *label)
@@ -189,7 +193,8 @@ START_TEST(counts_what_is_left)
         ck_assert(!budgets_count(&b, &other));
         ck_assert(!budgets_count(&b, &p[1]));
         ck_assert(budgets_count(&b, &p[2]));
-        /* One violation more for each that goes; whom it does not select it does not mind. */
+        /* Each further eviction is one more violation. Pods that the budget does not select do not
+         * count. */
         ck_assert(budgets_count(&b, &p[3]));
         ck_assert(!budgets_count(&b, &other));
         ck_assert(!budgets_count(&b, &elsewhere));
@@ -197,7 +202,7 @@ START_TEST(counts_what_is_left)
         ck_assert_int_eq(budgets_left(&b, d), -2);
         budgets_check(&b);
     }
-    /* A pod of two budgets violates where one of them has nothing left. */
+    /* A pod of two budgets is a violation if one of them allows no more evictions. */
     view = (struct budget_view){
         .namespace = STR("ns"), .name = STR("all"), .selects = true, .allowed = 1};
     set(&b, &view);
@@ -205,7 +210,7 @@ START_TEST(counts_what_is_left)
     ck_assert(!budgets_count(&b, &p[0]));
     ck_assert(budgets_count(&b, &p[1]));
     ck_assert(budgets_count(&b, &counted));
-    /* What is counted is forgotten with its budget. */
+    /* When a budget changes, its count starts again. */
     view.allowed = 3;
     set(&b, &view);
     ck_assert(!budgets_count(&b, &other));
@@ -255,7 +260,7 @@ START_TEST(a_list_sweeps_what_it_lacks)
     budgets_check(&b);
     ck_assert(!knows(&b, "x", "1") && knows(&b, "x", "2"));
     ck_assert(!knows(&b, "y", "1") && knows(&b, "z", "1"));
-    /* What a watch brings afterwards stays until the next list. */
+    /* Changes from the watch after the list stay until the next list. */
     set_name(&b, "x", "3");
     ck_assert(budgets_gone(&b, STR("z"), STR("1")));
     ck_assert(!budgets_gone(&b, STR("z"), STR("1")));
@@ -293,7 +298,7 @@ END_TEST
 
 /* ---- memory ---- */
 
-/* Sets many, some anew; what failed must have changed nothing but that the list is torn. */
+/* Sets many budgets, some again. A failed set must change nothing, except that the list is torn. */
 static enum errc set_many(void *ctx)
 {
     struct budgets b;

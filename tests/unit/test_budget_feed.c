@@ -1,8 +1,8 @@
-/* Each case is a conversation with an API server, and what is known of budgets after it. */
-#include "budget_feed.h"
+/* Each case is an exchange with an API server and the budgets known after it. */
+#include "daemon/backend/budget_feed.h"
 
+#include "base/log.h"
 #include "fail_alloc.h"
-#include "log.h"
 #include "on_loop.h"
 #include "script_server.h"
 
@@ -17,10 +17,12 @@
 #define BUDGET(name, selector, allowed)                                                     \
     "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"resourceVersion\":\"5\"}," \
     "\"spec\":{\"selector\":" selector "},\"status\":{\"disruptionsAllowed\":" #allowed "}}"
-#define LIST(items)         "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[" items "]}\n"
+#define KIND                "{\"kind\":\"PodDisruptionBudgetList\","
+#define LIST(items)         KIND "\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[" items "]}\n"
 #define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
-#define STATUS(code, reason) \
-    "{\"kind\":\"Status\",\"code\":" #code ",\"reason\":\"" reason "\",\"message\":\"because\"}"
+#define STATUS(code, reason)                                                              \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":" #code ",\"reason\":\"" reason \
+    "\",\"message\":\"because\"}"
 #define ABSENT(path)                                         \
     {                                                        \
         path, SCRIPT_BODY, "404 page not found\n", 404, NULL \
@@ -42,7 +44,7 @@
     (const struct script_step[]){__VA_ARGS__}, COUNT_OF(((const struct script_step[]){__VA_ARGS__}))
 
 enum patience {
-    RETRY_PATH,    /* the reflector tries again at once; the other path has its turn much later */
+    RETRY_PATH,    /* the reflector retries at once; the other path is much later */
     EXCHANGE_PATH, /* the other way round */
     ALL_AT_ONCE,
 };
@@ -52,15 +54,15 @@ static const struct {
     enum patience patience;
     const struct script_step *steps;
     size_t n_steps;
-    unsigned told;       /* how often it is logged that there are none to be had */
-    const char *budgets; /* "name allowed", with '-' in front where it selects nothing; sorted */
+    unsigned told;       /* how often the log says that budgets are not available */
+    const char *budgets; /* "name allowed", with '-' in front if it selects no pod; sorted */
 } cases[] = {
     {"a list", RETRY_PATH,
      STEPS(LISTED(V1, BUDGET("a", "{}", 1) "," BUDGET("b", "null", 2)), WATCHED("")), 0,
      "a 1,-b 2"},
     {"a list in pages", RETRY_PATH,
      STEPS({V1, SCRIPT_BODY,
-            "{\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"c\"},\"items\":[" BUDGET(
+            KIND "\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"c\"},\"items\":[" BUDGET(
                 "a", "{}", 1) "]}",
             0, NULL},
            LISTED("/policy/v1/poddisruptionbudgets?limit=2&continue=c ", BUDGET("b", "{}", 2)),
@@ -209,7 +211,7 @@ static void describe(struct buf *out)
                    STR_ARG(all[i]->is.name), (long long)all[i]->is.allowed);
 }
 
-/* Allocates nothing: that may be about to fail. */
+/* Allocates nothing: the test may make the next allocation fail. */
 static bool as_expected(void *ctx)
 {
     char bytes[256];
@@ -272,7 +274,7 @@ static bool asked(void *ctx)
     return rig.server.n_requests >= *(const size_t *)ctx;
 }
 
-/* With a call under way, with an exchange due, with one due later. */
+/* In each state: a call under way, a change of path due, or one due later. */
 START_TEST(is_freed_in_every_state)
 {
     static const struct script_step steps[] = {ABSENT(V1), ABSENT(BETA)};
@@ -290,7 +292,7 @@ struct shortage {
     bool hit;
 };
 
-/* From the first answer until it is known: the server lives in this process, too. */
+/* Runs from the first answer until the budgets are known: the server is in this process, too. */
 static bool known_at_last(void *ctx)
 {
     struct shortage *s = ctx;
@@ -305,7 +307,7 @@ static bool known_at_last(void *ctx)
     return true;
 }
 
-/* One allocation fails of those that take a list in: what is known in the end is the same. */
+/* One allocation during a list fails: in the end the same budgets are known. */
 START_TEST(a_lack_of_memory_is_made_up_for)
 {
     struct script_step steps[12];

@@ -1,5 +1,5 @@
-/* Histories of budgets that come, change and go, against a naive reading of what they mean. */
-#include "budget.h"
+/* Random histories of budgets that appear, change and go, compared with a simple model. */
+#include "core/budget.h"
 
 #include "seeded.h"
 #include "unit.h"
@@ -14,7 +14,7 @@ static const struct map_seed seed = {1, 2};
 
 struct model_budget {
     bool there;
-    bool named; /* since the list was begun */
+    bool named; /* since the list began */
     bool selects;
     unsigned n;
 
@@ -35,7 +35,7 @@ struct trial {
     struct model_budget model[SPACES][NAMES];
 };
 
-/* One letter or digit, of static storage. */
+/* A static string of one letter or digit. */
 static struct str letter(unsigned i)
 {
     return (struct str){&"abcdefghij"[i], 1};
@@ -82,14 +82,14 @@ static void draw_budget(struct trial *t)
                                .disrupted = disrupted,
                                .n_disrupted = spell_set(m.disrupted, disrupted)};
     ck_assert_int_eq(budgets_set(&t->b, &view), OK);
-    /* The store keeps its own: */
+    /* The store must have its own copy. */
     memset(values, 'x', sizeof(values));
     memset(requirements, 0, sizeof(requirements));
     memset(disrupted, 'x', sizeof(disrupted));
     t->model[space][name] = m;
 }
 
-/* label[k]: -1 the pod lacks label k, else its value. */
+/* label[k]: the pod's value of label k; -1: the pod lacks it. */
 static bool model_selects(const struct model_budget *m, const int *label)
 {
     for (unsigned i = 0; i < m->n; i++) {
@@ -105,7 +105,7 @@ static bool model_selects(const struct model_budget *m, const int *label)
     return m->selects;
 }
 
-/* As kube-scheduler's filterPodsWithPDBViolation describes it. */
+/* The rules of kube-scheduler's filterPodsWithPDBViolation. */
 static bool model_count(struct trial *t, unsigned space, unsigned pod, const int *label,
                         unsigned *ret_charged)
 {

@@ -1,7 +1,8 @@
-#include "buf.h"
+/* Buffers: growth, ceilings, failures that stay, and lack of memory. */
+#include "base/buf.h"
 
+#include "base/mem.h"
 #include "fail_alloc.h"
-#include "mem.h"
 #include "unit.h"
 
 START_TEST(appends)
@@ -44,7 +45,7 @@ START_TEST(empty_is_not_absent)
 
 END_TEST
 
-/* Each takes n bytes of room, and leaves the buf as it was where they are not there. */
+/* Each call needs n bytes of room, and without it must leave the buf unchanged. */
 static void put_ten(struct buf *b)
 {
     buf_put(b, STR("0123456789"));
@@ -87,7 +88,7 @@ START_TEST(holds_its_ceiling_and_drops_whole)
             n++;
         ck_assert_uint_eq(n, max / puts_table[_i].n);
         ck_assert_uint_eq(b.n, n * puts_table[_i].n);
-        /* Sticky: not even what would fit is taken. */
+        /* The failure stays: even bytes that would fit are refused. */
         buf_put(&b, STR("."));
         ck_assert_uint_eq(b.n, n * puts_table[_i].n);
         ck_assert_ptr_null(buf_cstr(&b));
@@ -195,7 +196,7 @@ START_TEST(hands_its_bytes_over)
 
 END_TEST
 
-/* Half an answer must not pass for a whole one. */
+/* A buf that failed hands out nothing: half an answer must not pass for a whole one. */
 START_TEST(does_not_hand_over_what_failed)
 {
     struct buf b;
@@ -245,7 +246,7 @@ START_TEST(tells_a_lack_of_memory_from_its_ceiling)
     ck_assert_int_eq(buf_fault(&b), OK);
     fail_alloc_arm(FAIL_ONCE, 1);
     buf_putc(&b, 'a');
-    buf_put(&b, STR("eleven byte")); /* the first reason counts */
+    buf_put(&b, STR("eleven byte")); /* the first reason is kept */
     ck_assert_int_eq(buf_fault(&b), ERR_NOMEM);
     size_t n = 0;
     ck_assert_ptr_null(buf_take(&b, &n));
@@ -255,7 +256,7 @@ START_TEST(tells_a_lack_of_memory_from_its_ceiling)
 
 END_TEST
 
-/* What was there before the failure stays readable. */
+/* Bytes from before the failure stay readable. */
 START_TEST(keeps_its_bytes_without_memory)
 {
     struct buf b;

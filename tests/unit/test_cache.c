@@ -1,4 +1,5 @@
-/* Pods and reservations. Names in brackets: rows of the peers' defects. */
+/* Pods and reservations in the cache. Codes such as A6 are rows in docs/defects.md: defects of the
+ * peers. */
 #include "cache_rig.h"
 
 static void start(struct rig *r)
@@ -34,7 +35,7 @@ START_TEST(a_pod_goes_its_usual_way)
 
 END_TEST
 
-/* The watch may show the bound pod before the answer to its Binding is in. */
+/* The watch may show the bound pod before the answer to its Binding arrives. */
 START_TEST(watch_and_answer_come_in_any_order)
 {
     struct rig r;
@@ -43,11 +44,11 @@ START_TEST(watch_and_answer_come_in_any_order)
     pod_set(&r, .uid = "a", .node = "n", .idx = "0");
     ck_assert_int_eq(confirm(&r, "a", false), OK);
     ck_assert_int_eq(pod_of(&r, "a")->state, POD_BOUND);
-    cancel(&r, "a"); /* too late: nothing is reserved any more */
+    cancel(&r, "a"); /* too late: there is no reservation any more */
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
     ck_assert_int_eq(reserve(&r, "b", "n", 8), OK);
     ck_assert_int_eq(confirm(&r, "b", false), OK);
-    pod_set(&r, .uid = "b"); /* an old unbound object, late */
+    pod_set(&r, .uid = "b"); /* an older, unbound object that arrives late */
     ck_assert_int_eq(pod_of(&r, "b")->state, POD_CONFIRMED);
     ck_assert_int_eq(card_used(&r, "n", 0), 16);
     rig_done(&r);
@@ -97,12 +98,12 @@ START_TEST(gone_is_told_by_uid_alone) /* A6, A11 */
     struct rig r;
     start(&r);
     pod_set(&r, .uid = "a", .node = "n", .idx = "1");
-    /* The last state that a deletion brings may be stale: unbound, no card, another size. */
+    /* The last object of a DELETED event may be stale: unbound, without a card, of another size. */
     ck_assert_int_eq(
         pod_event(&r, EVENT_POD_GONE, (struct shown){.uid = "a", .mem = "1", .node = "m"}), OK);
     ck_assert(!pod_known(&r, "a"));
     ck_assert_int_eq(node_of(&r, "n")->used, 0);
-    pod_gone(&r, "a"); /* twice */
+    pod_gone(&r, "a"); /* a second time */
     ck_assert(!r.fx.changed);
     rig_done(&r);
 }
@@ -123,7 +124,7 @@ static void set_named(struct rig *r, const char *uid, const char *node)
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
-START_TEST(one_name_twice_is_two_pods) /* A9: a StatefulSet's pod that is made again */
+START_TEST(one_name_twice_is_two_pods) /* A9: a StatefulSet creates its pod again */
 {
     struct rig r;
     start(&r);
@@ -153,7 +154,7 @@ START_TEST(a_deletion_timestamp_frees_nothing) /* A10 */
 
 END_TEST
 
-/* `card`: -1 for none, and the node alone is charged. */
+/* `card` -1: no card; only the node is charged. */
 static const struct {
     const char *mem;
     const char *idx;
@@ -171,7 +172,7 @@ static const struct {
     {"-4", "1", 0, 1},
 };
 
-/* Whatever its annotations claim, a bound pod costs what its spec says, on a card that exists. */
+/* A bound pod is charged by its spec, on a card that exists, whatever its annotations say. */
 START_TEST(the_spec_says_how_much_the_annotation_which_card) /* A17, A18, A19 */
 {
     struct rig r;
@@ -245,13 +246,13 @@ START_TEST(the_object_wins_over_the_reservation)
     struct rig r;
     start(&r);
     ck_assert_int_eq(reserve(&r, "a", "n", 8), OK);
-    pod_set(&r, .uid = "a", .node = "m", .idx = "1"); /* another scheduler was faster */
+    pod_set(&r, .uid = "a", .node = "m", .idx = "1"); /* another scheduler has bound it first */
     ck_assert(r.fx.changed);
     ck_assert_int_eq(node_of(&r, "n")->used, 0);
     ck_assert_int_eq(card_used(&r, "m", 1), 8);
     cancel(&r, "a");
     ck_assert_int_eq(card_used(&r, "m", 1), 8);
-    pod_set(&r, .uid = "a", .node = "m", .idx = "0"); /* somebody edits the annotation */
+    pod_set(&r, .uid = "a", .node = "m", .idx = "0"); /* a user edits the annotation */
     ck_assert_int_eq(card_used(&r, "m", 0), 8);
     ck_assert_int_eq(card_used(&r, "m", 1), 0);
     rig_done(&r);
@@ -259,7 +260,7 @@ START_TEST(the_object_wins_over_the_reservation)
 
 END_TEST
 
-/* An unbound object says nothing about a Binding that is under way. */
+/* An unbound object does not show that a Binding under way failed. */
 START_TEST(an_older_object_gives_nothing_back)
 {
     struct rig r;
@@ -269,7 +270,7 @@ START_TEST(an_older_object_gives_nothing_back)
     pod_set(&r, .uid = "a", .mem = "0");
     pod_set(&r, .uid = "a", .phase = "Failed");
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
-    ck_assert_int_eq(confirm(&r, "a", false), ERR_CONFLICT); /* ended before: read it back */
+    ck_assert_int_eq(confirm(&r, "a", false), ERR_CONFLICT); /* ended before */
     ck_assert_int_eq(confirm(&r, "a", true), OK);
     pod_set(&r, .uid = "a", .phase = "Failed");
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
@@ -281,8 +282,9 @@ START_TEST(an_older_object_gives_nothing_back)
 END_TEST
 
 /*
- * API servers before 1.27 ignore the UID of a Binding: it may yet bind the next pod of that name to
- * this very card. So a deletion gives back what is bound, and never what is under way.
+ * API servers before 1.27 ignore a Binding's UID: a Binding under way may still bind the next pod
+ * of that name to this card. So a deletion releases the card of a bound pod, but never a
+ * reservation whose Binding is under way.
  */
 START_TEST(a_reservation_outlives_its_pod_until_it_is_settled)
 {
@@ -329,10 +331,10 @@ START_TEST(assume_time_only_grows) /* A28 */
     r.now_ns = 10; /* the clock steps back */
     ck_assert_int_eq(reserve(&r, "c", "n", 1), OK);
     ck_assert_uint_eq(r.fx.assume_ns, 5002);
-    ck_assert_int_eq(reserve(&r, "d", "m", 1), OK); /* each node for itself */
+    ck_assert_int_eq(reserve(&r, "d", "m", 1), OK); /* each node has its own times */
     ck_assert_uint_eq(r.fx.assume_ns, 10);
     cancel(&r, "c");
-    ck_assert_int_eq(reserve(&r, "c", "n", 1), OK); /* a time is never given twice */
+    ck_assert_int_eq(reserve(&r, "c", "n", 1), OK); /* no time is used twice */
     ck_assert_uint_eq(r.fx.assume_ns, 5003);
     r.now_ns = 9000;
     ck_assert_int_eq(reserve(&r, "e", "n", 1), OK);
@@ -342,7 +344,7 @@ START_TEST(assume_time_only_grows) /* A28 */
 
 END_TEST
 
-START_TEST(assume_time_follows_what_others_wrote) /* A28: another replica, or a restart */
+START_TEST(assume_time_follows_what_others_wrote) /* A28: of others */
 {
     struct rig r;
     start(&r);
@@ -399,7 +401,7 @@ START_TEST(a_read_shows_where_a_pod_was_bound)
     ck_assert_int_eq(pod_of(&r, "a")->state, POD_CONFIRMED);
     ck_assert_int_eq(node_of(&r, "n")->used, 0);
     ck_assert_int_eq(card_used(&r, "m", 1), 8);
-    /* Terminal is terminal, however old the answer. */
+    /* A terminal phase is final, however old the GET's answer. */
     elsewhere.phase = "Succeeded";
     ck_assert_int_eq(pod_event(&r, EVENT_POD_READ, elsewhere), OK);
     ck_assert(!pod_known(&r, "a"));
@@ -408,7 +410,7 @@ START_TEST(a_read_shows_where_a_pod_was_bound)
 
 END_TEST
 
-/* An answer to a GET may be older than what the watch has shown: then it says nothing. */
+/* The answer to a GET may be older than what the watch has shown: then it changes nothing. */
 START_TEST(a_read_is_no_news_beside_the_watch)
 {
     struct rig r;

@@ -1,4 +1,5 @@
-/* Every event with each of its allocations failing: it happens whole, or not at all. */
+/* Every event with each of its allocations failing: the event takes effect completely, or not at
+ * all. */
 #include "cache_rig.h"
 #include "fail_alloc.h"
 
@@ -13,7 +14,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Everything that can be seen of the cache, in an order of its own. */
+/* Writes all visible state of the cache, in a fixed order. */
 static void dump(const struct cache *c, char to[DUMP_BYTES])
 {
     char lines[64][200];
@@ -42,7 +43,7 @@ static void dump(const struct cache *c, char to[DUMP_BYTES])
         ck_assert_uint_lt(n, COUNT_OF(lines));
         (void)snprintf(lines[n++], sizeof(lines[0]),
                        "pod %.*s %d %d%d%d%d%d %u %lld %.*s %.*s %d %llu %u %d %d %u",
-                       STR_ARG(p->uid), p->state, p->seen, p->missing, p->asked, p->awaiting,
+                       STR_ARG(p->uid), p->state, p->seen, p->missing, p->asked, pod_awaits(p),
                        p->deleting, p->epoch, (long long)p->mem, STR_ARG(node), STR_ARG(claim),
                        p->card, (unsigned long long)p->assume_ns, p->request->cards,
                        p->request->priority, p->group != NULL, labels_count(p->labels));
@@ -54,7 +55,7 @@ static void dump(const struct cache *c, char to[DUMP_BYTES])
         at += (size_t)snprintf(to + at, DUMP_BYTES - at, "%s\n", lines[i]);
 }
 
-/* `more`: so many objects of each kind beside, that the next one makes its map grow. */
+/* `more`: the number of other objects of each kind, so that the next one makes its map grow. */
 static void start(struct rig *r, unsigned more)
 {
     rig_init(r);
@@ -225,7 +226,7 @@ static enum errc reserved_is_read_and_joins_a_group(struct rig *r)
 
 static const struct {
     enum errc (*apply)(struct rig *r);
-    size_t allocations; /* at least; 0: it must not fail at all */
+    size_t allocations; /* at least so many; 0: it must not fail */
 } cases[] = {
     {new_node, 2},
     {more_cards, 1},
@@ -252,7 +253,7 @@ static const struct {
     {reserved_is_read_and_joins_a_group, 3},
 };
 
-/* The number of allocations that it makes. */
+/* Returns the number of its allocations. */
 static size_t fail_each(size_t i, unsigned more, enum fail_alloc_mode mode)
 {
     for (size_t nth = 1;; nth++) {
@@ -289,7 +290,7 @@ START_TEST(an_event_happens_whole_or_not_at_all)
 
 END_TEST
 
-/* What gives memory back, and what settles a reservation, needs none. */
+/* Events that free memory, and events that settle a reservation, need no memory. */
 START_TEST(most_events_can_not_fail)
 {
     struct rig r;

@@ -1,9 +1,9 @@
-/* Room that is kept for a pending pod: for whom it counts, and what ends it. */
+/* Room that is kept for a pending pod: for which pods it counts, and what ends it. */
 #include "cache_rig.h"
+#include "core/policy.h"
 #include "fail_alloc.h"
-#include "policy.h"
 
-/* What a pod is shown as, beside what cache_rig.h knows. */
+/* Fields of a pod that cache_rig.h lacks. */
 struct seen {
     const char *uid;
     const char *mem;
@@ -58,7 +58,7 @@ static enum verdict fits(const struct rig *r, const char *uid, int64_t mem, int3
     return policy_fit(cache_node(&r->cache, STR("n")), &q);
 }
 
-/* Two cards of 16: one with a pod of 10 that is to go, one with 10 that stays. */
+/* Two cards of 16: one with a pod of 10 that is being deleted, one with a pod of 10 that stays. */
 static void start(struct rig *r)
 {
     rig_init(r);
@@ -80,7 +80,7 @@ START_TEST(only_who_weighs_more_takes_it)
     ck_assert_int_eq(fits(&r, "a", 12, 5), VERDICT_NO_CARD_FREE);
     pod_gone(&r, "victim");
     ck_assert_int_eq(fits(&r, "a", 12, 5), VERDICT_FITS);
-    ck_assert_int_eq(fits(&r, "lower", 6, 0), VERDICT_FITS); /* beside the one that stays */
+    ck_assert_int_eq(fits(&r, "lower", 6, 0), VERDICT_FITS); /* beside the pod that stays */
     ck_assert_int_eq(fits(&r, "lower", 7, 0), VERDICT_KEPT);
     ck_assert_int_eq(fits(&r, "equal", 7, 5), VERDICT_KEPT);
     ck_assert_int_eq(fits(&r, "higher", 7, 6), VERDICT_FITS);
@@ -169,12 +169,12 @@ START_TEST(a_nomination_yields_to_it)
     ck_assert(!pod_of(&r, "b")->kept);
     ck_assert_int_eq(keep(&r, "b", "m", 1, 12), OK);
     ck_assert(pod_of(&r, "b")->kept);
-    unkeep(&r, "b"); /* the nomination was remembered */
+    unkeep(&r, "b"); /* the cache has remembered the nomination */
     ck_assert_ptr_eq(pod_of(&r, "b")->claim, cache_node(&r.cache, STR("ghost")));
     SHOW(&r, .uid = "b", .mem = "12", .nominated = "n");
     ck_assert_ptr_eq(pod_of(&r, "b")->claim, node_of(&r, "n"));
     ck_assert(!pod_of(&r, "b")->kept);
-    unkeep(&r, "b"); /* that is not ours to end */
+    unkeep(&r, "b"); /* this claim is the scheduler's: unkeep does not end it */
     ck_assert_ptr_eq(pod_of(&r, "b")->claim, node_of(&r, "n"));
     rig_done(&r);
 }
@@ -193,7 +193,7 @@ START_TEST(a_pod_has_one_at_most)
     ck_assert_ptr_null(node_of(&r, "n")->claims);
     ck_assert_ptr_eq(node_of(&r, "m")->claims, pod_of(&r, "a"));
     node_gone(&r, "m");
-    ck_assert_ptr_nonnull(cache_node(&r.cache, STR("m"))); /* as long as it is claimed */
+    ck_assert_ptr_nonnull(cache_node(&r.cache, STR("m"))); /* while a pod claims room on it */
     unkeep(&r, "a");
     ck_assert_ptr_null(cache_node(&r.cache, STR("m")));
     rig_done(&r);

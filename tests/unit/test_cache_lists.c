@@ -1,4 +1,4 @@
-/* Lists, and what races them (A12). */
+/* Lists, and events that race them (A12 in docs/defects.md). */
 #include "cache_rig.h"
 
 #include "fail_alloc.h"
@@ -20,7 +20,7 @@ START_TEST(what_a_list_lacks_is_gone)
     pod_set(&r, .uid = "c");
     list_begin(&r, CACHE_PODS);
     pod_set(&r, .uid = "a", .node = "n", .idx = "0");
-    ck_assert_int_eq(card_used(&r, "n", 0), 16); /* not before its end */
+    ck_assert_int_eq(card_used(&r, "n", 0), 16); /* not before the list ends */
     list_end(&r, CACHE_PODS);
     ck_assert_uint_eq(r.fx.swept, 2);
     ck_assert(r.fx.changed);
@@ -64,7 +64,7 @@ START_TEST(a_list_that_broke_off_removes_nothing)
     pod_set(&r, .uid = "b", .node = "n", .idx = "0");
     list_begin(&r, CACHE_PODS);
     pod_set(&r, .uid = "a", .node = "n", .idx = "0");
-    list_begin(&r, CACHE_PODS); /* a second attempt, and it names the other one only */
+    list_begin(&r, CACHE_PODS); /* a second attempt at the list, which names only the other one */
     pod_set(&r, .uid = "b", .node = "n", .idx = "0");
     ck_assert_int_eq(card_used(&r, "n", 0), 16);
     list_end(&r, CACHE_PODS);
@@ -79,11 +79,12 @@ START_TEST(a_reservation_made_during_a_list_survives)
     struct rig r;
     start(&r);
     list_begin(&r, CACHE_PODS);
-    ck_assert_int_eq(reserve(&r, "a", "n", 8), OK); /* a pod that is younger than the list */
+    ck_assert_int_eq(reserve(&r, "a", "n", 8), OK); /* a pod created after the list was read */
     list_end(&r, CACHE_PODS);
     ck_assert_uint_eq(r.fx.swept, 0);
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
-    /* It may also have been deleted before the list was read: its 201 is no proof any more. */
+    /* The pod may have been deleted before the list was read, so the Binding's 201 proves nothing
+     * any more. */
     ck_assert_int_eq(confirm(&r, "a", false), ERR_CONFLICT);
     ck_assert_int_eq(confirm(&r, "a", true), OK);
     ck_assert_int_eq(pod_of(&r, "a")->state, POD_CONFIRMED);
@@ -124,7 +125,7 @@ START_TEST(a_reservation_that_a_later_list_lacks_needs_a_read)
 
 END_TEST
 
-/* A GET that was on its way while the list came in may be older than the list. */
+/* A GET that was under way when the list came may be older than the list. */
 START_TEST(a_read_must_be_younger_than_the_doubt)
 {
     struct rig r;
@@ -132,7 +133,7 @@ START_TEST(a_read_must_be_younger_than_the_doubt)
     ck_assert_int_eq(reserve(&r, "a", "n", 8), OK);
     list_begin(&r, CACHE_PODS);
     list_end(&r, CACHE_PODS);
-    ck_assert_int_eq(confirm(&r, "a", true), ERR_CONFLICT); /* read again from here on */
+    ck_assert_int_eq(confirm(&r, "a", true), ERR_CONFLICT); /* from here on a GET counts */
     list_begin(&r, CACHE_PODS);
     list_end(&r, CACHE_PODS);
     ck_assert_int_eq(confirm(&r, "a", true), ERR_CONFLICT);
@@ -144,7 +145,7 @@ START_TEST(a_read_must_be_younger_than_the_doubt)
 
 END_TEST
 
-/* Bound, deleted and only then listed, all while the answer to the Binding was on its way. */
+/* The pod was bound, deleted and then listed, all before the answer to its Binding arrived. */
 START_TEST(a_confirmation_does_not_hide_a_pod_from_the_list)
 {
     struct rig r;
@@ -177,7 +178,8 @@ START_TEST(a_confirmed_pod_that_the_list_names_stays)
 
 END_TEST
 
-/* First heard of during a list that lacks it, and confirmed: younger than the list, or deleted. */
+/* The pod first appeared during a list that lacks it, and its Binding is confirmed: the pod is
+ * either newer than the list, or deleted. */
 START_TEST(what_a_list_can_not_prove_is_told)
 {
     struct rig r;
@@ -189,10 +191,10 @@ START_TEST(what_a_list_can_not_prove_is_told)
     ck_assert_uint_eq(r.fx.swept, 0);
     ck_assert_uint_eq(r.fx.unproven, 1);
     ck_assert(pod_of(&r, "a")->missing);
-    ck_assert_int_eq(confirm(&r, "a", true), ERR_CONFLICT); /* whoever asks, reads */
+    ck_assert_int_eq(confirm(&r, "a", true), ERR_CONFLICT); /* every confirmation needs a GET */
     ck_assert_int_eq(confirm(&r, "a", true), OK);
     ck_assert(!pod_of(&r, "a")->missing);
-    list_begin(&r, CACHE_PODS); /* known before this one: here absence is proof */
+    list_begin(&r, CACHE_PODS); /* the pod was known before this list: here absence is proof */
     list_end(&r, CACHE_PODS);
     ck_assert_uint_eq(r.fx.swept, 1);
     ck_assert(!pod_known(&r, "a"));
@@ -201,7 +203,7 @@ START_TEST(what_a_list_can_not_prove_is_told)
 
 END_TEST
 
-/* Between begin and end there is no watch; an answer to a GET is no entry of the list. */
+/* Between begin and end there is no watch; the answer to a GET is not an entry of the list. */
 START_TEST(a_read_during_a_list_does_not_hide_a_pod_from_it)
 {
     struct rig r;
@@ -236,7 +238,8 @@ START_TEST(a_pod_canceled_during_a_list_is_swept_if_unnamed)
 
 END_TEST
 
-/* An object that memory had no room for is missing in the list by our fault, not by its end. */
+/* An object that found no memory is missing from the list because of cardpack: it is not
+ * removed. */
 START_TEST(a_list_that_lost_an_object_removes_nothing)
 {
     static const enum cache_kind kinds[] = {CACHE_PODS, CACHE_NODES, CACHE_HEALTH};
@@ -259,7 +262,7 @@ START_TEST(a_list_that_lost_an_object_removes_nothing)
     ck_assert_int_eq(rig_apply(&r, &e), ERR_NOMEM);
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
     ck_assert(node_of(&r, "n")->cards[1].unhealthy);
-    list_begin(&r, kinds[_i]); /* the next one counts again */
+    list_begin(&r, kinds[_i]); /* the next list is complete again */
     list_end(&r, kinds[_i]);
     ck_assert_uint_eq(r.fx.swept, 1);
     rig_done(&r);

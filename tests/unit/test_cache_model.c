@@ -1,14 +1,14 @@
 /*
- * Random histories of events, applied to the cache and to the model and compared after each. They
- * keep to no order that an API server would keep: whatever comes, the rules hold. A failure names
- * its seed and step:
+ * Random histories of events, applied to the cache and to the model and compared after each event.
+ * The order is not one that an API server would keep: the rules must hold for any order. A failure
+ * prints its seed and step:
  *
- *     CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
+ * CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
  */
 #include "cache_model.h"
 
+#include "core/policy.h"
 #include "fail_alloc.h"
-#include "policy.h"
 #include "seeded.h"
 
 #include <stdio.h>
@@ -21,14 +21,14 @@ struct trial {
     uint64_t random;
     uint64_t now_ns;
     uint64_t given_ns[M_NODES]; /* the last ASSUME_TIME */
-    char what[160];             /* the event, for a failure's text */
+    char what[160];             /* the event, for the failure message */
     uint64_t seed;
     unsigned step;
     enum errc code;
     struct effect fx;
 };
 
-/* Not ck_assert: that sends a message to the parent process even where all is well. */
+/* Not ck_assert: it sends a message to the parent process even when it holds. */
 #define trial_assert(t, condition)                                                               \
     do {                                                                                         \
         if (!(condition))                                                                        \
@@ -49,7 +49,7 @@ static bool chance(struct trial *t, uint32_t percent)
 static const char *const node_names[M_NODES] = {"n0", "n1", "n2"};
 static const char *const pod_uids[M_PODS] = {"u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8"};
 
-/* Whether the event took place; ERR_NOMEM leaves everything as it was. */
+/* Whether the event took effect; after ERR_NOMEM the state must be unchanged. */
 static bool apply(struct trial *t, const struct event *e)
 {
     if (chance(t, 10))
@@ -149,7 +149,7 @@ static void step_health(struct trial *t)
     t->model.nodes[i].health_listed = true;
 }
 
-/* Memory of one card, mostly; or over two or three, or with compute. */
+/* Mostly memory of one card; else over two or three cards, or with compute. */
 static struct m_ask some_ask(struct trial *t)
 {
     struct m_ask ask = {.mem = (int64_t)(draw(t, 5) + 1) * 3, .cards = 1};
@@ -163,7 +163,7 @@ static struct m_ask some_ask(struct trial *t)
     return ask;
 }
 
-/* By its index, on one card or none; or by an allocation. */
+/* A place by the index (one card or none), or by an allocation. */
 static struct str some_place(struct trial *t, const struct m_ask *ask, struct m_place *place,
                              struct grant_view *grants, struct pod_view *pod)
 {
@@ -181,7 +181,7 @@ static struct str some_place(struct trial *t, const struct m_ask *ask, struct m_
     pod->has_allocation = true;
     pod->grants = grants;
     pod->n_grants = (size_t)ask->cards;
-    /* One that the index contradicts counts no more than one that does not serve the spec. */
+    /* An allocation counts only if it serves the spec and the index does not contradict it. */
     bool agrees = cards[idx] < 0 || (ask->cards == 1 && cards[idx] == (int)first);
     if (!serves || !agrees)
         return str_of(indices[idx]);
@@ -284,7 +284,7 @@ static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask
     trial_assert(t, m_used(m, node, -2) <= m_limit(&m->nodes[node]));
 }
 
-/* As request_read makes it of one container. */
+/* What request_read gives for one container. */
 static struct request request_of(const struct m_ask *ask)
 {
     return (struct request){.mem = ask->mem,
@@ -358,7 +358,7 @@ static void compare_pod(struct trial *t, int i)
         return;
     trial_assert(t, p->state == m->state && p->mem == m->ask.mem && p->seen == m->seen);
     trial_assert(t, p->missing == m->missing && p->asked == m->asked);
-    trial_assert(t, p->awaiting == m->awaiting);
+    trial_assert(t, pod_awaits(p) == m->awaiting);
     trial_assert(t, p->card == (m->place.n == 0 ? -1 : m->place.cards[0]));
     trial_assert(t, m->node < 0 ? p->node == NULL : p->node != NULL);
     trial_assert(t, p->node == NULL || str_eq(p->node->name, str_of(node_names[m->node])));

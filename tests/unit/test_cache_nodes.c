@@ -1,4 +1,5 @@
-/* Nodes that change under their pods. Names in brackets: rows of the peers' defects. */
+/* Nodes that change under their pods. Codes such as A1 are rows in docs/defects.md: defects of the
+ * peers. */
 #include "cache_rig.h"
 
 #include <stdio.h>
@@ -46,11 +47,11 @@ START_TEST(cards_come_and_go) /* A3, A19 */
     pod_set(&r, .uid = "a", .node = "n", .idx = "0");
     pod_set(&r, .uid = "b", .node = "n", .idx = "1");
     ck_assert_int_eq(reserve(&r, "c", "n", 8), OK);
-    node_set(&r, "n", "16", "1", NULL); /* card 1 is pulled out */
+    node_set(&r, "n", "16", "1", NULL); /* card 1 is removed */
     ck_assert_int_eq(card_used(&r, "n", 0), 16);
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 8);
     ck_assert_int_eq(node_of(&r, "n")->used, 24);
-    node_set(&r, "n", "64", "4", NULL); /* four come back */
+    node_set(&r, "n", "64", "4", NULL); /* four cards come */
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 0);
     ck_assert_int_eq(card_used(&r, "n", 0), 16);
     ck_assert_int_eq(card_used(&r, "n", 1), 8);
@@ -94,8 +95,7 @@ START_TEST(gpu_count_before_gpu_mem_leaves_no_trace) /* A4 */
 
 END_TEST
 
-START_TEST(
-    a_kubelet_that_restarts_keeps_its_pods) /* contract 8.1: capacity drops to 0 for a while */
+START_TEST(a_kubelet_that_restarts_keeps_its_pods) /* contract 8.1: capacity is 0 for a while */
 {
     struct rig r;
     rig_init(&r);
@@ -138,7 +138,7 @@ START_TEST(a_deleted_node_keeps_its_pods_until_their_own_end) /* A5 */
     node_gone(&r, "n");
     ck_assert_int_eq(node_of(&r, "n")->fault, NODE_ABSENT);
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 15);
-    node_set(&r, "n", "32", "2", NULL); /* replaced under its name before they are gone */
+    node_set(&r, "n", "32", "2", NULL); /* the node is created again before its pods are gone */
     ck_assert_int_eq(card_used(&r, "n", 0), 15);
     pod_gone(&r, "old");
     cancel(&r, "flight");
@@ -204,13 +204,13 @@ START_TEST(health_comes_in_any_order) /* A23 */
     node_set(&r, "n", "48", "3", NULL);
     ck_assert(node_of(&r, "n")->cards[1].unhealthy);
     ck_assert(!node_of(&r, "n")->cards[2].unhealthy);
-    node_gone(&r, "n"); /* the ConfigMap stays */
+    node_gone(&r, "n"); /* the ConfigMap remains */
     node_set(&r, "n", "32", "2", NULL);
     ck_assert(node_of(&r, "n")->cards[1].unhealthy);
     node_gone(&r, "n");
     health_gone(&r, "n");
     ck_assert_ptr_null(cache_node(&r.cache, STR("n")));
-    health_set(&r, "m", ""); /* names no card, and no node is known */
+    health_set(&r, "m", ""); /* names no card; the node is unknown */
     ck_assert_ptr_null(cache_node(&r.cache, STR("m")));
     rig_done(&r);
 }
@@ -250,8 +250,7 @@ START_TEST(allocatable_below_capacity_caps_the_sum) /* A24 */
 
 END_TEST
 
-/* Between the choice of a card and its Binding the node may change: then it is no choice any more.
- */
+/* The node may change between the choice of a card and its Binding: then the choice is invalid. */
 START_TEST(renewal_is_refused_where_the_card_is_none_any_more)
 {
     struct rig r;
@@ -278,7 +277,7 @@ START_TEST(renewal_is_refused_where_the_card_is_none_any_more)
 
 END_TEST
 
-/* A Binding that is sent again comes after those that have passed it. */
+/* A Binding that is sent again gets a newer time than the Bindings sent since. */
 START_TEST(renewal_makes_a_reservation_the_youngest)
 {
     struct rig r;
@@ -295,7 +294,7 @@ START_TEST(renewal_makes_a_reservation_the_youngest)
     r.now_ns = 9000;
     ck_assert_int_eq(renew(&r, "a"), OK);
     ck_assert_uint_eq(r.fx.assume_ns, 9000);
-    ck_assert_int_eq(node_of(&r, "n")->used, 3); /* it takes nothing more */
+    ck_assert_int_eq(node_of(&r, "n")->used, 3); /* renewal charges nothing more */
     ck_assert_int_eq(confirm(&r, "a", false), OK);
     ck_assert_int_eq(renew(&r, "a"), ERR_NOTFOUND);
     rig_done(&r);
@@ -304,8 +303,8 @@ START_TEST(renewal_makes_a_reservation_the_youngest)
 END_TEST
 
 /*
- * A pod's author writes the latest time that is taken over. What is given after it must be taken
- * over as well, by a process that comes later and has only the objects.
+ * A pod's author writes the latest time that cardpack accepts. cardpack's next times must also be
+ * accepted by a later process that has only the objects.
  */
 START_TEST(times_of_ours_survive_a_hostile_one) /* A28 */
 {
@@ -322,7 +321,7 @@ START_TEST(times_of_ours_survive_a_hostile_one) /* A28 */
 
     rig_init(&r);
     node_set(&r, "n", "32", "2", NULL);
-    r.now_ns += 1000000; /* nobody restarts faster */
+    r.now_ns += 1000000; /* no restart is faster */
     pod_set(&r, .uid = "a", .mem = "1", .node = "n", .assume = latest[_i]);
     pod_set(&r, .uid = "b", .mem = "1", .node = "n", .idx = "0", .assume = ours);
     ck_assert_int_eq(reserve(&r, "c", "n", 1), OK);

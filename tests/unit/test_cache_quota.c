@@ -1,8 +1,8 @@
-/* What the pods of a namespace hold counts for its quota, as the limits come and go. */
+/* How the pods of a namespace count for its quota, while limits come and go. */
 #include "fail_alloc.h"
 #include "quota_rig.h"
 
-/* Limits that nobody reaches: in all, in the pool gold, on nodes without a pool, of T4, of A100. */
+/* Limits too high to reach: in all, in the pool gold, on nodes without a pool, of T4, of A100. */
 static void count(struct rig *r)
 {
     struct quota_limit limits[] = {
@@ -39,7 +39,7 @@ START_TEST(what_is_held_counts)
     shop_set(&r, "n", 16, "gold", "T4", NULL);
     shop_set(&r, "m", 16, NULL, "A100-SXM", "T4");
     bound(&r, "plain", "n", "0", (struct asks){.mem = "3"});
-    count(&r); /* limits come late */
+    count(&r); /* limits come after the pods */
     ck_used(&r, TOTAL, 3, 1, 0);
     bound(&r, "cores", "m", "0", (struct asks){.mem = "4", .cores = "30"});
     ck_used(&r, TOTAL, 7, 2, 30);
@@ -47,17 +47,18 @@ START_TEST(what_is_held_counts)
     ck_used(&r, NO_POOL, 4, 1, 30);
     ck_used(&r, T4, 3, 1, 0);
     ck_used(&r, A100, 4, 1, 30);
-    /* A card that nobody knows: of no model. So is none at all, which is one. */
+    /* A card that is not on its node has no model. A pod without a card is charged as for one such
+     * card. */
     bound(&r, "lost", "n", "9", (struct asks){.mem = "1"});
     bound(&r, "none", "n", NULL, (struct asks){.mem = "1"});
     ck_used(&r, TOTAL, 9, 4, 30);
     ck_used(&r, GOLD, 5, 3, 0);
     ck_used(&r, T4, 3, 1, 0);
-    /* More than it asks for, as its cards are that large. */
+    /* Charged more than it asks for, because its cards are that large. */
     bound(&r, "whole", "m", "1", (struct asks){.mem = "1", .whole = "require-whole-device"});
     bound(&r, "half", "n", "1", (struct asks){.mem = "1", .percent = "50"});
     ck_used(&r, T4, 3 + 16 + 8, 3, 0);
-    /* Cards of another plugin are of the node's model. */
+    /* Cards of another plugin have the node's model. */
     bound(&r, "other", "n", NULL, (struct asks){.exclusive = "2"});
     ck_used(&r, TOTAL, 33, 8, 30);
     ck_used(&r, T4, 27, 5, 0);
@@ -86,7 +87,7 @@ START_TEST(nodes_that_change_count_anew)
     ck_used(&r, GOLD, 0, 0, 0);
     ck_used(&r, NO_POOL, 24, 1, 0);
     ck_used(&r, T4, 24, 1, 0);
-    health_set(&r, "n", "1"); /* it holds it nevertheless */
+    health_set(&r, "n", "1"); /* the pod still holds the card */
     ck_used(&r, T4, 24, 1, 0);
     node_gone(&r, "n");
     ck_used(&r, TOTAL, 1, 1, 0);
@@ -107,14 +108,14 @@ START_TEST(a_reservation_keeps_to_it)
     node_set(&r, "m", "32", "2", NULL);
     ck_assert_int_eq(set_limits(&r, limits, 1), OK);
     ck_assert_int_eq(reserve(&r, "a", "n", 6), OK);
-    /* Another node has all its room, and the quota has not. */
+    /* The other node has room; the quota has none. */
     ck_assert_int_eq(reserve(&r, "b", "m", 5), ERR_UNAVAILABLE);
     ck_assert_int_eq(r.fx.verdict, VERDICT_QUOTA);
     ck_assert(!pod_known(&r, "b"));
     ck_assert_int_eq(reserve(&r, "c", "m", 11), ERR_UNAVAILABLE);
     ck_assert_int_eq(r.fx.verdict, VERDICT_QUOTA_DENIED);
     ck_assert_int_eq(reserve(&r, "d", "m", 4), OK);
-    /* Less than is held already: what is under way goes on, and nothing new comes. */
+    /* A limit below the present usage: Bindings under way go on, new ones are refused. */
     limits[0].most[QUOTA_MEMORY] = 3;
     ck_assert_int_eq(set_limits(&r, limits, 1), OK);
     ck_assert_int_eq(renew(&r, "a"), OK);
@@ -141,13 +142,13 @@ START_TEST(a_list_without_it_takes_it_back)
     list_end(&r, CACHE_HEALTH);
     ck_assert_uint_eq(r.fx.swept, 0);
     ck_assert_int_eq(reserve(&r, "a", "n", 1), ERR_UNAVAILABLE);
-    /* Named, though nobody can read it any more. */
+    /* The list names the quota, though its content can't be read any more. */
     list_begin(&r, CACHE_HEALTH);
     ck_assert_int_eq(rig_apply(&r, &(struct event){.type = EVENT_QUOTA_BAD}), OK);
     list_end(&r, CACHE_HEALTH);
     ck_assert(!r.fx.unlimited && !r.fx.changed);
     ck_assert_int_eq(reserve(&r, "a", "n", 1), ERR_UNAVAILABLE);
-    /* Lists of other things say nothing of it. */
+    /* Lists of other kinds leave the quota unchanged. */
     list_begin(&r, CACHE_NODES);
     node_set(&r, "n", "32", "2", NULL);
     list_end(&r, CACHE_NODES);
@@ -202,7 +203,7 @@ START_TEST(without_memory_the_old_ones_stay)
         fail_alloc_disarm();
         ck_assert_int_eq(code, hit ? ERR_NOMEM : OK);
         ck_assert_int_eq(reserve(&r, "a", "n", 4), hit ? ERR_UNAVAILABLE : OK);
-        /* The list that lost it proves nothing. */
+        /* A list that lost the object proves nothing. */
         ck_assert_int_eq(
             rig_apply(&r, &(struct event){.type = EVENT_LIST_END, .list = CACHE_HEALTH}),
             hit ? ERR_NOMEM : OK);

@@ -1,14 +1,14 @@
 /*
- * Random histories of events, applied to the cache and to the model and compared after each. They
- * keep to no order that an API server would keep: whatever comes, the rules hold. A failure names
- * its seed and step:
+ * Random histories of events, applied to the cache with quotas and to the model, and compared after
+ * each event. The order is not one that an API server would keep: the rules must hold for any
+ * order. A failure prints its seed and step:
  *
- *     CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
+ * CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
  */
 #include "cache_quota_model.h"
 
+#include "core/policy.h"
 #include "fail_alloc.h"
-#include "policy.h"
 #include "seeded.h"
 
 #include <stdio.h>
@@ -22,14 +22,14 @@ struct trial {
     uint64_t now_ns;
     uint64_t given_ns[M_NODES]; /* the last ASSUME_TIME */
     unsigned refused[VERDICT_COUNT];
-    char what[160]; /* the event, for a failure's text */
+    char what[160]; /* the event, for the failure message */
     uint64_t seed;
     unsigned step;
     enum errc code;
     struct effect fx;
 };
 
-/* Not ck_assert: that sends a message to the parent process even where all is well. */
+/* Not ck_assert: it sends a message to the parent process even when it holds. */
 #define trial_assert(t, condition)                                                               \
     do {                                                                                         \
         if (!(condition))                                                                        \
@@ -50,13 +50,13 @@ static bool chance(struct trial *t, uint32_t percent)
 static const char *const node_names[M_NODES] = {"n0", "n1", "n2"};
 static const char *const pod_uids[M_PODS] = {"u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8"};
 
-/* The last names everybody else in an entry, and is a namespace of its own among pods. */
+/* In an entry the last name means all other namespaces; among pods it is a namespace of its own. */
 static const char *const space_names[M_SPACES] = {"a", "b", "c"};
 static const char *const entry_names[M_SPACES] = {"a", "b", "*"};
 static const char *const pool_names[] = {NULL, "gold", "silver"};
 static const char *const model_names[] = {NULL, "T4", "A100"};
 
-/* Whether the event took place; ERR_NOMEM leaves everything as it was. */
+/* Whether the event took effect; after ERR_NOMEM the state must be unchanged. */
 static bool apply(struct trial *t, const struct event *e)
 {
     if (chance(t, 10))
@@ -347,7 +347,7 @@ static void step_list(struct trial *t)
     trial_assert(t, t->fx.unproven == unproven);
 }
 
-/* What is used of each limit is what the model's pods hold. */
+/* The usage of each limit must equal what the model's pods hold. */
 static void compare_quota(struct trial *t, int space)
 {
     const struct m_quota *q = &t->model.quota;
@@ -382,7 +382,7 @@ static void compare_pod(struct trial *t, int i)
         return;
     trial_assert(t, p->state == m->state && p->mem == m->mem && p->seen == m->seen);
     trial_assert(t, p->missing == m->missing && p->asked == m->asked);
-    trial_assert(t, p->awaiting == m->awaiting && p->card == m->card);
+    trial_assert(t, pod_awaits(p) == m->awaiting && p->card == m->card);
     trial_assert(t, m->node < 0 ? p->node == NULL : p->node != NULL);
     trial_assert(t, p->node == NULL || str_eq(p->node->name, str_of(node_names[m->node])));
 }
@@ -458,7 +458,7 @@ START_TEST(agrees_with_the_model)
     unsigned refused[VERDICT_COUNT] = {0};
     for (uint64_t i = 0; i < n; i++)
         run_history(first + i, refused);
-    /* Else the histories are about nothing. */
+    /* Otherwise the histories would test nothing. */
     ck_assert(n < 50 || (refused[VERDICT_QUOTA] > 50 && refused[VERDICT_QUOTA_DENIED] > 50));
 }
 

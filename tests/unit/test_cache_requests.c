@@ -1,4 +1,4 @@
-/* Groups, claims, and what becomes of a pod's cards when its object changes. */
+/* Groups, claims, and how a pod's charge changes with its object. */
 #include "scene.h"
 
 #define GROUP(name)     .affinity = S(name)
@@ -23,7 +23,7 @@ static void open_two(struct rig *r)
     scene_open(r, &node, none, PACK_UNSET);
 }
 
-/* By whatever way pods come to hold, and cease to. */
+/* However pods begin and cease to hold a card. */
 START_TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
 {
     struct rig r;
@@ -32,7 +32,7 @@ START_TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
     struct pod_view other = PLAIN("other", "4", GROUP("h"), .node = S("n"), .idx = S("1"));
     open_two(&r);
     set_pod(&r, a);
-    ck_assert(!held(&r, "ns", "g")); /* it is pending */
+    ck_assert(!held(&r, "ns", "g")); /* the pod is pending */
     ck_assert_int_eq(take(&r, a), OK);
     ck_assert(held(&r, "ns", "g") && !held(&r, "elsewhere", "g") && !held(&r, "ns", "h"));
     ck_assert(!held(&r, "ns", "") && !held(&r, "n", "sg"));
@@ -49,7 +49,7 @@ START_TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
     a.phase = STR("Succeeded");
     set_pod(&r, a);
     ck_assert(held(&r, "ns", "g"));
-    b.affinity = STR("h"); /* edited while it is bound */
+    b.affinity = STR("h"); /* the pod is edited while it is bound */
     set_pod(&r, b);
     ck_assert(!held(&r, "ns", "g") && held(&r, "ns", "h"));
     ck_assert_uint_eq(groups(&r), 1);
@@ -59,7 +59,7 @@ START_TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
     list_end(&r, CACHE_PODS);
     ck_assert_uint_eq(groups(&r), 0);
     set_pod(&r, other);
-    node_gone(&r, "n"); /* the pod is there all the same */
+    node_gone(&r, "n"); /* the pod is still there */
     ck_assert(held(&r, "ns", "h"));
     rig_done(&r);
 }
@@ -92,7 +92,7 @@ END_TEST
 /* ---- claims ---- */
 
 static const struct {
-    struct pod_view pods[SCENE_PODS]; /* on node n of two cards of 16, or nominated for it */
+    struct pod_view pods[SCENE_PODS]; /* on node n with two cards of 16, or nominated for it */
     struct pod_view ask;
     enum verdict verdict;
     uint32_t card;
@@ -108,7 +108,7 @@ static const struct {
      1},
     {{PLAIN("q", "16", NOMINATED("n"), .priority = 5), PLAIN("a", "2", AT(1))},
      PLAIN("ask", "15", .priority = 5),
-     VERDICT_KEPT, /* of equal weight */
+     VERDICT_KEPT, /* of equal priority */
      0},
     {{PLAIN("q", "16", NOMINATED("n"), .priority = 6), PLAIN("a", "2", AT(1))},
      PLAIN("ask", "15", .priority = 5),
@@ -119,14 +119,14 @@ static const struct {
      VERDICT_FITS,
      0},
     {{PLAIN("ask", "16", NOMINATED("n")), PLAIN("a", "2", AT(1))},
-     PLAIN("ask", "16"), /* its own is no hindrance */
+     PLAIN("ask", "16"), /* its own claim does not keep room from it */
      VERDICT_FITS,
      0},
     {{PLAIN("q", "16", NOMINATED("elsewhere")), PLAIN("a", "2", AT(1))},
      PLAIN("ask", "16"),
      VERDICT_FITS,
      0},
-    /* Room that is not there yet: of a pod that is on its way out. */
+    /* Room of a pod that is being deleted: it is not free yet. */
     {{PLAIN("q", "16", NOMINATED("n")), PLAIN("old", "12", AT(0), .deleting = true),
       PLAIN("a", "12", AT(1))},
      PLAIN("ask", "4"),
@@ -138,10 +138,10 @@ static const struct {
      VERDICT_KEPT,
      0},
     {{PLAIN("q", "16", NOMINATED("n")), PLAIN("old", "12", AT(0)), PLAIN("a", "13", AT(1))},
-     PLAIN("ask", "4"), /* nobody makes room for it: there is nothing to keep */
+     PLAIN("ask", "4"), /* no deletion will make that room: nothing is kept */
      VERDICT_FITS,
      0},
-    /* Two claims have room of their own. */
+    /* Two claims each have their own room. */
     {{PLAIN("q", "10", NOMINATED("n")), PLAIN("p", "10", NOMINATED("n"))},
      PLAIN("ask", "7"),
      VERDICT_KEPT,
@@ -172,7 +172,7 @@ START_TEST(keeps_room_for_who_is_nominated)
 
 END_TEST
 
-/* Whether node n keeps 16 on its only card. */
+/* Whether node n keeps 16 for a pod on its only card. */
 static bool kept(const struct rig *r)
 {
     struct request ask = {.mem = 1, .lasting_mem = 1};
@@ -191,7 +191,7 @@ START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
     ck_assert(kept(&r) && r.fx.changed);
     set_pod(&r, q);
     ck_assert(kept(&r) && !r.fx.changed);
-    q.nominated = STR("m"); /* a node that nobody knows yet */
+    q.nominated = STR("m"); /* a node that is not known yet */
     set_pod(&r, q);
     ck_assert(!kept(&r) && r.fx.changed && cache_node(&r.cache, STR("m")) != NULL);
     q.nominated = STR("n");
@@ -202,7 +202,7 @@ START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
     ck_assert(!kept(&r) && r.fx.changed);
     q.nominated = STR("n");
     set_pod(&r, q);
-    node_gone(&r, "n"); /* the name is remembered, and who waits for it */
+    node_gone(&r, "n"); /* the cache remembers the name and its claims */
     set_node(&r, node);
     ck_assert(kept(&r));
     ck_assert_int_eq(take(&r, q), OK);
@@ -221,7 +221,7 @@ START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
     list_end(&r, CACHE_PODS);
     ck_assert(!kept(&r) && r.fx.changed);
     set_pod(&r, q);
-    q.node = STR("n"); /* by another hand, without a card */
+    q.node = STR("n"); /* bound by another client, without a card */
     set_pod(&r, q);
     ck_assert_ptr_null(node_of(&r, "n")->claims);
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 16);
@@ -241,7 +241,7 @@ START_TEST(a_pending_pods_request_may_be_edited)
     v.count_label = STR("2");
     set_pod(&r, v);
     ck_assert_uint_eq(pod_of(&r, "a")->request->cards, 2);
-    v.count_label = STR("3"); /* not readable: it asks for nothing until it is */
+    v.count_label = STR("3"); /* invalid: the pod asks for nothing until it is valid */
     set_pod(&r, v);
     ck_assert(!request_wants(pod_of(&r, "a")->request) && r.fx.err.code != OK);
     v.count_label = STR_NULL;
@@ -252,7 +252,7 @@ START_TEST(a_pending_pods_request_may_be_edited)
 
 END_TEST
 
-/* What is reserved stays as it is; a bind that comes after it is for what the pod asks for then. */
+/* The reservation stays as it is. A later bind takes what the pod asks for then. */
 START_TEST(an_edit_during_a_bind_counts_from_its_end)
 {
     struct rig r;
@@ -273,7 +273,7 @@ START_TEST(an_edit_during_a_bind_counts_from_its_end)
     cancel(&r, "a");
     ck_assert_uint_eq(pod_of(&r, "a")->request->models.n, 0);
     ck_assert_int_eq(take(&r, v), OK);
-    v.count_label = STR("3"); /* not readable: a bind reads it anew */
+    v.count_label = STR("3"); /* invalid: a bind reads it again */
     v.deleting = true;
     set_pod(&r, v);
     cancel(&r, "a");
@@ -291,7 +291,7 @@ START_TEST(an_edit_during_a_bind_counts_from_its_end)
 
 END_TEST
 
-/* Once it is bound its object says what it asks for, and what was said before is forgotten. */
+/* Once the pod is bound, its object says what it asks for; the earlier request is forgotten. */
 START_TEST(an_edit_during_a_bind_that_succeeds_is_charged)
 {
     struct rig r;
@@ -344,7 +344,7 @@ START_TEST(another_hands_allocation_is_taken_over)
                             CONTAINERS(2, MAIN_CORES(0, "8", "30"), MAIN(1, "4")));
     struct pod_view bare = POD("a", CONTAINERS(2, MAIN_CORES(0, "8", "30"), MAIN(1, "4")));
     open_two(&r);
-    ck_assert_int_eq(take(&r, bare), OK); /* together, on card 0 */
+    ck_assert_int_eq(take(&r, bare), OK); /* both containers on card 0 */
     ck_assert_int_eq(card_used(&r, "n", 0), 12);
     set_pod(&r, v);
     ck_assert(r.fx.changed);
@@ -353,7 +353,7 @@ START_TEST(another_hands_allocation_is_taken_over)
     ck_assert_uint_eq(node_of(&r, "n")->cards[1].cores, 30);
     set_pod(&r, v);
     ck_assert(!r.fx.changed);
-    v.has_allocation = false; /* it was edited away */
+    v.has_allocation = false; /* an edit removed the allocation */
     v.idx = STR("1");
     set_pod(&r, v);
     ck_assert_int_eq(card_used(&r, "n", 0), 0);
@@ -375,7 +375,7 @@ START_TEST(init_containers_give_back_and_take_again)
     set_pod(&r, v);
     ck_assert(r.fx.changed == (_i != 0));
     ck_assert_int_eq(card_used(&r, "n", 1), _i == 0 ? 9 : 2);
-    ck_assert_int_eq(node_of(&r, "n")->counted, 9); /* the kubelet gives nothing back */
+    ck_assert_int_eq(node_of(&r, "n")->counted, 9); /* the kubelet releases nothing */
     set_pod(&r, v);
     ck_assert(!r.fx.changed);
     v.initialized = false;
@@ -387,7 +387,8 @@ START_TEST(init_containers_give_back_and_take_again)
 
 END_TEST
 
-/* As if it had been so from the start, for pods of every kind; and a pod that is new since. */
+/* The result must be as if the setting had been so from the start: for pods of every kind, and for
+ * a pod that comes later. */
 START_TEST(shrink_may_change_at_any_time)
 {
     struct rig r;

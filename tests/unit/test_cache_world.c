@@ -1,16 +1,16 @@
 /*
- * The cache within a small world: an API server with its own truth, a watch that lags and breaks, a
- * list that is read in the middle of everything, Bindings and GETs that are answered late or never.
- * The client settles its reservations as bind does. What is held:
+ * The cache in a small world: an API server with its own state, a watch that lags and breaks, lists
+ * at any moment, Bindings and GETs with late answers or none. The client settles its reservations
+ * as bind does. The invariants:
  *
- *   - no Binding of ours ever puts more on a card than it has;
- *   - when all is quiet, the cache is what the API server's objects say, no more and no less.
+ * - no Binding of cardpack over-commits a card;
+ * - at rest, the cache equals the API server's objects, no more and no less.
  *
- *     CACHE_WORLD_SEED=17 CACHE_WORLD_HISTORIES=1 test_cache_world
+ * CACHE_WORLD_SEED=17 CACHE_WORLD_HISTORIES=1 test_cache_world
  */
 #include "cache_world.h"
 
-#include "cache.h"
+#include "core/cache.h"
 
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static enum errc apply(struct world *w, const struct event *e, struct effect *re
     return code;
 }
 
-/* One pod's object as an event of the given type. */
+/* Applies one pod's object as an event of this type. */
 static enum errc apply_pod(struct world *w, enum event_type type, int uid, const struct object *o)
 {
     char uid_text[16];
@@ -49,7 +49,7 @@ static const struct pod *known(const struct world *w, int uid)
     return cache_pod(&w->cache, text_of(text, sizeof(text), "u", uid));
 }
 
-/* Ours. */
+/* The client. */
 
 static enum errc settle(struct world *w, const struct op *op, enum event_type type, bool read_back)
 {
@@ -73,7 +73,7 @@ static struct op *free_op(struct world *w, int uid)
     return found;
 }
 
-/* The scheduler wants a pod bound that it knows to be unbound, or believes to be. */
+/* The scheduler asks to bind a pod that is unbound, or that it believes unbound. */
 static void client_bind(struct world *w)
 {
     char uid_text[16];
@@ -89,7 +89,7 @@ static void client_bind(struct world *w)
                       .reserve = {.uid = text_of(uid_text, sizeof(uid_text), "u", uid),
                                   .node = text_of(node_text, sizeof(node_text), "n", node),
                                   .request = &request}};
-    /* A pod that we don't know is read first, and exists when it is reserved. */
+    /* The client first reads a pod that it does not know; the pod exists when it is reserved. */
     if (known(w, uid) == NULL && !w->pods[uid].exists)
         return;
     if (apply(w, &e, &fx) != OK)
@@ -100,7 +100,7 @@ static void client_bind(struct world *w)
 
 static void client_cancel(struct world *w, struct op *op)
 {
-    /* Bound elsewhere, or gone: a GET is no news beside the watch. */
+    /* The pod is bound elsewhere or gone: the GET changes nothing beside the watch. */
     if (!op->read.exists || op->read.node < 0 ||
         apply_pod(w, EVENT_POD_READ, op->uid, &op->read) != OK)
         world_assert(w, settle(w, op, EVENT_CANCEL, false) == OK);
@@ -158,7 +158,7 @@ static void client_receive(struct world *w, struct op *op)
     }
 }
 
-/* Who is confirmed and was not in the list is read. */
+/* Reads each confirmed pod that the list lacks. */
 static void client_verify(struct world *w)
 {
     size_t cursor = 0;
@@ -186,14 +186,14 @@ static void step_op(struct world *w)
     if (op->post_waits && draw(w, 3) == 0)
         server_bind(w, op);
     else if (op->post_waits && !op->in_doubt && op->answer == ANSWER_NONE && draw(w, 8) == 0)
-        op->answer = ANSWER_UNKNOWN; /* a timeout, and the Binding takes effect later or never */
+        op->answer = ANSWER_UNKNOWN; /* a timeout: the Binding takes effect later or never */
     else if (op->answer != ANSWER_NONE)
         client_receive(w, op);
     else if (op->get_waits)
         server_get(w, op);
 }
 
-/* Watch and list. */
+/* The watch and the lists. */
 
 static void watch_deliver(struct world *w)
 {
@@ -218,7 +218,7 @@ static void list_step(struct world *w)
         memcpy(w->listed, w->pods, sizeof(w->pods));
         w->n_listed = w->n_pods;
         w->next_listed = 0;
-        w->n_notes = 0; /* the watch will go on from here */
+        w->n_notes = 0; /* the watch will continue from here */
         w->list = LIST_READ;
     } else if (w->next_listed < w->n_listed) {
         for (int i = 0; i < 20 && w->next_listed < w->n_listed; i++, w->next_listed++) {
@@ -226,7 +226,7 @@ static void list_step(struct world *w)
             world_assert(w, !o->exists || apply_pod(w, EVENT_POD_SET, w->next_listed, o) == OK);
         }
         if (draw(w, 25) == 0)
-            w->list = LIST_NONE; /* it broke off, and begins anew */
+            w->list = LIST_NONE; /* the list broke off and starts again */
     } else {
         e.type = EVENT_LIST_END;
         world_assert(w, apply(w, &e, &fx) == OK);
@@ -313,7 +313,7 @@ static unsigned run_history(uint64_t seed)
                                    .count = STR("2")}};
         world_assert(w, apply(w, &e, &fx) == OK);
     }
-    while (!w->connected) /* we serve nobody before the first list is in */
+    while (!w->connected) /* the client serves nothing before the first list is complete */
         list_step(w);
     for (int episode = 0; episode < EPISODES; episode++)
         run_episode(w);
@@ -330,7 +330,7 @@ START_TEST(no_card_is_over_committed_and_nothing_leaks)
     unsigned bound = 0;
     for (uint64_t i = 0; i < n; i++)
         bound += run_history(first + i);
-    ck_assert_uint_gt(bound, 10 * n); /* else it proves nothing */
+    ck_assert_uint_gt(bound, 10 * n); /* otherwise the history proves nothing */
 }
 
 END_TEST

@@ -1,8 +1,10 @@
-#include "cards.h"
+/* The node annotation with the table of cards: reading, faults and lack of memory. */
+#include "codec/cards.h"
 
+#include "codec/kube.h"
+#include "codec/limit.h"
+#include "core/limit.h"
 #include "fail_alloc.h"
-#include "kube.h"
-#include "limit.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -13,7 +15,7 @@ enum {
 
 static const struct {
     const char *text;
-    const char *fault; /* NULL: it can be read */
+    const char *fault; /* NULL: valid */
     size_t n;
     struct card_view cards[FEW];
 } tables[] = {
@@ -99,7 +101,7 @@ START_TEST(reads_a_table_or_says_what_is_wrong)
 
 END_TEST
 
-/* A thousand cards are read; one of them twice is too many. */
+/* LIMIT_CARDS cards can be read, and a table with one index twice is refused. */
 START_TEST(reads_as_many_as_may_be)
 {
     static char text[64 * 1024];
@@ -121,11 +123,52 @@ START_TEST(reads_as_many_as_may_be)
 
 END_TEST
 
+static const char *const names[] = {"model", "uuid", "profile"};
+
+START_TEST(a_name_has_a_ceiling)
+{
+    static char text[2 * LIMIT_CARD_NAME];
+    static char name[LIMIT_CARD_NAME + 2];
+    struct arena a;
+    struct node_view v = {.name = STR_NULL};
+    arena_init(&a, MIB);
+    memset(name, 'a', LIMIT_CARD_NAME);
+    (void)snprintf(text, sizeof(text), "[{\"index\":0,\"memory\":1,\"%s\":\"%s\"}]", names[_i],
+                   name);
+    ck_assert(cards_read(str_of(text), &a, &v) && v.cards_fault == NULL);
+    name[LIMIT_CARD_NAME] = 'a';
+    (void)snprintf(text, sizeof(text), "[{\"index\":0,\"memory\":1,\"%s\":\"%s\"}]", names[_i],
+                   name);
+    ck_assert(cards_read(str_of(text), &a, &v));
+    ck_assert_ptr_nonnull(strstr(v.cards_fault, names[_i]));
+    ck_assert_ptr_nonnull(strstr(v.cards_fault, "aaa...\" has 257 bytes: 256 at most"));
+    arena_done(&a);
+}
+
+END_TEST
+
+START_TEST(a_table_has_a_ceiling)
+{
+    static char text[LIMIT_CARDS_TEXT + 1];
+    struct arena a;
+    struct node_view v = {.name = STR_NULL};
+    static const char table[] = "[{\"index\":0,\"memory\":1}]";
+    arena_init(&a, MIB);
+    memset(text, ' ', sizeof(text));
+    memcpy(text, table, sizeof(table) - 1);
+    ck_assert(cards_read((struct str){text, LIMIT_CARDS_TEXT}, &a, &v) && v.cards_fault == NULL);
+    ck_assert(cards_read((struct str){text, LIMIT_CARDS_TEXT + 1}, &a, &v));
+    ck_assert_str_eq(v.cards_fault, "cardpack.io/cards: has 262145 bytes: 262144 at most");
+    arena_done(&a);
+}
+
+END_TEST
+
 static const char node[] =
     "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"cardpack.io/cards\":"
     "\"[{\\\"index\\\":0,\\\"memory\\\":16,\\\"model\\\":\\\"a\\\\u0041\\\"}]\"}}}";
 
-/* Want of memory is the reader's failure, and never the node's fault. */
+/* Lack of memory is the reader's failure; the node's annotation is not at fault. */
 static enum errc read_node(void *ctx)
 {
     struct arena a;
@@ -145,7 +188,7 @@ static enum errc read_node(void *ctx)
 START_TEST(want_of_memory_is_no_fault_of_the_node)
 {
     ck_assert_uint_gt(fail_alloc_each(read_node, NULL), 0);
-    /* The arena's own ceiling, at every size. */
+    /* The arena's ceiling, at every size. */
     for (size_t max = 0; max < 600; max++) {
         struct arena a;
         struct jread r;
@@ -167,6 +210,8 @@ int main(void)
     TCase *tc = tcase_create("cards");
     tcase_add_loop_test(tc, reads_a_table_or_says_what_is_wrong, 0, COUNT_OF(tables));
     tcase_add_test(tc, reads_as_many_as_may_be);
+    tcase_add_loop_test(tc, a_name_has_a_ceiling, 0, COUNT_OF(names));
+    tcase_add_test(tc, a_table_has_a_ceiling);
     tcase_add_test(tc, want_of_memory_is_no_fault_of_the_node);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

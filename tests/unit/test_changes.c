@@ -1,5 +1,5 @@
-/* What somebody who looks from time to time finds, against a plain list of all that was done. */
-#include "changes.h"
+/* A reader that looks from time to time, compared with a simple list of all changes. */
+#include "core/changes.h"
 #include "seeded.h"
 #include "unit.h"
 
@@ -19,10 +19,10 @@ struct world {
     struct thing things[THINGS];
 };
 
-/* A reader's idea of them. */
+/* A reader's view of the objects. */
 struct reader {
     uint64_t version;
-    uint64_t gone; /* up to here he knows who is gone */
+    uint64_t gone; /* it knows all removals up to this version */
     unsigned values[THINGS];
     bool there[THINGS];
     unsigned resets;
@@ -58,7 +58,7 @@ static struct thing *thing_of(struct world *w, const struct change_link *x)
     ck_abort_msg("no such thing");
 }
 
-/* Takes at most max of them: who is slow comes again. */
+/* Reads at most max changes: a slow reader comes again. */
 static void look(struct world *w, struct reader *r, unsigned max)
 {
     uint64_t cursor = 0;
@@ -123,7 +123,7 @@ START_TEST(readers_come_to_know_all)
 
 END_TEST
 
-/* A thing that changes all the time is not moved more often than somebody looks. */
+/* An object that changes all the time moves in the list only once per look. */
 START_TEST(what_nobody_looks_at_stays)
 {
     struct changes c;

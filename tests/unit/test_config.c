@@ -1,6 +1,7 @@
-#include "config.h"
+/* Configuration from flags, the environment and the file: which one counts, and refusals. */
+#include "daemon/config/config.h"
 
-#include "config_table.h"
+#include "daemon/config/config_table.h"
 #include "fail_alloc.h"
 #include "unit.h"
 
@@ -8,7 +9,7 @@
 
 #define MAX_ARGS 8
 
-/* The content of the one file that there is. */
+/* Reads the only file that exists. */
 static enum errc read_fake(void *ctx, struct str path, struct buf *out, struct err *reterr)
 {
     if (ctx == NULL || !str_eq(path, STR("f.yaml")))
@@ -17,7 +18,7 @@ static enum errc read_fake(void *ctx, struct str path, struct buf *out, struct e
     return buf_failed(out) ? err_set(reterr, ERR_NOMEM, "out of memory") : OK;
 }
 
-/* args: words with one space between. They are gone when this returns. */
+/* args: words with one space between. The words are freed before this returns. */
 static enum errc parse_with(const char *args, const struct config_env *env, const char *file,
                             struct config *ret, struct err *err)
 {
@@ -121,7 +122,7 @@ static const struct {
     {"--leader-elect=false", &no_env, NULL, "false", CONFIG_ROW_leader_elect, CONFIG_FROM_FLAG},
     {"--node-policy spread", &no_env, NULL, "spread", CONFIG_ROW_node_policy, CONFIG_FROM_FLAG},
     {"--config f.yaml", &no_env, "shortlist: 10", "10", CONFIG_ROW_shortlist, CONFIG_FROM_FILE},
-    /* A kubeconfig of the environment yields to a cluster file. */
+    /* A cluster file comes before the environment's kubeconfig. */
     {"--cluster c", &env_all, NULL, "\"c\"", CONFIG_ROW_cluster, CONFIG_FROM_FLAG},
     {"--cluster c", &env_all, NULL, "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_DEFAULT},
     {"--config f.yaml", &env_all, "cluster: c", "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_DEFAULT},
@@ -159,7 +160,7 @@ static const struct {
     {"--check-config", CONFIG_CHECK},
     {"--check-config --version", CONFIG_VERSION},
     {"--version --check-config", CONFIG_VERSION},
-    /* Nothing else is looked at. */
+    /* Nothing after it is read. */
     {"--help --config gone.yaml", CONFIG_HELP},
     {"--version --port x", CONFIG_VERSION},
 };
@@ -184,7 +185,7 @@ static const struct {
     const char *args;
     const struct config_env *env;
     const char *file;
-    const char *error; /* NULL: good */
+    const char *error; /* NULL: valid */
 } errors[] = {
     {"", &env_empty, NULL, NULL},
     {"--port 99999", &no_env, NULL, "flag --port: \"99999\": must be 0 to 65535"},
@@ -222,12 +223,12 @@ static const struct {
      "'-' and '.'"},
     {"--listen-address 0.0.0.0", &no_env, NULL,
      "listen-address (flag: \"0.0.0.0\") is not loopback, and the port speaks plain HTTP: set "
-     "tls-cert-file and tls-key-file, or allow-plain-http where whoever reaches the port may bind "
-     "pods"},
+     "tls-cert-file and tls-key-file, or allow-plain-http where every client that reaches the "
+     "port may bind pods"},
     {"--config f.yaml", &no_env, "listen-address: \"::\"\n",
      "listen-address (file: \"::\") is not loopback, and the port speaks plain HTTP: set "
-     "tls-cert-file and tls-key-file, or allow-plain-http where whoever reaches the port may bind "
-     "pods"},
+     "tls-cert-file and tls-key-file, or allow-plain-http where every client that reaches the "
+     "port may bind pods"},
     {"--tls-cert-file c", &no_env, NULL,
      "tls-cert-file (flag: \"c\") wants tls-key-file, which is not set"},
     {"--tls-key-file k", &no_env, NULL,
@@ -256,6 +257,9 @@ static const struct {
     {"--config f.yaml", &no_env, "config: 1", "config file \"f.yaml\": config: unknown key"},
     {"--config f.yaml", &no_env, "apiVersion: v1\n",
      "config file \"f.yaml\": apiVersion: unknown key"},
+    {"--config f.yaml", &no_env, "port: 017",
+     "config file \"f.yaml\": line 1, column 7: \"017\" begins with a zero, which YAML may read as "
+     "octal: leave the zero out"},
     {"--config f.yaml", &no_env, "port: 99999",
      "config file \"f.yaml\": port: \"99999\": must be 0 to 65535"},
     {"--config f.yaml", &no_env, "port: 1\nport: 2\n",
@@ -300,7 +304,7 @@ static bool contains(struct buf *text, const char *part)
     return z != NULL && strstr(z, part) != NULL;
 }
 
-/* All of b is of the file. */
+/* Makes all settings of b come from the file, as in a. */
 static void alike_but_for_sources(struct config *a, struct config *b)
 {
     struct buf first;
@@ -334,6 +338,7 @@ static const char printed[] = "listen-address: \"::\" # flag\n"
                               "log-level: warn # environment\n"
                               "log-format: auto\n"
                               "max-body: 1000000 # file\n"
+                              "memory-budget: 256MiB\n"
                               "max-connections: 1000\n"
                               "request-timeout: 30s\n"
                               "bind-timeout: 1s500ms # file\n"
@@ -345,9 +350,10 @@ static const char printed[] = "listen-address: \"::\" # flag\n"
                               "leader-elect-retry-period: 2s\n"
                               "leader-elect-resource-name: \"cardpack\"\n"
                               "leader-elect-resource-namespace: \"\"\n"
-                              "shrink-after-init: true\n"
+                              "shrink-after-init: false\n"
                               "node-policy: binpack\n"
                               "card-policy: binpack\n"
+                              "swap-guard: prefer\n"
                               "shortlist: 0\n"
                               "evict-for-cards: false\n"
                               "evict-for-cards-after: 30s\n"
@@ -370,7 +376,7 @@ START_TEST(print_reads_back)
     config_print(&c, &first);
     size_t whole = first.n;
     ck_assert(contains(&first, "\n# live ("));
-    first.n = (size_t)(strstr(buf_cstr(&first), "# live (") - first.p); /* but for those comments */
+    first.n = (size_t)(strstr(buf_cstr(&first), "# live (") - first.p); /* without the comments */
     ck_assert_str_is(buf_str(&first), printed);
     first.p[first.n] = '#';
     first.n = whole;
@@ -406,7 +412,7 @@ START_TEST(usage_names_every_row)
 
 END_TEST
 
-/* config/cardpack.yaml says every key with its default, commented, and nothing else. */
+/* config/cardpack.yaml must contain every key with its default, commented out, and nothing else. */
 START_TEST(example_is_the_table)
 {
     const char *root = getenv("CARDPACK_SOURCE");

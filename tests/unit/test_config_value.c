@@ -1,14 +1,15 @@
-#include "config_value.h"
+/* Values of settings: parsing, printing and refusals, for each type. */
+#include "daemon/config/config_value.h"
 
-#include "pack.h"
+#include "core/pack.h"
 #include "unit.h"
 
 static const struct {
     enum config_type type;
     const char *text;
     uint64_t number;     /* or, for text types, ignored */
-    const char *printed; /* NULL: refused, and then: */
-    const char *error;   /* behind the quoted text */
+    const char *printed; /* NULL: refused, with this error: */
+    const char *error;   /* after the quoted text */
 } cases[] = {
     {CONFIG_ADDRESS, "127.0.0.1", 0, "\"127.0.0.1\"", NULL},
     {CONFIG_ADDRESS, "::", 0, "\"::\"", NULL},

@@ -1,12 +1,12 @@
 /*
- * Each case is a process of its own, also with CK_FORK=no: what it gives up it can't take back. The
- * child reports what it finds, and the test looks at that.
+ * Each case runs in a process of its own, also with CK_FORK=no: a process can't take back the
+ * rights that it gives up. The child reports what it finds; the test checks the report.
  */
-#include "confine.h"
+#include "io/confine.h"
 #include "unit.h"
 
-#include "limit.h"
-#include "str.h"
+#include "base/str.h"
+#include "io/limit.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,13 +22,13 @@
 #define NOBODY ((uid_t)65534)
 
 struct report {
-    unsigned missing[2]; /* of confine_process and of confine_capabilities */
+    unsigned missing[2]; /* by confine_process and by confine_capabilities */
     int dumpable;
     int exec_errno;
     int privileged_port[2]; /* errno of a bind after each of the two */
     int own_file;           /* errno of open */
     int foreign_file;
-    unsigned mode; /* of a file that was made with 0666 */
+    unsigned mode; /* of a file created with 0666 */
     struct rlimit core;
     struct rlimit descriptors;
     bool as_root;
@@ -53,7 +53,7 @@ static int try_open(const char *path)
     return why;
 }
 
-/* A port that needs a right, on loopback and not listened on. */
+/* Tries a privileged port, on loopback, without listening. */
 static int try_port(void)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(987)};
@@ -129,7 +129,7 @@ static void child(struct report *r)
     r->exec_errno = try_exec();
 }
 
-/* What a confined process finds. */
+/* Fills the report in a confined process. */
 static void confined(struct report *r)
 {
     int ends[2];
@@ -152,7 +152,7 @@ static void confined(struct report *r)
     ck_assert_uint_eq(n, sizeof(*r));
 }
 
-/* The value behind "name:\t" in /proc/self/status. */
+/* The value after "name:\t" in /proc/self/status. */
 static struct str field(const char *status, const char *name)
 {
     char key[32];
@@ -196,7 +196,7 @@ START_TEST(test_no_capability_is_left)
 
 END_TEST
 
-/* Root may take a port below 1024 until all is bound, and from then on not. */
+/* Root may bind ports below 1024 until all ports are bound, and not afterwards. */
 START_TEST(test_port_before_the_last_capability)
 {
     struct report r;
@@ -219,7 +219,7 @@ START_TEST(test_port_before_the_last_capability)
 
 END_TEST
 
-/* A kubeconfig of root's with mode 0600 is read again at any time; another user's is not. */
+/* root's own kubeconfig with mode 0600 can be read again at any time; another user's can't. */
 START_TEST(test_files_are_read_as_their_owner)
 {
     struct report r;

@@ -1,17 +1,26 @@
-#include "cross_site.h"
+/* Requests that a browser sends from another site are refused. */
+#include "daemon/cross_site.h"
 
 #include "unit.h"
 
 static const struct {
-    const char *site; /* NULL: the browser, or what it is, does not send it */
+    const char *site; /* NULL: the client does not send it */
     const char *origin;
     const char *host;
-    const char *fault; /* a part of it; NULL: none */
+    const char *fault; /* a part of the fault; NULL: none */
 } asked[] = {
     {NULL, NULL, "10.0.0.7:32766", NULL}, /* curl, kube-scheduler */
     {NULL, NULL, NULL, NULL},
     {"same-origin", "http://127.0.0.1:39999", "127.0.0.1:39999", NULL},
     {"same-origin", "http://127.0.0.1:8001", "cardpack", NULL}, /* behind kubectl proxy */
+    {"same-origin", NULL, "127.0.0.1:39999", NULL},
+    {"same-origin", "http://127.0.0.1:8001", "api.example:6443", NULL},    /* likewise */
+    {"same-origin", "https://cardpack.example", "cardpack.example", NULL}, /* an Ingress */
+    {"same-origin", NULL, "evil.example:39999", "is a name"},
+    {"same-origin", NULL, NULL, "is a name"},
+    {"same-origin", "http://evil.example:39999", "evil.example:39999", "is a name"},
+    {"same-origin", "http://evil.example:39999", "127.0.0.1:39999", "is a name"},
+    {"same-origin", "null", "127.0.0.1:39999", "is a name"},
     {"none", NULL, "127.0.0.1:39999", NULL},
     {"cross-site", "http://evil.example", "127.0.0.1:39999", "Sec-Fetch-Site"},
     {"same-site", "http://localhost:8080", "localhost:39999", "Sec-Fetch-Site"},
@@ -31,7 +40,7 @@ static const struct {
     {NULL, "http://7.evil", "7.evil", "Origin is a name"},
     {NULL, "http://:39999", ":39999", "Origin is a name"},
     {NULL, "https://10.0.0.7:32766", "10.0.0.7:32766", NULL},
-    {NULL, "https://evil.example", "evil.example", "Origin is a name"}, /* its form goes to http */
+    {NULL, "https://evil.example", "evil.example", "Origin is a name"}, /* a form posts to http */
     {NULL, "https://evil.example", "cardpack.example", "Origin is not this Host"},
 };
 

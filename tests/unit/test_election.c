@@ -1,10 +1,11 @@
-#include "election.h"
+/* An election against an API server with a script: requests, answers and notes. */
+#include "kube/election.h"
 
-#include "lease.h"
+#include "codec/lease.h"
 #include "on_loop.h"
 #include "script_server.h"
 
-/* Short, so that nobody waits: the rules of time are election_step's test's. */
+/* Short, so that tests do not wait. test_election_step.c tests the rules of time. */
 static const struct election_times times = {3000, 2000, 8};
 
 static struct {
@@ -13,10 +14,11 @@ static struct {
     struct kube_api *api;
     struct election *election;
     char path[64];
-    unsigned won, lost, wanted, alone, notes;
+    unsigned won, lost, wanted, notes;
     bool handed_over;
     char note[512];
-    size_t until; /* requests */
+    char all_notes[8][512];
+    size_t until; /* number of requests */
 } rig;
 
 static void on_won(void *ctx, bool handed_over, uint64_t ended_ms)
@@ -39,19 +41,13 @@ static void on_wanted(void *ctx)
     rig.wanted++;
 }
 
-static void on_alone(void *ctx, uint64_t since_ms, const struct err *why)
-{
-    (void)ctx;
-    (void)since_ms;
-    rig.alone++;
-    (void)snprintf(rig.note, sizeof(rig.note), "%s", why->text);
-}
-
 static void on_note(void *ctx, const char *what, const struct err *err)
 {
     (void)ctx;
-    rig.notes++;
     (void)snprintf(rig.note, sizeof(rig.note), "%s: %s", what, err == NULL ? "" : err->text);
+    if (rig.notes < COUNT_OF(rig.all_notes))
+        memcpy(rig.all_notes[rig.notes], rig.note, sizeof(rig.note));
+    rig.notes++;
 }
 
 static void start_with(const struct script_step *steps, size_t n, const struct election_times *t)
@@ -63,7 +59,7 @@ static void start_with(const struct script_step *steps, size_t n, const struct e
                                          .identity = STR("me_1"),
                                          .times = *t};
     struct election_sink sink = {
-        .won = on_won, .lost = on_lost, .wanted = on_wanted, .alone = on_alone, .note = on_note};
+        .won = on_won, .lost = on_lost, .wanted = on_wanted, .note = on_note};
     script_start(&rig.server, rig.loop, steps, n);
     script_kubeconfig(&rig.server, rig.path);
     ck_assert_ok(kube_api_new(rig.loop, &s, &rig.api, &e), &e);
@@ -91,7 +87,7 @@ static void tear_down(void)
     (void)unlink(rig.path);
 }
 
-/* One more than are answered: what came of the last answer has happened by then. */
+/* One request more than get an answer: the effects of the last answer are then visible. */
 static bool asked_beyond(void *ctx)
 {
     (void)ctx;
@@ -122,20 +118,24 @@ static bool sent(const char *text)
     "\"spec\":{\"holderIdentity\":\"" holder "\",\"leaseDurationSeconds\":3,\"acquireTime\":\"" \
     "2026-01-01T00:00:00.000000Z\",\"renewTime\":\"" tag "\",\"leaseTransitions\":6,"           \
     "\"strategy\":\"kept\"}}"
-/* As a release leaves it. */
+/* A released Lease. */
 #define FREE(version)                                                                   \
     META(version)                                                                       \
     "},\"spec\":{\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"acquireTime\":\"" \
     "2026-01-01T00:00:00.000000Z\",\"renewTime\":\"r\",\"leaseTransitions\":6}}"
 #define LEASE(version, holder, tag) META(version) "}," SPEC(holder, tag)
-#define STATUS(reason, kind)                                                                     \
-    "{\"kind\":\"Status\",\"reason\":\"" reason "\",\"message\":\"no such thing\",\"details\":{" \
-    "\"kind\":\"" kind "\"}}"
+#define STATUS(status, reason, kind, code)                                                         \
+    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"" status "\","        \
+    "\"message\":\"no such thing\",\"reason\":\"" reason "\",\"details\":{\"kind\":\"" kind "\"}," \
+    "\"code\":" #code "}"
+/* A refusal by the API server. */
+#define REFUSED(code, reason) SCRIPT_BODY, STATUS("Failure", reason, "leases", code), code, NULL
+#define NOT_FOUND             REFUSED(404, "NotFound")
 
 START_TEST(test_creates_and_renews)
 {
     static const struct script_step steps[] = {
-        {GET, SCRIPT_BODY, STATUS("NotFound", "leases"), 404, NULL},
+        {GET, NOT_FOUND},
         {POST, SCRIPT_BODY, LEASE("1", "me_1", "a"), 201, NULL},
         {PUT, SCRIPT_BODY, LEASE("2", "me_1", "b"), 200, NULL},
         {PUT, SCRIPT_BODY, LEASE("3", "me_1", "c"), 200, NULL},
@@ -149,11 +149,11 @@ START_TEST(test_creates_and_renews)
     ck_assert_str_is(election_holder(rig.election), "me_1");
     ck_assert(sent("\"metadata\":{\"name\":\"cardpack\",\"namespace\":\"kube-system\"}"));
     ck_assert(sent("\"holderIdentity\":\"me_1\",\"leaseDurationSeconds\":3,"));
-    /* A renewal keeps what it doesn't know, and when the lease was acquired. */
+    /* A renewal keeps unknown fields and the acquireTime. */
     ck_assert(sent("\"labels\":{\"a\":\"b\"},\"resourceVersion\":\"2\"}"));
     ck_assert(sent("\"strategy\":\"kept\""));
     ck_assert(sent("\"acquireTime\":\"2026-01-01T00:00:00.000000Z\""));
-    ck_assert_uint_eq(rig.notes + rig.lost + rig.alone, 0);
+    ck_assert_uint_eq(rig.notes + rig.lost, 0);
 }
 
 END_TEST
@@ -189,7 +189,7 @@ START_TEST(test_takes_over_what_was_released)
 
 END_TEST
 
-/* An empty holder that no release has left. */
+/* An empty holder that no release wrote. */
 START_TEST(test_takes_over_what_was_emptied)
 {
     static const struct script_step steps[] = {
@@ -204,7 +204,8 @@ START_TEST(test_takes_over_what_was_emptied)
 
 END_TEST
 
-/* What is answered to a write is no lease, or not ours: it is not one that we hold by that. */
+/* The answer to a write is not a Lease, or another replica's: it does not make this replica
+ * leader. */
 static const char *const nonsense[] = {"<html>", "{}", LEASE("8", "other_2", "b")};
 
 START_TEST(test_nonsense_in_answer_to_a_write)
@@ -227,7 +228,7 @@ START_TEST(test_loses_a_race)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
-        {PUT, SCRIPT_BODY, STATUS("Conflict", "leases"), 409, NULL},
+        {PUT, REFUSED(409, "Conflict")},
         {GET, SCRIPT_BODY, LEASE("8", "other_2", "b"), 0, NULL},
     };
     start(steps);
@@ -243,7 +244,7 @@ START_TEST(test_wanted)
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
         {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
-        {PUT, SCRIPT_BODY, STATUS("Conflict", "leases"), 409, NULL},
+        {PUT, REFUSED(409, "Conflict")},
         {GET, SCRIPT_BODY,
          META("9") ",\"annotations\":{\"" LEASE_WANTED_BY "\":\"other_2 now\"}}," SPEC("me_1", "b"),
          0, NULL},
@@ -285,29 +286,43 @@ START_TEST(test_stop)
          NULL},
     };
     static const struct election_times slow = {3000, 2000, 900};
-    bool lost = false;
     start_with(steps, COUNT_OF(steps), &slow);
-    while (rig.won == 0)
-        run_turns(rig.loop, 1);
+    run_while(rig.loop, rig.won == 0);
     election_stop(rig.election);
     ck_assert(!election_leading(rig.election)); /* before the answer */
-    while (!lost) {
-        run_turns(rig.loop, 1);
-        lost = rig.lost > 0;
-    }
+    run_while(rig.loop, rig.lost == 0);
     ck_assert_uint_eq(rig.server.n_requests, 3);
 }
 
 END_TEST
 
-/* What does not come from an API server proves nothing about the lease or about our rights. */
+/* An answer that does not come from an API server proves nothing about the Lease or about the
+ * rights. */
 static const struct {
     struct script_step step;
     const char *note;
 } strangers[] = {
     {{GET, SCRIPT_BODY, "404 page not found", 404, NULL}, "404: 404 page not found"},
     {{GET, SCRIPT_BODY, "<html>denied", 403, NULL}, "403: <html>denied"},
-    {{GET, SCRIPT_BODY, STATUS("NotFound", ""), 403, NULL}, "403: no such thing"},
+    {{GET, SCRIPT_BODY, STATUS("Failure", "NotFound", "leases", 404), 403, NULL},
+     "403: no such thing"},
+    {{GET, SCRIPT_BODY, STATUS("Failure", "NotFound", "leases", 403), 404, NULL},
+     "404: no such thing"},
+    {{GET, SCRIPT_BODY, STATUS("Failure", "Forbidden", "leases", 404), 404, NULL},
+     "404: no such thing"},
+    {{GET, SCRIPT_BODY, STATUS("Failure", "Forbidden", "leases", 404), 403, NULL},
+     "lease can't be read or written: GET http"},
+    {{GET, SCRIPT_BODY, STATUS("Success", "Forbidden", "leases", 403), 403, NULL},
+     "lease can't be read or written: GET http"},
+    {{GET, SCRIPT_BODY, STATUS("Success", "NotFound", "leases", 404), 404, NULL},
+     "404: no such thing"},
+    {{GET, SCRIPT_BODY, "{\"kind\":\"Status\",\"reason\":\"NotFound\"}", 404, NULL}, "404: "},
+    {{GET, SCRIPT_BODY, "{\"reason\":\"NotFound\",\"status\":\"Failure\",\"code\":404}", 404, NULL},
+     "404: "},
+    {{GET, SCRIPT_BODY, STATUS("Failure", "NotFound", "leases", 404), 200, NULL},
+     "without metadata.resourceVersion"},
+    {{GET, SCRIPT_BODY, STATUS("Failure", "Forbidden", "leases", 403), 200, NULL},
+     "without metadata.resourceVersion"},
     {{GET, SCRIPT_BODY, "", 503, NULL}, "503: "},
     {{GET, SCRIPT_BODY, "{\"kind\":\"Lease\"}", 200, NULL}, "without metadata.resourceVersion"},
     {{GET, SCRIPT_BODY, "<html>", 200, NULL}, "offset 0"},
@@ -321,26 +336,120 @@ START_TEST(test_strangers)
         steps[i] = strangers[_i].step;
     start(steps);
     run_all();
-    ck_assert_uint_eq(rig.won + rig.alone + rig.lost, 0);
-    ck_assert_uint_eq(rig.notes, 1); /* said once */
+    ck_assert_uint_eq(rig.won + rig.lost, 0);
+    ck_assert_uint_eq(rig.notes, 1); /* logged once */
     ck_assert_msg(strstr(rig.note, strangers[_i].note) != NULL, "%s", rig.note);
     ck_assert(!sent("POST"));
 }
 
 END_TEST
 
-START_TEST(test_denied)
+/* The conflict means that another replica updated the Lease, or it was deleted: only the API
+ * server's own answer proves that. */
+static const struct script_step no_conflicts[] = {
+    {PUT, SCRIPT_BODY, "409 Conflict", 409, NULL},
+    {PUT, SCRIPT_BODY, STATUS("Failure", "Conflict", "leases", 404), 409, NULL},
+    {PUT, SCRIPT_BODY, STATUS("Success", "Conflict", "leases", 409), 409, NULL},
+    {PUT, SCRIPT_BODY, STATUS("Failure", "NotFound", "leases", 409), 404, NULL},
+    {PUT, SCRIPT_BODY, "404 page not found", 404, NULL},
+};
+
+/* Unlike a conflict it is logged. The replica reads the Lease before it does anything else. */
+START_TEST(test_strangers_answer_a_write)
 {
-    static const struct election_times short_lease = {30, 20, 8};
+    const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
+        no_conflicts[_i],
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
+        {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
+    };
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.won, 1);
+    ck_assert_uint_eq(rig.notes, 2); /* the failure, and that it works again */
+}
+
+END_TEST
+
+#define FORBIDDEN(line)                 \
+    {                                   \
+        line, REFUSED(403, "Forbidden") \
+    }
+#define MAY_NOT(verb)                                                            \
+    "no right to " verb " leases.coordination.k8s.io \"cardpack\" in namespace " \
+    "\"kube-system\" (needed: get, create, update): "
+
+/* The replica does not lead (for how long: test_election_step.c) and logs once which right to
+ * grant. */
+START_TEST(test_may_not_get)
+{
     static struct script_step steps[40];
     for (size_t i = 0; i < COUNT_OF(steps); i++)
-        steps[i] = (struct script_step){GET, SCRIPT_BODY, STATUS("Forbidden", "leases"), 403, NULL};
-    start_with(steps, COUNT_OF(steps), &short_lease);
-    while (rig.alone == 0)
-        run_turns(rig.loop, 1);
-    ck_assert(election_leading(rig.election));
-    ck_assert_msg(strstr(rig.note, "403: no such thing") != NULL, "%s", rig.note);
-    ck_assert_uint_ge(rig.server.n_requests, 3); /* not on the first word of a server that starts */
+        steps[i] = (struct script_step)FORBIDDEN(GET);
+    start(steps);
+    run_all();
+    ck_assert(!election_leading(rig.election));
+    ck_assert_uint_eq(rig.won + rig.lost, 0);
+    ck_assert_uint_eq(rig.notes, 1);
+    ck_assert_ptr_nonnull(strstr(rig.note, MAY_NOT("get")));
+    ck_assert_ptr_nonnull(strstr(rig.note, "403: no such thing"));
+}
+
+END_TEST
+
+START_TEST(test_may_not_create)
+{
+    static const struct script_step steps[] = {
+        {GET, NOT_FOUND}, FORBIDDEN(POST),  {GET, NOT_FOUND},
+        FORBIDDEN(POST),  {GET, NOT_FOUND}, FORBIDDEN(POST),
+    };
+    start(steps);
+    run_all();
+    ck_assert(!election_leading(rig.election));
+    ck_assert_uint_eq(rig.won + rig.lost, 0);
+    ck_assert_uint_eq(rig.notes, 1);
+    ck_assert_ptr_nonnull(strstr(rig.note, MAY_NOT("create")));
+}
+
+END_TEST
+
+/* The reads between the denials succeed, but must not log that the denial is over. */
+START_TEST(test_may_not_update)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL}, FORBIDDEN(PUT),
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL}, FORBIDDEN(PUT),
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL}, FORBIDDEN(PUT),
+    };
+    start(steps);
+    run_all();
+    ck_assert(!election_leading(rig.election));
+    ck_assert_uint_eq(rig.won + rig.lost, 0);
+    ck_assert_uint_eq(rig.notes, 1);
+    ck_assert_ptr_nonnull(strstr(rig.note, MAY_NOT("update")));
+}
+
+END_TEST
+
+/* Another kind of failure is another line, and so is its end. */
+START_TEST(test_rights_that_come)
+{
+    static const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, "", 503, NULL},
+        FORBIDDEN(GET),
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
+        FORBIDDEN(PUT),
+        {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
+        {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
+    };
+    static const char *const said[] = {"503: ", MAY_NOT("get"), "read and written again",
+                                       MAY_NOT("update"), "read and written again"};
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.won, 1);
+    ck_assert_uint_eq(rig.notes, COUNT_OF(said));
+    for (size_t i = 0; i < COUNT_OF(said); i++)
+        ck_assert_msg(strstr(rig.all_notes[i], said[i]) != NULL, "%s", rig.all_notes[i]);
 }
 
 END_TEST
@@ -360,7 +469,11 @@ int main(void)
     tcase_add_test(tc, test_wants);
     tcase_add_test(tc, test_stop);
     tcase_add_loop_test(tc, test_strangers, 0, (int)COUNT_OF(strangers));
-    tcase_add_test(tc, test_denied);
+    tcase_add_loop_test(tc, test_strangers_answer_a_write, 0, (int)COUNT_OF(no_conflicts));
+    tcase_add_test(tc, test_may_not_get);
+    tcase_add_test(tc, test_may_not_create);
+    tcase_add_test(tc, test_may_not_update);
+    tcase_add_test(tc, test_rights_that_come);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

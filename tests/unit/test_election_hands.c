@@ -1,7 +1,8 @@
-/* A lease that somebody else than a replica writes to. */
+/* A Lease that another client than a replica edits or deletes. */
 #include "election_rig.h"
 
-/* Somebody's hand has emptied it: that tells the leader nothing, and us less. */
+/* A user empties the holder. The leader does not learn of that, and for this replica it is no
+ * release. */
 START_TEST(test_takes_what_was_emptied)
 {
     follow();
@@ -18,7 +19,7 @@ START_TEST(test_takes_what_was_emptied)
 
 END_TEST
 
-/* Or has made it ours. */
+/* A user writes this replica as the holder. */
 START_TEST(test_leads_by_another_hand)
 {
     follow();
@@ -33,7 +34,7 @@ START_TEST(test_leads_by_another_hand)
 
 END_TEST
 
-/* Or ours again, when another one had it since. */
+/* A user writes this replica as the holder again, after another replica held it. */
 START_TEST(test_leads_again_by_another_hand)
 {
     lead();
@@ -55,7 +56,7 @@ START_TEST(test_leads_again_by_another_hand)
 
 END_TEST
 
-/* A webhook that says no to every write is not asked a thousand times a second. */
+/* A webhook that refuses every write must not cause a busy loop. */
 START_TEST(test_conflicts_without_end)
 {
     lead();
@@ -75,7 +76,7 @@ START_TEST(test_conflicts_without_end)
 
 END_TEST
 
-/* In the middle of a hand-over: what is created anew says nothing of who led before. */
+/* During a hand-over: a Lease created again does not show which replica led before. */
 START_TEST(test_deleted_while_handing_over)
 {
     lead();
@@ -88,7 +89,7 @@ START_TEST(test_deleted_while_handing_over)
 
 END_TEST
 
-/* Gone by somebody's hand: the one who led may go on until its time is over. */
+/* A user deletes the Lease: the leader may go on until its lease time ends. */
 START_TEST(test_deleted)
 {
     lead();
@@ -105,7 +106,7 @@ START_TEST(test_deleted)
 
 END_TEST
 
-/* Nobody can mean a day, and nothing is no duration. */
+/* A duration of a day is not believed, and zero is no duration. */
 START_TEST(test_odd_durations)
 {
     const struct election_input forever = {

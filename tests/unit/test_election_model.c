@@ -1,12 +1,12 @@
 /*
- * Seeded histories of several replicas around one lease: answers that are lost, late, or overtaken,
- * processes that stand still and go on. At no moment two of them lead, unless somebody deletes or
- * edits the lease; then not two decide. Whoever wins knows when the one before had ended, and in
- * quiet times exactly one leads.
+ * Random histories of several replicas and one Lease: lost, late and overtaken answers, and
+ * processes that stop and continue. Two replicas never lead at once, unless a user deletes or edits
+ * the Lease; even then at most one decides. A new leader knows when the previous one ended; in
+ * quiet times exactly one replica leads.
  *
- *     CARDPACK_SEED=17 CARDPACK_SEEDS=1 test_election_model
+ * CARDPACK_SEED=17 CARDPACK_SEEDS=1 test_election_model
  */
-#include "election_step.h"
+#include "kube/election_step.h"
 #include "seeded.h"
 
 enum {
@@ -14,7 +14,7 @@ enum {
     CALL_TIMEOUT = 3000,
     FAULTY_MS = 120000,
     QUIET_MS = 60000,
-    SETTLE_MS = 8000, /* of leadership.c */
+    SETTLE_MS = 8000, /* the same as in leadership.c */
 };
 
 #define NEVER UINT64_MAX
@@ -22,20 +22,21 @@ enum {
 struct lease {
     bool exists;
     unsigned version;
-    int holder; /* -1: nobody */
+    int holder; /* -1: none */
     bool released;
     unsigned transitions;
     unsigned spec;
-    unsigned wanted; /* 0: by nobody */
+    unsigned wanted; /* 0: not wanted */
     int wanted_by;
 };
 
-/* One call: it reaches the server at `arrives`, if ever, and its answer us at `answered`. */
+/* A call. It reaches the server at `arrives`, or never; its answer reaches the replica at
+ * `answered`. */
 struct call {
     bool out;
     enum election_do what;
     enum election_write write;
-    unsigned over; /* the version that is written over */
+    unsigned over; /* the version that it replaces */
     uint64_t arrives;
     uint64_t answered;
     uint64_t given_up;
@@ -45,12 +46,12 @@ struct call {
 
 struct replica {
     struct election_state state;
-    uint64_t skew; /* of its clock */
+    uint64_t skew; /* of the replica's clock */
     uint64_t timer;
     uint64_t paused_until;
-    uint64_t decides_from; /* by its own clock */
+    uint64_t decides_from; /* by the replica's clock */
     struct call call;
-    struct call ghost; /* given up, and may arrive all the same */
+    struct call ghost; /* a call that was given up; it may still arrive */
     struct lease known;
     bool knows;
 };
@@ -60,7 +61,7 @@ static struct world {
     uint64_t random;
     uint64_t now;
     bool faults;
-    bool deleted; /* or edited: somebody did that to the lease */
+    bool deleted; /* a user deleted or edited the Lease */
     struct lease lease;
     struct replica replicas[REPLICAS];
     unsigned wins;
@@ -98,7 +99,7 @@ static void send_call(int i, enum election_do what, enum election_write write)
         r->call.arrives = r->call.answered = NEVER;
 }
 
-/* The one that won must know until when another one may have led. */
+/* The winner must know until when another replica may have led. */
 static void check_won(int winner, struct election_action a)
 {
     struct replica *r = &w.replicas[winner];
@@ -106,11 +107,12 @@ static void check_won(int winner, struct election_action a)
     r->decides_from = a.handed_over ? 0 : a.ended_ms + SETTLE_MS;
     for (int i = 0; i < REPLICAS; i++) {
         const struct replica *other = &w.replicas[i];
-        /* One that has still to wait decides nothing while it leads. */
+        /* A leader that still has to wait does not decide. */
         if (i == winner || other->state.leads_until_ms <= other->decides_from)
             continue;
         uint64_t until = other->state.leads_until_ms - other->skew;
-        /* Who starts just when it was deleted can't know; to settle takes longer than that. */
+        /* A replica that starts just when the Lease is deleted can't know; settling takes longer
+         * than that. */
         uint64_t ended = a.ended_ms - r->skew + (w.deleted ? SETTLE_MS : 0);
         bool leads = election_leads(&other->state, w.now + other->skew);
         ck_assert_msg(!leads || w.deleted, "seed %llu: two lead", (unsigned long long)w.seed);
@@ -141,12 +143,12 @@ static void perform(int i, struct election_action a)
     if (a.news == ELECTION_WON)
         check_won(i, a);
     const struct election_input release = {.event = ELECTION_ON_RELEASE};
-    /* A leader that has still to wait for the one before must not release it. */
+    /* A leader that still has to wait for the previous one must not release the Lease. */
     if (a.news == ELECTION_ASKED_FOR && draw(2) == 0 && w.now + r->skew >= r->decides_from)
         feed(i, &release);
 }
 
-/* What the API server makes of it. */
+/* The API server handles the call. */
 static void serve(int i, struct call *c)
 {
     struct lease *l = &w.lease;
@@ -204,7 +206,7 @@ static void give_up(int i)
     feed(i, &failed);
 }
 
-/* The next thing that happens to a replica that is not paused. */
+/* When the next event of a replica that is not paused is due. */
 static uint64_t replica_due(const struct replica *r)
 {
     uint64_t due = r->call.out ? MIN_OF(r->call.answered, r->call.given_up) : r->timer;
@@ -213,7 +215,7 @@ static uint64_t replica_due(const struct replica *r)
 
 static uint64_t next_due(void)
 {
-    uint64_t due = w.now + 500; /* for the chances below */
+    uint64_t due = w.now + 500; /* leaves time for the random events below */
     for (int i = 0; i < REPLICAS; i++) {
         const struct replica *r = &w.replicas[i];
         due = MIN_OF(due, replica_due(r));
@@ -255,11 +257,11 @@ static void take_chances(void)
         return;
     if (draw(40) == 0)
         r->paused_until = w.now + draw(20000);
-    if (draw(400) == 0) { /* somebody deletes it */
+    if (draw(400) == 0) { /* a user deletes the Lease */
         w.lease = (struct lease){.version = w.lease.version, .holder = -1};
         w.deleted = true;
     }
-    if (w.lease.exists && draw(400) == 0) { /* or edits it */
+    if (w.lease.exists && draw(400) == 0) { /* a user edits the Lease */
         w.lease.version++;
         w.lease.spec = w.lease.version;
         w.lease.holder = (int)draw(REPLICAS + 1) - 1;

@@ -1,3 +1,4 @@
+/* The step machine of the election: when a replica reads, writes, leads and stops leading. */
 #include "election_rig.h"
 
 START_TEST(test_first)
@@ -7,9 +8,9 @@ START_TEST(test_first)
     now += 500;
     struct election_action a = step(ELECTION_ON_WROTE);
     waits(a, RETRY, ELECTION_WON);
-    ck_assert(!a.handed_over); /* a process without a lease may have been killed just now */
-    ck_assert_uint_eq(a.ended_ms, now);
-    /* From when it was sent on, not from the answer. */
+    ck_assert(!a.handed_over); /* the Lease and its leader may have been deleted just now */
+    ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
+    /* The lease counts from the sending of the renewal, not from its answer. */
     ck_assert(election_leads(&s, START + DEADLINE - 1));
     ck_assert(!election_leads(&s, START + DEADLINE));
 }
@@ -39,7 +40,7 @@ START_TEST(test_lapse_without_a_rival)
     ck_assert(!election_leads(&s, now));
     does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
     writes(read_lease(true, true, false), ELECTION_WRITE_RENEW, ELECTION_NO_NEWS);
-    waits(step(ELECTION_ON_WROTE), RETRY, ELECTION_NO_NEWS); /* it is the same term */
+    waits(step(ELECTION_ON_WROTE), RETRY, ELECTION_NO_NEWS); /* the same term */
     ck_assert(election_leads(&s, now));
 }
 
@@ -57,7 +58,7 @@ START_TEST(test_lapse_with_a_rival)
 
 END_TEST
 
-/* By our own clock, for its whole duration, from when it last changed. */
+/* By the replica's own clock: the whole duration from the last change of the Lease. */
 START_TEST(test_takes_what_expired)
 {
     follow();
@@ -71,6 +72,25 @@ START_TEST(test_takes_what_expired)
     waits(a, RETRY, ELECTION_WON);
     ck_assert(!a.handed_over);
     ck_assert_uint_eq(a.ended_ms, START + LEASE / 3 * 2);
+}
+
+END_TEST
+
+/* The duration that the holder wrote counts, not this replica's. */
+START_TEST(test_takes_a_lease_by_the_duration_of_its_holder)
+{
+    static const uint64_t durations[] = {LEASE / 2, 2 * LEASE};
+    struct election_input in = {
+        .event = ELECTION_ON_READ, .held = true, .changed = true, .duration_ms = durations[_i]};
+    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    waits(election_step(&s, &in, now, 0), RETRY / 4, ELECTION_NO_NEWS);
+    in.changed = false;
+    now += durations[_i] - 1;
+    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    waits(election_step(&s, &in, now, 0), RETRY / 4, ELECTION_NO_NEWS);
+    now += 1;
+    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
+    writes(election_step(&s, &in, now, 0), ELECTION_WRITE_ACQUIRE, ELECTION_NO_NEWS);
 }
 
 END_TEST
@@ -100,7 +120,7 @@ START_TEST(test_takes_what_was_released)
 
 END_TEST
 
-/* Two saw it expire: one of the writes fails. */
+/* Two replicas saw the expiry: one of the writes fails. */
 START_TEST(test_loses_the_race)
 {
     follow();
@@ -113,8 +133,8 @@ START_TEST(test_loses_the_race)
 
 END_TEST
 
-/* The answer was lost, and the lease is ours all the same; but we lead only by a write that was
- * answered, and know no less of who led before. */
+/* The answer to the write was lost. The replica holds the Lease, but leads only after a write with
+ * an answer; it still knows which replica led before. */
 START_TEST(test_acquired_unknowingly)
 {
     follow();
@@ -133,74 +153,32 @@ START_TEST(test_acquired_unknowingly)
 
 END_TEST
 
-START_TEST(test_alone)
-{
-    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
-    waits(step(ELECTION_ON_DENIED), RETRY / 4, ELECTION_NO_NEWS); /* an API server that starts */
-    ck_assert(!election_leads(&s, now));
-    now += LEASE;
-    does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
-    now += 10;
-    struct election_action a = step(ELECTION_ON_DENIED);
-    waits(a, RETRY, ELECTION_RUNS_ALONE);
-    ck_assert_uint_eq(a.ended_ms, now - 10); /* when that was asked */
-    ck_assert(election_leads(&s, now + 1000 * LEASE));
-    /* Nothing that fails ends that, and each denial is told. */
-    (void)step(ELECTION_ON_TIMER);
-    waits(step(ELECTION_ON_FAILED), RETRY, ELECTION_NO_NEWS);
-    (void)step(ELECTION_ON_TIMER);
-    waits(step(ELECTION_ON_DENIED), RETRY, ELECTION_RUNS_ALONE);
-    ck_assert(election_leads(&s, now));
-    /* The right is there, and so is a leader. */
-    (void)step(ELECTION_ON_TIMER);
-    does(read_lease(true, false, true), ELECTION_DO_WAIT, ELECTION_LOST);
-    ck_assert(!election_leads(&s, now));
-    /* The right is gone again: who leads was known, so nobody is alone. */
-    now += 10 * LEASE;
-    (void)step(ELECTION_ON_TIMER);
-    does(step(ELECTION_ON_DENIED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
-    now += 10 * LEASE;
-    (void)step(ELECTION_ON_TIMER);
-    does(step(ELECTION_ON_DENIED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
-    ck_assert(!election_leads(&s, now));
-}
-
-END_TEST
-
-/* A quota, a policy, a rule that was forgotten: others may be able to, so nobody is alone. */
+/* A resource quota, an admission policy, or a missing RBAC rule. */
 START_TEST(test_may_not_create)
 {
     for (unsigned i = 0; i < 5; i++) {
         does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
         does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_NO_NEWS);
-        does(step(ELECTION_ON_DENIED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
+        does(step(ELECTION_ON_FAILED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
+        ck_assert(!election_leads(&s, now));
         now += LEASE;
     }
 }
 
 END_TEST
 
-/* An API server that starts twice denies twice, which is not all the time. */
-START_TEST(test_denied_now_and_then)
-{
-    for (unsigned i = 0; i < 10; i++) {
-        (void)step(ELECTION_ON_TIMER);
-        does(step(i % 2 == 0 ? ELECTION_ON_DENIED : ELECTION_ON_FAILED), ELECTION_DO_WAIT,
-             ELECTION_NO_NEWS);
-        now += LEASE;
-    }
-}
-
-END_TEST
-
-/* No answer is no denial. */
-START_TEST(test_not_alone_by_failures)
+/* Without the right to read the Lease, or without answers, for however long. */
+START_TEST(test_never_leads_by_failures)
 {
     for (unsigned i = 0; i < 20; i++) {
-        (void)step(ELECTION_ON_TIMER);
-        does(step(ELECTION_ON_FAILED), ELECTION_DO_WAIT, ELECTION_NO_NEWS);
+        does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
+        waits(step(ELECTION_ON_FAILED), RETRY / 4, ELECTION_NO_NEWS);
         now += LEASE;
+        ck_assert(!election_leads(&s, now));
     }
+    /* The replica gets the right, but another replica leads. */
+    (void)step(ELECTION_ON_TIMER);
+    waits(read_lease(true, false, true), RETRY / 4, ELECTION_NO_NEWS);
     ck_assert(!election_leads(&s, now));
 }
 
@@ -213,14 +191,14 @@ START_TEST(test_asked_while_following)
     does(step(ELECTION_ON_ASKED), ELECTION_DO_NOTHING, ELECTION_NO_NEWS);
     writes(read_lease(true, false, false), ELECTION_WRITE_WANT, ELECTION_NO_NEWS);
     waits(step(ELECTION_ON_WROTE), RETRY / 8, ELECTION_NO_NEWS);
-    does(step(ELECTION_ON_ASKED), ELECTION_DO_NOTHING, ELECTION_NO_NEWS); /* it was told */
+    does(step(ELECTION_ON_ASKED), ELECTION_DO_NOTHING, ELECTION_NO_NEWS); /* the leader knows */
     (void)step(ELECTION_ON_TIMER);
     waits(read_lease(true, false, false), RETRY / 8, ELECTION_NO_NEWS);
     now += RETRY;
     (void)step(ELECTION_ON_TIMER);
     writes(read_lease(true, false, true), ELECTION_WRITE_WANT, ELECTION_NO_NEWS); /* again */
     (void)step(ELECTION_ON_WROTE);
-    now += 60000; /* nobody asks any more */
+    now += 60000; /* no scheduler asks any more */
     (void)step(ELECTION_ON_TIMER);
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_NO_NEWS);
 }
@@ -234,7 +212,7 @@ START_TEST(test_asked_while_leading)
     now += RETRY;
     (void)step(ELECTION_ON_TIMER);
     (void)step(ELECTION_ON_CONFLICT);
-    /* What was asked of a leader is not held against the next one. */
+    /* A wish for the previous leader's Lease does not count against the next leader. */
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_LOST);
 }
 
@@ -247,10 +225,10 @@ START_TEST(test_hands_over)
     (void)step(ELECTION_ON_TIMER);
     (void)step(ELECTION_ON_CONFLICT);
     writes(read_wanted(true), ELECTION_WRITE_RENEW, ELECTION_ASKED_FOR);
-    does(step(ELECTION_ON_RELEASE), ELECTION_DO_NOTHING, ELECTION_NO_NEWS); /* a call is out */
+    does(step(ELECTION_ON_RELEASE), ELECTION_DO_NOTHING, ELECTION_NO_NEWS); /* under way */
     ck_assert(!election_leads(&s, now));
     writes(step(ELECTION_ON_WROTE), ELECTION_WRITE_RELEASE, ELECTION_LOST);
-    /* It holds back for a moment, so that the other one can have it; not for ever. */
+    /* The replica waits a moment, so that the other one can take the Lease; but not forever. */
     waits(step(ELECTION_ON_WROTE), RETRY / 4, ELECTION_NO_NEWS);
     (void)step(ELECTION_ON_TIMER);
     waits(read_wanted(false), RETRY / 4, ELECTION_NO_NEWS);
@@ -294,7 +272,7 @@ START_TEST(test_stop_in_mid_call)
     (void)step(ELECTION_ON_TIMER);
     does(step(ELECTION_ON_STOP), ELECTION_DO_NOTHING, ELECTION_NO_NEWS);
     writes(step(ELECTION_ON_WROTE), ELECTION_WRITE_RELEASE, ELECTION_NO_NEWS);
-    now += LEASE; /* nobody answers, and it has run out by itself */
+    now += LEASE; /* no answer comes, and the lease expires */
     does(step(ELECTION_ON_FAILED), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
 
@@ -307,7 +285,7 @@ START_TEST(test_stop_while_acquiring)
     (void)step(ELECTION_ON_TIMER);
     (void)read_lease(true, false, false);
     does(step(ELECTION_ON_STOP), ELECTION_DO_NOTHING, ELECTION_NO_NEWS);
-    /* Released, it would say that who comes next need not wait for the one that it expired of. */
+    /* Released, the Lease would tell the next leader not to wait for the expired one. */
     does(step(ELECTION_ON_WROTE), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
 
@@ -341,14 +319,13 @@ int main(void)
     tcase_add_test(tc, test_lapse_without_a_rival);
     tcase_add_test(tc, test_lapse_with_a_rival);
     tcase_add_test(tc, test_takes_what_expired);
+    tcase_add_loop_test(tc, test_takes_a_lease_by_the_duration_of_its_holder, 0, 2);
     tcase_add_test(tc, test_follows_who_is_heard_of);
     tcase_add_test(tc, test_takes_what_was_released);
     tcase_add_test(tc, test_loses_the_race);
     tcase_add_test(tc, test_acquired_unknowingly);
-    tcase_add_test(tc, test_alone);
     tcase_add_test(tc, test_may_not_create);
-    tcase_add_test(tc, test_denied_now_and_then);
-    tcase_add_test(tc, test_not_alone_by_failures);
+    tcase_add_test(tc, test_never_leads_by_failures);
     tcase_add_test(tc, test_asked_while_following);
     tcase_add_test(tc, test_asked_while_leading);
     tcase_add_test(tc, test_hands_over);

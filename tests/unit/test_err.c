@@ -1,4 +1,5 @@
-#include "err.h"
+/* Errors: their texts, contexts and cuts. */
+#include "base/err.h"
 
 #include "unit.h"
 
@@ -33,7 +34,7 @@ START_TEST(works_without_an_err)
 
 END_TEST
 
-/* What e holds may be an argument of what it is set to. */
+/* The new text may quote the old text of the same error. */
 START_TEST(may_quote_itself)
 {
     struct err e = ERR_INIT;
@@ -46,7 +47,7 @@ START_TEST(may_quote_itself)
 
 END_TEST
 
-/* i bytes of context around j bytes of text: cut at the end of the line, NUL in its place. */
+/* i bytes of context around j bytes of text: too long a line is cut, with a NUL at its end. */
 START_TEST(cuts_what_is_too_long)
 {
     struct err e;
@@ -75,7 +76,7 @@ START_TEST(cuts_what_is_too_long)
 
 END_TEST
 
-/* A function that failed without filling e must not turn into a success further up. */
+/* A function that fails without setting e must not look like a success to its callers. */
 START_TEST(will_not_wrap_a_success)
 {
     struct err e = ERR_INIT;

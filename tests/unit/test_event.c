@@ -1,5 +1,5 @@
-/* What is written is read by jansson, and by the bytes where their form matters. */
-#include "event.h"
+/* jansson reads what event.h writes; where the form matters, bytes are compared. */
+#include "codec/event.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -96,7 +96,7 @@ START_TEST(one_that_came_again)
 
 END_TEST
 
-/* An int32 of the API server's. */
+/* The API server's field is an int32. */
 START_TEST(a_count_beyond_its_field)
 {
     struct kube_event e = bound;
@@ -111,7 +111,7 @@ START_TEST(a_count_beyond_its_field)
 
 END_TEST
 
-/* 253 bytes are what a name may have; the cut leaves one that is still a DNS name. */
+/* A name has at most 253 bytes; after a cut it must still be a DNS name. */
 START_TEST(a_long_pod_name)
 {
     char name[EVENT_NAME_BYTES];
@@ -126,14 +126,14 @@ START_TEST(a_long_pod_name)
     ck_assert_uint_eq(out.n, EVENT_NAME_BYTES - 2);
     ck_assert(str_ends(buf_str(&out), STR("aa.ffffffffffffffff")));
     buf_clear(&out, SIZE_MAX);
-    event_put_name(&out, (struct str){name, 236}, 1); /* fits as it is */
+    event_put_name(&out, (struct str){name, 236}, 1); /* fits without a cut */
     ck_assert_uint_eq(out.n, 238);
 }
 
 END_TEST
 
 static const struct {
-    size_t plain; /* letters, then characters of three bytes each */
+    size_t plain; /* letters, then characters of three bytes */
     size_t wide;
     bool combined;
     size_t n;

@@ -1,9 +1,8 @@
-/* The numbers are client-go's: contracts of its correlator, burst by burst on a clock of our own.
- */
-#include "event_book.h"
+/* The numbers of client-go's event correlator, checked burst by burst on the test's clock. */
+#include "kube/event_book.h"
 
 #include "fail_alloc.h"
-#include "limit.h"
+#include "kube/limit.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -34,7 +33,7 @@ static enum event_advice see(const char *pod, const char *reason, const char *me
     return a;
 }
 
-/* Pods without end, each with its own bucket. */
+/* Any number of pods, each with its own bucket. */
 static enum event_advice see_other(unsigned i)
 {
     char pod[32];
@@ -57,7 +56,7 @@ START_TEST(the_same_again_is_one)
 
 END_TEST
 
-/* Whatever differs makes another one. */
+/* Each differing field makes another event. */
 START_TEST(what_tells_events_apart)
 {
     static const struct {
@@ -82,7 +81,7 @@ START_TEST(what_tells_events_apart)
         ck_assert_uint_eq(records[i]->count, 1);
         for (size_t j = 0; j < i; j++) {
             ck_assert_ptr_ne(records[i], records[j]);
-            /* Else two of a pod had one name. */
+            /* Otherwise two events of a pod would have one name. */
             ck_assert_uint_ne(records[i]->first_ns, records[j]->first_ns);
         }
     }
@@ -107,7 +106,7 @@ START_TEST(similar_ones_are_combined)
     ck_assert_int_eq(see_variant(10), EVENT_SEND_COMBINED);
     ck_assert_ptr_eq(got, combined);
     ck_assert_uint_eq(combined->count, 2);
-    ck_assert_int_eq(see_variant(3), EVENT_SEND); /* known as one of its own */
+    ck_assert_int_eq(see_variant(3), EVENT_SEND); /* counted as an event of its own */
     ck_assert_uint_eq(got->count, 2);
     ck_assert_int_eq(see("p", "Other", "m"), EVENT_SEND);
     ck_assert_int_eq(see("q", "R", "m"), EVENT_SEND);
@@ -115,7 +114,7 @@ START_TEST(similar_ones_are_combined)
 
 END_TEST
 
-/* 600 s count from the last one. */
+/* 600 s count from the last event. */
 START_TEST(combining_ends)
 {
     for (unsigned i = 0; i < 9; i++)
@@ -142,7 +141,7 @@ START_TEST(a_pod_has_its_share)
     ck_assert_int_eq(see("p", "R", "m"), EVENT_DROP);
     now_ms += 1;
     ck_assert_int_eq(see("p", "R", "m"), EVENT_SEND);
-    ck_assert_uint_eq(got->count, 28); /* with those that were not sent */
+    ck_assert_uint_eq(got->count, 28); /* including those that were not sent */
     ck_assert_int_eq(see("p", "R", "m"), EVENT_DROP);
     now_ms += 1000 * UINT64_C(300000);
     for (unsigned i = 0; i < 25; i++)
@@ -164,7 +163,7 @@ START_TEST(all_pods_together_have_theirs)
 
 END_TEST
 
-/* Each pod takes three records: more pods come than there is room for. */
+/* Each pod takes three records; more pods come than fit. */
 START_TEST(the_oldest_is_forgotten)
 {
     unsigned pods = (unsigned)LIMIT_EVENT_RECORDS;
@@ -191,7 +190,7 @@ START_TEST(the_oldest_is_forgotten)
 
 END_TEST
 
-/* All are needed: nothing is forgotten, and nothing is written over. */
+/* All records are in use: none is forgotten or overwritten. */
 START_TEST(nothing_that_is_pinned_is_forgotten)
 {
     for (unsigned i = 0; i < LIMIT_EVENT_RECORDS / 3; i++) {
@@ -221,7 +220,7 @@ static enum errc without_memory(void *ctx)
             .pod = &p, .reason = STR("R"), .message = (struct str){"abcdefghi", i}};
         code = event_book_see(&b, &e, 1, 1, &r) == EVENT_DROP ? ERR_NOMEM : OK;
     }
-    /* It goes on, with what there is. */
+    /* The book goes on with the memory that it has. */
     for (unsigned i = 0; b.records != NULL && i < 9; i++) {
         struct event_sight e = {.pod = &p, .reason = STR("S"), .message = STR("")};
         if (event_book_see(&b, &e, 1, 1, &r) == EVENT_DROP)

@@ -1,7 +1,7 @@
-/* Each test is a conversation: what the API server is asked, in order, and what it says. */
+/* Each test is an exchange: the requests to the API server, in order, and its answers. */
 #include "events_rig.h"
 
-/* The name of the event that the nth request makes or changes, from 0. */
+/* The name of the event that the nth request (from 0) creates or patches. */
 static void event_name(size_t nth, char name[64])
 {
     const char *at = buf_cstr(&rig.server.heads);
@@ -53,7 +53,8 @@ START_TEST(again_it_is_patched)
 
 END_TEST
 
-/* What happens while the first is on its way is one request more, and not before its answer. */
+/* Events that happen while the first request is under way make one more request, after its
+ * answer. */
 START_TEST(a_storm_is_two_requests)
 {
     static const struct script_step steps[] = {{"\"count\":1}", SCRIPT_BODY, "{}", 201, NULL},
@@ -67,7 +68,7 @@ START_TEST(a_storm_is_two_requests)
 
 END_TEST
 
-/* The API server forgets Events after an hour. */
+/* The API server deletes Events after an hour: the patch gets 404. */
 START_TEST(a_patch_of_nothing_makes_it_anew)
 {
     static const struct script_step steps[] = {
@@ -99,12 +100,12 @@ START_TEST(a_namespace_that_is_gone)
 
 END_TEST
 
-/* Each has one name in all its tries, so that one whose answer was lost is found again. */
+/* An event keeps its name in all tries, so that a retry after a lost answer finds it. */
 static const struct {
     const char *name;
     struct script_step steps[6];
     size_t n_steps;
-    size_t again_after; /* so many requests it happens again; 0: it does not */
+    size_t again_after; /* repeats the event after this many requests; 0: not */
     bool arrives;
 } tries[] = {
     {"no answer, and it is there",
@@ -170,7 +171,7 @@ static const struct {
     {"not what we may say", {{POST_P, SCRIPT_BODY, STATUS("invalid"), 422, NULL}}, 1, 0, false},
 };
 
-/* The request has come, and its answer is not seen yet. */
+/* The request has arrived; its answer is not read yet. */
 static bool happens_then(void *ctx)
 {
     if (!has_asked(ctx))
@@ -202,7 +203,7 @@ START_TEST(it_is_tried_again)
 
 END_TEST
 
-/* As with the rights of an older version: no second try, and one line for all. */
+/* As with the RBAC rules of an older version: no second try, and one log line for all. */
 START_TEST(what_is_forbidden_is_told_once)
 {
     static const struct script_step no = {POST_P, SCRIPT_BODY, STATUS("events is forbidden"), 403,
@@ -265,7 +266,7 @@ START_TEST(what_can_not_be_is_not_sent)
 
 END_TEST
 
-/* A name with a slash is one segment of the path all the same. */
+/* A name with a slash stays one segment of the path. */
 START_TEST(odd_names_stay_in_their_place)
 {
     static const struct script_step steps[] = {

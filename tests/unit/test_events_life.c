@@ -1,9 +1,9 @@
-/* The recorder's ends: of its queue, of its memory, and its own. */
+/* The limits of the recorder: its queue, its memory, and its end. */
 #include "events_rig.h"
 #include "fail_alloc.h"
-#include "limit.h"
+#include "kube/limit.h"
 
-/* A server that does not answer holds few calls; the queue has an end, and closing works. */
+/* A server that does not answer holds few calls; the queue is bounded, and closing works. */
 START_TEST(the_queue_has_an_end)
 {
     static struct script_step steps[200];
@@ -18,7 +18,7 @@ START_TEST(the_queue_has_an_end)
     await_requests(LIMIT_EVENTS_IN_FLIGHT);
     run_turns(rig.loop, 20);
     ck_assert_uint_eq(rig.server.n_requests, LIMIT_EVENTS_IN_FLIGHT);
-    /* Their connections break, and all goes on. */
+    /* The connections break; the recorder goes on. */
     rig.server.steps = steps;
     rig.server.n_steps = COUNT_OF(steps);
     for (size_t i = 0; i < SCRIPT_CONNECTIONS; i++)
@@ -26,7 +26,7 @@ START_TEST(the_queue_has_an_end)
     await_requests(2 * (size_t)LIMIT_EVENTS_IN_FLIGHT);
     drain();
     ck_assert_uint_eq(rig.server.n_requests, LIMIT_EVENTS_IN_FLIGHT + LIMIT_EVENTS_QUEUED);
-    ck_assert_uint_eq(said("\"name\":\"pod-127\""), 1); /* the newest was dropped */
+    ck_assert_uint_eq(said("\"name\":\"pod-127\""), 1); /* the newest event was dropped */
     ck_assert_uint_eq(said("\"name\":\"pod-128\""), 0);
     ck_assert_uint_eq(rig.notes, 0);
 }
@@ -50,7 +50,7 @@ START_TEST(draining_has_an_end)
 
 END_TEST
 
-/* Who pauses has one try left, at once, and no more. */
+/* A post that waits for a retry gets one more try, at once. */
 START_TEST(draining_waits_for_no_pause)
 {
     static const struct script_step steps[] = {
@@ -74,7 +74,7 @@ START_TEST(draining_nothing)
     rig.drained = false;
     events_drain(NULL, on_drained, &rig);
     ck_assert(rig.drained);
-    happens("p", "m"); /* too late, and no fault */
+    happens("p", "m"); /* too late, but no error */
     await_requests(1);
 }
 
@@ -92,7 +92,7 @@ START_TEST(without_a_recorder)
 
 END_TEST
 
-/* What did not find memory is dropped or tried again; with memory it arrives. */
+/* Without memory a post is dropped or tried again; with memory it arrives. */
 static enum errc post_one(void *ctx)
 {
     struct err e = ERR_INIT;
@@ -122,7 +122,7 @@ START_TEST(memory_runs_out)
     serve(steps, COUNT_OF(steps));
     rig.events = events_free(rig.events);
     ck_assert_uint_ge(fail_alloc_each(post_one, &arrived), 5);
-    ck_assert_uint_gt(arrived, 2); /* more than the two that met no failure */
+    ck_assert_uint_gt(arrived, 2); /* more than the two in runs without a failure */
 }
 
 END_TEST

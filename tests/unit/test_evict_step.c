@@ -1,5 +1,5 @@
-/* Each case is one pod's history: what comes in, and what must come out. */
-#include "evict_step.h"
+/* Each case is one pod's history: inputs, and the expected actions. */
+#include "daemon/evict/evict_step.h"
 
 #include "unit.h"
 
@@ -9,25 +9,25 @@
 static const struct evict_times times = {
     .keep_ms = KEEP_MS, .look_ms = EVICT_LOOK_MS, .retry_ms = EVICT_RETRY_MS};
 
-/* What is known beside, where it is not the usual: we lead, the pod is pending and kept room. */
+/* Facts that differ from the usual: this replica leads, the pod is pending and has kept room. */
 enum {
-    LOST = 1,    /* we don't lead */
+    LOST = 1,    /* this replica does not lead */
     BINDS = 2,   /* the pod is being bound */
-    BOUND = 4,   /* it is */
-    GONE = 8,    /* it is gone */
-    FITS = 16,   /* there is room for it as things are */
+    BOUND = 4,   /* the pod is bound */
+    GONE = 8,    /* the pod is gone */
+    FITS = 16,   /* the pod has room without evictions */
     BARE = 32,   /* no room is kept */
-    LEAVES = 64, /* the victim is gone or going */
-    LEFT = 128,  /* an evicted pod is still there */
+    LEAVES = 64, /* the victim is gone or being deleted */
+    LEFT = 128,  /* an evicted pod still exists */
 };
 
 struct step {
     uint64_t now;
     enum evict_input_type in;
-    unsigned with; /* CHOSEN: 1 + victims, 0 none, 100: budgets are against it; KEPT; ANSWER */
+    unsigned with; /* CHOSEN: 1 + victims; 0: none; 100: budgets forbid it; KEPT; ANSWER */
     unsigned known;
     enum evict_do want;
-    unsigned detail; /* TRY, EVICT: at; WAIT: ms; END: why */
+    unsigned detail; /* TRY, EVICT: index; WAIT: ms; END: why */
     char also;       /* 's' spare, 'v' other version, 'r' room; 0: none */
 };
 
@@ -36,6 +36,7 @@ struct step {
 #define GUARDED            0, EVICT_IN_CHOSEN, 100, 0
 #define KEPT               0, EVICT_IN_KEPT, 1, 0
 #define SAYS(a)            0, EVICT_IN_ANSWER, (a), 0
+#define RISEN              0, EVICT_IN_RISEN, 0, 0
 #define LOOK               0, EVICT_IN_LOOK, 0, 0
 #define SEES(what)         0, EVICT_IN_LOOK, 0, (what)
 #define SAYS_SEES(a, what) 0, EVICT_IN_ANSWER, (a), (what)
@@ -50,7 +51,7 @@ struct step {
 #define ROOM               EVICT_DO_WAIT, EVICT_LOOK_MS, 'r'
 #define END(why)           EVICT_DO_END, EVICT_END_##why, 0
 
-/* Up to the first eviction of a set of one. */
+/* Until the first eviction of a set of one victim. */
 #define ONE_IS_CHOSEN                                                 \
     {LOOK, CHOOSE}, {CHOSEN(1), TRY(0)}, {SAYS(EVICT_GRANTED), KEEP}, \
     {                                                                 \
@@ -65,7 +66,7 @@ struct step {
 
 static const struct history {
     const char *name;
-    struct step steps[STEPS_MAX]; /* up to the first that is all zero */
+    struct step steps[STEPS_MAX]; /* ends with the first step of all zeros */
 } histories[] = {
     {"all goes well",
      {TWO_ARE_CHOSEN,
@@ -146,6 +147,19 @@ static const struct history {
       {CHOSEN(1), TRY(0)}}},
     {"a victim is gone when its turn has come",
      {TWO_ARE_CHOSEN, {SAYS(EVICT_GONE), EVICT(1)}, {SAYS(EVICT_GRANTED), WAIT}}},
+    {"a victim's priority rises before it is tried: another set at once",
+     {{LOOK, CHOOSE}, {CHOSEN(1), TRY(0)}, {RISEN, CHOOSE}, {CHOSEN(1), TRY(0)}}},
+    {"a victim's priority rises between its dry run and its eviction: another set at once",
+     {TWO_ARE_CHOSEN,
+      {SAYS(EVICT_GRANTED), EVICT(1)},
+      {RISEN, CHOOSE},
+      {CHOSEN(1), TRY(0)},
+      {SAYS(EVICT_GRANTED), KEEP},
+      {KEPT, EVICT(0)},
+      {SAYS(EVICT_GRANTED), WAIT},
+      {LOOK, ROOM}}},
+    {"the same, and there is no other set",
+     {ONE_IS_CHOSEN, {RISEN, CHOOSE}, {NONE, END(PROTECTED)}}},
     {"no right", {{LOOK, CHOOSE}, {CHOSEN(1), TRY(0)}, {SAYS(EVICT_DENIED), END(DENIED)}}},
     {"the other version of the API",
      {{LOOK, CHOOSE},

@@ -1,4 +1,5 @@
-#include "eviction.h"
+/* The body of an Eviction. */
+#include "codec/eviction.h"
 
 #include "unit.h"
 

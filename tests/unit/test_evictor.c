@@ -1,4 +1,5 @@
-/* Who is helped, and by whom. */
+/* For which pods evictions happen, and which pods are evicted. */
+#include "daemon/limit.h"
 #include "evictor_rig.h"
 
 START_TEST(it_gets_its_card)
@@ -29,7 +30,7 @@ START_TEST(it_gets_its_card)
     reserve_it("wants");
     ck_assert_int_eq(pod("wants")->card, 1);
     run_turns(b.loop, 5);
-    ck_assert(evictor_active(b.evictor)); /* it may fail yet */
+    ck_assert(evictor_active(b.evictor)); /* it may still fail */
     apply(&(struct event){.type = EVENT_CONFIRM, .settle = {.uid = STR("wants")}});
     run_until(b.loop, is_idle, NULL);
     ck_assert_uint_eq(b.server.n_requests, 2);
@@ -60,7 +61,7 @@ START_TEST(a_bind_that_fails_is_no_end)
 
 END_TEST
 
-/* With card 1 out of reach it takes both of card 0. */
+/* Card 1 is out of reach: it evicts both pods of card 0. */
 START_TEST(another_set_where_one_is_refused)
 {
     SERVE(TRY("c", BUDGET), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED),
@@ -82,7 +83,7 @@ START_TEST(nobody_where_all_are_refused)
     (void)ask(wants);
     run_to_failure(2);
     ck_assert_uint_eq(times_logged("reason=EvictionForCardsFailed"), 1);
-    ck_assert_uint_eq(times_logged("webhook says no"), 3); /* the event, two lines */
+    ck_assert_uint_eq(times_logged("denied the request: no"), 3); /* the event and two log lines */
 }
 
 END_TEST
@@ -101,8 +102,8 @@ START_TEST(not_against_a_budget_that_is_known)
 
 END_TEST
 
-/* By 1.20, which does so without a victim; and what it says of the pod goes on while it is helped.
- */
+/* Kubernetes 1.20 nominates a node without a victim. The verdicts on the pod continue during the
+ * rescue. */
 START_TEST(a_nomination_that_helps_nobody)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
@@ -119,11 +120,11 @@ START_TEST(a_nomination_that_helps_nobody)
 
 END_TEST
 
-/* Whom nobody is evicted for; each of these would be, but for one thing. */
+/* Pods for which no eviction happens. Each would qualify, except for one fact. */
 static const struct {
     const char *why;
     struct shape shape;
-    struct shape other; /* shown before */
+    struct shape other; /* shown earlier */
     const char *nominated;
 } idle[] = {
     {.why = "of the same weight", .shape = {.uid = "w", .mem = "12"}},
@@ -177,6 +178,62 @@ START_TEST(the_clusters_own_stay)
 
 END_TEST
 
+/* One eviction is needed on n, two on m. The order of the nodes must not decide. */
+START_TEST(the_node_of_the_cheaper_set)
+{
+    static const struct str orders[][2] = {{STR("n"), STR("m")}, {STR("m"), STR("n")}};
+    SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
+    apply(&(struct event){.type = EVENT_NODE_SET,
+                          .node = {.name = STR("m"), .mem = STR("32"), .count = STR("2")}});
+    show((struct shape){.uid = "d", .mem = "5", .node = "m", .idx = "0"});
+    show((struct shape){.uid = "e", .mem = "5", .node = "m", .idx = "0"});
+    show((struct shape){.uid = "f", .mem = "10", .node = "m", .idx = "1", .priority = 100});
+    ck_assert_int_eq(ask_of(wants, orders[_i], 2), VERDICT_NO_CARD_FREE);
+    run_to_log("evicted for cards");
+    ck_assert_uint_eq(b.server.n_requests, 2);
+}
+
+END_TEST
+
+/* On card 0 of m are pods of 1, and all of them must go for a pod of 34. The other cards have 33
+ * free, beside a pod of the same priority. */
+START_TEST(no_more_victims_than_the_limit)
+{
+    const struct shape large = {.uid = "large", .mem = "34", .priority = 100};
+    static const struct str name = STR("m");
+    int n = LIMIT_EVICT_VICTIMS + _i;
+    serve(NULL, 0);
+    apply(&(struct event){.type = EVENT_NODE_SET,
+                          .node = {.name = STR("m"), .mem = STR("102"), .count = STR("3")}});
+    show((struct shape){.uid = "x", .mem = "1", .node = "m", .idx = "1", .priority = 100});
+    show((struct shape){.uid = "y", .mem = "1", .node = "m", .idx = "2", .priority = 100});
+    for (int i = 0; i < n; i++) {
+        char uid[32];
+        (void)snprintf(uid, sizeof(uid), "small-%d", i);
+        show((struct shape){.uid = uid, .mem = "1", .node = "m", .idx = "0"});
+    }
+    show(large);
+    ck_assert_int_eq(ask_of(large, &name, 1), VERDICT_NO_CARD_FREE);
+    run_until(b.loop, has_ended_or_asked, NULL);
+    ck_assert_uint_eq(b.server.n_requests, n <= LIMIT_EVICT_VICTIMS ? 1 : 0);
+    ck_assert_uint_eq(b.counts.ends[EVICT_END_NO_SET], n <= LIMIT_EVICT_VICTIMS ? 0 : 1);
+}
+
+END_TEST
+
+/* When filter refused the pod, the node had 12 free. Now 9 are free, and the scheduler preempts. */
+START_TEST(a_node_that_has_filled_since)
+{
+    serve(NULL, 0);
+    ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE);
+    show((struct shape){.uid = "d", .mem = "3", .node = "n", .idx = "0"});
+    run_until(b.loop, has_ended_or_asked, NULL);
+    ck_assert_uint_eq(b.server.n_requests, 0);
+    ck_assert_uint_eq(b.counts.ends[EVICT_END_NO_SET], 1);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("evictor");
@@ -190,6 +247,9 @@ int main(void)
     tcase_add_test(tc, a_nomination_that_helps_nobody);
     tcase_add_loop_test(tc, nobody_is_evicted_for, 0, COUNT_OF(idle));
     tcase_add_test(tc, the_clusters_own_stay);
+    tcase_add_loop_test(tc, the_node_of_the_cheaper_set, 0, 2);
+    tcase_add_loop_test(tc, no_more_victims_than_the_limit, 0, 2);
+    tcase_add_test(tc, a_node_that_has_filled_since);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -1,32 +1,6 @@
-/* What goes wrong on the way: nobody is evicted in vain, and no room is kept for ever. */
+/* Faults during evictions: no pod is evicted in vain, and no room is kept forever. */
+#include "daemon/evict/evict_rescue.h"
 #include "evictor_rig.h"
-
-START_TEST(a_right_that_is_lacking_is_told_once)
-{
-    SERVE(TRY("c", DENIED));
-    again_soon();
-    (void)ask(wants);
-    run_to_failure(1);
-    ck_assert_uint_eq(times_logged("no card for a pod by evictions"), 1);
-    (void)ask(wants);
-    run_turns(b.loop, 100); /* nothing is asked for a while */
-    ck_assert_uint_eq(b.server.n_requests, 1);
-}
-
-END_TEST
-
-START_TEST(an_older_api_server)
-{
-    SERVE(TRY("c", OLD), TRY("c", GRANTED), EVICT("c", GRANTED));
-    (void)ask(wants);
-    run_to_log("evicted for cards");
-    const char *heads = buf_cstr(&b.server.heads);
-    const char *first = strstr(heads, "policy/v1\"");
-    ck_assert(first != NULL && strstr(first + 1, "policy/v1\"") == NULL);
-    ck_assert(strstr(strstr(first, "policy/v1beta1\"") + 1, "policy/v1beta1\"") != NULL);
-}
-
-END_TEST
 
 START_TEST(the_api_server_is_away_between_dry_run_and_eviction)
 {
@@ -56,7 +30,8 @@ static void c_goes(void)
     show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
 }
 
-/* It was lost on the way back: the watch shows that the victim goes, and nothing is sent twice. */
+/* The answer was lost: the watch shows that the victim is being deleted, and nothing is sent
+ * twice. */
 START_TEST(a_lost_answer)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", LOST));
@@ -75,7 +50,7 @@ static void lose_lease(void)
     b.term = 0;
 }
 
-/* The same as to lose it: somebody else may have decided in between. */
+/* The same as losing the Lease: another replica may have decided in between. */
 static void lose_and_win_lease(void)
 {
     b.term = 2;
@@ -89,20 +64,19 @@ START_TEST(the_lease_is_lost_in_the_middle)
     run_to_request(requests, _i % 2 == 0 ? lose_lease : lose_and_win_lease);
     run_until(b.loop, is_idle, NULL);
     ck_assert(!pod("wants")->kept);
-    run_turns(b.loop, 50); /* what was noted before says nothing now */
+    run_turns(b.loop, 50); /* notes from the earlier term do not count */
     ck_assert_uint_eq(b.server.n_requests, requests);
     ck_assert_uint_eq(times_logged("reason=CardsReleased"), requests == 2 ? 1 : 0);
 }
 
 END_TEST
 
-/* The connection is still to be made then. */
+/* The connection is not made yet at that time. */
 START_TEST(nothing_leaves_without_the_lease)
 {
     SERVE(TRY("c", GRANTED));
     (void)ask(wants);
-    while (!evictor_active(b.evictor))
-        run_turns(b.loop, 1);
+    run_while(b.loop, !evictor_active(b.evictor));
     ck_assert_uint_eq(b.server.n_requests, 0);
     b.term = 0;
     run_until(b.loop, is_idle, NULL);
@@ -161,14 +135,125 @@ START_TEST(the_pod_is_edited_in_the_middle)
 
 END_TEST
 
-/* The watch is late to say so; it is no failure, of which there may be five. */
-START_TEST(a_victim_has_another_uid_by_now)
+static void b_rises(void)
 {
-    SERVE(TRY("c", OTHER_UID), TRY("c", OTHER_UID), TRY("c", OTHER_UID), TRY("c", OTHER_UID),
-          TRY("c", OTHER_UID), TRY("c", GRANTED), EVICT("c", GRANTED));
+    show((struct shape){.uid = "b", .mem = "5", .node = "n", .idx = "0", .priority = 100});
+}
+
+/* The plan is a and b, because c's eviction was refused. When b's turn comes, b has the same
+ * priority as the pod. */
+START_TEST(a_victim_rises_while_others_are_tried)
+{
+    SERVE(TRY("c", BUDGET), TRY("a", GRANTED));
     (void)ask(wants);
+    run_to_request(2, b_rises);
+    run_until(b.loop, is_idle, NULL);
+    ck_assert_uint_eq(b.server.n_requests, 2);
+    ck_assert_uint_eq(b.counts.ends[EVICT_END_PROTECTED], 1);
+}
+
+END_TEST
+
+static void c_rises(void)
+{
+    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = 100});
+}
+
+/* It chooses another set at once: a and b. */
+START_TEST(a_victim_rises_after_its_dry_run)
+{
+    SERVE(TRY("c", GRANTED), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED),
+          EVICT("b", GRANTED));
+    (void)ask(wants);
+    run_to_request(1, c_rises);
+    run_to_log("msg=\"evicted for cards\" namespace=ns pod=b");
+    ck_assert_uint_eq(b.server.n_requests, 5);
+    ck_assert_uint_eq(times_logged("msg=\"evicted for cards\" namespace=ns pod=c"), 0);
+    ck_assert_uint_eq(pod("wants")->holding->shares[0].card, 0);
+}
+
+END_TEST
+
+static void b_and_c_rise(void)
+{
+    b_rises();
+    c_rises();
+}
+
+START_TEST(a_victim_rises_after_its_dry_run_and_there_is_no_other)
+{
+    SERVE(TRY("c", GRANTED));
+    (void)ask(wants);
+    run_to_request(1, b_and_c_rise);
+    run_to_failure(1);
+    ck_assert_uint_eq(b.counts.ends[EVICT_END_PROTECTED], 1);
+    ck_assert_uint_eq(times_logged("the pods in its way may not be evicted: pod ns/c has priority "
+                                   "100 by now, and only pods below 100 are evicted for it"),
+                      2);
+}
+
+END_TEST
+
+/* The event on the pod of priority 100 says that one victim was evicted in vain. */
+START_TEST(a_second_victim_rises_after_its_dry_run)
+{
+    SERVE(TRY("c", BUDGET), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED));
+    (void)ask(wants);
+    run_to_request(4, b_rises);
+    run_until(b.loop, is_idle, NULL);
+    ck_assert_uint_eq(b.server.n_requests, 4);
+    ck_assert_uint_eq(b.counts.ends[EVICT_END_PROTECTED], 1);
+    ck_assert_uint_eq(times_logged("reason=CardsReleased"), 1);
+    ck_assert_uint_eq(times_logged("pod ns/b has priority 100 by now"), 2);
+    ck_assert(!pod("wants")->kept);
+}
+
+END_TEST
+
+/* Advances the clock a minute without a real wait. */
+static void a_minute_passes(void)
+{
+    for (size_t i = 0; i < COUNT_OF(b.evictor->spared); i++)
+        b.evictor->spared[i].until_ms -= MIN_OF(b.evictor->spared[i].until_ms, UINT64_C(60000));
+}
+
+/* Its PodDisruptionBudget may allow the eviction by then. */
+START_TEST(a_spared_victim_is_tried_again_after_a_minute)
+{
+    SERVE(TRY("c", BUDGET), TRY("a", WEBHOOK), TRY("c", GRANTED), EVICT("c", GRANTED));
+    again_soon();
+    (void)ask(wants);
+    run_to_failure(2);
+    (void)ask(wants);
+    run_turns(b.loop, 50);
+    ck_assert_uint_eq(b.server.n_requests, 2);
+    a_minute_passes();
     run_to_log("evicted for cards");
-    ck_assert_uint_eq(b.server.n_requests, 7);
+    ck_assert_uint_eq(b.server.n_requests, 4);
+}
+
+END_TEST
+
+/* The rescue went on after the refusal of c's eviction, so that refusal is not why the pod was not
+ * bound. */
+START_TEST(an_earlier_refusal_is_not_the_cause_of_the_end)
+{
+    struct err e = ERR_INIT;
+    SERVE(TRY("c", BUDGET), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED),
+          EVICT("b", GRANTED));
+    struct evictor_settings set = settings();
+    set.keep_ms = 1;
+    b.evictor = evictor_free(b.evictor);
+    ck_assert_ok(evictor_new(&set, &b.evictor, &e), &e);
+    (void)ask(wants);
+    run_to_log("msg=\"evicted for cards\" namespace=ns pod=b");
+    gone("a");
+    gone("b");
+    run_until(b.loop, is_idle, NULL);
+    ck_assert_uint_eq(b.counts.ends[EVICT_END_TIME], 1);
+    ck_assert_uint_eq(times_logged("reason=CardsReleased"), 1);
+    ck_assert_uint_gt(times_logged("it was not bound in time"), 0);
+    ck_assert_uint_eq(times_logged("it was not bound in time:"), 0);
 }
 
 END_TEST
@@ -190,7 +275,7 @@ START_TEST(a_victim_is_gone_by_now)
 
 END_TEST
 
-/* Somebody else may have decided since. */
+/* Another replica may have decided since. */
 START_TEST(what_was_noted_in_another_term_is_forgotten)
 {
     SERVE(TRY("c", GRANTED));
@@ -215,9 +300,9 @@ START_TEST(it_may_end_at_any_time)
     ck_assert(!pod("wants")->kept);
     ck_assert_uint_eq(b.counts.ends[EVICT_END_STOPPED], begun ? 1 : 0);
     ck_assert_uint_eq(times_logged("because=\"evictions for cards have been ended"), begun ? 1 : 0);
-    /* Who was evicted has gone for nothing, which somebody may want to know. */
+    /* If an eviction was in vain, an event says so. */
     ck_assert_uint_eq(times_logged("CardsReleased"), times_logged("evicted for cards"));
-    ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE); /* and nothing is noted */
+    ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE); /* and filter notes nothing */
 }
 
 END_TEST
@@ -242,8 +327,8 @@ START_TEST(it_is_made_whole_or_not_at_all)
 END_TEST
 
 /*
- * One allocation fails, anywhere from the note on, with nobody there to answer: the server lives in
- * this process, too. It comes to the same end, if later.
+ * One allocation fails, anywhere after the note, while no answer comes (the server is in this
+ * process, too). The end is the same, only later.
  */
 START_TEST(a_lack_of_memory_is_made_up_for)
 {
@@ -258,9 +343,10 @@ START_TEST(a_lack_of_memory_is_made_up_for)
         b.server.loop = NULL;
         again_soon();
         fail_alloc_arm(FAIL_ONCE, ++nth);
-        while (times_logged("the API server does not answer") == 0) {
+        struct wait w = wait_begin(b.loop, HERE("to be told that the API server does not answer"));
+        while (times_logged("no answer of the API server itself") == 0) {
             (void)ask(wants);
-            run_turns(b.loop, 1);
+            wait_turn(&w);
         }
         hit = fail_alloc_hit();
         fail_alloc_disarm();
@@ -278,8 +364,6 @@ int main(void)
     Suite *suite = suite_create("evictor_faults");
     TCase *tc = tcase_create("evictor_faults");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, a_right_that_is_lacking_is_told_once);
-    tcase_add_test(tc, an_older_api_server);
     tcase_add_test(tc, the_api_server_is_away_between_dry_run_and_eviction);
     tcase_add_test(tc, an_api_server_that_stays_away);
     tcase_add_test(tc, a_lost_answer);
@@ -288,7 +372,12 @@ int main(void)
     tcase_add_loop_test(tc, the_pod_is_deleted_in_the_middle, 1, 3);
     tcase_add_test(tc, the_pod_is_deleted_while_its_victim_ends);
     tcase_add_test(tc, the_pod_is_edited_in_the_middle);
-    tcase_add_test(tc, a_victim_has_another_uid_by_now);
+    tcase_add_test(tc, a_victim_rises_while_others_are_tried);
+    tcase_add_test(tc, a_victim_rises_after_its_dry_run);
+    tcase_add_test(tc, a_victim_rises_after_its_dry_run_and_there_is_no_other);
+    tcase_add_test(tc, a_second_victim_rises_after_its_dry_run);
+    tcase_add_test(tc, a_spared_victim_is_tried_again_after_a_minute);
+    tcase_add_test(tc, an_earlier_refusal_is_not_the_cause_of_the_end);
     tcase_add_test(tc, a_victim_is_gone_by_now);
     tcase_add_test(tc, what_was_noted_in_another_term_is_forgotten);
     tcase_add_loop_test(tc, it_may_end_at_any_time, 0, 9);

@@ -1,7 +1,8 @@
-#include "exec_credential.h"
+/* ExecCredential objects: what a login program is given, and what its output means. */
+#include "codec/exec_credential.h"
 
+#include "base/limit.h"
 #include "fail_alloc.h"
-#include "limit.h"
 #include "unit.h"
 
 #define V1     "client.authentication.k8s.io/v1"
@@ -26,7 +27,7 @@ static void teardown(void)
     arena_done(&arena);
 }
 
-/* What client-go writes, byte for byte but for members that it leaves out when they are empty. */
+/* Byte for byte what client-go writes, except members that it omits when they are empty. */
 START_TEST(told)
 {
     struct kubeconfig_exec e = {.version = STR(V1), .cluster_config = STR("{\"a\":[1]}")};

@@ -1,5 +1,5 @@
-/* An explain waits for the API server, and the end waits for no explain. */
-#include "explain.h"
+/* An explain waits for the API server; shutdown waits for no explain. */
+#include "daemon/query/query.h"
 #include "site.h"
 
 #define GET  "GET /gpushare-scheduler/explain/ns/pod HTTP/1.1\r\nHost: x\r\n"
@@ -39,7 +39,7 @@ static void open_silence(struct silence *s)
     struct http_server_settings set = settings(&s->site);
     set.handle = routes_handle;
     set.ctx = &s->service;
-    set.answered = NULL; /* it is of who counts by the site */
+    set.answered = NULL; /* this callback's context would be the site */
     open_with(&s->site, &set);
     s->service.loop = s->site.loop;
     s->service.backend = &s->backend;
@@ -57,7 +57,7 @@ static bool has_asked(void *ctx)
     return s->asked > 0;
 }
 
-/* One that waits, one whose request has begun, and one that has come and was not looked at yet. */
+/* Three explains: one waits, the request of one has begun, and one has arrived but is not read. */
 START_TEST(the_end_waits_for_no_answer)
 {
     struct silence s;

@@ -1,6 +1,7 @@
-#include "expo.h"
+/* The exposition of metrics: text formats, escapes, histograms and content negotiation. */
+#include "codec/expo.h"
 
-#include "limit.h"
+#include "base/limit.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -181,7 +182,7 @@ START_TEST(buckets_have_their_bound)
 
 END_TEST
 
-/* Each bucket holds those below it, and the last one is the count. */
+/* Each bucket includes those below it, and the last one equals the count. */
 START_TEST(histograms_are_cumulative)
 {
     const struct expo_label label = {"verb", STR("bind")};

@@ -1,7 +1,8 @@
-#include "extender.h"
+/* The extender protocol's arguments and results: reading, writing, limits and lack of memory. */
+#include "codec/extender.h"
 
+#include "core/request.h"
 #include "fail_alloc.h"
-#include "request.h"
 #include "unit.h"
 #include "wire.h"
 
@@ -17,7 +18,7 @@ struct reading {
 
 static enum errc read_filter(struct reading *x, struct str body)
 {
-    arena_init(&x->arena, LIMIT_REQUEST_ARENA);
+    arena_init(&x->arena, 256 * MIB);
     x->err = ERR_INIT;
     return extender_read_filter(body, &x->arena, &x->args, &x->err);
 }
@@ -27,7 +28,7 @@ static void end(struct reading *x)
     arena_done(&x->arena);
 }
 
-/* Names joined by a space; an absent one would show as (null). */
+/* The names with spaces between; a NULL name would print as (null). */
 static const struct {
     const char *body;
     bool by_name;
@@ -40,27 +41,27 @@ static const struct {
     {"{" POD ",\"Nodes\":{\"metadata\":{},\"items\":[]}}", false, ""},
     {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"a\"}}]},\"NodeNames\":null}", false,
      "a"},
-    /* NodeNames wins, whichever comes first. */
+    /* NodeNames counts before Nodes, in either order. */
     {"{" POD ",\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"}}]},\"NodeNames\":[\"a\"]}",
      true, "a"},
     {"{" POD ",\"NodeNames\":[\"a\"],\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"}}]}}",
      true, "a"},
     {"{" POD ",\"NodeNames\":[],\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"x\"}}]}}", true,
      ""},
-    /* Keys in any case, as Go's decoder takes them; tagged types before 1.17 were lower-case. */
+    /* Keys in any case, as Go's decoder accepts; schedulers before 1.17 sent lower-case keys. */
     {"{\"pod\":{\"metadata\":{\"name\":\"p\"}},\"nodenames\":[\"a\"]}", true, "a"},
     {"{\"POD\":{\"metadata\":{\"name\":\"p\"}},\"nodeNames\":[\"a\"]}", true, "a"},
     {"{\"pOd\":{\"metadata\":{\"name\":\"p\"}},\"nodes\":{\"Items\":[{\"metadata\":{\"name\":\"a\"}"
      "}]}}",
      false, "a"},
-    /* Go's escapes, in keys and in values. */
+    /* Escapes as Go writes them, in keys and values. */
     {"{\"\\u0050od\":{\"metadata\":{\"name\":\"\\u0070\"}},\"NodeNames\":["
      "\"\\u003ca\\u003e\\u0026\"]"
      "}",
      true, "<a>&"},
     /* null for a string is the empty string. */
     {"{" POD ",\"NodeNames\":[\"a\",null,\"\"]}", true, "a  "},
-    /* Of doubled keys the last wins; null takes back what was there. */
+    /* Of duplicate keys the last one counts; null clears the earlier value. */
     {"{" POD ",\"NodeNames\":[\"x\"],\"NodeNames\":[\"a\"]}", true, "a"},
     {"{" POD ",\"NodeNames\":[\"x\"],\"nodenames\":null,\"Nodes\":{\"items\":[{\"metadata\":{"
      "\"name\":\"a\"}}]}}",
@@ -144,7 +145,7 @@ static void put_items(struct buf *out, const char *prefix, unsigned n)
     buf_put(out, STR("]"));
 }
 
-/* A doubled list must start over whole: not from the length of the first. */
+/* A duplicate list replaces the first one entirely; its length must not remain. */
 START_TEST(a_doubled_list_starts_over)
 {
     static const unsigned lengths[] = {0, 1, 15, 16, 17, 40, 1000};
@@ -207,7 +208,7 @@ static const struct {
      "{\"Nodes\":null,\"NodeNames\":[\"fit-1\",\"fit-2\"],\"FailedNodes\":{\"full\":\"Insufficient "
      "GPU Memory in one device\",\"never\":\"no GPU, \\\"sorry\\\"\"},"
      "\"FailedAndUnresolvableNodes\":{\"never\":\"no GPU, \\\"sorry\\\"\"},\"Error\":\"\"}"},
-    /* Left out: neither offered nor refused. */
+    /* Left out: neither feasible nor failed. */
     {"{" POD ",\"NodeNames\":[\"enough-1\",\"fit-1\",\"enough-2\",\"full\"]}",
      "{\"Nodes\":null,\"NodeNames\":[\"fit-1\"],\"FailedNodes\":{\"full\":\"Insufficient GPU "
      "Memory in one device\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
@@ -215,7 +216,8 @@ static const struct {
      "{\"metadata\":{\"name\":\"fit\"}}]}}",
      "{\"Nodes\":{\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"fit\"}}]},"
      "\"NodeNames\":null,\"FailedNodes\":{},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
-    /* In runs, which end at what is left out, refused, written with escapes, null or set apart. */
+    /* Names come in runs, which end at a name that is left out, refused, escaped, null or separated
+     * by spaces. */
     {"{" POD ",\"NodeNames\":[\"fit-1\",\"fit-2\",\"full\",\"fit-3\",\"fit\\u0034\",\"fit-5\", "
      "\"fit-6\",\"fit-7\",\"enough\",\"fit-8\",\"fit-\xc3\xa9\"]}",
      "{\"Nodes\":null,\"NodeNames\":[\"fit-1\",\"fit-2\",\"fit-3\",\"fit4\",\"fit-5\",\"fit-6\","
@@ -228,7 +230,7 @@ static const struct {
      "{\"Nodes\":null,\"NodeNames\":[\"fit\"],\"FailedNodes\":{\"\":\"Insufficient GPU Memory in "
      "one "
      "device\"},\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
-    /* Whole objects come back as they came, to the byte. */
+    /* Whole objects are returned byte by byte. */
     {"{" POD ",\"Nodes\":{\"items\":[ {\"spec\": {} ,\"metadata\":{\"name\":\"fit\"},\"x\":1e5} ,"
      "{\"metadata\":{\"name\":\"full\"}}]}}",
      "{\"Nodes\":{\"metadata\":{},\"items\":[{\"spec\": {} ,\"metadata\":{\"name\":\"fit\"},"
@@ -348,7 +350,7 @@ START_TEST(reads_bind_arguments)
 
 END_TEST
 
-/* What real schedulers sent; see tests/golden/routes for the answers. */
+/* Bodies that real schedulers sent; the answers are in tests/golden/routes. */
 static const struct {
     const char *file;
     const char *pod; /* namespace/name uid */

@@ -1,8 +1,12 @@
-#include "file.h"
+/* Reading files: pipes, limits, owners, and stamps that detect a change. */
+#include "base/file.h"
 #include "unit.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/cardpack-test-file-XXXXXX";
@@ -66,7 +70,7 @@ START_TEST(test_failures_name_the_path)
 
 END_TEST
 
-/* Its writer need not come: whoever waits for it answers nobody else. */
+/* A pipe's writer may never come, and a daemon that waits for it answers no requests. */
 START_TEST(test_a_pipe_is_not_read_again)
 {
     struct err e = ERR_INIT;
@@ -86,6 +90,64 @@ START_TEST(test_a_pipe_is_not_read_again)
 
 END_TEST
 
+/* Replaces the function of file.c that waits for a pipe's writer: the wait is over at once. */
+static int on_wait = -1; /* gets a byte at each wait */
+
+int poll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+    (void)fds;
+    ck_assert_uint_eq(nfds, 1);
+    ck_assert_int_gt(timeout, 0);
+    if (on_wait >= 0)
+        ck_assert_int_eq(write(on_wait, "", 1), 1);
+    return 0;
+}
+
+START_TEST(test_a_pipe_without_a_writer)
+{
+    struct err e = ERR_INIT;
+    struct buf b;
+    buf_init(&b, 100);
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(file_read(str_of(path), &b, &e), ERR_UNAVAILABLE);
+    ck_assert_ptr_nonnull(strstr(e.text, "a pipe that no process writes to"));
+    ck_assert_ptr_nonnull(strstr(e.text, path));
+    ck_assert_uint_eq(b.n, 0);
+    buf_done(&b);
+}
+
+END_TEST
+
+/* The writer starts when the wait is over, before or after the first read. */
+START_TEST(test_a_pipe_with_a_slow_writer)
+{
+    struct err e = ERR_INIT;
+    struct buf b;
+    int told[2];
+    char c;
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    ck_assert_int_eq(pipe(told), 0);
+    on_wait = told[1];
+    int writer = open(path, O_RDWR | O_CLOEXEC); /* so that the open does not wait for the reader */
+    ck_assert_int_ge(writer, 0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(read(told[0], &c, 1) == 1 && write(writer, "ab", 2) == 2 &&
+                      write(writer, "cd", 2) == 2
+                  ? 0
+                  : 1);
+    (void)close(writer);
+    buf_init(&b, 100);
+    ck_assert_ok(file_read(str_of(path), &b, &e), &e);
+    ck_assert_str_is(buf_str(&b), "abcd");
+    buf_done(&b);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+END_TEST
+
 START_TEST(test_stamp_tells_versions_apart)
 {
     char other[80];
@@ -97,13 +159,40 @@ START_TEST(test_stamp_tells_versions_apart)
     write_file(11);
     ck_assert(!file_stamp_eq(old, file_stamp(str_of(path))));
 
-    /* As the kubelet does it: another file of the same size takes the name. */
+    /* As the kubelet does: another file of the same size replaces it by rename. */
     old = file_stamp(str_of(path));
     ck_assert_int_eq(link(path, other), 0);
     ck_assert_int_eq(unlink(path), 0);
     write_file(11);
     ck_assert(!file_stamp_eq(old, file_stamp(str_of(path))));
     ck_assert_int_eq(unlink(other), 0);
+}
+
+END_TEST
+
+/* As rsync --times does, or an editor that restores the time: only the content differs. */
+START_TEST(test_stamp_tells_a_rewrite_in_place)
+{
+    struct stat before;
+    write_file(11);
+    ck_assert_int_eq(stat(path, &before), 0);
+    struct file_stamp old = file_stamp(str_of(path));
+    struct timespec times[] = {before.st_atim, before.st_mtim};
+    struct file_stamp now = old;
+    /* The kernel's clock for files advances in steps of some milliseconds. */
+    for (int i = 0; i < 1000 && file_stamp_eq(old, now); i++) {
+        (void)usleep(1000);
+        int fd = open(path, O_WRONLY | O_CLOEXEC);
+        ck_assert_int_ge(fd, 0);
+        ck_assert_int_eq(write(fd, "y", 1), 1);
+        (void)close(fd);
+        ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+        now = file_stamp(str_of(path));
+    }
+    ck_assert_int_eq(now.size, old.size);
+    ck_assert_int_eq(now.mtime_ns, old.mtime_ns);
+    ck_assert_uint_eq(now.inode, old.inode);
+    ck_assert(!file_stamp_eq(old, now));
 }
 
 END_TEST
@@ -116,7 +205,10 @@ int main(void)
     tcase_add_loop_test(t, test_read_up_to_the_ceiling, 0, 6);
     tcase_add_test(t, test_failures_name_the_path);
     tcase_add_test(t, test_a_pipe_is_not_read_again);
+    tcase_add_test(t, test_a_pipe_without_a_writer);
+    tcase_add_test(t, test_a_pipe_with_a_slow_writer);
     tcase_add_test(t, test_stamp_tells_versions_apart);
+    tcase_add_test(t, test_stamp_tells_a_rewrite_in_place);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

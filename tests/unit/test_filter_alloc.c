@@ -1,15 +1,15 @@
-/* The budget of the hot path: once warm, a filter or prioritize of 5,000 names allocates nothing of
- * ours, with a shortlist or without. */
+/* The memory budget of the hot path: after a warm-up, a filter or prioritize of 5,000 names makes
+ * no allocation of cardpack's, with a shortlist or without. */
+#include "base/limit.h"
+#include "base/log.h"
+#include "daemon/service.h"
 #include "fail_alloc.h"
-#include "limit.h"
-#include "log.h"
 #include "peer.h"
-#include "service.h"
 
 #include <stdio.h>
 
 #define NODES     5000
-#define REFUSED   1667 /* each named in both maps: no card of its is that large */
+#define REFUSED   1667 /* each is in both maps: its cards are too small */
 #define WARM_UP   4
 #define MEASURED  10
 #define REQUESTED "\"aliyun.com/gpu-mem\":\"12\""
@@ -32,7 +32,7 @@ static void write_cluster(struct buf *out)
                    "{\"aliyun.com/gpu-mem\":\"%s\"}}}\n",
                    i, mem, mem);
     }
-    /* Of the pod's namespace, and never used up. */
+    /* A quota of the pod's namespace that is never used up. */
     buf_printf(out, "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"cardpack-quota\","
                     "\"namespace\":\"kube-system\"},\"data\":{\"quota.yaml\":"
                     "\"namespaces: {ns: {limits: {memory: 1000}}}\"}}\n");

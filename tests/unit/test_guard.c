@@ -1,10 +1,12 @@
-/* Who is served by a port with clients' certificates, tokens, both or neither. */
+/* Which clients a port serves that requires client certificates, tokens, both or neither. */
 #include "certificates.h"
-#include "guard.h"
+#include "daemon/guard.h"
 #include "origin.h"
 #include "site.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #define TOKEN  "the-token-of-this-test"
 #define OTHER  "another-token-altogether"
@@ -24,6 +26,18 @@ enum {
     CA = 2,
     WANTS_TOKEN = 4,
 };
+
+/* Added to the loop's clock, so that tests do not wait for the next look at the files. */
+static time_t ahead_s;
+
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, ret);
+    if (clock == CLOCK_BOOTTIME)
+        ret->tv_sec += ahead_s;
+    return rc;
+}
 
 static void put_token(const char *token)
 {
@@ -57,7 +71,7 @@ static void gate_open(struct gate *g, unsigned wants)
                    http_server_port(g->site.server));
 }
 
-/* Closes it, too: a count that is not told yet is told then. */
+/* Closes the gate; closing logs a pending count. */
 static void gate_log(struct gate *g, struct buf *text)
 {
     g->site.server = http_server_free(g->site.server);
@@ -111,7 +125,7 @@ static const struct {
     unsigned wants;
     const char *client;
     const char *token; /* NULL: none */
-    unsigned status;   /* 0: there is no answer */
+    unsigned status;   /* 0: no answer */
 } cases[] = {
     {0, "", NULL, 200},
     {0, "", OTHER, 200},
@@ -148,7 +162,8 @@ START_TEST(who_is_served)
 
 END_TEST
 
-/* A request with a newer token is what makes it look; and then the old one is none any more. */
+/* A request with a newer token makes the guard look at the file; from then on the old token is
+ * invalid. */
 START_TEST(a_token_that_is_replaced)
 {
     struct gate g;
@@ -179,7 +194,7 @@ static void count(void *ctx)
     ++*(unsigned *)ctx;
 }
 
-/* Whoever was let in for longer than an answer is to be asked again. */
+/* Clients that were admitted for a longer time than one answer must be checked again. */
 START_TEST(changes_are_told)
 {
     struct gate g;
@@ -209,7 +224,7 @@ static void ends_streams(void *ctx)
     http_server_end_streams(g->site.server);
 }
 
-/* Whether it is told of the change or looks by itself. */
+/* By a notice of the change, or by its own look. */
 START_TEST(a_stream_ends_with_its_token)
 {
     struct gate g;
@@ -227,6 +242,8 @@ START_TEST(a_stream_ends_with_its_token)
     put_token(OTHER);
     if (_i == 0)
         guard_refresh(g.guard);
+    else
+        ahead_s += 10;
     await_gone(&g.site, 1);
     ck_assert_uint_eq(peer_count(&p, "\r\n0\r\n\r\n"), 1);
     peer_close(&p);
@@ -235,7 +252,7 @@ START_TEST(a_stream_ends_with_its_token)
 
 END_TEST
 
-/* Pipes without a writer, in the place of each file: nobody who asks waits for one. */
+/* Each file is replaced by a pipe without a writer: no request may wait for the writer. */
 START_TEST(a_pipe_keeps_nobody_waiting)
 {
     struct gate g;
@@ -255,7 +272,7 @@ START_TEST(a_pipe_keeps_nobody_waiting)
     run_shell("cd \"$1\" && for f in a.crt a.key a.ca token; do ln -f pipe $f; done",
               certificates_folder);
     guard_refresh(g.guard);
-    ck_assert_uint_eq(ask(&g, "", OTHER), 401); /* which makes it look as well */
+    ck_assert_uint_eq(ask(&g, "", OTHER), 401); /* this request makes it look, too */
     ck_assert_uint_eq(ask(&g, "", TOKEN), 200);
     ck_assert_uint_eq(ask(&g, "client", NULL), 200);
     run_shell("cd \"$1\" && rm pipe a.crt a.key a.ca token", certificates_folder);
@@ -264,7 +281,7 @@ START_TEST(a_pipe_keeps_nobody_waiting)
 
 END_TEST
 
-/* Certificate and tokens are others from one moment to the next, or stay both of them. */
+/* Certificate and tokens change at the same moment, or neither does. */
 START_TEST(other_files_in_one_moment)
 {
     struct gate g;
@@ -278,7 +295,7 @@ START_TEST(other_files_in_one_moment)
     ck_assert_uint_eq(ask(&g, "", TOKEN), 200);
     ck_assert_uint_eq(ask(&g, "", OTHER), 401);
     ck_assert_int_eq(change(&g, "server.crt", "server.key", "token2", &draft), OK);
-    draft = guard_free(draft); /* not wanted after all */
+    draft = guard_free(draft); /* the draft is dropped */
     ck_assert_uint_eq(ask(&g, "", TOKEN), 200);
     ck_assert_int_eq(change(&g, "server.crt", "server.key", "token2", &draft), OK);
     guard_become(g.guard, draft);
@@ -287,7 +304,7 @@ START_TEST(other_files_in_one_moment)
     ck_assert_int_eq(change(&g, "server2.crt", "server2.key", "token2", &draft), OK);
     guard_become(g.guard, draft);
     ck_assert_uint_eq(ask(&g, "", OTHER), 0); /* the client trusts the other CA */
-    /* The new ones are looked at from now on. */
+    /* From now on it watches the new files. */
     ck_assert_int_eq(change(&g, "server.crt", "server.key", "token2", &draft), OK);
     guard_become(g.guard, draft);
     run_shell("echo '" TOKEN "' > \"$1\"/token2.new && mv \"$1\"/token2.new \"$1\"/token2",
@@ -300,7 +317,31 @@ START_TEST(other_files_in_one_moment)
 
 END_TEST
 
-/* The refusal is read, the body is not, and of a large one not even the end is waited for. */
+/* Same files, but other names are admitted. */
+START_TEST(other_names_alone)
+{
+    struct gate g;
+    struct guard *draft = NULL;
+    struct err e = ERR_INIT;
+    gate_open(&g, TLS | CA);
+    ck_assert_uint_eq(ask(&g, "client", NULL), 200);
+    g.config.client_names = STR("client.example");
+    ck_assert_ok(guard_draft(g.guard, &g.config, &draft, &e), &e);
+    ck_assert_ptr_nonnull(draft);
+    guard_become(g.guard, draft);
+    ck_assert_uint_eq(ask(&g, "client", NULL), 200);
+    g.config.client_names = STR("another.example");
+    ck_assert_ok(guard_draft(g.guard, &g.config, &draft, &e), &e);
+    ck_assert_ptr_nonnull(draft);
+    guard_become(g.guard, draft);
+    ck_assert_uint_ne(ask(&g, "client", NULL), 200);
+    gate_close(&g);
+}
+
+END_TEST
+
+/* The client gets the refusal without its body being read; of a large body not even the end is
+ * awaited. */
 START_TEST(what_becomes_of_a_refused_body)
 {
     static const size_t sizes[] = {0, 4, 250000, 1U << 20};
@@ -378,6 +419,7 @@ int main(void)
     tcase_add_loop_test(c, who_is_served, 0, COUNT_OF(cases));
     tcase_add_test(c, a_token_that_is_replaced);
     tcase_add_test(c, other_files_in_one_moment);
+    tcase_add_test(c, other_names_alone);
     tcase_add_test(c, changes_are_told);
     tcase_add_loop_test(c, a_stream_ends_with_its_token, 0, 2);
     tcase_add_test(c, a_pipe_keeps_nobody_waiting);

@@ -1,8 +1,9 @@
-#include "holding.h"
+/* What a pod holds of each card: by its request, its grants, and its annotations. */
+#include "core/holding.h"
 
 #include "asked.h"
+#include "base/mem.h"
 #include "fail_alloc.h"
-#include "mem.h"
 
 enum {
     FEW = 6
@@ -12,16 +13,16 @@ static struct request read_request(const struct pod_view *pod)
 {
     struct request r;
     enum errc code = request_read(pod, &r, NULL);
-    (void)code; /* a bound pod's may be anything */
+    (void)code; /* a bound pod's request may be invalid */
     return r;
 }
 
-/* Shares of what is placed so, before and after its init containers are done. */
+/* Shares with this placement, before and after the init containers are done. */
 static const struct {
     struct pod_view pod;
     struct grant grants[FEW];
     struct share before[FEW];
-    struct share after[FEW]; /* by card; the first without anything ends the list */
+    struct share after[FEW]; /* by card; ends with the first of all zeros */
 } shares[] = {
     {POD("one", CONTAINERS(1, MAIN(0, "8"))), {{8, 1, UINT16_MAX, 0}}, {{8, 1, 0}}, {{8, 1, 0}}},
     {POD("two containers, two cards", CONTAINERS(2, MAIN_CORES(0, "8", "30"), MAIN(1, "4"))),
@@ -36,7 +37,7 @@ static const struct {
      {{4, 3, 0, 30}, {4, 1, 0, 30}},
      {{4, 1, 30}, {4, 3, 30}},
      {{4, 1, 30}, {4, 3, 30}}},
-    /* Init containers run where the first container is that lasts. */
+    /* Init containers run on the card of the first lasting container. */
     {POD("a peak", CONTAINERS(2, INIT(0, "9"), MAIN(0, "2"), MAIN(1, "4"))),
      {{2, 0, 0, 0}, {4, 1, 1, 0}},
      {{9, 0, 0}, {4, 1, 0}},
@@ -45,7 +46,7 @@ static const struct {
      {{2, 0, 0, 0}, {4, 1, 1, 0}},
      {{2, 0, 0}, {4, 1, 0}},
      {{2, 0, 0}, {4, 1, 0}}},
-    /* Beside the sidecars that are started before it, on that card. */
+    /* Beside the sidecars that start before it, on that card. */
     {POD("before it", CONTAINERS(1, SIDECAR(0, "3"), INIT(1, "5"), MAIN(0, "4"))),
      {{3, 0, 1, 0}, {4, 1, 0, 0}},
      {{8, 0, 0}, {4, 1, 0}},
@@ -70,7 +71,7 @@ static const struct {
      {{8, 2, 0, 0}},
      {{11, 2, 0}},
      {{10, 2, 0}}},
-    /* What a percentage is more than the sidecar asks for is no part of the peak. */
+    /* What the percentage gives beyond the sidecar's request is not part of the peak. */
     {POD("half a card", .percent = S("50"),
          CONTAINERS(1, SIDECAR(0, "2"), INIT(1, "3"), MAIN(0, "1"))),
      {{7, 2, 1, 0}, {1, 2, 0, 0}},
@@ -117,7 +118,7 @@ START_TEST(says_what_grants_come_to)
 
 END_TEST
 
-/* By a percentage, or whole, of a card so large. */
+/* The charge of a percentage or a whole card, by the card's size. */
 static const struct {
     struct request request;
     int64_t mem;
@@ -148,7 +149,7 @@ START_TEST(says_what_a_share_costs)
 
 END_TEST
 
-/* A bound pod's annotations; the expected grants end with the first without anything. */
+/* A bound pod's annotations; the expected grants end with the first of all zeros. */
 #define TWO   CONTAINERS(2, MAIN_CORES(0, "8", "30"), MAIN(1, "4"))
 #define EIGHT .mem = 8, .container = UINT16_MAX
 
@@ -182,7 +183,7 @@ static const struct {
      {{14, 2, 0, 30}, {4, 2, 1, 0}}},
     {POD("more of a whole card", WHOLE, ALLOCATION({0, 2, 16}), CONTAINERS(1, MAIN(0, "8"))),
      {{16, 2, 0, 0}}},
-    /* The spec decides how much; else the index is all there is. */
+    /* The spec says how much. An annotation that contradicts it leaves only the index. */
     {POD("too much", .idx = S("3"), ALLOCATION({0, 1, 9}), CONTAINERS(1, MAIN(0, "8"))),
      {{EIGHT, .card = 3}}},
     {POD("too little", .idx = S("3"), ALLOCATION({0, 1, 7}), CONTAINERS(1, MAIN(0, "8"))),
@@ -224,7 +225,7 @@ START_TEST(reads_where_a_bound_pod_is)
 
 END_TEST
 
-/* So large an annotation is read once, not once for each of its entries. */
+/* An annotation that large is scanned once, not once for each entry. */
 START_TEST(too_many_grants_are_none)
 {
     enum {

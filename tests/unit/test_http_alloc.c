@@ -1,10 +1,10 @@
-/* What the HTTP client allocates, and what becomes of a call when it cannot. */
+/* What the HTTP client allocates, and what happens to a call without memory. */
 #include "fail_alloc.h"
 #include "origin.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-/* Answers whatever comes, and allocates nothing. */
+/* A server that answers every request, and allocates nothing. */
 struct parrot {
     struct loop_fd fd;
     struct parrot *connections; /* of the listener */
@@ -25,7 +25,7 @@ static void parrot_accept(struct loop_fd *f, uint32_t events)
 {
     struct parrot *p = CONTAINER_OF(f, struct parrot, fd);
     (void)events;
-    /* cppcheck-suppress nullPointer; nobody asks for the address */
+    /* cppcheck-suppress nullPointer; the address is not needed */
     int fd = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     ck_assert(fd >= 0 && p->n < 8);
     struct parrot *c = &p->connections[p->n++];
@@ -39,7 +39,7 @@ static bool both_done(void *ctx)
     return c[0].done && c[1].done;
 }
 
-/* Everything of ours that a client and two calls allocate. */
+/* All of cardpack's allocations for a client and two calls. */
 static enum errc two_calls(struct loop *l)
 {
     struct http_client *client = NULL;

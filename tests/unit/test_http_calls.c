@@ -1,4 +1,4 @@
-/* The lives of calls: kept connections, what on_done may do, cancellation at every stage. */
+/* The life of calls: kept connections, calls within on_done, cancellation in each state. */
 #include "origin.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -76,7 +76,7 @@ START_TEST(forgotten_connections_are_not_used_again)
     peer_send(origin_request(&f.origin, 2), STR(OK_ANSWER));
     caller_await(f.loop, &c);
     caller_end(&c);
-    ck_assert(!old->closed); /* it goes with the stream */
+    ck_assert(!old->closed); /* closed together with the stream */
 
     peer_send(watch, STR("1\r\nx\r\n0\r\n\r\n"));
     caller_await(f.loop, &stream);
@@ -114,8 +114,7 @@ START_TEST(on_done_may_start_it_again)
         peer_await(origin_peer(&f.origin, 0), "\r\n\r\n", i);
         peer_send(&f.origin.peers[0], STR(OK_ANSWER));
     }
-    while (c.times < 3)
-        run_turns(f.loop, 1);
+    run_while(f.loop, c.times < 3);
     ck_assert_str_is(buf_str(&c.call.reply), "ok");
     caller_end(&c);
     fixture_close(&f);
@@ -156,7 +155,7 @@ static void cancel_other(struct caller *c)
     http_call_cancel(&other->call);
 }
 
-/* Both are ready in the same turn; the first that is done cancels the other. */
+/* Both are ready in the same turn; the first one to end cancels the other. */
 START_TEST(on_done_may_cancel_another)
 {
     struct fixture f;
@@ -174,8 +173,7 @@ START_TEST(on_done_may_cancel_another)
     for (size_t i = 0; i < 2; i++)
         ck_assert_int_eq(send(f.origin.peers[i].fd.fd, OK_ANSWER, sizeof(OK_ANSWER) - 1, 0),
                          sizeof(OK_ANSWER) - 1);
-    while (c[0].times + c[1].times == 0)
-        run_turns(f.loop, 1);
+    run_while(f.loop, c[0].times + c[1].times == 0);
     run_turns(f.loop, 3);
     ck_assert_uint_eq(c[0].times + c[1].times, 1);
     caller_end(&c[0]);
@@ -232,7 +230,7 @@ static void reach(struct fixture *f, enum stage stage)
     }
 }
 
-/* The memory of what is sent goes at once, and that of the call. */
+/* The call's memory and that of its body are freed at once. */
 static struct caller *upload(struct fixture *f, char **ret_body)
 {
     struct caller *c = malloc(sizeof(*c));
@@ -302,7 +300,7 @@ static void cancel_and_free_other(struct caller *c)
     free(other);
 }
 
-/* Within on_chunk libcurl is at work: the other one's memory goes all the same. */
+/* Within on_chunk libcurl is running: the other call's memory is freed all the same. */
 START_TEST(a_chunk_may_cancel_another_call)
 {
     struct fixture f;
@@ -322,8 +320,7 @@ START_TEST(a_chunk_may_cancel_another_call)
     peer_send(watch, STR("1\r\nx\r\n"));
     if (_i == 1)
         peer_send(p, STR("de"));
-    while (c.data != NULL)
-        run_turns(f.loop, 1);
+    run_while(f.loop, c.data != NULL);
     free(body);
     peer_await_end(p);
     ck_assert(!c.done);

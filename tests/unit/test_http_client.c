@@ -1,3 +1,6 @@
+/*
+ * The HTTP client: what it sends, what it accepts, and which failures prove that nothing was sent.
+ */
 #include "origin.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -73,7 +76,7 @@ START_TEST(a_request_on_the_wire)
 
 END_TEST
 
-/* The name is TLS's alone; where the connection leads and what Host says is the address. */
+/* The name is for TLS alone; the address gives the peer and the Host header. */
 START_TEST(a_tls_server_name_is_not_the_host)
 {
     struct fixture f;
@@ -124,8 +127,7 @@ START_TEST(a_large_body_goes_whole)
     c.call.body = (struct str){body, sizeof(body)};
     http_call_start(f.client, &c.call);
     struct peer *p = origin_request(&f.origin, 0);
-    while (p->in.n < sizeof(body))
-        run_turns(f.loop, 1);
+    run_while(f.loop, p->in.n < sizeof(body));
     peer_send(p, STR(OK_ANSWER));
     caller_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
@@ -135,7 +137,7 @@ START_TEST(a_large_body_goes_whole)
 
 END_TEST
 
-/* ---- what may come back ---- */
+/* ---- answers ---- */
 
 enum then {
     STAYS,
@@ -227,7 +229,7 @@ static const struct {
     const char *url;
     enum errc code;
 } nowhere[] = {
-    {"http://127.0.0.1:1/x", ERR_UNAVAILABLE}, /* refused */
+    {"http://127.0.0.1:1/x", ERR_UNAVAILABLE}, /* connection refused */
     {"https://127.0.0.1:1/x", ERR_UNAVAILABLE},
     {"ftp://127.0.0.1/x", ERR_SYNTAX},
     {"file:///etc/hostname", ERR_SYNTAX},
@@ -296,7 +298,7 @@ START_TEST(no_line_can_be_smuggled_in)
 
 END_TEST
 
-/* libcurl quotes a proxy's URL where it says what is wrong with it. */
+/* libcurl quotes a proxy's URL in its error about that URL. */
 START_TEST(a_proxy_keeps_its_password)
 {
     static const char *const proxies[] = {
@@ -322,8 +324,8 @@ START_TEST(a_proxy_keeps_its_password)
 END_TEST
 
 /*
- * TLS towards one that does not speak it, or nothing at all: no byte of the request has left.
- * insecure: a machine without the system's CAs would get no further than to look for them.
+ * A TLS handshake with a server that does not speak TLS, or is silent: no byte of the request has
+ * left. insecure: without the system's CAs the handshake would not even start.
  */
 START_TEST(a_failed_handshake_is_not_sent)
 {
@@ -350,8 +352,8 @@ START_TEST(a_failed_handshake_is_not_sent)
 END_TEST
 
 /*
- * libcurl sends a request anew when a kept connection dies on it. When that second attempt is
- * refused, the first may have arrived all the same.
+ * libcurl repeats a request when a kept connection breaks. If the connection for the repetition is
+ * refused, the first request may still have arrived.
  */
 START_TEST(a_retry_that_is_refused_is_not_not_sent)
 {
@@ -382,8 +384,8 @@ START_TEST(a_retry_that_is_refused_is_not_not_sent)
 END_TEST
 
 /*
- * libcurl would send anything anew when a kept connection dies on it. A POST may have taken effect
- * by then, and an answer to a second copy would say nothing of that.
+ * libcurl would repeat any request when a kept connection breaks. A POST may have taken effect by
+ * then, and the answer to a second copy would not show that.
  */
 START_TEST(a_post_is_not_sent_twice)
 {

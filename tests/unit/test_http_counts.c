@@ -1,7 +1,7 @@
-/* What the HTTP server counts, and what it tells of each request. */
+/* What the HTTP server counts, and what it reports of each request. */
 #include "site.h"
 
-/* The last answer is of a request that began after the one before. */
+/* The last answer belongs to a request that began after the previous one. */
 static void later(const struct site *c, uint64_t *start_ns)
 {
     ck_assert_uint_ge(c->last_ns, *start_ns);
@@ -88,7 +88,7 @@ static bool has_begun(void *ctx)
     return c->counts.unsent_bytes > 0;
 }
 
-/* Much more than a socket's buffers take: it stays until somebody reads. */
+/* Far more than a socket's buffers take: it stays until the client reads. */
 START_TEST(bytes_that_have_not_left_are_counted)
 {
     const size_t n = (size_t)32 << 20;
@@ -98,7 +98,7 @@ START_TEST(bytes_that_have_not_left_are_counted)
     dial(&c, &p);
     get(&p, "/hold");
     await_held(&c, 1);
-    loop_fd_del(&p.fd); /* reads no more */
+    loop_fd_del(&p.fd); /* the client reads no more */
     struct http_request *r = c.held[0];
     ck_assert(buf_reserve(r->answer, n));
     memset(r->answer->p, 'x', n);

@@ -1,4 +1,4 @@
-/* The HTTP server on its way out: who is waited for, and who is not. */
+/* The HTTP server during shutdown: which connections it waits for. */
 #include "site.h"
 
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static void drained_and_freed(void *ctx)
     s->drained = true;
 }
 
-/* Who takes nothing of his answer for as long as a stall holds nobody up. */
+/* A client that reads nothing of its answer delays the shutdown no longer than stall_ms. */
 START_TEST(draining_waits_for_no_deaf_peer)
 {
     struct site s;
@@ -95,8 +95,8 @@ static void sip(struct timer *t)
         timer_arm(p->loop, t, 10);
 }
 
-/* It takes much longer than a stall, but goes on; and then its connection, which it could not know
- * to be on its last answer, is closed at once, while others are still waited for. */
+/* The answer takes much longer than a stall, but advances. Then its connection, which did not know
+ * that this was its last answer, is closed at once, while the server still waits for others. */
 START_TEST(draining_waits_for_a_slow_peer)
 {
     struct site s;
@@ -135,7 +135,7 @@ START_TEST(draining_waits_for_a_slow_peer)
 
 END_TEST
 
-/* Connected and asked, but for all we know nobody is there yet. */
+/* The client has connected and sent a request; the server has not accepted it yet. */
 START_TEST(draining_serves_who_stands_in_line)
 {
     enum {

@@ -1,4 +1,5 @@
-/* Answers of the HTTP server that go on: what is asked of whom, and how they end. */
+/* Answers in portions (streams) of the HTTP server: when it asks for a portion, and how streams
+ * end. */
 #include "fail_alloc.h"
 #include "site.h"
 
@@ -15,7 +16,7 @@ static void close_stage(struct site *g)
     ck_assert_uint_eq(g->n_gone, g->n_tellers);
 }
 
-/* A stream that has told its first and rests. */
+/* A stream that has sent its first portion and pauses. */
 static void begin(struct site *g, struct peer *p)
 {
     dial(g, p);
@@ -50,11 +51,11 @@ START_TEST(it_goes_on_when_it_is_woken)
     for (size_t i = (size_t)((const char *)memmem(body.p, body.n, "<1>", 3) - body.p); i < body.n;
          i++)
         dots += body.p[i] == '.' ? 1 : 0;
-    ck_assert_uint_eq(dots, 2 * PORTION * 4); /* of the 3rd and the 5th, whole */
+    ck_assert_uint_eq(dots, 2 * PORTION * 4); /* the padding of the 3rd and 5th, complete */
     http_stream_end(&t->stream);
     peer_await(&p, "\r\n0\r\n\r\n", 1);
     await_gone(&g, 1);
-    /* The connection is kept, as after any other answer. */
+    /* The connection is kept, as after other answers. */
     post(&p, "/echo", STR("and on"));
     peer_await(&p, "and on", 1);
     peer_close(&p);
@@ -63,7 +64,7 @@ START_TEST(it_goes_on_when_it_is_woken)
 
 END_TEST
 
-/* Nothing is sent on a stream that rests, and its turn costs nothing. */
+/* Nothing is sent on a paused stream, and the server's turns cost nothing. */
 START_TEST(one_that_rests_is_left_alone)
 {
     struct site g;
@@ -81,7 +82,7 @@ START_TEST(one_that_rests_is_left_alone)
 
 END_TEST
 
-/* Nobody has to wake it for that. */
+/* No wake-up of the stream is needed for that. */
 START_TEST(a_peer_that_goes_is_noticed)
 {
     struct site g;
@@ -106,7 +107,7 @@ START_TEST(a_peer_that_goes_is_noticed)
 
 END_TEST
 
-/* Of all that it might read one portion waits, and no more is made. */
+/* While the client does not read, one portion waits, and no other is made. */
 static void await_stuck(struct site *g)
 {
     unsigned told;
@@ -134,7 +135,7 @@ START_TEST(who_does_not_read_costs_one_portion)
         run_turns(g.loop, 1);
     }
     ck_assert_uint_eq(t->told, told);
-    /* It reads again, and gets all that was made, in order. */
+    /* The client reads again, and gets all portions that were made, in order. */
     p.deaf = false;
     peer_watch(&p);
     char next[16];
@@ -175,7 +176,8 @@ static void drained(void *ctx)
     g->drained = true;
 }
 
-/* One rests, one is not read, one is asked for too late; none of them is waited for. */
+/* A paused stream, one whose client does not read, and one requested too late: shutdown waits for
+ * none of them. */
 START_TEST(draining_ends_them)
 {
     struct site g;
@@ -227,7 +229,8 @@ START_TEST(freeing_ends_them)
 
 END_TEST
 
-/* A page comes again by itself; who rests between two requests may lose the next one. */
+/* The oldest stream is closed, because the page connects again by itself; an idle connection might
+ * lose its next request. */
 START_TEST(when_there_is_no_room_the_oldest_gives_way)
 {
     struct site g;
@@ -284,7 +287,8 @@ static bool told_or_cut(void *ctx)
     return w->peer->closed || peer_count(w->peer, "<1>") > 0 || peer_count(w->peer, " 503 ") > 0;
 }
 
-/* Without memory for any part of it the stream ends, its owner is told, and others are served. */
+/* If memory for any part of it lacks, the stream ends, its owner gets a notice, and other requests
+ * are served. */
 START_TEST(without_memory_it_ends)
 {
     bool hit = true;

@@ -1,4 +1,4 @@
-/* Whom the HTTP server cuts so that others are served: when it is full, and when it ends. */
+/* Which connections the HTTP server cuts: when it is full, and during shutdown. */
 #include "site.h"
 
 #define LONG_MS 60000
@@ -14,7 +14,7 @@ static struct http_server_settings small(struct site *s, unsigned max_connection
 
 static const char half[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc";
 
-/* The server has read what was sent: it answers another one that came later. */
+/* Makes the server read what was sent: it answers another request that came later. */
 static void let_it_read(struct site *s)
 {
     run_turns(s->loop, 5);
@@ -42,12 +42,12 @@ START_TEST(who_never_asks_gives_way)
     for (int i = 0; i < SILENT; i++)
         dial(&s, &p[i]);
     ask(&s, &late);
-    /* Another request on it: it is not the one that gives way. */
+    /* Another request on this connection: so it is not the one to be cut. */
     post(&late, "/echo", STR("again"));
     peer_await(&late, "again", 1);
     for (int i = 0; i < SILENT; i++) {
         cut += p[i].closed ? 1 : 0;
-        ck_assert(i == 0 || !p[i].closed || p[i - 1].closed); /* the longest first */
+        ck_assert(i == 0 || !p[i].closed || p[i - 1].closed); /* the longest idle first */
         peer_close(&p[i]);
     }
     ck_assert_uint_eq(cut, SILENT - LIMIT + 1);
@@ -65,7 +65,8 @@ enum guest {
     GUESTS,
 };
 
-/* In the order of coming, and in the order of going for three who come then. */
+/* In the order in which they came; with three new clients, in the order in which they became
+ * idle. */
 static const struct {
     enum guest come[4];
     uint64_t stall_ms;
@@ -126,7 +127,7 @@ START_TEST(an_order_of_giving_way)
 
 END_TEST
 
-/* Nothing else happens meanwhile: the server looks again by itself. */
+/* No other event happens: the server checks again by itself. */
 START_TEST(half_a_request_gives_way_once_it_stalls)
 {
     struct site s;
@@ -177,7 +178,8 @@ static void drained(void *ctx)
     s->drained = true;
 }
 
-/* What came before the end is served, though nobody has read it yet; the rest is cut. */
+/* Requests that came before the shutdown are served, even if they were not read yet; other
+ * connections are cut. */
 START_TEST(the_end_is_told_to_the_idle)
 {
     struct site s;
@@ -211,7 +213,8 @@ static const char *const halves[] = {
     "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
 };
 
-/* The request has a minute, but nobody waits for it: whether it is silent or has hung up. */
+/* The request has a deadline of a minute, but shutdown does not wait for it: whether the client is
+ * silent or has closed. */
 START_TEST(half_a_request_does_not_hold_the_end_up)
 {
     struct site s;

@@ -1,8 +1,8 @@
-/* The HTTP server over time: deadlines, limits, its end. */
+/* The HTTP server over time: deadlines, limits and shutdown. */
 #include "fail_alloc.h"
 #include "site.h"
 
-/* Half a request, then silence or a byte now and then: the deadline counts from the start. */
+/* Half a request, then silence or a byte from time to time: the deadline counts from the start. */
 static const char *const slow[] = {
     "",
     "POST / HT",
@@ -14,12 +14,17 @@ static const char *const slow[] = {
 struct drip {
     struct timer timer;
     struct peer *peer;
+    unsigned n;
 };
+
+/* Many connections; their deadlines are timers of one loop. */
+#define DRIPS 100
 
 static void drip(struct timer *t)
 {
     struct drip *d = CONTAINER_OF(t, struct drip, timer);
     if (!d->peer->closed) {
+        ck_assert_msg(d->n++ < DRIPS, "the request is not cut after %d bytes, 30 ms apart", DRIPS);
         peer_send(d->peer, STR("x"));
         timer_arm(d->peer->loop, t, 30);
     }
@@ -47,7 +52,7 @@ START_TEST(a_slow_request_is_cut)
 
 END_TEST
 
-/* Who has begun keeps the ceiling that he began with, whichever way it changes. */
+/* A request keeps the limit that was set when it began. */
 START_TEST(limits_change_for_what_begins)
 {
     struct site s;
@@ -63,13 +68,11 @@ START_TEST(limits_change_for_what_begins)
     run_turns(s.loop, 20);
     http_server_limit(s.server, _i == 0 ? 100000 : 300000, 60000);
     peer_send(&first, str_skip(body, 90000));
-    while (s.handled + s.too_large < 1)
-        run_turns(s.loop, 1);
+    run_while(s.loop, s.handled + s.too_large < 1);
     ck_assert_uint_eq(s.too_large, _i == 0 ? 0 : 1);
     dial(&s, &second);
     post(&second, "/echo", body);
-    while (s.handled + s.too_large < 2)
-        run_turns(s.loop, 1);
+    run_while(s.loop, s.handled + s.too_large < 2);
     ck_assert_uint_eq(s.too_large, 1);
     ck_assert_uint_eq(s.handled, 1);
     peer_close(&first);
@@ -119,7 +122,7 @@ static bool nobody_left(void *ctx)
     return s->drained;
 }
 
-/* It does not read: its answer waits in the socket, and goes with the deadline. */
+/* The client does not read: its answer waits in the socket until the deadline. */
 START_TEST(a_peer_that_does_not_read_is_cut)
 {
     struct site s;
@@ -289,7 +292,8 @@ static bool cut_or_answered(void *ctx)
     return w->peer->closed || peer_count(w->peer, "\r\n\r\n") > 0;
 }
 
-/* Each allocation of a fresh server's first request fails: the peer is cut off or told so. */
+/* Each allocation of a new server's first request fails: the connection is cut, or gets an
+ * error. */
 START_TEST(without_memory_a_request_fails)
 {
     bool hit = true;

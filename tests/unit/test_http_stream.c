@@ -1,4 +1,4 @@
-/* Calls that take their time: deadlines, and bodies that are handed over as they come. */
+/* Long calls of the HTTP client: deadlines, and bodies that are handed over in chunks. */
 #include "origin.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -74,14 +74,13 @@ START_TEST(chunks_are_handed_over_as_they_come)
     fixture_open(&f);
     caller_init(&c, "GET", f.origin.url, "/");
     c.call.on_chunk = caller_chunk;
-    c.call.max_reply = 1; /* does not count for a stream */
+    c.call.max_reply = 1; /* does not apply to a stream */
     http_call_start(f.client, &c.call);
     struct peer *p = origin_request(&f.origin, 0);
     peer_send(p, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
     for (size_t i = 1; i <= 5; i++) {
         peer_send(p, STR("5\r\nhello\r\n"));
-        while (c.chunks.n < 5 * i)
-            run_turns(f.loop, 1);
+        run_while(f.loop, c.chunks.n < 5 * i);
         ck_assert(!c.done);
     }
     peer_send(p, STR("0\r\n\r\n"));

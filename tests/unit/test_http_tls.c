@@ -1,11 +1,15 @@
 /*
- * The HTTP client's TLS against `openssl s_server`, with certificates made on the spot: a CA, a
- * second CA that signed nothing, a server for 127.0.0.1, one for "kubernetes" alone, and a client.
+ * TLS of the HTTP client with `openssl s_server`. The test makes the certificates: a CA, a second
+ * CA that signed nothing, a server for 127.0.0.1, one for "kubernetes" alone, and a client.
  */
 #include "origin.h"
 
+#include <curl/curl.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 static const char certificates[] =
@@ -65,7 +69,7 @@ static struct str contents_of(struct tls *t, const char *name)
     return (struct str){at, (size_t)n};
 }
 
-/* "ACCEPT 127.0.0.1:43211" */
+/* Reads "ACCEPT 127.0.0.1:43211". */
 static void read_port(struct tls *t)
 {
     char text[4096];
@@ -208,7 +212,86 @@ START_TEST(a_rotated_ca_file_is_picked_up)
 
 END_TEST
 
-/* libcurl would wait for its writer, and everybody for libcurl. */
+/* ---- the system's CAs ---- */
+
+static void write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    (void)close(fd);
+}
+
+/* Makes mounts that only this process sees; false: the kernel forbids that to this user. */
+static bool own_mounts(void)
+{
+    char map[32];
+    (void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)getuid());
+    if (unshare(CLONE_NEWNS) != 0) {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+            return false;
+        write_text("/proc/self/uid_map", map);
+        (void)prctl(PR_SET_DUMPABLE, 1); /* so that LeakSanitizer can attach */
+    }
+    ck_assert_int_eq(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    return true;
+}
+
+/* Mounts the folder and the file that libcurl trusts by default, with only this CA. */
+static bool trust_by_system(struct tls *t, const char *ca)
+{
+    char script[512];
+    const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
+    if (v->capath == NULL || v->cainfo == NULL || !own_mounts())
+        return false;
+    ck_assert_int_eq(mount("tmpfs", v->capath, "tmpfs", 0, NULL), 0);
+    (void)snprintf(script, sizeof(script),
+                   "cp \"$1/%s\" %s/system.pem && openssl rehash %s > \"$1/log\" 2>&1 &&"
+                   " case %s in %s/*) cp \"$1/%s\" %s;; esac",
+                   ca, v->capath, v->capath, v->cainfo, v->capath, ca, v->cainfo);
+    run_shell(script, t->dir);
+    return true;
+}
+
+/* The server's certificate is from the system's CA. */
+static const struct {
+    const char *ca_file;
+    const char *ca_data;
+    enum http_outcome outcome;
+} system_trusts[] = {
+    {NULL, NULL, HTTP_ANSWERED},
+    {"other.crt", NULL, HTTP_NOT_SENT},
+    {NULL, "other.crt", HTTP_NOT_SENT},
+    {"ca.crt", "other.crt", HTTP_NOT_SENT},
+    {"other.crt", "ca.crt", HTTP_ANSWERED},
+    {"no-such-file", NULL, HTTP_NOT_SENT},
+    {"empty", NULL, HTTP_NOT_SENT},
+    {NULL, "garbage", HTTP_NOT_SENT},
+};
+
+START_TEST(with_a_ca_given_no_other_counts)
+{
+    struct tls t;
+    struct err e = ERR_INIT;
+    struct http_client_settings s = {.insecure = false};
+    tls_open(&t, "address", false);
+    run_shell("cd \"$1\" && : > empty && echo nothing > garbage", t.dir);
+    if (system_trusts[_i].ca_file != NULL)
+        s.ca_file = path_of(&t, system_trusts[_i].ca_file);
+    if (system_trusts[_i].ca_data != NULL)
+        s.ca_data = contents_of(&t, system_trusts[_i].ca_data);
+    if (trust_by_system(&t, "ca.crt")) {
+        connect_with(&t, &s);
+        ck_assert_int_eq(ask(&t, &e), system_trusts[_i].outcome);
+    } else {
+        (void)fputs("# not run: no mount namespaces here, or libcurl trusts no folder\n", stderr);
+    }
+    tls_close(&t);
+}
+
+END_TEST
+
+/* libcurl would wait for the pipe's writer, and the whole process with it. */
 START_TEST(a_pipe_keeps_nobody_waiting)
 {
     struct tls t;
@@ -264,6 +347,7 @@ int main(void)
     TCase *c = tcase_create("http_tls");
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, whom_the_client_trusts, 0, COUNT_OF(trusts));
+    tcase_add_loop_test(c, with_a_ca_given_no_other_counts, 0, COUNT_OF(system_trusts));
     tcase_add_test(c, a_rotated_ca_file_is_picked_up);
     tcase_add_test(c, a_pipe_keeps_nobody_waiting);
     tcase_add_loop_test(c, a_client_certificate, 0, IDENTITIES);

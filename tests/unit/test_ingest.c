@@ -1,9 +1,13 @@
-/* An object for which there was no memory is not forgotten, and nothing is taken for gone by it. */
-#include "ingest.h"
+/* An object that found no memory is read again, and no object is taken for deleted because of
+ * it. */
+#include "kube/ingest.h"
 
+#include "base/log.h"
 #include "fail_alloc.h"
-#include "log.h"
 #include "on_loop.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const struct str bound_pod =
     STR("{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u\",\"annotations\":{"
@@ -11,7 +15,8 @@ static const struct str bound_pod =
         "\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}]},\"status\":{\"phase\":"
         "\"Running\"}}");
 
-/* A list that names the pod, with the nth allocation of its ingestion failing; whether one did. */
+/* A list that names the pod, while the nth allocation of its ingestion fails. Returns whether one
+ * failed. */
 static bool list(struct cache *c, size_t nth)
 {
     struct ingest in;
@@ -76,14 +81,15 @@ END_TEST
 static const struct str good_quota =
     QUOTA_OF("\"quota.yaml\":\"namespaces: {ns: {limits: {memory: 8}}}\"");
 
-/* What may be used of memory by a namespace; -1: no limits. */
+/* The memory that a namespace may use; -1: no limits. */
 static int64_t limit_in(const struct cache *c)
 {
     struct quota_account a = quota_account(&c->quota, STR("ns"));
     return a.entry == NULL ? -1 : a.entry->limits[0].most[QUOTA_MEMORY];
 }
 
-/* One that can't be read, or that is another's, changes nothing, and no list takes it for gone. */
+/* A ConfigMap that can't be read, or that is not cardpack's, changes nothing, and no list takes the
+ * quota for deleted. */
 START_TEST(the_last_good_quota_stays)
 {
     static const struct str others[] = {
@@ -117,7 +123,7 @@ START_TEST(the_last_good_quota_stays)
                          "\"data\":{\"quota.yaml\":\"namespaces: {}\"}}"),
                      false);
     ck_assert_int_eq(limit_in(&c), 8);
-    ingest_configmap(&in, others[0], true); /* deleted, whatever it says */
+    ingest_configmap(&in, others[0], true); /* deleted, whatever its content */
     ck_assert_int_eq(limit_in(&c), -1);
     ingest_configmap(&in, good_quota, false);
     ingest_list_begin(&in, CACHE_HEALTH);
@@ -154,6 +160,93 @@ START_TEST(a_quota_without_memory_for_it_is_lost_not_bad)
 
 END_TEST
 
+static const struct str node_of_two_cards =
+    STR("{\"metadata\":{\"name\":\"n\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"32\","
+        "\"aliyun.com/gpu-count\":\"2\"},\"allocatable\":{\"aliyun.com/gpu-mem\":\"32\"}}}");
+
+static bool knows_node(const struct cache *c)
+{
+    const struct node *n = cache_node(c, STR("n"));
+    return n != NULL && n->fault == NODE_OK;
+}
+
+/* An object that can't be read keeps the objects that its own list lacks. The next list is
+ * complete. */
+START_TEST(the_list_after_a_torn_one_sweeps)
+{
+    struct ingest in;
+    struct cache c;
+    struct loop *l = loop_make();
+    log_setup(memfd_create("log", MFD_CLOEXEC), LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    cache_init(&c, (struct map_seed){1, 2});
+    ingest_init(&in, l, &c);
+    ingest_list_begin(&in, CACHE_NODES);
+    ingest_node(&in, node_of_two_cards, false);
+    (void)ingest_list_end(&in, CACHE_NODES);
+    ck_assert(knows_node(&c));
+    ingest_list_begin(&in, CACHE_NODES);
+    ingest_node(&in, STR("{\"metadata\":[]}"), false);
+    (void)ingest_list_end(&in, CACHE_NODES);
+    ck_assert(knows_node(&c));
+    ingest_list_begin(&in, CACHE_NODES);
+    (void)ingest_list_end(&in, CACHE_NODES);
+    ck_assert(!knows_node(&c));
+    cache_check(&c);
+    ingest_done(&in);
+    (void)loop_free(l);
+    cache_done(&c);
+}
+
+END_TEST
+
+/* A DELETED event holds the cards that the ConfigMap last named: they become healthy. */
+START_TEST(cards_are_healthy_again_without_their_configmap)
+{
+    static const struct str unhealthy =
+        STR("{\"metadata\":{\"name\":\"unhealthy-gpu-n\",\"namespace\":\"kube-system\"},"
+            "\"data\":{\"gpus\":\"1\"}}");
+    struct ingest in;
+    struct cache c;
+    struct loop *l = loop_make();
+    log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    cache_init(&c, (struct map_seed){1, 2});
+    ingest_init(&in, l, &c);
+    ingest_node(&in, node_of_two_cards, false);
+    ingest_configmap(&in, unhealthy, false);
+    const struct node *n = cache_node(&c, STR("n"));
+    ck_assert(card_usable(&n->cards[0]) && !card_usable(&n->cards[1]));
+    ingest_configmap(&in, unhealthy, true);
+    n = cache_node(&c, STR("n"));
+    ck_assert(card_usable(&n->cards[0]) && card_usable(&n->cards[1]));
+    cache_check(&c);
+    ingest_done(&in);
+    (void)loop_free(l);
+    cache_done(&c);
+}
+
+END_TEST
+
+/* The log names the missing key; it does not say that an empty text is no quota. */
+START_TEST(a_quota_without_its_key_is_named)
+{
+    char text[1024] = "";
+    struct ingest in;
+    struct cache c;
+    struct loop *l = loop_make();
+    int log = memfd_create("log", MFD_CLOEXEC);
+    log_setup(log, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    cache_init(&c, (struct map_seed){1, 2});
+    ingest_init(&in, l, &c);
+    ingest_configmap(&in, QUOTA_OF("\"quota.yml\":\"namespaces: {}\""), false);
+    ck_assert_int_gt(pread(log, text, sizeof(text) - 1, 0), 0);
+    ck_assert_msg(strstr(text, "error=\"it has no quota.yaml\"") != NULL, "%s", text);
+    ingest_done(&in);
+    (void)loop_free(l);
+    cache_done(&c);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ingest");
@@ -162,6 +255,9 @@ int main(void)
     tcase_add_test(tc, a_pod_that_is_known_is_not_swept_for_that);
     tcase_add_test(tc, the_last_good_quota_stays);
     tcase_add_test(tc, a_quota_without_memory_for_it_is_lost_not_bad);
+    tcase_add_test(tc, the_list_after_a_torn_one_sweeps);
+    tcase_add_test(tc, cards_are_healthy_again_without_their_configmap);
+    tcase_add_test(tc, a_quota_without_its_key_is_named);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

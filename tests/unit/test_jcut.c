@@ -1,23 +1,28 @@
-#include "jcut.h"
+/* The cutter: pieces of lists and of lines, for every way to chunk the body. */
+#include "codec/jcut.h"
 
-#include "limit.h"
+#include "base/limit.h"
 #include "unit.h"
 
 #define PIECE_MAX ((size_t)64)
 
-/* What the cutter handed out, a line a piece, "i " or "m " before it; then how it ended. */
+/* The pieces, one a line with "i " or "m " before it; then how the cutting ended. */
 struct record {
     struct buf text;
-    struct str chunk; /* of the push in progress */
-    unsigned whole;   /* pieces that lay in it */
+    struct str chunk; /* of the present push */
+    unsigned whole;   /* pieces that were within it */
     unsigned pieces;
-    enum errc refuse; /* what to answer from the third piece on */
+    enum errc refuse; /* the callback's result from the third piece on */
 };
 
 static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr)
 {
     struct record *rec = ctx;
-    buf_printf(&rec->text, "%s %.*s\n", kind == JCUT_ITEM ? "i" : "m", STR_ARG(piece));
+    buf_printf(&rec->text, "%s %.*s\n",
+               kind == JCUT_ITEM   ? "i"
+               : kind == JCUT_KIND ? "k"
+                                   : "m",
+               STR_ARG(piece));
     rec->pieces++;
     if (piece.p >= rec->chunk.p && piece.p + piece.n <= rec->chunk.p + rec->chunk.n)
         rec->whole++;
@@ -26,7 +31,7 @@ static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, str
     return OK;
 }
 
-/* Each chunk is a copy on the heap of its own, gone after its push. */
+/* Each chunk is a copy on the heap, freed after its push. */
 static enum errc push(struct jcut *c, struct record *rec, struct str chunk)
 {
     char *copy = malloc(chunk.n == 0 ? 1 : chunk.n);
@@ -47,7 +52,7 @@ static void end(struct jcut *c, struct record *rec)
     buf_printf(&rec->text, "%s", e.text);
 }
 
-/* Chunks of `size` bytes, the first of `first`. */
+/* Pushes chunks of `size` bytes; the first has `first`. */
 static void cut(struct jcut *c, struct record *rec, struct str body, size_t first, size_t size)
 {
     size_t n = first;
@@ -64,7 +69,7 @@ static void cut(struct jcut *c, struct record *rec, struct str body, size_t firs
     end(c, rec);
 }
 
-/* The same outcome however the body is chunked. */
+/* The outcome must be the same for every chunking. */
 static void check(enum jcut_mode mode, struct str body, const char *want, enum errc refuse)
 {
     struct jcut c;
@@ -103,7 +108,7 @@ static const struct {
      "i {\"a\":[1,{}]}\ni {\"b\":\"]}\"}\ni {}\n"},
     {"{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"7\"},"
      "\"items\":[{\"x\":\"\\\"}\"}]}",
-     "m {\"resourceVersion\":\"7\"}\ni {\"x\":\"\\\"}\"}\n"},
+     "k \"PodList\"\nm {\"resourceVersion\":\"7\"}\ni {\"x\":\"\\\"}\"}\n"},
     {"{\"items\":[1,-2.5e1,true,null,\"s\",[],[[]]],\"metadata\":{}}",
      "i 1\ni -2.5e1\ni true\ni null\ni \"s\"\ni []\ni [[]]\nm {}\n"},
     {"{\"items\":[ 1 , 2\n]}", "i 1\ni 2\n"},
@@ -117,7 +122,7 @@ static const struct {
     {"{\"items\":[\"" X62 "\"]}", "i \"" X62 "\"\n"},
     {"{\"items\":[\"gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80\"]}",
      "i \"gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80\"\n"},
-    /* The inside of a piece is its decoder's to judge. */
+    /* The cutter does not check the inside of a piece; its decoder does. */
     {"{\"items\":[{]}", "i {]\nexpected ',' or ']' at offset 12"},
     {"{\"items\":[nonsense, {\"a\" 1}]}", "i nonsense\ni {\"a\" 1}\n"},
 
@@ -125,7 +130,7 @@ static const struct {
     {" ", "the list is cut short at offset 1"},
     {"{", "the list is cut short at offset 1"},
     {"{}", "a list without \"items\" at offset 2"},
-    {"{\"kind\":\"Status\",\"code\":410}", "a list without \"items\" at offset 28"},
+    {"{\"kind\":\"Status\",\"code\":410}", "k \"Status\"\na list without \"items\" at offset 28"},
     {"[]", "expected an object at offset 0"},
     {"null", "expected an object at offset 0"},
     {"<html>", "expected an object at offset 0"},
@@ -252,7 +257,7 @@ START_TEST(empty_chunks_do_nothing)
 
 END_TEST
 
-/* A list of many small items goes through without memory for more than one. */
+/* A list of many small items needs memory for only one item at a time. */
 START_TEST(memory_stays_flat)
 {
     struct jcut c;
@@ -275,8 +280,8 @@ START_TEST(memory_stays_flat)
 END_TEST
 
 /*
- * Long pieces go by 64 bytes at a time, in chunks of one byte none do: of whatever bytes, the
- * outcome is the same. Backslashes and brackets where they mean something else, valid or not.
+ * Long pieces are scanned 64 bytes at a time, but not in chunks of one byte: the outcome must be
+ * the same for any bytes. The input has backslashes and brackets in special places, valid or not.
  */
 START_TEST(blocks_change_nothing)
 {

@@ -1,10 +1,11 @@
-/* Held against our own YAML reader, and against libyaml itself by way of it. */
-#include "jprint.h"
+/* Compares the output with cardpack's own YAML reader, and so with libyaml. */
+#include "codec/jprint.h"
 
-#include "jread.h"
-#include "jwrite.h"
+#include "codec/jread.h"
+#include "codec/jwrite.h"
+#include "codec/limit.h"
+#include "codec/yaml.h"
 #include "unit.h"
-#include "yaml.h"
 
 #include <stdio.h>
 
@@ -41,7 +42,7 @@ static const char *const documents[] = {
     "{\"true\":1,\"1\":2,\"a: b\":3,\"\":4,\"- x\":5}",
 };
 
-/* Nothing is lost and nothing read as something else, in either form. */
+/* Reading back gives the same, in either form. */
 START_TEST(round_trip)
 {
     struct str document = str_of(documents[_i]);
@@ -52,7 +53,7 @@ START_TEST(round_trip)
     ck_assert_ok(jprint_json(document, &arena, &out, &err), &err);
     struct buf lines;
     buf_init(&lines, MIB);
-    if (documents[_i][0] == '{') { /* what the reader takes for JSON */
+    if (documents[_i][0] == '{') { /* the reader takes this for JSON */
         ck_assert_ok(yaml_to_json_lines(buf_str(&out), &lines, &err), &err);
         lines.n--; /* the newline */
         ck_assert_str_is(buf_str(&lines), documents[_i]);
@@ -62,7 +63,7 @@ START_TEST(round_trip)
 
 END_TEST
 
-/* Strings that some YAML reads as null, a number, a date or a structure; and what is not ASCII. */
+/* Strings that some YAML readers take for null, a number, a date or a structure; and non-ASCII. */
 static const char *const strings[] = {
     "",
     "null",
@@ -117,9 +118,24 @@ static const char *const strings[] = {
     "\xc2\x9b",
     "\xe2\x80\xa8",
     "\xef\xbb\xbf",
+    "a\xe2\x80\xae\xd8\x9c", /* NOLINT(misc-misleading-bidirectional) */
+    "a\xf3\xa0\x81\x81\"\\\n",
     "\x1b[2J",
     "a,b",
 };
+
+/* Except line feeds, the output has no character that could control a terminal. */
+static void check_printable(void)
+{
+    struct str rest = buf_str(&out);
+    while (rest.n > 0) {
+        uint32_t rune = 0;
+        size_t n = str_utf8(rest, &rune);
+        ck_assert_uint_gt(n, 0);
+        ck_assert_msg(rune == '\n' || !str_is_unprintable(rune), "U+%04X is printed", rune);
+        rest = str_skip(rest, n);
+    }
+}
 
 START_TEST(string)
 {
@@ -133,8 +149,15 @@ START_TEST(string)
     ck_assert_ok(jprint_yaml(buf_str(&json), &arena, &out, &err), &err);
     ck_assert_ok(yaml_to_json(buf_str(&out), &back, &err), &err);
     ck_assert(str_eq(buf_str(&back), buf_str(&json)));
-    for (size_t i = 0; i + 1 < out.n; i++)
-        ck_assert_msg((unsigned char)out.p[i] >= 0x20 && out.p[i] != 0x7f, "a control character");
+    check_printable();
+    struct jread r;
+    buf_clear(&out, SIZE_MAX);
+    ck_assert_ok(jprint_json(buf_str(&json), &arena, &out, &err), &err);
+    check_printable();
+    jread_init(&r, buf_str(&out), &arena);
+    jread_array (&r)
+        ck_assert(str_eq(jread_str(&r), str_of(strings[_i])));
+    ck_assert_ok(jread_finish(&r, &err), &err);
 }
 
 END_TEST
@@ -165,7 +188,7 @@ START_TEST(broken)
 
 END_TEST
 
-/* As deep as the reader goes, and one more. */
+/* As deep as the reader allows, and one level more. */
 START_TEST(deep)
 {
     char text[2 * (LIMIT_JSON_DEPTH + 1) + 1];

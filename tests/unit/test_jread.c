@@ -1,5 +1,7 @@
-#include "jread.h"
+/* The JSON reader's interface: views, numbers, paths in errors, runs, and misuse. */
+#include "codec/jread.h"
 
+#include "codec/limit.h"
 #include "unit.h"
 
 #include <signal.h>
@@ -15,7 +17,7 @@ static enum errc skip_text(struct str text, struct err *e)
     return jread_finish(&r, e);
 }
 
-/* A view where nothing was escaped, so that 5,000 names cost no memory. */
+/* A string without escapes is a view into the document: 5,000 names cost no memory. */
 START_TEST(views_do_not_copy)
 {
     struct arena arena;
@@ -58,7 +60,7 @@ static const struct {
     {"[\"a\"}", 10, 1, "expected ',' or ']', got '}' at offset 4"},
 };
 
-/* Whatever ends a run is left to those who read one by one, and is told as they tell it. */
+/* A run stops before a value that needs the single read, and the single read reports it. */
 START_TEST(reads_strings_in_runs)
 {
     struct arena arena;
@@ -146,7 +148,7 @@ START_TEST(reads_text_of_quantities)
 
 END_TEST
 
-/* null is the zero value of every type. */
+/* null is the zero value of each type. */
 START_TEST(null_is_zero)
 {
     struct jread r;
@@ -262,7 +264,7 @@ START_TEST(raw_values_stand_as_they_were)
 
 END_TEST
 
-/* The path is spelled as Kubernetes spells it, for every kind of failure. */
+/* The error names the path as Kubernetes does, for each kind of failure. */
 static void read_pod(struct jread *r)
 {
     struct str key;
@@ -326,7 +328,7 @@ START_TEST(errors_name_where)
 
 END_TEST
 
-/* A deep path of long names is cut, the offset behind it is not. */
+/* A deep path of long names is cut; the offset after it is not. */
 START_TEST(long_paths_are_cut)
 {
     char text[4096] = "";
@@ -371,7 +373,7 @@ START_TEST(failure_is_sticky)
 
 END_TEST
 
-/* Keys may be escaped too; without room, that is a limit and no syntax error. */
+/* Keys may be escaped too; without room that is ERR_LIMIT, not a syntax error. */
 START_TEST(escapes_need_an_arena)
 {
     struct arena arena;
@@ -417,7 +419,7 @@ START_TEST(last_of_doubled_keys_wins)
 
 END_TEST
 
-/* A decoder that does not consume exactly one value a round is a bug, found at its first run. */
+/* A decoder that does not consume exactly one value per round is a bug; its first run aborts. */
 START_TEST(forgetting_a_value_aborts)
 {
     struct jread r;

@@ -1,4 +1,4 @@
-/* The syntax once more, over the byte loop that targets without SSE2 get. */
+/* The syntax tests again, with the byte loop for targets without SSE2. */
 #define JSCAN_PORTABLE
 
 #include "../../src/codec/jread.c" /* NOLINT(bugprone-suspicious-include) */

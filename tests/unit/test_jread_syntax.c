@@ -1,14 +1,15 @@
-/* Which bytes are JSON, how deep, and what its strings mean. */
-#include "jread.h"
-#include "jskim.h"
+/* Which bytes are JSON, which depth is allowed, and what strings mean. */
+#include "codec/jread.h"
+#include "codec/jskim.h"
 
+#include "codec/limit.h"
 #include "unit.h"
 
 #include <stdio.h>
 
 #define ARENA_MAX MIB
 
-/* Reads one whole document of any shape; a copy on the heap lets ASan see a byte too far. */
+/* Skips a whole document of any shape; the copy on the heap lets ASan see an over-read. */
 static enum errc skip_text(struct str text, struct err *e)
 {
     struct jread r;
@@ -95,7 +96,7 @@ START_TEST(accepts)
 {
     struct err e = ERR_INIT;
     ck_assert_ok(skip_text(str_of(good[_i]), &e), &e);
-    /* Without a second look by the careful way. */
+    /* Without the second, careful pass. */
     struct str text = str_of(good[_i]);
     const char *behind = jskim_value(text.p, text.p + text.n, LIMIT_JSON_DEPTH);
     ck_assert_ptr_nonnull(behind);
@@ -227,7 +228,7 @@ START_TEST(refuses)
 
 END_TEST
 
-/* A raw NUL is a byte like any other that is out of place. */
+/* A raw NUL is refused like any other misplaced byte. */
 START_TEST(refuses_nul)
 {
     struct err e = ERR_INIT;
@@ -275,7 +276,7 @@ START_TEST(reads_strings)
 
 END_TEST
 
-/* What is odd at each place of strings of each length, around the width of a vector. */
+/* Odd bytes at each place of strings of each length, around the width of a vector. */
 START_TEST(odd_bytes_at_every_place)
 {
     static const struct {
@@ -322,7 +323,7 @@ START_TEST(odd_bytes_at_every_place)
 
 END_TEST
 
-/* The character at u, or an impossible one; its length to *ret_len, 0 where it has none. */
+/* The character at u, or an impossible one; *ret_len: its length, 0 if it has none. */
 static uint32_t naive_decode(const unsigned char *u, size_t n, size_t *ret_len)
 {
     static const unsigned char masks[] = {0, 0x80, 0xe0, 0xf0, 0xf8};
@@ -340,7 +341,7 @@ static uint32_t naive_decode(const unsigned char *u, size_t n, size_t *ret_len)
     return c;
 }
 
-/* Decodes first and judges the number after: another way than the table of the reader. */
+/* Decodes first and checks the number after: another method than the reader's table. */
 static bool naive_utf8(const unsigned char *u, size_t n)
 {
     static const uint32_t least[] = {UINT32_MAX, 0, 0x80, 0x800, 0x10000};
@@ -366,7 +367,7 @@ static void check_utf8(const unsigned char *bytes, size_t n)
                   bytes[2], bytes[3], n);
 }
 
-/* All pairs; of longer sequences, all pairs in front of the edges of a continuation byte. */
+/* All pairs of bytes; for longer sequences, all pairs before the limits of a continuation byte. */
 START_TEST(utf8_is_exact)
 {
     static const unsigned char edges[] = {0x23, 0x7f, 0x80, 0xbf, 0xc0, 0xff};
@@ -448,7 +449,7 @@ START_TEST(nesting_is_limited)
 
 END_TEST
 
-/* The depth of a skipped value adds to that of what surrounds it. */
+/* The depth of a skipped value adds to the depth around it. */
 START_TEST(nesting_adds_up)
 {
     char inner[4096];

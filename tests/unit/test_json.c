@@ -1,10 +1,10 @@
 /*
- * Reader, writer and cutter together, over random documents and mutations of them: a fixed seed, so
- * a failure repeats; its message tells the case and the document.
+ * Reader, writer and cutter together, on random documents and mutations of them. The seed is fixed,
+ * so a failure repeats; its message has the case and the document.
  */
-#include "jcut.h"
+#include "codec/jcut.h"
+#include "codec/jwrite.h"
 #include "json_oracle.h"
-#include "jwrite.h"
 #include "unit.h"
 
 #define SEED      UINT64_C(20240229)
@@ -115,7 +115,7 @@ static void put_nested(struct buf *b, unsigned depth, bool object)
     buf_putc(b, object ? '}' : ']');
 }
 
-/* Recursion ends at DEPTH_MAX. */
+/* DEPTH_MAX limits the recursion. */
 static void put_value(struct buf *b, unsigned depth)
 {
     static const char *const literals[] = {"null", "true", "false"};
@@ -136,7 +136,7 @@ static void put_value(struct buf *b, unsigned depth)
     }
 }
 
-/* One random change, of the kinds that break JSON in interesting places. */
+/* One random change, of a kind that often breaks JSON. */
 static void mutate(struct buf *b)
 {
     static const char *const tokens[] = {
@@ -195,7 +195,7 @@ static void mutate(struct buf *b)
 
 static void check_against_jansson(const struct buf *doc, int round)
 {
-    /* A copy of the exact size lets ASan see a byte too far. */
+    /* A copy of the exact size lets ASan see an over-read. */
     char *copy = malloc(doc->n == 0 ? 1 : doc->n);
     ck_assert_ptr_nonnull(copy);
     memcpy(copy, doc->p, doc->n);
@@ -227,7 +227,7 @@ START_TEST(agrees_with_jansson)
 
 END_TEST
 
-/* Writes what it reads; recursion is bounded by the reader's depth. */
+/* Writes what it reads; the reader's depth limits the recursion. */
 static void copy_value(struct jread *r, struct jwrite *w)
 {
     struct str key;
@@ -319,7 +319,7 @@ static enum errc count_valid(void *ctx, enum jcut_piece kind, struct str piece, 
     return jread_finish(&r, reterr);
 }
 
-/* A list is cut into as many valid items as jansson counts, and a broken one is noticed. */
+/* The cutter finds as many valid items as jansson counts, and notices a broken list. */
 START_TEST(cuts_what_jansson_reads)
 {
     struct buf doc;

@@ -1,6 +1,7 @@
-#include "jwrite.h"
+/* The JSON writer: escapes, ceilings and misuse. */
+#include "codec/jwrite.h"
 
-#include "jread.h"
+#include "codec/jread.h"
 #include "unit.h"
 
 static struct buf out;
@@ -89,7 +90,7 @@ START_TEST(escapes)
 
 END_TEST
 
-/* Every byte at every place around a vector's width comes back, where a reader accepts it. */
+/* Every byte at every place around a vector's width is read back, if a reader accepts it. */
 START_TEST(reads_back)
 {
     struct arena arena;
@@ -123,7 +124,7 @@ START_TEST(reads_back)
 
 END_TEST
 
-/* Whatever the ceiling, the buf is never above it and the failure stays. */
+/* For every ceiling, the buf never exceeds it and the failure stays. */
 START_TEST(ceiling_is_kept)
 {
     struct buf small;

@@ -1,7 +1,8 @@
-#include "kube.h"
+/* Decoders of Kubernetes' Pod, Node and ConfigMap, and the Binding that cardpack writes. */
+#include "codec/kube.h"
 
+#include "core/request.h"
 #include "fail_alloc.h"
-#include "request.h"
 #include "unit.h"
 
 struct reading {
@@ -29,7 +30,7 @@ static void check_text(struct str s, const char *expected)
     ck_assert_str_is(s.p == NULL ? STR(ABSENT) : s, expected);
 }
 
-/* As kubectl get -o json prints it, fields that we don't know included. */
+/* As kubectl get -o json prints it, with fields that cardpack does not know. */
 static const char whole_pod[] =
     "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"annotations\":{"
     "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\",\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":"
@@ -100,7 +101,7 @@ static const struct {
      "\"limits\":null,\"requests\":null}},{\"resources\":{\"limits\":{\"aliyun.com/"
      "gpu-mem\":null}}}"
      "],\"initContainers\":[]}}"},
-    /* Case matters below the arguments' own keys, as in every stored object. */
+    /* Below the arguments' own keys case matters, as in every stored object. */
     {"{\"Metadata\":{\"name\":\"x\"},\"spec\":{\"nodename\":\"n\",\"containers\":[{\"resources\":{"
      "\"limits\":{\"Aliyun.com/gpu-mem\":\"8\"}}}]}}"},
 };
@@ -124,7 +125,7 @@ START_TEST(reads_what_is_not_there_as_absent)
 
 END_TEST
 
-/* What each container list asks for in the end: doubled keys, odd orders. */
+/* What each list of containers asks for: duplicate keys, unusual order. */
 static const struct {
     const char *spec;
     int64_t mem;
@@ -134,7 +135,7 @@ static const struct {
      "\"aliyun.com/gpu-mem\":\"1\"}}},{\"resources\":{\"limits\":{\"aliyun.com/"
      "gpu-mem\":\"9\"}}}]}",
      10},
-    /* Of doubled keys the last wins, as in Go. */
+    /* Of duplicate keys the last one counts, as in Go. */
     {"{\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}],"
      "\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"3\"}}}]}",
      3},
@@ -148,7 +149,7 @@ static const struct {
      "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}],\"containers\":[{\"resources\":{"
      "\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}}]}",
      2},
-    /* A restart policy of its own makes no sidecar of a main container. */
+    /* A main container with a restartPolicy is no sidecar. */
     {"{\"containers\":[{\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{"
      "\"aliyun.com/gpu-mem\":\"2\"}}}],\"initContainers\":[{\"resources\":{\"limits\":{"
      "\"aliyun.com/gpu-mem\":\"2\"}}}]}",
@@ -307,7 +308,7 @@ START_TEST(writes_bindings)
         "\"Node\",\"name\":\"node-1\"}}");
     buf_clear(&out, 0);
     jwrite_init(&w, &out);
-    b.idx = STR_NULL; /* wants no card: nothing for the plugin to find */
+    b.idx = STR_NULL; /* the pod asks for no card: the plugin must find nothing */
     kube_write_binding(&w, &b);
     ck_assert_str_is(
         buf_str(&out),
@@ -319,7 +320,7 @@ START_TEST(writes_bindings)
 
 END_TEST
 
-/* What we write, the API server merges into the pod, and the watch brings back. */
+/* The API server merges the annotations into the pod, and the watch brings them back. */
 START_TEST(reads_back_the_annotations_that_it_writes)
 {
     struct reading x;
@@ -356,7 +357,7 @@ static enum errc read_pod(void *ctx)
     kube_read_pod(&x.r, &x.arena, &p);
     enum errc code = jread_finish(&x.r, &x.err);
     end(&x);
-    return code == ERR_LIMIT ? ERR_NOMEM : code; /* the reader can't tell which of the two */
+    return code == ERR_LIMIT ? ERR_NOMEM : code; /* the reader can't tell the two apart */
 }
 
 START_TEST(survives_a_lack_of_memory)

@@ -1,4 +1,5 @@
-#include "kube_api.h"
+/* kube_api.h: what each answer of the API server means. */
+#include "kube/kube_api.h"
 
 #include "fail_alloc.h"
 #include "on_loop.h"
@@ -90,7 +91,7 @@ START_TEST(test_result)
     static const struct {
         struct script_step step;
         enum errc code;
-        const char *text; /* its end */
+        const char *text; /* the end of the text */
     } cases[] = {
         {{"", SCRIPT_BODY, "{\"kind\":\"Status\",\"message\":\"pods is\\nforbidden\"}", 403, NULL},
          ERR_DENIED,
@@ -157,7 +158,7 @@ static enum errc make_and_free(void *ctx)
     enum errc code = kube_api_new(rig.loop, ctx, &api, &e);
     ck_assert_int_eq(code == OK, api != NULL);
     api = kube_api_free(api);
-    /* jread cannot tell why its arena refused. */
+    /* jread can't tell why its arena refused */
     return code == ERR_LIMIT ? ERR_NOMEM : code;
 }
 

@@ -1,6 +1,7 @@
-#include "kube_budget.h"
+/* The decoder of PodDisruptionBudget, for policy/v1 and policy/v1beta1. */
+#include "codec/kube_budget.h"
 
-#include "buf.h"
+#include "base/buf.h"
 #include "fail_alloc.h"
 #include "unit.h"
 
@@ -27,7 +28,8 @@ static void end(struct reading *x)
     arena_done(&x->arena);
 }
 
-/* "namespace/name allowed: a in 1,2; b exists - disrupted,pods", "none" where it selects no pod. */
+/* Writes "namespace/name allowed: a in 1,2; b exists - disrupted,pods"; "none": it selects no
+ * pod. */
 static void describe(struct buf *out, const struct budget_view *v)
 {
     static const char *const ops[] = {[REQUIREMENT_IN] = "in",
@@ -60,7 +62,7 @@ static const struct {
     const char *v1;
     const char *beta; /* NULL: the same */
 } good[] = {
-    /* As the API server says it. */
+    /* As the API server writes it. */
     {"{\"apiVersion\":\"policy/"
      "v1\",\"kind\":\"PodDisruptionBudget\",\"metadata\":{\"name\":\"web\","
      "\"namespace\":\"shop\",\"uid\":\"u\",\"resourceVersion\":\"7\",\"generation\":1},\"spec\":{"
@@ -71,7 +73,7 @@ static const struct {
      "\"disruptionsAllowed\":2,\"currentHealthy\":4,\"desiredHealthy\":2,\"expectedPods\":4,"
      "\"conditions\":[{\"type\":\"DisruptionAllowed\"}]}}",
      "shop/web 2: app in web; tier in ; canary absent; zone in a,b - web-1,web-2", NULL},
-    /* The empty selector, which is where the versions differ; an object's own version counts. */
+    /* The empty selector means something else in each version; the object's own version counts. */
     {SELECTOR("{}"), "ns/b 0:", "ns/b 0: none"},
     {SELECTOR("{\"matchLabels\":{},\"matchExpressions\":[]}"), "ns/b 0:", "ns/b 0: none"},
     {SELECTOR("{\"matchLabels\":null,\"matchExpressions\":null}"), "ns/b 0:", "ns/b 0: none"},
@@ -80,13 +82,13 @@ static const struct {
     {"{" META ",\"spec\":{\"selector\":{}},\"apiVersion\":\"policy/v1beta1\"}", "ns/b 0: none",
      NULL},
     {VERSION("", "{}"), "ns/b 0:", "ns/b 0: none"},
-    /* None. */
+    /* null: no selector. */
     {SELECTOR("null"), "ns/b 0: none", NULL},
     {"{" META ",\"spec\":{}}", "ns/b 0: none", NULL},
     {"{" META ",\"spec\":null,\"status\":null}", "ns/b 0: none", NULL},
     {"{" META "}", "ns/b 0: none", NULL},
     {"null", "/ 0: none", NULL},
-    /* What a v1 server makes of v1beta1's empty one, and the other way round. */
+    /* How a v1 server writes v1beta1's empty selector, and the reverse. */
     {EXPRESSIONS("{\"key\":\"pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match\","
                  "\"operator\":\"Exists\"}"),
      "ns/b 0: pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match exists", NULL},
@@ -97,7 +99,7 @@ static const struct {
     {EXPRESSIONS(Q("k", "DoesNotExist", "null")), "ns/b 0: k absent", NULL},
     {SELECTOR("{\"matchLabels\":{\"k\":null}}"), "ns/b 0: k in ", NULL},
     {SELECTOR("{\"matchLabels\":{\"k\\u0041\":\"\\u0042\"}}"), "ns/b 0: kA in B", NULL},
-    /* What Kubernetes would not accept. */
+    /* Invalid in Kubernetes. */
     {EXPRESSIONS(Q("k", "In", "[]")), "ns/b 0: none", NULL},
     {EXPRESSIONS(Q("k", "NotIn", "null")), "ns/b 0: none", NULL},
     {EXPRESSIONS(Q("k", "Exists", "[\"a\"]")), "ns/b 0: none", NULL},
@@ -108,7 +110,7 @@ static const struct {
     {EXPRESSIONS("null"), "ns/b 0: none", NULL},
     {EXPRESSIONS("{},{\"key\":\"a\",\"operator\":\"Exists\"}"), "ns/b 0: none", NULL},
     {SELECTOR("{\"matchExpressions\":[{}],\"matchLabels\":{\"a\":\"1\"}}"), "ns/b 0: none", NULL},
-    /* Of doubled keys the last wins. */
+    /* Of duplicate keys the last one counts. */
     {SELECTOR("{\"matchExpressions\":[{}],\"matchExpressions\":null,\"matchLabels\":{\"a\":\"1\"},"
               "\"matchLabels\":{\"b\":\"2\"}}"),
      "ns/b 0: b in 2", NULL},
@@ -120,7 +122,7 @@ static const struct {
      "ns/b 0: none", NULL},
     {EXPRESSIONS("{\"values\":[\"x\",\"y\"],\"key\":\"k\",\"operator\":\"In\",\"values\":[\"a\"]}"),
      "ns/b 0: k in a", NULL},
-    /* Figures. */
+    /* Numbers. */
     {STATUS("{\"disruptionsAllowed\":5}"), "ns/b 5: none", NULL},
     {STATUS("{\"disruptionsAllowed\":-5}"), "ns/b 0: none", NULL},
     {STATUS("{\"disruptionsAllowed\":9223372036854775807}"), "ns/b 2147483647: none", NULL},
@@ -233,7 +235,7 @@ START_TEST(survives_a_lack_of_memory)
 
 END_TEST
 
-/* Wherever the room ends. */
+/* At every place where the arena may be full. */
 START_TEST(no_room_is_an_error_of_its_own)
 {
     struct buf json;

@@ -1,5 +1,6 @@
+/* Credentials for the API server: kubeconfig, service account, tokens and certificates. */
 #include "fail_alloc.h"
-#include "kube_credentials.h"
+#include "kube/kube_credentials.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -173,7 +174,7 @@ START_TEST(test_precedence)
     s.home = STR_NULL;
     ck_assert_int_eq(find(&s, &c, &e), ERR_NOTFOUND);
 
-    /* One that is named and missing is never replaced by another. */
+    /* A file that is named but missing is never replaced by another. */
     s = in_cluster("10.0.0.1", "443");
     s.kubeconfig = path_of("missing");
     ck_assert_int_eq(find(&s, &c, &e), ERR_NOTFOUND);
@@ -182,7 +183,7 @@ START_TEST(test_precedence)
 
 END_TEST
 
-/* A text that was merged from files has its paths made whole; its name is for people alone. */
+/* A text merged from files has absolute paths; its name is only for messages. */
 START_TEST(test_text_of_files)
 {
     struct kube_credentials found;
@@ -298,7 +299,7 @@ START_TEST(test_bad_token_file_keeps_the_old_token)
     ck_assert_int_eq(unlink(z(path_of("token"))), 0);
     ck_assert_int_eq(kube_token_refresh(&t, 3, &e), ERR_NOTFOUND);
     ck_assert_str_is(kube_token_get(&t, 60000), "one");
-    ck_assert_int_eq(mkfifo(z(path_of("token")), 0600), 0); /* and nobody waits for its writer */
+    ck_assert_int_eq(mkfifo(z(path_of("token")), 0600), 0); /* no wait for a writer */
     ck_assert_int_eq(kube_token_refresh(&t, 60001, &e), ERR_RANGE);
     ck_assert_str_is(kube_token_get(&t, 200000), "one");
     kube_token_done(&t);
@@ -336,7 +337,7 @@ static enum errc find_and_read_token(void *ctx)
     }
     kube_token_done(&t);
     arena_done(&scratch);
-    /* jread cannot tell why its arena refused. */
+    /* jread can't tell why its arena refused */
     return code == ERR_LIMIT ? ERR_NOMEM : code;
 }
 

@@ -1,6 +1,7 @@
-/* What a pod and a node say of cards: labels, annotations, conditions; and what a Binding tells. */
-#include "kube.h"
-#include "limit.h"
+/* What pods and nodes say of cards in labels, annotations and conditions; and what a Binding
+ * says. */
+#include "base/limit.h"
+#include "codec/kube.h"
 #include "unit.h"
 
 static struct arena arena;
@@ -138,7 +139,7 @@ START_TEST(reads_what_a_node_says_of_its_cards)
     ck_assert(n.has_cards && n.n_cards == 1 && n.cards[0].index == 2 && n.cards[0].mem == 8);
     n = read_node("{\"metadata\":{\"labels\":{\"nvidia.com/gpu.product\":\"A10\","
                   "\"aliyun.accelerator/nvidia_name\":\"T4\"}}}");
-    ck_assert_str_is(n.model, "A10"); /* NVIDIA's own word, in either order */
+    ck_assert_str_is(n.model, "A10"); /* NVIDIA's own label, in either order */
     n = read_node("{\"metadata\":{\"labels\":{\"aliyun.accelerator/nvidia_name\":\"T4\","
                   "\"nvidia.com/gpu.product\":\"A10\"}}}");
     ck_assert_str_is(n.model, "A10");

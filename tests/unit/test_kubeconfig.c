@@ -1,4 +1,5 @@
-#include "kubeconfig.h"
+/* Reading a kubeconfig: contexts, clusters, users, and errors that name the file. */
+#include "codec/kubeconfig.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -7,7 +8,7 @@
 
 #define PEM_BASE64 "LS0tLS1CRUdJTiBYLS0tLS0K" /* -----BEGIN X-----\n */
 
-/* A file of one context, with the fields of its cluster and user as flow mappings. */
+/* A file with one context; its cluster and user have these fields, as flow mappings. */
 static enum errc read_with(const char *cluster, const char *user, struct arena *arena,
                            struct kubeconfig *ret, struct err *err)
 {
@@ -123,10 +124,10 @@ END_TEST
 static const struct {
     const char *cluster;
     const char *user;
-    const char *error; /* behind the file's name; NULL: good */
+    const char *error; /* after the file's name; NULL: valid */
 } entries[] = {
     {"{server: 'https://h'}", "{}", NULL},
-    {"{server: 'https://h'}", "", NULL}, /* anonymous, as client-go */
+    {"{server: 'https://h'}", "", NULL}, /* anonymous, as in client-go */
     {"{server: 'https://h'}", "{token: ''}", NULL},
     {"{server: 'https://h', insecure-skip-tls-verify: true}", "{token: a}", NULL},
     {"{server: 'https://h', certificate-authority: a}", "{token: a, tokenFile: b}", NULL},
@@ -240,7 +241,7 @@ END_TEST
 
 static const struct {
     const char *text;
-    const char *error; /* NULL: good */
+    const char *error; /* NULL: valid */
 } files[] = {
     {"current-context: a\n" CLUSTERS USERS CONTEXTS, NULL},
     {"", "current-context is not set"},
@@ -283,7 +284,7 @@ START_TEST(file)
 
 END_TEST
 
-/* Whatever the ceiling of the arena, it is reached with an error, not with half an answer. */
+/* For every ceiling of the arena: an error, never half an answer. */
 START_TEST(small_arenas)
 {
     static const char text[] = "current-context: a\n" CLUSTERS CONTEXTS
@@ -304,7 +305,7 @@ START_TEST(small_arenas)
 
 END_TEST
 
-/* An allocation that fails anywhere, the anchors' too, fails the whole and leaks nothing. */
+/* If any allocation fails, those for anchors included, the whole read fails and leaks nothing. */
 START_TEST(no_memory)
 {
     static const char text[] = "current-context: &a a\n" CLUSTERS

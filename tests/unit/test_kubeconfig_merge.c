@@ -1,7 +1,8 @@
-#include "kubeconfig_merge.h"
+/* Merging several kubeconfig files, as KUBECONFIG with several paths does. */
+#include "codec/kubeconfig_merge.h"
 
-#include "kubeconfig.h"
-#include "limit.h"
+#include "base/limit.h"
+#include "codec/kubeconfig.h"
 #include "unit.h"
 
 static struct arena arena;
@@ -45,7 +46,7 @@ static enum errc merge_both(struct str context, struct kubeconfig *ret)
     return code == OK ? kubeconfig_read(buf_str(&out), STR("both"), &arena, ret, &err) : code;
 }
 
-/* The first that names an entry counts, and each file's paths are its own. */
+/* The first file that names an entry counts; the paths of each file are relative to it. */
 START_TEST(two_files)
 {
     struct kubeconfig k;
@@ -80,7 +81,7 @@ START_TEST(no_such_context)
 
 END_TEST
 
-/* A file in the working directory: its paths are that one's, as they stand. */
+/* A file in the working directory: its paths are relative to that, unchanged. */
 START_TEST(bare_name)
 {
     const struct kubeconfig_file file = {STR("config"), STR(SECOND)};
@@ -102,7 +103,7 @@ static const struct {
     {"/opt/get", "/opt/get"},
 };
 
-/* A program with a slash in its name lies beside its file; any other is in PATH. */
+/* A program with a slash in its name is relative to its file; any other is in PATH. */
 START_TEST(exec)
 {
     struct buf text;
@@ -133,7 +134,7 @@ START_TEST(exec)
 
 END_TEST
 
-/* A relative file: its paths are made relative to the working directory once, not twice. */
+/* A relative file: its paths become relative to the working directory once, not twice. */
 START_TEST(relative_file)
 {
     const struct kubeconfig_file file = {STR("y/z/conf"), STR(SECOND)};
@@ -147,7 +148,7 @@ START_TEST(relative_file)
 
 END_TEST
 
-/* Twice in one file is as ambiguous as it is alone. */
+/* An entry twice in one file is an error, as without a merge. */
 START_TEST(twice)
 {
     const struct kubeconfig_file file = {STR("f"), STR(FIRST "- {name: one, cluster: {}}\n")};
@@ -170,7 +171,7 @@ static const struct {
     {"users: [{name: 3}]", "name"},
 };
 
-/* The error names the file that is broken, and not the one beside it. */
+/* The error names the broken file, not the other one. */
 START_TEST(broken_file)
 {
     const struct kubeconfig_file files[] = {{STR("/x/first"), STR(FIRST)},

@@ -1,9 +1,9 @@
-/* The command line of kubectl-cardpack, its files of pods, and what its shells are offered. */
-#include "kubectl_complete.h"
-#include "kubectl_config.h"
-#include "kubectl_pod.h"
-#include "kubectl_show.h"
-#include "limit.h"
+/* kubectl-cardpack: its command line, its files of pods, and its shell completion. */
+#include "base/limit.h"
+#include "kubectl/complete.h"
+#include "kubectl/config.h"
+#include "kubectl/pod.h"
+#include "kubectl/show.h"
 #include "unit.h"
 
 #define WORDS_MAX 12
@@ -25,7 +25,7 @@ static void teardown(void)
     arena_done(&arena);
 }
 
-/* The words of a line; the first is the program's name. */
+/* Splits a line into words; the first is the program's name. */
 static int split(const char *line, char *bytes, char *words[static WORDS_MAX])
 {
     int n = 0;
@@ -43,7 +43,7 @@ static int split(const char *line, char *bytes, char *words[static WORDS_MAX])
 static const struct {
     const char *line;
     enum errc code;
-    const char *says; /* of an error */
+    const char *says; /* a part of the error */
 } lines[] = {
     {"k top", OK, NULL},
     {"k top -o wide", OK, NULL},
@@ -132,7 +132,7 @@ START_TEST(values)
 
 END_TEST
 
-/* Of an address that is no good the flag is named, and nothing that is not on the line. */
+/* For a bad address the error names the flag, and nothing that is not on the line. */
 START_TEST(address)
 {
     struct kubectl_args a;
@@ -150,7 +150,7 @@ START_TEST(address)
 
 END_TEST
 
-/* What is on no card is no card, and takes from what is free; a card of 139 is one of GiB. */
+/* Usage on no card is not a card's, and lowers what is free. A card of 139 is in GiB. */
 START_TEST(top_of_node)
 {
     struct kubectl_look look = {.wide = true, .heads = true};
@@ -168,7 +168,8 @@ START_TEST(top_of_node)
 
 END_TEST
 
-/* What a new pod could get is no more than the node leaves; where that is less, both are said. */
+/* A new pod gets no more than the node has left. If that is less than the cards have, both are
+ * printed. */
 START_TEST(cards_of_narrow_node)
 {
     struct kubectl_look look = {.wide = true, .heads = true};
@@ -200,7 +201,7 @@ START_TEST(cards_of_narrow_node)
 
 END_TEST
 
-/* Every flag and every command has a line, and what a command does not take has none. */
+/* Every flag and command has a line of help; what a command does not accept has none. */
 START_TEST(usage)
 {
     size_t n = 0;
@@ -221,7 +222,7 @@ END_TEST
 static const struct {
     const char *text;
     const char *asked; /* -n, or NULL */
-    const char *json;  /* or NULL: an error */
+    const char *json;  /* NULL: an error */
     uint32_t replicas;
     const char *says;
 } pods[] = {
@@ -280,7 +281,7 @@ END_TEST
 /* ---- completion ---- */
 
 static const struct {
-    const char *line; /* a space at its end: an empty word is being written */
+    const char *line; /* a space at its end: the word to complete is empty */
     const char *offered;
 } tabs[] = {
     {"to", "top\n:4\n"},
@@ -305,7 +306,7 @@ static const struct {
     {"cards --context ", ":4\n"},
 };
 
-/* Without what is said of each. */
+/* Removes the descriptions. */
 static void strip(struct buf *text)
 {
     size_t n = 0;
@@ -337,7 +338,7 @@ static const struct {
     enum kubectl_names names;
     const char *current;
     const char *prefix;
-    const char *namespace; /* NULL: the line has none */
+    const char *namespace; /* NULL: not on the line */
 } wishes[] = {
     {"cards n", KUBECTL_NODES, "n", "", NULL},
     {"cards --no-headers ", KUBECTL_NODES, "", "", NULL},

@@ -1,6 +1,6 @@
-/* Programs that say who the user is: shell scripts here, run as kubectl-cardpack runs them. */
-#include "kubectl_login.h"
-#include "limit.h"
+/* Login programs of a kubeconfig (exec): shell scripts here, run as kubectl-cardpack runs them. */
+#include "base/limit.h"
+#include "kubectl/login.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static void teardown(void)
 
 #define SERVER "server: 'https://h:1'"
 
-/* One whose cluster and user have these members. */
+/* A kubeconfig whose cluster and user have these members. */
 static enum errc login_with(const char *cluster, const char *user)
 {
     buf_clear(&text, MIB);
@@ -119,7 +119,7 @@ START_TEST(token)
     ck_assert_ok(kube_credentials_find(&settings, &arena, &found, &err), &err);
     ck_assert_str_is(found.config.token, SECRET);
     ck_assert_ptr_null(memmem(found.origin.p, found.origin.n, SECRET, strlen(SECRET)));
-    settings.login = NULL; /* the daemon never has one */
+    settings.login = NULL; /* the daemon never runs one */
     ck_assert_int_eq(kube_credentials_find(&settings, &arena, &found, &err), ERR_DENIED);
 }
 
@@ -139,8 +139,8 @@ START_TEST(certificate)
 
 END_TEST
 
-/* Arguments as they are, the environment with the kubeconfig's own, no standard input, and SIGPIPE
- * as a program expects it. */
+/* The program gets its arguments unchanged, the kubeconfig's environment, no standard input, and
+ * the default action for SIGPIPE. */
 START_TEST(what_it_gets)
 {
     write_script("teller", "cd \"$(dirname \"$0\")\"\nprintf '%s|' \"$@\" >args\nenv | sort >env\n"
@@ -161,14 +161,14 @@ START_TEST(what_it_gets)
                               "\"" V1 "\",\"spec\":{\"interactive\":false}}\n") != NULL,
                   "%s", env);
     const char *ignored =
-        content("ignored"); /* of its last four digits the first has SIGPIPE's bit */
+        content("ignored"); /* the first of its last four digits has SIGPIPE's bit */
     ck_assert_msg(ignored[strlen(ignored) - 5] == '0', "%s", ignored);
     ck_assert_str_eq(content("blocked"), "SigBlk:\t0000000000000000\n");
 }
 
 END_TEST
 
-/* A CA file is read for it, and the rest of the cluster is told as it stands. */
+/* The CA file is read for the program; the rest of the cluster is passed unchanged. */
 START_TEST(cluster_info)
 {
     write_script("teller", "echo \"$KUBERNETES_EXEC_INFO\" >\"$(dirname \"$0\")/info\"\n" SAY(
@@ -202,7 +202,7 @@ START_TEST(cluster_info)
 
 END_TEST
 
-/* Found by its path, and by PATH, but not where the user happens to stand. */
+/* Found by its path or by PATH, but not in the working directory. */
 START_TEST(where_it_is)
 {
     char exec[256];
@@ -258,7 +258,7 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* One that never ends is ended, by force where it will not hear. */
+/* A program that does not end is terminated, if needed by SIGKILL. */
 START_TEST(deadline)
 {
     static const char *const scripts[] = {"exec sleep 600\n",
@@ -268,12 +268,12 @@ START_TEST(deadline)
     write_script("teller", scripts[_i]);
     ck_assert_int_eq(login("command: teller"), ERR_TIMEOUT);
     ck_assert_str_eq(err.text, "user \"u\": exec \"teller\": it has not ended within 1 s");
-    ck_assert_uint_lt(now_ms() - began, 300000); /* not the sleep's */
+    ck_assert_uint_lt(now_ms() - began, 300000); /* not as long as the sleep */
 }
 
 END_TEST
 
-/* What it leaves behind, with its standard output, is not waited for. */
+/* A background process that keeps its standard output is not awaited. */
 START_TEST(left_behind)
 {
     uint64_t began = now_ms();
@@ -291,7 +291,7 @@ END_TEST
 
 static const struct {
     const char *user;
-    const char *says; /* NULL: it is not run, and there is no need to */
+    const char *says; /* NULL: the program is not run, because it is not needed */
 } others[] = {
     {"exec: {apiVersion: " V1 ", command: teller, interactiveMode: Never}, token: own", NULL},
     {"exec: {apiVersion: " V1 ", command: teller, interactiveMode: Never}, username: own", NULL},
@@ -319,7 +319,7 @@ static const struct {
     {"auth-provider: {name: gcp}", "auth provider \"gcp\" is not supported"},
 };
 
-/* A credential that is there comes before the program, and what is wrong is said before it runs. */
+/* Credentials in the kubeconfig count before the program, and errors in it come before it runs. */
 START_TEST(not_run)
 {
     write_script("teller", "touch \"$(dirname \"$0\")/ran\"\nexit 1\n");
@@ -335,7 +335,7 @@ START_TEST(not_run)
 
 END_TEST
 
-/* Over plain HTTP no identity is sent, so nobody is asked for one; in a pod there is no exec. */
+/* Over plain HTTP no identity is sent, so no login is needed; in a pod there is no exec. */
 START_TEST(nobody_to_ask)
 {
     write_script("teller", "touch \"$(dirname \"$0\")/ran\"\nexit 1\n");
@@ -351,7 +351,7 @@ START_TEST(nobody_to_ask)
 
 END_TEST
 
-/* v1beta1 needs no interactiveMode, and -f - leaves no input for the program. */
+/* v1beta1 needs no interactiveMode; with -f - there is no input for the program. */
 START_TEST(older)
 {
     write_script("teller",

@@ -1,4 +1,5 @@
-#include "labels.h"
+/* A pod's labels in the cache: the shared store, its ceiling and lack of memory. */
+#include "core/labels.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -85,7 +86,7 @@ START_TEST(none_take_nothing)
 
 END_TEST
 
-/* No API server has stored one like that; what is there may come from anywhere. */
+/* No API server stores such labels, but an input may have them. */
 START_TEST(one_beyond_all_measure_is_left_out)
 {
     static char much[UINT16_MAX + 1];

@@ -1,5 +1,6 @@
-#include "jread.h"
-#include "lease.h"
+/* The Lease object: reading it, and editing it without losing unknown fields. */
+#include "codec/jread.h"
+#include "codec/lease.h"
 #include "unit.h"
 
 static struct arena arena;
@@ -42,7 +43,7 @@ START_TEST(test_micro_time)
 
 END_TEST
 
-/* As kube-apiserver 1.36.3 gives it, cut short. */
+/* As kube-apiserver 1.36.3 returns it, shortened. */
 #define HELD                                                                                      \
     "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"name\":\"c\"," \
     "\"namespace\":\"kube-system\",\"uid\":\"u1\",\"resourceVersion\":\"412\",\"annotations\":{"  \
@@ -134,7 +135,7 @@ START_TEST(test_new)
 
 END_TEST
 
-/* What we don't know, the version and the annotations go over as they are. */
+/* Unknown fields, the version and the annotations are copied unchanged. */
 START_TEST(test_edited)
 {
     lease_write_edited(&w, STR(HELD), &arena, &edit);

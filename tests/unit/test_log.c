@@ -1,4 +1,5 @@
-#include "log.h"
+/* The log: both formats, escapes, cuts, levels, and a reader that does not read. */
+#include "base/log.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -6,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@ static void capture(enum log_level level, enum log_format format)
     log_setup(sink_fd, level, format);
 }
 
-/* What was written since, which must be whole lines. */
+/* The output since the last call; it must be whole lines. */
 static struct str written(void)
 {
     ssize_t n = pread(sink_fd, captured, CAPTURE_BYTES, 0);
@@ -34,7 +36,7 @@ static struct str written(void)
     return (struct str){captured, (size_t)n};
 }
 
-/* One line without its newline and without the time in front, which is checked here. */
+/* One line without its newline and its time; checks the time. */
 static struct str line_after(const char *before, const char *after)
 {
     const char pattern[] = "dddd-dd-ddTdd:dd:dd.dddZ";
@@ -90,7 +92,7 @@ START_TEST(json)
 
 END_TEST
 
-/* A value as it stands after "v=" in logfmt and after "\"v\":" in JSON. */
+/* A value as printed after "v=" in logfmt and after "\"v\":" in JSON. */
 static const struct {
     struct str value;
     const char *logfmt, *json;
@@ -109,17 +111,22 @@ static const struct {
     {{"a\0b", 3}, "\"a\\u0000b\"", "\"a\\u0000b\""},
     {{"K\xc3\xb6ln", 5}, "\"K\xc3\xb6ln\"", "\"K\xc3\xb6ln\""},
     {{"\xf0\x9f\x98\x80", 4}, "\"\xf0\x9f\x98\x80\"", "\"\xf0\x9f\x98\x80\""},
-    /* New lines and terminal commands that are not ASCII: NEL, CSI, the two separators. */
+    /* Line breaks and terminal controls outside ASCII: NEL, CSI, the two separators. */
     {{"\xc2\x85\xc2\x9b"
       "2J",
       6},
      "\"\\u0085\\u009b2J\"",
      "\"\\u0085\\u009b2J\""},
     {{"\xe2\x80\xa8\xe2\x80\xa9", 6}, "\"\\u2028\\u2029\"", "\"\\u2028\\u2029\""},
+    /* Characters that change the direction of text, have no width, or are above U+FFFF. */
+    {{"\xe2\x80\xae\xd8\x9c\xef\xbb\xbf", 8}, /* NOLINT(misc-misleading-bidirectional) */
+     "\"\\u202e\\u061c\\ufeff\"",
+     "\"\\u202e\\u061c\\ufeff\""},
+    {{"\xf3\xa0\x81\x81", 4}, "\"\\udb40\\udc41\"", "\"\\udb40\\udc41\""},
     {{"\xe2\x80\xa7\xe2\x80\xb0", 6},
      "\"\xe2\x80\xa7\xe2\x80\xb0\"",
      "\"\xe2\x80\xa7\xe2\x80\xb0\""},
-    /* Not UTF-8: one U+FFFD a byte. */
+    /* Not UTF-8: one U+FFFD for each byte. */
     {{"a\xff"
       "b",
       3},
@@ -148,7 +155,7 @@ START_TEST(escapes)
 
 END_TEST
 
-/* Repeated to 20,000 bytes: however long a value, the line is one, whole, and says so. */
+/* Repeated to 20,000 bytes: the line is whole, and says that it was cut. */
 static const char *const fillers[] = {
     "x", "\"", "\n", "\xff", "\xc3\xb6", "\xf0\x9f\x98\x80", "ab\x01", "\xe2\x80\xa8z",
 };
@@ -171,7 +178,7 @@ START_TEST(long_values_leave_a_whole_line)
         log_info("long", kv_str("a", v), kv_uint("n", 7), kv_str("b", v), kv_str("c", v),
                  kv_str("d", v), kv_str("e", v), kv_bool("last", true));
         json_t *root = line_as_json();
-        /* One long value does not push out what stands behind it. */
+        /* A long value does not remove the fields after it. */
         ck_assert_int_eq(json_integer_value(json_object_get(root, "n")), 7);
         ck_assert_ptr_nonnull(json_object_get(root, "b"));
         ck_assert(json_is_true(json_object_get(root, "cut")));
@@ -276,7 +283,7 @@ START_TEST(parses_levels)
 
 END_TEST
 
-/* It works when memory is out, and between a failed call and the look at its errno. */
+/* The log works without memory, and between a failed call and the check of its errno. */
 START_TEST(allocates_nothing_and_keeps_errno)
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
@@ -293,8 +300,57 @@ START_TEST(allocates_nothing_and_keeps_errno)
 
 END_TEST
 
+/* The process goes on, and the log says later how many lines were lost. */
+START_TEST(a_reader_that_stalls_holds_up_nothing)
+{
+    int ends[2];
+    static char bytes[1 << 20];
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(fcntl(ends[1], F_SETPIPE_SZ, 4096), 4096);
+    ck_assert_int_eq(write(ends[1], bytes, 4096), 4096);
+    log_setup(ends[1], LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT);
+    log_never_wait();
+    uint64_t before = log_dropped();
+    for (int i = 0; i < 3; i++)
+        log_info("lost"); /* a blocking write would wait forever */
+    ck_assert_uint_eq(log_dropped() - before, 3);
+    ck_assert_int_eq(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_eq(read(ends[0], bytes, sizeof(bytes)), 4096);
+    log_info("seen");
+    ssize_t n = read(ends[0], bytes, sizeof(bytes) - 1);
+    ck_assert_int_gt(n, 0);
+    bytes[n] = '\0';
+    ck_assert_ptr_nonnull(strstr(bytes, "msg=\"log lines were dropped\" lines=3\n"));
+    /* A pipe of one page has room again after it is read. */
+    log_info("later");
+    ck_assert_uint_le(log_dropped() - before, 5);
+    (void)close(ends[0]);
+    log_info("nobody reads"); /* lost, as before */
+    (void)close(ends[1]);
+}
+
+END_TEST
+
+START_TEST(lines_of_one_cause_are_counted_instead)
+{
+    struct log_limit l = {.n = 0};
+    uint64_t left_out = 0;
+    for (uint64_t now = 50000; now < 60000; now += 10) {
+        bool is = log_limit_take(&l, now, &left_out);
+        ck_assert(is == (now < 50000 + LOG_LIMIT_LINES * 10));
+        ck_assert_uint_eq(left_out, 0);
+    }
+    ck_assert(log_limit_take(&l, 60000, &left_out));
+    ck_assert_uint_eq(left_out, 1000 - LOG_LIMIT_LINES);
+    ck_assert(log_limit_take(&l, 60001, &left_out));
+    ck_assert_uint_eq(left_out, 0);
+}
+
+END_TEST
+
 int main(void)
 {
+    (void)signal(SIGPIPE, SIG_IGN);
     Suite *suite = suite_create("log");
     TCase *tc = tcase_create("log");
     tcase_add_test(tc, logfmt);
@@ -307,6 +363,8 @@ int main(void)
     tcase_add_test(tc, level_is_checked_before_the_fields);
     tcase_add_test(tc, parses_levels);
     tcase_add_test(tc, allocates_nothing_and_keeps_errno);
+    tcase_add_test(tc, a_reader_that_stalls_holds_up_nothing);
+    tcase_add_test(tc, lines_of_one_cause_are_counted_instead);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

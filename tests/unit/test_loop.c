@@ -1,3 +1,4 @@
+/* The event loop: timers, descriptors, deferred work, signals, and frees within callbacks. */
 #include "on_loop.h"
 
 #include <fcntl.h>
@@ -5,7 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Everything that fires leaves its letter. */
+/* Each callback appends its letter. */
 struct trace {
     struct loop *loop;
     char text[128];
@@ -159,7 +160,7 @@ START_TEST(a_timer_far_away_does_not_overflow)
 
 END_TEST
 
-/* Those armed fire in the order that a search of an array for the least (due, order) gives. */
+/* The order must equal that of a search of an array for the smallest (due, order). */
 START_TEST(the_heap_agrees_with_a_sorted_array)
 {
     enum {
@@ -302,7 +303,8 @@ static void pipe_make(int ends[2])
     ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
 }
 
-/* Two are ready in one batch; the first to be called frees the other, whichever it is. */
+/* Two descriptors are ready in one batch; the first callback frees the other one, whichever it
+ * is. */
 START_TEST(a_callback_may_free_one_that_is_ready_too)
 {
     struct trace t = {.loop = loop_make()};

@@ -1,4 +1,5 @@
-#include "map.h"
+/* The hash map, its hash function, and long random histories. */
+#include "base/map.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -7,10 +8,10 @@
 #include <stdio.h>
 
 /*
- * Neither column is from our code: the zero key's values are those of Rust's DefaultHasher, which
- * CPython 3.11 confirms (hash() of bytes with PYTHONHASHSEED=0), the others CPython's with
- * PYTHONHASHSEED=42 and 4294967295, whose keys are derived from the seed. The text is the bytes 0,
- * 1, 2, ... n-1.
+ * The expected hashes do not come from cardpack: those of the zero key are from Rust's
+ * DefaultHasher, which CPython 3.11 confirms (hash() of bytes with PYTHONHASHSEED=0); the others
+ * are CPython's with PYTHONHASHSEED=42 and 4294967295, which derive their keys from the seed. The
+ * text is the bytes 0, 1, 2, ... n-1.
  */
 static const struct {
     struct map_seed seed;
@@ -38,7 +39,7 @@ START_TEST(hashes_as_others_do)
 {
     char text[65];
     for (size_t i = 0; i < sizeof(text); i++)
-        text[i] = (char)(i == 0 ? 0x7f : i - 1); /* off by one: not aligned */
+        text[i] = (char)(i == 0 ? 0x7f : i - 1); /* shifted by one byte: not aligned */
     struct str s = {text + 1, vectors[_i].n};
     ck_assert_uint_eq(siphash13(vectors[_i].seed, s), vectors[_i].hash);
 }
@@ -65,14 +66,14 @@ static void name_items(void)
     }
 }
 
-/* The same numbers on every machine. */
+/* Random numbers, the same on every machine. */
 static uint32_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005U + 1442695040888963407U;
     return (uint32_t)(*state >> 33);
 }
 
-/* Every key by look-up, and every object once by walking. */
+/* Finds every key by look-up, and visits every object once. */
 static bool agrees(const struct map *m, const bool there[KEYS])
 {
     bool seen[KEYS] = {false};
@@ -95,8 +96,8 @@ static bool agrees(const struct map *m, const bool there[KEYS])
 }
 
 /*
- * A long history of puts and deletes beside an array of flags; it leans to and fro, so that the
- * table fills, empties and wraps around its end.
+ * A long history of puts and deletes, compared with an array of flags. Its bias changes, so that
+ * the table fills, empties and wraps around its end.
  */
 START_TEST(behaves_as_a_naive_array)
 {
@@ -156,8 +157,26 @@ START_TEST(any_bytes_are_a_key)
 
 END_TEST
 
-/* Of keys as names and UIDs are, alike but for a few digits, as few share a slot as of random ones:
- * 2^16 of them take 63 % of 2^16 slots, whichever bits the slot is taken from. */
+/* With this seed the first eight bytes make the product 0: the other bytes do not affect the
+ * hash. */
+START_TEST(keys_of_one_hash_are_told_apart)
+{
+    static const struct map_seed seed = {UINT64_C(0x9e3779b97f4a7c15) ^ 16, 2};
+    struct item item = {.key = STR("\0\0\0\0\0\0\0\0aaaaaaaa")};
+    struct str other = STR("\0\0\0\0\0\0\0\0bbbbbbbb");
+    struct map m;
+    map_init(&m, offsetof(struct item, key), seed);
+    ck_assert_uint_eq(map_hash(seed, item.key), map_hash(seed, other));
+    ck_assert_int_eq(map_put(&m, &item), OK);
+    ck_assert_ptr_eq(map_get(&m, item.key), &item);
+    ck_assert_ptr_null(map_get(&m, other));
+    map_done(&m);
+}
+
+END_TEST
+
+/* Keys like names and UIDs, which differ in a few digits, share slots as rarely as random keys:
+ * 2^16 keys take 63 % of 2^16 slots, whichever bits of the hash choose the slot. */
 START_TEST(like_keys_are_strewn)
 {
     static const char *const formats[] = {
@@ -196,7 +215,7 @@ START_TEST(like_keys_are_strewn)
 
 END_TEST
 
-/* No byte of a key is without effect, nor its length, nor the seed. */
+/* Each byte of a key, its length and the seed affect the hash. */
 START_TEST(every_byte_counts)
 {
     struct map_seed seed = {(uint64_t)_i, 7};
@@ -216,7 +235,7 @@ START_TEST(every_byte_counts)
 
 END_TEST
 
-/* As one by one, in a map that is empty, in a small one, and in one that is full of long runs. */
+/* The result equals single puts, in an empty map, a small one, and one with long runs. */
 START_TEST(many_at_once)
 {
     static const size_t counts[] = {0, 1, 12, KEYS};
@@ -279,7 +298,7 @@ static enum errc fill(void *ctx)
         if (put == OK)
             continue;
         code = put;
-        ck_assert(agrees(&m, there)); /* as it was before */
+        ck_assert(agrees(&m, there)); /* unchanged */
     }
     ck_assert(agrees(&m, there));
     map_done(&m);
@@ -302,6 +321,7 @@ int main(void)
     tcase_add_loop_test(tc, behaves_as_a_naive_array, 0, 8);
     tcase_add_test(tc, empty_has_nothing);
     tcase_add_test(tc, any_bytes_are_a_key);
+    tcase_add_test(tc, keys_of_one_hash_are_told_apart);
     tcase_add_loop_test(tc, like_keys_are_strewn, 0, 3);
     tcase_add_loop_test(tc, every_byte_counts, 0, 3);
     tcase_add_loop_test(tc, many_at_once, 0, 4);

@@ -1,16 +1,16 @@
 /* GET /metrics of an embedded cluster, over a real connection. */
-#include "cluster.h"
+#include "base/log.h"
+#include "daemon/backend/cluster.h"
+#include "daemon/limit.h"
+#include "daemon/reload.h"
+#include "daemon/service.h"
 #include "fail_alloc.h"
-#include "limit.h"
-#include "log.h"
 #include "peer.h"
-#include "reload.h"
-#include "service.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* Two nodes of two cards, one node without; a pod of half a card whose name must not be seen. */
+/* Two nodes with two cards, one node without; a pod of half a card whose name must not appear. */
 #define CLUSTER                                                                                    \
     "{\"kind\":\"List\",\"items\":["                                                               \
     "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-a\",\"labels\":{\"aliyun.accelerator/"       \
@@ -68,7 +68,7 @@ static void office_close(struct office *o)
     o->service.loop = loop_free(o->service.loop);
 }
 
-/* Up to what an answer ends with. */
+/* Reads until the answer's expected end. */
 static void ask(struct office *o, const char *path, const char *headers, const char *end)
 {
     char head[256];
@@ -113,6 +113,7 @@ static const char *const lines[] = {
     "cardpack_leader 1",
     "cardpack_ready 1",
     "cardpack_binds_active 0",
+    "cardpack_reservation_oldest_age_seconds 0",
 };
 
 START_TEST(shows_the_cluster)
@@ -126,6 +127,59 @@ START_TEST(shows_the_cluster)
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "hidden"));
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "{node=\"plain\""));
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "cardpack_watches"));
+    ck_assert_uint_eq(peer_count(&o.peer, "\ncardpack_card_unusable{"), 1);
+    office_close(&o);
+}
+
+END_TEST
+
+static void show_pod(struct office *o, const char *name, const char *card, const char *mem)
+{
+    struct effect fx;
+    struct container_view container = {.name = STR("c"), .mem = str_of(mem)};
+    struct event e = {.type = EVENT_POD_SET,
+                      .pod = {.uid = str_of(name),
+                              .namespace = STR("ns"),
+                              .name = str_of(name),
+                              .node = STR("node-b"),
+                              .phase = STR("Running"),
+                              .idx = str_of(card),
+                              .containers = &container,
+                              .n_containers = 1,
+                              .n_mains = 1}};
+    ck_assert_int_eq(cache_apply(&o->service.cache, &e, 1, &fx), OK);
+    cache_check(&o->service.cache);
+}
+
+/* node-b has cards of 24. */
+START_TEST(a_full_card_is_not_overcommitted)
+{
+    struct office o;
+    office_open(&o);
+    show_pod(&o, "whole", "0", "24");
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    ck_assert(says(&o, "cardpack_card_memory_allocated_units{node=\"node-b\",card=\"0\"} 24"));
+    ck_assert(says(&o, "cardpack_cards_overcommitted 0"));
+    show_pod(&o, "more", "0", "1");
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    ck_assert(says(&o, "cardpack_cards_overcommitted 1"));
+    office_close(&o);
+}
+
+END_TEST
+
+/* Memory that is charged to no card still counts as allocated. */
+START_TEST(memory_without_a_card_is_allocated)
+{
+    struct office o;
+    office_open(&o);
+    show_pod(&o, "placed", "1", "4");
+    show_pod(&o, "unplaced", "x", "5");
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    ck_assert(says(&o, "cardpack_node_memory_allocated_units{node=\"node-b\"} 9"));
+    ck_assert(says(&o, "cardpack_node_memory_unplaced_units{node=\"node-b\"} 5"));
+    ck_assert(says(&o, "cardpack_memory_allocated_units 17"));
+    ck_assert(says(&o, "cardpack_memory_unplaced_units 5"));
     office_close(&o);
 }
 
@@ -215,7 +269,8 @@ START_TEST(gives_nothing_to_who_does_not_read)
 
 END_TEST
 
-/* Nor more than a quarter of the time: who asks again at once keeps filter waiting. */
+/* The page may take a quarter of the time at most: a client that repeats its request at once would
+ * delay filter. */
 START_TEST(a_large_page_is_not_written_again_at_once)
 {
     struct office o;
@@ -225,6 +280,23 @@ START_TEST(a_large_page_is_not_written_again_at_once)
     ask(&o, "/metrics", OPENMETRICS, "written a moment ago");
     ck_assert_uint_eq(peer_count(&o.peer, "Retry-After: 1"), 1);
     o.service.metrics.page_ns = LIMIT_METRICS_CHEAP_NS - 1;
+    ask(&o, "/metrics", OPENMETRICS, LAST);
+    office_close(&o);
+}
+
+END_TEST
+
+/* A page that took 100 s is written again 300 s after its end, not 200 s after it. */
+START_TEST(a_pause_is_three_times_as_long_as_the_page_took)
+{
+    const uint64_t took_ms = 100000;
+    struct office o;
+    office_open(&o);
+    struct metrics *m = &o.service.metrics;
+    m->page_ns = took_ms * 1000000;
+    m->page_ms = loop_clock_ms(o.service.loop) - 2 * took_ms;
+    ask(&o, "/metrics", OPENMETRICS, "written a moment ago");
+    m->page_ms = loop_clock_ms(o.service.loop) - 3 * took_ms;
     ask(&o, "/metrics", OPENMETRICS, LAST);
     office_close(&o);
 }
@@ -250,14 +322,14 @@ START_TEST(says_what_came_of_reloads)
 
 END_TEST
 
-/* Either the whole page or a 503: never a part of it. */
+/* Either the whole page or a 503, never a part. */
 START_TEST(fails_whole)
 {
     bool hit = true;
     for (size_t nth = 1; hit; nth++) {
         struct office o;
         office_open(&o);
-        ask(&o, "/version", "", CARDPACK_VERSION); /* a connection is there, and a request's room */
+        ask(&o, "/version", "", CARDPACK_VERSION); /* a connection, and room for a request */
         ck_assert(buf_reserve(&o.peer.in, MIB));
         fail_alloc_arm(FAIL_ONCE, nth);
         ask(&o, "/metrics", OPENMETRICS, "\r\n\r\n");
@@ -279,6 +351,8 @@ int main(void)
     Suite *suite = suite_create("metrics");
     TCase *t = tcase_create("metrics");
     tcase_add_test(t, shows_the_cluster);
+    tcase_add_test(t, a_full_card_is_not_overcommitted);
+    tcase_add_test(t, memory_without_a_card_is_allocated);
     tcase_add_test(t, answers_in_both_formats);
     tcase_add_test(t, shows_no_more_nodes_than_it_may);
     tcase_add_loop_test(t, counts_requests_by_verb_and_outcome, 0, COUNT_OF(requests));
@@ -286,6 +360,7 @@ int main(void)
     tcase_add_test(t, fails_whole);
     tcase_add_test(t, says_what_came_of_reloads);
     tcase_add_test(t, a_large_page_is_not_written_again_at_once);
+    tcase_add_test(t, a_pause_is_three_times_as_long_as_the_page_took);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

@@ -1,9 +1,10 @@
-#include "node.h"
+/* Nodes in the cache: what status and annotations make of them. */
+#include "core/node.h"
 
 #include "cache_rig.h"
-#include "limit.h"
+#include "core/limit.h"
 
-/* What a Node's status says, and what is made of it. */
+/* A Node's status, and the resulting node. */
 static const struct {
     const char *mem;
     const char *count;
@@ -88,7 +89,7 @@ static const struct {
     {"1 2", 0, 1},
     {"1024,1", 2, 1},
     {"99999999999999999999", 0, 1},
-    {"1023", 0, 0}, /* an index of a card that is not there is no error: it may come */
+    {"1023", 0, 0}, /* an index without a card is no error: the card may come later */
 };
 
 START_TEST(reads_the_unhealthy_cards)
@@ -117,6 +118,29 @@ START_TEST(a_ceiling_of_cards_can_be_unhealthy)
         ck_assert_int_eq(n->cards[i].unhealthy, i == 0 || i == 63 || i == 64 || i == 1023);
     ck_assert_int_eq(card_free(&n->cards[1023]), 0);
     ck_assert_int_eq(card_free(&n->cards[1022]), 1);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* "0,0,...": longer than any list that names each card once. */
+START_TEST(a_list_that_is_too_long_names_every_card)
+{
+    static char text[LIMIT_CARD_LIST_BYTES + 3];
+    struct rig r;
+    rig_init(&r);
+    for (size_t i = 0; i + 1 < sizeof(text); i++)
+        text[i] = i % 2 == 0 ? '0' : ',';
+    text[LIMIT_CARD_LIST_BYTES] = '\0';
+    node_set(&r, "n", "32", "4", NULL);
+    health_set(&r, "n", text);
+    const struct node *n = node_of(&r, "n");
+    ck_assert(r.fx.bad_tokens == 0 && n->cards[0].unhealthy && !n->cards[1].unhealthy);
+    text[LIMIT_CARD_LIST_BYTES] = '0';
+    health_set(&r, "n", text);
+    ck_assert_uint_eq(r.fx.bad_tokens, 1);
+    for (uint32_t i = 0; i < 4; i++)
+        ck_assert(n->cards[i].unhealthy);
     rig_done(&r);
 }
 
@@ -157,7 +181,7 @@ START_TEST(the_smallest_changes_are_changes)
     struct rig r;
     rig_init(&r);
     node_set(&r, "n", "32", "2", NULL);
-    node_set(&r, "n", "33", "2", NULL); /* the remainder alone */
+    node_set(&r, "n", "33", "2", NULL); /* only the remainder */
     ck_assert(r.fx.changed);
     ck_assert_int_eq(node_of(&r, "n")->remainder, 1);
     node_set(&r, "n", "33", "3", NULL);
@@ -195,6 +219,7 @@ int main(void)
     tcase_add_loop_test(tc, reads_its_sizes, 0, COUNT_OF(sizes));
     tcase_add_loop_test(tc, reads_the_unhealthy_cards, 0, COUNT_OF(lists));
     tcase_add_test(tc, a_ceiling_of_cards_can_be_unhealthy);
+    tcase_add_test(tc, a_list_that_is_too_long_names_every_card);
     tcase_add_test(tc, an_update_that_changes_nothing_costs_nothing);
     tcase_add_test(tc, the_smallest_changes_are_changes);
     tcase_add_test(tc, free_memory_never_goes_below_nothing);

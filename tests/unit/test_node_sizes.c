@@ -1,4 +1,4 @@
-/* What a Node object says of its cards: tables, marks, limits, and what is news. */
+/* What a Node object says of its cards: tables, marks, limits, and which updates are changes. */
 #include "asked.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum {
         .name = S("n"), __VA_ARGS__ \
     }
 
-/* A card that may be used: total; one that is not: -total; a hole: 0. */
+/* A usable card: total; an unusable one: -total; no card at this index: 0. */
 static const struct {
     struct node_view node;
     enum node_fault fault;
@@ -23,7 +23,7 @@ static const struct {
 } tables[] = {
     {NODE(.mem = S("32"), .count = S("2")), NODE_OK, 2, {16, 16}, 0, 32},
     {NODE(.mem = S("33"), .count = S("2")), NODE_OK, 2, {16, 16}, 1, 33},
-    /* The table's word, not the count's. */
+    /* The table counts, not the number in the capacity. */
     {NODE(.mem = S("24"), .count = S("4"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
      NODE_OK,
      2,
@@ -36,7 +36,7 @@ static const struct {
      {0, 16, 0, 8},
      0,
      24},
-    /* Its sum below the capacity, and above it. */
+    /* The table's sum is below the capacity, then above it. */
     {NODE(.mem = S("30"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
      NODE_OK,
      2,
@@ -62,7 +62,7 @@ static const struct {
      {-16, 16, -16},
      0,
      48},
-    /* A hole is no card, set aside or not. */
+    /* An index without a card is no card, set aside or not. */
     {NODE(.mem = S("8"), .exclusive_cards = S("0"), CARDS({.index = 1, .mem = 8})),
      NODE_OK,
      2,
@@ -96,7 +96,7 @@ static const struct {
      {0},
      0,
      0},
-    /* No card is so large, and no sum of cards. */
+    /* Neither a card nor a sum of cards can be that large. */
     {NODE(.mem = S("1099511627776"), .count = S("1")),
      NODE_OK,
      1,
@@ -154,10 +154,10 @@ START_TEST(knows_its_cards)
     ck_assert_str_is(node_card_uuid(n, 0), "GPU-1");
     ck_assert_int_eq(node_card_numa(n, 0), 1);
     ck_assert_str_is(n->sizes->infos[0].profile, "1g.5gb");
-    ck_assert_str_is(node_card_model(n, 2), "T4"); /* the label's */
+    ck_assert_str_is(node_card_model(n, 2), "T4"); /* the label's model */
     ck_assert_uint_eq(node_card_uuid(n, 2).n, 0);
     ck_assert_int_eq(node_card_numa(n, 2), -1);
-    ck_assert_int_eq(node_card_numa(n, 1), -1); /* a hole */
+    ck_assert_int_eq(node_card_numa(n, 1), -1); /* no card at this index */
     ck_assert_str_is(n->sizes->pool, "blue");
     set_node(&r, (struct node_view)NODE(.mem = S("24"), .count = S("1")));
     n = node_of(&r, "n");
@@ -202,7 +202,7 @@ START_TEST(reads_its_labels)
 
 END_TEST
 
-/* Each differs from the first in one thing, and from no other in none. */
+/* Each differs from the first in exactly one thing, and from each other one. */
 static const struct node_view news[] = {
     NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
     NODE(.mem = S("25"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
@@ -251,7 +251,7 @@ START_TEST(only_news_change_anything)
 
 END_TEST
 
-/* Pods stay where they are when cards change; what has no card any more waits for one. */
+/* Pods keep their place when cards change; a pod whose card is gone waits for it. */
 START_TEST(pods_outlive_their_cards)
 {
     struct rig r;
@@ -262,9 +262,9 @@ START_TEST(pods_outlive_their_cards)
             (struct pod_view)PLAIN("h", "0", .percent = S("50"), .idx = S("0"), .node = S("n")));
     ck_assert_int_eq(card_used(&r, "n", 1), 6);
     ck_assert_int_eq(card_used(&r, "n", 0), 4);
-    set_node(&r, (struct node_view)news[3]); /* 0 and 2 */
+    set_node(&r, (struct node_view)news[3]); /* cards 0 and 2 */
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 6);
-    set_node(&r, (struct node_view)news[2]); /* 9 and 15 */
+    set_node(&r, (struct node_view)news[2]); /* sizes 9 and 15 */
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 0);
     ck_assert_int_eq(card_used(&r, "n", 0), 5); /* half of 9 */
     node_gone(&r, "n");
@@ -279,8 +279,8 @@ START_TEST(pods_outlive_their_cards)
 
 END_TEST
 
-/* The most that many pods can be charged fits the sums. */
-/* Nodes of one kind share what is said of them, and part when one of them changes. */
+/* The largest charge of many pods fits the sums. */
+/* Nodes of one kind share their description, until one of them changes. */
 START_TEST(what_is_said_of_many_is_kept_once)
 {
     static const struct {

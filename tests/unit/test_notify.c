@@ -1,5 +1,5 @@
-/* The other end is a real datagram socket: by path, and in the kernel's own space. */
-#include "notify.h"
+/* The supervisor's end is a real datagram socket: by path, and in the abstract namespace. */
+#include "io/notify.h"
 #include "on_loop.h"
 #include "unit.h"
 
@@ -31,7 +31,7 @@ static void ear_hear(struct loop_fd *f, uint32_t events)
     e->done = ++e->heard >= e->wanted;
 }
 
-/* Listens at the folder's path or, with abstract, at a name that no other test has. */
+/* Listens at a path in the folder or, if abstract, at a name that no other test has. */
 static void ear_open(struct ear *e, bool abstract)
 {
     struct err why = ERR_INIT;
@@ -97,7 +97,7 @@ START_TEST(watchdog_beats_until_closed)
     ear_wait(&e, 3);
     ck_assert_str_eq(e.text, "WATCHDOG=1");
     ck_assert_uint_ge(loop_clock_ms(e.loop) - began,
-                      UINT64_C(40)); /* the first began with the turn */
+                      UINT64_C(40)); /* since the start of the turn */
     notify_watchdog(&n, 0);
     ck_assert(!timer_armed(&n.beat));
     notify_watchdog(&n, 1);
@@ -126,7 +126,7 @@ START_TEST(nobody_is_told_nothing)
 
 END_TEST
 
-/* Who does not listen any more is no reason to end, or to wait. */
+/* If the supervisor no longer listens, the process neither ends nor waits. */
 START_TEST(deaf_ear_is_no_failure)
 {
     struct ear e;
@@ -155,7 +155,7 @@ START_TEST(address_that_is_none)
     ck_assert_int_eq(notify_open(&n, l, str_of(wrong[_i]), &why), ERR_SYNTAX);
     ck_assert_ptr_nonnull(strstr(why.text, wrong[_i]));
     ck_assert_int_eq(n.fd, -1);
-    longest[sizeof(longest) - 2] = '\0'; /* a byte shorter is no error */
+    longest[sizeof(longest) - 2] = '\0'; /* one byte shorter is valid */
     if (_i == 2)
         ck_assert_ok(notify_open(&n, l, str_of(longest), &why), &why);
     notify_close(&n);

@@ -1,10 +1,11 @@
-#include "pack.h"
+/* The words for card-policy: binpack, spread, and everything else. */
+#include "core/pack.h"
 
 #include "unit.h"
 
 static const struct {
     const char *text;
-    enum pack pack; /* PACK_UNSET: it is none */
+    enum pack pack; /* PACK_UNSET: the text is none of them */
 } texts[] = {
     {"binpack", PACK_BINPACK}, {"spread", PACK_SPREAD}, {"", PACK_UNSET},
     {"Binpack", PACK_UNSET},   {"spread ", PACK_UNSET}, {"binpacked", PACK_UNSET},
@@ -18,7 +19,7 @@ START_TEST(reads_what_it_writes)
     ck_assert_int_eq(p, texts[_i].pack);
     if (p != PACK_UNSET)
         ck_assert_str_eq(pack_name(p), texts[_i].text);
-    p = PACK_SPREAD; /* stays where it is no policy */
+    p = PACK_SPREAD; /* unchanged by a text that is none of them */
     (void)pack_parse(str_of(texts[_i].text), &p);
     ck_assert_int_eq(p, texts[_i].pack == PACK_UNSET ? PACK_SPREAD : texts[_i].pack);
 }

@@ -1,4 +1,5 @@
-#include "pattern.h"
+/* Patterns for models and UUIDs: globs, case, exclusion, and the cost of many stars. */
+#include "core/pattern.h"
 
 #include "unit.h"
 
@@ -18,15 +19,15 @@ static const struct {
     {{"*A10", 4}, {"NVIDIA-A100", 11}, false},
     {{"*40*gb", 6}, {"A100-40-40gb", 12}, true},
     {{"*40*40*gb", 9}, {"A100-40gb", 9}, false},
-    {{"a*a", 3}, {"a", 1}, false}, /* the ends may not overlap */
+    {{"a*a", 3}, {"a", 1}, false}, /* prefix and suffix may not overlap */
     {{"ab*ba", 5}, {"aba", 3}, false},
     {{"***", 3}, {"", 0}, true},
-    {{"?", 1}, {"x", 1}, false}, /* nothing but '*' is special */
+    {{"?", 1}, {"x", 1}, false}, /* only '*' is special */
     {{"[x]", 3}, {"x", 1}, false},
     {{"\\*", 2}, {"*", 1}, false},
     {{"\\*", 2}, {"\\x", 2}, true},
     {{"a*c", 3}, {"a\0c", 3}, true},
-    {{"K", 1}, {"\xe2\x84\xaa", 3}, false}, /* ASCII letters only */
+    {{"K", 1}, {"\xe2\x84\xaa", 3}, false}, /* only ASCII letters match in any case */
 };
 
 START_TEST(matches_or_not)
@@ -36,7 +37,19 @@ START_TEST(matches_or_not)
 
 END_TEST
 
-/* The nth string over the alphabet, shorter ones first; false beyond the room. */
+static const struct {
+    const char *list;
+    size_t n;
+} counts[] = {{"", 0}, {" , ,! ,", 0}, {"a", 1}, {"a,,!b, ! c ", 3}};
+
+START_TEST(counts_items)
+{
+    ck_assert_uint_eq(pattern_list_items(str_of(counts[_i].list)), counts[_i].n);
+}
+
+END_TEST
+
+/* The nth string over the alphabet, shorter ones first; false: it does not fit into `room`. */
 static bool string_of(unsigned n, const char *alphabet, char *out, size_t room)
 {
     unsigned base = (unsigned)strlen(alphabet);
@@ -50,7 +63,7 @@ static bool string_of(unsigned n, const char *alphabet, char *out, size_t room)
     return true;
 }
 
-/* Every pattern of up to 5 and every text of up to 5 characters, as libc has it. */
+/* Compares every pattern of up to 5 characters and every text of up to 5 with libc's fnmatch. */
 START_TEST(agrees_with_fnmatch)
 {
     char pattern[6];
@@ -69,7 +82,7 @@ START_TEST(agrees_with_fnmatch)
 
 END_TEST
 
-/* What a matcher that tries every place of every star would need years for. */
+/* A matcher that tries every place for every star would need years. */
 START_TEST(many_stars_are_no_burden)
 {
     char pattern[256];
@@ -86,7 +99,7 @@ END_TEST
 
 static const struct {
     const char *list, *text;
-    bool glob, plain; /* allowed with globs, and without */
+    bool glob, plain; /* expected result with globs, and without */
 } lists[] = {
     {NULL, "a", true, true},
     {"", "a", true, true},
@@ -109,8 +122,8 @@ static const struct {
     {"A100*,!*sxm", "a100-pcie", true, false},
     {"!*", "a", false, true},
     {"*,!a", "", true, false},
-    {"!!a", "a", true, true},    /* excludes what is called "!a" */
-    {"!!a", "!a", false, false}, /* and that it does */
+    {"!!a", "a", true, true},    /* excludes the model "!a" */
+    {"!!a", "!a", false, false}, /* which this shows */
     {"a", NULL, false, false},
     {"!a", NULL, true, true},
 };
@@ -130,6 +143,7 @@ int main(void)
     Suite *suite = suite_create("pattern");
     TCase *tcase = tcase_create("pattern");
     tcase_add_loop_test(tcase, matches_or_not, 0, COUNT_OF(matches));
+    tcase_add_loop_test(tcase, counts_items, 0, COUNT_OF(counts));
     tcase_add_test(tcase, agrees_with_fnmatch);
     tcase_add_test(tcase, many_stars_are_no_burden);
     tcase_add_loop_test(tcase, lists_allow_or_not, 0, COUNT_OF(lists));

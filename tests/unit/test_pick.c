@@ -1,10 +1,10 @@
-/* Which cards are taken, where there is a choice. */
+/* Which cards a pod gets when several are feasible. */
 #include "scene.h"
 
 #define ASK(q, ...) PLAIN("ask", q, __VA_ARGS__)
 #define SPREAD      .card_policy = S("spread")
 
-/* Two NUMA nodes of two cards each, and one that is not said. */
+/* Two NUMA nodes with two cards each, and a card without a NUMA node. */
 #define NUMA_CARDS                                                                     \
     NODE(.mem = S("80"),                                                               \
          CARDS({.index = 0, .mem = 16, .numa = 0}, {.index = 1, .mem = 16, .numa = 1}, \
@@ -23,7 +23,8 @@ static const struct {
     struct grant grants[GRANTS];
     uint32_t n;
 } scenes[] = {
-    /* The pod's own word, its word for both, the node's label, the configuration; binpack. */
+    /* The card policy comes from the pod, its other annotation, the node's label, the
+     * configuration; else it is binpack. */
     {FOUR_CARDS, {PLAIN("a", "4", AT(2))}, ASK("8"), PACK_UNSET, {{8, 2, UINT16_MAX, 0}}, 1},
     {FOUR_CARDS, {PLAIN("a", "4", AT(0))}, ASK("8"), PACK_SPREAD, {{8, 1, UINT16_MAX, 0}}, 1},
     {NODE(.mem = S("64"), .count = S("4"), .placement = S("spread")),
@@ -50,7 +51,8 @@ static const struct {
      PACK_UNSET,
      {{8, 1, UINT16_MAX, 0}},
      1},
-    /* Several cards: the tightest, or the emptiest; the lowest of equals; in ascending order. */
+    /* Several cards: the fullest, or the emptiest; the lowest index among equals; in ascending
+     * order. */
     {FOUR_CARDS,
      {PLAIN("a", "4", AT(3)), PLAIN("b", "8", AT(1))},
      ASK("16", .count_label = S("2")),
@@ -70,7 +72,7 @@ static const struct {
      PACK_UNSET,
      {{1, 0, 2, 0}, {1, 1, 2, 0}, {2, 0, 0, 25}, {2, 1, 0, 25}, {3, 0, 1, 0}, {3, 1, 1, 0}},
      6},
-    /* From one NUMA node, if one has so many; the fullest, or the emptiest of those. */
+    /* From one NUMA node, if one has enough cards; from the fullest of those, or the emptiest. */
     {NUMA_CARDS,
      {PLAIN("a", "4", AT(0)), PLAIN("b", "5", AT(1))},
      ASK("16", .count_label = S("2")),
@@ -87,7 +89,7 @@ static const struct {
      {PLAIN("a", "9", AT(0)), PLAIN("b", "9", AT(1))},
      ASK("16", .count_label = S("2")),
      PACK_UNSET,
-     {{8, 2, 0, 0}, {8, 3, 0, 0}}, /* none has two with room */
+     {{8, 2, 0, 0}, {8, 3, 0, 0}}, /* none has two cards with room */
      2},
     {NUMA_CARDS,
      {NO_POD},
@@ -95,7 +97,7 @@ static const struct {
      PACK_UNSET,
      {{8, 0, 0, 0}, {8, 1, 0, 0}, {8, 2, 0, 0}},
      3},
-    /* Whole cards and percentages are written down in full, as the first container's. */
+    /* For whole cards and percentages the whole charge is written, for the first container. */
     {NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
      {NO_POD},
      POD("ask", WHOLE, SPREAD, CONTAINERS(2, MAIN(0, "2"), MAIN(1, "3"))),
@@ -109,7 +111,7 @@ static const struct {
      {{4, 0, 0, 0}, {8, 1, 0, 0}},
      2},
     {TWO_CARDS, {PLAIN("a", "9", AT(0))}, ASK("0", WHOLE), PACK_UNSET, {{16, 1, 0, 0}}, 1},
-    {TWO_CARDS, /* the init containers' peak is nothing that lasts */
+    {TWO_CARDS, /* the init containers' peak does not last */
      {NO_POD},
      POD("ask", .percent = S("25"), CONTAINERS(1, SIDECAR(0, "1"), INIT(1, "9"), MAIN(0, "2"))),
      PACK_UNSET,
@@ -127,7 +129,7 @@ static const struct {
      PACK_UNSET,
      {{3, 0, UINT16_MAX, 0}},
      1},
-    /* Containers stay together where they can, and part where they can't. */
+    /* Containers share a card if they can, and get different cards if they can't. */
     {TWO_CARDS,
      {NO_POD},
      POD("ask", CONTAINERS(2, MAIN(0, "8"), MAIN_CORES(1, "4", "20"))),
@@ -152,7 +154,7 @@ static const struct {
      PACK_UNSET,
      {{6, 1, 0, 0}, {7, 0, 1, 0}},
      2},
-    /* Free: 2, 3, 8. Beside the largest container is where the init container runs. */
+    /* Free: 2, 3, 8. The init container runs on the card of the largest container. */
     {NODE(.mem = S("13"),
           CARDS({.index = 0, .mem = 2}, {.index = 1, .mem = 3}, {.index = 2, .mem = 8})),
      {NO_POD},
@@ -188,28 +190,38 @@ START_TEST(takes_these)
 
 END_TEST
 
-/* Only plain pods are told apart by size, so only those look for their like. */
-START_TEST(only_plain_pods_go_beside_equals)
+/* The plugin knows pods by their memory only: compute and percentages make no difference. */
+static const struct {
+    struct pod_view ask;
+    uint32_t card;
+} beside[] = {
+    {ASK("4"), 2},
+    {POD("ask", CONTAINERS(1, MAIN_CORES(0, "4", "10"))), 2},
+    {ASK("4", .percent = S("25")), 2},
+    {POD("ask", CONTAINERS(2, MAIN(0, "4"), MAIN(1, "1"))), 2}, /* the plugin may confuse these */
+    {POD("ask", CONTAINERS(2, MAIN(0, "3"), MAIN(1, "1"))), 2}, /* or the pod takes their place */
+    {ASK("3"), 0},
+    {ASK("4", .count_label = S("2")), 0},
+};
+
+START_TEST(all_of_one_card_go_beside_equals)
 {
     struct rig r;
     struct placement there;
     struct node_view node = FOUR_CARDS;
-    const struct pod_view pods[SCENE_PODS] = {PLAIN("tight", "12", AT(0)),
+    const struct pod_view pods[SCENE_PODS] = {PLAIN("tight", "10", AT(0)),
                                               PLAIN("twin", "4", .node = S("n"), .idx = S("2"),
                                                     .phase = S("Pending"), .assigned = S("false"))};
-    struct pod_view plain = ASK("4");
-    struct pod_view cores = POD("ask", CONTAINERS(1, MAIN_CORES(0, "4", "10")));
     scene_open(&r, &node, pods, PACK_UNSET);
-    ck_assert_int_eq(scene_judge(&r, &plain, &there), VERDICT_FITS);
-    ck_assert_uint_eq(there.grants[0].card, 2);
-    ck_assert_int_eq(scene_judge(&r, &cores, &there), VERDICT_FITS);
-    ck_assert_uint_eq(there.grants[0].card, 0);
+    ck_assert_int_eq(scene_judge(&r, &beside[_i].ask, &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, beside[_i].card);
     rig_done(&r);
 }
 
 END_TEST
 
-/* As many containers as may ask, on as many cards: the search ends, and finds what is easy. */
+/* The largest number of containers on the largest number of cards: the search ends, and finds an
+ * easy place. */
 START_TEST(a_large_search_ends)
 {
     struct rig r;
@@ -240,7 +252,7 @@ int main(void)
     Suite *suite = suite_create("pick");
     TCase *tc = tcase_create("pick");
     tcase_add_loop_test(tc, takes_these, 0, COUNT_OF(scenes));
-    tcase_add_test(tc, only_plain_pods_go_beside_equals);
+    tcase_add_loop_test(tc, all_of_one_card_go_beside_equals, 0, COUNT_OF(beside));
     tcase_add_test(tc, a_large_search_ends);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

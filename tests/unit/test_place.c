@@ -1,5 +1,6 @@
-/* Requests of several containers: what they come to on a card, and whether they may part. */
-#include "policy.h"
+/* Requests with several containers: their charge on a card, and whether they may be on different
+ * cards. */
+#include "core/policy.h"
 
 #include "cache_rig.h"
 
@@ -8,11 +9,11 @@ struct init_case {
     bool whole;
     uint32_t percent;
     uint32_t cards;
-    int64_t sidecar; /* of each container, over all cards */
+    int64_t sidecar; /* each container's, over all cards */
     int64_t init;
     int64_t main;
-    int64_t granted; /* on each card, once the init containers are done */
-    int64_t charged; /* until then */
+    int64_t granted; /* on each card, after the init containers are done */
+    int64_t charged; /* before that */
 };
 
 /* On two cards of 8. */

@@ -1,11 +1,12 @@
-#include "policy.h"
+/* The policy for plain pods: which nodes are feasible, and which card a pod gets. */
+#include "core/policy.h"
 
 #include "cache_rig.h"
 #include "fail_alloc.h"
 
 #include <stdio.h>
 
-/* One node of four cards; `used` fills a card by a pod that is bound to it. */
+/* One node with four cards; a bound pod uses `used` of this card. */
 static void fill(struct rig *r, uint32_t card, int64_t used)
 {
     char uid[32];
@@ -18,7 +19,7 @@ static void fill(struct rig *r, uint32_t card, int64_t used)
         pod_set(r, .uid = uid, .mem = mem, .node = "n", .idx = idx, .phase = "Running");
 }
 
-/* By looking at each card, and by the figures that the node keeps. */
+/* The verdict by each card, which must equal the verdict by the node's sums. */
 static enum verdict fit(const struct rig *r, int64_t mem)
 {
     struct request request = {.mem = mem};
@@ -40,9 +41,9 @@ static uint32_t pick(const struct rig *r, int64_t mem)
     return there.grants[0].card;
 }
 
-/* The example of gpushare's own design document, and what follows from its rule. */
+/* The example in gpushare's design document, and what follows from its rule. */
 static const struct {
-    int64_t used[4]; /* of 16276 each */
+    int64_t used[4]; /* cards of 16276 each */
     int64_t asked;
     uint32_t card;
 } tightest[] = {
@@ -54,7 +55,7 @@ static const struct {
     {{4069, 8138, 12207, 0}, 16276, 3},
     {{0, 0, 0, 0}, 1, 0},
     {{16276, 0, 0, 0}, 1, 1},
-    {{8000, 9000, 9000, 8000}, 1, 1}, /* the lowest index on ties */
+    {{8000, 9000, 9000, 8000}, 1, 1}, /* the lowest index of equals */
     {{16276, 16275, 0, 0}, 1, 1},
 };
 
@@ -112,8 +113,7 @@ START_TEST(the_sum_is_no_help_where_no_card_has_it)
 
 END_TEST
 
-/* The plugin tells un-assigned pods apart by size alone: equals belong on one card while it lasts.
- */
+/* The plugin can't tell unassigned pods of one size apart: they share a card while it has room. */
 START_TEST(unassigned_equals_share_a_card)
 {
     struct rig r;
@@ -122,7 +122,7 @@ START_TEST(unassigned_equals_share_a_card)
     fill(&r, 0, 8);
     pod_set(&r, .uid = "twin", .mem = "4", .node = "n", .idx = "2", .assigned = "false");
     ck_assert_uint_eq(pick(&r, 4), 2);
-    ck_assert_uint_eq(pick(&r, 5), 0); /* not an equal: the tightest */
+    ck_assert_uint_eq(pick(&r, 5), 0); /* another size: the fullest card */
     pod_set(&r, .uid = "twin", .mem = "4", .node = "n", .idx = "2", .assigned = "true");
     ck_assert_uint_eq(pick(&r, 4), 0);
     pod_set(&r, .uid = "twin", .mem = "4", .node = "n", .idx = "2", .assigned = "false",
@@ -157,10 +157,10 @@ START_TEST(a_reservation_counts_as_unassigned_and_so_does_its_confirmation)
     ck_assert_int_eq(reserve(&r, "a", "n", 14), OK);
     ck_assert_uint_eq(r.fx.card, 0);
     ck_assert_int_eq(reserve(&r, "b", "n", 2), OK);
-    ck_assert_uint_eq(r.fx.card, 0); /* the tightest */
+    ck_assert_uint_eq(r.fx.card, 0); /* the fullest card */
     pod_set(&r, .uid = "a", .mem = "14", .phase = "Succeeded", .node = "n");
     ck_assert_int_eq(reserve(&r, "c", "n", 2), OK);
-    ck_assert_uint_eq(r.fx.card, 0); /* beside b, although card 1 is tighter now */
+    ck_assert_uint_eq(r.fx.card, 0); /* beside b, though card 1 is fuller now */
     ck_assert_int_eq(confirm(&r, "b", false), OK);
     ck_assert_int_eq(confirm(&r, "c", false), OK);
     ck_assert_int_eq(reserve(&r, "d", "n", 2), OK);
@@ -183,7 +183,7 @@ START_TEST(unhealthy_cards_take_nothing)
     ck_assert_int_eq(fit(&r, 17), VERDICT_UNUSABLE);
     health_gone(&r, "n");
     ck_assert_uint_eq(pick(&r, 4), 0);
-    /* An equal that waits on a dead card draws nobody there. */
+    /* A pod of the same size that waits on an unusable card attracts no pod there. */
     pod_set(&r, .uid = "twin", .mem = "4", .node = "n", .idx = "0", .assigned = "false");
     health_set(&r, "n", "0");
     ck_assert_uint_eq(pick(&r, 4), 1);
@@ -216,7 +216,7 @@ START_TEST(what_is_not_allocatable_is_not_used)
     ck_assert_int_eq(fit(&r, 9), VERDICT_NODE_FULL);
     node_set(&r, "n", "32", "2", "0");
     ck_assert_int_eq(fit(&r, 1), VERDICT_NODE_FULL);
-    node_set(&r, "n", "32", "2", "64"); /* never more than the capacity */
+    node_set(&r, "n", "32", "2", "64"); /* at most the capacity */
     fill(&r, 1, 16);
     ck_assert_int_eq(fit(&r, 9), VERDICT_NO_CARD_FREE);
     ck_assert_int_eq(fit(&r, 8), VERDICT_FITS);
@@ -264,7 +264,7 @@ START_TEST(an_unknown_node_fits_nothing_not_even_nothing)
     struct buf scratch = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
     rig_init(&r);
     ck_assert_int_eq(fit(&r, 0), VERDICT_UNKNOWN_NODE);
-    pod_set(&r, .uid = "orphan", .node = "n"); /* the cache knows the name now */
+    pod_set(&r, .uid = "orphan", .node = "n"); /* now the cache knows the name */
     ck_assert_int_eq(fit(&r, 0), VERDICT_UNKNOWN_NODE);
     ck_assert_int_eq(fit(&r, 1), VERDICT_UNKNOWN_NODE);
     ck_assert_str_is(verdict_reason(VERDICT_UNKNOWN_NODE, STR("n"), &scratch),
@@ -274,7 +274,7 @@ START_TEST(an_unknown_node_fits_nothing_not_even_nothing)
 
 END_TEST
 
-/* No question copies anything, however many pods there are: the node has the figures. */
+/* No question allocates, however many pods there are: the node keeps the sums. */
 START_TEST(a_verdict_and_a_choice_allocate_nothing)
 {
     struct rig r;

@@ -1,14 +1,14 @@
-/* What is kept of a decision: while its Binding waits, and where it fails. */
-#include "policy.h"
+/* How a decision is kept: while its Binding waits, and after it failed. */
+#include "core/policy.h"
 
 #include "asked.h"
-#include "gpushare.h"
+#include "core/gpushare.h"
 
 #define TABLE(size, of)                                                          \
     .name = S("n"), .mem = S("64"), .mem_allocatable = S("64"), .count = S("1"), \
     CARDS({.index = 0, .mem = (size), .model = S(of), .numa = -1})
 
-/* Who is bound there by another hand. */
+/* A pod that another client has bound there. */
 #define BOUND .node = S("n"), .idx = S("0"), .phase = S("Running")
 
 static const struct {
@@ -16,7 +16,7 @@ static const struct {
     struct pod_view pod;
     struct node_view before;
     struct node_view after;
-    struct pod_view bound; /* meanwhile, where it has a UID */
+    struct pod_view bound; /* the pod bound meanwhile, if it has a UID */
     enum verdict verdict;
 } changes[] = {
     {"nothing", PLAIN("a", "8"), {TABLE(16, "A10")}, {TABLE(16, "A10")}, {.uid = S("")}, 0},
@@ -78,7 +78,8 @@ static const struct {
      {TABLE(16, "A10")},
      PLAIN("b", "1", BOUND),
      VERDICT_SHARED},
-    /* Its allocation was written for 16: with more, who sums it would see room beside it. */
+    /* Its allocation was written for a card of 16. On a larger one, a sum of allocations would show
+     * room beside it. */
     {"a larger whole card",
      PLAIN("a", "8", WHOLE),
      {TABLE(16, "A10")},
@@ -117,8 +118,8 @@ START_TEST(a_reservation_is_judged_anew_before_it_is_sent)
 
 END_TEST
 
-/* Others' pods may be more than its limit, which has shrunk: then what costs no memory by its spec
- * has no room, either. */
+/* Pods of other clients may exceed the node's limit after it shrank: then even a pod whose spec
+ * asks for no memory has no room. */
 START_TEST(a_node_beyond_its_limit_takes_nothing)
 {
     struct rig r;
@@ -141,8 +142,8 @@ START_TEST(a_node_beyond_its_limit_takes_nothing)
 
 END_TEST
 
-/* Cards of the other plugin are counted by it: a node that is too full of ours is none of its
- * concern once its cards are divided. */
+/* The other plugin counts its own cards. If the node's cards are divided, a lack of shared memory
+ * does not affect exclusive pods. */
 START_TEST(a_full_node_gives_out_what_is_set_aside)
 {
     struct rig r;
@@ -159,8 +160,8 @@ START_TEST(a_full_node_gives_out_what_is_set_aside)
 
 END_TEST
 
-/* Which of its cards the other plugin gives out, nobody tells us: while a sharer still is on one
- * that was set aside after it came, it may be that one. */
+/* cardpack does not know which exclusive cards the other plugin gives out. While a pod shares a
+ * card that was set aside after it was placed, that card may be the one. */
 START_TEST(a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off)
 {
     struct rig r;
@@ -186,7 +187,8 @@ START_TEST(a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off)
 
 END_TEST
 
-/* Whose cards are whose is not known while the table can't be read: the two kinds keep apart. */
+/* While the table can't be read, it is unknown which plugin each card belongs to: exclusive pods
+ * and sharing pods exclude each other. */
 START_TEST(unknown_cards_are_not_given_out_beside_sharers)
 {
     struct rig r;
@@ -208,7 +210,7 @@ START_TEST(unknown_cards_are_not_given_out_beside_sharers)
 
 END_TEST
 
-/* A manifest that is copied from a bound pod brings that one's allocation. */
+/* A manifest copied from a bound pod has that pod's allocation. */
 START_TEST(what_a_copied_manifest_allocates_is_not_held)
 {
     struct rig r;
@@ -246,7 +248,7 @@ START_TEST(a_nomination_outlives_a_reservation)
     ck_assert(!claims(&r, "later", "a"));
     cancel(&r, "a");
     ck_assert(claims(&r, "later", "a"));
-    /* It may come, change and go while the Binding is under way. */
+    /* The node may appear, change and go while the Binding is under way. */
     ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8")), OK);
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("ghost")));
     ck_assert_int_eq(node_of(&r, "ghost")->fault, NODE_ABSENT); /* only a name, without a claim */
@@ -258,7 +260,7 @@ START_TEST(a_nomination_outlives_a_reservation)
     set_pod(&r, (struct pod_view)PLAIN("a", "8"));
     cancel(&r, "a");
     ck_assert(!claims(&r, "n", "a"));
-    /* Bound, it holds and claims nothing. */
+    /* A bound pod holds, and claims nothing. */
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("later")));
     set_pod(&r, (struct pod_view)PLAIN("a", "8", BOUND, .nominated = S("later")));
     ck_assert_ptr_null(cache_node(&r.cache, STR("later")));
@@ -267,7 +269,7 @@ START_TEST(a_nomination_outlives_a_reservation)
 
 END_TEST
 
-/* Whole cards of another plugin are no card that a group could be on. */
+/* Exclusive cards do not count as a place of the group. */
 START_TEST(a_group_is_where_one_has_a_shared_card)
 {
     struct rig r;
@@ -278,6 +280,30 @@ START_TEST(a_group_is_where_one_has_a_shared_card)
     ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8", .affinity = S("g"))), OK);
     ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("b", "9", .affinity = S("g"))),
                      ERR_UNAVAILABLE);
+    rig_done(&r);
+}
+
+END_TEST
+
+/*
+ * The claim's containers are too large for one card, and the claim waits until pod "gone" has
+ * ended. Another pod's request must cost no more than on a node with two cards and one pod.
+ */
+START_TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
+{
+    static struct work work;
+    struct rig r;
+    struct placement there;
+    rig_init(&r);
+    node_set(&r, "n", "16", "2", NULL);
+    set_pod(&r, (struct pod_view)PLAIN("gone", "2", BOUND, .deleting = true));
+    set_pod(&r, (struct pod_view)POD("claim", CONTAINERS(2, MAIN(0, "8"), MAIN(1, "12")),
+                                     .anti_affinity = S("g"), .nominated = S("n")));
+    struct request request = asked(&r, (struct pod_view)PLAIN("a", "1"));
+    work_begin(&work, 1);
+    request.work = &work;
+    ck_assert_int_eq(policy_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    ck_assert_uint_le(work.steps, 100);
     rig_done(&r);
 }
 
@@ -295,6 +321,7 @@ int main(void)
     tcase_add_test(tc, what_a_copied_manifest_allocates_is_not_held);
     tcase_add_test(tc, a_nomination_outlives_a_reservation);
     tcase_add_test(tc, a_group_is_where_one_has_a_shared_card);
+    tcase_add_test(tc, a_claim_that_waits_for_a_deleted_pod_costs_little);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -1,6 +1,7 @@
-/* What a namespace may still hold decides which cards a pod may have, and the refusal says it. */
+/* How the quota of a namespace limits the cards that a pod may get, and the reason in the
+ * refusal. */
+#include "core/uses.h"
 #include "quota_rig.h"
-#include "uses.h"
 
 START_TEST(a_model_that_is_used_up_is_skipped)
 {
@@ -24,7 +25,8 @@ START_TEST(a_model_that_is_used_up_is_skipped)
     ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "4"}), VERDICT_FITS);
     ck_assert_str_eq(why(&r, "t", (struct asks){.mem = "4"}),
                      "quota of namespace ns: cards of model T4: 1 of 1 used, 1 asked");
-    /* More than the other model's limit, whatever is held: its card could never, this one could. */
+    /* It exceeds the other model's limit, so that model's card never becomes feasible; this one
+     * may. */
     ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "9"}), VERDICT_QUOTA);
     ck_assert_str_eq(why(&r, "n", (struct asks){.mem = "9"}),
                      "quota of namespace ns: cards of model T4: 1 of 1 used, 1 asked");
@@ -33,7 +35,7 @@ START_TEST(a_model_that_is_used_up_is_skipped)
 
 END_TEST
 
-/* Of the cards that the pod will have, not of the others. */
+/* The reason is that of the cards that the pod would get, not of the others. */
 START_TEST(the_reason_is_that_of_its_cards)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 1, -1),
@@ -104,7 +106,8 @@ START_TEST(several_cards_are_asked_for_at_once)
 
 END_TEST
 
-/* Containers that part hold a card each; they are found one where a quota allows no second. */
+/* Containers on different cards use a card each. If the quota allows no second card, they are
+ * placed on one. */
 START_TEST(containers_part_within_it)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 20, -1, -1),
@@ -131,7 +134,7 @@ START_TEST(containers_part_within_it)
 
 END_TEST
 
-/* Cards that have as much room are not the same where they are of two models. */
+/* Cards with equal room differ if their models differ. */
 START_TEST(containers_part_over_models)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 1, -1)};
@@ -173,7 +176,7 @@ static void kind_set(struct rig *r, unsigned i)
     shop_set(r, name, 16 + 8 * (i / 20), pool, model, NULL);
 }
 
-/* With a memo and without. */
+/* With a memo and without: the verdicts must be equal. */
 static enum verdict ask_both(const struct rig *r, unsigned i, struct asks a, struct uses_memo *memo)
 {
     char name[8];
@@ -193,7 +196,7 @@ static enum verdict ask_both(const struct rig *r, unsigned i, struct asks a, str
     return v;
 }
 
-/* Nodes of more kinds than a memo holds, each of them twice. */
+/* More kinds of nodes than a memo holds, each of them twice. */
 START_TEST(a_memo_answers_as_the_account)
 {
     struct quota_limit limits[] = {
@@ -248,7 +251,8 @@ START_TEST(cards_of_another_plugin_are_asked_for)
 
 END_TEST
 
-/* Where the quota is used up no room helps; where the card could never do, that is said. */
+/* With the quota used up, room does not help. If the card can never be feasible, that is the
+ * reason. */
 START_TEST(verdicts_come_in_order)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 17, -1, -1)};

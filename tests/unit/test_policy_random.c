@@ -1,8 +1,8 @@
 /*
- * Random nodes, pods and requests: what is placed over-commits nothing, counted anew from the views
- * alone, and what is refused has no place, looked for by trying all of them.
+ * Random nodes, pods and requests. A placement must over-commit nothing, counted from the views
+ * alone. For a refusal the test tries all placements: none may be possible.
  */
-#include "policy.h"
+#include "core/policy.h"
 
 #include "policy_trial.h"
 
@@ -18,7 +18,7 @@ enum {
                          #condition);                                                       \
     } while (0)
 
-/* ---- every placement there is ---- */
+/* ---- all placements ---- */
 
 struct hunt {
     const struct trial *t;
@@ -27,8 +27,8 @@ struct hunt {
     struct placement at;
     uint32_t lasting[REQUEST_DEMANDS_MAX];
     uint32_t n;
-    bool cards_do;  /* some placement has room on all of its cards */
-    bool node_does; /* and the node's sum allows it */
+    bool cards_do;  /* some placement fits on all of its cards */
+    bool node_does; /* and fits the node's sum */
 };
 
 static bool group_allows(const struct hunt *h, uint32_t card)
@@ -86,7 +86,7 @@ static void judge(struct hunt *h)
         h->node_does = true;
 }
 
-/* Without one that lasts the first of the others stands for all of them. */
+/* Without a lasting container, the first of the others represents all. */
 static uint16_t who(const struct hunt *h, uint32_t i)
 {
     if (h->n > 0)
@@ -130,7 +130,7 @@ static bool node_is_divided(const struct loads *l, const struct node_view *n)
            l->cards[n->exclusive_cards.p[0] - '0'].total > 0;
 }
 
-/* Whether there is a place for it. */
+/* Looks for a placement of the request. */
 static void hunt(const struct trial *t, const struct request *r, struct hunt *h)
 {
     *h = (struct hunt){.t = t, .r = r};
@@ -207,7 +207,7 @@ static void ask(struct trial *t, struct made *m)
     hunt(t, &m->request, &h);
     if (v == VERDICT_FITS)
         trial_assert(t, h.node_does);
-    else if (v != VERDICT_NODE_FULL)
+    else
         trial_assert(t, !h.node_does);
     trial_assert(t, v != VERDICT_NODE_FULL || h.cards_do);
     t->met[v]++;
@@ -215,7 +215,7 @@ static void ask(struct trial *t, struct made *m)
         reserve_it(t, m);
 }
 
-/* Its object, as the API server has it once it is bound. */
+/* Shows the pod's object as the API server has it after the Binding. */
 static void show(struct trial *t, struct made *m, bool initialized, bool deleting)
 {
     struct grant_view grants[64];
@@ -237,7 +237,7 @@ static void show(struct trial *t, struct made *m, bool initialized, bool deletin
     set_pod(&t->rig, v);
 }
 
-/* Its object shows it bound, and maybe done with its init containers; or it ends. */
+/* The pod's object shows it bound, maybe with its init containers done; or the pod ends. */
 static void age(struct trial *t, struct made *m)
 {
     if (!m->holds)
@@ -254,7 +254,7 @@ static void age(struct trial *t, struct made *m)
     bool was_done = t->rig.cache.settings.shrink && pod_of(&t->rig, m->uid)->initialized;
     show(t, m, initialized, false);
     m->done = initialized && t->rig.cache.settings.shrink;
-    trial_assert(t, t->rig.fx.changed == (m->done != was_done)); /* it is read as it was taken */
+    trial_assert(t, t->rig.fx.changed == (m->done != was_done)); /* equal when read back */
 }
 
 static void begin(struct trial *t, uint64_t seed)
@@ -289,13 +289,14 @@ START_TEST(places_what_has_a_place_and_never_too_much)
     }
     for (int v = VERDICT_UNUSABLE; n >= HISTORIES && v < VERDICT_HELD_ELSEWHERE; v++)
         ck_assert_msg(met[v] > 0 || v == VERDICT_UUID || v == VERDICT_KEPT || v == VERDICT_QUOTA ||
-                          v == VERDICT_QUOTA_DENIED || v == VERDICT_NO_EXCLUSIVE,
+                          v == VERDICT_QUOTA_DENIED || v == VERDICT_NO_EXCLUSIVE ||
+                          v == VERDICT_SWAP, /* test_swap_model.c */
                       "%s is never met", verdict_name((enum verdict)v));
 }
 
 END_TEST
 
-/* One that can be read and wants cards of ours. A group's claim is judged without the group. */
+/* A valid request for shared cards. The claim of a pod in a group is checked without the group. */
 static void make_asker(struct trial *t, struct made *m)
 {
     do {
@@ -304,16 +305,23 @@ static void make_asker(struct trial *t, struct made *m)
     } while (request_read(&m->view, &m->request, NULL) != OK || !request_shares(&m->request));
 }
 
+/* On one small node a request never needs more steps than allowed. */
 static bool fits(struct trial *t, struct made *m)
 {
+    static struct work work;
     struct placement there;
     cache_resolve(&t->rig.cache, m->view.uid, &m->request);
-    return policy_place(node_of(&t->rig, "n"), &m->request, &there) == VERDICT_FITS;
+    work_begin(&work, 1);
+    m->request.work = &work;
+    enum verdict v = policy_place(node_of(&t->rig, "n"), &m->request, &there);
+    m->request.work = NULL;
+    ck_assert(!work_is_over(&work));
+    return v == VERDICT_FITS;
 }
 
 /*
- * Whether the pod that is nominated has room once all that are on their way out are gone; beside
- * one that has asked meanwhile, if it was let in. Everything up to that is the same in both.
+ * Whether the nominated pod has room after all pods being deleted have gone, beside the pod that
+ * asked meanwhile, if that was let in. Up to there both runs are the same.
  */
 static bool claim_fits(uint64_t seed, bool let_in, bool *ret_fits)
 {

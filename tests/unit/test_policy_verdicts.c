@@ -1,4 +1,4 @@
-/* Why a node can't hold a pod, and why each of its cards can't. */
+/* Why a node is not feasible for a pod, and why each of its cards is not. */
 #include "scene.h"
 
 #define V(name)         VERDICT_##name
@@ -26,7 +26,8 @@ static const struct {
      true,
      {0}},
     {TWO_CARDS, {NO_POD}, ASK("8"), V(FITS), false, {V(FITS), V(FITS)}},
-    /* Its overhead is on no card of several, and counts in the node's sum alone. */
+    /* The overhead of a pod on several cards is on none of them; it counts only in the node's
+     * sum. */
     {NODE(.mem = S("6"), .count = S("2")),
      {ONE("lost", "1", .node = S("n"))},
      ASK("4", .count_label = S("2"), .mem_overhead = S("1")),
@@ -40,7 +41,7 @@ static const struct {
      V(NO_CARD_FREE),
      false,
      {V(NO_CARD_FREE), V(NO_CARD_FREE)}},
-    /* Three kinds of cards that can't be used. */
+    /* Three kinds of unusable cards. */
     {NODE(.mem = S("48"), .cordoned = S("0"), .exclusive_cards = S("1"),
           CARDS({.index = 0, .mem = 16}, {.index = 1, .mem = 16},
                 {.index = 2, .mem = 16, .unhealthy = true})),
@@ -66,7 +67,7 @@ static const struct {
                                 {.index = 1, .mem = 16, .uuid = S("G-1")})),
      {NO_POD},
      ASK("10", .card_uuid = S("G-0,G-2")),
-     V(TOO_LARGE), /* of the cards that could never, the one that comes nearest */
+     V(TOO_LARGE), /* of the cards that can never be feasible, the one that comes closest */
      true,
      {V(TOO_LARGE), V(UUID)}},
     {TWO_CARDS, {NO_POD}, ASK("8", .card_uuid = S("G-0")), V(UUID), true, {V(UUID), V(UUID)}},
@@ -83,7 +84,7 @@ static const struct {
      V(NO_CARD_FREE),
      false,
      {V(NO_CARD_FREE), V(FITS)}},
-    /* Groups are those of a namespace. */
+    /* A group belongs to a namespace. */
     {TWO_CARDS,
      {ONE("a", "8", AT(0), .affinity = S("g"))},
      ASK("8", .affinity = S("g")),
@@ -186,7 +187,7 @@ static const struct {
      false,
      {V(NOT_EMPTY), V(FITS)}},
     {NODE(.mem = S("16"), CARDS({.index = 0, .mem = 16}, {.index = 1, .mem = 16})),
-     {ONE("a", "14", AT(0)), ONE("b", "14", AT(1))}, /* more than there is */
+     {ONE("a", "14", AT(0)), ONE("b", "14", AT(1))}, /* more than the node has */
      ASK("1"),
      V(NODE_FULL),
      false,
@@ -196,7 +197,7 @@ static const struct {
     {TWO_CARDS, {ONE("a", "1", AT(0))}, EXCLUSIVE_POD("ask"), V(SHARED), false, {0}},
     {TWO_CARDS, {EXCLUSIVE_POD("a", .node = S("n"))}, EXCLUSIVE_POD("ask"), V(FITS), false, {0}},
     {NODE(.mem = S("0")), {NO_POD}, EXCLUSIVE_POD("ask"), V(FITS), false, {0}},
-    /* What can't be read may be shared all the same. */
+    /* A node whose table can't be read. */
     {NODE(.mem = S("32"), .has_cards = true, .cards_fault = "bad"),
      {PLAIN("a", "1", AT(0))},
      EXCLUSIVE_POD("ask"),
@@ -227,7 +228,7 @@ static const struct {
      V(SHARED),
      false,
      {0}},
-    /* Containers that may part. */
+    /* Containers that may be on different cards. */
     {TWO_CARDS,
      {ONE("a", "6", AT(0)), ONE("b", "6", AT(1))},
      POD("ask", CONTAINERS(2, MAIN(0, "10"), MAIN(1, "10"))),
@@ -237,7 +238,7 @@ static const struct {
     {TWO_CARDS,
      {ONE("a", "7", AT(0)), ONE("b", "6", AT(1))},
      POD("ask", CONTAINERS(2, MAIN(0, "10"), MAIN(1, "10"))),
-     V(NO_CARD_FREE), /* were they empty, they would do */
+     V(NO_CARD_FREE), /* empty cards would be enough */
      false,
      {V(TOO_LARGE), V(TOO_LARGE)}},
     {TWO_CARDS,
@@ -255,7 +256,7 @@ static const struct {
     {TWO_CARDS,
      {ONE("a", "1", .node = S("elsewhere"), .idx = S("0"))},
      POD("ask", CONTAINERS(2, MAIN(0, "10"), MAIN(1, "10")), .affinity = S("g")),
-     V(TOO_LARGE), /* a group stays together */
+     V(TOO_LARGE), /* a group stays on one card */
      true,
      {V(TOO_LARGE), V(TOO_LARGE)}},
 };
@@ -275,7 +276,7 @@ START_TEST(says_why)
             ck_assert_str_eq(verdict_name(policy_card(n, &request, i)),
                              verdict_name(scenes[_i].cards[i]));
     }
-    /* A bind says the same, and keeps what it takes. */
+    /* A bind gives the same verdict, and keeps what it holds. */
     enum errc code = request_wants(&request) ? take(&r, scenes[_i].ask) : OK;
     ck_assert_int_eq(code, v == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
     ck_assert_int_eq(r.fx.verdict, v);
@@ -284,7 +285,7 @@ START_TEST(says_why)
 
 END_TEST
 
-/* Pods of the other plugin are no concern of shared memory, nor of what is left of it. */
+/* A lack of shared memory does not affect pods of the other plugin, and the reverse. */
 START_TEST(a_full_node_is_no_hindrance_to_the_other_plugin)
 {
     struct rig r;
@@ -303,7 +304,7 @@ START_TEST(a_full_node_is_no_hindrance_to_the_other_plugin)
 
 END_TEST
 
-/* What has become of a reserved pod's cards. */
+/* A pod is reserved, then its node changes: may the reservation stay? */
 static const struct {
     struct node_view node;
     struct pod_view other;

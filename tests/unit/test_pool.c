@@ -1,7 +1,8 @@
-#include "pool.h"
+/* The pool of shared, counted objects. */
+#include "base/pool.h"
 
+#include "base/mem.h"
 #include "fail_alloc.h"
-#include "mem.h"
 #include "unit.h"
 
 #include <signal.h>
@@ -24,7 +25,7 @@ static bool is_word(const struct pooled *thing, const void *like)
     return w->value == *(const unsigned *)like;
 }
 
-/* Collisions, of all 32 bits and of those that choose a chain. */
+/* Makes collisions: of all 32 bits, and of the bits that choose a chain. */
 static uint64_t hash_of(unsigned value)
 {
     return (uint64_t)(value / 3) << (value % 2 == 0 ? 0 : 6);
@@ -76,8 +77,8 @@ START_TEST(equal_things_are_one)
 
 END_TEST
 
-/* Beside a count for each; what is left over would be a leak, what is freed too early a use of it.
- */
+/* Compared with a count for each object. An object freed too late is a leak; too early, a use after
+ * free. */
 START_TEST(it_counts_through_any_history)
 {
     static size_t uses[WORDS];
@@ -112,7 +113,7 @@ START_TEST(it_counts_through_any_history)
 
 END_TEST
 
-/* The 17th makes it grow. */
+/* The 17th object makes the pool grow. */
 static enum errc scenario(void *ctx)
 {
     struct pool p;

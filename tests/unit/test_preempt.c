@@ -1,4 +1,5 @@
-#include "preempt.h"
+/* The preempt verb's arguments and result: reading, writing and lack of memory. */
+#include "codec/preempt.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -16,7 +17,7 @@ struct reading {
 
 static enum errc begin(struct reading *x, struct str body)
 {
-    arena_init(&x->arena, LIMIT_REQUEST_ARENA);
+    arena_init(&x->arena, 256 * MIB);
     x->err = ERR_INIT;
     return preempt_read(body, &x->arena, &x->args, &x->err);
 }
@@ -26,7 +27,7 @@ static void end(struct reading *x)
     arena_done(&x->arena);
 }
 
-/* "node violations:uid,uid node ..." */
+/* Writes "node violations:uid,uid node ...". */
 static void put_nodes(struct buf *out, const struct preempt_args *args)
 {
     for (size_t i = 0; i < args->n; i++) {
@@ -53,23 +54,23 @@ static const struct {
      "a 0:1 b 0:2,3"},
     {META(""), ""},
     {WHOLE(""), ""},
-    /* The newest schedulers' nodes without victims, in whatever form. */
+    /* Nodes without victims, which the newest schedulers send, in all forms. */
     {META("\"a\":{\"Pods\":[],\"NumPDBViolations\":0},\"b\":{\"Pods\":null},\"c\":{},\"d\":null"),
      "a 0: b 0: c 0: d 0:"},
     {WHOLE("\"a\":{\"Pods\":[]},\"b\":{\"Pods\":null},\"c\":{},\"d\":null"), "a 0: b 0: c 0: d 0:"},
     {META("\"a\":{\"Pods\":[]},\"b\":{\"Pods\":[" UID("1") "]},\"c\":null"), "a 0: b 0:1 c 0:"},
-    /* Of both forms the UIDs win, whichever comes first; null gives way. */
+    /* With both forms the UIDs count, in either order; null does not count. */
     {"{" POD ",\"NodeNameToVictims\":{\"x\":null},\"NodeNameToMetaVictims\":{\"a\":null}}", "a 0:"},
     {"{" POD ",\"NodeNameToMetaVictims\":{\"a\":null},\"NodeNameToVictims\":{\"x\":null}}", "a 0:"},
     {"{" POD ",\"NodeNameToMetaVictims\":{},\"NodeNameToVictims\":{\"x\":null}}", ""},
     {"{" POD ",\"NodeNameToMetaVictims\":null,\"NodeNameToVictims\":{\"x\":null}}", "x 0:"},
-    /* Keys in any case, and escaped; those of Kubernetes' own objects as they are. */
+    /* Keys in any case, and escaped; keys of Kubernetes' own objects only as they are. */
     {"{\"pOD\":{\"metadata\":{\"name\":\"p\"}},\"nodenametometavictims\":{\"A\":{\"pods\":[{"
      "\"uid\":\"1\"},{\"Uid\":\"2\"}],\"numPdbViolations\":1}}}",
      "A 1:1,2"},
     {"{" POD ",\"nodeNameToVictims\":{\"a\":{\"PODS\":[" OBJECT("1") "]}}}", "a 0:1"},
     {META("\"\\u0061\":{\"P\\u006fds\":[" UID("\\u0031") "]}"), "a 0:1"},
-    /* Of doubled keys the last wins; null takes back. */
+    /* Of duplicate keys the last one counts; null clears the earlier value. */
     {META("\"a\":{\"Pods\":[" UID("1") "," UID("2") "],\"Pods\":[" UID("3") "]}"), "a 0:3"},
     {META("\"a\":{\"Pods\":[" UID("1") "],\"pods\":null},\"b\":{\"Pods\":[" UID("2") "]}"),
      "a 0: b 0:2"},
@@ -88,7 +89,7 @@ static const struct {
     {"{" POD ",\"NodeNameToMetaVictims\":{\"x\":null},\"nodenametometavictims\":null,"
      "\"NodeNameToVictims\":{\"a\":null}}",
      "a 0:"},
-    /* In the order of their names. */
+    /* Sorted by name. */
     {META(
          "\"c\":{\"Pods\":[" UID("3") "]},\"a\":{\"Pods\":[" UID("1") "," UID("0") "]},\"b\":null"),
      "a 0:1,0 b 0: c 0:3"},
@@ -167,7 +168,8 @@ END_TEST
 
 #define PER_NODE(i) ((i) % 5)
 
-/* Names in an order that the step draws; PER_NODE victims each, with UIDs that name their node. */
+/* The step sets the order of the names. Each node has PER_NODE victims, whose UIDs name the
+ * node. */
 static void put_many(struct buf *out, unsigned n, unsigned step, const char *tag)
 {
     buf_put(out, STR("\"NodeNameToMetaVictims\":{"));
@@ -198,12 +200,13 @@ static void check_many(const struct preempt_args *args, unsigned n)
     }
 }
 
-/* Arrays grow while nodes point into them, in any order, and a doubled map starts over whole. */
+/* Arrays grow while nodes point into them, in any order; a duplicate map starts again from
+ * empty. */
 START_TEST(keeps_the_victims_of_many_nodes_apart)
 {
     static const struct {
         unsigned n;
-        unsigned step; /* has no divisor in common with n */
+        unsigned step; /* relatively prime to n */
     } shapes[] = {{1, 1}, {2, 1}, {15, 1}, {16, 7}, {17, 5}, {33, 32}, {1000, 1}, {1000, 333}};
 
     for (size_t before = 0; before < COUNT_OF(shapes); before++) {
@@ -224,7 +227,7 @@ START_TEST(keeps_the_victims_of_many_nodes_apart)
 
 END_TEST
 
-/* What real schedulers sent. */
+/* Bodies that real schedulers sent. */
 static const struct {
     const char *file;
     const char *nodes;
@@ -269,7 +272,7 @@ static const struct {
     {WHOLE("\"b\":{\"Pods\":[" OBJECT("2") "]},\"a\":{\"Pods\":[" OBJECT("1") "]}"),
      ANSWER("\"a\":{\"Pods\":[" UID("1") "],\"NumPDBViolations\":0},\"b\":{\"Pods\":[" UID(
          "2") "],\"NumPDBViolations\":0}")},
-    /* Never an empty list. */
+    /* The list of victims is never empty. */
     {META("\"a\":{\"Pods\":[]},\"b\":{\"Pods\":[" UID("1") "]},\"c\":null"),
      ANSWER("\"b\":{\"Pods\":[" UID("1") "],\"NumPDBViolations\":0}")},
     {META("\"a\":{\"Pods\":[]}"), ANSWER("")},
@@ -293,7 +296,7 @@ START_TEST(answers_in_uids)
 
 END_TEST
 
-/* What was captured, said back: the same as the part of it that is in UIDs. */
+/* The result for a captured body equals that body's part with UIDs. */
 START_TEST(answers_the_captured_with_its_own_words)
 {
     struct reading x;
@@ -354,7 +357,7 @@ START_TEST(survives_a_lack_of_memory)
 
 END_TEST
 
-/* Wherever the room ends: in the UIDs, in the nodes, in the sort. */
+/* At every place where the arena may be full: in the UIDs, in the nodes, in the sort. */
 START_TEST(no_room_is_an_error_of_its_own)
 {
     struct buf body;

@@ -1,4 +1,5 @@
-#include "process.h"
+/* The process' memory, processor time and limit of descriptors. */
+#include "io/process.h"
 
 #include "unit.h"
 
@@ -28,7 +29,7 @@ START_TEST(counts_descriptors)
 
 END_TEST
 
-/* A mapping counts as virtual at once, and as resident when it is written. */
+/* A mapping counts as virtual memory at once, and as resident when it is written. */
 START_TEST(measures_memory)
 {
     const size_t size = (size_t)64 << 20;
@@ -45,6 +46,34 @@ START_TEST(measures_memory)
     ck_assert_int_ge(mapped.virtual_bytes, before.virtual_bytes + (int64_t)size);
     ck_assert_int_ge(written.resident_bytes, mapped.resident_bytes + (int64_t)size / 2);
     ck_assert_int_eq(munmap(p, size), 0);
+}
+
+END_TEST
+
+/* Three descriptors are open at the start, 64 are reserved, and each connection takes two. */
+static const struct {
+    int64_t max_fds;
+    int64_t open_fds;
+    unsigned wanted;
+    unsigned connections;
+} figures[] = {
+    {-1, 3, 1000, 1000},   {INT64_MAX, 3, 1000, 1000}, {INT64_MAX, INT64_MAX, 1000, 0},
+    {4096, 3, 1000, 1000}, {2064, 3, 1000, 1000},      {2063, 3, 1000, 999},
+    {2063, 3, 999, 999},   {2063, -1, 1000, 999},      {2064, 5, 1000, 999},
+    {1024, 3, 1000, 480},  {80, 3, 1000, 8},           {79, 3, 1000, 7},
+    {64, 3, 1000, 0},      {63, 3, 1000, 0},           {0, 3, 1000, 0},
+    {66, 3, 1, 1},
+};
+
+START_TEST(connections_have_descriptors)
+{
+    struct process_usage u = {.max_fds = figures[_i].max_fds, .open_fds = figures[_i].open_fds};
+    unsigned n = process_connections(&u, figures[_i].wanted);
+    ck_assert_uint_eq(n, figures[_i].connections);
+    if (n > 0 && u.max_fds > 0)
+        ck_assert_uint_le(process_descriptors_for(&u, n), (uint64_t)u.max_fds);
+    if (n < figures[_i].wanted)
+        ck_assert_uint_gt(process_descriptors_for(&u, n + 1), (uint64_t)u.max_fds);
 }
 
 END_TEST
@@ -69,6 +98,7 @@ int main(void)
     TCase *t = tcase_create("process");
     tcase_add_test(t, counts_descriptors);
     tcase_add_test(t, measures_memory);
+    tcase_add_loop_test(t, connections_have_descriptors, 0, COUNT_OF(figures));
     tcase_add_test(t, counts_processor_time);
     suite_add_tcase(suite, t);
     return unit_main(suite);

@@ -1,4 +1,5 @@
-#include "quantity.h"
+/* Kubernetes quantities: values, rounding and refusals. */
+#include "core/quantity.h"
 
 #include "unit.h"
 
@@ -9,7 +10,7 @@ struct row {
     bool saturated;
 };
 
-/* What Kubernetes' own code answers, but where it wraps, gives 0 or hangs: there we saturate. */
+/* The results of Kubernetes' own code. Where that wraps, gives 0 or hangs, cardpack saturates. */
 static const struct row known[] = {
     {"0", 0, true, false},
     {"+", 0, true, false},
@@ -136,7 +137,7 @@ START_TEST(bounds_the_exponent)
 
 END_TEST
 
-/* 128 bytes of digits, doubled sixty times, fill the most room that there is. */
+/* 128 bytes of digits, doubled sixty times, fill the largest allowed number. */
 START_TEST(bounds_the_length)
 {
     char text[129];

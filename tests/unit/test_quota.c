@@ -1,4 +1,5 @@
-#include "quota.h"
+/* Quotas in core/: limits, charges, reasons, and lack of memory. */
+#include "core/quota.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -11,8 +12,8 @@
     }
 #define NONE QUOTA_UNLIMITED
 
-/* "a" has one limit of each scope, "b" only pools and models, "free" nothing, all others a total.
- */
+/* "a" has one limit of each scope, "b" only of pools and models, "free" has none, all others a
+ * total. */
 static const struct quota_limit a_limits[] = {
     {QUOTA_TOTAL, {NULL, 0}, MOST(64, 4, 400)},
     {QUOTA_POOL, {"gold", 4}, MOST(32, NONE, NONE)},
@@ -50,7 +51,7 @@ static struct quota_tenant *join(struct quota *q, const char *namespace)
     return t;
 }
 
-/* "fits", or the reason why not. */
+/* "fits", or the reason of the refusal. */
 static const char *reason(const struct quota *q, const char *namespace,
                           const struct quota_use *uses, size_t n)
 {
@@ -64,7 +65,7 @@ static const char *reason(const struct quota *q, const char *namespace,
     return buf_cstr(&to);
 }
 
-/* What is asked after "a" holds 24 and 2 cards in gold, of an A100 and of none known. */
+/* Questions after "a" holds 24 and 2 cards in gold: of an A100 and of an unknown model. */
 static const struct {
     const char *namespace, *pool, *model;
     int64_t memory, cards, compute;
@@ -77,7 +78,7 @@ static const struct {
     {"a", "gold", "T4", 8, 1, 0, "fits"},
     {"a", "gold", "T4", 9, 1, 0,
      "quota of namespace a: memory in pool gold: 24 of 32 used, 9 asked"},
-    {"a", "GOLD", "T4", 9, 1, 0, "fits"}, /* pools are labels: case counts */
+    {"a", "GOLD", "T4", 9, 1, 0, "fits"}, /* pools are labels, so case counts */
     {"a", NULL, "T4", 9, 1, 0,
      "quota of namespace a: memory on nodes without a pool: 0 of 8 used, 9 asked"},
     {"a", "", "T4", 8, 1, 0, "fits"},
@@ -89,7 +90,7 @@ static const struct {
     {"b", "bronze", "NVIDIA-A10", 1, 1, 0, "quota of namespace b: pool \"bronze\" is not allowed"},
     {"b", "gold", "NVIDIA-A100", 1, 1, 0,
      "quota of namespace b: card model \"NVIDIA-A100\" is not allowed"},
-    {"b", "bronze", "T4", 0, 0, 0, "fits"}, /* asks for nothing */
+    {"b", "bronze", "T4", 0, 0, 0, "fits"}, /* it asks for nothing */
     {"c", "gold", "T4", 1000, 1, 0, "fits"},
     {"c", "gold", "T4", 0, 2, 0, "quota of namespace c: cards: 0 of 1 used, 2 asked"},
     {"*", "gold", "T4", 0, 2, 0, "quota of namespace *: cards: 0 of 1 used, 2 asked"},
@@ -141,7 +142,7 @@ START_TEST(refuses_without_a_pool_or_a_model)
 
 END_TEST
 
-/* Several cards of one node are asked for together, and each limit counts those within it. */
+/* Several cards of one node are one question; each limit counts the cards within it. */
 START_TEST(several_uses_count_together)
 {
     struct quota q;
@@ -162,7 +163,7 @@ START_TEST(several_uses_count_together)
 
 END_TEST
 
-/* More is used than the limit: of the kinds that are over, nothing more; the others go on. */
+/* Usage beyond a limit: nothing more of that kind is allowed; the other kinds are not affected. */
 START_TEST(what_is_over_stops_only_what_adds_to_it)
 {
     struct quota q;
@@ -175,10 +176,10 @@ START_TEST(what_is_over_stops_only_what_adds_to_it)
     const struct quota_use some = use_of("silver", "T4", 1, 1, 100);
     ck_assert_str_eq(reason(&q, "a", &some, 1),
                      "quota of namespace a: memory: 70 of 64 used, 1 asked");
-    /* A pod of its own would be evicted: so much is given back. */
+    /* A pod of this namespace would be evicted: its part is released. */
     const struct quota_use swapped[] = {some, use_of("silver", "T4", -7, -1, 0)};
     ck_assert_str_eq(reason(&q, "a", swapped, 2), "fits");
-    /* The given back need not be allowed any more. */
+    /* What is released need not be allowed any more. */
     const struct quota_use from_bronze[] = {use_of("gold", "NVIDIA-A10", 1, 1, 0),
                                             use_of("bronze", "T4", -1, -1, 0)};
     ck_assert_str_eq(reason(&q, "b", from_bronze, 2), "fits");
@@ -238,7 +239,7 @@ START_TEST(other_limits_count_anew)
 
 END_TEST
 
-/* The view's bytes may go away. */
+/* The bytes of the view may be freed. */
 START_TEST(limits_are_copied)
 {
     char namespace[] = "a";
@@ -263,7 +264,7 @@ START_TEST(limits_are_copied)
 
 END_TEST
 
-/* What no machine has: sums must neither wrap around nor fit. */
+/* Values beyond any machine: sums must neither wrap nor fit. */
 START_TEST(sums_do_not_overflow)
 {
     struct quota q;
@@ -292,7 +293,7 @@ static const struct {
     int64_t memory;
     bool final;
 } finals[] = {
-    {"a", "silver", 64, false}, /* as much as there may ever be */
+    {"a", "silver", 64, false}, /* the largest possible sum */
     {"a", "silver", 65, true},  /* more than that */
     {"b", "bronze", 1, true},
 };
@@ -314,7 +315,7 @@ START_TEST(tells_what_no_eviction_mends)
 
 END_TEST
 
-/* A model of a node's annotation is as long as anybody likes, in any language. */
+/* A model in a node's annotation may have any length and any language. */
 START_TEST(long_names_are_cut_between_characters)
 {
     char model[1000];
@@ -350,7 +351,7 @@ static enum errc whole_life(void *ctx)
         quota_charge(a, &held, 1);
     quota_check(&q);
     if (a != NULL) {
-        /* Whether the change went through or not, all that is held is charged once. */
+        /* With or without the change, all that pods hold is charged once. */
         struct quota_sum used = a->used[0];
         ck_assert(used.of[QUOTA_MEMORY] == 8 && used.of[QUOTA_CARDS] == 1);
         ck_assert_int_eq(quota_set(&q, &nothing), OK);
@@ -367,7 +368,7 @@ START_TEST(survives_without_memory)
 
 END_TEST
 
-/* A question or a charge costs no memory: a filter asks for every node. */
+/* Questions and charges need no memory: a filter asks for every node. */
 START_TEST(asking_and_charging_allocate_nothing)
 {
     struct quota q;

@@ -1,7 +1,9 @@
-#include "quota_config.h"
+/* The quota's text: reading, refusals, and the examples in docs/quota.md. */
+#include "codec/quota_config.h"
 
+#include "codec/limit.h"
+#include "core/limit.h"
 #include "fail_alloc.h"
-#include "limit.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -22,7 +24,7 @@ static void put_names(struct buf *to, const char *what, const struct str *names,
         buf_printf(to, "%s\"%.*s\"", i == 0 ? what : ",", STR_ARG(names[i]));
 }
 
-/* All of it on one line: memory, cards, compute of each limit. */
+/* Writes the view on one line: memory, cards and compute of each limit. */
 static void put_view(struct buf *to, const struct quota_view *v)
 {
     static const char *const scopes[] = {"total", "pool", "model"};
@@ -56,15 +58,15 @@ static const struct {
      "  \"*\": {limits: {cards: 0}}\n",
      "team-a: total 64 4 400 pool \"gold\" 32 - - model \"NVIDIA-A100*\" - 2 - "
      "pools \"gold\",\"silver\"; *: total - 0 -"},
-    /* In whatever order, the limits come out in one. */
+    /* The limits are sorted, whatever their order in the text. */
     {"namespaces: {a: {perModel: {m: {}, n: {}}, perPool: {p: {}}, limits: {}}}",
      "a: total - - - pool \"p\" - - - model \"m\" - - - model \"n\" - - -"},
     {"namespaces: {a: {models: ['*A10', \"\", 'T4 (16 GB)']}}",
      "a: models \"*A10\",\"\",\"T4 (16 GB)\""},
-    /* "" are nodes without a pool. */
+    /* "" means nodes without a pool. */
     {"namespaces: {a: {pools: ['', 'A_b.c-1'], perPool: {'': {cards: 1}}}}",
      "a: pool \"\" - 1 - pools \"\",\"A_b.c-1\""},
-    /* Pools are labels, case counts; a pool and a model may have one name. */
+    /* Pools are labels, so case counts; a pool and a model may have the same name. */
     {"namespaces: {a: {perPool: {x: {}, X: {}}, perModel: {x: {}}}}",
      "a: pool \"x\" - - - pool \"X\" - - - model \"x\" - - -"},
     {"namespaces:\n  a: &all {limits: {cards: 1}}\n  b: *all\n", "a: total - 1 -; b: total - 1 -"},
@@ -85,7 +87,7 @@ START_TEST(reads)
     arena_init(&arena, LIMIT_QUOTA_ARENA);
     char *text = strdup(good[_i].text);
     ck_assert_ok(quota_config_read(str_of(text), &arena, &view, &e), &e);
-    memset(text, '?', strlen(text)); /* nothing points into it */
+    memset(text, '?', strlen(text)); /* the view has no pointers into it */
     put_view(&to, &view);
     ck_assert_str_eq(buf_cstr(&to), good[_i].expected);
     free(text);
@@ -170,7 +172,7 @@ static const struct {
      ERR_SYNTAX},
     {"namespaces: {a-: {}}", "namespaces.a-: is neither the name of a namespace nor \"*\"",
      ERR_SYNTAX},
-    /* JSON as it stands, which libyaml has not looked at. */
+    /* JSON, which libyaml has not checked. */
     {"{\"namespaces\":{\"a\":{},\"b\":{},\"a\":{}}}", "namespaces: \"a\" is there twice",
      ERR_SYNTAX},
     {"{\"namespaces\":{},\"namespaces\":{}}", "namespaces: is there twice", ERR_SYNTAX},
@@ -215,7 +217,7 @@ static enum errc read_big(size_t n, struct err *e)
     return code;
 }
 
-/* As many namespaces as there is room for. */
+/* As many namespaces as allowed. */
 START_TEST(has_a_ceiling)
 {
     struct err e = ERR_INIT;
@@ -233,7 +235,7 @@ START_TEST(has_a_ceiling)
 
 END_TEST
 
-/* Anchors in anchors: text that fits, of which no machine could hold what it stands for. */
+/* Anchors within anchors: a short text that expands beyond any memory. */
 START_TEST(laughs_are_bounded)
 {
     struct err e = ERR_INIT;
@@ -282,7 +284,7 @@ START_TEST(a_namespace_has_a_ceiling)
 
 END_TEST
 
-/* The nth block of this language in docs/quota.md, which must be there. */
+/* The nth block of this language in docs/quota.md; it must exist. */
 static struct str block_of_document(const char *language, unsigned nth)
 {
     const char *root = getenv("CARDPACK_SOURCE");
@@ -307,7 +309,7 @@ static struct str block_of_document(const char *language, unsigned nth)
     return (struct str){start, (size_t)(end - start)};
 }
 
-/* What the scalar block `key: |` of the ConfigMap in the document holds, less its indentation. */
+/* The content of the ConfigMap's scalar block `key: |` in the document, without its indentation. */
 static struct str value_of(struct str block, const char *key, char *to)
 {
     struct str line;

@@ -1,11 +1,11 @@
 /*
- * Random histories of pods that come and go and of limits that change, compared after each step
- * with a model that keeps only the list of what is held and the limits in force, and counts anew
- * for every question. Memory runs out now and then. A failure names its seed and step:
+ * Random histories of pods that come and go and of limits that change. After each step the quota is
+ * compared with a model, which keeps only a list of shares and the limits in force, and counts for
+ * each question. Sometimes memory fails. A failure prints its seed and step:
  *
- *     QUOTA_MODEL_SEED=17 QUOTA_MODEL_HISTORIES=1 test_quota_model
+ * QUOTA_MODEL_SEED=17 QUOTA_MODEL_HISTORIES=1 test_quota_model
  */
-#include "quota.h"
+#include "core/quota.h"
 
 #include "fail_alloc.h"
 #include "seeded.h"
@@ -18,9 +18,9 @@
 #define SHARES     3
 #define ENTRIES    4
 #define LIMITS     4
-#define NAMESPACES 5 /* one more than entries can name */
+#define NAMESPACES 5 /* one more than the entries name */
 
-/* The last entry is that of everybody else. */
+/* The last entry is for all other namespaces. */
 static const char *const namespaces[NAMESPACES] = {"ns-a", "ns-b", "ns-c", "ns-d", "ns-e"};
 static const char *const entry_names[ENTRIES] = {"ns-a", "ns-b", "ns-c", "*"};
 static const char *const pools[] = {"gold", "silver", "", NULL};
@@ -30,7 +30,7 @@ static const char *const patterns[] = {"nvidia-a100*", "*A10*", "t4", "*", "", "
 struct m_pod {
     bool known;
     size_t namespace;
-    size_t n; /* shares that it holds; 0: it holds nothing yet */
+    size_t n; /* shares that the pod holds; 0: none yet */
     struct quota_use shares[SHARES];
     struct quota_tenant *tenant;
 };
@@ -55,7 +55,7 @@ struct trial {
     unsigned starved;
 };
 
-/* Not ck_assert: that sends a message to the parent process even where all is well. */
+/* Not ck_assert: it sends a message to the parent process even when it holds. */
 #define trial_assert(t, condition)                                                          \
     do {                                                                                    \
         if (!(condition))                                                                   \
@@ -136,7 +136,7 @@ static bool m_allowed(const struct m_entry *e, const struct quota_use *use,
     return pool && model;
 }
 
-/* Whether it fits; else the first limit that it does not, or why it is denied. */
+/* Whether the uses fit; else the first limit that they exceed, or why they are denied. */
 static bool m_fit(const struct trial *t, size_t namespace, const struct quota_use *uses, size_t n,
                   struct quota_refusal *ret)
 {
@@ -218,7 +218,7 @@ static void charge_all(struct m_pod *p, int sign)
         quota_charge(p->tenant, &p->shares[i], sign);
 }
 
-/* A pod becomes known, gets cards, moves to others, loses them, is forgotten. */
+/* A pod becomes known, gets cards, moves, loses its cards, or is forgotten. */
 static void step_pod(struct trial *t)
 {
     struct m_pod *p = &t->pods[draw(t, PODS)];
@@ -245,7 +245,8 @@ static void step_pod(struct trial *t)
     charge_all(p, 1);
 }
 
-/* A node's pool changes under its pods: the shares are taken back before, and charged after. */
+/* A node's pool changes: the shares of its pods are released before, and charged after the
+ * change. */
 static void step_relabel(struct trial *t)
 {
     struct str from = str_of(pools[draw(t, COUNT_OF(pools))]);
@@ -305,7 +306,7 @@ static void step_set(struct trial *t)
     trial_assert(t, code == (hit ? ERR_NOMEM : OK));
     t->starved += hit;
     if (hit)
-        return; /* as it was, and all of it still charged */
+        return; /* unchanged, and all of it still charged */
     memcpy(t->entries, drawn, sizeof(drawn));
     for (size_t i = 0; i < PODS; i++)
         charge_all(&t->pods[i], 1);
@@ -350,7 +351,7 @@ START_TEST(equals_a_recount)
         run_history(&t, first + i);
     if (histories < 100)
         return;
-    /* Everything that may happen did, often. */
+    /* Each kind of event has happened often. */
     ck_assert_uint_gt(t.passed, 1000);
     ck_assert_uint_gt(t.starved, 100);
     for (size_t i = 0; i < COUNT_OF(t.refused); i++)

@@ -1,4 +1,5 @@
-#include "rank.h"
+/* The order of nodes for a shortlist, compared with a full sort. */
+#include "core/rank.h"
 
 #include "seeded.h"
 
@@ -27,7 +28,7 @@ static bool holds(const struct rank *r, size_t i)
     return false;
 }
 
-/* Few scores and few names, so that most are equal to others. */
+/* Few scores and few names, so that most entries equal others. */
 static size_t draw(uint64_t *state, struct rank_entry *entries, char names[MOST][8])
 {
     size_t n = seeded_draw(state, MOST);

@@ -1,37 +1,10 @@
 /*
- * Each case is a conversation: what the server is asked and says, and what the sink sees of it. The
- * log has one word a call: "begin", "+a" and "-a" for objects by name, "end", and the notes.
+ * Each case is an exchange: the requests to the server and its answers, and the calls of the sink.
+ * The log has one word a call: "begin", "+a" and "-a" for objects by name, "end", and the notes.
  */
 #include "fail_alloc.h"
-#include "on_loop.h"
-#include "reflector.h"
-#include "script_server.h"
-#include "watch.h"
-
-#define FIRST_LIST "GET /base/api/v1/pods?limit=2&fieldSelector=a%21%3Db HTTP/1.1\r\n"
-#define NEXT_PAGE \
-    "GET /base/api/v1/pods?limit=2&continue=a%2Fb%2B%3D&fieldSelector=a%21%3Db HTTP/1.1\r\n"
-#define WHOLE_LIST "GET /base/api/v1/pods?&fieldSelector=a%21%3Db HTTP/1.1\r\n"
-#define WATCH(rv)  "&resourceVersion=" rv "&fieldSelector=a%21%3Db HTTP/1.1\r\n"
-
-#define OBJECT(name, rv) \
-    "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"" rv "\"},\"spec\":{\"x\":1}}"
-#define LIST(rv, items) \
-    "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"" rv "\"},\"items\":[" items "]}\n"
-#define PAGE(rv, items)                                                                            \
-    "{\"metadata\":{\"resourceVersion\":\"" rv "\",\"continue\":\"a/b+=\"},\"items\":[" items "]}" \
-    "\n"
-#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
-#define STATUS(code, reason) \
-    "{\"kind\":\"Status\",\"code\":" #code ",\"reason\":\"" reason "\",\"message\":\"because\"}"
-#define STEPS(...) \
-    (const struct script_step[]){__VA_ARGS__}, COUNT_OF(((const struct script_step[]){__VA_ARGS__}))
-
-#define LISTED                                                         \
-    {                                                                  \
-        FIRST_LIST, SCRIPT_BODY, LIST("10", OBJECT("a", "3")), 0, NULL \
-    }
-#define LISTED_LOG "begin +a end"
+#include "kube/limit.h"
+#include "reflector_rig.h"
 
 static const struct {
     const char *name;
@@ -115,19 +88,51 @@ static const struct {
      "begin +a [list outlived its continue token] begin +b [list outlived its continue token] "
      "begin +c end"},
     {"a list that is cut",
-     STEPS({FIRST_LIST, SCRIPT_CUT, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{}", 0,
-            NULL},
+     STEPS({FIRST_LIST, SCRIPT_CUT, KIND "\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{}",
+            0, NULL},
            LISTED, {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
      "begin +? [list failed] " LISTED_LOG},
     {"a list that is cut within whole HTTP",
-     STEPS({FIRST_LIST, SCRIPT_BODY, "{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{}", 0,
-            NULL},
+     STEPS({FIRST_LIST, SCRIPT_BODY, KIND "\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[{}",
+            0, NULL},
            LISTED, {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
      "begin +? [list failed] " LISTED_LOG},
     {"a list without a version",
-     STEPS({FIRST_LIST, SCRIPT_BODY, "{\"metadata\":{},\"items\":[]}", 0, NULL}, LISTED,
+     STEPS({FIRST_LIST, SCRIPT_BODY, KIND "\"metadata\":{},\"items\":[]}", 0, NULL}, LISTED,
            {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
      "begin [list failed] " LISTED_LOG},
+    {"a list of another kind",
+     STEPS({FIRST_LIST, SCRIPT_BODY, OTHER("NodeList"), 0, NULL},
+           {FIRST_LIST, SCRIPT_BODY, OTHER("Status"), 0, NULL},
+           {FIRST_LIST, SCRIPT_BODY, OTHER("PodLis\\u0074"), 0, NULL}, LISTED,
+           {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
+     "begin [list failed] begin [list failed] begin [list failed] " LISTED_LOG},
+    {"a list whose kind comes last",
+     STEPS({FIRST_LIST, SCRIPT_BODY,
+            "{\"items\":[" OBJECT("a", "3") "],\"metadata\":{\"resourceVersion\":\"10\"},"
+                                            "\"kind\":\"NodeList\"}",
+            0, NULL},
+           {FIRST_LIST, SCRIPT_BODY,
+            "{\"items\":[" OBJECT("a", "3") "],\"metadata\":{\"resourceVersion\":\"10\"},"
+                                            "\"kind\":\"PodList\"}",
+            0, NULL},
+           {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
+     "begin +a [list failed] begin +a end"},
+    {"a list without a kind",
+     STEPS({FIRST_LIST, SCRIPT_BODY, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}", 0,
+            NULL},
+           LISTED, {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
+     "begin [list failed] " LISTED_LOG},
+    {"a second page of another kind",
+     STEPS({FIRST_LIST, SCRIPT_BODY, PAGE("10", OBJECT("a", "3")), 0, NULL},
+           {NEXT_PAGE, SCRIPT_BODY, OTHER("NodeList"), 0, NULL}, LISTED,
+           {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
+     "begin +a [list failed] " LISTED_LOG},
+    {"a page that continues with itself",
+     STEPS({FIRST_LIST, SCRIPT_BODY, PAGE("10", OBJECT("a", "3")), 0, NULL},
+           {NEXT_PAGE, SCRIPT_BODY, PAGE("10", OBJECT("b", "4")), 0, NULL}, LISTED,
+           {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
+     "begin +a [list failed] " LISTED_LOG},
     {"no answer at all",
      STEPS({FIRST_LIST, SCRIPT_CLOSE, NULL, 0, NULL}, LISTED,
            {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}),
@@ -156,131 +161,6 @@ static const struct {
      LISTED_LOG " [watch failed, retry in 3000]"},
 };
 
-struct rig {
-    struct loop *loop;
-    struct script_server server;
-    struct kube_api *api;
-    struct reflector *reflector;
-    struct reflector_sink sink;
-    struct reflector_settings settings;
-    struct buf log;
-    struct err last; /* that a note came with */
-    const char *expected;
-    size_t n_requests;
-    bool relist_in_change;
-    char path[64];
-};
-
-static struct rig rig;
-
-static void say(const char *word)
-{
-    if (rig.log.n > 0)
-        buf_putc(&rig.log, ' ');
-    buf_put(&rig.log, str_of(word));
-}
-
-static void on_begin(void *ctx)
-{
-    ck_assert_ptr_eq(ctx, &rig);
-    say("begin");
-}
-
-static void on_end(void *ctx)
-{
-    ck_assert_ptr_eq(ctx, &rig);
-    say("end");
-}
-
-static void on_change(void *ctx, enum reflector_change change, struct str object)
-{
-    static const char mark[] = "\"name\":\"";
-    ck_assert_ptr_eq(ctx, &rig);
-    const char *at = memmem(object.p, object.n, mark, sizeof(mark) - 1);
-    say(change == REFLECTOR_SET ? "+" : "-");
-    buf_put(&rig.log, at == NULL ? STR("?") : (struct str){at + sizeof(mark) - 1, 1});
-    if (rig.relist_in_change) {
-        rig.relist_in_change = false;
-        reflector_relist(rig.reflector);
-    }
-}
-
-static void on_note(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms)
-{
-    ck_assert_ptr_eq(ctx, &rig);
-    say("[");
-    buf_put(&rig.log, str_of(what));
-    /* What is shorter is the tests' own short back-off and random. */
-    if (retry_in_ms >= 1000)
-        buf_printf(&rig.log, ", retry in %llu", (unsigned long long)retry_in_ms);
-    buf_putc(&rig.log, ']');
-    if (err != NULL)
-        rig.last = *err;
-}
-
-static void set_up(void)
-{
-    struct err e = ERR_INIT;
-    rig = (struct rig){
-        .sink = {on_begin, on_change, on_end, on_note, &rig},
-        .settings = {.path = STR("/api/v1/pods"),
-                     .selector = STR("fieldSelector=a%21%3Db"),
-                     .page_size = 2,
-                     .quiet_ms = 60000,
-                     .backoff = {.min_ms = 1, .max_ms = 2}},
-        .path = "/tmp/cardpack-test-reflector-XXXXXX",
-    };
-    int fd = mkstemp(rig.path);
-    ck_assert_int_ge(fd, 0);
-    (void)close(fd);
-    buf_init(&rig.log, 65536);
-    ck_assert_ok(loop_new(&rig.loop, &e), &e);
-}
-
-static void start(const struct script_step *steps, size_t n)
-{
-    struct err e = ERR_INIT;
-    script_start(&rig.server, rig.loop, steps, n);
-    script_kubeconfig(&rig.server, rig.path);
-    struct kube_api_settings s = {.kubeconfig = str_of(rig.path), .user_agent = STR("test/1")};
-    ck_assert_ok(kube_api_new(rig.loop, &s, &rig.api, &e), &e);
-    ck_assert_ok(reflector_new(rig.loop, rig.api, &rig.settings, &rig.sink, &rig.reflector, &e),
-                 &e);
-    ck_assert_uint_eq(rig.log.n, 0);
-}
-
-static void tear_down(void)
-{
-    rig.reflector = reflector_free(rig.reflector);
-    rig.api = kube_api_free(rig.api);
-    script_stop(&rig.server);
-    rig.loop = loop_free(rig.loop);
-    buf_done(&rig.log);
-    (void)unlink(rig.path);
-}
-
-static bool as_expected(void *ctx)
-{
-    (void)ctx;
-    return rig.server.n_requests >= rig.n_requests &&
-           str_eq(buf_str(&rig.log), str_of(rig.expected));
-}
-
-static bool gone_astray(void *ctx)
-{
-    struct str log = buf_str(&rig.log);
-    return as_expected(ctx) || !str_starts(str_of(rig.expected), log);
-}
-
-static void run_to(const char *expected, size_t n_requests)
-{
-    rig.expected = expected;
-    rig.n_requests = n_requests;
-    run_until(rig.loop, gone_astray, NULL);
-    ck_assert_str_is(buf_str(&rig.log), expected);
-    ck_assert_uint_eq(rig.server.n_requests, n_requests);
-}
-
 START_TEST(test_conversation)
 {
     start(cases[_i].steps, cases[_i].n_steps);
@@ -305,6 +185,78 @@ START_TEST(test_denied_until_it_is_not)
     run_to("begin [list failed] " LISTED_LOG, 3);
     ck_assert(!reflector_denied(rig.reflector));
     ck_assert(reflector_synced(rig.reflector));
+}
+
+END_TEST
+
+/* Two tokens in turn: no page's token is its own, but the list never ends. */
+static void endless(struct script_step *steps, size_t n, const char *item)
+{
+    static char bodies[2][256];
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(bodies[i % 2], sizeof(bodies[0]),
+                       KIND "\"metadata\":{\"resourceVersion\":\"10\",\"continue\":\"%zu\"},"
+                            "\"items\":[%s]}",
+                       i % 2, item);
+        steps[i] = (struct script_step){"limit=2", SCRIPT_BODY, bodies[i % 2], 0, NULL};
+    }
+}
+
+START_TEST(test_a_list_of_too_many_objects)
+{
+    struct script_step steps[4 + 2];
+    endless(steps, 4, OBJECT("a", "3"));
+    steps[4] = (struct script_step)LISTED;
+    steps[5] = (struct script_step){WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL};
+    rig.settings.max_objects = 3;
+    start(steps, COUNT_OF(steps));
+    run_to("begin +a +a +a [list failed]", 4);
+    ck_assert_int_eq(rig.last.code, ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(rig.last.text, "more than 3 objects"));
+    ck_assert(!reflector_synced(rig.reflector));
+    /* The next list counts from 0. */
+    run_to("begin +a +a +a [list failed] " LISTED_LOG, 6);
+}
+
+END_TEST
+
+START_TEST(test_a_list_of_empty_pages)
+{
+    struct script_step steps[LIMIT_LIST_EMPTY_PAGES + 1 + 2];
+    endless(steps, LIMIT_LIST_EMPTY_PAGES + 1, "");
+    steps[LIMIT_LIST_EMPTY_PAGES + 1] = (struct script_step)LISTED;
+    steps[LIMIT_LIST_EMPTY_PAGES + 2] =
+        (struct script_step){WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL};
+    start(steps, COUNT_OF(steps));
+    run_to("begin [list failed]", LIMIT_LIST_EMPTY_PAGES + 1);
+    ck_assert_int_eq(rig.last.code, ERR_LIMIT);
+    run_to("begin [list failed] " LISTED_LOG, LIMIT_LIST_EMPTY_PAGES + 3);
+}
+
+END_TEST
+
+/* The delay has grown while the server was down. A list that the reflector refuses shows that the
+ * server is back. */
+START_TEST(test_a_refused_list_is_an_answer)
+{
+    static const struct script_step steps[] = {
+        {FIRST_LIST, SCRIPT_CLOSE, NULL, 0, NULL},
+        {FIRST_LIST, SCRIPT_CLOSE, NULL, 0, NULL},
+        {FIRST_LIST, SCRIPT_CLOSE, NULL, 0, NULL},
+        {FIRST_LIST, SCRIPT_CLOSE, NULL, 0, NULL},
+        {FIRST_LIST, SCRIPT_BODY, OTHER("NodeList"), 0, NULL},
+        LISTED,
+        {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL},
+    };
+#define FAILED "begin [list failed]"
+    rig.settings.backoff = (struct reflector_backoff){.min_ms = 10, .max_ms = 100000};
+    start(steps, COUNT_OF(steps));
+    run_to(FAILED " " FAILED " " FAILED " " FAILED, 4);
+    ck_assert_uint_ge(rig.retry_ms, 80);
+    run_to(FAILED " " FAILED " " FAILED " " FAILED " " FAILED, 5);
+    ck_assert_uint_le(rig.retry_ms, 20);
+    run_to(FAILED " " FAILED " " FAILED " " FAILED " " FAILED " " LISTED_LOG, 7);
+#undef FAILED
 }
 
 END_TEST
@@ -356,10 +308,10 @@ END_TEST
 
 START_TEST(test_objects_come_in_pieces)
 {
-    /* Larger than any buffer on the way, so that it arrives in many chunks. */
+    /* Larger than any buffer on the way, so it arrives in many chunks. */
     struct buf body;
     buf_init(&body, (size_t)1 << 24);
-    buf_put(&body, STR("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":["));
+    buf_put(&body, STR(KIND "\"metadata\":{\"resourceVersion\":\"10\"},\"items\":["));
     for (int i = 0; i < 20; i++) {
         buf_printf(&body, "%s{\"metadata\":{\"name\":\"%c\"},\"data\":\"", i == 0 ? "" : ",",
                    'a' + i);
@@ -441,6 +393,9 @@ int main(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, test_conversation, 0, (int)COUNT_OF(cases));
     tcase_add_test(t, test_denied_until_it_is_not);
+    tcase_add_test(t, test_a_list_of_too_many_objects);
+    tcase_add_test(t, test_a_list_of_empty_pages);
+    tcase_add_test(t, test_a_refused_list_is_an_answer);
     tcase_add_test(t, test_relist_drops_a_watch);
     tcase_add_test(t, test_relist_within_a_change);
     tcase_add_test(t, test_relist_ends_a_wait);

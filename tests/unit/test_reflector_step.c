@@ -1,4 +1,5 @@
-#include "reflector_step.h"
+/* The step machine of the reflector: lists, watches, back-off, and what is logged. */
+#include "kube/reflector_step.h"
 #include "unit.h"
 
 #define BACKOFF_MIN UINT64_C(800)
@@ -25,14 +26,14 @@ static struct reflector_action answer(struct reflector_state *s, unsigned status
     return reflector_step(s, &in, now_ms, NO_RANDOM);
 }
 
-/* Each row: one input in one state, and what comes of it. delay 0: at once. */
+/* Each row: one input in one state, and the expected result. delay 0: at once. */
 static const struct {
     const char *name;
     enum reflector_phase phase;
     struct reflector_input in;
     bool moved;
     bool refreshed;
-    uint64_t lived_ms; /* the watch, so far */
+    uint64_t lived_ms; /* how long the watch has lived */
     enum reflector_do what;
     enum reflector_phase then;
     uint64_t delay_ms;
@@ -339,7 +340,7 @@ START_TEST(test_short_watch_with_progress_is_no_failure)
 
 END_TEST
 
-/* List, watch, 410 for ever must not turn into a busy loop. */
+/* An endless series of list, watch and 410 must not become a busy loop. */
 START_TEST(test_lists_that_never_help_back_off)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
@@ -367,7 +368,7 @@ START_TEST(test_an_old_list_is_replaced_at_once)
 
 END_TEST
 
-/* After an outage the delay is long; the first answer starts it anew. */
+/* After an outage the delay is long; the first answer resets it. */
 START_TEST(test_backoff_is_reset_by_the_first_answer)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
@@ -414,6 +415,30 @@ START_TEST(test_401_is_retried_at_once_after_every_success)
     ck_assert_int_eq(answer(&s, 401, 0).what, REFLECTOR_DO_WATCH);
     (void)step(&s, REFLECTOR_ON_ENDED, 2000);
     ck_assert_int_eq(answer(&s, 401, 3000).what, REFLECTOR_DO_WATCH);
+    ck_assert_int_eq(answer(&s, 401, 3000).what, REFLECTOR_DO_WAIT); /* no success since */
+}
+
+END_TEST
+
+static void refuse(struct reflector_state *s, unsigned status)
+{
+    const struct reflector_input in = {.event = REFLECTOR_ON_FAILED, .status = status, .own = true};
+    (void)reflector_step(s, &in, 0, NO_RANDOM);
+}
+
+/* A 404 always means that the path is absent, from any sender; only the API server can deny
+ * rights. */
+START_TEST(test_a_bare_answer_denies_nothing)
+{
+    struct reflector_state s = state_at(REFLECTOR_LISTING);
+    (void)answer(&s, 403, 0);
+    ck_assert(!s.denied && !s.absent);
+    (void)step(&s, REFLECTOR_ON_TIMER, 0);
+    (void)answer(&s, 404, 0);
+    ck_assert(!s.denied && s.absent);
+    (void)step(&s, REFLECTOR_ON_TIMER, 0);
+    (void)step(&s, REFLECTOR_ON_LISTED, 0);
+    ck_assert(!s.absent);
 }
 
 END_TEST
@@ -421,13 +446,13 @@ END_TEST
 START_TEST(test_synced_and_denied)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
-    (void)answer(&s, 403, 0);
+    refuse(&s, 403);
     ck_assert(s.denied && !s.synced);
     (void)step(&s, REFLECTOR_ON_TIMER, 0);
     (void)answer(&s, 500, 0);
     ck_assert(!s.denied);
     (void)step(&s, REFLECTOR_ON_TIMER, 0);
-    (void)answer(&s, 404, 0);
+    refuse(&s, 404);
     ck_assert(s.denied);
     (void)step(&s, REFLECTOR_ON_TIMER, 0);
     (void)step(&s, REFLECTOR_ON_PAGE, 0);
@@ -435,13 +460,13 @@ START_TEST(test_synced_and_denied)
     (void)step(&s, REFLECTOR_ON_LISTED, 0);
     ck_assert(s.synced && !s.denied);
     (void)step(&s, REFLECTOR_ON_RELIST, 0);
-    (void)answer(&s, 403, 0);
+    refuse(&s, 403);
     ck_assert(s.synced && s.denied);
     (void)step(&s, REFLECTOR_ON_TIMER, 0);
     (void)answer(&s, 500, 0);
     ck_assert(s.synced && !s.denied);
     (void)step(&s, REFLECTOR_ON_TIMER, 0);
-    (void)answer(&s, 404, 0);
+    refuse(&s, 404);
     ck_assert(s.synced && s.denied);
     (void)step(&s, REFLECTOR_ON_TIMER, 0);
     (void)step(&s, REFLECTOR_ON_LISTED, 0);
@@ -467,6 +492,7 @@ int main(void)
     tcase_add_test(t, test_backoff_is_reset_by_the_first_answer);
     tcase_add_test(t, test_list_that_outlives_its_token_twice_comes_in_one_piece);
     tcase_add_test(t, test_401_is_retried_at_once_after_every_success);
+    tcase_add_test(t, test_a_bare_answer_denies_nothing);
     tcase_add_test(t, test_synced_and_denied);
     suite_add_tcase(suite, t);
     return unit_main(suite);

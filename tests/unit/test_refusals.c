@@ -1,5 +1,7 @@
-#include "refusals.h"
+/* The table of refused pods that evictions may help: its order, its limit and lack of memory. */
+#include "daemon/evict/refusals.h"
 
+#include "daemon/limit.h"
 #include "fail_alloc.h"
 #include "unit.h"
 
@@ -73,9 +75,9 @@ START_TEST(who_weighs_less_makes_room)
         ck_assert_ptr_nonnull(note(uid, i == 3 || i == 5 ? 1 : 2, i));
     }
     ck_assert_ptr_null(note("x", 1, 1000));
-    ck_assert_ptr_nonnull(note("u-3", 1, 1000)); /* it has its place */
+    ck_assert_ptr_nonnull(note("u-3", 1, 1000)); /* it had room */
     ck_assert_ptr_nonnull(note("x", 2, 1000));
-    ck_assert_ptr_null(refusals_get(&table, STR("u-5"))); /* the later of the two */
+    ck_assert_ptr_null(refusals_get(&table, STR("u-5"))); /* the more recent of the two */
     ck_assert_uint_eq(refusals_get(&table, STR("x"))->since_ms, 1000);
     ck_assert_ptr_nonnull(note("y", 2, 1000));
     ck_assert_ptr_null(refusals_get(&table, STR("u-3")));
@@ -144,7 +146,7 @@ static enum errc fill_anew(void *ctx)
     return fill(ctx);
 }
 
-/* Some nodes less, and none in part; and nothing at all is allocated the second time. */
+/* Some nodes may be missing, but none is incomplete; the second time nothing is allocated. */
 START_TEST(without_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(fill_anew, NULL), 0);

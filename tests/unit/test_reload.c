@@ -1,19 +1,16 @@
 /* What a new configuration may change, and a running program that gets one. */
-#include "config_reload.h"
-#include "config_table.h"
+#include "daemon/config/config_reload.h"
+#include "daemon/config/config_table.h"
 #include "fail_alloc.h"
-#include "reload.h"
-#include "site.h"
+#include "reload_rig.h"
 
-#include <signal.h>
-#include <sys/mman.h>
-
-/* ---- which ---- */
+/* ---- settings that need a restart ---- */
 
 static const char *const live[] = {
     "log-level",
     "log-format",
     "max-body",
+    "memory-budget",
     "request-timeout",
     "bind-timeout",
     "start-settle",
@@ -21,6 +18,7 @@ static const char *const live[] = {
     "shrink-after-init",
     "node-policy",
     "card-policy",
+    "swap-guard",
     "shortlist",
     "metrics-nodes",
     "evict-for-cards",
@@ -32,7 +30,7 @@ static const char *const live[] = {
 static const char *const files[] = {
     "tls-cert-file", "tls-key-file", "client-ca-file", "client-names", "token-file",
 };
-/* For each there is a reason in docs/reload.md. */
+/* docs/reload.md has the reason for each. */
 static const char *const restart[] = {
     "listen-address", "port",    "allow-plain-http", "probe-address", "probe-port",
     "kubeconfig",     "cluster", "max-connections",  "leader-elect",
@@ -65,7 +63,7 @@ START_TEST(what_may_change)
 
 END_TEST
 
-/* docs/reload.md has a row for each setting, which says the same. */
+/* docs/reload.md has a row for each setting, which must say the same. */
 START_TEST(the_document_is_the_table)
 {
     const char *root = getenv("CARDPACK_SOURCE");
@@ -90,7 +88,7 @@ END_TEST
 /* ---- two configurations ---- */
 
 struct source {
-    const char *text; /* NULL: there is no such file */
+    const char *text; /* NULL: the file does not exist */
 };
 
 static enum errc read_source(void *ctx, struct str path, struct buf *out, struct err *reterr)
@@ -118,11 +116,11 @@ static enum errc parse(const char *text, struct config *ret, struct err *e)
 static const struct {
     const char *before;
     const char *after;
-    const char *changes; /* "row ", of those that do */
+    const char *changes; /* "row " for each changed setting that takes effect */
     const char *waits;
 } merges[] = {
     {"port: 1", "port: 1", "", ""},
-    {"", "port: 39999", "", ""}, /* by another hand, and the same */
+    {"", "port: 39999", "", ""}, /* the same value from another source */
     {"port: 1", "port: 2", "", "port "},
     {"shortlist: 3", "", "shortlist ", ""},
     {"shortlist: 3\nport: 1", "shortlist: 4\nport: 2\nlog-level: warn", "log-level shortlist ",
@@ -137,7 +135,7 @@ static const struct {
      "client-names "},
     {TLS_LINES "client-ca-file: /a\nclient-names: x",
      TLS_LINES "client-ca-file: /b\nclient-names: x,y", "client-ca-file client-names ", ""},
-    /* Each is right by itself; together they would be a token in the clear. */
+    /* Each is valid by itself; together the token would be sent in the clear. */
     {TLS_LINES "token-file: /t\nlisten-address: 0.0.0.0", "token-file: /t", "",
      "listen-address tls-cert-file tls-key-file "},
     {"leader-elect: false", "leader-elect-lease-duration: 20s", "",
@@ -179,7 +177,7 @@ START_TEST(merged)
         ck_assert(is.number == wanted.number && str_eq(is.text, wanted.text));
         ck_assert(m.asked[i].number == said.number && str_eq(m.asked[i].text, said.text));
     }
-    config_done(&running); /* nothing of it is lent */
+    config_done(&running); /* no text of it is shared */
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
         struct config_value v = config_get(&fresh, (enum config_row)i);
         config_value_print(config_table[i].type, &v, &text);
@@ -192,125 +190,6 @@ START_TEST(merged)
 END_TEST
 
 /* ---- a program ---- */
-
-struct rig {
-    struct site site;
-    struct service service;
-    struct settings parts;
-    struct config config;
-    struct reload *reload;
-    struct config_env env;
-    char path[64];
-    char flag[80];
-    char *argv[4];
-    int log;
-};
-
-static void put(const char *path, const char *text)
-{
-    char fresh[96];
-    (void)snprintf(fresh, sizeof(fresh), "%s.new", path);
-    FILE *f = fopen(fresh, "we");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_ge(fputs(text, f), 0);
-    ck_assert_int_eq(fclose(f), 0);
-    ck_assert_int_eq(rename(fresh, path), 0);
-}
-
-static void rig_open(struct rig *r, const char *text)
-{
-    struct err e = ERR_INIT;
-    *r = (struct rig){.log = memfd_create("log", MFD_CLOEXEC)};
-    static char name[] = "cardpack";
-    static char format[] = "--log-format=json";
-    (void)snprintf(r->path, sizeof(r->path), "/tmp/reload.%d", getpid());
-    (void)snprintf(r->flag, sizeof(r->flag), "--config=%s", r->path);
-    r->argv[0] = name;
-    r->argv[1] = r->flag;
-    r->argv[2] = format;
-    put(r->path, text);
-    reload_block();
-    ck_assert_ok(config_parse(3, r->argv, &r->env, config_read_file, NULL, &r->config, &e), &e);
-    ck_assert_int_eq(dup2(r->log, STDERR_FILENO), STDERR_FILENO);
-    settings_log(&r->config);
-    open_site(&r->site);
-    r->service.loop = r->site.loop;
-    cache_init(&r->service.cache, (struct map_seed){1, 2});
-    struct binder_settings binder = {.loop = r->site.loop, .cache = &r->service.cache};
-    ck_assert_ok(binder_new(&binder, &r->service.binder, &e), &e);
-    r->parts = (struct settings){.service = &r->service, .server = r->site.server};
-    struct reload_settings set = {.settings = &r->parts,
-                                  .config = &r->config,
-                                  .argc = 3,
-                                  .argv = r->argv,
-                                  .env = r->env,
-                                  .look_ms = 5,
-                                  .rest_ms = 5};
-    ck_assert_ok(reload_new(&set, &r->reload, &e), &e);
-}
-
-static void rig_close(struct rig *r)
-{
-    reload_stop(r->reload);
-    r->service.binder = binder_free(r->service.binder);
-    close_site(&r->site);
-    r->reload = reload_free(r->reload);
-    cache_done(&r->service.cache);
-    config_done(&r->config);
-    (void)unlink(r->path);
-    (void)close(r->log);
-}
-
-/* How many lines of the log hold it. */
-static size_t told(const struct rig *r, const char *part)
-{
-    static char text[1U << 18];
-    ssize_t n = pread(r->log, text, sizeof(text) - 1, 0);
-    ck_assert_int_ge(n, 0);
-    text[n] = '\0';
-    size_t count = 0;
-    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
-        count++;
-    return count;
-}
-
-static uint64_t total(const struct rig *r)
-{
-    const struct reload_counts *c = reload_counts(r->reload);
-    return c->taken + c->unchanged + c->refused;
-}
-
-struct turn {
-    struct timer timer;
-    struct loop *loop;
-};
-
-static void turned(struct timer *t)
-{
-    loop_stop(CONTAINER_OF(t, struct turn, timer)->loop);
-}
-
-static void turn(struct rig *r)
-{
-    struct err e = ERR_INIT;
-    struct turn t = {.timer = {.fire = turned}, .loop = r->site.loop};
-    timer_arm(r->site.loop, &t.timer, 1);
-    ck_assert_ok(loop_run(r->site.loop, &e), &e);
-}
-
-static void await_total(struct rig *r, uint64_t wanted)
-{
-    while (total(r) < wanted)
-        turn(r);
-    ck_assert_uint_eq(total(r), wanted);
-}
-
-static void hang_up(struct rig *r)
-{
-    uint64_t before = total(r);
-    ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
-    await_total(r, before + 1);
-}
 
 START_TEST(a_signal_takes_the_file)
 {
@@ -327,7 +206,7 @@ START_TEST(a_signal_takes_the_file)
     ck_assert_int_eq(r.service.cache.settings.card_policy, PACK_SPREAD);
     ck_assert_uint_eq(r.config.port, 39999);
     ck_assert(!log_enabled(LOG_LEVEL_WARN));
-    /* With the level of before, where that says more. */
+    /* With the earlier level, where that logs more. */
     ck_assert_uint_eq(
         told(&r, "\"msg\":\"setting changed\",\"setting\":\"shortlist\",\"old\":\"0\""), 0);
     ck_assert_uint_eq(told(&r, "\"setting\":\"shortlist\",\"old\":\"3\",\"new\":\"7\",\"source\":"
@@ -364,13 +243,13 @@ START_TEST(a_bad_one_changes_nothing)
         ck_assert_int_eq(unlink(r.path), 0);
     else
         put(r.path, bad[_i].text);
-    await_total(&r, 2); /* by itself, and once however often it is looked at */
+    await_total(&r, 2); /* without a signal, and once for any number of looks */
     for (int i = 0; i < 30; i++)
         turn(&r);
     ck_assert_uint_eq(total(&r), 2);
     ck_assert_uint_eq(told(&r, "cannot be used"), 1);
     ck_assert_uint_eq(told(&r, bad[_i].error), 1);
-    hang_up(&r); /* who asks is told again */
+    hang_up(&r); /* a signal logs it again */
     ck_assert_uint_eq(told(&r, bad[_i].error), 2);
     ck_assert_uint_eq(reload_counts(r.reload)->refused, 2);
     ck_assert(reload_counts(r.reload)->bad);
@@ -386,7 +265,7 @@ START_TEST(a_bad_one_changes_nothing)
 
 END_TEST
 
-/* Neither a touch nor a first look is news; other words for the same are told. */
+/* Neither a touch nor a first look is a change; the same settings in other words are reported. */
 START_TEST(the_content_counts)
 {
     struct rig r;
@@ -412,8 +291,7 @@ START_TEST(on_the_way_out)
     put(r.path, "shortlist: 4\n");
     reload_stop(r.reload);
     ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
-    while (told(&r, "SIGHUP is ignored") == 0)
-        turn(&r);
+    run_while(r.site.loop, told(&r, "SIGHUP is ignored") == 0);
     ck_assert_uint_eq(total(&r), 0);
     ck_assert_uint_eq(r.config.shortlist, 3);
     rig_close(&r);
@@ -432,8 +310,7 @@ START_TEST(no_memory)
         uint64_t n = total(&r);
         ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
         fail_alloc_arm(FAIL_FROM_THEN_ON, nth);
-        while (total(&r) == n)
-            turn(&r);
+        run_while(r.site.loop, total(&r) == n);
         hit = fail_alloc_hit();
         fail_alloc_disarm();
         ck_assert_uint_eq(r.config.shortlist, hit ? before : nth % 2 == 0 ? 8 : 9);

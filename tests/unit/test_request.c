@@ -1,4 +1,5 @@
-#include "request.h"
+/* What a pod asks for: the formula over its containers, and invalid quantities. */
+#include "core/request.h"
 
 #include "unit.h"
 
@@ -30,7 +31,8 @@ static enum errc read_of(const struct container_view *containers, const char *ov
     return request_read(&pod, ret, reterr);
 }
 
-/* By hand from the formula of k8s.io/component-helpers, in the order of the pod's spec. */
+/* Calculated by hand from the formula of k8s.io/component-helpers; containers in the order of the
+ * spec. */
 static const struct {
     struct container_view containers[CONTAINERS];
     const char *overhead;
@@ -50,7 +52,7 @@ static const struct {
     {{SIDECAR("1"), INIT("5"), SIDECAR("2"), INIT("9"), MAIN("4")}, NULL, 12},
     {{SIDECAR("1"), SIDECAR("2"), INIT("1"), MAIN("4")}, NULL, 7},
     {{SIDECAR("3")}, NULL, 3},
-    /* Main containers have no place in the order: some encoders write them first. */
+    /* Main containers have no order: some encoders write them first. */
     {{MAIN("4"), SIDECAR("3"), INIT("5")}, NULL, 8},
     {{MAIN("8")}, "2", 10},
     {{INIT("9"), MAIN("8")}, "2", 11},
@@ -73,7 +75,7 @@ START_TEST(follows_the_formula)
 
 END_TEST
 
-/* `charged`: what such a pod costs its node when somebody has bound it all the same. */
+/* `charged`: the cost of such a pod on its node, if another client has bound it. */
 static const struct {
     struct container_view containers[CONTAINERS];
     const char *overhead;
@@ -117,7 +119,7 @@ static const struct {
      ERR_RANGE,
      "container \"m\": aliyun.com/gpu-mem: \"-100E\" is negative",
      0},
-    /* One container that can't be read does not make the others free. */
+    /* If one container can't be read, the others still count. */
     {{MAIN("8"), MAIN("abc"), MAIN("4")},
      NULL,
      ERR_SYNTAX,
@@ -164,7 +166,7 @@ START_TEST(says_what_it_refuses)
 
 END_TEST
 
-/* Sizes and sums stop at a ceiling, so no number of the largest can wrap them. */
+/* Sizes and sums saturate, so no number of the largest ones can overflow. */
 START_TEST(no_number_of_containers_overflows)
 {
     enum {

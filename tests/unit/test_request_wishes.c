@@ -1,7 +1,8 @@
-/* Labels and annotations of a pod, what of them contradicts, and copies of a request. */
+/* Labels and annotations of a pod, contradictions in them, and copies of a request. */
 #include "asked.h"
+#include "base/mem.h"
+#include "core/limit.h"
 #include "fail_alloc.h"
-#include "mem.h"
 
 static const struct {
     struct pod_view pod;
@@ -56,7 +57,7 @@ static const struct {
       .anti_affinity = S("b"),
       .priority = -5,
       .never_preempts = true}},
-    /* What a pod without a card of ours says of cards is nobody's business. */
+    /* For a pod without a card of cardpack, labels and annotations about cards are ignored. */
     {POD("p", .count_label = S("x"), .percent = S("x"), .policy = S("x"), .n_mains = 1), {0}},
     {POD("p", CONTAINERS(2, MAIN_CORES(0, "1", "100"), MAIN_CORES(1, "1", "100"))),
      {.mem = 2, .lasting_mem = 2, .cores = 200, .lasting_cores = 200, .n_demands = 2}},
@@ -94,6 +95,8 @@ END_TEST
     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdef" \
     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdef" \
     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghi"
+
+#define LONG_HEAD "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl"
 
 static const struct {
     struct pod_view pod;
@@ -136,7 +139,11 @@ static const struct {
      "annotation cardpack.io/card-anti-affinity-group: \"g\" is also the card-affinity-group: one "
      "card can't be the same and another"},
     {PLAIN("p", "8", .affinity = S(LONG_NAME)), ERR_RANGE,
-     "annotation cardpack.io/card-affinity-group: \"" LONG_NAME "\" is longer than 253 bytes"},
+     "annotation cardpack.io/card-affinity-group: \"" LONG_HEAD "...\" has 255 bytes: 253 at most"},
+    {PLAIN("p", "8", .policy = S(LONG_NAME)), ERR_RANGE,
+     "annotation cardpack.io/policy: \"" LONG_HEAD "...\" must be binpack or spread"},
+    {PLAIN("p", LONG_NAME), ERR_RANGE,
+     "container \"m0\": aliyun.com/gpu-mem: \"" LONG_HEAD "...\" is out of range"},
     {POD("p", CONTAINERS(1, {.name = S("m"), .cores = S("30")})), ERR_RANGE,
      "aliyun.com/gpu-core.percentage: \"30\" without aliyun.com/gpu-mem"},
     {POD("p", CONTAINERS(1, MAIN_CORES(0, "0", "30"))), ERR_RANGE,
@@ -168,12 +175,80 @@ START_TEST(names_what_contradicts)
     struct request r;
     struct err e = ERR_INIT;
     ck_assert_int_eq(request_read(&bad[_i].pod, &r, &e), bad[_i].code);
-    if (strlen(bad[_i].text) < sizeof(e.text))
-        ck_assert_str_eq(e.text, bad[_i].text);
-    else
-        ck_assert_mem_eq(e.text, bad[_i].text, 200);
+    ck_assert_str_eq(e.text, bad[_i].text);
     ck_assert_int_eq(request_read(&bad[_i].pod, &r, NULL), bad[_i].code);
     ck_assert_uint_le(r.affinity.n, REQUEST_GROUP_MAX);
+}
+
+END_TEST
+
+/* A list of `n` items with `bytes` bytes in all. */
+static struct str list_of(char *to, size_t n, size_t bytes)
+{
+    memset(to, 'a', bytes);
+    for (size_t i = 1; i < n; i++)
+        to[2 * i - 1] = ',';
+    return (struct str){to, bytes};
+}
+
+static const struct {
+    size_t n;
+    size_t bytes;
+    const char *fault; /* NULL: valid */
+} lists[] = {
+    {LIMIT_WISH_ITEMS, LIMIT_WISH_BYTES, NULL},
+    {1, LIMIT_WISH_BYTES + 1, "has 4097 bytes: 4096 at most"},
+    {1, 250000, "has 250000 bytes: 4096 at most"},
+    {LIMIT_WISH_ITEMS + 1, LIMIT_WISH_BYTES, "has 129 items: 128 at most"},
+};
+
+START_TEST(a_list_of_wishes_has_a_ceiling)
+{
+    static char text[250000];
+    struct str list = list_of(text, lists[_i].n, lists[_i].bytes);
+    struct pod_view pods[] = {PLAIN("p", "8"), PLAIN("p", "8")};
+    pods[0].card_model = pods[1].card_uuid = list;
+    for (size_t i = 0; i < COUNT_OF(pods); i++) {
+        struct request r;
+        struct err e = ERR_INIT;
+        enum errc code = request_read(&pods[i], &r, &e);
+        ck_assert_int_eq(code, lists[_i].fault == NULL ? OK : ERR_RANGE);
+        ck_assert(lists[_i].fault == NULL || strstr(e.text, lists[_i].fault) != NULL);
+        ck_assert(code == OK || strstr(e.text, i == 0 ? "cardpack.io/card-model: \"a"
+                                                      : "cardpack.io/card-uuid: \"a") != NULL);
+        /* If the pod is bound all the same, none of it is kept. */
+        ck_assert_uint_eq(r.models.n + r.uuids.n, code == OK ? list.n : 0);
+        ck_assert_int_eq(r.mem, 8);
+    }
+}
+
+END_TEST
+
+/* No two containers have the same index; else a card would be written for the wrong one. */
+START_TEST(no_container_behind_the_last_index)
+{
+    static const struct {
+        enum container_kind kind;
+        uint32_t index;
+        uint32_t n_mains;
+        enum errc code;
+    } cases[] = {{CONTAINER_MAIN, UINT16_MAX - 1, UINT16_MAX, OK},
+                 {CONTAINER_MAIN, UINT16_MAX, 65536, ERR_RANGE},
+                 {CONTAINER_MAIN, 65536, 65537, ERR_RANGE},
+                 {CONTAINER_INIT, 0, UINT16_MAX - 1, OK},
+                 {CONTAINER_INIT, 0, UINT16_MAX, ERR_RANGE},
+                 {CONTAINER_INIT, 1, UINT32_MAX, ERR_RANGE}};
+    struct request r;
+    struct err e = ERR_INIT;
+    struct container_view c = {
+        .name = STR("c"), .mem = STR("1"), .kind = cases[_i].kind, .index = cases[_i].index};
+    struct pod_view pod = {.containers = &c, .n_containers = 1, .n_mains = cases[_i].n_mains};
+    ck_assert_int_eq(request_read(&pod, &r, &e), cases[_i].code);
+    ck_assert_int_eq(r.mem, 1); /* charged nevertheless */
+    if (cases[_i].code == OK)
+        ck_assert_uint_eq(r.demands[0].index, UINT16_MAX - 1);
+    else
+        ck_assert_str_eq(e.text, "container \"c\": it comes after more than 65534 others");
 }
 
 END_TEST
@@ -188,9 +263,9 @@ START_TEST(no_more_containers_than_there_is_room_for)
         c[i] = (struct container_view){.name = STR("c"), .mem = STR("1"), .index = i};
     ck_assert_int_eq(request_read(&pod, &r, &e), ERR_RANGE);
     ck_assert_str_eq(e.text, "container \"c\": more than 16 containers ask for cards");
-    ck_assert_int_eq(r.mem, REQUEST_DEMANDS_MAX + 1); /* charged all the same */
+    ck_assert_int_eq(r.mem, REQUEST_DEMANDS_MAX + 1); /* charged nevertheless */
     ck_assert_uint_eq(r.n_demands, REQUEST_DEMANDS_MAX);
-    c[3].mem = STR("0"); /* and who asks for nothing is none of them */
+    c[3].mem = STR("0"); /* a container that asks for nothing does not count */
     ck_assert_int_eq(request_read(&pod, &r, NULL), OK);
 }
 
@@ -212,7 +287,7 @@ START_TEST(copies_are_equal_and_differences_are_seen)
     ck_assert(request_equal(&loaded, &a));
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         code = request_read(&good[i].pod, &b, NULL);
-        bool none = i == 9 && _i == 1; /* these two ask for nothing, each in its way */
+        bool none = i == 9 && _i == 1; /* these two ask for nothing, in two ways */
         none = none || (i == 1 && _i == 9);
         ck_assert_msg(code == OK && request_equal(copy, &b) == ((size_t)_i == i || none),
                       "%d and %zu", _i, i);
@@ -227,7 +302,7 @@ START_TEST(copies_are_equal_and_differences_are_seen)
 
 END_TEST
 
-/* All of them in one pool, each twice: what is equal is one, and what is not is another. */
+/* All in one pool, each twice: equal requests share a copy, different ones do not. */
 START_TEST(who_asks_alike_shares_a_copy)
 {
     struct request *taken[2 * COUNT_OF(good)];
@@ -296,6 +371,8 @@ int main(void)
     tcase_add_test(tc, a_shared_copy_without_memory);
     tcase_add_loop_test(tc, reads_what_is_asked_for, 0, COUNT_OF(good));
     tcase_add_loop_test(tc, names_what_contradicts, 0, COUNT_OF(bad));
+    tcase_add_loop_test(tc, a_list_of_wishes_has_a_ceiling, 0, COUNT_OF(lists));
+    tcase_add_loop_test(tc, no_container_behind_the_last_index, 0, 6);
     tcase_add_test(tc, no_more_containers_than_there_is_room_for);
     tcase_add_loop_test(tc, copies_are_equal_and_differences_are_seen, 0, COUNT_OF(good));
     tcase_add_loop_test(tc, only_memory_of_one_card_is_plain, 0, COUNT_OF(good));

@@ -1,4 +1,5 @@
-#include "score.h"
+/* Scores of nodes: the comparison of how full they are, and its exactness. */
+#include "core/score.h"
 
 #include "seeded.h"
 
@@ -7,7 +8,8 @@ static struct node sized(int64_t used, int64_t total)
     return (struct node){.used = used, .total = total};
 }
 
-/* The first is fuller than the second once `mem` is on it: -1 no, 0 alike, 1 yes. */
+/* Whether the first node is fuller than the second with `mem` added to each: -1 no, 0 equal, 1
+ * yes. */
 static const struct {
     int64_t used[2];
     int64_t total[2];
@@ -17,19 +19,19 @@ static const struct {
     {{0, 0}, {16, 16}, 4, 0},
     {{4, 0}, {16, 16}, 4, 1},
     {{0, 4}, {16, 16}, 4, -1},
-    {{4, 12}, {16, 32}, 4, 0}, /* a half of either */
+    {{4, 12}, {16, 32}, 4, 0}, /* each is half full */
     {{3, 10}, {16, 32}, 4, 0},
-    {{0, 0}, {16, 32}, 4, 1}, /* of empty ones the smaller is fuller */
+    {{0, 0}, {16, 32}, 4, 1}, /* of empty nodes the smaller is fuller */
     {{12, 28}, {16, 32}, 4, 0},
     {{11, 27}, {16, 32}, 4, -1},
     {{1, 1}, {3, 3}, 1, 0},
     {{333332, 0}, {1000000, 3}, 1, -1}, /* 0.333333 and a third */
     {{333333, 0}, {1000000, 3}, 1, 1},  /* 0.333334 */
-    /* As near as two shares of nodes below 2^31 come. */
+    /* As close as two ratios of nodes below 2^31 can be. */
     {{2147483644, 2147483643}, {INT32_MAX, INT32_MAX - 1}, 1, 1},
-    {{20, 16}, {16, 16}, 4, 0}, /* over-full is full */
+    {{20, 16}, {16, 16}, 4, 0}, /* an over-full node counts as full */
     {{INT64_MAX, 12}, {16, 16}, INT64_MAX, 0},
-    {{0, 16}, {0, 16}, 4, 0},                                /* without memory it is full, too */
+    {{0, 16}, {0, 16}, 4, 0},                                /* so does one without memory */
     {{0, 0}, {INT64_MAX, INT64_MAX - 1}, INT64_MAX / 2, -1}, /* no overflow */
     {{-1, 0}, {16, 16}, 4, 0},
     {{0, 0}, {16, 16}, -4, 0},
@@ -54,7 +56,7 @@ START_TEST(orders_two_nodes)
 
 END_TEST
 
-/* Against cross products, which need no rounding. */
+/* Compared with cross products, which need no rounding. */
 START_TEST(is_exact_below_the_bound)
 {
     uint64_t state = seeded_setting("CARDPACK_SEED", 7);

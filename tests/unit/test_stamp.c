@@ -1,4 +1,5 @@
-#include "stamp.h"
+/* RFC 3339 times: reading and writing. */
+#include "codec/stamp.h"
 #include "unit.h"
 
 static const struct {
@@ -21,7 +22,7 @@ START_TEST(it_reads_what_it_prints)
 
 END_TEST
 
-/* Every day of the range, and no time of it twice. */
+/* Every day of the range, and no time twice. */
 START_TEST(days_follow_each_other)
 {
     char text[STAMP_BYTES];

@@ -1,4 +1,5 @@
-#include "str.h"
+/* Strings: comparison, cutting, numbers, prefixes and UTF-8. */
+#include "base/str.h"
 
 #include "unit.h"
 
@@ -7,7 +8,7 @@ static int sign(int x)
     return (x > 0) - (x < 0);
 }
 
-/* Bytes of a literal, NULs included. */
+/* The bytes of a literal, NULs included. */
 #define B(lit)               \
     {                        \
         lit, sizeof(lit) - 1 \
@@ -16,7 +17,7 @@ static int sign(int x)
 static const struct {
     struct str a, b;
     int order;
-    bool nocase; /* equal but for the case of ASCII letters */
+    bool nocase; /* equal apart from the case of ASCII letters */
 } pairs[] = {
     {B(""), B(""), 0, true},
     {{NULL, 0}, B(""), 0, true},
@@ -28,7 +29,7 @@ static const struct {
     {B("\xff"), B("a"), 1, false},
     {B("NodeNames"), B("nodenames"), -1, true},
     {B("AZ"), B("az"), -1, true},
-    {B("@"), B("`"), -1, false}, /* differ by the bit that tells A from a */
+    {B("@"), B("`"), -1, false}, /* they differ in the bit that tells A from a */
     {B("["), B("{"), -1, false},
     {B("\xc3\x84"), B("\xc3\xa4"), -1, false}, /* Ä and ä: not ASCII */
     {B("K"), B("\xe2\x84\xaa"), -1, false},    /* the Kelvin sign, which Go folds to k */
@@ -186,7 +187,7 @@ END_TEST
 
 static const struct {
     struct str s;
-    size_t n; /* bytes of its first character, 0: none that is valid */
+    size_t n; /* bytes of the first character; 0: not valid */
     uint32_t rune;
 } characters[] = {
     {B(""), 0, 0},
@@ -202,18 +203,18 @@ static const struct {
     {B("\xef\xbf\xbf"), 3, 0xffff},
     {B("\xf0\x90\x80\x80"), 4, 0x10000},
     {B("\xf4\x8f\xbf\xbf"), 4, 0x10ffff},
-    {B("\x80"), 0, 0},             /* begins in the middle */
-    {B("\xc0\x80"), 0, 0},         /* too long for NUL */
-    {B("\xc1\xbf"), 0, 0},         /* too long for DEL */
-    {B("\xe0\x9f\xbf"), 0, 0},     /* too long for U+7FF */
-    {B("\xf0\x8f\xbf\xbf"), 0, 0}, /* too long for U+FFFF */
+    {B("\x80"), 0, 0},             /* begins within a character */
+    {B("\xc0\x80"), 0, 0},         /* overlong form of NUL */
+    {B("\xc1\xbf"), 0, 0},         /* overlong form of DEL */
+    {B("\xe0\x9f\xbf"), 0, 0},     /* overlong form of U+7FF */
+    {B("\xf0\x8f\xbf\xbf"), 0, 0}, /* overlong form of U+FFFF */
     {B("\xed\xa0\x80"), 0, 0},     /* a surrogate */
     {B("\xed\xbf\xbf"), 0, 0},     /* a surrogate */
     {B("\xf4\x90\x80\x80"), 0, 0}, /* above U+10FFFF */
     {B("\xf5\x80\x80\x80"), 0, 0}, /* above U+10FFFF */
-    {B("\xff"), 0, 0},             /* never a byte of UTF-8 */
+    {B("\xff"), 0, 0},             /* no byte of UTF-8 */
     {B("\xc2"), 0, 0},             /* cut */
-    {{"\xc2\x80", 1}, 0, 0},       /* goes on behind the end */
+    {{"\xc2\x80", 1}, 0, 0},       /* continues after the end */
     {{"\xe2\x82\xac", 2}, 0, 0},   /* the same */
     {B("\xe2\x82"), 0, 0},         /* cut */
     {B("\xf0\x9f\x98"), 0, 0},     /* cut */

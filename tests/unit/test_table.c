@@ -1,4 +1,5 @@
-#include "table.h"
+/* Tables for terminals: the width of text, unsafe characters, colours and limits. */
+#include "report/table.h"
 
 #include "unit.h"
 
@@ -17,7 +18,7 @@ static void teardown(void)
     arena_done(&arena);
 }
 
-/* U+202E turns what follows; not as a string, which would turn what stands here. */
+/* U+202E reverses what follows; as an array, because a string would reverse this line. */
 static const char turned[] = {'a', '\xe2', '\x80', '\xae', 'b', '\0'};
 
 static const struct {
@@ -32,13 +33,16 @@ static const struct {
     {"no\xcc\x88", "no\xcc\x88", 2},                             /* a combining mark */
     {"\xf0\x9f\x9a\x80x", "\xf0\x9f\x9a\x80x", 3},               /* a rocket */
     {"\xed\x95\x9c", "\xed\x95\x9c", 2},                         /* Hangul */
-    {"a\033[2Jb", "a\\x1b[2Jb", 9},                              /* would clear the screen */
+    {"a\033[2Jb", "a\\x1b[2Jb", 9},                              /* it would clear the screen */
     {"a\xc2\x9b"
      "2Jb",
      "a\\x9b2Jb", 8},       /* the same in one character */
-    {"a\nb", "a\\x0ab", 6}, /* a line of its own */
+    {"a\nb", "a\\x0ab", 6}, /* it would begin a line */
     {turned, "a\\u202eb", 8},
-    {"\xff", "\xef\xbf\xbd", 1}, /* no UTF-8 */
+    {"a\xd8\x9c\xef\xbb\xbf\xe2\x80\x8b", "a\\u061c\\ufeff\\u200b", 19}, /* invisible */
+    {"a\xf3\xa0\x81\x81", "a\\ue0041", 8},                               /* a tag character */
+    {"a\xc2\x85", "a\\x85", 5},
+    {"\xff", "\xef\xbf\xbd", 1}, /* not UTF-8 */
     {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd", 2},
 };
 
@@ -65,7 +69,7 @@ static void fill(struct table *t)
     table_cell(t, STR(""), TINT_BAD);
 }
 
-/* Columns stand under each other by what a terminal shows, and no line ends in spaces. */
+/* Columns are aligned by the width that a terminal shows; no line ends with spaces. */
 START_TEST(aligned)
 {
     struct table t;
@@ -89,7 +93,7 @@ START_TEST(without_heads)
 
 END_TEST
 
-/* A colour takes no room: without its codes the text is the same. */
+/* Colours have no width: without their codes the text is the same. */
 START_TEST(colored)
 {
     struct table t;
@@ -103,7 +107,7 @@ START_TEST(colored)
 
 END_TEST
 
-/* An arena that is full is the caller's to see, and nothing is printed of half a table. */
+/* When the arena is full the caller sees it, and no half table is printed. */
 START_TEST(too_large)
 {
     struct arena small;

@@ -1,4 +1,5 @@
-/* TLS on the server's port, asked by our own client: whom it lets in, and files that change. */
+/* TLS on the server's port, with cardpack's own client: which clients are admitted, and files that
+ * change. */
 #include "fail_alloc.h"
 #include "shop.h"
 
@@ -6,7 +7,7 @@ static const struct {
     const char *ca;
     const char *names;
     const char *client;
-    const char *fault; /* NULL: it is let in */
+    const char *fault; /* NULL: admitted */
 } clients[] = {
     {"ca.crt", "", "client", NULL},
     {"ca.crt", "client.example", "client", NULL},
@@ -39,7 +40,7 @@ START_TEST(whom_it_lets_in)
 
 END_TEST
 
-/* Where something else may admit it the handshake succeeds, and the fault is told. */
+/* If another check may admit the client, the handshake succeeds, and the fault is reported. */
 START_TEST(whom_it_leaves_to_others)
 {
     struct shop s;
@@ -76,7 +77,7 @@ START_TEST(large_bodies)
 
 END_TEST
 
-/* They are suspended by the handler, as they were amid their handshake. */
+/* The handler suspends the connections, as they were suspended during their handshake. */
 START_TEST(answers_that_come_later)
 {
     struct shop s;
@@ -113,7 +114,7 @@ static const struct {
     const char *key;
     const char *ca;
     enum errc code;
-    const char *error; /* FOLDER stands for the folder */
+    const char *error; /* FOLDER is replaced by the folder */
 } bad[] = {
     {"none.crt", "server.key", "ca.crt", ERR_NOTFOUND,
      "tls-cert-file: FOLDER/none.crt: No such file or directory"},
@@ -172,6 +173,29 @@ START_TEST(what_is_known_of_a_certificate)
 
 END_TEST
 
+/* A chain is valid until its first certificate expires, whichever that is. */
+START_TEST(an_intermediate_that_ends_before_its_leaf)
+{
+    static const char *const certs[] = {"chained.crt", "chain.crt"};
+    struct path paths[2];
+    struct err e = ERR_INIT;
+    int64_t expires_s[COUNT_OF(certs)];
+    for (size_t i = 0; i < COUNT_OF(certs); i++) {
+        struct tls *tls = NULL;
+        struct tls_settings set = {.cert_file = path_set(&paths[0], certs[i]),
+                                   .key_file = path_set(&paths[1], "chained.key")};
+        ck_assert_ok(tls_new(&set, &tls, &e), &e);
+        expires_s[i] = tls_expires_s(tls);
+        /* A tenth of that certificate's life. */
+        ck_assert_int_eq(expires_s[i] - tls_stale_s(tls), (i == 0 ? 20 : 1) * 86400 / 10);
+        tls_free(tls);
+    }
+    /* Both were made within a few minutes: the leaf is valid for some 19 days more. */
+    ck_assert_int_gt(expires_s[0] - expires_s[1], INT64_C(18) * 86400);
+}
+
+END_TEST
+
 START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
 {
     struct shop s;
@@ -185,7 +209,7 @@ START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
               certificates_folder);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_TAKEN);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_SAME);
-    /* It would not trust the new one: its connection goes on. */
+    /* The client would not trust the new certificate, but its connection goes on. */
     ck_assert_uint_eq(ask(&s), 200);
     http_client_forget_connections(s.client);
     ck_assert_uint_eq(ask(&s), 0);
@@ -202,11 +226,11 @@ START_TEST(what_cannot_be_used_changes_nothing)
     struct err e = ERR_INIT;
     shop_open_moving(&s);
     shop_client(&s, "client", "ca.crt");
-    /* The certificate has been written, its key has not. */
+    /* The certificate has been written, its key not yet. */
     run_shell("cp \"$1\"/server2.crt \"$1\"/now.crt", certificates_folder);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_REFUSED);
     ck_assert_ptr_nonnull(strstr(e.text, "do not match"));
-    ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_SAME); /* told already */
+    ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_SAME); /* reported before */
     ck_assert_uint_eq(ask(&s), 200);
     run_shell("rm \"$1\"/now.key", certificates_folder);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_REFUSED);
@@ -221,8 +245,8 @@ START_TEST(what_cannot_be_used_changes_nothing)
 END_TEST
 
 /*
- * What judged him last is freed, and its memory may be that of the one which judges him now: each
- * CA's own verdict counts all the same.
+ * The CA list that last checked the client is freed, and the new one may have the same address:
+ * each new list must check the client again.
  */
 START_TEST(every_new_ca_judges_anew)
 {
@@ -230,7 +254,7 @@ START_TEST(every_new_ca_judges_anew)
     struct err e = ERR_INIT;
     shop_open_moving(&s);
     shop_client(&s, "client", "ca.crt");
-    s.verdict = 0; /* admitted, so that his connection lives on; the fault is noted */
+    s.verdict = 0; /* admitted, so that the connection stays; the fault is noted */
     for (int i = 0; i < 12; i++) {
         struct path p;
         struct tls_settings other = s.settings;
@@ -252,7 +276,7 @@ START_TEST(every_new_ca_judges_anew)
 
 END_TEST
 
-/* His connection began while his CA was good: the next request on it is refused. */
+/* The connection began while the client's CA was valid: its next request is refused. */
 START_TEST(a_ca_that_is_gone_admits_nobody)
 {
     struct shop s;
@@ -264,7 +288,7 @@ START_TEST(a_ca_that_is_gone_admits_nobody)
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_TAKEN);
     ck_assert_uint_eq(ask(&s), 403);
     ck_assert_str_eq(s.fault, "the certificate is of no CA in client-ca-file");
-    ck_assert_uint_eq(ask(&s), 0); /* and his next connection */
+    ck_assert_uint_eq(ask(&s), 0); /* and so is its next connection */
     ck_assert_uint_eq(s.site.handled, 1);
     shop_client(&s, "stranger", "ca.crt");
     ck_assert_uint_eq(ask(&s), 200);
@@ -311,6 +335,7 @@ int main(void)
     tcase_add_test(c, answers_that_come_later);
     tcase_add_loop_test(c, files_that_cannot_be_used, 0, COUNT_OF(bad));
     tcase_add_test(c, what_is_known_of_a_certificate);
+    tcase_add_test(c, an_intermediate_that_ends_before_its_leaf);
     tcase_add_test(c, a_new_pair_is_taken_and_nobody_is_dropped);
     tcase_add_test(c, what_cannot_be_used_changes_nothing);
     tcase_add_test(c, every_new_ca_judges_anew);

@@ -1,11 +1,11 @@
-/* TLS connections over time: handshakes that never end, what is none, and the server's end. */
+/* TLS connections over time: endless handshakes, bytes that are no handshake, and shutdown. */
 #include "shop.h"
 
 #include <gnutls/gnutls.h>
 #include <sys/syscall.h>
 #include <time.h>
 
-/* The day that it is, for the loop and for GnuTLS: so much later than it is. */
+/* Added to the clock of the loop and of GnuTLS. */
 static time_t later_s;
 
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
@@ -30,19 +30,24 @@ struct drip {
     struct timer timer;
     struct peer *peer;
     struct str rest;
+    unsigned n;
 };
+
+/* Many connections; their deadlines are timers of one loop. */
+#define DRIPS 100
 
 static void drip(struct timer *t)
 {
     struct drip *d = CONTAINER_OF(t, struct drip, timer);
     if (d->peer->closed || d->rest.n == 0)
         return;
+    ck_assert_msg(d->n++ < DRIPS, "the handshake is not cut after %d bytes, 20 ms apart", DRIPS);
     peer_send(d->peer, (struct str){d->rest.p, 1});
     d->rest = str_skip(d->rest, 1);
     timer_arm(d->peer->loop, t, 20);
 }
 
-/* A record of 512 bytes that begins a handshake. */
+/* The start of a record of 512 bytes, which begins a handshake. */
 #define HELLO "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 START_TEST(a_handshake_has_a_deadline)
@@ -97,7 +102,7 @@ static bool is_over(void *ctx)
     return !timer_armed(ctx);
 }
 
-/* Nothing happens while nothing comes: libmicrohttpd by itself would turn thousands of times. */
+/* While no bytes come the loop sleeps; libmicrohttpd by itself would make thousands of turns. */
 START_TEST(half_a_handshake_costs_nothing)
 {
     struct shop s;
@@ -172,7 +177,8 @@ static bool has_chunk(void *ctx)
     return c->n_chunks > 0;
 }
 
-/* It rests, and nothing on it would ever ask; so its end is looked for, and for no other's. */
+/* A paused stream has no requests that would check the certificate; so the server looks for its
+ * expiry, and only for this one's. */
 START_TEST(a_stream_ends_with_its_certificate)
 {
     struct shop s;
@@ -197,7 +203,7 @@ START_TEST(a_stream_ends_with_its_certificate)
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
     ck_assert_uint_eq(s.site.n_gone, 1);
     ck_assert_str_eq(s.fault, "the certificate has expired");
-    /* Nor does its connection get it another one. */
+    /* Nor does its connection get it a second stream. */
     caller_init(&next, "GET", s.url, "/stream");
     http_call_start(s.client, &next.call);
     caller_await(s.site.loop, &next);
@@ -209,7 +215,8 @@ START_TEST(a_stream_ends_with_its_certificate)
 
 END_TEST
 
-/* Handshakes under way, kept connections and a retired certificate: nothing is left behind. */
+/* Shutdown with handshakes under way, kept connections and a replaced certificate: nothing
+ * leaks. */
 START_TEST(an_end_amid_everything)
 {
     struct shop s;

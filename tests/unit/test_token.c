@@ -1,4 +1,5 @@
-#include "token.h"
+/* The token file: reading, comparison with requests, and changes. */
+#include "daemon/token.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -26,7 +27,7 @@ static void unmake(void)
     (void)unlink(path);
 }
 
-/* A file of its own each time, as it is in a mounted Secret. */
+/* Writes a new file each time, as in a mounted Secret. */
 static void put(struct str text)
 {
     char fresh[64];
@@ -79,7 +80,7 @@ END_TEST
 static const struct {
     struct str file;
     enum errc code;
-    const char *error; /* behind the path */
+    const char *error; /* after the path */
 } bad[] = {
     {{"", 0}, ERR_SYNTAX, "holds no token"},
     {{" \n\n", 3}, ERR_SYNTAX, "holds no token"},
@@ -130,7 +131,8 @@ START_TEST(a_file_that_is_replaced)
 
 END_TEST
 
-/* Its writer need not come: it is waited for at the start alone, where nobody else waits. */
+/* The pipe's writer may never come: cardpack waits for it only at the start, when no request
+ * waits. */
 START_TEST(a_pipe_is_read_once)
 {
     struct tokens t;

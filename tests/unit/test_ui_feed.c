@@ -1,8 +1,10 @@
-/* The page's events over a real socket, against what the cache says. */
+/* The page's events over a real socket, compared with the cache. */
 #include "page.h"
 
+#include "base/log.h"
+#include "core/limit.h"
+#include "daemon/limit.h"
 #include "fail_alloc.h"
-#include "log.h"
 #include "seeded.h"
 
 #include <stdio.h>
@@ -45,7 +47,7 @@ static void close_stage(struct stage *g)
     g->service.loop = loop_free(g->service.loop);
 }
 
-/* ---- what happens to the cache ---- */
+/* ---- changes of the cache ---- */
 
 static void apply(struct stage *g, const struct event *e)
 {
@@ -59,7 +61,7 @@ static struct str name_of(char text[static 32], const char *what, unsigned i)
     return (struct str){text, (size_t)n};
 }
 
-/* Without memory where that is 0: one that has no cards to share. */
+/* mem 0: no memory, so a node without cards to share. */
 static void set_node(struct stage *g, unsigned i, unsigned mem)
 {
     char name[32];
@@ -78,7 +80,7 @@ static void del_node(struct stage *g, unsigned i)
     apply(g, &(struct event){.type = EVENT_NODE_GONE, .node = {.name = name_of(name, "n", i)}});
 }
 
-/* node 0: it waits. */
+/* node 0: the pod is pending. */
 static void set_pod(struct stage *g, unsigned i, unsigned node)
 {
     char name[32];
@@ -167,7 +169,7 @@ START_TEST(a_page_comes_to_show_what_is)
         unsigned n = seeded_draw(&state, round % 20 == 0 ? 2000 : 30);
         while (n-- > 0)
             disturb(&g, &state);
-        /* The last one does not look for long, and is told all the same. */
+        /* The last page does not read for long periods, and still gets everything. */
         p[2].peer.deaf = round % 30 != 29;
         if (!p[2].peer.closed)
             peer_watch(&p[2].peer);
@@ -188,7 +190,7 @@ START_TEST(a_page_comes_to_show_what_is)
 
 END_TEST
 
-/* More are gone than names are kept: the page begins anew, once. */
+/* More objects are deleted than names are kept: the page starts again, once. */
 START_TEST(when_too_many_go_it_begins_anew)
 {
     struct stage g;
@@ -258,7 +260,7 @@ static void expect_node(const struct stage *g, const char *name, const char *tex
     buf_done(&out);
 }
 
-/* A picture in which a card has more than a new pod could get would be a promise. */
+/* A page on which a card has more free than a new pod could get would promise too much. */
 START_TEST(a_node_with_less_left_than_its_cards_says_so)
 {
     struct stage g;
@@ -296,7 +298,7 @@ START_TEST(so_many_pages_and_no_more)
     ask(&g, &late, "/ui/");
     peer_await(&late, "HTTP/1.1 200 OK", 1);
     peer_close(&late);
-    /* One vanishes, and its place is free as soon as that is noticed. */
+    /* One page disconnects, and its slot is free as soon as the server notices. */
     page_close(&p[7]);
     run_turns(g.service.loop, 5);
     page_open(&p[7], &g);
@@ -316,7 +318,7 @@ static bool right_or_cut(void *ctx)
     return comes_right(ctx);
 }
 
-/* A page that there is no memory for is refused or cut; what it is shown is right all the same. */
+/* If memory for a page fails, the page is refused or cut; what it shows is right in any case. */
 START_TEST(without_memory_a_page_is_cut_or_right)
 {
     struct stage g;
@@ -335,7 +337,7 @@ START_TEST(without_memory_a_page_is_cut_or_right)
         ck_assert(buf_reserve(&p.body, MIB) && buf_reserve(&p.pods, MIB / 2));
         fail_alloc_arm(FAIL_ONCE, ++nth);
         ui_reasons_note(g.service.reasons, STR("p-2"), counts);
-        /* What the page itself allocates is the test's: it is read when that is over. */
+        /* Only the test allocates for the page: it reads after the failing allocations. */
         run_turns(g.service.loop, 12);
         hit = fail_alloc_hit();
         fail_alloc_disarm();
@@ -367,9 +369,9 @@ START_TEST(reasons_have_a_ceiling)
     ck_assert_ptr_nonnull(one);
     ck_assert_uint_eq(one->counts[VERDICT_NO_CORES], 2);
     uint64_t version = r.version;
-    ui_reasons_note(&r, STR("p-10"), counts); /* the same again is no news */
+    ui_reasons_note(&r, STR("p-10"), counts); /* the same again is no change */
     ck_assert_uint_eq(r.version, version);
-    /* What is noted again is the latest. */
+    /* A repeated note becomes the latest. */
     counts[VERDICT_MODEL] = 5;
     ui_reasons_note(&r, STR("p-10"), counts);
     ui_reasons_note(&r, STR("another"), counts);

@@ -1,4 +1,5 @@
-#include "victims.h"
+/* The choice of victims for a pod that asks for memory of one card. */
+#include "core/victims.h"
 
 #include "fail_alloc.h"
 #include "victims_rig.h"
@@ -161,7 +162,7 @@ START_TEST(budgets_come_before_priority)
     ck_assert_str_eq(choose(&s), "b c");
     ck_assert_uint_eq(s.got.cost.violations, 0);
     ck_assert_int_eq(s.got.cost.highest, 60);
-    budget_put(&s.budgets, "job", 1); /* two go, and one may */
+    budget_put(&s.budgets, "job", 1); /* two pods must go, and one may */
     ck_assert_str_eq(choose(&s), "a");
     ck_assert_uint_eq(s.got.cost.violations, 1);
     budget_put(&s.budgets, "job", 2);
@@ -190,7 +191,7 @@ START_TEST(who_goes_anyway_takes_his_part_of_a_budget)
     ck_assert_str_eq(choose(&s), "");
     ck_assert_int_eq(s.got.card, 0);
     want(&s, 16);
-    ck_assert_str_eq(choose(&s), "c"); /* b would be the second of web */
+    ck_assert_str_eq(choose(&s), "c"); /* b would be the second eviction of web */
     s.q.n_given = 0;
     budget_put(&s.budgets, "web", 2);
     ck_assert_str_eq(choose(&s), "a b");
@@ -217,8 +218,8 @@ START_TEST(labels_are_those_of_the_last_object)
 
 END_TEST
 
-/* Who is bound by us this moment may not be there for the scheduler; who is being asked about does
- * not evict himself. */
+/* A pod with a bind under way may be unknown to the scheduler, so it is no victim; and a pod is
+ * never evicted for itself. */
 START_TEST(who_is_being_bound_stays)
 {
     struct scene s;
@@ -253,7 +254,7 @@ START_TEST(what_is_kept_for_others_is_taken)
     ck_assert_str_eq(choose(&s), "a");
     nominate(&s.rig, "other", "16", 100);
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "16", .card = 0, .deleting = true});
-    ck_assert_str_eq(choose(&s), "b"); /* a's card is the other's */
+    ck_assert_str_eq(choose(&s), "b"); /* a's card is the other one */
     nominate(&s.rig, "new", "16", 100);
     ck_assert_str_eq(choose(&s), "b");
     scene_done(&s);
@@ -279,7 +280,7 @@ START_TEST(a_node_that_is_none)
 
 END_TEST
 
-/* Somebody else on the card, or another card; and in the end nobody. */
+/* Then another pod on the card, or another card; and at last none. */
 START_TEST(who_is_spared_stays)
 {
     static const char *const then[] = {"a", "b", "c", "no_card_free"};

@@ -1,7 +1,7 @@
-/* Who has to go for a pod that wants more than memory of one card. */
+/* Victims for a pod that asks for more than memory of one card. */
 #include "victims_rig.h"
 
-/* Cards that have too little for anybody, so that the node's sum is not short. */
+/* Cards with too little room for any pod, so that the node's sum is not short. */
 static void fill_cards(struct rig *r, int from, int to, const char *mem)
 {
     static const char *const names[] = {"f0", "f1", "f2", "f3", "f4", "f5"};
@@ -21,7 +21,7 @@ START_TEST(several_cards)
     s.request.cards = 2;
     want(&s, 32);
     ck_assert_str_eq(choose(&s), "c e");
-    want(&s, 28); /* 14 on each: e leaves as much */
+    want(&s, 28); /* 14 on each card: evicting e leaves as much */
     ck_assert_str_eq(choose(&s), "c");
     s.request.cards = 3;
     want(&s, 48);
@@ -72,7 +72,7 @@ START_TEST(compute_and_groups)
     s.request.cores = s.request.lasting_cores = 20;
     s.request.demands[0].cores = 20;
     want(&s, 2);
-    ck_assert_str_eq(choose(&s), "a"); /* not c, which weighs more */
+    ck_assert_str_eq(choose(&s), "a"); /* not c, which has a higher priority */
     s.request.cores = s.request.lasting_cores = 0;
     s.request.demands[0].cores = 0;
     s.request.anti_affinity = STR("g");
@@ -82,7 +82,7 @@ START_TEST(compute_and_groups)
     want(&s, 15);
     ck_assert_str_eq(choose(&s), "a b");
     actor_apply(&s.rig, (struct actor){.uid = "d", .mem = "12", .card = 0, .priority = 100});
-    ck_assert_str_eq(choose(&s), "c"); /* its group is no hindrance once it is gone */
+    ck_assert_str_eq(choose(&s), "c"); /* its group does not matter after it is gone */
     s.request.anti_affinity = STR_NULL;
     s.request.affinity = STR("h");
     actor_apply(&s.rig, (struct actor){.uid = "e", .mem = "4", .card = 1, .beside = "h"});
@@ -95,7 +95,7 @@ START_TEST(compute_and_groups)
 
 END_TEST
 
-/* With e gone its card is the other's; with d gone too the other has d's. */
+/* Without e its card has room for the other pod; without d too, that pod gets d's card. */
 START_TEST(room_for_others_on_another_card)
 {
     struct scene s;
@@ -129,7 +129,7 @@ START_TEST(who_holds_of_both_kinds)
 
 END_TEST
 
-/* Too many sets to try them all; the cards are tried one by one, so it finds the one small pod. */
+/* Too many sets to try all. The cards are tried one by one, so it finds the one small pod. */
 START_TEST(the_cheap_cards_of_many)
 {
     struct scene s;
@@ -155,7 +155,8 @@ START_TEST(the_cheap_cards_of_many)
 
 END_TEST
 
-/* With no more steps than for the first set, it still is a set of which none can be spared. */
+/* With no more steps than for the first set, the result is still a set in which each victim is
+ * needed. */
 START_TEST(tired_it_takes_what_it_has)
 {
     struct scene s;

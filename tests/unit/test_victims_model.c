@@ -1,8 +1,8 @@
 /*
- * The choice of victims against every other: on small nodes of any state all sets are tried, each
- * in a cache of its own in which those pods never were.
+ * Compares the choice of victims with all other sets: on small random nodes all sets are tried,
+ * each in a cache that never had those pods.
  *
- *     VICTIMS_SEED=7 VICTIMS_CASES=1 build-test/tests/unit/test_victims_model
+ * VICTIMS_SEED=7 VICTIMS_CASES=1 build-test/tests/unit/test_victims_model
  */
 #include "seeded.h"
 #include "victims_rig.h"
@@ -19,11 +19,11 @@ struct play {
     uint64_t seed;
     uint64_t random;
     int cards;
-    const char *limit; /* allocatable; NULL: all */
+    const char *limit; /* the allocatable memory; NULL: all */
     struct actor actors[ACTORS];
     int n;
     bool given[ACTORS];
-    int64_t allowed[COUNT_OF(apps)]; /* of the app's budget; -1: it has none */
+    int64_t allowed[COUNT_OF(apps)]; /* of the app's PodDisruptionBudget; -1: none */
     struct request request;
 };
 
@@ -111,7 +111,7 @@ static void fill(const struct play *p, struct rig *r, unsigned gone)
     }
 }
 
-/* What the policy says of a node without these. */
+/* The policy's verdict on the node without these pods. */
 static bool fits_without(const struct play *p, unsigned gone)
 {
     struct rig r;
@@ -132,7 +132,7 @@ static bool may_go(const struct play *p, int i)
     return !p->given[i] && !a->deleting && a->priority < p->request.priority;
 }
 
-/* No pod has two budgets here, so that the order in which they are counted is none. */
+/* No pod has two budgets here, so the order of counting does not matter. */
 static struct victims_cost cost_of(const struct play *p, unsigned set)
 {
     struct victims_cost cost = {.highest = INT32_MIN};
@@ -158,7 +158,8 @@ static struct victims_cost cost_of(const struct play *p, unsigned set)
     return cost;
 }
 
-/* Of sets that cost the same: who has the first pod, by card and name, that the other has not. */
+/* For sets of equal cost: whether a has the first pod, by card and name, that only one of them
+ * has. */
 static bool comes_first(const struct play *p, unsigned a, unsigned b)
 {
     for (int card = -1; card < p->cards; card++) {

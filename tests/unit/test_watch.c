@@ -1,5 +1,6 @@
+/* The decoders of a watch's events, of a list's metadata, and of a Status. */
+#include "codec/watch.h"
 #include "unit.h"
-#include "watch.h"
 
 #define ARENA_BYTES ((size_t)65536)
 
@@ -83,24 +84,25 @@ START_TEST(test_status)
         unsigned status;
         bool too_large;
         const char *reason;
+        const char *says;
     } cases[] = {
         {"{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
          "\"message\":\"m\",\"reason\":\"Timeout\",\"details\":{\"causes\":[{\"reason\":"
          "\"ResourceVersionTooLarge\",\"message\":\"Too large resource version\"}],"
          "\"retryAfterSeconds\":1},\"code\":504}",
-         OK, 504, true, "Timeout"},
+         OK, 504, true, "Timeout", "Failure"},
         {"{\"kind\":\"Status\",\"code\":504,\"reason\":\"Timeout\",\"details\":{\"causes\":[{"
          "\"reason\":\"Other\"}]}}",
-         OK, 504, false, "Timeout"},
+         OK, 504, false, "Timeout", NULL},
         {"{\"kind\":\"Status\",\"code\":504,\"reason\":\"Timeout\",\"message\":\"Too large "
          "resource "
          "version: 9, current: 1\"}",
-         OK, 504, true, "Timeout"},
+         OK, 504, true, "Timeout", NULL},
         {"{\"kind\":\"Status\",\"code\":409,\"reason\":\"Conflict\",\"details\":{\"kind\":"
          "\"pods/binding\",\"causes\":null}}",
-         OK, 409, false, "Conflict"},
-        {"{\"code\":409}", ERR_SYNTAX, 0, false, NULL},
-        {"Too many requests, please try again later.\n", ERR_SYNTAX, 0, false, NULL},
+         OK, 409, false, "Conflict", NULL},
+        {"{\"code\":409}", ERR_SYNTAX, 0, false, NULL, NULL},
+        {"Too many requests, please try again later.\n", ERR_SYNTAX, 0, false, NULL, NULL},
     };
     struct kube_status s;
     enum errc code = kube_status_read(str_of(cases[_i].json), &arena, &s, NULL);
@@ -110,6 +112,30 @@ START_TEST(test_status)
     ck_assert_uint_eq(s.code, cases[_i].status);
     ck_assert_int_eq(s.too_large, cases[_i].too_large);
     ck_assert_str_is(s.reason, cases[_i].reason);
+    ck_assert(str_eq(s.status, str_of(cases[_i].says)));
+}
+
+END_TEST
+
+/* An answer of 403 with this body. */
+START_TEST(test_failure_of_the_api_server)
+{
+    static const struct {
+        const char *body;
+        bool own;
+    } cases[] = {
+        {"{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":403}", true},
+        {"{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":404}", false},
+        {"{\"kind\":\"Status\",\"status\":\"Failure\"}", false},
+        {"{\"kind\":\"Status\",\"status\":\"Success\",\"code\":403}", false},
+        {"{\"kind\":\"Status\",\"code\":403}", false},
+    };
+    struct kube_status s;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        enum errc code = kube_status_read(str_of(cases[i].body), &arena, &s, NULL);
+        ck_assert_int_eq(code, OK);
+        ck_assert_msg(kube_status_is_failure(&s, 403) == cases[i].own, "%s", cases[i].body);
+    }
 }
 
 END_TEST
@@ -151,6 +177,7 @@ int main(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, test_event, 0, (int)COUNT_OF(events));
     tcase_add_loop_test(t, test_status, 0, 6);
+    tcase_add_test(t, test_failure_of_the_api_server);
     tcase_add_loop_test(t, test_list_meta, 0, 7);
     suite_add_tcase(suite, t);
     return unit_main(suite);

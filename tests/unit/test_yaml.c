@@ -1,6 +1,7 @@
-#include "yaml.h"
+/* YAML to JSON: documents, anchors, tags, limits and refusals. */
+#include "codec/yaml.h"
 
-#include "limit.h"
+#include "codec/limit.h"
 #include "unit.h"
 
 #include <jansson.h>
@@ -55,7 +56,7 @@ static const struct {
     {"- &x [&x 1, *x]\n- *x\n", "[[1,1],1]"},
     {"- &x\n- *x\n", "[null,null]"},
     {"[&x {a: &y {b: c}}, *y, *x]", "[{\"a\":{\"b\":\"c\"}},{\"b\":\"c\"},{\"a\":{\"b\":\"c\"}}]"},
-    /* JSON is copied as it stands. */
+    /* JSON is copied unchanged. */
     {" {\"a\": 1,\n\"a\":2}\n", " {\"a\": 1,\n\"a\":2}\n"},
     {"[\"a\", 1.5e3, null]", "[\"a\",1.5e3,null]"},
 };
@@ -176,7 +177,7 @@ START_TEST(bad_lines)
 
 END_TEST
 
-/* open x n, "1", close x n. */
+/* Writes open n times, "1", close n times. */
 static void put_nested(struct buf *b, size_t n, const char *open, const char *close)
 {
     for (size_t i = 0; i < n; i++)
@@ -264,7 +265,7 @@ START_TEST(laughs)
 
 END_TEST
 
-/* Linear in keys and anchors, or this takes minutes. */
+/* The work is linear in keys and anchors; otherwise this takes minutes. */
 START_TEST(many_keys_and_anchors)
 {
     struct err err = ERR_INIT;

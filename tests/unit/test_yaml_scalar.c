@@ -1,4 +1,5 @@
-#include "yaml_scalar.h"
+/* YAML scalars: which texts are numbers, bools or null, and their JSON. */
+#include "codec/yaml_scalar.h"
 
 #include "unit.h"
 
@@ -10,7 +11,7 @@
 static const struct {
     const char *text;
     enum jtype type;
-    const char *json; /* of a number, or a bool */
+    const char *json; /* the JSON of a number or a bool */
 } cases[] = {
     {"", JTYPE_NULL, ""},
     {"~", JTYPE_NULL, ""},

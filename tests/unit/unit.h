@@ -1,7 +1,7 @@
-/* What every unit test shares: a suite's main, and assertions for our types. */
+/* Shared by all unit tests: the main of a suite, and assertions for cardpack's types. */
 #pragma once
 
-#include "err.h"
+#include "base/err.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
         ck_assert_msg(code_ == OK, "%s: %s: %s", #call, errc_name(code_), (e)->text); \
     } while (0)
 
-/* TAP on standard output; check forks a process for each test unless CK_FORK=no. */
+/* Prints TAP on standard output; check forks a process for each test unless CK_FORK=no. */
 static inline int unit_main(Suite *suite)
 {
     SRunner *runner = srunner_create(suite);

@@ -1,9 +1,9 @@
-/* A node of two or three cards and the pods on it, for whom a set of victims is chosen. */
+/* A node with two or three cards and pods, for which a set of victims is chosen. */
 #pragma once
 
 #include "cache_rig.h"
-#include "gpushare.h"
-#include "victims.h"
+#include "core/gpushare.h"
+#include "core/victims.h"
 
 #include <stdio.h>
 
@@ -11,8 +11,8 @@
 struct actor {
     const char *uid;
     const char *mem;
-    int card;  /* -1: bound without one */
-    int other; /* a second card, an equal part on each; 0: none, as it is behind the first */
+    int card;  /* -1: bound without a card */
+    int other; /* a second card, an equal part on each; 0: none, as it is after the first */
     const char *cores;
     const char *exclusive;
     int priority;
@@ -65,7 +65,7 @@ static inline void actor_apply(struct rig *r, struct actor p)
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
-/* A budget of ns for the pods of one app. */
+/* A PodDisruptionBudget of ns for the pods of one app. */
 static inline void budget_put(struct budgets *b, const char *app, int64_t allowed)
 {
     struct str value = str_of(app);
@@ -120,7 +120,7 @@ static inline void want(struct scene *s, int64_t mem)
     s->request.mem = s->request.lasting_mem = s->request.demands[0].mem = mem;
 }
 
-/* The answer as "a b", by card and name; or what it says that nobody can help. */
+/* The victims as "a b", by card and name; or the text that no set helps. */
 static inline const char *choose(struct scene *s)
 {
     static char text[256];

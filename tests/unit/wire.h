@@ -1,13 +1,13 @@
-/* Requests as real schedulers sent them. */
+/* Requests that real schedulers sent. */
 #pragma once
 
-#include "buf.h"
-#include "limit.h"
+#include "base/buf.h"
+#include "base/limit.h"
 #include "unit.h"
 
 #include <stdio.h>
 
-/* The file of tests/golden/wire, into a buf that the caller frees. */
+/* Reads a file of tests/golden/wire into a buf that the caller frees. */
 static inline void wire_load(struct buf *body, const char *name)
 {
     char path[512];

@@ -1,0 +1,315 @@
+/*
+ * A binder with the test's clock and backend, for tests with several pods and several requests for
+ * each. It has one node "n" with two cards of 16.
+ */
+#pragma once
+
+#include "daemon/bind/bind.h"
+
+#include "cache_rig.h"
+#include "fake_net.h"
+#include <stdio.h>
+
+#define TIMEOUT_MS 25000
+#define CALLS      8
+#define ASKERS     8
+
+/* A backend call under way. */
+struct asked {
+    struct backend_call *call; /* NULL: none */
+    bool post;
+    char pod[16];
+    uint64_t assume_ns;
+};
+
+struct asker {
+    struct http_request request;
+    struct arena arena;
+    struct buf answer;
+    char body[256];
+    unsigned answered;
+};
+
+static struct site {
+    struct rig rig;
+    struct loop *loop;
+    struct backend backend;
+    struct binder *binder;
+    struct binder_counts counts;
+    struct asked asked[CALLS];
+    struct asker askers[ASKERS];
+    size_t n_askers;
+    uint64_t term;
+    bool unready;
+    unsigned refreshes;
+    unsigned told; /* number of events */
+    char text[512];
+} site;
+
+/* ---- functions and calls that bind.c needs ---- */
+
+static inline void note(struct backend_call *c, bool post, struct str pod, uint64_t assume_ns)
+{
+    struct asked *a = site.asked;
+    while (a->call != NULL)
+        a++;
+    ck_assert_uint_lt((size_t)(a - site.asked), CALLS);
+    *a = (struct asked){.call = c, .post = post, .assume_ns = assume_ns};
+    (void)snprintf(a->pod, sizeof(a->pod), "%.*s", STR_ARG(pod));
+}
+
+static inline void on_post(struct backend *b, struct backend_call *c, const struct binding *binding)
+{
+    ck_assert_ptr_eq(b, &site.backend);
+    ck_assert_str_is(binding->node, "n");
+    ck_assert_uint_gt(binding->idx.n, 0);
+    c->pod = (struct pod_view){.uid = STR("no longer valid")}; /* see backend.h */
+    note(c, true, binding->name, binding->assume_ns);
+}
+
+static inline void on_get(struct backend *b, struct backend_call *c, struct str namespace,
+                          struct str name)
+{
+    ck_assert_ptr_eq(b, &site.backend);
+    ck_assert_str_is(namespace, "ns");
+    note(c, false, name, 0);
+}
+
+static inline void on_cancel(struct backend_call *c)
+{
+    for (size_t i = 0; i < CALLS; i++) {
+        if (site.asked[i].call == c)
+            site.asked[i].call = NULL;
+    }
+}
+
+static inline bool is_ready(struct backend *b, struct str *ret_missing)
+{
+    (void)b;
+    *ret_missing = site.unready ? STR("something is missing") : STR("");
+    return !site.unready;
+}
+
+static inline uint64_t the_term(struct backend *b)
+{
+    (void)b;
+    return site.term;
+}
+
+static inline void on_refresh(struct backend *b)
+{
+    (void)b;
+    site.refreshes++;
+}
+
+/* Replaces http_server.h's function. */
+void http_request_respond(struct http_request *r, unsigned status, const char *content_type)
+{
+    struct asker *a = CONTAINER_OF(r, struct asker, request);
+    (void)content_type;
+    ck_assert_uint_eq(status, 200);
+    ck_assert_uint_eq(a->answered, 0);
+    a->answered++;
+}
+
+/* Replaces events.h's function. */
+void events_post(struct events *ev, const struct event_subject *pod, enum event_level level,
+                 struct str reason, struct str message)
+{
+    (void)ev;
+    (void)pod;
+    ck_assert_int_eq(level, EVENT_WARNING);
+    ck_assert_str_is(reason, "FailedBinding");
+    (void)snprintf(site.text, sizeof(site.text), "%.*s", STR_ARG(message));
+    site.told++;
+}
+
+/* ---- the site ---- */
+
+static inline void site_open(void)
+{
+    struct err e = ERR_INIT;
+    rig_init(&site.rig);
+    site.loop = fake_loop();
+    site.term = 1;
+    site.backend = (struct backend){.post = on_post,
+                                    .get = on_get,
+                                    .cancel = on_cancel,
+                                    .ready = is_ready,
+                                    .term = the_term,
+                                    .refresh = on_refresh};
+    struct binder_settings s = {.loop = site.loop,
+                                .cache = &site.rig.cache,
+                                .backend = &site.backend,
+                                .timeout_ms = TIMEOUT_MS,
+                                .counts = &site.counts};
+    ck_assert_ok(binder_new(&s, &site.binder, &e), &e);
+    node_set(&site.rig, "n", "32", "2", NULL);
+    pod_set(&site.rig, .uid = "a");
+    pod_set(&site.rig, .uid = "b");
+}
+
+static inline void pass(uint64_t ms)
+{
+    for (uint64_t at = 0; at < ms; at += 10) {
+        site.loop->clock_ms += 10;
+        fake_turn(site.loop);
+        cache_check(&site.rig.cache);
+    }
+}
+
+static inline void site_close(void)
+{
+    pass(10);
+    site.binder = binder_free(site.binder);
+    for (size_t i = 0; i < site.n_askers; i++) {
+        arena_done(&site.askers[i].arena);
+        buf_done(&site.askers[i].answer);
+    }
+    rig_done(&site.rig);
+    site.loop = loop_free(site.loop);
+}
+
+/* Sends a bind as kube-scheduler does, for the pod of this name and UID. */
+static inline struct asker *ask_for(const char *name, const char *uid, const char *node)
+{
+    struct asker *a = &site.askers[site.n_askers++];
+    ck_assert_uint_le(site.n_askers, ASKERS);
+    arena_init(&a->arena, 1 << 16);
+    buf_init(&a->answer, 1 << 16);
+    a->request =
+        (struct http_request){.method = STR("POST"), .arena = &a->arena, .answer = &a->answer};
+    int n = snprintf(a->body, sizeof(a->body),
+                     "{\"PodName\":\"%s\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":"
+                     "\"%s\"}",
+                     name, uid, node);
+    a->request.body = (struct str){a->body, (size_t)n};
+    binder_handle(site.binder, &a->request);
+    fake_turn(site.loop);
+    return a;
+}
+
+static inline struct asker *ask(const char *pod)
+{
+    return ask_for(pod, pod, "n");
+}
+
+/* The pod's call under way; NULL: none. */
+static inline struct asked *call_of(const char *pod)
+{
+    struct asked *found = NULL;
+    for (size_t i = 0; i < CALLS; i++) {
+        if (site.asked[i].call != NULL && strcmp(site.asked[i].pod, pod) == 0) {
+            ck_assert_ptr_null(found);
+            found = &site.asked[i];
+        }
+    }
+    return found;
+}
+
+static inline bool posts(const char *pod)
+{
+    const struct asked *a = call_of(pod);
+    return a != NULL && a->post;
+}
+
+static inline bool reads(const char *pod)
+{
+    const struct asked *a = call_of(pod);
+    return a != NULL && !a->post;
+}
+
+/* Answers the pod's Binding. why NULL: without an error. */
+static inline void post_says(const char *pod, enum post_result result, const char *why)
+{
+    ck_assert(posts(pod));
+    struct asked *a = call_of(pod);
+    struct backend_call *c = a->call;
+    a->call = NULL;
+    c->post = result;
+    c->err = (struct err)ERR_INIT;
+    if (why != NULL)
+        (void)err_set(&c->err, ERR_DENIED, "%s", why);
+    c->done(c);
+    fake_turn(site.loop);
+}
+
+/* Answers the GET: the pod exists, bound to this node and card; node NULL: not bound. */
+static inline void get_says(const char *pod, const char *node, const char *idx)
+{
+    static const struct container_view container = {.name = STR("c"), .mem = STR("8")};
+    ck_assert(reads(pod));
+    struct asked *a = call_of(pod);
+    struct backend_call *c = a->call;
+    a->call = NULL;
+    c->get = GET_FOUND;
+    c->err = (struct err)ERR_INIT;
+    c->pod = (struct pod_view){.uid = str_of(pod),
+                               .namespace = STR("ns"),
+                               .name = str_of(pod),
+                               .node = str_of(node),
+                               .phase = STR("Pending"),
+                               .idx = str_of(idx),
+                               .containers = &container,
+                               .n_containers = 1};
+    c->done(c);
+    fake_turn(site.loop);
+}
+
+static inline void get_says_unbound(const char *pod)
+{
+    get_says(pod, NULL, NULL);
+}
+
+static inline void get_says_gone(const char *pod)
+{
+    ck_assert(reads(pod));
+    struct asked *a = call_of(pod);
+    struct backend_call *c = a->call;
+    a->call = NULL;
+    c->get = GET_GONE;
+    c->err = (struct err)ERR_INIT;
+    c->done(c);
+    fake_turn(site.loop);
+}
+
+static inline void get_fails_by(const char *pod, bool unauthorized, const char *why)
+{
+    ck_assert(reads(pod));
+    struct asked *a = call_of(pod);
+    struct backend_call *c = a->call;
+    a->call = NULL;
+    c->get = GET_FAILED;
+    c->unauthorized = unauthorized;
+    (void)err_set(&c->err, unauthorized ? ERR_DENIED : ERR_UNAVAILABLE, "%s", why);
+    c->done(c);
+    fake_turn(site.loop);
+}
+
+static inline void get_fails(const char *pod)
+{
+    get_fails_by(pod, false, "the read has failed");
+}
+
+/* Answers the GET with 401; the token file is read again by then. */
+static inline void get_says_unauthorized(const char *pod)
+{
+    get_fails_by(pod, true, "401: Unauthorized");
+}
+
+static inline void says(const struct asker *a, const char *text)
+{
+    ck_assert_uint_eq(a->answered, 1);
+    ck_assert_msg(memmem(a->answer.p, a->answer.n, text, strlen(text)) != NULL,
+                  "\"%.*s\" lacks \"%s\"", STR_ARG(buf_str(&a->answer)), text);
+}
+
+static inline void succeeds(const struct asker *a)
+{
+    says(a, "{\"Error\":\"\"}");
+}
+
+static inline int64_t used(void)
+{
+    return cache_node(&site.rig.cache, STR("n"))->used;
+}

@@ -1,0 +1,392 @@
+/*
+ * A kube_backend and an API server with a Lease and three lists. The server answers lists and calls
+ * about the Lease at once; watches stay open; the test answers Bindings and GETs of pods.
+ */
+#pragma once
+
+#include "daemon/backend/kube_backend.h"
+#include "fail_alloc.h"
+#include "fake_net.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define LEASE_MS  UINT64_C(9000)
+#define SETTLE_MS UINT64_C(8000)
+
+static const char *const list_paths[CACHE_KINDS] = {
+    [CACHE_NODES] = "/api/v1/nodes?",
+    [CACHE_PODS] = "/api/v1/pods?",
+    [CACHE_HEALTH] = "/configmaps?",
+};
+
+static struct kube_rig {
+    struct loop *loop;
+    struct kube_api *api;
+    struct cache cache;
+    struct kube_backend *backend;
+    struct kube_backend_counts counts;
+    struct backend *face;
+    struct backend_call call;
+    unsigned done; /* how often the call's `done` was called */
+    char token[64];
+
+    /* State of the API server: */
+    json_t *lease; /* NULL: there is none */
+    unsigned version;
+    bool lease_silent;              /* does not answer calls about the Lease */
+    bool held[CACHE_KINDS];         /* does not answer lists of this kind */
+    const char *items[CACHE_KINDS]; /* the items of each list */
+} k;
+
+#define NODE_N                                                                      \
+    "{\"metadata\":{\"name\":\"n\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem" \
+    "\":\"16\",\"aliyun.com/gpu-count\":\"1\"},\"allocatable\":{\"aliyun.com/gpu-"  \
+    "mem\":\"16\",\"aliyun.com/gpu-count\":\"1\"}}}"
+#define POD(name, where)                                                                      \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" name               \
+    "\",\"resourceVersion\":\"7\",\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},"       \
+    "\"spec\":{" where "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun." \
+    "com/gpu-mem\":\"8\"}}}]},\"status\":{\"phase\":\"Pending\"}}"
+#define PENDING_P POD("p", "")
+#define BOUND_P   POD("p", "\"nodeName\":\"n\",")
+
+/* ---- the API server ---- */
+
+/* A refusal by the API server: with a Status. */
+static inline void say_status(struct http_call *c, unsigned code, const char *reason,
+                              const char *kind)
+{
+    char text[256];
+    (void)snprintf(
+        text, sizeof(text),
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":"
+        "\"%s\",\"message\":\"says the test\",\"code\":%u,\"details\":{\"kind\":\"%s\"}}",
+        reason, code, kind);
+    fake_answer(c, code, text);
+}
+
+static inline void lease_bump(void)
+{
+    json_object_set_new(json_object_get(k.lease, "metadata"), "resourceVersion",
+                        json_sprintf("%u", ++k.version));
+}
+
+static inline void lease_say(struct http_call *c, unsigned status)
+{
+    char *text = json_dumps(k.lease, JSON_COMPACT);
+    fake_answer(c, status, text);
+    free(text);
+}
+
+static inline const char *lease_version(const json_t *lease)
+{
+    return json_string_value(
+        json_object_get(json_object_get(lease, "metadata"), "resourceVersion"));
+}
+
+static inline void lease_serve(struct http_call *c)
+{
+    if (strcmp(c->method, "GET") == 0) {
+        if (k.lease == NULL)
+            say_status(c, 404, "NotFound", "leases");
+        else
+            lease_say(c, 200);
+        return;
+    }
+    json_t *sent = json_loadb(c->body.p, c->body.n, 0, NULL);
+    ck_assert_ptr_nonnull(sent);
+    bool is_new = strcmp(c->method, "POST") == 0;
+    if (is_new ? k.lease != NULL : strcmp(lease_version(sent), lease_version(k.lease)) != 0) {
+        json_decref(sent);
+        say_status(c, 409, is_new ? "AlreadyExists" : "Conflict", "leases");
+        return;
+    }
+    json_decref(k.lease);
+    k.lease = sent;
+    lease_bump();
+    lease_say(c, is_new ? 201 : 200);
+}
+
+static inline const char *holder(void)
+{
+    return json_string_value(json_object_get(json_object_get(k.lease, "spec"), "holderIdentity"));
+}
+
+/* Another client writes the holder; "" is a release. */
+static inline void lease_taken_by(const char *who)
+{
+    json_t *spec = json_object_get(k.lease, "spec");
+    json_object_set_new(spec, "holderIdentity", json_string(who));
+    json_object_set_new(spec, "leaseDurationSeconds", json_integer(who[0] == '\0' ? 1 : 9));
+    json_object_set_new(spec, "renewTime", json_sprintf("2026-01-01T00:00:00.%06uZ", k.version));
+    lease_bump();
+}
+
+/* Another replica writes into the Lease that it wants to lead. */
+static inline void lease_wanted(void)
+{
+    json_t *metadata = json_object_get(k.lease, "metadata");
+    if (json_object_get(metadata, "annotations") == NULL)
+        json_object_set_new(metadata, "annotations", json_object());
+    json_object_set_new(json_object_get(metadata, "annotations"), "cardpack.io/wanted-by",
+                        json_sprintf("other %u", k.version));
+    lease_bump();
+}
+
+static inline void list_open(struct http_call *c, enum cache_kind kind)
+{
+    static const char *const names[CACHE_KINDS] = {"Node", "Pod", "ConfigMap"};
+    char text[256];
+    (void)snprintf(text, sizeof(text),
+                   "{\"kind\":\"%sList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
+                   "\"10\"},\"items\":[",
+                   names[kind]);
+    fake_chunk(c, text);
+}
+
+static inline void list_serve(struct http_call *c, enum cache_kind kind)
+{
+    list_open(c, kind);
+    fake_chunk(c, k.items[kind]);
+    fake_answer(c, 200, "]}");
+}
+
+/* Answers one request. False: all that are left wait for the test. */
+static inline bool serve_one(void)
+{
+    for (struct http_call *c = fake_calls; c != NULL; c = c->next) {
+        if (memmem(c->url.p, c->url.n, "/leases", 7) != NULL && !k.lease_silent) {
+            lease_serve(c);
+            return true;
+        }
+        if (memmem(c->url.p, c->url.n, "watch=true", 10) != NULL)
+            continue;
+        for (size_t i = 0; i < CACHE_KINDS; i++) {
+            if (memmem(c->url.p, c->url.n, list_paths[i], strlen(list_paths[i])) != NULL &&
+                !k.held[i]) {
+                list_serve(c, (enum cache_kind)i);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static inline void serve(void)
+{
+    unsigned served = 0;
+    fake_turn(k.loop);
+    while (serve_one())
+        ck_assert_uint_lt(served++, FAKE_TURNS);
+}
+
+static inline void pass(uint64_t ms)
+{
+    serve();
+    for (uint64_t at = 0; at < ms; at += 100) {
+        k.loop->clock_ms += 100;
+        serve();
+    }
+}
+
+static inline struct http_call *watch_of(enum cache_kind kind)
+{
+    for (struct http_call *c = fake_calls; c != NULL; c = c->next) {
+        if (memmem(c->url.p, c->url.n, list_paths[kind], strlen(list_paths[kind])) != NULL &&
+            memmem(c->url.p, c->url.n, "watch=true", 10) != NULL)
+            return c;
+    }
+    ck_abort_msg("no watch of %s", list_paths[kind]);
+}
+
+static inline void watch_says(enum cache_kind kind, const char *type, const char *object)
+{
+    char text[2048];
+    int n = snprintf(text, sizeof(text), "{\"type\":\"%s\",\"object\":%s}\n", type, object);
+    ck_assert(n > 0 && n < (int)sizeof(text));
+    fake_chunk(watch_of(kind), text);
+}
+
+/* ---- the backend ---- */
+
+static inline void call_done(struct backend_call *c)
+{
+    ck_assert_ptr_eq(c, &k.call);
+    k.done++;
+}
+
+/* Opens the backend; its first turn has not run. */
+static inline void rig_open(bool elected)
+{
+    struct err e = ERR_INIT;
+    k = (struct kube_rig){.items = {[CACHE_NODES] = NODE_N, [CACHE_PODS] = PENDING_P, ""}};
+    k.loop = fake_loop();
+    (void)snprintf(k.token, sizeof(k.token), "/tmp/cardpack-test-token-XXXXXX");
+    int fd = mkstemp(k.token);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "first", 5), 5);
+    ck_assert_int_eq(close(fd), 0);
+    char text[512];
+    (void)snprintf(text, sizeof(text),
+                   "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                   "clusters: [{name: k, cluster: {server: \"https://api/base\"}}]\n"
+                   "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                   "users: [{name: u, user: {tokenFile: \"%s\"}}]\n",
+                   k.token);
+    cache_init(&k.cache, (struct map_seed){1, 2});
+    struct kube_api_settings api = {
+        .kubeconfig = STR("k"), .kubeconfig_text = str_of(text), .user_agent = STR("test/1")};
+    ck_assert_ok(kube_api_new(k.loop, &api, &k.api, &e), &e);
+    struct election_settings election = {.namespace = STR("kube-system"),
+                                         .name = STR("cardpack"),
+                                         .identity = STR("me"),
+                                         .times = {LEASE_MS, 6000, 2000}};
+    struct kube_backend_settings s = {.loop = k.loop,
+                                      .cache = &k.cache,
+                                      .api = k.api,
+                                      .page_size = 500,
+                                      .election = elected ? &election : NULL,
+                                      .start_settle_ms = SETTLE_MS,
+                                      .counts = &k.counts};
+    ck_assert_ok(kube_backend_new(&s, &k.backend, &e), &e);
+    k.face = kube_backend_interface(k.backend);
+    backend_call_init(&k.call, k.face);
+    k.call.done = call_done;
+    k.call.timeout_ms = 10000;
+}
+
+static inline void rig_close(void)
+{
+    backend_call_done(&k.call);
+    k.backend = kube_backend_free(k.backend);
+    k.api = kube_api_free(k.api);
+    cache_done(&k.cache);
+    k.loop = loop_free(k.loop);
+    json_decref(k.lease);
+    (void)unlink(k.token);
+}
+
+static inline bool is_ready(void)
+{
+    struct str missing;
+    bool ready = k.face->ready(k.face, &missing);
+    ck_assert(ready == (missing.n == 0));
+    ck_assert(ready == (k.face->term(k.face) > 0));
+    return ready;
+}
+
+static inline void is_missing(const char *part)
+{
+    struct str missing;
+    ck_assert(!k.face->ready(k.face, &missing));
+    ck_assert_msg(memmem(missing.p, missing.n, part, strlen(part)) != NULL, "\"%.*s\" lacks \"%s\"",
+                  STR_ARG(missing), part);
+    ck_assert_uint_eq(k.face->term(k.face), 0);
+}
+
+static inline void lead(void)
+{
+    rig_open(true);
+    pass(2 * SETTLE_MS);
+    ck_assert(is_ready());
+    ck_assert_str_eq(holder(), "me");
+}
+
+static inline void apply(const struct event *e)
+{
+    struct effect fx;
+    ck_assert_int_eq(cache_apply(&k.cache, e, loop_wall_ns(k.loop), &fx), OK);
+    cache_check(&k.cache);
+}
+
+static inline const struct pod *pod_p(void)
+{
+    return cache_pod(&k.cache, STR("p"));
+}
+
+/* Holds a card for the pod in the present term. */
+static inline void reserve_p(void)
+{
+    const struct pod *p = pod_p();
+    apply(&(struct event){.type = EVENT_RESERVE,
+                          .reserve = {.uid = p->uid,
+                                      .namespace = p->namespace,
+                                      .name = p->name,
+                                      .node = STR("n"),
+                                      .request = p->request}});
+    k.call.term = k.face->term(k.face);
+}
+
+static inline void cancel_p(void)
+{
+    apply(&(struct event){.type = EVENT_CANCEL, .settle = {.uid = STR("p")}});
+}
+
+static inline void post_p(void)
+{
+    static const struct binding binding = {.namespace = STR("ns"),
+                                           .name = STR("p"),
+                                           .uid = STR("p"),
+                                           .node = STR("n"),
+                                           .mem = 8,
+                                           .idx = STR("0"),
+                                           .card_total = 16,
+                                           .assume_ns = 1};
+    k.face->post(k.face, &k.call, &binding);
+    fake_turn(k.loop);
+}
+
+static inline void get_p(void)
+{
+    k.face->get(k.face, &k.call, STR("ns"), STR("p"));
+    fake_turn(k.loop);
+}
+
+#define BINDING_OF_P "/api/v1/namespaces/ns/pods/p/binding"
+
+static inline bool binding_waits(void)
+{
+    return fake_waiting("POST", BINDING_OF_P) != NULL;
+}
+
+static inline struct http_call *binding_of_p(void)
+{
+    return fake_find("POST", BINDING_OF_P);
+}
+
+static inline struct http_call *read_of_p(void)
+{
+    return fake_find("GET", "/api/v1/namespaces/ns/pods/p");
+}
+
+static inline void posted(enum post_result how)
+{
+    ck_assert_uint_eq(k.done, 1);
+    ck_assert_int_eq(k.call.post, how);
+    ck_assert(!binding_waits());
+    k.done = 0;
+}
+
+/* Another replica wants the Lease, and gets it. */
+static inline void wanted_and_given(void)
+{
+    lease_wanted();
+    pass(4000);
+    ck_assert_str_eq(holder(), "");
+    ck_assert(!is_ready());
+}
+
+/* Makes the nth allocation from now on fail. */
+static inline void fails(size_t nth)
+{
+    fail_alloc_arm(FAIL_ONCE, nth);
+}
+
+/* Whether that allocation has failed. */
+static inline bool failed(void)
+{
+    fail_alloc_disarm();
+    return fail_alloc_hit();
+}

@@ -1,0 +1,344 @@
+/* bind.h: the answer to a bind request, and which pod then holds the card. */
+#include "bind_site.h"
+
+#include "base/log.h"
+#include "fail_alloc.h"
+
+#include <fcntl.h>
+
+/* ---- what the watch and the reads say ---- */
+
+/* A bind in doubt whose GET has failed; the test then sends the watch's news. */
+static struct asker *unknown(void)
+{
+    struct asker *a = ask("a");
+    post_says("a", POST_UNKNOWN, "the connection was cut");
+    get_fails("a");
+    ck_assert_uint_eq(a->answered, 0);
+    return a;
+}
+
+START_TEST(what_the_watch_shows_is_not_read)
+{
+    site_open();
+    struct asker *a = unknown();
+    pod_set(&site.rig, .uid = "a", .node = "n", .idx = "0");
+    pass(200);
+    succeeds(a);
+    ck_assert_ptr_null(call_of("a"));
+    ck_assert_uint_eq(site.counts.reads[SEEN_NOTHING], 1);
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(the_watch_shows_it_elsewhere)
+{
+    site_open();
+    node_set(&site.rig, "m", "16", "1", NULL);
+    struct asker *a = unknown();
+    pod_set(&site.rig, .uid = "a", .node = "m", .idx = "0");
+    pass(200);
+    says(a, "was bound to another node while it was being bound");
+    ck_assert_uint_eq(site.told, 1);
+    ck_assert_int_eq(used(), 0);
+    ck_assert_int_eq(card_used(&site.rig, "m", 0), 8);
+    site_close();
+}
+
+END_TEST
+
+/* Another client has bound the pod to the same node, but chose another card. */
+START_TEST(a_read_shows_it_on_another_card)
+{
+    site_open();
+    struct asker *a = ask("a");
+    ck_assert_int_eq(card_used(&site.rig, "n", 0), 8);
+    post_says("a", POST_ASSIGNED, "is already assigned to node");
+    get_says("a", "n", "1");
+    succeeds(a);
+    ck_assert_int_eq(card_used(&site.rig, "n", 0), 0);
+    ck_assert_int_eq(card_used(&site.rig, "n", 1), 8);
+    ck_assert_uint_eq(site.counts.reads[SEEN_HERE], 1);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_read_shows_it_elsewhere)
+{
+    site_open();
+    node_set(&site.rig, "m", "16", "1", NULL);
+    struct asker *a = ask("a");
+    post_says("a", POST_ASSIGNED, "is already assigned to node");
+    get_says("a", "m", "0");
+    says(a, "can't bind pod ns/a to node n: the pod is bound to node \\\"m\\\"");
+    ck_assert_int_eq(used(), 0);
+    ck_assert_int_eq(card_used(&site.rig, "m", 0), 8);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_look_up_shows_it_elsewhere)
+{
+    site_open();
+    struct asker *a = ask("c");
+    get_says("c", "m", "0");
+    says(a, "the pod is bound to node \\\"m\\\"");
+    ck_assert_ptr_null(call_of("c"));
+    ck_assert_int_eq(used(), 0);
+    site_close();
+}
+
+END_TEST
+
+/* The token was rotated: cardpack reads the pod again with the new token. */
+START_TEST(a_look_up_with_a_token_that_was_rotated)
+{
+    site_open();
+    struct asker *a = ask("c");
+    get_says_unauthorized("c");
+    ck_assert_uint_eq(a->answered, 0);
+    get_says_unbound("c");
+    post_says("c", POST_CREATED, NULL);
+    get_says("c", "n", "0"); /* the watch has not shown it yet */
+    succeeds(a);
+    ck_assert_uint_eq(site.counts.lookups, 1);
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+/* The API server refuses the new token, too. */
+START_TEST(a_look_up_with_a_token_that_is_refused)
+{
+    site_open();
+    struct asker *a = ask("c");
+    get_says_unauthorized("c");
+    get_says_unauthorized("c");
+    says(a, "can't bind pod ns/c to node n: the API server refuses cardpack's credentials, also "
+            "after they were read again: 401: Unauthorized");
+    ck_assert_ptr_null(call_of("c"));
+    ck_assert_int_eq(used(), 0);
+    a = ask("c"); /* a later bind may read the token again */
+    get_says_unauthorized("c");
+    get_fails("c");
+    says(a, "can't bind pod ns/c to node n: the read has failed");
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_look_up_that_is_not_answered_after_the_token_was_read_again)
+{
+    site_open();
+    struct asker *a = ask("c");
+    pass(TIMEOUT_MS / 2);
+    get_says_unauthorized("c");
+    pass(TIMEOUT_MS / 2 - 10);
+    ck_assert_uint_eq(a->answered, 0);
+    pass(20);
+    says(a, "the API server has not answered in time");
+    ck_assert_ptr_null(call_of("c"));
+    site_close();
+}
+
+END_TEST
+
+/* A GET before the Binding found the pod. A later refusal of the Binding does not show that the pod
+ * is gone. */
+START_TEST(what_was_read_before_the_binding_counts_no_more)
+{
+    site_open();
+    struct asker *a = ask("c");
+    get_says_unbound("c");
+    post_says("c", POST_UNAUTHORIZED, "401: Unauthorized");
+    post_says("c", POST_UNAUTHORIZED, "401: Unauthorized");
+    says(a, "can't bind pod ns/c to node n: 401: Unauthorized");
+    ck_assert_int_eq(used(), 0);
+    site_close();
+}
+
+END_TEST
+
+/* ---- requests that contradict each other ---- */
+
+START_TEST(a_second_request_for_another_node)
+{
+    site_open();
+    struct asker *a = ask("a");
+    says(ask_for("a", "a", "m"),
+         "is being bound to node \\\"n\\\", and the outcome is not certain");
+    says(ask_for("b", "a", "n"), "pod ns/a is being bound to node \\\"n\\\"");
+    ck_assert_uint_eq(a->answered, 0);
+    post_says("a", POST_CREATED, NULL);
+    succeeds(a);
+    says(ask_for("a", "a", "m"), "is bound to node \\\"n\\\", not to \\\"m\\\"");
+    succeeds(ask("a"));
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_name_that_is_not_the_uids)
+{
+    site_open();
+    says(ask_for("b", "a", "n"), "PodUID a is that of pod ns/a, not of ns/b");
+    ck_assert_int_eq(used(), 0);
+    ck_assert_uint_eq(binder_active(site.binder), 0);
+    site_close();
+}
+
+END_TEST
+
+/* ---- when cardpack may not decide ---- */
+
+START_TEST(not_ready)
+{
+    site_open();
+    site.unready = true;
+    says(ask("a"), "cardpack is not ready: something is missing");
+    ck_assert_int_eq(used(), 0);
+    ck_assert_uint_eq(binder_active(site.binder), 0);
+    site_close();
+}
+
+END_TEST
+
+/* The term ended during the look-up. */
+START_TEST(unready_since_the_look_up)
+{
+    site_open();
+    struct asker *a = ask("c");
+    site.term = 0;
+    get_says_unbound("c");
+    says(a, "cardpack has just become unready");
+    ck_assert_int_eq(used(), 0);
+    ck_assert_uint_eq(binder_active(site.binder), 0);
+    site_close();
+}
+
+END_TEST
+
+/* The term of a decision is the term in which the card was held. */
+START_TEST(the_term_of_the_reservation)
+{
+    site_open();
+    (void)ask("c");
+    site.term = 5;
+    get_says_unbound("c");
+    ck_assert(posts("c"));
+    ck_assert_uint_eq(call_of("c")->call->term, 5);
+    site_close();
+}
+
+END_TEST
+
+/* ---- memory ---- */
+
+/* A pod with two containers: the index alone can't express what it holds, so an allocation is
+ * written. */
+static void show_two_containers(const char *uid)
+{
+    static const struct container_view two[] = {{.name = STR("c"), .mem = STR("4")},
+                                                {.name = STR("d"), .mem = STR("4")}};
+    struct event e = {.type = EVENT_POD_SET,
+                      .pod = {.uid = str_of(uid),
+                              .namespace = STR("ns"),
+                              .name = str_of(uid),
+                              .phase = STR("Pending"),
+                              .containers = two,
+                              .n_containers = 2,
+                              .n_mains = 2}};
+    ck_assert_int_eq(rig_apply(&site.rig, &e), OK);
+}
+
+/* Either the Binding is under way, or the request has an answer and no card is held. */
+START_TEST(memory_fails_in_a_request)
+{
+    size_t n_failed = 0;
+    for (size_t nth = 1;; nth++) {
+        site_open();
+        show_two_containers("a");
+        struct asker *a = &site.askers[0];
+        fail_alloc_arm(FAIL_ONCE, nth);
+        (void)ask("a");
+        fail_alloc_disarm();
+        bool hit = fail_alloc_hit();
+        if (call_of("a") != NULL) {
+            post_says("a", POST_CREATED, NULL);
+            ck_assert_uint_eq(a->answered, 1);
+            ck_assert_int_eq(used(), 8);
+        } else {
+            ck_assert_uint_eq(a->answered, 1);
+            ck_assert_uint_eq(binder_active(site.binder), 0);
+            ck_assert_int_eq(used(), 0);
+            n_failed++;
+        }
+        site_close();
+        if (!hit)
+            break;
+    }
+    ck_assert_uint_gt(n_failed, 2);
+}
+
+END_TEST
+
+/* ---- events and logs ---- */
+
+START_TEST(the_load)
+{
+    struct binder_load load;
+    site_open();
+    (void)ask("c");
+    binder_look(site.binder, &load);
+    ck_assert_uint_eq(load.ops, 1);
+    ck_assert_uint_eq(load.waiting, 0);
+    ck_assert_uint_eq(load.reserved, 0);
+    ck_assert_uint_eq(load.oldest_ms, loop_now_ms(site.loop));
+    pass(100);
+    (void)ask("a");
+    uint64_t oldest = loop_now_ms(site.loop);
+    pass(100);
+    (void)ask("b");
+    binder_look(site.binder, &load);
+    ck_assert_uint_eq(load.ops, 3);
+    ck_assert_uint_eq(load.waiting, 1);
+    ck_assert_uint_eq(load.reserved, 2);
+    ck_assert_uint_eq(load.in_doubt, 0);
+    ck_assert_uint_eq(load.oldest_ms, oldest);
+    post_says("a", POST_UNKNOWN, "the connection was cut");
+    binder_look(site.binder, &load);
+    ck_assert_uint_eq(load.in_doubt, 1);
+    site_close();
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bind_answers");
+    TCase *tc = tcase_create("bind_answers");
+    log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
+    tcase_add_test(tc, what_the_watch_shows_is_not_read);
+    tcase_add_test(tc, the_watch_shows_it_elsewhere);
+    tcase_add_test(tc, a_read_shows_it_on_another_card);
+    tcase_add_test(tc, a_read_shows_it_elsewhere);
+    tcase_add_test(tc, a_look_up_shows_it_elsewhere);
+    tcase_add_test(tc, a_look_up_with_a_token_that_was_rotated);
+    tcase_add_test(tc, a_look_up_with_a_token_that_is_refused);
+    tcase_add_test(tc, a_look_up_that_is_not_answered_after_the_token_was_read_again);
+    tcase_add_test(tc, what_was_read_before_the_binding_counts_no_more);
+    tcase_add_test(tc, a_second_request_for_another_node);
+    tcase_add_test(tc, a_name_that_is_not_the_uids);
+    tcase_add_test(tc, not_ready);
+    tcase_add_test(tc, unready_since_the_look_up);
+    tcase_add_test(tc, the_term_of_the_reservation);
+    tcase_add_test(tc, memory_fails_in_a_request);
+    tcase_add_test(tc, the_load);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,505 @@
+/*
+ * bind.h over time: several binds on one node, with pauses, deadlines and turns. For one bind alone
+ * see test_bind.c; for the action after each answer see test_bind_step.c.
+ */
+#include "bind_site.h"
+
+#include "base/log.h"
+#include "daemon/limit.h"
+
+#include <fcntl.h>
+
+/* ---- after a pause the world has changed ---- */
+
+START_TEST(throttled_and_the_cards_are_cordoned)
+{
+    site_open();
+    struct asker *a = ask("a");
+    post_says("a", POST_THROTTLED, "too many requests");
+    health_set(&site.rig, "n", "0,1");
+    pass(5000);
+    ck_assert_ptr_null(call_of("a"));
+    ck_assert_uint_eq(site.counts.posts[POST_THROTTLED], 1);
+    says(a, "the node has changed meanwhile: GPU devices of the node are unhealthy, cordoned");
+    ck_assert_uint_eq(site.told, 1);
+    ck_assert_ptr_nonnull(strstr(site.text, "cordoned"));
+    ck_assert_int_eq(used(), 0);
+    ck_assert_uint_eq(binder_active(site.binder), 0);
+    site_close();
+}
+
+END_TEST
+
+/* The same change while the bind waits for its turn on the node. */
+START_TEST(queued_and_the_cards_are_cordoned)
+{
+    site_open();
+    struct asker *a = ask("a");
+    struct asker *b = ask("b");
+    ck_assert(posts("a") && !posts("b"));
+    health_set(&site.rig, "n", "0,1");
+    post_says("a", POST_CREATED, NULL);
+    succeeds(a);
+    ck_assert_ptr_null(call_of("b"));
+    says(b, "cordoned");
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(throttled_and_nothing_has_changed)
+{
+    site_open();
+    struct asker *a = ask("a");
+    uint64_t first = call_of("a")->assume_ns;
+    post_says("a", POST_THROTTLED, "too many requests");
+    pass(5000);
+    ck_assert(posts("a"));
+    ck_assert_uint_gt(call_of("a")->assume_ns, first);
+    post_says("a", POST_CREATED, NULL);
+    succeeds(a);
+    site_close();
+}
+
+END_TEST
+
+/* A Retry-After longer than any of cardpack's back-offs counts. */
+START_TEST(throttled_for_as_long_as_is_asked)
+{
+    site_open();
+    (void)ask("a");
+    call_of("a")->call->retry_after_ms = 7000;
+    post_says("a", POST_THROTTLED, "too many requests");
+    pass(6900);
+    ck_assert_ptr_null(call_of("a"));
+    pass(200);
+    ck_assert(posts("a"));
+    post_says("a", POST_CREATED, NULL);
+    site_close();
+}
+
+END_TEST
+
+/* ---- pods that wait ---- */
+
+/* A bind in doubt: its first request has an answer, and cardpack reads the pod from time to
+ * time. */
+static struct asker *in_doubt(const char *pod)
+{
+    struct asker *a = ask(pod);
+    post_says(pod, POST_UNKNOWN, "the connection was cut");
+    get_fails(pod);
+    while (a->answered == 0) {
+        pass(100);
+        if (reads(pod))
+            get_fails(pod);
+    }
+    says(a, "is not known yet, its card stays reserved: the read has failed");
+    ck_assert_int_eq(used(), 8);
+    return a;
+}
+
+START_TEST(a_second_request_gets_a_deadline_of_its_own)
+{
+    site_open();
+    (void)in_doubt("a");
+    uint64_t before = loop_now_ms(site.loop);
+    struct asker *again = ask("a");
+    ck_assert(reads("a")); /* at once, without the rest of the pause */
+    get_fails("a");
+    unsigned n = 0;
+    while (again->answered == 0) {
+        pass(10);
+        if (!reads("a"))
+            continue;
+        /* The back-off starts again: 50 ms, plus at most as much at random. */
+        if (n++ == 0)
+            ck_assert_uint_le(loop_now_ms(site.loop) - before, 120);
+        get_fails("a");
+    }
+    ck_assert_uint_ge(n, 5);
+    ck_assert_uint_ge(loop_now_ms(site.loop) - before, TIMEOUT_MS);
+    ck_assert_uint_le(loop_now_ms(site.loop) - before, TIMEOUT_MS + 10);
+    says(again, "is not known yet");
+    site_close();
+}
+
+END_TEST
+
+/* A second request sets a new deadline: cardpack sends the same Binding again. Before, it only read
+ * the pod. */
+START_TEST(a_second_request_is_served_by_another_post)
+{
+    site_open();
+    (void)in_doubt("a");
+    while (!reads("a"))
+        pass(10);
+    get_says_unbound("a");
+    pass(5000);
+    ck_assert(!posts("a"));
+    if (reads("a"))
+        get_says_unbound("a");
+    struct asker *again = ask("a");
+    get_says_unbound("a");
+    pass(200);
+    ck_assert(posts("a"));
+    post_says("a", POST_CREATED, NULL);
+    succeeds(again);
+    ck_assert_int_eq(used(), 8);
+    ck_assert_uint_eq(binder_active(site.binder), 0);
+    site_close();
+}
+
+END_TEST
+
+/* Both requests get answers from one Binding. */
+START_TEST(two_requests_share_a_binding)
+{
+    site_open();
+    struct asker *first = ask("a");
+    pass(TIMEOUT_MS - 1000);
+    struct asker *second = ask("a");
+    pass(2000);
+    ck_assert_uint_eq(first->answered + second->answered, 0);
+    post_says("a", POST_CREATED, NULL);
+    succeeds(first);
+    succeeds(second);
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+/* ---- the node's turn ---- */
+
+START_TEST(one_posts_on_a_node_at_a_time)
+{
+    site_open();
+    struct asker *a = ask("a");
+    struct asker *b = ask("b");
+    ck_assert(posts("a"));
+    ck_assert_ptr_null(call_of("b"));
+    struct binder_load load;
+    binder_look(site.binder, &load);
+    ck_assert_uint_eq(load.ops, 2);
+    ck_assert_uint_eq(load.waiting, 1);
+    ck_assert_uint_eq(load.reserved, 2);
+    ck_assert_uint_eq(load.in_doubt, 0);
+    uint64_t first = call_of("a")->assume_ns;
+    post_says("a", POST_CREATED, NULL);
+    ck_assert(posts("b"));
+    ck_assert_uint_gt(call_of("b")->assume_ns, first);
+    post_says("b", POST_CREATED, NULL);
+    succeeds(a);
+    succeeds(b);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(the_oldest_is_next)
+{
+    site_open();
+    pod_set(&site.rig, .uid = "c");
+    (void)ask("a");
+    (void)ask("b");
+    (void)ask("c");
+    post_says("a", POST_CREATED, NULL);
+    ck_assert(posts("b") && call_of("c") == NULL);
+    post_says("b", POST_CREATED, NULL);
+    ck_assert(posts("c"));
+    post_says("c", POST_CREATED, NULL);
+    site_close();
+}
+
+END_TEST
+
+/* Binds post in the order of their reservations, not of their requests: a look-up delays the
+ * reservation. */
+START_TEST(who_was_looked_up_is_behind)
+{
+    site_open();
+    (void)ask("c");
+    (void)ask("a");
+    (void)ask("b");
+    get_says_unbound("c");
+    post_says("a", POST_CREATED, NULL);
+    ck_assert(posts("b") && call_of("c") == NULL);
+    post_says("b", POST_CREATED, NULL);
+    ck_assert(posts("c"));
+    site_close();
+}
+
+END_TEST
+
+/* A deadline ends the turn and cancels its call. */
+START_TEST(who_gets_into_doubt_lets_the_next_one_pass)
+{
+    site_open();
+    struct asker *a = ask("a");
+    pass(TIMEOUT_MS - 10000);
+    (void)ask("b");
+    pass(9900);
+    ck_assert(posts("a") && call_of("b") == NULL);
+    pass(100);
+    says(a, "is not known yet, its card stays reserved: the API server has not answered in time");
+    ck_assert(posts("b"));
+    ck_assert_ptr_null(call_of("a"));
+    site_close();
+}
+
+END_TEST
+
+/* A gave up its turn when its result was in doubt. B posts at the moment when a new request wakes
+ * A. */
+START_TEST(who_is_in_doubt_waits_for_its_turn)
+{
+    site_open();
+    (void)in_doubt("a");
+    struct asker *b = ask("b");
+    ck_assert(posts("b"));
+    struct asker *again = ask("a");
+    get_says_unbound("a");
+    pass(5000);
+    ck_assert(posts("b"));
+    ck_assert_ptr_null(call_of("a"));
+    uint64_t first = call_of("b")->assume_ns;
+    post_says("b", POST_CREATED, NULL);
+    succeeds(b);
+    pass(30);
+    ck_assert(posts("a"));
+    ck_assert_uint_gt(call_of("a")->assume_ns, first);
+    post_says("a", POST_CREATED, NULL);
+    succeeds(again);
+    ck_assert_int_eq(used(), 16);
+    site_close();
+}
+
+END_TEST
+
+/* A GET needs no turn: it runs beside another pod's Binding. */
+START_TEST(who_is_in_doubt_reads_beside_another)
+{
+    site_open();
+    (void)in_doubt("a");
+    (void)ask("b");
+    for (unsigned i = 0; i < 300 && !reads("a"); i++)
+        pass(10);
+    ck_assert(posts("b") && reads("a"));
+    site_close();
+}
+
+END_TEST
+
+/* ---- error texts ---- */
+
+/* A GET after the refusal shows only that the pod is unbound: the refusal stays the answer. */
+START_TEST(a_refusal_is_not_forgotten_for_a_read)
+{
+    site_open();
+    struct asker *a = ask("a");
+    post_says("a", POST_UNKNOWN, "the connection was cut");
+    get_says_unbound("a");
+    pass(200);
+    post_says("a", POST_REFUSED, "a webhook says no");
+    while (a->answered == 0) {
+        if (reads("a"))
+            get_says_unbound("a");
+        else if (posts("a"))
+            post_says("a", POST_REFUSED, "a webhook says no");
+        pass(10);
+    }
+    says(a, "its card stays reserved: a webhook says no");
+    /* Some time after the last Binding in doubt, a GET shows the final state. */
+    while (binder_active(site.binder) > 0) {
+        ck_assert(!posts("a"));
+        if (reads("a"))
+            get_says_unbound("a");
+        pass(100);
+    }
+    ck_assert_uint_ge(loop_now_ms(site.loop), 1000000 + LIMIT_SETTLE_MS);
+    ck_assert_ptr_nonnull(strstr(site.text, "can't bind pod ns/a to node n: a webhook says no"));
+    ck_assert_int_eq(used(), 0);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(a_refusal_after_a_look_up)
+{
+    site_open();
+    struct asker *a = ask("c");
+    get_says_unbound("c");
+    post_says("c", POST_REFUSED, "a webhook says no");
+    get_says_unbound("c");
+    says(a, "can't bind pod ns/c to node n: a webhook says no");
+    ck_assert_uint_eq(site.told, 1);
+    ck_assert_int_eq(used(), 0);
+    site_close();
+}
+
+END_TEST
+
+/* A proxy sent the Binding twice: the pod was bound and deleted gracefully, then the second copy
+ * arrived. */
+START_TEST(a_refusal_of_a_second_copy_frees_no_card)
+{
+    site_open();
+    struct asker *a = ask("a");
+    post_says("a", POST_REFUSED, "Operation cannot be fulfilled: pod a is being deleted");
+    ck_assert_int_eq(used(), 8);
+    get_says("a", "n", "0");
+    succeeds(a);
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+/* ---- the watch shows the result before the turn comes ---- */
+
+START_TEST(queued_and_bound_elsewhere_meanwhile)
+{
+    site_open();
+    node_set(&site.rig, "other", "32", "2", NULL);
+    struct asker *a = ask("a");
+    struct asker *b = ask("b");
+    pod_set(&site.rig, .uid = "b", .node = "other", .idx = "0");
+    post_says("a", POST_CREATED, NULL);
+    succeeds(a);
+    ck_assert_ptr_null(call_of("b"));
+    says(b, "was bound to another node while it was being bound");
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+/* cardpack sends no Binding for a pod that holds no card any more; only a GET shows what happened
+ * to the pod. */
+START_TEST(queued_and_ended_meanwhile)
+{
+    site_open();
+    (void)ask("a");
+    struct asker *b = ask("b");
+    pod_set(&site.rig, .uid = "b", .node = "n", .idx = "1");
+    pod_gone(&site.rig, "b");
+    post_says("a", POST_CREATED, NULL);
+    ck_assert(!posts("b") && reads("b"));
+    get_says_gone("b");
+    says(b, "the pod is gone");
+    ck_assert_int_eq(used(), 8);
+    ck_assert_uint_eq(binder_active(site.binder), 0);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(unauthorized_and_bound_meanwhile)
+{
+    site_open();
+    struct asker *a = ask("a");
+    pod_set(&site.rig, .uid = "a", .node = "n", .idx = "0");
+    post_says("a", POST_UNAUTHORIZED, "401");
+    ck_assert_ptr_null(call_of("a"));
+    succeeds(a);
+    ck_assert_int_eq(used(), 8);
+    site_close();
+}
+
+END_TEST
+
+START_TEST(who_never_had_a_turn_is_told_so)
+{
+    site_open();
+    (void)ask("a");
+    struct asker *b = ask("b");
+    pass(TIMEOUT_MS - 50);
+    post_says("a", POST_CREATED, NULL);
+    ck_assert_ptr_null(call_of("b")); /* too late for a Binding to complete in time */
+    says(b, "the binds to this node before it took too long");
+    site_close();
+}
+
+END_TEST
+
+/* After a rotation of the token cardpack sends one more Binding, not two. */
+START_TEST(a_token_is_read_anew_once)
+{
+    site_open();
+    struct asker *a = ask("a");
+    post_says("a", POST_UNAUTHORIZED, "401");
+    ck_assert_uint_eq(site.refreshes, 1);
+    post_says("a", POST_UNAUTHORIZED, "401: Unauthorized");
+    ck_assert_uint_eq(site.refreshes, 1);
+    says(a, "401: Unauthorized");
+    ck_assert_int_eq(used(), 0);
+    site_close();
+}
+
+END_TEST
+
+/* The term is over: the answer is the backend's refusal, not the cache's. */
+START_TEST(in_another_term_the_backend_refuses)
+{
+    site_open();
+    struct asker *a = ask("a");
+    post_says("a", POST_THROTTLED, "too many requests");
+    health_set(&site.rig, "n", "0,1");
+    site.term = 2;
+    pass(200);
+    call_of("a")->call->unsent = true;
+    post_says("a", POST_REFUSED, "this replica does not lead any more");
+    says(a, "does not lead any more");
+    site_close();
+}
+
+END_TEST
+
+/* At shutdown every request gets an answer, and no call stays under way. */
+START_TEST(all_are_answered_at_the_end)
+{
+    site_open();
+    struct asker *a = ask("a");
+    struct asker *b = ask("b");
+    site.binder = binder_free(site.binder);
+    says(a, "shutting down");
+    says(b, "shutting down");
+    ck_assert_ptr_null(call_of("a"));
+    site_close();
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("bind_turns");
+    TCase *tc = tcase_create("bind_turns");
+    log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
+    tcase_add_test(tc, throttled_and_the_cards_are_cordoned);
+    tcase_add_test(tc, queued_and_the_cards_are_cordoned);
+    tcase_add_test(tc, throttled_and_nothing_has_changed);
+    tcase_add_test(tc, throttled_for_as_long_as_is_asked);
+    tcase_add_test(tc, a_second_request_gets_a_deadline_of_its_own);
+    tcase_add_test(tc, a_second_request_is_served_by_another_post);
+    tcase_add_test(tc, two_requests_share_a_binding);
+    tcase_add_test(tc, one_posts_on_a_node_at_a_time);
+    tcase_add_test(tc, the_oldest_is_next);
+    tcase_add_test(tc, who_was_looked_up_is_behind);
+    tcase_add_test(tc, who_gets_into_doubt_lets_the_next_one_pass);
+    tcase_add_test(tc, who_is_in_doubt_waits_for_its_turn);
+    tcase_add_test(tc, who_is_in_doubt_reads_beside_another);
+    tcase_add_test(tc, a_refusal_is_not_forgotten_for_a_read);
+    tcase_add_test(tc, a_refusal_after_a_look_up);
+    tcase_add_test(tc, a_refusal_of_a_second_copy_frees_no_card);
+    tcase_add_test(tc, queued_and_bound_elsewhere_meanwhile);
+    tcase_add_test(tc, queued_and_ended_meanwhile);
+    tcase_add_test(tc, unauthorized_and_bound_meanwhile);
+    tcase_add_test(tc, who_never_had_a_turn_is_told_so);
+    tcase_add_test(tc, a_token_is_read_anew_once);
+    tcase_add_test(tc, in_another_term_the_backend_refuses);
+    tcase_add_test(tc, all_are_answered_at_the_end);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

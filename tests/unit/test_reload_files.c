@@ -1,0 +1,193 @@
+/* Files that the configuration and the kubeconfig name, while the program runs. */
+#include "certificates.h"
+#include "reload_rig.h"
+
+#define TURNS 2000
+
+/* Either the certificate or its key is missing at first, and is created later. */
+START_TEST(a_missing_file_that_appears)
+{
+    static const char *const missing[] = {"chain.crt", "chained.key"};
+    struct rig r;
+    struct err e = ERR_INIT;
+    char text[512];
+    (void)snprintf(text, sizeof(text),
+                   "tls-cert-file: %s/server.crt\ntls-key-file: %s/server.key\n",
+                   certificates_folder, certificates_folder);
+    rig_open(&r, text);
+    ck_assert_ok(guard_new(r.site.loop, &r.config, &r.parts.guard, &e), &e);
+    int64_t expires_s = *guard_expiry(r.parts.guard);
+    (void)snprintf(text, sizeof(text), "mv \"$1\"/%s \"$1\"/kept", missing[_i]);
+    run_shell(text, certificates_folder);
+    (void)snprintf(text, sizeof(text),
+                   "shortlist: 7\ntls-cert-file: %s/chain.crt\ntls-key-file: %s/chained.key\n",
+                   certificates_folder, certificates_folder);
+    put(r.path, text);
+    await_total(&r, 1);
+    ck_assert_uint_eq(reload_counts(r.reload)->refused, 1);
+    ck_assert_uint_eq(told(&r, missing[_i]), 1);
+    ck_assert_uint_ne(r.service.shortlist, 7);
+    ck_assert_int_eq(*guard_expiry(r.parts.guard), expires_s);
+    /* The configuration's file stays unchanged. */
+    (void)snprintf(text, sizeof(text), "mv \"$1\"/kept \"$1\"/%s", missing[_i]);
+    run_shell(text, certificates_folder);
+    for (int i = 0; i < TURNS && total(&r) < 2; i++)
+        turn(&r);
+    ck_assert_uint_eq(reload_counts(r.reload)->taken, 1);
+    ck_assert(!reload_counts(r.reload)->bad);
+    ck_assert_uint_eq(r.service.shortlist, 7);
+    ck_assert_int_lt(*guard_expiry(r.parts.guard), expires_s); /* its intermediate has a day */
+    rig_close(&r);
+}
+
+END_TEST
+
+/* The certificate is renewed under its name. Without a signal the program would notice later. */
+START_TEST(a_signal_takes_the_certificate)
+{
+    struct rig r;
+    struct err e = ERR_INIT;
+    char text[512];
+    run_shell("cp \"$1\"/server.crt \"$1\"/own.crt && cp \"$1\"/server.key \"$1\"/own.key",
+              certificates_folder);
+    (void)snprintf(text, sizeof(text), "tls-cert-file: %s/own.crt\ntls-key-file: %s/own.key\n",
+                   certificates_folder, certificates_folder);
+    rig_open(&r, text);
+    ck_assert_ok(guard_new(r.site.loop, &r.config, &r.parts.guard, &e), &e);
+    int64_t expires_s = *guard_expiry(r.parts.guard);
+    run_shell("cp \"$1\"/chain.crt \"$1\"/own.crt && cp \"$1\"/chained.key \"$1\"/own.key",
+              certificates_folder);
+    hang_up(&r);
+    ck_assert_uint_eq(reload_counts(r.reload)->unchanged, 1);
+    ck_assert_int_lt(*guard_expiry(r.parts.guard), expires_s); /* its intermediate has a day */
+    rig_close(&r);
+}
+
+END_TEST
+
+/* An API server with a certificate; it knows its clients by their tokens. */
+struct api_server {
+    struct site site;
+    struct config config;
+    struct guard *guard;
+    struct path paths[4];
+    char kubeconfig[768];
+};
+
+static void token_is(const char *name, const char *token)
+{
+    struct path p;
+    (void)path_set(&p, name);
+    put(p.text, token);
+}
+
+static void api_server_open(struct api_server *a, struct loop *l)
+{
+    struct err e = ERR_INIT;
+    *a = (struct api_server){.site = {.loop = l, .hop = {.run = hop}}};
+    struct http_server_settings set = settings(&a->site);
+    a->config.tls_cert_file = path_set(&a->paths[0], "server.crt");
+    a->config.tls_key_file = path_set(&a->paths[1], "server.key");
+    a->config.token_file = path_set(&a->paths[2], "known");
+    ck_assert_ok(guard_new(l, &a->config, &a->guard, &e), &e);
+    guard_settings(a->guard, &set);
+    ck_assert_ok(http_server_new(l, &set, &a->site.server, &e), &e);
+    (void)snprintf(a->kubeconfig, sizeof(a->kubeconfig),
+                   "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                   "clusters: [{name: k, cluster: {server: \"https://127.0.0.1:%u\", "
+                   "certificate-authority: \"%s/ca.crt\"}}]\n"
+                   "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                   "users: [{name: u, user: {tokenFile: \"%s/own\"}}]\n",
+                   http_server_port(a->site.server), certificates_folder, certificates_folder);
+}
+
+struct question {
+    struct kube_call call;
+    bool done;
+};
+
+static void answered(struct http_call *http)
+{
+    CONTAINER_OF(http, struct question, call.http)->done = true;
+}
+
+/* The API server's answer to a request of the program. */
+static unsigned asks(struct rig *r)
+{
+    struct question q = {.call.http = {.body = STR("body"), .on_done = answered}};
+    kube_call_start(r->parts.api, &q.call, "POST", STR("/echo"));
+    for (int i = 0; i < TURNS && !q.done; i++)
+        turn(r);
+    ck_assert(q.done);
+    ck_assert_int_eq(q.call.http.outcome, HTTP_ANSWERED);
+    unsigned status = q.call.http.status;
+    kube_call_done(&q.call);
+    return status;
+}
+
+START_TEST(a_signal_takes_the_token_for_the_api_server)
+{
+    struct rig r;
+    struct err e = ERR_INIT;
+    static struct api_server a;
+    token_is("known", "a-token-that-is-known\n");
+    token_is("own", "a-token-that-is-known\n");
+    rig_open(&r, "shortlist: 3\n");
+    api_server_open(&a, r.site.loop);
+    struct kube_api_settings set = {.kubeconfig = STR("k"),
+                                    .kubeconfig_text = str_of(a.kubeconfig),
+                                    .user_agent = STR("test/1")};
+    ck_assert_ok(kube_api_new(r.site.loop, &set, &r.parts.api, &e), &e);
+    ck_assert_uint_eq(asks(&r), 200);
+    token_is("known", "another-token-is-known\n");
+    token_is("own", "another-token-is-known\n");
+    guard_refresh(a.guard);
+    /* The program read its token less than 50 s ago. */
+    ck_assert_uint_eq(asks(&r), 401);
+    hang_up(&r);
+    ck_assert_uint_eq(asks(&r), 200);
+    r.parts.api = kube_api_free(r.parts.api);
+    a.site.server = http_server_free(a.site.server);
+    a.guard = guard_free(a.guard);
+    rig_close(&r);
+}
+
+END_TEST
+
+/* A file that has changed must stay unchanged, here for an hour, before it is read: it may be
+ * incomplete. */
+START_TEST(a_file_that_has_just_changed_is_not_read)
+{
+    struct rig r;
+    rig_open_resting(&r, "shortlist: 3\n", 3600000);
+    put(r.path, "shortlist: 4\n");
+    for (int i = 0; i < 30; i++)
+        turn(&r);
+    ck_assert_uint_eq(total(&r), 0);
+    ck_assert_uint_eq(r.config.shortlist, 3);
+    hang_up(&r); /* a signal says that it is complete */
+    ck_assert_uint_eq(reload_counts(r.reload)->taken, 1);
+    ck_assert_uint_eq(r.config.shortlist, 4);
+    rig_close(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    if (!certificates_make()) {
+        certificates_remove();
+        return EXIT_FAILURE;
+    }
+    Suite *s = suite_create("reload_files");
+    TCase *t = tcase_create("reload_files");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, a_missing_file_that_appears, 0, 2);
+    tcase_add_test(t, a_signal_takes_the_certificate);
+    tcase_add_test(t, a_signal_takes_the_token_for_the_api_server);
+    tcase_add_test(t, a_file_that_has_just_changed_is_not_read);
+    suite_add_tcase(s, t);
+    int status = unit_main(s);
+    certificates_remove();
+    return status;
+}

@@ -1,0 +1,324 @@
+/* Pods that the device plugin may confuse, and how swap-guard prevents that. */
+#include "core/plan.h"
+#include "core/score.h"
+#include "core/victims.h"
+#include "scene.h"
+
+#define FALSE           .assigned = S("false")
+#define TRUE            .assigned = S("true")
+#define PENDING_AT(at)  .node = S("n"), .idx = S(#at), .phase = S("Pending")
+#define PENDING_ON(...) .node = S("n"), .phase = S("Pending"), ALLOCATION(__VA_ARGS__)
+
+#define ANY  (-1)
+#define NONE (-2)
+
+static const struct {
+    const char *name;
+    struct pod_view there[SCENE_PODS];
+    struct pod_view asks;
+    int card; /* the only feasible one of four cards; NONE: SWAP */
+} cases[] = {
+    {"an equal", {PLAIN("a", "4", PENDING_AT(2), FALSE), NO_POD}, PLAIN("p", "4"), 2},
+    {"another size", {PLAIN("a", "4", PENDING_AT(2), FALSE), NO_POD}, PLAIN("p", "5"), ANY},
+    {"acknowledged", {PLAIN("a", "4", PENDING_AT(2), TRUE), NO_POD}, PLAIN("p", "4"), ANY},
+    {"started", {PLAIN("a", "4", AT(2), FALSE), NO_POD}, PLAIN("p", "4"), ANY},
+    {"never acknowledged", {PLAIN("a", "4", PENDING_AT(2)), NO_POD}, PLAIN("p", "4"), 2},
+    {"its card is full",
+     {PLAIN("a", "4", PENDING_AT(2), FALSE), PLAIN("b", "11", AT(2), TRUE), NO_POD},
+     PLAIN("p", "4"),
+     NONE},
+    {"on two cards",
+     {PLAIN("a", "4", PENDING_AT(2), FALSE), PLAIN("b", "4", PENDING_AT(1), FALSE), NO_POD},
+     PLAIN("p", "4"),
+     NONE},
+    {"on no card",
+     {PLAIN("a", "4", .node = S("n"), .phase = S("Pending"), FALSE), NO_POD},
+     PLAIN("p", "4"),
+     NONE},
+    {"by their sum: the plugin compares a container with that",
+     {POD("a", CONTAINERS(2, MAIN(0, "3"), MAIN(1, "1")), PENDING_AT(2), FALSE), NO_POD},
+     PLAIN("p", "4"),
+     2},
+    {"not by a part of it",
+     {POD("a", CONTAINERS(2, MAIN(0, "3"), MAIN(1, "1")), PENDING_AT(2), FALSE), NO_POD},
+     PLAIN("p", "2"),
+     ANY},
+    {"by one of its containers, which may take our card",
+     {POD("a", CONTAINERS(2, MAIN(0, "3"), MAIN(1, "1")), PENDING_AT(2), FALSE), NO_POD},
+     PLAIN("p", "3"),
+     2},
+    {"acknowledged, and it has another container to ask for",
+     {POD("a", CONTAINERS(2, MAIN(0, "3"), MAIN(1, "1")), PENDING_AT(2), TRUE), NO_POD},
+     PLAIN("p", "3"),
+     2},
+    {"init containers are no part of the sum",
+     {POD("a", CONTAINERS(1, INIT(0, "9"), MAIN(0, "4")), PENDING_AT(2), FALSE), NO_POD},
+     PLAIN("p", "4"),
+     2},
+    {"but they ask, too",
+     {POD("a", CONTAINERS(1, INIT(0, "9"), MAIN(0, "4")), PENDING_AT(2), FALSE), NO_POD},
+     PLAIN("p", "9"),
+     NONE}, /* no room beside it */
+    {"ours has several containers",
+     {PLAIN("a", "4", PENDING_AT(2), FALSE), NO_POD},
+     POD("p", CONTAINERS(2, MAIN(0, "4"), MAIN(1, "1"))),
+     2},
+    {"on cards of their own",
+     {PLAIN("a", "9", PENDING_AT(2), FALSE), NO_POD},
+     POD("p", CONTAINERS(2, MAIN(0, "9"), MAIN(1, "9"))),
+     NONE},
+    {"whole cards are compared by their limit",
+     {PLAIN("a", "4", PENDING_AT(2), FALSE), NO_POD},
+     PLAIN("p", "4", WHOLE),
+     NONE},
+    {"several cards",
+     {PLAIN("a", "4", PENDING_AT(2), FALSE), NO_POD},
+     PLAIN("p", "4", .count_label = S("2")),
+     NONE},
+    {"equals on several cards",
+     {PLAIN("a", "4", PENDING_ON({0, 0, 2}, {0, 1, 2}), FALSE, .count_label = S("2")), NO_POD},
+     PLAIN("p", "4"),
+     NONE},
+    {"passed over: one started that the plugin has not acknowledged, so one that it has may wait",
+     {PLAIN("a", "4", PENDING_AT(2), TRUE), PLAIN("b", "4", AT(2), FALSE), NO_POD},
+     PLAIN("p", "4"),
+     2},
+    {"another size was passed over",
+     {PLAIN("a", "4", PENDING_AT(2), TRUE), PLAIN("b", "5", AT(2), FALSE), NO_POD},
+     PLAIN("p", "4"),
+     ANY},
+    {"no card has the room, guarded or not",
+     {PLAIN("a", "4", PENDING_AT(2), FALSE), NO_POD},
+     PLAIN("p", "17"),
+     -3},
+};
+
+static enum verdict on_card(const struct rig *r, struct pod_view asks, uint32_t card)
+{
+    struct request request = asked(r, asks);
+    return policy_card(node_of(r, "n"), &request, card);
+}
+
+static void is_only(const struct rig *r, struct pod_view asks, int card)
+{
+    struct placement there;
+    enum verdict v = scene_judge(r, &asks, &there);
+    ck_assert_str_eq(verdict_name(v), card == NONE ? "swap" : "fits");
+    for (uint32_t i = 0; v == VERDICT_FITS && card != ANY && i < there.n; i++)
+        ck_assert_int_eq((int)there.grants[i].card, card);
+    for (uint32_t i = 0; card >= 0 && i < 4; i++)
+        ck_assert_str_eq(verdict_name(on_card(r, asks, i)), (int)i == card ? "fits" : "swap");
+}
+
+START_TEST(a_node_is_refused_where_the_plugin_could_swap)
+{
+    struct rig r;
+    struct node_view node = FOUR_CARDS;
+    struct pod_view asks = cases[_i].asks;
+    asks.card_policy = STR("spread"); /* without swap-guard another card would be better */
+    struct placement there;
+    scene_open(&r, &node, cases[_i].there, PACK_UNSET);
+    enum verdict before = scene_judge(&r, &asks, &there);
+    ck_assert(before == (cases[_i].card == -3 ? VERDICT_TOO_LARGE : VERDICT_FITS));
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    cache_check(&r.cache);
+    if (cases[_i].card == -3)
+        ck_assert_int_eq(scene_judge(&r, &asks, &there), VERDICT_TOO_LARGE);
+    else
+        is_only(&r, asks, cases[_i].card);
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_OFF);
+    ck_assert_int_eq(scene_judge(&r, &asks, &there), before);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Verdicts from the node's sums must equal verdicts from its cards. */
+START_TEST(a_simple_request_is_judged_alike)
+{
+    struct rig r;
+    struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(0), FALSE), PLAIN("b", "12", AT(0), TRUE),
+                               NO_POD};
+    struct pod_view asks = PLAIN("p", "4");
+    struct node_view node = TWO_CARDS;
+    scene_open(&r, &node, there, PACK_UNSET);
+    struct request request = asked(&r, asks);
+    ck_assert(policy_fits_simply(node_of(&r, "n"), &request));
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    ck_assert(!policy_fits_simply(node_of(&r, "n"), &request));
+    ck_assert_int_eq(policy_fit(node_of(&r, "n"), &request), VERDICT_SWAP);
+    ck_assert(verdict_unresolvable(VERDICT_SWAP)); /* an eviction would not help */
+    there[0].assigned = STR("true");
+    set_pod(&r, there[0]);
+    ck_assert(r.fx.changed); /* so the scheduler tries waiting pods again */
+    ck_assert(policy_fits_simply(node_of(&r, "n"), &request) ||
+              policy_fit(node_of(&r, "n"), &request) == VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(one_card_has_none_to_swap_for)
+{
+    struct rig r;
+    struct pod_view there[] = {PLAIN("a", "4", .node = S("n"), .phase = S("Pending"), FALSE),
+                               NO_POD};
+    struct pod_view asks = PLAIN("p", "4");
+    struct node_view node = NODE(.mem = S("16"), .count = S("1"));
+    struct placement at;
+    scene_open(&r, &node, there, PACK_UNSET);
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    ck_assert_int_eq(scene_judge(&r, &asks, &at), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* It counts from the reservation on; a reservation from before the setting changed is not sent. */
+START_TEST(a_reservation_waits_as_well)
+{
+    struct rig r;
+    struct pod_view none[] = {NO_POD};
+    struct node_view node = TWO_CARDS;
+    scene_open(&r, &node, none, PACK_UNSET);
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    ck_assert_int_eq(reserve(&r, "a", "n", 12), OK);
+    ck_assert_int_eq(reserve(&r, "b", "n", 12), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_SWAP);
+    ck_assert_int_eq(renew(&r, "a"), OK);
+    ck_assert_int_eq(confirm(&r, "a", false), OK);
+    ck_assert_int_eq(reserve(&r, "b", "n", 12), ERR_UNAVAILABLE);
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_PREFER);
+    ck_assert_int_eq(reserve(&r, "b", "n", 12), OK);
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    ck_assert_int_eq(renew(&r, "b"), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_SWAP);
+    pod_set(&r, .uid = "a", .mem = "12", .node = "n", .idx = "0", .assigned = "true");
+    ck_assert_int_eq(renew(&r, "b"), OK);
+    cancel(&r, "b");
+    ck_assert_int_eq(reserve(&r, "c", "n", 12), OK);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* It was acknowledged for the container of another pod, which has ended since. */
+START_TEST(what_was_taken_by_one_that_ended_is_remembered)
+{
+    struct rig r;
+    struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(1), FALSE),
+                               PLAIN("b", "4", PENDING_AT(1), FALSE), NO_POD};
+    struct pod_view asks = PLAIN("p", "4", .card_policy = S("spread"));
+    struct node_view node = FOUR_CARDS;
+    scene_open(&r, &node, there, PACK_UNSET);
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    there[0].assigned = STR("true"); /* for b's container */
+    set_pod(&r, there[0]);
+    pod_gone(&r, "b");
+    is_only(&r, asks, 1);
+    there[0].phase = STR("Running");
+    set_pod(&r, there[0]);
+    is_only(&r, asks, ANY);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* A pod that will soon not be in conflict is not evicted for that. */
+START_TEST(no_waiting_pod_is_evicted)
+{
+    struct rig r;
+    struct arena arena;
+    struct victims v;
+    unsigned steps = 10000;
+    struct pod_view there[] = {PLAIN("a", "16", PENDING_AT(0), FALSE),
+                               PLAIN("b", "16", AT(1), TRUE), NO_POD};
+    struct pod_view asks = PLAIN("p", "16", .priority = 5);
+    struct node_view node = TWO_CARDS;
+    scene_open(&r, &node, there, PACK_UNSET);
+    arena_init(&arena, 1 << 20);
+    struct request request = asked(&r, asks);
+    struct victims_question q = {.node = node_of(&r, "n"), .request = &request, .steps = &steps};
+    ck_assert_int_eq(victims_choose(&q, &arena, &v), OK);
+    ck_assert_int_eq(v.verdict, VERDICT_FITS);
+    ck_assert_uint_eq(v.cost.n, 1);
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    ck_assert_int_eq(victims_choose(&q, &arena, &v), OK);
+    ck_assert_int_eq(v.verdict, VERDICT_SWAP);
+    there[0].assigned = STR("true");
+    set_pod(&r, there[0]);
+    ck_assert_int_eq(victims_choose(&q, &arena, &v), OK);
+    ck_assert_int_eq(v.verdict, VERDICT_FITS);
+    arena_done(&arena);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* What-if: each replica comes after the plugin has served the one before it. */
+START_TEST(replicas_wait_for_pods_that_are_there_alone)
+{
+    struct rig r;
+    struct arena arena;
+    struct plan plan;
+    struct pod_view none[] = {NO_POD};
+    struct pod_view asks = PLAIN("p", "12");
+    struct pod_view waits = PLAIN("a", "12", PENDING_AT(2), FALSE);
+    struct node_view node = FOUR_CARDS;
+    scene_open(&r, &node, none, PACK_UNSET);
+    arena_init(&arena, 1 << 20);
+    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    struct request request = asked(&r, asks);
+    ck_assert_int_eq(plan_make(&plan, &r.cache, &request, 9, &arena), OK);
+    ck_assert_uint_eq(plan.fit, 4);
+    set_pod(&r, waits);
+    ck_assert_int_eq(plan_make(&plan, &r.cache, &request, 9, &arena), OK);
+    ck_assert_uint_eq(plan.fit, 0);
+    ck_assert_int_eq(plan_next(&plan, &plan.sites[0]), VERDICT_SWAP);
+    arena_done(&arena);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(a_swap_is_foreseen)
+{
+    struct rig r;
+    struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(1), FALSE), NO_POD, NO_POD};
+    struct pod_view asks = PLAIN("p", "4", .card_policy = S("spread"));
+    struct node_view node = FOUR_CARDS;
+    scene_open(&r, &node, there, PACK_UNSET);
+    struct request request = asked(&r, asks);
+    ck_assert(!policy_swaps(node_of(&r, "n"), &request)); /* it gets card 1, too */
+    pod_set(&r, .uid = "full", .mem = "12", .node = "n", .idx = "1", .phase = "Running");
+    ck_assert(policy_swaps(node_of(&r, "n"), &request));
+    pod_gone(&r, "full");
+    pod_set(&r, .uid = "b", .mem = "4", .node = "n", .idx = "2", .assigned = "false");
+    ck_assert(policy_swaps(node_of(&r, "n"), &request));
+    struct node a = {.used = 3, .total = INT32_MAX};
+    struct node b = {.used = 4, .total = INT32_MAX};
+    uint64_t less = score_node(&a, 1, PACK_BINPACK);
+    ck_assert_uint_gt(score_favoured(less), less);
+    ck_assert_uint_gt(score_node(&b, 1, PACK_BINPACK), score_favoured(less));
+    a.used = INT32_MAX;
+    ck_assert_uint_lt(score_favoured(score_node(&a, 1, PACK_BINPACK)), SCORE_BEST);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("swap");
+    TCase *tc = tcase_create("swap");
+    tcase_add_loop_test(tc, a_node_is_refused_where_the_plugin_could_swap, 0, COUNT_OF(cases));
+    tcase_add_test(tc, a_simple_request_is_judged_alike);
+    tcase_add_test(tc, one_card_has_none_to_swap_for);
+    tcase_add_test(tc, a_reservation_waits_as_well);
+    tcase_add_test(tc, what_was_taken_by_one_that_ended_is_remembered);
+    tcase_add_test(tc, no_waiting_pod_is_evicted);
+    tcase_add_test(tc, replicas_wait_for_pods_that_are_there_alone);
+    tcase_add_test(tc, a_swap_is_foreseen);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -1,0 +1,398 @@
+/*
+ * Answers of the verbs that change nothing (filter, prioritize and preempt), over HTTP, with a
+ * cache and budgets that the test fills. For cases that a cluster file can show see tests/golden.
+ */
+#include "base/limit.h"
+#include "base/log.h"
+#include "daemon/service.h"
+#include "peer.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+static struct stage {
+    struct service service;
+    struct http_server *server;
+    struct backend backend;
+    bool ready;
+    unsigned outcome; /* of the last request */
+    char answer[4096];
+} s;
+
+static bool is_ready(struct backend *b, struct str *ret_missing)
+{
+    (void)b;
+    *ret_missing = s.ready ? STR("") : STR("the first list of pods is not in yet");
+    return s.ready;
+}
+
+static uint64_t the_term(struct backend *b)
+{
+    (void)b;
+    return s.ready ? 1 : 0;
+}
+
+static void asked(struct backend *b)
+{
+    (void)b;
+}
+
+static void note_outcome(void *ctx, const struct http_request *r, unsigned status)
+{
+    (void)ctx;
+    (void)status;
+    s.outcome = r->outcome;
+}
+
+#define MEM(n) "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" n "\"}}"
+#define NODE(name, mem, cards)                                                           \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"" name "\"},\"status\":{\"capacity\":{" \
+    "\"aliyun.com/gpu-mem\":\"" mem "\",\"aliyun.com/gpu-count\":\"" cards "\"}}}\n"
+#define BOUND(name, node, card, mem)                                                      \
+    "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":" \
+    "\"" name "\",\"labels\":{\"app\":\"" name "\"},\"annotations\":{"                    \
+    "\"ALIYUN_COM_GPU_MEM_IDX\":\"" card "\"}},\"spec\":{\"nodeName\":\"" node "\","      \
+    "\"priority\":0,\"containers\":[{\"name\":\"c\"," MEM(mem) "}]},\"status\":{"         \
+                                                               "\"phase\":\"Running\"}}\n"
+
+/* n has two cards of 16, m has one; 10 are used on each. "roomy" is empty. */
+static const char world[] = NODE("n", "32", "2") NODE("m", "16", "1") NODE("roomy", "16", "1")
+    BOUND("a", "n", "0", "10") BOUND("b", "n", "1", "10") BOUND("c", "m", "0", "10");
+
+static void stage_open(void)
+{
+    struct err e = ERR_INIT;
+    s = (struct stage){.service.loop = loop_make(), .ready = true};
+    cache_init(&s.service.cache, (struct map_seed){1, 2});
+    budgets_init(&s.service.budgets, (struct map_seed){3, 4});
+    ck_assert_ok(cluster_new(s.service.loop, &s.service.cache, str_of(world), STR("world"),
+                             &s.service.cluster, &e),
+                 &e);
+    s.backend = (struct backend){.ready = is_ready, .term = the_term, .asked = asked};
+    s.service.backend = &s.backend;
+    const struct http_server_settings settings = {.address = STR("127.0.0.1"),
+                                                  .max_body = MIB,
+                                                  .max_connections = 10,
+                                                  .request_timeout_ms = 60000,
+                                                  .idle_seconds = 60,
+                                                  .stall_ms = 60000,
+                                                  .handle = routes_handle,
+                                                  .too_large = routes_too_large,
+                                                  .answered = note_outcome,
+                                                  .ctx = &s.service};
+    ck_assert_ok(http_server_new(s.service.loop, &settings, &s.server, &e), &e);
+}
+
+static void stage_close(void)
+{
+    s.server = http_server_free(s.server);
+    s.service.cluster = cluster_free(s.service.cluster);
+    budgets_done(&s.service.budgets);
+    cache_done(&s.service.cache);
+    s.service.loop = loop_free(s.service.loop);
+}
+
+/* A PodDisruptionBudget that allows this many evictions of the app's pods. */
+static void budget_of(const char *app, int64_t allowed)
+{
+    struct str value = str_of(app);
+    struct requirement_view need = {
+        .key = STR("app"), .op = REQUIREMENT_IN, .values = &value, .n_values = 1};
+    struct budget_view view = {.namespace = STR("ns"),
+                               .name = value,
+                               .selects = true,
+                               .requirements = &need,
+                               .n_requirements = 1,
+                               .allowed = allowed};
+    ck_assert_int_eq(budgets_set(&s.service.budgets, &view), OK);
+}
+
+/* Sends a request; returns the answer's body. */
+static const char *ask(const char *verb, const char *body)
+{
+    struct peer p;
+    char request[4096];
+    int n = snprintf(request, sizeof(request),
+                     "POST /gpushare-scheduler/%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                     "Content-Length: %zu\r\n\r\n%s",
+                     verb, strlen(body), body);
+    ck_assert(n > 0 && n < (int)sizeof(request));
+    peer_connect(&p, s.service.loop, http_server_port(s.server));
+    peer_send(&p, (struct str){request, (size_t)n});
+    peer_await_end(&p);
+    const char *text = buf_cstr(&p.in);
+    ck_assert_ptr_nonnull(strstr(text, "HTTP/1.1 200 "));
+    text = strstr(text, "\r\n\r\n");
+    ck_assert_ptr_nonnull(text);
+    (void)snprintf(s.answer, sizeof(s.answer), "%s", text + 4);
+    peer_close(&p);
+    return s.answer;
+}
+
+static void answers(const char *verb, const char *body, const char *answer, unsigned outcome)
+{
+    ck_assert_str_eq(ask(verb, body), answer);
+    ck_assert_uint_eq(s.outcome, outcome);
+}
+
+#define HI(mem, more)                                                                        \
+    "\"Pod\":{\"metadata\":{\"name\":\"hi\",\"namespace\":\"ns\",\"uid\":\"hi\"},\"spec\":{" \
+    "\"priority\":100," more "\"containers\":[{\"name\":\"c\"," MEM(mem) "}]}}"
+#define PREEMPT(pod, nodes) "{" pod ",\"NodeNameToMetaVictims\":{" nodes "}}"
+#define NAMES(pod, names)   "{" pod ",\"NodeNames\":[" names "]}"
+#define NOBODY              "{\"NodeNameToMetaVictims\":{}}"
+
+/* ---- preempt ---- */
+
+static const struct {
+    const char *name;
+    const char *guarded; /* one-letter apps whose PodDisruptionBudget allows no eviction */
+    const char *body;
+    const char *answer;
+    unsigned outcome;
+} preempts[] = {
+    {"what is asked counts, and ours beside it", "ab",
+     PREEMPT(HI("12", ""), "\"n\":{\"Pods\":[{\"UID\":\"x\"}],\"NumPDBViolations\":2}"),
+     "{\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[{\"UID\":\"x\"},{\"UID\":\"a\"}],"
+     "\"NumPDBViolations\":3}}}",
+     OUTCOME_OK},
+    {"none is ours where the budgets allow it", "a",
+     PREEMPT(HI("12", ""), "\"n\":{\"Pods\":[{\"UID\":\"x\"}],\"NumPDBViolations\":2}"),
+     "{\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[{\"UID\":\"x\"},{\"UID\":\"b\"}],"
+     "\"NumPDBViolations\":2}}}",
+     OUTCOME_OK},
+    {"a victim that is asked for is no violation of ours", "ab",
+     PREEMPT(HI("12", ""), "\"n\":{\"Pods\":[{\"UID\":\"b\"}],\"NumPDBViolations\":1}"),
+     "{\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[{\"UID\":\"b\"}],\"NumPDBViolations\":1}}}",
+     OUTCOME_OK},
+    {"a victim on another node makes no room here", "",
+     PREEMPT(HI("12", ""), "\"m\":{\"Pods\":[{\"UID\":\"a\"}],\"NumPDBViolations\":0}"),
+     "{\"NodeNameToMetaVictims\":{\"m\":{\"Pods\":[{\"UID\":\"a\"},{\"UID\":\"c\"}],"
+     "\"NumPDBViolations\":0}}}",
+     OUTCOME_OK},
+    {"a node where nobody can help is left out, and the other is not", "",
+     PREEMPT(HI("17", ""), "\"n\":{\"Pods\":[{\"UID\":\"a\"}]},\"m\":{\"Pods\":[{\"UID\":"
+                           "\"c\"}]}"),
+     NOBODY, OUTCOME_REFUSED},
+    {"a node that we do not know is left out", "",
+     PREEMPT(HI("12", ""), "\"gone\":{\"Pods\":[{\"UID\":\"a\"}],\"NumPDBViolations\":0}"), NOBODY,
+     OUTCOME_REFUSED},
+    {"nobody has to go where there is room", "",
+     PREEMPT(HI("12", ""), "\"roomy\":{\"Pods\":[],\"NumPDBViolations\":0}"), NOBODY,
+     OUTCOME_REFUSED},
+    {"a pod that never preempts", "",
+     PREEMPT(HI("12", "\"preemptionPolicy\":\"Never\","),
+             "\"n\":{\"Pods\":[{\"UID\":\"a\"}],\"NumPDBViolations\":0}"),
+     NOBODY, OUTCOME_ERROR},
+    {"a pod that has its place", "",
+     "{\"Pod\":{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\",\"uid\":\"c\"},\"spec\":{"
+     "\"priority\":100,\"containers\":[{\"name\":\"c\"," MEM(
+         "10") "}]}},\"NodeNameToMetaVictims\":{\"n\":{\"Pods\":[{\"UID\":\"a\"}]}}}",
+     NOBODY, OUTCOME_ERROR},
+    {"a pod that wants no card is the scheduler's alone", "",
+     "{\"Pod\":{\"metadata\":{\"name\":\"hi\",\"namespace\":\"ns\",\"uid\":\"hi\"},\"spec\":{"
+     "\"priority\":100,\"containers\":[{\"name\":\"c\"}]}},\"NodeNameToMetaVictims\":{\"gone\":{"
+     "\"Pods\":[{\"UID\":\"x\"}],\"NumPDBViolations\":4}}}",
+     "{\"NodeNameToMetaVictims\":{\"gone\":{\"Pods\":[{\"UID\":\"x\"}],\"NumPDBViolations\":4}}}",
+     OUTCOME_OK},
+};
+
+START_TEST(who_has_to_go)
+{
+    stage_open();
+    for (const char *app = preempts[_i].guarded; *app != '\0'; app++)
+        budget_of((char[]){*app, '\0'}, 0);
+    answers("preempt", preempts[_i].body, preempts[_i].answer, preempts[_i].outcome);
+    stage_close();
+}
+
+END_TEST
+
+/*
+ * One eviction of a or c is allowed. The scheduler's victim on m is a, but a is on n: its eviction
+ * does not free m, so it must not use up the eviction that c needs.
+ */
+START_TEST(a_victim_on_another_node_uses_up_no_budget)
+{
+    static const struct str both[] = {STR("a"), STR("c")};
+    static const struct requirement_view need = {
+        .key = STR("app"), .op = REQUIREMENT_IN, .values = both, .n_values = COUNT_OF(both)};
+    static const struct budget_view view = {.namespace = STR("ns"),
+                                            .name = STR("both"),
+                                            .selects = true,
+                                            .requirements = &need,
+                                            .n_requirements = 1,
+                                            .allowed = 1};
+    stage_open();
+    ck_assert_int_eq(budgets_set(&s.service.budgets, &view), OK);
+    answers("preempt",
+            PREEMPT(HI("12", ""), "\"m\":{\"Pods\":[{\"UID\":\"a\"}],\"NumPDBViolations\":0}"),
+            "{\"NodeNameToMetaVictims\":{\"m\":{\"Pods\":[{\"UID\":\"a\"},{\"UID\":\"c\"}],"
+            "\"NumPDBViolations\":0}}}",
+            OUTCOME_OK);
+    stage_close();
+}
+
+END_TEST
+
+/* ---- before it is ready ---- */
+
+START_TEST(what_is_not_ready_decides_nothing)
+{
+    stage_open();
+    s.ready = false;
+    answers("filter", NAMES(HI("4", ""), "\"n\",\"roomy\""),
+            "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":null,"
+            "\"FailedAndUnresolvableNodes\":null,\"Error\":\"cardpack is not ready: the first list "
+            "of pods is not in yet\"}",
+            OUTCOME_ERROR);
+    answers("prioritize", NAMES(HI("4", ""), "\"n\",\"roomy\""),
+            "[{\"Host\":\"n\",\"Score\":0},{\"Host\":\"roomy\",\"Score\":0}]", OUTCOME_ERROR);
+    answers("preempt", PREEMPT(HI("12", ""), "\"n\":{\"Pods\":[{\"UID\":\"a\"}]}"), NOBODY,
+            OUTCOME_ERROR);
+    for (size_t v = 0; v < VERDICT_COUNT; v++)
+        ck_assert_uint_eq(s.service.metrics.verdicts[v], 0);
+    s.ready = true;
+    answers("prioritize", NAMES(HI("4", ""), "\"n\",\"roomy\""),
+            "[{\"Host\":\"n\",\"Score\":10},{\"Host\":\"roomy\",\"Score\":9}]", OUTCOME_OK);
+    stage_close();
+}
+
+END_TEST
+
+/* ---- filter and prioritize ---- */
+
+START_TEST(the_outcome_of_a_filter)
+{
+    stage_open();
+    (void)ask("filter", NAMES(HI("4", ""), "\"n\",\"roomy\",\"gone\""));
+    ck_assert_uint_eq(s.outcome, OUTCOME_OK);
+    (void)ask("filter", NAMES(HI("12", ""), "\"n\",\"m\""));
+    ck_assert_uint_eq(s.outcome, OUTCOME_REFUSED);
+    ck_assert_uint_eq(s.service.metrics.verdicts[VERDICT_FITS], 2);
+    ck_assert_uint_eq(s.service.metrics.verdicts[VERDICT_UNKNOWN_NODE], 1);
+    ck_assert_uint_eq(s.service.metrics.verdicts[VERDICT_NO_CARD_FREE], 2);
+    stage_close();
+}
+
+END_TEST
+
+static uint64_t steps_with_shortlist(unsigned shortlist, const char *answer)
+{
+    s.service.shortlist = shortlist;
+    answers("filter", NAMES(HI("4", ""), "\"n\",\"m\",\"roomy\""), answer, OUTCOME_OK);
+    return s.service.work.steps;
+}
+
+/*
+ * A shortlist as long as the list of nodes leaves none out, so no node is scored for it. A pod
+ * waits on n: with swap-guard: prefer, a score looks at the waiting pods.
+ */
+START_TEST(a_shortlist_costs_only_where_it_is_shorter)
+{
+    static const char all[] =
+        "{\"Nodes\":null,\"NodeNames\":[\"n\",\"m\",\"roomy\"],\"FailedNodes\":{},"
+        "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}";
+    static const struct container_view container = {.name = STR("c"), .mem = STR("2")};
+    struct effect fx;
+    struct event waits = {.type = EVENT_POD_SET,
+                          .pod = {.uid = STR("w"),
+                                  .namespace = STR("ns"),
+                                  .name = STR("w"),
+                                  .node = STR("n"),
+                                  .phase = STR("Pending"),
+                                  .idx = STR("0"),
+                                  .containers = &container,
+                                  .n_containers = 1,
+                                  .n_mains = 1}};
+    stage_open();
+    s.service.cache.settings.swap_guard = SWAP_GUARD_PREFER;
+    ck_assert_int_eq(cache_apply(&s.service.cache, &waits, 1, &fx), OK);
+    ck_assert_uint_eq(cache_node(&s.service.cache, STR("n"))->n_starting, 1);
+    uint64_t none = steps_with_shortlist(0, all);
+    ck_assert_uint_eq(steps_with_shortlist(4, all), none);
+    ck_assert_uint_eq(steps_with_shortlist(3, all), none);
+    s.service.shortlist = 2;
+    (void)ask("filter", NAMES(HI("4", ""), "\"n\",\"m\",\"roomy\""));
+    ck_assert_uint_gt(s.service.work.steps, none);
+    stage_close();
+}
+
+END_TEST
+
+/* Nodes that are not feasible get 0, and do not affect the levels of the feasible ones. */
+START_TEST(nodes_that_do_not_fit_are_no_levels)
+{
+    stage_open();
+    answers("prioritize", NAMES(HI("12", ""), "\"n\",\"m\",\"roomy\",\"gone\""),
+            "[{\"Host\":\"n\",\"Score\":0},{\"Host\":\"m\",\"Score\":0},{\"Host\":\"roomy\","
+            "\"Score\":10},{\"Host\":\"gone\",\"Score\":0}]",
+            OUTCOME_OK);
+    stage_close();
+}
+
+END_TEST
+
+/* A quarter of a card is 4 on n and 8 on wide; their usage is equal otherwise, so wide becomes
+ * fuller. */
+START_TEST(a_percentage_is_scored_by_what_it_costs_there)
+{
+    static const char body[] =
+        "{\"Pod\":{\"metadata\":{\"name\":\"hi\",\"namespace\":\"ns\",\"uid\":\"hi\","
+        "\"annotations\":{\"cardpack.io/gpu-mem-percent\":\"25\"}},\"spec\":{\"containers\":[{"
+        "\"name\":\"c\"," MEM("1") "}]}},\"NodeNames\":[\"n\",\"wide\"]}";
+    static const struct container_view container = {.name = STR("c"), .mem = STR("20")};
+    struct effect fx;
+    struct event node = {.type = EVENT_NODE_SET,
+                         .node = {.name = STR("wide"), .mem = STR("32"), .count = STR("1")}};
+    struct event pod = {.type = EVENT_POD_SET,
+                        .pod = {.uid = STR("d"),
+                                .namespace = STR("ns"),
+                                .name = STR("d"),
+                                .node = STR("wide"),
+                                .phase = STR("Running"),
+                                .idx = STR("0"),
+                                .containers = &container,
+                                .n_containers = 1,
+                                .n_mains = 1}};
+    stage_open();
+    ck_assert_int_eq(cache_apply(&s.service.cache, &node, 1, &fx), OK);
+    ck_assert_int_eq(cache_apply(&s.service.cache, &pod, 1, &fx), OK);
+    answers("prioritize", body, "[{\"Host\":\"n\",\"Score\":9},{\"Host\":\"wide\",\"Score\":10}]",
+            OUTCOME_OK);
+    stage_close();
+}
+
+END_TEST
+
+/* A pod's place is where it holds cards already, whatever it asks for now. */
+START_TEST(a_pod_has_its_place_on_one_node)
+{
+    static const char body[] =
+        "{\"Pod\":{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\",\"uid\":\"c\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\"," MEM("10") "}]}},\"NodeNames\":[\"m\",\"roomy\"]}";
+    stage_open();
+    const char *text = ask("filter", body);
+    ck_assert_ptr_nonnull(strstr(text, "\"NodeNames\":[\"m\"]"));
+    ck_assert_uint_eq(s.service.metrics.verdicts[VERDICT_HELD_ELSEWHERE], 1);
+    stage_close();
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("verbs");
+    TCase *tc = tcase_create("verbs");
+    log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
+    tcase_add_loop_test(tc, who_has_to_go, 0, (int)COUNT_OF(preempts));
+    tcase_add_test(tc, a_victim_on_another_node_uses_up_no_budget);
+    tcase_add_test(tc, what_is_not_ready_decides_nothing);
+    tcase_add_test(tc, the_outcome_of_a_filter);
+    tcase_add_test(tc, a_shortlist_costs_only_where_it_is_shorter);
+    tcase_add_test(tc, nodes_that_do_not_fit_are_no_levels);
+    tcase_add_test(tc, a_percentage_is_scored_by_what_it_costs_there);
+    tcase_add_test(tc, a_pod_has_its_place_on_one_node);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

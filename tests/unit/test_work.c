@@ -1,0 +1,147 @@
+/* The work of one request in steps: what costs steps, and how the budget is shared. */
+#include "core/work.h"
+
+#include "core/limit.h"
+#include "core/pattern.h"
+#include "unit.h"
+
+#include <stdio.h>
+
+/* So many names that they push each other out of the memo. */
+START_TEST(models_are_judged_as_without_a_memo)
+{
+    static struct work w;
+    static char names[400][8]; /* the memo borrows them */
+    static const char *const lists[] = {"", "m1*", "!m1*", "M2*,!*9", " , m3 , ! m31 ", "!*", "*"};
+    work_begin(&w, 1);
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t l = 0; l < COUNT_OF(lists); l++) {
+            for (unsigned i = 0; i < COUNT_OF(names); i++) {
+                int n = snprintf(names[i], sizeof(names[i]), "m%u", i);
+                struct str model = {names[i], (size_t)n};
+                struct str list = str_of(lists[l]);
+                bool allowed = pattern_list_allows(list, model, true);
+                ck_assert(work_allows_model(&w, list, model) == allowed);
+                ck_assert(work_allows_model(&w, list, model) == allowed);
+                ck_assert(work_allows_model(NULL, list, model) == allowed);
+            }
+            ck_assert(work_allows_model(&w, str_of(lists[l]), STR_NULL) ==
+                      pattern_list_allows(str_of(lists[l]), STR_NULL, true));
+        }
+    }
+}
+
+END_TEST
+
+START_TEST(a_model_is_judged_once)
+{
+    static struct work w;
+    struct str list = STR("NVIDIA-A100*,!*-40GB");
+    work_begin(&w, 1);
+    ck_assert(work_allows_model(&w, list, STR("NVIDIA-A100-80GB")));
+    uint64_t once = w.steps;
+    ck_assert_uint_ge(once, list.n);
+    for (unsigned i = 0; i < 1000; i++)
+        ck_assert(work_allows_model(&w, list, STR("NVIDIA-A100-80GB")));
+    ck_assert_uint_le(w.steps, once + 1000);
+}
+
+END_TEST
+
+/* Each pattern may be compared with the whole model. */
+START_TEST(a_model_costs_its_length_for_each_pattern)
+{
+    static struct work w;
+    static char model[200];
+    struct str list = STR("!a*b,!c*d,*e*");
+    memset(model, 'x', sizeof(model));
+    work_begin(&w, 1);
+    ck_assert(!work_allows_model(&w, list, (struct str){model, sizeof(model)}));
+    ck_assert_uint_ge(w.steps, 3 * sizeof(model));
+    ck_assert_uint_le(w.steps, 4 * sizeof(model));
+}
+
+END_TEST
+
+static const char *const lists[] = {
+    "",        "GPU-7",       "!GPU-7",         "GPU-7,!gpu-7", "gpu-1,GPU-2 , GPU-3,GPU-2,,",
+    "!GPU-1,", "! gpu-1,!x,", "GPU-9, !GPU-10", ",,,",          "GPU-*",
+};
+
+START_TEST(uuids_are_judged_as_without_a_list_in_order)
+{
+    static struct work w;
+    work_begin(&w, 1);
+    for (unsigned i = 0; i < 30; i++) {
+        char bytes[16];
+        int n = snprintf(bytes, sizeof(bytes), i % 2 == 0 ? "GPU-%u" : "gpU-%u", i / 2);
+        struct str uuid = {bytes, (size_t)n};
+        struct str list = str_of(lists[_i]);
+        bool allowed = pattern_list_allows(list, uuid, false);
+        ck_assert(work_allows_uuid(&w, list, uuid) == allowed);
+        ck_assert(work_allows_uuid(NULL, list, uuid) == allowed);
+    }
+    ck_assert(work_allows_uuid(&w, str_of(lists[_i]), STR_NULL) ==
+              pattern_list_allows(str_of(lists[_i]), STR_NULL, false));
+}
+
+END_TEST
+
+/* As many UUIDs as a pod may name. */
+START_TEST(a_uuid_is_looked_up)
+{
+    static struct work w;
+    static char text[LIMIT_WISH_BYTES];
+    size_t n = 0;
+    for (unsigned i = 0; i < LIMIT_WISH_ITEMS; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%sGPU-%03u", i == 0 ? "" : ",",
+                              i * 7 % 128 * 2);
+    struct str list = {text, n};
+    work_begin(&w, 1);
+    (void)work_allows_uuid(&w, list, STR("GPU-000"));
+    uint64_t read = w.steps;
+    for (unsigned i = 0; i < 256; i++) {
+        char bytes[16];
+        int length = snprintf(bytes, sizeof(bytes), "gpu-%03u", i);
+        ck_assert(work_allows_uuid(&w, list, (struct str){bytes, (size_t)length}) == (i % 2 == 0));
+    }
+    ck_assert_uint_le(w.steps, read + UINT64_C(256) * 8);
+}
+
+END_TEST
+
+/* Steps that one node leaves are for the other nodes; each has a minimum. */
+START_TEST(looks_are_shared)
+{
+    static struct work w;
+    work_begin(&w, 4);
+    ck_assert_uint_eq(work_looks(&w, 1), LIMIT_APART_LOOKS / 4);
+    work_looked(&w, LIMIT_APART_LOOKS / 4);
+    work_next_node(&w);
+    ck_assert_uint_eq(work_looks(&w, 1), LIMIT_APART_LOOKS / 4);
+    work_next_node(&w);
+    ck_assert_uint_eq(work_looks(&w, 1), LIMIT_APART_LOOKS / 4 * 3 / 2);
+    work_looked(&w, LIMIT_APART_LOOKS);
+    ck_assert_uint_eq(work_looks(&w, 77), 77);
+    ck_assert(!work_is_over(&w));
+    w.steps = LIMIT_REQUEST_STEPS;
+    ck_assert(!work_is_over(&w));
+    w.steps++;
+    ck_assert(work_is_over(&w));
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("work");
+    TCase *tc = tcase_create("work");
+    suite_add_tcase(s, tc);
+    tcase_add_test(tc, models_are_judged_as_without_a_memo);
+    tcase_add_test(tc, a_model_is_judged_once);
+    tcase_add_test(tc, a_model_costs_its_length_for_each_pattern);
+    tcase_add_loop_test(tc, uuids_are_judged_as_without_a_list_in_order, 0, (int)COUNT_OF(lists));
+    tcase_add_test(tc, a_uuid_is_looked_up);
+    tcase_add_test(tc, looks_are_shared);
+    return unit_main(s);
+}

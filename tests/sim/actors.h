@@ -1,18 +1,29 @@
-/* Who else acts: schedulers, users, kubelets and device plugins, administrators, and fate. */
+/* The actors of the world besides cardpack: schedulers, users, kubelets and device plugins,
+ * administrators, and faults. */
 #pragma once
 
 #include "proc.h"
 
-/* Nodes and the first pods, before anything runs. */
+/* Creates the nodes and the first pods before anything runs. */
 void users_begin(void);
 
-/* One thing that one of them does. */
+/* One action of one actor. */
 void users_act(void);
 
 void schedulers_begin(void);
-void schedulers_move(void); /* from now on they mostly ask another replica */
-void schedulers_stop(void); /* they begin nothing more */
+void schedulers_move(void); /* the schedulers ask mostly another replica from now on */
+void schedulers_stop(void); /* the schedulers begin no new cycle */
 bool schedulers_idle(void);
 
-/* Asks every process what fits, and compares. */
+/* Asks every process which nodes are feasible, and compares the answers with the oracle. */
 void schedulers_probe(void);
+
+/* Asks every process prioritize, explain, fit and preempt, and compares each answer. */
+void questions_ask(void);
+bool questions_answered(void);
+
+/* At rest: binds every feasible pod, one by one, and checks that each is bound soon. */
+void schedulers_bind_all(void);
+
+/* The scheduler sends its requests to this process, leader or not. */
+void schedulers_turn_to(struct proc *p);

@@ -1,7 +1,8 @@
 /*
- * Requests to a process, through routes_handle and http_server.h's two functions that handlers
- * call. A request's memory goes the moment it is answered, so who touches it later is caught.
+ * Requests to a process: replaces http_server.h with a server of the simulation. It frees a
+ * request's memory as soon as the request is answered, so that a sanitizer catches a later access.
  */
+#include "base/mem.h"
 #include "net.h"
 #include "oracle.h"
 
@@ -9,7 +10,17 @@
 
 #define ARENA_MAX (1 << 20)
 
-static struct ask *asks; /* those on their way back, or whose process is not known yet */
+/* One for each process; its port identifies it. */
+struct http_server {
+    struct proc *proc;
+    struct http_server_settings settings;
+    bool drains;
+    struct deferred drained;
+    void (*done)(void *ctx);
+    void *done_ctx;
+};
+
+static struct ask *asks; /* answers on their way back, and requests without a process yet */
 
 static void list_add(struct ask **list, struct ask *a)
 {
@@ -54,7 +65,7 @@ static void on_back(struct happening *h)
     ask_free(a);
 }
 
-/* The answer, or with status 0 the end of the connection. */
+/* Sends the answer; with status 0, the end of the connection. */
 static void send_back(struct ask *a, unsigned status)
 {
     if (status == 0)
@@ -62,7 +73,7 @@ static void send_back(struct ask *a, unsigned status)
     a->status = status;
     a->h.fire = on_back;
     list_add(&asks, a);
-    plan(&a->h, net_latency());
+    plan(&a->h, sim_turn_ahead_ms() + net_latency());
 }
 
 static void on_arrival(struct happening *h)
@@ -70,7 +81,7 @@ static void on_arrival(struct happening *h)
     struct ask *a = CONTAINER_OF(h, struct ask, h);
     struct proc *p = a->proc;
     list_remove(&asks, a);
-    if (!proc_runs(p)) {
+    if (!proc_runs(p) || p->daemon.parts.server->drains) {
         send_back(a, 0);
         return;
     }
@@ -111,7 +122,8 @@ bool ask_deliver(struct proc *p)
     a->handled = true;
     arena_init(&a->arena, ARENA_MAX);
     buf_init(&a->out, ARENA_MAX);
-    a->request = (struct http_request){.method = a->kind == ASK_INSPECT ? STR("GET") : STR("POST"),
+    bool gets = a->kind == ASK_INSPECT || a->kind == ASK_OTHER_GET;
+    a->request = (struct http_request){.method = gets ? STR("GET") : STR("POST"),
                                        .path = text_str(&a->path),
                                        .body = text_str(&a->body),
                                        .peer = STR("10.0.0.1:1"),
@@ -119,8 +131,79 @@ bool ask_deliver(struct proc *p)
                                        .arena = &a->arena,
                                        .answer = &a->out,
                                        .handler_data = NULL};
-    routes_handle(&p->service, &a->request);
+    const struct http_server_settings *s = &p->daemon.parts.server->settings;
+    sim_check(a->body.n <= s->max_body);
+    s->handle(s->ctx, &a->request);
     return true;
+}
+
+/* ---- http_server.h ---- */
+
+static void on_drained(struct deferred *d)
+{
+    struct http_server *s = CONTAINER_OF(d, struct http_server, drained);
+    s->done(s->done_ctx);
+}
+
+enum errc http_server_new(struct loop *l, const struct http_server_settings *s,
+                          struct http_server **ret, struct err *reterr)
+{
+    struct http_server *server = mem_alloc(sizeof(*server));
+    if (server == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for an HTTP server");
+    *server = (struct http_server){
+        .proc = sim_loop_proc(l), .settings = *s, .drained = {.run = on_drained}};
+    *ret = server;
+    return OK;
+}
+
+/* Requests that are not answered yet never get an answer. */
+struct http_server *http_server_free(struct http_server *s)
+{
+    if (s == NULL)
+        return NULL;
+    deferred_cancel(&s->drained);
+    asks_drop(s->proc);
+    mem_free(s);
+    return NULL;
+}
+
+void http_server_limit(struct http_server *s, size_t max_body, uint64_t request_timeout_ms)
+{
+    s->settings.max_body = max_body;
+    s->settings.request_timeout_ms = request_timeout_ms;
+}
+
+uint16_t http_server_port(const struct http_server *s)
+{
+    return s->settings.port;
+}
+
+size_t http_server_active(const struct http_server *s)
+{
+    size_t n = 0;
+    for (const struct ask *a = s->proc->asks; a != NULL; a = a->next)
+        n += a->handled ? 1 : 0;
+    return n;
+}
+
+static void drain_on(struct http_server *s)
+{
+    if (s->drains && s->proc->asks == NULL)
+        loop_defer(s->proc->loop, &s->drained);
+}
+
+void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx)
+{
+    s->drains = true;
+    s->done = done;
+    s->done_ctx = ctx;
+    drain_on(s);
+}
+
+void http_server_end_streams(struct http_server *s)
+{
+    (void)s;
 }
 
 void http_request_respond(struct http_request *r, unsigned status, const char *content_type)
@@ -132,11 +215,15 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
     bool whole = !buf_failed(&a->out);
     text_put(&a->answer, whole ? buf_str(&a->out) : STR("out of memory\n"));
     struct proc *p = a->proc;
+    struct http_server *s = p->daemon.parts.server;
+    s->settings.answered(s->settings.ctx, r, whole ? status : 503);
     list_remove(&p->asks, a);
     memory_done(a);
     send_back(a, !proc_runs(p) ? 0 : whole ? status : 503);
-    if (proc_runs(p))
-        oracle_answered(a);
+    if (!proc_runs(p))
+        return;
+    oracle_answered(a);
+    drain_on(s);
 }
 
 void http_request_header(struct http_request *r, const char *name, const char *value)
@@ -146,7 +233,7 @@ void http_request_header(struct http_request *r, const char *name, const char *v
     (void)value;
 }
 
-/* Nobody opens the page here. */
+/* No browser opens the page in the simulation. */
 struct str http_request_value(struct http_request *r, const char *name)
 {
     (void)r;
@@ -166,7 +253,7 @@ void http_stream_wake(struct http_stream *st)
     (void)st;
 }
 
-/* The process has died: what it has not answered it never will. */
+/* The process has died: its unanswered requests never get an answer. */
 void asks_drop(struct proc *p)
 {
     while (p->asks != NULL) {

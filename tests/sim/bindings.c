@@ -1,6 +1,6 @@
 /*
- * POST pods/NAME/binding (contract kubernetes 2): one transaction that sets nodeName and merges the
- * annotations, or a Status that says why not, or one that says nothing of what becomes of it.
+ * POST pods/NAME/binding (contract kubernetes 2). One transaction sets nodeName and merges the
+ * annotations. The answer says success, says why not, or leaves the result in doubt.
  */
 #include "oracle.h"
 #include "server.h"
@@ -9,22 +9,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LATE_MS   70000 /* after it was sent: see server.h */
-#define ORPHAN_MS 4000  /* after the kill, with what was on its way: within start-settle */
-#define AFTER_MS  7500  /* the same, after a leader's end */
+/* The rules on time are in server.h. */
+#define REQUEST_MS 60000
+#define ETCD_MS    1000
+#define ROAD_MS    4000
+#define ROGUE_MS   120000
 
-/* One that its handler has not come to yet. */
+/* A Binding that its handler has not processed yet, or a copy that a proxy still holds. */
 struct pending {
     struct happening h;
     struct pending *next;
     struct order order;
-    uint64_t incarnation;
+    uint64_t deadline_ms; /* a commit after it breaks the rules */
+    bool copied;          /* a proxy holds it */
+    uint64_t refused_ms;  /* when the API server refused the other copy; 0: it did not */
 };
 
 static struct pending *pending;
+static struct happening orphans[MAX_REPLICAS];
 
 void bindings_reset(void)
 {
+    for (unsigned i = 0; i < MAX_REPLICAS; i++)
+        unplan(&orphans[i]);
     while (pending != NULL) {
         struct pending *p = pending;
         pending = p->next;
@@ -39,6 +46,26 @@ size_t server_pending(void)
     for (const struct pending *p = pending; p != NULL; p = p->next)
         n++;
     return n;
+}
+
+/* Whether the Binding can still bind its pod. */
+static bool may_bind(const struct order *o)
+{
+    unsigned slot = store_find_pod(name_str(&o->ns), name_str(&o->name));
+    const struct pod_object *p = slot == MAX_PODS ? NULL : &store.pods[slot];
+    return p != NULL && !p->deleting && !p->gated && p->node.z[0] == '\0' && !o->bare &&
+           strcmp(p->uid.z, o->uid.z) == 0;
+}
+
+bool server_may_bind_for_others(const struct proc *p)
+{
+    for (const struct pending *it = pending; it != NULL; it = it->next) {
+        bool own = it->order.sender == p->id && it->order.incarnation == p->incarnation;
+        bool legal = it->h.due_ms <= it->deadline_ms && it->refused_ms == 0;
+        if (!own && legal && may_bind(&it->order))
+            return true;
+    }
+    return false;
 }
 
 static void pending_end(struct pending *p)
@@ -61,7 +88,8 @@ static struct name text_of(json_t *object, const char *key)
     return name_from(str_of(z));
 }
 
-/* An annotation that holds {"CONTAINER":{"CARD":AMOUNT}}, if it is there. */
+/* Reads an annotation that holds {"CONTAINER":{"CARD":AMOUNT}}, if there is one. Returns 1 if there
+ * is. */
 static unsigned grants_read(json_t *notes, const char *key, struct grants_object *ret)
 {
     json_error_t error;
@@ -76,7 +104,7 @@ static unsigned grants_read(json_t *notes, const char *key, struct grants_object
         return 0;
     json_t *root = json_loads(json_string_value(text), 0, &error);
     trace(key, str_of(json_string_value(text)), 0, 0);
-    sim_check(json_object_size(root) > 0);
+    sim_check(json_is_object(root));
     json_object_foreach(root, container, cards)
     {
         json_object_foreach(cards, card, amount)
@@ -180,58 +208,79 @@ static struct outcome commit(const struct order *o)
     return (struct outcome){.status = 201};
 }
 
-/* See server.h: not long after its sender has ended as a leader. */
-static bool too_late(const struct order *o)
-{
-    uint64_t end_ms = leases_renewed_ms(o->sender) + world.set.renew_ms;
-    return world.set.elects && !world.set.deny_leases && world.now_ms > end_ms + AFTER_MS;
-}
-
 static void on_late(struct happening *h)
 {
     struct pending *p = CONTAINER_OF(h, struct pending, h);
     struct order o = p->order;
+    bool copied = p->copied;
+    uint64_t deadline_ms = p->deadline_ms;
+    uint64_t refused_ms = p->refused_ms;
     pending_end(p);
-    if (too_late(&o))
-        return;
+    if (world.now_ms > deadline_ms) {
+        o.rogue = copied ? ROGUE_COPY : ROGUE_COMMIT;
+        o.late_ms = world.now_ms - deadline_ms;
+    } else if (refused_ms > 0) {
+        o.rogue = ROGUE_TWIN;
+        o.late_ms = world.now_ms - refused_ms;
+    }
     struct outcome out = commit(&o);
-    trace("late commit", name_str(&o.uid), out.status, 0);
+    trace("late commit", name_str(&o.uid), out.status, (int64_t)o.late_ms);
 }
 
-/* ---- what may become of it ---- */
+/* ---- what may become of a Binding ---- */
 
-static bool sender_lives(const struct order *o, uint64_t incarnation)
-{
-    return proc_runs(&procs[o->sender]) && procs[o->sender].incarnation == incarnation;
-}
-
-static void commit_later(const struct flight *f, const struct order *o)
+static struct pending *pending_new(const struct order *o, uint64_t deadline_ms)
 {
     struct pending *p = sim_alloc(sizeof(*p));
     p->order = *o;
-    p->incarnation = f->incarnation;
+    p->deadline_ms = deadline_ms;
     p->h.fire = on_late;
     p->next = pending;
     pending = p;
-    uint64_t elapsed_ms = world.now_ms - f->sent_ms;
-    uint64_t most_ms = LATE_MS - MIN_OF(elapsed_ms, (uint64_t)LATE_MS - 1);
-    /* Often soon: that is where races are. */
-    uint64_t delay_ms = draw(2) == 0 ? draw((unsigned)most_ms) : draw(2000);
-    if (!sender_lives(o, f->incarnation))
-        delay_ms = draw(ORPHAN_MS);
-    plan(&p->h, delay_ms);
+    return p;
 }
 
-void server_orphan(const struct proc *proc, uint64_t incarnation)
+/* Pauses, stops or kills the sender of a late Binding: the sender no longer follows it. */
+static void on_orphan(struct happening *h)
 {
-    for (struct pending *p = pending; p != NULL; p = p->next) {
-        if (p->order.sender == proc->id && p->incarnation == incarnation &&
-            p->h.due_ms > world.now_ms + ORPHAN_MS)
-            plan(&p->h, draw(ORPHAN_MS));
+    struct proc *p = &procs[h - orphans];
+    switch (draw(3)) {
+    case 0:
+        proc_pause(p, draw(60000));
+        break;
+    case 1:
+        proc_stop(p);
+        break;
+    default:
+        proc_kill(p);
+        break;
     }
 }
 
-/* Its handlers die; some had handed it to etcd. */
+static void commit_later(const struct order *o)
+{
+    struct happening *orphan = &orphans[o->sender];
+    if (fault(FAULT_ORPHAN) && orphan->at == 0) {
+        orphan->fire = on_orphan;
+        plan(orphan, draw(2) == 0 ? draw(10) : draw(10000));
+    }
+    struct pending *p = pending_new(o, o->deadline_ms + ETCD_MS);
+    uint64_t most_ms = p->deadline_ms - world.now_ms;
+    if (world.set.rogue && draw(2) == 0)
+        plan(&p->h, most_ms + 1 + draw(ROGUE_MS));
+    else /* often soon, because races happen there */
+        plan(&p->h,
+             draw(world.set.takeovers ? 6 : 2) > 0 ? draw((unsigned)most_ms + 1) : draw(2000));
+}
+
+static void copy_later(const struct flight *f, const struct order *o)
+{
+    struct pending *p = pending_new(o, f->sent_ms + ROAD_MS);
+    p->copied = true;
+    plan(&p->h, ROAD_MS + draw(ROGUE_MS));
+}
+
+/* The handlers die with the server. Each Binding was handed to etcd (it commits now) or is lost. */
 void bindings_end_with_server(void)
 {
     struct pending *next = NULL;
@@ -244,7 +293,7 @@ void bindings_end_with_server(void)
     }
 }
 
-/* Done now, later or never; and the answer says nothing of that, or there is none. */
+/* The Binding commits now, later or never. The answer does not say which, or there is no answer. */
 static void serve_in_doubt(struct flight *f, const struct order *o)
 {
     switch (draw(3)) {
@@ -252,7 +301,7 @@ static void serve_in_doubt(struct flight *f, const struct order *o)
         (void)commit(o);
         break;
     case 1:
-        commit_later(f, o);
+        commit_later(o);
         break;
     default:
         break;
@@ -260,6 +309,7 @@ static void serve_in_doubt(struct flight *f, const struct order *o)
     switch (draw(4)) {
     case 0:
         reply_status(f, 504, "Timeout", "request did not complete within requested timeout", "");
+        f->delay_ms = draw(2) == 0 ? 0 : o->deadline_ms - world.now_ms;
         break;
     case 1:
         reply_status(f, 500, "InternalError", "etcdserver: request timed out", "");
@@ -275,13 +325,31 @@ static void serve_odd_conflict(struct flight *f, const struct order *o)
     if (draw(3) == 0)
         (void)commit(o);
     else if (draw(2) == 0)
-        commit_later(f, o);
+        commit_later(o);
     reply_status(f, 409, "Conflict",
                  "Operation cannot be fulfilled on pods/binding: etcdserver: leader changed",
                  ",\"details\":{\"kind\":\"pods/binding\"}");
 }
 
-void serve_binding(struct flight *f, struct str path)
+/* The parameter timeout, a Go duration; at most the server's own limit. */
+static uint64_t allowed_ms(struct str query)
+{
+    struct text value = {.p = NULL};
+    uint64_t ms = REQUEST_MS;
+    if (query_get(query, "timeout", &value)) {
+        struct str text = text_str(&value);
+        bool whole = str_ends(text, STR("ms"));
+        sim_check(str_ends(text, STR("s")));
+        sim_check(str_to_u64((struct str){text.p, text.n - (whole ? 2 : 1)}, UINT32_MAX, &ms));
+        ms *= whole ? 1 : 1000;
+        sim_check(ms > 0);
+    }
+    text_done(&value);
+    return MIN_OF(ms, (uint64_t)REQUEST_MS);
+}
+
+/* "NS/pods/NAME/binding" */
+static struct order order_of(const struct flight *f, struct str path, struct str query)
 {
     struct str ns;
     struct str name;
@@ -291,8 +359,44 @@ void serve_binding(struct flight *f, struct str path)
     (void)str_cut(str_skip(rest, 5), '/', &name, &rest);
     struct order o = order_read(text_str(&f->body), ns, name);
     o.sender = f->sender;
-    world.posts++;
+    o.incarnation = f->incarnation;
+    o.deadline_ms = world.now_ms + allowed_ms(query);
     oracle_posted(&o);
+    return o;
+}
+
+struct pending *copy_binding(const struct flight *f, struct str path, struct str query)
+{
+    struct order o = order_of(f, path, query);
+    uint64_t allowed = o.deadline_ms - world.now_ms;
+    uint64_t road_ms =
+        f->sent_ms + ROAD_MS > world.now_ms ? f->sent_ms + ROAD_MS - world.now_ms : 0;
+    uint64_t arrives_ms = draw((unsigned)road_ms + 1);
+    o.deadline_ms += arrives_ms;
+    struct pending *p = pending_new(&o, o.deadline_ms + ETCD_MS);
+    plan(&p->h, arrives_ms + (draw(4) == 0 ? draw((unsigned)allowed) : 0));
+    trace("copied", name_str(&o.uid), (int64_t)arrives_ms, (int64_t)o.deadline_ms);
+    return p;
+}
+
+/* A 4xx says that the API server did nothing for this request. It says nothing about the copy. */
+void copy_answered(struct pending *copy, unsigned status)
+{
+    if (status >= 400 && status < 500)
+        copy->refused_ms = world.now_ms;
+}
+
+void serve_binding(struct flight *f, struct str path, struct str query)
+{
+    struct order o = order_of(f, path, query);
+    world.posts++;
+    if (world.set.rogue && !world.quiet && chance(200)) {
+        copy_later(f, &o);
+        if (draw(2) == 0) { /* refuses the copy that has arrived */
+            reply_status(f, 429, "TooManyRequests", "please try again later", "");
+            return;
+        }
+    }
     if (fault(FAULT_LATE_COMMIT)) {
         serve_in_doubt(f, &o);
         return;

@@ -1,4 +1,4 @@
-/* The world's machinery: random numbers, the plan of what happens, text. */
+/* The simulation's machinery: random numbers, the heap of planned events, and text buffers. */
 #include "sim.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 struct world world;
 
-/* SplitMix64: every state is a good one. */
+/* SplitMix64: it works from every state, 0 included. */
 uint64_t random_next(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15U);
@@ -15,10 +15,10 @@ uint64_t random_next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* ---- the plan: a binary heap, earliest first, first planned first among equals ---- */
+/* ---- the plan: a binary heap; the earliest first, among equals the one planned first ---- */
 
 static struct {
-    struct happening **at; /* from 1 */
+    struct happening **at; /* index 0 is unused */
     size_t n;
     size_t cap;
     uint64_t planned;

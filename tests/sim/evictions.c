@@ -1,6 +1,6 @@
 /*
- * POST pods/NAME/eviction: the pod is asked to end, or a budget is against it. A dry run says the
- * same and does nothing.
+ * POST pods/NAME/eviction: marks the pod as being deleted, or answers 429 because a
+ * PodDisruptionBudget forbids it. A dry run answers the same and changes nothing.
  */
 #include "server.h"
 
@@ -19,7 +19,7 @@ static struct name uid_of(struct str body)
     return name;
 }
 
-/* Whether somebody weighs more than the pod of this slot, as who is evicted for. */
+/* Whether some pod has a higher priority than the pod of this slot: the pod to evict for has. */
 static bool outweighed(unsigned slot)
 {
     for (unsigned i = 0; i < store.n_pods; i++) {
@@ -40,7 +40,8 @@ void serve_eviction(struct flight *f, struct str path, struct str query)
     (void)str_cut(str_skip(rest, 5), '/', &name, &rest);
     unsigned meant = store_find_uid(name_str(&uid));
     unsigned slot = store_find_pod(ns, name);
-    /* Servers that ignore a Binding's UID may have bound the next pod of that name in its stead. */
+    /* Any pod of higher priority counts here. An API server that ignores a Binding's UID may have
+     * bound the next pod of that name instead of the pod that is meant. */
     sim_check(meant != MAX_PODS && outweighed(meant));
     if (slot == MAX_PODS) {
         reply_status(f, 404, "NotFound", "pods not found", ",\"details\":{\"kind\":\"pods\"}");

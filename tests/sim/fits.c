@@ -1,22 +1,26 @@
 /*
- * Whether a pod fits on a node, at rest: by trying all cards, and all cards for each container
- * where they may part. What hangs on which of several cards are taken is left open.
+ * Whether a pod fits on a node, at rest. It tries all sets of cards, and all cards for each
+ * container where containers may have different cards. The answer is FITS_PERHAPS where it depends
+ * on the choice between several cards.
  */
 #include "oracle.h"
+#include "quotas.h"
+#include "swaps.h"
 
 struct site {
     const struct pod_object *pod;
     const struct node_object *node;
-    unsigned slot; /* of the node */
+    unsigned slot; /* the node's */
     struct usage all;
-    bool held;            /* pods of its affinity group hold a card somewhere */
-    bool open[MAX_CARDS]; /* it is not ruled out, but for room */
+    bool held;            /* pods of its affinity group hold a card on some node */
+    bool open[MAX_CARDS]; /* the card is feasible apart from free memory and compute */
     int64_t free[MAX_CARDS];
     int64_t cores[MAX_CARDS];
+    struct waiters wait;
     struct grants_object *trial;
-    bool found;  /* some way that has room on the cards, */
-    bool passes; /* one with room on the node, too, */
-    bool fails;  /* one without */
+    bool found;  /* some choice of cards has room on the cards */
+    bool passes; /* some such choice has room on the node, too */
+    bool fails;  /* some such choice has no room on the node */
 };
 
 static bool in_group(const struct pod_object *p, const struct pod_object *mine, bool anti)
@@ -64,7 +68,7 @@ static void site_cards(struct site *s)
     }
 }
 
-/* A way that has room on the cards: has the node, too? */
+/* This choice has room on the cards: check the node's sum. */
 static void try_node(struct site *s, int64_t charge)
 {
     bool passes = pod_object_mem(s->pod) <= node_object_limit(s->node) - s->all.counted &&
@@ -74,7 +78,12 @@ static void try_node(struct site *s, int64_t charge)
     s->fails = s->fails || !passes;
 }
 
-/* On as many cards as it asks for, any of those with room. */
+static bool may_wait_on(const struct site *s, int64_t card)
+{
+    return s->wait.cards == 0 || (s->wait.cards >> card & 1) != 0;
+}
+
+/* Tries every set of `wanted` cards with room, from card `from` on; each card has an equal part. */
 static void try_together(struct site *s, unsigned wanted, int64_t from, int64_t charge)
 {
     unsigned cards = pod_object_cards(s->pod);
@@ -86,7 +95,8 @@ static void try_together(struct site *s, unsigned wanted, int64_t from, int64_t 
     }
     for (int64_t card = from; card < node_object_cards(s->node); card++) {
         int64_t more = slice_charge(s->pod, &part, node_object_card_size(s->node, card));
-        if (s->open[card] && more <= s->free[card] && part.cores <= s->cores[card])
+        if (s->open[card] && may_wait_on(s, card) && more <= s->free[card] &&
+            part.cores <= s->cores[card])
             try_together(s, wanted - 1, card + 1, charge + more);
     }
 }
@@ -97,6 +107,7 @@ static void try_trial(struct site *s)
     struct slices all;
     int64_t charge = 0;
     p.allocation = *s->trial;
+    p.idx = name_from(STR("")); /* a Binding writes its own index */
     pod_object_slices(&p, false, &all);
     for (unsigned i = 0; i < all.n; i++) {
         const struct slice *at = &all.at[i];
@@ -107,7 +118,7 @@ static void try_trial(struct site *s)
     try_node(s, charge);
 }
 
-/* Each container on any card. */
+/* Tries every card for each container. */
 static void try_apart(struct site *s, unsigned container)
 {
     struct grants_object *g = s->trial;
@@ -132,7 +143,7 @@ static void try_apart(struct site *s, unsigned container)
     }
 }
 
-/* Sharers are on a card that was set aside after they came. */
+/* Pods share a card that was set aside after they were placed. */
 static bool is_trespassed(const struct site *s)
 {
     for (int64_t card = 0; card < node_object_cards(s->node); card++) {
@@ -143,7 +154,8 @@ static bool is_trespassed(const struct site *s)
     return false;
 }
 
-/* The two plugins' cards never meet, unless the node says whose is which, and it is so. */
+/* A node's cards belong to one plugin at a time: shared or exclusive. Exception: the node says
+ * which cards are set aside for the other plugin, and no sharing pod is on those. */
 static bool kinds_agree(const struct site *s)
 {
     bool shares = pod_object_shares(s->pod);
@@ -168,17 +180,28 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
         return FITS;
     for (unsigned i = 0; i < store.n_pods; i++)
         s.held = s.held || in_group(&store.pods[i], p, false);
+    swaps_find(node, p, &s.wait);
+    if (s.wait.unplaced || (s.wait.cards & (s.wait.cards - 1)) != 0 ||
+        (s.wait.cards != 0 && pod_object_cards(p) > 1))
+        return FITS_NOT;
     site_cards(&s);
     try_together(&s, pod_object_cards(p), 0, 0);
-    if (!s.found && pod_object_may_part(p))
+    bool apart = !s.found && pod_object_may_part(p);
+    if (apart)
         try_apart(&s, 0);
-    return !s.passes ? FITS_NOT : s.fails ? FITS_PERHAPS : FITS;
+    if (!s.passes)
+        return FITS_NOT;
+    return s.fails || s.wait.perhaps || (apart && s.wait.cards != 0) ? FITS_PERHAPS : FITS;
 }
 
-/* ---- room that is kept for others ---- */
+/* ---- room that is kept for other pods ---- */
 
+/* Whether room on the node is kept from p for the pending pod q. No room is kept from a pod for
+ * itself. */
 static bool is_kept_from(const struct pod_object *q, const struct pod_object *p, unsigned node)
 {
+    if (strcmp(q->uid.z, p->uid.z) == 0)
+        return false;
     return q->exists && !pod_object_terminal(q) && q->node.z[0] == '\0' && !pod_object_bad(q) &&
            pod_object_wants(q) && strcmp(q->nominated.z, store.nodes[node].name.z) == 0 &&
            q->priority >= p->priority;
@@ -191,7 +214,8 @@ static bool is_simple(const struct pod_object *p)
            p->affinity.z[0] == '\0' && p->anti_affinity.z[0] == '\0';
 }
 
-/* What is on its way out of a node with one card: of the card, and of the node's sum. */
+/* Memory of pods that are being deleted, on a node with one card: on the card, and in the node's
+ * sum. */
 static struct usage usage_going(const struct node_object *n)
 {
     struct usage going = {.pods = 0};
@@ -205,7 +229,8 @@ static struct usage usage_going(const struct node_object *n)
     return going;
 }
 
-/* Whether all that hold or claim something there are pods of memory alone; and their claims. */
+/* Whether all pods that hold or claim a part of the node ask for memory alone. *ret_kept: memory
+ * that is kept. */
 static bool all_simple(unsigned node, const struct pod_object *p, int64_t *ret_kept)
 {
     const struct node_object *n = &store.nodes[node];
@@ -222,8 +247,9 @@ static bool all_simple(unsigned node, const struct pod_object *p, int64_t *ret_k
 }
 
 /*
- * Of a node with one card, and pods of memory alone, it is clear what is left beside others: on the
- * card, what is there and what will come count both; of the sum, the more of now and then.
+ * With one card and pods that ask for memory alone, the room left beside kept room is certain. On
+ * the card, the present pods and the claims both count. In the node's sum, the larger of the usage
+ * now and the usage after the deletions and claims counts.
  */
 static enum fits fits_beside(unsigned node, const struct pod_object *p)
 {
@@ -241,7 +267,7 @@ static enum fits fits_beside(unsigned node, const struct pod_object *p)
     return pod_object_mem(p) <= MIN_OF(size - card.mem - kept, limit - most) ? FITS : FITS_NOT;
 }
 
-enum fits oracle_fits(unsigned node, const struct pod_object *p)
+static enum fits fits_there(unsigned node, const struct pod_object *p)
 {
     bool kept = false;
     enum fits alone = fits_alone(node, p);
@@ -250,4 +276,11 @@ enum fits oracle_fits(unsigned node, const struct pod_object *p)
     if (alone == FITS_NOT || !kept || !pod_object_wants(p))
         return alone;
     return fits_beside(node, p);
+}
+
+enum fits oracle_fits(unsigned node, const struct pod_object *p)
+{
+    enum fits quota = quotas_fits(p);
+    enum fits there = fits_there(node, p);
+    return there == FITS_NOT || quota == FITS ? there : quota == FITS_NOT ? quota : FITS_PERHAPS;
 }

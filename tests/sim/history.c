@@ -1,6 +1,7 @@
 /*
- * A history is some episodes. In each, everybody acts and everything may fail; then nobody acts and
- * nothing fails any more, time goes on until all has settled, and the books are compared.
+ * A history is a number of episodes. In each, actors act and faults strike. Then both stop, time
+ * goes on until the world is at rest, and the oracle compares the caches with the API server's
+ * objects.
  */
 #include "history.h"
 
@@ -9,11 +10,16 @@
 #include "oracle.h"
 #include "server.h"
 
-/* What settles does so within this: 75 s of doubt, a watch's silence of 180 s, and what a server
- * has asked us to wait (300 s at most). */
-#define SETTLE_MS 1200000
-#define LEAST_MS  12000 /* lists are read again for what was lost or doubted */
+/* An episode must settle within this time: 75 s in doubt, a watch that is silent for 180 s, and at
+ * most 300 s that a server has asked us to wait. */
+#define SETTLE_MS 400000
+#define LEAST_MS  12000 /* covers the lists that repair what was lost or is in doubt */
 #define STEPS_MAX 1000000
+
+/* Time for a hand-over: the leader gets no request for 3 s, both replicas read each other's word in
+ * the Lease, and the new leader lists the pods. */
+#define HAND_OVER_MS      6000
+#define HAND_OVER_RETRIES 4
 
 static struct happening actors;
 
@@ -54,10 +60,10 @@ static void act(struct happening *h)
 static bool proc_settled(const struct proc *p)
 {
     size_t cursor = 0;
-    if (p->state != PROC_UP || p->service.draining || p->asks != NULL ||
-        binder_active(p->service.binder) > 0 || !server_told_all(p))
+    if (p->state != PROC_UP || p->daemon.service.draining || p->asks != NULL ||
+        binder_active(p->daemon.service.binder) > 0 || !server_told_all(p))
         return false;
-    const struct cache *cache = &p->service.cache;
+    const struct cache *cache = &p->daemon.service.cache;
     for (const struct pod *pod = cache_next_pod(cache, &cursor); pod != NULL;
          pod = cache_next_pod(cache, &cursor)) {
         if (pod->state == POD_RESERVED || pod->state == POD_CONFIRMED)
@@ -80,31 +86,72 @@ static bool settled(void)
     return server_is_up() && server_pending() == 0;
 }
 
-/* At rest nobody is: who is left would go on with those that it was told of. */
+/* Sets evict-for-cards in all processes. Off at rest: else evictions for known pods go on. */
 static void evict(bool on)
 {
-    world.set.evicts = on && world.set.kinds[KIND_EVICTIONS];
+    bool evicts = on && world.set.kinds[KIND_EVICTIONS];
+    if (evicts == world.set.evicts)
+        return; /* no signal: it would hide a setting that was wrong since the start */
+    world.set.evicts = evicts;
+    world.writes++;
     for (unsigned i = 0; i < world.set.replicas; i++)
-        proc_reload(&procs[i]);
+        proc_hangup(&procs[i]);
+}
+
+/* A scheduler sends its requests to a follower: that replica must lead soon, even if the other
+ * replicas are slow. */
+static void hand_over(void)
+{
+    struct proc *p = &procs[draw(world.set.replicas)];
+    uint64_t retry_ms = 0;
+    for (unsigned i = 0; i < world.set.replicas; i++)
+        retry_ms = MAX_OF(retry_ms, world.set.own[i].retry_ms);
+    uint64_t begun_ms = world.now_ms;
+    uint64_t end_ms = begun_ms + HAND_OVER_MS + HAND_OVER_RETRIES * retry_ms;
+    while (!over() && !proc_ready(p)) {
+        schedulers_turn_to(p);
+        run_for(500);
+        sim_check(world.now_ms < end_ms);
+    }
+    world.hand_over_ms = MAX_OF(world.hand_over_ms, world.now_ms - begun_ms);
+}
+
+/* The cluster must still work at rest: bind all pods, and hand over to another replica. */
+static void work_at_rest(void)
+{
+    if (draw(3) == 0)
+        schedulers_bind_all();
+    if (world.set.elects && draw(2) == 0)
+        hand_over();
 }
 
 static void settle(void)
 {
-    uint64_t end_ms = world.now_ms + SETTLE_MS;
+    uint64_t begun_ms = world.now_ms;
     world.quiet = true;
     evict(false);
     schedulers_stop();
     run_for(LEAST_MS);
     while (!over() && !settled()) {
         run_for(250);
-        sim_check(world.now_ms < end_ms);
+        sim_check(world.now_ms < begun_ms + SETTLE_MS);
     }
     if (over())
         return;
+    world.settle_ms = MAX_OF(world.settle_ms, world.now_ms - begun_ms);
     trace("at rest", STR(""), 0, 0);
     oracle_rest();
     schedulers_probe();
     run_for(50);
+    questions_ask();
+    run_for(100);
+    sim_check(over() || questions_answered());
+    work_at_rest();
+}
+
+void history_go_on(uint64_t ms)
+{
+    run_for(ms);
 }
 
 static void episode(void)
@@ -143,6 +190,7 @@ static void begin(uint64_t seed, uint64_t most_steps)
 
 static void end(void)
 {
+    world.ending = true;
     schedulers_stop();
     for (unsigned i = 0; i < world.set.replicas; i++)
         proc_kill(&procs[i]);

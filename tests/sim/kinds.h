@@ -1,4 +1,4 @@
-/* Pods and nodes of every kind that there is in this world, by chance. */
+/* Random pods and nodes, of all kinds in the simulation. */
 #pragma once
 
 #include "slices.h"
@@ -8,14 +8,15 @@ static inline bool kind(enum kind k)
     return world.set.kinds[k];
 }
 
-/* One that nobody has placed yet. */
+/* A pod without a node. */
 struct pod_object pod_some(const struct name *ns, const struct name *name);
 
-/* Somebody writes which container has which card: what its spec asks for, or anything. */
+/* Writes an allocation as something other than cardpack would: what the spec asks for, or random
+ * values. */
 void pod_allocate(struct pod_object *p);
 
-/* How many cards, and how large. */
+/* Draws the number of cards and their sizes. */
 void node_size(struct node_object *n);
 
-/* What becomes of it. */
+/* A random change of a node. */
 void node_change(struct node_object *n);

@@ -1,6 +1,6 @@
 /*
- * Leases (contract kubernetes 6): GET, POST, and PUT with a resourceVersion as its precondition;
- * written late at times, as everything else.
+ * Leases (contract kubernetes 6): GET, POST, and PUT with a resourceVersion as its precondition. A
+ * write may commit late.
  */
 #include "server.h"
 
@@ -14,12 +14,12 @@ struct lease {
     struct name ns;
     struct name name;
     uint64_t rv;
-    json_t *object; /* NULL: it was deleted */
+    json_t *object; /* NULL: deleted */
 };
 
-/* A POST, where `name` is empty, or a PUT. */
+/* A POST, which has an empty `name`, or a PUT. */
 struct lease_write {
-    struct happening h; /* of one that is done later */
+    struct happening h; /* fires a late write */
     struct lease_write *next;
     struct name ns;
     struct name name;
@@ -32,6 +32,7 @@ static struct lease leases[MAX_LEASES];
 static size_t n_leases;
 static struct lease_write *late;
 static uint64_t renewed_ms[MAX_REPLICAS];
+static bool denied[MAX_REPLICAS];
 
 void leases_reset(void)
 {
@@ -45,6 +46,14 @@ void leases_reset(void)
         free(w);
     }
     memset(renewed_ms, 0, sizeof(renewed_ms));
+    for (unsigned i = 0; i < MAX_REPLICAS; i++)
+        denied[i] = draw(3) == 0 && world.set.permille[FAULT_DENIED] > 0;
+}
+
+void leases_deny(unsigned sender)
+{
+    denied[sender] = !denied[sender];
+    trace("right to leases", STR(""), sender, !denied[sender]);
 }
 
 uint64_t leases_renewed_ms(unsigned sender)
@@ -76,7 +85,7 @@ static const char *text_at(json_t *object, const char *part, const char *key)
     return z == NULL ? "" : z;
 }
 
-/* The object as it is stored: with a version and a UID. */
+/* Stores the object with a new version and a UID. */
 static void lease_store(struct lease *l, const struct lease_write *w)
 {
     struct name rv = name_of("", ++store.rv);
@@ -204,7 +213,7 @@ void serve_lease(struct flight *f, struct str path)
     (void)str_cut(path, '/', &ns, &rest);
     sim_check(str_starts(rest, STR("leases")));
     struct str name = str_skip(rest, 7);
-    if (world.set.deny_leases) {
+    if (denied[f->sender] && !world.quiet) {
         reply_status(f, 403, "Forbidden", "leases are forbidden", "");
         return;
     }

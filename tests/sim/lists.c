@@ -1,4 +1,4 @@
-/* LIST and WATCH (contract kubernetes 3). */
+/* LIST and WATCH of the simulated API server (contract kubernetes 3). */
 #include "server.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #define BOOKMARK_MS 60000
 #define SELECTOR    STR("status.phase!=Succeeded,status.phase!=Failed")
 
-/* A list that is read in pages is that of its first page's moment. */
+/* A paged list: every page shows the objects of the first page's moment. */
 struct session {
     uint64_t id; /* 0: expired */
     uint64_t rv;
@@ -33,40 +33,43 @@ void lists_reset(void)
     last_session = 0;
 }
 
-static const char *const list_kinds[CACHE_KINDS] = {
-    [CACHE_NODES] = "NodeList", [CACHE_PODS] = "PodList", [CACHE_HEALTH] = "ConfigMapList"};
-static const char *const object_kinds[CACHE_KINDS] = {
-    [CACHE_NODES] = "Node", [CACHE_PODS] = "Pod", [CACHE_HEALTH] = "ConfigMap"};
+/* Entry CACHE_KINDS is PodDisruptionBudgets; there are none. */
+static const char *const list_kinds[CACHE_KINDS + 1] = {[CACHE_NODES] = "NodeList",
+                                                        [CACHE_PODS] = "PodList",
+                                                        [CACHE_HEALTH] = "ConfigMapList",
+                                                        [CACHE_KINDS] = "PodDisruptionBudgetList"};
+static const char *const object_kinds[CACHE_KINDS + 1] = {[CACHE_NODES] = "Node",
+                                                          [CACHE_PODS] = "Pod",
+                                                          [CACHE_HEALTH] = "ConfigMap",
+                                                          [CACHE_KINDS] = "PodDisruptionBudget"};
 
-static struct session *session_new(enum cache_kind kind)
+static void session_add(struct session *s, unsigned slot, uint64_t lag_ms)
+{
+    union object *o = &s->objects[s->n];
+    if (!history_object(s->kind, slot, lag_ms, o))
+        return;
+    if (s->kind == CACHE_PODS && pod_object_terminal(&o->pod))
+        return;
+    s->slots[s->n++] = slot;
+}
+
+static struct session *session_new(enum cache_kind kind, uint64_t lag_ms)
 {
     struct session *s = &sessions[++last_session % SESSIONS];
+    const unsigned slots[CACHE_KINDS + 1] = {[CACHE_PODS] = store.n_pods,
+                                             [CACHE_NODES] = store.n_nodes,
+                                             [CACHE_HEALTH] = COUNT_OF(store.healths)};
     s->id = last_session;
-    s->rv = store.rv;
+    s->rv = history_version(lag_ms);
     s->kind = kind;
     s->n = 0;
-    for (unsigned i = 0; kind == CACHE_PODS && i < store.n_pods; i++) {
-        if (!store.pods[i].exists || pod_object_terminal(&store.pods[i]))
-            continue;
-        s->slots[s->n] = i;
-        s->objects[s->n++].pod = store.pods[i];
-    }
-    for (unsigned i = 0; kind == CACHE_NODES && i < store.n_nodes; i++) {
-        if (!store.nodes[i].exists)
-            continue;
-        s->slots[s->n] = i;
-        s->objects[s->n++].node = store.nodes[i];
-    }
-    for (unsigned i = 0; kind == CACHE_HEALTH && i <= MAX_NODES; i++) {
-        if (!store.healths[i].exists)
-            continue;
-        s->slots[s->n] = i;
-        s->objects[s->n++].health = store.healths[i];
-    }
+    for (unsigned i = 0; i < slots[kind]; i++)
+        session_add(s, i, lag_ms);
     return s;
 }
 
-/* "/+ID:OFFSET=": as opaque as the real ones, with what must be escaped. */
+/* The token is "/+ID:OFFSET=": opaque as the real ones, with characters that a client must
+ * escape. */
 static struct session *session_find(struct str token, unsigned *ret_offset)
 {
     struct str id_text;
@@ -124,7 +127,8 @@ void serve_list(struct flight *f, enum cache_kind kind, struct str query)
     struct session *s = NULL;
     if (query_get(query, "limit", &value))
         sim_check(str_to_u64(text_str(&value), 10000, &limit));
-    sim_check(!query_get(query, "resourceVersion", &value));
+    bool cached = query_get(query, "resourceVersion", &value);
+    sim_check(!cached || str_eq(text_str(&value), STR("0")));
     bool selects = query_get(query, "fieldSelector", &value);
     sim_check(selects == (kind == CACHE_PODS));
     sim_check(!selects || str_eq(text_str(&value), SELECTOR));
@@ -136,7 +140,7 @@ void serve_list(struct flight *f, enum cache_kind kind, struct str query)
             return;
         }
     } else {
-        s = session_new(kind);
+        s = session_new(kind, cached ? server_lag_ms() : 0);
     }
     text_done(&value);
     unsigned to = limit > 0 && from + limit < s->n ? from + (unsigned)limit : s->n;
@@ -177,16 +181,30 @@ static void put_change(struct flight *f, const struct change *c)
     bool is = selected(c, c->exists, &c->new);
     if (is)
         put_event(f, c, was ? "MODIFIED" : "ADDED", &c->new);
-    else if (was) /* also when it has left the selection: with its old content */
+    else if (was) /* also when the object no longer matches the selector: then with its old
+                   * content */
         put_event(f, c, "DELETED", &c->old);
 }
 
+/* When the server of this watch learns of the next change, in ms. */
+static uint64_t known_ms(const struct flight *f)
+{
+    if (f->next_change == history_size())
+        return UINT64_MAX;
+    return history_at(f->next_change)->at_ms + (world.quiet ? 0 : f->lag_ms);
+}
+
+/* The bookmark's version is at least the watch's first version. */
 static void put_bookmark(struct flight *f)
 {
+    uint64_t version =
+        f->next_change == history_size() ? store.rv : history_at(f->next_change)->rv - 1;
+    if (version < f->version)
+        return;
     text_z(&f->reply, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"");
     text_z(&f->reply, object_kinds[f->kind]);
     text_z(&f->reply, "\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"");
-    text_u64(&f->reply, store.rv);
+    text_u64(&f->reply, version);
     text_z(&f->reply, "\",\"creationTimestamp\":null}}}\n");
 }
 
@@ -229,7 +247,7 @@ static void put_news(struct flight *f)
         f->reply.n = f->arrived = f->consumed = 0;
         f->n_marks = 0;
     }
-    for (; f->next_change < history_size(); f->next_change++) {
+    for (; f->next_change < history_size() && known_ms(f) <= world.now_ms; f->next_change++) {
         const struct change *c = history_at(f->next_change);
         if (c->kind == f->kind)
             put_change(f, c);
@@ -240,7 +258,7 @@ static void put_news(struct flight *f)
     }
 }
 
-/* Some end of the stream that is not in good order; what it said before arrives. */
+/* Whether the stream breaks here. What the server sent before still arrives. */
 static bool watch_breaks(struct flight *f)
 {
     if (fault(FAULT_WATCH_ERROR)) {
@@ -284,7 +302,8 @@ static void on_watch(struct happening *h)
     else if (world.now_ms >= f->ends_ms)
         flight_over(f, HTTP_ANSWERED);
     else
-        plan(h, MIN_OF(f->bookmark_ms, f->ends_ms) - world.now_ms);
+        plan(h, MIN_OF(MAX_OF(known_ms(f), world.now_ms), MIN_OF(f->bookmark_ms, f->ends_ms)) -
+                    world.now_ms);
 }
 
 void server_tell(enum cache_kind kind)
@@ -339,6 +358,7 @@ void serve_watch(struct flight *f, enum cache_kind kind, struct str query)
     f->stage = FLIGHT_WATCHING;
     f->kind = kind;
     f->version = version;
+    f->lag_ms = draw(2) == 0 ? server_lag_ms() : 0;
     f->next_change = history_size();
     while (f->next_change > 0 && history_at(f->next_change - 1)->rv > version)
         f->next_change--;
@@ -352,7 +372,7 @@ bool server_told_all(const struct proc *p)
 {
     unsigned whole = 0;
     for (const struct flight *f = flights; f != NULL; f = f->next) {
-        if (f->proc != p || f->stage != FLIGHT_WATCHING)
+        if (f->proc != p || f->stage != FLIGHT_WATCHING || f->kind == CACHE_KINDS)
             continue;
         bool said = f->next_change == history_size();
         for (size_t i = f->next_change; !said && i < history_size(); i++) {

@@ -1,19 +1,26 @@
 /*
+ * The simulation's command line.
+ *
  * sim [--seed N | --seeds FROM..TO] [--jobs N] [--trace] [--steps N] [--hash] [--counts] [--tap]
+ * [--crash SIGNAL]
  *
- *   --seed N          one history; with --trace, told as it goes
- *   --seeds FROM..TO  each of them, over --jobs processes
- *   --steps N         each history ends after N steps
- *   --hash            prints the hash over all histories' traces
- *   --counts          says how much happened
- *   --tap             as a test: a line for each process' seeds, and one that holds the hash of
- * some against that of a second run, whose addresses are other ones
+ * --seed N: runs one history; with --trace, prints it as it runs
+ * --seeds FROM..TO: runs each of these seeds, in --jobs processes
+ * --steps N: each history ends after N steps
+ * --hash: prints the hash over all histories' traces
+ * --counts: prints how much happened
+ * --crash SIGNAL: the last history ends with this signal number, to show what a crash prints
+ * --tap: prints TAP: a line for each process' seeds, and one that compares the hash of some seeds
+ * with the hash of a second run at other addresses
  *
- * What is wrong ends with "seed=... step=..." and the trace's tail; --seed of it with --trace
- * replays it. The exit status is 0 only if nothing was.
+ * A failure prints "seed=... step=..." and the trace's tail; --seed with --trace replays it. The
+ * exit status is 0 only without a failure.
  */
 #include "history.h"
 
+#include "oracle.h"
+
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -26,6 +33,7 @@ struct options {
     uint64_t last;
     uint64_t jobs;
     uint64_t steps;
+    uint64_t crash;
     bool hash;
     bool tap;
     bool counts;
@@ -34,7 +42,7 @@ struct options {
 static _Noreturn void usage(void)
 {
     (void)fprintf(stderr, "usage: sim [--seed N | --seeds FROM..TO] [--jobs N] [--trace] "
-                          "[--steps N] [--hash] [--counts] [--tap]\n");
+                          "[--steps N] [--hash] [--counts] [--tap] [--crash SIGNAL]\n");
     exit(2);
 }
 
@@ -79,12 +87,50 @@ static void options_read(int argc, char *argv[], struct options *o)
             good = str_to_u64(value, JOBS_MAX, &o->jobs) && o->jobs > 0;
         } else if (str_eq(name, STR("--steps"))) {
             good = str_to_u64(value, UINT64_MAX, &o->steps);
+        } else if (str_eq(name, STR("--crash"))) {
+            good = str_to_u64(value, 64, &o->crash) && o->crash > 0;
         } else {
             good = false;
         }
         if (!good)
             usage();
         i++;
+    }
+}
+
+static void add(struct world *sum, const struct world *w)
+{
+    sum->steps += w->steps;
+    sum->binds += w->binds;
+    sum->posts += w->posts;
+    sum->kills += w->kills;
+    sum->evictions += w->evictions;
+    sum->settle_ms = MAX_OF(sum->settle_ms, w->settle_ms);
+    sum->hand_over_ms = MAX_OF(sum->hand_over_ms, w->hand_over_ms);
+    for (size_t i = 0; i < ROGUES; i++) {
+        struct rogue_count *c = &sum->rogues[i];
+        uint64_t least_ms = w->rogues[i].least_ms;
+        c->commits += w->rogues[i].commits;
+        c->over_commits += w->rogues[i].over_commits;
+        if (least_ms > 0)
+            c->least_ms = c->least_ms == 0 ? least_ms : MIN_OF(c->least_ms, least_ms);
+    }
+}
+
+/* Prints the counts of commits that broke the rules, by kind. */
+static void print_rogues(const struct world *sum)
+{
+    static const char *const names[ROGUES] = {
+        [ROGUE_COMMIT] = "Bindings that the API server committed after their deadline",
+        [ROGUE_COPY] = "Bindings that a proxy delivered again, too late",
+        [ROGUE_TWIN] = "Bindings that a proxy sent twice, and the other copy was refused"};
+    for (size_t i = 1; i < ROGUES; i++) {
+        const struct rogue_count *c = &sum->rogues[i];
+        if (c->commits > 0)
+            (void)fprintf(stderr,
+                          "# rogue: %llu %s; %llu over-commits by these, the first %llu ms late\n",
+                          (unsigned long long)c->commits, names[i],
+                          (unsigned long long)c->over_commits, (unsigned long long)c->least_ms);
     }
 }
 
@@ -95,20 +141,22 @@ static uint64_t run(const struct options *o, uint64_t first, uint64_t apart)
     struct world sum = {.steps = 0};
     for (uint64_t seed = first; seed <= o->last; seed += apart) {
         hash = hash * 31 + history_run(seed, o->steps);
+        if (o->crash > 0 && seed + apart > o->last)
+            (void)raise((int)o->crash);
         n++;
-        sum.steps += world.steps;
-        sum.binds += world.binds;
-        sum.posts += world.posts;
-        sum.kills += world.kills;
-        sum.evictions += world.evictions;
+        add(&sum, &world);
     }
     if (o->counts)
         (void)fprintf(stderr,
                       "%llu histories: %llu steps, %llu Bindings sent, %llu pods bound, "
-                      "%llu processes killed, %llu pods evicted\n",
+                      "%llu processes killed, %llu pods evicted; at rest after %llu ms at most, "
+                      "handed over after %llu ms\n",
                       (unsigned long long)n, (unsigned long long)sum.steps,
                       (unsigned long long)sum.posts, (unsigned long long)sum.binds,
-                      (unsigned long long)sum.kills, (unsigned long long)sum.evictions);
+                      (unsigned long long)sum.kills, (unsigned long long)sum.evictions,
+                      (unsigned long long)sum.settle_ms, (unsigned long long)sum.hand_over_ms);
+    if (o->counts || o->tap)
+        print_rogues(&sum);
     return hash;
 }
 
@@ -139,7 +187,7 @@ static bool run_jobs(const struct options *o)
     return good;
 }
 
-/* The hash that another process of this program comes to. */
+/* The hash that a second process of this program computes. */
 static uint64_t hash_elsewhere(const char *program, const struct options *o)
 {
     char command[4096];
@@ -147,7 +195,7 @@ static uint64_t hash_elsewhere(const char *program, const struct options *o)
     uint64_t hash = 0;
     (void)snprintf(command, sizeof(command), "'%s' --hash --seeds %llu..%llu", program,
                    (unsigned long long)o->first, (unsigned long long)o->last);
-    FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): our own name, and numbers */
+    FILE *pipe = popen(command, "r"); /* NOLINT(cert-env33-c): our program, numbers as arguments */
     if (pipe == NULL)
         return 0;
     bool said = fgets(line, sizeof(line), pipe) != NULL;

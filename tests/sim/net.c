@@ -1,11 +1,13 @@
 /*
- * A flight's bytes arrive when the world says so, and are handed over in the process' own turn: a
- * paused process finds them when it wakes, and before its timers run, as with sockets.
+ * Implements http_client.h in the simulation. A flight's bytes arrive at a planned time. The
+ * process gets them in its own turn: a paused process gets them when it wakes, before its timers
+ * run, as with sockets.
  */
 #include "net.h"
 
-#include "bind_op.h"
-#include "mem.h"
+#include "base/mem.h"
+#include "daemon/bind/bind_op.h"
+#include "oracle.h"
 #include "server.h"
 
 #include <stdlib.h>
@@ -39,7 +41,8 @@ static void flight_free(struct flight *f)
     free(f);
 }
 
-/* Nobody waits for it any more. What is on its way to the server still arrives there. */
+/* The caller has cancelled the call or is gone. A request on its way to the server still
+ * arrives. */
 static void flight_leave(struct flight *f)
 {
     timer_cancel(&f->total);
@@ -167,12 +170,12 @@ void flight_break(struct flight *f, enum http_outcome outcome, uint64_t delay_ms
 
 /* ---- the process' turn ---- */
 
-/* A GET is about the pod whose bind asks for it, and news of no other; where the watch speaks
- * against that pod, a later GET is waited for. */
+/* Whether the process counts as told by this mark. A GET tells it only of the pod that is being
+ * bound; if the watch contradicts that pod, only a later GET counts. */
 static bool counts(const struct flight *f, const struct mark *m)
 {
     const struct name *uid = &store.pods[m->slot].uid;
-    const struct pod *p = cache_pod(&f->proc->service.cache, name_str(uid));
+    const struct pod *p = cache_pod(&f->proc->daemon.service.cache, name_str(uid));
     return !m->of_get || (p != NULL && p->state == POD_RESERVED && !p->missing &&
                           strcmp(uid->z, f->asked.z) == 0);
 }
@@ -261,7 +264,7 @@ static void on_arrival(struct happening *h)
     server_arrive(CONTAINER_OF(h, struct flight, h));
 }
 
-/* The first byte is about to leave, in the process' own turn. */
+/* Sends the request, in the process' own turn. */
 static void flight_send(struct flight *f)
 {
     f->connected = false;
@@ -270,9 +273,11 @@ static void flight_send(struct flight *f)
         return;
     }
     f->stage = FLIGHT_SENT;
-    f->sent_ms = world.now_ms;
+    f->sent_ms = world.now_ms + sim_turn_ahead_ms();
+    if (f->node != NULL)
+        oracle_sent(f->proc, f->sent_ms);
     f->h.fire = on_arrival;
-    plan(&f->h, net_latency());
+    plan(&f->h, sim_turn_ahead_ms() + net_latency());
 }
 
 static void on_connected(struct happening *h)
@@ -307,15 +312,49 @@ void http_client_forget_connections(struct http_client *c)
     (void)c;
 }
 
-/* Of the bind whose call this is. */
-static struct name asked_by(const struct proc *p, const struct http_call *call)
+/* The bind that made this call, or NULL. */
+static const struct bind_op *asked_by(const struct proc *p, const struct http_call *call)
 {
-    const struct binder *b = p->service.binder;
+    const struct binder *b = p->daemon.service.binder;
     for (const struct bind_op *op = b == NULL ? NULL : b->ops; op != NULL; op = op->next) {
         if (&op->call.kube.http == call)
-            return name_from(op->uid);
+            return op;
     }
-    return name_from(STR(""));
+    return NULL;
+}
+
+/* Whether the node was absent after that version. If so, it is a new node: its process may not know
+ * the old one's history. */
+static bool was_away(unsigned node, uint64_t since)
+{
+    for (size_t i = history_size(); i > 0 && history_at(i - 1)->rv > since; i--) {
+        const struct change *c = history_at(i - 1);
+        if (c->kind == CACHE_NODES && c->slot == node && !c->exists)
+            return true;
+    }
+    return false;
+}
+
+/* The device plugin tells pods of one size apart by ASSUME_TIME alone. So a process sends one
+ * Binding at a time for a node, each with a later ASSUME_TIME, and its pod is reserved when it is
+ * sent. */
+static void check_turns(struct flight *f, const struct bind_op *op)
+{
+    unsigned node = store_find_node(op->node);
+    uint64_t ns = op->binding.assume_ns;
+    sim_check(node != MAX_NODES);
+    f->node = &store.nodes[node].name;
+    for (const struct flight *g = flights; g != NULL; g = g->next)
+        sim_check(g == f || g->proc != f->proc || g->node != f->node);
+    const struct pod *pod = cache_pod(&f->proc->daemon.service.cache, op->uid);
+    sim_check(!op->reserved || (pod != NULL && pod->state == POD_RESERVED));
+    if (op->binding.idx.n == 0)
+        return;
+    struct assumed *last = &f->proc->assumed[node];
+    sim_check(ns > last->ns || (ns == last->ns && str_eq(name_str(&last->uid), op->uid)) ||
+              was_away(node, last->rv));
+    *last = (struct assumed){
+        .ns = ns, .uid = name_from(op->uid), .rv = f->proc->told[CACHE_NODES][node]};
 }
 
 void http_call_start(struct http_client *c, struct http_call *call)
@@ -326,7 +365,7 @@ void http_call_start(struct http_client *c, struct http_call *call)
     assert(call->client == NULL && call->method != NULL && call->on_done != NULL);
     bool there = str_starts(path, SIM_SERVER);
     path = str_skip(path, SIM_SERVER.n);
-    bool nowhere = !there || !str_starts(path, STR("/")); /* for want of memory */
+    bool nowhere = !there || !str_starts(path, STR("/")); /* no URL, for lack of memory */
     call->client = c;
     call->transfer = f;
     call->outcome = HTTP_NOT_SENT;
@@ -339,6 +378,7 @@ void http_call_start(struct http_client *c, struct http_call *call)
     f->sender = p->id;
     f->incarnation = p->incarnation;
     f->call = call;
+    sim_turn_touch();
     f->total.fire = on_total;
     f->quiet.fire = on_quiet;
     f->fail.run = flight_fail;
@@ -348,11 +388,15 @@ void http_call_start(struct http_client *c, struct http_call *call)
     text_put(&f->path, path);
     text_put(&f->body, call->body);
     f->bearer = name_from(call->bearer);
-    f->asked = asked_by(p, call);
     f->next = flights;
     if (flights != NULL)
         flights->prev = f;
     flights = f;
+    const struct bind_op *op = asked_by(p, call);
+    if (op != NULL)
+        f->asked = name_from(op->uid);
+    if (op != NULL && strcmp(f->method, "POST") == 0)
+        check_turns(f, op);
     if (call->timeout_ms > 0)
         timer_arm(c->loop, &f->total, call->timeout_ms);
     if (call->quiet_ms > 0)
@@ -362,7 +406,7 @@ void http_call_start(struct http_client *c, struct http_call *call)
     if (nowhere)
         flight_break(f, HTTP_NOT_SENT, 0);
     else if (draw(8) == 0)
-        plan(&f->h, net_latency());
+        plan(&f->h, sim_turn_ahead_ms() + net_latency());
     else
         flight_send(f);
 }

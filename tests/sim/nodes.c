@@ -1,3 +1,4 @@
+/* Random nodes: their sizes, their tables of cards, and changes to them. */
 #include "kinds.h"
 
 static const int64_t sizes[] = {8, 16, 16, 16, 24};
@@ -7,7 +8,7 @@ static int64_t some_size(void)
     return sizes[draw(COUNT_OF(sizes))];
 }
 
-/* Indices with holes, cards of different sizes. */
+/* A table with gaps in the indices and cards of different sizes. */
 static void make_table(struct node_object *n)
 {
     unsigned index = draw(3) == 0 ? 1 : 0;
@@ -39,7 +40,7 @@ void node_size(struct node_object *n)
     if (draw(12) == 0)
         n->mem = 1000 * n->count;
     if (draw(12) == 0)
-        n->mem++; /* does not divide evenly */
+        n->mem++; /* not divisible by the number of cards */
     if (kind(KIND_TABLES) && draw(2) == 0)
         make_table(n);
     n->allocatable = n->mem;
@@ -70,7 +71,7 @@ static void mark(struct node_object *n)
     }
 }
 
-/* Its administrator edits what it says of its cards. */
+/* The administrator edits the node's table of cards. */
 static void edit_table(struct node_object *n)
 {
     struct card_object *c = &n->table[draw(n->n_table)];
@@ -120,7 +121,7 @@ void node_change(struct node_object *n)
         n->exists = !n->exists;
         break;
     case 2:
-        n->allocatable = draw(2) == 0 ? 0 : n->mem; /* its kubelet starts anew */
+        n->allocatable = draw(2) == 0 ? 0 : n->mem; /* the kubelet restarts */
         break;
     case 3:
         n->count = draw(2) == 0 ? -1 : 1 + (int64_t)draw(world.set.max_cards);

@@ -1,23 +1,25 @@
 /*
- * Who is to blame for a card that holds too much?
+ * When is cardpack at fault for a card that holds too much?
  *
- * A decision of ours is a reservation, and its Binding says how large the card was held to be. When
- * that Binding commits, the card's pods are counted: those that Bindings of ours put there, be they
- * any process', and those that were put there by other hands, or moved by an edit of their
- * annotations, if the deciding process had surely been told before it decided. If they are more
- * than the card had by what the process knew, it is our fault. A node that shrank since, or a pod
- * that somebody else bound meanwhile, is not; nor are init containers that run again since. The
- * same holds for the card's compute, its number of pods, for who has it whole, and for the two
- * kinds of plugin.
+ * A decision of cardpack is a reservation. Its Binding says how large cardpack believed the card to
+ * be. When that Binding commits, the oracle counts the card's pods: those that Bindings of any
+ * cardpack process put there; and those that others put there (or moved by an edit of their
+ * annotations), if the deciding process had surely been told of them before it decided. If the sum
+ * exceeds the size that cardpack believed, cardpack is at fault. It is not at fault if the node
+ * shrank later, if another client bound a pod meanwhile, or if init containers run again. The same
+ * holds for the card's compute, its number of pods, whole cards, and the two kinds of plugin.
  *
- * One case is excepted. API servers before 1.27 ignore a Binding's UID: a pod that is deleted and
- * created again under its name while its Binding is under way may get its predecessor's, with its
- * annotations. The API server gives no means against it. Such a pod counts from then on as one that
- * another hand has bound; and who had been promised the predecessor hears of a success.
+ * There is one exception. API servers before 1.27 ignore a Binding's UID. If a pod is deleted and
+ * created again under its name while its Binding is under way, the new pod may get the old pod's
+ * Binding and its annotations. The API server gives no means against it. From then on the oracle
+ * counts such a pod as bound by another client; the scheduler that asked for the old pod hears of a
+ * success.
  */
 #include "oracle.h"
 
+#include "quotas.h"
 #include "server.h"
+#include "swaps.h"
 
 #include <jansson.h>
 
@@ -28,7 +30,7 @@ static struct {
     struct decision decisions[DECISIONS];
     size_t n;
 
-    /* The ASSUME_TIME that each was given. */
+    /* The ASSUME_TIME that each decision was sent with. */
     struct sending {
         const struct decision *decision;
         uint64_t assume;
@@ -38,12 +40,13 @@ static struct {
     uint64_t looks[MAX_REPLICAS];
 
     struct {
-        uint64_t look; /* the last one that has found it reserved */
+        uint64_t look; /* the last call of oracle_decided that found it reserved */
         uint64_t assume;
+        const struct decision *first;
     } held[MAX_REPLICAS][MAX_PODS];
 
-    uint64_t ours_rv[MAX_PODS]; /* of the placement by a Binding of ours; 0: by other hands */
-    const struct decision *by[MAX_PODS]; /* whose Binding that was */
+    uint64_t ours_rv[MAX_PODS]; /* version of a placement by cardpack's Binding; 0: by others */
+    const struct decision *by[MAX_PODS]; /* the decision of that Binding */
     unsigned posts[MAX_PODS];
 } oracle;
 
@@ -70,13 +73,15 @@ static bool is_ours(unsigned slot)
 
 /* ---- decisions ---- */
 
-/* The node's versions that the process may have decided on: the last it was told, and all since. */
+/* Checks against every version of the node that the process may have used: the last version it was
+ * told of, and all later ones. */
 static void decision_check_node(struct decision *d, const struct proc *p)
 {
     const struct pod_object *pod = &store.pods[d->slot];
     uint64_t told = p->told_before[CACHE_NODES][d->node];
     uint64_t legal = 0;
     d->aside = UINT64_MAX;
+    d->least_cards = MAX_CARDS;
     for (size_t i = history_size(); i > 0; i--) {
         const struct change *c = history_at(i - 1);
         if (c->kind != CACHE_NODES || c->slot != d->node)
@@ -91,6 +96,7 @@ static void decision_check_node(struct decision *d, const struct proc *p)
                 d->aside &= ~((uint64_t)1 << card);
         }
         d->limit = MAX_OF(d->limit, node_object_limit(n));
+        d->least_cards = MIN_OF(d->least_cards, node_object_cards(n));
         d->max_pods = MAX_OF(d->max_pods, node_object_max_pods(n));
         d->divided = d->divided || node_object_divided(n);
         if (c->rv <= told)
@@ -103,14 +109,13 @@ static void decision_check_node(struct decision *d, const struct proc *p)
                   !health_object_ill(h, card));
 }
 
-static const struct decision *decision_note(const struct proc *p, const struct pod *pod,
-                                            unsigned slot)
+static struct decision *decision_note(const struct proc *p, const struct pod *pod, unsigned slot)
 {
     sim_check(oracle.n < DECISIONS);
     struct decision *d = &oracle.decisions[oracle.n++];
     *d = (struct decision){
         .slot = slot, .proc = p->id, .node = store_find_node(pod->node->name), .rv = store.rv};
-    d->shrink = p->service.cache.settings.shrink;
+    d->shrink = p->daemon.service.cache.settings.shrink;
     sim_check(d->node != MAX_NODES);
     for (uint32_t i = 0; i < pod->holding->n_shares; i++) {
         uint32_t card = pod->holding->shares[i].card;
@@ -126,6 +131,9 @@ static const struct decision *decision_note(const struct proc *p, const struct p
         d->lasts[i] = store.pods[i].initialized || told < store.begun_rv[i];
     }
     trace("reserved", pod->uid, (int64_t)d->cards, pod->mem);
+    quotas_believed(p, &store.pods[slot], d->quota);
+    swaps_check(d, p);
+    d->first = d;
     return d;
 }
 
@@ -141,9 +149,21 @@ static void sending_note(const struct decision *d, uint64_t assume)
     oracle.sendings[oracle.n_sendings++] = (struct sending){.decision = d, .assume = assume};
 }
 
+/* A lower limit that comes later does not end a reservation, so the highest limit since the first
+ * decision counts. */
+static void keep_first(struct decision *d, const struct decision *first)
+{
+    if (first == NULL)
+        return;
+    struct decision *kept = &oracle.decisions[first - oracle.decisions];
+    for (unsigned k = 0; k < LIMITED_KINDS; k++)
+        kept->quota[k] = MAX_OF(kept->quota[k], d->quota[k]);
+    d->first = kept;
+}
+
 void oracle_decided(const struct proc *p)
 {
-    const struct cache *cache = &p->service.cache;
+    const struct cache *cache = &p->daemon.service.cache;
     size_t cursor = 0;
     uint64_t look = ++oracle.looks[p->id];
     for (const struct pod *pod = cache_next_pod(cache, &cursor); pod != NULL;
@@ -153,12 +173,18 @@ void oracle_decided(const struct proc *p)
         unsigned slot = store_find_uid(pod->uid);
         sim_check(slot != MAX_PODS);
         bool fresh = oracle.held[p->id][slot].look + 1 != look;
-        /* One that has slept may renew what is then held back. */
-        if (fresh)
+        /* A process that has stalled may renew a reservation that the check would forbid. */
+        if (fresh && sim_turn_ahead_ms() == 0) {
             decides_alone(p);
-        /* Before its Binding is sent, and sent again, it is decided anew with what is known. */
-        if (fresh || oracle.held[p->id][slot].assume != pod->assume_ns)
-            sending_note(decision_note(p, pod, slot), pod->assume_ns);
+            sim_check(!server_may_bind_for_others(p));
+        }
+        /* cardpack decides again with what it knows each time before it sends the Binding. */
+        if (fresh || oracle.held[p->id][slot].assume != pod->assume_ns) {
+            struct decision *d = decision_note(p, pod, slot);
+            sending_note(d, pod->assume_ns);
+            keep_first(d, fresh ? NULL : oracle.held[p->id][slot].first);
+            oracle.held[p->id][slot].first = d->first;
+        }
         oracle.held[p->id][slot].assume = pod->assume_ns;
         oracle.held[p->id][slot].look = look;
     }
@@ -174,7 +200,7 @@ void oracle_stepped(void)
 
 void oracle_turned(const struct proc *p)
 {
-    cache_check(&p->service.cache);
+    cache_check(&p->daemon.service.cache);
     oracle_decided(p);
 }
 
@@ -184,12 +210,31 @@ static const struct decision *decision_of(const struct order *o)
 {
     for (size_t i = oracle.n_sendings; i > 0; i--) {
         const struct sending *s = &oracle.sendings[i - 1];
-        /* Nothing is written for cards of another plugin: then it was the last one. */
+        /* A Binding for cards of another plugin has no annotations: take the last decision. */
         if (strcmp(store.pods[s->decision->slot].uid.z, o->uid.z) == 0 &&
             (o->bare || name_is(&o->assume, (int64_t)s->assume)))
             return s->decision;
     }
     return NULL;
+}
+
+/* Its ASSUME_TIME is later than that of all pods that the process knew to wait for the device
+ * plugin. Not checked if wall clocks jump: cardpack ignores a time far in the future. */
+static void check_age(const struct order *o, const struct decision *d)
+{
+    uint64_t mine = 0;
+    uint64_t its = 0;
+    if (world.set.permille[FAULT_TIME_JUMP] > 0)
+        return;
+    sim_check(str_to_u64(name_str(&o->assume), UINT64_MAX, &mine));
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        if (i != d->slot && d->known[i] && is_ours(i) && pod_object_holds(p) &&
+            strcmp(p->node.z, o->node.z) == 0 && strcmp(p->assigned.z, "false") == 0 &&
+            p->phase == PHASE_PENDING && store.placed_rv[i] <= d->rv &&
+            str_to_u64(name_str(&p->assume), UINT64_MAX, &its))
+            sim_check(its < mine);
+    }
 }
 
 void oracle_posted(struct order *o)
@@ -209,12 +254,14 @@ void oracle_posted(struct order *o)
     sim_check(d != NULL);
     sim_check(d->proc == o->sender);
     sim_check(strcmp(store.nodes[d->node].name.z, o->node.z) == 0);
-    if (!o->bare)
+    if (!o->bare) {
         order_check(o, d);
+        check_age(o, d);
+    }
     o->decision = d;
 }
 
-/* What a pod has there, by what d may have known. */
+/* Whether the pod holds a part of this card, by what d may have known; *ret: that part. */
 static bool is_on(const struct decision *d, unsigned slot, unsigned node, int64_t card,
                   struct slice *ret)
 {
@@ -233,7 +280,8 @@ static bool is_on(const struct decision *d, unsigned slot, unsigned node, int64_
     return s != NULL;
 }
 
-/* What a decision was about: who asks for nothing of it may go where there is too much of it. */
+/* The kind of decision. A pod that asks for no memory (or compute) may join an over-committed
+ * node. */
 enum about {
     ABOUT_ANY,
     ABOUT_MEM,
@@ -241,8 +289,8 @@ enum about {
 };
 
 /*
- * Of the node, or of one of its cards: the last decision whose Binding has put a pod there. It was
- * to leave room for all before it, whether they had committed by then or not.
+ * The last decision whose Binding put a pod on this node, or on this card of it. That decision had
+ * to leave room for all decisions before it, committed or not.
  */
 static const struct decision *last_decision(unsigned node, int64_t card, enum about what)
 {
@@ -262,7 +310,17 @@ static bool counts(const struct decision *d, unsigned slot)
     return is_ours(slot) || (d->known[slot] && store.placed_rv[slot] <= d->rv);
 }
 
-/* No more compute than there is. */
+const struct decision *oracle_by(unsigned slot)
+{
+    return is_ours(slot) ? oracle.by[slot] : NULL;
+}
+
+bool oracle_counts(const struct decision *d, unsigned slot)
+{
+    return counts(d, slot);
+}
+
+/* The card's compute must not exceed 100 %. */
 static void check_cores(unsigned node, int64_t card)
 {
     const struct decision *d = last_decision(node, card, ABOUT_CORES);
@@ -281,7 +339,7 @@ static bool avoid(const struct pod_object *a, const struct pod_object *b)
            strcmp(a->anti_affinity.z, b->anti_affinity.z) == 0;
 }
 
-/* No two of ours there that avoid each other. */
+/* No two pods that cardpack put on this card may exclude each other by anti-affinity. */
 static void check_apart(unsigned node, int64_t card, unsigned slot)
 {
     struct slice s;
@@ -291,7 +349,7 @@ static void check_apart(unsigned node, int64_t card, unsigned slot)
     }
 }
 
-/* Neither too much of the card, nor too many, nor those that will not have each other. */
+/* Checks the card's memory, its number of pods, whole-card pods and anti-affinity. */
 static void check_card(unsigned node, int64_t card)
 {
     const struct decision *d = last_decision(node, card, ABOUT_MEM);
@@ -314,7 +372,8 @@ static void check_card(unsigned node, int64_t card)
     check_cores(node, card);
 }
 
-/* What another plugin was given is not shared, though which of its cards that is nobody says. */
+/* A card that is set aside for another plugin must hold no sharing pods once that plugin serves a
+ * pod here: the oracle does not know which card that pod has. */
 static void check_aside(unsigned node, const struct decision *d)
 {
     struct slice s;
@@ -348,7 +407,8 @@ static void check_node(unsigned node)
     check_aside(node, any);
 }
 
-/* Beside one of its group, if we had put one there before: that one, or one of somebody else. */
+/* If cardpack placed a pod of its affinity group before, the pod must be on a card with a pod of
+ * the group: that pod, or one that another client placed. */
 static void check_group(const struct decision *d)
 {
     const struct pod_object *mine = &store.pods[d->slot];
@@ -368,7 +428,7 @@ static void check_group(const struct decision *d)
     sim_check(!others || beside);
 }
 
-/* The device plugin takes pods of one size in the order of their ASSUME_TIME. */
+/* The device plugin serves pods of one size in the order of their ASSUME_TIME. */
 static void check_order(unsigned slot)
 {
     const struct pod_object *mine = &store.pods[slot];
@@ -381,7 +441,8 @@ static void check_order(unsigned slot)
     }
 }
 
-/* What was on the pod before is merged with what the Binding says: that must count all the same. */
+/* After the merge with annotations that the pod had, the pod must still count on the decided
+ * cards. */
 static void check_place(const struct pod_object *p, const struct decision *d)
 {
     struct slices all;
@@ -390,6 +451,32 @@ static void check_place(const struct pod_object *p, const struct decision *d)
     for (unsigned i = 0; i < all.n; i++)
         cards |= (uint64_t)1 << all.at[i].card;
     sim_check(cards == d->cards);
+}
+
+/* Whether a card of d holds too much. */
+static bool over_commits(const struct decision *d)
+{
+    struct slice s;
+    for (int64_t card = 0; card < MAX_CARDS; card++) {
+        if (!decision_has(d, card) || !is_on(NULL, d->slot, d->node, card, &s))
+            continue;
+        struct usage u = oracle_usage(d->node, card);
+        if (u.mem > d->total[card] || u.cores > 100)
+            return true;
+    }
+    return false;
+}
+
+/* Counts a commit that breaks the rules. The oracle treats the pod as bound by another client. */
+static void note_rogue(const struct order *o)
+{
+    struct rogue_count *c = &world.rogues[o->rogue];
+    c->commits++;
+    if (!over_commits(o->decision))
+        return;
+    c->over_commits++;
+    c->least_ms = c->least_ms == 0 ? o->late_ms : MIN_OF(c->least_ms, o->late_ms);
+    trace("over-commit", name_str(&o->uid), o->rogue, (int64_t)o->late_ms);
 }
 
 void oracle_committed(const struct order *o, unsigned slot)
@@ -405,6 +492,10 @@ void oracle_committed(const struct order *o, unsigned slot)
     const struct decision *d = o->decision;
     if (d == NULL)
         return;
+    if (o->rogue != ROGUE_NOT) {
+        note_rogue(o);
+        return;
+    }
     oracle.ours_rv[slot] = store.placed_rv[slot];
     oracle.by[slot] = d;
     check_place(p, d);
@@ -415,6 +506,7 @@ void oracle_committed(const struct order *o, unsigned slot)
             check_card(d->node, card);
     }
     check_node(d->node);
+    quotas_check(&p->ns);
     if (d->cards != 0)
         check_group(d);
 }
@@ -435,7 +527,8 @@ static void bind_answered(const struct ask *a)
 void oracle_answered(const struct ask *a)
 {
     json_error_t error;
-    sim_check(a->status == 200 || a->status == 503 || a->kind == ASK_NONSENSE);
+    sim_check(a->status == 200 || a->status == 503 || a->kind == ASK_NONSENSE ||
+              (a->kind == ASK_OTHER_GET && a->status == 502));
     if (a->status == 503)
         return;
     json_t *root = json_loadb(a->answer.p, a->answer.n, 0, &error);

@@ -1,33 +1,44 @@
 /*
- * What must hold, judged from the API server's objects and from what each process was surely told,
- * by arithmetic that shares nothing with the product's.
+ * The invariants. The oracle checks them from the API server's objects and from what each process
+ * was surely told. Its arithmetic shares no code with cardpack's.
  */
 #pragma once
 
 #include "proc.h"
 #include "slices.h"
 
-/* What a reservation, or the sending of its Binding, was decided on. */
+/* A reservation, or the sending of its Binding, with the facts that it was based on. */
 struct decision {
     unsigned slot;
     unsigned proc;
     unsigned node;
-    uint64_t cards;           /* a bit for each of its */
-    int64_t total[MAX_CARDS]; /* of these, as they were believed to be */
-    int64_t limit;            /* of the node: the largest that it may have been believed to be, */
-    int64_t max_pods;         /* the same */
-    bool shrink;              /* the setting was so */
-    bool divided;             /* it may have been believed to be */
-    uint64_t aside;           /* a bit for each of its cards that surely was another plugin's */
+    uint64_t cards;               /* a bit for each of its cards */
+    int64_t total[MAX_CARDS];     /* sizes of these cards, as the process believed */
+    int64_t limit;                /* the node's, the largest that the process may have believed */
+    int64_t max_pods;             /* the same */
+    int64_t least_cards;          /* of the node, the fewest that it may have believed */
+    int64_t quota[LIMITED_KINDS]; /* the highest limits that it may have believed */
+    const struct decision *first; /* the decision that took the cards; later ones keep them */
+    bool shrink;                  /* value of the setting shrink-after-init */
+    bool divided;                 /* the process may have believed so */
+    uint64_t aside;               /* a bit for each card that was surely another plugin's */
     uint64_t rv;
-    bool known[MAX_PODS]; /* foreign pods that it had been told of */
-    bool lasts[MAX_PODS]; /* whose init containers it may have believed to be done */
+    bool known[MAX_PODS]; /* pods placed by others, of which it was told */
+    bool lasts[MAX_PODS]; /* pods whose init containers it may have believed done */
 };
 
 static inline bool decision_has(const struct decision *d, int64_t card)
 {
     return (d->cards >> card & 1) != 0;
 }
+
+/* How a commit breaks the rules of server.h. */
+enum rogue {
+    ROGUE_NOT,
+    ROGUE_COMMIT, /* the API server committed after its deadline */
+    ROGUE_COPY,   /* a proxy held a copy for too long */
+    ROGUE_TWIN,   /* a proxy sent it twice, and the API server refused the other copy */
+};
 
 /* A Binding as it was sent. */
 struct order {
@@ -44,55 +55,69 @@ struct order {
     struct grants_object cores;
     bool bare;
     unsigned sender;
-    const struct decision *decision; /* that it was sent by; NULL: it asks for nothing */
+    uint64_t incarnation; /* the sender's */
+    uint64_t deadline_ms; /* its handler's */
+    enum rogue rogue;
+    uint64_t late_ms;                /* if rogue: time after the deadline or the refusal */
+    const struct decision *decision; /* that led to it; NULL: the pod asks for no card */
 };
 
-/* Against what was decided. */
+/* Checks the Binding against the decision. */
 void order_check(const struct order *o, const struct decision *d);
 
 void oracle_reset(void);
 void oracle_started(const struct proc *p);
 
 /*
- * After whatever a process was handed, and before it sends a Binding: what it has just decided is
- * noted, with what it knew. By the end of its turn it may know better.
+ * Notes each new decision of the process with what the process knew. Called after every event that
+ * a process handles and before it sends a Binding: by the end of its turn it may know more.
  */
 void oracle_decided(const struct proc *p);
 
-/* At any time there is at most one process that would decide. */
+/* Checks that at most one process is ready to decide. Called after every step. */
 void oracle_stepped(void);
 
-/* After each turn: its cache agrees with itself. */
+/* Called after each turn: checks that the process' cache is consistent. */
 void oracle_turned(const struct proc *p);
 
-/* Finds its decision, too. */
+/* A Binding leaves the process: its lease must still be valid by its own clock. */
+void oracle_sent(const struct proc *p, uint64_t sent_ms);
+
+/* A Binding arrives: checks it and finds its decision. */
 void oracle_posted(struct order *o);
 
-/* The pod of this slot has just been bound by it: no card over its size by a decision of ours. */
+/* The Binding has just bound the pod of this slot: no decision of cardpack may over-commit a
+ * card. */
 void oracle_committed(const struct order *o, unsigned slot);
 
-/* An answer leaves a process: success is told of what is so. */
+/* An answer leaves a process: it may report success only for a pod that is bound. */
 void oracle_answered(const struct ask *a);
 
-/* All is quiet: the cache is what the API server's objects say, and nothing is left over. */
+/* At rest: each cache agrees with the API server's objects, and nothing is left over. */
 void oracle_rest(void);
 
-/* ---- whether there is room, at rest ---- */
+/* The decision that put the pod where it is; NULL: another client did. */
+const struct decision *oracle_by(unsigned slot);
+
+/* Whether d had to count the pod. */
+bool oracle_counts(const struct decision *d, unsigned slot);
+
+/* ---- whether a pod fits, at rest ---- */
 
 enum fits {
     FITS_NOT,
     FITS,
-    FITS_PERHAPS, /* it depends on which of several cards are taken, for it or for others */
+    FITS_PERHAPS, /* it depends on which of several cards this pod or others get */
 };
 
 enum fits oracle_fits(unsigned node, const struct pod_object *p);
 
-/* What the pods on a node hold of it, by the API server's objects; card -1: of all of it. */
+/* What the pods on a node hold by the API server's objects: on one card, or with card -1 in all. */
 struct usage {
     int64_t mem;
-    int64_t counted; /* as the kubelet does: by the specs */
+    int64_t counted; /* by the specs, as the kubelet counts */
     int64_t cores;
-    int64_t unplaced; /* on no card that there is */
+    int64_t unplaced; /* on a card that the node does not have */
     int64_t exclusive;
     unsigned pods;
     unsigned sharing;
@@ -101,5 +126,5 @@ struct usage {
 
 struct usage oracle_usage(unsigned node, int64_t card);
 
-/* Whether it lasts by now, as far as that is given back in this world. */
+/* Whether the init containers are done, and their part is given back under the present settings. */
 bool oracle_lasts(const struct pod_object *p);

@@ -1,7 +1,9 @@
-/* Whether a Binding says what was decided, and gives the pod what its spec asks for. */
+/* Checks that a Binding says what was decided and gives the pod what its spec asks for. */
 #include "oracle.h"
 
-/* "0,2": all cards that were decided on. */
+#include "server.h"
+
+/* The index, such as "0,2", names all decided cards. */
 static void check_index(const struct order *o, const struct decision *d)
 {
     struct text wanted = {.p = NULL};
@@ -38,7 +40,7 @@ static bool some_lasts(const struct pod_object *p)
     return false;
 }
 
-/* Every container that lasts has what it asks for, in equal parts where it is on several cards. */
+/* Each lasting container gets what it asks for, in equal parts if it is on several cards. */
 static void check_amounts(const struct pod_object *p, const struct order *o)
 {
     unsigned cards = pod_object_cards(p);
@@ -61,13 +63,28 @@ static void check_amounts(const struct pod_object *p, const struct order *o)
     sim_check(o->cores.there == (cores > 0));
 }
 
-/* Read back, they come to the cards that were decided on, each with no more than it has. */
+/*
+ * The Binding of a plain pod has no allocation. Exception: a pod that had one gets one with the
+ * decided card, or an empty one.
+ */
+static void check_allocation(const struct pod_object *p, const struct order *o,
+                             const struct decision *d)
+{
+    const struct grants_object *g = &o->allocation;
+    sim_check(pod_object_plain(p) ? !g->there || p->was_allocated : g->there);
+    if (!pod_object_plain(p) || !g->there || g->n == 0)
+        return;
+    sim_check(g->n == 1 && decision_has(d, g->at[0].card));
+    sim_check(g->at[0].amount == pod_object_mem(p));
+}
+
+/* The allocation names exactly the decided cards, and gives on each at most its size. */
 void order_check(const struct order *o, const struct decision *d)
 {
     struct pod_object p = store.pods[d->slot];
     struct slices all;
     uint64_t cards = 0;
-    sim_check(o->allocation.there == !pod_object_plain(&p));
+    check_allocation(&p, o, d);
     check_index(o, d);
     check_amounts(&p, o);
     sim_check(name_is(&o->mem, pod_object_mem(&p)));
@@ -84,4 +101,11 @@ void order_check(const struct order *o, const struct decision *d)
     }
     sim_check(cards == d->cards);
     sim_check(all.n == pod_object_cards(&p) || pod_object_cards(&p) == 1);
+}
+
+void oracle_sent(const struct proc *p, uint64_t sent_ms)
+{
+    uint64_t lasts_ms = sim_loop_really_ms(p, world.set.own[p->id].renew_ms);
+    trace("sent", STR(""), p->id, (int64_t)sent_ms);
+    sim_check(!world.set.elects || sent_ms <= leases_renewed_ms(p->id) + lasts_ms + 1);
 }

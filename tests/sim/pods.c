@@ -1,3 +1,4 @@
+/* Random pods: their containers, requests and allocations. */
 #include "kinds.h"
 
 static int64_t some_mem(void)
@@ -12,7 +13,7 @@ static int64_t some_cores(void)
     return usual[draw(COUNT_OF(usual))];
 }
 
-/* Whether this pod is of the kind. */
+/* Draws whether this pod is of the kind. */
 static bool is(enum kind k)
 {
     return kind(k) && draw(3) == 0;
@@ -41,7 +42,7 @@ static void add_containers(struct pod_object *p)
         add(p, CONTAINER_INIT, draw(3) > 0);
     if (sidecar && !sidecar_first)
         add(p, CONTAINER_SIDECAR, true);
-    /* Who has only init containers that ask for memory is rare, and all the odder. */
+    /* Pods in which only init containers ask for memory are rare, but reveal special bugs. */
     add(p, CONTAINER_MAIN, !inits || draw(6) > 0);
     if (several || draw(8) == 0)
         add(p, CONTAINER_MAIN, true);
@@ -57,7 +58,7 @@ static void add_cores(struct pod_object *p)
     }
 }
 
-/* On so many cards; mostly so that it can be divided. */
+/* Asks for several cards; mostly amounts that the number of cards divides. */
 static void divide(struct pod_object *p)
 {
     p->count = 1 + draw(3);
@@ -67,7 +68,7 @@ static void divide(struct pod_object *p)
     }
 }
 
-/* Of another plugin's cards, and mostly of none of ours. */
+/* Asks for exclusive cards of another plugin, and mostly for no shared memory. */
 static void exclude(struct pod_object *p)
 {
     bool both = draw(6) == 0;
@@ -143,6 +144,7 @@ void pod_allocate(struct pod_object *p)
     unsigned cards = MIN_OF(pod_object_cards(p), 3U);
     unsigned first = draw(3);
     p->allocation = (struct grants_object){.there = true, .garbled = draw(10) == 0};
+    p->was_allocated = true;
     for (unsigned i = 0; i < p->n_containers; i++) {
         const struct container_object *c = &p->containers[i];
         if (!container_object_asks(p, i) || (c->kind == CONTAINER_INIT && draw(4) > 0))

@@ -1,20 +1,20 @@
 /*
- * The process: what main.c's open_all and close_all do, and its turns. Killing one frees its memory
- * through its own doors with nobody listening: what it says on the way goes nowhere.
+ * One simulated process: its configuration file, what main.c does before and after the loop, and
+ * its turns. A kill closes it like a normal end, but with all connections cut, so that nothing it
+ * sends then arrives.
  */
 #include "proc.h"
 
-#include "evictor.h"
+#include "io/limit.h"
 #include "oracle.h"
 #include "server.h"
+#include "swaps.h"
 
+#include <signal.h>
 #include <stdio.h>
 
-#define START_SETTLE_MS 8000
-#define GRACE_MS        25000
-#define SPIN_MAX        10000 /* things handed over in one turn */
-#define EVICT_AFTER_MS  300
-#define EVICT_KEEP_MS   10000
+#define SPIN_MAX      10000 /* events handed over in one turn */
+#define CONFIG_OPTION STR("--config=")
 
 struct proc procs[MAX_REPLICAS];
 
@@ -45,77 +45,84 @@ static void awake(struct happening *h)
     struct proc *p = CONTAINER_OF(h, struct proc, fate);
     trace("continued", STR(""), p->id, 0);
     p->state = PROC_UP;
+    p->stalled = false;
     proc_wake(p);
 }
 
-/* As settings.c does; without memory it goes on without. */
-static void set_evictor(struct proc *p)
+static void put_setting(struct text *t, const char *key, const char *value)
 {
-    struct err e = ERR_INIT;
-    struct evictor_settings settings = {.loop = p->loop,
-                                        .cache = &p->service.cache,
-                                        .budgets = &p->service.budgets,
-                                        .backend = p->service.backend,
-                                        .api = p->api,
-                                        .after_ms = EVICT_AFTER_MS,
-                                        .keep_ms = EVICT_KEEP_MS};
-    if (!world.set.evicts)
-        p->service.evictor = evictor_free(p->service.evictor);
-    else if (p->service.evictor == NULL && evictor_new(&settings, &p->service.evictor, &e) != OK)
-        p->service.evictor = NULL;
+    text_z(t, key);
+    text_z(t, ": ");
+    text_z(t, value);
+    text_z(t, "\n");
 }
 
-void proc_reload(struct proc *p)
+static void put_ms(struct text *t, const char *key, uint64_t ms)
 {
-    struct cache_settings *settings = &p->service.cache.settings;
+    struct name number = name_of("", ms);
+    text_z(t, key);
+    text_z(t, ": ");
+    text_put(t, name_str(&number));
+    text_z(t, "ms\n");
+}
+
+static const char *bool_text(bool b)
+{
+    return b ? "true" : "false";
+}
+
+bool proc_file(struct str path, struct text *ret)
+{
+    const struct proc *p = NULL;
+    const struct swarm *s = &world.set;
+    for (unsigned i = 0; i < s->replicas; i++)
+        p = str_eq(str_skip(name_str(&procs[i].option), CONFIG_OPTION.n), path) ? &procs[i] : p;
+    if (p == NULL)
+        return false;
+    struct name page_size = name_of("", s->page_size);
+    put_setting(ret, "kubeconfig", "/sim/kubeconfig");
+    put_setting(ret, "leader-elect", bool_text(s->elects));
+    put_ms(ret, "leader-elect-lease-duration", s->own[p->id].lease_ms);
+    put_ms(ret, "leader-elect-renew-deadline", s->own[p->id].renew_ms);
+    put_ms(ret, "leader-elect-retry-period", s->own[p->id].retry_ms);
+    put_setting(ret, "start-settle", "8s");
+    put_setting(ret, "list-page-size", page_size.z);
+    put_ms(ret, "bind-timeout", s->bind_timeout_ms);
+    put_setting(ret, "card-policy", s->spread ? "spread" : "binpack");
+    put_setting(ret, "shrink-after-init", bool_text(s->shrink));
+    put_setting(ret, "swap-guard", swap_guard_text(s->guard));
+    put_setting(ret, "evict-for-cards", bool_text(s->evicts));
+    put_setting(ret, "evict-for-cards-after", "1s");
+    put_setting(ret, "evict-for-cards-keep", "10s");
+    return true;
+}
+
+void proc_hangup(struct proc *p)
+{
     if (!proc_runs(p))
         return;
-    mem_account(p);
-    set_evictor(p);
-    settings->card_policy = world.set.spread ? PACK_SPREAD : PACK_UNSET;
-    if (settings->shrink != world.set.shrink)
-        cache_set_shrink(&p->service.cache, world.set.shrink);
-    binder_set_timeout(p->service.binder, world.set.bind_timeout_ms);
-    kube_backend_tune(p->kube, world.set.page_size, START_SETTLE_MS);
-    mem_account(NULL);
-    cache_check(&p->service.cache);
+    sim_loop_raise(p->loop, SIGHUP);
+    proc_wake(p);
 }
 
+/* Opens the daemon as main.c does, without environment variables. */
 static enum errc open_all(struct proc *p, struct err *reterr)
 {
-    struct kube_api_settings settings = {.kubeconfig = STR("/sim/kubeconfig"),
-                                         .user_agent = STR("cardpack/sim")};
-    struct map_seed seed = {loop_random(p->loop), loop_random(p->loop)};
-    p->service = (struct service){.loop = p->loop};
-    cache_init(&p->service.cache, seed);
-    p->service.cache.settings = (struct cache_settings){
-        .card_policy = world.set.spread ? PACK_SPREAD : PACK_UNSET, .shrink = world.set.shrink};
-    enum errc code = kube_api_new(p->loop, &settings, &p->api, reterr);
-    if (code != OK)
-        return code;
-    struct name identity = proc_identity(p);
-    struct election_settings election = {.namespace = kube_api_namespace(p->api),
-                                         .name = STR("cardpack"),
-                                         .identity = name_str(&identity),
-                                         .times = {.lease_ms = world.set.lease_ms,
-                                                   .renew_deadline_ms = world.set.renew_ms,
-                                                   .retry_ms = world.set.retry_ms}};
-    struct kube_backend_settings backend = {.loop = p->loop,
-                                            .cache = &p->service.cache,
-                                            .api = p->api,
-                                            .page_size = world.set.page_size,
-                                            .election = world.set.elects ? &election : NULL,
-                                            .start_settle_ms = START_SETTLE_MS};
-    code = kube_backend_new(&backend, &p->kube, reterr);
-    if (code != OK)
-        return code;
-    p->service.backend = kube_backend_interface(p->kube);
-    struct binder_settings binder = {.loop = p->loop,
-                                     .cache = &p->service.cache,
-                                     .backend = p->service.backend,
-                                     .timeout_ms = world.set.bind_timeout_ms};
-    set_evictor(p);
-    return binder_new(&binder, &p->service.binder, reterr);
+    (void)snprintf(p->host.z, sizeof(p->host.z), "p%u", p->id);
+    (void)snprintf(p->option.z, sizeof(p->option.z), "%s/sim/p%u.yaml", CONFIG_OPTION.p, p->id);
+    p->argv[0] = p->host.z;
+    p->argv[1] = p->option.z;
+    p->notify = NOTIFY_INIT;
+    struct daemon_settings settings = {.loop = p->loop,
+                                       .config = &p->config,
+                                       .argc = COUNT_OF(p->argv),
+                                       .argv = p->argv,
+                                       .notify = &p->notify,
+                                       .host = name_str(&p->host),
+                                       .connections = LIMIT_CONNECTIONS};
+    enum errc code = config_parse(settings.argc, settings.argv, &settings.env, config_read_file,
+                                  NULL, &p->config, reterr);
+    return code == OK ? daemon_open(&p->daemon, &settings, reterr) : code;
 }
 
 void proc_start(struct proc *p)
@@ -124,8 +131,8 @@ void proc_start(struct proc *p)
     p->incarnation++;
     trace("start", STR(""), p->id, (int64_t)p->incarnation);
     memset(p->told, 0, sizeof(p->told));
-    p->stop_by_ms = 0;
-    p->resigns = p->resigned = false;
+    memset(p->assumed, 0, sizeof(p->assumed));
+    p->stalled = p->stopping = p->guarded = false;
     p->wake.fire = turn;
     mem_account(p);
     p->loop = sim_loop_new(p);
@@ -137,7 +144,7 @@ void proc_start(struct proc *p)
     plan_turn(p);
 }
 
-/* It is gone at once; whatever it had sent is still on its way. */
+/* The process ends at once. Requests that it has sent still arrive. */
 static void end(struct proc *p, const char *what)
 {
     trace(what, STR(""), p->id, (int64_t)p->incarnation);
@@ -145,17 +152,11 @@ static void end(struct proc *p, const char *what)
     unplan(&p->wake);
     unplan(&p->fate);
     mem_account(p);
-    p->service.binder = binder_free(p->service.binder);
-    p->service.evictor = evictor_free(p->service.evictor);
-    asks_drop(p);
-    sim_loop_deferred(p->loop); /* what only waits for the end of the turn to be freed */
-    p->kube = kube_backend_free(p->kube);
-    p->api = kube_api_free(p->api);
-    cache_done(&p->service.cache);
+    daemon_close(&p->daemon);
     p->loop = loop_free(p->loop);
+    config_done(&p->config);
     mem_account(NULL);
     sim_check(mem_blocks(p) == 0 && mem_bytes(p) == 0);
-    server_orphan(p, p->incarnation);
 }
 
 static void start_later(struct proc *p)
@@ -166,7 +167,7 @@ static void start_later(struct proc *p)
 
 void proc_kill(struct proc *p)
 {
-    if (!proc_runs(p))
+    if (!proc_runs(p) || (p->stalled && !world.ending))
         return;
     world.kills++;
     end(p, "killed");
@@ -175,17 +176,17 @@ void proc_kill(struct proc *p)
 
 void proc_stop(struct proc *p)
 {
-    if (p->state != PROC_UP || p->service.draining)
+    if (p->state != PROC_UP || p->stopping)
         return;
     trace("asked to stop", STR(""), p->id, 0);
-    p->service.draining = true;
-    p->stop_by_ms = world.now_ms + GRACE_MS;
+    p->stopping = true;
+    sim_loop_raise(p->loop, SIGTERM);
     proc_wake(p);
 }
 
 void proc_pause(struct proc *p, uint64_t ms)
 {
-    if (p->state != PROC_UP || p->service.draining)
+    if (p->state != PROC_UP || p->stopping)
         return;
     trace("paused", STR(""), p->id, (int64_t)ms);
     p->state = PROC_PAUSED;
@@ -196,45 +197,25 @@ void proc_pause(struct proc *p, uint64_t ms)
 
 struct name proc_identity(const struct proc *p)
 {
-    struct name n;
-    (void)snprintf(n.z, sizeof(n.z), "p%u_%llu", p->id, (unsigned long long)p->incarnation);
-    return n;
+    return name_from(str_of(p->daemon.identity));
 }
 
 bool proc_ready(const struct proc *p)
 {
     struct str missing;
-    return p->state == PROC_UP && service_ready(&p->service, &missing);
+    return p->state == PROC_UP && service_ready(&p->daemon.service, &missing);
 }
 
-static void on_resigned(void *ctx)
+/* The process did the rest of the turn after the stall: it pauses until the world's clock catches
+ * up. */
+static void stalled(struct proc *p, uint64_t ms)
 {
-    struct proc *p = ctx;
-    p->resigned = true;
-    proc_wake(p);
-}
-
-/* As main.c: what is under way ends, then the lease is given up, then the process ends. */
-static void drain(struct proc *p)
-{
-    if (!p->service.draining)
-        return;
-    if (!p->resigns && p->asks == NULL && binder_active(p->service.binder) == 0) {
-        p->resigns = true;
-        mem_account(p);
-        kube_backend_resign(p->kube, on_resigned, p);
-        mem_account(NULL);
-        plan_turn(p);
-    }
-    if (p->resigned) {
-        end(p, "stopped");
-        start_later(p);
-    } else if (world.now_ms >= p->stop_by_ms) {
-        end(p, "stopped in doubt");
-        start_later(p);
-    } else if (p->wake.at == 0 || p->wake.due_ms > world.now_ms + 100) {
-        plan(&p->wake, 100);
-    }
+    trace("was stalled", STR(""), p->id, (int64_t)ms);
+    p->state = PROC_PAUSED;
+    p->stalled = true;
+    unplan(&p->wake);
+    p->fate.fire = awake;
+    plan(&p->fate, ms);
 }
 
 static void turn(struct happening *h)
@@ -243,7 +224,9 @@ static void turn(struct happening *h)
     unsigned handed = 0;
     mem_account(p);
     sim_loop_sync(p->loop);
+    sim_turn_begin(p->loop);
     memcpy(p->told_before, p->told, sizeof(p->told));
+    sim_loop_signals(p->loop);
     bool asks_first = draw(2) == 0;
     while ((asks_first && ask_deliver(p)) || flights_deliver(p) || ask_deliver(p)) {
         oracle_decided(p);
@@ -254,5 +237,12 @@ static void turn(struct happening *h)
     mem_account(NULL);
     plan_turn(p);
     oracle_turned(p);
-    drain(p);
+    p->guarded = p->config.swap_guard == SWAP_GUARD_REQUIRE;
+    uint64_t stall_ms = sim_turn_end();
+    if (sim_loop_stopped(p->loop)) {
+        end(p, "stopped");
+        start_later(p);
+    } else if (stall_ms > 0) {
+        stalled(p, stall_ms);
+    }
 }

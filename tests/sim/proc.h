@@ -1,11 +1,11 @@
 /*
- * One process of cardpack, put together as main.c does it, on a loop of its own. It can be paused
- * (SIGSTOP), killed (its requests live on in the network and at the API server) and asked to stop.
+ * One simulated process of cardpack: what main.c opens (daemon.h), on its own loop, with its own
+ * configuration file. The simulation can pause it (SIGSTOP), kill it (requests that it sent stay
+ * under way) and stop it (SIGTERM).
  */
 #pragma once
 
-#include "kube_backend.h"
-#include "service.h"
+#include "daemon/daemon.h"
 #include "store.h"
 
 enum proc_state {
@@ -14,7 +14,7 @@ enum proc_state {
     PROC_PAUSED,
 };
 
-/* A request of a scheduler, or of the oracle's. */
+/* A request of a scheduler or of the oracle. */
 struct ask;
 
 struct proc {
@@ -22,17 +22,28 @@ struct proc {
     enum proc_state state;
     uint64_t incarnation;
     struct loop *loop;
-    struct service service;
-    struct kube_api *api;
-    struct kube_backend *kube;
+    struct config config;
+    struct notify notify; /* without a supervisor */
+    struct daemon daemon;
+    struct name host;
+    struct name option; /* --config=FILE */
+    char *argv[2];
     struct happening wake;
-    struct happening fate; /* to be started again, to wake up from a pause */
-    uint64_t stop_by_ms;   /* draining: the grace ends then */
-    bool resigns;          /* has begun to give up the lease; */
-    bool resigned;         /* and done so */
-    struct ask *asks;      /* under way, oldest first */
+    struct happening fate; /* its restart, or its end of a pause */
+    bool stalled;          /* the pause comes from a stall */
+    bool stopping;         /* has received SIGTERM */
+    bool guarded;          /* swap-guard was "require" at the end of its last turn */
+    struct ask *asks;      /* requests under way, oldest first */
 
-    /* What it has surely been told, by slot: the newest version; now, and before its last turn. */
+    /* For each node, the last ASSUME_TIME that it sent, and the pod. */
+    struct assumed {
+        uint64_t ns;
+        struct name uid;
+        uint64_t rv; /* the node's version that the process had surely been told of */
+    } assumed[MAX_NODES];
+
+    /* For each slot, the newest version that it was surely told of: now, and before its last
+     * turn. */
     uint64_t told[CACHE_KINDS][MAX_PODS];
     uint64_t told_before[CACHE_KINDS][MAX_PODS];
 };
@@ -41,11 +52,14 @@ extern struct proc procs[MAX_REPLICAS];
 
 void proc_start(struct proc *p);
 void proc_kill(struct proc *p);
-void proc_stop(struct proc *p); /* SIGTERM */
+void proc_stop(struct proc *p); /* sends SIGTERM */
 void proc_pause(struct proc *p, uint64_t ms);
-void proc_reload(struct proc *p); /* the world's settings have changed */
+void proc_hangup(struct proc *p); /* sends SIGHUP: its file may have changed */
 
-/* Something has arrived for it. */
+/* Writes the content of a process' configuration file; false: no process has this path. */
+bool proc_file(struct str path, struct text *ret);
+
+/* An event has arrived for the process: plans its turn. */
 void proc_wake(struct proc *p);
 
 bool proc_ready(const struct proc *p);
@@ -62,6 +76,8 @@ enum ask_kind {
     ASK_FILTER,
     ASK_BIND,
     ASK_INSPECT,
+    ASK_OTHER,
+    ASK_OTHER_GET,
     ASK_NONSENSE,
 };
 
@@ -71,44 +87,60 @@ struct ask {
     bool arrived;
     bool handled;
     bool answered;
-    bool left; /* nobody waits any more: the asker has given up */
+    bool left; /* the scheduler has given up waiting */
     struct ask *next;
-    struct happening h; /* its arrival, then its answer's */
+    struct happening h; /* the request's arrival, later the answer's */
     struct text path;
     struct text body;
     struct text answer;
     unsigned status;
-    void (*done)(struct ask *a); /* with status 0: the connection died. Then it is freed. */
+    void (*done)(struct ask *a); /* status 0: the connection died. The caller then frees it. */
     void *owner;
-    struct name uid; /* of a bind */
+    struct name uid; /* the pod's, for a bind */
     struct name node;
     struct http_request request;
     struct arena arena;
     struct buf out;
 };
 
-/* Sends it; done comes once, unless ask_leave was called. */
+/* Sends a request. Calls done once, unless ask_leave was called. */
 struct ask *ask_new(enum ask_kind kind, const char *path, void (*done)(struct ask *a), void *owner);
 void ask_send(struct ask *a, struct proc *p);
 void ask_leave(struct ask *a);
 
-/* The turn of the process' loop hands over what has come. */
+/* Hands one request that has arrived to the process; false: there was none. */
 bool ask_deliver(struct proc *p);
 void asks_drop(struct proc *p);
 void asks_forget_all(void);
 
-/* ---- its loop, which only it turns ---- */
+/* ---- the loop of a process; only the process turns it ---- */
 
-uint64_t sim_loop_due(const struct loop *l); /* in the world's time; UINT64_MAX: never */
-void sim_loop_sync(struct loop *l);          /* the clock is read */
+uint64_t sim_loop_due(const struct loop *l); /* world time in ms; UINT64_MAX: never */
+void sim_loop_sync(struct loop *l);          /* reads the clock */
 void sim_loop_deferred(struct loop *l);
 void sim_loop_timers(struct loop *l);
+void sim_loop_raise(struct loop *l, int signo); /* the handler runs in the next turn */
+void sim_loop_signals(struct loop *l);
+bool sim_loop_stopped(const struct loop *l);
 struct loop *sim_loop_new(struct proc *p);
 struct proc *sim_loop_proc(const struct loop *l);
-void sim_wall_jump(int64_t ns); /* every process' wall clock */
+void sim_wall_jump(int64_t ns); /* of all processes */
 
-/* ---- memory of the product, by who is running ---- */
+/* World time that passes while the process' clock advances by `ms`. */
+uint64_t sim_loop_really_ms(const struct proc *p, uint64_t ms);
 
-void mem_account(struct proc *p); /* NULL: nobody */
+/*
+ * Within a turn a process may stall: its clock then runs ahead of the world's, and the effects of
+ * the rest of its turn come that much later. Seams call sim_turn_touch where the process calls the
+ * machine.
+ */
+void sim_turn_begin(struct loop *l);
+void sim_turn_touch(void);
+uint64_t sim_turn_ahead_ms(void);
+uint64_t sim_turn_end(void); /* returns how long it stalled, in ms */
+
+/* ---- memory of cardpack, by the running process ---- */
+
+void mem_account(struct proc *p); /* NULL: no process runs */
 size_t mem_blocks(const struct proc *p);
 size_t mem_bytes(const struct proc *p);

@@ -1,4 +1,6 @@
-/* The API server's JSON. It holds what a decoder must skip, too: fields that we have no use for. */
+/* Writes the API server's JSON, with fields that cardpack does not use: its decoder must skip
+ * them. */
+#include "quotas.h"
 #include "slices.h"
 
 static void member(struct text *t, const char *key, const struct name *value)
@@ -105,7 +107,7 @@ static void grants(struct text *t, const struct grants_object *g)
     text_done(&inner);
 }
 
-/* What users ask for in annotations. */
+/* Labels and annotations in which users ask for cards. */
 static void wishes(struct text *t, const struct pod_object *p)
 {
     if (p->percent > 0)
@@ -168,7 +170,7 @@ static void pod(struct text *t, const struct pod_object *p)
     text_z(t, "}");
 }
 
-/* As Kubernetes writes quantities: thousands as k. */
+/* A quantity as Kubernetes writes it: multiples of 1000 with the suffix k. */
 static void quantity(struct text *t, const char *key, int64_t value)
 {
     if (value < 0)
@@ -246,7 +248,10 @@ static void health(struct text *t, const struct health_object *h)
     text_z(t, ",\"namespace\":\"kube-system\"");
     version(t, h->rv);
     text_z(t, "},\"data\":{");
-    member(t, "gpus", &h->gpus);
+    if (strcmp(h->name.z, "cardpack-quota") == 0)
+        quotas_render(t, h);
+    else
+        member(t, "gpus", &h->gpus);
     text_z(t, "}}");
 }
 

@@ -1,8 +1,8 @@
-/* All is quiet: what a process has cached is what the API server's objects say, counted anew. */
+/* At rest: compares each process' cache with counts from the API server's objects. */
 #include "oracle.h"
 #include "slices.h"
 
-#define SPARE_BLOCKS 96 /* of a process at rest, beyond its nodes and pods */
+#define SPARE_BLOCKS 96 /* allowed blocks of a process at rest, beyond those of nodes and pods */
 
 bool oracle_lasts(const struct pod_object *p)
 {
@@ -61,7 +61,7 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
     struct slices all = {.n = 0};
     bool bound = o->node.z[0] != '\0';
     sim_check(p->state == (bound ? POD_BOUND : POD_PENDING));
-    sim_check(p->awaiting ==
+    sim_check(pod_awaits(p) ==
               (bound && strcmp(o->assigned.z, "false") == 0 && o->phase == PHASE_PENDING));
     sim_check(p->deleting == o->deleting);
     sim_check(pod_object_bad(o) || p->request->card_policy == policy_of(o));
@@ -142,8 +142,8 @@ void oracle_rest(void)
     for (unsigned i = 0; i < world.set.replicas; i++) {
         const struct proc *p = &procs[i];
         sim_check(p->asks == NULL);
-        sim_check(binder_active(p->service.binder) == 0);
-        size_t objects = rest_pods(&p->service.cache) + rest_nodes(&p->service.cache);
+        sim_check(binder_active(p->daemon.service.binder) == 0);
+        size_t objects = rest_pods(&p->daemon.service.cache) + rest_nodes(&p->daemon.service.cache);
         sim_check(mem_blocks(p) <= objects + SPARE_BLOCKS);
     }
 }

@@ -1,33 +1,35 @@
 /*
- * kube-schedulers: a filter for a pod that is not bound, a bind to one of the nodes that came back,
- * and all that they do when it does not go well: they give up, ask again, ask twice, think of
- * another node, or of a pod that is long gone.
+ * kube-schedulers: a filter for an unbound pod, then a bind to one of the feasible nodes. They also
+ * give up, repeat requests, send them twice, choose another node, or bind pods that no longer
+ * exist.
  */
 #include "actors.h"
 
+#include "history.h"
 #include "kinds.h"
 #include "net.h"
 #include "oracle.h"
 
 #include <jansson.h>
 
-#define CYCLES 4
-#define PROBES 10
+#define CYCLES  4
+#define PROBES  10
+#define BIND_MS 2000 /* at rest: one read and one Binding, without failures */
 
-/* One pod on its way. */
+/* The scheduling of one pod. */
 struct cycle {
     struct happening h;
     struct ask *ask;
     unsigned slot;
-    unsigned binds; /* that it will still send for this pod */
+    unsigned binds; /* binds that it still sends for this pod */
     struct name node;
 };
 
 static struct cycle cycles[CYCLES];
 static bool stopped;
-static uint64_t not_before_ms[MAX_PODS]; /* a pod that could not be bound waits */
+static uint64_t not_before_ms[MAX_PODS]; /* backoff of pods that could not be bound */
 
-static bool settled_down; /* on one replica, whoever leads */
+static bool settled_down; /* all requests go to one replica, whichever leads */
 static unsigned favourite;
 
 void schedulers_move(void)
@@ -50,7 +52,7 @@ static struct proc *some_proc(void)
 
 static void begin(struct happening *h);
 
-/* At once, mostly; a pod that fits nowhere waits. */
+/* Mostly begins at once; a pod that is feasible nowhere waits. */
 static void begin_later(struct cycle *c, unsigned most_ms)
 {
     c->h.fire = begin;
@@ -105,19 +107,24 @@ static void put_field(struct text *t, const char *key, const struct name *value)
 
 static void bind_done(struct ask *a);
 
-static void send_bind(struct cycle *c)
+static struct ask *bind_new(const struct pod_object *p, const struct name *node,
+                            void (*done)(struct ask *a), void *owner)
 {
-    const struct pod_object *p = &store.pods[c->slot];
-    struct ask *a = ask_new(ASK_BIND, "/gpushare-scheduler/bind", bind_done, c);
+    struct ask *a = ask_new(ASK_BIND, "/gpushare-scheduler/bind", done, owner);
     a->uid = p->uid;
-    a->node = c->node;
+    a->node = *node;
     put_field(&a->body, "{\"PodName\":", &p->name);
     put_field(&a->body, ",\"PodNamespace\":", &p->ns);
     put_field(&a->body, ",\"PodUID\":", &p->uid);
-    put_field(&a->body, ",\"Node\":", &c->node);
+    put_field(&a->body, ",\"Node\":", node);
     text_z(&a->body, "}");
-    c->ask = a;
-    ask_send(a, some_proc());
+    return a;
+}
+
+static void send_bind(struct cycle *c)
+{
+    c->ask = bind_new(&store.pods[c->slot], &c->node, bind_done, c);
+    ask_send(c->ask, some_proc());
 }
 
 static void give_up(struct happening *h)
@@ -165,8 +172,8 @@ static void bind_done(struct ask *a)
 
 /* ---- filter ---- */
 
-/* Every candidate is in the answer once: it fits, or there is a reason. */
-static unsigned read_filter(const struct ask *a, unsigned *fits)
+/* Each candidate is in the answer once: as feasible, or with a reason. */
+static unsigned read_filter(const struct ask *a, unsigned *fits, bool *ret_refused)
 {
     json_error_t error;
     json_t *root = json_loadb(a->answer.p, a->answer.n, 0, &error);
@@ -175,7 +182,8 @@ static unsigned read_filter(const struct ask *a, unsigned *fits)
     const char *why = json_string_value(json_object_get(root, "Error"));
     unsigned n = 0;
     sim_check(root != NULL && why != NULL);
-    for (unsigned i = 0; i < store.n_nodes && why[0] == '\0'; i++) {
+    *ret_refused = why[0] != '\0';
+    for (unsigned i = 0; i < store.n_nodes && !*ret_refused; i++) {
         bool in = false;
         for (size_t k = 0; k < json_array_size(names); k++) {
             const char *name = json_string_value(json_array_get(names, k));
@@ -196,7 +204,8 @@ static void filter_done(struct ask *a)
     struct cycle *c = a->owner;
     unsigned fits[MAX_NODES];
     c->ask = NULL;
-    unsigned n = a->status == 200 ? read_filter(a, fits) : 0;
+    bool refused = false;
+    unsigned n = a->status == 200 ? read_filter(a, fits, &refused) : 0;
     if (n == 0) {
         begin_later(c, 2000);
         return;
@@ -297,7 +306,9 @@ static void probe_done(struct ask *a)
     const struct pod_object *p = a->owner;
     unsigned fits[MAX_NODES];
     sim_check(a->status == 200);
-    unsigned n = read_filter(a, fits);
+    bool refused = false;
+    unsigned n = read_filter(a, fits, &refused);
+    sim_check(!refused);
     for (unsigned i = 0; i < store.n_nodes; i++) {
         bool in = false;
         for (unsigned k = 0; k < n; k++)
@@ -327,5 +338,49 @@ void schedulers_probe(void)
     for (unsigned i = 0; i < world.set.replicas; i++) {
         for (size_t k = 0; proc_ready(&procs[i]) && k < PROBES; k++)
             ask_send(filter_new(&probes[k], probe_done, &probes[k]), &procs[i]);
+    }
+}
+
+static void answer_ignored(struct ask *a)
+{
+    (void)a;
+}
+
+void schedulers_turn_to(struct proc *p)
+{
+    ask_send(filter_new(&probes[0], answer_ignored, NULL), p);
+}
+
+static void bound_at_rest(struct ask *a)
+{
+    bool bound = str_eq(text_str(&a->answer), STR("{\"Error\":\"\"}"));
+    trace("bound at rest", name_str(&a->uid), bound, a->status);
+}
+
+/* The first call may fail because the token is too old; then the scheduler repeats it. */
+static void bind_at_rest(unsigned slot, unsigned node)
+{
+    const struct pod_object *p = &store.pods[slot];
+    for (unsigned tries = 0; tries < 2 && p->node.z[0] == '\0'; tries++) {
+        for (unsigned i = 0; i < world.set.replicas; i++) {
+            if (proc_ready(&procs[i]))
+                ask_send(bind_new(p, &store.nodes[node].name, bound_at_rest, NULL), &procs[i]);
+        }
+        history_go_on(BIND_MS);
+    }
+    sim_check(strcmp(p->node.z, store.nodes[node].name.z) == 0);
+}
+
+void schedulers_bind_all(void)
+{
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        unsigned node = 0;
+        if (!p->exists || p->deleting || p->gated || p->node.z[0] != '\0' || pod_object_terminal(p))
+            continue;
+        while (node < store.n_nodes && oracle_fits(node, p) != FITS)
+            node++;
+        if (node < store.n_nodes)
+            bind_at_rest(i, node);
     }
 }

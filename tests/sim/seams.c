@@ -1,10 +1,11 @@
 /*
- * What else the product takes from the machine: memory, counted by process and refused at times;
- * the log, which goes into the trace; and two files, the kubeconfig and the token that it names.
+ * The other seams: memory, which is counted by process and sometimes refused; the log, which goes
+ * to the trace; and files: the configuration, the kubeconfig and the token that the kubeconfig
+ * names.
  */
-#include "file.h"
-#include "log.h"
-#include "mem.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "server.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ struct account {
     size_t bytes;
 };
 
-static struct account accounts[MAX_REPLICAS + 1]; /* the last one is nobody's */
+static struct account accounts[MAX_REPLICAS + 1]; /* the last one counts while no process runs */
 static size_t current = MAX_REPLICAS;
 
 void mem_account(struct proc *p)
@@ -60,6 +61,7 @@ static bool refused(void)
 void *mem_alloc(size_t size)
 {
     assert(size > 0);
+    sim_turn_touch();
     if (refused())
         return NULL;
     struct block *b = sim_alloc(sizeof(*b) + size);
@@ -101,7 +103,7 @@ bool log_enabled(enum log_level level)
     return trace_all;
 }
 
-/* Printed only: what is logged follows from the rest of the trace. */
+/* Only printed, not hashed: log lines follow from the rest of the trace. */
 void log_write(enum log_level level, const char *message, const struct kv *fields, size_t n)
 {
     struct text line = {.p = NULL};
@@ -117,11 +119,55 @@ void log_write(enum log_level level, const char *message, const struct kv *field
     text_done(&line);
 }
 
+uint64_t log_dropped(void)
+{
+    return 0;
+}
+
+/* No limit: the simulation prints every line. */
+bool log_limit_take(struct log_limit *l, uint64_t now_ms, uint64_t *ret)
+{
+    (void)l;
+    (void)now_ms;
+    *ret = 0;
+    return true;
+}
+
+bool log_limit_allows(struct log_limit *l, uint64_t now_ms, const char *message)
+{
+    (void)l;
+    (void)now_ms;
+    (void)message;
+    return true;
+}
+
+void log_setup(int fd, enum log_level level, enum log_format format)
+{
+    (void)fd;
+    (void)level;
+    (void)format;
+}
+
+void log_never_wait(void)
+{
+}
+
+/* Accepts any name and sets the default level. */
+bool log_level_parse(struct str name, enum log_level *ret)
+{
+    *ret = LOG_LEVEL_INFO;
+    return str_eq(name, STR("info"));
+}
+
 /* ---- file.h ---- */
 
 enum errc file_read(struct str path, struct buf *out, struct err *reterr)
 {
-    if (str_ends(path, STR("token"))) {
+    struct text text = {.p = NULL};
+    if (proc_file(path, &text)) {
+        buf_put(out, text_str(&text));
+        text_done(&text);
+    } else if (str_ends(path, STR("token"))) {
         struct name token = server_token();
         buf_put(out, name_str(&token));
     } else {
@@ -144,10 +190,11 @@ bool file_may_block(struct str path)
     return false;
 }
 
+/* All configuration files have the same stamp: they are written at the same time. */
 struct file_stamp file_stamp(struct str path)
 {
     (void)path;
-    return (struct file_stamp){0};
+    return (struct file_stamp){.inode = world.writes, .regular = true};
 }
 
 bool file_stamp_eq(struct file_stamp a, struct file_stamp b)

@@ -1,4 +1,5 @@
-/* Where requests arrive: what may happen to any of them, and who serves it. See server.h. */
+/* Where requests arrive at the simulated API server: applies faults and passes each request to its
+ * handler. See server.h. */
 #include "server.h"
 
 static struct {
@@ -43,6 +44,11 @@ void server_compact(void)
 {
     store.oldest_rv = store.rv;
     lists_expire();
+}
+
+uint64_t server_lag_ms(void)
+{
+    return world.quiet ? 0 : world.set.lag_ms;
 }
 
 void server_restart(uint64_t away_ms)
@@ -116,9 +122,9 @@ bool query_get(struct str query, const char *key, struct text *ret)
     return false;
 }
 
-/* ---- who serves what ---- */
+/* ---- handlers by path ---- */
 
-/* Whether it was a watch, which answers by itself. */
+/* True for a watch, which sends its answer itself. */
 static bool serve_collection(struct flight *f, enum cache_kind kind, struct str query)
 {
     struct text watch = {.p = NULL};
@@ -129,6 +135,16 @@ static bool serve_collection(struct flight *f, enum cache_kind kind, struct str 
     else
         serve_list(f, kind, query);
     return watches;
+}
+
+/* Events: the one to patch may have expired (404), the one to create may exist already (409). */
+static void serve_event(struct flight *f)
+{
+    bool patch = strcmp(f->method, "PATCH") == 0;
+    if (draw(8) == 0)
+        reply_status(f, patch ? 404 : 409, patch ? "NotFound" : "AlreadyExists", "events", "");
+    else
+        reply_status(f, patch ? 200 : 201, "", "", "");
 }
 
 static bool is_post(const struct flight *f, struct str path, struct str of)
@@ -149,31 +165,42 @@ static bool serve(struct flight *f)
         return serve_collection(f, CACHE_PODS, query);
     if (str_eq(path, STR("/api/v1/namespaces/kube-system/configmaps")))
         return serve_collection(f, CACHE_HEALTH, query);
+    if (str_eq(path, STR("/apis/policy/v1/poddisruptionbudgets")))
+        return serve_collection(f, CACHE_KINDS, query);
+    if (str_eq(path, STR("/apis/policy/v1beta1/poddisruptionbudgets"))) {
+        reply_plain(f, 404, "404 page not found\n"); /* as an API server from 1.25 on */
+        return false;
+    }
     if (is_post(f, path, STR("/binding")))
-        serve_binding(f, str_skip(path, pods.n));
+        serve_binding(f, str_skip(path, pods.n), query);
     else if (is_post(f, path, STR("/eviction")))
         serve_eviction(f, str_skip(path, pods.n), query);
+    else if (is_post(f, path, STR("/events")) || strcmp(f->method, "PATCH") == 0)
+        serve_event(f);
     else if (str_starts(path, leases))
         serve_lease(f, str_skip(path, leases.n));
     else if (str_starts(path, pods) && strcmp(f->method, "GET") == 0)
-        serve_get(f, str_skip(path, pods.n));
+        serve_get(f, str_skip(path, pods.n), query);
     else
         sim_fail(__FILE__, __LINE__, "a request that the API server does not know");
     return false;
 }
 
-void serve_get(struct flight *f, struct str path)
+void serve_get(struct flight *f, struct str path, struct str query)
 {
     struct str ns;
     struct str name;
+    struct text value = {.p = NULL};
+    union object o;
     (void)str_cut(path, '/', &ns, &name);
     sim_check(str_starts(name, STR("pods/")));
+    bool cached = query_get(query, "resourceVersion", &value);
     unsigned slot = store_find_pod(ns, str_skip(name, 5));
-    if (slot == MAX_PODS) {
+    text_done(&value);
+    if (slot == MAX_PODS || !history_object(CACHE_PODS, slot, cached ? server_lag_ms() : 0, &o)) {
         reply_status(f, 404, "NotFound", "pods not found", ",\"details\":{\"kind\":\"pods\"}");
         return;
     }
-    union object o = {.pod = store.pods[slot]};
     f->reply.n = 0;
     f->status = 200;
     render_object(&f->reply, CACHE_PODS, &o, false);
@@ -181,7 +208,15 @@ void serve_get(struct flight *f, struct str path)
     f->marks[f->n_marks - 1].of_get = true;
 }
 
-/* Turned away unread, and with a status that says so. */
+/* A 4xx without a Status, as from a load balancer: the caller can't tell whether the request was
+ * done. */
+static void reply_of_balancer(struct flight *f)
+{
+    static const unsigned codes[] = {404, 404, 400, 401, 403, 409, 422};
+    reply_plain(f, codes[draw(COUNT_OF(codes))], "<html>the load balancer says no</html>");
+}
+
+/* Refuses a request before it is served, with a status that says so. */
 static bool turned_away(struct flight *f)
 {
     struct name token = server_token();
@@ -206,20 +241,20 @@ static bool turned_away(struct flight *f)
         f->retry_after_ms = draw(2) * UINT64_C(1000);
         return true;
     }
-    if (fault(FAULT_BARE_404)) {
-        reply_plain(f, 404, "<html>404 not found</html>");
+    if (fault(FAULT_BARE_4XX)) {
+        reply_of_balancer(f);
         return true;
     }
     return false;
 }
 
-/* What has been served is on its way back, and may not get there. */
+/* Sends the answer of a request that was served; the answer may get lost. */
 static void send_back(struct flight *f)
 {
-    uint64_t delay_ms = net_latency();
-    /* A load balancer that has lost sight of who did it. */
-    if (fault(FAULT_BARE_404))
-        reply_plain(f, 404, "<html>404 not found</html>");
+    uint64_t delay_ms = f->delay_ms + net_latency();
+    /* The load balancer answers in place of the API server, though the request was served. */
+    if (fault(FAULT_BARE_4XX))
+        reply_of_balancer(f);
     if (fault(FAULT_ANSWER_LOST)) {
         f->reply.n = 0;
         flight_break(f, HTTP_UNKNOWN, delay_ms);
@@ -238,6 +273,26 @@ static void send_back(struct flight *f)
     }
 }
 
+static void answer(struct flight *f)
+{
+    if (f->status == 0) /* no answer: the caller's timeout expires */
+        flight_break(f, HTTP_UNKNOWN, draw(2) == 0 ? net_latency() : 120000);
+    else
+        send_back(f);
+}
+
+/* Makes a copy if this is a Binding; else NULL. */
+static struct pending *copy(const struct flight *f)
+{
+    static const struct str pods = STR("/api/v1/namespaces/");
+    struct str path;
+    struct str query;
+    (void)str_cut(text_str(&f->path), '?', &path, &query);
+    if (!is_post(f, path, STR("/binding")))
+        return NULL;
+    return copy_binding(f, str_skip(path, pods.n), query);
+}
+
 void server_arrive(struct flight *f)
 {
     trace("arrives", text_str(&f->path), f->sender, 0);
@@ -250,14 +305,14 @@ void server_arrive(struct flight *f)
         return;
     }
     f->stage = FLIGHT_WAITING;
+    struct pending *twin = fault(FAULT_COPIED) ? copy(f) : NULL;
     if (!turned_away(f)) {
         if (serve(f))
             return;
         if (f->status != 0 && fault(FAULT_DOUBLED))
             (void)serve(f);
     }
-    if (f->status == 0) /* it says nothing: the caller's time will be over */
-        flight_break(f, HTTP_UNKNOWN, draw(2) == 0 ? net_latency() : 120000);
-    else
-        send_back(f);
+    if (twin != NULL)
+        copy_answered(twin, f->status);
+    answer(f);
 }

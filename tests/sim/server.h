@@ -1,16 +1,24 @@
 /*
  * The simulated API server: the real one's semantics (contract kubernetes 2 and 3) for the requests
- * that cardpack sends, in bytes, with everything that may go wrong on the way.
+ * that cardpack sends, in bytes, with network faults.
  *
- * When a Binding commits late. The product documents two assumptions on time, and the simulation
- * stays within them, with no time shortened since the clock is fake:
- *   - LIMIT_SETTLE_MS (75 s): a Binding whose answer did not come, or was a 504 or a Conflict of
- *     etcd's, commits within that time of the moment when its process gave up on it, or never;
- *   - start-settle (8 s): what a process had sent that was killed, or that has lost its lease,
- *     commits within that time of its end, or never. (A leader ends renew-deadline after it sent
- *     the last renewal that took effect.)
- * One more: a request that a proxy on the way sends a second time was done by then with the first
- * copy, or never will be.
+ * When a Binding commits late. A request with ?timeout=Ns expires N seconds after its arrival; one
+ * without expires after 60 s, the API server's --request-timeout. What its handler gave to etcd by
+ * then commits within one more second. Until then the Binding may commit at any time, even if its
+ * sender has died: the server does not know the timeouts of cardpack.
+ *
+ * A request takes at most 4 s on the way, also if a proxy sends it a second time. A proxy repeats
+ * only a request that was answered the first time, or whose second answer says no more than the
+ * first.
+ *
+ * A proxy that sends a Binding twice may deliver either copy within these 4 s, whatever the answer
+ * to the other copy was. If the API server refused the answered copy (4xx), nothing is promised of
+ * the other one: cardpack reads the pod once and releases the card. These commits are counted by
+ * kind, too.
+ *
+ * A rogue history breaks these rules, rarely: the API server commits a Binding after its deadline,
+ * or a proxy delivers a copy minutes later. Then nothing can be promised. The over-commits that
+ * follow are counted by kind; see struct world.
  */
 #pragma once
 
@@ -18,53 +26,65 @@
 
 #define SIM_SERVER STR("https://api.sim:6443")
 
+struct pending;
+
 void server_reset(void);
 
 /* A request has arrived. */
 void server_arrive(struct flight *f);
 
-/* Objects of this kind have changed: watches say so. */
+/* How far watch caches that lag are behind, in ms. They serve watches, and sometimes reads with
+ * resourceVersion=0. All other reads are quorum reads. */
+uint64_t server_lag_ms(void);
+
+/* Objects of this kind have changed: sends events to the watches. */
 void server_tell(enum cache_kind kind);
 
-/* All connections die, it is away for a while. */
+/* Breaks all connections; the server is down for `away_ms`. */
 void server_restart(uint64_t away_ms);
 bool server_is_up(void);
 
-/* What is older is forgotten. */
+/* Forgets the history of changes: older watches get 410. */
 void server_compact(void);
 
 void server_rotate_token(void);
 struct name server_token(void);
 
-/* What this process has sent commits soon, or never: it was killed. */
-void server_orphan(const struct proc *p, uint64_t incarnation);
-
-/* Bindings that may still commit. */
+/* The number of Bindings that may still commit. */
 size_t server_pending(void);
 
-/* Whether each of the process' watches has said all there is to say. */
+/* Whether a Binding of another process, or of this one before its restart, may still bind its pod
+ * by the rules above. */
+bool server_may_bind_for_others(const struct proc *p);
+
+/* Whether each of the process' watches has sent all changes. */
 bool server_told_all(const struct proc *p);
 
 /* ---- within the server ---- */
 
-/* A Status as the reply. */
+/* Replies with a Status. */
 void reply_status(struct flight *f, unsigned code, const char *reason, const char *message,
                   const char *more);
 
-void serve_get(struct flight *f, struct str path);     /* "NS/pods/NAME" */
-void serve_binding(struct flight *f, struct str path); /* "NS/pods/NAME/binding" */
+void serve_get(struct flight *f, struct str path, struct str query);     /* "NS/pods/NAME" */
+void serve_binding(struct flight *f, struct str path, struct str query); /* ".../binding" */
+/* Makes a copy, which arrives later, as from a proxy that sends a Binding twice. The original gets
+ * the answer. */
+struct pending *copy_binding(const struct flight *f, struct str path, struct str query);
+void copy_answered(struct pending *copy, unsigned status);
 void serve_eviction(struct flight *f, struct str path, struct str query); /* ".../eviction" */
 void serve_list(struct flight *f, enum cache_kind kind, struct str query);
 void serve_watch(struct flight *f, enum cache_kind kind, struct str query);
 void serve_lease(struct flight *f, struct str path); /* "NS/leases" or "NS/leases/NAME" */
 void lists_reset(void);
-void lists_expire(void); /* continue tokens are good no more */
+void lists_expire(void); /* ends the validity of all continue tokens */
 void leases_reset(void);
 void leases_delete(void);
-/* When the last write was sent by which this process holds a lease. */
+void leases_deny(unsigned sender); /* toggles: a denied process may use the Lease again */
+/* When the process sent the last write with which it holds a Lease, in ms. */
 uint64_t leases_renewed_ms(unsigned sender);
 void bindings_reset(void);
 void bindings_end_with_server(void);
 
-/* The value of a query's parameter, decoded. */
+/* The decoded value of a query parameter; false: absent. */
 bool query_get(struct str query, const char *key, struct text *ret);

@@ -1,47 +1,97 @@
 /*
- * Swarm testing: each seed has faults of its own, most of them off. A world where everything fails
- * at once never gets far enough for what takes three things in a row.
+ * Swarm testing: each seed draws its own set of faults, most of them off. With all faults on, a
+ * world would never reach bugs that need three events in a row.
  */
 #include "sim.h"
 
-/* The most that a fault strikes, of a thousand occasions, where it is on. */
+#define SOME(n) ((unsigned)((random_next(&random) >> 32) % (n)))
+
+/* The highest rate of each fault, in strikes per thousand occasions. */
 static const unsigned most[FAULTS] = {
-    [FAULT_REFUSED] = 150,       [FAULT_LOST] = 150,        [FAULT_ANSWER_LOST] = 300,
-    [FAULT_ANSWER_CUT] = 150,    [FAULT_SILENT] = 80,       [FAULT_DOUBLED] = 300,
-    [FAULT_THROTTLED] = 200,     [FAULT_5XX] = 200,         [FAULT_BARE_404] = 150,
-    [FAULT_TOKEN] = 100,         [FAULT_LATE_COMMIT] = 500, [FAULT_ODD_409] = 300,
-    [FAULT_SLOW] = 300,          [FAULT_TORN] = 700,        [FAULT_RESTART] = 40,
-    [FAULT_CONTINUE_GONE] = 400, [FAULT_COMPACTION] = 150,  [FAULT_WATCH_CUT] = 150,
-    [FAULT_WATCH_GARBLED] = 100, [FAULT_WATCH_SILENT] = 20, [FAULT_WATCH_DOUBLED] = 300,
-    [FAULT_WATCH_ERROR] = 150,   [FAULT_WATCH_LAG] = 400,   [FAULT_KILL] = 40,
-    [FAULT_STOP] = 30,           [FAULT_PAUSE] = 60,        [FAULT_TIME_JUMP] = 100,
-    [FAULT_MEMORY] = 3,          [FAULT_LEASE] = 20,        [FAULT_RELOAD] = 100,
-    [FAULT_RECREATE] = 300,      [FAULT_EDIT] = 150,        [FAULT_FOREIGN] = 150,
-    [FAULT_NODES] = 150,         [FAULT_HEALTH] = 150,      [FAULT_MOVE] = 60,
-    [FAULT_IMPATIENT] = 300,     [FAULT_NONSENSE] = 100,
+    [FAULT_REFUSED] = 150,       [FAULT_LOST] = 150,          [FAULT_ANSWER_LOST] = 300,
+    [FAULT_ANSWER_CUT] = 150,    [FAULT_SILENT] = 80,         [FAULT_DOUBLED] = 300,
+    [FAULT_COPIED] = 300,        [FAULT_THROTTLED] = 200,     [FAULT_5XX] = 200,
+    [FAULT_BARE_4XX] = 150,      [FAULT_TOKEN] = 100,         [FAULT_LATE_COMMIT] = 500,
+    [FAULT_ODD_409] = 300,       [FAULT_SLOW] = 300,          [FAULT_TORN] = 700,
+    [FAULT_RESTART] = 40,        [FAULT_CONTINUE_GONE] = 400, [FAULT_COMPACTION] = 150,
+    [FAULT_WATCH_CUT] = 150,     [FAULT_WATCH_GARBLED] = 100, [FAULT_WATCH_SILENT] = 20,
+    [FAULT_WATCH_DOUBLED] = 300, [FAULT_WATCH_ERROR] = 150,   [FAULT_WATCH_LAG] = 400,
+    [FAULT_KILL] = 40,           [FAULT_STOP] = 30,           [FAULT_PAUSE] = 60,
+    [FAULT_TIME_JUMP] = 100,     [FAULT_MEMORY] = 3,          [FAULT_LEASE] = 20,
+    [FAULT_RELOAD] = 100,        [FAULT_RECREATE] = 300,      [FAULT_EDIT] = 150,
+    [FAULT_FOREIGN] = 150,       [FAULT_NODES] = 150,         [FAULT_HEALTH] = 150,
+    [FAULT_MOVE] = 60,           [FAULT_IMPATIENT] = 300,     [FAULT_NONSENSE] = 100,
+    [FAULT_ORPHAN] = 500,        [FAULT_STALL] = 3,           [FAULT_DENIED] = 60,
 };
 
-/* What leaves Bindings in doubt: a third of the worlds are small and slow, and all about these. */
+/* Faults that leave Bindings in doubt. A third of the worlds are small and slow, and have mostly
+ * these. */
 static const bool of_binds[FAULTS] = {
-    [FAULT_LOST] = true,        [FAULT_ANSWER_LOST] = true, [FAULT_SILENT] = true,
-    [FAULT_DOUBLED] = true,     [FAULT_5XX] = true,         [FAULT_THROTTLED] = true,
-    [FAULT_LATE_COMMIT] = true, [FAULT_ODD_409] = true,     [FAULT_WATCH_LAG] = true,
+    [FAULT_LOST] = true,      [FAULT_ANSWER_LOST] = true, [FAULT_SILENT] = true,
+    [FAULT_COPIED] = true,    [FAULT_DOUBLED] = true,     [FAULT_5XX] = true,
+    [FAULT_THROTTLED] = true, [FAULT_LATE_COMMIT] = true, [FAULT_ODD_409] = true,
+    [FAULT_WATCH_LAG] = true,
 };
 
-/* Few nodes of several cards: else there is seldom one that has what none of its cards has. */
-static void make_room_scarce(struct settings *s)
+/* Few nodes with several cards: then pods often find room in a node's sum, but on no card.
+ * Evictions need that. */
+static void make_room_scarce(struct swarm *s)
 {
     s->nodes = 1 + s->nodes / 3;
     s->max_cards = 2 + s->max_cards / 2;
     s->actions += 60;
 }
 
-void settings_draw(struct settings *s, uint64_t seed)
+/* Timings of each replica: mostly equal for all; clock rates differ by 0, up to 1 % or up to 3
+ * %. */
+static void own_draw(struct swarm *s, uint64_t random)
+{
+    static const uint64_t leases_ms[] = {10000, 30000, 10000, 15000};
+    static const unsigned drifts_ppm[] = {0, 0, 10000, 30000};
+    bool alike = SOME(3) > 0;
+    uint64_t first_ms = leases_ms[SOME(COUNT_OF(leases_ms))];
+    unsigned most_ppm = drifts_ppm[SOME(COUNT_OF(drifts_ppm))];
+    for (unsigned i = 0; i < COUNT_OF(s->own); i++) {
+        uint64_t lease_ms = alike ? first_ms : leases_ms[SOME(COUNT_OF(leases_ms))];
+        s->own[i].lease_ms = lease_ms;
+        s->own[i].renew_ms = lease_ms / 5 * 3;
+        s->own[i].retry_ms = lease_ms / 5;
+        s->own[i].drift_ppm = (int)SOME(2 * most_ppm + 1) - (int)most_ppm;
+    }
+}
+
+/* Little room, and other pods that need it while a Binding of a dead leader is under way. */
+static void be_about_takeovers(struct swarm *s, uint64_t random)
+{
+    s->replicas = 2 + (unsigned)(random & 1);
+    s->elects = true;
+    s->nodes = 1;
+    s->max_cards = 1;
+    s->takeovers = true;
+    s->schedulers = 3;
+    s->names = 12;
+    s->backoff_ms = 120000;
+    s->action_ms = 500 + (unsigned)(random >> 8 & 1023);
+    s->actions = 60 + (unsigned)(random >> 2 & 63);
+    s->permille[FAULT_LATE_COMMIT] = 500;
+    s->permille[FAULT_ORPHAN] = 700;
+}
+
+/* Slow answers, many chunks and lagging watches are not faults. */
+static void be_without_faults(struct swarm *s, uint64_t random)
+{
+    s->permille[FAULT_SLOW] = SOME(100);
+    s->permille[FAULT_TORN] = SOME(500);
+    s->permille[FAULT_WATCH_LAG] = SOME(300);
+    s->bind_timeout_ms = 25000;
+    s->http_timeout_ms = 30000;
+}
+
+void settings_draw(struct swarm *s, uint64_t seed)
 {
     uint64_t random = seed * 0x2545f4914f6cdd1dU + 1;
     static const uint64_t paces_ms[] = {20, 100, 500, 2000};
-#define SOME(n) ((unsigned)((random_next(&random) >> 32) % (n)))
-    *s = (struct settings){
+    *s = (struct swarm){
         .seed = seed,
         .faultless = SOME(12) == 0,
         .uid_precondition = SOME(3) > 0,
@@ -56,10 +106,8 @@ void settings_draw(struct settings *s, uint64_t seed)
         .http_timeout_ms = SOME(3) == 0 ? 1000 + SOME(5000) : 30000,
     };
     s->elects = s->replicas > 1 || SOME(4) == 0;
-    s->lease_ms = SOME(2) == 0 ? 10000 : 30000;
-    s->renew_ms = s->lease_ms / 5 * 3;
-    s->retry_ms = s->lease_ms / 5;
-    s->deny_leases = s->replicas == 1 && s->elects && SOME(6) == 0;
+    own_draw(s, random_next(&random));
+    s->lag_ms = SOME(4) == 0 ? SOME(20000) : 0;
     s->backoff_ms = SOME(2) == 0 ? 0 : 1000 + SOME(90000);
     s->page_size = SOME(2) == 0 ? 500 : 1 + SOME(5);
     s->action_ms = paces_ms[SOME(COUNT_OF(paces_ms))];
@@ -75,6 +123,7 @@ void settings_draw(struct settings *s, uint64_t seed)
         s->kinds[k] = SOME(variety) == 0;
     s->shrink = SOME(2) == 0;
     s->spread = SOME(4) == 0;
+    s->guard = SOME(3);
     if (tight) {
         s->nodes = 1 + SOME(2);
         s->max_cards = 1 + SOME(2);
@@ -84,17 +133,14 @@ void settings_draw(struct settings *s, uint64_t seed)
     }
     if (s->kinds[KIND_EVICTIONS])
         make_room_scarce(s);
-    /* Who deletes it while a process starts may make two leaders where renewing takes longer than
-     * start-settle: then nobody does. */
-    if (s->renew_ms > 8000)
-        s->permille[FAULT_LEASE] = 0;
-    /* Slow and torn are no faults. */
-    if (s->faultless) {
-        s->permille[FAULT_SLOW] = SOME(100);
-        s->permille[FAULT_TORN] = SOME(500);
-        s->permille[FAULT_WATCH_LAG] = SOME(300);
-        s->bind_timeout_ms = 25000;
-        s->http_timeout_ms = 30000;
-    }
-#undef SOME
+    uint64_t more = random_next(&random);
+    if (!s->faultless && SOME(6) == 0)
+        be_about_takeovers(s, more);
+    /* No deletion of the Lease where renewal may take longer than start-settle: if it were deleted
+     * while a process starts, two leaders could result. */
+    for (unsigned i = 0; i < s->replicas; i++)
+        s->permille[FAULT_LEASE] = s->own[i].renew_ms > 8000 ? 0 : s->permille[FAULT_LEASE];
+    s->rogue = !s->faultless && SOME(s->takeovers ? 3 : 12) == 0;
+    if (s->faultless)
+        be_without_faults(s, random);
 }

@@ -1,68 +1,72 @@
 /*
- * What every part of the simulation shares: one world at a time, its clock, its random numbers, its
- * trace, and what happens next.
+ * Shared by all parts of the simulation: one world at a time, its clock, its random numbers, its
+ * trace and its planned events.
  *
- * The world is global because the seams that it stands behind (mem.h, log.h, file.h) hand no
- * pointer through. Nothing in it depends on an address, on the machine or on real time: a seed is a
- * history, and replays.
+ * The world is global because the seams that it replaces (mem.h, log.h, file.h) pass no pointer.
+ * Nothing in it depends on an address, on the machine or on real time: a seed defines a history and
+ * replays it.
  */
 #pragma once
 
-#include "macro.h"
-#include "str.h"
+#include "base/macro.h"
+#include "base/str.h"
 
-/* What may go wrong, or be unusual; each seed draws which of it does, and how often. */
+/* Faults and unusual events. Each seed draws which of them occur, and how often. */
 enum fault {
     /* The network, and the API server as a whole. */
-    FAULT_REFUSED,     /* no connection: surely not sent */
+    FAULT_REFUSED,     /* no connection: the request was surely not sent */
     FAULT_LOST,        /* the request never arrives */
-    FAULT_ANSWER_LOST, /* done, and the connection dies */
-    FAULT_ANSWER_CUT,  /* done, and the answer breaks off midway */
-    FAULT_SILENT,      /* done, and no byte comes back */
-    FAULT_DOUBLED,     /* a proxy on the way sends it again, and the second answer counts */
+    FAULT_ANSWER_LOST, /* the request is done, and the connection breaks */
+    FAULT_ANSWER_CUT,  /* the request is done, and the answer breaks off */
+    FAULT_SILENT,      /* the request is done, and no byte comes back */
+    FAULT_DOUBLED,     /* a proxy sends it twice; the second answer counts */
+    FAULT_COPIED,      /* a proxy sends a Binding twice; one copy arrives later */
     FAULT_THROTTLED,   /* 429 */
-    FAULT_5XX,         /* not done */
-    FAULT_BARE_404,    /* a load balancer's, in HTML */
+    FAULT_5XX,         /* the request is not done */
+    FAULT_BARE_4XX,    /* a load balancer's HTML: the request was done, or not */
     FAULT_TOKEN,       /* the token is rotated: 401 with the old one */
-    FAULT_LATE_COMMIT, /* a Binding is answered 504 or not at all, and commits later, or never */
-    FAULT_ODD_409,     /* etcd's troubles as a Conflict; it may have committed */
+    FAULT_LATE_COMMIT, /* a Binding gets 504 or no answer; it commits later or never */
+    FAULT_ODD_409,     /* etcd's errors as a Conflict; it may have committed */
     FAULT_SLOW,        /* seconds instead of milliseconds */
-    FAULT_TORN,        /* in many chunks */
-    FAULT_RESTART,     /* the API server goes and comes back */
+    FAULT_TORN,        /* the answer comes in many chunks */
+    FAULT_RESTART,     /* the API server goes down and comes back */
     /* Lists and watches. */
     FAULT_CONTINUE_GONE, /* a continue token expires */
-    FAULT_COMPACTION,    /* watches from an older version are 410 */
-    FAULT_WATCH_CUT,     /* ends in good order, or amid a line */
+    FAULT_COMPACTION,    /* watches from an older version get 410 */
+    FAULT_WATCH_CUT,     /* the stream ends in good order, or within a line */
     FAULT_WATCH_GARBLED,
     FAULT_WATCH_SILENT,
     FAULT_WATCH_DOUBLED,
     FAULT_WATCH_ERROR, /* an ERROR event: 410, 429, 500, 504 */
-    FAULT_WATCH_LAG,   /* a watch says things seconds late */
-    /* Us. */
+    FAULT_WATCH_LAG,   /* a watch sends events seconds late */
+    /* cardpack's processes. */
     FAULT_KILL,
+    FAULT_ORPHAN, /* a process ends or pauses soon after it sent a Binding that is late */
     FAULT_STOP,
     FAULT_PAUSE,
+    FAULT_STALL, /* a pause within a callback */
     FAULT_TIME_JUMP,
     FAULT_MEMORY,
-    FAULT_LEASE,  /* somebody deletes it */
-    FAULT_RELOAD, /* other settings while it runs */
-    /* Others. */
+    FAULT_LEASE,  /* the Lease is deleted */
+    FAULT_DENIED, /* a process loses its right to Leases, or gets it back */
+    FAULT_RELOAD, /* settings change while a process runs */
+    /* Other clients. */
     FAULT_RECREATE,  /* users delete and create again under the same name */
     FAULT_EDIT,      /* users edit annotations */
-    FAULT_FOREIGN,   /* other hands bind pods */
+    FAULT_FOREIGN,   /* other clients bind pods */
     FAULT_NODES,     /* nodes grow, shrink, vanish, return */
-    FAULT_HEALTH,    /* cards fall ill and get well */
-    FAULT_MOVE,      /* another replica's scheduler leads */
-    FAULT_IMPATIENT, /* schedulers give up, ask twice, change their mind */
+    FAULT_HEALTH,    /* cards become unhealthy and healthy again */
+    FAULT_MOVE,      /* the scheduler of another replica leads */
+    FAULT_IMPATIENT, /* schedulers give up, repeat, or change their choice */
     FAULT_NONSENSE,  /* requests that no scheduler would send */
     FAULTS
 };
 
-/* What pods ask for, and nodes are; each seed draws which of it there is. */
+/* Kinds of requests and of nodes; each seed draws which of them occur. */
 enum kind {
-    KIND_CONTAINERS, /* several that ask for memory */
+    KIND_CONTAINERS, /* several containers ask for memory */
     KIND_INITS,
-    KIND_COUNT, /* of cards */
+    KIND_COUNT, /* number of cards */
     KIND_WHOLE,
     KIND_CORES,
     KIND_PERCENT,
@@ -71,65 +75,88 @@ enum kind {
     KIND_EXCLUSIVE,
     KIND_NOMINATED,
     KIND_TABLES,
-    KIND_MARKS,       /* cordoned cards, the most pods on one */
-    KIND_ALLOCATIONS, /* other hands write some, or leave them there */
-    KIND_EVICTIONS,   /* for cards; of pods that weigh less than others */
+    KIND_MARKS,       /* cordoned cards, and a limit of pods a card */
+    KIND_ALLOCATIONS, /* other clients write allocations, or leave old ones */
+    KIND_EVICTIONS,   /* of pods of lower priority, for cards */
+    KIND_QUOTAS,      /* they change while processes run */
     KINDS
 };
 
-struct settings {
+struct swarm {
     uint64_t seed;
     unsigned permille[FAULTS];
     bool kinds[KINDS];
-    bool shrink; /* these may change on the way, with those that are read at the same places */
+    bool shrink; /* this and others that a configuration file holds may change */
     bool spread;
     bool evicts;
+    unsigned guard; /* swap-guard; see swaps.h */
     bool faultless;
-    bool uid_precondition; /* API servers from 1.27 on */
+    bool takeovers;        /* mainly about takeovers while a Binding is under way */
+    bool rogue;            /* the time rules of server.h are broken, rarely */
+    bool uid_precondition; /* as API servers from 1.27 on */
     unsigned replicas;
-    bool elects; /* else there is one replica, and it knows of no other */
-    uint64_t lease_ms;
-    uint64_t renew_ms;
-    uint64_t retry_ms;
-    bool deny_leases; /* it has no right to them, and runs alone */
+    bool elects; /* else there is one replica, without leader election */
+
+    struct {
+        uint64_t lease_ms;
+        uint64_t renew_ms;
+        uint64_t retry_ms;
+        int drift_ppm; /* its clock's rate: positive is faster */
+    } own[3];          /* per replica */
+
+    uint64_t lag_ms; /* how far lagging watch caches are behind */
     unsigned nodes;
     unsigned max_cards;
-    unsigned schedulers; /* pods that are being scheduled at a time */
-    unsigned names; /* of pods, in each namespace: the fewer, the more often one is used again */
+    unsigned schedulers; /* pods in scheduling at the same time */
+    unsigned names; /* of pods, per namespace; the fewer, the more often a name is used again */
     unsigned page_size;
     unsigned episodes;
-    unsigned actions; /* of users, nodes, plugins and fate in one episode */
+    unsigned actions; /* actions of users, nodes, plugins and faults per episode */
     uint64_t action_ms;
     uint64_t bind_timeout_ms;
-    uint64_t http_timeout_ms; /* the scheduler's */
-    unsigned backoff_ms;      /* the most that a pod waits which could not be bound */
+    uint64_t http_timeout_ms; /* the scheduler's timeout */
+    unsigned backoff_ms;      /* the longest backoff of a pod that could not be bound */
 };
 
-/* Something that will happen at a time; embedded in whom it happens to. */
+/* A planned event; embedded in the object that it happens to. */
 struct happening {
     uint64_t due_ms;
     uint64_t order;
-    size_t at; /* in the heap, from 1; 0: not planned */
+    size_t at; /* place in the heap, from 1; 0: not planned */
     void (*fire)(struct happening *h);
 };
+
+/* Bindings that broke the rules of server.h in one of the ways. */
+struct rogue_count {
+    uint64_t commits;
+    uint64_t over_commits; /* of these: a card holds too much since */
+    uint64_t least_ms;     /* the smallest delay after the deadline that over-committed */
+};
+
+#define ROGUES 4 /* size of enum rogue */
 
 #define SIM_EPOCH_NS UINT64_C(1700000000000000000)
 
 struct world {
-    struct settings set;
+    struct swarm set;
     uint64_t now_ms;
     uint64_t random;
-    bool quiet; /* no faults any more, nobody acts */
+    bool quiet;  /* no faults and no actors */
+    bool ending; /* all processes are being killed */
     uint64_t steps;
     uint64_t most_steps;
     uint64_t hash; /* of the trace so far */
     unsigned actions_left;
 
-    /* For the line at the end. */
+    /* Counts for the summary line. */
     uint64_t binds;
+    uint64_t writes; /* of configuration files */
     uint64_t posts;
     uint64_t kills;
     uint64_t evictions;
+    uint64_t settle_ms;    /* the longest time from the last fault until rest */
+    uint64_t hand_over_ms; /* the longest time from a wish to lead until leading */
+    struct rogue_count rogues[ROGUES];
 };
 
 extern struct world world;
@@ -148,33 +175,33 @@ static inline bool chance(unsigned permille)
     return permille > 0 && draw(1000) < permille;
 }
 
-/* Whether it strikes now. */
+/* Whether the fault strikes now. */
 static inline bool fault(enum fault f)
 {
     return !world.quiet && chance(world.set.permille[f]);
 }
 
-void settings_draw(struct settings *s, uint64_t seed);
+void settings_draw(struct swarm *s, uint64_t seed);
 
-/* ---- what happens next ---- */
+/* ---- planned events ---- */
 
-/* Planning what is planned already moves it. */
+/* Plans the event; one that is planned already moves. */
 void plan(struct happening *h, uint64_t delay_ms);
 void unplan(struct happening *h);
-struct happening *plan_first(void); /* NULL: nothing */
+struct happening *plan_first(void); /* NULL: nothing is planned */
 void plan_forget_all(void);
 
 /* ---- the trace ---- */
 
-extern bool trace_all; /* print it as it goes */
+extern bool trace_all; /* print each line at once */
 
-/* One line of history; `what` is a literal. Cheap: it is written out only when it is wanted. */
+/* Adds one line to the trace; `what` is a literal. Cheap: formats only when it prints. */
 void trace(const char *what, struct str who, int64_t a, int64_t b);
-void trace_note(const char *what, struct str who); /* printed at once, and no part of the hash */
+void trace_note(const char *what, struct str who); /* printed at once, not hashed */
 void trace_reset(void);
-void trace_catch(void); /* what ends the process from now on prints the tail, too */
+void trace_catch(void); /* a sanitizer report or a crash signal also prints the tail, from now on */
 
-/* Prints seed, step and the trace's tail and ends the process. */
+/* Prints seed, step and the trace's tail, and ends the process with status 1. */
 void sim_fail(const char *file, int line, const char *why) __attribute__((noreturn));
 
 #define sim_check(condition)                                \
@@ -185,7 +212,7 @@ void sim_fail(const char *file, int line, const char *why) __attribute__((noretu
 
 /* ---- text ---- */
 
-/* Growable bytes of the simulation's own, which mem.h does not count. */
+/* A growable buffer of the simulation; mem.h does not count it. */
 struct text {
     char *p;
     size_t n;
@@ -207,7 +234,7 @@ static inline struct str text_str(const struct text *t)
     return (struct str){t->p == NULL ? "" : t->p, t->n};
 }
 
-/* Ends the process where there is no memory: that is not what is simulated. */
+/* Ends the process if there is no memory: the simulation's own memory does not fail on purpose. */
 void *sim_alloc(size_t size) _must_use_;
 void *sim_resize(void *p, size_t size) _must_use_;
 

@@ -1,3 +1,4 @@
+/* Counts what a pod asks for and holds, and what a node has. See slices.h. */
 #include "slices.h"
 
 /* ---- what a pod asks for ---- */
@@ -65,7 +66,8 @@ bool pod_object_named(const struct pod_object *p)
     return named;
 }
 
-/* Its labels and annotations count only where a container names the resource. */
+/* Whether the pod asks for whole cards or a percentage. Labels and annotations count only if a
+ * container names the resource. */
 static bool by_card(const struct pod_object *p)
 {
     return pod_object_named(p) && (p->whole || p->percent > 0);
@@ -139,7 +141,7 @@ int64_t part_of(int64_t whole, unsigned parts)
     return (whole + parts - 1) / parts;
 }
 
-/* ---- what it has ---- */
+/* ---- what a pod holds ---- */
 
 int64_t pod_object_card(const struct pod_object *p)
 {
@@ -154,7 +156,8 @@ int64_t pod_object_card(const struct pod_object *p)
     return card;
 }
 
-/* Of a container, on a card (-1: all of them); and on how many. */
+/* Memory that the allocation gives a container on this card (-1: on all cards), and on how many
+ * cards. */
 static int64_t granted(const struct pod_object *p, unsigned container, int64_t card,
                        unsigned *ret_n)
 {
@@ -170,8 +173,8 @@ static int64_t granted(const struct pod_object *p, unsigned container, int64_t c
     return sum;
 }
 
-/* It counts if it gives every container what its spec asks for, and nobody else anything; and if
- * the index, which the device plugin goes by, names no other card. */
+/* Whether the allocation counts. It must give each container exactly what its spec asks for, name
+ * no other container, and agree with the index that the device plugin uses. */
 static bool allocation_counts(const struct pod_object *p)
 {
     unsigned named = 0;
@@ -205,7 +208,8 @@ const struct slice *slice_on(const struct slices *s, int64_t card)
     return NULL;
 }
 
-/* The first that lasts, on whose cards the init containers run; or the first. */
+/* The first lasting container that asks: init containers run on its cards. Without one, the first
+ * that asks. */
 static unsigned anchor_of(const struct pod_object *p)
 {
     unsigned first = MAX_CONTAINERS;
@@ -248,14 +252,15 @@ static void slice_count(const struct pod_object *p, bool lasting, struct slice *
             s->mem = MAX_OF(s->mem, sidecar_mem + part_of(c->mem, anchor_cards));
             s->cores = MAX_OF(s->cores, sidecar_cores + part_of(c->cores, anchor_cards));
         } else if (c->kind == CONTAINER_SIDECAR && here) {
-            /* The rest of a whole card may be granted to it, too. */
+            /* With whole cards the sidecar's grant may include the card's rest: count only its own
+             * request. */
             sidecar_mem += by_card(p) ? MIN_OF(mem, part_of(c->mem, n)) : mem;
             sidecar_cores += part_of(c->cores, n);
         }
     }
 }
 
-#define GRANTED_CARDS 16 /* other hands name cards that no node has */
+#define GRANTED_CARDS 16 /* others may name cards that no node has */
 
 void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *ret)
 {
@@ -293,7 +298,7 @@ int64_t slice_charge(const struct pod_object *p, const struct slice *s, int64_t 
 
 /* ---- nodes ---- */
 
-/* Of size 0 where the table has none. */
+/* The card's row; size 0 if the table has none. */
 static struct card_object row_of(const struct node_object *n, int64_t card)
 {
     for (unsigned i = 0; n->has_table && i < n->n_table; i++) {

@@ -1,5 +1,5 @@
-/* See store.h. The figures here are recomputed from the objects each time: slow, and never stale.
- */
+/* Objects of the simulated API server; see store.h. Figures are counted from the objects on each
+ * call: slow, but never stale. */
 #include "store.h"
 
 #include "server.h"
@@ -37,9 +37,47 @@ static struct change *history_add(enum cache_kind kind, unsigned slot)
     }
     struct change *c = &history.at[history.n++];
     c->rv = ++store.rv;
+    c->at_ms = world.now_ms;
     c->kind = kind;
     c->slot = slot;
     return c;
+}
+
+/* The object's present state. */
+static bool object_at(enum cache_kind kind, unsigned slot, union object *ret)
+{
+    if (kind == CACHE_PODS)
+        ret->pod = store.pods[slot];
+    else if (kind == CACHE_NODES)
+        ret->node = store.nodes[slot];
+    else
+        ret->health = store.healths[slot];
+    return kind == CACHE_PODS    ? ret->pod.exists
+           : kind == CACHE_NODES ? ret->node.exists
+                                 : ret->health.exists;
+}
+
+bool history_object(enum cache_kind kind, unsigned slot, uint64_t lag_ms, union object *ret)
+{
+    if (lag_ms == 0)
+        return object_at(kind, slot, ret);
+    for (size_t i = history.n; i > 0; i--) {
+        const struct change *c = &history.at[i - 1];
+        if (c->kind != kind || c->slot != slot || c->at_ms + lag_ms > world.now_ms)
+            continue;
+        *ret = c->new;
+        return c->exists;
+    }
+    return false;
+}
+
+uint64_t history_version(uint64_t lag_ms)
+{
+    for (size_t i = history.n; i > 0 && lag_ms > 0; i--) {
+        if (history.at[i - 1].at_ms + lag_ms <= world.now_ms)
+            return history.at[i - 1].rv;
+    }
+    return lag_ms == 0 ? store.rv : store.oldest_rv;
 }
 
 static bool grants_equal(const struct grants_object *a, const struct grants_object *b)

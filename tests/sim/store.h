@@ -1,19 +1,20 @@
 /*
- * What the simulated API server holds: objects with resourceVersions, and the history that its
- * watches read from. A pod keeps its slot when it is gone, so that the oracle can ask about it.
+ * What the simulated API server holds: objects with resourceVersions, and the history for its
+ * watches. A deleted pod keeps its slot, so that the oracle can look at it.
  */
 #pragma once
 
-#include "cache.h"
+#include "core/cache.h"
 #include "sim.h"
 
 enum {
     MAX_NODES = 6,
-    MAX_PODS = 96, /* in one world; a slot is a UID, and never used again */
+    MAX_PODS = 96, /* per world; a slot is a UID and is never used again */
     MAX_CONTAINERS = 6,
-    MAX_CARDS = 8, /* a card's index is below it */
+    MAX_CARDS = 8, /* a card's index is less than this */
     MAX_GRANTS = 20,
     MAX_REPLICAS = 3,
+    LIMITED_KINDS = 3, /* of quotas: memory, cards, compute */
 };
 
 enum phase {
@@ -25,14 +26,14 @@ enum phase {
 
 struct container_object {
     enum container_kind kind;
-    bool named; /* names gpu-mem, be it with 0 */
+    bool named; /* names gpu-mem, maybe with 0 */
     int64_t mem;
     int64_t cores;     /* 0: not named */
     int64_t exclusive; /* 0: not named */
 };
 
-/* {"CONTAINER": {"CARD": AMOUNT}}; containers by their index in spec.containers, or behind them in
- * spec.initContainers. */
+/* An allocation, {"CONTAINER": {"CARD": AMOUNT}}. Containers have their index in spec.containers;
+ * those of spec.initContainers continue the count. */
 struct grants_object {
     bool there;
     bool garbled; /* can't be read */
@@ -45,13 +46,13 @@ struct grants_object {
     } at[MAX_GRANTS];
 };
 
-/* An empty name stands for a field or an annotation that is absent. */
+/* An empty name means that the field or annotation is absent. */
 struct pod_object {
     uint64_t rv;
     bool exists;
     bool deleting;
     bool gated;
-    bool initialized; /* as the condition says */
+    bool initialized; /* the pod's condition Initialized */
     enum phase phase;
     struct name ns;
     struct name name;
@@ -60,13 +61,13 @@ struct pod_object {
     struct name nominated;
     int priority;
     unsigned n_mains;
-    unsigned n_containers; /* init containers and sidecars first, as they run */
+    unsigned n_containers; /* init containers and sidecars first, in their order */
     struct container_object containers[MAX_CONTAINERS];
-    unsigned count;   /* label gpu-count; 0: there is none */
-    unsigned percent; /* 0: there is none */
+    unsigned count;   /* label gpu-count; 0: absent */
+    unsigned percent; /* 0: absent */
     bool whole;
-    unsigned model; /* which of the models it will have, see wishes.h; 0: any */
-    int uuid;       /* K: only the card whose UUID ends in K-1, -K: not that one; 0: any */
+    unsigned model; /* index of the models it selects, see wishes.h; 0: any */
+    int uuid;       /* K: only a card whose UUID ends in K-1; -K: not that card; 0: any */
     struct name affinity;
     struct name anti_affinity;
     struct name policy;
@@ -76,6 +77,7 @@ struct pod_object {
     struct name assigned;
     struct name assume;
     struct grants_object allocation;
+    bool was_allocated; /* has or had an allocation that no Binding wrote */
     struct name note;
 };
 
@@ -83,9 +85,9 @@ struct pod_object {
 struct card_object {
     uint8_t index;
     bool ill;
-    bool uuid;    /* it says one */
-    int8_t model; /* 0: it says none */
-    int8_t numa;  /* -1: it says none */
+    bool uuid;    /* the row has one */
+    int8_t model; /* 0: none in the row */
+    int8_t numa;  /* -1: none in the row */
     int64_t mem;
 };
 
@@ -98,21 +100,30 @@ struct node_object {
     int64_t allocatable; /* -1: absent */
     int64_t exclusive;   /* of nvidia.com/gpu; -1: absent */
     bool has_table;
-    bool bad_table; /* it can't be read */
+    bool bad_table; /* cannot be read */
     unsigned n_table;
     struct card_object table[MAX_CARDS];
-    int8_t model; /* a label says it of all cards; 0: none does */
+    int8_t model; /* a label with the model of all cards; 0: absent */
     struct name cordoned;
-    struct name aside; /* the exclusive-cards */
+    struct name aside; /* the annotation exclusive-cards */
     struct name max_pods;
     struct name placement;
 };
 
+/* Limits of a namespace. */
+struct limits_object {
+    bool there;
+    int64_t most[LIMITED_KINDS]; /* -1: absent */
+};
+
+/* A ConfigMap: of a node's unhealthy cards, or of quotas. */
 struct health_object {
     uint64_t rv;
     bool exists;
     struct name name;
     struct name gpus;
+    struct limits_object limits[3]; /* of ns-0, ns-1 and "*" */
+    bool garbled;                   /* the quotas cannot be read */
 };
 
 union object {
@@ -124,6 +135,7 @@ union object {
 /* One write, as a watch sees it. */
 struct change {
     uint64_t rv;
+    uint64_t at_ms;
     enum cache_kind kind;
     unsigned slot;
     bool existed; /* before */
@@ -134,13 +146,14 @@ struct change {
 
 struct store {
     uint64_t rv;
-    uint64_t oldest_rv; /* watches from before are answered 410 */
+    uint64_t oldest_rv; /* watches from older versions get 410 */
     struct pod_object pods[MAX_PODS];
-    uint64_t placed_rv[MAX_PODS]; /* when its place, or whether it holds it, was last changed */
-    uint64_t begun_rv[MAX_PODS];  /* when its init containers were last begun again */
+    uint64_t placed_rv[MAX_PODS]; /* last change of the node, the cards or whether it holds */
+    uint64_t begun_rv[MAX_PODS];  /* when the init containers last started again */
     unsigned n_pods;
     struct node_object nodes[MAX_NODES];
-    struct health_object healths[MAX_NODES + 1]; /* the last one is somebody else's ConfigMap */
+    struct health_object healths[MAX_NODES + 2]; /* after the nodes': one of another program, then
+                                                  * the quotas' */
     unsigned n_nodes;
 };
 
@@ -148,25 +161,31 @@ extern struct store store;
 
 void store_reset(void);
 
-/* Each is one transaction: a new resourceVersion, a line of history, and the watches are told. */
+/* Each call is one transaction: a new resourceVersion, an entry in the history, and events for the
+ * watches. */
 void store_put_pod(unsigned slot, const struct pod_object *p);
 void store_put_node(unsigned slot, const struct node_object *n);
 void store_put_health(unsigned slot, const struct health_object *h);
 
+/* The object in a watch cache that is lag_ms behind; false: not there. */
+bool history_object(enum cache_kind kind, unsigned slot, uint64_t lag_ms, union object *ret);
+
+uint64_t history_version(uint64_t lag_ms); /* the version of that cache */
+
 size_t history_size(void);
 const struct change *history_at(size_t i);
 
-/* The slot of the pod that has this name now; or MAX_PODS. */
+/* The slot of the pod that has this name now, or MAX_PODS. */
 unsigned store_find_pod(struct str ns, struct str name);
-unsigned store_find_uid(struct str uid);   /* whether it exists or not */
-unsigned store_find_node(struct str name); /* MAX_NODES: there never was one */
+unsigned store_find_uid(struct str uid);   /* also of a deleted pod */
+unsigned store_find_node(struct str name); /* MAX_NODES: no such node, not even a deleted one */
 
 static inline bool pod_object_terminal(const struct pod_object *p)
 {
     return p->phase == PHASE_SUCCEEDED || p->phase == PHASE_FAILED;
 }
 
-/* Whether its memory counts on a node. */
+/* Whether the pod holds its part of a node. */
 static inline bool pod_object_holds(const struct pod_object *p)
 {
     return p->exists && p->node.z[0] != '\0' && !pod_object_terminal(p);
@@ -174,5 +193,5 @@ static inline bool pod_object_holds(const struct pod_object *p)
 
 bool health_object_ill(const struct health_object *h, int64_t card);
 
-/* As the API server writes them; `bare`: as an item of a list, without its kind. */
+/* Writes an object's JSON; `bare`: as an item of a list, without kind and apiVersion. */
 void render_object(struct text *t, enum cache_kind kind, const union object *o, bool bare);

@@ -1,10 +1,11 @@
 /*
- * The trace: a ring of the last lines, and a hash over all of them. Two runs of a seed are the same
- * history if and only if their hashes agree, so the hash takes in texts and numbers, never a
+ * The trace: a ring of the last lines, and a hash of all lines. Two runs of a seed are the same
+ * history exactly if their hashes are equal; so the hash includes texts and numbers, never a
  * pointer.
  */
 #include "sim.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -68,7 +69,8 @@ void trace_reset(void)
     ring.n = 0;
 }
 
-/* Also where an assertion of the product or a sanitizer has ended it. */
+/* Prints the last lines, the seed and the step. An assertion of cardpack and a sanitizer's report
+ * end here, too. */
 static void tail_print(const char *why)
 {
     if (!trace_all) {
@@ -88,7 +90,7 @@ void sim_fail(const char *file, int line, const char *why)
     _exit(1);
 }
 
-/* Instead of libc's: the product's own assertions end here. */
+/* Replaces libc's function: a failed assertion of cardpack prints the trace's tail. */
 void __assert_fail(const char *assertion, const char *file, unsigned line, const char *function)
 {
     (void)function;
@@ -100,13 +102,35 @@ static void on_sanitizer(void)
     tail_print("a sanitizer has found something");
 }
 
-/* There in builds with sanitizers only. */
+/* Defined only in builds with sanitizers. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
+/* Prints the tail, then lets the signal's default action end the process. */
+static void on_crash(int signo)
+{
+    tail_print(strsignal(signo));
+    (void)raise(signo);
+}
+
+/* Handles crash signals on a separate stack: endless recursion leaves no room on the normal one. */
 void trace_catch(void)
 {
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+    static char room[64 << 10];
+    stack_t stack = {.ss_sp = room, .ss_size = sizeof(room)};
+    struct sigaction taken;
+    struct sigaction action = {.sa_handler = on_crash,
+                               .sa_flags = (int)(SA_ONSTACK | SA_RESETHAND)};
     if (__sanitizer_set_death_callback != NULL)
         __sanitizer_set_death_callback(on_sanitizer);
+    else
+        sim_check(sigaltstack(&stack, NULL) == 0);
+    for (size_t i = 0; i < COUNT_OF(signals); i++) {
+        sim_check(sigaction(signals[i], NULL, &taken) == 0);
+        /* A sanitizer handles some signals itself, and calls on_sanitizer. */
+        if (taken.sa_handler == SIG_DFL)
+            sim_check(sigaction(signals[i], &action, NULL) == 0);
+    }
 }
 
 void trace_note(const char *what, struct str who)

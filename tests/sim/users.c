@@ -1,11 +1,14 @@
-/* Users, kubelets with their device plugin, administrators, and fate; by chance, one at a time. */
+/* Users, kubelets with their device plugin, administrators, and faults: one random action at a
+ * time. */
 #include "actors.h"
 
-#include "bind_op.h"
+#include "daemon/bind/bind_op.h"
 #include "kinds.h"
+#include "quotas.h"
 #include "server.h"
+#include "swaps.h"
 
-static uint64_t born; /* pods so far */
+static uint64_t born; /* number of pods created so far */
 
 static unsigned some_pod(bool (*suits)(const struct pod_object *p))
 {
@@ -60,7 +63,7 @@ static void create_as(const struct name *ns, const struct name *name)
     p.gated = draw(40) == 0;
     if (draw(6) == 0)
         p.note = name_from(STR("a \"quote\" \\ {}[],"));
-    /* Annotations that came with a copied manifest, and mean nothing before it is bound. */
+    /* Annotations copied with a manifest; they mean nothing before the pod is bound. */
     if (draw(10) == 0)
         p.idx = name_of("", draw(3));
     if (kind(KIND_ALLOCATIONS) && draw(4) == 0)
@@ -93,7 +96,7 @@ static void delete_gracefully(unsigned slot)
     store_put_pod(slot, &p);
 }
 
-/* A pod that we are about to bind, and to where. */
+/* A pod with a bind under way in some process, and the node of that bind. */
 static unsigned pod_in_work(struct name *ret_node)
 {
     const struct proc *p = &procs[draw(world.set.replicas)];
@@ -101,7 +104,7 @@ static unsigned pod_in_work(struct name *ret_node)
     unsigned slot = MAX_PODS;
     if (!proc_runs(p))
         return slot;
-    for (const struct bind_op *op = p->service.binder->ops; op != NULL; op = op->next) {
+    for (const struct bind_op *op = p->daemon.service.binder->ops; op != NULL; op = op->next) {
         unsigned of = store_find_uid(op->uid);
         if (of == MAX_PODS || !store.pods[of].exists || !unbound(&store.pods[of]) || draw(++n) > 0)
             continue;
@@ -111,7 +114,7 @@ static unsigned pod_in_work(struct name *ret_node)
     return slot;
 }
 
-/* Preferably one that is in the midst of being bound. */
+/* Deletes and creates a pod again; preferably one whose bind is under way. */
 static void recreate(void)
 {
     struct name node;
@@ -132,8 +135,7 @@ static void finish(unsigned slot)
     store_put_pod(slot, &p);
 }
 
-/* The device plugin takes the oldest of that size that is not assigned; then the kubelet runs it.
- */
+/* The device plugin sets ASSIGNED; on a later call the kubelet runs the pod. */
 static void run(unsigned slot)
 {
     struct pod_object p = store.pods[slot];
@@ -155,7 +157,7 @@ static void initialize(unsigned slot)
     store_put_pod(slot, &p);
 }
 
-/* Its sandbox is made anew, and the init containers run again. */
+/* The kubelet makes a new sandbox, and the init containers run again. */
 static void begin_again(unsigned slot)
 {
     struct pod_object p = store.pods[slot];
@@ -163,7 +165,7 @@ static void begin_again(unsigned slot)
     store_put_pod(slot, &p);
 }
 
-/* Who preempts for it says where its room will be, and deletes others there. */
+/* As a preemption by the scheduler: nominates a node, and deletes a pod there. */
 static void nominate(unsigned slot)
 {
     struct pod_object p = store.pods[slot];
@@ -212,8 +214,8 @@ static void edit(void)
     store_put_pod(slot, &p);
 }
 
-/* By another scheduler, or by a DaemonSet's nodeName of old; mostly of a pod that is ours to bind.
- */
+/* Another client binds a pod, as another scheduler or an old DaemonSet's nodeName; mostly a pod
+ * that cardpack is binding. */
 static void bind_foreign(void)
 {
     struct name node =
@@ -279,20 +281,25 @@ void users_begin(void)
     }
     for (unsigned i = draw(6); i > 0; i--)
         create();
+    if (kind(KIND_QUOTAS) && draw(2) == 0)
+        quotas_change();
 }
 
-/* ---- fate ---- */
+/* ---- faults ---- */
 
 static struct proc *some_proc(void)
 {
     return &procs[draw(world.set.replicas)];
 }
 
-/* Every replica's file is changed at the same time. */
+/* Changes the file of all replicas. A replica notices soon by itself, or at once by a signal. */
 static void reload(void)
 {
-    struct settings *s = &world.set;
-    switch (draw(5)) {
+    struct swarm *s = &world.set;
+    switch (draw(6)) {
+    case 5:
+        s->guard = draw(SWAP_GUARDS);
+        break;
     case 0:
         s->shrink = !s->shrink;
         break;
@@ -310,12 +317,17 @@ static void reload(void)
         break;
     }
     trace("settings change", STR(""), s->shrink, s->evicts);
-    for (unsigned i = 0; i < s->replicas; i++)
-        proc_reload(&procs[i]);
+    world.writes++;
+    for (unsigned i = 0; i < s->replicas; i++) {
+        if (draw(2) == 0)
+            proc_hangup(&procs[i]);
+    }
 }
 
 static void fate(void)
 {
+    if (kind(KIND_QUOTAS) && draw(12) == 0)
+        quotas_change();
     if (fault(FAULT_RELOAD))
         reload();
     if (fault(FAULT_KILL))
@@ -334,6 +346,8 @@ static void fate(void)
         server_rotate_token();
     if (fault(FAULT_LEASE))
         leases_delete();
+    if (fault(FAULT_DENIED))
+        leases_deny(draw(world.set.replicas));
     if (fault(FAULT_MOVE))
         schedulers_move();
     if (fault(FAULT_RECREATE))

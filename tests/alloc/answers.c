@@ -1,7 +1,8 @@
+/* Checks of answers against the objects of the API server; see answers.h. */
 #include "answers.h"
 
-#include "macro.h"
-#include "str.h"
+#include "base/macro.h"
+#include "base/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ bool is_json(struct world *w, const struct step *s, const struct answer *a, bool
                                                         memcmp(s->expected, a->body, a->n) == 0));
 }
 
-/* By what the API server holds. */
+/* Whether the pod fits, by the API server's objects. */
 static bool fits(const struct api *a, const char *node, int mem)
 {
     for (int card = 0; card < 16; card++) {
@@ -74,7 +75,8 @@ static bool named(const json_t *names, const char *node)
     return false;
 }
 
-/* Each node stands in one of the two; where all is known, in the right one. */
+/* Each node is in exactly one of the two lists; if the expected result is known, in the right
+ * one. */
 bool is_filtered(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
 {
     static const char *const nodes[] = {"n1", "n2", "n3", "cpu-only"};
@@ -97,7 +99,8 @@ bool is_filtered(struct world *w, const struct step *s, const struct answer *a, 
     return right;
 }
 
-/* A list in any case: empty, all zeros, or, where all is known, with points for those that fit. */
+/* In any case a list: empty, all zeros, or, if the expected result is known, with points for the
+ * feasible nodes. */
 bool is_prioritized(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
 {
     json_t *json = parse(a);
@@ -127,7 +130,7 @@ static const char *member(const char *body, const char *key, char out[64])
     return out;
 }
 
-/* Success is never a lie. `expected`: the pod must be refused, with this in the error. */
+/* A success must be true. `expected`: the bind must be refused, and the error must contain this. */
 bool is_bound(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
 {
     char pod[64];
@@ -149,7 +152,8 @@ bool is_bound(struct world *w, const struct step *s, const struct answer *a, boo
     return right;
 }
 
-/* As many nodes fit as the API server's objects say, of a pod that asks for `expected`. */
+/* As many nodes are feasible as the API server's objects say, for a pod that asks for
+ * `expected`. */
 bool is_explained(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
 {
     static const char *const nodes[] = {"n1", "n2", "n3"};
@@ -181,7 +185,7 @@ bool is_fitted(struct world *w, const struct step *s, const struct answer *a, bo
     return right;
 }
 
-/* The API server has no such pod, which it has to be asked for. */
+/* The API server does not have this pod; cardpack must ask it. */
 bool is_of_nobody(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
 {
     (void)w;
@@ -212,7 +216,7 @@ bool is_deleted(struct world *w, const struct step *s, const struct answer *a, b
     return right;
 }
 
-/* A file of the page, or the way to it. */
+/* A file of the page, or the redirect to it. */
 bool is_asset(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
 {
     (void)w;
@@ -225,7 +229,7 @@ bool is_asset(struct world *w, const struct step *s, const struct answer *a, boo
 
 struct shown {
     const struct api *api;
-    json_t *nodes; /* what the page knows, by name */
+    json_t *nodes; /* what the page knows, keyed by name */
     bool greeted;
     bool ready;
 };
@@ -239,7 +243,7 @@ static size_t hex(struct str digits)
     return n;
 }
 
-/* What whole chunks hold; of the last one there may be a part. */
+/* The content of all whole chunks; of the last chunk a part may be missing. */
 static char *dechunk(struct str in, bool *ret_ended)
 {
     struct str size;
@@ -275,7 +279,7 @@ static void show_nodes(struct shown *p, const json_t *data)
     }
 }
 
-/* "event: NAME\ndata: JSON", or the ":" of a heartbeat. */
+/* Takes "event: NAME\ndata: JSON", or the ":" of a heartbeat. */
 static void take_event(struct shown *p, const char *event)
 {
     static const char *const names[] = {"hello", "nodes", "ready", "pods", "status"};
@@ -356,8 +360,8 @@ bool shows_all(const struct api *a, const char *stream, size_t n)
 }
 
 /*
- * Whatever has come is whole events, and says nothing that is no event. `expected`: and all is
- * shown; so it is of one that was never in want of memory. Without any it may have been cut.
+ * The stream must hold only whole events. `expected`: it must also show everything; for a page that
+ * never lacked memory. Without it the stream may have been cut.
  */
 bool is_page(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
 {

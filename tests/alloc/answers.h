@@ -1,4 +1,4 @@
-/* Whether an answer is right, by what the API server holds: for the steps of scenarios.c. */
+/* For the steps of scenarios.c: whether an answer is right, by the API server's objects. */
 #pragma once
 
 #include "world.h"
@@ -17,5 +17,5 @@ answer_fn is_deleted;
 answer_fn is_asset;
 answer_fn is_page;
 
-/* Whether what has come of a page's events shows every card as the API server has it. */
+/* Whether the page's events so far show every card as the API server has it. */
 bool shows_all(const struct api *a, const char *stream, size_t n);

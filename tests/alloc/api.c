@@ -1,3 +1,4 @@
+/* The simulated API server of the allocation tests; see api.h. */
 #include "api.h"
 
 #include <assert.h>
@@ -109,7 +110,7 @@ void api_compact(struct api *a)
     }
 }
 
-/* ---- what is true ---- */
+/* ---- facts from the objects ---- */
 
 unsigned api_watches(const struct api *a)
 {
@@ -170,7 +171,7 @@ static bool is_unhealthy(const struct api *a, const char *node, int card)
     return false;
 }
 
-/* With its sign: below nothing where the card holds too much. */
+/* Free memory of the card; negative if the card is over-committed. */
 static int room(const struct api *a, const char *node, int card)
 {
     const json_t *object = json_object_get(a->objects[API_NODES], node);
@@ -249,6 +250,10 @@ static bool query(const char *path, const char *name, char out[32])
 
 static void list(const struct api *a, struct http_peer *p, enum api_kind kind, const char *path)
 {
+    static const char *const kinds[] = {[API_NODES] = "NodeList",
+                                        [API_PODS] = "PodList",
+                                        [API_CONFIGMAPS] = "ConfigMapList",
+                                        [API_BUDGETS] = "PodDisruptionBudgetList"};
     char text[32];
     size_t limit = query(path, "limit=", text) ? (size_t)digits(text) : SIZE_MAX;
     size_t from = query(path, "continue=", text) ? (size_t)digits(text) : 0;
@@ -268,7 +273,7 @@ static void list(const struct api *a, struct http_peer *p, enum api_kind kind, c
     if (next < at)
         json_object_set_new(metadata, "continue", json_sprintf("%zu", next));
     answer(p, 200,
-           json_pack("{s:s, s:s, s:o, s:o}", "kind", "List", "apiVersion", "v1", "metadata",
+           json_pack("{s:s, s:s, s:o, s:o}", "kind", kinds[kind], "apiVersion", "v1", "metadata",
                      metadata, "items", items));
 }
 
@@ -298,7 +303,7 @@ static void begin_watch(struct api *a, size_t i, enum api_kind kind, const char 
         http_say(p, "0\r\n\r\n");
         return;
     }
-    a->watch_from[i] = from + 1; /* the first version that it has not seen */
+    a->watch_from[i] = from + 1; /* the first version that the watch has not sent */
     a->watch_kind[i] = kind;
 }
 

@@ -1,7 +1,7 @@
 /*
- * As much of an API server as cardpack talks to, in this process: nodes, pods and ConfigMaps with
- * versions, paged lists, watches with a history that can be compacted, reads, Bindings, and what
- * goes wrong with them. It is the truth that the program's cache is held against.
+ * An API server in this process, with what cardpack needs: nodes, pods and ConfigMaps with
+ * versions, paged lists, watches with a history that can be compacted, GETs, Bindings, and faults.
+ * The test compares the program's cache with its objects.
  */
 #pragma once
 
@@ -17,11 +17,11 @@ enum api_kind {
     API_KINDS
 };
 
-/* What becomes of the next Binding. */
+/* What happens to the next Binding. */
 enum api_fault {
     API_FAULT_NONE,
-    API_FAULT_LOST,      /* it is committed, and never answered */
-    API_FAULT_ELSEWHERE, /* somebody bound the pod to another node just before: 409 */
+    API_FAULT_LOST,      /* it commits, and gets no answer */
+    API_FAULT_ELSEWHERE, /* another client binds the pod to another node first: 409 */
 };
 
 #define API_HISTORY 256
@@ -39,10 +39,10 @@ struct api {
     struct http_peer calls[API_CALLS];
     uint64_t watch_from[API_CALLS]; /* 0: no watch */
     enum api_kind watch_kind[API_CALLS];
-    json_t *objects[API_KINDS]; /* by name: names are unique here */
+    json_t *objects[API_KINDS]; /* by name: names are unique in this test */
     json_t *lease;              /* NULL: none yet */
     uint64_t version;
-    uint64_t oldest; /* changes before it are forgotten */
+    uint64_t oldest; /* earlier changes are forgotten */
     struct api_change history[API_HISTORY];
     size_t n_history;
     enum api_fault fault;
@@ -52,28 +52,28 @@ struct api {
 
 void api_open(struct api *a);
 void api_close(struct api *a);
-bool api_turn(struct api *a); /* whether anything was done */
+bool api_turn(struct api *a); /* false: there was nothing to do */
 
 void api_put_node(struct api *a, const char *name, int mem, int count);
-/* node NULL: not bound; card < 0: without an annotation. The UID is "uid-NAME". */
+/* node NULL: not bound; card < 0: no annotation. The UID is "uid-NAME". */
 void api_put_pod(struct api *a, const char *name, int mem, const char *node, int card);
 void api_label_pod(struct api *a, const char *name, const char *value);
 void api_put_unhealthy(struct api *a, const char *node, const char *gpus);
 void api_put_budget(struct api *a, const char *name, int allowed);
 void api_delete(struct api *a, enum api_kind kind, const char *name);
 
-/* Forgets all changes and ends all watches: who comes back from an older version gets 410. */
+/* Forgets all changes and ends all watches: a watch from an older version gets 410. */
 void api_compact(struct api *a);
 
-unsigned api_watches(const struct api *a); /* under way */
+unsigned api_watches(const struct api *a); /* open ones */
 
-/* NULL where it is not bound. */
+/* NULL: not bound. */
 const char *api_node_of(const struct api *a, const char *pod);
 int api_card_of(const struct api *a, const char *pod); /* -1: none */
 int api_mem_of(const struct api *a, const char *pod);
 
-/* What is left of a card: -1 where it is not healthy, -2 where there is no such card. */
+/* Free memory of a card; -1: not healthy, -2: no such card. */
 int api_free(const struct api *a, const char *node, int card);
 
-/* No card of any node holds more than its size. */
+/* Whether no card of any node is over-committed. */
 bool api_is_sound(const struct api *a);

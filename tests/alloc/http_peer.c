@@ -1,3 +1,4 @@
+/* HTTP/1.1 connections to the program; see http_peer.h. */
 #include "http_peer.h"
 
 #include <assert.h>
@@ -56,7 +57,7 @@ static void adopt(struct http_peer *p, int fd)
 
 bool http_accept(const struct http_listener *l, struct http_peer *p)
 {
-    /* cppcheck-suppress nullPointer; nobody asks for the address */
+    /* cppcheck-suppress nullPointer; the address is not needed */
     int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return false;

@@ -1,4 +1,4 @@
-/* The other side of the program's connections: HTTP/1.1 by hand, on sockets that never block. */
+/* The peer of the program's connections: HTTP/1.1 written by hand, on nonblocking sockets. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct http_listener {
 
 struct http_peer {
     bool open;
-    bool ended; /* by the other side */
+    bool ended; /* by the program */
     int fd;
     char in[HTTP_PEER_BYTES]; /* NUL-terminated */
     size_t n_in;
@@ -26,14 +26,14 @@ void http_listen(struct http_listener *l);
 void http_unlisten(struct http_listener *l);
 bool http_accept(const struct http_listener *l, struct http_peer *p);
 bool http_connect(struct http_peer *p, uint16_t port);
-void http_close(struct http_peer *p); /* with a reset, so that no port stays taken */
+void http_close(struct http_peer *p); /* by a reset, so that no port stays in use */
 
-/* Sends what waits, reads what came; whether anything moved. */
+/* Sends what waits and reads what has come; false: nothing moved. */
 bool http_move(struct http_peer *p);
 
 void http_say(struct http_peer *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The head's end, or NULL while it or the body is not whole; an answer without a length is whole
- * when the other side has ended. */
+/* The end of the head; NULL until the head and the body are complete. An answer without a length is
+ * complete when the program closes the connection. */
 const char *http_body(const struct http_peer *p, size_t *ret_n);
 void http_next(struct http_peer *p); /* drops the message that http_body found */

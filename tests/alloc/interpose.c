@@ -1,18 +1,20 @@
 /*
- * Nothing here may be sanitized: the loader and libraries' constructors allocate before the
- * sanitizer is there. What ASan would see in an interceptor of its own it sees all the same, since
- * every call is passed on to the next definition, which is ASan's in a sanitized build.
+ * Replaces the allocator, the clock and the wait; see interpose.h.
  *
- * Time moves only when nothing else can: no descriptor is ready and no byte is under way between
- * two sockets of this process. On loopback a byte arrives within send() itself, nearly always;
- * where the kernel is late, the counts of bytes sent and received say so.
+ * No sanitizer may instrument this file: the loader and the constructors of libraries allocate
+ * before the sanitizer is ready. ASan still sees each call: every call is passed to the next
+ * definition, which in a sanitized build is ASan's.
+ *
+ * Time advances only when nothing else can happen: no descriptor is ready, and no byte is under way
+ * between two sockets of this process. On loopback a byte nearly always arrives within send(); if
+ * the kernel is late, the counts of bytes sent and received show it.
  */
-/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's own are reserved names
- */
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's own are reserved
+ * names */
 
 #include "interpose.h"
 
-#include "macro.h"
+#include "base/macro.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,7 +37,7 @@
 #define LATE_TURN_US  100
 #define CLOCK_START_S 1750000000
 
-/* The libraries must find them. */
+/* Libraries must find these symbols. */
 #pragma GCC visibility push(default)
 
 /* ---- the allocator ---- */
@@ -48,7 +50,7 @@ static struct {
     bool asking;
 } next;
 
-/* Before the next definitions are known: never freed. */
+/* Memory for calls before the next definitions are known; never freed. */
 static _Alignas(16) char early[EARLY_BYTES];
 static size_t early_used;
 
@@ -108,7 +110,7 @@ static bool fails(enum alloc_owner owner)
     return true;
 }
 
-/* ---- what libraries call ---- */
+/* ---- calls by libraries ---- */
 
 void *malloc(size_t size)
 {
@@ -124,7 +126,7 @@ void *calloc(size_t n, size_t size)
     if (next.calloc == NULL && !next.asking)
         find_next();
     if (next.calloc == NULL)
-        return early_alloc(n * size); /* of the loader; zero already */
+        return early_alloc(n * size); /* from the loader; already zero */
     return fails(ALLOC_LIBRARIES) ? NULL : next.calloc(n, size);
 }
 
@@ -149,7 +151,7 @@ void free(void *p)
     next.free(p);
 }
 
-/* ASan has its own of these, which would ask no one. */
+/* ASan's own versions would not call this allocator. */
 char *strdup(const char *s)
 {
     size_t n = strlen(s) + 1;
@@ -176,7 +178,7 @@ char *strndup(const char *s, size_t max)
     return copy;
 }
 
-/* ---- what we call: the linker's --wrap ---- */
+/* ---- calls by cardpack: the linker's --wrap ---- */
 
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
@@ -259,7 +261,7 @@ void interpose_outside(bool outside)
     state.outside = outside;
 }
 
-/* ---- time and chance ---- */
+/* ---- time and random numbers ---- */
 
 static struct {
     uint64_t now_ms;
@@ -338,7 +340,8 @@ static bool look_at(int fd, struct end *ret)
     return true;
 }
 
-/* Whether a socket of ours has sent what its other end, ours too, has not received. */
+/* Whether a socket of this process has sent bytes that its peer in this process has not
+ * received. */
 static bool bytes_under_way(void)
 {
     struct end ends[FD_MAX] = {0};

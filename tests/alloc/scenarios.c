@@ -1,6 +1,7 @@
+/* The scenarios of the allocation tests: lists of steps, see world.h. */
 #include "answers.h"
-#include "macro.h"
-#include "str.h"
+#include "base/macro.h"
+#include "base/str.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,9 @@
     "{\"PodName\":\"" name "\",\"PodNamespace\":\"default\",\"PodUID\":\"uid-" name "\"," \
     "\"Node\":\"" node "\"}"
 
-/* ---- whether something is so ---- */
+/* ---- conditions ---- */
 
-/* All are watched, and the cache holds what the API server holds, and no more. */
+/* All PodDisruptionBudgets are watched, and the cache equals the API server's. */
 static bool budgets_are_true(const struct world *w)
 {
     const char *name = NULL;
@@ -78,7 +79,7 @@ static bool cache_is_true(const struct world *w)
     return holding == bound && w->cache->nodes.n == json_object_size(w->api.objects[API_NODES]);
 }
 
-/* One is at the API server, the other waits for its turn. */
+/* One bind is at the API server, the other waits for its turn. */
 static bool two_binds_are_under_way(const struct world *w)
 {
     size_t cursor = 0;
@@ -91,7 +92,7 @@ static bool two_binds_are_under_way(const struct world *w)
     return w->api.bindings == 1 && reserved == 2;
 }
 
-/* ---- what happens outside ---- */
+/* ---- events outside the program ---- */
 
 static void small_cluster(struct api *a)
 {
@@ -239,7 +240,7 @@ static const struct scenario verbs = {
     .after = all_is_well,
 };
 
-/* All before a bind: nothing changes, so what is right is known. */
+/* All questions come before a bind: nothing changes, so the right answers are known. */
 static const struct scenario questions = {
     .name = "questions",
     .setup = small_cluster,
@@ -269,7 +270,7 @@ static const struct scenario questions = {
     .after = all_is_well,
 };
 
-/* Of the call that was sent first. */
+/* Checks the answer of the call that was sent first. */
 static bool page_is_true(const struct world *w)
 {
     size_t n = 0;
@@ -281,7 +282,7 @@ static bool page_is_true(const struct world *w)
 
 #define EVENTS "/ui/events"
 
-/* It stays open over all that happens, and is looked at once more when it has ended. */
+/* The page stays open during all events, and is checked once more at its end. */
 static const struct scenario page = {
     .name = "page",
     .setup = small_cluster,
@@ -390,7 +391,7 @@ static const struct scenario embedded = {
                "      resources: {limits: {aliyun.com/gpu-mem: 5}}\n"
                "---\nkind: ConfigMap\nmetadata: {name: unhealthy-gpu-n1, namespace: kube-system}\n"
                "data: {gpus: \"0\"}\n"
-               /* As much as a and b hold: what is counted twice has no room. */
+               /* Exactly what a and b hold: if one counted twice there would be no room. */
                "---\nkind: ConfigMap\nmetadata: {name: cardpack-quota, namespace: kube-system}\n"
                "data: {quota.yaml: \"namespaces: {default: {limits: {memory: 9}}}\"}\n",
     .steps = (const struct step[]){ARM, AWAIT_READY, CREATE, ASK_FILTER("b", "4"),
@@ -400,7 +401,7 @@ static const struct scenario embedded = {
                                    GET(PREFIX "/inspect", is_json, WITHOUT_B), END},
 };
 
-/* Long enough for the Lease to be renewed. */
+/* Long enough for a renewal of the Lease. */
 static bool a_while_is_over(const struct world *w)
 {
     return interpose_now_ms() >= w->since_ms + 20000;

@@ -1,18 +1,18 @@
 /*
- * Every allocation of a scenario fails: once, for a while, and from there on. See world.h for what
- * a scenario is, and what must hold.
+ * Every allocation of a scenario fails: once, for a while, and from then on. See world.h for
+ * scenarios and for what must hold.
  *
- *     test_alloc SCENARIO ours|libraries|cold [EVERY [NTH]]
+ * test_alloc SCENARIO ours|libraries|cold [EVERY [NTH]]
  *
- * With EVERY above 1 only each so-manieth fails, from an offset that moves from day to day; with
- * NTH only that one, and what the program logs is shown. OpenSSL allocates most of what it ever
- * does at its first use: `cold` is each library's allocation in a process that has made none yet,
- * `libraries` those of a process that has been through the scenario once. TAP on standard output.
+ * With EVERY above 1 only one of so many allocations fails, from an offset that changes from day to
+ * day. With NTH only that one fails, and the program's log is shown. OpenSSL makes most of its
+ * allocations at its first use: `cold` fails each library's allocations in a process that has made
+ * none yet, `libraries` in a process that has run the scenario once. Prints TAP on standard output.
  *
- * A child does the work, so that a crash is a finding as any other, with the number of the
- * allocation that led to it; a leak shows at the child's end, without a number.
+ * A child does the work, so that a crash is reported with the number of the failed allocation. A
+ * leak shows only at the child's end, without a number.
  */
-#include "str.h"
+#include "base/str.h"
 #include "world.h"
 
 #include <dlfcn.h>
@@ -56,12 +56,12 @@ static void run(enum plan_mode mode, size_t nth)
 }
 
 /*
- * Whether what failed is known to leak in a library, and only that is: named is a function that the
- * allocation's own callers include.
+ * Whether the failed allocation is known to leak in a library, and nothing else: a function in the
+ * allocation's stack is named here.
  *
- *   OpenSSL 3.0.22: a default context whose construction fails midway (context_init, ex_data and
- * the stores before it) is dropped, 520 bytes of it not freed. Once a process: it is not tried
- * again.
+ * OpenSSL 3.0.22: if the construction of a default context fails midway (context_init, ex_data and
+ * the stores before it), the context is dropped with 520 bytes not freed. This happens once per
+ * process: it is not tried again.
  */
 static bool library_leaks(void)
 {
@@ -78,14 +78,15 @@ static bool library_leaks(void)
     return false;
 }
 
-/* In the child: to the end, or one step where each wants a process of its own. */
+/* In the child: runs all steps, or one step if each needs a process of its own. */
 static void staircase(enum plan_mode mode, size_t first)
 {
     world_start(report);
     if (!chosen.cold && chosen.owner == ALLOC_LIBRARIES)
         run(PLAN_NONE, 0);
     size_t nth = first;
-    /* How the kernel cuts a stream into pieces makes a few allocations more or less. */
+    /* The kernel may cut a stream into different pieces, which makes a few allocations more or
+     * fewer. */
     for (unsigned missed = 0; missed < MISSES;) {
         run(mode, nth);
         nth += chosen.every;
@@ -93,7 +94,7 @@ static void staircase(enum plan_mode mode, size_t first)
     }
     if (chosen.cold && library_leaks())
         _exit(EXIT_SUCCESS);
-    exit(EXIT_SUCCESS); /* where a leak is found */
+    exit(EXIT_SUCCESS); /* LeakSanitizer looks for leaks here */
 }
 
 static void print_log(void)
@@ -125,7 +126,7 @@ static void print_finding(int status)
     print_log();
 }
 
-/* Goes on behind each finding; whether there was none. */
+/* Continues after each finding; true: there was none. */
 static bool climb(enum plan_mode mode, size_t first)
 {
     int findings = 0;
@@ -167,8 +168,13 @@ static bool choose(int argc, char **argv)
         return false;
     chosen.owner = strcmp(argv[2], "ours") == 0 ? ALLOC_OURS : ALLOC_LIBRARIES;
     chosen.cold = strcmp(argv[2], "cold") == 0;
+    uint64_t sparse = 1;
+    if (getenv("ALLOC_SPARSE") != NULL &&
+        !str_to_u64(str_of(getenv("ALLOC_SPARSE")), NTH_MAX, &sparse))
+        return false;
     return (argc < 4 || str_to_u64(str_of(argv[3]), NTH_MAX, &chosen.every)) &&
-           (argc < 5 || str_to_u64(str_of(argv[4]), NTH_MAX, &chosen.only)) && chosen.every > 0;
+           (argc < 5 || str_to_u64(str_of(argv[4]), NTH_MAX, &chosen.only)) &&
+           !__builtin_mul_overflow(chosen.every, sparse, &chosen.every) && chosen.every > 0;
 }
 
 int main(int argc, char **argv)

@@ -1,17 +1,16 @@
 /*
- * Every allocation of kubectl-cardpack fails, once and from there on, in each of its commands
- * against a real daemon. What it prints then is what it prints otherwise, or nothing, with an error
- * and a status that says so: never a part of a table, never a crash, never a block that is not
- * freed.
+ * Every allocation of kubectl-cardpack fails, once and from then on, in each of its commands with a
+ * real daemon. The output must equal the usual one, or be empty with an error text and an error
+ * status: no part of a table, no crash, no leak.
  *
- *     test_kubectl_alloc CARDPACK ours|libraries [EVERY]
+ * test_kubectl_alloc CARDPACK ours|libraries [EVERY]
  *
- * The program's main runs in a child of its own each time, which has been through every command
- * once before it was born, so that the libraries' first use is behind it. TAP on standard output.
+ * The program's main runs in a new child each time. The parent has run every command once before,
+ * so the libraries' first use is over. Prints TAP on standard output.
  */
+#include "base/macro.h"
+#include "base/str.h"
 #include "interpose.h"
-#include "macro.h"
-#include "str.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -48,7 +47,7 @@ static const char pod[] = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {nam
                           "      - name: main\n"
                           "        resources: {limits: {aliyun.com/gpu-mem: 4}}\n";
 
-/* URL and FILE stand for what is known only then. */
+/* URL and FILE are replaced by values that are known only at run time. */
 static const struct {
     const char *line;
     int status;
@@ -69,21 +68,21 @@ static const struct {
 };
 
 struct outcome {
-    int status; /* as waitpid has it */
+    int status; /* of waitpid */
     char out[TEXT_MAX];
     char err[TEXT_MAX];
 };
 
-/* Shared with the child. */
+/* Memory shared with the child. */
 struct report {
     bool hit;
-    ptrdiff_t left; /* blocks of ours */
+    ptrdiff_t left; /* cardpack's blocks that are not freed */
     struct alloc_trace trace;
 };
 
 static struct report *report;
 static FILE *tap;
-static int output[2]; /* standard output and error of the program */
+static int output[2]; /* the program's standard output and error */
 static char url[64];
 static char folder[] = "/tmp/cardpack-kubectl-alloc.XXXXXX";
 static char file[64];
@@ -134,7 +133,7 @@ static pid_t start_daemon(const char *cardpack)
     bool valid = str_to_u64(digits, UINT16_MAX, &number);
     assert(valid);
     (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u", (unsigned)number);
-    return child; /* the pipe stays open: what it logs on has to go somewhere */
+    return child; /* the pipe stays open: the daemon logs to it */
 }
 
 /* ---- a run ---- */
@@ -181,7 +180,7 @@ static void run(const char *line, const struct alloc_plan *plan, struct outcome 
         report->hit = interpose_hit();
         interpose_disarm();
         report->left = interpose_live() - live;
-        exit(status); /* where the libraries' leaks are found */
+        exit(status); /* LeakSanitizer looks for leaks here */
     }
     pid_t ended = waitpid(child, &ret->status, 0);
     assert(ended == child);
@@ -189,7 +188,7 @@ static void run(const char *line, const struct alloc_plan *plan, struct outcome 
     read_back(output[1], ret->err);
 }
 
-/* What is wrong with it; NULL: nothing. */
+/* What is wrong with the outcome; NULL: nothing. */
 static const char *judge(const struct outcome *o, const struct outcome *right, bool is_version)
 {
     if (!WIFEXITED(o->status))
@@ -199,7 +198,7 @@ static const char *judge(const struct outcome *o, const struct outcome *right, b
     int status = WEXITSTATUS(o->status);
     if (status == WEXITSTATUS(right->status) && strcmp(o->out, right->out) == 0)
         return status == 1 && o->err[0] == '\0' ? "it fails without a word" : NULL;
-    /* The daemon's version is not known, and that is said: the rest of it is right. */
+    /* The output says that the daemon's version is not known; the rest is right. */
     if (is_version && status == 0 && strstr(o->err, "is not known") != NULL)
         return strcmp(o->out, "kubectl-cardpack " CARDPACK_VERSION "\n") == 0 ? NULL
                                                                               : "it is wrong";

@@ -1,16 +1,17 @@
 /*
- * How often the whole program allocates for what it does all day, once it is warm: filter and
- * prioritize with names and answers of any length up to a most, on two kept connections, and the
- * watch events of a pod that it knows. We never do, but to keep other labels; libraries as often as
- * is printed, and no more than here. See interpose.h for who is who.
+ * How often the whole program allocates in steady state, when it is warm: for filter and prioritize
+ * with names and answers of any length up to a maximum, on two kept connections, and for watch
+ * events of a pod that it knows. cardpack itself never allocates, except to store other labels;
+ * libraries allocate as often as printed, and no more than the limits here. See interpose.h for how
+ * the owner of an allocation is found.
  *
- * libmicrohttpd takes 4 for each answer, and has no way to have one without: the response, a
- * header's link, its name and its value. libcurl takes none for what comes on a watch.
+ * libmicrohttpd makes 4 allocations for each answer, and has no way without: the response, a
+ * header's link, its name and its value. libcurl makes none for the bytes of a watch.
  */
 #include "api.h"
+#include "base/macro.h"
+#include "base/str.h"
 #include "interpose.h"
-#include "macro.h"
-#include "str.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -21,7 +22,7 @@
 
 #define NODES       100
 #define LARGE_PARTS 256
-#define STRANGERS   350 /* names in a request that no node has */
+#define STRANGERS   350 /* names in a request that are not nodes */
 #define PEERS       2
 #define WAITS_MAX   1000000
 #define PATIENCE_MS 100000
@@ -36,15 +37,15 @@ uint16_t __wrap_http_server_port(const struct http_server *s);
 struct phase {
     const char *what;
     bool (*move)(void);
-    unsigned warm;      /* rounds before it counts */
-    unsigned rounds;    /* that count */
-    unsigned each;      /* requests or events of a round */
-    unsigned ours;      /* at most for each */
-    unsigned libraries; /* likewise */
-    ptrdiff_t held;     /* bytes of ours more than before, at most */
+    unsigned warm;      /* rounds before counting */
+    unsigned rounds;    /* rounds that count */
+    unsigned each;      /* requests or events per round */
+    unsigned ours;      /* limit for each */
+    unsigned libraries; /* limit for each */
+    ptrdiff_t held;     /* bytes of cardpack's that a phase may add */
 };
 
-/* What a call of a round asked for, to look at its answer. */
+/* A question of a round, for the check of its answer. */
 struct question {
     bool filter;
     unsigned known;
@@ -74,7 +75,7 @@ static void fail(const char *why)
     _exit(EXIT_FAILURE);
 }
 
-/* main asks for it, to log it. */
+/* main calls it to log the port. */
 uint16_t __wrap_http_server_port(const struct http_server *s)
 {
     port = __real_http_server_port(s);
@@ -103,7 +104,8 @@ static size_t text_names(char *out, size_t room, const struct question *q)
     return n;
 }
 
-/* The largest while it warms up, later any; a pod of any size, which some nodes have room for. */
+/* While it warms up, the largest request; later any size. The pod's size varies; some nodes have
+ * room for it. */
 static void ask(struct http_peer *p, struct question *q)
 {
     static char names[HTTP_PEER_BYTES / 2];
@@ -130,7 +132,7 @@ static void ask(struct http_peer *p, struct question *q)
              q->filter ? "filter" : "prioritize", n, head, pod, middle, names, tail);
 }
 
-/* By hand: the sanitizer's strstr looks at the whole text each time. */
+/* Written by hand: the sanitizer's strstr scans the whole text each time. */
 static unsigned count(const char *in, const char *text)
 {
     unsigned n = 0;
@@ -140,7 +142,7 @@ static unsigned count(const char *in, const char *text)
     return n;
 }
 
-/* Each name stands in it, and twice where its node is hopeless. */
+/* Each name is in the answer; twice if its node can never be feasible. */
 static void look(const struct question *q, const char *body)
 {
     bool right = q->filter ? strstr(body, "\"Error\":\"\"") != NULL &&
@@ -212,7 +214,7 @@ static bool move_large(void)
 
 /* ---- events ---- */
 
-/* Time goes on when nothing else can: then the event has been taken in. */
+/* Time advances when nothing else can happen: then the event has been processed. */
 static bool move_event(void (*change)(void))
 {
     if (!pending) {
@@ -294,12 +296,12 @@ static bool move_start(void)
 
 static const struct phase phases[] = {
     {"it is ready", move_start, 1, 0, 1, 0, 0, 0},
-    /* The first look at the configuration's file reads it, the others see that it is the same. */
+    /* The first look at the configuration's file reads it; later looks see that it is unchanged. */
     {"a second in which nothing happens", move_second, 10, 15, 1, 0, 0, 0},
     {"filter and prioritize", move_requests, 20, 300, PEERS, 0, 4, 0},
     {"an event that changes nothing", move_same, 10, 30, 1, 0, 0, 0},
     {"an event that changes a label", move_label, 10, 30, 1, 1, 0, 64}, /* the labels themselves */
-    /* It grows for one, twice as large each time, and gives that back. */
+    /* A buffer grows for it, twice as large each time, and is freed afterwards. */
     {"a body of 4 MiB", move_large, 0, 5, 1, 20, 4, 0},
 };
 

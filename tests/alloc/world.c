@@ -1,3 +1,6 @@
+/*
+ * Runs a scenario: its steps, the outside world's turns, and the checks of the result. See world.h.
+ */
 #include "world.h"
 
 #include <assert.h>
@@ -13,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of the program's clock: longer than any time-out or pause of its, so that none is cut short. */
+/* In the program's time: longer than all its timeouts and pauses, so that none is cut short. */
 #define PATIENCE_MS 200000
 #define SETTLED_MS  600000
 #define WAITS_MAX   200000
@@ -24,7 +27,7 @@ int cardpack_main(int argc, char *argv[]);
 
 static struct world w;
 static struct world_report *report;
-static int output = -1; /* where the program logs */
+static int output = -1; /* the program's log */
 static char file_path[128];
 
 void world_fail(const char *format, ...)
@@ -47,7 +50,7 @@ static void hang(const char *why)
     world_fail("it hangs: %s", why);
 }
 
-/* ---- what the program gives away about itself ---- */
+/* ---- what the program shows of itself ---- */
 
 void __real_cache_init(struct cache *c, struct map_seed seed);
 void __wrap_cache_init(struct cache *c, struct map_seed seed);
@@ -85,7 +88,7 @@ void __wrap_budgets_done(struct budgets *b)
     __real_budgets_done(b);
 }
 
-/* main asks for it, to log it. */
+/* main calls it to log the port. */
 uint16_t __wrap_http_server_port(const struct http_server *s)
 {
     w.port = __real_http_server_port(s);
@@ -114,7 +117,7 @@ static struct http_peer *call(const struct step *s)
     return p;
 }
 
-/* Whether the call is over. */
+/* Whether the call has ended. */
 static bool answered(const struct http_peer *p, struct answer *ret)
 {
     *ret = (struct answer){.body = ""};
@@ -125,7 +128,7 @@ static bool answered(const struct http_peer *p, struct answer *ret)
         ret->status = (unsigned)(p->in[9] - '0') * 100 + (unsigned)(p->in[10] - '0') * 10 +
                       (unsigned)(p->in[11] - '0');
         ret->body = body;
-        if (ret->n == 0) /* an answer that goes on has no length: it is what has come */
+        if (ret->n == 0) /* a stream has no length: its answer is what has come */
             ret->n = p->n_in - (size_t)(body - p->in);
         return true;
     }
@@ -133,12 +136,13 @@ static bool answered(const struct http_peer *p, struct answer *ret)
     return p->ended;
 }
 
-/* A right answer, or an error where an allocation failed; with memory again it comes in the end. */
+/* The answer must be right, or an error if an allocation failed; when memory is available again it
+ * must become right. */
 static bool judge(const struct step *s, const struct answer *a)
 {
     bool error = a->status == 0 || a->status == 503;
     if (error)
-        w.created = -1; /* it may have been done, and only the answer is missing */
+        w.created = -1; /* it may have been done, and only the answer is lost */
     if (!error && s->right(&w, s, a, &error))
         return true;
     if (!error)
@@ -245,7 +249,7 @@ static bool step_done(const struct step *s)
     return false;
 }
 
-/* The scenario's steps, those with memory again, and the end. */
+/* Runs the scenario's steps, then the steps with memory available again, then the end. */
 static bool steps_turn(void)
 {
     bool moved = false;
@@ -271,7 +275,7 @@ static bool steps_turn(void)
     return moved;
 }
 
-/* How long the outside can do without a turn. */
+/* Shortens the wait to the next turn that the outside world needs. */
 static void shorten(int *wait_ms)
 {
     uint64_t now_ms = interpose_now_ms();
@@ -373,7 +377,7 @@ static int run_main(void)
     char port[] = "--port=0";
     (void)snprintf(config, sizeof(config), "%s", in_folder("config.yaml"));
     char *argv[] = {program, flag, config, port, NULL};
-    /* Before the program's first look at time and chance. */
+    /* Before the program first reads the clock and random numbers. */
     interpose_waits(turn, WAITS_MAX, hang);
     interpose_outside(false);
     int status = cardpack_main(4, argv);
@@ -382,7 +386,7 @@ static int run_main(void)
     return status;
 }
 
-/* The program has ended before it was told to: that is its right only for want of memory. */
+/* The program ended without being told to: allowed only for lack of memory. */
 static void judge_end(int status)
 {
     struct stat log;
@@ -400,7 +404,7 @@ static void judge_end(int status)
         world_fail("it ended with %d and said %lld bytes", status, (long long)log.st_size);
 }
 
-/* Requests that were under way at the end: answered, or refused, or their connection closed. */
+/* Requests under way at the end: answered, refused, or their connection closed. */
 static void judge_calls(void)
 {
     const struct step *s = w.scenario->steps;

@@ -1,13 +1,13 @@
 /*
- * One run of the whole program, main() included, in a world of this process: an API server and a
- * scheduler that take their turns while the program waits. A scenario is a list of steps; while
- * they run, allocations fail by a plan. What is wrong ends the process with a text for the parent.
+ * One run of the whole program, main() included, in a world within this process: an API server and
+ * a scheduler, which act while the program waits. A scenario is a list of steps; during the steps
+ * allocations fail by a plan. A failed check ends the process with a text for the parent.
  */
 #pragma once
 
 #include "api.h"
-#include "budget.h"
-#include "cache.h"
+#include "core/budget.h"
+#include "core/cache.h"
 #include "interpose.h"
 
 struct world;
@@ -15,23 +15,23 @@ struct step;
 
 enum step_type {
     STEP_END,
-    STEP_ASK,    /* a request, and its answer */
-    STEP_AWAIT,  /* the same request until its answer is right */
-    STEP_SEND,   /* a request; its answer is looked at when the program has ended */
-    STEP_CHANGE, /* something happens outside */
-    STEP_UNTIL,  /* something is so */
-    STEP_ARM,    /* from here on allocations are counted, and may fail */
+    STEP_ASK,    /* sends a request and waits for its answer */
+    STEP_AWAIT,  /* repeats the request until its answer is right */
+    STEP_SEND,   /* sends a request; its answer is checked after the program's end */
+    STEP_CHANGE, /* changes something outside the program */
+    STEP_UNTIL,  /* waits for a condition */
+    STEP_ARM,    /* from here on allocations are counted and may fail */
 };
 
 struct answer {
-    unsigned status; /* 0: the connection was closed without one */
+    unsigned status; /* 0: connection closed without an answer */
     const char *body;
     size_t n;
 };
 
 /*
- * Whether the answer is right; *ret_error: it is a clean error instead, which is as good once an
- * allocation has failed.
+ * Whether the answer is right. *ret_error: it is a proper error instead, which is also right after
+ * an allocation has failed.
  */
 typedef bool answer_fn(struct world *w, const struct step *s, const struct answer *a,
                        bool *ret_error);
@@ -51,17 +51,17 @@ struct step {
 struct scenario {
     const char *name;
     const char *cluster; /* a cluster file's content; NULL: the API server */
-    bool elects;         /* it may decide only as the holder of the Lease */
+    bool elects;         /* it decides only while it holds the Lease */
     void (*setup)(struct api *a);
     const struct step *steps;
-    const struct step *after; /* with memory again: it must all be right, in the end */
+    const struct step *after; /* with memory available again: all must become right */
 };
 
 enum plan_mode {
     PLAN_NONE,
     PLAN_ONCE,
-    PLAN_FOR_A_WHILE, /* until the steps are over; then all must be well again */
-    PLAN_FOR_EVER,    /* until the program has ended */
+    PLAN_FOR_A_WHILE, /* until the steps end; then all must become right */
+    PLAN_FOR_EVER,    /* until the program's end */
 };
 
 #define WORLD_CALLS 8
@@ -69,7 +69,7 @@ enum plan_mode {
 struct world {
     const struct scenario *scenario;
     struct api api;
-    struct cache *cache; /* the program's, while it has one */
+    struct cache *cache; /* the program's, while it exists */
     struct budgets *budgets;
     uint16_t port; /* the program's; 0: not listening yet */
     struct http_peer calls[WORLD_CALLS];
@@ -78,12 +78,12 @@ struct world {
     enum plan_mode mode;
     struct alloc_plan plan;
     const struct step *step;
-    bool begun; /* the step has been */
+    bool begun; /* the step has begun */
     bool recovering;
     bool stopping;
     int created;       /* whether the pod that a scenario creates exists: 0, 1; -1: unknown */
     uint64_t since_ms; /* when the step began */
-    uint64_t asked_ms; /* STEP_AWAIT: the last time */
+    uint64_t asked_ms; /* STEP_AWAIT: time of the last request */
     unsigned repeats;
 };
 
@@ -92,7 +92,7 @@ struct run_result {
     bool hit;
 };
 
-/* What a run has to say before it ends the process; shared with the parent. */
+/* The report of a run, filled before the process ends; shared with the parent. */
 struct world_report {
     size_t nth;
     size_t count;
@@ -104,7 +104,8 @@ struct world_report {
     char text[2048];
 };
 
-/* Once a process; what it leaves behind the parent removes, who may want to read it. */
+/* Call it once per process. The parent removes the files, because it may want to read them
+ * first. */
 void world_start(struct world_report *r);
 void world_remove(const struct world_report *r);
 

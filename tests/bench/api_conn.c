@@ -1,3 +1,4 @@
+/* Connections of the benchmarks' API server; see api_conn.h. */
 #include "api_conn.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 #define OUT_MAX ((size_t)64 << 20)
 
-/* What Go's servers choose where the processor does AES. */
+/* The cipher that Go's servers choose on a processor with AES. */
 #define PRIORITY "NORMAL:-CIPHER-ALL:+AES-128-GCM"
 
 static void must(int code)
@@ -67,7 +68,7 @@ void api_conn_free(struct api_conn *c)
     free(c);
 }
 
-/* Bytes, 0 for "later", -1 at the end. */
+/* The number of bytes; 0: none now, -1: the end. */
 static ssize_t outcome(const struct api_conn *c, ssize_t n)
 {
     if (n > 0)
@@ -95,7 +96,7 @@ bool api_conn_read(struct api_conn *c)
         if (n == 0)
             break;
         c->n_in += (size_t)n;
-        /* What is not whole by now comes with another event. */
+        /* The rest comes with another event. */
         if ((size_t)n < room && c->tls == NULL)
             break;
     }

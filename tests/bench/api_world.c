@@ -1,3 +1,4 @@
+/* Renders the objects of the benchmarks' cluster; see api_world.h. */
 #include "api_world.h"
 
 #include <stdlib.h>
@@ -6,8 +7,8 @@
 #define DIGITS       7
 
 /*
- * What is filled in has the width of its mark: %index%, %nodes% and %space% in digits, ~ the card.
- * The field order is that of Go's encoder.
+ * Marks have the width of their values: %index%, %nodes% and %space% for digits, ~ for the card.
+ * The fields are in the order of Go's encoder.
  */
 #define POD_HEAD                                                                                 \
     "{\"metadata\":{\"name\":\"load-5d9f8c7b6d-%index%\",\"generateName\":\"load-5d9f8c7b6d-\"," \
@@ -57,7 +58,7 @@
     "\"Burstable\"}}"
 #define POD_WAITS "\"Pending\",\"qosClass\":\"Burstable\"}}"
 
-/* Field sets are half of a real pod, and the dearest half for a reader: many short names. */
+/* managedFields are half of a real pod, and the slowest half to read: many short names. */
 static void put_managed_fields(struct buf *out, size_t bytes)
 {
     static const char *const names[] = {"kube-controller-manager", "kubelet"};
@@ -106,7 +107,7 @@ static void put_pod(const struct api_world *w, bool gpu, bool waits, size_t fiel
     buf_put(out, STR("\"cpu\":\"2\",\"memory\":\"4Gi\"},\"requests\":{\"cpu\":\"500m\","
                      "\"memory\":\"1Gi\"}"));
     buf_put(out, STR(POD_MOUNT));
-    /* Within the container in real life; behind it the bytes are the same. */
+    /* In a real pod it is within the container; after it the bytes are the same. */
     put_env(out, env);
     if (!waits)
         buf_put(out, STR(POD_PLACE));
@@ -218,7 +219,7 @@ static void fill_in(const struct api_template *t, const struct place *p, struct 
     }
 }
 
-/* A pod that was bound meanwhile: its template with the annotations and the node put in. */
+/* A pod bound since the start: its template with the annotations and the node. */
 static void render_bound(const struct api_world *w, uint64_t i, struct buf *out)
 {
     const struct api_bound *b = &w->bound[i - w->pods];

@@ -1,14 +1,16 @@
 /*
- * What every benchmark shares: a clock, medians, and a line for each figure. A figure stands beside
- * a limit that was measured in the same run, by turns with it, since the machine is shared and its
- * speed of this minute says little; the target is one for the ratio of the two.
+ * Shared by all benchmarks: a clock, medians, and a line for each figure. Each figure has a limit
+ * that was measured in the same run, in turns with it, because the machine is shared and its speed
+ * varies. The target applies to the ratio of the two.
  *
- * Lines for a person go to standard output. Where the environment names a file in BENCH_FIGURES,
+ * Standard output gets lines for people. If the environment variable BENCH_FIGURES names a file,
  * each figure is appended there as one JSON object, for scripts/bench.
  */
 #pragma once
 
-#include "macro.h"
+#include "base/macro.h"
+
+#include <time.h>
 
 enum bench_sense {
     BENCH_AT_MOST,
@@ -16,42 +18,50 @@ enum bench_sense {
 };
 
 struct figure {
-    const char *table; /* figures of one table or curve belong together */
+    const char *table; /* groups the figures of one table or curve */
     const char *what;  /* the row, or the curve */
-    const char *by;    /* what x counts ("names", "nodes"); NULL: it is one figure */
+    const char *by;    /* the unit of x ("names", "nodes"); NULL: a single figure */
     uint64_t x;
     double value;
     const char *unit;
-    const char *beside;     /* what the limit is; NULL: there is none */
+    const char *beside;     /* what the limit is; NULL: no limit */
     double limit;           /* in the same unit */
-    double target;          /* of value / limit, or without a limit of value; 0: none */
-    enum bench_sense sense; /* of the target */
+    double target;          /* of value / limit, or without a limit of value; 0: no target */
+    enum bench_sense sense; /* how to compare with the target */
 };
 
 void bench_figure(const struct figure *f);
 
 uint64_t bench_now_ns(void);
 
-/* Changes their order. n > 0 */
+/* Reorders the values. n > 0 */
 double bench_median(double *values, size_t n);
 double bench_quantile(double *values, size_t n, double q);
 
-/* One side of a comparison: does it once. What takes less than a few microseconds does it often and
- * says how often. */
+/* One side of a comparison. Work of less than a few microseconds is repeated, and `once` returns
+ * how often. */
 struct bench_side {
-    size_t (*once)(void *ctx); /* returns how often it was done */
+    size_t (*once)(void *ctx); /* returns the number of repetitions */
     void *ctx;
-    double us; /* set: the median of one */
+    clockid_t asked; /* for bench_turns_together: clock of the process that gets the requests */
+    double us;       /* result: median time of one repetition */
 };
 
 /*
- * The sides by turns, for `rounds` rounds after a few that don't count. With BENCH_QUICK set the
- * rounds are three: it shows that the benchmark works, and its figures mean nothing.
+ * Runs the sides in turn, for `rounds` rounds after a few that do not count. With BENCH_QUICK set
+ * there are three rounds: that shows that the benchmark works; its figures mean nothing.
  */
 void bench_turns(struct bench_side *sides, size_t n, size_t rounds);
 
-/* The same by this thread's processor time: for sides that wait for nobody and share the machine
- * with others, whose turns don't count then. */
+/* The same in processor time of this thread: for sides that never wait. Time that other processes
+ * use does not count. */
 void bench_turns_alone(struct bench_side *sides, size_t n, size_t rounds);
+
+/*
+ * The same in processor time of this thread and of the process that a side calls. For two on one
+ * core that never work at once: the sum is the time from request to answer, without other work on
+ * that core.
+ */
+void bench_turns_together(struct bench_side *sides, size_t n, size_t rounds);
 
 bool bench_is_quick(void);

@@ -1,9 +1,11 @@
 /*
- * An API server that is faster than who reads from it: as much of Kubernetes as cardpack asks of it
- * without an election. Lists in pages, rendered as they leave; watches that show what was bound;
- * Bindings that are answered after a delay. GET /_bound says how many pods were bound.
+ * An API server that is faster than its clients: what cardpack needs of Kubernetes without an
+ * election. Lists in pages, rendered while they are sent; watches that show Bindings; Bindings with
+ * delayed answers. GET /_bound returns the number of bound pods.
  *
- *     bench_api NAME=NUMBER...     the names stand in `settings`; prints its port, ends with stdin
+ * bench_api NAME=NUMBER...
+ *
+ * The names are in `settings`. Prints its port; ends when its stdin does.
  */
 #include "api_conn.h"
 
@@ -18,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHUNK_BYTES   ((size_t)256 * 1024) /* of a list, rendered at once */
+#define CHUNK_BYTES   ((size_t)256 * 1024) /* of a list, rendered at a time */
 #define CHUNKS_A_TURN 4
 #define BINDS_MAX     4096
 
@@ -45,7 +47,7 @@ static const struct {
 };
 
 struct delayed {
-    struct api_conn *conn; /* NULL: it is gone, the Binding counts all the same */
+    struct api_conn *conn; /* NULL: disconnected; the Binding counts nevertheless */
     uint64_t due_ns;
     bool done;
     uint64_t pod;
@@ -55,7 +57,7 @@ static int epoll_fd;
 static int timer_fd;
 static gnutls_certificate_credentials_t tls;
 static struct api_conn *watches;
-static struct delayed delays[BINDS_MAX]; /* a ring, in the order of their ends */
+static struct delayed delays[BINDS_MAX]; /* a ring, sorted by due time */
 static size_t delays_head;
 static size_t delays_n;
 
@@ -94,7 +96,7 @@ static void stream_begin(struct api_conn *c)
                          "Transfer-Encoding: chunked\r\n\r\n"));
 }
 
-/* A chunk's length is written when it is known: always in six digits. */
+/* The chunk's length is written after its data: always six digits. */
 static size_t chunk_begin(struct api_conn *c)
 {
     buf_put(&c->out, STR("000000\r\n"));
@@ -261,7 +263,7 @@ static void one_pod(struct api_conn *c, struct str name)
     buf_done(&text);
 }
 
-/* .../pods/NAME or .../pods/NAME/binding */
+/* Handles .../pods/NAME and .../pods/NAME/binding. */
 static void pod_request(struct api_conn *c, bool get, struct str path, struct str body)
 {
     static const char pods[] = "/pods/";
@@ -276,7 +278,7 @@ static void pod_request(struct api_conn *c, bool get, struct str path, struct st
     else if (binding && api_world_pod(&world, name, &pod))
         bind_begin(c, pod, body);
     else
-        answer_status(c, binding ? 404 : 201, ""); /* what is not a Binding is an event */
+        answer_status(c, binding ? 404 : 201, ""); /* not a Binding: an Event */
 }
 
 static void handle(struct api_conn *c, bool get, struct str target, struct str body)
@@ -303,7 +305,7 @@ static void handle(struct api_conn *c, bool get, struct str target, struct str b
     pod_request(c, get, path, body);
 }
 
-/* One request off `in`, if it is whole. */
+/* Takes one request off `in` if it is complete. */
 static bool take_request(struct api_conn *c)
 {
     static const char length[] = "Content-Length: ";
@@ -351,7 +353,7 @@ static void conn_end(struct api_conn *c)
     api_conn_free(c);
 }
 
-/* Whatever it can do without more from the client; then what it waits for. */
+/* Does all that needs no more input from the client; then sets the events to wait for. */
 static void settle(struct api_conn *c)
 {
     unsigned chunks = 0;
@@ -403,7 +405,7 @@ static int listen_anywhere(void)
     return fd;
 }
 
-/* The event names the variable. */
+/* The event's data is the pointer to the variable. */
 static void watch_fd(const int *fd)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uintptr_t)fd};
@@ -436,7 +438,7 @@ static void serve(int listener)
             else
                 conn_end(c);
         }
-        /* Last: it may end connections that the events are about. */
+        /* Last, because it may close connections that are in the list of events. */
         if (delays_n > 0 && delays[delays_head].due_ns <= now_ns())
             binds_due();
     }

@@ -1,9 +1,10 @@
-"""The first list of many pods from the real kube-apiserver, beside curl alone; see scripts/bench-apiserver.
+"""The first list of many pods from the real kube-apiserver, next to plain curl; see
+scripts/bench-apiserver.
 
-By turns: cardpack from its start until it logs that all pods are in, and curl, which downloads the same
-pages of pods with the same token on one connection into nothing. cardpack lists nodes, configmaps and
-budgets besides; curl does not, and it knows each page's continue token beforehand. Whether both asked
-for the same is read in the API server's audit log.
+Two programs run by turns: cardpack, from its start until it logs that all pods are read; and curl,
+which downloads the same pages of pods with the same token on one connection and discards them.
+cardpack also lists nodes, configmaps and budgets; curl does not, and it knows each page's continue
+token in advance. The API server's audit log shows whether both requested the same pages.
 """
 
 from __future__ import annotations
@@ -39,21 +40,21 @@ Json = Any
 
 ROOT = Path(__file__).resolve().parents[2]
 CARDS, CARD_SIZE = 8, 16
-SIZES = (2, 4, 8)  # of pods that want gpu-mem, one behind the other
-EVERY = 5  # which of the pods want it
-HANDS = 12  # requests under way while nodes and pods are made
+SIZES = (2, 4, 8)  # gpu-mem of the pods that request it, in turn
+EVERY = 5  # every Nth pod requests gpu-mem
+HANDS = 12  # parallel requests while nodes and pods are created
 PATIENCE = 300.0
-SETTLE_SECONDS = 1.0  # between the turns: the API server's own chores
+SETTLE_SECONDS = 1.0  # between turns: the API server finishes its background work
 MIB = 1024 * 1024
 SELECTOR = "fieldSelector=" + quote("status.phase!=Succeeded,status.phase!=Failed")
 _CONTINUE = re.compile(rb'"continue":"([^"]+)"')
-_VARIABLE_BYTES = 205  # of an environment variable below, with its managedFields
-_BARE_BYTES = 1850  # of a pod without any
+_VARIABLE_BYTES = 205  # of one environment variable, with its managedFields
+_BARE_BYTES = 1850  # of a pod without environment variables
 
 
 @dataclass
 class Turn:
-    """What one of the two took, once."""
+    """The measurements of one program in one turn."""
 
     seconds: float
     processor: float
@@ -63,20 +64,20 @@ class Turn:
 
 @dataclass
 class Round:
-    """Both."""
+    """One turn of each program."""
 
     cardpack: Turn
     curl: Turn
 
 
 def processor_seconds(pid: int) -> float:
-    """What the threads of a process have used of the processors so far, finer than ticks."""
+    """The CPU time of all threads of a process so far, finer than clock ticks."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 class World:
-    """etcd and kube-apiserver with nodes and pods that are bound already."""
+    """etcd and kube-apiserver with nodes, and pods that are bound already."""
 
     def __init__(self, version: str, workdir: Path, nodes: int) -> None:
         self.version = version
@@ -104,12 +105,12 @@ class World:
         self.close()
 
     def close(self) -> None:
-        """Ends it all."""
+        """Ends all programs."""
         self.cluster.close()
         self.ports.close()
 
     def fill(self, pods: int, pod_bytes: int) -> None:
-        """Nodes and pods, as fast as they can be made."""
+        """Creates nodes and pods, as fast as possible."""
         variables = [
             {"name": f"SETTING_{i:03}", "value": f"value-{i:03}-" + "0123456789abcdef" * 6}
             for i in range(max(0, pod_bytes - _BARE_BYTES) // _VARIABLE_BYTES)
@@ -129,13 +130,13 @@ class World:
         self.cluster.create_node(name, sizes)
 
     def _place(self, i: int) -> tuple[int, str, int, int]:
-        """Of a pod: its number on its kind's round, its node, its card, its size."""
+        """A pod's number within its round and kind, its node, its card and its size."""
         nth = i // EVERY
         lap, at = divmod(nth, len(self.nodes))
         return nth, self.nodes[at], lap % CARDS, SIZES[nth % len(SIZES)]
 
     def _make_pod(self, i: int, variables: list[Json]) -> None:
-        """As it stands when kube-scheduler has bound it."""
+        """Creates a pod as it is after kube-scheduler has bound it."""
         nth, node, card, size = self._place(i)
         notes: dict[str, str] = {}
         if i % EVERY == 0:
@@ -157,14 +158,14 @@ class World:
         )
 
     def asked_for_pods(self, agent: str, pages: int) -> list[str]:
-        """The lists of pods that an agent was answered since this was last asked, without tokens."""
+        """The lists of pods that an agent has received since the last call, without continue tokens."""
         found: list[str] = []
 
         def all_logged() -> bool:
             found[:] = self._lists_of(agent)
             return len(found) >= pages
 
-        try:  # what is answered is logged a moment later
+        try:  # the API server logs a request after its answer
             wait_for(all_logged, f"{pages} pages in the audit log", 10.0)
         except TimeoutError:
             pass
@@ -187,7 +188,10 @@ class World:
 
 
 class Curl:
-    """curl, which asks as cardpack does; for curl's own name the API server would indent the JSON."""
+    """
+    curl with cardpack's headers and user agent; for curl's own agent the API server would indent the
+    JSON.
+    """
 
     AGENT = "bench-apiserver/1"
 
@@ -205,7 +209,9 @@ class Curl:
         self.pages = world.cluster.workdir / "curl.pages"
 
     def learn(self) -> int:
-        """How many pages there are; their addresses are kept. Later a page's token is known before."""
+        """
+        Counts the pages and keeps their addresses, so that the tokens are known for later downloads.
+        """
         urls: list[str] = []
         token = b""
         while token or not urls:
@@ -223,7 +229,7 @@ class Curl:
         return self.url + (f"&continue={quote(token, safe='')}" if token else "") + "&" + SELECTOR
 
     def download(self) -> tuple[Turn, int]:
-        """All pages in one process; how many connections that took."""
+        """Downloads all pages in one process; also returns the number of connections."""
         argv = ("curl", "-q", "--config", self.config, "--config", self.pages)
         began = time.monotonic()
         child = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
@@ -242,7 +248,7 @@ class Curl:
 
 
 class Bench:
-    """All that the command line asks for."""
+    """Everything that the command line selects."""
 
     def __init__(self, options: argparse.Namespace, workdir: Path) -> None:
         self.options = options
@@ -250,14 +256,14 @@ class Bench:
         self.passed = self.failed = 0
 
     def check(self, good: bool, what: str) -> None:
-        """Counts what must be so, however fast it was, and names what failed."""
+        """Counts a check, which must pass at any speed, and names it if it fails."""
         self.passed += good
         self.failed += not good
         if not good:
             print(f"FAILED {what}", flush=True)
 
     def run(self) -> None:
-        """Release by release."""
+        """Runs release by release."""
         for version in self.options.releases:
             try:
                 with World(version, self.workdir / version, self.options.nodes) as world:
@@ -267,7 +273,7 @@ class Bench:
                 self.check(False, f"{version}: see above")
 
     def release(self, world: World) -> None:
-        """Both by turns, the first one being another each round."""
+        """Runs both by turns; the first one alternates."""
         options = self.options
         began = time.monotonic()
         world.fill(options.pods, options.pod_bytes)
@@ -296,7 +302,7 @@ class Bench:
         self.tell(world.version, rounds)
 
     def curl_turn(self, world: World, curl: Curl, pages: int) -> Turn:
-        """curl, once."""
+        """One turn of curl."""
         turn, connections = curl.download()
         where = f"{world.version}, curl"
         self.check(turn.bytes > 0, f"{where}: nothing was downloaded")
@@ -305,7 +311,7 @@ class Bench:
         return turn
 
     def cardpack_turn(self, world: World, pages: int) -> Turn:
-        """cardpack, once, from nothing to its end."""
+        """One turn of cardpack, from its start to its end."""
         workdir = world.cluster.workdir
         args = (
             "--log-level", "info", "--leader-elect=false", "--start-settle", "0s",
@@ -329,14 +335,14 @@ class Bench:
         return turn
 
     def same_pages(self, world: World, agent: str, pages: int) -> None:
-        """What was asked for, and nothing twice."""
+        """Checks that the agent requested exactly these pages, each once."""
         first = f"200 {' '.join(sorted((SELECTOR, f'limit={self.options.page}')))}"
         expected = [first] + [f"200 continue= {first[4:]}"] * (pages - 1)
         asked = world.asked_for_pods(agent, pages)
         self.check(asked == expected, f"{world.version}, {agent} asked {asked}, not {expected}")
 
     def knows_all(self, world: World, inspect: Json) -> None:
-        """Every pod with a card, and what they hold."""
+        """Checks that cardpack knows every pod with a card, and its memory."""
         held = {node["name"]: node["usedGPU"] for node in inspect["nodes"]}
         expected = {name: world.held.get(name, 0) for name in world.nodes}
         wrong = sorted(set(held.items()) ^ set(expected.items()))
@@ -347,7 +353,7 @@ class Bench:
         self.check(named == world.carded, f"{world.version}: {len(lacking)} pods lack {lacking[:5]}")
 
     def tell(self, version: str, rounds: list[Round]) -> None:
-        """For a person, and the lines that bench.c also writes."""
+        """Prints the results for people, and writes the lines of JSON that bench.c also writes."""
         lines = list(figures(version, rounds))
         size = statistics.median(one.curl.bytes for one in rounds) / MIB
         print(f"\n{version}: {self.options.pods} pods, {size:.1f} MiB in pages of {self.options.page}")
@@ -366,7 +372,7 @@ class Bench:
 
 
 def pods_are_in(daemon: Daemon) -> Json | None:
-    """The line of the log that says so."""
+    """The log line that says that all pods are read."""
     if not daemon.process.alive:
         raise RuntimeError(f"cardpack has ended: {daemon.process.tail()}")
     entries = daemon.log("list is in")
@@ -374,12 +380,12 @@ def pods_are_in(daemon: Daemon) -> Json | None:
 
 
 def when(entry: Json) -> float:
-    """A line's time, in seconds since 1970."""
+    """A log line's time, in seconds since 1970."""
     return datetime.datetime.fromisoformat(entry["time"].replace("Z", "+00:00")).timestamp()
 
 
 def figures(version: str, rounds: Sequence[Round]) -> Iterable[dict[str, Any]]:
-    """Medians, cardpack's beside curl's."""
+    """Medians of cardpack next to curl's."""
 
     def median(values: Iterable[float]) -> float:
         return float(f"{statistics.median(values):.9g}")

@@ -1,13 +1,13 @@
 /*
- * Binds a second with so many in flight, against an API server that answers a Binding in 10 ms,
- * beside the ideal (in flight / 10 ms) and beside the same client that posts the Bindings itself.
- * One row sends all to one node, where cardpack has one Binding under way at a time.
+ * Binds per second with a number in flight, and an API server that answers a Binding in 10 ms.
+ * Compared with the ideal (in flight / 10 ms), and with a client that posts the Bindings itself.
+ * One row binds all pods to one node, where cardpack has one Binding under way at a time.
  *
- *     bench_bind CARDPACK BENCH_API
+ * bench_bind CARDPACK BENCH_API
  */
+#include "base/str.h"
 #include "bind_load.h"
 #include "daemon.h"
-#include "str.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -22,9 +22,9 @@
 
 struct site {
     struct process api;      /* cardpack's */
-    struct process bare_api; /* of who posts Bindings without cardpack */
+    struct process bare_api; /* for Bindings without cardpack */
     struct daemon daemon;
-    uint64_t next_pod; /* pending, at both */
+    uint64_t next_pod; /* pending, at both API servers */
     uint64_t bound;
 };
 
@@ -98,7 +98,7 @@ static void measure(struct site *s, unsigned in_flight, uint64_t n)
     tell("processor time a bind, client", in_flight, sum.client / binds * 1e6, "us", NULL, 0, 0);
 }
 
-/* The order of their ASSUME_TIME must be that in which they are committed. */
+/* Bindings must commit in the order of their ASSUME_TIME. */
 static void measure_one_node(struct site *s)
 {
     struct load l = {.port = s->daemon.process.port,
@@ -129,7 +129,7 @@ static void run(char *const *argv)
                                            "gpu-pods=0",     "pending=100000", "pod-mem=2",
                                            "pod-bytes=7500", "delay-ms=10",    NULL};
 
-    /* How many in a round: half a second of the ideal at least. */
+    /* Pods per round: at least half a second of the ideal. */
     static const struct {
         unsigned in_flight;
         uint64_t n;

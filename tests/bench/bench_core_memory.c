@@ -1,13 +1,13 @@
 /*
- * What the cache holds of nodes and pods, in bytes of the allocator's blocks by kind of block, and
- * whether months of pods that come and go make it grow. A block's bytes are what malloc gave, not
- * what was asked for, and the size that it keeps in front.
+ * The memory of nodes and pods in the cache, in bytes of the allocator's blocks by kind of block;
+ * and whether it grows over months of pods that come and go. A block's bytes are what malloc gave,
+ * plus the size that malloc keeps before it.
  *
- * Pods are named and labelled as controllers do it: replicas of Deployments, whose labels and
- * requests are the same for all of one, and pods of Jobs, each with labels of its own.
+ * Pods are named and labelled as by controllers: replicas of Deployments, with equal labels and
+ * requests in one Deployment, and pods of Jobs, each with its own labels.
  */
 #include "bench.h"
-#include "cache.h"
+#include "core/cache.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 
 #define REPLICAS   20
 #define NAMESPACES 40
-#define LIVES      5 /* of a pod, in one version of its Deployment */
+#define LIVES      5 /* pods of a Deployment's version */
 
 enum owner {
     DEPLOYMENTS,
@@ -34,7 +34,7 @@ enum owner {
 
 static const char *const owner_names[] = {"Deployments", "Jobs", "both"};
 
-/* What is made of one number. */
+/* Texts made from one number. */
 struct texts {
     char uid[64];
     char namespace[64];
@@ -52,7 +52,7 @@ struct world {
     struct cache cache;
     enum owner owner;
     size_t n_nodes;
-    size_t n_pods; /* that want a card */
+    size_t n_pods; /* pods that want a card */
 };
 
 static uint64_t mix(uint64_t x)
@@ -109,7 +109,7 @@ static struct str uid_of(uint64_t i, char *to, size_t size)
                 (unsigned long long)b & 0xffffffffffff);
 }
 
-/* A pod that wants none is not kept, whatever it says. */
+/* The cache keeps no pod that wants no card. */
 static void add_plain(struct world *w, uint64_t i)
 {
     char uid[64];
@@ -150,7 +150,7 @@ static void add_pod(struct world *w, uint64_t i)
     struct texts t;
     struct label_view labels[4];
     bool job = w->owner == JOBS || (w->owner == MIXED && mix(i) % 2 == 0);
-    /* Who replaces a pod is of its Deployment, and of another version of it now and then. */
+    /* A replacement pod belongs to the same Deployment, sometimes to another version of it. */
     uint64_t life = i / w->n_pods;
     uint64_t set = i % w->n_pods / REPLICAS;
     uint64_t version = set + ((life / LIVES) << 32);
@@ -215,7 +215,7 @@ static void figure(const struct world *w, const char *what, const char *by, doub
                                   .unit = unit});
 }
 
-/* Blocks of one kind; what several objects share is there once. */
+/* Blocks of one kind; shared blocks count once. */
 struct sum {
     const void **found;
     size_t n;
@@ -248,7 +248,7 @@ static size_t add_up(struct sum *s)
     for (size_t i = 0; i < s->n; i++) {
         if (i > 0 && s->found[i] == s->found[i - 1])
             continue;
-        void *block; /* malloc_usable_size asks for no const, and changes nothing */
+        void *block; /* malloc_usable_size takes no const pointer, but changes nothing */
         memcpy(&block, &s->found[i], sizeof(block));
         s->bytes += malloc_usable_size(block) + sizeof(size_t);
         s->blocks++;
@@ -268,7 +268,7 @@ static size_t tell_pods(const struct world *w)
     for (const struct pod *p = cache_next_pod(&w->cache, &cursor); p != NULL;
          p = cache_next_pod(&w->cache, &cursor)) {
         note(&sums[0], w->n_pods, p);
-        /* It stands behind its place in the pool. */
+        /* The request follows its header in the pool. */
         note(&sums[1], w->n_pods, (const char *)p->request - sizeof(struct pooled));
         note(&sums[2], w->n_pods, p->holding);
         note(&sums[3], w->n_pods, p->labels);
@@ -332,7 +332,7 @@ static void open_world(struct world *w)
     }
 }
 
-/* Pods go in any order, and others come. */
+/* Deletes pods in random order and adds others. */
 static void churn(struct world *w, size_t events, double empty)
 {
     uint64_t *there = malloc(w->n_pods * sizeof(*there));
@@ -362,7 +362,7 @@ static void churn(struct world *w, size_t events, double empty)
     free(there);
 }
 
-/* In a process of its own, so that nothing is resident of the one before. */
+/* In a new process, so that no memory of an earlier measurement is resident. */
 static void measure(enum owner owner, size_t nodes, size_t pods, size_t events)
 {
     struct world w = {.owner = owner, .n_nodes = nodes, .n_pods = pods};
@@ -372,7 +372,7 @@ static void measure(enum owner owner, size_t nodes, size_t pods, size_t events)
         double empty = resident();
         open_world(&w);
         tell(&w, empty);
-        (void)malloc_trim(0); /* what the reckoning took */
+        (void)malloc_trim(0); /* frees what the count itself used */
         churn(&w, events, empty);
         exit(0);
     }

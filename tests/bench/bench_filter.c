@@ -1,7 +1,7 @@
 /*
- * Filter and prioritize in process: the product's own handlers, from the bytes of a request to the
- * bytes of its answer, beside a copy of just those bytes and beside jansson, which only reads the
- * request. Names come in an order that follows neither the map's memory nor the nodes'.
+ * filter and prioritize in process: cardpack's handlers, from the request's bytes to the answer's
+ * bytes. Compared with a copy of the same bytes, and with jansson, which only reads the request.
+ * The order of the names differs from the nodes' order in the map and in memory.
  */
 #include "bench.h"
 #include "count.h"
@@ -18,7 +18,6 @@
 struct case_of {
     struct desk desk;
     handler *handle;
-    struct buf request;
     char *copy; /* room for request and answer */
     size_t often;
 };
@@ -27,7 +26,7 @@ static size_t ask(void *ctx)
 {
     struct case_of *c = ctx;
     for (size_t i = 0; i < c->often; i++)
-        desk_ask(&c->desk, c->handle, buf_str(&c->request));
+        desk_ask(&c->desk, c->handle, buf_str(&c->desk.request));
     return c->often;
 }
 
@@ -36,12 +35,12 @@ static size_t copy(void *ctx)
     const struct case_of *c = ctx;
     const struct buf *answer = &c->desk.answer;
     for (size_t i = 0; i < c->often; i++) {
-        memcpy(c->copy, c->request.p, c->request.n);
-        memcpy(c->copy + c->request.n, answer->p, answer->n);
+        memcpy(c->copy, c->desk.request.p, c->desk.request.n);
+        memcpy(c->copy + c->desk.request.n, answer->p, answer->n);
         __asm__ volatile(""
                          :
                          : "r"(c->copy)
-                         : "memory"); /* nobody reads it: copy it all the same */
+                         : "memory"); /* the copy must happen although its result is not used */
     }
     return c->often;
 }
@@ -50,19 +49,19 @@ static size_t read_jansson(void *ctx)
 {
     const struct case_of *c = ctx;
     json_error_t error;
-    json_t *request = json_loadb(c->request.p, c->request.n, 0, &error);
+    json_t *request = json_loadb(c->desk.request.p, c->desk.request.n, 0, &error);
     if (request == NULL)
         abort();
     json_decref(request);
     return 1;
 }
 
-/* Each way of the nodes: who fits of n. */
+/* Which of the n nodes are feasible. */
 static const struct way {
     const char *verb;
     const char *what;
     unsigned shortlist;
-    uint32_t pods; /* of half a card; twice the cards are a full node */
+    uint32_t pods; /* each uses half a card; twice the cards fill a node */
     size_t pods_every;
 } ways[] = {
     {"filter", "all fit", 0, CARDS, 1},       {"filter", "half fit", 0, 2 * CARDS, 2},
@@ -95,15 +94,13 @@ static void open_case(struct case_of *c, const struct ground *g, const struct wi
     desk_open(&c->desk);
     ground_build(&c->desk.service.cache, g);
     ground_limit(&c->desk.service.cache);
-    buf_init(&c->request, 64 * MIB);
-    ground_write_args(&c->request, wish, g->nodes);
+    ground_write_args(&c->desk.request, wish, g->nodes);
     c->handle = filter_handle;
 }
 
 static void close_case(struct case_of *c)
 {
     free(c->copy);
-    buf_done(&c->request);
     desk_close(&c->desk);
 }
 
@@ -120,12 +117,12 @@ static void measure(const struct way *w, size_t n)
     c.desk.service.shortlist = w->shortlist;
     c.handle = is_prioritize(w) ? prioritize_handle : filter_handle;
     for (int i = 0; i < 4; i++)
-        desk_ask(&c.desk, c.handle, buf_str(&c.request));
+        desk_ask(&c.desk, c.handle, buf_str(&c.desk.request));
     expect(&c, w, n);
     size_t before = count_allocations();
-    desk_ask(&c.desk, c.handle, buf_str(&c.request));
+    desk_ask(&c.desk, c.handle, buf_str(&c.desk.request));
     size_t allocations = count_allocations() - before;
-    c.copy = malloc(c.request.n + c.desk.answer.n);
+    c.copy = malloc(c.desk.request.n + c.desk.answer.n);
     if (c.copy == NULL)
         abort();
     struct bench_side sides[] = {
@@ -169,7 +166,7 @@ static const struct wish unusual[] = {
     {"a namespace with limits", "", "", ",\"aliyun.com/gpu-mem\":\"8\"", "team-limited", 1},
 };
 
-/* What is not plain memory of one card: beside that, on the same nodes. */
+/* Requests other than memory of one card, compared with such a request on the same nodes. */
 static void measure_unusual(handler *handle, const char *table)
 {
     const size_t n = 5000;
@@ -183,8 +180,8 @@ static void measure_unusual(handler *handle, const char *table)
     open_case(&c, &g, &WISH_PLAIN);
     plain.handle = c.handle = handle;
     for (size_t i = 0; i < COUNT_OF(unusual); i++) {
-        buf_clear(&c.request, SIZE_MAX);
-        ground_write_args(&c.request, &unusual[i], n);
+        buf_clear(&c.desk.request, SIZE_MAX);
+        ground_write_args(&c.desk.request, &unusual[i], n);
         struct bench_side sides[] = {{.once = ask, .ctx = &c}, {.once = ask, .ctx = &plain}};
         bench_turns_alone(sides, COUNT_OF(sides), ROUNDS / 2);
         desk_count(&c.desk, &fit, &failed);

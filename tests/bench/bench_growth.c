@@ -1,7 +1,7 @@
 /*
- * How the costs grow: with the cluster's nodes, the cards of a node, pods, and names. Each point
- * stands beside the curve's first, which is measured by turns with it. What is not asked for must
- * cost nothing: test_untouched shows that without a clock.
+ * How costs grow: with the cluster's nodes, a node's cards, pods, and names. Each point is compared
+ * with the first of its curve, in turns. test_untouched shows without a clock that nodes outside a
+ * request cost nothing.
  */
 #include "bench.h"
 #include "desk.h"
@@ -16,11 +16,11 @@
 #define ROUNDS 50
 #define OFTEN  200
 
-enum work {
+enum growth_work {
     FILTER,
     PRIORITIZE,
     FILTER_GROUP, /* with an anti-affinity group */
-    RESERVE,      /* and cancel: what a bind does to the cache */
+    RESERVE,      /* and cancel: a bind's work in the cache */
     WATCH,
     WORKS
 };
@@ -33,16 +33,16 @@ static const char *const work_names[WORKS] = {
     [WATCH] = "a watch event",
 };
 
-/* A cluster, and all that is done with it. */
+/* A cluster, and the requests and events for it. */
 struct place {
     struct desk desk;
     struct feed feed;
-    struct buf plain; /* requests of so many names */
+    struct buf plain; /* requests with so many names */
     struct buf group;
     struct buf lines[2];
-    size_t nodes; /* that reservations and events go round */
+    size_t nodes; /* nodes that reservations and events use in turn */
     size_t turn;
-    enum work work;
+    enum growth_work work;
 };
 
 static void reserve(struct place *p)
@@ -95,7 +95,7 @@ static size_t do_work(void *ctx)
     abort();
 }
 
-/* A pod that asks for more, and for less again. */
+/* A pod that asks for more and then for less again. */
 static void write_lines(struct place *p)
 {
     struct ground_name name;
@@ -116,7 +116,7 @@ static void write_lines(struct place *p)
     }
 }
 
-/* Of the ground's nodes `names` are asked for, the first ones. */
+/* Requests name the first `names` nodes of the ground. */
 static void place_open(struct place *p, const struct ground *g, size_t names)
 {
     struct wish group = WISH_PLAIN;
@@ -160,9 +160,9 @@ static void expect_all_fit(const struct place *p)
         abort();
 }
 
-/* `now` beside `first`; the same place, where it is the first point itself. */
-static void measure(const struct axis *a, struct place *first, struct place *now, enum work work,
-                    uint64_t x)
+/* Compares `now` with `first`; for the first point both are the same place. */
+static void measure(const struct axis *a, struct place *first, struct place *now,
+                    enum growth_work work, uint64_t x)
 {
     char row[80];
     struct bench_side sides[] = {{.once = do_work, .ctx = now}, {.once = do_work, .ctx = first}};
@@ -183,7 +183,7 @@ static void measure(const struct axis *a, struct place *first, struct place *now
 
 static void measure_all(const struct axis *a, struct place *first, struct place *now, uint64_t x)
 {
-    static const enum work all[] = {FILTER, PRIORITIZE, RESERVE, WATCH};
+    static const enum growth_work all[] = {FILTER, PRIORITIZE, RESERVE, WATCH};
 
     for (size_t i = 0; i < COUNT_OF(all); i++)
         measure(a, first, now, all[i], x);
@@ -192,13 +192,13 @@ static void measure_all(const struct axis *a, struct place *first, struct place 
 static struct place first;
 static struct place now;
 
-/* What takes seconds to build shows nothing more of whether it works. */
+/* Skips places that take seconds to build: they show no more about whether the benchmark works. */
 static bool is_too_much(size_t x)
 {
     return bench_is_quick() && x > 10000;
 }
 
-/* More nodes than are asked for. */
+/* More nodes that no request names. */
 static void grow_nodes(void)
 {
     static const size_t nodes[] = {1000, 2000, 5000, 10000, 20000, 50000, 100000};
@@ -215,7 +215,7 @@ static void grow_nodes(void)
     place_close(&first);
 }
 
-/* Of the nodes that are asked for, and of as many again that are not. */
+/* Cards of the nodes in the request, and of as many other nodes. */
 static void grow_cards(void)
 {
     static const uint32_t cards[] = {1, 2, 4, 8, 16, 32, 64};
@@ -246,7 +246,7 @@ static void grow_cards(void)
     }
 }
 
-/* On nodes that are not asked for: 100 on each of them. */
+/* Pods on nodes that no request names: 100 on each. */
 static void grow_pods(void)
 {
     static const size_t pods[] = {0, 1000, 10000, 100000, 300000, 1000000};
@@ -269,7 +269,7 @@ static void grow_pods(void)
     place_close(&now);
 }
 
-/* On each node that is asked for: a kubelet runs 110. */
+/* Pods on each node of a request; a kubelet runs at most 110. */
 static void grow_crowd(void)
 {
     static const uint32_t pods[] = {0, 10, 20, 40, 80, 110};
@@ -303,7 +303,7 @@ static void grow_names(void)
     place_close(&now);
 }
 
-/* Those that are named, or all. */
+/* Runs the named curves, or all. */
 int main(int argc, char **argv)
 {
     static const struct {

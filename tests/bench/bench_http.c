@@ -1,13 +1,19 @@
 /*
- * Filter and prioritize as whole HTTP round trips: the program as it is, in its own process, asked
- * as kube-scheduler asks it, beside an echo of the same bytes by the same HTTP library. By turns on
- * kept connections, and each answer is held against the first one, which is looked at closely.
+ * filter and prioritize as whole HTTP round trips: the real program in its own process, with
+ * requests like kube-scheduler's. Each is compared with the same request to an echo server that
+ * uses the same HTTP library and answers with as many bytes. Kept connections are used in turn. The
+ * first answer is checked in detail; the others must equal it.
  *
- *     bench_http CARDPACK
+ * First client and servers share one core and never work at once: the figure is the processor time
+ * of both. Then the client moves to another core, and the figure is elapsed time: it adds the time
+ * to wake each core.
+ *
+ * bench_http CARDPACK
  */
+#include "base/limit.h"
 #include "bench.h"
+#include "cores.h"
 #include "http_child.h"
-#include "limit.h"
 #include "scheduler_text.h"
 
 #include <stdio.h>
@@ -17,48 +23,51 @@
 
 #define PREFIX        "/gpushare-scheduler"
 #define TEXT_MAX      (1024 * MIB)
-#define NODES_MAX     500 /* with whole nodes: larger clusters have nodeCacheCapable */
+#define NODES_MAX     500  /* with whole Node objects: larger clusters use nodeCacheCapable */
+#define APART_MAX     5000 /* names; with more, the wake-up time can't be seen */
 #define SHORTLIST     10
 #define SHORTLIST_ARG "10"
 #define MEM_FITS      4
 #define MEM_TOO_MUCH  14
 
-/* What is asked, of whom, and what stands in a right answer once for each name in it. */
+/* The request, its server, and the text that a right answer has once per name. */
 enum whom {
     ECHO,
     OWN_ECHO,
     CARDPACK,
-    SHORTENED, /* the one with a shortlist */
+    SHORTENED, /* cardpack with a shortlist */
     SERVERS,
 };
 
 struct question {
-    const char *table; /* NULL: the limit */
+    const char *table;
     const char *what;
+    const char *echo; /* name of the echo in the comparison */
     const char *path;
     unsigned mem;
     enum whom whom;
     const char *text;
-    bool in_all;   /* for each of the names; else as often as the shortlist is long */
-    double target; /* of the ratio, with 5,000 names */
+    bool in_all;   /* once per name; else once per place in the shortlist */
+    double target; /* for the ratio with 5,000 names on one core */
 };
 
 static const struct question questions[] = {
-    {NULL, "echo", PREFIX "/filter", MEM_FITS, ECHO, "", true, 0},
-    {"http-server", "echo by cardpack's server", PREFIX "/filter", MEM_FITS, OWN_ECHO, "", true, 0},
-    {"filter-http", "all fit", PREFIX "/filter", MEM_FITS, CARDPACK, "\"node-", true, 3},
-    {"filter-http", "none fits", PREFIX "/filter", MEM_TOO_MUCH, CARDPACK,
-     "\":\"Insufficient GPU Memory in one device", true, 0},
-    {"filter-http", "all fit, shortlist of 10", PREFIX "/filter", MEM_FITS, SHORTENED, "\"node-",
-     false, 0},
-    {"prioritize-http", "all fit", PREFIX "/prioritize", MEM_FITS, CARDPACK, "{\"Host\":\"node-",
+    {"http-server", "echo by cardpack's server", "the request itself", NULL, MEM_FITS, OWN_ECHO, "",
      true, 0},
+    {"filter-http", "all fit", "filter, all fit", PREFIX "/filter", MEM_FITS, CARDPACK, "\"node-",
+     true, 3},
+    {"filter-http", "none fits", "filter, none fits", PREFIX "/filter", MEM_TOO_MUCH, CARDPACK,
+     "\":\"Insufficient GPU Memory in one device", true, 0},
+    {"filter-http", "all fit, shortlist of 10", "filter, shortlist of 10", PREFIX "/filter",
+     MEM_FITS, SHORTENED, "\"node-", false, 0},
+    {"prioritize-http", "all fit", "prioritize, all fit", PREFIX "/prioritize", MEM_FITS, CARDPACK,
+     "{\"Host\":\"node-", true, 0},
 };
 
 struct asked {
     struct talk talk;
     struct buf request;
-    size_t answer_n; /* of a right answer */
+    size_t answer_n; /* length of a right answer */
 };
 
 static size_t ask(void *ctx)
@@ -82,13 +91,13 @@ static size_t count(struct str in, const char *text)
     return n;
 }
 
-/* The first answer: whole, without an error, and with as many names as it must have. */
+/* Checks the first answer: complete, without an error, with the right number of names. */
 static void look(struct asked *a, const struct question *q, size_t names, bool by_name)
 {
     talk_do(&a->talk, buf_str(&a->request));
     struct str body = a->talk.body;
     a->answer_n = body.n;
-    if (q->whom == ECHO || q->whom == OWN_ECHO) {
+    if (q->whom == OWN_ECHO) {
         if (!str_ends(buf_str(&a->request), body))
             die("an echo answers something else");
         return;
@@ -103,25 +112,73 @@ static void look(struct asked *a, const struct question *q, size_t names, bool b
             a->talk.status, n, text, (int)MIN_OF(body.n, (size_t)1000), body.p);
 }
 
-static void tell(const struct question *q, size_t names, bool by_name, double us, double echo_us)
+/* Checks an echo's answer: as many bytes as cardpack's, and it begins with the request's bytes. */
+static void look_at_echo(struct asked *a, struct str sent, size_t answer_n)
+{
+    talk_do(&a->talk, buf_str(&a->request));
+    struct str body = a->talk.body;
+    size_t same = MIN_OF(sent.n, answer_n);
+    a->answer_n = answer_n;
+    if (a->talk.status != 200 || body.n != answer_n || memcmp(body.p, sent.p, same) != 0)
+        die("an echo answers %zu bytes instead of %zu, or other ones", body.n, answer_n);
+}
+
+/* Prepares the same request for cardpack and for the echo, which answers with as many bytes. */
+static void prepare(const struct question *q, const struct http_child *servers, size_t names,
+                    bool by_name, struct asked *cardpack, struct asked *echo)
+{
+    char path[32];
+    struct buf body;
+    buf_init(&body, TEXT_MAX);
+    buf_init(&cardpack->request, TEXT_MAX);
+    buf_init(&echo->request, TEXT_MAX);
+    args_write(&body, names, q->mem, by_name);
+    talk_request(&cardpack->request, q->path == NULL ? "/" : q->path, buf_str(&body));
+    talk_open(&cardpack->talk, servers[q->whom].port);
+    look(cardpack, q, names, by_name);
+    (void)snprintf(path, sizeof(path), "/%zu", cardpack->answer_n);
+    talk_request(&echo->request, path, buf_str(&body));
+    talk_open(&echo->talk, servers[ECHO].port);
+    look_at_echo(echo, buf_str(&body), cardpack->answer_n);
+    buf_done(&body);
+}
+
+/* Figures with client and servers on different cores have tables of their own. */
+static void tell(const struct question *q, bool apart, size_t names, bool by_name, double us,
+                 double echo_us)
 {
     char what[96];
-    (void)snprintf(what, sizeof(what), "%s%s", q->what, by_name ? "" : ", whole nodes");
+    char echo[96];
+    char table[64];
+    const char *nodes = by_name ? "" : ", whole nodes";
+    const char *cores = apart ? "-apart" : "";
+    (void)snprintf(table, sizeof(table), "%s%s", q->table, cores);
+    (void)snprintf(what, sizeof(what), "%s%s", q->what, nodes);
     bench_figure(&(struct figure){
-        .table = q->table,
+        .table = table,
         .what = what,
         .by = "names",
         .x = names,
         .value = us,
         .unit = "us",
-        .beside = "an echo of the same bytes",
+        .beside = "an echo of as many bytes",
         .limit = echo_us,
-        .target = by_name && names == 5000 ? q->target : 0,
+        .target = by_name && names == 5000 && !apart ? q->target : 0,
         .sense = BENCH_AT_MOST,
+    });
+    (void)snprintf(table, sizeof(table), "echo-http%s", cores);
+    (void)snprintf(echo, sizeof(echo), "%s%s", q->echo, nodes);
+    bench_figure(&(struct figure){
+        .table = table,
+        .what = echo,
+        .by = "names",
+        .x = names,
+        .value = echo_us,
+        .unit = "us",
     });
 }
 
-/* What requests of a size leave behind in memory, once and not for each. */
+/* Memory that requests of one size leave behind, once and not for each request. */
 static void tell_kept(size_t names, bool by_name, size_t before, size_t after)
 {
     bench_figure(&(struct figure){
@@ -134,37 +191,53 @@ static void tell_kept(size_t names, bool by_name, size_t before, size_t after)
     });
 }
 
-static void measure(const char *program, const char *cluster, size_t names, bool by_name,
+struct place {
+    size_t cores[CORES_MAX]; /* the first one is the servers' */
+    size_t n_cores;
+    const char *program;
+};
+
+enum {
+    N = COUNT_OF(questions),
+};
+
+static void take_turns(struct bench_side sides[static 2 * N], bool apart, size_t names,
+                       bool by_name, size_t rounds)
+{
+    (apart ? bench_turns : bench_turns_together)(sides, (size_t)2 * N, rounds);
+    for (size_t i = 0; i < N; i++)
+        tell(&questions[i], apart, names, by_name, sides[2 * i + 1].us, sides[2 * i].us);
+}
+
+/* First all on one core; then the client on the other core. */
+static void measure(const struct place *p, const char *cluster, size_t names, bool by_name,
                     size_t rounds)
 {
-    enum {
-        N = COUNT_OF(questions)
-    };
     struct http_child servers[SERVERS];
-    static struct asked asked[N];
-    struct bench_side sides[N];
+    static struct asked asked[2 * N];
+    struct bench_side sides[2 * N];
+    cores_pin(p->cores[0]);
     echo_start(&servers[ECHO]);
     own_echo_start(&servers[OWN_ECHO]);
-    cardpack_start(&servers[CARDPACK], program, cluster, "0");
-    cardpack_start(&servers[SHORTENED], program, cluster, SHORTLIST_ARG);
+    cardpack_start(&servers[CARDPACK], p->program, cluster, "0");
+    cardpack_start(&servers[SHORTENED], p->program, cluster, SHORTLIST_ARG);
     size_t fresh = http_child_resident(&servers[CARDPACK]);
-    for (size_t i = 0; i < N; i++) {
-        const struct question *q = &questions[i];
-        struct buf body;
-        buf_init(&body, TEXT_MAX);
-        buf_init(&asked[i].request, TEXT_MAX);
-        args_write(&body, names, q->mem, by_name);
-        talk_request(&asked[i].request, q->path, buf_str(&body));
-        buf_done(&body);
-        talk_open(&asked[i].talk, servers[q->whom].port);
-        look(&asked[i], q, names, by_name);
-        sides[i] = (struct bench_side){.once = ask, .ctx = &asked[i]};
-    }
-    bench_turns(sides, N, rounds);
+    for (size_t i = 0; i < SERVERS; i++)
+        cores_check(servers[i].pid, p->cores[0]);
+    for (size_t i = 0; i < N; i++)
+        prepare(&questions[i], servers, names, by_name, &asked[2 * i + 1], &asked[2 * i]);
+    for (size_t i = 0; i < COUNT_OF(sides); i++)
+        sides[i] = (struct bench_side){
+            .once = ask,
+            .ctx = &asked[i],
+            .asked = http_child_clock(&servers[i % 2 == 0 ? ECHO : questions[i / 2].whom])};
+    take_turns(sides, false, names, by_name, rounds);
     tell_kept(names, by_name, fresh, http_child_resident(&servers[CARDPACK]));
-    for (size_t i = 0; i < N; i++) {
-        if (questions[i].table != NULL)
-            tell(&questions[i], names, by_name, sides[i].us, sides[0].us);
+    if (p->n_cores > 1 && by_name && names <= APART_MAX) {
+        cores_pin(p->cores[1]);
+        take_turns(sides, true, names, by_name, rounds);
+    }
+    for (size_t i = 0; i < COUNT_OF(asked); i++) {
         talk_close(&asked[i].talk);
         buf_done(&asked[i].request);
     }
@@ -172,7 +245,7 @@ static void measure(const char *program, const char *cluster, size_t names, bool
         http_child_stop(&servers[i]);
 }
 
-static void measure_cluster(const char *program, size_t names, size_t rounds)
+static void measure_cluster(const struct place *p, size_t names, size_t rounds)
 {
     char path[TEMP_PATH];
     struct buf text;
@@ -187,9 +260,9 @@ static void measure_cluster(const char *program, size_t names, size_t rounds)
     }
     (void)close(fd);
     buf_done(&text);
-    measure(program, path, names, true, rounds);
+    measure(p, path, names, true, rounds);
     if (names == NODES_MAX)
-        measure(program, path, names, false, rounds / 2);
+        measure(p, path, names, false, rounds / 2);
 }
 
 int main(int argc, char *argv[])
@@ -197,11 +270,16 @@ int main(int argc, char *argv[])
     static const struct {
         size_t names;
         size_t rounds;
-    } sizes[] = {{1, 4000}, {NODES_MAX, 1000}, {5000, 300}, {50000, 40}};
+    } sizes[] = {{1, 4000}, {NODES_MAX, 1000}, {5000, 1000}, {50000, 100}};
+    struct place p;
 
     if (argc != 2)
         die("usage: %s CARDPACK", argv[0]);
+    p.program = argv[1];
+    p.n_cores = cores_find(p.cores);
+    if (p.n_cores == 1)
+        printf("there is one core: nothing is measured across two\n");
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
-        measure_cluster(argv[1], sizes[i].names, sizes[i].rounds);
+        measure_cluster(&p, sizes[i].names, sizes[i].rounds);
     return EXIT_SUCCESS;
 }

@@ -1,12 +1,12 @@
 /*
- * What the real program holds of a cluster, and how long it takes to: resident memory once it is
- * ready, and its peak until then, as nodes and pods grow.
+ * Memory and start of the real program by number of nodes and pods: resident memory when it is
+ * ready, and its peak until then.
  *
- *     bench_memory CARDPACK BENCH_API
+ * bench_memory CARDPACK BENCH_API
  */
 #include "daemon.h"
 
-#include "str.h"
+#include "base/str.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
@@ -17,9 +17,9 @@
 
 struct cluster {
     uint64_t nodes, pods, gpu_pods;
-    bool by_nodes; /* a point of that curve, or of the one by pods, or of both */
+    bool by_nodes; /* a point of the curve by nodes, of the one by pods, or of both */
     bool by_pods;
-    bool real; /* objects as large as real ones, and the target; else no larger than must be */
+    bool real; /* objects of real size, with the target; else as small as possible */
 };
 
 static void tell(const struct cluster *c, const char *table, const char *what, const char *unit,
@@ -48,7 +48,7 @@ static void tell(const struct cluster *c, const char *table, const char *what, c
         bench_figure(&f);
 }
 
-/* Every pod that has a card is charged for: the last node's cards say so. */
+/* Every pod with a card must be charged: checks the last node's cards. */
 static void check(const struct cluster *c, const struct daemon *d)
 {
     static char text[1 << 20];

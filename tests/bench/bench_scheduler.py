@@ -1,16 +1,17 @@
 """Pods a second, latency, processor time and writes of the real kube-scheduler; see scripts/bench-scheduler.
 
-Forms, by turns on the same nodes with the same pods, kube-scheduler being started anew for each:
-  a  no extender: the scheduler itself minds the node's sum of gpu-mem
-  b  an extender that costs nothing: the request's names as they came, a bare Binding
-  c  cardpack that answers with every node that fits
+The forms run by turns on the same nodes with the same pods; kube-scheduler is restarted for each:
+  a  no extender: the scheduler itself checks the node's sum of gpu-mem
+  b  an extender that does no work: it returns the request's names, and sends a plain Binding
+  f  the same, but it returns only the first names, as many as the shortlist has
+  c  cardpack that answers with every feasible node
   d  cardpack that answers with a shortlist
-  e  cardpack as shipped: c, and prioritize and preempt (not unless asked for)
-In b, c and d the scheduler calls filter and bind.
+  e  cardpack as shipped: c, with prioritize and preempt (only if --forms names it)
+In b, f, c and d the scheduler calls filter and bind.
 
-Of a round, first a burst: all pods are made while no scheduler runs; counted is from when a tenth of
-them is bound until the last one is. Then pods at a steady rate: how long from asking for a pod until
-a watch shows it bound.
+A round begins with a burst: all pods are created before the scheduler starts, and a watch measures
+from the first Binding to the last one. Then pods are created at a steady rate, which measures the time
+from the request for a pod until a watch shows it bound.
 """
 
 from __future__ import annotations
@@ -40,13 +41,14 @@ from cluster import VERSIONS, available_versions  # noqa: E402  isort:skip
 from component import Component  # noqa: E402  isort:skip
 from daemon import Daemon  # noqa: E402  isort:skip
 
-FORMS = "abcde"
-SETTLE_SECONDS = 1.0  # for what making the pods left to do
+FORMS = "abfcde"
+FREE = "bf"  # the forms with the free extender
+SETTLE_SECONDS = 1.0  # so that background work of creating the pods can end
 
 
 @dataclass
 class Size:
-    """How much is asked of a number of nodes."""
+    """The amount of work for a number of nodes."""
 
     nodes: int
     pods: int  # of the burst
@@ -56,29 +58,30 @@ class Size:
 
 @dataclass
 class Round:
-    """What was measured of one form, once."""
+    """The measurements of one run of one form."""
 
     rate: float  # pods a second
     latencies: list[float]  # seconds
-    processor: dict[str, float]  # seconds a pod
+    processor: dict[str, float]  # CPU seconds per pod
     writes: Counter[str]  # of all pods
     pods: int
     nodes_used: int  # by the burst
     carded: int  # pods that cardpack bound
-    asked: dict[str, int] = field(default_factory=dict)  # of the free extender
+    asked: dict[str, int] = field(default_factory=dict)  # calls of the free extender
 
 
 class Extender:
-    """Who answers on the extender's port in a form; with no extender, one that must not be asked."""
+    """The extender of a form; in the form without one, a server that must get no request."""
 
     def __init__(self, world: World, options: argparse.Namespace, form: str) -> None:
         self.cardpack: Daemon | None = None
         self.process: Component
         self.port = world.extender_port
-        if form in "ab":
+        if form == "a" or form in FREE:
+            few = (str(options.shortlist),) if form == "f" else ()
             argv = (
                 options.free, str(self.port), world.cluster.url,
-                world.cluster.ca_file, world.token_file,
+                world.cluster.ca_file, world.token_file, *few,
             )  # fmt: skip
             self.process = Component("free-extender", argv, world.cluster.workdir, self._counts_come)
             self.process.start()
@@ -98,7 +101,7 @@ class Extender:
             return False
 
     def counts(self) -> dict[str, int]:
-        """How often the free extender was asked."""
+        """How often the free extender was called."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request("GET", "/counts")
@@ -108,7 +111,7 @@ class Extender:
             connection.close()
 
     def stop(self) -> None:
-        """cardpack must come to a clean end."""
+        """cardpack must end without an error."""
         if self.cardpack is not None:
             self.cardpack.stop()
         else:
@@ -116,7 +119,7 @@ class Extender:
 
 
 def measure(world: World, options: argparse.Namespace, form: str, size: Size) -> Round:
-    """One form, once; the world is as before."""
+    """Runs one form once, and restores the world."""
     extender = Extender(world, options, form)
     try:
         world.make_pods(0, size.pods)
@@ -134,16 +137,15 @@ def measure(world: World, options: argparse.Namespace, form: str, size: Size) ->
 
 
 def burst_and_pace(world: World, extender: Extender, form: str, size: Size) -> Round:
-    """Both parts of a round; the burst's pods are there."""
+    """Both parts of a round; the burst's pods exist already."""
     watch = world.seen()
-    warm = max(1, size.pods // 10)
     marks: list[tuple[float, dict[str, float]]] = []
     pid = None if form == "a" else extender.process.pid
 
     def mark() -> None:
         marks.append((time.monotonic(), world.processor(pid)))
 
-    watch.at = {warm: mark, size.pods: mark}
+    watch.at = {1: mark, size.pods: mark}
     before = world.writes()
     world.start_scheduler(form != "a", ("prioritize", "preempt") if form == "e" else ())
     world.wait_bound(size.pods)
@@ -151,7 +153,7 @@ def burst_and_pace(world: World, extender: Extender, form: str, size: Size) -> R
     (began, idle), (ended, busy) = marks
     asked = world.pace_pods(size.pods, size.paced, size.rate)
     world.wait_bound(size.pods + size.paced)
-    counted = size.pods - warm
+    counted = size.pods - 1  # the clock starts at the first Binding
     return Round(
         rate=counted / (ended - began),
         latencies=[watch.when[name] - when for name, when in asked.items()],
@@ -164,20 +166,20 @@ def burst_and_pace(world: World, extender: Extender, form: str, size: Size) -> R
 
 
 class Checks:
-    """What must be so, however fast it was."""
+    """Checks that must pass at any speed."""
 
     def __init__(self) -> None:
         self.passed = self.failed = 0
 
     def check(self, good: bool, what: str) -> None:
-        """Counts it, and names what failed."""
+        """Counts a check, and names it if it fails."""
         self.passed += good
         self.failed += not good
         if not good:
             print(f"FAILED {what}", flush=True)
 
     def round(self, where: str, form: str, got: Round) -> None:
-        """Each pod was bound once, by whom the form says."""
+        """Each pod was bound once, by the program that the form names."""
         bindings = got.writes["POST pods/binding"]
         self.check(bindings == got.pods, f"{where}: {bindings} Bindings for {got.pods} pods")
         by_cardpack = got.pods if form in "cde" else 0
@@ -186,13 +188,13 @@ class Checks:
         )
         patches = sum(n for what, n in got.writes.items() if what.startswith("PATCH pods"))
         self.check(patches == 0, f"{where}: {patches} patches of pods")
-        if form in "ab":
-            often = got.pods if form == "b" else 0
+        if form == "a" or form in FREE:
+            often = got.pods if form in FREE else 0
             expected = {"filter": often, "bind": often, "refused": 0}
             self.check(got.asked == expected, f"{where}: the extender was asked {got.asked}")
 
     def forms(self, where: str, rounds: dict[str, list[Round]]) -> None:
-        """A shortlist lets cardpack pack; with all names the scheduler spreads."""
+        """With a shortlist cardpack packs; with all names the scheduler spreads."""
         if {"c", "d"} <= set(rounds):
             packed = max(one.nodes_used for one in rounds["d"])
             spread = min(one.nodes_used for one in rounds["c"])
@@ -200,7 +202,7 @@ class Checks:
 
 
 class Bench:
-    """All that the command line asks for."""
+    """Everything that the command line selects."""
 
     def __init__(self, options: argparse.Namespace, workdir: Path) -> None:
         self.options = options
@@ -208,7 +210,7 @@ class Bench:
         self.checks = Checks()
 
     def run(self) -> None:
-        """Release by release; the nodes of a smaller number stay for a larger one."""
+        """Runs release by release; the nodes of a smaller number stay for the larger one."""
         for version in self.options.releases:
             try:
                 with World(version, self.workdir / version) as world:
@@ -219,19 +221,19 @@ class Bench:
                 self.checks.check(False, f"{version}: see above")
 
     def size_of(self, nodes: int) -> Size:
-        """How much can be asked of so many nodes in a fair time."""
+        """The amount of work for that many nodes in a reasonable time."""
         options = self.options
         many = nodes > 2000
         if options.quick:
-            size = Size(nodes, 100, 20, 10)
+            size = Size(nodes, 60, 12, 12)
         else:
-            size = Size(nodes, 150, 24, 3) if many else Size(nodes, 400, 60, 15)
+            size = Size(nodes, 300, 24, 3) if many else Size(nodes, 800, 60, 15)
         size.pods = options.pods or size.pods
         size.rate = options.rate or size.rate
         return size
 
     def size(self, world: World, size: Size) -> None:
-        """All forms by turns, the first one being another each round."""
+        """Runs all forms by turns; the first one alternates."""
         began = time.monotonic()
         world.grow(size.nodes)
         where = f"{world.version}, {size.nodes} nodes"
@@ -253,7 +255,7 @@ class Bench:
         Report(world.version, size.nodes, self.options.shortlist, rounds).show()
 
     def say(self, what: str) -> None:
-        """Where it is."""
+        """Prints the progress."""
         if not self.options.quiet:
             print(what, flush=True)
 
@@ -271,11 +273,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "--nodes", type=lambda text: [int(n) for n in text.split(",")], metavar="N,M",
         help="default: 1000,5000",
     )  # fmt: skip
-    parser.add_argument("--pods", type=int, help="of a burst; default: 400, of many nodes 150")
+    parser.add_argument("--pods", type=int, help="of a burst; default: 800, of many nodes 300")
     parser.add_argument("--rate", type=float, help="pods a second after it; default: 15 or 3")
-    parser.add_argument("--rounds", type=int, help="default: 4")
-    parser.add_argument("--forms", help="default: abcd")
-    parser.add_argument("--shortlist", type=int, default=10, help="form d's; default: 10")
+    parser.add_argument("--rounds", type=int, help="default: 5")
+    parser.add_argument("--forms", help="default: abfcd")
+    parser.add_argument("--shortlist", type=int, default=10, help="form d's and f's; default: 10")
     parser.add_argument("--quick", action="store_true", help="shows that it works, in a minute")
     parser.add_argument("--quiet", action="store_true", help="the tables alone")
     parser.add_argument("--keep", action="store_true", help="keep the logs in any case")
@@ -286,11 +288,13 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     options.quick = options.quick or "BENCH_QUICK" in os.environ
     options.nodes = options.nodes or ([100] if options.quick else [1000, 5000])
-    options.rounds = options.rounds or (1 if options.quick else 4)
-    options.forms = options.forms or "abcd"
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    options.forms = options.forms or "abfcd"
     for form in options.forms:
         if form not in FORMS or options.forms.count(form) > 1:
             parser.error(f'--forms "{options.forms}": some of {FORMS}, each once')
+    if options.pods is not None and options.pods < 2:
+        parser.error(f'--pods "{options.pods}": at least 2, a first and a last')
     for version in options.releases or ():
         if version not in VERSIONS:
             parser.error(f'--releases "{version}": {" or ".join(VERSIONS)}')

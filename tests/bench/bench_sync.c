@@ -1,9 +1,9 @@
 /*
- * From the start of the real program until it is ready, beside a download of the same lists by
- * libcurl alone, in the same pages, into nothing; plain and by TLS, as a cluster's API server
- * speaks. The API server is the same for both and runs on another core.
+ * Time from the real program's start until it is ready. Compared with a download of the same lists
+ * by libcurl, in the same pages, without using the data; plain and by TLS, as real API servers
+ * speak. Both use the same API server, which runs on another core.
  *
- *     bench_sync CARDPACK BENCH_API
+ * bench_sync CARDPACK BENCH_API
  */
 #include "daemon.h"
 
@@ -21,7 +21,7 @@
 struct download {
     CURL *easy;
     uint64_t bytes;
-    char head[HEAD]; /* of the page: the continue token is there */
+    char head[HEAD]; /* start of the page: the continue token is there */
     size_t n_head;
 };
 
@@ -61,7 +61,7 @@ static void whole_list(struct download *d, const struct process *api, bool tls, 
     } while (token[0] != '\0');
 }
 
-/* Seconds; how many bytes the lists have. */
+/* Returns seconds; *ret_bytes: size of the lists. */
 static double curl_alone(const struct process *api, bool tls, uint64_t *ret_bytes)
 {
     struct download d = {.easy = curl_easy_init()};
@@ -159,8 +159,8 @@ static void tell(struct trial *t, size_t rounds, uint64_t mib, bool tls)
                                   .limit = t->memory.now_mib});
 }
 
-/* The same 7.5 KB a pod as real ones; how much of the lists is pods that hold a card changes what
- * is kept, and not what is read: one in five. */
+/* Pods of 7.5 KB, like real ones. The share of pods with a card changes what is kept, not what is
+ * read: one in five. */
 static void measure(char *const *argv, uint64_t mib, size_t rounds, bool tls)
 {
     char pods[64];

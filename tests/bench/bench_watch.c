@@ -1,14 +1,14 @@
 /*
- * One watch event: from the bytes of its line to the cache, beside a copy of just those bytes and
- * beside jansson, which only reads them. Two versions of an object take turns, so that there is
- * always something that is new.
+ * One watch event, from the bytes of its line to the cache. Compared with a copy of the same bytes,
+ * and with jansson, which only reads them. Two versions of an object alternate, so that each event
+ * is a change.
  */
+#include "base/log.h"
 #include "bench.h"
 #include "count.h"
 #include "desk.h"
 #include "feed.h"
 #include "ground.h"
-#include "log.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static size_t copy(void *ctx)
         __asm__ volatile(""
                          :
                          : "r"(n->copy)
-                         : "memory"); /* nobody reads it: copy it all the same */
+                         : "memory"); /* the copy must happen although its result is not used */
     }
     return OFTEN;
 }
@@ -63,7 +63,7 @@ static size_t read_jansson(void *ctx)
     ",\"ALIYUN_COM_GPU_MEM_IDX\":\"" i "\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"," \
     "\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"1690000000000000000\",\"ALIYUN_COM_GPU_MEM_POD\":\"8\""
 
-/* What is different of the second version. */
+/* How the second version differs. */
 static const struct row {
     const char *what;
     const char *limits;
@@ -151,7 +151,7 @@ int main(void)
     static struct news news;
     const struct ground g = {.nodes = 1000, .cards = 8, .pods = 20, .pod_mem = 8};
     desk_open(&desk);
-    log_setup(STDERR_FILENO, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT); /* a size that changes is news */
+    log_setup(STDERR_FILENO, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT); /* a changed size is logged */
     ground_build(&desk.service.cache, &g);
     feed_open(&news.feed, desk.service.loop, &desk.service.cache, false);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -1,7 +1,8 @@
+/* Keeps a number of Bindings under way; see bind_load.h. */
 #include "bind_load.h"
 
+#include "base/str.h"
 #include "daemon.h"
-#include "str.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -62,7 +63,7 @@ static void send_bind(const struct load *l, struct line *line, uint64_t pod)
         bench_fail("send");
 }
 
-/* Whether the answer is whole; then it must say that the pod is bound. */
+/* Whether the answer is complete; then it must say that the pod is bound. */
 static bool answered(const struct load *l, struct line *line)
 {
     static const char mark[] = "Content-Length: ";

@@ -1,7 +1,6 @@
 /*
- * So many Bindings under way at any time: each on a connection of its own that is kept, the next
- * one sent when the one before is answered. Asked of the extender, or posted to the API server
- * directly.
+ * Keeps a number of Bindings under way: each on its own kept connection, the next one sent when the
+ * previous one has its answer. They go to the extender, or directly to the API server.
  */
 #pragma once
 
@@ -11,16 +10,16 @@
 
 struct load {
     uint16_t port;
-    bool direct; /* at `port` is the API server */
+    bool direct; /* `port` is the API server's */
     unsigned in_flight;
-    uint64_t first_pod; /* and the n - 1 behind it */
+    uint64_t first_pod; /* and the n - 1 after it */
     uint64_t n;
     uint64_t nodes; /* pod i goes to node i % nodes */
 
-    double took_s; /* set */
+    double took_s; /* result, in seconds */
     double p50_ms;
     double p99_ms;
 };
 
-/* A bind that does not succeed ends the benchmark. */
+/* A failed bind ends the benchmark. */
 void load_run(struct load *l);

@@ -1,6 +1,7 @@
 """
-Line charts as SVG, made by hand: curves with their names at their ends, limits dashed, logarithmic
-where figures span decades. Colours can be told apart by the colour-blind, on light and on dark.
+Line charts as SVG, without a library: each curve has its name at its end, limits are dashed, and an
+axis is logarithmic if its figures span decades. The colours are distinguishable for the colour-blind,
+on light and on dark.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from html import escape
 
 WIDTH = 760
 TOP, BOTTOM, LEFT, PLOT_HEIGHT = 62, 50, 70, 300
-LETTER = 6.3  # the width of one, about, at 12 pixels
+LETTER = 6.3  # pixels, approximate width of a letter at 12 pixels
 LABEL_GAP = 15
-SPANS = 20  # from how many times on an axis is logarithmic
+SPANS = 20  # an axis whose values span this ratio is logarithmic
 
-# Okabe and Ito's, the second lighter ones for a dark background.
+# The palette of Okabe and Ito; the second list is lighter, for a dark background.
 LIGHT = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#b8860b", "#4d4d4d")
 DARK = ("#56b4e9", "#ff8c42", "#2fd6a3", "#e39ccb", "#f0c94a", "#c9c9c9")
 
@@ -35,7 +36,7 @@ class Curve:
 
 @dataclass
 class Chart:
-    """What is drawn, and how its values are written."""
+    """The content of a chart, and the format of its values."""
 
     title: str
     by: str
@@ -44,7 +45,7 @@ class Chart:
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Whether they span so much that only a logarithm shows them all."""
+    """Whether only a logarithmic axis shows all values."""
     some = [v for v in values if v > 0]
     return len(some) > 1 and max(some) / min(some) >= SPANS
 
@@ -58,13 +59,13 @@ def write_count(value: float) -> str:
 
 
 def nice_step(span: float) -> float:
-    """1, 2 or 5 times a power of ten: about four of them in a span."""
+    """1, 2 or 5 times a power of ten, about four steps in a span."""
     power = 10.0 ** math.floor(math.log10(span / 4))
     return next(power * m for m in (1, 2, 5, 10) if power * m >= span / 4)
 
 
 class Axis:
-    """From values to 0..1."""
+    """Maps values to 0..1."""
 
     def __init__(self, values: Sequence[float], whole: bool) -> None:
         self.log = is_wide(values)
@@ -82,14 +83,14 @@ class Axis:
         self.ticks = [10.0**d for d in decades if self.low <= 10.0**d <= self.high]
         if len(self.ticks) > 7:
             self.ticks = self.ticks[::2]
-        # A logarithm has no place for nothing: it stands half a decade before the least.
+        # A logarithm has no zero: place it half a decade below the smallest value.
         self.zero = min(values) <= 0
         if self.zero:
             self.low /= 10**0.5
             self.ticks.insert(0, 0.0)
 
     def at(self, value: float) -> float:
-        """Where it stands."""
+        """The position of a value."""
         if not self.log:
             return (value - self.low) / ((self.high - self.low) or 1)
         value = max(value, self.low)
@@ -97,7 +98,7 @@ class Axis:
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places for labels: in the same order, `gap` apart, close to where they are wanted."""
+    """Positions for labels: in the same order, `gap` apart, close to the wanted positions."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     places = [wanted[i] for i in order]
     for _ in range(200):
@@ -143,7 +144,7 @@ def style(n: int) -> str:
 
 
 class Picture:
-    """One chart on its way to text."""
+    """One chart while it is drawn."""
 
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
@@ -163,7 +164,7 @@ class Picture:
         return TOP + (1 - self.y.at(y)) * PLOT_HEIGHT
 
     def axes(self) -> None:
-        """Grid, ticks and what they count."""
+        """The grid, the ticks and the units."""
         right, bottom = LEFT + self.width, TOP + PLOT_HEIGHT
         for tick in self.y.ticks:
             at = self.py(tick)
@@ -181,7 +182,7 @@ class Picture:
         self.text(LEFT + self.width / 2, bottom + 40, self.chart.by, 'class="a" text-anchor="middle"')
 
     def x_ticks(self) -> list[float]:
-        """Where something was measured, as far as there is room; else the axis' own."""
+        """The measured values, as far as they fit; else the axis's own ticks."""
         measured = sorted({p[0] for c in self.chart.curves for p in c.points})
         ret: list[float] = []
         for value in measured:
@@ -191,11 +192,11 @@ class Picture:
         return ret
 
     def text(self, x: float, y: float, text: str, attributes: str) -> None:
-        """One line."""
+        """One line of text."""
         self.out.append(f'<text x="{x:.1f}" y="{y:.1f}" {attributes}>{escape(text)}</text>')
 
     def curve(self, curve: Curve) -> None:
-        """Line and points."""
+        """A line and its points."""
         places = [(self.px(x), self.py(y)) for x, y in curve.points]
         line = "L".join(f"{x:.1f},{y:.1f}" for x, y in places)
         self.out.append(f'<path class="{"d" if curve.limit else f"c{curve.colour}"}" d="M{line}"/>')
@@ -205,7 +206,7 @@ class Picture:
             )
 
     def labels(self) -> None:
-        """Each curve's name at its end, moved apart where ends are close."""
+        """Each curve's name at its end, moved apart if ends are close."""
         curves = [c for c in self.chart.curves if c.name]
         ends = [self.py(c.points[-1][1]) for c in curves]
         places = spread(ends, LABEL_GAP, TOP, TOP + PLOT_HEIGHT)

@@ -1,3 +1,4 @@
+/* Counts cardpack's allocations; see count.h. */
 #include "count.h"
 
 static size_t allocations;

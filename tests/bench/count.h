@@ -1,7 +1,8 @@
-/* Counts our allocations: the linker's --wrap leads mem_alloc and mem_resize by here. */
+/* Counts cardpack's allocations: the linker's --wrap redirects mem_alloc and mem_resize to this
+ * file. */
 #pragma once
 
 #include <stddef.h>
 
-/* Since the start. */
+/* The number since the process started. */
 size_t count_allocations(void);

@@ -1,6 +1,7 @@
+/* Starts and stops the real programs; see daemon.h. */
 #include "daemon.h"
 
-#include "str.h"
+#include "base/str.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -23,10 +24,10 @@ void bench_fail(const char *what)
     exit(1);
 }
 
-/* Its standard output goes to `out`, its standard error to `err`, where they are no -1. */
+/* Redirects standard output to `out` and standard error to `err`, unless -1. */
 static void start(struct process *p, const char *const *argv, int out, int err)
 {
-    /* execv changes none of them, and its type says so of the pointers alone. */
+    /* execv changes none of the strings; its type says so only for the pointers. */
     char *const *theirs;
     memcpy(&theirs, &argv, sizeof(theirs));
     int in[2];
@@ -115,7 +116,7 @@ static void write_kubeconfig(const char *path, uint16_t port, bool tls)
         bench_fail(path);
 }
 
-/* Of the line that says where it listens; 0 while there is none. */
+/* The port in the log's line about listening; 0: no such line yet. */
 static uint16_t port_of_log(const char *path)
 {
     static const char mark[] = "\"port\":";

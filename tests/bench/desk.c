@@ -1,7 +1,8 @@
+/* Calls filter and prioritize without HTTP; see desk.h. */
 #include "desk.h"
 
-#include "limit.h"
-#include "log.h"
+#include "base/log.h"
+#include "io/limit.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ void __wrap_http_request_respond(struct http_request *r, unsigned status, const 
     last_status = status;
 }
 
-/* The embedded cluster without anything in it is what says that we are ready. */
+/* An empty embedded cluster makes the service ready. */
 void desk_open(struct desk *d)
 {
     struct err e = ERR_INIT;
@@ -35,11 +36,13 @@ void desk_open(struct desk *d)
     }
     d->service.backend = cluster_interface(d->service.cluster);
     arena_init(&d->arena, LIMIT_REQUEST_ARENA);
+    buf_init(&d->request, LIMIT_REQUEST_ARENA);
     buf_init(&d->answer, LIMIT_REQUEST_ARENA);
 }
 
 void desk_close(struct desk *d)
 {
+    buf_done(&d->request);
     buf_done(&d->answer);
     arena_done(&d->arena);
     d->service.cluster = cluster_free(d->service.cluster);

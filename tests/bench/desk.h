@@ -1,16 +1,17 @@
 /*
- * The handlers of filter and prioritize without HTTP: a request as the server would hand it over,
- * and its answer. What is measured is the product, all but its server: the linker's --wrap leads
+ * The handlers of filter and prioritize without HTTP: a request as the server would pass it, and
+ * its answer. It measures cardpack without its server: the linker's --wrap redirects
  * http_request_respond here.
  */
 #pragma once
 
-#include "service.h"
+#include "daemon/service.h"
 
 struct desk {
-    struct service service; /* its cache is the ground */
+    struct service service; /* its cache holds the ground */
     struct arena arena;
-    struct buf answer; /* of the last request; until the next one */
+    struct buf request; /* the caller writes the next request into it */
+    struct buf answer;  /* of the last request; valid until the next one */
 };
 
 typedef void handler(struct service *s, struct http_request *r);
@@ -18,9 +19,9 @@ typedef void handler(struct service *s, struct http_request *r);
 void desk_open(struct desk *d);
 void desk_close(struct desk *d);
 
-/* The memory of the one before is reset first, as the server does it. Aborts where the answer is
- * not 200, or can't be written. */
+/* First resets the memory of the previous request, as the server does. Aborts if the answer is not
+ * 200 or lacks memory. */
 void desk_ask(struct desk *d, handler *handle, struct str body);
 
-/* Names in the answer's list, and in its map of refusals; of priorities, all of them. */
+/* Counts names in the answer's list and in its map of refusals; for priorities, all names. */
 void desk_count(const struct desk *d, size_t *ret_fit, size_t *ret_failed);

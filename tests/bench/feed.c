@@ -1,7 +1,8 @@
+/* Feeds a watch's bytes into a cache; see feed.h. */
 #include "feed.h"
 
-#include "limit.h"
-#include "watch.h"
+#include "base/limit.h"
+#include "codec/watch.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /*
- * A watch's bytes into a cache, the way that the reflector takes them: cut into lines, read as
- * events, their objects read and applied.
+ * Feeds a watch's bytes into a cache as the reflector does: cuts them into lines, reads the events
+ * and their objects, and applies them.
  */
 #pragma once
 
-#include "ingest.h"
-#include "jcut.h"
+#include "codec/jcut.h"
+#include "kube/ingest.h"
 
 struct feed {
     struct ingest ingest;
@@ -17,5 +17,5 @@ struct feed {
 void feed_open(struct feed *f, const struct loop *l, struct cache *c, bool of_nodes);
 void feed_close(struct feed *f);
 
-/* Whole lines; aborts where they can't be read. */
+/* Takes whole lines; aborts if they can't be read. */
 void feed_push(struct feed *f, struct str lines);

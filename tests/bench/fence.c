@@ -1,3 +1,4 @@
+/* Detects which allocations a function reads or writes; see fence.h. */
 #include "fence.h"
 
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 
 struct block {
     char *p;
-    size_t size;   /* asked for */
+    size_t size;   /* as requested */
     size_t mapped; /* whole pages */
     unsigned owner;
 };

@@ -1,18 +1,18 @@
 /*
- * Who touches what: each allocation of ours gets pages of its own and an owner, and the pages of
- * owners can be taken away. A touch then is a fault, which tells whose they were. mem_alloc,
- * mem_resize and mem_free are led here by the linker's --wrap.
+ * Detects whose memory a function touches. Each of cardpack's allocations gets its own pages and an
+ * owner, and the pages of an owner can be made inaccessible. A touch is then a fault, which tells
+ * the owner. The linker's --wrap redirects mem_alloc, mem_resize and mem_free here.
  */
 #pragma once
 
-#include "macro.h"
+#include "base/macro.h"
 
-/* Whom what is allocated from now on is for; 0 at the start: everybody. */
+/* The owner of later allocations; 0 at the start: shared by all. */
 void fence_own(unsigned owner);
 
-/* p, which may be NULL, is in a block that is everybody's, whoever it was made for. */
+/* Makes the block with p (may be NULL) shared by all, whatever its owner was. */
 void fence_share(const void *p);
 
-/* Runs it without the memory of those owners that `open` does not allow; with it again after that.
- * Returns whose memory was touched; it has not ended then. 0: nobody's. */
+/* Calls run without access to the memory of owners that `open` does not allow; restores access
+ * afterwards. Returns the owner whose memory was touched (run was then aborted); 0: none. */
 unsigned fence_run(bool (*open)(unsigned owner), void (*run)(void *ctx), void *ctx);

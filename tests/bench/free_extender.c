@@ -1,12 +1,13 @@
 /*
- * An extender that costs nothing, for what an extender costs kube-scheduler at least: filter
- * answers with the request's NodeNames as they came, not read; bind posts a bare Binding. It
- * decides nothing and checks nothing. GET /counts says how often it was asked.
+ * An extender without any cost of its own, to measure what each extender costs kube-scheduler at
+ * least. filter returns the request's NodeNames unread, or the first FEW of them; bind posts a
+ * Binding without annotations. It decides and checks nothing. GET /counts returns the numbers of
+ * requests.
  *
- *     free_extender PORT https://API-SERVER CA.crt TOKEN-FILE
+ * free_extender PORT https://API-SERVER CA.crt TOKEN-FILE [FEW]
  *
- * A thread for each connection, so that any number of Bindings are under way, each on a connection
- * to the API server that is kept for the next one.
+ * It has a thread for each connection, so that any number of Bindings can be under way, each on a
+ * kept connection to the API server.
  */
 #include <curl/curl.h>
 #include <microhttpd.h>
@@ -22,12 +23,14 @@
 
 enum {
     CLIENTS_MAX = 1024,
+    NAMES_MAX = 1000000,
     POOL_BYTES = 256 << 10,
 };
 
 static struct {
     const char *api;
     const char *ca;
+    size_t few; /* names in an answer; 0: all */
     struct curl_slist *headers;
     pthread_mutex_t lock;
     CURL *idle[CLIENTS_MAX];
@@ -38,7 +41,7 @@ static struct {
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct request {
-    char *body; /* ends in a NUL */
+    char *body; /* NUL-terminated */
     size_t n;
 };
 
@@ -58,7 +61,7 @@ static void body_add(struct request *r, const char *bytes, size_t n)
     r->body[r->n] = '\0';
 }
 
-/* From the value of the last member of that name on; NULL where there is none. */
+/* Points to the value of the last member with this name; NULL: none. */
 static const char *member(const char *body, const char *quoted)
 {
     const char *found = NULL;
@@ -107,7 +110,7 @@ static void client_keep(CURL *c)
         curl_easy_cleanup(c);
 }
 
-/* The status; 0 where there is no answer. */
+/* Returns the status; 0: no answer. */
 static long post(const char *url, const char *body)
 {
     long status = 0;
@@ -123,7 +126,7 @@ static long post(const char *url, const char *body)
 
 /* ---- the verbs --------------------------------------------------------------------------- */
 
-/* A string that needs no escapes, as names of objects are. */
+/* The length of a string without escapes, as in names of objects. */
 static int length(const char *text)
 {
     const char *end = text == NULL ? NULL : strchr(text, '"');
@@ -160,14 +163,27 @@ static char *answer_bind(const struct request *r)
     return n < 0 ? NULL : text;
 }
 
+/* The list's length without its end: of all names, or of the first few. */
+static size_t names_length(const char *names)
+{
+    const char *end = strchr(names, ']');
+    if (end == NULL)
+        die("NodeNames is not a list");
+    const char *comma = names;
+    for (size_t i = 0; i < g.few; i++)
+        if ((comma = strchr(comma + 1, ',')) == NULL || comma > end)
+            return (size_t)(end - names);
+    return (size_t)((g.few > 0 ? comma : end) - names);
+}
+
 static char *answer_filter(const struct request *r)
 {
-    static const char tail[] = ",\"Error\":\"\"}";
+    static const char tail[] = "],\"Error\":\"\"}";
     static const char head[] = "{\"NodeNames\":";
     const char *names = member(r->body, "\"NodeNames\":");
     if (names == NULL)
         die("filter without NodeNames");
-    size_t n = strlen(names) - 1; /* NodeNames is the last member: all but the closing brace */
+    size_t n = names_length(names);
     char *text = malloc(sizeof(head) + n + sizeof(tail));
     if (text == NULL)
         return NULL;
@@ -266,12 +282,24 @@ static struct MHD_Daemon *serve(const char *port)
     return daemon;
 }
 
+static size_t number(const char *text)
+{
+    const char *at = text;
+    size_t n = 0;
+    for (; *at >= '0' && *at <= '9' && n <= NAMES_MAX; at++)
+        n = n * 10 + (size_t)(*at - '0');
+    if (at == text || *at != '\0' || n > NAMES_MAX)
+        die("FEW is not a number of names");
+    return n;
+}
+
 int main(int argc, char **argv)
 {
     sigset_t ends;
     int signo = 0;
-    if (argc != 5)
-        die("usage: free_extender PORT API-SERVER CA TOKEN-FILE");
+    if (argc != 5 && argc != 6)
+        die("usage: free_extender PORT API-SERVER CA TOKEN-FILE [FEW]");
+    g.few = argc == 6 ? number(argv[5]) : 0;
     g.api = argv[2];
     g.ca = argv[3];
     (void)signal(SIGPIPE, SIG_IGN);
@@ -281,7 +309,7 @@ int main(int argc, char **argv)
     (void)sigemptyset(&ends);
     (void)sigaddset(&ends, SIGTERM);
     (void)sigaddset(&ends, SIGINT);
-    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL); /* before the threads */
+    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL); /* before threads start */
     struct MHD_Daemon *daemon = serve(argv[1]);
     (void)sigwait(&ends, &signo);
     MHD_stop_daemon(daemon);

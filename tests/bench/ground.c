@@ -1,4 +1,6 @@
+/* Builds the benchmarks' cluster and its JSON; see ground.h. */
 #include "ground.h"
+#include "core/limit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@ static void apply(struct cache *c, const struct event *e)
 
 struct str ground_node_name(size_t node, struct ground_name *out)
 {
-    *out = (struct ground_name){.bytes = ""}; /* cppcheck takes it for read, else */
+    *out = (struct ground_name){.bytes = ""}; /* otherwise cppcheck takes it for read */
     int n = snprintf(out->bytes, sizeof(out->bytes), "gpu-node-%06zu.eu-central-1.compute.internal",
                      node);
     return (struct str){out->bytes, (size_t)n};
@@ -53,7 +55,7 @@ static void build_node(struct cache *c, const struct ground *g, size_t node)
     apply(c, &e);
 }
 
-/* A pod that runs there. */
+/* A pod that runs on this node. */
 static void build_pod(struct cache *c, const struct ground *g, size_t node, uint32_t i)
 {
     struct ground_name on;
@@ -119,7 +121,8 @@ void ground_limit(struct cache *c)
     apply(c, &e);
 }
 
-/* What kubelet and controllers note of who set which field: most of an object's bytes. */
+/* managedFields, in which the kubelet and controllers record which fields they set: most of an
+ * object's bytes. */
 static void write_managed(struct buf *out, const char *manager, unsigned fields)
 {
     buf_printf(out,
@@ -249,7 +252,7 @@ void ground_write_node(struct buf *out, size_t node, uint32_t cards, unsigned ve
     buf_printf(out, "]}}");
 }
 
-/* Every number below n once, for n without the prime as a factor. */
+/* A permutation of the numbers below n, if n is not a multiple of the prime. */
 static size_t scatter(size_t i, size_t n)
 {
     const size_t prime = 1000003;

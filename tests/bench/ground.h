@@ -1,43 +1,43 @@
 /*
- * A cluster to measure on: nodes with cards and pods on them, all through cache_apply, the same on
- * each run. And the JSON that an API server or a scheduler would send of it.
+ * A cluster for measurements: nodes with cards and pods, made through cache_apply and equal in each
+ * run; and the JSON that an API server or a scheduler would send for it.
  */
 #pragma once
 
-#include "buf.h"
-#include "cache.h"
+#include "base/buf.h"
+#include "core/cache.h"
 
 #define GROUND_CARD_MEM 80
 
-/* The namespace that has limits; the pods of the ground are in others. */
+/* The namespace with limits; the pods of the ground are in others. */
 #define GROUND_LIMITED STR("team-limited")
 
 struct ground {
-    size_t first; /* the number of its first node: a ground may be added to another */
+    size_t first; /* number of the first node: a ground may extend another */
     size_t nodes;
-    uint32_t cards;    /* of each */
-    uint32_t pods;     /* on each of those that have some, one card after another */
+    uint32_t cards;    /* of each node */
+    uint32_t pods;     /* on each node that has pods, spread over its cards */
     int64_t pod_mem;   /* of each pod */
-    size_t pods_every; /* on every so many nodes; 0: on each */
+    size_t pods_every; /* only each nth node has pods; 0: every node */
     bool tables;       /* cards have models and uuids; half of the pods are in affinity groups */
 };
 
-/* Nodes, then pods. */
+/* Adds the nodes, then the pods. */
 void ground_build(struct cache *c, const struct ground *g);
 void ground_build_nodes(struct cache *c, const struct ground *g);
 void ground_build_pods(struct cache *c, const struct ground *g);
 
-/* Limits that are never reached, for GROUND_LIMITED. */
+/* Sets limits for GROUND_LIMITED that are never reached. */
 void ground_limit(struct cache *c);
 
-/* A name of a node, as clouds give them. */
+/* The name of a node, like those of cloud providers. */
 struct ground_name {
     char bytes[64];
 };
 
 struct str ground_node_name(size_t node, struct ground_name *out);
 
-/* What a pod asks for, as JSON: members of labels, annotations and limits, each begins with ','. */
+/* A pod's request as JSON: members of labels, annotations and limits, each starting with ','. */
 struct wish {
     const char *what;
     const char *labels;
@@ -47,7 +47,7 @@ struct wish {
     unsigned containers;
 };
 
-/* Memory of one card, as most pods. */
+/* Memory of one card, as most pods ask. */
 #define WISH_PLAIN                                            \
     ((struct wish){.what = "memory of one card",              \
                    .labels = "",                              \
@@ -59,17 +59,19 @@ struct wish {
 struct pod_text {
     struct str name;
     struct str uid;
-    struct str node;  /* absent: it is pending */
+    struct str node;  /* absent: pending */
     struct str phase; /* "Pending" */
     unsigned version; /* of the object */
     struct wish wish;
 };
 
-/* A Pod with all that one comes with: managedFields, environment, volumes, conditions; 7.5 KB. */
+/* A Pod with everything that real ones have: managedFields, environment, volumes, conditions; 7.5
+ * KB. */
 void ground_write_pod(struct buf *out, const struct pod_text *p);
 
 /* A Node with images, conditions and managedFields; 10 KB. */
 void ground_write_node(struct buf *out, size_t node, uint32_t cards, unsigned version);
 
-/* ExtenderArgs: the wish, and `n` names of 0 to n - 1 in an order that follows no memory. */
+/* ExtenderArgs with the wish and `n` names, of nodes 0 to n - 1, in an order unlike that in
+ * memory. */
 void ground_write_args(struct buf *out, const struct wish *wish, size_t n);

@@ -1,14 +1,18 @@
 /*
- * The echo is what libmicrohttpd can do: its own epoll loop, one thread, connection memory as
- * large as cardpack's, one growing buffer that is kept, and no copy on the way out.
+ * The servers to measure; see http_child.h.
  *
- * cardpack takes any free port and says in its log which; the log is a file, as one in a container
- * mostly is. Both children die with us.
+ * The echo is the best that libmicrohttpd can do: its own epoll loop, one thread, connection memory
+ * as large as cardpack's, one growing buffer that is kept, and no copy of the answer. Bytes that
+ * fill up an answer longer than its request are written once, not for each request.
+ *
+ * cardpack takes any free port and logs it; the log is a file, as mostly in a container. Both
+ * children end with this process.
  */
 #include "http_child.h"
 
-#include "http_server.h"
-#include "limit.h"
+#include "daemon/limit.h"
+#include "io/http_server.h"
+#include "io/limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,12 +75,30 @@ static pid_t fork_child(void)
 
 /* ---- the echo ---- */
 
+struct echo {
+    struct buf body;
+    size_t written; /* bytes of the buffer that were written, by a body or as filling */
+};
+
+/* Makes sure that the first n bytes of the buffer have been written. */
+static bool echo_extend(struct echo *e, size_t n)
+{
+    e->written = MAX_OF(e->written, e->body.n);
+    if (n <= e->written)
+        return true;
+    if (!buf_reserve(&e->body, n - e->body.n))
+        return false;
+    memset(e->body.p + e->written, ' ', n - e->written);
+    e->written = n;
+    return true;
+}
+
 static enum MHD_Result echo(void *cls, struct MHD_Connection *mhd, const char *path,
                             const char *method, const char *version, const char *upload,
                             size_t *upload_n, void **context)
 {
-    struct buf *body = cls;
-    (void)path;
+    struct echo *e = cls;
+    struct buf *body = &e->body;
     (void)method;
     (void)version;
     if (*context == NULL) {
@@ -89,8 +111,10 @@ static enum MHD_Result echo(void *cls, struct MHD_Connection *mhd, const char *p
         *upload_n = 0;
         return buf_failed(body) ? MHD_NO : MHD_YES;
     }
+    size_t n = (size_t)number_at(path + 1);
     struct MHD_Response *r =
-        MHD_create_response_from_buffer(body->n, body->p, MHD_RESPMEM_PERSISTENT);
+        echo_extend(e, n) ? MHD_create_response_from_buffer(n, body->p, MHD_RESPMEM_PERSISTENT)
+                          : NULL;
     if (r == NULL)
         return MHD_NO;
     enum MHD_Result result =
@@ -105,10 +129,10 @@ static void echo_run(int tell) __attribute__((noreturn));
 
 static void echo_run(int tell)
 {
-    static struct buf body;
-    buf_init(&body, ECHO_BYTES);
+    static struct echo e;
+    buf_init(&e.body, ECHO_BYTES);
     struct MHD_Daemon *d =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, echo, &body,
+        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, echo, &e,
                          MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_END);
     if (d == NULL)
         die("libmicrohttpd does not start");
@@ -199,7 +223,7 @@ static void cardpack_run(const char *log, const char *program, const char *clust
     die("%s: %s", program, strerror(errno));
 }
 
-/* 0 while the log does not say it. */
+/* 0: not in the log yet. */
 static uint16_t port_in(const char *log)
 {
     char line[4096];
@@ -231,6 +255,15 @@ void cardpack_start(struct http_child *c, const char *program, const char *clust
     }
 }
 
+clockid_t http_child_clock(const struct http_child *c)
+{
+    clockid_t clock = 0;
+    int fault = clock_getcpuclockid(c->pid, &clock);
+    if (fault != 0)
+        die("no clock of process %d: %s", (int)c->pid, strerror(fault));
+    return clock;
+}
+
 size_t http_child_resident(const struct http_child *c)
 {
     char path[64];
@@ -240,7 +273,7 @@ size_t http_child_resident(const struct http_child *c)
     if (f == NULL || fgets(text, sizeof(text), f) == NULL)
         die("%s can't be read", path);
     (void)fclose(f);
-    const char *resident = strchr(text, ' '); /* the virtual ones come first */
+    const char *resident = strchr(text, ' '); /* the virtual size comes first */
     if (resident == NULL)
         die("%s can't be read", path);
     return (size_t)number_at(resident + 1) * (size_t)sysconf(_SC_PAGESIZE);

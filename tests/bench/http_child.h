@@ -1,33 +1,37 @@
 /*
- * The servers that are measured, each a process of its own: cardpack as it is, with an embedded
- * cluster, and echoes.
+ * The servers to measure, each in its own process: the real cardpack with an embedded cluster, and
+ * echo servers.
  */
 #pragma once
 
 #include "talk.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 #define TEMP_PATH 64
 
 struct http_child {
     pid_t pid;
     uint16_t port;
-    char log[TEMP_PATH]; /* file of what it says; "": it says nothing */
+    char log[TEMP_PATH]; /* the log file; "": no log */
 };
 
-/* A new file, removed when we end; its descriptor. */
+/* Makes a new file, which is removed at exit; returns its descriptor. */
 int temp_open(char path[static TEMP_PATH]);
 
-/* Waits until it listens; with an embedded cluster it is ready then. */
+/* Waits until it listens; with an embedded cluster it is then ready. */
 void cardpack_start(struct http_child *c, const char *program, const char *cluster,
                     const char *shortlist);
 
-/* Answers each request with its body. */
+/* Answers "POST /N" with N bytes: the body, filled up if it is shorter. */
 void echo_start(struct http_child *c);
 
-/* The same by cardpack's own HTTP server: what is above libmicrohttpd, and below the verbs. */
+/* Answers with the whole body, through cardpack's own HTTP server: without the verbs. */
 void own_echo_start(struct http_child *c);
+
+/* The clock of its processor time, for all its threads. */
+clockid_t http_child_clock(const struct http_child *c);
 
 /* Resident memory, in bytes. */
 size_t http_child_resident(const struct http_child *c);

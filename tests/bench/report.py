@@ -1,6 +1,6 @@
 """
-What the benchmarks measured, for people: Markdown tables and pictures of the curves in
-docs/performance.md, or one table of what has a target.
+Writes the benchmarks' figures for people: Markdown tables and pictures of the curves in
+docs/performance.md, or one table of the figures that have a target.
 
     report.py targets FIGURES                  prints the figures that have a target
     report.py write FIGURES DOCUMENT [BUILD]   between the document's markers, and pictures beside it
@@ -47,6 +47,7 @@ TITLES = {
     "memory-peak": "Peak of resident memory",
     "memory-peak-pods": "Peak of resident memory, by pods",
     "memory-http": "Memory that requests leave behind",
+    "echo-http": "An echo of as many bytes",
     "http-server": "An echo by cardpack's server",
     "start": "Start to ready",
     "start-pods": "Start to ready, by pods",
@@ -62,17 +63,17 @@ TITLES = {
 }
 
 
-# These are nearly all 0.
-NO_PICTURE = ("allocations",)
+# In the first table nearly all values are 0; of the others, those on one core have a picture.
+NO_PICTURE = ("allocations", "filter-http-apart", "prioritize-http-apart", "echo-http-apart", "http-server-apart")
 
 
 def identity(figure: Figure) -> tuple[Any, ...]:
-    """What is the same when it is measured again."""
+    """The fields that are equal when the figure is measured again."""
     return tuple(figure.get(k) for k in ("table", "what", "by", "x", "beside"))
 
 
 def read(lines: Iterable[str]) -> list[Figure]:
-    """In the order of their first appearance; of one that was measured again, the last."""
+    """The figures in the order of their first appearance; of a repeated one, the last value."""
     figures: dict[tuple[Any, ...], Figure] = {}
     for line in lines:
         if line.strip():
@@ -88,7 +89,7 @@ TO_US = {"us": 1.0, "ms": 1e3, "s": 1e6, "ns": 1e-3}
 
 
 def digits(value: float) -> str:
-    """Three of them, with thousands apart."""
+    """Three significant digits, with separators for thousands."""
     if value == 0:
         return "0"
     if abs(value) >= 100:
@@ -97,7 +98,7 @@ def digits(value: float) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """With its unit: a time in the one that suits it."""
+    """A value with its unit; a time in a suitable unit."""
     if unit not in TO_US:
         return f"{digits(value)} {unit}".rstrip()
     us = value * TO_US[unit]
@@ -115,21 +116,21 @@ def tick(unit: str, value: float) -> str:
 
 
 def ratio(figure: Figure) -> float:
-    """To its limit; without one the value itself: what a target is for."""
+    """The ratio to the limit; without a limit the value itself. A target applies to this number."""
     if "beside" not in figure:
         return float(figure["value"])
     return figure["value"] / figure["limit"] if figure["limit"] else 0.0
 
 
 def is_met(figure: Figure) -> bool:
-    """Whether the target is reached; it has one."""
+    """Whether the figure, which has a target, reaches it."""
     if figure["sense"] == "at most":
         return ratio(figure) <= figure["target"]
     return ratio(figure) >= figure["target"]
 
 
 def verdict(figure: Figure) -> str:
-    """The target and whether it is met; empty without one."""
+    """The target and whether it is met; empty without a target."""
     if "target" not in figure:
         return ""
     return f"{figure['sense']} {figure['target']:g}: {'met' if is_met(figure) else '**missed**'}"
@@ -139,7 +140,7 @@ def verdict(figure: Figure) -> str:
 
 
 def rows_to_markdown(head: list[str], rows: list[list[str]], left: int = 1) -> str:
-    """The first `left` columns are words, the others numbers."""
+    """The first `left` columns are text, the others numbers."""
     rule = ["---"] * left + ["---:"] * (len(head) - left)
     return "".join(f"| {' | '.join(row)} |\n" for row in [head, rule, *rows])
 
@@ -150,12 +151,12 @@ def unique(values: Iterable[Any]) -> list[Any]:
 
 
 def is_pivotal(figures: list[Figure]) -> bool:
-    """Curves over the same x, each beside one thing or nothing: then a column for each."""
+    """Whether these are curves over the same x, each with at most one limit: then each gets a column."""
     return all("by" in f for f in figures) and len({f.get("beside") for f in figures}) == 1 and len({f["what"] for f in figures}) > 1
 
 
 def pivot(figures: list[Figure]) -> str:
-    """A row for each x, a column for each curve, with the ratio behind the value."""
+    """A row for each x, a column for each curve, with the ratio after the value."""
     by_place = {(f["x"], f["what"]): f for f in figures}
     whats = unique(f["what"] for f in figures)
     rows = []
@@ -173,7 +174,7 @@ def pivot(figures: list[Figure]) -> str:
 
 
 def listed(figures: list[Figure]) -> str:
-    """A row for each figure, its limits side by side."""
+    """A row for each figure, with its limits next to each other."""
     besides = unique(f["beside"] for f in figures if "beside" in f)
     with_x = any("by" in f for f in figures)
     with_target = any("target" in f for f in figures)
@@ -197,7 +198,7 @@ def listed(figures: list[Figure]) -> str:
 
 
 def target_rows(figures: list[Figure]) -> list[list[str]]:
-    """What has a target, whichever table it is in."""
+    """The figures with a target, from all tables."""
     rows = []
     for f in figures:
         if "target" not in f:
@@ -215,7 +216,7 @@ TARGET_HEAD = ["", "measured", "beside", "ratio", "target", ""]
 
 
 def to_text(head: list[str], rows: list[list[str]]) -> str:
-    """The same for a terminal."""
+    """The same table for a terminal."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in [head, *rows]]
     return "\n".join(line.rstrip() for line in lines)
@@ -225,7 +226,7 @@ def to_text(head: list[str], rows: list[list[str]]) -> str:
 
 
 def steadied(figures: list[Figure]) -> list[Figure]:
-    """The ratios times the median of the limits: what the machine did meanwhile falls out."""
+    """The ratios times the median of the limits: this removes the machine's noise."""
     limits = [f["limit"] for f in figures if "limit" in f]
     if not limits:
         return figures
@@ -235,8 +236,8 @@ def steadied(figures: list[Figure]) -> list[Figure]:
 
 def chart_of(table: str, figures: list[Figure]) -> Chart | None:
     """
-    Curves of value and limit, of what is measured as the first figure is, at two points or more;
-    None where there is none.
+    Curves of value and limit, for figures of the same kind as the first one, at two or more points;
+    None without such figures.
     """
     unit = figures[0]["unit"]
     same_unit = [f for f in figures if "by" in f and f["unit"] == unit]
@@ -248,7 +249,7 @@ def chart_of(table: str, figures: list[Figure]) -> Chart | None:
     def points(some: Iterable[Figure], key: str) -> list[tuple[float, float]]:
         return sorted({f["x"]: (float(f["x"]), float(f[key])) for f in some}.values())
 
-    # A growth's limit is its own first point, measured anew by turns with each of the others.
+    # The limit of a growth is its own first point, measured again by turns with each of the others.
     grows = table.startswith("growth-")
     for colour, what in enumerate(whats):
         mine = [f for f in with_x if f["what"] == what]
@@ -257,9 +258,13 @@ def chart_of(table: str, figures: list[Figure]) -> Chart | None:
         return None
     besides = [] if grows else unique(f.get("beside") for f in with_x)
     for beside in filter(None, besides):
-        first = next(f["what"] for f in with_x if f.get("beside") == beside)
-        same = (f for f in with_x if f.get("beside") == beside and f["what"] == first)
-        curves.append(Curve(beside, points(same, "limit"), limit=True))
+        those = [f for f in with_x if f.get("beside") == beside]
+        limits = {what: points((f for f in those if f["what"] == what), "limit") for what in unique(f["what"] for f in those)}
+        first, *others = limits
+        curves.append(Curve(beside, limits[first], limit=True))
+        # With several limits for each case, the first case's limit stands for all.
+        if len(besides) == 1:
+            curves += [Curve(f"{beside}: {what}", limits[what], limit=True) for what in others if limits[what] != limits[first]]
     title = TITLES.get(table, table) + ("" if unit in TO_US else f", {unit}")
     return Chart(title, with_x[0]["by"], curves, lambda v: tick(unit, v))
 
@@ -268,7 +273,7 @@ def chart_of(table: str, figures: list[Figure]) -> Chart | None:
 
 
 def machine(build: str | None) -> str:
-    """What all this was measured on."""
+    """The machine and build of the measurements."""
     cpu = memory = compiler = "unknown"
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):
@@ -287,19 +292,19 @@ def machine(build: str | None) -> str:
 
 
 def old_targets(document: str) -> list[list[str]]:
-    """The rows that its table of targets has."""
+    """The rows of the document's table of targets."""
     found = next((m["old"] for m in MARKED.finditer(document) if m["table"] == "targets"), "")
     rows = [line.strip("| ").split(" | ") for line in found.splitlines()]
     return [[cell.strip() for cell in row] for row in rows if ": " in row[0]]
 
 
 def table_of(row: list[str]) -> str:
-    """The one that a row of the targets is taken from."""
+    """The table from which a row of the targets comes."""
     return row[0].partition(": ")[0]
 
 
 def merged_targets(old: list[list[str]], figures: list[Figure]) -> list[list[str]]:
-    """Each table's rows where it had them before; new tables at the end."""
+    """Each table's rows at their old place; new tables at the end."""
     rows = target_rows(figures)
     for row in rows:
         row[-1] = "**missed**" if row[-1] == "missed" else row[-1]
@@ -311,7 +316,7 @@ def merged_targets(old: list[list[str]], figures: list[Figure]) -> list[list[str
 
 
 def table_text(table: str, figures: list[Figure], pictures: Path) -> str | None:
-    """Between the markers; None: nothing was measured. The picture is drawn."""
+    """The text between the markers; None: not measured. Also draws the picture."""
     mine = [f for f in figures if f["table"] == table]
     if not mine:
         return None
@@ -325,7 +330,7 @@ def table_text(table: str, figures: list[Figure], pictures: Path) -> str | None:
 
 
 def fill(document: str, figures: list[Figure], pictures: Path, build: str | None) -> str:
-    """The document with what is between its markers made anew."""
+    """The document with new text between its markers."""
 
     old = old_targets(document)
     measured = {f["table"] for f in figures}
@@ -344,7 +349,7 @@ def fill(document: str, figures: list[Figure], pictures: Path, build: str | None
 
 
 def unplaced(document: str, figures: list[Figure]) -> list[str]:
-    """Tables that the document has no marker for."""
+    """Tables without a marker in the document."""
     known = {m["table"] for m in MARKED.finditer(document)}
     return [t for t in unique(f["table"] for f in figures) if t not in known]
 

@@ -12,12 +12,14 @@ import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ET
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import report  # noqa: E402
+import scheduler_report  # noqa: E402
 from chart import Axis, Chart, Curve, draw, spread  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -29,7 +31,7 @@ def figure(**more: Any) -> report.Figure:
 
 
 def pair(value: float, limit: float, target: float, sense: str) -> report.Figure:
-    """One that has a limit and a target."""
+    """A figure that has a limit and a target."""
     return figure(value=value, beside="echo", limit=limit, target=target, sense=sense)
 
 
@@ -39,21 +41,21 @@ def curve(what: str, values: dict[int, float], **more: Any) -> list[report.Figur
 
 
 class Reading(unittest.TestCase):
-    """The lines."""
+    """Parsing of the lines."""
 
     def test_the_last_of_the_same_counts(self) -> None:
-        """But it keeps its place."""
+        """It keeps the place of the first one."""
         lines = [json.dumps(f) for f in (figure(value=1), figure(what="b"), figure(value=3))]
         self.assertEqual([f["value"] for f in report.read([*lines, "\n"])], [3, 2.0])
 
     def test_another_limit_is_another_figure(self) -> None:
-        """As is another x."""
+        """Another x also makes another figure."""
         figures = [figure(beside="a"), figure(beside="b"), figure(by="n", x=1), figure(by="n", x=2)]
         self.assertEqual(len(report.read(map(json.dumps, figures))), 4)
 
 
 class Numbers(unittest.TestCase):
-    """As people read them."""
+    """The format for people."""
 
     def test_times_have_the_unit_that_suits_them(self) -> None:
         """From nanoseconds to seconds."""
@@ -70,7 +72,7 @@ class Numbers(unittest.TestCase):
         self.assertEqual(report.amount(12, "ms"), "12 ms")
 
     def test_others_keep_theirs(self) -> None:
-        """With thousands apart."""
+        """With separators for thousands."""
         self.assertEqual(report.amount(6400, "binds/s"), "6,400 binds/s")
         self.assertEqual(report.amount(31.4159, "MiB"), "31.4 MiB")
         self.assertEqual(report.amount(0.5, ""), "0.5")
@@ -80,7 +82,7 @@ class Targets(unittest.TestCase):
     """Met or missed."""
 
     def test_at_most_and_at_least(self) -> None:
-        """On the ratio, up to the target itself."""
+        """Compares the ratio; the target itself is met."""
         for value, sense, met in (
             (6, "at most", True),
             (6.1, "at most", False),
@@ -90,12 +92,12 @@ class Targets(unittest.TestCase):
             self.assertEqual(report.is_met(pair(value, 2, 3, sense)), met, (value, sense))
 
     def test_without_a_limit_the_value_counts(self) -> None:
-        """As of memory."""
+        """For example for memory."""
         self.assertFalse(report.is_met(figure(value=33, target=32, sense="at most")))
         self.assertTrue(report.is_met(figure(value=31, target=32, sense="at most")))
 
     def test_only_those_with_a_target_are_listed(self) -> None:
-        """Whatever the table."""
+        """From any table."""
         rows = report.target_rows([figure(), pair(9, 2, 3, "at most")])
         self.assertEqual(
             rows, [["t: filter", "9 µs", "echo: 2 µs", "4.50", "at most 3", "missed"]]
@@ -106,7 +108,7 @@ class Tables(unittest.TestCase):
     """Markdown."""
 
     def test_limits_stand_side_by_side(self) -> None:
-        """In the row of what they are limits of."""
+        """In the row of their figure."""
         figures = [
             figure(by="names", x=5000, beside="copy", limit=1.0),
             figure(by="names", x=5000, beside="echo", limit=4.0),
@@ -123,7 +125,7 @@ class Tables(unittest.TestCase):
         )
 
     def test_a_miss_is_said(self) -> None:
-        """In the table, too."""
+        """The table also shows it."""
         text = report.listed([pair(9, 2, 3, "at most")])
         self.assertIn("| at most 3: **missed** |", text)
 
@@ -145,7 +147,7 @@ class Tables(unittest.TestCase):
 
 
 class Document(unittest.TestCase):
-    """Markers."""
+    """The markers in a document."""
 
     TEXT = (
         "# A\n<!-- figures: t -->\nold\n<!-- end -->\nb\n<!-- figures: u -->\nkept\n<!-- end -->\n"
@@ -160,13 +162,13 @@ class Document(unittest.TestCase):
         self.figures = Path(folder.name, "figures")
 
     def write(self, figures: list[report.Figure]) -> str:
-        """What becomes of the document."""
+        """The document after a write."""
         self.figures.write_text("".join(json.dumps(f) + "\n" for f in figures), encoding="utf-8")
         self.assertEqual(report.main(["write", str(self.figures), str(self.path)]), 0)
         return self.path.read_text(encoding="utf-8")
 
     def test_only_what_was_measured_changes(self) -> None:
-        """And nothing outside of the markers."""
+        """Text outside of the markers stays."""
         text = self.write([pair(1, 2, 3, "at most")])
         self.assertNotIn("old", text)
         self.assertIn("| filter | 1 µs | 2 µs | 0.50 | at most 3: met |", text)
@@ -182,7 +184,7 @@ class Document(unittest.TestCase):
         self.assertEqual(self.write(curve("a", {1: 2.0, 10: 3.0})), first)
 
     def test_targets_of_what_was_not_measured_stay(self) -> None:
-        """In their places, and with them the machine that they were measured on."""
+        """They keep their places, and the document keeps the machine of the measurement."""
         self.write([pair(1, 2, 3, "at most"), {**pair(1, 2, 3, "at most"), "table": "u"}])
         self.path.write_text(
             re.sub(r"\| cores \| \d+ \|", "| cores | 77 |", self.path.read_text(encoding="utf-8")),
@@ -194,13 +196,13 @@ class Document(unittest.TestCase):
         self.assertIn("| cores | 77 |", text)
 
     def test_curves_have_a_picture(self) -> None:
-        """Others none."""
+        """Other tables have none."""
         self.assertIn("![t](page/t.svg)", self.write(curve("a", {1: 2.0, 10: 3.0})))
         self.assertTrue((self.path.parent / "page" / "t.svg").exists())
         self.assertNotIn("svg", self.write(curve("a", {1: 2.0})))
 
     def test_a_table_without_a_place_is_noticed(self) -> None:
-        """Or nobody would ever see it."""
+        """Otherwise its figures would be missing without notice."""
         self.assertEqual(report.unplaced(self.TEXT, [figure(), figure(table="new")]), ["new"])
 
 
@@ -214,7 +216,7 @@ class Pictures(unittest.TestCase):
         return Chart("T", "names", [a, b, Curve("copy", [(1, 1), (10000, 9)], limit=True)])
 
     def test_growth_is_drawn_without_what_the_machine_did(self) -> None:
-        """Twice as slow with the first point twice as slow is the same."""
+        """If the first point and a later one are both twice as slow, the drawn growth is the same."""
         figures = [
             figure(table="growth-t", by="n", x=x, value=v, beside="one", limit=limit)
             for x, v, limit in ((1, 10, 10), (2, 20, 20), (3, 12, 10))
@@ -227,6 +229,25 @@ class Pictures(unittest.TestCase):
         assert plain is not None
         self.assertEqual([c.limit for c in plain.curves], [False, True])
         self.assertEqual(plain.curves[0].points, [(1, 10), (2, 20), (3, 12)])
+
+    def test_each_case_has_its_own_limit(self) -> None:
+        """
+        Except if it equals the first case's limit; and several kinds of limits for each case would be
+        too many.
+        """
+
+        def limits(figures: list[report.Figure]) -> list[tuple[str, list[tuple[float, float]]]]:
+            chart = report.chart_of("t", figures)
+            assert chart is not None
+            return [(c.name, c.points) for c in chart.curves if c.limit]
+
+        few = curve("fits", {1: 5, 10: 6}, beside="echo", limit=2)
+        few += curve("as few", {1: 7, 10: 8}, beside="echo", limit=2)
+        self.assertEqual(limits(few), [("echo", [(1, 2), (10, 2)])])
+        more = few + curve("none fits", {1: 7, 10: 8}, beside="echo", limit=3)
+        self.assertEqual(limits(more), [("echo", [(1, 2), (10, 2)]), ("echo: none fits", [(1, 3), (10, 3)])])
+        kinds = more + curve("fits", {1: 5, 10: 6}, beside="copy", limit=1)
+        self.assertEqual([name for name, _ in limits(kinds)], ["echo", "copy"])
 
     def test_it_is_small_and_well_formed(self) -> None:
         """Less than 10 KB, every curve in it, every name."""
@@ -250,7 +271,7 @@ class Pictures(unittest.TestCase):
             self.assertTrue(0 < float(text.attrib["y"]) < height)
 
     def test_decades_are_equally_far_apart(self) -> None:
-        """And nothing has a place of its own before them."""
+        """No value before the first decade has a position."""
         axis = Axis([0, 1, 10, 1000], whole=True)
         places = [axis.at(v) for v in (0, 1, 10, 100, 1000)]
         self.assertEqual(places[0], 0)
@@ -259,7 +280,7 @@ class Pictures(unittest.TestCase):
         self.assertGreater(places[1], places[0])
 
     def test_small_spans_are_linear_from_nothing(self) -> None:
-        """So that a height can be compared."""
+        """So that heights can be compared."""
         axis = Axis([10, 20], whole=True)
         self.assertFalse(axis.log)
         self.assertAlmostEqual(axis.at(20), 2 * axis.at(10))
@@ -273,6 +294,38 @@ class Pictures(unittest.TestCase):
         for above, below in zip(ordered, ordered[1:], strict=False):
             self.assertGreaterEqual(below - above, 14.9)
         self.assertLessEqual(ordered[-1], 300)
+
+
+class Schedulers(unittest.TestCase):
+    """The figures of bench_scheduler.py."""
+
+    def lines(self, **rates: list[float]) -> list[dict[str, Any]]:
+        """The lines about pods per second, for the rounds of each form."""
+        rounds = {form: [Namespace(rate=rate) for rate in some] for form, some in rates.items()}
+        told = scheduler_report.Report("1.36.3", 1000, 10, rounds)  # type: ignore[arg-type]
+        return [line for form in rounds for line in told._pods_lines("t", form)]
+
+    def test_cardpack_stands_beside_both(self) -> None:
+        """Both are the form without an extender, and the free extender that returns as many names."""
+        lines = self.lines(a=[10, 90, 30], b=[20], f=[50], c=[18], d=[60])
+        said = [(x["what"], x["value"], x.get("beside"), x.get("limit"), x.get("target")) for x in lines]
+        self.assertEqual(
+            said,
+            [
+                ("no extender", 30, None, None, None),
+                ("free extender", 20, "no extender", 30, None),
+                ("free extender, 10 names", 50, "no extender", 30, None),
+                ("all names", 18, "no extender", 30, None),
+                ("all names", 18, "free extender", 20, 0.95),
+                ("shortlist of 10", 60, "no extender", 30, 1.0),
+                ("shortlist of 10", 60, "free extender, 10 names", 50, 0.95),
+            ],
+        )
+        self.assertEqual([report.is_met(x) for x in lines if "target" in x], [False, True, True])
+
+    def test_a_form_alone_has_a_figure(self) -> None:
+        """Without a form to compare with."""
+        self.assertEqual([("beside" in x, x["value"]) for x in self.lines(d=[7])], [(False, 7)])
 
 
 if __name__ == "__main__":

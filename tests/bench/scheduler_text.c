@@ -1,3 +1,4 @@
+/* Writes kube-scheduler's requests and a cluster for them; see scheduler_text.h. */
 #include "scheduler_text.h"
 
 #include <stdlib.h>
@@ -83,7 +84,8 @@ void cluster_write(struct buf *out, size_t nodes)
     check(out);
 }
 
-/* Fisher and Yates', the same each time: a scheduler has its nodes in an order of its own. */
+/* A Fisher-Yates shuffle, equal in each run: a scheduler's order of nodes differs from the
+ * file's. */
 static size_t *shuffled(size_t n)
 {
     uint64_t random = 88172645463325252U;

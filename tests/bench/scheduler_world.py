@@ -1,7 +1,8 @@
-"""A control plane to measure kube-scheduler on: nodes, pods in a burst and at a pace, and what it all costs.
+"""A control plane to measure kube-scheduler on: nodes, pods in a burst or at a steady rate, and their
+costs.
 
-Nodes and pods are the same each time. Pods of a burst are made while no scheduler runs, so that making
-them takes no part in what is measured.
+Nodes and pods are the same each time. The pods of a burst are created while no scheduler runs, so that
+their creation does not affect the measurement.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ Json = Any
 ROOT = Path(__file__).resolve().parents[2]
 GPU_COUNT = "aliyun.com/gpu-count"
 CARDS, CARD_SIZE = 8, 16
-SIZES = (2, 4, 8)  # of pods, one behind the other
+SIZES = (2, 4, 8)  # of the pods, in turn
 PODS = "/api/v1/namespaces/default/pods"
-HANDS = 12  # requests under way while nodes and pods are made
+HANDS = 12  # parallel requests while nodes and pods are created
 PATIENCE = 600.0
 _TICK = os.sysconf("SC_CLK_TCK")
 _COUNTED = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -38,24 +39,24 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process has used of the processors so far, in all its threads."""
+    """The CPU time of all threads of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 class BindWatch(PodWatch):
-    """When each pod was first seen bound, and where to."""
+    """When each pod was first seen bound, and its node."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         self.when: dict[str, float] = {}
         self.node: dict[str, str] = {}
-        self.carded: set[str] = set()  # by cardpack, which names the card
+        self.carded: set[str] = set()  # pods bound by cardpack, which writes the card
         self.there: set[str] = set()
-        self.at: dict[int, Callable[[], None]] = {}  # called before so many count as bound
+        self.at: dict[int, Callable[[], None]] = {}  # called before that many pods count as bound
         super().__init__(cluster)
 
     def forget(self) -> None:
-        """Before pods of the same names come again; none must be there."""
+        """Called before pods of the same names are created again; none may exist."""
         self.when, self.node, self.carded, self.at = {}, {}, set(), {}
 
     def listed(self, pods: list[Json], version: int) -> None:
@@ -88,7 +89,7 @@ class World:
 
     def __init__(self, version: str, workdir: Path) -> None:
         self.version = version
-        # What every request leaves in the audit log costs, and nobody reads it here.
+        # The audit log costs time for every request, and this test does not read it.
         self.cluster = ControlPlane(version, workdir, apiserver_args=("--audit-log-path=",))
         self.ports = Ports()
         self.plain_port = self.ports.take()
@@ -116,7 +117,7 @@ class World:
         self.close()
 
     def close(self) -> None:
-        """Ends it all."""
+        """Ends all programs."""
         if self.watch is not None:
             self.watch.close()
         self.hands.shutdown(cancel_futures=True)
@@ -124,12 +125,12 @@ class World:
         self.ports.close()
 
     def grow(self, nodes: int) -> None:
-        """Until there are so many nodes."""
+        """Creates nodes until there are `nodes`."""
         made = self.hands.map(self._make_node, range(self.nodes, nodes))
         self.nodes += sum(1 for _ in made)
 
     def _make_node(self, i: int) -> None:
-        """As a kubelet that registers: its status comes along."""
+        """Creates it as a registering kubelet does: with its status."""
         name = f"node-{i:05}"
         sizes = {
             "cpu": "64",
@@ -152,19 +153,22 @@ class World:
         )
 
     def make_pods(self, first: int, count: int) -> None:
-        """Many, as fast as they can be made."""
+        """Creates many pods, as fast as possible."""
         for _ in self.hands.map(self._make_pod, range(first, first + count)):
             pass
 
     def _make_pod(self, i: int) -> tuple[str, float]:
-        """Its name, and when it was asked for."""
+        """Creates a pod; returns its name, and the time of the request."""
         name = f"pod-{i:05}"
         began = time.monotonic()
         self.cluster.create_pod(name, gpu_mem=SIZES[i % len(SIZES)])
         return name, began
 
     def pace_pods(self, first: int, count: int, rate: float) -> dict[str, float]:
-        """So many a second, whatever becomes of them; when each was asked for."""
+        """
+        Creates `rate` pods a second, without waiting for their binds; returns the time of each
+        request.
+        """
         began = time.monotonic()
         made = []
         for i in range(count):
@@ -173,7 +177,7 @@ class World:
         return dict(one.result() for one in made)
 
     def wait_bound(self, count: int) -> None:
-        """Until the watch has seen so many pods bound."""
+        """Waits until the watch has seen `count` pods bound."""
         try:
             wait_for(
                 lambda: len(self.seen().when) >= count, f"{count} pods bound", PATIENCE, poll=0.05
@@ -182,14 +186,14 @@ class World:
             raise TimeoutError(f"{error}: {len(self.seen().when)} are") from None
 
     def seen(self) -> BindWatch:
-        """The watch, which must still be whole."""
+        """The watch, which must not have failed."""
         assert self.watch is not None
         if self.watch.broken:
             raise RuntimeError(self.watch.broken)
         return self.watch
 
     def clear_pods(self) -> None:
-        """No pods, and no events of theirs."""
+        """Deletes all pods and their events."""
         watch = self.seen()
         self.cluster.must("DELETE", PODS, {"gracePeriodSeconds": 0}, timeout=PATIENCE)
         self.cluster.must("DELETE", "/api/v1/namespaces/default/events", timeout=PATIENCE)
@@ -199,7 +203,7 @@ class World:
     def start_scheduler(self, extender: bool, verbs: Sequence[str]) -> None:
         """kube-scheduler with the shipped configuration, or without its extender.
 
-        Of the verbs that it need not call it calls those that are named.
+        Of the optional verbs it calls those in `verbs`.
         """
         url = f"http://127.0.0.1:{self.extender_port}/gpushare-scheduler" if extender else None
         config = scheduler_config.render(
@@ -210,16 +214,16 @@ class World:
         )
         for verb in {"prioritize", "preempt"} - set(verbs):
             config = re.sub(rf"^  {verb}Verb:.*\n", "", config, flags=re.MULTILINE)
-        # Whether it is ready is not asked: that would take time from what is measured.
+        # Does not wait for readiness: that would affect the measurement.
         self.cluster.start_scheduler(config=config, args=(), wait=False)
 
     def stop_scheduler(self) -> None:
-        """At once."""
+        """Ends kube-scheduler at once."""
         if self.cluster.scheduler is not None:
             self.cluster.scheduler.kill()
 
     def processor(self, extender: int | None) -> dict[str, float]:
-        """What each process has used of the processors so far."""
+        """The CPU time of each process so far."""
         pids: Mapping[str, int | None] = {
             "etcd": self.cluster.etcd.pid,
             "apiserver": self.cluster.apiserver.pid,
@@ -230,7 +234,7 @@ class World:
         return {name: processor_seconds(pid) for name, pid in pids.items() if pid is not None}
 
     def writes(self) -> Counter[str]:
-        """What the API server was asked to write so far: "POST pods/binding" and how often."""
+        """The API server's write requests so far: "POST pods/binding" and how often."""
         found: Counter[str] = Counter()
         _, text = self.cluster.api("GET", "/metrics", timeout=PATIENCE)
         for labels, value in _COUNTED.findall(text):
@@ -241,7 +245,7 @@ class World:
         return found
 
     def settled_writes(self) -> Counter[str]:
-        """The same, once no more events are written: the scheduler does that behind the binding."""
+        """The same, after the scheduler has written its events, which it does after the binding."""
         before = self.writes()
         for _ in range(20):
             time.sleep(0.5)

@@ -1,6 +1,7 @@
+/* A blocking HTTP client for benchmarks; see talk.h. */
 #include "talk.h"
 
-#include "limit.h"
+#include "base/limit.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -83,7 +84,7 @@ static void receive(struct talk *c)
     c->in.n += (size_t)n;
 }
 
-/* The head's bytes, 0 while it is not whole. */
+/* The length of the head; 0: not complete yet. */
 static size_t head_of(const struct talk *c)
 {
     const char *end = memmem(c->in.p, c->in.n, "\r\n\r\n", 4);

@@ -1,7 +1,8 @@
 /*
- * What filter and prioritize grow with, without a clock: the memory of the nodes that are not asked
- * for, and of pods, is taken away, and the answer is the same. So no pod costs a request anything,
- * nor any card of other nodes. Requests that ask where other pods are see those of their nodes.
+ * What the cost of filter and prioritize does not depend on, shown without a clock: the memory of
+ * pods, and of nodes outside the request, is made inaccessible, and the answer is the same. So such
+ * pods and cards cost a request nothing. Requests that depend on other pods read only the pods of
+ * the named nodes.
  */
 #include "desk.h"
 #include "fence.h"
@@ -10,12 +11,12 @@
 
 enum {
     NODES = 48,
-    ASKED = 16, /* the first of them */
+    ASKED = 16, /* the first nodes */
     CARDS = 8,
     HALF = GROUND_CARD_MEM / 2,
 };
 
-/* Node i is owner 1 + i, its pods are owner 1 + NODES + i. */
+/* Node i has owner 1 + i, its pods have owner 1 + NODES + i. */
 static bool asked_without_pods(unsigned owner)
 {
     return owner <= ASKED;
@@ -65,7 +66,7 @@ static const struct {
     const struct wish *wish;
     handler *handle;
     unsigned shortlist;
-    uint32_t pods; /* on each node, of half a card */
+    uint32_t pods; /* on each node; each uses half a card */
     size_t fit;
     reach *reach;
 } rows[] = {
@@ -89,7 +90,6 @@ static const struct {
 struct act {
     struct desk desk;
     handler *handle;
-    struct buf request;
 };
 
 static void share_all(struct map *m)
@@ -100,7 +100,7 @@ static void share_all(struct map *m)
         fence_share(object);
 }
 
-/* The maps themselves are everybody's, and what is kept of a namespace and of a group. */
+/* The maps are shared by all, and so is the data of a namespace and of a group. */
 static void build(struct act *a, uint32_t pods, const struct wish *wish, size_t asked)
 {
     struct cache *c = &a->desk.service.cache;
@@ -123,20 +123,13 @@ static void build(struct act *a, uint32_t pods, const struct wish *wish, size_t 
     for (const struct quota_tenant *t = map_next(&c->quota.tenants, &cursor); t != NULL;
          t = map_next(&c->quota.tenants, &cursor))
         fence_share(t->used);
-    buf_init(&a->request, MIB);
-    ground_write_args(&a->request, wish, asked);
-}
-
-static void close_act(struct act *a)
-{
-    buf_done(&a->request);
-    desk_close(&a->desk);
+    ground_write_args(&a->desk.request, wish, asked);
 }
 
 static void ask(void *ctx)
 {
     struct act *a = ctx;
-    desk_ask(&a->desk, a->handle, buf_str(&a->request));
+    desk_ask(&a->desk, a->handle, buf_str(&a->desk.request));
 }
 
 START_TEST(nothing_else_is_touched)
@@ -155,12 +148,12 @@ START_TEST(nothing_else_is_touched)
     ck_assert_uint_eq(fence_run(rows[_i].reach, ask, &a), 0);
     ck_assert(str_eq(buf_str(&a.desk.answer), buf_str(&whole_answer)));
     buf_done(&whole_answer);
-    close_act(&a);
+    desk_close(&a.desk);
 }
 
 END_TEST
 
-/* The fence itself. */
+/* Tests the fence. */
 START_TEST(a_touch_is_noticed)
 {
     struct act a = {.handle = filter_handle};
@@ -168,12 +161,12 @@ START_TEST(a_touch_is_noticed)
     unsigned touched = fence_run(asked_without_pods, ask, &a);
     ck_assert_uint_gt(touched, NODES);
     ck_assert_uint_le(touched, NODES + ASKED);
-    close_act(&a);
+    desk_close(&a.desk);
     build(&a, CARDS, &plain, NODES);
     touched = fence_run(asked_without_pods, ask, &a);
     ck_assert_uint_gt(touched, ASKED);
     ck_assert_uint_le(touched, NODES);
-    close_act(&a);
+    desk_close(&a.desk);
 }
 
 END_TEST

@@ -1,10 +1,10 @@
 /*
- * An allocation against jansson's tree; what it makes of a pod is bounded, and is the same when it
- * is written and read again.
+ * Compares an allocation with jansson's tree. What a pod holds by it is bounded, and is equal after
+ * writing and reading again.
  */
-#include "allocation.h"
-#include "limit.h"
-#include "mem.h"
+#include "base/mem.h"
+#include "codec/allocation.h"
+#include "codec/limit.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -16,7 +16,7 @@ static bool is_index(const char *key)
     return !padded && str_to_u64(str_of(key), UINT16_MAX - 1, &n);
 }
 
-/* How many entries there are; -1: it is no allocation. */
+/* The number of entries; -1: not an allocation. */
 static int count(json_t *json)
 {
     const char *container = NULL;
@@ -55,7 +55,7 @@ static void compare(const struct pod_view *v, json_t *json)
     }
 }
 
-/* A pod of two containers and an init container, of cards that it shares, or by percentage. */
+/* Places a pod with two containers and an init container: on shared cards, or by percentage. */
 static void place(const struct pod_view *v, uint32_t percent, struct arena *a)
 {
     struct request r = {.percent = percent, .n_demands = 3};

@@ -1,11 +1,11 @@
 /*
- * Any bytes come back from their encoding, wherever white space stands in it; and what is accepted
- * is, but for white space, the encoding of what was read. As in Go the last digit may hold bits
- * that nobody reads.
+ * Any bytes come back from their encoding, with white space anywhere in it. An accepted text is,
+ * apart from white space, the encoding of the bytes that were read. As in Go the last digit may
+ * have unused bits.
  */
-#include "base64.h"
-#include "buf.h"
-#include "limit.h"
+#include "base/buf.h"
+#include "base/limit.h"
+#include "codec/base64.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,13 +1,14 @@
-/* ExtenderBindingArgs are accepted with all four fields, and then they are those that jansson sees.
- */
-#include "extender.h"
+/* ExtenderBindingArgs are accepted only with all four fields, which must equal those that jansson
+ * reads. */
+#include "codec/extender.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of all keys that are the field's in some case, the last counts; jansson keeps their order. */
+/* Of all keys that equal the field's name in any case the last counts; jansson keeps their
+ * order. */
 static void same_field(json_t *json, const char *field, struct str value)
 {
     const char *key = NULL;

@@ -1,16 +1,16 @@
 /*
- * The PodDisruptionBudget reader against a naive reading of jansson's tree, and the store's answer
- * for a pod against the labels' own logic. The first byte says which version was asked for.
+ * Compares the PodDisruptionBudget reader with a simple reading of jansson's tree, and the store's
+ * answer for a pod with the rules for labels. The first byte chooses the API version.
  */
-#include "kube_budget.h"
+#include "codec/kube_budget.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A pod with some of the labels that the corpus is about. */
+/* A pod with some of the labels in the corpus. */
 static const struct label_view labels[] = {{{"app", 3}, {"web", 3}}, {{"k", 1}, {"", 0}}};
 
-/* NULL: the pod has none. */
+/* NULL: the pod lacks it. */
 static const struct str *label_of(struct str key)
 {
     for (size_t i = 0; i < COUNT_OF(labels); i++) {
@@ -88,7 +88,7 @@ static void compare(const struct budget_view *view, const json_t *json, bool bet
     check(ours == charged, "the pod is charged to it");
 }
 
-/* Whether pod "p" of its namespace is charged to it, in a store that knows nothing else. */
+/* Whether pod "p" of the budget's namespace is charged to it, in a store with this budget alone. */
 static bool take_in(const struct budget_view *view)
 {
     struct budgets b;

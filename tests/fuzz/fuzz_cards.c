@@ -1,7 +1,7 @@
-/* A table of cards against jansson's tree; the node that it makes has sums that hold. */
-#include "cache.h"
-#include "cards.h"
-#include "quantity.h"
+/* Compares a table of cards with jansson's tree; the resulting node must have consistent sums. */
+#include "codec/cards.h"
+#include "core/cache.h"
+#include "core/quantity.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

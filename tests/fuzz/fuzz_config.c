@@ -1,8 +1,9 @@
 /*
- * The first line is flags, one behind each space, the rest the file that --config names. What is in
- * force, written out and read back, is the same; an error says why.
+ * The first line has flags, separated by spaces; the rest is the file that --config names. The
+ * resulting configuration must be equal after writing and reading again; a failure must have an
+ * error text.
  */
-#include "config_table.h"
+#include "daemon/config/config_table.h"
 #include "rules.h"
 
 #define ARGS_MAX 16
@@ -17,7 +18,7 @@ static enum errc read_text(void *ctx, struct str path, struct buf *out, struct e
     return OK;
 }
 
-/* YAML has no way to write a path that is not. */
+/* YAML can't hold a path that is not UTF-8. */
 static bool is_utf8(struct str s)
 {
     json_t *text = json_stringn(s.p, s.n);

@@ -1,6 +1,7 @@
-/* The ConfigMap decoder against jansson's tree; whatever it says is unhealthy, the cache holds. */
-#include "cache.h"
-#include "kube.h"
+/* Compares the ConfigMap decoder with jansson's tree; the cache must store what it reports as
+ * unhealthy. */
+#include "codec/kube.h"
+#include "core/cache.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -12,7 +13,7 @@ static void apply(struct cache *c, const struct event *e)
     cache_check(c);
 }
 
-/* The same cards are unhealthy whether their node came before or after. */
+/* The same cards must be unhealthy whether their node comes before or after the ConfigMap. */
 static void take_in(struct str gpus)
 {
     const struct event node = {.type = EVENT_NODE_SET,

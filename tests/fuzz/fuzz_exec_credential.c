@@ -1,10 +1,10 @@
 /*
- * Whatever a program prints: a credential that can be sent, its certificate with the key, or an
- * error that says why.
+ * For any output of a login program: a credential that can be sent, a certificate with its key, or
+ * an error with a text.
  */
-#include "exec_credential.h"
+#include "codec/exec_credential.h"
 
-#include "limit.h"
+#include "base/limit.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,13 +1,13 @@
-/* Whatever ExtenderArgs are accepted are answered in valid JSON that names every candidate, by
- * filter and by prioritize. */
-#include "extender.h"
+/* For all accepted ExtenderArgs, filter and prioritize answer in valid JSON that names every
+ * candidate. */
+#include "codec/extender.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Runs of those that fit, and all kinds between them. */
+/* Runs of feasible nodes, and other results between them. */
 static const unsigned char pattern[] = {OFFER_FITS,    OFFER_FITS,    OFFER_FITS,
                                         OFFER_REFUSED, OFFER_REFUSED, OFFER_UNRESOLVABLE,
                                         OFFER_FITS,    OFFER_LEFT_OUT};
@@ -29,7 +29,7 @@ static unsigned char *offer_all(size_t n)
     return offers;
 }
 
-/* Each with its score, in the order of the request. */
+/* Each name has its score, in the order of the request. */
 static void check_priorities(const struct filter_args *args)
 {
     json_error_t error;
@@ -84,7 +84,8 @@ static void check_answer(const struct filter_args *args, const unsigned char *of
 {
     json_error_t error;
     json_t *answer = json_loadb(text.p, text.n, JSON_ALLOW_NUL, &error);
-    /* jansson reads no key with a NUL inside, and a name that does not fit becomes one. */
+    /* jansson accepts no key with a NUL in it, and names of nodes that are not feasible become
+     * keys. */
     if (answer == NULL && json_error_code(&error) == json_error_null_byte_in_key)
         return;
     const json_t *names = json_object_get(answer, "NodeNames");

@@ -1,11 +1,12 @@
 /*
- * Nodes and pods, one JSON object a line ('n', 'p', 'c' or their capitals for "gone" in front), go
- * into a cache; what inspect prints of it is valid JSON whose sums hold, for all and for each node.
+ * Nodes, pods and ConfigMaps, one JSON object a line, with 'n', 'p' or 'c' in front (a capital:
+ * deleted), go into a cache. What inspect prints for all nodes and for each must be valid JSON with
+ * consistent sums.
  */
-#include "ingest.h"
-#include "limit.h"
+#include "daemon/query/query.h"
+#include "daemon/service.h"
+#include "kube/ingest.h"
 #include "rules.h"
-#include "service.h"
 #include "spoken.h"
 #include "still.h"
 
@@ -51,7 +52,8 @@ static json_t *inspect(struct service *s, struct str node)
 {
     struct spoken r;
     spoken_init(&r, STR("GET"), STR("/"), STR(""));
-    inspect_handle(s, &r.request, node);
+    r.request.rest = node;
+    inspect_handle(s, &r.request);
     check(r.times == 1 && r.status == 200, "it is answered once");
     json_t *json = answer_reads(buf_str(&r.answer));
     spoken_done(&r);

@@ -1,11 +1,11 @@
 /*
- * What the cutter hands out, and how it ends, is the same for every way to chunk a body; and a list
- * is valid JSON exactly when it is cut without failure into valid pieces. The input's first byte
- * chooses the mode ('0' list, '1' lines) and, by its higher bits, the ceiling; the second one seeds
- * the sizes of the chunks.
+ * The cutter's pieces and its result are the same for every way to chunk a body. A list is valid
+ * JSON exactly if it is cut without failure into valid pieces. The input's first byte chooses the
+ * mode ('0' list, '1' lines) and, by its higher bits, the ceiling; the second byte seeds the sizes
+ * of the chunks.
  */
-#include "jcut.h"
-#include "jread.h"
+#include "codec/jcut.h"
+#include "codec/jread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct outcome {
-    struct buf text; /* pieces and the error, one behind the other */
+    struct buf text; /* the pieces, then the error */
     bool valid;      /* every piece is JSON */
     enum errc code;
 };
@@ -30,7 +30,8 @@ static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, str
 {
     struct outcome *o = ctx;
     (void)reterr;
-    buf_putc(&o->text, kind == JCUT_ITEM ? 'i' : 'm');
+    static const char letters[] = {[JCUT_ITEM] = 'i', [JCUT_KIND] = 'k', [JCUT_METADATA] = 'm'};
+    buf_putc(&o->text, letters[kind]);
     buf_put(&o->text, piece);
     buf_putc(&o->text, '\n');
     if (validate(piece) != OK)
@@ -38,7 +39,7 @@ static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, str
     return OK;
 }
 
-/* A chunk is a block of its own: ASan sees a byte before or behind it, and any use after. */
+/* A chunk is a block of its own, so that ASan sees an access outside it, or after it is freed. */
 static void push_copy(struct jcut *c, struct str chunk)
 {
     char *copy = malloc(chunk.n);
@@ -51,7 +52,7 @@ static void push_copy(struct jcut *c, struct str chunk)
         abort();
 }
 
-/* Sizes are 1 to 16, or large ones; the seed 0 means one chunk. */
+/* Sizes are 1 to 16, or large; seed 0: a single chunk. */
 static struct outcome cut(enum jcut_mode mode, size_t max_piece, struct str body, unsigned seed)
 {
     struct outcome o = {.valid = true};

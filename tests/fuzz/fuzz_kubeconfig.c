@@ -1,11 +1,11 @@
 /*
- * Any bytes give a whole kubeconfig or an error that names the file, within the arena's ceiling.
- * Who takes an exec gets one that can be run, and takes whatever is taken without; who takes none
- * is never given one.
+ * Any bytes give a complete kubeconfig, or an error that names the file, within the arena's
+ * ceiling. A caller that accepts an exec gets one that can be run, and accepts all that other
+ * callers accept; other callers never get an exec.
  */
-#include "kubeconfig.h"
+#include "codec/kubeconfig.h"
 
-#include "limit.h"
+#include "base/limit.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /*
- * The Lease decoder against jansson's tree, and its editors: what they write reads back as it was
- * meant, and all else is as it was.
+ * Compares the Lease decoder with jansson's tree. After an edit the fields read back as intended,
+ * and all others are unchanged.
  */
-#include "lease.h"
-#include "limit.h"
+#include "base/limit.h"
+#include "codec/lease.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,7 +30,7 @@ static void compare(const struct lease_view *v, const json_t *json)
     same_number(v->transitions, json_object_get(spec, "leaseTransitions"));
 }
 
-/* Without what the editors change, and without the parents that they may add. */
+/* The Lease without the fields that the editors change, and without parents that they may add. */
 static json_t *rest_of(json_t *json)
 {
     json_t *metadata = json_object_get(json, "metadata");

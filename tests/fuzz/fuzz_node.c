@@ -1,6 +1,6 @@
-/* The node decoder against jansson's tree; what it reads makes a node whose sums hold. */
-#include "cache.h"
-#include "kube.h"
+/* Compares the node decoder with jansson's tree; the resulting node must have consistent sums. */
+#include "codec/kube.h"
+#include "core/cache.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

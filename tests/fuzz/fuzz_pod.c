@@ -1,11 +1,11 @@
 /*
- * The pod decoder and request_read against a naive reading of jansson's tree. Documents with a
- * doubled key are left out: jansson keeps the last object whole, Go and we merge.
+ * Compares the pod decoder and request_read with a simple reading of jansson's tree. Documents with
+ * a duplicate key are left out: jansson keeps the last object whole, Go and cardpack merge them.
  */
-#include "gpushare.h"
-#include "kube.h"
-#include "quantity.h"
-#include "request.h"
+#include "codec/kube.h"
+#include "core/gpushare.h"
+#include "core/quantity.h"
+#include "core/request.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void same_text(struct str s, const json_t *value)
         abort();
 }
 
-/* The memory that one container asks for; NULL: none. */
+/* The memory for which a container asks; NULL: none. */
 static const json_t *asked(const json_t *container)
 {
     const json_t *resources = json_object_get(container, "resources");
@@ -31,7 +31,7 @@ static const json_t *asked(const json_t *container)
     return mem == NULL || json_is_null(mem) ? NULL : mem;
 }
 
-/* What a string is worth by itself; numbers are compared as views only. */
+/* The value of a string; numbers are compared only as views. */
 static int64_t worth(const struct container_view *c)
 {
     struct quantity q;
@@ -64,7 +64,7 @@ static size_t same_containers(const struct pod_view *pod, size_t at, const json_
     return at;
 }
 
-/* The formula of the newest scheduler, word for word. */
+/* The formula of the newest scheduler, copied exactly. */
 static int64_t formula(const struct pod_view *pod)
 {
     __int128 sum = 0;

@@ -1,14 +1,14 @@
 /*
- * The reader of ExtenderPreemptionArgs against jansson's tree, and what it read against what is
- * written of it: valid JSON that names each victim, and no node without one.
+ * Compares the reader of ExtenderPreemptionArgs with jansson's tree. The written result must be
+ * valid JSON that names each victim, and no node without a victim.
  */
-#include "kube.h"
-#include "preempt.h"
+#include "codec/kube.h"
+#include "codec/preempt.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* NULL where the key is not there, or is null; the last of those that differ in case only. */
+/* The last of the members whose names differ only in case; NULL: absent or null. */
 static const json_t *member(json_t *object, const char *name)
 {
     const char *key = NULL;
@@ -22,8 +22,8 @@ static const json_t *member(json_t *object, const char *name)
     return json_is_null(last) ? NULL : last;
 }
 
-/* Whether a key comes twice in different cases: we merge a Pod then, and jansson knows of no such
- * thing. */
+/* Whether a key appears twice in different cases: cardpack then merges a Pod, which jansson
+ * can't. */
 static bool ambiguous(json_t *object)
 {
     const char *key = NULL;

@@ -1,8 +1,8 @@
 /*
- * A quantity means the same however it is spelled: with a sign, with zeros in front, with a point
- * or an exponent that change nothing. Plain digits are the number that they spell.
+ * A quantity means the same in each spelling: with a sign, with leading zeros, with a point or an
+ * exponent that change nothing. Plain digits mean their number.
  */
-#include "quantity.h"
+#include "core/quantity.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /*
- * The limits of namespaces, in YAML or JSON, against jansson's tree of the same document; what can
- * be read is put in force, and a namespace that takes whatever fits never holds more than its
- * limits say.
+ * Compares the limits of namespaces, in YAML or JSON, with jansson's tree of the same document.
+ * Valid limits are put in force; a namespace that takes whatever fits must never exceed them.
  */
-#include "quota_config.h"
+#include "codec/quota_config.h"
 
-#include "limit.h"
+#include "codec/limit.h"
+#include "codec/yaml.h"
+#include "core/limit.h"
 #include "rules.h"
-#include "yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,7 +18,7 @@ static const json_t *member(const json_t *object, struct str key)
     return json_object_getn(object, key.p, key.n);
 }
 
-/* How many limits the tree has for these names, which are all in the entry. */
+/* The number of limits in the tree for these names; all must be in the entry. */
 static size_t same_limits(const struct quota_entry *e, enum quota_scope scope, const json_t *tree)
 {
     size_t n = 0;
@@ -65,7 +65,7 @@ static void compare(const struct quota_view *view, const json_t *document)
     }
 }
 
-/* Takes what fits, of one pool and model, and gives it back. */
+/* Takes what fits, of one pool and one model, and releases it. */
 static void take(const struct quota *q, struct quota_tenant *t, struct str pool, struct str model)
 {
     struct quota_use use = {pool, model, {3, 1, 40}};

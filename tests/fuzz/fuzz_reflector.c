@@ -1,14 +1,14 @@
 /*
- * Whole answers of an API server through kube_api, reflectors, cutter, decoders and ingest into the
- * cache: what is cached is the same however a body is cut into chunks, and holds together after
- * each. Answers are given in the order of the requests, one behind the other, separated by a line
- * "%%"; each begins with a line "STATUS HOW", where HOW is e (whole), c (the connection is cut
- * behind it) or n (the request was never sent). Later requests are never answered.
+ * Whole answers of an API server go through kube_api, reflectors, cutter, decoders and ingest into
+ * the cache. The cache must be equal for every way to chunk the bodies, and consistent after each
+ * chunk. The answers are in the order of the requests, separated by a line "%%". Each begins with a
+ * line "STATUS HOW", with HOW e (whole), c (the connection breaks after it) or n (the request was
+ * never sent). Later requests get no answer.
  *
- * The HTTP client is what the input takes the place of.
+ * This file replaces the HTTP client.
  */
-#include "cache.h"
-#include "kube_backend.h"
+#include "core/cache.h"
+#include "daemon/backend/kube_backend.h"
 #include "rules.h"
 #include "spoken.h"
 #include "still.h"
@@ -23,16 +23,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct http_client {
     struct deferred answer;
     struct loop *loop;
-    struct http_call *calls[CALLS]; /* in order of their start */
+    struct http_call *calls[CALLS]; /* sorted by start */
     size_t n;
     struct str input;
-    unsigned seed; /* of the sizes of the chunks; 0: whole */
+    unsigned seed; /* for the sizes of chunks; 0: whole bodies */
     struct cache *cache;
 };
 
 static struct http_client client;
 
-/* ---- the HTTP client's place ---- */
+/* ---- in place of the HTTP client ---- */
 
 enum errc http_client_new(struct loop *l, const struct http_client_settings *s,
                           struct http_client **ret, struct err *reterr)
@@ -100,7 +100,7 @@ static struct str next_answer(struct http_client *c)
     return one;
 }
 
-/* A chunk is a block of its own: ASan sees a byte before or behind it, and any use after. */
+/* A chunk is a block of its own, so that ASan sees an access outside it, or after it is freed. */
 static bool say(struct http_client *c, struct http_call *call, struct str chunk)
 {
     char *copy = malloc(chunk.n);
@@ -164,7 +164,7 @@ static void answer(struct deferred *d)
 
 /* ---- a run ---- */
 
-/* A file without a name. */
+/* A kubeconfig without a file name. */
 static struct str kubeconfig(void)
 {
     static char path[64];

@@ -1,22 +1,25 @@
 /*
- * Requests as a scheduler and a person send them, one behind the other, separated by a line "%%":
+ * Requests as from a scheduler or a person, separated by a line "%%":
  *
- *     METHOD PATH
- *     (empty)
- *     BODY
+ * METHOD PATH
+ * (empty)
+ * BODY
  *
- * against an embedded cluster: each is answered once, in valid JSON where it says so. A filter's
- * answer names each candidate once and changes nothing; prioritize scores all in their order, and
- * 10 is for nodes that filter offers; preempt names pods that weigh less and are there; a bind that
- * succeeds has put its pod onto a card with room. What filter says of a node explain says too, but
- * for what only the scheduler counts; and a question changes nothing. With a first line "shortlist
- * N" filter leaves out all but N nodes, and refuses none that it refuses not otherwise.
+ * They go to an embedded cluster. Each gets one answer, in valid JSON if it says so. A filter's
+ * answer names each candidate once and changes nothing. prioritize scores all candidates in their
+ * order, and gives 10 only to nodes that filter offers. preempt names existing pods of lower
+ * priority. A successful bind has put its pod on a card with room. explain must agree with filter
+ * about a node, apart from what only the scheduler counts, and changes nothing. With a first line
+ * "shortlist N" filter leaves out all but N nodes, and refuses only nodes that it also refuses
+ * without it.
  */
-#include "explain_write.h"
-#include "extender.h"
-#include "preempt.h"
+#include "codec/extender.h"
+#include "codec/preempt.h"
+#include "core/limit.h"
+#include "daemon/query/query.h"
+#include "daemon/service.h"
+#include "report/explain_write.h"
 #include "rules.h"
-#include "service.h"
 #include "spoken.h"
 #include "still.h"
 
@@ -54,7 +57,8 @@ static void stage_open(struct stage *s)
     const struct binder_settings b = {.loop = s->service.loop,
                                       .cache = &s->service.cache,
                                       .backend = s->service.backend,
-                                      .timeout_ms = 25000};
+                                      .timeout_ms = 25000,
+                                      .work = &s->service.work};
     check(binder_new(&b, &s->service.binder, NULL) == OK, "a binder");
 }
 
@@ -67,12 +71,12 @@ static void stage_close(struct stage *s)
     arena_done(&s->arena);
 }
 
-/* All that the cache decides from, as text. */
+/* All state of the cache that affects decisions, as text. */
 static struct str state(struct stage *s)
 {
     struct spoken r;
     spoken_init(&r, STR("GET"), STR("/"), STR(""));
-    inspect_handle(&s->service, &r.request, STR_NULL);
+    inspect_handle(&s->service, &r.request);
     struct str copy = arena_dup(&s->arena, buf_str(&r.answer));
     spoken_done(&r);
     return copy;
@@ -83,7 +87,7 @@ static bool member_of(const json_t *map, struct str name)
     return json_object_getn(map, name.p, name.n) != NULL;
 }
 
-/* NodeNames, or the names in Nodes.items. */
+/* Looks in NodeNames, or in the names in Nodes.items. */
 static bool offered(const json_t *answer, struct str name)
 {
     size_t i = 0;
@@ -107,7 +111,7 @@ static size_t offers(const json_t *answer)
            json_array_size(json_object_get(json_object_get(answer, "Nodes"), "items"));
 }
 
-/* The same without a shortlist. */
+/* filter's answer without a shortlist. */
 static json_t *filter_all(struct stage *s, struct str body)
 {
     struct spoken r;
@@ -121,7 +125,7 @@ static json_t *filter_all(struct stage *s, struct str body)
     return answer;
 }
 
-/* It wants a card or holds one: some node may be the best for it. */
+/* The pod wants a card or holds one: some node may be its best. */
 static bool is_placed(const struct stage *s, const struct filter_args *args)
 {
     struct request r;
@@ -143,14 +147,16 @@ static void check_shortlist(struct stage *s, const struct filter_args *args, str
     json_decref(all);
 }
 
-/* Of each node that there is the same as explain. */
+/* explain must agree with the answer about each existing node. */
 static void check_explained(struct stage *s, const struct filter_args *args, const json_t *answer)
 {
     struct buf out;
     size_t i = 0;
     const json_t *v = NULL;
     buf_init(&out, 16 * MIB);
-    check(explain_write(&s->service, &args->pod, &s->arena, &out) == OK, "it is explained");
+    check(explain_write(&s->service.cache, &s->service.work, &args->pod, &s->arena, &out, NULL) ==
+              OK,
+          "it is explained");
     json_t *explained = answer_reads(buf_str(&out));
     json_array_foreach(json_object_get(explained, "verdicts"), i, v)
     {
@@ -218,7 +224,7 @@ static const struct node_victims *asked_of(const struct preempt_args *args, cons
     return NULL;
 }
 
-/* What was asked for comes first; whoever else goes weighs less, and is there once. */
+/* The scheduler's own victims come first. All others have a lower priority and appear once. */
 static void check_victims(struct stage *s, const struct preempt_args *args,
                           const struct node_victims *asked, const json_t *pods)
 {
@@ -270,11 +276,11 @@ static void check_bind(struct stage *s, struct str body, const json_t *answer)
     check(read, "what can't be read is not bound");
     const struct pod *p = cache_pod(&s->service.cache, args.uid);
     if (p == NULL || p->mem == 0)
-        return; /* it wants no card */
+        return; /* the pod wants no card */
     check(p->node != NULL && str_eq(p->node->name, args.node), "it is bound there");
 }
 
-/* Only those that we put there: whoever creates a pod that is bound already may do as they like. */
+/* Checks only pods that cardpack bound: a user may create a pod that is bound already. */
 static void check_room(struct stage *s, struct str uid)
 {
     const struct pod *p = cache_pod(&s->service.cache, uid);
@@ -282,6 +288,26 @@ static void check_room(struct stage *s, struct str uid)
         return;
     const struct card *c = &p->node->cards[p->card];
     check(c->used <= c->total, "its card has room for it");
+}
+
+/*
+ * The most steps for a request here if no two things multiply: nodes have a few cards and pods. The
+ * request's own bytes are counted separately. An input that makes two things multiply exceeds this,
+ * however short its time.
+ */
+#define WORLD_STEPS UINT64_C(300000)
+
+static void check_steps(const struct stage *s, struct str path, struct str body)
+{
+    const struct work *w = &s->service.work;
+    uint64_t looked = w->looks > LIMIT_APART_LOOKS ? 0 : LIMIT_APART_LOOKS - w->looks;
+    uint64_t most = WORLD_STEPS + 4 * (uint64_t)body.n + looked;
+    if (str_eq(path, STR("/gpushare-scheduler/preempt")))
+        most += (uint64_t)LIMIT_VICTIM_STEPS * LIMIT_VICTIM_LOOKS;
+    if (str_eq(path, STR("/gpushare-scheduler/fit")))
+        most += LIMIT_PLAN_LOOKS;
+    check(w->steps <= MIN_OF(most, LIMIT_REQUEST_STEPS),
+          "a request takes no more than so many steps");
 }
 
 static void ask(struct stage *s, struct str method, struct str path, struct str body)
@@ -298,9 +324,11 @@ static void ask(struct stage *s, struct str method, struct str path, struct str 
                  cache_pod(&s->service.cache, args.uid) != NULL &&
                  pod_holds(cache_pod(&s->service.cache, args.uid));
     spoken_init(&r, method, path, body);
+    work_begin(&s->service.work, 0);
     routes_handle(&s->service, &r.request);
     still_run(s->service.loop);
     check(r.times == 1, "it is answered once");
+    check_steps(s, path, body);
     cache_check(&s->service.cache);
     if (str_eq(str_of(r.type), STR("application/json"))) {
         json_t *answer = answer_reads(buf_str(&r.answer));
@@ -324,7 +352,7 @@ static void ask(struct stage *s, struct str method, struct str path, struct str 
     spoken_done(&r);
 }
 
-/* The first line, where it sets something. */
+/* The first line, if it is a setting. */
 static struct str take_shortlist(struct stage *s, struct str text)
 {
     struct str line;

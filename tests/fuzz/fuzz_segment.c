@@ -1,9 +1,9 @@
 /*
- * Any name stays one segment of a URL's path: it unescapes to itself, and libcurl's own parser
- * finds a path of as many segments as were written.
+ * Any name stays one segment of a URL's path: decoding gives the name, and libcurl's parser finds
+ * as many segments as were written.
  */
-#include "kube_api.h"
-#include "limit.h"
+#include "base/limit.h"
+#include "kube/kube_api.h"
 #include "rules.h"
 
 #include <curl/curl.h>

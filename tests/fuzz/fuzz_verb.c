@@ -1,16 +1,20 @@
 /*
- * The bind verb against an API server of which the input decides what goes wrong. Operations are
- * three bytes: what, which one, how.
+ * The bind verb with an API server whose faults the input chooses. An operation is three bytes:
+ * what, which, how.
  *
- *     b  a request to bind pod A to node B          w  a watch shows pod A as it is
- *     p  the oldest call gets its answer, in way A  l  the pods are listed
- *     t  time passes                                c  what was late is committed
- *     d  pod A is deleted
+ * b: a request to bind pod A to node B
+ * w: a watch shows pod A as it is
+ * p: the oldest call gets its answer, in way A
+ * l: the pods are listed
+ * t: time passes
+ * c: late Bindings commit
+ * d: pod A is deleted
  *
- * Whatever happens: no card holds more than its size, success is said of bound pods only, and when
- * the API server works again every request is answered once and the cache equals the truth.
+ * In every history: no card is over-committed, a success is reported only for a bound pod, and when
+ * the API server works again every request gets one answer and the cache equals the API server's
+ * objects.
  */
-#include "bind.h"
+#include "daemon/bind/bind.h"
 #include "rules.h"
 #include "spoken.h"
 #include "still.h"
@@ -38,9 +42,9 @@ struct truth {
     int node; /* -1: not bound */
     int card;
     bool gone;
-    /* A Binding that is still under way at the API server. */
+    /* A Binding that is under way at the API server. */
     bool late;
-    uint64_t late_ms; /* since when */
+    uint64_t late_ms; /* since when it is late */
     int late_node;
     int late_card;
 };
@@ -106,7 +110,7 @@ static void commit(struct stage *s, int pod, int node, int card)
     check_cards(s);
 }
 
-/* Those that were sent before that time. */
+/* Commits the Bindings that were sent before this time. */
 static void commit_late(struct stage *s, uint64_t before_ms)
 {
     for (int i = 0; i < PODS; i++) {
@@ -237,7 +241,7 @@ static void get(struct backend *b, struct backend_call *c, struct str namespace,
     add(s, (struct pending){.call = c, .pod = index_of(name, 0, PODS)});
 }
 
-/* It may have been sent. */
+/* The request may have been sent. */
 static void cancel(struct backend_call *c)
 {
     struct stage *s = CONTAINER_OF(c->backend, struct stage, backend);
@@ -269,7 +273,7 @@ static void nothing(struct backend *b)
     (void)b;
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
 static void apply(struct stage *s, const struct event *e)
 {
@@ -313,7 +317,7 @@ static void ask(struct stage *s, int pod, int node)
     binder_handle(s->binder, &r->request);
 }
 
-/* Success is said while it is so: a deletion right behind it is another matter. */
+/* A success must be true when it is reported: the pod may be deleted directly after. */
 static void check_answers(struct stage *s)
 {
     for (size_t i = 0; i < s->n_asked; i++) {
@@ -342,7 +346,7 @@ static void act(struct stage *s, uint8_t what, uint8_t which, uint8_t how)
             complete(s, take(s, 0), (enum fate)(which % FATES));
         break;
     case 't':
-        /* Nothing is late for longer than a request lives at the API server. */
+        /* A Binding is late for at most the API server's request timeout. */
         commit_late(s, loop_now_ms(s->loop) + times[which % COUNT_OF(times)] - 60000);
         still_pass(s->loop, times[which % COUNT_OF(times)]);
         break;
@@ -366,7 +370,7 @@ static void act(struct stage *s, uint8_t what, uint8_t which, uint8_t how)
     check_answers(s);
 }
 
-/* The API server works again, and the watches with it. */
+/* The API server and its watches work again. */
 static void settle(struct stage *s)
 {
     for (int i = 0; i < 500 && (binder_active(s->binder) > 0 || i < 3); i++) {

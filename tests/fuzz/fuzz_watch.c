@@ -1,10 +1,10 @@
 /*
- * What a list, a watch and a failure carry, against jansson's tree. The first byte chooses: 'e' a
- * watch's line, 'm' a list's metadata, anything else a Status.
+ * Compares the content of a list, a watch and a failure with jansson's tree. The first byte
+ * chooses: 'e' a line of a watch, 'm' a list's metadata, any other a Status.
  */
-#include "limit.h"
+#include "base/limit.h"
+#include "codec/watch.h"
 #include "rules.h"
-#include "watch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

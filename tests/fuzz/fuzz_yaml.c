@@ -1,9 +1,9 @@
 /*
- * Whatever is taken comes out as JSON that the strict reader accepts, within the ceiling; a
- * refusal says why. The first byte's lowest bit chooses between one document and many.
+ * Accepted input becomes JSON that the strict reader accepts, within the ceiling; a refusal has a
+ * text. The lowest bit of the first byte chooses between one document and many.
  */
-#include "jread.h"
-#include "yaml.h"
+#include "codec/jread.h"
+#include "codec/yaml.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ static void check_json(struct str json)
     arena_init(&arena, MIB);
     jread_init(&r, json, &arena);
     jread_skip(&r);
-    /* YAML may hold NUL, which no string of ours may. */
+    /* YAML may contain a NUL; cardpack's strings may not. */
     if (jread_finish(&r, &err) != OK && memmem(json.p, json.n, "\\u0000", 6) == NULL)
         abort();
     arena_done(&arena);

@@ -1,7 +1,7 @@
 /*
- * Runs a fuzz target once over every file of a directory, in the order of their names, and over
- * nothing at all; TAP on standard output. Each input is a block of its exact size, so that ASan
- * sees a byte too far. A crash names its file: the line is written before the run.
+ * Runs a fuzz target once for each file of a directory, sorted by name, and once for an empty
+ * input; prints TAP on standard output. Each input is in a block of its exact size, so that ASan
+ * sees an over-read. A crash names its file, because the line is printed before the run.
  */
 #include <dirent.h>
 #include <stdbool.h>
@@ -16,8 +16,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-/* The file's bytes in a block of their size, which the caller frees; NULL where it cannot be read.
- */
+/* The file's bytes in a block of their size, which the caller frees; NULL: it can't be read. */
 static uint8_t *load(const char *path, size_t *ret_n)
 {
     FILE *file = fopen(path, "rbe");

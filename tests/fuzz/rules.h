@@ -1,8 +1,8 @@
-/* What fuzz targets share: a rule that ends the process when it is broken, and jansson's opinion.
- */
+/* Shared by fuzz targets: a rule that ends the process when it is broken, and reading with jansson
+ * for comparison. */
 #pragma once
 
-#include "str.h"
+#include "base/str.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -16,10 +16,11 @@ static inline void check(bool holds, const char *rule)
     abort();
 }
 
-/* NULL where jansson has no opinion: it keeps one member of a doubled key, we read both. */
+/* NULL: no comparison is possible. Of a duplicate key jansson keeps one member, and cardpack reads
+ * both. */
 static inline json_t *jansson_reads(struct str text)
 {
-    /* A raw NUL is no JSON, and jansson takes one behind a number for its end. */
+    /* A raw NUL is not JSON, but jansson takes one after a number for the end. */
     if (text.n > 0 && memchr(text.p, '\0', text.n) != NULL)
         return NULL;
     return json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
@@ -32,7 +33,7 @@ static inline struct str jansson_str(const json_t *value)
     return (struct str){json_string_value(value), json_string_length(value)};
 }
 
-/* Absent for what is missing or null. */
+/* A missing or null value must be an absent string. */
 static inline void same_text(struct str s, const json_t *value)
 {
     struct str theirs = jansson_str(value);
@@ -40,7 +41,8 @@ static inline void same_text(struct str s, const json_t *value)
           "the same text as jansson's");
 }
 
-/* Of a string or a number only the first is compared: of the second jansson keeps no text. */
+/* Either a string or a number; only a string is compared, because jansson keeps no text of a
+ * number. */
 static inline void same_text_or_number(struct str s, const json_t *value)
 {
     if (json_is_number(value))
@@ -49,7 +51,8 @@ static inline void same_text_or_number(struct str s, const json_t *value)
         same_text(s, value);
 }
 
-/* Valid JSON; NULL only for what jansson does not take: a key with NUL, a number beyond its own. */
+/* Valid JSON. NULL only for what jansson can't hold: a key with a NUL, a number out of its
+ * range. */
 static inline json_t *answer_reads(struct str text)
 {
     json_error_t error;

@@ -1,12 +1,12 @@
 /*
- * A request without a connection: what a handler answers is kept. http_request_respond and
- * http_request_header are defined here, so that the server's own are not linked.
+ * A request without a connection, whose answer is kept. Defines http_request_respond and
+ * http_request_header, so that the server's own are not linked.
  */
 #pragma once
 
-#include "http_server.h"
-#include "limit.h"
-#include "log.h"
+#include "base/limit.h"
+#include "base/log.h"
+#include "io/http_server.h"
 
 #include <fcntl.h>
 
@@ -73,7 +73,7 @@ struct str http_request_value(struct http_request *r, const char *name)
     return STR_NULL;
 }
 
-/* Lines are written, so that what writes them is run, but nowhere. */
+/* Runs the code that writes log lines, but discards the lines. */
 static inline void quiet(void)
 {
     static int nowhere = -1;

@@ -1,3 +1,4 @@
+/* A loop on a simulated clock; see still.h. */
 #include "still.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static struct {
     struct loop *loop;
     uint64_t now_ms;
     uint64_t pass_ms;
-    int waits_ms; /* what it would have waited last; -1: for ever */
+    int waits_ms; /* its last wait in ms; -1: without a limit */
     uint64_t random;
 } still;
 

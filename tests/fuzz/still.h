@@ -1,17 +1,18 @@
 /*
- * A loop whose clock only moves when it is told to, and whose random numbers are the same each
- * time: the linker's --wrap leads its calls to the kernel here.
+ * A loop whose clock advances only when told to, with random numbers that are equal in each run:
+ * the linker's --wrap redirects its system calls here.
  */
 #pragma once
 
-#include "loop.h"
+#include "io/loop.h"
 
-/* A new loop, with clock and random numbers from the start. */
+/* Makes a new loop, and resets the clock and the random numbers. */
 struct loop *still_loop(void);
 
-/* Turns until it would wait; then moves the clock by ms, and turns until it would wait again. */
+/* Both turn until the loop would wait; still_pass then advances the clock by ms, and does so
+ * again. */
 void still_run(struct loop *l);
 void still_pass(struct loop *l, uint64_t ms);
 
-/* To the next thing that it waits for, within max_ms; false where that is nothing. */
+/* Advances to the next timer within max_ms; false: there is none. */
 bool still_next(struct loop *l, uint64_t max_ms);

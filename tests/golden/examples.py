@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the examples of a document: the curl lines whose answer stands below them.
+"""Runs the examples of a document: the curl lines with an answer below them.
 
     examples.py CARDPACK DOCUMENT
 
-The document's YAML block is served by an embedded cluster. The answer must be equal as JSON, with
-its members in the same order.
+An embedded cluster serves the document's YAML block. The answer must be equal as JSON, with the
+members in the same order.
 """
 
 import json
@@ -30,7 +30,7 @@ def examples(text: str) -> list[tuple[str, str]]:
 
 
 def ordered(text: str) -> list:
-    """Objects as lists of pairs: their order counts."""
+    """Parses objects as lists of pairs, as their order counts."""
     return json.loads(text, object_pairs_hook=list)
 
 

@@ -4,10 +4,10 @@
     routes.py CARDPACK FOLDER WORLD            compare, byte for byte
     routes.py CARDPACK FOLDER WORLD --update   write FOLDER/WORLD/*.out anew; review the diff
 
-FOLDER/WORLD/cluster.yaml is served by an embedded cluster, with what FOLDER/WORLD/config.yaml sets
-where that is there. FOLDER/WORLD/*.req run in the order of their names against one daemon: "METHOD
-PATH" on the first line, the body from the third on; a body "@FILE" is FOLDER/FILE. The answer
-stands beside it in .out: the status, the content type, the body.
+An embedded cluster serves FOLDER/WORLD/cluster.yaml, with the settings of FOLDER/WORLD/config.yaml if
+that exists. FOLDER/WORLD/*.req run in the order of their names against one daemon: "METHOD PATH" is on
+the first line, the body starts on the third; a body "@FILE" means FOLDER/FILE. The answer is in the
+.out file: the status, the content type, the body.
 """
 
 import http.client
@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def listening(command: list[str]) -> tuple[subprocess.Popen, int]:
-    """The daemon and its port, which it logs."""
+    """The daemon and its port, from its log."""
     daemon = subprocess.Popen(
         [*command, "--port", "0", "--log-format", "json"], stderr=subprocess.PIPE, text=True)
     for line in daemon.stderr:
@@ -54,7 +54,7 @@ def ask(port: int, folder: Path, case: Path) -> str:
 
 
 def judge(number: int, case: Path, got: str, update: bool) -> bool:
-    """Whether that is what the case's .out holds; said as a line of TAP."""
+    """Whether the case's .out file has that answer; prints a line of TAP."""
     expected = case.with_suffix(".out")
     if update:
         expected.write_text(got)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Starts that fail, each at another step: what was opened is closed, the log says why.
+"""Starts that fail, each at another step: cardpack closes what it opened, and the log has the reason.
 
     starts.py CARDPACK
 
-The exit status is cardpack's own (1), and not a sanitizer's; each error names what is at fault.
+The exit status is cardpack's own (1), and not a sanitizer's; each error names its cause.
 """
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -19,16 +20,17 @@ CLUSTER = Path(__file__).resolve().parents[2] / "config/example-cluster.yaml"
 
 
 class Start(NamedTuple):
-    """A start, and what its error has to say."""
+    """A start, and the text of its error."""
 
     name: str
     arguments: list[str]
     environment: dict[str, str]
     says: list[str]
+    descriptors: int | None = None  # the hard limit of descriptors
 
 
 def starts(folder: Path, taken: int) -> list[Start]:
-    """In the order in which main opens things; a port that is taken is `taken`."""
+    """The starts in the order of main's steps; the port `taken` is in use."""
     broken, missing = folder / "broken.yaml", folder / "missing.yaml"
     broken.write_text("nodes: [")
     at_good = ["--cluster", str(CLUSTER), "--port", "0"]
@@ -48,14 +50,23 @@ def starts(folder: Path, taken: int) -> list[Start]:
               [*at_good, "--tls-cert-file", str(missing), "--tls-key-file", str(missing)], {}, [str(missing)]),
         Start("the port is taken", ["--cluster", str(CLUSTER), "--port", str(taken)], {}, [str(taken)]),
         Start("the port for probes is taken", [*at_good, "--probe-port", str(taken)], {}, [str(taken)]),
+        Start("too few descriptors", at_good, {}, ["RLIMIT_NOFILE", " 79 ", " 80 ", " 8 "], 79),
+        Start("hardly any descriptors", at_good, {}, ["RLIMIT_NOFILE", " 12 ", " 80 ", " 8 "], 12),
     ]
 
 
+def limit(descriptors: int | None) -> None:
+    """Runs in the process that becomes cardpack."""
+    if descriptors is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+
 def why(cardpack: str, start: Start) -> str:
-    """What is wrong with how it ended, or nothing."""
+    """What is wrong with its end; empty if nothing is."""
     known = {k: v for k, v in os.environ.items() if k not in ("NOTIFY_SOCKET", "KUBECONFIG", "PORT")}
     done = subprocess.run([cardpack, *start.arguments, "--log-format", "json"], capture_output=True,
-                          text=True, timeout=120, env=known | start.environment)
+                          text=True, timeout=120, env=known | start.environment,
+                          preexec_fn=lambda: limit(start.descriptors))
     if done.returncode != 1:
         return f"exit status {done.returncode}: {done.stderr[-2000:]}"
     try:

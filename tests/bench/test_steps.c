@@ -1,0 +1,343 @@
+/*
+ * The cost of hostile requests in steps, not in time. Each row makes one thing as large as allowed,
+ * on a ground of GROUND_NODES nodes. No request may take more than LIMIT_REQUEST_STEPS, nor more
+ * than its row says; with one thing doubled, it may take at most twice as many.
+ */
+#include "base/log.h"
+#include "core/limit.h"
+#include "daemon/query/query.h"
+#include "desk.h"
+#include "ground.h"
+#include "report/whatif.h"
+#include "unit.h"
+
+#include <unistd.h>
+
+enum {
+    NODES = 1000,
+    CARDS = 8,
+    PODS = 16, /* on each node */
+};
+
+/* The dimensions of a request and of its ground; `filled` replaces each 0 by the usual value. */
+struct size {
+    size_t nodes;
+    uint32_t cards;
+    uint32_t pods;
+    size_t repeats; /* of each name */
+    size_t bytes;   /* of a list */
+    unsigned containers;
+    unsigned replicas;
+    size_t victims; /* victims per node; the same ones repeated */
+};
+
+static struct size filled(struct size s)
+{
+    s.nodes = s.nodes == 0 ? NODES : s.nodes;
+    s.cards = s.cards == 0 ? CARDS : s.cards;
+    s.pods = s.pods == 0 ? PODS : s.pods;
+    s.repeats = MAX_OF(s.repeats, (size_t)1);
+    s.containers = MAX_OF(s.containers, 1U);
+    s.replicas = MAX_OF(s.replicas, 1U);
+    return s;
+}
+
+/* What the request's pod asks for. */
+struct wants {
+    const char *labels;
+    const char *annotation; /* NULL: none */
+    const char *item;       /* an item of the annotation's list */
+    size_t bytes;           /* length of that list; 0: as in the size */
+    unsigned mem; /* of a container; no node has room for it, so each is searched to the end */
+};
+
+#define MODEL "cardpack.io/card-model"
+#define UUID  "cardpack.io/card-uuid"
+#define GROUP "cardpack.io/card-anti-affinity-group"
+#define ONE   "group-1"
+
+static const struct wants models = {"", MODEL, "*N*V*I*D*I*A*x*", 0, 8};
+static const struct wants uuids = {"", UUID, "GPU-ffffffffffffffffffffffffffffffff", 0, 8};
+static const struct wants group = {"\"aliyun.com/gpu-count\":\"8\"", GROUP, ONE, sizeof(ONE) + 1,
+                                   64};
+static const struct wants quota = {"", NULL, "", 0, 8};
+/* 16 containers of 3 to 18 on four cards with 40 free: many partial placements, and none
+ * complete. */
+static const struct wants containers = {"", MODEL, "", 0, 3};
+static const struct wants apart = {"", GROUP, ONE, sizeof(ONE) + 1, 3};
+static const struct wants little = {"", MODEL, "", 0, 1};
+
+typedef void body_fn(struct buf *out, const struct size *s, const struct wants *w);
+
+static void put_list(struct buf *out, const char *annotation, const char *item, size_t bytes)
+{
+    size_t begin = out->n;
+    buf_printf(out, ",\"%s\":\"", annotation);
+    for (size_t start = out->n; bytes > 0 && out->n - start + strlen(item) < bytes;)
+        buf_printf(out, "%s%s", out->n == start ? "" : ",", item);
+    if (bytes == 0)
+        out->n = begin;
+    else
+        buf_printf(out, "\"");
+}
+
+static void put_pod(struct buf *out, const struct size *s, const struct wants *w)
+{
+    buf_printf(out,
+               "{\"metadata\":{\"name\":\"p\",\"namespace\":\"%s\",\"uid\":\"u\",\"labels\":{%s},"
+               "\"annotations\":{\"a\":\"b\"",
+               w->annotation == NULL ? "team-limited" : "team-00", w->labels);
+    if (w->annotation != NULL)
+        put_list(out, w->annotation, w->item, w->bytes > 0 ? w->bytes : s->bytes);
+    buf_printf(out, "}},\"spec\":{\"priority\":1000,\"containers\":[");
+    for (unsigned i = 0; i < s->containers; i++)
+        buf_printf(out,
+                   "%s{\"name\":\"c%u\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":%u}}}",
+                   i == 0 ? "" : ",", i, s->containers == 1 ? w->mem : w->mem + i);
+    buf_printf(out, "]}}");
+}
+
+static void put_names(struct buf *out, const struct size *s)
+{
+    struct ground_name name;
+    buf_printf(out, ",\"NodeNames\":[");
+    for (size_t i = 0; i < s->nodes * s->repeats; i++)
+        buf_printf(out, "%s\"%.*s\"", i == 0 ? "" : ",",
+                   STR_ARG(ground_node_name(i % s->nodes, &name)));
+    buf_printf(out, "]}");
+}
+
+static void with_names(struct buf *out, const struct size *s, const struct wants *w)
+{
+    buf_printf(out, "{\"Pod\":");
+    put_pod(out, s, w);
+    put_names(out, s);
+}
+
+static void in_replicas(struct buf *out, const struct size *s, const struct wants *w)
+{
+    buf_printf(out, "{\"replicas\":%u,\"pod\":", s->replicas);
+    put_pod(out, s, w);
+    buf_printf(out, "}");
+}
+
+static void with_victims(struct buf *out, const struct size *s, const struct wants *w)
+{
+    struct ground_name name;
+    buf_printf(out, "{\"Pod\":");
+    put_pod(out, s, w);
+    buf_printf(out, ",\"NodeNameToMetaVictims\":{");
+    for (size_t i = 0; i < s->nodes; i++) {
+        buf_printf(out, "%s\"%.*s\":{\"Pods\":[", i == 0 ? "" : ",",
+                   STR_ARG(ground_node_name(i, &name)));
+        for (size_t k = 0; k < s->victims; k++)
+            buf_printf(out, "%s{\"UID\":\"6f1d2c3b-%04x-4a5b-8c6d-%012zx\"}", k == 0 ? "" : ",", 1,
+                       i);
+        buf_printf(out, "]}");
+    }
+    buf_printf(out, "}}");
+}
+
+#define CARDS_OF ((uint64_t)NODES * CARDS)
+#define PODS_OF  ((uint64_t)NODES * PODS)
+#define DISTINCT ((uint64_t)LIMIT_WISH_BYTES)
+#define REPEATS  UINT64_C(20)
+#define SEARCHED ((uint64_t)NODES * REQUEST_DEMANDS_MAX * (CARDS + 1))
+
+static const struct row {
+    const char *what;
+    handler *handle;
+    body_fn *body;
+    const struct wants *wants;
+    struct size size;
+    uint64_t most; /* steps */
+} rows[] = {
+    {"one card", filter_handle, with_names, &quota, {0}, 16 * CARDS_OF},
+    {"patterns of models",
+     filter_handle,
+     with_names,
+     &models,
+     {.bytes = 1900},
+     6 * CARDS_OF + DISTINCT},
+    {"patterns of models",
+     prioritize_handle,
+     with_names,
+     &models,
+     {.bytes = 1900},
+     6 * CARDS_OF + DISTINCT},
+    {"uuids",
+     filter_handle,
+     with_names,
+     &uuids,
+     {.bytes = LIMIT_WISH_BYTES},
+     12 * CARDS_OF + DISTINCT},
+    {"names that are repeated",
+     filter_handle,
+     with_names,
+     &group,
+     {.repeats = REPEATS},
+     16 * CARDS_OF + PODS_OF + REPEATS *NODES},
+    {"names that are repeated",
+     prioritize_handle,
+     with_names,
+     &group,
+     {.repeats = REPEATS},
+     16 * CARDS_OF + PODS_OF + REPEATS *NODES},
+    {"containers",
+     filter_handle,
+     with_names,
+     &containers,
+     {.cards = 4, .pods = 8, .containers = REQUEST_DEMANDS_MAX},
+     LIMIT_APART_LOOKS + 16 * CARDS_OF + 4 * PODS_OF + SEARCHED},
+    {"containers",
+     prioritize_handle,
+     with_names,
+     &containers,
+     {.cards = 4, .pods = 8, .containers = REQUEST_DEMANDS_MAX},
+     LIMIT_APART_LOOKS + 16 * CARDS_OF + 4 * PODS_OF + SEARCHED},
+    {"explained",
+     explain_handle_post,
+     put_pod,
+     &apart,
+     {.cards = 4, .pods = 8, .containers = REQUEST_DEMANDS_MAX},
+     LIMIT_APART_LOOKS + 64 * CARDS_OF + 16 * PODS_OF + SEARCHED},
+    {"replicas",
+     fit_handle,
+     in_replicas,
+     &little,
+     {.containers = REQUEST_DEMANDS_MAX, .replicas = LIMIT_WHATIF_REPLICAS},
+     LIMIT_REQUEST_STEPS},
+    {"victims",
+     preempt_handle,
+     with_victims,
+     &containers,
+     {.cards = 4, .pods = 8, .containers = 16, .victims = 100},
+     LIMIT_REQUEST_STEPS},
+    {"victims",
+     preempt_handle,
+     with_victims,
+     &containers,
+     {.containers = 1, .victims = 100},
+     (uint64_t)LIMIT_VICTIM_STEPS *LIMIT_VICTIM_LOOKS + UINT64_C(200) * NODES + 64 * PODS_OF +
+         64 * CARDS_OF},
+};
+
+static uint64_t steps_of(const struct row *row, const struct size *size)
+{
+    struct size all = filled(*size);
+    const struct size *s = &all;
+    struct desk d;
+    struct ground g = {.nodes = s->nodes,
+                       .cards = s->cards,
+                       .pods = s->pods,
+                       .pod_mem = GROUND_CARD_MEM / 4,
+                       .tables = true};
+    desk_open(&d);
+    log_setup(STDERR_FILENO, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    ground_build(&d.service.cache, &g);
+    ground_limit(&d.service.cache);
+    row->body(&d.request, s, row->wants);
+    ck_assert(!buf_failed(&d.request));
+    d.service.work.steps = UINT64_MAX;
+    desk_ask(&d, row->handle, buf_str(&d.request));
+    uint64_t steps = d.service.work.steps;
+    desk_close(&d);
+    return steps;
+}
+
+START_TEST(a_request_takes_so_many_steps)
+{
+    const struct row *row = &rows[_i];
+    uint64_t steps = steps_of(row, &row->size);
+    ck_assert_msg(steps <= row->most && steps <= LIMIT_REQUEST_STEPS && steps >= NODES,
+                  "%s: %llu steps of %llu", row->what, (unsigned long long)steps,
+                  (unsigned long long)row->most);
+}
+
+END_TEST
+
+static const struct {
+    handler *handle;
+    body_fn *body;
+    const struct wants *wants;
+    struct size once;
+    struct size twice;
+} doubled[] = {
+
+#define TWICE(handle, body, wants, of, n, ...)       \
+    {                                                \
+        handle, body, wants, {__VA_ARGS__.of = (n)}, \
+        {                                            \
+            __VA_ARGS__.of = UINT32_C(2) * (n)       \
+        }                                            \
+    }
+    TWICE(filter_handle, with_names, &models, bytes, 900, ),
+    TWICE(filter_handle, with_names, &models, nodes, 200, .bytes = 1900, ),
+    TWICE(filter_handle, with_names, &models, cards, 32, .nodes = 100, .bytes = 1900, ),
+    TWICE(filter_handle, with_names, &uuids, bytes, 2000, ),
+    TWICE(filter_handle, with_names, &group, repeats, 8, .nodes = 200, ),
+    TWICE(filter_handle, with_names, &group, pods, 32, .nodes = 100, ),
+    TWICE(filter_handle, with_names, &group, cards, 64, .nodes = 50, ),
+    TWICE(filter_handle, with_names, &quota, repeats, 8, .nodes = 200, ),
+    TWICE(filter_handle, with_names, &containers, nodes, 200, .cards = 4, .pods = 8,
+          .containers = 16, ),
+    TWICE(filter_handle, with_names, &containers, pods, 8, .cards = 4, .nodes = 100,
+          .containers = 16, ),
+    TWICE(explain_handle_post, put_pod, &apart, pods, 32, .nodes = 50, .containers = 16, ),
+    TWICE(explain_handle_post, put_pod, &apart, cards, 64, .nodes = 20, .containers = 4, ),
+    TWICE(preempt_handle, with_victims, &containers, victims, 200, .nodes = 50, ),
+    TWICE(preempt_handle, with_victims, &containers, nodes, 100, .victims = 10, ),
+};
+
+START_TEST(what_is_doubled_costs_twice_at_most)
+{
+    struct row row = {
+        .handle = doubled[_i].handle, .body = doubled[_i].body, .wants = doubled[_i].wants};
+    uint64_t once = steps_of(&row, &doubled[_i].once);
+    uint64_t twice = steps_of(&row, &doubled[_i].twice);
+    ck_assert_msg(twice <= 2 * once + once / 8 + 1000, "%llu steps, and then %llu",
+                  (unsigned long long)once, (unsigned long long)twice);
+}
+
+END_TEST
+
+/* A bind concerns one node, and may search it to the end. */
+START_TEST(a_reservation_takes_so_many_steps)
+{
+    static struct work work;
+    struct desk d;
+    struct ground_name name;
+    struct effect effect;
+    struct request r = {.n_demands = REQUEST_DEMANDS_MAX, .work = &work};
+    struct ground g = {.nodes = 1, .cards = LIMIT_CARDS, .pods = LIMIT_CARDS, .pod_mem = 60};
+    desk_open(&d);
+    ground_build(&d.service.cache, &g);
+    for (uint32_t i = 0; i < r.n_demands; i++)
+        r.demands[i] = (struct demand){.mem = i == 15 ? 21 : 7, .index = (uint16_t)i};
+    r.mem = r.lasting_mem = 21 + 15 * 7;
+    work_begin(&work, 1);
+    struct event e = {.type = EVENT_RESERVE,
+                      .reserve = {.uid = STR("u"),
+                                  .namespace = STR("ns"),
+                                  .name = STR("p"),
+                                  .node = ground_node_name(0, &name),
+                                  .request = &r}};
+    ck_assert_int_eq(cache_apply(&d.service.cache, &e, 1, &effect), ERR_UNAVAILABLE);
+    ck_assert_uint_le(work.steps, LIMIT_APART_LOOKS + UINT64_C(32) * LIMIT_CARDS);
+    ck_assert_uint_gt(work.steps, LIMIT_CARDS);
+    desk_close(&d);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("steps");
+    TCase *tc = tcase_create("steps");
+    suite_add_tcase(s, tc);
+    tcase_set_timeout(tc, 300);
+    tcase_add_loop_test(tc, a_request_takes_so_many_steps, 0, (int)COUNT_OF(rows));
+    tcase_add_loop_test(tc, what_is_doubled_costs_twice_at_most, 0, (int)COUNT_OF(doubled));
+    tcase_add_test(tc, a_reservation_takes_so_many_steps);
+    return unit_main(s);
+}

@@ -1,8 +1,8 @@
-"""What a scenario finds: cardpack to start, and a cluster for it, real or fake.
+"""What a scenario gets: a cluster (real or fake), and the means to start cardpack.
 
-A scenario is a function with the decorator @scenario; `run` finds it in SCENARIOS.
-A real control plane serves all scenarios of its release, each with a namespace
-of its own; nodes and pods are cleared away in between.
+A scenario is a function with the decorator @scenario; `run` finds it in SCENARIOS. All scenarios of
+one Kubernetes release share one real control plane. Each scenario has its own namespace; the test
+deletes nodes and pods between scenarios.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ MANIFESTS = ROOT / "manifests"
 OBJECTS = MANIFESTS / "base" / "objects"
 CARDPACK_USER = "system:serviceaccount:kube-system:cardpack"
 QUOTA_MAP = "cardpack-quota"  # the ConfigMap in kube-system
-NOBODY = "nobody"  # the schedulerName of pods that the test schedules itself
-PATIENCE = 180.0  # for what takes seconds on a machine with nothing else to do
+NOBODY = "nobody"  # the schedulerName of pods that only the test binds
+PATIENCE = 180.0  # seconds; for steps that take a few seconds on an idle machine
 
 
 def check(good: object, what: object) -> None:
-    """An assert that -O leaves in."""
+    """An assert that `python3 -O` does not remove."""
     if not good:
         raise AssertionError(str(what))
 
 
 class Skipped(Exception):
-    """The scenario can't be run here, for the reason given."""
+    """The scenario can't run here, for the given reason."""
 
 
 @dataclass
 class Options:
-    """Of the command line."""
+    """The command line's options."""
 
     binary: Path
-    plain: Path  # built without sanitizers
-    seed: int = 0  # of what is left to chance
-    soak: float = 0.0  # minutes of chaos, 0: one round of each fault
+    plain: Path  # the binary without sanitizers
+    seed: int = 0  # of all random choices
+    soak: float = 0.0  # minutes of chaos; 0: one round of each fault
 
 
 class Lab:
-    """Starts cardpacks, and sees to it that each comes to a clean end."""
+    """Starts cardpack processes, and checks that each one ends without an error."""
 
     def __init__(self, options: Options, workdir: Path) -> None:
         workdir.mkdir(parents=True, exist_ok=True)
@@ -60,11 +60,11 @@ class Lab:
         self.workdir = workdir
         self.scenario = "none"
         self.ports = Ports()
-        self.port = self.ports.take()  # the same for each, as kube-scheduler knows one
+        self.port = self.ports.take()  # one for all: kube-scheduler knows a single port
         self.daemons: list[Daemon] = []
 
     def close(self) -> None:
-        """Kills what still runs."""
+        """Kills the processes that still run."""
         self.abandon()
         self.ports.close()
 
@@ -76,7 +76,7 @@ class Lab:
         started: bool = True,
         **options: Any,
     ) -> Daemon:
-        """cardpack for that API server, ready; it is stopped when the scenario ends."""
+        """Starts cardpack for that API server and waits until it is ready. It ends with the scenario."""
         daemon = Daemon(
             binary or self.options.binary,
             self.workdir,
@@ -92,41 +92,41 @@ class Lab:
         return daemon
 
     def finish(self) -> None:
-        """The end of a scenario that went well so far."""
+        """Ends a scenario that has not failed so far."""
         for daemon in self.daemons:
             daemon.stop()
         self.daemons.clear()
 
     def abandon(self) -> None:
-        """The end of a scenario that failed."""
+        """Ends a scenario that failed."""
         for daemon in self.daemons:
             daemon.process.kill()
         self.daemons.clear()
 
 
 def budgets_path(bench: Bench, namespace: str = "") -> str:
-    """Where the API server has PodDisruptionBudgets; 1.21 was the first with policy/v1."""
+    """The path of PodDisruptionBudgets in the API server; 1.21 was the first release with policy/v1."""
     version = "v1" if bench.modern else "v1beta1"
     within = f"/namespaces/{namespace}" if namespace else ""
     return f"/apis/policy/{version}{within}/poddisruptionbudgets"
 
 
 class Bench(Lab):
-    """A real control plane with kube-scheduler, which asks the cardpack of `port`."""
+    """A real control plane with kube-scheduler, whose extender is the cardpack on `port`."""
 
     def __init__(self, options: Options, workdir: Path, version: str) -> None:
         super().__init__(options, workdir)
         self.version = version
         self.cluster = ControlPlane(version, workdir)
         self.minor = self.cluster.minor
-        self.modern = self.minor > 22  # a Binding's UID is a precondition
+        self.modern = self.minor > 22  # the API server checks a Binding's UID as a precondition
         self.history: History | None = None
-        self.users = [CARDPACK_USER]  # of all that may bind
+        self.users = [CARDPACK_USER]  # all users that may bind
         self.namespace = "none"
         self._kicks = 0
 
     def open(self) -> None:
-        """Starts it all; the ServiceAccount and its rights come from manifests/."""
+        """Starts the control plane; cardpack's ServiceAccount and its rights come from manifests/."""
         self.cluster.__enter__()
         self.token = token = self.cluster.cardpack_token()
         self.kubeconfig = self.cluster.write_kubeconfig(self.workdir / "cardpack.kubeconfig", token)
@@ -134,7 +134,7 @@ class Bench(Lab):
         self.history = History(self.cluster)
 
     def start_scheduler(self, scheme: str = "http", **render: Any) -> None:
-        """kube-scheduler with the shipped configuration; one that runs is ended."""
+        """Starts kube-scheduler with the shipped configuration, in place of one that runs."""
         self.cluster.end_scheduler()
         self.cluster.start_scheduler(
             f"{scheme}://127.0.0.1:{self.port}/gpushare-scheduler",
@@ -149,13 +149,16 @@ class Bench(Lab):
         self.cluster.close()
 
     def begin(self, name: str) -> None:
-        """A scenario begins, in a namespace of its own."""
+        """Begins a scenario: makes its namespace."""
         self.scenario = name
         self.namespace = "e2e-" + name
         self.cluster.create_namespace(self.namespace)
 
     def clear(self) -> None:
-        """After a scenario: no pods, no nodes, no ConfigMaps of ours; the API server runs."""
+        """
+        Cleans up after a scenario: deletes pods, nodes and the test's ConfigMaps; the API server keeps
+        running.
+        """
         if not self.cluster.apiserver.alive:
             self.cluster.apiserver.start()
         pods = f"/api/v1/namespaces/{self.namespace}/pods"
@@ -178,9 +181,9 @@ class Bench(Lab):
 
     def forget(self) -> None:
         """
-        A kube-scheduler that remembers nothing. 1.20.2 puts a pod that is deleted while it is
-        being scheduled back into its queue, and keeps room for it on the node that it was
-        nominated for: the next scenario has a node of the same name.
+        Makes kube-scheduler forget its state. kube-scheduler 1.20.2 puts a pod back into its queue if
+        the pod is deleted during scheduling, and keeps room for the pod on its nominated node. The
+        next scenario has a node of the same name.
         """
         scheduler = self.cluster.scheduler
         if scheduler is not None and scheduler.alive:
@@ -189,24 +192,30 @@ class Bench(Lab):
     # ---- cardpack -----------------------------------------------------------------------
 
     def cardpack(self, *args: str, **options: Any) -> Daemon:
-        """cardpack under its ServiceAccount."""
+        """Starts cardpack under its ServiceAccount."""
         return self.daemon(self.kubeconfig, *args, **options)
 
     # ---- objects ------------------------------------------------------------------------
 
     def node(self, name: str, cards: int, size: int, remainder: int = 0) -> str:
-        """A node with so many cards of that size; the remainder belongs to none."""
+        """
+        Makes a node with `cards` cards of `size` each; `remainder` adds memory that belongs to no
+        card.
+        """
         capacity = {GPU_MEM: cards * size + remainder, GPU_COUNT: cards}
         self.cluster.create_node(name, capacity)
         return name
 
     def resize(self, name: str, **capacity: int) -> None:
-        """gpu_mem= and gpu_count=, in capacity and allocatable; the rest stays."""
+        """
+        Sets gpu_mem= and gpu_count= in capacity and allocatable; keys that are not named keep their
+        values.
+        """
         keys = {"gpu_mem": GPU_MEM, "gpu_count": GPU_COUNT}
         self.cluster.set_node_status(name, {keys[key]: value for key, value in capacity.items()})
 
     def cordon(self, name: str) -> None:
-        """kube-scheduler leaves the node alone."""
+        """Makes the node unschedulable: kube-scheduler binds no pod to it."""
         self.cluster.must(
             "PATCH",
             f"/api/v1/nodes/{name}",
@@ -215,22 +224,22 @@ class Bench(Lab):
         )
 
     def pod(self, name: str, mem: int | str | Sequence[int | str | None], **options: Any) -> Json:
-        """A pod for kube-scheduler."""
+        """Makes a pod for kube-scheduler."""
         return self.cluster.create_pod(name, self.namespace, mem, **options)
 
     def own_pod(self, name: str, mem: int | str, **options: Any) -> Json:
-        """A pod that nobody but the test schedules."""
+        """Makes a pod that only the test binds."""
         return self.pod(name, mem, scheduler_name=NOBODY, **options)
 
     def placed_pod(self, name: str, mem: int, node: str, card: int | None, **options: Any) -> Json:
-        """A pod that is bound past cardpack, on a card or on none."""
+        """Makes a pod that the test binds without cardpack, with a card or without one."""
         notes = {} if card is None else {"ALIYUN_COM_GPU_MEM_IDX": str(card)}
         return self.pod(
             name, mem, node_name=node, annotations=notes, labels={BY_HAND: "yes"}, **options
         )
 
     def pods(self, names: Iterable[str], sizes: Iterable[int], **options: Any) -> list[Json]:
-        """Many pods, made by several hands at a time."""
+        """Makes many pods, from several threads."""
         with ThreadPoolExecutor(4) as hands:
             made = [
                 hands.submit(self.pod, name, size, **options)
@@ -239,7 +248,7 @@ class Bench(Lab):
             return [one.result() for one in made]
 
     def patch_pod(self, name: str, patch: Json) -> None:
-        """A merge patch."""
+        """Applies a merge patch to the pod."""
         self.cluster.must(
             "PATCH",
             f"/api/v1/namespaces/{self.namespace}/pods/{name}",
@@ -248,7 +257,7 @@ class Bench(Lab):
         )
 
     def get(self, name: str) -> Json:
-        """The pod, which must be there."""
+        """Returns the pod, which must exist."""
         pod = self.cluster.pod(name, self.namespace)
         check(pod is not None, f"pod {name} is gone")
         return pod
@@ -266,8 +275,8 @@ class Bench(Lab):
 
     def kick(self) -> None:
         """
-        Makes kube-scheduler try all pending pods again now: 1.20.2 lets a pod whose extender
-        failed lie for a minute, unless the cluster changes.
+        Makes kube-scheduler retry all pending pods now. Without a change in the cluster 1.20.2 waits
+        for a minute before it retries a pod whose extender call failed.
         """
         self._kicks += 1
         name = f"kick-{self._kicks}"
@@ -277,17 +286,17 @@ class Bench(Lab):
     # ---- what is true -------------------------------------------------------------------
 
     def truth(self) -> Truth:
-        """From lists of now."""
+        """The truth from lists that are read now."""
         pods = self.cluster.list_all("/api/v1/pods")
         return Truth(self.cluster.list_all("/api/v1/nodes"), pods)
 
     def bound_count(self) -> int:
-        """How many of the scenario's pods the watch has seen bound."""
+        """How many of the scenario's pods the watch has shown bound."""
         assert self.history is not None
         return len(self.history.bound(self.namespace))
 
     def wait_bound(self, count: int, kicking: bool = False) -> None:
-        """Until so many of the scenario's pods are bound."""
+        """Waits until `count` of the scenario's pods are bound."""
         kicked = time.monotonic()
 
         def enough() -> bool:
@@ -306,12 +315,12 @@ class Bench(Lab):
         self, daemon: Daemon | None, *, killed: bool = False, ordered: bool = True
     ) -> Truth:
         """
-        Everything that must hold once nothing moves: no card over-committed, all
-        annotations exact, no moment without them, ASSUME_TIME in order, one write
-        a pod and none of another kind, and cardpack of the same opinion.
+        Checks everything that must hold when the cluster is idle: no card is over-committed, all
+        annotations are exact and were present in every version, ASSUME_TIME is in order, each pod has
+        one write of the right kind, and cardpack's inspect agrees.
 
-        killed: cardpack or the API server was, and the audit log says less than all.
-        ordered: False where a Binding may have been committed long after it was sent.
+        killed: cardpack or the API server was killed, so the audit log is incomplete.
+        ordered: False if the API server may have committed a Binding long after cardpack sent it.
         """
         truth = self.truth()
         check(not truth.overcommitted(), truth.overcommitted())
@@ -324,7 +333,7 @@ class Bench(Lab):
     def verify_history(
         self, truth: Truth, *, killed: bool = False, ordered: bool = True
     ) -> None:
-        """Of verify() what was at every moment, and who wrote what."""
+        """The part of verify() that checks every version of the objects, and who wrote them."""
         assert self.history is not None
         uids = {pod["metadata"]["uid"] for pod in truth.bound()}
         wait_for(lambda: uids <= self._seen(), "the test's watch")
@@ -338,8 +347,8 @@ class Bench(Lab):
 
     def _verify_writes(self, truth: Truth, killed: bool) -> None:
         """
-        Of a writer that was killed the API server's audit says 504, whatever was written;
-        and of writes just before its own death it says nothing.
+        If the client of a write was killed, the audit log says 504 whether or not the write happened.
+        If the API server was killed, its audit log lacks its last writes.
         """
         writes = self.cluster.bindings_in_audit(*self.users)
         for name, pod in truth.pods.items():
@@ -358,8 +367,8 @@ class Bench(Lab):
 
 def agree(daemon: Daemon, truth: Callable[[], Truth]) -> None:
     """
-    cardpack's own view comes to be that of the API server's objects. A card that a Binding of
-    unknown outcome asked for is kept for 75 s, even if that pod is gone (bind_step.h).
+    Waits until cardpack's view equals the API server's objects. cardpack holds the card of a Binding
+    in doubt for 75 s, even if the pod is gone (bind_step.h).
     """
     differences: list[str] = []
 
@@ -374,7 +383,7 @@ def agree(daemon: Daemon, truth: Callable[[], Truth]) -> None:
 
 
 def message(pod: Json, reason: str = "Unschedulable") -> str:
-    """The text of the pod's PodScheduled condition, empty unless it is for that reason."""
+    """The message of the pod's PodScheduled condition; empty if the condition has another reason."""
     for condition in pod["status"].get("conditions", []):
         if condition["type"] == "PodScheduled" and condition.get("reason") == reason:
             text: str = condition.get("message", "")
@@ -383,7 +392,7 @@ def message(pod: Json, reason: str = "Unschedulable") -> str:
 
 
 def dice(scenario: str) -> random.Random:
-    """The same numbers each time."""
+    """A random generator with the same numbers in each run (seed and scenario name)."""
     return random.Random(f"cardpack {scenario}")
 
 
@@ -392,7 +401,7 @@ SCENARIOS: dict[str, tuple[str, Scenario]] = {}
 
 
 def scenario(kind: str) -> Callable[[Scenario], Scenario]:
-    """For a function(bench): kind "real", "fake" or "valgrind" says when it is run."""
+    """Registers a function(bench); kind "real", "fake" or "valgrind" says when it runs."""
 
     def add(function: Scenario) -> Scenario:
         name = function.__name__.replace("_", "-")

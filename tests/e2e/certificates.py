@@ -1,4 +1,4 @@
-"""Certificates for a test, made by openssl: CAs, and what they sign.
+"""Certificates for a test, made with openssl: CAs, and the certificates that they sign.
 
     ca = Authority(workdir, "ca")
     server = ca.sign("cardpack", "serverAuth", "IP:127.0.0.1")
@@ -33,9 +33,8 @@ class Pair:
     key: Path
 
     def put(self, folder: Path) -> Pair:
-        """
-        A copy as tls.crt and tls.key, where there may be another one: both change in one
-        moment, as the kubelet does it in a mounted Secret, by a symbolic link.
+        """Copies the pair as tls.crt and tls.key into the folder. An existing pair is replaced
+        atomically with a symbolic link, as the kubelet does in a mounted Secret.
         """
         version = folder / f"..{next(_SERIAL)}"
         version.mkdir(parents=True)
@@ -51,7 +50,7 @@ class Pair:
 
 
 class Authority:
-    """A CA, and a folder of what it has signed."""
+    """A CA, and a folder with the certificates that it signed."""
 
     def __init__(self, workdir: Path, name: str) -> None:
         self._folder = workdir / f"{name}-{next(_SERIAL)}"
@@ -63,7 +62,7 @@ class Authority:
         )  # fmt: skip
 
     def sign(self, name: str, purpose: str, names: str = "", days: int = 2) -> Pair:
-        """names: "IP:127.0.0.1,DNS:x"; -1 day: it has expired."""
+        """Signs a certificate; names: "IP:127.0.0.1,DNS:x"; days=-1: the certificate has expired."""
         serial = next(_SERIAL)
         path = self._folder / f"{serial}"
         pair = Pair(path.with_suffix(".crt"), path.with_suffix(".key"))
@@ -84,7 +83,10 @@ class Authority:
 def trust(
     server: Authority, client: Pair | None = None, version: ssl.TLSVersion | None = None
 ) -> ssl.SSLContext:
-    """What a client trusts and shows; of one version of TLS, or of any."""
+    """
+    A client's SSLContext: the CA that it trusts, the certificate that it shows, and one TLS version or
+    any.
+    """
     context = ssl.create_default_context(cafile=str(server.pair.cert))
     if client is not None:
         context.load_cert_chain(client.cert, client.key)

@@ -1,8 +1,9 @@
-"""2,000 pods that come and go: made in waves, deleted, run and ended, made again in mid-bind.
+"""2,000 pods in a cluster that changes: created in waves, deleted, started, ended, and replaced during
+a bind by pods of the same name.
 
-Three hands: one makes pods for kube-scheduler, one plays the kubelet and the device plugin of
-all nodes, one asks cardpack itself for binds of pods that it deletes and makes again meanwhile.
-All of them live with an API server that dies or freezes under them: they ask again.
+Three threads: one makes pods for kube-scheduler; one plays the kubelet and the device plugin of all
+nodes; one sends binds to cardpack for pods that it deletes and creates again at the same time. The API
+server dies or freezes meanwhile: the threads retry their requests.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ T = TypeVar("T")
 
 SIZES = [1, 1, 2, 2, 2, 3, 4, 4, 6, 8]
 KUBELETS = 2
-# What an API server says that is about to be up or down.
+# Statuses of an API server that starts or shuts down.
 _AGAIN = {401, 403, 408, 429, 500, 502, 503, 504}
 
 
 class Stopped(Exception):
-    """The hand was told to stop before its request was answered."""
+    """The thread was told to stop before its request got an answer."""
 
 
 class Churn:
-    """Starts at once; total is how many pods are ever made."""
+    """Starts its threads at once; total is the number of pods that it creates."""
 
     def __init__(
         self, bench: Bench, daemon: Daemon, ledger: Ledger, seed: int, total: int, nodes: list[str]
@@ -45,8 +46,8 @@ class Churn:
         self.total, self.nodes = total, nodes
         self.made = 0
         self.made_again = 0
-        self.unsure: set[str] = set()  # names of pods that were deleted, and no answer came
-        self.promised: list[tuple[Json, str]] = []  # metadata, node: binds that succeeded
+        self.unsure: set[str] = set()  # names of pods whose deletion got no answer
+        self.promised: list[tuple[Json, str]] = []  # metadata and node of binds that succeeded
         self.broken: list[str] = []
         self._seed = seed
         self._lock = threading.Lock()
@@ -62,19 +63,19 @@ class Churn:
             thread.start()
 
     def luck(self, of: str) -> random.Random:
-        """A hand's own numbers."""
+        """A random generator for one thread."""
         return random.Random(f"{self._seed} {of}")
 
     def done(self) -> bool:
-        """Whether all pods were made, or a hand broke."""
+        """Whether all pods were made, or a thread failed."""
         return self.made >= self.total or bool(self.broken)
 
     def stop(self) -> None:
-        """Nothing moves any more after this."""
+        """Stops all threads; after this the test writes nothing."""
         self._stop.set()
         for thread in self._threads:
             thread.join(90)
-        # What it was stopped amid.
+        # The operation that the stop interrupted.
         pods = f"/api/v1/namespaces/{self.bench.namespace}/pods"
         for pod in self.bench.cluster.list_all(pods, fieldSelector="spec.nodeName="):
             if pod["spec"]["schedulerName"] == NOBODY:
@@ -83,7 +84,9 @@ class Churn:
     # ---- asking an API server that may be gone ------------------------------------------
 
     def ask(self, call: Callable[[], T], unsure: str = "") -> T | None:
-        """Until there is an answer; None: the object is not there, or is there already."""
+        """
+        Repeats the call until it gets an answer; None: the object does not exist, or exists already.
+        """
         while not self._stop.is_set():
             try:
                 return call()
@@ -100,7 +103,7 @@ class Churn:
         raise Stopped
 
     def create(self, name: str, size: int, own: bool = False) -> Json:
-        """A pod, counted once it is there."""
+        """Creates a pod and counts it once it exists."""
         make = self.bench.own_pod if own else self.bench.pod
         pod = self.ask(lambda: make(name, size))
         with self._lock:
@@ -108,7 +111,7 @@ class Churn:
         return pod
 
     def delete(self, name: str, uid: str = "") -> None:
-        """Gone at once, without a grace period; another pod of that name stays, given a UID."""
+        """Deletes the pod at once, without a grace period; with a UID, only the pod that has it."""
         path = f"/api/v1/namespaces/{self.bench.namespace}/pods/{name}"
         options: Json = {"gracePeriodSeconds": 0}
         if uid:
@@ -129,7 +132,7 @@ class Churn:
             self.broken.append(f"{hand.__name__}: {type(error).__name__} {error}")
 
     def _make(self) -> None:
-        """Waves, none on top of too many that still wait; some die young or come back."""
+        """Makes waves of pods, unless too many still wait; deletes some early, and makes some again."""
         luck = self.luck("make")
         names = itertools.count()
         while self.made < self.total and not self._stop.is_set():
@@ -147,13 +150,15 @@ class Churn:
                 pass
 
     def _again(self, name: str, size: int) -> None:
-        """Another pod of that name, whatever the first one's bind is up to."""
+        """Deletes the pod and makes another one of that name, in any state of the first one's bind."""
         self.delete(name)
         self.create(name, size)
         self.made_again += 1
 
     def _race(self) -> None:
-        """Binds past kube-scheduler, of pods that are made again under the Binding."""
+        """
+        Sends binds to cardpack, without kube-scheduler, for pods that it makes again during the bind.
+        """
         luck = self.luck("race")
         for i in itertools.count():
             if self._stop.wait(luck.random() * 0.6) or self.made >= self.total:
@@ -172,25 +177,25 @@ class Churn:
                 if second is not None:
                     self._bind(second, luck.choice(self.nodes))
             binding.join()
-            # Bound ones are the kubelet's; nobody else would bind the others.
+            # The kubelet thread ends bound pods. Only this thread would bind the others.
             left = self.ask(lambda n=name: self.bench.cluster.pod(n, self.bench.namespace))
             if left and not left["spec"].get("nodeName"):
                 self.delete(name)
 
     def _bind(self, pod: Json, node: str) -> None:
-        """Whatever comes of it."""
+        """Sends a bind and accepts any outcome."""
         try:
             if self.daemon.bind(pod, node, timeout=40) == "":
                 self.promised.append((pod["metadata"], node))
         except (OSError, http.client.HTTPException):
-            pass  # it was killed, or is frozen
+            pass  # cardpack was killed, or is frozen
         except AssertionError as error:
             self.broken.append(str(error))
 
     # ---- the kubelet --------------------------------------------------------------------
 
     def _bound(self, bind: Bind) -> None:
-        """In the ledger's thread: a pod has come to a node."""
+        """Called in the ledger's thread: a pod was bound to a node."""
         luck = random.Random(f"{self._seed} {bind.uid}")
         name, uid = bind.name.partition("/")[2], bind.uid
         life = 1 + luck.expovariate(1 / 5)
@@ -204,7 +209,7 @@ class Churn:
             self._later(life + 1 + luck.random() * 3, lambda: self.delete(name, uid))
 
     def _start(self, name: str, uid: str) -> None:
-        """As the device plugin's Allocate and the kubelet after it."""
+        """Does what the device plugin's Allocate and then the kubelet do."""
         notes = {ASSIGNED: "true", ASSUME_TIME: str(time.time_ns())}
         self._patch(name, {"metadata": {"uid": uid, "annotations": notes}})
         self._phase(name, uid, "Running")

@@ -54,9 +54,8 @@ GPU_MEM = "aliyun.com/gpu-mem"
 SCHEDULER_USER = "system:kube-scheduler"
 CARDPACK_RIGHTS = Path(__file__).resolve().parents[2] / "manifests/base/objects/rbac.yaml"
 
-# What the tests can want, under names that both releases know. Not among them:
-# nodelifecycle, which would find every node dead for want of a kubelet, and
-# evict its pods.
+# The controllers that tests can start, by names that both releases know. nodelifecycle is left out:
+# without a kubelet it would mark every node as dead and evict its pods.
 CONTROLLERS = (
     "clusterrole-aggregation",
     "deployment",
@@ -70,7 +69,7 @@ CONTROLLERS = (
     "statefulset",
 )
 
-# Every request but the probes; a watch also when it starts, as it may never end.
+# Logs every request but the probes. A watch is also logged at its start, as it may never end.
 AUDIT_POLICY = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -96,17 +95,17 @@ class ApiError(RuntimeError):
 
 @dataclass
 class PodWrites:
-    """What was written about one pod, counted from the audit log."""
+    """The writes to one pod, counted from the audit log."""
 
     bindings: int = 0  # pods/binding that succeeded
-    bindings_refused: int = 0  # pods/binding that were answered with an error
-    patches: int = 0  # of the pod or a subresource, successful
+    bindings_refused: int = 0  # pods/binding that got an error
+    patches: int = 0  # successful patches of the pod or of a subresource
     updates: int = 0
-    users: set[str] = field(default_factory=set)  # who tried any of these
+    users: set[str] = field(default_factory=set)  # users that tried any of these writes
 
 
 def _folder(version: str) -> Path:
-    """Where scripts/control-plane puts a release."""
+    """The folder into which scripts/control-plane puts a release."""
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):
         return Path(assets).resolve()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -130,7 +129,7 @@ def find_programs(version: str) -> Path:
 
 
 def available_versions() -> list[str]:
-    """The releases whose programs are here."""
+    """The releases whose programs are installed here."""
     found = []
     for version in VERSIONS:
         try:
@@ -142,10 +141,10 @@ def available_versions() -> list[str]:
 
 
 def _signing_key() -> str:
-    """A new P-256 key in PEM, to sign tokens of service accounts with.
+    """A new P-256 private key in PEM, to sign the tokens of service accounts.
 
-    SEC1 leaves the public half out if one likes, so the private half is any
-    number below the curve's order: no library needed, and no key in the tree.
+    SEC1 makes the public half optional. The private half is any number below the order of the curve,
+    so this needs no library, and no key in the tree.
     """
     scalar = (1 + secrets.randbelow(2**255)).to_bytes(32, "big")
     p256 = bytes.fromhex("06082a8648ce3d030107")
@@ -156,7 +155,7 @@ def _signing_key() -> str:
 
 
 def answers(port: int, path: str, certificate: Path | None, token: str | None = None) -> bool:
-    """Whether a GET on loopback is answered with 200 now."""
+    """Whether a GET on loopback returns 200 now."""
     connection: http.client.HTTPConnection
     try:
         if certificate is None:
@@ -176,7 +175,7 @@ def answers(port: int, path: str, certificate: Path | None, token: str | None = 
 
 @dataclass
 class _Connection:
-    """A thread's connection to one life of the API server."""
+    """A thread's connection to one run of the API server."""
 
     http: http.client.HTTPSConnection
     life: int
@@ -184,16 +183,15 @@ class _Connection:
 
 
 class ControlPlane:
-    """One cluster on loopback; its logs and its state lie in workdir.
+    """One cluster on loopback; its logs and its state are in workdir.
 
-    etcd and the API server run inside the `with`; the scheduler and the
-    controller manager when started. Each is a Component with kill(),
-    terminate(), restart(), pause() and resume() of its own; a restarted one
-    keeps its port, its certificate and its data.
+    etcd and the API server run inside the `with`; the scheduler and the controller manager run once
+    they are started. Each is a Component with its own kill(), terminate(), restart(), pause() and
+    resume(). After a restart it has the same port, certificate and data.
     """
 
-    # Below the API server's own limit for an idle connection, so that a request
-    # never meets a connection that is being closed.
+    # Less than the API server's own limit for an idle connection, so that a request never uses a
+    # connection that the API server is closing.
     _IDLE_SECONDS = 20.0
 
     def __init__(
@@ -223,7 +221,7 @@ class ControlPlane:
         self.port = self._ports.take()
         self.url = f"https://127.0.0.1:{self.port}"
         self.ca_file = self.workdir / "apiserver-certs" / "apiserver.crt"
-        self.clients = Authority(self.workdir, "clients")  # whose certificates name users
+        self.clients = Authority(self.workdir, "clients")  # their certificates name users
         self.etcd = self._make_etcd()
         self.apiserver = self._make_apiserver(apiserver_args)
         self.scheduler: Component | None = None
@@ -295,7 +293,10 @@ class ControlPlane:
         return self.scheduler
 
     def end_scheduler(self) -> None:
-        """By SIGTERM; but 1.23's, which without an election waits for one more pod then, by SIGKILL."""
+        """
+        Ends kube-scheduler with SIGTERM. 1.23 without leader election then waits for one more pod:
+        SIGKILL.
+        """
         if self.scheduler is not None and self.scheduler.alive:
             if self.minor == 23:
                 self.scheduler.kill()
@@ -303,21 +304,23 @@ class ControlPlane:
                 self.scheduler.terminate()
 
     def make_scheduler(self, name: str, url_prefix: str | None, **render: Any) -> Component:
-        """One more kube-scheduler, not started; the name is that of its log."""
+        """Makes another kube-scheduler without starting it; name is the name of its log."""
         config = self._render(url_prefix, **render)
         (self.workdir / f"{name}.yaml").write_text(config)
         scheduler = self._make_client(
             "kube-scheduler",
             ["--config", str(self.workdir / f"{name}.yaml"), "--v=2"],
             self.scheduler_kubeconfig,
-            "/healthz",  # who does not lead is not ready
+            "/healthz",  # a kube-scheduler that does not lead is not ready
             name=name,
         )
         self._more.append(scheduler)
         return scheduler
 
     def _render(self, url_prefix: str | None, **render: Any) -> str:
-        """The shipped configuration; the plain port of v1beta1 is one of ours, as others run too."""
+        """
+        The shipped configuration; v1beta1's plain port is a free one, as tests may run in parallel.
+        """
         if self.minor < 23:
             render["plain_port"] = self._ports.take()
         return scheduler_config.render(
@@ -335,7 +338,7 @@ class ControlPlane:
             "--kube-api-qps=1000", "--kube-api-burst=1000",
         ]  # fmt: skip
         if self.minor < 23:
-            argv.append("--port=0")  # its plain one, which is on all interfaces
+            argv.append("--port=0")  # its plain HTTP port listens on all interfaces
         self.controller_manager = self._make_client(
             "kube-controller-manager", argv, self.admin_kubeconfig, "/healthz"
         )
@@ -355,9 +358,9 @@ class ControlPlane:
     ) -> tuple[int, Json]:
         """One request; returns the status and the parsed body (text if it is no JSON).
 
-        As the admin unless a token is given. Each thread keeps one connection. A
-        request that fails is not repeated: OSError or HTTPException tell the
-        caller that nobody knows whether it was carried out.
+        The user is the admin unless a token is given. Each thread keeps one connection. A failed
+        request is not repeated: OSError or HTTPException tell the caller that the result of the
+        request is unknown.
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token or self.admin_token}"}
@@ -389,7 +392,7 @@ class ControlPlane:
             try:
                 return list(self._pages(path, limit, query))
             except ApiError as error:
-                if error.status != 410:  # its continue token went stale: begin again
+                if error.status != 410:  # its continue token expired: start the list again
                     raise
 
     def kubectl(
@@ -450,7 +453,7 @@ contexts:
         return self.service_account_token("kube-system", "cardpack", seconds)
 
     def service_account_token(self, namespace: str, name: str, seconds: int = 3600) -> str:
-        """A token of a service account, which is made where it is missing.
+        """Returns a token of a service account, and makes the account if it is missing.
 
         600 seconds is the least that the API server grants.
         """
@@ -468,7 +471,7 @@ contexts:
     # ---- objects ------------------------------------------------------------------------
 
     def create_namespace(self, name: str) -> None:
-        """Makes a namespace unless it is there."""
+        """Makes a namespace unless it exists."""
         if not self._exists(f"/api/v1/namespaces/{name}"):
             self.must("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
 
@@ -483,8 +486,8 @@ contexts:
     ) -> Json:
         """Makes a node as a kubelet would; capacity adds to ample cpu, memory and pods.
 
-        A node that is not ready carries the taint too: the scheduler looks at
-        that and not at the condition, and the controller that taints is off.
+        A node that is not ready also carries the taint: the scheduler reads the taint and not the
+        condition, and the controller that sets taints does not run.
         """
         taints = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
         node = {
@@ -505,7 +508,7 @@ contexts:
         ready: bool = True,
         allocatable: Mapping[str, object] | None = None,
     ) -> Json:
-        """Writes a node's sizes and Ready condition; keys not named stay as they are."""
+        """Writes a node's sizes and Ready condition; keys that are not named keep their values."""
         full = {"cpu": "64", "memory": "512Gi", "pods": "110"}
         full |= {key: str(value) for key, value in capacity.items()}
         usable = full | {key: str(value) for key, value in (allocatable or {}).items()}
@@ -541,10 +544,9 @@ contexts:
     ) -> Json:
         """Makes a pod; a sequence as gpu_mem makes one container for each of its items.
 
-        resources go to the first container, as limits and requests; spec replaces
-        whole fields of the spec. With no kubelet a pod would never end its grace
-        period: it has none, so that a delete (the scheduler's, when it preempts)
-        takes it away at once.
+        resources go to the first container, as limits and requests; spec replaces whole fields of the
+        spec. The pod has no grace period: without a kubelet the period would never end. So a delete
+        (also the scheduler's, when it preempts) removes the pod at once.
         """
         if gpu_mem is None or isinstance(gpu_mem, (int, str)):
             gpu_mem = [gpu_mem]
@@ -620,10 +622,10 @@ contexts:
     # ---- what was asked of the API server -------------------------------------------------
 
     def audit_events(self, settle: bool = True) -> Iterator[Json]:
-        """All requests in the order in which they were done, as audit.k8s.io/v1 events.
+        """All requests in the order in which they ended, as audit.k8s.io/v1 events.
 
-        A request is written down after its answer went out, so settle asks for
-        something recognisable and waits until that is written.
+        The API server logs a request after its answer, so settle sends a marker request and waits
+        until the log has it.
         """
         if settle and self.apiserver.alive:
             self._marks += 1
@@ -634,13 +636,13 @@ contexts:
             try:
                 yield json.loads(line)
             except ValueError:
-                continue  # torn by a SIGKILL
+                continue  # a line that a SIGKILL cut off
 
     def bindings_in_audit(self, *users: str) -> dict[str, PodWrites]:
-        """The writes about each pod, by "namespace/name"; only of users where any are given.
+        """The writes to each pod, by "namespace/name"; with users, only their writes.
 
-        Promise 4 is counted here: one binding a pod, and no patch or update by
-        cardpack. The scheduler patches pods/status of pods that do not fit.
+        This counts promise 4: one Binding for each pod, and no patch or update by cardpack. The
+        scheduler patches pods/status of pods that do not fit.
         """
         writes: dict[str, PodWrites] = {}
         for event in self.audit_events():
@@ -700,7 +702,7 @@ contexts:
             "--initial-cluster", f"default={peer}",
             "--logger", "zap",
             "--log-level", "warn",
-            # Data survive a SIGKILL nevertheless; only a power cut would take them.
+            # Data survive a SIGKILL nevertheless; only a power failure would lose them.
             "--unsafe-no-fsync",
         ]  # fmt: skip
         return Component(
@@ -723,12 +725,12 @@ contexts:
             "--service-account-signing-key-file", key,
             "--service-account-issuer", "https://kubernetes.default.svc",
             "--service-cluster-ip-range", "10.0.0.0/24",
-            # ServiceAccount wants accounts that nobody makes; TaintNodesByCondition
-            # taints each new node, and nobody would take the taint away.
+            # ServiceAccount needs accounts that no controller makes here; TaintNodesByCondition taints
+            # each new node, and no controller would remove the taint.
             "--disable-admission-plugins", "ServiceAccount,TaintNodesByCondition",
             "--audit-policy-file", self.workdir / "audit-policy.yaml",
             "--audit-log-path", self.audit_log,
-            "--audit-log-maxsize", "4000",  # MB: a rotated log would be read in part
+            "--audit-log-maxsize", "4000",  # MB: of a rotated log only a part would be read
             *args,
         ]  # fmt: skip
         return Component(
@@ -743,7 +745,7 @@ contexts:
     def _make_client(
         self, program: str, args: list[str], kubeconfig: Path, probe: str, name: str = ""
     ) -> Component:
-        """A program beside the API server, with a secure port of its own for probes."""
+        """A client program of the API server, with its own secure port for probes."""
         port = self._ports.take()
         name = name or program
         certificates = self.workdir / f"{name}-certs"
@@ -764,7 +766,7 @@ contexts:
         self._life += 1
 
     def _connection(self, timeout: float) -> http.client.HTTPSConnection:
-        """The connection of this thread, new where the old one may be dead."""
+        """This thread's connection; a new one if the old one may be dead."""
         held: _Connection | None = getattr(self._local, "held", None)
         now = time.monotonic()
         if held is not None and held.life == self._life and now - held.used < self._IDLE_SECONDS:
@@ -814,7 +816,7 @@ contexts:
         return self.audit_log.read_text(errors="replace")
 
     def _end_audit_line(self) -> None:
-        """Ends the line that a SIGKILL tore, lest it swallow the next one."""
+        """Ends a line that a SIGKILL cut off, so that it does not swallow the next line."""
         if self.audit_log.exists() and not self._audit_text().endswith("\n"):
             with self.audit_log.open("a") as log:
                 log.write("\n")

@@ -1,8 +1,8 @@
 """A program that a test starts, kills, freezes and starts again.
 
-Nothing may outlive a test: every program dies with the test process, however
-that ends, and a program that was told to stop is waited for until it is gone,
-because a port that an old one still holds answers for the new one.
+No program may outlive its test. Every program dies with the test process, however that process ends.
+The test waits until a stopped program has ended, because an old program that still holds a port would
+answer in place of the new one.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import TypeVar
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
-# The kernel sends the death signal when the *thread* dies that forked, so one
-# thread, which lives as long as this process, forks everything.
+# The kernel sends the death signal when the *thread* that forked dies. So a single thread, which lives
+# as long as this process, forks everything.
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 _POLL_SECONDS = 0.02
 
@@ -39,7 +39,7 @@ class StillAlive(RuntimeError):
 def wait_for(
     check: Callable[[], T], what: str, timeout: float = 30.0, poll: float = _POLL_SECONDS
 ) -> T:
-    """Polls until check answers something true, and returns that."""
+    """Polls until check() returns a true value, and returns that value."""
     deadline = time.monotonic() + timeout
     while True:
         result = check()
@@ -51,7 +51,7 @@ def wait_for(
 
 
 def die_with_parent() -> Callable[[], None]:
-    """A preexec_fn; call it in the process that is to be the parent."""
+    """Returns a preexec_fn; call this function in the process that becomes the parent."""
     parent = os.getpid()
 
     def prepare() -> None:
@@ -63,19 +63,18 @@ def die_with_parent() -> Callable[[], None]:
 
 
 class Ports:
-    """Free ports that stay ours while their programs are down.
+    """Free ports that stay reserved while their programs are down.
 
-    They lie below the range that the kernel hands out: a client that keeps
-    connecting to a port of that range, with nobody listening, is one day given
-    the same port as its own and connects to itself. A UDP socket on the same
-    number tells other test runs that the port is taken.
+    They are below the kernel's range of ephemeral ports: a client that retries a connection to a free
+    port of that range can get the same port as its source port, and then connects to itself. A UDP
+    socket with the same number tells other test runs that the port is taken.
     """
 
     def __init__(self) -> None:
         self._held: list[socket.socket] = []
 
     def take(self) -> int:
-        """Returns a port of 127.0.0.1 that nobody listens on."""
+        """Returns a port of 127.0.0.1 on which no process listens."""
         for _ in range(1000):
             port = 10240 + int.from_bytes(os.urandom(2), "big") % (30000 - 10240)
             holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -97,7 +96,7 @@ class Ports:
 
 
 class Component:
-    """One program: its command line, its log, and its life."""
+    """One program: its command line, its log, and its runs."""
 
     def __init__(
         self,
@@ -116,7 +115,7 @@ class Component:
         self.log = workdir / f"{name}.log"
         self._workdir = workdir
         self._ready = ready
-        # Little of the caller's: no proxy, no KUBECONFIG, no ETCD_*.
+        # A small environment: without proxy settings, KUBECONFIG and ETCD_* of the caller.
         self._env = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(workdir),
@@ -126,7 +125,7 @@ class Component:
         self._before_start = before_start
         self._after_change = after_change
         self._process: subprocess.Popen[bytes] | None = None
-        self.status: int | None = None  # of its last end; -N: by signal N
+        self.status: int | None = None  # exit status of the last run; -N: killed by signal N
         self.start_seconds = 0.0
 
     @property
@@ -167,7 +166,7 @@ class Component:
         self._after_change()
 
     def wait_ready(self) -> None:
-        """Waits until the program answers; raises StartError if it ends before."""
+        """Waits until the program answers; raises StartError if it ends earlier."""
 
         def answers() -> bool:
             if self._process is None or self._process.poll() is not None:
@@ -203,7 +202,9 @@ class Component:
         self._end(signal.SIGTERM, timeout)
 
     def restart(self, *, graceful: bool = False) -> None:
-        """Ends it, by SIGKILL unless graceful, and starts it again as it was."""
+        """
+        Ends the program, with SIGKILL unless graceful, and starts it again with the same arguments.
+        """
         if graceful:
             self.terminate()
         else:
@@ -211,7 +212,7 @@ class Component:
         self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its connections and answers nothing."""
+        """SIGSTOP: it keeps its connections and sends no answers."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -231,7 +232,7 @@ class Component:
         process = self._process
         if process is None:
             return
-        process.send_signal(sig)  # does nothing once it is reaped
+        process.send_signal(sig)  # does nothing once the process is reaped
         try:
             process.wait(timeout)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""cardpack as a test runs it: started, asked, ended, and its log looked through.
+"""cardpack as a test runs it: start, requests, stop, and checks of its log.
 
     daemon = Daemon(binary, workdir, port, kubeconfig)
     daemon.start()
@@ -6,8 +6,8 @@
     daemon.bind(pod, "n1") == ""
     daemon.stop()                      # SIGTERM; raises unless its end is clean
 
-Everything that it prints is a line of JSON: what is not (a sanitizer's report,
-a failed assertion) is a fault, and so is an exit status other than 0.
+cardpack prints only lines of JSON. Any other output (a sanitizer's report, a failed assertion) and any
+exit status other than 0 fails the test.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _VALGRIND = (
 
 
 def is_sanitized(binary: Path) -> bool:
-    """Whether it was built with AddressSanitizer, whose figures of memory mean nothing."""
+    """Whether the binary has AddressSanitizer, which makes figures of memory meaningless."""
     return b"__asan_init" in binary.read_bytes()
 
 
 class Unclean(AssertionError):
-    """cardpack ended with a status that it must not have, or printed what it must not."""
+    """cardpack ended with a wrong status, or printed something other than its log."""
 
 
 class Daemon:
-    """One cardpack; killed and started again it keeps its port and its log."""
+    """One cardpack; after a kill and a new start it has the same port and log."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class Daemon:
         token: str | None = None,
     ) -> None:
         self.port = port
-        self.tls = tls  # what a request trusts and shows; None: plain HTTP
+        self.tls = tls  # the SSLContext of requests; None: plain HTTP
         self.token = token
         self.kubeconfig = kubeconfig
         self.kills = 0
         argv: list[str | os.PathLike[str]] = [*_VALGRIND] if valgrind else []
         argv += [binary, "--listen-address", "127.0.0.1", "--port", str(port)]
         argv += ["--kubeconfig", kubeconfig] if kubeconfig is not None else []
-        # No test leaves a Binding under way over a restart, but those that say so.
+        # Only scenarios that say so leave a Binding in flight over a restart.
         argv += ["--start-settle", "1s"]
         argv += ["--log-level", "debug", "--log-format", "json", *args]
         self.process = Component(name, argv, workdir, self.ready, env=_SANITIZERS)
@@ -81,7 +81,7 @@ class Daemon:
         self.process.start()
 
     def launch(self) -> None:
-        """Starts it and waits for nothing."""
+        """Starts it without waiting."""
         self.process.launch()
 
     def kill(self) -> None:
@@ -90,7 +90,7 @@ class Daemon:
         self.kills += 1
 
     def stop(self, timeout: float = 60.0) -> None:
-        """SIGTERM; Unclean unless it ends with status 0 and has printed nothing but its log."""
+        """SIGTERM; raises Unclean unless it ends with status 0 and printed only its log."""
         if self.process.alive:
             self.process.terminate(timeout)
             if self.process.status != 0:
@@ -99,27 +99,27 @@ class Daemon:
             raise Unclean(f"cardpack printed: {strange}")
 
     def strange(self) -> str:
-        """The beginning of what it printed beside its log."""
+        """The beginning of its output that is not log lines."""
         lines = [line for line in self._lines() if line and not _is_log(line)]
         return "\n".join(lines[:40])
 
     def peak_rss(self) -> int:
-        """The most memory that was resident at a time, in bytes."""
+        """Its peak resident memory, in bytes."""
         return self._status("VmHWM") * 1024
 
     def threads(self) -> int:
-        """How many threads it has now."""
+        """The current number of its threads."""
         return self._status("Threads")
 
     def _status(self, field: str) -> int:
-        """A number of /proc/PID/status; kB where it has a unit."""
+        """A number from /proc/PID/status; in kB if the field has a unit."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(rf"^{field}:\s+(\d+)( kB)?$", status, re.MULTILINE)
         assert found is not None
         return int(found[1])
 
     def log(self, message: str) -> list[Json]:
-        """The lines of the log with that message."""
+        """The log lines with that message."""
         entries = (json.loads(line) for line in self._lines() if _is_log(line))
         return [entry for entry in entries if entry.get("msg") == message]
 
@@ -133,7 +133,7 @@ class Daemon:
         timeout: float = 60.0,
         headers: dict[str, str] | None = None,
     ) -> tuple[int, Json]:
-        """One request on a connection of its own; the status, and the body parsed or as text."""
+        """Sends one request on a new connection; returns the status, and the body parsed or as text."""
         status, answer, _ = self.exchange(method, path, body, timeout, headers)
         try:
             return status, json.loads(answer)
@@ -148,7 +148,7 @@ class Daemon:
         timeout: float = 60.0,
         headers: dict[str, str] | None = None,
     ) -> tuple[int, bytes, http.client.HTTPMessage]:
-        """The status, the bytes, and the headers."""
+        """Sends one request; returns the status, the bytes and the headers."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         connection = self.connection(timeout)
         headers = dict(headers or {"Content-Type": "application/json"})
@@ -162,7 +162,7 @@ class Daemon:
             connection.close()
 
     def connection(self, timeout: float = 60.0) -> http.client.HTTPConnection:
-        """One that is not open yet."""
+        """A connection that is not open yet."""
         if self.tls is None:
             return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         return http.client.HTTPSConnection(
@@ -170,21 +170,21 @@ class Daemon:
         )
 
     def ready(self, timeout: float = 10) -> bool:
-        """Whether /readyz says 200 now."""
+        """Whether /readyz returns 200 now."""
         try:
             return self.exchange("GET", "/readyz", timeout=timeout)[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 
     def listens(self, timeout: float = 5) -> bool:
-        """Whether it answers at all: from then on a SIGTERM ends it as it should."""
+        """Whether it accepts requests: from then on SIGTERM ends it with status 0."""
         try:
             return self.exchange("GET", "/livez", timeout=timeout)[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 
     def verb(self, name: str, body: Json | bytes, timeout: float = 60.0) -> Json:
-        """filter or bind: kube-scheduler reads an answer only where it has status 200."""
+        """Calls filter or bind, which must answer 200: kube-scheduler reads no other answer."""
         status, answer = self.call("POST", f"{VERBS}/{name}", body, timeout)
         if status != 200 or not isinstance(answer, dict):
             raise AssertionError(f"{name}: {status} {answer}")
@@ -195,7 +195,7 @@ class Daemon:
         return self.verb("filter", {"Pod": pod, "Nodes": None, "NodeNames": list(nodes)})
 
     def fitting(self, pod: Json, nodes: Sequence[str]) -> list[str]:
-        """The nodes that filter offers."""
+        """The nodes that filter returns as feasible."""
         answer = self.filter(pod, nodes)
         if answer["Error"]:
             raise AssertionError(f"filter: {answer['Error']}")
@@ -203,7 +203,7 @@ class Daemon:
         return names
 
     def reason(self, pod: Json, node: str) -> str:
-        """Why filter does not offer the node; empty where it does."""
+        """filter's reason for the node; empty if the node is feasible."""
         answer = self.filter(pod, [node])
         text: str = answer["Error"] or answer["FailedNodes"].get(node, "")
         return text
@@ -211,7 +211,7 @@ class Daemon:
     def bind(
         self, pod: Json, node: str, uid: str | None = None, timeout: float = 60.0
     ) -> str:
-        """The answer's Error, empty for success."""
+        """The answer's Error; empty for success."""
         metadata = pod["metadata"]
         ask = {
             "PodName": metadata["name"],
@@ -233,7 +233,7 @@ class Daemon:
     # ---- inside -------------------------------------------------------------------------
 
     def _lines(self) -> list[str]:
-        """Without those that Component writes at each start."""
+        """The log without the lines that Component writes at each start."""
         if not self.process.log.exists():
             return []
         lines = self.process.log.read_text(errors="replace").split("\n")

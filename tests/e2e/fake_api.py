@@ -1,4 +1,4 @@
-"""A fake API server with real enough semantics, for what the real one will not do on demand.
+"""A fake API server with close enough semantics, for failures that a real one can't produce on demand.
 
     with FakeApi() as api:
         api.create_node("n1", mem=32, cards=4)
@@ -11,10 +11,10 @@
 Plain HTTP on 127.0.0.1, in a process of its own. As a script it serves until it
 is killed: fake_api.py [--port N] [--kubeconfig FILE] [--nodes N --cards M --pods P ...].
 
-It knows nodes, namespaces, pods, configmaps, events and leases: list with limit,
-continue and selectors, watch with bookmarks, get, create, update, merge patch,
-delete, and the Binding. Subresources but binding are taken for the object.
-A continue token and a watch's version are good until api.compact().
+It has nodes, namespaces, pods, configmaps, events and leases: list with limit, continue and selectors,
+watch with bookmarks, get, create, update, merge patch, delete, and the Binding. It treats subresources
+other than binding as the object itself. Continue tokens and the versions of watches are valid until
+api.compact().
 
 Faults, one JSON row each (POST /_fault, api.fault(**row)):
 
@@ -63,7 +63,7 @@ GPU_COUNT = "aliyun.com/gpu-count"
 
 
 class FakeApi:
-    """The server as a test drives it; all methods may be called from any thread."""
+    """The server as a test uses it; any thread may call any method."""
 
     def __init__(self, workdir: str | os.PathLike[str] | None = None) -> None:
         self._ports = Ports()
@@ -125,7 +125,7 @@ class FakeApi:
             self._local.connection = None
 
     def must(self, method: str, path: str, body: Json = None) -> Json:
-        """The body alone; raises unless it was a 2xx."""
+        """The body alone; raises unless the status is 2xx."""
         status, answer = self.request(method, path, body)
         if not 200 <= status < 300:
             raise RuntimeError(f"{method} {path}: {status} {answer}")
@@ -134,7 +134,7 @@ class FakeApi:
     # ---- objects ------------------------------------------------------------------------
 
     def create_node(self, name: str, mem: int, cards: int = 1, **annotations: str) -> Json:
-        """A node with so much gpu-mem in total on so many cards."""
+        """Makes a node with `mem` gpu-mem in total on `cards` cards."""
         total = {"cpu": "64", "memory": "256Gi", "pods": "110"}
         if cards:
             total |= {GPU_MEM: str(mem), GPU_COUNT: str(cards)}
@@ -157,7 +157,7 @@ class FakeApi:
         labels: dict[str, str] | None = None,
         phase: str = "Pending",
     ) -> Json:
-        """A pod of one container, bound already where a node is named."""
+        """Makes a pod of one container; bound already if a node is given."""
         limits = {} if gpu_mem is None else {GPU_MEM: str(gpu_mem)}
         spec: Json = {
             "containers": [
@@ -172,7 +172,7 @@ class FakeApi:
         return self.must("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
 
     def pod(self, name: str, namespace: str = "default") -> Json:
-        """The pod, None where there is none."""
+        """The pod, or None."""
         status, answer = self.request("GET", f"/api/v1/namespaces/{namespace}/pods/{name}")
         return answer if status == 200 else None
 
@@ -188,7 +188,7 @@ class FakeApi:
     def put_configmap(
         self, name: str, data: dict[str, str], namespace: str = "kube-system"
     ) -> None:
-        """Makes it or replaces it."""
+        """Creates or replaces the ConfigMap."""
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         item = {"metadata": {"name": name}, "data": data}
         if self.request("PUT", f"{path}/{name}", item)[0] == 404:
@@ -216,19 +216,19 @@ class FakeApi:
         return lines
 
     def compact(self) -> None:
-        """Every version and continue token from before now is answered 410."""
+        """From now on every older version and continue token gets 410."""
         self.must("POST", "/_compact")
 
     def bookmark(self, resource: str = "*") -> None:
-        """A bookmark to the open watches, now."""
+        """Sends a bookmark to the open watches now."""
         self.must("POST", "/_bookmark", {"resource": resource})
 
     def close_watches(self, resource: str = "*") -> None:
-        """Ends the open watches in good order."""
+        """Ends the open watches with a complete HTTP response."""
         self.must("POST", "/_close", {"resource": resource})
 
     def go_down(self, ms: int) -> None:
-        """Cuts every connection and refuses new ones for so long; nothing is forgotten."""
+        """Cuts every connection and refuses new ones for `ms` milliseconds; the objects stay."""
         self.must("POST", "/_down", {"ms": ms})
         self._drop_connection()
 
@@ -237,16 +237,16 @@ class FakeApi:
         self.must("POST", "/_config", settings)
 
     def world(self, **shape: int) -> None:
-        """A large cluster under the objects made so far: fake_world.Shape."""
+        """Adds a large cluster below the objects made so far: fake_world.Shape."""
         self.must("POST", "/_world", shape)
 
     def write_kubeconfig(self, path: str | os.PathLike[str]) -> Path:
-        """A kubeconfig for it, without credentials: it is plain HTTP."""
+        """A kubeconfig for this server, without credentials, as it uses plain HTTP."""
         return write_kubeconfig(path, self.url)
 
 
 def write_kubeconfig(path: str | os.PathLike[str], url: str) -> Path:
-    """A kubeconfig that names a server and nobody."""
+    """A kubeconfig that names a server and no user."""
     text = f"""\
 apiVersion: v1
 kind: Config

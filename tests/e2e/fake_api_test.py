@@ -137,7 +137,7 @@ class FakeApiTest(unittest.TestCase):
         self.assertEqual(self.bind("b", "n1", uid="other")[0], 201)
 
     def test_leases(self) -> None:
-        """Each of these was asked of 1.20.2 and 1.36.3, and answered so."""
+        """Each request was sent to 1.20.2 and 1.36.3, which gave these answers."""
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
         one = f"{leases}/l"
         full = 'leases.coordination.k8s.io "l"'

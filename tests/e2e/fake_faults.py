@@ -1,4 +1,4 @@
-"""What the fake API server does wrong, and to which requests."""
+"""The faults of the fake API server, and the requests that they hit."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any
 
 VERBS = ("list", "watch", "get", "bind", "create", "update", "patch", "delete")
 
-# Of a request; each with what else it may carry.
+# Faults of a request, each with the further fields that it allows.
 REQUEST_KINDS = {
-    "delay": {"ms"},  # then as usual; adds up with any one of the others
+    "delay": {"ms"},  # then the usual answer; may be combined with one other fault
     "status": {"code", "reason", "message", "retry_after", "text"},
-    "drop": set(),  # the connection, before anything is done
+    "drop": set(),  # closes the connection before anything is done
     "drop_after_commit": {"ms"},
-    "late_commit": {"ms", "code"},  # answered 504 at once, written ms later
-    "hang": set(),  # never answered, nothing done, the connection stays open
-    "truncate": {"bytes", "clean"},  # a list's body; clean: the HTTP message is whole
+    "late_commit": {"ms", "code"},  # answers 504 at once and writes ms later
+    "hang": set(),  # no answer and no effect; the connection stays open
+    "truncate": {"bytes", "clean"},  # a list's body; clean: the HTTP message is complete
 }
-# Of a watch, at once or when it is next opened, after so many events.
+# Faults of a watch: at once, or for the next one, after after_events events.
 WATCH_KINDS = {
-    "cut": {"bytes"},  # so many bytes of the next event, then the connection drops
+    "cut": {"bytes"},  # sends `bytes` bytes of the next event, then drops the connection
     "garbage": {"line"},
     "error_event": {"code", "reason", "message", "too_large"},
-    "end": set(),  # in good order
-    "quiet": set(),  # nothing any more, not even bookmarks, and it stays open
-    "drop_event": set(),  # the next event is lost, as no API server may do
+    "end": set(),  # with a complete HTTP response
+    "quiet": set(),  # sends nothing more, not even bookmarks, and stays open
+    "drop_event": set(),  # loses the next event; no real API server may do this
 }
 _MATCH = {"kind", "verb", "resource", "path", "continued", "count", "skip", "now", "after_events"}
 
 
 @dataclass
 class Fault:
-    """One row: what it matches, how often, and what it does."""
+    """One fault: the requests that it matches, how often, and its effect."""
 
     kind: str
     verb: str = "*"
@@ -41,8 +41,8 @@ class Fault:
     path: str = ""  # a regular expression that is searched in path and query
     continued: bool | None = None  # only list pages with (without) a continue token
     count: int = 1  # -1: for ever
-    skip: int = 0  # so many matches go well first
-    now: bool = False  # of a watch: those that are open, instead of the next one
+    skip: int = 0  # how many matches succeed first
+    now: bool = False  # for a watch: hits the open watches, not the next one
     after_events: int = 0
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ class Fault:
         )
 
     def take(self) -> bool:
-        """Uses the fault up by one; False while it still skips."""
+        """Uses one of the fault's counts; False while it still skips."""
         if self.skip > 0:
             self.skip -= 1
             return False
@@ -89,7 +89,7 @@ class Fault:
 
 
 class Faults:
-    """The rows in force, first come first served."""
+    """The active faults; the first match wins."""
 
     def __init__(self) -> None:
         self.rows: list[Fault] = []
@@ -102,7 +102,7 @@ class Faults:
         self.rows.clear()
 
     def pick(self, verb: str, resource: str, target: str, continued: bool) -> list[Fault]:
-        """The faults of a request: at most one delay, one other, one of its watch."""
+        """The faults for a request: at most one delay, one other, and one for its watch."""
         picked: dict[str, Fault] = {}
         for row in self.rows:
             group = "watch" if row.of_watch else "delay" if row.kind == "delay" else "other"

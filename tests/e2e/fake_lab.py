@@ -1,4 +1,4 @@
-"""A scenario's ground where the API server is the fake one."""
+"""What a scenario works with when the API server is the fake one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = Any
 
 
 class FakeLab:
-    """The fake API server with a node of two cards of 16, and what a scenario does to it."""
+    """The fake API server with one node of two cards of 16, and a scenario's operations on it."""
 
     def __init__(self, lab: Lab, api: FakeApi) -> None:
         self.lab = lab
@@ -26,38 +26,38 @@ class FakeLab:
         api.create_node("n1", 32, 2)
 
     def cardpack(self, *args: str, **options: Any) -> Daemon:
-        """Ready, unless it is not to be started."""
+        """Makes a cardpack, started and ready unless the caller asks otherwise."""
         return self.lab.daemon(self.kubeconfig, *args, **options)
 
     def pod(self, name: str, mem: int) -> Json:
-        """A pod that is not bound."""
+        """Makes a pod that is not bound."""
         return self.api.create_pod(name, mem)
 
     def placed_pod(self, name: str, mem: int, node: str, card: int) -> Json:
-        """A pod that is bound past cardpack."""
+        """Makes a pod that the test binds without cardpack."""
         notes = {"ALIYUN_COM_GPU_MEM_IDX": str(card)}
         return self.api.create_pod(name, mem, node=node, annotations=notes, labels={BY_HAND: "y"})
 
     def resize(self, name: str, mem: int, cards: int) -> None:
-        """Other cards for a node."""
+        """Changes the cards of a node."""
         total = {GPU_MEM: str(mem), GPU_COUNT: str(cards)}
         status = {"status": {"capacity": total, "allocatable": total}}
         self.api.must("PATCH", f"/api/v1/nodes/{name}", status)
 
     def node_of(self, name: str) -> str:
-        """Where the API server has the pod, empty for nowhere."""
+        """The pod's node in the API server; empty if it is not bound."""
         pod = self.api.pod(name)
         check(pod is not None, f"no pod {name}")
         node: str = pod["spec"].get("nodeName", "")
         return node
 
     def truth(self) -> Truth:
-        """From the fake API server's objects."""
+        """The truth from the fake API server's objects."""
         nodes = self.api.must("GET", "/api/v1/nodes")["items"]
         return Truth(nodes, self.api.must("GET", "/api/v1/pods")["items"])
 
     def verify(self, daemon: Daemon) -> Truth:
-        """No card over-committed, annotations exact, and cardpack of the same opinion."""
+        """Checks: no card is over-committed, annotations are exact, and cardpack's inspect agrees."""
         agree(daemon, self.truth)
         truth = self.truth()
         check(not truth.overcommitted(), truth.overcommitted())
@@ -65,22 +65,22 @@ class FakeLab:
         return truth
 
     def count(self, what: str) -> int:
-        """How many requests of a kind ("bind pods") there were."""
+        """How many requests of a kind ("bind pods") the server got."""
         number: int = self.api.stats()["requests"].get(what, 0)
         return number
 
     def watched(self) -> None:
-        """Until cardpack has its three watches open."""
+        """Waits until cardpack has its three watches open."""
         wait_for(lambda: len(self.api.stats()["watches"]) == 3, "three watches")
 
     def outage(self, ms: int) -> None:
-        """The API server is away for so long, 200 at least; returns when it is back."""
+        """Takes the API server away for `ms` (at least 200) milliseconds; returns when it is back."""
         before = self._outages()
         self.api.go_down(ms)
         wait_for(lambda: self._outages() > before, "the fake API server to have been away")
 
     def _outages(self) -> int:
-        """How many have ended; -1 while one lasts."""
+        """How many outages have ended; -1 during one."""
         try:
             number: int = self.api.stats()["outages"]
         except OSError:
@@ -90,7 +90,7 @@ class FakeLab:
 
 @contextmanager
 def fake_lab(lab: Lab) -> Iterator[FakeLab]:
-    """The API server ends after cardpack, whose end is checked."""
+    """Ends the API server after cardpack, and checks cardpack's end."""
     with FakeApi(lab.workdir) as api:
         yield FakeLab(lab, api)
         lab.finish()

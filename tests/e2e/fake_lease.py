@@ -1,4 +1,4 @@
-"""What the API server has to say about a Lease that is written."""
+"""The fake API server's validation of a Lease."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fake_select import Refused
 
 Json = Any
 
-# Go's time.RFC3339Micro: six digits, no fewer and no more.
+# Go's time.RFC3339Micro: exactly six digits.
 _MICRO_TIME = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)", flags=re.ASCII
 )
 
 
 def check_lease(item: Json) -> None:
-    """Refuses a Lease with the status that both releases refuse it with."""
+    """Refuses an invalid Lease with the status that both real releases use."""
     spec = item.get("spec") or {}
     for field in ("leaseDurationSeconds", "leaseTransitions"):
         value = spec.get(field)

@@ -1,4 +1,4 @@
-"""Which objects a list or a watch is about, and how the API server says no."""
+"""Which objects a list or a watch selects, and the Status of a refused request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIELDS_OF_ALL = {"metadata.name", "metadata.namespace"}
 
 
 class Refused(Exception):
-    """What the API server answers with a Status of failure."""
+    """A refused request: the API server answers with a Status of failure."""
 
     def __init__(
         self, code: int, reason: str, message: str, details: Json = None, next_page: str = ""

@@ -1,7 +1,7 @@
 """The HTTP side of the fake API server: one asyncio loop, plain HTTP/1.1, no gzip.
 
-Requests of Kubernetes go to the store, with a fault in between where one
-matches; those under /_ drive the server itself (see fake_api.py).
+Kubernetes requests go to the store, through a matching fault if there is one. Requests below /_
+control the server itself (see fake_api.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Drop(Exception):
 
 @dataclass
 class Request:
-    """One request, taken apart."""
+    """One parsed request."""
 
     method: str
     target: str
@@ -104,7 +104,7 @@ class Server:
         self.outages = 0
         self.log: deque[str] = deque(maxlen=2000)
         self.bookmark_seconds = 60.0
-        self.delay_ms: dict[str, float] = {}  # by verb, for every request
+        self.delay_ms: dict[str, float] = {}  # per verb, for every request
         self.port = 0
         self._listener: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -131,7 +131,7 @@ class Server:
         finally:
             self._writers.discard(writer)
             if writer.transport is not None:
-                # What was written leaves; a close would wait for a peer that reads nothing.
+                # Sends the buffered bytes; a close would wait for a peer that does not read.
                 with contextlib.suppress(ConnectionError, asyncio.TimeoutError):
                     await asyncio.wait_for(writer.drain(), 1)
                 writer.close()
@@ -245,7 +245,7 @@ class Server:
         await self._send(writer, code, dump(refused.status), headers=headers)
 
     def _do(self, request: Request) -> tuple[int, bytes]:
-        """Everything that is one object in, one object out; refuses by raising."""
+        """Handles requests with one object in and one object out; raises Refused."""
         where = (request.resource, request.namespace, request.name)
         if request.verb == "get":
             return 200, self.store.get(*where)
@@ -438,13 +438,13 @@ class Server:
                 raise ValueError(f"no setting {name!r}")
 
     def _down(self, ms: float) -> None:
-        """Nobody listens for a while; what was connected is cut."""
+        """Stops listening for `ms` milliseconds and cuts all connections."""
         task = asyncio.get_running_loop().create_task(self._outage(ms))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _outage(self, ms: float) -> None:
-        await asyncio.sleep(0.01)  # the command's own answer leaves first
+        await asyncio.sleep(0.01)  # the answer to this command is sent first
         assert self._listener is not None
         self._listener.close()
         for writer in list(self._writers):
@@ -455,7 +455,7 @@ class Server:
 
 
 async def _pieces(head: bytes, items: Any) -> AsyncIterator[bytes]:
-    """A list's body in pieces of a good size."""
+    """A list's body in pieces of a suitable size."""
     held: list[bytes] = []
     size = 0
     start = head

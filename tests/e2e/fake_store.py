@@ -1,8 +1,7 @@
 """The objects of the fake API server: versions, history, selectors, the Binding.
 
-As etcd and the API server's storage see them: one counter of versions for
-everything, every write an event that a watch can replay until it is compacted
-away, objects kept as the bytes that go out.
+Like etcd and the API server's storage: one version counter for all objects; every write is an event
+that a watch can replay until compaction; objects are kept as the bytes that the server sends.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ def dump(value: Json) -> bytes:
 
 
 def expired(message: str) -> Refused:
-    """The answer to a version that is compacted away."""
+    """The answer to a version that was compacted away."""
     return Refused(410, "Expired", message)
 
 
 def too_large(asked: int, current: int) -> Refused:
-    """The answer of a server that lags behind the version that it is asked for."""
+    """The answer of a server whose state is older than the requested version."""
     message = f"Too large resource version: {asked}, current: {current}"
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     return Refused(
@@ -57,13 +56,13 @@ def too_large(asked: int, current: int) -> Refused:
 
 
 def full_name(resource: str) -> str:
-    """As messages name it: with its group where it has one."""
+    """The resource as messages name it: with its group if it has one."""
     group, slash, _ = KINDS[resource][1].rpartition("/")
     return f"{resource}.{group}" if slash else resource
 
 
 def details_of(resource: str, name: str) -> Json:
-    """As a Status names an object."""
+    """The `details` of a Status for an object."""
     group, slash, _ = KINDS[resource][1].rpartition("/")
     return {"name": name} | ({"group": group} if slash else {}) | {"kind": resource}
 
@@ -76,22 +75,22 @@ def not_found(resource: str, name: str) -> Refused:
 
 @dataclass
 class Change:
-    """One write: what an object was and what it became, None where it was not there."""
+    """One write: the object before and after, None where it did not exist."""
 
     rv: int
     resource: str
     before: Json
     after: Json
-    content: bytes  # of after, or of before with the new version when it is gone
+    content: bytes  # of after; or of before with the new version, for a deletion
 
     def event(self, selection: Selection) -> bytes | None:
-        """The line of a watch, None where the selection does not see the change."""
+        """The watch's line; None if the selection does not include the change."""
         was, now = selection.holds(self.before), selection.holds(self.after)
         if not was and not now:
             return None
         content = self.content
         if was and not now and self.after is not None:
-            # It left the selection: its last content inside, with the new version.
+            # It left the selection: send its last content inside it, with the new version.
             gone = copy.deepcopy(self.before)
             gone["metadata"]["resourceVersion"] = str(self.rv)
             content = dump(gone)
@@ -100,7 +99,7 @@ class Change:
 
 
 def with_kind(resource: str, content: bytes) -> bytes:
-    """Items of a list carry no kind, single objects do."""
+    """Adds kind and apiVersion: list items lack them, single objects have them."""
     kind, version, _ = KINDS[resource]
     return b'{"kind":"%s","apiVersion":"%s",%s' % (kind.encode(), version.encode(), content[1:])
 
@@ -110,15 +109,15 @@ def event_line(kind: str, content: bytes) -> bytes:
 
 
 class Store:
-    """Everything that the server knows. One thread only."""
+    """All state of the server. For one thread only."""
 
     def __init__(self) -> None:
         self.rv = 1000
-        self.compacted = 0  # watches from before this version are gone
+        self.compacted = 0  # watches from older versions are refused
         self.uid_precondition = True  # as 1.27 and later
         self.history: deque[Change] = deque()
         self.on_change: list[Callable[[Change], None]] = []
-        # None: an object of the synthetic world that was deleted.
+        # None: an object of the generated world that was deleted.
         self._objects: dict[str, dict[str, Json]] = {name: {} for name in KINDS}
         self._bytes: dict[str, dict[str, bytes]] = {name: {} for name in KINDS}
         self._keys: dict[str, list[str]] = {name: [] for name in KINDS}
@@ -133,7 +132,7 @@ class Store:
         return f"{namespace}/{name}" if KINDS[resource][2] else name
 
     def find(self, resource: str, namespace: str, name: str) -> Json:
-        """The object or None; not to be changed."""
+        """The object or None; the caller must not change it."""
         key = self.key(resource, namespace, name)
         if key in self._objects[resource]:
             return self._objects[resource][key]
@@ -160,7 +159,7 @@ class Store:
         keys, contents = self._snapshot(selection, rv, fresh=not token)
         page = _Page(self, selection, keys, contents, after, limit)
         if not limit:
-            return rv, "", page.items()  # perhaps more than memory holds
+            return rv, "", page.items()  # may hold more items than fit in memory
         items = list(page.items())
         next_page = ""
         if page.more:
@@ -181,7 +180,7 @@ class Store:
     def _snapshot(
         self, selection: Selection, rv: int, fresh: bool
     ) -> tuple[list[str], dict[str, bytes]]:
-        """The keys and bytes as of a version, so that the pages of a list agree."""
+        """The keys and bytes at a version, so that the pages of a list are consistent."""
         where = (selection, rv)
         if where not in self._snapshots:
             if not fresh:
@@ -208,7 +207,7 @@ class Store:
         return selection.holds(item)
 
     def replay(self, resource: str, rv: int) -> list[Change]:
-        """What happened to a resource after a version."""
+        """The changes of a resource after a version."""
         if rv < self.compacted:
             raise expired(f"too old resource version: {rv} ({self.compacted})")
         if rv > self.rv:
@@ -283,13 +282,13 @@ class Store:
                 metadata[kept] = before["metadata"][kept]
         metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
         if item == before:
-            return self.get(resource, namespace, name)  # nothing to write, and nobody to tell
+            return self.get(resource, namespace, name)  # no change: no write and no event
         return self._put(resource, item, before)
 
     def create_by_update(self, namespace: str, name: str, item: Json) -> bytes:
         """
-        A PUT of a Lease that is not there makes it, though the writer names a version of one
-        that was: only the UID tells it that it is too late.
+        A PUT of a Lease that does not exist creates it, even if the request names the version of a
+        deleted one. Only the UID shows that the request is outdated.
         """
         metadata = item.setdefault("metadata", {})
         if metadata.get("uid"):
@@ -300,7 +299,7 @@ class Store:
         return self.create("leases", namespace, item)
 
     def patch(self, resource: str, namespace: str, name: str, patch: Json) -> bytes:
-        """A merge patch; a strategic one is taken for the same, which it is for maps."""
+        """A merge patch; a strategic merge patch is treated the same way, which is right for maps."""
         before = self._existing(resource, namespace, name)
         if uid := (patch.get("metadata") or {}).get("uid"):
             if uid != before["metadata"]["uid"]:
@@ -330,7 +329,7 @@ class Store:
         return with_kind(resource, content)
 
     def bind(self, namespace: str, name: str, binding: Json, dry_run: bool) -> None:
-        """The Binding's one transaction: annotations and node, or nothing."""
+        """The Binding in one transaction: annotations and node, or neither."""
         metadata = binding.get("metadata") or {}
         if metadata.get("name") != name:
             raise Refused(
@@ -374,14 +373,14 @@ class Store:
         return item
 
     def compact(self) -> None:
-        """Forgets the past: watches from before now and continue tokens are answered 410."""
+        """Drops the history: older watches and continue tokens get 410."""
         self.compacted = self.rv
         self.history.clear()
         self._snapshots.clear()
 
 
 class _Page:
-    """One page of a list: the world's objects in bulk, the others in between."""
+    """One page of a list: the world's objects in ranges, merged with the store's own."""
 
     def __init__(
         self,
@@ -395,8 +394,8 @@ class _Page:
         self.store, self.selection, self.contents = store, selection, contents
         self.keys, self.after = keys, after
         self.left = limit or 1 << 62
-        self.last = after  # the last key that was looked at
-        self.more = False  # whether any are behind it
+        self.last = after  # the last key that was read
+        self.more = False  # whether there are more keys after it
 
     def items(self) -> Iterator[bytes]:
         world, resource = self.store.world, self.selection.resource
@@ -420,7 +419,7 @@ class _Page:
             if key is None:
                 break
             if world and at < size and world.key(resource, at) == key:
-                at += 1  # the store's own copy, or its absence, takes the place
+                at += 1  # the store's own copy, or its deletion, replaces it
             index += 1
             self.last = key
             content = self.contents.get(key)

@@ -1,4 +1,4 @@
-"""One watch of the fake API server: what is queued for it, and what goes wrong with it."""
+"""One watch of the fake API server: its queue of events, and its faults."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _DEFAULT_SECONDS = 1800.0
 
 
 class Watch:
-    """Fed by the store, read by its connection."""
+    """The store adds events, and the connection reads them."""
 
     def __init__(
         self, store: Store, selection: Selection, query: dict[str, str], bookmark_seconds: float
     ) -> None:
         self.store, self.selection = store, selection
-        self.dropped = False  # how it ended: True without the end of its HTTP message
+        self.dropped = False  # whether it ended without the end of the HTTP message
         self._bookmarks = query.get("allowWatchBookmarks") in ("true", "1")
         self._bookmark_seconds = bookmark_seconds
         self._until = time.monotonic() + float(query.get("timeoutSeconds") or _DEFAULT_SECONDS)
@@ -39,7 +39,7 @@ class Watch:
             for change in self._past(asked):
                 self.changed(change)
         except Refused as refused:
-            # 200 and an event, not a status: so does the real one.
+            # Status 200 and an ERROR event, not an HTTP status: so does the real API server.
             self._queue.append(event_line("ERROR", dump(refused.status)))
             self._ended = True
 
@@ -74,7 +74,7 @@ class Watch:
         self._wake.set()
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """What goes out; ends when the watch does."""
+        """The lines to send; ends with the watch."""
         bookmark_at = time.monotonic() + self._bookmark_seconds
         last_words = False
         while True:
@@ -101,7 +101,7 @@ class Watch:
                 pass
 
     def _due(self) -> list[bytes]:
-        """Takes what is queued, with the faults applied in their places."""
+        """Takes the queued events, with the faults applied."""
         out: list[bytes] = []
         while not self._quiet and not self.dropped:
             if fault := self._next_fault():
@@ -120,7 +120,7 @@ class Watch:
             if self._sent < fault.after_events:
                 continue
             if fault.kind in ("cut", "drop_event") and not self._queue:
-                continue  # it needs an event to spoil
+                continue  # it needs an event to damage
             return self._faults.pop(i)
         return None
 

@@ -1,8 +1,7 @@
-"""A large cluster that is never held in memory: every object is one template filled in.
+"""A large cluster that is never held in memory: every object is one template with values.
 
-The i-th object's key, content and place follow from i alone, and the keys of a
-resource are in the order of i. Every pod that wants a card has one, so the
-world as a whole never holds more on a card than fits.
+The key, content and place of the i-th object depend on i alone, and the keys of a resource are in the
+order of i. Every pod that wants a card has one, and no card holds more than fits.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ _WORLD_RV = 999
 
 @dataclass(frozen=True)
 class Shape:
-    """How large the world is; the memory of a card is in the cluster's unit."""
+    """The size of the world; a card's memory is in the cluster's unit."""
 
     nodes: int = 0
     cards: int = 8
     card_mem: int = 80
     pods: int = 0
-    gpu_pods: int = 0  # of the pods, spread evenly among them
+    gpu_pods: int = 0  # how many of the pods want a card; they are spread evenly
     pod_mem: int = 8
 
 
@@ -183,7 +182,7 @@ def _node(shape: Shape) -> Json:
 
 
 class _Template:
-    """JSON with marks, turned into one bytes % mapping."""
+    """JSON with placeholders, turned into one bytes % mapping."""
 
     def __init__(self, item: Json, constants: dict[str, str], marks: list[str]) -> None:
         text = json.dumps(item, separators=(",", ":")).replace("%", "%%")
@@ -205,7 +204,7 @@ class _Template:
 
 
 class World:
-    """Nodes node-00000 and on, pods load-000/pod-000000 and on."""
+    """Nodes node-00000 and following, pods load-000/pod-000000 and following."""
 
     def __init__(self, shape: Shape) -> None:
         room = shape.nodes * shape.cards * (shape.card_mem // max(shape.pod_mem, 1))
@@ -230,7 +229,7 @@ class World:
         return f"load-{i // _PODS_A_NAMESPACE:03d}/pod-{i:06d}"
 
     def index_of(self, resource: str, key: str) -> int:
-        """The first object whose key is not before this one."""
+        """The first object whose key is not less than this key."""
         low, high = 0, self.size(resource)
         while low < high:
             middle = (low + high) // 2
@@ -251,7 +250,7 @@ class World:
         return self._render_one(resource, i)
 
     def render(self, resource: str, start: int, stop: int, selection: Any) -> list[bytes]:
-        """The objects of a range that are selected."""
+        """The selected objects of a range."""
         items = range(start, stop)
         if selection.namespace or selection.labels or any(
             name != "status.phase" for name, _, _ in selection.fields
@@ -268,9 +267,9 @@ class World:
         return [self._render_one(resource, i) for i in items]
 
     def place(self, i: int) -> tuple[int, int | None]:
-        """The i-th pod's node and card; None: it wants no card."""
+        """The i-th pod's node and card; None: the pod wants no card."""
         shape = self.shape
-        # The pods that want a card are those where the running share steps up.
+        # A pod wants a card where the running share increases by one.
         before = i * shape.gpu_pods // shape.pods
         if (i + 1) * shape.gpu_pods // shape.pods == before:
             return i % shape.nodes, None

@@ -1,4 +1,4 @@
-"""What a Service does with replicas: one address, behind it those that say that they are ready."""
+"""Acts like a Service in front of replicas: one address that forwards to the ready replicas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POLL_SECONDS = 0.1
 
 
 class Front:
-    """Forwards each connection to a replica that is ready, and refuses where none is."""
+    """Forwards each connection to a ready replica, and refuses it if no replica is ready."""
 
     def __init__(self, port: int, replicas: Callable[[], list[Daemon]]) -> None:
         self._replicas = replicas
@@ -27,7 +27,7 @@ class Front:
             thread.start()
 
     def close(self) -> None:
-        """Nobody listens any more."""
+        """Stops listening."""
         self._stop.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -36,7 +36,7 @@ class Front:
             thread.join(10)
 
     def _probe(self) -> None:
-        """As the kubelet: one probe after the other, with a timeout of a second."""
+        """Probes like the kubelet: one probe after the other, with a timeout of one second."""
         while not self._stop.wait(_POLL_SECONDS):
             ready = [r.port for r in self._replicas() if r.process.alive and r.ready(timeout=1)]
             self._ready = ready
@@ -64,7 +64,7 @@ class Front:
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:
-    """One direction, until it ends."""
+    """Copies one direction until it ends."""
     source.settimeout(None)
     try:
         while data := source.recv(65536):

@@ -1,9 +1,9 @@
-"""gpushare-scheduler-extender and its device plugin, played by their rules and by nothing of ours.
+"""gpushare-scheduler-extender and its device plugin, simulated by their rules without cardpack's code.
 
-What each reads and writes on the API server's objects: the extender's bind (annotations by a patch,
-then a Binding), its cache as it builds it at start, its choice of a card; the device plugin's choice
-of the pod that an Allocate is for, and what it writes then. Neither knows a word that begins with
-cardpack.io/, nor allocations of several cards.
+What each one reads and writes in the API server: the extender's bind (a patch of annotations, then a
+Binding), its cache as it builds it at start, and its choice of a card; the device plugin's choice of
+the pod of an Allocate call, and what it writes then. Neither knows annotations that begin with
+cardpack.io/, nor allocations over several cards.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _notes(pod: Json) -> dict[str, str]:
 
 
 def limits_of(pod: Json) -> int:
-    """The sum of the limits of spec.containers: all that either of them knows of a request."""
+    """The sum of the limits of spec.containers: both programs read nothing else of a request."""
     limits = (c.get("resources", {}).get("limits") or {} for c in pod["spec"]["containers"])
     return sum(whole(limit.get(GPU_MEM, "0")) for limit in limits)
 
@@ -45,7 +45,7 @@ class Cache:
     def __init__(self, nodes: Iterable[Json], pods: Iterable[Json]) -> None:
         self.size: dict[str, int] = {}
         self.cards: dict[str, dict[int, dict[str, int]]] = {}
-        self.uncharged: list[str] = []  # bound, and on no card that it knows of
+        self.uncharged: list[str] = []  # pods that are bound without a card that it knows
         for node in nodes:
             capacity = node["status"].get("capacity", {})
             total, count = whole(capacity.get(GPU_MEM, "0")), whole(capacity.get(GPU_COUNT, "0"))
@@ -67,17 +67,17 @@ class Cache:
             self.uncharged.append(name_of(pod))
 
     def used(self, node: str, card: int) -> int:
-        """The sum of its pods."""
+        """The memory of the card's pods."""
         return sum(self.cards[node][card].values())
 
     def choose(self, node: str, mem: int) -> int:
-        """The card that fits most tightly, the lowest of equal ones."""
+        """The feasible card with the least free memory; of equal ones the lowest index."""
         free = {card: self.size[node] - self.used(node, card) for card in self.cards[node]}
         fits = [(room, card) for card, room in free.items() if room >= mem]
         return min(fits)[1] if fits else NO_CARD
 
     def inspect(self) -> dict[str, dict[int, tuple[int, int, frozenset[str]]]]:
-        """Size, use and pods of every card."""
+        """Size, usage and pods of every card."""
         return {
             node: {
                 card: (self.size[node], self.used(node, card), frozenset(pods))
@@ -88,7 +88,7 @@ class Cache:
 
 
 def said_by(inspect: Json) -> dict[str, dict[int, tuple[int, int, frozenset[str]]]]:
-    """The same of an answer of GET inspect."""
+    """The same from an answer of GET inspect."""
     return {
         node["name"]: {
             dev["id"]: (
@@ -103,25 +103,25 @@ def said_by(inspect: Json) -> dict[str, dict[int, tuple[int, int, frozenset[str]
 
 
 class Extender:
-    """Its bind. Pods that it is to bind have a scheduler that nobody is."""
+    """The extender's bind. Its pods name a scheduler that does not exist."""
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
 
     def cache(self) -> Cache:
-        """As after a restart."""
+        """The cache as after a restart."""
         lists = [self.ground.must("GET", f"/api/v1/{kind}")["items"] for kind in ("nodes", "pods")]
         return Cache(*lists)
 
     def pod(self, name: str, *mems: int) -> Json:
-        """One that waits for it."""
+        """Makes a pod that waits for this extender."""
         draft = self.ground.draft(name, mems, labels={BY_HAND: "yes"})
         draft["spec"]["schedulerName"] = "nobody"
         path = f"/api/v1/namespaces/{self.ground.namespace}/pods"
         return self.ground.must("POST", path, draft)
 
     def annotate(self, name: str, node: str) -> int:
-        """The first half of its bind."""
+        """The first half of its bind: the annotations."""
         cache = self.cache()
         mem = limits_of(self.ground.get(name))
         card = cache.choose(node, mem)
@@ -137,7 +137,7 @@ class Extender:
         return card
 
     def bind(self, name: str, node: str) -> int:
-        """Both halves; the card."""
+        """Both halves of its bind; returns the card."""
         card = self.annotate(name, node)
         if card != NO_CARD:
             path = f"/api/v1/namespaces/{self.ground.namespace}/pods/{name}/binding"
@@ -147,14 +147,17 @@ class Extender:
 
 
 class DevicePlugin:
-    """One node's: which pod an Allocate is for, by the API server's objects alone."""
+    """
+    The device plugin of one node: finds the pod of an Allocate call from the API server's objects
+    alone.
+    """
 
     def __init__(self, ground: Ground, node: str) -> None:
         self.ground = ground
         self.node = node
 
     def candidates(self) -> list[Json]:
-        """Pods that wait for their card, those assumed first in front."""
+        """Pods that wait for their card, the lowest ASSUME_TIME first."""
         found = [
             pod
             for pod in self.ground.must("GET", "/api/v1/pods")["items"]
@@ -167,7 +170,7 @@ class DevicePlugin:
         return sorted(found, key=lambda pod: _time(_notes(pod)[ASSUME_TIME]))
 
     def allocate(self, units: int) -> tuple[str, int]:
-        """The pod's name and the card for a container that asks for so much."""
+        """Returns the pod's name and the card for a container that requests `units`."""
         for pod in self.candidates():
             if limits_of(pod) == units:
                 name = pod["metadata"]["name"]
@@ -182,7 +185,10 @@ def _time(text: str) -> int:
 
 
 def cards_by_plugin(ground: Ground, node: str, names: Iterable[str]) -> dict[str, int]:
-    """The kubelet starts those pods in that order: which card the container of each really gets."""
+    """
+    Starts those pods in that order as the kubelet; returns the card that each pod's container really
+    gets.
+    """
     plugin = DevicePlugin(ground, node)
     got: defaultdict[str, int] = defaultdict(lambda: NO_CARD)
     for name in names:
@@ -191,7 +197,7 @@ def cards_by_plugin(ground: Ground, node: str, names: Iterable[str]) -> dict[str
 
 
 def as_bound(ground: Ground) -> None:
-    """What the plugins wrote is taken back: the judges want the annotations of the bind."""
+    """Removes what the plugins wrote: the checks compare with the annotations of the bind."""
     for pod in ground.must("GET", "/api/v1/pods")["items"]:
         if _notes(pod).get(ASSIGNED) == "true" and BY_HAND not in pod["metadata"].get("labels", {}):
             ground.annotate_pod(pod["metadata"]["name"], {ASSIGNED: "false"})

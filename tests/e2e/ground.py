@@ -1,9 +1,10 @@
-"""One ground for what pods ask for: under a real kube-scheduler, and on the fake API server.
+"""The same scenarios on two grounds: a real control plane with kube-scheduler, and the fake API
+server.
 
-A function with @on_all_grounds is a scenario of both kinds. On the fake one the test is the
-scheduler: it asks filter about all nodes and binds to the first that it is offered. Every such
-scenario ends with verify(): the cards hold what they may (share_truth.py), and kubectl-inspect
-reads of them what cardpack says (inspect_reader.py).
+A function with @on_all_grounds is a scenario of both kinds. On the fake ground the test is the
+scheduler: it calls filter with all nodes and binds to the first node of the answer. Every such
+scenario ends with verify(): no card is over-committed (share_truth.py), and kubectl-inspect shows the
+same as cardpack (inspect_reader.py).
 """
 
 from __future__ import annotations
@@ -29,56 +30,67 @@ NO_CARD = "Insufficient GPU Memory in one device"
 
 
 def card(index: int, memory: int, **more: Json) -> Json:
-    """A row of a node's table."""
+    """A card of a node's card table."""
     return {"index": index, "memory": memory, **more}
 
 
 class Ground:
-    """Nodes, pods and cardpack, wherever the API server is from."""
+    """Nodes, pods and cardpack, for either kind of API server."""
 
     namespace = "default"
     modern = True  # the API server knows sidecars
-    scheduled = True  # by kube-scheduler, and not by the test
-    seed = 0  # of what is left to chance
+    scheduled = True  # kube-scheduler binds the pods, not the test
+    seed = 0  # of all random choices
 
     def __init__(self) -> None:
         self._daemon: Daemon | None = None
+        self.shrink = False  # cardpack's setting shrink-after-init
 
     # ---- what differs -------------------------------------------------------------------
 
     def must(self, method: str, path: str, body: Json = None) -> Json:
-        """A request that goes well; a PATCH is a merge patch."""
+        """Sends a request that must succeed; a PATCH is a merge patch."""
         raise NotImplementedError
 
     def start(self, *args: str) -> Daemon:
-        """A cardpack."""
+        """Starts a cardpack."""
         raise NotImplementedError
 
     def manage(self, *resources: str) -> None:
-        """kube-scheduler asks about pods that name any of these, until the scenario ends."""
+        """
+        Makes kube-scheduler call the extender for pods that name any of these resources, until the
+        scenario ends.
+        """
 
     def bound(self, name: str) -> Json:
-        """The pod, once it is bound."""
+        """Waits until the pod is bound, and returns it."""
         raise NotImplementedError
 
     def refused(self, name: str, *parts: str) -> str:
-        """The reason that a user reads, once it holds all those parts; the pod is not bound."""
+        """
+        Waits until the reason that users read contains all parts, and returns it; the pod must not be
+        bound.
+        """
         raise NotImplementedError
 
     def decided(self, name: str) -> bool:
-        """Whether the pod is bound, once kube-scheduler has tried."""
+        """Whether the pod is bound, after the scheduler has tried it."""
         raise NotImplementedError
 
     # ---- objects ------------------------------------------------------------------------
 
     @property
     def daemon(self) -> Daemon:
-        """The one that runs."""
+        """The cardpack that runs."""
         assert self._daemon is not None
         return self._daemon
 
     def cardpack(self, *args: str) -> Daemon:
-        """Started, once the nodes are there: kube-scheduler shall not ask about others."""
+        """
+        Starts cardpack and waits until it knows the nodes: kube-scheduler must not ask about unknown
+        ones.
+        """
+        self.shrink = "--shrink-after-init=true" in args
         self._daemon = self.start(*args)
         return self._daemon
 
@@ -93,7 +105,7 @@ class Ground:
         exclusive: int = 0,
         allocatable: int | None = None,
     ) -> None:
-        """A node with so many cards of that size, or with a table of them."""
+        """Makes a node with `cards` cards of `size` each, or with a card table."""
         table = {} if isinstance(cards, int) else {CARDS: json.dumps(cards)}
         count = cards if isinstance(cards, int) else len(cards)
         total = count * size if isinstance(cards, int) else sum(c["memory"] for c in cards)
@@ -114,7 +126,7 @@ class Ground:
         self.must("PATCH", f"/api/v1/nodes/{name}/status", {"status": status})
 
     def annotate_node(self, name: str, **metadata: Json) -> None:
-        """annotations= and labels=, None takes one away."""
+        """Changes annotations= and labels=; None deletes a key."""
         self.must("PATCH", f"/api/v1/nodes/{name}", {"metadata": metadata})
 
     def draft(
@@ -129,7 +141,7 @@ class Ground:
         labels: Mapping[str, str] | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> Json:
-        """A pod that is nowhere; a sequence makes a container of each item."""
+        """A pod object that is not in the API server; a sequence makes one container for each item."""
         mems, shares = _amounts(mem), _amounts(cores)
         shares += [None] * (len(mems) - len(shares))
         containers = [
@@ -154,34 +166,34 @@ class Ground:
         return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
     def pod(self, name: str, mem: Amounts = None, **options: Any) -> Json:
-        """The same, to be scheduled."""
+        """Creates such a pod, to be scheduled."""
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         return self.must("POST", path, self.draft(name, mem, **options))
 
     def bound_by_hand(self, name: str, mem: Amounts, node: str, notes: Mapping[str, str]) -> Json:
-        """A pod that somebody else has bound."""
+        """Makes a pod that is bound without cardpack."""
         pod = self.draft(name, mem, labels={BY_HAND: "yes"}, notes=notes)
         pod["spec"]["nodeName"] = node
         return self.must("POST", f"/api/v1/namespaces/{self.namespace}/pods", pod)
 
     def annotate_pod(self, name: str, notes: Mapping[str, str]) -> None:
-        """As its device plugin does, or another scheduler."""
+        """Writes annotations, as the pod's device plugin or another scheduler does."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
         self.must("PATCH", path, {"metadata": {"annotations": notes}})
 
     def get(self, name: str) -> Json:
-        """The pod, which must be there."""
+        """Returns the pod, which must exist."""
         return self.must("GET", f"/api/v1/namespaces/{self.namespace}/pods/{name}")
 
     def delete(self, *names: str) -> None:
-        """Pods that are not to be tried again, or that make room once cardpack knows."""
+        """Deletes pods and waits until cardpack knows it."""
         for name in names:
             path = f"/api/v1/namespaces/{self.namespace}/pods/{name}?gracePeriodSeconds=0"
             self.must("DELETE", path)
         self.settle()
 
     def initialized(self, name: str) -> None:
-        """Plays the kubelet: its init containers are done."""
+        """Plays the kubelet: the pod's init containers have ended."""
         condition = {"type": "Initialized", "status": "True", "lastTransitionTime": None}
         conditions = [*self.get(name)["status"].get("conditions", []), condition]
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
@@ -189,20 +201,23 @@ class Ground:
         self.settle()
 
     def running(self, name: str) -> None:
-        """Plays the kubelet: its containers have their cards, and started."""
+        """Plays the kubelet: the pod's containers have their cards, and started."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/status"
         self.must("PATCH", path, {"status": {"phase": "Running"}})
         self._heard()
 
     def _heard(self) -> None:
-        """cardpack's watch shows writes in their order: it knows of all before one that shows."""
+        """
+        Waits until cardpack has seen all earlier writes of pods. Its watch shows writes in order, so
+        it waits for a marker pod.
+        """
         self.bound_by_hand("mark", 1, "nowhere", {})
         wait_for(lambda: self.daemon.inspect("nowhere")["nodes"], "the mark")
         path = f"/api/v1/namespaces/{self.namespace}/pods/mark?gracePeriodSeconds=0"
         self.must("DELETE", path)
 
     def unhealthy(self, node: str, gpus: str) -> None:
-        """The ConfigMap of its unhealthy cards."""
+        """Creates the ConfigMap of the node's unhealthy cards."""
         name = f"unhealthy-gpu-{node}"
         item = {"metadata": {"name": name}, "data": {"gpus": gpus}}
         self.must("POST", "/api/v1/namespaces/kube-system/configmaps", item)
@@ -210,24 +225,24 @@ class Ground:
     # ---- what comes of it ---------------------------------------------------------------
 
     def placed(self, name: str, mem: Amounts, **options: Any) -> list[int]:
-        """A pod and the cards that it comes to be on."""
+        """Makes a pod and returns the cards that it gets."""
         self.pod(name, mem, **options)
         return self.cards(name)
 
     def cards(self, name: str) -> list[int]:
-        """Those that the annotation names, once the pod is bound."""
+        """The cards in the pod's annotation, once it is bound."""
         notes = self.bound(name)["metadata"].get("annotations", {})
         check(IDX in notes, f"{name} is bound without a card: {notes}")
         return [int(index) for index in notes[IDX].split(",")]
 
     def turned_away(self, name: str, mem: Amounts, *parts: str, **options: Any) -> None:
-        """A pod that is refused for that reason; it does not stay."""
+        """Makes a pod that must be refused for that reason, and deletes it."""
         self.pod(name, mem, **options)
         self.refused(name, *parts)
         self.delete(name)
 
     def burst(self, pods: Mapping[str, tuple[Amounts, Mapping[str, Any]]]) -> list[str]:
-        """Many at a time; those that are refused are told, and do not stay."""
+        """Makes many pods at once; deletes the refused ones and returns their names."""
         for name, (mem, options) in pods.items():
             self.pod(name, mem, **options)
         refused = [name for name in pods if not self.decided(name)]
@@ -238,11 +253,11 @@ class Ground:
         return refused
 
     def comes_to_fit(self, node: str, mem: Amounts, **options: Any) -> None:
-        """cardpack hears of a change, and would offer the node to such a pod."""
+        """Waits until cardpack knows a change that makes the node feasible for such a pod."""
         self._comes_to_say(lambda text: not text, node, self.draft("if", mem, **options))
 
     def comes_to_refuse(self, node: str, mem: Amounts, *parts: str, **options: Any) -> None:
-        """It would not, and says so."""
+        """Waits until cardpack refuses the node for such a pod, with that reason."""
         pod = self.draft("if", mem, **options)
         self._comes_to_say(lambda text: all(part in text for part in parts) and text, node, pod)
 
@@ -254,12 +269,12 @@ class Ground:
             raise AssertionError(f"{error}: {self.daemon.reason(pod, node)!r}") from None
 
     def settle(self) -> None:
-        """cardpack comes to know what the API server does."""
+        """Waits until cardpack's state equals the API server's."""
         found: list[str] = []
 
         def same() -> bool:
             nodes, pods = self._lists()
-            found[:] = differences(nodes, pods, self.daemon.inspect())
+            found[:] = differences(nodes, pods, self.daemon.inspect(), self.shrink)
             return not found
 
         try:
@@ -268,13 +283,15 @@ class Ground:
             raise AssertionError(f"no agreement: {found}") from None
 
     def judge(self) -> None:
-        """No card and no pod is wrong, and cardpack and kubectl-inspect say the same."""
-        faults = ShareTruth(*self._lists()).faults()
+        """
+        Checks that no card and no pod is wrong, and that cardpack and kubectl-inspect show the same.
+        """
+        faults = ShareTruth(*self._lists(), self.shrink).faults()
         check(not faults, f"--seed {self.seed}: {faults}")
         self.settle()
 
     def verify(self) -> None:
-        """Everything that must hold once nothing moves."""
+        """Checks everything that must hold when the cluster is idle."""
         self.judge()
 
     def _lists(self) -> tuple[list[Json], list[Json]]:
@@ -293,7 +310,7 @@ def _container(name: str, amounts: Mapping[str, int | str | None]) -> Json:
 
 
 class RealGround(Ground):
-    """The real control plane; pods are kube-scheduler's."""
+    """The real control plane; kube-scheduler binds the pods."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__()
@@ -315,7 +332,7 @@ class RealGround(Ground):
         self.bench.start_scheduler(managed=resources)
 
     def close(self) -> None:
-        """The shipped configuration again."""
+        """Restores the shipped configuration."""
         if self.managed:
             self.bench.start_scheduler()
 
@@ -406,8 +423,8 @@ class FakeGround(Ground):
 
     def decided(self, name: str) -> bool:
         """
-        What is offered can be bound, and what is refused does not fit: as nothing else goes on
-        here, both can be said.
+        A feasible node must be bindable, and a refused pod must not fit. Nothing else changes this
+        cluster, so the test can check both.
         """
         pod, names = self.get(name), self._names()
         answer = self.daemon.filter(pod, names)
@@ -416,7 +433,7 @@ class FakeGround(Ground):
             check(not error, f"--seed {self.seed}: {name} was offered {node}: {error}")
             return True
         check(answer["FailedNodes"].keys() == set(names), answer)
-        room = ShareTruth(*self._lists()).room_for(pod)
+        room = ShareTruth(*self._lists(), self.shrink).room_for(pod)
         check(not room, f"--seed {self.seed}: {name} is refused ({answer}), and fits on {room}")
         return False
 
@@ -425,7 +442,9 @@ GroundScenario = Callable[[Ground], None]
 
 
 def on_all_grounds(function: GroundScenario) -> GroundScenario:
-    """A scenario for every release, and one of the same name and "-fake"."""
+    """
+    Registers a scenario for every release, and one for the fake API server with "-fake" in its name.
+    """
 
     def real(bench: Bench) -> None:
         ground = RealGround(bench)

@@ -1,9 +1,10 @@
-"""kubectl-inspect-gpushare's reading of the API server, beside GET inspect of cardpack.
+"""Reads the API server as kubectl-inspect-gpushare does, to compare it with cardpack's GET inspect.
 
-What its users look at must say the same of every card. Its rules: active pods of a node whose
-containers' limits are not 0 in sum; {"CONTAINER": {"CARD": MEMORY}} of the allocation first, added
-up by card; where that is absent, empty or odd all of the limits on the card of IDX; where that is
-odd too on card -1, which it prints as PENDING. It knows no init containers.
+Both must show the same for every card. kubectl-inspect's rules: it counts the active pods of a node
+whose containers' limits have a sum above 0. It first adds up the allocation {"CONTAINER": {"CARD":
+MEMORY}} by card. If the allocation is absent, empty or invalid, all of the limits are on the card of
+IDX. If IDX is invalid too, they are on card -1, which it prints as PENDING. It ignores init
+containers.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ PENDING = -1
 
 
 def _number(text: str) -> int | None:
-    """As Go's strconv.Atoi."""
+    """Parses like Go's strconv.Atoi."""
     return int(text) if re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) else None
 
 
 def _allocated(text: str) -> dict[int, int]:
-    """By card; empty where anything about it is odd."""
+    """The allocation by card; empty if any part of it is invalid."""
     cards: defaultdict[int, int] = defaultdict(int)
     try:
         for container, grants in json.loads(text).items():
@@ -46,7 +47,7 @@ def _allocated(text: str) -> dict[int, int]:
 
 
 def read_pod(pod: Json) -> dict[int, int]:
-    """How much of which card kubectl-inspect says that the pod has."""
+    """The memory by card that kubectl-inspect shows for the pod."""
     if pod["status"].get("phase") in ("Succeeded", "Failed") or not place_of(pod):
         return {}
     total = sum(
@@ -63,7 +64,7 @@ def read_pod(pod: Json) -> dict[int, int]:
 
 
 def read_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> dict[str, dict[int, int]]:
-    """The columns of kubectl-inspect: what is allocated of each card, by node."""
+    """The columns of kubectl-inspect: the allocated memory of each card, by node."""
     read: dict[str, defaultdict[int, int]] = {}
     for node in nodes:
         if whole(node["status"].get("allocatable", {}).get(GPU_MEM, "0")) > 0:
@@ -75,29 +76,32 @@ def read_nodes(nodes: Iterable[Json], pods: Iterable[Json]) -> dict[str, dict[in
     return {name: {card: mem for card, mem in cards.items() if mem} for name, cards in read.items()}
 
 
-def knows_all_of(pod: Json) -> bool:
+def knows_all_of(pod: Json, shrink: bool = False) -> bool:
     """
-    Not of a pod whose init containers hold more than the others do after them, nor of its
-    sidecars where no allocation lists them, nor of one that asks by percentage and limits nothing.
+    Whether kubectl-inspect can know all of the pod's usage. It can't if init containers count, if the
+    pod has sidecars and no allocation lists them, or if the pod requests a percentage and has no
+    limit.
     """
     ask = ask_of(pod)
     mains = sum(c.mem for c in ask.containers if c.kind == "main")
     sidecars = any(c.mem for c in ask.containers if c.kind == "sidecar")
     listed = ALLOCATION in (pod["metadata"].get("annotations") or {})
-    return mains > 0 and not ask.shrinks and (listed or not sidecars)
+    return mains > 0 and not ask.peaks(shrink) and (listed or not sidecars)
 
 
-def differences(nodes: list[Json], pods: list[Json], inspect: Json) -> list[str]:
-    """Where cardpack's inspect, kubectl-inspect and the truth do not say the same."""
-    truth = ShareTruth(nodes, pods)
-    read = read_nodes(nodes, [pod for pod in pods if knows_all_of(pod)])
+def differences(
+    nodes: list[Json], pods: list[Json], inspect: Json, shrink: bool = False
+) -> list[str]:
+    """The differences between cardpack's inspect, kubectl-inspect and the truth."""
+    truth = ShareTruth(nodes, pods, shrink)
+    read = read_nodes(nodes, [pod for pod in pods if knows_all_of(pod, shrink)])
     found = []
     for pod in truth.pods.values():
-        charges = {card: mem for card, mem in charges_of(pod).items() if mem}
-        known = knows_all_of(pod) and place_of(pod) in read
+        charges = {card: mem for card, mem in charges_of(pod, shrink).items() if mem}
+        known = knows_all_of(pod, shrink) and place_of(pod) in read
         if known and read_pod(pod) != charges and (charges or PENDING not in read_pod(pod)):
             found.append(f"{name_of(pod)}: kubectl-inspect {read_pod(pod)}, truth {charges}")
-        if not knows_all_of(pod) and place_of(pod) in read:
+        if not knows_all_of(pod, shrink) and place_of(pod) in read:
             for card, mem in charges.items():
                 read[place_of(pod)][card] = read[place_of(pod)].get(card, 0) + mem
     said = {node["name"]: node for node in inspect["nodes"]}
@@ -110,7 +114,7 @@ def differences(nodes: list[Json], pods: list[Json], inspect: Json) -> list[str]
 
 
 def _differs(truth: ShareTruth, name: str, read: dict[int, int], said: Json) -> list[str]:
-    """One node: every card's size, what is used of it and by whom, and the sum."""
+    """Compares one node: every card's size, usage and pods, and the sum."""
     found = []
     used = {dev["id"]: dev["usedGPU"] for dev in said["devs"] if dev["usedGPU"]}
     if used != read:

@@ -1,16 +1,15 @@
-"""The cards as every write leaves them, kept by a watch of its own, and judged write by write.
+"""The usage of the cards after every write, from a watch of the test's own, checked write by write.
 
-What a Binding of cardpack must hold to, at its version: the card that it names holds no more
-than cardpack took for its size (the annotation DEV); and that is its size, or was until a change
-of the node that cardpack could not know yet.
+The rule for each Binding of cardpack, at its version: the card that it names holds no more than the
+size that cardpack assumed (the annotation DEV). That size is the card's size, or was its size until a
+change of the node that cardpack could not know yet.
 
-Where the watch has a gap (the API server died, the history was compacted) the lists on both
-sides are judged instead: no card holds more than the largest size that a pod on it was bound
-with.
+Where the watch has a gap (the API server died, the history was compacted) the lists before and after
+the gap are checked instead: no card holds more than the largest size in the Bindings of its pods.
 
-One exception, and exactly that: an API server before 1.27 ignores the UID of a Binding, so a
-pod that was deleted and made again in mid-bind is bound with the figures of the one before. Such
-a pod counts with the smaller of both.
+There is one exception: an API server before 1.27 ignores the UID of a Binding. If a pod is deleted and
+made again during its bind, the new pod is bound with the annotations of the old one. Such a pod counts
+with the smaller of both sizes.
 """
 
 from __future__ import annotations
@@ -42,48 +41,48 @@ Json = Any
 
 @dataclass
 class Bind:
-    """The first sight of a pod on a node."""
+    """The first time that the watch shows a pod on a node."""
 
     name: str
     uid: str
     node: str
     card: int
-    mem: int  # what the pod asks for
-    said: int  # what the Binding says that it asks for
-    size: int  # the card's, as the Binding says
-    assumed: int  # when it was decided, in ns
-    version: int  # of the write, 0 where a gap hides it
+    mem: int  # the request in the pod's spec
+    said: int  # the request in the Binding's annotations
+    size: int  # the card's, in the Binding's annotations
+    assumed: int  # the time of the decision, in ns
+    version: int  # of the write, 0 if a gap of the watch hides it
     live: bool = True
 
     @property
     def weight(self) -> int:
-        """What it counts; both figures differ in the one exception only."""
+        """The memory that it counts for; both figures differ only in the one exception."""
         return min(self.mem, self.said)
 
 
 @dataclass
 class NodeSize:
-    """A node's figures since a version."""
+    """A node's figures from a version on."""
 
     version: int
     total: int
     count: int
-    when: int = field(default_factory=time.time_ns)  # the write was answered
+    when: int = field(default_factory=time.time_ns)  # when the write was answered
 
     def size(self, card: int) -> int:
-        """Of that card; 0 where there is none."""
+        """The size of that card; 0 if it does not exist."""
         return self.total // self.count if 0 <= card < self.count else 0
 
 
 class Ledger(PodWatch):
-    """Follows all pods; the test tells it of nodes, which nobody else changes."""
+    """Follows all pods. The test reports each change of a node; nothing else changes nodes."""
 
     def __init__(self, cluster: ControlPlane, modern: bool) -> None:
         self._modern = modern
         self._lock = threading.Lock()
-        self._binds: dict[str, Bind] = {}  # by UID, ended ones too
-        self._pods: dict[str, str] = {}  # of those that exist: UID to name
-        self._uids: defaultdict[str, set[str]] = defaultdict(set)  # ever, by name
+        self._binds: dict[str, Bind] = {}  # by UID, includes ended pods
+        self._pods: dict[str, str] = {}  # existing pods: UID to name
+        self._uids: defaultdict[str, set[str]] = defaultdict(set)  # all UIDs ever seen, by name
         self._cards: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         self._sizes: defaultdict[str, list[NodeSize]] = defaultdict(list)
         self._faults: list[str] = []
@@ -95,11 +94,11 @@ class Ledger(PodWatch):
     # ---- what the test tells ------------------------------------------------------------
 
     def on_bind(self, hear: Callable[[Bind], None]) -> None:
-        """hear is called for each new bind, in the watch's thread."""
+        """Registers hear, which the watch's thread calls for each new bind."""
         self._heard.append(hear)
 
     def node(self, node: Json) -> Json:
-        """The answer to a write of a node."""
+        """Takes the answer to a write of a node."""
         capacity = node.get("status", {}).get("capacity", {})
         version = int(node["metadata"]["resourceVersion"])
         size = NodeSize(
@@ -110,7 +109,7 @@ class Ledger(PodWatch):
         return node
 
     def last_seen(self, pod: Json) -> None:
-        """The answer to a delete: what a gap might hide."""
+        """Takes the answer to a delete, which a gap might hide."""
         if pod.get("kind") == "Pod":
             with self._lock:
                 self._see(pod, exact=False)
@@ -119,12 +118,12 @@ class Ledger(PodWatch):
     # ---- what it knows ------------------------------------------------------------------
 
     def binds(self) -> list[Bind]:
-        """All, ended ones too."""
+        """All binds, with those of ended pods."""
         with self._lock:
             return list(self._binds.values())
 
     def faults(self) -> list[str]:
-        """What was wrong at any version."""
+        """Everything that was wrong at any version."""
         with self._lock:
             return list(self._faults) + ([f"the watch broke: {self.broken}"] if self.broken else [])
 
@@ -140,9 +139,9 @@ class Ledger(PodWatch):
 
     def stale(self, knew: Callable[[str, NodeSize, int, int], bool]) -> tuple[int, list[str]]:
         """
-        How many binds carry a size that their node had no more when they were written, and
-        those for which there is no excuse. knew(node, change, since, until): whether cardpack
-        heard of that change in that time.
+        Returns how many binds carry an outdated size of their card, and a list of those that are
+        faults. knew(node, change, since, until) says whether cardpack had received that change in that
+        time.
         """
         excused, found = 0, []
         for bind in self.binds():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that the ledger of chaos sees what it is there for.
+"""Proves that the ledger of the scenario chaos detects faults.
 
 python3 -m unittest tests/e2e/ledger_test.py
 """
@@ -24,7 +24,7 @@ Json = Any
 
 
 def pod(name: str, mem: int, version: int, node: str = "", card: int = 0, **more: Json) -> Json:
-    """As a watch shows it; bound where a node is given."""
+    """A pod as a watch shows it; bound if a node is given."""
     uid = more.get("uid", name)
     notes = {
         IDX: str(card),
@@ -83,7 +83,7 @@ class LedgerTest(unittest.TestCase):
         self.modern.listed(both, 9)
         self.assertIn("at 9: 9", self.modern.faults()[0])
         self.old.listed([both[0]], 9)
-        self.old.listed([both[1]], 12)  # the first one is gone
+        self.old.listed([both[1]], 12)  # the first one was deleted
         self.assertEqual(self.old.faults(), [])
         self.assertEqual(self.old.pending(), 0)
 
@@ -95,7 +95,7 @@ class LedgerTest(unittest.TestCase):
             ledger.changed("MODIFIED", pod("b", 6, 4, "n1"))
         self.assertIn("the wrong size", self.modern.faults()[0])
         self.assertEqual((self.old.faults(), self.old.excepted), ([], 1))
-        # Without one before it, it is no exception.
+        # Without an earlier pod of that name the exception does not apply.
         self.old.changed("MODIFIED", pod("c", 6, 5, "n2", said=2))
         self.assertIn("the wrong size", self.old.faults()[0])
 

@@ -1,11 +1,11 @@
-"""Clients that take up room: many connections that never come to the point.
+"""Slow clients: many connections that never send a complete request.
 
     loris.py PORT COUNT SECONDS KIND
 
-Opens COUNT connections to PORT and sends each a byte every SECONDS; one that is cut is opened
-again. KIND is what they send: "head" and "body" of a bind, "hello" of a TLS handshake, or
-"silent". Prints "up" once all are connected, then how often one was cut when it is told to end.
-A process of its own, so that it takes no time from the one that measures.
+Opens COUNT connections to PORT and sends a byte on each every SECONDS; it reopens a connection that
+was closed. KIND says what they send: "head" or "body" of a bind, "hello" of a TLS handshake, or
+"silent". Prints "up" once all are connected; when it is told to end, prints how often a connection was
+closed. It is a process of its own, so that it takes no CPU time from the measuring process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MORE = {"head": b"X", "body": b" ", "hello": b"\x00", "silent": b""}
 
 
 class Herd:
-    """All of them."""
+    """All connections."""
 
     def __init__(self, port: int, count: int, kind: str) -> None:
         self.port, self.kind = port, kind
@@ -34,7 +34,7 @@ class Herd:
         self.all = [self.open() for _ in range(count)]
 
     def open(self) -> socket.socket:
-        """A new one."""
+        """A new connection."""
         one = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         one.setblocking(False)
         if STARTS[self.kind]:
@@ -42,7 +42,7 @@ class Herd:
         return one
 
     def step(self, index: int) -> None:
-        """A byte more on one of them."""
+        """Sends one more byte on one of them."""
         one = self.all[index]
         try:
             gone = not one.recv(4096)

@@ -1,4 +1,4 @@
-"""The test's own watch of all pods: a thread that follows the API server over its deaths."""
+"""A watch of all pods for the test: a thread that follows the API server across its restarts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Json = Any
 
 
 class PodWatch:
-    """Calls listed and changed of the class that derives from it, in its own thread."""
+    """Calls the derived class's listed() and changed() from its own thread."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         self._cluster = cluster
@@ -24,7 +24,7 @@ class PodWatch:
         self._connection: http.client.HTTPSConnection | None = None
         self.version = ""
         self.lists = 0
-        self.broken = ""  # what ended the thread, were anything to
+        self.broken = ""  # the error that ended the thread, if any
         self._thread = threading.Thread(target=self._run, name="pod watch", daemon=True)
         self._thread.start()
 
@@ -37,11 +37,11 @@ class PodWatch:
         self._thread.join(10)
 
     def listed(self, pods: list[Json], version: int) -> None:
-        """All pods as of a version: the first time, and where the history is lost."""
+        """All pods at a version: called at first, and after the watch lost history."""
         raise NotImplementedError
 
     def changed(self, kind: str, pod: Json) -> None:
-        """ADDED, MODIFIED or DELETED, each write in its order."""
+        """ADDED, MODIFIED or DELETED; each write, in order."""
         raise NotImplementedError
 
     # ---- its thread ---------------------------------------------------------------------
@@ -59,7 +59,7 @@ class PodWatch:
                     self._list()
                 self._watch()
             except (OSError, ValueError, http.client.HTTPException, AttributeError):
-                time.sleep(0.1)  # the API server is away
+                time.sleep(0.1)  # the API server is down
 
     def _get(self, query: str) -> http.client.HTTPResponse:
         context = ssl.create_default_context(cafile=str(self._cluster.ca_file))

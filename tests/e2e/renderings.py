@@ -1,6 +1,6 @@
-"""What manifests/ becomes: kustomize's renderings and Helm's, as text and as objects.
+"""Renders manifests/ with kustomize and Helm, as text and as objects.
 
-kubectl of 1.20 is too old for the overlays: the newest one here renders for all releases.
+kubectl of 1.20 is too old for the overlays, so the newest one here renders for all releases.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Json = Any
 
 OVERLAYS = MANIFESTS / "overlays"
 CHART = MANIFESTS / "helm" / "cardpack"
-# What takes the place of an overlay before a minor release: these lack what it is made of.
+# What replaces an overlay in releases before a minor version, which lack a feature that it uses.
 BEFORE = {
     "high-availability": ((21, "high-availability-1.20"),),
     "second-scheduler": ((23, "second-scheduler-v1beta1"), (25, "second-scheduler-v1beta3")),
@@ -30,13 +30,13 @@ WORKLOADS = ("Deployment", "DaemonSet")
 
 
 def overlay(bench: Bench, name: str) -> Path:
-    """The folder of an overlay, as this release wants it."""
+    """The folder of an overlay for this release."""
     older = (folder for before, folder in BEFORE.get(name, ()) if bench.minor < before)
     return OVERLAYS / next(older, name)
 
 
 def overlays(bench: Bench) -> list[Path]:
-    """All that are meant for this release."""
+    """All overlays for this release."""
     older = {folder for rows in BEFORE.values() for _, folder in rows}
     every = {p.name for p in OVERLAYS.iterdir() if p.is_dir()}
     check(older <= every, older - every)
@@ -47,18 +47,18 @@ def overlays(bench: Bench) -> list[Path]:
 
 @cache
 def _renderer() -> Path | None:
-    """The newest kubectl here, where it is no 1.20's."""
+    """The newest kubectl here, if it is newer than 1.20."""
     here = [version for version in available_versions() if version != "1.20.2"]
     return find_programs(here[-1]) / "kubectl" if here else None
 
 
 def strictly(bench: Bench) -> str:
-    """kubectl's flag that has an unknown field refused."""
+    """kubectl's flag that refuses unknown fields."""
     return "--validate=strict" if bench.minor > 24 else "--validate=true"
 
 
 def kustomize(folder: Path) -> str:
-    """The rendering, without a word of warning."""
+    """The rendering; kustomize must print no warning."""
     kubectl = _renderer()
     if kubectl is None:
         raise Skipped("no kubectl that renders overlays: scripts/control-plane 1.36.3 makes one")
@@ -70,14 +70,14 @@ def kustomize(folder: Path) -> str:
 
 
 def helm(*args: str | Path, good: bool = True, kubeconfig: Path | None = None) -> str:
-    """What Helm prints; where good is False it must fail, and this is why."""
+    """Runs Helm and returns its output; if good is False it must fail, and the error is returned."""
     version = re.search(r"helm\.sh/helm/v3 v(\S+)", (ROOT / "tests/helm/go.mod").read_text())
     assert version is not None
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     program = Path(cache) / "cardpack" / "helm" / version[1] / "helm"
     if not program.exists():
         raise Skipped(f"{program} is not there: run scripts/helm")
-    # Nothing of the caller's: no plugins, no repositories, no cluster.
+    # Nothing from the caller's environment: no plugins, no repositories, no cluster.
     env = {"PATH": os.defpath, "HOME": "/nonexistent"}
     if kubeconfig is not None:
         env |= {"KUBECONFIG": str(kubeconfig), "HOME": str(kubeconfig.parent)}
@@ -89,14 +89,14 @@ def helm(*args: str | Path, good: bool = True, kubeconfig: Path | None = None) -
 
 
 def chart(bench: Bench, *args: str, name: str = "cardpack", namespace: str = "kube-system") -> str:
-    """The chart for this release of Kubernetes."""
+    """Renders the chart for this release of Kubernetes."""
     return helm(
         "template", name, CHART, "--namespace", namespace, "--kube-version", bench.version, *args
     )
 
 
 def objects(bench: Bench, text: str) -> list[Json]:
-    """What the YAML holds. kubectl reads it: there is no YAML in Python's library."""
+    """The objects in the YAML, parsed by kubectl: Python's library has no YAML."""
     argv = ("create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-")
     out = bench.cluster.kubectl(*argv, stdin=text).stdout
     decoder, found, at = json.JSONDecoder(), [], 0
@@ -114,26 +114,26 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def pick(found: Iterable[Json], *kinds: str) -> Json:
-    """The one object of these kinds."""
+    """Returns the one object of these kinds."""
     fitting = [item for item in found if item["kind"] in kinds]
     check(len(fitting) == 1, [item["metadata"]["name"] for item in fitting])
     return fitting[0]
 
 
 def template(found: Iterable[Json]) -> Json:
-    """The pod template of the one workload."""
+    """The pod template of the only workload."""
     return pick(found, *WORKLOADS)["spec"]["template"]
 
 
 def container(found: Iterable[Json], name: str) -> Json:
-    """A container of the one workload."""
+    """A container of the only workload."""
     fitting = [c for c in template(found)["spec"]["containers"] if c["name"] == name]
     check(len(fitting) == 1, name)
     return fitting[0]
 
 
 def map_strings(value: Json, change: Callable[[str], str]) -> Json:
-    """The same JSON with every string in it changed."""
+    """The same JSON with `change` applied to every string in it."""
     if isinstance(value, dict):
         return {key: map_strings(item, change) for key, item in value.items()}
     if isinstance(value, list):
@@ -145,14 +145,14 @@ def map_strings(value: Json, change: Callable[[str], str]) -> Json:
 
 
 def substitute(args: Iterable[str], table: dict[str, str]) -> list[str]:
-    """Arguments with those replaced that can't be had here; each of the table must be there."""
+    """Replaces arguments that are impossible here; each key of the table must occur."""
     args = list(args)
     check(set(table) <= set(args), f"{sorted(set(table) - set(args))} not in {args}")
     return [table.get(arg, arg) for arg in args]
 
 
 def local_args(bench: Bench, args: Iterable[str], port: int = 0) -> list[str]:
-    """cardpack's arguments on this machine: other ports, loopback; the rest is as it is shipped."""
+    """cardpack's arguments on this machine: other ports, loopback; all others as shipped."""
     args = list(args)
     table = {"--port=39999": f"--port={port or bench.port}"}
     if "--probe-port=39998" in args:
@@ -164,7 +164,7 @@ def local_args(bench: Bench, args: Iterable[str], port: int = 0) -> list[str]:
 
 
 def check_config(lab: Lab, args: Iterable[str]) -> dict[str, str]:
-    """cardpack takes these arguments; the settings that are in force then."""
+    """Checks that cardpack accepts these arguments; returns the resulting settings."""
     argv = [lab.options.binary, *args, "--check-config"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     check(done.returncode == 0, f"{args}: {done.stderr}")
@@ -172,7 +172,7 @@ def check_config(lab: Lab, args: Iterable[str]) -> dict[str, str]:
 
 
 def check_end(seconds: int, settings: dict[str, str]) -> None:
-    """SIGKILL, so many seconds after SIGTERM, finds cardpack gone."""
+    """Checks that cardpack has ended before SIGKILL, which comes `seconds` after SIGTERM."""
     units = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
     told = [settings[f"shutdown-{part}"] for part in ("delay", "grace")]
     parts = re.findall(r"([0-9]+)(ms|s|m|h)", "".join(told))

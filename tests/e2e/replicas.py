@@ -1,7 +1,7 @@
-"""Two cardpacks for one cluster, and what their logs and the audit log say of who decided when.
+"""Two cardpacks for one cluster; their logs and the audit log show which one decided when.
 
-Each has a ServiceAccount of its own, with the rights of manifests/, so that the audit log tells
-whose a Binding was.
+Each replica has its own ServiceAccount with the rights of manifests/, so that the audit log shows
+which replica sent a Binding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from daemon import Daemon
 Json = Any
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cardpack"
-# As short as the settings allow, for what is about the order of events and not about its speed.
+# As short as the settings allow, for tests of the order of events and not of their speed.
 HASTE = (
     "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s",
     "--leader-elect-retry-period=500ms", "--start-settle=2s",
@@ -26,13 +26,13 @@ HASTE = (
 
 
 def seconds(stamp: str) -> float:
-    """A time of a log, as time.time() counts."""
+    """A log's time in seconds, as time.time() counts."""
     return datetime.fromisoformat(stamp).timestamp()
 
 
 @dataclass
 class Term:
-    """One replica begins to decide."""
+    """One replica becomes the leader."""
 
     at: float
     replica: int
@@ -49,7 +49,7 @@ class Accepted:
 
 
 def accounts(bench: Bench, count: int) -> list[str]:
-    """The users of so many replicas, each with the rights of manifests/base."""
+    """Makes `count` users, each with the rights of manifests/base."""
     names = [f"cardpack-{i}" for i in range(count)]
     for name in names:
         bench.cluster.service_account_token("kube-system", name)
@@ -66,14 +66,14 @@ def accounts(bench: Bench, count: int) -> list[str]:
 
 
 class Replicas:
-    """They are numbered from 0; a killed one that is started again is the same replica."""
+    """Replicas are numbered from 0; a killed one that is started again keeps its number."""
 
     def __init__(self, bench: Bench, *args: str, count: int = 2) -> None:
         self.bench = bench
         self.users = accounts(bench, count)
         self.all: list[Daemon] = []
         self.killed: list[float] = []
-        # Nobody of an earlier scenario leads: the first of these does at once.
+        # Deletes the Lease of an earlier scenario, so that the first replica leads at once.
         bench.cluster.api("DELETE", LEASE)
         for i in range(count):
             token = bench.cluster.service_account_token("kube-system", f"cardpack-{i}", 6 * 3600)
@@ -87,7 +87,7 @@ class Replicas:
             bench.daemons.append(daemon)
 
     def launch(self) -> None:
-        """All of them, and one leads."""
+        """Starts all of them, and waits until one leads."""
         for daemon in self.all:
             daemon.launch()
         wait_for(lambda: self.leader() is not None, "a leader")
@@ -95,18 +95,18 @@ class Replicas:
             wait_for(lambda d=daemon: d.ready() or self.follows(d), "a follower")
 
     def leader(self) -> int | None:
-        """Who is ready; never two."""
+        """The replica that is ready; there must never be two."""
         ready = [i for i, d in enumerate(self.all) if d.process.alive and d.ready(timeout=2)]
         check(len(ready) < 2, "two are ready at a time")
         return ready[0] if ready else None
 
     def wait_leader(self, timeout: float = 60.0) -> int:
-        """Until one is ready."""
+        """Waits until one is ready."""
         found = wait_for(lambda: [i for i in [self.leader()] if i is not None], "a leader", timeout)
         return found[0]
 
     def follows(self, daemon: Daemon) -> bool:
-        """Whether it is unready because it follows somebody, whom it names."""
+        """Whether it is unready because it follows a leader, and names that leader."""
         try:
             status, text = daemon.call("GET", "/readyz", timeout=2)
         except OSError:
@@ -114,7 +114,7 @@ class Replicas:
         return status == 503 and "leads, and this one follows it" in str(text)
 
     def terms(self) -> list[Term]:
-        """Who began to decide, and when, in order."""
+        """When each replica became the leader, in order."""
         found = [
             Term(seconds(line["time"]), i)
             for i, daemon in enumerate(self.all)
@@ -123,11 +123,11 @@ class Replicas:
         return sorted(found, key=lambda term: term.at)
 
     def accepted(self) -> list[Accepted]:
-        """Their Bindings, in the order in which they were done."""
+        """The replicas' Bindings, in the order in which they ended."""
         found = []
         for event in self.bench.cluster.audit_events():
             what = event.get("objectRef", {})
-            user = event["user"].get("username")  # none where nobody is known
+            user = event["user"].get("username")  # absent without authentication
             if what.get("subresource") != "binding" or user not in self.users:
                 continue
             if event.get("responseStatus", {}).get("code") != 201:
@@ -143,7 +143,7 @@ class Replicas:
         return sorted(found, key=lambda one: one.done)
 
     def judge_terms(self) -> None:
-        """No Binding of a replica was accepted once another one had begun to decide."""
+        """Checks that no Binding of a replica was accepted after another one became the leader."""
         terms = self.terms()
         for one in self.accepted():
             if not one.pod.startswith(self.bench.namespace + "/"):
@@ -157,7 +157,7 @@ class Replicas:
         return self.bench.cluster.must("GET", LEASE)["spec"]
 
     def kill(self, who: int) -> float:
-        """SIGKILL; returns when."""
+        """Sends SIGKILL; returns the time."""
         daemon = self.all[who]
         check(daemon.process.alive, f"replica {who} ended: {daemon.process.tail()}")
         when = time.time()
@@ -167,7 +167,7 @@ class Replicas:
         return when
 
     def until_bound(self, who: int, name: str, node: str) -> tuple[float, list[str]]:
-        """Asks for a bind until it succeeds: when that was, and the errors before."""
+        """Repeats a bind until it succeeds; returns the time of success, and the errors before."""
         pod = self.bench.own_pod(name, 1)
         errors: list[str] = []
 

@@ -1,8 +1,8 @@
-"""A KubeSchedulerConfiguration for a test, out of the files that users get.
+"""Makes a KubeSchedulerConfiguration for a test from the shipped files.
 
-The tests run what is shipped in config/, changed only where a test must differ,
-so that a mistake in those files fails a test. There is no YAML in Python's
-library: keys are replaced by line, and each must be there exactly once.
+The tests use the files in config/ and change only what a test needs, so that a mistake in those files
+fails a test. Python's library has no YAML: this module replaces keys by line, and each key must occur
+exactly once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
-# The scheduler's own default of 50 requests a second hides everything else.
+# The scheduler's default of 50 requests a second would hide all other limits.
 CLIENT_QPS = 5000
 
 
 def shipped(version: str) -> Path:
-    """The shipped file for a release: v1beta1 was read up to 1.22, v1beta3 is since 1.23, v1 since 1.25."""
+    """The shipped file for a release: v1beta1 up to 1.22, v1beta3 since 1.23, v1 since 1.25."""
     minor = int(version.split(".")[1])
     suffix = "-v1beta1" if minor < 23 else "-v1beta3" if minor < 25 else ""
     return CONFIG / f"kube-scheduler{suffix}.yaml"
@@ -32,7 +32,7 @@ def _set(text: str, key: str, value: str) -> str:
 
 
 def _without_extenders(text: str) -> str:
-    """Drops the section up to the next top-level key, or the end."""
+    """Removes the section up to the next top-level key, or the end."""
     text, count = re.subn(r"^extenders:\n(?:(?:[ #-].*)?\n)*", "", text, flags=re.MULTILINE)
     if count != 1:
         raise ValueError("no section of extenders in the shipped configuration")
@@ -40,7 +40,7 @@ def _without_extenders(text: str) -> str:
 
 
 def _managing(text: str, resources: Sequence[str]) -> str:
-    """The extender is asked about pods that name any of these, in place of the shipped list."""
+    """Replaces the shipped list of managed resources: pods that name any of these go to the extender."""
     entry = "  - name: {}\n    ignoredByScheduler: false\n"
     pattern = "^  managedResources:\n(?:" + entry.format(r"\S+") + ")+"
     listed = "".join(entry.format(name) for name in resources)
@@ -65,8 +65,8 @@ def render(
     url_prefix None leaves the extender out. overrides replace the value of keys
     that the file has ({"httpTimeout": "2s"}); extender_lines are added to the
     extender ("prioritizeVerb: prioritize"), extra at the end, at top level.
-    plain_port takes the place of the one that v1beta1 serves in the clear; managed
-    that of the resources that the extender is asked about.
+    plain_port replaces v1beta1's plain HTTP port; managed replaces the resources for which the
+    scheduler calls the extender.
     """
     text = shipped(version).read_text()
     text = _set(text, "kubeconfig", str(kubeconfig))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves the tests' own control plane, for each release that is here.
+"""Proves the tests' own control plane, for each release that is installed here.
 
     python3 tests/e2e/selftest.py [VERSION ...]
 
@@ -32,7 +32,7 @@ PODS = [f"p{i}" for i in range(5)]
 
 
 class Clock:
-    """Says what is done, and how long it took."""
+    """Prints each finished step and its duration."""
 
     def __init__(self, version: str) -> None:
         self._version = version
@@ -46,13 +46,13 @@ class Clock:
 
 
 def check(good: object, what: str) -> None:
-    """An assert that -O leaves in."""
+    """An assert that `python3 -O` does not remove."""
     if not good:
         raise AssertionError(what)
 
 
 def expect_error(status: int, call: object, *args: object) -> None:
-    """The call is refused with that status."""
+    """Checks that the call is refused with that status."""
     try:
         call(*args)  # type: ignore[operator]
     except ApiError as error:
@@ -62,7 +62,7 @@ def expect_error(status: int, call: object, *args: object) -> None:
 
 
 def schedule(cluster: ControlPlane) -> None:
-    """The shipped configuration without its extender binds plain pods."""
+    """With the shipped configuration without its extender, kube-scheduler binds plain pods."""
     for name in ("n1", "n2"):
         cluster.create_node(name, {GPU_MEM: 16, "aliyun.com/gpu-count": 2}, {"zone": "a"})
     cluster.create_node("n3", ready=False)
@@ -84,7 +84,7 @@ def _unschedulable(cluster: ControlPlane, name: str) -> bool:
 
 
 def audit(cluster: ControlPlane) -> None:
-    """One binding a pod, by the scheduler and nobody else."""
+    """Each pod has one Binding, and only the scheduler wrote it."""
     writes = cluster.bindings_in_audit()
     for name in [*PODS, "gpu"]:
         entry = writes[f"default/{name}"]
@@ -95,12 +95,14 @@ def audit(cluster: ControlPlane) -> None:
 
 
 def tokens(cluster: ControlPlane) -> None:
-    """A service account's token is somebody, RBAC says what it may; a wrong one is nobody."""
+    """
+    The API server authenticates a service account's token, RBAC limits it; it rejects a wrong token.
+    """
     token = cluster.service_account_token("kube-system", "cardpack")
     check(cluster.api("GET", "/api/v1/pods", token="wrong")[0] == 401, "a wrong token works")
     check(cluster.api("GET", "/api/v1/pods", token=token)[0] == 403, "RBAC is off")
     kubeconfig = cluster.write_kubeconfig(cluster.workdir / "cardpack.kubeconfig", token)
-    # Not the role "view": a controller fills that, which does not run.
+    # Not the role "view": it is filled by a controller that does not run here.
     cluster.kubectl("create", "clusterrole", "pods", "--verb=get,list", "--resource=pods")
     cluster.kubectl(
         "create", "clusterrolebinding", "pods", "--clusterrole=pods",
@@ -112,7 +114,7 @@ def tokens(cluster: ControlPlane) -> None:
 
 
 def survive(cluster: ControlPlane) -> None:
-    """Each program dies and comes back; nothing is lost, and the scheduler goes on."""
+    """Each program dies and restarts; no object is lost, and the scheduler continues."""
     before = cluster.bound_pods()
     cluster.apiserver.kill()
     try:
@@ -162,7 +164,7 @@ def freeze(cluster: ControlPlane) -> None:
 
 
 def control(cluster: ControlPlane) -> None:
-    """The controllers make pods of a Job, and default accounts."""
+    """The controllers make the pods of a Job, and the default service accounts."""
     cluster.create_namespace("jobs")
     cluster.start_controller_manager()
     job = {
@@ -202,13 +204,13 @@ def fails_loudly(workdir: Path, version: str) -> None:
 
 
 class Extender(http.server.BaseHTTPRequestHandler):
-    """Takes every node, and binds with an annotation on the Binding."""
+    """Returns every node as feasible, and binds with an annotation on the Binding."""
 
     cluster: ControlPlane
     asked: list[tuple[str, str]] = []
 
     def do_POST(self) -> None:
-        """Filter or bind."""
+        """Handles filter and bind."""
         ask = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/gpushare-scheduler/filter":
             self.asked.append(("filter", ask["Pod"]["metadata"]["name"]))
@@ -237,11 +239,14 @@ class Extender(http.server.BaseHTTPRequestHandler):
         self.cluster.must("POST", path, binding)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 def extend(cluster: ControlPlane) -> None:
-    """The shipped configuration asks an extender, about pods that name the resource alone."""
+    """
+    With the shipped configuration the scheduler calls an extender only for pods that name the
+    resource.
+    """
     assert cluster.scheduler is not None
     cluster.scheduler.terminate()
     Extender.cluster = cluster
@@ -253,7 +258,7 @@ def extend(cluster: ControlPlane) -> None:
         cluster.create_pod("wants", gpu_mem=2)
         wait_for(lambda: {"plain", "wants"} <= cluster.bound_pods().keys(), "both bound")
         server.shutdown()
-    # huge is turned away by its node's sum, and never gets as far.
+    # huge exceeds the sum of the node: the scheduler itself refuses it.
     check(Extender.asked == [("filter", "wants"), ("bind", "wants")], str(Extender.asked))
     pod = cluster.pod("wants")
     check(pod and pod["metadata"]["annotations"] == {"card": "0"}, "the annotation is lost")
@@ -276,7 +281,7 @@ threading.Event().wait()
 
 
 def dies_with_us(workdir: Path) -> None:
-    """A program outlives the thread that started it, and not the process."""
+    """A program outlives the thread that started it, but not the process."""
     workdir.mkdir(exist_ok=True)
     here = Path(__file__).parent
     argv = [sys.executable, "-c", ORPHAN, str(workdir)]
@@ -296,7 +301,7 @@ def _gone(pid: int) -> bool:
 
 
 def prove(version: str, workdir: Path) -> None:
-    """All of it, on one control plane."""
+    """Runs all proofs on one control plane."""
     clock = Clock(version)
     with ControlPlane(version, workdir) as cluster:
         clock.done("etcd and kube-apiserver start")
@@ -321,7 +326,7 @@ def prove(version: str, workdir: Path) -> None:
         pids = [c.pid for c in (cluster.etcd, cluster.apiserver, *clients)]
         for client in clients:
             client.terminate()
-        cluster.apiserver.restart(graceful=True)  # at once, with no watch to wait for
+        cluster.apiserver.restart(graceful=True)  # at once: there is no watch to wait for
         pids.append(cluster.apiserver.pid)
         clock.done("API server terminated and back")
     clock.done("teardown")
@@ -334,7 +339,7 @@ def prove(version: str, workdir: Path) -> None:
 
 
 def main() -> int:
-    """Proves the releases named, or all that are here."""
+    """Proves the named releases, or all that are installed here."""
     versions = sys.argv[1:] or available_versions()
     if not versions:
         print("no control plane here: run scripts/control-plane", file=sys.stderr)

@@ -1,9 +1,9 @@
-"""Every kind of request against the cards that hold it, worked out without cardpack.
+"""Checks every kind of request against the cards that hold it, without cardpack's code.
 
-What a pod asks for is read from its spec, labels and annotations; which cards it has from the
-annotations of its Binding; how large the cards are from the node. Then: no card holds more memory
-or compute than it has, each container has what it asks for on as many cards as it asks for, and
-what the pod says of cards (model, uuid, groups, whole, not an exclusive one) is so.
+A pod's request comes from its spec, labels and annotations; its cards from the annotations of its
+Binding; the sizes of the cards from the node. The checks: no card holds more memory or compute than it
+has; each container has what it requests, on as many cards as it requests; the pod's conditions on
+cards (model, uuid, groups, whole cards, no exclusive card) are met.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _labels(item: Json) -> dict[str, str]:
 
 
 def live(pod: Json) -> bool:
-    """Bound, and not at its end."""
+    """Bound, and neither succeeded nor failed."""
     return bool(place_of(pod)) and pod["status"].get("phase") not in ("Succeeded", "Failed")
 
 
@@ -74,7 +74,7 @@ def live(pod: Json) -> bool:
 class Container:
     """One container's limits."""
 
-    index: int  # as allocations number them: init containers behind the others
+    index: int  # the number in allocations: init containers come after the others
     kind: str  # main, init, sidecar
     mem: int
     cores: int
@@ -83,32 +83,32 @@ class Container:
 
 @dataclass(frozen=True)
 class Ask:
-    """What a pod asks for; its init containers in their order, then the others."""
+    """A pod's request; its init containers in their order, then the others."""
 
     containers: tuple[Container, ...]
-    count: int  # of cards; 0: it does not say
+    count: int  # of cards; 0: not given
     whole: bool
-    percent: int  # of each card; 0: it does not say
+    percent: int  # of each card; 0: not given
     initialized: bool
 
     @property
     def shared(self) -> bool:
-        """It wants a share of a card."""
+        """Whether it requests a share of a card."""
         return bool(self.kubelet_mem() or self.percent or self.total("cores"))
 
     @property
     def plain(self) -> bool:
-        """Memory of one container on one card, as gpushare has it from its first day."""
+        """Memory of one container on one card: the only request that the first gpushare had."""
         several = sum(c.mem > 0 for c in self.containers) > 1 or self.count > 1
         return not (several or self.whole or self.percent or self.total("cores"))
 
-    @property
-    def shrinks(self) -> bool:
-        """It holds more now than once its init containers are done."""
-        return not self.initialized and any(c.mem for c in self.containers if c.kind == "init")
+    def peaks(self, shrink: bool) -> bool:
+        """Whether its init containers count; shrink: the setting shrink-after-init."""
+        over = shrink and self.initialized
+        return not over and any(c.mem for c in self.containers if c.kind == "init")
 
     def total(self, what: str) -> int:
-        """The formula of every kubelet and scheduler since there are sidecars."""
+        """The formula of kubelet and scheduler since Kubernetes has sidecars."""
         together = sidecars = peak = 0
         for container in self.containers:
             amount: int = getattr(container, what)
@@ -120,16 +120,16 @@ class Ask:
         return max(together, peak)
 
     def kubelet_mem(self) -> int:
-        """What the node as a whole has less."""
+        """What the kubelet subtracts from the node's sum."""
         return self.total("mem")
 
     def stays(self) -> list[Container]:
-        """Who runs for as long as the pod does, in the order of their index."""
+        """The containers that run as long as the pod does, by index."""
         return sorted((c for c in self.containers if c.kind != "init"), key=lambda c: c.index)
 
 
 def ask_of(pod: Json) -> Ask:
-    """From the spec, the labels and the annotations."""
+    """The request, from the spec, the labels and the annotations."""
     spec = pod["spec"]
     mains = spec["containers"]
     containers = []
@@ -159,7 +159,7 @@ def _container(item: Json, index: int, kind: str) -> Container:
 
 
 def read_grants(text: str) -> Grants:
-    """{"CONTAINER": {"CARD": AMOUNT}}; ValueError says what is odd about it."""
+    """Parses {"CONTAINER": {"CARD": AMOUNT}}; ValueError says what is invalid."""
     grants: Grants = {}
     for container, cards in json.loads(text).items():
         grants[_index(container)] = {_index(card): amount for card, amount in cards.items()}
@@ -176,7 +176,7 @@ def _index(text: str) -> int:
 
 
 def grants_of(pod: Json, ask: Ask) -> Grants:
-    """From the allocation, else or where it is odd all on the card of IDX; empty for none."""
+    """From the allocation; if it is absent or invalid, all on the card of IDX; empty without a card."""
     notes = _notes(pod)
     try:
         if ALLOCATION in notes:
@@ -188,8 +188,11 @@ def grants_of(pod: Json, ask: Ask) -> Grants:
     return {c.index: {int(notes[IDX]): c.mem} for c in ask.stays()}
 
 
-def charges_of(pod: Json) -> dict[int, int]:
-    """How much of which card the pod has now; init containers are where the first that stays is."""
+def charges_of(pod: Json, shrink: bool = False) -> dict[int, int]:
+    """
+    The pod's current memory by card. Init containers use the card of the first main or sidecar
+    container.
+    """
     ask = ask_of(pod)
     grants = grants_of(pod, ask)
     stays = {c.index for c in ask.stays()}
@@ -197,7 +200,7 @@ def charges_of(pod: Json) -> dict[int, int]:
     for index, cards in grants.items():
         for card, mem in cards.items():
             charges[card] += mem if index in stays else 0
-    if not grants or not ask.shrinks:
+    if not grants or not ask.peaks(shrink):
         return dict(charges)
     first = next(
         (grants[c.index] for c in ask.containers if c.index in grants and c.index in stays),
@@ -214,7 +217,7 @@ def charges_of(pod: Json) -> dict[int, int]:
 
 
 def cores_of(pod: Json) -> dict[int, int]:
-    """How much compute of which card the pod has."""
+    """The pod's compute by card."""
     cores: defaultdict[int, int] = defaultdict(int)
     for cards in read_grants(_notes(pod).get(CORE_ALLOCATION, "{}")).values():
         for card, percent in cards.items():
@@ -232,14 +235,14 @@ class Card:
     size: int
     model: str = ""
     uuid: str = ""
-    healthy: bool = True  # by the table
+    healthy: bool = True  # by the card table
     used: int = 0
     cores: int = 0
     pods: list[str] = field(default_factory=list)
 
 
 def cards_of(node: Json) -> dict[int, Card]:
-    """From the node's table, else as many as it counts, all of one size."""
+    """From the node's card table; without one, gpu-count cards of equal size."""
     table = _notes(node).get(CARDS)
     model = _labels(node).get("nvidia.com/gpu.product", "")
     if table is not None:
@@ -258,9 +261,12 @@ def cards_of(node: Json) -> dict[int, Card]:
 
 
 class ShareTruth:
-    """All nodes and pods; what is wrong with them is a list of sentences."""
+    """All nodes and pods; faults are reported as sentences."""
 
-    def __init__(self, nodes: Iterable[Json], pods: Iterable[Json]) -> None:
+    def __init__(
+        self, nodes: Iterable[Json], pods: Iterable[Json], shrink: bool = False
+    ) -> None:
+        self.shrink = shrink
         self.nodes = {node["metadata"]["name"]: node for node in nodes}
         self.cards = {name: cards_of(node) for name, node in self.nodes.items()}
         self.pods = {name_of(pod): pod for pod in pods if live(pod)}
@@ -270,7 +276,7 @@ class ShareTruth:
 
     def _charge(self, name: str, pod: Json) -> None:
         cards = self.cards.get(place_of(pod), {})
-        charges = charges_of(pod)
+        charges = charges_of(pod, self.shrink)
         for index, mem in charges.items():
             card = cards.get(index)
             if card is None:
@@ -281,11 +287,11 @@ class ShareTruth:
             card.pods.append(name)
 
     def faults(self) -> list[str]:
-        """Everything that is wrong."""
+        """All faults."""
         return [*self._unplaced, *self._overcommitted(), *self._in_pods(), *self._in_groups()]
 
     def room_for(self, pod: Json) -> list[str]:
-        """The cards that would hold it, were it for memory on one of them and nothing else."""
+        """The cards with room for the pod, if it requests only memory on one card."""
         ask, found = ask_of(pod), []
         wishes = {MODEL, UUID, AFFINITY, ANTI_AFFINITY} & _notes(pod).keys()
         if not ask.plain or ask.total("exclusive") or wishes:
@@ -331,7 +337,7 @@ class ShareTruth:
             yield from self._mixed(name, node, here)
 
     def _mixed(self, name: str, node: Json, here: list[Json]) -> Iterator[str]:
-        """Pods that share a card beside pods that have one to themselves."""
+        """Cards that hold both shared and exclusive pods."""
         shared = [pod for pod in here if ask_of(pod).shared]
         alone = [name_of(pod) for pod in here if ask_of(pod).total("exclusive")]
         if EXCLUSIVE_CARDS not in _notes(node):
@@ -363,7 +369,7 @@ class ShareTruth:
     def _pairs(
         self, key: str, bad: Callable[[set[Any], set[Any]], bool], text: str
     ) -> Iterator[str]:
-        """Of a group's pods any two; the same group in another namespace is another."""
+        """The faults of any two pods of a group; groups are per namespace."""
         groups: defaultdict[tuple[str, str], list[Json]] = defaultdict(list)
         for pod in self.pods.values():
             if key in _notes(pod):
@@ -376,7 +382,7 @@ class ShareTruth:
 
 
 def _wrong_annotations(pod: Json, cards: dict[int, Card]) -> Iterator[str]:
-    """Those there are, and the five of old."""
+    """Checks the annotations: cardpack's own, and the five of gpushare."""
     ask, notes = ask_of(pod), _notes(pod)
     ours = {key for key in (*ANNOTATIONS, ALLOCATION, CORE_ALLOCATION) if key in notes}
     if not ask.shared:
@@ -402,7 +408,7 @@ def _wrong_annotations(pod: Json, cards: dict[int, Card]) -> Iterator[str]:
 
 
 def _wrong_cards(pod: Json, cards: dict[int, Card]) -> Iterator[str]:
-    """Each container has what it asks for, and the pod the cards that it wants."""
+    """Each container has what it requests, and the pod has cards that meet its conditions."""
     ask = ask_of(pod)
     grants = grants_of(pod, ask)
     if not ask.shared:
@@ -434,7 +440,9 @@ def _wrong_cards(pod: Json, cards: dict[int, Card]) -> Iterator[str]:
 def _wrong_grants(
     containers: list[Container], grants: Grants, what: str, several: int
 ) -> Iterator[str]:
-    """An equal part of each container's limit on each of its cards, and no other container."""
+    """
+    Each container has an equal part of its limit on each of its cards; no other container has memory.
+    """
     grants = {c.index: grants[c.index] for c in containers if c.index in grants}
     wanted = {c.index: getattr(c, what) for c in containers if getattr(c, what)}
     has = {index: sum(grant.values()) for index, grant in grants.items()}
@@ -448,7 +456,7 @@ def _wrong_grants(
 def _wrong_shares(
     name: str, ask: Ask, grants: Grants, cards: dict[int, Card]
 ) -> Iterator[str]:
-    """A whole card, or a part that its size decides; the limit is the least."""
+    """A whole card, or a percentage of the card's size; the limit is the minimum."""
     has: defaultdict[int, int] = defaultdict(int)
     for grant in grants.values():
         for card, mem in grant.items():
@@ -466,7 +474,7 @@ def _wrong_shares(
 
 
 def _unwanted(pod: Json, index: int, card: Card) -> Iterator[str]:
-    """A card that the pod's rules exclude."""
+    """A card that the pod's conditions exclude."""
     for key, value in ((MODEL, card.model), (UUID, card.uuid)):
         words = [word.strip() for word in _notes(pod).get(key, "").split(",")]
         only = [word for word in words if word and not word.startswith("!")]
@@ -478,6 +486,6 @@ def _unwanted(pod: Json, index: int, card: Card) -> Iterator[str]:
 
 
 def _like(value: str, pattern: str) -> bool:
-    """An asterisk is anything; upper case is lower case; nothing else is special."""
+    """An asterisk matches any text; case is ignored; no other character is special."""
     quoted = pattern.lower().replace("[", "[[]").replace("?", "[?]")
     return fnmatch.fnmatchcase(value.lower(), quoted)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that what judges requests and reads them as kubectl-inspect does sees what is wrong.
+"""Proves that share_truth.py and inspect_reader.py detect faults.
 
 python3 -m unittest tests/e2e/share_truth_test.py
 """
@@ -48,7 +48,7 @@ Limits = dict[str, int]
 
 
 def node(table: list[Json] | int = 2, size: int = 16, **notes: str) -> Json:
-    """n1; an even split or a table."""
+    """Node n1 with an even split or a card table."""
     total = table * size if isinstance(table, int) else sum(row["memory"] for row in table)
     count = table if isinstance(table, int) else len(table)
     capacity = {GPU_MEM: str(total), GPU_COUNT: str(count)}
@@ -68,7 +68,7 @@ def pod(
     cores: Json = None,
     **more: Json,
 ) -> Json:
-    """A pod on n1, annotated as it should be unless notes say otherwise."""
+    """A pod on n1 with correct annotations, unless notes replace them."""
     mem = sum(limits.get(GPU_MEM, 0) for limits in containers)
     notes = {IDX: idx, DEV: "16", POD: str(mem), ASSIGNED: "false", ASSUME_TIME: "1" * 19}
     notes |= {ALLOCATION: json.dumps(grants)} if grants is not None else {}
@@ -128,7 +128,7 @@ def good() -> tuple[Json, list[Json]]:
 
 
 def change(pods: list[Json], name: str, **notes: str | None) -> None:
-    """Another annotation of one of them; None: none."""
+    """Changes annotations of one pod; None deletes one."""
     found = next(p for p in pods if p["metadata"]["name"] == name)["metadata"]["annotations"]
     for key, value in notes.items():
         if value is None:
@@ -137,15 +137,15 @@ def change(pods: list[Json], name: str, **notes: str | None) -> None:
             found[key] = value
 
 
-def charges_of_before(pods: list[Json]) -> Callable[[Json], dict[int, int]]:
-    """What pods had, whatever their annotations say since."""
+def charges_of_before(pods: list[Json]) -> Callable[[Json, bool], dict[int, int]]:
+    """The pods' usage now, for use after their annotations have changed."""
     had = {p["metadata"]["name"]: charges_of(p) for p in pods}
-    return lambda p: had[p["metadata"]["name"]]
+    return lambda p, _: had[p["metadata"]["name"]]
 
 
 class ShareTruthTest(unittest.TestCase):
-    def faults(self, a_node: Json, *pods: Json) -> str:
-        return " / ".join(ShareTruth([a_node], pods).faults())
+    def faults(self, a_node: Json, *pods: Json, shrink: bool = False) -> str:
+        return " / ".join(ShareTruth([a_node], pods, shrink).faults())
 
     def test_nothing_is_wrong_with_what_is_right(self) -> None:
         a_node, pods = good()
@@ -198,8 +198,9 @@ class ShareTruthTest(unittest.TestCase):
         a_node, pods = good()
         late = pod("late", [mem(1)], "6", notes={DEV: "8"})
         self.assertIn("n1 card 6: 9 of 8", self.faults(a_node, *pods, late))
-        pods[-1]["status"]["conditions"] = DONE  # and its init container is
-        self.assertEqual(self.faults(a_node, *pods, late), "")
+        pods[-1]["status"]["conditions"] = DONE  # and its init container has ended
+        self.assertIn("n1 card 6: 9 of 8", self.faults(a_node, *pods, late))
+        self.assertEqual(self.faults(a_node, *pods, late, shrink=True), "")
         pods[-1]["status"]["conditions"] = []
         late["status"]["phase"] = "Succeeded"
         self.assertEqual(self.faults(a_node, *pods, late), "")
@@ -213,11 +214,11 @@ class ShareTruthTest(unittest.TestCase):
         limited["metadata"]["labels"][MAX_PODS] = "1"
         self.assertEqual(self.faults(limited, a), "")
         self.assertIn("more than 1 pods", self.faults(limited, a, b))
-        # The kubelet adds up limits, init containers that are done too.
+        # The kubelet adds up limits, with those of init containers that have ended.
         begun: Json = {"init": [(mem(11), {})], "conditions": DONE, "notes": {POD: "11"}}
         three = [pod(f"p{i}", [mem(1)], "0", {"0": {"0": 1}}, **begun) for i in range(3)]
         self.assertIn("n1: 33 of 32", self.faults(node(), *three))
-        self.assertEqual(self.faults(node(), *three[:2]), "")
+        self.assertEqual(self.faults(node(), *three[:2], shrink=True), "")
 
     def test_cards_that_a_pod_does_not_want(self) -> None:
         for name, notes, fault in (
@@ -237,7 +238,7 @@ class ShareTruthTest(unittest.TestCase):
         a_node, pods = good()
         change(pods, "plain", **{ANTI_AFFINITY: "x"})
         pods[0]["metadata"]["namespace"] = "another"
-        self.assertEqual(self.faults(a_node, *pods), "")  # one of g is alone there
+        self.assertEqual(self.faults(a_node, *pods), "")  # only one pod of g is left there
         guest = pod("guest", [mem(1)], "4", notes={DEV: "24"})
         self.assertIn("is to be whole", self.faults(a_node, *pods, guest))
 
@@ -285,25 +286,27 @@ class ShareTruthTest(unittest.TestCase):
         self.assertEqual(ask_of(one).kubelet_mem(), 11)  # 2 + 9
         self.assertEqual(charges_of(one), {0: 11})
         one["status"]["conditions"] = DONE
-        self.assertEqual(charges_of(one), {0: 9})
+        self.assertEqual(charges_of(one), {0: 11})
+        self.assertEqual(charges_of(one, shrink=True), {0: 9})
         apart = {"0": {"0": 4}, "1": {"1": 2}, "3": {"0": 3}}
         one["metadata"]["annotations"][ALLOCATION] = json.dumps(apart)
-        self.assertEqual(charges_of(one), {0: 7, 1: 2})
+        self.assertEqual(charges_of(one, shrink=True), {0: 7, 1: 2})
+        self.assertEqual(charges_of(one), {0: 7, 1: 11})
         one["status"]["conditions"] = []
-        self.assertEqual(charges_of(one), {0: 7, 1: 11})  # 9 beside the 2 that start first
+        self.assertEqual(charges_of(one, shrink=True), {0: 7, 1: 11})  # 9 beside the first 2
         alone = pod("alone", [{}], grants={"1": {"0": 3}, "2": {"0": 5}}, notes={POD: "5"})
         alone["spec"]["initContainers"] = [_container(mem(3)), _container(mem(5))]
         self.assertEqual(charges_of(alone), {0: 5})
         self.assertEqual(self.faults(node(), alone), "")
         alone["status"]["conditions"] = DONE
-        self.assertEqual(charges_of(alone), {0: 0})
+        self.assertEqual(charges_of(alone, shrink=True), {0: 0})
         several = pod("two", [mem(4)], grants={"0": {"0": 2, "1": 2}}, init=[(mem(6), {})])
         self.assertEqual(charges_of(several), {0: 3, 1: 3})
 
 
 class InspectReaderTest(unittest.TestCase):
     def inspect(self, a_node: Json, pods: list[Json]) -> Json:
-        """As cardpack should say it."""
+        """What cardpack should answer."""
         truth = ShareTruth([a_node], pods)
         devs = [
             {
@@ -357,7 +360,7 @@ class InspectReaderTest(unittest.TestCase):
                 except ValueError:
                     found = ["an amount that is none"]
                 self.assertNotEqual(found, [])
-        # One more here and one less there add up: each pod is looked at, too.
+        # A surplus and a deficit cancel out in the sum, so each pod is checked too.
         change(pods, "plain", **{ALLOCATION: '{"0":{"0":2}}'})
         grants = '{"0":{"0":7},"1":{"1":5},"2":{"0":1}}'
         with mock.patch.object(inspect_reader, "charges_of", charges_of_before(good()[1])):

@@ -1,10 +1,9 @@
-"""What the API server's objects alone say about cards, worked out without cardpack.
+"""The truth about cards from the API server's objects alone, without cardpack's code.
 
-A naive recount: the spec says how much, the annotation which card, nodeName
-whether it counts, the phase whether it still does. And the history of every pod
-as a watch shows it, for what must be true at every moment: no pod is ever seen
-on a node without its annotations, and on each node ASSUME_TIME grows from bind
-to bind.
+A naive recount: the spec gives the memory, the annotation the card, nodeName says whether the pod
+counts, and the phase whether it still does. History also records every pod as a watch shows it, for
+the rules that hold in every version: no pod is seen on a node without its annotations, and on each
+node ASSUME_TIME grows from bind to bind.
 """
 
 from __future__ import annotations
@@ -26,18 +25,20 @@ POD = "ALIYUN_COM_GPU_MEM_POD"
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ASSUME_TIME = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 ANNOTATIONS = (IDX, DEV, POD, ASSIGNED, ASSUME_TIME)
-BY_HAND = "by-hand"  # the label of pods that a test bound itself, past cardpack
+BY_HAND = "by-hand"  # the label of pods that a test bound without cardpack
 _SUFFIX = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
 def whole(quantity: str) -> int:
-    """A quantity as the API server writes a whole number."""
+    """Parses a quantity that the API server writes as a whole number."""
     digits = quantity.rstrip("kMGi")
     return int(digits) * _SUFFIX.get(quantity[len(digits) :], 1)
 
 
 def size_of(pod: Json) -> int:
-    """The gpu-mem of a pod without sidecars: its containers together, or one of the init ones."""
+    """
+    The gpu-mem of a pod without sidecars: the sum of its containers, or the largest init container.
+    """
 
     def limit(container: Json) -> int:
         return whole(container.get("resources", {}).get("limits", {}).get(GPU_MEM, "0"))
@@ -52,7 +53,7 @@ def _is_number(text: str) -> bool:
 
 
 def place_of(pod: Json) -> str:
-    """The name of the pod's node, empty where it has none."""
+    """The name of the pod's node; empty if it has none."""
     name: str = pod["spec"].get("nodeName", "")
     return name
 
@@ -65,11 +66,11 @@ def name_of(item: Json) -> str:
 
 @dataclass
 class NodeTruth:
-    """One node: how large its cards are, and what is on them."""
+    """One node: the size of its cards, and the usage of each."""
 
     cards: list[int]
-    total: int = 0  # of the cards, what an even split leaves over included
-    limit: int = 0  # what the kubelet would admit
+    total: int = 0  # of all cards, with the remainder of an even split
+    limit: int = 0  # the most that the kubelet would admit
     used: list[int] = field(default_factory=list)
     pods: list[list[str]] = field(default_factory=list)
     unplaced: int = 0
@@ -77,7 +78,7 @@ class NodeTruth:
     unhealthy: set[int] = field(default_factory=set)
 
     def fits(self, mem: int) -> bool:
-        """Whether a card has so much left, and the node as a whole too."""
+        """Whether a card and the node's sum have that much room."""
         if sum(self.used) + self.unplaced + mem > self.limit:
             return False
         return any(
@@ -88,7 +89,7 @@ class NodeTruth:
 
 
 class Truth:
-    """The ledger of all nodes, from lists of nodes and pods."""
+    """The usage of all nodes, from lists of nodes and pods."""
 
     def __init__(self, nodes: Iterable[Json], pods: Iterable[Json]) -> None:
         self.nodes = {node["metadata"]["name"]: _node(node) for node in nodes}
@@ -110,7 +111,7 @@ class Truth:
             node.unplaced_pods.append(name_of(pod))
 
     def overcommitted(self) -> list[str]:
-        """Every card and every node that holds more than its size."""
+        """Every card and every node whose usage exceeds its size."""
         found = []
         for name, node in self.nodes.items():
             for i, (size, used) in enumerate(zip(node.cards, node.used, strict=True)):
@@ -129,11 +130,11 @@ class Truth:
         return [pod for pod in self.pods.values() if size_of(pod) and not place_of(pod)]
 
     def room_for(self, mem: int) -> list[str]:
-        """The nodes that have a card with so much left."""
+        """The nodes that have a card with that much room."""
         return [name for name, node in self.nodes.items() if node.fits(mem)]
 
     def bad_annotations(self) -> list[str]:
-        """Bound pods whose five annotations are not exactly what they must be."""
+        """Bound pods with a wrong value in one of the five annotations."""
         found = []
         for pod in self.bound():
             if BY_HAND in pod["metadata"].get("labels", {}):
@@ -144,7 +145,7 @@ class Truth:
         return found
 
     def differs(self, inspect: Json) -> list[str]:
-        """What inspect says otherwise."""
+        """The differences from inspect's answer."""
         said = {node["name"]: _said(node) for node in inspect["nodes"]}
         truth = {
             name: _shown(node)
@@ -159,7 +160,7 @@ class Truth:
 
 
 def _differing(said: Json, true: Json) -> list[str]:
-    """Of one node only what is not the same, so that a cut log still shows it."""
+    """Only the differences of one node, so that they also fit in a truncated log."""
     if said is None or true is None:
         return [] if said is true else [f"inspect {said}, the API server {true}"]
     found = [
@@ -194,7 +195,7 @@ def _node(node: Json) -> NodeTruth:
 
 
 def _wrong(annotations: Json, node: NodeTruth, mem: int) -> str:
-    """Which of the five annotations is not what it must be."""
+    """Which of the five annotations is wrong."""
     card = annotations.get(IDX, "")
     if not _is_number(card) or str(int(card)) != card or int(card) >= len(node.cards):
         return f"{IDX} {card!r} of {len(node.cards)} cards"
@@ -232,18 +233,18 @@ def _shown(node: NodeTruth) -> Json:
 
 @dataclass
 class Bound:
-    """The first time that a pod was seen on a node."""
+    """The first time that the watch showed a pod on a node."""
 
     name: str
     node: str
-    version: int  # of the write that bound it, 0 where a relist hides that
+    version: int  # of the write that bound it, 0 if a relist hides it
     annotations: dict[str, str]
     mem: int
     by_hand: bool
 
 
 class History(PodWatch):
-    """What was ever bound, and what no moment may show."""
+    """All binds, and the states that no version may show."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         self._lock = threading.Lock()
@@ -261,7 +262,7 @@ class History(PodWatch):
             }
 
     def faults(self, namespace: str, ordered: bool = True) -> list[str]:
-        """What no moment may show; ordered: ASSUME_TIME is looked at too."""
+        """The states that no version may show; ordered: also checks ASSUME_TIME."""
         with self._lock:
             found = [fault for fault in self._faults if fault.startswith(namespace + "/")]
         return found + (_disorder(self.bound(namespace).values()) if ordered else [])
@@ -300,7 +301,7 @@ class History(PodWatch):
 
 
 def _disorder(bound: Iterable[Bound]) -> list[str]:
-    """Binds of a node whose ASSUME_TIME is not above that of the bind before."""
+    """Binds of a node whose ASSUME_TIME is not greater than that of the bind before."""
     found = []
     last: dict[str, tuple[int, str]] = {}
     exact = [b for b in bound if b.version and not b.by_hand]

@@ -1,4 +1,4 @@
-"""A page that follows /ui/events, without a browser: it comes again where its stream ends."""
+"""A client that follows /ui/events without a browser: it reconnects when its stream ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE = 60
 
 
 class Page:
-    """What a page would show now. In a `with`; the daemon must be there."""
+    """What a page would show now. Use it in a `with` while the daemon runs."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
@@ -48,7 +48,7 @@ class Page:
         self._thread.join(60)
 
     def settle(self) -> None:
-        """Until it shows exactly what inspect says."""
+        """Waits until it shows exactly what inspect returns."""
         differences: list[str] = []
 
         def same() -> bool:
@@ -61,12 +61,12 @@ class Page:
             raise AssertionError("\n".join(["the page differs:", *differences])) from None
 
     def waiting(self) -> dict[str, Json]:
-        """The pods that it says wait, by name."""
+        """The pods that it shows as pending, by name."""
         with self._lock:
             return {pod["name"]: pod for pod in self.pods["pods"]}
 
     def differs(self, inspect: Json) -> list[str]:
-        """From inspect's answer; empty: not at all."""
+        """The differences from inspect's answer; empty if there is none."""
         with self._lock:
             if self.broken or not self._ready:
                 return [self.broken or "no stream has said ready"]
@@ -87,7 +87,7 @@ class Page:
             try:
                 self._follow()
             except (OSError, http.client.HTTPException, ValueError):
-                self._stop.wait(0.2)  # as EventSource does, after a while
+                self._stop.wait(0.2)  # EventSource also waits before it reconnects
             except Exception as error:
                 self.broken = f"{type(error).__name__} {error}"
                 return

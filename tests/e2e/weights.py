@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How much weight cardpack's scores need against the scheduler's own: docs/policy.md's table.
+"""Measures the weight that cardpack's scores need against the scheduler's own: docs/policy.md's table.
 
     tests/e2e/weights.py VERSION [WEIGHT ...] [--binary PATH]
 
-On three equal nodes of 16 CPUs, each a zone, four pods of each kind one behind the other; prints the
-nodes that they came to. Weight 0: the scheduler asks for no scores. It tests nothing.
+On three equal nodes of 16 CPUs, each in its own zone, it makes four pods of each kind one after the
+other, and prints their nodes. Weight 0: the scheduler requests no scores. This is a measurement, not a
+test.
 """
 
 from __future__ import annotations

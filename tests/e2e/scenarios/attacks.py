@@ -1,4 +1,4 @@
-"""What docs/threat-model.md says of hostile pods, nodes and neighbours, tried."""
+"""Tries what docs/threat-model.md says of hostile pods, nodes and neighbours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .input import asks, goes_on
 
 Json = Any
 
-# No index of a card, each of them.
+# Invalid card indices.
 CARDS = (
     "-1", "+1", "", " 1", "1 ", "01x", "0x1", "1.0", "1e0", "one", "0,1", "[0]", "null", "\0", "1\0",
     "\uff11", "\u0661", "\u202e1", "2", "1023", "2147483647", "2147483648", "4294967296",
@@ -30,12 +30,12 @@ HUGE = 2**63 - 1
 
 
 def assume_time(fake: FakeLab, name: str) -> int:
-    """As the Binding wrote it."""
+    """The ASSUME_TIME that the Binding wrote."""
     return int(fake.api.pod(name)["metadata"]["annotations"][ASSUME_TIME])
 
 
 def unplaced(daemon: Daemon, node: str) -> int:
-    """What the node holds on no card of it."""
+    """The memory that the node holds without a card."""
     devices = daemon.inspect(node)["nodes"][0]["devs"]
     return sum(dev["usedGPU"] for dev in devices if dev["id"] == -1)
 
@@ -43,8 +43,9 @@ def unplaced(daemon: Daemon, node: str) -> int:
 @scenario("fake")
 def hostile_pods(lab: Lab) -> None:
     """
-    Annotations that name no card are charged to the node, all the same; a time in the far future
-    breaks no order, over a restart either; ten thousand containers are a sum as any other.
+    Pods whose annotations name no valid card still count against their node; an ASSUME_TIME in the far
+    future does not break the order, also after a restart; ten thousand containers are summed like any
+    others.
     """
     with fake_lab(lab) as fake:
         fake.api.create_node("n2", 2 * len(CARDS), 2)
@@ -79,9 +80,9 @@ def hostile_pods(lab: Lab) -> None:
 
 @scenario("fake")
 def hostile_nodes(lab: Lab) -> None:
-    """A node's lies are its own: whatever it says of itself, the others are as large as before."""
+    """A node's false figures affect only that node: all other nodes keep their sizes."""
     sizes: list[tuple[Json, Json, bool]] = [  # gpu-mem, gpu-count, whether a pod fits
-        (str(2**50), "1024", True),  # a card is as large as a request may be, and no larger
+        (str(2**50), "1024", True),  # a card may be as large as the largest request, and no larger
         (str(2**50 + 1024), "1024", False),
         (str(HUGE), "1024", False),
         (str(HUGE), "1", False),
@@ -116,7 +117,7 @@ def hostile_nodes(lab: Lab) -> None:
         expected = [name for name, (_, _, fits) in zip(names, sizes, strict=True) if fits]
         check(daemon.fitting(asks("16"), names) == expected, daemon.filter(asks("16"), names))
         check(daemon.fitting(asks(str(HUGE)), names) == [], "more than may be asked for")
-        for i in range(3):  # the sums of a node stay sums
+        for i in range(3):  # the sums of a node stay correct
             pod = fake.pod(f"large-{i}", 2**40)
             check(daemon.bind(pod, "liar-0") == "", "bind")
         check(daemon.fitting(asks("16"), [*names, "n1"])[-1:] == ["n1"], "n1")
@@ -128,7 +129,7 @@ def hostile_nodes(lab: Lab) -> None:
 
 
 def exchange(port: int, data: bytes) -> bytes:
-    """All that comes back until the peer closes or says no more for a while."""
+    """All that the peer sends until it closes or pauses."""
     got = b""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as one:
         try:
@@ -144,8 +145,8 @@ def exchange(port: int, data: bytes) -> bytes:
 @scenario("fake")
 def hostile_requests(lab: Lab) -> None:
     """
-    Requests whose end two readers would see in different places: none of them is taken for two,
-    and none of them binds a pod.
+    Requests whose end two HTTP parsers could see in different places: cardpack takes none of them for
+    two requests, and none of them binds a pod.
     """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
@@ -156,7 +157,7 @@ def hostile_requests(lab: Lab) -> None:
         body = json.dumps(ask).encode()
         head = b"POST /version HTTP/1.1\r\nHost: a\r\n"
         bind = b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: a\r\n"
-        # A body to one reader; to another the end of one, and a request behind it.
+        # One parser reads a body; another reads the end of one and then a second request.
         hidden = b"0\r\n\r\n" + bind + b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
         for heading in (
             b"Content-Length: 5\r\nContent-Length: %d\r\n" % len(hidden),

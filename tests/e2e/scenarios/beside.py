@@ -1,4 +1,4 @@
-"""The overlays that bring a kube-scheduler's configuration: kubeadm's, and the second scheduler."""
+"""The overlays with a kube-scheduler configuration: kubeadm's, and the second scheduler."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from scenarios.overlays import take_away, through
 
 Json = Any
 
-# The static pod that kubeadm writes, as far as a patch of it matters.
+# The static pod that kubeadm writes: the fields that a patch needs.
 STATIC_POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -60,23 +60,23 @@ STATIC_POD = {
 
 
 def settings(text: str) -> list[str]:
-    """The lines of a configuration that say something."""
+    """The lines of a configuration that are not empty and not comments."""
     lines = [re.sub(r"\s+#.*|^#.*", "", line) for line in text.splitlines()]
     return [line for line in lines if line.strip()]
 
 
 def on_loopback(file: Path) -> str:
-    """One of config/'s files, asking the loopback."""
+    """One of config/'s files, with the extender on loopback."""
     return file.read_text().replace("http://127.0.0.1:32766/", "http://127.0.0.1:39999/")
 
 
 def shipped(bench: Bench) -> str:
-    """That for this release."""
+    """The file for this release."""
     return on_loopback(scheduler_config.shipped(bench.version))
 
 
 def of_a_second(text: str) -> list[str]:
-    """What config/'s file comes to for a scheduler beside the cluster's own."""
+    """config/'s file, changed for a scheduler that runs next to the cluster's own."""
     lines = settings(text)
     at = lines.index("clientConnection:")
     del lines[at : at + 2]
@@ -92,7 +92,10 @@ def of_a_second(text: str) -> list[str]:
 
 @scenario("fake")
 def scheduler_configurations(_: Lab) -> None:
-    """One for each version of the API, and no other difference, there and in the overlays."""
+    """
+    config/ and the overlays have one file for each version of the API; the files differ in nothing
+    else.
+    """
     newest = settings((scheduler_config.CONFIG / "kube-scheduler.yaml").read_text())[1:]
     plain = [f"{key}BindAddress: 127.0.0.1:10251" for key in ("healthz", "metrics")]
     wanted = {"": ("v1", []), "-v1beta1": ("v1beta1", plain), "-v1beta3": ("v1beta3", [])}
@@ -112,17 +115,17 @@ def scheduler_configurations(_: Lab) -> None:
 
 
 def localize(bench: Bench, text: str, old: str, new: str, cardpack: int = 0) -> str:
-    """The configuration with one thing replaced that can't be had here, and cardpack's port."""
+    """The configuration with cardpack's port, and with one text replaced that is impossible here."""
     check(text.count(old) == 1, f"{old!r} in {text}")
     text = text.replace(old, new)
     check("http://127.0.0.1:39999/gpushare-scheduler" in text, text)
     text = text.replace("http://127.0.0.1:39999/", f"http://127.0.0.1:{cardpack or bench.port}/")
-    # v1beta1's plain port, as other tests run too.
+    # A free plain port for v1beta1, as tests may run in parallel.
     return text.replace("127.0.0.1:10251", f"127.0.0.1:{bench.ports.take()}")
 
 
 def scheduler(bench: Bench, name: str, argv: list[str], port: int) -> Component:
-    """kube-scheduler with just these arguments, not started."""
+    """kube-scheduler with exactly these arguments, not started."""
     program = bench.cluster.programs / "kube-scheduler"
     certificates = bench.workdir / f"{name}-certs"
     return Component(
@@ -133,7 +136,7 @@ def scheduler(bench: Bench, name: str, argv: list[str], port: int) -> Component:
 
 @contextmanager
 def running(one: Component) -> Iterator[Component]:
-    """It is ready, and killed at the end."""
+    """Starts it and waits until it is ready; kills it at the end."""
     try:
         one.start()
         yield one
@@ -143,10 +146,10 @@ def running(one: Component) -> Iterator[Component]:
 
 @scenario("real")
 def kubeadm_overlay(bench: Bench) -> None:
-    """The DaemonSet's cardpack, and kubeadm's static pod with the overlay's patch and file.
+    """Runs the DaemonSet's cardpack, and kubeadm's static pod with the overlay's patch and file.
 
-    Other than shipped: the paths of the two kubeconfigs and of the configuration, the ports of
-    both, and a folder for kube-scheduler's own certificate.
+    Changed from the shipped files: the paths of the two kubeconfigs and of the configuration, both
+    ports, and the folder of kube-scheduler's own certificate.
     """
     host = overlay(bench, "kubeadm") / "host"
     name = scheduler_config.shipped(bench.version).name
@@ -179,7 +182,7 @@ def kubeadm_overlay(bench: Bench) -> None:
 
 
 def _patched(bench: Bench, patch: Path) -> Json:
-    """As `kubectl patch --local` does it, whose --patch-file is newer than 1.20's releases."""
+    """Patches like `kubectl patch --local`, whose --patch-file is newer than 1.20's releases."""
     (bench.workdir / "static-pod.json").write_text(json.dumps(STATIC_POD))
     argv = ("patch", "--local", "--type=json", "-o", "json", "-f", "static-pod.json")
     done = bench.cluster.kubectl(*argv, "--patch", patch.read_text())
@@ -188,7 +191,7 @@ def _patched(bench: Bench, patch: Path) -> Json:
 
 @contextmanager
 def plain_default(bench: Bench) -> Iterator[None]:
-    """The cluster's own scheduler knows of no extender, as on a managed control plane."""
+    """Starts the cluster's own scheduler without an extender, as on a managed control plane."""
     bench.cluster.end_scheduler()
     bench.cluster.start_scheduler(None)
     try:
@@ -202,8 +205,8 @@ def second(
 ) -> Component:
     """The second scheduler's container, with the token of its pod's ServiceAccount; not started.
 
-    Other than shipped: a pod's own credentials, which are files at a fixed place, come by
-    kubeconfigs; the ports, the listening address, and a folder for its own certificate.
+    Changed from the shipped files: kubeconfigs replace the pod's own credentials, which are files at a
+    fixed place; the ports, the listening address, and the folder of its own certificate.
     """
     one = container(found, "kube-scheduler")
     mapped = next(
@@ -235,7 +238,7 @@ def second(
 
 @scenario("real")
 def second_scheduler(bench: Bench) -> None:
-    """Both containers of the second scheduler's pod, with the rights that its overlay gives."""
+    """Both containers of the second scheduler's pod, with the rights from its overlay."""
     text = kustomize(overlay(bench, "second-scheduler"))
     found = objects(bench, text)
     (config,) = [o for o in found if o["kind"] == "ConfigMap"]
@@ -257,11 +260,11 @@ def _decides_beside_the_first(bench: Bench, found: list[Json]) -> None:
     with plain_default(bench), running(second(bench, found, bench.token)) as ours:
         _volume(bench)
         through(bench, "second", scheduler_name="cardpack")
-        # Without a card: still ours where the pod says so, else the first scheduler's.
+        # A pod without a card goes to the second scheduler if it names it, else to the first one.
         bench.pod("cpu", None, scheduler_name="cardpack")
         bench.pod("first", None)
         _bound(bench, "cpu", "first", "stored")
-        # Not bench.verify: the scheduler has the same user as cardpack, and writes pods' status.
+        # Not bench.verify: the second scheduler shares cardpack's user, and writes pods' status.
         truth = bench.truth()
         check(len(truth.bound()) == 5 and not truth.overcommitted(), truth.overcommitted())
         check(not truth.bad_annotations(), truth.bad_annotations())
@@ -286,7 +289,7 @@ def _bound(bench: Bench, *names: str) -> None:
 
 
 def _volume(bench: Bench) -> None:
-    """A pod that shares a card and wants a volume of the node: the scheduler binds that as well."""
+    """A pod that shares a card and wants a volume on the node: the scheduler also binds the volume."""
     node = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}
     volume = {
         "metadata": {"name": f"{bench.namespace}-volume"},
@@ -325,7 +328,7 @@ def _volume(bench: Bench) -> None:
     bench.pod("stored", 3, scheduler_name="cardpack", spec={"volumes": [stored]})
     one = f"{path}/{bench.namespace}-volume"
     wait_for(lambda: must("GET", one)["spec"].get("claimRef"), "the scheduler's choice", PATIENCE)
-    # What the controller of volumes does from there.
+    # The volume controller's next steps.
     done = {
         "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
         "spec": {"volumeName": f"{bench.namespace}-volume"},
@@ -334,7 +337,7 @@ def _volume(bench: Bench) -> None:
     _bound(bench, "stored")
 
 
-# What each binding of the overlay is there for; the API server's audit has both.
+# The use of each role binding in the overlay; the API server's audit log must show both.
 _USED = {
     ("persistentvolumes", "update"),  # system:volume-scheduler
     ("configmaps", "list"),  # extension-apiserver-authentication-reader
@@ -344,7 +347,7 @@ _USED = {
 
 
 def _check_rights(bench: Bench, began: float) -> None:
-    """Nothing that the pod asked for was refused, and it has asked for what it was given."""
+    """The API server refused none of the pod's requests, and the pod used each right that it has."""
     used = set()
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(began))
     for event in bench.cluster.audit_events():
@@ -360,7 +363,10 @@ def _check_rights(bench: Bench, began: float) -> None:
 
 @scenario("real")
 def cards_want_the_second(bench: Bench) -> None:
-    """With the component, who asks for a card and not for its scheduler is told so."""
+    """
+    With the component, a pod that requests a card without naming its scheduler is refused with that
+    reason.
+    """
     if bench.minor < 30:
         raise Skipped("ValidatingAdmissionPolicy is there since 1.30")
     folder = MANIFESTS / "components" / "require-scheduler"
@@ -369,7 +375,7 @@ def cards_want_the_second(bench: Bench) -> None:
     try:
         path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
         policy = bench.cluster.must("GET", f"{path}/cardpack-require-scheduler")
-        check(policy["spec"]["failurePolicy"] == "Fail", policy)  # no pod makes it fail
+        check(policy["spec"]["failurePolicy"] == "Fail", policy)  # so no pod may make the policy fail
         wait_for(lambda: "must say" in _refusal(bench, {"gpu": 2}), "the policy to hold", PATIENCE)
         said = _refusal(bench, {"gpu": 2})
         check('spec.schedulerName: "default-scheduler"' in said, said)
@@ -379,12 +385,15 @@ def cards_want_the_second(bench: Bench) -> None:
         check('"other": a pod' in _refusal(bench, {"gpu": 2}, None, "other"), "who says another")
     finally:
         bench.cluster.kubectl("delete", "-f", "-", stdin=text)
+        # The API server still refuses pods until it sees the deletion; this would hit the next
+        # scenario.
+        wait_for(lambda: "must say" not in _refusal(bench, {"gpu": 2}), "the policy to be gone", PATIENCE)
 
 
 def _refusal(
     bench: Bench, sizes: Json, first: Json = None, name: str = "default-scheduler"
 ) -> str:
-    """Why a pod with such containers and init containers is not admitted; empty where it is."""
+    """The reason why a pod with such containers and init containers is not admitted; empty if it is."""
 
     def made(sizes: Json) -> list[Json]:
         found = []

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: known from either version of the API, and no reason to wait where not."""
+"""PodDisruptionBudgets: cardpack reads either version of the API, and becomes ready without them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def _served(bench: Bench) -> str:
 
 
 def put(bench: Bench, name: str, allowed: int) -> None:
-    """A budget for app=NAME with that many disruptions left; nobody else counts them here."""
+    """
+    Writes a budget for app=NAME with `allowed` disruptions left; no controller changes its status
+    here.
+    """
     path = budgets_path(bench, bench.namespace)
     budget = {
         "apiVersion": _served(bench),
@@ -45,20 +48,20 @@ def _delete(bench: Bench, name: str) -> None:
 
 
 def knows(daemon: Daemon, name: str, allowed: int) -> bool:
-    """Whether the last that was said of it is this."""
+    """Whether the last log line about the budget says this."""
     lines = [line for line in daemon.log(KNOWN) if line["name"] == name]
     last = lines[-1] if lines else {}
     return last.get("allowed") == allowed and last["selects"] and last["requirements"] == 1
 
 
 def _lists(daemon: Daemon) -> list[Json]:
-    """What was said of whole lists of budgets."""
+    """The log lines about whole lists of budgets."""
     return [e for e in daemon.log("list is in") if e["kind"] == "PodDisruptionBudget"]
 
 
 @scenario("real")
 def budgets_are_known(bench: Bench) -> None:
-    """Before the start and after it, changed and deleted, in the version that is served."""
+    """Budgets from before and after the start, changed and deleted, in the version that is served."""
     bench.node("n1", 1, 8)
     put(bench, "before", 2)
     daemon = bench.cardpack()
@@ -80,7 +83,10 @@ def budgets_are_known(bench: Bench) -> None:
 
 @scenario("real")
 def no_right_to_budgets(bench: Bench) -> None:
-    """The rights of before there were budgets: it says so once, and all else is as ever."""
+    """
+    With the rights of a release without budgets, cardpack logs the missing right once, and works as
+    before.
+    """
     bench.node("n1", 1, 8)
     put(bench, "web", 2)
     name = "cardpack-no-budgets"
@@ -101,7 +107,7 @@ def no_right_to_budgets(bench: Bench) -> None:
     wait_for(lambda: daemon.log(NONE), "it to say that there are none", PATIENCE)
     check(daemon.ready(), "unready")
     check(daemon.bind(bench.own_pod("p", 3), "n1") == "", "bind")
-    # Refused several times by now, and told once; then the right comes.
+    # Refused several times by now, and logged once. Now the test grants the right.
     refused = [e for e in daemon.log("list failed") if e["of"] == "poddisruptionbudgets"]
     wait_for(
         lambda: len(

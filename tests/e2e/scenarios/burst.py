@@ -14,9 +14,9 @@ SIZES = [1, 1, 2, 2, 2, 3, 4, 4, 6, 8]
 
 def mixed_nodes(bench: Bench, count: int, luck: random.Random) -> int:
     """
-    Nodes of 2 to 8 cards, of one size each. Returns what surely fits in pods of at most
-    the largest of SIZES, whoever chooses the cards: a pod is only turned away once every
-    card has less than its size left.
+    Makes nodes of 2 to 8 cards, with one card size per node. Returns the memory that surely fits in
+    pods of at most the largest of SIZES, with any choice of cards: a pod is refused only if every card
+    has less than the pod's size left.
     """
     safe = 0
     for i in range(count):
@@ -28,7 +28,7 @@ def mixed_nodes(bench: Bench, count: int, luck: random.Random) -> int:
 
 @scenario("real")
 def burst(bench: Bench) -> None:
-    """500 pods for which there is room, on 20 nodes: all are bound, by one write each."""
+    """500 pods that fit on 20 nodes: all are bound, with one write each."""
     luck = dice("burst")
     safe = mixed_nodes(bench, 20, luck)
     sizes = [luck.choice(SIZES) for _ in range(PODS)]
@@ -44,7 +44,7 @@ def burst(bench: Bench) -> None:
 
 @scenario("real")
 def oversubscribed(bench: Bench) -> None:
-    """More pods than there is room for: what stays pending fits on no card, and says so."""
+    """More pods than fit: each pending pod fits on no card, and its condition says so."""
     luck = dice("oversubscribed")
     for i, (cards, size) in enumerate([(2, 8), (3, 12), (4, 16), (8, 7), (1, 40)]):
         bench.node(f"n{i}", cards, size, remainder=i)
@@ -62,10 +62,11 @@ def oversubscribed(bench: Bench) -> None:
     for pod in pending:
         nodes = truth.room_for(size_of(pod))
         check(not nodes, f"{name_of(pod)} of {size_of(pod)} is pending, and fits on {nodes}")
-        # Which node refuses for want of a card, and which the scheduler itself, by its sum.
+        # cardpack refuses some nodes for lack of a card; the scheduler itself refuses others by their
+        # sum.
         text = message(bench.get(pod["metadata"]["name"]))
         check("nsufficient" in text, f"{name_of(pod)}: {text!r}")
-    # A bind past the filter is refused as well, and takes nothing.
+    # A bind without filter is refused as well, and reserves nothing.
     for pod in pending[:5]:
         for node in truth.nodes:
             error = daemon.bind(pod, node)
@@ -74,7 +75,7 @@ def oversubscribed(bench: Bench) -> None:
 
 
 def _settled(bench: Bench) -> bool:
-    """No pending pod fits, and the scheduler has said of each that it does not."""
+    """No pending pod fits, and the scheduler has said so for each of them."""
     bench.kick()
     truth = bench.truth()
     return all(message(pod) and not truth.room_for(size_of(pod)) for pod in truth.pending())

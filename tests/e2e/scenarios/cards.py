@@ -1,4 +1,4 @@
-"""The cards of a node: tables of them, those that are not to be used, and those of others."""
+"""The cards of a node: card tables, unusable cards, and pods that cardpack did not bind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES = [card(0, 16), card(2, 8), card(5, 24)]
 
 @on_all_grounds
 def table_of_cards(ground: Ground) -> None:
-    """Cards of different sizes, with holes between their indices."""
+    """Cards of different sizes, with gaps between their indices."""
     ground.node("n1", SIZES)
     ground.cardpack()
     check(ground.placed("large", 20) == [5], "large")
@@ -36,7 +36,7 @@ def table_of_cards(ground: Ground) -> None:
     check(ground.placed("both", 8, labels={COUNT_LABEL: "2"}) == [0, 5], "both")
     notes = ground.get("both")["metadata"]["annotations"]
     check((notes[IDX], notes[DEV]) == ("0,5", "16"), notes)
-    # The table changes: who is on a card keeps it, and a new card is used at once.
+    # The table changes: bound pods keep their cards, and a new card is usable at once.
     ground.annotate_node("n1", annotations={CARDS: json.dumps([*SIZES, card(7, 4)])})
     ground.settle()
     check(ground.placed("new", 4) == [7], "the tightest card is the new one")
@@ -58,7 +58,7 @@ BAD_TABLES = (
 
 @on_all_grounds
 def bad_tables(ground: Ground) -> None:
-    """A table that can't be read: the node takes nothing, and says which field it is."""
+    """An invalid table: the node takes no pods, and the reason names the field."""
     ground.node("n1", 1, 8)
     ground.cardpack()
     for table, field in BAD_TABLES:
@@ -78,7 +78,7 @@ def bad_tables(ground: Ground) -> None:
 
 @on_all_grounds
 def cards_left_out(ground: Ground) -> None:
-    """Cordoned, unhealthy by the table, unhealthy by the ConfigMap: nothing new goes there."""
+    """Cards that are cordoned, unhealthy by the table, or unhealthy by the ConfigMap get no new pods."""
     table = [card(i, 8, health="Unhealthy" if i == 2 else "Healthy") for i in range(5)]
     ground.node("n1", table, notes={CORDONED: "0, 4"})
     ground.unhealthy("n1", "1")
@@ -86,7 +86,7 @@ def cards_left_out(ground: Ground) -> None:
     check(ground.placed("only", 4) == [3], "only card 3 is to be used")
     ground.turned_away("more", 5, NO_CARD)
     ground.turned_away("two", 4, "fewer", labels={COUNT_LABEL: "2"})
-    # Who is on a card that is cordoned stays; it is uncordoned, and used again.
+    # Pods on a cordoned card stay; after the uncordon the card gets new pods again.
     ground.annotate_node("n1", annotations={CORDONED: "3"})
     ground.comes_to_fit("n1", 8)
     check(ground.placed("next", 4) == [0], "the lowest card that is not cordoned any more")
@@ -94,8 +94,9 @@ def cards_left_out(ground: Ground) -> None:
 
 @on_all_grounds
 def bound_past_cardpack(ground: Ground) -> None:
-    """By the later releases of gpushare, or by hand: the allocation counts, else the index, with
-    which it must agree: a copied manifest brings another pod's."""
+    """Pods bound by later releases of gpushare, or by hand: the allocation counts; without a valid
+    one the card index does. Both must agree: a copied manifest carries another pod's annotations.
+    """
     ground.node("n1", 3, 16)
     for name, mem, notes in (
         ("two-cards", 8, {ALLOCATION: '{"0":{"0":4,"2":4}}'}),
@@ -113,15 +114,15 @@ def bound_past_cardpack(ground: Ground) -> None:
     check(ground.placed("first", 12) == [0], "first")
     ground.turned_away("second", 11, NO_CARD)
     check(ground.placed("third", 10) == [2], "third")
-    # Late annotations, as the later releases write them after the bind.
+    # Annotations after the bind, as the later releases write them.
     ground.annotate_pod("nowhere", {IDX: "1"})
     ground.settle()
-    check(ground.placed("fourth", 5) == [1], "fourth")  # all that the sum has left
+    check(ground.placed("fourth", 5) == [1], "fourth")  # the rest of the node's sum
 
 
 @on_all_grounds
 def pods_on_a_card(ground: Ground) -> None:
-    """No more than the node's label says, whatever they want."""
+    """A card holds at most as many pods as the node's label says, whatever their size."""
     ground.node("n1", 2, 16, labels={MAX_PODS: "2"})
     ground.cardpack()
     check([ground.placed(f"p{i}", 1)[0] for i in range(4)] == [0, 0, 1, 1], "two on each card")
@@ -132,20 +133,20 @@ def pods_on_a_card(ground: Ground) -> None:
 
 @on_all_grounds
 def less_allocatable(ground: Ground) -> None:
-    """What the kubelet would not admit is not offered: allocatable below capacity."""
+    """cardpack offers no memory that the kubelet would not admit: allocatable is below capacity."""
     ground.node("n1", 2, 8, allocatable=10)
     daemon = ground.cardpack()
     check(ground.placed("a", 6) == [0], "a")
     check(ground.placed("b", 4) == [1], "b")
     probe = ground.pod("probe", 1)
     check("allocatable" in daemon.reason(probe, "n1"), daemon.reason(probe, "n1"))
-    ground.refused("probe")  # on a release by the scheduler itself, which adds up as the kubelet
+    ground.refused("probe")  # a real scheduler refuses it itself: it sums like the kubelet
     ground.delete("probe")
 
 
 @on_all_grounds
 def shared_and_exclusive(ground: Ground) -> None:
-    """Pods that share cards and pods that have them whole: never together, or each on its own."""
+    """Shared and exclusive pods: never on one node, or each on its own cards."""
     ground.manage(GPU_MEM, CORES, EXCLUSIVE)
     ground.node("n1", 2, 8, exclusive=2)
     ground.cardpack()
@@ -160,7 +161,7 @@ def shared_and_exclusive(ground: Ground) -> None:
     ground.delete("alone")
     ground.comes_to_fit("n1", 2)
     check(ground.placed("again", 2) == [0], "again")
-    # One of the two is the other plugin's now.
+    # One of the two cards now belongs to the other device plugin.
     ground.annotate_node("n1", annotations={EXCLUSIVE_CARDS: "1"})
     ground.comes_to_fit("n1", None, exclusive=1)
     ground.pod("divided", exclusive=1)
@@ -171,7 +172,7 @@ def shared_and_exclusive(ground: Ground) -> None:
 
 @on_all_grounds
 def exclusive_elsewhere(ground: Ground) -> None:
-    """A node that shares nothing is not cardpack's: exclusive pods go there as ever."""
+    """cardpack ignores exclusive pods on a node without shared cards: they are bound as usual."""
     ground.manage(GPU_MEM, EXCLUSIVE)
     ground.node("n1", 0, exclusive=2)
     ground.node("n2", 1, 8)

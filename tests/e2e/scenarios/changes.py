@@ -1,4 +1,4 @@
-"""Nodes, cards and pods change under way: what follows, follows from the next request on."""
+"""Nodes, cards and pods that change: cardpack uses the new state from the next request on."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Json = Any
 
 
 def comes_to_fit(daemon: Daemon, pod: Json, node: str) -> None:
-    """No request in between may be needed: only the watch."""
+    """Waits until the node is feasible; the watch alone must bring the change."""
     wait_for(lambda: daemon.reason(pod, node) == "", f"{node} to fit")
 
 
 def comes_to_refuse(daemon: Daemon, pod: Json, node: str, why: str) -> None:
-    """With that reason."""
+    """Waits until the node is refused with that reason."""
     wait_for(lambda: why in daemon.reason(pod, node), f"{node} to refuse: {why}")
 
 
 @scenario("real")
 def node_resized(bench: Bench) -> None:
-    """Larger and smaller cards, more and fewer, another unit: what is bound stays charged."""
+    """Larger and smaller cards, more and fewer, another unit: bound pods stay charged."""
     bench.node("n1", 2, 8)
     daemon = bench.cardpack()
     ten, seven = bench.own_pod("ten", 10), bench.own_pod("seven", 7)
@@ -47,7 +47,7 @@ def node_resized(bench: Bench) -> None:
     error = daemon.bind(seven, "n1")
     check("can't hold" in error and "card 0: 0 of 6 free" in error, error)
     check(daemon.bind(six, "n1") == "", "bind on another card of 6")
-    bench.resize("n1", gpu_count=1)  # 24 on one, and the card of six is gone
+    bench.resize("n1", gpu_count=1)  # one card of 24; the card of six is gone
     comes_to_fit(daemon, seven, "n1")
     agree(daemon, bench.truth)
     check(daemon.inspect("n1")["nodes"][0]["devs"][-1]["usedGPU"] == 6, "six is not shown")
@@ -64,7 +64,7 @@ def node_resized(bench: Bench) -> None:
 
 @scenario("real")
 def node_comes_and_goes(bench: Bench) -> None:
-    """gpu-count before gpu-mem and the other way round; a node deleted and made again."""
+    """gpu-count before gpu-mem and the reverse; a node deleted and created again."""
     daemon = bench.cardpack()
     pod = bench.own_pod("p", 6)
     check('node "n1" not found' in daemon.reason(pod, "n1"), daemon.reason(pod, "n1"))
@@ -77,7 +77,7 @@ def node_comes_and_goes(bench: Bench) -> None:
     bench.resize("n2", gpu_count=2)
     comes_to_fit(daemon, pod, "n2")
     check(daemon.bind(pod, "n2") == "", "bind")
-    # Its pods outlive a node, and are on it when it is back.
+    # A node's pods outlive the node, and count again when it is back.
     bench.cluster.must("DELETE", "/api/v1/nodes/n2")
     more = bench.own_pod("more", 9)
     comes_to_refuse(daemon, more, "n2", 'node "n2" not found')
@@ -89,7 +89,7 @@ def node_comes_and_goes(bench: Bench) -> None:
     agree(daemon, bench.truth)
     bench.cluster.delete_pod("p", bench.namespace)
     comes_to_fit(daemon, more, "n2")
-    # What the kubelet takes back after a restart of the plugin: allocatable 0, capacity stays.
+    # The kubelet's state after a restart of the device plugin: allocatable is 0, capacity stays.
     bench.cluster.set_node_status("n2", {GPU_MEM: 14, GPU_COUNT: 1}, allocatable={GPU_MEM: 0})
     comes_to_refuse(daemon, more, "n2", "not allocatable")
     bench.resize("n2", gpu_mem=14)
@@ -104,7 +104,7 @@ def node_comes_and_goes(bench: Bench) -> None:
 
 @scenario("real")
 def pods_end(bench: Bench) -> None:
-    """Succeeded, Failed and gone free a card; being deleted does not."""
+    """A pod frees its card when it succeeds, fails or is gone, not when its deletion begins."""
     bench.node("n1", 1, 8)
     daemon = bench.cardpack()
     probe = bench.own_pod("probe", 1)
@@ -155,7 +155,7 @@ def _held_by_grace(bench: Bench, daemon: Daemon, probe: Json) -> None:
 
 
 def _is_known(bench: Bench, daemon: Daemon) -> None:
-    """Until what was written so far has come by the watch of pods: a later pod is known."""
+    """Waits until the watch of pods has shown all earlier writes: a later pod is known."""
     bench.placed_pod("mark", 1, "elsewhere", None)
     wait_for(lambda: any(n["name"] == "elsewhere" for n in daemon.inspect()["nodes"]), "the mark")
     bench.cluster.delete_pod("mark", bench.namespace)
@@ -164,7 +164,7 @@ def _is_known(bench: Bench, daemon: Daemon) -> None:
 
 @scenario("real")
 def unhealthy_cards(bench: Bench) -> None:
-    """The ConfigMap of kube-system takes a card out at once, and gives it back."""
+    """The ConfigMap in kube-system makes a card unusable at once, and usable again."""
     bench.node("n1", 2, 8)
     daemon = bench.cardpack()
     five = [bench.own_pod(f"five{i}", 5) for i in range(3)]
@@ -184,18 +184,18 @@ def unhealthy_cards(bench: Bench) -> None:
     comes_to_refuse(daemon, one, "n1", "are unhealthy, cordoned or set aside")
     bench.unhealthy("n1", None)
     comes_to_fit(daemon, one, "n1")
-    # Another namespace's ConfigMap of that name is nobody's business.
+    # cardpack ignores a ConfigMap of that name in another namespace.
     path = f"/api/v1/namespaces/{bench.namespace}/configmaps"
     item = {"metadata": {"name": "unhealthy-gpu-n1"}, "data": {"gpus": "0,1"}}
     bench.cluster.must("POST", path, item)
-    bench.unhealthy("n9", "0")  # a node that is not there
+    bench.unhealthy("n9", "0")  # a node that does not exist
     check(daemon.bind(one, "n1") == "", "bind with the ConfigMap in another namespace")
     bench.verify(daemon)
 
 
 @scenario("real")
 def bound_by_hand(bench: Bench) -> None:
-    """A pod that was bound past cardpack is charged: to its card, or to its node alone."""
+    """A pod that was bound without cardpack counts on its card, or only on its node."""
     bench.node("n1", 2, 8)
     daemon = bench.cardpack()
     for name, card in (("none", None), ("word", "x"), ("minus", "-1"), ("beyond", "2")):
@@ -206,7 +206,7 @@ def bound_by_hand(bench: Bench) -> None:
     devs = {dev["id"]: dev for dev in daemon.inspect("n1")["nodes"][0]["devs"]}
     names = sorted(pod["name"] for pod in devs[-1]["pods"])
     check(devs[-1]["usedGPU"] == 8 and names == ["beyond", "minus", "none", "word"], devs[-1])
-    # 16 - 8 - 7 = 1 is left on the node, though card 0 shows 8.
+    # 16 - 8 - 7 = 1 is left on the node, though card 0 has 8 left.
     comes_to_refuse(daemon, bench.own_pod("two", 2), "n1", "beside pods without a card")
     one = bench.own_pod("one", 1)
     check(daemon.bind(one, "n1") == "", "the last one")

@@ -1,4 +1,4 @@
-"""Everything at once and at random: the seed is printed, and repeats the plan."""
+"""All faults at random; the printed seed repeats the plan."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from truth import GPU_COUNT, Truth, name_of, size_of
 Json = Any
 
 PODS = 2000
-LONG = 60.0  # seconds that cardpack, and then the API server, is frozen once
+LONG = 60.0  # seconds of one freeze of cardpack, and later of one of the API server
 MEGA = 1 << 20
-# The least lease, to have time for faults; the rest is as shipped.
+# The shortest lease, to leave time for faults; all else as shipped.
 SETTINGS = (
     "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s",
     "--leader-elect-retry-period=500ms", "--start-settle=8s",
@@ -33,16 +33,16 @@ SETTINGS = (
 
 
 def _ns(entry: Json) -> int:
-    """When a line of cardpack's log was written."""
+    """The time of a line of cardpack's log."""
     return int(datetime.fromisoformat(entry["time"]).timestamp() * 1e6) * 1000
 
 
 class Cluster:
-    """The nodes and their unhealthy cards, changed at random by a hand of its own."""
+    """The nodes and their unhealthy cards; its own thread changes them at random."""
 
     def __init__(self, bench: Bench, ledger: Ledger, luck: random.Random) -> None:
         self.bench, self.ledger, self.luck = bench, ledger, luck
-        self.up = threading.Lock()  # held by whoever writes, and by who takes the API server away
+        self.up = threading.Lock()  # held by each writer, and by a fault that takes the API server away
         self.names = [f"n{i:02}" for i in range(14)]
         self.sick: list[tuple[str, int, int, int]] = []  # node, card, from, to
         self.changes = 0
@@ -54,11 +54,11 @@ class Cluster:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Changes begin."""
+        """Starts the changes."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Changes end; all cards are healthy."""
+        """Ends the changes; all cards become healthy."""
         self._stop.set()
         self._thread.join(60)
         check(not self.broken, self.broken)
@@ -107,19 +107,19 @@ class Cluster:
 
 
 class Faults:
-    """What happens to the three programs, one after the other."""
+    """The faults of the three programs, one after the other."""
 
     def __init__(self, bench: Bench, daemon: Daemon, nodes: Cluster, luck: random.Random) -> None:
         assert bench.cluster.scheduler is not None
         self.bench, self.daemon, self.nodes, self.luck = bench, daemon, nodes, luck
         self.api, self.scheduler = bench.cluster.apiserver, bench.cluster.scheduler
         self.times: list[str] = []
-        self.doubtful: list[tuple[float, float]] = []  # when the audit log tells less than all
+        self.doubtful: list[tuple[float, float]] = []  # times for which the audit log is incomplete
         self.suicides = 0
         self.rss = 0
 
     def plan(self) -> list[Callable[[], None]]:
-        """Each fault once, some within others once more, in the seed's order."""
+        """Each fault once, some again during others, in the seed's order."""
         plan = [
             self.kill_cardpack,
             self.kill_api_server,
@@ -135,7 +135,7 @@ class Faults:
         return plan
 
     def run(self, fault: Callable[[], None]) -> None:
-        """One of them."""
+        """Runs one fault."""
         name = fault.__name__
         began = time.monotonic()
         fault()
@@ -145,8 +145,8 @@ class Faults:
 
     def supervise(self) -> bool:
         """
-        1.36.3's kube-scheduler ends itself ("cache is corrupted") where a pod was deleted and
-        made again while it had no watch; who supervises it starts it again.
+        kube-scheduler 1.36.3 ends itself ("cache is corrupted") if a pod was deleted and made again
+        while it had no watch. This method starts it again, as its supervisor would.
         """
         if not self.scheduler.alive:
             self.suicides += 1
@@ -154,12 +154,12 @@ class Faults:
         return True
 
     def alive(self) -> None:
-        """cardpack dies by our hand alone, and its memory is looked at."""
+        """Checks that cardpack runs unless the test killed it, and checks its memory."""
         check(self.daemon.process.alive, f"cardpack ended: {self.daemon.process.tail()}")
         self.rss = max(self.rss, self.daemon.peak_rss())
 
     def open_files(self) -> int:
-        """Of cardpack, now."""
+        """How many files cardpack has open now."""
         return len(list(Path(f"/proc/{self.daemon.process.pid}/fd").iterdir()))
 
     # ---- SIGKILL ------------------------------------------------------------------------
@@ -175,14 +175,16 @@ class Faults:
         wait_for(self.daemon.ready, "cardpack to be ready", PATIENCE)
 
     def kill_cardpack(self) -> None:
-        """Back after a moment."""
+        """Kills cardpack and starts it again after a moment."""
         self._kill_cardpack()
         time.sleep(self.luck.random())
         self.daemon.launch()
         self._ready()
 
     def kill_api_server(self) -> None:
-        """Back after a moment, with a new watch cache: old watches are 410."""
+        """
+        Kills the API server and starts it after a moment, with a new watch cache: old watches get 410.
+        """
         with self.nodes.up:
             began = time.time()
             self.api.kill()
@@ -191,7 +193,7 @@ class Faults:
             self._doubt(began)
 
     def kill_scheduler(self) -> None:
-        """With binds under way, whose answers nobody hears."""
+        """Kills kube-scheduler with binds in flight: it never gets their answers."""
         self.scheduler.kill()
         time.sleep(self.luck.random())
         self.scheduler.start()
@@ -209,22 +211,24 @@ class Faults:
         return 0.5 + self.luck.random() * 3
 
     def freeze_cardpack(self) -> None:
-        """Shorter than anybody's patience."""
+        """Freezes cardpack for less time than any client's timeout."""
         self._freeze(self.daemon.process, self._short())
 
     def freeze_scheduler(self) -> None:
-        """What it asked for is answered meanwhile."""
+        """Freezes kube-scheduler; its requests are answered meanwhile."""
         self._freeze(self.scheduler, self._short())
 
     def freeze_api_server(self) -> None:
-        """Bindings are answered late."""
+        """Freezes the API server: it answers Bindings late."""
         with self.nodes.up:
             began = time.time()
             self._freeze(self.api, self._short())
             self._doubt(began)
 
     def freeze_cardpack_long(self) -> None:
-        """It sleeps while the cluster changes, the history goes and the scheduler dies."""
+        """
+        Freezes cardpack while the cluster changes, the history is compacted and the scheduler dies.
+        """
         ends = time.monotonic() + LONG
         lists = len(self.daemon.log("list is in"))
         self.daemon.process.pause()
@@ -232,7 +236,7 @@ class Faults:
             time.sleep(5 + self.luck.random() * 5)
             self.run(self.kill_api_server)
             self.run(self.kill_scheduler)
-            time.sleep(5)  # what is written now, its dead connections don't hold
+            time.sleep(5)  # cardpack's dead connections can't buffer writes from now on
             self._compact()
             time.sleep(max(0.0, ends - time.monotonic()))
         finally:
@@ -241,8 +245,8 @@ class Faults:
 
     def freeze_api_server_long(self) -> None:
         """
-        Longer than every timeout. cardpack dies meanwhile; its Bindings lie in the inbox of the
-        API server, which carries out what it finds there.
+        Freezes the API server longer than every timeout. cardpack dies meanwhile; its Bindings are in
+        the API server's receive buffers, and the API server carries them out later.
         """
         died = self.luck.random() * LONG / 2
         with self.nodes.up:
@@ -256,16 +260,16 @@ class Faults:
             finally:
                 self.api.resume()
             self._doubt(began)
-        self.run(self.kill_scheduler)  # it would take up to a minute to look again
+        self.run(self.kill_scheduler)  # without a restart it would take up to a minute to retry
         self._ready()
 
     # ---- compaction ---------------------------------------------------------------------
 
     def compact_unseen(self) -> None:
-        """The history goes while cardpack has no connection."""
+        """Compacts the history while cardpack has no connection."""
         lists = len(self.daemon.log("list is in"))
         self._compact()
-        self._lists_again(lists, 1)  # whose last event was its kind's last goes on
+        self._lists_again(lists, 1)  # a watch may resume if the last event was the last of its kind
 
     def _compact(self) -> None:
         with self.nodes.up:
@@ -276,14 +280,14 @@ class Faults:
             self._doubt(began)
 
     def _lists_again(self, before: int, more: int) -> None:
-        """A watch from before the compaction is refused."""
+        """Waits until a watch from before the compaction was refused, and cardpack listed again."""
         wanted = before + more
         wait_for(lambda: len(self.daemon.log("list is in")) >= wanted, "new lists", 60, poll=0.5)
 
     def _doubt(self, began: float) -> None:
         """
-        Of a request whose client or server died the audit log says 504 or nothing, whatever
-        was written.
+        Records a time for which the audit log is in doubt: if the client or the server of a request
+        died, it says 504 or nothing, whether or not the write happened.
         """
         self.doubtful.append((began - 3, time.time() + 1))
 
@@ -291,9 +295,9 @@ class Faults:
 @scenario("real")
 def chaos(bench: Bench) -> None:
     """
-    2,000 pods come and go while cardpack, the API server and kube-scheduler are killed and
-    frozen, the history is compacted, and nodes change: no card ever holds too much, and in
-    the end all is bound that fits.
+    2,000 pods come and go while cardpack, the API server and kube-scheduler are killed and frozen, the
+    history is compacted, and nodes change: no card is ever over-committed, and in the end all pods
+    that fit are bound.
     """
     seed = bench.options.seed
     luck = random.Random(f"{seed} plan")
@@ -342,7 +346,7 @@ def _sound(ledger: Ledger, churn: Churn, nodes: Cluster) -> None:
 
 @dataclass
 class Evidence:
-    """All that is left when nothing moves any more."""
+    """The state when nothing changes any more."""
 
     bench: Bench
     daemon: Daemon
@@ -388,8 +392,8 @@ def _judge(e: Evidence) -> None:
 
 
 def _judge_answers(e: Evidence) -> None:
-    """
-    Whoever was told so is bound there: or, where the API server does not look at a Binding's UID,
+    """A pod whose bind succeeded is bound to that node. If the API server ignores a Binding's UID, the
+    pod that took its name meanwhile may be bound there instead.
     the pod is that has taken its name meanwhile.
     """
     places = {bind.uid: bind.node for bind in e.ledger.binds()}
@@ -402,7 +406,7 @@ def _judge_answers(e: Evidence) -> None:
 
 
 def _settle(bench: Bench, faults: Faults) -> Truth:
-    """All is bound that fits, and of the others kube-scheduler says why not."""
+    """Waits until all pods that fit are bound, and kube-scheduler gives a reason for the others."""
     left: list[str] = []
 
     def hopeless() -> bool:
@@ -424,7 +428,7 @@ def _settle(bench: Bench, faults: Faults) -> Truth:
 
 
 def _judge_sizes(e: Evidence) -> int:
-    """No bind to a size of which cardpack knew that it is gone."""
+    """No bind uses a card size that cardpack knew to be outdated."""
     heard: defaultdict[tuple[str, int, int], list[int]] = defaultdict(list)
     for entry in e.daemon.log("node"):
         heard[entry["node"], entry["total"], entry["cards"]].append(_ns(entry))
@@ -439,7 +443,7 @@ def _judge_sizes(e: Evidence) -> int:
 
 
 def _judge_health(e: Evidence) -> None:
-    """No bind to a card of which cardpack knew that it is unhealthy."""
+    """No bind uses a card that cardpack knew to be unhealthy."""
     log = [(line["node"], line["cards"], _ns(line)) for line in e.daemon.log("unhealthy cards")]
     by_card: defaultdict[tuple[str, int], list[Bind]] = defaultdict(list)
     for bind in e.ledger.binds():
@@ -452,7 +456,7 @@ def _judge_health(e: Evidence) -> None:
 
 
 def _judge_writes(e: Evidence) -> int:
-    """One Binding a pod was accepted. Returns how many the audit log does not tell of."""
+    """Each pod has one accepted Binding. Returns how many of them the audit log lacks."""
     writes = e.bench.cluster.bindings_in_audit(CARDPACK_USER)
     bound: defaultdict[str, list[Bind]] = defaultdict(list)
     for bind in e.ledger.binds():
@@ -462,7 +466,7 @@ def _judge_writes(e: Evidence) -> int:
         entry = writes.get(name, PodWrites())
         check(entry.patches == entry.updates == 0, f"{name}: {entry}")
         most = len(bound[name])
-        if name in e.churn.unsure:  # one may have gone while nobody looked
+        if name in e.churn.unsure:  # one may have been deleted during a gap of the watch
             most = e.ledger.incarnations(name)
         check(entry.bindings <= most, f"{name}: {entry}, not {bound[name]}")
         doubtful = sum(

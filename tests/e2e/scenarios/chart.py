@@ -1,4 +1,4 @@
-"""manifests/helm/cardpack: the same objects as the overlays, whatever its values choose."""
+"""manifests/helm/cardpack renders the same objects as the overlays, with each choice of values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from scenarios.overlays import check_pod, check_rendering, check_scraped, throug
 
 Json = Any
 
-# What the chart's values choose, and the overlay that is the same.
+# Values of the chart, and the overlay that they must equal.
 SAME: dict[str, tuple[str, ...]] = {
     "base": (),
     "tls": ("tls.enabled=true",),
@@ -40,7 +40,7 @@ SAME: dict[str, tuple[str, ...]] = {
     "kubeadm": ("mode=beside-scheduler",),
     "second-scheduler": ("mode=second-scheduler",),
 }
-# More of them, each of which the API server must take as well.
+# More values whose objects the API server must accept.
 CHOICES: tuple[tuple[str, ...], ...] = (
     (
         "config.shortlist=5", "config.log-level=warn", "config.max-body=64MiB",
@@ -59,7 +59,7 @@ CHOICES: tuple[tuple[str, ...], ...] = (
         "secondScheduler.managedResources={aliyun.com/gpu-mem,nvidia.com/gpu}", "ports.http=40000",
         "config.leader-elect-resource-name=other", "config.leader-elect-resource-namespace=default",
     ),
-    # Just enough; the last argument counts, and beats the file.
+    # Minimal values; the last argument overrides the file.
     (
         "config.shutdown-grace=10m", "extraArgs={--shutdown-grace=10m,--shutdown-grace=34s999ms}",
     ),
@@ -73,7 +73,7 @@ CHOICES: tuple[tuple[str, ...], ...] = (
         "serviceAccount.annotations.a=b", "nameOverride=packer", "ports.probes=40001",
     ),
 )  # fmt: skip
-# What is refused, and the word that says why.
+# Values that are refused, and the word that names the reason.
 BAD: tuple[tuple[str, str], ...] = (
     ("mode=sideways", "mode"),
     ("config.prot=1", "prot"),
@@ -95,7 +95,7 @@ BAD: tuple[tuple[str, str], ...] = (
     ("mode=beside-scheduler,config.shutdown-grace=1m", "shutdown-grace (1m)"),
     ("config.shutdown-delay=1s,extraArgs[0]=--shutdown-delay=10s", "shutdown-delay (10s)"),
 )
-# Each release, as a cluster says it, and the overlay whose scheduler configuration it reads.
+# Each release as a cluster reports it, and the overlay with the scheduler configuration for it.
 RELEASES = {
     "1.20.2": "-v1beta1",
     "1.22.17": "-v1beta1",
@@ -112,7 +112,7 @@ def _sets(values: tuple[str, ...]) -> list[str]:
 
 
 def _plain(found: list[Json]) -> dict[tuple[str, str, str], Json]:
-    """By kind, namespace and name; without what only the one or the other way to render has."""
+    """By kind, namespace and name; without the fields that only one of the two renderers adds."""
     plain = {}
     for item in map_strings(found, lambda s: re.sub(r"-config-[a-z0-9]{10}$", "-config", s)):
         metadata = item["metadata"]
@@ -125,7 +125,7 @@ def _plain(found: list[Json]) -> dict[tuple[str, str, str], Json]:
 
 
 def _without(value: Json) -> Json:
-    """No label of the release, no checksum, and the default for pulling an image."""
+    """Without the release's labels and the checksum, and with the default image pull policy."""
     if isinstance(value, list):
         return [_without(item) for item in value]
     if not isinstance(value, dict):
@@ -144,7 +144,7 @@ def _without(value: Json) -> Json:
 
 @scenario("real")
 def chart_is_the_overlays(bench: Bench) -> None:
-    """By default the chart is the base; told to, it is each of the overlays."""
+    """The chart's default is the base; its values can make each of the overlays."""
     for name, values in SAME.items():
         folder = MANIFESTS / "base" if name == "base" else overlay(bench, name)
         ours = _plain(objects(bench, chart(bench, *_sets(values))))
@@ -156,7 +156,7 @@ def chart_is_the_overlays(bench: Bench) -> None:
 
 @scenario("real")
 def chart_choices(bench: Bench) -> None:
-    """The API server takes what the values choose, and cardpack its settings."""
+    """The API server accepts the objects of all choices, and cardpack their settings."""
     for values in CHOICES:
         text = chart(bench, *_sets(values), name="tried")
         argv = ("create", "--dry-run=server", strictly(bench), "-f", "-")
@@ -176,7 +176,7 @@ def chart_choices(bench: Bench) -> None:
 
 @scenario("real")
 def chart_values(bench: Bench) -> None:
-    """Bad values are refused by their name; the release of Kubernetes chooses what it must."""
+    """Invalid values are refused by name; the release of Kubernetes decides what depends on it."""
     if not bench.modern:
         raise Skipped("Helm alone is asked, once is enough")
     for values in (*SAME.values(), *CHOICES):
@@ -188,7 +188,7 @@ def chart_values(bench: Bench) -> None:
     for release, suffix in RELEASES.items():
         said = helm(*second, "--kube-version", release)
         check(f"registry.k8s.io/kube-scheduler:v{release.partition('-')[0]}\n" in said, said)
-        # Not by kubectl, which knows its own release's kinds alone.
+        # kubectl can't check this: it knows only its own release's kinds.
         written = re.search(r"^  kube-scheduler\.yaml: \|\n((?:    .*\n)+)", said, re.MULTILINE)
         check(written, said)
         assert written is not None
@@ -203,12 +203,12 @@ def chart_values(bench: Bench) -> None:
 
 @scenario("real")
 def chart_settings(bench: Bench) -> None:
-    """Every setting of cardpack is one of the chart's, or one that the chart makes itself."""
+    """Every setting of cardpack is a value of the chart, or the chart sets it itself."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     known = set(schema["properties"]["config"]["properties"])
     defaults = check_config(bench, [])
     every = set(defaults)
-    # With which of them the chart reckons where config has none.
+    # The settings for which the chart has a default if `config` has none.
     checks = (CHART / "templates" / "checks.yaml").read_text()
     reckoned = dict(re.findall(r'"name" "(\S+)" "default" "(\S+)"', checks))
     check(len(reckoned) == 2 and reckoned.items() <= defaults.items(), reckoned)
@@ -233,7 +233,7 @@ def chart_settings(bench: Bench) -> None:
 
 
 def _leaves(schema: Json, values: Json, prefix: str = "") -> list[tuple[str, Json]]:
-    """What may be set, by its dotted name, and its default."""
+    """Each settable value by its dotted name, with its default."""
     found: list[tuple[str, Json]] = []
     for key, inner in schema["properties"].items():
         name = f"{prefix}{key}"
@@ -246,7 +246,7 @@ def _leaves(schema: Json, values: Json, prefix: str = "") -> list[tuple[str, Jso
 
 @scenario("real")
 def chart_installed(bench: Bench) -> None:
-    """Helm installs it into a namespace of its own, upgrades it, and takes all of it away."""
+    """Helm installs the chart into its own namespace, upgrades it, and removes all of it."""
     admin = bench.cluster.admin_kubeconfig
     release = ("packer", CHART, "--namespace", bench.namespace, "--set", "mode=second-scheduler")
     said = helm("install", *release, kubeconfig=admin)
@@ -275,7 +275,7 @@ def _checksums(bench: Bench) -> Json:
 
 
 def _packs(bench: Bench, found: list[Json]) -> None:
-    """Pods are bound with the rights that the chart gives, and with no other."""
+    """Pods are bound with exactly the rights that the chart gives."""
     name = pick(found, "ServiceAccount")["metadata"]["name"]
     token = bench.cluster.service_account_token(bench.namespace, name)
     user = f"system:serviceaccount:{bench.namespace}:{name}"

@@ -1,4 +1,4 @@
-"""cardpack with as little as manifests/ leaves it: no rights, no writable file, few system calls."""
+"""cardpack with the minimum that manifests/ allows: no rights, no writable file, few system calls."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ import seccomp_profile as profile  # noqa: E402
 Json = Any
 
 PROFILE = MANIFESTS / "seccomp" / "cardpack.json"
-USER = 65532  # of manifests/base/objects/deployment.yaml
-# In a mount namespace of its own all is read-only; then no right and no user are left. $0 is cardpack.
+USER = 65532  # the user of manifests/base/objects/deployment.yaml
+# A mount namespace in which all is read-only; then all capabilities are dropped and the user changes.
+# $0 is cardpack.
 READ_ONLY = """\
 set -e
 mount --make-rprivate /
@@ -39,16 +40,16 @@ exec setpriv --reuid {user} --regid {user} --clear-groups --no-new-privs --inh-c
 
 
 def process_status(daemon: Daemon) -> dict[str, str]:
-    """/proc/PID/status."""
+    """The fields of /proc/PID/status."""
     text = Path(f"/proc/{daemon.process.pid}/status").read_text()
     return dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
 
 
 def writable_files(daemon: Daemon) -> list[str]:
-    """Regular files that it holds open for writing, beside its log."""
+    """Regular files that it has open for writing, except its log."""
     found = []
     for fd in Path(f"/proc/{daemon.process.pid}/fd").iterdir():
-        if not fd.is_file():  # of what it leads to; a socket may be closed meanwhile
+        if not fd.is_file():  # follows the link; a socket may be closed meanwhile
             continue
         target = os.readlink(fd)
         info = (fd.parent.parent / "fdinfo" / fd.name).read_text()
@@ -60,7 +61,10 @@ def writable_files(daemon: Daemon) -> list[str]:
 
 
 def has_no_rights(daemon: Daemon) -> None:
-    """Whoever started it: no capability, none to be gained, and no file to write to."""
+    """
+    Checks that it has no capability, can gain none, and has no file open for writing, whatever started
+    it.
+    """
     status = process_status(daemon)
     for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
         check(int(status[name], 16) == 0, f"{name}: {status[name]}")
@@ -69,7 +73,7 @@ def has_no_rights(daemon: Daemon) -> None:
 
 
 def under_profile(lab: Lab) -> Path:
-    """cardpack under the profile that is shipped; a call that it denies is the end of cardpack."""
+    """cardpack under the shipped profile; a denied system call ends cardpack."""
     try:
         profile.library()
     except OSError as error:
@@ -80,7 +84,7 @@ def under_profile(lab: Lab) -> Path:
 
 @scenario("fake")
 def seccomp_through_faults(lab: Lab) -> None:
-    """The profile suffices while the API server fails in many ways."""
+    """The profile is sufficient while the API server fails in many ways."""
     binary = under_profile(lab)
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--bind-timeout", "3s", binary=binary)
@@ -101,8 +105,8 @@ def seccomp_through_faults(lab: Lab) -> None:
 
 @scenario("real")
 def seccomp_through_tls(bench: Bench) -> None:
-    """
-    The profile suffices with TLS, a token that is rotated, an API server that is restarted, an
+    """The profile is sufficient with TLS, a rotated token, a restarted API server, a host name to
+    resolve (which starts a thread), and at the shutdown.
     address that has to be looked up (which takes a thread), and at the end.
     """
     binary = under_profile(bench)
@@ -136,7 +140,7 @@ def seccomp_through_tls(bench: Bench) -> None:
 
 @contextmanager
 def readable_folder() -> Iterator[Path]:
-    """A folder for a user who may enter no other of ours."""
+    """A folder for a user that can enter no other folder of the test."""
     folder = Path(tempfile.mkdtemp(prefix="cardpack-e2e-user-"))
     try:
         folder.chmod(0o755)
@@ -147,7 +151,7 @@ def readable_folder() -> Iterator[Path]:
 
 @scenario("real")
 def unprivileged_and_read_only(bench: Bench) -> None:
-    """As the Deployment has it: another user, no capability, and nowhere to write."""
+    """As in the Deployment: another user, no capability, and no writable path."""
     if os.geteuid() != 0:
         raise Skipped("it takes root to become somebody else")
     if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
@@ -173,8 +177,7 @@ def unprivileged_and_read_only(bench: Bench) -> None:
         uppermost = {line.split()[4]: line.split()[5] for line in mounts}
         writable = [at for at, how in uppermost.items() if "ro" not in how.split(",")]
         check(uppermost and not writable, writable)
-        check(not daemon.log("running as root, which cardpack has no use for: any user can run it "
-                             "who may read its files"), "it takes itself for root")  # fmt: skip
+        check(not daemon.log("running as root"), "it takes itself for root")
         pod = bench.own_pod("p1", 3)
         check(daemon.bind(pod, "n1") == "", "bind")
         bench.pod("p2", 3)
@@ -184,7 +187,7 @@ def unprivileged_and_read_only(bench: Bench) -> None:
 
 
 def shipped_pod(bench: Bench) -> Json:
-    """The Deployment's template, as kubectl reads it."""
+    """The Deployment's pod template, read by kubectl."""
     argv = ("create", "--dry-run=client", "-o", "json", "-f", str(OBJECTS / "deployment.yaml"))
     template: Json = json.loads(bench.cluster.kubectl(*argv).stdout)["spec"]["template"]
     return template
@@ -192,7 +195,7 @@ def shipped_pod(bench: Bench) -> Json:
 
 @scenario("real")
 def restricted(bench: Bench) -> None:
-    """The Deployment asks for no right, and passes where Pod Security admits the restricted only."""
+    """The Deployment requests no right, and is admitted by the Pod Security level "restricted"."""
     template = shipped_pod(bench)
     spec = template["spec"]
     container = spec["containers"][0]
@@ -220,7 +223,7 @@ def restricted(bench: Bench) -> None:
     pod = {"metadata": {"name": "shipped", **template["metadata"]}, "spec": spec}
     status, answer = bench.cluster.api("POST", pods, pod)
     check(status == 201, f"{status} {answer}")
-    # With the line that opts for the profile of manifests/seccomp/ as well.
+    # Also with the line that selects the profile of manifests/seccomp/.
     own = {"type": "Localhost", "localhostProfile": PROFILE.name}
     spec["securityContext"]["seccompProfile"] = own
     check(PROFILE.name in (OBJECTS / "deployment.yaml").read_text(), "the profile's name differs")

@@ -1,4 +1,4 @@
-"""cardpack or the API server dies in the midst of it."""
+"""cardpack or the API server dies during a burst or a bind."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SIZES = [1, 2, 2, 3, 4, 6, 8]
 
 
 def _nodes(bench: Bench) -> list[str]:
-    """Room for 250 pods of SIZES, whoever chooses the cards."""
+    """Nodes with room for 250 pods of SIZES, with any choice of cards."""
     return [bench.node(f"n{i}", 2 + i, 40) for i in range(6)]
 
 
 @scenario("real")
 def killed_in_a_burst(bench: Bench) -> None:
-    """SIGKILL and a new start, several times: all are bound, none twice, no card over-committed."""
+    """Several SIGKILLs and starts: all pods are bound, none twice, no card is over-committed."""
     luck = dice("killed")
     _nodes(bench)
     daemon = bench.cardpack()
@@ -45,8 +45,8 @@ def killed_in_a_burst(bench: Bench) -> None:
 @scenario("real")
 def killed_with_binds_under_way(bench: Bench) -> None:
     """
-    Bindings that a dead cardpack has sent are carried out after the next one has started:
-    it does not give their cards away.
+    The API server commits Bindings of a killed cardpack after the next cardpack has started: that one
+    does not give their cards to other pods.
     """
     bench.node("n1", 2, 16)
     daemon = bench.cardpack()
@@ -56,7 +56,7 @@ def killed_with_binds_under_way(bench: Bench) -> None:
     with ThreadPoolExecutor(len(old)) as hands:
         bench.cluster.apiserver.pause()
         asked = [hands.submit(_bind_quietly, daemon, pod) for pod in old]
-        # One Binding a node is under way at a time: the second waits for the first.
+        # A node has one Binding in flight: the second waits for the first.
         wait_for(lambda: _reserved(daemon) == 14, "both to have a card")
         daemon.kill()
         for one in asked:
@@ -75,7 +75,7 @@ def _bind_quietly(daemon: Daemon, pod: object) -> None:
     try:
         daemon.bind(pod, "n1")
     except (OSError, AssertionError):
-        pass  # it was killed
+        pass  # cardpack was killed
     except Exception as error:
         check("RemoteDisconnected" in type(error).__name__, error)
 
@@ -83,8 +83,8 @@ def _bind_quietly(daemon: Daemon, pod: object) -> None:
 @scenario("real")
 def api_server_away(bench: Bench) -> None:
     """
-    The API server is gone for half a minute in the midst of a burst: a cardpack that needs no
-    lease stays ready, shows what it knows, answers binds with an error, and goes on by itself.
+    The API server is away for half a minute during a burst. A cardpack without a Lease stays ready,
+    shows its state, answers binds with an error, and recovers by itself.
     """
     luck = dice("away")
     nodes = [*_nodes(bench), bench.node("spare", 1, 8)]
@@ -113,7 +113,7 @@ def api_server_away(bench: Bench) -> None:
     finally:
         bench.cluster.apiserver.start()
     assert bench.cluster.scheduler is not None
-    bench.cluster.scheduler.restart()  # it would take up to a minute to look again
+    bench.cluster.scheduler.restart()  # without a restart it would take up to a minute to retry
     bench.wait_bound(count, kicking=True)
     for pod in waiting:
         check(daemon.bind(pod, "spare") == "", "a bind after the return")
@@ -123,8 +123,8 @@ def api_server_away(bench: Bench) -> None:
 @scenario("real")
 def api_server_frozen(bench: Bench) -> None:
     """
-    It accepts and answers nothing: binds end with an error, and what they wrote after all is
-    known, charged and acknowledged once it thaws.
+    The API server accepts requests and answers none: binds end with an error. After it thaws, cardpack
+    knows, charges and acknowledges the Bindings that it did commit.
     """
     bench.node("n1", 2, 16)
     daemon = bench.cardpack("--bind-timeout", "2s")
@@ -138,10 +138,10 @@ def api_server_frozen(bench: Bench) -> None:
         check(daemon.ready(), "not ready while the API server is frozen")
     finally:
         bench.cluster.apiserver.resume()
-    # Four of six fit; those that the frozen server took are among them, or free the card.
+    # Four of six fit. The Bindings in the frozen server are among them, or they free the card.
     for pod in pods:
         wait_for(lambda p=pod: _final(daemon, p), "a final answer", PATIENCE, poll=0.2)
-    # Which of several frozen Bindings it takes first is its own affair.
+    # The frozen API server may commit its Bindings in any order.
     truth = bench.verify(daemon, killed=True, ordered=False)
     check(len(truth.bound()) == 4, f"{len(truth.bound())} of 4 bound")
 
@@ -153,7 +153,7 @@ def _final(daemon: Daemon, pod: object) -> bool:
 
 @scenario("real")
 def terminated_in_a_burst(bench: Bench) -> None:
-    """SIGTERM: binds under way are answered, and with the truth; it ends with status 0."""
+    """SIGTERM: binds in flight get true answers, and cardpack ends with status 0."""
     bench.node("n1", 4, 16)
     bench.node("n2", 4, 16)
     daemon = bench.cardpack()
@@ -178,13 +178,13 @@ def terminated_in_a_burst(bench: Bench) -> None:
 
 
 def _reserved(daemon: Daemon) -> int:
-    """What cardpack holds on all nodes, for pods that are bound or under way."""
+    """The memory that cardpack holds on all nodes, for bound pods and reservations."""
     return sum(node["usedGPU"] for node in daemon.inspect()["nodes"])
 
 
 @scenario("real")
 def terminated_and_replaced(bench: Bench) -> None:
-    """A rolling restart under load loses nothing and binds nothing twice."""
+    """A rolling restart under load loses no pod and binds none twice."""
     luck = dice("replaced")
     _nodes(bench)
     daemon = bench.cardpack()

@@ -1,4 +1,4 @@
-"""What is shipped: the rights in manifests/, config/."""
+"""The shipped files: the rights in manifests/, and config/."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SYSTEM = "/api/v1/namespaces/kube-system"
 
 
 def _addresses(pid: int) -> list[str]:
-    """The addresses that a process listens on, as /proc has them: in hex, the port last."""
+    """The addresses that a process listens on, as /proc shows them: hex, with the port last."""
     sockets = {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()}
     rows = [
         row.split()
@@ -28,7 +28,7 @@ def _addresses(pid: int) -> list[str]:
 
 @scenario("real")
 def scheduler_on_loopback(bench: Bench) -> None:
-    """kube-scheduler with the shipped configuration: the test gives it loopback, and no more."""
+    """kube-scheduler listens on loopback alone with the shipped configuration of the test."""
     assert bench.cluster.scheduler is not None
     found = _addresses(bench.cluster.scheduler.pid)
     # 127.0.0.1, ::1, and the first one as the second family writes it.
@@ -38,7 +38,7 @@ def scheduler_on_loopback(bench: Bench) -> None:
 
 @scenario("real")
 def least_rights(bench: Bench) -> None:
-    """cardpack's token may do what cardpack does and nothing beyond."""
+    """cardpack's token has exactly the rights that cardpack needs."""
     bench.node("n1", 1, 8)
     bench.own_pod("p", 2)
     here = f"/api/v1/namespaces/{bench.namespace}"
@@ -105,7 +105,7 @@ def least_rights(bench: Bench) -> None:
 
 @scenario("real")
 def shipped_configuration(bench: Bench) -> None:
-    """config/cardpack.yaml says what the defaults are, and cardpack runs with it."""
+    """config/cardpack.yaml contains the defaults, and cardpack runs with it."""
     file = ROOT / "config" / "cardpack.yaml"
 
     def check_config(*args: str) -> list[str]:
@@ -125,7 +125,7 @@ def shipped_configuration(bench: Bench) -> None:
 
 @scenario("fake")
 def ends_before_it_is_killed(lab: Lab) -> None:
-    """The kubelet and systemd wait for longer than cardpack takes to end, in all that is shipped."""
+    """The kubelet and systemd wait longer than cardpack's shutdown takes, in all shipped files."""
     unit = (ROOT / "config" / "systemd" / "cardpack.service.in").read_text()
     (stop,) = re.findall(r"^TimeoutStopSec=([0-9]+)s$", unit, re.MULTILINE)
     file = ROOT / "config" / "cardpack.yaml"
@@ -137,7 +137,7 @@ def ends_before_it_is_killed(lab: Lab) -> None:
         grace = re.findall(r"^ *terminationGracePeriodSeconds: ([0-9]+)", text, re.MULTILINE)
         check(len(grace) == 1, f"{path}: {grace}")
         check_end(int(grace[0]), check_config(lab, re.findall(r"--shutdown-[a-z]+=\w+", text)))
-    # Nothing else in there changes the one or the other.
+    # No other setting in these files changes either time.
     chart = MANIFESTS / "helm"
     others = [p for p in texts if p not in pods and chart not in p.parents]
     said = [p for p in others if re.search("terminationGrace|shutdown-", texts[p])]
@@ -146,7 +146,7 @@ def ends_before_it_is_killed(lab: Lab) -> None:
 
 @scenario("real")
 def ready_only_when_it_is(bench: Bench) -> None:
-    """Without an API server it lives, is not ready, and refuses with the reason."""
+    """Without an API server cardpack is live but not ready, and refuses requests with the reason."""
     pod = bench.own_pod("p", 2)
     bench.node("n1", 1, 8)
     bench.cluster.apiserver.pause()

@@ -1,4 +1,4 @@
-"""Events on pods: few, true, and no condition for anything."""
+"""Events on pods: few, true, and nothing depends on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def told(bench: Bench, name: str) -> list[Json]:
 
 
 def full_node(bench: Bench) -> None:
-    """The sum has room for 5, no card has."""
+    """Makes a node whose sum has room for 5, but no card has."""
     bench.node("n1", 2, 8)
     bench.placed_pod("h0", 5, "n1", 0)
     bench.placed_pod("h1", 5, "n1", 1)
@@ -30,7 +30,7 @@ def full_node(bench: Bench) -> None:
 
 @scenario("real")
 def failed_binds_are_told(bench: Bench) -> None:
-    """One Warning names the cards; more of the same raise its count."""
+    """One Warning names the cards; repetitions raise its count."""
     full_node(bench)
     daemon = bench.cardpack()
     pod = bench.own_pod("asked", 5)
@@ -56,7 +56,7 @@ def failed_binds_are_told(bench: Bench) -> None:
     check(events[0]["firstTimestamp"] == event["firstTimestamp"], events)
     check(not told(bench, "nobody"), told(bench, "nobody"))
 
-    # What the API server has forgotten is made anew.
+    # cardpack creates an event again that the API server has deleted.
     daemon = bench.cardpack()
     check(daemon.bind(pod, "n1") == error, "another error")
     wait_for(lambda: len(told(bench, "asked")) == 2, "an event of the new process")
@@ -74,7 +74,7 @@ def failed_binds_are_told(bench: Bench) -> None:
 
 @scenario("real")
 def last_events_are_sent(bench: Bench) -> None:
-    """On its way out, with an API server that was slow: more than are sent at a time."""
+    """At shutdown cardpack sends the pending events, more than one batch, to a slow API server."""
     full_node(bench)
     daemon = bench.cardpack()
     names = [f"asked{i}" for i in range(60)]
@@ -97,14 +97,14 @@ def last_events_are_sent(bench: Bench) -> None:
 
 @scenario("real")
 def similar_events_are_combined(bench: Bench) -> None:
-    """A pod that fails for a reason that ever changes has ten events and not one more."""
+    """A pod that fails with ever new reasons gets ten events and not more."""
     bench.node("n1", 1, 20)
     daemon = bench.cardpack()
     pod = bench.own_pod("asked", 20)
     for i in range(14):
         bench.placed_pod(f"h{i}", 1, "n1", 0)
         free = f"card 0: {19 - i} of 20 free"
-        agree(daemon, bench.truth)  # one bind each: a pod has 25 events at a time
+        agree(daemon, bench.truth)  # one bind each: a pod has a budget of 25 events
         error = daemon.bind(pod, "n1")
         check(free in error, error)
     daemon.stop()
@@ -118,7 +118,9 @@ def similar_events_are_combined(bench: Bench) -> None:
 
 @scenario("real")
 def events_forbidden(bench: Bench) -> None:
-    """With the rights of an older version binds fail and succeed as ever, and one line says it."""
+    """
+    With the rights of an older version binds work as before, and one log line names the missing right.
+    """
     role = bench.cluster.must("GET", f"{ROLES}/cardpack")
     rules = [rule for rule in role["rules"] if rule["resources"] != ["events"]]
     check(len(rules) == len(role["rules"]) - 1, "the rule of events was not found")

@@ -1,4 +1,4 @@
-"""--evict-for-cards: a node whose total fits and whose cards do not, solved by evictions."""
+"""--evict-for-cards: the node's sum has room and no card has; evictions make room."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ OVERLAY = str(MANIFESTS / "components" / "evict-for-cards" / "rbac.yaml")
 FLAGS = ("--evict-for-cards", "--evict-for-cards-after", "1s")
 BEGUN = "evicting for cards"
 FAILED = "no card for a pod by evictions"
-# What there is of it without a kubelet, so that a budget counts it.
+# The parts of a pod's status, without a kubelet, that a budget needs to count the pod.
 HEALTHY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 GRACE = {"terminationGracePeriodSeconds": 30}
 
 
 @contextmanager
 def _allowed(bench: Bench) -> Iterator[None]:
-    """The overlay's right is cardpack's, and taken away in the end."""
+    """Gives cardpack the overlay's right, and removes it at the end."""
     bench.cluster.kubectl("apply", "-f", OVERLAY)
     try:
         yield
@@ -53,7 +53,7 @@ def _high(bench: Bench, name: str, mem: int, which: str = "evict-high", **option
 
 
 def _runs(bench: Bench, name: str) -> None:
-    """Plays its kubelet: it is up and healthy."""
+    """Plays the pod's kubelet: it runs and is ready."""
     bench.cluster.must(
         "PATCH",
         f"/api/v1/namespaces/{bench.namespace}/pods/{name}/status",
@@ -63,7 +63,7 @@ def _runs(bench: Bench, name: str) -> None:
 
 
 def _budget(bench: Bench, app: str, allowed: int) -> None:
-    """So many of app=APP may go; nobody but us counts them."""
+    """A PodDisruptionBudget that allows `allowed` evictions of app=APP; no controller changes it."""
     path = budgets_path(bench, bench.namespace)
     budget = {
         "apiVersion": "/".join(path.split("/")[2:4]),
@@ -83,7 +83,7 @@ def _budget(bench: Bench, app: str, allowed: int) -> None:
 
 
 def _guarded(bench: Bench, name: str, mem: int, card: int, app: str) -> None:
-    """A pod of app=APP by hand, up and healthy."""
+    """A pod of app=APP that the test binds, running and ready."""
     pod = bench.placed_pod(name, mem, "n1", card)
     labels = {**pod["metadata"]["labels"], "app": app}
     bench.patch_pod(name, {"metadata": {"labels": labels}})
@@ -91,7 +91,7 @@ def _guarded(bench: Bench, name: str, mem: int, card: int, app: str) -> None:
 
 
 def _there(bench: Bench) -> set[str]:
-    """The scenario's pods, those that are on their way out too."""
+    """The scenario's pods, with those that are being deleted."""
     pods = bench.cluster.list_all(f"/api/v1/namespaces/{bench.namespace}/pods")
     return {pod["metadata"]["name"] for pod in pods}
 
@@ -108,7 +108,7 @@ def _reasons(bench: Bench, name: str) -> list[str]:
 def _stays_as_it_is(
     bench: Bench, daemon: Daemon, pods: set[str], seconds: float = 6
 ) -> None:
-    """Nobody is evicted for a while that is several times as long as it would take."""
+    """Checks that cardpack evicts no pod for several times as long as an eviction would take."""
     before = len(daemon.log("evicted for cards"))
     wait_for(lambda: daemon.log("pod fits on no node"), "a refusal", PATIENCE)
     time.sleep(seconds)
@@ -118,7 +118,7 @@ def _stays_as_it_is(
 
 @scenario("real")
 def evict_for_cards(bench: Bench) -> None:
-    """Twelve are free on the node, six on each card: the one pod that is enough goes."""
+    """12 units are free on the node, 6 on each card: cardpack evicts the single pod that suffices."""
     _classes(bench)
     bench.node("n1", 2, 16)
     bench.node("n2", 2, 16)
@@ -127,7 +127,7 @@ def evict_for_cards(bench: Bench) -> None:
     ):  # fmt: skip
         bench.placed_pod(name, mem, node, card)
     bench.placed_pod("e", 10, "n2", 1, priority_class="evict-middle")
-    bench.cordon("n2")  # its cards are no help
+    bench.cordon("n2")  # its cards can't be used
     with _allowed(bench):
         daemon = bench.cardpack(*FLAGS)
         pod = _high(bench, "wants", 12)
@@ -145,7 +145,9 @@ def evict_for_cards(bench: Bench) -> None:
 
 @scenario("real")
 def victims_take_their_time(bench: Bench) -> None:
-    """kube-scheduler asks while they end, is told so, and asks again until there is room."""
+    """
+    kube-scheduler asks while victims end, gets that as the reason, and asks again until there is room.
+    """
     _classes(bench)
     bench.node("n1", 2, 16)
     bench.placed_pod("a", 10, "n1", 0, spec=GRACE)
@@ -166,7 +168,7 @@ def victims_take_their_time(bench: Bench) -> None:
 
 
 def _evictions(bench: Bench) -> list[str]:
-    """Whose were granted, dry runs left out."""
+    """The pods whose eviction was granted, without dry runs."""
     return [
         event["objectRef"]["name"]
         for event in bench.cluster.audit_events()
@@ -179,7 +181,7 @@ def _evictions(bench: Bench) -> list[str]:
 
 @scenario("real")
 def cards_are_kept_for_it(bench: Bench) -> None:
-    """While its victim ends, and after, and for a time: nobody of less weight gets there first."""
+    """While the victim ends and for some time after, no pod of lower priority gets the kept room."""
     _classes(bench)
     bench.node("n1", 2, 16)
     bench.placed_pod("a", 8, "n1", 0, priority_class="evict-middle")
@@ -201,7 +203,7 @@ def cards_are_kept_for_it(bench: Bench) -> None:
         check("kept for pods of the same" in daemon.reason(rival, "n1"), "the rival is let in")
         check(daemon.bind(rival, "n1") != "", "the rival is bound")
         wait_for(lambda: "CardsKept" in _reasons(bench, "wants"), "an event", PATIENCE)
-        # Nobody binds it: the room is given up.
+        # No scheduler binds the pod: cardpack gives up the kept room.
         wait_for(lambda: "CardsReleased" in _reasons(bench, "wants"), "another", PATIENCE)
         check(daemon.fitting(rival, ["n1"]) == ["n1"], daemon.reason(rival, "n1"))
         check(daemon.bind(wants, "n1") == "", "the pod itself")
@@ -211,7 +213,7 @@ def cards_are_kept_for_it(bench: Bench) -> None:
 
 @scenario("real")
 def evictions_respect_budgets(bench: Bench) -> None:
-    """Another one goes, and where all are protected nobody, and that is told."""
+    """Another pod is evicted; if budgets protect all pods, none is, and an event says so."""
     _classes(bench)
     bench.node("n1", 2, 16)
     _budget(bench, "web", 0)
@@ -236,7 +238,7 @@ def evictions_respect_budgets(bench: Bench) -> None:
 
 @scenario("real")
 def evictions_learn_of_budgets(bench: Bench) -> None:
-    """Without the right to read budgets it is the API server that says no, in a dry run."""
+    """Without the right to read budgets, the API server's answer to a dry run protects the pods."""
     _classes(bench)
     name = "cardpack-blind"
     role = bench.cluster.must("GET", f"{ROLES}/cardpack")
@@ -281,7 +283,7 @@ def evictions_learn_of_budgets(bench: Bench) -> None:
 
 @scenario("real")
 def who_evicts_nobody(bench: Bench) -> None:
-    """Of the same priority, or one that never preempts; and anybody where it is off."""
+    """No eviction by pods of equal priority or that never preempt, and none if the setting is off."""
     _classes(bench)
     bench.node("n1", 2, 16)
     bench.placed_pod("a", 10, "n1", 0, priority_class="evict-middle")
@@ -303,7 +305,7 @@ def who_evicts_nobody(bench: Bench) -> None:
 
 @scenario("real")
 def no_right_to_evict(bench: Bench) -> None:
-    """Without the overlay: a line, an event, and nobody is evicted."""
+    """Without the overlay's right: one log line, one event, and no eviction."""
     _classes(bench)
     bench.node("n1", 2, 16)
     bench.placed_pod("a", 10, "n1", 0)

@@ -1,4 +1,4 @@
-"""Why a pod waits, and how many would fit: what is said is what the schedulers then do."""
+"""Why a pod waits, and how many replicas would fit: the answers match what the schedulers do."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ GROUP = "cardpack.io/card-anti-affinity-group"
 
 
 def explain(bench: Bench, daemon: Daemon, name: str) -> Json:
-    """Of a pod that there is."""
+    """Explains an existing pod."""
     status, answer = daemon.call("GET", f"{VERBS}/explain/{bench.namespace}/{name}")
     check(status == 200, f"explain {name}: {status} {answer}")
     return answer
 
 
 def fit(daemon: Daemon, pod: Json, replicas: int) -> Json:
-    """How many of a pod."""
+    """How many replicas of a pod fit."""
     status, answer = daemon.call("POST", f"{VERBS}/fit", {"replicas": replicas, "pod": pod})
     check(status == 200, f"fit: {status} {answer}")
     return answer
 
 
 def pending(bench: Bench, name: str) -> str:
-    """What the scheduler says of a pod that it can't place."""
+    """The scheduler's message about a pending pod."""
     return wait_for(lambda: message(bench.get(name)), f"{name} refused", PATIENCE)
 
 
 @scenario("real")
 def explained_pods(bench: Bench) -> None:
     """
-    Of a pending pod explain, its condition and a bind that fails say the same; of a bound one
-    where it is; of one that contradicts itself which field.
+    For a pending pod explain, its condition and a failed bind give the same reason. For a bound pod
+    explain names the node; for a contradictory pod it names the field.
     """
     bench.node("n1", 2, 8)
     bench.placed_pod("h0", 5, "n1", 0)
@@ -65,7 +65,7 @@ def explained_pods(bench: Bench) -> None:
     check(answer["error"] in said, f"{said}: {answer['error']}")
 
     bench.cluster.delete_pod("h1", bench.namespace)
-    # kube-scheduler may ask before cardpack has heard of it, and then not again for minutes.
+    # kube-scheduler may ask before cardpack knows the change, and then not again for minutes.
     agree(daemon, bench.truth)
     bench.kick()
     wait_for(lambda: bench.get("waits")["spec"].get("nodeName"), "waits bound", PATIENCE)
@@ -78,8 +78,8 @@ def explained_pods(bench: Bench) -> None:
 @scenario("real")
 def fit_comes_true(bench: Bench) -> None:
     """
-    As many replicas as fit are scheduled, however the scheduler places them, and the next waits for
-    the reason that was given.
+    Exactly as many replicas as fit are scheduled, in whatever order; the next one waits with the given
+    reason.
     """
     bench.node("n1", 4, 16)
     bench.node("n2", 4, 16)
@@ -111,7 +111,10 @@ def fit_comes_true(bench: Bench) -> None:
 
 @scenario("real")
 def explain_waits_for_nobody(bench: Bench) -> None:
-    """An API server that is silent: who gives up is forgotten, and a shutdown answers at once."""
+    """
+    With a silent API server cardpack drops requests of clients that left, and shutdown answers at
+    once.
+    """
     bench.node("n1", 2, 8)
     daemon = bench.cardpack()
     bench.own_pod("asked", 5)
@@ -137,7 +140,7 @@ def explain_waits_for_nobody(bench: Bench) -> None:
 
 @scenario("real")
 def explain_unready(bench: Bench) -> None:
-    """What is not known yet is not explained: 503, with the reason of /readyz."""
+    """Before cardpack has its first lists, explain answers 503 with the reason of /readyz."""
     pod = bench.own_pod("asked", 5)
     daemon = bench.cardpack(started=False)
     bench.cluster.apiserver.pause()

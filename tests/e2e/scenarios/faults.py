@@ -1,30 +1,37 @@
-"""What an API server does on its bad days; the fake one does it on demand."""
+"""Failures of an API server that only the fake one can produce on demand."""
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from bench import Lab, agree, check, scenario
 from component import wait_for
 from fake_lab import fake_lab
 from truth import ASSUME_TIME, IDX
 
+from .kubectl import Plugin
+
 
 @scenario("fake")
 def answer_lost(lab: Lab) -> None:
-    """The Binding took effect and its answer was lost: read back, and not written twice."""
+    """
+    The Binding was committed and its answer was lost: cardpack reads the pod and does not write twice.
+    """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         fake.watched()
         for i, quiet in enumerate((False, True)):
-            if quiet:  # nor does the watch tell
+            if quiet:  # the watch does not show it either
                 fake.api.fault(kind="quiet", resource="pods", now=True)
             pod = fake.pod(f"p{i}", 5)
             fake.api.reset_stats()
             fake.api.fault(kind="drop_after_commit", verb="bind")
             check(daemon.bind(pod, "n1") == "", "not successful")
-            # libcurl itself sends again what died on a kept connection; that one is refused.
+            # libcurl repeats a request that failed on a kept connection; the API server refuses the
+            # repetition.
             answers = fake.api.stats()["answers"]
             check(fake.count("bind pods") <= 2 and "bind pods 201" not in answers, answers)
             check(fake.node_of(f"p{i}") == "n1", "not bound")
@@ -34,7 +41,7 @@ def answer_lost(lab: Lab) -> None:
 
 @scenario("fake")
 def request_lost(lab: Lab) -> None:
-    """The connection ends before anything is done: the same Binding is sent again."""
+    """The connection ends before the API server does anything: cardpack sends the same Binding again."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         fake.watched()
@@ -59,15 +66,16 @@ def request_lost(lab: Lab) -> None:
 
 @scenario("fake")
 def late_commit(lab: Lab) -> None:
-    """504, and the write happens all the same, later: the card is never given away."""
+    """504, and the API server commits the write later: no other pod gets the card."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--bind-timeout", "2s")
         fake.watched()
-        # It is sent again, and whichever comes first, both say the same.
+        # cardpack sends the Binding again; both copies have the same content, so their order does not
+        # matter.
         pod = fake.pod("again", 9)
         fake.api.fault(kind="late_commit", verb="bind", ms=300, count=2)
         check(daemon.bind(pod, "n1") == "", "not successful")
-        # It commits long after the one who asked was told that nobody knows.
+        # The API server commits it long after cardpack has answered that the result is unknown.
         late, other = fake.pod("late", 9), fake.pod("other", 9)
         fake.api.fault(kind="late_commit", verb="bind", ms=6000, count=-1)
         error = daemon.bind(late, "n1")
@@ -86,8 +94,8 @@ def late_commit(lab: Lab) -> None:
 @scenario("fake")
 def doubt_outlasts_an_outage(lab: Lab) -> None:
     """
-    A Binding in doubt, then a long outage: who asks again after it is served, though the
-    pauses between tries have become longer than anybody waits.
+    A Binding in doubt, then a long outage: a repeated bind succeeds after it, even though cardpack's
+    pauses between its own tries are longer than a client waits.
     """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--bind-timeout", "1s")
@@ -104,7 +112,10 @@ def doubt_outlasts_an_outage(lab: Lab) -> None:
 
 @scenario("fake")
 def assigned_by_another(lab: Lab) -> None:
-    """409 because another hand was faster, unseen: the error says where it is, nothing leaks."""
+    """
+    409 because another client bound the pod first, unseen by the watch: the error names the node, and
+    no reservation leaks.
+    """
     with fake_lab(lab) as fake:
         fake.api.create_node("n2", 32, 2)
         daemon = fake.cardpack()
@@ -130,7 +141,7 @@ def assigned_by_another(lab: Lab) -> None:
         error = daemon.bind(pods[3], "n2")
         check("again" in error, f"another pod of that name: {error}")
         check(fake.node_of("again") == "", "the wrong pod was bound")
-        fake.api.close_watches("pods")  # the quiet one ends
+        fake.api.close_watches("pods")  # the quiet watch ends
         fake.verify(daemon)
         check(daemon.bind(second, "n2") == "", "bind of the second")
         fake.verify(daemon)
@@ -138,7 +149,7 @@ def assigned_by_another(lab: Lab) -> None:
 
 @scenario("fake")
 def refused_for_good(lab: Lab) -> None:
-    """400, 403, 422: the error is passed on as it is, and the card is free again."""
+    """400, 403, 422: cardpack passes the error on unchanged, and the card is free again."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         fake.watched()
@@ -155,7 +166,7 @@ def refused_for_good(lab: Lab) -> None:
 
 @scenario("fake")
 def answers_of_a_balancer(lab: Lab) -> None:
-    """A 404 or 200 that is not the API server's says nothing: no card is given away for it."""
+    """A 4xx or 200 from a load balancer proves nothing: cardpack gives no card away because of it."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         fake.watched()
@@ -170,21 +181,26 @@ def answers_of_a_balancer(lab: Lab) -> None:
             fake.api.fault(kind="status", verb="get", path=f"pods/{name}", skip=1, **answer)
             check(daemon.bind(pod, "n1") == "", f"{name}: bound, and not acknowledged")
         check("can't hold" in daemon.bind(fake.pod("c", 16), "n1"), "a card was given away")
-        fake.api.go_down(100)  # cuts the quiet watch, too
+        fake.api.go_down(100)  # closes the quiet watch, too
         time.sleep(0.5)
         fake.watched()
         fake.verify(daemon)
         fake.api.delete_pod("b")
         pod = fake.pod("d", 16)
         wait_for(lambda: daemon.fitting(pod, ["n1"]) == ["n1"], "the card of b")
-        fake.api.fault(kind="status", verb="bind", code=404, text="404 page not found")
-        check(daemon.bind(pod, "n1") == "", "a 404 of a Binding was believed")
+        for code in (400, 401, 403, 404, 409, 422):
+            fake.api.fault(kind="status", verb="bind", code=code, text=f"{code} of a balancer")
+        check(daemon.bind(pod, "n1") == "", "an answer to a Binding was believed")
+        check(fake.api.stats()["faults_left"] == 0, "an answer was not met")
         fake.verify(daemon)
 
 
 @scenario("fake")
 def ended_in_doubt(lab: Lab) -> None:
-    """Killed or terminated with a Binding that commits later: its card is not given away."""
+    """
+    cardpack is killed or terminated with a Binding that is committed later: no other pod gets its
+    card.
+    """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--bind-timeout", "1s", "--start-settle", "8s")
         fake.watched()
@@ -203,7 +219,7 @@ def ended_in_doubt(lab: Lab) -> None:
 
 @scenario("fake")
 def watches_break(lab: Lab) -> None:
-    """Cut in the midst of an event, ended, garbled, expired: nothing is missed."""
+    """Watches that are cut inside an event, ended, damaged or expired: cardpack misses no change."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         fake.watched()
@@ -235,7 +251,9 @@ def watches_break(lab: Lab) -> None:
 
 @scenario("fake")
 def history_lost(lab: Lab) -> None:
-    """Compaction while it is away: what was deleted meanwhile is gone, what came is there."""
+    """
+    A compaction while cardpack has no connection: it drops the deleted objects and reads the new ones.
+    """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         fake.watched()
@@ -261,7 +279,9 @@ def history_lost(lab: Lab) -> None:
 
 @scenario("fake")
 def lists_break(lab: Lab) -> None:
-    """The first lists are cut, refused, torn between pages: it is ready once they are whole."""
+    """
+    The first lists are cut, refused, or fail between pages: cardpack is ready after complete lists.
+    """
     with fake_lab(lab) as fake:
         for i in range(40):
             fake.placed_pod(f"p{i:02}", 1 if i < 32 else 0, "n1", i % 2)
@@ -282,11 +302,40 @@ def lists_break(lab: Lab) -> None:
         check("card 0: 0 of 16 free, " in error, error)
 
 
+def a_list(kind: str, following: str = "") -> dict[str, Any]:
+    """A fault: answers one list request with an empty list of that kind."""
+    metadata = {"resourceVersion": "1"} | ({"continue": following} if following else {})
+    text = json.dumps({"kind": kind, "metadata": metadata, "items": []})
+    return {"verb": "list", "kind": "status", "code": 200, "text": text}
+
+
+@scenario("fake")
+def lists_that_are_not(lab: Lab) -> None:
+    """A list of another kind, and a list without an end: cardpack accepts neither."""
+    with fake_lab(lab) as fake:
+        fake.placed_pod("p", 3, "n1", 0)
+        fake.api.fault(resource="nodes", **a_list("ConfigMapList"))
+        fake.api.fault(resource="pods", **a_list("NodeList"))
+        fake.api.fault(resource="pods", **a_list("Status"))
+        fake.api.fault(resource="configmaps", **a_list("ConfigMapList", "again"))
+        fake.api.fault(resource="configmaps", continued=True, **a_list("ConfigMapList", "again"))
+        daemon = fake.cardpack()
+        check(fake.api.stats()["faults_left"] == 0, "a fault was not met")
+        failed = [line["of"] for line in daemon.log("list failed") if line["level"] == "warn"]
+        check(sorted(failed) == ["configmaps", "nodes", "pods", "pods"], failed)
+        fake.verify(daemon)
+        plugin = Plugin(lab.options.binary, fake.kubeconfig, lab.workdir)
+        fake.api.fault(resource="nodes", **a_list("PodList"))
+        plugin.fails("top", "--direct", parts=("kind", '"PodList"', '"NodeList"'))
+        fake.api.fault(resource="nodes", count=-1, **a_list("NodeList", "again"))
+        plugin.fails("top", "--direct", parts=("a list that does not end",))
+
+
 @scenario("fake")
 def order_after_a_look_up(lab: Lab) -> None:
     """
-    A bind that had to look its pod up first, and one that came later and did not: the
-    Bindings of a node are sent in the order of their ASSUME_TIME.
+    One bind must look its pod up first; a later bind need not. cardpack still sends the Bindings of a
+    node in the order of their ASSUME_TIME.
     """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
@@ -297,7 +346,7 @@ def order_after_a_look_up(lab: Lab) -> None:
         wait_for(lambda: not daemon.reason(known, "n1"), "known")
         fake.api.fault(kind="quiet", resource="pods", now=True)
         unseen = fake.pod("unseen", 1)
-        # The first to be sent takes longest: two at a time would arrive the other way round.
+        # The first Binding takes longest: two in flight at once would arrive in reverse order.
         fake.api.fault(kind="delay", verb="bind", path="/first/", ms=600)
         fake.api.configure(delay_ms={"get": 200})
         with ThreadPoolExecutor(3) as hands:
@@ -315,8 +364,8 @@ def order_after_a_look_up(lab: Lab) -> None:
 @scenario("fake")
 def sent_again_after_a_change(lab: Lab) -> None:
     """
-    Between a Binding and the same one again its node's cards have shrunk, gone, fallen ill: it is
-    not sent to a card on which the pod fits no more.
+    A node's cards shrink, disappear or become unhealthy between a Binding and its repetition: cardpack
+    does not repeat it for a card on which the pod does not fit any more.
     """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
@@ -347,7 +396,10 @@ def sent_again_after_a_change(lab: Lab) -> None:
 
 @scenario("fake")
 def wrong_annotations(lab: Lab) -> None:
-    """Annotations of all sorts on pods and nodes: none stops it, all are charged somewhere."""
+    """
+    Invalid annotations on pods and nodes: cardpack keeps running and counts every pod on a card or
+    node.
+    """
     with fake_lab(lab) as fake:
         odd = ["", "-1", "2", "x", "0x0", "1e0", " 1", "99999999999999999999", "0,1", "\u0661"]
         for i, idx in enumerate(odd):
@@ -361,7 +413,7 @@ def wrong_annotations(lab: Lab) -> None:
 
 @scenario("fake")
 def frozen_answers(lab: Lab) -> None:
-    """A request that is never answered: its bind ends with an error in time, others go on."""
+    """A request without an answer: its bind ends with an error in time, and other binds succeed."""
     with fake_lab(lab) as fake:
         fake.api.create_node("n2", 32, 2)
         daemon = fake.cardpack("--bind-timeout", "2s")

@@ -1,4 +1,4 @@
-"""Clients that take up room and time: what they do to those who mean it."""
+"""Clients that hold connections or time: their effect on normal clients."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ LORIS = Path(__file__).resolve().parents[1] / "loris.py"
 LORISES = 500
 IDLE = 1100
 ROUNDS = 4
-FILTERS = 150  # a round, with and without
+FILTERS = 150  # in each round, with and without slow clients
 NODES = [f"m{i}" for i in range(1000)]
-# Medians of the same minute on the same machine: without help it was the request-timeout.
+# Medians of the same minute on the same machine. Without the defence the value was the
+# request-timeout.
 RATIO = 4.0
 
 
 @contextmanager
 def lorises(port: int, count: int, kind: str, seconds: float = 2.0) -> Iterator[None]:
-    """They are there within."""
+    """All slow clients are connected inside the `with`."""
     argv = [sys.executable, "-B", str(LORIS), str(port), str(count), str(seconds), kind]
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent()
@@ -50,7 +51,7 @@ def lorises(port: int, count: int, kind: str, seconds: float = 2.0) -> Iterator[
 
 
 def many_files(count: int) -> None:
-    """So many open files are allowed, here and in cardpack."""
+    """Raises the limit of open files for the test and for cardpack."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= count:
         return
@@ -60,7 +61,7 @@ def many_files(count: int) -> None:
 
 
 def seconds_of_filters(daemon: Daemon, count: int) -> list[float]:
-    """How long each of so many filters takes, on one connection, as kube-scheduler asks."""
+    """The duration of each filter, on one connection, as kube-scheduler does it."""
     args = {"Pod": asks("1"), "Nodes": None, "NodeNames": ["n1", *NODES]}
     body, took = json.dumps(args), []
     connection = daemon.connection()
@@ -75,7 +76,7 @@ def seconds_of_filters(daemon: Daemon, count: int) -> list[float]:
 
 
 def measure(fake: FakeLab, daemon: Daemon, kind: str) -> None:
-    """Filters with and without lorises by turns."""
+    """Measures filters with and without slow clients by turns."""
     without, beside = [], []
     seconds_of_filters(daemon, FILTERS)
     for _ in range(ROUNDS):
@@ -94,7 +95,7 @@ def measure(fake: FakeLab, daemon: Daemon, kind: str) -> None:
 
 @scenario("fake")
 def slow_loris(lab: Lab) -> None:
-    """500 clients that send a byte now and then leave a filter's latency as it was."""
+    """500 clients that send a byte now and then do not change the latency of filter."""
     many_files(3000)
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--request-timeout", "5m")
@@ -105,7 +106,7 @@ def slow_loris(lab: Lab) -> None:
 
 @scenario("fake")
 def slow_loris_tls(lab: Lab) -> None:
-    """The same amid a TLS handshake, and at its beginning."""
+    """The same during a TLS handshake, and before it."""
     many_files(3000)
     with fake_lab(lab) as fake:
         secure = Secure(lab.workdir)
@@ -121,8 +122,8 @@ def slow_loris_tls(lab: Lab) -> None:
 @scenario("fake")
 def idle_connections(lab: Lab) -> None:
     """
-    More idle connections than there may be lock nobody out: five minutes are theirs, and a
-    filter has one.
+    More idle connections than the limit, with a request-timeout of five minutes, lock no client out: a
+    filter still gets a connection.
     """
     many_files(3000)
     with fake_lab(lab) as fake:
@@ -143,7 +144,7 @@ def idle_connections(lab: Lab) -> None:
 
 @scenario("fake")
 def half_a_request_at_the_end(lab: Lab) -> None:
-    """Who stalls amid a request, or has only connected, does not hold up the end."""
+    """Clients that stall inside a request, or send nothing, do not delay the shutdown."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--shutdown-grace", "5m", "--request-timeout", "5m")
         agree(daemon, fake.truth)

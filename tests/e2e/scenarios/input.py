@@ -1,4 +1,4 @@
-"""Whatever is sent: a clear answer, and cardpack goes on."""
+"""Any input: cardpack gives a clear answer and keeps running."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ BAD_BINDS: list[tuple[Json, str]] = [
     ({"PodName": "none", "PodNamespace": "d", "PodUID": "u", "Node": "n"}, "does not exist"),
 ]
 
-# What is said of the pod's quantity; None: it is a number, and n1 has cards of 16.
+# The answer's words about the pod's quantity; None: it is valid, and n1 has cards of 16.
 QUANTITIES: list[tuple[Json, str | None]] = [
     ("100E", '"100E" is out of range'),
     ("1e31", '"1e31" is out of range'),
@@ -112,14 +112,14 @@ ROUTES = [
 
 
 def goes_on(daemon: Daemon) -> None:
-    """It is there, and its answers are the same as ever."""
+    """Checks that cardpack runs, with the same answers as before."""
     check(daemon.call("GET", "/readyz") == (200, "ok"), "not ready")
     check(daemon.fitting(asks("16"), ["n1"]) == ["n1"], "n1 does not fit any more")
 
 
 @scenario("fake")
 def bad_bodies(lab: Lab) -> None:
-    """Every bad body of filter and bind is answered with 200 and an Error that names the field."""
+    """filter and bind answer every bad body with 200 and an Error that names the field."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         agree(daemon, fake.truth)
@@ -145,12 +145,12 @@ def bad_bodies(lab: Lab) -> None:
 
 @scenario("fake")
 def bad_routes(lab: Lab) -> None:
-    """Wrong paths and methods are said to be, with what would be right."""
+    """Wrong paths and methods get an error that names the right ones."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         for method, path, status, text in ROUTES:
             got, answer, headers = daemon.exchange(method, path)
-            body = answer.decode()  # valid UTF-8, whatever was asked
+            body = answer.decode()  # valid UTF-8, for any request
             check(got == status and text in body, f"{method} {path[:80]}: {got} {body[:200]}")
             if status == 405:
                 check(headers["Allow"] in ("GET", "POST"), f"{method} {path}: {headers['Allow']}")
@@ -164,7 +164,10 @@ def bad_routes(lab: Lab) -> None:
 
 @scenario("fake")
 def bodies_over_the_limit(lab: Lab) -> None:
-    """max-body holds: kube-scheduler gets an Error, others a 413; the memory is not taken."""
+    """
+    max-body holds: kube-scheduler gets an Error, other clients a 413; cardpack does not take the
+    memory.
+    """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--max-body", "1MiB")
         agree(daemon, fake.truth)
@@ -184,7 +187,7 @@ def bodies_over_the_limit(lab: Lab) -> None:
 
 @scenario("fake")
 def slow_clients(lab: Lab) -> None:
-    """More slow clients than there are connections: they are cut, and others are served."""
+    """More slow clients than connections: cardpack closes theirs, and serves other clients."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--max-connections", "20", "--request-timeout", "1s")
         agree(daemon, fake.truth)
@@ -194,7 +197,7 @@ def slow_clients(lab: Lab) -> None:
         for i, one in enumerate(slow):
             one.settimeout(60)
             _drip(one, starts[i % len(starts)])
-        # One byte now and then keeps no connection alive.
+        # A single byte now and then does not keep a connection alive.
         until = time.monotonic() + 3
         while time.monotonic() < until:
             for one in slow:
@@ -215,7 +218,7 @@ def _drip(one: socket.socket, data: bytes) -> None:
 
 
 def _is_cut(one: socket.socket) -> bool:
-    """Whether the peer has ended it; it may have answered before."""
+    """Whether the peer has closed it; an answer may come before that."""
     try:
         while one.recv(4096):
             pass
@@ -228,7 +231,7 @@ def _is_cut(one: socket.socket) -> bool:
 
 @scenario("fake")
 def torn_clients(lab: Lab) -> None:
-    """Bytes that are no HTTP, clients that leave, requests in one piece or in many."""
+    """Bytes that are not HTTP, clients that disconnect, requests in one piece or in many."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         agree(daemon, fake.truth)
@@ -252,13 +255,13 @@ def torn_clients(lab: Lab) -> None:
         chunked = head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
         check(b'["n1"]' in _send(daemon.port, chunked % (len(body), body), 9), "chunked")
         goes_on(daemon)
-        # None of them holds up the end, for libmicrohttpd misses some hang-ups.
+        # None of them delays the shutdown, although libmicrohttpd misses some disconnects.
         daemon.stop()
         check(not daemon.log("shutdown-grace is over, and not all is settled"), "the end waited")
 
 
 def _send(port: int, data: bytes, piece: int, answers: int = 1) -> bytes:
-    """All that comes back until so many answers are whole."""
+    """All received bytes until `answers` answers are complete."""
     got = b""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as one:
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -273,7 +276,7 @@ def _send(port: int, data: bytes, piece: int, answers: int = 1) -> bytes:
 
 @scenario("real")
 def odd_names(bench: Bench) -> None:
-    """Names that would be another path of the API server are a pod's name all the same."""
+    """Pod names that look like another path of the API server are still only names."""
     bench.node("n1", 1, 8)
     bench.own_pod("p", 1)
     daemon = bench.cardpack()

@@ -1,4 +1,4 @@
-"""kubectl cardpack: by the daemon and by the API server alone it says the same, and how it fails."""
+"""kubectl cardpack: the daemon and the API server alone give the same answers; and its errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPEN = ("--listen-address", "0.0.0.0", "--allow-plain-http")
 
 
 class Plugin:
-    """kubectl-cardpack of the build under test, run with one kubeconfig and no other setting."""
+    """kubectl-cardpack of the tested build, with one kubeconfig and no other setting."""
 
     def __init__(self, binary: Path, kubeconfig: Path | None, workdir: Path) -> None:
         self.program = binary.parent / "kubectl-cardpack"
@@ -40,7 +40,7 @@ class Plugin:
     def run(
         self, *args: str, stdin: str = "", by: str | Path = "", **env: str
     ) -> subprocess.CompletedProcess[str]:
-        """Whatever comes of it; `by` is a kubectl that is to find the plugin."""
+        """Runs it, with any result; `by` is a kubectl that must find the plugin."""
         argv = [str(by), "cardpack"] if by else [str(self.program)]
         done = subprocess.run(
             [*argv, *args], input=stdin, capture_output=True, text=True, timeout=PATIENCE,
@@ -50,7 +50,10 @@ class Plugin:
         return done
 
     def json(self, *args: str, status: int = 0, says: str | None = "", **options: Any) -> Json:
-        """What -o json prints. `says` stands on standard error; "" nothing does, None whatever."""
+        """
+        The output of -o json. `says` must be on standard error; "": nothing may be there; None:
+        anything may.
+        """
         done = self.run(*args, "-o", "json", **options)
         check(done.returncode == status, f"{args}: {done.returncode} {done.stderr}")
         if says is not None:
@@ -59,14 +62,14 @@ class Plugin:
         return json.loads(done.stdout)
 
     def comes_to_answer(self) -> None:
-        """Rights, and who stands behind a Service, are known to the API server a moment later."""
+        """Waits until it gets an answer: the API server learns of rights and endpoints with a delay."""
         try:
             wait_for(lambda: not self.run("top").stderr, "an answer", PATIENCE / 9)
         except TimeoutError as error:
             raise AssertionError(f"{error}: {self.run('top').stderr}") from None
 
     def offers(self, *words: str) -> list[str]:
-        """What a shell is told of the last word; nothing on standard error, whatever happens."""
+        """The shell completions for the last word; standard error stays empty in any case."""
         done = self.run("__complete", *words)
         lines = done.stdout.splitlines()
         good = done.returncode == 0 and not done.stderr and lines[-1:] == [":4"]
@@ -74,7 +77,7 @@ class Plugin:
         return [line.split("\t")[0] for line in lines[:-1]]
 
     def fails(self, *args: str, parts: tuple[str, ...], status: int = 1, **options: Any) -> None:
-        """It ends with that status, prints nothing, and says all of that."""
+        """Checks that it ends with that status, prints nothing, and reports all parts."""
         done = self.run(*args, **options)
         check(done.returncode == status, f"{args}: {done.returncode} {done.stderr}")
         check(not done.stdout, f"{args}: it printed {done.stdout!r}")
@@ -82,7 +85,7 @@ class Plugin:
 
 
 def figures(answer: Json) -> Json:
-    """What inspect says too, whatever the order of pods."""
+    """The figures that inspect also has, with pods in a fixed order."""
     return {
         node["name"]: {
             "total": node["totalGPU"],
@@ -101,7 +104,7 @@ def figures(answer: Json) -> Json:
 
 
 def address() -> str:
-    """One of this machine that is not loopback: the API server proxies to no other."""
+    """An address of this machine other than loopback: the API server proxies to no loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # nothing is sent
@@ -115,8 +118,8 @@ def address() -> str:
 
 def pod_of_daemon(bench: Bench, ip: str) -> Json:
     """
-    A pod that has the address, as the API server wants it of whom it proxies to. Nobody runs it;
-    what it is addressed by is cardpack.
+    Makes a pod with that address, as the API server's proxy requires. No kubelet runs it; cardpack
+    listens on the address.
     """
     spec = {"containers": [{"name": "cardpack", "image": "example.invalid/none"}],
             "nodeName": "n1"}  # fmt: skip
@@ -131,7 +134,7 @@ def pod_of_daemon(bench: Bench, ip: str) -> Json:
 
 
 def point_service(bench: Bench, port: int | None) -> None:
-    """The Service of manifests/, and whom it leads to; None: nobody."""
+    """Makes the Service of manifests/ lead to that port; None: it has no endpoints."""
     ip = address()
     target = pod_of_daemon(bench, ip)
     bench.cluster.kubectl("apply", "-f", str(OBJECTS / "service.yaml"))
@@ -155,7 +158,7 @@ def point_service(bench: Bench, port: int | None) -> None:
 
 @contextmanager
 def service(bench: Bench, port: int | None) -> Iterator[None]:
-    """The same, for as long."""
+    """The same, inside the `with`."""
     point_service(bench, port)
     try:
         yield
@@ -169,7 +172,7 @@ def service(bench: Bench, port: int | None) -> Iterator[None]:
 
 
 def plugin_of(bench: Bench, account: str, *bindings: tuple[str, str]) -> Plugin:
-    """The plugin of a user with these roles: (clusterrolebinding or rolebinding, its role)."""
+    """The plugin for a user with these roles: (clusterrolebinding or rolebinding, its role)."""
     user = f"kube-system:{account}"
     token = bench.cluster.service_account_token("kube-system", account)
     for kind, role in bindings:
@@ -182,14 +185,16 @@ def plugin_of(bench: Bench, account: str, *bindings: tuple[str, str]) -> Plugin:
 
 
 def viewer(bench: Bench) -> Plugin:
-    """Of a user with the rights of manifests/kubectl-cardpack-rbac.yaml."""
+    """The plugin for a user with the rights of manifests/kubectl-cardpack-rbac.yaml."""
     bench.cluster.kubectl("apply", "-f", str(MANIFESTS / "kubectl-cardpack-rbac.yaml"))
     return plugin_of(bench, "e2e-viewer", ("clusterrolebinding", "cardpack-viewer"),
                      ("rolebinding", "cardpack-viewer"))  # fmt: skip
 
 
 def populate(bench: Bench) -> Json:
-    """Two nodes with pods, an unhealthy card, and one pod that waits; a pod that is nowhere."""
+    """
+    Makes two nodes with pods, an unhealthy card, one pending pod; returns a pod that is not created.
+    """
     bench.node("n1", 2, 16)
     bench.node("n2", 4, 8)
     bench.cordon("n1")
@@ -202,7 +207,7 @@ def populate(bench: Bench) -> Json:
 
 
 def same_answers(bench: Bench, daemon: Daemon, plugin: Plugin, says: str, *flags: str) -> None:
-    """Every command answers as the daemon does when it is asked itself."""
+    """Every command gives the daemon's own answers."""
     check(figures(plugin.json("top", *flags, says=says)) == figures(daemon.inspect()), "top")
     status, cards = daemon.call("GET", f"{VERBS}/cards/n2")
     check(status == 200 and plugin.json("cards", "n2", *flags, says=says) == cards, cards)
@@ -214,8 +219,8 @@ def same_answers(bench: Bench, daemon: Daemon, plugin: Plugin, says: str, *flags
 @scenario("real")
 def kubectl_cardpack(bench: Bench) -> None:
     """
-    The real kubectl finds the plugin; with the rights of a viewer the daemon answers through the
-    API server's proxy, and by the API server alone it is the same.
+    The real kubectl finds the plugin. With a viewer's rights the daemon answers through the API
+    server's proxy, and the API server alone gives the same answers.
     """
     pod = populate(bench)
     daemon = bench.cardpack(*OPEN)
@@ -235,7 +240,7 @@ def kubectl_cardpack(bench: Bench) -> None:
         check("14/64 (21%)" in table.stdout and not table.stderr, table)
         check(plugin.run("top", "--direct").stdout == table.stdout, "the tables differ")
 
-        # The daemon's nodes, the API server's pods; namespaces that a viewer may not list.
+        # The daemon's nodes, and the API server's pods; namespaces that a viewer may not list.
         own = bench.namespace
         check(plugin.offers("cards", "") == ["n1", "n2"], "nodes of the daemon")
         check(plugin.offers("cards", "--direct", "n2") == ["n2"], "nodes of the API server")
@@ -253,7 +258,8 @@ def kubectl_cardpack(bench: Bench) -> None:
             )  # fmt: skip
             check(told.stdout.startswith("waits\tpod\n:4\n"), told)
 
-        # A viewer may not POST through the proxy, which could bind: the figures are his own, then.
+        # A viewer may not POST through the proxy, as a POST could bind: the plugin computes the
+        # figures itself.
         text = json.dumps(pod)
         direct = plugin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3, says=ALONE)
         answer = daemon.call("POST", f"{VERBS}/fit", {"replicas": 20, "pod": pod})[1]
@@ -269,7 +275,7 @@ def kubectl_cardpack(bench: Bench) -> None:
 
 @scenario("real")
 def kubectl_cardpack_without_daemon(bench: Bench) -> None:
-    """No Service, nobody behind it, a token or TLS that is wanted, no rights: what is said."""
+    """No Service, no endpoint, a required token or TLS, no rights: the messages."""
     populate(bench)
     plugin = viewer(bench)
     path = bench.workdir / "daemon-token"
@@ -324,14 +330,14 @@ cat "$1".json
 
 
 class Login:
-    """A user of whom the kubeconfig says nothing but which program to ask."""
+    """A user whose kubeconfig has only a credential plugin."""
 
     def __init__(self, bench: Bench, name: str, status: Json) -> None:
         self.folder = bench.workdir / "login"
         self.folder.mkdir(exist_ok=True)
         self.version = f"client.authentication.k8s.io/{'v1' if bench.modern else 'v1beta1'}"
         script = self.folder / "login.sh"
-        interactive = "'\"interactive\":false'*" if bench.modern else ""  # kubectl says it since 1.22
+        interactive = "'\"interactive\":false'*" if bench.modern else ""  # required since 1.22
         script.write_text(LOGIN % (bench.cluster.url, interactive))
         script.chmod(0o700)
         answer = {"kind": "ExecCredential", "apiVersion": self.version, "status": status}
@@ -346,7 +352,7 @@ class Login:
         self.plugin = Plugin(bench.options.binary, self.kubeconfig, bench.workdir)
 
     def runs(self) -> int:
-        """How often it was asked; forgotten then."""
+        """How often the credential plugin ran since the last call."""
         path = self.folder / "runs"
         n = len(path.read_text().splitlines()) if path.exists() else 0
         path.unlink(missing_ok=True)
@@ -355,7 +361,7 @@ class Login:
 
 @contextmanager
 def kubectl_proxy(bench: Bench, kubeconfig: Path) -> Iterator[str]:
-    """The real one; its address."""
+    """Runs the real kubectl proxy; yields its address."""
     argv = [bench.cluster.programs / "kubectl", "--kubeconfig", kubeconfig, "proxy", "--port", "0"]
     proxy = subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -373,8 +379,8 @@ def kubectl_proxy(bench: Bench, kubeconfig: Path) -> Iterator[str]:
 @scenario("real")
 def kubectl_cardpack_logs_in(bench: Bench) -> None:
     """
-    Who has nothing but a credential plugin, as on EKS and GKE, is let in by its token or its
-    certificate, as by kubectl with the same kubeconfig; and so is who asks kubectl's own proxy.
+    A user with only a credential plugin, as on EKS and GKE, is authenticated by its token or its
+    certificate, as kubectl is with the same kubeconfig. A client of kubectl's own proxy is too.
     """
     populate(bench)
     daemon = bench.cardpack(*OPEN)
@@ -433,13 +439,15 @@ def kubectl_cardpack_logs_in(bench: Bench) -> None:
 
 
 def plugin_for(lab: Any) -> Plugin:
-    """With the fake API server's kubeconfig."""
+    """The plugin with the fake API server's kubeconfig."""
     return Plugin(lab.lab.options.binary, lab.kubeconfig, lab.lab.workdir)
 
 
 @scenario("fake")
 def kubectl_direct_lists(outer: Lab) -> None:
-    """Lists come in pages, a page that has expired begins anew, what breaks off is an error."""
+    """
+    Lists come in pages; after an expired page the list starts again; an incomplete list is an error.
+    """
     with fake_lab(outer) as lab:
         plugin = plugin_for(lab)
         for i in range(1100):
@@ -473,7 +481,7 @@ def kubectl_direct_lists(outer: Lab) -> None:
 
 @scenario("fake")
 def kubectl_mistakes(outer: Lab) -> None:
-    """A dead API server, files that are none, flags that contradict each other."""
+    """A dead API server, invalid files, contradictory flags."""
     with fake_lab(outer) as lab:
         plugin = plugin_for(lab)
         pod = "metadata: {name: p}\nspec: {containers: [{resources: {limits: {aliyun.com/gpu-mem: %s}}}]}"

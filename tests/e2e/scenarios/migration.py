@@ -1,4 +1,4 @@
-"""From gpushare-scheduler-extender and back, with pods running: docs/migration.md."""
+"""From gpushare-scheduler-extender to cardpack and back, with running pods: docs/migration.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACCOUNT = "gpushare-schd-extender"
 
 
 def same_view(ground: Ground) -> None:
-    """gpushare's cache, built of the objects as they are, and cardpack's inspect."""
+    """Compares gpushare's cache, built from the current objects, with cardpack's inspect."""
     ground.settle()
     cache = Extender(ground).cache()
     check(not cache.uncharged, f"gpushare counts {cache.uncharged} on no card")
@@ -29,7 +29,7 @@ def same_view(ground: Ground) -> None:
 
 
 def own_cards(ground: Ground, node: str, names: list[str]) -> None:
-    """Every one gets the card that was decided."""
+    """Checks that every pod gets the card in its annotation."""
     wanted = {name: int(ground.get(name)["metadata"]["annotations"][IDX]) for name in names}
     got = cards_by_plugin(ground, node, names)
     check(got == wanted, f"the plugin gives {got}, the annotations say {wanted}")
@@ -38,14 +38,14 @@ def own_cards(ground: Ground, node: str, names: list[str]) -> None:
 
 
 def status(ground: Ground, name: str, phase: str) -> None:
-    """Plays the kubelet."""
+    """Plays the kubelet: writes the pod's phase."""
     path = f"/api/v1/namespaces/{ground.namespace}/pods/{name}/status"
     ground.must("PATCH", path, {"status": {"phase": phase}})
 
 
 @on_all_grounds
 def takes_over_from_gpushare(ground: Ground) -> None:
-    """State of each kind that gpushare leaves; cardpack reads it, and goes on; then back again."""
+    """cardpack reads each kind of state that gpushare leaves, and continues; then the way back."""
     old = Extender(ground)
     ground.node("n1", 2, 16)
     ground.node("n2", 1, 24)
@@ -54,7 +54,7 @@ def takes_over_from_gpushare(ground: Ground) -> None:
         check(old.bind(name, "n1") == 0 or name == "two", f"gpushare binds {name} elsewhere")
     own_cards(ground, "n1", ["runs"])
     check(cards_by_plugin(ground, "n1", ["assigned"]) == {"assigned": 0}, "assigned")
-    # Ended, with its annotations: nothing is charged. Half of a bind: a card that is nobody's yet.
+    # An ended pod with annotations is not charged. After half of a bind the card is not taken.
     old.pod("ended", 12)
     check(old.bind("ended", "n1") == 1, "ended")
     status(ground, "ended", "Succeeded")
@@ -63,14 +63,14 @@ def takes_over_from_gpushare(ground: Ground) -> None:
     ground.annotate_pod("half", stale)
     ground.cardpack()
     same_view(ground)
-    ground.node("kick", 0)  # 1.20.2 tries a pod whose extender was away when the cluster changes
-    # The half one is scheduled as any other, with the annotations of this attempt.
+    ground.node("kick", 0)  # 1.20.2 retries a pod whose extender call failed when the cluster changes
+    # The pod of the half bind is scheduled like any other, with the annotations of this attempt.
     check(ground.bound("half")["metadata"]["annotations"][ASSUME_TIME] != stale[ASSUME_TIME], "half")
     for name, mem in {"new0": 3, "new1": 5, "new2": 10}.items():
         ground.placed(name, mem)
     same_view(ground)
     ground.judge()
-    # The plugin, of the pods of both, in the order in which they were bound, whatever their node.
+    # The device plugin gets the pods of both extenders in the order of their binds, on each node.
     for node in ("n1", "n2"):
         here = [
             pod["metadata"]["name"]
@@ -81,7 +81,7 @@ def takes_over_from_gpushare(ground: Ground) -> None:
         ]
         own_cards(ground, node, sorted(here, key=lambda name: _time(ground, name)))
     same_view(ground)
-    # And back: gpushare reads the same cards, and places another; cardpack comes again.
+    # The way back: gpushare reads the same cards and binds another pod; then cardpack runs again.
     before = said_by(ground.daemon.inspect())
     ground.daemon.stop()
     check(old.cache().inspect() == before, "gpushare reads other cards")
@@ -101,8 +101,8 @@ def _time(ground: Ground, name: str) -> int:
 @on_all_grounds
 def plugin_finds_the_pods(ground: Ground) -> None:
     """
-    A burst, some of it of one size, which the kubelet starts in another order than it was bound in:
-    every container gets the card that the books have for its pod, or one of a pod of its size there.
+    The kubelet starts a burst of pods, some of one size, in an order other than that of their binds:
+    every container gets the card of its pod, or the card of a pod of the same size on that node.
     """
     ground.node("n1", 4, 16)
     ground.cardpack()
@@ -128,7 +128,9 @@ def plugin_finds_the_pods(ground: Ground) -> None:
 
 @on_all_grounds
 def what_gpushare_misreads(ground: Ground) -> None:
-    """What has to be gone before the way back, as docs/migration.md says: it is not counted there."""
+    """
+    Pods to remove before the way back, as docs/migration.md says: gpushare does not count them right.
+    """
     ground.node("n1", 4, 16)
     ground.cardpack()
     ground.placed("plain", 4)
@@ -139,7 +141,7 @@ def what_gpushare_misreads(ground: Ground) -> None:
     said = said_by(ground.daemon.inspect())["n1"]
     differ = [card for card, row in cache.inspect()["n1"].items() if said[card][1] != row[1]]
     check(len(differ) == 3, f"cards {differ} differ: two of several, one of whole")
-    # The command of the document finds both, and not the plain one.
+    # The document's command finds both of them, and not the plain pod.
     command = re.search(r"jq -r '(.*?)'\n```", TABLE.read_text(), re.DOTALL)
     check(command, "the document has no command for it")
     assert command is not None
@@ -153,7 +155,10 @@ def what_gpushare_misreads(ground: Ground) -> None:
 
 @scenario("real")
 def with_gpushares_rights(bench: Bench) -> None:
-    """Its ServiceAccount and ClusterRole as they are: no Lease, so one replica, which says so."""
+    """
+    With gpushare's ServiceAccount and ClusterRole cardpack runs only as a single replica that is
+    configured so.
+    """
     rules = [
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
@@ -173,9 +178,20 @@ def with_gpushares_rights(bench: Bench) -> None:
     kubeconfig = bench.cluster.write_kubeconfig(bench.workdir / f"{ACCOUNT}.kubeconfig", token)
     bench.node("n1", 2, 16)
     pod = bench.own_pod("p", 5)
-    daemon = bench.daemon(kubeconfig)
-    alone = "no right to leases: running as a single replica; there must be no second one"
-    check(daemon.log(alone), "it does not say that it is alone")
+    daemon = bench.daemon(kubeconfig, started=False)
+    daemon.launch()
+    right = "no right to get leases.coordination.k8s.io"
+    wait_for(lambda: daemon.log("the lease can't be read or written"), "the missing right")
+
+    def refused_for_it() -> bool:
+        """Before the first list of nodes is complete, that is the reason."""
+        answer = daemon.bind(pod, "n1")
+        check(answer != "", "bound without a Lease")
+        return right in answer
+
+    wait_for(refused_for_it, "the missing right as the reason")
+    daemon.stop()
+    daemon = bench.daemon(kubeconfig, "--leader-elect=false")
     check(daemon.bind(pod, "n1") == "", "not bound")
     agree(daemon, bench.truth)
 
@@ -184,7 +200,7 @@ def with_gpushares_rights(bench: Bench) -> None:
 
 
 def _settings(lab: Lab, **environment: str) -> str:
-    """--check-config, or what is wrong with the environment."""
+    """The output of --check-config, or its error about the environment."""
     run = subprocess.run(
         [lab.options.binary, "--check-config"], capture_output=True, text=True, timeout=60,
         env={"PATH": os.defpath, **environment},
@@ -199,7 +215,7 @@ def _manifest(text: str) -> str:
 
 
 def _rows() -> dict[str, str]:
-    """The table's rows by their first column, without the marks; the rest of the row."""
+    """The table's rows by their first column without markup, with the rest of the row."""
     section = TABLE.read_text().partition("## Everything of it")[2].partition("\n## ")[0]
     found = {}
     for line in section.splitlines():
@@ -211,7 +227,10 @@ def _rows() -> dict[str, str]:
 
 @scenario("fake")
 def table_of_the_migration(lab: Lab) -> None:
-    """Each row of docs/migration.md is tried; a row without a test here fails, and the other way."""
+    """
+    Tries each row of docs/migration.md; fails for a row without a test here, and for a test without a
+    row.
+    """
     with fake_lab(lab) as fake:
         fake.placed_pod("p", 3, "n1", 1)
         fake.api.put_configmap("unhealthy-gpu-n1", {"gpus": "0"})

@@ -1,4 +1,4 @@
-"""Every kind of request on every kind of node, by chance, and cardpack started anew in between."""
+"""Random requests of every kind on random nodes of every kind, with restarts of cardpack."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PODS = 40
 
 
 def any_node(dice: random.Random, ground: Ground, name: str) -> None:
-    """An even split or a table, with or without what a node may say of its cards."""
+    """An even split or a card table, with random optional annotations and labels."""
     labels, notes = {}, {}
     if dice.random() < 0.3:
         labels["ack.node.gpu.placement"] = dice.choice(["binpack", "spread"])
@@ -56,7 +56,7 @@ def any_node(dice: random.Random, ground: Ground, name: str) -> None:
 
 
 def any_pod(dice: random.Random, managed: bool) -> tuple[Json, dict[str, Json]]:
-    """The memory of its containers, and what else it asks for; managed: of exclusive ones too."""
+    """The memory of the pod's containers and its further options; managed: also exclusive pods."""
     if managed and dice.random() < 0.1:
         return None, {"exclusive": 1}
     if dice.random() < 0.1:
@@ -81,7 +81,7 @@ def any_pod(dice: random.Random, managed: bool) -> tuple[Json, dict[str, Json]]:
         notes[MODEL] = dice.choice(["Tesla-*", "!Tesla-T4", "*a100*", "*,!NVIDIA-*"])
     if dice.random() < 0.1:
         notes[UUID] = dice.choice(["!GPU-n0-1,!GPU-n1-3", "GPU-n1-0,GPU-n2-1,GPU-n0-2"])
-    if dice.random() < 0.2 and parts == 1:  # beside one on several cards is on any of them
+    if dice.random() < 0.2 and parts == 1:  # else it may be on any of several cards
         notes[AFFINITY] = dice.choice(["a", "b"])
     if dice.random() < 0.2:
         notes[ANTI_AFFINITY] = dice.choice(["x", "y"])
@@ -91,7 +91,7 @@ def any_pod(dice: random.Random, managed: bool) -> tuple[Json, dict[str, Json]]:
 
 
 def some_of(dice: random.Random, names: list[str], most: int) -> list[str]:
-    """Taken out of the list."""
+    """Removes some names from the list and returns them."""
     chosen = dice.sample(names, min(most, len(names)))
     names[:] = [name for name in names if name not in chosen]
     return chosen
@@ -100,15 +100,15 @@ def some_of(dice: random.Random, names: list[str], most: int) -> list[str]:
 @on_all_grounds
 def mixture(ground: Ground) -> None:
     """
-    Pods come, begin, end and go; of those that are refused one that asks for memory alone had
-    nowhere to go. After a restart everything is known again from the annotations.
+    Pods are created, start, end and are deleted. A refused pod that requests only memory did not fit
+    on any card. After a restart cardpack restores its state from the annotations.
     """
     dice = random.Random(f"cardpack mixture {ground.seed}")
     for i in range(3):
         any_node(dice, ground, f"n{i}")
     ground.cardpack()
     here: list[str] = []
-    placed = 0  # of a full cluster's last pods none need fit
+    placed = 0  # the last pods may not fit in a full cluster
     for turn in range(3):
         pods = {f"p{turn}-{i}": any_pod(dice, not ground.scheduled) for i in range(PODS // 3)}
         refused = ground.burst(pods)

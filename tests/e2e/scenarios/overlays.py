@@ -1,4 +1,4 @@
-"""manifests/base and manifests/overlays: the API server takes them, and pods run through them."""
+"""manifests/base and manifests/overlays: the API server accepts them, and pods are bound with them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from renderings import (
 Json = Any
 
 USER = 65532
-# Of the name cardpack, these are bench's.
+# Objects named cardpack that belong to bench.
 _KEPT = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 
 
 def apply_twice(bench: Bench, text: str) -> None:
-    """The API server takes it; the second time changes nothing."""
+    """The API server accepts it; the second apply changes nothing."""
 
     def versions() -> list[tuple[str, str]]:
         argv = ("apply", strictly(bench), "-o", "json", "-f", "-")
@@ -46,14 +46,14 @@ def apply_twice(bench: Bench, text: str) -> None:
 
 
 def take_away(bench: Bench, found: list[Json]) -> None:
-    """Deletes those that no other scenario is in want of."""
+    """Deletes the objects that no other scenario needs."""
     gone = [o for o in found if o["kind"] not in _KEPT or o["metadata"]["name"] != "cardpack"]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": gone})
     bench.cluster.kubectl("delete", "--cascade=background", "-f", "-", stdin=text)
 
 
 def check_pod(bench: Bench, spec: Json) -> None:
-    """No root, no capability, no writable file, no right but its ServiceAccount's."""
+    """No root, no capability, no writable file, and only its ServiceAccount's rights."""
     security = spec["securityContext"]
     check(security["runAsNonRoot"] is True and security["runAsUser"] == USER, security)
     check(security["seccompProfile"] == {"type": "RuntimeDefault"}, security)
@@ -81,7 +81,7 @@ def check_pod(bench: Bench, spec: Json) -> None:
 
 
 def check_restricted(bench: Bench, pod: Json) -> None:
-    """The API server's own admission takes the pod where only restricted ones are taken."""
+    """The API server admits the pod at the Pod Security level "restricted"."""
     path = f"/api/v1/namespaces/{bench.namespace}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     bench.cluster.must(
@@ -96,7 +96,7 @@ def check_restricted(bench: Bench, pod: Json) -> None:
 
 
 def check_rendering(bench: Bench, found: list[Json]) -> None:
-    """What can be said of a rendering without starting it."""
+    """Checks a rendering without starting it."""
     pod = template(found)
     check_pod(bench, pod["spec"])
     told = check_config(bench, container(found, "cardpack")["args"])
@@ -109,8 +109,7 @@ def check_rendering(bench: Bench, found: list[Json]) -> None:
     workload = pick(found, *WORKLOADS)
     chosen = workload["spec"]["selector"]["matchLabels"].items()
     check(chosen <= pod["metadata"]["labels"].items(), workload)
-    # A Service must lead to the one that decides; elsewhere a follower that is unready would only be
-    # taken for one that is broken.
+    # A Service must lead only to the leader. Elsewhere an unready follower would only look broken.
     ready = "/readyz" if "Service" in {item["kind"] for item in found} else "/livez"
     for probe, path in (("readinessProbe", ready), ("livenessProbe", "/livez")):
         asked = container(found, "cardpack")[probe]["httpGet"]
@@ -123,9 +122,9 @@ def check_rendering(bench: Bench, found: list[Json]) -> None:
 
 @scenario("real")
 def manifests(bench: Bench) -> None:
-    """Every overlay: taken by the API server, unchanged when applied again, with good arguments."""
+    """Every overlay: accepted by the API server, unchanged by a second apply, with valid arguments."""
     kubectl = bench.cluster.kubectl
-    if bench.modern:  # as docs/manifests.md has it; 1.20's own kubectl is too old
+    if bench.modern:  # as in docs/manifests.md; 1.20's own kubectl is too old
         kubectl("apply", "-k", str(overlay(bench, "kubeadm")))
     for folder in [MANIFESTS / "base", *overlays(bench)]:
         text = kustomize(folder)
@@ -135,7 +134,7 @@ def manifests(bench: Bench) -> None:
         if folder.name != "base":
             take_away(bench, found)
         else:
-            # Without kustomize it is the same, and any kubectl renders the base.
+            # Without kustomize the result is the same, and any kubectl renders the base.
             lines = kubectl("apply", strictly(bench), "-f", str(OBJECTS)).stdout.splitlines()
             check(lines and all(line.endswith(" unchanged") for line in lines), lines)
             check(kubectl("kustomize", str(folder)).stdout == text, "1.20 renders it otherwise")
@@ -145,7 +144,7 @@ def manifests(bench: Bench) -> None:
 
 
 def _check_ports(found: list[Json]) -> None:
-    """The Service leads to the port that cardpack has, and kube-scheduler to the Service."""
+    """The Service leads to cardpack's port, and kube-scheduler's configuration to the Service."""
     service = pick(found, "Service")["spec"]["ports"]
     check([entry["targetPort"] for entry in service] == ["http"], service)
     one = container(found, "cardpack")
@@ -157,7 +156,7 @@ def _check_ports(found: list[Json]) -> None:
 
 
 def _check_settings(bench: Bench) -> None:
-    """The components, in a kustomization as docs/manifests.md has it, on every kind of workload."""
+    """The components, in a kustomization as in docs/manifests.md, on every kind of workload."""
     folder = bench.workdir / "own"
     folder.mkdir()
     (folder / "cardpack.yaml").write_text("shortlist: 5\n")
@@ -186,7 +185,7 @@ def _check_settings(bench: Bench) -> None:
 
 
 def check_scraped(found: list[Json]) -> None:
-    """The annotations name the port for probes, which is there."""
+    """The annotations name the port for probes, which exists."""
     one = container(found, "cardpack")
     (port,) = [p["containerPort"] for p in one["ports"] if p["name"] == "probes"]
     check(f"--probe-port={port}" in one["args"] and "--probe-address=0.0.0.0" in one["args"], one)
@@ -195,7 +194,7 @@ def check_scraped(found: list[Json]) -> None:
 
 
 def _from(folder: Path, other: Path) -> str:
-    """kustomize takes no absolute paths."""
+    """A relative path, as kustomize accepts no absolute ones."""
     return "/".join([".."] * (len(folder.resolve().parts) - 1)) + str(other.resolve())
 
 
@@ -203,7 +202,7 @@ def _from(folder: Path, other: Path) -> str:
 
 
 def through(bench: Bench, prefix: str, count: int = 4, **options: Any) -> None:
-    """So many more pods that share the cards of a node are bound, and all is well."""
+    """`count` more pods that share a node's cards are bound, and all checks succeed."""
     before = bench.bound_count()
     bench.pods([f"{prefix}-{i}" for i in range(count)], [3] * count, **options)
     bench.wait_bound(before + count, kicking=True)
@@ -213,8 +212,8 @@ def through(bench: Bench, prefix: str, count: int = 4, **options: Any) -> None:
 def behind_a_service(bench: Bench) -> None:
     """The overlays with a Service: cardpack with their arguments, kube-scheduler with config/.
 
-    Other than shipped: the port and the addresses of cardpack, the folder of its certificates,
-    and what scheduler_config.py names.
+    Changed from the shipped files: the port and the addresses of cardpack, the folder of its
+    certificates, and what scheduler_config.py names.
     """
     bench.node("n1", 4, 16)
     shipped = ("base", "evict-for-cards", "high-availability")
@@ -263,7 +262,7 @@ def _evict(bench: Bench, name: str) -> int:
 
 
 def _runs(bench: Bench, name: str, ready: str) -> None:
-    """Plays its kubelet: it is up, and /readyz says 200 where it leads."""
+    """Plays the pod's kubelet: it runs, and is ready if it leads."""
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
     bench.cluster.must(
         "PATCH", f"/api/v1/namespaces/kube-system/pods/{name}/status", {"status": status},
@@ -273,7 +272,7 @@ def _runs(bench: Bench, name: str, ready: str) -> None:
 
 @contextmanager
 def _deployed(bench: Bench, name: str) -> Iterator[tuple[list[str], str]]:
-    """An overlay, with its Deployment's pods and the name of its budget."""
+    """An overlay, with its Deployment's pods and the name of its PodDisruptionBudget."""
     text = kustomize(overlay(bench, name))
     found = objects(bench, text)
     replicas = pick(found, "Deployment")["spec"]["replicas"]
@@ -288,8 +287,8 @@ def _deployed(bench: Bench, name: str) -> Iterator[tuple[list[str], str]]:
 
 @scenario("real")
 def drains(bench: Bench) -> None:
-    """No budget holds a pod for ever. Behind a Service none goes while nobody leads; of the second
-    scheduler's pods, which are all ready, one at a time.
+    """No PodDisruptionBudget blocks a drain for ever. Behind a Service no replica is evicted while
+    none leads; of the second scheduler's pods, which are all ready, one at a time is.
     """
     controllers = bench.cluster.start_controller_manager()
     try:
@@ -302,7 +301,7 @@ def drains(bench: Bench) -> None:
 
 
 def _drains_a_leader(bench: Bench, names: list[str], budget: str) -> None:
-    for name in names:  # nobody leads yet
+    for name in names:  # no replica leads yet
         _runs(bench, name, "False")
     wait_for(lambda: _allowed(bench, budget) == 0, "the budget's figures", PATIENCE)
     check(_evict(bench, names[0]) == 429, "evicted while nobody led")
@@ -310,7 +309,7 @@ def _drains_a_leader(bench: Bench, names: list[str], budget: str) -> None:
         _runs(bench, name, "True")
         wait_for(lambda: _allowed(bench, budget) == 1, f"{name} to count", PATIENCE)
         check(_evict(bench, name) == 201, f"the budget holds the leader {name}")
-        # Both a follower and what comes in place of it wait for the next leader.
+        # The follower and the pod that replaces the old one both wait to lead.
         check(_evict(bench, names[2]) == 429, "evicted before there was another leader")
         wait_for(lambda: _allowed(bench, budget) == 0, "the leader's end to count", PATIENCE)
 
@@ -330,7 +329,7 @@ def _drains_one_by_one(bench: Bench, names: list[str], budget: str) -> None:
 
 
 def _allowed(bench: Bench, name: str) -> int | None:
-    """How many evictions the budget grants, once its controller has looked at it."""
+    """How many evictions the budget allows, once its controller has counted."""
     path = f"{budgets_path(bench, 'kube-system')}/{name}"
     budget = bench.cluster.must("GET", path)
     if not budget["status"].get("expectedPods"):

@@ -1,4 +1,6 @@
-"""Which card: the examples of gpushare's own documents, and what is said where there is none."""
+"""The choice of a card: the examples of gpushare's documents, and the messages without a feasible
+card.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ NO_CARD = "Insufficient GPU Memory in one device"
 
 
 def card_of(bench: Bench, name: str) -> str:
-    """The card that a bound pod's annotation names."""
+    """The card in a bound pod's annotation."""
     pod = wait_for(
         lambda: (p := bench.get(name))["spec"].get("nodeName") and p, f"{name} bound", PATIENCE
     )
@@ -22,7 +24,7 @@ def card_of(bench: Bench, name: str) -> str:
 
 @scenario("real")
 def tightest_card(bench: Bench) -> None:
-    """Of cards with 12207, 8138, 4069 and 16276 MiB free, 8138 go to the second."""
+    """With 12207, 8138, 4069 and 16276 MiB free on four cards, a pod of 8138 gets the second one."""
     bench.node("n1", 4, 16276)
     for card, used in enumerate([16276 - 12207, 16276 - 8138, 16276 - 4069]):
         bench.placed_pod(f"held{card}", used, "n1", card)
@@ -30,7 +32,7 @@ def tightest_card(bench: Bench) -> None:
     agree(daemon, bench.truth)
     bench.pod("asked", 8138)
     check(card_of(bench, "asked") == "1", "not the card that it fits exactly")
-    bench.pod("next", 8138)  # the tightest that is left
+    bench.pod("next", 8138)  # the least free card that still fits
     check(card_of(bench, "next") == "0", "not the next tightest card")
     bench.pod("whole", 16276)
     check(card_of(bench, "whole") == "3", "not the empty card")
@@ -39,7 +41,7 @@ def tightest_card(bench: Bench) -> None:
 
 @scenario("real")
 def one_card_first(bench: Bench) -> None:
-    """Three pods of 2 on two cards of 16 share one card; the sum of containers counts."""
+    """Three pods of 2 on two cards of 16 share one card; the sum of a pod's containers counts."""
     bench.node("n1", 2, 16)
     daemon = bench.cardpack()
     for name in ("a", "b", "c"):
@@ -59,7 +61,7 @@ def one_card_first(bench: Bench) -> None:
 
 @scenario("real")
 def no_card_fits(bench: Bench) -> None:
-    """The sum of a node is enough and no card is: pending, and the reason is where users look."""
+    """A node's sum has room and no card has: the pod stays pending, and users see the reason."""
     bench.node("n1", 2, 8)
     bench.placed_pod("h0", 5, "n1", 0)
     bench.placed_pod("h1", 5, "n1", 1)
@@ -76,8 +78,8 @@ def no_card_fits(bench: Bench) -> None:
         ),
         "the reason in an event",
     )
-    # Room on one card is all that it waits for, and the deletion itself does. But where the
-    # scheduler's watch is ahead of cardpack's, its try comes too early, and it wants another cause.
+    # The pod only needs room on one card, and the deletion makes it. But if the scheduler's watch is
+    # ahead of cardpack's, the scheduler's retry comes too early, and it needs another event.
     bench.cluster.delete_pod("h1", bench.namespace)
     agree(daemon, bench.truth)
     until = time.monotonic() + 10
@@ -91,7 +93,7 @@ def no_card_fits(bench: Bench) -> None:
 
 @scenario("real")
 def pods_without_cards(bench: Bench) -> None:
-    """Who asks for no card is left alone, and who asks for 0 is bound without one."""
+    """A pod without a request for cards is ignored; a pod that requests 0 is bound without a card."""
     bench.node("n1", 1, 8)
     daemon = bench.cardpack()
     bench.cluster.create_pod("plain", bench.namespace)

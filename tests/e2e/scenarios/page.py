@@ -1,4 +1,4 @@
-"""The page's events: whatever happens, they end in what inspect says."""
+"""The page's event stream: after any change it ends in the state of inspect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui_page import Page
 
 @scenario("fake")
 def page_follows(lab: Lab) -> None:
-    """Binds, refusals, deletions, nodes that change, lists anew, an API server that is away."""
+    """Binds, refusals, deletions, changed nodes, relists, an API server that is away."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         with Page(daemon) as page:
@@ -29,7 +29,7 @@ def page_follows(lab: Lab) -> None:
             )
             shown = page.waiting()
             check(list(shown) == ["late"] and shown["late"]["mem"] == 7, shown)
-            fake.placed_pod("stray", 3, "n1", 9)  # on no card of the node
+            fake.placed_pod("stray", 3, "n1", 9)  # on a card that the node does not have
             fake.resize("n1", 48, 3)
             fake.api.create_node("n2", 8, 1)
             page.settle()
@@ -38,7 +38,7 @@ def page_follows(lab: Lab) -> None:
             fake.api.close_watches()
             fake.api.delete_pod("stray")
             fake.api.compact()
-            fake.resize("n2", 0, 0)  # it shares no more
+            fake.resize("n2", 0, 0)  # it shares no cards any more
             page.settle()
             check(daemon.bind(late, "n1") == "", "bind of the one that waited")
             wait_for(lambda: page.waiting() == {}, "nobody to wait")
@@ -48,7 +48,7 @@ def page_follows(lab: Lab) -> None:
             fake.api.must("DELETE", "/api/v1/nodes/n2")
             page.settle()
             check(page.opened == 1, f"opened {page.opened} times")
-            # It ends with the daemon, and holds nothing up.
+            # The stream ends with the daemon and does not delay it.
             daemon.stop()
             check(not daemon.log("shutdown-grace is over, and not all is settled"), "held up")
         check(not page.broken, page.broken)
@@ -56,7 +56,7 @@ def page_follows(lab: Lab) -> None:
 
 @scenario("real")
 def page_follows_a_burst(bench: Bench) -> None:
-    """While a scheduler binds, pods end, nodes change, and the API server is killed."""
+    """The page follows while a scheduler binds, pods end, nodes change, and the API server is killed."""
     luck = dice("page")
     names = [bench.node(f"n{number}", 4, 16) for number in range(4)]
     daemon = bench.cardpack()

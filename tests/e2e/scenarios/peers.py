@@ -1,4 +1,4 @@
-"""What other extenders get wrong, where no scenario beside it shows (docs/defects.md)."""
+"""Defects of other extenders that no other scenario covers (docs/defects.md)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MIB = 1 << 20
 @scenario("fake")
 def slow_binds(lab: Lab) -> None:
     """
-    While the API server answers no Binding: every node's is sent, filter and inspect are
-    answered, and what is reserved is offered to nobody else. One thread does it.
+    While the API server answers no Binding, cardpack sends one Binding per node, answers filter and
+    inspect, and offers reserved memory to no other pod, with a single thread.
     """
     nodes = [f"m{i:02}" for i in range(24)]
     with fake_lab(lab) as fake:
@@ -45,7 +45,7 @@ def slow_binds(lab: Lab) -> None:
             check(daemon.threads() == 1, f"{daemon.threads()} threads")
             check(not any(one.done() for one in asked), "the binds were over before")
             fake.api.clear_faults()
-            fake.api.go_down(200)  # what hangs is cut, and sent again
+            fake.api.go_down(200)  # closes the hanging requests; cardpack sends them again
             errors = [one.result() for one in asked]
         check(errors == [""] * len(nodes), errors)
         fake.verify(daemon)
@@ -53,7 +53,10 @@ def slow_binds(lab: Lab) -> None:
 
 @scenario("fake")
 def large_requests(lab: Lab) -> None:
-    """Nodes in full, 30 MB of them: read whole, and judged by the ledger, not by what they say."""
+    """
+    Complete Node objects in a request, 30 MB: cardpack reads all of it and uses its own ledger, not
+    those objects.
+    """
     with fake_lab(lab) as fake:
         daemon = fake.cardpack()
         agree(daemon, fake.truth)
@@ -76,7 +79,7 @@ def large_requests(lab: Lab) -> None:
 
 @scenario("fake")
 def others_configmaps(lab: Lab) -> None:
-    """ConfigMaps that are not ours pass through, whatever they weigh; of ours, an index is kept."""
+    """cardpack ignores foreign ConfigMaps of any size, and keeps only the card indices of its own."""
     plain = lab.options.plain
     if not plain.is_file() or is_sanitized(plain):
         raise Skipped(f"{plain} is no build without sanitizers: see --plain")
@@ -104,13 +107,13 @@ def others_configmaps(lab: Lab) -> None:
 
 @scenario("fake")
 def forged_annotations(lab: Lab) -> None:
-    """What a pod's owner writes beside its card does not make it larger or smaller."""
+    """Annotations that a pod's owner adds do not change the pod's usage."""
     with fake_lab(lab) as fake:
         sizes = ["0", "", "1", "-8", "99999999", "18446744073709551615", "x"]
         for i, size in enumerate(sizes):
             notes = {IDX: str(i % 2), POD: size, DEV: size, ASSIGNED: "maybe"}
             fake.api.create_pod(f"p{i}", 2, node="n1", annotations=notes, labels={"by-hand": "y"})
-        # Not bound: its card is a wish.
+        # Not bound: its card annotation has no effect.
         fake.api.create_pod("wish", 16, annotations={IDX: "1", POD: "16", ASSIGNED: "true"})
         daemon = fake.cardpack()
         agree(daemon, fake.truth)
@@ -118,7 +121,7 @@ def forged_annotations(lab: Lab) -> None:
         check(devs == {0: 8, 1: 6}, devs)
         check(daemon.fitting(asks("10"), ["n1"]) == ["n1"], "10 of 16 are free on card 1")
         check(NO_CARD in daemon.reason(asks("11"), "n1"), "11 are not")
-        # Nor where the watch has not shown the pod, and bind reads it.
+        # The same if the watch has not shown the pod yet, and bind reads it.
         fake.watched()
         fake.api.fault(kind="quiet", resource="pods", now=True)
         notes = {IDX: "0", POD: "1", DEV: "1", ASSIGNED: "true", ASSUME_TIME: "1"}
@@ -131,8 +134,8 @@ def forged_annotations(lab: Lab) -> None:
 @scenario("real")
 def annotations_left_over(bench: Bench) -> None:
     """
-    Pods that carry the annotations of an attempt that was never bound: they hold nothing,
-    over a restart too, are scheduled as any other, and get the annotations of this attempt.
+    Pods with the annotations of an attempt that was never bound: they hold no memory, also after a
+    restart; they are scheduled like any others and get the annotations of the new attempt.
     """
     bench.node("n1", 2, 16)
     stale = {IDX: "7", DEV: "1", POD: "99", ASSIGNED: "true", ASSUME_TIME: "1600000000000000000"}

@@ -1,4 +1,4 @@
-"""Preemption: whose pods the scheduler evicts for a card, and who gets it then."""
+"""Preemption: which pods the scheduler evicts for a card, and which pod gets it then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from truth import BY_HAND, IDX
 
 HIGH, MIDDLE, LOW = "e2e-high", "e2e-middle", "e2e-low"
 DECISION = "preemption"
-KEPT = "GPU Memory is kept for pods of the same or a higher priority"
+KEPT = "Room on GPU devices is kept for pods of the same or a higher priority"
 
 
 def _classes(bench: Bench) -> None:
@@ -24,7 +24,7 @@ def _classes(bench: Bench) -> None:
 def _held(
     bench: Bench, name: str, mem: int, place: tuple[str, int], weight: str, app: str = "none"
 ) -> Json:
-    """A pod that is bound to a card past cardpack."""
+    """A pod that the test binds to a card without cardpack."""
     node, card = place
     return bench.pod(
         name,
@@ -37,7 +37,7 @@ def _held(
 
 
 def _bound(bench: Bench, name: str) -> tuple[str, str]:
-    """Node and card."""
+    """The pod's node and card."""
     pod = wait_for(
         lambda: (p := bench.get(name))["spec"].get("nodeName") and p, f"{name} bound", PATIENCE
     )
@@ -50,7 +50,7 @@ def _names(bench: Bench) -> set[str]:
 
 
 def _victims(daemon: Daemon, pod: Json, node: str, given: list[Json]) -> list[str]:
-    """The UIDs that cardpack answers for one node."""
+    """The victims' UIDs in cardpack's answer for one node."""
     uids = [{"UID": one["metadata"]["uid"]} for one in given]
     victims = {node: {"Pods": uids, "NumPDBViolations": 0}}
     ask = {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": victims}
@@ -60,7 +60,7 @@ def _victims(daemon: Daemon, pod: Json, node: str, given: list[Json]) -> list[st
 
 @scenario("real")
 def fewest_victims(bench: Bench) -> None:
-    """Of two nodes the one whose card costs less; then the other, card by card."""
+    """Of two nodes, the one whose card has the cheaper victims; then the other one, card by card."""
     if not bench.modern:
         return
     _classes(bench)
@@ -73,7 +73,7 @@ def fewest_victims(bench: Bench) -> None:
     _held(bench, "g", 16, ("n2", 1), HIGH)
     daemon = bench.cardpack()
     agree(daemon, bench.truth)
-    # On n1 the scheduler wants a and c gone, half of either card; with b or d it is a card.
+    # On n1 the scheduler would evict a and c, half of each card; a with b, or c with d, frees a card.
     bench.pod("first", 16, priority_class=HIGH)
     check(_bound(bench, "first") == ("n2", "0"), "first has another card")
     check(_names(bench) == {"a", "b", "c", "d", "g", "first"}, _names(bench))
@@ -86,7 +86,7 @@ def fewest_victims(bench: Bench) -> None:
 
 @scenario("real")
 def budgets_choose_others(bench: Bench) -> None:
-    """A budget makes that a pod goes which weighs more."""
+    """Because of a PodDisruptionBudget another pod of higher cost becomes the victim."""
     if not bench.modern:
         return
     _classes(bench)
@@ -111,7 +111,7 @@ def budgets_choose_others(bench: Bench) -> None:
 
 @scenario("real")
 def nominated_pods_are_waited_for(bench: Bench) -> None:
-    """A card that was made free for a pod is not given to another, who weighs less, before it."""
+    """A card that preemption freed for a pod goes to no pod of lower priority before it."""
     if not bench.modern:
         return
     _classes(bench)
@@ -126,12 +126,14 @@ def nominated_pods_are_waited_for(bench: Bench) -> None:
     wait_for(
         lambda: bench.get("high")["status"].get("nominatedNodeName") == "n1", "high nominated"
     )
-    check("deletionTimestamp" in bench.get("victim")["metadata"], "victim is not on its way out")
+    wait_for(
+        lambda: bench.get("victim")["metadata"].get("deletionTimestamp"), "victim going", PATIENCE
+    )
     scheduler = bench.cluster.scheduler
     assert scheduler is not None
     scheduler.pause()
     try:
-        # 8 would fit nowhere else, and are no more than the scheduler's sum beside high allows.
+        # 8 would fit on no other card, and the scheduler's sum has room for it beside high.
         middle = bench.own_pod("middle", 8, priority_class=MIDDLE)
         small = bench.own_pod("small", 4, priority_class=MIDDLE)
         bench.patch_pod("victim", {"metadata": {"finalizers": None}})
@@ -151,7 +153,7 @@ def nominated_pods_are_waited_for(bench: Bench) -> None:
 
 @scenario("real")
 def never_asked_by_the_old(bench: Bench) -> None:
-    """1.20.2 takes the verb into its configuration, never calls it, and goes on as before."""
+    """1.20.2 accepts the verb in its configuration, never calls it, and works as before."""
     if bench.modern:
         return
     _classes(bench)

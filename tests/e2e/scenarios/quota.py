@@ -1,4 +1,4 @@
-"""Quotas: what a namespace may hold, from a ConfigMap that changes while cardpack runs."""
+"""Quotas: a namespace's limits, from a ConfigMap that changes while cardpack runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MAPS = "/api/v1/namespaces/kube-system/configmaps"
 
 
 def write(bench: Bench, text: str) -> None:
-    """The ConfigMap's text, new or edited."""
+    """Creates or updates the ConfigMap with that text."""
     item = {"metadata": {"name": QUOTA_MAP}, "data": {"quota.yaml": text}}
     if bench.cluster.api("PUT", f"{MAPS}/{QUOTA_MAP}", item)[0] == 404:
         bench.cluster.must("POST", MAPS, item)
 
 
 def limit(bench: Bench, daemon: Daemon, **fields: Json) -> None:
-    """The fields of the scenario's namespace, once cardpack has taken them in."""
+    """Writes the fields of the scenario's namespace, and waits until cardpack uses them."""
     before = len(daemon.log("quotas"))
     write(bench, json.dumps({"namespaces": {bench.namespace: fields, "somebody": {}}}))
     wait_for(lambda: len(daemon.log("quotas")) > before, "the quotas to be read")
@@ -28,7 +28,7 @@ def limit(bench: Bench, daemon: Daemon, **fields: Json) -> None:
 
 
 def refused(bench: Bench, name: str, *texts: str) -> None:
-    """The pod's condition comes to say all of these."""
+    """Waits until the pod's condition contains all texts."""
 
     def said() -> bool:
         return all(text in message(bench.get(name)) for text in texts)
@@ -40,13 +40,13 @@ def refused(bench: Bench, name: str, *texts: str) -> None:
 
 
 def bound(bench: Bench, name: str) -> str:
-    """The pod's node; pods that wait are tried again."""
+    """The pod's node; makes the scheduler retry pending pods."""
     bench.kick()
     return str(wait_for(lambda: bench.get(name)["spec"].get("nodeName"), f"{name} bound"))
 
 
 def two_pools(bench: Bench) -> None:
-    """A node of two T4 in the pool gold, and one of two A100 in the pool silver."""
+    """Makes a node of two T4 in the pool gold, and one of two A100 in the pool silver."""
     for name, pool, model in (("gold", "gold", "T4"), ("silver", "silver", "A100-SXM")):
         bench.cluster.create_node(
             name,
@@ -58,8 +58,8 @@ def two_pools(bench: Bench) -> None:
 @scenario("real")
 def quota_is_kept(bench: Bench) -> None:
     """
-    By memory, by cards, by pool and by model, each edited into the ConfigMap while cardpack runs;
-    the pods' conditions say how much is used of what; without the ConfigMap nothing is limited.
+    Quotas by memory, cards, pool and model, each written while cardpack runs. The pods' conditions
+    show the usage and the limit. Without the ConfigMap there is no limit.
     """
     two_pools(bench)
     daemon = bench.cardpack()
@@ -100,7 +100,7 @@ def quota_is_kept(bench: Bench) -> None:
 
 @scenario("real")
 def quota_is_broken(bench: Bench) -> None:
-    """One that can't be read stops nobody when cardpack starts, and later the last good one holds."""
+    """An invalid quota limits nothing when cardpack starts; later the last valid one stays in force."""
     two_pools(bench)
     wrong = json.dumps({"namespaces": {bench.namespace: {"limits": {"memory": "8Gi"}}}})
     write(bench, wrong)
@@ -126,7 +126,7 @@ def quota_is_broken(bench: Bench) -> None:
 
 @scenario("real")
 def last_of_the_quota(bench: Bench) -> None:
-    """Two binds at a time, to two nodes that both have room: one has what is left of the quota."""
+    """Two binds at once, to two nodes with room: only one gets the rest of the quota."""
     two_pools(bench)
     daemon = bench.cardpack()
     limit(bench, daemon, limits={"memory": 8})

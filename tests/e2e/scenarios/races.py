@@ -1,4 +1,4 @@
-"""Requests that are late, doubled, or about pods that are not what they were."""
+"""Requests that are late, repeated, or name a pod that has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from component import wait_for
 
 @scenario("real")
 def bind_asked_again(bench: Bench) -> None:
-    """The same pod and node: success, one write. Another node: refused. A wrong UID: refused."""
+    """The same pod and node again: success, one write. Another node, or a wrong UID: refused."""
     bench.node("n1", 2, 8)
     bench.node("n2", 2, 8)
     daemon = bench.cardpack()
@@ -40,7 +40,7 @@ def bind_asked_again(bench: Bench) -> None:
 
 @scenario("real")
 def bind_before_the_watch(bench: Bench) -> None:
-    """A pod that was made this moment, which the watch may not have shown yet, is bound."""
+    """A pod that was just created, and that the watch may not have shown yet, is bound."""
     for i in range(4):
         bench.node(f"n{i}", 4, 16)
     daemon = bench.cardpack()
@@ -57,7 +57,7 @@ def bind_before_the_watch(bench: Bench) -> None:
 
 @scenario("real")
 def contended_cards(bench: Bench) -> None:
-    """Many binds at once for few cards: as many succeed as fit, the others say why not."""
+    """Many binds at once for few cards: as many succeed as fit, and the others get a reason."""
     bench.node("n1", 3, 10)
     daemon = bench.cardpack()
     agree(daemon, bench.truth)
@@ -72,9 +72,9 @@ def contended_cards(bench: Bench) -> None:
 @scenario("real")
 def made_again_in_flight(bench: Bench) -> None:
     """
-    Pods are deleted and made again under their names while they are bound. Before 1.27 an API
-    server ignores the UID of a Binding, so there they come back with the same size: another
-    would be bound with the first one's figures.
+    Pods are deleted and created again under the same names during their binds. An API server before
+    1.27 ignores the UID of a Binding, so there the new pods have the same size: otherwise a new pod
+    would be bound with the old one's figures.
     """
     luck = dice("again")
     for i in range(3):
@@ -109,7 +109,7 @@ def made_again_in_flight(bench: Bench) -> None:
     truth = bench.truth()
     check(not truth.overcommitted(), truth.overcommitted())
     check(not truth.bad_annotations(), truth.bad_annotations())
-    # Nothing is left behind: without pods, all is free.
+    # No reservation is left: without pods all memory is free.
     bench.cluster.must(
         "DELETE", f"/api/v1/namespaces/{bench.namespace}/pods", {"gracePeriodSeconds": 0}
     )
@@ -118,7 +118,7 @@ def made_again_in_flight(bench: Bench) -> None:
 
 @scenario("real")
 def filter_is_pure(bench: Bench) -> None:
-    """Asking changes nothing, and the answer keeps the order and the form of the question."""
+    """filter changes no state, and its answer keeps the order and form of the request."""
     bench.node("n1", 2, 8)
     bench.node("n2", 1, 4)
     bench.cluster.create_node("plain")

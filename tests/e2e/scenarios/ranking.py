@@ -1,4 +1,4 @@
-"""Which node: cardpack's word among the scheduler's own scores, as shipped, and by a shortlist."""
+"""The choice of a node: cardpack's scores next to the scheduler's own, as shipped, and a shortlist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from component import wait_for
 from truth import IDX
 
 NODES = ("n0", "n1", "n2")
-# A share of the node's 16 CPUs, by which the scheduler's own scores spread.
+# A share of the node's 16 CPUs, which makes the scheduler's own scores spread pods.
 CPU = {"cpu": "2", "memory": "16Gi"}
 OWN = "cardpack.io/"
 
@@ -24,7 +24,7 @@ def place_of(bench: Bench, name: str) -> tuple[str, str]:
 
 
 def one_by_one(bench: Bench, prefix: str, count: int, **options: Any) -> list[str]:
-    """The nodes of pods that are made one behind the other, each a member of a Service."""
+    """The nodes of pods that are made one after the other, each selected by a Service."""
     nodes = []
     for i in range(count):
         name = f"{prefix}{i}"
@@ -34,7 +34,7 @@ def one_by_one(bench: Bench, prefix: str, count: int, **options: Any) -> list[st
 
 
 def service(bench: Bench) -> None:
-    """What makes the scheduler spread its pods over nodes, unasked."""
+    """Makes a Service, for which the scheduler spreads its pods over nodes by default."""
     item = {
         "metadata": {"name": "e2e"},
         "spec": {"selector": {"app": "e2e"}, "ports": [{"port": 80}]},
@@ -43,7 +43,7 @@ def service(bench: Bench) -> None:
 
 
 def equal_nodes(bench: Bench) -> None:
-    """Three nodes that only their names tell apart."""
+    """Makes three nodes that differ only in their names."""
     for name in NODES:
         bench.cluster.create_node(
             name, {"aliyun.com/gpu-mem": 32, "aliyun.com/gpu-count": 2, "cpu": "16"}
@@ -51,7 +51,7 @@ def equal_nodes(bench: Bench) -> None:
 
 
 def without_our_scores(bench: Bench, then: Callable[[], None]) -> None:
-    """Runs it with a scheduler that does not ask for them, and puts the usual one back."""
+    """Runs `then` with a scheduler that requests no scores, and restores the usual one."""
     bench.start_scheduler(overrides={"prioritizeVerb": '""'})
     try:
         then()
@@ -62,8 +62,9 @@ def without_our_scores(bench: Bench, then: Callable[[], None]) -> None:
 @scenario("real")
 def prioritize_decides(bench: Bench) -> None:
     """
-    Pods of a Service that want CPU too, one by one: the scheduler alone spreads them over all
-    nodes; with the shipped weight they fill one, and where the policy is spread the emptiest.
+    Pods of a Service that also request CPU, one by one: the scheduler alone spreads them over all
+    nodes. With the shipped weight they fill one node; with the policy "spread" they go to the
+    emptiest.
     """
     equal_nodes(bench)
     service(bench)
@@ -71,7 +72,7 @@ def prioritize_decides(bench: Bench) -> None:
     agree(daemon, bench.truth)
     packed = one_by_one(bench, "packed", 4)
     check(len(set(packed)) == 1, f"not on one node: {packed}")
-    # The scheduler's scores are for the nodes that have no CPU taken: make that another one.
+    # The scheduler's scores prefer nodes with free CPU, so the test takes CPU on another node.
     empty = next(name for name in NODES if name not in packed)
     third = next(name for name in NODES if name not in (*packed, empty))
     bench.placed_pod("little", 2, third, 0)
@@ -88,7 +89,9 @@ def prioritize_decides(bench: Bench) -> None:
 
 @scenario("real")
 def spread_by_configuration(bench: Bench) -> None:
-    """node-policy: spread: pods of a Service go over all nodes, and one that packs to the fullest."""
+    """
+    node-policy: spread: pods of a Service go over all nodes; a pod with "binpack" goes to the fullest.
+    """
     equal_nodes(bench)
     daemon = bench.cardpack("--node-policy", "spread")
     agree(daemon, bench.truth)
@@ -103,7 +106,7 @@ def spread_by_configuration(bench: Bench) -> None:
 
 @scenario("real")
 def node_and_card_policies(bench: Bench) -> None:
-    """The four combinations that HAMi has: which node, and which card of it."""
+    """HAMi's four combinations: the policy for the node, and for its card."""
     bench.node("full", 2, 16)
     bench.node("free", 2, 16)
     bench.placed_pod("full0", 8, "full", 0)
@@ -130,8 +133,8 @@ def node_and_card_policies(bench: Bench) -> None:
 @scenario("real")
 def shortlist_of_one(bench: Bench) -> None:
     """
-    With shortlist: 1 the node is decided by cardpack alone, though the scheduler asks for no
-    scores and has its own: pods of a Service fill the node with the lowest name, then the next.
+    With shortlist: 1 only cardpack decides the node, though the scheduler requests no scores and has
+    its own: pods of a Service fill the node with the lowest name, then the next one.
     """
     equal_nodes(bench)
     service(bench)
@@ -139,14 +142,14 @@ def shortlist_of_one(bench: Bench) -> None:
     def alone() -> None:
         daemon = bench.cardpack("--shortlist", "1")
         agree(daemon, bench.truth)
-        nodes = one_by_one(bench, "p", 10)  # 8 fill a node, and CPU is enough for as many
+        nodes = one_by_one(bench, "p", 10)  # 8 fill a node, and its CPU suffices for 8
         check(nodes == ["n0"] * 8 + ["n1"] * 2, f"in this order: {nodes}")
         check(not daemon.log("prioritized"), "somebody asked for priorities")
         spread = one_by_one(bench, "s", 1, annotations={OWN + "policy": "spread"})
         check(spread == ["n2"], f"{spread} is not the empty node")
         bench.verify(daemon)
         daemon.stop()
-        # The same without: else it is not our word that was heard.
+        # The same without the shortlist, which shows that cardpack's choice decided.
         for i in range(10):
             bench.cluster.delete_pod(f"p{i}", bench.namespace)
         bench.cluster.delete_pod("s0", bench.namespace)

@@ -1,4 +1,4 @@
-"""The configuration and the certificates are replaced under load, and the end is asked for."""
+"""Reloads of the configuration and certificates under load, and the shutdown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Json = Any
 
 NODES = [f"m{i}" for i in range(12)]
 PODS = 500
-CLIENTS = 12  # half of them keep their connection
+CLIENTS = 12  # half of them keep their connections
 RELOADS = 50
 TAKEN = "the configuration is reloaded"
 SAME = "the configuration is read anew: nothing to change"
@@ -40,7 +40,7 @@ WAITS = "setting wants a restart, and stays as it was"
 
 
 class Settings:
-    """A --config file that is replaced as the kubelet does it, by a symbolic link."""
+    """A --config file that is replaced with a symbolic link, as the kubelet does."""
 
     def __init__(self, folder: Path, **keys: Json) -> None:
         self._folder = folder
@@ -51,12 +51,12 @@ class Settings:
         self.path.symlink_to("..data/cardpack.yaml")
 
     def put(self, **keys: Json) -> None:
-        """shortlist=3, log_level="warn"."""
+        """Writes settings, such as shortlist=3, log_level="warn"."""
         lines = (f"{key.replace('_', '-')}: {json.dumps(value)}\n" for key, value in keys.items())
         self.write("".join(lines))
 
     def write(self, text: str) -> None:
-        """The file's bytes."""
+        """Writes the file's bytes."""
         version = self._folder / f"..{next(self._serial)}"
         version.mkdir()
         (version / "cardpack.yaml").write_text(text)
@@ -65,12 +65,12 @@ class Settings:
         os.replace(fresh, self._folder / "..data")
 
     def remove(self) -> None:
-        """There is no such file any more."""
+        """Removes the file."""
         (self._folder / "..data").unlink()
 
 
 def hang_up(daemon: Daemon, expect: str) -> Json:
-    """SIGHUP; the line of the log that it leads to."""
+    """Sends SIGHUP; returns the log line that follows."""
     before = len(daemon.log(expect))
     os.kill(daemon.process.pid, signal.SIGHUP)
     lines = wait_for(lambda: (now := daemon.log(expect))[before:] and now, expect, PATIENCE)
@@ -82,7 +82,7 @@ def hang_up(daemon: Daemon, expect: str) -> Json:
 
 
 class Load:
-    """Clients that filter and bind without a pause, each answer looked at."""
+    """Clients that call filter and bind without a pause and check each answer."""
 
     def __init__(self, daemon: Daemon, pods: Sequence[Json]) -> None:
         self.daemon = daemon
@@ -109,7 +109,7 @@ class Load:
         check(not self._wrong, self._wrong[:5])
 
     def good(self) -> None:
-        """So far."""
+        """Checks that no client has failed so far."""
         check(not self._wrong, self._wrong[:5])
 
     def _run(self, keeps: bool) -> None:
@@ -155,13 +155,13 @@ class Load:
         if verb == "filter":
             names = answer["NodeNames"]
             check(names and set(names) <= set(NODES), names)
-            # A pod that is bound already, and asked about again, stays where it is.
+            # A repeated bind leaves a bound pod on its node.
             self.placed.setdefault(pod["metadata"]["name"], names[-1])
         self.answers += 1
 
 
 def reloads(daemon: Daemon, load: Load, settings: Settings, turn: Callable[[int], Json]) -> None:
-    """So many, each once some more answers are in; most by a signal, some by the file alone."""
+    """Makes many reloads, each after a few more answers; most by a signal, some by the file alone."""
     for i in range(RELOADS):
         seen = load.answers
         settings.put(**turn(i))
@@ -174,7 +174,7 @@ def reloads(daemon: Daemon, load: Load, settings: Settings, turn: Callable[[int]
 
 
 def lively(i: int) -> Json:
-    """Settings that are others in each turn."""
+    """Settings that differ in each turn."""
     return {
         "shortlist": i % 5,
         "node_policy": ("binpack", "spread")[i % 2],
@@ -189,7 +189,7 @@ def lively(i: int) -> Json:
 
 
 def loaded(fake: FakeLab) -> list[Json]:
-    """Nodes each with room for all pods, those, and an API server that takes its time to bind."""
+    """Makes nodes that each have room for all pods, the pods, and an API server with slow Bindings."""
     for name in NODES:
         fake.api.create_node(name, 4 * PODS, 4)
     fake.api.configure(delay_ms={"bind": 30})
@@ -197,7 +197,7 @@ def loaded(fake: FakeLab) -> list[Json]:
 
 
 def proved(fake: FakeLab, daemon: Daemon, load: Load) -> None:
-    """Every pod is where its client was told, and cardpack agrees."""
+    """Every pod is on the node that its client was told, and cardpack agrees."""
     done = 0
     for name, node in load.placed.items():
         at = fake.node_of(name)
@@ -211,7 +211,7 @@ def proved(fake: FakeLab, daemon: Daemon, load: Load) -> None:
 
 @scenario("fake")
 def no_request_is_lost_by_reloads(lab: Lab) -> None:
-    """Plain HTTP: kept and new connections, filter and bind, through so many reloads."""
+    """Plain HTTP: kept and new connections, filter and bind, during many reloads."""
     with fake_lab(lab) as fake:
         settings = Settings(lab.workdir / "config-plain")
         pods = loaded(fake)
@@ -225,8 +225,8 @@ def no_request_is_lost_by_reloads(lab: Lab) -> None:
 @scenario("fake")
 def no_request_is_lost_by_certificates(lab: Lab) -> None:
     """
-    TLS, clients' certificates and tokens: in each turn another certificate, now in the place of
-    the old one, now by another name. New connections see it, kept ones live on.
+    TLS with client certificates and tokens: each turn has another server certificate, under the old
+    file name or a new one. New connections get it; kept connections continue.
     """
     secure = Secure(lab.workdir)
     other = lab.workdir / "mounted-elsewhere"
@@ -239,7 +239,8 @@ def no_request_is_lost_by_certificates(lab: Lab) -> None:
 
         def keys(i: int) -> Json:
             folder = folders[i // 2 % 2]
-            # Even turns: another certificate under the same name, which the signal has read.
+            # Even turns: another certificate under the same name, which cardpack reads after the
+            # signal.
             pool[i % len(pool)].put(folder)
             token.write_text("".join(f"{text}\n" for text in (f"{i:032}", FIRST)))
             return {
@@ -266,7 +267,7 @@ def no_request_is_lost_by_certificates(lab: Lab) -> None:
 
         with Load(daemon, pods) as load:
             reloads(daemon, load, settings, turn)
-            # Neither a kept connection nor a new one was refused; what is shown is the newest.
+            # No kept and no new connection was refused; new ones got the newest certificate.
             last = serial_of(daemon)
         check(all(a != b for a, b in itertools.pairwise([*shown, last])), shown)
         proved(fake, daemon, load)
@@ -277,7 +278,7 @@ def no_request_is_lost_by_certificates(lab: Lab) -> None:
 
 @scenario("fake")
 def a_bad_configuration_is_refused_whole(lab: Lab) -> None:
-    """By a signal and by the file: the log names file, key and value, and nothing changes."""
+    """By a signal and by the file: the log names the file, key and value, and no setting changes."""
     secure = Secure(lab.workdir)
     with fake_lab(lab) as fake:
         fake.api.create_node("n2", 32, 2)
@@ -317,7 +318,7 @@ def a_bad_configuration_is_refused_whole(lab: Lab) -> None:
 
 @scenario("fake")
 def a_bad_certificate_is_refused(lab: Lab) -> None:
-    """A new name whose files do not belong together, or are not there yet: all stays."""
+    """A new name whose files do not match or do not exist yet: all settings stay."""
     secure = Secure(lab.workdir)
     late = lab.workdir / "mounted-late"
     with fake_lab(lab) as fake:
@@ -334,7 +335,7 @@ def a_bad_certificate_is_refused(lab: Lab) -> None:
         wait_for(lambda: len(daemon.log(REFUSED)) == 2, "the file to be seen", PATIENCE)
         check(str(late) in daemon.log(REFUSED)[1]["error"], "files that are not there")
         check(serial_of(daemon) == first and not daemon.log(CHANGED), "not refused whole")
-        # The Secret is mounted after the ConfigMap: the file is tried again, and nobody asked.
+        # The Secret is mounted after the ConfigMap: cardpack retries the file without a signal.
         secure.certificate().put(late)
         wait_for(lambda: daemon.log(TAKEN), TAKEN, PATIENCE)
         check(serial_of(daemon) != first, "the old certificate")
@@ -343,13 +344,13 @@ def a_bad_certificate_is_refused(lab: Lab) -> None:
 
 @scenario("fake")
 def signals_at_odd_times(lab: Lab) -> None:
-    """SIGHUP before it is ready, without a file, many at once, and while it ends."""
+    """SIGHUP before cardpack is ready, without a file, many at once, and during the shutdown."""
     with fake_lab(lab) as fake:
         settings = Settings(lab.workdir / "config-odd", shortlist=1)
         fake.api.fault(kind="status", verb="list", code=503, count=-1)
         daemon = fake.cardpack("--config", str(settings.path), started=False)
         daemon.launch()
-        # As early as there is a process whose command is cardpack's.
+        # As soon as a process runs cardpack's command.
         wait_for(lambda: daemon.log("API server"), "the start", PATIENCE)
         os.kill(daemon.process.pid, signal.SIGHUP)
         settings.put(shortlist=2)
@@ -380,7 +381,7 @@ def signals_at_odd_times(lab: Lab) -> None:
 
 @scenario("fake")
 def reloads_under_the_profile(lab: Lab) -> None:
-    """The shipped seccomp profile, where a call that it denies is fatal, lets all of it through."""
+    """The shipped seccomp profile, which ends cardpack at a denied system call, allows all of this."""
     binary = under_profile(lab)
     secure = Secure(lab.workdir)
     other = secure.certificate().put(lab.workdir / "mounted-profile")
@@ -401,7 +402,7 @@ def reloads_under_the_profile(lab: Lab) -> None:
 
 @scenario("fake")
 def no_file_no_harm(lab: Lab) -> None:
-    """Without --config a SIGHUP changes nothing, and is answered."""
+    """Without --config a SIGHUP changes nothing and logs a line."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--shortlist", "1")
         agree(daemon, fake.truth)
@@ -413,7 +414,7 @@ def no_file_no_harm(lab: Lab) -> None:
 
 
 def refused(daemon: Daemon) -> bool:
-    """Whether nobody listens on the port."""
+    """Whether no process listens on the port."""
     try:
         socket.create_connection(("127.0.0.1", daemon.port), timeout=10).close()
     except ConnectionRefusedError:
@@ -424,8 +425,8 @@ def refused(daemon: Daemon) -> bool:
 @scenario("fake")
 def the_end_is_announced(lab: Lab) -> None:
     """
-    shutdown-delay: /readyz is 503 and all else goes on, on new connections as well; then the
-    port is closed, a Binding under way and one in doubt are seen through, and it ends with 0.
+    shutdown-delay: /readyz is 503 and all else works, also on new connections. Then cardpack closes
+    the port, finishes a Binding in flight and one in doubt, and ends with status 0.
     """
     with fake_lab(lab) as fake:
         probe = lab.ports.take()
@@ -434,7 +435,7 @@ def the_end_is_announced(lab: Lab) -> None:
         )
         agree(daemon, fake.truth)
         pods = [fake.pod(f"p{i}", 2) for i in range(3)]
-        # Half a body, and gone.
+        # Half a body, and then a disconnect.
         half = socket.create_connection(("127.0.0.1", daemon.port), timeout=60)
         half.sendall(b"POST /gpushare-scheduler/bind HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
         check(daemon.call("GET", "/readyz")[0] == 200, "ready")
@@ -450,7 +451,7 @@ def the_end_is_announced(lab: Lab) -> None:
         check(daemon.bind(pods[0], "n1") == "", "a bind on a new connection")
         kept.request("GET", "/readyz")
         check(kept.getresponse().read() == b"it is shutting down", "/readyz of a kept connection")
-        # Answered 504, and written when the port has long been closed.
+        # The API server answers 504 and commits the write long after cardpack closed its port.
         fake.api.fault(kind="late_commit", verb="bind", ms=6000, code=504)
         with ThreadPoolExecutor(1) as hands:
             asked = hands.submit(daemon.bind, pods[1], "n1")
@@ -469,7 +470,7 @@ def the_end_is_announced(lab: Lab) -> None:
 
 @scenario("fake")
 def a_second_signal_ends_at_once(lab: Lab) -> None:
-    """Amid the delay, and with a Binding under way: status 0, and nothing is waited for."""
+    """A second signal during the delay, and with a Binding in flight: status 0 at once."""
     with fake_lab(lab) as fake:
         daemon = fake.cardpack("--shutdown-delay", "10m", "--shutdown-grace", "10m")
         agree(daemon, fake.truth)
@@ -490,8 +491,8 @@ def a_second_signal_ends_at_once(lab: Lab) -> None:
 @scenario("real")
 def the_scheduler_over_reloads(bench: Bench) -> None:
     """
-    A real kube-scheduler schedules while the file is replaced again and again; a shortlist of one
-    and another node-policy decide where the next pods go.
+    A real kube-scheduler schedules while the file changes again and again; a shortlist of one and
+    another node-policy decide the nodes of the next pods.
     """
     names = [bench.node(f"n{i}", 4, 64) for i in range(3)]
     settings = Settings(bench.workdir / "config-real", shortlist=1)

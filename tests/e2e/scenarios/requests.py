@@ -1,4 +1,4 @@
-"""What a pod may ask for, each in a pod that asks for it; and what contradicts itself."""
+"""All kinds of requests, each in a pod; and requests that contradict themselves."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SPREAD = {"cardpack.io/card-policy": "spread"}
 
 
 def note(ground: Ground, name: str, key: str) -> object:
-    """An annotation of a bound pod, as JSON."""
+    """A bound pod's annotation, parsed as JSON."""
     text = ground.get(name)["metadata"]["annotations"].get(key)
     return None if text is None else json.loads(text)
 
 
 @on_all_grounds
 def several_cards(ground: Ground) -> None:
-    """N over M cards: N/M of memory and of compute on each of M different ones."""
+    """N over M cards: N/M of memory and of compute on each of M different cards."""
     ground.node("n1", 4, 16)
     ground.cardpack()
     two = {COUNT_LABEL: "2"}
@@ -41,7 +41,7 @@ def several_cards(ground: Ground) -> None:
     half = {str(index): 30 for index in cards}
     check(note(ground, "two", CORE_ALLOCATION) == {"0": half}, "two's compute")
     check(ground.placed("four", 32, labels={COUNT_LABEL: "4"}) == [0, 1, 2, 3], "four's cards")
-    # Two have 8 left, two have nothing.
+    # Two cards have 8 left, two have nothing.
     ground.turned_away("three", 12, NO_CARD, labels={COUNT_LABEL: "3"})
     ground.turned_away("five", 5, "fewer", labels={COUNT_LABEL: "5"})
     check(not {*ground.placed("full", 16, labels=two)} & {*cards}, "full")
@@ -51,7 +51,7 @@ def several_cards(ground: Ground) -> None:
 
 @on_all_grounds
 def whole_cards(ground: Ground) -> None:
-    """Empty cards, held whole, however little of them is asked for; the scheduler's sum knows N."""
+    """Empty cards, held whole for any amount requested; the scheduler's sum counts N."""
     whole = {PLACEMENT: WHOLE}
     ground.node("n1", 4, 8)
     ground.cardpack()
@@ -70,7 +70,7 @@ def whole_cards(ground: Ground) -> None:
 
 @on_all_grounds
 def compute_share(ground: Ground) -> None:
-    """Of 100 on each card, beside memory: whichever is short decides."""
+    """Compute, 100 for each card, next to memory: the scarcer one decides."""
     ground.node("n1", 2, 16)
     ground.cardpack()
     check(ground.placed("a", 4, cores=60) == [0], "a")
@@ -86,7 +86,7 @@ def compute_share(ground: Ground) -> None:
 
 @on_all_grounds
 def containers_apart(ground: Ground) -> None:
-    """A pod's containers share a card where that fits, else each goes to one."""
+    """A pod's containers share a card if they fit, else each gets its own."""
     ground.node("n1", 2, 8)
     ground.cardpack()
     check(ground.placed("apart", [6, None, 5]) == [0, 1], "apart")
@@ -102,7 +102,7 @@ def containers_apart(ground: Ground) -> None:
 
 @on_all_grounds
 def percent_of_a_card(ground: Ground) -> None:
-    """A part of whichever card it is, rounded up; the limit is the least."""
+    """A percentage of the chosen card's size, rounded up; the limit is the minimum."""
     ground.node("n1", [card(0, 10), card(1, 24)])
     ground.cardpack()
     quarter = {PERCENT: "25"}
@@ -120,20 +120,33 @@ def percent_of_a_card(ground: Ground) -> None:
 
 
 @on_all_grounds
-def init_containers_end(ground: Ground) -> None:
-    """What only init containers want is free once they are done: on the card, not in the sum."""
+def init_containers_keep(ground: Ground) -> None:
+    """A node's reboot runs init containers again, so no other pod gets their memory."""
     ground.node("n1", 2, 8)
     daemon = ground.cardpack()
     check(ground.placed("first", 2, init=[8, 3]) == [0], "first")
     check(ground.placed("second", 6) == [1], "second beside an init container of 8")
-    probe = ground.pod("probe", 2, notes=SPREAD)  # 2 are left in the sum, and on card 1 alone
+    ground.initialized("first")
+    used = {dev["id"]: dev["usedGPU"] for dev in daemon.inspect("n1")["nodes"][0]["devs"]}
+    check(used == {0: 8, 1: 6}, f"after the init containers: {used}")
+    check(ground.placed("third", 2, notes=SPREAD) == [1], "third")
+
+
+@on_all_grounds
+def init_containers_end(ground: Ground) -> None:
+    """With shrink-after-init their extra memory is free after they end: on the card, not in the sum."""
+    ground.node("n1", 2, 8)
+    daemon = ground.cardpack("--shrink-after-init=true")
+    check(ground.placed("first", 2, init=[8, 3]) == [0], "first")
+    check(ground.placed("second", 6) == [1], "second beside an init container of 8")
+    probe = ground.pod("probe", 2, notes=SPREAD)  # 2 are left in the sum, all on card 1
     check(ground.cards("probe") == [1], "probe is on the init container's card")
     ground.delete("probe")
     ground.initialized("first")
     used = {dev["id"]: dev["usedGPU"] for dev in daemon.inspect("n1")["nodes"][0]["devs"]}
     check(used == {0: 2, 1: 6}, f"after the init containers: {used}")
     check(ground.placed("third", 2, notes=SPREAD) == [0], "third")
-    # The scheduler's own sum, and the kubelet's, is 16 of 16 now: cardpack offers no more either.
+    # The sum of the scheduler and of the kubelet is now 16 of 16: cardpack offers no more either.
     probe = ground.pod("probe", 1)
     check(daemon.reason(probe, "n1") != "", "offered past the kubelet's sum")
     ground.delete("probe")
@@ -141,7 +154,7 @@ def init_containers_end(ground: Ground) -> None:
 
 @on_all_grounds
 def init_containers_alone(ground: Ground) -> None:
-    """Nobody but they asks for a card: one at a time, and on one card."""
+    """Only init containers request a card: one runs at a time, all on one card."""
     ground.node("n1", 3, 8)
     ground.cardpack()
     check([ground.placed(f"held{i}", 5 + i % 2)[0] for i in range(3)] == [0, 1, 2], "held")
@@ -151,7 +164,7 @@ def init_containers_alone(ground: Ground) -> None:
 
 @on_all_grounds
 def sidecars(ground: Ground) -> None:
-    """They run for as long as the others. 1.20 does not know them: init containers like others."""
+    """Sidecars run as long as the main containers. 1.20 treats them as ordinary init containers."""
     ground.node("n1", 3, 8)
     ground.cardpack()
     check(ground.placed("one", 4, sidecars=[3], init=[2]) == [0], "one")
@@ -198,7 +211,7 @@ CONTRADICTIONS: dict[str, tuple[int | list[int], dict[str, object], tuple[str, .
 
 @on_all_grounds
 def contradictions(ground: Ground) -> None:
-    """Refused on every node, with the field and the value, where users look."""
+    """Refused on every node; users see the field and the value."""
     ground.node("n1", 4, 16)
     ground.node("n2", 4, 16)
     daemon = ground.cardpack()
@@ -208,7 +221,7 @@ def contradictions(ground: Ground) -> None:
         ground.refused(name, *parts)
         failed = daemon.filter(ground.get(name), ["n1", "n2"])["FailedNodes"]
         check(failed.keys() == {"n1", "n2"}, f"{name}: {failed}")
-    # Nobody binds them past filter either.
+    # A bind without filter refuses them too.
     error = daemon.bind(ground.get("no-number"), "n1")
     check(COUNT_LABEL in error, error)
     ground.delete(*CONTRADICTIONS)

@@ -1,4 +1,4 @@
-"""A large cluster: not how fast, but in how much memory."""
+"""A large cluster: memory, not speed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT = 64 * MIB
 
 @scenario("fake")
 def flat_memory(lab: Lab) -> None:
-    """100,000 pods come as hundreds of megabytes and pass through a few."""
+    """100,000 pods are hundreds of megabytes of JSON; cardpack needs only a few to read them."""
     plain = lab.options.plain
     if not plain.is_file() or is_sanitized(plain):
         raise Skipped(f"{plain} is no build without sanitizers: see --plain")
@@ -40,7 +40,7 @@ def flat_memory(lab: Lab) -> None:
         for i in range(50):
             error = daemon.bind(fake.pod(f"p{i}", 8), f"node-{i % 7:05}")
             check(error == "", error)
-        # Again, all of it: what a relist costs beside what is held already.
+        # A relist: its cost on top of the state in memory.
         for resource in ("pods", "nodes"):
             fake.api.fault(kind="error_event", code=410, resource=resource, now=True)
         wait_for(lambda: len(daemon.log("list is in")) == 5, "the lists to come again", 300, poll=1)

@@ -1,4 +1,4 @@
-"""What identifies cardpack to the API server shows up in no line that it prints."""
+"""No line that cardpack prints contains its credentials for the API server."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TOKEN = "token-Zq3vX7pLw9"
 PASSWORD = "password-Kd8sTn2BfY"
 PROXY_PASSWORD = "proxy-Hm5rJc4GzW"
 ENV = "env-Vx6tQb1NkD"
-# As a YAML author gets them wrong: an alias, a tag and an anchor.
+# Frequent mistakes in YAML: an alias, a tag and an anchor.
 ODD = ("*alias-Pw7yRf3Lj", "!tag-Gs2hUe9Co", "&anchor-Bd4kMi8Xa")
 SECOND = 60.0
 
 
 class Front(http.server.BaseHTTPRequestHandler):
-    """An API server without objects, or one that turns everybody away."""
+    """An API server without objects, or one that refuses every request."""
 
     protocol_version = "HTTP/1.1"
     status = 200
@@ -42,7 +42,9 @@ class Front(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """A list, or a watch that ends at once."""
         Front.seen.add(self.headers.get("Authorization", ""))
-        body = json.dumps({"metadata": {"resourceVersion": "1"}, "items": []})
+        kinds = {"nodes": "NodeList", "pods": "PodList", "configmaps": "ConfigMapList"}
+        kind = kinds.get(self.path.partition("?")[0].rpartition("/")[2], "List")
+        body = json.dumps({"kind": kind, "metadata": {"resourceVersion": "1"}, "items": []})
         if "watch=" in self.path:
             body = ""
         if self.status != 200:
@@ -53,18 +55,18 @@ class Front(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body.encode())
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 @contextmanager
 def front(certificate: Path, key: Path, status: int) -> Iterator[str]:
-    """Its URL."""
+    """Starts it; yields its URL."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     handler = type("Handler", (Front,), {"status": status})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
-        server.handle_error = lambda *_: None  # a client that leaves
+        server.handle_error = lambda *_: None  # ignores clients that disconnect
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"https://127.0.0.1:{server.server_port}"
@@ -72,7 +74,7 @@ def front(certificate: Path, key: Path, status: int) -> Iterator[str]:
 
 
 def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    """A self-signed certificate for 127.0.0.1, and its key."""
     certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
@@ -84,24 +86,24 @@ def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def encoded(path: Path) -> str:
-    """As a kubeconfig has it inline."""
+    """The file as a kubeconfig has it inline: base64."""
     return base64.b64encode(path.read_bytes()).decode()
 
 
 @dataclass
 class Case:
-    """A kubeconfig, and what the log says once it has been tried."""
+    """A kubeconfig, and the log's text after cardpack has tried it."""
 
     name: str
     cluster: str
     user: str
     said: str
-    lives: bool = True  # False: it ends by itself, with status 1
+    lives: bool = True  # False: cardpack ends by itself, with status 1
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 def kubeconfig(path: Path, case: Case) -> Path:
-    """Writes it."""
+    """Writes the case's kubeconfig."""
     path.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
         "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
@@ -112,12 +114,12 @@ def kubeconfig(path: Path, case: Case) -> Path:
 
 
 def block(**fields: str) -> str:
-    """Fields of a block of YAML, as they are."""
+    """Fields of a YAML block, without quotes."""
     return "".join(f"    {key.replace('_', '-')}: {value}\n" for key, value in fields.items())
 
 
 def good_cases(url: str, denying: str, folder: Path, ca: Path) -> list[Case]:
-    """Credentials that are sent, and taken or not."""
+    """Credentials that cardpack sends, accepted or refused."""
     certificate, key = make_certificate(folder, "client")
     stranger = make_certificate(folder, "stranger")
     here = block(server=url, certificate_authority=str(ca))
@@ -146,7 +148,7 @@ def good_cases(url: str, denying: str, folder: Path, ca: Path) -> list[Case]:
 
 
 def bad_cases(url: str, ca: Path, key: Path) -> list[Case]:
-    """Kubeconfigs and surroundings that are wrong."""
+    """Invalid kubeconfigs, files and environments."""
     here = block(server=url, certificate_authority=str(ca))
     token = block(token=TOKEN)
     proxy = f"me:{PROXY_PASSWORD}@127.0.0.1"
@@ -155,7 +157,7 @@ def bad_cases(url: str, ca: Path, key: Path) -> list[Case]:
     away = "list failed"
     return [
         *(Case(f"odd-{i}", here, block(token=odd), "line ", False) for i, odd in enumerate(ODD[:2])),
-        Case("odd-anchor", here, block(token=ODD[2]), '"list is in","kind":"Pod"'),  # no token then
+        Case("odd-anchor", here, block(token=ODD[2]), '"list is in","kind":"Pod"'),  # so no token
         Case("not-what-its-tag-says", here, block(token=f"!!int {TOKEN}"), "line ", False),
         Case("open-quote", here, block(token=f'"{TOKEN}'), "line ", False),
         Case("open-list", here, block(token=f"[{TOKEN}"), "line ", False),
@@ -184,16 +186,16 @@ def bad_cases(url: str, ca: Path, key: Path) -> list[Case]:
 
 
 def spellings(secret: str) -> Iterator[str]:
-    """A secret as it might be printed."""
+    """The forms in which a secret might be printed."""
     yield secret
     for text in (secret, f"me:{secret}"):
         for shift in range(3):
             whole = base64.b64encode(b" " * shift + text.encode()).decode()
-            yield whole[4:-4]  # what does not depend on its neighbours
+            yield whole[4:-4]  # the part of base64 that does not depend on neighbouring bytes
 
 
 def forbidden(folder: Path) -> list[str]:
-    """All that must not be printed."""
+    """All texts that must not be printed."""
     found = [s for secret in (TOKEN, PASSWORD, PROXY_PASSWORD, ENV) for s in spellings(secret)]
     found += [odd[1:] for odd in ODD]
     for key in folder.glob("*.key"):
@@ -204,12 +206,12 @@ def forbidden(folder: Path) -> list[str]:
 
 
 def leaks(output: str, words: list[str]) -> list[str]:
-    """The lines that one of them is in."""
+    """The lines that contain one of the texts."""
     return [line for line in output.splitlines() if any(word in line for word in words)]
 
 
 def attempt(lab: Lab, case: Case, folder: Path) -> str:
-    """cardpack with that kubeconfig: what it printed until it had tried, and at its end."""
+    """Runs cardpack with that kubeconfig; returns its output until it has tried, and at its end."""
     file = kubeconfig(folder / f"{case.name}.kubeconfig", case)
     argv = [lab.options.binary, "--kubeconfig", file, "--port", "0", "--start-settle", "0s",
             "--log-level", "debug", "--log-format", "json"]  # fmt: skip
@@ -237,8 +239,8 @@ def attempt(lab: Lab, case: Case, folder: Path) -> str:
 @scenario("fake")
 def secrets_stay_secret(lab: Lab) -> None:
     """
-    Token, password, key and a proxy's password are in no line of the log, at level debug: not when
-    they work, not when they are refused, not when their file is broken.
+    No log line at level debug has the token, password, key or a proxy's password: not when they work,
+    not when they are refused, not when their file is damaged.
     """
     folder = lab.workdir / "secrets"
     shutil.rmtree(folder, ignore_errors=True)
@@ -248,7 +250,7 @@ def secrets_stay_secret(lab: Lab) -> None:
         cases = [*good_cases(url, denying, folder, ca), *bad_cases(url, ca, key)]
         outputs = {case.name: attempt(lab, case, folder) for case in cases}
     words = forbidden(folder)
-    # They were really sent; and what is looked for can be found.
+    # The secrets were really sent, and the search can find them.
     check(f"Bearer {TOKEN}" in Front.seen, Front.seen)
     basic = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
     check(f"Basic {basic}" in Front.seen, Front.seen)
@@ -260,7 +262,7 @@ def secrets_stay_secret(lab: Lab) -> None:
 
 @scenario("fake")
 def requests_stay_secret(lab: Lab) -> None:
-    """Of a request neither headers nor query nor a pod's environment get into the log."""
+    """The log has no headers, query or pod environment of a request."""
     head = f"Connection: close\r\nAuthorization: Bearer {TOKEN}\r\nCookie: {PASSWORD}\r\n"
     secret = {"name": "n", "value": ENV}
     pod = {"metadata": {"name": "p", "namespace": "d", "uid": "u", "annotations": {"x": ENV}}}
@@ -294,7 +296,7 @@ def requests_stay_secret(lab: Lab) -> None:
                 except TimeoutError:
                     raise
                 except OSError:
-                    pass  # cut, with bytes unread, or so by the time of the shutdown
+                    pass  # closed with unread bytes, or by the shutdown
         api_pod = {**pod, "status": {"phase": "Pending"}}
         api_pod["spec"]["containers"][0]["resources"] = {"limits": {"aliyun.com/gpu-mem": "1"}}
         daemon.filter(api_pod, ["n1"])

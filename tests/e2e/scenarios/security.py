@@ -1,4 +1,4 @@
-"""The port: TLS, clients' certificates, tokens, and what is not started at all."""
+"""The port: TLS, client certificates, tokens, and settings with which cardpack does not start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST, SECOND = "e2e-first-token-of-all", "e2e-second-token-of-all"
 
 
 class Secure:
-    """A CA for servers, one for clients, and the flags of a cardpack that has them."""
+    """A CA for servers, one for clients, and cardpack's flags for them."""
 
     def __init__(self, workdir: Path) -> None:
         self.ca = Authority(workdir, "server-ca")
@@ -35,19 +35,19 @@ class Secure:
         self.client = self.clients.sign("system:kube-scheduler", "clientAuth")
 
     def certificate(self) -> Pair:
-        """A new one for the server."""
+        """A new certificate for the server."""
         return self.ca.sign("cardpack", "serverAuth", "IP:127.0.0.1,DNS:cardpack.kube-system.svc")
 
     def flags(self) -> list[str]:
-        """The server's certificate alone."""
+        """The flags for the server's certificate alone."""
         return ["--tls-cert-file", str(self.served.cert), "--tls-key-file", str(self.served.key)]
 
     def client_flags(self) -> list[str]:
-        """And the clients' CA."""
+        """The same with the clients' CA."""
         return ["--client-ca-file", str(self.clients.pair.cert)]
 
     def scheduler_lines(self) -> tuple[str, ...]:
-        """What kube-scheduler's configuration says of them."""
+        """The lines for them in kube-scheduler's configuration."""
         return (
             "enableHTTPS: true",
             "tlsConfig:",
@@ -58,7 +58,7 @@ class Secure:
 
 
 def attempt(daemon: Daemon, context: ssl.SSLContext | None, pod: Json, node: str) -> str:
-    """What becomes of a bind from there: "bound", "status 401", or "no answer"."""
+    """The result of a bind with that context: "bound", "status 401", or "no answer"."""
     was, daemon.tls = daemon.tls, context
     ask = {
         "PodName": pod["metadata"]["name"],
@@ -78,7 +78,7 @@ def attempt(daemon: Daemon, context: ssl.SSLContext | None, pod: Json, node: str
 
 
 def serial_of(daemon: Daemon) -> str:
-    """The serial number of the certificate that a new connection is shown."""
+    """The serial number of the certificate on a new connection."""
     connection = daemon.connection()
     try:
         connection.connect()
@@ -93,8 +93,8 @@ def serial_of(daemon: Daemon) -> str:
 @scenario("real")
 def tls_through_the_scheduler(bench: Bench) -> None:
     """
-    kube-scheduler binds over TLS with a client's certificate, while the server's certificate
-    is replaced under it: no call fails.
+    kube-scheduler binds over TLS with a client certificate while the server's certificate is replaced:
+    no call fails.
     """
     secure = Secure(bench.workdir)
     for i in range(4):
@@ -113,7 +113,7 @@ def tls_through_the_scheduler(bench: Bench) -> None:
         bench.pods([f"a{i:02}" for i in range(PODS)], [2] * PODS)
         secure.certificate().put(secure.folder)
         bench.wait_bound(PODS)
-        # Some on connections that it has, some on new ones, before and after.
+        # Before and after it, some on existing connections and some on new ones.
         wait_for(lambda: daemon.log(REPLACED), REPLACED, PATIENCE)
         check(serial_of(daemon) != first, "a new connection is shown the old certificate")
         bench.pods([f"b{i:02}" for i in range(PODS)], [2] * PODS)
@@ -170,7 +170,7 @@ def bind_without_the_right_certificate(bench: Bench) -> None:
 
 @scenario("real")
 def bind_without_the_right_token(bench: Bench) -> None:
-    """A bind needs the token of the file, also after it was replaced; and it is in no log."""
+    """A bind needs the file's token, also after a replacement; no log contains it."""
     secure = Secure(bench.workdir)
     bench.node("n1", 2, 16)
     file = bench.workdir / f"{bench.scenario}.token"
@@ -193,7 +193,7 @@ def bind_without_the_right_token(bench: Bench) -> None:
     written = bench.cluster.bindings_in_audit(CARDPACK_USER)
     check(f"{bench.namespace}/p0" not in written, written)
     check(bind(FIRST, pods[0]) == "bound", "with the token")
-    # While it is replaced both admit, and then the second alone.
+    # During the replacement both tokens are valid, and then only the second.
     for text, good, bad in ((f"{FIRST}\n{SECOND}\n", SECOND, None), (SECOND, SECOND, FIRST)):
         file.with_suffix(".new").write_text(text)
         os.replace(file.with_suffix(".new"), file)
@@ -202,7 +202,7 @@ def bind_without_the_right_token(bench: Bench) -> None:
     inspect = ("GET", f"{VERBS}/inspect")
     wait_for(lambda: daemon.call(*inspect)[0] == 401, "the first token to be turned away", PATIENCE)
     check(bind(FIRST, pods[3]) == "status 401", "with the first token")
-    # Who has a certificate needs no token.
+    # A client with a certificate needs no token.
     check(bind(None, pods[3], secure.client) == "bound", "with a certificate and no token")
     daemon.token = SECOND
     bench.verify(daemon)
@@ -212,7 +212,7 @@ def bind_without_the_right_token(bench: Bench) -> None:
 
 @scenario("fake")
 def broken_certificates(lab: Lab) -> None:
-    """A pair that does not belong together leaves the old one in use, and is told once."""
+    """A certificate and key that do not match leave the old pair in use, and are logged once."""
     with fake_lab(lab) as fake:
         secure = Secure(lab.workdir)
         daemon = fake.cardpack(
@@ -234,7 +234,7 @@ def broken_certificates(lab: Lab) -> None:
 
 @scenario("fake")
 def tls_under_the_profile(lab: Lab) -> None:
-    """The seccomp profile suffices for TLS: handshakes, refusals, files that are replaced."""
+    """The seccomp profile is sufficient for TLS: handshakes, refusals, replaced files."""
     binary = under_profile(lab)
     with fake_lab(lab) as fake:
         secure = Secure(lab.workdir)
@@ -253,7 +253,7 @@ def tls_under_the_profile(lab: Lab) -> None:
 
 @scenario("fake")
 def probes_beside_tls(lab: Lab) -> None:
-    """A kubelet needs no certificate: the port for probes answers it, and nobody else."""
+    """The kubelet needs no certificate: the port for probes answers it, and serves nothing else."""
     with fake_lab(lab) as fake:
         secure = Secure(lab.workdir)
         port = lab.ports.take()
@@ -282,7 +282,7 @@ def probes_beside_tls(lab: Lab) -> None:
 
 @scenario("fake")
 def what_is_not_started(lab: Lab) -> None:
-    """Plain HTTP off loopback, and settings that are not what they seem, stop it at once."""
+    """Plain HTTP on an address other than loopback, and invalid settings, end cardpack at once."""
     with fake_lab(lab) as fake:
         secure = Secure(lab.workdir)
         token = lab.workdir / "short.token"
@@ -309,6 +309,6 @@ def what_is_not_started(lab: Lab) -> None:
             check(last and all(word in last[0] for word in words), f"{flags}: {done.stderr}")
             check("short" not in done.stderr.replace(str(token), ""), "a token is in the log")
         daemon = fake.cardpack("--listen-address", "0.0.0.0", "--allow-plain-http")
-        warned = daemon.log("plain HTTP, and not on loopback: whoever reaches the port can bind pods")
+        warned = daemon.log("plain HTTP, and not on loopback: every client that reaches the port can bind pods")
         check(len(warned) == 1 and warned[0]["level"] == "warn", warned)
         fake.verify(daemon)

@@ -1,4 +1,6 @@
-"""Which cards: those that a pod names, those of its friends and not of its foes, and the policy."""
+"""The choice of cards: by the pod's conditions, by affinity and anti-affinity to other pods, by
+policy.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ MODELS = [
 
 @on_all_grounds
 def card_models(ground: Ground) -> None:
-    """Lists, exclusions, asterisks; upper case is lower case."""
+    """Lists, exclusions, asterisks; case is ignored."""
     ground.node("n1", MODELS)
     ground.cardpack()
 
@@ -40,7 +42,7 @@ def card_models(ground: Ground) -> None:
 
 @on_all_grounds
 def model_of_the_node(ground: Ground) -> None:
-    """Where no table says it the label of the whole node does."""
+    """Without a model in the card table the node's label decides."""
     ground.node("n1", 1, 8, labels={"nvidia.com/gpu.product": "Tesla-T4"})
     ground.node("n2", 1, 8, labels={"nvidia.com/gpu.product": "Tesla-V100"})
     ground.cardpack()
@@ -52,7 +54,7 @@ def model_of_the_node(ground: Ground) -> None:
 
 @on_all_grounds
 def card_uuids(ground: Ground) -> None:
-    """This card, or any but that one."""
+    """This card, or any card but that one."""
     ground.node("n1", MODELS)
     ground.cardpack()
     check(ground.placed("this", 4, notes={UUID: "GPU-v3"}) == [3], "this")
@@ -63,7 +65,7 @@ def card_uuids(ground: Ground) -> None:
 
 @on_all_grounds
 def same_card(ground: Ground) -> None:
-    """A group's pods are on one card, however tight another is; of a namespace."""
+    """A namespace's group shares one card, even if another card would be a tighter fit."""
     group = {AFFINITY: "team"}
     ground.node("n1", 2, 16)
     ground.cardpack()
@@ -82,7 +84,7 @@ def same_card(ground: Ground) -> None:
 
 @on_all_grounds
 def other_card(ground: Ground) -> None:
-    """A group's pods are never on one card."""
+    """Two pods of a group are never on one card."""
     group = {ANTI_AFFINITY: "replicas"}
     ground.node("n1", 2, 16)
     ground.cardpack()
@@ -95,14 +97,14 @@ def other_card(ground: Ground) -> None:
 
 @on_all_grounds
 def policy_of_cards(ground: Ground) -> None:
-    """The pod's word before the node's, and the node's before the tightest card."""
+    """The pod's policy comes before the node's, and the node's before the tightest card."""
     ground.node("n1", 3, 16, labels={NODE_LABEL: "spread"})
     ground.cardpack()
     check([ground.placed(f"s{i}", i + 1)[0] for i in range(3)] == [0, 1, 2], "spread by the node")
     check(ground.placed("pack", 5, notes={CARD_POLICY: "binpack"}) == [2], "binpack by the pod")
     check(ground.placed("both", 6, notes={POLICY: "binpack"}) == [2], "binpack of all")
     check(ground.placed("s3", 7) == [0], "spread by the node again")  # 8, 14 and 2 are left
-    wide = {POLICY: "binpack", CARD_POLICY: "spread"}  # the narrower word counts
+    wide = {POLICY: "binpack", CARD_POLICY: "spread"}  # the card policy comes first
     check(ground.placed("narrow", 4, notes=wide) == [1], "spread by the pod")  # 8, 10 and 2
     ground.turned_away("large", 11, NO_CARD)
 
@@ -110,8 +112,8 @@ def policy_of_cards(ground: Ground) -> None:
 @on_all_grounds
 def policy_without_a_label(ground: Ground) -> None:
     """
-    Binpack where nobody says otherwise. Pods that are all alike are spread once the device plugin
-    has told them apart; until then it might swap them, which is harmless only on one card.
+    Binpack by default. Pods of one size are spread only after the device plugin has acknowledged the
+    earlier ones: until then it might swap them, which is harmless only on one card.
     """
     ground.node("n1", 3, 16)
     ground.cardpack()
@@ -125,7 +127,7 @@ def policy_without_a_label(ground: Ground) -> None:
 
 @on_all_grounds
 def groups_in_a_burst(ground: Ground) -> None:
-    """Many pods at a time: filter has offered a card that another of the group has by then."""
+    """Many pods at once: after filter another pod of the group may have taken the offered card."""
     ground.node("n1", 8, 16)
     ground.cardpack()
     foes = [f"foe{i}" for i in range(8)]
@@ -139,7 +141,7 @@ def groups_in_a_burst(ground: Ground) -> None:
 
 @on_all_grounds
 def one_numa_node(ground: Ground) -> None:
-    """Several cards of one pod are near each other where there are such."""
+    """A pod's cards are on one NUMA node if enough of them are."""
     table = [card(i, 16, numa=i % 2) for i in range(4)]
     ground.node("n1", table)
     ground.cardpack()
@@ -150,6 +152,6 @@ def one_numa_node(ground: Ground) -> None:
     check(ground.placed("half", 8) == [1], "half")
     ground.node("n2", [card(0, 16, numa=0), card(1, 16, numa=1)])
     ground.settle()
-    # n1 has one card with room alone; a preference is no condition.
+    # n1 has room on one card only; the preference is not a condition.
     far = ground.placed("far", 32, labels=two)
     check(far == [0, 1] and ground.get("far")["spec"]["nodeName"] == "n2", far)

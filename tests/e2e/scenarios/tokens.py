@@ -13,7 +13,7 @@ SECOND = 60.0
 
 
 class Token:
-    """A token that is good until its Secret is deleted."""
+    """A token that is valid until its Secret is deleted."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         self._cluster = bench.cluster
@@ -29,17 +29,17 @@ class Token:
         self.text: str = self._cluster.must("POST", path, request)["status"]["token"]
 
     def works(self) -> bool:
-        """Whether the API server takes it."""
+        """Whether the API server accepts it."""
         return self._cluster.api("GET", "/api/v1/nodes?limit=1", token=self.text)[0] == 200
 
     def revoke(self) -> None:
-        """Returns once the API server, which remembers for ten seconds, turns it away."""
+        """Revokes it; returns once the API server, which caches results for ten seconds, refuses it."""
         self._cluster.must("DELETE", f"{SYSTEM}/secrets/{self.name}")
         wait_for(lambda: not self.works(), "the token to be turned away", SECOND, poll=0.2)
 
 
 def write(path: Path, text: str) -> None:
-    """As the kubelet does: the file is another one from one moment to the next."""
+    """Replaces the file atomically, as the kubelet does."""
     new = path.with_suffix(".new")
     new.write_text(text + "\n")
     os.replace(new, path)
@@ -48,8 +48,8 @@ def write(path: Path, text: str) -> None:
 @scenario("real")
 def token_rotated(bench: Bench) -> None:
     """
-    A token is revoked before its file is replaced, and replaced before it is revoked: in both
-    orders, and over a restart of the API server, cardpack goes on.
+    A token is revoked before its file is replaced, and replaced before it is revoked: in both orders,
+    and over a restart of the API server, cardpack keeps working.
     """
     bench.node("n1", 4, 16)
     path = bench.workdir / "token"
@@ -58,7 +58,7 @@ def token_rotated(bench: Bench) -> None:
     original = bench.kubeconfig.read_text()
     kubeconfig = bench.workdir / "token-file.kubeconfig"
     check(bench.token in original, "no token to replace")
-    # Relative to the kubeconfig's folder, as kubectl has it.
+    # Relative to the kubeconfig's folder, as in kubectl.
     kubeconfig.write_text(original.replace(f"token: {bench.token}", "tokenFile: token"))
     daemon = bench.daemon(kubeconfig, "--bind-timeout", "5s")
     agree(daemon, bench.truth)
@@ -78,7 +78,7 @@ def token_rotated(bench: Bench) -> None:
 
     bench.cluster.apiserver.restart()
     wait_for(lambda: daemon.bind(pods[3], "n1") == "", "bind after the restart", SECOND, poll=0.5)
-    # Its watches run with the new token as well.
+    # Its watches use the new token as well.
     bench.placed_pod("hand", 2, "n1", 3)
     agree(daemon, bench.truth)
     bench.verify(daemon, killed=True)
@@ -89,7 +89,7 @@ def token_rotated(bench: Bench) -> None:
 
 @scenario("real")
 def token_file_bad(bench: Bench) -> None:
-    """A token file that is empty or gone for a moment is not believed; the last one is used."""
+    """While a token file is empty or missing, cardpack uses the last token."""
     bench.node("n1", 1, 16)
     path = bench.workdir / "token"
     token = Token(bench, "e2e-token-bad")

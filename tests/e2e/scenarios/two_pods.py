@@ -1,4 +1,4 @@
-"""The second scheduler's pod twice, kube-scheduler and cardpack in each: of both one decides."""
+"""Two pods of the second scheduler, each with kube-scheduler and cardpack: one pod is active."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from scenarios.overlays import take_away
 Json = Any
 
 PODS = 60  # of each burst
-LATE = 5  # once the old leader has ended
+LATE = 5  # pods made after the old leader has ended
 SIZES = [1, 2, 2, 3, 4, 6]
 
 
 class Pod:
-    """One replica of overlays/second-scheduler; of the network, only the ports are other ones."""
+    """One replica of overlays/second-scheduler; of its network, only the ports differ."""
 
     def __init__(self, bench: Bench, found: list[Json], number: int) -> None:
         port = bench.ports.take()
@@ -37,17 +37,17 @@ class Pod:
         self.grace: int = template(found)["spec"]["terminationGracePeriodSeconds"]
 
     def launch(self) -> None:
-        """Both containers at a time, as a kubelet does it."""
+        """Starts both containers together, as a kubelet does."""
         self.daemon.launch()
         self.scheduler.launch()
 
     def kill(self) -> None:
-        """Its machine is gone."""
+        """Kills both: the machine is lost."""
         self.scheduler.kill()
         self.daemon.kill()
 
     def end(self) -> None:
-        """It is deleted, or drained: SIGTERM to both at a time, and time enough for it."""
+        """Ends it as a deletion or a drain does: SIGTERM to both together, with enough time."""
         both = [self.scheduler.terminate, self.daemon.stop]
         hands = [threading.Thread(target=one, args=(float(self.grace),)) for one in both]
         for hand in hands:
@@ -58,17 +58,17 @@ class Pod:
         check(not self.scheduler.alive, "kube-scheduler is still there")
 
     def leads(self) -> bool:
-        """Whether its scheduler has won the election since it was started."""
+        """Whether its scheduler has won the election since its start."""
         text = self.scheduler.log.read_text().rpartition("---- ")[2]
         return "uccessfully acquired lease" in text
 
     def binds(self) -> list[float]:
-        """When cardpack was told that a Binding is accepted."""
+        """The times at which cardpack learned that a Binding was accepted."""
         return [seconds(line["time"]) for line in self.daemon.log("bound")]
 
 
 class Burst:
-    """Some more pods for the second scheduler, made by another hand."""
+    """More pods for the second scheduler, made by another thread."""
 
     made = 0
 
@@ -86,11 +86,11 @@ class Burst:
         self.hand.start()
 
     def reaches(self, count: int) -> None:
-        """Until so many of it are bound."""
+        """Waits until `count` of its pods are bound."""
         self.bench.wait_bound(self.before + count, kicking=True)
 
     def ends(self) -> None:
-        """All are."""
+        """Waits until all its pods are bound."""
         self.hand.join()
         self.reaches(self.count)
 
@@ -100,7 +100,7 @@ def _tell(text: str) -> None:
 
 
 def _bound_by(pods: list[Pod], who: int, since: float, ended: float, what: str) -> None:
-    """From its end on nobody else has bound, and it is who leads; prints how long it took."""
+    """Checks that after the end only the new leader has bound pods; prints how long it took."""
     check(not [at for at in pods[1 - who].binds() if at > ended + 1], f"{what}: the other one bound")
     later = [at for at in pods[who].binds() if at > since]
     check(later and pods[who].daemon.ready(), f"{what}: the lease has not followed the scheduler")
@@ -108,7 +108,7 @@ def _bound_by(pods: list[Pod], who: int, since: float, ended: float, what: str) 
 
 
 def _terms(pods: list[Pod]) -> None:
-    """Nobody binds once another has begun to decide."""
+    """No cardpack binds after another one has become the leader."""
     terms = sorted(
         (seconds(line["time"]), i)
         for i, pod in enumerate(pods)
@@ -123,8 +123,8 @@ def _terms(pods: list[Pod]) -> None:
 @scenario("real")
 def second_scheduler_in_two_pods(bench: Bench) -> None:
     """
-    In a burst each: the leading pod is killed; it is ended as a kubelet ends it; of the leading one
-    cardpack alone is killed. The scheduler that is active binds all, by the cardpack of its own pod.
+    In one burst each: the leading pod is killed; a kubelet ends it; only the leading pod's cardpack is
+    killed. The active scheduler binds all pods through the cardpack of its own pod.
     """
     text = kustomize(overlay(bench, "second-scheduler"))
     found = objects(bench, text)
@@ -156,7 +156,7 @@ def second_scheduler_in_two_pods(bench: Bench) -> None:
 
 
 def _and_late_ones(bench: Bench, burst: Burst) -> None:
-    """A leader may have bound all of the burst, or, asked to end, finish all that is under way."""
+    """The old leader may have bound the whole burst, or finished all binds in flight at its end."""
     burst.ends()
     Burst(bench, LATE).ends()
 
@@ -184,7 +184,7 @@ def _three_ends(bench: Bench, pods: list[Pod]) -> None:
     _and_late_ones(bench, burst)
     _bound_by(pods, 0, began, ended, "SIGTERM to the leading pod")
 
-    # The other cardpack may have the lease for a while, and gives it back when its scheduler is idle.
+    # The other cardpack may hold the lease for a while; it gives it back when its scheduler is idle.
     pods[1].launch()
     pods[1].scheduler.wait_ready()
     burst = Burst(bench)

@@ -1,0 +1,136 @@
+"""An admission webhook that delays Bindings as long as a test asks.
+
+    with SlowWebhook(bench) as webhook:
+        webhook.delay("pod", 6.0)
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+
+from bench import Bench
+from certificates import Authority
+from component import wait_for
+
+CONFIGURATIONS = (
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+)
+NAME = "slow-bindings"
+LONGEST = 30  # the most seconds that an API server waits for a webhook
+
+
+class SlowWebhook:
+    """Allows every Binding, each after the delay of its pod."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._cluster = bench.cluster
+        self._delays: dict[str, float] = {}
+        self._asked: dict[str, list[float]] = defaultdict(list)
+        self._lock = threading.Lock()
+        authority = Authority(bench.workdir, "webhook-ca")
+        pair = authority.sign("webhook", "serverAuth", "IP:127.0.0.1")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.cert, pair.key)
+        webhook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            """Each connection has a thread."""
+
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:  # noqa: N802
+                """Answers an AdmissionReview."""
+                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                asked = review["request"]
+                webhook.hold(asked["name"])
+                answer = json.dumps(
+                    {
+                        "apiVersion": "admission.k8s.io/v1",
+                        "kind": "AdmissionReview",
+                        "response": {"uid": asked["uid"], "allowed": True},
+                    }
+                ).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Logs nothing."""
+
+        class Server(ThreadingHTTPServer):
+            """An API server that gives up closes the connection; the thread then gets an error."""
+
+            daemon_threads = True
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                """Ignores that error."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._configuration = {
+            "metadata": {"name": NAME},
+            "webhooks": [
+                {
+                    "name": "slow.cardpack.io",
+                    "rules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                         "resources": ["pods/binding"]}
+                    ],
+                    "clientConfig": {
+                        "url": f"https://127.0.0.1:{self._server.server_address[1]}/",
+                        "caBundle": base64.b64encode(authority.pair.cert.read_bytes()).decode(),
+                    },
+                    "admissionReviewVersions": ["v1"],
+                    "sideEffects": "None",
+                    "failurePolicy": "Fail",
+                    "timeoutSeconds": LONGEST,
+                }
+            ],
+        }  # fmt: skip
+
+    def __enter__(self) -> SlowWebhook:
+        self._thread.start()
+        self._cluster.must("POST", CONFIGURATIONS, self._configuration)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._cluster.api("DELETE", f"{CONFIGURATIONS}/{NAME}")
+        self._server.shutdown()
+        self._server.server_close()
+
+    def delay(self, pod: str, seconds: float) -> None:
+        """Sets the delay of that pod's later Bindings."""
+        with self._lock:
+            self._delays[pod] = seconds
+
+    def hold(self, pod: str) -> None:
+        """Records the request, and sleeps for the pod's delay."""
+        with self._lock:
+            self._asked[pod].append(time.monotonic())
+            seconds = self._delays.get(pod, 0.0)
+        time.sleep(seconds)
+
+    def asked(self, pod: str) -> list[float]:
+        """The times of that pod's Bindings, by time.monotonic()."""
+        with self._lock:
+            return list(self._asked[pod])
+
+    def wait_asked(self, pod: str, count: int = 1) -> float:
+        """Waits for `count` Bindings of the pod; returns the time of the last one."""
+        wait_for(lambda: len(self.asked(pod)) >= count, f"a Binding of {pod}", poll=0.01)
+        return self.asked(pod)[count - 1]

@@ -1,4 +1,4 @@
-"""The fenced blocks of a document, with what the comments above them say."""
+"""The fenced blocks of a document, with the instructions in the comments above them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMANDS = re.compile(r"^(kubectl|curl|scripts/|tests/|helm|systemctl|apt|dpkg|d
 
 
 class Malformed(ValueError):
-    """A comment or a block that says nothing we know."""
+    """A comment or a block with unknown content."""
 
 
 @dataclass
@@ -32,13 +32,13 @@ class Block:
 
     @property
     def session(self) -> bool:
-        """Whether it has commands with a prompt before them."""
+        """Whether it has commands after a prompt."""
         return self.language in ("", "console", "text") and bool(
             re.search(r"^\$ ", self.text, re.MULTILINE)
         )
 
     def scripts(self) -> list[str]:
-        """The project's own scripts, where the block runs nothing but those."""
+        """The project's scripts in the block, if the block runs nothing else."""
         lines = [line.split()[0] for line in self.text.splitlines() if line.split("#")[0].strip()]
         mine = [word for word in lines if re.fullmatch(r"scripts/[\w-]+|tests/\w+/run", word)]
         shell = self.language in ("sh", "bash") and "before" not in self.says
@@ -46,12 +46,12 @@ class Block:
 
     @property
     def shown_only(self) -> bool:
-        """Whether there is nothing in it to run."""
+        """Whether it has nothing to run."""
         return self.language in ("", "text", "console", "logfmt") and not self.session
 
 
 def blocks_of(path: Path, name: Path) -> list[Block]:
-    """All of them, in order."""
+    """All blocks, in order."""
     found: list[Block] = []
     lines = path.read_text().splitlines()
     number = 0
@@ -75,7 +75,7 @@ def blocks_of(path: Path, name: Path) -> list[Block]:
 
 
 def _says(above: list[str], name: Path, line: int) -> dict[str, str]:
-    """What the comments right above say; one blank line may stand between."""
+    """The instructions in the comments directly above; one blank line may be between."""
     says: dict[str, str] = {}
     end = len(above)
     while end > 0:
@@ -99,7 +99,7 @@ def _says(above: list[str], name: Path, line: int) -> dict[str, str]:
 
 
 def commands_of(block: Block) -> list[tuple[str, str]]:
-    """The commands of a session, each with what stands below it."""
+    """The commands of a session, each with its expected output."""
     found: list[tuple[str, str]] = []
     lines = block.text.splitlines()
     number = 0
@@ -120,7 +120,7 @@ def commands_of(block: Block) -> list[tuple[str, str]]:
 
 
 def _goes_on(command: str) -> bool:
-    """Whether the shell would ask for another line."""
+    """Whether the command continues on the next line."""
     if command.rstrip().endswith(("|", "\\", "&&")):
         return True
     asked = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True)

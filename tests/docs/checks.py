@@ -1,4 +1,4 @@
-"""What a block must be, by its kind."""
+"""The checks of a block, by its kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KUSTOMIZATION = {"resources", "components", "images", "configMapGenerator", "na
 
 
 def on_cluster(block: Block, place: Place) -> bool:
-    """Whether it needs a control plane."""
+    """Whether the block needs a control plane."""
     if on := block.says.get("on"):
         place.asks_cluster = on == "cluster"
     if block.language in ("yaml", "json"):
@@ -29,7 +29,7 @@ def on_cluster(block: Block, place: Place) -> bool:
 
 
 def check(block: Block, place: Place, schemas: Any) -> None:
-    """Raises Failed unless the block holds."""
+    """Raises Failed unless the block is right."""
     if flags := block.says.get("cardpack"):
         place.restart(tuple(shlex.split(flags)))
     if before := block.says.get("before"):
@@ -51,7 +51,7 @@ def check(block: Block, place: Place, schemas: Any) -> None:
 
 
 def not_in_proof(script: str) -> str:
-    """Why a script of the project is not proven by .ci/run, empty where it is."""
+    """The reason why .ci/run does not run a script of the project; empty if it does."""
     if not os.access(ROOT / script, os.X_OK):
         return f"{script} is no program"
     proof = (ROOT / ".ci" / "run").read_text()
@@ -65,7 +65,7 @@ def _good(run: subprocess.CompletedProcess[str], what: str) -> None:
 
 
 def _file(block: Block, place: Place, name: str) -> None:
-    """The block is that file."""
+    """The block must equal that file."""
     path = place.folder / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ def _same(got: str, shown: str) -> bool:
 
 
 def _ordered(text: str) -> Json:
-    """Objects as lists of pairs: their order counts."""
+    """Parses objects as lists of pairs, as their order counts."""
     return json.loads(text, object_pairs_hook=list)
 
 
@@ -119,7 +119,7 @@ def _objects(block: Block) -> list[Json]:
 
 
 def _shape(item: Json) -> str:
-    """What a document is."""
+    """The kind of a document."""
     if isinstance(item, list):
         return "cards" if item and all({"index", "memory"} <= row.keys() for row in item) else ""
     if not isinstance(item, dict):
@@ -142,7 +142,7 @@ def _shape(item: Json) -> str:
 
 
 def _settings() -> set[str]:
-    """Every key of a configuration: config/cardpack.yaml shows them all."""
+    """Every key of a configuration, from config/cardpack.yaml, which has them all."""
     text = (ROOT / "config" / "cardpack.yaml").read_text()
     return set(re.findall(r"^#? ?([a-z][a-z-]+):", text, re.MULTILINE))
 
@@ -166,7 +166,7 @@ def _data(block: Block, place: Place, schemas: Any) -> None:
 
 
 def _apply(item: Json, place: Place) -> None:
-    """A server-side dry run; in the namespace that it names, or default."""
+    """A server-side dry run, in the namespace that it names, or default."""
     text = json.dumps(item)
     place.on_cluster()
     strict = "--validate=true" if place.cluster.version == "1.20.2" else "--validate=strict"
@@ -177,7 +177,7 @@ def _apply(item: Json, place: Place) -> None:
 
 
 def _pod(item: Json, place: Place) -> None:
-    """A part of one, completed."""
+    """A part of a pod, which is completed first."""
     pod = {"apiVersion": "v1", "kind": "Pod", **item}
     pod["metadata"] = {"name": "example", "namespace": "default", **pod.get("metadata", {})}
     spec = {"containers": [{"name": "main"}], **pod.get("spec", {})}
@@ -211,14 +211,14 @@ def _object(item: Json, place: Place) -> None:
 
 
 def _quota(item: Json, place: Place) -> None:
-    """Taken by a cardpack that starts with it."""
+    """A cardpack that starts with it must accept it."""
     maps = {"kind": "ConfigMap", "metadata": {"name": "cardpack-quota", "namespace": "kube-system"},
             "data": {"quota.yaml": yaml.safe_dump(item)}}  # fmt: skip
     _world({"kind": "List", "items": [maps]}, place, "quotas")
 
 
 def _cards(item: Json, place: Place) -> None:
-    """A node's table."""
+    """A node's card table."""
     total = str(sum(card["memory"] for card in item))
     status = {"capacity": {"aliyun.com/gpu-mem": total, "aliyun.com/gpu-count": str(len(item))}}
     notes = {"cardpack.io/cards": json.dumps(item)}
@@ -227,7 +227,7 @@ def _cards(item: Json, place: Place) -> None:
 
 
 def _world(item: Json, place: Place, message: str = "embedded cluster") -> None:
-    """Served from memory, without a word of complaint."""
+    """cardpack must serve it from memory without a warning."""
     place.stop()
     kept = place.world
     place.world = place.folder / "served.yaml"
@@ -247,7 +247,7 @@ def _world(item: Json, place: Place, message: str = "embedded cluster") -> None:
 
 
 def _of_machine(line: Json) -> bool:
-    """What it says of whoever runs it."""
+    """Whether a log line is about the machine that runs the test."""
     return line["msg"].startswith(("running as root", "not all that the process"))
 
 

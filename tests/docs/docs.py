@@ -1,4 +1,4 @@
-"""Runs the blocks of the documents; README.md says by which rules, run starts it."""
+"""Runs the blocks of the documents. README.md has the rules; `run` starts it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from grounds import ROOT, Cluster, Failed, Place
 from links import broken
 from tables import CHECKS
 
-MOST_NOT_RUN = 0.25  # of all blocks
+MOST_NOT_RUN = 0.25  # the largest allowed share of all blocks
 
 
 class Counter:
-    """What came of it."""
+    """Counts the results."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -30,19 +30,19 @@ class Counter:
         self.elsewhere: list[str] = []
 
     def good(self, what: object) -> None:
-        """One more that holds."""
+        """Counts a check that passed."""
         self.passed += 1
         print(f"ok      {what}", flush=True)
 
     def bad(self, what: object, why: object) -> None:
-        """One that does not."""
+        """Counts a check that failed, and prints the reason."""
         self.failed += 1
         indented = str(why).replace("\n", "\n        ")
         print(f"FAILED  {what}\n        {indented}", flush=True)
 
 
 def documents(named: list[str]) -> list[Path]:
-    """README.md and all of docs/, or those named."""
+    """README.md and all of docs/, or the named documents."""
     if named:
         return [Path(name) for name in named]
     found = [path.relative_to(ROOT) for path in sorted((ROOT / "docs").rglob("*.md"))]
@@ -60,7 +60,7 @@ def world_of(blocks: list[Block]) -> str | None:
 def run_document(
     name: Path, blocks: list[Block], binary: Path, folder: Path, cluster: Cluster, counter: Counter
 ) -> None:
-    """Its blocks, in their order, and then those that are for the end."""
+    """Runs its blocks in order, and last the blocks that are marked for the end."""
     place = Place(binary, folder, cluster, world_of(blocks))
     try:
         for block in sorted(blocks, key=lambda block: "last" in block.says):
@@ -89,10 +89,10 @@ def run_document(
 
 
 class Schemas:
-    """docs/openapi.yaml, read when the first example wants it."""
+    """docs/openapi.yaml, read when the first example needs it."""
 
     def errors(self, name: str, item: object) -> list[str]:
-        """What the schema of that name has against it."""
+        """The schema errors of an item."""
         sys.path.insert(0, str(ROOT / "tests" / "openapi"))
         from document import Document
 

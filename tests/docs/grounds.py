@@ -23,7 +23,7 @@ COPIED = ("manifests", "config", "docs", "scripts")
 PORTS = re.compile(r"127\.0\.0\.1:(?:32766|39999)\b")
 SYSTEM = re.compile(r"(?<![\w./$}~-])/(etc|var/lib)(?=/)")
 
-# A daemon that a document starts stays until its end, on the port that its requests are sent to.
+# A daemon that a document starts runs until the document's end, on the port of its requests.
 _CARDPACK = """\
 #!/bin/bash
 case " $* " in *" --check-config "*|*" --help "*|*" -h "*|*" --version "*) exec {binary} "$@";; esac
@@ -38,7 +38,7 @@ cat {log} >&2
 exit 1
 """
 
-# There is no kubelet to ask for the log of a pod. That the object is there is asked of the API server.
+# No kubelet can give the log of a pod, so the test only asks the API server whether the object exists.
 _KUBECTL = """\
 #!/bin/bash
 for word; do
@@ -49,7 +49,7 @@ exec {kubectl} "$@"
 
 
 class Failed(AssertionError):
-    """A block is not what it says."""
+    """A block is not right."""
 
 
 class Cluster:
@@ -64,7 +64,7 @@ class Cluster:
 
     @property
     def bench(self) -> Bench:
-        """Up, with nodes and cardpack."""
+        """The bench, started, with nodes and cardpack."""
         if self._bench is None:
             self._bench = Bench(Options(self._binary, self._binary), self._workdir, self.version)
             self._bench.open()
@@ -82,16 +82,16 @@ class Cluster:
 
     @property
     def kubectl(self) -> Path:
-        """The program."""
+        """The path of kubectl."""
         return find_programs(self.version) / "kubectl"
 
     @property
     def log(self) -> Path:
-        """What cardpack printed."""
+        """cardpack's output."""
         return self.bench.daemons[0].process.log
 
     def begin(self) -> None:
-        """As every document finds it: manifests/ applied."""
+        """The state at the beginning of every document: manifests/ applied."""
         manifests = ROOT / "manifests"
         base = manifests / "base"
         what = ("-k", str(base)) if base.is_dir() else ("-f", str(manifests))
@@ -105,7 +105,7 @@ class Cluster:
             self._taken_away = False
 
     def clear(self) -> None:
-        """What a document has left."""
+        """Removes what a document has left."""
         if self._bench is None:
             return
         kubectl = self._bench.cluster.kubectl
@@ -118,7 +118,7 @@ class Cluster:
             kubectl("-n", "kube-system", "delete", kind, "--all", check=False)
 
     def scheduler_reads(self, text: str) -> None:
-        """kube-scheduler's own reading of a configuration; it ends for want of an API server."""
+        """Lets kube-scheduler read a configuration; it then ends because it has no API server."""
         folder = self._workdir / "read"
         folder.mkdir(parents=True, exist_ok=True)
         config = yaml.safe_load(text)
@@ -129,7 +129,7 @@ class Cluster:
         )
         config["clientConnection"] = {"kubeconfig": str(folder / "kubeconfig")}
         for extender in config.get("extenders", []):
-            extender.pop("tlsConfig", None)  # its files are not here
+            extender.pop("tlsConfig", None)  # its files do not exist here
         (folder / "config.yaml").write_text(yaml.safe_dump(config))
         program = find_programs(self.version_for(config["apiVersion"])) / "kube-scheduler"
         run = subprocess.run(
@@ -142,17 +142,17 @@ class Cluster:
         (folder / "out.yaml").unlink()
 
     def version_for(self, api: str) -> str:
-        """The release that reads a configuration of that version."""
+        """The release that reads a configuration of that API version."""
         return "1.20.2" if api.endswith("v1beta1") else self.version
 
     def close(self) -> None:
-        """Kills what runs."""
+        """Ends the processes that run."""
         if self._bench is not None:
             self._bench.close()
 
 
 class Place:
-    """One document's working folder, and whom its requests go to."""
+    """One document's working folder, and the server of its requests."""
 
     def __init__(self, binary: Path, folder: Path, cluster: Cluster, world: str | None) -> None:
         self.binary = binary
@@ -164,7 +164,7 @@ class Place:
         self._began = False
         self._started = 0
         self.flags: tuple[str, ...] = ()
-        self.asks_cluster = False  # blocks without kubectl, too
+        self.asks_cluster = False  # also blocks without kubectl
         folder.mkdir(parents=True)
         for name in COPIED:
             shutil.copytree(ROOT / name, folder / name)
@@ -177,7 +177,7 @@ class Place:
         self._programs()
 
     def _programs(self) -> None:
-        """cardpack and kubectl, as the blocks call them."""
+        """Makes cardpack and kubectl available under the names in the blocks."""
         self.bin = self.folder / "bin"
         self.bin.mkdir()
         (self.folder / "build").mkdir()
@@ -190,7 +190,7 @@ class Place:
             path.chmod(0o755)
 
     def on_cluster(self) -> dict[str, str]:
-        """The environment of a block that asks the control plane."""
+        """The environment of a block that uses the control plane."""
         log = self.cluster.log
         if not self._began:
             self.cluster.begin()
@@ -201,13 +201,13 @@ class Place:
         return self._env() | {"KUBECONFIG": str(self.cluster.bench.cluster.admin_kubeconfig)}
 
     def embedded(self) -> dict[str, str]:
-        """The environment of a block that asks the embedded cluster."""
+        """The environment of a block that uses the embedded cluster."""
         if self._daemon is None and not (self.folder / "pids").exists():
             self._daemon = self.start(*self.flags)
         return self._env()
 
     def start(self, *flags: str) -> Daemon:
-        """cardpack with the document's cluster, listening."""
+        """Starts cardpack with the document's cluster; returns when it listens."""
         self._started += 1
         args = ["--cluster", str(self.world), *flags]
         daemon = Daemon(self.binary, self.folder, self.port, None, args, name=f"own-{self._started}")
@@ -218,7 +218,7 @@ class Place:
         return daemon
 
     def restart(self, flags: tuple[str, ...]) -> None:
-        """The blocks from here on ask a cardpack with these flags."""
+        """Starts cardpack with these flags for the following blocks."""
         self.stop()
         self.flags = flags
 
@@ -227,7 +227,7 @@ class Place:
         return {"PATH": path, "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
 
     def run(self, text: str, on_cluster: bool) -> subprocess.CompletedProcess[str]:
-        """A script of the document."""
+        """Runs a script of the document."""
         if not on_cluster and re.search(r"(?m)^\s*(?:build/)?cardpack\b(?!.*--check-config)", text):
             self.stop()
         env = self.on_cluster() if on_cluster else self.embedded_unless(text)
@@ -241,7 +241,7 @@ class Place:
         )  # fmt: skip
 
     def embedded_unless(self, text: str) -> dict[str, str]:
-        """Nothing is started for a block that asks nobody."""
+        """The embedded environment, or an empty one for a block that sends no requests."""
         return self.embedded() if PORTS.search(text) else self._env()
 
     def stop(self) -> None:
@@ -260,7 +260,7 @@ class Place:
             pids.unlink()
 
     def close(self) -> None:
-        """The document's end."""
+        """Ends the document."""
         try:
             self.stop()
         finally:

@@ -1,4 +1,4 @@
-"""The links of the documents, and the paths that they name."""
+"""Checks the links of the documents, and the paths that they name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _without_code(text: str) -> str:
 
 
 def anchors_of(path: Path) -> set[str]:
-    """What a heading is called in a link, as GitHub has it."""
+    """The anchor of each heading, as GitHub makes it."""
     found: set[str] = set()
     seen: dict[str, int] = {}
     for heading in re.findall(r"^#{1,6}\s+(.*?)\s*#*$", _without_code(path.read_text()), re.MULTILINE):
@@ -32,7 +32,7 @@ def anchors_of(path: Path) -> set[str]:
 
 
 def broken(root: Path, path: Path) -> tuple[int, list[str]]:
-    """How many links and paths a document has, and those that lead nowhere."""
+    """The number of links and paths in a document, and the broken ones."""
     text = path.read_text()
     plain = _without_code(text)
     targets = _LINK.findall(re.sub(r"`[^`\n]*`", "", plain)) + _REFERENCE.findall(plain)

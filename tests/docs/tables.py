@@ -1,4 +1,4 @@
-"""What the documents list, held against the tree: lines of the log, modules, documents, routes."""
+"""Compares lists in the documents with the tree: log messages, modules, documents, routes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 _LITERAL = r'"((?:[^"\\]|\\.)*)"'
-_CALL = re.compile(r"\blog_(info|warn|error)\(\s*((?:" + _LITERAL + r"\s*)+|[a-z_]+)")
-# Where a message comes by a variable: what the floors below app note, and what app says of TLS.
+_CALL = re.compile(r"\b(log_info\(|log_warn\(|log_error\(|(?:log_write|write_line)\(LOG_LEVEL_WARN,)\s*((?:" + _LITERAL + r"\s*)+|[a-z_]+)")
+# Messages that come by a variable: the notes of the libraries, and what the daemon says of TLS.
 _NOTED = re.compile(
     r'(?:\.note = |note\(\w+->sink\.ctx, |tell_certificate\(g, )(?:\w+ \? "((?:[^"\\]|\\.)*)" : )?' + _LITERAL
 )
@@ -30,7 +30,7 @@ def messages(root: Path) -> set[str]:
 
 
 def log_faults(root: Path) -> list[str]:
-    """Lines of the log that docs/operating.md lacks, and those that are no more."""
+    """Log messages that docs/operating.md lacks, and listed ones that no longer exist."""
     listed = {message for message, _ in _ROW.findall((root / "docs" / "operating.md").read_text())}
     said = messages(root)
     if len(said) < 50:
@@ -40,22 +40,22 @@ def log_faults(root: Path) -> list[str]:
 
 
 def module_faults(root: Path) -> list[str]:
-    """Modules that docs/architecture.md lacks, and those that are no more."""
+    """Modules that docs/architecture.md lacks, and listed ones that no longer exist."""
     text = (root / "docs" / "architecture.md").read_text()
     wrong = []
-    for floor in ("base", "core", "codec", "io", "app"):
-        section = text.partition(f"\n### {floor}\n")[2].partition("\n#")[0]
+    for folder in sorted(path.name for path in (root / "src").iterdir() if path.is_dir()):
+        section = text.partition(f"\n### {folder}\n")[2].partition("\n#")[0]
         named = {name for cell in re.findall(r"^\| ((?:`\w+`,? ?)+)", section, re.MULTILINE)
                  for name in re.findall(r"`(\w+)`", cell)}  # fmt: skip
-        there = {path.stem for path in (root / "src" / floor).glob("*.c")}
-        there |= {path.stem for path in (root / "include" / floor).glob("*.h")}
-        wrong += [f"{floor}/{name} is not named" for name in sorted(there - named)]
-        wrong += [f"{floor}/{name} is not there" for name in sorted(named - there)]
+        there = {path.stem for path in (root / "src" / folder).rglob("*.c")}
+        there |= {path.stem for top in ("src", "include") for path in (root / top / folder).rglob("*.h")}
+        wrong += [f"{folder}/{name} is not named" for name in sorted(there - named)]
+        wrong += [f"{folder}/{name} is not there" for name in sorted(named - there)]
     return wrong
 
 
 def index_faults(root: Path) -> list[str]:
-    """Documents that docs/README.md does not lead to."""
+    """Documents without a link in docs/README.md."""
     text = (root / "docs" / "README.md").read_text()
     documents = sorted(path.relative_to(root / "docs") for path in (root / "docs").rglob("*.md"))
     return [f"docs/README.md does not name {path}" for path in documents
@@ -63,7 +63,7 @@ def index_faults(root: Path) -> list[str]:
 
 
 def route_faults(root: Path) -> list[str]:
-    """Routes of docs/openapi.yaml that docs/routes.md lacks, and those that are no more."""
+    """Routes of docs/openapi.yaml that docs/routes.md lacks, and listed ones that no longer exist."""
     listed = set()
     for method, path in re.findall(r"`(GET|POST|DELETE) (/[^`]*)`", (root / "docs" / "routes.md").read_text()):
         stem, _, rest = path.partition("[")

@@ -1,6 +1,6 @@
 """
-docs/defects.md names the tests that show each defect of the peers absent: every row is
-there once, and every test that it names still is. So are those of docs/threat-model.md.
+Checks docs/defects.md, which names the tests that show that cardpack lacks each defect of its peers:
+every row is there once, and every test in it exists. The same for the tests of docs/threat-model.md.
 
     defects.py SOURCE_ROOT
 """
@@ -17,9 +17,9 @@ from house import Tap, read
 
 DOCUMENT = Path("docs/defects.md")
 THREATS = Path("docs/threat-model.md")
-# How many rows there are of each peer.
-ROWS = {"A": 37, "H": 21, "GA": 7, "ELA": 6, "VOL": 4, "KAI": 4, "KOO": 2, "KS": 2}
-# Instead of a test; "not built yet" may also stand beside one, for a part.
+# The number of rows for each peer, and for cardpack itself.
+ROWS = {"A": 37, "H": 21, "GA": 7, "ELA": 6, "VOL": 4, "KAI": 4, "KOO": 2, "KS": 2, "OWN": 41}
+# Words in place of a test; "not built yet" may also be next to a test, for one part.
 EXCUSES = ("cannot apply", "not built yet")
 
 ROW = re.compile(r"^\| ([A-Z]+\d+) \| (.+?) \| (.+?) \|(.*)\|$", re.MULTILINE)
@@ -29,12 +29,12 @@ TEST = re.compile(r"\w+\.(py|c):\w+")
 
 def unit(root: Path, name: str, case: str) -> bool:
     """A case of a unit test."""
-    text = read_at(root, f"tests/unit/{name}.c")
+    text = read_at(root, f"tests/unit/{name}.c") or read_at(root, f"tests/bench/{name}.c")
     return re.search(rf"^START_TEST\(\s*{re.escape(case)}\)", text, re.MULTILINE) is not None
 
 
 def scenario(root: Path, name: str, case: str) -> bool:
-    """An end-to-end scenario of a module that is run."""
+    """An end-to-end scenario in a module that is run."""
     text = read_at(root, f"tests/e2e/scenarios/{name}.py")
     modules = read_at(root, "tests/e2e/scenarios/__init__.py").partition("MODULES =")[2]
     found = re.search(rf'^@(?:scenario\("\w+"\)|on_all_grounds)\ndef {re.escape(case)}\(', text, re.MULTILINE)
@@ -64,9 +64,15 @@ def fuzz(root: Path, name: str, _: str) -> bool:
     return bool(read_at(root, f"tests/fuzz/{name}.c")) and corpus.is_dir()
 
 
+def program(root: Path, name: str, _: str) -> bool:
+    """A test that starts the programs, in the folder of the golden requests."""
+    return (root / "tests/golden" / (name + ".py")).is_file()
+
+
 KINDS: tuple[tuple[re.Pattern[str], Callable[[Path, str, str], bool]], ...] = (
     (re.compile(r"(test_\w+)\.c:(\w+)"), unit),
     (re.compile(r"(fuzz_\w+)\.c()"), fuzz),
+    (re.compile(r"(starts|standard|few)\.py()"), program),
     (re.compile(r"(symbols|includes|text)\.py:(.+)"), rule),
     (re.compile(r"(checks_\w+)\.py:(\w+)"), page),
     (re.compile(r"(\w+)\.py:(\w+)"), scenario),
@@ -75,13 +81,13 @@ KINDS: tuple[tuple[re.Pattern[str], Callable[[Path, str, str], bool]], ...] = (
 
 
 def read_at(root: Path, name: str) -> str:
-    """A file's text, empty where there is none."""
+    """A file's text; empty if the file does not exist."""
     path = root / name
     return (read(path) or "") if path.is_file() else ""
 
 
 def exists(root: Path, test: str) -> bool:
-    """Whether what a row names is a test of the tree."""
+    """Whether the test in a row exists in the tree."""
     for pattern, kind in KINDS:
         if match := pattern.fullmatch(test):
             return kind(root, match[1], match[2])
@@ -89,7 +95,7 @@ def exists(root: Path, test: str) -> bool:
 
 
 def check(root: Path, tap: Tap, rows: dict[str, int] | None = None) -> None:
-    """The rows, and what they name."""
+    """Checks the rows, and the tests in them."""
     expected = [f"{peer}{i + 1}" for peer, n in (rows or ROWS).items() for i in range(n)]
     found = ROW.findall(read_at(root, str(DOCUMENT)))
     counts = Counter(name for name, *_ in found)
@@ -111,7 +117,7 @@ def check(root: Path, tap: Tap, rows: dict[str, int] | None = None) -> None:
 
 
 def check_threats(root: Path, tap: Tap) -> None:
-    """The tests that the threat model names."""
+    """Checks the tests that the threat model names."""
     named = [span for span in SPAN.findall(read_at(root, str(THREATS))) if TEST.fullmatch(span)]
     gone = [f"no test {test}" for test in named if not exists(root, test)]
     tap.check("the threat model's tests are there", gone if named else ["none is named"])

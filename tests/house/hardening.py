@@ -1,12 +1,11 @@
 """
-What makes an error in the program hard to use, as the linker left it: addresses that nobody
-knows, no page both writable and executable, tables that are read-only once they are filled,
-canaries on the stack, checked copies.
+Checks the linked program for what makes a memory error hard to exploit: random addresses, no page both
+writable and executable, tables that are read-only after relocation, stack canaries, checked copies.
 
     hardening.py READELF PROGRAM [OPTION...] LIBRARY...
 
-Options: "fortified" for a build that is optimised and has no sanitizer, "branches" where the
-compiler marks the targets of indirect jumps. The libraries are the program's own floors.
+Options: "fortified" for an optimised build without sanitizers, "branches" if the compiler marks the
+targets of indirect jumps. The libraries are the program's own.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ OPTIONS = ("fortified", "branches")
 
 
 def readelf(tool: str, option: str, path: Path) -> str:
-    """What it says of a file."""
+    """readelf's output for a file."""
     run = [tool, "--wide", option, path]
     return subprocess.run(run, check=True, capture_output=True, text=True).stdout
 
 
 def segments(text: str) -> list[tuple[str, str]]:
-    """Type and rights of each program header."""
+    """Type and flags of each program header."""
     line = re.compile(r"^  ([A-Z_]+) +(?:0x[0-9a-f]+ +){5}([RWE ]{3}) +0x", re.MULTILINE)
     return [(kind, rights.replace(" ", "")) for kind, rights in line.findall(text)]
 
 
 def check_layout(tap: Tap, tool: str, program: Path) -> None:
-    """Where it lies in memory, and with which rights."""
+    """Checks the addresses and the flags of the segments."""
     kind = re.search(r"Type:\s+(\S+)", readelf(tool, "--file-header", program))
     found = segments(readelf(tool, "--program-headers", program))
     dynamic = readelf(tool, "--dynamic", program)
@@ -54,7 +53,7 @@ def check_layout(tap: Tap, tool: str, program: Path) -> None:
 
 
 def check_calls(tap: Tap, tool: str, program: Path, fortified: bool) -> None:
-    """What the compiler put in."""
+    """Checks the calls that the compiler added."""
     symbols = readelf(tool, "--dyn-syms", program)
     canary = "__stack_chk_fail" in symbols
     tap.check("canaries on the stack", [] if canary else ["no __stack_chk_fail"])
@@ -65,8 +64,8 @@ def check_calls(tap: Tap, tool: str, program: Path, fortified: bool) -> None:
 
 def check_branches(tap: Tap, tool: str, libraries: list[Path]) -> None:
     """
-    Each object is marked. The program is where libc's start files are as well: Debian's are not,
-    so its own mark says nothing of ours.
+    Checks that each object is marked. The program also contains libc's start files, which Debian does
+    not mark, so its own mark says nothing about this project's objects.
     """
     for library in libraries:
         notes = readelf(tool, "--notes", library)
@@ -77,7 +76,7 @@ def check_branches(tap: Tap, tool: str, libraries: list[Path]) -> None:
 
 
 def check(tool: str, program: Path, options: set[str], libraries: list[Path], tap: Tap) -> None:
-    """All of it."""
+    """Runs all checks."""
     check_layout(tap, tool, program)
     check_calls(tap, tool, program, "fortified" in options)
     if "branches" in options:

@@ -1,4 +1,4 @@
-"""What the house checks share: TAP output, and the files of the tree."""
+"""Shared code of the house checks: TAP output, and the files of the tree."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-FLOORS = ("base", "core", "codec", "io", "app")  # lowest first
-SHOWN = 20  # findings of one check
+# The folders of src/, and for each the other folders whose headers it may include.
+SEES = {
+    "base": (),
+    "core": ("base",),
+    "codec": ("base", "core"),
+    "io": ("base",),
+    "kube": ("base", "core", "codec", "io"),
+    "report": ("base", "core", "codec"),
+    "daemon": ("base", "core", "codec", "io", "kube", "report"),
+    "kubectl": ("base", "core", "codec", "io", "kube", "report"),
+}
+FOLDERS = tuple(SEES)
+PROGRAMS = ("daemon", "kubectl")  # their headers are in the folder of their sources
+MAY_LOG = ("kube", "report", *PROGRAMS)
+SHOWN = 20  # the most findings that one check prints
 
 
 class Tap:
     """
-    Test Anything Protocol on standard output: a check passes when it has no findings. These
-    go to standard error, which meson shows of a test that failed.
+    Test Anything Protocol on standard output: a check passes if it has no findings. Findings go to
+    standard error, which meson shows for a failed test.
     """
 
     def __init__(self) -> None:
@@ -38,8 +51,8 @@ class Tap:
 
 def tree(root: Path) -> list[Path]:
     """
-    Every file that is the project's own, relative to root: what git tracks or would
-    track; without git, all but build folders and hidden ones.
+    Every file of the project, relative to root: the files that git tracks or would track; without git,
+    all but build folders and hidden files.
     """
     try:
         out = subprocess.run(
@@ -61,16 +74,16 @@ def tree(root: Path) -> list[Path]:
 
 
 def read(path: Path) -> str | None:
-    """A file's text; None where it is not text."""
+    """A file's text; None if it is not text."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         return None
 
 
-def floor_of(path: Path) -> str | None:
-    """The floor that a file of src/ or include/ belongs to."""
+def folder_of(path: Path) -> str | None:
+    """The folder that a file of src/ or include/ belongs to."""
     parts = path.parts
-    if len(parts) >= 3 and parts[0] in ("src", "include") and parts[1] in FLOORS:
+    if len(parts) >= 3 and parts[0] in ("src", "include") and parts[1] in FOLDERS:
         return parts[1]
     return None

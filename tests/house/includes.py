@@ -1,7 +1,7 @@
 """
-A floor's headers compile alone, for it and for those above; for a floor below they do
-not even compile. The flags are those that meson really compiles the floor with, out of
-compile_commands.json, so the check cannot drift from the build.
+Checks that the headers of each folder of src/ compile alone, in it and in the folders above, and do
+not compile in the folders below. The flags come from compile_commands.json, so they are those of the
+build.
 
     includes.py SOURCE_ROOT BUILD_DIR
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from house import FLOORS, Tap
+from house import FOLDERS, PROGRAMS, SEES, Tap
 
 WITH_VALUE = ("-o", "-MQ", "-MF")
 ALONE = ("-c", "-MD", "-MMD")
@@ -26,14 +26,14 @@ ALONE = ("-c", "-MD", "-MMD")
 
 @dataclass(frozen=True)
 class Command:
-    """How a file of one floor is compiled, without its name and its outputs."""
+    """The compile command of a folder's files, without file names and outputs."""
 
     directory: str
     words: tuple[str, ...]
 
 
 def strip(entry: dict[str, str]) -> Command:
-    """The compiler and its options out of one entry of compile_commands.json."""
+    """The compiler and its options from one entry of compile_commands.json."""
     words: list[str] = []
     skip = False
     for word in shlex.split(entry["command"]):
@@ -52,9 +52,9 @@ def quoted_paths(command: Command) -> list[str]:
     return [words[i + 1] for i in range(len(words) - 1) if words[i] == "-iquote"]
 
 
-def floor_commands(source: Path, build: Path) -> dict[str, list[Command]]:
-    """Every floor's compile commands."""
-    commands: dict[str, list[Command]] = {floor: [] for floor in FLOORS}
+def folder_commands(source: Path, build: Path) -> dict[str, list[Command]]:
+    """Every folder's compile commands."""
+    commands: dict[str, list[Command]] = {folder: [] for folder in FOLDERS}
     entries = json.loads((build / "compile_commands.json").read_text())
     for entry in entries:
         path = Path(entry["directory"], entry["file"]).resolve()
@@ -64,7 +64,7 @@ def floor_commands(source: Path, build: Path) -> dict[str, list[Command]]:
 
 
 def run(command: Command, header: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Compiles a file that includes the header, twice."""
+    """Compiles a file that includes the header twice."""
     return subprocess.run(
         [*command.words, *options, "-x", "c", "-"],
         cwd=command.directory,
@@ -76,44 +76,57 @@ def run(command: Command, header: str, *options: str) -> subprocess.CompletedPro
     )
 
 
+def headers_of(source: Path, folder: str) -> list[Path]:
+    """The headers that other folders may include; for a program, those of its parts."""
+    return sorted((source / ("src" if folder in PROGRAMS else "include") / folder).rglob("*.h"))
+
+
+def spelled(header: Path) -> str:
+    """The header's name in an #include: include/core/node.h is "core/node.h"."""
+    parts = header.parts
+    roots = [i for i, part in enumerate(parts) if part in ("include", "src")]
+    return "/".join(parts[roots[-1] + 1 :])
+
+
 def sees(command: Command, header: Path) -> str:
-    """What is wrong where the header must compile."""
-    compiled = run(command, header.name, "-fsyntax-only")
+    """The error where the header must compile."""
+    compiled = run(command, spelled(header), "-fsyntax-only")
     return f"{header} does not compile alone:\n{compiled.stderr}" if compiled.returncode else ""
 
 
 def sees_not(command: Command, header: Path) -> str:
-    """What is wrong where the header must not be found: a library's of the same name may be."""
-    found = run(command, header.name, "-M")
+    """The error where the header must not be found. A library header of the same name may be found."""
+    found = run(command, spelled(header), "-M")
     if found.returncode == 0:
         used = [Path(command.directory, word).resolve() for word in found.stdout.split()]
-        return f"{header} can be included from below" if header in used else ""
+        return f"{header} can be included, and must not be" if header in used else ""
     if "No such file or directory" in found.stderr or "file not found" in found.stderr:
         return ""
     return f"{header} is found, and fails for another reason:\n{found.stderr}"
 
 
 def check(source: Path, commands: dict[str, list[Command]], tap: Tap) -> None:
-    """Every floor against every floor's headers."""
-    headers = {floor: sorted((source / "include" / floor).glob("*.h")) for floor in FLOORS}
+    """Checks each folder against the headers of each folder."""
+    headers = {folder: headers_of(source, folder) for folder in FOLDERS}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for i, floor in enumerate(FLOORS):
-            if not commands[floor]:
+        for folder in FOLDERS:
+            if not commands[folder]:
                 continue
-            first = commands[floor][0]
-            same = all(quoted_paths(c) == quoted_paths(first) for c in commands[floor])
-            tap.check(f"all of {floor} sees the same headers", [] if same else [f"{floor} differs"])
-            for j, other in enumerate(FLOORS):
-                look, what = (sees, "sees") if j <= i else (sees_not, "does not see")
+            first = commands[folder][0]
+            same = all(quoted_paths(c) == quoted_paths(first) for c in commands[folder])
+            tap.check(f"all of {folder} sees the same headers", [] if same else [f"{folder} differs"])
+            for other in FOLDERS:
+                may = other == folder or other in SEES[folder]
+                look, what = (sees, "sees") if may else (sees_not, "does not see")
                 wrong = pool.map(partial(look, first), headers[other])
-                tap.check(f"{floor} {what} {other}", [why for why in wrong if why])
+                tap.check(f"{folder} {what} {other}", [why for why in wrong if why])
 
 
 def main() -> int:
     """See the top of this file."""
     source, build = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     tap = Tap()
-    check(source, floor_commands(source, build), tap)
+    check(source, folder_commands(source, build), tap)
     return tap.finish()
 
 

@@ -1,6 +1,6 @@
 """
-Proves that each house check can fail: breaks every rule once, in a folder of its own, and
-looks for the finding. A check that finds nothing there would pass for ever.
+Proves that each house check can fail: it breaks every rule once, in a folder of its own, and looks for
+the finding. A check that can't find anything would always pass.
 
     selftest.py CC NM READELF SOURCE_ROOT BUILD_DIR
 """
@@ -21,31 +21,31 @@ import hardening
 import includes
 import symbols
 import text
-from house import FLOORS, Tap
+from house import FOLDERS, Tap
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
 import results  # noqa: E402
 
 CLEAN = {
     "include/base/a.h": "/* A header. */\n#pragma once\n\n#include <stddef.h>\nint a_get(void);\n",
-    "src/base/a.c": '/* Why. */\n#include "a.h"\n\nint a_get(void)\n{\n    return 1; /* "// */\n}\n',
+    "src/base/a.c": '/* Why. */\n#include "base/a.h"\n\nint a_get(void)\n{\n    return 1; /* "// */\n}\n',
     "src/base/mem.c": "#include <stdlib.h>\n\nvoid *a_new(void)\n{\n    return malloc(1);\n}\n",
-    "src/app/b.c": 'void b_log(void)\n{\n    log_info("time() is " "strtol()");\n}\n',
+    "src/daemon/b.c": 'void b_log(void)\n{\n    log_info("time() is " "strtol()");\n}\n',
     "include/base/c.h": "#pragma once\ntypedef enum a c_fn(struct b *b);\ntypedef struct b *c_of(int x);\n",
     "notes.txt": "see https://kubernetes.io/docs, mktemp -d x.X" "XXXXX, $scratch/wo" "rk/go, /network/\n",
 }
 
-BROKEN = (  # path, content, what is found
+BROKEN = (  # path, content, the expected finding
     ("src/core/x.c", "int x = atoi(y);\n", "src/core/x.c:1: atoi"),
-    ("src/app/x.c", "long x = strtoul (y, 0, 10);\n", "src/app/x.c:1: strtoul"),
+    ("src/daemon/x.c", "long x = strtoul (y, 0, 10);\n", "src/daemon/x.c:1: strtoul"),
     ("tests/unit/x.c", "\nint x = sprintf(y, z);\n", "tests/unit/x.c:2: sprintf"),
     ("src/io/x.c", "void *x = malloc(1);\n", "src/io/x.c:1: malloc"),
-    ("src/app/x.c", "char *x = strdup(y);\n", "src/app/x.c:1: strdup"),
+    ("src/daemon/x.c", "char *x = strdup(y);\n", "src/daemon/x.c:1: strdup"),
     ("src/core/x.c", "int x = time(NULL);\n", "src/core/x.c:1: time"),
     ("src/io/x.c", 'char *x = getenv("X");\n', "src/io/x.c:1: getenv"),
     ("src/io/x.c", 'int x = log_warn("x");\n', "src/io/x.c:1: log_warn"),
     ("src/io/x.c", "int x; // y\n", "src/io/x.c:1: //"),
-    ("tests/unit/x.c", "int x;\n" * 501, "tests/unit/x.c: 501 lines"),
+    ("tests/unit/x.c", "int x;\n" * 601, "tests/unit/x.c: 601 lines"),
     ("src/io/x.c", "int x(void)\n{\n" + "    x();\n" * 61 + "}\n", "src/io/x.c:2: a function of 61"),
     ("include/io/x.h", "/* */\n#include <a.h>\n#pragma once\n", "does not begin with #pragma once"),
     ("include/io/x.h", "int x;\n", "does not begin with #pragma once"),
@@ -64,14 +64,14 @@ BROKEN = (  # path, content, what is found
 
 
 def write(root: Path, files: dict[str, str]) -> None:
-    """Fills a folder."""
+    """Writes the files into a folder."""
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
 
 
 def said(check, *args) -> str:
-    """What a check prints, findings included."""
+    """A check's output, with its findings."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         check(*args, Tap())
@@ -79,7 +79,7 @@ def said(check, *args) -> str:
 
 
 def prove_text(tap: Tap) -> None:
-    """The rules about text."""
+    """Proves the rules about text."""
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), CLEAN)
         output = said(text.check, Path(folder))
@@ -93,31 +93,34 @@ def prove_text(tap: Tap) -> None:
 
 
 def prove_includes(tap: Tap, source: Path, build: Path) -> None:
-    """Floors that see too much or too little, and a header that leans on its includer."""
-    commands = includes.floor_commands(source, build)
+    """
+    Proves the rules about includes: visible headers, hidden headers, and headers that need another
+    include.
+    """
+    commands = includes.folder_commands(source, build)
     good = commands["base"][0]
-    everything = commands["app"][0]
+    everything = commands["daemon"][0]
     cases = (
-        ("base", everything, "loop.h can be included from below"),
-        ("core", everything, "jread.h can be included from below"),
+        ("base", everything, "loop.h can be included, and must not be"),
+        ("core", everything, "jread.h can be included, and must not be"),
         ("io", good, "loop.h does not compile alone"),
     )
-    for floor, command, expected in cases:
-        output = said(includes.check, source, {f: [] for f in FLOORS} | {floor: [command]})
-        tap.check(f"includes: {floor}: {expected}", [] if expected in output else [output])
-    output = said(includes.check, source, {f: [] for f in FLOORS} | {"base": [good, everything]})
+    for lib, command, expected in cases:
+        output = said(includes.check, source, {f: [] for f in FOLDERS} | {lib: [command]})
+        tap.check(f"includes: {lib}: {expected}", [] if expected in output else [output])
+    output = said(includes.check, source, {f: [] for f in FOLDERS} | {"base": [good, everything]})
     expected = "not ok 1 - all of base sees the same headers"
     tap.check(f"includes: {expected}", [] if expected in output else [output])
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), {"include/base/lean.h": "#pragma once\nsize_t lean(void);\n"})
-        words = (good.words[0], "-iquote", f"{folder}/include/base")
+        words = (good.words[0], "-iquote", f"{folder}/include")
         command = includes.Command(folder, words)
-        output = said(includes.check, Path(folder), {f: [] for f in FLOORS} | {"base": [command]})
+        output = said(includes.check, Path(folder), {f: [] for f in FOLDERS} | {"base": [command]})
     expected = "lean.h does not compile alone"
     tap.check(f"includes: {expected}", [] if expected in output else [output])
 
 
-CALLS = (  # floor, object, function that it calls, finding or none
+CALLS = (  # folder of src/, object, function that it calls, finding or none
     ("core", "core_x.c", "memcpy", None),
     ("core", "core_x.c", "base_thing", None),
     ("core", "core_x.c", "log_write", "core_x.c.o calls log_write"),
@@ -135,23 +138,23 @@ CALLS = (  # floor, object, function that it calls, finding or none
     ("base", "base_mem.c", "realloc", None),
     ("base", "base_x.c", "realloc", "base_x.c.o calls realloc"),
     ("io", "io_x.c", "strdup", "io_x.c.o calls strdup"),
-    ("app", "app_x.c", "free", "app_x.c.o calls free"),
+    ("daemon", "daemon_x.c", "free", "daemon_x.c.o calls free"),
     ("base", "base_mem.c", "pthread_mutex_lock", "base_mem.c.o calls pthread_mutex_lock"),
     ("io", "io_x.c", "pthread_create", "io_x.c.o calls pthread_create"),
     ("io", "io_x.c", "thrd_create", "io_x.c.o calls thrd_create"),
-    ("app", "app_x.c", "fork", "app_x.c.o calls fork"),
-    ("app", "app_x.c", "execve", "app_x.c.o calls execve"),
-    ("app", "app_x.c", "system", "app_x.c.o calls system"),
-    ("app", "app_x.c", "posix_spawn", "app_x.c.o calls posix_spawn"),
+    ("daemon", "daemon_x.c", "fork", "daemon_x.c.o calls fork"),
+    ("daemon", "daemon_x.c", "execve", "daemon_x.c.o calls execve"),
+    ("daemon", "daemon_x.c", "system", "daemon_x.c.o calls system"),
+    ("daemon", "daemon_x.c", "posix_spawn", "daemon_x.c.o calls posix_spawn"),
     ("io", "io_kubectl_exec.c", "posix_spawn", "io_kubectl_exec.c.o calls posix_spawn"),
-    ("app", "app_kubectl_exec.c", "posix_spawn", None),
-    ("app", "app_kubectl_exec.c", "posix_spawnp", "app_kubectl_exec.c.o calls posix_spawnp"),
-    ("app", "app_kubectl_exec.c", "fork", "app_kubectl_exec.c.o calls fork"),
-    ("app", "app_kubectl_exec.c", "pthread_create", "app_kubectl_exec.c.o calls pthread_create"),
-    ("app", "app_kubectl_exec.c", "free", "app_kubectl_exec.c.o calls free"),
+    ("kubectl", "kubectl_exec.c", "posix_spawn", None),
+    ("kubectl", "kubectl_exec.c", "posix_spawnp", "kubectl_exec.c.o calls posix_spawnp"),
+    ("kubectl", "kubectl_exec.c", "fork", "kubectl_exec.c.o calls fork"),
+    ("kubectl", "kubectl_exec.c", "pthread_create", "kubectl_exec.c.o calls pthread_create"),
+    ("kubectl", "kubectl_exec.c", "free", "kubectl_exec.c.o calls free"),
 )
 
-DAEMONS = (  # what a daemon has, finding or none
+DAEMONS = (  # the objects of a daemon, finding or none
     ("int main(void) { return 0; }", None),
     ("int fork(void); int main(void) { return fork(); }", "it has fork"),
     ("int kubectl_exec(void) { return 0; } int main(void) { return 0; }", "it has kubectl_exec"),
@@ -159,39 +162,39 @@ DAEMONS = (  # what a daemon has, finding or none
 )
 
 
-def library(cc: str, folder: Path, floor: str, objects: dict[str, str]) -> Path:
+def library(cc: str, folder: Path, lib: str, objects: dict[str, str]) -> Path:
     """A library of objects, each calling one function."""
     names = []
     for name, function in objects.items():
         (folder / name).write_text(
-            f"void {function}(void);\nvoid {floor}_thing(void) __attribute__((weak));\n"
-            f"void {floor}_thing(void) {{ {function}(); }}\n"
+            f"void {function}(void);\nvoid {lib}_thing(void) __attribute__((weak));\n"
+            f"void {lib}_thing(void) {{ {function}(); }}\n"
         )
         command = [cc, "-w", "-O0", "-fno-builtin", "-c", name, "-o", f"{name}.o"]
         subprocess.run(command, cwd=folder, check=True)
         names.append(f"{name}.o")
-    subprocess.run(["ar", "rcs", f"lib{floor}.a", *names], cwd=folder, check=True)
-    return folder / f"lib{floor}.a"
+    subprocess.run(["ar", "rcs", f"lib{lib}.a", *names], cwd=folder, check=True)
+    return folder / f"lib{lib}.a"
 
 
 def prove_symbols(tap: Tap, cc: str, nm: str) -> None:
-    """Calls that a floor may not make, and some that it may."""
+    """Proves which calls each folder may make and which not."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        clean = {floor: {f"{floor}_y.c": "strlen"} for floor in FLOORS}
+        clean = {lib: {f"{lib}_y.c": "strlen"} for lib in FOLDERS}
         clean["base"] |= {"base_mem.c": "calloc", "base_log.c": "write"}
-        paths = {floor: library(cc, folder, floor, clean[floor]) for floor in FLOORS}
-        for i, (floor, obj, function, expected) in enumerate(CALLS):
+        paths = {lib: library(cc, folder, lib, clean[lib]) for lib in FOLDERS}
+        for i, (lib, obj, function, expected) in enumerate(CALLS):
             (folder / str(i)).mkdir()
-            broken = library(cc, folder / str(i), floor, clean[floor] | {obj: function})
-            output = said(symbols.check, nm, paths | {floor: broken})
+            broken = library(cc, folder / str(i), lib, clean[lib] | {obj: function})
+            output = said(symbols.check, nm, paths | {lib: broken})
             good = expected in output if expected else "not ok" not in output
-            what = f"symbols: {floor} calls {function}: {'no' if expected else 'yes'}"
+            what = f"symbols: {lib} calls {function}: {'no' if expected else 'yes'}"
             tap.check(what, [] if good else [output])
 
 
 def prove_daemon(tap: Tap, cc: str, nm: str) -> None:
-    """A daemon that could start a program, in one way or another."""
+    """Proves that the check finds each way to start a program from the daemon."""
     with tempfile.TemporaryDirectory() as name:
         for code, expected in DAEMONS:
             (Path(name) / "daemon.c").write_text(code)
@@ -218,7 +221,7 @@ DEFECTS = {
     "tests/house/symbols.py": 'tap.check("three", [])\n',
 }
 
-DEFECTS_BROKEN = (  # path, what stands there, what replaces it, what is found
+DEFECTS_BROKEN = (  # path, text, its replacement, finding
     ("docs/defects.md", "| A2 |", "| A3 |", "A2: 0 rows"),
     ("docs/defects.md", "| A2 |", "| A1 |", "A1: 2 rows"),
     ("docs/defects.md", "| B1 |", "| B2 |", "B2: no such defect"),
@@ -235,7 +238,7 @@ DEFECTS_BROKEN = (  # path, what stands there, what replaces it, what is found
 
 
 def prove_threats(tap: Tap) -> None:
-    """A test of the threat model that is not there."""
+    """Proves that the check finds a missing test of the threat model."""
     for named, expected in (
         ("`a.py:two`", ""),
         ("`a.py:three`", "no test a.py:three"),
@@ -250,7 +253,7 @@ def prove_threats(tap: Tap) -> None:
 
 
 def prove_defects(tap: Tap) -> None:
-    """Rows and tests that are not there."""
+    """Proves that the check finds missing rows and tests."""
     rows = {"A": 2, "B": 1}
 
     def finding(files: dict[str, str]) -> str:
@@ -270,7 +273,7 @@ def prove_defects(tap: Tap) -> None:
 
 
 HARD = ("-O2", "-fPIE", "-pie", "-fstack-protector-all", "-Wl,-z,relro,-z,now,-z,noexecstack")
-SOFT = (  # options beside those, what is found
+SOFT = (  # options added to those, finding
     (("-no-pie", "-fno-pie"), "not ok 1 - position"),
     (("-Wl,-z,execstack",), "not ok 3 - the stack"),
     (("-Wl,-z,norelro",), "not ok 4 - relocations"),
@@ -299,7 +302,7 @@ int main(int argc, char **argv)
 
 
 def prove_hardening(tap: Tap, cc: str, readelf: str) -> None:
-    """A program without each of them."""
+    """Proves that the check finds a program without each hardening."""
     option = "-fcf-protection" if platform.machine() == "x86_64" else "-mbranch-protection"
     full = "full" if platform.machine() == "x86_64" else "standard"
     for options, expected in SOFT:
@@ -336,7 +339,7 @@ RESULTS = (  # result, standard output, passed, failed
 
 
 def prove_results(tap: Tap) -> None:
-    """What scripts/test counts."""
+    """Proves how scripts/test counts."""
     for result, stdout, *expected in RESULTS:
         counted = results.count([json.dumps({"result": result, "stdout": stdout})])
         wrong = [] if list(counted) == expected else [f"{counted}, expected {expected}"]

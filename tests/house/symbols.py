@@ -1,8 +1,7 @@
 """
-What each floor's library calls, as the linker sees it: core calls nothing but base and
-memory's arithmetic, codec does no I/O, base knows no library of the floors above, memory
-is allocated in base's mem.o alone, and nobody starts a thread or a process, but for the one
-module of kubectl-cardpack that is made for it, which the daemon does not have.
+Checks the calls of each library of src/ in its symbols: core calls only base and the arithmetic of
+memory, codec does no I/O, base calls no library above it, only base's mem.o allocates memory, and
+nothing starts a thread or a process, except one module of kubectl-cardpack, which the daemon lacks.
 
     symbols.py NM DAEMON LIBRARY...        (cardpack libbase.a libcore.a ...)
 """
@@ -14,10 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from house import FLOORS, Tap
+from house import FOLDERS, Tap
 
-# What compiler and sanitizers put into any object (clang makes bcmp of a memcmp for equality), and
-# functions that only compute.
+# Functions that compilers and sanitizers add to any object (clang replaces an equality memcmp with
+# bcmp), and functions that only compute.
 HARMLESS = re.compile(
     r"""
       mem(cpy|move|set|cmp|chr|rchr|mem) | bcmp | strlen | strnlen | __mem(cpy|move|set)_chk
@@ -27,7 +26,7 @@ HARMLESS = re.compile(
     """,
     re.VERBOSE,
 )
-# Parts of base that are not for the pure floors: a log line and a file are I/O.
+# Parts of base that the pure libraries may not call: a log line and a file are I/O.
 BASE_IO = re.compile(r"(log|file)_\w+")
 LIBRARIES = re.compile(r"(curl|MHD|json|yaml|epoll|gnutls|SSL)_\w+")
 IO = re.compile(
@@ -50,15 +49,16 @@ ALLOCATOR = re.compile(
     """,
     re.VERBOSE,
 )
-# One thread and no lock: nothing can race for the cache.
+# Forbidden calls: with one thread and no lock there can be no race for the cache.
 PROCESSES = r"v?fork|clone3?|posix_spawnp?|f?exec[lv]\w*|system|popen"
 THREADS = re.compile(r"(pthread|thrd|mtx|cnd|tss|sem)_\w+|" + PROCESSES)
-# The module that runs a kubeconfig's credential plugin, as kubectl itself does; and what it may call.
-SPAWNER = "app_kubectl_exec.c.o"
+# The module that runs a kubeconfig's credential plugin, as kubectl does, and the calls that it may
+# make.
+SPAWNER = "kubectl_exec.c.o"
 SPAWNS = re.compile(r"posix_spawn")
 STARTS = re.compile(PROCESSES + "|kubectl_exec")
 
-Symbols = dict[str, set[str]]  # of each object in a library
+Symbols = dict[str, set[str]]  # by object of a library
 
 
 def symbols(nm: str, library: Path, option: str) -> Symbols:
@@ -71,26 +71,26 @@ def symbols(nm: str, library: Path, option: str) -> Symbols:
     for line in out.splitlines():
         head = re.fullmatch(r".*\[(.+)\]:", line)
         if head:
-            member = Path(head[1]).name  # of a thin archive it is a path
+            member = Path(head[1]).name  # in a thin archive it is a path
         elif line.strip():
             found.setdefault(member, set()).add(line.split()[0])
     return found
 
 
 def every(of: Symbols) -> set[str]:
-    """A library's symbols, whatever object they are in."""
+    """The symbols of all objects of a library."""
     return set().union(*of.values())
 
 
 def findings(of: Symbols, wrong) -> list[str]:
-    """A line for each call that is wrong."""
+    """A line for each forbidden call."""
     return [f"{obj} calls {s}" for obj, names in sorted(of.items()) for s in sorted(names) if wrong(s)]
 
 
 def check(nm: str, libraries: dict[str, Path], tap: Tap) -> None:
-    """Every floor's own rules."""
-    calls = {floor: symbols(nm, path, "-u") for floor, path in libraries.items()}
-    has = {floor: every(symbols(nm, path, "--defined-only")) for floor, path in libraries.items()}
+    """Checks each library's rules."""
+    calls = {folder: symbols(nm, path, "-u") for folder, path in libraries.items()}
+    has = {folder: every(symbols(nm, path, "--defined-only")) for folder, path in libraries.items()}
     pure = has["core"] | {s for s in has["base"] if not BASE_IO.fullmatch(s)}
     tap.check(
         "core calls core, base and nothing else",
@@ -98,23 +98,23 @@ def check(nm: str, libraries: dict[str, Path], tap: Tap) -> None:
     )
     tap.check("base knows no library", findings(calls["base"], LIBRARIES.fullmatch))
     tap.check("codec does no I/O", findings(calls["codec"], IO.fullmatch))
-    for floor, of in calls.items():
-        if floor == "base":
+    for folder, of in calls.items():
+        if folder == "base":
             tap.check("base has an allocator", [] if of.get("base_mem.c.o") else ["no mem.o"])
             of = {obj: names for obj, names in of.items() if obj != "base_mem.c.o"}
-        tap.check(f"{floor} allocates through mem.h", findings(of, ALLOCATOR.fullmatch))
-        tap.check(f"{floor} starts no thread", findings(threads_of(calls[floor]), THREADS.fullmatch))
+        tap.check(f"{folder} allocates through mem.h", findings(of, ALLOCATOR.fullmatch))
+        tap.check(f"{folder} starts no thread", findings(threads_of(calls[folder]), THREADS.fullmatch))
 
 
 def threads_of(calls: Symbols) -> Symbols:
-    """Without what the one module is allowed, and with all else that it calls."""
+    """Removes the calls that the one module may make, and keeps all other calls."""
     return {
         obj: {s for s in names if obj != SPAWNER or not SPAWNS.fullmatch(s)} for obj, names in calls.items()
     }
 
 
 def check_daemon(nm: str, daemon: Path, tap: Tap) -> None:
-    """The module is not in the daemon, nor anything else by which it could start a program."""
+    """The daemon has neither that module nor another call that could start a program."""
     run = [nm, "--format=posix", daemon]
     out = subprocess.run(run, check=True, capture_output=True, text=True).stdout
     names = {line.split()[0].split("@")[0] for line in out.splitlines() if line.strip()}
@@ -126,7 +126,7 @@ def check_daemon(nm: str, daemon: Path, tap: Tap) -> None:
 def main() -> int:
     """See the top of this file."""
     libraries = {Path(name).stem.removeprefix("lib"): Path(name) for name in sys.argv[3:]}
-    assert set(libraries) == set(FLOORS), f"expected one library a floor, got {sys.argv[3:]}"
+    assert set(libraries) == set(FOLDERS), f"expected one library a folder, got {sys.argv[3:]}"
     tap = Tap()
     check(sys.argv[1], libraries, tap)
     check_daemon(sys.argv[1], Path(sys.argv[2]), tap)

@@ -1,6 +1,6 @@
 """
-Rules that a look at the text can check: banned functions, comments, sizes, headers, and
-nothing in any file that only holds on one machine.
+Checks rules that need only the text: banned functions, comments, sizes, headers, and text that is
+right on one machine only.
 
     text.py SOURCE_ROOT
 """
@@ -12,12 +12,12 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from house import Tap, floor_of, read, tree
+from house import MAY_LOG, PROGRAMS, Tap, folder_of, read, tree
 
-FILE_LINES = 500
+FILE_LINES = 600
 FUNCTION_LINES = 60
 
-# What each is banned for stands behind it.
+# The comment after each one gives the reason.
 BANNED_EVERYWHERE = {
     r"ato(i|l|ll|f)|strto(l|ul|ll|ull|imax|umax)": "use str_to_u64 or str_to_i64: they check",
     r"v?sscanf|v?fscanf|v?scanf": "parse with str_cut and str_to_u64",
@@ -26,18 +26,18 @@ BANNED_EVERYWHERE = {
     r"setlocale": "numbers would be written with a comma",
     r"rand|rand_r|srand|random|srandom|drand48": "not seeded by us: a test could not repeat it",
 }
-# The clock and the environment come in from app and from the loop; elsewhere they are arguments.
-BANNED_BELOW_APP = {
+# app and the loop read the clock and the environment; other code gets them as arguments.
+BANNED_BELOW = {
     r"time|gettimeofday|localtime|localtime_r|ctime": "time is an argument, or loop_now_ms",
     r"getenv|secure_getenv|setenv|putenv": "the environment is read in app",
-    r"log_(info|warn|error)": "below app only log_debug",
-    r"exit|_exit|abort": "only app ends the process",
+    r"log_(info|warn|error)": "only kube, report and the programs log more than log_debug",
+    r"exit|_exit|abort": "only kube, report and the programs may end the process",
 }
 BANNED_IN_SRC = {
     r"malloc|calloc|realloc|reallocarray|free|strn?dup|v?asprintf": "allocate through mem.h",
 }
 
-# In pieces, so that this file does not find itself.
+# Split, so that this file does not match itself.
 DEBT = re.compile(r"\b(" + "|".join(("TO" "DO", "FIX" "ME", "X" "XX", "HA" "CK")) + r")\b")
 MACHINE = re.compile(r"(?<![\w.$}/-])/(" + "|".join(("wo" "rk", "fa" "rm")) + r")(/|\b(?=[\s\"'`]))")
 REGISTRY = re.compile(
@@ -67,12 +67,12 @@ TOKEN = re.compile(
 
 
 def blank(text: str) -> str:
-    """The same lines without anything on them."""
+    """The same number of lines, all empty."""
     return "\n" * text.count("\n")
 
 
 def code_only(text: str) -> str:
-    """C without comments and without what literals say; lines stay where they are."""
+    """C code without comments and without the contents of literals; line numbers stay."""
 
     def replace(match: re.Match[str]) -> str:
         if match["block"] is not None or match["line"] is not None:
@@ -88,19 +88,19 @@ def is_c(path: Path) -> bool:
 
 
 def lines_with(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-    """Line number and match of each hit."""
+    """The line number and the match of each hit."""
     for match in pattern.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, match[0]
 
 
 def banned(path: Path, text: str, _: set[Path]) -> Iterator[str]:
-    """Calls of functions that we do without."""
+    """Calls of functions that the project does not use."""
     rules = dict(BANNED_EVERYWHERE)
-    floor = floor_of(path)
-    if floor is not None and path != Path("src/base/mem.c"):
+    folder = folder_of(path)
+    if folder is not None and path != Path("src/base/mem.c"):
         rules |= BANNED_IN_SRC
-    if floor not in (None, "app") and path != Path("include/base/log.h"):
-        rules |= BANNED_BELOW_APP
+    if folder not in (None, *MAY_LOG) and path != Path("include/base/log.h"):
+        rules |= BANNED_BELOW
     code = code_only(text)
     for names, why in rules.items():
         pattern = re.compile(rf"(?<![\w.>])({names})(?=\s*\()")
@@ -109,14 +109,14 @@ def banned(path: Path, text: str, _: set[Path]) -> Iterator[str]:
 
 
 def comments(path: Path, text: str, _: set[Path]) -> Iterator[str]:
-    """Comments that begin with two slashes: those are for scratch."""
+    """Comments with two slashes, which are only for temporary notes."""
     for match in TOKEN.finditer(text):
         if match["line"] is not None:
             yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
 
 
 def sizes(path: Path, text: str, _: set[Path]) -> Iterator[str]:
-    """Files and functions that nobody reads in one sitting. Functions open and close at column 0."""
+    """Files and functions that are too long. Functions open and close at column 0."""
     n = text.count("\n")
     if n > FILE_LINES:
         yield f"{path}: {n} lines, {FILE_LINES} allowed"
@@ -131,48 +131,48 @@ def sizes(path: Path, text: str, _: set[Path]) -> Iterator[str]:
 
 
 def headers(path: Path, text: str, paths: set[Path]) -> Iterator[str]:
-    """How files include each other."""
+    """The rules for includes."""
     code = re.sub(r"/\*.*?\*/", lambda m: blank(m[0]), text, flags=re.DOTALL)
     directives = re.findall(r"^#[ \t]*(.*)$", code, re.MULTILINE)
     if path.suffix == ".h" and (not directives or directives[0].strip() != "pragma once"):
         yield f"{path}: does not begin with #pragma once"
     includes = re.findall(r'^#[ \t]*include[ \t]*([<"][^">]*)', code, re.MULTILINE)
-    floor = floor_of(path)
-    if path.suffix == ".c" and floor is not None:
-        own = Path("include", floor, path.stem + ".h")
-        if own in paths and (not includes or includes[0] != f'"{own.name}'):
+    folder = folder_of(path)
+    if path.suffix == ".c" and folder is not None:
+        own = path.with_suffix(".h") if folder in PROGRAMS else Path("include", folder, path.stem + ".h")
+        if own in paths and (not includes or includes[0] != '"' + "/".join(own.parts[1:])):
             yield f"{path}: does not include its own header first"
     for name in includes:
-        if name[0] == '"' and "/" in name and name.endswith(".h"):
-            yield f"{path}: {name[1:]}: our headers are included by their bare name"
+        if name[0] == '"' and ".." in name and name.endswith(".h"):
+            yield f"{path}: {name[1:]}: our headers are included as FOLDER/NAME, or by name from beside"
 
 
 def types(path: Path, text: str, _: set[Path]) -> Iterator[str]:
-    """The reader sees that a struct is a struct."""
+    """A struct must be visible as a struct."""
     for line, name in lines_with(code_only(text), TYPEDEF):
         yield f"{path}:{line}: {' '.join(name.split())}"
 
 
 def debts(path: Path, text: str, _: set[Path]) -> Iterator[str]:
-    """What somebody meant to do later."""
+    """Notes of work to do later."""
     for line, word in lines_with(text, DEBT):
         yield f"{path}:{line}: {word}"
 
 
 def machines(path: Path, text: str, _: set[Path]) -> Iterator[str]:
-    """Paths of the machine that this was written on."""
+    """Paths of the author's machine."""
     for line, word in lines_with(text, MACHINE):
         yield f"{path}:{line}: {word}"
 
 
 def registries(path: Path, text: str, _: set[Path]) -> Iterator[str]:
-    """Hosts of package registries: clients are configured by the machine, not by us."""
+    """Hosts of package registries: the machine configures the clients, not this project."""
     for line, word in lines_with(text, REGISTRY):
         yield f"{path}:{line}: {word}"
 
 
 Rule = Callable[[Path, str, set[Path]], Iterator[str]]
-RULES: tuple[tuple[str, bool, Rule], ...] = (  # name, for C only
+RULES: tuple[tuple[str, bool, Rule], ...] = (  # name, for C only, rule
     ("no banned function", True, banned),
     ("no // comment", True, comments),
     ("files and functions are short", True, sizes),
@@ -185,7 +185,7 @@ RULES: tuple[tuple[str, bool, Rule], ...] = (  # name, for C only
 
 
 def check(root: Path, tap: Tap) -> None:
-    """Every rule over every file that it is for."""
+    """Applies every rule to every file that it covers."""
     texts = {path: read(root / path) for path in tree(root)}
     paths = set(texts)
     for name, only_c, rule in RULES:

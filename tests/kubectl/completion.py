@@ -3,8 +3,8 @@
 
     completion.py CARDPACK KUBECTL_CARDPACK
 
-bash and zsh sit at a terminal and are typed at; fish is asked for what it would offer. Names come
-of a daemon that serves a small cluster. The last line is "N passed, N failed".
+bash and zsh run in a terminal and get typed keys; fish prints its offers. Names come from a daemon
+that serves a small cluster. The last line is "N passed, N failed".
 """
 
 import os
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 from routes import listening  # noqa: E402
 
 PATIENCE = 60.0
-SLOW = 5.0  # a shell's two seconds, and what a busy machine takes beside
+SLOW = 5.0  # seconds: a shell needs two, and a busy machine more
 READY = "ready-for-more"
 
 SHELLS = {
@@ -35,7 +35,7 @@ SHELLS = {
 
 
 class Terminal:
-    """A shell that believes that somebody sits there."""
+    """A shell in a pseudo-terminal."""
 
     def __init__(self, argv: list[str], env: dict[str, str]) -> None:
         self.pid, self.fd = pty.fork()
@@ -47,7 +47,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def wait_for(self, wanted: str) -> bool:
-        """Until it stands on the screen; what was there by then is forgotten."""
+        """Waits until the text is on the screen, and drops the output so far."""
         end = time.monotonic() + PATIENCE
         while wanted not in self.seen:
             ready, _, _ = select.select([self.fd], [], [], max(0.0, end - time.monotonic()))
@@ -60,7 +60,7 @@ class Terminal:
         return True
 
     def mark(self) -> None:
-        """Past all that was printed so far."""
+        """Skips all output so far."""
         self.type(f"echo {READY[:5]}''{READY[5:]}\n")
         assert self.wait_for(READY), f"the shell is silent: {self.seen!r}"
         self.seen = self.seen.split(READY, 1)[1]
@@ -81,8 +81,8 @@ POD = """
   metadata: {name: %s, namespace: %s, annotations: {ALIYUN_COM_GPU_MEM_IDX: "0"}}
   spec: {nodeName: %s, containers: [{name: c, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}
 """
-# Names that a shell would make something of are never offered. The API server has none such, but
-# what answers in its place may.
+# The plugin never offers names with characters that are special to a shell. The API server has no such
+# names, but another server in its place may.
 CLUSTER = (
     "kind: List\nitems:"
     + NODE % "gold-1" + NODE % "silver-1" + NODE % '"si$(touch pwned)lver"'
@@ -93,7 +93,7 @@ CLUSTER = (
 
 
 def cases(folder: Path, port: int) -> list[tuple[str, str]]:
-    """What is typed, and the word that it becomes."""
+    """The typed text, and the word that it becomes."""
     (folder / "a-pod-of-mine.yaml").touch()
     where = f"--daemon-url http://127.0.0.1:{port}"
     return [
@@ -113,7 +113,7 @@ def cases(folder: Path, port: int) -> list[tuple[str, str]]:
 
 
 def type_at(shell: str, env: dict[str, str], typed: list[tuple[str, str]]) -> list[bool]:
-    """Each word is completed, and the line is then run as an argument of printf."""
+    """Completes each word, and runs the line with it as an argument of printf."""
     argv, setup = SHELLS[shell]
     terminal = Terminal(argv, env)
     results = []
@@ -145,7 +145,7 @@ def ask_fish(env: dict[str, str], typed: list[tuple[str, str]]) -> list[bool]:
     return results
 
 
-# What stands at the end of a line, and all that is offered there; a word for each, and the end.
+# The typed line, and all words that are offered at its end.
 OFFERS = (
     ("cards @ ", ["gold-1", "silver-1"]),
     ("cards @ x", []),
@@ -156,7 +156,7 @@ OFFERS = (
     ("explain @ -f x ", []),
     ("fit @ -n ", ["lab", "team"]),
     ("fit @ --namespace=t", ["--namespace=team"]),
-    # Nobody there, nobody who may be asked: no word, and none on standard error.
+    # No server, or none that may be asked: no word, and nothing on standard error.
     ("cards --daemon-url http://127.0.0.1:1 ", []),
     ("cards --daemon-url http://example.invalid ", []),
     ("cards --kubeconfig /nowhere ", []),
@@ -166,7 +166,7 @@ OFFERS = (
 
 
 def offers(program: Path, argv: list[str], expected: list[str], env: dict[str, str]) -> str:
-    """What is wrong with what is offered; nothing where it is that, in silence, and in time."""
+    """What is wrong with the offers; empty if they are right, without errors, and in time."""
     began = time.monotonic()
     done = subprocess.run([program, *argv], capture_output=True, text=True, env=env, timeout=PATIENCE)
     took = time.monotonic() - began
@@ -177,13 +177,13 @@ def offers(program: Path, argv: list[str], expected: list[str], env: dict[str, s
 
 
 def silent_server() -> tuple[socket.socket, int]:
-    """Takes connections, and never says a word."""
+    """Accepts connections and sends nothing."""
     server = socket.create_server(("127.0.0.1", 0))
     return server, server.getsockname()[1]
 
 
 def ask_directly(program: Path, port: int, env: dict[str, str]) -> list[tuple[str, str]]:
-    """The protocol between shells and program, and kubectl's, which is the same: line, what is wrong."""
+    """Tests the protocol between shells and program, which is also kubectl's: returns line and error."""
     found = []
     link = Path(env["HOME"]) / "kubectl_complete-cardpack"
     link.symlink_to(program)

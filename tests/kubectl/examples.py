@@ -3,8 +3,8 @@
 
     examples.py CARDPACK KUBECTL_CARDPACK DOCS
 
-A command whose answer stands below it must answer so, byte for byte. train.yaml is the pod that
-waits in that cluster, as a file.
+A command must print the answer below it, byte for byte. train.yaml is the pod that waits in that
+cluster, as a file.
 """
 
 import re

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What kubectl-cardpack prints, against the running daemon of a golden world.
+"""Compares kubectl-cardpack's output with golden files, against the daemon of a golden world.
 
     golden.py CARDPACK KUBECTL_CARDPACK FOLDER             compare, byte for byte
     golden.py CARDPACK KUBECTL_CARDPACK FOLDER --update    write FOLDER/*.out anew; review the diff
 
 Each FOLDER/*.cmd has the world on its first line (a folder of tests/golden), the arguments on its
-second, and what it reads on standard input behind that. Beside it, in .out: the exit status, what
-it prints, and what it says on standard error.
+second, and standard input after that. The .out file has the exit status, standard output, and standard
+error.
 """
 
 import os

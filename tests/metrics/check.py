@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is checked of /metrics; run starts it.
+"""The checks of /metrics; `run` starts them.
 
     check.py CARDPACK PROMETHEUS_PROGRAMS [--table]      --table: docs/metrics.md's rows, and no test
 """
@@ -30,14 +30,14 @@ ALERTS = ROOT / "manifests/metrics/alerts.yaml"
 DASHBOARD = ROOT / "manifests/metrics/dashboard.json"
 DOCUMENT = ROOT / "docs/metrics.md"
 ALERT_TESTS = HERE / "alerts_test.yaml"
-PODS = 12  # that are bound; as many again fit nowhere
+PODS = 12  # bound pods; the same number of others fit nowhere
 COUNT = "cardpack_request_duration_seconds_count"
 
 passed = failed = 0
 
 
 def check(what: str, problem: object = None) -> None:
-    """One check; a problem, unless it is empty, fails it."""
+    """One check; it fails if the problem is not empty."""
     global passed, failed
     good = not problem
     passed, failed = passed + good, failed + (not good)
@@ -45,7 +45,7 @@ def check(what: str, problem: object = None) -> None:
 
 
 def differ(got: object, wanted: object) -> str:
-    """Empty where they are equal."""
+    """Empty if they are equal."""
     return "" if got == wanted else f"got {got!r}, wanted {wanted!r}"
 
 
@@ -53,7 +53,7 @@ def differ(got: object, wanted: object) -> str:
 
 
 def use(cardpack: Cardpack, create: Callable[[dict], object], nodes: list[str]) -> None:
-    """Pods that are bound, pods that fit nowhere, and requests that are none."""
+    """Makes pods that are bound, pods that fit nowhere, and invalid requests."""
     for i in range(PODS):
         one = pod(f"fits-{i}", 2 + i % 3, **{"aliyun.com/gpu-core.percentage": "10"})
         create(one)
@@ -73,7 +73,7 @@ def use(cardpack: Cardpack, create: Callable[[dict], object], nodes: list[str]) 
 
 
 def fill_fake(api: FakeApi) -> None:
-    """As world.yaml, as far as it goes."""
+    """Makes the objects of world.yaml, as far as possible."""
     for i in range(3):
         api.create_node(f"node-{i}", mem=64, cards=4)
 
@@ -82,7 +82,7 @@ def fill_fake(api: FakeApi) -> None:
 
 
 def samples(families: list) -> dict[str, set]:
-    """Each sample's name and labels, of each family's; without the values, which vary."""
+    """Each sample's name and labels, by family; without the values, which vary."""
     found: dict[str, set] = {}
     for family in families:
         for s in family.samples:
@@ -91,7 +91,7 @@ def samples(families: list) -> dict[str, set]:
 
 
 def check_formats(name: str, cardpack: Cardpack, programs: Path) -> None:
-    """promtool and the parsers read it, and both formats say the same."""
+    """promtool and the parsers read the metrics, and both formats have the same content."""
     for where, port in (("main port", 0), ("probes' port", cardpack.probes)):
         status, kind, text = cardpack.ask("GET", "/metrics", accept=TEXT, port=port)
         check(f"{name}, {where}: text", differ((status, kind), (200, "text/plain; version=0.0.4; charset=utf-8")))
@@ -115,7 +115,7 @@ def check_formats(name: str, cardpack: Cardpack, programs: Path) -> None:
 
 
 def described(cardpack: Cardpack) -> dict[str, tuple[str, str, str]]:
-    """Each metric's type, labels and help, as the daemon says."""
+    """Each metric's type, labels and help, from the daemon."""
     found = {}
     for family in read_openmetrics(cardpack.ask("GET", "/metrics", accept=OPENMETRICS)[2]):
         keys: list[str] = []
@@ -127,13 +127,13 @@ def described(cardpack: Cardpack) -> dict[str, tuple[str, str, str]]:
 
 
 def documented() -> dict[str, tuple[str, str, str]]:
-    """The same, as the document says."""
+    """The same, from the document."""
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) ?\| (.*?) \|$", DOCUMENT.read_text(), re.MULTILINE)
     return {name: (kind, labels, text) for name, kind, labels, text in rows}
 
 
 def check_document(says: dict[str, tuple[str, str, str]]) -> None:
-    """Every metric is documented, and every one documented is there; every alert has a heading."""
+    """Every metric is documented, every documented metric exists, and every alert has a heading."""
     doc = documented()
     check("docs: no metric is missing", sorted(says.keys() - doc.keys()))
     check("docs: no metric is made up", sorted(doc.keys() - says.keys()))
@@ -154,7 +154,7 @@ def rules() -> list[dict]:
 
 
 def example_fault(programs: Path) -> str:
-    """What promtool has against the configuration in docs/metrics.md; Debian's knows no Kubernetes."""
+    """promtool's error for the configuration in docs/metrics.md; Debian's promtool lacks Kubernetes."""
     text = re.search(r"^```yaml\n(scrape_configs:.*?)^```$", DOCUMENT.read_text(), re.M | re.S)[1]
     config = yaml.safe_load(text)
     for job in config["scrape_configs"]:
@@ -169,7 +169,7 @@ def example_fault(programs: Path) -> str:
 
 
 def check_alerts(programs: Path) -> None:
-    """promtool takes the rules, and each is seen to fire and not to fire."""
+    """promtool accepts the rules, and a test shows each alert firing and silent."""
     for what, arguments in (("check", [ALERTS]), ("test", [ALERT_TESTS])):
         done = subprocess.run(
             [programs / "promtool", what, "rules", *arguments], text=True, capture_output=True)
@@ -187,7 +187,7 @@ def check_alerts(programs: Path) -> None:
 
 
 def expressions() -> list[tuple[str, str]]:
-    """Where each of the alerts and of the dashboard stands, and the query."""
+    """The place and the query of each expression in the alerts and the dashboard."""
     found = [(f"alert {r['alert']}", r["expr"]) for r in rules()]
     board = json.loads(DASHBOARD.read_text())
     for panel in board["panels"]:
@@ -200,7 +200,7 @@ def expressions() -> list[tuple[str, str]]:
 
 
 def check_expressions(prometheus: Prometheus) -> None:
-    """Each can be run, and names no metric that is not there."""
+    """Each query runs, and names only existing metrics."""
     names = prometheus.names()
     for where, expression in expressions():
         filled = expression.replace("$__rate_interval", "1m").replace("$job", ".+").replace("$node", ".+")
@@ -219,7 +219,7 @@ def check_expressions(prometheus: Prometheus) -> None:
 
 
 def check_values(prometheus: Prometheus, job: str, cardpack: Cardpack) -> None:
-    """What it has scraped is what inspect says, and what was asked."""
+    """Prometheus' values match inspect and the requests that were sent."""
 
     def one(metric: str, **labels: str) -> float | None:
         pairs = ",".join(f'{k}="{v}"' for k, v in {"job": job, **labels}.items())
@@ -259,7 +259,7 @@ def check_values(prometheus: Prometheus, job: str, cardpack: Cardpack) -> None:
 
 
 def check_kubernetes(prometheus: Prometheus, nodes: int) -> None:
-    """What only a cluster with an API server has."""
+    """The metrics that only a cluster with an API server has."""
     for query, wanted in (
         ('cardpack_listed_objects_total{job="tls",kind="nodes"}', nodes),
         ('cardpack_cache_synced{job="tls",kind="pods"}', 1),
@@ -274,7 +274,7 @@ def check_kubernetes(prometheus: Prometheus, nodes: int) -> None:
 
 
 def check_prometheus(programs: Path, folder: Path, embedded: Cardpack, real: Cardpack) -> None:
-    """It scrapes both formats, plain and over TLS, and what it has is right."""
+    """Prometheus scrapes both formats, plain and over TLS, with right values."""
     plain, text = Relay(embedded), Relay(embedded, accept=TEXT)
     jobs = {"openmetrics": ("http", plain.port), "text": ("http", text.port), "tls": ("https", real.port)}
     prometheus = Prometheus(programs / "prometheus", folder, free_port(), jobs, ALERTS)
@@ -301,7 +301,7 @@ def check_prometheus(programs: Path, folder: Path, embedded: Cardpack, real: Car
 
 
 def merge(a: dict[str, tuple[str, str, str]], b: dict[str, tuple[str, str, str]]) -> dict[str, tuple[str, str, str]]:
-    """What one of two daemons has no sample of says nothing of labels."""
+    """Merges two daemons' metrics: a metric without a sample in one of them gets the other's labels."""
     return a | {name: row for name, row in b.items() if row[1] or name not in a}
 
 
@@ -342,7 +342,7 @@ def main() -> int:
 
 
 def await_ready(cardpack: Cardpack) -> None:
-    """Until it leads: a lease is won, and lists are in."""
+    """Waits until it leads: it has the lease, and the first lists are complete."""
     while cardpack.ask("GET", "/readyz", port=cardpack.probes)[0] != 200:
         if cardpack.process.poll() is not None:
             raise SystemExit("cardpack has ended")

@@ -1,4 +1,4 @@
-"""cardpack as the test runs it, and who stands between it and Prometheus."""
+"""cardpack in this test, and the relay between it and Prometheus."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
 
 def free_port() -> int:
-    """One that nobody has now."""
+    """A port that no process uses now."""
     with socket.create_server(("127.0.0.1", 0)) as s:
         return s.getsockname()[1]
 
 
 class Cardpack:
-    """The daemon, until `stop`."""
+    """The daemon, running until `stop`."""
 
     def __init__(self, binary: str, *flags: str, tls: bool = False) -> None:
         self.tls, self.probes = tls, free_port()
@@ -45,7 +45,7 @@ class Cardpack:
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def ask(self, method: str, path: str, body: Any = None, accept: str = "", port: int = 0) -> tuple[int, str, str]:
-        """The status, the content type, the body."""
+        """Sends a request; returns the status, the content type, the body."""
         if self.tls and not port:
             context = ssl._create_unverified_context()
             c = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
@@ -59,21 +59,21 @@ class Cardpack:
         return answer.status, answer.headers.get("Content-Type", ""), text
 
     def verb(self, verb: str, body: Any) -> Any:
-        """The answer to one of kube-scheduler's."""
+        """The answer to one of kube-scheduler's verbs."""
         return json.loads(self.ask("POST", f"{VERBS}/{verb}", body)[2])
 
     def inspect(self) -> Any:
-        """What inspect says of all nodes."""
+        """inspect's answer for all nodes."""
         return json.loads(self.ask("GET", f"{VERBS}/inspect")[2])["nodes"]
 
     def stop(self) -> int:
-        """Its exit status."""
+        """Ends it; returns its exit status."""
         self.process.terminate()
         return self.process.wait()
 
 
 def pod(name: str, mem: int, **limits: str) -> dict:
-    """One that wants so much of one card."""
+    """A pod that requests `mem` of one card."""
     wanted = {"aliyun.com/gpu-mem": str(mem), **limits}
     return {
         "metadata": {"name": name, "namespace": "secret-namespace", "uid": f"uid-{name}"},
@@ -82,10 +82,10 @@ def pod(name: str, mem: int, **limits: str) -> dict:
 
 
 class Relay:
-    """Passes scrapes on, where `accept` is given with that header, and keeps what was negotiated."""
+    """Forwards scrapes, with the header `accept` if given, and records the negotiated content types."""
 
     def __init__(self, cardpack: Cardpack, accept: str = "") -> None:
-        self.seen: set[tuple[str, str]] = set()  # who asked for what, and the content type he got
+        self.seen: set[tuple[str, str]] = set()  # Accept header, and the answer's content type
         relay = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -109,7 +109,7 @@ class Relay:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed one, and its key."""
+    """A self-signed certificate, and its key."""
     crt, key = folder / "tls.crt", folder / "tls.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",

@@ -1,4 +1,4 @@
-"""A real Prometheus, in a folder of its own, and its API."""
+"""A real Prometheus in its own folder, and its API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 120  # for what comes by itself, however busy the machine is
+PATIENCE_S = 120  # for changes that come by themselves, on a busy machine
 
 
 class Prometheus:
@@ -32,7 +32,7 @@ class Prometheus:
                 for name, (scheme, at) in jobs.items()
             ],
         }
-        (folder / "prometheus.json").write_text(json.dumps(config))  # which is YAML
+        (folder / "prometheus.json").write_text(json.dumps(config))  # JSON is also YAML
         self.log = (folder / "prometheus.log").open("w+")
         self.process = subprocess.Popen(
             [program, f"--config.file={folder}/prometheus.json", f"--storage.tsdb.path={folder}/data",
@@ -41,12 +41,12 @@ class Prometheus:
         )  # fmt: skip
 
     def get(self, path: str, **parameters: str) -> Any:
-        """The data; an error is an error of the test."""
+        """The data of an answer; an error fails the test."""
         with urllib.request.urlopen(f"{self.url}{path}?{urllib.parse.urlencode(parameters)}", timeout=60) as r:
             return json.load(r)["data"]
 
     def query(self, expression: str) -> list[tuple[dict, float]]:
-        """Labels and value of each series; ValueError: it cannot be run."""
+        """Labels and value of each series; ValueError: the query is invalid."""
         try:
             result = self.get("/api/v1/query", query=expression)["result"]
         except urllib.error.HTTPError as e:
@@ -54,11 +54,11 @@ class Prometheus:
         return [(r["metric"], float(r["value"][1])) for r in result]
 
     def names(self) -> set[str]:
-        """Of every metric that it has."""
+        """The names of all its metrics."""
         return set(self.get("/api/v1/label/__name__/values"))
 
     def until(self, what: str, is_so: Any) -> None:
-        """Comes back when it is so."""
+        """Returns when is_so() is true."""
         end = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -72,6 +72,6 @@ class Prometheus:
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """And waits for it."""
+        """Ends it and waits for its end."""
         self.process.terminate()
         self.process.wait()

@@ -1,4 +1,4 @@
-"""docs/openapi.yaml and the daemon: neither says what the other does not. See run."""
+"""Compares docs/openapi.yaml with the daemon, in both directions. See run."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Json = Any
 CLUSTER = ROOT / "config" / "example-cluster.yaml"
 GOLDEN = ROOT / "tests" / "golden"
 EVENTS = "/ui/events"
-ROUNDS = 150  # of each operation that takes a body
+ROUNDS = 150  # of each operation with a body
 ASKED = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
-# What takes an API server that answers wrongly, or a process without memory.
+# Answers that need a misbehaving API server, or a process without memory.
 NOT_MADE = {("explainPod", "502"), ("createPod", "503"), ("deletePod", "503")}
-# What every route answers alike is seen on one of them at least.
+# Answers that all routes share: one route must show each.
 COMMON = {"401", "431", "503"}
 
 
 class Check:
-    """Counts, and asks daemons."""
+    """Counts the checks, and sends requests to daemons."""
 
     def __init__(self, binary: Path, workdir: Path, seed: int) -> None:
         self.binary = binary
@@ -48,7 +48,7 @@ class Check:
         self.passed = self.failed = 0
 
     def say(self, what: str, wrong: list[str]) -> None:
-        """One check."""
+        """Reports one check."""
         if wrong:
             self.failed += 1
             print(f"FAILED  {what}\n        " + "\n        ".join(wrong[:12]), flush=True)
@@ -57,7 +57,7 @@ class Check:
             print(f"ok      {what}", flush=True)
 
     def start(self, *flags: str, kubeconfig: Path | None = None) -> Daemon:
-        """A daemon, listening."""
+        """Starts a daemon; returns when it listens."""
         if kubeconfig is None:
             flags = ("--cluster", str(CLUSTER), *flags)
         name = f"cardpack-{len(self.daemons)}"
@@ -72,7 +72,7 @@ class Check:
     def ask(
         self, daemon: Daemon, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, http.client.HTTPMessage, Json, list[str]]:
-        """Status, headers, the body parsed or as text, and what the document has against it."""
+        """Status, headers, the body parsed or as text, and the errors against the document."""
         if (method, path) == ("GET", EVENTS):
             status, data, got = self._beginning(daemon, headers)
         else:
@@ -93,7 +93,7 @@ class Check:
     def _beginning(
         daemon: Daemon, headers: dict[str, str]
     ) -> tuple[int, bytes, http.client.HTTPMessage]:
-        """Of an answer without an end: up to the event by which the page has all."""
+        """The beginning of an answer without an end: up to the event that completes the state."""
         connection = daemon.connection()
         try:
             connection.request("GET", EVENTS, headers=headers)
@@ -112,7 +112,7 @@ class Check:
     # ---- the checks ---------------------------------------------------------------------------
 
     def routes(self, daemon: Daemon) -> None:
-        """What the document has, the daemon has; and no other method."""
+        """The daemon has all documented routes, and no other method on them."""
         for template in self.document.root["paths"]:
             wrong = []
             path = re.sub(r"{\w+}", "x", template)
@@ -134,7 +134,7 @@ class Check:
             self.say(f"route {template}", wrong)
 
     def no_other_routes(self, daemon: Daemon) -> None:
-        """Whatever in the program looks like a path: the daemon is asked about it."""
+        """Requests every text in the program that looks like a path."""
         known = list(self.document.root["paths"])
         words = set(re.findall(rb"/[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*", self.binary.read_bytes()))
         paths = {word[i:].decode() for word in words for i in range(len(word)) if word[i : i + 1] == b"/"}
@@ -158,7 +158,7 @@ class Check:
         self.say(f"no other route, of {len(paths)} asked", wrong)
 
     def golden(self) -> None:
-        """The requests and answers that tests/golden keeps, and what real schedulers sent."""
+        """The requests and answers of tests/golden, and recorded requests of real schedulers."""
         wrong, count = [], 0
         for case in sorted(GOLDEN.glob("*/*.req")):
             head, _, text = case.read_text().partition("\n\n")
@@ -187,7 +187,7 @@ class Check:
         self.say(f"{len(files)} requests of real schedulers", wrong if files else ["none is there"])
 
     def generated(self, daemon: Daemon) -> None:
-        """The schema takes what the daemon takes, and every answer is valid."""
+        """The schema accepts what the daemon accepts, and every answer is valid."""
         for path, method, operation in list(self.document.operations()):
             if "requestBody" not in operation:
                 continue
@@ -215,7 +215,7 @@ class Check:
         return wrong
 
     def questions(self, daemon: Daemon) -> None:
-        """What has no body, and what every pod and node of the cluster is answered with."""
+        """The requests without a body, and the answers for every pod and node of the cluster."""
         wrong = []
         nodes = daemon.inspect()["nodes"]
         pods = {(p["namespace"], p["name"]) for n in nodes for d in n["devs"] for p in d["pods"]}
@@ -232,13 +232,13 @@ class Check:
         for ns, name in sorted(pods):
             path = f"/api/v1/namespaces/{ns}/pods"
             body = json.dumps({"metadata": {"name": name}}).encode()
-            wrong += self.ask(daemon, "POST", path, body)[3]  # is there already
+            wrong += self.ask(daemon, "POST", path, body)[3]  # exists already
             wrong += self.ask(daemon, "DELETE", f"{path}/{name}")[3]
             wrong += self.ask(daemon, "DELETE", f"{path}/{name}")[3]
         self.say(f"questions about {len(nodes)} nodes and {len(pods)} pods", wrong)
 
     def cards(self) -> None:
-        """Everything that is told of a card, of one cluster."""
+        """All fields about a card, from one cluster."""
         table = [
             {"index": 0, "memory": 16, "model": "A100", "uuid": "GPU-0", "profile": "1g.5gb", "numa": 1},
             {"index": 1, "memory": 16},
@@ -263,7 +263,7 @@ class Check:
             items.append({"kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Running"}})
         world = self.workdir / "cards.json"
         world.write_text(json.dumps({"kind": "List", "items": items}))
-        daemon = self.start("--cluster", str(world))  # the later one counts
+        daemon = self.start("--cluster", str(world))  # the last flag counts
         _, _, answer, wrong = self.ask(daemon, "GET", "/gpushare-scheduler/cards")
         text = json.dumps(answer)
         told = ("model", "uuid", "profile", "numa", "pool", "fault", "cordoned", "compute", '"id": -1')
@@ -271,9 +271,9 @@ class Check:
         self.say("all that is told of cards", wrong)
 
     def page(self, daemon: Daemon) -> None:
-        """Each file of the page, new and unchanged; and the events' beginning."""
+        """Each file of the page, new and unchanged; and the beginning of the events."""
         wrong = []
-        files = sorted((ROOT / "src" / "app" / "ui").glob("*.*"))
+        files = sorted((ROOT / "src" / "daemon" / "page" / "ui").glob("*.*"))
         for path in ["/ui/", *(f"/ui/{file.name}" for file in files if file.name != "meson.build")]:
             status, got, _, faults = self.ask(daemon, "GET", path)
             wrong += faults + ([] if status == 200 else [f"{path}: {status}"])
@@ -289,7 +289,7 @@ class Check:
         self.say(f"{len(files)} files of the page, and its events", wrong)
 
     def refusals(self) -> None:
-        """What the port says before a route is asked, and what one says that is not ready."""
+        """Refusals before routing, and the answers of a daemon that is not ready."""
         token = secrets.token_hex(16)
         (self.workdir / "token").write_text(token)
         shut = self.start("--token-file", str(self.workdir / "token"), "--max-body", "64KiB")
@@ -326,7 +326,7 @@ class Check:
         self.say("refusals: no token, too many headers, too large, not ready", wrong)
 
     def any_case(self, daemon: Daemon) -> None:
-        """What the document says in words: the case of letters, HEAD, the embedded cluster's YAML."""
+        """Rules in the document's text: the case of letters, HEAD, the embedded cluster's YAML."""
         wrong = []
         body = b'{"pod":{"metadata":{"name":"p"}},"nodenames":["web-0"]}'
         answer = self.ask(daemon, "POST", "/gpushare-scheduler/filter", body)
@@ -337,7 +337,7 @@ class Check:
         self.say("letters of any case; YAML", wrong)
 
     def all_seen(self) -> None:
-        """No status stands in the document that nobody has been answered with."""
+        """Every documented status has occurred in an answer."""
         wrong = []
         for path, method, operation in self.document.operations():
             for status in operation["responses"]:
@@ -349,7 +349,7 @@ class Check:
         self.say("every documented status was seen", wrong)
 
     def run(self) -> None:
-        """All of it."""
+        """Runs all checks."""
         self.say("docs/openapi.yaml is an OpenAPI document", self.document.faults())
         if self.failed:
             return
@@ -369,7 +369,7 @@ class Check:
 
 
 def _taken(path: str, status: int, answer: Json, item: Json) -> bool | None:
-    """Whether the daemon could read the request; None where the answer does not tell."""
+    """Whether the daemon could read the request; None if the answer does not show it."""
     if path.endswith(("/explain", "/fit")):
         return status != 400
     if path.endswith("/filter"):

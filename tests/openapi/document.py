@@ -1,4 +1,4 @@
-"""docs/openapi.yaml: whether it is one, and what it says of a request or an answer."""
+"""docs/openapi.yaml: checks it, and validates requests and answers with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator, RefResolver
 Json = Any
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
-# Of the specification what the document uses; a key that is not named here is a mistake.
+# The keys of the specification that the document uses; any other key is a mistake.
 _TEXT = {"type": "string", "minLength": 1}
 _MAP = {"type": "object"}
 _REF = {
@@ -83,7 +83,7 @@ _SPECIFICATION = _object(
 
 
 class _Strict(yaml.SafeLoader):
-    """A doubled key is an error, and not the last one's."""
+    """A duplicate key is an error."""
 
 
 def _mapping(loader: _Strict, node: yaml.MappingNode) -> Json:
@@ -99,7 +99,7 @@ _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 class Document:
-    """The document; keeps what was seen of it."""
+    """The document; records which answers were seen."""
 
     def __init__(self, path: Path) -> None:
         self.root = yaml.load(path.read_text(), _Strict)  # a SafeLoader
@@ -109,7 +109,7 @@ class Document:
     # ---- the document itself ----------------------------------------------------------------
 
     def faults(self) -> list[str]:
-        """Why it is no OpenAPI document, or one with loose ends."""
+        """Why it is not an OpenAPI document, or has unused or missing parts."""
         found = [
             f"{'/'.join(map(str, error.absolute_path))}: {error.message[:200]}"
             for error in Draft202012Validator(_SPECIFICATION).iter_errors(self.root)
@@ -164,12 +164,12 @@ class Document:
                 yield path, method.upper(), operation
 
     def methods(self, path: str) -> set[str]:
-        """Of a path as it stands here; GET is also HEAD."""
+        """The methods of a path in the document; GET includes HEAD."""
         methods = {method.upper() for method in self.root["paths"][path]}
         return methods | ({"HEAD"} if "GET" in methods else set())
 
     def find(self, method: str, path: str) -> Json:
-        """The operation of a request, None where none is documented."""
+        """The operation for a request; None if none is documented."""
         method = "GET" if method == "HEAD" else method
         for template, item in self.root["paths"].items():
             if method.lower() in item and matches(template, path):
@@ -177,7 +177,7 @@ class Document:
         return None
 
     def errors(self, schema: Json, item: Json) -> list[str]:
-        """What a schema has against a value."""
+        """A value's errors against a schema."""
         validator = Draft202012Validator(schema, resolver=self._resolver)
         return [
             f"{'/'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:300]}"
@@ -185,12 +185,12 @@ class Document:
         ]
 
     def request_errors(self, operation: Json, item: Json) -> list[str]:
-        """What the schema of an operation's body has against a value."""
+        """A value's errors against the schema of an operation's body."""
         content = self.deref(operation["requestBody"])["content"]
         return self.errors(content["application/json"]["schema"], item)
 
     def answer_errors(self, operation: Json, status: int, kind: str, body: Json) -> list[str]:
-        """What is wrong with an answer; body is parsed where kind is JSON."""
+        """The errors of an answer; body is parsed if kind is JSON."""
         response = operation["responses"].get(str(status))
         if response is None:
             return [f"{operation['operationId']}: status {status} is not documented"]
@@ -202,7 +202,7 @@ class Document:
         return self.errors(media["schema"], body)
 
     def deref(self, item: Json) -> Json:
-        """What it refers to, where it is a reference."""
+        """The target of a reference; other items as they are."""
         return self._get(item["$ref"]) if "$ref" in item else item
 
     def _get(self, ref: str) -> Json:
@@ -213,7 +213,7 @@ class Document:
 
 
 def matches(template: str, path: str) -> bool:
-    """Whether a path is one of a template's."""
+    """Whether a path matches a template."""
     pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template))
     return re.fullmatch(pattern, path) is not None
 

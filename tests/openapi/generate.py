@@ -1,4 +1,4 @@
-"""Values that a schema allows, and such values with something wrong in them."""
+"""Generates values that a schema allows, and such values with one mistake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from document import Document
 
 Json = Any
 
-# Some of the keys and texts that mean something.
+# Some keys and texts that have a meaning for cardpack.
 _TEXTS = ("", "a", "default", "inference-t4-0", "training-a100-0", "web-0", "nowhere", "3", "8Gi", "1e3",
           "-1", "Always", "True", "Succeeded", "ü\u0000\n", "x" * 300)  # fmt: skip
 _LABELS = ("aliyun.com/gpu-count", "ack.gpushare.placement", "app")
@@ -19,7 +19,7 @@ _ODD: tuple[Json, ...] = (None, True, 7, 2.5, -3, "", "text", [], [1], {}, {"a":
 
 
 def value(chance: random.Random, document: Document, schema: Json, depth: int = 0) -> Json:
-    """One that it allows, as far as these generators know; the schema itself is asked after."""
+    """A value that the schema allows, as far as these generators know; the caller validates it."""
     schema = document.deref(schema)
     if "const" in schema:
         return schema["const"]
@@ -66,7 +66,7 @@ def _object(chance: random.Random, document: Document, schema: Json, depth: int)
 
 
 def spoil(chance: random.Random, good: Json) -> Json:
-    """A copy with one thing in it that is another."""
+    """A copy with one part replaced."""
     bad = copy.deepcopy(good)
     places = list(_places(bad))
     if not places:

@@ -1,16 +1,16 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # scratch and version are the caller's
-# The image, built by podman from a Debian of our own that bears the name which the Containerfile asks
-# for, as there need be no registry, and run as a cluster would: a user without a name, nothing
-# writable, no right. Sourced by tests/package/run.
+# Tests the image. podman builds it from a local Debian with the name that the Containerfile uses, as
+# there may be no registry, and runs it as a cluster would: a user without a name, no writable path, no
+# capability. Sourced by tests/package/run.
 
 readonly IMAGE_BYTES=$((32 << 20)) # a ceiling, to notice what creeps in
 
-# runc and not crun, which refuses a machine with both kinds of cgroups; limits that need no right to
-# raise them.
+# runc instead of crun, which refuses a machine with both kinds of cgroups; and limits that can be set
+# without a capability.
 readonly LIMITS=(--ulimit=nofile=1024:4096 --ulimit=nproc=4096:4096)
 
-# A store of its own, which is thrown away.
+# A separate image store, which is deleted at the end.
 engine() {
     podman --root "$scratch/store" --runroot "$scratch/store-run" --tmpdir "$scratch/store-tmp" \
         --runtime=runc --cgroup-manager=cgroupfs --events-backend=none "$@"
@@ -31,7 +31,7 @@ base_image() {
     [[ -n $name ]] && engine import --quiet "$tar" "$name"
 }
 
-# BUILDER_OPTIONS: --isolation=chroot, as a build needs no more; and no look for a newer base.
+# BUILDER_OPTIONS: --isolation=chroot suffices for a build; and no search for a newer base image.
 build_image() {
     engine build --pull=never --isolation=chroot --network=host --quiet \
         --file manifests/image/Containerfile --build-arg "VERSION=$version" --tag "cardpack:$version" .
@@ -51,7 +51,7 @@ small_enough() {
     ((bytes > 0 && bytes < IMAGE_BYTES))
 }
 
-# Neither shell nor package manager: one program; and nothing with a set-uid bit, nothing of a user's.
+# The image has no shell and no package manager: one program, no set-uid file, no file owned by a user.
 nothing_else_runs() {
     local mounted
     mounted=$(engine image mount "cardpack:$version") || return 1
@@ -97,7 +97,7 @@ log_of() { # NAME
     lacks '"msg":"running as root' "$scratch/log" && lacks 'not all that the process' "$scratch/log"
 }
 
-# Names are resolved and TLS begun: what is missing is a server, not a library or a file.
+# Name resolution and TLS work: only the server is missing, not a library or a file.
 looks_for_a_server() {
     cat >"$scratch/kubeconfig" <<'END'
 apiVersion: v1

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # scratch and version are the caller's
-# A Debian 12 of its own in a folder, with systemd: made from packages, entered by chroot, booted by
-# systemd-nspawn, which shares nothing with the machine but its kernel. Sourced by tests/package/run.
+# A separate Debian 12 in a folder, with systemd: made from packages, entered with chroot, and booted
+# with systemd-nspawn, which shares only the kernel with the machine. Sourced by tests/package/run.
 
 fresh_tar() { # prints the archive of a fresh Debian 12, made if need be
     local cache=${XDG_CACHE_HOME:-$HOME/.cache}/cardpack tar sources
@@ -25,7 +25,7 @@ fresh_machine() { # FOLDER
     tar=$(fresh_tar) || return 1
     mkdir -p "$1"
     tar -C "$1" --numeric-owner -xpf "$tar"
-    # Names are looked up as here.
+    # Uses this machine's name resolution.
     cat /etc/resolv.conf >"$1/etc/resolv.conf"
 }
 
@@ -51,7 +51,8 @@ pages_there() { # MACHINE
         gzip -dc "$1/usr/share/man/man1/kubectl-cardpack.1.gz" | cmp - docs/man/kubectl-cardpack.1
 }
 
-# By the names under which kubectl looks for them; the second is the first, and offers commands.
+# The names under which kubectl looks for them; the second is a link to the first and gives
+# completions.
 plugin_works() { # MACHINE
     local command
     inside "$1" kubectl_complete-cardpack to >"$scratch/offered" || return 1
@@ -71,7 +72,8 @@ plugin_works() { # MACHINE
     grep -q '^inference-t4-0 ' "$scratch/top"
 }
 
-# Each where its shell looks, as the program prints it; zsh loads it by the name of its file.
+# Each script is in the folder where its shell looks, with the program's exact output; zsh loads it by
+# file name.
 completions_there() { # MACHINE
     local share=$1/usr/share command
     inside "$1" kubectl-cardpack completion bash | cmp - "$share/bash-completion/completions/kubectl-cardpack" &&
@@ -112,7 +114,7 @@ END
     rm "$1/etc/systemd/system/booted.service" "$1/etc/systemd/system/multi-user.target.wants/booted.service"
 }
 
-# Each "ok NAME" or "FAILED NAME" that the machine wrote is a check of ours; what follows is why.
+# Each line "ok NAME" or "FAILED NAME" from the machine is a check; the following lines are the reason.
 booted_checks() { # FILE
     local line
     while IFS= read -r line; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-The seccomp profile that is shipped: it is well formed, it denies what cardpack has no use for, and
-cardpack answers every golden request under it. There a call that it denies is fatal, so that one
-more call in the program or in a library fails the test.
+Tests the shipped seccomp profile: it is well formed, it denies calls that cardpack does not need, and
+cardpack answers every golden request under it. In that last test a denied call is fatal, so a new
+system call in the program or in a library fails the test.
 
     profile_test.py PROFILE CARDPACK ROUTES.PY GOLDEN_FOLDER
 """
@@ -25,14 +25,14 @@ import seccomp_profile as profile
 
 Json = Any
 
-# What no kernel answers to any of these calls, so it is the filter's word.
+# No kernel returns this errno for any of these calls, so it comes from the filter.
 DENIED = 133  # EHWPOISON
 PR_SET_VMA = 0x53564D41
 SIGCHLD = 17
 CLONE_THREAD = 0x10000
 CLONE_VM = 0x100
 TIOCSTI = 0x5412
-BAD = -1  # no descriptor, process or address: harmless where the filter fails
+BAD = -1  # no valid descriptor, process or address: harmless if the filter fails
 
 CALLS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("ptrace", (BAD,)),
@@ -90,7 +90,7 @@ CALLS: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("mmap", (0, 0, mmap.PROT_WRITE | mmap.PROT_EXEC, mmap.MAP_PRIVATE, BAD, 0)),
     ("pkey_mprotect", (0, 0, mmap.PROT_EXEC, 0)),
 )
-# The other side of the rules that look at an argument.
+# Calls that the rules on an argument must allow.
 ALLOWED: tuple[tuple[str, tuple[int, ...]], ...] = (
     ("openat", (BAD, 0, os.O_RDONLY | os.O_CLOEXEC)),
     ("socket", (socket.AF_INET, socket.SOCK_STREAM, 0)),
@@ -111,7 +111,7 @@ class Tap:
         self.failed = 0
 
     def check(self, name: str, wrong: object) -> None:
-        """Fails where something is wrong."""
+        """Fails if `wrong` is not empty."""
         self.n += 1
         self.failed += bool(wrong)
         print(f"{'not ok' if wrong else 'ok'} {self.n} - {name}", flush=True)
@@ -119,19 +119,19 @@ class Tap:
             print(f"{name}: {wrong}", file=sys.stderr, flush=True)
 
     def finish(self) -> int:
-        """The plan; the exit status."""
+        """Prints the plan; returns the exit status."""
         print(f"1..{self.n}", flush=True)
         return int(self.failed > 0)
 
 
 def names(shipped: Json) -> Iterator[str]:
-    """Of all calls that it allows."""
+    """The names of all calls that it allows."""
     for rule in shipped["syscalls"]:
         yield from rule["names"]
 
 
 def form(tap: Tap, shipped: Json) -> None:
-    """What a runtime would make of it."""
+    """Checks the profile as a container runtime reads it."""
     lib = profile.library()
     tap.check("what is not named is denied", shipped["defaultAction"] != "SCMP_ACT_ERRNO")
     arches = profile.architectures(lib, shipped)
@@ -150,7 +150,7 @@ def form(tap: Tap, shipped: Json) -> None:
 
 
 def answer_of(number: int, args: tuple[int, ...]) -> int:
-    """The errno of a call, 0 for none; of a child that it made nothing comes back."""
+    """The errno of a call, 0 for none; a child process that it creates does not return."""
     libc = ctypes.CDLL(None, use_errno=True)
     me = os.getpid()
     ctypes.set_errno(0)
@@ -161,7 +161,7 @@ def answer_of(number: int, args: tuple[int, ...]) -> int:
 
 
 def confined(shipped: Json, look: Callable[[], Json]) -> Json:
-    """What a process under the profile finds."""
+    """What `look` returns in a process under the profile."""
     readable, writable = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -172,16 +172,16 @@ def confined(shipped: Json, look: Callable[[], Json]) -> Json:
     with os.fdopen(readable) as found:
         text = found.read()
     assert os.waitpid(pid, 0)[1] == 0, "a child under the profile died"
-    return eval(text)  # our own repr
+    return eval(text)  # the text is a repr from this file
 
 
 def bites(tap: Tap, shipped: Json) -> None:
-    """Calls of the kernel, under the profile."""
+    """Checks system calls under the profile."""
     lib = profile.library()
 
     def numbers(calls: tuple[tuple[str, tuple[int, ...]], ...]) -> list[Json]:
         numbered = [(name, args, profile.number(lib, name)) for name, args in calls]
-        return [one for one in numbered if one[2] >= 0]  # not every architecture has a fork
+        return [one for one in numbered if one[2] >= 0]  # not every architecture has fork
 
     for what, calls in (("denied", numbers(CALLS)), ("allowed", numbers(ALLOWED))):
         found = confined(shipped, lambda c=calls: [answer_of(n, args) for _, args, n in c])
@@ -195,13 +195,13 @@ def bites(tap: Tap, shipped: Json) -> None:
 
 
 def suffices(tap: Tap, shipped: Path, argv: list[str]) -> None:
-    """Every golden request, and the end, without a call too many."""
+    """cardpack runs every golden request and its shutdown without a denied call."""
     cardpack, routes, folder = argv
     with tempfile.TemporaryDirectory() as name:
         wrapped = profile.wrapper(
             Path(name, "cardpack"), shipped.resolve(), Path(cardpack).resolve(), fatal=True
         )
-        # The leak check is a process that traces this one.
+        # The leak check traces this process from another one.
         options = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         run = subprocess.run(
             [sys.executable, routes, wrapped, folder, "routes"],

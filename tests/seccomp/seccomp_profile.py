@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """
-Runs a program under a seccomp profile, as a container's runtime would, with libseccomp, which
-Debian's apt brings along.
+Runs a program under a seccomp profile, as a container runtime does, with libseccomp, on which Debian's
+apt depends.
 
     seccomp_profile.py [--fatal] PROFILE COMMAND...
 
---fatal kills the program at the first call that the profile denies, instead of failing the call:
-a test wants to know of calls that the program can do without.
+--fatal kills the program at the first denied call, instead of failing the call: a test must also find
+denied calls that the program survives.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Compare(ctypes.Structure):
 
 
 def library() -> ctypes.CDLL:
-    """libseccomp; OSError where it is not there."""
+    """libseccomp; OSError if it is missing."""
     lib = ctypes.CDLL(LIBRARY, use_errno=True)
     lib.seccomp_init.restype = ctypes.c_void_p
     lib.seccomp_init.argtypes = [ctypes.c_uint32]
@@ -85,7 +85,7 @@ def architectures(lib: ctypes.CDLL, profile: Json) -> list[int]:
 
 
 def number(lib: ctypes.CDLL, name: str, arch: int = 0) -> int:
-    """A call's number, NO_SUCH_CALL where no architecture has it; arch 0 is this machine's."""
+    """A call's number; NO_SUCH_CALL if no architecture has it; arch 0 is this machine's."""
     found: int = lib.seccomp_syscall_resolve_name_arch(arch, name.encode())
     return found
 
@@ -104,7 +104,7 @@ def _add(lib: ctypes.CDLL, context: int, rule: Json) -> None:
         )
     for name in rule["names"]:
         call = number(lib, name)
-        if call == NO_SUCH_CALL:  # a runtime leaves out what its libseccomp does not know
+        if call == NO_SUCH_CALL:  # a runtime skips calls that its libseccomp does not know
             continue
         code = lib.seccomp_rule_add_array(context, _action(rule), call, len(args), compares)
         if code != 0:
@@ -112,13 +112,13 @@ def _add(lib: ctypes.CDLL, context: int, rule: Json) -> None:
 
 
 def install(profile: Json, *, fatal: bool = False) -> None:
-    """From here on it holds for this thread and all that comes of it."""
+    """Installs it for this thread and all its children."""
     lib = library()
     default = {"action": profile["defaultAction"], "errnoRet": profile.get("defaultErrnoRet", EPERM)}
     context = lib.seccomp_init(ACTIONS["SCMP_ACT_KILL_PROCESS"] if fatal else _action(default))
     for arch in architectures(lib, profile):
         code = lib.seccomp_arch_add(context, arch)
-        assert code in (0, -17), os.strerror(-code)  # EEXIST: this machine's
+        assert code in (0, -17), os.strerror(-code)  # EEXIST: the native architecture
     for rule in profile["syscalls"]:
         _add(lib, context, rule)
     code = lib.seccomp_load(context)
@@ -128,7 +128,7 @@ def install(profile: Json, *, fatal: bool = False) -> None:
 
 
 def wrapper(path: Path, profile: Path, program: Path, *, fatal: bool) -> Path:
-    """Writes a program that is the other one under the profile."""
+    """Writes a script that runs the program under the profile."""
     words = [sys.executable, __file__, *(["--fatal"] if fatal else []), str(profile), str(program)]
     path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     path.chmod(0o700)

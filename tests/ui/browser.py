@@ -1,4 +1,4 @@
-"""Chromium without a window, by the WebDriver protocol and the standard library alone."""
+"""Headless Chromium, through the WebDriver protocol, with the standard library only."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# A fresh profile, and nothing in the background that looks for hosts elsewhere.
+# A fresh profile, and no background services that connect to other hosts.
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--force-device-scale-factor=1"]
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-PATIENCE = 60  # seconds until something that must happen is taken for lost
+PATIENCE = 60  # seconds to wait for something that must happen
 
 KEYS = {"Escape": "\ue00c", "Tab": "\ue004", "Enter": "\ue007", "ArrowLeft": "\ue012",
         "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015", "Home": "\ue011",
@@ -26,7 +26,7 @@ KEYS = {"Escape": "\ue00c", "Tab": "\ue004", "Enter": "\ue007", "ArrowLeft": "\u
 
 
 class BrowserError(Exception):
-    """What the driver refused, in its words."""
+    """The driver's error message."""
 
 
 class Browser:
@@ -65,11 +65,11 @@ class Browser:
         return value
 
     def cdp(self, command: str, **params):
-        """The DevTools protocol, for what WebDriver has no word for."""
+        """Sends a DevTools command, for what WebDriver lacks."""
         return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
 
     def size(self, width: int, height: int) -> None:
-        """The page's own size, below what a window may have."""
+        """Sets the page's size, which may be smaller than a window can be."""
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=1, mobile=width < 640)
 
@@ -85,12 +85,12 @@ class Browser:
         return self.call("POST", "/execute/sync", {"script": script, "args": list(args)})
 
     def wait_js(self, script: str, *args):
-        """A script that ends with done(value), its last argument."""
+        """Runs a script that ends with done(value), its last argument."""
         script = f"const done = arguments[arguments.length - 1];\n{script}"
         return self.call("POST", "/execute/async", {"script": script, "args": list(args)})
 
     def until(self, script: str, *args, what: Callable[[object], bool] = bool):
-        """Asks until the value is as wanted; returns the value."""
+        """Polls the script until `what` accepts the value; returns it."""
         end = time.monotonic() + PATIENCE
         while True:
             value = self.js(script, *args)
@@ -113,7 +113,7 @@ class Browser:
             self.call("POST", f"/element/{element}/value", {"text": text})
 
     def press(self, *names: str, held: str = "") -> None:
-        """Keys, one after the other, to whatever has the focus."""
+        """Presses keys, one after the other, for the focused element."""
         actions = [{"type": "keyDown", "value": KEYS[held]}] if held else []
         for name in names:
             key = KEYS.get(name, name)
@@ -130,12 +130,12 @@ class Browser:
                  "origin": {ELEMENT: self.find(css)}}]}]})
 
     def console(self) -> list[str]:
-        """What the page's console has had to say since the last time."""
+        """The console's messages since the last call."""
         return [f"{e['level']}: {e['message']}" for e in
                 self.call("POST", "/se/log", {"type": "browser"})]
 
     def requests(self) -> list[str]:
-        """The URLs that this page has asked for."""
+        """The URLs that this page has requested."""
         return self.js("return ['navigation', 'resource'].flatMap("
                        "(t) => performance.getEntriesByType(t)).map((e) => e.name)")
 

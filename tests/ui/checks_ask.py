@@ -1,4 +1,4 @@
-"""Questions: a waiting pod, a typed request, and that the answers are the daemon's own."""
+"""Questions about a pending pod or a typed request; the answers are the daemon's own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def answered(lab: Lab) -> dict:
 
 
 def compare(got: dict, told: dict) -> None:
-    """The page's answer with the daemon's."""
+    """Compares the page's answer with the daemon's."""
     equal(got["reasons"], told["refused"], f"reasons; {got['head']}")
     whys = {v["node"]: v["verdict"].replace("_", " ") for v in told["verdicts"] if not v["fits"]}
     equal(got["whys"], whys, "why not, in the rows")
@@ -66,7 +66,7 @@ def waiting_pods(lab: Lab) -> None:
 
 @check
 def explain_of_a_waiting_pod(lab: Lab) -> None:
-    """A click on a waiting pod shows where it would go, and of each other node why not."""
+    """A click on a waiting pod shows its node, and for each other node the reason against it."""
     daemon = lab.daemon("small")
     b = lab.open(daemon, "#waiting=")
     b.until("return document.querySelectorAll('.waiting button').length === 2")
@@ -97,7 +97,7 @@ def explain_of_a_waiting_pod(lab: Lab) -> None:
 
 @check
 def typed_request(lab: Lab) -> None:
-    """The form asks what a Pod would: memory, cards, compute, share, whole, model, policy."""
+    """The form can request what a Pod can: memory, cards, compute, share, whole, model, policy."""
     daemon = lab.daemon("small")
     b = lab.open(daemon)
     cases = [
@@ -131,7 +131,7 @@ def typed_request(lab: Lab) -> None:
 
 @check
 def replicas(lab: Lab) -> None:
-    """With replicas it says how many would fit, where, and what stops the next."""
+    """With replicas it says how many fit, where, and why the next one does not."""
     daemon = lab.daemon("small")
     b = lab.open(daemon, f"#ask={quote('memory=40&replicas=50')}")
     got = answered(lab)
@@ -146,7 +146,7 @@ def replicas(lab: Lab) -> None:
 
 @check
 def wrong_requests(lab: Lab) -> None:
-    """What is wrong with a request, or with a pod that is gone, is said in the daemon's words."""
+    """For a wrong request, or a pod that is gone, the page shows the daemon's own words."""
     daemon = lab.daemon("small")
     b = lab.open(daemon, f"#ask={quote('memory=eight')}")
     told = daemon.json("POST", "/gpushare-scheduler/explain", {

@@ -1,4 +1,5 @@
-"""Live: what changes is shown without reloading, what is lost is said, and work stays small."""
+"""Live updates: changes appear without a reload, a lost connection is shown, and the work stays small.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +7,14 @@ import world
 from checks_picture import ROWS, compare
 from lab import Lab, check, equal
 
-# Rows in the document: 900 pixels hold twenty, and some are drawn beyond the edges.
+# Rows in the document: 900 pixels show twenty, and some are drawn beyond the edges.
 ROWS_MAX = 40
 ELEMENTS_MAX = 6000
 
 
 @check
 def live_changes(lab: Lab) -> None:
-    """A pod that is made and bound by others is shown waiting, then on its card; nothing reloads."""
+    """A pod that other clients create and bind is shown waiting, then on its card, without a reload."""
     daemon = lab.fresh("small", world.small)
     b = lab.open(daemon, "#waiting=")
     b.js("window.here = true")
@@ -35,7 +36,10 @@ def live_changes(lab: Lab) -> None:
 
 @check
 def reconnection(lab: Lab) -> None:
-    """A lost connection is said and what is shown marked stale; it comes back by itself, anew."""
+    """
+    A lost connection is shown and the state marked stale; the page reconnects and reads the state
+    again.
+    """
     lab.expected = ("events", "readyz", "ERR_")
     daemon = lab.daemon("restarted", world.small)
     b = lab.open(daemon)
@@ -60,7 +64,9 @@ def reconnection(lab: Lab) -> None:
 
 @check
 def large_cluster(lab: Lab) -> None:
-    """Of 5,000 nodes only those in view are drawn, wherever one scrolls; the totals are inspect's."""
+    """
+    Of 5,000 nodes only those in view are drawn, at every scroll position; the totals equal inspect's.
+    """
     daemon = lab.daemon("large")
     b = lab.open(daemon)
     nodes = daemon.inspect()
@@ -88,7 +94,7 @@ def large_cluster(lab: Lab) -> None:
 
 @check
 def work_of_a_change(lab: Lab) -> None:
-    """A change costs what is in view: rows elsewhere are neither drawn nor sorted nor laid out."""
+    """A change costs only the rows in view: other rows are not drawn, sorted or laid out."""
     daemon = lab.daemon("large")
     b = lab.open(daemon)
     before = lab.stats()
@@ -106,7 +112,7 @@ def work_of_a_change(lab: Lab) -> None:
     assert after["events"] > before["events"], (before, after)
     equal({k: after[k] - before[k] for k in ("views", "layouts")}, {"views": 0, "layouts": 0},
           "sorted and laid out")
-    # Twice: once reserved, once bound, if the page was told in between.
+    # Twice if the page got both the reservation and the bind.
     assert 1 <= after["drawn"] - before["drawn"] <= 2, (before, after)
     b.js("const q = document.getElementById('q'); q.value = 'gpu-4007';"
          "q.dispatchEvent(new Event('input'))")
@@ -116,7 +122,7 @@ def work_of_a_change(lab: Lab) -> None:
 
 @check
 def frames_of_a_flood(lab: Lab) -> None:
-    """However many events come between two frames, a frame draws once and no row twice."""
+    """For any number of events between two frames, a frame draws once, and no row twice."""
     daemon = lab.daemon("large")
     b = lab.open(daemon)
     got = b.wait_js("""
@@ -144,7 +150,7 @@ def frames_of_a_flood(lab: Lab) -> None:
 
 @check
 def empty_cluster(lab: Lab) -> None:
-    """A cluster without cards has words, and so has one that is not ready."""
+    """A cluster without cards, and one that is not ready, show a message."""
     b = lab.open(lab.daemon("bare", lambda: [
         {"kind": "Node", "metadata": {"name": "cpu-only"}, "status": {"capacity": {"cpu": "8"}}}]))
     text = b.js("return document.getElementById('empty').textContent")

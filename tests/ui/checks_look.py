@@ -1,4 +1,4 @@
-"""How it looks and is used: contrast, phone, keyboard, screen reader, and what the page may do."""
+"""Look and use: contrast, phone, keyboard, screen reader, and the page's security policy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from lab import Lab, check, equal
 
-# Contrast by WCAG 2: of every text in view with what it stands on, of blocks and outlines with theirs.
+# Contrast by WCAG 2: of every visible text, block and outline with its background.
 CONTRAST = """
 const parse = (c) => { const m = c.match(/[\\d.]+/g).map(Number);
                        return [m[0], m[1], m[2], m.length > 3 ? m[3] : 1]; };
@@ -105,7 +105,7 @@ def contrast(lab: Lab) -> None:
 
 @check
 def phone(lab: Lab) -> None:
-    """At 360 pixels nothing goes beyond the side, and panels lie over the picture."""
+    """At 360 pixels nothing extends beyond the side, and panels cover the picture."""
     for name in ("small", "large", "hostile"):
         daemon = lab.daemon(name)
         for place in PLACES if name == "small" else ("", "#waiting="):
@@ -163,7 +163,7 @@ return cell === null ? a.id || a.className || a.tagName
 
 @check
 def keyboard(lab: Lab) -> None:
-    """The whole page without a pointer: / to filter, arrows in the picture, Enter, Escape."""
+    """The whole page works without a pointer: / to filter, arrows in the picture, Enter, Escape."""
     b = lab.open(lab.daemon("small"))
 
     def walk(*steps: tuple[str, object]) -> None:
@@ -241,7 +241,7 @@ def focus_survives(lab: Lab) -> None:
 
 @check
 def screen_reader(lab: Lab) -> None:
-    """Everything that takes the focus has a name, and the picture is a grid of rows and cells."""
+    """Every focusable element has a name, and the picture is a grid of rows and cells."""
     daemon = lab.daemon("small")
     b = lab.open(daemon, f"#ask={quote('memory=20')}")
     b.until("return document.querySelector('.answer') !== null")
@@ -270,7 +270,7 @@ def screen_reader(lab: Lab) -> None:
 
 @check
 def motion(lab: Lab) -> None:
-    """Who asks for less motion gets none."""
+    """There is no motion for users who prefer reduced motion."""
     daemon = lab.daemon("small")
     b = lab.browser
     found = {}
@@ -290,7 +290,7 @@ def motion(lab: Lab) -> None:
 
 @check
 def what_the_page_may_do(lab: Lab) -> None:
-    """The policy is in force: no inline script or style runs, and nothing else can be asked."""
+    """The policy is in force: no inline script or style runs, and no other host can be contacted."""
     lab.expected = ("Content Security Policy",)
     daemon = lab.daemon("small")
     status, _, headers = daemon.ask("GET", "/ui/")

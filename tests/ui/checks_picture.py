@@ -1,11 +1,11 @@
-"""What the picture shows: inspect's figures, all of them, and nothing else."""
+"""The picture shows exactly inspect's figures."""
 
 from __future__ import annotations
 
 import world
 from lab import Daemon, Lab, check, equal
 
-# Every row in the document, as it says itself what it is.
+# Every row in the document, from its accessible names.
 ROWS = """
 return [...document.querySelectorAll('.row')]
     .sort((a, b) => a.getAttribute('aria-rowindex') - b.getAttribute('aria-rowindex'))
@@ -31,7 +31,7 @@ def figures(node: dict) -> list[tuple]:
 
 
 def drawn(row: dict) -> list[tuple]:
-    """The same of a row, by what it says in its names."""
+    """The same of a row, from its accessible names."""
     cards = []
     for card in row["cards"]:
         title, *parts = card["label"].split(", ")
@@ -55,7 +55,7 @@ def compare(lab: Lab, daemon: Daemon, names: list[str]) -> None:
 
 @check
 def figures_of_inspect(lab: Lab) -> None:
-    """Rows, bars and blocks have inspect's figures, and blocks are as wide as they are large."""
+    """Rows, bars and blocks have inspect's figures; a block's width is proportional to its memory."""
     daemon = lab.daemon("small")
     b = lab.open(daemon)
     nodes = daemon.inspect()
@@ -82,7 +82,7 @@ def figures_of_inspect(lab: Lab) -> None:
 
 @check
 def states_without_colour(lab: Lab) -> None:
-    """Cordoned, unhealthy, set aside and invalid cards differ in more than colour, and say so."""
+    """Cordoned, unhealthy, set aside and invalid cards differ in more than colour, and have a text."""
     b = lab.open(lab.daemon("small"))
     rows = {r["name"]: r for r in b.js(ROWS)}
     kinds = {("train-0", 3): ("cordoned", "cordoned: nothing new is placed on it"),
@@ -108,7 +108,7 @@ def states_without_colour(lab: Lab) -> None:
 
 @check
 def filters(lab: Lab) -> None:
-    """By name, pod, model and free room on one card; what is chosen is in the address."""
+    """By name, pod, model and free room on one card; the URL keeps the filter."""
     daemon = lab.daemon("small")
     b = lab.open(daemon)
 
@@ -144,7 +144,7 @@ def filters(lab: Lab) -> None:
 
 @check
 def orders(lab: Lab) -> None:
-    """Sorted by name with numbers as numbers, and by what inspect says is full or free."""
+    """Sorted by name with numbers as numbers, and by inspect's used or free memory."""
     daemon = lab.daemon("numbered", lambda: [world.node(f"n{i}", 32, 2) for i in (1, 2, 10, 9)] + [
         world.pod("a", 12, node="n2", card=0), world.pod("b", 5, node="n10", card=0),
         world.pod("c", 4, node="n10", card=1), world.pod("d", 3, node="n10", card=1)])
@@ -161,7 +161,7 @@ def orders(lab: Lab) -> None:
 
 @check
 def hostile_names(lab: Lab) -> None:
-    """Nodes, pods and models that are called like HTML stay text, wherever they are shown."""
+    """Names of nodes, pods and models that look like HTML are shown as text everywhere."""
     daemon = lab.daemon("hostile")
     b = lab.open(daemon, "#waiting=")
     b.until("return document.querySelector('.waiting .who') !== null")

@@ -1,4 +1,4 @@
-"""Screenshots, and how smooth the page is on this machine: for people, no check asks for either."""
+"""Screenshots, and the frame rate on this machine: for people, no check needs them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def shots(lab: Lab, folder: Path) -> None:
 
 
 def churn(lab: Lab, stop: threading.Event, made: list[int]) -> None:
-    """Changes 200 nodes a second, or as many as can be: a pod comes, is bound, and goes."""
+    """Changes 200 nodes a second, or as many as possible: a pod is created, bound and deleted."""
     daemon = lab.daemon("large")
     i = 0
     while not stop.is_set():

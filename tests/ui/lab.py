@@ -1,4 +1,4 @@
-"""The daemons that the page is served by, and the checks' registry."""
+"""The daemons that serve the page, and the registry of checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHECKS: dict[str, Callable[[Lab], None]] = {}
 
 
 def check(function: Callable[[Lab], None]) -> Callable[[Lab], None]:
-    """A check: its name, and its docstring as what it shows."""
+    """Registers a check: its name, and its docstring as the description."""
     CHECKS[function.__name__] = function
     return function
 
@@ -45,7 +45,7 @@ class Daemon:
         self.arguments = ["--cluster", str(path)]
 
     def start(self) -> None:
-        """On the port that it had before, if it had one."""
+        """Starts it, on its earlier port if it had one."""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [self.binary, *self.arguments, "--port", str(self.port), "--log-format", "json"],
@@ -100,7 +100,7 @@ class Daemon:
         assert not got.get("Error"), got
 
     def refuse(self, pod: dict, nodes: list[str]) -> None:
-        """As the scheduler asks, so that there is a reason that the pod waits for."""
+        """Calls filter as the scheduler does, so that the pod has a reason to wait."""
         self.json("POST", "/gpushare-scheduler/filter", {"Pod": pod, "NodeNames": nodes})
 
     def url(self, place: str = "") -> str:
@@ -116,7 +116,7 @@ class Lab:
         self.folder = Path(self.temporary.name)
         self.browser = Browser()
         self.daemons: dict[str, Daemon] = {}
-        self.expected: tuple[str, ...] = ()  # what the console may say in the check that runs
+        self.expected: tuple[str, ...] = ()  # console messages that the running check allows
 
     def daemon(self, name: str, make: Callable[[], list[dict]] | None = None,
                *arguments: str) -> Daemon:
@@ -126,14 +126,14 @@ class Lab:
         return self.daemons[name]
 
     def fresh(self, name: str, make: Callable[[], list[dict]]) -> Daemon:
-        """One that no other check has changed."""
+        """A daemon that no other check has changed."""
         old = self.daemons.pop(name, None)
         if old:
             equal(old.stop(), 0, "the daemon's exit status")
         return self.daemon(name, make)
 
     def open(self, daemon: Daemon, place: str = "", width: int = 1400, height: int = 900) -> Browser:
-        """The page, when it has been told all nodes."""
+        """Opens the page, and waits until it has all nodes."""
         b = self.browser
         b.size(width, height)
         b.open("about:blank")
@@ -148,7 +148,7 @@ class Lab:
         return b
 
     def settle(self) -> None:
-        """Until what is due has been drawn."""
+        """Waits until the pending frames are drawn."""
         self.browser.wait_js("requestAnimationFrame(() => requestAnimationFrame(() => "
                              "setTimeout(() => requestAnimationFrame(() => "
                              "requestAnimationFrame(done)), 300)))")
@@ -158,7 +158,7 @@ class Lab:
             "import(new URL('rows.js', location.href)).then((m) => done({...m.stats}))")
 
     def close(self) -> list[str]:
-        """What is wrong with how the daemons ended."""
+        """The errors in the daemons' ends."""
         self.browser.close()
         wrong = [f"{name} ended with {status}" for name, d in self.daemons.items()
                  if (status := d.stop()) != 0]

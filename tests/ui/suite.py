@@ -23,14 +23,14 @@ MODULES = (checks_picture, checks_ask, checks_life, checks_look)
 
 
 def strangers(lab: Lab) -> tuple[int, list[str]]:
-    """How many requests the page made, and those to anywhere but its own daemon."""
+    """The number of the page's requests, and those to other hosts than its daemon."""
     own = {f"127.0.0.1:{d.port}" for d in lab.daemons.values()}
     urls = lab.browser.requests()
     return len(urls), [url for url in urls if urlsplit(url).netloc not in own]
 
 
 def complaints(lab: Lab) -> list[str]:
-    """The console's, but for the answers that a check has asked for."""
+    """The console's messages, without those that a check expects."""
     return [line for line in lab.browser.console()
             if not any(known in line for known in lab.expected)]
 

@@ -1,4 +1,4 @@
-"""Clusters for the page: a small one with one of everything, and one of 5,000 nodes."""
+"""Clusters for the page: a small one with each kind of state, and one of 5,000 nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def node(name: str, total: int, cards: int, **more) -> dict:
 
 
 def pod(name: str, mem: int, **more) -> dict:
-    """`node` and `card` bind it; the rest is what it asks for."""
+    """`node` and `card` bind it; the rest is its request."""
     limits = {"aliyun.com/gpu-mem": str(mem)}
     if "cores" in more:
         limits["aliyun.com/gpu-core.percentage"] = str(more["cores"])
@@ -42,7 +42,7 @@ def table(*cards: dict) -> dict:
 
 
 def small() -> list[dict]:
-    """Five nodes with one of everything, two waiting pods."""
+    """Five nodes with each kind of state, two pending pods."""
     a100, a10, t4, h100 = ({"nvidia.com/gpu.product": m} for m in MODELS)
     return [
         node("train-0", 320, 4, labels=a100, annotations={"cardpack.io/cordoned-cards": "3"}),
@@ -76,8 +76,8 @@ def small() -> list[dict]:
 
 
 def hostile() -> list[dict]:
-    """Names that no API server would take, and that a page must take for text all the same. A pod's
-    cardpack itself refuses."""
+    """Names that no API server accepts, and that the page must show as text. cardpack itself refuses
+    such names of pods."""
     return [
         node(HOSTILE, 32, 2, annotations=table(
             {"index": 0, "memory": 16, "model": HOSTILE, "uuid": HOSTILE},
@@ -88,7 +88,7 @@ def hostile() -> list[dict]:
 
 
 def large(nodes: int = 5000, pods: int = 20000) -> list[dict]:
-    """Nodes with eight cards each and pods spread over them, of many sizes; no chance in it."""
+    """Nodes with eight cards each and pods spread over them, of many sizes; nothing is random."""
     items = [node(f"gpu-{i:04}", 640, 8, labels={"nvidia.com/gpu.product": MODELS[i % 4]},
                   annotations={"cardpack.io/cordoned-cards": "7"} if i % 97 == 0 else {})
              for i in range(nodes)]

@@ -1,16 +1,16 @@
 # shellcheck shell=bash
-# What the scripts share; sourced, never run. The caller has set -euo pipefail.
+# Functions that the scripts share; sourced, never run. The caller has set -euo pipefail.
 
 # shellcheck disable=SC2034 # for the callers
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 me=$(basename "$0")
 
-# What it takes to build and to test, as Debian 12 calls it.
+# The packages for building and testing, with Debian 12's names.
 # shellcheck disable=SC2034
 readonly BUILD_PACKAGES=(gcc libc6-dev binutils meson ninja-build pkgconf python3 openssl check
     libmicrohttpd-dev libgnutls28-dev libcurl4-openssl-dev libyaml-dev libjansson-dev)
 
-# What it takes to build the Debian package; dpkg-buildpackage asks for build-essential by that name.
+# The packages for building the Debian package; dpkg-buildpackage needs build-essential by name.
 # shellcheck disable=SC2034
 readonly DEB_PACKAGES=(build-essential dpkg-dev debhelper fakeroot meson ninja-build pkgconf libmicrohttpd-dev
     libgnutls28-dev libcurl4-openssl-dev libyaml-dev)
@@ -74,10 +74,10 @@ build() { # FOLDER [TARGET ...]; on a terminal one line that moves, else one for
     fi
 }
 
-# The one place that says which version this is.
+# The version of the tree; meson.build is the only place that has it.
 tree_version() { sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build"; }
 
-# What git tracks or would track, each with a 0; without git all but build folders.
+# Prints the files that git tracks or would track, each with a NUL; without git, all but build folders.
 tree_files() {
     git -C "$root" ls-files -coz --exclude-standard --deduplicate 2>/dev/null ||
         (cd "$root" && find . -name 'build*' -prune -o -name __pycache__ -prune -o -type f -print0)

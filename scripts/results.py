@@ -1,7 +1,7 @@
 """
-Counts what meson test wrote: every check of a TAP test, every other test once. A test that
-ends badly without a failed check (a crash, a leak, a timeout) is a failure more. Skipped
-checks are neither. Prints "N passed, N failed"; no test at all is a failure.
+Counts the results of meson test: every check of a TAP test, and any other test as one. A test that
+ends with an error but has no failed check (a crash, a leak, a timeout) counts as one failure. Skipped
+checks do not count. Prints "N passed, N failed"; a run without tests is a failure.
 
     results.py TESTLOG_JSON
 """

@@ -157,6 +157,7 @@ START_TEST(what_was_read_before_the_binding_counts_no_more)
     get_says_unbound("c");
     post_says("c", POST_UNAUTHORIZED, "401: Unauthorized");
     post_says("c", POST_UNAUTHORIZED, "401: Unauthorized");
+    get_says_unbound("c");
     says(a, "can't bind pod ns/c to node n: 401: Unauthorized");
     ck_assert_int_eq(used(), 0);
     site_close();

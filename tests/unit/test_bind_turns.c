@@ -18,6 +18,8 @@ START_TEST(throttled_and_the_cards_are_cordoned)
     post_says("a", POST_THROTTLED, "too many requests");
     health_set(&site.rig, "n", "0,1");
     pass(5000);
+    ck_assert(!posts("a"));
+    get_says_unbound("a");
     ck_assert_ptr_null(call_of("a"));
     ck_assert_uint_eq(site.counts.posts[POST_THROTTLED], 1);
     says(a, "the node has changed meanwhile: GPU devices of the node are unhealthy, cordoned");
@@ -433,6 +435,7 @@ START_TEST(a_token_is_read_anew_once)
     ck_assert_uint_eq(site.refreshes, 1);
     post_says("a", POST_UNAUTHORIZED, "401: Unauthorized");
     ck_assert_uint_eq(site.refreshes, 1);
+    get_says_unbound("a");
     says(a, "401: Unauthorized");
     ck_assert_int_eq(used(), 0);
     site_close();
@@ -451,6 +454,7 @@ START_TEST(in_another_term_the_backend_refuses)
     pass(200);
     call_of("a")->call->unsent = true;
     post_says("a", POST_REFUSED, "this replica does not lead any more");
+    get_says_unbound("a");
     says(a, "does not lead any more");
     site_close();
 }

@@ -72,6 +72,25 @@ static void doubt(struct bind_machine *m, uint64_t now_ms)
     m->doubt_until_ms = now_ms + LIMIT_SETTLE_MS;
 }
 
+/* This Binding changed nothing; an earlier one, or a copy that a proxy sent, may have. */
+static void suspect(struct bind_machine *m, uint64_t now_ms)
+{
+    m->in_doubt = true;
+    m->doubt_until_ms = MAX_OF(m->doubt_until_ms, now_ms);
+}
+
+/* Cancels where no Binding can have taken effect, else continues with a read. */
+static struct bind_output give_up(struct bind_machine *m, uint64_t now_ms)
+{
+    if (!m->in_doubt && !m->turned_away)
+        return end(m, BIND_DO_CANCEL);
+    if (!m->in_doubt) {
+        m->refused = true;
+        suspect(m, now_ms);
+    }
+    return read_back(m, now_ms);
+}
+
 static struct bind_output posted(struct bind_machine *m, const struct bind_input *in,
                                  uint64_t now_ms)
 {
@@ -79,27 +98,25 @@ static struct bind_output posted(struct bind_machine *m, const struct bind_input
     case POST_CREATED:
         return end(m, BIND_DO_CONFIRM);
     case POST_UNAUTHORIZED:
-        if (!m->refreshed) {
-            m->refreshed = true;
-            m->phase = BIND_POSTING;
-            return (struct bind_output){.action = BIND_DO_REFRESH_POST};
-        }
-        return m->in_doubt ? read_back(m, now_ms) : end(m, BIND_DO_CANCEL);
+        m->turned_away = true;
+        if (m->refreshed)
+            return give_up(m, now_ms);
+        m->refreshed = true;
+        m->phase = BIND_POSTING;
+        return (struct bind_output){.action = BIND_DO_REFRESH_POST};
     case POST_REFUSED:
-        /* This Binding changed nothing; an earlier one, or a copy that a proxy sent, may have. */
         if (in->unsent)
-            return m->in_doubt ? read_back(m, now_ms) : end(m, BIND_DO_CANCEL);
+            return give_up(m, now_ms);
         m->refused = true;
-        m->in_doubt = true;
-        m->doubt_until_ms = MAX_OF(m->doubt_until_ms, now_ms);
+        suspect(m, now_ms);
         return read_back(m, now_ms);
     case POST_THROTTLED:
+        m->turned_away = true;
+        return pause_then(m, m->in_doubt, in);
     case POST_NOT_SENT:
         return pause_then(m, m->in_doubt, in);
     case POST_ASSIGNED:
-        /* Perhaps a proxy sent a copy of this request: a read tells whether that one bound it. */
-        m->in_doubt = true;
-        m->doubt_until_ms = MAX_OF(m->doubt_until_ms, now_ms);
+        suspect(m, now_ms);
         return read_back(m, now_ms);
     case POST_UNKNOWN:
         doubt(m, now_ms);
@@ -153,6 +170,8 @@ static struct bind_output deadline(struct bind_machine *m, const struct bind_inp
 {
     if (m->phase == BIND_POSTING)
         doubt(m, now_ms);
+    else if (m->turned_away)
+        suspect(m, now_ms);
     if (!m->in_doubt)
         return end(m, BIND_DO_CANCEL);
     struct bind_output out = pause_then(m, true, in);
@@ -185,9 +204,9 @@ struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in
     case BIND_IN_WAKE:
         assert(m->phase == BIND_PAUSED);
         /* After the deadline, send no Binding for a request that has been answered. */
-        if (m->read_next || (m->in_doubt && too_late(m, now_ms)))
+        if (m->read_next)
             return read_back(m, now_ms);
-        return too_late(m, now_ms) ? end(m, BIND_DO_CANCEL) : post(m);
+        return too_late(m, now_ms) ? give_up(m, now_ms) : post(m);
     case BIND_IN_DEADLINE:
         return deadline(m, in, now_ms);
     }

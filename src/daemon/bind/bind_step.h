@@ -20,7 +20,8 @@
  *
  * A refusal is followed by a read too: a proxy may have sent the Binding twice. The API server then
  * refuses the second copy after it has carried out the first, for example because the pod is bound
- * and being deleted.
+ * and being deleted. After a 401 or 429 the Binding is sent again, and is read only where the bind
+ * gives up: a read after each would double the requests to an API server that is overloaded.
  *
  * The same holds where the pod is gone: API servers before 1.27 ignore a Binding's UID, so a
  * Binding in doubt may bind the next pod of that name.
@@ -39,11 +40,12 @@ enum bind_phase {
 
 struct bind_machine {
     enum bind_phase phase;
-    bool read_next; /* after the pause: true: read; false: post */
-    bool refreshed; /* credentials were read again once */
-    bool created;   /* the API server reported the pod bound: no Binding of ours is under way */
-    bool in_doubt;  /* a Binding that was sent may still commit */
-    bool refused;   /* the last Binding was: a read that shows "unbound" ends the bind */
+    bool read_next;   /* after the pause: true: read; false: post */
+    bool refreshed;   /* credentials were read again once */
+    bool created;     /* the API server reported the pod bound: no Binding of ours is under way */
+    bool in_doubt;    /* a Binding that was sent may still commit */
+    bool refused;     /* the last Binding was: a read that shows "unbound" ends the bind */
+    bool turned_away; /* a Binding was answered 401 or 429: the bind does not give up unread */
     uint64_t doubt_until_ms; /* a read sent from then on can prove that the pod is unbound */
     uint64_t read_sent_ms;
     uint64_t deadline_ms; /* when the waiting requests must be answered */

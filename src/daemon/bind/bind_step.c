@@ -148,7 +148,10 @@ static struct bind_output was_read(struct bind_machine *m, const struct bind_inp
         out.answer = true;
         return out;
     case SEEN_NOTHING:
-        return pause_then(m, true, in);
+        out = pause_then(m, true, in);
+        /* No Binding will be sent again. Without valid credentials the reads fail, too. */
+        out.answer = m->refused && m->turned_away;
+        return out;
     case SEEN_UNBOUND:
         if (m->refused && m->read_sent_ms >= m->doubt_until_ms)
             return end(m, BIND_DO_CANCEL);

@@ -83,7 +83,7 @@ static void check_version(struct jread *r, struct str version)
     else if (str_eq(version, STR(PREFIX "v1alpha1")))
         jread_fail(r, ERR_DENIED,
                    "apiVersion: " PREFIX "v1alpha1 is gone since kubectl 1.24; update the program "
-                   "and let it write this kubeconfig anew, with v1 or v1beta1");
+                   "and let it write this kubeconfig again, with v1 or v1beta1");
     else if (!str_eq(version, EXEC_VERSION_V1) && !str_eq(version, EXEC_VERSION_V1BETA1))
         jread_fail(r, ERR_SYNTAX, "apiVersion: \"%.*s\" must be " PREFIX "v1 or " PREFIX "v1beta1",
                    STR_ARG(version));
@@ -104,7 +104,7 @@ static void check_mode(struct jread *r, struct str mode, struct kubeconfig_exec 
                    STR_ARG(mode));
     else
         jread_fail(r, ERR_SYNTAX,
-                   "interactiveMode is not set, which v1 wants: Never, IfAvailable or Always");
+                   "interactiveMode is not set; v1 needs it: Never, IfAvailable or Always");
 }
 
 void kubeconfig_exec_read(struct jread *r, struct kubeconfig_exec *ret)

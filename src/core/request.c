@@ -48,7 +48,7 @@ struct measure {
 };
 
 static const struct measure measure_mem = {GPUSHARE_RESOURCE_MEM, REQUEST_MEM_MAX,
-                                           "is out of range: no card has so much memory"};
+                                           "is out of range: no card has that much memory"};
 static const struct measure measure_cores = {GPUSHARE_RESOURCE_CORES,
                                              (int64_t)REQUEST_CORES_MAX *REQUEST_CARDS_MAX,
                                              "is out of range: a card has 100"};

@@ -148,7 +148,7 @@ static void tell_age(struct guard *g)
     else if (now_s(g) >= tls_stale_s(g->tls))
         age = AGE_STALE;
     if (age == AGE_EXPIRED && g->age != AGE_EXPIRED)
-        log_warn("the server's certificate has expired: nobody will trust it",
+        log_warn("the server's certificate has expired: clients refuse it",
                  kv_str("tls-cert-file", g->files.tls_cert_file));
     else if (age == AGE_STALE && g->age != AGE_STALE)
         log_warn("the server's certificate expires soon",

@@ -75,7 +75,8 @@ static void tell_row(const struct reload *r, const struct config_merge *m, enum 
     if (m->verdicts[row] == CONFIG_CHANGES)
         log_info("setting changed", name, old, new, from);
     else if (m->verdicts[row] == CONFIG_WAITS)
-        log_warn("setting wants a restart, and stays as it was", name, old, new, from);
+        log_warn("a change of this setting needs a restart; the old value stays in force", name,
+                 old, new, from);
 }
 
 static void tell_rows(const struct reload *r, const struct config_merge *m,
@@ -160,7 +161,7 @@ static void take(struct reload *r, enum trigger by, struct config *fresh,
     if (m->changes > 0)
         log_info("the configuration is reloaded", trigger, kv_uint("changed", m->changes), waiting);
     else if (news)
-        log_info("the configuration is read anew: nothing to change", trigger, waiting);
+        log_info("the configuration was read again: nothing to change", trigger, waiting);
     settings_log(r->s.config);
     r->told = r->content;
     r->counts.bad = false;

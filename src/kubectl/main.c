@@ -84,7 +84,7 @@ static void advise(const struct program *p, const struct err *e)
     }
     if (strstr(e->text, "auth provider") != NULL)
         kubectl_say("kubectl has none either since 1.26: let the provider's program write the "
-                    "kubeconfig anew, with \"exec\"");
+                    "kubeconfig again, with \"exec\"");
 }
 
 static enum errc read_pod(struct program *p, struct kubectl_pod *ret, struct err *e)

@@ -300,8 +300,8 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
     if (work_is_over(work))
         return err_set(
             reterr, ERR_LIMIT,
-            "the pod's request takes more than %llu steps on this cluster's nodes: so much "
-            "is done for one question and no more",
+            "the pod's request takes more than %llu steps on this cluster's nodes, the limit "
+            "for one question",
             (unsigned long long)LIMIT_REQUEST_STEPS);
     return buf_failed(out) ? err_set(reterr, buf_fault(out), "no room for the answer") : OK;
 }

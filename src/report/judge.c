@@ -143,11 +143,10 @@ static enum errc no_room(const struct arena *a, struct err *reterr)
 {
     if (arena_failed(a))
         return err_set(reterr, arena_fault(a), "cardpack is out of memory");
-    return err_set(
-        reterr, ERR_LIMIT,
-        "the pod's request takes more than %llu steps on these nodes: so much is done for "
-        "one question and no more",
-        (unsigned long long)LIMIT_REQUEST_STEPS);
+    return err_set(reterr, ERR_LIMIT,
+                   "the pod's request takes more than %llu steps on these nodes, the limit for one "
+                   "question",
+                   (unsigned long long)LIMIT_REQUEST_STEPS);
 }
 
 /*

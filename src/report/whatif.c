@@ -143,7 +143,7 @@ static void write_stop(struct jwrite *j, const struct whatif *w)
         jwrite_key(j, STR("refused"));
         jwrite_object_begin(j);
         jwrite_object_end(j);
-        buf_put(&text, STR("more may fit: so much is looked at for one question and no more"));
+        buf_put(&text, STR("more may fit: the search reached the limit of steps for one question"));
     } else {
         write_refused(j, w, &text, counts);
     }

@@ -22,7 +22,8 @@ START_TEST(throttled_and_the_cards_are_cordoned)
     get_says_unbound("a");
     ck_assert_ptr_null(call_of("a"));
     ck_assert_uint_eq(site.counts.posts[POST_THROTTLED], 1);
-    says(a, "the node has changed meanwhile: GPU devices of the node are unhealthy, cordoned");
+    says(a, "the node has changed since the pod was placed: GPU devices of the node are unhealthy, "
+            "cordoned");
     ck_assert_uint_eq(site.told, 1);
     ck_assert_ptr_nonnull(strstr(site.text, "cordoned"));
     ck_assert_int_eq(used(), 0);

@@ -230,17 +230,17 @@ static const struct {
      "tls-cert-file and tls-key-file, or allow-plain-http where every client that reaches the "
      "port may bind pods"},
     {"--tls-cert-file c", &no_env, NULL,
-     "tls-cert-file (flag: \"c\") wants tls-key-file, which is not set"},
+     "tls-cert-file (flag: \"c\") needs tls-key-file, which is not set"},
     {"--tls-key-file k", &no_env, NULL,
-     "tls-key-file (flag: \"k\") wants tls-cert-file, which is not set"},
+     "tls-key-file (flag: \"k\") needs tls-cert-file, which is not set"},
     {"--client-ca-file a", &no_env, NULL,
-     "client-ca-file (flag: \"a\") wants tls-cert-file, which is not set"},
+     "client-ca-file (flag: \"a\") needs tls-cert-file, which is not set"},
     {"--tls-cert-file c --tls-key-file k --client-names n", &no_env, NULL,
-     "client-names (flag: \"n\") wants client-ca-file, which is not set"},
+     "client-names (flag: \"n\") needs client-ca-file, which is not set"},
     {"--tls-cert-file c --tls-key-file k --listen-address ::", &no_env, NULL, NULL},
     {"--token-file t", &no_env, NULL, NULL},
     {"--token-file t --listen-address :: --allow-plain-http", &no_env, NULL,
-     "token-file (flag: \"t\") wants tls-cert-file where listen-address (\"::\") is not loopback: "
+     "token-file (flag: \"t\") needs tls-cert-file where listen-address (\"::\") is not loopback: "
      "the token would travel in the clear"},
     {"--client-names a,,b", &no_env, NULL,
      "flag --client-names: \"a,,b\": must be names with one comma between each two, or empty"},

@@ -212,9 +212,9 @@ START_TEST(a_signal_takes_the_file)
     ck_assert_uint_eq(told(&r, "\"setting\":\"shortlist\",\"old\":\"3\",\"new\":\"7\",\"source\":"
                                "\"file\""),
                       1);
-    ck_assert_uint_eq(told(&r,
-                           "wants a restart, and stays as it was\",\"setting\":\"port\",\"old\":"
-                           "\"39999\",\"new\":\"1234\",\"source\":\"file\""),
+    ck_assert_uint_eq(told(&r, "a change of this setting needs a restart; the old value stays in "
+                               "force\",\"setting\":\"port\",\"old\":"
+                               "\"39999\",\"new\":\"1234\",\"source\":\"file\""),
                       1);
     ck_assert_uint_eq(told(&r, "setting changed"), 3);
     rig_close(&r);

@@ -413,7 +413,7 @@ static void set_settle(struct kube_backend *b, uint64_t settle_ms)
     b->settle_ms = settle_ms;
     b->post_deadline_ms = post_deadline_ms(times, settle_ms);
     if (settle_ms < least_ms)
-        log_warn("start-settle is too short: a Binding of the leader before may come after it",
+        log_warn("start-settle is too short: a Binding of the previous leader may come after it",
                  kv_uint("start_settle_ms", settle_ms), kv_uint("least_ms", least_ms));
 }
 

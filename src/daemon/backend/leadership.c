@@ -97,10 +97,10 @@ static void on_wanted(void *ctx)
     struct leadership *l = ctx;
     uint64_t quiet_ms = loop_now_ms(l->loop) - l->asked_ms;
     if (!l->clear || quiet_ms < HAND_OVER_AFTER_MS || !l->settings.idle(l->settings.ctx)) {
-        log_debug("another replica is asked by its scheduler, and this one can't hand over now");
+        log_debug("kube-scheduler calls another replica, and this one can't hand over now");
         return;
     }
-    log_info("handing over to another replica, which is asked by its scheduler");
+    log_info("handing over to another replica, which kube-scheduler calls");
     end(l);
     election_hand_over(l->election);
 }
@@ -154,9 +154,9 @@ struct str leadership_why_not(struct leadership *l)
         return trouble.n > 0 ? why_print(l, "no replica leads yet: ", trouble, "")
                              : STR("no replica leads yet");
     case STAGE_SETTLES:
-        return STR("Bindings of the leader before may still be under way");
+        return STR("Bindings of the previous leader may still be under way");
     case STAGE_READS:
-        return STR("the pods are being read anew, to know what the leader before has bound");
+        return STR("the pods are being read again, to know what the previous leader has bound");
     case STAGE_DECIDES:
         return why_print(l, "the lease could not be renewed in time: ", trouble, "");
     }

@@ -218,7 +218,7 @@ static void op_canceled(struct bind_op *op)
         return;
     }
     if (seen == SEEN_HERE) {
-        log_warn("pod was bound to the node by another hand", kv_str("namespace", op->namespace),
+        log_warn("another client bound the pod to the node", kv_str("namespace", op->namespace),
                  kv_str("pod", op->name), kv_str("node", op->node));
         op_succeed(op);
         return;
@@ -309,7 +309,7 @@ static enum errc op_renew(struct bind_op *op)
         return code;
     struct str reason =
         policy_reason(cache_node(op->binder->cache, op->node), effect.verdict, op->node, &scratch);
-    (void)err_set(&op->why, ERR_UNAVAILABLE, "the node has changed meanwhile: %.*s",
+    (void)err_set(&op->why, ERR_UNAVAILABLE, "the node has changed since the pod was placed: %.*s",
                   STR_ARG(reason));
     return code;
 }

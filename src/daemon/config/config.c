@@ -345,8 +345,8 @@ enum errc config_read_file(void *ctx, struct str path, struct buf *out, struct e
 /* A setting that has no meaning without another one. */
 static const struct {
     enum config_row row;
-    enum config_row wants;
-} wants[] = {
+    enum config_row needed;
+} needs[] = {
     {CONFIG_ROW_tls_cert_file, CONFIG_ROW_tls_key_file},
     {CONFIG_ROW_tls_key_file, CONFIG_ROW_tls_cert_file},
     {CONFIG_ROW_client_ca_file, CONFIG_ROW_tls_cert_file},
@@ -356,13 +356,13 @@ static const struct {
 /* A client that reaches the port can bind pods: no combination may be less secure than it reads. */
 enum errc config_check_port(const struct config *c, struct err *reterr)
 {
-    for (size_t i = 0; i < COUNT_OF(wants); i++) {
-        struct str text = config_get(c, wants[i].row).text;
-        if (text.n > 0 && config_get(c, wants[i].wants).text.n == 0)
-            return err_set(reterr, ERR_CONFLICT, "%s (%s: \"%.*s\") wants %s, which is not set",
-                           config_table[wants[i].row].name,
-                           config_source_name(c->sources[wants[i].row]), STR_ARG(text),
-                           config_table[wants[i].wants].name);
+    for (size_t i = 0; i < COUNT_OF(needs); i++) {
+        struct str text = config_get(c, needs[i].row).text;
+        if (text.n > 0 && config_get(c, needs[i].needed).text.n == 0)
+            return err_set(reterr, ERR_CONFLICT, "%s (%s: \"%.*s\") needs %s, which is not set",
+                           config_table[needs[i].row].name,
+                           config_source_name(c->sources[needs[i].row]), STR_ARG(text),
+                           config_table[needs[i].needed].name);
     }
     if (c->memory_budget < c->max_body)
         return err_set(
@@ -374,7 +374,7 @@ enum errc config_check_port(const struct config *c, struct err *reterr)
     if (c->token_file.n > 0 && c->tls_cert_file.n == 0 &&
         !config_address_is_loopback(c->listen_address))
         return err_set(reterr, ERR_CONFLICT,
-                       "token-file (%s: \"%.*s\") wants tls-cert-file where listen-address "
+                       "token-file (%s: \"%.*s\") needs tls-cert-file where listen-address "
                        "(\"%.*s\") is not loopback: the token would travel in the clear",
                        config_source_name(c->sources[CONFIG_ROW_token_file]),
                        STR_ARG(c->token_file), STR_ARG(c->listen_address));

@@ -27,7 +27,7 @@ void config_print(const struct config *c, struct buf *out)
     }
     put_changes(out, CONFIG_LIVE, STR("a change takes effect at once"));
     put_changes(out, CONFIG_FILE, STR("so does another file or list, but not none"));
-    put_changes(out, CONFIG_RESTART, STR("a change wants a restart"));
+    put_changes(out, CONFIG_RESTART, STR("a change needs a restart"));
 }
 
 /* Writes text as indented lines, broken at spaces. */

@@ -149,7 +149,7 @@ static struct evict_input choose(struct evictor *e)
     in.chosen = s->plan.n;
     if (in.guarded)
         (void)err_set(&s->why, ERR_CONFLICT,
-                      "to evict pod %.*s/%.*s, or whoever else is in the way, would violate a "
+                      "to evict pod %.*s/%.*s, or another pod in its place, would violate a "
                       "PodDisruptionBudget",
                       STR_ARG(s->plan.victims[0].namespace), STR_ARG(s->plan.victims[0].name));
     return in;

@@ -53,7 +53,7 @@ void evict_tell_begin(struct evictor *e)
     log_info("evicting for cards", kv_str("namespace", s->pod.namespace),
              kv_str("pod", s->pod.name), kv_int("priority", s->request->priority),
              kv_str("node", s->plan.node), kv_uint("card", s->plan.there.grants[0].card),
-             kv_uint("victims", s->plan.n), kv_str("who", buf_str(&victims)));
+             kv_uint("victims", s->plan.n), kv_str("names", buf_str(&victims)));
 }
 
 void evict_tell_victim(struct evictor *e, const struct evict_victim *v)

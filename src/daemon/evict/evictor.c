@@ -102,7 +102,7 @@ struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
     }
     note(e, args, j);
     return is_clearing(e, args->pod.uid)
-               ? STR("cardpack makes room for the pod: those who are in its way are ending")
+               ? STR("cardpack makes room for the pod: the pods that it evicted are ending")
                : STR_NULL;
 }
 

@@ -113,7 +113,8 @@ static void write_totals(struct metrics_page *p)
     write_words(p, "cardpack_cards", "Cards of all nodes, by whether pods may be placed on them.",
                 card_states, t.cards, CARD_STATES);
     write_one(p, "cardpack_cards_overcommitted",
-              "Cards that hold more than their size: after a resize, or by another hand.",
+              "Cards that hold more than their size: after a resize, or because another client "
+              "bound a pod.",
               (int64_t)t.overcommitted);
     write_one(p, "cardpack_memory_units",
               "Memory of all cards, in the device plugin's unit (GiB or MiB).", t.memory);
@@ -173,10 +174,11 @@ static void write_each_node(struct metrics_page *p, const struct shown *s)
                 "Of that, what pods hold, with a valid card or without.", allocated_of);
     write_nodes(p, s, "cardpack_node_memory_unplaced_units",
                 "Of that, what is held by pods without a valid card.", unplaced_of);
-    write_nodes(p, s, "cardpack_node_memory_most_free_units",
-                "What the freest usable card has left: a pod that wants more of one card does not "
-                "fit.",
-                most_free_of);
+    write_nodes(
+        p, s, "cardpack_node_memory_most_free_units",
+        "What the freest usable card has left: a pod that requests more of one card does not "
+        "fit.",
+        most_free_of);
     write_nodes(p, s, "cardpack_node_pods", "Pods that hold something of the node's cards.",
                 pods_of);
 }

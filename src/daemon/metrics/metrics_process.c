@@ -54,7 +54,7 @@ static void write_reloads(struct metrics_page *p, const struct reload_counts *c)
     } rows[] = {{"taken", c->taken}, {"unchanged", c->unchanged}, {"refused", c->refused}};
 
     expo_family(&p->expo, EXPO_COUNTER, "cardpack_config_reloads",
-                "How often the configuration was read anew, and what came of it.");
+                "How often the configuration was read again, by result.");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct expo_label result = {"result", str_of(rows[i].result)};
         expo_u64(&p->expo, &result, 1, rows[i].n);
@@ -94,7 +94,7 @@ void metrics_write_process(struct metrics_page *p)
     write_usage(p);
     write_config(p);
     write_one(p, EXPO_GAUGE, "cardpack_ready",
-              "1: as /readyz, it answers what it is asked; 0: not yet, not any more, or another "
+              "1: ready to answer kube-scheduler, as /readyz; 0: not yet, not any more, or another "
               "replica leads.",
               !s->draining && service_ready(s, &missing) ? 1 : 0, 0);
     write_one(p, EXPO_GAUGE, "cardpack_leader",

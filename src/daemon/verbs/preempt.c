@@ -173,7 +173,7 @@ void preempt_handle(struct service *s, struct http_request *r)
         .p = p.story_bytes, .cap = sizeof(p.story_bytes), .max = sizeof(p.story_bytes) - 1};
     const char *why = preempt_read(r->body, r->arena, &p.args, &e) != OK ? e.text : decide(&p, &e);
     if (why != NULL)
-        log_warn("nobody is preempted", kv_str("peer", r->peer),
+        log_warn("no pod is preempted", kv_str("peer", r->peer),
                  kv_str("namespace", p.args.pod.namespace), kv_str("pod", p.args.pod.name),
                  kv_cstr("error", why));
     r->outcome = (unsigned char)outcome_of(&p, why);

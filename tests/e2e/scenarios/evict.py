@@ -282,7 +282,7 @@ def evictions_learn_of_budgets(bench: Bench) -> None:
 
 
 @scenario("real")
-def who_evicts_nobody(bench: Bench) -> None:
+def evicts_no_pod(bench: Bench) -> None:
     """No eviction by pods of equal priority or that never preempt, and none if the setting is off."""
     _classes(bench)
     bench.node("n1", 2, 16)

@@ -390,7 +390,7 @@ def sent_again_after_a_change(lab: Lab) -> None:
                     fake.api.must("DELETE", f"/api/v1/nodes/{name}")
                 error = asked.result()
             check(error and fake.node_of(name) == "", f"{name}: bound all the same: {error!r}")
-            check(f"to node {name}: the node has changed meanwhile" in error, error)
+            check(f"to node {name}: the node has changed since the pod was placed" in error, error)
         agree(daemon, fake.truth)
 
 

@@ -33,10 +33,10 @@ PODS = 500
 CLIENTS = 12  # half of them keep their connections
 RELOADS = 50
 TAKEN = "the configuration is reloaded"
-SAME = "the configuration is read anew: nothing to change"
+SAME = "the configuration was read again: nothing to change"
 REFUSED = "the configuration cannot be used: the one before stays"
 CHANGED = "setting changed"
-WAITS = "setting wants a restart, and stays as it was"
+WAITS = "a change of this setting needs a restart; the old value stays in force"
 
 
 class Settings:

@@ -162,7 +162,7 @@ function draw_link() {
     else if (state.link === "live" && s && !s.ready)
         text = `cardpack is not ready: ${s.why || "it does not say why"}. What is shown may not be whole.`;
     else if (state.link === "live" && model.next !== null)
-        text = "Connected again. The nodes are being read anew.";
+        text = "Connected again. The nodes are being read again.";
     if (notice.textContent !== text)
         notice.textContent = text;
     notice.hidden = text === "";

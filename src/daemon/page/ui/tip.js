@@ -29,7 +29,7 @@ function node_lines(entry, verdict) {
     const lines = [el("b", {}, entry.name)];
     lines.push(`${entry.used} of ${entry.room} used, most free on a card: ${entry.free}`);
     if (entry.room < entry.total)
-        lines.push(`Its cards have ${entry.total}; so much is allocatable.`);
+        lines.push(`Its cards have ${entry.total}; only that many are allocatable.`);
     if (verdict && !verdict.fits)
         lines.push(el("hr"), `For the request: ${verdict.reason}`);
     return lines;

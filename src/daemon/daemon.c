@@ -13,6 +13,7 @@
 #include "daemon/guard.h"
 #include "daemon/limit.h"
 #include "daemon/page/ui_feed.h"
+#include "daemon/page/ui_reasons.h"
 #include "daemon/query/query.h"
 
 #include <stdio.h>
@@ -215,6 +216,14 @@ static enum errc open_drain(struct daemon *d, struct err *reterr)
     return drain_open(&d->drain, &settings, reterr);
 }
 
+struct str daemon_filtered(struct service *s, const struct filter_args *args,
+                           const struct judgement *j)
+{
+    metrics_judged(&s->metrics, j->counts);
+    ui_reasons_filtered(s->reasons, args->pod.uid, j->counts);
+    return evictor_filtered(s->evictor, args, j);
+}
+
 static void open_metrics(struct daemon *d)
 {
     struct metrics *m = &d->service.metrics;
@@ -228,6 +237,7 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
 {
     *d = (struct daemon){.s = *s, .service = {.loop = s->loop}, .parts = {.service = &d->service}};
     open_metrics(d);
+    d->service.filtered = daemon_filtered;
     d->service.shortlist = s->config->shortlist;
     d->service.memory.max = s->config->memory_budget;
     struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};

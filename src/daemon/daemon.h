@@ -38,4 +38,8 @@ struct daemon {
 /* Call daemon_close after a failure too: it frees what was opened. d must not move until then. */
 enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct err *reterr)
     _must_use_;
+/* Callback `filtered` of struct service: counts it, and tells the page and the evictor. */
+struct str daemon_filtered(struct service *s, const struct filter_args *args,
+                           const struct judgement *j);
+
 void daemon_close(struct daemon *d); /* d may be all zero; does not free the loop */

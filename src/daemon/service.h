@@ -11,6 +11,9 @@
 #include "io/http_server.h"
 #include "kube/events.h"
 
+struct filter_args;
+struct judgement;
+
 struct service {
     struct loop *loop;
     struct cache cache;
@@ -31,6 +34,14 @@ struct service {
     uint64_t memory_untold;        /* its refusals since then */
     struct work work;              /* cost of the present or last request */
     struct metrics metrics;
+
+    /*
+     * Gets the result of each filter request that was decided; set by daemon.c; may be NULL.
+     * Returns why kube-scheduler gets no node yet, so that it tries the pod again by itself.
+     * Absent: filter answers with the nodes.
+     */
+    struct str (*filtered)(struct service *s, const struct filter_args *args,
+                           const struct judgement *j);
 
     const struct reload_counts *reloads; /* of reload.h; NULL: nothing is reloaded */
 };

@@ -4,7 +4,7 @@
  */
 #include "base/limit.h"
 #include "base/log.h"
-#include "daemon/service.h"
+#include "daemon/daemon.h"
 #include "peer.h"
 
 #include <fcntl.h>
@@ -62,7 +62,8 @@ static const char world[] = NODE("n", "32", "2") NODE("m", "16", "1") NODE("room
 static void stage_open(void)
 {
     struct err e = ERR_INIT;
-    s = (struct stage){.service.loop = loop_make(), .ready = true};
+    s = (struct stage){.service = {.loop = loop_make(), .filtered = daemon_filtered},
+                       .ready = true};
     cache_init(&s.service.cache, (struct map_seed){1, 2});
     budgets_init(&s.service.budgets, (struct map_seed){3, 4});
     ck_assert_ok(cluster_new(s.service.loop, &s.service.cache, str_of(world), STR("world"),

@@ -1,7 +1,7 @@
 /*
  * The filter verb: evaluates the request's nodes from the cache and reserves nothing; bind
- * reserves. With evict-for-cards it reports each refused pod to the evictor; while victims of the
- * pod are ending, it answers an error, so that kube-scheduler tries the pod again by itself.
+ * reserves. daemon.c passes each result on to the metrics, the page and the evictor. While victims
+ * of the pod are ending, filter answers the evictor's error instead.
  *
  * Every node that is not feasible gets a reason, because kube-scheduler since 1.31 takes a node
  * without one for unresolvable, where preemption cannot help. Nodes that the shortlist leaves out
@@ -11,8 +11,6 @@
 #include "base/log.h"
 #include "core/policy.h"
 #include "core/rank.h"
-#include "daemon/evict/evictor.h"
-#include "daemon/page/ui_reasons.h"
 #include "daemon/service.h"
 #include "report/judge.h"
 
@@ -203,11 +201,9 @@ void filter_handle(struct service *s, struct http_request *r)
         fail(r, OUTCOME_ERROR, str_of(e.text));
         return;
     }
-    metrics_judged(&s->metrics, f.judgement.counts);
     r->outcome = f.judgement.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
     report(&f);
-    ui_reasons_filtered(s->reasons, args.pod.uid, f.judgement.counts);
-    struct str later = evictor_filtered(s->evictor, &args, &f.judgement);
+    struct str later = s->filtered == NULL ? STR_NULL : s->filtered(s, &args, &f.judgement);
     if (later.n > 0) {
         fail(r, OUTCOME_REFUSED, later);
         return;

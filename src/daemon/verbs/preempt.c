@@ -103,9 +103,9 @@ static void report(const struct preempt *p)
     struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
     verdict_counts(&text, p->refused);
     if (p->idle > 0)
-        buf_printf(&text, "%snobody has to go: %u", text.n == 0 ? "" : ", ", p->idle);
+        buf_printf(&text, "%sno eviction is needed: %u", text.n == 0 ? "" : ", ", p->idle);
     if (p->undecided > 0)
-        buf_printf(&text, "%stoo much to look at: %u", text.n == 0 ? "" : ", ", p->undecided);
+        buf_printf(&text, "%snot searched to the end: %u", text.n == 0 ? "" : ", ", p->undecided);
     log_info("preemption", kv_str("namespace", p->args.pod.namespace),
              kv_str("pod", p->args.pod.name), kv_int("priority", p->request.priority),
              kv_int("mem", p->request.mem), kv_uint("nodes", p->args.n),
@@ -124,7 +124,7 @@ static const char *refuse(struct preempt *p, struct err *e)
         return e->text;
     cache_resolve(&p->service->cache, p->args.pod.uid, &p->request);
     if (p->request.self != NULL && pod_holds(p->request.self))
-        return "it has its place already";
+        return "it holds its cards already";
     return p->request.never_preempts ? "its preemptionPolicy is Never" : NULL;
 }
 

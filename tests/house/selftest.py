@@ -135,6 +135,8 @@ CALLS = (  # folder of src/, object, function that it calls, finding or none
     ("codec", "codec_x.c", "MHD_run", "codec_x.c.o calls MHD_run"),
     ("codec", "codec_x.c", "clock_gettime", "codec_x.c.o calls clock_gettime"),
     ("codec", "codec_x.c", "file_read", "codec_x.c.o calls file_read"),
+    ("codec", "codec_x.c", "setenv", "codec_x.c.o calls setenv"),
+    ("codec", "codec_x.c", "yaml_parser_set_input_file", "codec_x.c.o calls yaml_parser_set_input_file"),
     ("base", "base_mem.c", "realloc", None),
     ("base", "base_x.c", "realloc", "base_x.c.o calls realloc"),
     ("io", "io_x.c", "strdup", "io_x.c.o calls strdup"),

@@ -26,10 +26,10 @@ BANNED_EVERYWHERE = {
     r"setlocale": "numbers would be written with a comma",
     r"rand|rand_r|srand|random|srandom|drand48": "not seeded by us: a test could not repeat it",
 }
-# app and the loop read the clock and the environment; other code gets them as arguments.
+# The programs and the loop read the clock and the environment; other code gets them as arguments.
 BANNED_BELOW = {
     r"time|gettimeofday|localtime|localtime_r|ctime": "time is an argument, or loop_now_ms",
-    r"getenv|secure_getenv|setenv|putenv": "the environment is read in app",
+    r"getenv|secure_getenv|setenv|putenv": "the environment is read in the programs",
     r"log_(info|warn|error)": "only kube, report and the programs log more than log_debug",
     r"exit|_exit|abort": "only kube, report and the programs may end the process",
 }

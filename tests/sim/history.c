@@ -57,10 +57,19 @@ static void act(struct happening *h)
     plan(h, draw((unsigned)world.set.action_ms));
 }
 
+/* A replica that was paused looks at its file seconds after it has gone on. */
+static bool has_settings(const struct proc *p)
+{
+    const struct cache_settings *now = &p->daemon.service.cache.settings;
+    const struct swarm *s = &world.set;
+    return now->shrink == s->shrink && (unsigned)now->swap_guard == s->guard &&
+           (now->card_policy == PACK_SPREAD) == s->spread && p->config.evict_for_cards == s->evicts;
+}
+
 static bool proc_settled(const struct proc *p)
 {
     size_t cursor = 0;
-    if (p->state != PROC_UP || p->daemon.service.draining || p->asks != NULL ||
+    if (p->state != PROC_UP || p->daemon.service.draining || p->asks != NULL || !has_settings(p) ||
         binder_active(p->daemon.service.binder) > 0 || !server_told_all(p))
         return false;
     const struct cache *cache = &p->daemon.service.cache;

@@ -49,7 +49,7 @@ install_missing() { # NAME...; installs those packages that are missing, or says
     apt_get -y install --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-configure() { # FOLDER OPTION...; a meson build folder, anew where it is half made
+configure() { # FOLDER OPTION...; a meson build folder; makes a half-made one again
     local dir=$1
     shift
     if [[ -f $dir/build.ninja ]]; then

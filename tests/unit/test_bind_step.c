@@ -62,7 +62,7 @@ static const struct history {
     {"an answer lost after it took effect",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       READ(9, SEEN_AS_ASKED, BIND_DO_CONFIRM)}},
-    {"bound elsewhere by another hand",
+    {"bound elsewhere by another client",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       READ(9, SEEN_ELSEWHERE, BIND_DO_CANCEL)}},
     {"assigned already, as asked: a copy of ours came first",

@@ -313,7 +313,7 @@ static void one(uint64_t seed)
         live(w.now + 100);
         led += leaders(true);
     }
-    ck_assert_msg(led > 0, "seed %llu: nobody leads", (unsigned long long)seed);
+    ck_assert_msg(led > 0, "seed %llu: no replica leads", (unsigned long long)seed);
     ck_assert_uint_gt(w.wins, 0);
 }
 

@@ -171,14 +171,14 @@ static const struct {
      "{\"NodeNameToMetaVictims\":{\"m\":{\"Pods\":[{\"UID\":\"a\"},{\"UID\":\"c\"}],"
      "\"NumPDBViolations\":0}}}",
      OUTCOME_OK},
-    {"a node where nobody can help is left out, and the other is not", "",
+    {"a node where no eviction helps is left out, and the other is not", "",
      PREEMPT(HI("17", ""), "\"n\":{\"Pods\":[{\"UID\":\"a\"}]},\"m\":{\"Pods\":[{\"UID\":"
                            "\"c\"}]}"),
      NOBODY, OUTCOME_REFUSED},
     {"a node that we do not know is left out", "",
      PREEMPT(HI("12", ""), "\"gone\":{\"Pods\":[{\"UID\":\"a\"}],\"NumPDBViolations\":0}"), NOBODY,
      OUTCOME_REFUSED},
-    {"nobody has to go where there is room", "",
+    {"no pod is evicted where there is room", "",
      PREEMPT(HI("12", ""), "\"roomy\":{\"Pods\":[],\"NumPDBViolations\":0}"), NOBODY,
      OUTCOME_REFUSED},
     {"a pod that never preempts", "",

@@ -14,7 +14,7 @@ static const struct {
     const char *victims;
     int card;
 } table[] = {
-    {"nobody is in the way", {{.uid = "a", .mem = "8", .card = 0}}, 16, "", 1},
+    {"no pod is in the way", {{.uid = "a", .mem = "8", .card = 0}}, 16, "", 1},
     {"the card with one pod rather than with two",
      {{.uid = "a", .mem = "8", .card = 0},
       {.uid = "b", .mem = "8", .card = 0},
@@ -97,7 +97,7 @@ static const struct {
      16,
      "",
      0},
-    {"nobody can help",
+    {"no eviction helps",
      {{.uid = "a", .mem = "16", .card = 0}, {.uid = "b", .mem = "16", .card = 1}},
      17,
      "too_large",

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SWITCH = "CARDPACK_MUTANT"
-HEADER = "mutant.h"
+HEADER = "base/mutant.h"  # every folder sees base
 
 # Weak, so that each source file may define it and a program has it once. The variable is read before
 # main, because the programs start others and pass the environment on.
@@ -183,7 +183,7 @@ def write_copy(root: Path, target: Path, by_path: dict[str, list[Mutant]]) -> No
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(data)
             shutil.copymode(source, copy)
-    header = target / "include/base" / HEADER
+    header = target / "include" / HEADER
     if not header.is_file() or header.read_text() != HEADER_TEXT:
         header.write_text(HEADER_TEXT)
 

@@ -173,7 +173,7 @@ static struct bind_output deadline(struct bind_machine *m, const struct bind_inp
 {
     if (m->phase == BIND_POSTING)
         doubt(m, now_ms);
-    else if (m->turned_away)
+    if (m->turned_away)
         suspect(m, now_ms);
     if (!m->in_doubt)
         return end(m, BIND_DO_CANCEL);

@@ -155,10 +155,9 @@ START_TEST(what_was_read_before_the_binding_counts_no_more)
     site_open();
     struct asker *a = ask("c");
     get_says_unbound("c");
-    post_says("c", POST_UNAUTHORIZED, "401: Unauthorized");
-    post_says("c", POST_UNAUTHORIZED, "401: Unauthorized");
-    get_says_unbound("c");
-    says(a, "can't bind pod ns/c to node n: 401: Unauthorized");
+    call_of("c")->call->unsent = true;
+    post_says("c", POST_REFUSED, "this replica does not lead any more");
+    says(a, "can't bind pod ns/c to node n: this replica does not lead any more");
     ck_assert_int_eq(used(), 0);
     site_close();
 }

@@ -21,7 +21,7 @@
 /* The start of both libmicrohttpd log lines that report a shortage of descriptors. */
 #define NO_DESCRIPTOR STR("Hit process or system resource limit")
 
-static void somebody_waits(struct loop_fd *f, uint32_t events)
+static void connection_waits(struct loop_fd *f, uint32_t events)
 {
     struct acceptor *a = CONTAINER_OF(f, struct acceptor, waiting);
     (void)events;
@@ -43,7 +43,7 @@ static void looks_again(struct timer *t)
 
 enum errc acceptor_start(struct acceptor *a, int listen_fd, int set_fd, struct err *reterr)
 {
-    a->waiting = (struct loop_fd){.fd = listen_fd, .events = EPOLLIN, .ready = somebody_waits};
+    a->waiting = (struct loop_fd){.fd = listen_fd, .events = EPOLLIN, .ready = connection_waits};
     a->set = (struct loop_fd){.fd = set_fd, .events = EPOLLIN, .ready = set_ready};
     a->look_again.fire = looks_again;
     a->retry.fire = looks_again;

@@ -50,9 +50,18 @@ class Daemon:
             self.process = subprocess.Popen(
                 [self.binary, *self.arguments, "--port", str(self.port), "--log-format", "json"],
                 stderr=log)
+        try:
+            self._wait_until_it_listens(self.process)
+        except BaseException:  # the caller has no Daemon to stop then
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def _wait_until_it_listens(self, process: subprocess.Popen) -> None:
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            for line in self.log.read_text().splitlines():
+            text = self.log.read_text()
+            for line in text[:text.rfind("\n") + 1].splitlines():  # whole lines; it may be writing one
                 entry = json.loads(line) if line.startswith("{") else {}
                 if entry.get("msg") == "listening":
                     self.port = entry["port"]
@@ -61,7 +70,7 @@ class Daemon:
                         return
                     except OSError:
                         pass
-            assert self.process.poll() is None, self.log.read_text()
+            assert process.poll() is None, self.log.read_text()
             time.sleep(0.02)
         raise AssertionError(f"does not listen: {self.log.read_text()}")
 

@@ -2,6 +2,7 @@
  * preemption prefers. The API server enforces them, not this module. */
 #pragma once
 
+#include "base/list.h"
 #include "base/map.h"
 #include "core/view.h"
 
@@ -37,10 +38,9 @@ struct budget {
     struct str key; /* NAMESPACE/NAME */
     struct budget_view is;
     struct budget_space *space;
-    struct budget *next; /* next budget of the namespace */
-    struct budget **link;
-    uint64_t epoch; /* of the last list that contained it */
-    uint64_t round; /* the round that `left` is for */
+    struct list_link link; /* in the list of its namespace */
+    uint64_t epoch;        /* of the last list that contained it */
+    uint64_t round;        /* the round that `left` is for */
     int64_t left;
     uint64_t terms; /* number of values in all requirements, and of `disrupted` pods */
 };

@@ -24,14 +24,14 @@
  *     of that name.
  *
  * Lists: LIST_BEGIN before a LIST is sent, its objects as SET, LIST_END when it was complete. A pod
- * that the list lacks is gone if the cache knew it before LIST_BEGIN, even if it was bound since. A
- * pod that the cache first learned of during the list, from a bind, may be younger than the list or
- * deleted before the list was read: it stays, and is marked as missing until a watch event names
- * it.
+ * that is not in the list is gone if the cache knew it before LIST_BEGIN, even if it was bound
+ * since. A pod that the cache first learned of during the list, from a bind, may be younger than
+ * the list or deleted before the list was read: it stays, and is marked as missing until a watch
+ * event names it.
  *
- * CONFIRM and POD_READ of a missing pod return ERR_CONFLICT, because what they know may be older
- * than the list. After that, the answer to a GET that is sent later counts, until the next list or
- * watch event that contradicts it.
+ * CONFIRM and POD_READ of a missing pod return ERR_CONFLICT, because their evidence may be older
+ * than the list. The caller then reads the pod. The answer to that GET counts, until a list or
+ * watch event contradicts it.
  */
 #pragma once
 
@@ -58,10 +58,8 @@ struct cache_settings {
 };
 
 struct cache {
-    /* The owner sets it before the first event. Later only cache_set_shrink changes `shrink`, and
-     * only cache_set_swap_guard changes `swap_guard`. */
-    struct cache_settings settings;
-    struct map nodes;     /* by name: struct node */
+    struct cache_settings settings; /* the owner sets it before the first event */
+    struct map nodes;               /* by name: struct node */
     struct map pods;      /* by UID: struct pod; only pods that ask for memory or hold it */
     struct map groups;    /* affinity groups that hold cards: see cache_store.h */
     struct pool sizes;    /* of the nodes */
@@ -72,7 +70,7 @@ struct cache {
     bool limited;         /* quotas are in force */
 
     struct changes changes; /* of the nodes */
-    struct pod *pending;    /* pods that hold nothing, the latest first */
+    struct list pending;    /* pods that hold nothing, the latest first */
     size_t n_pending;
     uint64_t pending_version; /* changes when a pending pod comes, goes or changes its request */
 
@@ -85,38 +83,31 @@ struct cache {
 void cache_init(struct cache *c, struct map_seed seed);
 void cache_done(struct cache *c);
 
-/* Recounts the charge of every pod that this changes. It cannot fail. Memory that other pods got
- * meanwhile stays theirs. */
-void cache_set_shrink(struct cache *c, bool shrink);
-
-/* Applies to decisions from now on. Reservations and bound pods stay; a Binding that is about to be
- * sent is checked again (EVENT_RENEW). */
-void cache_set_swap_guard(struct cache *c, enum swap_guard guard);
-
-enum event_type {
-    EVENT_NODE_SET,
-    EVENT_NODE_GONE,
-    EVENT_POD_SET,
-    EVENT_POD_GONE,
-    EVENT_POD_READ, /* the answer to a GET, for a pod that is reserved or confirmed */
-    EVENT_HEALTH_SET,
-    EVENT_HEALTH_GONE,
-    EVENT_QUOTA_SET,
-    EVENT_QUOTA_BAD, /* the ConfigMap exists but cannot be read: the old quotas stay */
-    EVENT_QUOTA_GONE,
-    EVENT_RESERVE,
-    EVENT_RENEW, /* the reservation's Binding is about to be sent: give it a new ASSUME_TIME */
-    EVENT_CONFIRM,
-    EVENT_CANCEL,
-    EVENT_KEEP, /* keep exactly these cards for a pending pod, even if pods hold them now */
-    EVENT_UNKEEP,
-    EVENT_LIST_BEGIN,
-    EVENT_LIST_END,
+enum cache_event_type {
+    CACHE_NODE_SET,
+    CACHE_NODE_GONE,
+    CACHE_POD_SET,
+    CACHE_POD_GONE,
+    CACHE_POD_READ, /* the answer to a GET, for a pod that is reserved or confirmed */
+    CACHE_HEALTH_SET,
+    CACHE_HEALTH_GONE,
+    CACHE_QUOTA_SET,
+    CACHE_QUOTA_BAD, /* the ConfigMap exists but cannot be read: the old quotas stay */
+    CACHE_QUOTA_GONE,
+    CACHE_RESERVE,
+    CACHE_RENEW, /* the reservation's Binding is about to be sent: give it a new ASSUME_TIME */
+    CACHE_CONFIRM,
+    CACHE_CANCEL,
+    CACHE_KEEP, /* keep exactly these cards for a pending pod, even if pods hold them now */
+    CACHE_UNKEEP,
+    CACHE_LIST_BEGIN,
+    CACHE_LIST_END,
 };
 
-/* The cache copies what it keeps of a view. */
-struct event {
-    enum event_type type;
+/* The cache copies what it keeps of a view. The comments below name events without the prefix
+ * CACHE_: RESERVE is CACHE_RESERVE. */
+struct cache_event {
+    enum cache_event_type type;
 
     union {
         struct node_view node; /* NODE_SET; NODE_GONE: the name */
@@ -177,16 +168,16 @@ struct effect {
  *     such cards; ERR_CONFLICT if the pod already holds memory;
  *   CONFIRM, POD_READ: ERR_NOTFOUND if no such pod holds memory (it was deleted, or the reservation
  *     was canceled); ERR_CONFLICT if the pod is missing: send a new GET now, even after an earlier
- *     one, and report its answer: CONFIRM with read_back, POD_READ, or CANCEL.
+ *     one, and apply its answer: CONFIRM with read_back, POD_READ, or CANCEL.
  *
  * POD_READ moves the charge of a reserved or confirmed pod to the node and cards of the object. An
  * object that is not bound changes nothing. An answer to a GET may be older than the last watch
  * event, so it must not be applied as POD_SET.
  */
-enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, struct effect *ret)
-    _must_use_;
+enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now_ns,
+                      struct effect *ret) _must_use_;
 
-/* Fills the fields of r that depend on the cache, for policy.h. Valid until the next
+/* Fills the fields of r that depend on the cache, for fit.h. Valid until the next
  * cache_apply. */
 void cache_resolve(const struct cache *c, struct str uid, struct request *r);
 

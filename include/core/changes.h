@@ -8,16 +8,16 @@
  */
 #pragma once
 
+#include "base/list.h"
 #include "base/str.h"
 #include "core/limit.h"
 
 struct changes;
 
 struct change_link {
-    struct changes *list;     /* NULL: changes are not recorded */
-    struct change_link *next; /* the least recently changed first */
-    struct change_link *prev;
-    uint64_t version; /* of the last change; 0: no change yet, and not in the list */
+    struct changes *list;  /* NULL: changes are not recorded */
+    struct list_link link; /* in the list's `all` */
+    uint64_t version;      /* of the last change; 0: no change yet, and not in the list */
 };
 
 #define CHANGES_NAME_MAX 253
@@ -29,7 +29,7 @@ struct change_gone {
 };
 
 struct changes {
-    struct change_link ring;
+    struct list all;  /* changed things, the least recently changed first */
     uint64_t version; /* of the latest change of any thing */
     uint64_t seen;    /* the latest version that a reader has seen */
     struct change_gone gone[LIMIT_GONE];

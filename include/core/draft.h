@@ -6,8 +6,8 @@
 #include "core/node.h"
 
 struct draft {
-    /* For policy_place and policy_card. It has no claims: no room is kept on it. The derived
-     * figures that policy_fit uses are still those of the original node. */
+    /* For fit_place and fit_card. It has no claims: no room is kept on it. The derived
+     * figures that fit_node uses are still those of the original node. */
     struct node node;
     struct card cards[LIMIT_CARDS];
 };

@@ -56,7 +56,7 @@ static inline int64_t share_charge(const struct request *r, const struct share *
 /* What each card must have free for a request whose containers stay together. */
 struct share request_share(const struct request *r);
 
-/* NULL without memory. One mem_free frees it. */
+/* NULL: allocation failed. One mem_free frees it. */
 struct holding *holding_new(const struct request *r, const struct placement *p, bool initialized);
 
 /* Recomputes the shares when the init containers are done, or run again. */

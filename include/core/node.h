@@ -89,7 +89,7 @@ struct node {
     uint32_t n_pods;
     uint32_t n_sharing;  /* pods that ask for shared cards */
     uint32_t n_starting; /* pods in its list with `starting` set; a draft does not count it down */
-    struct pod *pods;    /* pods that hold something here */
+    struct pod *pods;    /* pods that hold something here; see pods_add */
     struct pod *claims;  /* pending pods for which room is kept here */
     uint32_t n_nominees; /* pods that a scheduler nominated for it, pending or reserved */
 
@@ -152,9 +152,32 @@ struct str node_card_model(const struct node *n, uint32_t card);
 struct str node_card_uuid(const struct node *n, uint32_t card);
 int32_t node_card_numa(const struct node *n, uint32_t card);
 
-/* The rest is for cache.c and draft.c. */
+/* The rest is for cache.c, draft.c and victims.c. */
 
-/* Reads the Node object; takes a reference. NULL without memory. */
+/* A node's lists of pods end with NULL, unlike a list of base/list.h: a copy of the node can then
+ * put further pods before those of the original, and the head costs one pointer. */
+static inline void pods_add(struct pod **first, struct pod *p)
+{
+    assert(p->prev == NULL && *first != p);
+    p->next = *first;
+    if (p->next != NULL)
+        p->next->prev = p;
+    *first = p;
+}
+
+static inline void pods_remove(struct pod **first, struct pod *p)
+{
+    assert(p->prev == NULL ? *first == p : p->prev->next == p);
+    if (p->prev != NULL)
+        p->prev->next = p->next;
+    else
+        *first = p->next;
+    if (p->next != NULL)
+        p->next->prev = p->prev;
+    p->next = p->prev = NULL;
+}
+
+/* Reads the Node object; takes a reference. NULL: allocation failed. */
 struct node_sizes *node_sizes_take(struct pool *pool, const struct node_view *view);
 
 /* Accepts NULL. */
@@ -223,7 +246,7 @@ void node_charge(struct node *n, const struct request *r, const struct share *sh
                  uint32_t count, int sign);
 void node_derive(struct node *n);
 
-/* A new node without pods, marked as absent. NULL without memory. */
+/* A new node without pods, marked as absent. NULL: allocation failed. */
 struct node *node_new(struct str name);
 
 /* pool: the pool of the sizes. */

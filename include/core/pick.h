@@ -1,4 +1,4 @@
-/* Chooses among the feasible cards. For policy.c. */
+/* Chooses among the feasible cards. For fit.c. */
 #pragma once
 
 #include "core/node.h"

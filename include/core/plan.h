@@ -1,6 +1,7 @@
 /*
- * How many replicas of a request fit beside the present pods, where, and what stops the next one:
- * as if each replica were bound at once before the next is asked for. Only the plan changes.
+ * How many replicas of a request fit beside the present pods, on which nodes, and why the next one
+ * does not fit. Each replica is placed as if the replicas before it were bound. The cache does not
+ * change.
  *
  * Each replica goes to the best node by the node policy; among equals to the lowest name, as filter
  * does with a shortlist of one.
@@ -52,7 +53,7 @@ enum errc plan_make(struct plan *p, const struct cache *c, const struct request 
  * exhausted. */
 enum verdict plan_next(const struct plan *p, const struct plan_site *s);
 
-/* policy_fit, and a check that kube-scheduler and the kubelet make themselves: whether the node has
+/* fit_node, and a check that kube-scheduler and the kubelet make themselves: whether the node has
  * enough cards for GPUSHARE_RESOURCE_EXCLUSIVE. Filter and bind do not check it: kube-scheduler
  * does not send them nodes without enough. */
 enum verdict plan_judge(const struct node *n, const struct request *r);

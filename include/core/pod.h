@@ -2,6 +2,7 @@
  * modules read them through const pointers. */
 #pragma once
 
+#include "base/list.h"
 #include "core/holding.h"
 #include "core/labels.h"
 
@@ -21,22 +22,22 @@ struct pod {
     struct str name;
     enum pod_state state;
     bool seen; /* a list or watch showed it, not only a bind */
-    /* Reserved or confirmed, but a list or watch speaks against it. */
+    /* Reserved or confirmed, but a list or watch does not have it, or contradicts it. */
     bool missing;
-    bool asked; /* missing, and a caller was told to GET it: the next answer is believed */
+    /* Missing, and the caller was asked to read the pod: the next answer to a GET counts. */
+    bool asked;
     /* Its containers may not have been given devices yet: it is reserved, or bound with phase
      * Pending. Only node_note_start sets it. */
     bool starting;
-    bool assigned;         /* the device plugin has acknowledged it (annotation ASSIGNED is true) */
-    bool unassigned;       /* annotation ASSIGNED is false, or the pod is reserved */
-    bool unsure;           /* acknowledged, but perhaps for another pod's container: see swap.c */
-    bool initialized;      /* its init containers are done, and their part is released */
-    bool said_initialized; /* its object says that they are done */
-    bool deleting;         /* its object has a deletionTimestamp; it still holds its cards */
+    bool assigned;    /* the device plugin has acknowledged it (annotation ASSIGNED is true) */
+    bool unassigned;  /* annotation ASSIGNED is false, or the pod is reserved */
+    bool unsure;      /* acknowledged, but perhaps for another pod's container: see swap.c */
+    bool initialized; /* its init containers are done, and their part is released */
+    bool deleting;    /* its object has a deletionTimestamp; it still holds its cards */
     /* Its object has these annotations from an earlier Binding; ours must replace them. */
     bool said_allocation;
     bool said_cores;
-    bool unwanting; /* reserved, but its object asks for nothing any more */
+    bool unwanting; /* reserved, but its object no longer requests memory */
     bool kept;      /* the claim is for the cards of `holding`, set by KEEP, and not a nomination */
     uint32_t epoch; /* of the last list that contained it, or in progress when it was first known */
     struct quota_tenant *tenant; /* of its namespace; left when the cache forgets the pod */
@@ -54,8 +55,7 @@ struct pod {
     uint64_t assume_ns;
     struct pod *next; /* in node->pods, or in claim->claims */
     struct pod *prev;
-    struct pod *pending_next; /* in the cache's list of pending pods */
-    struct pod *pending_prev;
+    struct list_link pending; /* in the cache's list of pending pods */
 };
 
 static inline bool pod_holds(const struct pod *p)
@@ -71,17 +71,17 @@ static inline bool pod_awaits(const struct pod *p)
 
 /* The rest is for cache.c. */
 
-/* A new pending pod, charged nowhere, without a request or a namespace. NULL without memory. */
+/* A new pending pod, charged nowhere, without a request or a namespace. NULL: allocation failed. */
 struct pod *pod_new(struct str uid, struct str name);
 
-/* A list or watch speaks against a reserved or confirmed pod. */
+/* Call this if a list or watch does not have a reserved or confirmed pod, or contradicts it. */
 void pod_doubt(struct pod *p);
 
-/* A list or watch shows it, or a read does that was sent after the doubt. */
+/* Call this if a list or watch shows the pod, or a GET that was sent after pod_doubt. */
 void pod_believe(struct pod *p);
 
 /* Whether the pod is missing and the new evidence (read_back: the answer to a GET) may be older
- * than the doubt. After this call the answer to a new GET is believed. */
+ * than the call of pod_doubt. After this call the answer to a new GET counts. */
 bool pod_is_doubted(struct pod *p, bool read_back);
 
 /* Takes a bound pod's annotations except its cards; cache_pod_place sets those. An ASSUME_TIME more

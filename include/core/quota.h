@@ -92,7 +92,7 @@ void quota_done(struct quota *q);
  * (never for an empty view): nothing has changed. */
 enum errc quota_set(struct quota *q, const struct quota_view *view) _must_use_;
 
-/* NULL without memory. */
+/* NULL: allocation failed. */
 struct quota_tenant *quota_join(struct quota *q, struct str namespace) _must_use_;
 
 /* When the last member leaves, its namespace must hold nothing. */

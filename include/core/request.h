@@ -58,7 +58,7 @@ struct request {
                                the fields below */
     bool affinity_held;     /* pods of its affinity group hold a card on some node */
     bool simple;            /* node.simple decides whether it fits */
-    enum pack fallback;     /* the configured card policy, for policy_fit and policy_place */
+    enum pack fallback;     /* the configured card policy, for fit_node and fit_place */
     struct quota_account account; /* of its namespace; without an entry: no limits */
     struct uses_memo *memo;       /* cached answers of the account; NULL: no cache */
     struct work *work;            /* counts the cost of the answer; NULL: not counted */
@@ -124,12 +124,12 @@ bool request_equal(const struct request *a, const struct request *b);
  * request_copy. */
 void request_load(struct request *to, const struct request *from);
 
-/* A copy with its strings, as small as possible. Never assign *copy: see request_load. NULL without
- * memory. mem_free frees it. */
+/* A copy with its strings, as small as possible. Never assign *copy: see request_load. NULL:
+ * allocation failed. mem_free frees it. */
 struct request *request_copy(const struct request *r);
 
 /* Returns a shared copy, which never changes: equal requests, as of replicas, get the same one.
- * NULL without memory. */
+ * NULL: allocation failed. */
 struct request *request_take(struct pool *pool, const struct request *r);
 
 /* Accepts NULL. */

@@ -9,7 +9,7 @@
  *     with the new pod: its containers start soon, and after that it rules out no cards any more.
  * Pods that are being deleted count as gone.
  *
- * Of all sets of victims after which policy_place has a place for the pod, the cheapest is chosen:
+ * Of all sets of victims after which fit_place has a place for the pod, the cheapest is chosen:
  * fewest violated PodDisruptionBudgets; then the set whose most important victim has the lowest
  * priority; then fewest pods; then the smallest sum of priorities; among equals the set with the
  * lowest card, and on it the first by namespace, name and UID. Every pod of a set is needed. If
@@ -22,7 +22,7 @@
 #include "base/arena.h"
 #include "core/budget.h"
 #include "core/draft.h"
-#include "core/policy.h"
+#include "core/fit.h"
 
 struct victims_question {
     const struct node *node;

@@ -17,7 +17,7 @@
 
 struct budget_space {
     struct str name;
-    struct budget *first;
+    struct list budgets;
 };
 
 void budgets_init(struct budgets *b, struct map_seed seed)
@@ -42,7 +42,7 @@ void budgets_done(struct budgets *b)
 
 /* The size of a copy in bytes: first the arrays, which have the alignment of the struct, then the
  * strings. */
-static size_t bytes_of(const struct budget_view *v)
+static size_t budget_bytes_of(const struct budget_view *v)
 {
     size_t n = sizeof(struct budget) + v->n_requirements * sizeof(struct requirement_view) +
                v->n_disrupted * sizeof(struct str) + v->namespace.n + 1 + v->name.n;
@@ -57,7 +57,8 @@ static size_t bytes_of(const struct budget_view *v)
     return n;
 }
 
-static const struct str *store_strings(struct str *to, char **at, const struct str *from, size_t n)
+static const struct str *budget_store_strings(struct str *to, char **at, const struct str *from,
+                                              size_t n)
 {
     for (size_t i = 0; i < n; i++)
         to[i] = str_store(at, from[i]);
@@ -66,7 +67,7 @@ static const struct str *store_strings(struct str *to, char **at, const struct s
 
 static struct budget *budget_new(const struct budget_view *v)
 {
-    size_t size = bytes_of(v);
+    size_t size = budget_bytes_of(v);
     struct budget *d = mem_alloc(size);
     if (d == NULL)
         return NULL;
@@ -82,11 +83,11 @@ static struct budget *budget_new(const struct budget_view *v)
     for (size_t i = 0; i < v->n_requirements; i++) {
         requirements[i] = v->requirements[i];
         requirements[i].key = str_store(&at, v->requirements[i].key);
-        requirements[i].values =
-            store_strings(strings, &at, v->requirements[i].values, v->requirements[i].n_values);
+        requirements[i].values = budget_store_strings(strings, &at, v->requirements[i].values,
+                                                      v->requirements[i].n_values);
         strings += v->requirements[i].n_values;
     }
-    d->is.disrupted = store_strings(strings, &at, v->disrupted, v->n_disrupted);
+    d->is.disrupted = budget_store_strings(strings, &at, v->disrupted, v->n_disrupted);
     d->key = (struct str){at, v->namespace.n + 1 + v->name.n};
     d->is.namespace = str_store(&at, v->namespace);
     (void)str_store(&at, STR("/"));
@@ -95,7 +96,7 @@ static struct budget *budget_new(const struct budget_view *v)
     return d;
 }
 
-static struct budget_space *space_get_or_add(struct budgets *b, struct str name)
+static struct budget_space *budget_space_get_or_add(struct budgets *b, struct str name)
 {
     struct budget_space *s = map_get(&b->spaces, name);
     if (s != NULL)
@@ -105,6 +106,7 @@ static struct budget_space *space_get_or_add(struct budgets *b, struct str name)
         return NULL;
     char *at = (char *)(s + 1);
     s->name = str_store(&at, name);
+    list_init(&s->budgets);
     if (map_put(&b->spaces, s) != OK) {
         mem_free(s);
         return NULL;
@@ -112,38 +114,28 @@ static struct budget_space *space_get_or_add(struct budgets *b, struct str name)
     return s;
 }
 
-static void space_release(struct budgets *b, struct budget_space *s)
+static void budget_space_release(struct budgets *b, struct budget_space *s)
 {
-    if (s == NULL || s->first != NULL)
+    if (s == NULL || !list_is_empty(&s->budgets))
         return;
-    (void)map_del(&b->spaces, s->name);
+    const struct budget_space *known = map_del(&b->spaces, s->name);
+    assert(known == s);
     mem_free(s);
-}
-
-static void budget_link(struct budget_space *s, struct budget *d)
-{
-    d->space = s;
-    d->next = s->first;
-    d->link = &s->first;
-    if (d->next != NULL)
-        d->next->link = &d->next;
-    s->first = d;
 }
 
 /* Removes a budget. The caller releases its namespace. */
 static void budget_remove(struct budgets *b, struct budget *d)
 {
-    (void)map_del(&b->all, d->key);
-    *d->link = d->next;
-    if (d->next != NULL)
-        d->next->link = d->link;
+    const struct budget *known = map_del(&b->all, d->key);
+    assert(known == d && d->space != NULL);
+    list_remove(&d->link);
     mem_free(d);
 }
 
 enum errc budgets_set(struct budgets *b, const struct budget_view *view)
 {
     struct budget *d = budget_new(view);
-    struct budget_space *s = d == NULL ? NULL : space_get_or_add(b, view->namespace);
+    struct budget_space *s = d == NULL ? NULL : budget_space_get_or_add(b, view->namespace);
     struct budget *old = d == NULL ? NULL : map_get(&b->all, d->key);
     /* The map has room after the old budget is removed, because it never shrinks. */
     if (old != NULL) {
@@ -151,33 +143,37 @@ enum errc budgets_set(struct budgets *b, const struct budget_view *view)
         old = NULL;
     }
     if (s == NULL || map_put(&b->all, d) != OK) {
-        space_release(b, s);
+        budget_space_release(b, s);
         mem_free(d);
         b->torn = true;
         return ERR_NOMEM;
     }
-    budget_link(s, d);
+    d->space = s;
+    list_push_front(&s->budgets, &d->link);
     d->epoch = b->epoch;
     return OK;
 }
 
-static struct budget *find(const struct budgets *b, struct str namespace, struct str name)
+static struct budget *budget_find(const struct budgets *b, struct str namespace, struct str name)
 {
     const struct budget_space *s = map_get(&b->spaces, namespace);
-    struct budget *d = s == NULL ? NULL : s->first;
-    while (d != NULL && !str_eq(d->is.name, name))
-        d = d->next;
-    return d;
+    if (s == NULL)
+        return NULL;
+    LIST_FOR_EACH (struct budget, d, &s->budgets, link) {
+        if (str_eq(d->is.name, name))
+            return d;
+    }
+    return NULL;
 }
 
 bool budgets_gone(struct budgets *b, struct str namespace, struct str name)
 {
-    struct budget *d = find(b, namespace, name);
+    struct budget *d = budget_find(b, namespace, name);
     if (d == NULL)
         return false;
     struct budget_space *s = d->space;
     budget_remove(b, d);
-    space_release(b, s);
+    budget_space_release(b, s);
     return true;
 }
 
@@ -201,9 +197,10 @@ unsigned budgets_list_end(struct budgets *b)
     for (struct budget *d = map_next(&b->all, &cursor); d != NULL; d = map_next(&b->all, &cursor)) {
         if (d->epoch == b->epoch)
             continue;
+        assert(cursor > 0);
         struct budget_space *s = d->space;
         budget_remove(b, d);
-        space_release(b, s);
+        budget_space_release(b, s);
         swept++;
         cursor--;
     }
@@ -213,7 +210,7 @@ unsigned budgets_list_end(struct budgets *b)
 
 const struct budget *budgets_get(const struct budgets *b, struct str namespace, struct str name)
 {
-    return find(b, namespace, name);
+    return budget_find(b, namespace, name);
 }
 
 const struct budget *budgets_next(const struct budgets *b, size_t *cursor)
@@ -223,7 +220,7 @@ const struct budget *budgets_next(const struct budgets *b, size_t *cursor)
 
 /* ---- which pods they select ---- */
 
-static bool is_one_of(struct str s, const struct str *list, size_t n)
+static bool budget_is_one_of(struct str s, const struct str *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (str_eq(s, list[i]))
@@ -232,7 +229,7 @@ static bool is_one_of(struct str s, const struct str *list, size_t n)
     return false;
 }
 
-static bool requirement_holds(const struct requirement_view *r, const struct budget_pod *pod)
+static bool budget_requirement_holds(const struct requirement_view *r, const struct budget_pod *pod)
 {
     const struct label_view *label = NULL;
     for (size_t i = pod->n_labels; label == NULL && i > 0; i--) {
@@ -241,9 +238,9 @@ static bool requirement_holds(const struct requirement_view *r, const struct bud
     }
     switch (r->op) {
     case REQUIREMENT_IN:
-        return label != NULL && is_one_of(label->value, r->values, r->n_values);
+        return label != NULL && budget_is_one_of(label->value, r->values, r->n_values);
     case REQUIREMENT_NOT_IN:
-        return label == NULL || !is_one_of(label->value, r->values, r->n_values);
+        return label == NULL || !budget_is_one_of(label->value, r->values, r->n_values);
     case REQUIREMENT_EXISTS:
         return label != NULL;
     case REQUIREMENT_ABSENT:
@@ -253,25 +250,29 @@ static bool requirement_holds(const struct requirement_view *r, const struct bud
     return false;
 }
 
-static bool is_charged(const struct budget *d, const struct budget_pod *pod)
+static bool budget_is_charged(const struct budget *d, const struct budget_pod *pod)
 {
     if (!d->is.selects)
         return false;
     for (size_t i = 0; i < d->is.n_requirements; i++) {
-        if (!requirement_holds(&d->is.requirements[i], pod))
+        if (!budget_requirement_holds(&d->is.requirements[i], pod))
             return false;
     }
-    return !is_one_of(pod->name, d->is.disrupted, d->is.n_disrupted);
+    return !budget_is_one_of(pod->name, d->is.disrupted, d->is.n_disrupted);
 }
 
-static struct budget *next_of(struct budgets *b, const struct budget_pod *pod,
-                              const struct budget *after)
+static struct budget *budget_next_of(struct budgets *b, const struct budget_pod *pod,
+                                     const struct budget *after)
 {
-    const struct budget_space *s = after == NULL ? map_get(&b->spaces, pod->namespace) : NULL;
-    struct budget *d = after != NULL ? after->next : s == NULL ? NULL : s->first;
-    for (; d != NULL; d = d->next) {
+    const struct budget_space *s =
+        after == NULL ? map_get(&b->spaces, pod->namespace) : after->space;
+    if (s == NULL)
+        return NULL;
+    struct budget *d = after == NULL ? LIST_FIRST(&s->budgets, struct budget, link)
+                                     : LIST_NEXT(&s->budgets, after, struct budget, link);
+    for (; d != NULL; d = LIST_NEXT(&s->budgets, d, struct budget, link)) {
         b->looks += 1 + d->terms + d->is.n_requirements * pod->n_labels;
-        if (is_charged(d, pod))
+        if (budget_is_charged(d, pod))
             break;
     }
     return d;
@@ -280,7 +281,7 @@ static struct budget *next_of(struct budgets *b, const struct budget_pod *pod,
 const struct budget *budgets_next_of(struct budgets *b, const struct budget_pod *pod,
                                      const struct budget *after)
 {
-    return next_of(b, pod, after);
+    return budget_next_of(b, pod, after);
 }
 
 void budgets_count_begin(struct budgets *b)
@@ -290,6 +291,7 @@ void budgets_count_begin(struct budgets *b)
 
 int64_t budgets_left(const struct budgets *b, const struct budget *d)
 {
+    assert(d->round <= b->round);
     return b->round > 0 && d->round == b->round ? d->left : d->is.allowed;
 }
 
@@ -297,7 +299,8 @@ bool budgets_count(struct budgets *b, const struct budget_pod *pod)
 {
     bool violates = false;
     assert(b->round > 0);
-    for (struct budget *d = next_of(b, pod, NULL); d != NULL; d = next_of(b, pod, d)) {
+    for (struct budget *d = budget_next_of(b, pod, NULL); d != NULL;
+         d = budget_next_of(b, pod, d)) {
         d->left = budgets_left(b, d) - 1;
         d->round = b->round;
         violates = violates || d->left < 0;
@@ -311,15 +314,13 @@ void budgets_check(const struct budgets *b)
     size_t n = 0;
     for (const struct budget_space *s = map_next(&b->spaces, &cursor); s != NULL;
          s = map_next(&b->spaces, &cursor)) {
-        assert(s->first != NULL);
-        struct budget *const *link = &s->first;
-        for (const struct budget *d = s->first; d != NULL; d = d->next) {
-            assert(d->link == link && d->space == s);
+        assert(!list_is_empty(&s->budgets));
+        LIST_FOR_EACH (const struct budget, d, &s->budgets, link) {
+            assert(d->space == s);
             assert(map_get(&b->all, d->key) == d);
             assert(str_eq(d->is.namespace, s->name));
             assert(d->key.n == d->is.namespace.n + 1 + d->is.name.n);
             assert(d->epoch <= b->epoch && d->round <= b->round);
-            link = &d->next;
             n++;
         }
     }

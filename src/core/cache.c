@@ -13,7 +13,7 @@
 #include "cache_charge.h"
 #include "cache_quota.h"
 #include "cache_store.h"
-#include "core/policy.h"
+#include "core/fit.h"
 
 void cache_init(struct cache *c, struct map_seed seed)
 {
@@ -25,6 +25,7 @@ void cache_init(struct cache *c, struct map_seed seed)
     pool_init(&c->requests, seed);
     pool_init(&c->labels, seed);
     quota_init(&c->quota, seed);
+    list_init(&c->pending);
     changes_init(&c->changes);
 }
 
@@ -61,6 +62,7 @@ void cache_nodes_each(const struct cache *c, const struct str *names, size_t n,
                       const struct node **ret)
 {
     void *found[MAP_BATCH];
+    assert(n <= MAP_BATCH);
     map_get_each(&c->nodes, names, n, found);
     for (size_t i = 0; i < n; i++)
         ret[i] = found[i];
@@ -91,7 +93,8 @@ void cache_resolve(const struct cache *c, struct str uid, struct request *r)
     r->memo = NULL;
 }
 
-static enum errc apply_node_set(struct cache *c, const struct node_view *view, struct effect *ret)
+static enum errc cache_apply_node_set(struct cache *c, const struct node_view *view,
+                                      struct effect *ret)
 {
     struct node *n = cache_node_get_or_add(c, view->name);
     if (n == NULL)
@@ -104,16 +107,17 @@ static enum errc apply_node_set(struct cache *c, const struct node_view *view, s
     return OK;
 }
 
-static void node_gone(struct cache *c, struct node *n, struct effect *ret)
+static void cache_node_gone(struct cache *c, struct node *n, struct effect *ret)
 {
     if (n->fault == NODE_ABSENT)
         return;
+    assert(n->sizes != NULL);
     node_vanish(n, &c->sizes);
     cache_node_release(c, n);
     ret->changed = true;
 }
 
-static void pod_seen(const struct cache *c, struct pod *p)
+static void cache_pod_seen(const struct cache *c, struct pod *p)
 {
     p->seen = true;
     p->epoch = c->lists[CACHE_PODS].epoch;
@@ -121,13 +125,14 @@ static void pod_seen(const struct cache *c, struct pod *p)
 
 /* The object has no nodeName but the pod holds a card: the object is older, and releases
  * nothing. */
-static enum errc pod_seen_unbound(struct cache *c, struct pod *p, const struct pod_view *view,
-                                  const struct request *r, bool wants)
+static enum errc cache_pod_seen_unbound(struct cache *c, struct pod *p, const struct pod_view *view,
+                                        const struct request *r, bool wants)
 {
+    assert(pod_holds(p) && p->node != NULL);
     bool reserved = p->state == POD_RESERVED;
     if (reserved && cache_pod_edit(c, p, view, r) != OK)
         return ERR_NOMEM;
-    pod_seen(c, p);
+    cache_pod_seen(c, p);
     pod_believe(p);
     p->unwanting = reserved && !wants;
     if (reserved && pod_view_terminal(view))
@@ -136,14 +141,14 @@ static enum errc pod_seen_unbound(struct cache *c, struct pod *p, const struct p
 }
 
 /* Forgets the pod, and releases what it holds and what is kept for it. */
-static void pod_ends(struct cache *c, struct pod *p, struct effect *ret)
+static void cache_pod_ends(struct cache *c, struct pod *p, struct effect *ret)
 {
     ret->changed = ret->changed || pod_holds(p) || p->claim != NULL;
     cache_pod_remove(c, p);
 }
 
-static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, uint64_t now_ns,
-                               struct effect *ret)
+static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *view, uint64_t now_ns,
+                                     struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, view->uid);
     struct request request;
@@ -155,10 +160,10 @@ static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, uin
         request = (struct request){.mem = 0};
     bool wants = readable != OK || request_wants(&request);
     if (holds && !bound)
-        return pod_seen_unbound(c, p, view, &request, wants);
+        return cache_pod_seen_unbound(c, p, view, &request, wants);
     if (pod_view_terminal(view) || !wants) {
         if (known)
-            pod_ends(c, p, ret);
+            cache_pod_ends(c, p, ret);
         return OK;
     }
     if (!known)
@@ -172,16 +177,17 @@ static enum errc apply_pod_set(struct cache *c, const struct pod_view *view, uin
             cache_pod_remove(c, p);
         return code;
     }
+    assert(bound ? p->node != NULL : !pod_holds(p));
     if (bound)
         cache_pod_set_state(c, p, POD_BOUND);
     p->deleting = view->deleting;
     if (p->created_s == 0)
         p->created_s = view->created_s > 0 ? view->created_s : (uint32_t)(now_ns / 1000000000);
-    pod_seen(c, p);
+    cache_pod_seen(c, p);
     return OK;
 }
 
-static void apply_pod_gone(struct cache *c, struct str uid, struct effect *ret)
+static void cache_apply_pod_gone(struct cache *c, struct str uid, struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, uid);
     if (p == NULL)
@@ -190,11 +196,11 @@ static void apply_pod_gone(struct cache *c, struct str uid, struct effect *ret)
         pod_doubt(p);
         return;
     }
-    pod_ends(c, p, ret);
+    cache_pod_ends(c, p, ret);
 }
 
-static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, uint64_t now_ns,
-                                struct effect *ret)
+static enum errc cache_apply_pod_read(struct cache *c, const struct pod_view *view, uint64_t now_ns,
+                                      struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, view->uid);
     struct request request;
@@ -204,6 +210,7 @@ static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, ui
         return OK;
     if (pod_is_doubted(p, true))
         return ERR_CONFLICT;
+    assert(p->state == POD_RESERVED || p->state == POD_CONFIRMED);
     if (pod_view_terminal(view)) {
         ret->changed = true;
         cache_pod_remove(c, p);
@@ -218,9 +225,10 @@ static enum errc apply_pod_read(struct cache *c, const struct pod_view *view, ui
     return OK;
 }
 
-static enum errc apply_health(struct cache *c, const struct event *e, struct effect *ret)
+static enum errc cache_apply_health(struct cache *c, const struct cache_event *e,
+                                    struct effect *ret)
 {
-    bool set = e->type == EVENT_HEALTH_SET;
+    bool set = e->type == CACHE_HEALTH_SET;
     struct node *n =
         set ? cache_node_get_or_add(c, e->health.node) : map_get(&c->nodes, e->health.node);
     if (n == NULL)
@@ -233,35 +241,39 @@ static enum errc apply_health(struct cache *c, const struct event *e, struct eff
     return code;
 }
 
-static void assume(struct node *n, struct pod *p, uint64_t now_ns)
+static void cache_assume(struct node *n, struct pod *p, uint64_t now_ns)
 {
     p->assume_ns = MAX_OF(now_ns, n->assume_ns + 1);
+    assert(p->node == n && p->assume_ns > n->assume_ns);
     n->assume_ns = p->assume_ns;
 }
 
-static void tell_reservation(const struct pod *p, struct effect *ret)
+static void cache_tell_reservation(const struct pod *p, struct effect *ret)
 {
+    assert(p->state == POD_RESERVED && p->card < (int64_t)p->node->n_cards);
     ret->pod = p;
     ret->card = (uint32_t)MAX_OF(p->card, 0);
     ret->card_total = p->card < 0 ? 0 : p->node->cards[p->card].total;
     ret->assume_ns = p->assume_ns;
 }
 
-static enum errc apply_renew(struct cache *c, struct str uid, uint64_t now_ns, struct effect *ret)
+static enum errc cache_apply_renew(struct cache *c, struct str uid, uint64_t now_ns,
+                                   struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, uid);
     if (p == NULL || p->state != POD_RESERVED)
         return ERR_NOTFOUND;
-    ret->verdict = policy_keep(p);
+    ret->verdict = fit_keep(p);
     if (ret->verdict != VERDICT_FITS)
         return ERR_UNAVAILABLE;
-    assume(p->node, p, now_ns);
-    tell_reservation(p, ret);
+    cache_assume(p->node, p, now_ns);
+    cache_tell_reservation(p, ret);
     return OK;
 }
 
 /* The event's pod, which is new or pending. */
-static struct pod *pod_get_or_add(struct cache *c, const struct event *e, const struct request *r)
+static struct pod *cache_pod_get_or_add(struct cache *c, const struct cache_event *e,
+                                        const struct request *r)
 {
     struct pod *p = map_get(&c->pods, e->reserve.uid);
     if (p == NULL)
@@ -270,22 +282,23 @@ static struct pod *pod_get_or_add(struct cache *c, const struct event *e, const 
 }
 
 /* Ends a reservation: its cards are released. */
-static void cancel(struct cache *c, struct pod *p)
+static void cache_cancel(struct cache *c, struct pod *p)
 {
+    assert(p->state == POD_RESERVED && p->node != NULL);
     if (!p->seen || p->missing || p->unwanting) {
         cache_pod_remove(c, p);
         return;
     }
     cache_pod_set_state(c, p, POD_PENDING);
     node_note_wait(p, false);
-    p->initialized = p->said_initialized = false;
+    p->initialized = false;
     cache_pod_claim(c, p);
 }
 
-/* Checks the chosen cards with policy_keep, which also checks before each send. An error in the
+/* Checks the chosen cards with fit_keep, which also checks before each send. An error in the
  * choice then refuses the pod, and never overfills a card. */
-static enum errc apply_reserve(struct cache *c, const struct event *e, uint64_t now_ns,
-                               struct effect *ret)
+static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *e, uint64_t now_ns,
+                                     struct effect *ret)
 {
     struct node *n = map_get(&c->nodes, e->reserve.node);
     struct pod *p = map_get(&c->pods, e->reserve.uid);
@@ -296,11 +309,12 @@ static enum errc apply_reserve(struct cache *c, const struct event *e, uint64_t 
     if (p != NULL && pod_holds(p))
         return ERR_CONFLICT;
     cache_resolve(c, e->reserve.uid, &r);
-    ret->verdict = policy_place(n, &r, &there);
+    ret->verdict = fit_place(n, &r, &there);
     if (ret->verdict != VERDICT_FITS)
         return ERR_UNAVAILABLE;
+    assert(n != NULL && (there.n > 0) == request_shares(&r));
     bool known = p != NULL;
-    p = pod_get_or_add(c, e, &r);
+    p = cache_pod_get_or_add(c, e, &r);
     if (p == NULL)
         return ERR_NOMEM;
     if (cache_pod_move(c, p, n, &r, &there, false) != OK) {
@@ -309,19 +323,19 @@ static enum errc apply_reserve(struct cache *c, const struct event *e, uint64_t 
         return ERR_NOMEM;
     }
     cache_pod_set_state(c, p, POD_RESERVED);
-    ret->verdict = policy_keep(p);
+    ret->verdict = fit_keep(p);
     if (ret->verdict != VERDICT_FITS) {
-        cancel(c, p);
+        cache_cancel(c, p);
         return ERR_UNAVAILABLE;
     }
     node_note_wait(p, request_shares(&r));
-    assume(n, p, now_ns);
+    cache_assume(n, p, now_ns);
     ret->changed = true;
-    tell_reservation(p, ret);
+    cache_tell_reservation(p, ret);
     return OK;
 }
 
-static enum errc apply_confirm(struct cache *c, const struct event *e)
+static enum errc cache_apply_confirm(struct cache *c, const struct cache_event *e)
 {
     struct pod *p = map_get(&c->pods, e->settle.uid);
     if (p == NULL || !pod_holds(p))
@@ -330,21 +344,22 @@ static enum errc apply_confirm(struct cache *c, const struct event *e)
         return OK;
     if (pod_is_doubted(p, e->settle.read_back))
         return ERR_CONFLICT;
+    assert(p->node != NULL && p->claim == NULL);
     pod_believe(p);
     cache_pod_set_state(c, p, POD_CONFIRMED);
     return OK;
 }
 
-static void apply_cancel(struct cache *c, const struct event *e, struct effect *ret)
+static void cache_apply_cancel(struct cache *c, const struct cache_event *e, struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, e->settle.uid);
     if (p == NULL || p->state != POD_RESERVED)
         return;
     ret->changed = true;
-    cancel(c, p);
+    cache_cancel(c, p);
 }
 
-static bool has_cards(const struct node *n, const struct placement *there)
+static bool cache_has_cards(const struct node *n, const struct placement *there)
 {
     for (uint32_t i = 0; i < there->n; i++) {
         if (!node_has_card(n, there->grants[i].card))
@@ -353,11 +368,11 @@ static bool has_cards(const struct node *n, const struct placement *there)
     return there->n > 0;
 }
 
-static enum errc apply_keep(struct cache *c, const struct event *e, struct effect *ret)
+static enum errc cache_apply_keep(struct cache *c, const struct cache_event *e, struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, e->keep.uid);
     struct node *n = map_get(&c->nodes, e->keep.node);
-    if (p == NULL || n == NULL || !has_cards(n, e->keep.there))
+    if (p == NULL || n == NULL || !cache_has_cards(n, e->keep.there))
         return ERR_NOTFOUND;
     if (pod_holds(p))
         return ERR_CONFLICT;
@@ -366,36 +381,38 @@ static enum errc apply_keep(struct cache *c, const struct event *e, struct effec
     return code;
 }
 
-static void apply_unkeep(struct cache *c, struct str uid, struct effect *ret)
+static void cache_apply_unkeep(struct cache *c, struct str uid, struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, uid);
     if (p == NULL || !p->kept)
         return;
+    assert(!pod_holds(p) && p->claim != NULL && p->holding != NULL);
     cache_pod_claim(c, p);
     ret->changed = true;
 }
 
 /* Whether the list that ends now did not contain the pod, and the pod was known before the list
  * began. */
-static bool pod_is_stale(const struct cache *c, const struct pod *p)
+static bool cache_pod_is_stale(const struct cache *c, const struct pod *p)
 {
     return p->epoch != c->lists[CACHE_PODS].epoch;
 }
 
-static void sweep_pods(struct cache *c, struct effect *ret)
+static void cache_sweep_pods(struct cache *c, struct effect *ret)
 {
     size_t cursor = 0;
     for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {
-        if (!pod_is_stale(c, p) || p->state == POD_RESERVED)
+        if (!cache_pod_is_stale(c, p) || p->state == POD_RESERVED)
             continue;
-        pod_ends(c, p, ret);
+        assert(cursor > 0);
+        cache_pod_ends(c, p, ret);
         ret->swept++;
         cursor--;
     }
     /* In a second walk: a walk that removes objects may visit an object twice. */
     cursor = 0;
     for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {
-        if (p->seen && !pod_is_stale(c, p))
+        if (p->seen && !cache_pod_is_stale(c, p))
             continue;
         pod_doubt(p);
         ret->unproven += p->state == POD_CONFIRMED ? 1 : 0;
@@ -403,100 +420,104 @@ static void sweep_pods(struct cache *c, struct effect *ret)
 }
 
 /* Whether the list that ends now did not contain the node or its unhealthy ConfigMap. */
-static bool node_is_stale(const struct cache *c, const struct node *n, enum cache_kind kind)
+static bool cache_node_is_stale(const struct cache *c, const struct node *n, enum cache_kind kind)
 {
     if (kind == CACHE_NODES)
         return n->fault != NODE_ABSENT && n->epoch != c->lists[CACHE_NODES].epoch;
     return n->unhealthy != NULL && n->health_epoch != c->lists[CACHE_HEALTH].epoch;
 }
 
-static void sweep_nodes(struct cache *c, enum cache_kind kind, struct effect *ret)
+static void cache_sweep_nodes(struct cache *c, enum cache_kind kind, struct effect *ret)
 {
     size_t cursor = 0;
     for (struct node *n = map_next(&c->nodes, &cursor); n != NULL;
          n = map_next(&c->nodes, &cursor)) {
-        if (!node_is_stale(c, n, kind))
+        if (!cache_node_is_stale(c, n, kind))
             continue;
         size_t before = c->nodes.n;
         if (kind == CACHE_NODES) {
-            node_gone(c, n, ret);
+            cache_node_gone(c, n, ret);
         } else {
             node_clear_unhealthy(n);
             cache_node_release(c, n);
             ret->changed = true;
         }
+        assert(before - c->nodes.n <= 1);
         ret->swept++;
         cursor -= before - c->nodes.n;
     }
 }
 
-static enum errc apply_list_end(struct cache *c, enum cache_kind kind, struct effect *ret)
+static enum errc cache_apply_list_end(struct cache *c, enum cache_kind kind, struct effect *ret)
 {
+    assert((unsigned)kind < CACHE_KINDS);
     if (c->lists[kind].torn)
         return ERR_NOMEM;
     if (kind == CACHE_PODS)
-        sweep_pods(c, ret);
+        cache_sweep_pods(c, ret);
     else
-        sweep_nodes(c, kind, ret);
+        cache_sweep_nodes(c, kind, ret);
     if (kind == CACHE_HEALTH)
         cache_quota_sweep(c, ret);
     return OK;
 }
 
 /* For lack of memory an object of the list was lost: LIST_END must not take it for removed. */
-static enum errc note_loss(struct cache *c, enum cache_kind kind, enum errc code)
+static enum errc cache_note_loss(struct cache *c, enum cache_kind kind, enum errc code)
 {
     if (code == ERR_NOMEM)
         c->lists[kind].torn = true;
     return code;
 }
 
-enum errc cache_apply(struct cache *c, const struct event *e, uint64_t now_ns, struct effect *ret)
+enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now_ns,
+                      struct effect *ret)
 {
     *ret = (struct effect){.verdict = VERDICT_FITS};
     struct node *n = NULL;
     switch (e->type) {
-    case EVENT_NODE_SET:
-        return note_loss(c, CACHE_NODES, apply_node_set(c, &e->node, ret));
-    case EVENT_NODE_GONE:
+    case CACHE_NODE_SET:
+        return cache_note_loss(c, CACHE_NODES, cache_apply_node_set(c, &e->node, ret));
+    case CACHE_NODE_GONE:
         n = map_get(&c->nodes, e->node.name);
         if (n != NULL)
-            node_gone(c, n, ret);
+            cache_node_gone(c, n, ret);
         return OK;
-    case EVENT_POD_SET:
-        return note_loss(c, CACHE_PODS, apply_pod_set(c, &e->pod, now_ns, ret));
-    case EVENT_POD_GONE:
-        apply_pod_gone(c, e->pod.uid, ret);
+    case CACHE_POD_SET:
+        return cache_note_loss(c, CACHE_PODS, cache_apply_pod_set(c, &e->pod, now_ns, ret));
+    case CACHE_POD_GONE:
+        cache_apply_pod_gone(c, e->pod.uid, ret);
         return OK;
-    case EVENT_POD_READ:
-        return apply_pod_read(c, &e->pod, now_ns, ret);
-    case EVENT_HEALTH_SET:
-    case EVENT_HEALTH_GONE:
-        return note_loss(c, CACHE_HEALTH, apply_health(c, e, ret));
-    case EVENT_QUOTA_SET:
-    case EVENT_QUOTA_BAD:
-    case EVENT_QUOTA_GONE:
-        return note_loss(c, CACHE_HEALTH, cache_quota_apply(c, e, ret));
-    case EVENT_RESERVE:
-        return apply_reserve(c, e, now_ns, ret);
-    case EVENT_RENEW:
-        return apply_renew(c, e->settle.uid, now_ns, ret);
-    case EVENT_CONFIRM:
-        return apply_confirm(c, e);
-    case EVENT_CANCEL:
-        apply_cancel(c, e, ret);
+    case CACHE_POD_READ:
+        return cache_apply_pod_read(c, &e->pod, now_ns, ret);
+    case CACHE_HEALTH_SET:
+    case CACHE_HEALTH_GONE:
+        return cache_note_loss(c, CACHE_HEALTH, cache_apply_health(c, e, ret));
+    case CACHE_QUOTA_SET:
+    case CACHE_QUOTA_BAD:
+    case CACHE_QUOTA_GONE:
+        return cache_note_loss(c, CACHE_HEALTH, cache_quota_apply(c, e, ret));
+    case CACHE_RESERVE:
+        return cache_apply_reserve(c, e, now_ns, ret);
+    case CACHE_RENEW:
+        return cache_apply_renew(c, e->settle.uid, now_ns, ret);
+    case CACHE_CONFIRM:
+        return cache_apply_confirm(c, e);
+    case CACHE_CANCEL:
+        cache_apply_cancel(c, e, ret);
         return OK;
-    case EVENT_KEEP:
-        return apply_keep(c, e, ret);
-    case EVENT_UNKEEP:
-        apply_unkeep(c, e->settle.uid, ret);
+    case CACHE_KEEP:
+        return cache_apply_keep(c, e, ret);
+    case CACHE_UNKEEP:
+        cache_apply_unkeep(c, e->settle.uid, ret);
         return OK;
-    case EVENT_LIST_BEGIN:
+    case CACHE_LIST_BEGIN:
+        assert((unsigned)e->list < CACHE_KINDS);
         c->lists[e->list].epoch++;
         c->lists[e->list].torn = false;
         return OK;
-    case EVENT_LIST_END:
-        return apply_list_end(c, e->list, ret);
+    case CACHE_LIST_END:
+        return cache_apply_list_end(c, e->list, ret);
     }
     return ERR_INTERNAL;
 }

@@ -6,8 +6,9 @@
 #include "cache_store.h"
 
 /* The caller has detached p: it is charged nowhere. */
-static void set_request(struct cache *c, struct pod *p, struct request *taken)
+static void cache_charge_set_request(struct cache *c, struct pod *p, struct request *taken)
 {
+    assert(p->node == NULL && taken != NULL);
     request_give(&c->requests, p->request);
     p->request = taken;
     p->mem = taken->mem;
@@ -17,6 +18,7 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
                          const struct placement *there, bool initialized)
 {
     struct node *old = p->node != NULL ? p->node : p->claim;
+    assert(p->tenant != NULL && (p->node == NULL || p->claim == NULL));
     struct group *group = NULL;
     /* A pod without a card is on no card that other pods of its affinity group could share. */
     struct str name = there->n > 0 ? r->affinity : STR_NULL;
@@ -33,9 +35,8 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
         node_unclaim(p);
     mem_free(p->holding);
     p->holding = holding;
-    set_request(c, p, request);
+    cache_charge_set_request(c, p, request);
     p->initialized = initialized;
-    p->said_initialized = false;
     p->kept = false;
     node_attach(n, p);
     cache_group_join(c, p, group);
@@ -45,8 +46,9 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
 }
 
 /* Its init containers are done, or run again because its sandbox was created again. */
-static void cache_pod_settle(struct pod *p, bool initialized)
+static void cache_charge_settle(struct pod *p, bool initialized)
 {
+    assert(pod_holds(p) && p->holding != NULL && p->initialized != initialized);
     struct node *n = p->node;
     node_detach(p);
     holding_settle(p->holding, p->request, initialized);
@@ -55,8 +57,8 @@ static void cache_pod_settle(struct pod *p, bool initialized)
 }
 
 /* *ret is p->labels if they have not changed, otherwise a new reference. */
-static enum errc take_labels(struct cache *c, const struct pod *p, const struct pod_view *view,
-                             struct labels **ret)
+static enum errc cache_charge_take_labels(struct cache *c, const struct pod *p,
+                                          const struct pod_view *view, struct labels **ret)
 {
     *ret = p->labels;
     if (labels_same(p->labels, view->labels, view->n_labels))
@@ -73,7 +75,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     struct node *n = cache_node_get_or_add(c, view->node);
     if (n == NULL)
         return ERR_NOMEM;
-    if (take_labels(c, p, view, &labels) != OK) {
+    if (cache_charge_take_labels(c, p, view, &labels) != OK) {
         cache_node_release(c, n);
         return ERR_NOMEM;
     }
@@ -87,10 +89,10 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
         }
         ret->changed = true;
     } else if (p->initialized != initialized) {
-        cache_pod_settle(p, initialized);
+        cache_charge_settle(p, initialized);
         ret->changed = true;
     }
-    p->said_initialized = view->initialized;
+    assert(p->node == n && p->claim == NULL);
     cache_pod_set_nominated(c, p, NULL);
     if (labels != p->labels)
         labels_give(&c->labels, p->labels);
@@ -108,16 +110,17 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
 
 void cache_pod_claim(struct cache *c, struct pod *p)
 {
+    assert(p->state == POD_PENDING);
     cache_pod_detach(c, p);
     if (p->edited != NULL)
-        set_request(c, p, p->edited);
+        cache_charge_set_request(c, p, p->edited);
     p->edited = NULL;
     if (p->nominated != NULL)
         node_claim(p->nominated, p);
 }
 
 /* Records the nomination by a scheduler: room is kept there if the Binding fails. */
-static enum errc nominate(struct cache *c, struct pod *p, struct str node)
+static enum errc cache_charge_nominate(struct cache *c, struct pod *p, struct str node)
 {
     struct node *n = node.n == 0 ? NULL : cache_node_get_or_add(c, node);
     if (node.n > 0 && n == NULL)
@@ -129,9 +132,10 @@ static enum errc nominate(struct cache *c, struct pod *p, struct str node)
 enum errc cache_pod_edit(struct cache *c, struct pod *p, const struct pod_view *view,
                          const struct request *r)
 {
+    assert(p->state == POD_RESERVED);
     bool same = request_equal(p->request, r);
     struct request *edited = same ? NULL : request_take(&c->requests, r);
-    if ((!same && edited == NULL) || nominate(c, p, view->nominated) != OK) {
+    if ((!same && edited == NULL) || cache_charge_nominate(c, p, view->nominated) != OK) {
         request_give(&c->requests, edited);
         return ERR_NOMEM;
     }
@@ -146,6 +150,7 @@ enum errc cache_pod_edit(struct cache *c, struct pod *p, const struct pod_view *
 enum errc cache_pod_keep(struct cache *c, struct pod *p, struct node *n,
                          const struct placement *there)
 {
+    assert(!pod_holds(p) && there->n > 0);
     struct holding *holding = holding_new(p->request, there, false);
     if (holding == NULL)
         return ERR_NOMEM;
@@ -165,6 +170,7 @@ enum errc cache_pod_keep(struct cache *c, struct pod *p, struct node *n,
 enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *view,
                         const struct request *r, struct effect *ret)
 {
+    assert(!pod_holds(p) && p->edited == NULL);
     bool same = request_equal(p->request, r);
     struct str node = view->nominated;
     struct node *n = node.n == 0 ? NULL : cache_node_get_or_add(c, node);
@@ -176,7 +182,7 @@ enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *v
             cache_node_release(c, n);
         return ERR_NOMEM;
     }
-    set_request(c, p, request);
+    cache_charge_set_request(c, p, request);
     p->said_allocation = view->said_allocation;
     p->said_cores = view->said_cores;
     c->pending_version += same ? 0 : 1;
@@ -185,24 +191,6 @@ enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *v
     cache_pod_set_nominated(c, p, n);
     if (!stays)
         cache_pod_claim(c, p);
+    assert(p->kept || p->claim == p->nominated);
     return OK;
-}
-
-void cache_set_swap_guard(struct cache *c, enum swap_guard guard)
-{
-    size_t cursor = 0;
-    c->settings.swap_guard = guard;
-    for (struct node *n = map_next(&c->nodes, &cursor); n != NULL; n = map_next(&c->nodes, &cursor))
-        node_set_guarded(n, guard == SWAP_GUARD_REQUIRE);
-}
-
-void cache_set_shrink(struct cache *c, bool shrink)
-{
-    size_t cursor = 0;
-    c->settings.shrink = shrink;
-    for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {
-        bool initialized = shrink && p->said_initialized;
-        if (pod_holds(p) && p->initialized != initialized)
-            cache_pod_settle(p, initialized);
-    }
 }

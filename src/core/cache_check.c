@@ -3,7 +3,7 @@
 #include "cache_store.h"
 
 /* Every group has the number of holders that it counts, and no group is empty. */
-static void check_groups(const struct cache *c)
+static void cache_check_groups(const struct cache *c)
 {
     size_t cursor = 0;
     size_t members = 0;
@@ -25,19 +25,18 @@ static void check_groups(const struct cache *c)
     assert(members == 0);
 }
 
-static void check_pending(const struct cache *c)
+static void cache_check_pending(const struct cache *c)
 {
     size_t n = 0;
-    for (const struct pod *p = c->pending; p != NULL; p = p->pending_next) {
+    LIST_FOR_EACH (const struct pod, p, &c->pending, pending) {
         assert(p->state == POD_PENDING && map_get(&c->pods, p->uid) == p);
-        assert(p->pending_next == NULL || p->pending_next->pending_prev == p);
         n++;
     }
     assert(n == c->n_pending);
 }
 
 /* Every changed node is in the list once. */
-static void check_changes(const struct cache *c)
+static void cache_check_changes(const struct cache *c)
 {
     size_t n = 0;
     uint64_t version = 0;
@@ -59,9 +58,9 @@ void cache_check(const struct cache *c)
     size_t sized = 0;
     size_t pending = 0;
     size_t edited = 0;
-    check_groups(c);
-    check_pending(c);
-    check_changes(c);
+    cache_check_groups(c);
+    cache_check_pending(c);
+    cache_check_changes(c);
     for (const struct pod *p = map_next(&c->pods, &cursor); p != NULL;
          p = map_next(&c->pods, &cursor)) {
         pod_check(p);

@@ -5,7 +5,7 @@
 #include "core/uses.h"
 
 /* Sets the limits, whose usage starts at 0, and then charges everything that is held. */
-static enum errc set(struct cache *c, const struct quota_view *view)
+static enum errc cache_quota_set(struct cache *c, const struct quota_view *view)
 {
     size_t cursor = 0;
     enum errc code = quota_set(&c->quota, view);
@@ -19,23 +19,24 @@ static enum errc set(struct cache *c, const struct quota_view *view)
     return OK;
 }
 
-static void clear(struct cache *c)
+static void cache_quota_clear(struct cache *c)
 {
-    enum errc code = set(c, &(struct quota_view){.n = 0});
+    assert(c->limited);
+    enum errc code = cache_quota_set(c, &(struct quota_view){.n = 0});
     assert(code == OK);
     c->limited = false;
 }
 
-enum errc cache_quota_apply(struct cache *c, const struct event *e, struct effect *ret)
+enum errc cache_quota_apply(struct cache *c, const struct cache_event *e, struct effect *ret)
 {
-    if (e->type == EVENT_QUOTA_GONE) {
+    if (e->type == CACHE_QUOTA_GONE) {
         ret->changed = c->limited;
         if (c->limited)
-            clear(c);
+            cache_quota_clear(c);
         return OK;
     }
-    if (e->type == EVENT_QUOTA_SET) {
-        enum errc code = set(c, &e->quota);
+    if (e->type == CACHE_QUOTA_SET) {
+        enum errc code = cache_quota_set(c, &e->quota);
         if (code != OK)
             return code;
         c->limited = true;
@@ -49,13 +50,13 @@ void cache_quota_sweep(struct cache *c, struct effect *ret)
 {
     if (!c->limited || c->quota_epoch == c->lists[CACHE_HEALTH].epoch)
         return;
-    clear(c);
+    cache_quota_clear(c);
     ret->changed = true;
     ret->unlimited = true;
     ret->swept++;
 }
 
-static void check_tenant(const struct cache *c, const struct quota_tenant *t)
+static void cache_quota_check_tenant(const struct cache *c, const struct quota_tenant *t)
 {
     struct quota_sum sums[LIMIT_QUOTA_SCOPES];
     struct quota_tenant again = {.entry = t->entry, .used = sums};
@@ -89,5 +90,5 @@ void cache_quota_check(const struct cache *c)
     cursor = 0;
     for (const struct quota_tenant *t = map_next(&c->quota.tenants, &cursor); t != NULL;
          t = map_next(&c->quota.tenants, &cursor))
-        check_tenant(c, t);
+        cache_quota_check_tenant(c, t);
 }

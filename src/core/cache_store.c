@@ -26,38 +26,51 @@ void cache_node_release(struct cache *c, struct node *n)
     if (n->fault != NODE_ABSENT || n->pods != NULL || n->claims != NULL || n->n_nominees > 0 ||
         n->unhealthy != NULL)
         return;
-    (void)map_del(&c->nodes, n->name);
+    assert(n->n_pods == 0 && n->n_starting == 0 && n->used == 0 && n->sizes == NULL);
+    const struct node *known = map_del(&c->nodes, n->name);
+    assert(known == n);
     change_end(&n->change, n->name);
     node_drop(n, &c->sizes);
 }
 
-static void pending_add(struct cache *c, struct pod *p)
+static void cache_store_pending_add(struct cache *c, struct pod *p)
 {
-    p->pending_prev = NULL;
-    p->pending_next = c->pending;
-    if (c->pending != NULL)
-        c->pending->pending_prev = p;
-    c->pending = p;
+    assert(p->state == POD_PENDING);
+    list_push_front(&c->pending, &p->pending);
     c->n_pending++;
     c->pending_version++;
 }
 
-static void pending_remove(struct cache *c, struct pod *p)
+static void cache_store_pending_remove(struct cache *c, struct pod *p)
 {
-    if (p->pending_prev != NULL)
-        p->pending_prev->pending_next = p->pending_next;
-    else
-        c->pending = p->pending_next;
-    if (p->pending_next != NULL)
-        p->pending_next->pending_prev = p->pending_prev;
+    assert(c->n_pending > 0);
+    list_remove(&p->pending);
     c->n_pending--;
     c->pending_version++;
+}
+
+/* A pod that holds cards is pending again only after a reservation, and only a pending pod can be
+ * reserved. */
+static bool cache_store_may_become(enum pod_state from, enum pod_state to)
+{
+    switch (to) {
+    case POD_PENDING:
+    case POD_CONFIRMED:
+        return from == POD_RESERVED || (from == POD_CONFIRMED && to == POD_CONFIRMED);
+    case POD_RESERVED:
+        return from == POD_PENDING;
+    case POD_BOUND:
+        return true;
+    }
+    return false;
 }
 
 void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
 {
     bool was_pending = p->state == POD_PENDING;
     bool reserved = p->state == POD_RESERVED;
+    assert(cache_store_may_become(p->state, state) && p->node != NULL);
+    assert(list_is_linked(&p->pending) == was_pending);
     p->state = state;
     if (state != POD_PENDING) {
         request_give(&c->requests, p->edited);
@@ -65,9 +78,9 @@ void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
         p->unwanting = false;
     }
     if (was_pending && state != POD_PENDING)
-        pending_remove(c, p);
+        cache_store_pending_remove(c, p);
     else if (!was_pending && state == POD_PENDING)
-        pending_add(c, p);
+        cache_store_pending_add(c, p);
     if (p->node != NULL && reserved != (state == POD_RESERVED))
         change_touch(&p->node->change);
 }
@@ -75,6 +88,7 @@ void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
 void cache_pod_free(struct cache *c, struct pod *p)
 {
     assert(p->node == NULL && p->claim == NULL);
+    assert(p->group == NULL);
     if (p->tenant != NULL)
         quota_leave(&c->quota, p->tenant);
     request_give(&c->requests, p->request);
@@ -99,7 +113,7 @@ struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace,
     }
     p->namespace = p->tenant->namespace;
     p->mem = p->request->mem;
-    pending_add(c, p);
+    cache_store_pending_add(c, p);
     return p;
 }
 
@@ -110,7 +124,8 @@ struct group_key {
 
 /* Absent without a group. The NUL between the two is unambiguous: a namespace never contains
  * one. */
-static struct str group_key(struct group_key *key, struct str namespace, struct str name)
+static struct str cache_store_group_key(struct group_key *key, struct str namespace,
+                                        struct str name)
 {
     if (name.n == 0 || name.n > REQUEST_GROUP_MAX || namespace.n > REQUEST_GROUP_MAX)
         return STR_NULL;
@@ -124,7 +139,7 @@ static struct str group_key(struct group_key *key, struct str namespace, struct 
 bool cache_group_holds(const struct cache *c, struct str namespace, struct str name)
 {
     struct group_key bytes;
-    struct str key = group_key(&bytes, namespace, name);
+    struct str key = cache_store_group_key(&bytes, namespace, name);
     return key.p != NULL && map_get(&c->groups, key) != NULL;
 }
 
@@ -132,7 +147,7 @@ enum errc cache_group_get_or_add(struct cache *c, const struct pod *p, struct st
                                  struct group **ret)
 {
     struct group_key bytes;
-    struct str key = group_key(&bytes, p->namespace, name);
+    struct str key = cache_store_group_key(&bytes, p->namespace, name);
     *ret = key.p == NULL ? NULL : map_get(&c->groups, key);
     if (key.p == NULL || *ret != NULL)
         return OK;
@@ -153,12 +168,14 @@ void cache_group_release(struct cache *c, struct group *g)
 {
     if (g == NULL || g->holders > 0)
         return;
-    (void)map_del(&c->groups, g->key);
+    const struct group *known = map_del(&c->groups, g->key);
+    assert(known == g);
     mem_free(g);
 }
 
 void cache_group_join(struct cache *c, struct pod *p, struct group *g)
 {
+    assert(p->node != NULL);
     if (g != NULL)
         g->holders++;
     cache_group_leave(c, p);
@@ -170,6 +187,7 @@ void cache_group_leave(struct cache *c, struct pod *p)
     struct group *g = p->group;
     if (g == NULL)
         return;
+    assert(g->holders > 0);
     g->holders--;
     p->group = NULL;
     cache_group_release(c, g);
@@ -178,6 +196,7 @@ void cache_group_leave(struct cache *c, struct pod *p)
 void cache_pod_detach(struct cache *c, struct pod *p)
 {
     struct node *n = p->node != NULL ? p->node : p->claim;
+    assert(p->node == NULL || p->claim == NULL);
     if (p->node != NULL)
         node_detach(p);
     if (p->claim != NULL)
@@ -199,16 +218,19 @@ void cache_pod_set_nominated(struct cache *c, struct pod *p, struct node *n)
         n->n_nominees++;
     if (old == NULL)
         return;
+    assert(old->n_nominees > 0);
     old->n_nominees--;
     cache_node_release(c, old);
 }
 
 void cache_pod_remove(struct cache *c, struct pod *p)
 {
+    assert(list_is_linked(&p->pending) == (p->state == POD_PENDING));
     cache_pod_detach(c, p);
     cache_pod_set_nominated(c, p, NULL);
     if (p->state == POD_PENDING)
-        pending_remove(c, p);
-    (void)map_del(&c->pods, p->uid);
+        cache_store_pending_remove(c, p);
+    const struct pod *known = map_del(&c->pods, p->uid);
+    assert(known == p);
     cache_pod_free(c, p);
 }

@@ -3,13 +3,13 @@
 
 #include "core/cache.h"
 
-/* NULL without memory. */
+/* NULL: allocation failed. */
 struct node *cache_node_get_or_add(struct cache *c, struct str name);
 
 /* Forgets the node if no Node object, pod or ConfigMap refers to it. */
 void cache_node_release(struct cache *c, struct node *n);
 
-/* A new pending pod. NULL without memory. */
+/* A new pending pod. NULL: allocation failed. */
 struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace, struct str name,
                           const struct request *request);
 

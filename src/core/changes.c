@@ -1,30 +1,21 @@
-/* A ring of links ordered by version, and an array of the last LIMIT_GONE names that were
- * removed. */
+/* A list ordered by version, and an array of the last LIMIT_GONE names that were removed. */
 #include "core/changes.h"
 #include "core/limit.h"
 
 void changes_init(struct changes *c)
 {
     *c = (struct changes){.version = 0};
-    c->ring.next = c->ring.prev = &c->ring;
-}
-
-static void unlink(struct change_link *x)
-{
-    x->prev->next = x->next;
-    x->next->prev = x->prev;
+    list_init(&c->all);
 }
 
 void change_move(struct change_link *x)
 {
     struct changes *c = x->list;
+    assert(x->version <= c->version && (x->version > 0) == list_is_linked(&x->link));
     if (x->version > 0)
-        unlink(x);
+        list_remove(&x->link);
     x->version = ++c->version;
-    x->prev = c->ring.prev;
-    x->next = &c->ring;
-    x->prev->next = x;
-    c->ring.prev = x;
+    list_push_back(&c->all, &x->link);
 }
 
 void change_end(struct change_link *x, struct str name)
@@ -32,7 +23,8 @@ void change_end(struct change_link *x, struct str name)
     struct changes *c = x->list;
     if (c == NULL || x->version == 0)
         return;
-    unlink(x);
+    assert(x->version <= c->version);
+    list_remove(&x->link);
     struct change_gone *g = &c->gone[c->n_gone % LIMIT_GONE];
     c->lost = MAX_OF(c->lost, g->version);
     c->n_gone++;
@@ -47,23 +39,27 @@ void change_end(struct change_link *x, struct str name)
 
 uint64_t changes_see(struct changes *c)
 {
+    assert(c->seen <= c->version);
     c->seen = c->version;
     return c->seen;
 }
 
 const struct change_link *changes_after(const struct changes *c, uint64_t version)
 {
-    const struct change_link *x = &c->ring;
     if (version == 0)
-        return changes_next(c, x);
-    while (x->prev != &c->ring && x->prev->version > version)
-        x = x->prev;
-    return x == &c->ring ? NULL : x;
+        return LIST_FIRST(&c->all, struct change_link, link);
+    const struct change_link *found = NULL;
+    const struct change_link *x = LIST_LAST(&c->all, struct change_link, link);
+    while (x != NULL && x->version > version) {
+        found = x;
+        x = LIST_PREV(&c->all, x, struct change_link, link);
+    }
+    return found;
 }
 
 const struct change_link *changes_next(const struct changes *c, const struct change_link *x)
 {
-    return x->next == &c->ring ? NULL : x->next;
+    return LIST_NEXT(&c->all, x, struct change_link, link);
 }
 
 const struct change_gone *changes_gone(const struct changes *c, uint64_t version, uint64_t *cursor)

@@ -3,14 +3,15 @@
 
 #include "base/mem.h"
 
-static int64_t part(int64_t whole, uint32_t parts)
+static int64_t holding_part(int64_t whole, uint32_t parts)
 {
+    assert(whole >= 0 && parts > 0);
     return (whole + parts - 1) / parts;
 }
 
 /* The container on whose cards the init containers run: the first lasting one; without one, the
  * first. */
-static const struct demand *anchor_of(const struct request *r)
+static const struct demand *holding_anchor_of(const struct request *r)
 {
     for (uint32_t i = 0; i < r->n_demands; i++) {
         if (r->demands[i].kind != CONTAINER_INIT)
@@ -19,7 +20,7 @@ static const struct demand *anchor_of(const struct request *r)
     return r->n_demands == 0 ? NULL : &r->demands[0];
 }
 
-static uint32_t cards_of(const struct grant *grants, uint32_t n, uint16_t container)
+static uint32_t holding_cards_of(const struct grant *grants, uint32_t n, uint16_t container)
 {
     uint32_t cards = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -27,8 +28,8 @@ static uint32_t cards_of(const struct grant *grants, uint32_t n, uint16_t contai
     return cards;
 }
 
-static const struct grant *grant_on(const struct grant *grants, uint32_t n, uint16_t container,
-                                    uint32_t card)
+static const struct grant *holding_grant_on(const struct grant *grants, uint32_t n,
+                                            uint16_t container, uint32_t card)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (grants[i].container == container && grants[i].card == card)
@@ -39,38 +40,38 @@ static const struct grant *grant_on(const struct grant *grants, uint32_t n, uint
 
 /* What the container itself needs of the card. For a whole card or a percentage its grant may be
  * larger. */
-static int64_t needs_of(const struct request *r, const struct grant *grants, uint32_t n,
-                        const struct demand *d, const struct grant *g)
+static int64_t holding_needs_of(const struct request *r, const struct grant *grants, uint32_t n,
+                                const struct demand *d, const struct grant *g)
 {
     if (request_fixed(r))
         return g->mem;
-    return MIN_OF(g->mem, part(d->mem, cards_of(grants, n, d->index)));
+    return MIN_OF(g->mem, holding_part(d->mem, holding_cards_of(grants, n, d->index)));
 }
 
 /* Raises the share to the init containers' peak on a card of the anchor, if that is larger. */
-static void raise_to_peak(const struct request *r, const struct grant *grants, uint32_t n,
-                          struct share *s)
+static void holding_raise_to_peak(const struct request *r, const struct grant *grants, uint32_t n,
+                                  struct share *s)
 {
-    const struct demand *anchor = anchor_of(r);
-    if (anchor == NULL || grant_on(grants, n, anchor->index, s->card) == NULL)
+    const struct demand *anchor = holding_anchor_of(r);
+    if (anchor == NULL || holding_grant_on(grants, n, anchor->index, s->card) == NULL)
         return;
-    uint32_t cards = cards_of(grants, n, anchor->index);
+    uint32_t cards = holding_cards_of(grants, n, anchor->index);
     int64_t mem = 0;
     uint32_t cores = 0;
     for (uint32_t i = 0; i < r->n_demands; i++) {
         const struct demand *d = &r->demands[i];
         if (d->kind == CONTAINER_INIT) {
-            s->mem = MAX_OF(s->mem, mem + part(d->mem, cards));
-            s->cores = MAX_OF(s->cores, cores + (uint32_t)part(d->cores, cards));
+            s->mem = MAX_OF(s->mem, mem + holding_part(d->mem, cards));
+            s->cores = MAX_OF(s->cores, cores + (uint32_t)holding_part(d->cores, cards));
         } else if (d->kind == CONTAINER_SIDECAR) {
-            const struct grant *g = grant_on(grants, n, d->index, s->card);
-            mem += g == NULL ? 0 : needs_of(r, grants, n, d, g);
+            const struct grant *g = holding_grant_on(grants, n, d->index, s->card);
+            mem += g == NULL ? 0 : holding_needs_of(r, grants, n, d, g);
             cores += g == NULL ? 0 : g->cores;
         }
     }
 }
 
-static struct share *share_at(struct share *shares, uint32_t *n, uint32_t card)
+static struct share *holding_share_at(struct share *shares, uint32_t *n, uint32_t card)
 {
     uint32_t at = 0;
     while (at < *n && shares[at].card < card)
@@ -83,7 +84,7 @@ static struct share *share_at(struct share *shares, uint32_t *n, uint32_t card)
     return &shares[at];
 }
 
-static const struct demand *demand_of(const struct request *r, uint32_t container)
+static const struct demand *holding_demand_of(const struct request *r, uint32_t container)
 {
     for (uint32_t i = 0; i < r->n_demands; i++) {
         if (r->demands[i].index == container)
@@ -92,9 +93,9 @@ static const struct demand *demand_of(const struct request *r, uint32_t containe
     return NULL;
 }
 
-static bool is_init(const struct request *r, uint16_t container)
+static bool holding_is_init(const struct request *r, uint16_t container)
 {
-    const struct demand *d = demand_of(r, container);
+    const struct demand *d = holding_demand_of(r, container);
     return d != NULL && d->kind == CONTAINER_INIT;
 }
 
@@ -102,15 +103,16 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
                    bool initialized, struct share *ret)
 {
     uint32_t shares = 0;
+    assert(n <= REQUEST_GRANTS_MAX);
     for (uint32_t i = 0; i < n; i++) {
-        struct share *s = share_at(ret, &shares, grants[i].card);
-        if (is_init(r, grants[i].container))
+        struct share *s = holding_share_at(ret, &shares, grants[i].card);
+        if (holding_is_init(r, grants[i].container))
             continue;
         s->mem += grants[i].mem;
         s->cores += grants[i].cores;
     }
     for (uint32_t i = 0; i < shares && !initialized; i++)
-        raise_to_peak(r, grants, n, &ret[i]);
+        holding_raise_to_peak(r, grants, n, &ret[i]);
     /* On one card: at least the pod's own figures, which also contain its overhead. */
     if (shares == 1) {
         ret[0].mem = MAX_OF(ret[0].mem, initialized ? r->lasting_mem : r->mem);
@@ -122,7 +124,8 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
 struct share request_share(const struct request *r)
 {
     uint32_t cards = request_cards(r);
-    return (struct share){.mem = part(r->mem, cards), .cores = (uint32_t)part(r->cores, cards)};
+    return (struct share){.mem = holding_part(r->mem, cards),
+                          .cores = (uint32_t)holding_part(r->cores, cards)};
 }
 
 struct holding *holding_new(const struct request *r, const struct placement *p, bool initialized)
@@ -131,6 +134,7 @@ struct holding *holding_new(const struct request *r, const struct placement *p, 
     uint32_t n = shares_of(r, p->grants, p->n, initialized, shares);
     size_t shares_size = n * sizeof(struct share);
     size_t grants_size = p->n * sizeof(struct grant);
+    assert((n > 0) == (p->n > 0));
     struct holding *h = mem_alloc(sizeof(*h) + shares_size + grants_size);
     if (h == NULL)
         return NULL;
@@ -156,7 +160,8 @@ void holding_settle(struct holding *h, const struct request *r, bool initialized
 }
 
 /* Whether the allocation gives the container what it asks for. */
-static bool is_served(const struct pod_view *pod, const struct request *r, const struct demand *d)
+static bool holding_is_served(const struct pod_view *pod, const struct request *r,
+                              const struct demand *d)
 {
     int64_t given = 0;
     bool named = false;
@@ -173,11 +178,11 @@ static bool is_served(const struct pod_view *pod, const struct request *r, const
 
 /* Whether entry i is valid alone: its container asks for cards, and has no other entry for the same
  * card. */
-static bool is_sound(const struct pod_view *pod, const struct request *r, size_t i)
+static bool holding_is_sound(const struct pod_view *pod, const struct request *r, size_t i)
 {
     const struct grant_view *g = &pod->grants[i];
     uint32_t cards = 1;
-    if (demand_of(r, g->container) == NULL || g->card > INT32_MAX || g->mem < 0 ||
+    if (holding_demand_of(r, g->container) == NULL || g->card > INT32_MAX || g->mem < 0 ||
         g->mem > REQUEST_MEM_MAX)
         return false;
     for (size_t j = 0; j < i; j++) {
@@ -192,7 +197,7 @@ static bool is_sound(const struct pod_view *pod, const struct request *r, size_t
 
 /* The device plugin uses the index. An allocation that names another card is a leftover: the
  * manifest was copied from another pod with its annotations. */
-static bool is_elsewhere(const struct pod_view *pod)
+static bool holding_is_elsewhere(const struct pod_view *pod)
 {
     uint64_t card = 0;
     if (!str_to_u64(pod->idx, INT32_MAX, &card))
@@ -204,30 +209,31 @@ static bool is_elsewhere(const struct pod_view *pod)
     return false;
 }
 
-static bool allocation_fits(const struct pod_view *pod, const struct request *r)
+static bool holding_allocation_fits(const struct pod_view *pod, const struct request *r)
 {
     int64_t sum = 0;
-    if (is_elsewhere(pod))
+    if (holding_is_elsewhere(pod))
         return false;
     if (!pod->has_allocation || r->n_demands == 0 || pod->n_grants == 0 ||
         pod->n_grants > REQUEST_GRANTS_MAX)
         return false;
     for (size_t i = 0; i < pod->n_grants; i++) {
-        if (!is_sound(pod, r, i))
+        if (!holding_is_sound(pod, r, i))
             return false;
         sum += pod->grants[i].mem;
     }
     for (uint32_t i = 0; i < r->n_demands; i++) {
-        if (!is_served(pod, r, &r->demands[i]))
+        if (!holding_is_served(pod, r, &r->demands[i]))
             return false;
     }
     return sum <= REQUEST_MEM_MAX;
 }
 
-static void take_allocation(const struct pod_view *pod, const struct request *r,
-                            struct placement *ret)
+static void holding_take_allocation(const struct pod_view *pod, const struct request *r,
+                                    struct placement *ret)
 {
     ret->n = (uint32_t)pod->n_grants;
+    assert(ret->n <= REQUEST_GRANTS_MAX);
     for (uint32_t i = 0; i < ret->n; i++) {
         const struct grant_view *g = &pod->grants[i];
         ret->grants[i] =
@@ -235,9 +241,10 @@ static void take_allocation(const struct pod_view *pod, const struct request *r,
     }
     for (uint32_t i = 0; i < ret->n; i++) {
         struct grant *g = &ret->grants[i];
-        const struct demand *d = demand_of(r, g->container);
+        const struct demand *d = holding_demand_of(r, g->container);
         if (d != NULL)
-            g->cores = (uint16_t)part(d->cores, cards_of(ret->grants, ret->n, g->container));
+            g->cores = (uint16_t)holding_part(d->cores,
+                                              holding_cards_of(ret->grants, ret->n, g->container));
     }
 }
 
@@ -247,8 +254,8 @@ void placement_read(const struct pod_view *pod, const struct request *r, struct 
     ret->n = 0;
     if (!request_shares(r) && r->exclusive > 0)
         return;
-    if (allocation_fits(pod, r)) {
-        take_allocation(pod, r, ret);
+    if (holding_allocation_fits(pod, r)) {
+        holding_take_allocation(pod, r, ret);
         return;
     }
     if (!str_to_u64(pod->idx, INT32_MAX, &card))

@@ -15,23 +15,23 @@ struct labels {
     struct lengths lengths[]; /* the texts are stored behind them */
 };
 
-static bool is_kept(const struct label_view *v)
+static bool labels_is_kept(const struct label_view *v)
 {
     return v->key.n <= UINT16_MAX && v->value.n <= UINT16_MAX;
 }
 
-static const char *texts_of(const struct labels *l)
+static const char *labels_texts_of(const struct labels *l)
 {
     return (const char *)(l->lengths + l->n);
 }
 
-static enum errc copy(const struct label_view *views, size_t n, struct labels **ret)
+static enum errc labels_copy(const struct label_view *views, size_t n, struct labels **ret)
 {
     size_t kept = 0;
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++) {
-        kept += is_kept(&views[i]) ? 1 : 0;
-        bytes += is_kept(&views[i]) ? views[i].key.n + views[i].value.n : 0;
+        kept += labels_is_kept(&views[i]) ? 1 : 0;
+        bytes += labels_is_kept(&views[i]) ? views[i].key.n + views[i].value.n : 0;
     }
     *ret = NULL;
     if (kept == 0)
@@ -41,36 +41,37 @@ static enum errc copy(const struct label_view *views, size_t n, struct labels **
         return ERR_NOMEM;
     char *at = (char *)(l->lengths + kept);
     for (size_t i = 0; i < n; i++) {
-        if (!is_kept(&views[i]))
+        if (!labels_is_kept(&views[i]))
             continue;
         l->lengths[l->n++] = (struct lengths){(uint16_t)views[i].key.n, (uint16_t)views[i].value.n};
         (void)str_store(&at, views[i].key);
         (void)str_store(&at, views[i].value);
     }
+    assert(l->n == kept);
     *ret = l;
     return OK;
 }
 
 /* All bytes except the pool's header: equal bytes are equal labels. */
-static struct str bytes_of(const struct labels *l)
+static struct str labels_bytes_of(const struct labels *l)
 {
     const char *start = (const char *)l->lengths;
-    const char *end = texts_of(l);
+    const char *end = labels_texts_of(l);
     for (uint32_t i = 0; i < l->n; i++)
         end += l->lengths[i].key + l->lengths[i].value;
     return (struct str){start, (size_t)(end - start)};
 }
 
-static bool is_like(const struct pooled *thing, const void *like)
+static bool labels_is_like(const struct pooled *thing, const void *like)
 {
     const struct labels *l = (const struct labels *)(const void *)thing;
     const struct labels *other = like;
-    return l->n == other->n && str_eq(bytes_of(l), bytes_of(other));
+    return l->n == other->n && str_eq(labels_bytes_of(l), labels_bytes_of(other));
 }
 
-static uint64_t hash_of(const struct pool *pool, const struct labels *l)
+static uint64_t labels_hash_of(const struct pool *pool, const struct labels *l)
 {
-    return siphash13(pool->seed, bytes_of(l));
+    return siphash13(pool->seed, labels_bytes_of(l));
 }
 
 enum errc labels_take(struct pool *pool, const struct label_view *views, size_t n,
@@ -78,10 +79,10 @@ enum errc labels_take(struct pool *pool, const struct label_view *views, size_t 
 {
     struct labels *l = NULL;
     *ret = NULL;
-    enum errc code = copy(views, n, &l);
+    enum errc code = labels_copy(views, n, &l);
     if (l == NULL)
         return code;
-    struct pooled *kept = pool_keep(pool, &l->pooled, hash_of(pool, l), is_like);
+    struct pooled *kept = pool_keep(pool, &l->pooled, labels_hash_of(pool, l), labels_is_like);
     if (kept == NULL)
         return ERR_NOMEM;
     *ret = CONTAINER_OF(kept, struct labels, pooled);
@@ -96,12 +97,13 @@ void labels_give(struct pool *pool, struct labels *l)
 
 void labels_check(const struct pool *pool, const struct labels *l)
 {
-    assert(pool_find(pool, hash_of(pool, l), is_like, l) == &l->pooled);
+    assert(pool_find(pool, labels_hash_of(pool, l), labels_is_like, l) == &l->pooled);
 }
 
 /* Returns the label at *at and moves *at behind it. */
-static struct label_view label_next(const struct labels *l, uint32_t i, const char **at)
+static struct label_view labels_label_next(const struct labels *l, uint32_t i, const char **at)
 {
+    assert(i < l->n);
     struct label_view v = {.key = {*at, l->lengths[i].key},
                            .value = {*at + l->lengths[i].key, l->lengths[i].value}};
     *at += v.key.n + v.value.n;
@@ -111,13 +113,13 @@ static struct label_view label_next(const struct labels *l, uint32_t i, const ch
 bool labels_same(const struct labels *l, const struct label_view *views, size_t n)
 {
     uint32_t at = 0;
-    const char *text = l == NULL ? NULL : texts_of(l);
+    const char *text = l == NULL ? NULL : labels_texts_of(l);
     for (size_t i = 0; i < n; i++) {
-        if (!is_kept(&views[i]))
+        if (!labels_is_kept(&views[i]))
             continue;
         if (at == labels_count(l))
             return false;
-        struct label_view mine = label_next(l, at++, &text);
+        struct label_view mine = labels_label_next(l, at++, &text);
         if (!str_eq(mine.key, views[i].key) || !str_eq(mine.value, views[i].value))
             return false;
     }
@@ -131,7 +133,7 @@ uint32_t labels_count(const struct labels *l)
 
 void labels_view(const struct labels *l, struct label_view *ret)
 {
-    const char *text = l == NULL ? NULL : texts_of(l);
+    const char *text = l == NULL ? NULL : labels_texts_of(l);
     for (uint32_t i = 0; i < labels_count(l); i++)
-        ret[i] = label_next(l, i, &text);
+        ret[i] = labels_label_next(l, i, &text);
 }

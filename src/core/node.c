@@ -27,11 +27,12 @@ void node_derive(struct node *n)
         n->crowded = -1; /* no figure of a card alone decides whether a pod fits */
     else
         n->simple = MIN_OF(n->most_free, MIN_OF(node_free(n), n->total - n->used));
+    assert(n->simple <= MAX_OF(n->crowded, (int64_t)0));
 }
 
 /* Returns the memory that is charged. Shares without a card of the node count as unplaced. */
-static int64_t charge_cards(struct node *n, const struct request *r, const struct share *shares,
-                            uint32_t count, int sign)
+static int64_t node_charge_cards(struct node *n, const struct request *r,
+                                 const struct share *shares, uint32_t count, int sign)
 {
     int64_t charged = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -42,8 +43,11 @@ static int64_t charge_cards(struct node *n, const struct request *r, const struc
             continue;
         }
         struct card *c = &n->cards[s->card];
+        assert(sign > 0 ||
+               (c->pods > 0 && c->cores >= s->cores && c->wholes >= (r->whole ? 1 : 0)));
         int64_t mem = share_charge(r, s, c->total);
         c->used += sign * mem;
+        assert(c->used >= 0);
         c->cores += (uint32_t)sign * s->cores;
         c->pods += (uint32_t)sign;
         c->wholes += r->whole ? (uint32_t)sign : 0;
@@ -53,26 +57,31 @@ static int64_t charge_cards(struct node *n, const struct request *r, const struc
         charged = r->mem;
         n->unplaced += sign * r->mem;
     }
+    assert(n->unplaced >= 0);
     return charged;
 }
 
 void node_charge(struct node *n, const struct request *r, const struct share *shares,
                  uint32_t count, int sign)
 {
-    n->used += sign * charge_cards(n, r, shares, count, sign);
+    assert(sign == 1 || sign == -1);
+    assert(sign > 0 || (n->n_pods > 0 && n->n_sharing >= (request_shares(r) ? 1 : 0)));
+    n->used += sign * node_charge_cards(n, r, shares, count, sign);
     n->counted += sign * r->mem;
     n->exclusive += sign * (int64_t)r->exclusive;
+    assert(n->used >= 0 && n->counted >= 0 && n->exclusive >= 0);
     n->n_pods += (uint32_t)sign;
     n->n_sharing += request_shares(r) ? (uint32_t)sign : 0;
 }
 
-static void charge_pod(struct node *n, const struct pod *p, int sign)
+static void node_charge_pod(struct node *n, const struct pod *p, int sign)
 {
     node_charge(n, p->request, p->holding->shares, p->holding->n_shares, sign);
 }
 
-static void recount(struct node *n)
+static void node_recount(struct node *n)
 {
+    assert(n->n_cards == 0 || n->n_cards == n->sizes->n_cards);
     n->used = 0;
     n->counted = 0;
     n->unplaced = 0;
@@ -86,22 +95,23 @@ static void recount(struct node *n)
         c->unhealthy = said->unhealthy || card_set_has(n->unhealthy, i);
     }
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
-        charge_pod(n, p, 1);
+        node_charge_pod(n, p, 1);
     node_derive(n);
 }
 
 /* Charges the pods to their quotas. The amount depends on the node's pool and on the models and
  * sizes of its cards. */
-static void charge_uses(const struct node *n, int sign)
+static void node_charge_uses(const struct node *n, int sign)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
         uses_charge(p, sign);
 }
 
-static void take_sizes(struct node *n, struct pool *pool, struct node_sizes *sizes,
-                       struct card *cards)
+static void node_take_sizes(struct node *n, struct pool *pool, struct node_sizes *sizes,
+                            struct card *cards)
 {
-    charge_uses(n, -1);
+    assert((cards != NULL) == (sizes != NULL && sizes->n_cards > 0));
+    node_charge_uses(n, -1);
     node_sizes_give(pool, n->sizes);
     mem_free(n->cards);
     n->sizes = sizes;
@@ -111,8 +121,8 @@ static void take_sizes(struct node *n, struct pool *pool, struct node_sizes *siz
     n->limit = sizes == NULL ? 0 : sizes->limit;
     n->remainder = sizes == NULL ? 0 : sizes->remainder;
     n->n_cards = sizes == NULL ? 0 : sizes->n_cards;
-    recount(n);
-    charge_uses(n, 1);
+    node_recount(n);
+    node_charge_uses(n, 1);
     change_touch(&n->change);
 }
 
@@ -135,13 +145,14 @@ enum errc node_resize(struct node *n, struct pool *pool, const struct node_view 
         *ret_changed = false;
         return ERR_NOMEM;
     }
-    take_sizes(n, pool, sizes, cards);
+    node_take_sizes(n, pool, sizes, cards);
     return OK;
 }
 
 void node_vanish(struct node *n, struct pool *pool)
 {
-    take_sizes(n, pool, NULL, NULL);
+    assert(n->sizes != NULL);
+    node_take_sizes(n, pool, NULL, NULL);
 }
 
 enum errc node_set_unhealthy(struct node *n, struct str gpus, unsigned *ret_bad, bool *ret_changed)
@@ -163,7 +174,7 @@ enum errc node_set_unhealthy(struct node *n, struct str gpus, unsigned *ret_bad,
         return ERR_NOMEM;
     }
     *n->unhealthy = set;
-    recount(n);
+    node_recount(n);
     change_touch(&n->change);
     return OK;
 }
@@ -172,29 +183,8 @@ void node_clear_unhealthy(struct node *n)
 {
     mem_free(n->unhealthy);
     n->unhealthy = NULL;
-    recount(n);
+    node_recount(n);
     change_touch(&n->change);
-}
-
-static void list_add(struct pod **head, struct pod *p)
-{
-    p->prev = NULL;
-    p->next = *head;
-    if (*head != NULL)
-        (*head)->prev = p;
-    *head = p;
-}
-
-static void list_remove(struct pod **head, struct pod *p)
-{
-    if (p->prev != NULL)
-        p->prev->next = p->next;
-    else
-        *head = p->next;
-    if (p->next != NULL)
-        p->next->prev = p->prev;
-    p->next = NULL;
-    p->prev = NULL;
 }
 
 void node_attach(struct node *n, struct pod *p)
@@ -202,9 +192,9 @@ void node_attach(struct node *n, struct pod *p)
     assert(p->node == NULL && p->claim == NULL && p->holding != NULL);
     p->node = n;
     p->card = p->holding->n_shares == 0 ? -1 : (int32_t)p->holding->shares[0].card;
-    list_add(&n->pods, p);
+    pods_add(&n->pods, p);
     n->n_starting += p->starting ? 1 : 0;
-    charge_pod(n, p, 1);
+    node_charge_pod(n, p, 1);
     uses_charge(p, 1);
     node_derive(n);
     change_touch(&n->change);
@@ -214,13 +204,15 @@ void node_detach(struct pod *p)
 {
     struct node *n = p->node;
     assert(n != NULL);
-    list_remove(&n->pods, p);
+    pods_remove(&n->pods, p);
+    assert(!p->starting || n->n_starting > 0);
     n->n_starting -= p->starting ? 1 : 0;
     if (n->n_starting > 0)
         swap_note_end(n, p);
-    charge_pod(n, p, -1);
+    node_charge_pod(n, p, -1);
     uses_charge(p, -1);
     p->node = NULL;
+    assert(n->pods != NULL || (n->n_pods == 0 && n->used == 0 && n->n_starting == 0));
     node_derive(n);
     change_touch(&n->change);
 }
@@ -233,6 +225,7 @@ void node_note_start(struct pod *p, bool starting)
         return;
     if (p->unsure)
         swap_note_end(n, p);
+    assert(starting || n->n_starting > 0);
     p->starting = starting;
     p->unsure = false;
     n->n_starting += starting ? 1 : (uint32_t)-1;
@@ -254,9 +247,9 @@ void node_set_guarded(struct node *n, bool guarded)
 
 void node_claim(struct node *n, struct pod *p)
 {
-    assert(p->node == NULL && p->claim == NULL);
+    assert(p->state == POD_PENDING && p->node == NULL && p->claim == NULL);
     p->claim = n;
-    list_add(&n->claims, p);
+    pods_add(&n->claims, p);
     node_derive(n);
 }
 
@@ -264,7 +257,7 @@ void node_unclaim(struct pod *p)
 {
     struct node *n = p->claim;
     assert(n != NULL);
-    list_remove(&n->claims, p);
+    pods_remove(&n->claims, p);
     p->claim = NULL;
     node_derive(n);
 }
@@ -282,19 +275,21 @@ struct node *node_new(struct str name)
     n->block = block;
     n->name = str_store(&at, name);
     n->fault = NODE_ABSENT;
+    assert((uintptr_t)&n->name % CACHE_LINE == 0);
     node_derive(n);
     return n;
 }
 
 void node_drop(struct node *n, struct pool *pool)
 {
+    assert(n->pods == NULL && n->claims == NULL);
     mem_free(n->cards);
     node_sizes_give(pool, n->sizes);
     mem_free(n->unhealthy);
     mem_free(n->block);
 }
 
-static void check_lists(const struct node *n)
+static void node_check_lists(const struct node *n)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         assert(p->node == n && pod_holds(p));
@@ -312,12 +307,12 @@ void node_check(const struct node *n)
     struct card cards[LIMIT_CARDS] = {{0}};
     int64_t sizes = 0;
     uint32_t starting = 0;
-    check_lists(n);
+    node_check_lists(n);
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
         starting += p->starting ? 1 : 0;
     assert(n->n_starting == starting);
     again.cards = cards;
-    recount(&again);
+    node_recount(&again);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *a = &n->cards[i];
         const struct card *b = &cards[i];

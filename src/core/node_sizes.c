@@ -7,7 +7,7 @@
 #include "core/quantity.h"
 
 /* Reads a quantity of a node's status: 0 if absent, -1 if not usable. */
-static int64_t read_capacity(struct str text, int64_t max)
+static int64_t node_sizes_read_capacity(struct str text, int64_t max)
 {
     struct quantity q;
     if (text.n == 0)
@@ -43,7 +43,7 @@ unsigned card_set_read(struct card_set *set, struct str list)
  * holds. */
 #define TOTAL_MAX (REQUEST_MEM_MAX * LIMIT_CARDS)
 
-static size_t texts_of(const struct node_view *v)
+static size_t node_sizes_texts_of(const struct node_view *v)
 {
     size_t n = v->model.n + v->pool.n + (v->cards_fault == NULL ? 0 : strlen(v->cards_fault));
     for (size_t i = 0; i < v->n_cards; i++)
@@ -52,8 +52,8 @@ static size_t texts_of(const struct node_view *v)
 }
 
 /* Returns the fault, and the number of cards. */
-static enum node_fault judge(const struct node_view *v, int64_t total, int64_t limit, int64_t count,
-                             uint32_t *ret_cards)
+static enum node_fault node_sizes_judge(const struct node_view *v, int64_t total, int64_t limit,
+                                        int64_t count, uint32_t *ret_cards)
 {
     *ret_cards = 0;
     if (total < 0 || count < 0 || limit < 0)
@@ -73,7 +73,7 @@ static enum node_fault judge(const struct node_view *v, int64_t total, int64_t l
     return *ret_cards == 0 ? NODE_NO_CARDS : NODE_OK;
 }
 
-static void fill_from_table(struct node_sizes *s, const struct node_view *v, char **at)
+static void node_sizes_fill_from_table(struct node_sizes *s, const struct node_view *v, char **at)
 {
     s->remainder = s->total;
     for (uint32_t i = 0; i < s->n_cards; i++) {
@@ -82,6 +82,7 @@ static void fill_from_table(struct node_sizes *s, const struct node_view *v, cha
     }
     for (size_t i = 0; i < v->n_cards; i++) {
         const struct card_view *c = &v->cards[i];
+        assert(c->index < s->n_cards);
         s->cards[c->index].absent = false;
         s->cards[c->index].total = c->mem;
         s->cards[c->index].unhealthy = c->unhealthy;
@@ -95,14 +96,14 @@ static void fill_from_table(struct node_sizes *s, const struct node_view *v, cha
 
 /* Divides the memory among the number of cards that the node reports. The remainder belongs to no
  * card. */
-static void split_evenly(struct node_sizes *s)
+static void node_sizes_split_evenly(struct node_sizes *s)
 {
     for (uint32_t i = 0; i < s->n_cards; i++)
         s->cards[i].total = s->total / s->n_cards;
     s->remainder = s->n_cards == 0 ? 0 : s->total % s->n_cards;
 }
 
-static void mark(struct node_sizes *s, const struct node_view *v)
+static void node_sizes_mark(struct node_sizes *s, const struct node_view *v)
 {
     struct card_set cordoned = {{0}};
     struct card_set aside = {{0}};
@@ -114,7 +115,7 @@ static void mark(struct node_sizes *s, const struct node_view *v)
     }
 }
 
-static void read_labels(struct node_sizes *s, const struct node_view *v)
+static void node_sizes_read_labels(struct node_sizes *s, const struct node_view *v)
 {
     uint64_t max_pods = 0;
     s->placement = PACK_UNSET;
@@ -123,23 +124,25 @@ static void read_labels(struct node_sizes *s, const struct node_view *v)
         s->max_pods = (uint32_t)max_pods;
     else
         s->bad_tokens += v->max_pods.n > 0 ? 1 : 0;
-    int64_t exclusive = read_capacity(v->exclusive, UINT32_MAX);
+    int64_t exclusive = node_sizes_read_capacity(v->exclusive, UINT32_MAX);
     s->exclusive = (uint32_t)MAX_OF(exclusive, 0);
 }
 
 /* *ret_texts: where the block's texts are. */
-static struct node_sizes *make(const struct node_view *v, struct str *ret_texts)
+static struct node_sizes *node_sizes_make(const struct node_view *v, struct str *ret_texts)
 {
     uint32_t n_cards = 0;
-    int64_t total = read_capacity(v->mem, TOTAL_MAX);
-    int64_t count = read_capacity(v->count, LIMIT_CARDS);
-    int64_t limit =
-        v->mem_allocatable.p == NULL ? total : read_capacity(v->mem_allocatable, TOTAL_MAX);
-    enum node_fault fault = judge(v, total, limit, count, &n_cards);
+    int64_t total = node_sizes_read_capacity(v->mem, TOTAL_MAX);
+    int64_t count = node_sizes_read_capacity(v->count, LIMIT_CARDS);
+    int64_t limit = v->mem_allocatable.p == NULL
+                        ? total
+                        : node_sizes_read_capacity(v->mem_allocatable, TOTAL_MAX);
+    enum node_fault fault = node_sizes_judge(v, total, limit, count, &n_cards);
     bool table = fault == NODE_OK && v->has_cards;
-    struct node_sizes *s =
-        mem_alloc(sizeof(*s) + n_cards * sizeof(struct card) +
-                  (table ? n_cards : 0) * sizeof(struct card_info) + texts_of(v));
+    size_t texts_n = node_sizes_texts_of(v);
+    assert(n_cards <= LIMIT_CARDS && (n_cards > 0) == (fault == NODE_OK));
+    struct node_sizes *s = mem_alloc(sizeof(*s) + n_cards * sizeof(struct card) +
+                                     (table ? n_cards : 0) * sizeof(struct card_info) + texts_n);
     if (s == NULL)
         return NULL;
     s->fault = fault;
@@ -151,19 +154,20 @@ static struct node_sizes *make(const struct node_view *v, struct str *ret_texts)
     char *at = (char *)(s->cards + n_cards) + (table ? n_cards : 0) * sizeof(struct card_info);
     const char *texts = at;
     if (table)
-        fill_from_table(s, v, &at);
+        node_sizes_fill_from_table(s, v, &at);
     else
-        split_evenly(s);
+        node_sizes_split_evenly(s);
     s->model = str_store(&at, v->model);
     s->pool = str_store(&at, v->pool);
     s->cards_fault = str_store(&at, str_of(v->cards_fault));
-    mark(s, v);
-    read_labels(s, v);
+    node_sizes_mark(s, v);
+    node_sizes_read_labels(s, v);
     *ret_texts = (struct str){texts, (size_t)(at - texts)};
+    assert(ret_texts->n <= texts_n);
     return s;
 }
 
-static bool infos_equal(const struct node_sizes *a, const struct node_sizes *b)
+static bool node_sizes_infos_equal(const struct node_sizes *a, const struct node_sizes *b)
 {
     if ((a->infos == NULL) != (b->infos == NULL))
         return false;
@@ -177,7 +181,7 @@ static bool infos_equal(const struct node_sizes *a, const struct node_sizes *b)
     return true;
 }
 
-static bool cards_equal(const struct node_sizes *a, const struct node_sizes *b)
+static bool node_sizes_cards_equal(const struct node_sizes *a, const struct node_sizes *b)
 {
     for (uint32_t i = 0; i < a->n_cards; i++) {
         const struct card *x = &a->cards[i];
@@ -186,7 +190,7 @@ static bool cards_equal(const struct node_sizes *a, const struct node_sizes *b)
             x->cordoned != y->cordoned || x->aside != y->aside)
             return false;
     }
-    return infos_equal(a, b);
+    return node_sizes_infos_equal(a, b);
 }
 
 bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
@@ -195,11 +199,12 @@ bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
            a->remainder == b->remainder && a->n_cards == b->n_cards && a->max_pods == b->max_pods &&
            a->exclusive == b->exclusive && a->placement == b->placement &&
            str_eq(a->model, b->model) && str_eq(a->pool, b->pool) &&
-           str_eq(a->cards_fault, b->cards_fault) && cards_equal(a, b);
+           str_eq(a->cards_fault, b->cards_fault) && node_sizes_cards_equal(a, b);
 }
 
 /* The bytes of the cards can be hashed: the memory was zeroed, so the padding is zero. */
-static uint64_t hash_of(struct map_seed seed, const struct node_sizes *s, struct str texts)
+static uint64_t node_sizes_hash_of(struct map_seed seed, const struct node_sizes *s,
+                                   struct str texts)
 {
     struct str cards = {(const char *)s->cards, s->n_cards * sizeof(s->cards[0])};
     const uint64_t words[] = {
@@ -213,7 +218,7 @@ static uint64_t hash_of(struct map_seed seed, const struct node_sizes *s, struct
     return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
 }
 
-static bool is_like(const struct pooled *thing, const void *like)
+static bool node_sizes_is_like(const struct pooled *thing, const void *like)
 {
     const struct node_sizes *s = (const struct node_sizes *)(const void *)thing;
     const struct node_sizes *other = like;
@@ -223,10 +228,11 @@ static bool is_like(const struct pooled *thing, const void *like)
 struct node_sizes *node_sizes_take(struct pool *pool, const struct node_view *view)
 {
     struct str texts;
-    struct node_sizes *s = make(view, &texts);
+    struct node_sizes *s = node_sizes_make(view, &texts);
     if (s == NULL)
         return NULL;
-    struct pooled *kept = pool_keep(pool, &s->pooled, hash_of(pool->seed, s, texts), is_like);
+    struct pooled *kept =
+        pool_keep(pool, &s->pooled, node_sizes_hash_of(pool->seed, s, texts), node_sizes_is_like);
     return kept == NULL ? NULL : CONTAINER_OF(kept, struct node_sizes, pooled);
 }
 
@@ -238,6 +244,7 @@ void node_sizes_give(struct pool *pool, struct node_sizes *s)
 
 struct str node_card_model(const struct node *n, uint32_t card)
 {
+    assert(card < n->n_cards);
     if (n->sizes->infos != NULL && n->sizes->infos[card].model.n > 0)
         return n->sizes->infos[card].model;
     return n->sizes->model;
@@ -245,10 +252,12 @@ struct str node_card_model(const struct node *n, uint32_t card)
 
 struct str node_card_uuid(const struct node *n, uint32_t card)
 {
+    assert(card < n->n_cards);
     return n->sizes->infos == NULL ? STR_NULL : n->sizes->infos[card].uuid;
 }
 
 int32_t node_card_numa(const struct node *n, uint32_t card)
 {
+    assert(card < n->n_cards);
     return n->sizes->infos == NULL ? -1 : n->sizes->infos[card].numa;
 }

@@ -6,7 +6,7 @@
  */
 #include "core/pattern.h"
 
-static bool starts_nocase(struct str s, struct str prefix)
+static bool pattern_starts_nocase(struct str s, struct str prefix)
 {
     return s.n >= prefix.n && str_eq_nocase((struct str){s.p, prefix.n}, prefix);
 }
@@ -17,13 +17,13 @@ bool pattern_match(struct str pattern, struct str text)
     struct str rest;
     if (!str_cut(pattern, '*', &piece, &rest))
         return str_eq_nocase(pattern, text);
-    if (!starts_nocase(text, piece))
+    if (!pattern_starts_nocase(text, piece))
         return false;
     text = str_skip(text, piece.n);
     while (str_cut(rest, '*', &piece, &rest)) {
-        while (text.n > piece.n && !starts_nocase(text, piece))
+        while (text.n > piece.n && !pattern_starts_nocase(text, piece))
             text = str_skip(text, 1);
-        if (!starts_nocase(text, piece))
+        if (!pattern_starts_nocase(text, piece))
             return false;
         text = str_skip(text, piece.n);
     }

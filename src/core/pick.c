@@ -17,7 +17,7 @@ struct order {
 };
 
 /* Whether card a comes before card b. */
-static bool before(const void *ctx, uint32_t a, uint32_t b)
+static bool pick_before(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct pick *p = ctx;
     int64_t x = card_free(&p->node->cards[a]);
@@ -27,19 +27,20 @@ static bool before(const void *ctx, uint32_t a, uint32_t b)
     return p->pack == PACK_SPREAD ? x > y : x < y;
 }
 
-static void sort_cards(const struct pick *p, struct order *ret)
+static void pick_sort_cards(const struct pick *p, struct order *ret)
 {
     ret->n = 0;
     request_work(p->request, 4 * (uint64_t)p->node->n_cards);
+    assert(p->node->n_cards <= LIMIT_CARDS);
     for (uint32_t i = 0; i < p->node->n_cards; i++) {
         if (card_set_has(&p->fits, i))
             ret->cards[ret->n++] = i;
     }
-    sort_by(ret->cards, ret->n, before, p);
+    sort_by(ret->cards, ret->n, pick_before, p);
 }
 
 /* The first card in order with a pod that the device plugin may confuse with this one; -1: none. */
-static int64_t beside_equal(const struct pick *p)
+static int64_t pick_beside_equal(const struct pick *p)
 {
     int64_t best = -1;
     if (request_cards(p->request) != 1 || p->node->n_starting == 0)
@@ -49,7 +50,7 @@ static int64_t beside_equal(const struct pick *p)
         if (!pod_awaits(q) || !swap_is_like(q, p->request) || q->holding->n_shares != 1 ||
             !node_has_card(p->node, q->card) || !card_set_has(&p->fits, (uint32_t)q->card))
             continue;
-        if (best < 0 || before(p, (uint32_t)q->card, (uint32_t)best))
+        if (best < 0 || pick_before(p, (uint32_t)q->card, (uint32_t)best))
             best = q->card;
     }
     return best;
@@ -61,15 +62,15 @@ struct numa_order {
     uint32_t places[LIMIT_CARDS];
 };
 
-static bool numa_before(const void *ctx, uint32_t a, uint32_t b)
+static bool pick_numa_before(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct numa_order *o = ctx;
     return o->numa[a] != o->numa[b] ? o->numa[a] < o->numa[b] : a < b;
 }
 
 /* The free memory of the cards at these n places together. */
-static int64_t free_of(const struct pick *p, const struct order *all, const uint32_t *places,
-                       uint32_t n)
+static int64_t pick_free_of(const struct pick *p, const struct order *all, const uint32_t *places,
+                            uint32_t n)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -84,20 +85,21 @@ static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wa
 {
     struct numa_order o _uninitialized_;
     const uint32_t *best = NULL;
+    assert(wanted > 0 && wanted <= REQUEST_CARDS_MAX);
     int64_t most = 0;
     request_work(p->request, 4 * (uint64_t)all->n);
     for (uint32_t i = 0; i < all->n; i++) {
         o.numa[i] = node_card_numa(p->node, all->cards[i]);
         o.places[i] = i;
     }
-    sort_by(o.places, all->n, numa_before, &o);
+    sort_by(o.places, all->n, pick_numa_before, &o);
     for (uint32_t i = 0, next = 0; i < all->n; i = next) {
         int32_t numa = o.numa[o.places[i]];
         for (next = i + 1; next < all->n && o.numa[o.places[next]] == numa;)
             next++;
         if (numa < 0 || next - i < wanted)
             continue;
-        int64_t sum = free_of(p, all, &o.places[i], wanted);
+        int64_t sum = pick_free_of(p, all, &o.places[i], wanted);
         bool better = p->pack == PACK_SPREAD ? sum > most : sum < most;
         if (best == NULL || better || (sum == most && o.places[i] < best[0])) {
             best = &o.places[i];
@@ -112,13 +114,14 @@ static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wa
 /* Gives each card an equal part of every lasting container; without lasting containers, of every
  * container. The grants are ordered by container, as the annotation is written and read. For a
  * whole card or a percentage the first container gets what exceeds the sum of the parts. */
-static void grant_parts(const struct pick *p, const uint32_t *cards, uint32_t n,
-                        struct placement *ret)
+static void pick_grant_parts(const struct pick *p, const uint32_t *cards, uint32_t n,
+                             struct placement *ret)
 {
     const struct request *r = p->request;
     bool some_last = request_lasting(r) > 0;
     struct share share = {.mem = 0};
     ret->n = 0;
+    assert(n > 0 && n <= REQUEST_CARDS_MAX);
     for (uint32_t i = 0; i < r->n_demands; i++) {
         const struct demand *d = &r->demands[i];
         if (d->kind == CONTAINER_INIT && some_last)
@@ -131,12 +134,13 @@ static void grant_parts(const struct pick *p, const uint32_t *cards, uint32_t n,
                                                    .cores = (uint16_t)(d->cores / n)};
         share.mem += d->mem / n;
     }
+    assert(ret->n >= n);
     for (uint32_t c = 0; c < n; c++)
         ret->grants[c].mem += share_charge(r, &share, p->node->cards[cards[c]].total) - share.mem;
 }
 
 /* Grants a plain request in the form that placement_read reads back. */
-static void grant_plain(const struct request *r, uint32_t card, struct placement *ret)
+static void pick_grant_plain(const struct request *r, uint32_t card, struct placement *ret)
 {
     ret->n = 1;
     ret->grants[0] = (struct grant){.mem = r->lasting_mem,
@@ -145,7 +149,7 @@ static void grant_plain(const struct request *r, uint32_t card, struct placement
                                     .container = UINT16_MAX};
 }
 
-static void sort_indices(uint32_t *cards, uint32_t n)
+static void pick_sort_indices(uint32_t *cards, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
         uint32_t card = cards[i];
@@ -161,18 +165,19 @@ void pick_together(const struct pick *p, struct placement *ret)
     uint32_t cards[REQUEST_CARDS_MAX] = {0};
     struct order order _uninitialized_;
     uint32_t wanted = request_cards(p->request);
-    int64_t beside = beside_equal(p);
-    sort_cards(p, &order);
+    int64_t beside = pick_beside_equal(p);
+    pick_sort_cards(p, &order);
     assert(order.n >= wanted);
+    assert(wanted <= COUNT_OF(cards));
     if (beside >= 0)
         cards[0] = (uint32_t)beside;
     else if (wanted == 1 || !pick_numa(p, &order, wanted, cards))
         memcpy(cards, order.cards, wanted * sizeof(cards[0]));
-    sort_indices(cards, wanted);
+    pick_sort_indices(cards, wanted);
     if (request_plain(p->request) || p->request->n_demands == 0)
-        grant_plain(p->request, cards[0], ret);
+        pick_grant_plain(p->request, cards[0], ret);
     else
-        grant_parts(p, cards, wanted, ret);
+        pick_grant_parts(p, cards, wanted, ret);
 }
 
 bool pick_smaller(struct pick *p)
@@ -191,6 +196,7 @@ bool pick_smaller(struct pick *p)
         smallest = MIN_OF(smallest, n->cards[i].total);
         count++;
     }
+    assert(count >= request_cards(p->request));
     if (smallest >= largest || count <= request_cards(p->request))
         return false;
     for (uint32_t i = n->n_cards; i-- > 0 && count > request_cards(p->request);) {
@@ -216,13 +222,14 @@ struct search {
     uint64_t looked;             /* steps so far */
 };
 
-static void search_init(struct search *s, const struct pick *p)
+static void pick_search_init(struct search *s, const struct pick *p)
 {
     const struct request *r = p->request;
+    assert(r->n_demands <= REQUEST_DEMANDS_MAX);
     s->pick = p;
     s->n = 0;
     s->looked = 0;
-    sort_cards(p, &s->order);
+    pick_sort_cards(p, &s->order);
     for (uint32_t i = 0; i < s->order.n; i++) {
         s->mem[i] = card_free(&p->node->cards[s->order.cards[i]]);
         s->cores[i] = card_free_cores(&p->node->cards[s->order.cards[i]]);
@@ -238,50 +245,55 @@ static void search_init(struct search *s, const struct pick *p)
     }
 }
 
-static const struct demand *search_demand(const struct search *s, uint32_t level)
+static const struct demand *pick_search_demand(const struct search *s, uint32_t level)
 {
     assert(level < s->n);
     return &s->pick->request->demands[s->demands[level]];
 }
 
-/* For a quota, cards of two models differ. */
-static bool same_kind(const struct search *s, uint32_t x, uint32_t y)
+/* For a quota, cards of two models differ. So does a card that a container of the pod has already:
+ * the pod uses no more cards if another container gets it, too. */
+static bool pick_same_kind(const struct search *s, uint32_t x, uint32_t y)
 {
     const struct node *n = s->pick->node;
-    return s->pick->request->account.entry == NULL ||
+    if (s->pick->request->account.entry == NULL)
+        return true;
+    return (s->takers[x] > 0) == (s->takers[y] > 0) &&
            str_eq(node_card_model(n, s->order.cards[x]), node_card_model(n, s->order.cards[y]));
 }
 
 /* Whether the place has room and is not equivalent to the place before it, which was tried already.
  * With init containers, equal room does not make two used places equivalent: an init container may
  * use the part of containers that start later. */
-static bool search_allows(const struct search *s, const struct demand *d, uint32_t place)
+static bool pick_search_allows(const struct search *s, const struct demand *d, uint32_t place)
 {
     if (s->mem[place] < d->mem || s->cores[place] < d->cores)
         return false;
     if (place == 0 || s->mem[place] != s->mem[place - 1] ||
-        s->cores[place] != s->cores[place - 1] || !same_kind(s, place, place - 1))
+        s->cores[place] != s->cores[place - 1] || !pick_same_kind(s, place, place - 1))
         return true;
     return s->n < s->pick->request->n_demands && (s->takers[place] > 0 || s->takers[place - 1] > 0);
 }
 
-static void search_take(struct search *s, uint32_t level, int sign)
+static void pick_search_take(struct search *s, uint32_t level, int sign)
 {
-    const struct demand *d = search_demand(s, level);
+    const struct demand *d = pick_search_demand(s, level);
+    assert(s->at[level] < s->order.n && (sign > 0 || s->takers[s->at[level]] > 0));
     s->mem[s->at[level]] -= sign * d->mem;
     s->cores[s->at[level]] -= (uint32_t)sign * d->cores;
     s->takers[s->at[level]] = (uint8_t)(s->takers[s->at[level]] + sign);
+    assert(s->mem[s->at[level]] >= 0);
 }
 
 /* All containers have a place. Checks the init containers' peak on each card, the node's sum and
  * the quota. */
-static bool search_ends(const struct search *s, struct placement *ret)
+static bool pick_search_ends(const struct search *s, struct placement *ret)
 {
     struct share shares[REQUEST_DEMANDS_MAX];
     const struct node *n = s->pick->node;
     ret->n = s->n;
     for (uint32_t level = 0; level < s->n; level++) {
-        const struct demand *d = search_demand(s, level);
+        const struct demand *d = pick_search_demand(s, level);
         uint32_t at = level;
         for (; at > 0 && ret->grants[at - 1].container > d->index; at--)
             ret->grants[at] = ret->grants[at - 1];
@@ -302,39 +314,39 @@ static bool search_ends(const struct search *s, struct placement *ret)
 }
 
 /* At least enough steps for one pass without backtracking. */
-static uint64_t looks_for(const struct search *s)
+static uint64_t pick_looks_for(const struct search *s)
 {
     const struct work *w = s->pick->request->work;
     return w == NULL ? UINT64_MAX : work_looks(w, (uint64_t)s->n * (s->order.n + 1));
 }
 
-static bool search_run(struct search *s, struct placement *ret)
+static bool pick_search_run(struct search *s, struct placement *ret)
 {
-    uint64_t most = looks_for(s);
+    uint64_t most = pick_looks_for(s);
     uint32_t level = 0;
     uint32_t place = 0;
     for (unsigned steps = 0; steps < APART_STEPS && s->looked <= most; steps++) {
         uint32_t from = place;
-        while (place < s->order.n && !search_allows(s, search_demand(s, level), place))
+        while (place < s->order.n && !pick_search_allows(s, pick_search_demand(s, level), place))
             place++;
         s->looked += 1 + place - from;
         if (place < s->order.n) {
             s->at[level] = place;
-            search_take(s, level, 1);
+            pick_search_take(s, level, 1);
             if (level + 1 < s->n) {
                 level++;
                 place = 0;
                 continue;
             }
             s->looked += s->n;
-            if (search_ends(s, ret))
+            if (pick_search_ends(s, ret))
                 return true;
         } else if (level == 0) {
             return false;
         } else {
             level--;
         }
-        search_take(s, level, -1);
+        pick_search_take(s, level, -1);
         place = s->at[level] + 1;
     }
     return false;
@@ -343,8 +355,9 @@ static bool search_run(struct search *s, struct placement *ret)
 bool pick_apart(const struct pick *p, struct placement *ret)
 {
     struct search s _uninitialized_;
-    search_init(&s, p);
-    bool found = search_run(&s, ret);
+    pick_search_init(&s, p);
+    assert(s.n > 1);
+    bool found = pick_search_run(&s, ret);
     if (p->request->work != NULL)
         work_looked(p->request->work, s.looked);
     return found;

@@ -9,69 +9,71 @@
 #include "core/plan.h"
 
 #include "core/draft.h"
+#include "core/fit.h"
 #include "core/limit.h"
-#include "core/policy.h"
 #include "core/score.h"
 #include "core/uses.h"
 
 enum verdict plan_judge(const struct node *n, const struct request *r)
 {
-    enum verdict v = policy_fit(n, r);
+    enum verdict v = fit_node(n, r);
     if (v != VERDICT_FITS || r->exclusive == 0)
         return v;
     int64_t has = n->sizes == NULL ? 0 : n->sizes->exclusive;
     return n->exclusive + (int64_t)r->exclusive > has ? VERDICT_NO_EXCLUSIVE : VERDICT_FITS;
 }
 
-static bool better(const struct plan_site *a, const struct plan_site *b)
+static bool plan_better(const struct plan_site *a, const struct plan_site *b)
 {
     return a->score != b->score ? a->score > b->score : str_cmp(a->real->name, b->real->name) < 0;
 }
 
-static void swap(struct plan_site **a, struct plan_site **b)
+static void plan_swap(struct plan_site **a, struct plan_site **b)
 {
     struct plan_site *t = *a;
     *a = *b;
     *b = t;
 }
 
-static void heap_push(struct plan *p, struct plan_site *s)
+static void plan_heap_push(struct plan *p, struct plan_site *s)
 {
+    assert(p->n_heap < p->n_sites);
     size_t at = p->n_heap++;
     p->heap[at] = s;
-    for (; at > 0 && better(p->heap[at], p->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        swap(&p->heap[at], &p->heap[(at - 1) / 2]);
+    for (; at > 0 && plan_better(p->heap[at], p->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        plan_swap(&p->heap[at], &p->heap[(at - 1) / 2]);
 }
 
-static struct plan_site *heap_pop(struct plan *p)
+static struct plan_site *plan_heap_pop(struct plan *p)
 {
+    assert(p->n_heap > 0);
     struct plan_site *top = p->heap[0];
     p->heap[0] = p->heap[--p->n_heap];
     for (size_t at = 0; 2 * at + 1 < p->n_heap;) {
         size_t child = 2 * at + 1;
-        if (child + 1 < p->n_heap && better(p->heap[child + 1], p->heap[child]))
+        if (child + 1 < p->n_heap && plan_better(p->heap[child + 1], p->heap[child]))
             child++;
-        if (!better(p->heap[child], p->heap[at]))
+        if (!plan_better(p->heap[child], p->heap[at]))
             break;
-        swap(&p->heap[child], &p->heap[at]);
+        plan_swap(&p->heap[child], &p->heap[at]);
         at = child;
     }
     return top;
 }
 
-static void offer(struct plan *p, struct plan_site *s)
+static void plan_offer(struct plan *p, struct plan_site *s)
 {
     request_work(&p->request, 1);
     if (plan_judge(&s->node, &p->request) != VERDICT_FITS)
         return;
     if (request_shares(&p->request) && s->node.n_cards > 0)
-        s->score = score_node(&s->node, policy_cost(&s->node, &p->request), p->node_policy);
-    if (s->score != SCORE_NONE && p->avoids_swaps && !policy_swaps(&s->node, &p->request))
+        s->score = score_node(&s->node, fit_cost(&s->node, &p->request), p->node_policy);
+    if (s->score != SCORE_NONE && p->avoids_swaps && !fit_swaps(&s->node, &p->request))
         s->score = score_favoured(s->score);
-    heap_push(p, s);
+    plan_heap_push(p, s);
 }
 
-static enum errc open_sites(struct plan *p, const struct cache *c)
+static enum errc plan_open_sites(struct plan *p, const struct cache *c)
 {
     size_t cursor = 0;
     p->sites = arena_array(p->arena, c->nodes.n, sizeof(*p->sites));
@@ -83,11 +85,12 @@ static enum errc open_sites(struct plan *p, const struct cache *c)
          n = cache_next_node(c, &cursor)) {
         if (n->fault == NODE_ABSENT)
             continue;
+        assert(p->n_sites < c->nodes.n);
         struct plan_site *s = &p->sites[p->n_sites++];
         *s = (struct plan_site){.node = *n, .real = n};
         p->exhausted = p->exhausted || work_is_over(p->request.work);
         if (!p->exhausted)
-            offer(p, s);
+            plan_offer(p, s);
         work_next_node(p->request.work);
     }
     return OK;
@@ -95,12 +98,13 @@ static enum errc open_sites(struct plan *p, const struct cache *c)
 
 /* The quota account of the replicas' namespace: a copy of the sums, which the replicas are charged
  * to. */
-static enum errc open_account(struct plan *p)
+static enum errc plan_open_account(struct plan *p)
 {
     struct quota_account *a = &p->request.account;
     p->request.memo = NULL; /* an answer for one replica is not valid for the next */
     if (a->entry == NULL)
         return OK;
+    assert(p->tenant.entry == NULL);
     struct quota_sum *used = arena_array(p->arena, a->entry->n_limits, sizeof(*used));
     if (used == NULL)
         return arena_fault(p->arena);
@@ -111,7 +115,7 @@ static enum errc open_account(struct plan *p)
     return OK;
 }
 
-static void charge_account(struct plan *p, const struct node *n, const struct holding *h)
+static void plan_charge_account(struct plan *p, const struct node *n, const struct holding *h)
 {
     struct quota_use uses[USES_MAX];
     if (p->tenant.entry == NULL)
@@ -124,7 +128,8 @@ static void charge_account(struct plan *p, const struct node *n, const struct ho
 /* The replica as a pod of the site, so that later replicas see it and its groups. On a guarded node
  * `starting` is false: the plan assumes that the next replica comes after the device plugin has
  * acknowledged this one. */
-static struct pod *make_pod(struct plan *p, const struct node *at, const struct placement *there)
+static struct pod *plan_make_pod(struct plan *p, const struct node *at,
+                                 const struct placement *there)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     uint32_t n = shares_of(&p->request, there->grants, there->n, false, shares);
@@ -150,9 +155,9 @@ static struct pod *make_pod(struct plan *p, const struct node *at, const struct 
     return pod;
 }
 
-static enum errc settle(struct plan *p, struct plan_site *s, const struct placement *there)
+static enum errc plan_settle(struct plan *p, struct plan_site *s, const struct placement *there)
 {
-    struct pod *pod = make_pod(p, &s->node, there);
+    struct pod *pod = plan_make_pod(p, &s->node, there);
     if (pod != NULL && s->replicas == 0 && s->node.n_cards > 0) {
         struct card *cards = arena_array(p->arena, s->node.n_cards, sizeof(*cards));
         if (cards != NULL)
@@ -161,16 +166,17 @@ static enum errc settle(struct plan *p, struct plan_site *s, const struct placem
     }
     if (arena_failed(p->arena))
         return arena_fault(p->arena);
+    assert(p->fit < p->replicas);
     request_work(&p->request, s->node.n_cards + there->n);
     draft_add(&s->node, pod);
-    charge_account(p, &s->node, pod->holding);
+    plan_charge_account(p, &s->node, pod->holding);
     p->request.affinity_held = p->request.affinity.n > 0;
     p->spots[p->fit++] = (struct plan_spot){.site = s, .holding = pod->holding};
     s->replicas++;
     return OK;
 }
 
-static enum errc place_all(struct plan *p)
+static enum errc plan_place_all(struct plan *p)
 {
     /* Evaluating every node once is not limited here: filter does the same. */
     uint64_t most = p->request.work->steps + LIMIT_PLAN_LOOKS;
@@ -180,16 +186,16 @@ static enum errc place_all(struct plan *p)
             p->exhausted = true;
             return OK;
         }
-        struct plan_site *s = heap_pop(p);
+        struct plan_site *s = plan_heap_pop(p);
         request_work(&p->request, 1);
         /* It was feasible when it was pushed. Since then its affinity group may have got a card on
          * another node, and other replicas may have used up the quota. */
-        if (policy_place(&s->node, &p->request, &there) != VERDICT_FITS)
+        if (fit_place(&s->node, &p->request, &there) != VERDICT_FITS)
             continue;
-        enum errc code = settle(p, s, &there);
+        enum errc code = plan_settle(p, s, &there);
         if (code != OK)
             return code;
-        offer(p, s);
+        plan_offer(p, s);
     }
     return OK;
 }
@@ -207,10 +213,10 @@ enum errc plan_make(struct plan *p, const struct cache *c, const struct request 
         work_begin(&p->own, c->nodes.n);
         p->request.work = &p->own;
     }
-    enum errc code = open_account(p);
+    enum errc code = plan_open_account(p);
     if (code == OK)
-        code = open_sites(p, c);
-    return code == OK ? place_all(p) : code;
+        code = plan_open_sites(p, c);
+    return code == OK ? plan_place_all(p) : code;
 }
 
 enum verdict plan_next(const struct plan *p, const struct plan_site *s)

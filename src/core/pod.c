@@ -14,7 +14,7 @@
  */
 #define ASSUME_AHEAD_NS (UINT64_C(86400) * 1000000000)
 
-static bool by_our_word(const struct pod *p)
+static bool pod_by_our_word(const struct pod *p)
 {
     return p->state == POD_RESERVED || p->state == POD_CONFIRMED;
 }
@@ -33,7 +33,7 @@ struct pod *pod_new(struct str uid, struct str name)
 
 void pod_doubt(struct pod *p)
 {
-    assert(by_our_word(p));
+    assert(pod_by_our_word(p));
     p->missing = true;
     p->asked = false;
 }
@@ -46,6 +46,7 @@ void pod_believe(struct pod *p)
 
 bool pod_is_doubted(struct pod *p, bool read_back)
 {
+    assert(pod_by_our_word(p) && (p->missing || !p->asked));
     if (!p->missing || (p->asked && read_back))
         return false;
     p->asked = true;
@@ -57,6 +58,7 @@ void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t n
     uint64_t ns = 0;
     p->assigned = str_eq(view->assigned, STR("true"));
     p->unassigned = str_eq(view->assigned, STR("false"));
+    assert(p->node != NULL);
     p->assume_ns = str_to_u64(view->assume_time, now_ns + ASSUME_AHEAD_NS, &ns) ? ns : 0;
 }
 
@@ -64,7 +66,7 @@ void pod_check(const struct pod *p)
 {
     assert((p->node != NULL) == pod_holds(p));
     assert(p->mem >= 0 && p->mem <= REQUEST_MEM_MAX);
-    assert(by_our_word(p) || (p->seen && !p->missing));
+    assert(pod_by_our_word(p) || (p->seen && !p->missing));
     assert(p->missing || !p->asked);
     assert(pod_holds(p) || (p->card == -1 && !p->starting && !p->assigned && !p->unassigned));
     assert(!p->unsure || p->starting);

@@ -26,7 +26,7 @@ static const struct suffix suffixes[] = {
 };
 
 /* The exponent behind e or E: [+-]digits. Go allows leading zeros. */
-static enum errc exponent_parse(struct str text, int *ret)
+static enum errc quantity_exponent_parse(struct str text, int *ret)
 {
     bool negative = text.n > 0 && text.p[0] == '-';
     if (text.n > 0 && (text.p[0] == '-' || text.p[0] == '+'))
@@ -45,7 +45,7 @@ static enum errc exponent_parse(struct str text, int *ret)
     return OK;
 }
 
-static enum errc suffix_parse(struct str text, int *ret10, int *ret2)
+static enum errc quantity_suffix_parse(struct str text, int *ret10, int *ret2)
 {
     *ret10 = 0;
     *ret2 = 0;
@@ -58,11 +58,11 @@ static enum errc suffix_parse(struct str text, int *ret10, int *ret2)
     }
     if (text.n < 2 || (text.p[0] != 'e' && text.p[0] != 'E'))
         return ERR_SYNTAX;
-    return exponent_parse(str_skip(text, 1), ret10);
+    return quantity_exponent_parse(str_skip(text, 1), ret10);
 }
 
 /* Takes digits*[.digits*] off the front of *text. */
-static void digits_parse(struct str *text, struct decimal *d)
+static void quantity_digits_parse(struct str *text, struct decimal *d)
 {
     bool fraction = false;
     size_t i = 0;
@@ -74,13 +74,14 @@ static void digits_parse(struct str *text, struct decimal *d)
         }
         if (c < '0' || c > '9')
             break;
+        assert(d->n < (int)TEXT_MAX);
         d->digits[d->n++] = (unsigned char)(c - '0');
         d->point += fraction ? 0 : 1;
     }
     *text = str_skip(*text, i);
 }
 
-static void times_two(struct decimal *d)
+static void quantity_times_two(struct decimal *d)
 {
     unsigned carry = 0;
     for (int i = d->n - 1; i >= 0; i--) {
@@ -90,6 +91,7 @@ static void times_two(struct decimal *d)
     }
     if (carry == 0)
         return;
+    assert(d->n < (int)DIGITS_MAX);
     memmove(d->digits + 1, d->digits, (size_t)d->n);
     d->digits[0] = (unsigned char)carry;
     d->n++;
@@ -97,7 +99,8 @@ static void times_two(struct decimal *d)
 }
 
 /* The magnitude, rounded up. */
-static uint64_t decimal_value(const struct decimal *d, bool *ret_whole, bool *ret_saturated)
+static uint64_t quantity_decimal_value(const struct decimal *d, bool *ret_whole,
+                                       bool *ret_saturated)
 {
     uint64_t value = 0;
     *ret_saturated = false;
@@ -117,7 +120,7 @@ static uint64_t decimal_value(const struct decimal *d, bool *ret_whole, bool *re
 static struct quantity quantity_make(const struct decimal *d, bool negative)
 {
     struct quantity q = {0};
-    uint64_t magnitude = decimal_value(d, &q.whole, &q.saturated);
+    uint64_t magnitude = quantity_decimal_value(d, &q.whole, &q.saturated);
     uint64_t max = (uint64_t)INT64_MAX + (negative ? 1 : 0);
     q.saturated = q.saturated || magnitude > max;
     if (q.saturated || magnitude == (uint64_t)INT64_MAX + 1)
@@ -142,14 +145,14 @@ enum errc quantity_parse(struct str text, struct quantity *ret)
     if (negative || text.p[0] == '+')
         text = str_skip(text, 1);
     struct decimal d = {.n = 0};
-    digits_parse(&text, &d);
+    quantity_digits_parse(&text, &d);
     int exponent10 = 0;
     int exponent2 = 0;
-    enum errc code = suffix_parse(text, &exponent10, &exponent2);
+    enum errc code = quantity_suffix_parse(text, &exponent10, &exponent2);
     if (code != OK)
         return code;
     for (int i = 0; i < exponent2; i++)
-        times_two(&d);
+        quantity_times_two(&d);
     d.point += exponent10;
     *ret = quantity_make(&d, negative);
     return OK;

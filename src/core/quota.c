@@ -18,13 +18,13 @@
 /* Longest name shown in a reason, in bytes. A namespace or a label has at most 63. */
 #define NAME_SHOWN 64
 
-static void tables_init(struct quota *q, struct map_seed seed)
+static void quota_tables_init(struct quota *q, struct map_seed seed)
 {
     map_init(&q->entries, offsetof(struct quota_entry, namespace), seed);
     arena_init(&q->arena, LIMIT_QUOTA_ARENA);
 }
 
-static void tables_done(struct quota *q)
+static void quota_tables_done(struct quota *q)
 {
     map_done(&q->entries);
     arena_done(&q->arena);
@@ -33,11 +33,11 @@ static void tables_done(struct quota *q)
 void quota_init(struct quota *q, struct map_seed seed)
 {
     *q = (struct quota){.arena = {.max = 0}};
-    tables_init(q, seed);
+    quota_tables_init(q, seed);
     map_init(&q->tenants, offsetof(struct quota_tenant, namespace), seed);
 }
 
-static void tenant_free(struct quota_tenant *t)
+static void quota_tenant_free(struct quota_tenant *t)
 {
     mem_free(t->used);
     mem_free(t);
@@ -48,13 +48,13 @@ void quota_done(struct quota *q)
     size_t cursor = 0;
     for (struct quota_tenant *t = map_next(&q->tenants, &cursor); t != NULL;
          t = map_next(&q->tenants, &cursor))
-        tenant_free(t);
+        quota_tenant_free(t);
     map_done(&q->tenants);
-    tables_done(q);
+    quota_tables_done(q);
 }
 
 /* Copies the names; NULL for none. A failure is in the arena. */
-static struct str *copy_names(struct arena *a, const struct str *names, size_t n)
+static struct str *quota_copy_names(struct arena *a, const struct str *names, size_t n)
 {
     struct str *copy = n == 0 ? NULL : arena_array(a, n, sizeof(*copy));
     for (size_t i = 0; copy != NULL && i < n; i++)
@@ -62,7 +62,8 @@ static struct str *copy_names(struct arena *a, const struct str *names, size_t n
     return copy;
 }
 
-static struct quota_limit *copy_limits(struct arena *a, const struct quota_limit *limits, size_t n)
+static struct quota_limit *quota_copy_limits(struct arena *a, const struct quota_limit *limits,
+                                             size_t n)
 {
     struct quota_limit *copy = n == 0 ? NULL : arena_array(a, n, sizeof(*copy));
     for (size_t i = 0; copy != NULL && i < n; i++) {
@@ -72,7 +73,7 @@ static struct quota_limit *copy_limits(struct arena *a, const struct quota_limit
     return copy;
 }
 
-static enum errc copy_entry(struct quota *q, const struct quota_entry *entry)
+static enum errc quota_copy_entry(struct quota *q, const struct quota_entry *entry)
 {
     struct arena *a = &q->arena;
     struct quota_entry *copy = arena_alloc(a, sizeof(*copy));
@@ -80,23 +81,28 @@ static enum errc copy_entry(struct quota *q, const struct quota_entry *entry)
         return ERR_NOMEM;
     *copy = *entry;
     copy->namespace = arena_dup(a, entry->namespace);
-    copy->limits = copy_limits(a, entry->limits, entry->n_limits);
-    copy->pools = copy_names(a, entry->pools, entry->n_pools);
-    copy->models = copy_names(a, entry->models, entry->n_models);
+    copy->limits = quota_copy_limits(a, entry->limits, entry->n_limits);
+    copy->pools = quota_copy_names(a, entry->pools, entry->n_pools);
+    copy->models = quota_copy_names(a, entry->models, entry->n_models);
     if (arena_failed(a))
         return ERR_NOMEM;
     assert(map_get(&q->entries, copy->namespace) == NULL);
     return map_put(&q->entries, copy);
 }
 
-static const struct quota_entry *entry_of(const struct quota *q, struct str namespace)
+static const struct quota_entry *quota_entry_of(const struct quota *q, struct str namespace)
 {
     const struct quota_entry *entry = map_get(&q->entries, namespace);
     return entry != NULL ? entry : map_get(&q->entries, EVERYBODY);
 }
 
+static size_t quota_limits_of(const struct quota_entry *entry)
+{
+    return entry == NULL ? 0 : entry->n_limits;
+}
+
 /* New sums of 0 for the limits of an entry; *ret is NULL without limits. */
-static enum errc sums_new(const struct quota_entry *entry, struct quota_sum **ret)
+static enum errc quota_sums_new(const struct quota_entry *entry, struct quota_sum **ret)
 {
     *ret = NULL;
     if (entry == NULL || entry->n_limits == 0)
@@ -106,10 +112,10 @@ static enum errc sums_new(const struct quota_entry *entry, struct quota_sum **re
 }
 
 /* Replaces the limits by those of `from`. Every tenant has its new sums in `next`. */
-static void take_over(struct quota *q, struct quota *from)
+static void quota_take_over(struct quota *q, struct quota *from)
 {
     size_t cursor = 0;
-    tables_done(q);
+    quota_tables_done(q);
     q->entries = from->entries;
     q->arena = from->arena;
     for (struct quota_tenant *t = map_next(&q->tenants, &cursor); t != NULL;
@@ -117,11 +123,12 @@ static void take_over(struct quota *q, struct quota *from)
         mem_free(t->used);
         t->used = t->next;
         t->next = NULL;
-        t->entry = entry_of(q, t->namespace);
+        t->entry = quota_entry_of(q, t->namespace);
+        assert((t->used != NULL) == (quota_limits_of(t->entry) > 0));
     }
 }
 
-static void give_up(struct quota *q, struct quota *from)
+static void quota_give_up(struct quota *q, struct quota *from)
 {
     size_t cursor = 0;
     for (struct quota_tenant *t = map_next(&q->tenants, &cursor); t != NULL;
@@ -129,7 +136,7 @@ static void give_up(struct quota *q, struct quota *from)
         mem_free(t->next);
         t->next = NULL;
     }
-    tables_done(from);
+    quota_tables_done(from);
 }
 
 enum errc quota_set(struct quota *q, const struct quota_view *view)
@@ -137,16 +144,16 @@ enum errc quota_set(struct quota *q, const struct quota_view *view)
     struct quota fresh = {.arena = {.max = 0}};
     enum errc code = OK;
     size_t cursor = 0;
-    tables_init(&fresh, q->entries.seed);
+    quota_tables_init(&fresh, q->entries.seed);
     for (size_t i = 0; code == OK && i < view->n; i++)
-        code = copy_entry(&fresh, &view->entries[i]);
+        code = quota_copy_entry(&fresh, &view->entries[i]);
     for (struct quota_tenant *t = map_next(&q->tenants, &cursor); code == OK && t != NULL;
          t = map_next(&q->tenants, &cursor))
-        code = sums_new(entry_of(&fresh, t->namespace), &t->next);
+        code = quota_sums_new(quota_entry_of(&fresh, t->namespace), &t->next);
     if (code == OK)
-        take_over(q, &fresh);
+        quota_take_over(q, &fresh);
     else
-        give_up(q, &fresh);
+        quota_give_up(q, &fresh);
     return code;
 }
 
@@ -163,17 +170,12 @@ struct quota_tenant *quota_join(struct quota *q, struct str namespace)
     char *at = (char *)(t + 1);
     t->namespace = str_store(&at, namespace);
     t->members = 1;
-    t->entry = entry_of(q, namespace);
-    if (sums_new(t->entry, &t->used) != OK || map_put(&q->tenants, t) != OK) {
-        tenant_free(t);
+    t->entry = quota_entry_of(q, namespace);
+    if (quota_sums_new(t->entry, &t->used) != OK || map_put(&q->tenants, t) != OK) {
+        quota_tenant_free(t);
         return NULL;
     }
     return t;
-}
-
-static size_t limits_of(const struct quota_entry *entry)
-{
-    return entry == NULL ? 0 : entry->n_limits;
 }
 
 void quota_leave(struct quota *q, struct quota_tenant *t)
@@ -181,15 +183,16 @@ void quota_leave(struct quota *q, struct quota_tenant *t)
     assert(t->members > 0);
     if (--t->members > 0)
         return;
-    for (size_t i = 0; i < limits_of(t->entry); i++) {
+    for (size_t i = 0; i < quota_limits_of(t->entry); i++) {
         for (unsigned k = 0; k < QUOTA_KINDS; k++)
             assert(t->used[i].of[k] == 0);
     }
-    (void)map_del(&q->tenants, t->namespace);
-    tenant_free(t);
+    const struct quota_tenant *known = map_del(&q->tenants, t->namespace);
+    assert(known == t);
+    quota_tenant_free(t);
 }
 
-static bool within(const struct quota_limit *limit, const struct quota_use *use)
+static bool quota_within(const struct quota_limit *limit, const struct quota_use *use)
 {
     switch (limit->scope) {
     case QUOTA_TOTAL:
@@ -205,8 +208,9 @@ static bool within(const struct quota_limit *limit, const struct quota_use *use)
 void quota_charge(struct quota_tenant *t, const struct quota_use *use, int sign)
 {
     assert(sign == 1 || sign == -1);
-    for (size_t i = 0; i < limits_of(t->entry); i++) {
-        if (!within(&t->entry->limits[i], use))
+    assert(t->used != NULL || quota_limits_of(t->entry) == 0);
+    for (size_t i = 0; i < quota_limits_of(t->entry); i++) {
+        if (!quota_within(&t->entry->limits[i], use))
             continue;
         for (unsigned k = 0; k < QUOTA_KINDS; k++) {
             assert(use->amount[k] >= 0);
@@ -221,10 +225,10 @@ struct quota_account quota_account(const struct quota *q, struct str namespace)
     const struct quota_tenant *t = map_get(&q->tenants, namespace);
     if (t != NULL)
         return (struct quota_account){namespace, t->entry, t->used};
-    return (struct quota_account){namespace, entry_of(q, namespace), NULL};
+    return (struct quota_account){namespace, quota_entry_of(q, namespace), NULL};
 }
 
-static bool is_listed(const struct str *pools, size_t n, struct str pool)
+static bool quota_is_listed(const struct str *pools, size_t n, struct str pool)
 {
     for (size_t i = 0; i < n; i++) {
         if (str_eq(pools[i], pool))
@@ -233,7 +237,7 @@ static bool is_listed(const struct str *pools, size_t n, struct str pool)
     return false;
 }
 
-static bool is_matched(const struct str *models, size_t n, struct str model)
+static bool quota_is_matched(const struct str *models, size_t n, struct str model)
 {
     for (size_t i = 0; i < n; i++) {
         if (pattern_match(models[i], model))
@@ -242,7 +246,7 @@ static bool is_matched(const struct str *models, size_t n, struct str model)
     return false;
 }
 
-static bool asks(const struct quota_use *use)
+static bool quota_asks(const struct quota_use *use)
 {
     for (unsigned k = 0; k < QUOTA_KINDS; k++) {
         if (use->amount[k] > 0)
@@ -251,15 +255,15 @@ static bool asks(const struct quota_use *use)
     return false;
 }
 
-static bool is_allowed(const struct quota_entry *entry, const struct quota_use *use,
-                       struct quota_refusal *ret)
+static bool quota_is_allowed(const struct quota_entry *entry, const struct quota_use *use,
+                             struct quota_refusal *ret)
 {
-    if (entry->n_pools > 0 && !is_listed(entry->pools, entry->n_pools, use->pool)) {
+    if (entry->n_pools > 0 && !quota_is_listed(entry->pools, entry->n_pools, use->pool)) {
         ret->fault = QUOTA_POOL_DENIED;
         ret->name = use->pool;
         return false;
     }
-    if (entry->n_models > 0 && !is_matched(entry->models, entry->n_models, use->model)) {
+    if (entry->n_models > 0 && !quota_is_matched(entry->models, entry->n_models, use->model)) {
         ret->fault = QUOTA_MODEL_DENIED;
         ret->name = use->model;
         return false;
@@ -267,22 +271,23 @@ static bool is_allowed(const struct quota_entry *entry, const struct quota_use *
     return true;
 }
 
-static int64_t cut(__int128 n)
+static int64_t quota_cut(__int128 n)
 {
     return (int64_t)MIN_OF(n, (__int128)INT64_MAX);
 }
 
-static bool is_kept(const struct quota_limit *limit, const struct quota_sum *used,
-                    const struct quota_use *uses, size_t n, struct quota_refusal *ret)
+static bool quota_is_kept(const struct quota_limit *limit, const struct quota_sum *used,
+                          const struct quota_use *uses, size_t n, struct quota_refusal *ret)
 {
     struct quota_sum asked = {.of = {0}};
     for (size_t i = 0; i < n; i++) {
-        bool counts = within(limit, &uses[i]);
+        bool counts = quota_within(limit, &uses[i]);
         for (unsigned k = 0; k < QUOTA_KINDS; k++)
             asked.of[k] += counts ? uses[i].amount[k] : 0;
     }
     for (unsigned k = 0; k < QUOTA_KINDS; k++) {
         __int128 held = used == NULL ? 0 : used->of[k];
+        assert(held >= 0);
         if (limit->most[k] < 0 || asked.of[k] <= 0 || held + asked.of[k] <= limit->most[k])
             continue;
         ret->fault = QUOTA_EXCEEDED;
@@ -290,8 +295,8 @@ static bool is_kept(const struct quota_limit *limit, const struct quota_sum *use
         ret->name = limit->name;
         ret->kind = (enum quota_kind)k;
         ret->limit = limit->most[k];
-        ret->used = cut(held);
-        ret->asked = cut(asked.of[k]);
+        ret->used = quota_cut(held);
+        ret->asked = quota_cut(asked.of[k]);
         return false;
     }
     return true;
@@ -305,10 +310,10 @@ bool quota_fit(const struct quota_account *a, const struct quota_use *uses, size
     if (a->entry == NULL)
         return true;
     for (size_t i = 0; fits && i < n; i++)
-        fits = !asks(&uses[i]) || is_allowed(a->entry, &uses[i], &refusal);
+        fits = !quota_asks(&uses[i]) || quota_is_allowed(a->entry, &uses[i], &refusal);
     for (size_t i = 0; fits && i < a->entry->n_limits; i++)
-        fits =
-            is_kept(&a->entry->limits[i], a->used == NULL ? NULL : &a->used[i], uses, n, &refusal);
+        fits = quota_is_kept(&a->entry->limits[i], a->used == NULL ? NULL : &a->used[i], uses, n,
+                             &refusal);
     if (!fits)
         *ret = refusal;
     return fits;
@@ -320,7 +325,7 @@ bool quota_refusal_is_final(const struct quota_refusal *r)
 }
 
 /* The start of a name, whole characters only. A model can be any text of a node's annotation. */
-static struct str head_of(struct str s)
+static struct str quota_head_of(struct str s)
 {
     struct str rest = s;
     uint32_t rune = 0;
@@ -330,42 +335,44 @@ static struct str head_of(struct str s)
     return (struct str){s.p, s.n - rest.n};
 }
 
-static void write_denied(const char *what, const char *without, struct str name, struct buf *to)
+static void quota_write_denied(const char *what, const char *without, struct str name,
+                               struct buf *to)
 {
     if (name.n == 0)
         buf_printf(to, "%s", without);
     else
-        buf_printf(to, "%s \"%.*s\" is", what, STR_ARG(head_of(name)));
+        buf_printf(to, "%s \"%.*s\" is", what, STR_ARG(quota_head_of(name)));
     buf_put(to, STR(" not allowed"));
 }
 
-static void write_exceeded(const struct quota_refusal *r, struct buf *to)
+static void quota_write_exceeded(const struct quota_refusal *r, struct buf *to)
 {
     static const char *const kinds[QUOTA_KINDS] = {
         [QUOTA_MEMORY] = "memory", [QUOTA_CARDS] = "cards", [QUOTA_COMPUTE] = "compute"};
+    assert((unsigned)r->kind < QUOTA_KINDS && r->asked > 0);
     buf_printf(to, "%s", kinds[r->kind]);
     if (r->scope == QUOTA_MODEL)
-        buf_printf(to, " of model %.*s", STR_ARG(head_of(r->name)));
+        buf_printf(to, " of model %.*s", STR_ARG(quota_head_of(r->name)));
     else if (r->scope == QUOTA_POOL && r->name.n == 0)
         buf_put(to, STR(" on nodes without a pool"));
     else if (r->scope == QUOTA_POOL)
-        buf_printf(to, " in pool %.*s", STR_ARG(head_of(r->name)));
+        buf_printf(to, " in pool %.*s", STR_ARG(quota_head_of(r->name)));
     buf_printf(to, ": %lld of %lld used, %lld asked", (long long)r->used, (long long)r->limit,
                (long long)r->asked);
 }
 
 void quota_refusal_write(const struct quota_refusal *r, struct buf *to)
 {
-    buf_printf(to, "quota of namespace %.*s: ", STR_ARG(head_of(r->namespace)));
+    buf_printf(to, "quota of namespace %.*s: ", STR_ARG(quota_head_of(r->namespace)));
     switch (r->fault) {
     case QUOTA_EXCEEDED:
-        write_exceeded(r, to);
+        quota_write_exceeded(r, to);
         break;
     case QUOTA_POOL_DENIED:
-        write_denied("pool", "nodes without a pool are", r->name, to);
+        quota_write_denied("pool", "nodes without a pool are", r->name, to);
         break;
     case QUOTA_MODEL_DENIED:
-        write_denied("card model", "cards of an unknown model are", r->name, to);
+        quota_write_denied("card model", "cards of an unknown model are", r->name, to);
         break;
     }
 }
@@ -375,9 +382,9 @@ void quota_check(const struct quota *q)
     size_t cursor = 0;
     for (const struct quota_tenant *t = map_next(&q->tenants, &cursor); t != NULL;
          t = map_next(&q->tenants, &cursor)) {
-        assert(t->members > 0 && t->entry == entry_of(q, t->namespace) && t->next == NULL);
-        assert((t->used != NULL) == (limits_of(t->entry) > 0));
-        for (size_t i = 0; i < limits_of(t->entry); i++) {
+        assert(t->members > 0 && t->entry == quota_entry_of(q, t->namespace) && t->next == NULL);
+        assert((t->used != NULL) == (quota_limits_of(t->entry) > 0));
+        for (size_t i = 0; i < quota_limits_of(t->entry); i++) {
             for (unsigned k = 0; k < QUOTA_KINDS; k++)
                 assert(t->used[i].of[k] >= 0);
         }

@@ -2,7 +2,7 @@
  * one comparison with it. Sorting all would need n log n comparisons of names. */
 #include "core/rank.h"
 
-static bool worse(const struct rank_entry *a, const struct rank_entry *b)
+static bool rank_worse(const struct rank_entry *a, const struct rank_entry *b)
 {
     if (a->score != b->score)
         return a->score < b->score;
@@ -10,32 +10,33 @@ static bool worse(const struct rank_entry *a, const struct rank_entry *b)
     return order != 0 ? order > 0 : a->i > b->i;
 }
 
-static void swap(struct rank_entry *a, struct rank_entry *b)
+static void rank_swap(struct rank_entry *a, struct rank_entry *b)
 {
     struct rank_entry t = *a;
     *a = *b;
     *b = t;
 }
 
-static void sift_up(struct rank_entry *e, size_t i)
+static void rank_sift_up(struct rank_entry *e, size_t i)
 {
-    for (size_t parent = (i - 1) / 2; i > 0 && worse(&e[i], &e[parent]); parent = (i - 1) / 2) {
-        swap(&e[i], &e[parent]);
+    for (size_t parent = (i - 1) / 2; i > 0 && rank_worse(&e[i], &e[parent]);
+         parent = (i - 1) / 2) {
+        rank_swap(&e[i], &e[parent]);
         i = parent;
     }
 }
 
-static void sift_down(struct rank_entry *e, size_t n)
+static void rank_sift_down(struct rank_entry *e, size_t n)
 {
     for (size_t i = 0;;) {
         size_t worst = i;
         for (size_t child = 2 * i + 1; child <= 2 * i + 2; child++) {
-            if (child < n && worse(&e[child], &e[worst]))
+            if (child < n && rank_worse(&e[child], &e[worst]))
                 worst = child;
         }
         if (worst == i)
             return;
-        swap(&e[i], &e[worst]);
+        rank_swap(&e[i], &e[worst]);
         i = worst;
     }
 }
@@ -43,17 +44,19 @@ static void sift_down(struct rank_entry *e, size_t n)
 void rank_offer(struct rank *r, struct rank_entry e)
 {
     assert(r->max > 0);
+    assert(r->n <= r->max);
     if (r->n < r->max) {
         r->entries[r->n++] = e;
-        sift_up(r->entries, r->n - 1);
-    } else if (worse(&r->entries[0], &e)) {
+        rank_sift_up(r->entries, r->n - 1);
+    } else if (rank_worse(&r->entries[0], &e)) {
         r->entries[0] = e;
-        sift_down(r->entries, r->n);
+        rank_sift_down(r->entries, r->n);
     }
 }
 
 void rank_levels_add(struct rank_levels *l, uint64_t score)
 {
+    assert(l->n <= RANK_LEVELS);
     unsigned at = l->n;
     while (at > 0 && l->scores[at - 1] < score)
         at--;

@@ -55,12 +55,13 @@ static const struct measure measure_cores = {GPUSHARE_RESOURCE_CORES,
 static const struct measure measure_exclusive = {GPUSHARE_RESOURCE_EXCLUSIVE, LIMIT_CARDS,
                                                  "is out of range: no node has so many cards"};
 
-static int64_t add(int64_t a, int64_t b)
+static int64_t request_add(int64_t a, int64_t b)
 {
     return MIN_OF(a + b, MEM_CAP);
 }
 
-static const char *fault_of(enum errc code, const struct quantity *q, const struct measure *m)
+static const char *request_fault_of(enum errc code, const struct quantity *q,
+                                    const struct measure *m)
 {
     if (code == ERR_SYNTAX)
         return "is not a quantity";
@@ -74,14 +75,14 @@ static const char *fault_of(enum errc code, const struct quantity *q, const stru
 }
 
 /* Reads an amount. If it is invalid, records the first error and returns what is charged anyway. */
-static int64_t amount(struct reader *rd, struct str text, const struct measure *m, const char *what,
-                      struct str name)
+static int64_t request_amount(struct reader *rd, struct str text, const struct measure *m,
+                              const char *what, struct str name)
 {
     struct quantity q = {.value = 0};
     if (text.p == NULL)
         return 0;
     enum errc code = quantity_parse(str_trim(text), &q);
-    const char *fault = fault_of(code, &q, m);
+    const char *fault = request_fault_of(code, &q, m);
     if (fault != NULL && rd->code == OK)
         rd->code = err_set(rd->reterr, code == ERR_SYNTAX ? ERR_SYNTAX : ERR_RANGE,
                            "%s \"%.*s%s\": %.*s: \"%.*s%s\" %s", what, SHOWN_ARG(name),
@@ -89,19 +90,19 @@ static int64_t amount(struct reader *rd, struct str text, const struct measure *
     return code == OK ? MIN_OF(MAX_OF(q.value, 0), m->max) : 0;
 }
 
-static void tally_add(struct tally *t, int64_t value, enum container_kind kind)
+static void request_tally_add(struct tally *t, int64_t value, enum container_kind kind)
 {
     if (kind == CONTAINER_INIT) {
-        t->peak = MAX_OF(t->peak, add(t->sidecars, value));
+        t->peak = MAX_OF(t->peak, request_add(t->sidecars, value));
         return;
     }
-    t->sum = add(t->sum, value);
+    t->sum = request_add(t->sum, value);
     if (kind == CONTAINER_SIDECAR)
-        t->sidecars = add(t->sidecars, value);
+        t->sidecars = request_add(t->sidecars, value);
 }
 
-static void demand_add(struct reader *rd, const struct container_view *c, int64_t mem,
-                       int64_t cores)
+static void request_demand_add(struct reader *rd, const struct container_view *c, int64_t mem,
+                               int64_t cores)
 {
     struct request *r = rd->request;
     bool init = c->kind != CONTAINER_MAIN;
@@ -133,25 +134,25 @@ static void demand_add(struct reader *rd, const struct container_view *c, int64_
     };
 }
 
-static void read_containers(struct reader *rd, struct tally *mem, struct tally *cores,
-                            struct tally *exclusive)
+static void request_read_containers(struct reader *rd, struct tally *mem, struct tally *cores,
+                                    struct tally *exclusive)
 {
     for (size_t i = 0; i < rd->pod->n_containers; i++) {
         const struct container_view *c = &rd->pod->containers[i];
         const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
-        int64_t m = amount(rd, c->mem, &measure_mem, what, c->name);
-        int64_t share = amount(rd, c->cores, &measure_cores, what, c->name);
-        int64_t x = amount(rd, c->exclusive, &measure_exclusive, what, c->name);
+        int64_t m = request_amount(rd, c->mem, &measure_mem, what, c->name);
+        int64_t share = request_amount(rd, c->cores, &measure_cores, what, c->name);
+        int64_t x = request_amount(rd, c->exclusive, &measure_exclusive, what, c->name);
         rd->named = rd->named || c->mem.p != NULL;
-        tally_add(mem, m, c->kind);
-        tally_add(cores, share, c->kind);
-        tally_add(exclusive, x, c->kind);
-        demand_add(rd, c, m, share);
+        request_tally_add(mem, m, c->kind);
+        request_tally_add(cores, share, c->kind);
+        request_tally_add(exclusive, x, c->kind);
+        request_demand_add(rd, c, m, share);
     }
 }
 
-static enum errc refuse(struct reader *rd, const char *what, struct str field, struct str value,
-                        const char *rule)
+static enum errc request_refuse(struct reader *rd, const char *what, struct str field,
+                                struct str value, const char *rule)
 {
     if (rd->code == OK)
         rd->code = err_set(rd->reterr, ERR_RANGE, "%s %.*s: \"%.*s%s\" %s", what, STR_ARG(field),
@@ -160,29 +161,29 @@ static enum errc refuse(struct reader *rd, const char *what, struct str field, s
 }
 
 /* A number from 1 to max; 0 if absent or refused. */
-static uint32_t read_number(struct reader *rd, const char *what, struct str field, struct str value,
-                            uint32_t max, const char *rule)
+static uint32_t request_read_number(struct reader *rd, const char *what, struct str field,
+                                    struct str value, uint32_t max, const char *rule)
 {
     uint64_t n = 0;
     if (value.p == NULL)
         return 0;
     if (!str_to_u64(str_trim(value), max, &n) || n == 0) {
-        (void)refuse(rd, what, field, value, rule);
+        (void)request_refuse(rd, what, field, value, rule);
         return 0;
     }
     return (uint32_t)n;
 }
 
-static enum pack read_policy(struct reader *rd, struct str field, struct str value)
+static enum pack request_read_policy(struct reader *rd, struct str field, struct str value)
 {
     enum pack pack = PACK_UNSET;
     if (value.p != NULL && !pack_parse(str_trim(value), &pack))
-        (void)refuse(rd, "annotation", field, value, "must be binpack or spread");
+        (void)request_refuse(rd, "annotation", field, value, "must be binpack or spread");
     return pack;
 }
 
-static void refuse_much(struct reader *rd, struct str field, struct str value, size_t n,
-                        const char *what, size_t max)
+static void request_refuse_much(struct reader *rd, struct str field, struct str value, size_t n,
+                                const char *what, size_t max)
 {
     if (rd->code == OK)
         rd->code =
@@ -191,54 +192,56 @@ static void refuse_much(struct reader *rd, struct str field, struct str value, s
 }
 
 /* A list of patterns; refused, and absent, if it is too long to compare it with every card. */
-static struct str read_list(struct reader *rd, struct str field, struct str value)
+static struct str request_read_list(struct reader *rd, struct str field, struct str value)
 {
     struct str list = str_trim(value);
     if (list.n > LIMIT_WISH_BYTES) {
-        refuse_much(rd, field, list, list.n, "bytes", LIMIT_WISH_BYTES);
+        request_refuse_much(rd, field, list, list.n, "bytes", LIMIT_WISH_BYTES);
         return STR_NULL;
     }
     size_t n = pattern_list_items(list);
     if (n <= LIMIT_WISH_ITEMS)
         return list;
-    refuse_much(rd, field, list, n, "items", LIMIT_WISH_ITEMS);
+    request_refuse_much(rd, field, list, n, "items", LIMIT_WISH_ITEMS);
     return STR_NULL;
 }
 
-static struct str read_group(struct reader *rd, struct str field, struct str value)
+static struct str request_read_group(struct reader *rd, struct str field, struct str value)
 {
     struct str group = str_trim(value);
     if (group.n <= REQUEST_GROUP_MAX)
         return group;
-    refuse_much(rd, field, group, group.n, "bytes", REQUEST_GROUP_MAX);
+    request_refuse_much(rd, field, group, group.n, "bytes", REQUEST_GROUP_MAX);
     return STR_NULL;
 }
 
-static void read_wishes(struct reader *rd)
+static void request_read_wishes(struct reader *rd)
 {
     const struct pod_view *pod = rd->pod;
     struct request *r = rd->request;
-    enum pack both = read_policy(rd, CARDPACK_ANNOTATION_POLICY, pod->policy);
-    r->node_policy = read_policy(rd, CARDPACK_ANNOTATION_NODE_POLICY, pod->node_policy);
-    r->card_policy = read_policy(rd, CARDPACK_ANNOTATION_CARD_POLICY, pod->card_policy);
+    enum pack both = request_read_policy(rd, CARDPACK_ANNOTATION_POLICY, pod->policy);
+    r->node_policy = request_read_policy(rd, CARDPACK_ANNOTATION_NODE_POLICY, pod->node_policy);
+    r->card_policy = request_read_policy(rd, CARDPACK_ANNOTATION_CARD_POLICY, pod->card_policy);
     if (r->node_policy == PACK_UNSET)
         r->node_policy = both;
     if (r->card_policy == PACK_UNSET)
         r->card_policy = both;
     r->namespace = pod->namespace;
-    r->models = read_list(rd, CARDPACK_ANNOTATION_MODEL, pod->card_model);
-    r->uuids = read_list(rd, CARDPACK_ANNOTATION_UUID, pod->card_uuid);
-    r->affinity = read_group(rd, CARDPACK_ANNOTATION_AFFINITY, pod->affinity);
-    r->anti_affinity = read_group(rd, CARDPACK_ANNOTATION_ANTI_AFFINITY, pod->anti_affinity);
+    r->models = request_read_list(rd, CARDPACK_ANNOTATION_MODEL, pod->card_model);
+    r->uuids = request_read_list(rd, CARDPACK_ANNOTATION_UUID, pod->card_uuid);
+    r->affinity = request_read_group(rd, CARDPACK_ANNOTATION_AFFINITY, pod->affinity);
+    r->anti_affinity =
+        request_read_group(rd, CARDPACK_ANNOTATION_ANTI_AFFINITY, pod->anti_affinity);
     r->priority = pod->priority;
     r->never_preempts = pod->never_preempts;
     if (r->affinity.n > 0 && str_eq(r->affinity, r->anti_affinity))
-        (void)refuse(rd, "annotation", CARDPACK_ANNOTATION_ANTI_AFFINITY, r->anti_affinity,
-                     "is also the card-affinity-group: one card can't be the same and another");
+        (void)request_refuse(
+            rd, "annotation", CARDPACK_ANNOTATION_ANTI_AFFINITY, r->anti_affinity,
+            "is also the card-affinity-group: one card can't be the same and another");
 }
 
 /* Checks that every container can be divided into equal parts for the cards. */
-static void check_division(struct reader *rd)
+static void request_check_division(struct reader *rd)
 {
     struct request *r = rd->request;
     uint32_t cards = request_cards(r);
@@ -254,30 +257,31 @@ static void check_division(struct reader *rd)
                            mem ? (long long)d->mem : (long long)d->cores);
     }
     if (r->n_demands * cards > REQUEST_GRANTS_MAX)
-        (void)refuse(rd, "label", GPUSHARE_LABEL_COUNT, rd->pod->count_label,
-                     "is too many for so many containers");
+        (void)request_refuse(rd, "label", GPUSHARE_LABEL_COUNT, rd->pod->count_label,
+                             "is too many for so many containers");
 }
 
-static void read_shape(struct reader *rd)
+static void request_read_shape(struct reader *rd)
 {
     const struct pod_view *pod = rd->pod;
     struct request *r = rd->request;
-    r->cards = read_number(rd, "label", GPUSHARE_LABEL_COUNT, pod->count_label, REQUEST_CARDS_MAX,
-                           "must be a number of cards, 1 to 64");
+    r->cards = request_read_number(rd, "label", GPUSHARE_LABEL_COUNT, pod->count_label,
+                                   REQUEST_CARDS_MAX, "must be a number of cards, 1 to 64");
     if (r->n_demands == 0)
         r->cards = 0; /* nothing to divide */
-    r->percent = read_number(rd, "annotation", CARDPACK_ANNOTATION_PERCENT, pod->percent, 100,
-                             "must be a percentage, 1 to 100");
+    r->percent =
+        request_read_number(rd, "annotation", CARDPACK_ANNOTATION_PERCENT, pod->percent, 100,
+                            "must be a whole number from 1 to 100, without a percent sign");
     r->whole = str_eq(str_trim(pod->whole_label), GPUSHARE_WHOLE_DEVICE);
     if (pod->whole_label.n > 0 && !r->whole)
-        (void)refuse(rd, "label", GPUSHARE_LABEL_PLACEMENT, pod->whole_label,
-                     "must be require-whole-device");
-    check_division(rd);
+        (void)request_refuse(rd, "label", GPUSHARE_LABEL_PLACEMENT, pod->whole_label,
+                             "must be require-whole-device");
+    request_check_division(rd);
 }
 
 /* The compute that one card must have free, if each container gets its own card where that is
  * allowed. */
-static uint32_t cores_of_card(const struct request *r)
+static uint32_t request_cores_of_card(const struct request *r)
 {
     uint32_t most = 0;
     if (!request_may_part(r))
@@ -287,17 +291,17 @@ static uint32_t cores_of_card(const struct request *r)
     return most;
 }
 
-static void check_cores(struct reader *rd)
+static void request_check_cores(struct reader *rd)
 {
     struct request *r = rd->request;
     uint32_t cards = request_cards(r);
     if (rd->code != OK || r->cores == 0)
         return;
-    uint32_t most = cores_of_card(r);
+    uint32_t most = request_cores_of_card(r);
     if (!request_shares(r))
-        rd->code =
-            err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" without %.*s",
-                    STR_ARG(GPUSHARE_RESOURCE_CORES), r->cores, STR_ARG(GPUSHARE_RESOURCE_MEM));
+        rd->code = err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" without %.*s: add a limit %.*s",
+                           STR_ARG(GPUSHARE_RESOURCE_CORES), r->cores,
+                           STR_ARG(GPUSHARE_RESOURCE_MEM), STR_ARG(GPUSHARE_RESOURCE_MEM));
     else if (most > REQUEST_CORES_MAX)
         rd->code = err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" is more than %u of %u card%s",
                            STR_ARG(GPUSHARE_RESOURCE_CORES), most * cards,
@@ -311,22 +315,25 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     struct tally exclusive = {0};
     *ret = (struct request){.mem = 0};
     struct reader rd = {.pod = pod, .request = ret, .code = OK, .reterr = reterr};
-    read_containers(&rd, &mem, &cores, &exclusive);
-    int64_t overhead = amount(&rd, pod->mem_overhead, &measure_mem, "overhead of pod", pod->name);
-    int64_t peak = add(MAX_OF(mem.sum, mem.peak), overhead);
+    request_read_containers(&rd, &mem, &cores, &exclusive);
+    int64_t overhead =
+        request_amount(&rd, pod->mem_overhead, &measure_mem, "overhead of pod", pod->name);
+    int64_t peak = request_add(MAX_OF(mem.sum, mem.peak), overhead);
     if (peak > REQUEST_MEM_MAX && rd.code == OK)
         rd.code = err_set(reterr, ERR_RANGE, "%.*s: the containers' sum is out of range",
                           STR_ARG(GPUSHARE_RESOURCE_MEM));
     ret->mem = MIN_OF(peak, REQUEST_MEM_MAX);
-    ret->lasting_mem = MIN_OF(add(mem.sum, overhead), REQUEST_MEM_MAX);
+    ret->lasting_mem = MIN_OF(request_add(mem.sum, overhead), REQUEST_MEM_MAX);
     ret->cores = (uint32_t)MIN_OF(MAX_OF(cores.sum, cores.peak), (int64_t)UINT16_MAX);
     ret->lasting_cores = (uint32_t)MIN_OF(cores.sum, (int64_t)UINT16_MAX);
     ret->exclusive = (uint32_t)MIN_OF(MAX_OF(exclusive.sum, exclusive.peak), (int64_t)UINT16_MAX);
+    assert(ret->lasting_mem >= 0 && ret->lasting_mem <= ret->mem);
+    assert(ret->lasting_cores <= ret->cores);
     if (rd.named)
-        read_shape(&rd);
+        request_read_shape(&rd);
     if (rd.named || ret->exclusive > 0 || ret->cores > 0)
-        read_wishes(&rd);
-    check_cores(&rd);
+        request_read_wishes(&rd);
+    request_check_cores(&rd);
     return rd.code;
 }
 
@@ -375,25 +382,26 @@ bool request_equal(const struct request *a, const struct request *b)
     return figures && wishes;
 }
 
-static size_t head_size(const struct request *r)
+static size_t request_head_size(const struct request *r)
 {
+    assert(r->n_demands <= REQUEST_DEMANDS_MAX);
     return offsetof(struct request, demands) + r->n_demands * sizeof(r->demands[0]);
 }
 
 void request_load(struct request *to, const struct request *from)
 {
-    memcpy(to, from, head_size(from));
+    memcpy(to, from, request_head_size(from));
 }
 
-static size_t size_of(const struct request *r)
+static size_t request_size_of(const struct request *r)
 {
-    return head_size(r) + r->namespace.n + r->models.n + r->uuids.n + r->affinity.n +
+    return request_head_size(r) + r->namespace.n + r->models.n + r->uuids.n + r->affinity.n +
            r->anti_affinity.n;
 }
 
-static void copy_to(struct request *copy, const struct request *r)
+static void request_copy_to(struct request *copy, const struct request *r)
 {
-    size_t head = head_size(r);
+    size_t head = request_head_size(r);
     memcpy(copy, r, head);
     copy->self = NULL;
     copy->affinity_held = false;
@@ -407,18 +415,19 @@ static void copy_to(struct request *copy, const struct request *r)
     copy->uuids = str_store(&at, r->uuids);
     copy->affinity = str_store(&at, r->affinity);
     copy->anti_affinity = str_store(&at, r->anti_affinity);
+    assert(at == (char *)copy + request_size_of(r));
 }
 
 struct request *request_copy(const struct request *r)
 {
-    struct request *copy = mem_alloc(size_of(r));
+    struct request *copy = mem_alloc(request_size_of(r));
     if (copy != NULL)
-        copy_to(copy, r);
+        request_copy_to(copy, r);
     return copy;
 }
 
 /* A hash of all that request_equal compares. */
-static uint64_t hash_of(struct map_seed seed, const struct request *r)
+static uint64_t request_hash_of(struct map_seed seed, const struct request *r)
 {
     static_assert(sizeof(struct demand) == 16, "its bytes are hashed: no padding");
     const struct str texts[] = {
@@ -445,7 +454,7 @@ struct kept {
     struct request request;
 };
 
-static bool is_like(const struct pooled *thing, const void *like)
+static bool request_is_like(const struct pooled *thing, const void *like)
 {
     const struct kept *k = (const struct kept *)(const void *)thing;
     return request_equal(&k->request, like);
@@ -453,16 +462,16 @@ static bool is_like(const struct pooled *thing, const void *like)
 
 struct request *request_take(struct pool *pool, const struct request *r)
 {
-    uint64_t hash = hash_of(pool->seed, r);
-    struct pooled *found = pool_find(pool, hash, is_like, r);
+    uint64_t hash = request_hash_of(pool->seed, r);
+    struct pooled *found = pool_find(pool, hash, request_is_like, r);
     if (found != NULL) {
         pool_take(found);
         return &CONTAINER_OF(found, struct kept, pooled)->request;
     }
-    struct kept *k = mem_alloc(offsetof(struct kept, request) + size_of(r));
+    struct kept *k = mem_alloc(offsetof(struct kept, request) + request_size_of(r));
     if (k == NULL)
         return NULL;
-    copy_to(&k->request, r);
+    request_copy_to(&k->request, r);
     if (pool_put(pool, &k->pooled, hash) == OK)
         return &k->request;
     mem_free(k);
@@ -477,6 +486,7 @@ void request_give(struct pool *pool, struct request *copy)
 
 void request_check(const struct pool *pool, const struct request *copy)
 {
-    struct pooled *found = pool_find(pool, hash_of(pool->seed, copy), is_like, copy);
+    struct pooled *found =
+        pool_find(pool, request_hash_of(pool->seed, copy), request_is_like, copy);
     assert(found != NULL && &CONTAINER_OF(found, struct kept, pooled)->request == copy);
 }

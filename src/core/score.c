@@ -8,7 +8,7 @@
 
 #define WHOLE (UINT64_C(1) << 62)
 
-static uint64_t used_share(const struct node *n, int64_t mem)
+static uint64_t score_used_share(const struct node *n, int64_t mem)
 {
     int64_t used = 0;
     bool over = __builtin_add_overflow(MAX_OF(n->used, (int64_t)0), MAX_OF(mem, (int64_t)0), &used);
@@ -20,6 +20,7 @@ static uint64_t used_share(const struct node *n, int64_t mem)
 
 uint64_t score_node(const struct node *n, int64_t mem, enum pack policy)
 {
-    uint64_t share = used_share(n, mem);
+    uint64_t share = score_used_share(n, mem);
+    assert(share <= WHOLE);
     return 2 * (1 + (policy == PACK_SPREAD ? WHOLE - share : share));
 }

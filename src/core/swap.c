@@ -12,7 +12,7 @@
 #include "core/swap.h"
 
 /* The sum that the plugin compares with. 0: the plugin never takes the pod. */
-static int64_t total_of(const struct request *r)
+static int64_t swap_total_of(const struct request *r)
 {
     int64_t sum = r->n_demands == 0 ? r->mem : 0;
     for (uint32_t i = 0; i < r->n_demands; i++)
@@ -20,7 +20,7 @@ static int64_t total_of(const struct request *r)
     return sum;
 }
 
-static uint32_t count_asking(const struct request *r)
+static uint32_t swap_count_asking(const struct request *r)
 {
     uint32_t n = r->n_demands == 0 && r->mem > 0 ? 1 : 0;
     for (uint32_t i = 0; i < r->n_demands; i++)
@@ -29,7 +29,7 @@ static uint32_t count_asking(const struct request *r)
 }
 
 /* Whether a container of r asks for exactly `total`, the sum of a pod. */
-static bool asks_for(const struct request *r, int64_t total)
+static bool swap_asks_for(const struct request *r, int64_t total)
 {
     bool asks = r->n_demands == 0 && r->mem == total;
     for (uint32_t i = 0; i < r->n_demands; i++)
@@ -37,12 +37,12 @@ static bool asks_for(const struct request *r, int64_t total)
     return asks && total > 0;
 }
 
-static bool is_alike(const struct request *a, const struct request *b)
+static bool swap_is_alike(const struct request *a, const struct request *b)
 {
-    return asks_for(a, total_of(b)) || asks_for(b, total_of(a));
+    return swap_asks_for(a, swap_total_of(b)) || swap_asks_for(b, swap_total_of(a));
 }
 
-static bool is_here(const struct node *n, const struct pod *p, const struct request *r)
+static bool swap_is_here(const struct node *n, const struct pod *p, const struct request *r)
 {
     return p != r->self && !(n->vacated && p->deleting);
 }
@@ -50,38 +50,39 @@ static bool is_here(const struct node *n, const struct pod *p, const struct requ
 /* Whether a container of p may have taken the acknowledgment of another pod: p started without
  * being acknowledged, or asks more than once, or may have been acknowledged for another pod's
  * container. */
-static bool may_take(const struct pod *p)
+static bool swap_may_take(const struct pod *p)
 {
-    return (!p->starting && !p->assigned) || p->unsure || count_asking(p->request) > 1;
+    return (!p->starting && !p->assigned) || p->unsure || swap_count_asking(p->request) > 1;
 }
 
 /* taken: a pod like r may have taken the acknowledgment of another pod. */
-static bool waits_for(const struct pod *p, const struct request *r, bool taken)
+static bool swap_waits_for(const struct pod *p, const struct request *r, bool taken)
 {
     if (!p->starting)
         return false;
-    bool may_ask = !p->assigned || p->unsure || taken || count_asking(p->request) > 1;
-    return (pod_awaits(p) && asks_for(r, total_of(p->request))) ||
-           (may_ask && asks_for(p->request, total_of(r)));
+    bool may_ask = !p->assigned || p->unsure || taken || swap_count_asking(p->request) > 1;
+    return (pod_awaits(p) && swap_asks_for(r, swap_total_of(p->request))) ||
+           (may_ask && swap_asks_for(p->request, swap_total_of(r)));
 }
 
 bool swap_is_like(const struct pod *p, const struct request *r)
 {
-    return waits_for(p, r, false);
+    return swap_waits_for(p, r, false);
 }
 
-static bool is_taken(const struct node *n, const struct request *r)
+static bool swap_is_taken(const struct node *n, const struct request *r)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (may_take(p) && is_here(n, p, r) && is_alike(p->request, r))
+        if (swap_may_take(p) && swap_is_here(n, p, r) && swap_is_alike(p->request, r))
             return true;
     }
     return false;
 }
 
-static void add_card(struct swap *s, const struct pod *p)
+static void swap_add_card(struct swap *s, const struct pod *p)
 {
     const struct holding *h = p->holding;
+    assert(h != NULL && s->cards != SWAP_NONE);
     if (h->n_shares != 1 || (s->cards == SWAP_ONE && s->card != h->shares[0].card))
         s->cards = SWAP_NONE;
     else if (s->cards == SWAP_ANY)
@@ -92,12 +93,12 @@ static void add_card(struct swap *s, const struct pod *p)
 void swap_find(const struct node *n, const struct request *r, struct swap *ret)
 {
     *ret = (struct swap){.cards = SWAP_ANY};
-    if (n->n_starting == 0 || n->n_cards < 2 || count_asking(r) == 0)
+    if (n->n_starting == 0 || n->n_cards < 2 || swap_count_asking(r) == 0)
         return;
-    bool taken = is_taken(n, r);
+    bool taken = swap_is_taken(n, r);
     for (const struct pod *p = n->pods; p != NULL && ret->cards != SWAP_NONE; p = p->next) {
-        if (is_here(n, p, r) && waits_for(p, r, taken))
-            add_card(ret, p);
+        if (swap_is_here(n, p, r) && swap_waits_for(p, r, taken))
+            swap_add_card(ret, p);
     }
     if (ret->cards == SWAP_ONE && request_cards(r) > 1)
         ret->cards = SWAP_NONE;
@@ -115,10 +116,11 @@ bool swap_allows_all(const struct swap *s, const struct placement *there)
 void swap_note_end(struct node *n, const struct pod *p)
 {
     bool bound = p->state == POD_BOUND || p->state == POD_CONFIRMED;
-    if (!bound || (p->assigned && !may_take(p)))
+    if (!bound || (p->assigned && !swap_may_take(p)))
         return;
+    assert(p->node == n);
     for (struct pod *q = n->pods; q != NULL; q = q->next) {
-        bool is = q != p && q->starting && q->assigned && is_alike(p->request, q->request);
+        bool is = q != p && q->starting && q->assigned && swap_is_alike(p->request, q->request);
         q->unsure = q->unsure || is;
     }
 }

@@ -2,15 +2,15 @@
  * possible. */
 #include "core/uses.h"
 
-static struct str pool_of(const struct node *n)
+static struct str uses_pool_of(const struct node *n)
 {
     return n->sizes == NULL ? STR_NULL : n->sizes->pool;
 }
 
 /* Compute is counted as requested, even for a whole card: no device plugin divides the compute of a
  * whole card. */
-static struct quota_use use_of(struct str pool, struct str model, int64_t mem, int64_t cards,
-                               int64_t cores)
+static struct quota_use uses_use_of(struct str pool, struct str model, int64_t mem, int64_t cards,
+                                    int64_t cores)
 {
     return (struct quota_use){
         .pool = pool,
@@ -18,18 +18,20 @@ static struct quota_use use_of(struct str pool, struct str model, int64_t mem, i
         .amount = {[QUOTA_MEMORY] = mem, [QUOTA_CARDS] = cards, [QUOTA_COMPUTE] = cores}};
 }
 
-static struct quota_use use_of_share(const struct node *n, const struct request *r,
-                                     const struct share *s, uint32_t times)
+static struct quota_use uses_use_of_share(const struct node *n, const struct request *r,
+                                          const struct share *s, uint32_t times)
 {
     bool placed = node_has_card(n, s->card);
+    assert(times > 0 && s->mem >= 0);
     int64_t mem = placed ? share_charge(r, s, n->cards[s->card].total) : s->mem;
-    return use_of(pool_of(n), placed ? node_card_model(n, s->card) : STR_NULL,
-                  MIN_OF(mem, INT64_MAX / times) * times, times, (int64_t)s->cores * times);
+    return uses_use_of(uses_pool_of(n), placed ? node_card_model(n, s->card) : STR_NULL,
+                       MIN_OF(mem, INT64_MAX / times) * times, times, (int64_t)s->cores * times);
 }
 
-static struct quota_use use_of_exclusive(const struct node *n, const struct request *r)
+static struct quota_use uses_use_of_exclusive(const struct node *n, const struct request *r)
 {
-    return use_of(pool_of(n), n->sizes == NULL ? STR_NULL : n->sizes->model, 0, r->exclusive, 0);
+    return uses_use_of(uses_pool_of(n), n->sizes == NULL ? STR_NULL : n->sizes->model, 0,
+                       r->exclusive, 0);
 }
 
 uint32_t uses_of(const struct node *n, const struct request *r, const struct share *shares,
@@ -38,11 +40,12 @@ uint32_t uses_of(const struct node *n, const struct request *r, const struct sha
     uint32_t count = 0;
     assert(n_shares < USES_MAX);
     for (uint32_t i = 0; i < n_shares; i++)
-        ret[count++] = use_of_share(n, r, &shares[i], 1);
+        ret[count++] = uses_use_of_share(n, r, &shares[i], 1);
     if (n_shares == 0 && request_shares(r))
-        ret[count++] = use_of(pool_of(n), STR_NULL, r->mem, request_cards(r), r->cores);
+        ret[count++] = uses_use_of(uses_pool_of(n), STR_NULL, r->mem, request_cards(r), r->cores);
     if (r->exclusive > 0)
-        ret[count++] = use_of_exclusive(n, r);
+        ret[count++] = uses_use_of_exclusive(n, r);
+    assert(count <= USES_MAX);
     return count;
 }
 
@@ -51,13 +54,14 @@ void uses_charge(const struct pod *p, int sign)
     struct quota_use uses[USES_MAX];
     if (p->tenant == NULL || p->tenant->entry == NULL)
         return;
+    assert(p->node != NULL && p->holding != NULL);
     uint32_t n = uses_of(p->node, p->request, p->holding->shares, p->holding->n_shares, uses);
     for (uint32_t i = 0; i < n; i++)
         quota_charge(p->tenant, &uses[i], sign);
 }
 
-static enum verdict ask(const struct request *r, const struct quota_use *uses, uint32_t n,
-                        struct quota_refusal *ret)
+static enum verdict uses_ask(const struct request *r, const struct quota_use *uses, uint32_t n,
+                             struct quota_refusal *ret)
 {
     const struct quota_entry *e = r->account.entry;
     request_work(r, n * (1 + e->n_limits + e->n_pools + e->n_models));
@@ -67,23 +71,23 @@ static enum verdict ask(const struct request *r, const struct quota_use *uses, u
 }
 
 /* Only the memory is compared: the other amounts are the same for all cards. */
-static bool is_same(const struct quota_use *a, const struct quota_use *b)
+static bool uses_is_same(const struct quota_use *a, const struct quota_use *b)
 {
     return a->amount[QUOTA_MEMORY] == b->amount[QUOTA_MEMORY] && str_eq(a->model, b->model) &&
            str_eq(a->pool, b->pool);
 }
 
-static enum verdict recall(struct uses_memo *m, const struct request *r,
-                           const struct quota_use *use, struct quota_refusal *ret)
+static enum verdict uses_recall(struct uses_memo *m, const struct request *r,
+                                const struct quota_use *use, struct quota_refusal *ret)
 {
     for (uint32_t i = 0; i < m->n; i++) {
         request_work(r, 1);
-        if (!is_same(&m->answers[i].use, use))
+        if (!uses_is_same(&m->answers[i].use, use))
             continue;
         *ret = m->answers[i].refusal;
         return m->answers[i].verdict;
     }
-    enum verdict v = ask(r, use, 1, ret);
+    enum verdict v = uses_ask(r, use, 1, ret);
     if (m->n < COUNT_OF(m->answers)) {
         m->answers[m->n].use = *use;
         m->answers[m->n].verdict = v;
@@ -104,10 +108,11 @@ enum verdict uses_judge(const struct node *n, const struct request *r, uint32_t 
         return VERDICT_FITS;
     share.card = card;
     if (request_shares(r))
-        uses[count++] = use_of_share(n, r, &share, request_cards(r));
+        uses[count++] = uses_use_of_share(n, r, &share, request_cards(r));
     if (r->exclusive > 0)
-        uses[count++] = use_of_exclusive(n, r);
-    return r->memo != NULL && count == 1 ? recall(r->memo, r, uses, ret) : ask(r, uses, count, ret);
+        uses[count++] = uses_use_of_exclusive(n, r);
+    return r->memo != NULL && count == 1 ? uses_recall(r->memo, r, uses, ret)
+                                         : uses_ask(r, uses, count, ret);
 }
 
 bool uses_allow(const struct node *n, const struct request *r, const struct share *shares,
@@ -116,5 +121,5 @@ bool uses_allow(const struct node *n, const struct request *r, const struct shar
     struct quota_use uses[USES_MAX];
     struct quota_refusal refusal;
     return r->account.entry == NULL ||
-           ask(r, uses, uses_of(n, r, shares, n_shares, uses), &refusal) == VERDICT_FITS;
+           uses_ask(r, uses, uses_of(n, r, shares, n_shares, uses), &refusal) == VERDICT_FITS;
 }

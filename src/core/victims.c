@@ -1,6 +1,6 @@
 /*
  * Chooses victims on a draft of the node without the pods that go anyway. The draft has its own
- * list of pods, so that policy functions do not find those pods in it either. For memory of one
+ * list of pods, so that the functions of fit.c do not find those pods either. For memory of one
  * card, each card is searched alone: evicting a pod on another card does not help, unless the
  * node's sum is short or pods of the other device plugin block the node. For several cards the
  * cheapest cards are combined.
@@ -14,7 +14,7 @@
 /* ---- candidates for eviction ---- */
 
 /* A binary search: s->gone is sorted by address. */
-static bool is_given(const struct search *s, const struct pod *p)
+static bool victims_is_given(const struct search *s, const struct pod *p)
 {
     uint32_t low = 0;
     for (uint32_t high = s->n_gone; low < high;) {
@@ -27,7 +27,7 @@ static bool is_given(const struct search *s, const struct pod *p)
     return low < s->n_gone && s->gone[low] == p;
 }
 
-static bool is_spared(const struct victims_question *q, const struct pod *p)
+static bool victims_is_spared(const struct victims_question *q, const struct pod *p)
 {
     for (size_t i = 0; i < q->n_spared; i++) {
         if (q->spared[i] == p)
@@ -36,17 +36,17 @@ static bool is_spared(const struct victims_question *q, const struct pod *p)
     return false;
 }
 
-static bool may_go(const struct victims_question *q, const struct pod *p)
+static bool victims_may_go(const struct victims_question *q, const struct pod *p)
 {
     const struct request *r = q->request;
     bool beside = r->affinity.n > 0 && str_eq(r->affinity, p->request->affinity) &&
                   str_eq(r->namespace, p->namespace);
     bool waits = q->node->guarded && swap_is_like(p, r);
     return p != r->self && p->state != POD_RESERVED && p->request->priority < r->priority &&
-           !beside && !waits && !is_spared(q, p);
+           !beside && !waits && !victims_is_spared(q, p);
 }
 
-static bool read_budget_pod(const struct pod *p, struct arena *a, struct budget_pod *ret)
+static bool victims_read_budget_pod(const struct pod *p, struct arena *a, struct budget_pod *ret)
 {
     struct label_view *labels = arena_array(a, labels_count(p->labels), sizeof(*labels));
     if (labels == NULL)
@@ -59,18 +59,18 @@ static bool read_budget_pod(const struct pod *p, struct arena *a, struct budget_
     return true;
 }
 
-static bool has_budgets(const struct victims_question *q)
+static bool victims_has_budgets(const struct victims_question *q)
 {
     return q->budgets != NULL && q->budgets->all.n > 0;
 }
 
-static bool read_budgets(struct search *s, struct arena *a, struct victim *v)
+static bool victims_read_budgets(struct search *s, struct arena *a, struct victim *v)
 {
     struct budgets *b = s->q->budgets;
     const struct request *r = s->q->request;
-    if (!has_budgets(s->q) || (r->work != NULL && work_is_over(r->work)))
+    if (!victims_has_budgets(s->q) || (r->work != NULL && work_is_over(r->work)))
         return true;
-    if (!read_budget_pod(v->pod, a, &v->budget))
+    if (!victims_read_budget_pod(v->pod, a, &v->budget))
         return false;
     v->guarded = budgets_next_of(b, &v->budget, NULL) != NULL;
     if (!v->guarded)
@@ -80,14 +80,14 @@ static bool read_budgets(struct search *s, struct arena *a, struct victim *v)
     return true;
 }
 
-static bool is_at_less(const void *ctx, uint32_t a, uint32_t b)
+static bool victims_is_at_less(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct pod *const *given = ctx;
     return (uintptr_t)given[a] < (uintptr_t)given[b];
 }
 
 /* Copies q->given to s->gone without duplicates. */
-static bool read_given(struct search *s, struct arena *a)
+static bool victims_read_given(struct search *s, struct arena *a)
 {
     const struct victims_question *q = s->q;
     uint32_t n = (uint32_t)q->n_given;
@@ -98,17 +98,18 @@ static bool read_given(struct search *s, struct arena *a)
     for (uint32_t i = 0; i < n; i++)
         order[i] = i;
     request_work(q->request, n);
-    sort_by(order, n, is_at_less, q->given);
+    sort_by(order, n, victims_is_at_less, q->given);
     for (uint32_t i = 0; i < n; i++) {
         const struct pod *p = q->given[order[i]];
         if (s->n_gone == 0 || s->gone[s->n_gone - 1] != p)
             s->gone[s->n_gone++] = p;
     }
+    assert(s->n_gone <= n);
     s->given = arena_array(a, s->n_gone, sizeof(*s->given));
     if (s->given == NULL)
         return false;
-    for (uint32_t i = 0; i < s->n_gone && has_budgets(q); i++) {
-        if (!read_budget_pod(s->gone[i], a, &s->given[s->n_given++]))
+    for (uint32_t i = 0; i < s->n_gone && victims_has_budgets(q); i++) {
+        if (!victims_read_budget_pod(s->gone[i], a, &s->given[s->n_given++]))
             return false;
     }
     return true;
@@ -116,7 +117,7 @@ static bool read_given(struct search *s, struct arena *a)
 
 /* ---- order ---- */
 
-static int32_t name_cmp(const struct pod *a, const struct pod *b)
+static int32_t victims_name_cmp(const struct pod *a, const struct pod *b)
 {
     int order = str_cmp(a->namespace, b->namespace);
     if (order == 0)
@@ -124,12 +125,12 @@ static int32_t name_cmp(const struct pod *a, const struct pod *b)
     return order != 0 ? order : str_cmp(a->uid, b->uid);
 }
 
-static bool is_lower(const struct pod *a, const struct pod *b)
+static bool victims_is_lower(const struct pod *a, const struct pod *b)
 {
-    return a->card != b->card ? a->card < b->card : name_cmp(a, b) < 0;
+    return a->card != b->card ? a->card < b->card : victims_name_cmp(a, b) < 0;
 }
 
-static bool is_dearer(const struct victim *a, const struct victim *b)
+static bool victims_is_dearer(const struct victim *a, const struct victim *b)
 {
     const struct request *x = a->pod->request;
     const struct request *y = b->pod->request;
@@ -140,7 +141,7 @@ static bool is_dearer(const struct victim *a, const struct victim *b)
     return x->mem != y->mem ? x->mem < y->mem : a->rank > b->rank;
 }
 
-static bool is_twin(const struct victim *a, const struct victim *b)
+static bool victims_is_twin(const struct victim *a, const struct victim *b)
 {
     const struct request *x = a->pod->request;
     const struct request *y = b->pod->request;
@@ -154,20 +155,20 @@ static bool is_twin(const struct victim *a, const struct victim *b)
            str_eq(x->namespace, y->namespace);
 }
 
-static bool rank_before(const void *ctx, uint32_t a, uint32_t b)
+static bool victims_rank_before(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct victim *all = ctx;
-    return is_lower(all[a].pod, all[b].pod);
+    return victims_is_lower(all[a].pod, all[b].pod);
 }
 
-static bool dear_before(const void *ctx, uint32_t a, uint32_t b)
+static bool victims_dear_before(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct victim *all = ctx;
-    return is_dearer(&all[a], &all[b]);
+    return victims_is_dearer(&all[a], &all[b]);
 }
 
-/* Sorts s->all, the most important pod first, and fills by_rank. False without memory. */
-static bool sort(struct search *s, struct arena *a)
+/* Sorts s->all, the most important pod first, and fills by_rank. False: allocation failed. */
+static bool victims_sort(struct search *s, struct arena *a)
 {
     uint32_t *order = arena_array(a, s->n_all, sizeof(*order));
     struct victim *sorted = arena_array(a, s->n_all, sizeof(*sorted));
@@ -176,66 +177,59 @@ static bool sort(struct search *s, struct arena *a)
         return false;
     for (uint32_t i = 0; i < s->n_all; i++)
         order[i] = i;
-    sort_by(order, s->n_all, rank_before, s->all);
+    sort_by(order, s->n_all, victims_rank_before, s->all);
     for (uint32_t i = 0; i < s->n_all; i++)
         s->all[order[i]].rank = i;
     for (uint32_t i = 0; i < s->n_all; i++)
         order[i] = i;
-    sort_by(order, s->n_all, dear_before, s->all);
+    sort_by(order, s->n_all, victims_dear_before, s->all);
     for (uint32_t i = 0; i < s->n_all; i++) {
         sorted[i] = s->all[order[i]];
         s->by_rank[sorted[i].rank] = i;
     }
     s->all = sorted;
     for (uint32_t i = 1; i < s->n_all; i++)
-        sorted[i].twin = is_twin(&sorted[i - 1], &sorted[i]);
+        sorted[i].twin = victims_is_twin(&sorted[i - 1], &sorted[i]);
     return true;
-}
-
-static void draft_list(struct search *s, struct pod *copy)
-{
-    copy->prev = NULL;
-    copy->next = s->draft.node.pods;
-    if (copy->next != NULL)
-        copy->next->prev = copy;
-    s->draft.node.pods = copy;
 }
 
 /* Drafts the node without the pods that are gone, and lists the pods that may go. False without
  * memory. */
-static bool draft(struct search *s, struct arena *a)
+static bool victims_draft(struct search *s, struct arena *a)
 {
     const struct victims_question *q = s->q;
     struct pod *copies = arena_array(a, q->node->n_pods, sizeof(*copies));
     s->all = arena_array(a, q->node->n_pods, sizeof(*s->all));
     s->pool = arena_array(a, q->node->n_pods, sizeof(struct victim *));
-    if (copies == NULL || s->all == NULL || s->pool == NULL || !read_given(s, a))
+    if (copies == NULL || s->all == NULL || s->pool == NULL || !victims_read_given(s, a))
         return false;
     request_work(q->request, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
     draft_init(&s->draft, q->node);
     s->draft.node.pods = NULL;
     s->draft.node.claims = q->node->claims;
     for (const struct pod *p = q->node->pods; p != NULL; p = p->next) {
-        if (p->deleting || is_given(s, p)) {
+        if (p->deleting || victims_is_given(s, p)) {
             draft_remove(&s->draft, p);
             continue;
         }
         struct pod *copy = copies++;
         *copy = *p;
-        draft_list(s, copy);
-        if (!may_go(q, p))
+        copy->prev = NULL;
+        pods_add(&s->draft.node.pods, copy);
+        if (!victims_may_go(q, p))
             continue;
+        assert(s->n_all < q->node->n_pods);
         struct victim *v = &s->all[s->n_all++];
         *v = (struct victim){.pod = p, .copy = copy};
-        if (!read_budgets(s, a, v))
+        if (!victims_read_budgets(s, a, v))
             return false;
     }
-    return sort(s, a);
+    return victims_sort(s, a);
 }
 
 /* ---- the choice ---- */
 
-static void pool_card(struct search *s, uint32_t card)
+static void victims_pool_card(struct search *s, uint32_t card)
 {
     s->n = 0;
     request_work(s->q->request, s->n_all);
@@ -245,24 +239,24 @@ static void pool_card(struct search *s, uint32_t card)
     }
 }
 
-static void pool_all(struct search *s)
+static void victims_pool_all(struct search *s)
 {
     s->n = 0;
     for (uint32_t i = 0; i < s->n_all; i++)
         s->pool[s->n++] = &s->all[i];
 }
 
-static void forget(struct search *s)
+static void victims_forget(struct search *s)
 {
     s->found = false;
     for (uint32_t i = 0; i < s->n_all; i++)
         s->all[i].best = false;
 }
 
-static void search_cards(struct search *s)
+static void victims_search_cards(struct search *s)
 {
     for (uint32_t i = 0; i < s->draft.node.n_cards; i++) {
-        pool_card(s, i);
+        victims_pool_card(s, i);
         if (s->n > 0)
             search_run(s);
     }
@@ -275,11 +269,11 @@ struct price {
     struct victims_cost cost;
 };
 
-static struct price price_of(struct search *s, uint32_t card)
+static struct price victims_price_of(struct search *s, uint32_t card)
 {
     s->card = card;
-    forget(s);
-    pool_card(s, card);
+    victims_forget(s);
+    victims_pool_card(s, card);
     if (search_fits(s))
         return (struct price){.possible = true, .cost = {.highest = INT32_MIN}};
     search_run(s);
@@ -288,14 +282,14 @@ static struct price price_of(struct search *s, uint32_t card)
 
 /* Finds as many cards as the pod asks for, the cheapest first, and searches among the victims on
  * these cards together. */
-static bool search_cheapest(struct search *s, struct arena *a)
+static bool victims_search_cheapest(struct search *s, struct arena *a)
 {
     uint32_t n = s->draft.node.n_cards;
     struct price *prices = arena_array(a, n, sizeof(*prices));
     if (prices == NULL)
         return false;
     for (uint32_t i = 0; i < n; i++)
-        prices[i] = price_of(s, i);
+        prices[i] = victims_price_of(s, i);
     for (uint32_t wanted = request_cards(s->q->request); wanted > 0; wanted--) {
         uint32_t best = n;
         for (uint32_t i = 0; i < n; i++) {
@@ -306,12 +300,12 @@ static bool search_cheapest(struct search *s, struct arena *a)
         if (best == n)
             break;
         prices[best].taken = true;
-        (void)price_of(s, best);
+        (void)victims_price_of(s, best);
         for (uint32_t i = 0; i < s->n_all; i++)
             s->all[i].pooled = s->all[i].pooled || s->all[i].best;
     }
     s->card = -1;
-    forget(s);
+    victims_forget(s);
     s->n = 0;
     for (uint32_t i = 0; i < s->n_all; i++) {
         if (s->all[i].pooled)
@@ -323,7 +317,7 @@ static bool search_cheapest(struct search *s, struct arena *a)
 
 /* Whether victims on other cards than the wanted one may be needed: for the node's sum, for the
  * other device plugin, or because kept room may move to another card. */
-static bool is_node_wide(const struct search *s)
+static bool victims_is_node_wide(const struct search *s)
 {
     const struct request *r = s->q->request;
     const struct node *n = &s->draft.node;
@@ -334,27 +328,27 @@ static bool is_node_wide(const struct search *s)
 
 /* Evaluates the pod on the draft without all possible victims: only VERDICT_FITS makes a search
  * worth it. The draft is restored. */
-static enum verdict place_without_all(struct search *s)
+static enum verdict victims_place_without_all(struct search *s)
 {
     struct placement there _uninitialized_;
     request_work(s->q->request, 2 * (uint64_t)s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_take(s, &s->all[i]);
-    enum verdict v = policy_place(&s->draft.node, s->q->request, &there);
+    enum verdict v = fit_place(&s->draft.node, s->q->request, &there);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_give_back(s, &s->all[i]);
     return v;
 }
 
-static bool search_all(struct search *s, struct arena *a)
+static bool victims_search_all(struct search *s, struct arena *a)
 {
     bool several = request_cards(s->q->request) > 1;
-    if (several && !search_cheapest(s, a))
+    if (several && !victims_search_cheapest(s, a))
         return false;
     if (!several)
-        search_cards(s);
-    if (!s->found || is_node_wide(s)) {
-        pool_all(s);
+        victims_search_cards(s);
+    if (!s->found || victims_is_node_wide(s)) {
+        victims_pool_all(s);
         search_run(s);
     }
     assert(s->found);
@@ -362,10 +356,10 @@ static bool search_all(struct search *s, struct arena *a)
     return true;
 }
 
-static enum errc tell(struct search *s, struct arena *a, struct victims *ret)
+static enum errc victims_tell(struct search *s, struct arena *a, struct victims *ret)
 {
     uint32_t n = 0;
-    ret->verdict = policy_place(&s->draft.node, s->q->request, &ret->there);
+    ret->verdict = fit_place(&s->draft.node, s->q->request, &ret->there);
     ret->card = ret->there.n == 0 ? -1 : (int32_t)ret->there.grants[0].card;
     ret->cost = s->best;
     ret->pods = arena_array(a, s->best.n, sizeof(struct pod *));
@@ -380,7 +374,8 @@ static enum errc tell(struct search *s, struct arena *a, struct victims *ret)
     return OK;
 }
 
-static enum errc choose(const struct victims_question *q, struct arena *a, struct victims *ret)
+static enum errc victims_choose_pods(const struct victims_question *q, struct arena *a,
+                                     struct victims *ret)
 {
     struct search s = {.q = q, .card = -1, .best = {.highest = INT32_MIN}};
     *ret = (struct victims){.card = -1, .cost = s.best};
@@ -388,20 +383,20 @@ static enum errc choose(const struct victims_question *q, struct arena *a, struc
         ret->verdict = VERDICT_UNKNOWN_NODE;
         return OK;
     }
-    if (!draft(&s, a))
+    if (!victims_draft(&s, a))
         return arena_fault(a);
     if (search_fits(&s))
-        return tell(&s, a, ret);
-    ret->verdict = place_without_all(&s);
+        return victims_tell(&s, a, ret);
+    ret->verdict = victims_place_without_all(&s);
     if (ret->verdict != VERDICT_FITS)
         return OK;
-    return search_all(&s, a) ? tell(&s, a, ret) : arena_fault(a);
+    return victims_search_all(&s, a) ? victims_tell(&s, a, ret) : arena_fault(a);
 }
 
 enum errc victims_choose(const struct victims_question *q, struct arena *a, struct victims *ret)
 {
     uint64_t before = q->budgets == NULL ? 0 : q->budgets->looks;
-    enum errc code = choose(q, a, ret);
+    enum errc code = victims_choose_pods(q, a, ret);
     if (q->budgets != NULL)
         request_work(q->request, q->budgets->looks - before);
     return code;

@@ -5,7 +5,7 @@
  * is dropped as soon as that is known.
  *
  * Rejected: adding victims to an empty set, which shows only at the end whether there is room; and
- * comparing sums of sizes instead of asking the policy, which checks more than memory.
+ * comparing sums of sizes instead of calling fit_place, which checks more than memory.
  */
 #include "victims_search.h"
 #include "core/limit.h"
@@ -26,24 +26,14 @@ int victims_cost_cmp(const struct victims_cost *a, const struct victims_cost *b)
 
 void search_take(struct search *s, struct victim *v)
 {
-    struct pod *p = v->copy;
-    if (p->prev != NULL)
-        p->prev->next = p->next;
-    else
-        s->draft.node.pods = p->next;
-    if (p->next != NULL)
-        p->next->prev = p->prev;
-    draft_remove(&s->draft, p);
+    pods_remove(&s->draft.node.pods, v->copy);
+    draft_remove(&s->draft, v->copy);
 }
 
 void search_give_back(struct search *s, struct victim *v)
 {
-    struct pod *p = v->copy;
-    p->prev = NULL;
-    p->next = s->draft.node.pods;
-    if (p->next != NULL)
-        p->next->prev = p;
-    s->draft.node.pods = p;
+    const struct pod *p = v->copy;
+    pods_add(&s->draft.node.pods, v->copy);
     draft_charge(&s->draft, p->request, p->holding->shares, p->holding->n_shares, 1);
 }
 
@@ -51,8 +41,8 @@ bool search_fits(const struct search *s)
 {
     struct placement there _uninitialized_;
     if (s->card >= 0)
-        return policy_card(&s->draft.node, s->q->request, (uint32_t)s->card) == VERDICT_FITS;
-    return policy_place(&s->draft.node, s->q->request, &there) == VERDICT_FITS;
+        return fit_card(&s->draft.node, s->q->request, (uint32_t)s->card) == VERDICT_FITS;
+    return fit_place(&s->draft.node, s->q->request, &there) == VERDICT_FITS;
 }
 
 void search_count_given(const struct search *s)
@@ -64,9 +54,10 @@ void search_count_given(const struct search *s)
 }
 
 /* The cost of the going pods among the first n of the pool, counted in that order. */
-static struct victims_cost cost_of(const struct search *s, uint32_t n)
+static struct victims_cost victims_search_cost_of(const struct search *s, uint32_t n)
 {
     struct victims_cost cost = {.highest = INT32_MIN};
+    assert(n <= s->n);
     struct budgets *b = s->q->budgets;
     bool counting = false;
     request_work(s->q->request, n);
@@ -89,7 +80,7 @@ static struct victims_cost cost_of(const struct search *s, uint32_t n)
 }
 
 /* Whether the present set comes before the best set, which costs the same. */
-static bool comes_first(const struct search *s)
+static bool victims_search_comes_first(const struct search *s)
 {
     const struct victim *first = NULL;
     for (uint32_t i = 0; i < s->n_all; i++) {
@@ -100,11 +91,12 @@ static bool comes_first(const struct search *s)
     return first != NULL && first->goes;
 }
 
-static void consider(struct search *s)
+static void victims_search_consider(struct search *s)
 {
-    struct victims_cost cost = cost_of(s, s->n);
+    assert(s->level == s->n);
+    struct victims_cost cost = victims_search_cost_of(s, s->n);
     int order = s->found ? victims_cost_cmp(&cost, &s->best) : -1;
-    if (order > 0 || (order == 0 && !comes_first(s)))
+    if (order > 0 || (order == 0 && !victims_search_comes_first(s)))
         return;
     s->found = true;
     s->best = cost;
@@ -113,35 +105,36 @@ static void consider(struct search *s)
 }
 
 /* Steps so far, of the policy and of the budgets. */
-static uint64_t looks_of(const struct search *s)
+static uint64_t victims_search_looks_of(const struct search *s)
 {
     const struct work *w = s->q->request->work;
     const struct budgets *b = s->q->budgets;
     return (w == NULL ? 0 : w->steps) + (b == NULL ? 0 : b->looks);
 }
 
-static void charge(struct search *s, uint64_t steps)
+static void victims_search_charge(struct search *s, uint64_t steps)
 {
     s->tries -= (unsigned)MIN_OF(s->tries, steps);
     *s->q->steps -= (unsigned)MIN_OF(*s->q->steps, steps);
 }
 
-static bool is_tired(struct search *s)
+static bool victims_search_is_tired(struct search *s)
 {
-    uint64_t looks = looks_of(s);
-    charge(s, (looks - s->charged) / LIMIT_VICTIM_LOOKS);
+    uint64_t looks = victims_search_looks_of(s);
+    victims_search_charge(s, (looks - s->charged) / LIMIT_VICTIM_LOOKS);
     s->charged = looks - (looks - s->charged) % LIMIT_VICTIM_LOOKS;
     return s->tries == 0 || *s->q->steps == 0;
 }
 
 /* Lets the next pod stay, if there is room. If its twin before it goes, it is not tried: the sets
  * with the two exchanged are equal. */
-static bool keep_next(struct search *s)
+static bool victims_search_keep_next(struct search *s)
 {
+    assert(s->level < s->n);
     struct victim *v = s->pool[s->level];
     if (v->twin && s->level > 0 && s->pool[s->level - 1]->goes)
         return false;
-    charge(s, 1);
+    victims_search_charge(s, 1);
     search_give_back(s, v);
     if (search_fits(s)) {
         s->level++;
@@ -152,26 +145,27 @@ static bool keep_next(struct search *s)
 }
 
 /* Lets the next pod go. False if the set then costs more than the best. */
-static bool drop_next(struct search *s)
+static bool victims_search_drop_next(struct search *s)
 {
+    assert(s->level < s->n);
     s->pool[s->level++]->goes = true;
     if (!s->found)
         return true;
-    struct victims_cost cost = cost_of(s, s->level);
+    struct victims_cost cost = victims_search_cost_of(s, s->level);
     return victims_cost_cmp(&cost, &s->best) <= 0;
 }
 
 /* Returns to the last pod that stays, and lets it go. False if there is none. */
-static bool turn_back(struct search *s)
+static bool victims_search_turn_back(struct search *s)
 {
     while (s->level > 0) {
-        bool tired = is_tired(s);
+        bool tired = victims_search_is_tired(s);
         struct victim *v = s->pool[--s->level];
         bool stayed = !v->goes;
         v->goes = false;
         if (stayed)
             search_take(s, v);
-        if (stayed && !tired && drop_next(s))
+        if (stayed && !tired && victims_search_drop_next(s))
             return true;
         if (stayed && !tired)
             s->pool[--s->level]->goes = false;
@@ -182,26 +176,30 @@ static bool turn_back(struct search *s)
 void search_run(struct search *s)
 {
     bool more = true;
+    assert(s->n <= s->n_all);
     s->level = 0;
     s->tries = TRIES;
-    s->charged = looks_of(s);
+    s->charged = victims_search_looks_of(s);
     for (uint32_t i = 0; i < s->n; i++)
         search_take(s, s->pool[i]);
     bool hopeless = !search_fits(s);
     while (more && !hopeless) {
         if (s->level < s->n) {
-            more = keep_next(s) || drop_next(s) || turn_back(s);
+            more = victims_search_keep_next(s) || victims_search_drop_next(s) ||
+                   victims_search_turn_back(s);
         } else {
-            consider(s);
-            more = turn_back(s);
+            victims_search_consider(s);
+            more = victims_search_turn_back(s);
         }
     }
+    assert(s->level == 0);
     for (uint32_t i = 0; i < s->n; i++)
         search_give_back(s, s->pool[i]);
 }
 
 void search_trim(struct search *s)
 {
+    assert(s->found);
     s->n = 0;
     for (uint32_t i = 0; i < s->n_all; i++) {
         if (s->all[i].best)
@@ -216,5 +214,5 @@ void search_trim(struct search *s)
         if (v->best)
             search_take(s, v);
     }
-    s->best = cost_of(s, s->n);
+    s->best = victims_search_cost_of(s, s->n);
 }

@@ -29,10 +29,10 @@ struct search {
     uint32_t n_all;
     struct victim **pool; /* part of `all`, in the same order: room for all */
     uint32_t n;
-    int64_t card;     /* search room on this card; -1: on the node, as policy_place does */
+    int64_t card;     /* search room on this card; -1: on the node, as fit_place does */
     uint32_t level;   /* the first `level` pods are decided; the others are out of the draft */
     unsigned tries;   /* left for this pool */
-    uint64_t charged; /* steps of looks_of that tries were taken for */
+    uint64_t charged; /* steps of victims_search_looks_of that tries were taken for */
     bool found;
     struct victims_cost best;
 };

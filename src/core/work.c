@@ -14,13 +14,13 @@ void work_begin(struct work *w, size_t nodes)
     w->n_items = 0;
 }
 
-static bool is_list(struct str list, struct str known)
+static bool work_is_list(struct str list, struct str known)
 {
     return list.p == known.p && list.n == known.n;
 }
 
 /* A model replaces another one with the same place; the other one is then matched again. */
-static struct work_model *place_of(struct work *w, struct str model)
+static struct work_model *work_place_of(struct work *w, struct str model)
 {
     uint32_t hash = UINT32_C(2166136261);
     for (size_t i = 0; i < model.n; i++)
@@ -32,11 +32,11 @@ bool work_allows_model(struct work *w, struct str list, struct str model)
 {
     if (w == NULL)
         return pattern_list_allows(list, model, true);
-    if (!is_list(list, w->models)) {
+    if (!work_is_list(list, w->models)) {
         memset(w->seen, 0, sizeof(w->seen));
         w->models = list;
     }
-    struct work_model *seen = place_of(w, model);
+    struct work_model *seen = work_place_of(w, model);
     w->steps++;
     if (seen->known && str_eq(seen->name, model))
         return seen->allowed;
@@ -46,7 +46,7 @@ bool work_allows_model(struct work *w, struct str list, struct str model)
 }
 
 /* Among equal names the one that excludes comes first, because it has precedence. */
-static bool is_before(const void *ctx, uint32_t a, uint32_t b)
+static bool work_is_before(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct work_item *items = ctx;
     int order = str_cmp_nocase(items[a].name, items[b].name);
@@ -55,7 +55,7 @@ static bool is_before(const void *ctx, uint32_t a, uint32_t b)
     return items[a].excludes != items[b].excludes ? items[a].excludes : a < b;
 }
 
-static void read_uuids(struct work *w, struct str list)
+static void work_read_uuids(struct work *w, struct str list)
 {
     struct work_item read[LIMIT_WISH_ITEMS] = {{.excludes = false}};
     uint32_t order[LIMIT_WISH_ITEMS];
@@ -73,7 +73,7 @@ static void read_uuids(struct work *w, struct str list)
         order[n] = n;
         read[n++] = item;
     }
-    sort_by(order, n, is_before, read);
+    sort_by(order, n, work_is_before, read);
     for (uint32_t i = 0; i < n; i++)
         w->items[i] = read[order[i]];
     w->n_items = n;
@@ -83,8 +83,9 @@ bool work_allows_uuid(struct work *w, struct str list, struct str uuid)
 {
     if (w == NULL)
         return pattern_list_allows(list, uuid, false);
-    if (!is_list(list, w->uuids))
-        read_uuids(w, list);
+    if (!work_is_list(list, w->uuids))
+        work_read_uuids(w, list);
+    assert(w->n_items <= LIMIT_WISH_ITEMS);
     uint32_t low = 0;
     for (uint32_t high = w->n_items; low < high; w->steps++) {
         uint32_t middle = low + (high - low) / 2;

@@ -1,7 +1,7 @@
 /* Evaluates a request on a node. Most requests ask for memory of one card, on a node without
  * special conditions: they are evaluated with figures that the node keeps. For all others each card
  * is evaluated. */
-#include "core/policy.h"
+#include "core/fit.h"
 
 #include "core/draft.h"
 #include "core/limit.h"
@@ -9,7 +9,7 @@
 #include "core/swap.h"
 #include "core/uses.h"
 
-static enum verdict fault_verdict(enum node_fault fault)
+static enum verdict fit_fault_verdict(enum node_fault fault)
 {
     switch (fault) {
     case NODE_OK:
@@ -27,12 +27,13 @@ static enum verdict fault_verdict(enum node_fault fault)
     return VERDICT_NO_CARDS;
 }
 
-static bool same_group(const struct pod *p, struct str namespace, struct str mine, struct str its)
+static bool fit_same_group(const struct pod *p, struct str namespace, struct str mine,
+                           struct str its)
 {
     return mine.n > 0 && str_eq(mine, its) && str_eq(p->namespace, namespace);
 }
 
-static void mark_cards(struct card_set *set, const struct holding *h)
+static void fit_mark_cards(struct card_set *set, const struct holding *h)
 {
     for (uint32_t i = 0; i < h->n_shares; i++) {
         uint32_t card = h->shares[i].card;
@@ -41,32 +42,32 @@ static void mark_cards(struct card_set *set, const struct holding *h)
     }
 }
 
-static bool has_groups(const struct request *r)
+static bool fit_has_groups(const struct request *r)
 {
     return r->anti_affinity.n > 0 || r->affinity_held;
 }
 
 /* One pass over the node's pods, independent of the number of its cards. */
-static void look_for_groups(struct policy_look *l, const struct node *n, const struct request *r)
+static void fit_look_for_groups(struct fit_look *l, const struct node *n, const struct request *r)
 {
     l->node = n;
-    if (!has_groups(r))
+    if (!fit_has_groups(r))
         return;
-    *l = (struct policy_look){.node = n};
+    *l = (struct fit_look){.node = n};
     request_work(r, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct request *q = p->request;
         if (p == r->self || (n->vacated && p->deleting))
             continue;
-        if (same_group(p, r->namespace, r->anti_affinity, q->anti_affinity))
-            mark_cards(&l->foes, p->holding);
-        if (same_group(p, r->namespace, r->affinity, q->affinity))
-            mark_cards(&l->friends, p->holding);
+        if (fit_same_group(p, r->namespace, r->anti_affinity, q->anti_affinity))
+            fit_mark_cards(&l->foes, p->holding);
+        if (fit_same_group(p, r->namespace, r->affinity, q->affinity))
+            fit_mark_cards(&l->friends, p->holding);
     }
 }
 
 /* Under SWAP_GUARD_REQUIRE: finds the cards on which no swap is possible. */
-static void find_swap(struct swap *ret, const struct node *n, const struct request *r)
+static void fit_find_swap(struct swap *ret, const struct node *n, const struct request *r)
 {
     *ret = (struct swap){.cards = SWAP_ANY};
     if (!n->guarded)
@@ -75,10 +76,10 @@ static void find_swap(struct swap *ret, const struct node *n, const struct reque
     swap_find(n, r, ret);
 }
 
-static enum verdict judge_groups(const struct policy_look *l, const struct request *r,
-                                 uint32_t card)
+static enum verdict fit_judge_groups(const struct fit_look *l, const struct request *r,
+                                     uint32_t card)
 {
-    if (!has_groups(r))
+    if (!fit_has_groups(r))
         return VERDICT_FITS;
     if (card_set_has(&l->foes, card))
         return VERDICT_ANTI_AFFINITY;
@@ -86,8 +87,8 @@ static enum verdict judge_groups(const struct policy_look *l, const struct reque
 }
 
 /* Reasons that would rule the card out even if it were empty. */
-static enum verdict judge_kind(const struct node *n, const struct request *r,
-                               const struct share *share, uint32_t card)
+static enum verdict fit_judge_kind(const struct node *n, const struct request *r,
+                                   const struct share *share, uint32_t card)
 {
     const struct card *c = &n->cards[card];
     if (!card_usable(c))
@@ -101,8 +102,8 @@ static enum verdict judge_kind(const struct node *n, const struct request *r,
     return VERDICT_FITS;
 }
 
-static enum verdict judge_room(const struct node *n, const struct request *r,
-                               const struct share *share, uint32_t card)
+static enum verdict fit_judge_room(const struct node *n, const struct request *r,
+                                   const struct share *share, uint32_t card)
 {
     const struct card *c = &n->cards[card];
     if (c->wholes > 0)
@@ -117,20 +118,20 @@ static enum verdict judge_room(const struct node *n, const struct request *r,
 }
 
 /* The quota is checked before the room: if it is used up, no room helps. */
-static enum verdict judge_card(const struct policy_look *l, const struct request *r,
-                               const struct share *share, uint32_t card)
+static enum verdict fit_judge_card(const struct fit_look *l, const struct request *r,
+                                   const struct share *share, uint32_t card)
 {
     struct quota_refusal refusal;
     const struct node *n = l->node;
-    enum verdict v = judge_kind(n, r, share, card);
+    enum verdict v = fit_judge_kind(n, r, share, card);
     if (v == VERDICT_FITS)
-        v = judge_groups(l, r, card);
+        v = fit_judge_groups(l, r, card);
     if (v == VERDICT_FITS)
         v = uses_judge(n, r, card, &refusal);
-    return v == VERDICT_FITS ? judge_room(n, r, share, card) : v;
+    return v == VERDICT_FITS ? fit_judge_room(n, r, share, card) : v;
 }
 
-struct str policy_reason(const struct node *n, enum verdict v, struct str name, struct buf *scratch)
+struct str fit_reason(const struct node *n, enum verdict v, struct str name, struct buf *scratch)
 {
     if (v != VERDICT_BAD_CARDS || n == NULL || n->sizes == NULL)
         return verdict_reason(v, name, scratch);
@@ -139,44 +140,45 @@ struct str policy_reason(const struct node *n, enum verdict v, struct str name, 
     return buf_str(scratch);
 }
 
-void policy_look_at(struct policy_look *l, const struct node *n, const struct request *r)
+void fit_look_at(struct fit_look *l, const struct node *n, const struct request *r)
 {
-    look_for_groups(l, n, r);
-    find_swap(&l->swap, n, r);
+    fit_look_for_groups(l, n, r);
+    fit_find_swap(&l->swap, n, r);
 }
 
-enum verdict policy_card(const struct node *n, const struct request *r, uint32_t card)
+enum verdict fit_card(const struct node *n, const struct request *r, uint32_t card)
 {
-    struct policy_look look _uninitialized_;
-    policy_look_at(&look, n, r);
-    return policy_look_card(&look, r, card);
+    struct fit_look look _uninitialized_;
+    fit_look_at(&look, n, r);
+    return fit_look_card(&look, r, card);
 }
 
-enum verdict policy_look_card(const struct policy_look *l, const struct request *r, uint32_t card)
+enum verdict fit_look_card(const struct fit_look *l, const struct request *r, uint32_t card)
 {
     struct share share = request_share(r);
     assert(card < l->node->n_cards);
     request_work(r, 1);
-    enum verdict v = judge_card(l, r, &share, card);
+    enum verdict v = fit_judge_card(l, r, &share, card);
     return v == VERDICT_FITS && !swap_allows(&l->swap, card) ? VERDICT_SWAP : v;
 }
 
 /* Evaluates all cards. If too few are feasible, the highest verdict of a card is the reason:
  * verdicts are ordered from "never" to "nearly feasible". If some cards could become feasible, but
  * fewer than are needed, the reason is VERDICT_TOO_FEW. */
-static enum verdict judge_cards(const struct node *n, const struct request *r,
-                                const struct share *share, const struct swap *swap,
-                                struct card_set *ret_fits)
+static enum verdict fit_judge_cards(const struct node *n, const struct request *r,
+                                    const struct share *share, const struct swap *swap,
+                                    struct card_set *ret_fits)
 {
-    struct policy_look look _uninitialized_;
+    struct fit_look look _uninitialized_;
     enum verdict nearest = VERDICT_UNUSABLE;
     uint32_t fit = 0;
     uint32_t could = 0;
     *ret_fits = (struct card_set){{0}};
-    look_for_groups(&look, n, r);
+    assert(n->n_cards <= LIMIT_CARDS);
+    fit_look_for_groups(&look, n, r);
     request_work(r, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        enum verdict v = judge_card(&look, r, share, i);
+        enum verdict v = fit_judge_card(&look, r, share, i);
         if (v == VERDICT_FITS && !swap_allows(swap, i))
             v = VERDICT_SWAP;
         could += v == VERDICT_FITS || v > VERDICT_TOO_FEW ? 1 : 0;
@@ -186,6 +188,7 @@ static enum verdict judge_cards(const struct node *n, const struct request *r,
         card_set_add(ret_fits, i);
         fit++;
     }
+    assert(fit <= could && could <= n->n_cards);
     if (fit >= request_cards(r))
         return VERDICT_FITS;
     if (could >= request_cards(r))
@@ -193,18 +196,20 @@ static enum verdict judge_cards(const struct node *n, const struct request *r,
     return could == 0 ? nearest : VERDICT_TOO_FEW;
 }
 
-static int64_t charge_of(const struct node *n, const struct request *r, const struct placement *p)
+static int64_t fit_charge_of(const struct node *n, const struct request *r,
+                             const struct placement *p)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     int64_t sum = 0;
     uint32_t count = shares_of(r, p->grants, p->n, false, shares);
+    assert(count > 0);
     for (uint32_t i = 0; i < count; i++)
         sum += share_charge(r, &shares[i], n->cards[shares[i].card].total);
     return sum;
 }
 
 /* The node may already hold more than its limit: then even a request for nothing is infeasible. */
-static enum verdict judge_node(const struct node *n, const struct request *r, int64_t charge)
+static enum verdict fit_judge_node(const struct node *n, const struct request *r, int64_t charge)
 {
     bool full = n->counted + r->mem > n->limit || charge > n->total - n->used;
     return full ? VERDICT_NODE_FULL : VERDICT_FITS;
@@ -212,27 +217,28 @@ static enum verdict judge_node(const struct node *n, const struct request *r, in
 
 /* The node's sum may have no room for the cards that the policy prefers, but room for smaller
  * ones. */
-static enum verdict place_together(struct pick *pick, struct placement *ret)
+static enum verdict fit_place_together(struct pick *pick, struct placement *ret)
 {
     const struct node *n = pick->node;
     const struct request *r = pick->request;
     enum verdict v = VERDICT_FITS;
     do {
         pick_together(pick, ret);
-        v = judge_node(n, r, charge_of(n, r, ret));
+        assert(ret->n > 0);
+        v = fit_judge_node(n, r, fit_charge_of(n, r, ret));
     } while (v != VERDICT_FITS && pick_smaller(pick));
     return v;
 }
 
 /* Tries different cards for the containers, if they do not fit on one card together. */
-static enum verdict place_apart(struct pick *pick, const struct swap *swap, enum verdict together,
-                                struct placement *ret)
+static enum verdict fit_place_apart(struct pick *pick, const struct swap *swap,
+                                    enum verdict together, struct placement *ret)
 {
     const struct node *n = pick->node;
     const struct request *r = pick->request;
     const struct swap any = {.cards = SWAP_ANY};
     struct share none = {.mem = 0};
-    enum verdict apart = judge_cards(n, r, &none, &any, &pick->fits);
+    enum verdict apart = fit_judge_cards(n, r, &none, &any, &pick->fits);
     if (apart == VERDICT_FITS && pick_apart(pick, ret))
         return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
     if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
@@ -249,40 +255,41 @@ static enum verdict place_apart(struct pick *pick, const struct swap *swap, enum
             draft_remove(&d, p);
     }
     struct pick empty = {.node = &d.node, .request = r, .pack = pick->pack};
-    return judge_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
+    return fit_judge_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
                    pick_apart(&empty, &there)
                ? VERDICT_NO_CARD_FREE
                : together;
 }
 
-static enum verdict place_shared(const struct node *n, const struct request *r, enum pack fallback,
-                                 struct placement *ret)
+static enum verdict fit_place_shared(const struct node *n, const struct request *r,
+                                     enum pack fallback, struct placement *ret)
 {
     struct placement unwanted _uninitialized_;
+    assert(n->sizes != NULL && n->n_cards > 0);
     struct pick pick = {.node = n,
                         .request = r,
                         .pack = pack_choose(r->card_policy, n->sizes->placement, fallback)};
     struct share share = request_share(r);
     struct swap swap _uninitialized_;
-    find_swap(&swap, n, r);
-    enum verdict v = judge_cards(n, r, &share, &swap, &pick.fits);
+    fit_find_swap(&swap, n, r);
+    enum verdict v = fit_judge_cards(n, r, &share, &swap, &pick.fits);
     /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
      * this quick check overestimates; if it fails, the exact check below decides. */
     if (v == VERDICT_FITS && ret == NULL && request_fixed(r) &&
-        judge_node(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
+        fit_judge_node(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
         return VERDICT_FITS;
     if (ret == NULL)
         ret = &unwanted;
     if (v == VERDICT_FITS)
-        return place_together(&pick, ret);
+        return fit_place_together(&pick, ret);
     if (request_may_part(r))
-        v = place_apart(&pick, &swap, v, ret);
-    return v == VERDICT_FITS ? judge_node(n, r, charge_of(n, r, ret)) : v;
+        v = fit_place_apart(&pick, &swap, v, ret);
+    return v == VERDICT_FITS ? fit_judge_node(n, r, fit_charge_of(n, r, ret)) : v;
 }
 
 /* Whether some cards are set aside for the other device plugin, so that the two plugins use
  * different cards. */
-static bool is_divided(const struct node *n)
+static bool fit_is_divided(const struct node *n)
 {
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (n->cards[i].aside)
@@ -292,7 +299,7 @@ static bool is_divided(const struct node *n)
 }
 
 /* Whether a card that is set aside still has pods of ours, placed before it was set aside. */
-static bool is_trespassed(const struct node *n)
+static bool fit_is_trespassed(const struct node *n)
 {
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (n->cards[i].aside && n->cards[i].pods > 0)
@@ -303,30 +310,31 @@ static bool is_trespassed(const struct node *n)
 
 /* The other device plugin does not report which card it gives out. So a node has only one kind of
  * pods at a time, or each kind has its own cards. */
-static enum verdict judge_exclusive(const struct node *n, const struct request *r)
+static enum verdict fit_judge_exclusive(const struct node *n, const struct request *r)
 {
     bool shares = request_shares(r) && n->n_cards > 0; /* else report the node's fault */
-    if (is_divided(n))
-        return r->exclusive > 0 && is_trespassed(n) ? VERDICT_SHARED : VERDICT_FITS;
+    if (fit_is_divided(n))
+        return r->exclusive > 0 && fit_is_trespassed(n) ? VERDICT_SHARED : VERDICT_FITS;
     if (r->exclusive > 0 && (n->n_sharing > 0 || shares))
         return VERDICT_SHARED;
     return shares && n->exclusive > 0 ? VERDICT_EXCLUSIVE : VERDICT_FITS;
 }
 
 /* ret NULL: only whether the request fits; no cards are chosen. */
-static enum verdict place(const struct node *n, const struct request *r, enum pack fallback,
-                          struct placement *ret)
+static enum verdict fit_place_pod(const struct node *n, const struct request *r, enum pack fallback,
+                                  struct placement *ret)
 {
     struct quota_refusal refusal;
-    enum verdict v = judge_exclusive(n, r);
+    enum verdict v = fit_judge_exclusive(n, r);
     if (v != VERDICT_FITS)
         return v;
     if (!request_shares(r))
         return uses_judge(n, r, 0, &refusal);
-    return n->fault == NODE_OK ? place_shared(n, r, fallback, ret) : fault_verdict(n->fault);
+    return n->fault == NODE_OK ? fit_place_shared(n, r, fallback, ret)
+                               : fit_fault_verdict(n->fault);
 }
 
-bool policy_yields(const struct request *r, const struct pod *claim)
+bool fit_yields(const struct request *r, const struct pod *claim)
 {
     return claim != r->self && claim->request->priority >= r->priority;
 }
@@ -334,7 +342,7 @@ bool policy_yields(const struct request *r, const struct pod *claim)
 /* `then` is the node after the deleted pods are gone, with the claims that r yields to placed one
  * by one; `now` has the deleted pods and the claims. On a card, both count until the deleted pods
  * are gone. For the node's sum the larger of the two counts. */
-void policy_keep_claims(struct draft *now, const struct node *n, const struct request *r)
+void fit_keep_claims(struct draft *now, const struct node *n, const struct request *r)
 {
     struct draft then _uninitialized_;
     struct placement there _uninitialized_;
@@ -350,8 +358,9 @@ void policy_keep_claims(struct draft *now, const struct node *n, const struct re
     for (const struct pod *q = n->claims; q != NULL; q = q->next) {
         uint32_t count = 0;
         request_work(r, 1);
-        if (!policy_yields(r, q))
+        if (!fit_yields(r, q))
             continue;
+        assert(!pod_holds(q) && (!q->kept || q->holding != NULL));
         if (q->kept) {
             count = shares_of(q->request, q->holding->grants, q->holding->n_grants, false, shares);
         } else {
@@ -359,7 +368,7 @@ void policy_keep_claims(struct draft *now, const struct node *n, const struct re
             request_load(&claim, q->request);
             claim.work = r->work;
             there.n = 0;
-            if (place(&then.node, &claim, r->fallback, &there) != VERDICT_FITS)
+            if (fit_place_pod(&then.node, &claim, r->fallback, &there) != VERDICT_FITS)
                 continue;
             count = shares_of(q->request, there.grants, there.n, false, shares);
         }
@@ -370,29 +379,30 @@ void policy_keep_claims(struct draft *now, const struct node *n, const struct re
     now->node.counted = MAX_OF(n->counted, then.node.counted);
 }
 
-static enum verdict place_beside_claims(const struct node *n, const struct request *r,
-                                        struct placement *ret)
+static enum verdict fit_place_beside_claims(const struct node *n, const struct request *r,
+                                            struct placement *ret)
 {
     struct draft kept _uninitialized_;
-    policy_keep_claims(&kept, n, r);
-    return place(&kept.node, r, r->fallback, ret) == VERDICT_FITS ? VERDICT_FITS : VERDICT_KEPT;
+    fit_keep_claims(&kept, n, r);
+    return fit_place_pod(&kept.node, r, r->fallback, ret) == VERDICT_FITS ? VERDICT_FITS
+                                                                          : VERDICT_KEPT;
 }
 
-static enum verdict place_or_fit(const struct node *n, const struct request *r,
-                                 struct placement *ret)
+static enum verdict fit_place_or_fit(const struct node *n, const struct request *r,
+                                     struct placement *ret)
 {
     if (n == NULL || n->fault == NODE_ABSENT)
         return VERDICT_UNKNOWN_NODE;
     if (!request_wants(r))
         return VERDICT_FITS;
-    enum verdict v = place(n, r, r->fallback, ret);
-    return v != VERDICT_FITS || n->claims == NULL ? v : place_beside_claims(n, r, ret);
+    enum verdict v = fit_place_pod(n, r, r->fallback, ret);
+    return v != VERDICT_FITS || n->claims == NULL ? v : fit_place_beside_claims(n, r, ret);
 }
 
-enum verdict policy_place(const struct node *n, const struct request *r, struct placement *ret)
+enum verdict fit_place(const struct node *n, const struct request *r, struct placement *ret)
 {
     ret->n = 0;
-    return place_or_fit(n, r, ret);
+    return fit_place_or_fit(n, r, ret);
 }
 
 /* Without a table all cards of a node have one model and one size, so the quota's answer is the
@@ -400,13 +410,13 @@ enum verdict policy_place(const struct node *n, const struct request *r, struct 
 static enum verdict fit_quota(const struct node *n, const struct request *r)
 {
     struct quota_refusal refusal;
-    return n->sizes->infos == NULL ? uses_judge(n, r, 0, &refusal) : place_or_fit(n, r, NULL);
+    return n->sizes->infos == NULL ? uses_judge(n, r, 0, &refusal) : fit_place_or_fit(n, r, NULL);
 }
 
-enum verdict policy_fit(const struct node *n, const struct request *r)
+enum verdict fit_node(const struct node *n, const struct request *r)
 {
     if (n == NULL || !r->simple || r->mem > n->crowded)
-        return place_or_fit(n, r, NULL);
+        return fit_place_or_fit(n, r, NULL);
     if (r->account.entry != NULL) {
         enum verdict v = fit_quota(n, r);
         if (v != VERDICT_FITS)
@@ -417,19 +427,19 @@ enum verdict policy_fit(const struct node *n, const struct request *r)
     return r->mem > n->most_free ? VERDICT_NO_CARD_FREE : VERDICT_NODE_FULL;
 }
 
-bool policy_refusal(const struct node *n, const struct request *r, enum verdict v,
-                    struct quota_refusal *ret)
+bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
+                 struct quota_refusal *ret)
 {
     if (n == NULL || (v != VERDICT_QUOTA && v != VERDICT_QUOTA_DENIED))
         return false;
     if (!request_shares(r))
         return uses_judge(n, r, 0, ret) == v;
-    struct policy_look look _uninitialized_;
+    struct fit_look look _uninitialized_;
     struct share share = request_share(r);
-    look_for_groups(&look, n, r);
+    fit_look_for_groups(&look, n, r);
     request_work(r, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (judge_card(&look, r, &share, i) == v && uses_judge(n, r, i, ret) == v)
+        if (fit_judge_card(&look, r, &share, i) == v && uses_judge(n, r, i, ret) == v)
             return true;
     }
     /* For containers that would be on different cards, because each card is too small for all of
@@ -441,25 +451,25 @@ bool policy_refusal(const struct node *n, const struct request *r, enum verdict 
     return false;
 }
 
-bool policy_card_refusal(const struct node *n, const struct request *r, uint32_t card,
-                         struct quota_refusal *ret)
+bool fit_card_refusal(const struct node *n, const struct request *r, uint32_t card,
+                      struct quota_refusal *ret)
 {
     assert(card < n->n_cards);
     return uses_judge(n, r, card, ret) != VERDICT_FITS;
 }
 
-bool policy_swaps(const struct node *n, const struct request *r)
+bool fit_swaps(const struct node *n, const struct request *r)
 {
     struct swap swap _uninitialized_;
     struct placement there _uninitialized_;
     request_work(r, n->n_pods);
     swap_find(n, r, &swap);
     return swap.cards == SWAP_NONE ||
-           (swap.cards == SWAP_ONE && policy_place(n, r, &there) == VERDICT_FITS &&
+           (swap.cards == SWAP_ONE && fit_place(n, r, &there) == VERDICT_FITS &&
             !swap_allows_all(&swap, &there));
 }
 
-int64_t policy_cost(const struct node *n, const struct request *r)
+int64_t fit_cost(const struct node *n, const struct request *r)
 {
     if (request_fixed(r))
         return r->mem;
@@ -469,8 +479,8 @@ int64_t policy_cost(const struct node *n, const struct request *r)
 
 /* For a whole card or a percentage: the grant is written in the annotation, and the card may have
  * grown since, so that the pod's part is larger than the grant. */
-static bool is_outgrown(const struct node *n, const struct request *r, const struct holding *h,
-                        const struct share *s)
+static bool fit_is_outgrown(const struct node *n, const struct request *r, const struct holding *h,
+                            const struct share *s)
 {
     struct share granted = {.mem = 0};
     for (uint32_t i = 0; i < h->n_grants; i++)
@@ -479,34 +489,35 @@ static bool is_outgrown(const struct node *n, const struct request *r, const str
 }
 
 /* Evaluates the pod's cards on a draft of the node without the pod. */
-enum verdict policy_keep(const struct pod *p)
+enum verdict fit_keep(const struct pod *p)
 {
     struct request r;
     struct draft without _uninitialized_;
     const struct node *n = &without.node;
     const struct holding *h = p->holding;
-    struct policy_look look _uninitialized_;
+    struct fit_look look _uninitialized_;
     int64_t charge = 0;
+    assert(pod_holds(p) && p->node != NULL && h != NULL);
     if (p->node->fault == NODE_ABSENT)
         return VERDICT_UNKNOWN_NODE;
     request_load(&r, p->request);
     r.self = p;
     draft_init(&without, p->node);
     draft_remove(&without, p);
-    enum verdict v = judge_exclusive(n, &r);
+    enum verdict v = fit_judge_exclusive(n, &r);
     if (v != VERDICT_FITS || !request_shares(&r))
         return v;
     if (n->fault != NODE_OK)
-        return fault_verdict(n->fault);
-    policy_look_at(&look, n, &r);
+        return fit_fault_verdict(n->fault);
+    fit_look_at(&look, n, &r);
     for (uint32_t i = 0; i < h->n_shares && v == VERDICT_FITS; i++) {
         const struct share *s = &h->shares[i];
-        if (!node_has_card(n, s->card) || is_outgrown(n, &r, h, s))
+        if (!node_has_card(n, s->card) || fit_is_outgrown(n, &r, h, s))
             return VERDICT_NO_CARD_FREE;
-        v = judge_card(&look, &r, s, s->card);
+        v = fit_judge_card(&look, &r, s, s->card);
         charge += share_charge(&r, s, n->cards[s->card].total);
         if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
             v = VERDICT_SWAP;
     }
-    return v == VERDICT_FITS ? judge_node(n, &r, charge) : v;
+    return v == VERDICT_FITS ? fit_judge_node(n, &r, charge) : v;
 }

@@ -8,20 +8,20 @@
 #include "core/swap.h"
 #include "core/verdict.h"
 
-/* A fast path without a call: true for most nodes that policy_fit accepts. */
-static inline bool policy_fits_simply(const struct node *n, const struct request *r)
+/* A fast path without a call: true for most nodes that fit_node accepts. */
+static inline bool fit_simply(const struct node *n, const struct request *r)
 {
     return n != NULL && r->simple && r->account.entry == NULL && r->mem <= n->simple;
 }
 
-/* Whether policy_fit uses only the node's own figures and looks at no card. */
-static inline bool policy_is_cheap(const struct node *n, const struct request *r)
+/* Whether fit_node uses only the node's own figures and looks at no card. */
+static inline bool fit_is_cheap(const struct node *n, const struct request *r)
 {
     return n == NULL || (r->simple && r->account.entry == NULL && r->mem <= n->crowded);
 }
 
 /* n may be NULL: VERDICT_UNKNOWN_NODE. A request for nothing fits on every existing node. */
-enum verdict policy_fit(const struct node *n, const struct request *r);
+enum verdict fit_node(const struct node *n, const struct request *r);
 
 /*
  * The same, and the cards where it fits. r->fallback is the card policy if neither the pod nor the
@@ -35,49 +35,48 @@ enum verdict policy_fit(const struct node *n, const struct request *r);
  *   - several cards come from one NUMA node, if one has enough feasible cards;
  *   - the containers stay together on one card; if no card has room for all, each may have its own.
  */
-enum verdict policy_place(const struct node *n, const struct request *r, struct placement *ret);
+enum verdict fit_place(const struct node *n, const struct request *r, struct placement *ret);
 
 /* verdict_reason, with details from n, which may be NULL. */
-struct str policy_reason(const struct node *n, enum verdict v, struct str name,
-                         struct buf *scratch);
+struct str fit_reason(const struct node *n, enum verdict v, struct str name, struct buf *scratch);
 
 /* Why a card of n can't take the pod, or one card's part of it if it asks for several cards.
  * Containers that may have different cards count together. Room that is kept for other pods is
  * ignored. */
-enum verdict policy_card(const struct node *n, const struct request *r, uint32_t card);
+enum verdict fit_card(const struct node *n, const struct request *r, uint32_t card);
 
 /* The same for many cards of n: the node's pods are searched once. It may also be used for a part
  * of the request (one container) if its groups are the same. */
-struct policy_look {
+struct fit_look {
     const struct node *node;
     struct card_set friends; /* cards with pods of the affinity group */
     struct card_set foes;    /* cards with pods of the anti-affinity group */
     struct swap swap; /* cards where the device plugin cannot confuse this pod with another */
 };
 
-void policy_look_at(struct policy_look *l, const struct node *n, const struct request *r);
-enum verdict policy_look_card(const struct policy_look *l, const struct request *r, uint32_t card);
+void fit_look_at(struct fit_look *l, const struct node *n, const struct request *r);
+enum verdict fit_look_card(const struct fit_look *l, const struct request *r, uint32_t card);
 
 /* The quota's reason for VERDICT_QUOTA or VERDICT_QUOTA_DENIED of a node or a card. It is the same
  * for all nodes of the same pool and models. False: v is another verdict, or no quota refuses. */
-bool policy_refusal(const struct node *n, const struct request *r, enum verdict v,
-                    struct quota_refusal *ret);
-bool policy_card_refusal(const struct node *n, const struct request *r, uint32_t card,
-                         struct quota_refusal *ret);
+bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
+                 struct quota_refusal *ret);
+bool fit_card_refusal(const struct node *n, const struct request *r, uint32_t card,
+                      struct quota_refusal *ret);
 
 /* Whether room for `claim`, one of a node's claims, is kept from r: it has equal or higher
  * priority. */
-bool policy_yields(const struct request *r, const struct pod *claim);
+bool fit_yields(const struct request *r, const struct pod *claim);
 
-/* Drafts n as r finds it, without the room that is kept from r. For policy_card. */
-void policy_keep_claims(struct draft *now, const struct node *n, const struct request *r);
+/* Makes `now` a draft of n in which the room that is kept from r is taken. For fit_card. */
+void fit_keep_claims(struct draft *now, const struct node *n, const struct request *r);
 
-/* Whether the device plugin may confuse the pod, placed by policy_place, with a pod that waits on
+/* Whether the device plugin may confuse the pod, placed by fit_place, with a pod that waits on
  * another card of n. */
-bool policy_swaps(const struct node *n, const struct request *r);
+bool fit_swaps(const struct node *n, const struct request *r);
 
 /* Roughly how much memory of n the request takes; for cards of several sizes, of the largest. */
-int64_t policy_cost(const struct node *n, const struct request *r);
+int64_t fit_cost(const struct node *n, const struct request *r);
 
 /* Evaluates a reserved pod's cards again: the node may have changed since. */
-enum verdict policy_keep(const struct pod *p);
+enum verdict fit_keep(const struct pod *p);

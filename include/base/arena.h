@@ -28,8 +28,8 @@ void arena_init(struct arena *a, size_t max);
 void arena_reset(struct arena *a);
 void arena_done(struct arena *a);
 
-/* Zeroed, aligned to 16 bytes. NULL over the ceiling or without memory. A size of 0 takes 16
- * bytes. */
+/* Zeroed, aligned to 16 bytes. NULL: over the ceiling, or allocation failed. A size of 0
+ * takes 16 bytes. */
 void *arena_alloc(struct arena *a, size_t size) _must_use_;
 
 /* n * size with the product checked. */

@@ -6,17 +6,35 @@
 #include "base/mem_budget.h"
 
 struct buf {
-    char *p; /* owned */
+    char *p; /* owned, unless borrowed */
     size_t n;
     size_t cap;
     size_t max; /* ceiling of n, in bytes */
     bool failed;
     bool starved;                /* it failed for lack of memory, not at the ceiling */
+    bool borrowed;               /* p is the caller's array: see buf_on */
     struct mem_account *account; /* cap is charged to it; set after buf_init; NULL: none */
 };
 
 void buf_init(struct buf *b, size_t max);
+
+/* Frees the bytes. A buf on the caller's array keeps the array and is empty. */
 void buf_done(struct buf *b);
+
+/* A buf that writes to the caller's array of `size` bytes and never allocates: its ceiling is
+ * size - 1 bytes. buf_take is not allowed. */
+static inline struct buf buf_on(char *bytes, size_t size)
+{
+    assert(bytes != NULL && size > 0);
+    return (struct buf){.p = bytes, .cap = size, .max = size - 1, .borrowed = true};
+}
+
+/* The same for an array; a pointer does not compile. */
+#define BUF_ON(array)                                                                   \
+    (buf_on((array),                                                                    \
+            sizeof(array) +                                                             \
+                0 * sizeof(char[1 - 2 * __builtin_types_compatible_p(__typeof__(array), \
+                                                                     __typeof__(&(array)[0]))])))
 
 /* Empties the buf and clears a failure. Keeps its memory if that is at most `keep` bytes. */
 void buf_clear(struct buf *b, size_t keep);

@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define _cleanup_(fn)        __attribute__((cleanup(fn)))
+#ifdef NDEBUG
+#    error "asserts are part of the program in every build: -Db_ndebug=false"
+#endif
+
 #define _must_use_           __attribute__((warn_unused_result))
 #define _uninitialized_      __attribute__((uninitialized)) /* large, and always written first */
 #define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))

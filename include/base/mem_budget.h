@@ -6,7 +6,7 @@
 #include "base/macro.h"
 
 struct mem_budget {
-    size_t max;
+    size_t max; /* fixed as long as accounts are joined */
     size_t used;
 };
 

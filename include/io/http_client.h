@@ -18,6 +18,7 @@ struct http_client_settings {
     bool insecure;      /* no verification of the server's certificate */
     struct str tls_server_name;
     struct str proxy_url; /* absent: libcurl uses the proxies of the environment */
+    struct str socket;    /* a Unix socket to connect to, without a proxy; absent: the URL's host */
     struct str cert_file; /* re-read on every new connection */
     struct str cert_data; /* PEM */
     struct str key_file;
@@ -92,7 +93,7 @@ struct http_call {
 
     struct http_client *client; /* NULL unless under way */
     void *transfer;             /* private */
-    struct http_call *next;     /* private */
+    struct list_link link;      /* private */
 };
 
 /*

@@ -27,7 +27,6 @@ struct http_request {
     uint64_t start_ns; /* loop_clock_ns at the same moment */
     struct arena *arena;
     struct buf *answer; /* empty at first; the handler writes the body of the answer here */
-    void *handler_data; /* for the handler, for a late answer */
     unsigned char kind; /* this and outcome: for the handler and settings.answered */
     unsigned char outcome;
 };
@@ -113,9 +112,6 @@ struct http_server_settings {
 enum errc http_server_new(struct loop *l, const struct http_server_settings *s,
                           struct http_server **ret, struct err *reterr) _must_use_;
 
-/* New limits for each request, answer and idle time that begins after the call. */
-void http_server_limit(struct http_server *s, size_t max_body, uint64_t request_timeout_ms);
-
 /* The port that the server listens on. */
 uint16_t http_server_port(const struct http_server *s);
 
@@ -146,9 +142,9 @@ struct http_stream {
     void (*fill)(struct http_stream *st, struct buf *out);
     void (*gone)(struct http_stream *st);
 
-    struct request *request; /* from here on: set by the server */
-    struct buf out;          /* the portion that is being sent */
-    size_t sent;             /* bytes of out that were sent */
+    struct exchange *request; /* from here on: set by the server */
+    struct buf out;           /* the portion that is being sent */
+    size_t sent;              /* bytes of out that were sent */
     bool ended;
 };
 

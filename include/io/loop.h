@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/list.h"
 
 struct loop;
 
@@ -78,8 +79,7 @@ static inline bool timer_armed(const struct timer *t)
 struct deferred {
     void (*run)(struct deferred *d);
     struct loop *loop; /* NULL while not queued */
-    struct deferred *next;
-    struct deferred *prev;
+    struct list_link link;
 };
 
 void loop_defer(struct loop *l, struct deferred *d); /* if already queued: does nothing */
@@ -91,7 +91,7 @@ struct loop_hook {
     uint64_t (*prepare)(struct loop_hook *h, uint64_t now_ms);
     /* Called after each wait, for any wake-up. */
     void (*check)(struct loop_hook *h, uint64_t now_ms);
-    struct loop_hook *next;
+    struct list_link link;
 };
 
 /*

@@ -45,7 +45,7 @@ void arena_init(struct arena *a, size_t max)
     *a = (struct arena){.max = MIN_OF(max, SIZE_MAX / 2)};
 }
 
-static void free_all(struct arena *a)
+static void arena_free_all(struct arena *a)
 {
     for (struct arena_chunk *c = a->first; c != NULL;) {
         struct arena_chunk *next = c->next;
@@ -63,7 +63,7 @@ void arena_reset(struct arena *a)
 {
     a->want = MAX_OF(a->want, MIN_OF(a->used, LIMIT_KEEP_BYTES - sizeof(struct arena_chunk)));
     if (a->first != a->last || a->held > LIMIT_KEEP_BYTES)
-        free_all(a);
+        arena_free_all(a);
     if (a->first != NULL) {
         a->first->used = 0;
         POISON(a->first->bytes, a->first->size);
@@ -74,11 +74,11 @@ void arena_reset(struct arena *a)
 
 void arena_done(struct arena *a)
 {
-    free_all(a);
+    arena_free_all(a);
     *a = (struct arena){.max = a->max, .account = a->account};
 }
 
-static struct arena_chunk *chunk_add(struct arena *a, size_t need)
+static struct arena_chunk *arena_chunk_add(struct arena *a, size_t need)
 {
     size_t size = a->last == NULL ? MAX_OF(a->want, CHUNK_MIN) : a->last->size * 2;
     size = MAX_OF(MIN_OF(size, CHUNK_MAX), need);
@@ -103,19 +103,19 @@ static struct arena_chunk *chunk_add(struct arena *a, size_t need)
 }
 
 /* The size rounded up to ALIGN; SIZE_MAX if it is over the ceiling. */
-static size_t rounded_size(const struct arena *a, size_t size)
+static size_t arena_rounded_size(const struct arena *a, size_t size)
 {
     size_t room = a->failed ? 0 : a->max - a->used;
     return size > room ? SIZE_MAX : (MAX_OF(size, (size_t)1) + ALIGN - 1) & ~(ALIGN - 1);
 }
 
-static void *alloc(struct arena *a, size_t size)
+static void *arena_alloc_block(struct arena *a, size_t size)
 {
     size_t room = a->failed ? 0 : a->max - a->used;
-    size_t rounded = rounded_size(a, size);
+    size_t rounded = arena_rounded_size(a, size);
     struct arena_chunk *c = a->last;
     if (rounded <= room && (c == NULL || c->size - c->used < rounded))
-        c = chunk_add(a, rounded);
+        c = arena_chunk_add(a, rounded);
     if (rounded > room || c == NULL) {
         a->starved = a->starved || (!a->failed && rounded <= room);
         a->failed = true;
@@ -130,7 +130,7 @@ static void *alloc(struct arena *a, size_t size)
 
 void *arena_alloc(struct arena *a, size_t size)
 {
-    void *p = alloc(a, size);
+    void *p = arena_alloc_block(a, size);
     return p == NULL ? NULL : memset(p, 0, size);
 }
 
@@ -144,13 +144,13 @@ void *arena_array(struct arena *a, size_t n, size_t size)
     return arena_alloc(a, total);
 }
 
-/* Grows a block in place. Works only for the last allocation, with room behind it. If rounded_size
- * accepts the new size, the growth does not exceed the limit either. */
-static bool extend(struct arena *a, void *block, size_t size, size_t to)
+/* Grows a block in place. Works only for the last allocation, with room behind it. If
+ * arena_rounded_size accepts the new size, the growth does not exceed the limit either. */
+static bool arena_extend(struct arena *a, void *block, size_t size, size_t to)
 {
     struct arena_chunk *c = a->last;
-    size_t old = rounded_size(a, size);
-    size_t new = rounded_size(a, to);
+    size_t old = arena_rounded_size(a, size);
+    size_t new = arena_rounded_size(a, to);
     if (c == NULL || old == SIZE_MAX || new == SIZE_MAX || c->used < old ||
         c->bytes + c->used - old != (char *)block || new - old > c->size - c->used)
         return false;
@@ -171,11 +171,11 @@ void *arena_grow(struct arena *a, void *array, size_t n, size_t *cap, size_t siz
         a->failed = true;
         return NULL;
     }
-    if (*cap > 0 && extend(a, array, *cap * size, total)) {
+    if (*cap > 0 && arena_extend(a, array, *cap * size, total)) {
         *cap = more;
         return array;
     }
-    void *copy = alloc(a, total);
+    void *copy = arena_alloc_block(a, total);
     if (copy == NULL)
         return NULL;
     if (n > 0)

@@ -15,6 +15,10 @@ void buf_init(struct buf *b, size_t max)
 
 void buf_done(struct buf *b)
 {
+    if (b->borrowed) {
+        *b = buf_on(b->p, b->cap);
+        return;
+    }
     mem_free(b->p);
     mem_account_give(b->account, b->cap);
     *b = (struct buf){.max = b->max, .account = b->account};
@@ -29,8 +33,9 @@ void buf_clear(struct buf *b, size_t keep)
 }
 
 /* Resizes p to `cap`. */
-static bool resize(struct buf *b, size_t cap)
+static bool buf_resize(struct buf *b, size_t cap)
 {
+    assert(!b->borrowed && cap > b->cap);
     if (!mem_account_take(b->account, cap - b->cap))
         return false;
     char *p = mem_resize(b->p, cap);
@@ -55,12 +60,12 @@ bool buf_grow(struct buf *b, size_t n)
     /* If memory-budget has no room for twice the capacity, take only what is needed. */
     if (!mem_account_fits(b->account, cap - b->cap))
         cap = need;
-    if (!resize(b, cap))
+    if (!buf_resize(b, cap))
         b->failed = b->starved = true;
     return !b->failed;
 }
 
-static void put_decimal(struct buf *b, bool negative, uint64_t magnitude)
+static void buf_put_decimal(struct buf *b, bool negative, uint64_t magnitude)
 {
     char digits[21];
     size_t at = sizeof(digits);
@@ -78,12 +83,12 @@ void buf_put_u64(struct buf *b, uint64_t v)
     if (v < 10)
         buf_putc(b, (char)('0' + (char)v));
     else
-        put_decimal(b, false, v);
+        buf_put_decimal(b, false, v);
 }
 
 void buf_put_i64(struct buf *b, int64_t v)
 {
-    put_decimal(b, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+    buf_put_decimal(b, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)
@@ -121,6 +126,7 @@ const char *buf_cstr(struct buf *b)
 
 char *buf_take(struct buf *b, size_t *ret_n)
 {
+    assert(!b->borrowed);
     bool failed = b->failed;
     bool starved = b->starved;
     if (failed)

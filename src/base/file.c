@@ -14,7 +14,7 @@
 
 #define READ_STEP ((size_t)4096)
 
-static bool path_z(struct str path, char out[PATH_MAX])
+static bool file_path_z(struct str path, char out[PATH_MAX])
 {
     if (path.n == 0 || path.n >= PATH_MAX || memchr(path.p, '\0', path.n) != NULL)
         return false;
@@ -23,7 +23,7 @@ static bool path_z(struct str path, char out[PATH_MAX])
     return true;
 }
 
-static enum errc fail(struct err *reterr, struct str path, int error)
+static enum errc file_fail(struct err *reterr, struct str path, int error)
 {
     enum errc code = ERR_UNAVAILABLE;
     if (error == ENOENT || error == ENOTDIR)
@@ -33,7 +33,7 @@ static enum errc fail(struct err *reterr, struct str path, int error)
     return err_set(reterr, code, "%.*s: %s", STR_ARG(path), strerror(error));
 }
 
-static enum errc read_all(int fd, struct str path, struct buf *out, struct err *reterr)
+static enum errc file_read_all(int fd, struct str path, struct buf *out, struct err *reterr)
 {
     for (;;) {
         /* At the ceiling one more byte is read, to tell a full file from a file that is too
@@ -49,7 +49,7 @@ static enum errc read_all(int fd, struct str path, struct buf *out, struct err *
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return fail(reterr, path, errno);
+            return file_fail(reterr, path, errno);
         if (full)
             return err_set(reterr, ERR_LIMIT, "%.*s: larger than %zu bytes", STR_ARG(path),
                            out->max);
@@ -59,7 +59,7 @@ static enum errc read_all(int fd, struct str path, struct buf *out, struct err *
 
 /* Waits until a writer opens the pipe and sends a byte or closes it. After LIMIT_PIPE_WRITER_MS it
  * only checks that a writer is there; that writer may take its time. */
-static enum errc await_writer(int fd, struct str path, struct buf *out, struct err *reterr)
+static enum errc file_await_writer(int fd, struct str path, struct buf *out, struct err *reterr)
 {
     struct pollfd waits = {.fd = fd, .events = POLLIN};
     char first;
@@ -75,46 +75,48 @@ static enum errc await_writer(int fd, struct str path, struct buf *out, struct e
 }
 
 /* O_NONBLOCK, because opening a pipe would wait for its writer. */
-static enum errc open_and_read(struct str path, bool regular, struct buf *out, struct err *reterr)
+static enum errc file_open_and_read(struct str path, bool regular, struct buf *out,
+                                    struct err *reterr)
 {
     char z[PATH_MAX];
     struct stat st = {0};
-    if (!path_z(path, z))
+    if (!file_path_z(path, z))
         return err_set(reterr, ERR_RANGE, "not the path of a file: \"%.*s\"", STR_ARG(path));
     int fd = open(z, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
-        return fail(reterr, path, errno);
+        return file_fail(reterr, path, errno);
     enum errc code = OK;
     if (fstat(fd, &st) != 0)
-        code = fail(reterr, path, errno);
+        code = file_fail(reterr, path, errno);
     else if (regular && !S_ISREG(st.st_mode))
         code = err_set(reterr, ERR_RANGE, "%.*s: no regular file, so it can't be read again",
                        STR_ARG(path));
     else if (S_ISFIFO(st.st_mode))
-        code = await_writer(fd, path, out, reterr);
+        code = file_await_writer(fd, path, out, reterr);
     if (code == OK && !S_ISREG(st.st_mode) && fcntl(fd, F_SETFL, O_RDONLY) != 0)
-        code = fail(reterr, path, errno);
+        code = file_fail(reterr, path, errno);
     if (code == OK)
-        code = read_all(fd, path, out, reterr);
+        code = file_read_all(fd, path, out, reterr);
     (void)close(fd);
     return code;
 }
 
 enum errc file_read(struct str path, struct buf *out, struct err *reterr)
 {
-    return open_and_read(path, false, out, reterr);
+    return file_open_and_read(path, false, out, reterr);
 }
 
 enum errc file_read_again(struct str path, struct buf *out, struct err *reterr)
 {
-    return open_and_read(path, true, out, reterr);
+    return file_open_and_read(path, true, out, reterr);
 }
 
 bool file_may_block(struct str path)
 {
     char z[PATH_MAX];
     struct stat st;
-    return path_z(path, z) && stat(z, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    return file_path_z(path, z) && stat(z, &st) == 0 && !S_ISREG(st.st_mode) &&
+           !S_ISDIR(st.st_mode);
 }
 
 bool file_fill_standard(void)
@@ -129,7 +131,7 @@ bool file_fill_standard(void)
     return true;
 }
 
-static int64_t ns_of(struct timespec t)
+static int64_t file_ns_of(struct timespec t)
 {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
@@ -138,14 +140,14 @@ struct file_stamp file_stamp(struct str path)
 {
     char z[PATH_MAX];
     struct stat st;
-    if (!path_z(path, z) || stat(z, &st) != 0)
+    if (!file_path_z(path, z) || stat(z, &st) != 0)
         return (struct file_stamp){0};
     return (struct file_stamp){
         .device = st.st_dev,
         .inode = st.st_ino,
         .size = st.st_size,
-        .mtime_ns = ns_of(st.st_mtim),
-        .ctime_ns = ns_of(st.st_ctim),
+        .mtime_ns = file_ns_of(st.st_mtim),
+        .ctime_ns = file_ns_of(st.st_ctim),
         .regular = S_ISREG(st.st_mode),
     };
 }

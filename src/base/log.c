@@ -19,7 +19,7 @@
 #define TAIL_BYTES      sizeof(",\"cut\":true}\n")
 
 struct line {
-    char bytes[LINE_MAX_BYTES]; /* the last TAIL_BYTES are reserved for put_tail */
+    char bytes[LINE_MAX_BYTES]; /* the last TAIL_BYTES are reserved for log_put_tail */
     size_t n;
     bool full; /* the current field does not fit */
     bool cut;  /* a field or a part of one is left out */
@@ -65,7 +65,7 @@ bool log_level_parse(struct str name, enum log_level *ret)
 }
 
 /* Appends all of s or nothing. After a failure, later calls append nothing either. */
-static void put(struct line *l, struct str s)
+static void log_put(struct line *l, struct str s)
 {
     l->full = l->full || s.n > sizeof(l->bytes) - TAIL_BYTES - l->n;
     if (l->full || s.n == 0)
@@ -75,7 +75,7 @@ static void put(struct line *l, struct str s)
 }
 
 /* As a JSON escape: two surrogates for a rune above U+FFFF. */
-static struct str escape_rune(uint32_t rune, char escape[static 16])
+static struct str log_escape_rune(uint32_t rune, char escape[static 16])
 {
     uint32_t above = rune - 0x10000;
     int n = rune <= 0xffff ? snprintf(escape, 16, "\\u%04x", rune & 0xffff)
@@ -85,7 +85,7 @@ static struct str escape_rune(uint32_t rune, char escape[static 16])
 }
 
 /* Takes the first character off s and returns it as it is written between quotes. */
-static struct str take_quoted(struct str *s, char escape[static 16])
+static struct str log_take_quoted(struct str *s, char escape[static 16])
 {
     uint32_t rune = 0;
     size_t n = str_utf8(*s, &rune);
@@ -95,29 +95,29 @@ static struct str take_quoted(struct str *s, char escape[static 16])
     else if (rune == '"' || rune == '\\')
         out = (struct str){escape, (size_t)snprintf(escape, 16, "\\%c", (char)rune)};
     else if (str_is_unprintable(rune))
-        out = escape_rune(rune, escape);
+        out = log_escape_rune(rune, escape);
     *s = str_skip(*s, MAX_OF(n, (size_t)1));
     return out;
 }
 
-static void put_quoted(struct line *l, struct str s)
+static void log_put_quoted(struct line *l, struct str s)
 {
     char escape[16];
     size_t room = VALUE_MAX_BYTES;
-    put(l, STR("\""));
+    log_put(l, STR("\""));
     while (s.n > 0) {
-        struct str character = take_quoted(&s, escape);
+        struct str character = log_take_quoted(&s, escape);
         if (character.n > room) {
             l->cut = true;
             break;
         }
-        put(l, character);
+        log_put(l, character);
         room -= character.n;
     }
-    put(l, STR("\""));
+    log_put(l, STR("\""));
 }
 
-static bool is_plain(struct str s)
+static bool log_is_plain(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -127,16 +127,16 @@ static bool is_plain(struct str s)
     return s.n > 0 && s.n <= VALUE_MAX_BYTES;
 }
 
-static void put_value(struct line *l, const struct kv *f)
+static void log_put_value(struct line *l, const struct kv *f)
 {
     char digits[24];
     int n = 0;
     switch (f->type) {
     case KV_STR:
-        if (sink.format == LOG_FORMAT_LOGFMT && is_plain(f->s))
-            put(l, f->s);
+        if (sink.format == LOG_FORMAT_LOGFMT && log_is_plain(f->s))
+            log_put(l, f->s);
         else
-            put_quoted(l, f->s);
+            log_put_quoted(l, f->s);
         return;
     case KV_INT:
         n = snprintf(digits, sizeof(digits), "%" PRId64, f->i);
@@ -145,22 +145,22 @@ static void put_value(struct line *l, const struct kv *f)
         n = snprintf(digits, sizeof(digits), "%" PRIu64, f->u);
         break;
     case KV_BOOL:
-        put(l, f->u != 0 ? STR("true") : STR("false"));
+        log_put(l, f->u != 0 ? STR("true") : STR("false"));
         return;
     }
-    put(l, (struct str){digits, (size_t)n});
+    log_put(l, (struct str){digits, (size_t)n});
 }
 
-static void put_field(struct line *l, const struct kv *f)
+static void log_put_field(struct line *l, const struct kv *f)
 {
     bool json = sink.format == LOG_FORMAT_JSON;
     size_t start = l->n;
     if (start > 0)
-        put(l, json ? STR(",") : STR(" "));
-    put(l, json ? (start == 0 ? STR("{\"") : STR("\"")) : STR_NULL);
-    put(l, str_of(f->key));
-    put(l, json ? STR("\":") : STR("="));
-    put_value(l, f);
+        log_put(l, json ? STR(",") : STR(" "));
+    log_put(l, json ? (start == 0 ? STR("{\"") : STR("\"")) : STR_NULL);
+    log_put(l, str_of(f->key));
+    log_put(l, json ? STR("\":") : STR("="));
+    log_put_value(l, f);
     if (l->full) {
         l->n = start;
         l->full = false;
@@ -168,7 +168,7 @@ static void put_field(struct line *l, const struct kv *f)
     }
 }
 
-static void put_tail(struct line *l)
+static void log_put_tail(struct line *l)
 {
     bool json = sink.format == LOG_FORMAT_JSON;
     struct str tail = json ? STR("}\n") : STR("\n");
@@ -178,7 +178,7 @@ static void put_tail(struct line *l)
     l->n += tail.n;
 }
 
-static size_t format_time(char *out, size_t size)
+static size_t log_format_time(char *out, size_t size)
 {
     struct timespec ts;
     struct tm tm;
@@ -201,24 +201,25 @@ uint64_t log_dropped(void)
 
 /* A pipe that poll reports as writable accepts PIPE_BUF bytes at once, and a line is never
  * longer. */
-static bool has_room(void)
+static bool log_has_room(void)
 {
     static_assert(LINE_MAX_BYTES <= PIPE_BUF, "a line that is written whole or not at all");
     struct pollfd p = {.fd = sink.fd, .events = POLLOUT};
     return !sink.never_waits || poll(&p, 1, 0) != 0;
 }
 
-static void write_line(enum log_level level, const char *message, const struct kv *fields, size_t n)
+static void log_write_line(enum log_level level, const char *message, const struct kv *fields,
+                           size_t n)
 {
     struct line l = {.n = 0};
     char time_text[40];
-    size_t time_n = format_time(time_text, sizeof(time_text));
-    put_field(&l, &kv_str("time", ((struct str){time_text, time_n})));
-    put_field(&l, &kv_cstr("level", level_names[level]));
-    put_field(&l, &kv_cstr("msg", message));
+    size_t time_n = log_format_time(time_text, sizeof(time_text));
+    log_put_field(&l, &kv_str("time", ((struct str){time_text, time_n})));
+    log_put_field(&l, &kv_cstr("level", level_names[level]));
+    log_put_field(&l, &kv_cstr("msg", message));
     for (size_t i = 0; i < n; i++)
-        put_field(&l, &fields[i]);
-    put_tail(&l);
+        log_put_field(&l, &fields[i]);
+    log_put_tail(&l);
     /* Ignored: there is no other place to report that the log cannot be written. */
     ssize_t ignored = write(sink.fd, l.bytes, l.n);
     (void)ignored;
@@ -227,15 +228,15 @@ static void write_line(enum log_level level, const char *message, const struct k
 void log_write(enum log_level level, const char *message, const struct kv *fields, size_t n)
 {
     int saved_errno = errno;
-    bool room = has_room();
+    bool room = log_has_room();
     if (room && sink.dropped > sink.told) {
         struct kv lines = kv_uint("lines", sink.dropped - sink.told);
         sink.told = sink.dropped;
-        write_line(LOG_LEVEL_WARN, "log lines were dropped", &lines, 1);
-        room = has_room();
+        log_write_line(LOG_LEVEL_WARN, "log lines were dropped", &lines, 1);
+        room = log_has_room();
     }
     if (room)
-        write_line(level, message, fields, n);
+        log_write_line(level, message, fields, n);
     else
         sink.dropped++;
     errno = saved_errno;

@@ -21,7 +21,7 @@
 
 #define ROTL(x, b) (uint64_t)(((x) << (b)) | ((x) >> (64 - (b))))
 
-static inline void sip_round(uint64_t v[4])
+static inline void map_sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[1] = ROTL(v[1], 13) ^ v[0];
@@ -35,7 +35,7 @@ static inline void sip_round(uint64_t v[4])
     v[2] = ROTL(v[2], 32);
 }
 
-static inline uint64_t load64(const char *p)
+static inline uint64_t map_load64(const char *p)
 {
     uint64_t x = 0;
     memcpy(&x, p, sizeof(x));
@@ -43,13 +43,13 @@ static inline uint64_t load64(const char *p)
 }
 
 /* The bytes after the whole blocks, fewer than 8. */
-static inline uint64_t load_tail(struct str s, size_t whole)
+static inline uint64_t map_load_tail(struct str s, size_t whole)
 {
     uint64_t tail = 0;
     if (s.n == whole)
         return 0;
     if (s.n >= 8) /* load the last 8 bytes, shift out those of the previous block */
-        return load64(s.p + s.n - 8) >> (8 * (8 - (s.n - whole)));
+        return map_load64(s.p + s.n - 8) >> (8 * (8 - (s.n - whole)));
     for (size_t i = 0; i < s.n; i++)
         tail |= (uint64_t)(unsigned char)s.p[i] << (8 * i);
     return tail;
@@ -66,22 +66,22 @@ uint64_t siphash13(struct map_seed seed, struct str s)
     };
     size_t whole = s.n & ~(size_t)7;
     for (size_t i = 0; i < whole; i += 8) {
-        uint64_t block = load64(s.p + i);
+        uint64_t block = map_load64(s.p + i);
         v[3] ^= block;
-        sip_round(v);
+        map_sip_round(v);
         v[0] ^= block;
     }
-    uint64_t tail = (uint64_t)s.n << 56 | load_tail(s, whole);
+    uint64_t tail = (uint64_t)s.n << 56 | map_load_tail(s, whole);
     v[3] ^= tail;
-    sip_round(v);
+    map_sip_round(v);
     v[0] ^= tail;
     v[2] ^= 0xff;
     for (int i = 0; i < 3; i++)
-        sip_round(v);
+        map_sip_round(v);
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-static inline uint64_t load32(const char *p)
+static inline uint64_t map_load32(const char *p)
 {
     uint32_t x = 0;
     memcpy(&x, p, sizeof(x));
@@ -89,7 +89,7 @@ static inline uint64_t load32(const char *p)
 }
 
 /* XORs both halves of the product, so that every input bit affects every bit of the hash. */
-static inline uint64_t fold(uint64_t a, uint64_t b)
+static inline uint64_t map_fold(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -104,21 +104,21 @@ uint64_t map_hash(struct map_seed seed, struct str s)
     uint64_t low = 0;
     uint64_t high = 0;
     for (size_t i = 0; i + 16 < s.n; i += 16)
-        h = fold(h ^ load64(s.p + i), key ^ load64(s.p + i + 8));
+        h = map_fold(h ^ map_load64(s.p + i), key ^ map_load64(s.p + i + 8));
     if (s.n >= 16) {
-        low = load64(s.p + s.n - 16);
-        high = load64(s.p + s.n - 8);
+        low = map_load64(s.p + s.n - 16);
+        high = map_load64(s.p + s.n - 8);
     } else if (s.n >= 8) {
-        low = load64(s.p);
-        high = load64(s.p + s.n - 8);
+        low = map_load64(s.p);
+        high = map_load64(s.p + s.n - 8);
     } else if (s.n >= 4) {
-        low = load32(s.p);
-        high = load32(s.p + s.n - 4);
+        low = map_load32(s.p);
+        high = map_load32(s.p + s.n - 4);
     } else if (s.n > 0) {
         low = (unsigned char)s.p[0] | (uint64_t)(unsigned char)s.p[s.n / 2] << 8;
         high = (unsigned char)s.p[s.n - 1];
     }
-    return fold(fold(h ^ low, key ^ high), HASH_A);
+    return map_fold(map_fold(h ^ low, key ^ high), HASH_A);
 }
 
 void map_init(struct map *m, size_t key_offset, struct map_seed seed)
@@ -132,7 +132,7 @@ void map_done(struct map *m)
     map_init(m, m->key_offset, m->seed);
 }
 
-static struct str key_of(const struct map *m, const void *object)
+static struct str map_key_of(const struct map *m, const void *object)
 {
     struct str key;
     memcpy(&key, (const char *)object + m->key_offset, sizeof(key));
@@ -140,24 +140,24 @@ static struct str key_of(const struct map *m, const void *object)
 }
 
 /* Compares whole words, without a call: names and UIDs are a few words long. */
-static inline bool same_key(struct str a, struct str b)
+static inline bool map_same_key(struct str a, struct str b)
 {
     if (a.n != b.n || a.n < 8)
         return str_eq(a, b);
     for (size_t i = 0; i + 8 < a.n; i += 8) {
-        if (load64(a.p + i) != load64(b.p + i))
+        if (map_load64(a.p + i) != map_load64(b.p + i))
             return false;
     }
-    return load64(a.p + a.n - 8) == load64(b.p + b.n - 8);
+    return map_load64(a.p + a.n - 8) == map_load64(b.p + b.n - 8);
 }
 
 /* The slot that holds the key, or the free slot where it would go. cap > 0. */
-static size_t probe(const struct map *m, struct str key, uint64_t hash)
+static size_t map_probe(const struct map *m, struct str key, uint64_t hash)
 {
     size_t mask = m->cap - 1;
     size_t i = (size_t)hash & mask;
     while (m->slots[i].object != NULL) {
-        if (m->slots[i].hash == hash && same_key(key_of(m, m->slots[i].object), key))
+        if (m->slots[i].hash == hash && map_same_key(map_key_of(m, m->slots[i].object), key))
             break;
         i = (i + 1) & mask;
     }
@@ -168,7 +168,7 @@ void *map_get(const struct map *m, struct str key)
 {
     if (m->n == 0)
         return NULL;
-    return m->slots[probe(m, key, map_hash(m->seed, key))].object;
+    return m->slots[map_probe(m, key, map_hash(m->seed, key))].object;
 }
 
 /* Three passes; each prefetches the memory of the next: slots, objects, comparison. The key's bytes
@@ -198,10 +198,10 @@ void map_get_each(const struct map *m, const struct str *keys, size_t n, void **
             __builtin_prefetch(object + CACHE_LINE);
     }
     for (size_t i = 0; i < n; i++)
-        ret[i] = m->slots[probe(m, keys[i], hashes[i])].object;
+        ret[i] = m->slots[map_probe(m, keys[i], hashes[i])].object;
 }
 
-static enum errc grow(struct map *m)
+static enum errc map_grow(struct map *m)
 {
     size_t cap = m->cap == 0 ? CAP_MIN : m->cap * 2;
     struct map_slot *slots = mem_alloc(cap * sizeof(*slots));
@@ -223,11 +223,11 @@ static enum errc grow(struct map *m)
 
 enum errc map_put(struct map *m, void *object)
 {
-    if (m->n + 1 > m->cap / 2 && grow(m) != OK)
+    if (m->n + 1 > m->cap / 2 && map_grow(m) != OK)
         return ERR_NOMEM;
-    struct str key = key_of(m, object);
+    struct str key = map_key_of(m, object);
     uint64_t hash = map_hash(m->seed, key);
-    size_t i = probe(m, key, hash);
+    size_t i = map_probe(m, key, hash);
     assert(m->slots[i].object == NULL);
     m->slots[i] = (struct map_slot){.object = object, .hash = hash};
     m->n++;
@@ -236,7 +236,7 @@ enum errc map_put(struct map *m, void *object)
 
 /* Moves back later entries of the run into the gap, if that brings them closer to their home
  * slot. */
-static void close_gap(struct map *m, size_t gap)
+static void map_close_gap(struct map *m, size_t gap)
 {
     size_t mask = m->cap - 1;
     for (size_t i = (gap + 1) & mask; m->slots[i].object != NULL; i = (i + 1) & mask) {
@@ -253,11 +253,11 @@ void *map_del(struct map *m, struct str key)
 {
     if (m->n == 0)
         return NULL;
-    size_t i = probe(m, key, map_hash(m->seed, key));
+    size_t i = map_probe(m, key, map_hash(m->seed, key));
     void *object = m->slots[i].object;
     if (object == NULL)
         return NULL;
-    close_gap(m, i);
+    map_close_gap(m, i);
     m->n--;
     return object;
 }

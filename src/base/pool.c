@@ -18,7 +18,7 @@ void pool_done(struct pool *p)
     pool_init(p, p->seed);
 }
 
-static struct pooled **head_of(const struct pool *p, uint32_t hash)
+static struct pooled **pool_head_of(const struct pool *p, uint32_t hash)
 {
     return &p->heads[hash & (p->cap - 1)];
 }
@@ -27,20 +27,20 @@ struct pooled *pool_find(const struct pool *p, uint64_t hash, pool_same_fn *same
 {
     if (p->n == 0)
         return NULL;
-    struct pooled *thing = *head_of(p, (uint32_t)hash);
+    struct pooled *thing = *pool_head_of(p, (uint32_t)hash);
     while (thing != NULL && (thing->hash != (uint32_t)hash || !same(thing, like)))
         thing = thing->next;
     return thing;
 }
 
-static void link_to(struct pool *p, struct pooled *thing)
+static void pool_link_to(struct pool *p, struct pooled *thing)
 {
-    struct pooled **head = head_of(p, thing->hash);
+    struct pooled **head = pool_head_of(p, thing->hash);
     thing->next = *head;
     *head = thing;
 }
 
-static enum errc grow(struct pool *p)
+static enum errc pool_grow(struct pool *p)
 {
     struct pool old = *p;
     size_t cap = MAX_OF(CAP_MIN, old.cap * 2);
@@ -53,7 +53,7 @@ static enum errc grow(struct pool *p)
         struct pooled *next = NULL;
         for (struct pooled *thing = old.heads[i]; thing != NULL; thing = next) {
             next = thing->next;
-            link_to(p, thing);
+            pool_link_to(p, thing);
         }
     }
     mem_free(old.heads);
@@ -62,11 +62,11 @@ static enum errc grow(struct pool *p)
 
 enum errc pool_put(struct pool *p, struct pooled *thing, uint64_t hash)
 {
-    if (p->n == p->cap && grow(p) != OK)
+    if (p->n == p->cap && pool_grow(p) != OK)
         return ERR_NOMEM;
     thing->hash = (uint32_t)hash;
     thing->uses = 1;
-    link_to(p, thing);
+    pool_link_to(p, thing);
     p->n++;
     return OK;
 }
@@ -87,7 +87,7 @@ void pool_give(struct pool *p, struct pooled *thing)
     assert(thing->uses > 0);
     if (--thing->uses > 0)
         return;
-    struct pooled **at = head_of(p, thing->hash);
+    struct pooled **at = pool_head_of(p, thing->hash);
     while (*at != thing)
         at = &(*at)->next;
     *at = thing->next;

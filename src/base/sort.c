@@ -5,7 +5,7 @@
 
 #define FEW 16
 
-static void insert_all(uint32_t *items, uint32_t n, sort_before_fn *before, const void *ctx)
+static void sort_insert_all(uint32_t *items, uint32_t n, sort_before_fn *before, const void *ctx)
 {
     for (uint32_t i = 1; i < n; i++) {
         uint32_t item = items[i];
@@ -17,7 +17,7 @@ static void insert_all(uint32_t *items, uint32_t n, sort_before_fn *before, cons
 }
 
 /* Restores the heap of n items, with the last item on top, after the item at `at` has changed. */
-static void sift(uint32_t *items, size_t n, size_t at, sort_before_fn *before, const void *ctx)
+static void sort_sift(uint32_t *items, size_t n, size_t at, sort_before_fn *before, const void *ctx)
 {
     for (size_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
         if (child + 1 < n && before(ctx, items[child], items[child + 1]))
@@ -34,15 +34,15 @@ static void sift(uint32_t *items, size_t n, size_t at, sort_before_fn *before, c
 void sort_by(uint32_t *items, uint32_t n, sort_before_fn *before, const void *ctx)
 {
     if (n <= FEW) {
-        insert_all(items, n, before, ctx);
+        sort_insert_all(items, n, before, ctx);
         return;
     }
     for (size_t i = n / 2; i-- > 0;)
-        sift(items, n, i, before, ctx);
+        sort_sift(items, n, i, before, ctx);
     for (size_t left = n - 1; left > 0; left--) {
         uint32_t item = items[0];
         items[0] = items[left];
         items[left] = item;
-        sift(items, left, 0, before, ctx);
+        sort_sift(items, left, 0, before, ctx);
     }
 }

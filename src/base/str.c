@@ -3,7 +3,7 @@
 
 #include <endian.h>
 
-static unsigned char lower(char c)
+static unsigned char str_lower(char c)
 {
     unsigned char u = (unsigned char)c;
     return u >= 'A' && u <= 'Z' ? (unsigned char)(u + ('a' - 'A')) : u;
@@ -31,8 +31,8 @@ int str_cmp(struct str a, struct str b)
 int str_cmp_nocase(struct str a, struct str b)
 {
     for (size_t i = 0; i < a.n && i < b.n; i++) {
-        if (lower(a.p[i]) != lower(b.p[i]))
-            return lower(a.p[i]) < lower(b.p[i]) ? -1 : 1;
+        if (str_lower(a.p[i]) != str_lower(b.p[i]))
+            return str_lower(a.p[i]) < str_lower(b.p[i]) ? -1 : 1;
     }
     return a.n == b.n ? 0 : (a.n < b.n ? -1 : 1);
 }
@@ -42,7 +42,7 @@ bool str_eq_nocase(struct str a, struct str b)
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++) {
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (str_lower(a.p[i]) != str_lower(b.p[i]))
             return false;
     }
     return true;
@@ -73,16 +73,16 @@ struct str str_head(struct str s, size_t max)
     return (struct str){s.p, max};
 }
 
-static bool is_space(char c)
+static bool str_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
 }
 
 struct str str_trim(struct str s)
 {
-    while (s.n > 0 && is_space(s.p[0]))
+    while (s.n > 0 && str_is_space(s.p[0]))
         s = str_skip(s, 1);
-    while (s.n > 0 && is_space(s.p[s.n - 1]))
+    while (s.n > 0 && str_is_space(s.p[s.n - 1]))
         s.n--;
     return s;
 }

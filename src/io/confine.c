@@ -46,7 +46,7 @@ static const char *const step_names[CONFINE_STEPS] = {
     [CONFINE_CAPABILITIES] = "capabilities",
 };
 
-static unsigned note(enum confine_step step, bool done)
+static unsigned confine_note(enum confine_step step, bool done)
 {
     if (done)
         return 0;
@@ -54,14 +54,14 @@ static unsigned note(enum confine_step step, bool done)
     return 1U << step;
 }
 
-static bool limit_core(void)
+static bool confine_limit_core(void)
 {
     struct rlimit none = {0};
     return setrlimit(RLIMIT_CORE, &none) == 0;
 }
 
 /* No more than needed: some libraries loop over all possible descriptors. */
-static bool raise_descriptors(void)
+static bool confine_raise_descriptors(void)
 {
     struct rlimit r;
     if (getrlimit(RLIMIT_NOFILE, &r) != 0)
@@ -73,7 +73,7 @@ static bool raise_descriptors(void)
     return setrlimit(RLIMIT_NOFILE, &r) == 0;
 }
 
-static bool deny_exec(void)
+static bool confine_deny_exec(void)
 {
 #ifdef NATIVE_ARCH
     struct sock_filter code[] = {
@@ -94,7 +94,7 @@ static bool deny_exec(void)
 #endif
 }
 
-static bool drop_bounding(void)
+static bool confine_drop_bounding(void)
 {
     /* Ask for each capability: the running kernel may know more than the headers of the build. */
     for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++) {
@@ -108,7 +108,7 @@ static bool drop_bounding(void)
  * Keeps only the capabilities in `keep` (numbers below 32) that the process already has, as
  * effective and permitted.
  */
-static bool keep_capabilities(uint32_t keep)
+static bool confine_keep_capabilities(uint32_t keep)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
@@ -123,18 +123,19 @@ static bool keep_capabilities(uint32_t keep)
 unsigned confine_process(void)
 {
     unsigned missing = 0;
-    missing |= note(CONFINE_PRIVILEGES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    missing |= note(CONFINE_MEMORY, prctl(PR_SET_DUMPABLE, 0) == 0);
-    missing |= note(CONFINE_CORE, limit_core());
+    missing |= confine_note(CONFINE_PRIVILEGES, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    missing |= confine_note(CONFINE_MEMORY, prctl(PR_SET_DUMPABLE, 0) == 0);
+    missing |= confine_note(CONFINE_CORE, confine_limit_core());
     (void)umask(S_IRWXG | S_IRWXO);
-    missing |= note(CONFINE_DESCRIPTORS, raise_descriptors());
-    missing |= note(CONFINE_EXEC, deny_exec());
-    missing |= note(CONFINE_BOUNDING, drop_bounding());
-    missing |= note(CONFINE_CAPABILITIES, keep_capabilities(1U << CAP_NET_BIND_SERVICE));
+    missing |= confine_note(CONFINE_DESCRIPTORS, confine_raise_descriptors());
+    missing |= confine_note(CONFINE_EXEC, confine_deny_exec());
+    missing |= confine_note(CONFINE_BOUNDING, confine_drop_bounding());
+    missing |=
+        confine_note(CONFINE_CAPABILITIES, confine_keep_capabilities(1U << CAP_NET_BIND_SERVICE));
     return missing;
 }
 
 unsigned confine_capabilities(void)
 {
-    return note(CONFINE_CAPABILITIES, keep_capabilities(0));
+    return confine_note(CONFINE_CAPABILITIES, confine_keep_capabilities(0));
 }

@@ -21,32 +21,35 @@
 /* The start of both libmicrohttpd log lines that report a shortage of descriptors. */
 #define NO_DESCRIPTOR STR("Hit process or system resource limit")
 
-static void connection_waits(struct loop_fd *f, uint32_t events)
+static void http_accept_connection_waits(struct loop_fd *f, uint32_t events)
 {
     struct acceptor *a = CONTAINER_OF(f, struct acceptor, waiting);
+    assert(!a->stopped);
     (void)events;
     if (conns_make_room(a->conns))
         *a->run_soon = true;
 }
 
 /* These two only wake the loop: each turn runs libmicrohttpd and then acceptor_turn. */
-static void set_ready(struct loop_fd *f, uint32_t events)
+static void http_accept_set_ready(struct loop_fd *f, uint32_t events)
 {
     (void)f;
     (void)events;
 }
 
-static void looks_again(struct timer *t)
+static void http_accept_looks_again(struct timer *t)
 {
     (void)t;
 }
 
 enum errc acceptor_start(struct acceptor *a, int listen_fd, int set_fd, struct err *reterr)
 {
-    a->waiting = (struct loop_fd){.fd = listen_fd, .events = EPOLLIN, .ready = connection_waits};
-    a->set = (struct loop_fd){.fd = set_fd, .events = EPOLLIN, .ready = set_ready};
-    a->look_again.fire = looks_again;
-    a->retry.fire = looks_again;
+    assert(a->conns != NULL && a->run_soon != NULL && a->max_connections > 0);
+    a->waiting =
+        (struct loop_fd){.fd = listen_fd, .events = EPOLLIN, .ready = http_accept_connection_waits};
+    a->set = (struct loop_fd){.fd = set_fd, .events = EPOLLIN, .ready = http_accept_set_ready};
+    a->look_again.fire = http_accept_looks_again;
+    a->retry.fire = http_accept_looks_again;
     return loop_fd_add(a->conns->loop, &a->set, reterr);
 }
 
@@ -63,7 +66,7 @@ void acceptor_room(struct acceptor *a)
 }
 
 /* True: no descriptor, and no connection to close. accept is retried later. */
-static bool pauses(struct acceptor *a)
+static bool http_accept_pauses(struct acceptor *a)
 {
     bool pause = a->starved && a->conns->n == 0 && !a->stopped;
     /* Keep the set in the loop without events: adding it again could fail. */
@@ -79,7 +82,7 @@ static bool pauses(struct acceptor *a)
 }
 
 /* Watches for a waiting client while there is no room, but a connection can be closed. */
-static void watch_for_waiting(struct acceptor *a, uint64_t now_ms)
+static void http_accept_watch_for_waiting(struct acceptor *a, uint64_t now_ms)
 {
     bool room = a->conns->n < a->max_connections && !a->starved;
     if (a->stopped || room || conns_any(a->conns, CONN_CUT)) {
@@ -89,6 +92,7 @@ static void watch_for_waiting(struct acceptor *a, uint64_t now_ms)
     }
     struct loop *l = a->conns->loop;
     uint64_t room_ms = conns_room_ms(a->conns);
+    assert(!timer_armed(&a->retry));
     if (room_ms > now_ms)
         loop_fd_del(&a->waiting);
     else if (a->waiting.loop == NULL && loop_fd_add(l, &a->waiting, NULL) != OK)
@@ -99,8 +103,9 @@ static void watch_for_waiting(struct acceptor *a, uint64_t now_ms)
 
 void acceptor_turn(struct acceptor *a, uint64_t now_ms)
 {
-    if (!pauses(a))
-        watch_for_waiting(a, now_ms);
+    assert(a->set.loop != NULL);
+    if (!http_accept_pauses(a))
+        http_accept_watch_for_waiting(a, now_ms);
 }
 
 void acceptor_stop(struct acceptor *a)
@@ -113,5 +118,6 @@ void acceptor_stop(struct acceptor *a)
 
 void acceptor_end(struct acceptor *a)
 {
+    assert(a->stopped && a->waiting.loop == NULL && !timer_armed(&a->retry));
     loop_fd_del(&a->set);
 }

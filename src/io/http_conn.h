@@ -10,7 +10,7 @@
 
 struct MHD_Connection;
 struct mem_account;
-struct request;
+struct exchange;
 
 enum conn_state {
     CONN_FRESH,   /* no request line yet */
@@ -23,29 +23,9 @@ enum conn_state {
     CONN_STATES,
 };
 
-struct conn_link {
-    struct conn_link *next; /* NULL: in no ring */
-    struct conn_link *prev;
-};
-
-static inline void link_add(struct conn_link *ring, struct conn_link *l)
-{
-    l->next = ring;
-    l->prev = ring->prev;
-    ring->prev->next = l;
-    ring->prev = l;
-}
-
-static inline void link_del(struct conn_link *l)
-{
-    l->prev->next = l->next;
-    l->next->prev = l->prev;
-    l->next = l->prev = NULL;
-}
-
 struct conn {
     struct conns *table;
-    struct conn_link link; /* in the ring of its state */
+    struct list_link link; /* in the list of its state */
     enum conn_state state;
     uint64_t since_ms; /* when it entered the state */
     uint64_t due_ms;   /* the request must be received, or the answer sent, by then */
@@ -58,14 +38,15 @@ struct conn {
     int fd; /* owned by libmicrohttpd */
     struct tls_peer tls;
 
-    struct loop_fd gone; /* its socket, watched for the peer's end by watch_end and conn_streams */
-    struct conn_link ended; /* in the ring `ended`: the peer has sent its last byte */
-    bool watch;             /* watch for that end: see conns_end_cut_off */
-    struct request *stream; /* the sleeping stream */
+    struct loop_fd gone;     /* its socket, watched for the peer's end by http_conn_watch_end and
+                              * conn_streams */
+    struct list_link ended;  /* in the table's `ended`: the peer has sent its last byte */
+    bool watch;              /* watch for that end: see conns_end_cut_off */
+    struct exchange *stream; /* the sleeping stream */
 
     struct MHD_Connection *mhd; /* set during a handshake */
     struct loop_fd parked;      /* its socket, while libmicrohttpd does not watch it */
-    struct conn_link awake;     /* in the ring of handshakes that libmicrohttpd watches */
+    struct list_link awake;     /* in the table's `awake` */
 };
 
 struct conns {
@@ -75,9 +56,9 @@ struct conns {
     uint64_t stall_ms;   /* see http_server.h */
     size_t n;
     bool draining;
-    struct conn_link rings[CONN_STATES]; /* oldest first */
-    struct conn_link awake;
-    struct conn_link ended;
+    struct list in[CONN_STATES]; /* the connections in each state, the oldest first */
+    struct list awake;           /* handshakes that libmicrohttpd watches */
+    struct list ended;
 };
 
 void conns_init(struct conns *t, struct loop *l);

@@ -13,44 +13,45 @@
 
 #include <microhttpd.h>
 
-static void unpark(struct conn *c)
+static void http_handshake_unpark(struct conn *c)
 {
+    assert(c->mhd != NULL && c->parked.loop != NULL);
     loop_fd_del(&c->parked);
     MHD_resume_connection(c->mhd);
-    link_add(&c->table->awake, &c->awake);
+    list_push_back(&c->table->awake, &c->awake);
 }
 
-static void parked_ready(struct loop_fd *f, uint32_t events)
+static void http_handshake_parked_ready(struct loop_fd *f, uint32_t events)
 {
     (void)events;
-    unpark(CONTAINER_OF(f, struct conn, parked));
+    http_handshake_unpark(CONTAINER_OF(f, struct conn, parked));
 }
 
 void handshake_begin(struct conn *c, struct MHD_Connection *mhd)
 {
+    assert(c->mhd == NULL && mhd != NULL && c->state == CONN_FRESH);
     c->mhd = mhd;
-    c->parked = (struct loop_fd){.fd = c->fd, .ready = parked_ready};
-    link_add(&c->table->awake, &c->awake);
+    c->parked = (struct loop_fd){.fd = c->fd, .ready = http_handshake_parked_ready};
+    list_push_back(&c->table->awake, &c->awake);
 }
 
 void handshake_end(struct conn *c)
 {
+    assert(c->parked.loop == NULL || !list_is_linked(&c->awake));
     loop_fd_del(&c->parked);
-    if (c->awake.next != NULL)
-        link_del(&c->awake);
+    if (list_is_linked(&c->awake))
+        list_remove(&c->awake);
 }
 
 void handshakes_park(struct conns *t)
 {
-    struct conn_link *next;
-    for (struct conn_link *l = t->awake.next; l != &t->awake; l = next) {
-        struct conn *c = CONTAINER_OF(l, struct conn, awake);
-        next = l->next;
+    LIST_FOR_EACH (struct conn, c, &t->awake, awake) {
+        assert(c->parked.loop == NULL);
         c->parked.events = c->state == CONN_FRESH ? tls_peer_wants(&c->tls) : 0;
         /* No memory for the watch: the connection is not suspended; the next turn retries. */
         if (c->parked.events != 0 && loop_fd_add(t->loop, &c->parked, NULL) != OK)
             continue;
-        link_del(l);
+        list_remove(&c->awake);
         if (c->parked.events != 0)
             MHD_suspend_connection(c->mhd);
     }
@@ -59,11 +60,9 @@ void handshakes_park(struct conns *t)
 void handshakes_unpark(struct conns *t)
 {
     for (enum conn_state state = 0; state < CONN_STATES; state++) {
-        const struct conn_link *ring = &t->rings[state];
-        for (struct conn_link *l = ring->next; l != ring; l = l->next) {
-            struct conn *c = CONTAINER_OF(l, struct conn, link);
+        LIST_FOR_EACH (struct conn, c, &t->in[state], link) {
             if (c->parked.loop != NULL)
-                unpark(c);
+                http_handshake_unpark(c);
         }
     }
 }

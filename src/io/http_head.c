@@ -36,17 +36,17 @@ struct walk {
 };
 
 /* 0.9.75 with any suffix of a distribution. */
-static bool reads_in_place(void)
+static bool http_head_reads_in_place(void)
 {
     return str_starts(str_of(MHD_get_version()), STR("0.9.75"));
 }
 
 int http_head_strictness(void)
 {
-    return reads_in_place() ? 0 : 1;
+    return http_head_reads_in_place() ? 0 : 1;
 }
 
-static bool is_token(struct str s)
+static bool http_head_is_token(struct str s)
 {
     static const char marks[] = "!#$%&'*+-.^_`|~";
     for (size_t i = 0; i < s.n; i++) {
@@ -58,7 +58,7 @@ static bool is_token(struct str s)
     return s.n > 0;
 }
 
-static bool is_text(struct str s, const char *blanks)
+static bool http_head_is_text(struct str s, const char *blanks)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -73,13 +73,13 @@ void http_head_begin(struct http_head *h, const char *target)
     struct str s = str_of(target);
     h->target = target;
     h->version = target + s.n + 1;
-    h->fault = s.n > 0 && is_text(s, "")
+    h->fault = s.n > 0 && http_head_is_text(s, "")
                    ? NULL
                    : "the request's target is empty or has a blank or a control character";
 }
 
 /* Whether the header is where a strict reader finds it; moves w->at to the next line. */
-static bool is_in_place(struct walk *w, struct str name, struct str value)
+static bool http_head_is_in_place(struct walk *w, struct str name, struct str value)
 {
     if (w->at == NULL)
         return true;
@@ -94,12 +94,12 @@ static bool is_in_place(struct walk *w, struct str name, struct str value)
     return true;
 }
 
-static const char *header_fault(struct walk *w, struct str name, struct str value)
+static const char *http_head_header_fault(struct walk *w, struct str name, struct str value)
 {
     uint64_t length = 0;
-    if (!is_token(name))
+    if (!http_head_is_token(name))
         return "a header's name is empty or has a character that no name has";
-    if (!is_in_place(w, name, value) || !is_text(value, " \t"))
+    if (!http_head_is_in_place(w, name, value) || !http_head_is_text(value, " \t"))
         return odd_line;
     if (str_eq_nocase(name, STR("Host")) && ++w->hosts > 1)
         return "there are several Hosts";
@@ -119,19 +119,21 @@ static const char *header_fault(struct walk *w, struct str name, struct str valu
                : NULL;
 }
 
-static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                      size_t name_n, const char *value, size_t value_n)
+static enum MHD_Result http_head_look_at_header(void *cls, enum MHD_ValueKind kind,
+                                                const char *name, size_t name_n, const char *value,
+                                                size_t value_n)
 {
     struct walk *w = cls;
     (void)kind;
-    w->fault = header_fault(w, (struct str){name, name_n},
-                            (struct str){value == NULL ? "" : value, value == NULL ? 0 : value_n});
+    w->fault = http_head_header_fault(
+        w, (struct str){name, name_n},
+        (struct str){value == NULL ? "" : value, value == NULL ? 0 : value_n});
     return w->fault == NULL ? MHD_YES : MHD_NO;
 }
 
 /* Whether the first line has one blank on each side of its target, and CR LF at its end. */
-static bool first_line_is_in_place(const struct http_head *h, const char *method,
-                                   const char *version)
+static bool http_head_first_line_is_in_place(const struct http_head *h, const char *method,
+                                             const char *version)
 {
     return h->target == method + strlen(method) + 1 && h->version == version &&
            version[VERSION_BYTES] == '\0' && version[VERSION_BYTES + 1] == '\0';
@@ -141,17 +143,19 @@ const char *http_head_fault(const struct http_head *h, struct MHD_Connection *mh
                             const char *method, const char *version)
 {
     struct str v = str_of(version);
-    bool places = reads_in_place();
+    bool places = http_head_reads_in_place();
     struct walk w = {.chunks = str_eq(v, STR("HTTP/1.1"))};
+    assert(h->target != NULL); /* after http_head_begin */
     if (h->fault != NULL)
         return h->fault;
     if (!w.chunks && !str_eq(v, STR("HTTP/1.0")))
         return "the version is neither HTTP/1.1 nor HTTP/1.0";
-    if (!is_token(str_of(method)) || (places && !first_line_is_in_place(h, method, version)))
+    if (!http_head_is_token(str_of(method)) ||
+        (places && !http_head_first_line_is_in_place(h, method, version)))
         return "the first line is not METHOD TARGET VERSION, with one blank between, and CR LF";
     if (places)
         w.at = version + VERSION_BYTES + 2;
-    (void)MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, look_at_header, &w);
+    (void)MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, http_head_look_at_header, &w);
     if (w.fault == NULL && w.chunks && w.hosts == 0)
         return "an HTTP/1.1 request must have a Host";
     if (w.fault != NULL || !places)

@@ -14,15 +14,16 @@
 #define HEADERS_MAX (4 * KIB)
 #define TEXT        "text/plain; charset=utf-8"
 
-void request_pool_init(struct request_pool *p, size_t max_body)
+void exchange_pool_init(struct exchange_pool *p, size_t max_body)
 {
     p->max_body = max_body;
-    p->waiting.next = p->waiting.prev = &p->waiting;
-    p->handling.next = p->handling.prev = &p->handling;
-    p->streams.next = p->streams.prev = &p->streams;
+    list_init(&p->waiting);
+    list_init(&p->handling);
+    list_init(&p->streams);
+    list_init(&p->free);
 }
 
-static void request_free(struct request *r)
+static void http_request_free(struct exchange *r)
 {
     buf_done(&r->body);
     buf_done(&r->answer);
@@ -31,28 +32,28 @@ static void request_free(struct request *r)
     mem_free(r);
 }
 
-void request_pool_done(struct request_pool *p)
+void exchange_pool_done(struct exchange_pool *p)
 {
     assert(p->live == 0);
-    while (p->free != NULL) {
-        struct request *r = p->free;
-        p->free = r->next;
-        request_free(r);
-    }
+    assert(p->active == 0 && p->unsent == 0);
+    assert(list_is_empty(&p->waiting) && list_is_empty(&p->handling) && list_is_empty(&p->streams));
+    LIST_FOR_EACH (struct exchange, r, &p->free, link)
+        http_request_free(r);
 }
 
-static struct request *request_alloc(struct request_pool *p)
+static struct exchange *http_request_alloc(struct exchange_pool *p)
 {
-    struct request *r = p->free;
+    struct exchange *r = LIST_FIRST(&p->free, struct exchange, link);
+    assert((r != NULL) == (p->n_free > 0));
     if (r != NULL) {
-        p->free = r->next;
+        list_remove(&r->link);
         p->n_free--;
         return r;
     }
     r = mem_alloc(sizeof(*r));
     if (r == NULL)
         return NULL;
-    buf_init(&r->body, 0); /* request_new sets the limit */
+    buf_init(&r->body, 0); /* exchange_new sets the limit */
     buf_init(&r->answer, LIMIT_REQUEST_ARENA);
     buf_init(&r->headers, HEADERS_MAX);
     arena_init(&r->arena, LIMIT_REQUEST_ARENA);
@@ -60,11 +61,12 @@ static struct request *request_alloc(struct request_pool *p)
     return r;
 }
 
-struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd)
+struct exchange *exchange_new(struct exchange_pool *p, struct MHD_Connection *mhd)
 {
-    struct request *r = request_alloc(p);
+    struct exchange *r = http_request_alloc(p);
     if (r == NULL)
         return NULL;
+    assert(r->held == 0 && r->mhd == NULL && !list_is_linked(&r->link));
     if (!mem_account_join(&r->account, p->memory, LIMIT_REQUEST_FREE)) {
         /* The budget has no room for the memory that the reused object kept. */
         buf_done(&r->body);
@@ -85,7 +87,7 @@ struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd)
     r->stream = NULL;
     r->refused = 0;
     r->received = 0;
-    r->max_body = r->body.max = p->max_body;
+    r->body.max = p->max_body;
     address_print(MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
                   r->peer);
     r->pub = (struct http_request){
@@ -97,29 +99,16 @@ struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd)
     return r;
 }
 
-static void ring_add(struct request *ring, struct request *r)
+static void http_request_recycle(struct exchange_pool *p, struct exchange *r)
 {
-    r->next = ring;
-    r->prev = ring->prev;
-    r->prev->next = r;
-    ring->prev = r;
-}
-
-static void ring_remove(const struct request *r)
-{
-    r->prev->next = r->next;
-    r->next->prev = r->prev;
-}
-
-static void recycle(struct request_pool *p, struct request *r)
-{
+    assert(r->held == 0 && r->mhd == NULL && !r->waits && p->n_free <= LIMIT_KEEP_REQUESTS);
     if (r->answer.account == NULL) {
         buf_done(&r->answer);
         r->answer.account = &r->account;
     }
     mem_account_leave(&r->account);
     if (p->n_free == LIMIT_KEEP_REQUESTS) {
-        request_free(r);
+        http_request_free(r);
         return;
     }
     buf_clear(&r->body, LIMIT_KEEP_BYTES);
@@ -129,19 +118,19 @@ static void recycle(struct request_pool *p, struct request *r)
         arena_done(&r->arena);
     else
         arena_reset(&r->arena);
-    r->next = p->free;
-    p->free = r;
+    list_push_front(&p->free, &r->link);
     p->n_free++;
 }
 
-void request_let_go(struct request *r, enum holder who)
+void exchange_let_go(struct exchange *r, enum holder who)
 {
-    struct request_pool *p = r->pool;
+    struct exchange_pool *p = r->pool;
     assert((r->held & (unsigned)who) != 0);
     r->held &= ~(unsigned)who;
     if (who == HELD_BY_LIBRARY) {
         if (r->waits)
-            ring_remove(r);
+            list_remove(&r->link);
+        assert(r->state < ANSWERED || p->unsent > 0);
         r->waits = false;
         r->mhd = NULL;
         r->suspended = false;
@@ -150,22 +139,24 @@ void request_let_go(struct request *r, enum holder who)
     }
     if (r->held != 0)
         return;
+    assert(p->live > 0);
     p->live--;
     struct http_stream *stream = r->stream;
     if (stream != NULL) {
-        ring_remove(r);
-        /* stream_gone runs after recycle(), which ends the account. */
+        list_remove(&r->link);
+        /* stream_gone runs after http_request_recycle(), which ends the account. */
         buf_done(&stream->out);
         stream->out.account = NULL;
     }
-    recycle(p, r);
+    http_request_recycle(p, r);
     if (stream != NULL)
         stream_gone(stream);
 }
 
-bool request_add_body(struct request *r, struct str part)
+bool exchange_add_body(struct exchange *r, struct str part)
 {
-    size_t max = r->max_body;
+    size_t max = r->pool->max_body;
+    assert(r->body.n <= max);
     r->received += part.n;
     if (r->refused != 0)
         return r->received <= LIMIT_REFUSED_BODY;
@@ -177,47 +168,49 @@ bool request_add_body(struct request *r, struct str part)
     return true;
 }
 
-void request_wait(struct request *r)
+void exchange_wait(struct exchange *r)
 {
     assert(r->state == READING && !r->suspended && !r->waited);
     MHD_suspend_connection(r->mhd);
     r->suspended = r->waits = r->waited = true;
     r->pool->run_soon = true;
-    ring_add(&r->pool->waiting, r);
+    list_push_back(&r->pool->waiting, &r->link);
 }
 
-bool request_resume_first(struct request_pool *p)
+bool exchange_resume_first(struct exchange_pool *p)
 {
-    struct request *r = p->waiting.next;
-    if (r == &p->waiting)
+    struct exchange *r = LIST_FIRST(&p->waiting, struct exchange, link);
+    if (r == NULL)
         return false;
-    ring_remove(r);
+    assert(r->waits && r->suspended && r->mhd != NULL && r->state == READING);
+    list_remove(&r->link);
     r->suspended = r->waits = false;
     MHD_resume_connection(r->mhd);
     return true;
 }
 
-bool request_hand_over(struct request *r, const char *method, const char *path)
+bool exchange_hand_over(struct exchange *r, const char *method, const char *path)
 {
-    struct request_pool *p = r->pool;
+    struct exchange_pool *p = r->pool;
     assert(r->state == READING);
+    assert(!r->waits && r->held == HELD_BY_LIBRARY && r->mhd != NULL);
     r->state = HANDLING;
     r->held |= HELD_BY_HANDLER;
     p->counts->active = ++p->active;
-    ring_add(&p->handling, r);
+    list_push_back(&p->handling, &r->link);
 
     r->pub.method = arena_dup(&r->arena, str_of(method));
     r->pub.path = arena_dup(&r->arena, str_of(path));
     if (r->received == 0)
         r->pub.body = STR("");
-    else if (r->received <= r->max_body)
+    else if (r->received <= p->max_body)
         r->pub.body = buf_str(&r->body);
     return !arena_failed(&r->arena) && !r->dropped;
 }
 
 void http_request_header(struct http_request *r, const char *name, const char *value)
 {
-    struct request *own = CONTAINER_OF(r, struct request, pub);
+    struct exchange *own = CONTAINER_OF(r, struct exchange, pub);
     assert(own->state == HANDLING);
     buf_put(&own->headers, (struct str){name, strlen(name) + 1});
     buf_put(&own->headers, (struct str){value, strlen(value) + 1});
@@ -225,22 +218,23 @@ void http_request_header(struct http_request *r, const char *name, const char *v
 
 struct str http_request_value(struct http_request *r, const char *name)
 {
-    struct request *own = CONTAINER_OF(r, struct request, pub);
+    struct exchange *own = CONTAINER_OF(r, struct exchange, pub);
     assert(own->state == HANDLING);
     return own->mhd == NULL ? STR_NULL
                             : str_of(MHD_lookup_connection_value(own->mhd, MHD_HEADER_KIND, name));
 }
 
-static void answer_text(struct request *r, struct str text)
+static void http_request_answer_text(struct exchange *r, struct str text)
 {
     buf_clear(&r->headers, HEADERS_MAX);
     buf_clear(&r->answer, LIMIT_KEEP_BYTES);
     buf_put(&r->answer, text);
 }
 
-static void no_memory_text(struct request *r)
+static void http_request_no_memory_text(struct exchange *r)
 {
-    struct request_pool *p = r->pool;
+    assert(r->stream == NULL);
+    struct exchange_pool *p = r->pool;
     p->counts->no_memory++;
     p->refuses = true;
     if (p->no_memory != NULL)
@@ -248,27 +242,30 @@ static void no_memory_text(struct request *r)
     buf_done(&r->body);
     buf_done(&r->answer);
     r->answer.account = NULL; /* do not count this text: it must always fit */
-    answer_text(r, STR("memory-budget is spent by other requests, or too small for this one: ask "
-                       "again\n"));
+    http_request_answer_text(
+        r, STR("memory-budget is spent by other requests, or too small for this one: ask "
+               "again\n"));
     http_request_header(&r->pub, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 }
 
 void http_request_respond(struct http_request *r, unsigned status, const char *content_type)
 {
-    struct request *own = CONTAINER_OF(r, struct request, pub);
+    struct exchange *own = CONTAINER_OF(r, struct exchange, pub);
     assert(own->state == HANDLING && status >= 200 && status <= 999);
+    assert((own->held & HELD_BY_HANDLER) != 0 && own->pool->active > 0 && content_type != NULL);
+    assert(!own->suspended || own->mhd != NULL);
     if (own->account.refused && own->stream == NULL) {
         /* The answer was built while memory was refused, so it is not complete. */
-        no_memory_text(own);
+        http_request_no_memory_text(own);
         status = MHD_HTTP_SERVICE_UNAVAILABLE;
         content_type = TEXT;
     }
     own->state = ANSWERED;
     own->status = status;
     own->content_type = content_type;
-    ring_remove(own);
+    list_remove(&own->link);
     if (own->stream != NULL)
-        ring_add(&own->pool->streams, own);
+        list_push_back(&own->pool->streams, &own->link);
     own->pool->active--;
     own->pool->counts->active = own->pool->active;
     if (own->pool->answered != NULL)
@@ -280,23 +277,24 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
         own->pool->run_soon = true;
     }
     own->suspended = false;
-    request_let_go(own, HELD_BY_HANDLER);
+    exchange_let_go(own, HELD_BY_HANDLER);
 }
 
-void request_respond_text(struct request *r, unsigned status, const char *text)
+void exchange_respond_text(struct exchange *r, unsigned status, const char *text)
 {
-    answer_text(r, str_of(text));
+    http_request_answer_text(r, str_of(text));
     http_request_respond(&r->pub, status, TEXT);
 }
 
-void request_respond_refusal(struct request *r)
+void exchange_respond_refusal(struct exchange *r)
 {
+    assert(r->refused >= 400);
     const char *text = "this client is not admitted\n";
     if (r->refused == MHD_HTTP_UNAUTHORIZED)
         text = "a token or a certificate is missing, or is not the right one\n";
     else if (r->refused == MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE)
         text = "too many headers\n";
-    answer_text(r, str_of(text));
+    http_request_answer_text(r, str_of(text));
     if (r->refused == MHD_HTTP_UNAUTHORIZED)
         http_request_header(&r->pub, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (!r->pool->closing)
@@ -304,23 +302,24 @@ void request_respond_refusal(struct request *r)
     http_request_respond(&r->pub, r->refused, TEXT);
 }
 
-void request_respond_bad(struct request *r, const char *fault)
+void exchange_respond_bad(struct exchange *r, const char *fault)
 {
-    answer_text(r, str_of(fault));
+    http_request_answer_text(r, str_of(fault));
     buf_putc(&r->answer, '\n');
     if (!r->pool->closing)
         http_request_header(&r->pub, MHD_HTTP_HEADER_CONNECTION, "close");
     http_request_respond(&r->pub, MHD_HTTP_BAD_REQUEST, TEXT);
 }
 
-void request_response_gone(void *request)
+void exchange_response_gone(void *request)
 {
-    struct request *r = request;
+    struct exchange *r = request;
+    assert(r->state == SENDING && r->pool->counts->unsent_bytes >= r->unsent);
     r->pool->counts->unsent_bytes -= r->unsent;
-    request_let_go(r, HELD_BY_RESPONSE);
+    exchange_let_go(r, HELD_BY_RESPONSE);
 }
 
-static bool response_headers(const struct request *r, struct MHD_Response *m)
+static bool http_request_response_headers(const struct exchange *r, struct MHD_Response *m)
 {
     if (r->pool->closing &&
         MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close") != MHD_YES)
@@ -335,12 +334,13 @@ static bool response_headers(const struct request *r, struct MHD_Response *m)
     return MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, r->content_type) == MHD_YES;
 }
 
-enum MHD_Result request_send(struct request *r)
+enum MHD_Result exchange_send(struct exchange *r)
 {
     assert(r->state == ANSWERED);
+    assert(r->mhd != NULL && !r->suspended && r->status >= 200 && r->content_type != NULL);
     bool whole = !buf_failed(&r->answer) && !buf_failed(&r->headers);
     if (!whole) {
-        answer_text(r, STR("the answer did not fit into memory\n"));
+        http_request_answer_text(r, STR("the answer did not fit into memory\n"));
         r->status = MHD_HTTP_SERVICE_UNAVAILABLE;
         r->content_type = TEXT;
     }
@@ -349,15 +349,15 @@ enum MHD_Result request_send(struct request *r)
     struct MHD_Response *m = whole && r->stream != NULL
                                  ? stream_response(r)
                                  : MHD_create_response_from_buffer_with_free_callback_cls(
-                                       r->answer.n, r->answer.p, request_response_gone, r);
+                                       r->answer.n, r->answer.p, exchange_response_gone, r);
     if (m == NULL) {
-        request_let_go(r, HELD_BY_RESPONSE);
+        exchange_let_go(r, HELD_BY_RESPONSE);
         return MHD_NO;
     }
     r->unsent = r->answer.n;
     r->pool->counts->unsent_bytes += r->unsent;
     enum MHD_Result result = MHD_NO;
-    if (response_headers(r, m))
+    if (http_request_response_headers(r, m))
         result = MHD_queue_response(r->mhd, r->status, m);
     MHD_destroy_response(m);
     return result;

@@ -27,9 +27,9 @@ enum request_state {
     SENDING,
 };
 
-struct request {
+struct exchange {
     struct http_request pub;
-    struct request_pool *pool;
+    struct exchange_pool *pool;
     struct MHD_Connection *mhd; /* NULL after libmicrohttpd has released the request */
     struct mem_account account; /* for arena, body, answer and a stream's portion */
     struct arena arena;
@@ -39,7 +39,7 @@ struct request {
     unsigned held;      /* a set of enum holder */
     enum request_state state;
     bool suspended;
-    bool waits;  /* in the pool's ring `waiting`, until a later turn */
+    bool waits;  /* in the pool's list `waiting`, until a later turn */
     bool waited; /* has waited once and must not wait again */
     struct http_head head;
     bool nul_in_path;
@@ -47,22 +47,20 @@ struct request {
     struct http_stream *stream; /* NULL: a plain answer */
     unsigned refused;           /* status of the refusal; 0: the request is served */
     uint64_t received;          /* bytes of the body, including dropped ones */
-    size_t max_body;            /* the limit when the request began */
     unsigned status;
     size_t unsent;            /* bytes of the answer that are counted in unsent_bytes */
     const char *content_type; /* a literal */
     char peer[ADDRESS_TEXT_BYTES];
-    struct request *next; /* in waiting, handling, streams or free */
-    struct request *prev; /* in waiting, handling or streams */
+    struct list_link link; /* in waiting, handling, streams or free */
 };
 
-struct request_pool {
-    size_t max_body; /* for requests that begin from now on */
+struct exchange_pool {
+    size_t max_body;
     uint64_t last_id;
-    struct request waiting;  /* ring, oldest first; only next and prev are used */
-    struct request handling; /* ring */
-    struct request streams;  /* ring; from the answer to the end of the stream */
-    struct request *free;    /* at most LIMIT_KEEP_REQUESTS */
+    struct list waiting; /* oldest first */
+    struct list handling;
+    struct list streams; /* from the answer to the end of the stream */
+    struct list free;    /* at most LIMIT_KEEP_REQUESTS; the last used first */
     size_t n_free;
     size_t live;   /* from the request line until the answer is sent */
     size_t active; /* in handling */
@@ -77,37 +75,38 @@ struct request_pool {
     void *ctx;
 };
 
-void request_pool_init(struct request_pool *p, size_t max_body);
-void request_pool_done(struct request_pool *p); /* no request may be left */
+void exchange_pool_init(struct exchange_pool *p, size_t max_body);
+void exchange_pool_done(struct exchange_pool *p); /* no request may be left */
 
 /* Held by libmicrohttpd; NULL: no memory. */
-struct request *request_new(struct request_pool *p, struct MHD_Connection *mhd);
-void request_let_go(struct request *r, enum holder who);
+struct exchange *exchange_new(struct exchange_pool *p, struct MHD_Connection *mhd);
+void exchange_let_go(struct exchange *r, enum holder who);
 
 /*
  * If the body is larger than max_body, or its memory is refused, all of its bytes are dropped and
  * only counted. All bytes of a refused request are dropped. Returns false if a refused body is so
  * large that the connection must be closed.
  */
-bool request_add_body(struct request *r, struct str part) _must_use_;
+bool exchange_add_body(struct exchange *r, struct str part) _must_use_;
 
-/* Suspends the connection until request_resume_first takes this request. */
-void request_wait(struct request *r);
-bool request_resume_first(struct request_pool *p); /* false: the ring is empty */
+/* Suspends the connection until exchange_resume_first takes this request. */
+void exchange_wait(struct exchange *r);
+bool exchange_resume_first(struct exchange_pool *p); /* false: none waits */
 
 /* Gives the request to the handler; false: no memory for a part of it. */
-bool request_hand_over(struct request *r, const char *method, const char *path);
+bool exchange_hand_over(struct exchange *r, const char *method, const char *path);
 
-void request_respond_text(struct request *r, unsigned status, const char *text);
-void request_respond_refusal(struct request *r); /* with status r->refused; closes the connection */
-void request_respond_bad(struct request *r, const char *fault); /* 400; closes the connection */
+void exchange_respond_text(struct exchange *r, unsigned status, const char *text);
+void exchange_respond_refusal(
+    struct exchange *r); /* with status r->refused; closes the connection */
+void exchange_respond_bad(struct exchange *r, const char *fault); /* 400; closes the connection */
 
 /* For streams: see http_stream.c. */
-struct MHD_Response *stream_response(struct request *r);
+struct MHD_Response *stream_response(struct exchange *r);
 void stream_gone(struct http_stream *st);
 /* Ends the streams for which `these` returns true; NULL: all. */
-void streams_end(struct request_pool *p, bool (*these)(void *ctx, struct request *r), void *ctx);
-void request_response_gone(void *request); /* libmicrohttpd has freed the response */
+void streams_end(struct exchange_pool *p, bool (*these)(void *ctx, struct exchange *r), void *ctx);
+void exchange_response_gone(void *request); /* libmicrohttpd has freed the response */
 
 /* Gives the answer to libmicrohttpd. Only inside its access handler: 1.x allows it nowhere else. */
-enum MHD_Result request_send(struct request *r);
+enum MHD_Result exchange_send(struct exchange *r);

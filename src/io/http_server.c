@@ -47,7 +47,7 @@ struct http_server {
     uint16_t port;
     struct conns conns;
     struct acceptor acceptor;
-    struct request_pool requests;
+    struct exchange_pool requests;
     struct http_server_counts own; /* used if the settings have no counts */
     struct http_server_counts *counts;
 
@@ -61,7 +61,7 @@ struct http_server {
 
 /* ---- libmicrohttpd's callbacks ---- */
 
-static void on_refused_handshake(struct tls_peer *p, const char *fault)
+static void http_server_on_refused_handshake(struct tls_peer *p, const char *fault)
 {
     struct conn *c = CONTAINER_OF(p, struct conn, tls);
     struct http_server *s = CONTAINER_OF(c->table, struct http_server, conns);
@@ -72,8 +72,8 @@ static void on_refused_handshake(struct tls_peer *p, const char *fault)
         s->settings.refused(s->settings.admit_ctx, str_of(text), fault);
 }
 
-static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_context,
-                          enum MHD_ConnectionNotificationCode code)
+static void http_server_on_connection(void *cls, struct MHD_Connection *mhd, void **socket_context,
+                                      enum MHD_ConnectionNotificationCode code)
 {
     struct http_server *s = cls;
     struct conn *c = *socket_context;
@@ -85,7 +85,8 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
         acceptor_room(&s->acceptor);
         return;
     }
-    /* NULL without memory: then the handshake fails, or on_first_line drops the first request. */
+    /* NULL if allocation failed: then the handshake fails, or http_server_on_first_line drops the
+     * first request. */
     c = conn_open(&s->conns,
                   MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
                   s->settings.tls == NULL);
@@ -94,23 +95,23 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
     s->counts->open = s->conns.n;
     if (c == NULL || s->settings.tls == NULL)
         return;
-    c->tls.refused = on_refused_handshake;
+    c->tls.refused = http_server_on_refused_handshake;
     tls_peer_begin(&c->tls, s->settings.tls,
                    MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
     handshake_begin(c, mhd);
 }
 
-static struct conn *conn_of(struct MHD_Connection *mhd)
+static struct conn *http_server_conn_of(struct MHD_Connection *mhd)
 {
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
 /* Called with the request line: libmicrohttpd's first notice of a request. */
-static void *on_first_line(void *cls, const char *uri, struct MHD_Connection *mhd)
+static void *http_server_on_first_line(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
     struct http_server *s = cls;
-    struct conn *c = conn_of(mhd);
-    struct request *r = c == NULL ? NULL : request_new(&s->requests, mhd);
+    struct conn *c = http_server_conn_of(mhd);
+    struct exchange *r = c == NULL ? NULL : exchange_new(&s->requests, mhd);
     if (r == NULL)
         return NULL;
     r->pub.start_ms = loop_now_ms(s->loop);
@@ -122,33 +123,35 @@ static void *on_first_line(void *cls, const char *uri, struct MHD_Connection *mh
     return r;
 }
 
-static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
-                         enum MHD_RequestTerminationCode code)
+static void http_server_on_completed(void *cls, struct MHD_Connection *mhd, void **context,
+                                     enum MHD_RequestTerminationCode code)
 {
-    struct request *r = *context;
+    struct exchange *r = *context;
     (void)cls;
     (void)code;
     if (r == NULL)
         return;
     *context = NULL;
-    conn_rests(conn_of(mhd));
-    request_let_go(r, HELD_BY_LIBRARY);
+    conn_rests(http_server_conn_of(mhd));
+    exchange_let_go(r, HELD_BY_LIBRARY);
 }
 
-static void handle(struct http_server *s, struct request *r, const char *method, const char *path)
+static void http_server_handle(struct http_server *s, struct exchange *r, const char *method,
+                               const char *path)
 {
     const struct http_server_settings *set = &s->settings;
-    bool whole = request_hand_over(r, method, path);
+    bool whole = exchange_hand_over(r, method, path);
+    assert(r->state == HANDLING);
     if (s->freeing) {
-        request_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
+        exchange_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
     } else if (r->refused != 0) {
         s->counts->not_admitted++;
-        request_respond_refusal(r);
+        exchange_respond_refusal(r);
     } else if (r->nul_in_path) {
-        request_respond_text(r, MHD_HTTP_BAD_REQUEST, "the path contains a NUL\n");
+        exchange_respond_text(r, MHD_HTTP_BAD_REQUEST, "the path contains a NUL\n");
     } else if (!whole) {
-        request_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory for the request\n");
-    } else if (r->received > r->max_body) {
+        exchange_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory for the request\n");
+    } else if (r->received > set->max_body) {
         set->too_large(set->ctx, &r->pub, r->received);
         assert(r->state == ANSWERED);
     } else {
@@ -162,20 +165,21 @@ static void handle(struct http_server *s, struct request *r, const char *method,
  * After TURN_NS, requests that may wait do wait. Waiting requests continue in their order of
  * arrival, one a turn.
  */
-static bool must_wait(const struct http_server *s, const struct request *r, const char *method,
-                      const char *path)
+static bool http_server_must_wait(const struct http_server *s, const struct exchange *r,
+                                  const char *method, const char *path)
 {
     const struct http_server_settings *set = &s->settings;
     if (r->waited || s->freeing)
         return false;
-    if (conn_of(r->mhd)->served_in == s->turn)
+    assert(!r->waits && !r->suspended);
+    if (http_server_conn_of(r->mhd)->served_in == s->turn)
         return true;
     return set->may_wait != NULL && loop_clock_ns(s->loop) - s->turn_ns > TURN_NS &&
            set->may_wait(set->ctx, method, path);
 }
 
 /* Returns the status of a refusal; 0: the request is served. */
-static unsigned judge(struct http_server *s, struct request *r)
+static unsigned http_server_judge(struct http_server *s, struct exchange *r)
 {
     const struct http_server_settings *set = &s->settings;
     if (MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, NULL, NULL) > LIMIT_HEADERS)
@@ -186,7 +190,7 @@ static unsigned judge(struct http_server *s, struct request *r)
         .peer = r->pub.peer,
         .authorization = str_of(
             MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION)),
-        .certificate_fault = tls_peer_fault(&conn_of(r->mhd)->tls, loop_now_ms(s->loop),
+        .certificate_fault = tls_peer_fault(&http_server_conn_of(r->mhd)->tls, loop_now_ms(s->loop),
                                             (int64_t)(loop_wall_ns(s->loop) / NS_PER_S)),
     };
     return set->admit(set->admit_ctx, &caller);
@@ -196,53 +200,53 @@ static unsigned judge(struct http_server *s, struct request *r)
  * Called when all headers are received. In a bad head the end of the body is unknown, so the server
  * answers at once and reads no more.
  */
-static enum MHD_Result begin(struct http_server *s, struct request *r, const char *path,
-                             const char *method, const char *version)
+static enum MHD_Result http_server_begin(struct http_server *s, struct exchange *r,
+                                         const char *path, const char *method, const char *version)
 {
     const char *fault = http_head_fault(&r->head, r->mhd, method, version);
     r->state = READING;
     if (fault == NULL) {
-        r->refused = judge(s, r);
+        r->refused = http_server_judge(s, r);
         return MHD_YES;
     }
-    log_debug("a request whose head is no good", kv_str("peer", r->pub.peer),
-              kv_cstr("why", fault));
-    conn_handed(conn_of(r->mhd));
-    (void)request_hand_over(r, method, path);
-    request_respond_bad(r, fault);
-    conn_sends(conn_of(r->mhd));
-    return request_send(r);
+    log_debug("a request with an invalid head", kv_str("peer", r->pub.peer), kv_cstr("why", fault));
+    conn_handed(http_server_conn_of(r->mhd));
+    (void)exchange_hand_over(r, method, path);
+    exchange_respond_bad(r, fault);
+    conn_sends(http_server_conn_of(r->mhd));
+    return exchange_send(r);
 }
 
-static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const char *path,
-                                 const char *method, const char *version, const char *upload,
-                                 size_t *upload_n, void **context)
+static enum MHD_Result http_server_on_access(void *cls, struct MHD_Connection *mhd,
+                                             const char *path, const char *method,
+                                             const char *version, const char *upload,
+                                             size_t *upload_n, void **context)
 {
     struct http_server *s = cls;
-    struct request *r = *context;
+    struct exchange *r = *context;
     if (r == NULL)
         return MHD_NO;
     if (r->state == STARTED)
-        return begin(s, r, path, method, version);
+        return http_server_begin(s, r, path, method, version);
     if (*upload_n > 0) {
-        conn_heard(conn_of(mhd));
-        if (!request_add_body(r, (struct str){upload, *upload_n}))
+        conn_heard(http_server_conn_of(mhd));
+        if (!exchange_add_body(r, (struct str){upload, *upload_n}))
             return MHD_NO;
         *upload_n = 0;
         return MHD_YES;
     }
     if (r->state == READING) {
-        conn_handed(conn_of(mhd));
-        if (must_wait(s, r, method, path)) {
-            request_wait(r);
+        conn_handed(http_server_conn_of(mhd));
+        if (http_server_must_wait(s, r, method, path)) {
+            exchange_wait(r);
             return MHD_YES;
         }
-        conn_of(mhd)->served_in = s->turn;
-        handle(s, r, method, path);
+        http_server_conn_of(mhd)->served_in = s->turn;
+        http_server_handle(s, r, method, path);
     }
     if (r->state == ANSWERED) {
-        conn_sends(conn_of(mhd));
-        return request_send(r);
+        conn_sends(http_server_conn_of(mhd));
+        return exchange_send(r);
     }
     assert(r->state == HANDLING && !r->suspended);
     MHD_suspend_connection(mhd);
@@ -250,7 +254,8 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
     return MHD_YES;
 }
 
-static void __attribute__((format(printf, 2, 0))) on_log(void *cls, const char *fmt, va_list args)
+static void __attribute__((format(printf, 2, 0)))
+http_server_on_log(void *cls, const char *fmt, va_list args)
 {
     struct http_server *s = cls;
     acceptor_heard(&s->acceptor, fmt);
@@ -263,7 +268,7 @@ static void __attribute__((format(printf, 2, 0))) on_log(void *cls, const char *
 
 /* ---- the loop's callbacks ---- */
 
-static uint64_t server_prepare(struct loop_hook *h, uint64_t now_ms)
+static uint64_t http_server_prepare(struct loop_hook *h, uint64_t now_ms)
 {
     struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
     MHD_UNSIGNED_LONG_LONG relative_ms = 0;
@@ -274,36 +279,36 @@ static uint64_t server_prepare(struct loop_hook *h, uint64_t now_ms)
     return relative_ms > UINT64_MAX - now_ms ? UINT64_MAX : now_ms + relative_ms;
 }
 
-static bool is_refused(void *server, struct request *r)
+static bool http_server_is_refused(void *server, struct exchange *r)
 {
-    return r->mhd != NULL && judge(server, r) != 0;
+    return r->mhd != NULL && http_server_judge(server, r) != 0;
 }
 
-static void judges_streams(struct timer *t)
+static void http_server_judges_streams(struct timer *t)
 {
     struct http_server *s = CONTAINER_OF(t, struct http_server, judge);
-    streams_end(&s->requests, is_refused, s);
+    streams_end(&s->requests, http_server_is_refused, s);
 }
 
 /* A stream sends no further request at which the server would check its certificate again. */
-static void watch_streams(struct http_server *s)
+static void http_server_watch_streams(struct http_server *s)
 {
-    bool any = s->requests.streams.next != &s->requests.streams;
-    if (!any)
+    if (list_is_empty(&s->requests.streams))
         timer_cancel(&s->judge);
     else if (s->settings.admit != NULL && !timer_armed(&s->judge))
         timer_arm(s->loop, &s->judge, s->settings.judge_ms);
 }
 
-static void server_check(struct loop_hook *h, uint64_t now_ms)
+static void http_server_check(struct loop_hook *h, uint64_t now_ms)
 {
     struct http_server *s = CONTAINER_OF(h, struct http_server, hook);
     s->turn++;
+    assert(!s->freeing);
     s->turn_ns = loop_clock_ns(s->loop);
     s->requests.run_soon = false; /* before MHD_run, which may set it again */
-    (void)request_resume_first(&s->requests);
+    (void)exchange_resume_first(&s->requests);
     (void)MHD_run(s->daemon);
-    s->requests.run_soon = s->requests.run_soon || s->requests.waiting.next != &s->requests.waiting;
+    s->requests.run_soon = s->requests.run_soon || !list_is_empty(&s->requests.waiting);
     conns_end_cut_off(&s->conns);
     if (s->requests.refuses) {
         s->requests.refuses = false;
@@ -311,26 +316,27 @@ static void server_check(struct loop_hook *h, uint64_t now_ms)
     }
     handshakes_park(&s->conns);
     acceptor_turn(&s->acceptor, now_ms);
-    watch_streams(s);
+    http_server_watch_streams(s);
     if (s->conns.draining)
         conns_end_kept(&s->conns);
     if (s->drained != NULL && s->requests.live == 0)
         loop_defer(s->loop, &s->tell_drained);
 }
 
-static void server_tell_drained(struct deferred *d)
+static void http_server_tell_drained(struct deferred *d)
 {
     struct http_server *s = CONTAINER_OF(d, struct http_server, tell_drained);
     void (*drained)(void *ctx) = s->drained;
     if (drained == NULL || s->requests.live > 0)
         return;
+    assert(s->conns.draining && s->acceptor.stopped);
     s->drained = NULL;
     drained(s->drained_ctx);
 }
 
 /* ---- life ---- */
 
-static struct MHD_Daemon *daemon_start(struct http_server *s, int fd)
+static struct MHD_Daemon *http_server_daemon_start(struct http_server *s, int fd)
 {
     struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_no_certificate()},
@@ -341,9 +347,10 @@ static struct MHD_Daemon *daemon_start(struct http_server *s, int fd)
         flags |= MHD_USE_TLS;
     /* These go through "...": each value must have exactly the right type. */
     return MHD_start_daemon(
-        flags, s->port, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, s,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-        s, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, s, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
+        flags, s->port, NULL, NULL, http_server_on_access, s, MHD_OPTION_EXTERNAL_LOGGER,
+        http_server_on_log, s, MHD_OPTION_NOTIFY_COMPLETED, http_server_on_completed, s,
+        MHD_OPTION_NOTIFY_CONNECTION, http_server_on_connection, s, MHD_OPTION_URI_LOG_CALLBACK,
+        http_server_on_first_line, s, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->settings.max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->settings.idle_seconds,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
@@ -371,22 +378,24 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     s->port = listener_port(fd);
     s->turn = 1; /* served_in is 0 for a new connection */
     s->counts = set->counts == NULL ? &s->own : set->counts;
-    request_pool_init(&s->requests, set->max_body);
+    exchange_pool_init(&s->requests, set->max_body);
     s->requests.counts = s->counts;
     s->requests.memory = set->memory;
     s->requests.no_memory = set->no_memory;
     s->requests.answered = set->answered;
     s->requests.ctx = set->ctx;
-    s->conns = (struct conns){.stall_ms = set->stall_ms};
+    s->conns =
+        (struct conns){.request_ms = set->request_timeout_ms,
+                       .idle_ms = set->idle_seconds * UINT64_C(1000) + set->request_timeout_ms,
+                       .stall_ms = set->stall_ms};
     conns_init(&s->conns, l);
-    http_server_limit(s, set->max_body, set->request_timeout_ms);
     s->acceptor = (struct acceptor){.conns = &s->conns,
                                     .max_connections = set->max_connections,
                                     .run_soon = &s->requests.run_soon};
-    s->judge.fire = judges_streams;
-    s->tell_drained.run = server_tell_drained;
-    s->hook = (struct loop_hook){.prepare = server_prepare, .check = server_check};
-    s->daemon = daemon_start(s, fd);
+    s->judge.fire = http_server_judges_streams;
+    s->tell_drained.run = http_server_tell_drained;
+    s->hook = (struct loop_hook){.prepare = http_server_prepare, .check = http_server_check};
+    s->daemon = http_server_daemon_start(s, fd);
     if (s->daemon == NULL) {
         (void)close(fd);
         mem_free(s);
@@ -405,14 +414,6 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     return OK;
 }
 
-void http_server_limit(struct http_server *s, size_t max_body, uint64_t request_timeout_ms)
-{
-    assert(request_timeout_ms > 0);
-    s->requests.max_body = max_body;
-    s->conns.request_ms = request_timeout_ms;
-    s->conns.idle_ms = s->settings.idle_seconds * UINT64_C(1000) + request_timeout_ms;
-}
-
 uint16_t http_server_port(const struct http_server *s)
 {
     return s->port;
@@ -424,19 +425,19 @@ size_t http_server_active(const struct http_server *s)
 }
 
 /* Accepts the connections in the backlog: their clients may have sent requests. */
-static void take_those_in_line(struct http_server *s)
+static void http_server_take_those_in_line(struct http_server *s)
 {
     struct pollfd p = {.fd = s->acceptor.waiting.fd, .events = POLLIN};
     for (int turn = 0; turn < ACCEPT_TURNS && poll(&p, 1, 0) > 0; turn++)
         (void)MHD_run(s->daemon);
 }
 
-static void stop_listening(struct http_server *s)
+static void http_server_stop_listening(struct http_server *s)
 {
     if (s->acceptor.stopped)
         return;
     s->requests.closing = true;
-    take_those_in_line(s);
+    http_server_take_those_in_line(s);
     acceptor_stop(&s->acceptor);
     MHD_socket fd = MHD_quiesce_daemon(s->daemon);
     if (fd != MHD_INVALID_SOCKET)
@@ -451,7 +452,8 @@ void http_server_end_streams(struct http_server *s)
 void http_server_drain(struct http_server *s, void (*done)(void *ctx), void *ctx)
 {
     assert(s->drained == NULL && done != NULL);
-    stop_listening(s);
+    assert(!s->freeing);
+    http_server_stop_listening(s);
     conns_drain(&s->conns);
     streams_end(&s->requests, NULL, NULL);
     s->requests.run_soon = true;
@@ -465,13 +467,13 @@ struct http_server *http_server_free(struct http_server *s)
     if (s == NULL)
         return NULL;
     s->freeing = true;
-    stop_listening(s);
-    struct request *ring = &s->requests.handling;
-    while (ring->next != ring)
-        request_respond_text(ring->next, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
+    http_server_stop_listening(s);
+    LIST_FOR_EACH (struct exchange, r, &s->requests.handling, link)
+        exchange_respond_text(r, MHD_HTTP_SERVICE_UNAVAILABLE, "shutting down\n");
     streams_end(&s->requests, NULL, NULL);
-    while (request_resume_first(&s->requests))
+    while (exchange_resume_first(&s->requests))
         ;
+    assert(s->requests.active == 0 && list_is_empty(&s->requests.handling));
     handshakes_unpark(&s->conns);
     /* Run at least once: MHD_stop_daemon allows no suspended connection. */
     struct pollfd p = {.fd = s->acceptor.set.fd, .events = POLLIN};
@@ -486,7 +488,8 @@ struct http_server *http_server_free(struct http_server *s)
     loop_hook_del(s->loop, &s->hook);
     deferred_cancel(&s->tell_drained);
     MHD_stop_daemon(s->daemon);
-    request_pool_done(&s->requests);
+    assert(s->conns.n == 0);
+    exchange_pool_done(&s->requests);
     mem_free(s);
     return NULL;
 }

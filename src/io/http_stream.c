@@ -19,45 +19,49 @@
 #define BLOCK_BYTES (16 * KIB) /* what libmicrohttpd asks for in one call */
 #define KEEP_BYTES  (4 * KIB)  /* of a portion's buffer, while the stream sleeps */
 
-static struct conn *conn_of(const struct request *r)
+static struct conn *http_stream_conn_of(const struct exchange *r)
 {
     return MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-static void resume(struct request *r)
+static void http_stream_resume(struct exchange *r)
 {
     if (r->mhd == NULL || !r->suspended)
         return;
-    conn_streams(conn_of(r), false);
+    assert(r->stream != NULL && r->state == SENDING);
+    conn_streams(http_stream_conn_of(r), false);
     r->suspended = false;
     MHD_resume_connection(r->mhd);
     r->pool->run_soon = true;
 }
 
-static void peer_gone(struct loop_fd *f, uint32_t events)
+static void http_stream_peer_gone(struct loop_fd *f, uint32_t events)
 {
     struct conn *c = CONTAINER_OF(f, struct conn, gone);
-    struct request *r = c->stream;
+    struct exchange *r = c->stream;
     (void)events;
+    assert(r != NULL && r->stream != NULL);
     r->stream->ended = true;
-    resume(r);
+    http_stream_resume(r);
 }
 
-static void rest(struct request *r)
+static void http_stream_rest(struct exchange *r)
 {
-    struct conn *c = conn_of(r);
+    struct conn *c = http_stream_conn_of(r);
+    assert(!r->suspended && r->stream->sent == r->stream->out.n);
     MHD_suspend_connection(r->mhd);
     r->suspended = true;
     c->stream = r;
-    c->gone.ready = peer_gone;
+    c->gone.ready = http_stream_peer_gone;
     conn_streams(c, true);
 }
 
-static ssize_t read_stream(void *cls, uint64_t at, char *bytes, size_t max)
+static ssize_t http_stream_read_stream(void *cls, uint64_t at, char *bytes, size_t max)
 {
-    struct request *r = cls;
+    struct exchange *r = cls;
     struct http_stream *st = r->stream;
     (void)at;
+    assert(st->request == r && st->sent <= st->out.n);
     if (st->sent == st->out.n) {
         buf_clear(&st->out, KEEP_BYTES);
         st->sent = 0;
@@ -68,16 +72,16 @@ static ssize_t read_stream(void *cls, uint64_t at, char *bytes, size_t max)
         if (st->out.n == 0 && st->ended)
             return MHD_CONTENT_READER_END_OF_STREAM;
     }
-    if (st->out.n == 0 && conn_of(r)->state == CONN_CUT)
+    if (st->out.n == 0 && http_stream_conn_of(r)->state == CONN_CUT)
         return MHD_CONTENT_READER_END_WITH_ERROR; /* cut to make room: no wake would follow */
     if (st->out.n == 0) {
-        rest(r);
+        http_stream_rest(r);
         return 0;
     }
     size_t n = MIN_OF(max, st->out.n - st->sent);
     memcpy(bytes, st->out.p + st->sent, n);
     st->sent += n;
-    conn_streams(conn_of(r), false);
+    conn_streams(http_stream_conn_of(r), false);
     return (ssize_t)n;
 }
 
@@ -85,23 +89,24 @@ static ssize_t read_stream(void *cls, uint64_t at, char *bytes, size_t max)
  * A peer that has vanished acknowledges nothing. Without this timeout, small heartbeats would need
  * hours to fill the kernel's send buffer.
  */
-static void expect_answers(int fd)
+static void http_stream_expect_answers(int fd)
 {
     int ms = LIMIT_STREAM_UNHEARD_MS;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
-struct MHD_Response *stream_response(struct request *r)
+struct MHD_Response *stream_response(struct exchange *r)
 {
-    expect_answers(conn_of(r)->fd);
-    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, r,
-                                             request_response_gone);
+    assert(r->stream != NULL && r->stream->request == r);
+    http_stream_expect_answers(http_stream_conn_of(r)->fd);
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, http_stream_read_stream,
+                                             r, exchange_response_gone);
 }
 
 void http_request_stream(struct http_request *r, unsigned status, const char *content_type,
                          struct http_stream *st)
 {
-    struct request *own = CONTAINER_OF(r, struct request, pub);
+    struct exchange *own = CONTAINER_OF(r, struct exchange, pub);
     assert(st->fill != NULL && st->gone != NULL && own->stream == NULL);
     st->request = own;
     st->sent = 0;
@@ -114,6 +119,7 @@ void http_request_stream(struct http_request *r, unsigned status, const char *co
 
 void stream_gone(struct http_stream *st)
 {
+    assert(st->request != NULL && st->out.account == NULL);
     buf_done(&st->out);
     st->request = NULL;
     st->gone(st);
@@ -122,7 +128,7 @@ void stream_gone(struct http_stream *st)
 void http_stream_wake(struct http_stream *st)
 {
     if (st->request != NULL)
-        resume(st->request);
+        http_stream_resume(st->request);
 }
 
 void http_stream_end(struct http_stream *st)
@@ -131,16 +137,15 @@ void http_stream_end(struct http_stream *st)
     http_stream_wake(st);
 }
 
-void streams_end(struct request_pool *p, bool (*these)(void *ctx, struct request *r), void *ctx)
+void streams_end(struct exchange_pool *p, bool (*these)(void *ctx, struct exchange *r), void *ctx)
 {
-    struct request *next;
-    for (struct request *r = p->streams.next; r != &p->streams; r = next) {
-        next = r->next;
+    LIST_FOR_EACH (struct exchange, r, &p->streams, link) {
+        assert(r->stream != NULL && r->state >= ANSWERED);
         if (these != NULL && !these(ctx, r))
             continue;
         /* The peer may never read the portion that is being sent. */
         if (r->mhd != NULL && r->state == SENDING && !r->suspended)
-            conn_ends(conn_of(r));
+            conn_ends(http_stream_conn_of(r));
         http_stream_end(r->stream);
     }
 }

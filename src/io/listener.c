@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static bool socket_listen(int fd, const struct addrinfo *a)
+static bool listener_socket_listen(int fd, const struct addrinfo *a)
 {
     int on = 1;
     int off = 0;
@@ -36,7 +36,7 @@ enum errc listener_open(struct str address, uint16_t port, int *ret_fd, struct e
         return err_set(reterr, ERR_SYNTAX, "not an IP address to listen on: \"%.*s\"",
                        STR_ARG(address));
     int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool ok = fd >= 0 && socket_listen(fd, found);
+    bool ok = fd >= 0 && listener_socket_listen(fd, found);
     int why = errno;
     char text[ADDRESS_TEXT_BYTES];
     address_print(found->ai_addr, text);
@@ -55,7 +55,7 @@ enum errc listener_open(struct str address, uint16_t port, int *ret_fd, struct e
  * The port is at the same offset in both families. It is copied, because a sockaddr has a weaker
  * alignment.
  */
-static uint16_t port_of(const struct sockaddr *a)
+static uint16_t listener_port_of(const struct sockaddr *a)
 {
     static_assert(offsetof(struct sockaddr_in, sin_port) ==
                       offsetof(struct sockaddr_in6, sin6_port),
@@ -75,7 +75,7 @@ uint16_t listener_port(int fd)
     socklen_t n = sizeof(a);
     int r = getsockname(fd, &a.any, &n);
     assert(r == 0);
-    return port_of(&a.any);
+    return listener_port_of(&a.any);
 }
 
 void listener_peer(int fd, char text[ADDRESS_TEXT_BYTES])
@@ -98,5 +98,5 @@ void address_print(const struct sockaddr *a, char text[ADDRESS_TEXT_BYTES])
                                               : offsetof(struct sockaddr_in, sin_addr));
     char ip[INET6_ADDRSTRLEN] = "?";
     (void)inet_ntop(a->sa_family, ip_at, ip, sizeof(ip));
-    (void)snprintf(text, ADDRESS_TEXT_BYTES, v6 ? "[%s]:%u" : "%s:%u", ip, port_of(a));
+    (void)snprintf(text, ADDRESS_TEXT_BYTES, v6 ? "[%s]:%u" : "%s:%u", ip, listener_port_of(a));
 }

@@ -50,10 +50,10 @@ struct loop {
     struct timer *timers; /* root of a pairing heap */
     uint64_t armed;       /* timers armed so far */
 
-    struct deferred queue;   /* ring; only next and prev are used */
-    struct deferred running; /* the current round */
+    struct list queue;   /* of deferred work */
+    struct list running; /* the current round */
 
-    struct loop_hook *hooks;
+    struct list hooks;
     struct loop_hook *walk; /* the hook after the one being called */
 
     struct loop_fd signals;
@@ -71,7 +71,7 @@ struct loop {
 /* ---- time ---- */
 
 /* CLOCK_MONOTONIC stops while the machine sleeps; a Lease does not. */
-static uint64_t clock_ns(void)
+static uint64_t loop_read_clock_ns(void)
 {
     struct timespec t;
     int r = clock_gettime(CLOCK_BOOTTIME, &t);
@@ -79,18 +79,19 @@ static uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t clock_ms(void)
+static uint64_t loop_read_clock_ms(void)
 {
-    return clock_ns() / 1000000;
+    return loop_read_clock_ns() / 1000000;
 }
 
-static void time_update(struct loop *l)
+static void loop_time_update(struct loop *l)
 {
     struct timespec t;
     int r = clock_gettime(CLOCK_REALTIME, &t);
     assert(r == 0);
     l->wall_ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-    l->now_ms = clock_ms();
+    /* A virtual machine's clock may go back by a little. */
+    l->now_ms = MAX_OF(l->now_ms, loop_read_clock_ms());
 }
 
 uint64_t loop_now_ms(const struct loop *l)
@@ -101,13 +102,13 @@ uint64_t loop_now_ms(const struct loop *l)
 uint64_t loop_clock_ms(const struct loop *l)
 {
     (void)l;
-    return clock_ms();
+    return loop_read_clock_ms();
 }
 
 uint64_t loop_clock_ns(const struct loop *l)
 {
     (void)l;
-    return clock_ns();
+    return loop_read_clock_ns();
 }
 
 uint64_t loop_wall_ns(const struct loop *l)
@@ -126,12 +127,13 @@ uint64_t loop_random(struct loop *l)
         assert(n == (ssize_t)sizeof(l->pool)); /* the kernel never returns less up to 256 bytes */
         l->pool_left = RANDOM_POOL;
     }
+    assert(l->pool_left <= RANDOM_POOL);
     return l->pool[--l->pool_left];
 }
 
 /* ---- descriptors ---- */
 
-static enum errc fd_control(const struct loop *l, int op, struct loop_fd *f)
+static enum errc loop_fd_control(const struct loop *l, int op, struct loop_fd *f)
 {
     struct epoll_event ev = {.events = f->events, .data = {.ptr = f}};
     if (epoll_ctl(l->epoll_fd, op, f->fd, &ev) == 0)
@@ -142,7 +144,7 @@ static enum errc fd_control(const struct loop *l, int op, struct loop_fd *f)
 enum errc loop_fd_add(struct loop *l, struct loop_fd *f, struct err *reterr)
 {
     assert(f->loop == NULL && f->ready != NULL);
-    enum errc code = fd_control(l, EPOLL_CTL_ADD, f);
+    enum errc code = loop_fd_control(l, EPOLL_CTL_ADD, f);
     if (code != OK)
         return err_set(reterr, code, "cannot watch descriptor %d: %s", f->fd, strerror(errno));
     f->loop = l;
@@ -155,7 +157,7 @@ enum errc loop_fd_set(struct loop_fd *f, uint32_t events)
     if (f->events == events)
         return OK;
     f->events = events;
-    return fd_control(f->loop, EPOLL_CTL_MOD, f);
+    return loop_fd_control(f->loop, EPOLL_CTL_MOD, f);
 }
 
 void loop_fd_del(struct loop_fd *f)
@@ -172,12 +174,13 @@ void loop_fd_del(struct loop_fd *f)
             l->batch[i].data.ptr = NULL;
 }
 
-static void fds_run(struct loop *l)
+static void loop_fds_run(struct loop *l)
 {
     for (int i = 0; i < l->batch_n; i++) {
         struct loop_fd *f = l->batch[i].data.ptr;
         if (f == NULL)
             continue;
+        assert(f->loop == l);
         /* An earlier callback may have removed events that this descriptor waits for. */
         uint32_t events = l->batch[i].events & (f->events | EPOLLERR | EPOLLHUP);
         if (events != 0)
@@ -188,21 +191,22 @@ static void fds_run(struct loop *l)
 
 /* ---- timers ---- */
 
-static bool timer_before(const struct timer *a, const struct timer *b)
+static bool loop_timer_before(const struct timer *a, const struct timer *b)
 {
     return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->order < b->order;
 }
 
 /* The later of the two roots becomes the first child of the other. */
-static struct timer *heap_meld(struct timer *a, struct timer *b)
+static struct timer *loop_heap_meld(struct timer *a, struct timer *b)
 {
     if (a == NULL || b == NULL)
         return a == NULL ? b : a;
-    if (timer_before(b, a)) {
+    if (loop_timer_before(b, a)) {
         struct timer *swap = a;
         a = b;
         b = swap;
     }
+    assert(a != b);
     b->next = a->child;
     if (b->next != NULL)
         b->next->prev = b;
@@ -212,14 +216,14 @@ static struct timer *heap_meld(struct timer *a, struct timer *b)
 }
 
 /* Makes one heap of siblings: melds pairs from the left, then melds the pairs from the right. */
-static struct timer *heap_meld_all(struct timer *first)
+static struct timer *loop_heap_meld_all(struct timer *first)
 {
     struct timer *pairs = NULL;
     while (first != NULL) {
         struct timer *a = first;
         struct timer *b = a->next;
         first = b == NULL ? NULL : b->next;
-        struct timer *pair = heap_meld(a, b);
+        struct timer *pair = loop_heap_meld(a, b);
         pair->next = pairs;
         pairs = pair;
     }
@@ -227,7 +231,7 @@ static struct timer *heap_meld_all(struct timer *first)
     while (pairs != NULL) {
         struct timer *next = pairs->next;
         pairs->next = NULL;
-        root = heap_meld(root, pairs);
+        root = loop_heap_meld(root, pairs);
         pairs = next;
     }
     return root;
@@ -241,7 +245,7 @@ void timer_arm(struct loop *l, struct timer *t, uint64_t delay_ms)
     t->due_ms = delay_ms > UINT64_MAX - l->now_ms ? UINT64_MAX : l->now_ms + delay_ms;
     t->order = l->armed++;
     t->child = t->next = t->prev = NULL;
-    l->timers = heap_meld(l->timers, t);
+    l->timers = loop_heap_meld(l->timers, t);
 }
 
 void timer_cancel(struct timer *t)
@@ -250,25 +254,29 @@ void timer_cancel(struct timer *t)
     if (l == NULL)
         return;
     t->loop = NULL;
-    struct timer *below = heap_meld_all(t->child);
+    struct timer *below = loop_heap_meld_all(t->child);
     if (l->timers == t) {
+        assert(t->next == NULL);
         l->timers = below;
         return;
     }
+    assert(t->prev != NULL && (t->prev->child == t || t->prev->next == t));
+    assert(t->next == NULL || t->next->prev == t);
     if (t->prev->child == t)
         t->prev->child = t->next;
     else
         t->prev->next = t->next;
     if (t->next != NULL)
         t->next->prev = t->prev;
-    l->timers = heap_meld(l->timers, below);
+    l->timers = loop_heap_meld(l->timers, below);
 }
 
-static void timers_run(struct loop *l)
+static void loop_timers_run(struct loop *l)
 {
     uint64_t youngest = l->armed;
     struct timer *t;
     while ((t = l->timers) != NULL && t->due_ms <= l->now_ms && t->order < youngest) {
+        assert(t->loop == l);
         timer_cancel(t);
         t->fire(t);
     }
@@ -276,47 +284,31 @@ static void timers_run(struct loop *l)
 
 /* ---- deferred work ---- */
 
-static void ring_init(struct deferred *ring)
-{
-    ring->next = ring->prev = ring;
-}
-
-static bool ring_empty(const struct deferred *ring)
-{
-    return ring->next == ring;
-}
-
 void loop_defer(struct loop *l, struct deferred *d)
 {
     assert(d->run != NULL);
+    assert(d->loop == NULL || d->loop == l);
     if (d->loop != NULL)
         return;
     d->loop = l;
-    d->next = &l->queue;
-    d->prev = l->queue.prev;
-    d->prev->next = d;
-    l->queue.prev = d;
+    list_push_back(&l->queue, &d->link);
 }
 
 void deferred_cancel(struct deferred *d)
 {
+    assert((d->loop != NULL) == list_is_linked(&d->link));
     if (d->loop == NULL)
         return;
-    d->prev->next = d->next;
-    d->next->prev = d->prev;
+    list_remove(&d->link);
     d->loop = NULL;
 }
 
-static void deferred_run(struct loop *l)
+static void loop_deferred_run(struct loop *l)
 {
-    for (int round = 0; round < DEFER_ROUNDS && !ring_empty(&l->queue); round++) {
-        l->running.next = l->queue.next;
-        l->running.prev = l->queue.prev;
-        l->running.next->prev = &l->running;
-        l->running.prev->next = &l->running;
-        ring_init(&l->queue);
-        while (!ring_empty(&l->running)) {
-            struct deferred *d = l->running.next;
+    for (int round = 0; round < DEFER_ROUNDS && !list_is_empty(&l->queue); round++) {
+        list_move(&l->running, &l->queue);
+        struct deferred *d;
+        while ((d = LIST_FIRST(&l->running, struct deferred, link)) != NULL) {
             deferred_cancel(d);
             d->run(d);
         }
@@ -327,47 +319,51 @@ static void deferred_run(struct loop *l)
 
 void loop_hook_add(struct loop *l, struct loop_hook *h)
 {
-    struct loop_hook **end = &l->hooks;
-    while (*end != NULL)
-        end = &(*end)->next;
-    h->next = NULL;
-    *end = h;
+    assert(h->prepare != NULL && h->check != NULL);
+    list_push_back(&l->hooks, &h->link);
+}
+
+static struct loop_hook *loop_hook_after(const struct loop *l, const struct loop_hook *h)
+{
+    return LIST_NEXT(&l->hooks, h, struct loop_hook, link);
 }
 
 void loop_hook_del(struct loop *l, struct loop_hook *h)
 {
-    struct loop_hook **at = &l->hooks;
-    while (*at != NULL && *at != h)
-        at = &(*at)->next;
-    if (*at == NULL)
+    if (!list_is_linked(&h->link))
         return;
-    *at = h->next;
     if (l->walk == h)
-        l->walk = h->next;
+        l->walk = loop_hook_after(l, h);
+    list_remove(&h->link);
 }
 
-static uint64_t hooks_prepare(struct loop *l, uint64_t now_ms)
+static struct loop_hook *loop_hook_first(const struct loop *l)
+{
+    return LIST_FIRST(&l->hooks, struct loop_hook, link);
+}
+
+static uint64_t loop_hooks_prepare(struct loop *l, uint64_t now_ms)
 {
     uint64_t due = UINT64_MAX;
-    for (struct loop_hook *h = l->hooks; h != NULL; h = l->walk) {
-        l->walk = h->next;
+    for (struct loop_hook *h = loop_hook_first(l); h != NULL; h = l->walk) {
+        l->walk = loop_hook_after(l, h);
         uint64_t at = h->prepare(h, now_ms);
         due = MIN_OF(due, at);
     }
     return due;
 }
 
-static void hooks_check(struct loop *l)
+static void loop_hooks_check(struct loop *l)
 {
-    for (struct loop_hook *h = l->hooks; h != NULL; h = l->walk) {
-        l->walk = h->next;
+    for (struct loop_hook *h = loop_hook_first(l); h != NULL; h = l->walk) {
+        l->walk = loop_hook_after(l, h);
         h->check(h, l->now_ms);
     }
 }
 
 /* ---- signals ---- */
 
-static void signals_ready(struct loop_fd *f, uint32_t events)
+static void loop_signals_ready(struct loop_fd *f, uint32_t events)
 {
     struct loop *l = CONTAINER_OF(f, struct loop, signals);
     (void)events;
@@ -411,13 +407,14 @@ enum errc loop_new(struct loop **ret, struct err *reterr)
         mem_free(l);
         return err_set(reterr, ERR_UNAVAILABLE, "epoll_create1: %s", strerror(errno));
     }
-    l->signals = (struct loop_fd){.fd = -1, .events = EPOLLIN, .ready = signals_ready};
+    l->signals = (struct loop_fd){.fd = -1, .events = EPOLLIN, .ready = loop_signals_ready};
     (void)sigemptyset(&l->signal_set);
     /* A peer that closes must cause an error of one write, not the end of the process. */
     (void)signal(SIGPIPE, SIG_IGN);
-    ring_init(&l->queue);
-    ring_init(&l->running);
-    time_update(l);
+    list_init(&l->queue);
+    list_init(&l->running);
+    list_init(&l->hooks);
+    loop_time_update(l);
     *ret = l;
     return OK;
 }
@@ -426,11 +423,12 @@ struct loop *loop_free(struct loop *l)
 {
     if (l == NULL)
         return NULL;
+    assert(list_is_empty(&l->hooks) && list_is_empty(&l->running));
     /* Unlink the rest: otherwise a later cancel by its owner would use freed memory. */
     while (l->timers != NULL)
         timer_cancel(l->timers);
-    while (!ring_empty(&l->queue))
-        deferred_cancel(l->queue.next);
+    LIST_FOR_EACH (struct deferred, d, &l->queue, link)
+        deferred_cancel(d);
     loop_fd_del(&l->signals);
     if (l->signals.fd >= 0)
         (void)close(l->signals.fd);
@@ -445,13 +443,13 @@ void loop_stop(struct loop *l)
 }
 
 /* Milliseconds for epoll_wait; -1: no limit. */
-static int wait_ms(struct loop *l)
+static int loop_wait_ms(struct loop *l)
 {
-    uint64_t now = clock_ms();
-    uint64_t due = hooks_prepare(l, now);
+    uint64_t now = loop_read_clock_ms();
+    uint64_t due = loop_hooks_prepare(l, now);
     if (l->timers != NULL)
         due = MIN_OF(due, l->timers->due_ms);
-    if (!ring_empty(&l->queue) || due <= now)
+    if (!list_is_empty(&l->queue) || due <= now)
         return 0;
     if (due == UINT64_MAX)
         return -1;
@@ -460,18 +458,19 @@ static int wait_ms(struct loop *l)
 
 enum errc loop_run(struct loop *l, struct err *reterr)
 {
+    assert(l->batch_n == 0 && list_is_empty(&l->running)); /* not inside a callback */
     while (!l->stop) {
-        timers_run(l);
+        loop_timers_run(l);
         if (l->stop)
             break;
-        int n = epoll_wait(l->epoll_fd, l->batch, BATCH, wait_ms(l));
+        int n = epoll_wait(l->epoll_fd, l->batch, BATCH, loop_wait_ms(l));
         if (n < 0 && errno != EINTR)
             return err_set(reterr, ERR_INTERNAL, "epoll_wait: %s", strerror(errno));
         l->batch_n = MAX_OF(n, 0);
-        time_update(l);
-        fds_run(l);
-        hooks_check(l);
-        deferred_run(l);
+        loop_time_update(l);
+        loop_fds_run(l);
+        loop_hooks_check(l);
+        loop_deferred_run(l);
     }
     l->stop = false;
     return OK;

@@ -25,10 +25,10 @@
 struct multi_socket {
     struct loop_fd fd;
     struct multi *multi;
-    struct multi_socket *next; /* in the list spare */
+    struct list_link link; /* in spare */
 };
 
-static void act(struct multi *m, curl_socket_t fd, int what)
+static void multi_act(struct multi *m, curl_socket_t fd, int what)
 {
     int running = 0;
     if (m->broken)
@@ -42,10 +42,11 @@ static void act(struct multi *m, curl_socket_t fd, int what)
     m->stuck(m, NULL);
 }
 
-/* libcurl may remove the socket in act(): copy what is needed later. */
-static void socket_ready(struct loop_fd *f, uint32_t events)
+/* libcurl may remove the socket in multi_act(): copy what is needed later. */
+static void multi_socket_ready(struct loop_fd *f, uint32_t events)
 {
     struct multi *m = CONTAINER_OF(f, struct multi_socket, fd)->multi;
+    assert(m != NULL && f->loop == m->loop);
     int what = 0;
     if ((events & EPOLLIN) != 0)
         what |= CURL_CSELECT_IN;
@@ -53,57 +54,57 @@ static void socket_ready(struct loop_fd *f, uint32_t events)
         what |= CURL_CSELECT_OUT;
     if ((events & (EPOLLERR | EPOLLHUP)) != 0)
         what |= CURL_CSELECT_ERR;
-    act(m, f->fd, what);
+    multi_act(m, f->fd, what);
 }
 
-static void socket_forget(struct multi_socket *s)
+static void multi_socket_forget(struct multi_socket *s)
 {
     loop_fd_del(&s->fd);
-    s->next = s->multi->spare;
-    s->multi->spare = s;
+    list_push_front(&s->multi->spare, &s->link);
 }
 
-static enum errc socket_watch(struct multi *m, curl_socket_t fd, uint32_t events)
+static enum errc multi_socket_watch(struct multi *m, curl_socket_t fd, uint32_t events)
 {
-    struct multi_socket *s = m->spare;
+    struct multi_socket *s = LIST_FIRST(&m->spare, struct multi_socket, link);
     if (s != NULL)
-        m->spare = s->next;
+        list_remove(&s->link);
     else
         s = mem_alloc(sizeof(*s));
     if (s == NULL)
         return ERR_NOMEM;
-    *s = (struct multi_socket){.fd = {.fd = fd, .events = events, .ready = socket_ready},
+    *s = (struct multi_socket){.fd = {.fd = fd, .events = events, .ready = multi_socket_ready},
                                .multi = m};
     enum errc code = loop_fd_add(m->loop, &s->fd, NULL);
     if (code == OK && curl_multi_assign(m->curl, fd, s) != CURLM_OK)
         code = ERR_INTERNAL;
     if (code != OK)
-        socket_forget(s);
+        multi_socket_forget(s);
     return code;
 }
 
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *cls, void *socket)
+static int multi_on_socket(CURL *easy, curl_socket_t fd, int what, void *cls, void *socket)
 {
     struct multi *m = cls;
     struct multi_socket *s = socket;
     if (what == CURL_POLL_REMOVE) {
         if (s != NULL)
-            socket_forget(s);
+            multi_socket_forget(s);
         return 0;
     }
+    assert(s == NULL || s->multi == m);
     uint32_t events = 0;
     if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
         events |= EPOLLIN;
     if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
         events |= EPOLLOUT;
-    enum errc code = s == NULL ? socket_watch(m, fd, events) : loop_fd_set(&s->fd, events);
+    enum errc code = s == NULL ? multi_socket_watch(m, fd, events) : loop_fd_set(&s->fd, events);
     /* Do not return the error: libcurl would then refuse every transfer. Fail this one only. */
     if (code != OK)
         m->stuck(m, easy);
     return 0;
 }
 
-static int on_timer(CURLM *curl, long ms, void *cls)
+static int multi_on_timer(CURLM *curl, long ms, void *cls)
 {
     struct multi *m = cls;
     (void)curl;
@@ -114,11 +115,12 @@ static int on_timer(CURLM *curl, long ms, void *cls)
 enum errc multi_init(struct multi *m, struct loop *l)
 {
     *m = (struct multi){.curl = curl_multi_init(), .loop = l, .due_ms = UINT64_MAX};
+    list_init(&m->spare);
     if (m->curl == NULL)
         return ERR_NOMEM;
-    if (curl_multi_setopt(m->curl, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK &&
+    if (curl_multi_setopt(m->curl, CURLMOPT_SOCKETFUNCTION, multi_on_socket) == CURLM_OK &&
         curl_multi_setopt(m->curl, CURLMOPT_SOCKETDATA, m) == CURLM_OK &&
-        curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, on_timer) == CURLM_OK &&
+        curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, multi_on_timer) == CURLM_OK &&
         curl_multi_setopt(m->curl, CURLMOPT_TIMERDATA, m) == CURLM_OK &&
         curl_multi_setopt(m->curl, CURLMOPT_MAXCONNECTS, CONNECTIONS_KEPT) == CURLM_OK &&
         curl_multi_setopt(m->curl, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) == CURLM_OK)
@@ -132,16 +134,14 @@ void multi_done(struct multi *m)
     assert(m->n == 0);
     CURLMcode code = curl_multi_cleanup(m->curl);
     assert(code == CURLM_OK);
-    while (m->spare != NULL) {
-        struct multi_socket *s = m->spare;
-        m->spare = s->next;
+    LIST_FOR_EACH (struct multi_socket, s, &m->spare, link)
         mem_free(s);
-    }
     m->curl = NULL;
 }
 
 enum errc multi_add(struct multi *m, CURL *easy)
 {
+    assert(!m->broken && m->finished != NULL && m->stuck != NULL);
     CURLMcode code = curl_multi_add_handle(m->curl, easy);
     if (code != CURLM_OK)
         return code == CURLM_OUT_OF_MEMORY ? ERR_NOMEM : ERR_INTERNAL;
@@ -156,7 +156,7 @@ void multi_del(struct multi *m, CURL *easy)
     m->n--;
 }
 
-static void collect(struct multi *m)
+static void multi_collect(struct multi *m)
 {
     int left = 0;
     const CURLMsg *message;
@@ -164,6 +164,7 @@ static void collect(struct multi *m)
         /* Removing the handle frees the message. */
         CURL *easy = message->easy_handle;
         CURLcode result = message->data.result;
+        assert(m->n > 0);
         if (message->msg == CURLMSG_DONE)
             m->finished(m, easy, result);
     }
@@ -172,8 +173,8 @@ static void collect(struct multi *m)
 void multi_run(struct multi *m, uint64_t now_ms)
 {
     if (m->due_ms <= now_ms) {
-        m->due_ms = UINT64_MAX; /* libcurl may set it again in act() */
-        act(m, CURL_SOCKET_TIMEOUT, 0);
+        m->due_ms = UINT64_MAX; /* libcurl may set it again in multi_act() */
+        multi_act(m, CURL_SOCKET_TIMEOUT, 0);
     }
-    collect(m);
+    multi_collect(m);
 }

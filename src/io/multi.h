@@ -8,17 +8,14 @@
 
 #include <curl/curl.h>
 
-struct multi_socket;
-
 struct multi {
     CURLM *curl;
     struct loop *loop;
-    uint64_t due_ms; /* latest time of libcurl's next call; UINT64_MAX: none */
-    size_t n;        /* number of its transfers */
-    bool broken;     /* takes no new transfers: the client needs another multi */
-    struct multi_socket *sockets;
-    struct multi_socket *spare;
-    struct multi *next; /* this and owner belong to the owner */
+    uint64_t due_ms;       /* latest time of libcurl's next call; UINT64_MAX: none */
+    size_t n;              /* number of its transfers */
+    bool broken;           /* takes no new transfers: the client needs another multi */
+    struct list spare;     /* sockets for reuse */
+    struct list_link link; /* this and owner belong to the owner */
     void *owner;
 
     /*

@@ -12,8 +12,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-static bool address_set(struct notify *n, struct str address)
+static bool notify_address_set(struct notify *n, struct str address)
 {
+    assert(address.n > 0 && n->fd < 0);
     if (address.n >= sizeof(n->to.sun_path) || (address.p[0] != '/' && address.p[0] != '@'))
         return false;
     n->to = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -26,9 +27,10 @@ static bool address_set(struct notify *n, struct str address)
     return true;
 }
 
-static void beat_fire(struct timer *t)
+static void notify_beat_fire(struct timer *t)
 {
     struct notify *n = CONTAINER_OF(t, struct notify, beat);
+    assert(n->fd >= 0 && n->beat_ms > 0);
     notify_send(n, STR("WATCHDOG=1"));
     timer_arm(n->loop, t, n->beat_ms);
 }
@@ -37,10 +39,10 @@ enum errc notify_open(struct notify *n, struct loop *loop, struct str address, s
 {
     *n = NOTIFY_INIT;
     n->loop = loop;
-    n->beat.fire = beat_fire;
+    n->beat.fire = notify_beat_fire;
     if (address.n == 0)
         return OK;
-    if (!address_set(n, address))
+    if (!notify_address_set(n, address))
         return err_set(reterr, ERR_SYNTAX,
                        "must be an absolute path or @NAME, of %zu bytes at most, and is \"%.*s\"",
                        sizeof(n->to.sun_path) - 1, STR_ARG(address));

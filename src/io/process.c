@@ -21,7 +21,7 @@ uint64_t process_cpu_ns(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-static int64_t max_fds(void)
+static int64_t process_max_fds(void)
 {
     struct rlimit r;
     if (getrlimit(RLIMIT_NOFILE, &r) != 0)
@@ -30,7 +30,7 @@ static int64_t max_fds(void)
 }
 
 /* Does not count ".", "..", and the descriptor of this directory. */
-static int64_t open_fds(void)
+static int64_t process_open_fds(void)
 {
     int64_t n = 0;
     DIR *d = opendir("/proc/self/fd");
@@ -44,7 +44,7 @@ static int64_t open_fds(void)
 }
 
 /* The first two numbers of statm: total pages and resident pages. */
-static void read_memory(struct process_usage *ret)
+static void process_read_memory(struct process_usage *ret)
 {
     char bytes[128];
     struct str size;
@@ -72,9 +72,9 @@ void process_usage_read(struct process_usage *ret)
     *ret = (struct process_usage){.cpu_us = cpu_ns == 0 ? -1 : (int64_t)(cpu_ns / 1000),
                                   .resident_bytes = -1,
                                   .virtual_bytes = -1,
-                                  .open_fds = open_fds(),
-                                  .max_fds = max_fds()};
-    read_memory(ret);
+                                  .open_fds = process_open_fds(),
+                                  .max_fds = process_max_fds()};
+    process_read_memory(ret);
 }
 
 #define STANDARD 3

@@ -7,9 +7,9 @@
  * reference-counted and freed with the last session that uses them. Rejected: a second daemon on
  * the same socket, which would double everything until the last old connection ends.
  *
- * GnuTLS requests the client's certificate and then calls judge_in_handshake, also if the client
- * sent none. So such a client gets the reason in the TLS alert. There are no session tickets, so no
- * resumption can skip the check.
+ * GnuTLS requests the client's certificate and then calls tls_judge_in_handshake, also if the
+ * client sent none. So such a client gets the reason in the TLS alert. There are no session
+ * tickets, so no resumption can skip the check.
  */
 #include "io/tls.h"
 
@@ -59,7 +59,7 @@ struct tls {
 
 /* ---- files ---- */
 
-static struct stamps stamps_of(const struct tls_settings *s)
+static struct stamps tls_stamps_of(const struct tls_settings *s)
 {
     return (struct stamps){
         .cert = file_stamp(s->cert_file),
@@ -68,22 +68,22 @@ static struct stamps stamps_of(const struct tls_settings *s)
     };
 }
 
-static bool stamps_eq(const struct stamps *a, const struct stamps *b)
+static bool tls_stamps_eq(const struct stamps *a, const struct stamps *b)
 {
     return file_stamp_eq(a->cert, b->cert) && file_stamp_eq(a->key, b->key) &&
            file_stamp_eq(a->ca, b->ca);
 }
 
-static enum errc fail(struct err *reterr, const char *what, struct str file, int code)
+static enum errc tls_fail(struct err *reterr, const char *what, struct str file, int code)
 {
     if (code == GNUTLS_E_MEMORY_ERROR)
         return err_set(reterr, ERR_NOMEM, "%s %.*s: out of memory", what, STR_ARG(file));
     return err_set(reterr, ERR_SYNTAX, "%s %.*s: %s", what, STR_ARG(file), gnutls_strerror(code));
 }
 
-/* Reads a key in one piece, so that forget() leaves no copy in freed memory. */
-static enum errc read_pem(const char *what, struct str file, bool again, struct buf *text,
-                          struct err *reterr)
+/* Reads a key in one piece, so that tls_forget() leaves no copy in freed memory. */
+static enum errc tls_read_pem(const char *what, struct str file, bool again, struct buf *text,
+                              struct err *reterr)
 {
     buf_init(text, LIMIT_PEM_BYTES);
     if (!buf_reserve(text, LIMIT_PEM_BYTES))
@@ -96,7 +96,7 @@ static enum errc read_pem(const char *what, struct str file, bool again, struct 
     return code;
 }
 
-static void forget(struct buf *text)
+static void tls_forget(struct buf *text)
 {
     if (text->p != NULL)
         explicit_bzero(text->p, text->cap);
@@ -105,8 +105,9 @@ static void forget(struct buf *text)
 
 /* ---- an identity ---- */
 
-static void note_facts(struct tls_identity *i, gnutls_x509_crt_t *chain, unsigned n)
+static void tls_note_facts(struct tls_identity *i, gnutls_x509_crt_t *chain, unsigned n)
 {
+    assert(n > 0 && n <= CHAIN_MAX);
     char name[NAME_MAX_BYTES];
     size_t size = sizeof(name);
     int code = gnutls_x509_crt_get_subject_alt_name(chain[0], 0, name, &size, NULL);
@@ -122,8 +123,8 @@ static void note_facts(struct tls_identity *i, gnutls_x509_crt_t *chain, unsigne
     }
 }
 
-static enum errc take_pair(struct tls_identity *i, const struct tls_settings *s,
-                           const struct buf *cert, const struct buf *key, struct err *reterr)
+static enum errc tls_take_pair(struct tls_identity *i, const struct tls_settings *s,
+                               const struct buf *cert, const struct buf *key, struct err *reterr)
 {
     gnutls_x509_crt_t chain[CHAIN_MAX];
     gnutls_x509_privkey_t private;
@@ -133,75 +134,79 @@ static enum errc take_pair(struct tls_identity *i, const struct tls_settings *s,
                                            GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED |
                                                GNUTLS_X509_CRT_LIST_SORT);
     if (code < 0)
-        return fail(reterr, "tls-cert-file", s->cert_file, code);
+        return tls_fail(reterr, "tls-cert-file", s->cert_file, code);
     code = gnutls_x509_privkey_init(&private);
     if (code >= 0) {
         pem = PEM(key);
         code = gnutls_x509_privkey_import2(private, &pem, GNUTLS_X509_FMT_PEM, NULL, 0);
         if (code >= 0) {
             code = gnutls_certificate_set_x509_key(i->credentials, chain, (int)n, private);
-            note_facts(i, chain, n);
+            tls_note_facts(i, chain, n);
         }
         gnutls_x509_privkey_deinit(private);
     }
     while (n > 0)
         gnutls_x509_crt_deinit(chain[--n]);
-    return code < 0 ? fail(reterr, "tls-key-file", s->key_file, code) : OK;
+    return code < 0 ? tls_fail(reterr, "tls-key-file", s->key_file, code) : OK;
 }
 
-static enum errc take_clients(struct tls_identity *i, const struct tls_settings *s,
-                              const struct buf *ca, struct err *reterr)
+static enum errc tls_take_clients(struct tls_identity *i, const struct tls_settings *s,
+                                  const struct buf *ca, struct err *reterr)
 {
     gnutls_datum_t pem = PEM(ca);
     int n = gnutls_certificate_set_x509_trust_mem(i->credentials, &pem, GNUTLS_X509_FMT_PEM);
     return n > 0 ? OK
-                 : fail(reterr, "client-ca-file", s->client_ca_file,
-                        n == 0 ? GNUTLS_E_NO_CERTIFICATE_FOUND : n);
+                 : tls_fail(reterr, "client-ca-file", s->client_ca_file,
+                            n == 0 ? GNUTLS_E_NO_CERTIFICATE_FOUND : n);
 }
 
-static void identity_let_go(struct tls_identity *i)
+static void tls_identity_let_go(struct tls_identity *i)
 {
-    if (i == NULL || --i->users > 0)
+    if (i == NULL)
+        return;
+    assert(i->users > 0);
+    if (--i->users > 0)
         return;
     gnutls_certificate_free_credentials(i->credentials);
     mem_free(i);
 }
 
 /* Replaces the identity. */
-static void identity_set(struct tls *t, struct tls_identity *i)
+static void tls_identity_set(struct tls *t, struct tls_identity *i)
 {
-    identity_let_go(t->identity);
+    assert(i != NULL && i != t->identity);
+    tls_identity_let_go(t->identity);
     t->identity = i;
     i->number = ++t->identities;
 }
 
-static int judge_in_handshake(gnutls_session_t session);
+static int tls_judge_in_handshake(gnutls_session_t session);
 
-static enum errc identity_take(struct tls_identity *i, const struct tls_settings *s,
-                               struct err *reterr)
+static enum errc tls_identity_take(struct tls_identity *i, const struct tls_settings *s,
+                                   struct err *reterr)
 {
     struct buf cert = {.p = NULL};
     struct buf key = {.p = NULL};
     struct buf ca = {.p = NULL};
-    enum errc code = read_pem("tls-cert-file", s->cert_file, s->again, &cert, reterr);
+    enum errc code = tls_read_pem("tls-cert-file", s->cert_file, s->again, &cert, reterr);
     if (code == OK)
-        code = read_pem("tls-key-file", s->key_file, s->again, &key, reterr);
+        code = tls_read_pem("tls-key-file", s->key_file, s->again, &key, reterr);
     if (code == OK && s->client_ca_file.n > 0)
-        code = read_pem("client-ca-file", s->client_ca_file, s->again, &ca, reterr);
+        code = tls_read_pem("client-ca-file", s->client_ca_file, s->again, &ca, reterr);
     if (code == OK)
-        code = take_pair(i, s, &cert, &key, reterr);
+        code = tls_take_pair(i, s, &cert, &key, reterr);
     if (code == OK && s->client_ca_file.n > 0) {
-        code = take_clients(i, s, &ca, reterr);
-        gnutls_certificate_set_verify_function(i->credentials, judge_in_handshake);
+        code = tls_take_clients(i, s, &ca, reterr);
+        gnutls_certificate_set_verify_function(i->credentials, tls_judge_in_handshake);
     }
-    forget(&key);
+    tls_forget(&key);
     buf_done(&cert);
     buf_done(&ca);
     return code;
 }
 
-static enum errc identity_load(const struct tls_settings *s, struct tls_identity **ret,
-                               struct err *reterr)
+static enum errc tls_identity_load(const struct tls_settings *s, struct tls_identity **ret,
+                                   struct err *reterr)
 {
     struct tls_identity *i = mem_alloc(sizeof(*i));
     if (i == NULL || gnutls_certificate_allocate_credentials(&i->credentials) < 0) {
@@ -210,26 +215,27 @@ static enum errc identity_load(const struct tls_settings *s, struct tls_identity
         return ERR_NOMEM;
     }
     i->users = 1;
-    enum errc code = identity_take(i, s, reterr);
+    enum errc code = tls_identity_take(i, s, reterr);
     if (code == OK)
         *ret = i;
     else
-        identity_let_go(i);
+        tls_identity_let_go(i);
     return code;
 }
 
 /* ---- a client's certificate ---- */
 
-static void judge(struct tls_peer *p, const struct tls_identity *by, gnutls_session_t session)
+static void tls_judge(struct tls_peer *p, const struct tls_identity *by, gnutls_session_t session)
 {
     p->fault =
         tls_client_fault(session, by->credentials, p->tls->settings.client_names, &p->until_s);
 }
 
-static int judge_in_handshake(gnutls_session_t session)
+static int tls_judge_in_handshake(gnutls_session_t session)
 {
     struct tls_peer *p = gnutls_session_get_ptr(session);
-    judge(p, p->identity, session);
+    assert(p->session == session && p->identity != NULL);
+    tls_judge(p, p->identity, session);
     if (p->fault == NULL || p->tls->settings.optional)
         return 0;
     if (p->refused != NULL)
@@ -247,8 +253,8 @@ static int judge_in_handshake(gnutls_session_t session)
 /* ---- peers ---- */
 
 /* The client's Finished message ends the handshake for the server. */
-static int on_finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
-                       const gnutls_datum_t *message)
+static int tls_on_finished(gnutls_session_t session, unsigned type, unsigned when,
+                           unsigned incoming, const gnutls_datum_t *message)
 {
     struct tls_peer *p = gnutls_session_get_ptr(session);
     (void)type;
@@ -261,6 +267,7 @@ static int on_finished(gnutls_session_t session, unsigned type, unsigned when, u
 
 void tls_peer_begin(struct tls_peer *p, struct tls *t, void *session)
 {
+    assert(p->identity == NULL && t->identity != NULL && session != NULL);
     p->tls = t;
     p->identity = t->identity;
     p->identity->users++;
@@ -268,7 +275,7 @@ void tls_peer_begin(struct tls_peer *p, struct tls *t, void *session)
     /* libmicrohttpd stores its connection there, but uses it for pre-shared keys only. */
     gnutls_session_set_ptr(session, p);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
-                                       on_finished);
+                                       tls_on_finished);
     int code = gnutls_priority_set(session, t->priorities);
     if (code == 0)
         code = gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, p->identity->credentials);
@@ -280,7 +287,7 @@ void tls_peer_begin(struct tls_peer *p, struct tls *t, void *session)
 
 void tls_peer_end(struct tls_peer *p)
 {
-    identity_let_go(p->identity);
+    tls_identity_let_go(p->identity);
     *p = (struct tls_peer){.tls = NULL};
 }
 
@@ -288,6 +295,7 @@ uint32_t tls_peer_wants(struct tls_peer *p)
 {
     if (p->connected)
         return 0;
+    assert(p->session != NULL);
     return gnutls_record_get_direction(p->session) == 0 ? EPOLLIN : EPOLLOUT;
 }
 
@@ -296,9 +304,10 @@ const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms, int64_t now_s)
     if (p->tls == NULL || p->tls->settings.client_ca_file.n == 0)
         return "certificates are not asked for";
     const struct tls_identity *by = p->tls->identity;
+    assert(p->session != NULL && p->judged_by <= p->tls->identities);
     bool over = p->fault == NULL && now_s > p->until_s;
     if (p->judged_by != by->number || now_ms - p->judged_ms >= JUDGE_AGAIN_MS || over) {
-        judge(p, by, p->session);
+        tls_judge(p, by, p->session);
         p->judged_by = by->number;
         p->judged_ms = now_ms;
     }
@@ -313,20 +322,20 @@ enum errc tls_new(const struct tls_settings *s, struct tls **ret, struct err *re
     if (t == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for a certificate");
     t->settings = *s;
-    t->stamps = stamps_of(s);
+    t->stamps = tls_stamps_of(s);
     enum errc code = OK;
     struct tls_identity *i = NULL;
     if (gnutls_priority_init(&t->priorities, priorities, NULL) != 0)
         code = err_set(reterr, ERR_INTERNAL, "GnuTLS cannot do TLS 1.2 as it is wanted");
     if (code == OK)
-        code = identity_load(s, &i, reterr);
+        code = tls_identity_load(s, &i, reterr);
     if (code != OK) {
         gnutls_priority_deinit(t->priorities);
         mem_free(t);
         return code;
     }
     t->settings.again = true;
-    identity_set(t, i);
+    tls_identity_set(t, i);
     *ret = t;
     return OK;
 }
@@ -336,7 +345,7 @@ struct tls *tls_free(struct tls *t)
     if (t == NULL)
         return NULL;
     assert(t->identity->users == 1);
-    identity_let_go(t->identity);
+    tls_identity_let_go(t->identity);
     gnutls_priority_deinit(t->priorities);
     mem_free(t);
     return NULL;
@@ -344,7 +353,8 @@ struct tls *tls_free(struct tls *t)
 
 void tls_become(struct tls *t, struct tls *fresh)
 {
-    identity_set(t, fresh->identity);
+    assert(fresh->identity->users == 1 && fresh != t);
+    tls_identity_set(t, fresh->identity);
     fresh->identity = NULL;
     t->settings = fresh->settings;
     t->stamps = fresh->stamps;
@@ -353,10 +363,10 @@ void tls_become(struct tls *t, struct tls *fresh)
     mem_free(fresh);
 }
 
-static int no_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
-                          int n_authorities, const gnutls_pk_algorithm_t *algorithms,
-                          int n_algorithms, gnutls_pcert_st **ret, unsigned *ret_n,
-                          gnutls_privkey_t *ret_key)
+static int tls_lacks_certificate(gnutls_session_t session, const gnutls_datum_t *authorities,
+                                 int n_authorities, const gnutls_pk_algorithm_t *algorithms,
+                                 int n_algorithms, gnutls_pcert_st **ret, unsigned *ret_n,
+                                 gnutls_privkey_t *ret_key)
 {
     (void)session;
     (void)authorities;
@@ -371,23 +381,23 @@ static int no_certificate(gnutls_session_t session, const gnutls_datum_t *author
 
 void *tls_no_certificate(void)
 {
-    gnutls_certificate_retrieve_function2 *callback = no_certificate;
+    gnutls_certificate_retrieve_function2 *callback = tls_lacks_certificate;
     return (void *)callback;
 }
 
 enum tls_news tls_refresh(struct tls *t, struct err *reterr)
 {
     struct tls_identity *fresh = NULL;
-    struct stamps now = stamps_of(
+    struct stamps now = tls_stamps_of(
         &t->settings); /* read before the content: a change in between is detected next time */
-    if (stamps_eq(&now, &t->stamps))
+    if (tls_stamps_eq(&now, &t->stamps))
         return TLS_SAME;
-    if (identity_load(&t->settings, &fresh, reterr) == OK) {
-        identity_set(t, fresh);
+    if (tls_identity_load(&t->settings, &fresh, reterr) == OK) {
+        tls_identity_set(t, fresh);
         t->stamps = now;
         return TLS_TAKEN;
     }
-    bool told = stamps_eq(&now, &t->refused);
+    bool told = tls_stamps_eq(&now, &t->refused);
     t->refused = now;
     return told ? TLS_SAME : TLS_REFUSED;
 }

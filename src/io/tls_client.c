@@ -4,7 +4,7 @@
 #define NAME_MAX_BYTES 256
 #define VERIFY_FLAGS   GNUTLS_PROFILE_TO_VFLAGS(GNUTLS_PROFILE_MEDIUM)
 
-static const char *fault_of(unsigned status)
+static const char *tls_client_fault_of(unsigned status)
 {
     static const struct {
         unsigned bit;
@@ -25,7 +25,7 @@ static const char *fault_of(unsigned status)
     return "the certificate cannot be verified";
 }
 
-static bool is_listed(struct str names, const char *name, size_t n)
+static bool tls_client_is_listed(struct str names, const char *name, size_t n)
 {
     struct str wanted;
     while (names.p != NULL) {
@@ -36,7 +36,7 @@ static bool is_listed(struct str names, const char *name, size_t n)
     return false;
 }
 
-static bool has_listed_name(struct str names, gnutls_x509_crt_t crt)
+static bool tls_client_has_listed_name(struct str names, gnutls_x509_crt_t crt)
 {
     char name[NAME_MAX_BYTES];
     size_t n = sizeof(name);
@@ -45,7 +45,7 @@ static bool has_listed_name(struct str names, gnutls_x509_crt_t crt)
         GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) {
         n = sizeof(name);
         if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &n) == 0 &&
-            is_listed(names, name, n))
+            tls_client_is_listed(names, name, n))
             return true;
     }
     for (unsigned at = 0;; at++) {
@@ -53,12 +53,12 @@ static bool has_listed_name(struct str names, gnutls_x509_crt_t crt)
         int type = gnutls_x509_crt_get_subject_alt_name(crt, at, name, &n, NULL);
         if (type == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
             return false;
-        if (type == GNUTLS_SAN_DNSNAME && is_listed(names, name, n))
+        if (type == GNUTLS_SAN_DNSNAME && tls_client_is_listed(names, name, n))
             return true;
     }
 }
 
-static int64_t first_end_s(gnutls_x509_crt_t *chain, unsigned n)
+static int64_t tls_client_first_end_s(gnutls_x509_crt_t *chain, unsigned n)
 {
     int64_t first = INT64_MAX;
     for (unsigned at = 0; at < n; at++)
@@ -66,8 +66,8 @@ static int64_t first_end_s(gnutls_x509_crt_t *chain, unsigned n)
     return first;
 }
 
-static const char *judge_chain(gnutls_certificate_credentials_t by, struct str names,
-                               gnutls_x509_crt_t *chain, unsigned n)
+static const char *tls_client_judge_chain(gnutls_certificate_credentials_t by, struct str names,
+                                          gnutls_x509_crt_t *chain, unsigned n)
 {
     static char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
     gnutls_typed_vdata_st wanted = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
@@ -80,8 +80,8 @@ static const char *judge_chain(gnutls_certificate_credentials_t by, struct str n
     if (code < 0)
         return "the certificate cannot be verified";
     if (status != 0)
-        return fault_of(status);
-    if (names.n > 0 && !has_listed_name(names, chain[0]))
+        return tls_client_fault_of(status);
+    if (names.n > 0 && !tls_client_has_listed_name(names, chain[0]))
         return "the certificate's name is not in client-names";
     return NULL;
 }
@@ -104,8 +104,8 @@ const char *tls_client_fault(gnutls_session_t session, gnutls_certificate_creden
             goto out;
     }
     if (n == n_raw) {
-        fault = judge_chain(by, names, chain, n);
-        *ret_until_s = first_end_s(chain, n);
+        fault = tls_client_judge_chain(by, names, chain, n);
+        *ret_until_s = tls_client_first_end_s(chain, n);
     }
 out:
     while (n > 0)

@@ -1,12 +1,12 @@
 /*
  * Sets up a libcurl request, and decides its outcome.
  *
- * Not sent or unknown: libcurl calls on_ready_to_send right before it sends a request on a ready
- * connection, TLS included, also for each retry of its own (CURLOPT_PREREQFUNCTION in MSTATE_DO).
- * After that call a failure counts as "unknown". This is the safe choice: a request that failed on
- * a kept-alive connection may have been received. libcurl would send such a request again by
- * itself. A POST is not sent twice, because the answer to the second copy says nothing about the
- * first. Rejected: CURLINFO_REQUEST_SIZE, because it also counts a proxy's CONNECT.
+ * Not sent or unknown: libcurl calls transfer_on_ready_to_send right before it sends a request on a
+ * ready connection, TLS included, also for each retry of its own (CURLOPT_PREREQFUNCTION in
+ * MSTATE_DO). After that call a failure counts as "unknown". This is the safe choice: a request
+ * that failed on a kept-alive connection may have been received. libcurl would send such a request
+ * again by itself. A POST is not sent twice, because the answer to the second copy says nothing
+ * about the first. Rejected: CURLINFO_REQUEST_SIZE, because it also counts a proxy's CONNECT.
  *
  * TLS sessions are not cached: a resumed session is not verified again and keeps its old identity.
  * So a rotated CA or certificate takes effect with the next connection.
@@ -44,7 +44,7 @@
             code = curl_easy_setopt(easy, option, value); \
     } while (0)
 
-static const char *copy_z(struct arena *a, struct str s)
+static const char *transfer_copy_z(struct arena *a, struct str s)
 {
     if (s.p == NULL || s.n == 0)
         return NULL;
@@ -54,7 +54,7 @@ static const char *copy_z(struct arena *a, struct str s)
     return z;
 }
 
-static struct curl_blob copy_blob(struct arena *a, struct str s)
+static struct curl_blob transfer_copy_blob(struct arena *a, struct str s)
 {
     void *data = s.n == 0 ? NULL : arena_alloc(a, s.n);
     if (data == NULL)
@@ -67,15 +67,16 @@ bool transfer_config_init(struct transfer_config *c, struct arena *arena,
                           const struct http_client_settings *s)
 {
     *c = (struct transfer_config){
-        .user_agent = copy_z(arena, s->user_agent),
-        .ca_file = copy_z(arena, s->ca_file),
-        .cert_file = copy_z(arena, s->cert_file),
-        .key_file = copy_z(arena, s->key_file),
-        .proxy_url = copy_z(arena, s->proxy_url),
-        .tls_server_name = copy_z(arena, s->tls_server_name),
-        .ca_data = copy_blob(arena, s->ca_data),
-        .cert_data = copy_blob(arena, s->cert_data),
-        .key_data = copy_blob(arena, s->key_data),
+        .user_agent = transfer_copy_z(arena, s->user_agent),
+        .ca_file = transfer_copy_z(arena, s->ca_file),
+        .cert_file = transfer_copy_z(arena, s->cert_file),
+        .key_file = transfer_copy_z(arena, s->key_file),
+        .proxy_url = transfer_copy_z(arena, s->proxy_url),
+        .socket = transfer_copy_z(arena, s->socket),
+        .tls_server_name = transfer_copy_z(arena, s->tls_server_name),
+        .ca_data = transfer_copy_blob(arena, s->ca_data),
+        .cert_data = transfer_copy_blob(arena, s->cert_data),
+        .key_data = transfer_copy_blob(arena, s->key_data),
         .insecure = s->insecure,
         .allow_http = s->allow_http,
     };
@@ -84,6 +85,7 @@ bool transfer_config_init(struct transfer_config *c, struct arena *arena,
 
 bool transfer_init(struct transfer *t, struct loop *l, struct transfer **in_chunk)
 {
+    assert(l != NULL && in_chunk != NULL);
     t->loop = l;
     t->in_chunk = in_chunk;
     t->easy = curl_easy_init();
@@ -102,6 +104,7 @@ void transfer_done(struct transfer *t)
 
 void transfer_reset(struct transfer *t)
 {
+    assert(t->in_chunk == NULL || *t->in_chunk != t);
     curl_slist_free_all(t->headers);
     curl_slist_free_all(t->connect_to);
     t->headers = t->connect_to = NULL;
@@ -115,8 +118,8 @@ void transfer_reset(struct transfer *t)
 
 /* NOLINTBEGIN(readability-non-const-parameter): libcurl's signatures */
 
-static int on_ready_to_send(void *cls, char *server_ip, char *local_ip, int server_port,
-                            int local_port)
+static int transfer_on_ready_to_send(void *cls, char *server_ip, char *local_ip, int server_port,
+                                     int local_port)
 {
     struct transfer *t = cls;
     (void)server_ip;
@@ -138,18 +141,19 @@ static int on_ready_to_send(void *cls, char *server_ip, char *local_ip, int serv
 }
 
 /* libcurl opens the files for each connection, and would block on a pipe without a writer. */
-static bool may_block(const struct transfer_config *c)
+static bool transfer_may_block(const struct transfer_config *c)
 {
     return file_may_block(str_of(c->ca_file)) || file_may_block(str_of(c->cert_file)) ||
            file_may_block(str_of(c->key_file));
 }
 
-static int on_socket(void *cls, curl_socket_t fd, curlsocktype purpose)
+static int transfer_on_socket(void *cls, curl_socket_t fd, curlsocktype purpose)
 {
     unsigned ms = (unsigned)LIMIT_UNACKNOWLEDGED_MS;
     struct transfer *t = cls;
+    assert(t->config != NULL);
     (void)purpose;
-    if (may_block(t->config)) {
+    if (transfer_may_block(t->config)) {
         t->failed = ERR_UNAVAILABLE;
         t->why = "a file of its CA, certificate or key is no regular file";
         return CURL_SOCKOPT_ERROR;
@@ -158,7 +162,7 @@ static int on_socket(void *cls, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
-static size_t on_header(char *p, size_t size, size_t n, void *cls)
+static size_t transfer_on_header(char *p, size_t size, size_t n, void *cls)
 {
     struct transfer *t = cls;
     struct str line = {p, size * n};
@@ -170,7 +174,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *cls)
     return t->call == NULL ? line.n + 1 : line.n;
 }
 
-static bool collect_reply(struct transfer *t, struct str chunk)
+static bool transfer_collect_reply(struct transfer *t, struct str chunk)
 {
     buf_put(&t->call->reply, chunk);
     if (!buf_failed(&t->call->reply))
@@ -181,7 +185,7 @@ static bool collect_reply(struct transfer *t, struct str chunk)
     return false;
 }
 
-static size_t on_body(char *p, size_t size, size_t n, void *cls)
+static size_t transfer_on_body(char *p, size_t size, size_t n, void *cls)
 {
     struct transfer *t = cls;
     struct http_call *call = t->call;
@@ -192,12 +196,14 @@ static size_t on_body(char *p, size_t size, size_t n, void *cls)
         return chunk.n + 1;
     (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
     if (call->on_chunk == NULL || status != 200)
-        return collect_reply(t, chunk) ? chunk.n : chunk.n + 1;
+        return transfer_collect_reply(t, chunk) ? chunk.n : chunk.n + 1;
+    assert(*t->in_chunk == NULL);
     *t->in_chunk = t;
     enum errc code = call->on_chunk(call, chunk, &call->err);
     *t->in_chunk = NULL;
     if (code == OK)
         return chunk.n;
+    assert(t->call == call); /* on_chunk must not cancel it */
     t->refused = true;
     if (call->err.code == OK)
         (void)err_set(&call->err, code, "%s", errc_name(code));
@@ -208,7 +214,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *cls)
 
 /* ---- setting up ---- */
 
-static CURLcode setup_common(struct transfer *t, const struct transfer_config *c)
+static CURLcode transfer_setup_common(struct transfer *t, const struct transfer_config *c)
 {
     CURL *easy = t->easy;
     CURLcode code = CURLE_OK;
@@ -220,18 +226,20 @@ static CURLcode setup_common(struct transfer *t, const struct transfer_config *c
     SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
     SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_EVERY_S);
     SET(CURLOPT_MAXLIFETIME_CONN, LIFETIME_S);
-    SET(CURLOPT_SOCKOPTFUNCTION, on_socket);
+    SET(CURLOPT_SOCKOPTFUNCTION, transfer_on_socket);
     SET(CURLOPT_SOCKOPTDATA, (void *)t);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_USERAGENT, c->user_agent);
-    SET(CURLOPT_PROXY, c->proxy_url); /* NULL: the proxies of the environment */
+    /* NULL: the proxies of the environment; empty: no proxy. */
+    SET(CURLOPT_PROXY, c->socket != NULL ? "" : c->proxy_url);
+    SET(CURLOPT_UNIX_SOCKET_PATH, c->socket);
     SET(CURLOPT_PRIVATE, (void *)t);
     SET(CURLOPT_ERRORBUFFER, t->error);
-    SET(CURLOPT_PREREQFUNCTION, on_ready_to_send);
+    SET(CURLOPT_PREREQFUNCTION, transfer_on_ready_to_send);
     SET(CURLOPT_PREREQDATA, (void *)t);
-    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERFUNCTION, transfer_on_header);
     SET(CURLOPT_HEADERDATA, (void *)t);
-    SET(CURLOPT_WRITEFUNCTION, on_body);
+    SET(CURLOPT_WRITEFUNCTION, transfer_on_body);
     SET(CURLOPT_WRITEDATA, (void *)t);
     return code;
 }
@@ -241,7 +249,7 @@ static CURLcode setup_common(struct transfer *t, const struct transfer_config *c
  * With a given CA, no other CA must count, also for a proxy with TLS, as in client-go. Without one,
  * the system's CAs count.
  */
-static CURLcode setup_trust(CURL *easy, const struct transfer_config *c)
+static CURLcode transfer_setup_trust(CURL *easy, const struct transfer_config *c)
 {
     CURLcode code = CURLE_OK;
     const struct curl_blob *text = c->ca_data.len > 0 ? &c->ca_data : NULL;
@@ -259,10 +267,10 @@ static CURLcode setup_trust(CURL *easy, const struct transfer_config *c)
     return code;
 }
 
-static CURLcode setup_tls(struct transfer *t, const struct transfer_config *c)
+static CURLcode transfer_setup_tls(struct transfer *t, const struct transfer_config *c)
 {
     CURL *easy = t->easy;
-    CURLcode code = setup_trust(easy, c);
+    CURLcode code = transfer_setup_trust(easy, c);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_SSL_SESSIONID_CACHE, 0L);
     SET(CURLOPT_CA_CACHE_TIMEOUT, 0L);
@@ -278,7 +286,7 @@ static CURLcode setup_tls(struct transfer *t, const struct transfer_config *c)
 }
 
 /* Prefix and s as one C string, valid until the next call. NULL: t->failed is set. */
-static const char *text_of(struct transfer *t, const char *prefix, struct str s)
+static const char *transfer_text_of(struct transfer *t, const char *prefix, struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         if ((unsigned char)s.p[i] < ' ' || s.p[i] == 0x7f) {
@@ -298,7 +306,7 @@ static const char *text_of(struct transfer *t, const char *prefix, struct str s)
     return z;
 }
 
-static CURLcode add_line(struct curl_slist **list, const char *line)
+static CURLcode transfer_add_line(struct curl_slist **list, const char *line)
 {
     struct curl_slist *longer = line == NULL ? NULL : curl_slist_append(*list, line);
     if (longer == NULL)
@@ -307,7 +315,7 @@ static CURLcode add_line(struct curl_slist **list, const char *line)
     return CURLE_OK;
 }
 
-static CURLcode setup_request(struct transfer *t, const struct http_call *call)
+static CURLcode transfer_setup_request(struct transfer *t, const struct http_call *call)
 {
     CURL *easy = t->easy;
     CURLcode code = CURLE_OK;
@@ -329,34 +337,34 @@ static CURLcode setup_request(struct transfer *t, const struct http_call *call)
     else
         SET(CURLOPT_CUSTOMREQUEST, call->method);
     if (code == CURLE_OK && call->body.p != NULL)
-        code = add_line(&t->headers, text_of(t, "Content-Type: ", type));
+        code = transfer_add_line(&t->headers, transfer_text_of(t, "Content-Type: ", type));
     /*
      * Bodies are small, and servers that do not know "100 Continue" would cost a second of waiting.
      */
     if (code == CURLE_OK)
-        code = add_line(&t->headers, "Expect:");
+        code = transfer_add_line(&t->headers, "Expect:");
     for (size_t i = 0; i < call->n_headers && code == CURLE_OK; i++)
-        code = add_line(&t->headers, text_of(t, "", call->headers[i]));
+        code = transfer_add_line(&t->headers, transfer_text_of(t, "", call->headers[i]));
     return code;
 }
 
-static CURLcode setup_identity(struct transfer *t, const struct http_call *call)
+static CURLcode transfer_setup_identity(struct transfer *t, const struct http_call *call)
 {
     CURL *easy = t->easy;
     CURLcode code = CURLE_OK;
     if (call->bearer.n > 0) {
         SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
-        SET(CURLOPT_XOAUTH2_BEARER, text_of(t, "", call->bearer));
+        SET(CURLOPT_XOAUTH2_BEARER, transfer_text_of(t, "", call->bearer));
     } else if (call->username.n > 0) {
         SET(CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-        SET(CURLOPT_USERNAME, text_of(t, "", call->username));
-        SET(CURLOPT_PASSWORD, text_of(t, "", call->password));
+        SET(CURLOPT_USERNAME, transfer_text_of(t, "", call->username));
+        SET(CURLOPT_PASSWORD, transfer_text_of(t, "", call->password));
     }
     return code;
 }
 
 /* Puts `name` into the URL in place of the host; the connection still goes to the host. */
-static CURLcode rename_host(struct transfer *t, CURLU *u, const char *name)
+static CURLcode transfer_rename_host(struct transfer *t, CURLU *u, const char *name)
 {
     char *host = NULL;
     char *port = NULL;
@@ -368,12 +376,12 @@ static CURLcode rename_host(struct transfer *t, CURLU *u, const char *name)
         (void)curl_url_get(u, CURLUPART_PORT, &shown_port, CURLU_NO_DEFAULT_PORT);
         buf_clear(&t->text, KIB);
         buf_printf(&t->text, "::%s:%s", host, port);
-        code = add_line(&t->connect_to, buf_cstr(&t->text));
+        code = transfer_add_line(&t->connect_to, buf_cstr(&t->text));
         buf_clear(&t->text, KIB);
         buf_printf(&t->text, "Host: %s%s%s", host, shown_port == NULL ? "" : ":",
                    shown_port == NULL ? "" : shown_port);
         if (code == CURLE_OK)
-            code = add_line(&t->headers, buf_cstr(&t->text));
+            code = transfer_add_line(&t->headers, buf_cstr(&t->text));
     }
     curl_free(host);
     curl_free(port);
@@ -383,11 +391,12 @@ static CURLcode rename_host(struct transfer *t, CURLU *u, const char *name)
     return code;
 }
 
-static CURLcode setup_url(struct transfer *t, const struct transfer_config *c, struct str url)
+static CURLcode transfer_setup_url(struct transfer *t, const struct transfer_config *c,
+                                   struct str url)
 {
     CURL *easy = t->easy;
     CURLcode code = CURLE_OK;
-    const char *z = text_of(t, "", url);
+    const char *z = transfer_text_of(t, "", url);
     if (z == NULL || c->tls_server_name == NULL) {
         SET(CURLOPT_URL, z);
         return code;
@@ -399,7 +408,7 @@ static CURLcode setup_url(struct transfer *t, const struct transfer_config *c, s
     if (curl_url_set(u, CURLUPART_URL, z, 0) != CURLUE_OK)
         code = CURLE_URL_MALFORMAT;
     if (code == CURLE_OK)
-        code = rename_host(t, u, c->tls_server_name);
+        code = transfer_rename_host(t, u, c->tls_server_name);
     if (code == CURLE_OK && curl_url_get(u, CURLUPART_URL, &whole, 0) != CURLUE_OK)
         code = CURLE_OUT_OF_MEMORY;
     SET(CURLOPT_URL, whole);
@@ -411,21 +420,22 @@ static CURLcode setup_url(struct transfer *t, const struct transfer_config *c, s
 void transfer_setup(struct transfer *t, const struct transfer_config *c, struct http_call *call)
 {
     CURL *easy = t->easy;
+    assert(t->call == NULL && t->headers == NULL && t->connect_to == NULL && t->body.n == 0);
     t->call = call;
     t->config = c;
     t->reached = t->head_whole = t->refused = false;
     t->heard_ms = loop_now_ms(t->loop);
     t->failed = OK;
     t->error[0] = '\0';
-    CURLcode code = setup_common(t, c);
+    CURLcode code = transfer_setup_common(t, c);
     if (code == CURLE_OK)
-        code = setup_tls(t, c);
+        code = transfer_setup_tls(t, c);
     if (code == CURLE_OK)
-        code = setup_request(t, call);
+        code = transfer_setup_request(t, call);
     if (code == CURLE_OK)
-        code = setup_identity(t, call);
+        code = transfer_setup_identity(t, call);
     if (code == CURLE_OK)
-        code = setup_url(t, c, call->url);
+        code = transfer_setup_url(t, c, call->url);
     SET(CURLOPT_HTTPHEADER, t->headers);
     if (code != CURLE_OK && t->failed == OK) {
         t->failed = code == CURLE_OUT_OF_MEMORY   ? ERR_NOMEM
@@ -437,7 +447,7 @@ void transfer_setup(struct transfer *t, const struct transfer_config *c, struct 
 
 /* ---- the end ---- */
 
-static enum errc errc_of(CURLcode result)
+static enum errc transfer_errc_of(CURLcode result)
 {
     if (result == CURLE_OPERATION_TIMEDOUT)
         return ERR_TIMEOUT;
@@ -448,7 +458,7 @@ static enum errc errc_of(CURLcode result)
     return ERR_UNAVAILABLE;
 }
 
-static uint64_t retry_after_ms(CURL *easy)
+static uint64_t transfer_retry_after_ms(CURL *easy)
 {
     struct curl_header *h = NULL;
     uint64_t seconds = 0;
@@ -461,7 +471,7 @@ static uint64_t retry_after_ms(CURL *easy)
 /*
  * libcurl's error quotes the URL of an unusable proxy, from the environment or from the settings.
  */
-static const char *reason(const struct transfer *t, CURLcode result)
+static const char *transfer_reason(const struct transfer *t, CURLcode result)
 {
     if (t->failed != OK)
         return t->why;
@@ -476,6 +486,8 @@ static const char *reason(const struct transfer *t, CURLcode result)
 void transfer_judge(struct transfer *t, CURLcode result)
 {
     struct http_call *call = t->call;
+    assert(call != NULL && call->client != NULL);
+    assert(t->failed == OK || t->why != NULL);
     struct str url = call->url;
     (void)str_cut(url, '?', &url, &(struct str){0});
     if (t->refused) {
@@ -494,10 +506,10 @@ void transfer_judge(struct transfer *t, CURLcode result)
         (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
         call->outcome = HTTP_ANSWERED;
         call->status = (unsigned)status;
-        call->retry_after_ms = retry_after_ms(t->easy);
+        call->retry_after_ms = transfer_retry_after_ms(t->easy);
         return;
     }
     call->outcome = t->reached ? HTTP_UNKNOWN : HTTP_NOT_SENT;
-    (void)err_set(&call->err, t->failed != OK ? t->failed : errc_of(result), "%s %.*s: %s",
-                  call->method, STR_ARG(url), reason(t, result));
+    (void)err_set(&call->err, t->failed != OK ? t->failed : transfer_errc_of(result), "%s %.*s: %s",
+                  call->method, STR_ARG(url), transfer_reason(t, result));
 }

@@ -16,6 +16,7 @@ struct transfer_config {
     const char *cert_file;
     const char *key_file;
     const char *proxy_url;
+    const char *socket;
     const char *tls_server_name;
     struct curl_blob ca_data; /* length 0 if absent */
     struct curl_blob cert_data;

@@ -1,7 +1,5 @@
 /*
- * Metrics for Prometheus: its text format 0.0.4, and OpenMetrics 1.0. The same calls write both;
- * only this module knows the differences. In OpenMetrics a counter's family has no _total, and
- * there are units and an end marker. In the text format an info is a gauge.
+ * Metrics in Prometheus' text format 0.0.4, which every Prometheus reads, version 3 included.
  *
  * Numbers are integers with an inserted decimal point: exact, fast, and independent of the locale.
  * Label values may contain any bytes; invalid UTF-8 becomes U+FFFD. A failure is stored in the buf
@@ -11,16 +9,13 @@
 
 #include "base/buf.h"
 
-enum expo_format {
-    EXPO_TEXT,
-    EXPO_OPENMETRICS,
-};
+/* Prometheus 3 refuses an answer without a content type that it knows. */
+#define EXPO_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 enum expo_type {
     EXPO_GAUGE,
     EXPO_COUNTER,
     EXPO_HISTOGRAM,
-    EXPO_INFO, /* the value of each sample is 1; the labels hold the information */
 };
 
 struct expo_label {
@@ -29,27 +24,14 @@ struct expo_label {
 };
 
 struct expo {
-    struct buf *out; /* borrowed */
-    enum expo_format format;
+    struct buf *out;     /* borrowed */
     enum expo_type type; /* type and name: of the current family */
     struct str name;
 };
 
-/*
- * Chooses by the Accept header, which may be absent. OpenMetrics is chosen if the header names it,
- * in a supported version, with a q that is not lower than that of the text format.
- */
-enum expo_format expo_negotiate(struct str accept);
+void expo_init(struct expo *x, struct buf *out);
 
-/* Returns a literal. */
-const char *expo_content_type(enum expo_format f);
-
-void expo_init(struct expo *x, struct buf *out, enum expo_format f);
-
-/*
- * Begins a family. Write all of its samples next: a family may appear only once. name is without
- * _total and _info; it ends in the unit if the family has one.
- */
+/* Begins a family. Write all of its samples next: a family may appear only once. */
 void expo_family(struct expo *x, enum expo_type type, const char *name, const char *help);
 
 void expo_u64(struct expo *x, const struct expo_label *labels, size_t n, uint64_t v);
@@ -72,6 +54,3 @@ struct expo_histogram {
 void expo_observe(struct expo_histogram *h, uint64_t ns);
 void expo_histogram(struct expo *x, const struct expo_label *labels, size_t n,
                     const struct expo_histogram *h);
-
-/* Call it after the last family. */
-void expo_end(struct expo *x);

@@ -34,7 +34,8 @@ struct bind_args {
 enum errc extender_read_bind(struct str body, struct arena *a, struct bind_args *ret,
                              struct err *reterr) _must_use_;
 
-/* Writes an ExtenderFilterResult with only an error. */
+/* Writes an ExtenderFilterResult with only an error. In this and all other texts for kube-scheduler
+ * a percent sign becomes the word: kube-scheduler uses the texts as formats. */
 void extender_write_filter_error(struct buf *out, struct str error);
 
 enum offer {

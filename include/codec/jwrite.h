@@ -25,6 +25,10 @@ void jwrite_key(struct jwrite *w, struct str key);
 void jwrite_raw_key(struct jwrite *w, struct str json);
 
 void jwrite_str(struct jwrite *w, struct str s); /* absent: null */
+
+/* The same with `by` in place of each c, which is ASCII; s is not absent. */
+void jwrite_str_replacing(struct jwrite *w, struct str s, char c, struct str by);
+
 void jwrite_i64(struct jwrite *w, int64_t v);
 void jwrite_u64(struct jwrite *w, uint64_t v);
 void jwrite_bool(struct jwrite *w, bool v);

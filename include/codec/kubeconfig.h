@@ -4,15 +4,13 @@
  * error. Relative paths start at the file's own directory. A certificate needs its key. Token and
  * basic authentication exclude each other. Impersonation is supported. exec and auth-provider are
  * refused with the names of the user and the plugin, because ignoring them would connect as
- * anonymous (kubeconfig_read_merged accepts an exec on request). A server without https is refused,
- * unless it is on the loopback. Unknown fields are ignored, because other programs use the file
- * too.
+ * anonymous. A server without https is refused, unless it is on the loopback. Unknown fields are
+ * ignored, because other programs use the file too.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "codec/base64.h"
-#include "codec/kubeconfig_exec.h"
 
 struct kubeconfig {
     /* All views point into the arena; absent: not in the file. */
@@ -47,11 +45,3 @@ struct kubeconfig {
  */
 enum errc kubeconfig_read(struct str text, struct str path, struct arena *arena,
                           struct kubeconfig *ret, struct err *reterr) _must_use_;
-
-/*
- * The same for the output of kubeconfig_merge: relative paths start at the working directory, and
- * `name` is only for errors. ret_exec NULL: a user with an exec is refused.
- */
-enum errc kubeconfig_read_merged(struct str text, struct str name, struct arena *arena,
-                                 struct kubeconfig *ret, struct kubeconfig_exec *ret_exec,
-                                 struct err *reterr) _must_use_;

@@ -33,7 +33,3 @@
 
 /* The same as JSON, with the anchors expanded. */
 #define LIMIT_QUOTA_JSON (1 * MIB)
-
-/* Output of a credential plugin that the kubeconfig names: a token of some KiB, or a certificate
- * with its chain and key. */
-#define LIMIT_LOGIN_BYTES (1 * MIB)

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "base/list.h"
 #include "base/map.h"
 #include "codec/event.h"
 
@@ -32,9 +33,8 @@ struct event_bucket {
 struct event_record {
     struct str key; /* view of digest */
     char digest[EVENT_DIGEST_BYTES];
-    struct event_record *newer;
-    struct event_record *older;
-    bool pinned; /* set by the caller: the book must not forget the record */
+    struct list_link link; /* in the book's by_age */
+    bool pinned;           /* set by the caller: the book must not forget the record */
 
     uint64_t first_ns; /* Unix time, unique for each record */
     uint64_t count;
@@ -54,8 +54,7 @@ struct event_book {
     size_t n;
     struct map by_digest;
     struct map_seed seeds[2];
-    struct event_record *newest;
-    struct event_record *oldest;
+    struct list by_age; /* the newest record first */
     uint64_t last_ns;
     struct event_bucket all;
 };

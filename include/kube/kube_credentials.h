@@ -7,17 +7,10 @@
 #include "base/file.h"
 #include "codec/kubeconfig.h"
 
-/* Credentials that a credential plugin (the kubeconfig's "exec") has printed; absent: not given. */
-struct kube_login {
-    struct str token;
-    struct str cert; /* PEM, with its key */
-    struct str key;
-};
-
 /*
  * Source of the credentials, the first that applies:
- *   - `kubeconfig`: a path. With `kubeconfig_text` it is only a name for that text, whose relative
- *     paths are relative to the working directory.
+ *   - `config`: as it is, without a file.
+ *   - `kubeconfig`: a path.
  *   - the in-cluster environment: KUBERNETES_SERVICE_HOST and _PORT with the mounted token and CA,
  *     both required.
  *   - ~/.kube/config.
@@ -25,11 +18,10 @@ struct kube_login {
  * The caller logs the choice with kube_api_origin.
  */
 struct kube_api_settings {
-    struct str kubeconfig;      /* absent: see above */
-    struct str kubeconfig_text; /* absent: read from the file */
-    /* For kubeconfig_text: replaces the user's "exec". NULL: a user with "exec" is an error. */
-    const struct kube_login *login;
-    struct str service_host; /* KUBERNETES_SERVICE_HOST; absent outside of a cluster */
+    const struct kubeconfig *config; /* NULL: see above; its strings must outlive the kube_api */
+    struct str socket;               /* a Unix socket that leads to the server; absent: none */
+    struct str kubeconfig;           /* absent: see above */
+    struct str service_host;         /* KUBERNETES_SERVICE_HOST; absent outside of a cluster */
     struct str service_port;
     struct str service_account; /* directory with token, ca.crt and namespace */
     struct str home;            /* for ~/.kube/config; absent: not tried */

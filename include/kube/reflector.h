@@ -106,6 +106,3 @@ bool reflector_absent(const struct reflector *r);
 
 /* Cancels the call under way and lists again in the loop's next turn. */
 void reflector_relist(struct reflector *r);
-
-/* For lists that begin from now on, and for the remaining pages of a list under way. */
-void reflector_set_page_size(struct reflector *r, unsigned page_size);

@@ -12,7 +12,7 @@ struct grants {
 };
 
 /* Only the usual form of an index: "01" would be a second name for 1. */
-static uint32_t read_key(struct jread *r, struct str key)
+static uint32_t allocation_read_key(struct jread *r, struct str key)
 {
     uint64_t index = 0;
     bool padded = key.n > 1 && key.p[0] == '0';
@@ -21,11 +21,12 @@ static uint32_t read_key(struct jread *r, struct str key)
     return (uint32_t)index;
 }
 
-static void read_container(struct jread *r, struct arena *a, uint32_t container, struct grants *g)
+static void allocation_read_container(struct jread *r, struct arena *a, uint32_t container,
+                                      struct grants *g)
 {
     struct str key;
     jread_object (r, key) {
-        uint32_t card = read_key(r, key);
+        uint32_t card = allocation_read_key(r, key);
         if (g->n == REQUEST_GRANTS_MAX)
             jread_fail(r, ERR_RANGE, "more than %d entries", REQUEST_GRANTS_MAX);
         struct grant_view one = {.container = container, .card = card, .mem = jread_i64(r)};
@@ -52,8 +53,8 @@ bool allocation_read(struct str text, struct arena *a, struct pod_view *ret)
     if (jread_type(&r) != JTYPE_OBJECT)
         jread_fail(&r, ERR_SYNTAX, "must be an object");
     jread_object (&r, key) {
-        uint32_t container = read_key(&r, key);
-        read_container(&r, a, container, &g);
+        uint32_t container = allocation_read_key(&r, key);
+        allocation_read_container(&r, a, container, &g);
     }
     if (jread_finish(&r, &e) != OK)
         return !arena_failed(a);
@@ -72,15 +73,15 @@ void allocation_write_index(struct buf *out, const struct holding *h)
     }
 }
 
-static void write_key(struct jwrite *w, uint32_t index)
+static void allocation_write_key(struct jwrite *w, uint32_t index)
 {
     char digits[16];
-    struct buf text = {.p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1};
+    struct buf text = BUF_ON(digits);
     buf_put_u64(&text, index);
     jwrite_key(w, buf_str(&text));
 }
 
-static bool is_first(const struct holding *h, uint32_t i)
+static bool allocation_is_first(const struct holding *h, uint32_t i)
 {
     for (uint32_t j = 0; j < i; j++) {
         if (h->grants[j].container == h->grants[i].container)
@@ -89,16 +90,16 @@ static bool is_first(const struct holding *h, uint32_t i)
     return true;
 }
 
-static void write_container(struct jwrite *w, const struct holding *h, uint16_t container,
-                            enum allocation_of what)
+static void allocation_write_container(struct jwrite *w, const struct holding *h,
+                                       uint16_t container, enum allocation_of what)
 {
-    write_key(w, container);
+    allocation_write_key(w, container);
     jwrite_object_begin(w);
     for (uint32_t i = 0; i < h->n_grants; i++) {
         const struct grant *g = &h->grants[i];
         if (g->container != container)
             continue;
-        write_key(w, g->card);
+        allocation_write_key(w, g->card);
         jwrite_i64(w, what == ALLOCATION_OF_MEM ? g->mem : g->cores);
     }
     jwrite_object_end(w);
@@ -111,8 +112,8 @@ void allocation_write(struct buf *out, const struct holding *h, enum allocation_
     jwrite_object_begin(&w);
     for (uint32_t i = 0; i < h->n_grants; i++) {
         bool asked = what == ALLOCATION_OF_MEM || h->grants[i].cores > 0;
-        if (asked && is_first(h, i))
-            write_container(&w, h, h->grants[i].container, what);
+        if (asked && allocation_is_first(h, i))
+            allocation_write_container(&w, h, h->grants[i].container, what);
     }
     jwrite_object_end(&w);
 }

@@ -1,7 +1,7 @@
-/* Decodes and encodes base64. Decoding refuses unknown characters and wrong padding. */
+/* Decodes base64; refuses unknown characters and wrong padding. */
 #include "codec/base64.h"
 
-static int sextet(char c)
+static int base64_sextet(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -14,7 +14,7 @@ static int sextet(char c)
     return c == '/' ? 63 : -1;
 }
 
-static bool is_space(char c)
+static bool base64_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -30,9 +30,9 @@ enum errc base64_decode(struct str text, struct arena *arena, struct str *ret)
         return arena_fault(arena);
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
-        if (is_space(c))
+        if (base64_is_space(c))
             continue;
-        int value = sextet(c);
+        int value = base64_sextet(c);
         padding += c == '=' ? 1 : 0;
         if (c != '=' && (value < 0 || padding > 0))
             return ERR_SYNTAX;
@@ -52,17 +52,4 @@ enum errc base64_decode(struct str text, struct arena *arena, struct str *ret)
         return ERR_SYNTAX;
     *ret = (struct str){out, n};
     return OK;
-}
-
-void base64_encode(struct str bytes, struct buf *out)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < bytes.n; i += 3) {
-        size_t n = MIN_OF(bytes.n - i, (size_t)3);
-        uint32_t bits = 0;
-        for (size_t k = 0; k < 3; k++)
-            bits = bits << 8 | (k < n ? (unsigned char)bytes.p[i + k] : 0);
-        for (unsigned k = 0; k < 4; k++)
-            buf_put(out, k > n ? STR("=") : (struct str){&digits[bits >> (18 - 6 * k) & 63], 1});
-    }
 }

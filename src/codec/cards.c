@@ -18,7 +18,7 @@ struct table {
     size_t cap;
 };
 
-static int64_t read_memory(struct jread *r)
+static int64_t cards_read_memory(struct jread *r)
 {
     struct quantity q;
     struct str text = jread_text(r);
@@ -33,7 +33,7 @@ static int64_t read_memory(struct jread *r)
     return 0;
 }
 
-static uint32_t read_index(struct jread *r)
+static uint32_t cards_read_index(struct jread *r)
 {
     int64_t index = jread_i64(r);
     if (index >= 0 && index < LIMIT_CARDS)
@@ -42,7 +42,7 @@ static uint32_t read_index(struct jread *r)
     return 0;
 }
 
-static int32_t read_numa(struct jread *r)
+static int32_t cards_read_numa(struct jread *r)
 {
     int64_t numa = jread_i64(r);
     if (numa >= -1 && numa <= INT32_MAX)
@@ -51,7 +51,7 @@ static int32_t read_numa(struct jread *r)
     return -1;
 }
 
-static bool read_unhealthy(struct jread *r)
+static bool cards_read_unhealthy(struct jread *r)
 {
     enum jtype type = jread_type(r);
     if (type == JTYPE_BOOL)
@@ -63,7 +63,7 @@ static bool read_unhealthy(struct jread *r)
     return !healthy;
 }
 
-static struct str read_name(struct jread *r)
+static struct str cards_read_name(struct jread *r)
 {
     struct str name = jread_str(r);
     if (name.n <= LIMIT_CARD_NAME)
@@ -73,27 +73,27 @@ static struct str read_name(struct jread *r)
     return STR_NULL;
 }
 
-static struct card_view read_card(struct jread *r)
+static struct card_view cards_read_card(struct jread *r)
 {
     struct card_view c = {.numa = -1};
     bool has_index = false;
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("index"))) {
-            c.index = read_index(r);
+            c.index = cards_read_index(r);
             has_index = true;
         } else if (str_eq(key, STR("memory"))) {
-            c.mem = read_memory(r);
+            c.mem = cards_read_memory(r);
         } else if (str_eq(key, STR("model"))) {
-            c.model = read_name(r);
+            c.model = cards_read_name(r);
         } else if (str_eq(key, STR("uuid"))) {
-            c.uuid = read_name(r);
+            c.uuid = cards_read_name(r);
         } else if (str_eq(key, STR("profile"))) {
-            c.profile = read_name(r);
+            c.profile = cards_read_name(r);
         } else if (str_eq(key, STR("numa"))) {
-            c.numa = read_numa(r);
+            c.numa = cards_read_numa(r);
         } else if (str_eq(key, STR("health"))) {
-            c.unhealthy = read_unhealthy(r);
+            c.unhealthy = cards_read_unhealthy(r);
         } else {
             jread_skip(r);
         }
@@ -105,7 +105,7 @@ static struct card_view read_card(struct jread *r)
     return c;
 }
 
-static void read_table(struct jread *r, struct arena *a, struct str text, struct table *t)
+static void cards_read_table(struct jread *r, struct arena *a, struct str text, struct table *t)
 {
     struct card_set {
         uint64_t words[LIMIT_CARDS / 64];
@@ -116,7 +116,7 @@ static void read_table(struct jread *r, struct arena *a, struct str text, struct
     else if (jread_type(r) != JTYPE_ARRAY)
         jread_fail(r, ERR_SYNTAX, "must be a list of cards");
     jread_array (r) {
-        struct card_view c = read_card(r);
+        struct card_view c = cards_read_card(r);
         uint64_t bit = (uint64_t)1 << (c.index % 64);
         if (!jread_failed(r) && (seen.words[c.index / 64] & bit) != 0)
             jread_fail(r, ERR_SYNTAX, "index %u is there twice", c.index);
@@ -143,7 +143,7 @@ bool cards_read(struct str text, struct arena *a, struct node_view *ret)
     ret->n_cards = 0;
     ret->cards_fault = NULL;
     jread_init(&r, text, a);
-    read_table(&r, a, text, &t);
+    cards_read_table(&r, a, text, &t);
     if (jread_finish(&r, &e) != OK) {
         (void)err_wrap(&e, "%.*s", STR_ARG(CARDPACK_ANNOTATION_CARDS));
         struct str copy = arena_dup(a, (struct str){e.text, strlen(e.text) + 1});

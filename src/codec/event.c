@@ -12,19 +12,20 @@
 /* "." and 16 hexadecimal digits. */
 #define SUFFIX_BYTES ((size_t)17)
 
-static bool is_within(struct str s, size_t max)
+static bool event_is_within(struct str s, size_t max)
 {
     return s.n > 0 && s.n <= max;
 }
 
 bool event_fits(const struct event_subject *pod, struct str reason)
 {
-    return is_within(pod->namespace, EVENT_NAMESPACE_BYTES) &&
-           is_within(pod->name, EVENT_NAME_BYTES) && is_within(pod->uid, EVENT_UID_BYTES) &&
-           is_within(reason, EVENT_REASON_BYTES);
+    return event_is_within(pod->namespace, EVENT_NAMESPACE_BYTES) &&
+           event_is_within(pod->name, EVENT_NAME_BYTES) &&
+           event_is_within(pod->uid, EVENT_UID_BYTES) &&
+           event_is_within(reason, EVENT_REASON_BYTES);
 }
 
-static bool is_alphanumeric(char c)
+static bool event_is_alphanumeric(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
@@ -34,7 +35,7 @@ void event_put_name(struct buf *out, struct str pod, uint64_t first_ns)
     if (pod.n > EVENT_NAME_BYTES - SUFFIX_BYTES) {
         pod.n = EVENT_NAME_BYTES - SUFFIX_BYTES;
         /* A label of a DNS name must end in a letter or digit. */
-        while (pod.n > 0 && !is_alphanumeric(pod.p[pod.n - 1]))
+        while (pod.n > 0 && !event_is_alphanumeric(pod.p[pod.n - 1]))
             pod.n--;
     }
     buf_put(out, pod);
@@ -48,63 +49,63 @@ void event_put_message(struct buf *out, struct str message, bool combined)
     buf_put(out, str_head(message, EVENT_MESSAGE_BYTES - head.n));
 }
 
-static void put_str(struct jwrite *w, struct str key, struct str value)
+static void event_put_str(struct jwrite *w, struct str key, struct str value)
 {
     jwrite_key(w, key);
     jwrite_str(w, value);
 }
 
 /* RFC 3339 in whole seconds. */
-static void put_time(struct jwrite *w, struct str key, uint64_t unix_ns)
+static void event_put_time(struct jwrite *w, struct str key, uint64_t unix_ns)
 {
     char text[MICRO_TIME_BYTES];
     size_t n = sizeof("2006-01-02T15:04:05") - 1;
     (void)micro_time_print(unix_ns, text);
     text[n] = 'Z';
-    put_str(w, key, (struct str){text, n + 1});
+    event_put_str(w, key, (struct str){text, n + 1});
 }
 
-static void put_metadata(struct jwrite *w, const struct kube_event *e)
+static void event_put_metadata(struct jwrite *w, const struct kube_event *e)
 {
     char bytes[EVENT_NAME_BYTES + SUFFIX_BYTES];
-    struct buf name = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf name = BUF_ON(bytes);
     event_put_name(&name, e->pod.name, e->first_ns);
     jwrite_key(w, STR("metadata"));
     jwrite_object_begin(w);
-    put_str(w, STR("name"), buf_str(&name));
-    put_str(w, STR("namespace"), e->pod.namespace);
+    event_put_str(w, STR("name"), buf_str(&name));
+    event_put_str(w, STR("namespace"), e->pod.namespace);
     jwrite_object_end(w);
 }
 
-static void put_pod(struct jwrite *w, const struct event_subject *pod)
+static void event_put_pod(struct jwrite *w, const struct event_subject *pod)
 {
     jwrite_key(w, STR("involvedObject"));
     jwrite_object_begin(w);
-    put_str(w, STR("apiVersion"), STR("v1"));
-    put_str(w, STR("kind"), STR("Pod"));
-    put_str(w, STR("namespace"), pod->namespace);
-    put_str(w, STR("name"), pod->name);
-    put_str(w, STR("uid"), pod->uid);
+    event_put_str(w, STR("apiVersion"), STR("v1"));
+    event_put_str(w, STR("kind"), STR("Pod"));
+    event_put_str(w, STR("namespace"), pod->namespace);
+    event_put_str(w, STR("name"), pod->name);
+    event_put_str(w, STR("uid"), pod->uid);
     jwrite_object_end(w);
 }
 
 void event_write(struct jwrite *w, const struct kube_event *e)
 {
     jwrite_object_begin(w);
-    put_str(w, STR("apiVersion"), STR("v1"));
-    put_str(w, STR("kind"), STR("Event"));
-    put_metadata(w, e);
-    put_pod(w, &e->pod);
-    put_str(w, STR("type"), e->level == EVENT_WARNING ? STR("Warning") : STR("Normal"));
-    put_str(w, STR("reason"), e->reason);
-    put_str(w, STR("message"), e->message);
+    event_put_str(w, STR("apiVersion"), STR("v1"));
+    event_put_str(w, STR("kind"), STR("Event"));
+    event_put_metadata(w, e);
+    event_put_pod(w, &e->pod);
+    event_put_str(w, STR("type"), e->level == EVENT_WARNING ? STR("Warning") : STR("Normal"));
+    event_put_str(w, STR("reason"), e->reason);
+    event_put_str(w, STR("message"), e->message);
     jwrite_key(w, STR("source"));
     jwrite_object_begin(w);
-    put_str(w, STR("component"), COMPONENT);
+    event_put_str(w, STR("component"), COMPONENT);
     jwrite_object_end(w);
-    put_str(w, STR("reportingComponent"), COMPONENT);
-    put_time(w, STR("firstTimestamp"), e->first_ns);
-    put_time(w, STR("lastTimestamp"), e->last_ns);
+    event_put_str(w, STR("reportingComponent"), COMPONENT);
+    event_put_time(w, STR("firstTimestamp"), e->first_ns);
+    event_put_time(w, STR("lastTimestamp"), e->last_ns);
     jwrite_key(w, STR("count"));
     jwrite_u64(w, MIN_OF(e->count, (uint64_t)INT32_MAX));
     jwrite_object_end(w);
@@ -115,7 +116,7 @@ void event_write_repeat(struct jwrite *w, const struct kube_event *e)
     jwrite_object_begin(w);
     jwrite_key(w, STR("count"));
     jwrite_u64(w, MIN_OF(e->count, (uint64_t)INT32_MAX));
-    put_time(w, STR("lastTimestamp"), e->last_ns);
-    put_str(w, STR("message"), e->message);
+    event_put_time(w, STR("lastTimestamp"), e->last_ns);
+    event_put_str(w, STR("message"), e->message);
     jwrite_object_end(w);
 }

@@ -1,7 +1,6 @@
 /*
- * Writes metrics. Bucket bounds have a decimal point in both formats, as OpenMetrics requires. With
- * le="1.0" and le="1" one bucket would become two series, depending on the Accept header of the
- * Prometheus server.
+ * Writes metrics. Bucket bounds have a decimal point, because Prometheus 3 rewrites le="1" to
+ * le="1.0": so the series have the same labels in every version.
  *
  * Almost all label values need no escape and are copied at once. A NUL is replaced too, because
  * some readers end the text there.
@@ -22,19 +21,13 @@ const uint64_t expo_bounds_ns[EXPO_BOUNDS] = {
     100 * MS, 250 * MS, 500 * MS, 1000 * MS, 2500 * MS, 5 * S,  10 * S,  30 * S,
 };
 
-void expo_init(struct expo *x, struct buf *out, enum expo_format f)
+void expo_init(struct expo *x, struct buf *out)
 {
-    *x = (struct expo){.out = out, .format = f};
+    *x = (struct expo){.out = out};
 }
 
-const char *expo_content_type(enum expo_format f)
-{
-    return f == EXPO_OPENMETRICS ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                                 : "text/plain; version=0.0.4; charset=utf-8";
-}
-
-/* quotes: whether to escape quotes. The text format does not escape them in a help line. */
-static void put_escaped(struct buf *out, struct str s, bool quotes)
+/* quotes: whether to escape quotes. In a help line they are not escaped. */
+static void expo_put_escaped(struct buf *out, struct str s, bool quotes)
 {
     if (s.n == 0)
         return;
@@ -59,85 +52,57 @@ static void put_escaped(struct buf *out, struct str s, bool quotes)
     }
 }
 
-static struct str suffix_of(const struct expo *x)
-{
-    if (x->type == EXPO_COUNTER)
-        return STR("_total");
-    return x->type == EXPO_INFO ? STR("_info") : STR("");
-}
-
-static void put_meta(const struct expo *x, const char *what)
+static void expo_put_meta(const struct expo *x, const char *what)
 {
     buf_put(x->out, STR("# "));
     buf_put(x->out, str_of(what));
     buf_putc(x->out, ' ');
     buf_put(x->out, x->name);
-    if (x->format == EXPO_TEXT)
-        buf_put(x->out, suffix_of(x));
     buf_putc(x->out, ' ');
-}
-
-static struct str unit_of(struct str name)
-{
-    static const char *const units[] = {"seconds", "bytes", "ratio"};
-    for (size_t i = 0; i < COUNT_OF(units); i++) {
-        struct str unit = str_of(units[i]);
-        if (str_ends(name, unit) && name.n > unit.n && name.p[name.n - unit.n - 1] == '_')
-            return unit;
-    }
-    return STR_NULL;
 }
 
 void expo_family(struct expo *x, enum expo_type type, const char *name, const char *help)
 {
-    static const char *const types[] = {[EXPO_GAUGE] = "gauge",
-                                        [EXPO_COUNTER] = "counter",
-                                        [EXPO_HISTOGRAM] = "histogram",
-                                        [EXPO_INFO] = "info"};
+    static const char *const types[] = {
+        [EXPO_GAUGE] = "gauge", [EXPO_COUNTER] = "counter", [EXPO_HISTOGRAM] = "histogram"};
     x->type = type;
     x->name = str_of(name);
-    put_meta(x, "HELP");
-    put_escaped(x->out, str_of(help), x->format == EXPO_OPENMETRICS);
+    expo_put_meta(x, "HELP");
+    expo_put_escaped(x->out, str_of(help), false);
     buf_putc(x->out, '\n');
-    put_meta(x, "TYPE");
-    buf_put(x->out, str_of(type == EXPO_INFO && x->format == EXPO_TEXT ? "gauge" : types[type]));
-    buf_putc(x->out, '\n');
-    struct str unit = unit_of(x->name);
-    if (x->format == EXPO_TEXT || unit.p == NULL)
-        return;
-    put_meta(x, "UNIT");
-    buf_put(x->out, unit);
+    expo_put_meta(x, "TYPE");
+    buf_put(x->out, str_of(types[type]));
     buf_putc(x->out, '\n');
 }
 
-static void put_label(struct buf *out, const char *key, struct str value)
+static void expo_put_label(struct buf *out, const char *key, struct str value)
 {
     buf_put(out, str_of(key));
     buf_put(out, STR("=\""));
-    put_escaped(out, value, true);
+    expo_put_escaped(out, value, true);
     buf_putc(out, '"');
 }
 
 /* Writes a sample without its value; `le` absent: no such label. */
-static void put_head(const struct expo *x, struct str suffix, const struct expo_label *labels,
-                     size_t n, struct str le)
+static void expo_put_head(const struct expo *x, struct str suffix, const struct expo_label *labels,
+                          size_t n, struct str le)
 {
     buf_put(x->out, x->name);
     buf_put(x->out, suffix);
     for (size_t i = 0; i < n; i++) {
         buf_putc(x->out, i == 0 ? '{' : ',');
-        put_label(x->out, labels[i].key, labels[i].value);
+        expo_put_label(x->out, labels[i].key, labels[i].value);
     }
     if (le.p != NULL) {
         buf_putc(x->out, n == 0 ? '{' : ',');
-        put_label(x->out, "le", le);
+        expo_put_label(x->out, "le", le);
     }
     if (n > 0 || le.p != NULL)
         buf_putc(x->out, '}');
     buf_putc(x->out, ' ');
 }
 
-static void put_fixed(struct buf *out, int64_t v, unsigned decimals, unsigned at_least)
+static void expo_put_fixed(struct buf *out, int64_t v, unsigned decimals, unsigned at_least)
 {
     char digits[DECIMALS_MAX];
     uint64_t whole = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
@@ -158,7 +123,7 @@ static void put_fixed(struct buf *out, int64_t v, unsigned decimals, unsigned at
 
 void expo_u64(struct expo *x, const struct expo_label *labels, size_t n, uint64_t v)
 {
-    put_head(x, suffix_of(x), labels, n, STR_NULL);
+    expo_put_head(x, STR(""), labels, n, STR_NULL);
     buf_put_u64(x->out, v);
     buf_putc(x->out, '\n');
 }
@@ -171,8 +136,8 @@ void expo_i64(struct expo *x, const struct expo_label *labels, size_t n, int64_t
 void expo_fixed(struct expo *x, const struct expo_label *labels, size_t n, int64_t v,
                 unsigned decimals)
 {
-    put_head(x, suffix_of(x), labels, n, STR_NULL);
-    put_fixed(x->out, v, decimals, 0);
+    expo_put_head(x, STR(""), labels, n, STR_NULL);
+    expo_put_fixed(x->out, v, decimals, 0);
     buf_putc(x->out, '\n');
 }
 
@@ -192,26 +157,20 @@ void expo_histogram(struct expo *x, const struct expo_label *labels, size_t n,
     assert(x->type == EXPO_HISTOGRAM);
     for (size_t i = 0; i <= EXPO_BOUNDS; i++) {
         char bytes[32];
-        struct buf le = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+        struct buf le = BUF_ON(bytes);
         if (i < EXPO_BOUNDS)
-            put_fixed(&le, (int64_t)expo_bounds_ns[i], NS_DECIMALS, 1);
+            expo_put_fixed(&le, (int64_t)expo_bounds_ns[i], NS_DECIMALS, 1);
         else
             buf_put(&le, STR("+Inf"));
         count += h->counts[i];
-        put_head(x, STR("_bucket"), labels, n, buf_str(&le));
+        expo_put_head(x, STR("_bucket"), labels, n, buf_str(&le));
         buf_put_u64(x->out, count);
         buf_putc(x->out, '\n');
     }
-    put_head(x, STR("_sum"), labels, n, STR_NULL);
-    put_fixed(x->out, (int64_t)h->sum_ns, NS_DECIMALS, 0);
+    expo_put_head(x, STR("_sum"), labels, n, STR_NULL);
+    expo_put_fixed(x->out, (int64_t)h->sum_ns, NS_DECIMALS, 0);
     buf_putc(x->out, '\n');
-    put_head(x, STR("_count"), labels, n, STR_NULL);
+    expo_put_head(x, STR("_count"), labels, n, STR_NULL);
     buf_put_u64(x->out, count);
     buf_putc(x->out, '\n');
-}
-
-void expo_end(struct expo *x)
-{
-    if (x->format == EXPO_OPENMETRICS)
-        buf_put(x->out, STR("# EOF\n"));
 }

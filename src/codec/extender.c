@@ -23,7 +23,7 @@ struct candidates {
 };
 
 /* Makes room for at least one more entry; otherwise the reader has failed. */
-static bool str_list_grow(struct jread *r, struct arena *a, struct str_list *list)
+static bool extender_str_list_grow(struct jread *r, struct arena *a, struct str_list *list)
 {
     if (list->n > LIMIT_CANDIDATES) {
         jread_fail(r, ERR_RANGE, "more than %zu nodes", LIMIT_CANDIDATES);
@@ -37,14 +37,15 @@ static bool str_list_grow(struct jread *r, struct arena *a, struct str_list *lis
     return grown != NULL;
 }
 
-static void str_list_add(struct jread *r, struct arena *a, struct str_list *list, struct str s)
+static void extender_str_list_add(struct jread *r, struct arena *a, struct str_list *list,
+                                  struct str s)
 {
-    if (str_list_grow(r, a, list))
+    if (extender_str_list_grow(r, a, list))
         list->items[list->n++] = s;
 }
 
 /* Most names are plain and are read in runs. A name that is not plain ends a run. */
-static void read_names(struct jread *r, struct arena *a, struct candidates *c)
+static void extender_read_names(struct jread *r, struct arena *a, struct candidates *c)
 {
     struct str_list *list = &c->names;
     c->given = jread_type(r) != JTYPE_NULL;
@@ -53,7 +54,7 @@ static void read_names(struct jread *r, struct arena *a, struct candidates *c)
     if (!jread_array_begin(r))
         return;
     c->plain = true;
-    while (str_list_grow(r, a, list)) {
+    while (extender_str_list_grow(r, a, list)) {
         list->n += jread_str_run(r, list->items + list->n, list->cap - list->n);
         if (list->n == list->cap)
             continue;
@@ -66,7 +67,7 @@ static void read_names(struct jread *r, struct arena *a, struct candidates *c)
 }
 
 /* After jread_type, r->at is at the value's first byte; after the read it is behind the last. */
-static void read_items(struct jread *r, struct arena *a, struct candidates *c)
+static void extender_read_items(struct jread *r, struct arena *a, struct candidates *c)
 {
     c->names.n = 0;
     c->objects.n = 0;
@@ -76,12 +77,12 @@ static void read_items(struct jread *r, struct arena *a, struct candidates *c)
         struct str name = kube_read_name(r);
         if (!jread_failed(r) && name.n == 0)
             jread_fail(r, ERR_SYNTAX, "a Node without metadata.name");
-        str_list_add(r, a, &c->names, name);
-        str_list_add(r, a, &c->objects, (struct str){begin, (size_t)(r->at - begin)});
+        extender_str_list_add(r, a, &c->names, name);
+        extender_str_list_add(r, a, &c->objects, (struct str){begin, (size_t)(r->at - begin)});
     }
 }
 
-static void read_nodes(struct jread *r, struct arena *a, struct candidates *c)
+static void extender_read_nodes(struct jread *r, struct arena *a, struct candidates *c)
 {
     struct str key;
     c->given = jread_type(r) != JTYPE_NULL;
@@ -89,7 +90,7 @@ static void read_nodes(struct jread *r, struct arena *a, struct candidates *c)
         c->names.n = 0;
     jread_object (r, key) {
         if (str_eq_nocase(key, STR("items")))
-            read_items(r, a, c);
+            extender_read_items(r, a, c);
         else
             jread_skip(r);
     }
@@ -111,9 +112,9 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
             ret->has_pod = jread_type(&r) == JTYPE_OBJECT;
             kube_read_pod(&r, a, &ret->pod);
         } else if (str_eq_nocase(key, STR("NodeNames"))) {
-            read_names(&r, a, &names);
+            extender_read_names(&r, a, &names);
         } else if (str_eq_nocase(key, STR("Nodes"))) {
-            read_nodes(&r, a, &nodes);
+            extender_read_nodes(&r, a, &nodes);
         } else {
             jread_skip(&r);
         }
@@ -182,6 +183,20 @@ enum errc extender_read_bind(struct str body, struct arena *a, struct bind_args 
     return OK;
 }
 
+/*
+ * Writes a text that kube-scheduler shows to users. It uses the text as a format without arguments:
+ * up to 1.36 at least for the event (EventRecorder.Eventf), and 1.20 also when it makes an error of
+ * the text (fmt.Errorf). A reason that quotes the annotation "25%" would reach the user as
+ * 25%!"(MISSING). "%%" does not help: the pod's condition shows the text without formatting.
+ */
+static void extender_write_reason(struct jwrite *w, struct str text)
+{
+    if (text.n == 0 || memchr(text.p, '%', text.n) == NULL)
+        jwrite_str(w, text);
+    else
+        jwrite_str_replacing(w, text, '%', STR(" percent"));
+}
+
 void extender_write_filter_error(struct buf *out, struct str error)
 {
     static const char *const empty[] = {"Nodes", "NodeNames", "FailedNodes",
@@ -194,27 +209,27 @@ void extender_write_filter_error(struct buf *out, struct str error)
         jwrite_null(&w);
     }
     jwrite_key(&w, STR("Error"));
-    jwrite_str(&w, error);
+    extender_write_reason(&w, error);
     jwrite_object_end(&w);
 }
 
 /* A plain name with its quotes, which are in the body around it. */
-static struct str quoted(struct str name)
+static struct str extender_quoted(struct str name)
 {
     return (struct str){name.p - 1, name.n + 2};
 }
 
-static void write_key(struct jwrite *w, const struct filter_args *args, size_t i)
+static void extender_write_key(struct jwrite *w, const struct filter_args *args, size_t i)
 {
     if (!args->plain)
         jwrite_key(w, args->names[i]);
     else
-        jwrite_raw_key(w, quoted(args->names[i]));
+        jwrite_raw_key(w, extender_quoted(args->names[i]));
 }
 
-static void write_refused(struct jwrite *w, const struct filter_args *args,
-                          const unsigned char *offers, enum offer from, filter_reason_fn *reason,
-                          void *ctx)
+static void extender_write_refused(struct jwrite *w, const struct filter_args *args,
+                                   const unsigned char *offers, enum offer from,
+                                   filter_reason_fn *reason, void *ctx)
 {
     unsigned char most = 0;
     jwrite_object_begin(w);
@@ -223,8 +238,8 @@ static void write_refused(struct jwrite *w, const struct filter_args *args,
     for (size_t i = 0; most >= from && i < args->n; i++) {
         if (offers[i] < from)
             continue;
-        write_key(w, args, i);
-        jwrite_str(w, reason(ctx, i));
+        extender_write_key(w, args, i);
+        extender_write_reason(w, reason(ctx, i));
     }
     jwrite_object_end(w);
 }
@@ -233,8 +248,8 @@ static void write_refused(struct jwrite *w, const struct filter_args *args,
  * Adjacent offered names are copied at once. Often all candidates are offered; then this is one
  * copy of the received list.
  */
-static void write_names(struct jwrite *w, const struct filter_args *args,
-                        const unsigned char *offers)
+static void extender_write_names(struct jwrite *w, const struct filter_args *args,
+                                 const unsigned char *offers)
 {
     for (size_t i = 0; i < args->n; i++) {
         if (offers[i] != OFFER_FITS)
@@ -251,8 +266,8 @@ static void write_names(struct jwrite *w, const struct filter_args *args,
     }
 }
 
-static void write_objects(struct jwrite *w, const struct filter_args *args,
-                          const unsigned char *offers)
+static void extender_write_objects(struct jwrite *w, const struct filter_args *args,
+                                   const unsigned char *offers)
 {
     for (size_t i = 0; i < args->n; i++) {
         if (offers[i] == OFFER_FITS)
@@ -271,7 +286,7 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
         jwrite_null(&w);
         jwrite_key(&w, STR("NodeNames"));
         jwrite_array_begin(&w);
-        write_names(&w, args, offers);
+        extender_write_names(&w, args, offers);
         jwrite_array_end(&w);
     } else {
         jwrite_object_begin(&w);
@@ -279,16 +294,16 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
         jwrite_raw(&w, STR("{}"));
         jwrite_key(&w, STR("items"));
         jwrite_array_begin(&w);
-        write_objects(&w, args, offers);
+        extender_write_objects(&w, args, offers);
         jwrite_array_end(&w);
         jwrite_object_end(&w);
         jwrite_key(&w, STR("NodeNames"));
         jwrite_null(&w);
     }
     jwrite_key(&w, STR("FailedNodes"));
-    write_refused(&w, args, offers, OFFER_REFUSED, reason, ctx);
+    extender_write_refused(&w, args, offers, OFFER_REFUSED, reason, ctx);
     jwrite_key(&w, STR("FailedAndUnresolvableNodes"));
-    write_refused(&w, args, offers, OFFER_UNRESOLVABLE, reason, ctx);
+    extender_write_refused(&w, args, offers, OFFER_UNRESOLVABLE, reason, ctx);
     jwrite_key(&w, STR("Error"));
     jwrite_str(&w, STR(""));
     jwrite_object_end(&w);
@@ -301,7 +316,7 @@ void extender_write_priorities(struct buf *out, const struct filter_args *args,
     for (size_t i = 0; i < args->n; i++) {
         buf_put(out, i == 0 ? STR("{\"Host\":") : STR(",{\"Host\":"));
         if (args->plain) {
-            buf_put(out, quoted(args->names[i]));
+            buf_put(out, extender_quoted(args->names[i]));
         } else {
             struct jwrite name;
             jwrite_init(&name, out);
@@ -325,6 +340,6 @@ void extender_write_bind(struct buf *out, struct str error)
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
     jwrite_key(&w, STR("Error"));
-    jwrite_str(&w, error);
+    extender_write_reason(&w, error);
     jwrite_object_end(&w);
 }

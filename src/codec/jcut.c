@@ -57,23 +57,23 @@ void jcut_reset(struct jcut *c)
     c->hold = hold;
 }
 
-static bool is_space(char c)
+static bool jcut_is_space(char c)
 {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-static bool is_failed(const struct jcut *c)
+static bool jcut_is_failed(const struct jcut *c)
 {
     return c->err.code != OK;
 }
 
-static void fail_at(struct jcut *c, const char *what, uint64_t offset)
+static void jcut_fail_at(struct jcut *c, const char *what, uint64_t offset)
 {
     (void)err_set(&c->err, ERR_SYNTAX, "%s at offset %llu", what, (unsigned long long)offset);
 }
 
 /* Whether n more bytes fit into the piece that began at c->begin. */
-static bool fits(struct jcut *c, size_t n)
+static bool jcut_fits(struct jcut *c, size_t n)
 {
     if (n <= c->hold.max - c->hold.n)
         return true;
@@ -83,7 +83,7 @@ static bool fits(struct jcut *c, size_t n)
     return false;
 }
 
-static bool hold_put(struct jcut *c, struct str bytes)
+static bool jcut_hold_put(struct jcut *c, struct str bytes)
 {
     buf_put(&c->hold, bytes);
     if (!buf_failed(&c->hold))
@@ -94,18 +94,18 @@ static bool hold_put(struct jcut *c, struct str bytes)
 }
 
 /* Returns the whole piece that ends with `last`: from `hold` if it began in an earlier chunk. */
-static bool piece_join(struct jcut *c, struct str last, struct str *ret)
+static bool jcut_piece_join(struct jcut *c, struct str last, struct str *ret)
 {
     *ret = last;
     if (c->hold.n == 0)
         return true;
-    if (!hold_put(c, last))
+    if (!jcut_hold_put(c, last))
         return false;
     *ret = buf_str(&c->hold);
     return true;
 }
 
-static void deliver(struct jcut *c, enum jcut_piece kind, struct str piece)
+static void jcut_deliver(struct jcut *c, enum jcut_piece kind, struct str piece)
 {
     enum errc code = c->fn(c->ctx, kind, piece, &c->err);
     if (code == OK)
@@ -115,7 +115,7 @@ static void deliver(struct jcut *c, enum jcut_piece kind, struct str piece)
                       (unsigned long long)c->begin);
 }
 
-static bool validate(struct jcut *c, struct str json)
+static bool jcut_validate(struct jcut *c, struct str json)
 {
     struct jread r;
     jread_init(&r, json, NULL);
@@ -127,65 +127,65 @@ static bool validate(struct jcut *c, struct str json)
 }
 
 /* Refuses a repeated key: it could hide half of a list. */
-static bool is_first(struct jcut *c, bool *seen, const char *name)
+static bool jcut_is_first(struct jcut *c, bool *seen, const char *name)
 {
     if (*seen)
         (void)err_set(&c->err, ERR_SYNTAX, "a second %s at offset %llu", name,
                       (unsigned long long)c->begin);
     *seen = true;
-    return !is_failed(c);
+    return !jcut_is_failed(c);
 }
 
-static void key_end(struct jcut *c, struct str quoted)
+static void jcut_key_end(struct jcut *c, struct str quoted)
 {
     c->part = PART_OTHER;
     if (str_eq(quoted, STR("\"items\""))) {
         c->part = PART_ITEMS;
-        (void)is_first(c, &c->seen_items, "\"items\"");
+        (void)jcut_is_first(c, &c->seen_items, "\"items\"");
     } else if (str_eq(quoted, STR("\"metadata\""))) {
         c->part = PART_METADATA;
-        (void)is_first(c, &c->seen_metadata, "\"metadata\"");
+        (void)jcut_is_first(c, &c->seen_metadata, "\"metadata\"");
     } else if (str_eq(quoted, STR("\"kind\""))) {
         c->part = PART_KIND;
-        (void)is_first(c, &c->seen_kind, "\"kind\"");
+        (void)jcut_is_first(c, &c->seen_kind, "\"kind\"");
     }
 }
 
-static void piece_end(struct jcut *c, struct str piece)
+static void jcut_piece_end(struct jcut *c, struct str piece)
 {
     switch ((enum part)c->part) {
     case PART_KEY:
         c->state = AT_COLON;
-        if (validate(c, piece))
-            key_end(c, piece);
+        if (jcut_validate(c, piece))
+            jcut_key_end(c, piece);
         return;
     case PART_OTHER:
         c->state = BEHIND_VALUE;
-        (void)validate(c, piece);
+        (void)jcut_validate(c, piece);
         return;
     case PART_METADATA:
         c->state = BEHIND_VALUE;
-        deliver(c, JCUT_METADATA, piece);
+        jcut_deliver(c, JCUT_METADATA, piece);
         return;
     case PART_KIND:
         c->state = BEHIND_VALUE;
-        deliver(c, JCUT_KIND, piece);
+        jcut_deliver(c, JCUT_KIND, piece);
         return;
     case PART_ITEMS:
         c->state = BEHIND_VALUE;
         if (!str_eq(piece, STR("null")))
-            fail_at(c, "expected a list of items", c->begin);
+            jcut_fail_at(c, "expected a list of items", c->begin);
         return;
     case PART_ITEM:
         c->state = BEHIND_ITEM;
-        deliver(c, JCUT_ITEM, piece);
+        jcut_deliver(c, JCUT_ITEM, piece);
         return;
     }
 }
 
 #ifdef JBLOCK_BYTES
 /* Whether these brackets close the piece; `depth` brackets are open before them. */
-static bool brackets_close(uint64_t opening, uint64_t closing, unsigned depth)
+static bool jcut_brackets_close(uint64_t opening, uint64_t closing, unsigned depth)
 {
     uint64_t all = opening | closing;
     for (; all != 0; all &= all - 1) {
@@ -201,7 +201,7 @@ static bool brackets_close(uint64_t opening, uint64_t closing, unsigned depth)
  * piece may end in the block, or if a backslash is outside a string. The latter is invalid JSON,
  * and the result must not depend on the block boundaries.
  */
-static bool nested_block(struct jcut *c, const char *at)
+static bool jcut_nested_block(struct jcut *c, const char *at)
 {
     struct jblock b = jblock_read(at);
     bool escaped = c->escaped;
@@ -211,7 +211,7 @@ static bool nested_block(struct jcut *c, const char *at)
     uint64_t closing = b.closing & ~inside;
     unsigned n_closing = jblock_count(closing);
     if (c->depth == 0 || (b.backslashes & ~inside) != 0 ||
-        (n_closing >= c->depth && brackets_close(opening, closing, c->depth)))
+        (n_closing >= c->depth && jcut_brackets_close(opening, closing, c->depth)))
         return false;
     c->depth += jblock_count(opening) - n_closing;
     c->in_string = inside >> (JBLOCK_BYTES - 1) != 0;
@@ -220,17 +220,17 @@ static bool nested_block(struct jcut *c, const char *at)
 }
 
 /* Consumes as many blocks as possible. The bytes up to *ret_singly must then be read one by one. */
-static const char *nested_blocks(struct jcut *c, const char *at, const char *end,
-                                 const char **ret_singly)
+static const char *jcut_nested_blocks(struct jcut *c, const char *at, const char *end,
+                                      const char **ret_singly)
 {
-    while (end - at >= JBLOCK_BYTES && nested_block(c, at))
+    while (end - at >= JBLOCK_BYTES && jcut_nested_block(c, at))
         at += JBLOCK_BYTES;
     *ret_singly = end - at >= JBLOCK_BYTES ? at + JBLOCK_BYTES : end;
     return at;
 }
 #else
-static const char *nested_blocks(struct jcut *c, const char *at, const char *end,
-                                 const char **ret_singly)
+static const char *jcut_nested_blocks(struct jcut *c, const char *at, const char *end,
+                                      const char **ret_singly)
 {
     (void)c;
     *ret_singly = end;
@@ -239,7 +239,8 @@ static const char *nested_blocks(struct jcut *c, const char *at, const char *end
 #endif
 
 /* Reads byte by byte to the end of the bytes or of the piece. */
-static const char *nested_bytes(struct jcut *c, const char *at, const char *end, bool *ret_closed)
+static const char *jcut_nested_bytes(struct jcut *c, const char *at, const char *end,
+                                     bool *ret_closed)
 {
     bool closed = false;
     while (at < end && !closed) {
@@ -269,46 +270,47 @@ static const char *nested_bytes(struct jcut *c, const char *at, const char *end,
 }
 
 /* The number of bytes that belong to the nested piece; *ret_closed: it ends there. */
-static size_t nested_length(struct jcut *c, struct str s, bool *ret_closed)
+static size_t jcut_nested_length(struct jcut *c, struct str s, bool *ret_closed)
 {
     const char *at = s.p;
     const char *end = s.p + s.n;
     *ret_closed = false;
     while (at < end && !*ret_closed) {
         const char *singly = end;
-        at = nested_blocks(c, at, end, &singly);
-        at = nested_bytes(c, at, singly, ret_closed);
+        at = jcut_nested_blocks(c, at, end, &singly);
+        at = jcut_nested_bytes(c, at, singly, ret_closed);
     }
     return (size_t)(at - s.p);
 }
 
-static size_t bare_length(struct str s, bool *ret_closed)
+static size_t jcut_bare_length(struct str s, bool *ret_closed)
 {
     size_t n = 0;
-    while (n < s.n && !is_space(s.p[n]) && memchr(",:]}[{\"", s.p[n], 7) == NULL)
+    while (n < s.n && !jcut_is_space(s.p[n]) && memchr(",:]}[{\"", s.p[n], 7) == NULL)
         n++;
     *ret_closed = n < s.n;
     return n;
 }
 
-static size_t piece_take(struct jcut *c, struct str s)
+static size_t jcut_piece_take(struct jcut *c, struct str s)
 {
     bool closed = false;
-    size_t n = c->state == IN_NESTED ? nested_length(c, s, &closed) : bare_length(s, &closed);
+    size_t n =
+        c->state == IN_NESTED ? jcut_nested_length(c, s, &closed) : jcut_bare_length(s, &closed);
     struct str piece = {s.p, n};
-    if (!fits(c, n))
+    if (!jcut_fits(c, n))
         return n;
     if (!closed) {
-        (void)hold_put(c, piece);
-    } else if (piece_join(c, piece, &piece)) {
-        piece_end(c, piece);
+        (void)jcut_hold_put(c, piece);
+    } else if (jcut_piece_join(c, piece, &piece)) {
+        jcut_piece_end(c, piece);
         c->hold.n = 0;
     }
     return n;
 }
 
 /* Consumes nothing: the first byte is part of the piece. */
-static size_t piece_begin(struct jcut *c, enum part part, char first)
+static size_t jcut_piece_begin(struct jcut *c, enum part part, char first)
 {
     c->part = part;
     c->begin = c->offset;
@@ -317,19 +319,19 @@ static size_t piece_begin(struct jcut *c, enum part part, char first)
     return 0;
 }
 
-static size_t value_begin(struct jcut *c, enum part part, char first)
+static size_t jcut_value_begin(struct jcut *c, enum part part, char first)
 {
     if (memchr(",:]}", first, 4) == NULL)
-        return piece_begin(c, part, first);
-    fail_at(c, "expected a value", c->offset);
+        return jcut_piece_begin(c, part, first);
+    jcut_fail_at(c, "expected a value", c->offset);
     return 0;
 }
 
 /* yes: goes to `next`; otherwise fails with `what`. */
-static size_t punctuation(struct jcut *c, bool yes, enum state next, const char *what)
+static size_t jcut_punctuation(struct jcut *c, bool yes, enum state next, const char *what)
 {
     if (!yes) {
-        fail_at(c, what, c->offset);
+        jcut_fail_at(c, what, c->offset);
         return 0;
     }
     c->state = next;
@@ -337,83 +339,83 @@ static size_t punctuation(struct jcut *c, bool yes, enum state next, const char 
 }
 
 /* Handles one byte between pieces (no white space); returns how many bytes are consumed. */
-static size_t between(struct jcut *c, char b)
+static size_t jcut_between(struct jcut *c, char b)
 {
     switch ((enum state)c->state) {
     case AT_START:
-        return punctuation(c, b == '{', AT_FIRST_KEY, "expected an object");
+        return jcut_punctuation(c, b == '{', AT_FIRST_KEY, "expected an object");
     case AT_FIRST_KEY:
         if (b == '}')
-            return punctuation(c, true, AT_END, "");
+            return jcut_punctuation(c, true, AT_END, "");
         c->state = AT_KEY;
         return 0;
     case AT_KEY:
         if (b == '"')
-            return piece_begin(c, PART_KEY, b);
-        return punctuation(c, false, AT_END, "expected a member's name");
+            return jcut_piece_begin(c, PART_KEY, b);
+        return jcut_punctuation(c, false, AT_END, "expected a member's name");
     case AT_COLON:
-        return punctuation(c, b == ':', AT_VALUE, "expected ':'");
+        return jcut_punctuation(c, b == ':', AT_VALUE, "expected ':'");
     case AT_VALUE:
         if (c->part == PART_ITEMS && b == '[')
-            return punctuation(c, true, AT_FIRST_ITEM, "");
-        return value_begin(c, (enum part)c->part, b);
+            return jcut_punctuation(c, true, AT_FIRST_ITEM, "");
+        return jcut_value_begin(c, (enum part)c->part, b);
     case AT_FIRST_ITEM:
         if (b == ']')
-            return punctuation(c, true, BEHIND_VALUE, "");
-        return value_begin(c, PART_ITEM, b);
+            return jcut_punctuation(c, true, BEHIND_VALUE, "");
+        return jcut_value_begin(c, PART_ITEM, b);
     case AT_ITEM:
-        return value_begin(c, PART_ITEM, b);
+        return jcut_value_begin(c, PART_ITEM, b);
     case BEHIND_ITEM:
         if (b == ']')
-            return punctuation(c, true, BEHIND_VALUE, "");
-        return punctuation(c, b == ',', AT_ITEM, "expected ',' or ']'");
+            return jcut_punctuation(c, true, BEHIND_VALUE, "");
+        return jcut_punctuation(c, b == ',', AT_ITEM, "expected ',' or ']'");
     case BEHIND_VALUE:
         if (b == '}')
-            return punctuation(c, true, AT_END, "");
-        return punctuation(c, b == ',', AT_KEY, "expected ',' or '}'");
+            return jcut_punctuation(c, true, AT_END, "");
+        return jcut_punctuation(c, b == ',', AT_KEY, "expected ',' or '}'");
     case AT_END:
     case IN_NESTED:
     case IN_BARE:
         break;
     }
-    return punctuation(c, false, AT_END, "expected the end");
+    return jcut_punctuation(c, false, AT_END, "expected the end");
 }
 
-static void push_list(struct jcut *c, struct str s)
+static void jcut_push_list(struct jcut *c, struct str s)
 {
-    while (s.n > 0 && !is_failed(c)) {
+    while (s.n > 0 && !jcut_is_failed(c)) {
         size_t n = 1;
         if (c->state >= IN_NESTED)
-            n = piece_take(c, s);
-        else if (!is_space(*s.p))
-            n = between(c, *s.p);
+            n = jcut_piece_take(c, s);
+        else if (!jcut_is_space(*s.p))
+            n = jcut_between(c, *s.p);
         s = str_skip(s, n);
         c->offset += n;
     }
 }
 
-static void line_end(struct jcut *c, struct str line)
+static void jcut_line_end(struct jcut *c, struct str line)
 {
     size_t blank = 0;
-    while (blank < line.n && is_space(line.p[blank]))
+    while (blank < line.n && jcut_is_space(line.p[blank]))
         blank++;
     if (blank < line.n)
-        deliver(c, JCUT_ITEM, line);
+        jcut_deliver(c, JCUT_ITEM, line);
     c->hold.n = 0;
 }
 
-static void push_lines(struct jcut *c, struct str s)
+static void jcut_push_lines(struct jcut *c, struct str s)
 {
     struct str line;
     struct str rest = s;
-    while (rest.n > 0 && !is_failed(c)) {
+    while (rest.n > 0 && !jcut_is_failed(c)) {
         bool ends = str_cut(rest, '\n', &line, &rest);
-        if (!fits(c, line.n))
+        if (!jcut_fits(c, line.n))
             return;
         if (!ends) {
-            (void)hold_put(c, line);
-        } else if (piece_join(c, line, &line)) {
-            line_end(c, line);
+            (void)jcut_hold_put(c, line);
+        } else if (jcut_piece_join(c, line, &line)) {
+            jcut_line_end(c, line);
             c->begin = c->offset + (uint64_t)(s.n - rest.n);
         }
     }
@@ -422,28 +424,28 @@ static void push_lines(struct jcut *c, struct str s)
 
 enum errc jcut_push(struct jcut *c, struct str chunk, struct err *reterr)
 {
-    if (!is_failed(c) && chunk.n > 0) {
+    if (!jcut_is_failed(c) && chunk.n > 0) {
         if (c->mode == JCUT_LIST)
-            push_list(c, chunk);
+            jcut_push_list(c, chunk);
         else
-            push_lines(c, chunk);
+            jcut_push_lines(c, chunk);
     }
-    if (is_failed(c) && reterr != NULL)
+    if (jcut_is_failed(c) && reterr != NULL)
         *reterr = c->err;
     return c->err.code;
 }
 
 enum errc jcut_finish(struct jcut *c, struct err *reterr)
 {
-    if (!is_failed(c)) {
+    if (!jcut_is_failed(c)) {
         if (c->mode == JCUT_LINES)
-            line_end(c, buf_str(&c->hold));
+            jcut_line_end(c, buf_str(&c->hold));
         else if (c->state != AT_END)
-            fail_at(c, "the list is cut short", c->offset);
+            jcut_fail_at(c, "the list is cut short", c->offset);
         else if (!c->seen_items)
-            fail_at(c, "a list without \"items\"", c->offset);
+            jcut_fail_at(c, "a list without \"items\"", c->offset);
     }
-    if (is_failed(c) && reterr != NULL)
+    if (jcut_is_failed(c) && reterr != NULL)
         *reterr = c->err;
     return c->err.code;
 }

@@ -32,20 +32,20 @@ struct printer {
     struct level levels[LIMIT_JSON_DEPTH];
 };
 
-static void put_spaces(struct buf *out, unsigned n)
+static void jprint_put_spaces(struct buf *out, unsigned n)
 {
     while (n-- > 0)
         buf_putc(out, ' ');
 }
 
-static void put_line(struct printer *p, unsigned depth, unsigned step)
+static void jprint_put_line(struct printer *p, unsigned depth, unsigned step)
 {
     buf_putc(p->out, '\n');
-    put_spaces(p->out, depth * step);
+    jprint_put_spaces(p->out, depth * step);
 }
 
 /* Whether s has characters that are unsafe for a terminal and that JSON does not escape. */
-static bool is_hidden(struct str s)
+static bool jprint_is_hidden(struct str s)
 {
     while (s.n > 0) {
         uint32_t rune = 0;
@@ -57,7 +57,7 @@ static bool is_hidden(struct str s)
     return false;
 }
 
-static void put_json_rune(struct buf *out, uint32_t rune, struct str bytes)
+static void jprint_put_json_rune(struct buf *out, uint32_t rune, struct str bytes)
 {
     if (rune == '"' || rune == '\\')
         buf_printf(out, "\\%c", (char)rune);
@@ -70,11 +70,11 @@ static void put_json_rune(struct buf *out, uint32_t rune, struct str bytes)
         buf_put(out, bytes);
 }
 
-static void put_json_string(struct buf *out, struct str s)
+static void jprint_put_json_string(struct buf *out, struct str s)
 {
     struct jwrite w;
     jwrite_init(&w, out);
-    if (!is_hidden(s)) {
+    if (!jprint_is_hidden(s)) {
         jwrite_str(&w, s.p == NULL ? STR("") : s);
         return;
     }
@@ -82,7 +82,7 @@ static void put_json_string(struct buf *out, struct str s)
     while (s.n > 0) {
         uint32_t rune = 0xfffd;
         size_t n = str_utf8(s, &rune);
-        put_json_rune(out, rune, n == 0 ? STR("\xef\xbf\xbd") : (struct str){s.p, n});
+        jprint_put_json_rune(out, rune, n == 0 ? STR("\xef\xbf\xbd") : (struct str){s.p, n});
         s = str_skip(s, MAX_OF(n, (size_t)1));
     }
     buf_putc(out, '"');
@@ -90,33 +90,33 @@ static void put_json_string(struct buf *out, struct str s)
 
 /* ---- JSON ---- */
 
-static void json_member(struct printer *p, bool array, bool first, struct str key)
+static void jprint_json_member(struct printer *p, bool array, bool first, struct str key)
 {
     if (first)
         buf_putc(p->out, array ? '[' : '{');
     else
         buf_putc(p->out, ',');
-    put_line(p, p->depth, 4);
+    jprint_put_line(p, p->depth, 4);
     if (array)
         return;
-    put_json_string(p->out, key);
+    jprint_put_json_string(p->out, key);
     buf_put(p->out, STR(": "));
 }
 
-static void json_end(struct printer *p, bool array, bool empty)
+static void jprint_json_end(struct printer *p, bool array, bool empty)
 {
     if (empty) {
         buf_put(p->out, array ? STR("[]") : STR("{}"));
         return;
     }
-    put_line(p, p->depth, 4);
+    jprint_put_line(p, p->depth, 4);
     buf_putc(p->out, array ? ']' : '}');
 }
 
-static void json_scalar(struct printer *p)
+static void jprint_json_scalar(struct printer *p)
 {
     if (jread_type(&p->r) == JTYPE_STRING)
-        put_json_string(p->out, jread_str(&p->r));
+        jprint_put_json_string(p->out, jread_str(&p->r));
     else
         buf_put(p->out, jread_raw(&p->r));
 }
@@ -124,7 +124,7 @@ static void json_scalar(struct printer *p)
 /* ---- YAML ---- */
 
 /* Words that some YAML version or YAML reader does not read as a string. */
-static bool is_reserved(struct str s)
+static bool jprint_is_reserved(struct str s)
 {
     static const char *const words[] = {"null", "true", "false", "yes", "no",  "on",
                                         "off",  "y",    "n",     "inf", "nan", "infinity"};
@@ -136,7 +136,7 @@ static bool is_reserved(struct str s)
 }
 
 /* Begins with a letter, which excludes numbers and dates, and contains no YAML indicator. */
-static bool is_plain(struct str s)
+static bool jprint_is_plain(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
@@ -146,12 +146,12 @@ static bool is_plain(struct str s)
         if (!letter && (i == 0 || !inner))
             return false;
     }
-    return s.n > 0 && !is_reserved(s);
+    return s.n > 0 && !jprint_is_reserved(s);
 }
 
-static void put_yaml_string(struct buf *out, struct str s)
+static void jprint_put_yaml_string(struct buf *out, struct str s)
 {
-    if (is_plain(s)) {
+    if (jprint_is_plain(s)) {
         buf_put(out, s);
         return;
     }
@@ -171,51 +171,51 @@ static void put_yaml_string(struct buf *out, struct str s)
 }
 
 /* Every nested value is indented by two; also an array in an object, relative to its key. */
-static void yaml_member(struct printer *p, bool array, bool first, struct str key)
+static void jprint_yaml_member(struct printer *p, bool array, bool first, struct str key)
 {
     (void)first;
     if (!p->inline_next && p->out->n > 0)
-        put_line(p, p->depth - 1, 2);
+        jprint_put_line(p, p->depth - 1, 2);
     p->inline_next = array;
     if (array) {
         buf_put(p->out, STR("- "));
         return;
     }
-    put_yaml_string(p->out, key);
+    jprint_put_yaml_string(p->out, key);
     buf_putc(p->out, ':');
 }
 
-static void yaml_space(struct printer *p)
+static void jprint_yaml_space(struct printer *p)
 {
     if (p->out->n > 0 && !p->inline_next)
         buf_putc(p->out, ' ');
     p->inline_next = false;
 }
 
-static void yaml_end(struct printer *p, bool array, bool empty)
+static void jprint_yaml_end(struct printer *p, bool array, bool empty)
 {
     if (!empty)
         return;
-    yaml_space(p);
+    jprint_yaml_space(p);
     buf_put(p->out, array ? STR("[]") : STR("{}"));
 }
 
-static void yaml_scalar(struct printer *p)
+static void jprint_yaml_scalar(struct printer *p)
 {
-    yaml_space(p);
+    jprint_yaml_space(p);
     if (jread_type(&p->r) == JTYPE_STRING)
-        put_yaml_string(p->out, jread_str(&p->r));
+        jprint_put_yaml_string(p->out, jread_str(&p->r));
     else
         buf_put(p->out, jread_raw(&p->r));
 }
 
 /* ---- both ---- */
 
-static const struct form as_json = {json_member, json_end, json_scalar};
-static const struct form as_yaml = {yaml_member, yaml_end, yaml_scalar};
+static const struct form as_json = {jprint_json_member, jprint_json_end, jprint_json_scalar};
+static const struct form as_yaml = {jprint_yaml_member, jprint_yaml_end, jprint_yaml_scalar};
 
 /* Prints the next value if it is a scalar. Otherwise opens it; its first member is printed next. */
-static void print_value(struct printer *p)
+static void jprint_print_value(struct printer *p)
 {
     enum jtype type = jread_type(&p->r);
     if (type != JTYPE_ARRAY && type != JTYPE_OBJECT) {
@@ -228,28 +228,28 @@ static void print_value(struct printer *p)
 }
 
 /* Prints one member of the innermost open object or array, or its end. */
-static void print_next(struct printer *p)
+static void jprint_print_next(struct printer *p)
 {
     struct level *l = &p->levels[p->depth - 1];
     struct str key = STR_NULL;
     if (l->array ? jread_array_next(&p->r) : jread_object_next(&p->r, &key)) {
         p->form->member(p, l->array, !l->begun, key);
         l->begun = true;
-        print_value(p);
+        jprint_print_value(p);
     } else {
         p->depth--;
         p->form->end(p, l->array, !l->begun);
     }
 }
 
-static enum errc print(const struct form *form, struct str document, struct arena *arena,
-                       struct buf *out, struct err *reterr)
+static enum errc jprint_print(const struct form *form, struct str document, struct arena *arena,
+                              struct buf *out, struct err *reterr)
 {
     struct printer p = {.form = form, .out = out};
     jread_init(&p.r, document, arena);
-    print_value(&p);
+    jprint_print_value(&p);
     while (p.depth > 0 && !jread_failed(&p.r))
-        print_next(&p);
+        jprint_print_next(&p);
     buf_putc(out, '\n');
     enum errc code = jread_finish(&p.r, reterr);
     if (code == OK && buf_failed(out))
@@ -259,10 +259,10 @@ static enum errc print(const struct form *form, struct str document, struct aren
 
 enum errc jprint_json(struct str document, struct arena *arena, struct buf *out, struct err *reterr)
 {
-    return print(&as_json, document, arena, out, reterr);
+    return jprint_print(&as_json, document, arena, out, reterr);
 }
 
 enum errc jprint_yaml(struct str document, struct arena *arena, struct buf *out, struct err *reterr)
 {
-    return print(&as_yaml, document, arena, out, reterr);
+    return jprint_print(&as_yaml, document, arena, out, reterr);
 }

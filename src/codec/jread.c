@@ -29,7 +29,7 @@ struct path {
     size_t n;
 };
 
-static void path_put(struct path *p, struct str s)
+static void jread_path_put(struct path *p, struct str s)
 {
     size_t n = MIN_OF(s.n, PATH_MAX_BYTES - p->n);
     if (n > 0)
@@ -38,7 +38,7 @@ static void path_put(struct path *p, struct str s)
     p->bytes[p->n] = '\0';
 }
 
-static bool is_identifier(struct str key)
+static bool jread_is_identifier(struct str key)
 {
     for (size_t i = 0; i < key.n; i++) {
         char c = key.p[i];
@@ -53,7 +53,7 @@ static bool is_identifier(struct str key)
  * In the form that Kubernetes uses: spec.containers[0].name,
  * metadata.annotations[cardpack.io/policy].
  */
-static void path_build(const struct jread *r, struct path *p)
+static void jread_path_build(const struct jread *r, struct path *p)
 {
     for (unsigned i = 0; i < r->depth; i++) {
         const struct jread_level *level = &r->levels[i];
@@ -61,23 +61,23 @@ static void path_build(const struct jread *r, struct path *p)
         if (level->array) {
             char index[24];
             int n = snprintf(index, sizeof(index), "[%lld]", (long long)level->index);
-            path_put(p, (struct str){index, (size_t)n});
+            jread_path_put(p, (struct str){index, (size_t)n});
             continue;
         }
         if (key.p == NULL)
             continue;
-        bool plain = is_identifier(key);
-        path_put(p, plain ? (p->n == 0 ? STR("") : STR(".")) : STR("["));
+        bool plain = jread_is_identifier(key);
+        jread_path_put(p, plain ? (p->n == 0 ? STR("") : STR(".")) : STR("["));
         if (key.n > KEY_MAX_BYTES) {
             size_t n = KEY_MAX_BYTES;
             while (n > 0 && ((unsigned char)key.p[n] & 0xc0) == 0x80)
                 n--;
-            path_put(p, (struct str){key.p, n});
-            path_put(p, STR("..."));
+            jread_path_put(p, (struct str){key.p, n});
+            jread_path_put(p, STR("..."));
         } else {
-            path_put(p, key);
+            jread_path_put(p, key);
         }
-        path_put(p, plain ? STR("") : STR("]"));
+        jread_path_put(p, plain ? STR("") : STR("]"));
     }
 }
 
@@ -91,19 +91,19 @@ void jread_fail(struct jread *r, enum errc code, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);
-    path_build(r, &path);
+    jread_path_build(r, &path);
     (void)err_set(&r->err, code, "%s%s%s", path.bytes, path.n == 0 ? "" : ": ", what);
 }
 
 /* ---- tokens ---- */
 
-static size_t offset(const struct jread *r)
+static size_t jread_offset(const struct jread *r)
 {
     return (size_t)(r->at - r->start);
 }
 
 /* Skips white space; returns the next byte, or -1 at the end. */
-static inline int peek(struct jread *r)
+static inline int jread_peek(struct jread *r)
 {
     const char *p = r->at;
     /* Programs write no white space: then this costs one comparison. */
@@ -114,7 +114,7 @@ static inline int peek(struct jread *r)
     return p < r->end ? (unsigned char)*p : -1;
 }
 
-static enum jtype type_of(int c)
+static enum jtype jread_type_of(int c)
 {
     switch (c) {
     case 'n':
@@ -133,14 +133,14 @@ static enum jtype type_of(int c)
     }
 }
 
-static void fail_expected(struct jread *r, const char *expected)
+static void jread_fail_expected(struct jread *r, const char *expected)
 {
     static const char *const names[] = {
         [JTYPE_NULL] = "null",       [JTYPE_BOOL] = "a boolean", [JTYPE_NUMBER] = "a number",
         [JTYPE_STRING] = "a string", [JTYPE_ARRAY] = "a list",   [JTYPE_OBJECT] = "an object",
     };
-    int c = peek(r);
-    enum jtype type = type_of(c);
+    int c = jread_peek(r);
+    enum jtype type = jread_type_of(c);
     char got[32];
     if (type != JTYPE_NONE)
         (void)snprintf(got, sizeof(got), "%s", names[type]);
@@ -150,27 +150,29 @@ static void fail_expected(struct jread *r, const char *expected)
         (void)snprintf(got, sizeof(got), "'%c'", c);
     else
         (void)snprintf(got, sizeof(got), "byte 0x%02x", (unsigned)c);
-    jread_fail(r, ERR_SYNTAX, "expected %s, got %s at offset %zu", expected, got, offset(r));
+    jread_fail(r, ERR_SYNTAX, "expected %s, got %s at offset %zu", expected, got, jread_offset(r));
 }
 
 /* Validates one character that is not plain, and moves behind it. */
-static bool odd_character(struct jread *r, bool *ret_escaped)
+static bool jread_odd_character(struct jread *r, bool *ret_escaped)
 {
     unsigned char c = (unsigned char)*r->at;
     size_t n = 0;
     if (c == '\\') {
         if (jtoken_escape(r->at, r->end, &n) < 0) {
-            jread_fail(r, ERR_SYNTAX, "an escape that is not allowed at offset %zu", offset(r));
+            jread_fail(r, ERR_SYNTAX, "an escape that is not allowed at offset %zu",
+                       jread_offset(r));
             return false;
         }
         *ret_escaped = true;
     } else if (c < 0x20) {
-        jread_fail(r, ERR_SYNTAX, "a raw control character in a string at offset %zu", offset(r));
+        jread_fail(r, ERR_SYNTAX, "a raw control character in a string at offset %zu",
+                   jread_offset(r));
         return false;
     } else {
         n = jscan_utf8(r->at, r->end);
         if (n == 0) {
-            jread_fail(r, ERR_SYNTAX, "invalid UTF-8 at offset %zu", offset(r));
+            jread_fail(r, ERR_SYNTAX, "invalid UTF-8 at offset %zu", jread_offset(r));
             return false;
         }
     }
@@ -179,71 +181,71 @@ static bool odd_character(struct jread *r, bool *ret_escaped)
 }
 
 /* The reader is at the opening quote. Returns the text between the quotes, escapes unchanged. */
-static inline struct str string_scan(struct jread *r, bool *ret_escaped)
+static inline struct str jread_string_scan(struct jread *r, bool *ret_escaped)
 {
     const char *begin = ++r->at;
     *ret_escaped = false;
     for (;;) {
         r->at = jscan_plain(r->at, r->end);
         if (r->at >= r->end) {
-            jread_fail(r, ERR_SYNTAX, "a string without an end at offset %zu", offset(r));
+            jread_fail(r, ERR_SYNTAX, "a string without an end at offset %zu", jread_offset(r));
             return STR_NULL;
         }
         if (*r->at == '"')
             break;
-        if (!odd_character(r, ret_escaped))
+        if (!jread_odd_character(r, ret_escaped))
             return STR_NULL;
     }
     return (struct str){begin, (size_t)(r->at++ - begin)};
 }
 
 /* raw has been validated. An escape is never shorter than its character. */
-static struct str unescape(struct jread *r, struct str raw)
+static struct str jread_unescape(struct jread *r, struct str raw)
 {
     char *copy = r->arena == NULL ? NULL : arena_alloc(r->arena, raw.n);
     if (copy == NULL) {
         jread_fail(r, r->arena == NULL ? ERR_LIMIT : arena_fault(r->arena),
-                   "no room for a string with escapes before offset %zu", offset(r));
+                   "no room for a string with escapes before offset %zu", jread_offset(r));
         return STR_NULL;
     }
     return (struct str){copy, jtoken_unescape(raw, copy)};
 }
 
-static inline struct str string_read(struct jread *r)
+static inline struct str jread_string_read(struct jread *r)
 {
     bool escaped = false;
-    struct str raw = string_scan(r, &escaped);
-    return escaped && raw.p != NULL ? unescape(r, raw) : raw;
+    struct str raw = jread_string_scan(r, &escaped);
+    return escaped && raw.p != NULL ? jread_unescape(r, raw) : raw;
 }
 
 /* The reader is at '-' or a digit. */
-static struct str number_scan(struct jread *r)
+static struct str jread_number_scan(struct jread *r)
 {
     const char *begin = r->at;
     size_t n = jtoken_number(begin, r->end);
     if (n == 0) {
-        jread_fail(r, ERR_SYNTAX, "a malformed number at offset %zu", offset(r));
+        jread_fail(r, ERR_SYNTAX, "a malformed number at offset %zu", jread_offset(r));
         return STR_NULL;
     }
     r->at += n;
     return (struct str){begin, n};
 }
 
-static bool literal_take(struct jread *r, struct str literal)
+static bool jread_literal_take(struct jread *r, struct str literal)
 {
     if ((size_t)(r->end - r->at) < literal.n || memcmp(r->at, literal.p, literal.n) != 0) {
-        jread_fail(r, ERR_SYNTAX, "expected %s at offset %zu", literal.p, offset(r));
+        jread_fail(r, ERR_SYNTAX, "expected %s at offset %zu", literal.p, jread_offset(r));
         return false;
     }
     r->at += literal.n;
     return true;
 }
 
-static bool level_open(struct jread *r, bool array)
+static bool jread_level_open(struct jread *r, bool array)
 {
     if (r->depth == LIMIT_JSON_DEPTH) {
         jread_fail(r, ERR_LIMIT, "nested deeper than %d at offset %zu", LIMIT_JSON_DEPTH,
-                   offset(r));
+                   jread_offset(r));
         return false;
     }
     r->at++;
@@ -255,11 +257,11 @@ static bool level_open(struct jread *r, bool array)
  * Moves to the next element or member. At the closing bracket it moves behind it and pops the
  * level.
  */
-static inline bool level_next(struct jread *r)
+static inline bool jread_level_next(struct jread *r)
 {
     struct jread_level *level = &r->levels[r->depth - 1];
     int close = level->array ? ']' : '}';
-    int c = peek(r);
+    int c = jread_peek(r);
     level->key = STR_NULL;
     if (c == close) {
         r->at++;
@@ -269,7 +271,7 @@ static inline bool level_next(struct jread *r)
     if (level->index >= 0) {
         if (c != ',') {
             r->depth--;
-            fail_expected(r, level->array ? "',' or ']'" : "',' or '}'");
+            jread_fail_expected(r, level->array ? "',' or ']'" : "',' or '}'");
             return false;
         }
         r->at++;
@@ -279,87 +281,87 @@ static inline bool level_next(struct jread *r)
 }
 
 /* Reads the next member's name, escapes unchanged, and the colon after it. */
-static inline struct str key_scan(struct jread *r, bool *ret_escaped)
+static inline struct str jread_key_scan(struct jread *r, bool *ret_escaped)
 {
-    if (peek(r) != '"') {
-        fail_expected(r, "a member's name");
+    if (jread_peek(r) != '"') {
+        jread_fail_expected(r, "a member's name");
         return STR_NULL;
     }
-    struct str key = string_scan(r, ret_escaped);
+    struct str key = jread_string_scan(r, ret_escaped);
     if (jread_failed(r))
         return STR_NULL;
     r->levels[r->depth - 1].key = key;
-    if (peek(r) != ':') {
-        fail_expected(r, "':'");
+    if (jread_peek(r) != ':') {
+        jread_fail_expected(r, "':'");
         return STR_NULL;
     }
     r->at++;
     return key;
 }
 
-static bool scalar_skip(struct jread *r, int c)
+static bool jread_scalar_skip(struct jread *r, int c)
 {
     bool ignored = false;
-    switch (type_of(c)) {
+    switch (jread_type_of(c)) {
     case JTYPE_STRING:
-        (void)string_scan(r, &ignored);
+        (void)jread_string_scan(r, &ignored);
         break;
     case JTYPE_NUMBER:
-        (void)number_scan(r);
+        (void)jread_number_scan(r);
         break;
     case JTYPE_NULL:
-        return literal_take(r, STR("null"));
+        return jread_literal_take(r, STR("null"));
     case JTYPE_BOOL:
-        return literal_take(r, c == 't' ? STR("true") : STR("false"));
+        return jread_literal_take(r, c == 't' ? STR("true") : STR("false"));
     case JTYPE_NONE:
     case JTYPE_ARRAY:
     case JTYPE_OBJECT:
-        fail_expected(r, "a value");
+        jread_fail_expected(r, "a value");
         break;
     }
     return !jread_failed(r);
 }
 
 /* Skips a value and reports an error with its place: the careful way. */
-static void value_walk(struct jread *r)
+static void jread_value_walk(struct jread *r)
 {
     unsigned base = r->depth;
     bool escaped = false;
     do {
-        int c = peek(r);
+        int c = jread_peek(r);
         bool opens = c == '{' || c == '[';
-        if (opens ? !level_open(r, c == '[') : !scalar_skip(r, c))
+        if (opens ? !jread_level_open(r, c == '[') : !jread_scalar_skip(r, c))
             return;
-        while (r->depth > base && !level_next(r)) {
+        while (r->depth > base && !jread_level_next(r)) {
             if (jread_failed(r))
                 return;
         }
         if (r->depth > base && !r->levels[r->depth - 1].array)
-            (void)key_scan(r, &escaped);
+            (void)jread_key_scan(r, &escaped);
     } while (r->depth > base && !jread_failed(r));
 }
 
 /*
  * Most of an object is skipped, so this has a fast way, which keeps no path. On invalid input the
- * fast way changes nothing, and value_walk finds and reports the error.
+ * fast way changes nothing, and jread_value_walk finds and reports the error.
  */
-static void value_skip(struct jread *r)
+static void jread_value_skip(struct jread *r)
 {
     const char *behind = jskim_value(r->at, r->end, LIMIT_JSON_DEPTH - r->depth);
     if (behind != NULL)
         r->at = behind;
     else
-        value_walk(r);
+        jread_value_walk(r);
 }
 
 /* Begins each read of a value. Returns its first byte, or -1 after a failure. */
-static inline int value_begin(struct jread *r)
+static inline int jread_value_begin(struct jread *r)
 {
     if (jread_failed(r))
         return -1;
     assert(r->due);
     r->due = false;
-    return peek(r);
+    return jread_peek(r);
 }
 
 void jread_init(struct jread *r, struct str document, struct arena *arena)
@@ -378,32 +380,32 @@ enum jtype jread_type(struct jread *r)
 {
     if (jread_failed(r) || !r->due)
         return JTYPE_NONE;
-    enum jtype type = type_of(peek(r));
+    enum jtype type = jread_type_of(jread_peek(r));
     if (type == JTYPE_NONE)
-        fail_expected(r, "a value");
+        jread_fail_expected(r, "a value");
     return type;
 }
 
-static bool level_begin(struct jread *r, bool array)
+static bool jread_level_begin(struct jread *r, bool array)
 {
-    int c = value_begin(r);
+    int c = jread_value_begin(r);
     if (c == (array ? '[' : '{'))
-        return level_open(r, array);
+        return jread_level_open(r, array);
     if (c == 'n')
-        (void)literal_take(r, STR("null"));
+        (void)jread_literal_take(r, STR("null"));
     else if (!jread_failed(r))
-        fail_expected(r, array ? "a list" : "an object");
+        jread_fail_expected(r, array ? "a list" : "an object");
     return false;
 }
 
 bool jread_object_begin(struct jread *r)
 {
-    return level_begin(r, false);
+    return jread_level_begin(r, false);
 }
 
 bool jread_array_begin(struct jread *r)
 {
-    return level_begin(r, true);
+    return jread_level_begin(r, true);
 }
 
 bool jread_object_next(struct jread *r, struct str *ret_key)
@@ -411,12 +413,12 @@ bool jread_object_next(struct jread *r, struct str *ret_key)
     if (jread_failed(r))
         return false;
     assert(!r->due && r->depth > 0 && !r->levels[r->depth - 1].array);
-    if (!level_next(r))
+    if (!jread_level_next(r))
         return false;
     bool escaped = false;
-    struct str key = key_scan(r, &escaped);
+    struct str key = jread_key_scan(r, &escaped);
     if (escaped && !jread_failed(r)) {
-        key = unescape(r, key);
+        key = jread_unescape(r, key);
         r->levels[r->depth - 1].key = key;
     }
     if (jread_failed(r))
@@ -431,7 +433,7 @@ bool jread_array_next(struct jread *r)
     if (jread_failed(r))
         return false;
     assert(!r->due && r->depth > 0 && r->levels[r->depth - 1].array);
-    r->due = level_next(r);
+    r->due = jread_level_next(r);
     return r->due;
 }
 
@@ -459,84 +461,84 @@ size_t jread_str_run(struct jread *r, struct str *ret, size_t max)
 
 struct str jread_str(struct jread *r)
 {
-    int c = value_begin(r);
+    int c = jread_value_begin(r);
     if (c == '"')
-        return string_read(r);
+        return jread_string_read(r);
     if (c == 'n')
-        (void)literal_take(r, STR("null"));
+        (void)jread_literal_take(r, STR("null"));
     else if (!jread_failed(r))
-        fail_expected(r, "a string");
+        jread_fail_expected(r, "a string");
     return STR_NULL;
 }
 
 struct str jread_text(struct jread *r)
 {
-    int c = value_begin(r);
+    int c = jread_value_begin(r);
     if (c == '"')
-        return string_read(r);
-    if (type_of(c) == JTYPE_NUMBER)
-        return number_scan(r);
+        return jread_string_read(r);
+    if (jread_type_of(c) == JTYPE_NUMBER)
+        return jread_number_scan(r);
     if (c == 'n')
-        (void)literal_take(r, STR("null"));
+        (void)jread_literal_take(r, STR("null"));
     else if (!jread_failed(r))
-        fail_expected(r, "a string or a number");
+        jread_fail_expected(r, "a string or a number");
     return STR_NULL;
 }
 
 int64_t jread_i64(struct jread *r)
 {
-    int c = value_begin(r);
+    int c = jread_value_begin(r);
     int64_t value = 0;
-    if (type_of(c) == JTYPE_NUMBER) {
-        struct str text = number_scan(r);
+    if (jread_type_of(c) == JTYPE_NUMBER) {
+        struct str text = jread_number_scan(r);
         if (!jread_failed(r) && !str_to_i64(text, &value))
             jread_fail(r, ERR_RANGE, "expected an integer within 64 bits, got %.*s%s",
                        (int)MIN_OF(text.n, QUOTE_MAX_BYTES), text.p,
                        text.n > QUOTE_MAX_BYTES ? "..." : "");
     } else if (c == 'n') {
-        (void)literal_take(r, STR("null"));
+        (void)jread_literal_take(r, STR("null"));
     } else if (!jread_failed(r)) {
-        fail_expected(r, "an integer");
+        jread_fail_expected(r, "an integer");
     }
     return value;
 }
 
 bool jread_bool(struct jread *r)
 {
-    int c = value_begin(r);
+    int c = jread_value_begin(r);
     if (c == 't')
-        return literal_take(r, STR("true"));
+        return jread_literal_take(r, STR("true"));
     if (c == 'f')
-        (void)literal_take(r, STR("false"));
+        (void)jread_literal_take(r, STR("false"));
     else if (c == 'n')
-        (void)literal_take(r, STR("null"));
+        (void)jread_literal_take(r, STR("null"));
     else if (!jread_failed(r))
-        fail_expected(r, "a boolean");
+        jread_fail_expected(r, "a boolean");
     return false;
 }
 
 struct str jread_raw(struct jread *r)
 {
-    if (value_begin(r) < 0 && jread_failed(r))
+    if (jread_value_begin(r) < 0 && jread_failed(r))
         return STR_NULL;
     const char *begin = r->at;
-    value_skip(r);
+    jread_value_skip(r);
     return jread_failed(r) ? STR_NULL : (struct str){begin, (size_t)(r->at - begin)};
 }
 
 void jread_skip(struct jread *r)
 {
-    (void)value_begin(r);
+    (void)jread_value_begin(r);
     if (!jread_failed(r))
-        value_skip(r);
+        jread_value_skip(r);
 }
 
 enum errc jread_finish(struct jread *r, struct err *reterr)
 {
     if (!jread_failed(r)) {
         assert(!r->due && r->depth == 0);
-        if (peek(r) >= 0)
-            fail_expected(r, "the end");
+        if (jread_peek(r) >= 0)
+            jread_fail_expected(r, "the end");
     }
     if (jread_failed(r) && reterr != NULL)
         *reterr = r->err;

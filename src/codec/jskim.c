@@ -7,7 +7,7 @@
 #include "codec/jscan.h"
 #include "codec/jtoken.h"
 
-static inline const char *over_space(const char *p, const char *end)
+static inline const char *jskim_over_space(const char *p, const char *end)
 {
     while (p < end && (unsigned char)*p <= ' ' &&
            (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
@@ -16,7 +16,7 @@ static inline const char *over_space(const char *p, const char *end)
 }
 
 /* Moves over a character that is not plain; NULL: it is invalid. */
-static const char *over_odd(const char *p, const char *end)
+static const char *jskim_over_odd(const char *p, const char *end)
 {
     size_t n = 0;
     if (*p == '\\')
@@ -26,7 +26,7 @@ static const char *over_odd(const char *p, const char *end)
 }
 
 /* p is behind the opening quote. */
-static inline const char *over_string(const char *p, const char *end)
+static inline const char *jskim_over_string(const char *p, const char *end)
 {
     for (;;) {
         p = jscan_plain(p, end);
@@ -34,30 +34,30 @@ static inline const char *over_string(const char *p, const char *end)
             return NULL;
         if (*p == '"')
             return p + 1;
-        p = over_odd(p, end);
+        p = jskim_over_odd(p, end);
         if (p == NULL)
             return NULL;
     }
 }
 
-static const char *over_literal(const char *p, const char *end, struct str literal)
+static const char *jskim_over_literal(const char *p, const char *end, struct str literal)
 {
     bool is = (size_t)(end - p) >= literal.n && memcmp(p, literal.p, literal.n) == 0;
     return is ? p + literal.n : NULL;
 }
 
 /* Moves over a value without brackets. p < end */
-static inline const char *over_scalar(const char *p, const char *end)
+static inline const char *jskim_over_scalar(const char *p, const char *end)
 {
     switch (*p) {
     case '"':
-        return over_string(p + 1, end);
+        return jskim_over_string(p + 1, end);
     case 't':
-        return over_literal(p, end, STR("true"));
+        return jskim_over_literal(p, end, STR("true"));
     case 'f':
-        return over_literal(p, end, STR("false"));
+        return jskim_over_literal(p, end, STR("false"));
     case 'n':
-        return over_literal(p, end, STR("null"));
+        return jskim_over_literal(p, end, STR("null"));
     default: {
         size_t n = *p == '-' || (*p >= '0' && *p <= '9') ? jtoken_number(p, end) : 0;
         return n == 0 ? NULL : p + n;
@@ -66,15 +66,15 @@ static inline const char *over_scalar(const char *p, const char *end)
 }
 
 /* Moves over a member's name and the colon; p is where the name must begin. */
-static inline const char *over_name(const char *p, const char *end)
+static inline const char *jskim_over_name(const char *p, const char *end)
 {
-    p = over_space(p, end);
+    p = jskim_over_space(p, end);
     if (p == end || *p != '"')
         return NULL;
-    p = over_string(p + 1, end);
+    p = jskim_over_string(p + 1, end);
     if (p == NULL)
         return NULL;
-    p = over_space(p, end);
+    p = jskim_over_space(p, end);
     return p < end && *p == ':' ? p + 1 : NULL;
 }
 
@@ -83,19 +83,19 @@ struct open {
     unsigned depth;
 };
 
-static inline bool in_array(const struct open *o)
+static inline bool jskim_in_array(const struct open *o)
 {
     return (o->arrays & 1) != 0;
 }
 
 /* Moves over closing brackets and white space. NULL: the end came while a level was open. */
-static inline const char *over_closing(const char *p, const char *end, struct open *o)
+static inline const char *jskim_over_closing(const char *p, const char *end, struct open *o)
 {
     for (; o->depth > 0; o->depth--, o->arrays >>= 1) {
-        p = over_space(p, end);
+        p = jskim_over_space(p, end);
         if (p == end)
             return NULL;
-        if (*p != (in_array(o) ? ']' : '}'))
+        if (*p != (jskim_in_array(o) ? ']' : '}'))
             break;
         p++;
     }
@@ -106,7 +106,7 @@ const char *jskim_value(const char *p, const char *end, unsigned room)
 {
     struct open o = {.depth = 0};
     for (;;) {
-        p = over_space(p, end);
+        p = jskim_over_space(p, end);
         if (p == end)
             return NULL;
         bool opens = *p == '{' || *p == '[';
@@ -116,17 +116,17 @@ const char *jskim_value(const char *p, const char *end, unsigned room)
                 return NULL;
             o.arrays = o.arrays << 1 | (*p++ == '[' ? 1 : 0);
         } else {
-            p = over_scalar(p, end);
+            p = jskim_over_scalar(p, end);
         }
         if (p != NULL)
-            p = over_closing(p, end, &o);
+            p = jskim_over_closing(p, end, &o);
         if (p == NULL || o.depth == 0)
             return p;
         /* The first element after an opening bracket has no comma before it. */
         if (!(opens && o.depth == inside) && *p++ != ',')
             return NULL;
-        if (!in_array(&o))
-            p = over_name(p, end);
+        if (!jskim_in_array(&o))
+            p = jskim_over_name(p, end);
         if (p == NULL)
             return NULL;
     }

@@ -2,7 +2,7 @@
 #include "codec/jtoken.h"
 
 /* The value of 4 hexadecimal digits, or -1. */
-static int32_t hex4(const char *p, const char *end)
+static int32_t jtoken_hex4(const char *p, const char *end)
 {
     int32_t value = 0;
     if (end - p < 4)
@@ -35,21 +35,21 @@ int32_t jtoken_escape(const char *p, const char *end, size_t *ret_n)
         return found == NULL ? -1 : meanings[found - letters];
     }
     *ret_n = 6;
-    int32_t first = hex4(p + 2, end);
+    int32_t first = jtoken_hex4(p + 2, end);
     if (first < 0 || (first >= 0xdc00 && first <= 0xdfff))
         return -1;
     if (first < 0xd800 || first > 0xdfff)
         return first;
     if (end - p < 12 || p[6] != '\\' || p[7] != 'u')
         return -1;
-    int32_t second = hex4(p + 8, end);
+    int32_t second = jtoken_hex4(p + 8, end);
     if (second < 0xdc00 || second > 0xdfff)
         return -1;
     *ret_n = 12;
     return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
 }
 
-static char *utf8_put(char *to, uint32_t c)
+static char *jtoken_utf8_put(char *to, uint32_t c)
 {
     if (c < 0x80) {
         *to++ = (char)c;
@@ -83,14 +83,14 @@ size_t jtoken_unescape(struct str raw, char *to)
             size_t n = 0;
             int32_t c = jtoken_escape(escape, end, &n);
             assert(c >= 0);
-            to = utf8_put(to, (uint32_t)c);
+            to = jtoken_utf8_put(to, (uint32_t)c);
             p += n;
         }
     }
     return (size_t)(to - begin);
 }
 
-static const char *digits(const char *p, const char *end)
+static const char *jtoken_digits(const char *p, const char *end)
 {
     while (p < end && *p >= '0' && *p <= '9')
         p++;
@@ -100,12 +100,12 @@ static const char *digits(const char *p, const char *end)
 size_t jtoken_number(const char *p, const char *end)
 {
     const char *integer = p + (p < end && *p == '-' ? 1 : 0);
-    const char *at = digits(integer, end);
+    const char *at = jtoken_digits(integer, end);
     if (at == integer || (*integer == '0' && at > integer + 1))
         return 0;
     if (at < end && *at == '.') {
         const char *fraction = at + 1;
-        at = digits(fraction, end);
+        at = jtoken_digits(fraction, end);
         if (at == fraction)
             return 0;
     }
@@ -113,7 +113,7 @@ size_t jtoken_number(const char *p, const char *end)
         const char *exponent = at + 1;
         if (exponent < end && (*exponent == '+' || *exponent == '-'))
             exponent++;
-        at = digits(exponent, end);
+        at = jtoken_digits(exponent, end);
         if (at == exponent)
             return 0;
     }

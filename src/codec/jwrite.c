@@ -12,21 +12,21 @@ void jwrite_init(struct jwrite *w, struct buf *out)
 }
 
 /* Call it before each key and each value. */
-static void separate(struct jwrite *w)
+static void jwrite_separate(struct jwrite *w)
 {
     if (w->comma)
         buf_putc(w->out, ',');
     w->comma = true;
 }
 
-static void put_open(struct jwrite *w, char bracket)
+static void jwrite_put_open(struct jwrite *w, char bracket)
 {
-    separate(w);
+    jwrite_separate(w);
     buf_putc(w->out, bracket);
     w->comma = false;
 }
 
-static void put_close(struct jwrite *w, char bracket)
+static void jwrite_put_close(struct jwrite *w, char bracket)
 {
     buf_putc(w->out, bracket);
     w->comma = true;
@@ -34,26 +34,26 @@ static void put_close(struct jwrite *w, char bracket)
 
 void jwrite_object_begin(struct jwrite *w)
 {
-    put_open(w, '{');
+    jwrite_put_open(w, '{');
 }
 
 void jwrite_object_end(struct jwrite *w)
 {
-    put_close(w, '}');
+    jwrite_put_close(w, '}');
 }
 
 void jwrite_array_begin(struct jwrite *w)
 {
-    put_open(w, '[');
+    jwrite_put_open(w, '[');
 }
 
 void jwrite_array_end(struct jwrite *w)
 {
-    put_close(w, ']');
+    jwrite_put_close(w, ']');
 }
 
 /* The byte at p is not plain. Writes the character that begins there and returns its length. */
-static size_t put_odd(struct buf *out, const char *p, const char *end)
+static size_t jwrite_put_odd(struct buf *out, const char *p, const char *end)
 {
     static const char hex[] = "0123456789abcdef";
     static const char controls[] = "\"\\\b\f\n\r\t";
@@ -75,7 +75,20 @@ static size_t put_odd(struct buf *out, const char *p, const char *end)
     return 1;
 }
 
-static void put_string(struct buf *out, struct str s)
+/* A string's text without its quotes. */
+static void jwrite_put_text(struct buf *out, struct str s)
+{
+    const char *end = s.p + s.n;
+    for (const char *p = s.p; p < end;) {
+        const char *plain = jscan_plain(p, end);
+        buf_put(out, (struct str){p, (size_t)(plain - p)});
+        p = plain;
+        if (p < end)
+            p += jwrite_put_odd(out, p, end);
+    }
+}
+
+static void jwrite_put_string(struct buf *out, struct str s)
 {
     const char *end = s.p + s.n;
     const char *plain = jscan_plain(s.p, end);
@@ -88,28 +101,22 @@ static void put_string(struct buf *out, struct str s)
         return;
     }
     buf_putc(out, '"');
-    for (const char *p = s.p; p < end;) {
-        plain = jscan_plain(p, end);
-        buf_put(out, (struct str){p, (size_t)(plain - p)});
-        p = plain;
-        if (p < end)
-            p += put_odd(out, p, end);
-    }
+    jwrite_put_text(out, s);
     buf_putc(out, '"');
 }
 
 void jwrite_key(struct jwrite *w, struct str key)
 {
     assert(key.p != NULL);
-    separate(w);
-    put_string(w->out, key);
+    jwrite_separate(w);
+    jwrite_put_string(w->out, key);
     buf_putc(w->out, ':');
     w->comma = false;
 }
 
 void jwrite_raw_key(struct jwrite *w, struct str json)
 {
-    separate(w);
+    jwrite_separate(w);
     buf_put(w->out, json);
     buf_putc(w->out, ':');
     w->comma = false;
@@ -117,39 +124,53 @@ void jwrite_raw_key(struct jwrite *w, struct str json)
 
 void jwrite_str(struct jwrite *w, struct str s)
 {
-    separate(w);
+    jwrite_separate(w);
     if (s.p == NULL)
         buf_put(w->out, STR("null"));
     else
-        put_string(w->out, s);
+        jwrite_put_string(w->out, s);
+}
+
+void jwrite_str_replacing(struct jwrite *w, struct str s, char c, struct str by)
+{
+    struct str head;
+    assert(s.p != NULL && c > 0);
+    jwrite_separate(w);
+    buf_putc(w->out, '"');
+    while (str_cut(s, c, &head, &s)) {
+        jwrite_put_text(w->out, head);
+        jwrite_put_text(w->out, by);
+    }
+    jwrite_put_text(w->out, head);
+    buf_putc(w->out, '"');
 }
 
 void jwrite_i64(struct jwrite *w, int64_t v)
 {
-    separate(w);
+    jwrite_separate(w);
     buf_put_i64(w->out, v);
 }
 
 void jwrite_u64(struct jwrite *w, uint64_t v)
 {
-    separate(w);
+    jwrite_separate(w);
     buf_put_u64(w->out, v);
 }
 
 void jwrite_bool(struct jwrite *w, bool v)
 {
-    separate(w);
+    jwrite_separate(w);
     buf_put(w->out, v ? STR("true") : STR("false"));
 }
 
 void jwrite_null(struct jwrite *w)
 {
-    separate(w);
+    jwrite_separate(w);
     buf_put(w->out, STR("null"));
 }
 
 void jwrite_raw(struct jwrite *w, struct str json)
 {
-    separate(w);
+    jwrite_separate(w);
     buf_put(w->out, json);
 }

@@ -44,7 +44,8 @@ static const struct wanted node_labels[] = {
 };
 
 /* If the key is in `wanted`, reads its value and returns true. */
-static bool take(struct jread *r, struct str key, const struct wanted *wanted, size_t n, void *view)
+static bool kube_take(struct jread *r, struct str key, const struct wanted *wanted, size_t n,
+                      void *view)
 {
     for (size_t i = 0; i < n; i++) {
         if (!str_eq(key, wanted[i].key))
@@ -55,7 +56,7 @@ static bool take(struct jread *r, struct str key, const struct wanted *wanted, s
     return false;
 }
 
-static void read_pod_annotations(struct jread *r, struct arena *a, struct pod_view *pod)
+static void kube_read_pod_annotations(struct jread *r, struct arena *a, struct pod_view *pod)
 {
     struct str key;
     struct str allocation = STR_NULL;
@@ -66,7 +67,7 @@ static void read_pod_annotations(struct jread *r, struct arena *a, struct pod_vi
         } else if (str_eq(key, GPUSHARE_ANNOTATION_CORES)) {
             pod->said_cores = true;
             jread_skip(r);
-        } else if (!take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod)) {
+        } else if (!kube_take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod)) {
             jread_skip(r);
         }
     }
@@ -74,7 +75,7 @@ static void read_pod_annotations(struct jread *r, struct arena *a, struct pod_vi
         jread_fail(r, arena_fault(a), "no room for its allocation");
 }
 
-static void read_pod_labels(struct jread *r, struct arena *a, struct pod_view *pod)
+static void kube_read_pod_labels(struct jread *r, struct arena *a, struct pod_view *pod)
 {
     struct str key;
     struct label_view *labels = NULL;
@@ -101,14 +102,14 @@ static void read_pod_labels(struct jread *r, struct arena *a, struct pod_view *p
 }
 
 /* An invalid time must not exclude the pod. */
-static void read_created(struct jread *r, struct pod_view *pod)
+static void kube_read_created(struct jread *r, struct pod_view *pod)
 {
     uint32_t s = 0;
     if (stamp_read(jread_str(r), &s))
         pod->created_s = s;
 }
 
-static void read_pod_metadata(struct jread *r, struct arena *a, struct pod_view *pod)
+static void kube_read_pod_metadata(struct jread *r, struct arena *a, struct pod_view *pod)
 {
     struct str key;
     jread_object (r, key) {
@@ -119,20 +120,20 @@ static void read_pod_metadata(struct jread *r, struct arena *a, struct pod_view 
         else if (str_eq(key, STR("uid")))
             pod->uid = jread_str(r);
         else if (str_eq(key, STR("creationTimestamp")))
-            read_created(r, pod);
+            kube_read_created(r, pod);
         else if (str_eq(key, STR("deletionTimestamp")))
             pod->deleting = jread_str(r).n > 0;
         else if (str_eq(key, STR("annotations")))
-            read_pod_annotations(r, a, pod);
+            kube_read_pod_annotations(r, a, pod);
         else if (str_eq(key, STR("labels")))
-            read_pod_labels(r, a, pod);
+            kube_read_pod_labels(r, a, pod);
         else
             jread_skip(r);
     }
 }
 
 /* Reads one resource of a ResourceList. */
-static void read_resource(struct jread *r, struct str name, struct str *ret)
+static void kube_read_resource(struct jread *r, struct str name, struct str *ret)
 {
     struct str key;
     jread_object (r, key) {
@@ -149,7 +150,7 @@ struct amounts {
     struct str exclusive;
 };
 
-static void read_amounts(struct jread *r, struct amounts *ret)
+static void kube_read_amounts(struct jread *r, struct amounts *ret)
 {
     struct str key;
     jread_object (r, key) {
@@ -164,30 +165,30 @@ static void read_amounts(struct jread *r, struct amounts *ret)
     }
 }
 
-static struct str either(struct str a, struct str b)
+static struct str kube_either(struct str a, struct str b)
 {
     return a.p != NULL ? a : b;
 }
 
-static void read_resources(struct jread *r, struct container_view *c)
+static void kube_read_resources(struct jread *r, struct container_view *c)
 {
     struct amounts limits = {.mem = STR_NULL};
     struct amounts requests = {.mem = STR_NULL};
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("limits")))
-            read_amounts(r, &limits);
+            kube_read_amounts(r, &limits);
         else if (str_eq(key, STR("requests")))
-            read_amounts(r, &requests);
+            kube_read_amounts(r, &requests);
         else
             jread_skip(r);
     }
-    c->mem = either(limits.mem, requests.mem);
-    c->cores = either(limits.cores, requests.cores);
-    c->exclusive = either(limits.exclusive, requests.exclusive);
+    c->mem = kube_either(limits.mem, requests.mem);
+    c->cores = kube_either(limits.cores, requests.cores);
+    c->exclusive = kube_either(limits.exclusive, requests.exclusive);
 }
 
-static void read_container(struct jread *r, struct container_view *c)
+static void kube_read_container(struct jread *r, struct container_view *c)
 {
     bool always = false;
     struct str key;
@@ -195,7 +196,7 @@ static void read_container(struct jread *r, struct container_view *c)
         if (str_eq(key, STR("name")))
             c->name = jread_str(r);
         else if (str_eq(key, STR("resources")))
-            read_resources(r, c);
+            kube_read_resources(r, c);
         else if (str_eq(key, STR("restartPolicy")))
             always = str_eq(jread_str(r), STR("Always"));
         else
@@ -212,8 +213,8 @@ struct container_list {
     uint32_t all; /* including those without a request */
 };
 
-static void container_add(struct jread *r, struct arena *a, struct container_list *list,
-                          struct container_view c)
+static void kube_container_add(struct jread *r, struct arena *a, struct container_list *list,
+                               struct container_view c)
 {
     struct container_view *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(c));
     if (grown == NULL) {
@@ -224,26 +225,26 @@ static void container_add(struct jread *r, struct arena *a, struct container_lis
     list->items[list->n++] = c;
 }
 
-static void read_containers(struct jread *r, struct arena *a, enum container_kind kind,
-                            struct container_list *list)
+static void kube_read_containers(struct jread *r, struct arena *a, enum container_kind kind,
+                                 struct container_list *list)
 {
     list->n = 0;
     list->all = 0;
     jread_array (r) {
         struct container_view c = {.kind = kind, .index = list->all++};
-        read_container(r, &c);
+        kube_read_container(r, &c);
         if (c.mem.p != NULL || c.cores.p != NULL || c.exclusive.p != NULL)
-            container_add(r, a, list, c);
+            kube_container_add(r, a, list, c);
     }
 }
 
-static int32_t read_priority(struct jread *r)
+static int32_t kube_read_priority(struct jread *r)
 {
     int64_t priority = jread_i64(r);
     return (int32_t)MAX_OF(MIN_OF(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN);
 }
 
-static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod)
+static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod)
 {
     struct container_list inits = {.n = 0};
     struct container_list mains = {.n = 0};
@@ -252,13 +253,13 @@ static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod
         if (str_eq(key, STR("nodeName")))
             pod->node = jread_str(r);
         else if (str_eq(key, STR("containers")))
-            read_containers(r, a, CONTAINER_MAIN, &mains);
+            kube_read_containers(r, a, CONTAINER_MAIN, &mains);
         else if (str_eq(key, STR("initContainers")))
-            read_containers(r, a, CONTAINER_INIT, &inits);
+            kube_read_containers(r, a, CONTAINER_INIT, &inits);
         else if (str_eq(key, STR("overhead")))
-            read_resource(r, GPUSHARE_RESOURCE_MEM, &pod->mem_overhead);
+            kube_read_resource(r, GPUSHARE_RESOURCE_MEM, &pod->mem_overhead);
         else if (str_eq(key, STR("priority")))
-            pod->priority = read_priority(r);
+            pod->priority = kube_read_priority(r);
         else if (str_eq(key, STR("preemptionPolicy")))
             pod->never_preempts = str_eq(jread_str(r), STR("Never"));
         else
@@ -268,7 +269,7 @@ static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod
         inits = mains;
     else {
         for (size_t i = 0; i < mains.n; i++)
-            container_add(r, a, &inits, mains.items[i]);
+            kube_container_add(r, a, &inits, mains.items[i]);
     }
     pod->containers = inits.items;
     pod->n_containers = inits.n;
@@ -276,7 +277,7 @@ static void read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod
 }
 
 /* Whether this condition has type Initialized and status True. */
-static bool read_condition(struct jread *r)
+static bool kube_read_condition(struct jread *r)
 {
     bool initialized = false;
     bool is_true = false;
@@ -292,7 +293,7 @@ static bool read_condition(struct jread *r)
     return initialized && is_true;
 }
 
-static void read_pod_status(struct jread *r, struct pod_view *pod)
+static void kube_read_pod_status(struct jread *r, struct pod_view *pod)
 {
     struct str key;
     jread_object (r, key) {
@@ -303,7 +304,7 @@ static void read_pod_status(struct jread *r, struct pod_view *pod)
         } else if (str_eq(key, STR("conditions"))) {
             pod->initialized = false;
             jread_array (r)
-                pod->initialized = read_condition(r) || pod->initialized;
+                pod->initialized = kube_read_condition(r) || pod->initialized;
         } else {
             jread_skip(r);
         }
@@ -316,17 +317,17 @@ void kube_read_pod(struct jread *r, struct arena *a, struct pod_view *ret)
     *ret = (struct pod_view){.uid = STR_NULL};
     jread_object (r, key) {
         if (str_eq(key, STR("metadata")))
-            read_pod_metadata(r, a, ret);
+            kube_read_pod_metadata(r, a, ret);
         else if (str_eq(key, STR("spec")))
-            read_pod_spec(r, a, ret);
+            kube_read_pod_spec(r, a, ret);
         else if (str_eq(key, STR("status")))
-            read_pod_status(r, ret);
+            kube_read_pod_status(r, ret);
         else
             jread_skip(r);
     }
 }
 
-static void read_capacity(struct jread *r, struct node_view *node)
+static void kube_read_capacity(struct jread *r, struct node_view *node)
 {
     struct str key;
     jread_object (r, key) {
@@ -341,57 +342,57 @@ static void read_capacity(struct jread *r, struct node_view *node)
     }
 }
 
-static void read_node_status(struct jread *r, struct node_view *node)
+static void kube_read_node_status(struct jread *r, struct node_view *node)
 {
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("capacity")))
-            read_capacity(r, node);
+            kube_read_capacity(r, node);
         else if (str_eq(key, STR("allocatable")))
-            read_resource(r, GPUSHARE_RESOURCE_MEM, &node->mem_allocatable);
+            kube_read_resource(r, GPUSHARE_RESOURCE_MEM, &node->mem_allocatable);
         else
             jread_skip(r);
     }
 }
 
-static void read_node_annotations(struct jread *r, struct arena *a, struct node_view *node)
+static void kube_read_node_annotations(struct jread *r, struct arena *a, struct node_view *node)
 {
     struct str key;
     struct str cards = STR_NULL;
     jread_object (r, key) {
         if (str_eq(key, CARDPACK_ANNOTATION_CARDS))
             cards = jread_str(r);
-        else if (!take(r, key, node_annotations, COUNT_OF(node_annotations), node))
+        else if (!kube_take(r, key, node_annotations, COUNT_OF(node_annotations), node))
             jread_skip(r);
     }
     if (cards.p != NULL && !jread_failed(r) && !cards_read(cards, a, node))
         jread_fail(r, arena_fault(a), "no room for its cards");
 }
 
-static void read_node_labels(struct jread *r, struct node_view *node)
+static void kube_read_node_labels(struct jread *r, struct node_view *node)
 {
     struct str key;
     struct str other = STR_NULL;
     jread_object (r, key) {
         if (str_eq(key, ALIYUN_LABEL_MODEL))
             other = jread_str(r);
-        else if (!take(r, key, node_labels, COUNT_OF(node_labels), node))
+        else if (!kube_take(r, key, node_labels, COUNT_OF(node_labels), node))
             jread_skip(r);
     }
     if (node->model.n == 0)
         node->model = other;
 }
 
-static void read_node_metadata(struct jread *r, struct arena *a, struct node_view *node)
+static void kube_read_node_metadata(struct jread *r, struct arena *a, struct node_view *node)
 {
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("name")))
             node->name = jread_str(r);
         else if (str_eq(key, STR("annotations")))
-            read_node_annotations(r, a, node);
+            kube_read_node_annotations(r, a, node);
         else if (str_eq(key, STR("labels")))
-            read_node_labels(r, node);
+            kube_read_node_labels(r, node);
         else
             jread_skip(r);
     }
@@ -403,9 +404,9 @@ void kube_read_node(struct jread *r, struct arena *a, struct node_view *ret)
     *ret = (struct node_view){.name = STR_NULL};
     jread_object (r, key) {
         if (str_eq(key, STR("metadata")))
-            read_node_metadata(r, a, ret);
+            kube_read_node_metadata(r, a, ret);
         else if (str_eq(key, STR("status")))
-            read_node_status(r, ret);
+            kube_read_node_status(r, ret);
         else
             jread_skip(r);
     }
@@ -431,7 +432,7 @@ struct str kube_read_name(struct jread *r)
     return name;
 }
 
-static void read_configmap_metadata(struct jread *r, struct configmap_view *ret)
+static void kube_read_configmap_metadata(struct jread *r, struct configmap_view *ret)
 {
     struct str key;
     jread_object (r, key) {
@@ -444,7 +445,7 @@ static void read_configmap_metadata(struct jread *r, struct configmap_view *ret)
     }
 }
 
-static void read_configmap_data(struct jread *r, struct configmap_view *ret)
+static void kube_read_configmap_data(struct jread *r, struct configmap_view *ret)
 {
     struct str key;
     jread_object (r, key) {
@@ -463,9 +464,9 @@ void kube_read_configmap(struct jread *r, struct configmap_view *ret)
     *ret = (struct configmap_view){.name = STR_NULL};
     jread_object (r, key) {
         if (str_eq(key, STR("metadata")))
-            read_configmap_metadata(r, ret);
+            kube_read_configmap_metadata(r, ret);
         else if (str_eq(key, STR("data")))
-            read_configmap_data(r, ret);
+            kube_read_configmap_data(r, ret);
         else
             jread_skip(r);
     }

@@ -34,36 +34,36 @@ struct budget_reader {
     struct string_list disrupted;
 };
 
-static void no_room(struct budget_reader *b)
+static void kube_budget_no_room(struct budget_reader *b)
 {
     jread_fail(b->r, arena_fault(b->arena), "no room for a PodDisruptionBudget");
 }
 
-static void string_add(struct budget_reader *b, struct string_list *list, struct str s)
+static void kube_budget_string_add(struct budget_reader *b, struct string_list *list, struct str s)
 {
     struct str *grown = arena_grow(b->arena, list->items, list->n, &list->cap, sizeof(s));
     if (grown == NULL) {
-        no_room(b);
+        kube_budget_no_room(b);
         return;
     }
     list->items = grown;
     list->items[list->n++] = s;
 }
 
-static void requirement_add(struct budget_reader *b, struct requirement_list *list,
-                            struct requirement_view q)
+static void kube_budget_requirement_add(struct budget_reader *b, struct requirement_list *list,
+                                        struct requirement_view q)
 {
     struct requirement_view *grown =
         arena_grow(b->arena, list->items, list->n, &list->cap, sizeof(q));
     if (grown == NULL) {
-        no_room(b);
+        kube_budget_no_room(b);
         return;
     }
     list->items = grown;
     list->items[list->n++] = q;
 }
 
-static void read_match_labels(struct budget_reader *b)
+static void kube_budget_read_match_labels(struct budget_reader *b)
 {
     struct str key;
     b->selector.labels.n = 0;
@@ -71,17 +71,18 @@ static void read_match_labels(struct budget_reader *b)
         struct str *value = arena_alloc(b->arena, sizeof(*value));
         struct str text = jread_str(b->r);
         if (value == NULL) {
-            no_room(b);
+            kube_budget_no_room(b);
             continue;
         }
         *value = text;
-        requirement_add(b, &b->selector.labels,
-                        (struct requirement_view){
-                            .key = key, .op = REQUIREMENT_IN, .values = value, .n_values = 1});
+        kube_budget_requirement_add(
+            b, &b->selector.labels,
+            (struct requirement_view){
+                .key = key, .op = REQUIREMENT_IN, .values = value, .n_values = 1});
     }
 }
 
-static bool operator_of(struct str text, enum requirement_op *ret)
+static bool kube_budget_operator_of(struct str text, enum requirement_op *ret)
 {
     static const struct {
         const char *name;
@@ -102,7 +103,7 @@ static bool operator_of(struct str text, enum requirement_op *ret)
     return false;
 }
 
-static void read_expression(struct budget_reader *b)
+static void kube_budget_read_expression(struct budget_reader *b)
 {
     struct requirement_view q = {.key = STR_NULL};
     struct string_list values = {.n = 0};
@@ -116,39 +117,39 @@ static void read_expression(struct budget_reader *b)
         } else if (str_eq(key, STR("values"))) {
             values.n = 0;
             jread_array (b->r)
-                string_add(b, &values, jread_str(b->r));
+                kube_budget_string_add(b, &values, jread_str(b->r));
         } else {
             jread_skip(b->r);
         }
     }
     q.values = values.items;
     q.n_values = values.n;
-    bool known = operator_of(op, &q.op);
+    bool known = kube_budget_operator_of(op, &q.op);
     bool listed = q.op == REQUIREMENT_IN || q.op == REQUIREMENT_NOT_IN;
     if (!known || q.key.n == 0 || listed != (q.n_values > 0))
         b->selector.valid = false;
-    requirement_add(b, &b->selector.expressions, q);
+    kube_budget_requirement_add(b, &b->selector.expressions, q);
 }
 
-static void read_selector(struct budget_reader *b)
+static void kube_budget_read_selector(struct budget_reader *b)
 {
     struct str key;
     b->selector = (struct selector){.given = jread_type(b->r) != JTYPE_NULL, .valid = true};
     jread_object (b->r, key) {
         if (str_eq(key, STR("matchLabels"))) {
-            read_match_labels(b);
+            kube_budget_read_match_labels(b);
         } else if (str_eq(key, STR("matchExpressions"))) {
             b->selector.expressions.n = 0;
             b->selector.valid = true;
             jread_array (b->r)
-                read_expression(b);
+                kube_budget_read_expression(b);
         } else {
             jread_skip(b->r);
         }
     }
 }
 
-static void read_metadata(struct jread *r, struct budget_view *ret)
+static void kube_budget_read_metadata(struct jread *r, struct budget_view *ret)
 {
     struct str key;
     jread_object (r, key) {
@@ -161,18 +162,18 @@ static void read_metadata(struct jread *r, struct budget_view *ret)
     }
 }
 
-static void read_spec(struct budget_reader *b)
+static void kube_budget_read_spec(struct budget_reader *b)
 {
     struct str key;
     jread_object (b->r, key) {
         if (str_eq(key, STR("selector")))
-            read_selector(b);
+            kube_budget_read_selector(b);
         else
             jread_skip(b->r);
     }
 }
 
-static void read_status(struct budget_reader *b, struct budget_view *ret)
+static void kube_budget_read_status(struct budget_reader *b, struct budget_view *ret)
 {
     struct str key;
     struct str name;
@@ -183,7 +184,7 @@ static void read_status(struct budget_reader *b, struct budget_view *ret)
         } else if (str_eq(key, STR("disruptedPods"))) {
             b->disrupted.n = 0;
             jread_object (b->r, name) {
-                string_add(b, &b->disrupted, name);
+                kube_budget_string_add(b, &b->disrupted, name);
                 jread_skip(b->r);
             }
         } else {
@@ -192,11 +193,11 @@ static void read_status(struct budget_reader *b, struct budget_view *ret)
     }
 }
 
-static void finish(struct budget_reader *b, bool beta, struct budget_view *ret)
+static void kube_budget_finish(struct budget_reader *b, bool beta, struct budget_view *ret)
 {
     struct requirement_list all = b->selector.labels;
     for (size_t i = 0; i < b->selector.expressions.n; i++)
-        requirement_add(b, &all, b->selector.expressions.items[i]);
+        kube_budget_requirement_add(b, &all, b->selector.expressions.items[i]);
     ret->requirements = all.items;
     ret->n_requirements = all.n;
     ret->selects = b->selector.given && b->selector.valid && (all.n > 0 || !beta);
@@ -214,15 +215,15 @@ void kube_read_budget(struct jread *r, struct arena *a, bool beta, struct budget
         if (str_eq(key, STR("apiVersion")))
             version = jread_str(r);
         else if (str_eq(key, STR("metadata")))
-            read_metadata(r, ret);
+            kube_budget_read_metadata(r, ret);
         else if (str_eq(key, STR("spec")))
-            read_spec(&b);
+            kube_budget_read_spec(&b);
         else if (str_eq(key, STR("status")))
-            read_status(&b, ret);
+            kube_budget_read_status(&b, ret);
         else
             jread_skip(r);
     }
     if (version.n > 0)
         beta = str_eq(version, STR("policy/v1beta1"));
-    finish(&b, beta, ret);
+    kube_budget_finish(&b, beta, ret);
 }

@@ -2,34 +2,34 @@
 #include "codec/kube.h"
 #include "core/gpushare.h"
 
-static void write_number_annotation(struct jwrite *w, struct str key, uint64_t value)
+static void kube_write_number_annotation(struct jwrite *w, struct str key, uint64_t value)
 {
     char digits[24];
-    struct buf text = {.p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1};
+    struct buf text = BUF_ON(digits);
     buf_put_u64(&text, value);
     jwrite_key(w, key);
     jwrite_str(w, buf_str(&text));
 }
 
-static void write_annotation(struct jwrite *w, struct str key, struct str value)
+static void kube_write_annotation(struct jwrite *w, struct str key, struct str value)
 {
     jwrite_key(w, key);
     jwrite_str(w, value);
 }
 
-static void write_annotations(struct jwrite *w, const struct binding *b)
+static void kube_write_annotations(struct jwrite *w, const struct binding *b)
 {
     jwrite_key(w, STR("annotations"));
     jwrite_object_begin(w);
-    write_annotation(w, GPUSHARE_ANNOTATION_IDX, b->idx);
-    write_number_annotation(w, GPUSHARE_ANNOTATION_DEV, (uint64_t)b->card_total);
-    write_number_annotation(w, GPUSHARE_ANNOTATION_POD, (uint64_t)b->mem);
-    write_annotation(w, GPUSHARE_ANNOTATION_ASSIGNED, STR("false"));
-    write_number_annotation(w, GPUSHARE_ANNOTATION_ASSUME_TIME, b->assume_ns);
+    kube_write_annotation(w, GPUSHARE_ANNOTATION_IDX, b->idx);
+    kube_write_number_annotation(w, GPUSHARE_ANNOTATION_DEV, (uint64_t)b->card_total);
+    kube_write_number_annotation(w, GPUSHARE_ANNOTATION_POD, (uint64_t)b->mem);
+    kube_write_annotation(w, GPUSHARE_ANNOTATION_ASSIGNED, STR("false"));
+    kube_write_number_annotation(w, GPUSHARE_ANNOTATION_ASSUME_TIME, b->assume_ns);
     if (b->allocation.n > 0)
-        write_annotation(w, GPUSHARE_ANNOTATION_ALLOCATION, b->allocation);
+        kube_write_annotation(w, GPUSHARE_ANNOTATION_ALLOCATION, b->allocation);
     if (b->cores.n > 0)
-        write_annotation(w, GPUSHARE_ANNOTATION_CORES, b->cores);
+        kube_write_annotation(w, GPUSHARE_ANNOTATION_CORES, b->cores);
     jwrite_object_end(w);
 }
 
@@ -49,7 +49,7 @@ void kube_write_binding(struct jwrite *w, const struct binding *b)
     jwrite_key(w, STR("uid"));
     jwrite_str(w, b->uid);
     if (b->idx.n > 0)
-        write_annotations(w, b);
+        kube_write_annotations(w, b);
     jwrite_object_end(w);
     jwrite_key(w, STR("target"));
     jwrite_object_begin(w);

@@ -31,7 +31,6 @@ struct file {
     struct entries users;
     struct str current;
     struct kubeconfig *ret;
-    struct kubeconfig_exec *exec; /* NULL: an exec is refused */
 };
 
 struct context {
@@ -77,7 +76,7 @@ static const struct field context_fields[] = {
  * Reads a string that may become part of a header, a URL or a path; refuses control characters,
  * which could end a line. An empty string counts as absent, as in client-go.
  */
-static struct str read_str(struct jread *r)
+static struct str kubeconfig_read_str(struct jread *r)
 {
     struct str s = jread_str(r);
     for (size_t i = 0; i < s.n; i++) {
@@ -89,33 +88,33 @@ static struct str read_str(struct jread *r)
     return s.n == 0 ? STR_NULL : s;
 }
 
-static bool read_field(struct jread *r, struct str key, const struct field *fields, size_t n,
-                       void *target)
+static bool kubeconfig_read_field(struct jread *r, struct str key, const struct field *fields,
+                                  size_t n, void *target)
 {
     for (size_t i = 0; i < n; i++) {
         if (!str_eq(key, str_of(fields[i].name)))
             continue;
-        struct str value = str_ends(key, STR("-data")) ? jread_str(r) : read_str(r);
+        struct str value = str_ends(key, STR("-data")) ? jread_str(r) : kubeconfig_read_str(r);
         memcpy((char *)target + fields[i].offset, &value, sizeof(value));
         return true;
     }
     return false;
 }
 
-static enum errc no_memory(struct err *e)
+static enum errc kubeconfig_no_memory(struct err *e)
 {
     return err_set(e, ERR_LIMIT, "too large");
 }
 
 /* [{name: ..., <what>: {...}}, ...] */
-static void read_entries(struct jread *r, const char *what, struct entries *list)
+static void kubeconfig_read_entries(struct jread *r, const char *what, struct entries *list)
 {
     jread_array (r) {
         struct entry e = {.raw = STR("{}")};
         struct str key;
         jread_object (r, key) {
             if (str_eq(key, STR("name")))
-                e.name = read_str(r);
+                e.name = kubeconfig_read_str(r);
             else if (str_eq(key, str_of(what)))
                 e.raw = jread_raw(r);
             else
@@ -132,39 +131,39 @@ static void read_entries(struct jread *r, const char *what, struct entries *list
     }
 }
 
-static void read_expected(struct jread *r, struct str expected)
+static void kubeconfig_read_expected(struct jread *r, struct str expected)
 {
     struct str s = jread_str(r);
     if (s.n > 0 && !str_eq(s, expected))
         jread_fail(r, ERR_SYNTAX, "is \"%.*s\", expected \"%.*s\"", STR_ARG(s), STR_ARG(expected));
 }
 
-static enum errc read_file(struct file *f, struct str json)
+static enum errc kubeconfig_read_file(struct file *f, struct str json)
 {
     struct jread r;
     struct str key;
     jread_init(&r, json, f->arena);
     jread_object (&r, key) {
         if (str_eq(key, STR("apiVersion")))
-            read_expected(&r, STR("v1"));
+            kubeconfig_read_expected(&r, STR("v1"));
         else if (str_eq(key, STR("kind")))
-            read_expected(&r, STR("Config"));
+            kubeconfig_read_expected(&r, STR("Config"));
         else if (str_eq(key, STR("clusters")))
-            read_entries(&r, "cluster", &f->clusters);
+            kubeconfig_read_entries(&r, "cluster", &f->clusters);
         else if (str_eq(key, STR("contexts")))
-            read_entries(&r, "context", &f->contexts);
+            kubeconfig_read_entries(&r, "context", &f->contexts);
         else if (str_eq(key, STR("users")))
-            read_entries(&r, "user", &f->users);
+            kubeconfig_read_entries(&r, "user", &f->users);
         else if (str_eq(key, STR("current-context")))
-            f->current = read_str(&r);
+            f->current = kubeconfig_read_str(&r);
         else
             jread_skip(&r);
     }
     return jread_finish(&r, f->err);
 }
 
-static enum errc find(struct file *f, const struct entries *list, const char *what, struct str name,
-                      struct str *ret_raw)
+static enum errc kubeconfig_find(struct file *f, const struct entries *list, const char *what,
+                                 struct str name, struct str *ret_raw)
 {
     size_t found = 0;
     for (size_t i = 0; i < list->n; i++) {
@@ -182,14 +181,14 @@ static enum errc find(struct file *f, const struct entries *list, const char *wh
 }
 
 /* An absolute path stays; any other is joined with the directory of the file. */
-static enum errc resolve_path(struct file *f, struct str *path)
+static enum errc kubeconfig_resolve_path(struct file *f, struct str *path)
 {
     size_t dir = f->directory.n;
     if (path->n == 0 || path->p[0] == '/' || dir == 0)
         return OK;
     char *joined = arena_alloc(f->arena, dir + path->n);
     if (joined == NULL)
-        return no_memory(f->err);
+        return kubeconfig_no_memory(f->err);
     memcpy(joined, f->directory.p, dir);
     memcpy(joined + dir, path->p, path->n);
     *path = (struct str){joined, dir + path->n};
@@ -197,23 +196,24 @@ static enum errc resolve_path(struct file *f, struct str *path)
 }
 
 /* For a value that may be a file or base64 of PEM, but not both. */
-static enum errc resolve_pem(struct file *f, const char *what, struct str *file, struct str *data)
+static enum errc kubeconfig_resolve_pem(struct file *f, const char *what, struct str *file,
+                                        struct str *data)
 {
     if (file->n > 0 && data->n > 0)
         return err_set(f->err, ERR_CONFLICT, "%s and %s-data exclude each other", what, what);
     if (data->n == 0)
-        return resolve_path(f, file);
+        return kubeconfig_resolve_path(f, file);
     enum errc code = base64_decode(*data, f->arena, data);
     if (code == ERR_SYNTAX)
         return err_set(f->err, code, "%s-data: not base64", what);
     if (code != OK)
-        return no_memory(f->err);
+        return kubeconfig_no_memory(f->err);
     if (memmem(data->p, data->n, "-----BEGIN ", 11) == NULL)
         return err_set(f->err, ERR_SYNTAX, "%s-data: not PEM", what);
     return OK;
 }
 
-static enum errc read_cluster(struct file *f, struct str raw)
+static enum errc kubeconfig_read_cluster(struct file *f, struct str raw)
 {
     struct kubeconfig *k = f->ret;
     struct jread r;
@@ -222,11 +222,7 @@ static enum errc read_cluster(struct file *f, struct str raw)
     jread_object (&r, key) {
         if (str_eq(key, STR("insecure-skip-tls-verify")))
             k->insecure_skip_tls_verify = jread_bool(&r);
-        else if (f->exec != NULL && str_eq(key, STR("extensions")))
-            kubeconfig_exec_read_extensions(&r, f->exec);
-        else if (f->exec != NULL && str_eq(key, STR("disable-compression")))
-            f->exec->disable_compression = jread_bool(&r);
-        else if (!read_field(&r, key, cluster_fields, COUNT_OF(cluster_fields), k))
+        else if (!kubeconfig_read_field(&r, key, cluster_fields, COUNT_OF(cluster_fields), k))
             jread_skip(&r);
     }
     enum errc code = jread_finish(&r, f->err);
@@ -235,20 +231,20 @@ static enum errc read_cluster(struct file *f, struct str raw)
     if (code == OK && kubeconfig_server_check(&k->server, f->err) != OK)
         code = err_wrap(f->err, "server");
     if (code == OK)
-        code = resolve_pem(f, "certificate-authority", &k->ca_file, &k->ca_data);
+        code = kubeconfig_resolve_pem(f, "certificate-authority", &k->ca_file, &k->ca_data);
     if (code == OK && k->insecure_skip_tls_verify && k->ca_file.n + k->ca_data.n > 0)
         code = err_set(f->err, ERR_CONFLICT,
                        "insecure-skip-tls-verify and a certificate-authority exclude each other");
     return code == OK ? kubeconfig_proxy_check(k->proxy_url, f->err) : code;
 }
 
-static size_t read_list(struct jread *r, struct str **ret)
+static size_t kubeconfig_read_list(struct jread *r, struct str **ret)
 {
     struct str *items = NULL;
     size_t n = 0;
     size_t cap = 0;
     jread_array (r) {
-        struct str item = read_str(r);
+        struct str item = kubeconfig_read_str(r);
         struct str *more = arena_grow(r->arena, items, n, &cap, sizeof(*items));
         if (more == NULL) {
             jread_fail(r, ERR_LIMIT, "too many");
@@ -262,7 +258,7 @@ static size_t read_list(struct jread *r, struct str **ret)
 }
 
 /* {key: [value, ...]} becomes one pair for each value. */
-static void read_extra(struct jread *r, struct kubeconfig *k)
+static void kubeconfig_read_extra(struct jread *r, struct kubeconfig *k)
 {
     struct str key;
     size_t keys_cap = 0;
@@ -270,7 +266,7 @@ static void read_extra(struct jread *r, struct kubeconfig *k)
     k->n_as_extra = 0;
     jread_object (r, key) {
         struct str *values = NULL;
-        size_t n = read_list(r, &values);
+        size_t n = kubeconfig_read_list(r, &values);
         for (size_t i = 0; i < n; i++) {
             struct str *keys =
                 arena_grow(r->arena, k->as_extra_keys, k->n_as_extra, &keys_cap, sizeof(*keys));
@@ -288,59 +284,39 @@ static void read_extra(struct jread *r, struct kubeconfig *k)
     }
 }
 
-/* The credential plugins of a user: an exec program or an auth-provider. */
-struct plugins {
-    struct str exec; /* the command; absent: no exec */
-    struct str provider;
-};
-
-/* Reads the string with this name from an object; the other fields are ignored. */
-static struct str read_plugin(struct jread *r, const char *name)
+/* The string that the object has under that key: empty without one, absent for null in place of the
+ * object. The object's other fields are ignored. */
+static struct str kubeconfig_read_plugin(struct jread *r, const char *name)
 {
-    struct str plugin = STR_NULL;
+    struct str plugin = STR("");
     struct str key;
+    if (jread_type(r) == JTYPE_NULL) {
+        jread_skip(r);
+        return STR_NULL;
+    }
     jread_object (r, key) {
         if (str_eq(key, str_of(name)))
-            plugin = read_str(r);
+            plugin = kubeconfig_read_str(r);
         else
             jread_skip(r);
     }
-    return plugin.p == NULL ? STR("?") : plugin;
+    return plugin.p == NULL ? STR("") : plugin;
 }
 
-static void read_plugins(struct file *f, struct jread *r, bool exec, struct plugins *p)
+static enum errc kubeconfig_refuse_plugin(struct file *f, const char *what, struct str name)
 {
-    if (jread_type(r) == JTYPE_NULL) {
-        jread_skip(r);
-    } else if (!exec) {
-        p->provider = read_plugin(r, "name");
-    } else if (f->exec == NULL) {
-        p->exec = read_plugin(r, "command");
-    } else {
-        kubeconfig_exec_read(r, f->exec);
-        p->exec = f->exec->command;
-    }
+    if (name.p == NULL)
+        return OK;
+    if (name.n == 0)
+        return err_set(f->err, ERR_DENIED,
+                       "an %s is not supported; use a token, tokenFile or client certificate",
+                       what);
+    return err_set(f->err, ERR_DENIED,
+                   "%s \"%.*s\" is not supported; use a token, tokenFile or client certificate",
+                   what, STR_ARG(name));
 }
 
-static enum errc check_plugins(struct file *f, const struct plugins *p)
-{
-    if (p->provider.p != NULL)
-        return err_set(f->err, ERR_DENIED,
-                       "auth provider \"%.*s\" is not supported; use a token, tokenFile or client "
-                       "certificate",
-                       STR_ARG(p->provider));
-    if (p->exec.p != NULL && f->exec == NULL)
-        return err_set(f->err, ERR_DENIED,
-                       "exec credential plugin \"%.*s\" is not supported; use a token, tokenFile "
-                       "or client certificate",
-                       STR_ARG(p->exec));
-    /* Without a slash it is looked up in PATH; with one it is a path relative to the kubeconfig. */
-    if (p->exec.p != NULL && memchr(p->exec.p, '/', p->exec.n) != NULL)
-        return resolve_path(f, &f->exec->command);
-    return OK;
-}
-
-static enum errc check_user(struct file *f)
+static enum errc kubeconfig_check_user(struct file *f)
 {
     struct kubeconfig *k = f->ret;
     bool cert = k->client_cert_file.n + k->client_cert_data.n > 0;
@@ -360,43 +336,48 @@ static enum errc check_user(struct file *f)
     return OK;
 }
 
-static enum errc read_user(struct file *f, struct str raw)
+static enum errc kubeconfig_read_user(struct file *f, struct str raw)
 {
     struct kubeconfig *k = f->ret;
-    struct plugins plugins = {.exec = STR_NULL};
+    struct str exec = STR_NULL;
+    struct str provider = STR_NULL;
     struct jread r;
     struct str key;
     jread_init(&r, raw, f->arena);
     jread_object (&r, key) {
-        bool exec = str_eq(key, STR("exec"));
-        if (exec || str_eq(key, STR("auth-provider")))
-            read_plugins(f, &r, exec, &plugins);
+        if (str_eq(key, STR("exec")))
+            exec = kubeconfig_read_plugin(&r, "command");
+        else if (str_eq(key, STR("auth-provider")))
+            provider = kubeconfig_read_plugin(&r, "name");
         else if (str_eq(key, STR("as-groups")))
-            k->n_as_groups = read_list(&r, &k->as_groups);
+            k->n_as_groups = kubeconfig_read_list(&r, &k->as_groups);
         else if (str_eq(key, STR("as-user-extra")))
-            read_extra(&r, k);
-        else if (!read_field(&r, key, user_fields, COUNT_OF(user_fields), k))
+            kubeconfig_read_extra(&r, k);
+        else if (!kubeconfig_read_field(&r, key, user_fields, COUNT_OF(user_fields), k))
             jread_skip(&r);
     }
     enum errc code = jread_finish(&r, f->err);
     if (code == OK)
-        code = check_plugins(f, &plugins);
+        code = kubeconfig_refuse_plugin(f, "auth provider", provider);
     if (code == OK)
-        code = resolve_pem(f, "client-certificate", &k->client_cert_file, &k->client_cert_data);
+        code = kubeconfig_refuse_plugin(f, "exec credential plugin", exec);
     if (code == OK)
-        code = resolve_pem(f, "client-key", &k->client_key_file, &k->client_key_data);
+        code = kubeconfig_resolve_pem(f, "client-certificate", &k->client_cert_file,
+                                      &k->client_cert_data);
     if (code == OK)
-        code = resolve_path(f, &k->token_file);
-    return code == OK ? check_user(f) : code;
+        code = kubeconfig_resolve_pem(f, "client-key", &k->client_key_file, &k->client_key_data);
+    if (code == OK)
+        code = kubeconfig_resolve_path(f, &k->token_file);
+    return code == OK ? kubeconfig_check_user(f) : code;
 }
 
-static enum errc read_context(struct file *f, struct str raw, struct context *ret)
+static enum errc kubeconfig_read_context(struct file *f, struct str raw, struct context *ret)
 {
     struct jread r;
     struct str key;
     jread_init(&r, raw, f->arena);
     jread_object (&r, key) {
-        if (!read_field(&r, key, context_fields, COUNT_OF(context_fields), ret))
+        if (!kubeconfig_read_field(&r, key, context_fields, COUNT_OF(context_fields), ret))
             jread_skip(&r);
     }
     enum errc code = jread_finish(&r, f->err);
@@ -407,34 +388,32 @@ static enum errc read_context(struct file *f, struct str raw, struct context *re
     return code;
 }
 
-static enum errc resolve(struct file *f)
+static enum errc kubeconfig_resolve(struct file *f)
 {
     struct context context = {.cluster = STR_NULL};
     struct str raw = STR_NULL;
     if (f->current.n == 0)
         return err_set(f->err, ERR_NOTFOUND, "current-context is not set");
-    enum errc code = find(f, &f->contexts, "context", f->current, &raw);
+    enum errc code = kubeconfig_find(f, &f->contexts, "context", f->current, &raw);
     if (code != OK)
         return code;
-    if (read_context(f, raw, &context) != OK)
+    if (kubeconfig_read_context(f, raw, &context) != OK)
         return err_wrap(f->err, "context \"%.*s\"", STR_ARG(f->current));
     f->ret->namespace = context.namespace;
-    code = find(f, &f->clusters, "cluster", context.cluster, &raw);
+    code = kubeconfig_find(f, &f->clusters, "cluster", context.cluster, &raw);
     if (code != OK)
         return err_wrap(f->err, "context \"%.*s\"", STR_ARG(f->current));
-    if (read_cluster(f, raw) != OK)
+    if (kubeconfig_read_cluster(f, raw) != OK)
         return err_wrap(f->err, "cluster \"%.*s\"", STR_ARG(context.cluster));
-    code = find(f, &f->users, "user", context.user, &raw);
+    code = kubeconfig_find(f, &f->users, "user", context.user, &raw);
     if (code != OK)
         return err_wrap(f->err, "context \"%.*s\"", STR_ARG(f->current));
-    if (read_user(f, raw) != OK)
+    if (kubeconfig_read_user(f, raw) != OK)
         return err_wrap(f->err, "user \"%.*s\"", STR_ARG(context.user));
-    if (f->exec != NULL && f->exec->command.n > 0)
-        f->exec->user = context.user;
     return OK;
 }
 
-static enum errc read_text(struct str text, struct file *f)
+static enum errc kubeconfig_read_text(struct str text, struct file *f)
 {
     struct buf json;
     buf_init(&json, 2 * LIMIT_FILE_BYTES);
@@ -442,47 +421,27 @@ static enum errc read_text(struct str text, struct file *f)
     struct str copy = code == OK ? arena_dup(f->arena, buf_str(&json)) : STR_NULL;
     buf_done(&json);
     if (code == OK && copy.p == NULL)
-        code = no_memory(f->err);
+        code = kubeconfig_no_memory(f->err);
     if (code == OK)
-        code = read_file(f, copy);
+        code = kubeconfig_read_file(f, copy);
     if (code == OK)
-        code = resolve(f);
-    return code == OK && arena_failed(f->arena) ? no_memory(f->err) : code;
-}
-
-static enum errc read_or_say(struct str text, struct file f, struct kubeconfig *ret,
-                             struct err *reterr)
-{
-    struct err err = ERR_INIT;
-    struct kubeconfig found = {.server = STR_NULL};
-    f.err = &err;
-    f.ret = &found;
-    enum errc code = read_text(text, &f);
-    if (code == OK) {
-        *ret = found;
-        return OK;
-    }
-    (void)err_wrap(&err, "kubeconfig \"%.*s\"", STR_ARG(f.path));
-    return err_set(reterr, code, "%s", err.text);
+        code = kubeconfig_resolve(f);
+    return code == OK && arena_failed(f->arena) ? kubeconfig_no_memory(f->err) : code;
 }
 
 enum errc kubeconfig_read(struct str text, struct str path, struct arena *arena,
                           struct kubeconfig *ret, struct err *reterr)
 {
-    struct file f = {.path = path, .directory = path, .arena = arena};
+    struct err err = ERR_INIT;
+    struct kubeconfig found = {.server = STR_NULL};
+    struct file f = {.path = path, .directory = path, .arena = arena, .err = &err, .ret = &found};
     while (f.directory.n > 0 && path.p[f.directory.n - 1] != '/')
         f.directory.n--;
-    return read_or_say(text, f, ret, reterr);
-}
-
-enum errc kubeconfig_read_merged(struct str text, struct str name, struct arena *arena,
-                                 struct kubeconfig *ret, struct kubeconfig_exec *ret_exec,
-                                 struct err *reterr)
-{
-    struct kubeconfig_exec exec = {.user = STR_NULL};
-    struct file f = {.path = name, .arena = arena, .exec = ret_exec == NULL ? NULL : &exec};
-    enum errc code = read_or_say(text, f, ret, reterr);
-    if (code == OK && ret_exec != NULL)
-        *ret_exec = exec.user.n > 0 ? exec : (struct kubeconfig_exec){.user = STR_NULL};
-    return code;
+    enum errc code = kubeconfig_read_text(text, &f);
+    if (code == OK) {
+        *ret = found;
+        return OK;
+    }
+    (void)err_wrap(&err, "kubeconfig \"%.*s\"", STR_ARG(path));
+    return err_set(reterr, code, "%s", err.text);
 }

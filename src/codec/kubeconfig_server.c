@@ -5,7 +5,7 @@
 #include "codec/kubeconfig_server.h"
 
 /* "localhost", 127.0.0.0/8 or [::1], with or without a port. */
-static bool is_loopback(struct str authority)
+static bool kubeconfig_server_is_loopback(struct str authority)
 {
     struct str host = authority;
     struct str port = STR_NULL;
@@ -24,7 +24,7 @@ static bool is_loopback(struct str authority)
     return octets == 4;
 }
 
-static bool url_is_clean(struct str rest)
+static bool kubeconfig_server_url_is_clean(struct str rest)
 {
     for (size_t i = 0; i < rest.n; i++) {
         if (strchr(" \"<>?#@\\", rest.p[i]) != NULL)
@@ -47,12 +47,12 @@ enum errc kubeconfig_server_check(struct str *server, struct err *reterr)
         return err_set(reterr, ERR_SYNTAX, "a URL with a query (\"?\") is not supported");
     if (!str_starts(given, scheme))
         return err_set(reterr, ERR_SYNTAX, "\"%.*s\" must begin with \"https://\"", STR_ARG(given));
-    if (!url_is_clean(rest))
+    if (!kubeconfig_server_url_is_clean(rest))
         return err_set(reterr, ERR_SYNTAX,
                        "\"%.*s\" must be https://, a host, a port and a path, no more",
                        STR_ARG(given));
     (void)str_cut(rest, '/', &authority, &path);
-    if (scheme.n == strlen("http://") && !is_loopback(authority))
+    if (scheme.n == strlen("http://") && !kubeconfig_server_is_loopback(authority))
         return err_set(reterr, ERR_DENIED,
                        "\"%.*s\" would send credentials in the clear; https is a must "
                        "but for loopback",

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-static void read_metadata(struct jread *r, struct lease_view *ret)
+static void lease_read_metadata(struct jread *r, struct lease_view *ret)
 {
     struct str key;
     struct str annotation;
@@ -29,7 +29,7 @@ static void read_metadata(struct jread *r, struct lease_view *ret)
 }
 
 /* Reads spec twice: as raw JSON, and field by field. */
-static void read_spec(struct jread *outer, struct lease_view *ret)
+static void lease_read_spec(struct jread *outer, struct lease_view *ret)
 {
     struct jread inner;
     struct jread *r = &inner;
@@ -62,9 +62,9 @@ enum errc lease_read(struct str json, struct arena *arena, struct lease_view *re
     jread_init(&r, json, arena);
     jread_object (&r, key) {
         if (str_eq(key, STR("metadata")))
-            read_metadata(&r, ret);
+            lease_read_metadata(&r, ret);
         else if (str_eq(key, STR("spec")))
-            read_spec(&r, ret);
+            lease_read_spec(&r, ret);
         else
             jread_skip(&r);
     }
@@ -79,28 +79,28 @@ enum errc lease_read(struct str json, struct arena *arena, struct lease_view *re
     return code;
 }
 
-static void put_str(struct jwrite *w, struct str key, struct str value)
+static void lease_put_str(struct jwrite *w, struct str key, struct str value)
 {
     jwrite_key(w, key);
     jwrite_str(w, value);
 }
 
-static void put_i64(struct jwrite *w, struct str key, int64_t value)
+static void lease_put_i64(struct jwrite *w, struct str key, int64_t value)
 {
     jwrite_key(w, key);
     jwrite_i64(w, value);
 }
 
-static void put_spec(struct jwrite *w, const struct lease_edit *e)
+static void lease_put_spec(struct jwrite *w, const struct lease_edit *e)
 {
-    put_str(w, STR("holderIdentity"), e->holder);
-    put_i64(w, STR("leaseDurationSeconds"), e->duration_s);
-    put_str(w, STR("acquireTime"), e->acquired);
-    put_str(w, STR("renewTime"), e->renewed);
-    put_i64(w, STR("leaseTransitions"), e->transitions);
+    lease_put_str(w, STR("holderIdentity"), e->holder);
+    lease_put_i64(w, STR("leaseDurationSeconds"), e->duration_s);
+    lease_put_str(w, STR("acquireTime"), e->acquired);
+    lease_put_str(w, STR("renewTime"), e->renewed);
+    lease_put_i64(w, STR("leaseTransitions"), e->transitions);
 }
 
-static bool is_edited(struct str key)
+static bool lease_is_edited(struct str key)
 {
     static const char *const names[] = {"holderIdentity", "leaseDurationSeconds", "acquireTime",
                                         "renewTime", "leaseTransitions"};
@@ -110,46 +110,46 @@ static bool is_edited(struct str key)
     return false;
 }
 
-static void put_kind(struct jwrite *w)
+static void lease_put_kind(struct jwrite *w)
 {
-    put_str(w, STR("apiVersion"), STR("coordination.k8s.io/v1"));
-    put_str(w, STR("kind"), STR("Lease"));
+    lease_put_str(w, STR("apiVersion"), STR("coordination.k8s.io/v1"));
+    lease_put_str(w, STR("kind"), STR("Lease"));
 }
 
 void lease_write_new(struct jwrite *w, struct str namespace, struct str name,
                      const struct lease_edit *e)
 {
     jwrite_object_begin(w);
-    put_kind(w);
+    lease_put_kind(w);
     jwrite_key(w, STR("metadata"));
     jwrite_object_begin(w);
-    put_str(w, STR("name"), name);
-    put_str(w, STR("namespace"), namespace);
+    lease_put_str(w, STR("name"), name);
+    lease_put_str(w, STR("namespace"), namespace);
     jwrite_object_end(w);
     jwrite_key(w, STR("spec"));
     jwrite_object_begin(w);
-    put_spec(w, e);
+    lease_put_spec(w, e);
     jwrite_object_end(w);
     jwrite_object_end(w);
 }
 
-static void copy(struct jread *r, struct jwrite *w, struct str key)
+static void lease_copy(struct jread *r, struct jwrite *w, struct str key)
 {
     jwrite_key(w, key);
     jwrite_raw(w, jread_raw(r));
 }
 
-static void copy_spec(struct jread *r, struct jwrite *w, const struct lease_edit *e)
+static void lease_copy_spec(struct jread *r, struct jwrite *w, const struct lease_edit *e)
 {
     struct str key;
     jwrite_object_begin(w);
     jread_object (r, key) {
-        if (is_edited(key))
+        if (lease_is_edited(key))
             jread_skip(r);
         else
-            copy(r, w, key);
+            lease_copy(r, w, key);
     }
-    put_spec(w, e);
+    lease_put_spec(w, e);
     jwrite_object_end(w);
 }
 
@@ -163,23 +163,23 @@ void lease_write_edited(struct jwrite *w, struct str json, struct arena *arena,
     jwrite_object_begin(w);
     jread_object (&r, key) {
         if (!str_eq(key, STR("spec"))) {
-            copy(&r, w, key);
+            lease_copy(&r, w, key);
             continue;
         }
         has_spec = true;
         jwrite_key(w, key);
-        copy_spec(&r, w, e);
+        lease_copy_spec(&r, w, e);
     }
     if (!has_spec) {
         jwrite_key(w, STR("spec"));
         jwrite_object_begin(w);
-        put_spec(w, e);
+        lease_put_spec(w, e);
         jwrite_object_end(w);
     }
     jwrite_object_end(w);
 }
 
-static void copy_annotations(struct jread *r, struct jwrite *w, struct str wanted)
+static void lease_copy_annotations(struct jread *r, struct jwrite *w, struct str wanted)
 {
     struct str key;
     jwrite_object_begin(w);
@@ -187,30 +187,30 @@ static void copy_annotations(struct jread *r, struct jwrite *w, struct str wante
         if (str_eq(key, STR(LEASE_WANTED_BY)))
             jread_skip(r);
         else
-            copy(r, w, key);
+            lease_copy(r, w, key);
     }
-    put_str(w, STR(LEASE_WANTED_BY), wanted);
+    lease_put_str(w, STR(LEASE_WANTED_BY), wanted);
     jwrite_object_end(w);
 }
 
-static void copy_metadata(struct jread *r, struct jwrite *w, struct str wanted)
+static void lease_copy_metadata(struct jread *r, struct jwrite *w, struct str wanted)
 {
     struct str key;
     bool has_annotations = false;
     jwrite_object_begin(w);
     jread_object (r, key) {
         if (!str_eq(key, STR("annotations"))) {
-            copy(r, w, key);
+            lease_copy(r, w, key);
             continue;
         }
         has_annotations = true;
         jwrite_key(w, key);
-        copy_annotations(r, w, wanted);
+        lease_copy_annotations(r, w, wanted);
     }
     if (!has_annotations) {
         jwrite_key(w, STR("annotations"));
         jwrite_object_begin(w);
-        put_str(w, STR(LEASE_WANTED_BY), wanted);
+        lease_put_str(w, STR(LEASE_WANTED_BY), wanted);
         jwrite_object_end(w);
     }
     jwrite_object_end(w);
@@ -224,11 +224,11 @@ void lease_write_wanted(struct jwrite *w, struct str json, struct arena *arena, 
     jwrite_object_begin(w);
     jread_object (&r, key) {
         if (!str_eq(key, STR("metadata"))) {
-            copy(&r, w, key);
+            lease_copy(&r, w, key);
             continue;
         }
         jwrite_key(w, key);
-        copy_metadata(&r, w, wanted);
+        lease_copy_metadata(&r, w, wanted);
     }
     jwrite_object_end(w);
 }
@@ -237,7 +237,8 @@ void lease_write_wanted(struct jwrite *w, struct str json, struct arena *arena, 
  * Converts days since 1970 to a Gregorian date, with eras of 400 years and years that begin in
  * March.
  */
-static void civil_date(uint64_t days, unsigned *ret_year, unsigned *ret_month, unsigned *ret_day)
+static void lease_civil_date(uint64_t days, unsigned *ret_year, unsigned *ret_month,
+                             unsigned *ret_day)
 {
     uint64_t z = days + 719468; /* days since 0000-03-01 */
     uint64_t era = z / 146097;
@@ -257,7 +258,7 @@ struct str micro_time_print(uint64_t unix_ns, char text[MICRO_TIME_BYTES])
     unsigned day = 0;
     uint64_t us = unix_ns / 1000;
     uint64_t s = us / 1000000;
-    civil_date(s / 86400, &year, &month, &day);
+    lease_civil_date(s / 86400, &year, &month, &day);
     char line[96];
     int n = snprintf(line, sizeof(line), "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ", year, month, day,
                      (unsigned)(s / 3600 % 24), (unsigned)(s / 60 % 60), (unsigned)(s % 60),

@@ -27,7 +27,7 @@ struct victim_list {
 /* Reads one victim and returns its UID. */
 typedef struct str victim_fn(struct jread *r);
 
-static struct str read_meta_victim(struct jread *r)
+static struct str preempt_read_meta_victim(struct jread *r)
 {
     struct str uid = STR_NULL;
     struct str key;
@@ -42,7 +42,7 @@ static struct str read_meta_victim(struct jread *r)
     return uid;
 }
 
-static struct str read_whole_victim(struct jread *r)
+static struct str preempt_read_whole_victim(struct jread *r)
 {
     struct str uid = STR_NULL;
     struct str key;
@@ -64,7 +64,8 @@ static struct str read_whole_victim(struct jread *r)
     return uid;
 }
 
-static void uid_add(struct jread *r, struct arena *a, struct victim_list *list, struct str uid)
+static void preempt_uid_add(struct jread *r, struct arena *a, struct victim_list *list,
+                            struct str uid)
 {
     if (list->n_uids == LIMIT_CANDIDATES)
         jread_fail(r, ERR_RANGE, "more than %zu victims", LIMIT_CANDIDATES);
@@ -77,8 +78,8 @@ static void uid_add(struct jread *r, struct arena *a, struct victim_list *list, 
     list->uids[list->n_uids++] = uid;
 }
 
-static void node_add(struct jread *r, struct arena *a, struct victim_list *list,
-                     struct node_victims node)
+static void preempt_node_add(struct jread *r, struct arena *a, struct victim_list *list,
+                             struct node_victims node)
 {
     if (list->n_nodes == LIMIT_CANDIDATES)
         jread_fail(r, ERR_RANGE, "more than %zu nodes", LIMIT_CANDIDATES);
@@ -94,8 +95,8 @@ static void node_add(struct jread *r, struct arena *a, struct victim_list *list,
     grown[list->n_nodes++] = node;
 }
 
-static void read_node(struct jread *r, struct arena *a, victim_fn *read_victim,
-                      struct victim_list *list, struct str name)
+static void preempt_read_node(struct jread *r, struct arena *a, victim_fn *read_victim,
+                              struct victim_list *list, struct str name)
 {
     struct node_victims node = {.node = name};
     size_t first = list->n_uids;
@@ -104,7 +105,7 @@ static void read_node(struct jread *r, struct arena *a, victim_fn *read_victim,
         if (str_eq_nocase(key, STR("Pods"))) {
             list->n_uids = first;
             jread_array (r)
-                uid_add(r, a, list, read_victim(r));
+                preempt_uid_add(r, a, list, read_victim(r));
         } else if (str_eq_nocase(key, STR("NumPDBViolations"))) {
             node.num_pdb_violations = jread_i64(r);
         } else {
@@ -114,22 +115,23 @@ static void read_node(struct jread *r, struct arena *a, victim_fn *read_victim,
     node.n = list->n_uids - first;
     if (name.n == 0)
         jread_fail(r, ERR_SYNTAX, "victims of a node without a name");
-    node_add(r, a, list, node);
+    preempt_node_add(r, a, list, node);
 }
 
-static void read_victims(struct jread *r, struct arena *a, victim_fn *read_victim,
-                         struct victim_list *list)
+static void preempt_read_victims(struct jread *r, struct arena *a, victim_fn *read_victim,
+                                 struct victim_list *list)
 {
     struct str name;
     list->given = jread_type(r) != JTYPE_NULL;
     list->ordered = true;
     list->n_nodes = list->n_uids = 0;
     jread_object (r, name)
-        read_node(r, a, read_victim, list, name);
+        preempt_read_node(r, a, read_victim, list, name);
 }
 
 /* Merges the runs [0, middle) and [middle, n) of `from` into `to`; equal names keep their order. */
-static void merge(const struct node_victims *from, size_t middle, size_t n, struct node_victims *to)
+static void preempt_merge(const struct node_victims *from, size_t middle, size_t n,
+                          struct node_victims *to)
 {
     size_t left = 0;
     size_t right = middle;
@@ -141,7 +143,7 @@ static void merge(const struct node_victims *from, size_t middle, size_t n, stru
 }
 
 /* Sorts by name; of equal names keeps the last. False: no memory. */
-static bool sort_nodes(struct arena *a, struct victim_list *list)
+static bool preempt_sort_nodes(struct arena *a, struct victim_list *list)
 {
     size_t n = list->n_nodes;
     struct node_victims *from = list->nodes;
@@ -150,7 +152,7 @@ static bool sort_nodes(struct arena *a, struct victim_list *list)
         return false;
     for (size_t run = 1; run < n; run *= 2) {
         for (size_t at = 0; at < n; at += 2 * run)
-            merge(from + at, MIN_OF(run, n - at), MIN_OF(2 * run, n - at), to + at);
+            preempt_merge(from + at, MIN_OF(run, n - at), MIN_OF(2 * run, n - at), to + at);
         struct node_victims *sorted = to;
         to = from;
         from = sorted;
@@ -164,15 +166,15 @@ static bool sort_nodes(struct arena *a, struct victim_list *list)
     return true;
 }
 
-static enum errc finish(struct arena *a, struct victim_list *list, struct preempt_args *ret,
-                        struct err *reterr)
+static enum errc preempt_finish(struct arena *a, struct victim_list *list, struct preempt_args *ret,
+                                struct err *reterr)
 {
     /* Before the sort: in reading order, each node's UIDs follow those of the node before. */
     for (size_t i = 0, first = 0; i < list->n_nodes; i++) {
         list->nodes[i].uids = list->nodes[i].n == 0 ? NULL : list->uids + first;
         first += list->nodes[i].n;
     }
-    if (!list->ordered && !sort_nodes(a, list))
+    if (!list->ordered && !preempt_sort_nodes(a, list))
         return err_set(reterr, arena_fault(a),
                        "ExtenderPreemptionArgs: no room for the nodes of one request");
     ret->nodes = list->nodes;
@@ -201,9 +203,9 @@ enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *re
             has_pod = jread_type(&r) == JTYPE_OBJECT;
             kube_read_pod(&r, a, &ret->pod);
         } else if (str_eq_nocase(key, STR("NodeNameToVictims"))) {
-            read_victims(&r, a, read_whole_victim, &whole);
+            preempt_read_victims(&r, a, preempt_read_whole_victim, &whole);
         } else if (str_eq_nocase(key, STR("NodeNameToMetaVictims"))) {
-            read_victims(&r, a, read_meta_victim, &meta);
+            preempt_read_victims(&r, a, preempt_read_meta_victim, &meta);
         } else {
             jread_skip(&r);
         }
@@ -217,10 +219,10 @@ enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *re
         return err_set(reterr, ERR_SYNTAX,
                        "ExtenderPreemptionArgs: NodeNameToVictims and NodeNameToMetaVictims are "
                        "both absent");
-    return finish(a, meta.given ? &meta : &whole, ret, reterr);
+    return preempt_finish(a, meta.given ? &meta : &whole, ret, reterr);
 }
 
-static void write_node(struct jwrite *w, const struct node_victims *node)
+static void preempt_write_node(struct jwrite *w, const struct node_victims *node)
 {
     jwrite_key(w, node->node);
     jwrite_object_begin(w);
@@ -248,7 +250,7 @@ void preempt_write(struct buf *out, const struct node_victims *nodes, size_t n)
     jwrite_object_begin(&w);
     for (size_t i = 0; i < n; i++) {
         if (nodes[i].n > 0)
-            write_node(&w, &nodes[i]);
+            preempt_write_node(&w, &nodes[i]);
     }
     jwrite_object_end(&w);
     jwrite_object_end(&w);

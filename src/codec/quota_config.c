@@ -60,32 +60,33 @@ static const char *const fields[FIELD_COUNT] = {
     [FIELD_PER_POOL] = "perPool", [FIELD_PER_MODEL] = "perModel",
 };
 
-static bool is_alnum(char c)
+static bool quota_config_is_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 /* A DNS label, like the name of a namespace; or "*" for all other namespaces. */
-static bool is_namespace(struct str s)
+static bool quota_config_is_namespace(struct str s)
 {
     bool good = s.n > 0 && s.n <= 63 && s.p[0] != '-' && s.p[s.n - 1] != '-';
     for (size_t i = 0; good && i < s.n; i++)
-        good = s.p[i] == '-' || (is_alnum(s.p[i]) && !(s.p[i] >= 'A' && s.p[i] <= 'Z'));
+        good =
+            s.p[i] == '-' || (quota_config_is_alnum(s.p[i]) && !(s.p[i] >= 'A' && s.p[i] <= 'Z'));
     return good || str_eq(s, STR("*"));
 }
 
 /* A label value. */
-static bool is_pool(struct str s)
+static bool quota_config_is_pool(struct str s)
 {
     if (s.n == 0)
         return true;
-    bool good = s.n <= 63 && is_alnum(s.p[0]) && is_alnum(s.p[s.n - 1]);
+    bool good = s.n <= 63 && quota_config_is_alnum(s.p[0]) && quota_config_is_alnum(s.p[s.n - 1]);
     for (size_t i = 0; good && i < s.n; i++)
-        good = is_alnum(s.p[i]) || s.p[i] == '-' || s.p[i] == '_' || s.p[i] == '.';
+        good = quota_config_is_alnum(s.p[i]) || s.p[i] == '-' || s.p[i] == '_' || s.p[i] == '.';
     return good;
 }
 
-static bool is_pattern(struct str s)
+static bool quota_config_is_pattern(struct str s)
 {
     bool good = s.n <= PATTERN_BYTES && str_trim(s).n == s.n;
     for (size_t i = 0; good && i < s.n; i++)
@@ -101,30 +102,31 @@ struct naming {
     const char *what;
 };
 
-static const struct naming pool_naming = {QUOTA_POOL, is_pool, str_eq, "the name of a pool"};
-static const struct naming model_naming = {QUOTA_MODEL, is_pattern, str_eq_nocase,
+static const struct naming pool_naming = {QUOTA_POOL, quota_config_is_pool, str_eq,
+                                          "the name of a pool"};
+static const struct naming model_naming = {QUOTA_MODEL, quota_config_is_pattern, str_eq_nocase,
                                            "a pattern of models"};
 
 /* The part of a value that an error quotes. */
-static struct str shown(struct str s)
+static struct str quota_config_shown(struct str s)
 {
     s.n = MIN_OF(s.n, (size_t)40);
     return s;
 }
 
 /* Null is never accepted: a field without a value is probably an unfinished edit. */
-static bool expect(struct jread *r, enum jtype type, const char *what)
+static bool quota_config_expect(struct jread *r, enum jtype type, const char *what)
 {
     if (jread_type(r) == type)
         return true;
     struct str raw = jread_raw(r);
-    jread_fail(r, ERR_SYNTAX, "%.*s is not %s", STR_ARG(shown(raw)), what);
+    jread_fail(r, ERR_SYNTAX, "%.*s is not %s", STR_ARG(quota_config_shown(raw)), what);
     return false;
 }
 
 /* The index of the key in names. n after a failure: an unknown or repeated key. */
-static size_t field_of(struct jread *r, struct str key, const char *const *names, size_t n,
-                       unsigned *seen)
+static size_t quota_config_field_of(struct jread *r, struct str key, const char *const *names,
+                                    size_t n, unsigned *seen)
 {
     size_t i = 0;
     while (i < n && !str_eq(key, str_of(names[i])))
@@ -138,48 +140,49 @@ static size_t field_of(struct jread *r, struct str key, const char *const *names
     return n;
 }
 
-static int64_t read_number(struct jread *r, int64_t max)
+static int64_t quota_config_read_number(struct jread *r, int64_t max)
 {
     int64_t n = -1;
     struct str raw = jread_raw(r);
     if (!str_to_i64(raw, &n) || n < 0 || n > max)
-        jread_fail(r, ERR_RANGE, "%.*s is not a whole number from 0 to %lld", STR_ARG(shown(raw)),
-                   (long long)max);
+        jread_fail(r, ERR_RANGE, "%.*s is not a whole number from 0 to %lld",
+                   STR_ARG(quota_config_shown(raw)), (long long)max);
     return n;
 }
 
-static void no_room(struct jread *r)
+static void quota_config_no_room(struct jread *r)
 {
     jread_fail(r, arena_fault(r->arena), "no room for it");
 }
 
 /* {memory: 64, cards: 4, compute: 400}; each is optional. */
-static void read_limit(struct jread *r, struct quota_limit limit, struct limits *list)
+static void quota_config_read_limit(struct jread *r, struct quota_limit limit, struct limits *list)
 {
     unsigned seen = 0;
     struct str key;
     for (size_t i = 0; i < QUOTA_KINDS; i++)
         limit.most[i] = QUOTA_UNLIMITED;
-    if (!expect(r, JTYPE_OBJECT, "a mapping"))
+    if (!quota_config_expect(r, JTYPE_OBJECT, "a mapping"))
         return;
     jread_object (r, key) {
-        size_t kind = field_of(r, key, kinds, QUOTA_KINDS, &seen);
+        size_t kind = quota_config_field_of(r, key, kinds, QUOTA_KINDS, &seen);
         if (kind < QUOTA_KINDS)
-            limit.most[kind] = read_number(r, most[kind]);
+            limit.most[kind] = quota_config_read_number(r, most[kind]);
     }
     if (list->n == LIMIT_QUOTA_SCOPES)
         jread_fail(r, ERR_LIMIT, "is one limit too many: at most %d", LIMIT_QUOTA_SCOPES);
     struct quota_limit *grown =
         arena_grow(r->arena, list->items, list->n, &list->cap, sizeof(limit));
     if (grown == NULL) {
-        no_room(r);
+        quota_config_no_room(r);
         return;
     }
     list->items = grown;
     list->items[list->n++] = limit;
 }
 
-static bool has_limit(const struct limits *list, const struct naming *naming, struct str name)
+static bool quota_config_has_limit(const struct limits *list, const struct naming *naming,
+                                   struct str name)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (list->items[i].scope == naming->scope && naming->is_same(list->items[i].name, name))
@@ -189,14 +192,15 @@ static bool has_limit(const struct limits *list, const struct naming *naming, st
 }
 
 /* {gold: {memory: 32}, ...} */
-static void read_limits(struct jread *r, const struct naming *naming, struct limits *list)
+static void quota_config_read_limits(struct jread *r, const struct naming *naming,
+                                     struct limits *list)
 {
     struct str key;
-    if (!expect(r, JTYPE_OBJECT, "a mapping"))
+    if (!quota_config_expect(r, JTYPE_OBJECT, "a mapping"))
         return;
     jread_object (r, key) {
-        bool doubled = has_limit(list, naming, key);
-        read_limit(r, (struct quota_limit){.scope = naming->scope, .name = key}, list);
+        bool doubled = quota_config_has_limit(list, naming, key);
+        quota_config_read_limit(r, (struct quota_limit){.scope = naming->scope, .name = key}, list);
         if (!naming->is_good(key))
             jread_fail(r, ERR_SYNTAX, "is not %s", naming->what);
         else if (doubled)
@@ -204,7 +208,8 @@ static void read_limits(struct jread *r, const struct naming *naming, struct lim
     }
 }
 
-static bool has_name(const struct names *list, const struct naming *naming, struct str name)
+static bool quota_config_has_name(const struct names *list, const struct naming *naming,
+                                  struct str name)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (naming->is_same(list->items[i], name))
@@ -214,23 +219,25 @@ static bool has_name(const struct names *list, const struct naming *naming, stru
 }
 
 /* [gold, silver]. An empty list is refused, because it could mean all or none. */
-static void read_names(struct jread *r, const struct naming *naming, struct names *list)
+static void quota_config_read_names(struct jread *r, const struct naming *naming,
+                                    struct names *list)
 {
-    if (!expect(r, JTYPE_ARRAY, "a list"))
+    if (!quota_config_expect(r, JTYPE_ARRAY, "a list"))
         return;
     jread_array (r) {
-        if (!expect(r, JTYPE_STRING, naming->what))
+        if (!quota_config_expect(r, JTYPE_STRING, naming->what))
             continue;
         struct str name = jread_str(r);
         if (!naming->is_good(name))
-            jread_fail(r, ERR_SYNTAX, "\"%.*s\" is not %s", STR_ARG(shown(name)), naming->what);
-        else if (has_name(list, naming, name))
-            jread_fail(r, ERR_SYNTAX, "\"%.*s\" is there twice", STR_ARG(shown(name)));
+            jread_fail(r, ERR_SYNTAX, "\"%.*s\" is not %s", STR_ARG(quota_config_shown(name)),
+                       naming->what);
+        else if (quota_config_has_name(list, naming, name))
+            jread_fail(r, ERR_SYNTAX, "\"%.*s\" is there twice", STR_ARG(quota_config_shown(name)));
         else if (list->n == LIMIT_QUOTA_SCOPES)
             jread_fail(r, ERR_LIMIT, "is one too many: at most %d", LIMIT_QUOTA_SCOPES);
         struct str *grown = arena_grow(r->arena, list->items, list->n, &list->cap, sizeof(name));
         if (grown == NULL) {
-            no_room(r);
+            quota_config_no_room(r);
             continue;
         }
         list->items = grown;
@@ -241,12 +248,13 @@ static void read_names(struct jread *r, const struct naming *naming, struct name
 }
 
 /* Copies the limits into the entry, ordered by scope. */
-static void take_limits(struct jread *r, const struct limits *list, struct quota_entry *ret)
+static void quota_config_take_limits(struct jread *r, const struct limits *list,
+                                     struct quota_entry *ret)
 {
     struct quota_limit *sorted = arena_array(r->arena, list->n, sizeof(*sorted));
     size_t n = 0;
     if (sorted == NULL) {
-        no_room(r);
+        quota_config_no_room(r);
         return;
     }
     for (unsigned scope = QUOTA_TOTAL; scope <= QUOTA_MODEL; scope++) {
@@ -260,48 +268,49 @@ static void take_limits(struct jread *r, const struct limits *list, struct quota
 }
 
 /* A limit for a pool that is not in `pools` is a mistake in one of the two. */
-static void check_pools(struct jread *r, const struct limits *list, const struct names *pools)
+static void quota_config_check_pools(struct jread *r, const struct limits *list,
+                                     const struct names *pools)
 {
     for (size_t i = 0; pools->n > 0 && i < list->n; i++) {
         const struct quota_limit *limit = &list->items[i];
-        if (limit->scope == QUOTA_POOL && !has_name(pools, &pool_naming, limit->name))
+        if (limit->scope == QUOTA_POOL && !quota_config_has_name(pools, &pool_naming, limit->name))
             jread_fail(r, ERR_CONFLICT, "perPool names \"%.*s\", which pools does not",
                        STR_ARG(limit->name));
     }
 }
 
-static void read_entry(struct jread *r, struct quota_entry *ret)
+static void quota_config_read_entry(struct jread *r, struct quota_entry *ret)
 {
     struct limits limits = {.n = 0};
     struct names pools = {.n = 0};
     struct names models = {.n = 0};
     unsigned seen = 0;
     struct str key;
-    if (!expect(r, JTYPE_OBJECT, "a mapping"))
+    if (!quota_config_expect(r, JTYPE_OBJECT, "a mapping"))
         return;
     jread_object (r, key) {
-        switch (field_of(r, key, fields, FIELD_COUNT, &seen)) {
+        switch (quota_config_field_of(r, key, fields, FIELD_COUNT, &seen)) {
         case FIELD_LIMITS:
-            read_limit(r, (struct quota_limit){.scope = QUOTA_TOTAL}, &limits);
+            quota_config_read_limit(r, (struct quota_limit){.scope = QUOTA_TOTAL}, &limits);
             break;
         case FIELD_POOLS:
-            read_names(r, &pool_naming, &pools);
+            quota_config_read_names(r, &pool_naming, &pools);
             break;
         case FIELD_MODELS:
-            read_names(r, &model_naming, &models);
+            quota_config_read_names(r, &model_naming, &models);
             break;
         case FIELD_PER_POOL:
-            read_limits(r, &pool_naming, &limits);
+            quota_config_read_limits(r, &pool_naming, &limits);
             break;
         case FIELD_PER_MODEL:
-            read_limits(r, &model_naming, &limits);
+            quota_config_read_limits(r, &model_naming, &limits);
             break;
         default:
             break;
         }
     }
-    check_pools(r, &limits, &pools);
-    take_limits(r, &limits, ret);
+    quota_config_check_pools(r, &limits, &pools);
+    quota_config_take_limits(r, &limits, ret);
     ret->pools = pools.items;
     ret->n_pools = pools.n;
     ret->models = models.items;
@@ -309,7 +318,7 @@ static void read_entry(struct jread *r, struct quota_entry *ret)
 }
 
 /* The conversion from YAML refuses repeated keys; JSON input may still have them. */
-static void refuse_doubled(struct jread *r, struct entries *list)
+static void quota_config_refuse_doubled(struct jread *r, struct entries *list)
 {
     struct map seen;
     /*
@@ -327,30 +336,30 @@ static void refuse_doubled(struct jread *r, struct entries *list)
     map_done(&seen);
 }
 
-static void read_entries(struct jread *r, struct entries *list)
+static void quota_config_read_entries(struct jread *r, struct entries *list)
 {
     struct str key;
-    if (!expect(r, JTYPE_OBJECT, "a mapping"))
+    if (!quota_config_expect(r, JTYPE_OBJECT, "a mapping"))
         return;
     jread_object (r, key) {
         struct quota_entry e = {.namespace = key};
-        read_entry(r, &e);
-        if (!is_namespace(key))
+        quota_config_read_entry(r, &e);
+        if (!quota_config_is_namespace(key))
             jread_fail(r, ERR_SYNTAX, "is neither the name of a namespace nor \"*\"");
         struct quota_entry *grown =
             arena_grow(r->arena, list->items, list->n, &list->cap, sizeof(e));
         if (grown == NULL) {
-            no_room(r);
+            quota_config_no_room(r);
             continue;
         }
         list->items = grown;
         list->items[list->n++] = e;
     }
-    refuse_doubled(r, list);
+    quota_config_refuse_doubled(r, list);
 }
 
-static enum errc read_json(struct str json, struct arena *arena, struct quota_view *ret,
-                           struct err *reterr)
+static enum errc quota_config_read_json(struct str json, struct arena *arena,
+                                        struct quota_view *ret, struct err *reterr)
 {
     static const char *const top[] = {"namespaces"};
     struct entries list = {.n = 0};
@@ -358,10 +367,10 @@ static enum errc read_json(struct str json, struct arena *arena, struct quota_vi
     struct jread r;
     struct str key;
     jread_init(&r, json, arena);
-    if (expect(&r, JTYPE_OBJECT, "a mapping")) {
+    if (quota_config_expect(&r, JTYPE_OBJECT, "a mapping")) {
         jread_object (&r, key) {
-            if (field_of(&r, key, top, COUNT_OF(top), &seen) == 0)
-                read_entries(&r, &list);
+            if (quota_config_field_of(&r, key, top, COUNT_OF(top), &seen) == 0)
+                quota_config_read_entries(&r, &list);
         }
         if (seen == 0)
             jread_fail(&r, ERR_SYNTAX, "namespaces is missing");
@@ -386,5 +395,5 @@ enum errc quota_config_read(struct str text, struct arena *arena, struct quota_v
         return code;
     if (copy.p == NULL)
         return err_set(reterr, arena_fault(arena), "no room for it");
-    return read_json(copy, arena, ret, reterr);
+    return quota_config_read_json(copy, arena, ret, reterr);
 }

@@ -3,13 +3,13 @@
 
 #include "codec/lease.h"
 
-static bool digits(struct str text, size_t at, size_t n, uint64_t *ret)
+static bool stamp_digits(struct str text, size_t at, size_t n, uint64_t *ret)
 {
     return str_to_u64((struct str){text.p + at, n}, UINT32_MAX, ret);
 }
 
 /* Days since 1970. The year begins in March, so that the length of February does not matter. */
-static uint64_t days_of(uint64_t year, uint64_t month, uint64_t day)
+static uint64_t stamp_days_of(uint64_t year, uint64_t month, uint64_t day)
 {
     uint64_t y = month <= 2 ? year - 1 : year;
     uint64_t of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
@@ -29,13 +29,13 @@ bool stamp_read(struct str text, uint32_t *ret_s)
             return false;
     }
     for (size_t i = 0; i < COUNT_OF(v); i++) {
-        if (!digits(text, at[i], i == 0 ? 4 : 2, &v[i]))
+        if (!stamp_digits(text, at[i], i == 0 ? 4 : 2, &v[i]))
             return false;
     }
     if (v[0] < 1970 || v[1] < 1 || v[1] > 12 || v[2] < 1 || v[2] > 31 || v[3] > 23 || v[4] > 59 ||
         v[5] > 60)
         return false;
-    uint64_t s = days_of(v[0], v[1], v[2]) * 86400 + v[3] * 3600 + v[4] * 60 + v[5];
+    uint64_t s = stamp_days_of(v[0], v[1], v[2]) * 86400 + v[3] * 3600 + v[4] * 60 + v[5];
     if (s > UINT32_MAX)
         return false;
     *ret_s = (uint32_t)s;

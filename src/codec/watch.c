@@ -9,7 +9,7 @@
 
 #define KIND_SHOWN ((size_t)64)
 
-static void cause_read(struct jread *r, struct kube_status *s)
+static void watch_cause_read(struct jread *r, struct kube_status *s)
 {
     struct str key;
     jread_object (r, key) {
@@ -20,20 +20,20 @@ static void cause_read(struct jread *r, struct kube_status *s)
     }
 }
 
-static void causes_read(struct jread *r, struct kube_status *s)
+static void watch_causes_read(struct jread *r, struct kube_status *s)
 {
     jread_array (r)
-        cause_read(r, s);
+        watch_cause_read(r, s);
 }
 
-static void details_read(struct jread *r, struct kube_status *s)
+static void watch_details_read(struct jread *r, struct kube_status *s)
 {
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("kind")))
             s->details_kind = jread_str(r);
         else if (str_eq(key, STR("causes")))
-            causes_read(r, s);
+            watch_causes_read(r, s);
         else
             jread_skip(r);
     }
@@ -60,7 +60,7 @@ enum errc kube_status_read(struct str json, struct arena *arena, struct kube_sta
         } else if (str_eq(key, STR("message"))) {
             ret->message = jread_str(&r);
         } else if (str_eq(key, STR("details"))) {
-            details_read(&r, ret);
+            watch_details_read(&r, ret);
         } else {
             jread_skip(&r);
         }
@@ -108,7 +108,7 @@ enum errc list_kind_check(struct str json, struct str wanted, struct err *reterr
                    STR_ARG(wanted));
 }
 
-static struct str metadata_version(struct jread *r)
+static struct str watch_metadata_version(struct jread *r)
 {
     struct str key;
     struct str version = STR_NULL;
@@ -122,7 +122,7 @@ static struct str metadata_version(struct jread *r)
 }
 
 /* `object` must be valid JSON. */
-static struct str object_version(struct str object, struct arena *arena)
+static struct str watch_object_version(struct str object, struct arena *arena)
 {
     struct jread r;
     struct str key;
@@ -131,7 +131,7 @@ static struct str object_version(struct str object, struct arena *arena)
         return STR_NULL;
     while (jread_object_next(&r, &key)) {
         if (str_eq(key, STR("metadata"))) {
-            struct str version = metadata_version(&r);
+            struct str version = watch_metadata_version(&r);
             return jread_failed(&r) ? STR_NULL : version;
         }
         jread_skip(&r);
@@ -139,7 +139,7 @@ static struct str object_version(struct str object, struct arena *arena)
     return STR_NULL;
 }
 
-static enum watch_type type_of(struct str type)
+static enum watch_type watch_type_of(struct str type)
 {
     static const struct {
         const char *name;
@@ -176,12 +176,12 @@ enum errc watch_event_read(struct str line, struct arena *arena, struct watch_ev
         return code;
     if (ret->type.n == 0)
         return err_set(reterr, ERR_SYNTAX, "a watch event without a type");
-    ret->kind = type_of(ret->type);
+    ret->kind = watch_type_of(ret->type);
     if (ret->kind == WATCH_UNKNOWN)
         return OK;
     if (ret->kind == WATCH_ERROR)
         return kube_status_read(ret->object, arena, &ret->status, reterr);
-    ret->resource_version = object_version(ret->object, arena);
+    ret->resource_version = watch_object_version(ret->object, arena);
     if (ret->resource_version.n == 0)
         return err_set(reterr, ERR_SYNTAX, "a watch event without a resourceVersion");
     return OK;

@@ -57,10 +57,11 @@ struct conversion {
     struct err err;
 };
 
-static enum errc fail_at(struct conversion *c, yaml_mark_t at, enum errc code, const char *fmt, ...)
-    _printf_(4, 5);
+static enum errc yaml_fail_at(struct conversion *c, yaml_mark_t at, enum errc code, const char *fmt,
+                              ...) _printf_(4, 5);
 
-static enum errc fail_at(struct conversion *c, yaml_mark_t at, enum errc code, const char *fmt, ...)
+static enum errc yaml_fail_at(struct conversion *c, yaml_mark_t at, enum errc code, const char *fmt,
+                              ...)
 {
     char text[192];
     va_list args;
@@ -71,13 +72,13 @@ static enum errc fail_at(struct conversion *c, yaml_mark_t at, enum errc code, c
 }
 
 /* For "%.*s" in an error: quotes only the start. */
-static struct str cut(struct str s)
+static struct str yaml_cut(struct str s)
 {
     s.n = MIN_OF(s.n, (size_t)60);
     return s;
 }
 
-static enum errc parser_failed(struct conversion *c)
+static enum errc yaml_parser_failed(struct conversion *c)
 {
     const yaml_parser_t *p = &c->parser;
     yaml_mark_t at = p->problem_mark;
@@ -92,42 +93,42 @@ static enum errc parser_failed(struct conversion *c)
         }
     }
     if (p->context == NULL)
-        return fail_at(c, at, ERR_SYNTAX, "%s", problem);
-    return fail_at(c, at, ERR_SYNTAX, "%s %s", problem, p->context);
+        return yaml_fail_at(c, at, ERR_SYNTAX, "%s", problem);
+    return yaml_fail_at(c, at, ERR_SYNTAX, "%s %s", problem, p->context);
 }
 
-static enum errc output_failed(struct conversion *c)
+static enum errc yaml_output_failed(const struct buf *out, struct err *reterr)
 {
-    if (buf_fault(c->out) == ERR_NOMEM)
-        return err_set(&c->err, ERR_NOMEM, "out of memory");
-    return err_set(&c->err, ERR_LIMIT, "as JSON it does not fit into %zu bytes", c->out->max);
+    if (buf_fault(out) == ERR_NOMEM)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    return err_set(reterr, ERR_LIMIT, "as JSON it does not fit into %zu bytes", out->max);
 }
 
-static struct level *top(struct conversion *c)
+static struct level *yaml_top(struct conversion *c)
 {
     return &c->levels[c->depth];
 }
 
-static bool at_key(struct conversion *c)
+static bool yaml_at_key(struct conversion *c)
 {
-    return top(c)->mapping && top(c)->key_next;
+    return yaml_top(c)->mapping && yaml_top(c)->key_next;
 }
 
-static void value_done(struct conversion *c, unsigned height)
+static void yaml_value_done(struct conversion *c, unsigned height)
 {
-    struct level *l = top(c);
+    struct level *l = yaml_top(c);
     l->key_next = l->mapping;
     l->height = MAX_OF(l->height, height);
 }
 
-static size_t next_start(const struct conversion *c)
+static size_t yaml_next_start(const struct conversion *c)
 {
     return c->out->n + (c->w.comma ? 1 : 0);
 }
 
 /* A later anchor hides an earlier one of the same name, as YAML defines. */
-static enum errc anchor_begin(struct conversion *c, const yaml_event_t *e, const yaml_char_t *name,
-                              struct anchor **ret)
+static enum errc yaml_anchor_begin(struct conversion *c, const yaml_event_t *e,
+                                   const yaml_char_t *name, struct anchor **ret)
 {
     *ret = NULL;
     if (name == NULL)
@@ -135,8 +136,8 @@ static enum errc anchor_begin(struct conversion *c, const yaml_event_t *e, const
     struct anchor *a = arena_alloc(&c->arena, sizeof(*a));
     struct str key = arena_dup(&c->arena, str_of((const char *)name));
     if (a == NULL || key.p == NULL)
-        return fail_at(c, e->start_mark, ERR_LIMIT, "too many anchors");
-    *a = (struct anchor){.name = key, .start = next_start(c)};
+        return yaml_fail_at(c, e->start_mark, ERR_LIMIT, "too many anchors");
+    *a = (struct anchor){.name = key, .start = yaml_next_start(c)};
     (void)map_del(&c->anchors, key);
     if (map_put(&c->anchors, a) != OK)
         return err_set(&c->err, ERR_NOMEM, "out of memory");
@@ -144,7 +145,7 @@ static enum errc anchor_begin(struct conversion *c, const yaml_event_t *e, const
     return OK;
 }
 
-static void anchor_end(struct conversion *c, struct anchor *a, unsigned height)
+static void yaml_anchor_end(struct conversion *c, struct anchor *a, unsigned height)
 {
     if (a == NULL)
         return;
@@ -152,31 +153,31 @@ static void anchor_end(struct conversion *c, struct anchor *a, unsigned height)
     a->height = height;
 }
 
-static enum errc on_alias(struct conversion *c, const yaml_event_t *e)
+static enum errc yaml_on_alias(struct conversion *c, const yaml_event_t *e)
 {
     struct str name = str_of((const char *)e->data.alias.anchor);
     const struct anchor *a = map_get(&c->anchors, name);
-    if (at_key(c))
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "a key cannot be an alias");
+    if (yaml_at_key(c))
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX, "a key cannot be an alias");
     if (a == NULL)
-        return fail_at(c, e->start_mark, ERR_SYNTAX,
-                       "unknown alias (an unquoted \"*\" begins one)");
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX,
+                            "unknown alias (an unquoted \"*\" begins one)");
     if (a->end == 0)
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "an alias within its own anchor");
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX, "an alias within its own anchor");
     if (c->depth + a->height > LIMIT_JSON_DEPTH)
-        return fail_at(c, e->start_mark, ERR_LIMIT, "nested deeper than %d levels",
-                       LIMIT_JSON_DEPTH);
+        return yaml_fail_at(c, e->start_mark, ERR_LIMIT, "nested deeper than %d levels",
+                            LIMIT_JSON_DEPTH);
     size_t n = a->end - a->start;
     /* Reserve first: source and target of the copy are the same buffer. */
     if (!buf_reserve(c->out, n + 1))
-        return output_failed(c);
+        return yaml_output_failed(c->out, &c->err);
     jwrite_raw(&c->w, (struct str){c->out->p + a->start, n});
-    value_done(c, a->height);
+    yaml_value_done(c, a->height);
     return OK;
 }
 
 /* "017", "-007", "0_7": a leading zero and more digits. */
-static bool is_octal(struct str text)
+static bool yaml_is_octal(struct str text)
 {
     if (text.n > 0 && (text.p[0] == '-' || text.p[0] == '+'))
         text = str_skip(text, 1);
@@ -189,40 +190,41 @@ static bool is_octal(struct str text)
     return true;
 }
 
-static enum errc scalar_read(struct conversion *c, const yaml_event_t *e, struct yaml_scalar *ret)
+static enum errc yaml_read_scalar(struct conversion *c, const yaml_event_t *e,
+                                  struct yaml_scalar *ret)
 {
     struct str text = {(const char *)e->data.scalar.value, e->data.scalar.length};
     struct err why = ERR_INIT;
-    if (c->no_octals && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && is_octal(text))
-        return fail_at(
+    if (c->no_octals && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && yaml_is_octal(text))
+        return yaml_fail_at(
             c, e->start_mark, ERR_SYNTAX,
             "\"%.*s\" begins with a zero, which YAML may read as octal: leave the zero out",
             (int)MIN_OF(text.n, (size_t)32), text.p);
     enum errc code = yaml_scalar_read(text, e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE,
                                       str_of((const char *)e->data.scalar.tag), ret, &why);
-    return code == OK ? OK : fail_at(c, e->start_mark, code, "%s", why.text);
+    return code == OK ? OK : yaml_fail_at(c, e->start_mark, code, "%s", why.text);
 }
 
-static enum errc on_key(struct conversion *c, const yaml_event_t *e)
+static enum errc yaml_on_key(struct conversion *c, const yaml_event_t *e)
 {
     struct str text = {(const char *)e->data.scalar.value, e->data.scalar.length};
     struct yaml_scalar s = {.type = JTYPE_NULL};
     if (e->data.scalar.anchor != NULL)
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "a key cannot have an anchor");
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX, "a key cannot have an anchor");
     if (e->data.scalar.plain_implicit && str_eq(text, STR("<<")))
-        return fail_at(c, e->start_mark, ERR_SYNTAX,
-                       "the merge key \"<<\" is not supported; spell the fields out");
-    enum errc code = scalar_read(c, e, &s);
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX,
+                            "the merge key \"<<\" is not supported; spell the fields out");
+    enum errc code = yaml_read_scalar(c, e, &s);
     if (code != OK)
         return code;
     if (s.type == JTYPE_NULL)
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "a key cannot be null");
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX, "a key cannot be null");
     if (s.type == JTYPE_NUMBER)
         text = (struct str){s.number, s.n};
     else if (s.type == JTYPE_BOOL)
         text = s.truth ? STR("true") : STR("false");
     struct key key = {
-        .start = next_start(c),
+        .start = yaml_next_start(c),
         .line = e->start_mark.line,
         .column = e->start_mark.column,
     };
@@ -231,20 +233,20 @@ static enum errc on_key(struct conversion *c, const yaml_event_t *e)
     buf_put(&c->keys, (struct str){(const char *)&key, sizeof(key)});
     if (buf_failed(&c->keys))
         return err_set(&c->err, ERR_NOMEM, "out of memory");
-    top(c)->key_next = false;
+    yaml_top(c)->key_next = false;
     return OK;
 }
 
-static enum errc on_scalar(struct conversion *c, const yaml_event_t *e)
+static enum errc yaml_on_scalar(struct conversion *c, const yaml_event_t *e)
 {
     struct str text = {(const char *)e->data.scalar.value, e->data.scalar.length};
     struct yaml_scalar s = {.type = JTYPE_NULL};
     struct anchor *anchor = NULL;
-    if (at_key(c))
-        return on_key(c, e);
-    enum errc code = scalar_read(c, e, &s);
+    if (yaml_at_key(c))
+        return yaml_on_key(c, e);
+    enum errc code = yaml_read_scalar(c, e, &s);
     if (code == OK)
-        code = anchor_begin(c, e, e->data.scalar.anchor, &anchor);
+        code = yaml_anchor_begin(c, e, e->data.scalar.anchor, &anchor);
     if (code != OK)
         return code;
     if (s.type == JTYPE_NULL)
@@ -255,24 +257,24 @@ static enum errc on_scalar(struct conversion *c, const yaml_event_t *e)
         jwrite_raw(&c->w, (struct str){s.number, s.n});
     else
         jwrite_str(&c->w, text);
-    anchor_end(c, anchor, 0);
-    value_done(c, 0);
+    yaml_anchor_end(c, anchor, 0);
+    yaml_value_done(c, 0);
     return OK;
 }
 
-static enum errc on_begin(struct conversion *c, const yaml_event_t *e, bool mapping)
+static enum errc yaml_on_begin(struct conversion *c, const yaml_event_t *e, bool mapping)
 {
     struct str tag =
         str_of((const char *)(mapping ? e->data.mapping_start.tag : e->data.sequence_start.tag));
     struct level l = {.mapping = mapping, .key_next = mapping, .first_key = c->keys.n};
-    if (at_key(c))
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "a key must be a scalar");
+    if (yaml_at_key(c))
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX, "a key must be a scalar");
     if (c->depth == LIMIT_JSON_DEPTH)
-        return fail_at(c, e->start_mark, ERR_LIMIT, "nested deeper than %d levels",
-                       LIMIT_JSON_DEPTH);
+        return yaml_fail_at(c, e->start_mark, ERR_LIMIT, "nested deeper than %d levels",
+                            LIMIT_JSON_DEPTH);
     if (!yaml_tag_allows(tag, mapping ? STR("map") : STR("seq")))
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "a tag that is not supported here");
-    enum errc code = anchor_begin(
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX, "a tag that is not supported here");
+    enum errc code = yaml_anchor_begin(
         c, e, mapping ? e->data.mapping_start.anchor : e->data.sequence_start.anchor, &l.anchor);
     if (code != OK)
         return code;
@@ -285,7 +287,7 @@ static enum errc on_begin(struct conversion *c, const yaml_event_t *e, bool mapp
 }
 
 /* Compares by bytes; of equal keys the earlier is first. */
-static int compare_keys(const void *left, const void *right, void *output)
+static int yaml_compare_keys(const void *left, const void *right, void *output)
 {
     const struct key *a = left;
     const struct key *b = right;
@@ -296,13 +298,13 @@ static int compare_keys(const void *left, const void *right, void *output)
     return a->start < b->start ? -1 : 1;
 }
 
-static enum errc check_keys(struct conversion *c, size_t first_key)
+static enum errc yaml_check_keys(struct conversion *c, size_t first_key)
 {
     size_t n = (c->keys.n - first_key) / sizeof(struct key);
     if (n < 2)
         return OK;
     struct key *keys = (struct key *)(void *)(c->keys.p + first_key);
-    qsort_r(keys, n, sizeof(*keys), compare_keys, c->out->p);
+    qsort_r(keys, n, sizeof(*keys), yaml_compare_keys, c->out->p);
     for (size_t i = 1; i < n; i++) {
         struct str a = {c->out->p + keys[i - 1].start, keys[i - 1].n};
         struct str b = {c->out->p + keys[i].start, keys[i].n};
@@ -310,34 +312,35 @@ static enum errc check_keys(struct conversion *c, size_t first_key)
             continue;
         yaml_mark_t at = {.line = keys[i].line, .column = keys[i].column};
         b.n--; /* without the colon */
-        return fail_at(c, at, ERR_SYNTAX, "the key %.*s is there already, on line %zu",
-                       STR_ARG(cut(b)), keys[i - 1].line + 1);
+        return yaml_fail_at(c, at, ERR_SYNTAX, "the key %.*s is there already, on line %zu",
+                            STR_ARG(yaml_cut(b)), keys[i - 1].line + 1);
     }
     return OK;
 }
 
-static enum errc on_end(struct conversion *c)
+static enum errc yaml_on_end(struct conversion *c)
 {
-    const struct level *l = top(c);
+    const struct level *l = yaml_top(c);
     assert(c->depth > 0);
     if (l->mapping) {
-        enum errc code = check_keys(c, l->first_key);
+        enum errc code = yaml_check_keys(c, l->first_key);
         if (code != OK)
             return code;
         c->keys.n = l->first_key;
         jwrite_object_end(&c->w);
     } else
         jwrite_array_end(&c->w);
-    anchor_end(c, l->anchor, l->height + 1);
+    yaml_anchor_end(c, l->anchor, l->height + 1);
     c->depth--;
-    value_done(c, l->height + 1);
+    yaml_value_done(c, l->height + 1);
     return OK;
 }
 
-static enum errc on_document(struct conversion *c, const yaml_event_t *e)
+static enum errc yaml_on_document(struct conversion *c, const yaml_event_t *e)
 {
     if (c->documents > 0 && !c->lines)
-        return fail_at(c, e->start_mark, ERR_SYNTAX, "a second document; there must be one only");
+        return yaml_fail_at(c, e->start_mark, ERR_SYNTAX,
+                            "a second document; there must be one only");
     c->documents++;
     c->document_start = c->out->n;
     jwrite_init(&c->w, c->out);
@@ -346,7 +349,7 @@ static enum errc on_document(struct conversion *c, const yaml_event_t *e)
     return OK;
 }
 
-static void on_document_end(struct conversion *c)
+static void yaml_on_document_end(struct conversion *c)
 {
     struct str json = str_skip(buf_str(c->out), c->document_start);
     if (!c->lines)
@@ -357,25 +360,25 @@ static void on_document_end(struct conversion *c)
         buf_putc(c->out, '\n');
 }
 
-static enum errc on_event(struct conversion *c, const yaml_event_t *e)
+static enum errc yaml_on_event(struct conversion *c, const yaml_event_t *e)
 {
     switch (e->type) {
     case YAML_DOCUMENT_START_EVENT:
-        return on_document(c, e);
+        return yaml_on_document(c, e);
     case YAML_DOCUMENT_END_EVENT:
-        on_document_end(c);
+        yaml_on_document_end(c);
         return OK;
     case YAML_ALIAS_EVENT:
-        return on_alias(c, e);
+        return yaml_on_alias(c, e);
     case YAML_SCALAR_EVENT:
-        return on_scalar(c, e);
+        return yaml_on_scalar(c, e);
     case YAML_SEQUENCE_START_EVENT:
-        return on_begin(c, e, false);
+        return yaml_on_begin(c, e, false);
     case YAML_MAPPING_START_EVENT:
-        return on_begin(c, e, true);
+        return yaml_on_begin(c, e, true);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        return on_end(c);
+        return yaml_on_end(c);
     case YAML_STREAM_END_EVENT:
         if (c->documents == 0 && !c->lines)
             buf_put(c->out, STR("null"));
@@ -387,25 +390,25 @@ static enum errc on_event(struct conversion *c, const yaml_event_t *e)
     return OK;
 }
 
-static enum errc convert_events(struct conversion *c)
+static enum errc yaml_convert_events(struct conversion *c)
 {
     for (bool more = true; more;) {
         yaml_event_t e;
         if (yaml_parser_parse(&c->parser, &e) == 0)
-            return parser_failed(c);
-        enum errc code = on_event(c, &e);
+            return yaml_parser_failed(c);
+        enum errc code = yaml_on_event(c, &e);
         more = e.type != YAML_STREAM_END_EVENT;
         yaml_event_delete(&e);
         if (code != OK)
             return code;
         if (buf_failed(c->out))
-            return output_failed(c);
+            return yaml_output_failed(c->out, &c->err);
     }
     return OK;
 }
 
-static enum errc convert(struct str text, bool lines, bool no_octals, struct buf *out,
-                         struct err *reterr)
+static enum errc yaml_convert(struct str text, bool lines, bool no_octals, struct buf *out,
+                              struct err *reterr)
 {
     struct conversion c = {.lines = lines, .no_octals = no_octals, .text = text, .out = out};
     if (yaml_parser_initialize(&c.parser) == 0)
@@ -418,7 +421,7 @@ static enum errc convert(struct str text, bool lines, bool no_octals, struct buf
     arena_init(&c.arena, LIMIT_YAML_ANCHORS);
     /* A fixed seed is safe: an operator writes the names and has no reason to make them collide. */
     map_init(&c.anchors, offsetof(struct anchor, name), (struct map_seed){0, 0});
-    enum errc code = convert_events(&c);
+    enum errc code = yaml_convert_events(&c);
     map_done(&c.anchors);
     arena_done(&c.arena);
     buf_done(&c.keys);
@@ -426,44 +429,36 @@ static enum errc convert(struct str text, bool lines, bool no_octals, struct buf
     return code == OK ? OK : err_set(reterr, code, "%s", c.err.text);
 }
 
-static bool is_json(struct str text)
+static bool yaml_is_json(struct str text)
 {
     text = str_trim(text);
     return text.n > 0 && text.p[0] == '{';
 }
 
-static enum errc not_put(const struct buf *out, struct err *reterr)
+static enum errc yaml_one_document(struct str text, bool no_octals, struct buf *out,
+                                   struct err *reterr)
 {
-    if (buf_fault(out) == ERR_NOMEM)
-        return err_set(reterr, ERR_NOMEM, "out of memory");
-    return err_set(reterr, ERR_LIMIT, "does not fit into %zu bytes", out->max);
-}
-
-static enum errc one_document(struct str text, bool no_octals, struct buf *out, struct err *reterr)
-{
-    if (!is_json(text))
-        return convert(text, false, no_octals, out, reterr);
+    if (!yaml_is_json(text))
+        return yaml_convert(text, false, no_octals, out, reterr);
     buf_put(out, text);
-    if (buf_failed(out))
-        return not_put(out, reterr);
-    return OK;
+    return buf_failed(out) ? yaml_output_failed(out, reterr) : OK;
 }
 
 enum errc yaml_to_json(struct str text, struct buf *out, struct err *reterr)
 {
-    return one_document(text, false, out, reterr);
+    return yaml_one_document(text, false, out, reterr);
 }
 
 enum errc yaml_to_json_settings(struct str text, struct buf *out, struct err *reterr)
 {
-    return one_document(text, true, out, reterr);
+    return yaml_one_document(text, true, out, reterr);
 }
 
 /*
  * Writes consecutive JSON documents, one on each line, without white space outside strings. Checks
  * only nesting and strings; the reader of a line validates it.
  */
-static enum errc json_to_lines(struct str text, struct buf *out, struct err *reterr)
+static enum errc yaml_json_to_lines(struct str text, struct buf *out, struct err *reterr)
 {
     size_t depth = 0;
     bool in_string = false;
@@ -487,7 +482,7 @@ static enum errc json_to_lines(struct str text, struct buf *out, struct err *ret
             buf_putc(out, '\n');
     }
     if (buf_failed(out))
-        return not_put(out, reterr);
+        return yaml_output_failed(out, reterr);
     if (depth > 0 || in_string)
         return err_set(reterr, ERR_SYNTAX, "the JSON ends before its last brace");
     return OK;
@@ -495,6 +490,6 @@ static enum errc json_to_lines(struct str text, struct buf *out, struct err *ret
 
 enum errc yaml_to_json_lines(struct str text, struct buf *out, struct err *reterr)
 {
-    return is_json(text) ? json_to_lines(text, out, reterr)
-                         : convert(text, true, false, out, reterr);
+    return yaml_is_json(text) ? yaml_json_to_lines(text, out, reterr)
+                              : yaml_convert(text, true, false, out, reterr);
 }

@@ -12,7 +12,7 @@
 
 #define CORE_TAG "tag:yaml.org,2002:"
 
-static bool is_one_of(struct str s, const char *const *words, size_t n)
+static bool yaml_scalar_is_one_of(struct str s, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (str_eq(s, str_of(words[i])))
@@ -21,14 +21,14 @@ static bool is_one_of(struct str s, const char *const *words, size_t n)
     return false;
 }
 
-static bool is_digit(char c)
+static bool yaml_scalar_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static unsigned digit_value(char c)
+static unsigned yaml_scalar_digit_value(char c)
 {
-    if (is_digit(c))
+    if (yaml_scalar_is_digit(c))
         return (unsigned)(c - '0');
     if (c >= 'a' && c <= 'f')
         return (unsigned)(c - 'a') + 10;
@@ -37,7 +37,7 @@ static unsigned digit_value(char c)
     return 16;
 }
 
-static void put(struct yaml_scalar *s, struct str bytes)
+static void yaml_scalar_put(struct yaml_scalar *s, struct str bytes)
 {
     assert(bytes.n < sizeof(s->number) - s->n);
     if (bytes.n > 0)
@@ -45,16 +45,16 @@ static void put(struct yaml_scalar *s, struct str bytes)
     s->n += bytes.n;
 }
 
-static struct str digits_at(struct str s)
+static struct str yaml_scalar_digits_at(struct str s)
 {
     size_t n = 0;
-    while (n < s.n && is_digit(s.p[n]))
+    while (n < s.n && yaml_scalar_is_digit(s.p[n]))
         n++;
     return (struct str){s.p, n};
 }
 
 /* The digits after 0x, 0o, 0b or a plain 0, and their radix; 10 if none of these applies. */
-static unsigned radix_of(struct str s, struct str *ret_digits)
+static unsigned yaml_scalar_radix_of(struct str s, struct str *ret_digits)
 {
     unsigned radix = 10;
     if (s.n < 2 || s.p[0] != '0')
@@ -79,18 +79,19 @@ static unsigned radix_of(struct str s, struct str *ret_digits)
     }
     *ret_digits = str_skip(s, prefix);
     for (size_t i = 0; i < ret_digits->n; i++) {
-        if (digit_value(ret_digits->p[i]) >= radix)
+        if (yaml_scalar_digit_value(ret_digits->p[i]) >= radix)
             return 10;
     }
     return ret_digits->n == 0 ? 10 : radix;
 }
 
-static void put_radix(struct yaml_scalar *ret, bool negative, struct str digits, unsigned radix)
+static void yaml_scalar_put_radix(struct yaml_scalar *ret, bool negative, struct str digits,
+                                  unsigned radix)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < digits.n; i++) {
         if (__builtin_mul_overflow(value, (uint64_t)radix, &value) ||
-            __builtin_add_overflow(value, (uint64_t)digit_value(digits.p[i]), &value))
+            __builtin_add_overflow(value, (uint64_t)yaml_scalar_digit_value(digits.p[i]), &value))
             return;
     }
     char text[20];
@@ -100,8 +101,8 @@ static void put_radix(struct yaml_scalar *ret, bool negative, struct str digits,
         value /= 10;
     } while (value > 0);
     if (negative && text[at] != '0')
-        put(ret, STR("-"));
-    put(ret, (struct str){text + at, sizeof(text) - at});
+        yaml_scalar_put(ret, STR("-"));
+    yaml_scalar_put(ret, (struct str){text + at, sizeof(text) - at});
     ret->type = JTYPE_NUMBER;
 }
 
@@ -109,20 +110,20 @@ static void put_radix(struct yaml_scalar *ret, bool negative, struct str digits,
  * s begins after the sign: digits, a fraction, an exponent. Each may be absent, but one digit is
  * needed.
  */
-static void put_decimal(struct yaml_scalar *ret, bool negative, struct str s)
+static void yaml_scalar_put_decimal(struct yaml_scalar *ret, bool negative, struct str s)
 {
-    struct str whole = digits_at(s);
+    struct str whole = yaml_scalar_digits_at(s);
     s = str_skip(s, whole.n);
     struct str fraction = STR_NULL;
     if (s.n > 0 && s.p[0] == '.') {
-        fraction = digits_at(str_skip(s, 1));
+        fraction = yaml_scalar_digits_at(str_skip(s, 1));
         s = str_skip(s, 1 + fraction.n);
     }
     if (whole.n + fraction.n == 0)
         return;
     if (s.n > 0) {
         size_t sign = s.n > 1 && (s.p[1] == '+' || s.p[1] == '-') ? 2 : 1;
-        struct str digits = digits_at(str_skip(s, sign));
+        struct str digits = yaml_scalar_digits_at(str_skip(s, sign));
         if ((s.p[0] != 'e' && s.p[0] != 'E') || digits.n == 0 || sign + digits.n != s.n)
             return;
     }
@@ -130,13 +131,13 @@ static void put_decimal(struct yaml_scalar *ret, bool negative, struct str s)
         whole = str_skip(whole, 1);
     bool zero = str_eq(whole, STR("0")) && fraction.n + s.n == 0;
     if (negative && !zero)
-        put(ret, STR("-"));
-    put(ret, whole.n == 0 ? STR("0") : whole);
+        yaml_scalar_put(ret, STR("-"));
+    yaml_scalar_put(ret, whole.n == 0 ? STR("0") : whole);
     if (fraction.n > 0) {
-        put(ret, STR("."));
-        put(ret, fraction);
+        yaml_scalar_put(ret, STR("."));
+        yaml_scalar_put(ret, fraction);
     }
-    put(ret, s);
+    yaml_scalar_put(ret, s);
     ret->number[ret->n] = '\0';
     if (isinf(strtod(ret->number, NULL)))
         ret->n = 0;
@@ -144,14 +145,14 @@ static void put_decimal(struct yaml_scalar *ret, bool negative, struct str s)
         ret->type = JTYPE_NUMBER;
 }
 
-static void resolve_number(struct yaml_scalar *ret, struct str text)
+static void yaml_scalar_resolve_number(struct yaml_scalar *ret, struct str text)
 {
     char bytes[NUMBER_MAX] = "";
     struct str plain = {bytes, 0};
     for (size_t i = 0; i < text.n; i++) {
         /* 1_000 is allowed as in YAML 1.1; after a leading point only between digits. */
-        bool between =
-            i > 0 && i + 1 < text.n && is_digit(text.p[i - 1]) && is_digit(text.p[i + 1]);
+        bool between = i > 0 && i + 1 < text.n && yaml_scalar_is_digit(text.p[i - 1]) &&
+                       yaml_scalar_is_digit(text.p[i + 1]);
         if (text.p[i] != '_' || (text.p[0] == '.' && !between))
             bytes[plain.n++] = text.p[i];
     }
@@ -159,11 +160,11 @@ static void resolve_number(struct yaml_scalar *ret, struct str text)
     if (negative || plain.p[0] == '+')
         plain = str_skip(plain, 1);
     struct str digits = STR_NULL;
-    unsigned radix = radix_of(plain, &digits);
+    unsigned radix = yaml_scalar_radix_of(plain, &digits);
     if (radix == 10)
-        put_decimal(ret, negative, plain);
+        yaml_scalar_put_decimal(ret, negative, plain);
     else
-        put_radix(ret, negative, digits, radix);
+        yaml_scalar_put_radix(ret, negative, digits, radix);
 }
 
 struct yaml_scalar yaml_scalar_resolve(struct str text)
@@ -174,20 +175,21 @@ struct yaml_scalar yaml_scalar_resolve(struct str text)
     static const char *const wild[] = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf", "+.INF",
                                        "-.inf", "-.Inf", "-.INF", ".nan",  ".NaN",  ".NAN"};
     struct yaml_scalar ret = {.type = JTYPE_STRING};
-    if (is_one_of(text, nulls, COUNT_OF(nulls)))
+    if (yaml_scalar_is_one_of(text, nulls, COUNT_OF(nulls)))
         ret.type = JTYPE_NULL;
-    else if (is_one_of(text, wild, COUNT_OF(wild)))
+    else if (yaml_scalar_is_one_of(text, wild, COUNT_OF(wild)))
         ret.type = JTYPE_NONE;
-    else if (is_one_of(text, truths, COUNT_OF(truths)) || is_one_of(text, lies, COUNT_OF(lies))) {
+    else if (yaml_scalar_is_one_of(text, truths, COUNT_OF(truths)) ||
+             yaml_scalar_is_one_of(text, lies, COUNT_OF(lies))) {
         ret.type = JTYPE_BOOL;
         ret.truth = text.p[0] == 't' || text.p[0] == 'T';
-    } else if (text.n <= NUMBER_MAX &&
-               (is_digit(text.p[0]) || text.p[0] == '-' || text.p[0] == '+' || text.p[0] == '.'))
-        resolve_number(&ret, text);
+    } else if (text.n <= NUMBER_MAX && (yaml_scalar_is_digit(text.p[0]) || text.p[0] == '-' ||
+                                        text.p[0] == '+' || text.p[0] == '.'))
+        yaml_scalar_resolve_number(&ret, text);
     return ret;
 }
 
-static bool is_whole(const struct yaml_scalar *s)
+static bool yaml_scalar_is_whole(const struct yaml_scalar *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (s->number[i] == '.' || s->number[i] == 'e' || s->number[i] == 'E')
@@ -216,7 +218,7 @@ enum errc yaml_scalar_read(struct str text, bool plain, struct str tag, struct y
         return OK;
     bool fits = false;
     if (yaml_tag_allows(tag, STR("int")))
-        fits = ret->type == JTYPE_NUMBER && is_whole(ret);
+        fits = ret->type == JTYPE_NUMBER && yaml_scalar_is_whole(ret);
     else if (yaml_tag_allows(tag, STR("float")))
         fits = ret->type == JTYPE_NUMBER;
     else if (yaml_tag_allows(tag, STR("bool")))

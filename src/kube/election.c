@@ -45,21 +45,22 @@ struct election {
     enum election_phase failed; /* the kind of that call */
 };
 
-static void react(struct election *e, const struct election_input *in, const struct err *err);
+static void election_react(struct election *e, const struct election_input *in,
+                           const struct err *err);
 
 /* ---- content of the Lease ---- */
 
-static bool spec_is_new(const struct election *e, const struct lease_view *v)
+static bool election_spec_is_new(const struct election *e, const struct lease_view *v)
 {
     return !e->seen || !str_eq(v->spec, e->view.spec);
 }
 
-static bool wanted_is_new(const struct election *e, const struct lease_view *v)
+static bool election_wanted_is_new(const struct election *e, const struct lease_view *v)
 {
     return e->seen && !str_eq(v->wanted, e->view.wanted);
 }
 
-static bool wanted_by_other(const struct election *e, const struct lease_view *v)
+static bool election_wanted_by_other(const struct election *e, const struct lease_view *v)
 {
     struct str who;
     struct str when;
@@ -68,7 +69,7 @@ static bool wanted_by_other(const struct election *e, const struct lease_view *v
 }
 
 /* Stores the Lease of a reply. in->changed and similar fields compare it with the one before. */
-static enum errc keep(struct election *e, struct election_input *in, struct err *reterr)
+static enum errc election_keep(struct election *e, struct election_input *in, struct err *reterr)
 {
     struct arena arena;
     struct lease_view v;
@@ -79,10 +80,10 @@ static enum errc keep(struct election *e, struct election_input *in, struct err 
         in->mine = str_eq(v.holder, buf_str(&e->identity));
         in->released = !in->held && v.duration_s == RELEASED_S;
         in->taken = e->seen && v.transitions != e->view.transitions;
-        in->changed = spec_is_new(e, &v);
+        in->changed = election_spec_is_new(e, &v);
         in->duration_ms = MIN_OF((uint64_t)v.duration_s, UINT64_MAX / 1000) * 1000;
-        in->wanted_changed = wanted_is_new(e, &v);
-        in->wanted_by_other = wanted_by_other(e, &v);
+        in->wanted_changed = election_wanted_is_new(e, &v);
+        in->wanted_by_other = election_wanted_by_other(e, &v);
     }
     arena_done(&arena);
     if (code != OK)
@@ -99,7 +100,7 @@ static enum errc keep(struct election *e, struct election_input *in, struct err 
 
 /* Whether the API server itself refused with this code and reason. A load balancer's 403, 404 or
  * 409 says nothing about the Lease or about the rights to it. */
-static bool is_refused(struct election *e, unsigned code, struct str reason)
+static bool election_is_refused(struct election *e, unsigned code, struct str reason)
 {
     const struct http_call *h = &e->call.http;
     struct kube_status status;
@@ -114,7 +115,7 @@ static bool is_refused(struct election *e, unsigned code, struct str reason)
 }
 
 /* Puts the missing right before the API server's message, whose end may be cut off. */
-static void name_right(const struct election *e, struct err *err)
+static void election_name_right(const struct election *e, struct err *err)
 {
     static const char *const verbs[] = {[ELECTION_WAITING] = "",
                                         [ELECTION_READING] = "get",
@@ -127,7 +128,7 @@ static void name_right(const struct election *e, struct err *err)
                    STR_ARG(buf_str(&e->namespace)));
 }
 
-static enum election_event event_of(struct election *e, struct err *reterr)
+static enum election_event election_event_of(struct election *e, struct err *reterr)
 {
     const struct http_call *h = &e->call.http;
     bool reading = e->state.phase == ELECTION_READING;
@@ -137,43 +138,43 @@ static enum election_event event_of(struct election *e, struct err *reterr)
         return ELECTION_ON_FAILED;
     if (h->status == 401)
         kube_api_refresh(e->api);
-    if (is_refused(e, 403, STR("Forbidden")))
-        name_right(e, reterr);
-    bool absent = is_refused(e, 404, STR("NotFound"));
+    if (election_is_refused(e, 403, STR("Forbidden")))
+        election_name_right(e, reterr);
+    bool absent = election_is_refused(e, 404, STR("NotFound"));
     if (reading)
         return absent ? ELECTION_ON_ABSENT : ELECTION_ON_FAILED;
     /* 404 to an update: the Lease was deleted. As after a conflict, it is read and then created. */
-    bool conflict = is_refused(e, 409, STR("Conflict")) ||
-                    is_refused(e, 409, STR("AlreadyExists")) ||
+    bool conflict = election_is_refused(e, 409, STR("Conflict")) ||
+                    election_is_refused(e, 409, STR("AlreadyExists")) ||
                     (absent && e->state.phase == ELECTION_WRITING);
     return conflict ? ELECTION_ON_CONFLICT : ELECTION_ON_FAILED;
 }
 
-static void on_done(struct http_call *http)
+static void election_on_done(struct http_call *http)
 {
     struct kube_call *call = CONTAINER_OF(http, struct kube_call, http);
     struct election *e = CONTAINER_OF(call, struct election, call);
     struct err err = ERR_INIT;
-    struct election_input in = {.event = event_of(e, &err)};
+    struct election_input in = {.event = election_event_of(e, &err)};
     if (in.event == ELECTION_ON_READ || in.event == ELECTION_ON_WROTE) {
         bool holds = e->state.phase != ELECTION_READING && e->state.write <= ELECTION_WRITE_RENEW;
-        enum errc code = keep(e, &in, &err);
+        enum errc code = election_keep(e, &in, &err);
         if (code == OK && holds && !in.mine)
             code = err_set(&err, ERR_SYNTAX, "the answer to a write of the lease is another lease");
         if (code != OK)
             in.event = ELECTION_ON_FAILED; /* a read will show the current Lease */
     }
     kube_call_done(&e->call);
-    react(e, &in, &err);
+    election_react(e, &in, &err);
 }
 
-static void start(struct election *e, const char *method, size_t path_n)
+static void election_start(struct election *e, const char *method, size_t path_n)
 {
     e->call.http = (struct http_call){
         .timeout_ms = e->call_timeout_ms,
         .max_reply = LEASE_MAX,
         .body = e->body.n > 0 ? buf_str(&e->body) : STR_NULL,
-        .on_done = on_done,
+        .on_done = election_on_done,
     };
     if (buf_failed(&e->body))
         loop_defer(e->loop, &e->unsent);
@@ -181,16 +182,16 @@ static void start(struct election *e, const char *method, size_t path_n)
         kube_call_start(e->api, &e->call, method, (struct str){e->path.p, path_n});
 }
 
-static void on_unsent(struct deferred *d)
+static void election_on_unsent(struct deferred *d)
 {
     struct election *e = CONTAINER_OF(d, struct election, unsent);
     struct election_input in = {.event = ELECTION_ON_FAILED};
     struct err err = ERR_INIT;
     (void)err_set(&err, ERR_NOMEM, "no memory to write the lease");
-    react(e, &in, &err);
+    election_react(e, &in, &err);
 }
 
-static void write_lease(struct election *e, bool create, enum election_write write)
+static void election_write_lease(struct election *e, bool create, enum election_write write)
 {
     char now_text[MICRO_TIME_BYTES];
     struct jwrite w;
@@ -214,7 +215,7 @@ static void write_lease(struct election *e, bool create, enum election_write wri
         lease_write_new(&w, buf_str(&e->namespace), buf_str(&e->name), &edit);
     } else if (write == ELECTION_WRITE_WANT) {
         char wanted[TEXT_MAX];
-        struct buf text = {.p = wanted, .cap = sizeof(wanted), .max = sizeof(wanted) - 1};
+        struct buf text = BUF_ON(wanted);
         buf_printf(&text, "%.*s %.*s", STR_ARG(identity), STR_ARG(now));
         lease_write_wanted(&w, buf_str(&e->lease), &arena, buf_str(&text));
     } else {
@@ -223,7 +224,7 @@ static void write_lease(struct election *e, bool create, enum election_write wri
         lease_write_edited(&w, buf_str(&e->lease), &arena, &edit);
     }
     arena_done(&arena);
-    start(e, create ? "POST" : "PUT", create ? e->name_at - 1 : e->path.n);
+    election_start(e, create ? "POST" : "PUT", create ? e->name_at - 1 : e->path.n);
 }
 
 /* ---- what to do next ---- */
@@ -232,8 +233,8 @@ static void write_lease(struct election *e, bool create, enum election_write wri
  * Notes each kind of failure once. A successful read does not end a failure by a missing right to
  * write: the next write would be denied again, and noted again.
  */
-static void complain(struct election *e, enum election_phase phase, enum election_event event,
-                     const struct err *err)
+static void election_complain(struct election *e, enum election_phase phase,
+                              enum election_event event, const struct err *err)
 {
     bool denied = err->code == ERR_DENIED;
     bool may_not_write = e->denied && e->failed == ELECTION_WRITING;
@@ -250,7 +251,7 @@ static void complain(struct election *e, enum election_phase phase, enum electio
     }
 }
 
-static void tell(struct election *e, const struct election_action *a)
+static void election_tell(struct election *e, const struct election_action *a)
 {
     const struct election_sink *s = &e->sink;
     switch (a->news) {
@@ -268,7 +269,7 @@ static void tell(struct election *e, const struct election_action *a)
     }
 }
 
-static void perform(struct election *e, const struct election_action *a)
+static void election_perform(struct election *e, const struct election_action *a)
 {
     switch (a->what) {
     case ELECTION_DO_NOTHING:
@@ -278,38 +279,39 @@ static void perform(struct election *e, const struct election_action *a)
         break;
     case ELECTION_DO_READ:
         buf_clear(&e->body, LEASE_MAX);
-        start(e, "GET", e->path.n);
+        election_start(e, "GET", e->path.n);
         break;
     case ELECTION_DO_CREATE:
     case ELECTION_DO_WRITE:
-        write_lease(e, a->what == ELECTION_DO_CREATE, a->write);
+        election_write_lease(e, a->what == ELECTION_DO_CREATE, a->write);
         break;
     }
-    tell(e, a); /* last: the sink may call election_hand_over or election_stop */
+    election_tell(e, a); /* last: the sink may call election_hand_over or election_stop */
 }
 
 /*
  * Input from a call or the timer. Reads the clock now: the loop's turn may have begun long ago, and
  * then the leader's last sign of life would get too early a time.
  */
-static void react(struct election *e, const struct election_input *in, const struct err *err)
+static void election_react(struct election *e, const struct election_input *in,
+                           const struct err *err)
 {
-    complain(e, e->state.phase, in->event, err);
+    election_complain(e, e->state.phase, in->event, err);
     struct election_action a =
         election_step(&e->state, in, loop_clock_ms(e->loop), loop_random(e->loop));
-    perform(e, &a);
+    election_perform(e, &a);
 }
 
-static void on_timer(struct timer *t)
+static void election_on_timer(struct timer *t)
 {
     struct election *e = CONTAINER_OF(t, struct election, timer);
     const struct election_input in = {.event = ELECTION_ON_TIMER};
     const struct err none = ERR_INIT;
-    react(e, &in, &none);
+    election_react(e, &in, &none);
 }
 
 /* Input from the caller, at any time: a new action replaces the wait or the call under way. */
-static void wish(struct election *e, enum election_event event)
+static void election_wish(struct election *e, enum election_event event)
 {
     const struct election_input in = {.event = event};
     struct election_action a =
@@ -320,23 +322,23 @@ static void wish(struct election *e, enum election_event event)
         kube_call_cancel(&e->call);
         kube_call_done(&e->call);
     }
-    perform(e, &a);
+    election_perform(e, &a);
 }
 
 void election_asked(struct election *e)
 {
-    wish(e, ELECTION_ON_ASKED);
+    election_wish(e, ELECTION_ON_ASKED);
 }
 
 void election_hand_over(struct election *e)
 {
-    wish(e, ELECTION_ON_RELEASE);
+    election_wish(e, ELECTION_ON_RELEASE);
 }
 
 void election_stop(struct election *e)
 {
     assert(!e->state.stopping);
-    wish(e, ELECTION_ON_STOP);
+    election_wish(e, ELECTION_ON_STOP);
 }
 
 bool election_leading(const struct election *e)
@@ -351,7 +353,7 @@ struct str election_holder(const struct election *e)
 
 /* ---- create and free ---- */
 
-static bool copy_settings(struct election *e, const struct election_settings *s)
+static bool election_copy_settings(struct election *e, const struct election_settings *s)
 {
     buf_init(&e->identity, TEXT_MAX);
     buf_put(&e->identity, s->identity);
@@ -378,15 +380,15 @@ enum errc election_new(struct loop *l, struct kube_api *api, const struct electi
     e->loop = l;
     e->api = api;
     e->sink = *sink;
-    e->timer.fire = on_timer;
-    e->unsent.run = on_unsent;
+    e->timer.fire = election_on_timer;
+    e->unsent.run = election_on_unsent;
     /* So that at least two tries fit into renew_deadline. */
     e->call_timeout_ms = s->times.renew_deadline_ms / 2;
     election_state_init(&e->state, &s->times);
     buf_init(&e->body, LEASE_MAX);
     buf_init(&e->lease, LEASE_MAX);
     arena_init(&e->arena, REPLY_ARENA);
-    if (!copy_settings(e, s)) {
+    if (!election_copy_settings(e, s)) {
         (void)election_free(e);
         return err_set(reterr, ERR_NOMEM, "no memory for an election");
     }

@@ -23,38 +23,39 @@ bool election_leads(const struct election_state *s, uint64_t now_ms)
     return s->role == ELECTION_LEADS && now_ms < s->leads_until_ms && !s->release;
 }
 
-static bool wants(const struct election_state *s, uint64_t now_ms)
+static bool election_step_wants(const struct election_state *s, uint64_t now_ms)
 {
     return now_ms < s->want_until_ms;
 }
 
-static struct election_action act(enum election_do what)
+static struct election_action election_step_act(enum election_do what)
 {
     return (struct election_action){.what = what};
 }
 
-static struct election_action wait_for(struct election_state *s, uint64_t delay_ms)
+static struct election_action election_step_wait_for(struct election_state *s, uint64_t delay_ms)
 {
     s->phase = ELECTION_WAITING;
     return (struct election_action){.what = ELECTION_DO_WAIT, .delay_ms = delay_ms};
 }
 
 /* A follower reads the Lease often, so that a released Lease is taken soon. */
-static struct election_action look_later(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_look_later(struct election_state *s, uint64_t now_ms,
+                                                       uint64_t random)
 {
-    uint64_t span = s->times.retry_ms / (wants(s, now_ms) ? 8 : 4);
-    return wait_for(s, span + random % (span + 1));
+    uint64_t span = s->times.retry_ms / (election_step_wants(s, now_ms) ? 8 : 4);
+    return election_step_wait_for(s, span + random % (span + 1));
 }
 
-static struct election_action read_now(struct election_state *s, uint64_t now_ms)
+static struct election_action election_step_read_now(struct election_state *s, uint64_t now_ms)
 {
     s->phase = ELECTION_READING;
     s->sent_ms = now_ms;
-    return act(ELECTION_DO_READ);
+    return election_step_act(ELECTION_DO_READ);
 }
 
-static struct election_action write_now(struct election_state *s, enum election_write write,
-                                        uint64_t now_ms)
+static struct election_action election_step_write_now(struct election_state *s,
+                                                      enum election_write write, uint64_t now_ms)
 {
     s->phase = ELECTION_WRITING;
     s->write = write;
@@ -63,21 +64,21 @@ static struct election_action write_now(struct election_state *s, enum election_
 }
 
 /* A holder leads for at most two thirds of the Lease: see the top of election_step.h. */
-static uint64_t led_until(const struct election_state *s)
+static uint64_t election_step_led_until(const struct election_state *s)
 {
     return s->heard_ms + MAX_OF(s->duration_ms, s->times.lease_ms) / 3 * 2;
 }
 
-static struct election_action acquire(struct election_state *s, uint64_t now_ms)
+static struct election_action election_step_acquire(struct election_state *s, uint64_t now_ms)
 {
     s->tried = true;
     s->handed_over = !s->held && s->released;
     s->created = false;
-    s->ended_ms = led_until(s);
-    return write_now(s, ELECTION_WRITE_ACQUIRE, now_ms);
+    s->ended_ms = election_step_led_until(s);
+    return election_step_write_now(s, ELECTION_WRITE_ACQUIRE, now_ms);
 }
 
-static enum election_news leave(struct election_state *s)
+static enum election_news election_step_leave(struct election_state *s)
 {
     bool led = s->role != ELECTION_FOLLOWS;
     s->role = ELECTION_FOLLOWS;
@@ -85,13 +86,13 @@ static enum election_news leave(struct election_state *s)
 }
 
 /* The earlier leader is unknown, and it may still lead until it reads the Lease again. */
-static void know_nothing(struct election_state *s)
+static void election_step_know_nothing(struct election_state *s)
 {
     s->handed_over = false;
     s->created = true;
 }
 
-static struct election_action create(struct election_state *s, uint64_t now_ms)
+static struct election_action election_step_create(struct election_state *s, uint64_t now_ms)
 {
     /*
      * Either no replica ever led, or the Lease was just deleted and a leader that has not noticed
@@ -99,27 +100,27 @@ static struct election_action create(struct election_state *s, uint64_t now_ms)
      */
     s->tried = true;
     s->release = false;
-    know_nothing(s);
+    election_step_know_nothing(s);
     s->phase = ELECTION_CREATING;
     s->write = ELECTION_WRITE_ACQUIRE;
     s->sent_ms = now_ms;
-    struct election_action a = act(ELECTION_DO_CREATE);
+    struct election_action a = election_step_act(ELECTION_DO_CREATE);
     /* A deleted Lease no longer proves that no other replica led meanwhile. */
     if (s->role == ELECTION_LEADS)
-        a.news = leave(s);
+        a.news = election_step_leave(s);
     return a;
 }
 
 /* When other replicas may take the Lease, by this replica's last write. */
-static uint64_t expires(const struct election_state *s)
+static uint64_t election_step_expires(const struct election_state *s)
 {
     return s->leads_until_ms + s->times.lease_ms - s->times.renew_deadline_ms;
 }
 
 /* The election has ended: no more actions after the news. */
-static struct election_action end(struct election_state *s)
+static struct election_action election_step_end(struct election_state *s)
 {
-    struct election_action a = act(ELECTION_DO_NOTHING);
+    struct election_action a = election_step_act(ELECTION_DO_NOTHING);
     s->role = ELECTION_FOLLOWS;
     s->phase = ELECTION_WAITING;
     a.news = ELECTION_LOST;
@@ -131,64 +132,71 @@ static struct election_action end(struct election_state *s)
  * the Lease expire: a release would say that no request of the earlier leader is under way, and
  * this replica had not yet waited for those requests.
  */
-static struct election_action release(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_release(struct election_state *s, uint64_t now_ms,
+                                                    uint64_t random)
 {
-    bool expired = now_ms >= expires(s); /* other replicas may take it without a release */
+    bool expired =
+        now_ms >= election_step_expires(s); /* other replicas may take it without a release */
     if (s->stopping && (expired || !s->release))
-        return end(s);
-    enum election_news news = leave(s);
+        return election_step_end(s);
+    enum election_news news = election_step_leave(s);
     s->release = s->release && !expired;
-    struct election_action a =
-        expired ? look_later(s, now_ms, random) : write_now(s, ELECTION_WRITE_RELEASE, now_ms);
+    struct election_action a = expired ? election_step_look_later(s, now_ms, random)
+                                       : election_step_write_now(s, ELECTION_WRITE_RELEASE, now_ms);
     a.news = news;
     return a;
 }
 
 /* Another replica holds the Lease, and it is valid. */
-static struct election_action follow(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_follow(struct election_state *s, uint64_t now_ms,
+                                                   uint64_t random)
 {
     if (s->stopping)
-        return end(s);
-    enum election_news news = leave(s);
+        return election_step_end(s);
+    enum election_news news = election_step_leave(s);
     struct election_action a;
     s->release = false;
-    if (wants(s, now_ms) && now_ms >= s->want_again_ms) {
+    if (election_step_wants(s, now_ms) && now_ms >= s->want_again_ms) {
         s->want_again_ms = now_ms + s->times.retry_ms;
-        a = write_now(s, ELECTION_WRITE_WANT, now_ms);
+        a = election_step_write_now(s, ELECTION_WRITE_WANT, now_ms);
     } else {
-        a = look_later(s, now_ms, random);
+        a = election_step_look_later(s, now_ms, random);
     }
     a.news = news;
     return a;
 }
 
 /* The Lease has no holder, or it has expired. */
-static struct election_action take(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_take(struct election_state *s, uint64_t now_ms,
+                                                 uint64_t random)
 {
     if (s->stopping)
-        return end(s);
-    enum election_news news = leave(s);
+        return election_step_end(s);
+    enum election_news news = election_step_leave(s);
     bool hold_back =
         !s->held && s->wanted_by_other && now_ms < s->wanted_ms + 2 * s->times.retry_ms;
     s->release = false;
-    struct election_action a = hold_back ? look_later(s, now_ms, random) : acquire(s, now_ms);
+    struct election_action a =
+        hold_back ? election_step_look_later(s, now_ms, random) : election_step_acquire(s, now_ms);
     a.news = news;
     return a;
 }
 
 /* The next action, from the Lease at the last read or write. */
-static struct election_action decide(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_decide(struct election_state *s, uint64_t now_ms,
+                                                   uint64_t random)
 {
     if (s->held && s->mine)
-        return s->stopping || s->release ? release(s, now_ms, random)
-                                         : write_now(s, ELECTION_WRITE_RENEW, now_ms);
+        return s->stopping || s->release ? election_step_release(s, now_ms, random)
+                                         : election_step_write_now(s, ELECTION_WRITE_RENEW, now_ms);
     if (s->held && now_ms < s->heard_ms + s->duration_ms)
-        return follow(s, now_ms, random);
-    return take(s, now_ms, random);
+        return election_step_follow(s, now_ms, random);
+    return election_step_take(s, now_ms, random);
 }
 
-static struct election_action was_read(struct election_state *s, const struct election_input *in,
-                                       uint64_t now_ms, uint64_t random)
+static struct election_action election_step_was_read(struct election_state *s,
+                                                     const struct election_input *in,
+                                                     uint64_t now_ms, uint64_t random)
 {
     enum election_news news = ELECTION_NO_NEWS;
     if (in->changed || !s->ever_read)
@@ -206,11 +214,11 @@ static struct election_action was_read(struct election_state *s, const struct el
     s->tried = s->tried && in->mine;
     /* A manual edit made this replica the holder, or the holder again. */
     if (s->mine && (!s->tried || (s->role == ELECTION_LEADS && in->taken))) {
-        know_nothing(s);
-        news = s->role == ELECTION_LEADS ? leave(s) : ELECTION_NO_NEWS;
+        election_step_know_nothing(s);
+        news = s->role == ELECTION_LEADS ? election_step_leave(s) : ELECTION_NO_NEWS;
     }
     bool led = s->role == ELECTION_LEADS;
-    struct election_action a = decide(s, now_ms, random);
+    struct election_action a = election_step_decide(s, now_ms, random);
     if (news != ELECTION_NO_NEWS)
         a.news = news;
     if (led && s->role == ELECTION_LEADS && in->wanted_changed && in->wanted_by_other)
@@ -219,7 +227,8 @@ static struct election_action was_read(struct election_state *s, const struct el
 }
 
 /* The write succeeded: this replica leads from the moment at which the write was sent. */
-static struct election_action was_held(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_was_held(struct election_state *s, uint64_t now_ms,
+                                                     uint64_t random)
 {
     bool led = s->role == ELECTION_LEADS && s->write == ELECTION_WRITE_RENEW;
     s->held = s->mine = s->tried = true;
@@ -228,11 +237,12 @@ static struct election_action was_held(struct election_state *s, uint64_t now_ms
     s->duration_ms = s->times.lease_ms;
     s->leads_until_ms = s->sent_ms + s->times.renew_deadline_ms;
     if (s->stopping || s->release)
-        return release(s, now_ms, random);
+        return election_step_release(s, now_ms, random);
     if (!led && now_ms >= s->leads_until_ms)
-        return write_now(s, ELECTION_WRITE_RENEW, now_ms); /* the answer came after leads_until */
+        return election_step_write_now(s, ELECTION_WRITE_RENEW,
+                                       now_ms); /* the answer came after leads_until */
     s->role = ELECTION_LEADS;
-    struct election_action a = wait_for(s, s->times.retry_ms);
+    struct election_action a = election_step_wait_for(s, s->times.retry_ms);
     if (!led) {
         a.news = ELECTION_WON;
         a.handed_over = s->handed_over;
@@ -243,79 +253,89 @@ static struct election_action was_held(struct election_state *s, uint64_t now_ms
     return a;
 }
 
-static struct election_action wrote(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_wrote(struct election_state *s, uint64_t now_ms,
+                                                  uint64_t random)
 {
     s->ever_read = s->known = true;
     switch (s->write) {
     case ELECTION_WRITE_ACQUIRE:
     case ELECTION_WRITE_RENEW:
-        return was_held(s, now_ms, random);
+        return election_step_was_held(s, now_ms, random);
     case ELECTION_WRITE_WANT:
         s->wanted_by_other = false;
-        return s->stopping ? follow(s, now_ms, random) : look_later(s, now_ms, random);
+        return s->stopping ? election_step_follow(s, now_ms, random)
+                           : election_step_look_later(s, now_ms, random);
     case ELECTION_WRITE_RELEASE:
         s->held = s->mine = s->release = s->tried = false;
         s->released = true;
-        return take(s, now_ms, random);
+        return election_step_take(s, now_ms, random);
     }
-    return read_now(s, now_ms);
+    return election_step_read_now(s, now_ms);
 }
 
-static struct election_action failed(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_failed(struct election_state *s, uint64_t now_ms,
+                                                   uint64_t random)
 {
     s->known = false;
     /* A failed acquire may have taken effect: then the Lease expires, as after a failed release. */
-    if (s->stopping && (!s->mine || now_ms >= expires(s)))
-        return end(s);
-    return look_later(s, now_ms, random);
+    if (s->stopping && (!s->mine || now_ms >= election_step_expires(s)))
+        return election_step_end(s);
+    return election_step_look_later(s, now_ms, random);
 }
 
 /* One conflict is normal: read again at once. After several in a row wait, so that this replica
  * does not disturb the other writers. */
-static struct election_action conflicted(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_conflicted(struct election_state *s, uint64_t now_ms,
+                                                       uint64_t random)
 {
     s->known = false;
-    return ++s->conflicts > 1 ? look_later(s, now_ms, random) : read_now(s, now_ms);
+    return ++s->conflicts > 1 ? election_step_look_later(s, now_ms, random)
+                              : election_step_read_now(s, now_ms);
 }
 
 /* The wait is over, by the timer or by a call from outside. */
-static struct election_action go_on(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_go_on(struct election_state *s, uint64_t now_ms,
+                                                  uint64_t random)
 {
     if (s->stopping && !s->mine)
-        return end(s);
+        return election_step_end(s);
     if (s->known && s->held && s->mine)
-        return decide(s, now_ms, random);
-    return read_now(s, now_ms);
+        return election_step_decide(s, now_ms, random);
+    return election_step_read_now(s, now_ms);
 }
 
-static struct election_action asked(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_asked(struct election_state *s, uint64_t now_ms,
+                                                  uint64_t random)
 {
-    bool wanted = wants(s, now_ms);
+    bool wanted = election_step_wants(s, now_ms);
     if (s->role != ELECTION_FOLLOWS || s->stopping)
-        return act(ELECTION_DO_NOTHING);
+        return election_step_act(ELECTION_DO_NOTHING);
     s->want_until_ms = now_ms + WANT_MS;
-    return s->phase == ELECTION_WAITING && !wanted ? go_on(s, now_ms, random)
-                                                   : act(ELECTION_DO_NOTHING);
+    return s->phase == ELECTION_WAITING && !wanted ? election_step_go_on(s, now_ms, random)
+                                                   : election_step_act(ELECTION_DO_NOTHING);
 }
 
-static struct election_action hand_over(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_hand_over(struct election_state *s, uint64_t now_ms,
+                                                      uint64_t random)
 {
     if (s->role != ELECTION_LEADS)
-        return act(ELECTION_DO_NOTHING);
+        return election_step_act(ELECTION_DO_NOTHING);
     s->release = true;
-    return s->phase == ELECTION_WAITING ? go_on(s, now_ms, random) : act(ELECTION_DO_NOTHING);
+    return s->phase == ELECTION_WAITING ? election_step_go_on(s, now_ms, random)
+                                        : election_step_act(ELECTION_DO_NOTHING);
 }
 
-static struct election_action stop(struct election_state *s, uint64_t now_ms, uint64_t random)
+static struct election_action election_step_stop(struct election_state *s, uint64_t now_ms,
+                                                 uint64_t random)
 {
     s->stopping = true;
     s->release = s->role == ELECTION_LEADS || s->release;
     if (s->phase == ELECTION_WAITING)
-        return go_on(s, now_ms, random);
+        return election_step_go_on(s, now_ms, random);
     /* Wait only for a call that may acquire or release the Lease. */
     bool matters = s->mine || s->phase == ELECTION_CREATING ||
                    (s->phase == ELECTION_WRITING && s->write != ELECTION_WRITE_WANT);
-    return matters ? act(ELECTION_DO_NOTHING) : end(s);
+    return matters ? election_step_act(ELECTION_DO_NOTHING) : election_step_end(s);
 }
 
 struct election_action election_step(struct election_state *s, const struct election_input *in,
@@ -324,32 +344,32 @@ struct election_action election_step(struct election_state *s, const struct elec
     switch (in->event) {
     case ELECTION_ON_TIMER:
         assert(s->phase == ELECTION_WAITING);
-        return go_on(s, now_ms, random);
+        return election_step_go_on(s, now_ms, random);
     case ELECTION_ON_READ:
         assert(s->phase == ELECTION_READING);
-        return was_read(s, in, now_ms, random);
+        return election_step_was_read(s, in, now_ms, random);
     case ELECTION_ON_ABSENT:
         assert(s->phase == ELECTION_READING);
         s->held = s->mine = false;
         if (s->stopping)
-            return take(s, now_ms, random);
-        return create(s, now_ms);
+            return election_step_take(s, now_ms, random);
+        return election_step_create(s, now_ms);
     case ELECTION_ON_WROTE:
         assert(s->phase == ELECTION_CREATING || s->phase == ELECTION_WRITING);
-        return wrote(s, now_ms, random);
+        return election_step_wrote(s, now_ms, random);
     case ELECTION_ON_CONFLICT:
         assert(s->phase == ELECTION_CREATING || s->phase == ELECTION_WRITING);
-        return conflicted(s, now_ms, random);
+        return election_step_conflicted(s, now_ms, random);
     case ELECTION_ON_FAILED:
         assert(s->phase != ELECTION_WAITING);
-        return failed(s, now_ms, random);
+        return election_step_failed(s, now_ms, random);
     case ELECTION_ON_ASKED:
-        return asked(s, now_ms, random);
+        return election_step_asked(s, now_ms, random);
     case ELECTION_ON_RELEASE:
-        return hand_over(s, now_ms, random);
+        return election_step_hand_over(s, now_ms, random);
     case ELECTION_ON_STOP:
-        return stop(s, now_ms, random);
+        return election_step_stop(s, now_ms, random);
     }
     assert(false && "no event of enum election_event");
-    return act(ELECTION_DO_NOTHING);
+    return election_step_act(ELECTION_DO_NOTHING);
 }

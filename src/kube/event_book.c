@@ -27,13 +27,16 @@ enum kind {
     KIND_EVENT = 'e',
 };
 
-static void bucket_fill(struct event_bucket *b, uint64_t burst, uint64_t each_ms, uint64_t now_ms)
+static void event_book_bucket_fill(struct event_bucket *b, uint64_t burst, uint64_t each_ms,
+                                   uint64_t now_ms)
 {
     *b = (struct event_bucket){.credit_ms = burst * each_ms, .at_ms = now_ms};
 }
 
-static bool bucket_take(struct event_bucket *b, uint64_t burst, uint64_t each_ms, uint64_t now_ms)
+static bool event_book_bucket_take(struct event_bucket *b, uint64_t burst, uint64_t each_ms,
+                                   uint64_t now_ms)
 {
+    assert(b->credit_ms <= burst * each_ms);
     uint64_t earned = now_ms - MIN_OF(b->at_ms, now_ms);
     b->credit_ms += MIN_OF(earned, burst * each_ms - b->credit_ms);
     b->at_ms = now_ms;
@@ -45,44 +48,40 @@ static bool bucket_take(struct event_bucket *b, uint64_t burst, uint64_t each_ms
 
 /* ---- the table ---- */
 
-static void unlink_record(struct event_book *b, struct event_record *r)
+static struct event_record *event_book_newer(const struct event_book *b,
+                                             const struct event_record *r)
 {
-    *(r->newer == NULL ? &b->newest : &r->newer->older) = r->older;
-    *(r->older == NULL ? &b->oldest : &r->older->newer) = r->newer;
-}
-
-static void push_newest(struct event_book *b, struct event_record *r)
-{
-    r->newer = NULL;
-    r->older = b->newest;
-    *(b->newest == NULL ? &b->oldest : &b->newest->newer) = r;
-    b->newest = r;
+    return LIST_PREV(&b->by_age, r, struct event_record, link);
 }
 
 /* Pinned, or one of the two newest records: those are the event and its group while event_book_see
  * looks up the pod. */
-static bool is_in_use(const struct event_record *r)
+static bool event_book_is_in_use(const struct event_book *b, const struct event_record *r)
 {
-    return r->pinned || r->newer == NULL || r->newer->newer == NULL;
+    return r->pinned || event_book_newer(b, r) == NULL ||
+           event_book_newer(b, event_book_newer(b, r)) == NULL;
 }
 
 /* A record that is in no list and no map. If the table is full, it is the oldest record that is not
  * in use, which is forgotten. */
-static struct event_record *vacant(struct event_book *b)
+static struct event_record *event_book_vacant(struct event_book *b)
 {
+    assert(b->n <= LIMIT_EVENT_RECORDS);
     if (b->n < LIMIT_EVENT_RECORDS)
         return &b->records[b->n++];
-    struct event_record *r = b->oldest;
-    while (r != NULL && is_in_use(r))
-        r = r->newer;
+    struct event_record *r = LIST_LAST(&b->by_age, struct event_record, link);
+    while (r != NULL && event_book_is_in_use(b, r))
+        r = event_book_newer(b, r);
     if (r == NULL)
         return NULL;
-    unlink_record(b, r);
-    (void)map_del(&b->by_digest, r->key);
+    list_remove(&r->link);
+    const struct event_record *known = map_del(&b->by_digest, r->key);
+    assert(known == r);
     return r;
 }
 
-static void digest(const struct event_book *b, struct str text, char out[EVENT_DIGEST_BYTES])
+static void event_book_digest(const struct event_book *b, struct str text,
+                              char out[EVENT_DIGEST_BYTES])
 {
     for (size_t i = 0; i < COUNT_OF(b->seeds); i++) {
         uint64_t half = siphash13(b->seeds[i], text);
@@ -90,16 +89,16 @@ static void digest(const struct event_book *b, struct str text, char out[EVENT_D
     }
 }
 
-static bool is_new(const struct event_record *r)
+static bool event_book_is_new(const struct event_record *r)
 {
     return r->count == 0;
 }
 
-static void key_of(const struct event_book *b, enum kind kind, const struct event_sight *e,
-                   char key[EVENT_DIGEST_BYTES])
+static void event_book_key_of(const struct event_book *b, enum kind kind,
+                              const struct event_sight *e, char key[EVENT_DIGEST_BYTES])
 {
     char bytes[DIGESTED_BYTES + EVENT_DIGEST_BYTES];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     const struct str parts[] = {e->pod->namespace, e->pod->name, e->pod->uid, e->reason};
     size_t n_parts = kind == KIND_POD ? 3 : 4;
     buf_putc(&text, (char)kind);
@@ -110,29 +109,29 @@ static void key_of(const struct event_book *b, enum kind kind, const struct even
     if (kind != KIND_POD)
         buf_putc(&text, e->level == EVENT_WARNING ? 'w' : 'n');
     if (kind == KIND_EVENT) {
-        digest(b, e->message, key);
+        event_book_digest(b, e->message, key);
         buf_put(&text, (struct str){key, EVENT_DIGEST_BYTES});
     }
     assert(!buf_failed(&text));
-    digest(b, buf_str(&text), key);
+    event_book_digest(b, buf_str(&text), key);
 }
 
 /*
- * Finds or creates the record of that kind and makes it the newest. is_new() is true until the
- * caller raises its count. NULL: no memory, or all records are in use.
+ * Finds or creates the record of that kind and makes it the newest. event_book_is_new() is true
+ * until the caller raises its count. NULL: no memory, or all records are in use.
  */
-static struct event_record *record(struct event_book *b, enum kind kind,
-                                   const struct event_sight *e)
+static struct event_record *event_book_record(struct event_book *b, enum kind kind,
+                                              const struct event_sight *e)
 {
     char key[EVENT_DIGEST_BYTES];
-    key_of(b, kind, e, key);
+    event_book_key_of(b, kind, e, key);
     struct event_record *r = map_get(&b->by_digest, (struct str){key, sizeof(key)});
     if (r != NULL) {
-        unlink_record(b, r);
-        push_newest(b, r);
+        list_remove(&r->link);
+        list_push_front(&b->by_age, &r->link);
         return r;
     }
-    r = vacant(b);
+    r = event_book_vacant(b);
     if (r == NULL)
         return NULL;
     *r = (struct event_record){.key = {r->digest, sizeof(r->digest)}};
@@ -143,17 +142,18 @@ static struct event_record *record(struct event_book *b, enum kind kind,
         b->n--;
         return NULL;
     }
-    push_newest(b, r);
+    list_push_front(&b->by_age, &r->link);
     return r;
 }
 
 /* ---- the advice ---- */
 
 /* Whether the group has EVENT_MESSAGES other messages already. */
-static bool is_too_varied(struct event_book *b, struct event_record *group, struct str message,
-                          uint64_t now_ms)
+static bool event_book_is_too_varied(struct event_book *b, struct event_record *group,
+                                     struct str message, uint64_t now_ms)
 {
     uint64_t text = siphash13(b->seeds[0], message);
+    assert(group->n_messages <= EVENT_MESSAGES);
     if (now_ms - group->seen_ms > FORGET_MESSAGES_MS)
         group->n_messages = 0;
     group->seen_ms = now_ms;
@@ -167,9 +167,9 @@ static bool is_too_varied(struct event_book *b, struct event_record *group, stru
     return false;
 }
 
-static void count(struct event_book *b, struct event_record *r, uint64_t unix_ns)
+static void event_book_count(struct event_book *b, struct event_record *r, uint64_t unix_ns)
 {
-    if (is_new(r))
+    if (event_book_is_new(r))
         r->first_ns = b->last_ns = MAX_OF(unix_ns, b->last_ns + 1);
     r->count++;
 }
@@ -178,26 +178,26 @@ enum event_advice event_book_see(struct event_book *b, const struct event_sight 
                                  uint64_t unix_ns, struct event_record **ret)
 {
     enum event_advice advice = EVENT_SEND;
-    struct event_record *group = record(b, KIND_GROUP, e);
+    struct event_record *group = event_book_record(b, KIND_GROUP, e);
     if (group == NULL)
         return EVENT_DROP;
     struct event_record *it = group;
-    if (is_too_varied(b, group, e->message, now_ms))
+    if (event_book_is_too_varied(b, group, e->message, now_ms))
         advice = EVENT_SEND_COMBINED;
     else
-        it = record(b, KIND_EVENT, e);
+        it = event_book_record(b, KIND_EVENT, e);
     if (it == NULL)
         return EVENT_DROP;
-    count(b, it, unix_ns);
-    struct event_record *pod = record(b, KIND_POD, e);
+    event_book_count(b, it, unix_ns);
+    struct event_record *pod = event_book_record(b, KIND_POD, e);
     if (pod == NULL)
         return EVENT_DROP;
-    if (is_new(pod)) {
-        bucket_fill(&pod->bucket, POD_BURST, POD_EACH_MS, now_ms);
+    if (event_book_is_new(pod)) {
+        event_book_bucket_fill(&pod->bucket, POD_BURST, POD_EACH_MS, now_ms);
         pod->count = 1;
     }
-    if (!bucket_take(&pod->bucket, POD_BURST, POD_EACH_MS, now_ms) ||
-        !bucket_take(&b->all, ALL_BURST, ALL_EACH_MS, now_ms))
+    if (!event_book_bucket_take(&pod->bucket, POD_BURST, POD_EACH_MS, now_ms) ||
+        !event_book_bucket_take(&b->all, ALL_BURST, ALL_EACH_MS, now_ms))
         return EVENT_DROP;
     *ret = it;
     return advice;
@@ -206,9 +206,10 @@ enum event_advice event_book_see(struct event_book *b, const struct event_sight 
 enum errc event_book_init(struct event_book *b, struct map_seed seed, struct map_seed other)
 {
     *b = (struct event_book){.seeds = {seed, other}};
+    list_init(&b->by_age);
     map_init(&b->by_digest, offsetof(struct event_record, key), seed);
     /* Time 0 is before every event, so the first event finds a full bucket. */
-    bucket_fill(&b->all, ALL_BURST, ALL_EACH_MS, 0);
+    event_book_bucket_fill(&b->all, ALL_BURST, ALL_EACH_MS, 0);
     b->records = mem_alloc(LIMIT_EVENT_RECORDS * sizeof(*b->records));
     return b->records == NULL ? ERR_NOMEM : OK;
 }

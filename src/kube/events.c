@@ -7,6 +7,7 @@
  */
 #include "kube/events.h"
 
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/event_book.h"
@@ -22,7 +23,7 @@
 #define PATH_BYTES (3 * (EVENT_NAMESPACE_BYTES + EVENT_NAME_BYTES) + 64)
 
 struct post {
-    struct post *next; /* in the queue */
+    struct list_link link; /* in the queue */
     struct event_record *record;
     struct kube_event event; /* its strings follow the struct in memory; its message is below */
     char message[EVENT_MESSAGE_BYTES + 1];
@@ -45,8 +46,7 @@ struct events {
     struct events_counts own; /* used if the caller wants no counts */
     struct events_counts *counts;
     struct event_book book;
-    struct post *head;
-    struct post **tail;
+    struct list queue;
     size_t n_posts; /* queued and with senders */
     struct sender senders[LIMIT_EVENTS_IN_FLIGHT];
 
@@ -62,11 +62,11 @@ struct events {
     struct deferred drain_done;
 };
 
-static void send(struct sender *s);
+static void events_send(struct sender *s);
 
 /* ---- dropped and lost Events ---- */
 
-static void drop(struct events *ev)
+static void events_drop(struct events *ev)
 {
     uint64_t now_ms = loop_now_ms(ev->set.loop);
     ev->dropped++;
@@ -78,7 +78,7 @@ static void drop(struct events *ev)
     ev->log_dropped_ms = now_ms + TELL_EACH_MS;
 }
 
-static void lose(struct events *ev, const struct err *why)
+static void events_lose(struct events *ev, const struct err *why)
 {
     uint64_t now_ms = loop_now_ms(ev->set.loop);
     ev->lost++;
@@ -92,34 +92,25 @@ static void lose(struct events *ev, const struct err *why)
 
 /* ---- the queue ---- */
 
-static void enqueue(struct events *ev, struct post *p)
+static struct post *events_dequeue(struct events *ev)
 {
-    p->next = NULL;
-    *ev->tail = p;
-    ev->tail = &p->next;
-}
-
-static struct post *dequeue(struct events *ev)
-{
-    struct post *p = ev->head;
-    if (p == NULL)
-        return NULL;
-    ev->head = p->next;
-    if (p->next == NULL)
-        ev->tail = &ev->head;
+    struct post *p = LIST_FIRST(&ev->queue, struct post, link);
+    if (p != NULL)
+        list_remove(&p->link);
     return p;
 }
 
-static void post_free(struct events *ev, struct post *p)
+static void events_post_free(struct events *ev, struct post *p)
 {
+    assert(p->record->post == p && !list_is_linked(&p->link) && ev->n_posts > 0);
     p->record->pinned = false;
     p->record->post = NULL;
     ev->counts->waiting = --ev->n_posts;
     mem_free(p);
 }
 
-static struct post *post_new(struct events *ev, const struct event_sight *e,
-                             struct event_record *record)
+static struct post *events_post_new(struct events *ev, const struct event_sight *e,
+                                    struct event_record *record)
 {
     const struct event_subject *pod = e->pod;
     if (ev->n_posts == LIMIT_EVENTS_QUEUED)
@@ -135,6 +126,7 @@ static struct post *post_new(struct events *ev, const struct event_sight *e,
     p->event.reason = str_store(&at, e->reason);
     p->event.level = e->level;
     p->event.first_ns = record->first_ns;
+    assert(record->post == NULL && !record->pinned);
     p->record = record;
     record->pinned = true;
     record->post = p;
@@ -142,16 +134,16 @@ static struct post *post_new(struct events *ev, const struct event_sight *e,
     return p;
 }
 
-static void pump(struct events *ev)
+static void events_pump(struct events *ev)
 {
-    for (size_t i = 0; i < COUNT_OF(ev->senders) && ev->head != NULL; i++) {
+    for (size_t i = 0; i < COUNT_OF(ev->senders) && !list_is_empty(&ev->queue); i++) {
         struct sender *s = &ev->senders[i];
         if (s->post != NULL)
             continue;
-        s->post = dequeue(ev);
+        s->post = events_dequeue(ev);
         s->post->sent = true;
         s->post->tries = 0;
-        send(s);
+        events_send(s);
     }
     if (ev->draining && ev->n_posts == 0)
         loop_defer(ev->set.loop, &ev->drain_done);
@@ -159,27 +151,29 @@ static void pump(struct events *ev)
 
 /* ---- senders ---- */
 
-static void end(struct sender *s, bool good)
+static void events_end(struct sender *s, bool good)
 {
     struct events *ev = s->owner;
     struct post *p = s->post;
+    assert(p->sent && p->record->post == p);
     s->post = NULL;
     kube_call_done(&s->call);
     p->sent = false;
     if (good && p->stale)
-        enqueue(ev, p);
+        list_push_back(&ev->queue, &p->link);
     else
-        post_free(ev, p);
-    pump(ev);
+        events_post_free(ev, p);
+    events_pump(ev);
 }
 
-static void pause_or_lose(struct sender *s, const struct err *why)
+static void events_pause_or_lose(struct sender *s, const struct err *why)
 {
     struct events *ev = s->owner;
     uint64_t asked_ms = MIN_OF(s->call.http.retry_after_ms, RETRY_AFTER_MAX_MS);
+    assert(s->post->tries > 0 && !timer_armed(&s->again));
     if (ev->draining || s->post->tries >= TRIES) {
-        lose(ev, why);
-        end(s, false);
+        events_lose(ev, why);
+        events_end(s, false);
         return;
     }
     uint64_t ms = ev->set.retry_ms << s->post->tries;
@@ -187,17 +181,17 @@ static void pause_or_lose(struct sender *s, const struct err *why)
     timer_arm(ev->set.loop, &s->again, MAX_OF(ms, asked_ms));
 }
 
-static void on_again(struct timer *t)
+static void events_on_again(struct timer *t)
 {
-    send(CONTAINER_OF(t, struct sender, again));
+    events_send(CONTAINER_OF(t, struct sender, again));
 }
 
-static bool is_worth_a_try(const struct http_call *h)
+static bool events_is_worth_a_try(const struct http_call *h)
 {
     return h->outcome != HTTP_ANSWERED || h->status == 401 || h->status == 429 || h->status >= 500;
 }
 
-static void on_done(struct http_call *http)
+static void events_on_done(struct http_call *http)
 {
     struct sender *s = CONTAINER_OF(http, struct sender, call.http);
     struct post *p = s->post;
@@ -208,25 +202,25 @@ static void on_done(struct http_call *http)
     if (code == OK) {
         p->record->made = true;
         s->owner->counts->written++;
-        end(s, true);
+        events_end(s, true);
     } else if (http->status == (p->patch ? 404U : 409U) && p->tries < TRIES) {
         /* 404 to a PATCH: the Event has expired (by default after an hour), so create it again. 409
          * to a POST: an earlier try whose answer was lost created it, perhaps with a lower count,
          * so patch it. */
         p->record->made = !p->patch;
-        send(s);
-    } else if (is_worth_a_try(http)) {
-        pause_or_lose(s, &e);
+        events_send(s);
+    } else if (events_is_worth_a_try(http)) {
+        events_pause_or_lose(s, &e);
     } else {
-        lose(s->owner, &e);
-        end(s, false);
+        events_lose(s->owner, &e);
+        events_end(s, false);
     }
 }
 
-static void put_path(struct buf *out, const struct post *p)
+static void events_put_path(struct buf *out, const struct post *p)
 {
     char bytes[EVENT_NAME_BYTES + 32];
-    struct buf name = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf name = BUF_ON(bytes);
     buf_put(out, STR("/api/v1/namespaces/"));
     kube_put_segment(out, p->event.pod.namespace);
     buf_put(out, STR("/events"));
@@ -237,18 +231,19 @@ static void put_path(struct buf *out, const struct post *p)
     kube_put_segment(out, buf_str(&name));
 }
 
-static void send(struct sender *s)
+static void events_send(struct sender *s)
 {
     struct events *ev = s->owner;
     struct post *p = s->post;
     struct err e = ERR_INIT;
     struct jwrite w;
     char bytes[PATH_BYTES];
-    struct buf path = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf path = BUF_ON(bytes);
+    assert(p->sent && !timer_armed(&s->again));
     p->tries++;
     p->stale = false;
     p->patch = p->record->made;
-    put_path(&path, p);
+    events_put_path(&path, p);
     assert(!buf_failed(&path));
     buf_clear(&s->body, SIZE_MAX);
     jwrite_init(&w, &s->body);
@@ -259,13 +254,13 @@ static void send(struct sender *s)
     if (buf_failed(&s->body)) {
         s->call.http.retry_after_ms = 0;
         (void)err_set(&e, ERR_NOMEM, "no memory for an event");
-        pause_or_lose(s, &e);
+        events_pause_or_lose(s, &e);
         return;
     }
     s->call.http.body = buf_str(&s->body);
     s->call.http.content_type = p->patch ? STR("application/strategic-merge-patch+json") : STR_NULL;
     s->call.http.timeout_ms = CALL_TIMEOUT_MS;
-    s->call.http.on_done = on_done;
+    s->call.http.on_done = events_on_done;
     kube_call_start(ev->set.api, &s->call, p->patch ? "PATCH" : "POST", buf_str(&path));
 }
 
@@ -288,18 +283,18 @@ void events_post(struct events *ev, const struct event_subject *pod, enum event_
     if (event_fits(pod, reason))
         advice = event_book_see(&ev->book, &e, loop_now_ms(ev->set.loop), unix_ns, &record);
     if (advice == EVENT_DROP) {
-        drop(ev);
+        events_drop(ev);
         return;
     }
     struct post *p = record->post;
     bool is_known = p != NULL;
     if (!is_known)
-        p = post_new(ev, &e, record);
+        p = events_post_new(ev, &e, record);
     if (p == NULL) {
-        drop(ev);
+        events_drop(ev);
         return;
     }
-    struct buf text = {.p = p->message, .cap = sizeof(p->message), .max = EVENT_MESSAGE_BYTES};
+    struct buf text = BUF_ON(p->message);
     event_put_message(&text, message, advice == EVENT_SEND_COMBINED);
     p->event.message = buf_str(&text);
     p->event.last_ns = unix_ns;
@@ -307,20 +302,21 @@ void events_post(struct events *ev, const struct event_subject *pod, enum event_
     p->stale = p->sent;
     if (is_known)
         return;
-    enqueue(ev, p);
-    pump(ev);
+    list_push_back(&ev->queue, &p->link);
+    events_pump(ev);
 }
 
-static void on_drain_over(struct timer *t)
+static void events_on_drain_over(struct timer *t)
 {
     struct events *ev = CONTAINER_OF(t, struct events, drain_over);
     loop_defer(ev->set.loop, &ev->drain_done);
 }
 
-static void on_drain_done(struct deferred *d)
+static void events_on_drain_done(struct deferred *d)
 {
     struct events *ev = CONTAINER_OF(d, struct events, drain_done);
     void (*done)(void *ctx) = ev->drained;
+    assert(ev->draining);
     timer_cancel(&ev->drain_over);
     ev->drained = NULL;
     if (done != NULL)
@@ -342,7 +338,7 @@ void events_drain(struct events *ev, void (*done)(void *ctx), void *ctx)
         if (timer_armed(&ev->senders[i].again))
             timer_arm(ev->set.loop, &ev->senders[i].again, 0); /* the last try of its post */
     }
-    pump(ev);
+    events_pump(ev);
 }
 
 /* ---- create and free ---- */
@@ -356,12 +352,12 @@ enum errc events_new(const struct events_settings *s, struct events **ret, struc
         return err_set(reterr, ERR_NOMEM, "no memory for events");
     ev->set = *s;
     ev->counts = s->counts == NULL ? &ev->own : s->counts;
-    ev->tail = &ev->head;
-    ev->drain_over.fire = on_drain_over;
-    ev->drain_done.run = on_drain_done;
+    list_init(&ev->queue);
+    ev->drain_over.fire = events_on_drain_over;
+    ev->drain_done.run = events_on_drain_done;
     for (size_t i = 0; i < COUNT_OF(ev->senders); i++) {
         ev->senders[i].owner = ev;
-        ev->senders[i].again.fire = on_again;
+        ev->senders[i].again.fire = events_on_again;
         buf_init(&ev->senders[i].body, BODY_MAX);
     }
     if (event_book_init(&ev->book, seed, other) != OK) {
@@ -385,10 +381,11 @@ struct events *events_free(struct events *ev)
         kube_call_done(&s->call);
         buf_done(&s->body);
         if (s->post != NULL)
-            post_free(ev, s->post);
+            events_post_free(ev, s->post);
     }
-    for (struct post *p = dequeue(ev); p != NULL; p = dequeue(ev))
-        post_free(ev, p);
+    for (struct post *p = events_dequeue(ev); p != NULL; p = events_dequeue(ev))
+        events_post_free(ev, p);
+    assert(ev->n_posts == 0);
     event_book_done(&ev->book);
     mem_free(ev);
     return NULL;

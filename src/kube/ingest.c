@@ -21,7 +21,7 @@ void ingest_done(struct ingest *in)
     arena_done(&in->arena);
 }
 
-static void apply(struct ingest *in, const struct event *e, struct effect *ret)
+static void ingest_apply(struct ingest *in, const struct cache_event *e, struct effect *ret)
 {
     if (cache_apply(in->cache, e, loop_wall_ns(in->loop), ret) != OK) {
         in->lost = true;
@@ -35,8 +35,8 @@ static const char *const kind_names[CACHE_KINDS] = {
     [CACHE_HEALTH] = "ConfigMap",
 };
 
-static void unreadable(struct ingest *in, enum cache_kind kind, struct str name,
-                       const struct err *e)
+static void ingest_unreadable(struct ingest *in, enum cache_kind kind, struct str name,
+                              const struct err *e)
 {
     in->torn[kind] = true;
     in->lost = in->lost || e->code == ERR_NOMEM;
@@ -45,14 +45,15 @@ static void unreadable(struct ingest *in, enum cache_kind kind, struct str name,
 }
 
 /* Ends the reader. True: the object is complete and has a name. False: the failure is logged. */
-static bool readable(struct ingest *in, struct jread *r, enum cache_kind kind, struct str name)
+static bool ingest_readable(struct ingest *in, struct jread *r, enum cache_kind kind,
+                            struct str name)
 {
     struct err e = ERR_INIT;
     if (jread_finish(r, &e) == OK && name.n > 0)
         return true;
     if (e.code == OK)
         (void)err_set(&e, ERR_SYNTAX, "it has no metadata.name");
-    unreadable(in, kind, name, &e);
+    ingest_unreadable(in, kind, name, &e);
     return false;
 }
 
@@ -64,7 +65,7 @@ struct node_figures {
     unsigned bad_tokens;
 };
 
-static struct node_figures figures_of(const struct node *n)
+static struct node_figures ingest_figures_of(const struct node *n)
 {
     if (n == NULL)
         return (struct node_figures){.fault = NODE_ABSENT};
@@ -76,12 +77,12 @@ static struct node_figures figures_of(const struct node *n)
 }
 
 /* The first 256 bytes, for a log line: a list may be as long as a whole object. */
-static struct str head_of(struct str list)
+static struct str ingest_head_of(struct str list)
 {
     return (struct str){list.p, MIN_OF(list.n, (size_t)256)};
 }
 
-static void report_long_list(const struct node *n, struct str annotation, struct str list)
+static void ingest_report_long_list(const struct node *n, struct str annotation, struct str list)
 {
     if (list.n > LIMIT_CARD_LIST_BYTES)
         log_warn("a node's list of cards is too long: it counts as naming all of them",
@@ -90,23 +91,23 @@ static void report_long_list(const struct node *n, struct str annotation, struct
 }
 
 /* Rate limit: each pod on such a card and each change of its node would log the line again. */
-static bool may_tell_over(struct ingest *in)
+static bool ingest_may_tell_over(struct ingest *in)
 {
     return log_limit_allows(&in->over, loop_now_ms(in->loop), "a card holds more than its size");
 }
 
-static void report_node(struct ingest *in, const struct node *n, const struct node_view *view,
-                        struct node_figures old)
+static void ingest_report_node(struct ingest *in, const struct node *n,
+                               const struct node_view *view, struct node_figures old)
 {
-    struct node_figures now = figures_of(n);
+    struct node_figures now = ingest_figures_of(n);
     if (old.fault == now.fault && old.total == now.total && old.limit == now.limit &&
         old.n_cards == now.n_cards && old.bad_tokens == now.bad_tokens)
         return;
     if (now.bad_tokens > 0)
         log_warn("a node's labels or annotations name something that is no card, policy or number",
                  kv_str("node", n->name), kv_uint("tokens", now.bad_tokens));
-    report_long_list(n, CARDPACK_ANNOTATION_CORDONED, view->cordoned);
-    report_long_list(n, CARDPACK_ANNOTATION_EXCLUSIVE, view->exclusive_cards);
+    ingest_report_long_list(n, CARDPACK_ANNOTATION_CORDONED, view->cordoned);
+    ingest_report_long_list(n, CARDPACK_ANNOTATION_EXCLUSIVE, view->exclusive_cards);
     if (now.fault == NODE_BAD_QUANTITY)
         log_warn("a node's gpu-mem or gpu-count is not usable", kv_str("node", n->name));
     else if (now.fault == NODE_BAD_CARDS)
@@ -119,7 +120,7 @@ static void report_node(struct ingest *in, const struct node *n, const struct no
                  kv_int("total", n->total), kv_int("usable", n->limit),
                  kv_int("remainder", n->remainder));
     for (uint32_t i = 0; i < now.n_cards; i++) {
-        if (n->cards[i].used > n->cards[i].total && may_tell_over(in))
+        if (n->cards[i].used > n->cards[i].total && ingest_may_tell_over(in))
             log_warn("a card holds more than its size", kv_str("node", n->name), kv_uint("card", i),
                      kv_int("used", n->cards[i].used), kv_int("total", n->cards[i].total));
     }
@@ -129,22 +130,23 @@ void ingest_node(struct ingest *in, struct str json, bool gone)
 {
     struct jread r;
     struct effect effect;
-    struct event e = {.type = gone ? EVENT_NODE_GONE : EVENT_NODE_SET};
+    struct cache_event e = {.type = gone ? CACHE_NODE_GONE : CACHE_NODE_SET};
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
     kube_read_node(&r, &in->arena, &e.node);
-    if (!readable(in, &r, CACHE_NODES, e.node.name))
+    if (!ingest_readable(in, &r, CACHE_NODES, e.node.name))
         return;
-    struct node_figures old = figures_of(cache_node(in->cache, e.node.name));
-    apply(in, &e, &effect);
+    struct node_figures old = ingest_figures_of(cache_node(in->cache, e.node.name));
+    ingest_apply(in, &e, &effect);
     if (gone && old.fault != NODE_ABSENT)
         log_info("node is gone", kv_str("node", e.node.name));
     const struct node *n = cache_node(in->cache, e.node.name);
     if (!gone && n != NULL)
-        report_node(in, n, &e.node, old);
+        ingest_report_node(in, n, &e.node, old);
 }
 
-static void report_pod(struct ingest *in, const struct pod_view *view, const struct effect *effect)
+static void ingest_report_pod(struct ingest *in, const struct pod_view *view,
+                              const struct effect *effect)
 {
     const struct pod *p = cache_pod(in->cache, view->uid);
     if (effect->err.code != OK)
@@ -160,7 +162,7 @@ static void report_pod(struct ingest *in, const struct pod_view *view, const str
         return;
     }
     const struct card *c = &p->node->cards[p->card];
-    if (c->used > c->total && may_tell_over(in))
+    if (c->used > c->total && ingest_may_tell_over(in))
         log_warn("a card holds more than its size", kv_str("node", p->node->name),
                  kv_int("card", p->card), kv_int("used", c->used), kv_int("total", c->total),
                  kv_str("namespace", p->namespace), kv_str("pod", p->name));
@@ -170,38 +172,38 @@ void ingest_pod(struct ingest *in, struct str json, bool gone)
 {
     struct jread r;
     struct effect effect;
-    struct event e = {.type = gone ? EVENT_POD_GONE : EVENT_POD_SET};
+    struct cache_event e = {.type = gone ? CACHE_POD_GONE : CACHE_POD_SET};
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
     kube_read_pod(&r, &in->arena, &e.pod);
-    if (!readable(in, &r, CACHE_PODS, e.pod.name))
+    if (!ingest_readable(in, &r, CACHE_PODS, e.pod.name))
         return;
     if (e.pod.uid.n == 0) {
         struct err fault = ERR_INIT;
         (void)err_set(&fault, ERR_SYNTAX, "it has no metadata.uid");
-        unreadable(in, CACHE_PODS, e.pod.name, &fault);
+        ingest_unreadable(in, CACHE_PODS, e.pod.name, &fault);
         return;
     }
-    apply(in, &e, &effect);
+    ingest_apply(in, &e, &effect);
     if (!gone)
-        report_pod(in, &e.pod, &effect);
+        ingest_report_pod(in, &e.pod, &effect);
 }
 
 /* The old quotas stay: if an unreadable ConfigMap stopped all binds, the pods of every namespace
  * would wait until its author corrects it. */
-static void quota_is_bad(struct ingest *in, const struct err *why)
+static void ingest_quota_is_bad(struct ingest *in, const struct err *why)
 {
     struct effect effect;
-    apply(in, &(struct event){.type = EVENT_QUOTA_BAD}, &effect);
+    ingest_apply(in, &(struct cache_event){.type = CACHE_QUOTA_BAD}, &effect);
     log_error("the quotas can't be read, and stay as they were",
               kv_str("configmap", CARDPACK_QUOTA_NAME), kv_bool("in_force", in->cache->limited),
               kv_cstr("error", why->text));
 }
 
-static void quota_is_gone(struct ingest *in)
+static void ingest_quota_is_gone(struct ingest *in)
 {
     struct effect effect;
-    apply(in, &(struct event){.type = EVENT_QUOTA_GONE}, &effect);
+    ingest_apply(in, &(struct cache_event){.type = CACHE_QUOTA_GONE}, &effect);
     if (effect.changed)
         log_info("the quotas are gone: no namespace has limits");
 }
@@ -210,20 +212,20 @@ static void ingest_quota(struct ingest *in, struct str text, bool gone)
 {
     struct effect effect;
     struct err why = ERR_INIT;
-    struct event e = {.type = EVENT_QUOTA_SET};
+    struct cache_event e = {.type = CACHE_QUOTA_SET};
     if (gone) {
-        quota_is_gone(in);
+        ingest_quota_is_gone(in);
         return;
     }
     enum errc code = text.p == NULL
                          ? err_set(&why, ERR_SYNTAX, "it has no %.*s", STR_ARG(CARDPACK_QUOTA_KEY))
                          : quota_config_read(text, &in->arena, &e.quota, &why);
     if (code == ERR_NOMEM) {
-        unreadable(in, CACHE_HEALTH, CARDPACK_QUOTA_NAME, &why);
+        ingest_unreadable(in, CACHE_HEALTH, CARDPACK_QUOTA_NAME, &why);
     } else if (code != OK) {
-        quota_is_bad(in, &why);
+        ingest_quota_is_bad(in, &why);
     } else {
-        apply(in, &e, &effect);
+        ingest_apply(in, &e, &effect);
         log_info("quotas", kv_uint("namespaces", e.quota.n));
     }
 }
@@ -231,21 +233,21 @@ static void ingest_quota(struct ingest *in, struct str text, bool gone)
 static void ingest_health(struct ingest *in, const struct configmap_view *view, bool gone)
 {
     struct effect effect;
-    struct event e = {.type = gone ? EVENT_HEALTH_GONE : EVENT_HEALTH_SET};
+    struct cache_event e = {.type = gone ? CACHE_HEALTH_GONE : CACHE_HEALTH_SET};
     e.health.node = str_skip(view->name, GPUSHARE_UNHEALTHY_PREFIX.n);
     e.health.gpus = view->gpus;
     if (e.health.node.n == 0)
         return;
-    apply(in, &e, &effect);
+    ingest_apply(in, &e, &effect);
     log_info("unhealthy cards", kv_str("node", e.health.node),
-             kv_str("cards", gone ? STR("") : head_of(view->gpus)));
+             kv_str("cards", gone ? STR("") : ingest_head_of(view->gpus)));
     if (!gone && view->gpus.n > LIMIT_CARD_LIST_BYTES)
         log_warn("an unhealthy ConfigMap is too long: all cards of its node count as unhealthy",
                  kv_str("configmap", view->name), kv_uint("bytes", view->gpus.n),
                  kv_uint("limit", LIMIT_CARD_LIST_BYTES));
     else if (effect.bad_tokens > 0)
         log_warn("an unhealthy ConfigMap names something that is no card index",
-                 kv_str("configmap", view->name), kv_str("gpus", head_of(view->gpus)));
+                 kv_str("configmap", view->name), kv_str("gpus", ingest_head_of(view->gpus)));
 }
 
 void ingest_configmap(struct ingest *in, struct str json, bool gone)
@@ -255,7 +257,7 @@ void ingest_configmap(struct ingest *in, struct str json, bool gone)
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
     kube_read_configmap(&r, &view);
-    if (!readable(in, &r, CACHE_HEALTH, view.name) ||
+    if (!ingest_readable(in, &r, CACHE_HEALTH, view.name) ||
         !str_eq(view.namespace, GPUSHARE_UNHEALTHY_NAMESPACE))
         return;
     if (str_eq(view.name, CARDPACK_QUOTA_NAME))
@@ -268,18 +270,18 @@ void ingest_list_begin(struct ingest *in, enum cache_kind kind)
 {
     struct effect effect;
     in->torn[kind] = false;
-    apply(in, &(struct event){.type = EVENT_LIST_BEGIN, .list = kind}, &effect);
+    ingest_apply(in, &(struct cache_event){.type = CACHE_LIST_BEGIN, .list = kind}, &effect);
 }
 
 unsigned ingest_list_end(struct ingest *in, enum cache_kind kind)
 {
     struct effect effect;
     if (in->torn[kind]) {
-        log_error("an object of the list can't be read: nothing that it lacks is taken for gone",
+        log_error("an object of the list can't be read: objects missing in this list are kept",
                   kv_cstr("kind", kind_names[kind]));
         return 0;
     }
-    apply(in, &(struct event){.type = EVENT_LIST_END, .list = kind}, &effect);
+    ingest_apply(in, &(struct cache_event){.type = CACHE_LIST_END, .list = kind}, &effect);
     if (effect.unlimited)
         log_info("the quotas are gone: no namespace has limits");
     log_info("list is in", kv_cstr("kind", kind_names[kind]), kv_uint("gone", effect.swept));

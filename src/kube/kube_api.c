@@ -34,7 +34,7 @@ struct kube_api {
     struct timer check_files;
 };
 
-static struct str watched_file(const struct kube_api *a, size_t i)
+static struct str kube_api_watched_file(const struct kube_api *a, size_t i)
 {
     const struct kubeconfig *c = &a->credentials.config;
     /* Inline data takes precedence: then the file is not used. */
@@ -49,11 +49,11 @@ static struct str watched_file(const struct kube_api *a, size_t i)
 }
 
 /* Whether any file has changed since the last call. */
-static bool stamp_files(struct kube_api *a)
+static bool kube_api_stamp_files(struct kube_api *a)
 {
     bool changed = false;
     for (size_t i = 0; i < N_FILES; i++) {
-        struct str path = watched_file(a, i);
+        struct str path = kube_api_watched_file(a, i);
         if (path.n == 0)
             continue;
         struct file_stamp now = file_stamp(path);
@@ -63,35 +63,37 @@ static bool stamp_files(struct kube_api *a)
     return changed;
 }
 
-static void check_files(struct kube_api *a)
+static void kube_api_check_files(struct kube_api *a)
 {
-    if (!stamp_files(a))
+    if (!kube_api_stamp_files(a))
         return;
     log_debug("certificate files changed, closing idle connections",
               kv_str("server", a->credentials.config.server));
     http_client_forget_connections(a->client);
 }
 
-static void on_check_files(struct timer *t)
+static void kube_api_on_check_files(struct timer *t)
 {
     struct kube_api *a = CONTAINER_OF(t, struct kube_api, check_files);
     timer_arm(a->loop, t, CHECK_FILES_MS);
-    check_files(a);
+    kube_api_check_files(a);
 }
 
-static enum errc client_new(struct kube_api *a, struct str user_agent, struct err *reterr)
+static enum errc kube_api_client_new(struct kube_api *a, const struct kube_api_settings *set,
+                                     struct err *reterr)
 {
     const struct kubeconfig *c = &a->credentials.config;
     struct http_client_settings s = {
-        .user_agent = user_agent,
-        .ca_file = watched_file(a, CA_FILE),
+        .user_agent = set->user_agent,
+        .socket = set->socket,
+        .ca_file = kube_api_watched_file(a, CA_FILE),
         .ca_data = c->ca_data,
         .insecure = c->insecure_skip_tls_verify,
         .tls_server_name = c->tls_server_name,
         .proxy_url = c->proxy_url,
-        .cert_file = watched_file(a, CERT_FILE),
+        .cert_file = kube_api_watched_file(a, CERT_FILE),
         .cert_data = c->client_cert_data,
-        .key_file = watched_file(a, KEY_FILE),
+        .key_file = kube_api_watched_file(a, KEY_FILE),
         .key_data = c->client_key_data,
         .allow_http = !a->credentials.tls,
     };
@@ -105,19 +107,19 @@ enum errc kube_api_new(struct loop *l, const struct kube_api_settings *s, struct
     if (a == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     a->loop = l;
-    a->check_files.fire = on_check_files;
+    a->check_files.fire = kube_api_on_check_files;
     arena_init(&a->arena, ARENA_MAX);
     enum errc code = kube_credentials_find(s, &a->arena, &a->credentials, reterr);
     if (code == OK)
         code = kube_token_init(&a->token, &a->credentials.config, loop_now_ms(l), reterr);
     if (code == OK)
-        code = client_new(a, s->user_agent, reterr);
+        code = kube_api_client_new(a, s, reterr);
     if (code != OK) {
         (void)kube_api_free(a);
         return code;
     }
     timer_arm(l, &a->check_files, CHECK_FILES_MS);
-    (void)stamp_files(a);
+    (void)kube_api_stamp_files(a);
     *ret = a;
     return OK;
 }
@@ -150,7 +152,7 @@ void kube_api_refresh(struct kube_api *a)
     struct err e = ERR_INIT;
     if (kube_token_refresh(&a->token, loop_now_ms(a->loop), &e) != OK)
         log_debug("token not read, the old one stays", kv_cstr("err", e.text));
-    check_files(a);
+    kube_api_check_files(a);
 }
 
 void kube_call_start(struct kube_api *a, struct kube_call *c, const char *method, struct str path)
@@ -183,7 +185,7 @@ void kube_call_done(struct kube_call *c)
     buf_done(&c->url);
 }
 
-static enum errc status_code(unsigned status)
+static enum errc kube_api_status_code(unsigned status)
 {
     switch (status) {
     case 401:
@@ -219,8 +221,8 @@ enum errc kube_call_result(const struct kube_call *c, struct err *reterr)
     (void)str_cut(h->url, '?', &url, &query);
     arena_init(&arena, STATUS_ARENA_BYTES);
     struct str message = kube_status_message(buf_str(&h->reply), &arena);
-    enum errc code = err_set(reterr, status_code(h->status), "%s %.*s: %u: %.*s", h->method,
-                             STR_ARG(url), h->status, STR_ARG(message));
+    enum errc code = err_set(reterr, kube_api_status_code(h->status), "%s %.*s: %u: %.*s",
+                             h->method, STR_ARG(url), h->status, STR_ARG(message));
     arena_done(&arena);
     return code;
 }

@@ -15,7 +15,7 @@
 #define TOKEN_FRESH_MS  50000
 #define TOKEN_MAX_BYTES (64 * KIB)
 
-static struct str join(struct arena *arena, const struct str *parts, size_t n)
+static struct str kube_credentials_join(struct arena *arena, const struct str *parts, size_t n)
 {
     size_t size = 0;
     for (size_t i = 0; i < n; i++)
@@ -32,12 +32,12 @@ static struct str join(struct arena *arena, const struct str *parts, size_t n)
     return (struct str){joined, size};
 }
 
-#define JOIN(arena, ...)                             \
-    join((arena), (const struct str[]){__VA_ARGS__}, \
-         sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
+#define JOIN(arena, ...)                                              \
+    kube_credentials_join((arena), (const struct str[]){__VA_ARGS__}, \
+                          sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
 
-static enum errc read_file(struct str path, struct arena *arena, struct str *ret,
-                           struct err *reterr)
+static enum errc kube_credentials_read_file(struct str path, struct arena *arena, struct str *ret,
+                                            struct err *reterr)
 {
     if (path.p == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
@@ -54,7 +54,7 @@ static enum errc read_file(struct str path, struct arena *arena, struct str *ret
     return code;
 }
 
-static bool is_host(struct str host)
+static bool kube_credentials_is_host(struct str host)
 {
     for (size_t i = 0; i < host.n; i++) {
         unsigned char c = (unsigned char)host.p[i];
@@ -64,12 +64,13 @@ static bool is_host(struct str host)
     return host.n > 0;
 }
 
-static enum errc find_in_cluster(const struct kube_api_settings *s, struct arena *arena,
-                                 struct kube_credentials *ret, struct err *reterr)
+static enum errc kube_credentials_find_in_cluster(const struct kube_api_settings *s,
+                                                  struct arena *arena, struct kube_credentials *ret,
+                                                  struct err *reterr)
 {
     struct kubeconfig *c = &ret->config;
     uint64_t port = 0;
-    if (!is_host(s->service_host))
+    if (!kube_credentials_is_host(s->service_host))
         return err_set(reterr, ERR_SYNTAX, "KUBERNETES_SERVICE_HOST is not a host: \"%.*s\"",
                        STR_ARG(s->service_host));
     if (!str_to_u64(s->service_port, UINT16_MAX, &port) || port == 0)
@@ -82,56 +83,34 @@ static enum errc find_in_cluster(const struct kube_api_settings *s, struct arena
     c->token_file = JOIN(arena, s->service_account, STR("/token"));
 
     struct str content = STR_NULL;
-    enum errc code = read_file(c->ca_file, arena, &content, reterr);
+    enum errc code = kube_credentials_read_file(c->ca_file, arena, &content, reterr);
     if (code == OK && str_trim(content).n == 0)
         code = err_set(reterr, ERR_SYNTAX, "%.*s: empty", STR_ARG(c->ca_file));
     if (code != OK) {
         (void)err_wrap(reterr, "in cluster, but its CA cannot be had");
         return code;
     }
-    /* Optional: only a default, for the Lease's namespace and for kubectl-cardpack without -n. */
+    /* Optional: only a default, for the Lease's namespace. */
     struct str file = JOIN(arena, s->service_account, STR("/namespace"));
-    if (read_file(file, arena, &content, NULL) == OK && str_trim(content).n > 0)
+    if (kube_credentials_read_file(file, arena, &content, NULL) == OK && str_trim(content).n > 0)
         c->namespace = str_trim(content);
     ret->origin = JOIN(arena, c->server, STR(" (in cluster)"));
     return OK;
 }
 
-static struct str origin_of(const struct kube_credentials *c, struct str path, struct arena *arena)
-{
-    return JOIN(arena, c->config.server, STR(" (kubeconfig "), path, STR(")"));
-}
-
-static enum errc find_in_file(struct str path, struct arena *arena, struct kube_credentials *ret,
-                              struct err *reterr)
+static enum errc kube_credentials_find_in_file(struct str path, struct arena *arena,
+                                               struct kube_credentials *ret, struct err *reterr)
 {
     struct str text = STR_NULL;
-    enum errc code = read_file(path, arena, &text, reterr);
+    enum errc code = kube_credentials_read_file(path, arena, &text, reterr);
     if (code == OK)
         code = kubeconfig_read(text, path, arena, &ret->config, reterr);
-    ret->origin = origin_of(ret, path, arena);
-    return code;
-}
-
-static enum errc find_in_text(const struct kube_api_settings *s, struct arena *arena,
-                              struct kube_credentials *ret, struct err *reterr)
-{
-    const struct kube_login *login = s->login;
-    struct kubeconfig *c = &ret->config;
-    struct kubeconfig_exec exec;
-    enum errc code = kubeconfig_read_merged(s->kubeconfig_text, s->kubeconfig, arena, c,
-                                            login == NULL ? NULL : &exec, reterr);
-    if (code == OK && login != NULL) {
-        c->token = login->token.n > 0 ? login->token : c->token;
-        c->client_cert_data = login->cert.n > 0 ? login->cert : c->client_cert_data;
-        c->client_key_data = login->key.n > 0 ? login->key : c->client_key_data;
-    }
-    ret->origin = origin_of(ret, s->kubeconfig, arena);
+    ret->origin = JOIN(arena, ret->config.server, STR(" (kubeconfig "), path, STR(")"));
     return code;
 }
 
 /* No control characters: a line break in a name would start another header. */
-static bool is_header_value(struct str s)
+static bool kube_credentials_is_header_value(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -142,7 +121,7 @@ static bool is_header_value(struct str s)
 }
 
 /* The extra's key becomes part of a header name: lower case, other bytes escaped like client-go. */
-static struct str extra_key(struct arena *arena, struct str key)
+static struct str kube_credentials_extra_key(struct arena *arena, struct str key)
 {
     static const char hex[] = "0123456789ABCDEF";
     char *out = arena_array(arena, key.n, 3);
@@ -160,17 +139,18 @@ static struct str extra_key(struct arena *arena, struct str key)
     return (struct str){out, n};
 }
 
-static enum errc add_header(struct kube_credentials *c, struct str header, struct str value,
-                            struct err *reterr)
+static enum errc kube_credentials_add_header(struct kube_credentials *c, struct str header,
+                                             struct str value, struct err *reterr)
 {
-    if (!is_header_value(value))
+    if (!kube_credentials_is_header_value(value))
         return err_set(reterr, ERR_SYNTAX, "impersonation: \"%.*s\" cannot be sent in a header",
                        STR_ARG(value));
     c->headers[c->n_headers++] = header;
     return OK;
 }
 
-static enum errc impersonate(struct kube_credentials *c, struct arena *arena, struct err *reterr)
+static enum errc kube_credentials_impersonate(struct kube_credentials *c, struct arena *arena,
+                                              struct err *reterr)
 {
     const struct kubeconfig *k = &c->config;
     enum errc code = OK;
@@ -182,23 +162,25 @@ static enum errc impersonate(struct kube_credentials *c, struct arena *arena, st
     if (c->headers == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     if (k->as_user.n > 0)
-        code =
-            add_header(c, JOIN(arena, STR("Impersonate-User: "), k->as_user), k->as_user, reterr);
+        code = kube_credentials_add_header(c, JOIN(arena, STR("Impersonate-User: "), k->as_user),
+                                           k->as_user, reterr);
     if (code == OK && k->as_uid.n > 0)
-        code = add_header(c, JOIN(arena, STR("Impersonate-Uid: "), k->as_uid), k->as_uid, reterr);
+        code = kube_credentials_add_header(c, JOIN(arena, STR("Impersonate-Uid: "), k->as_uid),
+                                           k->as_uid, reterr);
     for (size_t i = 0; code == OK && i < k->n_as_groups; i++)
-        code = add_header(c, JOIN(arena, STR("Impersonate-Group: "), k->as_groups[i]),
-                          k->as_groups[i], reterr);
+        code = kube_credentials_add_header(
+            c, JOIN(arena, STR("Impersonate-Group: "), k->as_groups[i]), k->as_groups[i], reterr);
     for (size_t i = 0; code == OK && i < k->n_as_extra; i++)
         code =
-            add_header(c,
-                       JOIN(arena, STR("Impersonate-Extra-"), extra_key(arena, k->as_extra_keys[i]),
-                            STR(": "), k->as_extra_values[i]),
-                       k->as_extra_values[i], reterr);
+            kube_credentials_add_header(c,
+                                        JOIN(arena, STR("Impersonate-Extra-"),
+                                             kube_credentials_extra_key(arena, k->as_extra_keys[i]),
+                                             STR(": "), k->as_extra_values[i]),
+                                        k->as_extra_values[i], reterr);
     return code;
 }
 
-static void forget_identity(struct kube_credentials *c, struct arena *arena)
+static void kube_credentials_forget_identity(struct kube_credentials *c, struct arena *arena)
 {
     struct kubeconfig *k = &c->config;
     bool had = k->token.n > 0 || k->token_file.n > 0 || k->username.n > 0 || k->as_user.n > 0;
@@ -214,14 +196,17 @@ enum errc kube_credentials_find(const struct kube_api_settings *s, struct arena 
 {
     enum errc code;
     *ret = (struct kube_credentials){0};
-    if (s->kubeconfig.n > 0 && s->kubeconfig_text.p != NULL) {
-        code = find_in_text(s, arena, ret, reterr);
+    if (s->config != NULL) {
+        ret->config = *s->config;
+        ret->origin = s->config->server;
+        code = OK;
     } else if (s->kubeconfig.n > 0) {
-        code = find_in_file(s->kubeconfig, arena, ret, reterr);
+        code = kube_credentials_find_in_file(s->kubeconfig, arena, ret, reterr);
     } else if (s->service_host.n > 0 && s->service_port.n > 0) {
-        code = find_in_cluster(s, arena, ret, reterr);
+        code = kube_credentials_find_in_cluster(s, arena, ret, reterr);
     } else if (s->home.n > 0) {
-        code = find_in_file(JOIN(arena, s->home, STR("/.kube/config")), arena, ret, reterr);
+        code = kube_credentials_find_in_file(JOIN(arena, s->home, STR("/.kube/config")), arena, ret,
+                                             reterr);
         if (code != OK)
             (void)err_wrap(reterr, "no kubeconfig is named and this is not in a cluster");
     } else {
@@ -233,8 +218,8 @@ enum errc kube_credentials_find(const struct kube_api_settings *s, struct arena 
         return code;
     ret->tls = str_starts(ret->config.server, STR("https://"));
     if (!ret->tls)
-        forget_identity(ret, arena);
-    code = impersonate(ret, arena, reterr);
+        kube_credentials_forget_identity(ret, arena);
+    code = kube_credentials_impersonate(ret, arena, reterr);
     if (code == OK && arena_failed(arena))
         code = err_set(reterr, ERR_NOMEM, "out of memory");
     return code;
@@ -242,7 +227,7 @@ enum errc kube_credentials_find(const struct kube_api_settings *s, struct arena 
 
 /* Printable ASCII without space, which includes all that RFC 6750 allows. A line break would start
  * another header. */
-static bool is_token(struct str token)
+static bool kube_credentials_is_token(struct str token)
 {
     for (size_t i = 0; i < token.n; i++) {
         unsigned char c = (unsigned char)token.p[i];
@@ -252,12 +237,12 @@ static bool is_token(struct str token)
     return token.n > 0;
 }
 
-static enum errc token_set(struct kube_token *t, struct str token, const char *what,
-                           struct err *reterr)
+static enum errc kube_credentials_token_set(struct kube_token *t, struct str token,
+                                            const char *what, struct err *reterr)
 {
     if (token.n == 0)
         return err_set(reterr, ERR_SYNTAX, "%s: the token is empty", what);
-    if (!is_token(token))
+    if (!kube_credentials_is_token(token))
         return err_set(reterr, ERR_SYNTAX, "%s: holds a character that no token has", what);
     struct buf fresh;
     buf_init(&fresh, TOKEN_MAX_BYTES);
@@ -271,7 +256,8 @@ static enum errc token_set(struct kube_token *t, struct str token, const char *w
     return OK;
 }
 
-static enum errc token_read(struct kube_token *t, bool again, uint64_t now_ms, struct err *reterr)
+static enum errc kube_credentials_token_read(struct kube_token *t, bool again, uint64_t now_ms,
+                                             struct err *reterr)
 {
     if (t->file.n == 0)
         return OK;
@@ -280,7 +266,7 @@ static enum errc token_read(struct kube_token *t, bool again, uint64_t now_ms, s
     enum errc code =
         again ? file_read_again(t->file, &text, reterr) : file_read(t->file, &text, reterr);
     if (code == OK) {
-        code = token_set(t, str_trim(buf_str(&text)), "token file", reterr);
+        code = kube_credentials_token_set(t, str_trim(buf_str(&text)), "token file", reterr);
         if (code != OK)
             (void)err_wrap(reterr, "%.*s", STR_ARG(t->file));
     }
@@ -291,18 +277,18 @@ static enum errc token_read(struct kube_token *t, bool again, uint64_t now_ms, s
 
 enum errc kube_token_refresh(struct kube_token *t, uint64_t now_ms, struct err *reterr)
 {
-    return token_read(t, true, now_ms, reterr);
+    return kube_credentials_token_read(t, true, now_ms, reterr);
 }
 
 enum errc kube_token_init(struct kube_token *t, const struct kubeconfig *config, uint64_t now_ms,
                           struct err *reterr)
 {
     *t = (struct kube_token){.file = config->token_file};
-    enum errc code = token_read(t, false, now_ms, reterr);
+    enum errc code = kube_credentials_token_read(t, false, now_ms, reterr);
     /* As in client-go a token file takes precedence over an inline token. The inline token is used
      * until the file can be read. */
     if (t->value.n == 0 && config->token.n > 0)
-        code = token_set(t, str_trim(config->token), "token", reterr);
+        code = kube_credentials_token_set(t, str_trim(config->token), "token", reterr);
     return code;
 }
 

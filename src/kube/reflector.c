@@ -67,44 +67,48 @@ struct reflector {
     struct reflector_input stop; /* that event, for reflector_step */
 };
 
-static void react(struct reflector *r, const struct reflector_input *in, const struct err *e);
+static void reflector_react(struct reflector *r, const struct reflector_input *in,
+                            const struct err *e);
 
 /* ---- requests ---- */
 
-static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr);
-static void on_done(struct http_call *http);
+static enum errc reflector_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
+                                    struct err *reterr);
+static void reflector_on_done(struct http_call *http);
 
-static enum errc on_chunk(struct http_call *http, struct str chunk, struct err *reterr)
+static enum errc reflector_on_chunk(struct http_call *http, struct str chunk, struct err *reterr)
 {
     struct kube_call *call = CONTAINER_OF(http, struct kube_call, http);
     struct reflector *r = CONTAINER_OF(call, struct reflector, call);
+    assert((r->cut.mode == JCUT_LIST) == (r->state.phase == REFLECTOR_LISTING));
     r->streaming = true;
     return jcut_push(&r->cut, chunk, reterr);
 }
 
 /* The path and query are in r->query. */
-static void send_request(struct reflector *r, enum jcut_mode mode, uint64_t timeout_ms,
-                         uint64_t quiet_ms)
+static void reflector_send_request(struct reflector *r, enum jcut_mode mode, uint64_t timeout_ms,
+                                   uint64_t quiet_ms)
 {
+    assert(r->call.http.client == NULL);
     if (r->cut.mode == mode) {
         jcut_reset(&r->cut);
     } else {
         jcut_done(&r->cut);
-        jcut_init(&r->cut, mode, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, on_piece, r);
+        jcut_init(&r->cut, mode, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, reflector_on_piece, r);
     }
     r->streaming = r->meta_seen = r->kind_seen = r->item_seen = r->stopped = false;
     r->call.http = (struct http_call){
         .timeout_ms = timeout_ms,
         .quiet_ms = quiet_ms,
         .max_reply = STATUS_MAX_BYTES,
-        .on_chunk = on_chunk,
-        .on_done = on_done,
+        .on_chunk = reflector_on_chunk,
+        .on_done = reflector_on_done,
     };
     /* A query that did not fit becomes an invalid URL: the call fails with the usual back-off. */
     kube_call_start(r->api, &r->call, "GET", buf_failed(&r->query) ? STR(" ") : buf_str(&r->query));
 }
 
-static void send_list(struct reflector *r, bool paged)
+static void reflector_send_list(struct reflector *r, bool paged)
 {
     buf_clear(&r->query, KIB);
     buf_put(&r->query, buf_str(&r->path));
@@ -119,10 +123,10 @@ static void send_list(struct reflector *r, bool paged)
     }
     buf_put(&r->query, buf_str(&r->selector));
     buf_clear(&r->token, KIB);
-    send_request(r, JCUT_LIST, 0, MIN_OF(r->quiet_ms, LIST_QUIET_MS));
+    reflector_send_request(r, JCUT_LIST, 0, MIN_OF(r->quiet_ms, LIST_QUIET_MS));
 }
 
-static void send_watch(struct reflector *r, unsigned seconds)
+static void reflector_send_watch(struct reflector *r, unsigned seconds)
 {
     buf_clear(&r->query, KIB);
     buf_put(&r->query, buf_str(&r->path));
@@ -130,12 +134,13 @@ static void send_watch(struct reflector *r, unsigned seconds)
                "watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", seconds);
     kube_put_escaped(&r->query, buf_str(&r->version));
     buf_put(&r->query, buf_str(&r->selector));
-    send_request(r, JCUT_LINES, (uint64_t)seconds * 1000 + WATCH_GRACE_MS, r->quiet_ms);
+    reflector_send_request(r, JCUT_LINES, (uint64_t)seconds * 1000 + WATCH_GRACE_MS, r->quiet_ms);
 }
 
 /* ---- answers ---- */
 
-static enum errc remember(struct buf *b, struct str s, const char *what, struct err *reterr)
+static enum errc reflector_remember(struct buf *b, struct str s, const char *what,
+                                    struct err *reterr)
 {
     /* A value that is too long keeps the old one: an empty version would mean another watch. */
     if (s.n > b->max)
@@ -145,22 +150,22 @@ static enum errc remember(struct buf *b, struct str s, const char *what, struct 
     return buf_failed(b) ? err_set(reterr, ERR_NOMEM, "out of memory") : OK;
 }
 
-static enum errc on_list_meta(struct reflector *r, struct str json, struct err *reterr)
+static enum errc reflector_on_list_meta(struct reflector *r, struct str json, struct err *reterr)
 {
     struct list_meta meta;
     arena_reset(&r->arena);
     enum errc code = list_meta_read(json, &r->arena, &meta, reterr);
     if (code == OK && r->asked.n == 0)
-        code = remember(&r->version, meta.resource_version, "a resourceVersion", reterr);
+        code = reflector_remember(&r->version, meta.resource_version, "a resourceVersion", reterr);
     if (code == OK)
-        code = remember(&r->token, meta.next, "a continue token", reterr);
+        code = reflector_remember(&r->token, meta.next, "a continue token", reterr);
     if (code == OK && r->asked.n > 0 && str_eq(buf_str(&r->token), buf_str(&r->asked)))
         code = err_set(reterr, ERR_SYNTAX, "a page that continues with itself");
     r->meta_seen = true;
     return code;
 }
 
-static enum errc on_item(struct reflector *r, struct str json, struct err *reterr)
+static enum errc reflector_on_item(struct reflector *r, struct str json, struct err *reterr)
 {
     r->item_seen = true;
     if (++r->n_objects > r->max_objects)
@@ -170,7 +175,7 @@ static enum errc on_item(struct reflector *r, struct str json, struct err *reter
     return OK;
 }
 
-static void tell_step(struct reflector *r, enum reflector_event event)
+static void reflector_tell_step(struct reflector *r, enum reflector_event event)
 {
     const struct reflector_input in = {.event = event};
     struct reflector_action a =
@@ -178,7 +183,7 @@ static void tell_step(struct reflector *r, enum reflector_event event)
     assert(a.what == REFLECTOR_DO_NOTHING);
 }
 
-static struct reflector_input failure(unsigned status, const struct kube_status *s)
+static struct reflector_input reflector_failure(unsigned status, const struct kube_status *s)
 {
     return (struct reflector_input){
         .event = REFLECTOR_ON_FAILED,
@@ -188,7 +193,7 @@ static struct reflector_input failure(unsigned status, const struct kube_status 
     };
 }
 
-static void note_unknown(struct reflector *r, const struct watch_event *ev)
+static void reflector_note_unknown(struct reflector *r, const struct watch_event *ev)
 {
     struct err e;
     (void)err_set(&e, ERR_SYNTAX, "watch event of type \"%.*s\"",
@@ -197,7 +202,7 @@ static void note_unknown(struct reflector *r, const struct watch_event *ev)
         r->sink.note(r->sink.ctx, "unknown event ignored", &e, 0);
 }
 
-static enum errc on_event(struct reflector *r, struct str line, struct err *reterr)
+static enum errc reflector_on_event(struct reflector *r, struct str line, struct err *reterr)
 {
     struct watch_event ev;
     arena_reset(&r->arena);
@@ -206,11 +211,11 @@ static enum errc on_event(struct reflector *r, struct str line, struct err *rete
         return code;
     switch (ev.kind) {
     case WATCH_UNKNOWN:
-        note_unknown(r, &ev);
+        reflector_note_unknown(r, &ev);
         return OK;
     case WATCH_ERROR:
         r->stopped = true;
-        r->stop = failure(ev.status.code, &ev.status);
+        r->stop = reflector_failure(ev.status.code, &ev.status);
         return err_set(reterr, ERR_UNAVAILABLE, "ERROR event: %u: %.*s", ev.status.code,
                        STR_ARG(ev.status.message));
     case WATCH_ADDED:
@@ -229,21 +234,22 @@ static enum errc on_event(struct reflector *r, struct str line, struct err *rete
     r->counts->heard_ms = loop_now_ms(r->loop);
     if (str_eq(ev.resource_version, buf_str(&r->version)))
         return OK;
-    code = remember(&r->version, ev.resource_version, "a resourceVersion", reterr);
+    code = reflector_remember(&r->version, ev.resource_version, "a resourceVersion", reterr);
     if (code == OK)
-        tell_step(r, REFLECTOR_ON_PROGRESS);
+        reflector_tell_step(r, REFLECTOR_ON_PROGRESS);
     return code;
 }
 
-static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr)
+static enum errc reflector_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
+                                    struct err *reterr)
 {
     struct reflector *r = ctx;
     if (kind == JCUT_METADATA)
-        return on_list_meta(r, piece, reterr);
+        return reflector_on_list_meta(r, piece, reterr);
     if (r->cut.mode == JCUT_LINES)
-        return str_trim(piece).n == 0 ? OK : on_event(r, piece, reterr);
+        return str_trim(piece).n == 0 ? OK : reflector_on_event(r, piece, reterr);
     if (kind == JCUT_ITEM)
-        return on_item(r, piece, reterr);
+        return reflector_on_item(r, piece, reterr);
     r->kind_seen = true;
     return list_kind_check(piece, r->kind, reterr);
 }
@@ -251,24 +257,24 @@ static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, str
 /* ---- how a call ended ---- */
 
 /* The input for a failed call: its HTTP status and the content of a Status body. */
-static struct reflector_input call_failure(struct reflector *r)
+static struct reflector_input reflector_call_failure(struct reflector *r)
 {
     const struct http_call *h = &r->call.http;
     struct kube_status status = {0};
     /* HTTP_REFUSED: a callback here refused the body of a 200, so the server is reachable. */
     if (h->outcome != HTTP_ANSWERED)
-        return failure(h->outcome == HTTP_REFUSED ? 200 : 0, &status);
+        return reflector_failure(h->outcome == HTTP_REFUSED ? 200 : 0, &status);
     arena_reset(&r->arena);
     if (kube_status_read(buf_str(&h->reply), &r->arena, &status, NULL) != OK)
         status = (struct kube_status){0};
-    struct reflector_input in = failure(h->status, &status);
+    struct reflector_input in = reflector_failure(h->status, &status);
     in.own = kube_status_is_failure(&status, h->status);
     in.retry_after_ms = h->retry_after_ms;
     return in;
 }
 
 /* Checks a complete page: it must belong to a list, and the list must not be endless. */
-static enum errc judge_page(struct reflector *r, struct err *e)
+static enum errc reflector_judge_page(struct reflector *r, struct err *e)
 {
     if (!r->meta_seen)
         return err_set(e, ERR_SYNTAX, "a list without metadata");
@@ -280,15 +286,15 @@ static enum errc judge_page(struct reflector *r, struct err *e)
     return OK;
 }
 
-static struct reflector_input list_outcome(struct reflector *r, struct err *e)
+static struct reflector_input reflector_list_outcome(struct reflector *r, struct err *e)
 {
     enum errc code = kube_call_result(&r->call, e);
     if (code == OK)
         code = jcut_finish(&r->cut, e);
     if (code == OK)
-        code = judge_page(r, e);
+        code = reflector_judge_page(r, e);
     if (code != OK) {
-        struct reflector_input in = call_failure(r);
+        struct reflector_input in = reflector_call_failure(r);
         in.continued = r->asked.n > 0;
         return in;
     }
@@ -298,7 +304,7 @@ static struct reflector_input list_outcome(struct reflector *r, struct err *e)
     return (struct reflector_input){.event = REFLECTOR_ON_LISTED};
 }
 
-static struct reflector_input watch_outcome(struct reflector *r, struct err *e)
+static struct reflector_input reflector_watch_outcome(struct reflector *r, struct err *e)
 {
     const struct http_call *h = &r->call.http;
     bool cut = h->outcome == HTTP_REFUSED;
@@ -316,25 +322,27 @@ static struct reflector_input watch_outcome(struct reflector *r, struct err *e)
         return (struct reflector_input){.event = REFLECTOR_ON_GARBLED};
     if (h->outcome != HTTP_ANSWERED && r->streaming)
         return (struct reflector_input){.event = REFLECTOR_ON_ENDED};
-    return call_failure(r);
+    return reflector_call_failure(r);
 }
 
-static void on_done(struct http_call *http)
+static void reflector_on_done(struct http_call *http)
 {
     struct kube_call *call = CONTAINER_OF(http, struct kube_call, http);
     struct reflector *r = CONTAINER_OF(call, struct reflector, call);
     struct err e = ERR_INIT;
     if (r->relist_wanted)
         return;
-    struct reflector_input in =
-        r->state.phase == REFLECTOR_LISTING ? list_outcome(r, &e) : watch_outcome(r, &e);
+    assert(r->state.phase == REFLECTOR_LISTING || r->state.phase == REFLECTOR_WATCHING);
+    struct reflector_input in = r->state.phase == REFLECTOR_LISTING
+                                    ? reflector_list_outcome(r, &e)
+                                    : reflector_watch_outcome(r, &e);
     kube_call_done(&r->call);
-    react(r, &in, &e);
+    reflector_react(r, &in, &e);
 }
 
 /* ---- what to do next ---- */
 
-static void count(struct reflector *r, const struct reflector_input *in)
+static void reflector_count(struct reflector *r, const struct reflector_input *in)
 {
     struct reflector_counts *c = r->counts;
     bool listing = r->state.phase == REFLECTOR_LISTING;
@@ -347,9 +355,10 @@ static void count(struct reflector *r, const struct reflector_input *in)
     c->heard_ms = loop_now_ms(r->loop);
 }
 
-static void react(struct reflector *r, const struct reflector_input *in, const struct err *e)
+static void reflector_react(struct reflector *r, const struct reflector_input *in,
+                            const struct err *e)
 {
-    count(r, in);
+    reflector_count(r, in);
     struct reflector_action a =
         reflector_step(&r->state, in, loop_now_ms(r->loop), loop_random(r->loop));
     if (a.refresh)
@@ -369,19 +378,19 @@ static void react(struct reflector *r, const struct reflector_input *in, const s
         r->n_objects = r->empty_pages = 0;
         buf_clear(&r->token, KIB);
         r->sink.begin(r->sink.ctx);
-        send_list(r, !a.unpaged);
+        reflector_send_list(r, !a.unpaged);
         break;
     case REFLECTOR_DO_PAGE:
-        send_list(r, true);
+        reflector_send_list(r, true);
         break;
     case REFLECTOR_DO_WATCH:
         r->counts->watches++;
-        send_watch(r, a.watch_seconds);
+        reflector_send_watch(r, a.watch_seconds);
         break;
     }
 }
 
-static void on_timer(struct timer *t)
+static void reflector_on_timer(struct timer *t)
 {
     struct reflector *r = CONTAINER_OF(t, struct reflector, timer);
     struct reflector_input in = {.event = REFLECTOR_ON_TIMER};
@@ -393,7 +402,7 @@ static void on_timer(struct timer *t)
         kube_call_cancel(&r->call);
         kube_call_done(&r->call);
     }
-    react(r, &in, &none);
+    reflector_react(r, &in, &none);
 }
 
 void reflector_relist(struct reflector *r)
@@ -404,7 +413,7 @@ void reflector_relist(struct reflector *r)
 
 /* ---- create and free ---- */
 
-static bool copy_settings(struct reflector *r, const struct reflector_settings *s)
+static bool reflector_copy_settings(struct reflector *r, const struct reflector_settings *s)
 {
     buf_init(&r->path, QUERY_MAX);
     buf_put(&r->path, s->path);
@@ -432,15 +441,15 @@ enum errc reflector_new(struct loop *l, struct kube_api *api, const struct refle
     r->api = api;
     r->sink = *sink;
     r->counts = s->counts == NULL ? &r->own : s->counts;
-    r->timer.fire = on_timer;
+    r->timer.fire = reflector_on_timer;
     reflector_state_init(&r->state, &s->backoff);
-    jcut_init(&r->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, on_piece, r);
+    jcut_init(&r->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, reflector_on_piece, r);
     arena_init(&r->arena, EVENT_ARENA);
     buf_init(&r->query, QUERY_MAX);
     buf_init(&r->version, VERSION_MAX);
     buf_init(&r->token, TOKEN_MAX);
     buf_init(&r->asked, TOKEN_MAX);
-    if (!copy_settings(r, s) || !buf_reserve(&r->version, VERSION_MAX)) {
+    if (!reflector_copy_settings(r, s) || !buf_reserve(&r->version, VERSION_MAX)) {
         (void)reflector_free(r);
         return err_set(reterr, ERR_NOMEM, "out of memory");
     }
@@ -481,9 +490,4 @@ bool reflector_denied(const struct reflector *r)
 bool reflector_absent(const struct reflector *r)
 {
     return r->state.absent;
-}
-
-void reflector_set_page_size(struct reflector *r, unsigned page_size)
-{
-    r->page_size = page_size;
 }

@@ -46,14 +46,14 @@ void reflector_state_init(struct reflector_state *s, const struct reflector_back
         s->backoff.reset_ms = BACKOFF_RESET_MS;
 }
 
-static struct reflector_action list_now(struct reflector_state *s)
+static struct reflector_action reflector_step_list_now(struct reflector_state *s)
 {
     s->phase = REFLECTOR_LISTING;
     return (struct reflector_action){.what = REFLECTOR_DO_LIST, .unpaged = s->list_gone > 1};
 }
 
-static struct reflector_action watch_now(struct reflector_state *s, uint64_t now_ms,
-                                         uint64_t random)
+static struct reflector_action reflector_step_watch_now(struct reflector_state *s, uint64_t now_ms,
+                                                        uint64_t random)
 {
     s->phase = REFLECTOR_WATCHING;
     s->watch_start_ms = now_ms;
@@ -65,10 +65,14 @@ static struct reflector_action watch_now(struct reflector_state *s, uint64_t now
 }
 
 /* After a failure: wait, then list or watch as `later` says. */
-static struct reflector_action back_off(struct reflector_state *s, enum reflector_phase later,
-                                        uint64_t at_least_ms, uint64_t now_ms, uint64_t random)
+static struct reflector_action reflector_step_back_off(struct reflector_state *s,
+                                                       enum reflector_phase later,
+                                                       uint64_t at_least_ms, uint64_t now_ms,
+                                                       uint64_t random)
 {
     const struct reflector_backoff *b = &s->backoff;
+    assert(later == REFLECTOR_LIST_LATER || later == REFLECTOR_WATCH_LATER);
+    assert(b->min_ms > 0 && s->delay_ms <= MAX_OF(b->min_ms, b->max_ms));
     if (s->delay_ms == 0 || now_ms >= s->retry_at_ms + b->reset_ms)
         s->delay_ms = b->min_ms;
     uint64_t delay_ms = s->delay_ms + random % (s->delay_ms + 1);
@@ -79,21 +83,21 @@ static struct reflector_action back_off(struct reflector_state *s, enum reflecto
     return (struct reflector_action){.what = REFLECTOR_DO_WAIT, .delay_ms = delay_ms};
 }
 
-static struct reflector_action list_failed(struct reflector_state *s,
-                                           const struct reflector_input *in, uint64_t now_ms,
-                                           uint64_t random)
+static struct reflector_action reflector_step_list_failed(struct reflector_state *s,
+                                                          const struct reflector_input *in,
+                                                          uint64_t now_ms, uint64_t random)
 {
     struct reflector_action a;
     bool gone = in->continued && (in->status == 410 || in->expired);
     s->denied = in->own && (in->status == 403 || in->status == 404);
     s->absent = in->status == 404;
     if (gone && ++s->list_gone == 1) {
-        a = list_now(s);
+        a = reflector_step_list_now(s);
     } else if (in->status == 401 && !s->refreshed) {
         s->refreshed = true;
-        a = list_now(s);
+        a = reflector_step_list_now(s);
     } else {
-        a = back_off(s, REFLECTOR_LIST_LATER, in->retry_after_ms, now_ms, random);
+        a = reflector_step_back_off(s, REFLECTOR_LIST_LATER, in->retry_after_ms, now_ms, random);
     }
     a.note = gone ? "list outlived its continue token" : "list failed";
     return a;
@@ -101,7 +105,7 @@ static struct reflector_action list_failed(struct reflector_state *s,
 
 /* Whether the watch may be retried from the same version: after 401, 429, most of 5xx or no answer
  * the version is still valid. */
-static bool version_survives(const struct reflector_input *in)
+static bool reflector_step_version_survives(const struct reflector_input *in)
 {
     if (in->expired || in->too_large)
         return false;
@@ -109,23 +113,23 @@ static bool version_survives(const struct reflector_input *in)
            (in->status >= 500 && in->status != 504);
 }
 
-static struct reflector_action watch_failed(struct reflector_state *s,
-                                            const struct reflector_input *in, uint64_t now_ms,
-                                            uint64_t random)
+static struct reflector_action reflector_step_watch_failed(struct reflector_state *s,
+                                                           const struct reflector_input *in,
+                                                           uint64_t now_ms, uint64_t random)
 {
     struct reflector_action a;
     if (in->status == 401 && !s->refreshed) {
         s->refreshed = true;
-        a = watch_now(s, now_ms, random);
-    } else if (version_survives(in)) {
-        a = back_off(s, REFLECTOR_WATCH_LATER, in->retry_after_ms, now_ms, random);
+        a = reflector_step_watch_now(s, now_ms, random);
+    } else if (reflector_step_version_survives(in)) {
+        a = reflector_step_back_off(s, REFLECTOR_WATCH_LATER, in->retry_after_ms, now_ms, random);
     } else if ((in->status == 410 || in->expired) &&
                (s->moved || now_ms - s->listed_ms >= RELIST_APART_MS)) {
-        a = list_now(s);
+        a = reflector_step_list_now(s);
         a.note = "watch expired, relist";
         return a;
     } else {
-        a = back_off(s, REFLECTOR_LIST_LATER, in->retry_after_ms, now_ms, random);
+        a = reflector_step_back_off(s, REFLECTOR_LIST_LATER, in->retry_after_ms, now_ms, random);
         a.note = "watch failed, relist";
         return a;
     }
@@ -133,32 +137,33 @@ static struct reflector_action watch_failed(struct reflector_state *s,
     return a;
 }
 
-static struct reflector_action watch_ended(struct reflector_state *s, uint64_t now_ms,
-                                           uint64_t random)
+static struct reflector_action reflector_step_watch_ended(struct reflector_state *s,
+                                                          uint64_t now_ms, uint64_t random)
 {
     struct reflector_action a;
     if (s->progress || now_ms - s->watch_start_ms >= WATCH_SHORT_MS)
-        a = watch_now(s, now_ms, random);
+        a = reflector_step_watch_now(s, now_ms, random);
     else
-        a = back_off(s, REFLECTOR_WATCH_LATER, 0, now_ms, random);
+        a = reflector_step_back_off(s, REFLECTOR_WATCH_LATER, 0, now_ms, random);
     a.note = "watch ended";
     return a;
 }
 
-static struct reflector_action watch_garbled(struct reflector_state *s, uint64_t now_ms,
-                                             uint64_t random)
+static struct reflector_action reflector_step_watch_garbled(struct reflector_state *s,
+                                                            uint64_t now_ms, uint64_t random)
 {
     bool relist = ++s->garbled >= GARBLED_MAX;
     if (relist)
         s->garbled = 0;
-    struct reflector_action a =
-        back_off(s, relist ? REFLECTOR_LIST_LATER : REFLECTOR_WATCH_LATER, 0, now_ms, random);
+    struct reflector_action a = reflector_step_back_off(
+        s, relist ? REFLECTOR_LIST_LATER : REFLECTOR_WATCH_LATER, 0, now_ms, random);
     a.note = relist ? "watch garbled, relist" : "watch garbled";
     return a;
 }
 
-static struct reflector_action failed(struct reflector_state *s, const struct reflector_input *in,
-                                      uint64_t now_ms, uint64_t random)
+static struct reflector_action reflector_step_failed(struct reflector_state *s,
+                                                     const struct reflector_input *in,
+                                                     uint64_t now_ms, uint64_t random)
 {
     struct reflector_action a;
     if (in->status != 401)
@@ -168,18 +173,19 @@ static struct reflector_action failed(struct reflector_state *s, const struct re
         s->delay_ms = 0;
     s->unreachable = in->status == 0;
     if (s->phase == REFLECTOR_LISTING)
-        a = list_failed(s, in, now_ms, random);
+        a = reflector_step_list_failed(s, in, now_ms, random);
     else
-        a = watch_failed(s, in, now_ms, random);
+        a = reflector_step_watch_failed(s, in, now_ms, random);
     a.refresh = in->status == 401;
     return a;
 }
 
-static struct reflector_action timer_fired(struct reflector_state *s, uint64_t now_ms,
-                                           uint64_t random)
+static struct reflector_action reflector_step_timer_fired(struct reflector_state *s,
+                                                          uint64_t now_ms, uint64_t random)
 {
     assert(s->phase == REFLECTOR_LIST_LATER || s->phase == REFLECTOR_WATCH_LATER);
-    return s->phase == REFLECTOR_LIST_LATER ? list_now(s) : watch_now(s, now_ms, random);
+    return s->phase == REFLECTOR_LIST_LATER ? reflector_step_list_now(s)
+                                            : reflector_step_watch_now(s, now_ms, random);
 }
 
 struct reflector_action reflector_step(struct reflector_state *s, const struct reflector_input *in,
@@ -189,15 +195,15 @@ struct reflector_action reflector_step(struct reflector_state *s, const struct r
     const bool watching = s->phase == REFLECTOR_WATCHING;
     switch (in->event) {
     case REFLECTOR_ON_TIMER:
-        return timer_fired(s, now_ms, random);
+        return reflector_step_timer_fired(s, now_ms, random);
     case REFLECTOR_ON_RELIST: {
-        struct reflector_action a = list_now(s);
+        struct reflector_action a = reflector_step_list_now(s);
         a.note = "relist asked for";
         return a;
     }
     case REFLECTOR_ON_FAILED:
         assert(listing || watching);
-        return failed(s, in, now_ms, random);
+        return reflector_step_failed(s, in, now_ms, random);
     case REFLECTOR_ON_PAGE:
         assert(listing);
         s->refreshed = false;
@@ -208,7 +214,7 @@ struct reflector_action reflector_step(struct reflector_state *s, const struct r
         s->listed_ms = now_ms;
         s->denied = s->absent = s->refreshed = s->moved = false;
         s->garbled = s->list_gone = 0;
-        return watch_now(s, now_ms, random);
+        return reflector_step_watch_now(s, now_ms, random);
     case REFLECTOR_ON_PROGRESS:
         assert(watching);
         s->progress = s->moved = true;
@@ -218,11 +224,11 @@ struct reflector_action reflector_step(struct reflector_state *s, const struct r
     case REFLECTOR_ON_ENDED:
         assert(watching);
         s->refreshed = false;
-        return watch_ended(s, now_ms, random);
+        return reflector_step_watch_ended(s, now_ms, random);
     case REFLECTOR_ON_GARBLED:
         assert(watching);
         s->refreshed = false;
-        return watch_garbled(s, now_ms, random);
+        return reflector_step_watch_garbled(s, now_ms, random);
     }
     assert(false && "no event of enum reflector_event");
     return (struct reflector_action){.what = REFLECTOR_DO_NOTHING};

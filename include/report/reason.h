@@ -1,7 +1,7 @@
 /* Texts that say why a card is not feasible for a pod: for bind's refusals and for explain. */
 #pragma once
 
-#include "core/policy.h"
+#include "core/fit.h"
 
 /* The audience of a text. An event is readable in its pod's namespace, so it must not name pods of
  * other namespaces. */
@@ -12,15 +12,15 @@ enum reason_reader {
 
 /* A node in its present state, and in the state with the room kept for other pods in use. */
 struct reason_scene {
-    struct policy_look now;
-    struct policy_look kept; /* of the draft; its node is NULL if the node has no claims */
+    struct fit_look now;
+    struct fit_look kept; /* of the draft; its node is NULL if the node has no claims */
     struct draft draft;
 };
 
 void reason_scene_open(struct reason_scene *s, const struct node *n, const struct request *r);
 
 /*
- * As policy_card, but also considers the room kept for other pods. VERDICT_FITS: the card can take
+ * As fit_card, but also considers the room kept for other pods. VERDICT_FITS: the card can take
  * the pod's whole share. If it can't, and the pod's containers may use different cards:
  * VERDICT_NO_CARD_FREE if one container alone would fit, otherwise the verdict of the container
  * that is nearest to fitting.
@@ -38,7 +38,7 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct req
  * "; card 0: 4 of 16 free, 8 asked; card 1: ..." */
 void reason_cards(struct buf *out, const struct node *n, const struct request *r);
 
-/* Why node n is not feasible for r: policy_reason, or for a quota its usage and limit. n may be
+/* Why node n is not feasible for r: fit_reason, or for a quota its usage and limit. n may be
  * NULL: then only its name is known. The text is in scratch or constant. */
 struct str reason_node(struct buf *scratch, struct str name, const struct node *n,
                        const struct request *r, enum verdict v);

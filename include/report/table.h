@@ -1,8 +1,8 @@
 /*
  * A table as kubectl prints it: columns as wide as their widest cell, three spaces between them, no
- * space at the end of a line. Widths are those of a terminal: 0 for combining characters, 2 for
- * East Asian characters and emoji. Names come from users, so control characters are shown escaped
- * ("\x1b") and bytes that are not UTF-8 as U+FFFD.
+ * space at the end of a line. Each character counts as one column, as in kubectl's own tables.
+ * Text comes from users, so control characters are shown escaped ("\x1b") and bytes that are not
+ * UTF-8 as U+FFFD.
  */
 #pragma once
 
@@ -51,4 +51,4 @@ void tint_begin(struct buf *out, enum tint tint, bool color);
 void tint_end(struct buf *out, enum tint tint, bool color);
 void text_put_printable(struct buf *out, struct str s);
 struct str text_printable(struct str s, struct arena *a);
-size_t text_width(struct str printable);
+size_t text_width(struct str printable); /* in characters */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* "10.0.0.7:32766", "[::1]:39999", "localhost": a host that no DNS server resolves. */
-static bool is_address(struct str host)
+static bool cross_site_is_address(struct str host)
 {
     bool digits = true;
     if (str_starts(host, STR("[")))
@@ -28,23 +28,24 @@ static bool is_address(struct str host)
  * that resolves to cardpack. With https that is impossible: the certificate would not match. Origin
  * is preferred to Host, because a proxy may replace Host.
  */
-static const char *judge_same_origin(struct str origin, struct str host)
+static const char *cross_site_judge_same_origin(struct str origin, struct str host)
 {
     struct str page = origin.p == NULL ? host : origin;
     if (str_starts(page, STR("https://")))
         return NULL;
     if (str_starts(page, STR("http://")))
         page = str_skip(page, strlen("http://"));
-    return is_address(page) ? NULL
-                            : "a page may ask over plain HTTP by an address or as localhost only "
-                              "(its Origin or Host is a name)";
+    return cross_site_is_address(page)
+               ? NULL
+               : "a page may ask over plain HTTP by an address or as localhost only "
+                 "(its Origin or Host is a name)";
 }
 
 const char *cross_site_judge(struct str site, struct str origin, struct str host)
 {
     struct str from = origin;
     if (site.p != NULL && str_eq(site, STR("same-origin")))
-        return judge_same_origin(origin, host);
+        return cross_site_judge_same_origin(origin, host);
     if (site.p != NULL)
         return str_eq(site, STR("none")) ? NULL : "a page of another site asks (Sec-Fetch-Site)";
     if (origin.p == NULL)
@@ -55,9 +56,10 @@ const char *cross_site_judge(struct str site, struct str origin, struct str host
         from = str_skip(origin, strlen("http://"));
     if (!str_eq_nocase(from, host))
         return "a page of another site asks (its Origin is not this Host)";
-    return is_address(host) ? NULL
-                            : "a page may ask over plain HTTP by an address or as localhost only "
-                              "(its Origin is a name)";
+    return cross_site_is_address(host)
+               ? NULL
+               : "a page may ask over plain HTTP by an address or as localhost only "
+                 "(its Origin is a name)";
 }
 
 const char *cross_site_fault(const char *method, struct http_request *r)

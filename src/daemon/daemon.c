@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/backend/budget_feed.h"
-#include "daemon/backend/cluster.h"
+#include "daemon/backend/embedded.h"
 #include "daemon/backend/kube_backend.h"
 #include "daemon/evict/evictor.h"
 #include "daemon/guard.h"
@@ -20,30 +20,30 @@
 
 #define SERVICE_ACCOUNT STR("/var/run/secrets/kubernetes.io/serviceaccount")
 
-static enum errc open_cluster(struct daemon *d, struct err *reterr)
+static enum errc daemon_open_embedded(struct daemon *d, struct err *reterr)
 {
     struct buf text;
     buf_init(&text, LIMIT_CLUSTER_FILE_BYTES);
     enum errc code = file_read(d->s.config->cluster, &text, reterr);
     if (code == OK)
-        code = cluster_new(d->service.loop, &d->service.cache, buf_str(&text), d->s.config->cluster,
-                           &d->service.cluster, reterr);
+        code = embedded_new(d->service.loop, &d->service.cache, buf_str(&text),
+                            d->s.config->cluster, &d->service.embedded, reterr);
     buf_done(&text);
     if (code != OK)
         return code;
-    d->service.backend = cluster_interface(d->service.cluster);
+    d->service.backend = embedded_interface(d->service.embedded);
     log_info("embedded cluster", kv_str("file", d->s.config->cluster),
              kv_uint("nodes", d->service.cache.nodes.n));
     return OK;
 }
 
-static void events_lost(void *ctx, uint64_t lost, const struct err *why)
+static void daemon_events_lost(void *ctx, uint64_t lost, const struct err *why)
 {
     (void)ctx;
     log_warn("events on pods can't be written", kv_uint("lost", lost), kv_cstr("error", why->text));
 }
 
-static struct election_settings election_settings(struct daemon *d)
+static struct election_settings daemon_election_settings(struct daemon *d)
 {
     struct str own = kube_api_namespace(d->parts.api);
     struct str home = own.n > 0 ? own : STR("kube-system");
@@ -58,7 +58,7 @@ static struct election_settings election_settings(struct daemon *d)
                                                 .retry_ms = d->s.config->retry_period_ms}};
 }
 
-static enum errc open_kubernetes(struct daemon *d, struct err *reterr)
+static enum errc daemon_open_kubernetes(struct daemon *d, struct err *reterr)
 {
     struct kube_api_settings settings = {
         .kubeconfig = d->s.config->kubeconfig.n > 0 ? d->s.config->kubeconfig : STR_NULL,
@@ -72,7 +72,7 @@ static enum errc open_kubernetes(struct daemon *d, struct err *reterr)
     if (code != OK)
         return err_wrap(reterr, "no way to an API server");
     log_info("API server", kv_str("at", kube_api_origin(d->parts.api)));
-    struct election_settings election = election_settings(d);
+    struct election_settings election = daemon_election_settings(d);
     struct kube_backend_settings backend = {.loop = d->service.loop,
                                             .cache = &d->service.cache,
                                             .api = d->parts.api,
@@ -89,7 +89,7 @@ static enum errc open_kubernetes(struct daemon *d, struct err *reterr)
                                      .api = d->parts.api,
                                      .retry_ms = EVENTS_RETRY_MS,
                                      .drain_ms = EVENTS_DRAIN_MS,
-                                     .note = events_lost,
+                                     .note = daemon_events_lost,
                                      .counts = &d->service.metrics.events};
     code = events_new(&events, &d->service.events, reterr);
     if (code != OK)
@@ -103,7 +103,7 @@ static enum errc open_kubernetes(struct daemon *d, struct err *reterr)
 }
 
 /* Warns at every start: an administrator may have forgotten the setting that allows it. */
-static void warn_of_open_port(const struct config *c)
+static void daemon_warn_of_open_port(const struct config *c)
 {
     if (config_address_is_loopback(c->listen_address))
         return;
@@ -121,13 +121,13 @@ static void warn_of_open_port(const struct config *c)
  * Closes the streams of open pages: the pages connect again and are checked against the new
  * certificates and tokens.
  */
-static void on_credentials(void *ctx)
+static void daemon_on_credentials(void *ctx)
 {
     struct daemon *d = ctx;
     http_server_end_streams(d->parts.server);
 }
 
-static enum errc open_server(struct daemon *d, struct err *reterr)
+static enum errc daemon_open_server(struct daemon *d, struct err *reterr)
 {
     struct http_server_settings settings = {
         .address = d->s.config->listen_address,
@@ -159,12 +159,12 @@ static enum errc open_server(struct daemon *d, struct err *reterr)
              kv_str("address", d->s.config->listen_address),
              kv_uint("port", http_server_port(d->parts.server)),
              kv_bool("tls", settings.tls != NULL));
-    guard_on_change(d->parts.guard, on_credentials, d);
-    warn_of_open_port(d->s.config);
+    guard_on_change(d->parts.guard, daemon_on_credentials, d);
+    daemon_warn_of_open_port(d->s.config);
     return OK;
 }
 
-static enum errc open_probes(struct daemon *d, struct err *reterr)
+static enum errc daemon_open_probes(struct daemon *d, struct err *reterr)
 {
     struct http_server_settings settings = {
         .address = d->s.config->probe_address,
@@ -193,9 +193,29 @@ static enum errc open_probes(struct daemon *d, struct err *reterr)
     return OK;
 }
 
-static enum errc open_reload(struct daemon *d, struct err *reterr)
+static enum errc daemon_open_evictor(struct daemon *d, struct err *reterr)
 {
-    struct reload_settings settings = {.settings = &d->parts,
+    if (!d->s.config->evict_for_cards)
+        return OK;
+    if (d->parts.api == NULL) {
+        log_warn("evict-for-cards does nothing with an embedded cluster");
+        return OK;
+    }
+    struct evictor_settings settings = {.loop = d->service.loop,
+                                        .cache = &d->service.cache,
+                                        .budgets = &d->service.budgets,
+                                        .backend = d->service.backend,
+                                        .api = d->parts.api,
+                                        .events = d->service.events,
+                                        .after_ms = d->s.config->evict_after_ms,
+                                        .keep_ms = d->s.config->evict_keep_ms,
+                                        .counts = &d->service.metrics.evictions};
+    return evictor_new(&settings, &d->service.evictor, reterr);
+}
+
+static enum errc daemon_open_reload(struct daemon *d, struct err *reterr)
+{
+    struct reload_settings settings = {.parts = &d->parts,
                                        .config = d->s.config,
                                        .argc = d->s.argc,
                                        .argv = d->s.argv,
@@ -206,7 +226,7 @@ static enum errc open_reload(struct daemon *d, struct err *reterr)
     return code;
 }
 
-static enum errc open_drain(struct daemon *d, struct err *reterr)
+static enum errc daemon_open_drain(struct daemon *d, struct err *reterr)
 {
     struct drain_settings settings = {.service = &d->service,
                                       .parts = &d->parts,
@@ -224,7 +244,7 @@ struct str daemon_filtered(struct service *s, const struct filter_args *args,
     return evictor_filtered(s->evictor, args, j);
 }
 
-static void open_metrics(struct daemon *d)
+static void daemon_open_metrics(struct daemon *d)
 {
     struct metrics *m = &d->service.metrics;
     m->start_ns = loop_wall_ns(d->service.loop);
@@ -236,7 +256,8 @@ static void open_metrics(struct daemon *d)
 enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct err *reterr)
 {
     *d = (struct daemon){.s = *s, .service = {.loop = s->loop}, .parts = {.service = &d->service}};
-    open_metrics(d);
+    list_init(&d->service.explains);
+    daemon_open_metrics(d);
     d->service.filtered = daemon_filtered;
     d->service.shortlist = s->config->shortlist;
     d->service.memory.max = s->config->memory_budget;
@@ -247,8 +268,8 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
                                                         .shrink = s->config->shrink_after_init,
                                                         .swap_guard = s->config->swap_guard};
     budgets_init(&d->service.budgets, seed);
-    enum errc code =
-        s->config->cluster.n > 0 ? open_cluster(d, reterr) : open_kubernetes(d, reterr);
+    enum errc code = s->config->cluster.n > 0 ? daemon_open_embedded(d, reterr)
+                                              : daemon_open_kubernetes(d, reterr);
     if (code != OK)
         return code;
     struct binder_settings binder = {.loop = s->loop,
@@ -260,16 +281,16 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
                                      .work = &d->service.work};
     code = binder_new(&binder, &d->service.binder, reterr);
     if (code == OK)
-        code = settings_evictor(&d->parts, s->config, &d->service.evictor, reterr);
+        code = daemon_open_evictor(d, reterr);
     if (code == OK)
         code = ui_feed_new(&d->service, UI_FEED_TICK_MS, &d->service.ui, reterr);
     if (code == OK)
-        code = open_reload(d, reterr);
+        code = daemon_open_reload(d, reterr);
     if (code == OK)
-        code = open_drain(d, reterr);
+        code = daemon_open_drain(d, reterr);
     if (code == OK)
-        code = open_server(d, reterr);
-    return code == OK ? open_probes(d, reterr) : code;
+        code = daemon_open_server(d, reterr);
+    return code == OK ? daemon_open_probes(d, reterr) : code;
 }
 
 void daemon_close(struct daemon *d)
@@ -288,7 +309,7 @@ void daemon_close(struct daemon *d)
     d->service.events = events_free(d->service.events);
     d->parts.budgets = budget_feed_free(d->parts.budgets);
     d->parts.kube = kube_backend_free(d->parts.kube);
-    d->service.cluster = cluster_free(d->service.cluster);
+    d->service.embedded = embedded_free(d->service.embedded);
     d->parts.api = kube_api_free(d->parts.api);
     budgets_done(&d->service.budgets);
     cache_done(&d->service.cache);

@@ -7,6 +7,7 @@
 
 #include "daemon/drain.h"
 #include "daemon/reload.h"
+#include "daemon/service.h"
 
 /* "HOST_8f3c1d20aa41c5e7": names a process, because two processes may have the same host name. */
 #define DAEMON_IDENTITY_BYTES 128
@@ -30,7 +31,7 @@ struct daemon {
     struct daemon_settings s;
     char identity[DAEMON_IDENTITY_BYTES]; /* empty with the embedded cluster */
     struct service service;
-    struct settings parts; /* the parts that a reload changes */
+    struct parts parts;
     struct reload *reload;
     struct drain drain;
 };

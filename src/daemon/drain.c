@@ -2,8 +2,10 @@
 #include "daemon/drain.h"
 
 #include "base/log.h"
+#include "daemon/backend/kube_backend.h"
 #include "daemon/evict/evictor.h"
 #include "daemon/query/query.h"
+#include "daemon/service.h"
 #include "kube/events.h"
 
 #include <inttypes.h>
@@ -16,44 +18,45 @@
 /* Time beyond shutdown-grace to release the Lease and to send events. */
 #define STOP_SLACK_MS 5000
 
-static void events_sent(void *ctx)
+static void drain_events_sent(void *ctx)
 {
     struct drain *d = ctx;
     loop_stop(d->s.service->loop);
 }
 
 /* The next leader can begin now; the events need not delay it. */
-static void resigned(void *ctx)
+static void drain_resigned(void *ctx)
 {
     struct drain *d = ctx;
-    events_drain(d->s.service->events, events_sent, d);
+    events_drain(d->s.service->events, drain_events_sent, d);
 }
 
 /*
  * Keeps the Lease while a Binding is in doubt: only this process can resolve it. Releases the Lease
  * when none is left, so that the next leader need not wait for its expiry.
  */
-static void stop_when_settled(struct timer *t)
+static void drain_stop_when_settled(struct timer *t)
 {
     struct drain *d = CONTAINER_OF(t, struct drain, settle);
+    assert(d->s.service->draining);
     if (binder_active(d->s.service->binder) > 0)
         timer_arm(d->s.service->loop, t, SETTLE_CHECK_MS);
     else if (d->s.parts->kube != NULL)
-        kube_backend_resign(d->s.parts->kube, resigned, d);
+        kube_backend_resign(d->s.parts->kube, drain_resigned, d);
     else
         loop_stop(d->s.service->loop);
 }
 
-static void drained(void *ctx)
+static void drain_drained(void *ctx)
 {
     struct drain *d = ctx;
-    stop_when_settled(&d->settle);
+    drain_stop_when_settled(&d->settle);
 }
 
-static void grace_over(struct timer *t)
+static void drain_grace_over(struct timer *t)
 {
     struct drain *d = CONTAINER_OF(t, struct drain, grace);
-    log_warn("shutdown-grace is over, and not all is settled",
+    log_warn("shutdown-grace is over: requests or binds are unfinished",
              kv_uint("requests", http_server_active(d->s.parts->server)),
              kv_uint("binds", binder_active(d->s.service->binder)));
     loop_stop(d->s.service->loop);
@@ -63,7 +66,7 @@ static void grace_over(struct timer *t)
  * Asks systemd for more time, so that it does not take a long grace for a hang and kill the
  * process.
  */
-static void tell_stopping(struct drain *d)
+static void drain_tell_stopping(struct drain *d)
 {
     char text[sizeof("STOPPING=1\nEXTEND_TIMEOUT_USEC=") + 20];
     int n = snprintf(
@@ -72,19 +75,20 @@ static void tell_stopping(struct drain *d)
     notify_send(d->s.notify, (struct str){text, (size_t)n});
 }
 
-static void begin_drain(struct timer *t)
+static void drain_begin_drain(struct timer *t)
 {
     struct drain *d = CONTAINER_OF(t, struct drain, delay);
+    assert(d->s.service->draining && !timer_armed(&d->grace));
     explain_end(d->s.service); /* loses nothing: a client can ask again */
     timer_arm(d->s.service->loop, &d->grace, d->s.config->shutdown_grace_ms);
-    http_server_drain(d->s.parts->server, drained, d);
+    http_server_drain(d->s.parts->server, drain_drained, d);
 }
 
 /*
  * On the first signal: serves new requests for shutdown-delay, because a Service may still route
  * some to this pod, and then lets open requests end. On the second: stops the loop.
  */
-static void on_signal(void *ctx, int signo)
+static void drain_on_signal(void *ctx, int signo)
 {
     struct drain *d = ctx;
     log_info("shutting down", kv_cstr("signal", strsignal(signo)),
@@ -95,24 +99,24 @@ static void on_signal(void *ctx, int signo)
         return;
     }
     d->s.service->draining = true;
-    tell_stopping(d);
+    drain_tell_stopping(d);
     reload_stop(d->s.reload);
     d->s.service->evictor = evictor_free(d->s.service->evictor);
     if (d->s.config->shutdown_delay_ms > 0)
         timer_arm(d->s.service->loop, &d->delay, d->s.config->shutdown_delay_ms);
     else
-        begin_drain(&d->delay);
+        drain_begin_drain(&d->delay);
 }
 
 enum errc drain_open(struct drain *d, const struct drain_settings *s, struct err *reterr)
 {
     struct loop *l = s->service->loop;
     *d = (struct drain){.s = *s,
-                        .delay = {.fire = begin_drain},
-                        .grace = {.fire = grace_over},
-                        .settle = {.fire = stop_when_settled}};
-    enum errc code = loop_signal(l, SIGTERM, on_signal, d, reterr);
-    return code == OK ? loop_signal(l, SIGINT, on_signal, d, reterr) : code;
+                        .delay = {.fire = drain_begin_drain},
+                        .grace = {.fire = drain_grace_over},
+                        .settle = {.fire = drain_stop_when_settled}};
+    enum errc code = loop_signal(l, SIGTERM, drain_on_signal, d, reterr);
+    return code == OK ? loop_signal(l, SIGINT, drain_on_signal, d, reterr) : code;
 }
 
 void drain_close(struct drain *d)

@@ -9,8 +9,8 @@
 
 struct drain_settings {
     struct service *service;
-    const struct settings *parts; /* its members may be NULL now and be set before the loop runs */
-    const struct config *config;  /* a reload changes it */
+    const struct parts *parts;   /* its members may be NULL now and be set before the loop runs */
+    const struct config *config; /* a reload changes it */
     struct reload *reload;
     struct notify *notify;
 };

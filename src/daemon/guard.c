@@ -60,13 +60,13 @@ struct guard {
     void *changed_ctx;
 };
 
-static void tell_changed(const struct guard *g)
+static void guard_tell_changed(const struct guard *g)
 {
     if (g->changed != NULL)
         g->changed(g->changed_ctx);
 }
 
-static void tell_refused(struct guard *g)
+static void guard_tell_refused(struct guard *g)
 {
     log_warn("refused", kv_cstr("why", g->last_why), kv_cstr("peer", g->last_peer),
              kv_uint("count", g->refused));
@@ -74,14 +74,14 @@ static void tell_refused(struct guard *g)
     timer_arm(g->loop, &g->tell, TELL_MS);
 }
 
-static void tell_fire(struct timer *t)
+static void guard_tell_fire(struct timer *t)
 {
     struct guard *g = CONTAINER_OF(t, struct guard, tell);
     if (g->refused > 0)
-        tell_refused(g);
+        guard_tell_refused(g);
 }
 
-static void refuse(void *guard, struct str peer, const char *why)
+static void guard_refuse(void *guard, struct str peer, const char *why)
 {
     struct guard *g = guard;
     size_t n = MIN_OF(peer.n, sizeof(g->last_peer) - 1);
@@ -91,10 +91,10 @@ static void refuse(void *guard, struct str peer, const char *why)
     g->last_why = why;
     g->refused++;
     if (!timer_armed(&g->tell))
-        tell_refused(g);
+        guard_tell_refused(g);
 }
 
-static void refresh_tokens(struct guard *g)
+static void guard_refresh_tokens(struct guard *g)
 {
     struct err why = ERR_INIT;
     switch (tokens_refresh(&g->tokens, &why)) {
@@ -102,7 +102,7 @@ static void refresh_tokens(struct guard *g)
         break;
     case TOKENS_TAKEN:
         log_info("the tokens are replaced", kv_str("token-file", g->files.token_file));
-        tell_changed(g);
+        guard_tell_changed(g);
         break;
     case TOKENS_REFUSED:
         log_warn("the new tokens cannot be used: the old ones stay", kv_cstr("why", why.text));
@@ -114,38 +114,39 @@ static void refresh_tokens(struct guard *g)
  * Checks the certificate at every request, even though the TLS handshake checked it: it may have
  * expired, or the CAs or client-names may have changed since.
  */
-static unsigned admit(void *guard, const struct http_caller *c)
+static unsigned guard_admit(void *guard, const struct http_caller *c)
 {
     struct guard *g = guard;
     if (g->files.client_ca_file.n > 0 && c->certificate_fault == NULL)
         return 0;
     if (g->files.token_file.n == 0) {
-        refuse(g, c->peer, c->certificate_fault);
+        guard_refuse(g, c->peer, c->certificate_fault);
         return 403;
     }
     if (tokens_admit(&g->tokens, c->authorization))
         return 0;
-    refresh_tokens(g); /* it may be newer than what was read */
+    guard_refresh_tokens(g); /* it may be newer than what was read */
     if (tokens_admit(&g->tokens, c->authorization))
         return 0;
-    refuse(g, c->peer,
-           c->authorization.p == NULL ? "there is no token" : "the token is not the right one");
+    guard_refuse(g, c->peer,
+                 c->authorization.p == NULL ? "there is no token"
+                                            : "the token is not the right one");
     return 401;
 }
 
-static int64_t now_s(const struct guard *g)
+static int64_t guard_now_s(const struct guard *g)
 {
     return (int64_t)(loop_wall_ns(g->loop) / NS_PER_S);
 }
 
-static void tell_age(struct guard *g)
+static void guard_tell_age(struct guard *g)
 {
     enum age age = AGE_GOOD;
     g->expires_s = tls_expires_s(g->tls);
-    int64_t left_s = g->expires_s - now_s(g);
+    int64_t left_s = g->expires_s - guard_now_s(g);
     if (left_s <= 0)
         age = AGE_EXPIRED;
-    else if (now_s(g) >= tls_stale_s(g->tls))
+    else if (guard_now_s(g) >= tls_stale_s(g->tls))
         age = AGE_STALE;
     if (age == AGE_EXPIRED && g->age != AGE_EXPIRED)
         log_warn("the server's certificate has expired: clients refuse it",
@@ -157,10 +158,10 @@ static void tell_age(struct guard *g)
     g->age = age;
 }
 
-static void tell_certificate(struct guard *g, const char *message)
+static void guard_tell_certificate(struct guard *g, const char *message)
 {
     log_info(message, kv_str("tls-cert-file", g->files.tls_cert_file),
-             kv_int("days_left", (tls_expires_s(g->tls) - now_s(g)) / DAY_S),
+             kv_int("days_left", (tls_expires_s(g->tls) - guard_now_s(g)) / DAY_S),
              kv_str("client-ca-file", g->files.client_ca_file));
     if (!tls_has_names(g->tls))
         log_warn("the server's certificate has no subjectAltName: kube-scheduler will not trust it",
@@ -168,35 +169,35 @@ static void tell_certificate(struct guard *g, const char *message)
     g->age = AGE_GOOD;
 }
 
-static void refresh_tls(struct guard *g)
+static void guard_refresh_tls(struct guard *g)
 {
     struct err why = ERR_INIT;
     switch (tls_refresh(g->tls, &why)) {
     case TLS_SAME:
         break;
     case TLS_TAKEN:
-        tell_certificate(g, "the server's certificate is replaced");
-        tell_changed(g);
+        guard_tell_certificate(g, "the server's certificate is replaced");
+        guard_tell_changed(g);
         break;
     case TLS_REFUSED:
         log_warn("the port's new certificates cannot be used: the old ones stay",
                  kv_cstr("why", why.text));
         break;
     }
-    tell_age(g);
+    guard_tell_age(g);
 }
 
-static void refresh_fire(struct timer *t)
+static void guard_refresh_fire(struct timer *t)
 {
     struct guard *g = CONTAINER_OF(t, struct guard, refresh);
     if (g->tls != NULL)
-        refresh_tls(g);
+        guard_refresh_tls(g);
     if (g->files.token_file.n > 0)
-        refresh_tokens(g);
+        guard_refresh_tokens(g);
     timer_arm(g->loop, t, REFRESH_MS);
 }
 
-static enum errc open_tls(struct guard *g, bool again, struct err *reterr)
+static enum errc guard_open_tls(struct guard *g, bool again, struct err *reterr)
 {
     const struct files *f = &g->files;
     struct tls_settings settings = {
@@ -210,7 +211,7 @@ static enum errc open_tls(struct guard *g, bool again, struct err *reterr)
     return tls_new(&settings, &g->tls, reterr);
 }
 
-static enum errc copy_files(struct files *f, const struct config *c, struct err *reterr)
+static enum errc guard_copy_files(struct files *f, const struct config *c, struct err *reterr)
 {
     arena_init(&f->arena, FILES_MAX);
     f->tls_cert_file = arena_dup(&f->arena, c->tls_cert_file);
@@ -237,11 +238,11 @@ static enum errc guard_load(struct loop *l, const struct config *c, bool again, 
     if (g == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     g->loop = l;
-    g->refresh.fire = refresh_fire;
-    g->tell.fire = tell_fire;
-    enum errc code = copy_files(&g->files, c, reterr);
+    g->refresh.fire = guard_refresh_fire;
+    g->tell.fire = guard_tell_fire;
+    enum errc code = guard_copy_files(&g->files, c, reterr);
     if (code == OK && c->tls_cert_file.n > 0)
-        code = open_tls(g, again, reterr);
+        code = guard_open_tls(g, again, reterr);
     if (code == OK && c->token_file.n > 0)
         code = tokens_open(&g->tokens, g->files.token_file, again, reterr);
     if (code != OK) {
@@ -259,8 +260,8 @@ enum errc guard_new(struct loop *l, const struct config *c, struct guard **ret, 
     if (g == NULL)
         return code;
     if (g->tls != NULL) {
-        tell_certificate(g, "TLS");
-        tell_age(g);
+        guard_tell_certificate(g, "TLS");
+        guard_tell_age(g);
     }
     timer_arm(l, &g->refresh, REFRESH_MS);
     return OK;
@@ -271,7 +272,7 @@ struct guard *guard_free(struct guard *g)
     if (g == NULL)
         return NULL;
     if (g->refused > 0)
-        tell_refused(g);
+        guard_tell_refused(g);
     timer_cancel(&g->refresh);
     timer_cancel(&g->tell);
     g->tls = tls_free(g->tls);
@@ -281,7 +282,7 @@ struct guard *guard_free(struct guard *g)
     return NULL;
 }
 
-static bool files_same(const struct files *f, const struct config *c)
+static bool guard_files_same(const struct files *f, const struct config *c)
 {
     return str_eq(f->tls_cert_file, c->tls_cert_file) && str_eq(f->tls_key_file, c->tls_key_file) &&
            str_eq(f->client_ca_file, c->client_ca_file) &&
@@ -291,7 +292,7 @@ static bool files_same(const struct files *f, const struct config *c)
 enum errc guard_draft(const struct guard *g, const struct config *c, struct guard **ret,
                       struct err *reterr)
 {
-    if (g != NULL && !files_same(&g->files, c))
+    if (g != NULL && !guard_files_same(&g->files, c))
         return guard_load(g->loop, c, true, ret, reterr);
     *ret = NULL;
     return OK;
@@ -313,10 +314,10 @@ void guard_become(struct guard *g, struct guard *draft)
     draft->files = old;
     (void)guard_free(draft);
     if (g->tls != NULL) {
-        tell_certificate(g, "the server's certificate is replaced");
-        tell_age(g);
+        guard_tell_certificate(g, "the server's certificate is replaced");
+        guard_tell_age(g);
     }
-    tell_changed(g);
+    guard_tell_changed(g);
 }
 
 void guard_on_change(struct guard *g, void (*changed)(void *ctx), void *ctx)
@@ -330,7 +331,7 @@ void guard_on_change(struct guard *g, void (*changed)(void *ctx), void *ctx)
 void guard_refresh(struct guard *g)
 {
     if (g != NULL)
-        refresh_fire(&g->refresh);
+        guard_refresh_fire(&g->refresh);
 }
 
 const int64_t *guard_expiry(const struct guard *g)
@@ -344,7 +345,7 @@ void guard_settings(struct guard *g, struct http_server_settings *s)
         return;
     s->tls = g->tls;
     bool open = g->files.client_ca_file.n == 0 && g->files.token_file.n == 0;
-    s->admit = open ? NULL : admit;
-    s->refused = refuse;
+    s->admit = open ? NULL : guard_admit;
+    s->refused = guard_refuse;
     s->admit_ctx = g;
 }

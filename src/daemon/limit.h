@@ -39,9 +39,9 @@
 
 /*
  * How long after a Binding in doubt the API server may still commit it. Its own limit for one
- * request is 60 s, and the handler may outlive the answer (contracts of the Binding, 504). A
- * Binding asks for a shorter limit (post_deadline.h), but a proxy may drop that from the request.
- * Waiting longer costs one card for a while; waiting too short could bind a pod twice.
+ * request is 60 s, and after its answer 504 the handler may still run. A Binding asks for a shorter
+ * limit (post_deadline.h), but a proxy may drop that from the request. Waiting longer costs one
+ * card for a while; waiting too short could bind a pod twice.
  */
 #define LIMIT_SETTLE_MS UINT64_C(75000)
 

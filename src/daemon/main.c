@@ -29,7 +29,7 @@ struct program {
 };
 
 /* systemd sets NOTIFY_SOCKET and WATCHDOG_USEC, and so do compatible supervisors. */
-static enum errc open_notify(struct program *p, struct err *reterr)
+static enum errc main_open_notify(struct program *p, struct err *reterr)
 {
     uint64_t pid = 0;
     uint64_t usec = 0;
@@ -46,7 +46,7 @@ static enum errc open_notify(struct program *p, struct err *reterr)
  * Limits the connections to the descriptors that are available: a client without one would wait in
  * the listen queue without an answer.
  */
-static enum errc fit_connections(struct program *p, struct err *reterr)
+static enum errc main_fit_connections(struct program *p, struct err *reterr)
 {
     struct process_usage u;
     unsigned wanted = p->config.max_connections;
@@ -66,7 +66,7 @@ static enum errc fit_connections(struct program *p, struct err *reterr)
     return OK;
 }
 
-static enum errc open_daemon(struct program *p, struct err *reterr)
+static enum errc main_open_daemon(struct program *p, struct err *reterr)
 {
     (void)gethostname(p->host, sizeof(p->host) - 1);
     struct daemon_settings settings = {
@@ -86,7 +86,7 @@ static enum errc open_daemon(struct program *p, struct err *reterr)
 }
 
 /* A sandboxing step that fails is logged; cardpack starts nevertheless. */
-static void confine(void)
+static void main_confine(void)
 {
     unsigned missing = confine_process();
     if (geteuid() == 0)
@@ -96,17 +96,17 @@ static void confine(void)
                  kv_uint("steps", (unsigned)__builtin_popcount(missing)));
 }
 
-static enum errc open_all(struct program *p, struct err *reterr)
+static enum errc main_open_all(struct program *p, struct err *reterr)
 {
-    enum errc code = fit_connections(p, reterr);
+    enum errc code = main_fit_connections(p, reterr);
     if (code == OK)
         code = loop_new(&p->loop, reterr);
     if (code == OK)
-        code = open_notify(p, reterr);
-    return code == OK ? open_daemon(p, reterr) : code;
+        code = main_open_notify(p, reterr);
+    return code == OK ? main_open_daemon(p, reterr) : code;
 }
 
-static void close_all(struct program *p)
+static void main_close_all(struct program *p)
 {
     daemon_close(&p->daemon);
     notify_close(&p->notify);
@@ -114,12 +114,12 @@ static void close_all(struct program *p)
         p->loop = loop_free(p->loop);
 }
 
-static int run(struct program *p)
+static int main_run(struct program *p)
 {
     struct err e = ERR_INIT;
     (void)signal(SIGPIPE, SIG_IGN);
-    confine();
-    enum errc code = open_all(p, &e);
+    main_confine();
+    enum errc code = main_open_all(p, &e);
     if (code == OK) {
         (void)confine_capabilities();
         notify_send(&p->notify, STR("READY=1"));
@@ -127,12 +127,12 @@ static int run(struct program *p)
     }
     if (code != OK)
         log_error("cardpack can't go on", kv_cstr("error", e.text));
-    close_all(p);
+    main_close_all(p);
     log_info("stopped");
     return code == OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int print(struct buf *text)
+static int main_print(struct buf *text)
 {
     bool whole = !buf_failed(text) && fwrite(text->p, 1, text->n, stdout) == text->n;
     buf_done(text);
@@ -159,22 +159,22 @@ int main(int argc, char *argv[])
     switch (p.config.action) {
     case CONFIG_HELP:
         config_usage(&text);
-        status = print(&text);
+        status = main_print(&text);
         break;
     case CONFIG_VERSION:
         buf_put(&text, STR("cardpack " CARDPACK_VERSION "\n"));
-        status = print(&text);
+        status = main_print(&text);
         break;
     case CONFIG_CHECK:
         config_print(&p.config, &text);
-        status = print(&text);
+        status = main_print(&text);
         break;
     case CONFIG_RUN:
-        settings_log(&p.config);
+        reload_set_log(&p.config);
         p.argc = argc;
         p.argv = argv;
         p.env = env;
-        status = run(&p);
+        status = main_run(&p);
         break;
     }
     config_done(&p.config);

@@ -21,9 +21,12 @@
 #include "base/mem.h"
 #include "daemon/config/config_reload.h"
 #include "daemon/config/config_table.h"
+#include "daemon/guard.h"
+#include "daemon/service.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define LOOK_MS    5000
 #define REST_MS    2000
@@ -52,7 +55,15 @@ struct reload {
 
 /* ---- the log ---- */
 
-static struct str show(enum config_row row, const struct config_value *v, struct buf *text)
+void reload_set_log(const struct config *c)
+{
+    bool logfmt = c->log_format == CONFIG_LOG_FORMAT_LOGFMT ||
+                  (c->log_format == CONFIG_LOG_FORMAT_AUTO && isatty(STDERR_FILENO) != 0);
+    log_never_wait();
+    log_setup(STDERR_FILENO, c->log_level, logfmt ? LOG_FORMAT_LOGFMT : LOG_FORMAT_JSON);
+}
+
+static struct str reload_show(enum config_row row, const struct config_value *v, struct buf *text)
 {
     if (v->text.p != NULL)
         return v->text;
@@ -60,17 +71,17 @@ static struct str show(enum config_row row, const struct config_value *v, struct
     return buf_str(text);
 }
 
-static void tell_row(const struct reload *r, const struct config_merge *m, enum config_row row,
-                     enum config_source source)
+static void reload_tell_row(const struct reload *r, const struct config_merge *m,
+                            enum config_row row, enum config_source source)
 {
     char old_bytes[SHOW_BYTES];
     char new_bytes[SHOW_BYTES];
-    struct buf old_text = {.p = old_bytes, .cap = SHOW_BYTES, .max = SHOW_BYTES - 1};
-    struct buf new_text = {.p = new_bytes, .cap = SHOW_BYTES, .max = SHOW_BYTES - 1};
+    struct buf old_text = BUF_ON(old_bytes);
+    struct buf new_text = BUF_ON(new_bytes);
     struct config_value was = config_get(r->s.config, row);
     struct kv name = kv_cstr("setting", config_table[row].name);
-    struct kv old = kv_str("old", show(row, &was, &old_text));
-    struct kv new = kv_str("new", show(row, &m->asked[row], &new_text));
+    struct kv old = kv_str("old", reload_show(row, &was, &old_text));
+    struct kv new = kv_str("new", reload_show(row, &m->asked[row], &new_text));
     struct kv from = kv_cstr("source", config_source_name(source));
     if (m->verdicts[row] == CONFIG_CHANGES)
         log_info("setting changed", name, old, new, from);
@@ -79,17 +90,17 @@ static void tell_row(const struct reload *r, const struct config_merge *m, enum 
                  old, new, from);
 }
 
-static void tell_rows(const struct reload *r, const struct config_merge *m,
-                      const struct config *fresh)
+static void reload_tell_rows(const struct reload *r, const struct config_merge *m,
+                             const struct config *fresh)
 {
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
         bool waits = m->verdicts[i] == CONFIG_WAITS;
-        tell_row(r, m, (enum config_row)i, waits ? m->sources[i] : fresh->sources[i]);
+        reload_tell_row(r, m, (enum config_row)i, waits ? m->sources[i] : fresh->sources[i]);
     }
 }
 
 /* Logs each content and error once; after a SIGHUP always, since its sender waits for a result. */
-static void refuse(struct reload *r, enum trigger by, const struct err *why)
+static void reload_refuse(struct reload *r, enum trigger by, const struct err *why)
 {
     bool again = r->counts.bad && r->told == r->content && strcmp(r->refusal.text, why->text) == 0;
     r->counts.bad = true;
@@ -104,7 +115,8 @@ static void refuse(struct reload *r, enum trigger by, const struct err *why)
 
 /* ---- a configuration ---- */
 
-static enum errc read_and_note(void *ctx, struct str path, struct buf *out, struct err *reterr)
+static enum errc reload_read_and_note(void *ctx, struct str path, struct buf *out,
+                                      struct err *reterr)
 {
     struct reload *r = ctx;
     size_t begin = out->n;
@@ -117,23 +129,24 @@ static enum errc read_and_note(void *ctx, struct str path, struct buf *out, stru
     return OK;
 }
 
-static enum errc read_config(struct reload *r, struct config *ret, struct config_merge *m,
-                             struct settings_draft *d, struct err *why)
+static enum errc reload_read_config(struct reload *r, struct config *ret, struct config_merge *m,
+                                    struct guard **ret_guard, struct err *why)
 {
     r->content = 0;
-    enum errc code = config_parse(r->s.argc, r->s.argv, &r->s.env, read_and_note, r, ret, why);
+    enum errc code =
+        config_parse(r->s.argc, r->s.argv, &r->s.env, reload_read_and_note, r, ret, why);
     if (code != OK)
         return code;
     code = config_merge(r->s.config, ret, m, why);
     if (code == OK)
-        code = settings_prepare(r->s.settings, ret, d, why);
+        code = guard_draft(r->s.parts->guard, ret, ret_guard, why);
     if (code != OK)
         config_done(ret);
     return code;
 }
 
-/* Moves *fresh into the configuration in force. */
-static void put_in_force(struct reload *r, struct config *fresh, struct settings_draft *d)
+/* Moves *fresh into the configuration in force, and the draft of the guard into the guard. */
+static void reload_put_in_force(struct reload *r, struct config *fresh, struct guard *guard)
 {
     struct config *c = r->s.config;
     if (!r->has_first)
@@ -142,11 +155,11 @@ static void put_in_force(struct reload *r, struct config *fresh, struct settings
         arena_done(&c->arena);
     r->has_first = true;
     *c = *fresh;
-    settings_commit(r->s.settings, c, d);
+    guard_become(r->s.parts->guard, guard);
 }
 
-static void take(struct reload *r, enum trigger by, struct config *fresh,
-                 const struct config_merge *m, struct settings_draft *d)
+static void reload_take(struct reload *r, enum trigger by, struct config *fresh,
+                        const struct config_merge *m, struct guard *guard)
 {
     bool other = r->told != r->content && (r->told != 0 || m->changes + m->waits > 0);
     bool news = by == BY_SIGNAL || r->counts.bad || other;
@@ -154,54 +167,54 @@ static void take(struct reload *r, enum trigger by, struct config *fresh,
     struct kv waiting = kv_uint("waiting", m->waits);
     /* Logs the changes at the lower of the old and the new log level. */
     if (fresh->log_level < r->s.config->log_level)
-        settings_log(fresh);
+        reload_set_log(fresh);
     if (news)
-        tell_rows(r, m, fresh);
-    put_in_force(r, fresh, d);
+        reload_tell_rows(r, m, fresh);
+    reload_put_in_force(r, fresh, guard);
     if (m->changes > 0)
         log_info("the configuration is reloaded", trigger, kv_uint("changed", m->changes), waiting);
     else if (news)
         log_info("the configuration was read again: nothing to change", trigger, waiting);
-    settings_log(r->s.config);
+    reload_set_log(r->s.config);
     r->told = r->content;
     r->counts.bad = false;
     r->counts.waiting = m->waits;
-    r->counts.taken_ns = loop_wall_ns(r->s.settings->service->loop);
+    r->counts.taken_ns = loop_wall_ns(r->s.parts->service->loop);
     if (m->changes > 0)
         r->counts.taken++;
     else if (news)
         r->counts.unchanged++;
 }
 
-static void consider(struct reload *r, enum trigger by)
+static void reload_consider(struct reload *r, enum trigger by)
 {
     struct err why = ERR_INIT;
     struct config fresh;
     struct config_merge merge;
-    struct settings_draft draft;
-    if (read_config(r, &fresh, &merge, &draft, &why) == OK)
-        take(r, by, &fresh, &merge, &draft);
+    struct guard *guard;
+    if (reload_read_config(r, &fresh, &merge, &guard, &why) == OK)
+        reload_take(r, by, &fresh, &merge, guard);
     else
-        refuse(r, by, &why);
+        reload_refuse(r, by, &why);
 }
 
 /* ---- when ---- */
 
-static void on_hangup(void *ctx, int signo)
+static void reload_on_hangup(void *ctx, int signo)
 {
     struct reload *r = ctx;
     (void)signo;
     if (r->stopped) {
-        log_info("SIGHUP is ignored: on the way out");
+        log_info("SIGHUP is ignored: shutting down");
         return;
     }
-    consider(r, BY_SIGNAL);
-    guard_refresh(r->s.settings->guard);
-    if (r->s.settings->api != NULL)
-        kube_api_refresh(r->s.settings->api);
+    reload_consider(r, BY_SIGNAL);
+    guard_refresh(r->s.parts->guard);
+    if (r->s.parts->api != NULL)
+        kube_api_refresh(r->s.parts->api);
 }
 
-static void looks(struct timer *t)
+static void reload_looks(struct timer *t)
 {
     struct reload *r = CONTAINER_OF(t, struct reload, look);
     struct file_stamp now = file_stamp(r->s.config->file);
@@ -211,9 +224,9 @@ static void looks(struct timer *t)
         r->rests = false;
     } else if (!r->rests || r->counts.bad) {
         r->rests = true;
-        consider(r, BY_FILE);
+        reload_consider(r, BY_FILE);
     }
-    timer_arm(r->s.settings->service->loop, t, r->rests ? r->s.look_ms : r->s.rest_ms);
+    timer_arm(r->s.parts->service->loop, t, r->rests ? r->s.look_ms : r->s.rest_ms);
 }
 
 /* ---- life ---- */
@@ -228,15 +241,15 @@ void reload_block(void)
 
 enum errc reload_new(const struct reload_settings *s, struct reload **ret, struct err *reterr)
 {
-    struct loop *l = s->settings->service->loop;
+    struct loop *l = s->parts->service->loop;
     struct reload *r = mem_alloc(sizeof(*r));
     if (r == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     r->s = *s;
     r->s.look_ms = s->look_ms == 0 ? LOOK_MS : s->look_ms;
     r->s.rest_ms = s->rest_ms == 0 ? REST_MS : s->rest_ms;
-    r->look.fire = looks;
-    enum errc code = loop_signal(l, SIGHUP, on_hangup, r, reterr);
+    r->look.fire = reload_looks;
+    enum errc code = loop_signal(l, SIGHUP, reload_on_hangup, r, reterr);
     if (code != OK) {
         mem_free(r);
         return code;

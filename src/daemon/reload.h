@@ -3,22 +3,23 @@
  * SIGHUP also reads certificates, keys, CAs and tokens again, which guard.h checks by itself too.
  *
  * An invalid configuration is rejected as a whole, with one log line, and the one in force stays.
- * From a valid one each changeable setting takes effect at once, with one log line each. A setting
- * that needs a restart is named in a warning and keeps its value.
+ * From a valid one the log level and the names of the files for TLS, clients and tokens take effect
+ * at once, with one log line each. A setting that needs a restart is named in a warning and keeps
+ * its value.
  *
  * A rejected file is tried again every few seconds, since the fault may be in a file that it names.
  * During shutdown nothing is read any more.
  */
 #pragma once
 
-#include "daemon/settings.h"
+#include "daemon/config/config.h"
+#include "daemon/parts.h"
 
 struct reload;
 
 struct reload_settings {
-    const struct settings
-        *settings;         /* its members may be NULL now and be set before the loop runs */
-    struct config *config; /* in force; from now on only the reload writes to it */
+    const struct parts *parts; /* its members may be NULL now and be set before the loop runs */
+    struct config *config;     /* in force; from now on only the reload writes to it */
     int argc;
     char *const *argv; /* borrowed, like the strings of env */
     struct config_env env;
@@ -39,7 +40,7 @@ struct reload_counts {
 /* Blocks SIGHUP. Call it first in main: a SIGHUP then stays pending until reload_new. */
 void reload_block(void);
 
-/* Installs the handler of SIGHUP. All that `settings` points to must live until reload_stop. */
+/* Installs the handler of SIGHUP. All that `parts` points to must live until reload_stop. */
 enum errc reload_new(const struct reload_settings *s, struct reload **ret, struct err *reterr)
     _must_use_;
 /* From now on a SIGHUP is ignored. r may be NULL. */
@@ -51,3 +52,6 @@ void reload_stop(struct reload *r);
 struct reload *reload_free(struct reload *r);
 
 const struct reload_counts *reload_counts(const struct reload *r);
+
+/* Sets the format and the level of the log. */
+void reload_set_log(const struct config *c);

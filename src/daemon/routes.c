@@ -23,13 +23,13 @@ void http_respond_error(struct http_request *r, unsigned status, struct str text
     http_request_respond(r, status, "application/json");
 }
 
-static void respond_text(struct http_request *r, unsigned status, struct str text)
+static void routes_respond_text(struct http_request *r, unsigned status, struct str text)
 {
     buf_put(r->answer, text);
     http_request_respond(r, status, "text/plain; charset=utf-8");
 }
 
-static void handle_bind(struct service *s, struct http_request *r)
+static void routes_handle_bind(struct service *s, struct http_request *r)
 {
     binder_handle(s->binder, r);
 }
@@ -38,26 +38,26 @@ static void handle_bind(struct service *s, struct http_request *r)
  * Redirects a browser from / to the page. The redirect is not permanent, unlike that of /ui:
  * another program may use this port later, and browsers remember a permanent one.
  */
-static void handle_root(struct service *s, struct http_request *r)
+static void routes_handle_root(struct service *s, struct http_request *r)
 {
     (void)s;
     http_request_header(r, "Location", "ui/");
-    respond_text(r, 303, STR("see ui/\n"));
+    routes_respond_text(r, 303, STR("see ui/\n"));
 }
 
-static void handle_version(struct service *s, struct http_request *r)
+static void routes_handle_version(struct service *s, struct http_request *r)
 {
     (void)s;
-    respond_text(r, 200, STR(CARDPACK_VERSION));
+    routes_respond_text(r, 200, STR(CARDPACK_VERSION));
 }
 
-static void handle_alive(struct service *s, struct http_request *r)
+static void routes_handle_alive(struct service *s, struct http_request *r)
 {
     (void)s;
-    respond_text(r, 200, STR("ok"));
+    routes_respond_text(r, 200, STR("ok"));
 }
 
-static void handle_ready(struct service *s, struct http_request *r)
+static void routes_handle_ready(struct service *s, struct http_request *r)
 {
     struct str missing;
     bool ready = service_ready(s, &missing);
@@ -65,13 +65,13 @@ static void handle_ready(struct service *s, struct http_request *r)
         ready = false;
         missing = STR("it is shutting down");
     }
-    respond_text(r, ready ? 200 : 503, ready ? STR("ok") : missing);
+    routes_respond_text(r, ready ? 200 : 503, ready ? STR("ok") : missing);
 }
 
-static void handle_cluster(struct service *s, struct http_request *r)
+static void routes_handle_cluster(struct service *s, struct http_request *r)
 {
-    if (s->cluster != NULL)
-        cluster_handle(s->cluster, r, r->rest);
+    if (s->embedded != NULL)
+        embedded_handle(s->embedded, r, r->rest);
     else
         http_respond_error(r, 404, STR("only the embedded cluster (--cluster) takes pods"));
 }
@@ -86,31 +86,31 @@ static const struct route {
     {"POST", PREFIX "/filter", false, METRICS_FILTER, filter_handle},
     {"POST", PREFIX "/prioritize", false, METRICS_PRIORITIZE, prioritize_handle},
     {"POST", PREFIX "/preempt", false, METRICS_PREEMPT, preempt_handle},
-    {"POST", PREFIX "/bind", false, METRICS_BIND, handle_bind},
+    {"POST", PREFIX "/bind", false, METRICS_BIND, routes_handle_bind},
     {"GET", PREFIX "/inspect", true, METRICS_INSPECT, inspect_handle},
     {"GET", PREFIX "/cards", true, METRICS_CARDS, cards_handle},
     {"GET", PREFIX "/explain", true, METRICS_EXPLAIN, explain_handle_get},
     {"POST", PREFIX "/explain", false, METRICS_EXPLAIN, explain_handle_post},
     {"POST", PREFIX "/fit", false, METRICS_FIT, fit_handle},
-    {"GET", "/", false, METRICS_PAGE, handle_root},
+    {"GET", "/", false, METRICS_PAGE, routes_handle_root},
     {"GET", "/ui", true, METRICS_PAGE, ui_handle},
     {"GET", "/metrics", false, METRICS_METRICS, metrics_handle},
-    {"GET", "/version", false, METRICS_PROBE, handle_version},
-    {"GET", "/healthz", false, METRICS_PROBE, handle_alive},
-    {"GET", "/livez", false, METRICS_PROBE, handle_alive},
-    {"GET", "/readyz", false, METRICS_PROBE, handle_ready},
-    {"POST", "/api/v1/namespaces", true, METRICS_CLUSTER, handle_cluster},
-    {"DELETE", "/api/v1/namespaces", true, METRICS_CLUSTER, handle_cluster},
+    {"GET", "/version", false, METRICS_PROBE, routes_handle_version},
+    {"GET", "/healthz", false, METRICS_PROBE, routes_handle_alive},
+    {"GET", "/livez", false, METRICS_PROBE, routes_handle_alive},
+    {"GET", "/readyz", false, METRICS_PROBE, routes_handle_ready},
+    {"POST", "/api/v1/namespaces", true, METRICS_CLUSTER, routes_handle_cluster},
+    {"DELETE", "/api/v1/namespaces", true, METRICS_CLUSTER, routes_handle_cluster},
 };
 
-static bool is_verb(enum metrics_verb kind)
+static bool routes_is_verb(enum metrics_verb kind)
 {
     return kind == METRICS_FILTER || kind == METRICS_PRIORITIZE || kind == METRICS_PREEMPT ||
            kind == METRICS_BIND;
 }
 
 /* Sets *ret_rest to the part of the path below the route. */
-static bool match(const struct route *route, struct str path, struct str *ret_rest)
+static bool routes_match(const struct route *route, struct str path, struct str *ret_rest)
 {
     struct str prefix = str_of(route->path);
     if (!str_starts(path, prefix))
@@ -122,29 +122,29 @@ static bool match(const struct route *route, struct str path, struct str *ret_re
     return true;
 }
 
-static bool method_matches(const struct route *route, struct str method)
+static bool routes_method_matches(const struct route *route, struct str method)
 {
     struct str wanted = str_of(route->method);
     return str_eq(method, wanted) || (str_eq(method, STR("HEAD")) && str_eq(wanted, STR("GET")));
 }
 
 /* Returns the route; or NULL, with all methods that the path supports in *ret_allow. */
-static const struct route *find(struct str method, struct str path, struct str *ret_rest,
-                                char allow[static 64])
+static const struct route *routes_find(struct str method, struct str path, struct str *ret_rest,
+                                       char allow[static 64])
 {
-    struct buf list = {.p = allow, .cap = 64, .max = 63};
+    struct buf list = buf_on(allow, 64);
     allow[0] = '\0';
     for (size_t i = 0; i < COUNT_OF(routes); i++) {
-        if (!match(&routes[i], path, ret_rest))
+        if (!routes_match(&routes[i], path, ret_rest))
             continue;
-        if (method_matches(&routes[i], method))
+        if (routes_method_matches(&routes[i], method))
             return &routes[i];
         buf_printf(&list, "%s%s", list.n == 0 ? "" : ", ", routes[i].method);
     }
     return NULL;
 }
 
-static enum metrics_verb kind_of(const struct route *route)
+static enum metrics_verb routes_kind_of(const struct route *route)
 {
     return route == NULL ? METRICS_OTHER : route->kind;
 }
@@ -154,13 +154,13 @@ void routes_handle(void *service, struct http_request *r)
     struct service *s = service;
     char allow[64];
     char text[256];
-    const struct route *route = find(r->method, r->path, &r->rest, allow);
+    const struct route *route = routes_find(r->method, r->path, &r->rest, allow);
     const char *fault = route == NULL ? NULL : cross_site_fault(route->method, r);
-    r->kind = (unsigned char)kind_of(route);
+    r->kind = (unsigned char)routes_kind_of(route);
     if (fault != NULL) {
         http_respond_error(r, 403, str_of(fault));
     } else if (route != NULL) {
-        if (is_verb(route->kind))
+        if (routes_is_verb(route->kind))
             s->backend->asked(s->backend);
         route->handle(s, r);
     } else if (allow[0] != '\0') {
@@ -184,16 +184,17 @@ bool routes_may_wait(void *service, const char *method, const char *path)
     char allow[64];
     struct str rest;
     (void)service;
-    enum metrics_verb kind = kind_of(find(str_of(method), str_of(path), &rest, allow));
+    enum metrics_verb kind =
+        routes_kind_of(routes_find(str_of(method), str_of(path), &rest, allow));
     return kind != METRICS_OTHER && kind != METRICS_PROBE && kind != METRICS_METRICS &&
-           !is_verb(kind);
+           !routes_is_verb(kind);
 }
 
-static bool is_probe(struct str path)
+static bool routes_is_probe(struct str path)
 {
     char allow[64];
     struct str rest;
-    enum metrics_verb kind = kind_of(find(STR("GET"), path, &rest, allow));
+    enum metrics_verb kind = routes_kind_of(routes_find(STR("GET"), path, &rest, allow));
     return kind == METRICS_PROBE || kind == METRICS_METRICS;
 }
 
@@ -225,7 +226,7 @@ void routes_too_large(void *service, struct http_request *r, uint64_t body_bytes
                    (unsigned long long)body_bytes);
     log_warn("a request's body is over max-body", kv_str("path", r->path), kv_str("peer", r->peer),
              kv_uint("bytes", body_bytes));
-    enum metrics_verb kind = kind_of(find(r->method, r->path, &rest, allow));
+    enum metrics_verb kind = routes_kind_of(routes_find(r->method, r->path, &rest, allow));
     r->kind = (unsigned char)kind;
     r->outcome = OUTCOME_ERROR;
     /* kube-scheduler reads only the form of the verb, and only with status 200. */
@@ -237,7 +238,7 @@ void routes_too_large(void *service, struct http_request *r, uint64_t body_bytes
         preempt_write(r->answer, NULL, 0);
     else if (kind == METRICS_BIND)
         extender_write_bind(r->answer, str_of(text));
-    if (is_verb(kind))
+    if (routes_is_verb(kind))
         http_request_respond(r, 200, "application/json");
     else
         http_respond_error(r, 413, str_of(text));
@@ -245,11 +246,11 @@ void routes_too_large(void *service, struct http_request *r, uint64_t body_bytes
 
 void probe_handle(void *service, struct http_request *r)
 {
-    if (is_probe(r->path)) {
+    if (routes_is_probe(r->path)) {
         routes_handle(service, r);
         return;
     }
-    respond_text(
+    routes_respond_text(
         r, 404,
         STR("not on this port, which has /healthz, /livez, /readyz, /version and /metrics\n"));
 }
@@ -258,5 +259,5 @@ void probe_too_large(void *service, struct http_request *r, uint64_t body_bytes)
 {
     (void)service;
     (void)body_bytes;
-    respond_text(r, 413, STR("a probe has no body\n"));
+    routes_respond_text(r, 413, STR("a probe has no body\n"));
 }

@@ -1,11 +1,12 @@
 /* State that all request handlers share. daemon.c owns it; it outlives the handlers. */
 #pragma once
 
+#include "base/list.h"
 #include "core/budget.h"
 #include "core/cache.h"
 #include "core/pack.h"
 #include "daemon/backend/backend.h"
-#include "daemon/backend/cluster.h"
+#include "daemon/backend/embedded.h"
 #include "daemon/bind/bind.h"
 #include "daemon/metrics/metrics.h"
 #include "io/http_server.h"
@@ -20,19 +21,19 @@ struct service {
     struct budgets budgets; /* PodDisruptionBudgets; empty without a budget_feed */
     struct backend *backend;
     struct binder *binder;
-    struct events *events;         /* NULL with the embedded cluster: see events_post */
-    struct cluster *cluster;       /* NULL: the cluster is a real one */
-    struct evictor *evictor;       /* NULL: evict-for-cards is off; see evictor.h */
-    struct explain_call *explains; /* calls that wait for the API server; see query.h */
-    struct ui_feed *ui;            /* NULL: /ui/events is off; see ui_feed.h */
-    struct ui_reasons *reasons;    /* why filter refused pods, for the page; may be NULL */
-    bool draining;                 /* after SIGTERM: /readyz says so, requests are still served */
-    bool closing;                  /* after shutdown-delay: explain calls are refused */
-    unsigned shortlist;            /* most nodes in an answer of filter; 0: no limit */
-    struct mem_budget memory;      /* memory-budget, of the requests of all ports */
-    uint64_t memory_told_ms;       /* loop time at which its last refusal was logged; 0: never */
-    uint64_t memory_untold;        /* its refusals since then */
-    struct work work;              /* cost of the present or last request */
+    struct events *events;      /* NULL with the embedded cluster: see events_post */
+    struct embedded *embedded;  /* NULL: a Kubernetes cluster */
+    struct evictor *evictor;    /* NULL: evict-for-cards is off; see evictor.h */
+    struct list explains;       /* calls that wait for the API server; see query.h */
+    struct ui_feed *ui;         /* NULL: /ui/events is off; see ui_feed.h */
+    struct ui_reasons *reasons; /* why filter refused pods, for the page; may be NULL */
+    bool draining;              /* after SIGTERM: /readyz says so, requests are still served */
+    bool closing;               /* after shutdown-delay: explain calls are refused */
+    unsigned shortlist;         /* most nodes in an answer of filter; 0: no limit */
+    struct mem_budget memory;   /* memory-budget, of the requests of all ports */
+    uint64_t memory_told_ms;    /* loop time at which its last refusal was logged; 0: never */
+    uint64_t memory_untold;     /* its refusals since then */
+    struct work work;           /* cost of the present or last request */
     struct metrics metrics;
 
     /*

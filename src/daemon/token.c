@@ -8,7 +8,7 @@
 
 #define TOKEN_MIN_BYTES 16
 
-static void forget(struct buf *text)
+static void token_forget(struct buf *text)
 {
     if (text->p != NULL)
         explicit_bzero(text->p, text->cap);
@@ -16,7 +16,7 @@ static void forget(struct buf *text)
 }
 
 /* Accepts all printable ASCII characters but space. RFC 6750 allows fewer. */
-static bool is_token(struct str token)
+static bool token_is_token(struct str token)
 {
     for (size_t i = 0; i < token.n; i++) {
         unsigned char c = (unsigned char)token.p[i];
@@ -26,7 +26,7 @@ static bool is_token(struct str token)
     return true;
 }
 
-static enum errc check(struct str text, struct str file, struct err *reterr)
+static enum errc token_check(struct str text, struct str file, struct err *reterr)
 {
     struct str line;
     size_t n = 0;
@@ -36,7 +36,7 @@ static enum errc check(struct str text, struct str file, struct err *reterr)
         if (line.n == 0)
             continue;
         n++;
-        if (!is_token(line))
+        if (!token_is_token(line))
             return err_set(reterr, ERR_SYNTAX, "%.*s: holds a character that no token has",
                            STR_ARG(file));
         if (line.n < TOKEN_MIN_BYTES)
@@ -47,7 +47,7 @@ static enum errc check(struct str text, struct str file, struct err *reterr)
     return n > 0 ? OK : err_set(reterr, ERR_SYNTAX, "%.*s: holds no token", STR_ARG(file));
 }
 
-static enum errc load(struct tokens *t, struct err *reterr)
+static enum errc token_load(struct tokens *t, struct err *reterr)
 {
     struct buf text;
     buf_init(&text, LIMIT_TOKEN_BYTES);
@@ -59,12 +59,12 @@ static enum errc load(struct tokens *t, struct err *reterr)
         code =
             t->again ? file_read_again(t->file, &text, reterr) : file_read(t->file, &text, reterr);
     if (code == OK)
-        code = check(buf_str(&text), t->file, reterr);
+        code = token_check(buf_str(&text), t->file, reterr);
     if (code != OK) {
-        forget(&text);
+        token_forget(&text);
         return code;
     }
-    forget(&t->text);
+    token_forget(&t->text);
     t->text = text;
     return OK;
 }
@@ -72,7 +72,7 @@ static enum errc load(struct tokens *t, struct err *reterr)
 enum errc tokens_open(struct tokens *t, struct str file, bool again, struct err *reterr)
 {
     *t = (struct tokens){.file = file, .again = again, .stamp = file_stamp(file)};
-    enum errc code = load(t, reterr);
+    enum errc code = token_load(t, reterr);
     t->again = true;
     if (code != OK)
         (void)err_wrap(reterr, "token-file");
@@ -81,7 +81,7 @@ enum errc tokens_open(struct tokens *t, struct str file, bool again, struct err 
 
 void tokens_done(struct tokens *t)
 {
-    forget(&t->text);
+    token_forget(&t->text);
 }
 
 enum tokens_news tokens_refresh(struct tokens *t, struct err *reterr)
@@ -89,7 +89,7 @@ enum tokens_news tokens_refresh(struct tokens *t, struct err *reterr)
     struct file_stamp now = file_stamp(t->file); /* before the read: a later change shows */
     if (file_stamp_eq(now, t->stamp))
         return TOKENS_SAME;
-    if (load(t, reterr) == OK) {
+    if (token_load(t, reterr) == OK) {
         t->stamp = now;
         return TOKENS_TAKEN;
     }
@@ -98,7 +98,7 @@ enum tokens_news tokens_refresh(struct tokens *t, struct err *reterr)
     return told ? TOKENS_SAME : TOKENS_REFUSED;
 }
 
-static bool same(struct str sent, struct str token)
+static bool token_same(struct str sent, struct str token)
 {
     unsigned differs = sent.n == token.n ? 0 : 1;
     for (size_t i = 0; i < sent.n; i++)
@@ -119,7 +119,7 @@ bool tokens_admit(const struct tokens *t, struct str authorization)
     for (struct str rest = buf_str(&t->text); rest.p != NULL;) {
         (void)str_cut(rest, '\n', &line, &rest);
         line = str_trim(line);
-        if (line.n > 0 && same(sent, line))
+        if (line.n > 0 && token_same(sent, line))
             admits = true;
     }
     return admits;

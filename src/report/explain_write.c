@@ -27,25 +27,25 @@ struct explain {
     unsigned counts[VERDICT_COUNT];
 };
 
-static void put_str(struct jwrite *w, const char *key, struct str value)
+static void explain_write_put_str(struct jwrite *w, const char *key, struct str value)
 {
     jwrite_key(w, str_of(key));
     jwrite_str(w, value);
 }
 
-static void put_i64(struct jwrite *w, const char *key, int64_t value)
+static void explain_write_put_i64(struct jwrite *w, const char *key, int64_t value)
 {
     jwrite_key(w, str_of(key));
     jwrite_i64(w, value);
 }
 
-static void put_bool(struct jwrite *w, const char *key, bool value)
+static void explain_write_put_bool(struct jwrite *w, const char *key, bool value)
 {
     jwrite_key(w, str_of(key));
     jwrite_bool(w, value);
 }
 
-static int by_score_and_name(const void *a, const void *b)
+static int explain_write_by_score_and_name(const void *a, const void *b)
 {
     const struct entry *x = a;
     const struct entry *y = b;
@@ -57,7 +57,7 @@ static int by_score_and_name(const void *a, const void *b)
     return str_cmp(x->node->name, y->node->name);
 }
 
-static enum verdict judge_node(const struct explain *e, const struct node *n)
+static enum verdict explain_write_judge_node(const struct explain *e, const struct node *n)
 {
     if (e->fault.code != OK)
         return VERDICT_BAD_REQUEST;
@@ -67,7 +67,7 @@ static enum verdict judge_node(const struct explain *e, const struct node *n)
 }
 
 /* Evaluates and sorts every node that exists on the API server. */
-static enum errc judge_all(struct explain *e, struct arena *a)
+static enum errc explain_write_judge_all(struct explain *e, struct arena *a)
 {
     const struct cache *c = e->cache;
     size_t cursor = 0;
@@ -82,14 +82,14 @@ static enum errc judge_all(struct explain *e, struct arena *a)
             continue;
         e->n++;
         request_work(&e->request, 1);
-        *entry = (struct entry){.node = n, .verdict = judge_node(e, n)};
+        *entry = (struct entry){.node = n, .verdict = explain_write_judge_node(e, n)};
         e->counts[entry->verdict]++;
         if (entry->verdict == VERDICT_FITS && request_shares(&e->request) && n->n_cards > 0)
-            entry->score = score_node(n, policy_cost(n, &e->request), policy);
+            entry->score = score_node(n, fit_cost(n, &e->request), policy);
         work_next_node(e->request.work);
     }
     if (e->n > 1)
-        qsort(e->entries, e->n, sizeof(*e->entries), by_score_and_name);
+        qsort(e->entries, e->n, sizeof(*e->entries), explain_write_by_score_and_name);
     return OK;
 }
 
@@ -101,52 +101,52 @@ void explain_write_placement(struct jwrite *w, const struct grant *grants, uint3
         const struct grant *g = &grants[i];
         jwrite_object_begin(w);
         if (g->container != UINT16_MAX)
-            put_i64(w, "container", g->container);
-        put_i64(w, "card", g->card);
-        put_i64(w, "memory", g->mem);
+            explain_write_put_i64(w, "container", g->container);
+        explain_write_put_i64(w, "card", g->card);
+        explain_write_put_i64(w, "memory", g->mem);
         if (g->cores > 0)
-            put_i64(w, "compute", g->cores);
+            explain_write_put_i64(w, "compute", g->cores);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);
 }
 
-static void write_card(struct jwrite *w, const struct explain *e, const struct reason_scene *scene,
-                       uint32_t card)
+static void explain_write_card(struct jwrite *w, const struct explain *e,
+                               const struct reason_scene *scene, uint32_t card)
 {
     char bytes[512];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     enum verdict v = reason_judge(scene, &e->request, card);
     reason_card(&text, scene, &e->request, card, v, REASON_FOR_ALL);
     jwrite_object_begin(w);
-    put_i64(w, "card", card);
-    put_bool(w, "fits", v == VERDICT_FITS);
-    put_str(w, "verdict", str_of(verdict_name(v)));
-    put_str(w, "reason", buf_str(&text));
+    explain_write_put_i64(w, "card", card);
+    explain_write_put_bool(w, "fits", v == VERDICT_FITS);
+    explain_write_put_str(w, "verdict", str_of(verdict_name(v)));
+    explain_write_put_str(w, "reason", buf_str(&text));
     jwrite_object_end(w);
 }
 
-static void write_cards(struct jwrite *w, const struct explain *e, const struct node *n,
-                        const struct reason_scene *scene)
+static void explain_write_cards(struct jwrite *w, const struct explain *e, const struct node *n,
+                                const struct reason_scene *scene)
 {
     jwrite_key(w, STR("cards"));
     jwrite_array_begin(w);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
-            write_card(w, e, scene, i);
+            explain_write_card(w, e, scene, i);
     }
     jwrite_array_end(w);
 }
 
 /* The pods for which room on the node is kept. The cards' reasons say how much. */
-static void write_claims(struct jwrite *w, const struct explain *e, const struct node *n)
+static void explain_write_claims(struct jwrite *w, const struct explain *e, const struct node *n)
 {
     char bytes[512];
     jwrite_key(w, STR("kept"));
     jwrite_array_begin(w);
     for (const struct pod *p = n->claims; p != NULL; p = p->next) {
-        struct buf name = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
-        if (!policy_yields(&e->request, p))
+        struct buf name = BUF_ON(bytes);
+        if (!fit_yields(&e->request, p))
             continue;
         buf_printf(&name, "%.*s/%.*s", STR_ARG(p->namespace), STR_ARG(p->name));
         jwrite_str(w, buf_str(&name));
@@ -155,26 +155,27 @@ static void write_claims(struct jwrite *w, const struct explain *e, const struct
 }
 
 /* Each card, and the pods for which room is kept. */
-static void write_inside(struct jwrite *w, const struct explain *e, const struct node *n)
+static void explain_write_inside(struct jwrite *w, const struct explain *e, const struct node *n)
 {
     struct reason_scene scene _uninitialized_;
     reason_scene_open(&scene, n, &e->request);
     if (n->claims != NULL)
-        write_claims(w, e, n);
+        explain_write_claims(w, e, n);
     if (request_shares(&e->request))
-        write_cards(w, e, n, &scene);
+        explain_write_cards(w, e, n, &scene);
 }
 
-static void write_where(struct jwrite *w, const struct explain *e, const struct node *n)
+static void explain_write_where(struct jwrite *w, const struct explain *e, const struct node *n)
 {
     struct placement there _uninitialized_;
     if (e->held != NULL)
         explain_write_placement(w, e->held->holding->grants, e->held->holding->n_grants);
-    else if (policy_place(n, &e->request, &there) == VERDICT_FITS)
+    else if (fit_place(n, &e->request, &there) == VERDICT_FITS)
         explain_write_placement(w, there.grants, there.n);
 }
 
-static struct str reason_of(const struct explain *e, const struct entry *entry, struct buf *scratch)
+static struct str explain_write_reason_of(const struct explain *e, const struct entry *entry,
+                                          struct buf *scratch)
 {
     const struct node *n = entry->node;
     if (entry->verdict == VERDICT_BAD_REQUEST)
@@ -186,25 +187,25 @@ static struct str reason_of(const struct explain *e, const struct entry *entry, 
     return reason_node(scratch, n->name, n, &e->request, entry->verdict);
 }
 
-static void write_node(struct jwrite *w, const struct explain *e, const struct entry *entry)
+static void explain_write_node(struct jwrite *w, const struct explain *e, const struct entry *entry)
 {
     char bytes[512];
-    struct buf scratch = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf scratch = BUF_ON(bytes);
     bool fits = entry->verdict == VERDICT_FITS;
     jwrite_object_begin(w);
-    put_str(w, "node", entry->node->name);
-    put_bool(w, "fits", fits);
-    put_str(w, "verdict", str_of(verdict_name(entry->verdict)));
-    put_str(w, "reason", reason_of(e, entry, &scratch));
+    explain_write_put_str(w, "node", entry->node->name);
+    explain_write_put_bool(w, "fits", fits);
+    explain_write_put_str(w, "verdict", str_of(verdict_name(entry->verdict)));
+    explain_write_put_str(w, "reason", explain_write_reason_of(e, entry, &scratch));
     if (fits)
-        write_where(w, e, entry->node);
+        explain_write_where(w, e, entry->node);
     if (e->held == NULL && e->fault.code == OK && request_wants(&e->request))
-        write_inside(w, e, entry->node);
+        explain_write_inside(w, e, entry->node);
     jwrite_object_end(w);
 }
 
 /* The pod's state in the cache; for a pod that is not in the cache, the state of its object. */
-static struct str state_of(const struct explain *e)
+static struct str explain_write_state_of(const struct explain *e)
 {
     static const char *const states[] = {[POD_PENDING] = "pending",
                                          [POD_RESERVED] = "reserved",
@@ -217,50 +218,50 @@ static struct str state_of(const struct explain *e)
     return pod_view_bound(e->pod) ? STR("bound") : STR("unknown");
 }
 
-static void write_pod(struct jwrite *w, const struct explain *e)
+static void explain_write_pod(struct jwrite *w, const struct explain *e)
 {
     const struct pod *p = e->request.self;
     struct str node = p == NULL ? e->pod->node : e->held != NULL ? p->node->name : STR_NULL;
     jwrite_key(w, STR("pod"));
     jwrite_object_begin(w);
-    put_str(w, "namespace", e->pod->namespace);
-    put_str(w, "name", e->pod->name);
-    put_str(w, "state", state_of(e));
+    explain_write_put_str(w, "namespace", e->pod->namespace);
+    explain_write_put_str(w, "name", e->pod->name);
+    explain_write_put_str(w, "state", explain_write_state_of(e));
     if (node.n > 0)
-        put_str(w, "node", node);
+        explain_write_put_str(w, "node", node);
     if (p != NULL && p->claim != NULL)
-        put_str(w, "nominated", p->claim->name);
+        explain_write_put_str(w, "nominated", p->claim->name);
     jwrite_object_end(w);
 }
 
-static void write_request(struct jwrite *w, const struct explain *e)
+static void explain_write_request(struct jwrite *w, const struct explain *e)
 {
     const struct request *r = &e->request;
     char bytes[512];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     reason_request(&text, r);
     jwrite_key(w, STR("request"));
     jwrite_object_begin(w);
-    put_str(w, "text", buf_str(&text));
-    put_i64(w, "memory", r->mem);
-    put_i64(w, "compute", r->cores);
-    put_i64(w, "cards", request_shares(r) ? request_cards(r) : 0);
-    put_bool(w, "whole", r->whole);
-    put_i64(w, "percent", r->percent);
-    put_i64(w, "exclusive", r->exclusive);
-    put_i64(w, "priority", r->priority);
+    explain_write_put_str(w, "text", buf_str(&text));
+    explain_write_put_i64(w, "memory", r->mem);
+    explain_write_put_i64(w, "compute", r->cores);
+    explain_write_put_i64(w, "cards", request_shares(r) ? request_cards(r) : 0);
+    explain_write_put_bool(w, "whole", r->whole);
+    explain_write_put_i64(w, "percent", r->percent);
+    explain_write_put_i64(w, "exclusive", r->exclusive);
+    explain_write_put_i64(w, "priority", r->priority);
     jwrite_object_end(w);
 }
 
-static void write_counts(struct jwrite *w, const struct explain *e)
+static void explain_write_counts(struct jwrite *w, const struct explain *e)
 {
-    put_i64(w, "nodes", (int64_t)e->n);
-    put_i64(w, "fit", e->counts[VERDICT_FITS]);
+    explain_write_put_i64(w, "nodes", (int64_t)e->n);
+    explain_write_put_i64(w, "fit", e->counts[VERDICT_FITS]);
     jwrite_key(w, STR("refused"));
     jwrite_object_begin(w);
     for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
         if (e->counts[v] > 0)
-            put_i64(w, verdict_name((enum verdict)v), e->counts[v]);
+            explain_write_put_i64(w, verdict_name((enum verdict)v), e->counts[v]);
     }
     jwrite_object_end(w);
 }
@@ -280,19 +281,19 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
         e.request.memo = arena_alloc(a, sizeof(*e.request.memo));
     if (e.request.self != NULL && pod_holds(e.request.self))
         e.held = e.request.self;
-    code = judge_all(&e, a);
+    code = explain_write_judge_all(&e, a);
     if (code != OK)
         return err_set(reterr, code, "cardpack is out of memory");
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    write_pod(&w, &e);
-    write_request(&w, &e);
-    put_str(&w, "error", str_of(e.fault.text));
-    write_counts(&w, &e);
+    explain_write_pod(&w, &e);
+    explain_write_request(&w, &e);
+    explain_write_put_str(&w, "error", str_of(e.fault.text));
+    explain_write_counts(&w, &e);
     jwrite_key(&w, STR("verdicts"));
     jwrite_array_begin(&w);
     for (size_t i = 0; i < e.n && !work_is_over(work); i++) {
-        write_node(&w, &e, &e.entries[i]);
+        explain_write_node(&w, &e, &e.entries[i]);
         work_next_node(work);
     }
     jwrite_array_end(&w);

@@ -9,54 +9,55 @@
 
 #include <stdlib.h>
 
-static void put_str(struct jwrite *w, struct str key, struct str value)
+static void inspect_write_put_str(struct jwrite *w, struct str key, struct str value)
 {
     jwrite_key(w, key);
     jwrite_str(w, value);
 }
 
-static void put_i64(struct jwrite *w, struct str key, int64_t value)
+static void inspect_write_put_i64(struct jwrite *w, struct str key, int64_t value)
 {
     jwrite_key(w, key);
     jwrite_i64(w, value);
 }
 
-static void write_pod(struct jwrite *w, enum inspect_form form, const struct pod *p, int64_t used,
-                      uint32_t cores)
+static void inspect_write_pod(struct jwrite *w, enum inspect_form form, const struct pod *p,
+                              int64_t used, uint32_t cores)
 {
     jwrite_object_begin(w);
-    put_str(w, STR("name"), p->name);
-    put_str(w, STR("namespace"), p->namespace);
-    put_i64(w, STR("usedGPU"), used);
+    inspect_write_put_str(w, STR("name"), p->name);
+    inspect_write_put_str(w, STR("namespace"), p->namespace);
+    inspect_write_put_i64(w, STR("usedGPU"), used);
     if (form == INSPECT_CARDS && cores > 0)
-        put_i64(w, STR("compute"), cores);
+        inspect_write_put_i64(w, STR("compute"), cores);
     jwrite_object_end(w);
 }
 
 /* A pod is shown on each of its cards; without a valid one, on card -1. */
-static void write_pods(struct jwrite *w, enum inspect_form form, const struct node *n, int64_t card)
+static void inspect_write_pods(struct jwrite *w, enum inspect_form form, const struct node *n,
+                               int64_t card)
 {
     jwrite_key(w, STR("pods"));
     jwrite_array_begin(w);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct holding *h = p->holding;
         if (card < 0 && h->n_shares == 0 && p->mem > 0)
-            write_pod(w, form, p, p->mem, 0);
+            inspect_write_pod(w, form, p, p->mem, 0);
         for (uint32_t i = 0; i < h->n_shares; i++) {
             const struct share *s = &h->shares[i];
             bool valid = node_has_card(n, s->card);
             if (valid && s->card == card)
-                write_pod(w, form, p, share_charge(p->request, s, n->cards[s->card].total),
-                          s->cores);
+                inspect_write_pod(w, form, p, share_charge(p->request, s, n->cards[s->card].total),
+                                  s->cores);
             else if (!valid && card < 0)
-                write_pod(w, form, p, s->mem, s->cores);
+                inspect_write_pod(w, form, p, s->mem, s->cores);
         }
     }
     jwrite_array_end(w);
 }
 
 /* The first reason that applies why the card takes no new pods. */
-static struct str state_of(const struct card *c)
+static struct str inspect_write_state_of(const struct card *c)
 {
     return c->unhealthy  ? STR("unhealthy")
            : c->cordoned ? STR("cordoned")
@@ -64,38 +65,38 @@ static struct str state_of(const struct card *c)
                          : STR("ok");
 }
 
-static void write_more(struct jwrite *w, const struct node *n, uint32_t card)
+static void inspect_write_more(struct jwrite *w, const struct node *n, uint32_t card)
 {
     const struct card *c = &n->cards[card];
     const struct card_info *infos = n->sizes == NULL ? NULL : n->sizes->infos;
     const struct str profile = infos == NULL ? STR_NULL : infos[card].profile;
-    put_i64(w, STR("freeGPU"), card_free(c));
-    put_i64(w, STR("compute"), c->cores);
-    put_str(w, STR("state"), state_of(c));
+    inspect_write_put_i64(w, STR("freeGPU"), card_free(c));
+    inspect_write_put_i64(w, STR("compute"), c->cores);
+    inspect_write_put_str(w, STR("state"), inspect_write_state_of(c));
     if (node_card_model(n, card).n > 0)
-        put_str(w, STR("model"), node_card_model(n, card));
+        inspect_write_put_str(w, STR("model"), node_card_model(n, card));
     if (node_card_uuid(n, card).n > 0)
-        put_str(w, STR("uuid"), node_card_uuid(n, card));
+        inspect_write_put_str(w, STR("uuid"), node_card_uuid(n, card));
     if (profile.n > 0)
-        put_str(w, STR("profile"), profile);
+        inspect_write_put_str(w, STR("profile"), profile);
     if (node_card_numa(n, card) >= 0)
-        put_i64(w, STR("numa"), node_card_numa(n, card));
+        inspect_write_put_i64(w, STR("numa"), node_card_numa(n, card));
 }
 
-static void write_card(struct jwrite *w, enum inspect_form form, const struct node *n, int64_t id,
-                       int64_t total, int64_t used)
+static void inspect_write_card(struct jwrite *w, enum inspect_form form, const struct node *n,
+                               int64_t id, int64_t total, int64_t used)
 {
     jwrite_object_begin(w);
-    put_i64(w, STR("id"), id);
-    put_i64(w, STR("totalGPU"), total);
-    put_i64(w, STR("usedGPU"), used);
+    inspect_write_put_i64(w, STR("id"), id);
+    inspect_write_put_i64(w, STR("totalGPU"), total);
+    inspect_write_put_i64(w, STR("usedGPU"), used);
     if (form == INSPECT_CARDS && id >= 0)
-        write_more(w, n, (uint32_t)id);
-    write_pods(w, form, n, id);
+        inspect_write_more(w, n, (uint32_t)id);
+    inspect_write_pods(w, form, n, id);
     jwrite_object_end(w);
 }
 
-static struct str fault_of(const struct node *n)
+static struct str inspect_write_fault_of(const struct node *n)
 {
     switch (n->fault) {
     case NODE_OK:
@@ -114,31 +115,31 @@ static struct str fault_of(const struct node *n)
     return STR_NULL;
 }
 
-static void write_node(struct jwrite *w, enum inspect_form form, const struct node *n)
+static void inspect_write_node(struct jwrite *w, enum inspect_form form, const struct node *n)
 {
     jwrite_object_begin(w);
-    put_str(w, STR("name"), n->name);
-    put_i64(w, STR("totalGPU"), n->total);
-    put_i64(w, STR("usedGPU"), n->used);
+    inspect_write_put_str(w, STR("name"), n->name);
+    inspect_write_put_i64(w, STR("totalGPU"), n->total);
+    inspect_write_put_i64(w, STR("usedGPU"), n->used);
     if (form == INSPECT_CARDS)
-        put_i64(w, STR("freeGPU"), node_left(n));
+        inspect_write_put_i64(w, STR("freeGPU"), node_left(n));
     if (form == INSPECT_CARDS && n->fault != NODE_OK)
-        put_str(w, STR("fault"), fault_of(n));
+        inspect_write_put_str(w, STR("fault"), inspect_write_fault_of(n));
     if (form == INSPECT_CARDS && n->sizes != NULL && n->sizes->pool.n > 0)
-        put_str(w, STR("pool"), n->sizes->pool);
+        inspect_write_put_str(w, STR("pool"), n->sizes->pool);
     jwrite_key(w, STR("devs"));
     jwrite_array_begin(w);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
-            write_card(w, form, n, i, n->cards[i].total, n->cards[i].used);
+            inspect_write_card(w, form, n, i, n->cards[i].total, n->cards[i].used);
     }
     if (n->unplaced > 0)
-        write_card(w, form, n, -1, 0, n->unplaced);
+        inspect_write_card(w, form, n, -1, 0, n->unplaced);
     jwrite_array_end(w);
     jwrite_object_end(w);
 }
 
-static int by_name(const void *a, const void *b)
+static int inspect_write_by_name(const void *a, const void *b)
 {
     const struct node *const *x = a;
     const struct node *const *y = b;
@@ -146,7 +147,8 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Nodes with gpu-mem or with pods that hold some, sorted by name. */
-static const struct node **collect(const struct cache *c, struct arena *a, size_t *ret_n)
+static const struct node **inspect_write_collect(const struct cache *c, struct arena *a,
+                                                 size_t *ret_n)
 {
     const struct node **nodes = arena_array(a, c->nodes.n, sizeof(struct node *));
     size_t cursor = 0;
@@ -159,14 +161,14 @@ static const struct node **collect(const struct cache *c, struct arena *a, size_
             nodes[(*ret_n)++] = n;
     }
     if (*ret_n > 1)
-        qsort((void *)nodes, *ret_n, sizeof(struct node *), by_name);
+        qsort((void *)nodes, *ret_n, sizeof(struct node *), inspect_write_by_name);
     return nodes;
 }
 
-static void write_error(struct jwrite *w, struct str node)
+static void inspect_write_error(struct jwrite *w, struct str node)
 {
     char bytes[512];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     buf_printf(&text, "node \"%.*s\" not found", STR_ARG(node));
     jwrite_key(w, STR("error"));
     jwrite_str(w, buf_str(&text));
@@ -177,7 +179,7 @@ enum errc inspect_write(const struct cache *c, struct str node, enum inspect_for
 {
     struct jwrite w;
     size_t n = 0;
-    const struct node **nodes = node.p == NULL ? collect(c, a, &n) : NULL;
+    const struct node **nodes = node.p == NULL ? inspect_write_collect(c, a, &n) : NULL;
     const struct node *one = node.p == NULL ? NULL : cache_node(c, node);
     if (node.p == NULL && nodes == NULL)
         return arena_fault(a);
@@ -186,12 +188,12 @@ enum errc inspect_write(const struct cache *c, struct str node, enum inspect_for
     jwrite_key(&w, STR("nodes"));
     jwrite_array_begin(&w);
     for (size_t i = 0; i < n && !buf_failed(out); i++)
-        write_node(&w, form, nodes[i]);
+        inspect_write_node(&w, form, nodes[i]);
     if (one != NULL)
-        write_node(&w, form, one);
+        inspect_write_node(&w, form, one);
     jwrite_array_end(&w);
     if (node.p != NULL && one == NULL)
-        write_error(&w, node);
+        inspect_write_error(&w, node);
     jwrite_object_end(&w);
     return buf_fault(out);
 }

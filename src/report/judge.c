@@ -4,8 +4,8 @@
  */
 #include "report/judge.h"
 
+#include "core/fit.h"
 #include "core/limit.h"
-#include "core/policy.h"
 #include "core/uses.h"
 
 struct question {
@@ -23,15 +23,15 @@ struct question {
     uint64_t score;
 };
 
-static size_t slot_of(const struct judged_nodes *t, const struct node *n)
+static size_t judge_slot_of(const struct judged_nodes *t, const struct node *n)
 {
     return (size_t)(((uintptr_t)n >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 20) & t->mask;
 }
 
 /* The slot of the node, or the empty slot for it. */
-static size_t slot_find(const struct judged_nodes *t, const struct node *n)
+static size_t judge_slot_find(const struct judged_nodes *t, const struct node *n)
 {
-    size_t at = slot_of(t, n);
+    size_t at = judge_slot_of(t, n);
     while (t->table[at] != 0 && t->nodes[t->table[at] - 1] != n)
         at = (at + 1) & t->mask;
     return at;
@@ -42,13 +42,13 @@ size_t judge_first(const struct judgement *j, const struct node *n, size_t i)
     const struct judged_nodes *t = &j->judged;
     if (t->nodes == NULL)
         return i;
-    size_t at = slot_find(t, n);
+    size_t at = judge_slot_find(t, n);
     return t->table[at] == 0 ? i : t->table[at] - 1;
 }
 
 /* Allocates the table for the first expensive node: most requests have no such node. False: no
  * memory. */
-static bool open_judged(struct question *q)
+static bool judge_open_judged(struct question *q)
 {
     struct judged_nodes *t = &q->judgement->judged;
     size_t slots = 64;
@@ -66,18 +66,18 @@ static bool open_judged(struct question *q)
 static enum verdict judge_dear(struct question *q, const struct node *n, size_t i)
 {
     struct judged_nodes *t = &q->judgement->judged;
-    if (!open_judged(q) || work_is_over(q->judgement->request.work))
+    if (!judge_open_judged(q) || work_is_over(q->judgement->request.work))
         return VERDICT_UNKNOWN_NODE; /* not reported: judge() fails */
-    size_t at = slot_find(t, n);
+    size_t at = judge_slot_find(t, n);
     if (t->table[at] != 0)
         return (enum verdict)q->judgement->verdicts[t->table[at] - 1];
     t->table[at] = (uint32_t)i + 1;
     t->nodes[i] = n;
-    return policy_fit(n, &q->judgement->request);
+    return fit_node(n, &q->judgement->request);
 }
 
-/* Whether the score needs policy_swaps, which is as expensive as a verdict. */
-static bool is_scored_by_swaps(const struct question *q, const struct node *n)
+/* Whether the score needs fit_swaps, which is as expensive as a verdict. */
+static bool judge_is_scored_by_swaps(const struct question *q, const struct node *n)
 {
     return q->avoids_swaps && q->judgement->scores != NULL && n != NULL && n->n_starting > 0;
 }
@@ -89,24 +89,24 @@ static enum verdict judge_one(struct question *q, const struct node *n, size_t i
         return VERDICT_BAD_REQUEST;
     if (q->held != NULL && n != NULL)
         return n == q->held ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
-    bool swaps = is_scored_by_swaps(q, n);
-    if (policy_fits_simply(n, r) && !swaps)
+    bool swaps = judge_is_scored_by_swaps(q, n);
+    if (fit_simply(n, r) && !swaps)
         return VERDICT_FITS;
-    return policy_is_cheap(n, r) && !swaps ? policy_fit(n, r) : judge_dear(q, n, i);
+    return fit_is_cheap(n, r) && !swaps ? fit_node(n, r) : judge_dear(q, n, i);
 }
 
-static uint64_t score_memory(struct question *q, const struct node *n)
+static uint64_t judge_score_memory(struct question *q, const struct node *n)
 {
     const struct request *r = &q->judgement->request;
     if (request_fixed(r) && n->total == q->total && n->used == q->used)
         return q->score;
     q->total = n->total;
     q->used = n->used;
-    q->score = score_node(n, policy_cost(n, r), q->policy);
+    q->score = score_node(n, fit_cost(n, r), q->policy);
     return q->score;
 }
 
-static uint64_t score_one(struct question *q, const struct node *n, size_t i)
+static uint64_t judge_score_one(struct question *q, const struct node *n, size_t i)
 {
     const struct request *r = &q->judgement->request;
     assert(n != NULL);
@@ -117,8 +117,8 @@ static uint64_t score_one(struct question *q, const struct node *n, size_t i)
     size_t first = judge_first(q->judgement, n, i);
     if (first != i)
         return q->judgement->scores[first];
-    uint64_t score = score_memory(q, n);
-    return q->avoids_swaps && !policy_swaps(n, r) ? score_favoured(score) : score;
+    uint64_t score = judge_score_memory(q, n);
+    return q->avoids_swaps && !fit_swaps(n, r) ? score_favoured(score) : score;
 }
 
 static void judge_batch(struct question *q, const struct node *const *nodes, size_t n, size_t at)
@@ -133,13 +133,13 @@ static void judge_batch(struct question *q, const struct node *const *nodes, siz
         j->verdicts[at + k] = (unsigned char)v;
         j->counts[v]++;
         if (j->scores != NULL && v == VERDICT_FITS)
-            j->scores[at + k] = score_one(q, nodes[k], at + k);
+            j->scores[at + k] = judge_score_one(q, nodes[k], at + k);
         work_next_node(j->request.work);
     }
     j->request.work->steps += n;
 }
 
-static enum errc no_room(const struct arena *a, struct err *reterr)
+static enum errc judge_no_room(const struct arena *a, struct err *reterr)
 {
     if (arena_failed(a))
         return err_set(reterr, arena_fault(a), "cardpack is out of memory");
@@ -162,7 +162,7 @@ enum errc judge(const struct cache *cache, struct work *work, const struct filte
     if (scored)
         j.scores = arena_array(a, args->n, sizeof(*j.scores));
     if (j.verdicts == NULL || (scored && j.scores == NULL))
-        return no_room(a, reterr);
+        return judge_no_room(a, reterr);
     bool readable = request_read(&args->pod, &j.request, &j.bad_request) == OK;
     enum pack policy = pack_choose(j.request.node_policy, PACK_UNSET, cache->settings.node_policy);
     cache_resolve(cache, args->pod.uid, &j.request);
@@ -185,5 +185,5 @@ enum errc judge(const struct cache *cache, struct work *work, const struct filte
         judge_batch(&q, nodes, n, i);
     }
     *ret = j;
-    return arena_failed(a) || work_is_over(work) ? no_room(a, reterr) : OK;
+    return arena_failed(a) || work_is_over(work) ? judge_no_room(a, reterr) : OK;
 }

@@ -17,7 +17,7 @@ struct str pod_read_json(struct str body, struct arena *a, struct err *reterr)
 }
 
 /* A Deployment, read as a Pod, would request no card and seem feasible on every node. */
-static void refuse_other_kinds(struct jread *r)
+static void pod_read_refuse_other_kinds(struct jread *r)
 {
     struct jread look = *r;
     struct str key;
@@ -37,7 +37,7 @@ static void refuse_other_kinds(struct jread *r)
 
 void pod_read_object(struct jread *r, struct arena *a, struct pod_view *ret)
 {
-    refuse_other_kinds(r);
+    pod_read_refuse_other_kinds(r);
     kube_read_pod(r, a, ret);
 }
 

@@ -4,7 +4,7 @@
  */
 #include "report/reason.h"
 
-static void put_marks(struct buf *out, const struct card *c)
+static void reason_put_marks(struct buf *out, const struct card *c)
 {
     const char *mark = c->absent      ? "is not there"
                        : c->unhealthy ? "is unhealthy"
@@ -13,7 +13,7 @@ static void put_marks(struct buf *out, const struct card *c)
     buf_put(out, str_of(mark));
 }
 
-static void put_named(struct buf *out, const char *what, struct str name)
+static void reason_put_named(struct buf *out, const char *what, struct str name)
 {
     if (name.n > 0)
         buf_printf(out, "is %s%.*s", what, STR_ARG(name));
@@ -22,8 +22,8 @@ static void put_named(struct buf *out, const char *what, struct str name)
 }
 
 /* Names the pod that holds the card whole or is of the same anti-affinity group. */
-static void put_holder(struct buf *out, const struct node *n, const struct request *r,
-                       uint32_t card, enum verdict v, enum reason_reader reader)
+static void reason_put_holder(struct buf *out, const struct node *n, const struct request *r,
+                              uint32_t card, enum verdict v, enum reason_reader reader)
 {
     request_work(r, n->n_pods);
     const char *how = v == VERDICT_HELD_WHOLE ? "is held whole by" : "has, of the same group,";
@@ -43,30 +43,31 @@ static void put_holder(struct buf *out, const struct node *n, const struct reque
     buf_printf(out, "%s another pod", how);
 }
 
-static int64_t asked_of(const struct node *n, const struct request *r, uint32_t card)
+static int64_t reason_asked_of(const struct node *n, const struct request *r, uint32_t card)
 {
     struct share share = request_share(r);
     return share_charge(r, &share, n->cards[card].total);
 }
 
-static void put_figures(struct buf *out, const struct node *n, const struct request *r,
-                        uint32_t card)
+static void reason_put_figures(struct buf *out, const struct node *n, const struct request *r,
+                               uint32_t card)
 {
     const struct card *c = &n->cards[card];
     buf_printf(out, "%lld of %lld free, %lld asked", (long long)card_free(c), (long long)c->total,
-               (long long)asked_of(n, r, card));
+               (long long)reason_asked_of(n, r, card));
 }
 
-static void put_quota(struct buf *out, const struct node *n, const struct request *r, uint32_t card)
+static void reason_put_quota(struct buf *out, const struct node *n, const struct request *r,
+                             uint32_t card)
 {
     struct quota_refusal refusal;
-    if (policy_card_refusal(n, r, card, &refusal))
+    if (fit_card_refusal(n, r, card, &refusal))
         quota_refusal_write(&refusal, out);
 }
 
 /* What the card lacks, if it is not memory. False: it lacks memory, and nothing is written. */
-static bool put_lack(struct buf *out, const struct node *n, const struct request *r, uint32_t card,
-                     enum verdict v)
+static bool reason_put_lack(struct buf *out, const struct node *n, const struct request *r,
+                            uint32_t card, enum verdict v)
 {
     const struct card *c = &n->cards[card];
     if (v == VERDICT_AFFINITY)
@@ -74,7 +75,7 @@ static bool put_lack(struct buf *out, const struct node *n, const struct request
     else if (v == VERDICT_SWAP)
         buf_put(out, STR("a pod of the same size waits for the device plugin on another card"));
     else if (v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED)
-        put_quota(out, n, r, card);
+        reason_put_quota(out, n, r, card);
     else if (v == VERDICT_NOT_EMPTY)
         buf_printf(out, "holds %u pod%s, and is wanted whole", c->pods, c->pods == 1 ? "" : "s");
     else if (v == VERDICT_POD_LIMIT)
@@ -89,7 +90,7 @@ static bool put_lack(struct buf *out, const struct node *n, const struct request
 }
 
 /* *to: a request for one container of r alone, whose containers may use different cards. */
-static void load_part(struct request *to, const struct request *r, uint32_t demand)
+static void reason_load_part(struct request *to, const struct request *r, uint32_t demand)
 {
     const struct demand *d = &r->demands[demand];
     request_load(to, r);
@@ -99,15 +100,15 @@ static void load_part(struct request *to, const struct request *r, uint32_t dema
     to->cores = to->lasting_cores = d->cores;
 }
 
-static bool is_of_size(enum verdict v)
+static bool reason_is_of_size(enum verdict v)
 {
     return v == VERDICT_TOO_LARGE || v == VERDICT_NO_CORES || v == VERDICT_NO_CARD_FREE;
 }
 
 /* The number of containers that would fit on the card alone. *ret_nearest: the verdict of the
  * container that is nearest to being feasible. */
-static uint32_t judge_parts(const struct policy_look *l, const struct request *r, uint32_t card,
-                            enum verdict *ret_nearest)
+static uint32_t reason_judge_parts(const struct fit_look *l, const struct request *r, uint32_t card,
+                                   enum verdict *ret_nearest)
 {
     struct request one;
     uint32_t fit = 0;
@@ -115,8 +116,8 @@ static uint32_t judge_parts(const struct policy_look *l, const struct request *r
     for (uint32_t i = 0; i < r->n_demands; i++) {
         if (r->demands[i].kind == CONTAINER_INIT)
             continue;
-        load_part(&one, r, i);
-        enum verdict v = policy_look_card(l, &one, card);
+        reason_load_part(&one, r, i);
+        enum verdict v = fit_look_card(l, &one, card);
         fit += v == VERDICT_FITS ? 1 : 0;
         *ret_nearest = MAX_OF(*ret_nearest, v);
     }
@@ -125,43 +126,43 @@ static uint32_t judge_parts(const struct policy_look *l, const struct request *r
 
 void reason_scene_open(struct reason_scene *s, const struct node *n, const struct request *r)
 {
-    policy_look_at(&s->now, n, r);
+    fit_look_at(&s->now, n, r);
     s->kept.node = NULL;
     if (n->claims == NULL)
         return;
-    policy_keep_claims(&s->draft, n, r);
-    policy_look_at(&s->kept, &s->draft.node, r);
+    fit_keep_claims(&s->draft, n, r);
+    fit_look_at(&s->kept, &s->draft.node, r);
 }
 
 enum verdict reason_judge(const struct reason_scene *s, const struct request *r, uint32_t card)
 {
     enum verdict nearest = VERDICT_FITS;
-    enum verdict v = policy_look_card(&s->now, r, card);
+    enum verdict v = fit_look_card(&s->now, r, card);
     bool kept = s->kept.node != NULL;
     if (v == VERDICT_FITS)
-        return kept && policy_look_card(&s->kept, r, card) != VERDICT_FITS ? VERDICT_KEPT : v;
-    if (!is_of_size(v) || !request_may_part(r))
+        return kept && fit_look_card(&s->kept, r, card) != VERDICT_FITS ? VERDICT_KEPT : v;
+    if (!reason_is_of_size(v) || !request_may_part(r))
         return v;
-    return judge_parts(&s->now, r, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
+    return reason_judge_parts(&s->now, r, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
 }
 
 /* "4 of 16 free, 24 asked by 3 containers, of which 1 would fit alone" */
-static void put_parts(struct buf *out, const struct policy_look *l, const struct request *r,
-                      uint32_t card)
+static void reason_put_parts(struct buf *out, const struct fit_look *l, const struct request *r,
+                             uint32_t card)
 {
     const struct node *n = l->node;
     enum verdict nearest = VERDICT_FITS;
-    put_figures(out, n, r, card);
+    reason_put_figures(out, n, r, card);
     if (request_share(r).cores > card_free_cores(&n->cards[card]))
         buf_printf(out, ", and %u%% of %u%% of its compute", request_share(r).cores,
                    card_free_cores(&n->cards[card]));
     buf_printf(out, ", by %u containers of which %u would fit there alone", request_lasting(r),
-               judge_parts(l, r, card, &nearest));
+               reason_judge_parts(l, r, card, &nearest));
 }
 
 /* The difference between the two states is kept: memory, compute, or a pod of the max-pod limit. */
-static void put_kept(struct buf *out, const struct node *n, const struct node *kept,
-                     const struct request *r, uint32_t card)
+static void reason_put_kept(struct buf *out, const struct node *n, const struct node *kept,
+                            const struct request *r, uint32_t card)
 {
     const struct card *now = &n->cards[card];
     const struct card *then = &kept->cards[card];
@@ -174,7 +175,7 @@ static void put_kept(struct buf *out, const struct node *n, const struct node *k
                    card_free_cores(now), request_share(r).cores,
                    card_free_cores(now) - card_free_cores(then));
     else {
-        put_figures(out, n, r, card);
+        reason_put_figures(out, n, r, card);
         if (mem > 0)
             buf_printf(out, ", but %lld kept for others", (long long)mem);
         else
@@ -188,27 +189,27 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct req
     const struct node *n = s->now.node;
     const struct node *kept = s->kept.node;
     if (v == VERDICT_UNUSABLE)
-        put_marks(out, &n->cards[card]);
+        reason_put_marks(out, &n->cards[card]);
     else if (v == VERDICT_MODEL)
-        put_named(out, "a ", node_card_model(n, card));
+        reason_put_named(out, "a ", node_card_model(n, card));
     else if (v == VERDICT_UUID)
-        put_named(out, "", node_card_uuid(n, card));
+        reason_put_named(out, "", node_card_uuid(n, card));
     else if (v == VERDICT_ANTI_AFFINITY || v == VERDICT_HELD_WHOLE)
-        put_holder(out, n, r, card, v, reader);
+        reason_put_holder(out, n, r, card, v, reader);
     else if (v == VERDICT_KEPT && kept != NULL)
-        put_kept(out, n, kept, r, card);
-    else if (is_of_size(v) && request_may_part(r))
-        put_parts(out, &s->now, r, card);
-    else if (!put_lack(out, n, r, card, v))
-        put_figures(out, n, r, card);
+        reason_put_kept(out, n, kept, r, card);
+    else if (reason_is_of_size(v) && request_may_part(r))
+        reason_put_parts(out, &s->now, r, card);
+    else if (!reason_put_lack(out, n, r, card, v))
+        reason_put_figures(out, n, r, card);
 }
 
 struct str reason_node(struct buf *scratch, struct str name, const struct node *n,
                        const struct request *r, enum verdict v)
 {
     struct quota_refusal refusal;
-    if (!policy_refusal(n, r, v, &refusal))
-        return policy_reason(n, v, name, scratch);
+    if (!fit_refusal(n, r, v, &refusal))
+        return fit_reason(n, v, name, scratch);
     buf_clear(scratch, SIZE_MAX);
     quota_refusal_write(&refusal, scratch);
     return buf_str(scratch);
@@ -217,7 +218,7 @@ struct str reason_node(struct buf *scratch, struct str name, const struct node *
 void reason_cards(struct buf *out, const struct node *n, const struct request *r)
 {
     char bytes[512];
-    struct buf one = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf one = BUF_ON(bytes);
     struct reason_scene s _uninitialized_;
     if (n == NULL || !request_shares(r))
         return;

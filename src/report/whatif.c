@@ -17,14 +17,14 @@ struct whatif {
     size_t n;
 };
 
-static int by_name(const void *a, const void *b)
+static int whatif_by_name(const void *a, const void *b)
 {
     const struct plan_site *const *x = a;
     const struct plan_site *const *y = b;
     return str_cmp((*x)->real->name, (*y)->real->name);
 }
 
-static enum errc sort_sites(struct whatif *w)
+static enum errc whatif_sort_sites(struct whatif *w)
 {
     struct plan *p = &w->plan;
     w->by_name = arena_array(p->arena, p->n_sites, sizeof(struct plan_site *));
@@ -35,11 +35,11 @@ static enum errc sort_sites(struct whatif *w)
             w->by_name[w->n++] = &p->sites[i];
     }
     if (w->n > 1)
-        qsort((void *)w->by_name, w->n, sizeof(struct plan_site *), by_name);
+        qsort((void *)w->by_name, w->n, sizeof(struct plan_site *), whatif_by_name);
     return OK;
 }
 
-static void write_nodes(struct jwrite *j, const struct whatif *w)
+static void whatif_write_nodes(struct jwrite *j, const struct whatif *w)
 {
     jwrite_key(j, STR("nodes"));
     jwrite_array_begin(j);
@@ -54,7 +54,7 @@ static void write_nodes(struct jwrite *j, const struct whatif *w)
     jwrite_array_end(j);
 }
 
-static void write_spots(struct jwrite *j, const struct plan *p)
+static void whatif_write_spots(struct jwrite *j, const struct plan *p)
 {
     jwrite_key(j, STR("placements"));
     jwrite_array_begin(j);
@@ -69,27 +69,28 @@ static void write_spots(struct jwrite *j, const struct plan *p)
     jwrite_array_end(j);
 }
 
-static struct str reason_of(const struct whatif *w, enum verdict v, struct buf *scratch)
+static struct str whatif_reason_of(const struct whatif *w, enum verdict v, struct buf *scratch)
 {
     return v == VERDICT_BAD_REQUEST ? str_of(w->fault.text)
                                     : verdict_reason(v, STR("..."), scratch);
 }
 
 /* "3 nodes: 2 Insufficient ..., 1 ...": each reason once, as kube-scheduler writes its summary. */
-static void put_reasons(struct buf *text, const struct whatif *w,
-                        const unsigned counts[static VERDICT_COUNT])
+static void whatif_put_reasons(struct buf *text, const struct whatif *w,
+                               const unsigned counts[static VERDICT_COUNT])
 {
     char bytes[2][256];
-    struct buf a = {.p = bytes[0], .cap = sizeof(bytes[0]), .max = sizeof(bytes[0]) - 1};
-    struct buf b = {.p = bytes[1], .cap = sizeof(bytes[1]), .max = sizeof(bytes[1]) - 1};
+    struct buf a = BUF_ON(bytes[0]);
+    struct buf b = BUF_ON(bytes[1]);
     const char *between = ": ";
     buf_printf(text, "%zu nodes", w->plan.n_sites);
     for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
-        struct str reason = reason_of(w, (enum verdict)v, &a);
+        struct str reason = whatif_reason_of(w, (enum verdict)v, &a);
         unsigned n = counts[v];
         bool said = false;
         for (unsigned u = VERDICT_FITS + 1; u < VERDICT_COUNT; u++) {
-            if (u == v || counts[u] == 0 || !str_eq(reason, reason_of(w, (enum verdict)u, &b)))
+            if (u == v || counts[u] == 0 ||
+                !str_eq(reason, whatif_reason_of(w, (enum verdict)u, &b)))
                 continue;
             n += counts[u];
             said = said || u < v;
@@ -102,7 +103,7 @@ static void put_reasons(struct buf *text, const struct whatif *w,
 }
 
 /* Counts by verdict the nodes that refuse the next replica. False: too many steps for all nodes. */
-static bool count_refusals(const struct whatif *w, unsigned counts[static VERDICT_COUNT])
+static bool whatif_count_refusals(const struct whatif *w, unsigned counts[static VERDICT_COUNT])
 {
     for (size_t i = 0; i < w->plan.n_sites; i++) {
         bool valid = w->fault.code == OK;
@@ -113,10 +114,10 @@ static bool count_refusals(const struct whatif *w, unsigned counts[static VERDIC
     return true;
 }
 
-static void write_refused(struct jwrite *j, const struct whatif *w, struct buf *text,
-                          const unsigned counts[static VERDICT_COUNT])
+static void whatif_write_refused(struct jwrite *j, const struct whatif *w, struct buf *text,
+                                 const unsigned counts[static VERDICT_COUNT])
 {
-    put_reasons(text, w, counts);
+    whatif_put_reasons(text, w, counts);
     jwrite_key(j, STR("refused"));
     jwrite_object_begin(j);
     for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
@@ -128,10 +129,10 @@ static void write_refused(struct jwrite *j, const struct whatif *w, struct buf *
     jwrite_object_end(j);
 }
 
-static void write_stop(struct jwrite *j, const struct whatif *w)
+static void whatif_write_stop(struct jwrite *j, const struct whatif *w)
 {
     char bytes[8192];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     jwrite_key(j, STR("stopped"));
     if (w->plan.fit == w->plan.replicas) {
         jwrite_null(j);
@@ -139,23 +140,23 @@ static void write_stop(struct jwrite *j, const struct whatif *w)
     }
     unsigned counts[VERDICT_COUNT] = {0};
     jwrite_object_begin(j);
-    if (w->plan.exhausted || !count_refusals(w, counts)) {
+    if (w->plan.exhausted || !whatif_count_refusals(w, counts)) {
         jwrite_key(j, STR("refused"));
         jwrite_object_begin(j);
         jwrite_object_end(j);
         buf_put(&text, STR("more may fit: the search reached the limit of steps for one question"));
     } else {
-        write_refused(j, w, &text, counts);
+        whatif_write_refused(j, w, &text, counts);
     }
     jwrite_key(j, STR("message"));
     jwrite_str(j, buf_str(&text));
     jwrite_object_end(j);
 }
 
-static void write_answer(const struct whatif *w, struct buf *out)
+static void whatif_write_answer(const struct whatif *w, struct buf *out)
 {
     char bytes[256];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     struct jwrite j;
     reason_request(&text, &w->plan.request);
     jwrite_init(&j, out);
@@ -168,13 +169,13 @@ static void write_answer(const struct whatif *w, struct buf *out)
     jwrite_u64(&j, w->plan.replicas);
     jwrite_key(&j, STR("fit"));
     jwrite_u64(&j, w->plan.fit);
-    write_nodes(&j, w);
-    write_spots(&j, &w->plan);
-    write_stop(&j, w);
+    whatif_write_nodes(&j, w);
+    whatif_write_spots(&j, &w->plan);
+    whatif_write_stop(&j, w);
     jwrite_object_end(&j);
 }
 
-static uint32_t read_replicas(struct jread *r)
+static uint32_t whatif_read_replicas(struct jread *r)
 {
     int64_t n = jread_i64(r);
     if (!jread_failed(r) && (n < 1 || n > LIMIT_WHATIF_REPLICAS))
@@ -200,7 +201,7 @@ enum errc whatif_read(struct str body, struct arena *a, struct whatif_question *
             has_pod = jread_type(&r) == JTYPE_OBJECT;
             pod_read_object(&r, a, &ret->pod);
         } else if (str_eq(key, STR("replicas"))) {
-            ret->replicas = read_replicas(&r);
+            ret->replicas = whatif_read_replicas(&r);
         } else {
             jread_skip(&r);
         }
@@ -210,8 +211,8 @@ enum errc whatif_read(struct str body, struct arena *a, struct whatif_question *
 }
 
 /* For an invalid request nothing is planned: every node refuses it. */
-static enum errc answer(const struct cache *c, struct work *work, const struct pod_view *pod,
-                        uint32_t replicas, struct arena *a, struct buf *out)
+static enum errc whatif_answer(const struct cache *c, struct work *work, const struct pod_view *pod,
+                               uint32_t replicas, struct arena *a, struct buf *out)
 {
     struct request request;
     struct whatif w = {.fault = ERR_INIT};
@@ -223,9 +224,9 @@ static enum errc answer(const struct cache *c, struct work *work, const struct p
     enum errc code = plan_make(&w.plan, c, &request, readable == OK ? replicas : 0, a);
     w.plan.replicas = replicas;
     if (code == OK)
-        code = sort_sites(&w);
+        code = whatif_sort_sites(&w);
     if (code == OK)
-        write_answer(&w, out);
+        whatif_write_answer(&w, out);
     return code;
 }
 
@@ -233,5 +234,5 @@ enum errc whatif_write(const struct cache *c, struct work *work, struct whatif_q
                        struct arena *a, struct buf *out)
 {
     q->pod.uid = STR_NULL; /* a replica is not an existing pod */
-    return answer(c, work, &q->pod, q->replicas, a, out);
+    return whatif_answer(c, work, &q->pod, q->replicas, a, out);
 }

@@ -4,9 +4,10 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "codec/kube.h"
 #include "io/limit.h"
-#include "kube/kube_api.h"
+#include "io/loop.h"
 
 enum post_result {
     POST_CREATED,      /* the pod is bound */
@@ -41,13 +42,16 @@ struct backend_call {
 
     /* For the backend only. */
     struct backend *backend;
-    struct kube_call kube;
+    struct backend_task *task; /* from `open` */
     struct deferred later;
     struct arena arena;
-    struct buf body;
 };
 
 struct backend {
+    /* What this backend keeps for a call beyond the fields above; `close` frees it. Returns NULL
+     * if an allocation fails. Both are NULL if the backend needs nothing more. */
+    struct backend_task *(*open)(struct backend_call *c);
+    void (*close)(struct backend_task *t);
     void (*post)(struct backend *b, struct backend_call *c, const struct binding *binding);
     void (*get)(struct backend *b, struct backend_call *c, struct str namespace, struct str name);
     void (*cancel)(struct backend_call *c); /* done is not called; the request may have been sent */
@@ -61,17 +65,21 @@ struct backend {
     void (*refresh)(struct backend *b);
 };
 
-static inline void backend_call_init(struct backend_call *c, struct backend *b)
+/* ERR_NOMEM: the call must not be used, and needs no backend_call_done. */
+static inline enum errc _must_use_ backend_call_init(struct backend_call *c, struct backend *b)
 {
     *c = (struct backend_call){.backend = b, .get = GET_FAILED}; /* nothing has been read */
     arena_init(&c->arena, LIMIT_REPLY_BYTES);
-    buf_init(&c->body, LIMIT_REPLY_BYTES);
+    if (b->open == NULL)
+        return OK;
+    c->task = b->open(c);
+    return c->task == NULL ? ERR_NOMEM : OK;
 }
 
 static inline void backend_call_done(struct backend_call *c)
 {
     c->backend->cancel(c);
-    kube_call_done(&c->kube);
+    if (c->task != NULL)
+        c->backend->close(c->task);
     arena_done(&c->arena);
-    buf_done(&c->body);
 }

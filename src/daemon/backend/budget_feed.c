@@ -27,27 +27,27 @@ struct budget_feed {
     struct timer relist; /* armed when memory was short for a budget */
 };
 
-static void lose(struct budget_feed *f)
+static void budget_feed_lose(struct budget_feed *f)
 {
     log_error("out of memory: a PodDisruptionBudget was left out, the list will be read again");
     if (!timer_armed(&f->relist))
         timer_arm(f->s.loop, &f->relist, f->s.again_ms);
 }
 
-static void relist(struct timer *t)
+static void budget_feed_relist(struct timer *t)
 {
     struct budget_feed *f = CONTAINER_OF(t, struct budget_feed, relist);
     reflector_relist(f->reflector);
 }
 
-static void on_begin(void *ctx)
+static void budget_feed_on_begin(void *ctx)
 {
     struct budget_feed *f = ctx;
     budgets_list_begin(f->s.budgets);
 }
 
 /* Decodes one object. False: it is invalid or too large for memory; that is logged. */
-static bool read_object(struct budget_feed *f, struct str json, struct budget_view *ret)
+static bool budget_feed_read_object(struct budget_feed *f, struct str json, struct budget_view *ret)
 {
     struct jread r;
     struct err e = ERR_INIT;
@@ -62,15 +62,15 @@ static bool read_object(struct budget_feed *f, struct str json, struct budget_vi
     log_error("an object can't be read and is left out", kv_cstr("kind", "PodDisruptionBudget"),
               kv_str("name", ret->name), kv_cstr("error", e.text));
     if (e.code == ERR_NOMEM)
-        lose(f);
+        budget_feed_lose(f);
     return false;
 }
 
-static void on_change(void *ctx, enum reflector_change change, struct str object)
+static void budget_feed_on_change(void *ctx, enum reflector_change change, struct str object)
 {
     struct budget_feed *f = ctx;
     struct budget_view view;
-    if (!read_object(f, object, &view))
+    if (!budget_feed_read_object(f, object, &view))
         return;
     if (change == REFLECTOR_GONE) {
         (void)budgets_gone(f->s.budgets, view.namespace, view.name);
@@ -79,20 +79,20 @@ static void on_change(void *ctx, enum reflector_change change, struct str object
         return;
     }
     if (budgets_set(f->s.budgets, &view) != OK)
-        lose(f);
+        budget_feed_lose(f);
     log_debug("a disruption budget", kv_str("namespace", view.namespace), kv_str("name", view.name),
               kv_int("allowed", view.allowed), kv_bool("selects", view.selects),
               kv_uint("requirements", view.n_requirements));
 }
 
-static void on_end(void *ctx)
+static void budget_feed_on_end(void *ctx)
 {
     struct budget_feed *f = ctx;
     unsigned swept = budgets_list_end(f->s.budgets);
     f->turned_away = f->told = false;
     timer_cancel(&f->other);
     if (f->s.budgets->torn)
-        log_error("an object of the list can't be read: nothing that it lacks is taken for gone",
+        log_error("an object of the list can't be read: objects missing in this list are kept",
                   kv_cstr("kind", "PodDisruptionBudget"));
     else
         log_info("list is in", kv_cstr("kind", "PodDisruptionBudget"),
@@ -100,16 +100,17 @@ static void on_end(void *ctx)
                  kv_uint("budgets", f->s.budgets->all.n), kv_uint("gone", swept));
 }
 
-static void tell_none(struct budget_feed *f, const struct err *err)
+static void budget_feed_tell_none(struct budget_feed *f, const struct err *err)
 {
     if (f->told)
         return;
     f->told = true;
-    log_warn("disruption budgets can't be read: no victim is spared for one by us",
+    log_warn("can't read PodDisruptionBudgets: victims are chosen without them",
              kv_cstr("error", err->text));
 }
 
-static void on_note(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms)
+static void budget_feed_on_note(void *ctx, const char *what, const struct err *err,
+                                uint64_t retry_in_ms)
 {
     struct budget_feed *f = ctx;
     bool absent = reflector_absent(f->reflector) && err != NULL && err->code == ERR_NOTFOUND;
@@ -119,9 +120,9 @@ static void on_note(void *ctx, const char *what, const struct err *err, uint64_t
         loop_defer(f->s.loop, &f->exchange);
     } else if (absent && !timer_armed(&f->other)) {
         timer_arm(f->s.loop, &f->other, f->s.again_ms);
-        tell_none(f, err);
+        budget_feed_tell_none(f, err);
     } else if (denied && !absent && err != NULL) {
-        tell_none(f, err);
+        budget_feed_tell_none(f, err);
     }
     if (err == NULL || err->code == OK || denied)
         log_debug(what, kv_cstr("of", "poddisruptionbudgets"),
@@ -131,8 +132,8 @@ static void on_note(void *ctx, const char *what, const struct err *err, uint64_t
                  kv_uint("retry_in_ms", retry_in_ms));
 }
 
-static enum errc reflect(struct budget_feed *f, bool beta, struct reflector **ret,
-                         struct err *reterr)
+static enum errc budget_feed_reflect(struct budget_feed *f, bool beta, struct reflector **ret,
+                                     struct err *reterr)
 {
     const struct reflector_settings settings = {
         .path = beta ? STR("/apis/policy/v1beta1/poddisruptionbudgets")
@@ -143,15 +144,18 @@ static enum errc reflect(struct budget_feed *f, bool beta, struct reflector **re
         .backoff = f->s.backoff,
         .counts = f->s.counts,
     };
-    const struct reflector_sink sink = {
-        .begin = on_begin, .change = on_change, .end = on_end, .note = on_note, .ctx = f};
+    const struct reflector_sink sink = {.begin = budget_feed_on_begin,
+                                        .change = budget_feed_on_change,
+                                        .end = budget_feed_on_end,
+                                        .note = budget_feed_on_note,
+                                        .ctx = f};
     return reflector_new(f->s.loop, f->s.api, &settings, &sink, ret, reterr);
 }
 
-static void exchange(struct budget_feed *f)
+static void budget_feed_exchange(struct budget_feed *f)
 {
     struct reflector *r = NULL;
-    if (reflect(f, !f->beta, &r, NULL) != OK) {
+    if (budget_feed_reflect(f, !f->beta, &r, NULL) != OK) {
         timer_arm(f->s.loop, &f->other, f->s.again_ms);
         return;
     }
@@ -160,14 +164,14 @@ static void exchange(struct budget_feed *f)
     f->beta = !f->beta;
 }
 
-static void exchange_now(struct deferred *d)
+static void budget_feed_exchange_now(struct deferred *d)
 {
-    exchange(CONTAINER_OF(d, struct budget_feed, exchange));
+    budget_feed_exchange(CONTAINER_OF(d, struct budget_feed, exchange));
 }
 
-static void exchange_later(struct timer *t)
+static void budget_feed_exchange_later(struct timer *t)
 {
-    exchange(CONTAINER_OF(t, struct budget_feed, other));
+    budget_feed_exchange(CONTAINER_OF(t, struct budget_feed, other));
 }
 
 enum errc budget_feed_new(const struct budget_feed_settings *s, struct budget_feed **ret,
@@ -177,13 +181,13 @@ enum errc budget_feed_new(const struct budget_feed_settings *s, struct budget_fe
     if (f == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the feed of disruption budgets");
     *f = (struct budget_feed){.s = *s,
-                              .exchange = {.run = exchange_now},
-                              .other = {.fire = exchange_later},
-                              .relist = {.fire = relist}};
+                              .exchange = {.run = budget_feed_exchange_now},
+                              .other = {.fire = budget_feed_exchange_later},
+                              .relist = {.fire = budget_feed_relist}};
     if (f->s.again_ms == 0)
         f->s.again_ms = AGAIN_MS;
     arena_init(&f->arena, LIMIT_OBJECT_BYTES);
-    enum errc code = reflect(f, false, &f->reflector, reterr);
+    enum errc code = budget_feed_reflect(f, false, &f->reflector, reterr);
     if (code != OK)
         (void)budget_feed_free(f);
     else
@@ -202,11 +206,4 @@ struct budget_feed *budget_feed_free(struct budget_feed *f)
     arena_done(&f->arena);
     mem_free(f);
     return NULL;
-}
-
-void budget_feed_set_page_size(struct budget_feed *f, unsigned page_size)
-{
-    f->s.page_size = page_size;
-    if (f->reflector != NULL)
-        reflector_set_page_size(f->reflector, page_size);
 }

@@ -30,5 +30,3 @@ struct budget_feed_settings {
 enum errc budget_feed_new(const struct budget_feed_settings *s, struct budget_feed **ret,
                           struct err *reterr) _must_use_;
 struct budget_feed *budget_feed_free(struct budget_feed *f); /* returns NULL */
-
-void budget_feed_set_page_size(struct budget_feed *f, unsigned page_size);

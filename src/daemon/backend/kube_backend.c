@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/backend/leadership.h"
-#include "daemon/bind/post_deadline.h"
-#include "daemon/bind/post_verdict.h"
+#include "daemon/backend/post_deadline.h"
+#include "daemon/backend/proof.h"
 #include "kube/ingest.h"
 #include "kube/reflector.h"
 
@@ -30,6 +30,13 @@ struct feed {
     bool lacks;        /* the cache lacks an object, until the next complete list */
 };
 
+/* One call to the API server. */
+struct backend_task {
+    struct backend_call *call;
+    struct kube_call kube;
+    struct buf body;
+};
+
 struct kube_backend {
     struct backend interface;
     struct loop *loop;
@@ -39,14 +46,11 @@ struct kube_backend {
     struct kube_backend_counts own; /* used if the settings have no counts */
     struct kube_backend_counts *counts;
     struct leadership *leadership;
-    bool elects;
-    struct election_times times; /* set if `elects` */
-    uint64_t settle_ms;
     uint64_t post_deadline_ms;
     bool read_wanted; /* the leadership waits for a list of pods that begins from now on */
     bool read_begun;
     size_t posting;      /* Bindings under way */
-    struct timer prove;  /* see prove() */
+    struct timer prove;  /* see kube_backend_prove() */
     struct timer relist; /* armed when memory was short for an object */
 };
 
@@ -59,7 +63,7 @@ struct kube_backend {
  * nothing until a complete list. That list is requested after a while, because memory is probably
  * still short now.
  */
-static void note_loss(struct feed *f)
+static void kube_backend_note_loss(struct feed *f)
 {
     struct kube_backend *b = f->backend;
     if (!b->ingest.lost)
@@ -70,7 +74,7 @@ static void note_loss(struct feed *f)
         timer_arm(b->loop, &b->relist, RELIST_AFTER_MS);
 }
 
-static void on_begin(void *ctx)
+static void kube_backend_on_begin(void *ctx)
 {
     struct feed *f = ctx;
     f->lost_in_list = false;
@@ -79,7 +83,7 @@ static void on_begin(void *ctx)
     ingest_list_begin(&f->backend->ingest, f->kind);
 }
 
-static void read_anew(void *ctx)
+static void kube_backend_read_anew(void *ctx)
 {
     struct kube_backend *b = ctx;
     b->read_wanted = true;
@@ -92,7 +96,7 @@ static void read_anew(void *ctx)
  * reserved. A pod that the watch has shown bound may still have a second copy under way, which
  * `posting` counts.
  */
-static bool idle(void *ctx)
+static bool kube_backend_idle(void *ctx)
 {
     const struct kube_backend *b = ctx;
     size_t cursor = 0;
@@ -106,20 +110,20 @@ static bool idle(void *ctx)
     return true;
 }
 
-static void on_change(void *ctx, enum reflector_change change, struct str object)
+static void kube_backend_on_change(void *ctx, enum reflector_change change, struct str object)
 {
     struct feed *f = ctx;
     f->ingest(&f->backend->ingest, object, change == REFLECTOR_GONE);
-    note_loss(f);
+    kube_backend_note_loss(f);
 }
 
-static void on_end(void *ctx)
+static void kube_backend_on_end(void *ctx)
 {
     struct feed *f = ctx;
     struct kube_backend *b = f->backend;
     if (ingest_list_end(&b->ingest, f->kind) > 0)
         timer_arm(b->loop, &b->prove, PROVE_AFTER_MS);
-    note_loss(f);
+    kube_backend_note_loss(f);
     f->lacks = f->lost_in_list;
     /* A list with a lost object is not complete and will be repeated. */
     if (f->kind == CACHE_PODS && b->read_begun && !f->lacks) {
@@ -133,7 +137,7 @@ static void on_end(void *ctx)
  * are younger than the list. The others were deleted before the list was read, and only another
  * list proves that.
  */
-static void prove(struct timer *t)
+static void kube_backend_prove(struct timer *t)
 {
     struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, prove);
     size_t cursor = 0;
@@ -148,7 +152,8 @@ static void prove(struct timer *t)
     }
 }
 
-static void on_note(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms)
+static void kube_backend_on_note(void *ctx, const char *what, const struct err *err,
+                                 uint64_t retry_in_ms)
 {
     static const char *const names[] = {
         [CACHE_NODES] = "nodes", [CACHE_PODS] = "pods", [CACHE_HEALTH] = "configmaps"};
@@ -161,14 +166,14 @@ static void on_note(void *ctx, const char *what, const struct err *err, uint64_t
 }
 
 /* Lists everything again: only complete lists make the cache correct. */
-static void relist_all(struct timer *t)
+static void kube_backend_relist_all(struct timer *t)
 {
     struct kube_backend *b = CONTAINER_OF(t, struct kube_backend, relist);
     for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
         reflector_relist(b->feeds[i].reflector);
 }
 
-static bool ready(struct backend *interface, struct str *ret_missing)
+static bool kube_backend_ready(struct backend *interface, struct str *ret_missing)
 {
     struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
     const struct reflector *health = b->feeds[CACHE_HEALTH].reflector;
@@ -188,20 +193,20 @@ static bool ready(struct backend *interface, struct str *ret_missing)
     return ret_missing->n == 0;
 }
 
-static uint64_t term(struct backend *interface)
+static uint64_t kube_backend_term(struct backend *interface)
 {
     struct str missing;
     const struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
-    return ready(interface, &missing) ? leadership_term(b->leadership) : 0;
+    return kube_backend_ready(interface, &missing) ? leadership_term(b->leadership) : 0;
 }
 
-static void asked(struct backend *interface)
+static void kube_backend_asked(struct backend *interface)
 {
     struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
     leadership_asked(b->leadership);
 }
 
-static void refresh(struct backend *interface)
+static void kube_backend_refresh(struct backend *interface)
 {
     struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
     kube_api_refresh(b->api);
@@ -211,17 +216,17 @@ static void refresh(struct backend *interface)
  * Called at the last moment at which a Binding can be held back: its term may have ended, or the
  * cache may have lost an object, since the decision.
  */
-static bool may_post(struct backend_call *c)
+static bool kube_backend_may_post(struct backend_call *c)
 {
-    return c->term != 0 && term(c->backend) == c->term;
+    return c->term != 0 && kube_backend_term(c->backend) == c->term;
 }
 
-static bool may_send(struct http_call *http)
+static bool kube_backend_may_send(struct http_call *http)
 {
-    return may_post(CONTAINER_OF(http, struct backend_call, kube.http));
+    return kube_backend_may_post(CONTAINER_OF(http, struct backend_task, kube.http)->call);
 }
 
-static void refuse_post(struct backend_call *c)
+static void kube_backend_refuse_post(struct backend_call *c)
 {
     c->post = POST_REFUSED;
     c->unsent = true;
@@ -229,32 +234,33 @@ static void refuse_post(struct backend_call *c)
                   "this replica does not lead any more, or has to read the objects again");
 }
 
-static void post_done(struct http_call *http)
+static void kube_backend_post_done(struct http_call *http)
 {
-    struct backend_call *c = CONTAINER_OF(http, struct backend_call, kube.http);
+    struct backend_call *c = CONTAINER_OF(http, struct backend_task, kube.http)->call;
     struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    assert(b->posting > 0);
     b->posting--;
-    c->post = post_verdict(http, &c->arena);
+    c->post = proof_of_post(http, &c->arena);
     c->retry_after_ms = http->retry_after_ms;
     c->err = (struct err)ERR_INIT;
     if (c->post != POST_CREATED)
-        (void)kube_call_result(&c->kube, &c->err);
-    if (c->post == POST_NOT_SENT && !may_post(c))
-        refuse_post(c);
+        (void)kube_call_result(&c->task->kube, &c->err);
+    if (c->post == POST_NOT_SENT && !kube_backend_may_post(c))
+        kube_backend_refuse_post(c);
     c->done(c);
 }
 
-static void start(struct backend_call *c, const char *method, struct str path,
-                  void (*done)(struct http_call *))
+static void kube_backend_start(struct backend_call *c, const char *method, struct str path,
+                               void (*done)(struct http_call *))
 {
     struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
-    c->kube.http.timeout_ms = c->timeout_ms;
-    c->kube.http.on_done = done;
-    kube_call_start(b->api, &c->kube, method, path);
+    c->task->kube.http.timeout_ms = c->timeout_ms;
+    c->task->kube.http.on_done = done;
+    kube_call_start(b->api, &c->task->kube, method, path);
 }
 
-static struct str pod_path(struct backend_call *c, struct str namespace, struct str name,
-                           struct str tail)
+static struct str kube_backend_pod_path(struct backend_call *c, struct str namespace,
+                                        struct str name, struct str tail)
 {
     struct buf path;
     buf_init(&path, 4 * KIB);
@@ -268,61 +274,63 @@ static struct str pod_path(struct backend_call *c, struct str namespace, struct 
     return copy;
 }
 
-static void done_deferred(struct deferred *d)
+static void kube_backend_done_deferred(struct deferred *d)
 {
     struct backend_call *c = CONTAINER_OF(d, struct backend_call, later);
     c->done(c);
 }
 
-static void done_later(struct backend_call *c)
+static void kube_backend_done_later(struct backend_call *c)
 {
     struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
     c->retry_after_ms = 0;
-    c->later.run = done_deferred;
+    c->later.run = kube_backend_done_deferred;
     loop_defer(b->loop, &c->later);
 }
 
 /* Reports the call as not sent for lack of memory; the caller may try later. */
-static void fail_later(struct backend_call *c)
+static void kube_backend_fail_later(struct backend_call *c)
 {
     (void)err_set(&c->err, ERR_NOMEM, "out of memory");
     c->post = POST_NOT_SENT;
     c->get = GET_FAILED;
     c->unauthorized = false;
-    done_later(c);
+    kube_backend_done_later(c);
 }
 
-static void post(struct backend *interface, struct backend_call *c, const struct binding *binding)
+static void kube_backend_post(struct backend *interface, struct backend_call *c,
+                              const struct binding *binding)
 {
     struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
     struct jwrite w;
     char tail[sizeof("/binding?timeout=ms") + 20];
-    kube_call_done(&c->kube);
+    kube_call_done(&c->task->kube);
     arena_reset(&c->arena);
-    buf_clear(&c->body, SIZE_MAX);
-    jwrite_init(&w, &c->body);
+    buf_clear(&c->task->body, SIZE_MAX);
+    jwrite_init(&w, &c->task->body);
     kube_write_binding(&w, binding);
     (void)snprintf(tail, sizeof(tail), "/binding?timeout=%" PRIu64 "ms", b->post_deadline_ms);
-    struct str path = pod_path(c, binding->namespace, binding->name, str_of(tail));
-    if (path.p == NULL || buf_failed(&c->body)) {
-        fail_later(c);
+    struct str path = kube_backend_pod_path(c, binding->namespace, binding->name, str_of(tail));
+    if (path.p == NULL || buf_failed(&c->task->body)) {
+        kube_backend_fail_later(c);
         return;
     }
-    if (!may_post(c)) {
-        refuse_post(c);
-        done_later(c);
+    if (!kube_backend_may_post(c)) {
+        kube_backend_refuse_post(c);
+        kube_backend_done_later(c);
         return;
     }
-    c->kube.http.body = buf_str(&c->body);
-    c->kube.http.may_send = may_send;
+    c->task->kube.http.body = buf_str(&c->task->body);
+    c->task->kube.http.may_send = kube_backend_may_send;
+    assert(c->task->kube.http.client == NULL && c->later.loop == NULL && c->term != 0);
     b->posting++;
-    start(c, "POST", path, post_done);
+    kube_backend_start(c, "POST", path, kube_backend_post_done);
 }
 
-static void read_found(struct backend_call *c)
+static void kube_backend_read_found(struct backend_call *c)
 {
     struct jread r;
-    jread_init(&r, buf_str(&c->kube.http.reply), &c->arena);
+    jread_init(&r, buf_str(&c->task->kube.http.reply), &c->arena);
     kube_read_pod(&r, &c->arena, &c->pod);
     if (jread_finish(&r, &c->err) != OK)
         return;
@@ -332,19 +340,19 @@ static void read_found(struct backend_call *c)
         (void)err_set(&c->err, ERR_SYNTAX, "the answer to a GET of a pod is no pod");
 }
 
-static void get_done(struct http_call *http)
+static void kube_backend_get_done(struct http_call *http)
 {
-    struct backend_call *c = CONTAINER_OF(http, struct backend_call, kube.http);
+    struct backend_call *c = CONTAINER_OF(http, struct backend_task, kube.http)->call;
     struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
     c->get = GET_FAILED;
     c->retry_after_ms = http->retry_after_ms;
     c->err = (struct err)ERR_INIT;
     bool answered = http->outcome == HTTP_ANSWERED;
     if (answered && http->status == 200)
-        read_found(c);
+        kube_backend_read_found(c);
     else
-        (void)kube_call_result(&c->kube, &c->err);
-    if (answered && http->status == 404 && pod_not_found(http, &c->arena))
+        (void)kube_call_result(&c->task->kube, &c->err);
+    if (answered && http->status == 404 && proof_no_pod(http, &c->arena))
         c->get = GET_GONE;
     c->unauthorized = answered && http->status == 401;
     if (c->unauthorized)
@@ -352,33 +360,57 @@ static void get_done(struct http_call *http)
     c->done(c);
 }
 
-static void get(struct backend *interface, struct backend_call *c, struct str namespace,
-                struct str name)
+static void kube_backend_get(struct backend *interface, struct backend_call *c,
+                             struct str namespace, struct str name)
 {
     (void)interface;
-    kube_call_done(&c->kube);
+    kube_call_done(&c->task->kube);
     arena_reset(&c->arena);
-    c->kube.http.body = STR_NULL;
-    c->kube.http.may_send = NULL;
-    struct str path = pod_path(c, namespace, name, STR(""));
+    c->task->kube.http.body = STR_NULL;
+    c->task->kube.http.may_send = NULL;
+    struct str path = kube_backend_pod_path(c, namespace, name, STR(""));
     if (path.p == NULL) {
-        fail_later(c);
+        kube_backend_fail_later(c);
         return;
     }
-    start(c, "GET", path, get_done);
+    kube_backend_start(c, "GET", path, kube_backend_get_done);
 }
 
-static void cancel(struct backend_call *c)
+static void kube_backend_cancel(struct backend_call *c)
 {
     struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
-    if (c->kube.http.client != NULL && c->kube.http.on_done == post_done)
+    if (c->task->kube.http.client != NULL && c->task->kube.http.on_done == kube_backend_post_done) {
+        assert(b->posting > 0);
         b->posting--;
-    kube_call_cancel(&c->kube);
+    }
+    kube_call_cancel(&c->task->kube);
     deferred_cancel(&c->later);
 }
 
-static enum errc feed_start(struct kube_backend *b, enum cache_kind kind, unsigned page_size,
-                            struct err *reterr)
+static struct backend_task *kube_backend_open_task(struct backend_call *c)
+{
+    struct backend_task *t = mem_alloc(sizeof(*t));
+    if (t == NULL)
+        return NULL;
+    *t = (struct backend_task){.call = c};
+    buf_init(&t->body, LIMIT_REPLY_BYTES);
+    return t;
+}
+
+static void kube_backend_close_task(struct backend_task *t)
+{
+    kube_call_done(&t->kube);
+    buf_done(&t->body);
+    mem_free(t);
+}
+
+const struct http_call *kube_backend_request(const struct backend_task *t)
+{
+    return &t->kube.http;
+}
+
+static enum errc kube_backend_feed_start(struct kube_backend *b, enum cache_kind kind,
+                                         unsigned page_size, struct err *reterr)
 {
     static const struct {
         struct str path;
@@ -401,17 +433,18 @@ static enum errc feed_start(struct kube_backend *b, enum cache_kind kind, unsign
                                           .page_size = page_size,
                                           .quiet_ms = WATCH_QUIET_MS,
                                           .counts = &b->counts->feeds[kind]};
-    struct reflector_sink sink = {
-        .begin = on_begin, .change = on_change, .end = on_end, .note = on_note, .ctx = f};
+    struct reflector_sink sink = {.begin = kube_backend_on_begin,
+                                  .change = kube_backend_on_change,
+                                  .end = kube_backend_on_end,
+                                  .note = kube_backend_on_note,
+                                  .ctx = f};
     return reflector_new(b->loop, b->api, &settings, &sink, &f->reflector, reterr);
 }
 
-static void set_settle(struct kube_backend *b, uint64_t settle_ms)
+static void kube_backend_warn_of_short_settle(const struct election_times *times,
+                                              uint64_t settle_ms)
 {
-    const struct election_times *times = b->elects ? &b->times : NULL;
     uint64_t least_ms = post_deadline_settle_ms(times);
-    b->settle_ms = settle_ms;
-    b->post_deadline_ms = post_deadline_ms(times, settle_ms);
     if (settle_ms < least_ms)
         log_warn("start-settle is too short: a Binding of the previous leader may come after it",
                  kv_uint("start_settle_ms", settle_ms), kv_uint("least_ms", least_ms));
@@ -424,26 +457,27 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
     if (b == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the cluster's client");
     *b = (struct kube_backend){
-        .interface = {.post = post,
-                      .get = get,
-                      .cancel = cancel,
-                      .ready = ready,
-                      .term = term,
-                      .asked = asked,
-                      .refresh = refresh},
+        .interface = {.open = kube_backend_open_task,
+                      .close = kube_backend_close_task,
+                      .post = kube_backend_post,
+                      .get = kube_backend_get,
+                      .cancel = kube_backend_cancel,
+                      .ready = kube_backend_ready,
+                      .term = kube_backend_term,
+                      .asked = kube_backend_asked,
+                      .refresh = kube_backend_refresh},
         .loop = s->loop,
         .api = s->api,
-        .prove = {.fire = prove},
-        .relist = {.fire = relist_all},
+        .prove = {.fire = kube_backend_prove},
+        .relist = {.fire = kube_backend_relist_all},
     };
     b->counts = s->counts == NULL ? &b->own : s->counts;
-    b->elects = s->election != NULL;
-    if (b->elects)
-        b->times = s->election->times;
-    set_settle(b, s->start_settle_ms);
+    const struct election_times *times = s->election != NULL ? &s->election->times : NULL;
+    b->post_deadline_ms = post_deadline_ms(times, s->start_settle_ms);
+    kube_backend_warn_of_short_settle(times, s->start_settle_ms);
     ingest_init(&b->ingest, s->loop, s->cache);
     for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
-        enum errc code = feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
+        enum errc code = kube_backend_feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
         if (code != OK) {
             kube_backend_free(b);
             return code;
@@ -453,8 +487,8 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
                                              .api = s->api,
                                              .election = s->election,
                                              .settle_ms = s->start_settle_ms,
-                                             .read = read_anew,
-                                             .idle = idle,
+                                             .read = kube_backend_read_anew,
+                                             .idle = kube_backend_idle,
                                              .counts = &b->counts->leadership,
                                              .ctx = b};
     enum errc code = leadership_new(&leadership, &b->leadership, reterr);
@@ -487,13 +521,4 @@ struct kube_backend *kube_backend_free(struct kube_backend *b)
 struct backend *kube_backend_interface(struct kube_backend *b)
 {
     return &b->interface;
-}
-
-void kube_backend_tune(struct kube_backend *b, unsigned page_size, uint64_t start_settle_ms)
-{
-    for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
-        reflector_set_page_size(b->feeds[i].reflector, page_size);
-    leadership_set_settle(b->leadership, start_settle_ms);
-    if (start_settle_ms != b->settle_ms)
-        set_settle(b, start_settle_ms);
 }

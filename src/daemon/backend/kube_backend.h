@@ -37,5 +37,5 @@ struct backend *kube_backend_interface(struct kube_backend *b);
 /* Releases the Lease for good; no Binding may be under way. Calls `done` once, later. */
 void kube_backend_resign(struct kube_backend *b, void (*done)(void *ctx), void *ctx);
 
-/* page_size applies to the next lists, start_settle_ms to the next leader term. */
-void kube_backend_tune(struct kube_backend *b, unsigned page_size, uint64_t start_settle_ms);
+/* The request that carries out a call of this backend. The simulation recognizes Bindings by it. */
+const struct http_call *kube_backend_request(const struct backend_task *t);

@@ -39,15 +39,16 @@ struct leadership {
     struct deferred tell_resigned; /* so that leadership_resign does not call `done` itself */
 };
 
-static void read_pods(struct timer *t)
+static void leadership_read_pods(struct timer *t)
 {
     struct leadership *l = CONTAINER_OF(t, struct leadership, settle);
+    assert(l->stage == STAGE_SETTLES);
     l->stage = STAGE_READS;
     l->clear = true;
     l->settings.read(l->settings.ctx);
 }
 
-static void begin(struct leadership *l, uint64_t clear_ms)
+static void leadership_begin(struct leadership *l, uint64_t clear_ms)
 {
     uint64_t now_ms = loop_now_ms(l->loop);
     l->stage = STAGE_SETTLES;
@@ -55,7 +56,7 @@ static void begin(struct leadership *l, uint64_t clear_ms)
     timer_arm(l->loop, &l->settle, clear_ms > now_ms ? clear_ms - now_ms : 0);
 }
 
-static void end(struct leadership *l)
+static void leadership_end(struct leadership *l)
 {
     l->settings.counts->losses += l->stage == STAGE_FOLLOWS ? 0 : 1;
     l->stage = STAGE_FOLLOWS;
@@ -63,8 +64,9 @@ static void end(struct leadership *l)
     timer_cancel(&l->settle);
 }
 
-static void decide(struct leadership *l)
+static void leadership_decide(struct leadership *l)
 {
+    assert(l->stage == STAGE_READS && l->clear);
     l->stage = STAGE_DECIDES;
     l->term++;
     l->settings.counts->terms++;
@@ -73,26 +75,26 @@ static void decide(struct leadership *l)
 
 /* ---- what the election says ---- */
 
-static void on_won(void *ctx, bool handed_over, uint64_t ended_ms)
+static void leadership_on_won(void *ctx, bool handed_over, uint64_t ended_ms)
 {
     struct leadership *l = ctx;
     log_info("this replica leads", kv_str("identity", buf_str(&l->identity)),
              kv_bool("handed_over", handed_over));
-    begin(l, handed_over ? 0 : ended_ms + l->settings.settle_ms);
+    leadership_begin(l, handed_over ? 0 : ended_ms + l->settings.settle_ms);
 }
 
-static void on_lost(void *ctx)
+static void leadership_on_lost(void *ctx)
 {
     struct leadership *l = ctx;
     if (l->stage != STAGE_FOLLOWS)
         log_warn("this replica leads no more", kv_str("identity", buf_str(&l->identity)),
                  kv_str("leader", election_holder(l->election)));
-    end(l);
+    leadership_end(l);
     if (l->resigned != NULL)
         loop_defer(l->loop, &l->tell_resigned);
 }
 
-static void on_wanted(void *ctx)
+static void leadership_on_wanted(void *ctx)
 {
     struct leadership *l = ctx;
     uint64_t quiet_ms = loop_now_ms(l->loop) - l->asked_ms;
@@ -101,11 +103,11 @@ static void on_wanted(void *ctx)
         return;
     }
     log_info("handing over to another replica, which kube-scheduler calls");
-    end(l);
+    leadership_end(l);
     election_hand_over(l->election);
 }
 
-static void on_note(void *ctx, const char *what, const struct err *err)
+static void leadership_on_note(void *ctx, const char *what, const struct err *err)
 {
     struct leadership *l = ctx;
     (void)snprintf(l->trouble, sizeof(l->trouble), "%s", err == NULL ? "" : err->text);
@@ -123,8 +125,8 @@ uint64_t leadership_term(const struct leadership *l)
     return l->stage == STAGE_DECIDES && leads ? l->term : 0;
 }
 
-static struct str why_print(struct leadership *l, const char *before, struct str what,
-                            const char *behind)
+static struct str leadership_why_print(struct leadership *l, const char *before, struct str what,
+                                       const char *behind)
 {
     int n = snprintf(l->why, sizeof(l->why), "%s%.*s%s", before, (int)MIN_OF(what.n, (size_t)256),
                      what.p, behind);
@@ -135,12 +137,12 @@ static struct str why_print(struct leadership *l, const char *before, struct str
  * Names this replica's trouble too, for example a missing right: that leader's Lease may have
  * expired long ago.
  */
-static struct str why_leader(struct leadership *l, struct str leader, struct str trouble)
+static struct str leadership_why_leader(struct leadership *l, struct str leader, struct str trouble)
 {
     char behind[sizeof(l->trouble) + 64];
     (void)snprintf(behind, sizeof(behind), "\" leads, and this one follows it%s%.*s",
                    trouble.n > 0 ? "; " : "", STR_ARG(trouble));
-    return why_print(l, "replica \"", leader, behind);
+    return leadership_why_print(l, "replica \"", leader, behind);
 }
 
 struct str leadership_why_not(struct leadership *l)
@@ -150,15 +152,15 @@ struct str leadership_why_not(struct leadership *l)
     switch (l->stage) {
     case STAGE_FOLLOWS:
         if (leader.n > 0 && !str_eq(leader, buf_str(&l->identity)))
-            return why_leader(l, leader, trouble);
-        return trouble.n > 0 ? why_print(l, "no replica leads yet: ", trouble, "")
+            return leadership_why_leader(l, leader, trouble);
+        return trouble.n > 0 ? leadership_why_print(l, "no replica leads yet: ", trouble, "")
                              : STR("no replica leads yet");
     case STAGE_SETTLES:
         return STR("Bindings of the previous leader may still be under way");
     case STAGE_READS:
         return STR("the pods are being read again, to know what the previous leader has bound");
     case STAGE_DECIDES:
-        return why_print(l, "the lease could not be renewed in time: ", trouble, "");
+        return leadership_why_print(l, "the lease could not be renewed in time: ", trouble, "");
     }
     return STR("");
 }
@@ -167,7 +169,7 @@ void leadership_read(struct leadership *l)
 {
     if (l->stage != STAGE_READS)
         return;
-    decide(l);
+    leadership_decide(l);
 }
 
 void leadership_asked(struct leadership *l)
@@ -177,9 +179,10 @@ void leadership_asked(struct leadership *l)
         election_asked(l->election);
 }
 
-static void tell_resigned(struct deferred *d)
+static void leadership_tell_resigned(struct deferred *d)
 {
     struct leadership *l = CONTAINER_OF(d, struct leadership, tell_resigned);
+    assert(l->resigned != NULL && l->stage == STAGE_FOLLOWS);
     l->resigned(l->resigned_ctx);
 }
 
@@ -191,7 +194,7 @@ void leadership_resign(struct leadership *l, void (*done)(void *ctx), void *ctx)
      * the Lease must expire.
      */
     bool release = l->election != NULL && l->clear;
-    end(l);
+    leadership_end(l);
     l->resigned = done;
     l->resigned_ctx = ctx;
     if (release)
@@ -211,19 +214,22 @@ enum errc leadership_new(const struct leadership_settings *s, struct leadership 
     *l = (struct leadership){.loop = s->loop, .settings = *s};
     if (s->counts == NULL)
         l->settings.counts = &l->own;
-    l->settle.fire = read_pods;
+    l->settle.fire = leadership_read_pods;
     l->clear = true;
     l->settings.election = NULL; /* valid during this call only */
-    l->tell_resigned.run = tell_resigned;
+    l->tell_resigned.run = leadership_tell_resigned;
     buf_init(&l->identity, KIB);
     *ret = l;
     if (s->election == NULL) {
-        begin(l, loop_now_ms(l->loop) + s->settle_ms);
+        leadership_begin(l, loop_now_ms(l->loop) + s->settle_ms);
         return OK;
     }
     buf_put(&l->identity, s->election->identity);
-    struct election_sink sink = {
-        .won = on_won, .lost = on_lost, .wanted = on_wanted, .note = on_note, .ctx = l};
+    struct election_sink sink = {.won = leadership_on_won,
+                                 .lost = leadership_on_lost,
+                                 .wanted = leadership_on_wanted,
+                                 .note = leadership_on_note,
+                                 .ctx = l};
     enum errc code = election_new(l->loop, s->api, s->election, &sink, &l->election, reterr);
     if (code == OK && buf_failed(&l->identity))
         code = err_set(reterr, ERR_LIMIT, "no room for the identity \"%.*s\"",
@@ -243,9 +249,4 @@ struct leadership *leadership_free(struct leadership *l)
     buf_done(&l->identity);
     mem_free(l);
     return NULL;
-}
-
-void leadership_set_settle(struct leadership *l, uint64_t settle_ms)
-{
-    l->settings.settle_ms = settle_ms;
 }

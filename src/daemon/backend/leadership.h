@@ -58,6 +58,3 @@ void leadership_asked(struct leadership *l);
  * is released or, where it may not be released, in the next turn of the loop. Call it once.
  */
 void leadership_resign(struct leadership *l, void (*done)(void *ctx), void *ctx);
-
-/* Applies from the next term on; a settling that has begun keeps its time. */
-void leadership_set_settle(struct leadership *l, uint64_t settle_ms);

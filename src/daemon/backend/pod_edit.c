@@ -1,7 +1,7 @@
 /* Copies the Pod member by member as raw JSON, and replaces only the members that change. */
 #include "daemon/backend/pod_edit.h"
 
-static bool is_one_of(struct str key, const struct str *names, size_t n)
+static bool pod_edit_is_one_of(struct str key, const struct str *names, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (str_eq(key, names[i]))
@@ -11,7 +11,8 @@ static bool is_one_of(struct str key, const struct str *names, size_t n)
 }
 
 /* The binding's metadata.annotations as JSON; absent where it has none. */
-static struct str binding_annotations(const struct binding *b, struct arena *a, struct buf *scratch)
+static struct str pod_edit_binding_annotations(const struct binding *b, struct arena *a,
+                                               struct buf *scratch)
 {
     struct jwrite w;
     struct jread r;
@@ -38,7 +39,8 @@ static struct str binding_annotations(const struct binding *b, struct arena *a, 
 }
 
 /* Writes the members of `object` that `over` does not have. */
-static void copy_beneath(struct jwrite *w, struct arena *a, struct str object, struct str over)
+static void pod_edit_copy_beneath(struct jwrite *w, struct arena *a, struct str object,
+                                  struct str over)
 {
     struct str names[16];
     size_t n = 0;
@@ -52,7 +54,7 @@ static void copy_beneath(struct jwrite *w, struct arena *a, struct str object, s
     }
     jread_init(&r, object, a);
     jread_object (&r, key) {
-        if (is_one_of(key, names, n)) {
+        if (pod_edit_is_one_of(key, names, n)) {
             jread_skip(&r);
             continue;
         }
@@ -61,7 +63,7 @@ static void copy_beneath(struct jwrite *w, struct arena *a, struct str object, s
     }
 }
 
-static void copy_members(struct jwrite *w, struct arena *a, struct str object)
+static void pod_edit_copy_members(struct jwrite *w, struct arena *a, struct str object)
 {
     struct jread r;
     struct str key;
@@ -72,20 +74,22 @@ static void copy_members(struct jwrite *w, struct arena *a, struct str object)
     }
 }
 
-static void write_annotations(struct jwrite *w, struct arena *a, struct str old, struct str added)
+static void pod_edit_write_annotations(struct jwrite *w, struct arena *a, struct str old,
+                                       struct str added)
 {
     if (old.p == NULL && added.p == NULL)
         return;
     jwrite_key(w, STR("annotations"));
     jwrite_object_begin(w);
-    copy_beneath(w, a, old.p == NULL ? STR("{}") : old, added.p == NULL ? STR("{}") : added);
+    pod_edit_copy_beneath(w, a, old.p == NULL ? STR("{}") : old,
+                          added.p == NULL ? STR("{}") : added);
     if (added.p != NULL)
-        copy_members(w, a, added);
+        pod_edit_copy_members(w, a, added);
     jwrite_object_end(w);
 }
 
-static void write_metadata(struct jread *r, struct jwrite *w, const struct pod_edit *edit,
-                           struct arena *a, struct str added)
+static void pod_edit_write_metadata(struct jread *r, struct jwrite *w, const struct pod_edit *edit,
+                                    struct arena *a, struct str added)
 {
     struct str annotations = STR_NULL;
     struct str key;
@@ -104,11 +108,11 @@ static void write_metadata(struct jread *r, struct jwrite *w, const struct pod_e
     jwrite_str(w, edit->namespace);
     jwrite_key(w, STR("uid"));
     jwrite_str(w, edit->uid);
-    write_annotations(w, a, annotations, added);
+    pod_edit_write_annotations(w, a, annotations, added);
     jwrite_object_end(w);
 }
 
-static void write_spec(struct jread *r, struct jwrite *w, const struct pod_edit *edit)
+static void pod_edit_write_spec(struct jread *r, struct jwrite *w, const struct pod_edit *edit)
 {
     struct str key;
     jwrite_object_begin(w);
@@ -138,7 +142,7 @@ enum errc pod_edit_write(struct str pod, const struct pod_edit *edit, struct are
     struct str added = STR_NULL;
     buf_init(&scratch, 64 * KIB);
     if (edit->binding != NULL)
-        added = binding_annotations(edit->binding, a, &scratch);
+        added = pod_edit_binding_annotations(edit->binding, a, &scratch);
     jread_init(&r, pod, a);
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
@@ -146,9 +150,9 @@ enum errc pod_edit_write(struct str pod, const struct pod_edit *edit, struct are
         jwrite_key(&w, key);
         has_status = has_status || str_eq(key, STR("status"));
         if (str_eq(key, STR("metadata")))
-            write_metadata(&r, &w, edit, a, added);
+            pod_edit_write_metadata(&r, &w, edit, a, added);
         else if (str_eq(key, STR("spec")))
-            write_spec(&r, &w, edit);
+            pod_edit_write_spec(&r, &w, edit);
         else
             jwrite_raw(&w, jread_raw(&r));
     }

@@ -7,19 +7,18 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/extender.h"
-#include "core/policy.h"
+#include "core/fit.h"
 #include "daemon/bind/bind_op.h"
 #include "report/reason.h"
 
 #include <stdio.h>
 
-static void refuse(struct bind_op *op, const struct request *request, enum verdict verdict)
+static void bind_refuse(struct bind_op *op, const struct request *request, enum verdict verdict)
 {
     char bytes[1024];
     char reason_bytes[512];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
-    struct buf scratch = {
-        .p = reason_bytes, .cap = sizeof(reason_bytes), .max = sizeof(reason_bytes) - 1};
+    struct buf text = BUF_ON(bytes);
+    struct buf scratch = BUF_ON(reason_bytes);
     const struct node *n = cache_node(op->binder->cache, op->node);
     struct request asked;
     request_load(&asked, request);
@@ -37,10 +36,10 @@ static void refuse(struct bind_op *op, const struct request *request, enum verdi
 }
 
 /* Releases the reservation: there is no memory for the Binding's annotations. */
-static void give_back(struct bind_op *op)
+static void bind_give_back(struct bind_op *op)
 {
     struct effect effect;
-    struct event e = {.type = EVENT_CANCEL, .settle = {.uid = op->uid}};
+    struct cache_event e = {.type = CACHE_CANCEL, .settle = {.uid = op->uid}};
     enum errc code = cache_apply(op->binder->cache, &e, 0, &effect);
     assert(code == OK);
     op->reserved = false;
@@ -48,7 +47,7 @@ static void give_back(struct bind_op *op)
 }
 
 /* Reserves a card in memory and queues the op for its node. */
-static void reserve(struct bind_op *op, const struct request *request)
+static void bind_reserve(struct bind_op *op, const struct request *request)
 {
     struct binder *b = op->binder;
     struct effect effect;
@@ -56,12 +55,12 @@ static void reserve(struct bind_op *op, const struct request *request)
     request_load(&counted, request);
     counted.work = b->work;
     work_begin(b->work, 1);
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = op->uid,
-                                  .namespace = op->namespace,
-                                  .name = op->name,
-                                  .node = op->node,
-                                  .request = &counted}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = op->uid,
+                                        .namespace = op->namespace,
+                                        .name = op->name,
+                                        .node = op->node,
+                                        .request = &counted}};
     op->binding.mem = request->mem;
     op->call.term = b->backend->term(b->backend);
     if (op->call.term == 0) {
@@ -71,7 +70,7 @@ static void reserve(struct bind_op *op, const struct request *request)
     if (request_wants(request)) {
         enum errc code = cache_apply(b->cache, &e, loop_wall_ns(b->loop), &effect);
         if (code == ERR_UNAVAILABLE) {
-            refuse(op, request, effect.verdict);
+            bind_refuse(op, request, effect.verdict);
             return;
         }
         if (code != OK) {
@@ -81,7 +80,7 @@ static void reserve(struct bind_op *op, const struct request *request)
         }
         op->reserved = true;
         if (!bind_op_hold(op, effect.pod, effect.card_total, effect.assume_ns)) {
-            give_back(op);
+            bind_give_back(op);
             return;
         }
     }
@@ -89,8 +88,8 @@ static void reserve(struct bind_op *op, const struct request *request)
 }
 
 /* Whether the pod that a GET returned is the requested one and may still be bound. */
-static enum errc check_found(const struct bind_op *op, const struct pod_view *pod,
-                             struct request *ret, struct err *reterr)
+static enum errc bind_check_found(const struct bind_op *op, const struct pod_view *pod,
+                                  struct request *ret, struct err *reterr)
 {
     if (!str_eq(pod->uid, op->uid))
         return err_set(
@@ -109,7 +108,7 @@ static enum errc check_found(const struct bind_op *op, const struct pod_view *po
  * Repeats the GET once after a 401: the token was probably rotated, and the API client has read the
  * new one by now.
  */
-static bool look_up_again(struct bind_op *op)
+static bool bind_look_up_again(struct bind_op *op)
 {
     struct backend *backend = op->binder->backend;
     if (op->call.get != GET_FAILED || !op->call.unauthorized || op->reread)
@@ -120,11 +119,11 @@ static bool look_up_again(struct bind_op *op)
 }
 
 /* Handles the answer to the GET of a pod that the watch has not shown yet. */
-static void looked_up(struct backend_call *c)
+static void bind_looked_up(struct backend_call *c)
 {
     struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
     struct request request = {.mem = 0};
-    if (look_up_again(op))
+    if (bind_look_up_again(op))
         return;
     struct err e = c->err;
     if (c->get == GET_FAILED && c->unauthorized)
@@ -133,7 +132,7 @@ static void looked_up(struct backend_call *c)
     if (c->get == GET_GONE)
         (void)err_set(&e, ERR_NOTFOUND, "the pod does not exist");
     else if (c->get == GET_FOUND)
-        e.code = check_found(op, &c->pod, &request, &e);
+        e.code = bind_check_found(op, &c->pod, &request, &e);
     op->met = c->get == GET_FOUND && str_eq(c->pod.uid, op->uid);
     if (c->get != GET_FOUND || e.code != OK) {
         (void)err_wrap(&e, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
@@ -147,20 +146,20 @@ static void looked_up(struct backend_call *c)
     }
     op->said_allocation = c->pod.said_allocation;
     op->said_cores = c->pod.said_cores;
-    reserve(op, &request);
+    bind_reserve(op, &request);
 }
 
-static struct bind_op *find(const struct binder *b, struct str uid)
+static struct bind_op *bind_find(const struct binder *b, struct str uid)
 {
-    for (struct bind_op *op = b->ops; op != NULL; op = op->next) {
+    LIST_FOR_EACH (struct bind_op, op, &b->ops, link) {
         if (str_eq(op->uid, uid))
             return op;
     }
     return NULL;
 }
 
-static void begin(struct binder *b, struct http_request *r, const struct bind_args *args,
-                  const struct pod *known)
+static void bind_begin(struct binder *b, struct http_request *r, const struct bind_args *args,
+                       const struct pod *known)
 {
     struct bind_op *op = bind_op_new(b, args);
     if (op == NULL || bind_op_join(op, r) != OK) {
@@ -173,16 +172,16 @@ static void begin(struct binder *b, struct http_request *r, const struct bind_ar
     if (known != NULL && request_wants(known->request)) {
         op->said_allocation = known->said_allocation;
         op->said_cores = known->said_cores;
-        reserve(op, known->request);
+        bind_reserve(op, known->request);
         return;
     }
-    op->call.done = looked_up;
+    op->call.done = bind_looked_up;
     b->counts->lookups++;
     b->backend->get(b->backend, &op->call, op->namespace, op->name);
 }
 
 /* Whether the pod of the cache is the requested one and may still be bound. */
-static bool known_allows(const struct pod *p, const struct bind_args *args, struct err *reterr)
+static bool bind_known_allows(const struct pod *p, const struct bind_args *args, struct err *reterr)
 {
     if (!str_eq(p->name, args->name) || !str_eq(p->namespace, args->namespace)) {
         (void)err_set(reterr, ERR_CONFLICT,
@@ -200,7 +199,7 @@ static bool known_allows(const struct pod *p, const struct bind_args *args, stru
     return false;
 }
 
-static void join(struct bind_op *op, struct http_request *r, const struct bind_args *args)
+static void bind_join(struct bind_op *op, struct http_request *r, const struct bind_args *args)
 {
     struct err e = ERR_INIT;
     if (!str_eq(op->node, args->node) || !str_eq(op->name, args->name) ||
@@ -235,13 +234,13 @@ void binder_handle(struct binder *b, struct http_request *r)
         bind_respond(r, str_of(e.text));
         return;
     }
-    struct bind_op *op = find(b, args.uid);
+    struct bind_op *op = bind_find(b, args.uid);
     if (op != NULL) {
-        join(op, r, &args);
+        bind_join(op, r, &args);
         return;
     }
     const struct pod *known = cache_pod(b->cache, args.uid);
-    if (known != NULL && !known_allows(known, &args, &e)) {
+    if (known != NULL && !bind_known_allows(known, &args, &e)) {
         if (e.code != OK)
             bind_tell(b, &(struct event_subject){known->namespace, known->name, known->uid},
                       str_of(e.text));
@@ -249,7 +248,7 @@ void binder_handle(struct binder *b, struct http_request *r)
         bind_respond(r, str_of(e.text)); /* empty if the pod is bound to this node already */
         return;
     }
-    begin(b, r, &args, known);
+    bind_begin(b, r, &args, known);
 }
 
 enum errc binder_new(const struct binder_settings *s, struct binder **ret, struct err *reterr)
@@ -264,7 +263,8 @@ enum errc binder_new(const struct binder_settings *s, struct binder **ret, struc
                          .timeout_ms = s->timeout_ms};
     b->counts = s->counts == NULL ? &b->own : s->counts;
     b->work = s->work == NULL ? &b->own_work : s->work;
-    b->tail = &b->ops;
+    list_init(&b->ops);
+    list_init(&b->ended);
     b->reap.run = bind_op_reap;
     *ret = b;
     return OK;
@@ -274,8 +274,9 @@ struct binder *binder_free(struct binder *b)
 {
     if (b == NULL)
         return NULL;
-    while (b->ops != NULL)
-        bind_op_abandon(b->ops);
+    LIST_FOR_EACH (struct bind_op, op, &b->ops, link)
+        bind_op_abandon(op);
+    assert(b->n_ops == 0);
     deferred_cancel(&b->reap);
     bind_op_reap(&b->reap);
     mem_free(b);
@@ -287,15 +288,10 @@ size_t binder_active(const struct binder *b)
     return b->n_ops;
 }
 
-void binder_set_timeout(struct binder *b, uint64_t timeout_ms)
-{
-    b->timeout_ms = timeout_ms;
-}
-
 void binder_look(const struct binder *b, struct binder_load *ret)
 {
     *ret = (struct binder_load){.ops = b->n_ops, .oldest_ms = loop_now_ms(b->loop)};
-    for (const struct bind_op *op = b->ops; op != NULL; op = op->next) {
+    LIST_FOR_EACH (const struct bind_op, op, &b->ops, link) {
         ret->waiting += op->started && op->machine.phase == BIND_QUEUED ? 1 : 0;
         ret->in_doubt += op->started && op->machine.in_doubt ? 1 : 0;
         if (!op->reserved)

@@ -2,7 +2,7 @@
  * The bind verb: evaluate and reserve in memory, post one Binding, and answer when its outcome is
  * certain, or when kube-scheduler cannot wait longer. Binds to different nodes run at the same
  * time, but only one Binding to a node is under way. So the order of ASSUME_TIME is the order in
- * which the node's kubelet sees the pods; the device plugin relies on that (contract gpushare 2.5).
+ * which the node's kubelet sees the pods; the device plugin relies on that.
  *
  * A repeated request for the same pod and node joins the bind that is under way, or succeeds at
  * once if the pod is bound. A request for another node is refused while the bind is under way.
@@ -60,6 +60,3 @@ void binder_handle(struct binder *b, struct http_request *r);
 /* The number of ops: binds that have not ended, those in doubt included. */
 size_t binder_active(const struct binder *b);
 void binder_look(const struct binder *b, struct binder_load *ret);
-
-/* Applies to binds that begin from now on. */
-void binder_set_timeout(struct binder *b, uint64_t timeout_ms);

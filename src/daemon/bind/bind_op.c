@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "codec/allocation.h"
 #include "codec/limit.h"
-#include "core/policy.h"
+#include "core/fit.h"
 
 #include <stdio.h>
 
@@ -17,12 +17,12 @@
 
 #define TURN_CHECK_MS 20
 
-static void op_act(struct bind_op *op, struct bind_output out);
+static void bind_op_act(struct bind_op *op, struct bind_output out);
 
-static void op_step(struct bind_op *op, struct bind_input in)
+static void bind_op_step(struct bind_op *op, struct bind_input in)
 {
     in.random = loop_random(op->binder->loop);
-    op_act(op, bind_step(&op->machine, &in, loop_now_ms(op->binder->loop)));
+    bind_op_act(op, bind_step(&op->machine, &in, loop_now_ms(op->binder->loop)));
 }
 
 void bind_respond(struct http_request *r, struct str error)
@@ -38,7 +38,7 @@ void bind_tell(struct binder *b, const struct event_subject *pod, struct str err
     events_post(b->events, pod, EVENT_WARNING, STR("FailedBinding"), error);
 }
 
-static void answer_waiters(struct bind_op *op, struct str error)
+static void bind_op_answer_waiters(struct bind_op *op, struct str error)
 {
     struct bind_waiter *w = op->waiters;
     op->waiters = NULL;
@@ -52,34 +52,36 @@ static void answer_waiters(struct bind_op *op, struct str error)
 }
 
 /* An op without waiting requests lets the next op of its node pass. */
-static bool occupies_node(const struct bind_op *op)
+static bool bind_op_occupies_node(const struct bind_op *op)
 {
     return op->waiters != NULL && op->started && op->machine.phase != BIND_QUEUED;
 }
 
-static bool waits_for_node(const struct bind_op *op)
+static bool bind_op_waits_for_node(const struct bind_op *op)
 {
     return op->waiters != NULL && op->started && op->machine.phase == BIND_QUEUED;
 }
 
 /* Gives the turn to the oldest waiting op of the node, if no other op has it. */
-static void node_turn(struct binder *b, struct str node)
+static void bind_op_node_turn(struct binder *b, struct str node)
 {
     struct bind_op *oldest = NULL;
-    for (struct bind_op *op = b->ops; op != NULL; op = op->next) {
+    LIST_FOR_EACH (struct bind_op, op, &b->ops, link) {
         if (!str_eq(op->node, node))
             continue;
-        if (occupies_node(op))
+        if (bind_op_occupies_node(op))
             return;
-        if (oldest == NULL && waits_for_node(op))
+        if (oldest == NULL && bind_op_waits_for_node(op))
             oldest = op;
     }
     if (oldest != NULL)
-        op_step(oldest, (struct bind_input){.type = BIND_IN_TURN});
+        bind_op_step(oldest, (struct bind_input){.type = BIND_IN_TURN});
 }
 
-static void op_free(struct bind_op *op)
+static void bind_op_free(struct bind_op *op)
 {
+    assert(op->waiters == NULL && !list_is_linked(&op->link));
+    assert(!timer_armed(&op->wake) && !timer_armed(&op->deadline));
     backend_call_done(&op->call);
     buf_done(&op->texts);
     mem_free(op);
@@ -88,36 +90,18 @@ static void op_free(struct bind_op *op)
 void bind_op_reap(struct deferred *d)
 {
     struct binder *b = CONTAINER_OF(d, struct binder, reap);
-    while (b->ended != NULL) {
-        struct bind_op *op = b->ended;
-        b->ended = op->next;
-        op_free(op);
+    LIST_FOR_EACH (struct bind_op, op, &b->ended, link) {
+        list_remove(&op->link);
+        bind_op_free(op);
     }
 }
 
-static void list_append(struct bind_op *op)
+static void bind_op_unlink(struct bind_op *op)
 {
-    struct binder *b = op->binder;
-    op->next = NULL;
-    op->link = b->tail;
-    *b->tail = op;
-    b->tail = &op->next;
-}
-
-static void list_remove(struct bind_op *op)
-{
-    *op->link = op->next;
-    if (op->next != NULL)
-        op->next->link = op->link;
-    else
-        op->binder->tail = op->link;
-}
-
-static void op_unlink(struct bind_op *op)
-{
+    assert(op->binder->n_ops > 0);
     timer_cancel(&op->wake);
     timer_cancel(&op->deadline);
-    list_remove(op);
+    list_remove(&op->link);
     op->binder->n_ops--;
 }
 
@@ -125,13 +109,13 @@ static void op_unlink(struct bind_op *op)
  * Removes the op from every list and timer at once; frees it at the end of the turn, when no
  * callback uses it.
  */
-static void op_end(struct bind_op *op)
+static void bind_op_end(struct bind_op *op)
 {
     struct binder *b = op->binder;
-    op_unlink(op);
-    op->next = b->ended;
-    b->ended = op;
-    node_turn(b, op->node);
+    assert(op->waiters == NULL);
+    bind_op_unlink(op);
+    list_push_back(&b->ended, &op->link);
+    bind_op_node_turn(b, op->node);
     loop_defer(b->loop, &b->reap);
 }
 
@@ -143,32 +127,33 @@ void bind_op_finish(struct bind_op *op, struct str error)
                  kv_str("node", op->node), kv_str("error", error));
     if (error.n > 0 && op->met)
         bind_tell(op->binder, &pod, error);
-    answer_waiters(op, error);
-    op_end(op);
+    bind_op_answer_waiters(op, error);
+    bind_op_end(op);
 }
 
-static void op_succeed(struct bind_op *op)
+static void bind_op_succeed(struct bind_op *op)
 {
     log_info("bound", kv_str("namespace", op->namespace), kv_str("pod", op->name),
              kv_str("node", op->node), kv_str("card", op->binding.idx),
              kv_int("mem", op->binding.mem), kv_uint("writes", op->writes),
              kv_uint("took_ms", loop_now_ms(op->binder->loop) - op->start_ms));
-    answer_waiters(op, STR(""));
-    op_end(op);
+    bind_op_answer_waiters(op, STR(""));
+    bind_op_end(op);
 }
 
-static enum errc op_confirm(struct bind_op *op, bool read_back)
+static enum errc bind_op_confirm(struct bind_op *op, bool read_back)
 {
     struct effect effect;
     if (!op->reserved)
         return OK;
-    struct event e = {.type = EVENT_CONFIRM, .settle = {.uid = op->uid, .read_back = read_back}};
+    struct cache_event e = {.type = CACHE_CONFIRM,
+                            .settle = {.uid = op->uid, .read_back = read_back}};
     /*
      * The read shows that the pod has ended: pass on the object, which releases the card. The watch
      * may have shown the end long ago and will not show it again.
      */
     if (read_back && pod_view_terminal(&op->call.pod))
-        e = (struct event){.type = EVENT_POD_READ, .pod = op->call.pod};
+        e = (struct cache_event){.type = CACHE_POD_READ, .pod = op->call.pod};
     return cache_apply(op->binder->cache, &e, 0, &effect);
 }
 
@@ -177,26 +162,26 @@ static enum errc op_confirm(struct bind_op *op, bool read_back)
  * annotations are held instead. False: that read may be older than what the watch showed of the
  * pod, and contradicts it.
  */
-static bool op_cancel(struct bind_op *op)
+static bool bind_op_cancel(struct bind_op *op)
 {
     struct effect effect;
     if (!op->reserved)
         return true;
     bool found = op->call.get == GET_FOUND && str_eq(op->call.pod.uid, op->uid);
     if (found && pod_view_bound(&op->call.pod)) {
-        struct event seen = {.type = EVENT_POD_READ, .pod = op->call.pod};
+        struct cache_event seen = {.type = CACHE_POD_READ, .pod = op->call.pod};
         enum errc taken =
             cache_apply(op->binder->cache, &seen, loop_wall_ns(op->binder->loop), &effect);
         if (taken == OK || taken == ERR_CONFLICT)
             return taken == OK;
     }
-    struct event e = {.type = EVENT_CANCEL, .settle = {.uid = op->uid}};
+    struct cache_event e = {.type = CACHE_CANCEL, .settle = {.uid = op->uid}};
     enum errc code = cache_apply(op->binder->cache, &e, 0, &effect);
     assert(code == OK);
     return true;
 }
 
-static enum bind_seen op_compare(const struct bind_op *op)
+static enum bind_seen bind_op_compare(const struct bind_op *op)
 {
     const struct pod_view *pod = &op->call.pod;
     if (op->call.get == GET_FAILED)
@@ -210,17 +195,18 @@ static enum bind_seen op_compare(const struct bind_op *op)
     return op->binding.idx.n == 0 || str_eq(pod->idx, op->binding.idx) ? SEEN_AS_ASKED : SEEN_HERE;
 }
 
-static void op_canceled(struct bind_op *op)
+static void bind_op_canceled(struct bind_op *op)
 {
-    enum bind_seen seen = op->call.get == GET_FAILED ? SEEN_NOTHING : op_compare(op);
-    if (!op_cancel(op)) {
-        op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
+    assert(op->machine.phase == BIND_OVER);
+    enum bind_seen seen = op->call.get == GET_FAILED ? SEEN_NOTHING : bind_op_compare(op);
+    if (!bind_op_cancel(op)) {
+        bind_op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
         return;
     }
     if (seen == SEEN_HERE) {
         log_warn("another client bound the pod to the node", kv_str("namespace", op->namespace),
                  kv_str("pod", op->name), kv_str("node", op->node));
-        op_succeed(op);
+        bind_op_succeed(op);
         return;
     }
     if (seen == SEEN_ELSEWHERE)
@@ -240,23 +226,25 @@ static void op_canceled(struct bind_op *op)
  * never shown: the pod may have ended during its look-up, and an API server before 1.27 then binds
  * the next pod of the same name. Only a read can tell.
  */
-static bool op_is_proven(const struct bind_op *op, bool read_back)
+static bool bind_op_is_proven(const struct bind_op *op, bool read_back)
 {
     const struct pod *p = cache_pod(op->binder->cache, op->uid);
     return read_back || !op->reserved || p == NULL || p->seen;
 }
 
-static void op_confirmed(struct bind_op *op, bool read_back)
+static void bind_op_confirmed(struct bind_op *op, bool read_back)
 {
-    if (!op_is_proven(op, read_back) || op_confirm(op, read_back) == ERR_CONFLICT) {
-        op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
+    assert(op->machine.phase == BIND_OVER);
+    if (!bind_op_is_proven(op, read_back) || bind_op_confirm(op, read_back) == ERR_CONFLICT) {
+        bind_op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
         return;
     }
-    op_succeed(op);
+    bind_op_succeed(op);
 }
 
-static void op_in_doubt(struct bind_op *op)
+static void bind_op_in_doubt(struct bind_op *op)
 {
+    assert(op->started && op->waiters != NULL);
     char text[512];
     int n = snprintf(text, sizeof(text),
                      "whether pod %.*s/%.*s is bound to node %.*s is not known yet, its card stays "
@@ -266,19 +254,19 @@ static void op_in_doubt(struct bind_op *op)
     op->outcome = OUTCOME_IN_DOUBT;
     log_warn("bind is in doubt", kv_str("namespace", op->namespace), kv_str("pod", op->name),
              kv_str("node", op->node), kv_cstr("error", op->why.text));
-    answer_waiters(op, (struct str){text, MIN_OF((size_t)MAX_OF(n, 0), sizeof(text) - 1)});
+    bind_op_answer_waiters(op, (struct str){text, MIN_OF((size_t)MAX_OF(n, 0), sizeof(text) - 1)});
     op->outcome = OUTCOME_UNSAID;
-    node_turn(op->binder, op->node);
+    bind_op_node_turn(op->binder, op->node);
 }
 
 /* Ends the op without a read if the watch has shown the pod bound meanwhile. */
-static bool op_observed(struct bind_op *op)
+static bool bind_op_observed(struct bind_op *op)
 {
     const struct pod *p = cache_pod(op->binder->cache, op->uid);
     if (!op->reserved || p == NULL || p->state != POD_BOUND)
         return false;
     if (str_eq(p->node->name, op->node)) {
-        op_succeed(op);
+        bind_op_succeed(op);
         return true;
     }
     (void)err_set(&op->why, ERR_CONFLICT,
@@ -294,12 +282,12 @@ static bool op_observed(struct bind_op *op)
  * those that the node got meanwhile. If an earlier copy takes effect after all, it names the same
  * card. ERR_NOTFOUND: the pod holds no card for this bind any more.
  */
-static enum errc op_renew(struct bind_op *op)
+static enum errc bind_op_renew(struct bind_op *op)
 {
     char bytes[512];
-    struct buf scratch = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf scratch = BUF_ON(bytes);
     struct effect effect;
-    struct event e = {.type = EVENT_RENEW, .settle = {.uid = op->uid}};
+    struct cache_event e = {.type = CACHE_RENEW, .settle = {.uid = op->uid}};
     enum errc code = cache_apply(op->binder->cache, &e, loop_wall_ns(op->binder->loop), &effect);
     if (code == OK) {
         op->binding.card_total = effect.card_total;
@@ -308,20 +296,21 @@ static enum errc op_renew(struct bind_op *op)
     if (code != ERR_UNAVAILABLE)
         return code;
     struct str reason =
-        policy_reason(cache_node(op->binder->cache, op->node), effect.verdict, op->node, &scratch);
+        fit_reason(cache_node(op->binder->cache, op->node), effect.verdict, op->node, &scratch);
     (void)err_set(&op->why, ERR_UNAVAILABLE, "the node has changed since the pod was placed: %.*s",
                   STR_ARG(reason));
     return code;
 }
 
-static void op_post(struct bind_op *op)
+static void bind_op_post(struct bind_op *op)
 {
     struct backend *backend = op->binder->backend;
+    assert(op->machine.phase == BIND_POSTING && !timer_armed(&op->wake));
     bool may_send = backend->term(backend) == op->call.term; /* else the backend refuses it */
-    enum errc code = op->reserved && may_send ? op_renew(op) : OK;
+    enum errc code = op->reserved && may_send ? bind_op_renew(op) : OK;
     if (code == ERR_UNAVAILABLE) {
-        op_step(op,
-                (struct bind_input){.type = BIND_IN_POSTED, .post = POST_REFUSED, .unsent = true});
+        bind_op_step(
+            op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_REFUSED, .unsent = true});
         return;
     }
     /*
@@ -329,8 +318,8 @@ static void op_post(struct bind_op *op)
      * Binding now to the next pod of that name, for which no card is reserved.
      */
     if (code == ERR_NOTFOUND) {
-        if (!op_observed(op))
-            op_step(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_ASSIGNED});
+        if (!bind_op_observed(op))
+            bind_op_step(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_ASSIGNED});
         return;
     }
     op->writes++;
@@ -340,18 +329,18 @@ static void op_post(struct bind_op *op)
     backend->post(backend, &op->call, &op->binding);
 }
 
-static void op_act(struct bind_op *op, struct bind_output out)
+static void bind_op_act(struct bind_op *op, struct bind_output out)
 {
     struct binder *b = op->binder;
     if (out.answer && op->waiters != NULL)
-        op_in_doubt(op);
+        bind_op_in_doubt(op);
     switch (out.action) {
     case BIND_DO_REFRESH_POST:
         b->backend->refresh(b->backend);
-        op_post(op);
+        bind_op_post(op);
         return;
     case BIND_DO_POST:
-        op_post(op);
+        bind_op_post(op);
         return;
     case BIND_DO_READ:
         b->backend->get(b->backend, &op->call, op->namespace, op->name);
@@ -360,15 +349,15 @@ static void op_act(struct bind_op *op, struct bind_output out)
         timer_arm(b->loop, &op->wake, out.pause_ms);
         return;
     case BIND_DO_CONFIRM:
-        op_confirmed(op, out.read_back);
+        bind_op_confirmed(op, out.read_back);
         return;
     case BIND_DO_CANCEL:
-        op_canceled(op);
+        bind_op_canceled(op);
         return;
     }
 }
 
-static enum bind_input_type input_of(const struct bind_op *op)
+static enum bind_input_type bind_op_input_of(const struct bind_op *op)
 {
     return op->machine.phase == BIND_POSTING ? BIND_IN_POSTED : BIND_IN_READ;
 }
@@ -377,27 +366,27 @@ static enum bind_input_type input_of(const struct bind_op *op)
  * Whether another op has the node's turn. An op loses its turn when it is answered in doubt; a
  * repeated request makes it active again.
  */
-static bool node_is_taken(const struct bind_op *op)
+static bool bind_op_node_is_taken(const struct bind_op *op)
 {
-    for (const struct bind_op *o = op->binder->ops; o != NULL; o = o->next) {
+    LIST_FOR_EACH (const struct bind_op, o, &op->binder->ops, link) {
         if (o != op && o->started && o->machine.phase == BIND_POSTING && str_eq(o->node, op->node))
             return true;
     }
     return false;
 }
 
-static void op_wake(struct timer *t)
+static void bind_op_wake(struct timer *t)
 {
     struct bind_op *op = CONTAINER_OF(t, struct bind_op, wake);
-    if (op_observed(op))
+    if (bind_op_observed(op))
         return;
-    if (!op->machine.read_next && node_is_taken(op))
+    if (!op->machine.read_next && bind_op_node_is_taken(op))
         timer_arm(op->binder->loop, t, TURN_CHECK_MS);
     else
-        op_step(op, (struct bind_input){.type = BIND_IN_WAKE});
+        bind_op_step(op, (struct bind_input){.type = BIND_IN_WAKE});
 }
 
-static void op_deadline(struct timer *t)
+static void bind_op_deadline(struct timer *t)
 {
     struct bind_op *op = CONTAINER_OF(t, struct bind_op, deadline);
     struct binder *b = op->binder;
@@ -409,10 +398,10 @@ static void op_deadline(struct timer *t)
         bind_op_finish(op, str_of(op->why.text));
         return;
     }
-    op_step(op, (struct bind_input){.type = BIND_IN_DEADLINE});
+    bind_op_step(op, (struct bind_input){.type = BIND_IN_DEADLINE});
 }
 
-static void count(const struct bind_op *op, const struct bind_input *in)
+static void bind_op_count(const struct bind_op *op, const struct bind_input *in)
 {
     struct binder_counts *c = op->binder->counts;
     if (in->type == BIND_IN_READ) {
@@ -423,22 +412,22 @@ static void count(const struct bind_op *op, const struct bind_input *in)
     expo_observe(&c->post, loop_clock_ns(op->binder->loop) - op->sent_ns);
 }
 
-static void op_called(struct backend_call *c)
+static void bind_op_called(struct backend_call *c)
 {
     struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
-    struct bind_input in = {.type = input_of(op), .retry_after_ms = c->retry_after_ms};
+    struct bind_input in = {.type = bind_op_input_of(op), .retry_after_ms = c->retry_after_ms};
     if (in.type == BIND_IN_POSTED) {
         in.post = c->post;
         in.unsent = c->unsent;
     } else {
-        in.seen = op_compare(op);
+        in.seen = bind_op_compare(op);
     }
-    count(op, &in);
+    bind_op_count(op, &in);
     if (c->err.code != OK)
         op->why = c->err;
     if (in.type == BIND_IN_READ && in.seen == SEEN_GONE)
         (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
-    op_step(op, in);
+    bind_op_step(op, in);
 }
 
 struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args)
@@ -455,13 +444,16 @@ struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args)
     op->binding = (struct binding){
         .namespace = op->namespace, .name = op->name, .uid = op->uid, .node = op->node};
     op->binder = b;
+    if (backend_call_init(&op->call, b->backend) != OK) {
+        mem_free(op);
+        return NULL;
+    }
     buf_init(&op->texts, LIMIT_ALLOCATION_BYTES);
-    list_append(op);
+    list_push_back(&b->ops, &op->link);
     b->n_ops++;
     op->start_ms = loop_now_ms(b->loop);
-    op->wake.fire = op_wake;
-    op->deadline.fire = op_deadline;
-    backend_call_init(&op->call, b->backend);
+    op->wake.fire = bind_op_wake;
+    op->deadline.fire = bind_op_deadline;
     op->call.timeout_ms = CALL_TIMEOUT_MS;
     return op;
 }
@@ -487,7 +479,7 @@ enum errc bind_op_join(struct bind_op *op, struct http_request *r)
  * Whether a container has cores. Init containers are not counted: they use the cores of the cards
  * of the other containers, and the annotation does not name them.
  */
-static bool grants_cores(const struct holding *h)
+static bool bind_op_grants_cores(const struct holding *h)
 {
     for (uint32_t i = 0; i < h->n_grants; i++) {
         if (h->grants[i].cores > 0)
@@ -500,6 +492,7 @@ bool bind_op_hold(struct bind_op *op, const struct pod *p, int64_t card_total, u
 {
     struct binding *b = &op->binding;
     const struct holding *h = p->holding;
+    assert(h != NULL && op->texts.n == 0);
     b->card_total = card_total;
     b->assume_ns = assume_ns;
     allocation_write_index(&op->texts, h);
@@ -509,7 +502,7 @@ bool bind_op_hold(struct bind_op *op, const struct pod *p, int64_t card_total, u
     else if (op->said_allocation)
         allocation_write_plain(&op->texts, p->request, (uint32_t)MAX_OF(p->card, 0));
     size_t cores = op->texts.n;
-    if (op->said_cores || grants_cores(h))
+    if (op->said_cores || bind_op_grants_cores(h))
         allocation_write(&op->texts, h, ALLOCATION_OF_CORES);
     if (buf_failed(&op->texts))
         return false;
@@ -521,22 +514,23 @@ bool bind_op_hold(struct bind_op *op, const struct pod *p, int64_t card_total, u
 
 void bind_op_start(struct bind_op *op)
 {
+    assert(!op->started && timer_armed(&op->deadline));
     bind_machine_init(&op->machine, op->deadline.due_ms);
-    op->call.done = op_called;
+    op->call.done = bind_op_called;
     op->started = true;
     /*
      * Moves the op to the list's end: other ops may have reserved during its look-up, and the list
      * is in order of ASSUME_TIME.
      */
-    list_remove(op);
-    list_append(op);
-    node_turn(op->binder, op->node);
+    list_remove(&op->link);
+    list_push_back(&op->binder->ops, &op->link);
+    bind_op_node_turn(op->binder, op->node);
 }
 
 void bind_op_abandon(struct bind_op *op)
 {
     op->binder->backend->cancel(&op->call);
-    answer_waiters(op, STR("cardpack is shutting down"));
-    op_unlink(op);
-    op_free(op);
+    bind_op_answer_waiters(op, STR("cardpack is shutting down"));
+    bind_op_unlink(op);
+    bind_op_free(op);
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/list.h"
 #include "codec/extender.h"
 #include "daemon/bind/bind.h"
 #include "daemon/bind/bind_step.h"
@@ -14,14 +15,13 @@
 
 struct bind_waiter {
     struct http_request *request;
-    struct bind_waiter *next;
+    struct bind_waiter *next; /* singly linked: the waiters are answered all at once */
 };
 
 struct bind_op {
     struct binder *binder;
-    struct bind_op *next; /* of the binder's ops, in order of reservation; or of `ended` */
-    struct bind_op **link;
-    struct str uid; /* the strings are stored behind the struct */
+    struct list_link link; /* in the binder's `ops` or `ended` */
+    struct str uid;        /* the strings are stored behind the struct */
     struct str namespace;
     struct str name;
     struct str node;
@@ -52,20 +52,19 @@ struct binder {
     struct backend *backend;
     struct events *events;
     uint64_t timeout_ms;
-    struct bind_op *ops;
-    struct bind_op **tail;
+    struct list ops; /* in order of reservation */
     size_t n_ops;
     struct binder_counts own; /* used if the settings have no counts */
     struct binder_counts *counts;
     struct work own_work;
     struct work *work;
-    struct bind_op *ended;
+    struct list ended;
     struct deferred reap; /* frees the ops in `ended` */
 };
 
 /*
- * Adds a new op to the list; does not start it. bind_op_join arms its deadline. NULL without
- * memory.
+ * Adds a new op to the list; does not start it. bind_op_join arms its deadline. NULL:
+ * allocation failed.
  */
 struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args);
 
@@ -75,7 +74,7 @@ struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args);
  */
 enum errc bind_op_join(struct bind_op *op, struct http_request *r) _must_use_;
 
-/* Completes op->binding for the cards that p holds. False without memory. */
+/* Completes op->binding for the cards that p holds. False: allocation failed. */
 bool bind_op_hold(struct bind_op *op, const struct pod *p, int64_t card_total, uint64_t assume_ns);
 
 /* Queues the op for its node; op->binding must be complete. */

@@ -24,25 +24,25 @@ void bind_machine_init(struct bind_machine *m, uint64_t deadline_ms)
     *m = (struct bind_machine){.phase = BIND_QUEUED, .deadline_ms = deadline_ms};
 }
 
-static bool too_late(const struct bind_machine *m, uint64_t now_ms)
+static bool bind_step_too_late(const struct bind_machine *m, uint64_t now_ms)
 {
     return m->deadline_ms < POST_LEAST_MS || now_ms > m->deadline_ms - POST_LEAST_MS;
 }
 
-static struct bind_output end(struct bind_machine *m, enum bind_action action)
+static struct bind_output bind_step_end(struct bind_machine *m, enum bind_action action)
 {
     m->phase = BIND_OVER;
     return (struct bind_output){.action = action};
 }
 
-static struct bind_output post(struct bind_machine *m)
+static struct bind_output bind_step_post(struct bind_machine *m)
 {
     m->phase = BIND_POSTING;
     m->refused = false;
     return (struct bind_output){.action = BIND_DO_POST};
 }
 
-static struct bind_output read_back(struct bind_machine *m, uint64_t now_ms)
+static struct bind_output bind_step_read_back(struct bind_machine *m, uint64_t now_ms)
 {
     m->phase = BIND_READING;
     m->read_sent_ms = now_ms;
@@ -53,8 +53,8 @@ static struct bind_output read_back(struct bind_machine *m, uint64_t now_ms)
  * Doubles the pause with each failure and adds a random part up to the same length, so that binds
  * that failed together do not retry together.
  */
-static struct bind_output pause_then(struct bind_machine *m, bool read_next,
-                                     const struct bind_input *in)
+static struct bind_output bind_step_pause_then(struct bind_machine *m, bool read_next,
+                                               const struct bind_input *in)
 {
     uint64_t ms = (uint64_t)PAUSE_MIN_MS << MIN_OF(m->failures, 6U);
     ms = MIN_OF(ms, (uint64_t)PAUSE_MAX_MS);
@@ -66,118 +66,118 @@ static struct bind_output pause_then(struct bind_machine *m, bool read_next,
     return (struct bind_output){.action = BIND_DO_PAUSE, .pause_ms = MAX_OF(ms, asked_ms)};
 }
 
-static void doubt(struct bind_machine *m, uint64_t now_ms)
+static void bind_step_doubt(struct bind_machine *m, uint64_t now_ms)
 {
     m->in_doubt = true;
     m->doubt_until_ms = now_ms + LIMIT_SETTLE_MS;
 }
 
 /* This Binding changed nothing; an earlier one, or a copy that a proxy sent, may have. */
-static void suspect(struct bind_machine *m, uint64_t now_ms)
+static void bind_step_suspect(struct bind_machine *m, uint64_t now_ms)
 {
     m->in_doubt = true;
     m->doubt_until_ms = MAX_OF(m->doubt_until_ms, now_ms);
 }
 
 /* Cancels where no Binding can have taken effect, else continues with a read. */
-static struct bind_output give_up(struct bind_machine *m, uint64_t now_ms)
+static struct bind_output bind_step_give_up(struct bind_machine *m, uint64_t now_ms)
 {
     if (!m->in_doubt && !m->turned_away)
-        return end(m, BIND_DO_CANCEL);
+        return bind_step_end(m, BIND_DO_CANCEL);
     if (!m->in_doubt) {
         m->refused = true;
-        suspect(m, now_ms);
+        bind_step_suspect(m, now_ms);
     }
-    return read_back(m, now_ms);
+    return bind_step_read_back(m, now_ms);
 }
 
-static struct bind_output posted(struct bind_machine *m, const struct bind_input *in,
-                                 uint64_t now_ms)
+static struct bind_output bind_step_posted(struct bind_machine *m, const struct bind_input *in,
+                                           uint64_t now_ms)
 {
     switch (in->post) {
     case POST_CREATED:
-        return end(m, BIND_DO_CONFIRM);
+        return bind_step_end(m, BIND_DO_CONFIRM);
     case POST_UNAUTHORIZED:
         m->turned_away = true;
         if (m->refreshed)
-            return give_up(m, now_ms);
+            return bind_step_give_up(m, now_ms);
         m->refreshed = true;
         m->phase = BIND_POSTING;
         return (struct bind_output){.action = BIND_DO_REFRESH_POST};
     case POST_REFUSED:
         if (in->unsent)
-            return give_up(m, now_ms);
+            return bind_step_give_up(m, now_ms);
         m->refused = true;
-        suspect(m, now_ms);
-        return read_back(m, now_ms);
+        bind_step_suspect(m, now_ms);
+        return bind_step_read_back(m, now_ms);
     case POST_THROTTLED:
         m->turned_away = true;
-        return pause_then(m, m->in_doubt, in);
+        return bind_step_pause_then(m, m->in_doubt, in);
     case POST_NOT_SENT:
-        return pause_then(m, m->in_doubt, in);
+        return bind_step_pause_then(m, m->in_doubt, in);
     case POST_ASSIGNED:
-        suspect(m, now_ms);
-        return read_back(m, now_ms);
+        bind_step_suspect(m, now_ms);
+        return bind_step_read_back(m, now_ms);
     case POST_UNKNOWN:
-        doubt(m, now_ms);
-        return read_back(m, now_ms);
+        bind_step_doubt(m, now_ms);
+        return bind_step_read_back(m, now_ms);
     }
-    return end(m, BIND_DO_CANCEL);
+    return bind_step_end(m, BIND_DO_CANCEL);
 }
 
-static struct bind_output was_read(struct bind_machine *m, const struct bind_input *in,
-                                   uint64_t now_ms)
+static struct bind_output bind_step_was_read(struct bind_machine *m, const struct bind_input *in,
+                                             uint64_t now_ms)
 {
     struct bind_output out;
     switch (in->seen) {
     case SEEN_AS_ASKED:
-        out = end(m, BIND_DO_CONFIRM);
+        out = bind_step_end(m, BIND_DO_CONFIRM);
         out.read_back = true;
         return out;
     case SEEN_HERE:
     case SEEN_ELSEWHERE:
-        return end(m, BIND_DO_CANCEL);
+        return bind_step_end(m, BIND_DO_CANCEL);
     case SEEN_GONE:
         /*
          * An API server before 1.27 may still apply a Binding in doubt to the next pod of that
          * name.
          */
         if (!m->in_doubt || m->created || m->read_sent_ms >= m->doubt_until_ms)
-            return end(m, BIND_DO_CANCEL);
-        out = pause_then(m, true, in);
+            return bind_step_end(m, BIND_DO_CANCEL);
+        out = bind_step_pause_then(m, true, in);
         out.answer = true;
         return out;
     case SEEN_NOTHING:
-        out = pause_then(m, true, in);
+        out = bind_step_pause_then(m, true, in);
         /* No Binding will be sent again. Without valid credentials the reads fail, too. */
         out.answer = m->refused && m->turned_away;
         return out;
     case SEEN_UNBOUND:
         if (m->refused && m->read_sent_ms >= m->doubt_until_ms)
-            return end(m, BIND_DO_CANCEL);
+            return bind_step_end(m, BIND_DO_CANCEL);
         if (now_ms < m->deadline_ms)
-            return pause_then(m, false, in);
+            return bind_step_pause_then(m, false, in);
         if (!m->in_doubt || m->read_sent_ms >= m->doubt_until_ms)
-            return end(m, BIND_DO_CANCEL);
-        return pause_then(m, true, in);
+            return bind_step_end(m, BIND_DO_CANCEL);
+        return bind_step_pause_then(m, true, in);
     }
-    return pause_then(m, true, in);
+    return bind_step_pause_then(m, true, in);
 }
 
 /*
  * The requests are answered now. Cancels if no Binding can have taken effect; otherwise continues
  * with reads.
  */
-static struct bind_output deadline(struct bind_machine *m, const struct bind_input *in,
-                                   uint64_t now_ms)
+static struct bind_output bind_step_deadline(struct bind_machine *m, const struct bind_input *in,
+                                             uint64_t now_ms)
 {
     if (m->phase == BIND_POSTING)
-        doubt(m, now_ms);
+        bind_step_doubt(m, now_ms);
     if (m->turned_away)
-        suspect(m, now_ms);
+        bind_step_suspect(m, now_ms);
     if (!m->in_doubt)
-        return end(m, BIND_DO_CANCEL);
-    struct bind_output out = pause_then(m, true, in);
+        return bind_step_end(m, BIND_DO_CANCEL);
+    struct bind_output out = bind_step_pause_then(m, true, in);
     out.answer = true;
     return out;
 }
@@ -186,9 +186,9 @@ struct bind_output bind_verify(struct bind_machine *m, uint64_t now_ms)
 {
     assert(m->phase == BIND_OVER);
     /* The pod is probably bound: the deadline must not cancel before a read. */
-    doubt(m, now_ms);
+    bind_step_doubt(m, now_ms);
     m->created = true;
-    return read_back(m, now_ms);
+    return bind_step_read_back(m, now_ms);
 }
 
 struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in, uint64_t now_ms)
@@ -197,21 +197,21 @@ struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in
     switch (in->type) {
     case BIND_IN_TURN:
         assert(m->phase == BIND_QUEUED);
-        return too_late(m, now_ms) ? end(m, BIND_DO_CANCEL) : post(m);
+        return bind_step_too_late(m, now_ms) ? bind_step_end(m, BIND_DO_CANCEL) : bind_step_post(m);
     case BIND_IN_POSTED:
         assert(m->phase == BIND_POSTING);
-        return posted(m, in, now_ms);
+        return bind_step_posted(m, in, now_ms);
     case BIND_IN_READ:
         assert(m->phase == BIND_READING);
-        return was_read(m, in, now_ms);
+        return bind_step_was_read(m, in, now_ms);
     case BIND_IN_WAKE:
         assert(m->phase == BIND_PAUSED);
         /* After the deadline, send no Binding for a request that has been answered. */
         if (m->read_next)
-            return read_back(m, now_ms);
-        return too_late(m, now_ms) ? give_up(m, now_ms) : post(m);
+            return bind_step_read_back(m, now_ms);
+        return bind_step_too_late(m, now_ms) ? bind_step_give_up(m, now_ms) : bind_step_post(m);
     case BIND_IN_DEADLINE:
-        return deadline(m, in, now_ms);
+        return bind_step_deadline(m, in, now_ms);
     }
-    return end(m, BIND_DO_CANCEL);
+    return bind_step_end(m, BIND_DO_CANCEL);
 }

@@ -23,8 +23,8 @@ struct parse {
     struct err err;
 };
 
-static enum errc set(struct parse *p, enum config_row row, struct str text,
-                     enum config_source source, struct err *reterr)
+static enum errc config_set(struct parse *p, enum config_row row, struct str text,
+                            enum config_source source, struct err *reterr)
 {
     const struct config_spec *spec = &config_table[row];
     struct config_value v;
@@ -39,18 +39,18 @@ static enum errc set(struct parse *p, enum config_row row, struct str text,
     return OK;
 }
 
-static enum errc apply_defaults(struct parse *p)
+static enum errc config_apply_defaults(struct parse *p)
 {
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
-        enum errc code =
-            set(p, (enum config_row)i, str_of(config_table[i].text), CONFIG_FROM_DEFAULT, &p->err);
+        enum errc code = config_set(p, (enum config_row)i, str_of(config_table[i].text),
+                                    CONFIG_FROM_DEFAULT, &p->err);
         if (code != OK)
             return err_wrap(&p->err, "default of %s", config_table[i].name);
     }
     return OK;
 }
 
-static enum errc unknown_flag(struct parse *p, struct str name)
+static enum errc config_unknown_flag(struct parse *p, struct str name)
 {
     const char *nearest = config_nearest(name, true);
     if (nearest == NULL)
@@ -60,7 +60,7 @@ static enum errc unknown_flag(struct parse *p, struct str name)
 }
 
 /* Handles flags that select an action; false: the flag is another one. */
-static bool take_action(struct parse *p, struct str name)
+static bool config_take_action(struct parse *p, struct str name)
 {
     enum config_action action = CONFIG_RUN;
     if (str_eq(name, STR("help")))
@@ -77,27 +77,35 @@ static bool take_action(struct parse *p, struct str name)
     return true;
 }
 
+/* A flag of type bool needs its value too, so that "--name false" means what it says. */
+static enum errc config_missing_value(struct parse *p, struct str name, enum config_type type)
+{
+    if (type != CONFIG_BOOL)
+        return err_set(&p->err, ERR_SYNTAX, "flag --%.*s: its value is missing", STR_ARG(name));
+    return err_set(&p->err, ERR_SYNTAX,
+                   "flag --%.*s: its value is missing: write --%.*s=true or --%.*s=false",
+                   STR_ARG(name), STR_ARG(name), STR_ARG(name));
+}
+
 /* Reads "--name value" or "--name=value" at argv[*at] and moves *at behind it. */
-static enum errc take_flag(struct parse *p, int argc, char *const argv[], int *at)
+static enum errc config_take_flag(struct parse *p, int argc, char *const argv[], int *at)
 {
     struct str name;
     struct str value;
     enum config_row row = CONFIG_ROW_COUNT;
     bool joined = str_cut(str_skip(str_of(argv[*at]), 2), '=', &name, &value);
     *at += 1;
-    if (take_action(p, name)) {
+    if (config_take_action(p, name)) {
         if (joined)
             return err_set(&p->err, ERR_SYNTAX, "flag --%.*s takes no value", STR_ARG(name));
         return OK;
     }
     bool is_file = str_eq(name, STR("config"));
     if (!is_file && !config_find(name, &row))
-        return unknown_flag(p, name);
-    if (!joined && !is_file && config_table[row].type == CONFIG_BOOL)
-        value = STR("true");
-    else if (!joined) {
+        return config_unknown_flag(p, name);
+    if (!joined) {
         if (*at >= argc || str_starts(str_of(argv[*at]), STR("--")))
-            return err_set(&p->err, ERR_SYNTAX, "flag --%.*s: its value is missing", STR_ARG(name));
+            return config_missing_value(p, name, is_file ? CONFIG_PATH : config_table[row].type);
         value = str_of(argv[*at]);
         *at += 1;
     }
@@ -110,19 +118,19 @@ static enum errc take_flag(struct parse *p, int argc, char *const argv[], int *a
     return OK;
 }
 
-static enum errc take_arguments(struct parse *p, int argc, char *const argv[])
+static enum errc config_take_arguments(struct parse *p, int argc, char *const argv[])
 {
     for (int at = 1; at < argc;) {
         struct str arg = str_of(argv[at]);
         if (str_eq(arg, STR("-h"))) {
-            (void)take_action(p, STR("help"));
+            (void)config_take_action(p, STR("help"));
             at++;
             continue;
         }
         if (!str_starts(arg, STR("--")) || arg.n == 2)
             return err_set(&p->err, ERR_SYNTAX, "unexpected argument \"%.*s\"; --help lists all",
                            STR_ARG(arg));
-        enum errc code = take_flag(p, argc, argv, &at);
+        enum errc code = config_take_flag(p, argc, argv, &at);
         if (code != OK)
             return code;
     }
@@ -130,7 +138,7 @@ static enum errc take_arguments(struct parse *p, int argc, char *const argv[])
 }
 
 /* The text of a scalar, in the form that a flag has. */
-static struct str read_scalar(struct jread *r)
+static struct str config_read_scalar(struct jread *r)
 {
     switch (jread_type(r)) {
     case JTYPE_BOOL:
@@ -152,7 +160,7 @@ static struct str read_scalar(struct jread *r)
     return STR_NULL;
 }
 
-static void read_key(struct parse *p, struct jread *r, struct str key, bool *seen)
+static void config_read_key(struct parse *p, struct jread *r, struct str key, bool *seen)
 {
     enum config_row row = CONFIG_ROW_COUNT;
     struct err why = ERR_INIT;
@@ -165,7 +173,7 @@ static void read_key(struct parse *p, struct jread *r, struct str key, bool *see
             jread_fail(r, ERR_SYNTAX, "unknown key, did you mean \"%s\"?", nearest);
         return;
     }
-    struct str text = read_scalar(r);
+    struct str text = config_read_scalar(r);
     if (jread_failed(r))
         return;
     if (seen[row]) {
@@ -173,24 +181,24 @@ static void read_key(struct parse *p, struct jread *r, struct str key, bool *see
         return;
     }
     seen[row] = true;
-    enum errc code = set(p, row, text, CONFIG_FROM_FILE, &why);
+    enum errc code = config_set(p, row, text, CONFIG_FROM_FILE, &why);
     if (code != OK)
         jread_fail(r, code, "%s", why.text);
 }
 
-static enum errc read_json(struct parse *p, struct str json)
+static enum errc config_read_json(struct parse *p, struct str json)
 {
     bool seen[CONFIG_ROW_COUNT] = {false};
     struct jread r;
     struct str key;
     jread_init(&r, json, &p->c.arena);
     jread_object (&r, key) {
-        read_key(p, &r, key, seen);
+        config_read_key(p, &r, key, seen);
     }
     return jread_finish(&r, &p->err);
 }
 
-static enum errc apply_file(struct parse *p)
+static enum errc config_apply_file(struct parse *p)
 {
     struct buf text;
     struct buf json;
@@ -202,14 +210,14 @@ static enum errc apply_file(struct parse *p)
     if (code != OK)
         (void)err_wrap(&p->err, "config file");
     else if (yaml_to_json_settings(buf_str(&text), &json, &p->err) != OK ||
-             read_json(p, buf_str(&json)) != OK)
+             config_read_json(p, buf_str(&json)) != OK)
         code = err_wrap(&p->err, "config file \"%.*s\"", STR_ARG(p->c.file));
     buf_done(&json);
     buf_done(&text);
     return code;
 }
 
-static struct str environment_of(const struct config_env *env, const char *name)
+static struct str config_environment_of(const struct config_env *env, const char *name)
 {
     struct str n = str_of(name);
     if (str_eq(n, STR("PORT")))
@@ -219,36 +227,36 @@ static struct str environment_of(const struct config_env *env, const char *name)
     return str_eq(n, STR("KUBECONFIG")) ? env->kubeconfig : STR_NULL;
 }
 
-static enum errc apply_environment(struct parse *p)
+static enum errc config_apply_environment(struct parse *p)
 {
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
         const char *name = config_table[i].environment;
-        struct str value = environment_of(p->env, name);
+        struct str value = config_environment_of(p->env, name);
         if (value.n == 0)
             continue;
         if (i == CONFIG_ROW_kubeconfig && memchr(value.p, ':', value.n) != NULL)
             return err_set(&p->err, ERR_SYNTAX,
                            "environment %s: \"%.*s\": lists several files; name one", name,
                            STR_ARG(value));
-        if (set(p, (enum config_row)i, value, CONFIG_FROM_ENVIRONMENT, &p->err) != OK)
+        if (config_set(p, (enum config_row)i, value, CONFIG_FROM_ENVIRONMENT, &p->err) != OK)
             return err_wrap(&p->err, "environment %s", name);
     }
     return OK;
 }
 
-static enum errc apply_flags(struct parse *p)
+static enum errc config_apply_flags(struct parse *p)
 {
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
         if (p->flags[i].p == NULL)
             continue;
-        if (set(p, (enum config_row)i, p->flags[i], CONFIG_FROM_FLAG, &p->err) != OK)
+        if (config_set(p, (enum config_row)i, p->flags[i], CONFIG_FROM_FLAG, &p->err) != OK)
             return err_wrap(&p->err, "flag --%s", config_table[i].name);
     }
     return OK;
 }
 
 /* Checks client-go's rules, and the rule of two thirds that election_step.h explains. */
-static enum errc check_election(struct parse *p)
+static enum errc config_check_election(struct parse *p)
 {
     const struct config *c = &p->c;
     if (c->lease_ms % CONFIG_SECOND != 0)
@@ -269,7 +277,7 @@ static enum errc check_election(struct parse *p)
     return OK;
 }
 
-static enum errc check_cluster(struct parse *p)
+static enum errc config_check_cluster(struct parse *p)
 {
     struct config *c = &p->c;
     enum config_source from = c->sources[CONFIG_ROW_kubeconfig];
@@ -289,17 +297,17 @@ static enum errc check_cluster(struct parse *p)
                    config_source_name(from), STR_ARG(c->kubeconfig));
 }
 
-static enum errc check_together(struct parse *p)
+static enum errc config_check_together(struct parse *p)
 {
-    enum errc code = check_election(p);
-    return code == OK ? check_cluster(p) : code;
+    enum errc code = config_check_election(p);
+    return code == OK ? config_check_cluster(p) : code;
 }
 
-static enum errc parse(struct parse *p, int argc, char *const argv[])
+static enum errc config_parse_args(struct parse *p, int argc, char *const argv[])
 {
-    enum errc code = apply_defaults(p);
+    enum errc code = config_apply_defaults(p);
     if (code == OK)
-        code = take_arguments(p, argc, argv);
+        code = config_take_arguments(p, argc, argv);
     if (code != OK || p->c.action == CONFIG_HELP || p->c.action == CONFIG_VERSION)
         return code;
     if (p->c.file.p != NULL) {
@@ -307,12 +315,12 @@ static enum errc parse(struct parse *p, int argc, char *const argv[])
         if (p->c.file.p == NULL)
             return err_set(&p->err, arena_fault(&p->c.arena), "no room for it");
     }
-    code = apply_file(p);
+    code = config_apply_file(p);
     if (code == OK)
-        code = apply_environment(p);
+        code = config_apply_environment(p);
     if (code == OK)
-        code = apply_flags(p);
-    return code == OK ? check_together(p) : code;
+        code = config_apply_flags(p);
+    return code == OK ? config_check_together(p) : code;
 }
 
 enum errc config_parse(int argc, char *const argv[], const struct config_env *env,
@@ -320,7 +328,7 @@ enum errc config_parse(int argc, char *const argv[], const struct config_env *en
 {
     struct parse p = {.env = env, .read = read, .read_ctx = read_ctx};
     arena_init(&p.c.arena, ARENA_MAX);
-    enum errc code = parse(&p, argc, argv);
+    enum errc code = config_parse_args(&p, argc, argv);
     if (code == OK) {
         *ret = p.c;
         return OK;

@@ -1,7 +1,7 @@
 /*
  * The program's settings. One table has everything about each setting: its type, field, name (flag
- * and key of the file), default, range, environment variable, and help text. All else follows from
- * the table.
+ * and key of the file), default, range, environment variable, and help text. When a change of a
+ * setting takes effect is in config_table.c (`changes`).
  *
  * A flag has precedence over the environment, the environment over the file, and the file over the
  * default. The last one of a repeated flag counts; a repeated key in the file is an error, and so
@@ -32,9 +32,10 @@
       "allow plain HTTP on an address that is not loopback: every client that reaches the port "   \
       "can bind pods")                                                                             \
     X(PATH, tls_cert_file, "tls-cert-file", "", 0, 0, NULL,                                        \
-      "PEM file of the server's certificate and the intermediate ones: the port then serves TLS "  \
-      "only")                                                                                      \
-    X(PATH, tls_key_file, "tls-key-file", "", 0, 0, NULL, "PEM file of that certificate's key")    \
+      "PEM file of the server's certificate, followed by intermediate certificates: with it the "  \
+      "port serves TLS only")                                                                      \
+    X(PATH, tls_key_file, "tls-key-file", "", 0, 0, NULL,                                          \
+      "PEM file of the private key of tls-cert-file")                                              \
     X(PATH, client_ca_file, "client-ca-file", "", 0, 0, NULL,                                      \
       "PEM file of CAs: a client needs a certificate that one of them signed, or a token of "      \
       "token-file")                                                                                \
@@ -49,12 +50,14 @@
       "separate port for /healthz, /livez, /readyz, /version and /metrics in plain HTTP; 0: the "  \
       "main port serves them")                                                                     \
     X(PATH, kubeconfig, "kubeconfig", "", 0, 0, "KUBECONFIG",                                      \
-      "how to reach the API server; empty: as a pod of the cluster, else ~/.kube/config")          \
+      "kubeconfig file; empty: the service account of the pod, and outside of a pod "              \
+      "~/.kube/config")                                                                            \
     X(PATH, cluster, "cluster", "", 0, 0, NULL,                                                    \
       "file of nodes and pods to serve from memory instead of a Kubernetes cluster")               \
-    X(LOG_LEVEL, log_level, "log-level", "info", 0, 0, "LOG_LEVEL", "least level that is logged")  \
+    X(LOG_LEVEL, log_level, "log-level", "info", 0, 0, "LOG_LEVEL",                                \
+      "log messages of this level and above")                                                      \
     X(LOG_FORMAT, log_format, "log-format", "auto", 0, 0, NULL,                                    \
-      "how a line is written; auto: logfmt on a terminal, else json")                              \
+      "format of a log line; auto: logfmt on a terminal, else json")                               \
     X(SIZE, max_body, "max-body", "128MiB", 64 * KIB, 1024 * MIB, NULL,                            \
       "largest body of a request; it must hold every node's name, and without nodeCacheCapable "   \
       "every node")                                                                                \
@@ -70,10 +73,10 @@
     X(COUNT, list_page_size, "list-page-size", "500", 1, 10000, NULL,                              \
       "objects per page of a list from the API server")                                            \
     X(DURATION, start_settle_ms, "start-settle", "8s", 0, 300 * CONFIG_SECOND, NULL,               \
-      "how long Bindings of a killed process may still take effect; the next process waits this "  \
-      "long before it decides")                                                                    \
+      "a new leader waits this long before it decides, because Bindings of a killed process may "  \
+      "still take effect")                                                                         \
     X(BOOL, leader_elect, "leader-elect", "true", 0, 0, NULL,                                      \
-      "replicas elect the one that decides, by a Lease; false: this is the only replica")          \
+      "the replicas elect by a Lease which of them decides; false: this is the only replica")      \
     X(DURATION, lease_ms, "leader-elect-lease-duration", "10s", 3 * CONFIG_SECOND,                 \
       300 * CONFIG_SECOND, NULL,                                                                   \
       "a leader that has not renewed its lease for this long is replaced")                         \
@@ -88,35 +91,35 @@
     X(NAME, lease_namespace, "leader-elect-resource-namespace", "", 0, 63, NULL,                   \
       "the Lease's namespace; empty: that of cardpack's own pod, else kube-system")                \
     X(BOOL, shrink_after_init, "shrink-after-init", "false", 0, 0, NULL,                           \
-      "give memory of a card that only init containers need to other pods when they have ended; "  \
-      "after a reboot of the node they run again and take it back")                                \
+      "when the init containers have ended, give the memory that only they need to other pods; "   \
+      "after a reboot of the node they run again and need it")                                     \
     X(PACK, node_policy, "node-policy", "binpack", 0, 0, NULL,                                     \
-      "which of the nodes that fit is best for a pod that does not say: the fullest or the "       \
-      "emptiest; for prioritize and shortlist")                                                    \
+      "for prioritize and shortlist: the best node for a pod without a policy of its own is the "  \
+      "fullest (binpack) or the emptiest (spread) that fits")                                      \
     X(PACK, card_policy, "card-policy", "binpack", 0, 0, NULL,                                     \
-      "which of the cards that fit is best for a pod that does not say: the fullest or the "       \
-      "emptiest")                                                                                  \
+      "a pod without a policy of its own gets the fullest (binpack) or the emptiest (spread) "     \
+      "card that fits")                                                                            \
     X(SWAP_GUARD, swap_guard, "swap-guard", "prefer", 0, 0, NULL,                                  \
-      "gpushare's device plugin may give two starting pods of one size each other's cards: "       \
-      "ignore that, prefer nodes where it can't happen, or require one")                           \
+      "gpushare's device plugin may swap the cards of two pods of one size that start at the "     \
+      "same time: ignore that (off), or prefer or require nodes where it can't happen")            \
     X(COUNT, shortlist, "shortlist", "0", 0, LIMIT_SHORTLIST, NULL,                                \
       "filter answers with at most this many nodes, the best by node-policy; 0: with all that "    \
       "fit")                                                                                       \
     X(BOOL, evict_for_cards, "evict-for-cards", "false", 0, 0, NULL,                               \
-      "evict pods of lower priority for one that may preempt, where a node has enough memory but " \
-      "no single card has; needs the right to evict")                                              \
+      "evict pods of lower priority for a pod that may preempt, if a node has enough free memory " \
+      "but no single card has; needs the right to evict")                                          \
     X(DURATION, evict_after_ms, "evict-for-cards-after", "30s", 1 * CONFIG_SECOND,                 \
       3600 * CONFIG_SECOND, NULL,                                                                  \
-      "evict only after the pod was refused for want of a card for this long")                     \
+      "evict only after no single card had room for the pod for this long")                        \
     X(DURATION, evict_keep_ms, "evict-for-cards-keep", "2m", 1 * CONFIG_SECOND,                    \
       3600 * CONFIG_SECOND, NULL, "keep the cards that become free for the pod for this long")     \
     X(COUNT, metrics_nodes, "metrics-nodes", "5000", 0, LIMIT_METRICS_NODES, NULL,                 \
-      "for how many nodes, in order of name, /metrics shows each card; of the others only the "    \
-      "totals")                                                                                    \
+      "/metrics shows each card of this many nodes, in order of name, and only the totals of the " \
+      "others")                                                                                    \
     X(DURATION, shutdown_grace_ms, "shutdown-grace", "25s", 0, 600 * CONFIG_SECOND, NULL,          \
-      "how long open requests may take to end after SIGTERM")                                      \
+      "after SIGTERM, wait this long for open requests")                                           \
     X(DURATION, shutdown_delay_ms, "shutdown-delay", "0s", 0, 600 * CONFIG_SECOND, NULL,           \
-      "how long new requests are still served after SIGTERM, while /readyz answers 503")
+      "after SIGTERM, serve new requests for this long, while /readyz answers 503")
 
 /* The C type of each config_type's field. */
 #define CONFIG_FIELD_ADDRESS    struct str

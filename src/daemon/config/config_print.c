@@ -5,7 +5,7 @@
 #define WRAP_AT ((size_t)80)
 
 /* Writes a YAML comment that lists the settings of that kind of change. */
-static void put_changes(struct buf *out, enum config_change change, struct str what)
+static void config_print_put_changes(struct buf *out, enum config_change change, struct str what)
 {
     buf_printf(out, "# %s (%.*s):", config_change_name(change), STR_ARG(what));
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++) {
@@ -25,13 +25,13 @@ void config_print(const struct config *c, struct buf *out)
             buf_printf(out, " # %s", config_source_name(c->sources[i]));
         buf_putc(out, '\n');
     }
-    put_changes(out, CONFIG_LIVE, STR("a change takes effect at once"));
-    put_changes(out, CONFIG_FILE, STR("so does another file or list, but not none"));
-    put_changes(out, CONFIG_RESTART, STR("a change needs a restart"));
+    config_print_put_changes(out, CONFIG_LIVE, STR("a change takes effect at once"));
+    config_print_put_changes(out, CONFIG_FILE, STR("so does another file or list, but not none"));
+    config_print_put_changes(out, CONFIG_RESTART, STR("a change needs a restart"));
 }
 
 /* Writes text as indented lines, broken at spaces. */
-static void put_wrapped(struct buf *out, struct str text)
+static void config_print_put_wrapped(struct buf *out, struct str text)
 {
     size_t column = 0;
     for (struct str word, rest = text; rest.p != NULL;) {
@@ -49,7 +49,7 @@ static void put_wrapped(struct buf *out, struct str text)
     buf_putc(out, '\n');
 }
 
-static void put_row(struct buf *out, enum config_row row)
+static void config_print_put_row(struct buf *out, enum config_row row)
 {
     const struct config_spec *spec = &config_table[row];
     struct buf text;
@@ -59,7 +59,7 @@ static void put_row(struct buf *out, enum config_row row)
         buf_printf(&text, "; environment %s", spec->environment);
     buf_printf(&text, "; %s)", config_change_name(config_change_of(row)));
     buf_printf(out, "  --%s %s\n", spec->name, config_type_name(spec->type));
-    put_wrapped(out, buf_str(&text));
+    config_print_put_wrapped(out, buf_str(&text));
     buf_done(&text);
 }
 
@@ -70,19 +70,21 @@ void config_usage(struct buf *out)
                 "\n"
                 "A Kubernetes scheduler extender that packs pods onto GPU cards.\n"
                 "\n"
-                "A flag beats the environment, that beats the file, that beats the default.\n"
+                "A flag overrides the environment, the environment overrides the file, and the\n"
+                "file overrides the default.\n"
                 "\n"
-                "The file is read again on SIGHUP, and when it changes. What is \"live\" takes\n"
-                "effect at once; of what is \"file\", another one does, but not none; what is\n"
-                "\"restart\" stays until then.\n"
+                "cardpack reads the file again on SIGHUP, and when the file changes. A setting\n"
+                "marked \"live\" takes effect at once. So does a setting marked \"file\", but it\n"
+                "can't be added or removed. A setting marked \"restart\" keeps its value until\n"
+                "cardpack is restarted.\n"
                 "\n"
                 "  --config FILE\n"
                 "      YAML or JSON; its keys are the names below\n"
                 "  --check-config\n"
-                "      print the effective configuration as such a file, and end\n"
+                "      print the effective configuration as such a file, and exit\n"
                 "  --version\n"
                 "  --help, -h\n"
                 "\n"));
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++)
-        put_row(out, (enum config_row)i);
+        config_print_put_row(out, (enum config_row)i);
 }

@@ -1,15 +1,16 @@
 /*
- * Classifies the settings by when a change takes effect. Settings that need another socket, or that
- * identify this replica, need a restart. TLS, client certificates and tokens each stay on or off
- * while the port is open: otherwise older connections would follow other rules than new ones. Since
- * these and the address stay, the merged configuration is as secure as each of the two.
+ * Classifies the settings by when a change takes effect. Only what an operator changes under way
+ * has code for that: the log level, and who may call. All else needs a restart. TLS, client
+ * certificates and tokens each stay on or off while the port is open: otherwise older connections
+ * would follow other rules than new ones. Since these and the address stay, the merged
+ * configuration is as secure as each of the two.
  */
 #include "daemon/config/config_reload.h"
 
 #include "daemon/config/config_table.h"
 
-static enum config_verdict judge(enum config_row row, struct config_value was,
-                                 struct config_value is)
+static enum config_verdict config_reload_judge(enum config_row row, struct config_value was,
+                                               struct config_value is)
 {
     if (was.number == is.number && str_eq(was.text, is.text))
         return CONFIG_SAME;
@@ -26,7 +27,7 @@ enum errc config_merge(const struct config *running, struct config *fresh, struc
         enum config_row row = (enum config_row)i;
         struct config_value was = config_get(running, row);
         ret->asked[row] = config_get(fresh, row);
-        ret->verdicts[row] = judge(row, was, ret->asked[row]);
+        ret->verdicts[row] = config_reload_judge(row, was, ret->asked[row]);
         ret->changes += ret->verdicts[row] == CONFIG_CHANGES ? 1 : 0;
         if (ret->verdicts[row] != CONFIG_WAITS)
             continue;

@@ -107,7 +107,7 @@ bool config_find(struct str name, enum config_row *ret)
 }
 
 /* Levenshtein distance: letters to insert, delete or replace. Both at most NAME_MAX_BYTES long. */
-static size_t distance(struct str a, struct str b)
+static size_t config_table_distance(struct str a, struct str b)
 {
     size_t row[NAME_MAX_BYTES + 1];
     for (size_t j = 0; j <= b.n; j++)
@@ -124,11 +124,12 @@ static size_t distance(struct str a, struct str b)
     return row[b.n];
 }
 
-static void nearer(struct str name, const char *candidate, size_t *best, const char **ret)
+static void config_table_nearer(struct str name, const char *candidate, size_t *best,
+                                const char **ret)
 {
     struct str c = str_of(candidate);
     assert(c.n <= NAME_MAX_BYTES);
-    size_t d = distance(name, c);
+    size_t d = config_table_distance(name, c);
     if (d < *best) {
         *best = d;
         *ret = candidate;
@@ -143,25 +144,16 @@ const char *config_nearest(struct str name, bool flags)
     /* At most a third of the letters may differ, or two of a short name: more would be a guess. */
     size_t best = MAX_OF(name.n / 3, (size_t)2) + 1;
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++)
-        nearer(name, config_table[i].name, &best, &found);
+        config_table_nearer(name, config_table[i].name, &best, &found);
     for (size_t i = 0; flags && i < COUNT_OF(other_flags); i++)
-        nearer(name, other_flags[i], &best, &found);
+        config_table_nearer(name, other_flags[i], &best, &found);
     return found;
 }
 
 static const enum config_change changes[CONFIG_ROW_COUNT] = {
-    [CONFIG_ROW_tls_cert_file] = CONFIG_FILE,      [CONFIG_ROW_tls_key_file] = CONFIG_FILE,
-    [CONFIG_ROW_client_ca_file] = CONFIG_FILE,     [CONFIG_ROW_client_names] = CONFIG_FILE,
-    [CONFIG_ROW_token_file] = CONFIG_FILE,         [CONFIG_ROW_log_level] = CONFIG_LIVE,
-    [CONFIG_ROW_log_format] = CONFIG_LIVE,         [CONFIG_ROW_max_body] = CONFIG_LIVE,
-    [CONFIG_ROW_request_timeout_ms] = CONFIG_LIVE, [CONFIG_ROW_bind_timeout_ms] = CONFIG_LIVE,
-    [CONFIG_ROW_list_page_size] = CONFIG_LIVE,     [CONFIG_ROW_start_settle_ms] = CONFIG_LIVE,
-    [CONFIG_ROW_shrink_after_init] = CONFIG_LIVE,  [CONFIG_ROW_node_policy] = CONFIG_LIVE,
-    [CONFIG_ROW_card_policy] = CONFIG_LIVE,        [CONFIG_ROW_shortlist] = CONFIG_LIVE,
-    [CONFIG_ROW_swap_guard] = CONFIG_LIVE,         [CONFIG_ROW_evict_for_cards] = CONFIG_LIVE,
-    [CONFIG_ROW_evict_after_ms] = CONFIG_LIVE,     [CONFIG_ROW_evict_keep_ms] = CONFIG_LIVE,
-    [CONFIG_ROW_shutdown_grace_ms] = CONFIG_LIVE,  [CONFIG_ROW_shutdown_delay_ms] = CONFIG_LIVE,
-    [CONFIG_ROW_metrics_nodes] = CONFIG_LIVE,      [CONFIG_ROW_memory_budget] = CONFIG_LIVE,
+    [CONFIG_ROW_tls_cert_file] = CONFIG_FILE,  [CONFIG_ROW_tls_key_file] = CONFIG_FILE,
+    [CONFIG_ROW_client_ca_file] = CONFIG_FILE, [CONFIG_ROW_client_names] = CONFIG_FILE,
+    [CONFIG_ROW_token_file] = CONFIG_FILE,     [CONFIG_ROW_log_level] = CONFIG_LIVE,
 };
 
 enum config_change config_change_of(enum config_row row)

@@ -23,12 +23,13 @@ static const char *const format_names[] = {"auto", "logfmt", "json"};
 static const char *const guard_names[] = {"off", "prefer", "require"};
 static const char *const bool_names[] = {"false", "true"};
 
-static enum errc must_be(struct err *e, struct str text, const char *what)
+static enum errc config_value_must_be(struct err *e, struct str text, const char *what)
 {
     return err_set(e, ERR_RANGE, "\"%.*s\": must be %s", STR_ARG(text), what);
 }
 
-static bool parse_name(struct str text, const char *const *names, size_t n, uint64_t *ret)
+static bool config_value_parse_name(struct str text, const char *const *names, size_t n,
+                                    uint64_t *ret)
 {
     for (size_t i = 0; i < n; i++) {
         if (str_eq(text, str_of(names[i]))) {
@@ -39,7 +40,7 @@ static bool parse_name(struct str text, const char *const *names, size_t n, uint
     return false;
 }
 
-static bool parse_pack(struct str text, uint64_t *ret)
+static bool config_value_parse_pack(struct str text, uint64_t *ret)
 {
     enum pack p = PACK_UNSET;
     bool is = pack_parse(text, &p);
@@ -48,25 +49,30 @@ static bool parse_pack(struct str text, uint64_t *ret)
 }
 
 /* Parses a type with a few fixed words. NULL: done; else the list of words, for the error. */
-static const char *parse_word(enum config_type type, struct str text, uint64_t *ret)
+static const char *config_value_parse_word(enum config_type type, struct str text, uint64_t *ret)
 {
     if (type == CONFIG_BOOL)
-        return parse_name(text, bool_names, COUNT_OF(bool_names), ret) ? NULL : "true or false";
+        return config_value_parse_name(text, bool_names, COUNT_OF(bool_names), ret)
+                   ? NULL
+                   : "true or false";
     if (type == CONFIG_LOG_LEVEL)
-        return parse_name(text, level_names, COUNT_OF(level_names), ret)
+        return config_value_parse_name(text, level_names, COUNT_OF(level_names), ret)
                    ? NULL
                    : "debug, info, warn or error";
     if (type == CONFIG_LOG_FORMAT)
-        return parse_name(text, format_names, COUNT_OF(format_names), ret) ? NULL
-                                                                           : "auto, logfmt or json";
+        return config_value_parse_name(text, format_names, COUNT_OF(format_names), ret)
+                   ? NULL
+                   : "auto, logfmt or json";
     if (type == CONFIG_SWAP_GUARD)
-        return parse_name(text, guard_names, COUNT_OF(guard_names), ret) ? NULL
-                                                                         : "off, prefer or require";
-    return parse_pack(text, ret) ? NULL : "binpack or spread";
+        return config_value_parse_name(text, guard_names, COUNT_OF(guard_names), ret)
+                   ? NULL
+                   : "off, prefer or require";
+    return config_value_parse_pack(text, ret) ? NULL : "binpack or spread";
 }
 
 /* The address family, with its bytes in ret; 0: text is not an address. */
-static int parse_address(struct str text, unsigned char ret[static sizeof(struct in6_addr)])
+static int config_value_parse_address(struct str text,
+                                      unsigned char ret[static sizeof(struct in6_addr)])
 {
     char z[INET6_ADDRSTRLEN];
     if (text.n >= sizeof(z) || memchr(text.p, '\0', text.n) != NULL)
@@ -83,7 +89,7 @@ bool config_address_is_loopback(struct str address)
     static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
     static const unsigned char loopback6[16] = {[15] = 1};
     unsigned char a[sizeof(struct in6_addr)] = {0};
-    switch (parse_address(address, a)) {
+    switch (config_value_parse_address(address, a)) {
     case AF_INET:
         return a[0] == 127;
     case AF_INET6:
@@ -95,7 +101,7 @@ bool config_address_is_loopback(struct str address)
 }
 
 /* Whether text is a DNS subdomain, as names of Kubernetes objects are; may be "" if min is 0. */
-static bool parse_dns_name(struct str text, uint64_t min, uint64_t max)
+static bool config_value_parse_dns_name(struct str text, uint64_t min, uint64_t max)
 {
     bool begins = true; /* at the start of a label; it starts and ends with a letter or digit */
     if (text.n < min || text.n > max)
@@ -111,7 +117,7 @@ static bool parse_dns_name(struct str text, uint64_t min, uint64_t max)
     return text.n == 0 || !begins;
 }
 
-static bool parse_names(struct str text)
+static bool config_value_parse_names(struct str text)
 {
     for (struct str name, rest = text; rest.p != NULL && text.n > 0;) {
         (void)str_cut(rest, ',', &name, &rest);
@@ -122,7 +128,7 @@ static bool parse_names(struct str text)
 }
 
 /* Reads the number at the start of *text and moves *text behind it. */
-static bool take_number(struct str *text, uint64_t *ret)
+static bool config_value_take_number(struct str *text, uint64_t *ret)
 {
     size_t n = 0;
     while (n < text->n && text->p[n] >= '0' && text->p[n] <= '9')
@@ -133,7 +139,8 @@ static bool take_number(struct str *text, uint64_t *ret)
 }
 
 /* Reads the unit at the start of *text and moves *text behind it. */
-static bool take_unit(struct str *text, const struct unit *units, size_t n_units, uint64_t *ret)
+static bool config_value_take_unit(struct str *text, const struct unit *units, size_t n_units,
+                                   uint64_t *ret)
 {
     size_t n = 0;
     while (n < text->n && (text->p[n] < '0' || text->p[n] > '9'))
@@ -149,7 +156,7 @@ static bool take_unit(struct str *text, const struct unit *units, size_t n_units
     return false;
 }
 
-static bool parse_duration(struct str text, uint64_t *ret)
+static bool config_value_parse_duration(struct str text, uint64_t *ret)
 {
     uint64_t total = 0;
     if (str_eq(text, STR("0"))) {
@@ -159,8 +166,8 @@ static bool parse_duration(struct str text, uint64_t *ret)
     do {
         uint64_t count = 0;
         uint64_t factor = 0;
-        if (!take_number(&text, &count) ||
-            !take_unit(&text, duration_units, COUNT_OF(duration_units), &factor) ||
+        if (!config_value_take_number(&text, &count) ||
+            !config_value_take_unit(&text, duration_units, COUNT_OF(duration_units), &factor) ||
             __builtin_mul_overflow(count, factor, &count) ||
             __builtin_add_overflow(total, count, &total))
             return false;
@@ -169,30 +176,30 @@ static bool parse_duration(struct str text, uint64_t *ret)
     return true;
 }
 
-static bool parse_size(struct str text, uint64_t *ret)
+static bool config_value_parse_size(struct str text, uint64_t *ret)
 {
     uint64_t factor = 1;
-    if (!take_number(&text, ret))
+    if (!config_value_take_number(&text, ret))
         return false;
-    if (text.n > 0 && !take_unit(&text, size_units, COUNT_OF(size_units), &factor))
+    if (text.n > 0 && !config_value_take_unit(&text, size_units, COUNT_OF(size_units), &factor))
         return false;
     return text.n == 0 && !__builtin_mul_overflow(*ret, factor, ret);
 }
 
-static void print_number(enum config_type type, uint64_t number, struct buf *out);
+static void config_value_print_number(enum config_type type, uint64_t number, struct buf *out);
 
-static enum errc check_range(enum config_type type, struct str text, uint64_t number, uint64_t min,
-                             uint64_t max, struct err *reterr)
+static enum errc config_value_check_range(enum config_type type, struct str text, uint64_t number,
+                                          uint64_t min, uint64_t max, struct err *reterr)
 {
     if (number >= min && number <= max)
         return OK;
     struct buf range;
     buf_init(&range, 256);
-    print_number(type, min, &range);
+    config_value_print_number(type, min, &range);
     buf_put(&range, STR(" to "));
-    print_number(type, max, &range);
+    config_value_print_number(type, max, &range);
     const char *z = buf_cstr(&range);
-    enum errc code = must_be(reterr, text, z == NULL ? "within its range" : z);
+    enum errc code = config_value_must_be(reterr, text, z == NULL ? "within its range" : z);
     buf_done(&range);
     return code;
 }
@@ -205,53 +212,56 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
     const char *words = NULL;
     switch (type) {
     case CONFIG_ADDRESS:
-        if (parse_address(text, address) == 0)
-            return must_be(reterr, text, "an IPv4 or IPv6 address");
+        if (config_value_parse_address(text, address) == 0)
+            return config_value_must_be(reterr, text, "an IPv4 or IPv6 address");
         break;
     case CONFIG_PATH:
         if (text.n > 0 && memchr(text.p, '\0', text.n) != NULL)
-            return must_be(reterr, text, "a path without NUL");
+            return config_value_must_be(reterr, text, "a path without NUL");
         break;
     case CONFIG_NAME:
-        if (!parse_dns_name(text, min, max))
-            return must_be(reterr, text, "a name of lower-case letters, digits, '-' and '.'");
+        if (!config_value_parse_dns_name(text, min, max))
+            return config_value_must_be(reterr, text,
+                                        "a name of lower-case letters, digits, '-' and '.'");
         break;
     case CONFIG_NAMES:
-        if (!parse_names(text))
-            return must_be(reterr, text, "names with one comma between each two, or empty");
+        if (!config_value_parse_names(text))
+            return config_value_must_be(reterr, text,
+                                        "names with one comma between each two, or empty");
         break;
     case CONFIG_DURATION:
-        if (!parse_duration(text, &v.number))
-            return must_be(reterr, text, "a duration such as 30s, 1m30s or 500ms");
+        if (!config_value_parse_duration(text, &v.number))
+            return config_value_must_be(reterr, text, "a duration such as 30s, 1m30s or 500ms");
         break;
     case CONFIG_SIZE:
-        if (!parse_size(text, &v.number))
-            return must_be(reterr, text, "a size such as 32MiB, 64KiB or a number of bytes");
+        if (!config_value_parse_size(text, &v.number))
+            return config_value_must_be(reterr, text,
+                                        "a size such as 32MiB, 64KiB or a number of bytes");
         break;
     case CONFIG_PORT:
     case CONFIG_COUNT:
         if (!str_to_u64(text, UINT64_MAX, &v.number))
-            return must_be(reterr, text, "a number");
+            return config_value_must_be(reterr, text, "a number");
         break;
     case CONFIG_BOOL:
     case CONFIG_LOG_LEVEL:
     case CONFIG_LOG_FORMAT:
     case CONFIG_PACK:
     case CONFIG_SWAP_GUARD:
-        words = parse_word(type, text, &v.number);
+        words = config_value_parse_word(type, text, &v.number);
         if (words != NULL)
-            return must_be(reterr, text, words);
+            return config_value_must_be(reterr, text, words);
         break;
     }
     bool ranged = type == CONFIG_DURATION || type == CONFIG_SIZE || type == CONFIG_PORT ||
                   type == CONFIG_COUNT;
-    enum errc code = ranged ? check_range(type, text, v.number, min, max, reterr) : OK;
+    enum errc code = ranged ? config_value_check_range(type, text, v.number, min, max, reterr) : OK;
     if (code == OK)
         *ret = v;
     return code;
 }
 
-static void print_duration(uint64_t ms, struct buf *out)
+static void config_value_print_duration(uint64_t ms, struct buf *out)
 {
     if (ms == 0)
         buf_put(out, STR("0s"));
@@ -266,7 +276,7 @@ static void print_duration(uint64_t ms, struct buf *out)
     }
 }
 
-static void print_size(uint64_t bytes, struct buf *out)
+static void config_value_print_size(uint64_t bytes, struct buf *out)
 {
     for (size_t i = 0; i < COUNT_OF(size_units); i++) {
         uint64_t factor = size_units[i].factor;
@@ -280,12 +290,12 @@ static void print_size(uint64_t bytes, struct buf *out)
     buf_put_u64(out, bytes);
 }
 
-static void print_number(enum config_type type, uint64_t number, struct buf *out)
+static void config_value_print_number(enum config_type type, uint64_t number, struct buf *out)
 {
     if (type == CONFIG_DURATION)
-        print_duration(number, out);
+        config_value_print_duration(number, out);
     else if (type == CONFIG_SIZE)
-        print_size(number, out);
+        config_value_print_size(number, out);
     else
         buf_put_u64(out, number);
 }
@@ -294,7 +304,7 @@ static void print_number(enum config_type type, uint64_t number, struct buf *out
  * Whether s starts with a character that YAML forbids or takes for a line break: its length in
  * bytes, with its code point in *ret; 0: another character.
  */
-static size_t unprintable(struct str s, unsigned *ret)
+static size_t config_value_unprintable(struct str s, unsigned *ret)
 {
     const unsigned char *p = (const unsigned char *)s.p;
     if (p[0] == 0x7f) {
@@ -316,7 +326,7 @@ static size_t unprintable(struct str s, unsigned *ret)
  * Prints text as a JSON string, which is also YAML, and escapes the characters that only JSON
  * allows unescaped.
  */
-static void print_text(struct str text, struct buf *out)
+static void config_value_print_text(struct str text, struct buf *out)
 {
     struct jwrite w;
     struct buf json;
@@ -325,7 +335,7 @@ static void print_text(struct str text, struct buf *out)
     jwrite_str(&w, text);
     for (struct str rest = buf_str(&json); rest.n > 0;) {
         unsigned c = 0;
-        size_t n = unprintable(rest, &c);
+        size_t n = config_value_unprintable(rest, &c);
         if (n > 0)
             buf_printf(out, "\\u%04x", c);
         else
@@ -343,13 +353,13 @@ void config_value_print(enum config_type type, const struct config_value *v, str
     case CONFIG_PATH:
     case CONFIG_NAME:
     case CONFIG_NAMES:
-        print_text(v->text, out);
+        config_value_print_text(v->text, out);
         break;
     case CONFIG_DURATION:
     case CONFIG_SIZE:
     case CONFIG_PORT:
     case CONFIG_COUNT:
-        print_number(type, v->number, out);
+        config_value_print_number(type, v->number, out);
         break;
     case CONFIG_BOOL:
         assert(v->number < COUNT_OF(bool_names));

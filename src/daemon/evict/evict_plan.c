@@ -1,7 +1,7 @@
 /* Asks victims_choose for each node of the question and copies the cheapest plan. */
 #include "daemon/evict/evict_plan.h"
 
-#include "core/policy.h"
+#include "core/fit.h"
 #include "daemon/limit.h"
 
 /* STEPS: the most placement attempts of one plan, all nodes together. STEPS_MIN: what each node
@@ -14,14 +14,14 @@
  * unless it violates more PodDisruptionBudgets, and a set with violations is not evicted. */
 #define CRITICAL 2000000000
 
-static const struct node *node_of(const struct evict_question *q, const struct request *r,
-                                  struct str name)
+static const struct node *evict_plan_node_of(const struct evict_question *q,
+                                             const struct request *r, struct str name)
 {
     const struct node *n = cache_node(q->cache, name);
     return n == NULL || n->fault != NODE_OK || r->mem > node_free(n) ? NULL : n;
 }
 
-static void load(const struct evict_question *q, struct work *w, struct request *ret)
+static void evict_plan_load(const struct evict_question *q, struct work *w, struct request *ret)
 {
     request_load(ret, q->pod->request);
     cache_resolve(q->cache, q->pod->uid, ret);
@@ -35,17 +35,17 @@ bool evict_fits(const struct evict_question *q)
     struct request r;
     struct str name;
     size_t cursor = 0;
-    load(q, &work, &r);
+    evict_plan_load(q, &work, &r);
     while (refusal_next(q->nodes, &cursor, &name)) {
-        if (policy_fit(cache_node(q->cache, name), &r) == VERDICT_FITS)
+        if (fit_node(cache_node(q->cache, name), &r) == VERDICT_FITS)
             return true;
     }
     return false;
 }
 
 /* Copies the victims: the cache may free its pods before the plan is freed. */
-static enum errc copy(const struct victims *v, const struct node *n, struct arena *a,
-                      struct evict_plan *ret)
+static enum errc evict_plan_copy(const struct victims *v, const struct node *n, struct arena *a,
+                                 struct evict_plan *ret)
 {
     struct evict_plan p = {.found = true,
                            .there = v->there,
@@ -68,8 +68,8 @@ static enum errc copy(const struct victims *v, const struct node *n, struct aren
     return OK;
 }
 
-static enum errc consider(const struct evict_question *q, const struct request *r,
-                          const struct node *n, struct arena *a, struct evict_plan *best)
+static enum errc evict_plan_consider(const struct evict_question *q, const struct request *r,
+                                     const struct node *n, struct arena *a, struct evict_plan *best)
 {
     unsigned steps = MAX_OF(STEPS / MAX_OF(q->n_nodes, 1U), STEPS_MIN);
     struct victims found;
@@ -86,7 +86,7 @@ static enum errc consider(const struct evict_question *q, const struct request *
         return OK;
     if (best->found && victims_cost_cmp(&found.cost, &best->cost) >= 0)
         return OK;
-    return copy(&found, n, a, best);
+    return evict_plan_copy(&found, n, a, best);
 }
 
 enum errc evict_plan(const struct evict_question *q, struct arena *a, struct evict_plan *ret)
@@ -96,10 +96,11 @@ enum errc evict_plan(const struct evict_question *q, struct arena *a, struct evi
     struct request r;
     struct str name;
     size_t cursor = 0;
-    load(q, &work, &r);
+    evict_plan_load(q, &work, &r);
     while (refusal_next(q->nodes, &cursor, &name)) {
-        const struct node *n = node_of(q, &r, name);
-        enum errc code = n == NULL || work_is_over(&work) ? OK : consider(q, &r, n, a, &best);
+        const struct node *n = evict_plan_node_of(q, &r, name);
+        enum errc code =
+            n == NULL || work_is_over(&work) ? OK : evict_plan_consider(q, &r, n, a, &best);
         if (code != OK)
             return code;
     }

@@ -20,19 +20,19 @@
 #define OWN_BYTES     (64 * KIB)
 #define EVICTED_BYTES ((size_t)LIMIT_EVICT_VICTIMS * EVICT_CHOICES * (REFUSAL_UID_BYTES + 1))
 
-static uint64_t now_ms(const struct evictor *e)
+static uint64_t evict_rescue_now_ms(const struct evictor *e)
 {
     return loop_now_ms(e->set.loop);
 }
 
-static uint64_t term_now(const struct evictor *e)
+static uint64_t evict_rescue_term_now(const struct evictor *e)
 {
     return e->set.backend->term(e->set.backend);
 }
 
 /* ---- spared pods ---- */
 
-static void spare(struct evictor *e, const struct evict_victim *v)
+static void evict_rescue_spare(struct evictor *e, const struct evict_victim *v)
 {
     struct spared *s = &e->spared[0];
     for (size_t i = 1; i < COUNT_OF(e->spared); i++) {
@@ -43,16 +43,17 @@ static void spare(struct evictor *e, const struct evict_victim *v)
         return;
     memcpy(s->uid, v->uid.p, v->uid.n);
     s->uid_n = v->uid.n;
-    s->until_ms = now_ms(e) + SPARE_MS;
+    s->until_ms = evict_rescue_now_ms(e) + SPARE_MS;
     evict_tell_spared(e, v);
 }
 
-static size_t spared_pods(const struct evictor *e, const struct pod *ret[LIMIT_EVICT_SPARED])
+static size_t evict_rescue_spared_pods(const struct evictor *e,
+                                       const struct pod *ret[LIMIT_EVICT_SPARED])
 {
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(e->spared); i++) {
         const struct spared *s = &e->spared[i];
-        if (s->until_ms <= now_ms(e))
+        if (s->until_ms <= evict_rescue_now_ms(e))
             continue;
         ret[n] = cache_pod(e->set.cache, (struct str){s->uid, s->uid_n});
         n += ret[n] != NULL ? 1 : 0;
@@ -62,14 +63,14 @@ static size_t spared_pods(const struct evictor *e, const struct pod *ret[LIMIT_E
 
 /* ---- state for the step machine ---- */
 
-static const struct pod *pod_now(const struct evictor *e)
+static const struct pod *evict_rescue_pod_now(const struct evictor *e)
 {
     return cache_pod(e->set.cache, e->rescue.pod.uid);
 }
 
-static enum evict_pod see_pod(const struct evictor *e)
+static enum evict_pod evict_rescue_see_pod(const struct evictor *e)
 {
-    const struct pod *p = pod_now(e);
+    const struct pod *p = evict_rescue_pod_now(e);
     if (p == NULL)
         return EVICT_POD_GONE;
     if (p->state == POD_BOUND || p->state == POD_CONFIRMED)
@@ -79,65 +80,67 @@ static enum evict_pod see_pod(const struct evictor *e)
     return p->state == POD_RESERVED ? EVICT_POD_BINDING : EVICT_POD_PENDING;
 }
 
-static bool has_left(const struct evictor *e, struct str uid)
+static bool evict_rescue_has_left(const struct evictor *e, struct str uid)
 {
     const struct pod *p = cache_pod(e->set.cache, uid);
     return p == NULL || !pod_holds(p);
 }
 
 /* Gone or under deletion: another eviction would change nothing. */
-static bool leaves(const struct evictor *e, struct str uid)
+static bool evict_rescue_leaves(const struct evictor *e, struct str uid)
 {
-    return has_left(e, uid) || cache_pod(e->set.cache, uid)->deleting;
+    return evict_rescue_has_left(e, uid) || cache_pod(e->set.cache, uid)->deleting;
 }
 
 /* Victims that still hold cards: those of this plan, and those evicted by earlier plans. */
-static unsigned count_left(const struct evictor *e)
+static unsigned evict_rescue_count_left(const struct evictor *e)
 {
     const struct rescue *s = &e->rescue;
     const struct buf *all = &s->evicted;
     unsigned n = 0;
     for (size_t at = 0; at < all->n; at += strlen(all->p + at) + 1)
-        n += has_left(e, str_of(all->p + at)) ? 0 : 1;
+        n += evict_rescue_has_left(e, str_of(all->p + at)) ? 0 : 1;
     for (uint32_t i = 0; i < s->plan.n; i++)
-        n += has_left(e, s->plan.victims[i].uid) ? 0 : 1;
+        n += evict_rescue_has_left(e, s->plan.victims[i].uid) ? 0 : 1;
     return n;
 }
 
-static struct evict_question question(const struct evictor *e, const struct pod **spared)
+static struct evict_question evict_rescue_question(const struct evictor *e,
+                                                   const struct pod **spared)
 {
     return (struct evict_question){.cache = e->set.cache,
                                    .budgets = e->set.budgets,
-                                   .pod = pod_now(e),
+                                   .pod = evict_rescue_pod_now(e),
                                    .nodes = e->rescue.nodes,
                                    .n_nodes = e->rescue.n_nodes,
                                    .spared = spared,
-                                   .n_spared = spared == NULL ? 0 : spared_pods(e, spared)};
+                                   .n_spared =
+                                       spared == NULL ? 0 : evict_rescue_spared_pods(e, spared)};
 }
 
-static void see(const struct evictor *e, struct evict_input *in)
+static void evict_rescue_see(const struct evictor *e, struct evict_input *in)
 {
     const struct rescue *s = &e->rescue;
     const struct evict_machine *m = &s->machine;
-    in->leads = term_now(e) == s->term;
-    in->pod = see_pod(e);
-    in->left = count_left(e);
-    in->leaves = m->at < s->plan.n && leaves(e, s->plan.victims[m->at].uid);
+    in->leads = evict_rescue_term_now(e) == s->term;
+    in->pod = evict_rescue_see_pod(e);
+    in->left = evict_rescue_count_left(e);
+    in->leaves = m->at < s->plan.n && evict_rescue_leaves(e, s->plan.victims[m->at].uid);
     if (in->pod != EVICT_POD_PENDING)
         return;
-    struct evict_question q = question(e, NULL);
+    struct evict_question q = evict_rescue_question(e, NULL);
     in->has_room = q.pod->kept;
     in->fits = evict_fits(&q);
 }
 
 /* ---- actions ---- */
 
-static struct evict_input choose(struct evictor *e)
+static struct evict_input evict_rescue_choose(struct evictor *e)
 {
     struct rescue *s = &e->rescue;
     struct evict_input in = {.type = EVICT_IN_CHOSEN};
     const struct pod *spared[LIMIT_EVICT_SPARED];
-    struct evict_question q = question(e, spared);
+    struct evict_question q = evict_rescue_question(e, spared);
     arena_reset(&s->plans);
     s->plan = (struct evict_plan){.found = false};
     if (evict_plan(&q, &s->plans, &s->plan) != OK) {
@@ -155,12 +158,12 @@ static struct evict_input choose(struct evictor *e)
     return in;
 }
 
-static struct evict_input keep(struct evictor *e)
+static struct evict_input evict_rescue_keep(struct evictor *e)
 {
     struct rescue *s = &e->rescue;
     struct effect fx;
-    struct event keep = {
-        .type = EVENT_KEEP,
+    struct cache_event keep = {
+        .type = CACHE_KEEP,
         .keep = {.uid = s->pod.uid, .node = s->plan.node, .there = &s->plan.there}};
     enum errc code = cache_apply(e->set.cache, &keep, loop_wall_ns(e->set.loop), &fx);
     if (code != OK)
@@ -173,11 +176,11 @@ static struct evict_input keep(struct evictor *e)
 
 /* Sends the eviction. False: not sent, because the victim has changed since the plan was made; *ret
  * is the next input. */
-static bool call(struct evictor *e, unsigned at, bool dry, struct evict_input *ret)
+static bool evict_rescue_call(struct evictor *e, unsigned at, bool dry, struct evict_input *ret)
 {
     struct rescue *s = &e->rescue;
     const struct evict_victim *v = &s->plan.victims[at];
-    if (leaves(e, v->uid)) {
+    if (evict_rescue_leaves(e, v->uid)) {
         *ret = (struct evict_input){.type = EVICT_IN_ANSWER, .answer = EVICT_GONE};
         return false;
     }
@@ -196,7 +199,7 @@ static bool call(struct evictor *e, unsigned at, bool dry, struct evict_input *r
     return true;
 }
 
-static void evicted(struct evictor *e, const struct evict_victim *v)
+static void evict_rescue_evicted(struct evictor *e, const struct evict_victim *v)
 {
     struct buf *all = &e->rescue.evicted;
     if (buf_reserve(all, v->uid.n + 1)) {
@@ -206,10 +209,10 @@ static void evicted(struct evictor *e, const struct evict_victim *v)
     evict_tell_victim(e, v);
 }
 
-static void rescue_close(struct evictor *e)
+static void evict_rescue_close(struct evictor *e)
 {
     struct effect fx;
-    struct event unkeep = {.type = EVENT_UNKEEP, .settle = {.uid = e->rescue.pod.uid}};
+    struct cache_event unkeep = {.type = CACHE_UNKEEP, .settle = {.uid = e->rescue.pod.uid}};
     enum errc code = cache_apply(e->set.cache, &unkeep, loop_wall_ns(e->set.loop), &fx);
     assert(code == OK);
     (void)code;
@@ -219,85 +222,85 @@ static void rescue_close(struct evictor *e)
 }
 
 /* After a rescue: sets when this pod, and when any pod, may be rescued again. */
-static void rest(struct evictor *e, enum evict_end why)
+static void evict_rescue_rest(struct evictor *e, enum evict_end why)
 {
     struct rescue *s = &e->rescue;
     struct refusal *f = refusals_get(&e->refusals, s->pod.uid);
     if (s->machine.evicted > 0)
-        e->not_before_ms = now_ms(e) + e->set.pause_ms;
+        e->not_before_ms = evict_rescue_now_ms(e) + e->set.pause_ms;
     else if (why == EVICT_END_DENIED)
-        e->not_before_ms = now_ms(e) + DENIED_MS;
+        e->not_before_ms = evict_rescue_now_ms(e) + DENIED_MS;
     if (f == NULL)
         return;
     if (why == EVICT_END_BOUND || why == EVICT_END_POD_GONE) {
         refusals_forget(&e->refusals, s->pod.uid);
     } else if (why == EVICT_END_NEEDLESS) {
-        f->since_ms = now_ms(e);
+        f->since_ms = evict_rescue_now_ms(e);
     } else {
-        f->not_before_ms =
-            now_ms(e) + (MAX_OF(e->set.after_ms, e->set.pause_ms) << MIN_OF(f->tries, TRIES_SHIFT));
+        f->not_before_ms = evict_rescue_now_ms(e) + (MAX_OF(e->set.after_ms, e->set.pause_ms)
+                                                     << MIN_OF(f->tries, TRIES_SHIFT));
         f->tries++;
     }
 }
 
-static void end(struct evictor *e, enum evict_end why)
+static void evict_rescue_end(struct evictor *e, enum evict_end why)
 {
     e->counts->ends[why]++;
     evict_tell_end(e, why);
-    rest(e, why);
-    rescue_close(e);
+    evict_rescue_rest(e, why);
+    evict_rescue_close(e);
 }
 
 /* One step. True: *in is the next input. False: wait for an answer or the timer, or the end. */
-static bool step(struct evictor *e, struct evict_input *in)
+static bool evict_rescue_step(struct evictor *e, struct evict_input *in)
 {
     struct rescue *s = &e->rescue;
     const struct evict_victim *v =
         s->machine.at < s->plan.n ? &s->plan.victims[s->machine.at] : NULL;
     unsigned before = s->machine.evicted;
-    see(e, in);
-    struct evict_output out = evict_step(&s->machine, in, now_ms(e));
+    evict_rescue_see(e, in);
+    struct evict_output out = evict_step(&s->machine, in, evict_rescue_now_ms(e));
     assert(v != NULL || (s->machine.evicted == before && !out.spare));
     if (v != NULL && s->machine.evicted > before)
-        evicted(e, v);
+        evict_rescue_evicted(e, v);
     if (v != NULL && out.spare)
-        spare(e, v);
+        evict_rescue_spare(e, v);
     e->beta = e->beta != out.other_version;
     switch (out.action) {
     case EVICT_DO_CHOOSE:
-        *in = choose(e);
+        *in = evict_rescue_choose(e);
         return true;
     case EVICT_DO_KEEP:
-        *in = keep(e);
+        *in = evict_rescue_keep(e);
         return true;
     case EVICT_DO_TRY:
     case EVICT_DO_EVICT:
-        return !call(e, out.at, out.action == EVICT_DO_TRY, in);
+        return !evict_rescue_call(e, out.at, out.action == EVICT_DO_TRY, in);
     case EVICT_DO_WAIT:
         if (out.room)
             evict_tell_room(e);
         timer_arm(e->set.loop, &e->wake, out.pause_ms);
         return false;
     case EVICT_DO_END:
-        end(e, out.end);
+        evict_rescue_end(e, out.end);
         return false;
     }
     return false;
 }
 
-static void advance(struct evictor *e, struct evict_input in)
+static void evict_rescue_advance(struct evictor *e, struct evict_input in)
 {
-    while (step(e, &in))
+    while (evict_rescue_step(e, &in))
         ;
 }
 
-static bool may_send(struct evict_call *c)
+static bool evict_rescue_may_send(struct evict_call *c)
 {
     const struct evictor *e = CONTAINER_OF(c, struct evictor, call);
-    return term_now(e) == e->rescue.term;
+    return evict_rescue_term_now(e) == e->rescue.term;
 }
 
-static void answered(struct evict_call *c)
+static void evict_rescue_answered(struct evict_call *c)
 {
     struct evictor *e = CONTAINER_OF(c, struct evictor, call);
     if (e->rescue.machine.phase == EVICT_EVICTING)
@@ -306,16 +309,16 @@ static void answered(struct evict_call *c)
         e->denied = false;
     else
         e->rescue.why = c->err;
-    advance(e, (struct evict_input){.type = EVICT_IN_ANSWER, .answer = c->answer});
+    evict_rescue_advance(e, (struct evict_input){.type = EVICT_IN_ANSWER, .answer = c->answer});
 }
 
-static void woken(struct timer *t)
+static void evict_rescue_woken(struct timer *t)
 {
     struct evictor *e = CONTAINER_OF(t, struct evictor, wake);
-    advance(e, (struct evict_input){.type = EVICT_IN_LOOK});
+    evict_rescue_advance(e, (struct evict_input){.type = EVICT_IN_LOOK});
 }
 
-static bool rescue_open(struct evictor *e, const struct refusal *f, const struct pod *p)
+static bool evict_rescue_open(struct evictor *e, const struct refusal *f, const struct pod *p)
 {
     struct rescue *s = &e->rescue;
     arena_reset(&s->own);
@@ -343,20 +346,20 @@ static bool rescue_open(struct evictor *e, const struct refusal *f, const struct
 
 bool evict_rescue_begin(struct evictor *e, const struct refusal *f, const struct pod *p)
 {
-    if (!rescue_open(e, f, p))
+    if (!evict_rescue_open(e, f, p))
         return false;
     e->counts->begun++;
-    advance(e, (struct evict_input){.type = EVICT_IN_LOOK});
+    evict_rescue_advance(e, (struct evict_input){.type = EVICT_IN_LOOK});
     return true;
 }
 
 void evict_rescue_init(struct evictor *e)
 {
-    e->wake.fire = woken;
+    e->wake.fire = evict_rescue_woken;
     e->call.loop = e->set.loop;
     e->call.api = e->set.api;
-    e->call.may_send = may_send;
-    e->call.done = answered;
+    e->call.may_send = evict_rescue_may_send;
+    e->call.done = evict_rescue_answered;
     evict_call_init(&e->call);
     arena_init(&e->rescue.own, OWN_BYTES);
     arena_init(&e->rescue.plans, PLANS_BYTES);
@@ -369,7 +372,7 @@ void evict_rescue_done(struct evictor *e)
     evict_call_cancel(&e->call);
     evict_call_done(&e->call);
     if (e->rescue.active)
-        end(e, EVICT_END_STOPPED);
+        evict_rescue_end(e, EVICT_END_STOPPED);
     arena_done(&e->rescue.own);
     arena_done(&e->rescue.plans);
     buf_done(&e->rescue.evicted);

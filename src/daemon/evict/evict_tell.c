@@ -8,14 +8,15 @@
 /* A text buffer on the stack; text beyond its size is cut off. */
 #define TEXT(name)                 \
     char name##_bytes[TEXT_BYTES]; \
-    struct buf name = {.p = name##_bytes, .cap = TEXT_BYTES, .max = TEXT_BYTES - 1}
+    struct buf name = BUF_ON(name##_bytes)
 
-static void post(struct evictor *e, enum event_level level, const char *reason, struct buf *text)
+static void evict_tell_post(struct evictor *e, enum event_level level, const char *reason,
+                            struct buf *text)
 {
     events_post(e->set.events, &e->rescue.pod, level, str_of(reason), buf_str(text));
 }
 
-static void put_place(struct buf *out, const struct evict_plan *p)
+static void evict_tell_put_place(struct buf *out, const struct evict_plan *p)
 {
     for (uint32_t i = 0; i < p->there.n; i++) {
         uint32_t card = p->there.grants[i].card;
@@ -28,7 +29,7 @@ static void put_place(struct buf *out, const struct evict_plan *p)
     buf_printf(out, " of node %.*s", STR_ARG(p->node));
 }
 
-static void put_victims(struct buf *out, const struct evict_plan *p)
+static void evict_tell_put_victims(struct buf *out, const struct evict_plan *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
         buf_printf(out, "%s%.*s/%.*s (priority %d)", i == 0 ? "" : ", ",
@@ -41,15 +42,15 @@ void evict_tell_begin(struct evictor *e)
     const struct rescue *s = &e->rescue;
     TEXT(victims);
     TEXT(text);
-    put_victims(&victims, &s->plan);
+    evict_tell_put_victims(&victims, &s->plan);
     buf_put(&text, STR("makes room for "));
     reason_request(&text, s->request);
     buf_put(&text, STR(" on "));
-    put_place(&text, &s->plan);
+    evict_tell_put_place(&text, &s->plan);
     buf_printf(&text, ", where the node has it and no card: evicts %u of lower priority than %d: ",
                s->plan.n, s->request->priority);
     buf_put(&text, str_head(buf_str(&victims), TEXT_BYTES - 1 - MIN_OF(text.n, TEXT_BYTES - 1)));
-    post(e, EVENT_NORMAL, "EvictingForCards", &text);
+    evict_tell_post(e, EVENT_NORMAL, "EvictingForCards", &text);
     log_info("evicting for cards", kv_str("namespace", s->pod.namespace),
              kv_str("pod", s->pod.name), kv_int("priority", s->request->priority),
              kv_str("node", s->plan.node), kv_uint("card", s->plan.there.grants[0].card),
@@ -63,7 +64,7 @@ void evict_tell_victim(struct evictor *e, const struct evict_victim *v)
     TEXT(text);
     buf_printf(&text, "evicted for pod %.*s/%.*s of priority %d, which needs ",
                STR_ARG(s->pod.namespace), STR_ARG(s->pod.name), s->request->priority);
-    put_place(&text, &s->plan);
+    evict_tell_put_place(&text, &s->plan);
     events_post(e->set.events, &victim, EVENT_NORMAL, STR("EvictedForCards"), buf_str(&text));
     log_info("evicted for cards", kv_str("namespace", v->namespace), kv_str("pod", v->name),
              kv_int("priority", v->priority), kv_str("for_namespace", s->pod.namespace),
@@ -81,15 +82,15 @@ void evict_tell_room(struct evictor *e)
 {
     const struct rescue *s = &e->rescue;
     TEXT(text);
-    put_place(&text, &s->plan);
+    evict_tell_put_place(&text, &s->plan);
     buf_printf(&text, " has room, and keeps it for this pod for %llu s at most",
                (unsigned long long)(e->set.keep_ms / 1000));
-    post(e, EVENT_NORMAL, "CardsKept", &text);
+    evict_tell_post(e, EVENT_NORMAL, "CardsKept", &text);
     log_info("cards are kept", kv_str("namespace", s->pod.namespace), kv_str("pod", s->pod.name),
              kv_str("node", s->plan.node));
 }
 
-static const char *why(enum evict_end end)
+static const char *evict_tell_why(enum evict_end end)
 {
     switch (end) {
     case EVICT_END_BOUND:
@@ -124,7 +125,7 @@ static const char *why(enum evict_end end)
 
 /* Ends that need attention: pods were evicted without success, or an administrator can fix the
  * cause. */
-static bool is_failure(const struct evictor *e, enum evict_end end)
+static bool evict_tell_is_failure(const struct evictor *e, enum evict_end end)
 {
     return end == EVICT_END_PROTECTED || end == EVICT_END_DENIED || end == EVICT_END_UNSERVED ||
            end == EVICT_END_FAILED || end == EVICT_END_NO_ROOM || end == EVICT_END_LINGERS ||
@@ -135,7 +136,7 @@ static bool is_failure(const struct evictor *e, enum evict_end end)
 
 /* Whether the rescue's last error caused the end. Otherwise it belongs to an earlier call, and a
  * later call succeeded. */
-static bool is_by_error(const struct rescue *s, enum evict_end end)
+static bool evict_tell_is_by_error(const struct rescue *s, enum evict_end end)
 {
     return s->why.code != OK && end != EVICT_END_LINGERS && end != EVICT_END_TIME &&
            end != EVICT_END_NOT_LEADING && end != EVICT_END_STOPPED;
@@ -147,16 +148,16 @@ void evict_tell_end(struct evictor *e, enum evict_end end)
     bool released = s->machine.evicted > 0;
     bool known = end == EVICT_END_DENIED && e->denied;
     TEXT(text);
-    if (!is_failure(e, end)) {
+    if (!evict_tell_is_failure(e, end)) {
         log_debug("eviction for cards is over", kv_str("namespace", s->pod.namespace),
-                  kv_str("pod", s->pod.name), kv_cstr("because", why(end)),
+                  kv_str("pod", s->pod.name), kv_cstr("because", evict_tell_why(end)),
                   kv_uint("evicted", s->machine.evicted));
         return;
     }
-    buf_put(&text, str_of(why(end)));
-    if (is_by_error(s, end))
+    buf_put(&text, str_of(evict_tell_why(end)));
+    if (evict_tell_is_by_error(s, end))
         buf_printf(&text, ": %s", s->why.text);
-    post(e, EVENT_WARNING, released ? "CardsReleased" : "EvictionForCardsFailed", &text);
+    evict_tell_post(e, EVENT_WARNING, released ? "CardsReleased" : "EvictionForCardsFailed", &text);
     e->denied = e->denied || end == EVICT_END_DENIED;
     if (!known)
         log_warn("no card for a pod by evictions", kv_str("namespace", s->pod.namespace),

@@ -19,12 +19,12 @@
  * again after 60 s to 5 min at the latest. */
 #define STALE_MS UINT64_C(600000)
 
-static uint64_t now_ms(const struct evictor *e)
+static uint64_t evictor_now_ms(const struct evictor *e)
 {
     return loop_now_ms(e->set.loop);
 }
 
-static uint64_t term_now(const struct evictor *e)
+static uint64_t evictor_term_now(const struct evictor *e)
 {
     return e->set.backend->term(e->set.backend);
 }
@@ -37,9 +37,9 @@ bool evictor_active(const struct evictor *e)
 /* ---- results of filter ---- */
 
 /* Drops the entries of another leadership term: another replica may have led meanwhile. */
-static void note_term(struct evictor *e)
+static void evictor_note_term(struct evictor *e)
 {
-    uint64_t term = term_now(e);
+    uint64_t term = evictor_term_now(e);
     for (size_t i = 0; term != e->term && i < COUNT_OF(e->refusals.all); i++)
         refusals_forget(&e->refusals, refusal_uid(&e->refusals.all[i]));
     e->term = term;
@@ -47,31 +47,32 @@ static void note_term(struct evictor *e)
 
 /* Whether pods on the node's cards cause the verdict, so that evictions can help. VERDICT_KEPT does
  * not count: that room is kept for pods of equal or higher priority. */
-static bool is_for_cards(enum verdict v)
+static bool evictor_is_for_cards(enum verdict v)
 {
     return v == VERDICT_ANTI_AFFINITY || v == VERDICT_HELD_WHOLE || v == VERDICT_NOT_EMPTY ||
            v == VERDICT_POD_LIMIT || v == VERDICT_NO_CORES || v == VERDICT_NO_CARD_FREE ||
            v == VERDICT_NODE_FULL || v == VERDICT_EXCLUSIVE;
 }
 
-static bool is_candidate(const struct evictor *e, const struct filter_args *args,
-                         const struct judgement *j, size_t i)
+static bool evictor_is_candidate(const struct evictor *e, const struct filter_args *args,
+                                 const struct judgement *j, size_t i)
 {
-    if (!is_for_cards((enum verdict)j->verdicts[i]))
+    if (!evictor_is_for_cards((enum verdict)j->verdicts[i]))
         return false;
     const struct node *n = cache_node(e->set.cache, args->names[i]);
     return n != NULL && j->request.mem <= node_free(n);
 }
 
 /* Notes the pod and the nodes that refuse it for their cards. No such node: drops the entry. */
-static void note(struct evictor *e, const struct filter_args *args, const struct judgement *j)
+static void evictor_note(struct evictor *e, const struct filter_args *args,
+                         const struct judgement *j)
 {
     struct refusal *f = NULL;
     for (size_t i = 0; i < args->n; i++) {
-        if (!is_candidate(e, args, j, i))
+        if (!evictor_is_candidate(e, args, j, i))
             continue;
         if (f == NULL)
-            f = refusals_note(&e->refusals, args->pod.uid, j->request.priority, now_ms(e));
+            f = refusals_note(&e->refusals, args->pod.uid, j->request.priority, evictor_now_ms(e));
         if (f == NULL)
             return;
         refusal_add(f, args->names[i]);
@@ -82,7 +83,7 @@ static void note(struct evictor *e, const struct filter_args *args, const struct
         timer_arm(e->set.loop, &e->tick, e->set.tick_ms);
 }
 
-static bool is_clearing(const struct evictor *e, struct str uid)
+static bool evictor_is_clearing(const struct evictor *e, struct str uid)
 {
     const struct rescue *s = &e->rescue;
     bool evicts = s->machine.phase == EVICT_EVICTING || s->machine.phase == EVICT_LEAVING;
@@ -95,13 +96,13 @@ struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
     if (e == NULL || j->bad_request.code != OK || !request_shares(&j->request) ||
         j->request.never_preempts)
         return STR_NULL;
-    note_term(e);
+    evictor_note_term(e);
     if (j->counts[VERDICT_FITS] > 0) {
         refusals_forget(&e->refusals, args->pod.uid);
         return STR_NULL;
     }
-    note(e, args, j);
-    return is_clearing(e, args->pod.uid)
+    evictor_note(e, args, j);
+    return evictor_is_clearing(e, args->pod.uid)
                ? STR("cardpack makes room for the pod: the pods that it evicted are ending")
                : STR_NULL;
 }
@@ -113,7 +114,7 @@ struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
  * alone does not show it: 1.20 also nominates a node if it has no victim and only cards are
  * missing. Then no pod of the node is under deletion.
  */
-static bool is_preempting(const struct pod *p)
+static bool evictor_is_preempting(const struct pod *p)
 {
     for (const struct pod *q = p->claim == NULL ? NULL : p->claim->pods; q != NULL; q = q->next) {
         if (q->deleting)
@@ -123,33 +124,33 @@ static bool is_preempting(const struct pod *p)
 }
 
 /* The pod, if it still needs a rescue. NULL: it does not, or kube-scheduler preempts for it. */
-static const struct pod *in_need(const struct evictor *e, const struct refusal *f)
+static const struct pod *evictor_in_need(const struct evictor *e, const struct refusal *f)
 {
     const struct pod *p = cache_pod(e->set.cache, refusal_uid(f));
     bool waits = p != NULL && p->seen && p->state == POD_PENDING && !p->deleting &&
                  !p->request->never_preempts && request_shares(p->request);
-    return waits && !is_preempting(p) ? p : NULL;
+    return waits && !evictor_is_preempting(p) ? p : NULL;
 }
 
 /* The entry is obsolete: the pod holds a card, or filter calls for it have stopped. */
-static bool is_over(const struct evictor *e, const struct refusal *f)
+static bool evictor_is_over(const struct evictor *e, const struct refusal *f)
 {
     const struct pod *p = cache_pod(e->set.cache, refusal_uid(f));
-    if (p == NULL ? f->last_ms + UNKNOWN_MS < now_ms(e) : pod_holds(p))
+    if (p == NULL ? f->last_ms + UNKNOWN_MS < evictor_now_ms(e) : pod_holds(p))
         return true;
-    return f->last_ms + STALE_MS < now_ms(e);
+    return f->last_ms + STALE_MS < evictor_now_ms(e);
 }
 
 /* Drops obsolete entries. True: some entries remain. */
-static bool prune(struct evictor *e)
+static bool evictor_prune(struct evictor *e)
 {
     bool any = false;
-    note_term(e);
+    evictor_note_term(e);
     for (size_t i = 0; i < COUNT_OF(e->refusals.all); i++) {
         const struct refusal *f = &e->refusals.all[i];
         if (!refusal_used(f))
             continue;
-        if (is_over(e, f))
+        if (evictor_is_over(e, f))
             refusals_forget(&e->refusals, refusal_uid(f));
         else
             any = true;
@@ -157,22 +158,22 @@ static bool prune(struct evictor *e)
     return any;
 }
 
-static void ticked(struct timer *t)
+static void evictor_ticked(struct timer *t)
 {
     struct evictor *e = CONTAINER_OF(t, struct evictor, tick);
-    if (!prune(e))
+    if (!evictor_prune(e))
         return;
     timer_arm(e->set.loop, t, e->set.tick_ms);
-    if (e->rescue.active || e->term == 0 || now_ms(e) < e->not_before_ms)
+    if (e->rescue.active || e->term == 0 || evictor_now_ms(e) < e->not_before_ms)
         return;
-    struct refusal *f = refusals_due(&e->refusals, e->set.after_ms, now_ms(e));
+    struct refusal *f = refusals_due(&e->refusals, e->set.after_ms, evictor_now_ms(e));
     if (f == NULL)
         return;
-    const struct pod *p = in_need(e, f);
+    const struct pod *p = evictor_in_need(e, f);
     if (p == NULL)
-        f->not_before_ms = now_ms(e) + e->set.after_ms;
+        f->not_before_ms = evictor_now_ms(e) + e->set.after_ms;
     else if (!evict_rescue_begin(e, f, p))
-        log_error("out of memory: a pod is not helped to a card");
+        log_error("out of memory: no eviction for a pod");
 }
 
 /* ---- create and free ---- */
@@ -188,7 +189,7 @@ enum errc evictor_new(const struct evictor_settings *s, struct evictor **ret, st
     e->set.pause_ms = s->pause_ms == 0 ? PAUSE_MS : s->pause_ms;
     e->set.look_ms = s->look_ms == 0 ? EVICT_LOOK_MS : s->look_ms;
     e->set.retry_ms = s->retry_ms == 0 ? EVICT_RETRY_MS : s->retry_ms;
-    e->tick.fire = ticked;
+    e->tick.fire = evictor_ticked;
     refusals_init(&e->refusals);
     evict_rescue_init(e);
     *ret = e;
@@ -204,12 +205,4 @@ struct evictor *evictor_free(struct evictor *e)
     refusals_done(&e->refusals);
     mem_free(e);
     return NULL;
-}
-
-void evictor_set_times(struct evictor *e, uint64_t after_ms, uint64_t keep_ms)
-{
-    if (e == NULL)
-        return;
-    e->set.after_ms = after_ms;
-    e->set.keep_ms = keep_ms;
 }

@@ -56,6 +56,3 @@ struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
 
 /* Whether a rescue is under way. */
 bool evictor_active(const struct evictor *e);
-
-/* after_ms applies at once, keep_ms from the next rescue on. e may be NULL. */
-void evictor_set_times(struct evictor *e, uint64_t after_ms, uint64_t keep_ms);

@@ -28,30 +28,30 @@ struct refusal *refusals_get(struct refusals *r, struct str uid)
 }
 
 /* Whether to drop entry a rather than b: unused, of lower priority, or refused later. */
-static bool matters_less(const struct refusal *a, const struct refusal *b)
+static bool refusals_matters_less(const struct refusal *a, const struct refusal *b)
 {
     if (!refusal_used(a) || !refusal_used(b))
         return !refusal_used(a);
     return a->priority != b->priority ? a->priority < b->priority : a->since_ms > b->since_ms;
 }
 
-static void clear(struct refusal *f)
+static void refusals_clear(struct refusal *f)
 {
     struct buf nodes = f->nodes;
     *f = (struct refusal){.nodes = nodes};
     buf_clear(&f->nodes, SIZE_MAX);
 }
 
-static struct refusal *take_slot(struct refusals *r, struct str uid, int32_t priority)
+static struct refusal *refusals_take_slot(struct refusals *r, struct str uid, int32_t priority)
 {
     struct refusal *f = &r->all[0];
     for (size_t i = 1; i < COUNT_OF(r->all); i++) {
-        if (matters_less(&r->all[i], f))
+        if (refusals_matters_less(&r->all[i], f))
             f = &r->all[i];
     }
     if (refusal_used(f) && f->priority >= priority)
         return NULL;
-    clear(f);
+    refusals_clear(f);
     memcpy(f->uid, uid.p, uid.n);
     f->uid_n = uid.n;
     return f;
@@ -63,7 +63,7 @@ struct refusal *refusals_note(struct refusals *r, struct str uid, int32_t priori
         return NULL;
     struct refusal *f = refusals_get(r, uid);
     if (f == NULL) {
-        f = take_slot(r, uid, priority);
+        f = refusals_take_slot(r, uid, priority);
         if (f == NULL)
             return NULL;
         f->since_ms = now_ms;
@@ -89,7 +89,7 @@ void refusals_forget(struct refusals *r, struct str uid)
 {
     struct refusal *f = refusals_get(r, uid);
     if (f != NULL)
-        clear(f);
+        refusals_clear(f);
 }
 
 bool refusal_next(struct str nodes, size_t *cursor, struct str *ret)
@@ -108,7 +108,7 @@ struct refusal *refusals_due(struct refusals *r, uint64_t after_ms, uint64_t now
         struct refusal *f = &r->all[i];
         if (!refusal_used(f) || now_ms < f->since_ms + after_ms || now_ms < f->not_before_ms)
             continue;
-        if (best == NULL || matters_less(best, f))
+        if (best == NULL || refusals_matters_less(best, f))
             best = f;
     }
     return best;

@@ -57,7 +57,7 @@ void metrics_judged(struct metrics *m, const unsigned counts[static VERDICT_COUN
 
 /* ---- writing ---- */
 
-static void write_durations(struct metrics_page *p)
+static void metrics_write_durations(struct metrics_page *p)
 {
     const struct metrics *m = p->metrics;
     expo_family(&p->expo, EXPO_HISTOGRAM, "cardpack_request_duration_seconds",
@@ -74,9 +74,9 @@ static void write_durations(struct metrics_page *p)
     }
 }
 
-static void write_verdicts(struct metrics_page *p)
+static void metrics_write_verdicts(struct metrics_page *p)
 {
-    expo_family(&p->expo, EXPO_COUNTER, "cardpack_filter_verdicts",
+    expo_family(&p->expo, EXPO_COUNTER, "cardpack_filter_verdicts_total",
                 "Nodes that filter was asked about, by what it found; fits, or why not.");
     for (size_t v = 0; v < VERDICT_COUNT; v++) {
         const struct expo_label label = {"verdict", str_of(verdict_name((enum verdict)v))};
@@ -85,8 +85,8 @@ static void write_verdicts(struct metrics_page *p)
 }
 
 /* Writes one field of the counts, for each port. */
-static void write_port(struct metrics_page *p, enum expo_type type, const char *name,
-                       const char *help, uint64_t (*of)(const struct http_server_counts *c))
+static void metrics_write_port(struct metrics_page *p, enum expo_type type, const char *name,
+                               const char *help, uint64_t (*of)(const struct http_server_counts *c))
 {
     static const char *const names[METRICS_PORTS] = {"main", "probes"};
     expo_family(&p->expo, type, name, help);
@@ -96,60 +96,64 @@ static void write_port(struct metrics_page *p, enum expo_type type, const char *
     }
 }
 
-static uint64_t connections_of(const struct http_server_counts *c)
+static uint64_t metrics_connections_of(const struct http_server_counts *c)
 {
     return c->connections;
 }
 
-static uint64_t handshakes_of(const struct http_server_counts *c)
+static uint64_t metrics_handshakes_of(const struct http_server_counts *c)
 {
     return c->handshakes;
 }
 
-static uint64_t not_admitted_of(const struct http_server_counts *c)
+static uint64_t metrics_not_admitted_of(const struct http_server_counts *c)
 {
     return c->not_admitted;
 }
 
-static uint64_t open_of(const struct http_server_counts *c)
+static uint64_t metrics_open_of(const struct http_server_counts *c)
 {
     return c->open;
 }
 
-static uint64_t active_of(const struct http_server_counts *c)
+static uint64_t metrics_active_of(const struct http_server_counts *c)
 {
     return c->active;
 }
 
-static uint64_t unsent_of(const struct http_server_counts *c)
+static uint64_t metrics_unsent_of(const struct http_server_counts *c)
 {
     return c->unsent_bytes;
 }
 
-static uint64_t no_memory_of(const struct http_server_counts *c)
+static uint64_t metrics_no_memory_of(const struct http_server_counts *c)
 {
     return c->no_memory;
 }
 
 void metrics_write_requests(struct metrics_page *p)
 {
-    write_durations(p);
-    write_verdicts(p);
-    write_port(p, EXPO_COUNTER, "cardpack_http_connections_accepted",
-               "Connections that were accepted.", connections_of);
-    write_port(p, EXPO_COUNTER, "cardpack_http_handshakes_refused",
-               "TLS handshakes that failed because of the client's certificate.", handshakes_of);
-    write_port(p, EXPO_COUNTER, "cardpack_http_requests_not_admitted",
-               "Requests that were answered 401, 403 or 431 before their body was read.",
-               not_admitted_of);
-    write_port(p, EXPO_GAUGE, "cardpack_http_connections", "Connections that are open.", open_of);
-    write_port(p, EXPO_GAUGE, "cardpack_http_requests_in_flight",
-               "Requests that are not answered yet; binds that wait for the API server, mostly.",
-               active_of);
-    write_port(p, EXPO_GAUGE, "cardpack_http_unsent_bytes",
-               "Bytes of answers that have not left yet.", unsent_of);
-    write_port(p, EXPO_COUNTER, "cardpack_http_requests_without_memory",
-               "Requests that were answered 503 because memory-budget was spent.", no_memory_of);
+    metrics_write_durations(p);
+    metrics_write_verdicts(p);
+    metrics_write_port(p, EXPO_COUNTER, "cardpack_http_connections_accepted_total",
+                       "Connections that were accepted.", metrics_connections_of);
+    metrics_write_port(p, EXPO_COUNTER, "cardpack_http_handshakes_refused_total",
+                       "TLS handshakes that failed because of the client's certificate.",
+                       metrics_handshakes_of);
+    metrics_write_port(p, EXPO_COUNTER, "cardpack_http_requests_not_admitted_total",
+                       "Requests that were answered 401, 403 or 431 before their body was read.",
+                       metrics_not_admitted_of);
+    metrics_write_port(p, EXPO_GAUGE, "cardpack_http_connections", "Connections that are open.",
+                       metrics_open_of);
+    metrics_write_port(
+        p, EXPO_GAUGE, "cardpack_http_requests_in_flight",
+        "Requests that are not answered yet; binds that wait for the API server, mostly.",
+        metrics_active_of);
+    metrics_write_port(p, EXPO_GAUGE, "cardpack_http_unsent_bytes",
+                       "Bytes of answers that have not left yet.", metrics_unsent_of);
+    metrics_write_port(p, EXPO_COUNTER, "cardpack_http_requests_without_memory_total",
+                       "Requests that were answered 503 because memory-budget was spent.",
+                       metrics_no_memory_of);
     expo_family(&p->expo, EXPO_GAUGE, "cardpack_http_memory_bytes",
                 "Memory of requests that memory-budget counts.");
     expo_u64(&p->expo, NULL, 0, p->service->memory.used);
@@ -161,7 +165,7 @@ void metrics_write_requests(struct metrics_page *p)
  * Refuses the page while too many bytes of answers are unsent, so that clients that do not read
  * their answers cannot use up the memory.
  */
-static bool has_room(const struct metrics *m)
+static bool metrics_has_room(const struct metrics *m)
 {
     size_t unsent = 0;
     for (size_t i = 0; i < METRICS_PORTS; i++)
@@ -173,7 +177,7 @@ static bool has_room(const struct metrics *m)
  * Limits all pages together to a quarter of the time, because filter waits while a large page is
  * written.
  */
-static bool is_too_soon(const struct service *s)
+static bool metrics_is_too_soon(const struct service *s)
 {
     const struct metrics *m = &s->metrics;
     return m->page_ns >= LIMIT_METRICS_CHEAP_NS &&
@@ -185,23 +189,21 @@ void metrics_handle(struct service *s, struct http_request *r)
     uint64_t began_ns = process_cpu_ns();
     struct metrics_page p = {
         .service = s, .metrics = &s->metrics, .arena = r->arena, .now_ms = loop_now_ms(s->loop)};
-    if (!has_room(&s->metrics)) {
+    if (!metrics_has_room(&s->metrics)) {
         http_respond_error(r, 503, STR("answers before this one have not left yet"));
         return;
     }
-    if (is_too_soon(s)) {
+    if (metrics_is_too_soon(s)) {
         http_request_header(r, "Retry-After", "1");
         http_respond_error(r, 503, STR("the page before this one was written a moment ago"));
         return;
     }
-    expo_init(&p.expo, r->answer, expo_negotiate(http_request_value(r, "Accept")));
+    expo_init(&p.expo, r->answer);
     metrics_write_process(&p);
     metrics_write_requests(&p);
     metrics_write_kubernetes(&p);
     metrics_write_cluster(&p);
-    expo_end(&p.expo);
     s->metrics.page_ns = process_cpu_ns() - began_ns;
     s->metrics.page_ms = loop_clock_ms(s->loop);
-    http_request_header(r, "Vary", "Accept");
-    http_request_respond(r, 200, expo_content_type(p.expo.format));
+    http_request_respond(r, 200, EXPO_CONTENT_TYPE);
 }

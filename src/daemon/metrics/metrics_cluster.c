@@ -29,7 +29,7 @@ enum card_state {
 static const char *const card_states[CARD_STATES] = {"usable", "unhealthy", "cordoned",
                                                      "set_aside"};
 
-static enum card_state state_of(const struct card *c)
+static enum card_state metrics_cluster_state_of(const struct card *c)
 {
     if (c->unhealthy)
         return CARD_UNHEALTHY;
@@ -50,7 +50,7 @@ struct totals {
     uint64_t pods[POD_BOUND + 1];
 };
 
-static void add_node(struct totals *t, const struct node *n)
+static void metrics_cluster_add_node(struct totals *t, const struct node *n)
 {
     t->faults[n->fault]++;
     t->memory += n->total;
@@ -60,25 +60,25 @@ static void add_node(struct totals *t, const struct node *n)
         const struct card *c = &n->cards[i];
         if (c->absent)
             continue;
-        t->cards[state_of(c)]++;
+        t->cards[metrics_cluster_state_of(c)]++;
         t->overcommitted += c->used > c->total ? 1 : 0;
     }
 }
 
-static void add_all(struct totals *t, const struct cache *cache)
+static void metrics_cluster_add_all(struct totals *t, const struct cache *cache)
 {
     size_t cursor = 0;
     for (const struct node *n = cache_next_node(cache, &cursor); n != NULL;
          n = cache_next_node(cache, &cursor))
-        add_node(t, n);
+        metrics_cluster_add_node(t, n);
     cursor = 0;
     for (const struct pod *p = cache_next_pod(cache, &cursor); p != NULL;
          p = cache_next_pod(cache, &cursor))
         t->pods[p->state]++;
 }
 
-static void write_words(struct metrics_page *p, const char *name, const char *help,
-                        const char *const *words, const uint64_t *values, size_t n)
+static void metrics_cluster_write_words(struct metrics_page *p, const char *name, const char *help,
+                                        const char *const *words, const uint64_t *values, size_t n)
 {
     expo_family(&p->expo, EXPO_GAUGE, name, help);
     for (size_t i = 0; i < n; i++) {
@@ -87,13 +87,14 @@ static void write_words(struct metrics_page *p, const char *name, const char *he
     }
 }
 
-static void write_one(struct metrics_page *p, const char *name, const char *help, int64_t v)
+static void metrics_cluster_write_one(struct metrics_page *p, const char *name, const char *help,
+                                      int64_t v)
 {
     expo_family(&p->expo, EXPO_GAUGE, name, help);
     expo_i64(&p->expo, NULL, 0, v);
 }
 
-static void write_totals(struct metrics_page *p)
+static void metrics_cluster_write_totals(struct metrics_page *p)
 {
     static const char *const faults[] = {[NODE_OK] = "sharing",
                                          [NODE_ABSENT] = "absent",
@@ -106,33 +107,40 @@ static void write_totals(struct metrics_page *p)
                                        [POD_CONFIRMED] = "confirmed",
                                        [POD_BOUND] = "bound"};
     struct totals t = {.memory = 0};
-    add_all(&t, &p->service->cache);
-    write_words(p, "cardpack_nodes",
-                "Nodes that are known: those that share cards, and those that can't, by why.",
-                faults, t.faults, COUNT_OF(faults));
-    write_words(p, "cardpack_cards", "Cards of all nodes, by whether pods may be placed on them.",
-                card_states, t.cards, CARD_STATES);
-    write_one(p, "cardpack_cards_overcommitted",
-              "Cards that hold more than their size: after a resize, or because another client "
-              "bound a pod.",
-              (int64_t)t.overcommitted);
-    write_one(p, "cardpack_memory_units",
-              "Memory of all cards, in the device plugin's unit (GiB or MiB).", t.memory);
-    write_one(p, "cardpack_memory_allocated_units",
-              "Of that, what pods hold, in the device plugin's unit.", t.allocated);
-    write_one(p, "cardpack_memory_unplaced_units",
-              "Of that, what is held by pods without a valid card, in the device plugin's unit.",
-              t.unplaced);
-    write_words(p, "cardpack_pods",
-                "Pods that want or hold a card: pending, reserved (a Binding is under way or in "
-                "doubt), confirmed (bound, and the watch has yet to show it), bound.",
-                pods, t.pods, COUNT_OF(pods));
+    metrics_cluster_add_all(&t, &p->service->cache);
+    metrics_cluster_write_words(
+        p, "cardpack_nodes",
+        "Nodes that are known: those that share cards, and those that can't, by why.", faults,
+        t.faults, COUNT_OF(faults));
+    metrics_cluster_write_words(p, "cardpack_cards",
+                                "Cards of all nodes, by whether pods may be placed on them.",
+                                card_states, t.cards, CARD_STATES);
+    metrics_cluster_write_one(
+        p, "cardpack_cards_overcommitted",
+        "Cards that hold more than their size: after a resize, or because another client "
+        "bound a pod.",
+        (int64_t)t.overcommitted);
+    metrics_cluster_write_one(p, "cardpack_memory_units",
+                              "Memory of all cards, in the device plugin's unit (GiB or MiB).",
+                              t.memory);
+    metrics_cluster_write_one(p, "cardpack_memory_allocated_units",
+                              "Of that, what pods hold, in the device plugin's unit.", t.allocated);
+    metrics_cluster_write_one(
+        p, "cardpack_memory_unplaced_units",
+        "Of that, what is held by pods without a valid card, in the device plugin's unit.",
+        t.unplaced);
+    metrics_cluster_write_words(
+        p, "cardpack_pods",
+        "Pods that want or hold a card: pending, reserved (a Binding is under way or in "
+        "doubt), confirmed (bound, and the watch has yet to show it), bound.",
+        pods, t.pods, COUNT_OF(pods));
 }
 
 /* ---- nodes ---- */
 
-static void write_nodes(struct metrics_page *p, const struct shown *s, const char *name,
-                        const char *help, int64_t (*of)(const struct node *n))
+static void metrics_cluster_write_nodes(struct metrics_page *p, const struct shown *s,
+                                        const char *name, const char *help,
+                                        int64_t (*of)(const struct node *n))
 {
     expo_family(&p->expo, EXPO_GAUGE, name, help);
     for (size_t i = 0; i < s->n; i++) {
@@ -141,46 +149,51 @@ static void write_nodes(struct metrics_page *p, const struct shown *s, const cha
     }
 }
 
-static int64_t memory_of(const struct node *n)
+static int64_t metrics_cluster_memory_of(const struct node *n)
 {
     return n->total;
 }
 
-static int64_t allocated_of(const struct node *n)
+static int64_t metrics_cluster_allocated_of(const struct node *n)
 {
     return n->used;
 }
 
-static int64_t unplaced_of(const struct node *n)
+static int64_t metrics_cluster_unplaced_of(const struct node *n)
 {
     return n->unplaced;
 }
 
-static int64_t most_free_of(const struct node *n)
+static int64_t metrics_cluster_most_free_of(const struct node *n)
 {
     return n->most_free;
 }
 
-static int64_t pods_of(const struct node *n)
+static int64_t metrics_cluster_pods_of(const struct node *n)
 {
     return n->n_pods;
 }
 
-static void write_each_node(struct metrics_page *p, const struct shown *s)
+static void metrics_cluster_write_each_node(struct metrics_page *p, const struct shown *s)
 {
-    write_nodes(p, s, "cardpack_node_memory_units",
-                "Memory of the node's cards, in the device plugin's unit (GiB or MiB).", memory_of);
-    write_nodes(p, s, "cardpack_node_memory_allocated_units",
-                "Of that, what pods hold, with a valid card or without.", allocated_of);
-    write_nodes(p, s, "cardpack_node_memory_unplaced_units",
-                "Of that, what is held by pods without a valid card.", unplaced_of);
-    write_nodes(
+    metrics_cluster_write_nodes(
+        p, s, "cardpack_node_memory_units",
+        "Memory of the node's cards, in the device plugin's unit (GiB or MiB).",
+        metrics_cluster_memory_of);
+    metrics_cluster_write_nodes(p, s, "cardpack_node_memory_allocated_units",
+                                "Of that, what pods hold, with a valid card or without.",
+                                metrics_cluster_allocated_of);
+    metrics_cluster_write_nodes(p, s, "cardpack_node_memory_unplaced_units",
+                                "Of that, what is held by pods without a valid card.",
+                                metrics_cluster_unplaced_of);
+    metrics_cluster_write_nodes(
         p, s, "cardpack_node_memory_most_free_units",
         "What the freest usable card has left: a pod that requests more of one card does not "
         "fit.",
-        most_free_of);
-    write_nodes(p, s, "cardpack_node_pods", "Pods that hold something of the node's cards.",
-                pods_of);
+        metrics_cluster_most_free_of);
+    metrics_cluster_write_nodes(p, s, "cardpack_node_pods",
+                                "Pods that hold something of the node's cards.",
+                                metrics_cluster_pods_of);
 }
 
 /* ---- cards ---- */
@@ -190,18 +203,18 @@ struct digits {
     char bytes[16];
 };
 
-static void label_card(const struct node *n, uint32_t card, struct digits *room,
-                       struct expo_label labels[static 2])
+static void metrics_cluster_label_card(const struct node *n, uint32_t card, struct digits *room,
+                                       struct expo_label labels[static 2])
 {
-    struct buf text = {
-        .p = room->bytes, .cap = sizeof(room->bytes), .max = sizeof(room->bytes) - 1};
+    struct buf text = BUF_ON(room->bytes);
     buf_put_u64(&text, card);
     labels[0] = (struct expo_label){"node", n->name};
     labels[1] = (struct expo_label){"card", buf_str(&text)};
 }
 
-static void write_cards(struct metrics_page *p, const struct shown *s, const char *name,
-                        const char *help, int64_t (*of)(const struct card *c), unsigned decimals)
+static void metrics_cluster_write_cards(struct metrics_page *p, const struct shown *s,
+                                        const char *name, const char *help,
+                                        int64_t (*of)(const struct card *c), unsigned decimals)
 {
     struct digits digits;
     struct expo_label labels[2];
@@ -211,34 +224,34 @@ static void write_cards(struct metrics_page *p, const struct shown *s, const cha
         for (uint32_t k = 0; k < n->n_cards; k++) {
             if (n->cards[k].absent)
                 continue;
-            label_card(n, k, &digits, labels);
+            metrics_cluster_label_card(n, k, &digits, labels);
             expo_fixed(&p->expo, labels, COUNT_OF(labels), of(&n->cards[k]), decimals);
         }
     }
 }
 
-static int64_t card_memory_of(const struct card *c)
+static int64_t metrics_cluster_card_memory_of(const struct card *c)
 {
     return c->total;
 }
 
-static int64_t card_allocated_of(const struct card *c)
+static int64_t metrics_cluster_card_allocated_of(const struct card *c)
 {
     return c->used;
 }
 
-static int64_t card_cores_of(const struct card *c)
+static int64_t metrics_cluster_card_cores_of(const struct card *c)
 {
     return c->cores;
 }
 
-static int64_t card_pods_of(const struct card *c)
+static int64_t metrics_cluster_card_pods_of(const struct card *c)
 {
     return c->pods;
 }
 
 /* Writes unusable cards only: most cards never are. */
-static void write_unusable(struct metrics_page *p, const struct shown *s)
+static void metrics_cluster_write_unusable(struct metrics_page *p, const struct shown *s)
 {
     struct digits digits;
     struct expo_label labels[3];
@@ -251,19 +264,20 @@ static void write_unusable(struct metrics_page *p, const struct shown *s)
         for (uint32_t k = 0; k < n->n_cards; k++) {
             if (n->cards[k].absent || card_usable(&n->cards[k]))
                 continue;
-            label_card(n, k, &digits, labels);
-            labels[2] = (struct expo_label){"reason", str_of(card_states[state_of(&n->cards[k])])};
+            metrics_cluster_label_card(n, k, &digits, labels);
+            labels[2] = (struct expo_label){
+                "reason", str_of(card_states[metrics_cluster_state_of(&n->cards[k])])};
             expo_u64(&p->expo, labels, COUNT_OF(labels), 1);
         }
     }
 }
 
 /* Writes only cards with a known property. */
-static void write_infos(struct metrics_page *p, const struct shown *s)
+static void metrics_cluster_write_infos(struct metrics_page *p, const struct shown *s)
 {
     struct digits digits;
     struct expo_label labels[4];
-    expo_family(&p->expo, EXPO_INFO, "cardpack_card",
+    expo_family(&p->expo, EXPO_GAUGE, "cardpack_card_info",
                 "What is known of a card; without a series: nothing.");
     for (size_t i = 0; i < s->n; i++) {
         const struct node *n = s->nodes[i];
@@ -272,7 +286,7 @@ static void write_infos(struct metrics_page *p, const struct shown *s)
             struct str uuid = node_card_uuid(n, k);
             if (n->cards[k].absent || (model.n == 0 && uuid.n == 0))
                 continue;
-            label_card(n, k, &digits, labels);
+            metrics_cluster_label_card(n, k, &digits, labels);
             labels[2] = (struct expo_label){"model", model};
             labels[3] = (struct expo_label){"uuid", uuid};
             expo_u64(&p->expo, labels, COUNT_OF(labels), 1);
@@ -280,24 +294,26 @@ static void write_infos(struct metrics_page *p, const struct shown *s)
     }
 }
 
-static void write_each_card(struct metrics_page *p, const struct shown *s)
+static void metrics_cluster_write_each_card(struct metrics_page *p, const struct shown *s)
 {
-    write_cards(p, s, "cardpack_card_memory_units",
-                "Memory of the card, in the device plugin's unit (GiB or MiB).", card_memory_of, 0);
-    write_cards(p, s, "cardpack_card_memory_allocated_units", "Of that, what pods hold.",
-                card_allocated_of, 0);
-    write_cards(p, s, "cardpack_card_compute_allocated_ratio",
-                "Of the card's compute, what pods hold that ask for a share of it; 1 is all.",
-                card_cores_of, PERCENT_DECIMALS);
-    write_cards(p, s, "cardpack_card_pods", "Pods that hold something of the card.", card_pods_of,
-                0);
-    write_unusable(p, s);
-    write_infos(p, s);
+    metrics_cluster_write_cards(p, s, "cardpack_card_memory_units",
+                                "Memory of the card, in the device plugin's unit (GiB or MiB).",
+                                metrics_cluster_card_memory_of, 0);
+    metrics_cluster_write_cards(p, s, "cardpack_card_memory_allocated_units",
+                                "Of that, what pods hold.", metrics_cluster_card_allocated_of, 0);
+    metrics_cluster_write_cards(
+        p, s, "cardpack_card_compute_allocated_ratio",
+        "Of the card's compute, what pods hold that ask for a share of it; 1 is all.",
+        metrics_cluster_card_cores_of, PERCENT_DECIMALS);
+    metrics_cluster_write_cards(p, s, "cardpack_card_pods", "Pods that hold something of the card.",
+                                metrics_cluster_card_pods_of, 0);
+    metrics_cluster_write_unusable(p, s);
+    metrics_cluster_write_infos(p, s);
 }
 
 /* ---- which nodes ---- */
 
-static int by_name(const void *a, const void *b)
+static int metrics_cluster_by_name(const void *a, const void *b)
 {
     const struct node *const *x = a;
     const struct node *const *y = b;
@@ -305,10 +321,10 @@ static int by_name(const void *a, const void *b)
 }
 
 /*
- * Collects the nodes that inspect shows: those with gpu-mem, and those whose pods hold some. False
- * without memory.
+ * Collects the nodes that inspect shows: those with gpu-mem, and those whose pods hold some. False:
+ * allocation failed.
  */
-static bool collect(const struct metrics_page *p, struct shown *ret)
+static bool metrics_cluster_collect(const struct metrics_page *p, struct shown *ret)
 {
     const struct cache *cache = &p->service->cache;
     size_t cursor = 0;
@@ -322,23 +338,24 @@ static bool collect(const struct metrics_page *p, struct shown *ret)
             ret->nodes[ret->n++] = n;
     }
     if (ret->n > 1)
-        qsort((void *)ret->nodes, ret->n, sizeof(struct node *), by_name);
+        qsort((void *)ret->nodes, ret->n, sizeof(struct node *), metrics_cluster_by_name);
     return true;
 }
 
 void metrics_write_cluster(struct metrics_page *p)
 {
     struct shown s;
-    if (!collect(p, &s)) {
+    if (!metrics_cluster_collect(p, &s)) {
         p->expo.out->failed = true;
         return;
     }
     size_t left_out = s.n - MIN_OF(s.n, (size_t)p->metrics->max_nodes);
     s.n -= left_out;
-    write_totals(p);
-    write_one(p, "cardpack_metrics_nodes_left_out",
-              "Nodes without series of their own, as there are more than metrics-nodes.",
-              (int64_t)left_out);
-    write_each_node(p, &s);
-    write_each_card(p, &s);
+    metrics_cluster_write_totals(p);
+    metrics_cluster_write_one(
+        p, "cardpack_metrics_nodes_left_out",
+        "Nodes without series of their own, as there are more than metrics-nodes.",
+        (int64_t)left_out);
+    metrics_cluster_write_each_node(p, &s);
+    metrics_cluster_write_each_card(p, &s);
 }

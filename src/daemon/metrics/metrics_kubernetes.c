@@ -7,8 +7,10 @@
 
 #define MS_DECIMALS 3
 
-static void write_each(struct metrics_page *p, const char *name, const char *help, const char *key,
-                       const char *const *words, const uint64_t *counts, size_t n)
+static void metrics_kubernetes_write_each(struct metrics_page *p, const char *name,
+                                          const char *help, const char *key,
+                                          const char *const *words, const uint64_t *counts,
+                                          size_t n)
 {
     expo_family(&p->expo, EXPO_COUNTER, name, help);
     for (size_t i = 0; i < n; i++) {
@@ -17,8 +19,8 @@ static void write_each(struct metrics_page *p, const char *name, const char *hel
     }
 }
 
-static void write_number(struct metrics_page *p, enum expo_type type, const char *name,
-                         const char *help, uint64_t v)
+static void metrics_kubernetes_write_number(struct metrics_page *p, enum expo_type type,
+                                            const char *name, const char *help, uint64_t v)
 {
     expo_family(&p->expo, type, name, help);
     expo_u64(&p->expo, NULL, 0, v);
@@ -26,28 +28,28 @@ static void write_number(struct metrics_page *p, enum expo_type type, const char
 
 /* ---- binds ---- */
 
-static void write_load(struct metrics_page *p)
+static void metrics_kubernetes_write_load(struct metrics_page *p)
 {
     struct binder_load load = {.oldest_ms = p->now_ms};
     if (p->service->binder != NULL)
         binder_look(p->service->binder, &load);
-    write_number(p, EXPO_GAUGE, "cardpack_binds_active",
-                 "Binds that have not come to a certain end.", load.ops);
-    write_number(p, EXPO_GAUGE, "cardpack_binds_waiting",
-                 "Of the active ones, those that wait for another bind to their node.",
-                 load.waiting);
-    write_number(p, EXPO_GAUGE, "cardpack_binds_in_doubt",
-                 "Of the active ones, those whose Binding may or may not have taken effect.",
-                 load.in_doubt);
-    write_number(p, EXPO_GAUGE, "cardpack_reservations",
-                 "Cards that are held for a Binding under way or in doubt, counted by pod.",
-                 load.reserved);
+    metrics_kubernetes_write_number(p, EXPO_GAUGE, "cardpack_binds_active",
+                                    "Binds that have not come to a certain end.", load.ops);
+    metrics_kubernetes_write_number(
+        p, EXPO_GAUGE, "cardpack_binds_waiting",
+        "Of the active ones, those that wait for another bind to their node.", load.waiting);
+    metrics_kubernetes_write_number(
+        p, EXPO_GAUGE, "cardpack_binds_in_doubt",
+        "Of the active ones, those whose Binding may or may not have taken effect.", load.in_doubt);
+    metrics_kubernetes_write_number(
+        p, EXPO_GAUGE, "cardpack_reservations",
+        "Cards that are held for a Binding under way or in doubt, counted by pod.", load.reserved);
     expo_family(&p->expo, EXPO_GAUGE, "cardpack_reservation_oldest_age_seconds",
                 "How long the oldest reservation has been there; 0 without one.");
     expo_fixed(&p->expo, NULL, 0, (int64_t)(p->now_ms - load.oldest_ms), MS_DECIMALS);
 }
 
-static void write_binds(struct metrics_page *p)
+static void metrics_kubernetes_write_binds(struct metrics_page *p)
 {
     static const char *const posts[POST_RESULTS] = {[POST_CREATED] = "created",
                                                     [POST_REFUSED] = "refused",
@@ -60,18 +62,22 @@ static void write_binds(struct metrics_page *p)
         [SEEN_AS_ASKED] = "as_asked", [SEEN_HERE] = "here", [SEEN_ELSEWHERE] = "elsewhere",
         [SEEN_UNBOUND] = "unbound",   [SEEN_GONE] = "gone", [SEEN_NOTHING] = "failed"};
     const struct binder_counts *c = &p->metrics->binds;
-    write_load(p);
-    write_each(p, "cardpack_bindings", "Bindings that were posted, by what came of each.", "result",
-               posts, c->posts, POST_RESULTS);
-    write_each(p, "cardpack_read_backs",
-               "Pods that were read because a Binding's outcome was not known, by what was seen.",
-               "seen", seens, c->reads, BIND_SEENS);
-    write_number(p, EXPO_COUNTER, "cardpack_bind_lookups",
-                 "Pods that were read because the watch had not shown them when they were to be "
-                 "bound.",
-                 c->lookups);
-    write_number(p, EXPO_COUNTER, "cardpack_bind_doubts",
-                 "Binds that had to be answered while their outcome was not known.", c->doubts);
+    metrics_kubernetes_write_load(p);
+    metrics_kubernetes_write_each(p, "cardpack_bindings_total",
+                                  "Bindings that were posted, by what came of each.", "result",
+                                  posts, c->posts, POST_RESULTS);
+    metrics_kubernetes_write_each(
+        p, "cardpack_read_backs_total",
+        "Pods that were read because a Binding's outcome was not known, by what was seen.", "seen",
+        seens, c->reads, BIND_SEENS);
+    metrics_kubernetes_write_number(
+        p, EXPO_COUNTER, "cardpack_bind_lookups_total",
+        "Pods that were read because the watch had not shown them when they were to be "
+        "bound.",
+        c->lookups);
+    metrics_kubernetes_write_number(
+        p, EXPO_COUNTER, "cardpack_bind_doubts_total",
+        "Binds that had to be answered while their outcome was not known.", c->doubts);
     expo_family(&p->expo, EXPO_HISTOGRAM, "cardpack_binding_duration_seconds",
                 "From a Binding's posting to the API server's answer, or to none.");
     expo_histogram(&p->expo, NULL, 0, &c->post);
@@ -86,9 +92,10 @@ struct feed_of {
 
 #define FEEDS (CACHE_KINDS + 1)
 
-static void write_feeds(struct metrics_page *p, const char *name, const char *help,
-                        const struct feed_of feeds[static FEEDS],
-                        uint64_t (*of)(const struct reflector_counts *c))
+static void metrics_kubernetes_write_feeds(struct metrics_page *p, const char *name,
+                                           const char *help,
+                                           const struct feed_of feeds[static FEEDS],
+                                           uint64_t (*of)(const struct reflector_counts *c))
 {
     expo_family(&p->expo, EXPO_COUNTER, name, help);
     for (size_t i = 0; i < FEEDS; i++) {
@@ -97,40 +104,41 @@ static void write_feeds(struct metrics_page *p, const char *name, const char *he
     }
 }
 
-static uint64_t lists_of(const struct reflector_counts *c)
+static uint64_t metrics_kubernetes_lists_of(const struct reflector_counts *c)
 {
     return c->lists;
 }
 
-static uint64_t listed_of(const struct reflector_counts *c)
+static uint64_t metrics_kubernetes_listed_of(const struct reflector_counts *c)
 {
     return c->listed;
 }
 
-static uint64_t list_failures_of(const struct reflector_counts *c)
+static uint64_t metrics_kubernetes_list_failures_of(const struct reflector_counts *c)
 {
     return c->list_failures;
 }
 
-static uint64_t watches_of(const struct reflector_counts *c)
+static uint64_t metrics_kubernetes_watches_of(const struct reflector_counts *c)
 {
     return c->watches;
 }
 
-static uint64_t watch_failures_of(const struct reflector_counts *c)
+static uint64_t metrics_kubernetes_watch_failures_of(const struct reflector_counts *c)
 {
     return c->watch_failures;
 }
 
-static uint64_t objects_of(const struct reflector_counts *c)
+static uint64_t metrics_kubernetes_objects_of(const struct reflector_counts *c)
 {
     return c->objects;
 }
 
-static void write_events_of(struct metrics_page *p, const struct feed_of feeds[static FEEDS])
+static void metrics_kubernetes_write_events_of(struct metrics_page *p,
+                                               const struct feed_of feeds[static FEEDS])
 {
     static const char *const types[] = {"set", "gone", "bookmark"};
-    expo_family(&p->expo, EXPO_COUNTER, "cardpack_watch_events",
+    expo_family(&p->expo, EXPO_COUNTER, "cardpack_watch_events_total",
                 "Events that watches brought, by kind of object and what it was.");
     for (size_t i = 0; i < FEEDS; i++) {
         const struct reflector_counts *c = feeds[i].counts;
@@ -143,7 +151,8 @@ static void write_events_of(struct metrics_page *p, const struct feed_of feeds[s
     }
 }
 
-static void write_ages(struct metrics_page *p, const struct feed_of feeds[static FEEDS])
+static void metrics_kubernetes_write_ages(struct metrics_page *p,
+                                          const struct feed_of feeds[static FEEDS])
 {
     expo_family(&p->expo, EXPO_GAUGE, "cardpack_cache_synced",
                 "1: a whole list of the kind has been in since the start.");
@@ -162,7 +171,7 @@ static void write_ages(struct metrics_page *p, const struct feed_of feeds[static
     }
 }
 
-static void write_watches(struct metrics_page *p)
+static void metrics_kubernetes_write_watches(struct metrics_page *p)
 {
     const struct metrics *m = p->metrics;
     const struct feed_of feeds[FEEDS] = {
@@ -171,25 +180,32 @@ static void write_watches(struct metrics_page *p)
         {"configmaps", &m->kube.feeds[CACHE_HEALTH]},
         {"poddisruptionbudgets", &m->budgets},
     };
-    write_feeds(p, "cardpack_lists_begun",
-                "Lists that were asked for; all but the first of a kind are relists.", feeds,
-                lists_of);
-    write_feeds(p, "cardpack_lists_completed", "Lists that were read whole.", feeds, listed_of);
-    write_feeds(p, "cardpack_list_failures", "Lists that failed.", feeds, list_failures_of);
-    write_feeds(p, "cardpack_listed_objects", "Objects that lists brought.", feeds, objects_of);
-    write_feeds(
-        p, "cardpack_watches",
+    metrics_kubernetes_write_feeds(
+        p, "cardpack_lists_begun_total",
+        "Lists that were asked for; all but the first of a kind are relists.", feeds,
+        metrics_kubernetes_lists_of);
+    metrics_kubernetes_write_feeds(p, "cardpack_lists_completed_total",
+                                   "Lists that were read whole.", feeds,
+                                   metrics_kubernetes_listed_of);
+    metrics_kubernetes_write_feeds(p, "cardpack_list_failures_total", "Lists that failed.", feeds,
+                                   metrics_kubernetes_list_failures_of);
+    metrics_kubernetes_write_feeds(p, "cardpack_listed_objects_total",
+                                   "Objects that lists brought.", feeds,
+                                   metrics_kubernetes_objects_of);
+    metrics_kubernetes_write_feeds(
+        p, "cardpack_watches_total",
         "Watches that were begun; the server ends each in good order after 5 to 10 minutes.", feeds,
-        watches_of);
-    write_feeds(p, "cardpack_watch_failures", "Watches that did not end in good order.", feeds,
-                watch_failures_of);
-    write_events_of(p, feeds);
-    write_ages(p, feeds);
+        metrics_kubernetes_watches_of);
+    metrics_kubernetes_write_feeds(p, "cardpack_watch_failures_total",
+                                   "Watches that did not end in good order.", feeds,
+                                   metrics_kubernetes_watch_failures_of);
+    metrics_kubernetes_write_events_of(p, feeds);
+    metrics_kubernetes_write_ages(p, feeds);
 }
 
 /* ---- evictions ---- */
 
-static void write_evictions(struct metrics_page *p)
+static void metrics_kubernetes_write_evictions(struct metrics_page *p)
 {
     static const char *const answers[EVICT_ANSWERS] = {
         [EVICT_GRANTED] = "granted", [EVICT_GONE] = "gone",         [EVICT_REFUSED] = "refused",
@@ -203,39 +219,44 @@ static void write_evictions(struct metrics_page *p)
         [EVICT_END_TIME] = "time",           [EVICT_END_NOT_LEADING] = "not_leading",
         [EVICT_END_STOPPED] = "stopped"};
     const struct evictor_counts *c = &p->metrics->evictions;
-    write_each(p, "cardpack_evictions", "Evictions that were asked for, by the answer.", "result",
-               answers, c->evictions, EVICT_ANSWERS);
-    write_number(p, EXPO_COUNTER, "cardpack_rescues_begun",
-                 "Pods that were to be helped to a card by evictions.", c->begun);
-    write_each(p, "cardpack_rescues", "How helping a pod to a card by evictions ended.", "end",
-               ends, c->ends, EVICT_ENDS);
+    metrics_kubernetes_write_each(p, "cardpack_evictions_total",
+                                  "Evictions that were asked for, by the answer.", "result",
+                                  answers, c->evictions, EVICT_ANSWERS);
+    metrics_kubernetes_write_number(p, EXPO_COUNTER, "cardpack_rescues_begun_total",
+                                    "Pods that were to be helped to a card by evictions.",
+                                    c->begun);
+    metrics_kubernetes_write_each(p, "cardpack_rescues_total",
+                                  "How helping a pod to a card by evictions ended.", "end", ends,
+                                  c->ends, EVICT_ENDS);
 }
 
-static void write_pod_events(struct metrics_page *p)
+static void metrics_kubernetes_write_pod_events(struct metrics_page *p)
 {
     static const char *const words[] = {"written", "dropped", "lost"};
     const struct events_counts *c = &p->metrics->events;
     const uint64_t counts[] = {c->written, c->dropped, c->lost};
-    write_each(p, "cardpack_pod_events",
-               "Events on pods: written, dropped by us as too many or the same again, or lost to "
-               "the API server.",
-               "outcome", words, counts, COUNT_OF(words));
-    write_number(p, EXPO_GAUGE, "cardpack_pod_events_waiting",
-                 "Events on pods that have not been written yet.", c->waiting);
+    metrics_kubernetes_write_each(
+        p, "cardpack_pod_events_total",
+        "Events on pods: written, dropped by us as too many or the same again, or lost to "
+        "the API server.",
+        "outcome", words, counts, COUNT_OF(words));
+    metrics_kubernetes_write_number(p, EXPO_GAUGE, "cardpack_pod_events_waiting",
+                                    "Events on pods that have not been written yet.", c->waiting);
 }
 
 void metrics_write_kubernetes(struct metrics_page *p)
 {
     const struct metrics *m = p->metrics;
-    write_binds(p);
+    metrics_kubernetes_write_binds(p);
     if (!m->kubernetes)
         return;
-    write_number(p, EXPO_COUNTER, "cardpack_leader_terms",
-                 "How often this replica has begun to decide.", m->kube.leadership.terms);
-    write_number(p, EXPO_COUNTER, "cardpack_leader_losses",
-                 "How often it has ceased to lead, for whatever reason.",
-                 m->kube.leadership.losses);
-    write_watches(p);
-    write_pod_events(p);
-    write_evictions(p);
+    metrics_kubernetes_write_number(p, EXPO_COUNTER, "cardpack_leader_terms_total",
+                                    "How often this replica has begun to decide.",
+                                    m->kube.leadership.terms);
+    metrics_kubernetes_write_number(p, EXPO_COUNTER, "cardpack_leader_losses_total",
+                                    "How often it has ceased to lead, for whatever reason.",
+                                    m->kube.leadership.losses);
+    metrics_kubernetes_write_watches(p);
+    metrics_kubernetes_write_pod_events(p);
+    metrics_kubernetes_write_evictions(p);
 }

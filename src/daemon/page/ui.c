@@ -26,7 +26,7 @@ const struct ui_asset *ui_asset(struct str name)
 }
 
 /* Accepts a weak etag too: a proxy that compresses makes the etag weak. */
-static bool has_etag(struct str list, struct str etag)
+static bool ui_has_etag(struct str list, struct str etag)
 {
     while (list.p != NULL) {
         struct str one;
@@ -40,14 +40,14 @@ static bool has_etag(struct str list, struct str etag)
     return false;
 }
 
-static void put_headers(struct http_request *r)
+static void ui_put_headers(struct http_request *r)
 {
     http_request_header(r, "Content-Security-Policy", POLICY);
     http_request_header(r, "X-Content-Type-Options", "nosniff");
     http_request_header(r, "Referrer-Policy", "no-referrer");
 }
 
-static void respond_text(struct http_request *r, unsigned status, struct str text)
+static void ui_respond_text(struct http_request *r, unsigned status, struct str text)
 {
     buf_put(r->answer, text);
     http_request_respond(r, status, "text/plain; charset=utf-8");
@@ -55,11 +55,11 @@ static void respond_text(struct http_request *r, unsigned status, struct str tex
 
 void ui_handle(struct service *s, struct http_request *r)
 {
-    put_headers(r);
+    ui_put_headers(r);
     if (str_eq(r->path, STR("/ui"))) {
         /* relative, because a proxy may serve the page under a longer path */
         http_request_header(r, "Location", "ui/");
-        respond_text(r, 308, STR("see ui/\n"));
+        ui_respond_text(r, 308, STR("see ui/\n"));
         return;
     }
     if (str_eq(r->rest, STR("events"))) {
@@ -68,12 +68,12 @@ void ui_handle(struct service *s, struct http_request *r)
     }
     const struct ui_asset *a = ui_asset(r->rest);
     if (a == NULL) {
-        respond_text(r, 404, STR("the page has no such file\n"));
+        ui_respond_text(r, 404, STR("the page has no such file\n"));
         return;
     }
     http_request_header(r, "ETag", a->etag);
     http_request_header(r, "Cache-Control", "no-cache");
-    if (has_etag(http_request_value(r, "If-None-Match"), str_of(a->etag))) {
+    if (ui_has_etag(http_request_value(r, "If-None-Match"), str_of(a->etag))) {
         http_request_respond(r, 304, a->content_type);
         return;
     }

@@ -27,8 +27,7 @@ struct said {
 struct ui_stream {
     struct http_stream stream;
     struct ui_feed *feed;
-    struct ui_stream *next;
-    struct ui_stream *prev;
+    struct list_link link; /* in the feed's streams */
     bool greeted;
     bool ready;     /* all nodes were sent once */
     uint64_t begun; /* version of the changes at "hello" */
@@ -44,7 +43,7 @@ struct ui_feed {
     struct ui_reasons reasons;
     struct timer tick;
     uint64_t tick_ms;
-    struct ui_stream *streams; /* a ring; NULL: none */
+    struct list streams;
     size_t n_streams;
     uint64_t seen; /* ready streams send changes up to this version */
     uint64_t ticks;
@@ -61,20 +60,21 @@ struct ui_feed {
 
 /* ---- what is the same for all ---- */
 
-static void begin_event(struct buf *out, const char *name)
+static void ui_feed_begin_event(struct buf *out, const char *name)
 {
     buf_printf(out, "event: %s\ndata: ", name);
 }
 
-static void end_event(struct buf *out)
+static void ui_feed_end_event(struct buf *out)
 {
     buf_put(out, STR("\n\n"));
 }
 
 /*
- * Publishes the draft if it differs from the last text. Without memory the next tick tries again.
+ * Publishes the draft if it differs from the last text. If an allocation fails, the next tick tries
+ * again.
  */
-static bool publish(struct ui_feed *f, struct said *said)
+static bool ui_feed_publish(struct ui_feed *f, struct said *said)
 {
     if (buf_failed(&f->draft) || str_eq(buf_str(&f->draft), buf_str(&said->text)))
         return false;
@@ -85,32 +85,32 @@ static bool publish(struct ui_feed *f, struct said *said)
     return true;
 }
 
-static struct jwrite start_draft(struct ui_feed *f, const char *name)
+static struct jwrite ui_feed_start_draft(struct ui_feed *f, const char *name)
 {
     struct jwrite w;
     buf_clear(&f->draft, LIMIT_KEEP_BYTES);
-    begin_event(&f->draft, name);
+    ui_feed_begin_event(&f->draft, name);
     jwrite_init(&w, &f->draft);
     return w;
 }
 
-static bool refresh_pods(struct ui_feed *f)
+static bool ui_feed_refresh_pods(struct ui_feed *f)
 {
     const struct cache *c = &f->service->cache;
     if (f->pods.version > 0 && f->pods_of[0] == c->pending_version &&
         f->pods_of[1] == f->reasons.version)
         return false;
-    struct jwrite w = start_draft(f, "pods");
+    struct jwrite w = ui_feed_start_draft(f, "pods");
     ui_write_pending(&w, c, &f->reasons);
-    end_event(&f->draft);
+    ui_feed_end_event(&f->draft);
     if (!buf_failed(&f->draft)) {
         f->pods_of[0] = c->pending_version;
         f->pods_of[1] = f->reasons.version;
     }
-    return publish(f, &f->pods);
+    return ui_feed_publish(f, &f->pods);
 }
 
-static void count_nodes(struct ui_feed *f)
+static void ui_feed_count_nodes(struct ui_feed *f)
 {
     const struct cache *c = &f->service->cache;
     if (f->counted_at == c->changes.version)
@@ -129,48 +129,48 @@ static void count_nodes(struct ui_feed *f)
     }
 }
 
-static bool leads(const struct ui_feed *f)
+static bool ui_feed_leads(const struct ui_feed *f)
 {
     struct backend *b = f->service->backend;
     return b->term(b) > 0;
 }
 
-static bool refresh_status(struct ui_feed *f)
+static bool ui_feed_refresh_status(struct ui_feed *f)
 {
     struct str why = STR("");
     bool ready = service_ready(f->service, &why);
-    count_nodes(f);
-    struct jwrite w = start_draft(f, "status");
+    ui_feed_count_nodes(f);
+    struct jwrite w = ui_feed_start_draft(f, "status");
     jwrite_object_begin(&w);
     jwrite_key(&w, STR("ready"));
     jwrite_bool(&w, ready);
     jwrite_key(&w, STR("why"));
     jwrite_str(&w, ready ? STR("") : why);
     jwrite_key(&w, STR("leader"));
-    jwrite_bool(&w, leads(f));
+    jwrite_bool(&w, ui_feed_leads(f));
     jwrite_key(&w, STR("nodes"));
     jwrite_u64(&w, f->nodes);
     jwrite_key(&w, STR("cards"));
     jwrite_u64(&w, f->cards);
     jwrite_object_end(&w);
-    end_event(&f->draft);
-    return publish(f, &f->status);
+    ui_feed_end_event(&f->draft);
+    return ui_feed_publish(f, &f->status);
 }
 
 /* Updates the common texts; returns whether a stream has something to send. */
-static bool refresh(struct ui_feed *f)
+static bool ui_feed_refresh(struct ui_feed *f)
 {
     struct changes *c = &f->service->cache.changes;
     bool news = f->seen != c->version;
     f->seen = changes_see(c);
-    news |= refresh_status(f);
-    news |= refresh_pods(f);
+    news |= ui_feed_refresh_status(f);
+    news |= ui_feed_refresh_pods(f);
     return news;
 }
 
 /* ---- one stream ---- */
 
-static void put_hello(struct ui_stream *s, struct buf *out)
+static void ui_feed_put_hello(struct ui_stream *s, struct buf *out)
 {
     struct jwrite w;
     uint64_t now = changes_see(&s->feed->service->cache.changes);
@@ -180,15 +180,15 @@ static void put_hello(struct ui_stream *s, struct buf *out)
     s->nodes = 0;
     s->pods = s->status = 0;
     s->beats = s->feed->beats;
-    begin_event(out, "hello");
+    ui_feed_begin_event(out, "hello");
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
     jwrite_key(&w, STR("version"));
     jwrite_str(&w, STR(CARDPACK_VERSION));
     jwrite_key(&w, STR("leader"));
-    jwrite_bool(&w, leads(s->feed));
+    jwrite_bool(&w, ui_feed_leads(s->feed));
     jwrite_object_end(&w);
-    end_event(out);
+    ui_feed_end_event(out);
 }
 
 /* The changes that a portion contains: from `first` up to version `to`. */
@@ -197,7 +197,7 @@ struct span {
     uint64_t to;
 };
 
-static bool put_changed(const struct ui_stream *s, struct jwrite *w, struct span *span)
+static bool ui_feed_put_changed(const struct ui_stream *s, struct jwrite *w, struct span *span)
 {
     const struct changes *c = &s->feed->service->cache.changes;
     uint64_t limit = span->to;
@@ -224,7 +224,7 @@ static bool put_changed(const struct ui_stream *s, struct jwrite *w, struct span
  * Writes the names of nodes that are removed or no longer shown. A node that has not changed since
  * "hello" was never sent, so it is skipped.
  */
-static bool put_gone(const struct ui_stream *s, struct jwrite *w, const struct span *span)
+static bool ui_feed_put_gone(const struct ui_stream *s, struct jwrite *w, const struct span *span)
 {
     const struct cache *cache = &s->feed->service->cache;
     const struct change_gone *g;
@@ -251,20 +251,20 @@ static bool put_gone(const struct ui_stream *s, struct jwrite *w, const struct s
     return any;
 }
 
-static void put_nodes(struct ui_stream *s, struct buf *out)
+static void ui_feed_put_nodes(struct ui_stream *s, struct buf *out)
 {
     struct changes *c = &s->feed->service->cache.changes;
     struct span span = {.to = s->ready ? s->feed->seen : changes_see(c)};
     span.first = changes_after(c, s->nodes);
     size_t before = out->n;
     struct jwrite w;
-    begin_event(out, "nodes");
+    ui_feed_begin_event(out, "nodes");
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    bool any = put_changed(s, &w, &span);
-    any |= put_gone(s, &w, &span);
+    bool any = ui_feed_put_changed(s, &w, &span);
+    any |= ui_feed_put_gone(s, &w, &span);
     jwrite_object_end(&w);
-    end_event(out);
+    ui_feed_end_event(out);
     if (!any && !buf_failed(out))
         out->n = before;
     s->nodes = MAX_OF(s->nodes, span.to);
@@ -272,11 +272,11 @@ static void put_nodes(struct ui_stream *s, struct buf *out)
     if (s->ready || s->nodes != c->version)
         return;
     s->ready = true;
-    begin_event(out, "ready");
+    ui_feed_begin_event(out, "ready");
     buf_put(out, STR("{}\n\n"));
 }
 
-static void put_said(struct buf *out, const struct said *said, uint64_t *known)
+static void ui_feed_put_said(struct buf *out, const struct said *said, uint64_t *known)
 {
     if (*known == said->version)
         return;
@@ -284,29 +284,27 @@ static void put_said(struct buf *out, const struct said *said, uint64_t *known)
     buf_put(out, buf_str(&said->text));
 }
 
-static void fill(struct http_stream *st, struct buf *out)
+static void ui_feed_fill(struct http_stream *st, struct buf *out)
 {
     struct ui_stream *s = CONTAINER_OF(st, struct ui_stream, stream);
     struct ui_feed *f = s->feed;
     if (!s->greeted || s->gone < f->service->cache.changes.lost)
-        put_hello(s, out);
-    put_said(out, &f->status, &s->status);
-    put_nodes(s, out);
+        ui_feed_put_hello(s, out);
+    ui_feed_put_said(out, &f->status, &s->status);
+    ui_feed_put_nodes(s, out);
     if (s->ready)
-        put_said(out, &f->pods, &s->pods);
+        ui_feed_put_said(out, &f->pods, &s->pods);
     if (out->n == 0 && s->beats != f->beats)
         buf_put(out, STR(":\n\n"));
     s->beats = f->beats;
 }
 
-static void gone(struct http_stream *st)
+static void ui_feed_gone(struct http_stream *st)
 {
     struct ui_stream *s = CONTAINER_OF(st, struct ui_stream, stream);
     struct ui_feed *f = s->feed;
-    s->prev->next = s->next;
-    s->next->prev = s->prev;
-    if (f->streams == s)
-        f->streams = s->next == s ? NULL : s->next;
+    assert(f->n_streams > 0);
+    list_remove(&s->link);
     mem_free(s);
     if (--f->n_streams > 0)
         return;
@@ -319,35 +317,33 @@ static void gone(struct http_stream *st)
 
 /* ---- all of them ---- */
 
-static void tick(struct timer *t)
+static void ui_feed_tick(struct timer *t)
 {
     struct ui_feed *f = CONTAINER_OF(t, struct ui_feed, tick);
-    bool news = refresh(f);
+    assert(f->n_streams > 0);
+    bool news = ui_feed_refresh(f);
     if (++f->ticks % BEAT_TICKS == 0) {
         f->beats++;
         news = true;
     }
-    struct ui_stream *s = f->streams;
-    for (size_t i = 0; news && i < f->n_streams; i++, s = s->next)
-        http_stream_wake(&s->stream);
+    if (news) {
+        LIST_FOR_EACH (struct ui_stream, s, &f->streams, link)
+            http_stream_wake(&s->stream);
+    }
     timer_arm(f->service->loop, t, f->tick_ms);
 }
 
-static struct ui_stream *stream_new(struct ui_feed *f)
+static struct ui_stream *ui_feed_stream_new(struct ui_feed *f)
 {
     struct ui_stream *s = mem_alloc(sizeof(*s));
     if (s == NULL)
         return NULL;
-    s->stream.fill = fill;
-    s->stream.gone = gone;
+    s->stream.fill = ui_feed_fill;
+    s->stream.gone = ui_feed_gone;
     s->feed = f;
-    if (f->streams == NULL)
-        f->streams = s->next = s->prev = s;
-    s->next = f->streams;
-    s->prev = f->streams->prev;
-    s->prev->next = s;
-    f->streams->prev = s;
+    list_push_back(&f->streams, &s->link);
     f->n_streams++;
+    assert(f->n_streams <= LIMIT_UI_STREAMS);
     return s;
 }
 
@@ -359,13 +355,13 @@ void ui_feed_handle(struct ui_feed *f, struct http_request *r)
         http_respond_error(r, 503, STR("as many pages are open as can be served"));
         return;
     }
-    struct ui_stream *s = stream_new(f);
+    struct ui_stream *s = ui_feed_stream_new(f);
     if (s == NULL) {
         http_respond_error(r, 503, STR("out of memory"));
         return;
     }
     if (!timer_armed(&f->tick)) {
-        (void)refresh(f);
+        (void)ui_feed_refresh(f);
         timer_arm(f->service->loop, &f->tick, f->tick_ms);
     }
     http_request_header(r, "X-Accel-Buffering", "no"); /* nginx: do not buffer */
@@ -378,7 +374,8 @@ enum errc ui_feed_new(struct service *s, uint64_t tick_ms, struct ui_feed **ret,
     if (f == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the page's events");
     f->service = s;
-    f->tick.fire = tick;
+    list_init(&f->streams);
+    f->tick.fire = ui_feed_tick;
     f->tick_ms = tick_ms;
     ui_reasons_init(&f->reasons, (struct map_seed){loop_random(s->loop), loop_random(s->loop)});
     buf_init(&f->pods.text, LIMIT_REPLY_BYTES);
@@ -394,7 +391,7 @@ struct ui_feed *ui_feed_free(struct ui_feed *f)
 {
     if (f == NULL)
         return NULL;
-    assert(f->n_streams == 0);
+    assert(f->n_streams == 0 && list_is_empty(&f->streams));
     timer_cancel(&f->tick);
     f->service->reasons = NULL;
     buf_done(&f->pods.text);

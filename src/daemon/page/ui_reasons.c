@@ -14,12 +14,12 @@ void ui_reasons_init(struct ui_reasons *r, struct map_seed seed)
     r->seed = seed;
 }
 
-static uint64_t hash_of(const struct ui_reasons *r, struct str uid)
+static uint64_t ui_reasons_hash_of(const struct ui_reasons *r, struct str uid)
 {
     return map_hash(r->seed, uid) | 1;
 }
 
-static size_t find(const struct ui_reasons *r, struct str uid, uint64_t hash)
+static size_t ui_reasons_find(const struct ui_reasons *r, struct str uid, uint64_t hash)
 {
     for (size_t i = 0; r->n > 0 && i < LIMIT_UI_REASONS; i++) {
         const struct ui_reason *one = &r->all[i];
@@ -31,7 +31,7 @@ static size_t find(const struct ui_reasons *r, struct str uid, uint64_t hash)
 
 void ui_reasons_forget(struct ui_reasons *r, struct str uid)
 {
-    size_t i = r->n == 0 ? NOWHERE : find(r, uid, hash_of(r, uid));
+    size_t i = r->n == 0 ? NOWHERE : ui_reasons_find(r, uid, ui_reasons_hash_of(r, uid));
     if (i == NOWHERE)
         return;
     r->hashes[i] = 0;
@@ -40,7 +40,7 @@ void ui_reasons_forget(struct ui_reasons *r, struct str uid)
 }
 
 /* Returns an unused entry, or that of the pod which was refused the longest ago. */
-static size_t make_room(struct ui_reasons *r)
+static size_t ui_reasons_make_room(struct ui_reasons *r)
 {
     size_t oldest = 0;
     for (size_t i = 0; i < LIMIT_UI_REASONS; i++) {
@@ -59,10 +59,10 @@ void ui_reasons_note(struct ui_reasons *r, struct str uid,
 {
     if (uid.n == 0 || uid.n > UI_REASON_UID_BYTES)
         return;
-    uint64_t hash = hash_of(r, uid);
-    size_t i = find(r, uid, hash);
+    uint64_t hash = ui_reasons_hash_of(r, uid);
+    size_t i = ui_reasons_find(r, uid, hash);
     bool known = i != NOWHERE;
-    struct ui_reason *one = &r->all[known ? i : make_room(r)];
+    struct ui_reason *one = &r->all[known ? i : ui_reasons_make_room(r)];
     if (!known) {
         r->hashes[one - r->all] = hash;
         one->uid_n = uid.n;
@@ -87,6 +87,6 @@ void ui_reasons_filtered(struct ui_reasons *r, struct str uid,
 
 const struct ui_reason *ui_reasons_get(const struct ui_reasons *r, struct str uid)
 {
-    size_t i = find(r, uid, hash_of(r, uid));
+    size_t i = ui_reasons_find(r, uid, ui_reasons_hash_of(r, uid));
     return i == NOWHERE ? NULL : &r->all[i];
 }

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static void put_str(struct jwrite *w, struct str key, struct str value)
+static void ui_write_put_str(struct jwrite *w, struct str key, struct str value)
 {
     if (value.n == 0)
         return;
@@ -17,19 +17,19 @@ static void put_str(struct jwrite *w, struct str key, struct str value)
     jwrite_str(w, value);
 }
 
-static void put_number(struct jwrite *w, struct str key, int64_t value)
+static void ui_write_put_number(struct jwrite *w, struct str key, int64_t value)
 {
     jwrite_key(w, key);
     jwrite_i64(w, value);
 }
 
-static void put_some(struct jwrite *w, struct str key, int64_t value)
+static void ui_write_put_some(struct jwrite *w, struct str key, int64_t value)
 {
     if (value != 0)
-        put_number(w, key, value);
+        ui_write_put_number(w, key, value);
 }
 
-static void put_true(struct jwrite *w, struct str key, bool value)
+static void ui_write_put_true(struct jwrite *w, struct str key, bool value)
 {
     if (!value)
         return;
@@ -37,39 +37,39 @@ static void put_true(struct jwrite *w, struct str key, bool value)
     jwrite_bool(w, true);
 }
 
-static void write_held(struct jwrite *w, const struct pod *p, int64_t mem, uint32_t cores)
+static void ui_write_held(struct jwrite *w, const struct pod *p, int64_t mem, uint32_t cores)
 {
     jwrite_object_begin(w);
-    put_str(w, STR("namespace"), p->namespace);
-    put_str(w, STR("name"), p->name);
-    put_number(w, STR("mem"), mem);
-    put_some(w, STR("cores"), cores);
-    put_true(w, STR("reserved"), p->state == POD_RESERVED);
+    ui_write_put_str(w, STR("namespace"), p->namespace);
+    ui_write_put_str(w, STR("name"), p->name);
+    ui_write_put_number(w, STR("mem"), mem);
+    ui_write_put_some(w, STR("cores"), cores);
+    ui_write_put_true(w, STR("reserved"), p->state == POD_RESERVED);
     jwrite_object_end(w);
 }
 
 /* Writes the pods on that card; -1: the pods without a valid card, as in inspect. */
-static void write_pods(struct jwrite *w, const struct node *n, int64_t card)
+static void ui_write_pods(struct jwrite *w, const struct node *n, int64_t card)
 {
     jwrite_key(w, STR("pods"));
     jwrite_array_begin(w);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct holding *h = p->holding;
         if (card < 0 && h->n_shares == 0 && p->mem > 0)
-            write_held(w, p, p->mem, 0);
+            ui_write_held(w, p, p->mem, 0);
         for (uint32_t i = 0; i < h->n_shares; i++) {
             const struct share *s = &h->shares[i];
             bool valid = node_has_card(n, s->card);
             if (valid && s->card == card)
-                write_held(w, p, share_charge(p->request, s, n->cards[s->card].total), s->cores);
+                ui_write_held(w, p, share_charge(p->request, s, n->cards[s->card].total), s->cores);
             else if (!valid && card < 0)
-                write_held(w, p, s->mem, s->cores);
+                ui_write_held(w, p, s->mem, s->cores);
         }
     }
     jwrite_array_end(w);
 }
 
-static struct str state_of(const struct card *c)
+static struct str ui_write_state_of(const struct card *c)
 {
     if (c->aside)
         return STR("exclusive");
@@ -78,21 +78,21 @@ static struct str state_of(const struct card *c)
     return c->cordoned ? STR("cordoned") : STR("");
 }
 
-static void write_card(struct jwrite *w, const struct node *n, uint32_t i)
+static void ui_write_card(struct jwrite *w, const struct node *n, uint32_t i)
 {
     const struct card *c = &n->cards[i];
     int32_t numa = node_card_numa(n, i);
     jwrite_object_begin(w);
-    put_number(w, STR("id"), i);
-    put_number(w, STR("total"), c->total);
-    put_number(w, STR("used"), c->used);
-    put_some(w, STR("cores"), c->cores);
-    put_str(w, STR("model"), node_card_model(n, i));
-    put_str(w, STR("uuid"), node_card_uuid(n, i));
+    ui_write_put_number(w, STR("id"), i);
+    ui_write_put_number(w, STR("total"), c->total);
+    ui_write_put_number(w, STR("used"), c->used);
+    ui_write_put_some(w, STR("cores"), c->cores);
+    ui_write_put_str(w, STR("model"), node_card_model(n, i));
+    ui_write_put_str(w, STR("uuid"), node_card_uuid(n, i));
     if (numa >= 0)
-        put_number(w, STR("numa"), numa);
-    put_str(w, STR("state"), state_of(c));
-    write_pods(w, n, i);
+        ui_write_put_number(w, STR("numa"), numa);
+    ui_write_put_str(w, STR("state"), ui_write_state_of(c));
+    ui_write_pods(w, n, i);
     jwrite_object_end(w);
 }
 
@@ -101,26 +101,26 @@ void ui_write_node(struct jwrite *w, const struct node *n)
     jwrite_object_begin(w);
     jwrite_key(w, STR("name"));
     jwrite_str(w, n->name);
-    put_number(w, STR("total"), n->total);
-    put_number(w, STR("used"), n->used);
+    ui_write_put_number(w, STR("total"), n->total);
+    ui_write_put_number(w, STR("used"), n->used);
     if (n->limit < n->total)
-        put_number(w, STR("limit"), n->limit);
+        ui_write_put_number(w, STR("limit"), n->limit);
     if (node_left(n) != n->total - n->used)
-        put_number(w, STR("left"), node_left(n));
+        ui_write_put_number(w, STR("left"), node_left(n));
     if (n->sizes != NULL)
-        put_str(w, STR("policy"), str_of(pack_name(n->sizes->placement)));
+        ui_write_put_str(w, STR("policy"), str_of(pack_name(n->sizes->placement)));
     jwrite_key(w, STR("cards"));
     jwrite_array_begin(w);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
-            write_card(w, n, i);
+            ui_write_card(w, n, i);
     }
     if (n->unplaced > 0) {
         jwrite_object_begin(w);
-        put_number(w, STR("id"), -1);
-        put_number(w, STR("total"), 0);
-        put_number(w, STR("used"), n->unplaced);
-        write_pods(w, n, -1);
+        ui_write_put_number(w, STR("id"), -1);
+        ui_write_put_number(w, STR("total"), 0);
+        ui_write_put_number(w, STR("used"), n->unplaced);
+        ui_write_pods(w, n, -1);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);
@@ -129,7 +129,7 @@ void ui_write_node(struct jwrite *w, const struct node *n)
 
 /* ---- pods that wait ---- */
 
-static int by_age(const void *a, const void *b)
+static int ui_write_by_age(const void *a, const void *b)
 {
     const struct pod *x = *(const struct pod *const *)a;
     const struct pod *y = *(const struct pod *const *)b;
@@ -142,15 +142,15 @@ static int by_age(const void *a, const void *b)
 }
 
 /* Restores the heap order from `at` down: the youngest pod is first. */
-static void sift(const struct pod **heap, size_t n, size_t at)
+static void ui_write_sift(const struct pod **heap, size_t n, size_t at)
 {
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= n)
             return;
-        if (child + 1 < n && by_age(&heap[child + 1], &heap[child]) > 0)
+        if (child + 1 < n && ui_write_by_age(&heap[child + 1], &heap[child]) > 0)
             child++;
-        if (by_age(&heap[child], &heap[at]) <= 0)
+        if (ui_write_by_age(&heap[child], &heap[at]) <= 0)
             return;
         const struct pod *p = heap[at];
         heap[at] = heap[child];
@@ -160,36 +160,36 @@ static void sift(const struct pod **heap, size_t n, size_t at)
 }
 
 /* Also shows a pod whose request cannot be read: it wants a card too. */
-static bool is_shown(const struct pod *p)
+static bool ui_write_is_shown(const struct pod *p)
 {
     return request_shares(p->request) || !request_wants(p->request);
 }
 
 /* Collects the oldest pending pods; returns the number of all pending ones. */
-static size_t collect(const struct cache *c, const struct pod *oldest[static LIMIT_UI_PENDING],
-                      size_t *ret_n)
+static size_t ui_write_collect(const struct cache *c,
+                               const struct pod *oldest[static LIMIT_UI_PENDING], size_t *ret_n)
 {
     size_t n = 0;
     size_t total = 0;
-    for (const struct pod *p = c->pending; p != NULL; p = p->pending_next) {
-        if (!is_shown(p))
+    LIST_FOR_EACH (const struct pod, p, &c->pending, pending) {
+        if (!ui_write_is_shown(p))
             continue;
         total++;
         if (n < LIMIT_UI_PENDING) {
             oldest[n++] = p;
             for (size_t i = n / 2; n == LIMIT_UI_PENDING && i-- > 0;)
-                sift(oldest, n, i);
-        } else if (by_age(&p, &oldest[0]) < 0) {
+                ui_write_sift(oldest, n, i);
+        } else if (ui_write_by_age(&p, &oldest[0]) < 0) {
             oldest[0] = p;
-            sift(oldest, n, 0);
+            ui_write_sift(oldest, n, 0);
         }
     }
-    qsort((void *)oldest, n, sizeof(struct pod *), by_age);
+    qsort((void *)oldest, n, sizeof(struct pod *), ui_write_by_age);
     *ret_n = n;
     return total;
 }
 
-static void write_because(struct jwrite *w, const struct ui_reason *reason)
+static void ui_write_because(struct jwrite *w, const struct ui_reason *reason)
 {
     if (reason == NULL)
         return;
@@ -197,26 +197,26 @@ static void write_because(struct jwrite *w, const struct ui_reason *reason)
     jwrite_object_begin(w);
     for (size_t v = 0; v < VERDICT_COUNT; v++) {
         if (v != VERDICT_FITS && reason->counts[v] > 0)
-            put_number(w, str_of(verdict_name((enum verdict)v)), reason->counts[v]);
+            ui_write_put_number(w, str_of(verdict_name((enum verdict)v)), reason->counts[v]);
     }
     jwrite_object_end(w);
 }
 
-static void write_waiting(struct jwrite *w, const struct pod *p, const struct ui_reason *reason)
+static void ui_write_waiting(struct jwrite *w, const struct pod *p, const struct ui_reason *reason)
 {
     const struct request *r = p->request;
     char since[STAMP_BYTES];
     jwrite_object_begin(w);
-    put_str(w, STR("namespace"), p->namespace);
-    put_str(w, STR("name"), p->name);
-    put_some(w, STR("mem"), r->mem);
-    put_number(w, STR("cards"), request_cards(r));
-    put_some(w, STR("cores"), r->cores);
-    put_some(w, STR("percent"), r->percent);
-    put_true(w, STR("whole"), r->whole);
+    ui_write_put_str(w, STR("namespace"), p->namespace);
+    ui_write_put_str(w, STR("name"), p->name);
+    ui_write_put_some(w, STR("mem"), r->mem);
+    ui_write_put_number(w, STR("cards"), request_cards(r));
+    ui_write_put_some(w, STR("cores"), r->cores);
+    ui_write_put_some(w, STR("percent"), r->percent);
+    ui_write_put_true(w, STR("whole"), r->whole);
     if (p->created_s > 0)
-        put_str(w, STR("since"), stamp_print(p->created_s, since));
-    write_because(w, reason);
+        ui_write_put_str(w, STR("since"), stamp_print(p->created_s, since));
+    ui_write_because(w, reason);
     jwrite_object_end(w);
 }
 
@@ -224,12 +224,12 @@ void ui_write_pending(struct jwrite *w, const struct cache *c, const struct ui_r
 {
     const struct pod *oldest[LIMIT_UI_PENDING];
     size_t n = 0;
-    size_t total = collect(c, oldest, &n);
+    size_t total = ui_write_collect(c, oldest, &n);
     jwrite_object_begin(w);
     jwrite_key(w, STR("pods"));
     jwrite_array_begin(w);
     for (size_t i = 0; i < n; i++)
-        write_waiting(w, oldest[i], ui_reasons_get(reasons, oldest[i]->uid));
+        ui_write_waiting(w, oldest[i], ui_reasons_get(reasons, oldest[i]->uid));
     jwrite_array_end(w);
     jwrite_key(w, STR("total"));
     jwrite_u64(w, total);

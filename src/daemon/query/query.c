@@ -18,10 +18,10 @@ struct explain_call {
     struct backend_call call;
     struct service *service;
     struct http_request *request;
-    struct explain_call *next;
+    struct list_link link; /* in the service's explains */
 };
 
-static void respond(struct service *s, struct http_request *r, const struct pod_view *pod)
+static void query_respond(struct service *s, struct http_request *r, const struct pod_view *pod)
 {
     struct str missing;
     if (!service_ready(s, &missing)) {
@@ -38,31 +38,23 @@ static void respond(struct service *s, struct http_request *r, const struct pod_
     http_request_respond(r, 200, "application/json");
 }
 
-static void unlink_call(struct explain_call *c)
+static void query_call_free(struct explain_call *c)
 {
-    struct explain_call **at = &c->service->explains;
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
-}
-
-static void call_free(struct explain_call *c)
-{
-    unlink_call(c);
+    list_remove(&c->link);
     backend_call_done(&c->call);
     mem_free(c);
 }
 
-static void looked_up(struct backend_call *call)
+static void query_looked_up(struct backend_call *call)
 {
     struct explain_call *c = CONTAINER_OF(call, struct explain_call, call);
     if (call->get == GET_FOUND)
-        respond(c->service, c->request, &call->pod);
+        query_respond(c->service, c->request, &call->pod);
     else if (call->get == GET_GONE)
         http_respond_error(c->request, 404, STR("there is no such pod"));
     else
         http_respond_error(c->request, 502, str_of(call->err.text));
-    call_free(c);
+    query_call_free(c);
 }
 
 void explain_handle_get(struct service *s, struct http_request *r)
@@ -84,28 +76,26 @@ void explain_handle_get(struct service *s, struct http_request *r)
         return;
     }
     struct explain_call *c = mem_alloc(sizeof(*c));
-    if (c == NULL) {
+    if (c == NULL || backend_call_init(&c->call, s->backend) != OK) {
+        mem_free(c);
         http_respond_error(r, 503, STR("cardpack is out of memory"));
         return;
     }
     c->service = s;
     c->request = r;
-    c->next = s->explains;
-    s->explains = c;
-    backend_call_init(&c->call, s->backend);
+    list_push_back(&s->explains, &c->link);
     c->call.timeout_ms = CALL_TIMEOUT_MS;
-    c->call.done = looked_up;
+    c->call.done = query_looked_up;
     s->backend->get(s->backend, &c->call, namespace, name);
 }
 
 void explain_end(struct service *s)
 {
     s->closing = true;
-    while (s->explains != NULL) {
-        struct explain_call *c = s->explains;
+    LIST_FOR_EACH (struct explain_call, c, &s->explains, link) {
         s->backend->cancel(&c->call);
         http_respond_error(c->request, 503, OVER);
-        call_free(c);
+        query_call_free(c);
     }
 }
 
@@ -114,14 +104,14 @@ void explain_handle_post(struct service *s, struct http_request *r)
     struct pod_view pod;
     struct err e = ERR_INIT;
     if (pod_read(r->body, r->arena, &pod, &e) == OK)
-        respond(s, r, &pod);
+        query_respond(s, r, &pod);
     else
         http_respond_error(r, e.code == ERR_NOMEM ? 503 : 400, str_of(e.text));
 }
 
 /* ---- inspect, cards, fit ---- */
 
-static void respond_inspect(struct service *s, struct http_request *r, enum inspect_form form)
+static void query_respond_inspect(struct service *s, struct http_request *r, enum inspect_form form)
 {
     struct str node = r->rest.n > 0 ? r->rest : STR_NULL;
     if (inspect_write(&s->cache, node, form, r->arena, r->answer) != OK)
@@ -132,14 +122,14 @@ static void respond_inspect(struct service *s, struct http_request *r, enum insp
 /* Answers with what is known so far: gpushare's inspect has no form for "not ready". */
 void inspect_handle(struct service *s, struct http_request *r)
 {
-    respond_inspect(s, r, INSPECT_GPUSHARE);
+    query_respond_inspect(s, r, INSPECT_GPUSHARE);
 }
 
 void cards_handle(struct service *s, struct http_request *r)
 {
     struct str missing;
     if (service_ready(s, &missing))
-        respond_inspect(s, r, INSPECT_CARDS);
+        query_respond_inspect(s, r, INSPECT_CARDS);
     else
         http_respond_error(r, 503, missing);
 }

@@ -9,7 +9,7 @@
  * node of the answer, and that costs it more time than the whole filter.
  */
 #include "base/log.h"
-#include "core/policy.h"
+#include "core/fit.h"
 #include "core/rank.h"
 #include "daemon/service.h"
 #include "report/judge.h"
@@ -38,17 +38,17 @@ struct filter {
     struct str *refusals; /* texts of quota refusals by the index of judge_first; NULL: none yet */
 };
 
-static bool is_same(const struct quota_refusal *a, const struct quota_refusal *b)
+static bool filter_is_same(const struct quota_refusal *a, const struct quota_refusal *b)
 {
     return a->fault == b->fault && a->scope == b->scope && a->kind == b->kind &&
            a->limit == b->limit && a->used == b->used && a->asked == b->asked &&
            str_eq(a->name, b->name);
 }
 
-static struct str tell_quota(struct filter *f, const struct quota_refusal *refusal)
+static struct str filter_tell_quota(struct filter *f, const struct quota_refusal *refusal)
 {
     for (size_t i = 0; i < f->n_told; i++) {
-        if (is_same(&f->told[i].refusal, refusal))
+        if (filter_is_same(&f->told[i].refusal, refusal))
             return f->told[i].text;
     }
     buf_clear(&f->scratch, SIZE_MAX);
@@ -66,7 +66,8 @@ static struct str tell_quota(struct filter *f, const struct quota_refusal *refus
  * Finds the reason once for each node that is evaluated separately: that takes as long as the
  * evaluation. Absent: no quota refuses the node.
  */
-static struct str refusal_of(struct filter *f, const struct node *n, enum verdict v, size_t i)
+static struct str filter_refusal_of(struct filter *f, const struct node *n, enum verdict v,
+                                    size_t i)
 {
     struct quota_refusal refusal;
     size_t first = judge_first(&f->judgement, n, i);
@@ -74,9 +75,9 @@ static struct str refusal_of(struct filter *f, const struct node *n, enum verdic
         f->refusals = arena_array(f->arena, f->args->n, sizeof(*f->refusals));
     if (f->refusals != NULL && f->refusals[first].p != NULL)
         return f->refusals[first];
-    if (!policy_refusal(n, &f->judgement.request, v, &refusal))
+    if (!fit_refusal(n, &f->judgement.request, v, &refusal))
         return STR_NULL;
-    struct str text = tell_quota(f, &refusal);
+    struct str text = filter_tell_quota(f, &refusal);
     if (f->refusals != NULL && text.p == f->scratch.p)
         text = arena_dup(f->arena, text);
     if (f->refusals != NULL)
@@ -84,7 +85,7 @@ static struct str refusal_of(struct filter *f, const struct node *n, enum verdic
     return text;
 }
 
-static struct str reason_of(void *ctx, size_t i)
+static struct str filter_reason_of(void *ctx, size_t i)
 {
     struct filter *f = ctx;
     enum verdict v = (enum verdict)f->judgement.verdicts[i];
@@ -93,18 +94,18 @@ static struct str reason_of(void *ctx, size_t i)
         return str_of(f->judgement.bad_request.text);
     bool of_quota = v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED;
     const struct node *n = of_quota || v == VERDICT_BAD_CARDS ? cache_node(f->cache, name) : NULL;
-    struct str text = of_quota && n != NULL ? refusal_of(f, n, v, i) : STR_NULL;
+    struct str text = of_quota && n != NULL ? filter_refusal_of(f, n, v, i) : STR_NULL;
     if (text.p != NULL)
         return text;
-    return policy_reason(n, v, name, &f->scratch);
+    return fit_reason(n, v, name, &f->scratch);
 }
 
 /* Logs how many candidates got each verdict. */
-static void report(const struct filter *f)
+static void filter_report(const struct filter *f)
 {
     const unsigned *counts = f->judgement.counts;
     char bytes[512];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     verdict_counts(&text, counts);
     if (counts[VERDICT_FITS] == 0)
         log_info("pod fits on no node", kv_str("namespace", f->args->pod.namespace),
@@ -117,7 +118,7 @@ static void report(const struct filter *f)
                   kv_uint("nodes", f->args->n), kv_uint("fit", counts[VERDICT_FITS]));
 }
 
-static enum offer offer_for(enum verdict v)
+static enum offer filter_offer_for(enum verdict v)
 {
     if (v == VERDICT_FITS)
         return OFFER_FITS;
@@ -128,7 +129,7 @@ static enum offer offer_for(enum verdict v)
  * Leaves out all feasible nodes but the `max` best, where scores differ by node. A node that is
  * named twice takes two places: kube-scheduler names each node once.
  */
-static enum errc shorten(struct filter *f, struct arena *a, size_t max)
+static enum errc filter_shorten(struct filter *f, struct arena *a, size_t max)
 {
     const struct filter_args *args = f->args;
     struct rank best = {.max = MIN_OF(max, args->n)};
@@ -149,7 +150,8 @@ static enum errc shorten(struct filter *f, struct arena *a, size_t max)
     return OK;
 }
 
-static enum errc decide(struct service *s, struct filter *f, struct arena *a, struct err *reterr)
+static enum errc filter_decide(struct service *s, struct filter *f, struct arena *a,
+                               struct err *reterr)
 {
     unsigned char offer_of[VERDICT_COUNT];
     bool shorter = s->shortlist > 0 && f->args->n > s->shortlist;
@@ -160,17 +162,17 @@ static enum errc decide(struct service *s, struct filter *f, struct arena *a, st
     if (f->offers == NULL)
         return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);
     for (unsigned v = 0; v < VERDICT_COUNT; v++)
-        offer_of[v] = (unsigned char)offer_for((enum verdict)v);
+        offer_of[v] = (unsigned char)filter_offer_for((enum verdict)v);
     if (f->judgement.counts[VERDICT_FITS] < f->args->n) {
         for (size_t i = 0; i < f->args->n; i++)
             f->offers[i] = offer_of[f->judgement.verdicts[i]];
     }
-    if (!shorter || shorten(f, a, s->shortlist) == OK)
+    if (!shorter || filter_shorten(f, a, s->shortlist) == OK)
         return OK;
     return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);
 }
 
-static void fail(struct http_request *r, enum metrics_outcome outcome, struct str error)
+static void filter_fail(struct http_request *r, enum metrics_outcome outcome, struct str error)
 {
     r->outcome = (unsigned char)outcome;
     extender_write_filter_error(r->answer, error);
@@ -184,30 +186,29 @@ void filter_handle(struct service *s, struct http_request *r)
     struct err e = ERR_INIT;
     if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
         log_warn("bad filter request", kv_str("peer", r->peer), kv_cstr("error", e.text));
-        fail(r, OUTCOME_ERROR, str_of(e.text));
+        filter_fail(r, OUTCOME_ERROR, str_of(e.text));
         return;
     }
     if (!service_ready(s, &missing)) {
         (void)err_set(&e, ERR_UNAVAILABLE, "cardpack is not ready: %.*s", STR_ARG(missing));
-        fail(r, OUTCOME_ERROR, str_of(e.text));
+        filter_fail(r, OUTCOME_ERROR, str_of(e.text));
         return;
     }
     struct filter f = {.cache = &s->cache, .arena = r->arena, .args = &args};
-    f.scratch = (struct buf){
-        .p = f.scratch_bytes, .cap = sizeof(f.scratch_bytes), .max = sizeof(f.scratch_bytes) - 1};
-    if (decide(s, &f, r->arena, &e) != OK) {
+    f.scratch = BUF_ON(f.scratch_bytes);
+    if (filter_decide(s, &f, r->arena, &e) != OK) {
         log_warn("a filter request is not answered", kv_str("namespace", args.pod.namespace),
                  kv_str("pod", args.pod.name), kv_uint("nodes", args.n), kv_cstr("error", e.text));
-        fail(r, OUTCOME_ERROR, str_of(e.text));
+        filter_fail(r, OUTCOME_ERROR, str_of(e.text));
         return;
     }
     r->outcome = f.judgement.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
-    report(&f);
+    filter_report(&f);
     struct str later = s->filtered == NULL ? STR_NULL : s->filtered(s, &args, &f.judgement);
     if (later.n > 0) {
-        fail(r, OUTCOME_REFUSED, later);
+        filter_fail(r, OUTCOME_REFUSED, later);
         return;
     }
-    extender_write_filter(r->answer, &args, f.offers, reason_of, &f);
+    extender_write_filter(r->answer, &args, f.offers, filter_reason_of, &f);
     http_request_respond(r, 200, "application/json");
 }

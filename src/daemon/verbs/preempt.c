@@ -31,7 +31,8 @@ struct preempt {
     char story_bytes[1024];
 };
 
-static void tell(struct preempt *p, const struct node_victims *asked, const struct victims *chosen)
+static void preempt_tell(struct preempt *p, const struct node_victims *asked,
+                         const struct victims *chosen)
 {
     buf_printf(&p->story, "%s%.*s", p->story.n == 0 ? "" : "; ", STR_ARG(asked->node));
     if (chosen->card >= 0)
@@ -48,7 +49,8 @@ static void tell(struct preempt *p, const struct node_victims *asked, const stru
  * Chooses victims beyond those of kube-scheduler. The cache must know the latter on this node;
  * otherwise they count for nothing here, but stay in the answer.
  */
-static enum errc choose(struct preempt *p, const struct node_victims *asked, struct victims *ret)
+static enum errc preempt_choose(struct preempt *p, const struct node_victims *asked,
+                                struct victims *ret)
 {
     const struct cache *cache = &p->service->cache;
     struct victims_question q = {.node = cache_node(cache, asked->node),
@@ -69,10 +71,10 @@ static enum errc choose(struct preempt *p, const struct node_victims *asked, str
 }
 
 /* Writes all victims of the node into `node`; none: the node is left out. */
-static enum errc decide_node(struct preempt *p, struct node_victims *node)
+static enum errc preempt_decide_node(struct preempt *p, struct node_victims *node)
 {
     struct victims chosen = {.card = -1};
-    enum errc code = choose(p, node, &chosen);
+    enum errc code = preempt_choose(p, node, &chosen);
     if (code != OK)
         return code;
     if (chosen.verdict != VERDICT_FITS) {
@@ -90,17 +92,17 @@ static enum errc decide_node(struct preempt *p, struct node_victims *node)
     if (node->n + chosen.cost.n == 0)
         p->idle++;
     else
-        tell(p, node, &chosen);
+        preempt_tell(p, node, &chosen);
     node->uids = uids;
     node->n += chosen.cost.n;
     node->num_pdb_violations += chosen.cost.violations;
     return OK;
 }
 
-static void report(const struct preempt *p)
+static void preempt_report(const struct preempt *p)
 {
     char bytes[512];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     verdict_counts(&text, p->refused);
     if (p->idle > 0)
         buf_printf(&text, "%sno eviction is needed: %u", text.n == 0 ? "" : ", ", p->idle);
@@ -113,7 +115,7 @@ static void report(const struct preempt *p)
 }
 
 /* Why no pod may be evicted for this pod; NULL: evictions are allowed. */
-static const char *refuse(struct preempt *p, struct err *e)
+static const char *preempt_refuse(struct preempt *p, struct err *e)
 {
     struct str missing;
     if (!service_ready(p->service, &missing)) {
@@ -129,7 +131,7 @@ static const char *refuse(struct preempt *p, struct err *e)
 }
 
 /* OUTCOME_OK if at least one node has victims. */
-static enum metrics_outcome outcome_of(const struct preempt *p, const char *why)
+static enum metrics_outcome preempt_outcome_of(const struct preempt *p, const char *why)
 {
     if (why != NULL)
         return OUTCOME_ERROR;
@@ -140,9 +142,9 @@ static enum metrics_outcome outcome_of(const struct preempt *p, const char *why)
     return OUTCOME_REFUSED;
 }
 
-static const char *decide(struct preempt *p, struct err *e)
+static const char *preempt_decide(struct preempt *p, struct err *e)
 {
-    const char *why = refuse(p, e);
+    const char *why = preempt_refuse(p, e);
     work_begin(&p->service->work, p->args.n);
     p->request.work = &p->service->work;
     if (why != NULL || !request_wants(&p->request))
@@ -156,12 +158,12 @@ static const char *decide(struct preempt *p, struct err *e)
             p->undecided++;
             continue;
         }
-        if (decide_node(p, &p->args.nodes[i]) != OK)
+        if (preempt_decide_node(p, &p->args.nodes[i]) != OK)
             return "cardpack is out of memory";
         p->steps -= part - p->part;
         work_next_node(p->request.work);
     }
-    report(p);
+    preempt_report(p);
     return NULL;
 }
 
@@ -169,14 +171,14 @@ void preempt_handle(struct service *s, struct http_request *r)
 {
     struct preempt p = {.service = s, .arena = r->arena, .steps = LIMIT_VICTIM_STEPS};
     struct err e = ERR_INIT;
-    p.story = (struct buf){
-        .p = p.story_bytes, .cap = sizeof(p.story_bytes), .max = sizeof(p.story_bytes) - 1};
-    const char *why = preempt_read(r->body, r->arena, &p.args, &e) != OK ? e.text : decide(&p, &e);
+    p.story = BUF_ON(p.story_bytes);
+    const char *why =
+        preempt_read(r->body, r->arena, &p.args, &e) != OK ? e.text : preempt_decide(&p, &e);
     if (why != NULL)
         log_warn("no pod is preempted", kv_str("peer", r->peer),
                  kv_str("namespace", p.args.pod.namespace), kv_str("pod", p.args.pod.name),
                  kv_cstr("error", why));
-    r->outcome = (unsigned char)outcome_of(&p, why);
+    r->outcome = (unsigned char)preempt_outcome_of(&p, why);
     preempt_write(r->answer, p.args.nodes, why == NULL ? p.args.n : 0);
     http_request_respond(r, 200, "application/json");
 }

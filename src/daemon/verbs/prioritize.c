@@ -12,7 +12,7 @@
 #include "daemon/service.h"
 #include "report/judge.h"
 
-static void respond_nothing(struct http_request *r, const char *why)
+static void prioritize_respond_nothing(struct http_request *r, const char *why)
 {
     log_warn("no priorities", kv_str("peer", r->peer), kv_cstr("error", why));
     r->outcome = OUTCOME_ERROR;
@@ -21,7 +21,7 @@ static void respond_nothing(struct http_request *r, const char *why)
 }
 
 /* Converts the nodes' scores into ranks of 0 to 10. */
-static void rank_all(const struct judgement *j, size_t n, unsigned char *ret)
+static void prioritize_rank_all(const struct judgement *j, size_t n, unsigned char *ret)
 {
     struct rank_levels levels = {.n = 0};
     for (size_t i = 0; i < n; i++) {
@@ -39,21 +39,21 @@ void prioritize_handle(struct service *s, struct http_request *r)
     struct str missing;
     struct err e = ERR_INIT;
     if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
-        respond_nothing(r, e.text);
+        prioritize_respond_nothing(r, e.text);
         return;
     }
     unsigned char *scores = arena_alloc(r->arena, args.n); /* all 0 */
     if (scores == NULL) {
-        respond_nothing(r, "out of memory");
+        prioritize_respond_nothing(r, "out of memory");
         return;
     }
     if (judge(&s->cache, &s->work, &args, r->arena, true, &j, &e) != OK) {
-        respond_nothing(r, e.text);
+        prioritize_respond_nothing(r, e.text);
         return;
     }
     bool ready = service_ready(s, &missing);
     if (ready)
-        rank_all(&j, args.n, scores);
+        prioritize_rank_all(&j, args.n, scores);
     r->outcome = ready ? OUTCOME_OK : OUTCOME_ERROR;
     log_debug("prioritized", kv_str("namespace", args.pod.namespace), kv_str("pod", args.pod.name),
               kv_uint("nodes", args.n), kv_bool("ready", ready));

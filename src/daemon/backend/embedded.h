@@ -17,14 +17,14 @@
 #include "daemon/backend/backend.h"
 #include "io/http_server.h"
 
-struct cluster;
+struct embedded;
 
 /* `text` is the file's content, `path` its name for error messages. */
-enum errc cluster_new(struct loop *l, struct cache *cache, struct str text, struct str path,
-                      struct cluster **ret, struct err *reterr) _must_use_;
-struct cluster *cluster_free(struct cluster *c); /* returns NULL */
+enum errc embedded_new(struct loop *l, struct cache *cache, struct str text, struct str path,
+                       struct embedded **ret, struct err *reterr) _must_use_;
+struct embedded *embedded_free(struct embedded *c); /* returns NULL */
 
-struct backend *cluster_interface(struct cluster *c);
+struct backend *embedded_interface(struct embedded *c);
 
 /* `rest` is the path below /api/v1/namespaces/. */
-void cluster_handle(struct cluster *c, struct http_request *r, struct str rest);
+void embedded_handle(struct embedded *c, struct http_request *r, struct str rest);

@@ -11,14 +11,14 @@
  * The reason in a Status is not compared with the code, because an admission webhook chooses both.
  * Only the reasons of a request that was not processed to its end leave the outcome open.
  */
-#include "daemon/bind/post_verdict.h"
+#include "daemon/backend/proof.h"
 
-static bool says(struct str message, const char *part)
+static bool proof_says(struct str message, const char *part)
 {
     return message.n > 0 && memmem(message.p, message.n, part, strlen(part)) != NULL;
 }
 
-static bool leaves_open(struct str reason)
+static bool proof_leaves_open(struct str reason)
 {
     static const char *const reasons[] = {"Timeout", "ServerTimeout", "InternalError",
                                           "ServiceUnavailable", "Unknown"};
@@ -29,24 +29,23 @@ static bool leaves_open(struct str reason)
     return false;
 }
 
-bool answer_is_refusal(const struct http_call *http, struct arena *arena, struct kube_status *ret)
+bool proof_refused(const struct http_call *http, struct arena *arena, struct kube_status *ret)
 {
     return kube_status_read(buf_str(&http->reply), arena, ret, NULL) == OK &&
-           kube_status_is_failure(ret, http->status) && !leaves_open(ret->reason);
+           kube_status_is_failure(ret, http->status) && !proof_leaves_open(ret->reason);
 }
 
 /*
- * Contract kubernetes 2.3. The API server answers 409 for every failure within the transaction,
- * time-outs of etcd included. Only these three messages say that nothing was and nothing will be
- * written.
+ * The API server answers 409 for every failure within the transaction, time-outs of etcd included.
+ * Only these three messages say that nothing was and nothing will be written.
  */
-static bool conflict_is_final(struct str message)
+static bool proof_conflict_is_final(struct str message)
 {
-    return says(message, "Precondition failed: UID") || says(message, "is being deleted") ||
-           says(message, "schedulingGates");
+    return proof_says(message, "Precondition failed: UID") ||
+           proof_says(message, "is being deleted") || proof_says(message, "schedulingGates");
 }
 
-bool status_is_absent_pod(const struct kube_status *s)
+bool proof_status_no_pod(const struct kube_status *s)
 {
     return s->code == 404 && str_eq(s->reason, STR("NotFound")) &&
            str_eq(s->details_kind, STR("pods"));
@@ -56,13 +55,13 @@ bool status_is_absent_pod(const struct kube_status *s)
  * The Status is required because a card is released on this: a 404 of a load balancer says nothing
  * about the pod.
  */
-bool pod_not_found(const struct http_call *http, struct arena *arena)
+bool proof_no_pod(const struct http_call *http, struct arena *arena)
 {
     struct kube_status s;
-    return answer_is_refusal(http, arena, &s) && status_is_absent_pod(&s);
+    return proof_refused(http, arena, &s) && proof_status_no_pod(&s);
 }
 
-enum post_result post_verdict(const struct http_call *http, struct arena *arena)
+enum post_result proof_of_post(const struct http_call *http, struct arena *arena)
 {
     struct kube_status s;
     if (http->outcome == HTTP_NOT_SENT)
@@ -73,7 +72,7 @@ enum post_result post_verdict(const struct http_call *http, struct arena *arena)
         return POST_CREATED;
     if (http->status == 429)
         return POST_THROTTLED;
-    if (!answer_is_refusal(http, arena, &s))
+    if (!proof_refused(http, arena, &s))
         return POST_UNKNOWN;
     switch (http->status) {
     case 400:
@@ -83,11 +82,11 @@ enum post_result post_verdict(const struct http_call *http, struct arena *arena)
     case 401:
         return POST_UNAUTHORIZED;
     case 404:
-        return status_is_absent_pod(&s) ? POST_REFUSED : POST_UNKNOWN;
+        return proof_status_no_pod(&s) ? POST_REFUSED : POST_UNKNOWN;
     case 409:
-        if (says(s.message, "is already assigned to node"))
+        if (proof_says(s.message, "is already assigned to node"))
             return POST_ASSIGNED;
-        return conflict_is_final(s.message) ? POST_REFUSED : POST_UNKNOWN;
+        return proof_conflict_is_final(s.message) ? POST_REFUSED : POST_UNKNOWN;
     default:
         return POST_UNKNOWN;
     }

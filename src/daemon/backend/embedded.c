@@ -2,7 +2,7 @@
  * Stores each pod as JSON and passes it to the cache in the same way as the watch of a real
  * cluster. A bind edits that JSON.
  */
-#include "daemon/backend/cluster.h"
+#include "daemon/backend/embedded.h"
 
 #include "base/log.h"
 #include "base/map.h"
@@ -19,7 +19,7 @@ struct stored_pod {
     struct buf json; /* the whole Pod */
 };
 
-struct cluster {
+struct embedded {
     struct backend interface;
     struct loop *loop;
     struct ingest ingest;
@@ -28,7 +28,7 @@ struct cluster {
     struct buf text; /* YAML converted to JSON */
 };
 
-static struct str make_key(struct arena *a, struct str namespace, struct str name)
+static struct str embedded_make_key(struct arena *a, struct str namespace, struct str name)
 {
     char *p = arena_alloc(a, namespace.n + 1 + name.n);
     if (p == NULL)
@@ -45,18 +45,18 @@ struct uid_text {
 };
 
 /* A version 4 UUID, written into *out. */
-static struct str make_uid(struct loop *l, struct uid_text *out)
+static struct str embedded_make_uid(struct loop *l, struct uid_text *out)
 {
     uint64_t a = loop_random(l);
     uint64_t b = loop_random(l);
-    struct buf text = {.p = out->bytes, .cap = sizeof(out->bytes), .max = sizeof(out->bytes) - 1};
+    struct buf text = BUF_ON(out->bytes);
     buf_printf(&text, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
                (unsigned)(a >> 16) & 0xffffU, (unsigned)a & 0xfffU,
                0x8000U | ((unsigned)(b >> 48) & 0x3fffU), (unsigned long long)b & 0xffffffffffffU);
     return buf_str(&text);
 }
 
-static void stored_free(struct stored_pod *p)
+static void embedded_stored_free(struct stored_pod *p)
 {
     if (p == NULL)
         return;
@@ -64,8 +64,8 @@ static void stored_free(struct stored_pod *p)
     mem_free(p);
 }
 
-static enum errc read_pod(struct cluster *c, struct str json, struct pod_view *ret,
-                          struct err *reterr)
+static enum errc embedded_read_pod(struct embedded *c, struct str json, struct pod_view *ret,
+                                   struct err *reterr)
 {
     struct jread r;
     struct request request;
@@ -88,9 +88,9 @@ static enum errc read_pod(struct cluster *c, struct str json, struct pod_view *r
  * Passes an object to the cache. The embedded cluster has no relist that could repair the cache
  * later, so an object that the cache cannot take is refused.
  */
-static enum errc taken_in(struct cluster *c,
-                          void (*ingest)(struct ingest *in, struct str json, bool gone),
-                          struct str json, bool gone, struct err *reterr)
+static enum errc embedded_taken_in(struct embedded *c,
+                                   void (*ingest)(struct ingest *in, struct str json, bool gone),
+                                   struct str json, bool gone, struct err *reterr)
 {
     struct ingest *in = &c->ingest;
     in->lost = in->torn[CACHE_NODES] = in->torn[CACHE_PODS] = in->torn[CACHE_HEALTH] = false;
@@ -103,12 +103,12 @@ static enum errc taken_in(struct cluster *c,
 }
 
 /* Adds a pod, and sets its namespace and UID where they are missing. Does not reset the arena. */
-static enum errc add_pod(struct cluster *c, struct str json, struct str namespace,
-                         struct stored_pod **ret, struct err *reterr)
+static enum errc embedded_add_pod(struct embedded *c, struct str json, struct str namespace,
+                                  struct stored_pod **ret, struct err *reterr)
 {
     struct pod_view view;
     struct uid_text uid;
-    enum errc code = read_pod(c, json, &view, reterr);
+    enum errc code = embedded_read_pod(c, json, &view, reterr);
     if (code != OK)
         return code;
     struct pod_edit edit = {.namespace = namespace, .uid = view.uid};
@@ -118,8 +118,8 @@ static enum errc add_pod(struct cluster *c, struct str json, struct str namespac
         return err_set(reterr, ERR_SYNTAX, "metadata.namespace is \"%.*s\", the path says \"%.*s\"",
                        STR_ARG(view.namespace), STR_ARG(edit.namespace));
     if (edit.uid.n == 0)
-        edit.uid = make_uid(c->loop, &uid);
-    struct str key = make_key(&c->arena, edit.namespace, view.name);
+        edit.uid = embedded_make_uid(c->loop, &uid);
+    struct str key = embedded_make_key(&c->arena, edit.namespace, view.name);
     if (key.p != NULL && map_get(&c->pods, key) != NULL)
         return err_set(reterr, ERR_CONFLICT, "pod \"%.*s\" is there already", STR_ARG(key));
     /* With the same UID the cache would move the other pod's usage to this pod. */
@@ -138,13 +138,13 @@ static enum errc add_pod(struct cluster *c, struct str json, struct str namespac
     if (code == OK && map_put(&c->pods, p) != OK)
         code = err_set(reterr, ERR_NOMEM, "no memory for another pod");
     if (code != OK) {
-        stored_free(p);
+        embedded_stored_free(p);
         return code;
     }
-    code = taken_in(c, ingest_pod, buf_str(&p->json), false, reterr);
+    code = embedded_taken_in(c, ingest_pod, buf_str(&p->json), false, reterr);
     if (code != OK) {
         (void)map_del(&c->pods, p->key);
-        stored_free(p);
+        embedded_stored_free(p);
         return code;
     }
     *ret = p;
@@ -153,10 +153,10 @@ static enum errc add_pod(struct cluster *c, struct str json, struct str namespac
 
 /* ---- the file ---- */
 
-static enum errc load_object(struct cluster *c, struct str json, struct str list_kind,
-                             struct err *reterr);
+static enum errc embedded_load_object(struct embedded *c, struct str json, struct str list_kind,
+                                      struct err *reterr);
 
-static struct str read_kind(struct jread *r)
+static struct str embedded_read_kind(struct jread *r)
 {
     struct str kind = STR_NULL;
     struct str key;
@@ -169,8 +169,8 @@ static struct str read_kind(struct jread *r)
     return kind;
 }
 
-static enum errc load_items(struct cluster *c, struct str json, struct str list_kind,
-                            struct err *reterr)
+static enum errc embedded_load_items(struct embedded *c, struct str json, struct str list_kind,
+                                     struct err *reterr)
 {
     struct jread r;
     struct str key;
@@ -185,7 +185,7 @@ static enum errc load_items(struct cluster *c, struct str json, struct str list_
         jread_array (&r) {
             struct str item = jread_raw(&r);
             if (code == OK && item.p != NULL) {
-                code = load_object(c, item, list_kind, reterr);
+                code = embedded_load_object(c, item, list_kind, reterr);
                 if (code != OK)
                     (void)err_wrap(reterr, "items[%u]", index);
             }
@@ -195,7 +195,7 @@ static enum errc load_items(struct cluster *c, struct str json, struct str list_
     return code != OK ? code : jread_finish(&r, reterr);
 }
 
-static enum errc load_node(struct cluster *c, struct str json, struct err *reterr)
+static enum errc embedded_load_node(struct embedded *c, struct str json, struct err *reterr)
 {
     struct jread r;
     struct node_view view;
@@ -204,39 +204,39 @@ static enum errc load_node(struct cluster *c, struct str json, struct err *reter
     enum errc code = jread_finish(&r, reterr);
     if (code == OK && view.name.n == 0)
         code = err_set(reterr, ERR_SYNTAX, "a Node without metadata.name");
-    return code == OK ? taken_in(c, ingest_node, json, false, reterr) : code;
+    return code == OK ? embedded_taken_in(c, ingest_node, json, false, reterr) : code;
 }
 
 /* The kind of an item in a PodList, which has none of its own, follows from list_kind. */
-static enum errc load_object(struct cluster *c, struct str json, struct str list_kind,
-                             struct err *reterr)
+static enum errc embedded_load_object(struct embedded *c, struct str json, struct str list_kind,
+                                      struct err *reterr)
 {
     struct jread r;
     struct stored_pod *ignored = NULL;
     jread_init(&r, json, &c->arena);
-    struct str kind = read_kind(&r);
+    struct str kind = embedded_read_kind(&r);
     enum errc code = jread_finish(&r, reterr);
     if (code != OK)
         return code;
     if (kind.n == 0 && str_ends(list_kind, STR("List")))
         kind = (struct str){list_kind.p, list_kind.n - STR("List").n};
     if (str_eq(kind, STR("Node")))
-        return load_node(c, json, reterr);
+        return embedded_load_node(c, json, reterr);
     if (str_eq(kind, STR("Pod"))) {
-        code = add_pod(c, json, STR_NULL, &ignored, reterr);
+        code = embedded_add_pod(c, json, STR_NULL, &ignored, reterr);
         return code == OK ? OK : err_wrap(reterr, "Pod");
     }
     if (str_eq(kind, STR("ConfigMap")))
-        return taken_in(c, ingest_configmap, json, false, reterr);
+        return embedded_taken_in(c, ingest_configmap, json, false, reterr);
     if (kind.n == 0)
         return err_set(reterr, ERR_SYNTAX, "an object without kind");
     if (str_ends(kind, STR("List")) && list_kind.p == NULL)
-        return load_items(c, json, kind, reterr);
+        return embedded_load_items(c, json, kind, reterr);
     log_debug("left out of the cluster file", kv_str("kind", kind));
     return OK;
 }
 
-static enum errc load(struct cluster *c, struct str text, struct err *reterr)
+static enum errc embedded_load(struct embedded *c, struct str text, struct err *reterr)
 {
     struct str line;
     struct str rest;
@@ -245,7 +245,7 @@ static enum errc load(struct cluster *c, struct str text, struct err *reterr)
     while (code == OK && rest.n > 0) {
         (void)str_cut(rest, '\n', &line, &rest);
         if (line.n > 0)
-            code = load_object(c, line, STR_NULL, reterr);
+            code = embedded_load_object(c, line, STR_NULL, reterr);
     }
     arena_reset(&c->arena);
     buf_done(&c->text);
@@ -255,24 +255,24 @@ static enum errc load(struct cluster *c, struct str text, struct err *reterr)
 
 /* ---- the backend ---- */
 
-static void call_later(struct deferred *d)
+static void embedded_call_later(struct deferred *d)
 {
     struct backend_call *call = CONTAINER_OF(d, struct backend_call, later);
     call->done(call);
 }
 
-static void answer_later(struct cluster *c, struct backend_call *call)
+static void embedded_answer_later(struct embedded *c, struct backend_call *call)
 {
     call->retry_after_ms = 0;
-    call->later.run = call_later;
+    call->later.run = embedded_call_later;
     loop_defer(c->loop, &call->later);
 }
 
-static enum errc bind_pod(struct cluster *c, const struct binding *b, struct err *reterr)
+static enum errc embedded_bind_pod(struct embedded *c, const struct binding *b, struct err *reterr)
 {
     struct pod_view view;
     struct buf json;
-    struct str key = make_key(&c->arena, b->namespace, b->name);
+    struct str key = embedded_make_key(&c->arena, b->namespace, b->name);
     if (key.p == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     struct stored_pod *p = map_get(&c->pods, key);
@@ -283,7 +283,7 @@ static enum errc bind_pod(struct cluster *c, const struct binding *b, struct err
                        "Precondition failed: UID in precondition: %.*s, UID in "
                        "object meta: %.*s",
                        STR_ARG(b->uid), STR_ARG(p->uid));
-    enum errc code = read_pod(c, buf_str(&p->json), &view, reterr);
+    enum errc code = embedded_read_pod(c, buf_str(&p->json), &view, reterr);
     if (code == OK && pod_view_bound(&view))
         code = err_set(reterr, ERR_CONFLICT, "pod %.*s is already assigned to node \"%.*s\"",
                        STR_ARG(b->name), STR_ARG(view.node));
@@ -302,25 +302,26 @@ static enum errc bind_pod(struct cluster *c, const struct binding *b, struct err
     return OK;
 }
 
-static void post(struct backend *interface, struct backend_call *call, const struct binding *b)
+static void embedded_post(struct backend *interface, struct backend_call *call,
+                          const struct binding *b)
 {
-    struct cluster *c = CONTAINER_OF(interface, struct cluster, interface);
+    struct embedded *c = CONTAINER_OF(interface, struct embedded, interface);
     call->err = (struct err)ERR_INIT;
-    enum errc code = bind_pod(c, b, &call->err);
+    enum errc code = embedded_bind_pod(c, b, &call->err);
     call->post = code == OK ? POST_CREATED : code == ERR_NOMEM ? POST_NOT_SENT : POST_REFUSED;
     call->unsent = code != OK; /* no proxy exists that could have sent a copy */
     arena_reset(&c->arena);
-    answer_later(c, call);
+    embedded_answer_later(c, call);
 }
 
-static void get(struct backend *interface, struct backend_call *call, struct str namespace,
-                struct str name)
+static void embedded_get(struct backend *interface, struct backend_call *call, struct str namespace,
+                         struct str name)
 {
-    struct cluster *c = CONTAINER_OF(interface, struct cluster, interface);
+    struct embedded *c = CONTAINER_OF(interface, struct embedded, interface);
     struct jread r;
     arena_reset(&call->arena);
     call->err = (struct err)ERR_INIT;
-    struct str key = make_key(&call->arena, namespace, name);
+    struct str key = embedded_make_key(&call->arena, namespace, name);
     const struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
     call->get = p == NULL ? GET_GONE : GET_FOUND;
     if (key.p == NULL) {
@@ -335,15 +336,15 @@ static void get(struct backend *interface, struct backend_call *call, struct str
         if (jread_finish(&r, &call->err) != OK)
             call->get = GET_FAILED;
     }
-    answer_later(c, call);
+    embedded_answer_later(c, call);
 }
 
-static void cancel(struct backend_call *call)
+static void embedded_cancel(struct backend_call *call)
 {
     deferred_cancel(&call->later);
 }
 
-static bool ready(struct backend *interface, struct str *ret_missing)
+static bool embedded_ready(struct backend *interface, struct str *ret_missing)
 {
     (void)interface;
     *ret_missing = STR("");
@@ -351,36 +352,36 @@ static bool ready(struct backend *interface, struct str *ret_missing)
 }
 
 /* The embedded cluster has one replica, so the term never changes. */
-static uint64_t term(struct backend *interface)
+static uint64_t embedded_term(struct backend *interface)
 {
     (void)interface;
     return 1;
 }
 
-static void asked(struct backend *interface)
+static void embedded_asked(struct backend *interface)
 {
     (void)interface;
 }
 
-static void refresh(struct backend *interface)
+static void embedded_refresh(struct backend *interface)
 {
     (void)interface;
 }
 
-enum errc cluster_new(struct loop *l, struct cache *cache, struct str text, struct str path,
-                      struct cluster **ret, struct err *reterr)
+enum errc embedded_new(struct loop *l, struct cache *cache, struct str text, struct str path,
+                       struct embedded **ret, struct err *reterr)
 {
-    struct cluster *c = mem_alloc(sizeof(*c));
+    struct embedded *c = mem_alloc(sizeof(*c));
     if (c == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the embedded cluster");
-    *c = (struct cluster){
-        .interface = {.post = post,
-                      .get = get,
-                      .cancel = cancel,
-                      .ready = ready,
-                      .term = term,
-                      .asked = asked,
-                      .refresh = refresh},
+    *c = (struct embedded){
+        .interface = {.post = embedded_post,
+                      .get = embedded_get,
+                      .cancel = embedded_cancel,
+                      .ready = embedded_ready,
+                      .term = embedded_term,
+                      .asked = embedded_asked,
+                      .refresh = embedded_refresh},
         .loop = l,
     };
     struct map_seed seed = {loop_random(l), loop_random(l)};
@@ -388,23 +389,23 @@ enum errc cluster_new(struct loop *l, struct cache *cache, struct str text, stru
     arena_init(&c->arena, LIMIT_CLUSTER_FILE_BYTES);
     buf_init(&c->text, LIMIT_CLUSTER_FILE_BYTES);
     ingest_init(&c->ingest, l, cache);
-    enum errc code = load(c, text, reterr);
+    enum errc code = embedded_load(c, text, reterr);
     if (code != OK) {
-        cluster_free(c);
+        embedded_free(c);
         return err_wrap(reterr, "cluster file \"%.*s\"", STR_ARG(path));
     }
     *ret = c;
     return OK;
 }
 
-struct cluster *cluster_free(struct cluster *c)
+struct embedded *embedded_free(struct embedded *c)
 {
     if (c == NULL)
         return NULL;
     size_t cursor = 0;
     for (struct stored_pod *p = map_next(&c->pods, &cursor); p != NULL;
          p = map_next(&c->pods, &cursor))
-        stored_free(p);
+        embedded_stored_free(p);
     map_done(&c->pods);
     arena_done(&c->arena);
     buf_done(&c->text);
@@ -413,14 +414,14 @@ struct cluster *cluster_free(struct cluster *c)
     return NULL;
 }
 
-struct backend *cluster_interface(struct cluster *c)
+struct backend *embedded_interface(struct embedded *c)
 {
     return &c->interface;
 }
 
 /* ---- pods that come and go ---- */
 
-static void respond_status(struct http_request *r, unsigned code, struct str message)
+static void embedded_respond_status(struct http_request *r, unsigned code, struct str message)
 {
     struct jwrite w;
     buf_clear(r->answer, SIZE_MAX);
@@ -440,16 +441,17 @@ static void respond_status(struct http_request *r, unsigned code, struct str mes
     http_request_respond(r, code, "application/json");
 }
 
-static void create(struct cluster *c, struct http_request *r, struct str namespace)
+static void embedded_create(struct embedded *c, struct http_request *r, struct str namespace)
 {
     struct err e = ERR_INIT;
     struct stored_pod *p = NULL;
     buf_clear(&c->text, LIMIT_KEEP_BYTES);
     enum errc code = yaml_to_json(r->body, &c->text, &e);
     if (code == OK)
-        code = add_pod(c, buf_str(&c->text), namespace, &p, &e);
+        code = embedded_add_pod(c, buf_str(&c->text), namespace, &p, &e);
     if (code != OK || p == NULL) {
-        respond_status(r, code == ERR_CONFLICT ? 409 : errc_http_status(code), str_of(e.text));
+        embedded_respond_status(r, code == ERR_CONFLICT ? 409 : errc_http_status(code),
+                                str_of(e.text));
     } else {
         buf_put(r->answer, buf_str(&p->json));
         http_request_respond(r, 201, "application/json");
@@ -457,27 +459,27 @@ static void create(struct cluster *c, struct http_request *r, struct str namespa
     arena_reset(&c->arena);
 }
 
-static void delete (struct cluster *c, struct http_request *r, struct str namespace,
-                    struct str name)
+static void embedded_delete(struct embedded *c, struct http_request *r, struct str namespace,
+                            struct str name)
 {
     struct err e = ERR_INIT;
-    struct str key = make_key(&c->arena, namespace, name);
+    struct str key = embedded_make_key(&c->arena, namespace, name);
     struct stored_pod *p = key.p == NULL ? NULL : map_get(&c->pods, key);
     if (key.p == NULL) {
-        respond_status(r, 503, STR("out of memory"));
+        embedded_respond_status(r, 503, STR("out of memory"));
     } else if (p == NULL) {
-        respond_status(r, 404, STR("no such pod"));
-    } else if (taken_in(c, ingest_pod, buf_str(&p->json), true, &e) != OK) {
-        respond_status(r, errc_http_status(e.code), str_of(e.text));
+        embedded_respond_status(r, 404, STR("no such pod"));
+    } else if (embedded_taken_in(c, ingest_pod, buf_str(&p->json), true, &e) != OK) {
+        embedded_respond_status(r, errc_http_status(e.code), str_of(e.text));
     } else {
         (void)map_del(&c->pods, key);
-        stored_free(p);
-        respond_status(r, 200, STR("deleted"));
+        embedded_stored_free(p);
+        embedded_respond_status(r, 200, STR("deleted"));
     }
     arena_reset(&c->arena);
 }
 
-void cluster_handle(struct cluster *c, struct http_request *r, struct str rest)
+void embedded_handle(struct embedded *c, struct http_request *r, struct str rest)
 {
     struct str namespace;
     struct str resource;
@@ -486,11 +488,11 @@ void cluster_handle(struct cluster *c, struct http_request *r, struct str rest)
     (void)str_cut(rest, '/', &resource, &name);
     bool post_method = str_eq(r->method, STR("POST"));
     if (namespace.n == 0 || !str_eq(resource, STR("pods")) || post_method != (name.n == 0))
-        respond_status(r, 404,
-                       STR("only POST .../namespaces/NS/pods and DELETE "
-                           ".../namespaces/NS/pods/NAME are served"));
+        embedded_respond_status(r, 404,
+                                STR("only POST .../namespaces/NS/pods and DELETE "
+                                    ".../namespaces/NS/pods/NAME are served"));
     else if (post_method)
-        create(c, r, namespace);
+        embedded_create(c, r, namespace);
     else
-        delete (c, r, namespace, name);
+        embedded_delete(c, r, namespace, name);
 }

@@ -19,7 +19,7 @@ struct parser {
     bool only_words; /* after "--" */
 };
 
-static bool is_bool(const struct kubectl_flag *f)
+static bool args_is_bool(const struct kubectl_flag *f)
 {
     return f->arg == KUBECTL_ARG_NONE;
 }
@@ -40,7 +40,7 @@ const struct kubectl_flag *kubectl_flag_split(struct str word, struct str *ret_v
     return kubectl_flag_find(name);
 }
 
-static enum errc read_flag(struct parser *p, struct str word, struct err *e)
+static enum errc args_read_flag(struct parser *p, struct str word, struct err *e)
 {
     struct str value;
     const struct kubectl_flag *f = kubectl_flag_split(word, &value);
@@ -52,7 +52,7 @@ static enum errc read_flag(struct parser *p, struct str word, struct err *e)
         p->help = true;
         return OK;
     }
-    if (value.p == NULL && is_bool(f))
+    if (value.p == NULL && args_is_bool(f))
         value = STR("true");
     if (value.p == NULL && p->at == p->argc)
         return err_set(e, ERR_SYNTAX, "%s needs a value: %s", f->name, f->value);
@@ -63,7 +63,7 @@ static enum errc read_flag(struct parser *p, struct str word, struct err *e)
     return OK;
 }
 
-static enum errc read_command(struct parser *p, struct str word, struct err *e)
+static enum errc args_read_command(struct parser *p, struct str word, struct err *e)
 {
     if (!kubectl_verb_find(word, &p->args->command))
         return err_set(e, ERR_SYNTAX, "unknown command \"%.*s\"; see kubectl cardpack help",
@@ -77,7 +77,7 @@ static enum errc read_command(struct parser *p, struct str word, struct err *e)
     return OK;
 }
 
-static enum errc read_word(struct parser *p, struct str word, struct err *e)
+static enum errc args_read_word(struct parser *p, struct str word, struct err *e)
 {
     bool flag = word.n > 1 && word.p[0] == '-' && !p->only_words;
     if (flag && str_eq(word, STR("--"))) {
@@ -85,9 +85,9 @@ static enum errc read_word(struct parser *p, struct str word, struct err *e)
         return OK;
     }
     if (flag)
-        return read_flag(p, word, e);
+        return args_read_flag(p, word, e);
     if (!p->has_command)
-        return read_command(p, word, e);
+        return args_read_command(p, word, e);
     const struct kubectl_verb *v = kubectl_verb(p->args->command);
     if (p->args->subject.p != NULL || v->subjects == 0)
         return err_set(e, ERR_SYNTAX, "%s: \"%.*s\" is one word too many; it is: %s%s%s", v->name,
@@ -98,7 +98,7 @@ static enum errc read_word(struct parser *p, struct str word, struct err *e)
     return OK;
 }
 
-static enum errc check_flags(const struct parser *p, struct err *e)
+static enum errc args_check_flags(const struct parser *p, struct err *e)
 {
     const char *name = kubectl_verb(p->args->command)->name;
     for (size_t i = 0; i < p->n_seen; i++) {
@@ -108,15 +108,14 @@ static enum errc check_flags(const struct parser *p, struct err *e)
     return OK;
 }
 
-static enum errc check_ways(const struct kubectl_args *a, struct err *e)
+static enum errc args_check_ways(const struct kubectl_args *a, struct err *e)
 {
     bool own = a->server.n > 0 || a->daemon_url.n > 0;
     if (a->server.n > 0 && a->daemon_url.n > 0)
         return err_set(e, ERR_SYNTAX, "--server and --daemon-url exclude each other");
-    if (own && (a->kubeconfig.n > 0 || a->context.n > 0))
+    if (own && a->n_passed > 0)
         return err_set(e, ERR_SYNTAX, "%s and %s exclude each other",
-                       a->server.n > 0 ? "--server" : "--daemon-url",
-                       a->kubeconfig.n > 0 ? "--kubeconfig" : "--context");
+                       a->server.n > 0 ? "--server" : "--daemon-url", a->passed[0]);
     if (!own && (a->token_file.n > 0 || a->certificate_authority.n > 0))
         return err_set(e, ERR_SYNTAX, "%s needs --server or --daemon-url",
                        a->token_file.n > 0 ? "--token-file" : "--certificate-authority");
@@ -125,7 +124,7 @@ static enum errc check_ways(const struct kubectl_args *a, struct err *e)
     return OK;
 }
 
-static enum errc check_subject(const struct kubectl_args *a, struct err *e)
+static enum errc args_check_subject(const struct kubectl_args *a, struct err *e)
 {
     bool file = a->filename.n > 0;
     if (a->command == KUBECTL_EXPLAIN && file == (a->subject.n > 0))
@@ -140,16 +139,16 @@ static enum errc check_subject(const struct kubectl_args *a, struct err *e)
     return OK;
 }
 
-static enum errc check(struct parser *p, struct err *e)
+static enum errc args_check(struct parser *p, struct err *e)
 {
     struct kubectl_args *a = p->args;
-    enum errc code = check_flags(p, e);
+    enum errc code = args_check_flags(p, e);
     if (code == OK)
-        code = check_ways(a, e);
-    return code == OK ? check_subject(a, e) : code;
+        code = args_check_ways(a, e);
+    return code == OK ? args_check_subject(a, e) : code;
 }
 
-static enum errc choose_help(struct kubectl_args *a, struct str topic, struct err *e)
+static enum errc args_choose_help(struct kubectl_args *a, struct str topic, struct err *e)
 {
     enum kubectl_command c = KUBECTL_HELP;
     a->command = KUBECTL_HELP;
@@ -174,17 +173,17 @@ enum errc kubectl_args_parse(int argc, char *const argv[], struct kubectl_args *
     enum errc code = OK;
     while (code == OK && p.at < argc) {
         struct str word = str_of(argv[p.at++]);
-        code = read_word(&p, word, reterr);
+        code = args_read_word(&p, word, reterr);
     }
     if (code != OK)
         return code;
     if (p.help || !p.has_command)
-        code = choose_help(&a, p.has_command ? str_of(kubectl_verb(a.command)->name) : STR_NULL,
-                           reterr);
+        code = args_choose_help(
+            &a, p.has_command ? str_of(kubectl_verb(a.command)->name) : STR_NULL, reterr);
     else if (a.command == KUBECTL_HELP)
-        code = choose_help(&a, a.subject, reterr);
+        code = args_choose_help(&a, a.subject, reterr);
     else if (a.command != KUBECTL_COMPLETE)
-        code = check(&p, reterr);
+        code = args_check(&p, reterr);
     if (code == OK)
         *ret = a;
     return code;

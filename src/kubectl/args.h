@@ -45,8 +45,6 @@ struct kubectl_args {
     enum kubectl_way way;
     bool no_headers;
     struct str namespace; /* this and the next: absent if not given */
-    struct str context;
-    struct str kubeconfig;
     struct str server;
     struct str certificate_authority;
     struct str token_file;
@@ -56,6 +54,9 @@ struct kubectl_args {
     struct str filename; /* "-": standard input */
     uint32_t replicas;   /* 0: not given */
     uint64_t timeout_ms;
+    bool timeout_given;
+    const char *passed[24]; /* flags and values for kubectl, n_passed of them */
+    size_t n_passed;
     char *const *rest; /* KUBECTL_COMPLETE: the words, n_rest of them */
     int n_rest;
 };

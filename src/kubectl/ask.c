@@ -12,11 +12,12 @@
 #include "base/limit.h"
 #include "codec/jread.h"
 #include "codec/jwrite.h"
+#include "kubectl/say.h"
 
 #define PREFIX "/gpushare-scheduler"
 
 /* The path on the daemon. */
-static void put_tail(struct buf *path, const struct kubectl_question *q)
+static void ask_put_tail(struct buf *path, const struct kubectl_question *q)
 {
     if (q->command == KUBECTL_VERSION) {
         buf_put(path, STR("/version"));
@@ -39,8 +40,8 @@ static void put_tail(struct buf *path, const struct kubectl_question *q)
     }
 }
 
-static void put_path(struct buf *path, const struct kubectl_args *a,
-                     const struct kubectl_question *q, bool tls)
+static void ask_put_path(struct buf *path, const struct kubectl_args *a,
+                         const struct kubectl_question *q, bool tls)
 {
     struct str name;
     struct str port;
@@ -56,11 +57,11 @@ static void put_path(struct buf *path, const struct kubectl_args *a,
         kube_put_escaped(path, port);
         buf_put(path, STR("/proxy"));
     }
-    put_tail(path, q);
+    ask_put_tail(path, q);
 }
 
 /* The text of the daemon's {"error": "..."}; absent: not an answer of the daemon. */
-static struct str daemon_error(struct str reply, struct arena *a)
+static struct str ask_daemon_error(struct str reply, struct arena *a)
 {
     struct jread r;
     struct str key;
@@ -81,13 +82,13 @@ static struct str daemon_error(struct str reply, struct arena *a)
 }
 
 /* Whether the daemon's refusal is final: to read the API server directly would give the same. */
-static bool is_final(const struct kubectl_question *q, unsigned status)
+static bool ask_is_final(const struct kubectl_question *q, unsigned status)
 {
     return status == 400 || (status == 404 && q->command == KUBECTL_EXPLAIN && q->pod == NULL);
 }
 
-static enum errc refused(const struct kubectl_question *q, unsigned status, struct str why,
-                         struct err *e)
+static enum errc ask_refused(const struct kubectl_question *q, unsigned status, struct str why,
+                             struct err *e)
 {
     if (status == 404)
         return err_set(e, ERR_NOTFOUND, "pod %.*s/%.*s: %.*s", STR_ARG(q->namespace),
@@ -96,13 +97,14 @@ static enum errc refused(const struct kubectl_question *q, unsigned status, stru
 }
 
 /* One try. *ret_again: a connection was made, but there was no answer of the daemon. */
-static enum errc try_daemon(struct kubectl_client *c, const struct kubectl_question *q, bool tls,
-                            struct arena *a, struct str *ret, bool *ret_again, struct err *e)
+static enum errc ask_try_daemon(struct kubectl_client *c, const struct kubectl_question *q,
+                                bool tls, struct arena *a, struct str *ret, bool *ret_again,
+                                struct err *e)
 {
     struct buf path;
     struct str body = STR_NULL;
     buf_init(&path, LIMIT_FILE_BYTES);
-    put_path(&path, c->args, q, tls);
+    ask_put_path(&path, c->args, q, tls);
     if (q->pod != NULL)
         body = q->command == KUBECTL_FIT ? kubectl_fit_body(q, a) : q->pod->json;
     *ret_again = false;
@@ -116,13 +118,13 @@ static enum errc try_daemon(struct kubectl_client *c, const struct kubectl_quest
         return code;
     unsigned status = kubectl_client_status(c);
     struct str reply = kubectl_client_reply(c);
-    struct str why = status == 200 ? STR_NULL : daemon_error(reply, a);
+    struct str why = status == 200 ? STR_NULL : ask_daemon_error(reply, a);
     if (status == 200) {
         *ret = arena_dup(a, reply);
         return ret->p == NULL ? err_set(e, ERR_LIMIT, "the daemon's answer is too large") : OK;
     }
-    if (why.p != NULL && is_final(q, status))
-        return refused(q, status, why, e);
+    if (why.p != NULL && ask_is_final(q, status))
+        return ask_refused(q, status, why, e);
     if (why.p != NULL)
         return err_set(e, ERR_UNAVAILABLE, "the daemon says %u: %.*s", status, STR_ARG(why));
     (void)kube_call_result(&c->call, e);
@@ -132,7 +134,7 @@ static enum errc try_daemon(struct kubectl_client *c, const struct kubectl_quest
 }
 
 /* The Service has no endpoints: TLS would not help. */
-static bool has_nobody(const struct err *e)
+static bool ask_has_nobody(const struct err *e)
 {
     return strstr(e->text, "no endpoints available") != NULL;
 }
@@ -142,19 +144,13 @@ enum errc kubectl_ask_daemon(struct kubectl_client *c, const struct kubectl_ques
 {
     struct err with_tls = ERR_INIT;
     bool again = false;
-    enum errc code = try_daemon(c, q, false, a, ret, &again, reterr);
-    if (code != ERR_UNAVAILABLE || !again || c->args->daemon_url.n > 0 || has_nobody(reterr))
+    enum errc code = ask_try_daemon(c, q, false, a, ret, &again, reterr);
+    if (code != ERR_UNAVAILABLE || !again || c->args->daemon_url.n > 0 || ask_has_nobody(reterr))
         return code;
-    code = try_daemon(c, q, true, a, ret, &again, &with_tls);
+    code = ask_try_daemon(c, q, true, a, ret, &again, &with_tls);
     if (code != OK && !again) /* the daemon uses TLS, and this is its error */
         *reterr = with_tls;
     return code;
-}
-
-/* False: the last call got no answer, so the API server itself is not reachable. */
-static bool is_answered(const struct kubectl_client *c)
-{
-    return c->call.http.outcome == HTTP_ANSWERED;
 }
 
 enum errc kubectl_ask(struct kubectl_client *c, const struct kubectl_question *q, struct arena *a,
@@ -164,7 +160,8 @@ enum errc kubectl_ask(struct kubectl_client *c, const struct kubectl_question *q
     if (c->args->way == KUBECTL_DIRECT)
         return kubectl_ask_directly(c, q, a, ret, reterr);
     enum errc code = kubectl_ask_daemon(c, q, a, ret, reterr);
-    bool elsewhere = code == ERR_UNAVAILABLE && is_answered(c) && c->args->daemon_url.n == 0;
+    /* Without an answer the API server itself is not reachable. */
+    bool elsewhere = code == ERR_UNAVAILABLE && c->is_answered && c->args->daemon_url.n == 0;
     if (!elsewhere || q->command == KUBECTL_VERSION)
         return code;
     if (c->args->way == KUBECTL_DAEMON_ONLY)

@@ -1,27 +1,33 @@
 /*
- * Synchronous calls: each call runs the loop until the answer has arrived. The server is one API
- * server, or with --daemon-url the daemon itself.
+ * Synchronous calls: each call runs the loop until the answer has arrived. The server is the API
+ * server of kubectl's context, which `kubectl proxy` leads to, or the one of --server, or with
+ * --daemon-url the daemon itself.
  */
 #pragma once
 
 #include "kube/kube_api.h"
-#include "kubectl/args.h"
+#include "kubectl/proxy.h"
 
 struct kubectl_client {
     const struct kubectl_args *args;
     struct loop *loop;
+    struct kubectl_proxy proxy; /* not started with --server and --daemon-url */
     struct kube_api *api;
     struct kube_call call; /* the last call, with its status and reply until the next call */
+    bool is_answered; /* whether the server answered; an error text of kubectl proxy is no answer */
+    bool is_asked;    /* a call was made already */
     enum errc (*take)(void *ctx, struct str chunk, struct err *e); /* for a stream */
     void *ctx;
 };
 
+/* On every path kubectl_client_close must follow. */
 enum errc kubectl_client_open(struct kubectl_client *c, const struct kubectl_args *a,
-                              const struct kube_api_settings *s, struct err *reterr) _must_use_;
+                              struct err *reterr) _must_use_;
 void kubectl_client_close(struct kubectl_client *c);
 
-/* The namespace of -n, otherwise of the context, otherwise "default". */
-struct str kubectl_client_namespace(const struct kubectl_client *c);
+/* The namespace of -n, otherwise of the context, otherwise "default". May run kubectl. */
+enum errc kubectl_client_namespace(const struct kubectl_client *c, struct arena *a, struct str *ret,
+                                   struct err *reterr) _must_use_;
 
 /* OK: there is an answer, with any status. `body` absent: none. */
 enum errc kubectl_client_call(struct kubectl_client *c, const char *method, struct str path,
@@ -41,6 +47,3 @@ static inline struct str kubectl_client_reply(const struct kubectl_client *c)
 {
     return buf_str(&c->call.http.reply);
 }
-
-/* Prints a line on standard error. */
-void kubectl_say(const char *fmt, ...) _printf_(1, 2);

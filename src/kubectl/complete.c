@@ -19,8 +19,7 @@ static const char bash_script[] =
     "{\n"
     "    local cur out line rest prefix i files=\n"
     "    local -a words=()\n"
-    "    # bash parts words at = and :, so in an address too: what stood together is put "
-    "together.\n"
+    "    # bash splits words at = and :, also in an address: this joins the parts again.\n"
     "    rest=$COMP_LINE\n"
     "    for ((i = 0; i <= COMP_CWORD; i++)); do\n"
     "        if [[ $i == 0 || $rest == [[:space:]]* ]]; then\n"
@@ -105,32 +104,33 @@ enum errc kubectl_completion(struct str shell, struct buf *out, struct err *rete
 }
 
 /* Ignores an invalid value: the command will report it when it runs. */
-static void set_flag(struct completion *c, struct str value)
+static void complete_set_flag(struct completion *c, struct str value)
 {
     (void)c->owes->set(&c->args, value, NULL);
     c->owes = NULL;
 }
 
 /* Reads a word before the current one. bash passes "=" as a word of its own. */
-static void take_word(struct completion *c, struct str word)
+static void complete_take_word(struct completion *c, struct str word)
 {
     struct str value;
     if (str_eq(word, STR("=")))
         return;
     if (c->owes != NULL) {
-        set_flag(c, word);
+        complete_set_flag(c, word);
         return;
     }
     if (word.n > 1 && word.p[0] == '-') {
         c->owes = kubectl_flag_split(word, &value);
         if (c->owes != NULL && (value.p != NULL || c->owes->arg == KUBECTL_ARG_NONE))
-            set_flag(c, value.p == NULL ? STR("true") : value);
+            complete_set_flag(c, value.p == NULL ? STR("true") : value);
     } else if (c->command != KUBECTL_COMMANDS || !kubectl_verb_find(word, &c->command)) {
         c->has_subject = true; /* the subject, or an unknown word: then nothing is offered */
     }
 }
 
-static void offer(struct buf *out, const struct completion *c, const char *word, const char *text)
+static void complete_offer(struct buf *out, const struct completion *c, const char *word,
+                           const char *text)
 {
     struct str w = str_of(word);
     if (str_starts(w, c->current))
@@ -138,56 +138,56 @@ static void offer(struct buf *out, const struct completion *c, const char *word,
                    text);
 }
 
-static void offer_flags(struct buf *out, const struct completion *c)
+static void complete_offer_flags(struct buf *out, const struct completion *c)
 {
     size_t n = 0;
     const struct kubectl_flag *flags = kubectl_flags(&n);
     for (size_t i = 0; i < n; i++) {
         bool takes = c->command == KUBECTL_COMMANDS || (flags[i].commands >> c->command & 1) != 0;
         if (takes)
-            offer(out, c, flags[i].name, flags[i].text);
+            complete_offer(out, c, flags[i].name, flags[i].text);
     }
 }
 
-static void offer_commands(struct buf *out, const struct completion *c)
+static void complete_offer_commands(struct buf *out, const struct completion *c)
 {
     for (unsigned i = 0; i <= KUBECTL_HELP; i++) {
         const struct kubectl_verb *v = kubectl_verb((enum kubectl_command)i);
-        offer(out, c, v->name, v->text);
+        complete_offer(out, c, v->name, v->text);
     }
 }
 
 /* Offers values of a flag. True: the shell should complete file names. */
-static bool offer_values(struct buf *out, const struct completion *c, enum kubectl_arg arg)
+static bool complete_offer_values(struct buf *out, const struct completion *c, enum kubectl_arg arg)
 {
     if (arg == KUBECTL_ARG_OUTPUT) {
-        offer(out, c, "table", "rows and columns");
-        offer(out, c, "wide", "with more columns");
-        offer(out, c, "json", "for programs");
-        offer(out, c, "yaml", "for people and programs");
+        complete_offer(out, c, "table", "rows and columns");
+        complete_offer(out, c, "wide", "with more columns");
+        complete_offer(out, c, "json", "for programs");
+        complete_offer(out, c, "yaml", "for people and programs");
     } else if (arg == KUBECTL_ARG_COLOR) {
-        offer(out, c, "auto", "on a terminal");
-        offer(out, c, "always", "whatever the output is");
-        offer(out, c, "never", "plain text");
+        complete_offer(out, c, "auto", "on a terminal");
+        complete_offer(out, c, "always", "also in a pipe or a file");
+        complete_offer(out, c, "never", "plain text");
     }
     return arg == KUBECTL_ARG_FILE;
 }
 
-static void offer_subjects(struct buf *out, const struct completion *c)
+static void complete_offer_subjects(struct buf *out, const struct completion *c)
 {
     if (c->has_subject)
         return;
     if (c->command == KUBECTL_COMPLETION) {
-        offer(out, c, "bash", "its script");
-        offer(out, c, "zsh", "its script");
-        offer(out, c, "fish", "its script");
+        complete_offer(out, c, "bash", "script for bash");
+        complete_offer(out, c, "zsh", "script for zsh");
+        complete_offer(out, c, "fish", "script for fish");
     } else if (c->command == KUBECTL_HELP) {
-        offer_commands(out, c);
+        complete_offer_commands(out, c);
     }
 }
 
 /* For "--output=j": the flag. The typed part of its value becomes c->current. */
-static const struct kubectl_flag *flag_of_value(struct completion *c)
+static const struct kubectl_flag *complete_flag_of_value(struct completion *c)
 {
     struct str name;
     struct str value;
@@ -199,7 +199,8 @@ static const struct kubectl_flag *flag_of_value(struct completion *c)
 }
 
 /* The kind of names for the value of flag f; f NULL: for the subject of the command. */
-static enum kubectl_names names_of(const struct completion *c, const struct kubectl_flag *f)
+static enum kubectl_names complete_names_of(const struct completion *c,
+                                            const struct kubectl_flag *f)
 {
     if (f != NULL)
         return f->arg == KUBECTL_ARG_NAMESPACE ? KUBECTL_NAMESPACES : KUBECTL_NO_NAMES;
@@ -211,17 +212,18 @@ static enum kubectl_names names_of(const struct completion *c, const struct kube
                                                                     : KUBECTL_NO_NAMES;
 }
 
-static void offer_all(struct buf *out, const struct completion *c, const struct kubectl_flag *f)
+static void complete_offer_all(struct buf *out, const struct completion *c,
+                               const struct kubectl_flag *f)
 {
     bool files = false;
     if (f != NULL)
-        files = offer_values(out, c, f->arg);
+        files = complete_offer_values(out, c, f->arg);
     else if (str_starts(c->current, STR("-")))
-        offer_flags(out, c);
+        complete_offer_flags(out, c);
     else if (c->command == KUBECTL_COMMANDS && !c->has_subject)
-        offer_commands(out, c);
+        complete_offer_commands(out, c);
     else if (c->command != KUBECTL_COMMANDS)
-        offer_subjects(out, c);
+        complete_offer_subjects(out, c);
     buf_put(out, files ? STR(OFFER_FILES) : STR(OFFER_WORDS));
 }
 
@@ -230,18 +232,18 @@ void kubectl_complete(char *const *words, int n, struct kubectl_wish *ret, struc
     struct completion c = {
         .current = STR(""), .command = KUBECTL_COMMANDS, .args = kubectl_args_defaults()};
     for (int i = 0; i + 1 < n; i++)
-        take_word(&c, str_of(words[i]));
+        complete_take_word(&c, str_of(words[i]));
     if (n > 0)
         c.current = str_of(words[n - 1]);
     if (str_eq(c.current, STR("=")))
         c.current = STR("");
-    const struct kubectl_flag *f = c.owes != NULL ? c.owes : flag_of_value(&c);
-    *ret = (struct kubectl_wish){.names = names_of(&c, f),
+    const struct kubectl_flag *f = c.owes != NULL ? c.owes : complete_flag_of_value(&c);
+    *ret = (struct kubectl_wish){.names = complete_names_of(&c, f),
                                  .current = c.current,
                                  .prefix = c.prefix.p == NULL ? STR("") : c.prefix,
                                  .args = c.args};
     if (ret->names == KUBECTL_NO_NAMES)
-        offer_all(out, &c, f);
+        complete_offer_all(out, &c, f);
 }
 
 void kubectl_complete_end(struct buf *out)

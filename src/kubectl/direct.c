@@ -13,6 +13,7 @@
 #include "kube/ingest.h"
 #include "kube/limit.h"
 #include "kubectl/limit.h"
+#include "kubectl/say.h"
 #include "report/explain_write.h"
 #include "report/inspect_write.h"
 #include "report/pod_read.h"
@@ -37,7 +38,8 @@ struct reading {
     void (*take)(struct ingest *in, struct str json, bool gone);
 };
 
-static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr)
+static enum errc direct_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
+                                 struct err *reterr)
 {
     struct reading *r = ctx;
     struct list_meta meta;
@@ -57,14 +59,14 @@ static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, str
     return code;
 }
 
-static enum errc on_chunk(void *ctx, struct str chunk, struct err *reterr)
+static enum errc direct_on_chunk(void *ctx, struct str chunk, struct err *reterr)
 {
     struct reading *r = ctx;
     return jcut_push(&r->cut, chunk, reterr);
 }
 
-static enum errc read_page(struct reading *r, struct str path, struct str selector, bool paged,
-                           struct err *e)
+static enum errc direct_read_page(struct reading *r, struct str path, struct str selector,
+                                  bool paged, struct err *e)
 {
     struct buf query;
     buf_init(&query, 4 * TOKEN_MAX);
@@ -83,7 +85,7 @@ static enum errc read_page(struct reading *r, struct str path, struct str select
     r->n_pages++;
     enum errc code = buf_failed(&query)
                          ? err_set(e, ERR_NOMEM, "out of memory")
-                         : kubectl_client_stream(r->client, buf_str(&query), on_chunk, r, e);
+                         : kubectl_client_stream(r->client, buf_str(&query), direct_on_chunk, r, e);
     buf_done(&query);
     if (code == OK)
         code = kube_call_result(&r->client->call, e);
@@ -99,8 +101,8 @@ static enum errc read_page(struct reading *r, struct str path, struct str select
 }
 
 /* If the continue token has expired (410), the list is read again without pages. */
-static enum errc read_list(struct reading *r, enum cache_kind kind, struct str path,
-                           struct str selector, struct err *e)
+static enum errc direct_read_list(struct reading *r, enum cache_kind kind, struct str path,
+                                  struct str selector, struct err *e)
 {
     static const struct str kinds[CACHE_KINDS] = {[CACHE_NODES] = STR("NodeList"),
                                                   [CACHE_PODS] = STR("PodList"),
@@ -113,12 +115,12 @@ static enum errc read_list(struct reading *r, enum cache_kind kind, struct str p
     ingest_list_begin(&r->ingest, kind);
     do {
         bool continued = r->token.n > 0;
-        code = read_page(r, path, selector, paged, e);
+        code = direct_read_page(r, path, selector, paged, e);
         if (code == ERR_NOTFOUND && continued && kubectl_client_status(r->client) == 410) {
             paged = false;
             buf_clear(&r->token, KIB);
             ingest_list_begin(&r->ingest, kind);
-            code = read_page(r, path, selector, paged, e);
+            code = direct_read_page(r, path, selector, paged, e);
         }
         if (code == OK && buf_failed(&r->token))
             code = err_set(e, ERR_LIMIT, "a continue token is too large");
@@ -129,11 +131,11 @@ static enum errc read_list(struct reading *r, enum cache_kind kind, struct str p
 }
 
 /* Without the right to read the ConfigMaps the answer may be too optimistic: a line says so. */
-static enum errc read_configmaps(struct reading *r, struct err *e)
+static enum errc direct_read_configmaps(struct reading *r, struct err *e)
 {
     r->take = ingest_configmap;
-    enum errc code =
-        read_list(r, CACHE_HEALTH, STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL, e);
+    enum errc code = direct_read_list(
+        r, CACHE_HEALTH, STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL, e);
     if (code != ERR_DENIED)
         return code;
     kubectl_say("unhealthy cards and quotas are not known: %s", e->text);
@@ -141,18 +143,18 @@ static enum errc read_configmaps(struct reading *r, struct err *e)
     return OK;
 }
 
-static enum errc read_all(struct reading *r, struct err *e)
+static enum errc direct_read_all(struct reading *r, struct err *e)
 {
     r->take = ingest_node;
-    enum errc code = read_list(r, CACHE_NODES, STR("/api/v1/nodes"), STR_NULL, e);
+    enum errc code = direct_read_list(r, CACHE_NODES, STR("/api/v1/nodes"), STR_NULL, e);
     r->take = ingest_pod;
     if (code == OK)
-        code = read_list(r, CACHE_PODS, STR("/api/v1/pods"), INGEST_POD_SELECTOR, e);
-    return code == OK ? read_configmaps(r, e) : code;
+        code = direct_read_list(r, CACHE_PODS, STR("/api/v1/pods"), INGEST_POD_SELECTOR, e);
+    return code == OK ? direct_read_configmaps(r, e) : code;
 }
 
-static enum errc get_pod(struct kubectl_client *c, const struct kubectl_question *q,
-                         struct arena *a, struct str *ret, struct err *e)
+static enum errc direct_get_pod(struct kubectl_client *c, const struct kubectl_question *q,
+                                struct arena *a, struct str *ret, struct err *e)
 {
     struct buf path;
     buf_init(&path, LIMIT_FILE_BYTES);
@@ -189,8 +191,8 @@ struct str kubectl_fit_body(const struct kubectl_question *q, struct arena *a)
     return arena_keep(a, &body);
 }
 
-static enum errc answer(struct reading *r, const struct kubectl_question *q, struct str pod,
-                        struct arena *a, struct buf *out, struct err *e)
+static enum errc direct_answer(struct reading *r, const struct kubectl_question *q, struct str pod,
+                               struct arena *a, struct buf *out, struct err *e)
 {
     struct whatif_question w;
     struct pod_view view;
@@ -205,20 +207,20 @@ static enum errc answer(struct reading *r, const struct kubectl_question *q, str
     return inspect_write(&r->cache, q->node.n > 0 ? q->node : STR_NULL, INSPECT_CARDS, a, out);
 }
 
-static enum errc read_and_answer(struct reading *r, const struct kubectl_question *q,
-                                 struct arena *a, struct str *ret, struct err *e)
+static enum errc direct_read_and_answer(struct reading *r, const struct kubectl_question *q,
+                                        struct arena *a, struct str *ret, struct err *e)
 {
     struct str pod = q->pod == NULL ? STR_NULL : q->pod->json;
     struct buf out;
     enum errc code = OK;
     if (q->command == KUBECTL_EXPLAIN && q->pod == NULL)
-        code = get_pod(r->client, q, a, &pod, e);
+        code = direct_get_pod(r->client, q, a, &pod, e);
     if (code == OK)
-        code = read_all(r, e);
+        code = direct_read_all(r, e);
     if (code != OK)
         return code;
     buf_init(&out, LIMIT_KUBECTL_BYTES);
-    code = answer(r, q, pod, a, &out, e);
+    code = direct_answer(r, q, pod, a, &out, e);
     *ret = code == OK ? arena_dup(a, buf_str(&out)) : STR_NULL;
     if (code != OK && e->code == OK)
         code = err_set(e, code, "the answer is too large");
@@ -237,10 +239,10 @@ enum errc kubectl_ask_directly(struct kubectl_client *c, const struct kubectl_qu
     r->client = c;
     cache_init(&r->cache, (struct map_seed){loop_random(c->loop), loop_random(c->loop)});
     ingest_init(&r->ingest, c->loop, &r->cache);
-    jcut_init(&r->cut, JCUT_LIST, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, on_piece, r);
+    jcut_init(&r->cut, JCUT_LIST, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, direct_on_piece, r);
     arena_init(&r->arena, 4 * TOKEN_MAX);
     buf_init(&r->token, TOKEN_MAX);
-    enum errc code = read_and_answer(r, q, a, ret, reterr);
+    enum errc code = direct_read_and_answer(r, q, a, ret, reterr);
     buf_done(&r->token);
     arena_done(&r->arena);
     jcut_done(&r->cut);

@@ -9,9 +9,9 @@
 #define GIB_MAX 1024
 
 /* Adds a zero element to an array in the arena. NULL: no memory, and the reader has failed. */
-#define GROW(r, array, n, cap) grow((r), (void **)&(array), &(n), &(cap), sizeof(*(array)))
+#define GROW(r, array, n, cap) figures_grow((r), (void **)&(array), &(n), &(cap), sizeof(*(array)))
 
-static void *grow(struct jread *r, void **array, size_t *n, size_t *cap, size_t size)
+static void *figures_grow(struct jread *r, void **array, size_t *n, size_t *cap, size_t size)
 {
     void *more = arena_grow(r->arena, *array, *n, cap, size);
     if (more == NULL) {
@@ -24,7 +24,7 @@ static void *grow(struct jread *r, void **array, size_t *n, size_t *cap, size_t 
     return element;
 }
 
-static void read_pod(struct jread *r, struct figures_pod *p)
+static void figures_read_pod(struct jread *r, struct figures_pod *p)
 {
     struct str key;
     jread_object (r, key) {
@@ -39,7 +39,7 @@ static void read_pod(struct jread *r, struct figures_pod *p)
     }
 }
 
-static int by_name(const void *a, const void *b)
+static int figures_by_name(const void *a, const void *b)
 {
     const struct figures_pod *x = a;
     const struct figures_pod *y = b;
@@ -47,21 +47,21 @@ static int by_name(const void *a, const void *b)
     return c != 0 ? c : str_cmp(x->name, y->name);
 }
 
-static void read_pods(struct jread *r, struct figures_card *c)
+static void figures_read_pods(struct jread *r, struct figures_card *c)
 {
     size_t cap = 0;
     jread_array (r) {
         struct figures_pod p = {.used = 0};
-        read_pod(r, &p);
+        figures_read_pod(r, &p);
         struct figures_pod *to = GROW(r, c->pods, c->n_pods, cap);
         if (to != NULL)
             *to = p;
     }
     if (c->n_pods > 1)
-        qsort(c->pods, c->n_pods, sizeof(*c->pods), by_name);
+        qsort(c->pods, c->n_pods, sizeof(*c->pods), figures_by_name);
 }
 
-static bool read_number(struct jread *r, struct str key, struct figures_card *c)
+static bool figures_read_number(struct jread *r, struct str key, struct figures_card *c)
 {
     if (str_eq(key, STR("id")))
         c->id = jread_i64(r);
@@ -80,7 +80,7 @@ static bool read_number(struct jread *r, struct str key, struct figures_card *c)
     return true;
 }
 
-static void read_card(struct jread *r, struct figures_card *c)
+static void figures_read_card(struct jread *r, struct figures_card *c)
 {
     struct str key;
     c->numa = -1;
@@ -94,13 +94,13 @@ static void read_card(struct jread *r, struct figures_card *c)
         else if (str_eq(key, STR("profile")))
             c->profile = jread_str(r);
         else if (str_eq(key, STR("pods")))
-            read_pods(r, c);
-        else if (!read_number(r, key, c))
+            figures_read_pods(r, c);
+        else if (!figures_read_number(r, key, c))
             jread_skip(r);
     }
 }
 
-static void read_node(struct jread *r, struct figures_node *n)
+static void figures_read_node(struct jread *r, struct figures_node *n)
 {
     struct str key;
     size_t cap = 0;
@@ -121,7 +121,7 @@ static void read_node(struct jread *r, struct figures_node *n)
         } else if (str_eq(key, STR("devs"))) {
             jread_array (r) {
                 struct figures_card c = {.id = 0};
-                read_card(r, &c);
+                figures_read_card(r, &c);
                 struct figures_card *to = GROW(r, n->cards, n->n_cards, cap);
                 if (to != NULL)
                     *to = c;
@@ -149,7 +149,7 @@ enum errc figures_read(struct str answer, struct arena *a, struct figures *ret, 
             is_answer = true;
             jread_array (&r) {
                 struct figures_node n = {.total = 0};
-                read_node(&r, &n);
+                figures_read_node(&r, &n);
                 struct figures_node *to = GROW(&r, f.nodes, f.n, cap);
                 if (to != NULL)
                     *to = n;

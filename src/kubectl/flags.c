@@ -11,15 +11,15 @@
 
 #define TIMEOUT_DEFAULT "30s"
 
-static enum errc must_be(struct err *e, struct str value, const char *what)
+static enum errc flags_must_be(struct err *e, struct str value, const char *what)
 {
     return err_set(e, ERR_RANGE, "\"%.*s\" must be %s", STR_ARG(value), what);
 }
 
-static enum errc set_text(struct str *field, struct str value, struct err *e)
+static enum errc flags_set_text(struct str *field, struct str value, struct err *e)
 {
     if (value.n == 0)
-        return must_be(e, value, "not empty");
+        return flags_must_be(e, value, "not empty");
     *field = value;
     return OK;
 }
@@ -27,23 +27,49 @@ static enum errc set_text(struct str *field, struct str value, struct err *e)
 #define TEXT_SETTER(field)                                                                     \
     static enum errc set_##field(struct kubectl_args *a, struct str value, struct err *reterr) \
     {                                                                                          \
-        return set_text(&a->field, value, reterr);                                             \
+        return flags_set_text(&a->field, value, reterr);                                       \
     }
 
 TEXT_SETTER(namespace)
-TEXT_SETTER(context)
-TEXT_SETTER(kubeconfig)
 TEXT_SETTER(server)
 TEXT_SETTER(certificate_authority)
 TEXT_SETTER(token_file)
 TEXT_SETTER(daemon_url)
 TEXT_SETTER(filename)
 
-static enum errc set_word(const char *const *words, size_t n, struct str value, unsigned *ret,
-                          struct err *e)
+/* For kubectl: the value comes from the command line, so a NUL follows it. */
+static enum errc flags_pass(struct kubectl_args *a, const char *flag, struct str value,
+                            struct err *e)
+{
+    if (value.n == 0)
+        return flags_must_be(e, value, "not empty");
+    if (a->n_passed + 2 > COUNT_OF(a->passed))
+        return err_set(e, ERR_LIMIT, "there are too many flags for kubectl");
+    a->passed[a->n_passed++] = flag;
+    a->passed[a->n_passed++] = value.p;
+    return OK;
+}
+
+#define PASSING_SETTER(field, flag)                                                            \
+    static enum errc set_##field(struct kubectl_args *a, struct str value, struct err *reterr) \
+    {                                                                                          \
+        return flags_pass(a, flag, value, reterr);                                             \
+    }
+
+PASSING_SETTER(kubeconfig, "--kubeconfig")
+PASSING_SETTER(context, "--context")
+PASSING_SETTER(cluster, "--cluster")
+PASSING_SETTER(user, "--user")
+PASSING_SETTER(as, "--as")
+PASSING_SETTER(as_group, "--as-group")
+PASSING_SETTER(token, "--token")
+PASSING_SETTER(tls_server_name, "--tls-server-name")
+
+static enum errc flags_set_word(const char *const *words, size_t n, struct str value, unsigned *ret,
+                                struct err *e)
 {
     char bytes[128];
-    struct buf all = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf all = BUF_ON(bytes);
     for (size_t i = 0; i < n; i++) {
         if (str_eq(value, str_of(words[i]))) {
             *ret = (unsigned)i;
@@ -52,70 +78,83 @@ static enum errc set_word(const char *const *words, size_t n, struct str value, 
         buf_printf(&all, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
     }
     bytes[all.n] = '\0';
-    return must_be(e, value, bytes);
+    return flags_must_be(e, value, bytes);
 }
 
-static enum errc set_output(struct kubectl_args *a, struct str value, struct err *reterr)
+static enum errc flags_set_output(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     static const char *const words[] = {"table", "wide", "json", "yaml"};
     unsigned i = 0;
-    enum errc code = set_word(words, COUNT_OF(words), value, &i, reterr);
+    enum errc code = flags_set_word(words, COUNT_OF(words), value, &i, reterr);
     a->output = (enum kubectl_output)i;
     return code;
 }
 
-static enum errc set_color(struct kubectl_args *a, struct str value, struct err *reterr)
+static enum errc flags_set_color(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     static const char *const words[] = {"auto", "always", "never"};
     unsigned i = 0;
-    enum errc code = set_word(words, COUNT_OF(words), value, &i, reterr);
+    enum errc code = flags_set_word(words, COUNT_OF(words), value, &i, reterr);
     a->color = (enum kubectl_color)i;
     return code;
 }
 
-static enum errc set_bool(struct str value, bool *ret, struct err *e)
+static enum errc flags_set_bool(struct str value, bool *ret, struct err *e)
 {
     static const char *const words[] = {"false", "true"};
     unsigned i = 0;
-    enum errc code = set_word(words, COUNT_OF(words), value, &i, e);
+    enum errc code = flags_set_word(words, COUNT_OF(words), value, &i, e);
     *ret = i == 1;
     return code;
 }
 
-static enum errc set_no_headers(struct kubectl_args *a, struct str value, struct err *reterr)
+static enum errc flags_set_no_headers(struct kubectl_args *a, struct str value, struct err *reterr)
 {
-    return set_bool(value, &a->no_headers, reterr);
+    return flags_set_bool(value, &a->no_headers, reterr);
 }
 
-static enum errc set_direct(struct kubectl_args *a, struct str value, struct err *reterr)
+static enum errc flags_set_direct(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     bool direct = false;
-    enum errc code = set_bool(value, &direct, reterr);
+    enum errc code = flags_set_bool(value, &direct, reterr);
     a->way = direct ? KUBECTL_DIRECT : KUBECTL_DAEMON_ONLY;
     return code;
 }
 
-static enum errc set_help(struct kubectl_args *a, struct str value, struct err *reterr)
+/* kubectl takes the value of a boolean flag only in the same word. */
+static enum errc flags_set_insecure(struct kubectl_args *a, struct str value, struct err *reterr)
+{
+    bool insecure = false;
+    enum errc code = flags_set_bool(value, &insecure, reterr);
+    if (code == OK && a->n_passed == COUNT_OF(a->passed))
+        code = err_set(reterr, ERR_LIMIT, "there are too many flags for kubectl");
+    if (code == OK)
+        a->passed[a->n_passed++] =
+            insecure ? "--insecure-skip-tls-verify" : "--insecure-skip-tls-verify=false";
+    return code;
+}
+
+static enum errc flags_set_help(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     (void)a;
     (void)value;
     (void)reterr;
-    return OK; /* read_flag handles --help */
+    return OK; /* args_read_flag handles --help */
 }
 
-static enum errc set_service(struct kubectl_args *a, struct str value, struct err *reterr)
+static enum errc flags_set_service(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     struct str namespace;
     struct str name;
     if (!str_cut(value, '/', &namespace, &name) || namespace.n == 0 || name.n == 0 ||
         memchr(name.p, '/', name.n) != NULL)
-        return must_be(reterr, value, "NAMESPACE/NAME");
+        return flags_must_be(reterr, value, "NAMESPACE/NAME");
     a->service_namespace = namespace;
     a->service_name = name;
     return OK;
 }
 
-static enum errc set_replicas(struct kubectl_args *a, struct str value, struct err *reterr)
+static enum errc flags_set_replicas(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     uint64_t n = 0;
     if (!str_to_u64(value, LIMIT_WHATIF_REPLICAS, &n) || n == 0)
@@ -126,7 +165,7 @@ static enum errc set_replicas(struct kubectl_args *a, struct str value, struct e
 }
 
 /* As kubectl's --request-timeout: "30s", "2m", or seconds; 0: no timeout. */
-static enum errc set_timeout(struct kubectl_args *a, struct str value, struct err *reterr)
+static enum errc flags_set_timeout(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     uint64_t n = 0;
     uint64_t unit = 1000;
@@ -143,56 +182,76 @@ static enum errc set_timeout(struct kubectl_args *a, struct str value, struct er
     bool known = tail.n == 0 || str_eq(tail, STR("s")) || str_eq(tail, STR("ms")) ||
                  str_eq(tail, STR("m")) || str_eq(tail, STR("h"));
     if (!known || !str_to_u64(digits, 1000000, &n))
-        return must_be(reterr, value, "a time: 30s, 2m, 500ms, or 0 for no limit");
+        return flags_must_be(reterr, value, "a time: 30s, 2m, 500ms, or 0 for no limit");
     a->timeout_ms = n * unit;
+    a->timeout_given = true;
     return OK;
 }
 
 static const struct kubectl_flag flags[] = {
     {"--output", "-o", KUBECTL_ARG_OUTPUT, REACHING, "FORMAT",
-     "table, wide, json or yaml (default table)", set_output},
+     "format of the output: table, wide, json or yaml (default table)", flags_set_output},
     {"--namespace", "-n", KUBECTL_ARG_NAMESPACE, PODS, "NAMESPACE",
-     "of the pod (default: the context's, then \"default\")", set_namespace},
+     "namespace of the pod (default: the context's, then \"default\")", set_namespace},
     {"--filename", "-f", KUBECTL_ARG_FILE, PODS, "FILE",
-     "a Pod, or what makes pods of a template, in YAML or JSON; - is standard input", set_filename},
+     "file with a Pod, or with an object that creates pods, in YAML or JSON; -: standard input",
+     set_filename},
     {"--replicas", NULL, KUBECTL_ARG_NUMBER, BIT(KUBECTL_FIT), "N",
-     "so many pods (default: the file's spec.replicas or spec.parallelism, then 1)", set_replicas},
-    {"--no-headers", NULL, KUBECTL_ARG_NONE, ASKING, NULL, "rows of the table alone, for scripts",
-     set_no_headers},
+     "number of replicas (default: the file's spec.replicas or spec.parallelism, then 1)",
+     flags_set_replicas},
+    {"--no-headers", NULL, KUBECTL_ARG_NONE, ASKING, NULL,
+     "print only the rows of the table, for scripts", flags_set_no_headers},
     {"--color", NULL, KUBECTL_ARG_COLOR, ASKING, "WHEN",
-     "auto (on a terminal, unless NO_COLOR is set), always or never", set_color},
+     "auto (on a terminal, unless NO_COLOR is set), always or never (default auto)",
+     flags_set_color},
     {"--direct", NULL, KUBECTL_ARG_NONE, REACHING, NULL,
-     "read the API server alone; --direct=false never does that", set_direct},
+     "read only from the API server; --direct=false: only from the daemon", flags_set_direct},
     {"--service", NULL, KUBECTL_ARG_TEXT, REACHING, "NAMESPACE/NAME",
-     "the daemon's Service (default kube-system/cardpack)", set_service},
+     "Service of the daemon (default kube-system/cardpack)", flags_set_service},
     {"--daemon-url", NULL, KUBECTL_ARG_TEXT, REACHING, "URL",
-     "the daemon's own address instead: https, or http on this machine", set_daemon_url},
+     "address of the daemon, used without kubectl: https, or http on this machine", set_daemon_url},
     {"--kubeconfig", NULL, KUBECTL_ARG_FILE, REACHING, "FILE",
-     "instead of $KUBECONFIG and ~/.kube/config", set_kubeconfig},
-    {"--context", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME", "of the kubeconfig", set_context},
+     "kubeconfig file (default: those of KUBECONFIG, then ~/.kube/config)", set_kubeconfig},
+    {"--context", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME",
+     "context of the kubeconfig (default: its current context)", set_context},
+    {"--cluster", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME",
+     "cluster of the kubeconfig (default: the context's)", set_cluster},
+    {"--user", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME",
+     "user of the kubeconfig (default: the context's)", set_user},
+    {"--as", NULL, KUBECTL_ARG_TEXT, REACHING, "USER", "user to impersonate", set_as},
+    {"--as-group", NULL, KUBECTL_ARG_TEXT, REACHING, "GROUP",
+     "group to impersonate; may be repeated", set_as_group},
+    {"--token", NULL, KUBECTL_ARG_TEXT, REACHING, "TOKEN", "bearer token for the API server",
+     set_token},
+    {"--tls-server-name", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME",
+     "expected name in the API server's certificate (default: its host)", set_tls_server_name},
+    {"--insecure-skip-tls-verify", NULL, KUBECTL_ARG_NONE, REACHING, NULL,
+     "do not verify the API server's certificate", flags_set_insecure},
     {"--server", "-s", KUBECTL_ARG_TEXT, REACHING, "URL",
-     "the API server, without a kubeconfig: as kubectl proxy has it", set_server},
+     "address of the API server, used without kubectl: https, or http on this machine", set_server},
     {"--certificate-authority", NULL, KUBECTL_ARG_FILE, REACHING, "FILE",
      "with --server or --daemon-url: the CA that signed its certificate",
      set_certificate_authority},
     {"--token-file", NULL, KUBECTL_ARG_FILE, REACHING, "FILE",
-     "with --server or --daemon-url: the bearer token", set_token_file},
+     "with --server or --daemon-url: file with the bearer token", set_token_file},
     {"--request-timeout", NULL, KUBECTL_ARG_DURATION, REACHING, "TIME",
-     "of each request (default " TIMEOUT_DEFAULT "); 0: none", set_timeout},
-    {"--help", "-h", KUBECTL_ARG_NONE, ~0U, NULL, "this text", set_help},
+     "time limit of each request (default " TIMEOUT_DEFAULT "); 0: no limit", flags_set_timeout},
+    {"--help", "-h", KUBECTL_ARG_NONE, ~0U, NULL, "print this text", flags_set_help},
 };
 
 static const struct kubectl_verb verbs[] = {
-    [KUBECTL_TOP] = {"top", "", "every node: what its cards hold", NULL, 0},
-    [KUBECTL_CARDS] = {"cards", "[NODE]", "each card of a node, or of all, and its pods", NULL, 1},
-    [KUBECTL_EXPLAIN] = {"explain", "POD | -f FILE", "where a pod fits, and why not elsewhere",
-                         "The exit status is 3 where it fits on no node.", 1},
+    [KUBECTL_TOP] = {"top", "", "usage of every node and its cards", NULL, 0},
+    [KUBECTL_CARDS] = {"cards", "[NODE]", "each card of a node, or of all nodes, and its pods",
+                       NULL, 1},
+    [KUBECTL_EXPLAIN] = {"explain", "POD | -f FILE",
+                         "on which nodes a pod fits, and why not on the others",
+                         "The exit status is 3 if the pod fits on no node.", 1},
     [KUBECTL_FIT] = {"fit", "-f FILE [--replicas N]", "how many replicas of a pod would fit now",
-                     "The exit status is 3 where fewer fit than were asked for.", 0},
-    [KUBECTL_COMPLETION] = {"completion", "bash|zsh|fish", "a script that completes commands", NULL,
-                            1},
-    [KUBECTL_VERSION] = {"version", "", "of this program and of the daemon", NULL, 0},
-    [KUBECTL_HELP] = {"help", "[COMMAND]", "this text, or a command's", NULL, 1},
+                     "The exit status is 3 if fewer replicas fit than requested.", 0},
+    [KUBECTL_COMPLETION] = {"completion", "bash|zsh|fish", "print a completion script for a shell",
+                            NULL, 1},
+    [KUBECTL_VERSION] = {"version", "", "versions of this program and of the daemon", NULL, 0},
+    [KUBECTL_HELP] = {"help", "[COMMAND]", "print this text, or the help of a command", NULL, 1},
 };
 
 const struct kubectl_flag *kubectl_flags(size_t *ret_n)
@@ -232,13 +291,13 @@ bool kubectl_verb_find(struct str name, enum kubectl_command *ret)
     return false;
 }
 
-static void put_flags(struct buf *out, unsigned commands)
+static void flags_put_flags(struct buf *out, unsigned commands)
 {
     buf_put(out, STR("\nFlags:\n"));
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         const struct kubectl_flag *f = &flags[i];
         char name[64];
-        struct buf b = {.p = name, .cap = sizeof(name), .max = sizeof(name) - 1};
+        struct buf b = BUF_ON(name);
         if ((f->commands & commands) == 0)
             continue;
         if (f->letter != NULL)
@@ -249,26 +308,26 @@ static void put_flags(struct buf *out, unsigned commands)
     }
 }
 
-static void usage_of_all(struct buf *out)
+static void flags_usage_of_all(struct buf *out)
 {
-    buf_put(out, STR("kubectl cardpack shows what shared GPU cards hold, and why a pod waits. It "
-                     "changes nothing.\n\nCommands:\n"));
+    buf_put(out, STR("kubectl cardpack shows the usage of shared GPU cards, and why a pod stays "
+                     "Pending. It changes nothing.\n\nCommands:\n"));
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         char name[64];
-        struct buf b = {.p = name, .cap = sizeof(name), .max = sizeof(name) - 1};
+        struct buf b = BUF_ON(name);
         buf_printf(&b, "%s%s%s", verbs[i].name, verbs[i].usage[0] == '\0' ? "" : " ",
                    verbs[i].usage);
         buf_printf(out, "  %-32.*s %s\n", (int)b.n, b.p, verbs[i].text);
     }
-    put_flags(out, ~0U);
-    buf_put(out, STR("\nExit status: 0, 1 after an error, 2 for a command line that can't be "
-                     "meant,\n3 where explain or fit find no room.\n"));
+    flags_put_flags(out, ~0U);
+    buf_put(out, STR("\nExit status: 0 on success, 1 after an error, 2 if the command line is not "
+                     "valid,\n3 if explain or fit find no room.\n"));
 }
 
 void kubectl_usage(struct buf *out, enum kubectl_command c)
 {
     if (c == KUBECTL_HELP) {
-        usage_of_all(out);
+        flags_usage_of_all(out);
         return;
     }
     const struct kubectl_verb *v = kubectl_verb(c);
@@ -276,5 +335,5 @@ void kubectl_usage(struct buf *out, enum kubectl_command c)
                v->usage, v->text);
     if (v->more != NULL)
         buf_printf(out, "%s\n", v->more);
-    put_flags(out, BIT(c));
+    flags_put_flags(out, BIT(c));
 }

@@ -7,7 +7,12 @@
  * the list of cards, with a pod on each card, returns 10 MB. */
 #define LIMIT_KUBECTL_BYTES (512 * MIB)
 
-/* How long that plugin may run: the user may have to log in in a browser, with a second factor. */
+/* Time for kubectl to serve or to print a namespace: a fraction of a second, unless its program has
+ * to come from a slow disk. */
+#define LIMIT_KUBECTL_START_MS UINT64_C(30000)
+
+/* Time for the first request, in which kubectl may log in: the user may have to do that in a
+ * browser, with a second factor. */
 #define LIMIT_LOGIN_MS UINT64_C(600000)
 
 /* Time for the names of one TAB completion: the shell, and with it the user, waits two seconds at

@@ -37,7 +37,7 @@ struct names {
     struct str text;
 };
 
-static bool is_clean(struct str s)
+static bool names_is_clean(struct str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
@@ -48,7 +48,7 @@ static bool is_clean(struct str s)
     return s.n > 0;
 }
 
-static void add(struct names *x, struct str name, struct str text)
+static void names_add(struct names *x, struct str name, struct str text)
 {
     struct name *items = arena_grow(x->arena, x->items, x->n, &x->cap, sizeof(*items));
     if (items == NULL)
@@ -58,7 +58,7 @@ static void add(struct names *x, struct str name, struct str text)
 }
 
 /* Sets the timeout of the next call to the remaining time. False: no time remains. */
-static bool hurry(struct names *x)
+static bool names_hurry(struct names *x)
 {
     uint64_t now = loop_clock_ms(x->client->loop);
     if (now >= x->end_ms)
@@ -69,7 +69,7 @@ static bool hurry(struct names *x)
 
 /* ---- lists of the API server ---- */
 
-static struct str name_of(struct str json, struct arena *a)
+static struct str names_name_of(struct str json, struct arena *a)
 {
     struct jread r;
     struct str key;
@@ -91,7 +91,8 @@ static struct str name_of(struct str json, struct arena *a)
     return jread_finish(&r, NULL) == OK ? name : STR_NULL;
 }
 
-static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr)
+static enum errc names_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
+                                struct err *reterr)
 {
     struct names *x = ctx;
     struct list_meta meta;
@@ -100,9 +101,9 @@ static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, str
     if (kind == JCUT_ITEM) {
         bool wanted =
             x->needle.p == NULL || memmem(piece.p, piece.n, x->needle.p, x->needle.n) != NULL;
-        struct str name = wanted ? name_of(piece, x->arena) : STR_NULL;
+        struct str name = wanted ? names_name_of(piece, x->arena) : STR_NULL;
         if (name.n > 0)
-            add(x, arena_dup(x->arena, name), x->text);
+            names_add(x, arena_dup(x->arena, name), x->text);
         return OK;
     }
     enum errc code = list_meta_read(piece, x->arena, &meta, reterr);
@@ -111,13 +112,13 @@ static enum errc on_piece(void *ctx, enum jcut_piece kind, struct str piece, str
     return code;
 }
 
-static enum errc on_chunk(void *ctx, struct str chunk, struct err *reterr)
+static enum errc names_on_chunk(void *ctx, struct str chunk, struct err *reterr)
 {
     struct names *x = ctx;
     return jcut_push(&x->cut, chunk, reterr);
 }
 
-static enum errc read_page(struct names *x, struct str path)
+static enum errc names_read_page(struct names *x, struct str path)
 {
     struct buf query;
     buf_init(&query, LIMIT_FILE_BYTES);
@@ -129,9 +130,9 @@ static enum errc read_page(struct names *x, struct str path)
     }
     buf_clear(&x->token, KIB);
     jcut_reset(&x->cut);
-    enum errc code = !hurry(x)
-                         ? ERR_TIMEOUT
-                         : kubectl_client_stream(x->client, buf_str(&query), on_chunk, x, NULL);
+    enum errc code = !names_hurry(x) ? ERR_TIMEOUT
+                                     : kubectl_client_stream(x->client, buf_str(&query),
+                                                             names_on_chunk, x, NULL);
     buf_done(&query);
     if (code == OK)
         code = kube_call_result(&x->client->call, NULL);
@@ -139,15 +140,15 @@ static enum errc read_page(struct names *x, struct str path)
 }
 
 /* The whole list or nothing: with half a list the shell might complete a word to a wrong name. */
-static bool list(struct names *x, struct str path, struct str needle, struct str text)
+static bool names_list(struct names *x, struct str path, struct str needle, struct str text)
 {
     x->needle = needle;
     x->text = text;
-    jcut_init(&x->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, on_piece, x);
+    jcut_init(&x->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, names_on_piece, x);
     buf_init(&x->token, LIMIT_FILE_BYTES);
-    enum errc code = read_page(x, path);
+    enum errc code = names_read_page(x, path);
     while (code == OK && x->token.n > 0 && !buf_failed(&x->token))
-        code = read_page(x, path);
+        code = names_read_page(x, path);
     bool good = code == OK && !buf_failed(&x->token);
     buf_done(&x->token);
     jcut_done(&x->cut);
@@ -157,33 +158,33 @@ static bool list(struct names *x, struct str path, struct str needle, struct str
 
 /* ---- the daemon's answer ---- */
 
-static bool ask_daemon(struct names *x, struct figures *ret)
+static bool names_ask_daemon(struct names *x, struct figures *ret)
 {
     struct kubectl_question q = {.command = KUBECTL_CARDS};
     struct str answer = STR_NULL;
-    return x->args.way != KUBECTL_DIRECT && hurry(x) &&
+    return x->args.way != KUBECTL_DIRECT && names_hurry(x) &&
            kubectl_ask_daemon(x->client, &q, x->arena, &answer, &(struct err){.code = OK}) == OK &&
            figures_read(answer, x->arena, ret, NULL) == OK;
 }
 
-static void add_nodes(struct names *x, const struct figures *f)
+static void names_add_nodes(struct names *x, const struct figures *f)
 {
     for (size_t i = 0; i < f->n; i++) {
         const struct figures_node *n = &f->nodes[i];
         char bytes[96];
-        struct buf b = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+        struct buf b = BUF_ON(bytes);
         size_t cards = 0;
         for (size_t k = 0; k < n->n_cards; k++)
             cards += n->cards[k].id >= 0 ? 1 : 0;
         buf_printf(&b, "%zu card%s, %lld of %lld used", cards, cards == 1 ? "" : "s",
                    (long long)n->used, (long long)n->total);
         if (cards > 0)
-            add(x, n->name, arena_dup(x->arena, buf_str(&b)));
+            names_add(x, n->name, arena_dup(x->arena, buf_str(&b)));
     }
 }
 
 /* Adds the names of the pods on cards in that namespace; absent: adds their namespaces. */
-static void add_pods(struct names *x, const struct figures *f, struct str namespace)
+static void names_add_pods(struct names *x, const struct figures *f, struct str namespace)
 {
     for (size_t i = 0; i < f->n; i++) {
         for (size_t k = 0; k < f->nodes[i].n_cards; k++) {
@@ -191,9 +192,9 @@ static void add_pods(struct names *x, const struct figures *f, struct str namesp
             for (size_t m = 0; m < c->n_pods; m++) {
                 const struct figures_pod *p = &c->pods[m];
                 if (namespace.p == NULL)
-                    add(x, p->namespace, STR("namespace"));
+                    names_add(x, p->namespace, STR("namespace"));
                 else if (str_eq(p->namespace, namespace))
-                    add(x, p->name, STR("pod"));
+                    names_add(x, p->name, STR("pod"));
             }
         }
     }
@@ -201,60 +202,62 @@ static void add_pods(struct names *x, const struct figures *f, struct str namesp
 
 /* ---- nodes, pods, namespaces ---- */
 
-static bool may_list(const struct names *x)
+static bool names_may_list(const struct names *x)
 {
     return x->args.daemon_url.n == 0;
 }
 
-static void find_nodes(struct names *x)
+static void names_find_nodes(struct names *x)
 {
     struct figures f;
-    if (ask_daemon(x, &f))
-        add_nodes(x, &f);
-    else if (may_list(x) && x->args.way != KUBECTL_DAEMON_ONLY)
-        (void)list(x, STR("/api/v1/nodes"), STR("\"aliyun.com/gpu-mem\""), STR("node"));
+    if (names_ask_daemon(x, &f))
+        names_add_nodes(x, &f);
+    else if (names_may_list(x) && x->args.way != KUBECTL_DAEMON_ONLY)
+        (void)names_list(x, STR("/api/v1/nodes"), STR("\"aliyun.com/gpu-mem\""), STR("node"));
 }
 
-static void find_pods(struct names *x)
+static void names_find_pods(struct names *x)
 {
     struct figures f;
-    struct str namespace = kubectl_client_namespace(x->client);
+    struct str namespace;
     struct buf path;
+    if (!names_hurry(x) || kubectl_client_namespace(x->client, x->arena, &namespace, NULL) != OK)
+        return;
     buf_init(&path, LIMIT_FILE_BYTES);
     buf_put(&path, STR("/api/v1/namespaces/"));
     kube_put_segment(&path, namespace);
     buf_put(&path, STR("/pods"));
-    if (may_list(x))
-        (void)list(x, buf_str(&path), STR_NULL, STR("pod"));
-    else if (ask_daemon(x, &f))
-        add_pods(x, &f, namespace);
+    if (names_may_list(x))
+        (void)names_list(x, buf_str(&path), STR_NULL, STR("pod"));
+    else if (names_ask_daemon(x, &f))
+        names_add_pods(x, &f, namespace);
     buf_done(&path);
 }
 
-static void find_namespaces(struct names *x)
+static void names_find_namespaces(struct names *x)
 {
     struct figures f;
-    if (may_list(x) && list(x, STR("/api/v1/namespaces"), STR_NULL, STR("namespace")))
+    if (names_may_list(x) && names_list(x, STR("/api/v1/namespaces"), STR_NULL, STR("namespace")))
         return;
-    if (ask_daemon(x, &f))
-        add_pods(x, &f, STR_NULL);
+    if (names_ask_daemon(x, &f))
+        names_add_pods(x, &f, STR_NULL);
 }
 
-static int by_name(const void *a, const void *b)
+static int names_by_name(const void *a, const void *b)
 {
     const struct name *x = a;
     const struct name *y = b;
     return str_cmp(x->name, y->name);
 }
 
-static void offer(struct names *x, const struct kubectl_wish *w, struct buf *out)
+static void names_offer(struct names *x, const struct kubectl_wish *w, struct buf *out)
 {
     if (x->n > 1)
-        qsort(x->items, x->n, sizeof(*x->items), by_name);
+        qsort(x->items, x->n, sizeof(*x->items), names_by_name);
     for (size_t i = 0; i < x->n; i++) {
         const struct name *it = &x->items[i];
         bool again = i > 0 && str_eq(it->name, x->items[i - 1].name);
-        if (!again && is_clean(it->name) && str_starts(it->name, w->current))
+        if (!again && names_is_clean(it->name) && str_starts(it->name, w->current))
             buf_printf(out, "%.*s%.*s\t%.*s\n", STR_ARG(w->prefix), STR_ARG(it->name),
                        STR_ARG(it->text));
     }
@@ -266,14 +269,15 @@ void kubectl_names(struct kubectl_client *c, const struct kubectl_wish *w, uint6
     const struct kubectl_args *args = c->args;
     struct names x = {
         .client = c, .args = *args, .end_ms = loop_clock_ms(c->loop) + timeout_ms, .arena = a};
+    x.args.timeout_given = true;
     c->args = &x.args;
     if (w->names == KUBECTL_NODES)
-        find_nodes(&x);
+        names_find_nodes(&x);
     else if (w->names == KUBECTL_PODS)
-        find_pods(&x);
+        names_find_pods(&x);
     else
-        find_namespaces(&x);
+        names_find_namespaces(&x);
     c->args = args;
     if (!arena_failed(a))
-        offer(&x, w, out);
+        names_offer(&x, w, out);
 }

@@ -46,7 +46,7 @@ struct search {
     struct buf list;
 };
 
-static void read_metadata(struct jread *r, struct object *o)
+static void pod_read_metadata(struct jread *r, struct object *o)
 {
     struct str key;
     jread_object (r, key) {
@@ -59,7 +59,7 @@ static void read_metadata(struct jread *r, struct object *o)
     }
 }
 
-static enum errc read_object(struct search *s, struct str json, struct object *ret)
+static enum errc pod_read_one_object(struct search *s, struct str json, struct object *ret)
 {
     struct object o = {.json = json};
     struct jread r;
@@ -71,7 +71,7 @@ static enum errc read_object(struct search *s, struct str json, struct object *r
         if (str_eq(key, STR("kind")))
             o.kind = jread_str(&r);
         else if (str_eq(key, STR("metadata")))
-            read_metadata(&r, &o);
+            pod_read_metadata(&r, &o);
         else
             jread_skip(&r);
     }
@@ -84,10 +84,10 @@ static enum errc read_object(struct search *s, struct str json, struct object *r
     return jread_finish(&r, s->err);
 }
 
-static enum errc take_document(struct search *s, struct str json)
+static enum errc pod_take_document(struct search *s, struct str json)
 {
     struct object o;
-    enum errc code = read_object(s, json, &o);
+    enum errc code = pod_read_one_object(s, json, &o);
     if (code != OK)
         return code;
     s->documents++;
@@ -101,12 +101,12 @@ static enum errc take_document(struct search *s, struct str json)
 }
 
 /* Finds the object that makes pods; fails if there is none or more than one. */
-static enum errc find_object(struct search *s, struct str lines)
+static enum errc pod_find_object(struct search *s, struct str lines)
 {
-    s->list = (struct buf){.p = s->seen, .cap = sizeof(s->seen), .max = sizeof(s->seen) - 1};
+    s->list = BUF_ON(s->seen);
     for (struct str line; lines.n > 0;) {
         (void)str_cut(lines, '\n', &line, &lines);
-        enum errc code = line.n == 0 ? OK : take_document(s, line);
+        enum errc code = line.n == 0 ? OK : pod_take_document(s, line);
         if (code != OK)
             return code;
     }
@@ -121,7 +121,7 @@ static enum errc find_object(struct search *s, struct str lines)
 }
 
 /* The raw JSON of a member; absent: no such member, or null. */
-static struct str member(struct str json, struct str name, struct arena *a)
+static struct str pod_member(struct str json, struct str name, struct arena *a)
 {
     struct jread r;
     struct str key;
@@ -139,11 +139,11 @@ static struct str member(struct str json, struct str name, struct arena *a)
 
 /* The field beside the template, such as spec.replicas. Without it *ret is not changed; a value
  * other than 1 to LIMIT_WHATIF_REPLICAS is an error. */
-static enum errc read_replicas(struct search *s, struct str holder, uint32_t *ret)
+static enum errc pod_read_replicas(struct search *s, struct str holder, uint32_t *ret)
 {
     uint64_t n = 0;
     const char *field = s->found.maker->replicas;
-    struct str raw = field == NULL ? STR_NULL : member(holder, str_of(field), s->arena);
+    struct str raw = field == NULL ? STR_NULL : pod_member(holder, str_of(field), s->arena);
     if (raw.p == NULL)
         return OK;
     if (!str_to_u64(raw, LIMIT_WHATIF_REPLICAS, &n) || n == 0)
@@ -154,28 +154,28 @@ static enum errc read_replicas(struct search *s, struct str holder, uint32_t *re
     return OK;
 }
 
-static enum errc find_template(struct search *s, struct str *ret_pod, uint32_t *ret_replicas)
+static enum errc pod_find_template(struct search *s, struct str *ret_pod, uint32_t *ret_replicas)
 {
     const struct maker *m = s->found.maker;
     struct str at = s->found.json;
     struct str holder = STR_NULL;
     char path[64];
-    struct buf b = {.p = path, .cap = sizeof(path), .max = sizeof(path) - 1};
+    struct buf b = BUF_ON(path);
     assert(m != NULL);
     for (size_t i = 0; i < COUNT_OF(m->path) && m->path[i] != NULL; i++) {
         buf_printf(&b, "%s%s", i == 0 ? "" : ".", m->path[i]);
         holder = at;
-        at = member(at, str_of(m->path[i]), s->arena);
+        at = pod_member(at, str_of(m->path[i]), s->arena);
         if (at.p == NULL || at.p[0] != '{')
             return err_set(s->err, ERR_SYNTAX, "%.*s \"%.*s\": %.*s %s", STR_ARG(s->found.kind),
                            STR_ARG(s->found.name), STR_ARG(buf_str(&b)),
                            at.p == NULL ? "is missing" : "must be an object");
     }
     *ret_pod = at;
-    return holder.p == NULL ? OK : read_replicas(s, holder, ret_replicas);
+    return holder.p == NULL ? OK : pod_read_replicas(s, holder, ret_replicas);
 }
 
-static void write_metadata(struct jwrite *w, struct jread *r, struct str namespace)
+static void pod_write_metadata(struct jwrite *w, struct jread *r, struct str namespace)
 {
     struct str key;
     jwrite_object_begin(w);
@@ -196,7 +196,8 @@ static void write_metadata(struct jwrite *w, struct jread *r, struct str namespa
 }
 
 /* The pod as JSON with `namespace` in its metadata: a template has none. */
-static enum errc write_pod(struct search *s, struct str pod, struct str namespace, struct str *ret)
+static enum errc pod_write_pod(struct search *s, struct str pod, struct str namespace,
+                               struct str *ret)
 {
     struct jread r;
     struct jread none;
@@ -213,14 +214,14 @@ static enum errc write_pod(struct search *s, struct str pod, struct str namespac
         bool metadata = str_eq(key, STR("metadata"));
         jwrite_key(&w, key);
         if (metadata)
-            write_metadata(&w, &r, namespace);
+            pod_write_metadata(&w, &r, namespace);
         else
             jwrite_raw(&w, jread_raw(&r));
         done = done || metadata;
     }
     if (!done) {
         jwrite_key(&w, STR("metadata"));
-        write_metadata(&w, &none, namespace);
+        pod_write_metadata(&w, &none, namespace);
     }
     jwrite_object_end(&w);
     enum errc code = jread_finish(&r, s->err);
@@ -232,8 +233,7 @@ static enum errc write_pod(struct search *s, struct str pod, struct str namespac
     return code;
 }
 
-static enum errc choose_namespace(struct search *s, struct str asked, struct str fallback,
-                                  struct str *ret)
+static enum errc pod_choose_namespace(struct search *s, struct str asked, struct str *ret)
 {
     struct str own = s->found.namespace;
     if (own.n > 0 && asked.n > 0 && !str_eq(own, asked))
@@ -241,12 +241,12 @@ static enum errc choose_namespace(struct search *s, struct str asked, struct str
                        "%.*s \"%.*s\": metadata.namespace is \"%.*s\", and --namespace \"%.*s\"",
                        STR_ARG(s->found.kind), STR_ARG(s->found.name), STR_ARG(own),
                        STR_ARG(asked));
-    *ret = own.n > 0 ? own : asked.n > 0 ? asked : fallback;
+    *ret = own.n > 0 ? own : asked;
     return OK;
 }
 
-static enum errc read_lines(struct search *s, struct str text, struct str asked,
-                            struct str fallback, struct kubectl_pod *ret)
+static enum errc pod_read_lines(struct search *s, struct str text, struct str asked,
+                                struct kubectl_pod *ret)
 {
     struct buf lines;
     struct str pod = STR_NULL;
@@ -258,13 +258,13 @@ static enum errc read_lines(struct search *s, struct str text, struct str asked,
     if (code == OK && copy.p == NULL)
         code = err_set(s->err, arena_fault(s->arena), "it is too large");
     if (code == OK)
-        code = find_object(s, copy);
+        code = pod_find_object(s, copy);
     if (code == OK)
-        code = find_template(s, &pod, &p.replicas);
+        code = pod_find_template(s, &pod, &p.replicas);
     if (code == OK)
-        code = choose_namespace(s, asked, fallback, &p.namespace);
+        code = pod_choose_namespace(s, asked, &p.namespace);
     if (code == OK)
-        code = write_pod(s, pod, p.namespace, &p.json);
+        code = pod_write_pod(s, pod, p.namespace, &p.json);
     p.kind = s->found.kind;
     p.name = s->found.name;
     if (code == OK)
@@ -272,12 +272,12 @@ static enum errc read_lines(struct search *s, struct str text, struct str asked,
     return code;
 }
 
-enum errc kubectl_pod_read(struct str text, struct str path, struct str asked, struct str fallback,
-                           struct arena *a, struct kubectl_pod *ret, struct err *reterr)
+enum errc kubectl_pod_read(struct str text, struct str path, struct str asked, struct arena *a,
+                           struct kubectl_pod *ret, struct err *reterr)
 {
     struct err why = ERR_INIT;
     struct search s = {.arena = a, .err = &why};
-    enum errc code = read_lines(&s, text, asked, fallback, ret);
+    enum errc code = pod_read_lines(&s, text, asked, ret);
     return code == OK
                ? OK
                : err_set(reterr, code, "%.*s: %s",

@@ -8,16 +8,16 @@
 #include "base/arena.h"
 
 struct kubectl_pod {
-    struct str json; /* with a namespace; all strings are in the arena */
-    struct str kind; /* "Pod" if the object has none */
-    struct str name; /* of the object; absent: none */
-    struct str namespace;
-    uint32_t replicas; /* from the object's spec; 1 if it has none */
+    struct str json;      /* with a namespace; all strings are in the arena */
+    struct str kind;      /* "Pod" if the object has none */
+    struct str name;      /* of the object; absent: none */
+    struct str namespace; /* absent: neither the object nor the command line has one */
+    uint32_t replicas;    /* from the object's spec; 1 if it has none */
 };
 
 /*
  * `path` is for errors. `asked` is the namespace of -n, absent: none; an object with another
- * namespace is an error. `fallback` is the namespace for an object without one.
+ * namespace is an error, and an object without one gets it.
  */
-enum errc kubectl_pod_read(struct str text, struct str path, struct str asked, struct str fallback,
-                           struct arena *a, struct kubectl_pod *ret, struct err *reterr) _must_use_;
+enum errc kubectl_pod_read(struct str text, struct str path, struct str asked, struct arena *a,
+                           struct kubectl_pod *ret, struct err *reterr) _must_use_;

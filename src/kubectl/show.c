@@ -24,7 +24,7 @@ struct indices {
     bool more;     /* there are more indices than columns */
 };
 
-static void add_index(struct indices *x, int64_t id)
+static void show_add_index(struct indices *x, int64_t id)
 {
     size_t at = 0;
     while (at < x->n && x->ids[at] < id)
@@ -39,7 +39,7 @@ static void add_index(struct indices *x, int64_t id)
     x->ids[at] = id;
 }
 
-static void find_indices(const struct figures *f, struct indices *ret)
+static void show_find_indices(const struct figures *f, struct indices *ret)
 {
     *ret = (struct indices){.n = 0};
     for (size_t i = 0; i < f->n; i++) {
@@ -47,12 +47,12 @@ static void find_indices(const struct figures *f, struct indices *ret)
             if (f->nodes[i].cards[k].id < 0)
                 ret->unplaced = true;
             else
-                add_index(ret, f->nodes[i].cards[k].id);
+                show_add_index(ret, f->nodes[i].cards[k].id);
         }
     }
 }
 
-static const struct figures_card *card_of(const struct figures_node *n, int64_t id)
+static const struct figures_card *show_card_of(const struct figures_node *n, int64_t id)
 {
     for (size_t i = 0; i < n->n_cards; i++) {
         if (n->cards[i].id == id)
@@ -61,39 +61,40 @@ static const struct figures_card *card_of(const struct figures_node *n, int64_t 
     return NULL;
 }
 
-static int64_t percent(int64_t used, int64_t total)
+static int64_t show_percent(int64_t used, int64_t total)
 {
     return total <= 0 ? 0 : (int64_t)((double)used * 100 / (double)total);
 }
 
-static enum tint tint_of(int64_t used, int64_t total)
+static enum tint show_tint_of(int64_t used, int64_t total)
 {
-    int64_t p = percent(used, total);
+    int64_t p = show_percent(used, total);
     if (used > total)
         return TINT_BAD;
     return p >= 90 ? TINT_WARN : used > 0 ? TINT_GOOD : TINT_NONE;
 }
 
-static bool is_ok(struct str state)
+static bool show_is_ok(struct str state)
 {
     return state.n == 0 || str_eq(state, STR("ok"));
 }
 
-static void put_share(struct table *t, const struct figures_card *c)
+static void show_put_share(struct table *t, const struct figures_card *c)
 {
     if (c == NULL)
         table_cell(t, STR("-"), TINT_DIM);
     else
-        table_printf(t, is_ok(c->state) ? tint_of(c->used, c->total) : TINT_BAD, "%lld/%lld",
-                     (long long)c->used, (long long)c->total);
+        table_printf(t, show_is_ok(c->state) ? show_tint_of(c->used, c->total) : TINT_BAD,
+                     "%lld/%lld", (long long)c->used, (long long)c->total);
 }
 
 /* ---- top ---- */
 
-static void top_columns(struct table *t, const struct indices *x, const char *unit, bool is_wide)
+static void show_top_columns(struct table *t, const struct indices *x, const char *unit,
+                             bool is_wide)
 {
     char text[64];
-    struct buf b = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    struct buf b = BUF_ON(text);
     table_column(t, STR("NAME"), false);
     for (size_t i = 0; i < x->n; i++) {
         buf_clear(&b, SIZE_MAX);
@@ -128,7 +129,7 @@ struct sums {
 
 /* Whether the pod is also on an earlier card of the node: a pod on several cards counts once. All
  * pods in one card's list are different. */
-static bool is_counted(const struct figures_node *n, size_t card, const struct figures_pod *p)
+static bool show_is_counted(const struct figures_node *n, size_t card, const struct figures_pod *p)
 {
     for (size_t i = 0; i < card; i++) {
         for (size_t k = 0; k < n->cards[i].n_pods; k++) {
@@ -141,22 +142,22 @@ static bool is_counted(const struct figures_node *n, size_t card, const struct f
 }
 
 /* What a new pod can get of the card: not more than the node has free. */
-static int64_t free_on(const struct figures_node *n, const struct figures_card *c)
+static int64_t show_free_on(const struct figures_node *n, const struct figures_card *c)
 {
     return MIN_OF(c->free, n->free);
 }
 
-static void sum_up(const struct figures_node *n, struct sums *ret)
+static void show_sum_up(const struct figures_node *n, struct sums *ret)
 {
     *ret = (struct sums){.free = 0};
     for (size_t i = 0; i < n->n_cards; i++) {
         const struct figures_card *c = &n->cards[i];
         ret->free += c->free;
-        ret->largest = MAX_OF(ret->largest, free_on(n, c));
+        ret->largest = MAX_OF(ret->largest, show_free_on(n, c));
         ret->cards += c->id >= 0 ? 1 : 0;
-        ret->bad += c->id >= 0 && !is_ok(c->state) ? 1 : 0;
+        ret->bad += c->id >= 0 && !show_is_ok(c->state) ? 1 : 0;
         for (size_t k = 0; k < c->n_pods; k++)
-            ret->pods += is_counted(n, i, &c->pods[k]) ? 0 : 1;
+            ret->pods += show_is_counted(n, i, &c->pods[k]) ? 0 : 1;
         if (c->model.n > 0 && ret->model.n > 0 && !str_eq(c->model, ret->model))
             ret->models = true;
         if (c->model.n > 0)
@@ -165,21 +166,21 @@ static void sum_up(const struct figures_node *n, struct sums *ret)
     ret->free = MIN_OF(ret->free, n->free);
 }
 
-static void put_text(struct table *t, struct str text)
+static void show_put_text(struct table *t, struct str text)
 {
     table_cell(t, text.n > 0 ? text : STR("-"), text.n > 0 ? TINT_NONE : TINT_DIM);
 }
 
-static void top_more(struct table *t, const struct figures_node *n)
+static void show_top_more(struct table *t, const struct figures_node *n)
 {
     struct sums s;
-    sum_up(n, &s);
-    table_printf(t, TINT_NONE, "%lld%%", (long long)percent(n->used, n->total));
+    show_sum_up(n, &s);
+    table_printf(t, TINT_NONE, "%lld%%", (long long)show_percent(n->used, n->total));
     table_printf(t, TINT_NONE, "%lld", (long long)s.free);
     table_printf(t, TINT_NONE, "%lld", (long long)s.largest);
     table_printf(t, TINT_NONE, "%zu", s.pods);
-    put_text(t, s.models ? STR("several") : s.model);
-    put_text(t, n->pool);
+    show_put_text(t, s.models ? STR("several") : s.model);
+    show_put_text(t, n->pool);
     if (n->fault.n > 0)
         table_cell(t, n->fault, TINT_BAD);
     else if (s.bad > 0)
@@ -188,26 +189,26 @@ static void top_more(struct table *t, const struct figures_node *n)
         table_cell(t, STR("ok"), TINT_GOOD);
 }
 
-static void top_row(struct table *t, const struct figures_node *n, const struct indices *x,
-                    bool is_wide)
+static void show_top_row(struct table *t, const struct figures_node *n, const struct indices *x,
+                         bool is_wide)
 {
     table_cell(t, n->name, n->fault.n > 0 ? TINT_BAD : TINT_NONE);
     for (size_t i = 0; i < x->n; i++)
-        put_share(t, card_of(n, x->ids[i]));
+        show_put_share(t, show_card_of(n, x->ids[i]));
     if (x->unplaced) {
-        const struct figures_card *c = card_of(n, -1);
+        const struct figures_card *c = show_card_of(n, -1);
         if (c == NULL)
             table_cell(t, STR("-"), TINT_DIM);
         else
             table_printf(t, TINT_WARN, "%lld", (long long)c->used);
     }
-    table_printf(t, tint_of(n->used, n->total), "%lld/%lld", (long long)n->used,
+    table_printf(t, show_tint_of(n->used, n->total), "%lld/%lld", (long long)n->used,
                  (long long)n->total);
     if (is_wide)
-        top_more(t, n);
+        show_top_more(t, n);
 }
 
-static void put_totals(const struct figures *f, bool color, struct buf *out)
+static void show_put_totals(const struct figures *f, bool color, struct buf *out)
 {
     int64_t used = 0;
     int64_t total = 0;
@@ -217,14 +218,14 @@ static void put_totals(const struct figures *f, bool color, struct buf *out)
     }
     buf_put(out, STR("------------------------------------------------------------\n"
                      "Allocated/Total GPU Memory In Cluster:\n"));
-    tint_begin(out, tint_of(used, total), color);
+    tint_begin(out, show_tint_of(used, total), color);
     buf_printf(out, "%lld/%lld (%lld%%)", (long long)used, (long long)total,
-               (long long)percent(used, total));
-    tint_end(out, tint_of(used, total), color);
+               (long long)show_percent(used, total));
+    tint_end(out, show_tint_of(used, total), color);
     buf_putc(out, '\n');
 }
 
-static enum errc finish(const struct table *t, struct err *e)
+static enum errc show_finish(const struct table *t, struct err *e)
 {
     return arena_failed(t->arena) ? err_set(e, arena_fault(t->arena), "the table is too large")
                                   : OK;
@@ -239,22 +240,23 @@ enum errc kubectl_show_top(struct str answer, struct kubectl_look look, struct a
     enum errc code = figures_read(answer, a, &f, reterr);
     if (code != OK)
         return code;
-    find_indices(&f, &x);
+    show_find_indices(&f, &x);
     table_init(&t, a);
-    top_columns(&t, &x, figures_unit(&f), look.wide);
+    show_top_columns(&t, &x, figures_unit(&f), look.wide);
     for (size_t i = 0; i < f.n; i++)
-        top_row(&t, &f.nodes[i], &x, look.wide);
+        show_top_row(&t, &f.nodes[i], &x, look.wide);
     table_write(&t, look.heads, look.color, out);
     if (look.heads && x.more)
         buf_put(out, STR("Some cards are in no column: see kubectl cardpack cards.\n"));
     if (look.heads)
-        put_totals(&f, look.color, out);
-    return finish(&t, reterr);
+        show_put_totals(&f, look.color, out);
+    return show_finish(&t, reterr);
 }
 
 /* ---- cards ---- */
 
-static void put_pods(struct table *t, const struct figures_card *c, bool is_wide, struct arena *a)
+static void show_put_pods(struct table *t, const struct figures_card *c, bool is_wide,
+                          struct arena *a)
 {
     struct buf b;
     buf_init(&b, LIMIT_OBJECT_BYTES);
@@ -267,13 +269,13 @@ static void put_pods(struct table *t, const struct figures_card *c, bool is_wide
         buf_printf(&b, "%s%.*s/%.*s (%lld)", i == 0 ? "" : ", ", STR_ARG(p->namespace),
                    STR_ARG(p->name), (long long)p->used);
     }
-    put_text(t, arena_keep(a, &b));
+    show_put_text(t, arena_keep(a, &b));
 }
 
-static void cards_columns(struct table *t, const char *unit, bool is_wide)
+static void show_cards_columns(struct table *t, const char *unit, bool is_wide)
 {
     char text[32];
-    struct buf b = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    struct buf b = BUF_ON(text);
     buf_printf(&b, "SIZE(%s)", unit);
     table_column(t, STR("NODE"), false);
     table_column(t, STR("CARD"), true);
@@ -292,8 +294,8 @@ static void cards_columns(struct table *t, const char *unit, bool is_wide)
     table_column(t, STR("PODS"), false);
 }
 
-static void cards_row(struct table *t, const struct figures_node *n, const struct figures_card *c,
-                      bool is_wide)
+static void show_cards_row(struct table *t, const struct figures_node *n,
+                           const struct figures_card *c, bool is_wide)
 {
     bool is_card = c->id >= 0;
     table_cell(t, n->name, TINT_NONE);
@@ -302,27 +304,28 @@ static void cards_row(struct table *t, const struct figures_node *n, const struc
     else
         table_cell(t, STR("-"), TINT_DIM);
     table_printf(t, TINT_NONE, "%lld", (long long)c->total);
-    table_printf(t, is_card ? tint_of(c->used, c->total) : TINT_WARN, "%lld", (long long)c->used);
-    table_printf(t, free_on(n, c) < c->free ? TINT_WARN : TINT_NONE, "%lld",
-                 (long long)free_on(n, c));
+    table_printf(t, is_card ? show_tint_of(c->used, c->total) : TINT_WARN, "%lld",
+                 (long long)c->used);
+    table_printf(t, show_free_on(n, c) < c->free ? TINT_WARN : TINT_NONE, "%lld",
+                 (long long)show_free_on(n, c));
     table_printf(t, TINT_NONE, "%lld%%", (long long)c->compute);
     table_cell(t, is_card ? c->state : STR("no card"),
-               is_card && is_ok(c->state) ? TINT_GOOD : TINT_BAD);
-    put_text(t, c->model);
-    put_text(t, c->uuid);
+               is_card && show_is_ok(c->state) ? TINT_GOOD : TINT_BAD);
+    show_put_text(t, c->model);
+    show_put_text(t, c->uuid);
     if (is_wide) {
-        put_text(t, c->profile);
+        show_put_text(t, c->profile);
         if (c->numa >= 0)
             table_printf(t, TINT_NONE, "%lld", (long long)c->numa);
         else
             table_cell(t, STR("-"), TINT_DIM);
         table_printf(t, TINT_NONE, "%lld", (long long)c->free);
     }
-    put_pods(t, c, is_wide, t->arena);
+    show_put_pods(t, c, is_wide, t->arena);
 }
 
 /* Nodes with a fault, and the fault. */
-static void put_faults(const struct figures *f, struct arena *a, struct buf *out)
+static void show_put_faults(const struct figures *f, struct arena *a, struct buf *out)
 {
     for (size_t i = 0; i < f->n; i++) {
         if (f->nodes[i].fault.n > 0)
@@ -333,7 +336,7 @@ static void put_faults(const struct figures *f, struct arena *a, struct buf *out
 
 /* Nodes with less free memory than the sum of their cards: pods on no card use some of it, or some
  * of it is not allocatable. */
-static void put_narrow(const struct figures *f, struct arena *a, struct buf *out)
+static void show_put_narrow(const struct figures *f, struct arena *a, struct buf *out)
 {
     for (size_t i = 0; i < f->n; i++) {
         const struct figures_node *n = &f->nodes[i];
@@ -356,17 +359,17 @@ enum errc kubectl_show_cards(struct str answer, struct kubectl_look look, struct
     if (code != OK)
         return code;
     table_init(&t, a);
-    cards_columns(&t, figures_unit(&f), look.wide);
+    show_cards_columns(&t, figures_unit(&f), look.wide);
     for (size_t i = 0; i < f.n; i++) {
         for (size_t k = 0; k < f.nodes[i].n_cards; k++)
-            cards_row(&t, &f.nodes[i], &f.nodes[i].cards[k], look.wide);
+            show_cards_row(&t, &f.nodes[i], &f.nodes[i].cards[k], look.wide);
     }
     table_write(&t, look.heads, look.color, out);
     if (look.heads) {
-        put_narrow(&f, a, out);
-        put_faults(&f, a, out);
+        show_put_narrow(&f, a, out);
+        show_put_faults(&f, a, out);
     }
-    return finish(&t, reterr);
+    return show_finish(&t, reterr);
 }
 
 enum errc kubectl_answer_error(struct str answer, struct arena *a, struct str *ret,

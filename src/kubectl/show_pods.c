@@ -53,7 +53,7 @@ struct fitted {
 };
 
 /* [{"card", "memory", "compute", "container"}] as "0:8 1:8 (30%)" */
-static struct place read_place(struct jread *r)
+static struct place show_pods_read_place(struct jread *r)
 {
     struct buf b;
     struct str key;
@@ -81,7 +81,7 @@ static struct place read_place(struct jread *r)
     return (struct place){.text = none ? STR_NULL : text};
 }
 
-static enum errc no_answer(struct jread *r, bool complete, struct err *e)
+static enum errc show_pods_no_answer(struct jread *r, bool complete, struct err *e)
 {
     if (jread_finish(r, e) != OK)
         return err_wrap(e, "the answer is none of cardpack's");
@@ -90,7 +90,7 @@ static enum errc no_answer(struct jread *r, bool complete, struct err *e)
 
 /* ---- explain ---- */
 
-static void read_card(struct jread *r, struct verdict_card *c)
+static void show_pods_read_card(struct jread *r, struct verdict_card *c)
 {
     struct str key;
     *c = (struct verdict_card){.card = 0};
@@ -106,12 +106,12 @@ static void read_card(struct jread *r, struct verdict_card *c)
     }
 }
 
-static void read_cards(struct jread *r, struct verdict_node *n)
+static void show_pods_read_cards(struct jread *r, struct verdict_node *n)
 {
     size_t cap = 0;
     jread_array (r) {
         struct verdict_card c;
-        read_card(r, &c);
+        show_pods_read_card(r, &c);
         struct verdict_card *cards = arena_grow(r->arena, n->cards, n->n_cards, &cap, sizeof(c));
         if (cards == NULL) {
             jread_fail(r, ERR_LIMIT, "too many");
@@ -122,18 +122,18 @@ static void read_cards(struct jread *r, struct verdict_node *n)
     }
 }
 
-static void put_yes(struct table *t, bool fits)
+static void show_pods_put_yes(struct table *t, bool fits)
 {
     table_cell(t, fits ? STR("yes") : STR("no"), fits ? TINT_GOOD : TINT_BAD);
 }
 
-static void explain_row(struct explained *x, const struct verdict_node *n)
+static void show_pods_explain_row(struct explained *x, const struct verdict_node *n)
 {
     struct table *t = &x->table;
     table_cell(t, n->name, TINT_NONE);
     if (x->wide)
         table_cell(t, STR_NULL, TINT_NONE);
-    put_yes(t, n->fits);
+    show_pods_put_yes(t, n->fits);
     table_cell(t, n->place.text.n > 0 ? n->place.text : STR("-"),
                n->place.text.n > 0 ? TINT_NONE : TINT_DIM);
     table_cell(t, n->reason, TINT_NONE);
@@ -141,13 +141,13 @@ static void explain_row(struct explained *x, const struct verdict_node *n)
         const struct verdict_card *c = &n->cards[i];
         table_cell(t, n->name, TINT_DIM);
         table_printf(t, TINT_NONE, "%lld", (long long)c->card);
-        put_yes(t, c->fits);
+        show_pods_put_yes(t, c->fits);
         table_cell(t, STR_NULL, TINT_NONE);
         table_cell(t, c->reason, TINT_NONE);
     }
 }
 
-static void read_verdict(struct jread *r, struct explained *x)
+static void show_pods_read_verdict(struct jread *r, struct explained *x)
 {
     struct verdict_node n = {.n_cards = 0};
     struct str key;
@@ -159,16 +159,16 @@ static void read_verdict(struct jread *r, struct explained *x)
         else if (str_eq(key, STR("reason")))
             n.reason = jread_str(r);
         else if (str_eq(key, STR("placement")))
-            n.place = read_place(r);
+            n.place = show_pods_read_place(r);
         else if (str_eq(key, STR("cards")))
-            read_cards(r, &n);
+            show_pods_read_cards(r, &n);
         else
             jread_skip(r);
     }
-    explain_row(x, &n);
+    show_pods_explain_row(x, &n);
 }
 
-static void read_pod(struct jread *r, struct explained *x)
+static void show_pods_read_pod(struct jread *r, struct explained *x)
 {
     struct str key;
     jread_object (r, key) {
@@ -187,7 +187,7 @@ static void read_pod(struct jread *r, struct explained *x)
     }
 }
 
-static struct str read_text(struct jread *r)
+static struct str show_pods_read_text(struct jread *r)
 {
     struct str text = STR_NULL;
     struct str key;
@@ -200,8 +200,8 @@ static struct str read_text(struct jread *r)
     return text;
 }
 
-static enum errc read_explained(struct str answer, struct arena *a, struct explained *x,
-                                struct err *e)
+static enum errc show_pods_read_explained(struct str answer, struct arena *a, struct explained *x,
+                                          struct err *e)
 {
     struct jread r;
     struct str key;
@@ -211,9 +211,9 @@ static enum errc read_explained(struct str answer, struct arena *a, struct expla
         jread_fail(&r, ERR_SYNTAX, "must be an object");
     jread_object (&r, key) {
         if (str_eq(key, STR("pod"))) {
-            read_pod(&r, x);
+            show_pods_read_pod(&r, x);
         } else if (str_eq(key, STR("request"))) {
-            x->request = read_text(&r);
+            x->request = show_pods_read_text(&r);
         } else if (str_eq(key, STR("error"))) {
             x->error = jread_str(&r);
         } else if (str_eq(key, STR("nodes"))) {
@@ -223,17 +223,17 @@ static enum errc read_explained(struct str answer, struct arena *a, struct expla
         } else if (str_eq(key, STR("verdicts"))) {
             has_verdicts = true;
             jread_array (&r) {
-                read_verdict(&r, x);
+                show_pods_read_verdict(&r, x);
             }
         } else {
             jread_skip(&r);
         }
     }
-    return no_answer(&r, has_verdicts, e);
+    return show_pods_no_answer(&r, has_verdicts, e);
 }
 
 /* "pod ns/train, pending, asks for 8: it fits on 1 of 2 nodes" */
-static void put_sentence(const struct explained *x, struct arena *a, struct buf *out)
+static void show_pods_put_sentence(const struct explained *x, struct arena *a, struct buf *out)
 {
     bool placed = x->node.n > 0;
     bool is_named = x->name.n > 0;
@@ -268,11 +268,11 @@ enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, stru
     table_column(&x.table, STR("FITS"), false);
     table_column(&x.table, STR("PLACE"), false);
     table_column(&x.table, STR("REASON"), false);
-    enum errc code = read_explained(answer, a, &x, reterr);
+    enum errc code = show_pods_read_explained(answer, a, &x, reterr);
     if (code != OK)
         return code;
     if (look.heads)
-        put_sentence(&x, a, out);
+        show_pods_put_sentence(&x, a, out);
     table_write(&x.table, look.heads, look.color, out);
     return arena_failed(a) ? err_set(reterr, arena_fault(a), "the table is too large") : OK;
 }
@@ -280,7 +280,7 @@ enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, stru
 /* ---- fit ---- */
 
 /* Reads one entry of "nodes" or "placements": one row for a node or for a replica. */
-static void read_site(struct jread *r, struct fitted *f)
+static void show_pods_read_site(struct jread *r, struct fitted *f)
 {
     struct str key;
     struct str node = STR_NULL;
@@ -292,7 +292,7 @@ static void read_site(struct jread *r, struct fitted *f)
         else if (str_eq(key, STR("replicas")))
             replicas = jread_i64(r);
         else if (str_eq(key, STR("placement")))
-            place = read_place(r);
+            place = show_pods_read_place(r);
         else
             jread_skip(r);
     }
@@ -305,7 +305,7 @@ static void read_site(struct jread *r, struct fitted *f)
         table_printf(&f->table, TINT_NONE, "%lld", (long long)replicas);
 }
 
-static struct str read_stopped(struct jread *r)
+static struct str show_pods_read_stopped(struct jread *r)
 {
     struct str text = STR_NULL;
     struct str key;
@@ -318,7 +318,8 @@ static struct str read_stopped(struct jread *r)
     return text;
 }
 
-static enum errc read_fitted(struct str answer, struct arena *a, struct fitted *f, struct err *e)
+static enum errc show_pods_read_fitted(struct str answer, struct arena *a, struct fitted *f,
+                                       struct err *e)
 {
     struct jread r;
     struct str key;
@@ -331,7 +332,7 @@ static enum errc read_fitted(struct str answer, struct arena *a, struct fitted *
         if (str_eq(key, rows)) {
             has_rows = true;
             jread_array (&r) {
-                read_site(&r, f);
+                show_pods_read_site(&r, f);
             }
         } else if (str_eq(key, STR("request"))) {
             f->request = jread_str(&r);
@@ -342,12 +343,12 @@ static enum errc read_fitted(struct str answer, struct arena *a, struct fitted *
         } else if (str_eq(key, STR("fit"))) {
             f->fit = jread_i64(&r);
         } else if (str_eq(key, STR("stopped"))) {
-            f->stopped = read_stopped(&r);
+            f->stopped = show_pods_read_stopped(&r);
         } else {
             jread_skip(&r);
         }
     }
-    return no_answer(&r, has_rows, e);
+    return show_pods_no_answer(&r, has_rows, e);
 }
 
 enum errc kubectl_show_fit(struct str answer, struct kubectl_look look, struct arena *a,
@@ -359,7 +360,7 @@ enum errc kubectl_show_fit(struct str answer, struct kubectl_look look, struct a
         table_column(&f.table, STR("REPLICA"), true);
     table_column(&f.table, STR("NODE"), false);
     table_column(&f.table, look.wide ? STR("PLACE") : STR("REPLICAS"), !look.wide);
-    enum errc code = read_fitted(answer, a, &f, reterr);
+    enum errc code = show_pods_read_fitted(answer, a, &f, reterr);
     if (code != OK)
         return code;
     bool all = f.fit >= f.replicas;
@@ -402,7 +403,7 @@ enum errc kubectl_answer_fits(struct str answer, enum kubectl_command c, struct 
         else
             jread_skip(&r);
     }
-    enum errc code = no_answer(&r, fit >= 0, reterr);
+    enum errc code = show_pods_no_answer(&r, fit >= 0, reterr);
     if (code == OK)
         *ret = fit >= replicas;
     return code;

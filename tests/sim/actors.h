@@ -13,7 +13,6 @@ void users_act(void);
 void schedulers_begin(void);
 void schedulers_move(void); /* the schedulers ask mostly another replica from now on */
 void schedulers_stop(void); /* the schedulers begin no new cycle */
-bool schedulers_idle(void);
 
 /* Asks every process which nodes are feasible, and compares the answers with the oracle. */
 void schedulers_probe(void);

@@ -22,7 +22,7 @@ struct http_server {
 
 static struct ask *asks; /* answers on their way back, and requests without a process yet */
 
-static void list_add(struct ask **list, struct ask *a)
+static void asks_add(struct ask **list, struct ask *a)
 {
     while (*list != NULL)
         list = &(*list)->next;
@@ -30,7 +30,7 @@ static void list_add(struct ask **list, struct ask *a)
     *list = a;
 }
 
-static void list_remove(struct ask **list, struct ask *a)
+static void asks_remove(struct ask **list, struct ask *a)
 {
     while (*list != a)
         list = &(*list)->next;
@@ -59,7 +59,7 @@ struct ask *ask_new(enum ask_kind kind, const char *path, void (*done)(struct as
 static void on_back(struct happening *h)
 {
     struct ask *a = CONTAINER_OF(h, struct ask, h);
-    list_remove(&asks, a);
+    asks_remove(&asks, a);
     if (!a->left)
         a->done(a);
     ask_free(a);
@@ -72,7 +72,7 @@ static void send_back(struct ask *a, unsigned status)
         a->answer.n = 0;
     a->status = status;
     a->h.fire = on_back;
-    list_add(&asks, a);
+    asks_add(&asks, a);
     plan(&a->h, sim_turn_ahead_ms() + net_latency());
 }
 
@@ -80,13 +80,13 @@ static void on_arrival(struct happening *h)
 {
     struct ask *a = CONTAINER_OF(h, struct ask, h);
     struct proc *p = a->proc;
-    list_remove(&asks, a);
+    asks_remove(&asks, a);
     if (!proc_runs(p) || p->daemon.parts.server->drains) {
         send_back(a, 0);
         return;
     }
     a->arrived = true;
-    list_add(&p->asks, a);
+    asks_add(&p->asks, a);
     proc_wake(p);
 }
 
@@ -94,7 +94,7 @@ void ask_send(struct ask *a, struct proc *p)
 {
     a->proc = p;
     a->h.fire = on_arrival;
-    list_add(&asks, a);
+    asks_add(&asks, a);
     plan(&a->h, net_latency());
 }
 
@@ -129,8 +129,7 @@ bool ask_deliver(struct proc *p)
                                        .peer = STR("10.0.0.1:1"),
                                        .start_ms = loop_now_ms(p->loop),
                                        .arena = &a->arena,
-                                       .answer = &a->out,
-                                       .handler_data = NULL};
+                                       .answer = &a->out};
     const struct http_server_settings *s = &p->daemon.parts.server->settings;
     sim_check(a->body.n <= s->max_body);
     s->handle(s->ctx, &a->request);
@@ -166,12 +165,6 @@ struct http_server *http_server_free(struct http_server *s)
     asks_drop(s->proc);
     mem_free(s);
     return NULL;
-}
-
-void http_server_limit(struct http_server *s, size_t max_body, uint64_t request_timeout_ms)
-{
-    s->settings.max_body = max_body;
-    s->settings.request_timeout_ms = request_timeout_ms;
 }
 
 uint16_t http_server_port(const struct http_server *s)
@@ -217,7 +210,7 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
     struct proc *p = a->proc;
     struct http_server *s = p->daemon.parts.server;
     s->settings.answered(s->settings.ctx, r, whole ? status : 503);
-    list_remove(&p->asks, a);
+    asks_remove(&p->asks, a);
     memory_done(a);
     send_back(a, !proc_runs(p) ? 0 : whole ? status : 503);
     if (!proc_runs(p))

@@ -1,12 +1,10 @@
 /*
- * POST pods/NAME/binding (contract kubernetes 2). One transaction sets nodeName and merges the
- * annotations. The answer says success, says why not, or leaves the result in doubt.
+ * POST pods/NAME/binding: when the simulated API server commits it, and what it answers. The answer
+ * says success, says why not, or leaves the result in doubt.
  */
 #include "oracle.h"
 #include "server.h"
 
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* The rules on time are in server.h. */
@@ -51,10 +49,10 @@ size_t server_pending(void)
 /* Whether the Binding can still bind its pod. */
 static bool may_bind(const struct order *o)
 {
-    unsigned slot = store_find_pod(name_str(&o->ns), name_str(&o->name));
+    unsigned slot = store_find_pod(name_str(&o->is.ns), name_str(&o->is.name));
     const struct pod_object *p = slot == MAX_PODS ? NULL : &store.pods[slot];
-    return p != NULL && !p->deleting && !p->gated && p->node.z[0] == '\0' && !o->bare &&
-           strcmp(p->uid.z, o->uid.z) == 0;
+    return p != NULL && !p->deleting && !p->gated && p->node.z[0] == '\0' && !o->is.bare &&
+           strcmp(p->uid.z, o->is.uid.z) == 0;
 }
 
 bool server_may_bind_for_others(const struct proc *p)
@@ -78,134 +76,13 @@ static void pending_end(struct pending *p)
     free(p);
 }
 
-/* ---- the transaction ---- */
-
-static struct name text_of(json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-    const char *z = json_string_value(value);
-    sim_check(z != NULL && strlen(z) < sizeof(struct name));
-    return name_from(str_of(z));
-}
-
-/* Reads an annotation that holds {"CONTAINER":{"CARD":AMOUNT}}, if there is one. Returns 1 if there
- * is. */
-static unsigned grants_read(json_t *notes, const char *key, struct grants_object *ret)
-{
-    json_error_t error;
-    json_t *text = json_object_get(notes, key);
-    uint64_t number = 0;
-    const char *container = NULL;
-    const char *card = NULL;
-    json_t *cards = NULL;
-    json_t *amount = NULL;
-    *ret = (struct grants_object){.there = text != NULL};
-    if (text == NULL)
-        return 0;
-    json_t *root = json_loads(json_string_value(text), 0, &error);
-    trace(key, str_of(json_string_value(text)), 0, 0);
-    sim_check(json_is_object(root));
-    json_object_foreach(root, container, cards)
-    {
-        json_object_foreach(cards, card, amount)
-        {
-            sim_check(ret->n < MAX_GRANTS && json_is_integer(amount));
-            bool good = str_to_u64(str_of(container), UINT8_MAX, &number);
-            ret->at[ret->n].container = (uint8_t)number;
-            good = str_to_u64(str_of(card), UINT8_MAX, &number) && good;
-            ret->at[ret->n].card = (uint8_t)number;
-            sim_check(good);
-            ret->at[ret->n++].amount = (int32_t)json_integer_value(amount);
-        }
-    }
-    json_decref(root);
-    return 1;
-}
-
-static struct order order_read(struct str body, struct str ns, struct str name)
-{
-    size_t known = 5;
-    json_error_t error;
-    json_t *root = json_loadb(body.p, body.n, 0, &error);
-    sim_check(root != NULL);
-    json_t *metadata = json_object_get(root, "metadata");
-    json_t *notes = json_object_get(metadata, "annotations");
-    json_t *target = json_object_get(root, "target");
-    struct order o = {.ns = name_from(ns), .name = name_from(name)};
-    sim_check(strcmp(text_of(root, "kind").z, "Binding") == 0);
-    sim_check(strcmp(text_of(metadata, "name").z, o.name.z) == 0);
-    sim_check(strcmp(text_of(metadata, "namespace").z, o.ns.z) == 0);
-    sim_check(strcmp(text_of(target, "kind").z, "Node") == 0);
-    sim_check(json_object_get(metadata, "resourceVersion") == NULL);
-    o.uid = text_of(metadata, "uid");
-    o.node = text_of(target, "name");
-    o.bare = notes == NULL;
-    if (!o.bare) {
-        known += grants_read(notes, "scheduler.framework.gpushare.allocation", &o.allocation);
-        known += grants_read(notes, "gpushare.alibabacloud.com/core-percentage", &o.cores);
-        sim_check(json_object_size(notes) == known);
-        o.idx = text_of(notes, "ALIYUN_COM_GPU_MEM_IDX");
-        o.dev = text_of(notes, "ALIYUN_COM_GPU_MEM_DEV");
-        o.mem = text_of(notes, "ALIYUN_COM_GPU_MEM_POD");
-        o.assigned = text_of(notes, "ALIYUN_COM_GPU_MEM_ASSIGNED");
-        o.assume = text_of(notes, "ALIYUN_COM_GPU_MEM_ASSUME_TIME");
-    }
-    json_decref(root);
-    return o;
-}
-
-struct outcome {
-    unsigned status;
-    const char *reason;
-    const char *details;
-    char message[256];
-};
-
-static struct outcome refusal(unsigned status, const char *reason, const char *details,
-                              const char *what, const struct order *o, const char *more)
-{
-    struct outcome out = {.status = status, .reason = reason, .details = details};
-    (void)snprintf(out.message, sizeof(out.message), "%s %s: %s", what, o->name.z, more);
-    return out;
-}
-
 static struct outcome commit(const struct order *o)
 {
-    char more[128];
-    unsigned slot = store_find_pod(name_str(&o->ns), name_str(&o->name));
-    if (slot == MAX_PODS)
-        return refusal(404, "NotFound", ",\"details\":{\"kind\":\"pods\"}", "pod", o, "not found");
-    struct pod_object p = store.pods[slot];
-    if (world.set.uid_precondition && !str_eq(name_str(&p.uid), name_str(&o->uid))) {
-        (void)snprintf(more, sizeof(more),
-                       "Precondition failed: UID in precondition: %s, UID in object meta: %s",
-                       o->uid.z, p.uid.z);
-        return refusal(409, "Conflict", ",\"details\":{\"kind\":\"pods\"}",
-                       "Operation cannot be fulfilled on pods", o, more);
-    }
-    const char *why = NULL;
-    if (p.deleting)
-        why = "pod is being deleted, cannot be assigned to a host";
-    else if (p.node.z[0] != '\0')
-        why = "pod is already assigned to node";
-    else if (p.gated)
-        why = "pod has non-empty .spec.schedulingGates";
-    if (why != NULL)
-        return refusal(409, "Conflict", ",\"details\":{\"kind\":\"pods/binding\"}",
-                       "Operation cannot be fulfilled on pods/binding", o, why);
-    p.node = o->node;
-    if (!o->bare) {
-        p.idx = o->idx;
-        p.dev = o->dev;
-        p.mem = o->mem;
-        p.assigned = o->assigned;
-        p.assume = o->assume;
-        if (o->allocation.there)
-            p.allocation = o->allocation;
-    }
-    store_put_pod(slot, &p);
-    oracle_committed(o, slot);
-    return (struct outcome){.status = 201};
+    unsigned slot = MAX_PODS;
+    struct outcome out = binding_commit(&o->is, &slot);
+    if (out.status == 201)
+        oracle_committed(o, slot);
+    return out;
 }
 
 static void on_late(struct happening *h)
@@ -224,7 +101,7 @@ static void on_late(struct happening *h)
         o.late_ms = world.now_ms - refused_ms;
     }
     struct outcome out = commit(&o);
-    trace("late commit", name_str(&o.uid), out.status, (int64_t)o.late_ms);
+    trace("late commit", name_str(&o.is.uid), out.status, (int64_t)o.late_ms);
 }
 
 /* ---- what may become of a Binding ---- */
@@ -348,26 +225,23 @@ static uint64_t allowed_ms(struct str query)
     return MIN_OF(ms, (uint64_t)REQUEST_MS);
 }
 
-/* "NS/pods/NAME/binding" */
-static struct order order_of(const struct flight *f, struct str path, struct str query)
+static struct order order_of(const struct flight *f, const struct api_request *r)
 {
-    struct str ns;
-    struct str name;
-    struct str rest;
-    (void)str_cut(path, '/', &ns, &rest);
-    sim_check(str_starts(rest, STR("pods/")));
-    (void)str_cut(str_skip(rest, 5), '/', &name, &rest);
-    struct order o = order_read(text_str(&f->body), ns, name);
-    o.sender = f->sender;
-    o.incarnation = f->incarnation;
-    o.deadline_ms = world.now_ms + allowed_ms(query);
+    struct order o = {.is = binding_read(text_str(&f->body), r->ns, r->name),
+                      .sender = f->sender,
+                      .incarnation = f->incarnation,
+                      .deadline_ms = world.now_ms + allowed_ms(r->query)};
+    struct text allocation = {.p = NULL};
+    render_grants(&allocation, &o.is.allocation);
+    trace("posted", text_str(&allocation), f->sender, 0);
+    text_done(&allocation);
     oracle_posted(&o);
     return o;
 }
 
-struct pending *copy_binding(const struct flight *f, struct str path, struct str query)
+struct pending *copy_binding(const struct flight *f, const struct api_request *r)
 {
-    struct order o = order_of(f, path, query);
+    struct order o = order_of(f, r);
     uint64_t allowed = o.deadline_ms - world.now_ms;
     uint64_t road_ms =
         f->sent_ms + ROAD_MS > world.now_ms ? f->sent_ms + ROAD_MS - world.now_ms : 0;
@@ -375,7 +249,7 @@ struct pending *copy_binding(const struct flight *f, struct str path, struct str
     o.deadline_ms += arrives_ms;
     struct pending *p = pending_new(&o, o.deadline_ms + ETCD_MS);
     plan(&p->h, arrives_ms + (draw(4) == 0 ? draw((unsigned)allowed) : 0));
-    trace("copied", name_str(&o.uid), (int64_t)arrives_ms, (int64_t)o.deadline_ms);
+    trace("copied", name_str(&o.is.uid), (int64_t)arrives_ms, (int64_t)o.deadline_ms);
     return p;
 }
 
@@ -386,9 +260,9 @@ void copy_answered(struct pending *copy, unsigned status)
         copy->refused_ms = world.now_ms;
 }
 
-void serve_binding(struct flight *f, struct str path, struct str query)
+void serve_binding(struct flight *f, const struct api_request *r)
 {
-    struct order o = order_of(f, path, query);
+    struct order o = order_of(f, r);
     world.posts++;
     if (world.set.rogue && !world.quiet && chance(200)) {
         copy_later(f, &o);
@@ -406,8 +280,6 @@ void serve_binding(struct flight *f, struct str path, struct str query)
         return;
     }
     struct outcome out = commit(&o);
-    if (out.status == 201)
-        reply_status(f, 201, "", "", "");
-    else
-        reply_status(f, out.status, out.reason, out.message, out.details);
+    outcome_write(&f->reply, &out);
+    f->status = out.status;
 }

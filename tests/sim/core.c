@@ -1,4 +1,4 @@
-/* The simulation's machinery: random numbers, the heap of planned events, and text buffers. */
+/* The simulation's machinery: random numbers, the heap of planned events, and memory. */
 #include "sim.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ void plan_forget_all(void)
     heap.planned = 0;
 }
 
-/* ---- text ---- */
+/* ---- memory ---- */
 
 static void *there(void *p)
 {
@@ -119,58 +119,4 @@ void *sim_alloc(size_t size)
 void *sim_resize(void *p, size_t size)
 {
     return there(realloc(p, size));
-}
-
-void text_put(struct text *t, struct str s)
-{
-    if (t->n + s.n > t->cap) {
-        t->cap = MAX_OF(t->n + s.n, t->cap * 2 + 256);
-        t->p = sim_resize(t->p, t->cap);
-    }
-    if (s.n > 0)
-        memcpy(t->p + t->n, s.p, s.n);
-    t->n += s.n;
-}
-
-void text_u64(struct text *t, uint64_t v)
-{
-    char digits[20];
-    size_t i = sizeof(digits);
-    do {
-        digits[--i] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v > 0);
-    text_put(t, (struct str){digits + i, sizeof(digits) - i});
-}
-
-void text_quoted(struct text *t, struct str s)
-{
-    text_put(t, STR("\""));
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        if (c == '"' || c == '\\')
-            text_put(t, STR("\\"));
-        text_put(t, (struct str){&c, 1});
-    }
-    text_put(t, STR("\""));
-}
-
-void text_done(struct text *t)
-{
-    free(t->p);
-    *t = (struct text){.p = NULL};
-}
-
-struct name name_of(const char *prefix, uint64_t number)
-{
-    struct name n;
-    (void)snprintf(n.z, sizeof(n.z), "%s%llu", prefix, (unsigned long long)number);
-    return n;
-}
-
-struct name name_from(struct str s)
-{
-    struct name n = {.z = ""};
-    memcpy(n.z, s.p == NULL ? "" : s.p, MIN_OF(s.n, sizeof(n.z) - 1));
-    return n;
 }

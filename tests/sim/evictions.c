@@ -29,17 +29,11 @@ static bool outweighed(unsigned slot)
     return false;
 }
 
-void serve_eviction(struct flight *f, struct str path, struct str query)
+void serve_eviction(struct flight *f, const struct api_request *r)
 {
-    struct str ns;
-    struct str name;
-    struct str rest;
     struct name uid = uid_of(text_str(&f->body));
-    (void)str_cut(path, '/', &ns, &rest);
-    sim_check(str_starts(rest, STR("pods/")));
-    (void)str_cut(str_skip(rest, 5), '/', &name, &rest);
     unsigned meant = store_find_uid(name_str(&uid));
-    unsigned slot = store_find_pod(ns, name);
+    unsigned slot = store_find_pod(r->ns, r->name);
     /* Any pod of higher priority counts here. An API server that ignores a Binding's UID may have
      * bound the next pod of that name instead of the pod that is meant. */
     sim_check(meant != MAX_PODS && outweighed(meant));
@@ -55,7 +49,7 @@ void serve_eviction(struct flight *f, struct str path, struct str query)
     } else {
         struct pod_object p = store.pods[slot];
         p.deleting = true;
-        if (!str_eq(query, STR("dryRun=All"))) {
+        if (!str_eq(r->query, STR("dryRun=All"))) {
             trace("evicted", name_str(&p.uid), f->sender, 0);
             store_put_pod(slot, &p);
             world.evictions++;

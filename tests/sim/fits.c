@@ -17,6 +17,7 @@ struct site {
     int64_t free[MAX_CARDS];
     int64_t cores[MAX_CARDS];
     struct waiters wait;
+    struct quota_room quota;
     struct grants_object *trial;
     bool found;  /* some choice of cards has room on the cards */
     bool passes; /* some such choice has room on the node, too */
@@ -61,7 +62,8 @@ static void site_cards(struct site *s)
         s->open[card] = node_object_card_usable(s->node, card) &&
                         !health_object_ill(&store.healths[s->slot], card) &&
                         pod_object_allows(s->pod, s->node, card) && group_allows(s, card) &&
-                        u.wholes == 0 && (int64_t)u.pods < node_object_max_pods(s->node) &&
+                        quotas_allow_card(&s->quota, s->slot, card) && u.wholes == 0 &&
+                        (int64_t)u.pods < node_object_max_pods(s->node) &&
                         (!s->pod->whole || (u.pods == 0 && u.mem == 0));
         s->free[card] = MAX_OF(total - u.mem, 0);
         s->cores[card] = MAX_OF(100 - u.cores, 0);
@@ -115,7 +117,8 @@ static void try_trial(struct site *s)
             return;
         charge += at->mem;
     }
-    try_node(s, charge);
+    if (quotas_allow(&s->quota, s->slot, &all))
+        try_node(s, charge);
 }
 
 /* Tries every card for each container. */
@@ -165,11 +168,34 @@ static bool kinds_agree(const struct site *s)
     return !(excludes && (shares || s->all.sharing > 0)) && !(shares && s->all.exclusive > 0);
 }
 
+static enum fits unless(bool unsure)
+{
+    return unsure ? FITS_PERHAPS : FITS;
+}
+
+static bool wait_apart(const struct waiters *w)
+{
+    return w->unplaced || (w->cards & (w->cards - 1)) != 0;
+}
+
+static void site_open(struct site *s, unsigned node, const struct pod_object *p)
+{
+    *s = (struct site){.pod = p, .node = &store.nodes[node], .slot = node};
+    s->all = oracle_usage(node, -1);
+    quotas_room(p, &s->quota);
+    for (unsigned i = 0; i < store.n_pods; i++)
+        s->held = s->held || in_group(&store.pods[i], p, false);
+    if (world.set.guard == SWAP_GUARD_REQUIRE)
+        swaps_find(node, p, &s->wait);
+    site_cards(s);
+}
+
 static enum fits fits_alone(unsigned node, const struct pod_object *p)
 {
     struct grants_object trial = {.there = true};
-    struct site s = {.pod = p, .node = &store.nodes[node], .slot = node, .trial = &trial};
-    s.all = oracle_usage(node, -1);
+    struct site s;
+    site_open(&s, node, p);
+    s.trial = &trial;
     if (!s.node->exists || pod_object_bad(p))
         return FITS_NOT;
     if (!pod_object_wants(p))
@@ -177,21 +203,16 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
     if (!kinds_agree(&s))
         return FITS_NOT;
     if (!pod_object_shares(p))
-        return FITS;
-    for (unsigned i = 0; i < store.n_pods; i++)
-        s.held = s.held || in_group(&store.pods[i], p, false);
-    swaps_find(node, p, &s.wait);
-    if (s.wait.unplaced || (s.wait.cards & (s.wait.cards - 1)) != 0 ||
-        (s.wait.cards != 0 && pod_object_cards(p) > 1))
+        return quotas_allow_card(&s.quota, node, 0) ? unless(s.quota.unsure) : FITS_NOT;
+    if (wait_apart(&s.wait) || (s.wait.cards != 0 && pod_object_cards(p) > 1))
         return FITS_NOT;
-    site_cards(&s);
     try_together(&s, pod_object_cards(p), 0, 0);
     bool apart = !s.found && pod_object_may_part(p);
     if (apart)
         try_apart(&s, 0);
     if (!s.passes)
         return FITS_NOT;
-    return s.fails || s.wait.perhaps || (apart && s.wait.cards != 0) ? FITS_PERHAPS : FITS;
+    return unless(s.fails || s.quota.unsure || s.wait.perhaps || (apart && s.wait.cards != 0));
 }
 
 /* ---- room that is kept for other pods ---- */
@@ -267,20 +288,102 @@ static enum fits fits_beside(unsigned node, const struct pod_object *p)
     return pod_object_mem(p) <= MIN_OF(size - card.mem - kept, limit - most) ? FITS : FITS_NOT;
 }
 
-static enum fits fits_there(unsigned node, const struct pod_object *p)
+static bool keeps_room(unsigned node, const struct pod_object *p)
 {
-    bool kept = false;
-    enum fits alone = fits_alone(node, p);
+    bool keeps = false;
     for (unsigned i = 0; i < store.n_pods; i++)
-        kept = kept || is_kept_from(&store.pods[i], p, node);
-    if (alone == FITS_NOT || !kept || !pod_object_wants(p))
-        return alone;
-    return fits_beside(node, p);
+        keeps = keeps || is_kept_from(&store.pods[i], p, node);
+    return keeps;
 }
 
 enum fits oracle_fits(unsigned node, const struct pod_object *p)
 {
-    enum fits quota = quotas_fits(p);
-    enum fits there = fits_there(node, p);
-    return there == FITS_NOT || quota == FITS ? there : quota == FITS_NOT ? quota : FITS_PERHAPS;
+    enum fits alone = fits_alone(node, p);
+    if (alone == FITS_NOT || !pod_object_wants(p) || !keeps_room(node, p))
+        return alone;
+    enum fits beside = fits_beside(node, p);
+    return beside == FITS ? alone : beside;
+}
+
+/* ---- which card ---- */
+
+static bool packs(const struct site *s)
+{
+    const struct pod_object *p = s->pod;
+    const struct name *first = p->card_policy.z[0] != '\0' ? &p->card_policy
+                               : p->policy.z[0] != '\0'    ? &p->policy
+                                                           : &s->node->placement;
+    return first->z[0] == '\0' ? !world.set.spread : strcmp(first->z, "spread") != 0;
+}
+
+/* The cards with room for the pod's part of a card, a bit for each. */
+static uint64_t cards_with_room(const struct site *s)
+{
+    uint64_t cards = 0;
+    unsigned parts = pod_object_cards(s->pod);
+    struct slice part = {.mem = part_of(pod_object_mem(s->pod), parts),
+                         .cores = part_of(pod_object_cores(s->pod), parts)};
+    for (int64_t card = 0; card < node_object_cards(s->node); card++) {
+        int64_t charge = slice_charge(s->pod, &part, node_object_card_size(s->node, card));
+        bool room = s->open[card] && may_wait_on(s, card) && charge <= s->free[card] &&
+                    part.cores <= s->cores[card];
+        cards |= room ? (uint64_t)1 << card : 0;
+    }
+    return cards;
+}
+
+/* A card where a pod of the same size waits has precedence. Then the card with the least or the
+ * most free memory, of equal cards the one with the lowest index. */
+int64_t oracle_card(unsigned node, const struct pod_object *p)
+{
+    struct site s;
+    struct waiters w;
+    int64_t best = -1;
+    bool by_card = pod_object_named(p) && (p->whole || p->percent > 0);
+    swaps_find(node, p, &w);
+    if (fits_alone(node, p) != FITS || !pod_object_shares(p) || pod_object_cards(p) > 1 ||
+        keeps_room(node, p) || w.perhaps || w.several || (by_card && w.cards != 0))
+        return -1;
+    site_open(&s, node, p);
+    uint64_t cards = cards_with_room(&s);
+    cards = (cards & w.cards) != 0 ? cards & w.cards : cards;
+    for (int64_t card = 0; card < MAX_CARDS; card++) {
+        if ((cards >> card & 1) == 0)
+            continue;
+        if (best < 0 || (packs(&s) ? s.free[card] < s.free[best] : s.free[card] > s.free[best]))
+            best = card;
+    }
+    return best;
+}
+
+bool oracle_one_numa(unsigned node, const struct pod_object *p)
+{
+    struct site s;
+    unsigned cards = pod_object_cards(p);
+    bool enough = false;
+    if (cards < 2 || !pod_object_shares(p) || fits_alone(node, p) != FITS || keeps_room(node, p))
+        return false;
+    site_open(&s, node, p);
+    uint64_t room = cards_with_room(&s);
+    for (int numa = 0; numa < NUMA_NODES; numa++) {
+        unsigned n = 0;
+        for (int64_t card = 0; card < MAX_CARDS; card++)
+            n += (room >> card & 1) != 0 && node_object_numa(s.node, card) == numa ? 1 : 0;
+        enough = enough || n >= cards;
+    }
+    return enough;
+}
+
+enum fits oracle_swaps(unsigned node, const struct pod_object *p)
+{
+    struct waiters w;
+    swaps_find(node, p, &w);
+    if (w.perhaps)
+        return FITS_PERHAPS;
+    if (wait_apart(&w) || (w.cards != 0 && pod_object_cards(p) > 1))
+        return FITS_NOT;
+    int64_t card = w.cards == 0 ? -1 : oracle_card(node, p);
+    if (w.cards != 0 && card < 0)
+        return FITS_PERHAPS;
+    return w.cards == 0 || (w.cards >> card & 1) != 0 ? FITS : FITS_NOT;
 }

@@ -57,20 +57,11 @@ static void act(struct happening *h)
     plan(h, draw((unsigned)world.set.action_ms));
 }
 
-/* A replica that was paused looks at its file seconds after it has gone on. */
-static bool has_settings(const struct proc *p)
-{
-    const struct cache_settings *now = &p->daemon.service.cache.settings;
-    const struct swarm *s = &world.set;
-    return now->shrink == s->shrink && (unsigned)now->swap_guard == s->guard &&
-           (now->card_policy == PACK_SPREAD) == s->spread && p->config.evict_for_cards == s->evicts;
-}
-
 static bool proc_settled(const struct proc *p)
 {
     size_t cursor = 0;
-    if (p->state != PROC_UP || p->daemon.service.draining || p->asks != NULL || !has_settings(p) ||
-        binder_active(p->daemon.service.binder) > 0 || !server_told_all(p))
+    if (p->state != PROC_UP || p->daemon.service.draining || p->asks != NULL ||
+        !proc_is_current(p) || binder_active(p->daemon.service.binder) > 0 || !server_told_all(p))
         return false;
     const struct cache *cache = &p->daemon.service.cache;
     for (const struct pod *pod = cache_next_pod(cache, &cursor); pod != NULL;
@@ -95,16 +86,21 @@ static bool settled(void)
     return server_is_up() && server_pending() == 0;
 }
 
+/* Restarts the processes that run with other settings than those in their files. */
+static void restart_old(void)
+{
+    for (unsigned i = 0; i < world.set.replicas; i++) {
+        if (!proc_is_current(&procs[i]))
+            proc_stop(&procs[i]);
+    }
+}
+
 /* Sets evict-for-cards in all processes. Off at rest: else evictions for known pods go on. */
 static void evict(bool on)
 {
-    bool evicts = on && world.set.kinds[KIND_EVICTIONS];
-    if (evicts == world.set.evicts)
-        return; /* no signal: it would hide a setting that was wrong since the start */
-    world.set.evicts = evicts;
+    world.set.evicts = on && world.set.kinds[KIND_EVICTIONS];
     world.writes++;
-    for (unsigned i = 0; i < world.set.replicas; i++)
-        proc_hangup(&procs[i]);
+    restart_old();
 }
 
 /* A scheduler sends its requests to a follower: that replica must lead soon, even if the other
@@ -142,6 +138,7 @@ static void settle(void)
     schedulers_stop();
     run_for(LEAST_MS);
     while (!over() && !settled()) {
+        restart_old();
         run_for(250);
         sim_check(world.now_ms < begun_ms + SETTLE_MS);
     }
@@ -182,7 +179,6 @@ static void begin(uint64_t seed, uint64_t most_steps)
     settings_draw(&world.set, seed);
     trace_reset();
     plan_forget_all();
-    store_reset();
     server_reset();
     oracle_reset();
     sim_wall_jump(0);

@@ -18,5 +18,8 @@ void pod_allocate(struct pod_object *p);
 /* Draws the number of cards and their sizes. */
 void node_size(struct node_object *n);
 
+/* The administrator changes a label that quotas depend on. */
+void node_label(struct node_object *n);
+
 /* A random change of a node. */
 void node_change(struct node_object *n);

@@ -1,189 +1,39 @@
-/* LIST and WATCH of the simulated API server (contract kubernetes 3). */
+/* LIST and WATCH of the simulated API server: when it answers, and the faults. */
+#include "api/lists.h"
+
 #include "server.h"
 
-#include <stdlib.h>
-
-#define SESSIONS    16
-#define MAX_LISTED  MAX_PODS
 #define BOOKMARK_MS 60000
-#define SELECTOR    STR("status.phase!=Succeeded,status.phase!=Failed")
 
-/* A paged list: every page shows the objects of the first page's moment. */
-struct session {
-    uint64_t id; /* 0: expired */
-    uint64_t rv;
-    enum cache_kind kind;
-    unsigned n;
-    unsigned slots[MAX_LISTED];
-    union object objects[MAX_LISTED];
-};
-
-static struct session sessions[SESSIONS];
-static uint64_t last_session;
-
-void lists_expire(void)
+static void on_listed(void *ctx, unsigned kind, unsigned slot, uint64_t rv)
 {
-    for (size_t i = 0; i < SESSIONS; i++)
-        sessions[i].id = 0;
+    flight_mark(ctx, kind, slot, rv);
 }
 
-void lists_reset(void)
+void serve_list(struct flight *f, unsigned kind, struct str query)
 {
-    lists_expire();
-    last_session = 0;
-}
-
-/* Entry CACHE_KINDS is PodDisruptionBudgets; there are none. */
-static const char *const list_kinds[CACHE_KINDS + 1] = {[CACHE_NODES] = "NodeList",
-                                                        [CACHE_PODS] = "PodList",
-                                                        [CACHE_HEALTH] = "ConfigMapList",
-                                                        [CACHE_KINDS] = "PodDisruptionBudgetList"};
-static const char *const object_kinds[CACHE_KINDS + 1] = {[CACHE_NODES] = "Node",
-                                                          [CACHE_PODS] = "Pod",
-                                                          [CACHE_HEALTH] = "ConfigMap",
-                                                          [CACHE_KINDS] = "PodDisruptionBudget"};
-
-static void session_add(struct session *s, unsigned slot, uint64_t lag_ms)
-{
-    union object *o = &s->objects[s->n];
-    if (!history_object(s->kind, slot, lag_ms, o))
+    sim_check(selector_is_right(kind, query));
+    struct page page = list_page(kind, query, server_lag_ms());
+    if (page.list == NULL || (page.continued && fault(FAULT_CONTINUE_GONE))) {
+        list_write_expired(&f->reply);
+        f->status = 410;
         return;
-    if (s->kind == CACHE_PODS && pod_object_terminal(&o->pod))
-        return;
-    s->slots[s->n++] = slot;
-}
-
-static struct session *session_new(enum cache_kind kind, uint64_t lag_ms)
-{
-    struct session *s = &sessions[++last_session % SESSIONS];
-    const unsigned slots[CACHE_KINDS + 1] = {[CACHE_PODS] = store.n_pods,
-                                             [CACHE_NODES] = store.n_nodes,
-                                             [CACHE_HEALTH] = COUNT_OF(store.healths)};
-    s->id = last_session;
-    s->rv = history_version(lag_ms);
-    s->kind = kind;
-    s->n = 0;
-    for (unsigned i = 0; i < slots[kind]; i++)
-        session_add(s, i, lag_ms);
-    return s;
-}
-
-/* The token is "/+ID:OFFSET=": opaque as the real ones, with characters that a client must
- * escape. */
-static struct session *session_find(struct str token, unsigned *ret_offset)
-{
-    struct str id_text;
-    struct str offset_text;
-    uint64_t id = 0;
-    uint64_t offset = 0;
-    bool whole = str_starts(token, STR("/+")) && str_ends(token, STR("="));
-    sim_check(whole);
-    token = (struct str){token.p + 2, token.n - 3};
-    whole = str_cut(token, ':', &id_text, &offset_text) && str_to_u64(id_text, UINT64_MAX, &id) &&
-            str_to_u64(offset_text, MAX_LISTED, &offset);
-    sim_check(whole);
-    struct session *s = &sessions[id % SESSIONS];
-    *ret_offset = (unsigned)offset;
-    return s->id == id && !fault(FAULT_CONTINUE_GONE) ? s : NULL;
-}
-
-static void reply_page(struct flight *f, const struct session *s, unsigned from, unsigned to)
-{
-    struct text *t = &f->reply;
-    t->n = 0;
+    }
     f->n_marks = 0;
     f->status = 200;
-    text_z(t, "{\"kind\":\"");
-    text_z(t, list_kinds[s->kind]);
-    text_z(t, "\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"");
-    text_u64(t, s->rv);
-    text_z(t, "\"");
-    if (to < s->n) {
-        text_z(t, ",\"continue\":\"/+");
-        text_u64(t, s->id);
-        text_z(t, ":");
-        text_u64(t, to);
-        text_z(t, "=\",\"remainingItemCount\":");
-        text_u64(t, s->n - to);
-    }
-    text_z(t, "},\"items\":[");
-    for (unsigned i = from; i < to; i++) {
-        text_z(t, i > from ? "," : "");
-        render_object(t, s->kind, &s->objects[i], true);
-        const union object *o = &s->objects[i];
-        uint64_t rv = s->kind == CACHE_PODS    ? o->pod.rv
-                      : s->kind == CACHE_NODES ? o->node.rv
-                                               : o->health.rv;
-        flight_mark(f, s->kind, s->slots[i], rv);
-    }
-    text_z(t, "]}\n");
-}
-
-void serve_list(struct flight *f, enum cache_kind kind, struct str query)
-{
-    struct text value = {.p = NULL};
-    uint64_t limit = 0;
-    unsigned from = 0;
-    struct session *s = NULL;
-    if (query_get(query, "limit", &value))
-        sim_check(str_to_u64(text_str(&value), 10000, &limit));
-    bool cached = query_get(query, "resourceVersion", &value);
-    sim_check(!cached || str_eq(text_str(&value), STR("0")));
-    bool selects = query_get(query, "fieldSelector", &value);
-    sim_check(selects == (kind == CACHE_PODS));
-    sim_check(!selects || str_eq(text_str(&value), SELECTOR));
-    if (query_get(query, "continue", &value)) {
-        s = session_find(text_str(&value), &from);
-        text_done(&value);
-        if (s == NULL) {
-            reply_status(f, 410, "Expired", "The provided continue parameter is too old", "");
-            return;
-        }
-    } else {
-        s = session_new(kind, cached ? server_lag_ms() : 0);
-    }
-    text_done(&value);
-    unsigned to = limit > 0 && from + limit < s->n ? from + (unsigned)limit : s->n;
-    reply_page(f, s, from, to);
+    list_write(&f->reply, &page, on_listed, f);
 }
 
 /* ---- watches ---- */
 
-static bool selected(const struct change *c, bool exists, const union object *o)
-{
-    return exists && (c->kind != CACHE_PODS || !pod_object_terminal(&o->pod));
-}
-
-static void put_event(struct flight *f, const struct change *c, const char *type,
-                      const union object *o)
-{
-    union object object = *o;
-    if (c->kind == CACHE_PODS)
-        object.pod.rv = c->rv;
-    else if (c->kind == CACHE_NODES)
-        object.node.rv = c->rv;
-    else
-        object.health.rv = c->rv;
-    unsigned times = fault(FAULT_WATCH_DOUBLED) ? 2 : 1;
-    for (unsigned i = 0; i < times; i++) {
-        text_z(&f->reply, "{\"type\":\"");
-        text_z(&f->reply, type);
-        text_z(&f->reply, "\",\"object\":");
-        render_object(&f->reply, c->kind, &object, false);
-        text_z(&f->reply, "}\n");
-    }
-    flight_mark(f, c->kind, c->slot, c->rv);
-}
-
 static void put_change(struct flight *f, const struct change *c)
 {
-    bool was = selected(c, c->existed, &c->old);
-    bool is = selected(c, c->exists, &c->new);
-    if (is)
-        put_event(f, c, was ? "MODIFIED" : "ADDED", &c->new);
-    else if (was) /* also when the object no longer matches the selector: then with its old
-                   * content */
-        put_event(f, c, "DELETED", &c->old);
+    if (!change_shows(c))
+        return;
+    unsigned times = fault(FAULT_WATCH_DOUBLED) ? 2 : 1;
+    for (unsigned i = 0; i < times; i++)
+        change_write(&f->reply, c);
+    flight_mark(f, c->kind, c->slot, c->rv);
 }
 
 /* When the server of this watch learns of the next change, in ms. */
@@ -201,42 +51,27 @@ static void put_bookmark(struct flight *f)
         f->next_change == history_size() ? store.rv : history_at(f->next_change)->rv - 1;
     if (version < f->version)
         return;
-    text_z(&f->reply, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"");
-    text_z(&f->reply, object_kinds[f->kind]);
-    text_z(&f->reply, "\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"");
-    text_u64(&f->reply, version);
-    text_z(&f->reply, "\",\"creationTimestamp\":null}}}\n");
-}
-
-static void put_error(struct flight *f, unsigned code, const char *reason, const char *message,
-                      const char *more)
-{
-    struct flight status = {.reply = {.p = NULL}};
-    reply_status(&status, code, reason, message, more);
-    text_z(&f->reply, "{\"type\":\"ERROR\",\"object\":");
-    text_put(&f->reply, (struct str){status.reply.p, status.reply.n - 1});
-    text_z(&f->reply, "}\n");
-    text_done(&status.reply);
+    bookmark_write(&f->reply, f->kind, version);
 }
 
 static void put_some_error(struct flight *f)
 {
     switch (draw(5)) {
     case 0:
-        put_error(f, 410, "Expired", "too old resource version: 1 (2)", "");
+        watch_error_write(&f->reply, 410, "Expired", "too old resource version: 1 (2)", "");
         break;
     case 1:
-        put_error(f, 410, "Gone", "too old resource version: 1 (2)", "");
+        watch_error_write(&f->reply, 410, "Gone", "too old resource version: 1 (2)", "");
         break;
     case 2:
-        put_error(f, 429, "TooManyRequests", "storage is (re)initializing", "");
+        watch_error_write(&f->reply, 429, "TooManyRequests", "storage is (re)initializing", "");
         break;
     case 3:
-        put_error(f, 500, "InternalError", "etcdserver: no leader", "");
+        watch_error_write(&f->reply, 500, "InternalError", "etcdserver: no leader", "");
         break;
     default:
-        put_error(f, 504, "Timeout", "Too large resource version: 9, current: 8",
-                  ",\"details\":{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\"}]}");
+        watch_error_write(&f->reply, 504, "Timeout", "Too large resource version: 9, current: 8",
+                          ",\"details\":{\"causes\":[{\"reason\":\"ResourceVersionTooLarge\"}]}");
         break;
     }
 }
@@ -306,7 +141,7 @@ static void on_watch(struct happening *h)
                     world.now_ms);
 }
 
-void server_tell(enum cache_kind kind)
+void server_tell(unsigned kind)
 {
     for (struct flight *f = flights; f != NULL; f = f->next) {
         if (f->stage != FLIGHT_WATCHING || f->kind != kind || f->silent)
@@ -329,40 +164,29 @@ static bool watch_refused(struct flight *f, uint64_t version)
         reply_status(f, 410, draw(2) == 0 ? "Expired" : "Gone", "too old resource version", "");
         flight_answer(f, 410, net_latency());
     } else {
-        put_error(f, 410, "Expired", "too old resource version: 1 (2)", "");
+        watch_error_write(&f->reply, 410, "Expired", "too old resource version: 1 (2)", "");
         flight_answer(f, 200, net_latency());
     }
     return true;
 }
 
-void serve_watch(struct flight *f, enum cache_kind kind, struct str query)
+void serve_watch(struct flight *f, unsigned kind, struct str query)
 {
-    struct text value = {.p = NULL};
-    uint64_t version = 0;
-    uint64_t seconds = 0;
-    sim_check(query_get(query, "resourceVersion", &value));
-    sim_check(str_to_u64(text_str(&value), UINT64_MAX, &version) && version > 0);
-    sim_check(query_get(query, "timeoutSeconds", &value));
-    sim_check(str_to_u64(text_str(&value), 3600, &seconds));
-    bool selects = query_get(query, "fieldSelector", &value);
-    sim_check(selects == (kind == CACHE_PODS));
-    sim_check(version <= store.rv);
-    text_done(&value);
+    sim_check(selector_is_right(kind, query));
+    struct watch_query watch = watch_query_read(query);
     f->status = 200;
     if (f->call == NULL) {
         flight_break(f, HTTP_UNKNOWN, 0);
         return;
     }
-    if (watch_refused(f, version))
+    if (watch_refused(f, watch.version))
         return;
     f->stage = FLIGHT_WATCHING;
     f->kind = kind;
-    f->version = version;
+    f->version = watch.version;
     f->lag_ms = draw(2) == 0 ? server_lag_ms() : 0;
-    f->next_change = history_size();
-    while (f->next_change > 0 && history_at(f->next_change - 1)->rv > version)
-        f->next_change--;
-    f->ends_ms = world.now_ms + seconds * 1000;
+    f->next_change = history_after(watch.version);
+    f->ends_ms = world.now_ms + watch.seconds * 1000;
     f->bookmark_ms = world.now_ms + BOOKMARK_MS;
     f->h.fire = on_watch;
     plan(&f->h, net_latency());
@@ -372,7 +196,7 @@ bool server_told_all(const struct proc *p)
 {
     unsigned whole = 0;
     for (const struct flight *f = flights; f != NULL; f = f->next) {
-        if (f->proc != p || f->stage != FLIGHT_WATCHING || f->kind == CACHE_KINDS)
+        if (f->proc != p || f->stage != FLIGHT_WATCHING || f->kind == API_BUDGETS)
             continue;
         bool said = f->next_change == history_size();
         for (size_t i = f->next_change; !said && i < history_size(); i++) {

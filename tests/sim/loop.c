@@ -28,8 +28,8 @@ struct loop {
     uint64_t random;
     struct timer *timers; /* sorted, soonest first */
     uint64_t armed;
-    struct deferred queue;
-    struct deferred running;
+    struct list queue;
+    struct list running;
     struct signal signals[SIGNALS_MAX];
     size_t n_signals;
     bool stopped;
@@ -92,16 +92,6 @@ void sim_wall_jump(int64_t ns)
     wall_skew_ns = ns;
 }
 
-static void ring_init(struct deferred *ring)
-{
-    ring->next = ring->prev = ring;
-}
-
-static bool ring_empty(const struct deferred *ring)
-{
-    return ring->next == ring;
-}
-
 struct loop *sim_loop_new(struct proc *p)
 {
     struct loop *l = sim_alloc(sizeof(*l));
@@ -109,8 +99,8 @@ struct loop *sim_loop_new(struct proc *p)
     l->offset_ms = 1000 + draw(1000000);
     l->drift_ppm = world.set.own[p->id].drift_ppm;
     l->random = random_next(&world.random);
-    ring_init(&l->queue);
-    ring_init(&l->running);
+    list_init(&l->queue);
+    list_init(&l->running);
     sim_loop_sync(l);
     return l;
 }
@@ -119,8 +109,8 @@ struct loop *loop_free(struct loop *l)
 {
     while (l->timers != NULL)
         timer_cancel(l->timers);
-    while (!ring_empty(&l->queue))
-        deferred_cancel(l->queue.next);
+    LIST_FOR_EACH (struct deferred, d, &l->queue, link)
+        deferred_cancel(d);
     free(l);
     return NULL;
 }
@@ -138,7 +128,7 @@ void sim_loop_sync(struct loop *l)
 
 uint64_t sim_loop_due(const struct loop *l)
 {
-    if (!ring_empty(&l->queue))
+    if (!list_is_empty(&l->queue))
         return world.now_ms;
     if (l->timers == NULL || l->timers->due_ms == UINT64_MAX)
         return UINT64_MAX;
@@ -276,31 +266,23 @@ void loop_defer(struct loop *l, struct deferred *d)
     if (d->loop != NULL)
         return;
     d->loop = l;
-    d->next = &l->queue;
-    d->prev = l->queue.prev;
-    d->prev->next = d;
-    l->queue.prev = d;
+    list_push_back(&l->queue, &d->link);
 }
 
 void deferred_cancel(struct deferred *d)
 {
     if (d->loop == NULL)
         return;
-    d->prev->next = d->next;
-    d->next->prev = d->prev;
+    list_remove(&d->link);
     d->loop = NULL;
 }
 
 void sim_loop_deferred(struct loop *l)
 {
-    for (int round = 0; round < DEFER_ROUNDS && !ring_empty(&l->queue); round++) {
-        l->running.next = l->queue.next;
-        l->running.prev = l->queue.prev;
-        l->running.next->prev = &l->running;
-        l->running.prev->next = &l->running;
-        ring_init(&l->queue);
-        while (!ring_empty(&l->running)) {
-            struct deferred *d = l->running.next;
+    for (int round = 0; round < DEFER_ROUNDS && !list_is_empty(&l->queue); round++) {
+        list_move(&l->running, &l->queue);
+        struct deferred *d = NULL;
+        while ((d = LIST_FIRST(&l->running, struct deferred, link)) != NULL) {
             deferred_cancel(d);
             d->run(d);
         }

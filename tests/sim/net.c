@@ -97,7 +97,7 @@ static void on_quiet(struct timer *t)
         timer_arm(f->proc->loop, t, f->call->quiet_ms - silence_ms);
 }
 
-void flight_mark(struct flight *f, enum cache_kind kind, unsigned slot, uint64_t rv)
+void flight_mark(struct flight *f, unsigned kind, unsigned slot, uint64_t rv)
 {
     if (f->n_marks == f->cap_marks) {
         f->cap_marks = f->cap_marks == 0 ? 16 : f->cap_marks * 2;
@@ -316,8 +316,10 @@ void http_client_forget_connections(struct http_client *c)
 static const struct bind_op *asked_by(const struct proc *p, const struct http_call *call)
 {
     const struct binder *b = p->daemon.service.binder;
-    for (const struct bind_op *op = b == NULL ? NULL : b->ops; op != NULL; op = op->next) {
-        if (&op->call.kube.http == call)
+    if (b == NULL)
+        return NULL;
+    LIST_FOR_EACH (const struct bind_op, op, &b->ops, link) {
+        if (kube_backend_request(op->call.task) == call)
             return op;
     }
     return NULL;
@@ -329,7 +331,7 @@ static bool was_away(unsigned node, uint64_t since)
 {
     for (size_t i = history_size(); i > 0 && history_at(i - 1)->rv > since; i--) {
         const struct change *c = history_at(i - 1);
-        if (c->kind == CACHE_NODES && c->slot == node && !c->exists)
+        if (c->kind == CACHE_NODES && c->slot == node && !c->new.any.exists)
             return true;
     }
     return false;

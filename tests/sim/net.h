@@ -20,7 +20,7 @@ enum flight_stage {
 /* When the process has read `end` bytes of the reply, it knows this version of this object. */
 struct mark {
     size_t end;
-    enum cache_kind kind;
+    unsigned kind;
     unsigned slot;
     uint64_t rv;
     bool of_get;
@@ -64,7 +64,7 @@ struct flight {
     size_t cap_marks;
 
     /* For a watch: */
-    enum cache_kind kind;
+    unsigned kind;
     size_t next_change;
     uint64_t version; /* the last version that the server has sent */
     uint64_t ends_ms;
@@ -87,7 +87,7 @@ void flight_break(struct flight *f, enum http_outcome outcome, uint64_t delay_ms
 /* No more bytes will arrive for this flight. */
 void flight_over(struct flight *f, enum http_outcome outcome);
 
-void flight_mark(struct flight *f, enum cache_kind kind, unsigned slot, uint64_t rv);
+void flight_mark(struct flight *f, unsigned kind, unsigned slot, uint64_t rv);
 
 /* Bytes of the flight have arrived: wakes its process. */
 void flight_arrived(struct flight *f, size_t bytes);

@@ -22,7 +22,7 @@ static void make_table(struct node_object *n)
         c->ill = draw(10) == 0;
         c->uuid = draw(2) == 0;
         c->model = (int8_t)draw(3);
-        c->numa = (int8_t)((int)draw(3) - 1);
+        c->numa = (int8_t)((int)draw(NUMA_NODES + 1) - 1);
         n->mem += c->mem;
         index += draw(4) == 0 ? 2 : 1;
     }
@@ -37,16 +37,22 @@ void node_size(struct node_object *n)
     n->count = 1 + (int64_t)draw(world.set.max_cards);
     n->mem = n->count * some_size();
     n->has_table = false;
-    if (draw(12) == 0)
+    if (world.set.alike) {
+        n->count = world.set.max_cards;
+        n->mem = n->count * 16;
+    } else if (draw(12) == 0) {
         n->mem = 1000 * n->count;
-    if (draw(12) == 0)
+    } else if (draw(12) == 0) {
         n->mem++; /* not divisible by the number of cards */
-    if (kind(KIND_TABLES) && draw(2) == 0)
+    }
+    if (kind(KIND_TABLES) && draw(world.set.alike ? 12 : 2) == 0)
         make_table(n);
     n->allocatable = n->mem;
     n->exclusive = kind(KIND_EXCLUSIVE) ? 4 : -1;
-    if (kind(KIND_SELECTS))
-        n->model = (int8_t)draw(3);
+    if (kind(KIND_SELECTS) || kind(KIND_QUOTAS))
+        n->model = (int8_t)draw(MODELS);
+    if (kind(KIND_QUOTAS))
+        n->pool = (uint8_t)draw(POOLS);
 }
 
 static struct name some_list(void)
@@ -69,6 +75,14 @@ static void mark(struct node_object *n)
         n->placement = name_from(draw(2) == 0 ? STR("spread") : STR(""));
         break;
     }
+}
+
+void node_label(struct node_object *n)
+{
+    if (draw(2) == 0)
+        n->pool = (uint8_t)draw(POOLS);
+    else
+        n->model = (int8_t)draw(MODELS);
 }
 
 /* The administrator edits the node's table of cards. */
@@ -109,6 +123,10 @@ void node_change(struct node_object *n)
     }
     if (kind(KIND_EXCLUSIVE) && draw(3) == 0) {
         n->aside = some_list();
+        return;
+    }
+    if (kind(KIND_QUOTAS) && draw(3) == 0) {
+        node_label(n);
         return;
     }
     if (n->has_table && n->n_table > 0 && draw(2) == 0) {

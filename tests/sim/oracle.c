@@ -45,7 +45,9 @@ static struct {
         const struct decision *first;
     } held[MAX_REPLICAS][MAX_PODS];
 
-    uint64_t ours_rv[MAX_PODS]; /* version of a placement by cardpack's Binding; 0: by others */
+    uint64_t placed_rv[MAX_PODS]; /* last change of the node, the cards or whether it holds */
+    uint64_t begun_rv[MAX_PODS];  /* when the init containers last started again */
+    uint64_t ours_rv[MAX_PODS];   /* version of a placement by cardpack's Binding; 0: by others */
     const struct decision *by[MAX_PODS]; /* the decision of that Binding */
     unsigned posts[MAX_PODS];
 } oracle;
@@ -56,6 +58,8 @@ void oracle_reset(void)
     oracle.n_sendings = 0;
     memset(oracle.looks, 0, sizeof(oracle.looks));
     memset(oracle.held, 0, sizeof(oracle.held));
+    memset(oracle.placed_rv, 0, sizeof(oracle.placed_rv));
+    memset(oracle.begun_rv, 0, sizeof(oracle.begun_rv));
     memset(oracle.ours_rv, 0, sizeof(oracle.ours_rv));
     memset((void *)oracle.by, 0, sizeof(oracle.by));
     memset(oracle.posts, 0, sizeof(oracle.posts));
@@ -66,9 +70,36 @@ void oracle_started(const struct proc *p)
     memset(oracle.held[p->id], 0, sizeof(oracle.held[p->id]));
 }
 
+static bool grants_equal(const struct grants_object *a, const struct grants_object *b)
+{
+    if (a->there != b->there || a->garbled != b->garbled || a->n != b->n)
+        return false;
+    for (unsigned i = 0; i < a->n; i++) {
+        if (a->at[i].container != b->at[i].container || a->at[i].card != b->at[i].card ||
+            a->at[i].amount != b->at[i].amount)
+            return false;
+    }
+    return true;
+}
+
+void oracle_changed(const struct change *c)
+{
+    const struct pod_object *old = &c->old.pod;
+    const struct pod_object *new = &c->new.pod;
+    if (c->kind != CACHE_PODS)
+        return;
+    if (pod_object_holds(old) != pod_object_holds(new) ||
+        !str_eq(name_str(&old->node), name_str(&new->node)) ||
+        !str_eq(name_str(&old->idx), name_str(&new->idx)) ||
+        !grants_equal(&old->allocation, &new->allocation))
+        oracle.placed_rv[c->slot] = c->rv;
+    if (old->initialized && !new->initialized)
+        oracle.begun_rv[c->slot] = c->rv;
+}
+
 static bool is_ours(unsigned slot)
 {
-    return oracle.ours_rv[slot] != 0 && oracle.ours_rv[slot] == store.placed_rv[slot];
+    return oracle.ours_rv[slot] != 0 && oracle.ours_rv[slot] == oracle.placed_rv[slot];
 }
 
 /* ---- decisions ---- */
@@ -127,11 +158,11 @@ static struct decision *decision_note(const struct proc *p, const struct pod *po
     decision_check_node(d, p);
     for (unsigned i = 0; i < store.n_pods; i++) {
         uint64_t told = p->told_before[CACHE_PODS][i];
-        d->known[i] = pod_object_holds(&store.pods[i]) && told >= store.placed_rv[i];
-        d->lasts[i] = store.pods[i].initialized || told < store.begun_rv[i];
+        d->known[i] = pod_object_holds(&store.pods[i]) && told >= oracle.placed_rv[i];
+        d->lasts[i] = store.pods[i].initialized || told < oracle.begun_rv[i];
     }
     trace("reserved", pod->uid, (int64_t)d->cards, pod->mem);
-    quotas_believed(p, &store.pods[slot], d->quota);
+    quotas_note(p, d);
     swaps_check(d, p);
     d->first = d;
     return d;
@@ -149,15 +180,14 @@ static void sending_note(const struct decision *d, uint64_t assume)
     oracle.sendings[oracle.n_sendings++] = (struct sending){.decision = d, .assume = assume};
 }
 
-/* A lower limit that comes later does not end a reservation, so the highest limit since the first
- * decision counts. */
+/* A lower limit that comes later does not end a reservation, so all quotas since the first decision
+ * count. */
 static void keep_first(struct decision *d, const struct decision *first)
 {
     if (first == NULL)
         return;
     struct decision *kept = &oracle.decisions[first - oracle.decisions];
-    for (unsigned k = 0; k < LIMITED_KINDS; k++)
-        kept->quota[k] = MAX_OF(kept->quota[k], d->quota[k]);
+    quotas_keep(kept, d);
     d->first = kept;
 }
 
@@ -211,8 +241,8 @@ static const struct decision *decision_of(const struct order *o)
     for (size_t i = oracle.n_sendings; i > 0; i--) {
         const struct sending *s = &oracle.sendings[i - 1];
         /* A Binding for cards of another plugin has no annotations: take the last decision. */
-        if (strcmp(store.pods[s->decision->slot].uid.z, o->uid.z) == 0 &&
-            (o->bare || name_is(&o->assume, (int64_t)s->assume)))
+        if (strcmp(store.pods[s->decision->slot].uid.z, o->is.uid.z) == 0 &&
+            (o->is.bare || name_is(&o->is.assume, (int64_t)s->assume)))
             return s->decision;
     }
     return NULL;
@@ -226,12 +256,12 @@ static void check_age(const struct order *o, const struct decision *d)
     uint64_t its = 0;
     if (world.set.permille[FAULT_TIME_JUMP] > 0)
         return;
-    sim_check(str_to_u64(name_str(&o->assume), UINT64_MAX, &mine));
+    sim_check(str_to_u64(name_str(&o->is.assume), UINT64_MAX, &mine));
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
         if (i != d->slot && d->known[i] && is_ours(i) && pod_object_holds(p) &&
-            strcmp(p->node.z, o->node.z) == 0 && strcmp(p->assigned.z, "false") == 0 &&
-            p->phase == PHASE_PENDING && store.placed_rv[i] <= d->rv &&
+            strcmp(p->node.z, o->is.node.z) == 0 && strcmp(p->assigned.z, "false") == 0 &&
+            p->phase == PHASE_PENDING && oracle.placed_rv[i] <= d->rv &&
             str_to_u64(name_str(&p->assume), UINT64_MAX, &its))
             sim_check(its < mine);
     }
@@ -239,11 +269,11 @@ static void check_age(const struct order *o, const struct decision *d)
 
 void oracle_posted(struct order *o)
 {
-    unsigned slot = store_find_uid(name_str(&o->uid));
+    unsigned slot = store_find_uid(name_str(&o->is.uid));
     sim_check(slot != MAX_PODS);
     const struct pod_object *p = &store.pods[slot];
-    sim_check(strcmp(p->name.z, o->name.z) == 0 && strcmp(p->ns.z, o->ns.z) == 0);
-    sim_check(o->bare == !pod_object_shares(p) && !pod_object_bad(p));
+    sim_check(strcmp(p->name.z, o->is.name.z) == 0 && strcmp(p->ns.z, o->is.ns.z) == 0);
+    sim_check(o->is.bare == !pod_object_shares(p) && !pod_object_bad(p));
     oracle.posts[slot]++;
     if (world.set.faultless)
         sim_check(oracle.posts[slot] == 1);
@@ -253,8 +283,8 @@ void oracle_posted(struct order *o)
     const struct decision *d = decision_of(o);
     sim_check(d != NULL);
     sim_check(d->proc == o->sender);
-    sim_check(strcmp(store.nodes[d->node].name.z, o->node.z) == 0);
-    if (!o->bare) {
+    sim_check(strcmp(store.nodes[d->node].name.z, o->is.node.z) == 0);
+    if (!o->is.bare) {
         order_check(o, d);
         check_age(o, d);
     }
@@ -307,7 +337,7 @@ static const struct decision *last_decision(unsigned node, int64_t card, enum ab
 
 static bool counts(const struct decision *d, unsigned slot)
 {
-    return is_ours(slot) || (d->known[slot] && store.placed_rv[slot] <= d->rv);
+    return is_ours(slot) || (d->known[slot] && oracle.placed_rv[slot] <= d->rv);
 }
 
 const struct decision *oracle_by(unsigned slot)
@@ -476,7 +506,7 @@ static void note_rogue(const struct order *o)
         return;
     c->over_commits++;
     c->least_ms = c->least_ms == 0 ? o->late_ms : MIN_OF(c->least_ms, o->late_ms);
-    trace("over-commit", name_str(&o->uid), o->rogue, (int64_t)o->late_ms);
+    trace("over-commit", name_str(&o->is.uid), o->rogue, (int64_t)o->late_ms);
 }
 
 void oracle_committed(const struct order *o, unsigned slot)
@@ -484,9 +514,9 @@ void oracle_committed(const struct order *o, unsigned slot)
     const struct pod_object *p = &store.pods[slot];
     world.binds++;
     trace("bound", name_str(&p->uid), pod_object_card(p), (int64_t)o->sender);
-    if (strcmp(p->uid.z, o->uid.z) != 0) {
+    if (strcmp(p->uid.z, o->is.uid.z) != 0) {
         sim_check(!world.set.uid_precondition);
-        trace("bound for another", name_str(&o->uid), 0, 0);
+        trace("bound for another", name_str(&o->is.uid), 0, 0);
         return;
     }
     const struct decision *d = o->decision;
@@ -496,10 +526,10 @@ void oracle_committed(const struct order *o, unsigned slot)
         note_rogue(o);
         return;
     }
-    oracle.ours_rv[slot] = store.placed_rv[slot];
+    oracle.ours_rv[slot] = oracle.placed_rv[slot];
     oracle.by[slot] = d;
     check_place(p, d);
-    if (world.set.faultless && !o->bare)
+    if (world.set.faultless && !o->is.bare)
         check_order(slot);
     for (int64_t card = 0; card < MAX_CARDS; card++) {
         if (decision_has(d, card))

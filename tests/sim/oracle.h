@@ -4,20 +4,31 @@
  */
 #pragma once
 
+#include "api/bindings.h"
 #include "proc.h"
 #include "slices.h"
+
+/* What a process may believe of the nodes' pools and models, a bit for each value. After the nodes:
+ * a node that the API server does not have. After the cards: a card that the node does not have,
+ * then the model of the node's label. */
+struct belief {
+    uint8_t pools[MAX_NODES + 1];
+    uint8_t models[MAX_NODES + 1][MAX_CARDS + 2];
+};
 
 /* A reservation, or the sending of its Binding, with the facts that it was based on. */
 struct decision {
     unsigned slot;
     unsigned proc;
     unsigned node;
-    uint64_t cards;               /* a bit for each of its cards */
-    int64_t total[MAX_CARDS];     /* sizes of these cards, as the process believed */
-    int64_t limit;                /* the node's, the largest that the process may have believed */
-    int64_t max_pods;             /* the same */
-    int64_t least_cards;          /* of the node, the fewest that it may have believed */
-    int64_t quota[LIMITED_KINDS]; /* the highest limits that it may have believed */
+    uint64_t cards;           /* a bit for each of its cards */
+    int64_t total[MAX_CARDS]; /* sizes of these cards, as the process believed */
+    int64_t limit;            /* the node's, the largest that the process may have believed */
+    int64_t max_pods;         /* the same */
+    int64_t least_cards;      /* of the node, the fewest that it may have believed */
+    uint64_t quota_told;      /* it may have believed the quotas of this version */
+    uint64_t quota_rv;        /* and of all versions up to this one */
+    struct belief belief;
     const struct decision *first; /* the decision that took the cards; later ones keep them */
     bool shrink;                  /* value of the setting shrink-after-init */
     bool divided;                 /* the process may have believed so */
@@ -42,18 +53,7 @@ enum rogue {
 
 /* A Binding as it was sent. */
 struct order {
-    struct name ns;
-    struct name name;
-    struct name uid;
-    struct name node;
-    struct name idx;
-    struct name dev;
-    struct name mem;
-    struct name assigned;
-    struct name assume;
-    struct grants_object allocation;
-    struct grants_object cores;
-    bool bare;
+    struct posted is;
     unsigned sender;
     uint64_t incarnation; /* the sender's */
     uint64_t deadline_ms; /* its handler's */
@@ -66,6 +66,10 @@ struct order {
 void order_check(const struct order *o, const struct decision *d);
 
 void oracle_reset(void);
+
+/* Notes a change of an object, which has just been made. */
+void oracle_changed(const struct change *c);
+
 void oracle_started(const struct proc *p);
 
 /*
@@ -111,6 +115,16 @@ enum fits {
 };
 
 enum fits oracle_fits(unsigned node, const struct pod_object *p);
+
+/* The card that the policy of cards chooses on a node where the pod fits. -1: it needs several
+ * cards, or the documents do not say which card it gets. */
+int64_t oracle_card(unsigned node, const struct pod_object *p);
+
+/* Whether a pod on several cards must get them on one NUMA node. */
+bool oracle_one_numa(unsigned node, const struct pod_object *p);
+
+/* FITS_NOT: the device plugin could swap the pod with one that waits there. */
+enum fits oracle_swaps(unsigned node, const struct pod_object *p);
 
 /* What the pods on a node hold by the API server's objects: on one card, or with card -1 in all. */
 struct usage {

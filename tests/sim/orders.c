@@ -12,11 +12,11 @@ static void check_index(const struct order *o, const struct decision *d)
         if (!decision_has(d, card))
             continue;
         text_z(&wanted, wanted.n == 0 ? "" : ",");
-        text_u64(&wanted, (uint64_t)card);
+        text_f(&wanted, "%lld", (long long)card);
         first = first < 0 ? card : first;
     }
-    sim_check(str_eq(text_str(&wanted), name_str(&o->idx)));
-    sim_check(name_is(&o->dev, d->total[first]));
+    sim_check(str_eq(text_str(&wanted), name_str(&o->is.idx)));
+    sim_check(name_is(&o->is.dev, d->total[first]));
     text_done(&wanted);
 }
 
@@ -51,16 +51,16 @@ static void check_amounts(const struct pod_object *p, const struct order *o)
         int64_t key = container_object_key(p, i);
         if (c->kind == CONTAINER_INIT && some_lasts(p))
             continue;
-        int64_t mem = sum_of(&o->allocation, key, -1);
+        int64_t mem = sum_of(&o->is.allocation, key, -1);
         sim_check(pod_object_plain(p) || (more ? mem >= c->mem : mem == c->mem));
-        sim_check(sum_of(&o->cores, key, -1) == c->cores);
+        sim_check(sum_of(&o->is.cores, key, -1) == c->cores);
         cores += c->cores;
         for (int64_t card = 0; cards > 1 && card < MAX_CARDS; card++) {
-            int64_t part = sum_of(&o->allocation, key, card);
+            int64_t part = sum_of(&o->is.allocation, key, card);
             sim_check(part == 0 || (more ? part >= c->mem / cards : part == c->mem / cards));
         }
     }
-    sim_check(o->cores.there == (cores > 0));
+    sim_check(o->is.cores.there == (cores > 0));
 }
 
 /*
@@ -70,7 +70,7 @@ static void check_amounts(const struct pod_object *p, const struct order *o)
 static void check_allocation(const struct pod_object *p, const struct order *o,
                              const struct decision *d)
 {
-    const struct grants_object *g = &o->allocation;
+    const struct grants_object *g = &o->is.allocation;
     sim_check(pod_object_plain(p) ? !g->there || p->was_allocated : g->there);
     if (!pod_object_plain(p) || !g->there || g->n == 0)
         return;
@@ -87,17 +87,17 @@ void order_check(const struct order *o, const struct decision *d)
     check_allocation(&p, o, d);
     check_index(o, d);
     check_amounts(&p, o);
-    sim_check(name_is(&o->mem, pod_object_mem(&p)));
-    sim_check(strcmp(o->assigned.z, "false") == 0);
-    p.idx = o->idx;
-    p.allocation = o->allocation;
+    sim_check(name_is(&o->is.mem, pod_object_mem(&p)));
+    sim_check(strcmp(o->is.assigned.z, "false") == 0);
+    p.idx = o->is.idx;
+    p.allocation = o->is.allocation;
     pod_object_slices(&p, false, &all);
     for (unsigned i = 0; i < all.n; i++) {
         cards |= (uint64_t)1 << all.at[i].card;
         int64_t total = d->total[all.at[i].card];
         sim_check(slice_charge(&p, &all.at[i], total) <= total && all.at[i].cores <= 100);
-        if (o->allocation.there && p.whole && some_lasts(&p))
-            sim_check(sum_of(&o->allocation, -1, all.at[i].card) == total);
+        if (o->is.allocation.there && p.whole && some_lasts(&p))
+            sim_check(sum_of(&o->is.allocation, -1, all.at[i].card) == total);
     }
     sim_check(cards == d->cards);
     sim_check(all.n == pod_object_cards(&p) || pod_object_cards(&p) == 1);

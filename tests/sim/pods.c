@@ -4,7 +4,7 @@
 static int64_t some_mem(void)
 {
     static const int64_t usual[] = {1, 2, 2, 4, 4, 4, 8, 8, 12, 16};
-    return usual[draw(COUNT_OF(usual))];
+    return world.set.alike && draw(4) > 0 ? 12 : usual[draw(COUNT_OF(usual))];
 }
 
 static int64_t some_cores(void)
@@ -96,6 +96,13 @@ static void join(struct pod_object *p)
         p->anti_affinity = group;
 }
 
+/* One pod in `seldom` has a policy. */
+static struct name some_policy(unsigned seldom)
+{
+    static const char *const policies[] = {"spread", "binpack"};
+    return name_from(draw(seldom) == 0 ? str_of(policies[draw(2)]) : STR(""));
+}
+
 struct pod_object pod_some(const struct name *ns, const struct name *name)
 {
     struct pod_object p = {.exists = true, .ns = *ns, .name = *name};
@@ -117,8 +124,9 @@ struct pod_object pod_some(const struct name *ns, const struct name *name)
         join(&p);
     if (is(KIND_NOMINATED) || kind(KIND_EVICTIONS))
         p.priority = (int)draw(3);
-    if (draw(20) == 0)
-        p.policy = name_from(draw(2) == 0 ? STR("spread") : STR("binpack"));
+    p.policy = some_policy(20);
+    p.node_policy = some_policy(12);
+    p.card_policy = some_policy(6);
     if (draw(12) == 0) {
         for (unsigned i = 0; i < p.n_containers; i++) {
             p.containers[i].named = false;

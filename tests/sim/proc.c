@@ -80,6 +80,7 @@ bool proc_file(struct str path, struct text *ret)
     if (p == NULL)
         return false;
     struct name page_size = name_of("", s->page_size);
+    struct name shortlist = name_of("", s->shortlist);
     put_setting(ret, "kubeconfig", "/sim/kubeconfig");
     put_setting(ret, "leader-elect", bool_text(s->elects));
     put_ms(ret, "leader-elect-lease-duration", s->own[p->id].lease_ms);
@@ -89,6 +90,8 @@ bool proc_file(struct str path, struct text *ret)
     put_setting(ret, "list-page-size", page_size.z);
     put_ms(ret, "bind-timeout", s->bind_timeout_ms);
     put_setting(ret, "card-policy", s->spread ? "spread" : "binpack");
+    put_setting(ret, "node-policy", s->node_spread ? "spread" : "binpack");
+    put_setting(ret, "shortlist", shortlist.z);
     put_setting(ret, "shrink-after-init", bool_text(s->shrink));
     put_setting(ret, "swap-guard", swap_guard_text(s->guard));
     put_setting(ret, "evict-for-cards", bool_text(s->evicts));
@@ -97,12 +100,16 @@ bool proc_file(struct str path, struct text *ret)
     return true;
 }
 
-void proc_hangup(struct proc *p)
+bool proc_is_current(const struct proc *p)
 {
-    if (!proc_runs(p))
-        return;
-    sim_loop_raise(p->loop, SIGHUP);
-    proc_wake(p);
+    const struct config *c = &p->config;
+    const struct swarm *s = &world.set;
+    return !proc_runs(p) ||
+           (c->shrink_after_init == s->shrink && (unsigned)c->swap_guard == s->guard &&
+            (c->card_policy == PACK_SPREAD) == s->spread &&
+            (c->node_policy == PACK_SPREAD) == s->node_spread && c->shortlist == s->shortlist &&
+            c->evict_for_cards == s->evicts && c->bind_timeout_ms == s->bind_timeout_ms &&
+            c->list_page_size == s->page_size);
 }
 
 /* Opens the daemon as main.c does, without environment variables. */
@@ -132,7 +139,7 @@ void proc_start(struct proc *p)
     trace("start", STR(""), p->id, (int64_t)p->incarnation);
     memset(p->told, 0, sizeof(p->told));
     memset(p->assumed, 0, sizeof(p->assumed));
-    p->stalled = p->stopping = p->guarded = false;
+    p->stalled = p->stopping = false;
     p->wake.fire = turn;
     mem_account(p);
     p->loop = sim_loop_new(p);
@@ -237,7 +244,6 @@ static void turn(struct happening *h)
     mem_account(NULL);
     plan_turn(p);
     oracle_turned(p);
-    p->guarded = p->config.swap_guard == SWAP_GUARD_REQUIRE;
     uint64_t stall_ms = sim_turn_end();
     if (sim_loop_stopped(p->loop)) {
         end(p, "stopped");

@@ -5,8 +5,13 @@
  */
 #pragma once
 
+#include "api/store.h"
 #include "daemon/daemon.h"
-#include "store.h"
+#include "sim.h"
+
+enum {
+    MAX_REPLICAS = 3
+};
 
 enum proc_state {
     PROC_DOWN,
@@ -32,7 +37,6 @@ struct proc {
     struct happening fate; /* its restart, or its end of a pause */
     bool stalled;          /* the pause comes from a stall */
     bool stopping;         /* has received SIGTERM */
-    bool guarded;          /* swap-guard was "require" at the end of its last turn */
     struct ask *asks;      /* requests under way, oldest first */
 
     /* For each node, the last ASSUME_TIME that it sent, and the pod. */
@@ -54,7 +58,9 @@ void proc_start(struct proc *p);
 void proc_kill(struct proc *p);
 void proc_stop(struct proc *p); /* sends SIGTERM */
 void proc_pause(struct proc *p, uint64_t ms);
-void proc_hangup(struct proc *p); /* sends SIGHUP: its file may have changed */
+
+/* Whether it runs with the settings in its file. True if it does not run: it will read them. */
+bool proc_is_current(const struct proc *p);
 
 /* Writes the content of a process' configuration file; false: no process has this path. */
 bool proc_file(struct str path, struct text *ret);

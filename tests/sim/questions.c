@@ -6,6 +6,8 @@
 
 #include "kinds.h"
 #include "oracle.h"
+#include "quotas.h"
+#include "ranks.h"
 
 #include <jansson.h>
 
@@ -64,17 +66,21 @@ static void prioritized(struct ask *a)
     size_t i = 0;
     int64_t best = 0;
     bool fits = false;
+    int64_t scores[MAX_NODES] = {0};
     sim_check(json_array_size(root) == store.n_nodes);
     json_array_foreach(root, i, row)
     {
+        unsigned node = node_of(row, "Host");
         int64_t score = json_integer_value(json_object_get(row, "Score"));
-        enum fits wanted = fits_of(node_of(row, "Host"), p);
+        enum fits wanted = fits_of(node, p);
+        scores[node] = score;
         trace("score", name_str(&p->name), score, wanted);
         sim_check(score >= 0 && score <= 10 && (wanted != FITS_NOT || score == 0));
         best = MAX_OF(best, score);
         fits = fits || (wanted == FITS && pod_object_shares(p));
     }
     sim_check(!fits || best == 10);
+    ranks_check_scores(p, scores);
     json_decref(root);
 }
 
@@ -88,6 +94,53 @@ static size_t existing_nodes(void)
     return n;
 }
 
+/* Whether the reason, such as "memory: 30 of 32 used, 4 asked", is one that no eviction ends: what
+ * is asked is over the limit, or a place is not allowed. */
+static bool is_final(const char *reason)
+{
+    struct str rest = str_of(strrchr(reason, ':'));
+    struct str word;
+    uint64_t numbers[3] = {0}; /* used, the limit, asked */
+    unsigned n = 0;
+    while (n < COUNT_OF(numbers) && rest.n > 0) {
+        (void)str_cut(rest, ' ', &word, &rest);
+        n += str_to_u64(word, UINT64_MAX, &numbers[n]) ? 1 : 0;
+    }
+    return n == 0 || numbers[2] > numbers[1];
+}
+
+/* The reason of a quota must be true. */
+static void check_reason(const struct quota_room *room, unsigned node, json_t *row)
+{
+    const char *reason = json_string_value(json_object_get(row, "reason"));
+    const char *verdict = json_string_value(json_object_get(row, "verdict"));
+    sim_check(reason != NULL && verdict != NULL);
+    sim_check(quotas_is_reason(reason) == (strncmp(verdict, "quota", 5) == 0));
+    if (!quotas_is_reason(reason))
+        return;
+    sim_check(quotas_explain(room, node, reason));
+    sim_check((strcmp(verdict, "quota_denied") == 0) == is_final(reason));
+}
+
+/* The policy of cards, and one NUMA node for several cards. */
+static void check_cards(const struct pod_object *p, unsigned node, json_t *placement)
+{
+    json_t *row = NULL;
+    size_t i = 0;
+    int first = -1;
+    int64_t wanted = placement == NULL ? -1 : oracle_card(node, p);
+    bool one = placement != NULL && oracle_one_numa(node, p);
+    json_array_foreach(placement, i, row)
+    {
+        int64_t card = json_integer_value(json_object_get(row, "card"));
+        int numa = node_object_numa(&store.nodes[node], card);
+        first = i == 0 ? numa : first;
+        trace("would get", name_str(&p->name), card, wanted);
+        sim_check(wanted < 0 || card == wanted);
+        sim_check(!one || (numa >= 0 && numa == first));
+    }
+}
+
 static void explained(struct ask *a)
 {
     const struct pod_object *p = a->owner;
@@ -95,14 +148,23 @@ static void explained(struct ask *a)
     json_t *row = NULL;
     size_t i = 0;
     json_int_t n = 0;
+    struct quota_room room;
+    unsigned before = MAX_NODES;
     json_t *verdicts = json_object_get(root, "verdicts");
+    quotas_room(p, &room);
     sim_check(json_array_size(verdicts) == existing_nodes());
     json_array_foreach(verdicts, i, row)
     {
-        enum fits wanted = fits_of(node_of(row, "node"), p);
+        unsigned node = node_of(row, "node");
+        enum fits wanted = fits_of(node, p);
         bool fits = json_is_true(json_object_get(row, "fits"));
         trace("explained", name_str(&p->name), fits, wanted);
         sim_check(wanted == FITS_PERHAPS || fits == (wanted == FITS));
+        check_reason(&room, node, row);
+        check_cards(p, node, json_object_get(row, "placement"));
+        if (fits && before != MAX_NODES)
+            ranks_check_order(p, before, node);
+        before = fits ? node : before;
         n += fits ? 1 : 0;
     }
     sim_check(json_integer_value(json_object_get(root, "fit")) == n);
@@ -209,7 +271,7 @@ static void ask(struct proc *to, struct pod_object *p)
 
     a = question(ASK_OTHER, "/gpushare-scheduler/fit", fitted, p);
     text_z(&a->body, "{\"replicas\":");
-    text_u64(&a->body, REPLICAS);
+    text_f(&a->body, "%u", REPLICAS);
     text_z(&a->body, ",\"pod\":");
     put_pod(&a->body, p);
     text_z(&a->body, "}");

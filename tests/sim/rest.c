@@ -49,10 +49,11 @@ struct usage oracle_usage(unsigned node, int64_t card)
     return u;
 }
 
-static enum pack policy_of(const struct pod_object *o)
+static enum pack policy_of(const struct pod_object *o, const struct name *own)
 {
     enum pack pack = PACK_UNSET;
-    sim_check(o->policy.z[0] == '\0' || pack_parse(name_str(&o->policy), &pack));
+    const struct name *n = own->z[0] == '\0' ? &o->policy : own;
+    sim_check(n->z[0] == '\0' || pack_parse(name_str(n), &pack));
     return pack;
 }
 
@@ -64,7 +65,8 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
     sim_check(pod_awaits(p) ==
               (bound && strcmp(o->assigned.z, "false") == 0 && o->phase == PHASE_PENDING));
     sim_check(p->deleting == o->deleting);
-    sim_check(pod_object_bad(o) || p->request->card_policy == policy_of(o));
+    sim_check(pod_object_bad(o) || (p->request->card_policy == policy_of(o, &o->card_policy) &&
+                                    p->request->node_policy == policy_of(o, &o->node_policy)));
     if (!bound) {
         sim_check(p->mem == (pod_object_bad(o) ? 0 : pod_object_mem(o)) && p->card == -1);
         sim_check((p->claim != NULL) == (o->nominated.z[0] != '\0'));

@@ -9,6 +9,8 @@
 #include "kinds.h"
 #include "net.h"
 #include "oracle.h"
+#include "quotas.h"
+#include "ranks.h"
 
 #include <jansson.h>
 
@@ -172,45 +174,53 @@ static void bind_done(struct ask *a)
 
 /* ---- filter ---- */
 
-/* Each candidate is in the answer once: as feasible, or with a reason. */
-static unsigned read_filter(const struct ask *a, unsigned *fits, bool *ret_refused)
+struct filter_answer {
+    unsigned fits[MAX_NODES];
+    unsigned n;
+    unsigned listed; /* a bit for each node */
+    unsigned failed;
+    bool refused;
+};
+
+/* Each candidate is in the answer at most once: as feasible, or with a reason. Only the shortlist
+ * leaves out candidates. */
+static void read_filter(const struct ask *a, struct filter_answer *ret)
 {
     json_error_t error;
     json_t *root = json_loadb(a->answer.p, a->answer.n, 0, &error);
     json_t *names = json_object_get(root, "NodeNames");
     json_t *failed = json_object_get(root, "FailedNodes");
     const char *why = json_string_value(json_object_get(root, "Error"));
-    unsigned n = 0;
     sim_check(root != NULL && why != NULL);
-    *ret_refused = why[0] != '\0';
-    for (unsigned i = 0; i < store.n_nodes && !*ret_refused; i++) {
+    *ret = (struct filter_answer){.refused = why[0] != '\0'};
+    for (unsigned i = 0; i < store.n_nodes && !ret->refused; i++) {
         bool in = false;
         for (size_t k = 0; k < json_array_size(names); k++) {
             const char *name = json_string_value(json_array_get(names, k));
             in = in || strcmp(name, store.nodes[i].name.z) == 0;
         }
         const char *reason = json_string_value(json_object_get(failed, store.nodes[i].name.z));
-        sim_check(in == (reason == NULL));
-        sim_check(in || reason[0] != '\0');
+        sim_check(reason == NULL ? in || world.set.shortens : !in && reason[0] != '\0');
+        ret->listed |= in ? 1U << i : 0;
+        ret->failed |= reason != NULL ? 1U << i : 0;
         if (in)
-            fits[n++] = i;
+            ret->fits[ret->n++] = i;
     }
     json_decref(root);
-    return n;
 }
 
 static void filter_done(struct ask *a)
 {
     struct cycle *c = a->owner;
-    unsigned fits[MAX_NODES];
+    struct filter_answer answer = {.n = 0};
     c->ask = NULL;
-    bool refused = false;
-    unsigned n = a->status == 200 ? read_filter(a, fits, &refused) : 0;
-    if (n == 0) {
+    if (a->status == 200)
+        read_filter(a, &answer);
+    if (answer.n == 0) {
         begin_later(c, 2000);
         return;
     }
-    c->node = store.nodes[fits[draw(n)]].name;
+    c->node = store.nodes[answer.fits[draw(answer.n)]].name;
     c->binds = fault(FAULT_IMPATIENT) ? draw(3) : 0;
     send_bind(c);
     wait_for_answer(c);
@@ -301,18 +311,35 @@ void schedulers_stop(void)
 
 static struct pod_object probes[PROBES];
 
+/* The reasons of quotas must be true. */
+static void check_reasons(const struct ask *a, const struct pod_object *p)
+{
+    json_error_t error;
+    const char *name = NULL;
+    json_t *reason = NULL;
+    struct quota_room room;
+    json_t *root = json_loadb(a->answer.p, a->answer.n, 0, &error);
+    quotas_room(p, &room);
+    json_object_foreach(json_object_get(root, "FailedNodes"), name, reason)
+    {
+        const char *text = json_string_value(reason);
+        sim_check(!quotas_is_reason(text) ||
+                  quotas_explain(&room, store_find_node(str_of(name)), text));
+    }
+    json_decref(root);
+}
+
 static void probe_done(struct ask *a)
 {
     const struct pod_object *p = a->owner;
-    unsigned fits[MAX_NODES];
+    struct filter_answer answer;
     sim_check(a->status == 200);
-    bool refused = false;
-    unsigned n = read_filter(a, fits, &refused);
-    sim_check(!refused);
+    read_filter(a, &answer);
+    sim_check(!answer.refused);
+    check_reasons(a, p);
+    ranks_check_shortlist(p, answer.listed, answer.failed);
     for (unsigned i = 0; i < store.n_nodes; i++) {
-        bool in = false;
-        for (unsigned k = 0; k < n; k++)
-            in = in || fits[k] == i;
+        bool in = (answer.failed >> i & 1) == 0;
         enum fits wanted = oracle_fits(i, p);
         trace("probe", name_str(&store.nodes[i].name), in, wanted);
         sim_check(wanted == FITS_PERHAPS || in == (wanted == FITS));
@@ -361,6 +388,7 @@ static void bound_at_rest(struct ask *a)
 static void bind_at_rest(unsigned slot, unsigned node)
 {
     const struct pod_object *p = &store.pods[slot];
+    int64_t card = oracle_card(node, p);
     for (unsigned tries = 0; tries < 2 && p->node.z[0] == '\0'; tries++) {
         for (unsigned i = 0; i < world.set.replicas; i++) {
             if (proc_ready(&procs[i]))
@@ -369,6 +397,7 @@ static void bind_at_rest(unsigned slot, unsigned node)
         history_go_on(BIND_MS);
     }
     sim_check(strcmp(p->node.z, store.nodes[node].name.z) == 0);
+    sim_check(card < 0 || pod_object_card(p) == card);
 }
 
 void schedulers_bind_all(void)

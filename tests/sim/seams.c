@@ -113,7 +113,9 @@ void log_write(enum log_level level, const char *message, const struct kv *field
         if (fields[i].type == KV_STR)
             text_put(&line, fields[i].s);
         else
-            text_u64(&line, fields[i].type == KV_INT ? (uint64_t)fields[i].i : fields[i].u);
+            text_f(&line, "%llu",
+                   (unsigned long long)(fields[i].type == KV_INT ? (uint64_t)fields[i].i
+                                                                 : fields[i].u));
     }
     trace_note(message, text_str(&line));
     text_done(&line);

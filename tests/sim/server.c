@@ -2,6 +2,10 @@
  * handler. See server.h. */
 #include "server.h"
 
+#include "api/leases.h"
+#include "api/lists.h"
+#include "oracle.h"
+
 static struct {
     bool up;
     struct happening back;
@@ -15,13 +19,45 @@ static void on_back(struct happening *h)
     trace("server is back", STR(""), 0, 0);
 }
 
+/* ---- what the store calls ---- */
+
+void api_fail(const char *file, int line, const char *why)
+{
+    sim_fail(file, line, why);
+}
+
+static uint64_t now_ms(void)
+{
+    return world.now_ms;
+}
+
+static void on_changed(const struct change *c)
+{
+    const union object *o = &c->new;
+    bool there = o->any.exists;
+    oracle_changed(c);
+    if (c->kind == CACHE_PODS)
+        trace("pod", name_str(&o->pod.uid), there ? (int64_t)o->pod.phase : -1,
+              pod_object_card(&o->pod));
+    else if (c->kind == CACHE_NODES)
+        trace("node", name_str(&o->node.name), there ? o->node.mem : -2, o->node.count);
+    else
+        trace("configmap", name_str(&o->health.name), there, 0);
+    server_tell(c->kind);
+}
+
 void server_reset(void)
 {
+    store_reset();
+    store.now_ms = now_ms;
+    store.changed = on_changed;
+    store.ignores_uids = !world.set.uid_precondition;
     server.up = true;
     server.token = 1;
     server.back = (struct happening){.fire = on_back};
     lists_reset();
     leases_reset();
+    lease_writes_reset();
     bindings_reset();
 }
 
@@ -71,18 +107,8 @@ void server_restart(uint64_t away_ms)
 void reply_status(struct flight *f, unsigned code, const char *reason, const char *message,
                   const char *more)
 {
-    f->reply.n = 0;
     f->status = code;
-    text_z(&f->reply, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"");
-    text_z(&f->reply, code < 300 ? "Success" : "Failure");
-    text_z(&f->reply, "\",\"message\":");
-    text_quoted(&f->reply, str_of(message));
-    text_z(&f->reply, ",\"reason\":");
-    text_quoted(&f->reply, str_of(reason));
-    text_z(&f->reply, more);
-    text_z(&f->reply, ",\"code\":");
-    text_u64(&f->reply, code);
-    text_z(&f->reply, "}\n");
+    status_write(&f->reply, code, reason, message, more);
 }
 
 static void reply_plain(struct flight *f, unsigned code, const char *body)
@@ -92,50 +118,7 @@ static void reply_plain(struct flight *f, unsigned code, const char *body)
     text_z(&f->reply, body);
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-bool query_get(struct str query, const char *key, struct text *ret)
-{
-    struct str part;
-    struct str name;
-    struct str value;
-    while (query.n > 0) {
-        (void)str_cut(query, '&', &part, &query);
-        if (!str_cut(part, '=', &name, &value) || !str_eq(name, str_of(key)))
-            continue;
-        ret->n = 0;
-        for (size_t i = 0; i < value.n; i++) {
-            char c = value.p[i];
-            if (c == '%' && i + 2 < value.n) {
-                c = (char)(hex_digit(value.p[i + 1]) * 16 + hex_digit(value.p[i + 2]));
-                i += 2;
-            }
-            text_put(ret, (struct str){&c, 1});
-        }
-        return true;
-    }
-    return false;
-}
-
 /* ---- handlers by path ---- */
-
-/* True for a watch, which sends its answer itself. */
-static bool serve_collection(struct flight *f, enum cache_kind kind, struct str query)
-{
-    struct text watch = {.p = NULL};
-    bool watches = query_get(query, "watch", &watch) && str_eq(text_str(&watch), STR("true"));
-    text_done(&watch);
-    if (watches)
-        serve_watch(f, kind, query);
-    else
-        serve_list(f, kind, query);
-    return watches;
-}
 
 /* Events: the one to patch may have expired (404), the one to create may exist already (409). */
 static void serve_event(struct flight *f)
@@ -147,65 +130,55 @@ static void serve_event(struct flight *f)
         reply_status(f, patch ? 200 : 201, "", "", "");
 }
 
-static bool is_post(const struct flight *f, struct str path, struct str of)
+static void serve_get(struct flight *f, const struct api_request *r)
 {
-    return strcmp(f->method, "POST") == 0 && str_ends(path, of);
+    uint64_t rv = 0;
+    unsigned slot = pod_write(&f->reply, r, server_lag_ms(), &rv);
+    f->status = slot == MAX_PODS ? 404 : 200;
+    if (slot == MAX_PODS)
+        return;
+    flight_mark(f, CACHE_PODS, slot, rv);
+    f->marks[f->n_marks - 1].of_get = true;
 }
 
+static struct api_request request_of(const struct flight *f)
+{
+    return api_request_read(str_of(f->method), text_str(&f->path));
+}
+
+/* True for a watch, which sends its answer itself. */
 static bool serve(struct flight *f)
 {
-    static const struct str pods = STR("/api/v1/namespaces/");
-    static const struct str leases = STR("/apis/coordination.k8s.io/v1/namespaces/");
-    struct str path;
-    struct str query;
-    (void)str_cut(text_str(&f->path), '?', &path, &query);
-    if (str_eq(path, STR("/api/v1/nodes")))
-        return serve_collection(f, CACHE_NODES, query);
-    if (str_eq(path, STR("/api/v1/pods")))
-        return serve_collection(f, CACHE_PODS, query);
-    if (str_eq(path, STR("/api/v1/namespaces/kube-system/configmaps")))
-        return serve_collection(f, CACHE_HEALTH, query);
-    if (str_eq(path, STR("/apis/policy/v1/poddisruptionbudgets")))
-        return serve_collection(f, CACHE_KINDS, query);
-    if (str_eq(path, STR("/apis/policy/v1beta1/poddisruptionbudgets"))) {
+    struct api_request r = request_of(f);
+    switch (r.verb) {
+    case API_LIST:
+        serve_list(f, r.kind, r.query);
+        return false;
+    case API_WATCH:
+        serve_watch(f, r.kind, r.query);
+        return true;
+    case API_GET:
+        serve_get(f, &r);
+        return false;
+    case API_BIND:
+        serve_binding(f, &r);
+        return false;
+    case API_EVICT:
+        serve_eviction(f, &r);
+        return false;
+    case API_EVENT:
+        serve_event(f);
+        return false;
+    case API_LEASE:
+        serve_lease(f, &r);
+        return false;
+    case API_ABSENT:
         reply_plain(f, 404, "404 page not found\n"); /* as an API server from 1.25 on */
         return false;
+    case API_UNKNOWN:
+        break;
     }
-    if (is_post(f, path, STR("/binding")))
-        serve_binding(f, str_skip(path, pods.n), query);
-    else if (is_post(f, path, STR("/eviction")))
-        serve_eviction(f, str_skip(path, pods.n), query);
-    else if (is_post(f, path, STR("/events")) || strcmp(f->method, "PATCH") == 0)
-        serve_event(f);
-    else if (str_starts(path, leases))
-        serve_lease(f, str_skip(path, leases.n));
-    else if (str_starts(path, pods) && strcmp(f->method, "GET") == 0)
-        serve_get(f, str_skip(path, pods.n), query);
-    else
-        sim_fail(__FILE__, __LINE__, "a request that the API server does not know");
-    return false;
-}
-
-void serve_get(struct flight *f, struct str path, struct str query)
-{
-    struct str ns;
-    struct str name;
-    struct text value = {.p = NULL};
-    union object o;
-    (void)str_cut(path, '/', &ns, &name);
-    sim_check(str_starts(name, STR("pods/")));
-    bool cached = query_get(query, "resourceVersion", &value);
-    unsigned slot = store_find_pod(ns, str_skip(name, 5));
-    text_done(&value);
-    if (slot == MAX_PODS || !history_object(CACHE_PODS, slot, cached ? server_lag_ms() : 0, &o)) {
-        reply_status(f, 404, "NotFound", "pods not found", ",\"details\":{\"kind\":\"pods\"}");
-        return;
-    }
-    f->reply.n = 0;
-    f->status = 200;
-    render_object(&f->reply, CACHE_PODS, &o, false);
-    flight_mark(f, CACHE_PODS, slot, o.pod.rv);
-    f->marks[f->n_marks - 1].of_get = true;
+    sim_fail(__FILE__, __LINE__, "a request that the API server does not know");
 }
 
 /* A 4xx without a Status, as from a load balancer: the caller can't tell whether the request was
@@ -284,13 +257,8 @@ static void answer(struct flight *f)
 /* Makes a copy if this is a Binding; else NULL. */
 static struct pending *copy(const struct flight *f)
 {
-    static const struct str pods = STR("/api/v1/namespaces/");
-    struct str path;
-    struct str query;
-    (void)str_cut(text_str(&f->path), '?', &path, &query);
-    if (!is_post(f, path, STR("/binding")))
-        return NULL;
-    return copy_binding(f, str_skip(path, pods.n), query);
+    struct api_request r = request_of(f);
+    return r.verb == API_BIND ? copy_binding(f, &r) : NULL;
 }
 
 void server_arrive(struct flight *f)

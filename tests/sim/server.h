@@ -38,7 +38,7 @@ void server_arrive(struct flight *f);
 uint64_t server_lag_ms(void);
 
 /* Objects of this kind have changed: sends events to the watches. */
-void server_tell(enum cache_kind kind);
+void server_tell(unsigned kind);
 
 /* Breaks all connections; the server is down for `away_ms`. */
 void server_restart(uint64_t away_ms);
@@ -62,29 +62,22 @@ bool server_told_all(const struct proc *p);
 
 /* ---- within the server ---- */
 
-/* Replies with a Status. */
+/* Replies with this Status. */
 void reply_status(struct flight *f, unsigned code, const char *reason, const char *message,
                   const char *more);
 
-void serve_get(struct flight *f, struct str path, struct str query);     /* "NS/pods/NAME" */
-void serve_binding(struct flight *f, struct str path, struct str query); /* ".../binding" */
+void serve_binding(struct flight *f, const struct api_request *r);
 /* Makes a copy, which arrives later, as from a proxy that sends a Binding twice. The original gets
  * the answer. */
-struct pending *copy_binding(const struct flight *f, struct str path, struct str query);
+struct pending *copy_binding(const struct flight *f, const struct api_request *r);
 void copy_answered(struct pending *copy, unsigned status);
-void serve_eviction(struct flight *f, struct str path, struct str query); /* ".../eviction" */
-void serve_list(struct flight *f, enum cache_kind kind, struct str query);
-void serve_watch(struct flight *f, enum cache_kind kind, struct str query);
-void serve_lease(struct flight *f, struct str path); /* "NS/leases" or "NS/leases/NAME" */
-void lists_reset(void);
-void lists_expire(void); /* ends the validity of all continue tokens */
-void leases_reset(void);
-void leases_delete(void);
+void serve_eviction(struct flight *f, const struct api_request *r);
+void serve_list(struct flight *f, unsigned kind, struct str query);
+void serve_watch(struct flight *f, unsigned kind, struct str query);
+void serve_lease(struct flight *f, const struct api_request *r);
+void lease_writes_reset(void);
 void leases_deny(unsigned sender); /* toggles: a denied process may use the Lease again */
 /* When the process sent the last write with which it holds a Lease, in ms. */
 uint64_t leases_renewed_ms(unsigned sender);
 void bindings_reset(void);
 void bindings_end_with_server(void);
-
-/* The decoded value of a query parameter; false: absent. */
-bool query_get(struct str query, const char *key, struct text *ret);

@@ -18,7 +18,7 @@ static const unsigned most[FAULTS] = {
     [FAULT_WATCH_DOUBLED] = 300, [FAULT_WATCH_ERROR] = 150,   [FAULT_WATCH_LAG] = 400,
     [FAULT_KILL] = 40,           [FAULT_STOP] = 30,           [FAULT_PAUSE] = 60,
     [FAULT_TIME_JUMP] = 100,     [FAULT_MEMORY] = 3,          [FAULT_LEASE] = 20,
-    [FAULT_RELOAD] = 100,        [FAULT_RECREATE] = 300,      [FAULT_EDIT] = 150,
+    [FAULT_ROLLOUT] = 30,        [FAULT_RECREATE] = 300,      [FAULT_EDIT] = 150,
     [FAULT_FOREIGN] = 150,       [FAULT_NODES] = 150,         [FAULT_HEALTH] = 150,
     [FAULT_MOVE] = 60,           [FAULT_IMPATIENT] = 300,     [FAULT_NONSENSE] = 100,
     [FAULT_ORPHAN] = 500,        [FAULT_STALL] = 3,           [FAULT_DENIED] = 60,
@@ -58,6 +58,16 @@ static void own_draw(struct swarm *s, uint64_t random)
         s->own[i].retry_ms = lease_ms / 5;
         s->own[i].drift_ppm = (int)SOME(2 * most_ppm + 1) - (int)most_ppm;
     }
+}
+
+/* Equal nodes, and pods of which a card holds only one: nodes often have equal scores, and some
+ * have the swap hazard. */
+static void be_alike(struct swarm *s)
+{
+    s->alike = true;
+    s->nodes = MAX_OF(s->nodes, 3U);
+    s->max_cards = MAX_OF(s->max_cards, 2U);
+    s->guard = 1; /* prefer */
 }
 
 /* Little room, and other pods that need it while a Binding of a dead leader is under way. */
@@ -124,6 +134,9 @@ void settings_draw(struct swarm *s, uint64_t seed)
     s->shrink = SOME(2) == 0;
     s->spread = SOME(4) == 0;
     s->guard = SOME(3);
+    s->node_spread = SOME(3) == 0;
+    s->shortens = SOME(3) == 0;
+    s->shortlist = s->shortens ? SOME(4) : 0;
     if (tight) {
         s->nodes = 1 + SOME(2);
         s->max_cards = 1 + SOME(2);
@@ -133,6 +146,8 @@ void settings_draw(struct swarm *s, uint64_t seed)
     }
     if (s->kinds[KIND_EVICTIONS])
         make_room_scarce(s);
+    else if (SOME(8) == 0)
+        be_alike(s);
     uint64_t more = random_next(&random);
     if (!s->faultless && SOME(6) == 0)
         be_about_takeovers(s, more);

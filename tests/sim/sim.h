@@ -8,8 +8,7 @@
  */
 #pragma once
 
-#include "base/macro.h"
-#include "base/str.h"
+#include "api/text.h"
 
 /* Faults and unusual events. Each seed draws which of them occur, and how often. */
 enum fault {
@@ -47,9 +46,9 @@ enum fault {
     FAULT_STALL, /* a pause within a callback */
     FAULT_TIME_JUMP,
     FAULT_MEMORY,
-    FAULT_LEASE,  /* the Lease is deleted */
-    FAULT_DENIED, /* a process loses its right to Leases, or gets it back */
-    FAULT_RELOAD, /* settings change while a process runs */
+    FAULT_LEASE,   /* the Lease is deleted */
+    FAULT_DENIED,  /* a process loses its right to Leases, or gets it back */
+    FAULT_ROLLOUT, /* settings change: each process is restarted with the new ones */
     /* Other clients. */
     FAULT_RECREATE,  /* users delete and create again under the same name */
     FAULT_EDIT,      /* users edit annotations */
@@ -86,8 +85,12 @@ struct swarm {
     uint64_t seed;
     unsigned permille[FAULTS];
     bool kinds[KINDS];
-    bool shrink; /* this and others that a configuration file holds may change */
-    bool spread;
+    bool shrink; /* this and others that a configuration file holds change in a rollout */
+    bool spread; /* the policy of cards */
+    bool node_spread;
+    unsigned shortlist; /* 0: none */
+    bool shortens;      /* there may be a shortlist at some time */
+    bool alike;         /* the nodes are equal, and most pods have one size */
     bool evicts;
     unsigned guard; /* swap-guard; see swaps.h */
     bool faultless;
@@ -210,43 +213,8 @@ void sim_fail(const char *file, int line, const char *why) __attribute__((noretu
             sim_fail(__FILE__, __LINE__, "" #condition ""); \
     } while (0)
 
-/* ---- text ---- */
-
-/* A growable buffer of the simulation; mem.h does not count it. */
-struct text {
-    char *p;
-    size_t n;
-    size_t cap;
-};
-
-void text_put(struct text *t, struct str s);
-void text_u64(struct text *t, uint64_t v);
-void text_quoted(struct text *t, struct str s); /* as a JSON string */
-void text_done(struct text *t);
-
-static inline void text_z(struct text *t, const char *z)
-{
-    text_put(t, str_of(z));
-}
-
-static inline struct str text_str(const struct text *t)
-{
-    return (struct str){t->p == NULL ? "" : t->p, t->n};
-}
+/* ---- memory ---- */
 
 /* Ends the process if there is no memory: the simulation's own memory does not fail on purpose. */
 void *sim_alloc(size_t size) _must_use_;
 void *sim_resize(void *p, size_t size) _must_use_;
-
-/* A short name that is stored by value. */
-struct name {
-    char z[24];
-};
-
-static inline struct str name_str(const struct name *n)
-{
-    return (struct str){n->z, strlen(n->z)};
-}
-
-struct name name_of(const char *prefix, uint64_t number);
-struct name name_from(struct str s);

@@ -362,37 +362,38 @@ bool node_object_divided(const struct node_object *n)
 
 /* ---- wishes ---- */
 
-#define MODELS 3 /* none, A10, T4 */
-
-static const char *const models[MODELS] = {"", "A10", "T4"};
-
-static const struct {
-    const char *text;
-    bool allows[MODELS];
-} wishes[] = {
-    {"", {true, true, true}},        {"A10", {false, true, false}},
-    {"!A10", {true, false, true}},   {"T4, !A10", {false, false, true}},
-    {"t*,A10", {false, true, true}}, {"*4", {false, false, true}},
+/* Whether each selection of models in tests/api/render.c allows each model. */
+static const bool wishes[][MODELS] = {
+    {true, true, true},   {false, true, false}, {true, false, true},
+    {false, false, true}, {false, true, true},  {false, false, true},
 };
 
-const char *model_text(int8_t model)
+int node_object_numa(const struct node_object *n, int64_t card)
 {
-    return models[model];
+    return n->has_table ? row_of(n, card).numa : -1;
 }
 
-const char *model_wish_text(unsigned wish)
+int8_t node_object_model(const struct node_object *n, int64_t card)
 {
-    return wishes[wish].text;
+    struct card_object row = row_of(n, card);
+    if (row.model != 0)
+        return row.model;
+    return n->model;
 }
 
 bool pod_object_allows(const struct pod_object *p, const struct node_object *n, int64_t card)
 {
     struct card_object row = row_of(n, card);
-    int model = row.model != 0 ? row.model : n->model;
+    int8_t model = node_object_model(n, card);
     bool is = row.uuid && card == (p->uuid < 0 ? -p->uuid : p->uuid) - 1;
-    if (!wishes[p->model].allows[model])
+    if (!wishes[p->model][model])
         return false;
     return p->uuid == 0 || (p->uuid > 0) == is;
+}
+
+bool health_object_ill(const struct health_object *h, int64_t card)
+{
+    return h->exists && name_lists(&h->gpus, card);
 }
 
 bool name_lists(const struct name *n, int64_t card)

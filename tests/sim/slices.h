@@ -4,7 +4,8 @@
  */
 #pragma once
 
-#include "store.h"
+#include "api/store.h"
+#include "sim.h"
 
 /* A pod's part of one card. */
 struct slice {
@@ -72,9 +73,11 @@ bool node_object_divided(const struct node_object *n);     /* some cards are ano
 /* Whether the card's model and UUID match the pod's selection. */
 bool pod_object_allows(const struct pod_object *p, const struct node_object *n, int64_t card);
 
-/* The annotation's text for a model. */
-const char *model_text(int8_t model);
-const char *model_wish_text(unsigned wish);
+int node_object_numa(const struct node_object *n, int64_t card); /* -1: not known */
+int8_t node_object_model(const struct node_object *n, int64_t card);
+
+/* Whether the ConfigMap says that the card is unhealthy. */
+bool health_object_ill(const struct health_object *h, int64_t card);
 
 /* Whether a list such as "0, 2" names the card. */
 bool name_lists(const struct name *n, int64_t card);

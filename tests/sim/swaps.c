@@ -72,7 +72,7 @@ void swaps_check(const struct decision *d, const struct proc *p)
 {
     const struct pod_object *mine = &store.pods[d->slot];
     uint64_t cards = 0;
-    if (!p->guarded || p->daemon.s.config->swap_guard != SWAP_GUARD_REQUIRE || d->least_cards < 2)
+    if (p->config.swap_guard != SWAP_GUARD_REQUIRE || d->least_cards < 2)
         return;
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *its = &store.pods[i];
@@ -96,7 +96,7 @@ static bool is_odd(const struct pod_object *p)
 void swaps_find(unsigned node, const struct pod_object *p, struct waiters *ret)
 {
     *ret = (struct waiters){.cards = 0};
-    if (world.set.guard != SWAP_GUARD_REQUIRE || node_object_cards(&store.nodes[node]) < 2)
+    if (node_object_cards(&store.nodes[node]) < 2)
         return;
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *its = &store.pods[i];
@@ -111,7 +111,9 @@ void swaps_find(unsigned node, const struct pod_object *p, struct waiters *ret)
             ret->perhaps || is_odd(its) || is_odd(p) || (alike && !is_unacknowledged(its));
         if (!alike || !is_unacknowledged(its))
             continue;
-        ret->cards |= cards_of(its);
-        ret->unplaced = ret->unplaced || cards_of(its) == 0;
+        uint64_t cards = cards_of(its);
+        ret->cards |= cards;
+        ret->unplaced = ret->unplaced || cards == 0;
+        ret->several = ret->several || (cards & (cards - 1)) != 0;
     }
 }

@@ -20,8 +20,9 @@ void swaps_check(const struct decision *d, const struct proc *p);
 struct waiters {
     uint64_t cards; /* a bit for each card */
     bool unplaced;  /* the card of one of them is unknown */
+    bool several;   /* one of them holds several cards */
     bool perhaps;   /* whether there are others is not certain */
 };
 
-/* Finds nothing unless the setting is "require". */
+/* Finds nothing on a node with one card. */
 void swaps_find(unsigned node, const struct pod_object *p, struct waiters *ret);

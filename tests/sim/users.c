@@ -2,11 +2,14 @@
  * time. */
 #include "actors.h"
 
+#include "api/leases.h"
 #include "daemon/bind/bind_op.h"
 #include "kinds.h"
 #include "quotas.h"
 #include "server.h"
 #include "swaps.h"
+
+#define OTHER_OBJECT (MAX_HEALTHS - 2) /* index in store.healths; the nodes have the first */
 
 static uint64_t born; /* number of pods created so far */
 
@@ -104,7 +107,7 @@ static unsigned pod_in_work(struct name *ret_node)
     unsigned slot = MAX_PODS;
     if (!proc_runs(p))
         return slot;
-    for (const struct bind_op *op = p->daemon.service.binder->ops; op != NULL; op = op->next) {
+    LIST_FOR_EACH (const struct bind_op, op, &p->daemon.service.binder->ops, link) {
         unsigned of = store_find_uid(op->uid);
         if (of == MAX_PODS || !store.pods[of].exists || !unbound(&store.pods[of]) || draw(++n) > 0)
             continue;
@@ -247,11 +250,19 @@ static void change_node(void)
     store_put_node(slot, &n);
 }
 
+static void label_node(void)
+{
+    unsigned slot = draw(store.n_nodes);
+    struct node_object n = store.nodes[slot];
+    node_label(&n);
+    store_put_node(slot, &n);
+}
+
 static void change_health(void)
 {
-    unsigned slot = draw(8) == 0 ? MAX_NODES : draw(store.n_nodes);
+    unsigned slot = draw(8) == 0 ? OTHER_OBJECT : draw(store.n_nodes);
     struct health_object h = store.healths[slot];
-    if (slot == MAX_NODES)
+    if (slot == OTHER_OBJECT)
         h.name = name_from(STR("kube-root-ca.crt"));
     else
         h.name = name_of("unhealthy-gpu-n", slot);
@@ -292,11 +303,18 @@ static struct proc *some_proc(void)
     return &procs[draw(world.set.replicas)];
 }
 
-/* Changes the file of all replicas. A replica notices soon by itself, or at once by a signal. */
-static void reload(void)
+/* Changes the file of all replicas. Some are restarted now; the others go on with their settings
+ * until the end of the episode, or until they end for another reason. */
+static void roll_out(void)
 {
     struct swarm *s = &world.set;
-    switch (draw(6)) {
+    switch (draw(8)) {
+    case 7:
+        s->node_spread = !s->node_spread;
+        break;
+    case 6:
+        s->shortlist = s->shortens ? draw(4) : 0;
+        break;
     case 5:
         s->guard = draw(SWAP_GUARDS);
         break;
@@ -320,16 +338,24 @@ static void reload(void)
     world.writes++;
     for (unsigned i = 0; i < s->replicas; i++) {
         if (draw(2) == 0)
-            proc_hangup(&procs[i]);
+            proc_stop(&procs[i]);
     }
+}
+
+static void lose_leases(void)
+{
+    for (unsigned n = leases_delete(); n > 0; n--)
+        trace("lease is deleted", STR(""), 0, 0);
 }
 
 static void fate(void)
 {
     if (kind(KIND_QUOTAS) && draw(12) == 0)
         quotas_change();
-    if (fault(FAULT_RELOAD))
-        reload();
+    if (kind(KIND_QUOTAS) && draw(24) == 0)
+        label_node();
+    if (fault(FAULT_ROLLOUT))
+        roll_out();
     if (fault(FAULT_KILL))
         proc_kill(some_proc());
     if (fault(FAULT_STOP))
@@ -345,7 +371,7 @@ static void fate(void)
     if (fault(FAULT_TOKEN))
         server_rotate_token();
     if (fault(FAULT_LEASE))
-        leases_delete();
+        lose_leases();
     if (fault(FAULT_DENIED))
         leases_deny(draw(world.set.replicas));
     if (fault(FAULT_MOVE))

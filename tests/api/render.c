@@ -1,7 +1,27 @@
 /* Writes the API server's JSON, with fields that cardpack does not use: its decoder must skip
  * them. */
-#include "quotas.h"
-#include "slices.h"
+#include "api/store.h"
+
+static const char *const models[MODELS] = {"", "A10", "T4"};
+static const char *const selections[] = {"", "A10", "!A10", "T4, !A10", "t*,A10", "*4"};
+
+const char *model_text(int8_t model)
+{
+    return models[model];
+}
+
+const char *pool_text(uint8_t pool)
+{
+    static const char *const pools[POOLS] = {"", "gold", "silver"};
+    return pools[pool];
+}
+
+const char *quota_scope_text(unsigned scope)
+{
+    static const char *const patterns[PATTERNS] = {"a10", "T4", "*1*", "", "*"};
+    return scope >= SCOPE_PATTERNS ? patterns[scope - SCOPE_PATTERNS]
+                                   : pool_text((uint8_t)(scope - SCOPE_POOLS));
+}
 
 static void member(struct text *t, const char *key, const struct name *value)
 {
@@ -16,27 +36,19 @@ static void member(struct text *t, const char *key, const struct name *value)
 
 static void version(struct text *t, uint64_t rv)
 {
-    text_z(t, ",\"resourceVersion\":\"");
-    text_u64(t, rv);
-    text_z(t, "\"");
+    text_f(t, ",\"resourceVersion\":\"%llu\"", (unsigned long long)rv);
 }
 
 static void amount(struct text *t, const char *key, int64_t value)
 {
-    text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
-    text_quoted(t, str_of(key));
-    text_z(t, ":\"");
-    text_u64(t, (uint64_t)value);
-    text_z(t, "\"");
+    const char *between = t->p[t->n - 1] == '{' ? "" : ",";
+    text_f(t, "%s\"%s\":\"%lld\"", between, key, (long long)value);
 }
 
 static void container(struct text *t, unsigned number, const struct container_object *c)
 {
     static const char *const both[] = {"\"limits\":{\"cpu\":\"100m\"", "},\"requests\":{"};
-    struct name name = name_of("c", number);
-    text_z(t, t->p[t->n - 1] == '[' ? "" : ",");
-    text_z(t, "{\"name\":");
-    text_quoted(t, name_str(&name));
+    text_f(t, "%s{\"name\":\"c%u\"", t->p[t->n - 1] == '[' ? "" : ",", number);
     if (c->kind == CONTAINER_SIDECAR)
         text_z(t, ",\"restartPolicy\":\"Always\"");
     text_z(t, ",\"image\":\"x\",\"resources\":{");
@@ -66,10 +78,8 @@ static void spec(struct text *t, const struct pod_object *p)
     text_z(t, "]");
     if (p->node.z[0] != '\0')
         member(t, "nodeName", &p->node);
-    if (p->priority > 0) {
-        text_z(t, ",\"priority\":");
-        text_u64(t, (uint64_t)p->priority);
-    }
+    if (p->priority > 0)
+        text_f(t, ",\"priority\":%d", p->priority);
     if (p->gated)
         text_z(t, ",\"schedulingGates\":[{\"name\":\"later\"}]");
     text_z(t, "}");
@@ -77,7 +87,8 @@ static void spec(struct text *t, const struct pod_object *p)
 
 static void labels(struct text *t, const struct pod_object *p)
 {
-    text_z(t, ",\"labels\":{\"app\":\"x\"");
+    text_z(t, ",\"labels\":{\"app\":");
+    text_quoted(t, p->app.z[0] == '\0' ? STR("x") : name_str(&p->app));
     if (p->count > 0)
         amount(t, "aliyun.com/gpu-count", p->count);
     if (p->whole)
@@ -85,22 +96,16 @@ static void labels(struct text *t, const struct pod_object *p)
     text_z(t, "}");
 }
 
-static void grants(struct text *t, const struct grants_object *g)
+void render_grants(struct text *t, const struct grants_object *g)
 {
     struct text inner = {.p = NULL};
     text_z(&inner, "{");
     for (unsigned i = 0; i < g->n; i++) {
         bool begins = i == 0 || g->at[i].container != g->at[i - 1].container;
         text_z(&inner, i == 0 ? "" : begins ? "}," : ",");
-        if (begins) {
-            text_z(&inner, "\"");
-            text_u64(&inner, g->at[i].container);
-            text_z(&inner, "\":{");
-        }
-        text_z(&inner, "\"");
-        text_u64(&inner, g->at[i].card);
-        text_z(&inner, "\":");
-        text_u64(&inner, (uint64_t)g->at[i].amount);
+        if (begins)
+            text_f(&inner, "\"%u\":{", g->at[i].container);
+        text_f(&inner, "\"%u\":%d", g->at[i].card, g->at[i].amount);
     }
     text_z(&inner, g->garbled ? "" : g->n > 0 ? "}}" : "}");
     text_quoted(t, text_str(&inner));
@@ -113,7 +118,7 @@ static void wishes(struct text *t, const struct pod_object *p)
     if (p->percent > 0)
         amount(t, "cardpack.io/gpu-mem-percent", p->percent);
     if (p->model > 0) {
-        struct name wish = name_from(str_of(model_wish_text(p->model)));
+        struct name wish = name_from(str_of(selections[p->model]));
         member(t, "cardpack.io/card-model", &wish);
     }
     if (p->uuid != 0) {
@@ -124,14 +129,14 @@ static void wishes(struct text *t, const struct pod_object *p)
     member(t, "cardpack.io/card-affinity-group", &p->affinity);
     member(t, "cardpack.io/card-anti-affinity-group", &p->anti_affinity);
     member(t, "cardpack.io/policy", &p->policy);
+    member(t, "cardpack.io/node-policy", &p->node_policy);
+    member(t, "cardpack.io/card-policy", &p->card_policy);
 }
 
 static void status(struct text *t, const struct pod_object *p)
 {
     static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
-    text_z(t, ",\"status\":{\"phase\":\"");
-    text_z(t, phases[p->phase]);
-    text_z(t, "\"");
+    text_f(t, ",\"status\":{\"phase\":\"%s\"", phases[p->phase]);
     member(t, "nominatedNodeName", &p->nominated);
     if (p->node.z[0] != '\0') {
         text_z(t, ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\"},"
@@ -162,7 +167,7 @@ static void pod(struct text *t, const struct pod_object *p)
     if (p->allocation.there) {
         text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
         text_z(t, "\"scheduler.framework.gpushare.allocation\":");
-        grants(t, &p->allocation);
+        render_grants(t, &p->allocation);
     }
     text_z(t, "}}");
     spec(t, p);
@@ -175,11 +180,8 @@ static void quantity(struct text *t, const char *key, int64_t value)
 {
     if (value < 0)
         return;
-    text_quoted(t, str_of(key));
-    text_z(t, ":\"");
     bool k = value > 0 && value % 1000 == 0;
-    text_u64(t, (uint64_t)(k ? value / 1000 : value));
-    text_z(t, k ? "k\"," : "\",");
+    text_f(t, "\"%s\":\"%lld%s\",", key, (long long)(k ? value / 1000 : value), k ? "k" : "");
 }
 
 static void table(struct text *t, const struct node_object *n)
@@ -188,23 +190,14 @@ static void table(struct text *t, const struct node_object *n)
     text_z(&inner, "[");
     for (unsigned i = 0; i < n->n_table; i++) {
         const struct card_object *c = &n->table[i];
-        text_z(&inner, i == 0 ? "{\"index\":" : ",{\"index\":");
-        text_u64(&inner, c->index);
-        text_z(&inner, ",\"memory\":");
-        text_u64(&inner, (uint64_t)c->mem);
-        if (c->model != 0) {
-            text_z(&inner, ",\"model\":");
-            text_quoted(&inner, str_of(model_text(c->model)));
-        }
-        if (c->uuid) {
-            struct name uuid = name_of("GPU-", c->index);
-            text_z(&inner, ",\"uuid\":");
-            text_quoted(&inner, name_str(&uuid));
-        }
-        if (c->numa >= 0) {
-            text_z(&inner, ",\"numa\":");
-            text_u64(&inner, (uint64_t)c->numa);
-        }
+        text_f(&inner, "%s{\"index\":%u,\"memory\":%lld", i == 0 ? "" : ",", c->index,
+               (long long)c->mem);
+        if (c->model != 0)
+            text_f(&inner, ",\"model\":\"%s\"", models[c->model]);
+        if (c->uuid)
+            text_f(&inner, ",\"uuid\":\"GPU-%u\"", c->index);
+        if (c->numa >= 0)
+            text_f(&inner, ",\"numa\":%d", c->numa);
         text_z(&inner, c->ill ? ",\"health\":\"Unhealthy\"}" : "}");
     }
     text_z(&inner, n->bad_table ? ",{}]" : "]");
@@ -220,8 +213,12 @@ static void node(struct text *t, const struct node_object *n)
     text_z(t, ",\"labels\":{");
     member(t, "ack.node.gpu.max-pod", &n->max_pods);
     member(t, "ack.node.gpu.placement", &n->placement);
+    if (n->pool != 0) {
+        struct name pool = name_from(str_of(pool_text(n->pool)));
+        member(t, "cardpack.io/pool", &pool);
+    }
     if (n->model != 0) {
-        struct name model = name_from(str_of(model_text(n->model)));
+        struct name model = name_from(str_of(models[n->model]));
         member(t, "nvidia.com/gpu.product", &model);
     }
     text_z(t, "},\"annotations\":{");
@@ -241,6 +238,91 @@ static void node(struct text *t, const struct node_object *n)
     text_z(t, "\"cpu\":\"7500m\"}}}");
 }
 
+/* The next member of an object or array. */
+static void next(struct text *t)
+{
+    char last = t->p[t->n - 1];
+    text_z(t, last == '{' || last == '[' ? "" : ",");
+}
+
+static void put_amounts(struct text *t, const struct limits_object *l, unsigned scope)
+{
+    static const char *const names[LIMITED_KINDS] = {"memory", "cards", "compute"};
+    text_z(t, ":{");
+    for (unsigned k = 0; k < LIMITED_KINDS; k++) {
+        if (l->of[scope].most[k] < 0)
+            continue;
+        next(t);
+        text_f(t, "\"%s\":%lld", names[k], (long long)l->of[scope].most[k]);
+    }
+    text_z(t, "}");
+}
+
+/* `"perPool":{...}` or `"perModel":{...}`. */
+static void put_scopes(struct text *t, const char *key, const struct limits_object *l,
+                       unsigned first, unsigned n)
+{
+    next(t);
+    text_quoted(t, str_of(key));
+    text_z(t, ":{");
+    for (unsigned i = first; i < first + n; i++) {
+        if (!l->of[i].there)
+            continue;
+        next(t);
+        text_quoted(t, str_of(quota_scope_text(i)));
+        put_amounts(t, l, i);
+    }
+    text_z(t, "}");
+}
+
+/* `"pools":[...]` or `"models":[...]`; nothing without a bit. */
+static void put_list(struct text *t, const char *key, unsigned bits, unsigned first)
+{
+    if (bits == 0)
+        return;
+    next(t);
+    text_quoted(t, str_of(key));
+    text_z(t, ":[");
+    for (unsigned i = 0; bits >> i != 0; i++) {
+        if ((bits >> i & 1) == 0)
+            continue;
+        next(t);
+        text_quoted(t, str_of(quota_scope_text(first + i)));
+    }
+    text_z(t, "]");
+}
+
+static void put_entry(struct text *t, const char *key, const struct limits_object *l)
+{
+    next(t);
+    text_quoted(t, str_of(key));
+    text_z(t, ":{");
+    if (l->of[SCOPE_TOTAL].there) {
+        text_z(t, "\"limits\"");
+        put_amounts(t, l, SCOPE_TOTAL);
+    }
+    put_list(t, "pools", l->pools, SCOPE_POOLS);
+    put_list(t, "models", l->patterns, SCOPE_PATTERNS);
+    put_scopes(t, "perModel", l, SCOPE_PATTERNS, PATTERNS);
+    put_scopes(t, "perPool", l, SCOPE_POOLS, POOLS);
+    text_z(t, "}");
+}
+
+static void quotas(struct text *t, const struct health_object *h)
+{
+    static const char *const keys[] = {"ns-0", "ns-1", "*"};
+    struct text inner = {.p = NULL};
+    text_z(&inner, h->garbled ? "{\"namespace\":{" : "{\"namespaces\":{");
+    for (unsigned i = 0; i < COUNT_OF(keys); i++) {
+        if (h->limits[i].there)
+            put_entry(&inner, keys[i], &h->limits[i]);
+    }
+    text_z(&inner, "}}");
+    text_z(t, "\"quota.yaml\":");
+    text_quoted(t, text_str(&inner));
+    text_done(&inner);
+}
+
 static void health(struct text *t, const struct health_object *h)
 {
     text_z(t, "\"metadata\":{");
@@ -249,32 +331,37 @@ static void health(struct text *t, const struct health_object *h)
     version(t, h->rv);
     text_z(t, "},\"data\":{");
     if (strcmp(h->name.z, "cardpack-quota") == 0)
-        quotas_render(t, h);
+        quotas(t, h);
     else
         member(t, "gpus", &h->gpus);
     text_z(t, "}}");
 }
 
-void render_object(struct text *t, enum cache_kind kind, const union object *o, bool bare)
+static void budget(struct text *t, const struct budget_object *b)
 {
-    static const char *const kinds[CACHE_KINDS] = {
-        [CACHE_NODES] = "\"kind\":\"Node\",\"apiVersion\":\"v1\",",
-        [CACHE_PODS] = "\"kind\":\"Pod\",\"apiVersion\":\"v1\",",
-        [CACHE_HEALTH] = "\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",",
-    };
+    text_z(t, "\"metadata\":{");
+    member(t, "name", &b->name);
+    text_z(t, ",\"namespace\":\"default\"");
+    version(t, b->rv);
+    text_z(t, "},\"spec\":{\"selector\":{\"matchLabels\":{");
+    member(t, "app", &b->name);
+    text_z(t, "},\"matchExpressions\":[{\"key\":\"tier\",\"operator\":\"NotIn\",\"values\":["
+              "\"a\",\"b\"]}]}},\"status\":{\"disruptionsAllowed\":");
+    text_f(t, "%u,\"disruptedPods\":{\"x\":\"2026-01-01T00:00:00Z\"}}}", b->allowed);
+}
+
+void render_object(struct text *t, unsigned kind, const union object *o, bool bare)
+{
     text_z(t, "{");
     if (!bare)
-        text_z(t, kinds[kind]);
-    switch (kind) {
-    case CACHE_NODES:
+        text_f(t, "\"kind\":\"%s\",\"apiVersion\":\"%s\",", api_kind_names[kind],
+               kind == API_BUDGETS ? "policy/v1" : "v1");
+    if (kind == CACHE_NODES)
         node(t, &o->node);
-        break;
-    case CACHE_PODS:
+    else if (kind == CACHE_PODS)
         pod(t, &o->pod);
-        break;
-    case CACHE_HEALTH:
-    case CACHE_KINDS:
+    else if (kind == CACHE_HEALTH)
         health(t, &o->health);
-        break;
-    }
+    else
+        budget(t, &o->budget);
 }

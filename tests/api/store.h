@@ -1,23 +1,29 @@
 /*
- * What the simulated API server holds: objects with resourceVersions, and the history for its
- * watches. A deleted pod keeps its slot, so that the oracle can look at it.
+ * What a double of the API server holds: objects with resourceVersions, and the history for its
+ * watches. A deleted object keeps its slot, so that a test can look at it.
  */
 #pragma once
 
-#include "core/cache.h"
-#include "sim.h"
+#include "api/request.h"
 
 enum {
-    MAX_NODES = 6,
-    MAX_PODS = 96, /* per world; a slot is a UID and is never used again */
+    MAX_NODES = 100,
+    MAX_PODS = 96,
+    MAX_HEALTHS = 8,
+    MAX_BUDGETS = 4,
+    MAX_OBJECTS = MAX_NODES, /* the most of one kind */
     MAX_CONTAINERS = 6,
     MAX_CARDS = 8, /* a card's index is less than this */
     MAX_GRANTS = 20,
-    MAX_REPLICAS = 3,
     LIMITED_KINDS = 3, /* of quotas: memory, cards, compute */
+    POOLS = 3,         /* none, gold, silver */
+    MODELS = 3,        /* none, A10, T4 */
+    PATTERNS = 5,      /* of models, in quotas */
+    SCOPES = 1 + POOLS + PATTERNS,
+    NUMA_NODES = 2,
 };
 
-enum phase {
+enum object_phase {
     PHASE_PENDING,
     PHASE_RUNNING,
     PHASE_SUCCEEDED,
@@ -53,7 +59,7 @@ struct pod_object {
     bool deleting;
     bool gated;
     bool initialized; /* the pod's condition Initialized */
-    enum phase phase;
+    enum object_phase phase;
     struct name ns;
     struct name name;
     struct name uid;
@@ -66,11 +72,13 @@ struct pod_object {
     unsigned count;   /* label gpu-count; 0: absent */
     unsigned percent; /* 0: absent */
     bool whole;
-    unsigned model; /* index of the models it selects, see wishes.h; 0: any */
+    unsigned model; /* index of the models it selects, see selections in render.c */
     int uuid;       /* K: only a card whose UUID ends in K-1; -K: not that card; 0: any */
     struct name affinity;
     struct name anti_affinity;
-    struct name policy;
+    struct name policy; /* of nodes and of cards; the next two have precedence */
+    struct name node_policy;
+    struct name card_policy;
     struct name idx;
     struct name dev;
     struct name mem;
@@ -79,6 +87,7 @@ struct pod_object {
     struct grants_object allocation;
     bool was_allocated; /* has or had an allocation that no Binding wrote */
     struct name note;
+    struct name app; /* a label */
 };
 
 /* A row of a node's table of cards. */
@@ -104,16 +113,30 @@ struct node_object {
     unsigned n_table;
     struct card_object table[MAX_CARDS];
     int8_t model; /* a label with the model of all cards; 0: absent */
+    uint8_t pool; /* a label; 0: absent */
     struct name cordoned;
     struct name aside; /* the annotation exclusive-cards */
     struct name max_pods;
     struct name placement;
 };
 
-/* Limits of a namespace. */
+/* Indices of limits_object.of. */
+enum {
+    SCOPE_TOTAL,
+    SCOPE_POOLS,
+    SCOPE_PATTERNS = SCOPE_POOLS + POOLS,
+};
+
+/* Limits of a namespace: on the totals, then for each pool, then for each pattern of models. */
 struct limits_object {
     bool there;
-    int64_t most[LIMITED_KINDS]; /* -1: absent */
+    uint8_t pools;    /* a bit for each allowed pool; 0: the field is absent */
+    uint8_t patterns; /* the same for patterns of the allowed models */
+
+    struct {
+        bool there;
+        int64_t most[LIMITED_KINDS]; /* -1: absent */
+    } of[SCOPES];
 };
 
 /* A ConfigMap: of a node's unhealthy cards, or of quotas. */
@@ -126,20 +149,34 @@ struct health_object {
     bool garbled;                   /* the quotas cannot be read */
 };
 
+/* A PodDisruptionBudget for the pods with the label "app" of its name. */
+struct budget_object {
+    uint64_t rv;
+    bool exists;
+    struct name name;
+    unsigned allowed;
+};
+
+/* The first members of every object. */
+struct any_object {
+    uint64_t rv;
+    bool exists;
+};
+
 union object {
+    struct any_object any;
     struct pod_object pod;
     struct node_object node;
     struct health_object health;
+    struct budget_object budget;
 };
 
 /* One write, as a watch sees it. */
 struct change {
     uint64_t rv;
     uint64_t at_ms;
-    enum cache_kind kind;
+    unsigned kind; /* enum cache_kind, or API_BUDGETS */
     unsigned slot;
-    bool existed; /* before */
-    bool exists;
     union object old;
     union object new;
 };
@@ -148,32 +185,38 @@ struct store {
     uint64_t rv;
     uint64_t oldest_rv; /* watches from older versions get 410 */
     struct pod_object pods[MAX_PODS];
-    uint64_t placed_rv[MAX_PODS]; /* last change of the node, the cards or whether it holds */
-    uint64_t begun_rv[MAX_PODS];  /* when the init containers last started again */
-    unsigned n_pods;
     struct node_object nodes[MAX_NODES];
-    struct health_object healths[MAX_NODES + 2]; /* after the nodes': one of another program, then
-                                                  * the quotas' */
+    struct health_object healths[MAX_HEALTHS];
+    struct budget_object budgets[MAX_BUDGETS];
+    unsigned n_pods; /* slots in use */
     unsigned n_nodes;
+    bool ignores_uids;                       /* of Bindings, as API servers before 1.27 do */
+    uint64_t (*now_ms)(void);                /* NULL: it is always 0 */
+    void (*changed)(const struct change *c); /* called after a write; may be NULL */
 };
 
 extern struct store store;
 
 void store_reset(void);
 
-/* Each call is one transaction: a new resourceVersion, an entry in the history, and events for the
- * watches. */
-void store_put_pod(unsigned slot, const struct pod_object *p);
-void store_put_node(unsigned slot, const struct node_object *n);
-void store_put_health(unsigned slot, const struct health_object *h);
+/* Each call is one transaction: a new resourceVersion, and an entry in the history. */
+void store_put(unsigned kind, unsigned slot, const union object *o);
+
+#define store_put_pod(slot, p)  store_put(CACHE_PODS, slot, &(const union object){.pod = *(p)})
+#define store_put_node(slot, n) store_put(CACHE_NODES, slot, &(const union object){.node = *(n)})
+#define store_put_health(slot, h) \
+    store_put(CACHE_HEALTH, slot, &(const union object){.health = *(h)})
+#define store_put_budget(slot, b) \
+    store_put(API_BUDGETS, slot, &(const union object){.budget = *(b)})
 
 /* The object in a watch cache that is lag_ms behind; false: not there. */
-bool history_object(enum cache_kind kind, unsigned slot, uint64_t lag_ms, union object *ret);
+bool history_object(unsigned kind, unsigned slot, uint64_t lag_ms, union object *ret);
 
 uint64_t history_version(uint64_t lag_ms); /* the version of that cache */
 
 size_t history_size(void);
 const struct change *history_at(size_t i);
+size_t history_after(uint64_t version); /* the index of the first later change */
 
 /* The slot of the pod that has this name now, or MAX_PODS. */
 unsigned store_find_pod(struct str ns, struct str name);
@@ -191,7 +234,12 @@ static inline bool pod_object_holds(const struct pod_object *p)
     return p->exists && p->node.z[0] != '\0' && !pod_object_terminal(p);
 }
 
-bool health_object_ill(const struct health_object *h, int64_t card);
+const char *model_text(int8_t model);
+const char *pool_text(uint8_t pool);
+const char *quota_scope_text(unsigned scope); /* the pool, or the pattern of models */
+
+/* Writes an allocation as a JSON string that holds JSON. */
+void render_grants(struct text *t, const struct grants_object *g);
 
 /* Writes an object's JSON; `bare`: as an item of a list, without kind and apiVersion. */
-void render_object(struct text *t, enum cache_kind kind, const union object *o, bool bare);
+void render_object(struct text *t, unsigned kind, const union object *o, bool bare);

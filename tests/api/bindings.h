@@ -1,0 +1,36 @@
+/* A Binding, read from the body of a POST, and its transaction (contract kubernetes 2). */
+#pragma once
+
+#include "api/store.h"
+
+struct posted {
+    struct name ns;
+    struct name name;
+    struct name uid;
+    struct name node;
+    struct name idx;
+    struct name dev;
+    struct name mem;
+    struct name assigned;
+    struct name assume;
+    struct grants_object allocation;
+    struct grants_object cores;
+    bool bare; /* without annotations */
+};
+
+struct outcome {
+    unsigned status; /* 201: done */
+    const char *reason;
+    const char *details;
+    char message[256];
+};
+
+/* Reads the body of a POST for this pod, and checks that it is one of cardpack's. */
+struct posted binding_read(struct str body, struct str ns, struct str name);
+
+/* One transaction: sets nodeName and merges the annotations, or says why not. *ret_slot is the
+ * pod's if it is done. */
+struct outcome binding_commit(const struct posted *b, unsigned *ret_slot);
+
+/* Replaces the text by the answer's body. */
+void outcome_write(struct text *t, const struct outcome *o);

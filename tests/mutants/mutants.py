@@ -121,6 +121,8 @@ def trouble(root: Path, mutant: Mutant) -> str:
         return f"its text is in {mutant.path} {hits} times, not once"
     if mutant.find == mutant.replace:
         return "it replaces its text by the same text"
+    if not mutant.statement and re.match(r"\s*(if|for|while|switch|return)\b", mutant.find):
+        return "it begins like a statement, but ends like an expression"
     for text in (mutant.find, mutant.replace):
         if any(text.count(a) != text.count(b) for a, b in ("()", "{}", "[]")):
             return "it is no whole expression or statement: a bracket in it has no partner"

@@ -62,13 +62,13 @@
 
 static inline void set_node(struct rig *r, struct node_view view)
 {
-    struct event e = {.type = EVENT_NODE_SET, .node = view};
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = view};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
 static inline void set_pod(struct rig *r, struct pod_view view)
 {
-    struct event e = {.type = EVENT_POD_SET, .pod = view};
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = view};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
@@ -86,11 +86,11 @@ static inline struct request asked(const struct rig *r, struct pod_view view)
 static inline enum errc take(struct rig *r, struct pod_view view)
 {
     struct request request = asked(r, view);
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = view.uid,
-                                  .namespace = view.namespace,
-                                  .name = view.name,
-                                  .node = STR("n"),
-                                  .request = &request}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = view.uid,
+                                        .namespace = view.namespace,
+                                        .name = view.name,
+                                        .node = STR("n"),
+                                        .request = &request}};
     return rig_apply(r, &e);
 }

@@ -1,6 +1,7 @@
 /*
- * A model of the cache, as simple as possible: a few nodes and pods by number, no sums kept,
- * everything counted again for each question. Written from the rules in cache.h, not from the code.
+ * A model of the cache with quotas, as simple as possible: a few nodes and pods by number, no sums
+ * kept, everything counted again for each question. Written from the rules in cache.h and
+ * docs/quota.md, not from the code.
  */
 #pragma once
 
@@ -9,7 +10,9 @@
 enum {
     M_NODES = 3,
     M_PODS = 9,
-    M_CARDS = 4
+    M_CARDS = 4,
+    M_SPACES = 3, /* a pod's namespace is its number modulo this */
+    M_LIMITS = 3
 };
 
 /* A node's size in numbers; the test writes the API's texts. -1: no such field. */
@@ -20,6 +23,26 @@ struct m_size {
     int64_t allocatable;
     bool table;
     int64_t cards[M_CARDS]; /* sizes of the table's cards; 0: no card has this index */
+    int pool;               /* 0: none */
+    int model;              /* of all cards; 0: unknown */
+};
+
+/* Limits of a namespace; the last entry is for namespaces without an entry. */
+struct m_entry {
+    bool is;
+    unsigned pools; /* bits of the pools it may use; 0: all */
+
+    struct {
+        enum quota_scope scope;
+        int name;                  /* a pool's or a model's number */
+        int64_t most[QUOTA_KINDS]; /* -1: no limit */
+    } limits[M_LIMITS];
+};
+
+struct m_quota {
+    bool is;
+    bool named; /* named by the list of ConfigMaps */
+    struct m_entry entries[M_SPACES];
 };
 
 /* What a pod asks for: an amount over some cards, an equal part on each. */
@@ -63,6 +86,7 @@ struct m_pod {
 struct model {
     struct m_node nodes[M_NODES];
     struct m_pod pods[M_PODS];
+    struct m_quota quota;
     bool torn[CACHE_KINDS];
 };
 
@@ -209,9 +233,77 @@ static inline enum verdict m_card(const struct model *m, int node, int card,
     return part > m_free(m, node, card) ? VERDICT_NO_CARD_FREE : VERDICT_FITS;
 }
 
+/* Whether the limit counts usage on this card of the node; -1: on no existing card. */
+static inline bool m_within(const struct model *m, const struct m_entry *e, int limit, int node,
+                            int card)
+{
+    const struct m_size *s = &m->nodes[node].size;
+    int name = e->limits[limit].name;
+    if (e->limits[limit].scope == QUOTA_POOL)
+        return (s->present ? s->pool : 0) == name;
+    return e->limits[limit].scope == QUOTA_TOTAL ||
+           (m_has_card(&m->nodes[node], card) && s->model == name);
+}
+
+static inline const struct m_entry *m_entry_of(const struct model *m, int space)
+{
+    const struct m_entry *own = &m->quota.entries[space];
+    return own->is ? own : &m->quota.entries[M_SPACES - 1];
+}
+
+/* What a pod counts with on one of its cards, or in all if none is known. */
+static inline int64_t m_counted(const struct m_pod *p, enum quota_kind kind)
+{
+    bool known = p->place.n > 0;
+    if (kind == QUOTA_MEMORY)
+        return known ? p->ask.mem / p->place.n : p->ask.mem;
+    if (kind == QUOTA_COMPUTE)
+        return known ? m_part_cores(p) : p->ask.cores;
+    return known ? 1 : p->ask.mem > 0 || p->ask.cores > 0 ? p->ask.cards : 0;
+}
+
+/* What a namespace's pods hold of one kind under this limit. */
+static inline int64_t m_held(const struct model *m, int space, int limit, enum quota_kind kind)
+{
+    const struct m_entry *e = m_entry_of(m, space);
+    int64_t sum = 0;
+    for (int i = space; i < M_PODS; i += M_SPACES) {
+        const struct m_pod *p = &m->pods[i];
+        for (int k = 0; m_holds(p) && k < MAX_OF(p->place.n, 1); k++) {
+            if (m_within(m, e, limit, p->node, p->place.n == 0 ? -1 : p->place.cards[k]))
+                sum += m_counted(p, kind);
+        }
+    }
+    return sum;
+}
+
+/* The quota's verdict on one more pod on cards of the node. The node has cards. */
+static inline enum verdict m_quota_fit(const struct model *m, int node, int space,
+                                       const struct m_ask *ask)
+{
+    const struct m_entry *e = m_entry_of(m, space);
+    const int64_t asked[QUOTA_KINDS] = {
+        [QUOTA_MEMORY] = ask->mem, [QUOTA_CARDS] = ask->cards, [QUOTA_COMPUTE] = ask->cores};
+    if (!m->quota.is || !e->is)
+        return VERDICT_FITS;
+    if (e->pools != 0 && (e->pools >> m->nodes[node].size.pool & 1) == 0)
+        return VERDICT_QUOTA_DENIED;
+    for (int i = 0; i < M_LIMITS; i++) {
+        for (int k = 0; k < QUOTA_KINDS && m_within(m, e, i, node, 0); k++) {
+            int64_t most = e->limits[i].most[k];
+            if (most >= 0 && asked[k] > 0 &&
+                m_held(m, space, i, (enum quota_kind)k) + asked[k] > most)
+                return asked[k] > most ? VERDICT_QUOTA_DENIED : VERDICT_QUOTA;
+        }
+    }
+    return VERDICT_FITS;
+}
+
 /* The verdict. If enough cards would be feasible with fewer pods: why one of those is not feasible
- * now. Else: why the other cards never can be, or that there are too few. */
-static inline enum verdict m_fit(const struct model *m, int node, const struct m_ask *ask)
+ * now, or that the quota refuses the pod. Else: why the other cards never can be, or that there are
+ * too few. */
+static inline enum verdict m_fit(const struct model *m, int node, int space,
+                                 const struct m_ask *ask)
 {
     const struct m_node *n = &m->nodes[node];
 
@@ -233,8 +325,15 @@ static inline enum verdict m_fit(const struct model *m, int node, const struct m
         could += v == VERDICT_UNUSABLE || v == VERDICT_TOO_LARGE ? 0 : 1;
         nearest = MAX_OF(nearest, v);
     }
+    if (could == 0)
+        return nearest;
+    enum verdict quota = m_quota_fit(m, node, space, ask);
+    if (could < ask->cards && quota != VERDICT_QUOTA_DENIED)
+        return VERDICT_TOO_FEW;
+    if (quota != VERDICT_FITS)
+        return quota;
     if (fit < ask->cards)
-        return could == 0 || could >= ask->cards ? nearest : VERDICT_TOO_FEW;
+        return nearest;
     return ask->mem > m_limit(n) - m_used(m, node, -2) ? VERDICT_NODE_FULL : VERDICT_FITS;
 }
 
@@ -396,6 +495,8 @@ static inline void m_cancel(struct model *m, int uid)
 static inline void m_list_begin(struct model *m, enum cache_kind kind)
 {
     m->torn[kind] = false;
+    if (kind == CACHE_HEALTH)
+        m->quota.named = false;
     for (int i = 0; i < M_NODES; i++) {
         if (kind == CACHE_NODES)
             m->nodes[i].listed = false;
@@ -438,6 +539,10 @@ static inline unsigned m_list_end(struct model *m, enum cache_kind kind, unsigne
             n->unhealthy = 0;
             swept++;
         }
+    }
+    if (kind == CACHE_HEALTH && m->quota.is && !m->quota.named) {
+        m->quota.is = false;
+        swept++;
     }
     return swept;
 }

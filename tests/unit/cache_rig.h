@@ -25,7 +25,7 @@ static inline void rig_done(struct rig *r)
     cache_done(&r->cache);
 }
 
-static inline enum errc rig_apply(struct rig *r, const struct event *e)
+static inline enum errc rig_apply(struct rig *r, const struct cache_event *e)
 {
     r->code = cache_apply(&r->cache, e, r->now_ns, &r->fx);
     cache_check(&r->cache);
@@ -36,30 +36,30 @@ static inline enum errc rig_apply(struct rig *r, const struct event *e)
 static inline void node_set(struct rig *r, const char *name, const char *mem, const char *count,
                             const char *allocatable)
 {
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = str_of(name),
-                               .mem = str_of(mem),
-                               .count = str_of(count),
-                               .mem_allocatable = str_of(allocatable)}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = str_of(name),
+                                     .mem = str_of(mem),
+                                     .count = str_of(count),
+                                     .mem_allocatable = str_of(allocatable)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
 static inline void node_gone(struct rig *r, const char *name)
 {
-    struct event e = {.type = EVENT_NODE_GONE, .node = {.name = str_of(name)}};
+    struct cache_event e = {.type = CACHE_NODE_GONE, .node = {.name = str_of(name)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
 static inline void health_set(struct rig *r, const char *node, const char *gpus)
 {
-    struct event e = {.type = EVENT_HEALTH_SET,
-                      .health = {.node = str_of(node), .gpus = str_of(gpus)}};
+    struct cache_event e = {.type = CACHE_HEALTH_SET,
+                            .health = {.node = str_of(node), .gpus = str_of(gpus)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
 static inline void health_gone(struct rig *r, const char *node)
 {
-    struct event e = {.type = EVENT_HEALTH_GONE, .health = {.node = str_of(node)}};
+    struct cache_event e = {.type = CACHE_HEALTH_GONE, .health = {.node = str_of(node)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
@@ -78,36 +78,36 @@ struct shown {
     enum container_kind kind;
 };
 
-static inline enum errc pod_event(struct rig *r, enum event_type type, struct shown s)
+static inline enum errc pod_event(struct rig *r, enum cache_event_type type, struct shown s)
 {
     struct container_view container = {
         .name = STR("c"), .mem = str_of(s.mem == NULL ? "8" : s.mem), .kind = s.kind};
     struct label_view label = {STR("app"), str_of(s.app)};
-    struct event e = {.type = type,
-                      .pod = {.uid = str_of(s.uid),
-                              .namespace = STR("ns"),
-                              .name = str_of(s.uid),
-                              .node = str_of(s.node),
-                              .phase = str_of(s.phase == NULL ? "Pending" : s.phase),
-                              .deleting = s.deleting,
-                              .said_allocation = s.leftovers,
-                              .said_cores = s.leftovers,
-                              .idx = str_of(s.idx),
-                              .assigned = str_of(s.assigned),
-                              .assume_time = str_of(s.assume),
-                              .labels = &label,
-                              .n_labels = s.app == NULL ? 0 : 1,
-                              .containers = &container,
-                              .n_containers = 1}};
+    struct cache_event e = {.type = type,
+                            .pod = {.uid = str_of(s.uid),
+                                    .namespace = STR("ns"),
+                                    .name = str_of(s.uid),
+                                    .node = str_of(s.node),
+                                    .phase = str_of(s.phase == NULL ? "Pending" : s.phase),
+                                    .deleting = s.deleting,
+                                    .said_allocation = s.leftovers,
+                                    .said_cores = s.leftovers,
+                                    .idx = str_of(s.idx),
+                                    .assigned = str_of(s.assigned),
+                                    .assume_time = str_of(s.assume),
+                                    .labels = &label,
+                                    .n_labels = s.app == NULL ? 0 : 1,
+                                    .containers = &container,
+                                    .n_containers = 1}};
     return rig_apply(r, &e);
 }
 
 #define pod_set(r, ...) \
-    ck_assert_int_eq(pod_event((r), EVENT_POD_SET, (struct shown){__VA_ARGS__}), OK)
+    ck_assert_int_eq(pod_event((r), CACHE_POD_SET, (struct shown){__VA_ARGS__}), OK)
 
 static inline void pod_gone(struct rig *r, const char *uid)
 {
-    ck_assert_int_eq(pod_event(r, EVENT_POD_GONE, (struct shown){.uid = uid}), OK);
+    ck_assert_int_eq(pod_event(r, CACHE_POD_GONE, (struct shown){.uid = uid}), OK);
 }
 
 static inline enum errc reserve(struct rig *r, const char *uid, const char *node, int64_t mem)
@@ -117,41 +117,42 @@ static inline enum errc reserve(struct rig *r, const char *uid, const char *node
                               .namespace = STR("ns"),
                               .n_demands = 1,
                               .demands = {{.mem = mem, .kind = CONTAINER_MAIN}}};
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = str_of(uid),
-                                  .namespace = STR("ns"),
-                                  .name = str_of(uid),
-                                  .node = str_of(node),
-                                  .request = &request}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = str_of(uid),
+                                        .namespace = STR("ns"),
+                                        .name = str_of(uid),
+                                        .node = str_of(node),
+                                        .request = &request}};
     return rig_apply(r, &e);
 }
 
 static inline enum errc renew(struct rig *r, const char *uid)
 {
-    return rig_apply(r, &(struct event){.type = EVENT_RENEW, .settle = {.uid = str_of(uid)}});
+    return rig_apply(r, &(struct cache_event){.type = CACHE_RENEW, .settle = {.uid = str_of(uid)}});
 }
 
 static inline enum errc confirm(struct rig *r, const char *uid, bool read_back)
 {
-    struct event e = {.type = EVENT_CONFIRM,
-                      .settle = {.uid = str_of(uid), .read_back = read_back}};
+    struct cache_event e = {.type = CACHE_CONFIRM,
+                            .settle = {.uid = str_of(uid), .read_back = read_back}};
     return rig_apply(r, &e);
 }
 
 static inline void cancel(struct rig *r, const char *uid)
 {
-    struct event e = {.type = EVENT_CANCEL, .settle = {.uid = str_of(uid)}};
+    struct cache_event e = {.type = CACHE_CANCEL, .settle = {.uid = str_of(uid)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
 static inline void list_begin(struct rig *r, enum cache_kind kind)
 {
-    ck_assert_int_eq(rig_apply(r, &(struct event){.type = EVENT_LIST_BEGIN, .list = kind}), OK);
+    ck_assert_int_eq(rig_apply(r, &(struct cache_event){.type = CACHE_LIST_BEGIN, .list = kind}),
+                     OK);
 }
 
 static inline void list_end(struct rig *r, enum cache_kind kind)
 {
-    ck_assert_int_eq(rig_apply(r, &(struct event){.type = EVENT_LIST_END, .list = kind}), OK);
+    ck_assert_int_eq(rig_apply(r, &(struct cache_event){.type = CACHE_LIST_END, .list = kind}), OK);
 }
 
 static inline const struct node *node_of(const struct rig *r, const char *name)

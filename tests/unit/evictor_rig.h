@@ -96,7 +96,7 @@ static inline uint64_t term(struct backend *backend)
 
 /* ---- the cache ---- */
 
-static inline void apply(const struct event *e)
+static inline void apply(const struct cache_event *e)
 {
     struct effect fx;
     ck_assert_int_eq(cache_apply(&b.service.cache, e, 1, &fx), OK);
@@ -133,12 +133,12 @@ static inline struct pod_view view_of(const struct shape *s, struct container_vi
 static inline void show(struct shape s)
 {
     struct container_view c;
-    apply(&(struct event){.type = EVENT_POD_SET, .pod = view_of(&s, &c)});
+    apply(&(struct cache_event){.type = CACHE_POD_SET, .pod = view_of(&s, &c)});
 }
 
 static inline void gone(const char *uid)
 {
-    apply(&(struct event){.type = EVENT_POD_GONE, .pod = {.uid = str_of(uid)}});
+    apply(&(struct cache_event){.type = CACHE_POD_GONE, .pod = {.uid = str_of(uid)}});
 }
 
 static const struct shape wants = {.uid = "wants", .mem = "12", .priority = 100};
@@ -183,8 +183,8 @@ static inline void set_up(void)
     cache_init(&b.service.cache, (struct map_seed){1, 2});
     budgets_init(&b.service.budgets, (struct map_seed){1, 2});
     arena_init(&b.arena, MIB);
-    apply(&(struct event){.type = EVENT_NODE_SET,
-                          .node = {.name = STR("n"), .mem = STR("32"), .count = STR("2")}});
+    apply(&(struct cache_event){.type = CACHE_NODE_SET,
+                                .node = {.name = STR("n"), .mem = STR("32"), .count = STR("2")}});
     show((struct shape){.uid = "a", .mem = "5", .node = "n", .idx = "0"});
     show((struct shape){.uid = "b", .mem = "5", .node = "n", .idx = "0"});
     show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1"});
@@ -325,11 +325,11 @@ static inline void run_to_failure(size_t requests)
 static inline void reserve_it(const char *uid)
 {
     const struct pod *p = pod(uid);
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = p->uid,
-                                  .namespace = p->namespace,
-                                  .name = p->name,
-                                  .node = STR("n"),
-                                  .request = p->request}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = p->uid,
+                                        .namespace = p->namespace,
+                                        .name = p->name,
+                                        .node = STR("n"),
+                                        .request = p->request}};
     apply(&e);
 }

@@ -19,7 +19,7 @@ struct loop {
     uint64_t random;
     struct timer *timers; /* sorted, soonest first */
     uint64_t armed;
-    struct deferred *deferred;
+    struct list deferred;
 };
 
 struct http_client {
@@ -27,7 +27,7 @@ struct http_client {
 };
 
 /* Sorted by start. */
-static struct http_call *fake_calls;
+static struct list fake_calls = LIST_EMPTY(fake_calls);
 
 /* Stops the process for `ms` right before it reads the clock for the nth time. */
 static struct {
@@ -50,6 +50,7 @@ static inline struct loop *fake_loop(void)
     struct loop *l = mem_alloc(sizeof(*l));
     ck_assert_ptr_nonnull(l);
     l->now_ms = l->clock_ms = 1000000;
+    list_init(&l->deferred);
     return l;
 }
 
@@ -57,8 +58,8 @@ struct loop *loop_free(struct loop *l)
 {
     while (l->timers != NULL)
         timer_cancel(l->timers);
-    while (l->deferred != NULL)
-        deferred_cancel(l->deferred);
+    LIST_FOR_EACH (struct deferred, d, &l->deferred, link)
+        deferred_cancel(d);
     mem_free(l);
     return NULL;
 }
@@ -117,24 +118,17 @@ void timer_arm(struct loop *l, struct timer *t, uint64_t delay_ms)
 
 void loop_defer(struct loop *l, struct deferred *d)
 {
-    struct deferred **at = &l->deferred;
     if (d->loop != NULL)
         return;
-    while (*at != NULL)
-        at = &(*at)->next;
     d->loop = l;
-    d->next = NULL;
-    *at = d;
+    list_push_back(&l->deferred, &d->link);
 }
 
 void deferred_cancel(struct deferred *d)
 {
     if (d->loop == NULL)
         return;
-    struct deferred **at = &d->loop->deferred;
-    while (*at != d)
-        at = &(*at)->next;
-    *at = d->next;
+    list_remove(&d->link);
     d->loop = NULL;
 }
 
@@ -143,8 +137,8 @@ static inline void fake_turn(struct loop *l)
 {
     unsigned turns = 0;
     l->now_ms = loop_clock_ms(l);
-    while (l->deferred != NULL || (l->timers != NULL && l->timers->due_ms <= l->now_ms)) {
-        struct deferred *d = l->deferred;
+    while (!list_is_empty(&l->deferred) || (l->timers != NULL && l->timers->due_ms <= l->now_ms)) {
+        struct deferred *d = LIST_FIRST(&l->deferred, struct deferred, link);
         struct timer *t = l->timers;
         ck_assert_uint_lt(turns++, FAKE_TURNS);
         if (d != NULL) {
@@ -179,8 +173,8 @@ enum errc http_client_new(struct loop *l, const struct http_client_settings *s,
 
 struct http_client *http_client_free(struct http_client *c)
 {
-    while (fake_calls != NULL)
-        http_call_cancel(fake_calls);
+    LIST_FOR_EACH (struct http_call, call, &fake_calls, link)
+        http_call_cancel(call);
     mem_free(c);
     return NULL;
 }
@@ -192,7 +186,6 @@ void http_client_forget_connections(struct http_client *c)
 
 void http_call_start(struct http_client *c, struct http_call *call)
 {
-    struct http_call **at = &fake_calls;
     ck_assert(call->client == NULL && call->method != NULL && call->on_done != NULL);
     call->client = c;
     call->transfer = NULL; /* marks that the request's bytes have left */
@@ -202,20 +195,14 @@ void http_call_start(struct http_client *c, struct http_call *call)
     call->err = ERR_INIT;
     buf_clear(&call->reply, SIZE_MAX);
     call->reply.max = call->max_reply > 0 ? call->max_reply : (size_t)1 << 24;
-    while (*at != NULL)
-        at = &(*at)->next;
-    call->next = NULL;
-    *at = call;
+    list_push_back(&fake_calls, &call->link);
 }
 
 void http_call_cancel(struct http_call *call)
 {
-    struct http_call **at = &fake_calls;
     if (call->client == NULL)
         return;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
+    list_remove(&call->link);
     call->client = NULL;
 }
 
@@ -230,11 +217,12 @@ void http_call_done(struct http_call *call)
 /* The oldest request with this method and with this text in its URL, or NULL. */
 static inline struct http_call *fake_waiting(const char *method, const char *part)
 {
-    struct http_call *c = fake_calls;
-    while (c != NULL && (strcmp(c->method, method) != 0 ||
-                         memmem(c->url.p, c->url.n, part, strlen(part)) == NULL))
-        c = c->next;
-    return c;
+    LIST_FOR_EACH (struct http_call, c, &fake_calls, link) {
+        if (strcmp(c->method, method) == 0 &&
+            memmem(c->url.p, c->url.n, part, strlen(part)) != NULL)
+            return c;
+    }
+    return NULL;
 }
 
 /* The same; it must exist. */

@@ -4,11 +4,11 @@
  */
 #pragma once
 
+#include "api/leases.h"
 #include "daemon/backend/kube_backend.h"
 #include "fail_alloc.h"
 #include "fake_net.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -33,8 +33,6 @@ static struct kube_rig {
     char token[64];
 
     /* State of the API server: */
-    json_t *lease; /* NULL: there is none */
-    unsigned version;
     bool lease_silent;              /* does not answer calls about the Lease */
     bool held[CACHE_KINDS];         /* does not answer lists of this kind */
     const char *items[CACHE_KINDS]; /* the items of each list */
@@ -54,96 +52,90 @@ static struct kube_rig {
 
 /* ---- the API server ---- */
 
+void api_fail(const char *file, int line, const char *why)
+{
+    ck_abort_msg("%s:%d: %s", file, line, why);
+}
+
+static inline void say(struct http_call *c, unsigned status, struct text *t)
+{
+    text_put(t, (struct str){"", 1});
+    fake_answer(c, status, t->p);
+    text_done(t);
+}
+
 /* A refusal by the API server: with a Status. */
 static inline void say_status(struct http_call *c, unsigned code, const char *reason,
                               const char *kind)
 {
-    char text[256];
-    (void)snprintf(
-        text, sizeof(text),
-        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":"
-        "\"%s\",\"message\":\"says the test\",\"code\":%u,\"details\":{\"kind\":\"%s\"}}",
-        reason, code, kind);
-    fake_answer(c, code, text);
+    char details[64];
+    struct text t = {.p = NULL};
+    (void)snprintf(details, sizeof(details), ",\"details\":{\"kind\":\"%s\"}", kind);
+    status_write(&t, code, reason, "says the test", details);
+    say(c, code, &t);
 }
 
-static inline void lease_bump(void)
+static inline void serve_lease(struct http_call *c)
 {
-    json_object_set_new(json_object_get(k.lease, "metadata"), "resourceVersion",
-                        json_sprintf("%u", ++k.version));
+    struct text t = {.p = NULL};
+    const char *path = memmem(c->url.p, c->url.n, "/apis/", 6);
+    struct api_request r = api_request_read(
+        str_of(c->method), str_skip(c->url, path == NULL ? 0 : (size_t)(path - c->url.p)));
+    ck_assert_int_eq(r.verb, API_LEASE);
+    unsigned status = lease_serve(&t, &r, c->body);
+    say(c, status, &t);
 }
 
-static inline void lease_say(struct http_call *c, unsigned status)
+/* NULL: there is none. */
+static inline struct lease *the_lease(void)
 {
-    char *text = json_dumps(k.lease, JSON_COMPACT);
-    fake_answer(c, status, text);
-    free(text);
+    struct lease *l = lease_find(STR("kube-system"), STR("cardpack"));
+    return l == NULL || l->object == NULL ? NULL : l;
 }
 
-static inline const char *lease_version(const json_t *lease)
+/* Its content; the Lease must exist. */
+static inline json_t *lease_content(void)
 {
-    return json_string_value(
-        json_object_get(json_object_get(lease, "metadata"), "resourceVersion"));
-}
-
-static inline void lease_serve(struct http_call *c)
-{
-    if (strcmp(c->method, "GET") == 0) {
-        if (k.lease == NULL)
-            say_status(c, 404, "NotFound", "leases");
-        else
-            lease_say(c, 200);
-        return;
-    }
-    json_t *sent = json_loadb(c->body.p, c->body.n, 0, NULL);
-    ck_assert_ptr_nonnull(sent);
-    bool is_new = strcmp(c->method, "POST") == 0;
-    if (is_new ? k.lease != NULL : strcmp(lease_version(sent), lease_version(k.lease)) != 0) {
-        json_decref(sent);
-        say_status(c, 409, is_new ? "AlreadyExists" : "Conflict", "leases");
-        return;
-    }
-    json_decref(k.lease);
-    k.lease = sent;
-    lease_bump();
-    lease_say(c, is_new ? 201 : 200);
+    const struct lease *l = the_lease();
+    if (l == NULL)
+        ck_abort_msg("there is no Lease");
+    return l->object;
 }
 
 static inline const char *holder(void)
 {
-    return json_string_value(json_object_get(json_object_get(k.lease, "spec"), "holderIdentity"));
+    return lease_text(the_lease(), "spec", "holderIdentity");
 }
 
 /* Another client writes the holder; "" is a release. */
 static inline void lease_taken_by(const char *who)
 {
-    json_t *spec = json_object_get(k.lease, "spec");
+    json_t *spec = json_object_get(lease_content(), "spec");
     json_object_set_new(spec, "holderIdentity", json_string(who));
     json_object_set_new(spec, "leaseDurationSeconds", json_integer(who[0] == '\0' ? 1 : 9));
-    json_object_set_new(spec, "renewTime", json_sprintf("2026-01-01T00:00:00.%06uZ", k.version));
-    lease_bump();
+    json_object_set_new(spec, "renewTime",
+                        json_sprintf("2026-01-01T00:00:00.%06uZ", (unsigned)store.rv));
+    lease_bump(the_lease());
 }
 
 /* Another replica writes into the Lease that it wants to lead. */
 static inline void lease_wanted(void)
 {
-    json_t *metadata = json_object_get(k.lease, "metadata");
+    json_t *metadata = json_object_get(lease_content(), "metadata");
     if (json_object_get(metadata, "annotations") == NULL)
         json_object_set_new(metadata, "annotations", json_object());
     json_object_set_new(json_object_get(metadata, "annotations"), "cardpack.io/wanted-by",
-                        json_sprintf("other %u", k.version));
-    lease_bump();
+                        json_sprintf("other %u", (unsigned)store.rv));
+    lease_bump(the_lease());
 }
 
 static inline void list_open(struct http_call *c, enum cache_kind kind)
 {
-    static const char *const names[CACHE_KINDS] = {"Node", "Pod", "ConfigMap"};
-    char text[256];
-    (void)snprintf(text, sizeof(text),
-                   "{\"kind\":\"%sList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
-                   "\"10\"},\"items\":[",
-                   names[kind]);
-    fake_chunk(c, text);
+    struct text t = {.p = NULL};
+    list_head_write(&t, kind, 10, "", 0);
+    text_put(&t, (struct str){"", 1});
+    fake_chunk(c, t.p);
+    text_done(&t);
 }
 
 static inline void list_serve(struct http_call *c, enum cache_kind kind)
@@ -156,9 +148,9 @@ static inline void list_serve(struct http_call *c, enum cache_kind kind)
 /* Answers one request. False: all that are left wait for the test. */
 static inline bool serve_one(void)
 {
-    for (struct http_call *c = fake_calls; c != NULL; c = c->next) {
+    LIST_FOR_EACH (struct http_call, c, &fake_calls, link) {
         if (memmem(c->url.p, c->url.n, "/leases", 7) != NULL && !k.lease_silent) {
-            lease_serve(c);
+            serve_lease(c);
             return true;
         }
         if (memmem(c->url.p, c->url.n, "watch=true", 10) != NULL)
@@ -193,7 +185,7 @@ static inline void pass(uint64_t ms)
 
 static inline struct http_call *watch_of(enum cache_kind kind)
 {
-    for (struct http_call *c = fake_calls; c != NULL; c = c->next) {
+    LIST_FOR_EACH (struct http_call, c, &fake_calls, link) {
         if (memmem(c->url.p, c->url.n, list_paths[kind], strlen(list_paths[kind])) != NULL &&
             memmem(c->url.p, c->url.n, "watch=true", 10) != NULL)
             return c;
@@ -218,7 +210,7 @@ static inline void call_done(struct backend_call *c)
 }
 
 /* Opens the backend; its first turn has not run. */
-static inline void rig_open(bool elected)
+static inline void rig_open_settling(bool elected, uint64_t settle_ms)
 {
     struct err e = ERR_INIT;
     k = (struct kube_rig){.items = {[CACHE_NODES] = NODE_N, [CACHE_PODS] = PENDING_P, ""}};
@@ -228,16 +220,9 @@ static inline void rig_open(bool elected)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(write(fd, "first", 5), 5);
     ck_assert_int_eq(close(fd), 0);
-    char text[512];
-    (void)snprintf(text, sizeof(text),
-                   "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-                   "clusters: [{name: k, cluster: {server: \"https://api/base\"}}]\n"
-                   "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
-                   "users: [{name: u, user: {tokenFile: \"%s\"}}]\n",
-                   k.token);
     cache_init(&k.cache, (struct map_seed){1, 2});
-    struct kube_api_settings api = {
-        .kubeconfig = STR("k"), .kubeconfig_text = str_of(text), .user_agent = STR("test/1")};
+    struct kubeconfig config = {.server = STR("https://api/base"), .token_file = str_of(k.token)};
+    struct kube_api_settings api = {.config = &config, .user_agent = STR("test/1")};
     ck_assert_ok(kube_api_new(k.loop, &api, &k.api, &e), &e);
     struct election_settings election = {.namespace = STR("kube-system"),
                                          .name = STR("cardpack"),
@@ -248,13 +233,18 @@ static inline void rig_open(bool elected)
                                       .api = k.api,
                                       .page_size = 500,
                                       .election = elected ? &election : NULL,
-                                      .start_settle_ms = SETTLE_MS,
+                                      .start_settle_ms = settle_ms,
                                       .counts = &k.counts};
     ck_assert_ok(kube_backend_new(&s, &k.backend, &e), &e);
     k.face = kube_backend_interface(k.backend);
-    backend_call_init(&k.call, k.face);
+    ck_assert_int_eq(backend_call_init(&k.call, k.face), OK);
     k.call.done = call_done;
     k.call.timeout_ms = 10000;
+}
+
+static inline void rig_open(bool elected)
+{
+    rig_open_settling(elected, SETTLE_MS);
 }
 
 static inline void rig_close(void)
@@ -264,7 +254,7 @@ static inline void rig_close(void)
     k.api = kube_api_free(k.api);
     cache_done(&k.cache);
     k.loop = loop_free(k.loop);
-    json_decref(k.lease);
+    leases_reset();
     (void)unlink(k.token);
 }
 
@@ -294,7 +284,7 @@ static inline void lead(void)
     ck_assert_str_eq(holder(), "me");
 }
 
-static inline void apply(const struct event *e)
+static inline void apply(const struct cache_event *e)
 {
     struct effect fx;
     ck_assert_int_eq(cache_apply(&k.cache, e, loop_wall_ns(k.loop), &fx), OK);
@@ -310,18 +300,18 @@ static inline const struct pod *pod_p(void)
 static inline void reserve_p(void)
 {
     const struct pod *p = pod_p();
-    apply(&(struct event){.type = EVENT_RESERVE,
-                          .reserve = {.uid = p->uid,
-                                      .namespace = p->namespace,
-                                      .name = p->name,
-                                      .node = STR("n"),
-                                      .request = p->request}});
+    apply(&(struct cache_event){.type = CACHE_RESERVE,
+                                .reserve = {.uid = p->uid,
+                                            .namespace = p->namespace,
+                                            .name = p->name,
+                                            .node = STR("n"),
+                                            .request = p->request}});
     k.call.term = k.face->term(k.face);
 }
 
 static inline void cancel_p(void)
 {
-    apply(&(struct event){.type = EVENT_CANCEL, .settle = {.uid = STR("p")}});
+    apply(&(struct cache_event){.type = CACHE_CANCEL, .settle = {.uid = STR("p")}});
 }
 
 static inline void post_p(void)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cache_rig.h"
-#include "core/policy.h"
+#include "core/fit.h"
 
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static inline struct quota_limit limit_of(enum quota_scope scope, const char *na
 static inline enum errc set_limits(struct rig *r, const struct quota_limit *limits, size_t n)
 {
     struct quota_entry entry = {.namespace = STR("ns"), .limits = limits, .n_limits = n};
-    struct event e = {.type = EVENT_QUOTA_SET, .quota = {&entry, 1}};
+    struct cache_event e = {.type = CACHE_QUOTA_SET, .quota = {&entry, 1}};
     return rig_apply(r, &e);
 }
 
@@ -32,16 +32,16 @@ static inline void shop_set(struct rig *r, const char *name, int64_t size, const
         {.index = 0, .mem = size, .numa = -1, .model = str_of(model)},
         {.index = 1, .mem = size, .numa = -1, .model = str_of(other)},
     };
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = str_of(name),
-                               .mem = str_of(total),
-                               .count = STR("2"),
-                               .exclusive = STR("4"),
-                               .pool = str_of(pool),
-                               .model = str_of(model),
-                               .has_cards = other != NULL,
-                               .cards = cards,
-                               .n_cards = other == NULL ? 0 : 2}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = str_of(name),
+                                     .mem = str_of(total),
+                                     .count = STR("2"),
+                                     .exclusive = STR("4"),
+                                     .pool = str_of(pool),
+                                     .model = str_of(model),
+                                     .has_cards = other != NULL,
+                                     .cards = cards,
+                                     .n_cards = other == NULL ? 0 : 2}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
@@ -79,7 +79,7 @@ static inline void bound(struct rig *r, const char *uid, const char *node, const
                          struct asks a)
 {
     struct container_view containers[2];
-    struct event e = {.type = EVENT_POD_SET};
+    struct cache_event e = {.type = CACHE_POD_SET};
     view_of(&a, containers, &e.pod);
     e.pod.uid = e.pod.name = str_of(uid);
     e.pod.node = str_of(node);
@@ -106,10 +106,10 @@ static inline enum verdict fit(const struct rig *r, const char *node, struct ask
     struct placement there;
     struct placement again;
     ask(r, a, &request);
-    enum verdict v = policy_fit(node_of(r, node), &request);
-    ck_assert_int_eq(policy_place(node_of(r, node), &request, &there), v);
+    enum verdict v = fit_node(node_of(r, node), &request);
+    ck_assert_int_eq(fit_place(node_of(r, node), &request, &there), v);
     request.fallback = PACK_SPREAD;
-    ck_assert_int_eq(policy_place(node_of(r, node), &request, &again), v);
+    ck_assert_int_eq(fit_place(node_of(r, node), &request, &again), v);
     return v;
 }
 
@@ -117,12 +117,12 @@ static inline enum verdict fit(const struct rig *r, const char *node, struct ask
 static inline const char *why(const struct rig *r, const char *node, struct asks a)
 {
     static char text[256];
-    struct buf to = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    struct buf to = BUF_ON(text);
     struct quota_refusal refusal;
     struct request request;
     enum verdict v = fit(r, node, a);
     ask(r, a, &request);
-    if (policy_refusal(node_of(r, node), &request, v, &refusal))
+    if (fit_refusal(node_of(r, node), &request, v, &refusal))
         quota_refusal_write(&refusal, &to);
     buf_putc(&to, '\0');
     return text;

@@ -1,16 +1,18 @@
 /* A running program that reloads its configuration, and its log. */
 #pragma once
 
+#include "daemon/guard.h"
 #include "daemon/reload.h"
-#include "site.h"
+#include "daemon/service.h"
+#include "http_fixture.h"
 
 #include <signal.h>
 #include <sys/mman.h>
 
 struct rig {
-    struct site site;
+    struct http_fixture http;
     struct service service;
-    struct settings parts;
+    struct parts parts;
     struct config config;
     struct reload *reload;
     struct config_env env;
@@ -46,14 +48,11 @@ static inline void rig_open_resting(struct rig *r, const char *text, uint64_t re
     reload_block();
     ck_assert_ok(config_parse(3, r->argv, &r->env, config_read_file, NULL, &r->config, &e), &e);
     ck_assert_int_eq(dup2(r->log, STDERR_FILENO), STDERR_FILENO);
-    settings_log(&r->config);
-    open_site(&r->site);
-    r->service.loop = r->site.loop;
-    cache_init(&r->service.cache, (struct map_seed){1, 2});
-    struct binder_settings binder = {.loop = r->site.loop, .cache = &r->service.cache};
-    ck_assert_ok(binder_new(&binder, &r->service.binder, &e), &e);
-    r->parts = (struct settings){.service = &r->service, .server = r->site.server};
-    struct reload_settings set = {.settings = &r->parts,
+    reload_set_log(&r->config);
+    http_fixture_open(&r->http);
+    r->service.loop = r->http.loop;
+    r->parts = (struct parts){.service = &r->service};
+    struct reload_settings set = {.parts = &r->parts,
                                   .config = &r->config,
                                   .argc = 3,
                                   .argv = r->argv,
@@ -72,10 +71,8 @@ static inline void rig_close(struct rig *r)
 {
     reload_stop(r->reload);
     r->parts.guard = guard_free(r->parts.guard);
-    r->service.binder = binder_free(r->service.binder);
-    close_site(&r->site);
+    http_fixture_close(&r->http);
     r->reload = reload_free(r->reload);
-    cache_done(&r->service.cache);
     config_done(&r->config);
     (void)unlink(r->path);
     (void)close(r->log);
@@ -113,14 +110,14 @@ static inline void turned(struct timer *t)
 static inline void turn(struct rig *r)
 {
     struct err e = ERR_INIT;
-    struct turn t = {.timer = {.fire = turned}, .loop = r->site.loop};
-    timer_arm(r->site.loop, &t.timer, 1);
-    ck_assert_ok(loop_run(r->site.loop, &e), &e);
+    struct turn t = {.timer = {.fire = turned}, .loop = r->http.loop};
+    timer_arm(r->http.loop, &t.timer, 1);
+    ck_assert_ok(loop_run(r->http.loop, &e), &e);
 }
 
 static inline void await_total(struct rig *r, uint64_t wanted)
 {
-    run_while(r->site.loop, total(r) < wanted);
+    run_while(r->http.loop, total(r) < wanted);
     ck_assert_uint_eq(total(r), wanted);
 }
 

@@ -114,7 +114,7 @@ static const struct {
 START_TEST(writes_what_is_held)
 {
     char bytes[512];
-    struct buf out = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf out = BUF_ON(bytes);
     struct request r = {.mem = 0};
     struct holding *h = holding_new(&r, &written[_i].there, false);
     ck_assert_ptr_nonnull(h);

@@ -1,5 +1,5 @@
 /* bind.h: the answer to a bind request, and which pod then holds the card. */
-#include "bind_site.h"
+#include "bind_fixture.h"
 
 #include "base/log.h"
 #include "fail_alloc.h"
@@ -20,31 +20,31 @@ static struct asker *unknown(void)
 
 START_TEST(what_the_watch_shows_is_not_read)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = unknown();
-    pod_set(&site.rig, .uid = "a", .node = "n", .idx = "0");
+    pod_set(&fixture.rig, .uid = "a", .node = "n", .idx = "0");
     pass(200);
     succeeds(a);
     ck_assert_ptr_null(call_of("a"));
-    ck_assert_uint_eq(site.counts.reads[SEEN_NOTHING], 1);
+    ck_assert_uint_eq(fixture.counts.reads[SEEN_NOTHING], 1);
     ck_assert_int_eq(used(), 8);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(the_watch_shows_it_elsewhere)
 {
-    site_open();
-    node_set(&site.rig, "m", "16", "1", NULL);
+    bind_fixture_open();
+    node_set(&fixture.rig, "m", "16", "1", NULL);
     struct asker *a = unknown();
-    pod_set(&site.rig, .uid = "a", .node = "m", .idx = "0");
+    pod_set(&fixture.rig, .uid = "a", .node = "m", .idx = "0");
     pass(200);
     says(a, "was bound to another node while it was being bound");
-    ck_assert_uint_eq(site.told, 1);
+    ck_assert_uint_eq(fixture.told, 1);
     ck_assert_int_eq(used(), 0);
-    ck_assert_int_eq(card_used(&site.rig, "m", 0), 8);
-    site_close();
+    ck_assert_int_eq(card_used(&fixture.rig, "m", 0), 8);
+    bind_fixture_close();
 }
 
 END_TEST
@@ -52,44 +52,44 @@ END_TEST
 /* Another client has bound the pod to the same node, but chose another card. */
 START_TEST(a_read_shows_it_on_another_card)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
-    ck_assert_int_eq(card_used(&site.rig, "n", 0), 8);
+    ck_assert_int_eq(card_used(&fixture.rig, "n", 0), 8);
     post_says("a", POST_ASSIGNED, "is already assigned to node");
     get_says("a", "n", "1");
     succeeds(a);
-    ck_assert_int_eq(card_used(&site.rig, "n", 0), 0);
-    ck_assert_int_eq(card_used(&site.rig, "n", 1), 8);
-    ck_assert_uint_eq(site.counts.reads[SEEN_HERE], 1);
-    site_close();
+    ck_assert_int_eq(card_used(&fixture.rig, "n", 0), 0);
+    ck_assert_int_eq(card_used(&fixture.rig, "n", 1), 8);
+    ck_assert_uint_eq(fixture.counts.reads[SEEN_HERE], 1);
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(a_read_shows_it_elsewhere)
 {
-    site_open();
-    node_set(&site.rig, "m", "16", "1", NULL);
+    bind_fixture_open();
+    node_set(&fixture.rig, "m", "16", "1", NULL);
     struct asker *a = ask("a");
     post_says("a", POST_ASSIGNED, "is already assigned to node");
     get_says("a", "m", "0");
     says(a, "can't bind pod ns/a to node n: the pod is bound to node \\\"m\\\"");
     ck_assert_int_eq(used(), 0);
-    ck_assert_int_eq(card_used(&site.rig, "m", 0), 8);
-    site_close();
+    ck_assert_int_eq(card_used(&fixture.rig, "m", 0), 8);
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(a_look_up_shows_it_elsewhere)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("c");
     get_says("c", "m", "0");
     says(a, "the pod is bound to node \\\"m\\\"");
     ck_assert_ptr_null(call_of("c"));
     ck_assert_int_eq(used(), 0);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -97,7 +97,7 @@ END_TEST
 /* The token was rotated: cardpack reads the pod again with the new token. */
 START_TEST(a_look_up_with_a_token_that_was_rotated)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("c");
     get_says_unauthorized("c");
     ck_assert_uint_eq(a->answered, 0);
@@ -105,9 +105,9 @@ START_TEST(a_look_up_with_a_token_that_was_rotated)
     post_says("c", POST_CREATED, NULL);
     get_says("c", "n", "0"); /* the watch has not shown it yet */
     succeeds(a);
-    ck_assert_uint_eq(site.counts.lookups, 1);
+    ck_assert_uint_eq(fixture.counts.lookups, 1);
     ck_assert_int_eq(used(), 8);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -115,7 +115,7 @@ END_TEST
 /* The API server refuses the new token, too. */
 START_TEST(a_look_up_with_a_token_that_is_refused)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("c");
     get_says_unauthorized("c");
     get_says_unauthorized("c");
@@ -127,14 +127,14 @@ START_TEST(a_look_up_with_a_token_that_is_refused)
     get_says_unauthorized("c");
     get_fails("c");
     says(a, "can't bind pod ns/c to node n: the read has failed");
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(a_look_up_that_is_not_answered_after_the_token_was_read_again)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("c");
     pass(TIMEOUT_MS / 2);
     get_says_unauthorized("c");
@@ -143,7 +143,7 @@ START_TEST(a_look_up_that_is_not_answered_after_the_token_was_read_again)
     pass(20);
     says(a, "the API server has not answered in time");
     ck_assert_ptr_null(call_of("c"));
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -152,14 +152,14 @@ END_TEST
  * is gone. */
 START_TEST(what_was_read_before_the_binding_counts_no_more)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("c");
     get_says_unbound("c");
     call_of("c")->call->unsent = true;
     post_says("c", POST_REFUSED, "this replica does not lead any more");
     says(a, "can't bind pod ns/c to node n: this replica does not lead any more");
     ck_assert_int_eq(used(), 0);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -168,7 +168,7 @@ END_TEST
 
 START_TEST(a_second_request_for_another_node)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     says(ask_for("a", "a", "m"),
          "is being bound to node \\\"n\\\", and the outcome is not certain");
@@ -178,18 +178,18 @@ START_TEST(a_second_request_for_another_node)
     succeeds(a);
     says(ask_for("a", "a", "m"), "is bound to node \\\"n\\\", not to \\\"m\\\"");
     succeeds(ask("a"));
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(a_name_that_is_not_the_uids)
 {
-    site_open();
+    bind_fixture_open();
     says(ask_for("b", "a", "n"), "PodUID a is that of pod ns/a, not of ns/b");
     ck_assert_int_eq(used(), 0);
-    ck_assert_uint_eq(binder_active(site.binder), 0);
-    site_close();
+    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    bind_fixture_close();
 }
 
 END_TEST
@@ -198,12 +198,12 @@ END_TEST
 
 START_TEST(not_ready)
 {
-    site_open();
-    site.unready = true;
+    bind_fixture_open();
+    fixture.unready = true;
     says(ask("a"), "cardpack is not ready: something is missing");
     ck_assert_int_eq(used(), 0);
-    ck_assert_uint_eq(binder_active(site.binder), 0);
-    site_close();
+    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    bind_fixture_close();
 }
 
 END_TEST
@@ -211,14 +211,14 @@ END_TEST
 /* The term ended during the look-up. */
 START_TEST(unready_since_the_look_up)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("c");
-    site.term = 0;
+    fixture.term = 0;
     get_says_unbound("c");
     says(a, "cardpack has just become unready");
     ck_assert_int_eq(used(), 0);
-    ck_assert_uint_eq(binder_active(site.binder), 0);
-    site_close();
+    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    bind_fixture_close();
 }
 
 END_TEST
@@ -226,13 +226,13 @@ END_TEST
 /* The term of a decision is the term in which the card was held. */
 START_TEST(the_term_of_the_reservation)
 {
-    site_open();
+    bind_fixture_open();
     (void)ask("c");
-    site.term = 5;
+    fixture.term = 5;
     get_says_unbound("c");
     ck_assert(posts("c"));
     ck_assert_uint_eq(call_of("c")->call->term, 5);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -245,15 +245,15 @@ static void show_two_containers(const char *uid)
 {
     static const struct container_view two[] = {{.name = STR("c"), .mem = STR("4")},
                                                 {.name = STR("d"), .mem = STR("4")}};
-    struct event e = {.type = EVENT_POD_SET,
-                      .pod = {.uid = str_of(uid),
-                              .namespace = STR("ns"),
-                              .name = str_of(uid),
-                              .phase = STR("Pending"),
-                              .containers = two,
-                              .n_containers = 2,
-                              .n_mains = 2}};
-    ck_assert_int_eq(rig_apply(&site.rig, &e), OK);
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = str_of(uid),
+                                    .namespace = STR("ns"),
+                                    .name = str_of(uid),
+                                    .phase = STR("Pending"),
+                                    .containers = two,
+                                    .n_containers = 2,
+                                    .n_mains = 2}};
+    ck_assert_int_eq(rig_apply(&fixture.rig, &e), OK);
 }
 
 /* Either the Binding is under way, or the request has an answer and no card is held. */
@@ -261,9 +261,9 @@ START_TEST(memory_fails_in_a_request)
 {
     size_t n_failed = 0;
     for (size_t nth = 1;; nth++) {
-        site_open();
+        bind_fixture_open();
         show_two_containers("a");
-        struct asker *a = &site.askers[0];
+        struct asker *a = &fixture.askers[0];
         fail_alloc_arm(FAIL_ONCE, nth);
         (void)ask("a");
         fail_alloc_disarm();
@@ -274,11 +274,11 @@ START_TEST(memory_fails_in_a_request)
             ck_assert_int_eq(used(), 8);
         } else {
             ck_assert_uint_eq(a->answered, 1);
-            ck_assert_uint_eq(binder_active(site.binder), 0);
+            ck_assert_uint_eq(binder_active(fixture.binder), 0);
             ck_assert_int_eq(used(), 0);
             n_failed++;
         }
-        site_close();
+        bind_fixture_close();
         if (!hit)
             break;
     }
@@ -292,28 +292,28 @@ END_TEST
 START_TEST(the_load)
 {
     struct binder_load load;
-    site_open();
+    bind_fixture_open();
     (void)ask("c");
-    binder_look(site.binder, &load);
+    binder_look(fixture.binder, &load);
     ck_assert_uint_eq(load.ops, 1);
     ck_assert_uint_eq(load.waiting, 0);
     ck_assert_uint_eq(load.reserved, 0);
-    ck_assert_uint_eq(load.oldest_ms, loop_now_ms(site.loop));
+    ck_assert_uint_eq(load.oldest_ms, loop_now_ms(fixture.loop));
     pass(100);
     (void)ask("a");
-    uint64_t oldest = loop_now_ms(site.loop);
+    uint64_t oldest = loop_now_ms(fixture.loop);
     pass(100);
     (void)ask("b");
-    binder_look(site.binder, &load);
+    binder_look(fixture.binder, &load);
     ck_assert_uint_eq(load.ops, 3);
     ck_assert_uint_eq(load.waiting, 1);
     ck_assert_uint_eq(load.reserved, 2);
     ck_assert_uint_eq(load.in_doubt, 0);
     ck_assert_uint_eq(load.oldest_ms, oldest);
     post_says("a", POST_UNKNOWN, "the connection was cut");
-    binder_look(site.binder, &load);
+    binder_look(fixture.binder, &load);
     ck_assert_uint_eq(load.in_doubt, 1);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST

@@ -2,7 +2,7 @@
  * bind.h over time: several binds on one node, with pauses, deadlines and turns. For one bind alone
  * see test_bind.c; for the action after each answer see test_bind_step.c.
  */
-#include "bind_site.h"
+#include "bind_fixture.h"
 
 #include "base/log.h"
 #include "daemon/limit.h"
@@ -13,22 +13,22 @@
 
 START_TEST(throttled_and_the_cards_are_cordoned)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     post_says("a", POST_THROTTLED, "too many requests");
-    health_set(&site.rig, "n", "0,1");
+    health_set(&fixture.rig, "n", "0,1");
     pass(5000);
     ck_assert(!posts("a"));
     get_says_unbound("a");
     ck_assert_ptr_null(call_of("a"));
-    ck_assert_uint_eq(site.counts.posts[POST_THROTTLED], 1);
+    ck_assert_uint_eq(fixture.counts.posts[POST_THROTTLED], 1);
     says(a, "the node has changed since the pod was placed: GPU devices of the node are unhealthy, "
             "cordoned");
-    ck_assert_uint_eq(site.told, 1);
-    ck_assert_ptr_nonnull(strstr(site.text, "cordoned"));
+    ck_assert_uint_eq(fixture.told, 1);
+    ck_assert_ptr_nonnull(strstr(fixture.text, "cordoned"));
     ck_assert_int_eq(used(), 0);
-    ck_assert_uint_eq(binder_active(site.binder), 0);
-    site_close();
+    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    bind_fixture_close();
 }
 
 END_TEST
@@ -36,24 +36,24 @@ END_TEST
 /* The same change while the bind waits for its turn on the node. */
 START_TEST(queued_and_the_cards_are_cordoned)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     struct asker *b = ask("b");
     ck_assert(posts("a") && !posts("b"));
-    health_set(&site.rig, "n", "0,1");
+    health_set(&fixture.rig, "n", "0,1");
     post_says("a", POST_CREATED, NULL);
     succeeds(a);
     ck_assert_ptr_null(call_of("b"));
     says(b, "cordoned");
     ck_assert_int_eq(used(), 8);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(throttled_and_nothing_has_changed)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     uint64_t first = call_of("a")->assume_ns;
     post_says("a", POST_THROTTLED, "too many requests");
@@ -62,7 +62,7 @@ START_TEST(throttled_and_nothing_has_changed)
     ck_assert_uint_gt(call_of("a")->assume_ns, first);
     post_says("a", POST_CREATED, NULL);
     succeeds(a);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -70,7 +70,7 @@ END_TEST
 /* A Retry-After longer than any of cardpack's back-offs counts. */
 START_TEST(throttled_for_as_long_as_is_asked)
 {
-    site_open();
+    bind_fixture_open();
     (void)ask("a");
     call_of("a")->call->retry_after_ms = 7000;
     post_says("a", POST_THROTTLED, "too many requests");
@@ -79,7 +79,7 @@ START_TEST(throttled_for_as_long_as_is_asked)
     pass(200);
     ck_assert(posts("a"));
     post_says("a", POST_CREATED, NULL);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -105,9 +105,9 @@ static struct asker *in_doubt(const char *pod)
 
 START_TEST(a_second_request_gets_a_deadline_of_its_own)
 {
-    site_open();
+    bind_fixture_open();
     (void)in_doubt("a");
-    uint64_t before = loop_now_ms(site.loop);
+    uint64_t before = loop_now_ms(fixture.loop);
     struct asker *again = ask("a");
     ck_assert(reads("a")); /* at once, without the rest of the pause */
     get_fails("a");
@@ -118,14 +118,14 @@ START_TEST(a_second_request_gets_a_deadline_of_its_own)
             continue;
         /* The back-off starts again: 50 ms, plus at most as much at random. */
         if (n++ == 0)
-            ck_assert_uint_le(loop_now_ms(site.loop) - before, 120);
+            ck_assert_uint_le(loop_now_ms(fixture.loop) - before, 120);
         get_fails("a");
     }
     ck_assert_uint_ge(n, 5);
-    ck_assert_uint_ge(loop_now_ms(site.loop) - before, TIMEOUT_MS);
-    ck_assert_uint_le(loop_now_ms(site.loop) - before, TIMEOUT_MS + 10);
+    ck_assert_uint_ge(loop_now_ms(fixture.loop) - before, TIMEOUT_MS);
+    ck_assert_uint_le(loop_now_ms(fixture.loop) - before, TIMEOUT_MS + 10);
     says(again, "is not known yet");
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -134,7 +134,7 @@ END_TEST
  * the pod. */
 START_TEST(a_second_request_is_served_by_another_post)
 {
-    site_open();
+    bind_fixture_open();
     (void)in_doubt("a");
     while (!reads("a"))
         pass(10);
@@ -150,8 +150,8 @@ START_TEST(a_second_request_is_served_by_another_post)
     post_says("a", POST_CREATED, NULL);
     succeeds(again);
     ck_assert_int_eq(used(), 8);
-    ck_assert_uint_eq(binder_active(site.binder), 0);
-    site_close();
+    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    bind_fixture_close();
 }
 
 END_TEST
@@ -159,7 +159,7 @@ END_TEST
 /* Both requests get answers from one Binding. */
 START_TEST(two_requests_share_a_binding)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *first = ask("a");
     pass(TIMEOUT_MS - 1000);
     struct asker *second = ask("a");
@@ -169,7 +169,7 @@ START_TEST(two_requests_share_a_binding)
     succeeds(first);
     succeeds(second);
     ck_assert_int_eq(used(), 8);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -178,13 +178,13 @@ END_TEST
 
 START_TEST(one_posts_on_a_node_at_a_time)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     struct asker *b = ask("b");
     ck_assert(posts("a"));
     ck_assert_ptr_null(call_of("b"));
     struct binder_load load;
-    binder_look(site.binder, &load);
+    binder_look(fixture.binder, &load);
     ck_assert_uint_eq(load.ops, 2);
     ck_assert_uint_eq(load.waiting, 1);
     ck_assert_uint_eq(load.reserved, 2);
@@ -196,15 +196,15 @@ START_TEST(one_posts_on_a_node_at_a_time)
     post_says("b", POST_CREATED, NULL);
     succeeds(a);
     succeeds(b);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(the_oldest_is_next)
 {
-    site_open();
-    pod_set(&site.rig, .uid = "c");
+    bind_fixture_open();
+    pod_set(&fixture.rig, .uid = "c");
     (void)ask("a");
     (void)ask("b");
     (void)ask("c");
@@ -213,7 +213,7 @@ START_TEST(the_oldest_is_next)
     post_says("b", POST_CREATED, NULL);
     ck_assert(posts("c"));
     post_says("c", POST_CREATED, NULL);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -222,7 +222,7 @@ END_TEST
  * reservation. */
 START_TEST(who_was_looked_up_is_behind)
 {
-    site_open();
+    bind_fixture_open();
     (void)ask("c");
     (void)ask("a");
     (void)ask("b");
@@ -231,7 +231,7 @@ START_TEST(who_was_looked_up_is_behind)
     ck_assert(posts("b") && call_of("c") == NULL);
     post_says("b", POST_CREATED, NULL);
     ck_assert(posts("c"));
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -239,7 +239,7 @@ END_TEST
 /* A deadline ends the turn and cancels its call. */
 START_TEST(who_gets_into_doubt_lets_the_next_one_pass)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     pass(TIMEOUT_MS - 10000);
     (void)ask("b");
@@ -249,7 +249,7 @@ START_TEST(who_gets_into_doubt_lets_the_next_one_pass)
     says(a, "is not known yet, its card stays reserved: the API server has not answered in time");
     ck_assert(posts("b"));
     ck_assert_ptr_null(call_of("a"));
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -258,7 +258,7 @@ END_TEST
  * A. */
 START_TEST(who_is_in_doubt_waits_for_its_turn)
 {
-    site_open();
+    bind_fixture_open();
     (void)in_doubt("a");
     struct asker *b = ask("b");
     ck_assert(posts("b"));
@@ -276,7 +276,7 @@ START_TEST(who_is_in_doubt_waits_for_its_turn)
     post_says("a", POST_CREATED, NULL);
     succeeds(again);
     ck_assert_int_eq(used(), 16);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -284,13 +284,13 @@ END_TEST
 /* A GET needs no turn: it runs beside another pod's Binding. */
 START_TEST(who_is_in_doubt_reads_beside_another)
 {
-    site_open();
+    bind_fixture_open();
     (void)in_doubt("a");
     (void)ask("b");
     for (unsigned i = 0; i < 300 && !reads("a"); i++)
         pass(10);
     ck_assert(posts("b") && reads("a"));
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -300,7 +300,7 @@ END_TEST
 /* A GET after the refusal shows only that the pod is unbound: the refusal stays the answer. */
 START_TEST(a_refusal_is_not_forgotten_for_a_read)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     post_says("a", POST_UNKNOWN, "the connection was cut");
     get_says_unbound("a");
@@ -315,31 +315,31 @@ START_TEST(a_refusal_is_not_forgotten_for_a_read)
     }
     says(a, "its card stays reserved: a webhook says no");
     /* Some time after the last Binding in doubt, a GET shows the final state. */
-    while (binder_active(site.binder) > 0) {
+    while (binder_active(fixture.binder) > 0) {
         ck_assert(!posts("a"));
         if (reads("a"))
             get_says_unbound("a");
         pass(100);
     }
-    ck_assert_uint_ge(loop_now_ms(site.loop), 1000000 + LIMIT_SETTLE_MS);
-    ck_assert_ptr_nonnull(strstr(site.text, "can't bind pod ns/a to node n: a webhook says no"));
+    ck_assert_uint_ge(loop_now_ms(fixture.loop), 1000000 + LIMIT_SETTLE_MS);
+    ck_assert_ptr_nonnull(strstr(fixture.text, "can't bind pod ns/a to node n: a webhook says no"));
     ck_assert_int_eq(used(), 0);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(a_refusal_after_a_look_up)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("c");
     get_says_unbound("c");
     post_says("c", POST_REFUSED, "a webhook says no");
     get_says_unbound("c");
     says(a, "can't bind pod ns/c to node n: a webhook says no");
-    ck_assert_uint_eq(site.told, 1);
+    ck_assert_uint_eq(fixture.told, 1);
     ck_assert_int_eq(used(), 0);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -348,14 +348,14 @@ END_TEST
  * arrived. */
 START_TEST(a_refusal_of_a_second_copy_frees_no_card)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     post_says("a", POST_REFUSED, "Operation cannot be fulfilled: pod a is being deleted");
     ck_assert_int_eq(used(), 8);
     get_says("a", "n", "0");
     succeeds(a);
     ck_assert_int_eq(used(), 8);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -364,17 +364,17 @@ END_TEST
 
 START_TEST(queued_and_bound_elsewhere_meanwhile)
 {
-    site_open();
-    node_set(&site.rig, "other", "32", "2", NULL);
+    bind_fixture_open();
+    node_set(&fixture.rig, "other", "32", "2", NULL);
     struct asker *a = ask("a");
     struct asker *b = ask("b");
-    pod_set(&site.rig, .uid = "b", .node = "other", .idx = "0");
+    pod_set(&fixture.rig, .uid = "b", .node = "other", .idx = "0");
     post_says("a", POST_CREATED, NULL);
     succeeds(a);
     ck_assert_ptr_null(call_of("b"));
     says(b, "was bound to another node while it was being bound");
     ck_assert_int_eq(used(), 8);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -383,46 +383,46 @@ END_TEST
  * to the pod. */
 START_TEST(queued_and_ended_meanwhile)
 {
-    site_open();
+    bind_fixture_open();
     (void)ask("a");
     struct asker *b = ask("b");
-    pod_set(&site.rig, .uid = "b", .node = "n", .idx = "1");
-    pod_gone(&site.rig, "b");
+    pod_set(&fixture.rig, .uid = "b", .node = "n", .idx = "1");
+    pod_gone(&fixture.rig, "b");
     post_says("a", POST_CREATED, NULL);
     ck_assert(!posts("b") && reads("b"));
     get_says_gone("b");
     says(b, "the pod is gone");
     ck_assert_int_eq(used(), 8);
-    ck_assert_uint_eq(binder_active(site.binder), 0);
-    site_close();
+    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(unauthorized_and_bound_meanwhile)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
-    pod_set(&site.rig, .uid = "a", .node = "n", .idx = "0");
+    pod_set(&fixture.rig, .uid = "a", .node = "n", .idx = "0");
     post_says("a", POST_UNAUTHORIZED, "401");
     ck_assert_ptr_null(call_of("a"));
     succeeds(a);
     ck_assert_int_eq(used(), 8);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
 
 START_TEST(who_never_had_a_turn_is_told_so)
 {
-    site_open();
+    bind_fixture_open();
     (void)ask("a");
     struct asker *b = ask("b");
     pass(TIMEOUT_MS - 50);
     post_says("a", POST_CREATED, NULL);
     ck_assert_ptr_null(call_of("b")); /* too late for a Binding to complete in time */
     says(b, "the binds to this node before it took too long");
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -430,16 +430,16 @@ END_TEST
 /* After a rotation of the token cardpack sends one more Binding, not two. */
 START_TEST(a_token_is_read_anew_once)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     post_says("a", POST_UNAUTHORIZED, "401");
-    ck_assert_uint_eq(site.refreshes, 1);
+    ck_assert_uint_eq(fixture.refreshes, 1);
     post_says("a", POST_UNAUTHORIZED, "401: Unauthorized");
-    ck_assert_uint_eq(site.refreshes, 1);
+    ck_assert_uint_eq(fixture.refreshes, 1);
     get_says_unbound("a");
     says(a, "401: Unauthorized");
     ck_assert_int_eq(used(), 0);
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -447,17 +447,17 @@ END_TEST
 /* The term is over: the answer is the backend's refusal, not the cache's. */
 START_TEST(in_another_term_the_backend_refuses)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     post_says("a", POST_THROTTLED, "too many requests");
-    health_set(&site.rig, "n", "0,1");
-    site.term = 2;
+    health_set(&fixture.rig, "n", "0,1");
+    fixture.term = 2;
     pass(200);
     call_of("a")->call->unsent = true;
     post_says("a", POST_REFUSED, "this replica does not lead any more");
     get_says_unbound("a");
     says(a, "does not lead any more");
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST
@@ -465,14 +465,14 @@ END_TEST
 /* At shutdown every request gets an answer, and no call stays under way. */
 START_TEST(all_are_answered_at_the_end)
 {
-    site_open();
+    bind_fixture_open();
     struct asker *a = ask("a");
     struct asker *b = ask("b");
-    site.binder = binder_free(site.binder);
+    fixture.binder = binder_free(fixture.binder);
     says(a, "shutting down");
     says(b, "shutting down");
     ck_assert_ptr_null(call_of("a"));
-    site_close();
+    bind_fixture_close();
 }
 
 END_TEST

@@ -27,13 +27,8 @@ static void rig_open(void)
     struct err e = ERR_INIT;
     rig = (struct rig){.loop = fake_loop()};
     budgets_init(&rig.budgets, (struct map_seed){1, 2});
-    struct kube_api_settings api = {
-        .kubeconfig = STR("k"),
-        .kubeconfig_text = STR("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-                               "clusters: [{name: k, cluster: {server: \"https://api\"}}]\n"
-                               "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
-                               "users: [{name: u, user: {token: s3cret}}]\n"),
-        .user_agent = STR("test/1")};
+    struct kubeconfig config = {.server = STR("https://api"), .token = STR("s3cret")};
+    struct kube_api_settings api = {.config = &config, .user_agent = STR("test/1")};
     ck_assert_ok(kube_api_new(rig.loop, &api, &rig.api, &e), &e);
     struct budget_feed_settings settings = {.loop = rig.loop,
                                             .api = rig.api,

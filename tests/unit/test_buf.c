@@ -5,6 +5,8 @@
 #include "fail_alloc.h"
 #include "unit.h"
 
+#include <signal.h>
+
 START_TEST(appends)
 {
     struct buf b;
@@ -271,6 +273,49 @@ START_TEST(keeps_its_bytes_without_memory)
 
 END_TEST
 
+/* Each way to drop its content leaves the caller's array usable, and frees nothing. */
+START_TEST(on_an_array)
+{
+    char bytes[8];
+    struct buf b = BUF_ON(bytes);
+    fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
+    buf_put(&b, STR("1234567"));
+    ck_assert_str_eq(buf_cstr(&b), "1234567");
+    ck_assert_ptr_eq(b.p, bytes);
+    buf_putc(&b, '8');
+    ck_assert_int_eq(buf_fault(&b), ERR_LIMIT);
+    ck_assert_str_is(buf_str(&b), "1234567");
+    buf_clear(&b, SIZE_MAX);
+    buf_put(&b, STR("abc"));
+    buf_clear(&b, 0);
+    buf_put(&b, STR("defg"));
+    buf_consume(&b, 1);
+    ck_assert_str_is(buf_str(&b), "efg");
+    buf_done(&b);
+    ck_assert_uint_eq(b.n, 0);
+    buf_put(&b, STR("7654321"));
+    ck_assert(!buf_failed(&b));
+    ck_assert_int_eq(memcmp(bytes, "7654321", 7), 0);
+    struct buf part = buf_on(bytes, 1);
+    buf_putc(&part, 'x');
+    ck_assert_int_eq(buf_fault(&part), ERR_LIMIT);
+    ck_assert_uint_eq(fail_alloc_count(), 0);
+    fail_alloc_disarm();
+}
+
+END_TEST
+
+START_TEST(an_array_is_not_handed_over)
+{
+    char bytes[8];
+    struct buf b = BUF_ON(bytes);
+    size_t n = 0;
+    buf_put(&b, STR("mine"));
+    (void)!buf_take(&b, &n);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("buf");
@@ -288,6 +333,8 @@ int main(void)
     tcase_add_test(tc, survives_a_lack_of_memory);
     tcase_add_test(tc, tells_a_lack_of_memory_from_its_ceiling);
     tcase_add_test(tc, keeps_its_bytes_without_memory);
+    tcase_add_test(tc, on_an_array);
+    tcase_add_test_raise_signal(tc, an_array_is_not_handed_over, SIGABRT);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -100,7 +100,7 @@ START_TEST(gone_is_told_by_uid_alone) /* A6, A11 */
     pod_set(&r, .uid = "a", .node = "n", .idx = "1");
     /* The last object of a DELETED event may be stale: unbound, without a card, of another size. */
     ck_assert_int_eq(
-        pod_event(&r, EVENT_POD_GONE, (struct shown){.uid = "a", .mem = "1", .node = "m"}), OK);
+        pod_event(&r, CACHE_POD_GONE, (struct shown){.uid = "a", .mem = "1", .node = "m"}), OK);
     ck_assert(!pod_known(&r, "a"));
     ck_assert_int_eq(node_of(&r, "n")->used, 0);
     pod_gone(&r, "a"); /* a second time */
@@ -113,14 +113,14 @@ END_TEST
 static void set_named(struct rig *r, const char *uid, const char *node)
 {
     struct container_view c = {.name = STR("c"), .mem = STR("8")};
-    struct event e = {.type = EVENT_POD_SET,
-                      .pod = {.uid = str_of(uid),
-                              .namespace = STR("ns"),
-                              .name = STR("web-0"),
-                              .node = str_of(node),
-                              .idx = STR("0"),
-                              .containers = &c,
-                              .n_containers = 1}};
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = str_of(uid),
+                                    .namespace = STR("ns"),
+                                    .name = STR("web-0"),
+                                    .node = str_of(node),
+                                    .idx = STR("0"),
+                                    .containers = &c,
+                                    .n_containers = 1}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
@@ -393,17 +393,17 @@ START_TEST(a_read_shows_where_a_pod_was_bound)
     struct rig r;
     start(&r);
     struct shown elsewhere = {.uid = "a", .node = "m", .idx = "1"};
-    ck_assert_int_eq(pod_event(&r, EVENT_POD_READ, elsewhere), ERR_NOTFOUND);
+    ck_assert_int_eq(pod_event(&r, CACHE_POD_READ, elsewhere), ERR_NOTFOUND);
     ck_assert_int_eq(reserve(&r, "a", "n", 8), OK);
-    ck_assert_int_eq(pod_event(&r, EVENT_POD_READ, (struct shown){.uid = "a"}), OK);
+    ck_assert_int_eq(pod_event(&r, CACHE_POD_READ, (struct shown){.uid = "a"}), OK);
     ck_assert_int_eq(pod_of(&r, "a")->state, POD_RESERVED);
-    ck_assert_int_eq(pod_event(&r, EVENT_POD_READ, elsewhere), OK);
+    ck_assert_int_eq(pod_event(&r, CACHE_POD_READ, elsewhere), OK);
     ck_assert_int_eq(pod_of(&r, "a")->state, POD_CONFIRMED);
     ck_assert_int_eq(node_of(&r, "n")->used, 0);
     ck_assert_int_eq(card_used(&r, "m", 1), 8);
     /* A terminal phase is final, however old the GET's answer. */
     elsewhere.phase = "Succeeded";
-    ck_assert_int_eq(pod_event(&r, EVENT_POD_READ, elsewhere), OK);
+    ck_assert_int_eq(pod_event(&r, CACHE_POD_READ, elsewhere), OK);
     ck_assert(!pod_known(&r, "a"));
     rig_done(&r);
 }
@@ -418,13 +418,13 @@ START_TEST(a_read_is_no_news_beside_the_watch)
     ck_assert_int_eq(reserve(&r, "a", "n", 8), OK);
     pod_gone(&r, "a");
     ck_assert_int_eq(
-        pod_event(&r, EVENT_POD_READ, (struct shown){.uid = "a", .node = "m", .idx = "1"}),
+        pod_event(&r, CACHE_POD_READ, (struct shown){.uid = "a", .node = "m", .idx = "1"}),
         ERR_CONFLICT);
     ck_assert_int_eq(node_of(&r, "m")->used, 0);
     cancel(&r, "a");
     pod_set(&r, .uid = "b", .node = "n", .idx = "0");
     ck_assert_int_eq(
-        pod_event(&r, EVENT_POD_READ, (struct shown){.uid = "b", .node = "m", .idx = "1"}), OK);
+        pod_event(&r, CACHE_POD_READ, (struct shown){.uid = "b", .node = "m", .idx = "1"}), OK);
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
     rig_done(&r);
 }

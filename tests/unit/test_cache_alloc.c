@@ -78,84 +78,86 @@ static void start(struct rig *r, unsigned more)
 
 static enum errc new_node(struct rig *r)
 {
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = STR("new"), .mem = STR("32"), .count = STR("2")}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("new"), .mem = STR("32"), .count = STR("2")}};
     return rig_apply(r, &e);
 }
 
 static enum errc more_cards(struct rig *r)
 {
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = STR("n"), .mem = STR("64"), .count = STR("4")}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("n"), .mem = STR("64"), .count = STR("4")}};
     return rig_apply(r, &e);
 }
 
 static enum errc ghost_appears(struct rig *r)
 {
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = STR("ghost"), .mem = STR("64"), .count = STR("4")}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("ghost"), .mem = STR("64"), .count = STR("4")}};
     return rig_apply(r, &e);
 }
 
 static enum errc new_health(struct rig *r)
 {
-    struct event e = {.type = EVENT_HEALTH_SET, .health = {.node = STR("n"), .gpus = STR("0")}};
+    struct cache_event e = {.type = CACHE_HEALTH_SET,
+                            .health = {.node = STR("n"), .gpus = STR("0")}};
     return rig_apply(r, &e);
 }
 
 static enum errc health_of_a_stranger(struct rig *r)
 {
-    struct event e = {.type = EVENT_HEALTH_SET, .health = {.node = STR("new"), .gpus = STR("0")}};
+    struct cache_event e = {.type = CACHE_HEALTH_SET,
+                            .health = {.node = STR("new"), .gpus = STR("0")}};
     return rig_apply(r, &e);
 }
 
 static enum errc new_pending(struct rig *r)
 {
-    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "new"});
+    return pod_event(r, CACHE_POD_SET, (struct shown){.uid = "new"});
 }
 
 static enum errc new_bound(struct rig *r)
 {
-    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "new", .node = "n", .idx = "1"});
+    return pod_event(r, CACHE_POD_SET, (struct shown){.uid = "new", .node = "n", .idx = "1"});
 }
 
 static enum errc new_orphan(struct rig *r)
 {
-    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "new", .node = "new", .idx = "1"});
+    return pod_event(r, CACHE_POD_SET, (struct shown){.uid = "new", .node = "new", .idx = "1"});
 }
 
 static enum errc pending_is_bound_to_a_stranger(struct rig *r)
 {
-    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "pending", .node = "new"});
+    return pod_event(r, CACHE_POD_SET, (struct shown){.uid = "pending", .node = "new"});
 }
 
 static enum errc bound_moves_to_a_stranger(struct rig *r)
 {
     return pod_event(
-        r, EVENT_POD_SET,
+        r, CACHE_POD_SET,
         (struct shown){.uid = "bound", .mem = "3", .node = "new", .assigned = "false"});
 }
 
 static enum errc bound_is_labelled(struct rig *r)
 {
-    return pod_event(r, EVENT_POD_SET,
+    return pod_event(r, CACHE_POD_SET,
                      (struct shown){.uid = "bound", .node = "n", .idx = "0", .app = "web"});
 }
 
 static enum errc labelled_moves(struct rig *r)
 {
-    return pod_event(r, EVENT_POD_SET,
+    return pod_event(r, CACHE_POD_SET,
                      (struct shown){.uid = "bound", .node = "new", .idx = "0", .app = "web"});
 }
 
 static enum errc reserved_is_bound_to_a_stranger(struct rig *r)
 {
-    return pod_event(r, EVENT_POD_SET, (struct shown){.uid = "reserved", .node = "new"});
+    return pod_event(r, CACHE_POD_SET, (struct shown){.uid = "reserved", .node = "new"});
 }
 
 static enum errc reserved_is_read_elsewhere(struct rig *r)
 {
-    return pod_event(r, EVENT_POD_READ, (struct shown){.uid = "reserved", .node = "new"});
+    return pod_event(r, CACHE_POD_READ, (struct shown){.uid = "reserved", .node = "new"});
 }
 
 static enum errc reserve_for_a_stranger(struct rig *r)
@@ -164,64 +166,64 @@ static enum errc reserve_for_a_stranger(struct rig *r)
 }
 
 /* A pod of group g and priority 3, pending or bound. */
-static enum errc grouped(struct rig *r, enum event_type type, const char *uid, const char *node,
-                         const char *nominated)
+static enum errc grouped(struct rig *r, enum cache_event_type type, const char *uid,
+                         const char *node, const char *nominated)
 {
     struct container_view c = {.name = STR("c"), .mem = STR("6")};
-    struct event e = {.type = type,
-                      .pod = {.uid = str_of(uid),
-                              .namespace = STR("ns"),
-                              .name = str_of(uid),
-                              .node = str_of(node),
-                              .nominated = str_of(nominated),
-                              .idx = STR("1"),
-                              .affinity = STR("g"),
-                              .count_label = node == NULL ? STR("2") : STR_NULL,
-                              .priority = 3,
-                              .deleting = true,
-                              .containers = &c,
-                              .n_containers = 1}};
+    struct cache_event e = {.type = type,
+                            .pod = {.uid = str_of(uid),
+                                    .namespace = STR("ns"),
+                                    .name = str_of(uid),
+                                    .node = str_of(node),
+                                    .nominated = str_of(nominated),
+                                    .idx = STR("1"),
+                                    .affinity = STR("g"),
+                                    .count_label = node == NULL ? STR("2") : STR_NULL,
+                                    .priority = 3,
+                                    .deleting = true,
+                                    .containers = &c,
+                                    .n_containers = 1}};
     return rig_apply(r, &e);
 }
 
 static enum errc pending_is_edited(struct rig *r)
 {
-    return grouped(r, EVENT_POD_SET, "pending", NULL, NULL);
+    return grouped(r, CACHE_POD_SET, "pending", NULL, NULL);
 }
 
 static enum errc pending_is_nominated(struct rig *r)
 {
-    return grouped(r, EVENT_POD_SET, "pending", NULL, "n");
+    return grouped(r, CACHE_POD_SET, "pending", NULL, "n");
 }
 
 static enum errc pending_is_edited_and_nominated_for_a_stranger(struct rig *r)
 {
-    return grouped(r, EVENT_POD_SET, "pending", NULL, "new");
+    return grouped(r, CACHE_POD_SET, "pending", NULL, "new");
 }
 
 static enum errc new_nominated(struct rig *r)
 {
-    return grouped(r, EVENT_POD_SET, "new", NULL, "new");
+    return grouped(r, CACHE_POD_SET, "new", NULL, "new");
 }
 
 static enum errc pending_of_a_group_is_bound(struct rig *r)
 {
-    return grouped(r, EVENT_POD_SET, "pending", "n", NULL);
+    return grouped(r, CACHE_POD_SET, "pending", "n", NULL);
 }
 
 static enum errc bound_joins_a_group(struct rig *r)
 {
-    return grouped(r, EVENT_POD_SET, "bound", "n", NULL);
+    return grouped(r, CACHE_POD_SET, "bound", "n", NULL);
 }
 
 static enum errc new_of_a_group_is_bound_to_a_stranger(struct rig *r)
 {
-    return grouped(r, EVENT_POD_SET, "new", "new", NULL);
+    return grouped(r, CACHE_POD_SET, "new", "new", NULL);
 }
 
 static enum errc reserved_is_read_and_joins_a_group(struct rig *r)
 {
-    return grouped(r, EVENT_POD_READ, "reserved", "m", NULL);
+    return grouped(r, CACHE_POD_READ, "reserved", "m", NULL);
 }
 
 static const struct {

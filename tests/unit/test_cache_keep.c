@@ -1,6 +1,6 @@
 /* Room that is kept for a pending pod: for which pods it counts, and what ends it. */
 #include "cache_rig.h"
-#include "core/policy.h"
+#include "core/fit.h"
 #include "fail_alloc.h"
 
 /* Fields of a pod that cache_rig.h lacks. */
@@ -16,17 +16,17 @@ struct seen {
 static enum errc show(struct rig *r, struct seen s)
 {
     struct container_view container = {.name = STR("c"), .mem = str_of(s.mem)};
-    struct event e = {.type = EVENT_POD_SET,
-                      .pod = {.uid = str_of(s.uid),
-                              .namespace = STR("ns"),
-                              .name = str_of(s.uid),
-                              .node = str_of(s.node),
-                              .phase = str_of(s.phase == NULL ? "Pending" : s.phase),
-                              .nominated = str_of(s.nominated),
-                              .priority = s.priority,
-                              .idx = s.node == NULL ? STR_NULL : STR("0"),
-                              .containers = &container,
-                              .n_containers = 1}};
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = str_of(s.uid),
+                                    .namespace = STR("ns"),
+                                    .name = str_of(s.uid),
+                                    .node = str_of(s.node),
+                                    .phase = str_of(s.phase == NULL ? "Pending" : s.phase),
+                                    .nominated = str_of(s.nominated),
+                                    .priority = s.priority,
+                                    .idx = s.node == NULL ? STR_NULL : STR("0"),
+                                    .containers = &container,
+                                    .n_containers = 1}};
     return rig_apply(r, &e);
 }
 
@@ -35,14 +35,14 @@ static enum errc show(struct rig *r, struct seen s)
 static enum errc keep(struct rig *r, const char *uid, const char *node, uint32_t card, int64_t mem)
 {
     struct placement there = {.n = 1, .grants = {{.mem = mem, .card = card}}};
-    struct event e = {.type = EVENT_KEEP,
-                      .keep = {.uid = str_of(uid), .node = str_of(node), .there = &there}};
+    struct cache_event e = {.type = CACHE_KEEP,
+                            .keep = {.uid = str_of(uid), .node = str_of(node), .there = &there}};
     return rig_apply(r, &e);
 }
 
 static void unkeep(struct rig *r, const char *uid)
 {
-    struct event e = {.type = EVENT_UNKEEP, .settle = {.uid = str_of(uid)}};
+    struct cache_event e = {.type = CACHE_UNKEEP, .settle = {.uid = str_of(uid)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
@@ -55,7 +55,7 @@ static enum verdict fits(const struct rig *r, const char *uid, int64_t mem, int3
                         .n_demands = 1,
                         .demands = {{.mem = mem}}};
     cache_resolve(&r->cache, str_of(uid), &q);
-    return policy_fit(cache_node(&r->cache, STR("n")), &q);
+    return fit_node(cache_node(&r->cache, STR("n")), &q);
 }
 
 /* Two cards of 16: one with a pod of 10 that is being deleted, one with a pod of 10 that stays. */
@@ -205,8 +205,8 @@ START_TEST(nothing_is_kept_that_is_not_there)
 {
     struct rig r;
     struct placement none = {.n = 0};
-    struct event e = {.type = EVENT_KEEP,
-                      .keep = {.uid = STR("a"), .node = STR("n"), .there = &none}};
+    struct cache_event e = {.type = CACHE_KEEP,
+                            .keep = {.uid = STR("a"), .node = STR("n"), .there = &none}};
     start(&r);
     ck_assert_int_eq(rig_apply(&r, &e), ERR_NOTFOUND);
     ck_assert_int_eq(keep(&r, "nobody", "n", 0, 12), ERR_NOTFOUND);

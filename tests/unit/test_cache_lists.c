@@ -211,7 +211,7 @@ START_TEST(a_read_during_a_list_does_not_hide_a_pod_from_it)
     ck_assert_int_eq(reserve(&r, "a", "n", 8), OK);
     list_begin(&r, CACHE_PODS);
     ck_assert_int_eq(
-        pod_event(&r, EVENT_POD_READ, (struct shown){.uid = "a", .node = "n", .idx = "1"}), OK);
+        pod_event(&r, CACHE_POD_READ, (struct shown){.uid = "a", .node = "n", .idx = "1"}), OK);
     list_end(&r, CACHE_PODS);
     ck_assert(!pod_known(&r, "a"));
     rig_done(&r);
@@ -249,16 +249,17 @@ START_TEST(a_list_that_lost_an_object_removes_nothing)
     health_set(&r, "n", "1");
     list_begin(&r, kinds[_i]);
     fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
-    struct event e = {.type = EVENT_HEALTH_SET, .health = {.node = STR("other"), .gpus = STR("1")}};
+    struct cache_event e = {.type = CACHE_HEALTH_SET,
+                            .health = {.node = STR("other"), .gpus = STR("1")}};
     enum errc lost =
-        kinds[_i] == CACHE_PODS ? pod_event(&r, EVENT_POD_SET, (struct shown){.uid = "b"}) : OK;
+        kinds[_i] == CACHE_PODS ? pod_event(&r, CACHE_POD_SET, (struct shown){.uid = "b"}) : OK;
     if (kinds[_i] == CACHE_NODES)
-        e = (struct event){.type = EVENT_NODE_SET, .node = {.name = STR("other")}};
+        e = (struct cache_event){.type = CACHE_NODE_SET, .node = {.name = STR("other")}};
     if (kinds[_i] != CACHE_PODS)
         lost = rig_apply(&r, &e);
     fail_alloc_disarm();
     ck_assert_int_eq(lost, ERR_NOMEM);
-    e = (struct event){.type = EVENT_LIST_END, .list = kinds[_i]};
+    e = (struct cache_event){.type = CACHE_LIST_END, .list = kinds[_i]};
     ck_assert_int_eq(rig_apply(&r, &e), ERR_NOMEM);
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
     ck_assert(node_of(&r, "n")->cards[1].unhealthy);
@@ -277,14 +278,14 @@ START_TEST(a_long_list_is_swept_whole)
     for (unsigned i = 0; i < 2000; i++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "x%u", i);
-        struct event e = {.type = EVENT_NODE_SET, .node = {.name = str_of(name)}};
+        struct cache_event e = {.type = CACHE_NODE_SET, .node = {.name = str_of(name)}};
         ck_assert_int_eq(cache_apply(&r.cache, &e, 0, &r.fx), OK);
-        e = (struct event){.type = EVENT_HEALTH_SET,
-                           .health = {.node = str_of(name), .gpus = STR("0")}};
+        e = (struct cache_event){.type = CACHE_HEALTH_SET,
+                                 .health = {.node = str_of(name), .gpus = STR("0")}};
         ck_assert_int_eq(cache_apply(&r.cache, &e, 0, &r.fx), OK);
         struct container_view c = {.name = STR("c"), .mem = STR("1")};
-        e = (struct event){
-            .type = EVENT_POD_SET,
+        e = (struct cache_event){
+            .type = CACHE_POD_SET,
             .pod = {
                 .uid = str_of(name), .node = str_of(name), .containers = &c, .n_containers = 1}};
         ck_assert_int_eq(cache_apply(&r.cache, &e, 0, &r.fx), OK);

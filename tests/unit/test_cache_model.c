@@ -1,13 +1,13 @@
 /*
  * Random histories of events, applied to the cache and to the model and compared after each event.
- * The order is not one that an API server would keep: the rules must hold for any order. A failure
- * prints its seed and step:
+ * The order is not one that an API server would keep: the rules must hold for any order. In half of
+ * the histories namespaces have quotas. A failure prints its seed and step:
  *
  * CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
  */
 #include "cache_model.h"
 
-#include "core/policy.h"
+#include "core/fit.h"
 #include "fail_alloc.h"
 #include "seeded.h"
 
@@ -21,7 +21,9 @@ struct trial {
     uint64_t random;
     uint64_t now_ns;
     uint64_t given_ns[M_NODES]; /* the last ASSUME_TIME */
-    char what[160];             /* the event, for the failure message */
+    bool limited;               /* namespaces have quotas, and nodes no tables */
+    unsigned refused[VERDICT_COUNT];
+    char what[160]; /* the event, for the failure message */
     uint64_t seed;
     unsigned step;
     enum errc code;
@@ -49,8 +51,14 @@ static bool chance(struct trial *t, uint32_t percent)
 static const char *const node_names[M_NODES] = {"n0", "n1", "n2"};
 static const char *const pod_uids[M_PODS] = {"u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8"};
 
+/* In an entry the last name means all other namespaces; among pods it is a namespace of its own. */
+static const char *const space_names[M_SPACES] = {"a", "b", "c"};
+static const char *const entry_names[M_SPACES] = {"a", "b", "*"};
+static const char *const pool_names[] = {NULL, "gold", "silver"};
+static const char *const model_names[] = {NULL, "T4", "A100"};
+
 /* Whether the event took effect; after ERR_NOMEM the state must be unchanged. */
-static bool apply(struct trial *t, const struct event *e)
+static bool apply(struct trial *t, const struct cache_event *e)
 {
     if (chance(t, 10))
         fail_alloc_arm(draw(t, 2) == 0 ? FAIL_ONCE : FAIL_FROM_THEN_ON, draw(t, 3) + 1);
@@ -58,7 +66,7 @@ static bool apply(struct trial *t, const struct event *e)
     fail_alloc_disarm();
     cache_check(&t->cache);
     if (t->code == ERR_NOMEM)
-        trial_assert(t, fail_alloc_hit() || e->type == EVENT_LIST_END);
+        trial_assert(t, fail_alloc_hit() || e->type == CACHE_LIST_END);
     return t->code != ERR_NOMEM;
 }
 
@@ -94,21 +102,26 @@ static void step_node_set(struct trial *t)
     s.mem = odd_or(t, sizes[draw(t, COUNT_OF(sizes))]);
     s.count = odd_or(t, chance(t, 80) ? 2 : draw(t, M_CARDS) + 1);
     s.allocatable = chance(t, 60) ? -1 : odd_or(t, (int64_t)draw(t, 70));
-    s.table = chance(t, 30);
+    s.table = !t->limited && chance(t, 30);
+    s.pool = t->limited ? (int)draw(t, COUNT_OF(pool_names)) : 0;
+    s.model = t->limited ? (int)draw(t, COUNT_OF(model_names)) : 0;
     for (uint32_t k = 0; s.table && k < M_CARDS; k++) {
         if (k > 0 && chance(t, 30))
             continue;
         s.cards[k] = sizes[draw(t, COUNT_OF(sizes))];
         rows[n_rows++] = (struct card_view){.index = k, .mem = s.cards[k], .numa = -1};
     }
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = str_of(node_names[i]),
-                               .mem = number_text(mem, sizeof(mem), s.mem),
-                               .count = number_text(count, sizeof(count), s.count),
-                               .mem_allocatable = number_text(limit, sizeof(limit), s.allocatable),
-                               .has_cards = s.table,
-                               .cards = rows,
-                               .n_cards = n_rows}};
+    struct cache_event e = {
+        .type = CACHE_NODE_SET,
+        .node = {.name = str_of(node_names[i]),
+                 .mem = number_text(mem, sizeof(mem), s.mem),
+                 .count = number_text(count, sizeof(count), s.count),
+                 .mem_allocatable = number_text(limit, sizeof(limit), s.allocatable),
+                 .has_cards = s.table,
+                 .cards = rows,
+                 .n_cards = n_rows,
+                 .pool = str_of(pool_names[s.pool]),
+                 .model = str_of(model_names[s.model])}};
     (void)snprintf(t->what, sizeof(t->what), "node n%d %lld %lld %lld table of %zu", i,
                    (long long)s.mem, (long long)s.count, (long long)s.allocatable, n_rows);
     if (!apply(t, &e)) {
@@ -122,7 +135,7 @@ static void step_node_set(struct trial *t)
 static void step_node_gone(struct trial *t)
 {
     int i = (int)draw(t, M_NODES);
-    struct event e = {.type = EVENT_NODE_GONE, .node = {.name = str_of(node_names[i])}};
+    struct cache_event e = {.type = CACHE_NODE_GONE, .node = {.name = str_of(node_names[i])}};
     (void)snprintf(t->what, sizeof(t->what), "node n%d gone", i);
     trial_assert(t, apply(t, &e));
     t->model.nodes[i].size = (struct m_size){.present = false};
@@ -138,8 +151,9 @@ static void step_health(struct trial *t)
     int i = (int)draw(t, M_NODES);
     size_t k = draw(t, COUNT_OF(tokens));
     bool set = chance(t, 60);
-    struct event e = {.type = set ? EVENT_HEALTH_SET : EVENT_HEALTH_GONE,
-                      .health = {.node = str_of(node_names[i]), .gpus = str_of(tokens[k].text)}};
+    struct cache_event e = {
+        .type = set ? CACHE_HEALTH_SET : CACHE_HEALTH_GONE,
+        .health = {.node = str_of(node_names[i]), .gpus = str_of(tokens[k].text)}};
     (void)snprintf(t->what, sizeof(t->what), "health n%d %s", i, set ? tokens[k].text : "gone");
     if (!apply(t, &e)) {
         lose(t, CACHE_HEALTH);
@@ -147,6 +161,70 @@ static void step_health(struct trial *t)
     }
     t->model.nodes[i].unhealthy = set ? tokens[k].bits : 0;
     t->model.nodes[i].health_listed = true;
+}
+
+static struct m_entry draw_entry(struct trial *t)
+{
+    struct m_entry e = {.is = chance(t, 70), .pools = chance(t, 80) ? 0 : draw(t, 7) + 1};
+    for (int i = 0; i < M_LIMITS; i++) {
+        e.limits[i].scope = (enum quota_scope)draw(t, 3);
+        e.limits[i].name = e.limits[i].scope == QUOTA_POOL ? (int)draw(t, COUNT_OF(pool_names))
+                                                           : (int)draw(t, 2) + 1;
+        e.limits[i].most[QUOTA_MEMORY] = chance(t, 50) ? -1 : (int64_t)draw(t, 40);
+        e.limits[i].most[QUOTA_CARDS] = chance(t, 60) ? -1 : (int64_t)draw(t, 5);
+        e.limits[i].most[QUOTA_COMPUTE] = chance(t, 80) ? -1 : (int64_t)draw(t, 200);
+    }
+    return e;
+}
+
+static void view_entry(const struct m_entry *e, struct quota_limit limits[static M_LIMITS],
+                       struct str pools[static 3], struct quota_entry *ret)
+{
+    *ret = (struct quota_entry){.limits = limits, .n_limits = M_LIMITS, .pools = pools};
+    for (int i = 0; i < M_LIMITS; i++) {
+        const char *const *names = e->limits[i].scope == QUOTA_POOL ? pool_names : model_names;
+        limits[i] = (struct quota_limit){.scope = e->limits[i].scope};
+        memcpy(limits[i].most, e->limits[i].most, sizeof(limits[i].most));
+        if (e->limits[i].scope != QUOTA_TOTAL)
+            limits[i].name = str_of(names[e->limits[i].name]);
+    }
+    for (size_t i = 0; i < COUNT_OF(pool_names); i++) {
+        if ((e->pools >> i & 1) != 0)
+            pools[ret->n_pools++] = str_of(pool_names[i]);
+    }
+}
+
+static void step_quota(struct trial *t)
+{
+    struct m_quota q = {.is = true, .named = true};
+    struct quota_limit limits[M_SPACES][M_LIMITS];
+    struct str pools[M_SPACES][3];
+    struct quota_entry entries[M_SPACES];
+    struct cache_event e = {.type = CACHE_QUOTA_SET, .quota = {.entries = entries}};
+    for (int i = 0; i < M_SPACES; i++) {
+        q.entries[i] = draw_entry(t);
+        if (!q.entries[i].is)
+            continue;
+        view_entry(&q.entries[i], limits[i], pools[i], &entries[e.quota.n]);
+        entries[e.quota.n++].namespace = str_of(entry_names[i]);
+    }
+    uint32_t dice = draw(t, 100);
+    if (dice < 15)
+        e.type = CACHE_QUOTA_GONE;
+    else if (dice < 25)
+        e.type = CACHE_QUOTA_BAD;
+    (void)snprintf(t->what, sizeof(t->what), "quota %d", e.type);
+    if (!apply(t, &e)) {
+        trial_assert(t, e.type == CACHE_QUOTA_SET);
+        lose(t, CACHE_HEALTH);
+        return;
+    }
+    if (e.type == CACHE_QUOTA_SET)
+        t->model.quota = q;
+    else if (e.type == CACHE_QUOTA_GONE)
+        t->model.quota.is = false;
+    else
+        t->model.quota.named = true;
 }
 
 /* Mostly memory of one card; else over two or three cards, or with compute. */
@@ -191,7 +269,7 @@ static struct str some_place(struct trial *t, const struct m_ask *ask, struct m_
     return str_of(indices[idx]);
 }
 
-static void step_pod_shown(struct trial *t, enum event_type type)
+static void step_pod_shown(struct trial *t, enum cache_event_type type)
 {
     static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
     static const char *const counts[] = {NULL, NULL, "2", "3"};
@@ -212,29 +290,30 @@ static void step_pod_shown(struct trial *t, enum event_type type)
     struct container_view c = {.mem = number_text(mem, sizeof(mem), v.ask.mem)};
     if (v.ask.cores > 0)
         c.cores = number_text(cores, sizeof(cores), v.ask.cores);
-    struct event e = {.type = type,
-                      .pod = {.uid = str_of(pod_uids[v.uid]),
-                              .phase = str_of(phases[phase]),
-                              .count_label = str_of(counts[v.ask.cards]),
-                              .assigned = assigned ? STR("true") : STR("false"),
-                              .deleting = chance(t, 20),
-                              .containers = &c,
-                              .n_containers = 1,
-                              .n_mains = 1}};
+    struct cache_event e = {.type = type,
+                            .pod = {.uid = str_of(pod_uids[v.uid]),
+                                    .namespace = str_of(space_names[v.uid % M_SPACES]),
+                                    .phase = str_of(phases[phase]),
+                                    .count_label = str_of(counts[v.ask.cards]),
+                                    .assigned = assigned ? STR("true") : STR("false"),
+                                    .deleting = chance(t, 20),
+                                    .containers = &c,
+                                    .n_containers = 1,
+                                    .n_mains = 1}};
     e.pod.idx = some_place(t, &v.ask, &v.place, grants, &e.pod);
     if (v.node >= 0)
         e.pod.node = str_of(node_names[v.node]);
     if (v.assume_ns > 0)
         e.pod.assume_time = number_text(assume, sizeof(assume), (int64_t)v.assume_ns);
     (void)snprintf(t->what, sizeof(t->what), "pod u%d %s node %d mem %lld cores %d on %d %s", v.uid,
-                   type == EVENT_POD_SET ? "set" : "read", v.node, (long long)v.ask.mem,
+                   type == CACHE_POD_SET ? "set" : "read", v.node, (long long)v.ask.mem,
                    v.ask.cores, v.place.n == 0 ? -1 : v.place.cards[0], phases[phase]);
     if (!apply(t, &e)) {
-        if (type == EVENT_POD_SET)
+        if (type == CACHE_POD_SET)
             lose(t, CACHE_PODS);
         return;
     }
-    if (type == EVENT_POD_SET)
+    if (type == CACHE_POD_SET)
         m_pod_set(&t->model, &v);
     else
         trial_assert(t, t->code == m_pod_read(&t->model, &v));
@@ -243,7 +322,7 @@ static void step_pod_shown(struct trial *t, enum event_type type)
 static void step_pod_gone(struct trial *t)
 {
     int i = (int)draw(t, M_PODS);
-    struct event e = {.type = EVENT_POD_GONE, .pod = {.uid = str_of(pod_uids[i])}};
+    struct cache_event e = {.type = CACHE_POD_GONE, .pod = {.uid = str_of(pod_uids[i])}};
     (void)snprintf(t->what, sizeof(t->what), "pod u%d gone", i);
     trial_assert(t, apply(t, &e));
     m_pod_gone(&t->model, i);
@@ -257,7 +336,8 @@ static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask
         trial_assert(t, t->code == ERR_CONFLICT);
         return;
     }
-    trial_assert(t, t->fx.verdict == m_fit(m, node, ask));
+    trial_assert(t, t->fx.verdict == m_fit(m, node, uid % M_SPACES, ask));
+    t->refused[t->fx.verdict]++;
     trial_assert(t, t->code == (t->fx.verdict == VERDICT_FITS ? OK : ERR_UNAVAILABLE));
     if (t->code != OK)
         return;
@@ -285,9 +365,10 @@ static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask
 }
 
 /* What request_read gives for one container. */
-static struct request request_of(const struct m_ask *ask)
+static struct request request_of(const struct m_ask *ask, int space)
 {
     return (struct request){.mem = ask->mem,
+                            .namespace = str_of(space_names[space]),
                             .lasting_mem = ask->mem,
                             .cores = (uint32_t)ask->cores,
                             .lasting_cores = (uint32_t)ask->cores,
@@ -303,11 +384,12 @@ static void step_reserve(struct trial *t)
     struct m_ask ask = some_ask(t);
     if (chance(t, 10))
         ask = (struct m_ask){.mem = (int64_t)draw(t, 70) + 1, .cards = 1};
-    struct request request = request_of(&ask);
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = str_of(pod_uids[uid]),
-                                  .node = str_of(node_names[node]),
-                                  .request = &request}};
+    struct request request = request_of(&ask, uid % M_SPACES);
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = str_of(pod_uids[uid]),
+                                        .namespace = request.namespace,
+                                        .node = str_of(node_names[node]),
+                                        .request = &request}};
     (void)snprintf(t->what, sizeof(t->what), "reserve u%d n%d %lld over %d, cores %d", uid, node,
                    (long long)ask.mem, ask.cards, ask.cores);
     if (apply(t, &e))
@@ -319,8 +401,8 @@ static void step_settle(struct trial *t)
     int uid = (int)draw(t, M_PODS);
     bool read_back = chance(t, 50);
     bool is_confirm = chance(t, 65);
-    struct event e = {.type = is_confirm ? EVENT_CONFIRM : EVENT_CANCEL,
-                      .settle = {.uid = str_of(pod_uids[uid]), .read_back = read_back}};
+    struct cache_event e = {.type = is_confirm ? CACHE_CONFIRM : CACHE_CANCEL,
+                            .settle = {.uid = str_of(pod_uids[uid]), .read_back = read_back}};
     (void)snprintf(t->what, sizeof(t->what), "%s u%d %d", is_confirm ? "confirm" : "cancel", uid,
                    read_back);
     trial_assert(t, apply(t, &e));
@@ -335,7 +417,7 @@ static void step_list(struct trial *t)
     enum cache_kind kind = (enum cache_kind)draw(t, CACHE_KINDS);
     bool is_end = chance(t, 60);
     unsigned unproven = 0;
-    struct event e = {.type = is_end ? EVENT_LIST_END : EVENT_LIST_BEGIN, .list = kind};
+    struct cache_event e = {.type = is_end ? CACHE_LIST_END : CACHE_LIST_BEGIN, .list = kind};
     (void)snprintf(t->what, sizeof(t->what), "list %d %s", kind, is_end ? "end" : "begin");
     bool applied = apply(t, &e);
     if (!is_end) {
@@ -347,6 +429,22 @@ static void step_list(struct trial *t)
         return;
     trial_assert(t, t->fx.swept == m_list_end(&t->model, kind, &unproven));
     trial_assert(t, t->fx.unproven == unproven);
+}
+
+/* The usage of each limit must equal what the model's pods hold. */
+static void compare_quota(struct trial *t, int space)
+{
+    const struct m_quota *q = &t->model.quota;
+    int at = q->entries[space].is ? space : M_SPACES - 1;
+    struct quota_account a = quota_account(&t->cache.quota, str_of(space_names[space]));
+    trial_assert(t, t->cache.limited == q->is);
+    trial_assert(t, (a.entry != NULL) == (q->is && q->entries[at].is));
+    for (int i = 0; i < M_LIMITS && a.entry != NULL; i++) {
+        for (int k = 0; k < QUOTA_KINDS; k++) {
+            int64_t used = a.used == NULL ? 0 : (int64_t)a.used[i].of[k];
+            trial_assert(t, used == m_held(&t->model, space, i, (enum quota_kind)k));
+        }
+    }
 }
 
 static void compare_pod(struct trial *t, int i)
@@ -402,10 +500,12 @@ static void compare_node(struct trial *t, int i)
     for (int k = 0; k < m_cards(m); k++)
         compare_card(t, i, &n->cards[k], k);
     for (size_t k = 0; k < COUNT_OF(asks); k++) {
-        struct request request = request_of(&asks[k]);
-        trial_assert(t, policy_fit(n, &request) == m_fit(&t->model, i, &asks[k]));
+        int space = (int)(k % M_SPACES);
+        struct request request = request_of(&asks[k], space);
+        enum verdict verdict = m_fit(&t->model, i, space, &asks[k]);
+        trial_assert(t, t->model.quota.is || fit_node(n, &request) == verdict);
         cache_resolve(&t->cache, STR("nobody"), &request);
-        trial_assert(t, policy_fit(n, &request) == m_fit(&t->model, i, &asks[k]));
+        trial_assert(t, fit_node(n, &request) == verdict);
     }
 }
 
@@ -418,9 +518,9 @@ static void step(struct trial *t)
     else if (dice < 50)
         step_settle(t);
     else if (dice < 70)
-        step_pod_shown(t, EVENT_POD_SET);
+        step_pod_shown(t, CACHE_POD_SET);
     else if (dice < 75)
-        step_pod_shown(t, EVENT_POD_READ);
+        step_pod_shown(t, CACHE_POD_READ);
     else if (dice < 80)
         step_pod_gone(t);
     else if (dice < 90)
@@ -429,6 +529,8 @@ static void step(struct trial *t)
         step_node_set(t);
     else if (dice < 97)
         step_node_gone(t);
+    else if (dice < 98 && t->limited)
+        step_quota(t);
     else
         step_health(t);
     m_forget(&t->model);
@@ -436,23 +538,31 @@ static void step(struct trial *t)
         compare_pod(t, i);
     for (int i = 0; i < M_NODES; i++)
         compare_node(t, i);
+    for (int i = 0; i < M_SPACES; i++)
+        compare_quota(t, i);
 }
 
-static void run_history(uint64_t seed)
+static void run_history(uint64_t seed, bool limited, unsigned refused[static VERDICT_COUNT])
 {
-    struct trial t = {.random = seed, .seed = seed};
+    struct trial t = {.random = seed, .seed = seed, .limited = limited};
     cache_init(&t.cache, (struct map_seed){seed, 0});
     for (t.step = 0; t.step < STEPS; t.step++)
         step(&t);
     cache_done(&t.cache);
+    for (int v = 0; v < VERDICT_COUNT; v++)
+        refused[v] += t.refused[v];
 }
 
 START_TEST(agrees_with_the_model)
 {
     uint64_t first = seeded_setting("CACHE_MODEL_SEED", 1);
     uint64_t n = seeded_setting("CACHE_MODEL_HISTORIES", 300);
+    unsigned refused[VERDICT_COUNT] = {0};
     for (uint64_t i = 0; i < n; i++)
-        run_history(first + i);
+        run_history(first + i, _i == 1, refused);
+    /* Otherwise the histories would test nothing. */
+    ck_assert(_i == 0 || n < 50 ||
+              (refused[VERDICT_QUOTA] > 50 && refused[VERDICT_QUOTA_DENIED] > 50));
 }
 
 END_TEST
@@ -462,7 +572,7 @@ int main(void)
     Suite *suite = suite_create("cache_model");
     TCase *tc = tcase_create("cache_model");
     tcase_set_timeout(tc, 0);
-    tcase_add_test(tc, agrees_with_the_model);
+    tcase_add_loop_test(tc, agrees_with_the_model, 0, 2); /* without quotas and with them */
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -144,7 +144,7 @@ START_TEST(a_list_without_it_takes_it_back)
     ck_assert_int_eq(reserve(&r, "a", "n", 1), ERR_UNAVAILABLE);
     /* The list names the quota, though its content can't be read any more. */
     list_begin(&r, CACHE_HEALTH);
-    ck_assert_int_eq(rig_apply(&r, &(struct event){.type = EVENT_QUOTA_BAD}), OK);
+    ck_assert_int_eq(rig_apply(&r, &(struct cache_event){.type = CACHE_QUOTA_BAD}), OK);
     list_end(&r, CACHE_HEALTH);
     ck_assert(!r.fx.unlimited && !r.fx.changed);
     ck_assert_int_eq(reserve(&r, "a", "n", 1), ERR_UNAVAILABLE);
@@ -169,7 +169,7 @@ END_TEST
 START_TEST(deleted_there_are_none)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 0, -1, -1)};
-    struct event gone = {.type = EVENT_QUOTA_GONE};
+    struct cache_event gone = {.type = CACHE_QUOTA_GONE};
     struct rig r;
     rig_init(&r);
     node_set(&r, "n", "32", "2", NULL);
@@ -205,7 +205,7 @@ START_TEST(without_memory_the_old_ones_stay)
         ck_assert_int_eq(reserve(&r, "a", "n", 4), hit ? ERR_UNAVAILABLE : OK);
         /* A list that lost the object proves nothing. */
         ck_assert_int_eq(
-            rig_apply(&r, &(struct event){.type = EVENT_LIST_END, .list = CACHE_HEALTH}),
+            rig_apply(&r, &(struct cache_event){.type = CACHE_LIST_END, .list = CACHE_HEALTH}),
             hit ? ERR_NOMEM : OK);
         ck_assert(r.cache.limited);
         rig_done(&r);
@@ -223,7 +223,7 @@ START_TEST(a_pod_that_finds_no_tenant_is_not_there)
         node_set(&r, "n", "32", "2", NULL);
         fail_alloc_arm(FAIL_ONCE, nth);
         enum errc code =
-            pod_event(&r, EVENT_POD_SET, (struct shown){.uid = "p", .node = "n", .idx = "0"});
+            pod_event(&r, CACHE_POD_SET, (struct shown){.uid = "p", .node = "n", .idx = "0"});
         bool hit = fail_alloc_hit();
         fail_alloc_disarm();
         ck_assert_int_eq(code, hit ? ERR_NOMEM : OK);

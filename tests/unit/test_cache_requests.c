@@ -1,5 +1,5 @@
 /* Groups, claims, and how a pod's charge changes with its object. */
-#include "scene.h"
+#include "fit_fixture.h"
 
 #define GROUP(name)     .affinity = S(name)
 #define NOMINATED(name) .nominated = S(name)
@@ -18,9 +18,9 @@ static size_t groups(const struct rig *r)
 
 static void open_two(struct rig *r)
 {
-    const struct pod_view none[SCENE_PODS] = {NO_POD};
+    const struct pod_view none[FIXTURE_PODS] = {NO_POD};
     struct node_view node = TWO_CARDS;
-    scene_open(r, &node, none, PACK_UNSET);
+    fit_fixture_open(r, &node, none, PACK_UNSET);
 }
 
 /* However pods begin and cease to hold a card. */
@@ -92,7 +92,7 @@ END_TEST
 /* ---- claims ---- */
 
 static const struct {
-    struct pod_view pods[SCENE_PODS]; /* on node n with two cards of 16, or nominated for it */
+    struct pod_view pods[FIXTURE_PODS]; /* on node n with two cards of 16, or nominated for it */
     struct pod_view ask;
     enum verdict verdict;
     uint32_t card;
@@ -161,8 +161,8 @@ START_TEST(keeps_room_for_who_is_nominated)
     struct rig r;
     struct placement there;
     struct node_view node = TWO_CARDS;
-    scene_open(&r, &node, claims[_i].pods, PACK_UNSET);
-    enum verdict v = scene_judge(&r, &claims[_i].ask, &there);
+    fit_fixture_open(&r, &node, claims[_i].pods, PACK_UNSET);
+    enum verdict v = fit_fixture_judge(&r, &claims[_i].ask, &there);
     ck_assert_str_eq(verdict_name(v), verdict_name(claims[_i].verdict));
     ck_assert_int_eq(take(&r, claims[_i].ask), v == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
     if (v == VERDICT_FITS)
@@ -177,7 +177,7 @@ static bool kept(const struct rig *r)
 {
     struct request ask = {.mem = 1, .lasting_mem = 1};
     cache_resolve(&r->cache, STR("nobody"), &ask);
-    return policy_fit(node_of(r, "n"), &ask) == VERDICT_KEPT;
+    return fit_node(node_of(r, "n"), &ask) == VERDICT_KEPT;
 }
 
 START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
@@ -387,44 +387,6 @@ START_TEST(init_containers_give_back_and_take_again)
 
 END_TEST
 
-/* The result must be as if the setting had been so from the start: for pods of every kind, and for
- * a pod that comes later. */
-START_TEST(shrink_may_change_at_any_time)
-{
-    struct rig r;
-    struct pod_view done = POD("a", CONTAINERS(1, INIT(0, "9"), MAIN(0, "2")), HELD({0, 1, 2}));
-    struct pod_view runs = POD("b", CONTAINERS(1, INIT(0, "5"), MAIN(0, "1")), HELD({0, 0, 1}));
-    struct pod_view late = POD("c", CONTAINERS(1, INIT(0, "4"), MAIN(0, "1")), HELD({0, 0, 1}));
-    open_two(&r);
-    done.initialized = late.initialized = true;
-    cache_set_shrink(&r.cache, _i != 0);
-    set_pod(&r, done);
-    set_pod(&r, runs);
-    for (int turn = 0; turn < 4; turn++) {
-        bool on = (turn + _i) % 2 != 0;
-        cache_set_shrink(&r.cache, on);
-        cache_check(&r.cache);
-        ck_assert_int_eq(card_used(&r, "n", 1), on ? 2 : 9);
-        ck_assert_int_eq(card_used(&r, "n", 0), 5);
-    }
-    set_pod(&r, late); /* on in one case, off in the other */
-    cache_set_shrink(&r.cache, false);
-    ck_assert_int_eq(card_used(&r, "n", 0), 9);
-    cache_set_shrink(&r.cache, true);
-    cache_check(&r.cache);
-    ck_assert_int_eq(card_used(&r, "n", 0), 6);
-    set_pod(&r, done);
-    ck_assert(!r.fx.changed);
-    done.initialized = false;
-    set_pod(&r, done);
-    cache_set_shrink(&r.cache, false);
-    cache_set_shrink(&r.cache, true);
-    ck_assert_int_eq(card_used(&r, "n", 1), 9);
-    rig_done(&r);
-}
-
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("cache_requests");
@@ -439,7 +401,6 @@ int main(void)
     tcase_add_test(tc, a_bound_pod_is_charged_what_its_object_says_now);
     tcase_add_test(tc, another_hands_allocation_is_taken_over);
     tcase_add_loop_test(tc, init_containers_give_back_and_take_again, 0, 2);
-    tcase_add_loop_test(tc, shrink_may_change_at_any_time, 0, 2);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-static enum errc apply(struct world *w, const struct event *e, struct effect *ret)
+static enum errc apply(struct world *w, const struct cache_event *e, struct effect *ret)
 {
     enum errc code = cache_apply(&w->cache, e, 1, ret);
     cache_check(&w->cache);
@@ -22,7 +22,8 @@ static enum errc apply(struct world *w, const struct event *e, struct effect *re
 }
 
 /* Applies one pod's object as an event of this type. */
-static enum errc apply_pod(struct world *w, enum event_type type, int uid, const struct object *o)
+static enum errc apply_pod(struct world *w, enum cache_event_type type, int uid,
+                           const struct object *o)
 {
     char uid_text[16];
     char node[16];
@@ -30,12 +31,12 @@ static enum errc apply_pod(struct world *w, enum event_type type, int uid, const
     char mem[16];
     struct effect fx;
     struct container_view c = {.mem = text_of(mem, sizeof(mem), "", o->mem)};
-    struct event e = {.type = type,
-                      .pod = {.uid = text_of(uid_text, sizeof(uid_text), "u", uid),
-                              .phase = o->terminal ? STR("Succeeded") : STR("Running"),
-                              .deleting = o->deleting,
-                              .containers = &c,
-                              .n_containers = 1}};
+    struct cache_event e = {.type = type,
+                            .pod = {.uid = text_of(uid_text, sizeof(uid_text), "u", uid),
+                                    .phase = o->terminal ? STR("Succeeded") : STR("Running"),
+                                    .deleting = o->deleting,
+                                    .containers = &c,
+                                    .n_containers = 1}};
     if (o->node >= 0) {
         e.pod.node = text_of(node, sizeof(node), "n", o->node);
         e.pod.idx = text_of(card, sizeof(card), "", o->card);
@@ -51,11 +52,12 @@ static const struct pod *known(const struct world *w, int uid)
 
 /* The client. */
 
-static enum errc settle(struct world *w, const struct op *op, enum event_type type, bool read_back)
+static enum errc settle(struct world *w, const struct op *op, enum cache_event_type type,
+                        bool read_back)
 {
     char uid[16];
     struct effect fx;
-    struct event e = {
+    struct cache_event e = {
         .type = type,
         .settle = {.uid = text_of(uid, sizeof(uid), "u", op->uid), .read_back = read_back}};
     return apply(w, &e, &fx);
@@ -85,10 +87,10 @@ static void client_bind(struct world *w)
         return;
     int node = draw(w, NODES);
     struct request request = {.mem = w->pods[uid].mem, .lasting_mem = w->pods[uid].mem};
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = text_of(uid_text, sizeof(uid_text), "u", uid),
-                                  .node = text_of(node_text, sizeof(node_text), "n", node),
-                                  .request = &request}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = text_of(uid_text, sizeof(uid_text), "u", uid),
+                                        .node = text_of(node_text, sizeof(node_text), "n", node),
+                                        .request = &request}};
     /* The client first reads a pod that it does not know; the pod exists when it is reserved. */
     if (known(w, uid) == NULL && !w->pods[uid].exists)
         return;
@@ -102,14 +104,14 @@ static void client_cancel(struct world *w, struct op *op)
 {
     /* The pod is bound elsewhere or gone: the GET changes nothing beside the watch. */
     if (!op->read.exists || op->read.node < 0 ||
-        apply_pod(w, EVENT_POD_READ, op->uid, &op->read) != OK)
-        world_assert(w, settle(w, op, EVENT_CANCEL, false) == OK);
+        apply_pod(w, CACHE_POD_READ, op->uid, &op->read) != OK)
+        world_assert(w, settle(w, op, CACHE_CANCEL, false) == OK);
     op->used = false;
 }
 
 static void client_confirm(struct world *w, struct op *op, bool read_back)
 {
-    enum errc code = settle(w, op, EVENT_CONFIRM, read_back);
+    enum errc code = settle(w, op, CACHE_CONFIRM, read_back);
     op->used = code == ERR_CONFLICT;
     op->get_waits = op->used;
 }
@@ -122,8 +124,8 @@ static void client_was_read(struct world *w, struct op *op)
     if (bound_here) {
         client_confirm(w, op, true);
     } else if (op->verifies) {
-        struct event e = {.type = EVENT_POD_GONE,
-                          .pod = {.uid = text_of(uid, sizeof(uid), "u", op->uid)}};
+        struct cache_event e = {.type = CACHE_POD_GONE,
+                                .pod = {.uid = text_of(uid, sizeof(uid), "u", op->uid)}};
         world_assert(w, !op->read.exists);
         world_assert(w, apply(w, &e, &fx) == OK);
         op->used = false;
@@ -203,13 +205,13 @@ static void watch_deliver(struct world *w)
     w->first_note = (w->first_note + 1) % NOTES;
     w->n_notes--;
     world_assert(w,
-                 apply_pod(w, n->gone ? EVENT_POD_GONE : EVENT_POD_SET, n->uid, &n->object) == OK);
+                 apply_pod(w, n->gone ? CACHE_POD_GONE : CACHE_POD_SET, n->uid, &n->object) == OK);
 }
 
 static void list_step(struct world *w)
 {
     struct effect fx;
-    struct event e = {.type = EVENT_LIST_BEGIN, .list = CACHE_PODS};
+    struct cache_event e = {.type = CACHE_LIST_BEGIN, .list = CACHE_PODS};
     if (w->list == LIST_NONE) {
         w->connected = false;
         w->list = LIST_BEGUN;
@@ -223,12 +225,12 @@ static void list_step(struct world *w)
     } else if (w->next_listed < w->n_listed) {
         for (int i = 0; i < 20 && w->next_listed < w->n_listed; i++, w->next_listed++) {
             const struct object *o = &w->listed[w->next_listed];
-            world_assert(w, !o->exists || apply_pod(w, EVENT_POD_SET, w->next_listed, o) == OK);
+            world_assert(w, !o->exists || apply_pod(w, CACHE_POD_SET, w->next_listed, o) == OK);
         }
         if (draw(w, 25) == 0)
             w->list = LIST_NONE; /* the list broke off and starts again */
     } else {
-        e.type = EVENT_LIST_END;
+        e.type = CACHE_LIST_END;
         world_assert(w, apply(w, &e, &fx) == OK);
         w->list = LIST_NONE;
         w->connected = true;
@@ -307,10 +309,10 @@ static unsigned run_history(uint64_t seed)
     cache_init(&w->cache, (struct map_seed){seed, 0});
     for (int i = 0; i < NODES; i++) {
         char name[16];
-        struct event e = {.type = EVENT_NODE_SET,
-                          .node = {.name = text_of(name, sizeof(name), "n", i),
-                                   .mem = STR("32"),
-                                   .count = STR("2")}};
+        struct cache_event e = {.type = CACHE_NODE_SET,
+                                .node = {.name = text_of(name, sizeof(name), "n", i),
+                                         .mem = STR("32"),
+                                         .count = STR("2")}};
         world_assert(w, apply(w, &e, &fx) == OK);
     }
     while (!w->connected) /* the client serves nothing before the first list is complete */

@@ -114,12 +114,16 @@ static const struct {
     {"--kubeconfig /a=b", &no_env, NULL, "\"/a=b\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_FLAG},
     {"--kubeconfig=/a=b", &no_env, NULL, "\"/a=b\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_FLAG},
     {"--listen-address ::1", &no_env, NULL, "\"::1\"", CONFIG_ROW_listen_address, CONFIG_FROM_FLAG},
-    {"--listen-address :: --allow-plain-http", &no_env, NULL, "\"::\"", CONFIG_ROW_listen_address,
-     CONFIG_FROM_FLAG},
+    {"--listen-address :: --allow-plain-http=true", &no_env, NULL, "\"::\"",
+     CONFIG_ROW_listen_address, CONFIG_FROM_FLAG},
     {"--probe-address ::", &no_env, NULL, "\"::\"", CONFIG_ROW_probe_address, CONFIG_FROM_FLAG},
     {"--log-format json", &no_env, NULL, "json", CONFIG_ROW_log_format, CONFIG_FROM_FLAG},
     {"--bind-timeout 1m", &no_env, NULL, "1m", CONFIG_ROW_bind_timeout_ms, CONFIG_FROM_FLAG},
     {"--leader-elect=false", &no_env, NULL, "false", CONFIG_ROW_leader_elect, CONFIG_FROM_FLAG},
+    {"--leader-elect false", &no_env, NULL, "false", CONFIG_ROW_leader_elect, CONFIG_FROM_FLAG},
+    {"--evict-for-cards true --port 1", &no_env, NULL, "true", CONFIG_ROW_evict_for_cards,
+     CONFIG_FROM_FLAG},
+    {"--evict-for-cards true --port 1", &no_env, NULL, "1", CONFIG_ROW_port, CONFIG_FROM_FLAG},
     {"--node-policy spread", &no_env, NULL, "spread", CONFIG_ROW_node_policy, CONFIG_FROM_FLAG},
     {"--config f.yaml", &no_env, "shortlist: 10", "10", CONFIG_ROW_shortlist, CONFIG_FROM_FILE},
     /* A cluster file comes before the environment's kubeconfig. */
@@ -193,6 +197,14 @@ static const struct {
     {"--port=", &no_env, NULL, "flag --port: \"\": must be a number"},
     {"--port", &no_env, NULL, "flag --port: its value is missing"},
     {"--port --help", &no_env, NULL, "flag --port: its value is missing"},
+    {"--leader-elect", &no_env, NULL,
+     "flag --leader-elect: its value is missing: write --leader-elect=true or "
+     "--leader-elect=false"},
+    {"--evict-for-cards --port 1", &no_env, NULL,
+     "flag --evict-for-cards: its value is missing: write --evict-for-cards=true or "
+     "--evict-for-cards=false"},
+    {"--leader-elect no", &no_env, NULL, "flag --leader-elect: \"no\": must be true or false"},
+    {"--leader-elect=", &no_env, NULL, "flag --leader-elect: \"\": must be true or false"},
     {"--prot 1", &no_env, NULL, "unknown flag --prot, did you mean --port?"},
     {"--listenaddress=::", &no_env, NULL,
      "unknown flag --listenaddress, did you mean --listen-address?"},
@@ -239,7 +251,7 @@ static const struct {
      "client-names (flag: \"n\") needs client-ca-file, which is not set"},
     {"--tls-cert-file c --tls-key-file k --listen-address ::", &no_env, NULL, NULL},
     {"--token-file t", &no_env, NULL, NULL},
-    {"--token-file t --listen-address :: --allow-plain-http", &no_env, NULL,
+    {"--token-file t --listen-address :: --allow-plain-http=true", &no_env, NULL,
      "token-file (flag: \"t\") needs tls-cert-file where listen-address (\"::\") is not loopback: "
      "the token would travel in the clear"},
     {"--client-names a,,b", &no_env, NULL,
@@ -402,7 +414,8 @@ START_TEST(usage_names_every_row)
     }
     ck_assert(contains(&usage, "(default 39999; environment PORT;\n      restart)\n"));
     ck_assert(contains(&usage, "(default none; file)\n"));
-    ck_assert(contains(&usage, "(default 25s; live)\n"));
+    ck_assert(contains(&usage, "(default 25s; restart)\n"));
+    ck_assert(contains(&usage, " live)\n"));
     for (struct str line, rest = buf_str(&usage); rest.p != NULL;) {
         (void)str_cut(rest, '\n', &line, &rest);
         ck_assert_uint_le(line.n, 80);

@@ -31,7 +31,7 @@ START_TEST(it_gets_its_card)
     ck_assert_int_eq(pod("wants")->card, 1);
     run_turns(b.loop, 5);
     ck_assert(evictor_active(b.evictor)); /* it may still fail */
-    apply(&(struct event){.type = EVENT_CONFIRM, .settle = {.uid = STR("wants")}});
+    apply(&(struct cache_event){.type = CACHE_CONFIRM, .settle = {.uid = STR("wants")}});
     run_until(b.loop, is_idle, NULL);
     ck_assert_uint_eq(b.server.n_requests, 2);
     ck_assert_uint_eq(times_logged("pod=c reason=EvictedForCards"), 1);
@@ -50,7 +50,7 @@ START_TEST(a_bind_that_fails_is_no_end)
     gone("c");
     run_to_log("reason=CardsKept");
     reserve_it("wants");
-    apply(&(struct event){.type = EVENT_CANCEL, .settle = {.uid = STR("wants")}});
+    apply(&(struct cache_event){.type = CACHE_CANCEL, .settle = {.uid = STR("wants")}});
     ck_assert(!pod("wants")->kept);
     for (unsigned i = 0; i < 1000 && !pod("wants")->kept; i++)
         run_turns(b.loop, 1);
@@ -108,7 +108,7 @@ START_TEST(a_nomination_that_helps_nobody)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
     struct container_view c;
-    struct event e = {.type = EVENT_POD_SET, .pod = view_of(&wants, &c)};
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = view_of(&wants, &c)};
     e.pod.nominated = STR("n");
     apply(&e);
     (void)ask(wants);
@@ -147,7 +147,7 @@ static const struct {
 START_TEST(nobody_is_evicted_for)
 {
     struct container_view c;
-    struct event e = {.type = EVENT_POD_SET};
+    struct cache_event e = {.type = CACHE_POD_SET};
     serve(NULL, 0);
     if (idle[_i].other.uid != NULL)
         show(idle[_i].other);
@@ -183,8 +183,8 @@ START_TEST(the_node_of_the_cheaper_set)
 {
     static const struct str orders[][2] = {{STR("n"), STR("m")}, {STR("m"), STR("n")}};
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
-    apply(&(struct event){.type = EVENT_NODE_SET,
-                          .node = {.name = STR("m"), .mem = STR("32"), .count = STR("2")}});
+    apply(&(struct cache_event){.type = CACHE_NODE_SET,
+                                .node = {.name = STR("m"), .mem = STR("32"), .count = STR("2")}});
     show((struct shape){.uid = "d", .mem = "5", .node = "m", .idx = "0"});
     show((struct shape){.uid = "e", .mem = "5", .node = "m", .idx = "0"});
     show((struct shape){.uid = "f", .mem = "10", .node = "m", .idx = "1", .priority = 100});
@@ -203,8 +203,8 @@ START_TEST(no_more_victims_than_the_limit)
     static const struct str name = STR("m");
     int n = LIMIT_EVICT_VICTIMS + _i;
     serve(NULL, 0);
-    apply(&(struct event){.type = EVENT_NODE_SET,
-                          .node = {.name = STR("m"), .mem = STR("102"), .count = STR("3")}});
+    apply(&(struct cache_event){.type = CACHE_NODE_SET,
+                                .node = {.name = STR("m"), .mem = STR("102"), .count = STR("3")}});
     show((struct shape){.uid = "x", .mem = "1", .node = "m", .idx = "1", .priority = 100});
     show((struct shape){.uid = "y", .mem = "1", .node = "m", .idx = "2", .priority = 100});
     for (int i = 0; i < n; i++) {

@@ -1,13 +1,13 @@
 /* An explain waits for the API server; shutdown waits for no explain. */
 #include "daemon/query/query.h"
-#include "site.h"
+#include "http_fixture.h"
 
 #define GET  "GET /gpushare-scheduler/explain/ns/pod HTTP/1.1\r\nHost: x\r\n"
 #define OVER "cardpack is shutting down"
 
 /* An API server that never answers. */
 struct silence {
-    struct site site;
+    struct http_fixture http;
     struct service service;
     struct backend backend;
     unsigned asked;
@@ -36,18 +36,19 @@ static void cancels(struct backend_call *c)
 static void open_silence(struct silence *s)
 {
     *s = (struct silence){.backend = {.ready = ready, .get = asks, .cancel = cancels}};
-    struct http_server_settings set = settings(&s->site);
+    struct http_server_settings set = settings(&s->http);
     set.handle = routes_handle;
     set.ctx = &s->service;
-    set.answered = NULL; /* this callback's context would be the site */
-    open_with(&s->site, &set);
-    s->service.loop = s->site.loop;
+    set.answered = NULL; /* this callback's context would be the fixture */
+    open_with(&s->http, &set);
+    s->service.loop = s->http.loop;
     s->service.backend = &s->backend;
+    list_init(&s->service.explains);
 }
 
 static void drained(void *ctx)
 {
-    struct site *s = ctx;
+    struct http_fixture *s = ctx;
     s->drained = true;
 }
 
@@ -61,37 +62,37 @@ static bool has_asked(void *ctx)
 START_TEST(the_end_waits_for_no_answer)
 {
     struct silence s;
-    struct peer waits;
-    struct peer begun;
-    struct peer kept;
+    struct raw_conn waits;
+    struct raw_conn begun;
+    struct raw_conn kept;
     open_silence(&s);
-    dial(&s.site, &kept);
+    dial(&s.http, &kept);
     get(&kept, "/version");
-    peer_await(&kept, "HTTP/1.1 200", 1);
-    dial(&s.site, &waits);
-    peer_send(&waits, STR(GET "\r\n"));
-    dial(&s.site, &begun);
-    peer_send(&begun, STR(GET));
-    run_until(s.site.loop, has_asked, &s);
-    run_turns(s.site.loop, 5);
+    raw_conn_await(&kept, "HTTP/1.1 200", 1);
+    dial(&s.http, &waits);
+    raw_conn_send(&waits, STR(GET "\r\n"));
+    dial(&s.http, &begun);
+    raw_conn_send(&begun, STR(GET));
+    run_until(s.http.loop, has_asked, &s);
+    run_turns(s.http.loop, 5);
     ssize_t n = write(kept.fd.fd, GET "\r\n", sizeof(GET "\r\n") - 1);
     ck_assert_int_eq(n, sizeof(GET "\r\n") - 1);
     explain_end(&s.service);
-    http_server_drain(s.site.server, drained, &s.site);
-    peer_send(&begun, STR("\r\n"));
-    run_until(s.site.loop, until_flag, &s.site.drained);
+    http_server_drain(s.http.server, drained, &s.http);
+    raw_conn_send(&begun, STR("\r\n"));
+    run_until(s.http.loop, until_flag, &s.http.drained);
     ck_assert_uint_eq(s.asked, 1);
-    peer_await_end(&waits);
-    peer_await_end(&begun);
-    peer_await_end(&kept);
-    ck_assert_uint_eq(peer_count(&waits, OVER), 1);
-    ck_assert_uint_eq(peer_count(&begun, OVER), 1);
-    ck_assert_uint_eq(peer_count(&kept, OVER), 1);
-    ck_assert_uint_eq(peer_count(&kept, "HTTP/1.1 503"), 1);
-    peer_close(&waits);
-    peer_close(&begun);
-    peer_close(&kept);
-    close_site(&s.site);
+    raw_conn_await_end(&waits);
+    raw_conn_await_end(&begun);
+    raw_conn_await_end(&kept);
+    ck_assert_uint_eq(raw_conn_count(&waits, OVER), 1);
+    ck_assert_uint_eq(raw_conn_count(&begun, OVER), 1);
+    ck_assert_uint_eq(raw_conn_count(&kept, OVER), 1);
+    ck_assert_uint_eq(raw_conn_count(&kept, "HTTP/1.1 503"), 1);
+    raw_conn_close(&waits);
+    raw_conn_close(&begun);
+    raw_conn_close(&kept);
+    http_fixture_close(&s.http);
 }
 
 END_TEST

@@ -187,6 +187,8 @@ static struct str reason_by_name(void *ctx, size_t i)
     const struct filter_args *args = ctx;
     enum offer offer = offer_by_name(args->names[i]);
     ck_assert(offer == OFFER_REFUSED || offer == OFFER_UNRESOLVABLE);
+    if (str_eq(args->names[i], STR("never-%")))
+        return STR("\"5%\" of %d");
     return offer == OFFER_UNRESOLVABLE ? STR("no GPU, \"sorry\"")
                                        : STR("Insufficient GPU Memory in one device");
 }
@@ -208,6 +210,11 @@ static const struct {
      "{\"Nodes\":null,\"NodeNames\":[\"fit-1\",\"fit-2\"],\"FailedNodes\":{\"full\":\"Insufficient "
      "GPU Memory in one device\",\"never\":\"no GPU, \\\"sorry\\\"\"},"
      "\"FailedAndUnresolvableNodes\":{\"never\":\"no GPU, \\\"sorry\\\"\"},\"Error\":\"\"}"},
+    /* kube-scheduler would take a percent sign in a reason for a verb of a format. */
+    {"{" POD ",\"NodeNames\":[\"never-%\"]}",
+     "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{\"never-%\":\"\\\"5 percent\\\" of "
+     " percentd\"},\"FailedAndUnresolvableNodes\":{\"never-%\":\"\\\"5 percent\\\" of  percentd\"},"
+     "\"Error\":\"\"}"},
     /* Left out: neither feasible nor failed. */
     {"{" POD ",\"NodeNames\":[\"enough-1\",\"fit-1\",\"enough-2\",\"full\"]}",
      "{\"Nodes\":null,\"NodeNames\":[\"fit-1\"],\"FailedNodes\":{\"full\":\"Insufficient GPU "
@@ -301,6 +308,15 @@ START_TEST(writes_errors)
     buf_clear(&out, 0);
     extender_write_bind(&out, STR("no\n"));
     ck_assert_str_is(buf_str(&out), "{\"Error\":\"no\\n\"}");
+    buf_clear(&out, 0);
+    extender_write_bind(&out, STR("%25% \"%\"\n%"));
+    ck_assert_str_is(buf_str(&out),
+                     "{\"Error\":\" percent25 percent \\\" percent\\\"\\n percent\"}");
+    buf_clear(&out, 0);
+    extender_write_filter_error(&out, STR("100%"));
+    ck_assert_str_is(buf_str(&out),
+                     "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":null,"
+                     "\"FailedAndUnresolvableNodes\":null,\"Error\":\"100 percent\"}");
     buf_done(&out);
 }
 

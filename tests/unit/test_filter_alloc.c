@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "daemon/service.h"
 #include "fail_alloc.h"
-#include "peer.h"
+#include "raw_conn.h"
 
 #include <stdio.h>
 
@@ -67,11 +67,11 @@ static void stage_open(struct stage *s, const char *verb, unsigned shortlist)
     cache_init(&s->service.cache, (struct map_seed){1, 2});
     buf_init(&text, 16 * MIB);
     write_cluster(&text);
-    ck_assert_ok(cluster_new(s->service.loop, &s->service.cache, buf_str(&text), STR("nodes"),
-                             &s->service.cluster, &e),
+    ck_assert_ok(embedded_new(s->service.loop, &s->service.cache, buf_str(&text), STR("nodes"),
+                              &s->service.embedded, &e),
                  &e);
     buf_done(&text);
-    s->service.backend = cluster_interface(s->service.cluster);
+    s->service.backend = embedded_interface(s->service.embedded);
     const struct http_server_settings settings = {.address = STR("127.0.0.1"),
                                                   .max_body = MIB,
                                                   .max_connections = 10,
@@ -89,7 +89,7 @@ static void stage_open(struct stage *s, const char *verb, unsigned shortlist)
 static void stage_close(struct stage *s)
 {
     s->server = http_server_free(s->server);
-    s->service.cluster = cluster_free(s->service.cluster);
+    s->service.embedded = embedded_free(s->service.embedded);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     buf_done(&s->request);
@@ -110,20 +110,20 @@ static const struct {
 START_TEST(a_verb_allocates_nothing_of_ours)
 {
     struct stage s;
-    struct peer p;
+    struct raw_conn p;
     stage_open(&s, asked[_i].verb, asked[_i].shortlist);
-    peer_connect(&p, s.service.loop, http_server_port(s.server));
+    raw_conn_connect(&p, s.service.loop, http_server_port(s.server));
     for (int i = 0; i < WARM_UP + MEASURED; i++) {
         if (i == WARM_UP)
             fail_alloc_arm(FAIL_NEVER, 0);
         buf_clear(&p.in, SIZE_MAX);
-        peer_send(&p, buf_str(&s.request));
-        peer_await(&p, asked[_i].end, 1);
-        ck_assert_uint_eq(peer_count(&p, asked[_i].part), asked[_i].parts);
+        raw_conn_send(&p, buf_str(&s.request));
+        raw_conn_await(&p, asked[_i].end, 1);
+        ck_assert_uint_eq(raw_conn_count(&p, asked[_i].part), asked[_i].parts);
     }
     ck_assert_uint_eq(fail_alloc_count(), 0);
     fail_alloc_disarm();
-    peer_close(&p);
+    raw_conn_close(&p);
     stage_close(&s);
 }
 

@@ -1,8 +1,8 @@
 /* Which clients a port serves that requires client certificates, tokens, both or neither. */
 #include "certificates.h"
+#include "client_fixture.h"
 #include "daemon/guard.h"
-#include "origin.h"
-#include "site.h"
+#include "http_fixture.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@
 #define SECRET "the-token"
 
 struct gate {
-    struct site site;
+    struct http_fixture http;
     struct config config;
     struct guard *guard;
     struct path paths[8];
@@ -61,22 +61,22 @@ static void gate_open(struct gate *g, unsigned wants)
         g->config.client_ca_file = path_set(&g->paths[2], "ca.crt");
     if (wants & WANTS_TOKEN)
         g->config.token_file = path_set(&g->paths[3], "token");
-    struct http_server_settings set = settings(&g->site);
+    struct http_server_settings set = settings(&g->http);
     set.judge_ms = 50;
-    g->site = (struct site){.loop = loop_make(), .hop = {.run = hop}};
-    ck_assert_ok(guard_new(g->site.loop, &g->config, &g->guard, &e), &e);
+    g->http = (struct http_fixture){.loop = loop_make(), .hop = {.run = hop}};
+    ck_assert_ok(guard_new(g->http.loop, &g->config, &g->guard, &e), &e);
     guard_settings(g->guard, &set);
-    ck_assert_ok(http_server_new(g->site.loop, &set, &g->site.server, &e), &e);
+    ck_assert_ok(http_server_new(g->http.loop, &set, &g->http.server, &e), &e);
     (void)snprintf(g->url, sizeof(g->url), "%s://127.0.0.1:%u/echo", wants & TLS ? "https" : "http",
-                   http_server_port(g->site.server));
+                   http_server_port(g->http.server));
 }
 
 /* Closes the gate; closing logs a pending count. */
 static void gate_log(struct gate *g, struct buf *text)
 {
-    g->site.server = http_server_free(g->site.server);
+    g->http.server = http_server_free(g->http.server);
     g->guard = guard_free(g->guard);
-    close_site(&g->site);
+    http_fixture_close(&g->http);
     buf_init(text, 1U << 20);
     ck_assert(buf_reserve(text, 1U << 16));
     ssize_t n = pread(g->log, text->p, 1U << 16, 0);
@@ -100,7 +100,7 @@ static unsigned ask(struct gate *g, const char *client, const char *token)
     char file[64];
     struct err e = ERR_INIT;
     struct http_client *h = NULL;
-    struct caller c;
+    struct recorded_call c;
     struct http_client_settings set = {.ca_file = path_set(&g->paths[4], "ca.crt"),
                                        .allow_http = true};
     if (client[0] != '\0') {
@@ -109,14 +109,14 @@ static unsigned ask(struct gate *g, const char *client, const char *token)
         (void)snprintf(file, sizeof(file), "%s.key", client);
         set.key_file = path_set(&g->paths[6], file);
     }
-    ck_assert_ok(http_client_new(g->site.loop, &set, &h, &e), &e);
-    caller_init(&c, "POST", g->url, "");
+    ck_assert_ok(http_client_new(g->http.loop, &set, &h, &e), &e);
+    recorded_call_init(&c, "POST", g->url, "");
     c.call.body = STR("body");
     c.call.bearer = str_of(token);
     http_call_start(h, &c.call);
-    caller_await(g->site.loop, &c);
+    recorded_call_await(g->http.loop, &c);
     unsigned status = c.call.outcome == HTTP_ANSWERED ? c.call.status : 0;
-    caller_end(&c);
+    recorded_call_end(&c);
     http_client_free(h);
     return status;
 }
@@ -156,7 +156,7 @@ START_TEST(who_is_served)
     gate_open(&g, cases[_i].wants);
     for (int again = 0; again < 2; again++)
         ck_assert_uint_eq(ask(&g, cases[_i].client, cases[_i].token), cases[_i].status);
-    ck_assert_uint_eq(g.site.handled, cases[_i].status == 200 ? 2 : 0);
+    ck_assert_uint_eq(g.http.handled, cases[_i].status == 200 ? 2 : 0);
     gate_close(&g);
 }
 
@@ -221,32 +221,32 @@ END_TEST
 static void ends_streams(void *ctx)
 {
     const struct gate *g = ctx;
-    http_server_end_streams(g->site.server);
+    http_server_end_streams(g->http.server);
 }
 
 /* By a notice of the change, or by its own look. */
 START_TEST(a_stream_ends_with_its_token)
 {
     struct gate g;
-    struct peer p;
+    struct raw_conn p;
     gate_open(&g, WANTS_TOKEN);
     if (_i == 0)
         guard_on_change(g.guard, ends_streams, &g);
-    dial(&g.site, &p);
-    peer_send(&p,
-              STR("GET /stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TOKEN "\r\n\r\n"));
-    peer_await(&p, "<1>", 1);
+    dial(&g.http, &p);
+    raw_conn_send(
+        &p, STR("GET /stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " TOKEN "\r\n\r\n"));
+    raw_conn_await(&p, "<1>", 1);
     guard_refresh(g.guard);
-    run_turns(g.site.loop, 20);
-    ck_assert_uint_eq(g.site.n_gone, 0);
+    run_turns(g.http.loop, 20);
+    ck_assert_uint_eq(g.http.n_gone, 0);
     put_token(OTHER);
     if (_i == 0)
         guard_refresh(g.guard);
     else
         ahead_s += 10;
-    await_gone(&g.site, 1);
-    ck_assert_uint_eq(peer_count(&p, "\r\n0\r\n\r\n"), 1);
-    peer_close(&p);
+    await_gone(&g.http, 1);
+    ck_assert_uint_eq(raw_conn_count(&p, "\r\n0\r\n\r\n"), 1);
+    raw_conn_close(&p);
     gate_close(&g);
 }
 
@@ -346,28 +346,28 @@ START_TEST(what_becomes_of_a_refused_body)
 {
     static const size_t sizes[] = {0, 4, 250000, 1U << 20};
     struct gate g;
-    struct peer p;
+    struct raw_conn p;
     struct buf memory;
     gate_open(&g, WANTS_TOKEN);
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         struct str body = letters(&memory, sizes[i]);
-        dial(&g.site, &p);
+        dial(&g.http, &p);
         post(&p, "/echo", body);
-        peer_await_end(&p);
-        ck_assert_uint_eq(peer_count(&p, "HTTP/1.1 401 Unauthorized\r\n"), 1);
-        ck_assert_uint_eq(peer_count(&p, "WWW-Authenticate: Bearer\r\n"), 1);
-        peer_close(&p);
+        raw_conn_await_end(&p);
+        ck_assert_uint_eq(raw_conn_count(&p, "HTTP/1.1 401 Unauthorized\r\n"), 1);
+        ck_assert_uint_eq(raw_conn_count(&p, "WWW-Authenticate: Bearer\r\n"), 1);
+        raw_conn_close(&p);
         buf_done(&memory);
     }
     struct str body = letters(&memory, 8U << 20);
-    dial(&g.site, &p);
-    peer_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 80000000\r\n\r\n"));
-    peer_send(&p, body);
-    peer_await_end(&p);
+    dial(&g.http, &p);
+    raw_conn_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 80000000\r\n\r\n"));
+    raw_conn_send(&p, body);
+    raw_conn_await_end(&p);
     buf_done(&memory);
-    peer_close(&p);
-    ck_assert_uint_eq(g.site.handled, 0);
-    ck_assert_uint_eq(g.site.too_large, 0);
+    raw_conn_close(&p);
+    ck_assert_uint_eq(g.http.handled, 0);
+    ck_assert_uint_eq(g.http.too_large, 0);
     gate_close(&g);
 }
 

@@ -1,6 +1,6 @@
 /* What the HTTP client allocates, and what happens to a call without memory. */
+#include "client_fixture.h"
 #include "fail_alloc.h"
-#include "origin.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -35,7 +35,7 @@ static void parrot_accept(struct loop_fd *f, uint32_t events)
 
 static bool both_done(void *ctx)
 {
-    const struct caller *c = ctx;
+    const struct recorded_call *c = ctx;
     return c[0].done && c[1].done;
 }
 
@@ -48,17 +48,17 @@ static enum errc two_calls(struct loop *l)
     enum errc code = http_client_new(l, &s, &client, NULL);
     if (code != OK)
         return code;
-    struct origin o;
+    struct raw_server o;
     struct parrot connections[8];
-    origin_open(&o, l);
+    raw_server_open(&o, l);
     struct parrot listener = {
         .fd = {.fd = o.listener.fd, .events = EPOLLIN, .ready = parrot_accept},
         .connections = connections};
     loop_fd_del(&o.listener);
     ck_assert_int_eq(loop_fd_add(l, &listener.fd, NULL), OK);
-    struct caller c[2];
+    struct recorded_call c[2];
     for (int i = 0; i < 2; i++) {
-        caller_init(&c[i], "POST", o.url, "/");
+        recorded_call_init(&c[i], "POST", o.url, "/");
         c[i].call.body = STR("{}");
         c[i].call.bearer = STR("token");
         http_call_start(client, &c[i].call);
@@ -67,7 +67,7 @@ static enum errc two_calls(struct loop *l)
     for (int i = 0; i < 2; i++) {
         if (c[i].call.outcome != HTTP_ANSWERED)
             code = c[i].call.err.code;
-        caller_end(&c[i]);
+        recorded_call_end(&c[i]);
     }
     http_client_forget_connections(client);
     run_turns(l, 1);
@@ -77,7 +77,7 @@ static enum errc two_calls(struct loop *l)
         (void)close(connections[i].fd.fd);
     }
     loop_fd_del(&listener.fd);
-    origin_close(&o);
+    raw_server_close(&o);
     return code;
 }
 
@@ -103,28 +103,28 @@ END_TEST
 
 START_TEST(a_steady_load_allocates_nothing_of_ours)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "POST", f.origin.url, "/");
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "POST", f.server.url, "/");
     c.call.body = STR("{}");
-    struct peer *p = NULL;
+    struct raw_conn *p = NULL;
     for (int i = 0; i < 10; i++) {
         c.done = false;
         c.times = 0;
         http_call_start(f.client, &c.call);
-        p = origin_peer(&f.origin, 0);
-        peer_await(p, "{}", 1);
+        p = raw_server_peer(&f.server, 0);
+        raw_conn_await(p, "{}", 1);
         buf_clear(&p->in, SIZE_MAX);
-        peer_send(p, STR(OK_ANSWER));
-        caller_await(f.loop, &c);
+        raw_conn_send(p, STR(OK_ANSWER));
+        recorded_call_await(f.loop, &c);
         if (i == 3)
             fail_alloc_arm(FAIL_NEVER, 0);
     }
     ck_assert_uint_eq(fail_alloc_count(), 0);
     fail_alloc_disarm();
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST

@@ -1,7 +1,7 @@
 /*
  * The HTTP client: what it sends, what it accepts, and which failures prove that nothing was sent.
  */
-#include "origin.h"
+#include "client_fixture.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -44,10 +44,10 @@ static const struct {
 
 START_TEST(a_request_on_the_wire)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, requests[_i].method, f.origin.url, "/a/b?x=%20y");
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, requests[_i].method, f.server.url, "/a/b?x=%20y");
     struct str header = str_of(requests[_i].header);
     c.call.body = str_of(requests[_i].body);
     c.call.content_type = str_of(requests[_i].content_type);
@@ -57,21 +57,21 @@ START_TEST(a_request_on_the_wire)
     c.call.headers = &header;
     c.call.n_headers = header.p == NULL ? 0 : 1;
     http_call_start(f.client, &c.call);
-    struct peer *p = origin_request(&f.origin, 0);
-    peer_await(p, requests[_i].lines, 1);
+    struct raw_conn *p = raw_server_request(&f.server, 0);
+    raw_conn_await(p, requests[_i].lines, 1);
     char line[128];
     (void)snprintf(line, sizeof(line), "%s /a/b?x=%%20y HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n",
-                   requests[_i].method, f.origin.port);
+                   requests[_i].method, f.server.port);
     ck_assert(str_starts(buf_str(&p->in), str_of(line)));
-    ck_assert_uint_eq(peer_count(p, "Expect"), 0);
-    ck_assert_uint_eq(peer_count(p, "Accept-Encoding"), 0);
-    peer_send(p, STR(OK_ANSWER));
-    caller_await(f.loop, &c);
+    ck_assert_uint_eq(raw_conn_count(p, "Expect"), 0);
+    ck_assert_uint_eq(raw_conn_count(p, "Accept-Encoding"), 0);
+    raw_conn_send(p, STR(OK_ANSWER));
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
     ck_assert_uint_eq(c.call.status, 200);
     ck_assert_str_is(buf_str(&c.call.reply), "ok");
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
@@ -79,60 +79,61 @@ END_TEST
 /* The name is for TLS alone; the address gives the peer and the Host header. */
 START_TEST(a_tls_server_name_is_not_the_host)
 {
-    struct fixture f;
-    struct caller c;
+    struct client_fixture f;
+    struct recorded_call c;
     struct http_client_settings s = {.tls_server_name = STR("kubernetes"), .allow_http = true};
-    fixture_with(&f, &s);
-    caller_init(&c, "GET", f.origin.url, "/a?b");
+    client_fixture_with(&f, &s);
+    recorded_call_init(&c, "GET", f.server.url, "/a?b");
     http_call_start(f.client, &c.call);
-    struct peer *p = origin_request(&f.origin, 0);
+    struct raw_conn *p = raw_server_request(&f.server, 0);
     char head[128];
     (void)snprintf(head, sizeof(head), "GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n",
-                   f.origin.port);
+                   f.server.port);
     ck_assert(str_starts(buf_str(&p->in), str_of(head)));
-    peer_send(p, STR(OK_ANSWER));
-    caller_await(f.loop, &c);
+    raw_conn_send(p, STR(OK_ANSWER));
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
 
 START_TEST(head_has_no_body)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "HEAD", f.origin.url, "/");
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "HEAD", f.server.url, "/");
     http_call_start(f.client, &c.call);
-    peer_send(origin_request(&f.origin, 0), STR("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"));
-    caller_await(f.loop, &c);
+    raw_conn_send(raw_server_request(&f.server, 0),
+                  STR("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"));
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
     ck_assert_uint_eq(c.call.reply.n, 0);
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
 
 START_TEST(a_large_body_goes_whole)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
     static char body[2000000];
     memset(body, 'b', sizeof(body));
-    caller_init(&c, "POST", f.origin.url, "/");
+    recorded_call_init(&c, "POST", f.server.url, "/");
     c.call.body = (struct str){body, sizeof(body)};
     http_call_start(f.client, &c.call);
-    struct peer *p = origin_request(&f.origin, 0);
+    struct raw_conn *p = raw_server_request(&f.server, 0);
     run_while(f.loop, p->in.n < sizeof(body));
-    peer_send(p, STR(OK_ANSWER));
-    caller_await(f.loop, &c);
+    raw_conn_send(p, STR(OK_ANSWER));
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
@@ -193,21 +194,21 @@ static const struct {
 
 START_TEST(an_answer_and_its_outcome)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "GET", f.origin.url, "/pods?limit=1");
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "GET", f.server.url, "/pods?limit=1");
     c.call.max_reply = answers[_i].code == ERR_LIMIT ? REPLY_MAX : 0;
     http_call_start(f.client, &c.call);
-    struct peer *p = origin_request(&f.origin, 0);
-    peer_send(p, str_of(answers[_i].answer));
+    struct raw_conn *p = raw_server_request(&f.server, 0);
+    raw_conn_send(p, str_of(answers[_i].answer));
     run_turns(f.loop, 2);
     struct linger hard = {.l_onoff = 1};
     if (answers[_i].then == RESETS)
         ck_assert_int_eq(setsockopt(p->fd.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)), 0);
     if (answers[_i].then != STAYS)
-        peer_close(p);
-    caller_await(f.loop, &c);
+        raw_conn_close(p);
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, answers[_i].outcome);
     ck_assert_uint_eq(c.call.status, answers[_i].status);
     ck_assert_int_eq(c.call.err.code, answers[_i].code);
@@ -216,11 +217,11 @@ START_TEST(an_answer_and_its_outcome)
         ck_assert_str_is(buf_str(&c.call.reply), answers[_i].reply);
     if (answers[_i].code != OK) {
         char start[128];
-        (void)snprintf(start, sizeof(start), "GET %s/pods: ", f.origin.url);
+        (void)snprintf(start, sizeof(start), "GET %s/pods: ", f.server.url);
         ck_assert_msg(str_starts(str_of(c.call.err.text), str_of(start)), "%s", c.call.err.text);
     }
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
@@ -241,59 +242,59 @@ static const struct {
 
 START_TEST(what_cannot_be_sent_is_not_sent)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "POST", nowhere[_i].url, "");
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "POST", nowhere[_i].url, "");
     c.call.body = STR("{}");
     http_call_start(f.client, &c.call);
     ck_assert(!c.done);
-    caller_await(f.loop, &c);
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_NOT_SENT);
     ck_assert_int_eq(c.call.err.code, nowhere[_i].code);
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
 
 START_TEST(plain_http_must_be_allowed)
 {
-    struct fixture f;
-    struct caller c;
+    struct client_fixture f;
+    struct recorded_call c;
     struct http_client_settings s = {.user_agent = STR("unit/1")};
-    fixture_with(&f, &s);
-    caller_init(&c, "GET", f.origin.url, "/");
+    client_fixture_with(&f, &s);
+    recorded_call_init(&c, "GET", f.server.url, "/");
     http_call_start(f.client, &c.call);
-    caller_await(f.loop, &c);
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_NOT_SENT);
-    ck_assert_uint_eq(f.origin.n, 0);
-    caller_end(&c);
-    fixture_close(&f);
+    ck_assert_uint_eq(f.server.n, 0);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
 
 START_TEST(no_line_can_be_smuggled_in)
 {
-    struct fixture f;
-    struct caller c[2];
+    struct client_fixture f;
+    struct recorded_call c[2];
     struct str header = STR("X: a\r\nY: b");
-    fixture_open(&f);
+    client_fixture_open(&f);
     for (int i = 0; i < 2; i++)
-        caller_init(&c[i], "GET", f.origin.url, "/");
+        recorded_call_init(&c[i], "GET", f.server.url, "/");
     c[0].call.headers = &header;
     c[0].call.n_headers = 1;
     c[1].call.bearer = STR("token\n");
     for (int i = 0; i < 2; i++) {
         http_call_start(f.client, &c[i].call);
-        caller_await(f.loop, &c[i]);
+        recorded_call_await(f.loop, &c[i]);
         ck_assert_int_eq(c[i].call.outcome, HTTP_NOT_SENT);
         ck_assert_int_eq(c[i].call.err.code, ERR_SYNTAX);
-        caller_end(&c[i]);
+        recorded_call_end(&c[i]);
     }
-    ck_assert_uint_eq(f.origin.n, 0);
-    fixture_close(&f);
+    ck_assert_uint_eq(f.server.n, 0);
+    client_fixture_close(&f);
 }
 
 END_TEST
@@ -306,19 +307,19 @@ START_TEST(a_proxy_keeps_its_password)
         "ftp://me:hunter2@127.0.0.1:1",
         "http://me:hunter2@127.0.0.1 x",
     };
-    struct fixture f;
-    struct caller c;
+    struct client_fixture f;
+    struct recorded_call c;
     struct http_client_settings s = {
         .user_agent = STR("unit/1"), .allow_http = true, .proxy_url = str_of(proxies[_i])};
-    fixture_with(&f, &s);
-    caller_init(&c, "GET", f.origin.url, "/");
+    client_fixture_with(&f, &s);
+    recorded_call_init(&c, "GET", f.server.url, "/");
     http_call_start(f.client, &c.call);
-    caller_await(f.loop, &c);
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_NOT_SENT);
     ck_assert_ptr_nonnull(strstr(c.call.err.text, "the URL of its proxy cannot be used"));
     ck_assert_ptr_null(strstr(c.call.err.text, "hunter2"));
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
@@ -330,23 +331,23 @@ END_TEST
 START_TEST(a_failed_handshake_is_not_sent)
 {
     struct http_client_settings s = {.user_agent = STR("unit/1"), .insecure = true};
-    struct fixture f;
-    struct caller c;
+    struct client_fixture f;
+    struct recorded_call c;
     char url[64];
-    fixture_with(&f, &s);
-    (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/", f.origin.port);
-    caller_init(&c, "POST", url, "");
+    client_fixture_with(&f, &s);
+    (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/", f.server.port);
+    recorded_call_init(&c, "POST", url, "");
     c.call.body = STR("{}");
     c.call.timeout_ms = _i == 0 ? 0 : 50;
     http_call_start(f.client, &c.call);
-    struct peer *p = origin_peer(&f.origin, 0);
+    struct raw_conn *p = raw_server_peer(&f.server, 0);
     if (_i == 0)
-        peer_send(p, STR("HTTP/1.1 400 Bad Request\r\n\r\n"));
-    caller_await(f.loop, &c);
+        raw_conn_send(p, STR("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_NOT_SENT);
     ck_assert_int_eq(c.call.err.code, _i == 0 ? ERR_UNAVAILABLE : ERR_TIMEOUT);
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
@@ -357,28 +358,28 @@ END_TEST
  */
 START_TEST(a_retry_that_is_refused_is_not_not_sent)
 {
-    struct fixture f;
-    struct caller c[2];
-    fixture_open(&f);
+    struct client_fixture f;
+    struct recorded_call c[2];
+    client_fixture_open(&f);
     for (int i = 0; i < 2; i++) {
-        caller_init(&c[i], "POST", f.origin.url, "/bind");
+        recorded_call_init(&c[i], "POST", f.server.url, "/bind");
         c[i].call.body = STR("{}");
     }
     http_call_start(f.client, &c[0].call);
-    struct peer *p = origin_request(&f.origin, 0);
-    peer_send(p, STR(OK_ANSWER));
-    caller_await(f.loop, &c[0]);
+    struct raw_conn *p = raw_server_request(&f.server, 0);
+    raw_conn_send(p, STR(OK_ANSWER));
+    recorded_call_await(f.loop, &c[0]);
     buf_clear(&p->in, 0);
     http_call_start(f.client, &c[1].call);
-    peer_await(p, "\r\n\r\n{}", 1); /* on the same connection */
-    origin_stop_listening(&f.origin);
-    peer_close(p);
-    caller_await(f.loop, &c[1]);
+    raw_conn_await(p, "\r\n\r\n{}", 1); /* on the same connection */
+    raw_server_stop_listening(&f.server);
+    raw_conn_close(p);
+    recorded_call_await(f.loop, &c[1]);
     ck_assert_int_eq(c[1].call.outcome, HTTP_UNKNOWN);
     ck_assert_ptr_nonnull(strstr(c[1].call.err.text, "Couldn't connect to server"));
-    caller_end(&c[0]);
-    caller_end(&c[1]);
-    fixture_close(&f);
+    recorded_call_end(&c[0]);
+    recorded_call_end(&c[1]);
+    client_fixture_close(&f);
 }
 
 END_TEST
@@ -389,31 +390,31 @@ END_TEST
  */
 START_TEST(a_post_is_not_sent_twice)
 {
-    struct fixture f;
-    struct caller c[2];
+    struct client_fixture f;
+    struct recorded_call c[2];
     bool post = _i == 0;
-    fixture_open(&f);
+    client_fixture_open(&f);
     for (int i = 0; i < 2; i++) {
-        caller_init(&c[i], post ? "POST" : "PUT", f.origin.url, "/bind");
+        recorded_call_init(&c[i], post ? "POST" : "PUT", f.server.url, "/bind");
         c[i].call.body = STR("{}");
     }
     http_call_start(f.client, &c[0].call);
-    struct peer *p = origin_request(&f.origin, 0);
-    peer_send(p, STR(OK_ANSWER));
-    caller_await(f.loop, &c[0]);
+    struct raw_conn *p = raw_server_request(&f.server, 0);
+    raw_conn_send(p, STR(OK_ANSWER));
+    recorded_call_await(f.loop, &c[0]);
     buf_clear(&p->in, 0);
     http_call_start(f.client, &c[1].call);
-    peer_await(p, "\r\n\r\n{}", 1);
-    peer_close(p);
+    raw_conn_await(p, "\r\n\r\n{}", 1);
+    raw_conn_close(p);
     if (!post)
-        peer_send(origin_request(&f.origin, 1), STR(OK_ANSWER));
-    caller_await(f.loop, &c[1]);
+        raw_conn_send(raw_server_request(&f.server, 1), STR(OK_ANSWER));
+    recorded_call_await(f.loop, &c[1]);
     ck_assert_int_eq(c[1].call.outcome, post ? HTTP_UNKNOWN : HTTP_ANSWERED);
     if (post)
         ck_assert_ptr_nonnull(strstr(c[1].call.err.text, "what became of the request"));
-    caller_end(&c[0]);
-    caller_end(&c[1]);
-    fixture_close(&f);
+    recorded_call_end(&c[0]);
+    recorded_call_end(&c[1]);
+    client_fixture_close(&f);
 }
 
 END_TEST

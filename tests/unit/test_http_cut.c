@@ -1,6 +1,6 @@
 /* A client that ends its connection within a request, or right after one. No deadline may end it
  * here. */
-#include "site.h"
+#include "http_fixture.h"
 
 #define TURNS 40 /* none of them sleeps */
 
@@ -29,7 +29,7 @@ static const char *const halves[] = {
     "GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na",
 };
 
-static int dial_plainly(struct site *s)
+static int dial_plainly(struct http_fixture *s)
 {
     struct sockaddr_in a = loopback(http_server_port(s->server));
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -57,7 +57,7 @@ static int end(int fd, enum way way)
     return -1;
 }
 
-static int come_and_go(struct site *s, const char *text, enum way way, enum moment moment)
+static int come_and_go(struct http_fixture *s, const char *text, enum way way, enum moment moment)
 {
     int fd = dial_plainly(s);
     if (moment != AT_ONCE)
@@ -73,8 +73,8 @@ static int come_and_go(struct site *s, const char *text, enum way way, enum mome
 START_TEST(half_a_request_ends_with_its_peer)
 {
     const char *text = halves[_i / (WAYS * MOMENTS)];
-    struct site s;
-    open_site(&s);
+    struct http_fixture s;
+    http_fixture_open(&s);
     int fd = come_and_go(&s, text, (enum way)(_i / MOMENTS % WAYS), (enum moment)(_i % MOMENTS));
     ck_assert_uint_eq(s.counts.connections, 1);
     ck_assert_msg(s.counts.open == 0, "the connection is kept, with half a request: %s", text);
@@ -83,7 +83,7 @@ START_TEST(half_a_request_ends_with_its_peer)
         ck_assert_uint_eq(s.handled, str_starts(str_of(text), STR("GET")) ? 1 : 0);
     if (fd >= 0)
         (void)close(fd);
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -109,15 +109,15 @@ START_TEST(whole_requests_are_answered_though_their_peer_has_shut_its_half)
 {
     const char *text = whole[_i / MOMENTS];
     char answer[4096];
-    struct site s;
-    open_site(&s);
+    struct http_fixture s;
+    http_fixture_open(&s);
     int fd = come_and_go(&s, text, SHUTS, (enum moment)(_i % MOMENTS));
     size_t n = read_plainly(fd, answer, sizeof(answer));
     ck_assert_ptr_nonnull(memmem(answer, n, "HTTP/1.1 200 OK", 15));
     ck_assert_uint_eq(s.handled, 1);
     ck_assert_msg(s.counts.open == 0, "the connection is kept behind its last request: %s", text);
     (void)close(fd);
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -125,8 +125,8 @@ END_TEST
 START_TEST(pipelined_requests_before_the_end_are_all_answered)
 {
     char answer[8192];
-    struct site s;
-    open_site(&s);
+    struct http_fixture s;
+    http_fixture_open(&s);
     int fd = dial_plainly(&s);
     for (int i = 0; i < 10; i++)
         send_plainly(fd, whole[i % 2]);
@@ -137,7 +137,7 @@ START_TEST(pipelined_requests_before_the_end_are_all_answered)
     ck_assert_ptr_nonnull(memmem(answer, n, "HTTP/1.1 200 OK", 15));
     ck_assert_uint_eq(s.counts.open, 0);
     (void)close(fd);
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -146,8 +146,8 @@ END_TEST
 START_TEST(a_handler_goes_on_when_its_peer_has_ended)
 {
     char answer[4096];
-    struct site s;
-    open_site(&s);
+    struct http_fixture s;
+    http_fixture_open(&s);
     int fd = come_and_go(&s, "POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody",
                          (enum way)_i, _i == RESETS ? LATER : AT_ONCE);
     ck_assert_uint_eq(s.n_held, 1);
@@ -161,7 +161,7 @@ START_TEST(a_handler_goes_on_when_its_peer_has_ended)
         (void)close(fd);
     }
     ck_assert_uint_eq(s.counts.open, 0);
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST

@@ -1,5 +1,5 @@
 /* The HTTP server in a process without a free descriptor. */
-#include "site.h"
+#include "http_fixture.h"
 
 #include <sys/resource.h>
 
@@ -32,7 +32,7 @@ static void leave(struct full *f, size_t n)
 }
 
 /* As dial, but for a process without free descriptors. */
-static void dial_full(struct site *s, struct full *f, struct peer *p)
+static void dial_full(struct http_fixture *s, struct full *f, struct raw_conn *p)
 {
     leave(f, 1);
     dial(s, p);
@@ -72,7 +72,7 @@ static bool is_over(void *ctx)
 
 /* The number of loop turns within this time. A loop that sleeps makes few turns, however slow they
  * are. */
-static size_t turns_within(struct site *s, uint64_t ms)
+static size_t turns_within(struct http_fixture *s, uint64_t ms)
 {
     struct span p = {.hook = {.prepare = span_prepare, .check = span_check},
                      .timer = {.fire = over}};
@@ -87,24 +87,24 @@ static size_t turns_within(struct site *s, uint64_t ms)
 /* A client waits in the listen queue and can't be accepted: the loop must not spin. */
 START_TEST(the_first_client_waits_without_a_spin)
 {
-    struct site s;
+    struct http_fixture s;
     struct full f;
-    struct peer p;
-    open_site(&s);
+    struct raw_conn p;
+    http_fixture_open(&s);
     fill(&f);
     dial_full(&s, &f, &p);
     post(&p, "/echo", STR("served"));
     ck_assert_uint_lt(turns_within(&s, 350), 20);
     ck_assert_uint_eq(s.handled, 0);
     leave(&f, 1);
-    peer_await(&p, "served", 1);
+    raw_conn_await(&p, "served", 1);
     /* The client's next request does not wait for a retry. */
     post(&p, "/echo", STR("again"));
-    peer_await(&p, "again", 1);
+    raw_conn_await(&p, "again", 1);
     ck_assert_uint_lt(turns_within(&s, 350), 5);
     leave(&f, f.n);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -112,28 +112,28 @@ END_TEST
 /* libmicrohttpd accepts nothing until one of its connections ends: an idle one is closed. */
 START_TEST(a_connection_that_rests_gives_way)
 {
-    struct site s;
+    struct http_fixture s;
     struct full f;
-    struct peer kept;
-    struct peer late[3];
-    open_site(&s);
+    struct raw_conn kept;
+    struct raw_conn late[3];
+    http_fixture_open(&s);
     dial(&s, &kept);
     post(&kept, "/echo", STR("first"));
-    peer_await(&kept, "first", 1);
+    raw_conn_await(&kept, "first", 1);
     fill(&f);
     for (size_t i = 0; i < COUNT_OF(late); i++) {
         dial_full(&s, &f, &late[i]);
         post(&late[i], "/echo", STR("served"));
-        peer_await(&late[i], "served", 1);
-        struct peer *before = i == 0 ? &kept : &late[i - 1];
-        peer_await_end(before);
+        raw_conn_await(&late[i], "served", 1);
+        struct raw_conn *before = i == 0 ? &kept : &late[i - 1];
+        raw_conn_await_end(before);
     }
     ck_assert_uint_eq(s.counts.open, 1);
     leave(&f, f.n);
-    peer_close(&kept);
+    raw_conn_close(&kept);
     for (size_t i = 0; i < COUNT_OF(late); i++)
-        peer_close(&late[i]);
-    close_site(&s);
+        raw_conn_close(&late[i]);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -141,11 +141,11 @@ END_TEST
 /* A connection with a handler at work is not cut: the next client waits for its end. */
 START_TEST(a_busy_connection_is_not_cut)
 {
-    struct site s;
+    struct http_fixture s;
     struct full f;
-    struct peer busy;
-    struct peer late;
-    open_site(&s);
+    struct raw_conn busy;
+    struct raw_conn late;
+    http_fixture_open(&s);
     dial(&s, &busy);
     post(&busy, "/hold", STR("held"));
     await_held(&s, 1);
@@ -156,12 +156,12 @@ START_TEST(a_busy_connection_is_not_cut)
     ck_assert_uint_eq(s.handled, 1);
     ck_assert(!busy.closed);
     respond(s.held[0], s.held[0]->body);
-    peer_await(&busy, "held", 1);
-    peer_await(&late, "served", 1);
+    raw_conn_await(&busy, "held", 1);
+    raw_conn_await(&late, "served", 1);
     leave(&f, f.n);
-    peer_close(&busy);
-    peer_close(&late);
-    close_site(&s);
+    raw_conn_close(&busy);
+    raw_conn_close(&late);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -169,14 +169,14 @@ END_TEST
 /* When the server stops listening, nothing remains of a client that could not be accepted. */
 START_TEST(a_server_ends_while_a_client_waits)
 {
-    struct site s;
+    struct http_fixture s;
     struct full f;
-    struct peer p;
-    open_site(&s);
+    struct raw_conn p;
+    http_fixture_open(&s);
     fill(&f);
     dial_full(&s, &f, &p);
     ck_assert_uint_lt(turns_within(&s, 150), 20);
-    close_site(&s);
+    http_fixture_close(&s);
     leave(&f, f.n);
     ck_assert_int_eq(close(p.fd.fd), 0);
     buf_done(&p.in);

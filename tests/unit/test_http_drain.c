@@ -1,50 +1,50 @@
 /* The HTTP server during shutdown: which connections it waits for. */
-#include "site.h"
+#include "http_fixture.h"
 
 #include <fcntl.h>
 
 static void drained(void *ctx)
 {
-    struct site *s = ctx;
+    struct http_fixture *s = ctx;
     s->drained = true;
 }
 
 START_TEST(draining_waits_for_what_is_under_way)
 {
-    struct site s;
-    struct peer waiting;
-    struct peer idle;
-    struct peer late;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn waiting;
+    struct raw_conn idle;
+    struct raw_conn late;
+    http_fixture_open(&s);
     dial(&s, &waiting);
     dial(&s, &idle);
     post(&idle, "/echo", STR("one"));
-    peer_await(&idle, "one", 1);
+    raw_conn_await(&idle, "one", 1);
     post(&waiting, "/hold", STR(""));
     await_held(&s, 1);
     uint16_t port = http_server_port(s.server);
     http_server_drain(s.server, drained, &s);
     run_turns(s.loop, 3);
     ck_assert(!s.drained);
-    peer_connect(&late, s.loop, port);
-    peer_await_end(&late);
+    raw_conn_connect(&late, s.loop, port);
+    raw_conn_await_end(&late);
     ck_assert_uint_eq(late.in.n, 0);
-    peer_await_end(&idle);
+    raw_conn_await_end(&idle);
     ck_assert(!s.drained);
     respond(s.held[0], STR("done"));
     run_until(s.loop, until_flag, &s.drained);
-    peer_await(&waiting, "done", 1);
-    peer_close(&waiting);
-    peer_close(&idle);
-    peer_close(&late);
-    close_site(&s);
+    raw_conn_await(&waiting, "done", 1);
+    raw_conn_close(&waiting);
+    raw_conn_close(&idle);
+    raw_conn_close(&late);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 static void drained_and_freed(void *ctx)
 {
-    struct site *s = ctx;
+    struct http_fixture *s = ctx;
     s->server = http_server_free(s->server);
     s->drained = true;
 }
@@ -52,8 +52,8 @@ static void drained_and_freed(void *ctx)
 /* A client that reads nothing of its answer delays the shutdown no longer than stall_ms. */
 START_TEST(draining_waits_for_no_deaf_peer)
 {
-    struct site s;
-    struct peer p;
+    struct http_fixture s;
+    struct raw_conn p;
     struct buf memory;
     struct http_server_settings set = settings(&s);
     set.stall_ms = 50;
@@ -71,8 +71,8 @@ START_TEST(draining_waits_for_no_deaf_peer)
         http_server_drain(s.server, drained, &s);
     run_until(s.loop, until_flag, &s.drained);
     buf_done(&memory);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -81,12 +81,12 @@ END_TEST
 
 struct sips {
     struct timer timer;
-    struct peer *peer;
+    struct raw_conn *peer;
 };
 
 static void sip(struct timer *t)
 {
-    struct peer *p = CONTAINER_OF(t, struct sips, timer)->peer;
+    struct raw_conn *p = CONTAINER_OF(t, struct sips, timer)->peer;
     ck_assert(buf_reserve(&p->in, SIP));
     ssize_t n = read(p->fd.fd, p->in.p + p->in.n, SIP);
     p->closed = n == 0 || (n < 0 && errno != EAGAIN);
@@ -99,9 +99,9 @@ static void sip(struct timer *t)
  * that this was its last answer, is closed at once, while the server still waits for others. */
 START_TEST(draining_waits_for_a_slow_peer)
 {
-    struct site s;
-    struct peer p;
-    struct peer other;
+    struct http_fixture s;
+    struct raw_conn p;
+    struct raw_conn other;
     struct buf memory;
     struct http_server_settings set = settings(&s);
     set.stall_ms = 200;
@@ -120,17 +120,17 @@ START_TEST(draining_waits_for_a_slow_peer)
     struct sips sips = {.timer = {.fire = sip}, .peer = &p};
     loop_fd_del(&p.fd);
     timer_arm(s.loop, &sips.timer, 10);
-    peer_await_end(&p);
-    ck_assert_uint_eq(peer_count(&p, "Connection: close"), 0);
+    raw_conn_await_end(&p);
+    ck_assert_uint_eq(raw_conn_count(&p, "Connection: close"), 0);
     ck_assert_uint_gt(p.in.n, body.n);
     ck_assert(!s.drained);
     respond(s.held[1], STR("done"));
-    peer_await(&other, "done", 1);
+    raw_conn_await(&other, "done", 1);
     run_until(s.loop, until_flag, &s.drained);
     buf_done(&memory);
-    peer_close(&p);
-    peer_close(&other);
-    close_site(&s);
+    raw_conn_close(&p);
+    raw_conn_close(&other);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -141,9 +141,9 @@ START_TEST(draining_serves_who_stands_in_line)
     enum {
         N = 64
     };
-    struct site s;
-    struct peer p[N];
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p[N];
+    http_fixture_open(&s);
     struct sockaddr_in a = loopback(http_server_port(s.server));
     struct str asks = STR("GET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
     for (int i = 0; i < N; i++) {
@@ -152,29 +152,29 @@ START_TEST(draining_serves_who_stands_in_line)
         ck_assert_int_eq(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
         ck_assert_int_eq(write(fd, asks.p, asks.n), (ssize_t)asks.n);
         ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-        peer_adopt(&p[i], s.loop, fd);
+        raw_conn_adopt(&p[i], s.loop, fd);
     }
     http_server_drain(s.server, drained, &s);
     for (int i = 0; i < N; i++) {
-        peer_await_end(&p[i]);
-        ck_assert_uint_eq(peer_count(&p[i], "HTTP/1.1 200"), 1);
-        ck_assert_uint_eq(peer_count(&p[i], "Connection: close"), 1);
-        peer_close(&p[i]);
+        raw_conn_await_end(&p[i]);
+        ck_assert_uint_eq(raw_conn_count(&p[i], "HTTP/1.1 200"), 1);
+        ck_assert_uint_eq(raw_conn_count(&p[i], "Connection: close"), 1);
+        raw_conn_close(&p[i]);
     }
     run_until(s.loop, until_flag, &s.drained);
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(draining_with_nothing_to_do_ends_at_once)
 {
-    struct site s;
-    open_site(&s);
+    struct http_fixture s;
+    http_fixture_open(&s);
     http_server_drain(s.server, drained_and_freed, &s);
     run_until(s.loop, until_flag, &s.drained);
     ck_assert_ptr_null(s.server);
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST

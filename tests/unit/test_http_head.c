@@ -1,8 +1,8 @@
 /* Heads that two HTTP readers may read differently: the server answers 400 and reads nothing after
  * them. */
 #include "base/limit.h"
+#include "http_fixture.h"
 #include "seeded.h"
-#include "site.h"
 
 #include <ctype.h>
 #include <netinet/tcp.h>
@@ -114,13 +114,13 @@ static const struct {
 };
 
 /* Sends all at once, or a byte each turn: bytes that were read stay in place. */
-static void send_in_parts(struct site *s, struct peer *p, struct str bytes, bool each)
+static void send_in_parts(struct http_fixture *s, struct raw_conn *p, struct str bytes, bool each)
 {
     int on = 1;
     ck_assert_int_eq(setsockopt(p->fd.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)), 0);
     for (size_t n; bytes.n > 0; bytes = str_skip(bytes, n)) {
         n = each ? 1 : bytes.n;
-        peer_send(p, (struct str){bytes.p, n});
+        raw_conn_send(p, (struct str){bytes.p, n});
         run_turns(s->loop, 3);
     }
     run_turns(s->loop, TURNS);
@@ -129,51 +129,51 @@ static void send_in_parts(struct site *s, struct peer *p, struct str bytes, bool
 /* libmicrohttpd 0.9.75 would answer by itself, with its head twice. */
 START_TEST(a_request_without_a_host_is_answered_once)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
-    peer_send(&p, STR("GET /echo HTTP/1.1\r\n\r\n"));
-    peer_await_end(&p);
+    raw_conn_send(&p, STR("GET /echo HTTP/1.1\r\n\r\n"));
+    raw_conn_await_end(&p);
     ck_assert_uint_eq(s.handled, 0);
-    ck_assert_uint_eq(peer_count(&p, "HTTP/1.1 400 Bad Request\r\n"), 1);
-    ck_assert_uint_eq(peer_count(&p, "an HTTP/1.1 request must have a Host"), 1);
-    peer_close(&p);
-    close_site(&s);
+    ck_assert_uint_eq(raw_conn_count(&p, "HTTP/1.1 400 Bad Request\r\n"), 1);
+    ck_assert_uint_eq(raw_conn_count(&p, "an HTTP/1.1 request must have a Host"), 1);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(heads_with_two_readings_are_refused)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
     send_in_parts(&s, &p, refused[_i / 2], _i % 2 == 1);
     ck_assert_msg(p.closed, "%d is not cut", _i / 2);
     ck_assert_uint_eq(s.handled, 0);
-    ck_assert_uint_eq(peer_count(&p, " 200 OK\r\n"), 0);
+    ck_assert_uint_eq(raw_conn_count(&p, " 200 OK\r\n"), 0);
     if (_i % 2 == 0) /* else a cut while bytes are under way may lose the answer */
-        ck_assert_uint_gt(peer_count(&p, " 400 Bad Request\r\n"), 0);
-    peer_close(&p);
-    close_site(&s);
+        ck_assert_uint_gt(raw_conn_count(&p, " 400 Bad Request\r\n"), 0);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(heads_with_one_reading_are_taken)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
     send_in_parts(&s, &p, taken[_i / 2].bytes, _i % 2 == 1);
     ck_assert_msg(s.handled == taken[_i / 2].handled, "%zu: %.*s", s.handled,
                   STR_ARG(buf_str(&p.in)));
-    ck_assert_uint_eq(peer_count(&p, " 200 OK\r\n"), taken[_i / 2].handled);
-    peer_close(&p);
-    close_site(&s);
+    ck_assert_uint_eq(raw_conn_count(&p, " 200 OK\r\n"), taken[_i / 2].handled);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -181,10 +181,10 @@ END_TEST
 /* The head stays in one piece until libmicrohttpd's pool is nearly full. */
 START_TEST(long_heads_are_taken)
 {
-    struct site s;
-    struct peer p;
+    struct http_fixture s;
+    struct raw_conn p;
     struct buf head;
-    open_site(&s);
+    http_fixture_open(&s);
     dial(&s, &p);
     buf_init(&head, MIB);
     buf_put(&head, STR(FIRST "Content-Length: 5\r\n"));
@@ -192,15 +192,15 @@ START_TEST(long_heads_are_taken)
         buf_printf(&head, "X-%d: %0*d\r\n", i, (i * 7) % 400, i);
     buf_put(&head, STR("\r\nabcde"));
     for (size_t at = 0; at < head.n; at += 1000) {
-        peer_send(&p, (struct str){head.p + at, MIN_OF(head.n - at, (size_t)1000)});
+        raw_conn_send(&p, (struct str){head.p + at, MIN_OF(head.n - at, (size_t)1000)});
         run_turns(s.loop, 3);
     }
     run_turns(s.loop, TURNS);
     ck_assert_uint_eq(s.handled, 1);
-    ck_assert_uint_eq(peer_count(&p, "abcde"), 1);
+    ck_assert_uint_eq(raw_conn_count(&p, "abcde"), 1);
     buf_done(&head);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -450,9 +450,9 @@ START_TEST(nothing_is_taken_that_a_strict_reader_reads_otherwise)
     size_t requests = 0;
     uint64_t seed = (uint64_t)_i * 7919 + 1;
     for (int round = 0; round < 500; round++) {
-        struct site s = {.handled = 0};
+        struct http_fixture s = {.handled = 0};
         struct reading here = {.n = 0};
-        struct peer p;
+        struct raw_conn p;
         struct buf bytes;
         struct http_server_settings set = settings(&s);
         struct err e = ERR_INIT;
@@ -467,7 +467,7 @@ START_TEST(nothing_is_taken_that_a_strict_reader_reads_otherwise)
         for (size_t n = seeded_draw(&seed, (uint32_t)4); n > 0; n--)
             mutate(&bytes, &seed);
         dial(&s, &p);
-        peer_send(&p, buf_str(&bytes));
+        raw_conn_send(&p, buf_str(&bytes));
         run_turns(s.loop, 12);
         struct str rest = buf_str(&bytes);
         for (size_t i = 0; i < here.n; i++) {
@@ -479,7 +479,7 @@ START_TEST(nothing_is_taken_that_a_strict_reader_reads_otherwise)
         }
         requests += here.n;
         buf_done(&bytes);
-        peer_close(&p);
+        raw_conn_close(&p);
         s.server = http_server_free(s.server);
         s.loop = loop_free(s.loop);
     }

@@ -1,40 +1,40 @@
 /* Answers in portions (streams) of the HTTP server: when it asks for a portion, and how streams
  * end. */
 #include "fail_alloc.h"
-#include "site.h"
+#include "http_fixture.h"
 
-static void open_stage(struct site *g, unsigned max_connections)
+static void open_stage(struct http_fixture *g, unsigned max_connections)
 {
     struct http_server_settings set = settings(g);
     set.max_connections = max_connections;
     open_with(g, &set);
 }
 
-static void close_stage(struct site *g)
+static void close_stage(struct http_fixture *g)
 {
-    close_site(g);
+    http_fixture_close(g);
     ck_assert_uint_eq(g->n_gone, g->n_tellers);
 }
 
 /* A stream that has sent its first portion and pauses. */
-static void begin(struct site *g, struct peer *p)
+static void begin(struct http_fixture *g, struct raw_conn *p)
 {
     dial(g, p);
     get(p, "/stream");
-    peer_await(p, "<1>", 1);
+    raw_conn_await(p, "<1>", 1);
     run_turns(g->loop, 3);
 }
 
 START_TEST(it_goes_on_when_it_is_woken)
 {
-    struct site g;
-    struct peer p;
+    struct http_fixture g;
+    struct raw_conn p;
     open_stage(&g, 10);
     begin(&g, &p);
     struct teller *t = &g.tellers[0];
-    ck_assert_uint_eq(peer_count(&p, "Transfer-Encoding: chunked"), 1);
-    ck_assert_uint_eq(peer_count(&p, "Content-Type: text/event-stream"), 1);
-    ck_assert_uint_eq(peer_count(&p, "Cache-Control: no-store"), 1);
+    ck_assert_uint_eq(raw_conn_count(&p, "Transfer-Encoding: chunked"), 1);
+    ck_assert_uint_eq(raw_conn_count(&p, "Content-Type: text/event-stream"), 1);
+    ck_assert_uint_eq(raw_conn_count(&p, "Cache-Control: no-store"), 1);
     for (unsigned i = 2; i < 6; i++) {
         char text[16];
         t->wanted = i;
@@ -42,7 +42,7 @@ START_TEST(it_goes_on_when_it_is_woken)
         http_stream_wake(&t->stream);
         http_stream_wake(&t->stream);
         (void)snprintf(text, sizeof(text), "<%u>", i);
-        peer_await(&p, text, 1);
+        raw_conn_await(&p, text, 1);
         run_turns(g.loop, 20);
     }
     ck_assert_uint_eq(t->told, 5);
@@ -53,12 +53,12 @@ START_TEST(it_goes_on_when_it_is_woken)
         dots += body.p[i] == '.' ? 1 : 0;
     ck_assert_uint_eq(dots, 2 * PORTION * 4); /* the padding of the 3rd and 5th, complete */
     http_stream_end(&t->stream);
-    peer_await(&p, "\r\n0\r\n\r\n", 1);
+    raw_conn_await(&p, "\r\n0\r\n\r\n", 1);
     await_gone(&g, 1);
     /* The connection is kept, as after other answers. */
     post(&p, "/echo", STR("and on"));
-    peer_await(&p, "and on", 1);
-    peer_close(&p);
+    raw_conn_await(&p, "and on", 1);
+    raw_conn_close(&p);
     close_stage(&g);
 }
 
@@ -67,8 +67,8 @@ END_TEST
 /* Nothing is sent on a paused stream, and the server's turns cost nothing. */
 START_TEST(one_that_rests_is_left_alone)
 {
-    struct site g;
-    struct peer p;
+    struct http_fixture g;
+    struct raw_conn p;
     open_stage(&g, 10);
     begin(&g, &p);
     size_t before = p.in.n;
@@ -76,7 +76,7 @@ START_TEST(one_that_rests_is_left_alone)
     ck_assert_uint_eq(p.in.n, before);
     ck_assert_uint_eq(g.tellers[0].told, 1);
     ck_assert_uint_eq(g.tellers[0].stream.out.n, 0);
-    peer_close(&p);
+    raw_conn_close(&p);
     close_stage(&g);
 }
 
@@ -85,30 +85,30 @@ END_TEST
 /* No wake-up of the stream is needed for that. */
 START_TEST(a_peer_that_goes_is_noticed)
 {
-    struct site g;
-    struct peer p[3];
+    struct http_fixture g;
+    struct raw_conn p[3];
     open_stage(&g, 10);
     for (int i = 0; i < 3; i++)
         begin(&g, &p[i]);
-    peer_close(&p[1]);
+    raw_conn_close(&p[1]);
     await_gone(&g, 1);
     ck_assert(g.tellers[1].gone);
     struct linger reset = {.l_onoff = 1, .l_linger = 0};
     ck_assert_int_eq(setsockopt(p[0].fd.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
-    peer_close(&p[0]);
+    raw_conn_close(&p[0]);
     await_gone(&g, 2);
     ck_assert(g.tellers[0].gone);
     g.tellers[2].wanted = 2;
     http_stream_wake(&g.tellers[2].stream);
-    peer_await(&p[2], "<2>", 1);
-    peer_close(&p[2]);
+    raw_conn_await(&p[2], "<2>", 1);
+    raw_conn_close(&p[2]);
     close_stage(&g);
 }
 
 END_TEST
 
 /* While the client does not read, one portion waits, and no other is made. */
-static void await_stuck(struct site *g)
+static void await_stuck(struct http_fixture *g)
 {
     unsigned told;
     do {
@@ -119,8 +119,8 @@ static void await_stuck(struct site *g)
 
 START_TEST(who_does_not_read_costs_one_portion)
 {
-    struct site g;
-    struct peer p;
+    struct http_fixture g;
+    struct raw_conn p;
     open_stage(&g, 10);
     dial(&g, &p);
     p.deaf = true;
@@ -137,15 +137,15 @@ START_TEST(who_does_not_read_costs_one_portion)
     ck_assert_uint_eq(t->told, told);
     /* The client reads again, and gets all portions that were made, in order. */
     p.deaf = false;
-    peer_watch(&p);
+    raw_conn_watch(&p);
     char next[16];
     (void)snprintf(next, sizeof(next), "<%u>", told + 1);
-    peer_await(&p, next, 1);
+    raw_conn_await(&p, next, 1);
     for (unsigned i = 1; i <= told; i++) {
         (void)snprintf(next, sizeof(next), "<%u>", i);
-        ck_assert_uint_eq(peer_count(&p, next), 1);
+        ck_assert_uint_eq(raw_conn_count(&p, next), 1);
     }
-    peer_close(&p);
+    raw_conn_close(&p);
     await_gone(&g, 1);
     close_stage(&g);
 }
@@ -154,8 +154,8 @@ END_TEST
 
 START_TEST(who_never_reads_is_cut)
 {
-    struct site g;
-    struct peer p;
+    struct http_fixture g;
+    struct raw_conn p;
     struct http_server_settings set = settings(&g);
     set.request_timeout_ms = 20;
     set.idle_seconds = 1;
@@ -164,7 +164,7 @@ START_TEST(who_never_reads_is_cut)
     p.deaf = true;
     get(&p, "/stream/endless");
     await_gone(&g, 1);
-    peer_close(&p);
+    raw_conn_close(&p);
     close_stage(&g);
 }
 
@@ -172,7 +172,7 @@ END_TEST
 
 static void drained(void *ctx)
 {
-    struct site *g = ctx;
+    struct http_fixture *g = ctx;
     g->drained = true;
 }
 
@@ -180,8 +180,8 @@ static void drained(void *ctx)
  * none of them. */
 START_TEST(draining_ends_them)
 {
-    struct site g;
-    struct peer p[3];
+    struct http_fixture g;
+    struct raw_conn p[3];
     open_stage(&g, 10);
     dial(&g, &p[0]);
     p[0].deaf = true;
@@ -193,8 +193,8 @@ START_TEST(draining_ends_them)
     await_held(&g, 1);
     http_server_drain(g.server, drained, &g);
     await_gone(&g, 2);
-    peer_await(&p[1], "\r\n0\r\n\r\n", 1);
-    peer_await_end(&p[1]);
+    raw_conn_await(&p[1], "\r\n0\r\n\r\n", 1);
+    raw_conn_await_end(&p[1]);
     ck_assert(!g.drained);
     struct teller *t = teller_new(&g);
     http_request_stream(g.held[0], 200, "text/plain", &t->stream);
@@ -202,7 +202,7 @@ START_TEST(draining_ends_them)
     ck_assert(t->gone);
     ck_assert_uint_eq(t->told, 0);
     for (int i = 0; i < 3; i++)
-        peer_close(&p[i]);
+        raw_conn_close(&p[i]);
     close_stage(&g);
 }
 
@@ -210,8 +210,8 @@ END_TEST
 
 START_TEST(freeing_ends_them)
 {
-    struct site g;
-    struct peer p[2];
+    struct http_fixture g;
+    struct raw_conn p[2];
     open_stage(&g, 10);
     dial(&g, &p[0]);
     p[0].deaf = true;
@@ -220,10 +220,10 @@ START_TEST(freeing_ends_them)
     begin(&g, &p[1]);
     g.server = http_server_free(g.server);
     ck_assert_uint_eq(g.n_gone, 2);
-    peer_await_end(&p[1]);
-    ck_assert_uint_eq(peer_count(&p[1], "\r\n0\r\n\r\n"), 1);
-    peer_close(&p[0]);
-    peer_close(&p[1]);
+    raw_conn_await_end(&p[1]);
+    ck_assert_uint_eq(raw_conn_count(&p[1], "\r\n0\r\n\r\n"), 1);
+    raw_conn_close(&p[0]);
+    raw_conn_close(&p[1]);
     close_stage(&g);
 }
 
@@ -233,14 +233,14 @@ END_TEST
  * lose its next request. */
 START_TEST(when_there_is_no_room_the_oldest_gives_way)
 {
-    struct site g;
-    struct peer kept;
-    struct peer p[2];
-    struct peer late[2];
+    struct http_fixture g;
+    struct raw_conn kept;
+    struct raw_conn p[2];
+    struct raw_conn late[2];
     open_stage(&g, 3);
     dial(&g, &kept);
     post(&kept, "/echo", STR("one"));
-    peer_await(&kept, "one", 1);
+    raw_conn_await(&kept, "one", 1);
     begin(&g, &p[0]);
     begin(&g, &p[1]);
     for (int i = 0; i < 2; i++) {
@@ -252,14 +252,14 @@ START_TEST(when_there_is_no_room_the_oldest_gives_way)
         ck_assert(!kept.closed);
     }
     post(&kept, "/echo", STR("two"));
-    peer_await(&kept, "two", 1);
+    raw_conn_await(&kept, "two", 1);
     respond(g.held[0], STR(""));
     respond(g.held[1], STR(""));
     for (int i = 0; i < 2; i++) {
-        peer_close(&p[i]);
-        peer_close(&late[i]);
+        raw_conn_close(&p[i]);
+        raw_conn_close(&late[i]);
     }
-    peer_close(&kept);
+    raw_conn_close(&kept);
     close_stage(&g);
 }
 
@@ -267,15 +267,15 @@ END_TEST
 
 START_TEST(of_a_head_there_is_only_that)
 {
-    struct site g;
-    struct peer p;
+    struct http_fixture g;
+    struct raw_conn p;
     open_stage(&g, 10);
     dial(&g, &p);
-    peer_send(&p, STR("HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n"));
+    raw_conn_send(&p, STR("HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n"));
     await_gone(&g, 1);
-    peer_await(&p, "\r\n\r\n", 1);
+    raw_conn_await(&p, "\r\n\r\n", 1);
     ck_assert_uint_eq(g.tellers[0].told, 0);
-    peer_close(&p);
+    raw_conn_close(&p);
     close_stage(&g);
 }
 
@@ -283,8 +283,9 @@ END_TEST
 
 static bool told_or_cut(void *ctx)
 {
-    const struct peer_wants *w = ctx;
-    return w->peer->closed || peer_count(w->peer, "<1>") > 0 || peer_count(w->peer, " 503 ") > 0;
+    const struct raw_conn_wants *w = ctx;
+    return w->peer->closed || raw_conn_count(w->peer, "<1>") > 0 ||
+           raw_conn_count(w->peer, " 503 ") > 0;
 }
 
 /* If memory for any part of it lacks, the stream ends, its owner gets a notice, and other requests
@@ -294,26 +295,26 @@ START_TEST(without_memory_it_ends)
     bool hit = true;
     size_t nth = 0;
     while (hit) {
-        struct site g;
-        struct peer p;
-        struct peer other;
+        struct http_fixture g;
+        struct raw_conn p;
+        struct raw_conn other;
         open_stage(&g, 10);
         dial(&g, &p);
         ck_assert(buf_reserve(&p.in, 1U << 20));
         ck_assert(buf_reserve(&p.out, 1U << 10));
         get(&p, "/stream");
         fail_alloc_arm(FAIL_ONCE, ++nth);
-        struct peer_wants w = {&p, "", 0};
+        struct raw_conn_wants w = {&p, "", 0};
         run_until(g.loop, told_or_cut, &w);
         run_turns(g.loop, 3);
         hit = fail_alloc_hit();
         fail_alloc_disarm();
         dial(&g, &other);
         post(&other, "/echo", STR("served"));
-        peer_await(&other, "served", 1);
-        peer_close(&p);
+        raw_conn_await(&other, "served", 1);
+        raw_conn_close(&p);
         await_gone(&g, g.n_tellers);
-        peer_close(&other);
+        raw_conn_close(&other);
         close_stage(&g);
     }
     ck_assert_uint_gt(nth, 4);

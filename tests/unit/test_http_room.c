@@ -1,9 +1,9 @@
 /* Which connections the HTTP server cuts: when it is full, and during shutdown. */
-#include "site.h"
+#include "http_fixture.h"
 
 #define LONG_MS 60000
 
-static struct http_server_settings small(struct site *s, unsigned max_connections,
+static struct http_server_settings small(struct http_fixture *s, unsigned max_connections,
                                          uint64_t stall_ms)
 {
     struct http_server_settings set = settings(s);
@@ -15,16 +15,16 @@ static struct http_server_settings small(struct site *s, unsigned max_connection
 static const char half[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc";
 
 /* Makes the server read what was sent: it answers another request that came later. */
-static void let_it_read(struct site *s)
+static void let_it_read(struct http_fixture *s)
 {
     run_turns(s->loop, 5);
 }
 
-static void ask(struct site *s, struct peer *p)
+static void ask(struct http_fixture *s, struct raw_conn *p)
 {
     dial(s, p);
     post(p, "/echo", STR("served"));
-    peer_await(p, "served", 1);
+    raw_conn_await(p, "served", 1);
 }
 
 START_TEST(who_never_asks_gives_way)
@@ -33,9 +33,9 @@ START_TEST(who_never_asks_gives_way)
         LIMIT = 20,
         SILENT = 60
     };
-    struct site s;
-    struct peer p[SILENT];
-    struct peer late;
+    struct http_fixture s;
+    struct raw_conn p[SILENT];
+    struct raw_conn late;
     size_t cut = 0;
     struct http_server_settings set = small(&s, LIMIT, LONG_MS);
     open_with(&s, &set);
@@ -44,15 +44,15 @@ START_TEST(who_never_asks_gives_way)
     ask(&s, &late);
     /* Another request on this connection: so it is not the one to be cut. */
     post(&late, "/echo", STR("again"));
-    peer_await(&late, "again", 1);
+    raw_conn_await(&late, "again", 1);
     for (int i = 0; i < SILENT; i++) {
         cut += p[i].closed ? 1 : 0;
         ck_assert(i == 0 || !p[i].closed || p[i - 1].closed); /* the longest idle first */
-        peer_close(&p[i]);
+        raw_conn_close(&p[i]);
     }
     ck_assert_uint_eq(cut, SILENT - LIMIT + 1);
-    peer_close(&late);
-    close_site(&s);
+    raw_conn_close(&late);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -77,7 +77,7 @@ static const struct {
     {{READING, FRESH, BUSY, KEPT}, 1, {FRESH, READING, KEPT}},
 };
 
-static void come(struct site *s, struct peer *p, enum guest g)
+static void come(struct http_fixture *s, struct raw_conn *p, enum guest g)
 {
     if (g == KEPT) {
         ask(s, p);
@@ -88,16 +88,16 @@ static void come(struct site *s, struct peer *p, enum guest g)
         post(p, "/hold", STR(""));
         await_held(s, s->n_held + 1);
     } else if (g == READING) {
-        peer_send(p, str_of(half));
+        raw_conn_send(p, str_of(half));
     }
     let_it_read(s);
 }
 
 START_TEST(an_order_of_giving_way)
 {
-    struct site s;
-    struct peer p[GUESTS];
-    struct peer late[3];
+    struct http_fixture s;
+    struct raw_conn p[GUESTS];
+    struct raw_conn late[3];
     struct http_server_settings set = small(&s, GUESTS, orders[_i].stall_ms);
     open_with(&s, &set);
     for (int i = 0; i < GUESTS; i++)
@@ -108,21 +108,21 @@ START_TEST(an_order_of_giving_way)
         dial(&s, &late[i]);
         post(&late[i], "/hold", STR(""));
         await_held(&s, s.n_held + 1);
-        peer_await_end(&p[orders[_i].go[i]]);
+        raw_conn_await_end(&p[orders[_i].go[i]]);
         for (int later = i + 1; later < 3; later++)
             ck_assert(!p[orders[_i].go[later]].closed);
     }
     ck_assert(!p[BUSY].closed);
     for (size_t i = 0; i < s.n_held; i++)
         respond(s.held[i], STR("at last"));
-    peer_await(&p[BUSY], "at last", 1);
+    raw_conn_await(&p[BUSY], "at last", 1);
     for (int i = 0; i < 3; i++) {
-        peer_await(&late[i], "at last", 1);
-        peer_close(&late[i]);
+        raw_conn_await(&late[i], "at last", 1);
+        raw_conn_close(&late[i]);
     }
     for (int i = 0; i < GUESTS; i++)
-        peer_close(&p[i]);
-    close_site(&s);
+        raw_conn_close(&p[i]);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -130,29 +130,29 @@ END_TEST
 /* No other event happens: the server checks again by itself. */
 START_TEST(half_a_request_gives_way_once_it_stalls)
 {
-    struct site s;
-    struct peer p;
-    struct peer late;
+    struct http_fixture s;
+    struct raw_conn p;
+    struct raw_conn late;
     struct http_server_settings set = small(&s, 1, 100);
     open_with(&s, &set);
     dial(&s, &p);
-    peer_send(&p, str_of(half));
+    raw_conn_send(&p, str_of(half));
     let_it_read(&s);
     ask(&s, &late);
-    peer_await_end(&p);
+    raw_conn_await_end(&p);
     ck_assert_uint_eq(p.in.n, 0);
-    peer_close(&p);
-    peer_close(&late);
-    close_site(&s);
+    raw_conn_close(&p);
+    raw_conn_close(&late);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(who_does_not_take_his_answer_gives_way)
 {
-    struct site s;
-    struct peer p;
-    struct peer late;
+    struct http_fixture s;
+    struct raw_conn p;
+    struct raw_conn late;
     struct http_server_settings set = small(&s, 1, 10);
     set.max_body = 32U << 20;
     open_with(&s, &set);
@@ -165,16 +165,16 @@ START_TEST(who_does_not_take_his_answer_gives_way)
     respond(s.held[0], body);
     ask(&s, &late);
     buf_done(&memory);
-    peer_close(&p);
-    peer_close(&late);
-    close_site(&s);
+    raw_conn_close(&p);
+    raw_conn_close(&late);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 static void drained(void *ctx)
 {
-    struct site *s = ctx;
+    struct http_fixture *s = ctx;
     s->drained = true;
 }
 
@@ -182,27 +182,27 @@ static void drained(void *ctx)
  * connections are cut. */
 START_TEST(the_end_is_told_to_the_idle)
 {
-    struct site s;
-    struct peer fresh;
-    struct peer kept;
-    struct peer asking;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn fresh;
+    struct raw_conn kept;
+    struct raw_conn asking;
+    http_fixture_open(&s);
     dial(&s, &fresh);
     ask(&s, &kept);
     ask(&s, &asking);
     static const char more[] = "GET /more HTTP/1.1\r\nHost: x\r\n\r\n";
     ck_assert_int_eq(write(asking.fd.fd, more, sizeof(more) - 1), sizeof(more) - 1);
     http_server_drain(s.server, drained, &s);
-    peer_await(&asking, "Connection: close", 1);
+    raw_conn_await(&asking, "Connection: close", 1);
     ck_assert_uint_eq(s.handled, 3);
     run_until(s.loop, until_flag, &s.drained);
-    peer_await_end(&fresh);
-    peer_await_end(&kept);
-    peer_await_end(&asking);
-    peer_close(&fresh);
-    peer_close(&kept);
-    peer_close(&asking);
-    close_site(&s);
+    raw_conn_await_end(&fresh);
+    raw_conn_await_end(&kept);
+    raw_conn_await_end(&asking);
+    raw_conn_close(&fresh);
+    raw_conn_close(&kept);
+    raw_conn_close(&asking);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -217,13 +217,13 @@ static const char *const halves[] = {
  * silent or has closed. */
 START_TEST(half_a_request_does_not_hold_the_end_up)
 {
-    struct site s;
-    struct peer p;
+    struct http_fixture s;
+    struct raw_conn p;
     struct http_server_settings set = small(&s, 10, 50);
     bool hangs_up = _i % 2 == 1;
     open_with(&s, &set);
     dial(&s, &p);
-    peer_send(&p, str_of(halves[_i / 2]));
+    raw_conn_send(&p, str_of(halves[_i / 2]));
     let_it_read(&s);
     http_server_drain(s.server, drained, &s);
     run_turns(s.loop, 1);
@@ -232,23 +232,23 @@ START_TEST(half_a_request_does_not_hold_the_end_up)
         ck_assert_int_eq(shutdown(p.fd.fd, SHUT_WR), 0);
     run_until(s.loop, until_flag, &s.drained);
     ck_assert_uint_eq(s.handled, 0);
-    peer_await_end(&p);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_await_end(&p);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 struct sender {
     struct timer timer;
-    struct peer *peer;
+    struct raw_conn *peer;
     int left;
 };
 
 static void send_some(struct timer *t)
 {
     struct sender *d = CONTAINER_OF(t, struct sender, timer);
-    peer_send(d->peer, STR("x"));
+    raw_conn_send(d->peer, STR("x"));
     if (--d->left > 0)
         timer_arm(d->peer->loop, t, 100);
 }
@@ -256,20 +256,20 @@ static void send_some(struct timer *t)
 /* Together they take longer than stall_ms. */
 START_TEST(who_goes_on_sending_is_waited_for)
 {
-    struct site s;
-    struct peer p;
+    struct http_fixture s;
+    struct raw_conn p;
     struct http_server_settings set = small(&s, 10, 2000);
     open_with(&s, &set);
     dial(&s, &p);
-    peer_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 25\r\n\r\n"));
+    raw_conn_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 25\r\n\r\n"));
     let_it_read(&s);
     http_server_drain(s.server, drained, &s);
     struct sender d = {.timer = {.fire = send_some}, .peer = &p, .left = 25};
     timer_arm(s.loop, &d.timer, 0);
     run_until(s.loop, until_flag, &s.drained);
-    peer_await(&p, "xxxxxxxxxxxxxxxxxxxxxxxxx", 1);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_await(&p, "xxxxxxxxxxxxxxxxxxxxxxxxx", 1);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST

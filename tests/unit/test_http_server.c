@@ -1,5 +1,5 @@
 /* How the HTTP server reads and answers requests. */
-#include "site.h"
+#include "http_fixture.h"
 
 static const struct {
     const char *path;
@@ -11,9 +11,9 @@ static const struct {
 
 START_TEST(bodies_come_whole_and_go_back_whole)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
     struct buf memory;
     struct str body = letters(&memory, bodies[_i].n);
@@ -22,13 +22,13 @@ START_TEST(bodies_come_whole_and_go_back_whole)
         post(&p, bodies[_i].path, body);
         char length[64];
         (void)snprintf(length, sizeof(length), "Content-Length: %zu\r\n", body.n);
-        peer_await(&p, "\r\n\r\n", 1);
-        ck_assert_uint_eq(peer_count(&p, length), 1);
-        ck_assert_uint_eq(peer_count(&p, "HTTP/1.1 200 OK\r\n"), 1);
-        ck_assert_uint_eq(peer_count(&p, "Content-Type: text/plain\r\n"), 1);
+        raw_conn_await(&p, "\r\n\r\n", 1);
+        ck_assert_uint_eq(raw_conn_count(&p, length), 1);
+        ck_assert_uint_eq(raw_conn_count(&p, "HTTP/1.1 200 OK\r\n"), 1);
+        ck_assert_uint_eq(raw_conn_count(&p, "Content-Type: text/plain\r\n"), 1);
         const char *end = memmem(p.in.p, p.in.n, "\r\n\r\n", 4);
         size_t head = (size_t)(end - p.in.p) + 4;
-        struct peer_wants w = {&p, "", head + body.n - 1};
+        struct raw_conn_wants w = {&p, "", head + body.n - 1};
         run_until(s.loop, whole_body, &w);
         ck_assert(str_eq(str_skip(buf_str(&p.in), head), body));
     }
@@ -41,56 +41,56 @@ START_TEST(bodies_come_whole_and_go_back_whole)
     (void)snprintf(self, sizeof(self), "127.0.0.1:%u", ntohs(a.sin_port));
     ck_assert_str_eq(s.peer, self);
     buf_done(&memory);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(a_chunked_body_comes_whole)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
-    peer_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-                      "5\r\nhello\r\n1\r\n,\r\n6\r\n world\r\n0\r\n\r\n"));
-    peer_await(&p, "hello, world", 1);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_send(&p, STR("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                          "5\r\nhello\r\n1\r\n,\r\n6\r\n world\r\n0\r\n\r\n"));
+    raw_conn_await(&p, "hello, world", 1);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(a_body_over_the_limit_is_swallowed)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
     struct buf memory;
     struct str body = letters(&memory, 300001);
     post(&p, "/echo", body);
-    peer_await(&p, "too large", 1);
-    ck_assert_uint_eq(peer_count(&p, "HTTP/1.1 413 "), 1);
+    raw_conn_await(&p, "too large", 1);
+    ck_assert_uint_eq(raw_conn_count(&p, "HTTP/1.1 413 "), 1);
     ck_assert_uint_eq(s.too_large, 1);
     ck_assert_uint_eq(s.too_large_bytes, 300001);
-    peer_send(&p, STR("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    raw_conn_send(&p, STR("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"));
     for (int i = 0; i < 20; i++) {
-        peer_send(&p, STR("10000\r\n"));
-        peer_send(&p, (struct str){body.p, 65536});
-        peer_send(&p, STR("\r\n"));
+        raw_conn_send(&p, STR("10000\r\n"));
+        raw_conn_send(&p, (struct str){body.p, 65536});
+        raw_conn_send(&p, STR("\r\n"));
     }
-    peer_send(&p, STR("0\r\n\r\n"));
-    peer_await(&p, "too large", 2);
+    raw_conn_send(&p, STR("0\r\n\r\n"));
+    raw_conn_await(&p, "too large", 2);
     ck_assert_uint_eq(s.too_large_bytes, (uint64_t)20 * 65536);
     /* The connection stays usable. */
     post(&p, "/echo", STR("small"));
-    peer_await(&p, "small", 1);
+    raw_conn_await(&p, "small", 1);
     ck_assert_uint_eq(s.handled, 1);
     buf_done(&memory);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -115,17 +115,17 @@ static const struct {
 
 START_TEST(forms_of_requests)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
-    peer_send(&p, str_of(forms[_i].request));
-    peer_await(&p, forms[_i].answer, 1);
+    raw_conn_send(&p, str_of(forms[_i].request));
+    raw_conn_await(&p, forms[_i].answer, 1);
     ck_assert_uint_eq(s.handled, forms[_i].handled);
     if (_i == 0)
         ck_assert_str_is(((struct str){s.path, s.path_n}), "/a b");
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -138,22 +138,22 @@ START_TEST(headers_are_counted)
     } cases[] = {{100, "200 OK"}, {101, "431 "}, {2000, "431 "}};
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct site s;
-        struct peer p;
+        struct http_fixture s;
+        struct raw_conn p;
         struct buf request;
-        open_site(&s);
+        http_fixture_open(&s);
         dial(&s, &p);
         buf_init(&request, 1U << 20);
         buf_put(&request, STR("POST /echo HTTP/1.1\r\nContent-Length: 4\r\n"));
         for (int n = 1; n < cases[i].n; n++)
             buf_put(&request, n == 1 ? STR("Host: x\r\n") : STR("A: b\r\n"));
         buf_put(&request, STR("\r\nbody"));
-        peer_send(&p, buf_str(&request));
-        peer_await(&p, cases[i].answer, 1);
+        raw_conn_send(&p, buf_str(&request));
+        raw_conn_await(&p, cases[i].answer, 1);
         ck_assert_uint_eq(s.handled, cases[i].n <= 100 ? 1 : 0);
         buf_done(&request);
-        peer_close(&p);
-        close_site(&s);
+        raw_conn_close(&p);
+        http_fixture_close(&s);
     }
 }
 
@@ -172,36 +172,36 @@ static const char *const garbage[] = {
 /* Whatever happens to it, the next request is served. */
 START_TEST(garbage_harms_nobody)
 {
-    struct site s;
-    struct peer p;
-    struct peer q;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    struct raw_conn q;
+    http_fixture_open(&s);
     dial(&s, &p);
-    peer_send(&p, str_of(garbage[_i]));
-    peer_send(&p, (struct str){"\0\0\0\0", 4});
+    raw_conn_send(&p, str_of(garbage[_i]));
+    raw_conn_send(&p, (struct str){"\0\0\0\0", 4});
     run_turns(s.loop, 3);
     dial(&s, &q);
     post(&q, "/echo", STR("fine"));
-    peer_await(&q, "fine", 1);
+    raw_conn_await(&q, "fine", 1);
     ck_assert_uint_le(s.handled, 2);
-    peer_close(&p);
-    peer_close(&q);
-    close_site(&s);
+    raw_conn_close(&p);
+    raw_conn_close(&q);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(an_answer_that_cannot_be_made_ends_the_connection)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
     get(&p, "/bad-header");
-    peer_await_end(&p);
+    raw_conn_await_end(&p);
     ck_assert_uint_eq(p.in.n, 0);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -212,38 +212,38 @@ END_TEST
  */
 START_TEST(pipelined_requests_are_all_answered)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     dial(&s, &p);
     struct buf many;
     buf_init(&many, 1U << 20);
     for (int i = 0; i < 50; i++)
         buf_printf(&many, "POST /%s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n%02d",
                    i % 3 == 0 ? "hop" : "echo", i);
-    peer_send(&p, buf_str(&many));
-    peer_await(&p, "HTTP/1.1 200 OK", 50);
+    raw_conn_send(&p, buf_str(&many));
+    raw_conn_await(&p, "HTTP/1.1 200 OK", 50);
     ck_assert_uint_eq(s.handled, 50);
     buf_done(&many);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(an_idle_connection_is_closed_without_any_other_event)
 {
-    struct site s;
-    struct peer p;
+    struct http_fixture s;
+    struct raw_conn p;
     struct http_server_settings set = settings(&s);
     set.idle_seconds = 1;
     open_with(&s, &set);
     dial(&s, &p);
     post(&p, "/echo", STR("x"));
-    peer_await(&p, "200 OK", 1);
-    peer_await_end(&p);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_await(&p, "200 OK", 1);
+    raw_conn_await_end(&p);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -253,9 +253,9 @@ START_TEST(a_hundred_wait_and_are_answered_in_another_order)
     enum {
         N = 100
     };
-    struct site s;
-    static struct peer p[N];
-    open_site(&s);
+    struct http_fixture s;
+    static struct raw_conn p[N];
+    http_fixture_open(&s);
     for (int i = 0; i < N; i++) {
         char body[32];
         int n = snprintf(body, sizeof(body), "<%d>", i);
@@ -272,38 +272,38 @@ START_TEST(a_hundred_wait_and_are_answered_in_another_order)
     for (int i = 0; i < N; i++) {
         char body[32];
         (void)snprintf(body, sizeof(body), "<%d>", i);
-        peer_await(&p[i], body, 1);
-        peer_close(&p[i]);
+        raw_conn_await(&p[i], body, 1);
+        raw_conn_close(&p[i]);
     }
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(a_peer_may_vanish_while_it_waits)
 {
-    struct site s;
-    struct peer p[3];
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p[3];
+    http_fixture_open(&s);
     for (int i = 0; i < 3; i++) {
         dial(&s, &p[i]);
         post(&p[i], "/hold", STR("body"));
     }
     await_held(&s, 3);
-    peer_close(&p[0]);
+    raw_conn_close(&p[0]);
     struct linger hard = {.l_onoff = 1};
     ck_assert_int_eq(setsockopt(p[1].fd.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)), 0);
-    peer_close(&p[1]);
+    raw_conn_close(&p[1]);
     run_turns(s.loop, 3);
     ck_assert_uint_eq(http_server_active(s.server), 3);
     for (int i = 0; i < 3; i++) {
         ck_assert_str_is(s.held[i]->body, "body");
         respond(s.held[i], STR("late"));
     }
-    peer_await(&p[2], "late", 1);
+    raw_conn_await(&p[2], "late", 1);
     run_turns(s.loop, 3);
-    peer_close(&p[2]);
-    close_site(&s);
+    raw_conn_close(&p[2]);
+    http_fixture_close(&s);
 }
 
 END_TEST

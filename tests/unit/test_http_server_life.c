@@ -1,6 +1,6 @@
 /* The HTTP server over time: deadlines, limits and shutdown. */
 #include "fail_alloc.h"
-#include "site.h"
+#include "http_fixture.h"
 
 /* Half a request, then silence or a byte from time to time: the deadline counts from the start. */
 static const char *const slow[] = {
@@ -13,7 +13,7 @@ static const char *const slow[] = {
 
 struct drip {
     struct timer timer;
-    struct peer *peer;
+    struct raw_conn *peer;
     unsigned n;
 };
 
@@ -25,68 +25,37 @@ static void drip(struct timer *t)
     struct drip *d = CONTAINER_OF(t, struct drip, timer);
     if (!d->peer->closed) {
         ck_assert_msg(d->n++ < DRIPS, "the request is not cut after %d bytes, 30 ms apart", DRIPS);
-        peer_send(d->peer, STR("x"));
+        raw_conn_send(d->peer, STR("x"));
         timer_arm(d->peer->loop, t, 30);
     }
 }
 
 START_TEST(a_slow_request_is_cut)
 {
-    struct site s;
-    struct peer p;
+    struct http_fixture s;
+    struct raw_conn p;
     struct http_server_settings set = settings(&s);
     set.request_timeout_ms = 200;
     set.max_body = 1U << 30;
     open_with(&s, &set);
     dial(&s, &p);
-    peer_send(&p, str_of(slow[_i]));
+    raw_conn_send(&p, str_of(slow[_i]));
     struct drip d = {.timer = {.fire = drip}, .peer = &p};
     if (slow[_i][0] != '\0' && _i < 4)
         timer_arm(s.loop, &d.timer, 30);
-    peer_await_end(&p);
+    raw_conn_await_end(&p);
     ck_assert_uint_eq(s.handled, _i == 4 ? 1 : 0);
     timer_cancel(&d.timer);
-    peer_close(&p);
-    close_site(&s);
-}
-
-END_TEST
-
-/* A request keeps the limit that was set when it began. */
-START_TEST(limits_change_for_what_begins)
-{
-    struct site s;
-    struct peer first;
-    struct peer second;
-    struct buf memory;
-    struct str body = letters(&memory, 200000);
-    open_site(&s);
-    http_server_limit(s.server, _i == 0 ? 300000 : 100000, 60000);
-    dial(&s, &first);
-    peer_send(&first, STR("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n"));
-    peer_send(&first, (struct str){body.p, 90000});
-    run_turns(s.loop, 20);
-    http_server_limit(s.server, _i == 0 ? 100000 : 300000, 60000);
-    peer_send(&first, str_skip(body, 90000));
-    run_while(s.loop, s.handled + s.too_large < 1);
-    ck_assert_uint_eq(s.too_large, _i == 0 ? 0 : 1);
-    dial(&s, &second);
-    post(&second, "/echo", body);
-    run_while(s.loop, s.handled + s.too_large < 2);
-    ck_assert_uint_eq(s.too_large, 1);
-    ck_assert_uint_eq(s.handled, 1);
-    peer_close(&first);
-    peer_close(&second);
-    buf_done(&memory);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(a_pending_handler_has_all_the_time)
 {
-    struct site s;
-    struct peer p;
+    struct http_fixture s;
+    struct raw_conn p;
     struct http_server_settings set = settings(&s);
     set.request_timeout_ms = 20;
     set.idle_seconds = 1;
@@ -100,22 +69,22 @@ START_TEST(a_pending_handler_has_all_the_time)
     }
     ck_assert(!p.closed);
     respond(s.held[0], STR("at last"));
-    peer_await(&p, "at last", 1);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_await(&p, "at last", 1);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 static void drained(void *ctx)
 {
-    struct site *s = ctx;
+    struct http_fixture *s = ctx;
     s->drained = true;
 }
 
 static bool nobody_left(void *ctx)
 {
-    struct site *s = ctx;
+    struct http_fixture *s = ctx;
     if (!s->draining)
         http_server_drain(s->server, drained, s);
     s->draining = true;
@@ -125,8 +94,8 @@ static bool nobody_left(void *ctx)
 /* The client does not read: its answer waits in the socket until the deadline. */
 START_TEST(a_peer_that_does_not_read_is_cut)
 {
-    struct site s;
-    struct peer p;
+    struct http_fixture s;
+    struct raw_conn p;
     struct http_server_settings set = settings(&s);
     set.request_timeout_ms = 20;
     set.idle_seconds = 1;
@@ -142,50 +111,50 @@ START_TEST(a_peer_that_does_not_read_is_cut)
     s.held[0] = NULL;
     run_until(s.loop, nobody_left, &s);
     buf_done(&memory);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(freeing_answers_who_still_waits)
 {
-    struct site s;
-    struct peer held[3];
-    struct peer reading;
-    struct peer idle;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn held[3];
+    struct raw_conn reading;
+    struct raw_conn idle;
+    http_fixture_open(&s);
     for (int i = 0; i < 3; i++) {
         dial(&s, &held[i]);
         post(&held[i], "/hold", STR("x"));
     }
     dial(&s, &reading);
-    peer_send(&reading, STR("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"));
+    raw_conn_send(&reading, STR("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc"));
     dial(&s, &idle);
     await_held(&s, 3);
     run_turns(s.loop, 3);
     s.server = http_server_free(s.server);
     for (int i = 0; i < 3; i++) {
-        peer_await_end(&held[i]);
-        ck_assert_uint_eq(peer_count(&held[i], "503 Service Unavailable"), 1);
-        ck_assert_uint_eq(peer_count(&held[i], "shutting down"), 1);
-        peer_close(&held[i]);
+        raw_conn_await_end(&held[i]);
+        ck_assert_uint_eq(raw_conn_count(&held[i], "503 Service Unavailable"), 1);
+        ck_assert_uint_eq(raw_conn_count(&held[i], "shutting down"), 1);
+        raw_conn_close(&held[i]);
     }
-    peer_await_end(&reading);
+    raw_conn_await_end(&reading);
     ck_assert_uint_eq(reading.in.n, 0);
-    peer_close(&reading);
-    peer_await_end(&idle);
-    peer_close(&idle);
+    raw_conn_close(&reading);
+    raw_conn_await_end(&idle);
+    raw_conn_close(&idle);
     ck_assert_ptr_null(http_server_free(NULL));
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(beyond_the_connection_limit_they_queue)
 {
-    struct site s;
-    struct peer p[3];
+    struct http_fixture s;
+    struct raw_conn p[3];
     struct http_server_settings set = settings(&s);
     set.max_connections = 2;
     open_with(&s, &set);
@@ -200,8 +169,8 @@ START_TEST(beyond_the_connection_limit_they_queue)
     respond(s.held[1], STR("second"));
     run_turns(s.loop, 3);
     for (int i = 0; i < 3; i++)
-        if (peer_count(&p[i], "200 OK") == 1) {
-            peer_close(&p[i]);
+        if (raw_conn_count(&p[i], "200 OK") == 1) {
+            raw_conn_close(&p[i]);
             p[i].closed = true;
         }
     await_held(&s, 3);
@@ -209,10 +178,10 @@ START_TEST(beyond_the_connection_limit_they_queue)
     for (int i = 0; i < 3; i++) {
         if (p[i].closed)
             continue;
-        peer_await(&p[i], "200 OK", 1);
-        peer_close(&p[i]);
+        raw_conn_await(&p[i], "200 OK", 1);
+        raw_conn_close(&p[i]);
     }
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
@@ -230,42 +199,42 @@ static const struct {
 
 START_TEST(addresses_to_listen_on)
 {
-    struct site s;
+    struct http_fixture s;
     struct err e = ERR_INIT;
     struct http_server_settings set = settings(&s);
     set.address = str_of(addresses[_i].address);
-    s = (struct site){.loop = loop_make()};
+    s = (struct http_fixture){.loop = loop_make()};
     enum errc code = http_server_new(s.loop, &set, &s.server, &e);
     ck_assert_int_eq(code, addresses[_i].code);
     ck_assert_str_eq(e.text, addresses[_i].error);
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(a_port_that_is_taken_is_named)
 {
-    struct site s;
+    struct http_fixture s;
     struct err e = ERR_INIT;
     char text[128];
     struct http_server *second = NULL;
     struct http_server_settings set = settings(&s);
-    open_site(&s);
+    http_fixture_open(&s);
     set.port = http_server_port(s.server);
     ck_assert_int_eq(http_server_new(s.loop, &set, &second, &e), ERR_UNAVAILABLE);
     (void)snprintf(text, sizeof(text), "cannot listen on 127.0.0.1:%u: Address already in use",
                    set.port);
     ck_assert_str_eq(e.text, text);
-    close_site(&s);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(a_steady_load_allocates_nothing_of_ours)
 {
-    struct site s;
-    struct peer p;
-    open_site(&s);
+    struct http_fixture s;
+    struct raw_conn p;
+    http_fixture_open(&s);
     struct buf memory;
     struct str body = letters(&memory, 250000);
     dial(&s, &p);
@@ -274,22 +243,22 @@ START_TEST(a_steady_load_allocates_nothing_of_ours)
             fail_alloc_arm(FAIL_NEVER, 0);
         buf_clear(&p.in, SIZE_MAX);
         post(&p, i % 2 == 0 ? "/echo" : "/hop", body);
-        struct peer_wants w = {&p, "", body.n + 100};
+        struct raw_conn_wants w = {&p, "", body.n + 100};
         run_until(s.loop, whole_body, &w);
     }
     ck_assert_uint_eq(fail_alloc_count(), 0);
     fail_alloc_disarm();
     buf_done(&memory);
-    peer_close(&p);
-    close_site(&s);
+    raw_conn_close(&p);
+    http_fixture_close(&s);
 }
 
 END_TEST
 
 static bool cut_or_answered(void *ctx)
 {
-    const struct peer_wants *w = ctx;
-    return w->peer->closed || peer_count(w->peer, "\r\n\r\n") > 0;
+    const struct raw_conn_wants *w = ctx;
+    return w->peer->closed || raw_conn_count(w->peer, "\r\n\r\n") > 0;
 }
 
 /* Each allocation of a new server's first request fails: the connection is cut, or gets an
@@ -299,21 +268,21 @@ START_TEST(without_memory_a_request_fails)
     bool hit = true;
     size_t nth = 0;
     while (hit) {
-        struct site s;
-        struct peer p;
-        open_site(&s);
+        struct http_fixture s;
+        struct raw_conn p;
+        http_fixture_open(&s);
         dial(&s, &p);
         ck_assert(buf_reserve(&p.in, 1U << 20));
         ck_assert(buf_reserve(&p.out, 1U << 20));
         post(&p, "/hop", STR("body"));
         fail_alloc_arm(FAIL_ONCE, ++nth);
-        struct peer_wants w = {&p, "", 0};
+        struct raw_conn_wants w = {&p, "", 0};
         run_until(s.loop, cut_or_answered, &w);
         hit = fail_alloc_hit();
         fail_alloc_disarm();
-        ck_assert_uint_eq(peer_count(&p, "200 OK"), hit ? 0 : 1);
-        peer_close(&p);
-        close_site(&s);
+        ck_assert_uint_eq(raw_conn_count(&p, "200 OK"), hit ? 0 : 1);
+        raw_conn_close(&p);
+        http_fixture_close(&s);
     }
     ck_assert_uint_gt(nth, 4); /* connection, request, body, arena, answer */
 }
@@ -326,7 +295,6 @@ int main(void)
     TCase *c = tcase_create("http_server_life");
     tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, a_slow_request_is_cut, 0, COUNT_OF(slow));
-    tcase_add_loop_test(c, limits_change_for_what_begins, 0, 2);
     tcase_add_test(c, a_pending_handler_has_all_the_time);
     tcase_add_test(c, a_peer_that_does_not_read_is_cut);
     tcase_add_test(c, freeing_answers_who_still_waits);

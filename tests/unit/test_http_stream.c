@@ -1,33 +1,33 @@
 /* Long calls of the HTTP client: deadlines, and bodies that are handed over in chunks. */
-#include "origin.h"
+#include "client_fixture.h"
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 START_TEST(the_whole_call_has_a_deadline)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "GET", f.origin.url, "/");
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "GET", f.server.url, "/");
     c.call.timeout_ms = 100;
     http_call_start(f.client, &c.call);
     uint64_t start = loop_now_ms(f.loop);
-    struct peer *p = origin_request(&f.origin, 0);
-    peer_send(p, STR("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"));
-    caller_await(f.loop, &c);
+    struct raw_conn *p = raw_server_request(&f.server, 0);
+    raw_conn_send(p, STR("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"));
+    recorded_call_await(f.loop, &c);
     ck_assert_uint_ge(loop_now_ms(f.loop) - start, 100);
     ck_assert_int_eq(c.call.outcome, HTTP_UNKNOWN);
     ck_assert_int_eq(c.call.err.code, ERR_TIMEOUT);
     ck_assert_ptr_nonnull(strstr(c.call.err.text, "no whole answer in time"));
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
 
 struct say {
     struct timer timer;
-    struct peer *peer;
+    struct raw_conn *peer;
     uint64_t at_ms;
 };
 
@@ -37,30 +37,30 @@ static void say(struct timer *t)
     if (s->peer->closed)
         return;
     s->at_ms = loop_now_ms(s->peer->loop);
-    peer_send(s->peer, STR("1\r\nx\r\n"));
+    raw_conn_send(s->peer, STR("1\r\nx\r\n"));
 }
 
 START_TEST(silence_counts_from_the_last_byte)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "GET", f.origin.url, "/");
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "GET", f.server.url, "/");
     c.call.quiet_ms = 200;
-    c.call.on_chunk = caller_chunk;
+    c.call.on_chunk = recorded_call_chunk;
     http_call_start(f.client, &c.call);
-    struct say s = {.timer = {.fire = say}, .peer = origin_request(&f.origin, 0)};
-    peer_send(s.peer, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    struct say s = {.timer = {.fire = say}, .peer = raw_server_request(&f.server, 0)};
+    raw_conn_send(s.peer, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
     timer_arm(f.loop, &s.timer, 150);
-    caller_await(f.loop, &c);
+    recorded_call_await(f.loop, &c);
     timer_cancel(&s.timer);
     ck_assert_int_eq(c.call.outcome, HTTP_UNKNOWN);
     ck_assert_int_eq(c.call.err.code, ERR_TIMEOUT);
     ck_assert_ptr_nonnull(strstr(c.call.err.text, "silence for too long"));
     if (c.n_chunks > 0)
         ck_assert_uint_ge(loop_now_ms(f.loop) - s.at_ms, 200);
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
@@ -69,73 +69,73 @@ END_TEST
 
 START_TEST(chunks_are_handed_over_as_they_come)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "GET", f.origin.url, "/");
-    c.call.on_chunk = caller_chunk;
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "GET", f.server.url, "/");
+    c.call.on_chunk = recorded_call_chunk;
     c.call.max_reply = 1; /* does not apply to a stream */
     http_call_start(f.client, &c.call);
-    struct peer *p = origin_request(&f.origin, 0);
-    peer_send(p, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    struct raw_conn *p = raw_server_request(&f.server, 0);
+    raw_conn_send(p, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
     for (size_t i = 1; i <= 5; i++) {
-        peer_send(p, STR("5\r\nhello\r\n"));
+        raw_conn_send(p, STR("5\r\nhello\r\n"));
         run_while(f.loop, c.chunks.n < 5 * i);
         ck_assert(!c.done);
     }
-    peer_send(p, STR("0\r\n\r\n"));
-    caller_await(f.loop, &c);
+    raw_conn_send(p, STR("0\r\n\r\n"));
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
     ck_assert_uint_eq(c.call.reply.n, 0);
     ck_assert_str_is(buf_str(&c.chunks), "hellohellohellohellohello");
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
 
 START_TEST(another_status_is_collected)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "GET", f.origin.url, "/");
-    c.call.on_chunk = caller_chunk;
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "GET", f.server.url, "/");
+    c.call.on_chunk = recorded_call_chunk;
     http_call_start(f.client, &c.call);
-    peer_send(origin_request(&f.origin, 0),
-              STR("HTTP/1.1 410 Gone\r\nContent-Length: 4\r\n\r\ngone"));
-    caller_await(f.loop, &c);
+    raw_conn_send(raw_server_request(&f.server, 0),
+                  STR("HTTP/1.1 410 Gone\r\nContent-Length: 4\r\n\r\ngone"));
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
     ck_assert_uint_eq(c.call.status, 410);
     ck_assert_uint_eq(c.n_chunks, 0);
     ck_assert_str_is(buf_str(&c.call.reply), "gone");
-    caller_end(&c);
-    fixture_close(&f);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST
 
 START_TEST(a_chunk_may_be_refused)
 {
-    struct fixture f;
-    struct caller c;
-    fixture_open(&f);
-    caller_init(&c, "GET", f.origin.url, "/x?y");
-    c.call.on_chunk = caller_chunk;
+    struct client_fixture f;
+    struct recorded_call c;
+    client_fixture_open(&f);
+    recorded_call_init(&c, "GET", f.server.url, "/x?y");
+    c.call.on_chunk = recorded_call_chunk;
     c.refuses = true;
     http_call_start(f.client, &c.call);
-    struct peer *p = origin_request(&f.origin, 0);
-    peer_send(p, STR(OK_ANSWER));
-    caller_await(f.loop, &c);
+    struct raw_conn *p = raw_server_request(&f.server, 0);
+    raw_conn_send(p, STR(OK_ANSWER));
+    recorded_call_await(f.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_REFUSED);
     ck_assert_int_eq(c.call.err.code, ERR_SYNTAX);
     char text[128];
-    (void)snprintf(text, sizeof(text), "GET %s/x: not what was asked for", f.origin.url);
+    (void)snprintf(text, sizeof(text), "GET %s/x: not what was asked for", f.server.url);
     ck_assert_str_eq(c.call.err.text, text);
     ck_assert_uint_eq(c.n_chunks, 1);
-    peer_await_end(p);
-    caller_end(&c);
-    fixture_close(&f);
+    raw_conn_await_end(p);
+    recorded_call_end(&c);
+    client_fixture_close(&f);
 }
 
 END_TEST

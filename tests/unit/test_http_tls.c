@@ -2,7 +2,7 @@
  * TLS of the HTTP client with `openssl s_server`. The test makes the certificates: a CA, a second
  * CA that signed nothing, a server for 127.0.0.1, one for "kubernetes" alone, and a client.
  */
-#include "origin.h"
+#include "client_fixture.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>
@@ -139,15 +139,15 @@ static void tls_close(struct tls *t)
 
 static enum http_outcome ask(struct tls *t, struct err *ret)
 {
-    struct caller c;
-    caller_init(&c, "GET", t->url, "");
+    struct recorded_call c;
+    recorded_call_init(&c, "GET", t->url, "");
     http_call_start(t->client, &c.call);
-    caller_await(t->loop, &c);
+    recorded_call_await(t->loop, &c);
     enum http_outcome outcome = c.call.outcome;
     if (outcome == HTTP_ANSWERED)
         ck_assert_uint_eq(c.call.status, 200);
     *ret = c.call.err;
-    caller_end(&c);
+    recorded_call_end(&c);
     return outcome;
 }
 

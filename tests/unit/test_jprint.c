@@ -141,7 +141,7 @@ START_TEST(string)
 {
     char text[64];
     struct jwrite w;
-    struct buf json = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    struct buf json = BUF_ON(text);
     jwrite_init(&w, &json);
     jwrite_array_begin(&w);
     jwrite_str(&w, str_of(strings[_i]));

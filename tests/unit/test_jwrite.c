@@ -90,6 +90,31 @@ START_TEST(escapes)
 
 END_TEST
 
+static const struct {
+    struct str in;
+    const char *want;
+} replacements[] = {
+    {STR(""), "\"\""},
+    {STR("a"), "\"a\""},
+    {STR("%"), "\"<\\n>\""},
+    {STR("%%a%"), "\"<\\n><\\n>a<\\n>\""},
+    {STR("\"%\""), "\"\\\"<\\n>\\\"\""},
+    {STR("\xe2\x82%\x82"), "\"\xef\xbf\xbd\xef\xbf\xbd<\\n>\xef\xbf\xbd\""},
+};
+
+START_TEST(replaces_a_character)
+{
+    jwrite_array_begin(&w);
+    jwrite_null(&w);
+    jwrite_str_replacing(&w, replacements[_i].in, '%', STR("<\n>"));
+    jwrite_array_end(&w);
+    const struct str text = buf_str(&out);
+    ck_assert(str_starts(text, STR("[null,")));
+    ck_assert_str_is(((struct str){text.p + 6, text.n - 7}), replacements[_i].want);
+}
+
+END_TEST
+
 /* Every byte at every place around a vector's width is read back, if a reader accepts it. */
 START_TEST(reads_back)
 {
@@ -151,6 +176,7 @@ int main(void)
     tcase_add_test(t, writes_compactly);
     tcase_add_test(t, writes_extremes);
     tcase_add_loop_test(t, escapes, 0, COUNT_OF(strings));
+    tcase_add_loop_test(t, replaces_a_character, 0, COUNT_OF(replacements));
     tcase_add_test(t, reads_back);
     tcase_add_loop_test(t, ceiling_is_kept, 0, 24);
     suite_add_tcase(suite, t);

@@ -442,19 +442,20 @@ START_TEST(a_confirmed_pod_in_no_list_is_asked_for)
     pass(2000);
     struct http_call *list = fake_find("GET", list_paths[CACHE_PODS]);
     ck_assert_ptr_nonnull(list);
-    apply(&(struct event){.type = EVENT_POD_GONE, .pod = {.uid = STR("p")}});
+    apply(&(struct cache_event){.type = CACHE_POD_GONE, .pod = {.uid = STR("p")}});
     struct request request = {.mem = 8,
                               .lasting_mem = 8,
                               .namespace = STR("ns"),
                               .n_demands = 1,
                               .demands = {{.mem = 8, .kind = CONTAINER_MAIN}}};
-    apply(&(struct event){.type = EVENT_RESERVE,
-                          .reserve = {.uid = STR("q"),
-                                      .namespace = STR("ns"),
-                                      .name = STR("q"),
-                                      .node = STR("n"),
-                                      .request = &request}});
-    apply(&(struct event){.type = EVENT_CONFIRM, .settle = {.uid = STR("q"), .read_back = true}});
+    apply(&(struct cache_event){.type = CACHE_RESERVE,
+                                .reserve = {.uid = STR("q"),
+                                            .namespace = STR("ns"),
+                                            .name = STR("q"),
+                                            .node = STR("n"),
+                                            .request = &request}});
+    apply(&(struct cache_event){.type = CACHE_CONFIRM,
+                                .settle = {.uid = STR("q"), .read_back = true}});
     k.held[CACHE_PODS] = false;
     k.items[CACHE_PODS] = "";
     pass(100);

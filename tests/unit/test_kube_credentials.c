@@ -183,19 +183,17 @@ START_TEST(test_precedence)
 
 END_TEST
 
-/* A text merged from files has absolute paths; its name is only for messages. */
-START_TEST(test_text_of_files)
+/* A given configuration counts before all other sources. */
+START_TEST(test_given)
 {
     struct kube_credentials found;
     struct err err = ERR_INIT;
-    struct kube_api_settings s = {
-        .kubeconfig = STR("dir/conf"),
-        .kubeconfig_text = STR("current-context: c\ncontexts: [{name: c, context: {cluster: k, "
-                               "user: u}}]\nclusters: [{name: k, cluster: {server: 'https://h'}}]\n"
-                               "users: [{name: u, user: {tokenFile: dir/token}}]\n")};
+    struct kubeconfig config = {.server = STR("https://h"), .token_file = STR("dir/token")};
+    struct kube_api_settings s = {.config = &config, .kubeconfig = STR("/nowhere")};
     ck_assert_ok(kube_credentials_find(&s, &arena, &found, &err), &err);
     ck_assert_str_is(found.config.token_file, "dir/token");
-    ck_assert_str_is(found.origin, "https://h (kubeconfig dir/conf)");
+    ck_assert_str_is(found.origin, "https://h");
+    ck_assert(found.tls);
 }
 
 END_TEST
@@ -365,7 +363,7 @@ int main(void)
     tcase_add_loop_test(t, test_in_cluster, 0, 8);
     tcase_add_test(t, test_in_cluster_needs_ca_and_token);
     tcase_add_test(t, test_precedence);
-    tcase_add_test(t, test_text_of_files);
+    tcase_add_test(t, test_given);
     tcase_add_test(t, test_plain_http_carries_no_identity);
     tcase_add_test(t, test_impersonation);
     tcase_add_loop_test(t, test_refused, 0, 5);

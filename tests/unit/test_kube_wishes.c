@@ -175,8 +175,8 @@ START_TEST(a_binding_tells_which_cards)
 {
     char bytes[1024];
     char expected[1024];
-    struct buf out = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
-    struct buf want = {.p = expected, .cap = sizeof(expected), .max = sizeof(expected) - 1};
+    struct buf out = BUF_ON(bytes);
+    struct buf want = BUF_ON(expected);
     struct jwrite w;
     struct binding b = bindings[_i].binding;
     b.namespace = STR("ns");

@@ -188,8 +188,11 @@ static const struct {
      "user \"admin\": exec credential plugin \"aws\" is not supported; use a token, tokenFile or "
      "client certificate"},
     {"{server: 'https://h'}", "{exec: {}}",
-     "user \"admin\": exec credential plugin \"?\" is not supported; use a token, tokenFile or "
-     "client certificate"},
+     "user \"admin\": an exec credential plugin is not supported; use a token, tokenFile or client "
+     "certificate"},
+    {"{server: 'https://h'}", "{exec: {command: null}}",
+     "user \"admin\": an exec credential plugin is not supported; use a token, tokenFile or client "
+     "certificate"},
     {"{server: 'https://h'}", "{auth-provider: {name: gcp, config: {a: b}}}",
      "user \"admin\": auth provider \"gcp\" is not supported; use a token, tokenFile or client "
      "certificate"},

@@ -1,7 +1,6 @@
 /* kubectl-cardpack: its command line, its files of pods, and its shell completion. */
 #include "base/limit.h"
 #include "kubectl/complete.h"
-#include "kubectl/config.h"
 #include "kubectl/pod.h"
 #include "kubectl/show.h"
 #include "unit.h"
@@ -125,6 +124,7 @@ START_TEST(values)
     ck_assert(a.way == KUBECTL_DIRECT);
     ck_assert_ok(parse("k top --direct=false --request-timeout 7", &a), &err);
     ck_assert(a.way == KUBECTL_DAEMON_ONLY && a.timeout_ms == 7000);
+    ck_assert(a.timeout_given);
     ck_assert_ok(parse("k fit --help", &a), &err);
     ck_assert(a.command == KUBECTL_HELP);
     ck_assert_str_is(a.subject, "fit");
@@ -132,20 +132,37 @@ START_TEST(values)
 
 END_TEST
 
-/* For a bad address the error names the flag, and nothing that is not on the line. */
-START_TEST(address)
+/* In the order of the command line, so that a repeated flag means what it means for kubectl. */
+START_TEST(passed)
 {
+    static const char *const expected[] = {
+        "--as-group",   "g",  "--insecure-skip-tls-verify",      "--as-group", "h",
+        "--kubeconfig", "/f", "--insecure-skip-tls-verify=false"};
     struct kubectl_args a;
-    struct kubectl_env env = {.home = STR_NULL};
-    struct kube_api_settings settings;
-    ck_assert_ok(parse("k top --daemon-url http://host", &a), &err);
-    ck_assert_int_eq(kubectl_config_find(&a, &env, &arena, &settings, &err), ERR_DENIED);
-    ck_assert_msg(strncmp(err.text, "--daemon-url: \"http://host\" would send", 38) == 0, "%s",
-                  err.text);
-    err = (struct err)ERR_INIT;
-    ck_assert_ok(parse("k top --server host:1", &a), &err);
-    ck_assert_int_eq(kubectl_config_find(&a, &env, &arena, &settings, &err), ERR_SYNTAX);
-    ck_assert_str_eq(err.text, "--server: \"host:1\" must begin with \"https://\"");
+    ck_assert_ok(parse("k top --as-group g --insecure-skip-tls-verify --as-group=h --kubeconfig /f "
+                       "--insecure-skip-tls-verify=false",
+                       &a),
+                 &err);
+    ck_assert_uint_eq(a.n_passed, COUNT_OF(expected));
+    for (size_t i = 0; i < a.n_passed; i++)
+        ck_assert_str_eq(a.passed[i], expected[i]);
+    ck_assert(!a.timeout_given);
+}
+
+END_TEST
+
+START_TEST(too_many_passed)
+{
+    static char texts[][32] = {"--as=u", "--insecure-skip-tls-verify", "top"};
+    char *words[2 + COUNT_OF(((struct kubectl_args *)NULL)->passed)];
+    struct kubectl_args a;
+    size_t n = COUNT_OF(words);
+    words[0] = words[1] = texts[2];
+    for (size_t i = 2; i < n; i++)
+        words[i] = texts[_i];
+    enum errc code = kubectl_args_parse((int)n, words, &a, &err);
+    ck_assert_int_eq(code, _i == 0 ? ERR_LIMIT : OK);
+    ck_assert(_i > 0 || strcmp(err.text, "--as: there are too many flags for kubectl") == 0);
 }
 
 END_TEST
@@ -264,8 +281,11 @@ START_TEST(pod)
 {
     struct kubectl_pod p;
     struct str asked = pods[_i].asked == NULL ? STR_NULL : str_of(pods[_i].asked);
-    enum errc code = kubectl_pod_read(str_of(pods[_i].text), STR("f.yaml"), asked, STR("home"),
-                                      &arena, &p, &err);
+    enum errc code =
+        kubectl_pod_read(str_of(pods[_i].text), STR("f.yaml"), asked, &arena, &p, &err);
+    if (code == OK && p.namespace.n == 0)
+        code =
+            kubectl_pod_read(str_of(pods[_i].text), STR("f.yaml"), STR("home"), &arena, &p, &err);
     if (pods[_i].json == NULL) {
         ck_assert_int_ne(code, OK);
         ck_assert_msg(strstr(err.text, pods[_i].says) != NULL, "%s", err.text);
@@ -381,8 +401,9 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, line, 0, (int)COUNT_OF(lines));
     tcase_add_test(t, values);
+    tcase_add_test(t, passed);
+    tcase_add_loop_test(t, too_many_passed, 0, 2);
     tcase_add_test(t, usage);
-    tcase_add_test(t, address);
     tcase_add_test(t, top_of_node);
     tcase_add_test(t, cards_of_narrow_node);
     tcase_add_loop_test(t, pod, 0, (int)COUNT_OF(pods));

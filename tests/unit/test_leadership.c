@@ -1,5 +1,8 @@
 /* From when a replica may decide, and when it gives up its Lease. */
+#include "base/log.h"
 #include "kube_rig.h"
+
+#include <sys/mman.h>
 
 #define RENEW_MS UINT64_C(6000)
 #define RETRY_MS UINT64_C(2000)
@@ -35,14 +38,14 @@ static void open_with(json_t *lease, bool elected)
 {
     struct err e = ERR_INIT;
     memset(&t, 0, sizeof(t));
-    k = (struct kube_rig){.loop = fake_loop(), .lease = lease, .version = 10};
-    struct kube_api_settings api = {
-        .kubeconfig = STR("k"),
-        .kubeconfig_text = STR("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-                               "clusters: [{name: k, cluster: {server: \"https://api/base\"}}]\n"
-                               "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
-                               "users: [{name: u, user: {token: s3cret}}]\n"),
-        .user_agent = STR("test/1")};
+    k = (struct kube_rig){.loop = fake_loop()};
+    unsigned status = 201;
+    if (lease != NULL)
+        (void)lease_write(STR("kube-system"), STR(""), lease, &status);
+    json_decref(lease);
+    ck_assert_uint_eq(status, 201);
+    struct kubeconfig config = {.server = STR("https://api/base"), .token = STR("s3cret")};
+    struct kube_api_settings api = {.config = &config, .user_agent = STR("test/1")};
     ck_assert_ok(kube_api_new(k.loop, &api, &k.api, &e), &e);
     struct election_settings election = {.namespace = STR("kube-system"),
                                          .name = STR("cardpack"),
@@ -63,7 +66,7 @@ static void tear_down(void)
     t.leadership = leadership_free(t.leadership);
     k.api = kube_api_free(k.api);
     k.loop = loop_free(k.loop);
-    json_decref(k.lease);
+    leases_reset();
 }
 
 static json_t *lease_of(const char *who)
@@ -92,7 +95,7 @@ static void says(const char *part)
 static uint64_t won(void)
 {
     uint64_t start_ms = k.loop->clock_ms;
-    while (t.reads == 0 && (k.lease == NULL || strcmp(holder(), "me") != 0)) {
+    while (t.reads == 0 && (the_lease() == NULL || strcmp(holder(), "me") != 0)) {
         ck_assert_uint_lt(k.loop->clock_ms - start_ms, 10 * LEASE_MS);
         pass(100);
     }
@@ -173,7 +176,7 @@ START_TEST(the_only_replica)
     leadership_read(t.leadership);
     pass(100 * LEASE_MS);
     ck_assert(decides());
-    ck_assert_ptr_null(k.lease);
+    ck_assert_ptr_null(the_lease());
 }
 
 END_TEST
@@ -266,7 +269,7 @@ END_TEST
 static unsigned lease_requests(void)
 {
     unsigned n = 0;
-    for (const struct http_call *c = fake_calls; c != NULL; c = c->next)
+    LIST_FOR_EACH (const struct http_call, c, &fake_calls, link)
         n += memmem(c->url.p, c->url.n, "/leases", 7) != NULL ? 1 : 0;
     return n;
 }
@@ -285,8 +288,8 @@ START_TEST(asked_while_waiting)
     ck_assert_uint_eq(lease_requests(), 1);
     k.lease_silent = false;
     pass(RETRY_MS);
-    ck_assert_ptr_nonnull(
-        json_object_get(json_object_get(k.lease, "metadata"), "annotations")); /* it is told */
+    ck_assert_ptr_nonnull(json_object_get(json_object_get(lease_content(), "metadata"),
+                                          "annotations")); /* it is told */
     ck_assert_str_eq(holder(), "other");
 }
 
@@ -339,7 +342,7 @@ END_TEST
 /* The turn began before the stall, and the loop's time is still that of its start. */
 static void answer_in_this_turn(struct http_call *c)
 {
-    char *text = json_dumps(k.lease, JSON_COMPACT);
+    char *text = json_dumps(lease_content(), JSON_COMPACT);
     ck_assert(fake_send(c));
     buf_put(&c->reply, str_of(text));
     free(text);
@@ -408,27 +411,36 @@ START_TEST(nothing_leaves_after_a_stop_anywhere)
 
 END_TEST
 
-/* How long the API server may work on the Binding: see post_deadline.h. A reload applies to the
- * next one. */
+static const struct {
+    uint64_t settle_ms;
+    const char *deadline;
+    bool short_of; /* it is too short */
+} settles[] = {
+    {SETTLE_MS, "/binding?timeout=3000ms", false},
+    {SETTLE_MS + 4000, "/binding?timeout=7000ms", false},
+    {0, "/binding?timeout=2000ms", true},
+};
+
+/* How long the API server may work on the Binding: see post_deadline.h. */
 START_TEST(a_binding_says_its_deadline)
 {
-    static const char *const deadlines[] = {"/binding?timeout=3000ms", "/binding?timeout=7000ms",
-                                            "/binding?timeout=2000ms"};
-    static const uint64_t settles_ms[] = {SETTLE_MS, SETTLE_MS + 4000, 0};
-    lead();
-    for (size_t i = 0; i < COUNT_OF(deadlines); i++) {
-        kube_backend_tune(k.backend, 500, settles_ms[i]);
-        reserve_p();
-        post_p();
-        struct str url = binding_of_p()->url;
-        size_t n = strlen(deadlines[i]);
-        ck_assert_msg(url.n > n && memcmp(url.p + url.n - n, deadlines[i], n) == 0, "%.*s",
-                      STR_ARG(url));
-        fake_land(binding_of_p(), HTTP_UNKNOWN, 0);
-        posted(POST_UNKNOWN);
-        cancel_p();
-    }
+    char log[4096] = "";
+    int fd = memfd_create("log", MFD_CLOEXEC);
+    log_setup(fd, LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
+    rig_open_settling(true, settles[_i].settle_ms);
+    ck_assert_int_ge(pread(fd, log, sizeof(log) - 1, 0), 0);
+    ck_assert((strstr(log, "start-settle is too short") != NULL) == settles[_i].short_of);
+    pass(3 * SETTLE_MS);
+    ck_assert(is_ready());
+    reserve_p();
+    post_p();
+    struct str url = binding_of_p()->url;
+    ck_assert_msg(str_ends(url, str_of(settles[_i].deadline)), "%.*s", STR_ARG(url));
+    fake_land(binding_of_p(), HTTP_UNKNOWN, 0);
+    posted(POST_UNKNOWN);
+    cancel_p();
     rig_close();
+    (void)close(fd);
 }
 
 END_TEST
@@ -454,7 +466,7 @@ int main(void)
     suite_add_tcase(suite, tc);
     tc = tcase_create("with its backend");
     tcase_add_test(tc, nothing_leaves_after_a_stop_anywhere);
-    tcase_add_test(tc, a_binding_says_its_deadline);
+    tcase_add_loop_test(tc, a_binding_says_its_deadline, 0, COUNT_OF(settles));
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -1,5 +1,5 @@
 /* Which cards a pod gets when several are feasible. */
-#include "scene.h"
+#include "fit_fixture.h"
 
 #define ASK(q, ...) PLAIN("ask", q, __VA_ARGS__)
 #define SPREAD      .card_policy = S("spread")
@@ -17,12 +17,12 @@ enum {
 
 static const struct {
     struct node_view node;
-    struct pod_view pods[SCENE_PODS];
+    struct pod_view pods[FIXTURE_PODS];
     struct pod_view ask;
     enum pack fallback;
     struct grant grants[GRANTS];
     uint32_t n;
-} scenes[] = {
+} rows[] = {
     /* The card policy comes from the pod, its other annotation, the node's label, the
      * configuration; else it is binpack. */
     {FOUR_CARDS, {PLAIN("a", "4", AT(2))}, ASK("8"), PACK_UNSET, {{8, 2, UINT16_MAX, 0}}, 1},
@@ -174,12 +174,12 @@ START_TEST(takes_these)
 {
     struct rig r;
     struct placement there;
-    scene_open(&r, &scenes[_i].node, scenes[_i].pods, scenes[_i].fallback);
-    ck_assert_int_eq(scene_judge(&r, &scenes[_i].ask, &there), VERDICT_FITS);
-    ck_assert_uint_eq(there.n, scenes[_i].n);
+    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, rows[_i].fallback);
+    ck_assert_int_eq(fit_fixture_judge(&r, &rows[_i].ask, &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.n, rows[_i].n);
     for (uint32_t i = 0; i < there.n; i++) {
         const struct grant *g = &there.grants[i];
-        const struct grant *e = &scenes[_i].grants[i];
+        const struct grant *e = &rows[_i].grants[i];
         ck_assert_msg(memcmp(g, e, sizeof(*g)) == 0,
                       "grant %u is {%lld, %u, %u, %u}, expected {%lld, %u, %u, %u}", i,
                       (long long)g->mem, g->card, g->container, g->cores, (long long)e->mem,
@@ -209,11 +209,11 @@ START_TEST(all_of_one_card_go_beside_equals)
     struct rig r;
     struct placement there;
     struct node_view node = FOUR_CARDS;
-    const struct pod_view pods[SCENE_PODS] = {PLAIN("tight", "10", AT(0)),
-                                              PLAIN("twin", "4", .node = S("n"), .idx = S("2"),
-                                                    .phase = S("Pending"), .assigned = S("false"))};
-    scene_open(&r, &node, pods, PACK_UNSET);
-    ck_assert_int_eq(scene_judge(&r, &beside[_i].ask, &there), VERDICT_FITS);
+    const struct pod_view pods[FIXTURE_PODS] = {
+        PLAIN("tight", "10", AT(0)), PLAIN("twin", "4", .node = S("n"), .idx = S("2"),
+                                           .phase = S("Pending"), .assigned = S("false"))};
+    fit_fixture_open(&r, &node, pods, PACK_UNSET);
+    ck_assert_int_eq(fit_fixture_judge(&r, &beside[_i].ask, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, beside[_i].card);
     rig_done(&r);
 }
@@ -236,12 +236,12 @@ START_TEST(a_large_search_ends)
                            .n_mains = COUNT_OF(containers)};
     for (uint32_t i = 0; i < COUNT_OF(containers); i++)
         containers[i] = (struct container_view){.name = STR("c"), .mem = STR("7"), .index = i};
-    const struct pod_view none[SCENE_PODS] = {NO_POD};
-    scene_open(&r, &node, none, PACK_UNSET);
-    ck_assert_int_eq(scene_judge(&r, &ask, &there), VERDICT_FITS);
+    const struct pod_view none[FIXTURE_PODS] = {NO_POD};
+    fit_fixture_open(&r, &node, none, PACK_UNSET);
+    ck_assert_int_eq(fit_fixture_judge(&r, &ask, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, COUNT_OF(containers));
     containers[3].mem = STR("11");
-    ck_assert_int_eq(scene_judge(&r, &ask, &there), VERDICT_TOO_LARGE);
+    ck_assert_int_eq(fit_fixture_judge(&r, &ask, &there), VERDICT_TOO_LARGE);
     rig_done(&r);
 }
 
@@ -251,7 +251,7 @@ int main(void)
 {
     Suite *suite = suite_create("pick");
     TCase *tc = tcase_create("pick");
-    tcase_add_loop_test(tc, takes_these, 0, COUNT_OF(scenes));
+    tcase_add_loop_test(tc, takes_these, 0, COUNT_OF(rows));
     tcase_add_loop_test(tc, all_of_one_card_go_beside_equals, 0, COUNT_OF(beside));
     tcase_add_test(tc, a_large_search_ends);
     suite_add_tcase(suite, tc);

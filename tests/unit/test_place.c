@@ -1,6 +1,6 @@
 /* Requests with several containers: their charge on a card, and whether they may be on different
  * cards. */
-#include "core/policy.h"
+#include "core/fit.h"
 
 #include "cache_rig.h"
 
@@ -53,12 +53,12 @@ START_TEST(an_init_container_runs_beside_what_a_sidecar_asks_for)
     struct rig r;
     rig_init(&r);
     node_set(&r, "n", "16", "2", NULL);
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = STR("p"),
-                                  .namespace = STR("ns"),
-                                  .name = STR("p"),
-                                  .node = STR("n"),
-                                  .request = &request}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = STR("p"),
+                                        .namespace = STR("ns"),
+                                        .name = STR("p"),
+                                        .node = STR("n"),
+                                        .request = &request}};
     ck_assert_msg(rig_apply(&r, &e) == OK, "%s", c->name);
     const struct holding *h = pod_of(&r, "p")->holding;
     for (uint32_t card = 0; card < c->cards; card++) {
@@ -83,11 +83,11 @@ START_TEST(containers_part_where_no_label_binds_them)
     node_set(&rig, "n", "16", "2", NULL);
     add(&r, CONTAINER_MAIN, 0, 6);
     add(&r, CONTAINER_MAIN, 1, 5);
-    ck_assert_int_eq(policy_place(node_of(&rig, "n"), &r, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&rig, "n"), &r, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, 2);
     ck_assert_uint_ne(there.grants[0].card, there.grants[1].card);
     r.cards = 1; /* aliyun.com/gpu-count: "1" */
-    ck_assert_int_eq(policy_place(node_of(&rig, "n"), &r, &there), VERDICT_TOO_LARGE);
+    ck_assert_int_eq(fit_place(node_of(&rig, "n"), &r, &there), VERDICT_TOO_LARGE);
     rig_done(&rig);
 }
 
@@ -97,18 +97,18 @@ START_TEST(a_bad_table_says_which_field_it_is)
 {
     struct rig r;
     char bytes[512];
-    struct buf scratch = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf scratch = BUF_ON(bytes);
     rig_init(&r);
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = STR("n"),
-                               .mem = STR("16"),
-                               .count = STR("2"),
-                               .has_cards = true,
-                               .cards_fault = "cardpack.io/cards: 0.memory: \"x\" is none"}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("n"),
+                                     .mem = STR("16"),
+                                     .count = STR("2"),
+                                     .has_cards = true,
+                                     .cards_fault = "cardpack.io/cards: 0.memory: \"x\" is none"}};
     ck_assert_int_eq(rig_apply(&r, &e), OK);
-    ck_assert_str_is(policy_reason(node_of(&r, "n"), VERDICT_BAD_CARDS, STR("n"), &scratch),
+    ck_assert_str_is(fit_reason(node_of(&r, "n"), VERDICT_BAD_CARDS, STR("n"), &scratch),
                      "The node's annotation cardpack.io/cards: 0.memory: \"x\" is none");
-    ck_assert_str_is(policy_reason(NULL, VERDICT_UNKNOWN_NODE, STR("n"), &scratch),
+    ck_assert_str_is(fit_reason(NULL, VERDICT_UNKNOWN_NODE, STR("n"), &scratch),
                      "node \"n\" not found");
     rig_done(&r);
 }

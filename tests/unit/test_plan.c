@@ -3,9 +3,9 @@
  * on the best feasible node, in random clusters. Planning must leave the cluster unchanged.
  */
 #include "cache_rig.h"
+#include "core/fit.h"
 #include "core/limit.h"
 #include "core/plan.h"
-#include "core/policy.h"
 #include "core/score.h"
 #include "fail_alloc.h"
 #include "seeded.h"
@@ -55,7 +55,7 @@ static void add_node(struct draw *d, unsigned i)
 {
     uint32_t n = 1 + below(d, 4);
     uint32_t size = 4 + below(d, 13);
-    struct event e = {.type = EVENT_NODE_SET, .node = {.name = spell(d, "n", i)}};
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = {.name = spell(d, "n", i)}};
     struct node_view *v = &e.node;
     if (chance(d, 90)) {
         v->mem = spell(d, "", n * size);
@@ -140,7 +140,7 @@ static void draw_pod(struct draw *d, struct pod_view *v)
 /* A pod that is bound, reserved, nominated or being deleted. */
 static void add_pod(struct draw *d, unsigned i, unsigned n_nodes)
 {
-    struct event e = {.type = EVENT_POD_SET};
+    struct cache_event e = {.type = CACHE_POD_SET};
     struct request r;
     struct err err = ERR_INIT;
     draw_pod(d, &e.pod);
@@ -148,8 +148,8 @@ static void add_pod(struct draw *d, unsigned i, unsigned n_nodes)
     struct str node = spell(d, "n", below(d, n_nodes));
     bool readable = request_read(&e.pod, &r, &err) == OK && request_wants(&r);
     if (readable && chance(d, 60)) {
-        e = (struct event){.type = EVENT_RESERVE,
-                           .reserve = {e.pod.uid, e.pod.namespace, e.pod.name, node, &r}};
+        e = (struct cache_event){.type = CACHE_RESERVE,
+                                 .reserve = {e.pod.uid, e.pod.namespace, e.pod.name, node, &r}};
         (void)rig_apply(&d->rig, &e);
         return;
     }
@@ -176,7 +176,7 @@ static void set_quota(struct draw *d)
     static const struct str names[] = {{NULL, 0}, {"gold", 4}, {"T4", 2}};
     struct quota_limit limits[COUNT_OF(scopes)];
     struct quota_entry entry = {.namespace = one_of(d, "ns", "*"), .limits = limits};
-    struct event e = {.type = EVENT_QUOTA_SET, .quota = {&entry, 1}};
+    struct cache_event e = {.type = CACHE_QUOTA_SET, .quota = {&entry, 1}};
     for (size_t i = 0; i < COUNT_OF(scopes); i++) {
         if (chance(d, 60))
             limits[entry.n_limits++] = (struct quota_limit){
@@ -238,10 +238,10 @@ static const struct node *choose(struct draw *d, const struct request *r)
     for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
          n = cache_next_node(c, &cursor)) {
         uint64_t score = 0;
-        if (policy_fit(n, r) != VERDICT_FITS || !has_exclusive(n, r))
+        if (fit_node(n, r) != VERDICT_FITS || !has_exclusive(n, r))
             continue;
         if (request_shares(r))
-            score = score_node(n, policy_cost(n, r), policy);
+            score = score_node(n, fit_cost(n, r), policy);
         if (best == NULL || score > best_score ||
             (score == best_score && str_cmp(n->name, best->name) < 0)) {
             best = n;
@@ -276,8 +276,8 @@ static void follow(struct draw *d, const struct plan *plan, const struct request
             break;
         }
         draw_assert(d, n != NULL);
-        struct event e = {.type = EVENT_RESERVE,
-                          .reserve = {uid, r->namespace, STR("p"), n->name, &asked}};
+        struct cache_event e = {.type = CACHE_RESERVE,
+                                .reserve = {uid, r->namespace, STR("p"), n->name, &asked}};
         draw_assert(d, rig_apply(&d->rig, &e) == OK);
         check_spot(d, &plan->spots[i], d->rig.fx.pod);
     }
@@ -351,7 +351,8 @@ START_TEST(exclusive_pods_end_with_the_cards)
     struct arena a;
     struct plan p;
     struct request q = {.exclusive = 3, .namespace = STR("ns")};
-    struct event e = {.type = EVENT_NODE_SET, .node = {.name = STR("a"), .exclusive = STR("8")}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("a"), .exclusive = STR("8")}};
     rig_init(&r);
     arena_init(&a, MIB);
     ck_assert_int_eq(rig_apply(&r, &e), OK);

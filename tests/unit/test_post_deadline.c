@@ -1,5 +1,5 @@
 /* A Binding of a previous leader must have expired before its successor lists the pods. */
-#include "daemon/bind/post_deadline.h"
+#include "daemon/backend/post_deadline.h"
 #include "daemon/limit.h"
 #include "io/limit.h"
 #include "unit.h"

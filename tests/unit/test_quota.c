@@ -56,7 +56,7 @@ static const char *reason(const struct quota *q, const char *namespace,
                           const struct quota_use *uses, size_t n)
 {
     static char text[512];
-    struct buf to = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    struct buf to = BUF_ON(text);
     struct quota_refusal refusal;
     struct quota_account account = quota_account(q, str_of(namespace));
     if (quota_fit(&account, uses, n, &refusal))

@@ -80,7 +80,7 @@ static const struct {
 START_TEST(reads)
 {
     char line[1024];
-    struct buf to = {.p = line, .cap = sizeof(line), .max = sizeof(line) - 1};
+    struct buf to = BUF_ON(line);
     struct arena arena;
     struct quota_view view;
     struct err e = ERR_INIT;
@@ -221,7 +221,7 @@ static enum errc read_big(size_t n, struct err *e)
 START_TEST(has_a_ceiling)
 {
     struct err e = ERR_INIT;
-    struct buf to = {.p = big, .cap = sizeof(big), .max = sizeof(big) - 64};
+    struct buf to = buf_on(big, sizeof(big) - 63);
     buf_put(&to, STR("{\"namespaces\":{\"x\":{}"));
     for (unsigned i = 0; to.n + 64 < to.max; i++)
         buf_printf(&to, ",\"%u\":{}", i);
@@ -239,7 +239,7 @@ END_TEST
 START_TEST(laughs_are_bounded)
 {
     struct err e = ERR_INIT;
-    struct buf to = {.p = big, .cap = sizeof(big), .max = sizeof(big) - 1};
+    struct buf to = BUF_ON(big);
     buf_put(&to, STR("namespaces:\n  a: &a0 {pools: [gold]}\n"));
     for (unsigned i = 1; i < 10; i++)
         buf_printf(&to, "  a%u: &a%u [*a%u,*a%u,*a%u,*a%u,*a%u,*a%u,*a%u,*a%u]\n", i, i, i - 1,
@@ -266,7 +266,7 @@ START_TEST(a_namespace_has_a_ceiling)
 {
     struct err e = ERR_INIT;
     for (unsigned n = 62; n <= 64; n++) {
-        struct buf to = {.p = big, .cap = sizeof(big), .max = sizeof(big) - 1};
+        struct buf to = BUF_ON(big);
         const char *p = strchr(crowds[_i].item, '%');
         buf_put(&to, str_of(crowds[_i].head));
         for (unsigned i = 0; i < n; i++) {
@@ -346,7 +346,7 @@ START_TEST(the_documents_examples_are_good)
 {
     static char value[8192];
     char line[1024];
-    struct buf to = {.p = line, .cap = sizeof(line), .max = sizeof(line) - 1};
+    struct buf to = BUF_ON(line);
     struct str text = block_of_document(examples[_i].language, examples[_i].nth);
     if (examples[_i].key != NULL)
         text = value_of(text, examples[_i].key, value);

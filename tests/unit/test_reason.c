@@ -4,8 +4,8 @@
 
 static void node_of_two(struct rig *r, const char *max_pods)
 {
-    struct event e = {
-        .type = EVENT_NODE_SET,
+    struct cache_event e = {
+        .type = CACHE_NODE_SET,
         .node = {
             .name = STR("n"), .mem = STR("32"), .count = STR("2"), .max_pods = str_of(max_pods)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
@@ -16,15 +16,15 @@ static void nominated(struct rig *r, const char *mem, const char *cores)
 {
     struct container_view container = {
         .name = STR("c"), .mem = str_of(mem), .cores = str_of(cores)};
-    struct event e = {.type = EVENT_POD_SET,
-                      .pod = {.uid = STR("waits"),
-                              .namespace = STR("ns"),
-                              .name = STR("waits"),
-                              .phase = STR("Pending"),
-                              .nominated = STR("n"),
-                              .priority = 5,
-                              .containers = &container,
-                              .n_containers = 1}};
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = STR("waits"),
+                                    .namespace = STR("ns"),
+                                    .name = STR("waits"),
+                                    .phase = STR("Pending"),
+                                    .nominated = STR("n"),
+                                    .priority = 5,
+                                    .containers = &container,
+                                    .n_containers = 1}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
@@ -40,7 +40,7 @@ static void reads(const struct rig *r, int64_t mem, uint16_t cores, const char *
         .demands = {{.mem = mem, .cores = cores}},
     };
     char bytes[256];
-    struct buf text = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf text = BUF_ON(bytes);
     struct reason_scene s;
     const struct node *n = cache_node(&r->cache, STR("n"));
     cache_resolve(&r->cache, STR("asks"), &q);

@@ -101,7 +101,7 @@ END_TEST
 static const char *nodes_of(const char *uid)
 {
     static char text[256];
-    struct buf out = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    struct buf out = BUF_ON(text);
     const struct refusal *f = refusals_get(&table, str_of(uid));
     struct str node;
     size_t cursor = 0;

@@ -6,34 +6,15 @@
 
 /* ---- settings that need a restart ---- */
 
-static const char *const live[] = {
-    "log-level",
-    "log-format",
-    "max-body",
-    "memory-budget",
-    "request-timeout",
-    "bind-timeout",
-    "start-settle",
-    "list-page-size",
-    "shrink-after-init",
-    "node-policy",
-    "card-policy",
-    "swap-guard",
-    "shortlist",
-    "metrics-nodes",
-    "evict-for-cards",
-    "shutdown-grace",
-    "shutdown-delay",
-    "evict-for-cards-after",
-    "evict-for-cards-keep",
-};
+static const char *const live[] = {"log-level"};
 static const char *const files[] = {
     "tls-cert-file", "tls-key-file", "client-ca-file", "client-names", "token-file",
 };
 /* docs/reload.md has the reason for each. */
 static const char *const restart[] = {
-    "listen-address", "port",    "allow-plain-http", "probe-address", "probe-port",
-    "kubeconfig",     "cluster", "max-connections",  "leader-elect",
+    "listen-address", "port",       "allow-plain-http", "probe-address",
+    "probe-port",     "kubeconfig", "cluster",          "max-connections",
+    "leader-elect",   "log-format", "shortlist",
 };
 
 static void all_are(const char *const *names, size_t n, enum config_change change)
@@ -122,9 +103,9 @@ static const struct {
     {"port: 1", "port: 1", "", ""},
     {"", "port: 39999", "", ""}, /* the same value from another source */
     {"port: 1", "port: 2", "", "port "},
-    {"shortlist: 3", "", "shortlist ", ""},
-    {"shortlist: 3\nport: 1", "shortlist: 4\nport: 2\nlog-level: warn", "log-level shortlist ",
-     "port "},
+    {"log-level: warn", "", "log-level ", ""},
+    {"shortlist: 3\nport: 1", "shortlist: 4\nport: 2\nlog-level: warn", "log-level ",
+     "port shortlist "},
     {TLS_LINES, "tls-cert-file: /other\ntls-key-file: /k\n", "tls-cert-file ", ""},
     {TLS_LINES, "", "", "tls-cert-file tls-key-file "},
     {"", TLS_LINES, "", "tls-cert-file tls-key-file "},
@@ -194,29 +175,27 @@ END_TEST
 START_TEST(a_signal_takes_the_file)
 {
     struct rig r;
-    rig_open(&r, "shortlist: 3\n");
+    rig_open(&r, "log-level: debug\n");
     hang_up(&r);
     ck_assert_uint_eq(reload_counts(r.reload)->unchanged, 1);
     ck_assert_uint_eq(told(&r, "nothing to change"), 1);
-    put(r.path, "shortlist: 7\ncard-policy: spread\nport: 1234\nlog-level: error\n");
+    put(r.path, "log-level: error\nport: 1234\nshortlist: 5\n");
     hang_up(&r);
     ck_assert_uint_eq(reload_counts(r.reload)->taken, 1);
-    ck_assert_uint_eq(reload_counts(r.reload)->waiting, 1);
-    ck_assert_uint_eq(r.service.shortlist, 7);
-    ck_assert_int_eq(r.service.cache.settings.card_policy, PACK_SPREAD);
+    ck_assert_uint_eq(reload_counts(r.reload)->waiting, 2);
     ck_assert_uint_eq(r.config.port, 39999);
+    ck_assert_uint_eq(r.config.shortlist, 0);
+    ck_assert_int_eq(r.config.log_level, LOG_LEVEL_ERROR);
     ck_assert(!log_enabled(LOG_LEVEL_WARN));
     /* With the earlier level, where that logs more. */
-    ck_assert_uint_eq(
-        told(&r, "\"msg\":\"setting changed\",\"setting\":\"shortlist\",\"old\":\"0\""), 0);
-    ck_assert_uint_eq(told(&r, "\"setting\":\"shortlist\",\"old\":\"3\",\"new\":\"7\",\"source\":"
-                               "\"file\""),
+    ck_assert_uint_eq(told(&r, "\"msg\":\"setting changed\",\"setting\":\"log-level\",\"old\":"
+                               "\"debug\",\"new\":\"error\",\"source\":\"file\""),
                       1);
     ck_assert_uint_eq(told(&r, "a change of this setting needs a restart; the old value stays in "
                                "force\",\"setting\":\"port\",\"old\":"
                                "\"39999\",\"new\":\"1234\",\"source\":\"file\""),
                       1);
-    ck_assert_uint_eq(told(&r, "setting changed"), 3);
+    ck_assert_uint_eq(told(&r, "setting changed"), 1);
     rig_close(&r);
 }
 
@@ -226,18 +205,19 @@ static const struct {
     const char *text; /* NULL: the file is gone */
     const char *error;
 } bad[] = {
-    {"shortlist: 5\nprot: 1\n", "prot: unknown key, did you mean"},
-    {"shortlist: 5\nlog-level: loud\n", "log-level: \\\"loud\\\": must be debug"},
-    {"shortlist: 5\nlisten-address: 0.0.0.0\n", "is not loopback, and the port speaks plain HTTP"},
-    {"shortlist: 5\nshortlist: 6\n", "the key \\\"shortlist\\\" is there already"},
-    {"shortlist: [", "config file"},
+    {"log-level: warn\nprot: 1\n", "prot: unknown key, did you mean"},
+    {"port: 1\nlog-level: loud\n", "log-level: \\\"loud\\\": must be debug"},
+    {"log-level: warn\nlisten-address: 0.0.0.0\n",
+     "is not loopback, and the port speaks plain HTTP"},
+    {"log-level: warn\nlog-level: error\n", "the key \\\"log-level\\\" is there already"},
+    {"log-level: [", "config file"},
     {NULL, "No such file or directory"},
 };
 
 START_TEST(a_bad_one_changes_nothing)
 {
     struct rig r;
-    rig_open(&r, "shortlist: 3\n");
+    rig_open(&r, "log-level: debug\n");
     hang_up(&r);
     if (bad[_i].text == NULL)
         ck_assert_int_eq(unlink(r.path), 0);
@@ -253,13 +233,13 @@ START_TEST(a_bad_one_changes_nothing)
     ck_assert_uint_eq(told(&r, bad[_i].error), 2);
     ck_assert_uint_eq(reload_counts(r.reload)->refused, 2);
     ck_assert(reload_counts(r.reload)->bad);
-    ck_assert_uint_eq(r.config.shortlist, 3);
-    put(r.path, "shortlist: 3\n");
+    ck_assert_int_eq(r.config.log_level, LOG_LEVEL_DEBUG);
+    put(r.path, "log-level: debug\n");
     await_total(&r, 4);
     ck_assert(!reload_counts(r.reload)->bad);
-    put(r.path, "shortlist: 4\n");
+    put(r.path, "log-level: error\n");
     await_total(&r, 5);
-    ck_assert_uint_eq(r.service.shortlist, 4);
+    ck_assert_int_eq(r.config.log_level, LOG_LEVEL_ERROR);
     rig_close(&r);
 }
 
@@ -269,14 +249,14 @@ END_TEST
 START_TEST(the_content_counts)
 {
     struct rig r;
-    rig_open(&r, "shortlist: 3\n");
+    rig_open(&r, "log-level: debug\n");
     for (int i = 0; i < 30; i++)
         turn(&r);
-    put(r.path, "shortlist: 3\n");
+    put(r.path, "log-level: debug\n");
     for (int i = 0; i < 30; i++)
         turn(&r);
     ck_assert_uint_eq(total(&r), 0);
-    put(r.path, "shortlist: 3 # as it was\n");
+    put(r.path, "log-level: debug # as it was\n");
     await_total(&r, 1);
     ck_assert_uint_eq(reload_counts(r.reload)->unchanged, 1);
     rig_close(&r);
@@ -287,13 +267,13 @@ END_TEST
 START_TEST(on_the_way_out)
 {
     struct rig r;
-    rig_open(&r, "shortlist: 3\n");
-    put(r.path, "shortlist: 4\n");
+    rig_open(&r, "log-level: debug\n");
+    put(r.path, "log-level: error\n");
     reload_stop(r.reload);
     ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
-    run_while(r.site.loop, told(&r, "SIGHUP is ignored") == 0);
+    run_while(r.http.loop, told(&r, "SIGHUP is ignored") == 0);
     ck_assert_uint_eq(total(&r), 0);
-    ck_assert_uint_eq(r.config.shortlist, 3);
+    ck_assert_int_eq(r.config.log_level, LOG_LEVEL_DEBUG);
     rig_close(&r);
 }
 
@@ -303,20 +283,19 @@ START_TEST(no_memory)
 {
     bool hit = true;
     struct rig r;
-    rig_open(&r, "shortlist: 3\n");
+    rig_open(&r, "log-level: debug\n");
     for (size_t nth = 1; hit; nth++) {
-        put(r.path, nth % 2 == 0 ? "shortlist: 8\nport: 7\n" : "shortlist: 9\n");
-        unsigned before = r.config.shortlist;
+        put(r.path, nth % 2 == 0 ? "log-level: warn\nport: 7\n" : "log-level: info\n");
+        enum log_level before = r.config.log_level;
         uint64_t n = total(&r);
         ck_assert_int_eq(kill(getpid(), SIGHUP), 0);
         fail_alloc_arm(FAIL_FROM_THEN_ON, nth);
-        run_while(r.site.loop, total(&r) == n);
+        run_while(r.http.loop, total(&r) == n);
         hit = fail_alloc_hit();
         fail_alloc_disarm();
-        ck_assert_uint_eq(r.config.shortlist, hit ? before : nth % 2 == 0 ? 8 : 9);
-        ck_assert_uint_eq(r.service.shortlist, nth == 1 ? 0 : r.config.shortlist);
-        if (nth == 1)
-            r.service.shortlist = 3;
+        enum log_level fresh = nth % 2 == 0 ? LOG_LEVEL_WARN : LOG_LEVEL_INFO;
+        ck_assert_int_eq(r.config.log_level, hit ? before : fresh);
+        ck_assert(log_enabled(r.config.log_level));
     }
     rig_close(&r);
 }

@@ -15,18 +15,18 @@ START_TEST(a_missing_file_that_appears)
                    "tls-cert-file: %s/server.crt\ntls-key-file: %s/server.key\n",
                    certificates_folder, certificates_folder);
     rig_open(&r, text);
-    ck_assert_ok(guard_new(r.site.loop, &r.config, &r.parts.guard, &e), &e);
+    ck_assert_ok(guard_new(r.http.loop, &r.config, &r.parts.guard, &e), &e);
     int64_t expires_s = *guard_expiry(r.parts.guard);
     (void)snprintf(text, sizeof(text), "mv \"$1\"/%s \"$1\"/kept", missing[_i]);
     run_shell(text, certificates_folder);
     (void)snprintf(text, sizeof(text),
-                   "shortlist: 7\ntls-cert-file: %s/chain.crt\ntls-key-file: %s/chained.key\n",
+                   "log-level: error\ntls-cert-file: %s/chain.crt\ntls-key-file: %s/chained.key\n",
                    certificates_folder, certificates_folder);
     put(r.path, text);
     await_total(&r, 1);
     ck_assert_uint_eq(reload_counts(r.reload)->refused, 1);
     ck_assert_uint_eq(told(&r, missing[_i]), 1);
-    ck_assert_uint_ne(r.service.shortlist, 7);
+    ck_assert_int_ne(r.config.log_level, LOG_LEVEL_ERROR);
     ck_assert_int_eq(*guard_expiry(r.parts.guard), expires_s);
     /* The configuration's file stays unchanged. */
     (void)snprintf(text, sizeof(text), "mv \"$1\"/kept \"$1\"/%s", missing[_i]);
@@ -35,7 +35,7 @@ START_TEST(a_missing_file_that_appears)
         turn(&r);
     ck_assert_uint_eq(reload_counts(r.reload)->taken, 1);
     ck_assert(!reload_counts(r.reload)->bad);
-    ck_assert_uint_eq(r.service.shortlist, 7);
+    ck_assert_int_eq(r.config.log_level, LOG_LEVEL_ERROR);
     ck_assert_int_lt(*guard_expiry(r.parts.guard), expires_s); /* its intermediate has a day */
     rig_close(&r);
 }
@@ -53,7 +53,7 @@ START_TEST(a_signal_takes_the_certificate)
     (void)snprintf(text, sizeof(text), "tls-cert-file: %s/own.crt\ntls-key-file: %s/own.key\n",
                    certificates_folder, certificates_folder);
     rig_open(&r, text);
-    ck_assert_ok(guard_new(r.site.loop, &r.config, &r.parts.guard, &e), &e);
+    ck_assert_ok(guard_new(r.http.loop, &r.config, &r.parts.guard, &e), &e);
     int64_t expires_s = *guard_expiry(r.parts.guard);
     run_shell("cp \"$1\"/chain.crt \"$1\"/own.crt && cp \"$1\"/chained.key \"$1\"/own.key",
               certificates_folder);
@@ -67,11 +67,14 @@ END_TEST
 
 /* An API server with a certificate; it knows its clients by their tokens. */
 struct api_server {
-    struct site site;
+    struct http_fixture http;
     struct config config;
     struct guard *guard;
     struct path paths[4];
-    char kubeconfig[768];
+    char url[64];
+    struct path ca;
+    struct path own;
+    struct kubeconfig kubeconfig;
 };
 
 static void token_is(const char *name, const char *token)
@@ -84,21 +87,19 @@ static void token_is(const char *name, const char *token)
 static void api_server_open(struct api_server *a, struct loop *l)
 {
     struct err e = ERR_INIT;
-    *a = (struct api_server){.site = {.loop = l, .hop = {.run = hop}}};
-    struct http_server_settings set = settings(&a->site);
+    *a = (struct api_server){.http = {.loop = l, .hop = {.run = hop}}};
+    struct http_server_settings set = settings(&a->http);
     a->config.tls_cert_file = path_set(&a->paths[0], "server.crt");
     a->config.tls_key_file = path_set(&a->paths[1], "server.key");
     a->config.token_file = path_set(&a->paths[2], "known");
     ck_assert_ok(guard_new(l, &a->config, &a->guard, &e), &e);
     guard_settings(a->guard, &set);
-    ck_assert_ok(http_server_new(l, &set, &a->site.server, &e), &e);
-    (void)snprintf(a->kubeconfig, sizeof(a->kubeconfig),
-                   "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
-                   "clusters: [{name: k, cluster: {server: \"https://127.0.0.1:%u\", "
-                   "certificate-authority: \"%s/ca.crt\"}}]\n"
-                   "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
-                   "users: [{name: u, user: {tokenFile: \"%s/own\"}}]\n",
-                   http_server_port(a->site.server), certificates_folder, certificates_folder);
+    ck_assert_ok(http_server_new(l, &set, &a->http.server, &e), &e);
+    (void)snprintf(a->url, sizeof(a->url), "https://127.0.0.1:%u",
+                   http_server_port(a->http.server));
+    a->kubeconfig = (struct kubeconfig){.server = str_of(a->url),
+                                        .ca_file = path_set(&a->ca, "ca.crt"),
+                                        .token_file = path_set(&a->own, "own")};
 }
 
 struct question {
@@ -132,12 +133,10 @@ START_TEST(a_signal_takes_the_token_for_the_api_server)
     static struct api_server a;
     token_is("known", "a-token-that-is-known\n");
     token_is("own", "a-token-that-is-known\n");
-    rig_open(&r, "shortlist: 3\n");
-    api_server_open(&a, r.site.loop);
-    struct kube_api_settings set = {.kubeconfig = STR("k"),
-                                    .kubeconfig_text = str_of(a.kubeconfig),
-                                    .user_agent = STR("test/1")};
-    ck_assert_ok(kube_api_new(r.site.loop, &set, &r.parts.api, &e), &e);
+    rig_open(&r, "log-level: debug\n");
+    api_server_open(&a, r.http.loop);
+    struct kube_api_settings set = {.config = &a.kubeconfig, .user_agent = STR("test/1")};
+    ck_assert_ok(kube_api_new(r.http.loop, &set, &r.parts.api, &e), &e);
     ck_assert_uint_eq(asks(&r), 200);
     token_is("known", "another-token-is-known\n");
     token_is("own", "another-token-is-known\n");
@@ -147,7 +146,7 @@ START_TEST(a_signal_takes_the_token_for_the_api_server)
     hang_up(&r);
     ck_assert_uint_eq(asks(&r), 200);
     r.parts.api = kube_api_free(r.parts.api);
-    a.site.server = http_server_free(a.site.server);
+    a.http.server = http_server_free(a.http.server);
     a.guard = guard_free(a.guard);
     rig_close(&r);
 }
@@ -159,15 +158,15 @@ END_TEST
 START_TEST(a_file_that_has_just_changed_is_not_read)
 {
     struct rig r;
-    rig_open_resting(&r, "shortlist: 3\n", 3600000);
-    put(r.path, "shortlist: 4\n");
+    rig_open_resting(&r, "log-level: debug\n", 3600000);
+    put(r.path, "log-level: error\n");
     for (int i = 0; i < 30; i++)
         turn(&r);
     ck_assert_uint_eq(total(&r), 0);
-    ck_assert_uint_eq(r.config.shortlist, 3);
+    ck_assert_int_eq(r.config.log_level, LOG_LEVEL_DEBUG);
     hang_up(&r); /* a signal says that it is complete */
     ck_assert_uint_eq(reload_counts(r.reload)->taken, 1);
-    ck_assert_uint_eq(r.config.shortlist, 4);
+    ck_assert_int_eq(r.config.log_level, LOG_LEVEL_ERROR);
     rig_close(&r);
 }
 

@@ -122,11 +122,14 @@ static const struct {
          CONTAINERS(5, MAIN(0, "64"), MAIN(1, "64"), MAIN(2, "64"), MAIN(3, "64"), MAIN(4, "64"))),
      ERR_RANGE, "label aliyun.com/gpu-count: \"64\" is too many for so many containers"},
     {PLAIN("p", "8", .percent = S("0")), ERR_RANGE,
-     "annotation cardpack.io/gpu-mem-percent: \"0\" must be a percentage, 1 to 100"},
+     "annotation cardpack.io/gpu-mem-percent: \"0\" must be a whole number from 1 to 100, without "
+     "a percent sign"},
     {PLAIN("p", "8", .percent = S("101")), ERR_RANGE,
-     "annotation cardpack.io/gpu-mem-percent: \"101\" must be a percentage, 1 to 100"},
+     "annotation cardpack.io/gpu-mem-percent: \"101\" must be a whole number from 1 to 100, "
+     "without a percent sign"},
     {PLAIN("p", "8", .percent = S("50%")), ERR_RANGE,
-     "annotation cardpack.io/gpu-mem-percent: \"50%\" must be a percentage, 1 to 100"},
+     "annotation cardpack.io/gpu-mem-percent: \"50%\" must be a whole number from 1 to 100, "
+     "without a percent sign"},
     {PLAIN("p", "8", .whole_label = S("whole")), ERR_RANGE,
      "label ack.gpushare.placement: \"whole\" must be require-whole-device"},
     {PLAIN("p", "8", .policy = S("pack")), ERR_RANGE,
@@ -145,9 +148,11 @@ static const struct {
     {PLAIN("p", LONG_NAME), ERR_RANGE,
      "container \"m0\": aliyun.com/gpu-mem: \"" LONG_HEAD "...\" is out of range"},
     {POD("p", CONTAINERS(1, {.name = S("m"), .cores = S("30")})), ERR_RANGE,
-     "aliyun.com/gpu-core.percentage: \"30\" without aliyun.com/gpu-mem"},
+     "aliyun.com/gpu-core.percentage: \"30\" without aliyun.com/gpu-mem: add a limit "
+     "aliyun.com/gpu-mem"},
     {POD("p", CONTAINERS(1, MAIN_CORES(0, "0", "30"))), ERR_RANGE,
-     "aliyun.com/gpu-core.percentage: \"30\" without aliyun.com/gpu-mem"},
+     "aliyun.com/gpu-core.percentage: \"30\" without aliyun.com/gpu-mem: add a limit "
+     "aliyun.com/gpu-mem"},
     {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "101"))), ERR_RANGE,
      "aliyun.com/gpu-core.percentage: \"101\" is more than 100 of 1 card"},
     {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "202")), .count_label = S("2")), ERR_RANGE,

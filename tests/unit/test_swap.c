@@ -2,7 +2,7 @@
 #include "core/plan.h"
 #include "core/score.h"
 #include "core/victims.h"
-#include "scene.h"
+#include "fit_fixture.h"
 
 #define FALSE           .assigned = S("false")
 #define TRUE            .assigned = S("true")
@@ -14,7 +14,7 @@
 
 static const struct {
     const char *name;
-    struct pod_view there[SCENE_PODS];
+    struct pod_view there[FIXTURE_PODS];
     struct pod_view asks;
     int card; /* the only feasible one of four cards; NONE: SWAP */
 } cases[] = {
@@ -93,16 +93,27 @@ static const struct {
      -3},
 };
 
+/* In the program the setting is there before the first node; here nodes and pods are there, so that
+ * one scene can be judged with two settings. */
+static void guard(struct rig *r, enum swap_guard how)
+{
+    size_t cursor = 0;
+    r->cache.settings.swap_guard = how;
+    for (struct node *n = map_next(&r->cache.nodes, &cursor); n != NULL;
+         n = map_next(&r->cache.nodes, &cursor))
+        node_set_guarded(n, how == SWAP_GUARD_REQUIRE);
+}
+
 static enum verdict on_card(const struct rig *r, struct pod_view asks, uint32_t card)
 {
     struct request request = asked(r, asks);
-    return policy_card(node_of(r, "n"), &request, card);
+    return fit_card(node_of(r, "n"), &request, card);
 }
 
 static void is_only(const struct rig *r, struct pod_view asks, int card)
 {
     struct placement there;
-    enum verdict v = scene_judge(r, &asks, &there);
+    enum verdict v = fit_fixture_judge(r, &asks, &there);
     ck_assert_str_eq(verdict_name(v), card == NONE ? "swap" : "fits");
     for (uint32_t i = 0; v == VERDICT_FITS && card != ANY && i < there.n; i++)
         ck_assert_int_eq((int)there.grants[i].card, card);
@@ -117,17 +128,17 @@ START_TEST(a_node_is_refused_where_the_plugin_could_swap)
     struct pod_view asks = cases[_i].asks;
     asks.card_policy = STR("spread"); /* without swap-guard another card would be better */
     struct placement there;
-    scene_open(&r, &node, cases[_i].there, PACK_UNSET);
-    enum verdict before = scene_judge(&r, &asks, &there);
+    fit_fixture_open(&r, &node, cases[_i].there, PACK_UNSET);
+    enum verdict before = fit_fixture_judge(&r, &asks, &there);
     ck_assert(before == (cases[_i].card == -3 ? VERDICT_TOO_LARGE : VERDICT_FITS));
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    guard(&r, SWAP_GUARD_REQUIRE);
     cache_check(&r.cache);
     if (cases[_i].card == -3)
-        ck_assert_int_eq(scene_judge(&r, &asks, &there), VERDICT_TOO_LARGE);
+        ck_assert_int_eq(fit_fixture_judge(&r, &asks, &there), VERDICT_TOO_LARGE);
     else
         is_only(&r, asks, cases[_i].card);
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_OFF);
-    ck_assert_int_eq(scene_judge(&r, &asks, &there), before);
+    guard(&r, SWAP_GUARD_OFF);
+    ck_assert_int_eq(fit_fixture_judge(&r, &asks, &there), before);
     rig_done(&r);
 }
 
@@ -141,18 +152,18 @@ START_TEST(a_simple_request_is_judged_alike)
                                NO_POD};
     struct pod_view asks = PLAIN("p", "4");
     struct node_view node = TWO_CARDS;
-    scene_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, PACK_UNSET);
     struct request request = asked(&r, asks);
-    ck_assert(policy_fits_simply(node_of(&r, "n"), &request));
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
-    ck_assert(!policy_fits_simply(node_of(&r, "n"), &request));
-    ck_assert_int_eq(policy_fit(node_of(&r, "n"), &request), VERDICT_SWAP);
+    ck_assert(fit_simply(node_of(&r, "n"), &request));
+    guard(&r, SWAP_GUARD_REQUIRE);
+    ck_assert(!fit_simply(node_of(&r, "n"), &request));
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_SWAP);
     ck_assert(verdict_unresolvable(VERDICT_SWAP)); /* an eviction would not help */
     there[0].assigned = STR("true");
     set_pod(&r, there[0]);
     ck_assert(r.fx.changed); /* so the scheduler tries waiting pods again */
-    ck_assert(policy_fits_simply(node_of(&r, "n"), &request) ||
-              policy_fit(node_of(&r, "n"), &request) == VERDICT_FITS);
+    ck_assert(fit_simply(node_of(&r, "n"), &request) ||
+              fit_node(node_of(&r, "n"), &request) == VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -166,31 +177,31 @@ START_TEST(one_card_has_none_to_swap_for)
     struct pod_view asks = PLAIN("p", "4");
     struct node_view node = NODE(.mem = S("16"), .count = S("1"));
     struct placement at;
-    scene_open(&r, &node, there, PACK_UNSET);
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
-    ck_assert_int_eq(scene_judge(&r, &asks, &at), VERDICT_FITS);
+    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    guard(&r, SWAP_GUARD_REQUIRE);
+    ck_assert_int_eq(fit_fixture_judge(&r, &asks, &at), VERDICT_FITS);
     rig_done(&r);
 }
 
 END_TEST
 
-/* It counts from the reservation on; a reservation from before the setting changed is not sent. */
+/* It counts from the reservation on. A reservation is not sent while its pod could be swapped. */
 START_TEST(a_reservation_waits_as_well)
 {
     struct rig r;
     struct pod_view none[] = {NO_POD};
     struct node_view node = TWO_CARDS;
-    scene_open(&r, &node, none, PACK_UNSET);
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    fit_fixture_open(&r, &node, none, PACK_UNSET);
+    guard(&r, SWAP_GUARD_REQUIRE);
     ck_assert_int_eq(reserve(&r, "a", "n", 12), OK);
     ck_assert_int_eq(reserve(&r, "b", "n", 12), ERR_UNAVAILABLE);
     ck_assert_int_eq(r.fx.verdict, VERDICT_SWAP);
     ck_assert_int_eq(renew(&r, "a"), OK);
     ck_assert_int_eq(confirm(&r, "a", false), OK);
     ck_assert_int_eq(reserve(&r, "b", "n", 12), ERR_UNAVAILABLE);
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_PREFER);
+    guard(&r, SWAP_GUARD_PREFER);
     ck_assert_int_eq(reserve(&r, "b", "n", 12), OK);
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    guard(&r, SWAP_GUARD_REQUIRE);
     ck_assert_int_eq(renew(&r, "b"), ERR_UNAVAILABLE);
     ck_assert_int_eq(r.fx.verdict, VERDICT_SWAP);
     pod_set(&r, .uid = "a", .mem = "12", .node = "n", .idx = "0", .assigned = "true");
@@ -210,8 +221,8 @@ START_TEST(what_was_taken_by_one_that_ended_is_remembered)
                                PLAIN("b", "4", PENDING_AT(1), FALSE), NO_POD};
     struct pod_view asks = PLAIN("p", "4", .card_policy = S("spread"));
     struct node_view node = FOUR_CARDS;
-    scene_open(&r, &node, there, PACK_UNSET);
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    guard(&r, SWAP_GUARD_REQUIRE);
     there[0].assigned = STR("true"); /* for b's container */
     set_pod(&r, there[0]);
     pod_gone(&r, "b");
@@ -235,14 +246,14 @@ START_TEST(no_waiting_pod_is_evicted)
                                PLAIN("b", "16", AT(1), TRUE), NO_POD};
     struct pod_view asks = PLAIN("p", "16", .priority = 5);
     struct node_view node = TWO_CARDS;
-    scene_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, PACK_UNSET);
     arena_init(&arena, 1 << 20);
     struct request request = asked(&r, asks);
     struct victims_question q = {.node = node_of(&r, "n"), .request = &request, .steps = &steps};
     ck_assert_int_eq(victims_choose(&q, &arena, &v), OK);
     ck_assert_int_eq(v.verdict, VERDICT_FITS);
     ck_assert_uint_eq(v.cost.n, 1);
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    guard(&r, SWAP_GUARD_REQUIRE);
     ck_assert_int_eq(victims_choose(&q, &arena, &v), OK);
     ck_assert_int_eq(v.verdict, VERDICT_SWAP);
     there[0].assigned = STR("true");
@@ -265,9 +276,9 @@ START_TEST(replicas_wait_for_pods_that_are_there_alone)
     struct pod_view asks = PLAIN("p", "12");
     struct pod_view waits = PLAIN("a", "12", PENDING_AT(2), FALSE);
     struct node_view node = FOUR_CARDS;
-    scene_open(&r, &node, none, PACK_UNSET);
+    fit_fixture_open(&r, &node, none, PACK_UNSET);
     arena_init(&arena, 1 << 20);
-    cache_set_swap_guard(&r.cache, SWAP_GUARD_REQUIRE);
+    guard(&r, SWAP_GUARD_REQUIRE);
     struct request request = asked(&r, asks);
     ck_assert_int_eq(plan_make(&plan, &r.cache, &request, 9, &arena), OK);
     ck_assert_uint_eq(plan.fit, 4);
@@ -287,14 +298,14 @@ START_TEST(a_swap_is_foreseen)
     struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(1), FALSE), NO_POD, NO_POD};
     struct pod_view asks = PLAIN("p", "4", .card_policy = S("spread"));
     struct node_view node = FOUR_CARDS;
-    scene_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, PACK_UNSET);
     struct request request = asked(&r, asks);
-    ck_assert(!policy_swaps(node_of(&r, "n"), &request)); /* it gets card 1, too */
+    ck_assert(!fit_swaps(node_of(&r, "n"), &request)); /* it gets card 1, too */
     pod_set(&r, .uid = "full", .mem = "12", .node = "n", .idx = "1", .phase = "Running");
-    ck_assert(policy_swaps(node_of(&r, "n"), &request));
+    ck_assert(fit_swaps(node_of(&r, "n"), &request));
     pod_gone(&r, "full");
     pod_set(&r, .uid = "b", .mem = "4", .node = "n", .idx = "2", .assigned = "false");
-    ck_assert(policy_swaps(node_of(&r, "n"), &request));
+    ck_assert(fit_swaps(node_of(&r, "n"), &request));
     struct node a = {.used = 3, .total = INT32_MAX};
     struct node b = {.used = 4, .total = INT32_MAX};
     uint64_t less = score_node(&a, 1, PACK_BINPACK);

@@ -4,7 +4,7 @@
  * is compared with its pod's annotation. The cache learns of all this in order, but late.
  */
 #include "asked.h"
-#include "core/policy.h"
+#include "core/fit.h"
 #include "core/score.h"
 #include "seeded.h"
 
@@ -221,10 +221,10 @@ static int choose(const struct world *w, const struct request *r, bool prefers)
     int node = -1;
     for (int i = 0; i < NODES; i++) {
         const struct node *n = node_of(&w->rig, node_names[i]);
-        if (policy_fit(n, r) != VERDICT_FITS || waiting_on(w, i) == WAITING_MOST)
+        if (fit_node(n, r) != VERDICT_FITS || waiting_on(w, i) == WAITING_MOST)
             continue;
-        uint64_t score = score_node(n, policy_cost(n, r), PACK_SPREAD);
-        if (prefers && !policy_swaps(n, r))
+        uint64_t score = score_node(n, fit_cost(n, r), PACK_SPREAD);
+        if (prefers && !fit_swaps(n, r))
             score = score_favoured(score);
         if (score > best)
             node = i;
@@ -235,12 +235,12 @@ static int choose(const struct world *w, const struct request *r, bool prefers)
 
 static bool reserve_on(struct world *w, struct made *p, const struct request *r, int node)
 {
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = str_of(p->uid),
-                                  .namespace = STR("ns"),
-                                  .name = str_of(p->uid),
-                                  .node = str_of(node_names[node]),
-                                  .request = r}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = str_of(p->uid),
+                                        .namespace = STR("ns"),
+                                        .name = str_of(p->uid),
+                                        .node = str_of(node_names[node]),
+                                        .request = r}};
     if (rig_apply(&w->rig, &e) != OK)
         return false;
     p->node = node;

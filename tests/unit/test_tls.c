@@ -1,7 +1,7 @@
 /* TLS on the server's port, with cardpack's own client: which clients are admitted, and files that
  * change. */
 #include "fail_alloc.h"
-#include "shop.h"
+#include "tls_fixture.h"
 
 static const struct {
     const char *ca;
@@ -26,16 +26,16 @@ static const struct {
 
 START_TEST(whom_it_lets_in)
 {
-    struct shop s;
+    struct tls_fixture s;
     bool good = clients[_i].fault == NULL;
-    shop_open(&s, clients[_i].ca, clients[_i].names, false);
-    shop_client(&s, clients[_i].client, "ca.crt");
+    tls_fixture_open(&s, clients[_i].ca, clients[_i].names, false);
+    tls_fixture_client(&s, clients[_i].client, "ca.crt");
     for (int again = 0; again < 2; again++)
         ck_assert_uint_eq(ask(&s), good ? 200 : 0);
     ck_assert_str_eq(s.fault, good ? "" : clients[_i].fault);
-    ck_assert_uint_eq(s.site.handled, good ? 2 : 0);
+    ck_assert_uint_eq(s.http.handled, good ? 2 : 0);
     ck_assert(good == (s.refused == 0));
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -43,19 +43,19 @@ END_TEST
 /* If another check may admit the client, the handshake succeeds, and the fault is reported. */
 START_TEST(whom_it_leaves_to_others)
 {
-    struct shop s;
+    struct tls_fixture s;
     if (clients[_i].ca[0] == '\0')
         return;
     bool good = clients[_i].fault == NULL;
-    shop_open(&s, clients[_i].ca, clients[_i].names, true);
-    shop_client(&s, clients[_i].client, "ca.crt");
+    tls_fixture_open(&s, clients[_i].ca, clients[_i].names, true);
+    tls_fixture_client(&s, clients[_i].client, "ca.crt");
     ck_assert_uint_eq(ask(&s), good ? 200 : 403);
     ck_assert_str_eq(s.fault, good ? "" : clients[_i].fault);
     s.verdict = 0;
     ck_assert_uint_eq(ask(&s), 200);
-    ck_assert_uint_eq(s.site.handled, good ? 2 : 1);
+    ck_assert_uint_eq(s.http.handled, good ? 2 : 1);
     ck_assert_uint_eq(s.refused, 0);
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -63,16 +63,16 @@ END_TEST
 START_TEST(large_bodies)
 {
     static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 250000, 8U << 20};
-    struct shop s;
+    struct tls_fixture s;
     struct buf memory;
-    shop_open(&s, "ca.crt", "", false);
-    shop_client(&s, "client", "ca.crt");
+    tls_fixture_open(&s, "ca.crt", "", false);
+    tls_fixture_client(&s, "client", "ca.crt");
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         struct str body = letters(&memory, sizes[i]);
         ck_assert_uint_eq(ask_with(&s, body), 200);
         buf_done(&memory);
     }
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -80,31 +80,31 @@ END_TEST
 /* The handler suspends the connections, as they were suspended during their handshake. */
 START_TEST(answers_that_come_later)
 {
-    struct shop s;
-    struct caller c[3];
-    shop_open(&s, "ca.crt", "", false);
+    struct tls_fixture s;
+    struct recorded_call c[3];
+    tls_fixture_open(&s, "ca.crt", "", false);
     for (int again = 0; again < 3; again++) {
-        shop_client(&s, "client", "ca.crt");
+        tls_fixture_client(&s, "client", "ca.crt");
         (void)snprintf(strstr(s.url, "/echo"), sizeof("/hold"), "/hold");
         for (int i = 0; i < 3; i++) {
-            caller_init(&c[i], "POST", s.url, "");
+            recorded_call_init(&c[i], "POST", s.url, "");
             c[i].call.body = STR("later");
             http_call_start(s.client, &c[i].call);
         }
-        s.site.n_held = 0;
-        await_held(&s.site, 3);
-        run_turns(s.site.loop, 5);
+        s.http.n_held = 0;
+        await_held(&s.http, 3);
+        run_turns(s.http.loop, 5);
         for (int i = 0; i < 3; i++)
-            respond(s.site.held[i], s.site.held[i]->body);
+            respond(s.http.held[i], s.http.held[i]->body);
         for (int i = 0; i < 3; i++) {
-            caller_await(s.site.loop, &c[i]);
+            recorded_call_await(s.http.loop, &c[i]);
             ck_assert_uint_eq(c[i].call.status, 200);
-            caller_end(&c[i]);
+            recorded_call_end(&c[i]);
         }
         (void)snprintf(strstr(s.url, "/hold"), sizeof("/echo"), "/echo");
         ck_assert_uint_eq(ask(&s), 200);
     }
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -198,10 +198,10 @@ END_TEST
 
 START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
 {
-    struct shop s;
+    struct tls_fixture s;
     struct err e = ERR_INIT;
-    shop_open_moving(&s);
-    shop_client(&s, "client", "ca.crt");
+    tls_fixture_open_moving(&s);
+    tls_fixture_client(&s, "client", "ca.crt");
     ck_assert_uint_eq(ask(&s), 200);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_SAME);
     run_shell("cd \"$1\" && cp server2.crt new && mv new now.crt && cp server2.key new &&"
@@ -213,19 +213,19 @@ START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
     ck_assert_uint_eq(ask(&s), 200);
     http_client_forget_connections(s.client);
     ck_assert_uint_eq(ask(&s), 0);
-    shop_client(&s, "client", "other.crt");
+    tls_fixture_client(&s, "client", "other.crt");
     ck_assert_uint_eq(ask(&s), 200);
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST
 
 START_TEST(what_cannot_be_used_changes_nothing)
 {
-    struct shop s;
+    struct tls_fixture s;
     struct err e = ERR_INIT;
-    shop_open_moving(&s);
-    shop_client(&s, "client", "ca.crt");
+    tls_fixture_open_moving(&s);
+    tls_fixture_client(&s, "client", "ca.crt");
     /* The certificate has been written, its key not yet. */
     run_shell("cp \"$1\"/server2.crt \"$1\"/now.crt", certificates_folder);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_REFUSED);
@@ -237,9 +237,9 @@ START_TEST(what_cannot_be_used_changes_nothing)
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_SAME);
     run_shell("cp \"$1\"/server2.key \"$1\"/now.key", certificates_folder);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_TAKEN);
-    shop_client(&s, "client", "other.crt");
+    tls_fixture_client(&s, "client", "other.crt");
     ck_assert_uint_eq(ask(&s), 200);
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -250,10 +250,10 @@ END_TEST
  */
 START_TEST(every_new_ca_judges_anew)
 {
-    struct shop s;
+    struct tls_fixture s;
     struct err e = ERR_INIT;
-    shop_open_moving(&s);
-    shop_client(&s, "client", "ca.crt");
+    tls_fixture_open_moving(&s);
+    tls_fixture_client(&s, "client", "ca.crt");
     s.verdict = 0; /* admitted, so that the connection stays; the fault is noted */
     for (int i = 0; i < 12; i++) {
         struct path p;
@@ -271,7 +271,7 @@ START_TEST(every_new_ca_judges_anew)
     struct tls *fresh = NULL;
     ck_assert_ok(tls_new(&s.settings, &fresh, &e), &e);
     tls_become(s.tls, fresh);
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -279,20 +279,20 @@ END_TEST
 /* The connection began while the client's CA was valid: its next request is refused. */
 START_TEST(a_ca_that_is_gone_admits_nobody)
 {
-    struct shop s;
+    struct tls_fixture s;
     struct err e = ERR_INIT;
-    shop_open_moving(&s);
-    shop_client(&s, "client", "ca.crt");
+    tls_fixture_open_moving(&s);
+    tls_fixture_client(&s, "client", "ca.crt");
     ck_assert_uint_eq(ask(&s), 200);
     run_shell("cp \"$1\"/other.crt \"$1\"/now.ca", certificates_folder);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_TAKEN);
     ck_assert_uint_eq(ask(&s), 403);
     ck_assert_str_eq(s.fault, "the certificate is of no CA in client-ca-file");
     ck_assert_uint_eq(ask(&s), 0); /* and so is its next connection */
-    ck_assert_uint_eq(s.site.handled, 1);
-    shop_client(&s, "stranger", "ca.crt");
+    ck_assert_uint_eq(s.http.handled, 1);
+    tls_fixture_client(&s, "stranger", "ca.crt");
     ck_assert_uint_eq(ask(&s), 200);
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST

@@ -1,5 +1,5 @@
 /* TLS connections over time: endless handshakes, bytes that are no handshake, and shutdown. */
-#include "shop.h"
+#include "tls_fixture.h"
 
 #include <gnutls/gnutls.h>
 #include <sys/syscall.h>
@@ -28,7 +28,7 @@ static time_t wall_s(time_t *ret)
 
 struct drip {
     struct timer timer;
-    struct peer *peer;
+    struct raw_conn *peer;
     struct str rest;
     unsigned n;
 };
@@ -42,7 +42,7 @@ static void drip(struct timer *t)
     if (d->peer->closed || d->rest.n == 0)
         return;
     ck_assert_msg(d->n++ < DRIPS, "the handshake is not cut after %d bytes, 20 ms apart", DRIPS);
-    peer_send(d->peer, (struct str){d->rest.p, 1});
+    raw_conn_send(d->peer, (struct str){d->rest.p, 1});
     d->rest = str_skip(d->rest, 1);
     timer_arm(d->peer->loop, t, 20);
 }
@@ -53,23 +53,23 @@ static void drip(struct timer *t)
 START_TEST(a_handshake_has_a_deadline)
 {
     static char record[517] = HELLO;
-    struct shop s;
-    struct peer p;
+    struct tls_fixture s;
+    struct raw_conn p;
     struct err e = ERR_INIT;
-    shop_open(&s, "ca.crt", "", false);
-    s.site.server = http_server_free(s.site.server);
-    struct http_server_settings set = settings(&s.site);
+    tls_fixture_open(&s, "ca.crt", "", false);
+    s.http.server = http_server_free(s.http.server);
+    struct http_server_settings set = settings(&s.http);
     set.tls = s.tls;
     set.request_timeout_ms = 200;
-    ck_assert_ok(http_server_new(s.site.loop, &set, &s.site.server, &e), &e);
-    dial(&s.site, &p);
+    ck_assert_ok(http_server_new(s.http.loop, &set, &s.http.server, &e), &e);
+    dial(&s.http, &p);
     struct drip d = {.timer = {.fire = drip}, .peer = &p, .rest = {record, sizeof(record)}};
-    timer_arm(s.site.loop, &d.timer, 0);
-    peer_await_end(&p);
+    timer_arm(s.http.loop, &d.timer, 0);
+    raw_conn_await_end(&p);
     ck_assert_uint_gt(d.rest.n, 0);
     timer_cancel(&d.timer);
-    peer_close(&p);
-    shop_close(&s);
+    raw_conn_close(&p);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -105,26 +105,26 @@ static bool is_over(void *ctx)
 /* While no bytes come the loop sleeps; libmicrohttpd by itself would make thousands of turns. */
 START_TEST(half_a_handshake_costs_nothing)
 {
-    struct shop s;
-    struct peer p;
+    struct tls_fixture s;
+    struct raw_conn p;
     struct timer some = {.fire = over};
     struct turns turns = {.hook = {.prepare = turns_prepare, .check = turns_check}};
-    shop_open(&s, "ca.crt", "", false);
-    dial(&s.site, &p);
+    tls_fixture_open(&s, "ca.crt", "", false);
+    dial(&s.http, &p);
     for (size_t n = 0; n < sizeof(HELLO) - 1; n++) {
-        peer_send(&p, (struct str){&HELLO[n], 1});
-        run_turns(s.site.loop, 3);
+        raw_conn_send(&p, (struct str){&HELLO[n], 1});
+        run_turns(s.http.loop, 3);
     }
-    loop_hook_add(s.site.loop, &turns.hook);
-    timer_arm(s.site.loop, &some, 200);
-    run_until(s.site.loop, is_over, &some);
-    loop_hook_del(s.site.loop, &turns.hook);
+    loop_hook_add(s.http.loop, &turns.hook);
+    timer_arm(s.http.loop, &some, 200);
+    run_until(s.http.loop, is_over, &some);
+    loop_hook_del(s.http.loop, &turns.hook);
     ck_assert_uint_lt(turns.n, 10);
     ck_assert(!p.closed);
-    shop_client(&s, "client", "ca.crt");
+    tls_fixture_client(&s, "client", "ca.crt");
     ck_assert_uint_eq(ask(&s), 200);
-    peer_close(&p);
-    shop_close(&s);
+    raw_conn_close(&p);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -138,42 +138,42 @@ static const struct str strange[] = {
 
 START_TEST(what_is_no_handshake_is_cut)
 {
-    struct shop s;
-    struct peer p;
-    shop_open(&s, "ca.crt", "", false);
-    dial(&s.site, &p);
-    peer_send(&p, strange[_i]);
-    peer_await_end(&p);
-    ck_assert_uint_eq(s.site.handled, 0);
-    ck_assert_uint_eq(peer_count(&p, "HTTP"), 0);
-    shop_client(&s, "client", "ca.crt");
+    struct tls_fixture s;
+    struct raw_conn p;
+    tls_fixture_open(&s, "ca.crt", "", false);
+    dial(&s.http, &p);
+    raw_conn_send(&p, strange[_i]);
+    raw_conn_await_end(&p);
+    ck_assert_uint_eq(s.http.handled, 0);
+    ck_assert_uint_eq(raw_conn_count(&p, "HTTP"), 0);
+    tls_fixture_client(&s, "client", "ca.crt");
     ck_assert_uint_eq(ask(&s), 200);
-    peer_close(&p);
-    shop_close(&s);
+    raw_conn_close(&p);
+    tls_fixture_close(&s);
 }
 
 END_TEST
 
-static void serve_streams(struct shop *s)
+static void serve_streams(struct tls_fixture *s)
 {
     struct err e = ERR_INIT;
-    shop_open(s, "ca.crt", "", false);
-    s->site.server = http_server_free(s->site.server);
-    struct http_server_settings set = settings(&s->site);
+    tls_fixture_open(s, "ca.crt", "", false);
+    s->http.server = http_server_free(s->http.server);
+    struct http_server_settings set = settings(&s->http);
     set.tls = s->tls;
     set.admit = admit;
     set.refused = refused;
     set.admit_ctx = s;
     set.judge_ms = 5;
-    ck_assert_ok(http_server_new(s->site.loop, &set, &s->site.server, &e), &e);
+    ck_assert_ok(http_server_new(s->http.loop, &set, &s->http.server, &e), &e);
     (void)snprintf(s->url, sizeof(s->url), "https://127.0.0.1:%u",
-                   http_server_port(s->site.server));
-    shop_client(s, "client", "ca.crt");
+                   http_server_port(s->http.server));
+    tls_fixture_client(s, "client", "ca.crt");
 }
 
 static bool has_chunk(void *ctx)
 {
-    const struct caller *c = ctx;
+    const struct recorded_call *c = ctx;
     return c->n_chunks > 0;
 }
 
@@ -181,36 +181,36 @@ static bool has_chunk(void *ctx)
  * expiry, and only for this one's. */
 START_TEST(a_stream_ends_with_its_certificate)
 {
-    struct shop s;
-    struct caller c;
-    struct caller next;
+    struct tls_fixture s;
+    struct recorded_call c;
+    struct recorded_call next;
     struct timer some = {.fire = over};
     serve_streams(&s);
     gnutls_global_set_time_function(wall_s);
-    caller_init(&c, "GET", s.url, "/stream");
-    c.call.on_chunk = caller_chunk;
+    recorded_call_init(&c, "GET", s.url, "/stream");
+    c.call.on_chunk = recorded_call_chunk;
     http_call_start(s.client, &c.call);
-    run_until(s.site.loop, has_chunk, &c);
-    timer_arm(s.site.loop, &some, 100);
-    run_until(s.site.loop, is_over, &some);
+    run_until(s.http.loop, has_chunk, &c);
+    timer_arm(s.http.loop, &some, 100);
+    run_until(s.http.loop, is_over, &some);
     ck_assert(!c.done);
     later_s = 86400; /* half its life */
-    timer_arm(s.site.loop, &some, 50);
-    run_until(s.site.loop, is_over, &some);
+    timer_arm(s.http.loop, &some, 50);
+    run_until(s.http.loop, is_over, &some);
     ck_assert(!c.done);
     later_s = 2 * 86400 + 3600;
-    caller_await(s.site.loop, &c);
+    recorded_call_await(s.http.loop, &c);
     ck_assert_int_eq(c.call.outcome, HTTP_ANSWERED);
-    ck_assert_uint_eq(s.site.n_gone, 1);
+    ck_assert_uint_eq(s.http.n_gone, 1);
     ck_assert_str_eq(s.fault, "the certificate has expired");
     /* Nor does its connection get it a second stream. */
-    caller_init(&next, "GET", s.url, "/stream");
+    recorded_call_init(&next, "GET", s.url, "/stream");
     http_call_start(s.client, &next.call);
-    caller_await(s.site.loop, &next);
-    ck_assert_uint_eq(s.site.n_tellers, 1);
-    caller_end(&c);
-    caller_end(&next);
-    shop_close(&s);
+    recorded_call_await(s.http.loop, &next);
+    ck_assert_uint_eq(s.http.n_tellers, 1);
+    recorded_call_end(&c);
+    recorded_call_end(&next);
+    tls_fixture_close(&s);
 }
 
 END_TEST
@@ -219,25 +219,25 @@ END_TEST
  * leaks. */
 START_TEST(an_end_amid_everything)
 {
-    struct shop s;
-    struct peer p[3];
+    struct tls_fixture s;
+    struct raw_conn p[3];
     struct err e = ERR_INIT;
-    shop_open_moving(&s);
-    shop_client(&s, "client", "ca.crt");
+    tls_fixture_open_moving(&s);
+    tls_fixture_client(&s, "client", "ca.crt");
     ck_assert_uint_eq(ask(&s), 200);
     for (int i = 0; i < 3; i++) {
-        dial(&s.site, &p[i]);
-        peer_send(&p[i], (struct str){HELLO, (size_t)(3 * i)});
+        dial(&s.http, &p[i]);
+        raw_conn_send(&p[i], (struct str){HELLO, (size_t)(3 * i)});
     }
-    run_turns(s.site.loop, 3);
+    run_turns(s.http.loop, 3);
     run_shell("cd \"$1\" && touch -d '1 hour ago' now.crt", certificates_folder);
     ck_assert_int_eq(tls_refresh(s.tls, &e), TLS_TAKEN);
-    s.site.server = http_server_free(s.site.server);
+    s.http.server = http_server_free(s.http.server);
     for (int i = 0; i < 3; i++) {
-        peer_await_end(&p[i]);
-        peer_close(&p[i]);
+        raw_conn_await_end(&p[i]);
+        raw_conn_close(&p[i]);
     }
-    shop_close(&s);
+    tls_fixture_close(&s);
 }
 
 END_TEST

@@ -1,5 +1,5 @@
 /* The page's events over a real socket, compared with the cache. */
-#include "page.h"
+#include "ui_client.h"
 
 #include "base/log.h"
 #include "core/limit.h"
@@ -11,16 +11,16 @@
 
 #define NODES 300
 
-static void open_stage(struct stage *g)
+static void open_stage(struct ui_fixture *g)
 {
     struct err e = ERR_INIT;
-    *g = (struct stage){.service.loop = loop_make()};
+    *g = (struct ui_fixture){.service.loop = loop_make()};
     log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     cache_init(&g->service.cache, (struct map_seed){1, 2});
-    ck_assert_ok(cluster_new(g->service.loop, &g->service.cache, STR(""), STR("none"),
-                             &g->service.cluster, &e),
+    ck_assert_ok(embedded_new(g->service.loop, &g->service.cache, STR(""), STR("none"),
+                              &g->service.embedded, &e),
                  &e);
-    g->service.backend = cluster_interface(g->service.cluster);
+    g->service.backend = embedded_interface(g->service.embedded);
     ck_assert_ok(ui_feed_new(&g->service, 1, &g->feed, &e), &e);
     g->service.ui = g->feed;
     struct http_server_settings set = {
@@ -37,11 +37,11 @@ static void open_stage(struct stage *g)
     ck_assert_ok(http_server_new(g->service.loop, &set, &g->server, &e), &e);
 }
 
-static void close_stage(struct stage *g)
+static void close_stage(struct ui_fixture *g)
 {
     g->server = http_server_free(g->server);
     g->feed = ui_feed_free(g->feed);
-    g->service.cluster = cluster_free(g->service.cluster);
+    g->service.embedded = embedded_free(g->service.embedded);
     cache_check(&g->service.cache);
     cache_done(&g->service.cache);
     g->service.loop = loop_free(g->service.loop);
@@ -49,7 +49,7 @@ static void close_stage(struct stage *g)
 
 /* ---- changes of the cache ---- */
 
-static void apply(struct stage *g, const struct event *e)
+static void apply(struct ui_fixture *g, const struct cache_event *e)
 {
     struct effect effect;
     ck_assert_int_eq(cache_apply(&g->service.cache, e, 1000, &effect), OK);
@@ -62,11 +62,11 @@ static struct str name_of(char text[static 32], const char *what, unsigned i)
 }
 
 /* mem 0: no memory, so a node without cards to share. */
-static void set_node(struct stage *g, unsigned i, unsigned mem)
+static void set_node(struct ui_fixture *g, unsigned i, unsigned mem)
 {
     char name[32];
     char total[32];
-    struct event e = {.type = EVENT_NODE_SET, .node = {.name = name_of(name, "n", i)}};
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = {.name = name_of(name, "n", i)}};
     (void)snprintf(total, sizeof(total), "%u", mem);
     if (mem > 0)
         e.node.mem = e.node.mem_allocatable = str_of(total);
@@ -74,26 +74,27 @@ static void set_node(struct stage *g, unsigned i, unsigned mem)
     apply(g, &e);
 }
 
-static void del_node(struct stage *g, unsigned i)
+static void del_node(struct ui_fixture *g, unsigned i)
 {
     char name[32];
-    apply(g, &(struct event){.type = EVENT_NODE_GONE, .node = {.name = name_of(name, "n", i)}});
+    apply(g,
+          &(struct cache_event){.type = CACHE_NODE_GONE, .node = {.name = name_of(name, "n", i)}});
 }
 
 /* node 0: the pod is pending. */
-static void set_pod(struct stage *g, unsigned i, unsigned node)
+static void set_pod(struct ui_fixture *g, unsigned i, unsigned node)
 {
     char name[32];
     char place[32];
     struct container_view c = {.name = STR("c"), .mem = STR("2")};
-    struct event e = {.type = EVENT_POD_SET,
-                      .pod = {.uid = name_of(name, "p", i),
-                              .name = name_of(name, "p", i),
-                              .namespace = STR("ns"),
-                              .created_s = 1000000 - i,
-                              .containers = &c,
-                              .n_containers = 1,
-                              .n_mains = 1}};
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = name_of(name, "p", i),
+                                    .name = name_of(name, "p", i),
+                                    .namespace = STR("ns"),
+                                    .created_s = 1000000 - i,
+                                    .containers = &c,
+                                    .n_containers = 1,
+                                    .n_mains = 1}};
     if (node > 0) {
         e.pod.node = name_of(place, "n", node);
         e.pod.idx = i % 5 == 0 ? STR("9") : STR("1");
@@ -101,13 +102,13 @@ static void set_pod(struct stage *g, unsigned i, unsigned node)
     apply(g, &e);
 }
 
-static void del_pod(struct stage *g, unsigned i)
+static void del_pod(struct ui_fixture *g, unsigned i)
 {
     char name[32];
-    apply(g, &(struct event){.type = EVENT_POD_GONE, .pod = {.uid = name_of(name, "p", i)}});
+    apply(g, &(struct cache_event){.type = CACHE_POD_GONE, .pod = {.uid = name_of(name, "p", i)}});
 }
 
-static void disturb(struct stage *g, uint64_t *state)
+static void disturb(struct ui_fixture *g, uint64_t *state)
 {
     unsigned node = 1 + seeded_draw(state, NODES);
     unsigned pod = seeded_draw(state, 2 * NODES);
@@ -125,8 +126,8 @@ static void disturb(struct stage *g, uint64_t *state)
         set_pod(g, pod, 0);
         break;
     case 4:
-        apply(g, &(struct event){
-                     .type = seeded_draw(state, 2) == 0 ? EVENT_HEALTH_SET : EVENT_HEALTH_GONE,
+        apply(g, &(struct cache_event){
+                     .type = seeded_draw(state, 2) == 0 ? CACHE_HEALTH_SET : CACHE_HEALTH_GONE,
                      .health = {.node = name_of((char[32]){0}, "n", node), .gpus = STR("1")}});
         break;
     default:
@@ -136,18 +137,18 @@ static void disturb(struct stage *g, uint64_t *state)
 }
 
 struct until_right {
-    struct page *page;
-    struct stage *stage;
+    struct ui_client *page;
+    struct ui_fixture *stage;
 };
 
 static bool comes_right(void *ctx)
 {
     struct until_right *u = ctx;
-    page_read(u->page);
+    ui_client_read(u->page);
     return is_right(u->page, u->stage);
 }
 
-static void await_right(struct page *p, struct stage *g)
+static void await_right(struct ui_client *p, struct ui_fixture *g)
 {
     struct until_right u = {p, g};
     run_until(g->service.loop, comes_right, &u);
@@ -157,14 +158,14 @@ static void await_right(struct page *p, struct stage *g)
 
 START_TEST(a_page_comes_to_show_what_is)
 {
-    struct stage g;
-    struct page p[3];
+    struct ui_fixture g;
+    struct ui_client p[3];
     uint64_t state = (uint64_t)_i;
     open_stage(&g);
     for (unsigned i = 1; i <= NODES; i++)
         set_node(&g, i, i % 7 == 0 ? 0 : 64);
     for (size_t i = 0; i < COUNT_OF(p); i++)
-        page_open(&p[i], &g);
+        ui_client_open(&p[i], &g);
     for (int round = 0; round < 60; round++) {
         unsigned n = seeded_draw(&state, round % 20 == 0 ? 2000 : 30);
         while (n-- > 0)
@@ -172,7 +173,7 @@ START_TEST(a_page_comes_to_show_what_is)
         /* The last page does not read for long periods, and still gets everything. */
         p[2].peer.deaf = round % 30 != 29;
         if (!p[2].peer.closed)
-            peer_watch(&p[2].peer);
+            raw_conn_watch(&p[2].peer);
         run_turns(g.service.loop, (int)seeded_draw(&state, 5));
         if (round % 10 == 9) {
             await_right(&p[0], &g);
@@ -183,7 +184,7 @@ START_TEST(a_page_comes_to_show_what_is)
     }
     for (size_t i = 0; i < COUNT_OF(p); i++) {
         await_right(&p[i], &g);
-        page_close(&p[i]);
+        ui_client_close(&p[i]);
     }
     close_stage(&g);
 }
@@ -193,12 +194,12 @@ END_TEST
 /* More objects are deleted than names are kept: the page starts again, once. */
 START_TEST(when_too_many_go_it_begins_anew)
 {
-    struct stage g;
-    struct page p;
+    struct ui_fixture g;
+    struct ui_client p;
     open_stage(&g);
     for (unsigned i = 1; i <= NODES; i++)
         set_node(&g, i, 64);
-    page_open(&p, &g);
+    ui_client_open(&p, &g);
     await_right(&p, &g);
     for (unsigned i = 1; i <= LIMIT_GONE; i++)
         del_node(&g, i);
@@ -209,9 +210,9 @@ START_TEST(when_too_many_go_it_begins_anew)
     await_right(&p, &g);
     ck_assert_uint_eq(p.hellos, 2);
     run_turns(g.service.loop, 20);
-    page_read(&p);
+    ui_client_read(&p);
     ck_assert_uint_eq(p.hellos, 2);
-    page_close(&p);
+    ui_client_close(&p);
     close_stage(&g);
 }
 
@@ -219,15 +220,15 @@ END_TEST
 
 START_TEST(the_oldest_pods_are_shown_and_all_counted)
 {
-    struct stage g;
-    struct page p;
+    struct ui_fixture g;
+    struct ui_client p;
     open_stage(&g);
     set_node(&g, 1, 64);
     for (unsigned i = 0; i < LIMIT_UI_PENDING + 100; i++)
         set_pod(&g, i, 0);
     unsigned counts[VERDICT_COUNT] = {[VERDICT_NO_CARD_FREE] = 3, [VERDICT_TOO_LARGE] = 1};
     ui_reasons_filtered(g.service.reasons, STR("p-550"), counts);
-    page_open(&p, &g);
+    ui_client_open(&p, &g);
     await_right(&p, &g);
     const char *pods = buf_cstr(&p.pods);
     ck_assert_ptr_nonnull(strstr(pods, "],\"total\":600}"));
@@ -241,13 +242,13 @@ START_TEST(the_oldest_pods_are_shown_and_all_counted)
     ui_reasons_filtered(g.service.reasons, STR("p-550"), counts);
     await_right(&p, &g);
     ck_assert_ptr_null(strstr(buf_cstr(&p.pods), "because"));
-    page_close(&p);
+    ui_client_close(&p);
     close_stage(&g);
 }
 
 END_TEST
 
-static void expect_node(const struct stage *g, const char *name, const char *text, bool has)
+static void expect_node(const struct ui_fixture *g, const char *name, const char *text, bool has)
 {
     struct buf out;
     struct jwrite w;
@@ -263,9 +264,9 @@ static void expect_node(const struct stage *g, const char *name, const char *tex
 /* A page on which a card has more free than a new pod could get would promise too much. */
 START_TEST(a_node_with_less_left_than_its_cards_says_so)
 {
-    struct stage g;
-    struct event e = {
-        .type = EVENT_NODE_SET,
+    struct ui_fixture g;
+    struct cache_event e = {
+        .type = CACHE_NODE_SET,
         .node = {
             .name = STR("n-1"), .mem = STR("40"), .mem_allocatable = STR("10"), .count = STR("4")}};
     open_stage(&g);
@@ -281,30 +282,30 @@ END_TEST
 
 START_TEST(so_many_pages_and_no_more)
 {
-    struct stage g;
-    struct page p[LIMIT_UI_STREAMS];
-    struct peer late;
+    struct ui_fixture g;
+    struct ui_client p[LIMIT_UI_STREAMS];
+    struct raw_conn late;
     open_stage(&g);
     set_node(&g, 1, 64);
     for (size_t i = 0; i < COUNT_OF(p); i++) {
-        page_open(&p[i], &g);
+        ui_client_open(&p[i], &g);
         await_right(&p[i], &g);
     }
     ask(&g, &late, "/ui/events");
-    peer_await(&late, "HTTP/1.1 503 ", 1);
-    peer_await(&late, "as many pages are open", 1);
-    ck_assert_uint_eq(peer_count(&late, "Retry-After: 5"), 1);
-    peer_close(&late);
+    raw_conn_await(&late, "HTTP/1.1 503 ", 1);
+    raw_conn_await(&late, "as many pages are open", 1);
+    ck_assert_uint_eq(raw_conn_count(&late, "Retry-After: 5"), 1);
+    raw_conn_close(&late);
     ask(&g, &late, "/ui/");
-    peer_await(&late, "HTTP/1.1 200 OK", 1);
-    peer_close(&late);
+    raw_conn_await(&late, "HTTP/1.1 200 OK", 1);
+    raw_conn_close(&late);
     /* One page disconnects, and its slot is free as soon as the server notices. */
-    page_close(&p[7]);
+    ui_client_close(&p[7]);
     run_turns(g.service.loop, 5);
-    page_open(&p[7], &g);
+    ui_client_open(&p[7], &g);
     await_right(&p[7], &g);
     for (size_t i = 0; i < COUNT_OF(p); i++)
-        page_close(&p[i]);
+        ui_client_close(&p[i]);
     close_stage(&g);
 }
 
@@ -313,7 +314,7 @@ END_TEST
 static bool right_or_cut(void *ctx)
 {
     struct until_right *u = ctx;
-    if (u->page->peer.closed || peer_count(&u->page->peer, "HTTP/1.1 503") > 0)
+    if (u->page->peer.closed || raw_conn_count(&u->page->peer, "HTTP/1.1 503") > 0)
         return true;
     return comes_right(ctx);
 }
@@ -321,8 +322,8 @@ static bool right_or_cut(void *ctx)
 /* If memory for a page fails, the page is refused or cut; what it shows is right in any case. */
 START_TEST(without_memory_a_page_is_cut_or_right)
 {
-    struct stage g;
-    struct page p;
+    struct ui_fixture g;
+    struct ui_client p;
     open_stage(&g);
     for (unsigned i = 1; i <= 3; i++)
         set_node(&g, i, 64);
@@ -332,7 +333,7 @@ START_TEST(without_memory_a_page_is_cut_or_right)
     bool hit = true;
     size_t nth = 0;
     while (hit) {
-        page_open(&p, &g);
+        ui_client_open(&p, &g);
         ck_assert(buf_reserve(&p.peer.in, MIB) && buf_reserve(&p.peer.out, KIB));
         ck_assert(buf_reserve(&p.body, MIB) && buf_reserve(&p.pods, MIB / 2));
         fail_alloc_arm(FAIL_ONCE, ++nth);
@@ -343,13 +344,13 @@ START_TEST(without_memory_a_page_is_cut_or_right)
         fail_alloc_disarm();
         struct until_right u = {&p, &g};
         run_until(g.service.loop, right_or_cut, &u);
-        page_close(&p);
+        ui_client_close(&p);
         run_turns(g.service.loop, 3);
     }
     ck_assert_uint_gt(nth, 6);
-    page_open(&p, &g);
+    ui_client_open(&p, &g);
     await_right(&p, &g);
-    page_close(&p);
+    ui_client_close(&p);
     close_stage(&g);
 }
 

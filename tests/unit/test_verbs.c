@@ -4,8 +4,9 @@
  */
 #include "base/limit.h"
 #include "base/log.h"
+#include "codec/extender.h"
 #include "daemon/daemon.h"
-#include "peer.h"
+#include "raw_conn.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -66,8 +67,8 @@ static void stage_open(void)
                        .ready = true};
     cache_init(&s.service.cache, (struct map_seed){1, 2});
     budgets_init(&s.service.budgets, (struct map_seed){3, 4});
-    ck_assert_ok(cluster_new(s.service.loop, &s.service.cache, str_of(world), STR("world"),
-                             &s.service.cluster, &e),
+    ck_assert_ok(embedded_new(s.service.loop, &s.service.cache, str_of(world), STR("world"),
+                              &s.service.embedded, &e),
                  &e);
     s.backend = (struct backend){.ready = is_ready, .term = the_term, .asked = asked};
     s.service.backend = &s.backend;
@@ -87,7 +88,7 @@ static void stage_open(void)
 static void stage_close(void)
 {
     s.server = http_server_free(s.server);
-    s.service.cluster = cluster_free(s.service.cluster);
+    s.service.embedded = embedded_free(s.service.embedded);
     budgets_done(&s.service.budgets);
     cache_done(&s.service.cache);
     s.service.loop = loop_free(s.service.loop);
@@ -111,22 +112,22 @@ static void budget_of(const char *app, int64_t allowed)
 /* Sends a request; returns the answer's body. */
 static const char *ask(const char *verb, const char *body)
 {
-    struct peer p;
+    struct raw_conn p;
     char request[4096];
     int n = snprintf(request, sizeof(request),
                      "POST /gpushare-scheduler/%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
                      "Content-Length: %zu\r\n\r\n%s",
                      verb, strlen(body), body);
     ck_assert(n > 0 && n < (int)sizeof(request));
-    peer_connect(&p, s.service.loop, http_server_port(s.server));
-    peer_send(&p, (struct str){request, (size_t)n});
-    peer_await_end(&p);
+    raw_conn_connect(&p, s.service.loop, http_server_port(s.server));
+    raw_conn_send(&p, (struct str){request, (size_t)n});
+    raw_conn_await_end(&p);
     const char *text = buf_cstr(&p.in);
     ck_assert_ptr_nonnull(strstr(text, "HTTP/1.1 200 "));
     text = strstr(text, "\r\n\r\n");
     ck_assert_ptr_nonnull(text);
     (void)snprintf(s.answer, sizeof(s.answer), "%s", text + 4);
-    peer_close(&p);
+    raw_conn_close(&p);
     return s.answer;
 }
 
@@ -296,16 +297,16 @@ START_TEST(a_shortlist_costs_only_where_it_is_shorter)
         "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}";
     static const struct container_view container = {.name = STR("c"), .mem = STR("2")};
     struct effect fx;
-    struct event waits = {.type = EVENT_POD_SET,
-                          .pod = {.uid = STR("w"),
-                                  .namespace = STR("ns"),
-                                  .name = STR("w"),
-                                  .node = STR("n"),
-                                  .phase = STR("Pending"),
-                                  .idx = STR("0"),
-                                  .containers = &container,
-                                  .n_containers = 1,
-                                  .n_mains = 1}};
+    struct cache_event waits = {.type = CACHE_POD_SET,
+                                .pod = {.uid = STR("w"),
+                                        .namespace = STR("ns"),
+                                        .name = STR("w"),
+                                        .node = STR("n"),
+                                        .phase = STR("Pending"),
+                                        .idx = STR("0"),
+                                        .containers = &container,
+                                        .n_containers = 1,
+                                        .n_mains = 1}};
     stage_open();
     s.service.cache.settings.swap_guard = SWAP_GUARD_PREFER;
     ck_assert_int_eq(cache_apply(&s.service.cache, &waits, 1, &fx), OK);
@@ -344,18 +345,18 @@ START_TEST(a_percentage_is_scored_by_what_it_costs_there)
         "\"name\":\"c\"," MEM("1") "}]}},\"NodeNames\":[\"n\",\"wide\"]}";
     static const struct container_view container = {.name = STR("c"), .mem = STR("20")};
     struct effect fx;
-    struct event node = {.type = EVENT_NODE_SET,
-                         .node = {.name = STR("wide"), .mem = STR("32"), .count = STR("1")}};
-    struct event pod = {.type = EVENT_POD_SET,
-                        .pod = {.uid = STR("d"),
-                                .namespace = STR("ns"),
-                                .name = STR("d"),
-                                .node = STR("wide"),
-                                .phase = STR("Running"),
-                                .idx = STR("0"),
-                                .containers = &container,
-                                .n_containers = 1,
-                                .n_mains = 1}};
+    struct cache_event node = {.type = CACHE_NODE_SET,
+                               .node = {.name = STR("wide"), .mem = STR("32"), .count = STR("1")}};
+    struct cache_event pod = {.type = CACHE_POD_SET,
+                              .pod = {.uid = STR("d"),
+                                      .namespace = STR("ns"),
+                                      .name = STR("d"),
+                                      .node = STR("wide"),
+                                      .phase = STR("Running"),
+                                      .idx = STR("0"),
+                                      .containers = &container,
+                                      .n_containers = 1,
+                                      .n_mains = 1}};
     stage_open();
     ck_assert_int_eq(cache_apply(&s.service.cache, &node, 1, &fx), OK);
     ck_assert_int_eq(cache_apply(&s.service.cache, &pod, 1, &fx), OK);
@@ -381,6 +382,151 @@ START_TEST(a_pod_has_its_place_on_one_node)
 
 END_TEST
 
+/* ---- whole cards of the other device plugin ---- */
+
+#define WHOLE_ONES(n) "\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"" n "\"}}"
+#define WHOLE_POD                                                                            \
+    "\"Pod\":{\"metadata\":{\"name\":\"hi\",\"namespace\":\"ns\",\"uid\":\"hi\"},\"spec\":{" \
+    "\"priority\":100,\"containers\":[{\"name\":\"c\"," WHOLE_ONES("1") "}]}}"
+
+/* kube-scheduler asks about these pods in every cluster: nodes that share no card stay feasible,
+ * its own victims there stay in the answer, and only shared cards are a reason to refuse. */
+START_TEST(a_whole_card_needs_no_shared_one)
+{
+    static const struct container_view whole = {.name = STR("c"), .exclusive = STR("1")};
+    struct effect fx;
+    struct cache_event node = {.type = CACHE_NODE_SET,
+                               .node = {.name = STR("plain"), .exclusive = STR("1")}};
+    struct cache_event held = {.type = CACHE_POD_SET,
+                               .pod = {.uid = STR("low"),
+                                       .namespace = STR("ns"),
+                                       .name = STR("low"),
+                                       .node = STR("plain"),
+                                       .phase = STR("Running"),
+                                       .containers = &whole,
+                                       .n_containers = 1}};
+    stage_open();
+    ck_assert_int_eq(cache_apply(&s.service.cache, &node, 1, &fx), OK);
+    ck_assert_int_eq(cache_apply(&s.service.cache, &held, 1, &fx), OK);
+    answers("filter", NAMES(WHOLE_POD, "\"plain\",\"n\""),
+            "{\"Nodes\":null,\"NodeNames\":[\"plain\"],\"FailedNodes\":{\"n\":\"Pods that ask for "
+            "aliyun.com/gpu-mem share GPU devices of the node\"},\"FailedAndUnresolvableNodes\":{},"
+            "\"Error\":\"\"}",
+            OUTCOME_OK);
+    answers("prioritize", NAMES(WHOLE_POD, "\"plain\""), "[{\"Host\":\"plain\",\"Score\":0}]",
+            OUTCOME_OK);
+    answers("preempt",
+            PREEMPT(WHOLE_POD, "\"plain\":{\"Pods\":[{\"UID\":\"low\"}],\"NumPDBViolations\":1}"),
+            "{\"NodeNameToMetaVictims\":{\"plain\":{\"Pods\":[{\"UID\":\"low\"}],"
+            "\"NumPDBViolations\":1}}}",
+            OUTCOME_OK);
+    stage_close();
+}
+
+END_TEST
+
+/* ---- reasons ---- */
+
+/* kube-scheduler uses a reason as a format of fmt.Sprintf. */
+static void has_no_format(const char *answer, const char *body)
+{
+    ck_assert_msg(strchr(answer, '%') == NULL, "%s\nis answered with\n%s", body, answer);
+}
+
+#define ODD(notes, labels, mem)                                                        \
+    "{\"Pod\":{\"metadata\":{\"name\":\"o%d\",\"namespace\":\"ns\",\"uid\":\"o\","     \
+    "\"annotations\":{" notes "},\"labels\":{" labels "}},\"spec\":{\"containers\":[{" \
+    "\"name\":\"c%s\"," mem "}]}},\"NodeNames\":[\"n\"]}"
+#define RESOURCE(name, value) "\"resources\":{\"limits\":{\"" name "\":\"" value "\"}}"
+#define FOUR(text)            text text text text
+#define PERCENTS_256          FOUR(FOUR(FOUR("%%%%")))
+#define ITEMS_256             FOUR(FOUR(FOUR("%,%,%,%,")))
+#define CONTAINER             "{\"name\":\"c%d\"," MEM("1") "}"
+#define CONTAINERS_4          CONTAINER "," CONTAINER "," CONTAINER "," CONTAINER
+#define CONTAINERS_16         CONTAINERS_4 "," CONTAINERS_4 "," CONTAINERS_4 "," CONTAINERS_4
+
+/* One request for each error of request_read that quotes a value of the pod, and its reason. */
+static const struct {
+    const char *body;
+    const char *reason;
+} percents[] = {
+    {ODD("\"cardpack.io/gpu-mem-percent\":\"25%\"", "", MEM("1")),
+     "annotation cardpack.io/gpu-mem-percent: \\\"25 percent\\\" must be a whole number from 1 to "
+     "100, without a percent sign"},
+    {ODD("\"cardpack.io/policy\":\"%d\"", "", MEM("1")), "policy: \\\" percentd\\\" must be"},
+    {ODD("\"cardpack.io/node-policy\":\"%n\"", "", MEM("1")), "node-policy: \\\" percentn\\\""},
+    {ODD("\"cardpack.io/card-policy\":\"%v\"", "", MEM("1")), "card-policy: \\\" percentv\\\""},
+    {ODD("\"cardpack.io/card-model\":\"" ITEMS_256 "\"", "", MEM("1")), "items: 128 at most"},
+    {ODD("\"cardpack.io/card-uuid\":\"" ITEMS_256 "\"", "", MEM("1")), "items: 128 at most"},
+    {ODD("\"cardpack.io/card-affinity-group\":\"" PERCENTS_256 "\"", "", MEM("1")),
+     "has 256 bytes: 253 at most"},
+    {ODD("\"cardpack.io/card-anti-affinity-group\":\"" PERCENTS_256 "\"", "", MEM("1")),
+     "has 256 bytes: 253 at most"},
+    {ODD("\"cardpack.io/card-affinity-group\":\"50%\","
+         "\"cardpack.io/card-anti-affinity-group\":\"50%\"",
+         "", MEM("1")),
+     "\\\"50 percent\\\" is also the card-affinity-group"},
+    {ODD("", "\"aliyun.com/gpu-count\":\"2%\"", MEM("2")), "\\\"2 percent\\\" must be a number"},
+    {ODD("", "\"ack.gpushare.placement\":\"%\"", MEM("2")), "\\\" percent\\\" must be require"},
+    {ODD("", "\"aliyun.com/gpu-count\":\"2\"", MEM("3")), "\\\"2\\\" does not divide"},
+    {ODD("", "", MEM("25%")), "aliyun.com/gpu-mem: \\\"25 percent\\\" is not a quantity"},
+    {ODD("", "", MEM("-1")), "container \\\"c percents\\\": aliyun.com/gpu-mem: \\\"-1\\\""},
+    {ODD("", "", RESOURCE("aliyun.com/gpu-core.percentage", "25%")),
+     "gpu-core.percentage: \\\"25 percent\\\" is not a quantity"},
+    {ODD("", "", RESOURCE("aliyun.com/gpu-core.percentage", "25")),
+     "gpu-core.percentage: \\\"25\\\" without aliyun.com/gpu-mem: add a limit aliyun.com/gpu-mem"},
+    {ODD("", "", RESOURCE("nvidia.com/gpu", "1%")), "nvidia.com/gpu: \\\"1 percent\\\" is not a"},
+    {"{\"Pod\":{\"metadata\":{\"name\":\"p\"},\"spec\":{\"overhead\":{\"aliyun.com/gpu-mem\":"
+     "\"5%\"},\"containers\":[{\"name\":\"c\"," MEM("1") "}]}},\"NodeNames\":[\"n\"]}",
+     "overhead of pod \\\"p\\\": aliyun.com/gpu-mem: \\\"5 percent\\\" is not a quantity"},
+    {"{\"Pod\":{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[" CONTAINERS_16
+     "," CONTAINER "]}},\"NodeNames\":[\"n\"]}",
+     "container \\\"c percentd\\\": more than 16 containers ask for cards"},
+    {"{\"Pod\":{\"metadata\":{\"name\":1}},\"%s\":1}", "ExtenderArgs: Pod.metadata.name"},
+    {"{\"Pod\":{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"%s\":%}}}]}}}",
+     "\"Error\":\"ExtenderArgs: "},
+};
+
+START_TEST(a_reason_quotes_no_percent_sign)
+{
+    stage_open();
+    const char *answer = ask("filter", percents[_i].body);
+    has_no_format(answer, percents[_i].body);
+    ck_assert_msg(strstr(answer, percents[_i].reason) != NULL, "%s\nis not in\n%s",
+                  percents[_i].reason, answer);
+    stage_close();
+}
+
+END_TEST
+
+static struct str reason_of_verdict(void *ctx, size_t i)
+{
+    static char bytes[512];
+    static struct buf scratch;
+    scratch = BUF_ON(bytes);
+    (void)i;
+    return verdict_reason(*(const enum verdict *)ctx, STR("n%s"), &scratch);
+}
+
+START_TEST(the_reason_of_a_verdict_has_no_percent_sign)
+{
+    static const unsigned char offers[] = {OFFER_UNRESOLVABLE};
+    static const struct str names[] = {STR("n")};
+    const struct filter_args args = {.by_name = true, .names = names, .n = 1};
+    enum verdict v = (enum verdict)_i;
+    char bytes[512];
+    struct buf scratch = BUF_ON(bytes);
+    struct buf out;
+    struct str own = verdict_reason(v, names[0], &scratch);
+    ck_assert_ptr_null(memchr(own.p, '%', own.n));
+    buf_init(&out, MIB);
+    extender_write_filter(&out, &args, offers, reason_of_verdict, &v);
+    has_no_format(buf_cstr(&out), verdict_name(v));
+    buf_done(&out);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("verbs");
@@ -394,6 +540,9 @@ int main(void)
     tcase_add_test(tc, nodes_that_do_not_fit_are_no_levels);
     tcase_add_test(tc, a_percentage_is_scored_by_what_it_costs_there);
     tcase_add_test(tc, a_pod_has_its_place_on_one_node);
+    tcase_add_test(tc, a_whole_card_needs_no_shared_one);
+    tcase_add_loop_test(tc, a_reason_quotes_no_percent_sign, 0, (int)COUNT_OF(percents));
+    tcase_add_loop_test(tc, the_reason_of_a_verdict_has_no_percent_sign, 0, VERDICT_COUNT);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -133,8 +133,8 @@ static const struct {
 
 START_TEST(one_card)
 {
-    struct scene s;
-    scene_init(&s, "32", "2");
+    struct victims_rig s;
+    victims_rig_init(&s, "32", "2");
     for (size_t i = 0; i < COUNT_MAX && table[_i].pods[i].uid != NULL; i++)
         actor_apply(&s.rig, table[_i].pods[i]);
     want(&s, table[_i].mem);
@@ -142,15 +142,15 @@ START_TEST(one_card)
     ck_assert_msg(strcmp(got, table[_i].victims) == 0 && s.got.card == table[_i].card,
                   "%s: \"%s\" and card %d, not \"%s\" and %d", table[_i].why, got, s.got.card,
                   table[_i].victims, table[_i].card);
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
 
 START_TEST(budgets_come_before_priority)
 {
-    struct scene s;
-    scene_init(&s, "32", "2");
+    struct victims_rig s;
+    victims_rig_init(&s, "32", "2");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "16", .card = 0, .app = "web"});
     actor_apply(&s.rig,
                 (struct actor){.uid = "b", .mem = "8", .card = 1, .app = "job", .priority = 50});
@@ -169,15 +169,15 @@ START_TEST(budgets_come_before_priority)
     ck_assert_str_eq(choose(&s), "b c");
     budget_put(&s.budgets, "web", 1);
     ck_assert_str_eq(choose(&s), "a");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
 
 START_TEST(who_goes_anyway_takes_his_part_of_a_budget)
 {
-    struct scene s;
-    scene_init(&s, "48", "3");
+    struct victims_rig s;
+    victims_rig_init(&s, "48", "3");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "8", .card = 0, .app = "web"});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "8", .card = 0, .app = "web"});
     actor_apply(&s.rig,
@@ -195,15 +195,15 @@ START_TEST(who_goes_anyway_takes_his_part_of_a_budget)
     s.q.n_given = 0;
     budget_put(&s.budgets, "web", 2);
     ck_assert_str_eq(choose(&s), "a b");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
 
 START_TEST(labels_are_those_of_the_last_object)
 {
-    struct scene s;
-    scene_init(&s, "32", "2");
+    struct victims_rig s;
+    victims_rig_init(&s, "32", "2");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "16", .card = 0});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "16", .card = 1, .priority = 1});
     budget_put(&s.budgets, "web", 0);
@@ -213,7 +213,7 @@ START_TEST(labels_are_those_of_the_last_object)
     ck_assert_str_eq(choose(&s), "b");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "16", .card = 0, .app = "job"});
     ck_assert_str_eq(choose(&s), "a");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
@@ -222,28 +222,29 @@ END_TEST
  * never evicted for itself. */
 START_TEST(who_is_being_bound_stays)
 {
-    struct scene s;
-    scene_init(&s, "16", "1");
+    struct victims_rig s;
+    victims_rig_init(&s, "16", "1");
     ck_assert_int_eq(reserve(&s.rig, "a", "n", 8), OK);
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "8", .card = 0});
     want(&s, 8);
     ck_assert_str_eq(choose(&s), "b");
     want(&s, 9);
     ck_assert_str_eq(choose(&s), "no_card_free");
-    ck_assert_int_eq(
-        rig_apply(&s.rig, &(struct event){.type = EVENT_CONFIRM, .settle = {.uid = STR("a")}}), OK);
+    ck_assert_int_eq(rig_apply(&s.rig, &(struct cache_event){.type = CACHE_CONFIRM,
+                                                             .settle = {.uid = STR("a")}}),
+                     OK);
     ck_assert_str_eq(choose(&s), "a b");
     actor_apply(&s.rig, (struct actor){.uid = "new", .mem = "8", .card = 0});
     ck_assert_str_eq(choose(&s), "no_card_free");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
 
 START_TEST(what_is_kept_for_others_is_taken)
 {
-    struct scene s;
-    scene_init(&s, "32", "2");
+    struct victims_rig s;
+    victims_rig_init(&s, "32", "2");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "16", .card = 0});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "16", .card = 1, .priority = 1});
     want(&s, 16);
@@ -257,15 +258,15 @@ START_TEST(what_is_kept_for_others_is_taken)
     ck_assert_str_eq(choose(&s), "b"); /* a's card is the other one */
     nominate(&s.rig, "new", "16", 100);
     ck_assert_str_eq(choose(&s), "b");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
 
 START_TEST(a_node_that_is_none)
 {
-    struct scene s;
-    scene_init(&s, "16", "1");
+    struct victims_rig s;
+    victims_rig_init(&s, "16", "1");
     want(&s, 1);
     s.q.node = NULL;
     ck_assert_int_eq(victims_choose(&s.q, &s.arena, &s.got), OK);
@@ -275,7 +276,7 @@ START_TEST(a_node_that_is_none)
     ck_assert_str_eq(choose(&s), "unknown_node");
     node_set(&s.rig, "n", NULL, NULL, NULL);
     ck_assert_str_eq(choose(&s), "not_shared");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
@@ -285,8 +286,8 @@ START_TEST(who_is_spared_stays)
 {
     static const char *const then[] = {"a", "b", "c", "no_card_free"};
     const struct pod *spared[COUNT_OF(then)];
-    struct scene s;
-    scene_init(&s, "32", "2");
+    struct victims_rig s;
+    victims_rig_init(&s, "32", "2");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "8", .card = 0});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "8", .card = 0});
     actor_apply(&s.rig, (struct actor){.uid = "c", .mem = "16", .card = 1, .priority = 9});
@@ -302,14 +303,14 @@ START_TEST(who_is_spared_stays)
         spared[s.q.n_spared++] = pod_of(&s.rig, then[i]);
     }
     ck_assert_uint_eq(s.q.n_spared, 3);
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
 
 static enum errc scenario(void *ctx)
 {
-    struct scene *s = ctx;
+    struct victims_rig *s = ctx;
     arena_done(&s->arena);
     arena_init(&s->arena, MIB);
     return victims_choose(&s->q, &s->arena, &s->got);
@@ -317,8 +318,8 @@ static enum errc scenario(void *ctx)
 
 START_TEST(without_memory)
 {
-    struct scene s;
-    scene_init(&s, "32", "2");
+    struct victims_rig s;
+    victims_rig_init(&s, "32", "2");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "16", .card = 0, .app = "web"});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "16", .card = 1, .app = "web"});
     budget_put(&s.budgets, "web", 1);
@@ -326,7 +327,7 @@ START_TEST(without_memory)
     want(&s, 32);
     ck_assert_str_eq(choose(&s), "a b");
     ck_assert_uint_gt(fail_alloc_each(scenario, &s), 0);
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST

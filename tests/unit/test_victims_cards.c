@@ -11,8 +11,8 @@ static void fill_cards(struct rig *r, int from, int to, const char *mem)
 
 START_TEST(several_cards)
 {
-    struct scene s;
-    scene_init(&s, "64", "4");
+    struct victims_rig s;
+    victims_rig_init(&s, "64", "4");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "8", .card = 0});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "8", .card = 0});
     actor_apply(&s.rig, (struct actor){.uid = "c", .mem = "16", .card = 1});
@@ -33,7 +33,7 @@ START_TEST(several_cards)
     s.request.whole = true;
     want(&s, 1);
     ck_assert_str_eq(choose(&s), "c");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
@@ -41,8 +41,8 @@ END_TEST
 START_TEST(containers_apart)
 {
     static const char *const fill[] = {"x", "y", "z"};
-    struct scene s;
-    scene_init(&s, "80", "5");
+    struct victims_rig s;
+    victims_rig_init(&s, "80", "5");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "6", .card = 0});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "10", .card = 0, .priority = 3});
     actor_apply(&s.rig, (struct actor){.uid = "c", .mem = "6", .card = 1});
@@ -55,15 +55,15 @@ START_TEST(containers_apart)
     s.request.demands[1] = (struct demand){.mem = 6, .index = 1, .kind = CONTAINER_MAIN};
     s.request.mem = s.request.lasting_mem = 12;
     ck_assert_str_eq(choose(&s), "a c");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
 
 START_TEST(compute_and_groups)
 {
-    struct scene s;
-    scene_init(&s, "32", "2");
+    struct victims_rig s;
+    victims_rig_init(&s, "32", "2");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "2", .card = 0, .cores = "60"});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "2", .card = 0, .cores = "30"});
     actor_apply(&s.rig,
@@ -90,7 +90,7 @@ START_TEST(compute_and_groups)
     ck_assert_str_eq(choose(&s), "c"); /* on e's card, and e stays */
     want(&s, 13);
     ck_assert_str_eq(choose(&s), "no_card_free");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
@@ -98,8 +98,8 @@ END_TEST
 /* Without e its card has room for the other pod; without d too, that pod gets d's card. */
 START_TEST(room_for_others_on_another_card)
 {
-    struct scene s;
-    scene_init(&s, "64", "4");
+    struct victims_rig s;
+    victims_rig_init(&s, "64", "4");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "8", .card = 0, .priority = 50});
     actor_apply(&s.rig, (struct actor){.uid = "d", .mem = "8", .card = 0, .priority = 1});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "8", .card = 1, .priority = 50});
@@ -109,22 +109,22 @@ START_TEST(room_for_others_on_another_card)
     ck_assert_str_eq(choose(&s), "e");
     nominate(&s.rig, "other", "8", 100);
     ck_assert_str_eq(choose(&s), "d e");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
 
 START_TEST(who_holds_of_both_kinds)
 {
-    struct scene s;
-    scene_init(&s, "80", "5");
+    struct victims_rig s;
+    victims_rig_init(&s, "80", "5");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "2", .card = 0, .exclusive = "1"});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "14", .card = 0, .priority = 50});
     actor_apply(&s.rig, (struct actor){.uid = "c", .mem = "16", .card = 1, .priority = 1});
     fill_cards(&s.rig, 2, 5, "9");
     want(&s, 16);
     ck_assert_str_eq(choose(&s), "a c");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
@@ -132,9 +132,9 @@ END_TEST
 /* Too many sets to try all. The cards are tried one by one, so it finds the one small pod. */
 START_TEST(the_cheap_cards_of_many)
 {
-    struct scene s;
+    struct victims_rig s;
     char uids[8][5][8];
-    scene_init(&s, "160", "10");
+    victims_rig_init(&s, "160", "10");
     actor_apply(&s.rig, (struct actor){.uid = "a", .mem = "1", .card = 2});
     actor_apply(&s.rig, (struct actor){.uid = "b", .mem = "1", .card = 8});
     for (int i = 0; i < 40; i++) {
@@ -150,7 +150,7 @@ START_TEST(the_cheap_cards_of_many)
     s.request.cards = 2;
     want(&s, 32);
     ck_assert_str_eq(choose(&s), "a b");
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST
@@ -159,9 +159,9 @@ END_TEST
  * needed. */
 START_TEST(tired_it_takes_what_it_has)
 {
-    struct scene s;
+    struct victims_rig s;
     char uids[40][8];
-    scene_init(&s, "64", "1");
+    victims_rig_init(&s, "64", "1");
     for (int i = 0; i < 40; i++) {
         (void)snprintf(uids[i], sizeof(uids[i]), "p%02d", i);
         actor_apply(&s.rig, (struct actor){.uid = uids[i],
@@ -180,7 +180,7 @@ START_TEST(tired_it_takes_what_it_has)
     ck_assert_uint_gt(STEPS - s.steps, 40);
     ck_assert_uint_le(STEPS - s.steps, 4096 + 40);
     ck_assert_int_le(victims_cost_cmp(&s.got.cost, &first), 0);
-    scene_done(&s);
+    victims_rig_done(&s);
 }
 
 END_TEST

@@ -121,7 +121,7 @@ static bool fits_without(const struct play *p, unsigned gone)
         gone |= p->given[i] || p->actors[i].deleting ? 1U << i : 0;
     fill(p, &r, gone);
     cache_resolve(&r.cache, STR("new"), &request);
-    bool fits = policy_place(node_of(&r, "n"), &request, &there) == VERDICT_FITS;
+    bool fits = fit_place(node_of(&r, "n"), &request, &there) == VERDICT_FITS;
     rig_done(&r);
     return fits;
 }

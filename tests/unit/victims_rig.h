@@ -35,7 +35,7 @@ static inline void actor_apply(struct rig *r, struct actor p)
     struct label_view labels[] = {{STR("app"), str_of(p.app)}, {STR("tier"), STR("x")}};
     struct grant_view grants[] = {{.card = (uint32_t)p.card, .mem = (int64_t)mem / 2},
                                   {.card = (uint32_t)p.other, .mem = (int64_t)mem / 2}};
-    struct event e = {.type = EVENT_POD_SET};
+    struct cache_event e = {.type = CACHE_POD_SET};
     if (p.other > p.card && p.card >= 0)
         (void)snprintf(idx, sizeof(idx), "%d,%d", p.card, p.other);
     else
@@ -82,7 +82,7 @@ static inline void budget_put(struct budgets *b, const char *app, int64_t allowe
 
 #define STEPS 100000
 
-struct scene {
+struct victims_rig {
     struct rig rig;
     struct budgets budgets;
     struct arena arena;
@@ -93,9 +93,9 @@ struct scene {
 };
 
 /* Cards of 16 each. */
-static inline void scene_init(struct scene *s, const char *mem, const char *cards)
+static inline void victims_rig_init(struct victims_rig *s, const char *mem, const char *cards)
 {
-    *s = (struct scene){.steps = STEPS};
+    *s = (struct victims_rig){.steps = STEPS};
     rig_init(&s->rig);
     budgets_init(&s->budgets, (struct map_seed){3, 4});
     arena_init(&s->arena, MIB);
@@ -108,23 +108,23 @@ static inline void scene_init(struct scene *s, const char *mem, const char *card
         .request = &s->request, .budgets = &s->budgets, .steps = &s->steps};
 }
 
-static inline void scene_done(struct scene *s)
+static inline void victims_rig_done(struct victims_rig *s)
 {
     arena_done(&s->arena);
     budgets_done(&s->budgets);
     rig_done(&s->rig);
 }
 
-static inline void want(struct scene *s, int64_t mem)
+static inline void want(struct victims_rig *s, int64_t mem)
 {
     s->request.mem = s->request.lasting_mem = s->request.demands[0].mem = mem;
 }
 
 /* The victims as "a b", by card and name; or the text that no set helps. */
-static inline const char *choose(struct scene *s)
+static inline const char *choose(struct victims_rig *s)
 {
     static char text[256];
-    struct buf b = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    struct buf b = BUF_ON(text);
     text[0] = '\0';
     s->q.node = node_of(&s->rig, "n");
     cache_resolve(&s->rig.cache, STR("new"), &s->request);
@@ -140,15 +140,15 @@ static inline const char *choose(struct scene *s)
 static inline void nominate(struct rig *r, const char *uid, const char *mem, int priority)
 {
     struct container_view c = {.name = STR("c"), .mem = str_of(mem)};
-    struct event e = {.type = EVENT_POD_SET,
-                      .pod = {.uid = str_of(uid),
-                              .namespace = STR("ns"),
-                              .name = str_of(uid),
-                              .nominated = STR("n"),
-                              .phase = STR("Pending"),
-                              .priority = priority,
-                              .containers = &c,
-                              .n_containers = 1,
-                              .n_mains = 1}};
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = str_of(uid),
+                                    .namespace = STR("ns"),
+                                    .name = str_of(uid),
+                                    .nominated = STR("n"),
+                                    .phase = STR("Pending"),
+                                    .priority = priority,
+                                    .containers = &c,
+                                    .n_containers = 1,
+                                    .n_mains = 1}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }

@@ -1,5 +1,5 @@
 /* The policy for plain pods: which nodes are feasible, and which card a pod gets. */
-#include "core/policy.h"
+#include "core/fit.h"
 
 #include "cache_rig.h"
 #include "fail_alloc.h"
@@ -24,10 +24,10 @@ static enum verdict fit(const struct rig *r, int64_t mem)
 {
     struct request request = {.mem = mem};
     const struct node *n = cache_node(&r->cache, STR("n"));
-    enum verdict v = policy_fit(n, &request);
+    enum verdict v = fit_node(n, &request);
     cache_resolve(&r->cache, STR("nobody"), &request);
-    ck_assert_int_eq(policy_fit(n, &request), v);
-    ck_assert(!policy_fits_simply(n, &request) || v == VERDICT_FITS);
+    ck_assert_int_eq(fit_node(n, &request), v);
+    ck_assert(!fit_simply(n, &request) || v == VERDICT_FITS);
     return v;
 }
 
@@ -36,7 +36,7 @@ static uint32_t pick(const struct rig *r, int64_t mem)
     ck_assert_int_eq(fit(r, mem), VERDICT_FITS);
     struct placement there;
     struct request request = {.mem = mem};
-    ck_assert_int_eq(policy_place(node_of(r, "n"), &request, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(r, "n"), &request, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, 1);
     return there.grants[0].card;
 }
@@ -94,8 +94,7 @@ START_TEST(the_sum_is_no_help_where_no_card_has_it)
 {
     struct rig r;
     char scratch_bytes[256];
-    struct buf scratch = {
-        .p = scratch_bytes, .cap = sizeof(scratch_bytes), .max = sizeof(scratch_bytes) - 1};
+    struct buf scratch = BUF_ON(scratch_bytes);
     rig_init(&r);
     node_set(&r, "n", "32", "2", NULL);
     fill(&r, 0, 10);
@@ -261,7 +260,7 @@ START_TEST(an_unknown_node_fits_nothing_not_even_nothing)
 {
     struct rig r;
     char bytes[64];
-    struct buf scratch = {.p = bytes, .cap = sizeof(bytes), .max = sizeof(bytes) - 1};
+    struct buf scratch = BUF_ON(bytes);
     rig_init(&r);
     ck_assert_int_eq(fit(&r, 0), VERDICT_UNKNOWN_NODE);
     pod_set(&r, .uid = "orphan", .node = "n"); /* now the cache knows the name */
@@ -312,8 +311,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("policy");
-    TCase *tc = tcase_create("policy");
+    Suite *suite = suite_create("fit");
+    TCase *tc = tcase_create("fit");
     tcase_add_loop_test(tc, takes_the_tightest_card, 0, COUNT_OF(tightest));
     tcase_add_test(tc, three_small_pods_share_a_card);
     tcase_add_test(tc, the_sum_is_no_help_where_no_card_has_it);

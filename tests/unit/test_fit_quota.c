@@ -15,13 +15,13 @@ START_TEST(a_model_that_is_used_up_is_skipped)
     shop_set(&r, "t", 16, NULL, "T4", NULL);
     ck_assert_int_eq(set_limits(&r, limits, 2), OK);
     ask(&r, (struct asks){.mem = "4"}, &request);
-    ck_assert_int_eq(policy_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 0);
     bound(&r, "p", "t", "0", (struct asks){.mem = "1"});
     ask(&r, (struct asks){.mem = "4"}, &request);
-    ck_assert_int_eq(policy_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 1);
-    ck_assert_int_eq(policy_card(node_of(&r, "n"), &request, 0), VERDICT_QUOTA);
+    ck_assert_int_eq(fit_card(node_of(&r, "n"), &request, 0), VERDICT_QUOTA);
     ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "4"}), VERDICT_FITS);
     ck_assert_str_eq(why(&r, "t", (struct asks){.mem = "4"}),
                      "quota of namespace ns: cards of model T4: 1 of 1 used, 1 asked");
@@ -60,12 +60,12 @@ START_TEST(whole_cards_cost_what_they_have)
         {.index = 0, .mem = 24, .numa = -1, .model = STR("T4")},
         {.index = 1, .mem = 16, .numa = -1, .model = STR("T4")},
     };
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = STR("n"),
-                               .mem = STR("40"),
-                               .has_cards = true,
-                               .cards = cards,
-                               .n_cards = COUNT_OF(cards)}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("n"),
+                                     .mem = STR("40"),
+                                     .has_cards = true,
+                                     .cards = cards,
+                                     .n_cards = COUNT_OF(cards)}};
     struct rig r;
     rig_init(&r);
     ck_assert_int_eq(rig_apply(&r, &e), OK);
@@ -126,7 +126,7 @@ START_TEST(containers_part_within_it)
     limits[0].most[QUOTA_CARDS] = 1;
     ck_assert_int_eq(set_limits(&r, limits, 2), OK);
     ask(&r, (struct asks){.mem = "5", .more = "5"}, &request);
-    ck_assert_int_eq(policy_place(node_of(&r, "a"), &request, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, "a"), &request, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, there.grants[1].card);
     ck_assert_int_eq(fit(&r, "a", (struct asks){.mem = "7", .more = "7"}), VERDICT_TOO_LARGE);
     rig_done(&r);
@@ -143,12 +143,12 @@ START_TEST(containers_part_over_models)
         {.index = 1, .mem = 12, .numa = -1, .model = STR("T4")},
         {.index = 2, .mem = 12, .numa = -1, .model = STR("A100")},
     };
-    struct event e = {.type = EVENT_NODE_SET,
-                      .node = {.name = STR("n"),
-                               .mem = STR("36"),
-                               .has_cards = true,
-                               .cards = cards,
-                               .n_cards = COUNT_OF(cards)}};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("n"),
+                                     .mem = STR("36"),
+                                     .has_cards = true,
+                                     .cards = cards,
+                                     .n_cards = COUNT_OF(cards)}};
     struct rig r;
     rig_init(&r);
     ck_assert_int_eq(rig_apply(&r, &e), OK);
@@ -156,6 +156,40 @@ START_TEST(containers_part_over_models)
     ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "10", .more = "10"}), VERDICT_FITS);
     bound(&r, "p", "n", "2", (struct asks){.mem = "10"});
     ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "10", .more = "10"}), VERDICT_NO_CARD_FREE);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* A card that a container of the pod has already takes no more of a limit on cards, so it differs
+ * from a card with equal room. */
+START_TEST(containers_part_onto_few_cards)
+{
+    struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, -1, 4, -1)};
+    struct container_view containers[] = {
+        {.name = STR("c"), .mem = STR("12")},
+        {.name = STR("d"), .mem = STR("4"), .index = 1},
+        {.name = STR("e"), .mem = STR("4"), .index = 2},
+    };
+    struct pod_view view = {
+        .namespace = STR("ns"), .containers = containers, .n_containers = 3, .n_mains = 3};
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("n"), .mem = STR("48"), .count = STR("3")}};
+    struct rig r;
+    struct request request;
+    struct err error = ERR_INIT;
+    rig_init(&r);
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(set_limits(&r, limits, 1), OK);
+    bound(&r, "p", "n", "0", (struct asks){.mem = "12"});
+    bound(&r, "q", "n", "1", (struct asks){.mem = "12"});
+    ck_assert_int_eq(request_read(&view, &request, &error), OK);
+    cache_resolve(&r.cache, STR_NULL, &request);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    limits[0].most[QUOTA_CARDS] = 3;
+    ck_assert_int_eq(set_limits(&r, limits, 1), OK);
+    cache_resolve(&r.cache, STR_NULL, &request);
+    ck_assert_int_ne(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -186,11 +220,11 @@ static enum verdict ask_both(const struct rig *r, unsigned i, struct asks a, str
     (void)snprintf(name, sizeof(name), "n%u", i);
     const struct node *n = node_of(r, name);
     ask(r, a, &request);
-    enum verdict v = policy_fit(n, &request);
-    bool said = policy_refusal(n, &request, v, &x);
+    enum verdict v = fit_node(n, &request);
+    bool said = fit_refusal(n, &request, v, &x);
     request.memo = memo;
-    ck_assert_int_eq(policy_fit(n, &request), v);
-    ck_assert(policy_refusal(n, &request, v, &y) == said);
+    ck_assert_int_eq(fit_node(n, &request), v);
+    ck_assert(fit_refusal(n, &request, v, &y) == said);
     ck_assert(x.scope == y.scope && x.kind == y.kind && x.used == y.used && x.asked == y.asked);
     ck_assert(str_eq(x.name, y.name));
     return v;
@@ -275,14 +309,15 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("policy_quota");
-    TCase *tc = tcase_create("policy_quota");
+    Suite *suite = suite_create("fit_quota");
+    TCase *tc = tcase_create("fit_quota");
     tcase_add_test(tc, a_model_that_is_used_up_is_skipped);
     tcase_add_test(tc, the_reason_is_that_of_its_cards);
     tcase_add_test(tc, whole_cards_cost_what_they_have);
     tcase_add_test(tc, several_cards_are_asked_for_at_once);
     tcase_add_test(tc, containers_part_within_it);
     tcase_add_test(tc, containers_part_over_models);
+    tcase_add_test(tc, containers_part_onto_few_cards);
     tcase_add_test(tc, a_memo_answers_as_the_account);
     tcase_add_test(tc, cards_of_another_plugin_are_asked_for);
     tcase_add_test(tc, verdicts_come_in_order);

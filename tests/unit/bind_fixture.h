@@ -30,7 +30,7 @@ struct asker {
     unsigned answered;
 };
 
-static struct site {
+static struct bind_fixture {
     struct rig rig;
     struct loop *loop;
     struct backend backend;
@@ -44,23 +44,23 @@ static struct site {
     unsigned refreshes;
     unsigned told; /* number of events */
     char text[512];
-} site;
+} fixture;
 
 /* ---- functions and calls that bind.c needs ---- */
 
 static inline void note(struct backend_call *c, bool post, struct str pod, uint64_t assume_ns)
 {
-    struct asked *a = site.asked;
+    struct asked *a = fixture.asked;
     while (a->call != NULL)
         a++;
-    ck_assert_uint_lt((size_t)(a - site.asked), CALLS);
+    ck_assert_uint_lt((size_t)(a - fixture.asked), CALLS);
     *a = (struct asked){.call = c, .post = post, .assume_ns = assume_ns};
     (void)snprintf(a->pod, sizeof(a->pod), "%.*s", STR_ARG(pod));
 }
 
 static inline void on_post(struct backend *b, struct backend_call *c, const struct binding *binding)
 {
-    ck_assert_ptr_eq(b, &site.backend);
+    ck_assert_ptr_eq(b, &fixture.backend);
     ck_assert_str_is(binding->node, "n");
     ck_assert_uint_gt(binding->idx.n, 0);
     c->pod = (struct pod_view){.uid = STR("no longer valid")}; /* see backend.h */
@@ -70,7 +70,7 @@ static inline void on_post(struct backend *b, struct backend_call *c, const stru
 static inline void on_get(struct backend *b, struct backend_call *c, struct str namespace,
                           struct str name)
 {
-    ck_assert_ptr_eq(b, &site.backend);
+    ck_assert_ptr_eq(b, &fixture.backend);
     ck_assert_str_is(namespace, "ns");
     note(c, false, name, 0);
 }
@@ -78,28 +78,28 @@ static inline void on_get(struct backend *b, struct backend_call *c, struct str 
 static inline void on_cancel(struct backend_call *c)
 {
     for (size_t i = 0; i < CALLS; i++) {
-        if (site.asked[i].call == c)
-            site.asked[i].call = NULL;
+        if (fixture.asked[i].call == c)
+            fixture.asked[i].call = NULL;
     }
 }
 
 static inline bool is_ready(struct backend *b, struct str *ret_missing)
 {
     (void)b;
-    *ret_missing = site.unready ? STR("something is missing") : STR("");
-    return !site.unready;
+    *ret_missing = fixture.unready ? STR("something is missing") : STR("");
+    return !fixture.unready;
 }
 
 static inline uint64_t the_term(struct backend *b)
 {
     (void)b;
-    return site.term;
+    return fixture.term;
 }
 
 static inline void on_refresh(struct backend *b)
 {
     (void)b;
-    site.refreshes++;
+    fixture.refreshes++;
 }
 
 /* Replaces http_server.h's function. */
@@ -120,61 +120,61 @@ void events_post(struct events *ev, const struct event_subject *pod, enum event_
     (void)pod;
     ck_assert_int_eq(level, EVENT_WARNING);
     ck_assert_str_is(reason, "FailedBinding");
-    (void)snprintf(site.text, sizeof(site.text), "%.*s", STR_ARG(message));
-    site.told++;
+    (void)snprintf(fixture.text, sizeof(fixture.text), "%.*s", STR_ARG(message));
+    fixture.told++;
 }
 
-/* ---- the site ---- */
+/* ---- the fixture ---- */
 
-static inline void site_open(void)
+static inline void bind_fixture_open(void)
 {
     struct err e = ERR_INIT;
-    rig_init(&site.rig);
-    site.loop = fake_loop();
-    site.term = 1;
-    site.backend = (struct backend){.post = on_post,
-                                    .get = on_get,
-                                    .cancel = on_cancel,
-                                    .ready = is_ready,
-                                    .term = the_term,
-                                    .refresh = on_refresh};
-    struct binder_settings s = {.loop = site.loop,
-                                .cache = &site.rig.cache,
-                                .backend = &site.backend,
+    rig_init(&fixture.rig);
+    fixture.loop = fake_loop();
+    fixture.term = 1;
+    fixture.backend = (struct backend){.post = on_post,
+                                       .get = on_get,
+                                       .cancel = on_cancel,
+                                       .ready = is_ready,
+                                       .term = the_term,
+                                       .refresh = on_refresh};
+    struct binder_settings s = {.loop = fixture.loop,
+                                .cache = &fixture.rig.cache,
+                                .backend = &fixture.backend,
                                 .timeout_ms = TIMEOUT_MS,
-                                .counts = &site.counts};
-    ck_assert_ok(binder_new(&s, &site.binder, &e), &e);
-    node_set(&site.rig, "n", "32", "2", NULL);
-    pod_set(&site.rig, .uid = "a");
-    pod_set(&site.rig, .uid = "b");
+                                .counts = &fixture.counts};
+    ck_assert_ok(binder_new(&s, &fixture.binder, &e), &e);
+    node_set(&fixture.rig, "n", "32", "2", NULL);
+    pod_set(&fixture.rig, .uid = "a");
+    pod_set(&fixture.rig, .uid = "b");
 }
 
 static inline void pass(uint64_t ms)
 {
     for (uint64_t at = 0; at < ms; at += 10) {
-        site.loop->clock_ms += 10;
-        fake_turn(site.loop);
-        cache_check(&site.rig.cache);
+        fixture.loop->clock_ms += 10;
+        fake_turn(fixture.loop);
+        cache_check(&fixture.rig.cache);
     }
 }
 
-static inline void site_close(void)
+static inline void bind_fixture_close(void)
 {
     pass(10);
-    site.binder = binder_free(site.binder);
-    for (size_t i = 0; i < site.n_askers; i++) {
-        arena_done(&site.askers[i].arena);
-        buf_done(&site.askers[i].answer);
+    fixture.binder = binder_free(fixture.binder);
+    for (size_t i = 0; i < fixture.n_askers; i++) {
+        arena_done(&fixture.askers[i].arena);
+        buf_done(&fixture.askers[i].answer);
     }
-    rig_done(&site.rig);
-    site.loop = loop_free(site.loop);
+    rig_done(&fixture.rig);
+    fixture.loop = loop_free(fixture.loop);
 }
 
 /* Sends a bind as kube-scheduler does, for the pod of this name and UID. */
 static inline struct asker *ask_for(const char *name, const char *uid, const char *node)
 {
-    struct asker *a = &site.askers[site.n_askers++];
-    ck_assert_uint_le(site.n_askers, ASKERS);
+    struct asker *a = &fixture.askers[fixture.n_askers++];
+    ck_assert_uint_le(fixture.n_askers, ASKERS);
     arena_init(&a->arena, 1 << 16);
     buf_init(&a->answer, 1 << 16);
     a->request =
@@ -184,8 +184,8 @@ static inline struct asker *ask_for(const char *name, const char *uid, const cha
                      "\"%s\"}",
                      name, uid, node);
     a->request.body = (struct str){a->body, (size_t)n};
-    binder_handle(site.binder, &a->request);
-    fake_turn(site.loop);
+    binder_handle(fixture.binder, &a->request);
+    fake_turn(fixture.loop);
     return a;
 }
 
@@ -199,9 +199,9 @@ static inline struct asked *call_of(const char *pod)
 {
     struct asked *found = NULL;
     for (size_t i = 0; i < CALLS; i++) {
-        if (site.asked[i].call != NULL && strcmp(site.asked[i].pod, pod) == 0) {
+        if (fixture.asked[i].call != NULL && strcmp(fixture.asked[i].pod, pod) == 0) {
             ck_assert_ptr_null(found);
-            found = &site.asked[i];
+            found = &fixture.asked[i];
         }
     }
     return found;
@@ -231,7 +231,7 @@ static inline void post_says(const char *pod, enum post_result result, const cha
     if (why != NULL)
         (void)err_set(&c->err, ERR_DENIED, "%s", why);
     c->done(c);
-    fake_turn(site.loop);
+    fake_turn(fixture.loop);
 }
 
 /* Answers the GET: the pod exists, bound to this node and card; node NULL: not bound. */
@@ -253,7 +253,7 @@ static inline void get_says(const char *pod, const char *node, const char *idx)
                                .containers = &container,
                                .n_containers = 1};
     c->done(c);
-    fake_turn(site.loop);
+    fake_turn(fixture.loop);
 }
 
 static inline void get_says_unbound(const char *pod)
@@ -270,7 +270,7 @@ static inline void get_says_gone(const char *pod)
     c->get = GET_GONE;
     c->err = (struct err)ERR_INIT;
     c->done(c);
-    fake_turn(site.loop);
+    fake_turn(fixture.loop);
 }
 
 static inline void get_fails_by(const char *pod, bool unauthorized, const char *why)
@@ -283,7 +283,7 @@ static inline void get_fails_by(const char *pod, bool unauthorized, const char *
     c->unauthorized = unauthorized;
     (void)err_set(&c->err, unauthorized ? ERR_DENIED : ERR_UNAVAILABLE, "%s", why);
     c->done(c);
-    fake_turn(site.loop);
+    fake_turn(fixture.loop);
 }
 
 static inline void get_fails(const char *pod)
@@ -311,5 +311,5 @@ static inline void succeeds(const struct asker *a)
 
 static inline int64_t used(void)
 {
-    return cache_node(&site.rig.cache, STR("n"))->used;
+    return cache_node(&fixture.rig.cache, STR("n"))->used;
 }

@@ -2,7 +2,7 @@
  * What each answer to a Binding proves. The messages are the API server's own; answers without a
  * Status come from load balancers and proxies before it.
  */
-#include "daemon/bind/post_verdict.h"
+#include "daemon/backend/proof.h"
 
 #include "io/limit.h"
 #include "unit.h"
@@ -132,7 +132,7 @@ START_TEST(what_an_answer_proves)
     struct http_call http = {.outcome = answers[_i].outcome, .status = answers[_i].status};
     arena_init(&arena, LIMIT_REPLY_BYTES);
     answer(&http, answers[_i].body);
-    enum post_result result = post_verdict(&http, &arena);
+    enum post_result result = proof_of_post(&http, &arena);
     ck_assert_msg(result == answers[_i].result, "%u %s: %d, expected %d", answers[_i].status,
                   answers[_i].body, (int)result, (int)answers[_i].result);
     buf_done(&http.reply);
@@ -163,7 +163,7 @@ START_TEST(which_pod_is_gone)
     struct http_call http = {.outcome = HTTP_ANSWERED, .status = reads[_i].status};
     arena_init(&arena, LIMIT_REPLY_BYTES);
     answer(&http, reads[_i].body);
-    ck_assert_msg(pod_not_found(&http, &arena) == reads[_i].gone, "%s", reads[_i].body);
+    ck_assert_msg(proof_no_pod(&http, &arena) == reads[_i].gone, "%s", reads[_i].body);
     buf_done(&http.reply);
     arena_done(&arena);
 }
@@ -177,7 +177,7 @@ START_TEST(without_memory_nothing_is_proved)
     struct http_call http = {.outcome = HTTP_ANSWERED, .status = 403};
     arena_init(&arena, 0);
     answer(&http, STATUS(403, "Forb\\u0069dden", "escaped", ""));
-    ck_assert_int_eq(post_verdict(&http, &arena), POST_UNKNOWN);
+    ck_assert_int_eq(proof_of_post(&http, &arena), POST_UNKNOWN);
     buf_done(&http.reply);
     arena_done(&arena);
 }
@@ -186,8 +186,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("post_verdict");
-    TCase *c = tcase_create("post_verdict");
+    Suite *s = suite_create("proof");
+    TCase *c = tcase_create("proof");
     tcase_add_loop_test(c, what_an_answer_proves, 0, COUNT_OF(answers));
     tcase_add_loop_test(c, which_pod_is_gone, 0, COUNT_OF(reads));
     tcase_add_test(c, without_memory_nothing_is_proved);

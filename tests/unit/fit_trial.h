@@ -1,6 +1,6 @@
 /*
  * Random nodes and pods. What the pods hold is counted from the views alone, by the rules of
- * policy.h and holding.h: slowly, and by another method than theirs.
+ * fit.h and holding.h: slowly, and by another method than theirs.
  */
 #pragma once
 
@@ -164,15 +164,6 @@ struct amount {
     int64_t mem;
     int64_t cores;
 };
-
-static inline const struct demand *demand_at(const struct request *r, uint32_t container)
-{
-    for (uint32_t i = 0; i < r->n_demands; i++) {
-        if (r->demands[i].index == container)
-            return &r->demands[i];
-    }
-    return NULL;
-}
 
 static inline bool has_lasting(const struct request *r)
 {

@@ -1,5 +1,5 @@
 /* How a decision is kept: while its Binding waits, and after it failed. */
-#include "core/policy.h"
+#include "core/fit.h"
 
 #include "asked.h"
 #include "core/gpushare.h"
@@ -302,7 +302,7 @@ START_TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
     struct request request = asked(&r, (struct pod_view)PLAIN("a", "1"));
     work_begin(&work, 1);
     request.work = &work;
-    ck_assert_int_eq(policy_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
     ck_assert_uint_le(work.steps, 100);
     rig_done(&r);
 }
@@ -311,8 +311,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("policy_keep");
-    TCase *tc = tcase_create("policy_keep");
+    Suite *suite = suite_create("fit_keep");
+    TCase *tc = tcase_create("fit_keep");
     tcase_add_loop_test(tc, a_reservation_is_judged_anew_before_it_is_sent, 0, COUNT_OF(changes));
     tcase_add_test(tc, a_node_beyond_its_limit_takes_nothing);
     tcase_add_test(tc, a_full_node_gives_out_what_is_set_aside);

@@ -1,5 +1,5 @@
 /* Why a node is not feasible for a pod, and why each of its cards is not. */
-#include "scene.h"
+#include "fit_fixture.h"
 
 #define V(name)         VERDICT_##name
 #define ONE(id, q, ...) PLAIN(id, q, __VA_ARGS__)
@@ -9,12 +9,12 @@
 
 static const struct {
     struct node_view node;
-    struct pod_view pods[SCENE_PODS];
+    struct pod_view pods[FIXTURE_PODS];
     struct pod_view ask;
     enum verdict verdict;
     bool unresolvable;
-    enum verdict cards[SCENE_CARDS];
-} scenes[] = {
+    enum verdict cards[FIXTURE_CARDS];
+} rows[] = {
     {NO_NODE, {NO_POD}, ASK("8"), V(UNKNOWN_NODE), true, {0}},
     {NODE(.mem = S("0")), {NO_POD}, ASK("8"), V(NOT_SHARED), true, {0}},
     {NODE(.mem = S("32")), {NO_POD}, ASK("8"), V(NO_CARDS), true, {0}},
@@ -265,19 +265,19 @@ START_TEST(says_why)
 {
     struct rig r;
     struct placement there;
-    scene_open(&r, &scenes[_i].node, scenes[_i].pods, PACK_UNSET);
-    enum verdict v = scene_judge(&r, &scenes[_i].ask, &there);
-    ck_assert_str_eq(verdict_name(v), verdict_name(scenes[_i].verdict));
-    ck_assert(v == VERDICT_FITS || verdict_unresolvable(v) == scenes[_i].unresolvable);
-    struct request request = asked(&r, scenes[_i].ask);
+    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, PACK_UNSET);
+    enum verdict v = fit_fixture_judge(&r, &rows[_i].ask, &there);
+    ck_assert_str_eq(verdict_name(v), verdict_name(rows[_i].verdict));
+    ck_assert(v == VERDICT_FITS || verdict_unresolvable(v) == rows[_i].unresolvable);
+    struct request request = asked(&r, rows[_i].ask);
     const struct node *n = cache_node(&r.cache, STR("n"));
     for (uint32_t i = 0; n != NULL && request_shares(&request) && i < n->n_cards; i++) {
-        if (scenes[_i].cards[0] != V(FITS) || scenes[_i].cards[1] != V(FITS))
-            ck_assert_str_eq(verdict_name(policy_card(n, &request, i)),
-                             verdict_name(scenes[_i].cards[i]));
+        if (rows[_i].cards[0] != V(FITS) || rows[_i].cards[1] != V(FITS))
+            ck_assert_str_eq(verdict_name(fit_card(n, &request, i)),
+                             verdict_name(rows[_i].cards[i]));
     }
     /* A bind gives the same verdict, and keeps what it holds. */
-    enum errc code = request_wants(&request) ? take(&r, scenes[_i].ask) : OK;
+    enum errc code = request_wants(&request) ? take(&r, rows[_i].ask) : OK;
     ck_assert_int_eq(code, v == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
     ck_assert_int_eq(r.fx.verdict, v);
     rig_done(&r);
@@ -289,10 +289,10 @@ END_TEST
 START_TEST(a_full_node_is_no_hindrance_to_the_other_plugin)
 {
     struct rig r;
-    const struct pod_view pods[SCENE_PODS] = {ONE("a", "16", AT(0))};
+    const struct pod_view pods[FIXTURE_PODS] = {ONE("a", "16", AT(0))};
     struct node_view node =
         NODE(.mem = S("32"), .count = S("2"), .mem_allocatable = S("8"), .exclusive_cards = S("1"));
-    scene_open(&r, &node, pods, PACK_UNSET);
+    fit_fixture_open(&r, &node, pods, PACK_UNSET);
     struct pod_view ask = EXCLUSIVE_POD("ask");
     ck_assert_int_eq(take(&r, ask), OK);
     ck_assert_int_eq(renew(&r, "ask"), OK);
@@ -324,11 +324,11 @@ static const struct {
 START_TEST(says_whether_what_is_reserved_still_holds)
 {
     struct rig r;
-    static const struct pod_view none[SCENE_PODS];
+    static const struct pod_view none[FIXTURE_PODS];
     struct node_view node = TWO_CARDS;
     struct pod_view ask =
         POD("ask", .count_label = S("2"), CONTAINERS(1, MAIN_CORES(0, "16", "60")));
-    scene_open(&r, &node, none, PACK_UNSET);
+    fit_fixture_open(&r, &node, none, PACK_UNSET);
     ck_assert_int_eq(take(&r, ask), OK);
     set_node(&r, keeps[_i].node);
     if (keeps[_i].other.uid.n > 0)
@@ -342,9 +342,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("policy_verdicts");
-    TCase *tc = tcase_create("policy_verdicts");
-    tcase_add_loop_test(tc, says_why, 0, COUNT_OF(scenes));
+    Suite *suite = suite_create("fit_verdicts");
+    TCase *tc = tcase_create("fit_verdicts");
+    tcase_add_loop_test(tc, says_why, 0, COUNT_OF(rows));
     tcase_add_test(tc, a_full_node_is_no_hindrance_to_the_other_plugin);
     tcase_add_loop_test(tc, says_whether_what_is_reserved_still_holds, 0, COUNT_OF(keeps));
     suite_add_tcase(suite, tc);

@@ -2,9 +2,9 @@
  * Random nodes, pods and requests. A placement must over-commit nothing, counted from the views
  * alone. For a refusal the test tries all placements: none may be possible.
  */
-#include "core/policy.h"
+#include "core/fit.h"
 
-#include "policy_trial.h"
+#include "fit_trial.h"
 
 enum {
     HISTORIES = 1000,
@@ -178,12 +178,12 @@ static void check_loads(const struct trial *t)
 
 static void reserve_it(struct trial *t, struct made *m)
 {
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = m->view.uid,
-                                  .namespace = m->view.namespace,
-                                  .name = m->view.name,
-                                  .node = STR("n"),
-                                  .request = &m->request}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = m->view.uid,
+                                        .namespace = m->view.namespace,
+                                        .name = m->view.name,
+                                        .node = STR("n"),
+                                        .request = &m->request}};
     trial_assert(t, rig_apply(&t->rig, &e) == OK);
     const struct holding *h = t->rig.fx.pod->holding;
     m->there.n = h->n_grants;
@@ -202,8 +202,8 @@ static void ask(struct trial *t, struct made *m)
         return;
     cache_resolve(&t->rig.cache, m->view.uid, &m->request);
     const struct node *n = node_of(&t->rig, "n");
-    enum verdict v = policy_fit(n, &m->request);
-    trial_assert(t, policy_place(n, &m->request, &there) == v);
+    enum verdict v = fit_node(n, &m->request);
+    trial_assert(t, fit_place(n, &m->request, &there) == v);
     hunt(t, &m->request, &h);
     if (v == VERDICT_FITS)
         trial_assert(t, h.node_does);
@@ -243,7 +243,7 @@ static void age(struct trial *t, struct made *m)
     if (!m->holds)
         return;
     if (once_in(t, 3)) {
-        struct event e = {.type = EVENT_POD_SET, .pod = m->view};
+        struct cache_event e = {.type = CACHE_POD_SET, .pod = m->view};
         e.pod.node = STR("n");
         e.pod.phase = STR("Failed");
         trial_assert(t, rig_apply(&t->rig, &e) == OK);
@@ -313,7 +313,7 @@ static bool fits(struct trial *t, struct made *m)
     cache_resolve(&t->rig.cache, m->view.uid, &m->request);
     work_begin(&work, 1);
     m->request.work = &work;
-    enum verdict v = policy_place(node_of(&t->rig, "n"), &m->request, &there);
+    enum verdict v = fit_place(node_of(&t->rig, "n"), &m->request, &there);
     m->request.work = NULL;
     ck_assert(!work_is_over(&work));
     return v == VERDICT_FITS;
@@ -372,8 +372,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("policy_random");
-    TCase *tc = tcase_create("policy_random");
+    Suite *suite = suite_create("fit_random");
+    TCase *tc = tcase_create("fit_random");
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, places_what_has_a_place_and_never_too_much, 0, 2);
     tcase_add_test(tc, what_is_kept_is_there_when_it_is_wanted);

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "asked.h"
-#include "core/policy.h"
+#include "core/fit.h"
 
 enum {
-    SCENE_PODS = 4,
-    SCENE_CARDS = 4
+    FIXTURE_PODS = 4,
+    FIXTURE_CARDS = 4
 };
 
 #define NODE(...)                   \
@@ -30,24 +30,24 @@ enum {
 #define AT(card)  .node = S("n"), .idx = S(#card), .phase = S("Running")
 #define HELD(...) .node = S("n"), .phase = S("Running"), ALLOCATION(__VA_ARGS__)
 
-static inline void scene_open(struct rig *r, const struct node_view *node,
-                              const struct pod_view *pods, enum pack fallback)
+static inline void fit_fixture_open(struct rig *r, const struct node_view *node,
+                                    const struct pod_view *pods, enum pack fallback)
 {
     rig_init(r);
     r->cache.settings.card_policy = fallback;
     if (node->name.n > 0)
         set_node(r, *node);
-    for (size_t i = 0; i < SCENE_PODS && pods[i].uid.n > 0; i++)
+    for (size_t i = 0; i < FIXTURE_PODS && pods[i].uid.n > 0; i++)
         set_pod(r, pods[i]);
 }
 
 /* The verdict of fit, which must equal the verdict of place. */
-static inline enum verdict scene_judge(const struct rig *r, const struct pod_view *pod,
-                                       struct placement *ret)
+static inline enum verdict fit_fixture_judge(const struct rig *r, const struct pod_view *pod,
+                                             struct placement *ret)
 {
     struct request request = asked(r, *pod);
     const struct node *n = cache_node(&r->cache, STR("n"));
-    enum verdict v = policy_fit(n, &request);
-    ck_assert_int_eq(policy_place(n, &request, ret), v);
+    enum verdict v = fit_node(n, &request);
+    ck_assert_int_eq(fit_place(n, &request, ret), v);
     return v;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "io/http_server.h"
-#include "peer.h"
+#include "raw_conn.h"
 
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 /* A stream that sends "<N>" and some padding for each portion that the test requests. */
 struct teller {
     struct http_stream stream;
-    struct site *site;
+    struct http_fixture *http;
     unsigned told;
     unsigned wanted; /* pauses after this many portions */
     size_t padding;
@@ -21,7 +21,7 @@ struct teller {
 };
 
 /* The path of a request says what the handler does. */
-struct site {
+struct http_fixture {
     struct loop *loop;
     struct http_server *server;
     struct http_request *held[HOLD_MAX];
@@ -53,13 +53,13 @@ struct site {
     uint64_t last_ns; /* when the last request began */
 };
 
-#define SITE_KIND 2
+#define FIXTURE_KIND 2
 
-static inline void site_answered(void *ctx, const struct http_request *r, unsigned status)
+static inline void http_fixture_answered(void *ctx, const struct http_request *r, unsigned status)
 {
-    struct site *s = ctx;
-    ck_assert(r->kind == 0 || r->kind == SITE_KIND);
-    *(r->kind == SITE_KIND ? &s->answered : &s->answered_alone) += 1;
+    struct http_fixture *s = ctx;
+    ck_assert(r->kind == 0 || r->kind == FIXTURE_KIND);
+    *(r->kind == FIXTURE_KIND ? &s->answered : &s->answered_alone) += 1;
     s->last_status = status;
     ck_assert_uint_gt(r->start_ns, 0);
     ck_assert_uint_le(r->start_ns, loop_clock_ns(s->loop));
@@ -83,19 +83,19 @@ static inline void teller_gone(struct http_stream *st)
     struct teller *t = CONTAINER_OF(st, struct teller, stream);
     ck_assert(!t->gone);
     t->gone = true;
-    t->site->n_gone++;
+    t->http->n_gone++;
 }
 
-static inline struct teller *teller_new(struct site *s)
+static inline struct teller *teller_new(struct http_fixture *s)
 {
     ck_assert_uint_lt(s->n_tellers, STREAMS_MAX);
     struct teller *t = &s->tellers[s->n_tellers++];
     *t = (struct teller){
-        .stream = {.fill = teller_fill, .gone = teller_gone}, .site = s, .wanted = 1};
+        .stream = {.fill = teller_fill, .gone = teller_gone}, .http = s, .wanted = 1};
     return t;
 }
 
-static inline void tell(struct site *s, struct http_request *r)
+static inline void tell(struct http_fixture *s, struct http_request *r)
 {
     struct teller *t = teller_new(s);
     if (str_eq(r->path, STR("/stream/endless"))) {
@@ -106,7 +106,7 @@ static inline void tell(struct site *s, struct http_request *r)
     http_request_stream(r, 200, "text/event-stream", &t->stream);
 }
 
-static inline void note(struct site *s, struct http_request *r)
+static inline void note(struct http_fixture *s, struct http_request *r)
 {
     struct str accept = http_request_value(r, "accept");
     ck_assert_uint_gt(r->id, s->last_id);
@@ -118,7 +118,7 @@ static inline void note(struct site *s, struct http_request *r)
     (void)snprintf(s->accept, sizeof(s->accept), "%.*s", STR_ARG(accept));
     s->accepts = accept.p != NULL;
     ck_assert_uint_eq(r->kind, 0);
-    r->kind = SITE_KIND;
+    r->kind = FIXTURE_KIND;
 }
 
 static inline void respond(struct http_request *r, struct str body)
@@ -129,13 +129,13 @@ static inline void respond(struct http_request *r, struct str body)
 
 static inline void hop(struct deferred *d)
 {
-    struct site *s = CONTAINER_OF(d, struct site, hop);
+    struct http_fixture *s = CONTAINER_OF(d, struct http_fixture, hop);
     respond(s->hopping, s->hopping->body);
 }
 
 static inline void handle(void *ctx, struct http_request *r)
 {
-    struct site *s = ctx;
+    struct http_fixture *s = ctx;
     s->handled++;
     note(s, r);
     ck_assert_ptr_nonnull(arena_alloc(r->arena, 100));
@@ -167,7 +167,7 @@ static inline void handle(void *ctx, struct http_request *r)
 
 static inline void too_large(void *ctx, struct http_request *r, uint64_t body_bytes)
 {
-    struct site *s = ctx;
+    struct http_fixture *s = ctx;
     s->too_large++;
     s->too_large_bytes = body_bytes;
     ck_assert_ptr_null(r->body.p);
@@ -175,7 +175,7 @@ static inline void too_large(void *ctx, struct http_request *r, uint64_t body_by
     http_request_respond(r, 413, "text/plain");
 }
 
-static inline struct http_server_settings settings(struct site *s)
+static inline struct http_server_settings settings(struct http_fixture *s)
 {
     return (struct http_server_settings){
         .address = STR("127.0.0.1"),
@@ -187,27 +187,27 @@ static inline struct http_server_settings settings(struct site *s)
         .judge_ms = 60000,
         .handle = handle,
         .too_large = too_large,
-        .answered = site_answered,
+        .answered = http_fixture_answered,
         .ctx = s,
         .counts = &s->counts,
     };
 }
 
-static inline void open_with(struct site *s, const struct http_server_settings *set)
+static inline void open_with(struct http_fixture *s, const struct http_server_settings *set)
 {
     struct err e = ERR_INIT;
-    *s = (struct site){.loop = loop_make(), .hop = {.run = hop}};
+    *s = (struct http_fixture){.loop = loop_make(), .hop = {.run = hop}};
     ck_assert_ok(http_server_new(s->loop, set, &s->server, &e), &e);
     ck_assert_uint_ne(http_server_port(s->server), 0);
 }
 
-static inline void open_site(struct site *s)
+static inline void http_fixture_open(struct http_fixture *s)
 {
     struct http_server_settings set = settings(s);
     open_with(s, &set);
 }
 
-static inline void close_site(struct site *s)
+static inline void http_fixture_close(struct http_fixture *s)
 {
     s->server = http_server_free(s->server);
     s->loop = loop_free(s->loop);
@@ -215,11 +215,11 @@ static inline void close_site(struct site *s)
 
 static inline bool has_gone(void *ctx)
 {
-    const struct site *s = ctx;
+    const struct http_fixture *s = ctx;
     return s->n_gone >= s->wanted_gone;
 }
 
-static inline void await_gone_here(struct site *s, size_t n, struct here here)
+static inline void await_gone_here(struct http_fixture *s, size_t n, struct here here)
 {
     s->wanted_gone = n;
     run_until_here(s->loop, has_gone, s, here);
@@ -227,18 +227,18 @@ static inline void await_gone_here(struct site *s, size_t n, struct here here)
 
 #define await_gone(s, n) await_gone_here(s, n, HERE("await_gone(" #s ", " #n ")"))
 
-static inline void dial(struct site *s, struct peer *p)
+static inline void dial(struct http_fixture *s, struct raw_conn *p)
 {
-    peer_connect(p, s->loop, http_server_port(s->server));
+    raw_conn_connect(p, s->loop, http_server_port(s->server));
 }
 
 static inline bool holds(void *ctx)
 {
-    const struct site *s = ctx;
+    const struct http_fixture *s = ctx;
     return s->n_held >= s->wanted;
 }
 
-static inline void await_held_here(struct site *s, size_t n, struct here here)
+static inline void await_held_here(struct http_fixture *s, size_t n, struct here here)
 {
     s->wanted = n;
     run_until_here(s->loop, holds, s, here);
@@ -246,20 +246,20 @@ static inline void await_held_here(struct site *s, size_t n, struct here here)
 
 #define await_held(s, n) await_held_here(s, n, HERE("await_held(" #s ", " #n ")"))
 
-static inline void post(struct peer *p, const char *path, struct str body)
+static inline void post(struct raw_conn *p, const char *path, struct str body)
 {
     char head[256];
     int n = snprintf(head, sizeof(head),
                      "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", path, body.n);
-    peer_send(p, (struct str){head, (size_t)n});
-    peer_send(p, body);
+    raw_conn_send(p, (struct str){head, (size_t)n});
+    raw_conn_send(p, body);
 }
 
-static inline void get(struct peer *p, const char *path)
+static inline void get(struct raw_conn *p, const char *path)
 {
     char head[256];
     int n = snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
-    peer_send(p, (struct str){head, (size_t)n});
+    raw_conn_send(p, (struct str){head, (size_t)n});
 }
 
 static inline struct str letters(struct buf *memory, size_t n)
@@ -274,6 +274,6 @@ static inline struct str letters(struct buf *memory, size_t n)
 
 static inline bool whole_body(void *ctx)
 {
-    const struct peer_wants *w = ctx;
+    const struct raw_conn_wants *w = ctx;
     return w->peer->in.n > w->n;
 }

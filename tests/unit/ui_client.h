@@ -7,22 +7,22 @@
 #include "codec/jread.h"
 #include "daemon/page/ui_feed.h"
 #include "daemon/page/ui_write.h"
-#include "peer.h"
+#include "raw_conn.h"
 
 #include <stdio.h>
 
-struct stage {
+struct ui_fixture {
     struct service service;
     struct http_server *server;
     struct ui_feed *feed;
 };
 
-static inline void ask(struct stage *g, struct peer *p, const char *path)
+static inline void ask(struct ui_fixture *g, struct raw_conn *p, const char *path)
 {
     char text[128];
-    peer_connect(p, g->service.loop, http_server_port(g->server));
+    raw_conn_connect(p, g->service.loop, http_server_port(g->server));
     int n = snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
-    peer_send(p, (struct str){text, (size_t)n});
+    raw_conn_send(p, (struct str){text, (size_t)n});
 }
 
 struct shown {
@@ -30,8 +30,8 @@ struct shown {
     struct buf json;
 };
 
-struct page {
-    struct peer peer;
+struct ui_client {
+    struct raw_conn peer;
     size_t at;       /* bytes of the input that were parsed */
     struct buf body; /* the rest of the body: an incomplete event */
     struct map nodes;
@@ -41,7 +41,7 @@ struct page {
     struct arena arena;
 };
 
-static inline void drop_all(struct page *p)
+static inline void drop_all(struct ui_client *p)
 {
     size_t cursor = 0;
     for (struct shown *s = map_next(&p->nodes, &cursor); s != NULL;
@@ -53,9 +53,9 @@ static inline void drop_all(struct page *p)
     map_init(&p->nodes, offsetof(struct shown, name), (struct map_seed){3, 4});
 }
 
-static inline void page_open(struct page *p, struct stage *g)
+static inline void ui_client_open(struct ui_client *p, struct ui_fixture *g)
 {
-    *p = (struct page){.at = 0};
+    *p = (struct ui_client){.at = 0};
     buf_init(&p->body, 64 * MIB);
     buf_init(&p->pods, MIB);
     arena_init(&p->arena, 64 * MIB);
@@ -63,9 +63,9 @@ static inline void page_open(struct page *p, struct stage *g)
     ask(g, &p->peer, "/ui/events");
 }
 
-static inline void page_close(struct page *p)
+static inline void ui_client_close(struct ui_client *p)
 {
-    peer_close(&p->peer);
+    raw_conn_close(&p->peer);
     drop_all(p);
     map_done(&p->nodes);
     buf_done(&p->body);
@@ -73,7 +73,7 @@ static inline void page_close(struct page *p)
     arena_done(&p->arena);
 }
 
-static inline struct str field(struct page *p, struct str object, const char *wanted)
+static inline struct str field(struct ui_client *p, struct str object, const char *wanted)
 {
     struct jread r;
     struct str key;
@@ -90,7 +90,7 @@ static inline struct str field(struct page *p, struct str object, const char *wa
     return found;
 }
 
-static inline void show(struct page *p, struct str json)
+static inline void show(struct ui_client *p, struct str json)
 {
     struct str name = field(p, json, "name");
     struct shown *s = map_get(&p->nodes, name);
@@ -106,7 +106,7 @@ static inline void show(struct page *p, struct str json)
     buf_put(&s->json, json);
 }
 
-static inline void hide(struct page *p, struct str name)
+static inline void hide(struct ui_client *p, struct str name)
 {
     struct shown *s = map_del(&p->nodes, name);
     if (s == NULL)
@@ -115,7 +115,7 @@ static inline void hide(struct page *p, struct str name)
     free(s);
 }
 
-static inline void take_nodes(struct page *p, struct str data)
+static inline void take_nodes(struct ui_client *p, struct str data)
 {
     struct jread r;
     unsigned n = 0;
@@ -132,7 +132,7 @@ static inline void take_nodes(struct page *p, struct str data)
     ck_assert_int_eq(jread_finish(&r, NULL), OK);
 }
 
-static inline void take_event(struct page *p, struct str event)
+static inline void take_event(struct ui_client *p, struct str event)
 {
     struct str name;
     struct str data;
@@ -163,7 +163,7 @@ static inline void take_event(struct page *p, struct str event)
 }
 
 /* Parses chunks, and the events in them. */
-static inline void page_read(struct page *p)
+static inline void ui_client_read(struct ui_client *p)
 {
     struct str in = buf_str(&p->peer.in);
     if (p->at == 0) {
@@ -197,7 +197,7 @@ static inline void page_read(struct page *p)
 }
 
 /* Whether the page shows the present state, byte by byte. */
-static inline bool is_right(struct page *p, const struct stage *g)
+static inline bool is_right(struct ui_client *p, const struct ui_fixture *g)
 {
     struct buf now;
     struct jwrite w;

@@ -1,4 +1,4 @@
-/* The other end of a connection, which the test drives byte by byte: it can send what no correct
+/* A connection with the program that the test drives byte by byte: it can send what no correct
  * library would send. */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-struct peer {
+struct raw_conn {
     struct loop_fd fd;
     struct loop *loop;
     struct buf in;
@@ -20,15 +20,15 @@ struct peer {
     bool deaf;   /* it does not read */
 };
 
-static inline void peer_watch(struct peer *p)
+static inline void raw_conn_watch(struct raw_conn *p)
 {
     uint32_t events = (p->deaf || p->closed ? 0 : EPOLLIN) | (p->out.n > 0 ? EPOLLOUT : 0);
     ck_assert_int_eq(loop_fd_set(&p->fd, events), OK);
 }
 
-static inline void peer_ready(struct loop_fd *f, uint32_t events)
+static inline void raw_conn_ready(struct loop_fd *f, uint32_t events)
 {
-    struct peer *p = CONTAINER_OF(f, struct peer, fd);
+    struct raw_conn *p = CONTAINER_OF(f, struct raw_conn, fd);
     (void)events;
     while (p->out.n > 0) {
         ssize_t n = write(f->fd, p->out.p, p->out.n);
@@ -49,13 +49,13 @@ static inline void peer_ready(struct loop_fd *f, uint32_t events)
     if (p->closed) /* else epoll would report the hang-up forever */
         loop_fd_del(&p->fd);
     else
-        peer_watch(p);
+        raw_conn_watch(p);
 }
 
-static inline void peer_adopt(struct peer *p, struct loop *l, int fd)
+static inline void raw_conn_adopt(struct raw_conn *p, struct loop *l, int fd)
 {
     struct err e = ERR_INIT;
-    *p = (struct peer){.fd = {.fd = fd, .events = EPOLLIN, .ready = peer_ready}, .loop = l};
+    *p = (struct raw_conn){.fd = {.fd = fd, .events = EPOLLIN, .ready = raw_conn_ready}, .loop = l};
     buf_init(&p->in, 256U << 20);
     buf_init(&p->out, 256U << 20);
     ck_assert_ok(loop_fd_add(l, &p->fd, &e), &e);
@@ -68,24 +68,24 @@ static inline struct sockaddr_in loopback(uint16_t port)
                                 .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
 }
 
-static inline void peer_connect(struct peer *p, struct loop *l, uint16_t port)
+static inline void raw_conn_connect(struct raw_conn *p, struct loop *l, uint16_t port)
 {
     struct sockaddr_in a = loopback(port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert(connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0 || errno == EINPROGRESS);
-    peer_adopt(p, l, fd);
+    raw_conn_adopt(p, l, fd);
 }
 
-static inline void peer_send(struct peer *p, struct str s)
+static inline void raw_conn_send(struct raw_conn *p, struct str s)
 {
     buf_put(&p->out, s);
     ck_assert(!buf_failed(&p->out));
     if (!p->closed)
-        peer_watch(p);
+        raw_conn_watch(p);
 }
 
-static inline void peer_close(struct peer *p)
+static inline void raw_conn_close(struct raw_conn *p)
 {
     loop_fd_del(&p->fd);
     if (p->fd.fd >= 0)
@@ -95,7 +95,7 @@ static inline void peer_close(struct peer *p)
     buf_done(&p->out);
 }
 
-static inline size_t peer_count(const struct peer *p, const char *text)
+static inline size_t raw_conn_count(const struct raw_conn *p, const char *text)
 {
     size_t n = 0;
     struct str rest = buf_str(&p->in);
@@ -109,38 +109,39 @@ static inline size_t peer_count(const struct peer *p, const char *text)
     return n;
 }
 
-struct peer_wants {
-    const struct peer *peer;
+struct raw_conn_wants {
+    const struct raw_conn *peer;
     const char *text;
     size_t n;
 };
 
-static inline bool peer_got(void *ctx)
+static inline bool raw_conn_got(void *ctx)
 {
-    const struct peer_wants *w = ctx;
-    return peer_count(w->peer, w->text) >= w->n;
+    const struct raw_conn_wants *w = ctx;
+    return raw_conn_count(w->peer, w->text) >= w->n;
 }
 
-static inline bool peer_cut(void *ctx)
+static inline bool raw_conn_cut(void *ctx)
 {
-    const struct peer_wants *w = ctx;
+    const struct raw_conn_wants *w = ctx;
     return w->peer->closed;
 }
 
 /* Waits until the text has come n times. */
-static inline void peer_await_here(struct peer *p, const char *text, size_t n, struct here here)
+static inline void raw_conn_await_here(struct raw_conn *p, const char *text, size_t n,
+                                       struct here here)
 {
-    struct peer_wants w = {p, text, n};
-    run_until_here(p->loop, peer_got, &w, here);
+    struct raw_conn_wants w = {p, text, n};
+    run_until_here(p->loop, raw_conn_got, &w, here);
 }
 
-#define peer_await(p, text, n) \
-    peer_await_here(p, text, n, HERE("peer_await(" #p ", " #text ", " #n ")"))
+#define raw_conn_await(p, text, n) \
+    raw_conn_await_here(p, text, n, HERE("raw_conn_await(" #p ", " #text ", " #n ")"))
 
-static inline void peer_await_end_here(struct peer *p, struct here here)
+static inline void raw_conn_await_end_here(struct raw_conn *p, struct here here)
 {
-    struct peer_wants w = {p, "", 0};
-    run_until_here(p->loop, peer_cut, &w, here);
+    struct raw_conn_wants w = {p, "", 0};
+    run_until_here(p->loop, raw_conn_cut, &w, here);
 }
 
-#define peer_await_end(p) peer_await_end_here(p, HERE("peer_await_end(" #p ")"))
+#define raw_conn_await_end(p) raw_conn_await_end_here(p, HERE("raw_conn_await_end(" #p ")"))

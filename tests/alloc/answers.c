@@ -4,6 +4,8 @@
 #include "base/macro.h"
 #include "base/str.h"
 
+#include <assert.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +55,10 @@ bool is_json(struct world *w, const struct step *s, const struct answer *a, bool
 }
 
 /* Whether the pod fits, by the API server's objects. */
-static bool fits(const struct api *a, const char *node, int mem)
+static bool fits(const char *node, int mem)
 {
     for (int card = 0; card < 16; card++) {
-        int left = api_free(a, node, card);
+        int left = api_free(node, card);
         if (left >= 0 && left >= mem)
             return true;
     }
@@ -91,9 +93,8 @@ bool is_filtered(struct world *w, const struct step *s, const struct answer *a, 
         bool there = named(names, nodes[i]);
         right = there != (json_object_get(failed, nodes[i]) != NULL);
         if (right && s->expected != NULL && (w->recovering || !interpose_hit()))
-            right = there == (w->scenario->cluster != NULL
-                                  ? strcmp(nodes[i], "n1") == 0
-                                  : fits(&w->api, nodes[i], s->expected[0] - '0'));
+            right = there == (w->scenario->cluster != NULL ? strcmp(nodes[i], "n1") == 0
+                                                           : fits(nodes[i], s->expected[0] - '0'));
     }
     json_decref(json);
     return right;
@@ -114,7 +115,7 @@ bool is_prioritized(struct world *w, const struct step *s, const struct answer *
     {
         const char *host = json_string_value(json_object_get(one, "Host"));
         json_int_t points = json_integer_value(json_object_get(one, "Score"));
-        bool good = host != NULL && fits(&w->api, host, s->expected[0] - '0');
+        bool good = host != NULL && fits(host, s->expected[0] - '0');
         right = right && host != NULL && points >= 0 && points <= 10 && (good || points == 0) &&
                 (!sure || good == (points > 0));
     }
@@ -139,9 +140,9 @@ bool is_bound(struct world *w, const struct step *s, const struct answer *a, boo
     const char *error = json_string_value(json_object_get(json, "Error"));
     bool right = a->status == 200 && error != NULL && error[0] == '\0' && s->expected == NULL;
     if (right && w->scenario->cluster == NULL) {
-        const char *at = api_node_of(&w->api, member(s->body, "PodName", pod));
-        right = at != NULL && strcmp(at, member(s->body, "Node", node)) == 0 &&
-                api_card_of(&w->api, pod) >= 0;
+        unsigned slot = api_slot(CACHE_PODS, member(s->body, "PodName", pod));
+        right = strcmp(store.pods[slot].node.z, member(s->body, "Node", node)) == 0 &&
+                api_card_of(&store.pods[slot]) >= 0;
     } else if (a->status == 200 && error != NULL && error[0] != '\0') {
         right = s->expected != NULL && strstr(error, s->expected) != NULL;
         bool lie = w->scenario->cluster != NULL && w->created == 1 &&
@@ -158,12 +159,13 @@ bool is_explained(struct world *w, const struct step *s, const struct answer *a,
 {
     static const char *const nodes[] = {"n1", "n2", "n3"};
     json_int_t n = 0;
+    (void)w;
     *ret_error = a->status == 500 || a->status == 502 || a->status == 503;
     if (a->status != 200)
         return false;
     json_t *json = parse(a);
     for (size_t i = 0; i < COUNT_OF(nodes); i++)
-        n += fits(&w->api, nodes[i], (int)number_of(s->expected)) ? 1 : 0;
+        n += fits(nodes[i], (int)number_of(s->expected)) ? 1 : 0;
     bool right = json_integer_value(json_object_get(json, "fit")) == n &&
                  json_array_size(json_object_get(json, "verdicts")) == COUNT_OF(nodes);
     json_decref(json);
@@ -228,7 +230,6 @@ bool is_asset(struct world *w, const struct step *s, const struct answer *a, boo
 /* ---- the page's events ---- */
 
 struct shown {
-    const struct api *api;
     json_t *nodes; /* what the page knows, keyed by name */
     bool greeted;
     bool ready;
@@ -305,9 +306,9 @@ static void take_event(struct shown *p, const char *event)
     json_decref(data);
 }
 
-static bool shows_card(const struct api *a, const char *node, const json_t *card)
+static bool shows_card(const char *node, const json_t *card)
 {
-    int left = api_free(a, node, (int)json_integer_value(json_object_get(card, "id")));
+    int left = api_free(node, (int)json_integer_value(json_object_get(card, "id")));
     json_int_t total = json_integer_value(json_object_get(card, "total"));
     json_int_t used = json_integer_value(json_object_get(card, "used"));
     const json_t *state = json_object_get(card, "state");
@@ -315,28 +316,30 @@ static bool shows_card(const struct api *a, const char *node, const json_t *card
     return unhealthy ? left == -1 : left == (int)(total - used);
 }
 
-static bool shows_truth(const struct shown *p)
+static bool shows_node(const struct shown *p, const char *name)
 {
-    const char *name = NULL;
-    json_t *object = NULL;
-    bool right = json_object_size(p->nodes) == json_object_size(p->api->objects[API_NODES]);
-    json_object_foreach(p->api->objects[API_NODES], name, object)
+    const json_t *cards = json_object_get(json_object_get(p->nodes, name), "cards");
+    const json_t *card = NULL;
+    size_t i = 0;
+    bool right = api_free(name, (int)json_array_size(cards)) == -2;
+    json_array_foreach(cards, i, card)
     {
-        const json_t *cards = json_object_get(json_object_get(p->nodes, name), "cards");
-        const json_t *card = NULL;
-        size_t i = 0;
-        right = right && api_free(p->api, name, (int)json_array_size(cards)) == -2;
-        json_array_foreach(cards, i, card)
-        {
-            right = right && shows_card(p->api, name, card);
-        }
+        right = right && shows_card(name, card);
     }
     return right;
 }
 
-static struct shown read_page(const struct api *a, const char *stream, size_t n, bool *ret_ended)
+static bool shows_truth(const struct shown *p)
 {
-    struct shown p = {.api = a, .nodes = json_object()};
+    bool right = json_object_size(p->nodes) == api_count(CACHE_NODES);
+    for (unsigned i = 0; i < store.n_nodes; i++)
+        right = right && (!store.nodes[i].exists || shows_node(p, store.nodes[i].name.z));
+    return right;
+}
+
+static struct shown read_page(const char *stream, size_t n, bool *ret_ended)
+{
+    struct shown p = {.nodes = json_object()};
     char *text = dechunk((struct str){stream, n}, ret_ended);
     char *event = text;
     for (char *end = strstr(event, "\n\n"); end != NULL; end = strstr(event, "\n\n")) {
@@ -350,10 +353,10 @@ static struct shown read_page(const struct api *a, const char *stream, size_t n,
     return p;
 }
 
-bool shows_all(const struct api *a, const char *stream, size_t n)
+bool shows_all(const char *stream, size_t n)
 {
     bool ended = false;
-    struct shown p = read_page(a, stream, n, &ended);
+    struct shown p = read_page(stream, n, &ended);
     bool all = p.ready && shows_truth(&p);
     json_decref(p.nodes);
     return all;
@@ -366,10 +369,11 @@ bool shows_all(const struct api *a, const char *stream, size_t n)
 bool is_page(struct world *w, const struct step *s, const struct answer *a, bool *ret_error)
 {
     bool ended = false;
+    (void)w;
     *ret_error = a->status == 503;
     if (a->status != 200)
         return false;
-    struct shown p = read_page(&w->api, a->body, a->n, &ended);
+    struct shown p = read_page(a->body, a->n, &ended);
     bool sure = s->expected != NULL || !interpose_hit();
     bool right = !sure || (p.ready && shows_truth(&p));
     json_decref(p.nodes);

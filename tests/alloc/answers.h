@@ -18,4 +18,4 @@ answer_fn is_asset;
 answer_fn is_page;
 
 /* Whether the page's events so far show every card as the API server has it. */
-bool shows_all(const struct api *a, const char *stream, size_t n);
+bool shows_all(const char *stream, size_t n);

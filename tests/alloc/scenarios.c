@@ -23,60 +23,59 @@
 /* All PodDisruptionBudgets are watched, and the cache equals the API server's. */
 static bool budgets_are_true(const struct world *w)
 {
-    const char *name = NULL;
-    json_t *object = NULL;
     if (w->budgets == NULL || !w->budgets->listed)
         return false;
-    json_object_foreach(w->api.objects[API_BUDGETS], name, object)
-    {
-        const json_t *status = json_object_get(object, "status");
-        const struct budget *b = budgets_get(w->budgets, STR("default"), str_of(name));
-        if (b == NULL ||
-            b->is.allowed != json_integer_value(json_object_get(status, "disruptionsAllowed")))
+    for (unsigned i = 0; i < MAX_BUDGETS; i++) {
+        const struct budget_object *o = &store.budgets[i];
+        const struct budget *b =
+            o->exists ? budgets_get(w->budgets, STR("default"), name_str(&o->name)) : NULL;
+        if (o->exists && (b == NULL || b->is.allowed != (int64_t)o->allowed))
             return false;
     }
-    return w->budgets->all.n == json_object_size(w->api.objects[API_BUDGETS]);
+    return w->budgets->all.n == api_count(API_BUDGETS);
+}
+
+/* Whether the cache has the node's cards as the API server has them. */
+static bool node_is_true(const struct world *w, const struct node_object *o)
+{
+    const struct node *n = cache_node(w->cache, name_str(&o->name));
+    for (int card = 0; card < 16; card++) {
+        int left = api_free(o->name.z, card);
+        bool there = n != NULL && card < (int)n->n_cards;
+        if (there != (left != -2) ||
+            (there &&
+             (n->cards[card].unhealthy ? -1 : (int)(n->cards[card].total - n->cards[card].used)) !=
+                 left))
+            return false;
+    }
+    return true;
 }
 
 static bool cache_is_true(const struct world *w)
 {
-    const char *name = NULL;
-    json_t *object = NULL;
-    char uid[64];
     size_t bound = 0;
     size_t holding = 0;
     size_t cursor = 0;
     if (w->cache == NULL || api_watches(&w->api) != API_KINDS || !budgets_are_true(w))
         return false;
-    json_object_foreach(w->api.objects[API_NODES], name, object)
-    {
-        const struct node *n = cache_node(w->cache, str_of(name));
-        for (int card = 0; card < 16; card++) {
-            int left = api_free(&w->api, name, card);
-            bool there = n != NULL && card < (int)n->n_cards;
-            if (there != (left != -2) ||
-                (there && (n->cards[card].unhealthy
-                               ? -1
-                               : (int)(n->cards[card].total - n->cards[card].used)) != left))
-                return false;
-        }
+    for (unsigned i = 0; i < store.n_nodes; i++) {
+        if (store.nodes[i].exists && !node_is_true(w, &store.nodes[i]))
+            return false;
     }
-    json_object_foreach(w->api.objects[API_PODS], name, object)
-    {
-        const char *node = api_node_of(&w->api, name);
-        (void)snprintf(uid, sizeof(uid), "uid-%s", name);
-        const struct pod *p = cache_pod(w->cache, str_of(uid));
-        if (node == NULL)
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *o = &store.pods[i];
+        const struct pod *p = cache_pod(w->cache, name_str(&o->uid));
+        if (!o->exists || o->node.z[0] == '\0')
             continue;
         bound++;
         if (p == NULL || p->state != POD_BOUND || p->node == NULL ||
-            !str_eq(p->node->name, str_of(node)) || p->card != api_card_of(&w->api, name))
+            !str_eq(p->node->name, name_str(&o->node)) || p->card != api_card_of(o))
             return false;
     }
     for (const struct pod *p = cache_next_pod(w->cache, &cursor); p != NULL;
          p = cache_next_pod(w->cache, &cursor))
         holding += pod_holds(p);
-    return holding == bound && w->cache->nodes.n == json_object_size(w->api.objects[API_NODES]);
+    return holding == bound && w->cache->nodes.n == api_count(CACHE_NODES);
 }
 
 /* One bind is at the API server, the other waits for its turn. */
@@ -94,18 +93,18 @@ static bool two_binds_are_under_way(const struct world *w)
 
 /* ---- events outside the program ---- */
 
-static void small_cluster(struct api *a)
+static void small_cluster(void)
 {
-    api_put_node(a, "n1", 16, 2);
-    api_put_node(a, "n2", 32, 2);
-    api_put_node(a, "n3", 24, 2);
-    api_put_unhealthy(a, "n3", "1");
-    api_put_budget(a, "web", 1);
-    api_put_pod(a, "a", 8, "n1", 0);
-    api_put_pod(a, "b", 4, NULL, -1);
-    api_put_pod(a, "c", 8, NULL, -1);
-    api_put_pod(a, "d", 9, NULL, -1);
-    api_put_pod(a, "z", 2, NULL, -1);
+    api_put_node("n1", 16, 2);
+    api_put_node("n2", 32, 2);
+    api_put_node("n3", 24, 2);
+    api_put_unhealthy("n3", "1");
+    api_put_budget("web", 1);
+    api_put_pod("a", 8, "n1", 0);
+    api_put_pod("b", 4, NULL, -1);
+    api_put_pod("c", 8, NULL, -1);
+    api_put_pod("d", 9, NULL, -1);
+    api_put_pod("z", 2, NULL, -1);
 }
 
 static void somebody_binds_it_first(struct world *w)
@@ -122,32 +121,34 @@ static void an_answer_gets_lost(struct world *w)
 static void burst(struct world *w)
 {
     char name[16];
+    (void)w;
     for (int i = 0; i < 6; i++) {
         (void)snprintf(name, sizeof(name), "burst-%d", i);
-        api_put_pod(&w->api, name, 1 + i, NULL, -1);
-        api_put_pod(&w->api, name, 1 + i, i % 2 == 0 ? "n2" : "n3", 0);
+        api_put_pod(name, 1 + i, NULL, -1);
+        api_put_pod(name, 1 + i, i % 2 == 0 ? "n2" : "n3", 0);
     }
-    api_delete(&w->api, API_PODS, "burst-4");
-    api_delete(&w->api, API_PODS, "a");
-    api_put_node(&w->api, "n4", 64, 4);
+    api_delete(CACHE_PODS, "burst-4");
+    api_delete(CACHE_PODS, "a");
+    api_put_node("n4", 64, 4);
 }
 
 static void nodes_change(struct world *w)
 {
-    api_put_node(&w->api, "n1", 48, 4);
-    api_put_node(&w->api, "n2", 64, 2);
-    api_put_unhealthy(&w->api, "n1", "0,3");
-    api_put_budget(&w->api, "web", 0);
-    api_put_budget(&w->api, "db", 2);
-    api_delete(&w->api, API_CONFIGMAPS, "unhealthy-gpu-n3");
-    api_delete(&w->api, API_NODES, "n4");
+    (void)w;
+    api_put_node("n1", 48, 4);
+    api_put_node("n2", 64, 2);
+    api_put_unhealthy("n1", "0,3");
+    api_put_budget("web", 0);
+    api_put_budget("db", 2);
+    api_delete(CACHE_HEALTH, "unhealthy-gpu-n3");
+    api_delete(CACHE_NODES, "n4");
 }
 
 static void watches_are_lost(struct world *w)
 {
-    api_put_pod(&w->api, "unseen", 3, "n1", 1);
-    api_delete(&w->api, API_PODS, "burst-0");
-    api_delete(&w->api, API_BUDGETS, "web");
+    api_put_pod("unseen", 3, "n1", 1);
+    api_delete(CACHE_PODS, "burst-0");
+    api_delete(API_BUDGETS, "web");
     api_compact(&w->api);
 }
 
@@ -276,8 +277,7 @@ static bool page_is_true(const struct world *w)
     size_t n = 0;
     const struct http_peer *p = &w->calls[0];
     const char *body = w->n_calls == 0 ? NULL : http_body(p, &n);
-    return body != NULL && cache_is_true(w) &&
-           shows_all(&w->api, body, p->n_in - (size_t)(body - p->in));
+    return body != NULL && cache_is_true(w) && shows_all(body, p->n_in - (size_t)(body - p->in));
 }
 
 #define EVENTS "/ui/events"

@@ -75,6 +75,12 @@ static void fail(const char *why)
     _exit(EXIT_FAILURE);
 }
 
+void api_fail(const char *file, int line, const char *why)
+{
+    (void)printf("# %s:%d\n", file, line);
+    fail(why);
+}
+
 /* main calls it to log the port. */
 uint16_t __wrap_http_server_port(const struct http_server *s)
 {
@@ -232,12 +238,12 @@ static bool move_event(void (*change)(void))
 
 static void same_again(void)
 {
-    api_put_pod(&api, "bound", 8, "node-0", 0);
+    api_put_pod("bound", 8, "node-0", 0);
 }
 
 static void other_label(void)
 {
-    api_label_pod(&api, "bound", round_i % 2 == 0 ? "blue" : "green-and-blue");
+    api_label_pod("bound", round_i % 2 == 0 ? "blue" : "green-and-blue");
 }
 
 static bool move_same(void)
@@ -437,7 +443,7 @@ int main(void)
     api_open(&api);
     for (unsigned i = 0; i < NODES; i++) {
         (void)snprintf(name, sizeof(name), "node-%u", i);
-        api_put_node(&api, name, 16 + (int)(i % 5) * 16, 2);
+        api_put_node(name, 16 + (int)(i % 5) * 16, 2);
     }
     same_again();
     int status = run(folder);

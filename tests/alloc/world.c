@@ -45,6 +45,11 @@ void world_fail(const char *format, ...)
     _exit(1);
 }
 
+void api_fail(const char *file, int line, const char *why)
+{
+    world_fail("%s:%d: %s", file, line, why);
+}
+
 static void hang(const char *why)
 {
     world_fail("it hangs: %s", why);
@@ -297,7 +302,7 @@ static bool turn(int *wait_ms)
         cache_check(w.cache);
     if (w.budgets != NULL)
         budgets_check(w.budgets);
-    if (!api_is_sound(&w.api))
+    if (!api_is_sound())
         world_fail("a card holds more than its size");
     for (size_t i = 0; i < WORLD_CALLS; i++) {
         if (w.calls[i].open && !w.calls[i].ended)
@@ -434,7 +439,7 @@ struct run_result world_run(const struct scenario *s, enum plan_mode mode, enum 
                                  .last = mode == PLAN_ONCE ? nth : SIZE_MAX};
     api_open(&w.api);
     if (s->setup != NULL)
-        s->setup(&w.api);
+        s->setup();
     write_files(s);
     forget_signals();
     int bad = ftruncate(output, 0);

@@ -52,7 +52,7 @@ struct scenario {
     const char *name;
     const char *cluster; /* a cluster file's content; NULL: the API server */
     bool elects;         /* it decides only while it holds the Lease */
-    void (*setup)(struct api *a);
+    void (*setup)(void);
     const struct step *steps;
     const struct step *after; /* with memory available again: all must become right */
 };

@@ -8,10 +8,10 @@
 #define API_IN_BYTES ((size_t)64 * 1024)
 
 enum api_doing {
-    API_READS,   /* it waits for a request */
-    API_LISTS,   /* the rest of a list must be rendered */
-    API_WATCHES, /* a watch, without an end */
-    API_BINDS,   /* the answer comes later */
+    CONN_READS,   /* it waits for a request */
+    CONN_LISTS,   /* the rest of a list must be rendered */
+    CONN_WATCHES, /* a watch, without an end */
+    CONN_BINDS,   /* the answer comes later */
 };
 
 struct api_conn {
@@ -25,7 +25,7 @@ struct api_conn {
     size_t sent; /* bytes of `out` */
 
     enum api_doing doing;
-    enum api_kind kind;
+    unsigned kind;
     uint64_t at, end; /* in the list's page */
     struct api_conn *next_watch;
 };

@@ -185,9 +185,9 @@ void api_world_init(struct api_world *w)
         abort();
 }
 
-uint64_t api_world_count(const struct api_world *w, enum api_kind kind)
+uint64_t api_world_count(const struct api_world *w, unsigned kind)
 {
-    return kind == API_NODES ? w->nodes : kind == API_PODS ? w->pods + w->pending : 0;
+    return kind == CACHE_NODES ? w->nodes : kind == CACHE_PODS ? w->pods + w->pending : 0;
 }
 
 static void put_digits(char *at, uint64_t v)
@@ -246,10 +246,10 @@ static void render_bound(const struct api_world *w, uint64_t i, struct buf *out)
     buf_done(&one);
 }
 
-void api_render(const struct api_world *w, enum api_kind kind, uint64_t i, struct buf *out)
+void api_render(const struct api_world *w, unsigned kind, uint64_t i, struct buf *out)
 {
     struct place p = {.index = i, .node = i % w->nodes};
-    if (kind == API_NODES) {
+    if (kind == CACHE_NODES) {
         p.node = i;
         fill_in(&w->node, &p, out);
         return;

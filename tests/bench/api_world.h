@@ -8,16 +8,9 @@
  */
 #pragma once
 
+#include "api/request.h"
 #include "base/buf.h"
 #include "base/str.h"
-
-enum api_kind {
-    API_NODES,
-    API_PODS,
-    API_CONFIGMAPS,
-    API_BUDGETS,
-    API_KINDS
-};
 
 #define API_SPOTS      24
 #define API_NAMESPACES 1000 /* the pods of a namespace are adjacent */
@@ -49,10 +42,10 @@ struct api_world {
 };
 
 void api_world_init(struct api_world *w);
-uint64_t api_world_count(const struct api_world *w, enum api_kind kind);
+uint64_t api_world_count(const struct api_world *w, unsigned kind);
 
 /* Appends the i-th object of a list to out. */
-void api_render(const struct api_world *w, enum api_kind kind, uint64_t i, struct buf *out);
+void api_render(const struct api_world *w, unsigned kind, uint64_t i, struct buf *out);
 
 /* Finds the index of the pod with this name; false: no such pod. */
 bool api_world_pod(const struct api_world *w, struct str name, uint64_t *ret);

@@ -61,6 +61,12 @@ static struct delayed delays[BINDS_MAX]; /* a ring, sorted by due time */
 static size_t delays_head;
 static size_t delays_n;
 
+void api_fail(const char *file, int line, const char *why)
+{
+    (void)fprintf(stderr, "%s:%d: %s\n", file, line, why);
+    abort();
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec t;
@@ -80,14 +86,17 @@ static void answer(struct api_conn *c, unsigned status, struct str body)
     buf_put(&c->out, body);
 }
 
+static void answer_text(struct api_conn *c, unsigned status, struct text *t)
+{
+    answer(c, status, text_str(t));
+    text_done(t);
+}
+
 static void answer_status(struct api_conn *c, unsigned code, const char *reason)
 {
-    char text[256];
-    int n = snprintf(text, sizeof(text),
-                     "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"%s\","
-                     "\"reason\":\"%s\",\"code\":%u}",
-                     code < 300 ? "Success" : "Failure", reason, code);
-    answer(c, code, (struct str){text, (size_t)n});
+    struct text t = {.p = NULL};
+    status_write(&t, code, reason, "", "");
+    answer_text(c, code, &t);
 }
 
 static void stream_begin(struct api_conn *c)
@@ -113,37 +122,20 @@ static void chunk_end(struct api_conn *c, size_t begin)
 
 /* ---- lists and watches ---- */
 
-static uint64_t parameter(struct str query, const char *name, uint64_t otherwise)
+static void list_begin(struct api_conn *c, unsigned kind, struct str query)
 {
-    struct str pair;
-    struct str key;
-    struct str value;
-    while (query.n > 0) {
-        (void)str_cut(query, '&', &pair, &query);
-        if (str_cut(pair, '=', &key, &value) && str_eq(key, str_of(name)) &&
-            str_to_u64(value, UINT64_MAX, &otherwise))
-            break;
-    }
-    return otherwise;
-}
-
-static void list_begin(struct api_conn *c, enum api_kind kind, struct str query)
-{
-    static const char *const names[] = {"NodeList", "PodList", "ConfigMapList",
-                                        "PodDisruptionBudgetList"};
+    struct text t = {.p = NULL};
     uint64_t all = api_world_count(&world, kind);
     c->kind = kind;
-    c->doing = API_LISTS;
-    c->at = MIN_OF(parameter(query, "continue", 0), all);
-    c->end = MIN_OF(all, c->at + parameter(query, "limit", all));
+    c->doing = CONN_LISTS;
+    c->at = MIN_OF(query_number(query, "continue", 0), all);
+    c->end = MIN_OF(all, c->at + query_number(query, "limit", all));
     stream_begin(c);
     size_t begin = chunk_begin(c);
-    buf_printf(&c->out, "{\"kind\":\"%s\",\"apiVersion\":\"v1\",\"metadata\":{", names[kind]);
-    buf_printf(&c->out, "\"resourceVersion\":\"%llu\"", (unsigned long long)world.version);
-    if (c->end < all)
-        buf_printf(&c->out, ",\"continue\":\"%llu\",\"remainingItemCount\":%llu",
-                   (unsigned long long)c->end, (unsigned long long)(all - c->end));
-    buf_put(&c->out, STR("},\"items\":["));
+    struct name token = name_of("", c->end);
+    list_head_write(&t, kind, world.version, token.z, all - c->end);
+    buf_put(&c->out, text_str(&t));
+    text_done(&t);
     chunk_end(c, begin);
 }
 
@@ -157,10 +149,10 @@ static void list_go_on(struct api_conn *c)
     }
     if (c->at == c->end) {
         buf_put(&c->out, STR("]}\n"));
-        c->doing = API_READS;
+        c->doing = CONN_READS;
     }
     chunk_end(c, begin);
-    if (c->doing == API_READS)
+    if (c->doing == CONN_READS)
         buf_put(&c->out, STR("0\r\n\r\n"));
 }
 
@@ -169,20 +161,20 @@ static void settle(struct api_conn *c);
 static void tell_watches(uint64_t pod)
 {
     for (struct api_conn *c = watches; c != NULL; c = c->next_watch) {
-        if (c->kind != API_PODS)
+        if (c->kind != CACHE_PODS)
             continue;
         size_t begin = chunk_begin(c);
         buf_put(&c->out, STR("{\"type\":\"MODIFIED\",\"object\":"));
-        api_render(&world, API_PODS, pod, &c->out);
+        api_render(&world, CACHE_PODS, pod, &c->out);
         buf_put(&c->out, STR("}\n"));
         chunk_end(c, begin);
     }
 }
 
-static void watch_begin(struct api_conn *c, enum api_kind kind)
+static void watch_begin(struct api_conn *c, unsigned kind)
 {
     c->kind = kind;
-    c->doing = API_WATCHES;
+    c->doing = CONN_WATCHES;
     c->next_watch = watches;
     watches = c;
     stream_begin(c);
@@ -210,7 +202,7 @@ static void bind_begin(struct api_conn *c, uint64_t pod, struct str body)
                           .pod = pod,
                           .due_ns = now_ns() + delay_ms * 1000000U,
                           .done = api_world_bind(&world, pod, body)};
-    c->doing = API_BINDS;
+    c->doing = CONN_BINDS;
     if (delays_n == 1)
         timer_set();
 }
@@ -223,7 +215,7 @@ static void binds_due(void)
         delays_head = (delays_head + 1) % BINDS_MAX;
         delays_n--;
         if (d->conn != NULL) {
-            d->conn->doing = API_READS;
+            d->conn->doing = CONN_READS;
             answer_status(d->conn, d->done ? 201 : 409, d->done ? "" : "Conflict");
             settle(d->conn);
         }
@@ -239,16 +231,6 @@ static void binds_due(void)
 
 /* ---- requests ---- */
 
-static const struct {
-    struct str path;
-    enum api_kind kind;
-} lists[] = {
-    {STR("/api/v1/nodes"), API_NODES},
-    {STR("/api/v1/pods"), API_PODS},
-    {STR("/api/v1/namespaces/kube-system/configmaps"), API_CONFIGMAPS},
-    {STR("/apis/policy/v1/poddisruptionbudgets"), API_BUDGETS},
-};
-
 static void one_pod(struct api_conn *c, struct str name)
 {
     uint64_t pod;
@@ -258,51 +240,40 @@ static void one_pod(struct api_conn *c, struct str name)
         return;
     }
     buf_init(&text, (size_t)1 << 20);
-    api_render(&world, API_PODS, pod, &text);
+    api_render(&world, CACHE_PODS, pod, &text);
     answer(c, 200, buf_str(&text));
     buf_done(&text);
 }
 
-/* Handles .../pods/NAME and .../pods/NAME/binding. */
-static void pod_request(struct api_conn *c, bool get, struct str path, struct str body)
+static void bind_pod(struct api_conn *c, struct str name, struct str body)
 {
-    static const char pods[] = "/pods/";
     uint64_t pod;
-    const char *at = memmem(path.p, path.n, pods, sizeof(pods) - 1);
-    struct str name =
-        at == NULL ? STR("") : str_skip(path, (size_t)(at - path.p) + sizeof(pods) - 1);
-    bool binding = str_ends(name, STR("/binding"));
-    (void)str_cut(name, '/', &name, &(struct str){0});
-    if (get && at != NULL)
-        one_pod(c, name);
-    else if (binding && api_world_pod(&world, name, &pod))
+    if (api_world_pod(&world, name, &pod))
         bind_begin(c, pod, body);
     else
-        answer_status(c, binding ? 404 : 201, ""); /* not a Binding: an Event */
+        answer_status(c, 404, "NotFound");
 }
 
-static void handle(struct api_conn *c, bool get, struct str target, struct str body)
+static void handle(struct api_conn *c, struct str method, struct str target, struct str body)
 {
-    struct str path;
-    struct str query = STR("");
     char text[64];
-    (void)str_cut(target, '?', &path, &query);
-    if (str_eq(path, STR("/_bound"))) {
+    if (str_eq(target, STR("/_bound"))) {
         int n = snprintf(text, sizeof(text), "%llu %llu", (unsigned long long)world.n_bound,
                          (unsigned long long)world.n_twice);
         answer(c, 200, (struct str){text, (size_t)n});
         return;
     }
-    for (size_t i = 0; i < COUNT_OF(lists); i++) {
-        if (!str_eq(path, lists[i].path))
-            continue;
-        if (memmem(query.p, query.n, "watch=true", 10) != NULL)
-            watch_begin(c, lists[i].kind);
-        else
-            list_begin(c, lists[i].kind, query);
-        return;
-    }
-    pod_request(c, get, path, body);
+    struct api_request r = api_request_read(method, target);
+    if (r.verb == API_WATCH)
+        watch_begin(c, r.kind);
+    else if (r.verb == API_LIST)
+        list_begin(c, r.kind, r.query);
+    else if (r.verb == API_GET)
+        one_pod(c, r.name);
+    else if (r.verb == API_BIND)
+        bind_pod(c, r.name, body);
+    else
+        answer_status(c, r.verb == API_EVENT ? 201 : 404, "");
 }
 
 /* Takes one request off `in` if it is complete. */
@@ -329,7 +300,7 @@ static bool take_request(struct api_conn *c)
         return false;
     (void)str_cut((struct str){c->in, head}, ' ', &method, &rest);
     (void)str_cut(rest, ' ', &target, &rest);
-    handle(c, str_eq(method, STR("GET")), target, (struct str){c->in + head, body});
+    handle(c, method, target, (struct str){c->in + head, body});
     c->n_in -= head + body;
     memmove(c->in, c->in + head + body, c->n_in + 1);
     return true;
@@ -359,9 +330,9 @@ static void settle(struct api_conn *c)
     unsigned chunks = 0;
     bool alive = api_conn_write(c);
     while (alive && c->out.n == 0) {
-        if (c->doing == API_LISTS && chunks++ < CHUNKS_A_TURN)
+        if (c->doing == CONN_LISTS && chunks++ < CHUNKS_A_TURN)
             list_go_on(c);
-        else if (c->doing != API_READS || !take_request(c))
+        else if (c->doing != CONN_READS || !take_request(c))
             break;
         alive = api_conn_write(c);
     }
@@ -369,7 +340,7 @@ static void settle(struct api_conn *c)
         conn_end(c);
         return;
     }
-    bool writing = c->out.n > 0 || c->doing == API_LISTS;
+    bool writing = c->out.n > 0 || c->doing == CONN_LISTS;
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
     if (writing)
         ev.events |= EPOLLOUT;

@@ -78,7 +78,7 @@ static struct str text(char *to, size_t size, const char *format, ...)
 
 #define TEXT(to, ...) text(to, sizeof(to), __VA_ARGS__)
 
-static void apply(struct world *w, const struct event *e)
+static void apply(struct world *w, const struct cache_event *e)
 {
     struct effect effect;
     if (cache_apply(&w->cache, e, UINT64_C(1784000000000000000), &effect) != OK)
@@ -91,13 +91,14 @@ static void add_node(struct world *w, uint64_t i)
     char pool[32];
     struct str cards = STR("8");
     struct str mem = STR("640");
-    apply(w, &(struct event){.type = EVENT_NODE_SET,
-                             .node = {.name = TEXT(name, "gpu-node-%05llu", (unsigned long long)i),
-                                      .mem = mem,
-                                      .count = cards,
-                                      .mem_allocatable = mem,
-                                      .model = STR("NVIDIA-A100-SXM4-80GB"),
-                                      .pool = TEXT(pool, "pool-%u", (unsigned)(i % 5))}});
+    apply(w, &(struct cache_event){
+                 .type = CACHE_NODE_SET,
+                 .node = {.name = TEXT(name, "gpu-node-%05llu", (unsigned long long)i),
+                          .mem = mem,
+                          .count = cards,
+                          .mem_allocatable = mem,
+                          .model = STR("NVIDIA-A100-SXM4-80GB"),
+                          .pool = TEXT(pool, "pool-%u", (unsigned)(i % 5))}});
 }
 
 static struct str uid_of(uint64_t i, char *to, size_t size)
@@ -113,12 +114,12 @@ static struct str uid_of(uint64_t i, char *to, size_t size)
 static void add_plain(struct world *w, uint64_t i)
 {
     char uid[64];
-    apply(w, &(struct event){.type = EVENT_POD_SET,
-                             .pod = {.uid = uid_of(i, uid, sizeof(uid)),
-                                     .namespace = STR("web"),
-                                     .name = STR("web-0"),
-                                     .node = STR("gpu-node-00000"),
-                                     .phase = STR("Running")}});
+    apply(w, &(struct cache_event){.type = CACHE_POD_SET,
+                                   .pod = {.uid = uid_of(i, uid, sizeof(uid)),
+                                           .namespace = STR("web"),
+                                           .name = STR("web-0"),
+                                           .node = STR("gpu-node-00000"),
+                                           .phase = STR("Running")}});
 }
 
 static size_t deployment_labels(struct texts *t, uint64_t set, uint64_t version,
@@ -177,13 +178,13 @@ static void add_pod(struct world *w, uint64_t i)
         job ? TEXT(t.name, "train-%08llu-%05x", (unsigned long long)i, (unsigned)mix(i) & 0xfffff)
             : TEXT(t.name, "inference-%05llu-%010llx-%05x", (unsigned long long)set,
                    (unsigned long long)mix(version) >> 24, (unsigned)mix(i) & 0xfffff);
-    apply(w, &(struct event){.type = EVENT_POD_SET, .pod = v});
+    apply(w, &(struct cache_event){.type = CACHE_POD_SET, .pod = v});
 }
 
 static void remove_pod(struct world *w, uint64_t i)
 {
     char uid[64];
-    apply(w, &(struct event){.type = EVENT_POD_GONE, .pod.uid = uid_of(i, uid, sizeof(uid))});
+    apply(w, &(struct cache_event){.type = CACHE_POD_GONE, .pod.uid = uid_of(i, uid, sizeof(uid))});
 }
 
 static double resident(void)

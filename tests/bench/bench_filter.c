@@ -4,9 +4,9 @@
  * The order of the names differs from the nodes' order in the map and in memory.
  */
 #include "bench.h"
+#include "bench_cluster.h"
 #include "count.h"
-#include "desk.h"
-#include "ground.h"
+#include "verbs_fixture.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define ROUNDS 100
 
 struct case_of {
-    struct desk desk;
+    struct verbs_fixture verbs;
     handler *handle;
     char *copy; /* room for request and answer */
     size_t often;
@@ -26,17 +26,17 @@ static size_t ask(void *ctx)
 {
     struct case_of *c = ctx;
     for (size_t i = 0; i < c->often; i++)
-        desk_ask(&c->desk, c->handle, buf_str(&c->desk.request));
+        verbs_ask(&c->verbs, c->handle, buf_str(&c->verbs.request));
     return c->often;
 }
 
 static size_t copy(void *ctx)
 {
     const struct case_of *c = ctx;
-    const struct buf *answer = &c->desk.answer;
+    const struct buf *answer = &c->verbs.answer;
     for (size_t i = 0; i < c->often; i++) {
-        memcpy(c->copy, c->desk.request.p, c->desk.request.n);
-        memcpy(c->copy + c->desk.request.n, answer->p, answer->n);
+        memcpy(c->copy, c->verbs.request.p, c->verbs.request.n);
+        memcpy(c->copy + c->verbs.request.n, answer->p, answer->n);
         __asm__ volatile(""
                          :
                          : "r"(c->copy)
@@ -49,7 +49,7 @@ static size_t read_jansson(void *ctx)
 {
     const struct case_of *c = ctx;
     json_error_t error;
-    json_t *request = json_loadb(c->desk.request.p, c->desk.request.n, 0, &error);
+    json_t *request = json_loadb(c->verbs.request.p, c->verbs.request.n, 0, &error);
     if (request == NULL)
         abort();
     json_decref(request);
@@ -79,7 +79,7 @@ static void expect(const struct case_of *c, const struct way *w, size_t n)
     size_t fit;
     size_t failed;
     size_t full = w->pods <= CARDS ? 0 : (n + w->pods_every - 1) / w->pods_every;
-    desk_count(&c->desk, &fit, &failed);
+    verbs_count(&c->verbs, &fit, &failed);
     size_t fits = n - full;
     if (w->shortlist > 0)
         fits = MIN_OF(fits, (size_t)w->shortlist);
@@ -89,40 +89,40 @@ static void expect(const struct case_of *c, const struct way *w, size_t n)
     }
 }
 
-static void open_case(struct case_of *c, const struct ground *g, const struct wish *wish)
+static void open_case(struct case_of *c, const struct bench_cluster *g, const struct wish *wish)
 {
-    desk_open(&c->desk);
-    ground_build(&c->desk.service.cache, g);
-    ground_limit(&c->desk.service.cache);
-    ground_write_args(&c->desk.request, wish, g->nodes);
+    verbs_open(&c->verbs);
+    bench_cluster_build(&c->verbs.service.cache, g);
+    bench_cluster_limit(&c->verbs.service.cache);
+    bench_write_args(&c->verbs.request, wish, g->nodes);
     c->handle = filter_handle;
 }
 
 static void close_case(struct case_of *c)
 {
     free(c->copy);
-    desk_close(&c->desk);
+    verbs_close(&c->verbs);
 }
 
 static void measure(const struct way *w, size_t n)
 {
     struct case_of c = {.often = n < 100 ? 100 : 1};
     char row[64];
-    const struct ground g = {.nodes = n,
-                             .cards = CARDS,
-                             .pods = w->pods,
-                             .pod_mem = GROUND_CARD_MEM / 2,
-                             .pods_every = w->pods_every};
+    const struct bench_cluster g = {.nodes = n,
+                                    .cards = CARDS,
+                                    .pods = w->pods,
+                                    .pod_mem = BENCH_CARD_MEM / 2,
+                                    .pods_every = w->pods_every};
     open_case(&c, &g, &WISH_PLAIN);
-    c.desk.service.shortlist = w->shortlist;
+    c.verbs.service.shortlist = w->shortlist;
     c.handle = is_prioritize(w) ? prioritize_handle : filter_handle;
     for (int i = 0; i < 4; i++)
-        desk_ask(&c.desk, c.handle, buf_str(&c.desk.request));
+        verbs_ask(&c.verbs, c.handle, buf_str(&c.verbs.request));
     expect(&c, w, n);
     size_t before = count_allocations();
-    desk_ask(&c.desk, c.handle, buf_str(&c.desk.request));
+    verbs_ask(&c.verbs, c.handle, buf_str(&c.verbs.request));
     size_t allocations = count_allocations() - before;
-    c.copy = malloc(c.desk.request.n + c.desk.answer.n);
+    c.copy = malloc(c.verbs.request.n + c.verbs.answer.n);
     if (c.copy == NULL)
         abort();
     struct bench_side sides[] = {
@@ -170,7 +170,7 @@ static const struct wish unusual[] = {
 static void measure_unusual(handler *handle, const char *table)
 {
     const size_t n = 5000;
-    const struct ground g = {
+    const struct bench_cluster g = {
         .nodes = n, .cards = CARDS, .pods = CARDS / 2, .pod_mem = 8, .tables = true};
     static struct case_of plain = {.often = 1};
     struct case_of c = {.often = 1};
@@ -180,11 +180,11 @@ static void measure_unusual(handler *handle, const char *table)
     open_case(&c, &g, &WISH_PLAIN);
     plain.handle = c.handle = handle;
     for (size_t i = 0; i < COUNT_OF(unusual); i++) {
-        buf_clear(&c.desk.request, SIZE_MAX);
-        ground_write_args(&c.desk.request, &unusual[i], n);
+        buf_clear(&c.verbs.request, SIZE_MAX);
+        bench_write_args(&c.verbs.request, &unusual[i], n);
         struct bench_side sides[] = {{.once = ask, .ctx = &c}, {.once = ask, .ctx = &plain}};
         bench_turns_alone(sides, COUNT_OF(sides), ROUNDS / 2);
-        desk_count(&c.desk, &fit, &failed);
+        verbs_count(&c.verbs, &fit, &failed);
         if (fit != n)
             abort();
         bench_figure(&(struct figure){.table = table,

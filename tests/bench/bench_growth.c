@@ -4,9 +4,9 @@
  * request cost nothing.
  */
 #include "bench.h"
-#include "desk.h"
+#include "bench_cluster.h"
 #include "feed.h"
-#include "ground.h"
+#include "verbs_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static const char *const work_names[WORKS] = {
 
 /* A cluster, and the requests and events for it. */
 struct place {
-    struct desk desk;
+    struct verbs_fixture verbs;
     struct feed feed;
     struct buf plain; /* requests with so many names */
     struct buf group;
@@ -47,24 +47,24 @@ struct place {
 
 static void reserve(struct place *p)
 {
-    struct ground_name name;
+    struct bench_name name;
     struct effect effect;
     const struct request r = {.mem = 1,
                               .lasting_mem = 1,
                               .namespace = STR("team-00"),
                               .n_demands = 1,
                               .demands = {{.mem = 1}}};
-    struct event e = {.type = EVENT_RESERVE};
+    struct cache_event e = {.type = CACHE_RESERVE};
     e.reserve.uid = STR("5d0c2a17-7b1e-4c55-9a7d-3f2e1d0c9b8a");
     e.reserve.namespace = STR("team-00");
     e.reserve.name = STR("train-reserved");
-    e.reserve.node = ground_node_name(p->turn++ * 7919 % p->nodes, &name);
+    e.reserve.node = bench_node_name(p->turn++ * 7919 % p->nodes, &name);
     e.reserve.request = &r;
-    if (cache_apply(&p->desk.service.cache, &e, UINT64_C(1700000000000000000), &effect) != OK)
+    if (cache_apply(&p->verbs.service.cache, &e, UINT64_C(1700000000000000000), &effect) != OK)
         abort();
-    e = (struct event){.type = EVENT_CANCEL};
+    e = (struct cache_event){.type = CACHE_CANCEL};
     e.settle.uid = STR("5d0c2a17-7b1e-4c55-9a7d-3f2e1d0c9b8a");
-    if (cache_apply(&p->desk.service.cache, &e, UINT64_C(1700000000000000000), &effect) != OK)
+    if (cache_apply(&p->verbs.service.cache, &e, UINT64_C(1700000000000000000), &effect) != OK)
         abort();
 }
 
@@ -73,13 +73,13 @@ static size_t do_work(void *ctx)
     struct place *p = ctx;
     switch (p->work) {
     case FILTER:
-        desk_ask(&p->desk, filter_handle, buf_str(&p->plain));
+        verbs_ask(&p->verbs, filter_handle, buf_str(&p->plain));
         return 1;
     case PRIORITIZE:
-        desk_ask(&p->desk, prioritize_handle, buf_str(&p->plain));
+        verbs_ask(&p->verbs, prioritize_handle, buf_str(&p->plain));
         return 1;
     case FILTER_GROUP:
-        desk_ask(&p->desk, filter_handle, buf_str(&p->group));
+        verbs_ask(&p->verbs, filter_handle, buf_str(&p->group));
         return 1;
     case RESERVE:
         for (size_t i = 0; i < OFTEN; i++)
@@ -98,10 +98,10 @@ static size_t do_work(void *ctx)
 /* A pod that asks for more and then for less again. */
 static void write_lines(struct place *p)
 {
-    struct ground_name name;
+    struct bench_name name;
     struct pod_text text = {.name = STR("train-7c5ddbdf54-x2x7p"),
                             .uid = STR("7e9a1f34-52c8-4d0b-b7e6-9c3d5a1f2b48"),
-                            .node = ground_node_name(p->nodes / 2, &name),
+                            .node = bench_node_name(p->nodes / 2, &name),
                             .phase = STR("Running"),
                             .wish = WISH_PLAIN};
     text.wish.annotations = ",\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"";
@@ -111,24 +111,24 @@ static void write_lines(struct place *p)
             i == 0 ? ",\"aliyun.com/gpu-mem\":\"1\"" : ",\"aliyun.com/gpu-mem\":\"2\"";
         buf_init(&p->lines[i], MIB);
         buf_put(&p->lines[i], STR("{\"type\":\"MODIFIED\",\"object\":"));
-        ground_write_pod(&p->lines[i], &text);
+        bench_write_pod(&p->lines[i], &text);
         buf_put(&p->lines[i], STR("}\n"));
     }
 }
 
-/* Requests name the first `names` nodes of the ground. */
-static void place_open(struct place *p, const struct ground *g, size_t names)
+/* Requests name the first `names` nodes of the cluster. */
+static void place_open(struct place *p, const struct bench_cluster *g, size_t names)
 {
     struct wish group = WISH_PLAIN;
     group.annotations = ",\"cardpack.io/card-anti-affinity-group\":\"group-1\"";
     *p = (struct place){.nodes = g->nodes};
-    desk_open(&p->desk);
-    ground_build(&p->desk.service.cache, g);
+    verbs_open(&p->verbs);
+    bench_cluster_build(&p->verbs.service.cache, g);
     buf_init(&p->plain, 64 * MIB);
     buf_init(&p->group, 64 * MIB);
-    ground_write_args(&p->plain, &WISH_PLAIN, names);
-    ground_write_args(&p->group, &group, names);
-    feed_open(&p->feed, p->desk.service.loop, &p->desk.service.cache, false);
+    bench_write_args(&p->plain, &WISH_PLAIN, names);
+    bench_write_args(&p->group, &group, names);
+    feed_open(&p->feed, p->verbs.service.loop, &p->verbs.service.cache, false);
     write_lines(p);
 }
 
@@ -139,7 +139,7 @@ static void place_close(struct place *p)
     buf_done(&p->group);
     buf_done(&p->lines[0]);
     buf_done(&p->lines[1]);
-    desk_close(&p->desk);
+    verbs_close(&p->verbs);
 }
 
 struct axis {
@@ -155,7 +155,7 @@ static void expect_all_fit(const struct place *p)
     size_t failed;
     if (p->work != FILTER && p->work != FILTER_GROUP)
         return;
-    desk_count(&p->desk, &fit, &failed);
+    verbs_count(&p->verbs, &fit, &failed);
     if (fit == 0 || failed > 0)
         abort();
 }
@@ -203,7 +203,7 @@ static void grow_nodes(void)
 {
     static const size_t nodes[] = {1000, 2000, 5000, 10000, 20000, 50000, 100000};
     const struct axis a = {"growth-nodes", "nodes", "in a cluster of 1,000", ""};
-    struct ground g = {.nodes = nodes[0], .cards = CARDS, .pods = 4, .pod_mem = 8};
+    struct bench_cluster g = {.nodes = nodes[0], .cards = CARDS, .pods = 4, .pod_mem = 8};
     place_open(&first, &g, NAMES);
     measure_all(&a, &first, &first, nodes[0]);
     for (size_t i = 1; i < COUNT_OF(nodes) && !is_too_much(nodes[i]); i++) {
@@ -221,8 +221,8 @@ static void grow_cards(void)
     static const uint32_t cards[] = {1, 2, 4, 8, 16, 32, 64};
     const struct axis asked = {"growth-cards", "cards", "with one card", ", nodes asked for"};
     const struct axis other = {"growth-cards", "cards", "with one card", ", other nodes"};
-    struct ground g = {.nodes = NAMES, .cards = 1, .pods = 1, .pod_mem = 8};
-    const struct ground eight = {.nodes = NAMES, .cards = CARDS, .pods = 4, .pod_mem = 8};
+    struct bench_cluster g = {.nodes = NAMES, .cards = 1, .pods = 1, .pod_mem = 8};
+    const struct bench_cluster eight = {.nodes = NAMES, .cards = CARDS, .pods = 4, .pod_mem = 8};
     for (size_t i = 0; i < COUNT_OF(cards); i++) {
         g.first = 0;
         g.cards = 1;
@@ -235,10 +235,10 @@ static void grow_cards(void)
         g.first = NAMES;
         g.cards = 1;
         place_open(&first, &eight, NAMES);
-        ground_build(&first.desk.service.cache, &g);
+        bench_cluster_build(&first.verbs.service.cache, &g);
         g.cards = cards[i];
         place_open(&now, &eight, NAMES);
-        ground_build(&now.desk.service.cache, &g);
+        bench_cluster_build(&now.verbs.service.cache, &g);
         measure(&other, &first, &now, FILTER, cards[i]);
         measure(&other, &first, &now, PRIORITIZE, cards[i]);
         place_close(&first);
@@ -251,17 +251,17 @@ static void grow_pods(void)
 {
     static const size_t pods[] = {0, 1000, 10000, 100000, 300000, 1000000};
     const struct axis a = {"growth-pods", "pods", "with no pods", ""};
-    const struct ground asked = {.nodes = NAMES, .cards = CARDS, .pods = 4, .pod_mem = 8};
-    struct ground g = {.first = NAMES, .nodes = 10000, .cards = CARDS, .pod_mem = 1};
+    const struct bench_cluster asked = {.nodes = NAMES, .cards = CARDS, .pods = 4, .pod_mem = 8};
+    struct bench_cluster g = {.first = NAMES, .nodes = 10000, .cards = CARDS, .pod_mem = 1};
     place_open(&first, &asked, NAMES);
     place_open(&now, &asked, NAMES);
-    ground_build_nodes(&first.desk.service.cache, &g);
-    ground_build_nodes(&now.desk.service.cache, &g);
+    bench_cluster_build_nodes(&first.verbs.service.cache, &g);
+    bench_cluster_build_nodes(&now.verbs.service.cache, &g);
     g.pods = 100;
     for (size_t i = 0; i < COUNT_OF(pods) && !is_too_much(pods[i]); i++) {
         size_t nodes = pods[i] / g.pods;
         g.nodes = nodes - (g.first - NAMES);
-        ground_build_pods(&now.desk.service.cache, &g);
+        bench_cluster_build_pods(&now.verbs.service.cache, &g);
         g.first = NAMES + nodes;
         measure_all(&a, &first, &now, pods[i]);
     }
@@ -274,7 +274,7 @@ static void grow_crowd(void)
 {
     static const uint32_t pods[] = {0, 10, 20, 40, 80, 110};
     const struct axis a = {"growth-crowd", "pods on a node", "with no pods", ""};
-    struct ground g = {.nodes = NAMES, .cards = CARDS, .pod_mem = 1};
+    struct bench_cluster g = {.nodes = NAMES, .cards = CARDS, .pod_mem = 1};
     place_open(&first, &g, NAMES);
     for (size_t i = 0; i < COUNT_OF(pods); i++) {
         g.pods = pods[i];
@@ -290,12 +290,12 @@ static void grow_names(void)
 {
     static const size_t names[] = {1, 10, 100, 1000, 10000, 50000};
     const struct axis a = {"growth-names", "names", "of one name", ""};
-    const struct ground g = {.nodes = 50000, .cards = CARDS, .pods = 4, .pod_mem = 8};
+    const struct bench_cluster g = {.nodes = 50000, .cards = CARDS, .pods = 4, .pod_mem = 8};
     place_open(&first, &g, 1);
     place_open(&now, &g, 1);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         buf_clear(&now.plain, SIZE_MAX);
-        ground_write_args(&now.plain, &WISH_PLAIN, names[i]);
+        bench_write_args(&now.plain, &WISH_PLAIN, names[i]);
         measure(&a, &first, &now, FILTER, names[i]);
         measure(&a, &first, &now, PRIORITIZE, names[i]);
     }

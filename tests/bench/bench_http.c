@@ -65,7 +65,7 @@ static const struct question questions[] = {
 };
 
 struct asked {
-    struct talk talk;
+    struct blocking_client client;
     struct buf request;
     size_t answer_n; /* length of a right answer */
 };
@@ -73,9 +73,9 @@ struct asked {
 static size_t ask(void *ctx)
 {
     struct asked *a = ctx;
-    talk_do(&a->talk, buf_str(&a->request));
-    if (a->talk.status != 200 || a->talk.body.n != a->answer_n)
-        die("another answer than before: %u, %zu bytes", a->talk.status, a->talk.body.n);
+    client_do(&a->client, buf_str(&a->request));
+    if (a->client.status != 200 || a->client.body.n != a->answer_n)
+        die("another answer than before: %u, %zu bytes", a->client.status, a->client.body.n);
     return 1;
 }
 
@@ -94,8 +94,8 @@ static size_t count(struct str in, const char *text)
 /* Checks the first answer: complete, without an error, with the right number of names. */
 static void look(struct asked *a, const struct question *q, size_t names, bool by_name)
 {
-    talk_do(&a->talk, buf_str(&a->request));
-    struct str body = a->talk.body;
+    client_do(&a->client, buf_str(&a->request));
+    struct str body = a->client.body;
     a->answer_n = body.n;
     if (q->whom == OWN_ECHO) {
         if (!str_ends(buf_str(&a->request), body))
@@ -107,19 +107,20 @@ static void look(struct asked *a, const struct question *q, size_t names, bool b
     bool offered = filter && q->mem == MEM_FITS;
     const char *text = offered && !by_name ? "{\"metadata\":{\"name\":\"node-" : q->text;
     size_t n = count(body, text);
-    if (a->talk.status != 200 || n != wanted || (filter && !str_ends(body, STR("\"Error\":\"\"}"))))
+    if (a->client.status != 200 || n != wanted ||
+        (filter && !str_ends(body, STR("\"Error\":\"\"}"))))
         die("%s, %s, %zu names: status %u, %zu times %s: %.*s", q->table, q->what, names,
-            a->talk.status, n, text, (int)MIN_OF(body.n, (size_t)1000), body.p);
+            a->client.status, n, text, (int)MIN_OF(body.n, (size_t)1000), body.p);
 }
 
 /* Checks an echo's answer: as many bytes as cardpack's, and it begins with the request's bytes. */
 static void look_at_echo(struct asked *a, struct str sent, size_t answer_n)
 {
-    talk_do(&a->talk, buf_str(&a->request));
-    struct str body = a->talk.body;
+    client_do(&a->client, buf_str(&a->request));
+    struct str body = a->client.body;
     size_t same = MIN_OF(sent.n, answer_n);
     a->answer_n = answer_n;
-    if (a->talk.status != 200 || body.n != answer_n || memcmp(body.p, sent.p, same) != 0)
+    if (a->client.status != 200 || body.n != answer_n || memcmp(body.p, sent.p, same) != 0)
         die("an echo answers %zu bytes instead of %zu, or other ones", body.n, answer_n);
 }
 
@@ -133,12 +134,12 @@ static void prepare(const struct question *q, const struct http_child *servers, 
     buf_init(&cardpack->request, TEXT_MAX);
     buf_init(&echo->request, TEXT_MAX);
     args_write(&body, names, q->mem, by_name);
-    talk_request(&cardpack->request, q->path == NULL ? "/" : q->path, buf_str(&body));
-    talk_open(&cardpack->talk, servers[q->whom].port);
+    client_request(&cardpack->request, q->path == NULL ? "/" : q->path, buf_str(&body));
+    client_open(&cardpack->client, servers[q->whom].port);
     look(cardpack, q, names, by_name);
     (void)snprintf(path, sizeof(path), "/%zu", cardpack->answer_n);
-    talk_request(&echo->request, path, buf_str(&body));
-    talk_open(&echo->talk, servers[ECHO].port);
+    client_request(&echo->request, path, buf_str(&body));
+    client_open(&echo->client, servers[ECHO].port);
     look_at_echo(echo, buf_str(&body), cardpack->answer_n);
     buf_done(&body);
 }
@@ -238,7 +239,7 @@ static void measure(const struct place *p, const char *cluster, size_t names, bo
         take_turns(sides, true, names, by_name, rounds);
     }
     for (size_t i = 0; i < COUNT_OF(asked); i++) {
-        talk_close(&asked[i].talk);
+        client_close(&asked[i].client);
         buf_done(&asked[i].request);
     }
     for (size_t i = 0; i < SERVERS; i++)

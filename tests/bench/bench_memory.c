@@ -15,14 +15,14 @@
 #define TARGET_MIB 32
 #define POD_MEM    4
 
-struct cluster {
+struct embedded {
     uint64_t nodes, pods, gpu_pods;
     bool by_nodes; /* a point of the curve by nodes, of the one by pods, or of both */
     bool by_pods;
     bool real; /* objects of real size, with the target; else as small as possible */
 };
 
-static void tell(const struct cluster *c, const char *table, const char *what, const char *unit,
+static void tell(const struct embedded *c, const char *table, const char *what, const char *unit,
                  double value, double target)
 {
     char name[128];
@@ -49,7 +49,7 @@ static void tell(const struct cluster *c, const char *table, const char *what, c
 }
 
 /* Every pod with a card must be charged: checks the last node's cards. */
-static void check(const struct cluster *c, const struct daemon *d)
+static void check(const struct embedded *c, const struct daemon *d)
 {
     static char text[1 << 20];
     char path[128];
@@ -64,7 +64,7 @@ static void check(const struct cluster *c, const struct daemon *d)
         bench_fail("a node does not hold what it should");
 }
 
-static void measure(char *const *argv, const struct cluster *c)
+static void measure(char *const *argv, const struct embedded *c)
 {
     char nodes[64];
     char pods[64];
@@ -95,13 +95,13 @@ static void measure(char *const *argv, const struct cluster *c)
 
 int main(int argc, char *argv[])
 {
-    static const struct cluster clusters[] = {
+    static const struct embedded clusters[] = {
         {5000, 100000, 20000, true, false, true},   {1000, 100000, 20000, true, false, false},
         {5000, 100000, 20000, true, true, false},   {50000, 100000, 20000, true, true, false},
         {5000, 10000, 2000, false, true, false},    {5000, 300000, 60000, false, true, false},
         {50000, 300000, 60000, false, true, false}, {50000, 1000000, 200000, false, true, false},
     };
-    static const struct cluster small = {100, 1000, 200, true, true, false};
+    static const struct embedded small = {100, 1000, 200, true, true, false};
     if (argc != 3)
         return 2;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

@@ -5,10 +5,10 @@
  */
 #include "base/log.h"
 #include "bench.h"
+#include "bench_cluster.h"
 #include "count.h"
-#include "desk.h"
 #include "feed.h"
-#include "ground.h"
+#include "verbs_fixture.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -87,10 +87,10 @@ static const struct row {
 
 static void write_pods(struct news *n, const struct row *row)
 {
-    struct ground_name name;
+    struct bench_name name;
     struct pod_text p = {.name = STR("train-7c5ddbdf54-x2x7p"),
                          .uid = STR("1b4e28ba-2fa1-41d2-883f-0016d3cca427"),
-                         .node = ground_node_name(500, &name),
+                         .node = bench_node_name(500, &name),
                          .wish = WISH_PLAIN};
     p.wish.limits = row->limits;
     for (unsigned i = 0; i < 2; i++) {
@@ -99,7 +99,7 @@ static void write_pods(struct news *n, const struct row *row)
         p.version = 1000000 + i;
         buf_init(&n->lines[i], MIB);
         buf_put(&n->lines[i], STR("{\"type\":\"MODIFIED\",\"object\":"));
-        ground_write_pod(&n->lines[i], &p);
+        bench_write_pod(&n->lines[i], &p);
         buf_put(&n->lines[i], STR("}\n"));
     }
 }
@@ -109,7 +109,7 @@ static void write_nodes(struct news *n, bool resized)
     for (unsigned i = 0; i < 2; i++) {
         buf_init(&n->lines[i], MIB);
         buf_put(&n->lines[i], STR("{\"type\":\"MODIFIED\",\"object\":"));
-        ground_write_node(&n->lines[i], 500, resized && i == 1 ? 7 : 8, 1000000 + i);
+        bench_write_node(&n->lines[i], 500, resized && i == 1 ? 7 : 8, 1000000 + i);
         buf_put(&n->lines[i], STR("}\n"));
     }
 }
@@ -147,24 +147,24 @@ static void measure(struct news *n, const char *what)
 
 int main(void)
 {
-    static struct desk desk;
+    static struct verbs_fixture verbs;
     static struct news news;
-    const struct ground g = {.nodes = 1000, .cards = 8, .pods = 20, .pod_mem = 8};
-    desk_open(&desk);
+    const struct bench_cluster g = {.nodes = 1000, .cards = 8, .pods = 20, .pod_mem = 8};
+    verbs_open(&verbs);
     log_setup(STDERR_FILENO, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT); /* a changed size is logged */
-    ground_build(&desk.service.cache, &g);
-    feed_open(&news.feed, desk.service.loop, &desk.service.cache, false);
+    bench_cluster_build(&verbs.service.cache, &g);
+    feed_open(&news.feed, verbs.service.loop, &verbs.service.cache, false);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         write_pods(&news, &rows[i]);
         measure(&news, rows[i].what);
     }
     feed_close(&news.feed);
-    feed_open(&news.feed, desk.service.loop, &desk.service.cache, true);
+    feed_open(&news.feed, verbs.service.loop, &verbs.service.cache, true);
     write_nodes(&news, false);
     measure(&news, "a node's status");
     write_nodes(&news, true);
     measure(&news, "a node's cards");
     feed_close(&news.feed);
-    desk_close(&desk);
+    verbs_close(&verbs);
     return 0;
 }

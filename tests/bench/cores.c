@@ -1,7 +1,7 @@
 /* Pins threads to cores; see cores.h. */
 #include "cores.h"
 
-#include "talk.h"
+#include "blocking_client.h"
 
 #include <dirent.h>
 #include <errno.h>

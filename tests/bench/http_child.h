@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "talk.h"
+#include "blocking_client.h"
 
 #include <sys/types.h>
 #include <time.h>

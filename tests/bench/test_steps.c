@@ -1,15 +1,15 @@
 /*
  * The cost of hostile requests in steps, not in time. Each row makes one thing as large as allowed,
- * on a ground of GROUND_NODES nodes. No request may take more than LIMIT_REQUEST_STEPS, nor more
+ * on a cluster of BENCH_NODES nodes. No request may take more than LIMIT_REQUEST_STEPS, nor more
  * than its row says; with one thing doubled, it may take at most twice as many.
  */
 #include "base/log.h"
+#include "bench_cluster.h"
 #include "core/limit.h"
 #include "daemon/query/query.h"
-#include "desk.h"
-#include "ground.h"
 #include "report/whatif.h"
 #include "unit.h"
+#include "verbs_fixture.h"
 
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ enum {
     PODS = 16, /* on each node */
 };
 
-/* The dimensions of a request and of its ground; `filled` replaces each 0 by the usual value. */
+/* The dimensions of a request and of its cluster; `filled` replaces each 0 by the usual value. */
 struct size {
     size_t nodes;
     uint32_t cards;
@@ -99,11 +99,11 @@ static void put_pod(struct buf *out, const struct size *s, const struct wants *w
 
 static void put_names(struct buf *out, const struct size *s)
 {
-    struct ground_name name;
+    struct bench_name name;
     buf_printf(out, ",\"NodeNames\":[");
     for (size_t i = 0; i < s->nodes * s->repeats; i++)
         buf_printf(out, "%s\"%.*s\"", i == 0 ? "" : ",",
-                   STR_ARG(ground_node_name(i % s->nodes, &name)));
+                   STR_ARG(bench_node_name(i % s->nodes, &name)));
     buf_printf(out, "]}");
 }
 
@@ -123,13 +123,13 @@ static void in_replicas(struct buf *out, const struct size *s, const struct want
 
 static void with_victims(struct buf *out, const struct size *s, const struct wants *w)
 {
-    struct ground_name name;
+    struct bench_name name;
     buf_printf(out, "{\"Pod\":");
     put_pod(out, s, w);
     buf_printf(out, ",\"NodeNameToMetaVictims\":{");
     for (size_t i = 0; i < s->nodes; i++) {
         buf_printf(out, "%s\"%.*s\":{\"Pods\":[", i == 0 ? "" : ",",
-                   STR_ARG(ground_node_name(i, &name)));
+                   STR_ARG(bench_node_name(i, &name)));
         for (size_t k = 0; k < s->victims; k++)
             buf_printf(out, "%s{\"UID\":\"6f1d2c3b-%04x-4a5b-8c6d-%012zx\"}", k == 0 ? "" : ",", 1,
                        i);
@@ -226,22 +226,22 @@ static uint64_t steps_of(const struct row *row, const struct size *size)
 {
     struct size all = filled(*size);
     const struct size *s = &all;
-    struct desk d;
-    struct ground g = {.nodes = s->nodes,
-                       .cards = s->cards,
-                       .pods = s->pods,
-                       .pod_mem = GROUND_CARD_MEM / 4,
-                       .tables = true};
-    desk_open(&d);
+    struct verbs_fixture d;
+    struct bench_cluster g = {.nodes = s->nodes,
+                              .cards = s->cards,
+                              .pods = s->pods,
+                              .pod_mem = BENCH_CARD_MEM / 4,
+                              .tables = true};
+    verbs_open(&d);
     log_setup(STDERR_FILENO, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
-    ground_build(&d.service.cache, &g);
-    ground_limit(&d.service.cache);
+    bench_cluster_build(&d.service.cache, &g);
+    bench_cluster_limit(&d.service.cache);
     row->body(&d.request, s, row->wants);
     ck_assert(!buf_failed(&d.request));
     d.service.work.steps = UINT64_MAX;
-    desk_ask(&d, row->handle, buf_str(&d.request));
+    verbs_ask(&d, row->handle, buf_str(&d.request));
     uint64_t steps = d.service.work.steps;
-    desk_close(&d);
+    verbs_close(&d);
     return steps;
 }
 
@@ -305,27 +305,27 @@ END_TEST
 START_TEST(a_reservation_takes_so_many_steps)
 {
     static struct work work;
-    struct desk d;
-    struct ground_name name;
+    struct verbs_fixture d;
+    struct bench_name name;
     struct effect effect;
     struct request r = {.n_demands = REQUEST_DEMANDS_MAX, .work = &work};
-    struct ground g = {.nodes = 1, .cards = LIMIT_CARDS, .pods = LIMIT_CARDS, .pod_mem = 60};
-    desk_open(&d);
-    ground_build(&d.service.cache, &g);
+    struct bench_cluster g = {.nodes = 1, .cards = LIMIT_CARDS, .pods = LIMIT_CARDS, .pod_mem = 60};
+    verbs_open(&d);
+    bench_cluster_build(&d.service.cache, &g);
     for (uint32_t i = 0; i < r.n_demands; i++)
         r.demands[i] = (struct demand){.mem = i == 15 ? 21 : 7, .index = (uint16_t)i};
     r.mem = r.lasting_mem = 21 + 15 * 7;
     work_begin(&work, 1);
-    struct event e = {.type = EVENT_RESERVE,
-                      .reserve = {.uid = STR("u"),
-                                  .namespace = STR("ns"),
-                                  .name = STR("p"),
-                                  .node = ground_node_name(0, &name),
-                                  .request = &r}};
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = STR("u"),
+                                        .namespace = STR("ns"),
+                                        .name = STR("p"),
+                                        .node = bench_node_name(0, &name),
+                                        .request = &r}};
     ck_assert_int_eq(cache_apply(&d.service.cache, &e, 1, &effect), ERR_UNAVAILABLE);
     ck_assert_uint_le(work.steps, LIMIT_APART_LOOKS + UINT64_C(32) * LIMIT_CARDS);
     ck_assert_uint_gt(work.steps, LIMIT_CARDS);
-    desk_close(&d);
+    verbs_close(&d);
 }
 
 END_TEST

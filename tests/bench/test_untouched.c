@@ -4,16 +4,16 @@
  * pods and cards cost a request nothing. Requests that depend on other pods read only the pods of
  * the named nodes.
  */
-#include "desk.h"
-#include "fence.h"
-#include "ground.h"
+#include "access_check.h"
+#include "bench_cluster.h"
 #include "unit.h"
+#include "verbs_fixture.h"
 
 enum {
     NODES = 48,
     ASKED = 16, /* the first nodes */
     CARDS = 8,
-    HALF = GROUND_CARD_MEM / 2,
+    HALF = BENCH_CARD_MEM / 2,
 };
 
 /* Node i has owner 1 + i, its pods have owner 1 + NODES + i. */
@@ -88,48 +88,48 @@ static const struct {
 };
 
 struct act {
-    struct desk desk;
+    struct verbs_fixture verbs;
     handler *handle;
 };
 
 static void share_all(struct map *m)
 {
     size_t cursor = 0;
-    fence_share(m->slots);
+    access_share(m->slots);
     for (void *object = map_next(m, &cursor); object != NULL; object = map_next(m, &cursor))
-        fence_share(object);
+        access_share(object);
 }
 
 /* The maps are shared by all, and so is the data of a namespace and of a group. */
 static void build(struct act *a, uint32_t pods, const struct wish *wish, size_t asked)
 {
-    struct cache *c = &a->desk.service.cache;
-    struct ground g = {
+    struct cache *c = &a->verbs.service.cache;
+    struct bench_cluster g = {
         .nodes = 1, .cards = CARDS, .pods = pods, .pod_mem = HALF, .tables = wish != &plain};
     size_t cursor = 0;
-    desk_open(&a->desk);
+    verbs_open(&a->verbs);
     for (g.first = 0; g.first < NODES; g.first++) {
-        fence_own(1 + (unsigned)g.first);
-        ground_build_nodes(c, &g);
-        fence_own(1 + NODES + (unsigned)g.first);
-        ground_build_pods(c, &g);
+        access_own(1 + (unsigned)g.first);
+        bench_cluster_build_nodes(c, &g);
+        access_own(1 + NODES + (unsigned)g.first);
+        bench_cluster_build_pods(c, &g);
     }
-    fence_own(0);
-    ground_limit(c);
-    fence_share(c->nodes.slots);
-    fence_share(c->pods.slots);
+    access_own(0);
+    bench_cluster_limit(c);
+    access_share(c->nodes.slots);
+    access_share(c->pods.slots);
     share_all(&c->groups);
     share_all(&c->quota.tenants);
     for (const struct quota_tenant *t = map_next(&c->quota.tenants, &cursor); t != NULL;
          t = map_next(&c->quota.tenants, &cursor))
-        fence_share(t->used);
-    ground_write_args(&a->desk.request, wish, asked);
+        access_share(t->used);
+    bench_write_args(&a->verbs.request, wish, asked);
 }
 
 static void ask(void *ctx)
 {
     struct act *a = ctx;
-    desk_ask(&a->desk, a->handle, buf_str(&a->desk.request));
+    verbs_ask(&a->verbs, a->handle, buf_str(&a->verbs.request));
 }
 
 START_TEST(nothing_else_is_touched)
@@ -139,34 +139,34 @@ START_TEST(nothing_else_is_touched)
     size_t fit;
     size_t failed;
     build(&a, rows[_i].pods, rows[_i].wish, ASKED);
-    a.desk.service.shortlist = rows[_i].shortlist;
+    a.verbs.service.shortlist = rows[_i].shortlist;
     buf_init(&whole_answer, MIB);
     ask(&a);
-    buf_put(&whole_answer, buf_str(&a.desk.answer));
-    desk_count(&a.desk, &fit, &failed);
+    buf_put(&whole_answer, buf_str(&a.verbs.answer));
+    verbs_count(&a.verbs, &fit, &failed);
     ck_assert_uint_eq(fit, rows[_i].fit);
-    ck_assert_uint_eq(fence_run(rows[_i].reach, ask, &a), 0);
-    ck_assert(str_eq(buf_str(&a.desk.answer), buf_str(&whole_answer)));
+    ck_assert_uint_eq(access_run(rows[_i].reach, ask, &a), 0);
+    ck_assert(str_eq(buf_str(&a.verbs.answer), buf_str(&whole_answer)));
     buf_done(&whole_answer);
-    desk_close(&a.desk);
+    verbs_close(&a.verbs);
 }
 
 END_TEST
 
-/* Tests the fence. */
+/* Tests the access check. */
 START_TEST(a_touch_is_noticed)
 {
     struct act a = {.handle = filter_handle};
     build(&a, CARDS, &not_beside, ASKED);
-    unsigned touched = fence_run(asked_without_pods, ask, &a);
+    unsigned touched = access_run(asked_without_pods, ask, &a);
     ck_assert_uint_gt(touched, NODES);
     ck_assert_uint_le(touched, NODES + ASKED);
-    desk_close(&a.desk);
+    verbs_close(&a.verbs);
     build(&a, CARDS, &plain, NODES);
-    touched = fence_run(asked_without_pods, ask, &a);
+    touched = access_run(asked_without_pods, ask, &a);
     ck_assert_uint_gt(touched, ASKED);
     ck_assert_uint_le(touched, NODES);
-    desk_close(&a.desk);
+    verbs_close(&a.verbs);
 }
 
 END_TEST

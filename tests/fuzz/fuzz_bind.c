@@ -29,7 +29,8 @@ static void check_error(struct str error)
     buf_init(&out, MIB);
     extender_write_bind(&out, error);
     json_t *json = json_loadb(out.p, out.n, JSON_ALLOW_NUL, NULL);
-    if (json_object_size(json) != 1 || !json_is_string(json_object_get(json, "Error")))
+    if (json_object_size(json) != 1 || !json_is_string(json_object_get(json, "Error")) ||
+        memchr(out.p, '%', out.n) != NULL)
         abort();
     json_decref(json);
     buf_done(&out);

@@ -44,7 +44,7 @@ static void take_in(struct node_view v)
     struct effect effect;
     v.name = STR("n");
     v.mem = STR("64");
-    struct event e = {.type = EVENT_NODE_SET, .node = v};
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = v};
     cache_init(&cache, (struct map_seed){1, 2});
     check(cache_apply(&cache, &e, 0, &effect) == OK, "any table is taken in");
     cache_check(&cache);

@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void apply(struct cache *c, const struct event *e)
+static void apply(struct cache *c, const struct cache_event *e)
 {
     struct effect effect;
     check(cache_apply(c, e, 0, &effect) == OK, "any health event is taken in");
@@ -16,10 +16,10 @@ static void apply(struct cache *c, const struct event *e)
 /* The same cards must be unhealthy whether their node comes before or after the ConfigMap. */
 static void take_in(struct str gpus)
 {
-    const struct event node = {.type = EVENT_NODE_SET,
-                               .node = {.name = STR("n"), .mem = STR("64"), .count = STR("8")}};
-    const struct event health = {.type = EVENT_HEALTH_SET,
-                                 .health = {.node = STR("n"), .gpus = gpus}};
+    const struct cache_event node = {
+        .type = CACHE_NODE_SET, .node = {.name = STR("n"), .mem = STR("64"), .count = STR("8")}};
+    const struct cache_event health = {.type = CACHE_HEALTH_SET,
+                                       .health = {.node = STR("n"), .gpus = gpus}};
     struct cache before;
     struct cache after;
     cache_init(&before, (struct map_seed){1, 2});

@@ -16,7 +16,7 @@ static struct str say_why(void *ctx, size_t i)
 {
     (void)ctx;
     (void)i;
-    return STR("why \xff");
+    return STR("why \xff, 5% of %d");
 }
 
 static unsigned char *offer_all(size_t n)
@@ -58,6 +58,7 @@ static void check_priorities(const struct filter_args *args)
     buf_done(&out);
 }
 
+/* The reason must not have a percent sign: kube-scheduler uses it as a format. */
 static bool is_named(const json_t *answer, const char *map, struct str name)
 {
     char *key = malloc(name.n + 1);
@@ -65,7 +66,8 @@ static bool is_named(const json_t *answer, const char *map, struct str name)
         abort();
     memcpy(key, name.p, name.n);
     key[name.n] = '\0';
-    bool named = json_object_get(json_object_get(answer, map), key) != NULL;
+    const char *why = json_string_value(json_object_get(json_object_get(answer, map), key));
+    bool named = why != NULL && strchr(why, '%') == NULL;
     free(key);
     return named;
 }

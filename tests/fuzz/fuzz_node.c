@@ -20,11 +20,11 @@ static void take_in(const struct node_view *view)
 {
     struct cache cache;
     struct effect effect;
-    struct event e = {.type = EVENT_NODE_SET, .node = *view};
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = *view};
     cache_init(&cache, (struct map_seed){1, 2});
     check(cache_apply(&cache, &e, 0, &effect) == OK, "any node is taken in");
     cache_check(&cache);
-    e.type = EVENT_NODE_GONE;
+    e.type = CACHE_NODE_GONE;
     check(cache_apply(&cache, &e, 0, &effect) == OK, "and let go");
     cache_check(&cache);
     cache_done(&cache);

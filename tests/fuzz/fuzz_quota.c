@@ -72,7 +72,7 @@ static void take(const struct quota *q, struct quota_tenant *t, struct str pool,
     struct quota_refusal refusal;
     struct quota_account a = quota_account(q, t->namespace);
     char text[512];
-    struct buf reason = {.p = text, .cap = sizeof(text), .max = sizeof(text) - 1};
+    struct buf reason = BUF_ON(text);
     int taken = 0;
     while (taken < 10 && quota_fit(&a, &use, 1, &refusal)) {
         quota_charge(t, &use, 1);

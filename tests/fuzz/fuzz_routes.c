@@ -49,11 +49,12 @@ static void stage_open(struct stage *s)
 {
     *s = (struct stage){.service.loop = still_loop()};
     arena_init(&s->arena, 16 * MIB);
+    list_init(&s->service.explains);
     cache_init(&s->service.cache, (struct map_seed){1, 2});
-    check(cluster_new(s->service.loop, &s->service.cache, str_of(world), STR("world"),
-                      &s->service.cluster, NULL) == OK,
+    check(embedded_new(s->service.loop, &s->service.cache, str_of(world), STR("world"),
+                       &s->service.embedded, NULL) == OK,
           "the world is there");
-    s->service.backend = cluster_interface(s->service.cluster);
+    s->service.backend = embedded_interface(s->service.embedded);
     const struct binder_settings b = {.loop = s->service.loop,
                                       .cache = &s->service.cache,
                                       .backend = s->service.backend,
@@ -65,7 +66,7 @@ static void stage_open(struct stage *s)
 static void stage_close(struct stage *s)
 {
     s->service.binder = binder_free(s->service.binder);
-    s->service.cluster = cluster_free(s->service.cluster);
+    s->service.embedded = embedded_free(s->service.embedded);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     arena_done(&s->arena);

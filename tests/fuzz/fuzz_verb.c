@@ -275,7 +275,7 @@ static void nothing(struct backend *b)
 
 /* ---- events ---- */
 
-static void apply(struct stage *s, const struct event *e)
+static void apply(struct stage *s, const struct cache_event *e)
 {
     struct effect effect;
     check(cache_apply(&s->cache, e, 0, &effect) == OK, "it is taken in");
@@ -284,19 +284,19 @@ static void apply(struct stage *s, const struct event *e)
 
 static void watch(struct stage *s, int pod)
 {
-    struct event e = {.type = s->pods[pod].gone ? EVENT_POD_GONE : EVENT_POD_SET,
-                      .pod = view_of(s, pod)};
+    struct cache_event e = {.type = s->pods[pod].gone ? CACHE_POD_GONE : CACHE_POD_SET,
+                            .pod = view_of(s, pod)};
     apply(s, &e);
 }
 
 static void list(struct stage *s)
 {
-    apply(s, &(struct event){.type = EVENT_LIST_BEGIN, .list = CACHE_PODS});
+    apply(s, &(struct cache_event){.type = CACHE_LIST_BEGIN, .list = CACHE_PODS});
     for (int i = 0; i < PODS; i++) {
         if (!s->pods[i].gone)
             watch(s, i);
     }
-    apply(s, &(struct event){.type = EVENT_LIST_END, .list = CACHE_PODS});
+    apply(s, &(struct cache_event){.type = CACHE_LIST_END, .list = CACHE_PODS});
 }
 
 static void ask(struct stage *s, int pod, int node)
@@ -411,8 +411,8 @@ static void stage_open(struct stage *s)
                         .loop = still_loop()};
     cache_init(&s->cache, (struct map_seed){1, 2});
     for (int i = 0; i < NODES; i++) {
-        struct event e = {
-            .type = EVENT_NODE_SET,
+        struct cache_event e = {
+            .type = CACHE_NODE_SET,
             .node = {.name = str_of(names[PODS + i]), .mem = STR("20"), .count = STR("2")}};
         apply(s, &e);
     }

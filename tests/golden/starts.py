@@ -27,6 +27,7 @@ class Start(NamedTuple):
     environment: dict[str, str]
     says: list[str]
     descriptors: int | None = None  # the hard limit of descriptors
+    warns: str = ""  # a warning that comes before
 
 
 def starts(folder: Path, taken: int) -> list[Start]:
@@ -49,6 +50,9 @@ def starts(folder: Path, taken: int) -> list[Start]:
         Start("the certificate is missing",
               [*at_good, "--tls-cert-file", str(missing), "--tls-key-file", str(missing)], {}, [str(missing)]),
         Start("the port is taken", ["--cluster", str(CLUSTER), "--port", str(taken)], {}, [str(taken)]),
+        Start("the same, with evictions that nothing could do",
+              ["--cluster", str(CLUSTER), "--port", str(taken), "--evict-for-cards=true"], {}, [str(taken)],
+              warns="evict-for-cards does nothing with an embedded cluster"),
         Start("the port for probes is taken", [*at_good, "--probe-port", str(taken)], {}, [str(taken)]),
         Start("too few descriptors", at_good, {}, ["RLIMIT_NOFILE", " 79 ", " 80 ", " 8 "], 79),
         Start("hardly any descriptors", at_good, {}, ["RLIMIT_NOFILE", " 12 ", " 80 ", " 8 "], 12),
@@ -76,6 +80,8 @@ def why(cardpack: str, start: Start) -> str:
     errors = [entry["error"] for entry in log if entry["level"] == "error"]
     if len(errors) != 1 or not all(word in errors[0] for word in start.says):
         return f"wanted one error with {start.says}, got {errors}"
+    if start.warns and not any(entry["msg"] == start.warns for entry in log):
+        return f"no warning {start.warns!r}"
     return "" if log[-1]["msg"] == "stopped" else f"the last line is {log[-1]}"
 
 

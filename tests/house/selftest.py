@@ -53,6 +53,8 @@ BROKEN = (  # path, content, the expected finding
     ("src/core/x.c", '#include "../io/x.h"\n', "../io/x.h: our headers"),
     ("include/io/x.h", "#pragma once\ntypedef struct x {\n} x;\n", "include/io/x.h:2: typedef struct"),
     ("include/io/x.h", "#pragma once\ntypedef struct x y;\n", "include/io/x.h:2: typedef struct"),
+    ("src/io/x.c", "static int y_z(void)\n{\n}\n", "src/io/x.c:1: y_z does not begin with x_"),
+    ("src/io/x.c", "static __attribute__((cold)) char *y(\n", "src/io/x.c:1: y does not begin with x_"),
     ("src/io/x.c", "/* TO" "DO: x */\n", "src/io/x.c:1: TO" "DO"),
     ("scripts/x", "# FIX" "ME\n", "scripts/x:1: FIX" "ME"),
     ("README.md", "a\nX" "XX\n", "README.md:2: X" "XX"),
@@ -148,18 +150,22 @@ CALLS = (  # folder of src/, object, function that it calls, finding or none
     ("daemon", "daemon_x.c", "execve", "daemon_x.c.o calls execve"),
     ("daemon", "daemon_x.c", "system", "daemon_x.c.o calls system"),
     ("daemon", "daemon_x.c", "posix_spawn", "daemon_x.c.o calls posix_spawn"),
-    ("io", "io_kubectl_exec.c", "posix_spawn", "io_kubectl_exec.c.o calls posix_spawn"),
-    ("kubectl", "kubectl_exec.c", "posix_spawn", None),
-    ("kubectl", "kubectl_exec.c", "posix_spawnp", "kubectl_exec.c.o calls posix_spawnp"),
-    ("kubectl", "kubectl_exec.c", "fork", "kubectl_exec.c.o calls fork"),
-    ("kubectl", "kubectl_exec.c", "pthread_create", "kubectl_exec.c.o calls pthread_create"),
-    ("kubectl", "kubectl_exec.c", "free", "kubectl_exec.c.o calls free"),
+    ("io", "io_kubectl_child.c", "fork", "io_kubectl_child.c.o calls fork"),
+    ("kubectl", "kubectl_child.c", "fork", None),
+    ("kubectl", "kubectl_child.c", "execv", None),
+    ("kubectl", "kubectl_child.c", "execvp", "kubectl_child.c.o calls execvp"),
+    ("kubectl", "kubectl_child.c", "posix_spawn", "kubectl_child.c.o calls posix_spawn"),
+    ("kubectl", "kubectl_child.c", "pthread_create", "kubectl_child.c.o calls pthread_create"),
+    ("kubectl", "kubectl_child.c", "free", "kubectl_child.c.o calls free"),
 )
 
 DAEMONS = (  # the objects of a daemon, finding or none
     ("int main(void) { return 0; }", None),
     ("int fork(void); int main(void) { return fork(); }", "it has fork"),
-    ("int kubectl_exec(void) { return 0; } int main(void) { return 0; }", "it has kubectl_exec"),
+    (
+        "int kubectl_child_start(void) { return 0; } int main(void) { return 0; }",
+        "it has kubectl_child_start",
+    ),
     ("int posix_spawnp(void); int main(void) { return posix_spawnp(); }", "it has posix_spawnp"),
 )
 

@@ -45,11 +45,10 @@ ALLOCATOR = re.compile(
 # Forbidden calls: with one thread and no lock there can be no race for the cache.
 PROCESSES = r"v?fork|clone3?|posix_spawnp?|f?exec[lv]\w*|system|popen"
 THREADS = re.compile(r"(pthread|thrd|mtx|cnd|tss|sem)_\w+|" + PROCESSES)
-# The module that runs a kubeconfig's credential plugin, as kubectl does, and the calls that it may
-# make.
-SPAWNER = "kubectl_exec.c.o"
-SPAWNS = re.compile(r"posix_spawn")
-STARTS = re.compile(PROCESSES + "|kubectl_exec")
+# The module that runs kubectl, and the calls that it may make.
+SPAWNER = "kubectl_child.c.o"
+SPAWNS = re.compile(r"fork|execv")
+STARTS = re.compile(PROCESSES + "|kubectl_child_start")
 
 Symbols = dict[str, set[str]]  # by object of a library
 

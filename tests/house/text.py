@@ -60,6 +60,11 @@ REGISTRY = re.compile(
 # Not a function type that returns one.
 TYPEDEF = re.compile(r"\btypedef\s+(struct|union|enum)\b(?:[^;({]*;|\s*\w*\s*\{)")
 
+# At column 0. A macro's name in capitals makes functions of its own.
+STATIC_FUNCTION = re.compile(
+    r"^static\b(?: __attribute__\(\([^)]*\)+)?[\w \t*]*?[ *]((?!__)[a-z_]\w*)\s*\(", re.MULTILINE
+)
+
 TOKEN = re.compile(
     r"""(?P<block>/\*.*?\*/) | (?P<line>//[^\n]*) | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""",
     re.VERBOSE | re.DOTALL,
@@ -153,6 +158,16 @@ def types(path: Path, text: str, _: set[Path]) -> Iterator[str]:
         yield f"{path}:{line}: {' '.join(name.split())}"
 
 
+def names(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """Static functions without their file's name in front: a debugger and ctags would find several."""
+    if folder_of(path) is None or path.suffix != ".c":
+        return
+    for match in STATIC_FUNCTION.finditer(code_only(text)):
+        if not match[1].startswith(path.stem + "_"):
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: {match[1]} does not begin with {path.stem}_"
+
+
 def debts(path: Path, text: str, _: set[Path]) -> Iterator[str]:
     """Notes of work to do later."""
     for line, word in lines_with(text, DEBT):
@@ -178,6 +193,7 @@ RULES: tuple[tuple[str, bool, Rule], ...] = (  # name, for C only, rule
     ("files and functions are short", True, sizes),
     ("headers are included as agreed", True, headers),
     ("no struct is typedef'd", True, types),
+    ("static functions carry their file's name", True, names),
     ("no debt is left in the tree", False, debts),
     ("no path of one machine", False, machines),
     ("no host of a package registry", False, registries),

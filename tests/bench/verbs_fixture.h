@@ -7,8 +7,8 @@
 
 #include "daemon/service.h"
 
-struct desk {
-    struct service service; /* its cache holds the ground */
+struct verbs_fixture {
+    struct service service; /* its cache holds the cluster */
     struct arena arena;
     struct buf request; /* the caller writes the next request into it */
     struct buf answer;  /* of the last request; valid until the next one */
@@ -16,12 +16,12 @@ struct desk {
 
 typedef void handler(struct service *s, struct http_request *r);
 
-void desk_open(struct desk *d);
-void desk_close(struct desk *d);
+void verbs_open(struct verbs_fixture *d);
+void verbs_close(struct verbs_fixture *d);
 
 /* First resets the memory of the previous request, as the server does. Aborts if the answer is not
  * 200 or lacks memory. */
-void desk_ask(struct desk *d, handler *handle, struct str body);
+void verbs_ask(struct verbs_fixture *d, handler *handle, struct str body);
 
 /* Counts names in the answer's list and in its map of refusals; for priorities, all names. */
-void desk_count(const struct desk *d, size_t *ret_fit, size_t *ret_failed);
+void verbs_count(const struct verbs_fixture *d, size_t *ret_fit, size_t *ret_failed);

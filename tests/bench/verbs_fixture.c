@@ -1,5 +1,5 @@
-/* Calls filter and prioritize without HTTP; see desk.h. */
-#include "desk.h"
+/* Calls filter and prioritize without HTTP; see verbs_fixture.h. */
+#include "verbs_fixture.h"
 
 #include "base/log.h"
 #include "io/limit.h"
@@ -21,36 +21,36 @@ void __wrap_http_request_respond(struct http_request *r, unsigned status, const 
 }
 
 /* An empty embedded cluster makes the service ready. */
-void desk_open(struct desk *d)
+void verbs_open(struct verbs_fixture *d)
 {
     struct err e = ERR_INIT;
     log_setup(STDERR_FILENO, LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
-    *d = (struct desk){.service.shortlist = 0};
+    *d = (struct verbs_fixture){.service.shortlist = 0};
     if (loop_new(&d->service.loop, &e) != OK)
         abort();
     cache_init(&d->service.cache, (struct map_seed){0x0123456789abcdef, 0xfedcba9876543210});
-    if (cluster_new(d->service.loop, &d->service.cache, STR("{\"kind\":\"List\",\"items\":[]}"),
-                    STR("ground"), &d->service.cluster, &e) != OK) {
+    if (embedded_new(d->service.loop, &d->service.cache, STR("{\"kind\":\"List\",\"items\":[]}"),
+                     STR("bench"), &d->service.embedded, &e) != OK) {
         (void)fprintf(stderr, "%s\n", e.text);
         abort();
     }
-    d->service.backend = cluster_interface(d->service.cluster);
+    d->service.backend = embedded_interface(d->service.embedded);
     arena_init(&d->arena, LIMIT_REQUEST_ARENA);
     buf_init(&d->request, LIMIT_REQUEST_ARENA);
     buf_init(&d->answer, LIMIT_REQUEST_ARENA);
 }
 
-void desk_close(struct desk *d)
+void verbs_close(struct verbs_fixture *d)
 {
     buf_done(&d->request);
     buf_done(&d->answer);
     arena_done(&d->arena);
-    d->service.cluster = cluster_free(d->service.cluster);
+    d->service.embedded = embedded_free(d->service.embedded);
     cache_done(&d->service.cache);
     d->service.loop = loop_free(d->service.loop);
 }
 
-void desk_ask(struct desk *d, handler *handle, struct str body)
+void verbs_ask(struct verbs_fixture *d, handler *handle, struct str body)
 {
     struct http_request r = {.method = STR("POST"),
                              .body = body,
@@ -69,7 +69,7 @@ void desk_ask(struct desk *d, handler *handle, struct str body)
         abort();
 }
 
-void desk_count(const struct desk *d, size_t *ret_fit, size_t *ret_failed)
+void verbs_count(const struct verbs_fixture *d, size_t *ret_fit, size_t *ret_failed)
 {
     json_error_t error;
     json_t *answer = json_loadb(d->answer.p, d->answer.n, 0, &error);

@@ -8,20 +8,20 @@
 
 #include <stdint.h>
 
-struct talk {
+struct blocking_client {
     int fd;
     struct buf in; /* the last answer, head and body */
     unsigned status;
     struct str body; /* the body in `in` */
 };
 
-void talk_open(struct talk *c, uint16_t port);
-void talk_close(struct talk *c);
+void client_open(struct blocking_client *c, uint16_t port);
+void client_close(struct blocking_client *c);
 
 /* Writes a request, head and body, as kube-scheduler does. */
-void talk_request(struct buf *out, const char *path, struct str body);
+void client_request(struct buf *out, const char *path, struct str body);
 
-void talk_do(struct talk *c, struct str request);
+void client_do(struct blocking_client *c, struct str request);
 
 /* The decimal number at the start of s. */
 uint64_t number_at(const char *s);

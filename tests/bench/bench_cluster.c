@@ -1,5 +1,5 @@
-/* Builds the benchmarks' cluster and its JSON; see ground.h. */
-#include "ground.h"
+/* Builds the benchmarks' cluster and its JSON; see bench_cluster.h. */
+#include "bench_cluster.h"
 #include "core/limit.h"
 
 #include <stdio.h>
@@ -7,16 +7,16 @@
 
 #define GROUPS 4
 
-static void apply(struct cache *c, const struct event *e)
+static void apply(struct cache *c, const struct cache_event *e)
 {
     struct effect effect;
     if (cache_apply(c, e, UINT64_C(1700000000000000000), &effect) != OK || effect.err.code != OK)
         abort();
 }
 
-struct str ground_node_name(size_t node, struct ground_name *out)
+struct str bench_node_name(size_t node, struct bench_name *out)
 {
-    *out = (struct ground_name){.bytes = ""}; /* otherwise cppcheck takes it for read */
+    *out = (struct bench_name){.bytes = ""}; /* otherwise cppcheck takes it for read */
     int n = snprintf(out->bytes, sizeof(out->bytes), "gpu-node-%06zu.eu-central-1.compute.internal",
                      node);
     return (struct str){out->bytes, (size_t)n};
@@ -28,9 +28,9 @@ static struct str print_int(char out[24], int64_t v)
     return (struct str){out, (size_t)n};
 }
 
-static void build_node(struct cache *c, const struct ground *g, size_t node)
+static void build_node(struct cache *c, const struct bench_cluster *g, size_t node)
 {
-    struct ground_name name;
+    struct bench_name name;
     char mem[24];
     char count[24];
     char uuids[LIMIT_CARDS][16];
@@ -38,14 +38,14 @@ static void build_node(struct cache *c, const struct ground *g, size_t node)
     for (uint32_t i = 0; i < g->cards && g->tables; i++) {
         int n = snprintf(uuids[i], sizeof(uuids[i]), "GPU-%u", i);
         cards[i] = (struct card_view){.index = i,
-                                      .mem = GROUND_CARD_MEM,
+                                      .mem = BENCH_CARD_MEM,
                                       .numa = i < g->cards / 2 ? 0 : 1,
                                       .model = STR("NVIDIA-A100-SXM4-80GB"),
                                       .uuid = {uuids[i], (size_t)n}};
     }
-    struct event e = {.type = EVENT_NODE_SET};
-    e.node.name = ground_node_name(node, &name);
-    e.node.mem = print_int(mem, (int64_t)g->cards * GROUND_CARD_MEM);
+    struct cache_event e = {.type = CACHE_NODE_SET};
+    e.node.name = bench_node_name(node, &name);
+    e.node.mem = print_int(mem, (int64_t)g->cards * BENCH_CARD_MEM);
     e.node.mem_allocatable = e.node.mem;
     e.node.count = print_int(count, g->cards);
     e.node.pool = STR("training");
@@ -56,9 +56,9 @@ static void build_node(struct cache *c, const struct ground *g, size_t node)
 }
 
 /* A pod that runs on this node. */
-static void build_pod(struct cache *c, const struct ground *g, size_t node, uint32_t i)
+static void build_pod(struct cache *c, const struct bench_cluster *g, size_t node, uint32_t i)
 {
-    struct ground_name on;
+    struct bench_name on;
     char uid[40];
     char name[40];
     char namespace[16];
@@ -66,7 +66,7 @@ static void build_pod(struct cache *c, const struct ground *g, size_t node, uint
     char mem[24];
     char idx[24];
     struct container_view container = {.name = STR("main"), .mem = print_int(mem, g->pod_mem)};
-    struct event e = {.type = EVENT_POD_SET};
+    struct cache_event e = {.type = CACHE_POD_SET};
     int n = snprintf(uid, sizeof(uid), "6f1d2c3b-%04x-4a5b-8c6d-%012zx", i, node);
     e.pod.uid = (struct str){uid, (size_t)n};
     n = snprintf(name, sizeof(name), "train-%zu-%u", node, i);
@@ -76,7 +76,7 @@ static void build_pod(struct cache *c, const struct ground *g, size_t node, uint
     n = snprintf(group, sizeof(group), "group-%u", i / 2 % GROUPS);
     if (g->tables && i % 2 == 0)
         e.pod.anti_affinity = (struct str){group, (size_t)n};
-    e.pod.node = ground_node_name(node, &on);
+    e.pod.node = bench_node_name(node, &on);
     e.pod.phase = STR("Running");
     e.pod.idx = print_int(idx, i % g->cards);
     e.pod.assigned = STR("true");
@@ -86,13 +86,13 @@ static void build_pod(struct cache *c, const struct ground *g, size_t node, uint
     apply(c, &e);
 }
 
-void ground_build_nodes(struct cache *c, const struct ground *g)
+void bench_cluster_build_nodes(struct cache *c, const struct bench_cluster *g)
 {
     for (size_t i = 0; i < g->nodes; i++)
         build_node(c, g, g->first + i);
 }
 
-void ground_build_pods(struct cache *c, const struct ground *g)
+void bench_cluster_build_pods(struct cache *c, const struct bench_cluster *g)
 {
     for (size_t i = 0; i < g->nodes; i += MAX_OF(g->pods_every, (size_t)1)) {
         for (uint32_t p = 0; p < g->pods; p++)
@@ -100,13 +100,13 @@ void ground_build_pods(struct cache *c, const struct ground *g)
     }
 }
 
-void ground_build(struct cache *c, const struct ground *g)
+void bench_cluster_build(struct cache *c, const struct bench_cluster *g)
 {
-    ground_build_nodes(c, g);
-    ground_build_pods(c, g);
+    bench_cluster_build_nodes(c, g);
+    bench_cluster_build_pods(c, g);
 }
 
-void ground_limit(struct cache *c)
+void bench_cluster_limit(struct cache *c)
 {
     const int64_t most = INT64_C(1) << 40;
     const struct quota_limit limits[] = {
@@ -115,8 +115,8 @@ void ground_limit(struct cache *c)
         {.scope = QUOTA_MODEL, .name = STR("NVIDIA-A100*"), .most = {most, most, most}},
     };
     const struct quota_entry entry = {
-        .namespace = GROUND_LIMITED, .limits = limits, .n_limits = COUNT_OF(limits)};
-    struct event e = {.type = EVENT_QUOTA_SET};
+        .namespace = BENCH_LIMITED, .limits = limits, .n_limits = COUNT_OF(limits)};
+    struct cache_event e = {.type = CACHE_QUOTA_SET};
     e.quota = (struct quota_view){&entry, 1};
     apply(c, &e);
 }
@@ -206,7 +206,7 @@ static void write_conditions(struct buf *out, const char *const *types, size_t n
     buf_putc(out, ']');
 }
 
-void ground_write_pod(struct buf *out, const struct pod_text *p)
+void bench_write_pod(struct buf *out, const struct pod_text *p)
 {
     static const char *const types[] = {"Initialized", "Ready", "ContainersReady", "PodScheduled"};
     buf_printf(out, "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",");
@@ -224,19 +224,19 @@ static void write_figures(struct buf *out, const char *which, uint32_t cards)
                "\"%s\":{\"aliyun.com/gpu-count\":\"%u\",\"aliyun.com/gpu-mem\":\"%u\","
                "\"cpu\":\"96\",\"ephemeral-storage\":\"1015440188Ki\",\"memory\":"
                "\"1056295628Ki\",\"pods\":\"110\"},",
-               which, cards, cards * GROUND_CARD_MEM);
+               which, cards, cards * BENCH_CARD_MEM);
 }
 
-void ground_write_node(struct buf *out, size_t node, uint32_t cards, unsigned version)
+void bench_write_node(struct buf *out, size_t node, uint32_t cards, unsigned version)
 {
     static const char *const types[] = {"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"};
-    struct ground_name name;
+    struct bench_name name;
     buf_printf(out,
                "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%.*s\","
                "\"uid\":\"9c2e7b40-8f21-4f6e-b2a1-%012zx\",\"resourceVersion\":\"%u\","
                "\"labels\":{\"cardpack.io/pool\":\"training\",\"kubernetes.io/os\":\"linux\"},"
                "\"managedFields\":[",
-               STR_ARG(ground_node_name(node, &name)), node, version);
+               STR_ARG(bench_node_name(node, &name)), node, version);
     write_managed(out, "kubelet", 52);
     buf_printf(out, "]},\"spec\":{\"podCIDR\":\"10.244.0.0/24\"},\"status\":{");
     write_figures(out, "capacity", cards);
@@ -259,19 +259,19 @@ static size_t scatter(size_t i, size_t n)
     return n % prime == 0 ? i : i * prime % n;
 }
 
-void ground_write_args(struct buf *out, const struct wish *wish, size_t n)
+void bench_write_args(struct buf *out, const struct wish *wish, size_t n)
 {
-    struct ground_name name;
+    struct bench_name name;
     buf_printf(out, "{\"Pod\":");
-    ground_write_pod(out, &(struct pod_text){.name = STR("train-7c5ddbdf54-x2x7p"),
-                                             .uid = STR("1b4e28ba-2fa1-41d2-883f-0016d3cca427"),
-                                             .phase = STR("Pending"),
-                                             .version = 1,
-                                             .wish = *wish});
+    bench_write_pod(out, &(struct pod_text){.name = STR("train-7c5ddbdf54-x2x7p"),
+                                            .uid = STR("1b4e28ba-2fa1-41d2-883f-0016d3cca427"),
+                                            .phase = STR("Pending"),
+                                            .version = 1,
+                                            .wish = *wish});
     buf_printf(out, ",\"Nodes\":null,\"NodeNames\":[");
     for (size_t i = 0; i < n; i++)
         buf_printf(out, "%s\"%.*s\"", i == 0 ? "" : ",",
-                   STR_ARG(ground_node_name(scatter(i, n), &name)));
+                   STR_ARG(bench_node_name(scatter(i, n), &name)));
     buf_printf(out, "]}");
     if (buf_failed(out))
         abort();

@@ -8,11 +8,11 @@
 #include "base/macro.h"
 
 /* The owner of later allocations; 0 at the start: shared by all. */
-void fence_own(unsigned owner);
+void access_own(unsigned owner);
 
 /* Makes the block with p (may be NULL) shared by all, whatever its owner was. */
-void fence_share(const void *p);
+void access_share(const void *p);
 
 /* Calls run without access to the memory of owners that `open` does not allow; restores access
  * afterwards. Returns the owner whose memory was touched (run was then aborted); 0: none. */
-unsigned fence_run(bool (*open)(unsigned owner), void (*run)(void *ctx), void *ctx);
+unsigned access_run(bool (*open)(unsigned owner), void (*run)(void *ctx), void *ctx);

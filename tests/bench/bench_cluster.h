@@ -7,13 +7,13 @@
 #include "base/buf.h"
 #include "core/cache.h"
 
-#define GROUND_CARD_MEM 80
+#define BENCH_CARD_MEM 80
 
-/* The namespace with limits; the pods of the ground are in others. */
-#define GROUND_LIMITED STR("team-limited")
+/* The namespace with limits; the pods of the cluster are in others. */
+#define BENCH_LIMITED STR("team-limited")
 
-struct ground {
-    size_t first; /* number of the first node: a ground may extend another */
+struct bench_cluster {
+    size_t first; /* number of the first node: a cluster may extend another */
     size_t nodes;
     uint32_t cards;    /* of each node */
     uint32_t pods;     /* on each node that has pods, spread over its cards */
@@ -23,19 +23,19 @@ struct ground {
 };
 
 /* Adds the nodes, then the pods. */
-void ground_build(struct cache *c, const struct ground *g);
-void ground_build_nodes(struct cache *c, const struct ground *g);
-void ground_build_pods(struct cache *c, const struct ground *g);
+void bench_cluster_build(struct cache *c, const struct bench_cluster *g);
+void bench_cluster_build_nodes(struct cache *c, const struct bench_cluster *g);
+void bench_cluster_build_pods(struct cache *c, const struct bench_cluster *g);
 
-/* Sets limits for GROUND_LIMITED that are never reached. */
-void ground_limit(struct cache *c);
+/* Sets limits for BENCH_LIMITED that are never reached. */
+void bench_cluster_limit(struct cache *c);
 
 /* The name of a node, like those of cloud providers. */
-struct ground_name {
+struct bench_name {
     char bytes[64];
 };
 
-struct str ground_node_name(size_t node, struct ground_name *out);
+struct str bench_node_name(size_t node, struct bench_name *out);
 
 /* A pod's request as JSON: members of labels, annotations and limits, each starting with ','. */
 struct wish {
@@ -67,11 +67,11 @@ struct pod_text {
 
 /* A Pod with everything that real ones have: managedFields, environment, volumes, conditions; 7.5
  * KB. */
-void ground_write_pod(struct buf *out, const struct pod_text *p);
+void bench_write_pod(struct buf *out, const struct pod_text *p);
 
 /* A Node with images, conditions and managedFields; 10 KB. */
-void ground_write_node(struct buf *out, size_t node, uint32_t cards, unsigned version);
+void bench_write_node(struct buf *out, size_t node, uint32_t cards, unsigned version);
 
 /* ExtenderArgs with the wish and `n` names, of nodes 0 to n - 1, in an order unlike that in
  * memory. */
-void ground_write_args(struct buf *out, const struct wish *wish, size_t n);
+void bench_write_args(struct buf *out, const struct wish *wish, size_t n);

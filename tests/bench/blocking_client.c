@@ -1,5 +1,5 @@
-/* A blocking HTTP client for benchmarks; see talk.h. */
-#include "talk.h"
+/* A blocking HTTP client for benchmarks; see blocking_client.h. */
+#include "blocking_client.h"
 
 #include "base/limit.h"
 
@@ -33,26 +33,26 @@ uint64_t number_at(const char *s)
     return n;
 }
 
-void talk_open(struct talk *c, uint16_t port)
+void client_open(struct blocking_client *c, uint16_t port)
 {
     const struct sockaddr_in to = {.sin_family = AF_INET,
                                    .sin_port = htons(port),
                                    .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     const int on = 1;
-    *c = (struct talk){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    *c = (struct blocking_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     buf_init(&c->in, 256 * MIB);
     if (c->fd < 0 || connect(c->fd, (const struct sockaddr *)&to, sizeof(to)) != 0 ||
         setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
         die("no connection to port %u: %s", port, strerror(errno));
 }
 
-void talk_close(struct talk *c)
+void client_close(struct blocking_client *c)
 {
     (void)close(c->fd);
     buf_done(&c->in);
 }
 
-void talk_request(struct buf *out, const char *path, struct str body)
+void client_request(struct buf *out, const char *path, struct str body)
 {
     buf_printf(out,
                "POST %s HTTP/1.1\r\nHost: 127.0.0.1:39999\r\nUser-Agent: Go-http-client/1.1\r\n"
@@ -74,7 +74,7 @@ static void send_all(int fd, struct str s)
     }
 }
 
-static void receive(struct talk *c)
+static void receive(struct blocking_client *c)
 {
     if (!buf_reserve(&c->in, READ_BYTES))
         die("no memory for an answer");
@@ -85,7 +85,7 @@ static void receive(struct talk *c)
 }
 
 /* The length of the head; 0: not complete yet. */
-static size_t head_of(const struct talk *c)
+static size_t head_of(const struct blocking_client *c)
 {
     const char *end = memmem(c->in.p, c->in.n, "\r\n\r\n", 4);
     return end == NULL ? 0 : (size_t)(end - c->in.p) + 4;
@@ -100,7 +100,7 @@ static size_t length_of(struct str head)
     return (size_t)number_at(text + sizeof(name) - 1);
 }
 
-void talk_do(struct talk *c, struct str request)
+void client_do(struct blocking_client *c, struct str request)
 {
     size_t head = 0;
     send_all(c->fd, request);

@@ -1,5 +1,5 @@
-/* Detects which allocations a function reads or writes; see fence.h. */
-#include "fence.h"
+/* Detects which allocations a function reads or writes; see access_check.h. */
+#include "access_check.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ static struct {
     unsigned owner;
     sigjmp_buf back;
     volatile sig_atomic_t touched;
-} fence;
+} heap;
 
 void *__wrap_mem_alloc(size_t size);
 void *__wrap_mem_resize(void *p, size_t size);
@@ -32,8 +32,8 @@ void __wrap_mem_free(void *p);
 
 static struct block *find(const void *p)
 {
-    for (size_t i = 0; i < fence.n; i++) {
-        struct block *b = &fence.blocks[i];
+    for (size_t i = 0; i < heap.n; i++) {
+        struct block *b = &heap.blocks[i];
         if ((const char *)p >= b->p && (const char *)p < b->p + b->mapped)
             return b;
     }
@@ -45,9 +45,9 @@ void *__wrap_mem_alloc(size_t size)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t mapped = (size + page - 1) / page * page;
     void *p = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED || fence.n == BLOCKS_MAX)
+    if (p == MAP_FAILED || heap.n == BLOCKS_MAX)
         abort();
-    fence.blocks[fence.n++] = (struct block){p, size, mapped, fence.owner};
+    heap.blocks[heap.n++] = (struct block){p, size, mapped, heap.owner};
     return p;
 }
 
@@ -58,7 +58,7 @@ void __wrap_mem_free(void *p)
         return;
     if (b == NULL || b->p != p || munmap(p, b->mapped) != 0)
         abort();
-    *b = fence.blocks[--fence.n];
+    *b = heap.blocks[--heap.n];
 }
 
 void *__wrap_mem_resize(void *p, size_t size)
@@ -71,12 +71,12 @@ void *__wrap_mem_resize(void *p, size_t size)
     return more;
 }
 
-void fence_own(unsigned owner)
+void access_own(unsigned owner)
 {
-    fence.owner = owner;
+    heap.owner = owner;
 }
 
-void fence_share(const void *p)
+void access_share(const void *p)
 {
     struct block *b = find(p);
     if (p == NULL)
@@ -93,33 +93,33 @@ static void fault(int number, siginfo_t *info, void *context)
     (void)context;
     if (b == NULL || b->owner == 0)
         abort();
-    fence.touched = (sig_atomic_t)b->owner;
-    siglongjmp(fence.back, 1);
+    heap.touched = (sig_atomic_t)b->owner;
+    siglongjmp(heap.back, 1);
 }
 
 static void protect(bool (*open)(unsigned owner), int protection)
 {
-    for (size_t i = 0; i < fence.n; i++) {
-        const struct block *b = &fence.blocks[i];
+    for (size_t i = 0; i < heap.n; i++) {
+        const struct block *b = &heap.blocks[i];
         if (b->owner != 0 && !open(b->owner) && mprotect(b->p, b->mapped, protection) != 0)
             abort();
     }
 }
 
-unsigned fence_run(bool (*open)(unsigned owner), void (*run)(void *ctx), void *ctx)
+unsigned access_run(bool (*open)(unsigned owner), void (*run)(void *ctx), void *ctx)
 {
     struct sigaction before;
     const struct sigaction action = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO};
     if (sigaction(SIGSEGV, &action, &before) != 0)
         abort();
-    fence.touched = 0;
-    fence.owner = 0;
-    if (sigsetjmp(fence.back, 1) == 0) {
+    heap.touched = 0;
+    heap.owner = 0;
+    if (sigsetjmp(heap.back, 1) == 0) {
         protect(open, PROT_NONE);
         run(ctx);
     }
     protect(open, PROT_READ | PROT_WRITE);
     if (sigaction(SIGSEGV, &before, NULL) != 0)
         abort();
-    return (unsigned)fence.touched;
+    return (unsigned)heap.touched;
 }

@@ -60,6 +60,7 @@ class Daemon:
         valgrind: bool = False,
         tls: ssl.SSLContext | None = None,
         token: str | None = None,
+        log_level: str = "debug",
     ) -> None:
         self.port = port
         self.tls = tls  # the SSLContext of requests; None: plain HTTP
@@ -71,7 +72,8 @@ class Daemon:
         argv += ["--kubeconfig", kubeconfig] if kubeconfig is not None else []
         # Only scenarios that say so leave a Binding in flight over a restart.
         argv += ["--start-settle", "1s"]
-        argv += ["--log-level", "debug", "--log-format", "json", *args]
+        argv += ["--log-level", log_level] if log_level else []  # else the file of --config has it
+        argv += ["--log-format", "json", *args]
         self.process = Component(name, argv, workdir, self.ready, env=_SANITIZERS)
 
     # ---- life ---------------------------------------------------------------------------

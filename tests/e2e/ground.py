@@ -56,12 +56,6 @@ class Ground:
         """Starts a cardpack."""
         raise NotImplementedError
 
-    def manage(self, *resources: str) -> None:
-        """
-        Makes kube-scheduler call the extender for pods that name any of these resources, until the
-        scenario ends.
-        """
-
     def bound(self, name: str) -> Json:
         """Waits until the pod is bound, and returns it."""
         raise NotImplementedError
@@ -318,7 +312,6 @@ class RealGround(Ground):
         self.namespace = bench.namespace
         self.modern = bench.minor > 28
         self.seed = bench.options.seed
-        self.managed: tuple[str, ...] = ()
 
     def must(self, method: str, path: str, body: Json = None) -> Json:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
@@ -326,15 +319,6 @@ class RealGround(Ground):
 
     def start(self, *args: str) -> Daemon:
         return self.bench.cardpack(*args)
-
-    def manage(self, *resources: str) -> None:
-        self.managed = resources
-        self.bench.start_scheduler(managed=resources)
-
-    def close(self) -> None:
-        """Restores the shipped configuration."""
-        if self.managed:
-            self.bench.start_scheduler()
 
     def bound(self, name: str) -> Json:
         try:
@@ -448,11 +432,8 @@ def on_all_grounds(function: GroundScenario) -> GroundScenario:
 
     def real(bench: Bench) -> None:
         ground = RealGround(bench)
-        try:
-            function(ground)
-            ground.verify()
-        finally:
-            ground.close()
+        function(ground)
+        ground.verify()
 
     def fake(lab: Lab) -> None:
         with FakeApi(lab.workdir) as api:

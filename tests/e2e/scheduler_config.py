@@ -8,7 +8,6 @@ exactly once.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
@@ -39,17 +38,6 @@ def _without_extenders(text: str) -> str:
     return text
 
 
-def _managing(text: str, resources: Sequence[str]) -> str:
-    """Replaces the shipped list of managed resources: pods that name any of these go to the extender."""
-    entry = "  - name: {}\n    ignoredByScheduler: false\n"
-    pattern = "^  managedResources:\n(?:" + entry.format(r"\S+") + ")+"
-    listed = "".join(entry.format(name) for name in resources)
-    text, count = re.subn(pattern, f"  managedResources:\n{listed}", text, flags=re.MULTILINE)
-    if count != 1:
-        raise ValueError(f"managedResources stands {count} times in the shipped configuration")
-    return text
-
-
 def render(
     version: str,
     kubeconfig: Path,
@@ -58,15 +46,13 @@ def render(
     extender_lines: tuple[str, ...] = (),
     extra: str = "",
     plain_port: int = 0,
-    managed: Sequence[str] = (),
 ) -> str:
     """The shipped configuration for a test.
 
     url_prefix None leaves the extender out. overrides replace the value of keys
     that the file has ({"httpTimeout": "2s"}); extender_lines are added to the
     extender ("prioritizeVerb: prioritize"), extra at the end, at top level.
-    plain_port replaces v1beta1's plain HTTP port; managed replaces the resources for which the
-    scheduler calls the extender.
+    plain_port replaces v1beta1's plain HTTP port.
     """
     text = shipped(version).read_text()
     text = _set(text, "kubeconfig", str(kubeconfig))
@@ -85,8 +71,6 @@ def render(
         text = _set(text, "urlPrefix", url_prefix)
         added = "".join(f"  {line}\n" for line in extender_lines)
         text = re.sub(r"^(  filterVerb:.*\n)", rf"\g<1>{added}", text, flags=re.MULTILINE)
-        if managed:
-            text = _managing(text, managed)
     for key, value in (overrides or {}).items():
         text = _set(text, key, value)
     return text + extra

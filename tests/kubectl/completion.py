@@ -195,15 +195,13 @@ def ask_directly(program: Path, port: int, env: dict[str, str]) -> list[tuple[st
     line = f"cards --daemon-url http://127.0.0.1:{deaf} "
     with server:
         found.append(("a daemon that is silent", offers(link, line.split(" "), [], env)))
-    sleeper = Path(env["HOME"]) / "config"
-    sleeper.write_text(
-        "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
-        "clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: "
-        "{exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: /bin/sh, args: ['-c', "
-        "'echo noise >&2; exec sleep 60']}}}]\n"
-    )
-    line = f"cards --kubeconfig {sleeper} "
-    found.append(("a plugin that logs in for long", offers(link, line.split(" "), [], env)))
+    kubectl = Path(env["HOME"]) / "bin" / "kubectl"
+    kubectl.parent.mkdir()
+    kubectl.write_text("#!/bin/sh\necho noise >&2\nexec sleep 60\n")
+    kubectl.chmod(0o700)
+    slow = env | {"PATH": f"{kubectl.parent}:{env['PATH']}"}
+    for line in ("cards ", "explain ", "explain --context c -n "):
+        found.append((f"a kubectl that is silent: {line}", offers(link, line.split(" "), [], slow)))
     return found
 
 

@@ -15,14 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import yaml
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
-from prometheus_client.parser import text_string_to_metric_families as read_text
+from prometheus_client.parser import text_string_to_metric_families
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT / "tests/e2e")]
 
-from daemons import OPENMETRICS, TEXT, Cardpack, Relay, certificate, free_port, pod  # noqa: E402
+from daemons import Cardpack, certificate, free_port, pod  # noqa: E402
 from fake_api import FakeApi  # noqa: E402
 from prometheus import Prometheus  # noqa: E402
 
@@ -78,35 +77,19 @@ def fill_fake(api: FakeApi) -> None:
         api.create_node(f"node-{i}", mem=64, cards=4)
 
 
-# ---- the formats --------------------------------------------------------------------------
+# ---- the format ---------------------------------------------------------------------------
 
 
-def samples(families: list) -> dict[str, set]:
-    """Each sample's name and labels, by family; without the values, which vary."""
-    found: dict[str, set] = {}
-    for family in families:
-        for s in family.samples:
-            found.setdefault(s.name, set()).add(frozenset(s.labels.items()))
-    return found
-
-
-def check_formats(name: str, cardpack: Cardpack, programs: Path) -> None:
-    """promtool and the parsers read the metrics, and both formats have the same content."""
+def check_format(name: str, cardpack: Cardpack, programs: Path) -> None:
+    """promtool and Prometheus' Python library read the metrics."""
     for where, port in (("main port", 0), ("probes' port", cardpack.probes)):
-        status, kind, text = cardpack.ask("GET", "/metrics", accept=TEXT, port=port)
-        check(f"{name}, {where}: text", differ((status, kind), (200, "text/plain; version=0.0.4; charset=utf-8")))
+        status, kind, text = cardpack.ask("GET", "/metrics", port=port)
+        check(f"{name}, {where}: content type", differ((status, kind), (200, "text/plain; version=0.0.4; charset=utf-8")))
         lint = subprocess.run([programs / "promtool", "check", "metrics"], input=text, text=True, capture_output=True)
         check(f"{name}, {where}: promtool has nothing to say", lint.stdout + lint.stderr or lint.returncode)
-        status, kind, opened = cardpack.ask("GET", "/metrics", accept=OPENMETRICS, port=port)
-        check(f"{name}, {where}: OpenMetrics", differ(
-            (status, kind), (200, "application/openmetrics-text; version=1.0.0; charset=utf-8")))
-        families = list(read_openmetrics(opened))
-        check(f"{name}, {where}: the formats have the same samples",
-              differ(samples(list(read_text(text))), samples(families)))
-        fixed = sum(1 for f in families for s in f.samples if "node" not in s.labels)
+        fixed = sum(1 for f in text_string_to_metric_families(text) for s in f.samples if "node" not in s.labels)
         check(f"{name}, {where}: so many series but for nodes", "" if 400 < fixed <= 850 else fixed)
-        check(f"{name}, {where}: no pod and no namespace", re.findall(r"fits-\d+|secret|stray", opened))
-    check(f"{name}: without Accept it is text", differ(cardpack.ask("GET", "/metrics")[1].split(";")[0], "text/plain"))
+        check(f"{name}, {where}: no pod and no namespace", re.findall(r"fits-\d+|secret|stray", text))
     check(f"{name}: HEAD", differ(cardpack.ask("HEAD", "/metrics")[0::2], (200, "")))
     check(f"{name}: POST", differ(cardpack.ask("POST", "/metrics", {})[0], 405))
 
@@ -117,11 +100,11 @@ def check_formats(name: str, cardpack: Cardpack, programs: Path) -> None:
 def described(cardpack: Cardpack) -> dict[str, tuple[str, str, str]]:
     """Each metric's type, labels and help, from the daemon."""
     found = {}
-    for family in read_openmetrics(cardpack.ask("GET", "/metrics", accept=OPENMETRICS)[2]):
+    for family in text_string_to_metric_families(cardpack.ask("GET", "/metrics")[2]):
         keys: list[str] = []
         for s in family.samples:
             keys += [k for k in s.labels if k not in (*keys, "le")]
-        suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
+        suffix = "_total" if family.type == "counter" else ""
         found[family.name + suffix] = (family.type, ", ".join(f"`{k}`" for k in keys), family.documentation)
     return found
 
@@ -247,7 +230,7 @@ def check_values(prometheus: Prometheus, job: str, cardpack: Cardpack) -> None:
         ({"verb": "prioritize", "outcome": "ok"}, PODS),
         ({"verb": "bind", "outcome": "ok"}, PODS),
         ({"verb": "bind", "outcome": "refused"}, 0),
-        ({"verb": "other", "outcome": "error"}, 2),  # /nowhere, and the POST of check_formats
+        ({"verb": "other", "outcome": "error"}, 2),  # /nowhere, and the POST of check_format
         ({"verb": "probe", "outcome": "ok"}, 1),
     ):
         check(f"{job}: {labels}", differ(one(COUNT, **labels), wanted))
@@ -274,23 +257,17 @@ def check_kubernetes(prometheus: Prometheus, nodes: int) -> None:
 
 
 def check_prometheus(programs: Path, folder: Path, embedded: Cardpack, real: Cardpack) -> None:
-    """Prometheus scrapes both formats, plain and over TLS, with right values."""
-    plain, text = Relay(embedded), Relay(embedded, accept=TEXT)
-    jobs = {"openmetrics": ("http", plain.port), "text": ("http", text.port), "tls": ("https", real.port)}
+    """Prometheus scrapes plain and over TLS, with right values."""
+    jobs = {"plain": ("http", embedded.port), "tls": ("https", real.port)}
     prometheus = Prometheus(programs / "prometheus", folder, free_port(), jobs, ALERTS)
     try:
         prometheus.until("scraped all thrice", lambda: len(prometheus.query("count_over_time(up[5m]) >= 3")) == len(jobs))
         targets = prometheus.get("/api/v1/targets")["activeTargets"]
         check("Prometheus: every target is up", [t for t in targets if t["health"] != "up" or t["lastError"]])
         check("Prometheus: no scrape failed", [m for m, v in prometheus.query("min_over_time(up[5m])") if v != 1])
-        check("Prometheus: asks for OpenMetrics and gets it", differ(
-            [("openmetrics" in a, k.split(";")[0]) for a, k in plain.seen], [(True, "application/openmetrics-text")]))
-        check("Prometheus: takes text", differ([k.split(";")[0] for _, k in text.seen], ["text/plain"]))
-        for job in ("openmetrics", "text"):
-            check_values(prometheus, job, embedded)
-        for job in ("openmetrics", "text"):
-            model = {m["model"] for m, _ in prometheus.query(f'cardpack_card_info{{job="{job}"}}')}
-            check(f"{job}: odd models", differ(model, {'He said "A100"\\\n and more', "NVIDIA-Größe-80GB"}))
+        check_values(prometheus, "plain", embedded)
+        model = {m["model"] for m, _ in prometheus.query('cardpack_card_info{job="plain"}')}
+        check("plain: odd models", differ(model, {'He said "A100"\\\n and more', "NVIDIA-Größe-80GB"}))
         check_kubernetes(prometheus, nodes=3)
         check_expressions(prometheus)
         loaded = prometheus.get("/api/v1/rules")["groups"]
@@ -321,7 +298,7 @@ def main() -> int:
         kubeconfig = api.write_kubeconfig(folder / "kubeconfig")
         embedded = Cardpack(binary, f"--cluster={HERE / 'world.yaml'}")
         real = Cardpack(binary, f"--kubeconfig={kubeconfig}", f"--tls-cert-file={crt}", f"--tls-key-file={key}",
-                        "--evict-for-cards", "--start-settle=0s", tls=True)  # fmt: skip
+                        "--evict-for-cards=true", "--start-settle=0s", tls=True)  # fmt: skip
         try:
             await_ready(real)
             if "--table" in sys.argv[3:]:
@@ -330,8 +307,8 @@ def main() -> int:
             use(embedded, lambda p: embedded.ask("POST", "/api/v1/namespaces/secret-namespace/pods", p),
                 ["odd-names", "large", "nameless", "plain", "unknown"])  # fmt: skip
             use(real, lambda p: api.must("POST", "/api/v1/namespaces/secret-namespace/pods", p), [f"node-{i}" for i in range(3)])
-            check_formats("embedded cluster", embedded, programs)
-            check_formats("API server, TLS", real, programs)
+            check_format("embedded cluster", embedded, programs)
+            check_format("API server, TLS", real, programs)
             check_document(merge(described(embedded), described(real)))
             check_alerts(programs)
             check_prometheus(programs, folder, embedded, real)

@@ -1,9 +1,8 @@
-"""cardpack in this test, and the relay between it and Prometheus."""
+"""cardpack in this test."""
 
 from __future__ import annotations
 
 import http.client
-import http.server
 import json
 import socket
 import ssl
@@ -13,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 VERBS = "/gpushare-scheduler"
-TEXT = "text/plain;version=0.0.4"
-OPENMETRICS = "application/openmetrics-text;version=1.0.0"
 
 
 def free_port() -> int:
@@ -44,7 +41,7 @@ class Cardpack:
             raise SystemExit(f"cardpack ended with {self.process.wait()} before it listened")
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
-    def ask(self, method: str, path: str, body: Any = None, accept: str = "", port: int = 0) -> tuple[int, str, str]:
+    def ask(self, method: str, path: str, body: Any = None, port: int = 0) -> tuple[int, str, str]:
         """Sends a request; returns the status, the content type, the body."""
         if self.tls and not port:
             context = ssl._create_unverified_context()
@@ -52,7 +49,7 @@ class Cardpack:
         else:
             c = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=60)
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
-        c.request(method, path, data, {"Accept": accept} if accept else {})
+        c.request(method, path, data)
         answer = c.getresponse()
         text = answer.read().decode()
         c.close()
@@ -79,33 +76,6 @@ def pod(name: str, mem: int, **limits: str) -> dict:
         "metadata": {"name": name, "namespace": "secret-namespace", "uid": f"uid-{name}"},
         "spec": {"containers": [{"name": "c", "resources": {"limits": wanted}}]},
     }
-
-
-class Relay:
-    """Forwards scrapes, with the header `accept` if given, and records the negotiated content types."""
-
-    def __init__(self, cardpack: Cardpack, accept: str = "") -> None:
-        self.seen: set[tuple[str, str]] = set()  # Accept header, and the answer's content type
-        relay = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                asked = accept or self.headers["Accept"]
-                status, kind, body = cardpack.ask("GET", self.path, accept=asked)
-                relay.seen.add((asked, kind))
-                data = body.encode()
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:

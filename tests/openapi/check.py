@@ -225,10 +225,6 @@ class Check:
         paths += [path.replace("inspect", "cards") for path in paths]
         for path in [*paths, "/gpushare-scheduler/explain/no/body", "/healthz", "/readyz", "/metrics"]:
             wrong += self.ask(daemon, "GET", path)[3]
-        _, got, _, faults = self.ask(daemon, "GET", "/metrics", Accept="application/openmetrics-text")
-        wrong += faults
-        if not got["Content-Type"].startswith("application/openmetrics-text"):
-            wrong.append(f"/metrics: {got['Content-Type']}, though OpenMetrics was asked for")
         for ns, name in sorted(pods):
             path = f"/api/v1/namespaces/{ns}/pods"
             body = json.dumps({"metadata": {"name": name}}).encode()

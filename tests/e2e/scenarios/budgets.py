@@ -12,7 +12,7 @@ Json = Any
 
 KNOWN = "a disruption budget"
 GONE = "a disruption budget is gone"
-NONE = "disruption budgets can't be read: no victim is spared for one by us"
+NONE = "can't read PodDisruptionBudgets: victims are chosen without them"
 
 
 def _served(bench: Bench) -> str:

@@ -147,7 +147,6 @@ def less_allocatable(ground: Ground) -> None:
 @on_all_grounds
 def shared_and_exclusive(ground: Ground) -> None:
     """Shared and exclusive pods: never on one node, or each on its own cards."""
-    ground.manage(GPU_MEM, CORES, EXCLUSIVE)
     ground.node("n1", 2, 8, exclusive=2)
     ground.cardpack()
     check(ground.placed("first", 2) == [0], "first")
@@ -173,7 +172,6 @@ def shared_and_exclusive(ground: Ground) -> None:
 @on_all_grounds
 def exclusive_elsewhere(ground: Ground) -> None:
     """cardpack ignores exclusive pods on a node without shared cards: they are bound as usual."""
-    ground.manage(GPU_MEM, EXCLUSIVE)
     ground.node("n1", 0, exclusive=2)
     ground.node("n2", 1, 8)
     ground.cardpack()

@@ -56,7 +56,7 @@ CHOICES: tuple[tuple[str, ...], ...] = (
     ),
     (
         "mode=second-scheduler", "secondScheduler.schedulerName=gpu", "config.shortlist=5",
-        "secondScheduler.managedResources={aliyun.com/gpu-mem,nvidia.com/gpu}", "ports.http=40000",
+        "secondScheduler.managedResources={aliyun.com/gpu-mem}", "ports.http=40000",
         "config.leader-elect-resource-name=other", "config.leader-elect-resource-namespace=default",
     ),
     # Minimal values; the last argument overrides the file.
@@ -84,6 +84,7 @@ BAD: tuple[tuple[str, str], ...] = (
     ("replica=2", "replica"),
     ("service.nodePort=99999", "nodePort"),
     ("extraArgs[0]=log-level", "extraArgs"),
+    ("secondScheduler.managedResources={aliyun.com/gpu-memory}", "managedResources"),
     ("tls.enabled=true,mode=second-scheduler", 'mode "service", not "second-scheduler"'),
     ("highAvailability.enabled=true,mode=beside-scheduler", 'mode "service", not "beside-scheduler"'),
     ("serviceAccount.create=false", "serviceAccount.name"),

@@ -19,7 +19,7 @@ Json = Any
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 OVERLAY = str(MANIFESTS / "components" / "evict-for-cards" / "rbac.yaml")
-FLAGS = ("--evict-for-cards", "--evict-for-cards-after", "1s")
+FLAGS = ("--evict-for-cards=true", "--evict-for-cards-after", "1s")
 BEGUN = "evicting for cards"
 FAILED = "no card for a pod by evictions"
 # The parts of a pod's status, without a kubelet, that a budget needs to count the pod.

@@ -257,7 +257,7 @@ def torn_clients(lab: Lab) -> None:
         goes_on(daemon)
         # None of them delays the shutdown, although libmicrohttpd misses some disconnects.
         daemon.stop()
-        check(not daemon.log("shutdown-grace is over, and not all is settled"), "the end waited")
+        check(not daemon.log("shutdown-grace is over: requests or binds are unfinished"), "the end waited")
 
 
 def _send(port: int, data: bytes, piece: int, answers: int = 1) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from bench import MANIFESTS, OBJECTS, PATIENCE, Bench, Lab, Skipped, agree, check, scenario
 from certificates import trust
+from cluster import available_versions, find_programs
 from component import wait_for
 from daemon import _SANITIZERS, VERBS, Daemon
 from fake_lab import fake_lab
@@ -24,15 +26,26 @@ Json = Any
 
 SYSTEM = "/api/v1/namespaces/kube-system"
 ALONE = "reading the API server alone"
-OPEN = ("--listen-address", "0.0.0.0", "--allow-plain-http")
+OPEN = ("--listen-address", "0.0.0.0", "--allow-plain-http=true")
+
+
+def some_programs() -> Path:
+    """The folder of a release's kubectl, for the fake API server."""
+    here = available_versions()
+    if not here:
+        raise Skipped("no kubectl here: see scripts/control-plane")
+    return find_programs(here[-1])
 
 
 class Plugin:
-    """kubectl-cardpack of the tested build, with one kubeconfig and no other setting."""
+    """kubectl-cardpack of the tested build, with one kubeconfig, one kubectl and no other setting."""
 
-    def __init__(self, binary: Path, kubeconfig: Path | None, workdir: Path) -> None:
+    def __init__(
+        self, binary: Path, kubeconfig: str | Path | None, workdir: Path, programs: Path | None = None
+    ) -> None:
         self.program = binary.parent / "kubectl-cardpack"
-        self.env = {"PATH": f"{self.program.parent}:{os.defpath}", "HOME": str(workdir)}
+        folders = (str(programs or some_programs()), str(self.program.parent), os.defpath)
+        self.env = {"PATH": ":".join(folders), "HOME": str(workdir)}
         self.env |= _SANITIZERS
         if kubeconfig is not None:
             self.env["KUBECONFIG"] = str(kubeconfig)
@@ -181,7 +194,12 @@ def plugin_of(bench: Bench, account: str, *bindings: tuple[str, str]) -> Plugin:
         bench.cluster.kubectl("create", kind, "-n", "kube-system", account, f"{flag}={role}",
                               f"--serviceaccount={user}")  # fmt: skip
     path = bench.workdir / f"{account}.kubeconfig"
-    return Plugin(bench.options.binary, bench.cluster.write_kubeconfig(path, token), bench.workdir)
+    return with_kubectl_of(bench, bench.cluster.write_kubeconfig(path, token))
+
+
+def with_kubectl_of(bench: Bench, kubeconfig: str | Path | None) -> Plugin:
+    """The plugin with the kubectl of the release under test."""
+    return Plugin(bench.options.binary, kubeconfig, bench.workdir, bench.cluster.programs)
 
 
 def viewer(bench: Bench) -> Plugin:
@@ -264,7 +282,7 @@ def kubectl_cardpack(bench: Bench) -> None:
         direct = plugin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3, says=ALONE)
         answer = daemon.call("POST", f"{VERBS}/fit", {"replicas": 20, "pod": pod})[1]
         check(direct == answer and 0 < answer["fit"] < 20, f"{direct}, not {answer}")
-        admin = Plugin(bench.options.binary, bench.cluster.admin_kubeconfig, bench.workdir)
+        admin = with_kubectl_of(bench, bench.cluster.admin_kubeconfig)
         found = admin.offers("explain", "-n", "")
         check({"default", "kube-system", own} <= set(found), f"an administrator's: {found}")
         check(admin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3) == answer, "")
@@ -312,51 +330,46 @@ def kubectl_cardpack_without_daemon(bench: Bench) -> None:
         nobody = plugin_of(bench, "e2e-nobody")
         nobody.fails("top", parts=("403", "cardpack:http", "nodes is forbidden"))
         nobody.fails("explain", "waits", "-n", bench.namespace, parts=("pods", "forbidden"))
-        plugin.fails("top", "--context", "absent", parts=('context "absent"', "is not in the file"))
+        plugin.fails("top", "--context", "absent", parts=('context "absent" does not exist',))
         lister = plugin_of(bench, "e2e-lister", ("clusterrolebinding", "cardpack-viewer"))
         lister.json("top", "--direct", says="unhealthy cards and quotas are not known")
 
 
-# ---- credential plugins, and kubectl proxy ---------------------------------------------------
+# ---- kubectl's credentials, contexts and processes --------------------------------------------
 
 LOGIN = """#!/bin/sh
 cd "$(dirname "$0")" || exit 9
-echo "$1" >>runs
-echo 'a word to the user' >&2
-case $KUBERNETES_EXEC_INFO in *'"server":"%s"'*%s) ;; *) exit 9 ;; esac
-[ "$WHO" = e2e ] || exit 8
-cat "$1".json
+echo run >>runs
+printf 'a word\\n\\nto the \\033user\\n' >&2
+cat answer.json
 """
 
 
-class Login:
-    """A user whose kubeconfig has only a credential plugin."""
-
-    def __init__(self, bench: Bench, name: str, status: Json) -> None:
-        self.folder = bench.workdir / "login"
-        self.folder.mkdir(exist_ok=True)
-        self.version = f"client.authentication.k8s.io/{'v1' if bench.modern else 'v1beta1'}"
-        script = self.folder / "login.sh"
-        interactive = "'\"interactive\":false'*" if bench.modern else ""  # required since 1.22
-        script.write_text(LOGIN % (bench.cluster.url, interactive))
-        script.chmod(0o700)
-        answer = {"kind": "ExecCredential", "apiVersion": self.version, "status": status}
-        (self.folder / f"{name}.json").write_text(json.dumps(answer))
-        self.kubeconfig = bench.cluster.write_kubeconfig(self.folder / f"{name}.conf", "TOKEN")
-        program = {"apiVersion": self.version, "command": "./login.sh", "args": [name],
-                   "env": [{"name": "WHO", "value": "e2e"}], "interactiveMode": "Never",
-                   "provideClusterInfo": True, "installHint": "a hint"}  # fmt: skip
-        text = self.kubeconfig.read_text()
-        assert "    token: TOKEN\n" in text
-        self.kubeconfig.write_text(text.replace("token: TOKEN", f"exec: {json.dumps(program)}"))
-        self.plugin = Plugin(bench.options.binary, self.kubeconfig, bench.workdir)
-
-    def runs(self) -> int:
-        """How often the credential plugin ran since the last call."""
-        path = self.folder / "runs"
-        n = len(path.read_text().splitlines()) if path.exists() else 0
-        path.unlink(missing_ok=True)
-        return n
+def write_login(bench: Bench, folder: Path) -> tuple[Path, Path]:
+    """
+    Two kubeconfig files: one with the cluster and a context with a namespace, which is not the
+    current one; one with the user, who has only a credential plugin.
+    """
+    folder.mkdir(exist_ok=True)
+    version = f"client.authentication.k8s.io/{'v1' if bench.modern else 'v1beta1'}"
+    token = bench.cluster.service_account_token("kube-system", "e2e-viewer")
+    script = folder / "login.sh"
+    script.write_text(LOGIN)
+    script.chmod(0o700)
+    answer = {"kind": "ExecCredential", "apiVersion": version, "status": {"token": token}}
+    (folder / "answer.json").write_text(json.dumps(answer))
+    program = {"apiVersion": version, "command": "./login.sh", "interactiveMode": "IfAvailable",
+               "installHint": "a hint"}  # fmt: skip
+    head = {"apiVersion": "v1", "kind": "Config"}
+    context = {"cluster": "c", "user": "u", "namespace": bench.namespace}
+    first, second = folder / "first.json", folder / "second.json"
+    ca = str(bench.cluster.ca_file)
+    first.write_text(json.dumps(head | {
+        "clusters": [{"name": "c", "cluster": {
+            "server": bench.cluster.url, "certificate-authority": ca}}],
+        "contexts": [{"name": "mine", "context": context}]}))  # fmt: skip
+    second.write_text(json.dumps(head | {"users": [{"name": "u", "user": {"exec": program}}]}))
+    return first, second
 
 
 @contextmanager
@@ -379,59 +392,41 @@ def kubectl_proxy(bench: Bench, kubeconfig: Path) -> Iterator[str]:
 @scenario("real")
 def kubectl_cardpack_logs_in(bench: Bench) -> None:
     """
-    A user with only a credential plugin, as on EKS and GKE, is authenticated by its token or its
-    certificate, as kubectl is with the same kubeconfig. A client of kubectl's own proxy is too.
+    Through kubectl: a context of several files, its namespace, a credential plugin and its errors,
+    impersonation. And through a kubectl proxy that the user runs.
     """
     populate(bench)
     daemon = bench.cardpack(*OPEN)
     agree(daemon, bench.truth)
     viewer(bench)
-    token = bench.cluster.service_account_token("kube-system", "e2e-viewer")
-    pair = bench.cluster.clients.sign("e2e-certified", "clientAuth")
-    bench.cluster.kubectl("create", "clusterrolebinding", "e2e-certified", "--user=e2e-certified",
-                          "--clusterrole=cardpack-viewer")  # fmt: skip
-    users = {
-        "by-token": Login(bench, "by-token", {"token": token, "expirationTimestamp": None}),
-        "by-certificate": Login(bench, "by-certificate", {
-            "clientCertificateData": pair.cert.read_text(), "clientKeyData": pair.key.read_text(),
-            "expirationTimestamp": "2099-01-01T00:00:00Z"}),
-    }  # fmt: skip
-    try:
-        for name, user in users.items():
-            wait_for(lambda user=user: user.plugin.run("top", "--direct").returncode == 0,
-                     f"the rights of {name}", PATIENCE / 3)  # fmt: skip
-            user.runs()
-            found = user.plugin.json("top", "--direct", says=None)
-            check(figures(found) == figures(daemon.inspect()), f"{name}: {found}")
-            check(user.runs() == 1, f"{name}: asked more than once")
-            done = user.plugin.run("top", "--direct")
-            check(done.stderr.startswith("a word to the user\n"), f"{name}: {done.stderr}")
-            nodes = subprocess.run(
-                [bench.cluster.programs / "kubectl", "--kubeconfig", user.kubeconfig, "get",
-                 "nodes", "-o", "name"], capture_output=True, text=True)  # fmt: skip
-            check("node/n1\n" in nodes.stdout, f"kubectl itself: {nodes}")
-        named = 'user "test": exec "'
-        by_token = users["by-token"]
-        (by_token.folder / "by-token.json").write_text("s3cret")
-        done = by_token.plugin.run("top", "--direct")
-        check(done.returncode == 1 and named in done.stderr and "ExecCredential" in done.stderr, done)
-        check("s3cret" not in done.stderr, done.stderr)
-        (by_token.folder / "by-token.json").unlink()
-        by_token.plugin.fails("top", "--direct", parts=(named, "exit status 1"))
-        (by_token.folder / "login.sh").rename(by_token.folder / "gone")
-        by_token.plugin.fails("top", "--direct", parts=(named, "No such file", "a hint"))
-        (by_token.folder / "gone").rename(by_token.folder / "login.sh")
-        certified = users["by-certificate"]
-        plugin = Plugin(bench.options.binary, None, bench.workdir)
-        with kubectl_proxy(bench, certified.kubeconfig) as url:
-            found = plugin.json("top", "--direct", "--server", url, says="quotas are not known")
-            check(figures(found) == figures(daemon.inspect()), found)
-            with service(bench, daemon.port), kubectl_proxy(bench, bench.cluster.admin_kubeconfig) as other:
-                wait_for(lambda: not plugin.run("top", "--server", other).stderr, "an answer",
-                         PATIENCE / 9)  # fmt: skip
-                same_answers(bench, daemon, plugin, "", "--server", other)
-    finally:
-        bench.cluster.kubectl("delete", "clusterrolebinding", "e2e-certified")
+    folder = bench.workdir / "login"
+    first, second = write_login(bench, folder)
+    plugin = with_kubectl_of(bench, f"/absent:{first}:{second}")
+    mine = ("--direct", "--context", "mine")
+    wait_for(lambda: plugin.run("top", *mine).returncode == 0, "the user's rights", PATIENCE / 3)
+    (folder / "runs").unlink()
+    found = plugin.json("top", *mine, says=None)
+    check(figures(found) == figures(daemon.inspect()), found)
+    check((folder / "runs").read_text() == "run\n", "the credential plugin ran more than once")
+    done = plugin.run("top", *mine)
+    word = "kubectl cardpack: a word\nkubectl cardpack: to the \\x1buser\n"
+    check(word in done.stderr, f"{done.stderr!r}")
+    found = plugin.json("explain", "waits", *mine, says=None)
+    check(found["fit"] == 1, f"the pod in the context's namespace: {found}")
+    check("waits" in plugin.offers("explain", *mine, ""), "its names at TAB")
+    (folder / "login.sh").write_text("#!/bin/sh\nexit 7\n")
+    plugin.fails("top", *mine, parts=("kubectl proxy: ", "exit code 7"))
+    second.write_text(second.read_text().replace("./login.sh", "e2e-absent"))
+    plugin.fails("top", *mine, parts=("kubectl proxy: ", "e2e-absent", "cardpack: a hint\n"))
+
+    admin = with_kubectl_of(bench, bench.cluster.admin_kubeconfig)
+    viewing = ("--as", "system:serviceaccount:kube-system:e2e-viewer")
+    check(figures(admin.json("top", "--direct", *viewing)) == figures(daemon.inspect()), "--as")
+    admin.fails("top", "--as", "e2e-nobody", parts=("nodes is forbidden", "e2e-nobody"))
+    plain = Plugin(bench.options.binary, None, bench.workdir, bench.workdir)
+    with service(bench, daemon.port), kubectl_proxy(bench, bench.cluster.admin_kubeconfig) as url:
+        wait_for(lambda: not plain.run("top", "--server", url).stderr, "an answer", PATIENCE / 9)
+        same_answers(bench, daemon, plain, "", "--server", url)
     bench.verify(daemon)
 
 
@@ -499,15 +494,74 @@ def kubectl_mistakes(outer: Lab) -> None:
         plugin.fails("fit", status=2, parts=("-f",))
         plugin.fails("top", "--replicas", "3", status=2, parts=("top takes no --replicas",))
         plugin.fails("top", "-o", "xml", status=2, parts=("--output", '"xml"', "yaml"))
-        missing = Plugin(outer.options.binary, outer.workdir / "absent", outer.workdir)
-        missing.fails("top", parts=("KUBECONFIG", "absent"))
-        none = Plugin(outer.options.binary, None, outer.workdir / "absent")
-        none.fails("top", parts=("no kubeconfig",))
+        for kubeconfig in (outer.workdir / "absent", None):  # kubectl's default: port 8080
+            none = Plugin(outer.options.binary, kubeconfig, outer.workdir / "absent")
+            none.fails("top", parts=("kubectl proxy: ", "connection refused"))
+        plugin.fails("top", "--kubeconfig", "/absent", parts=("/absent", "kubectl proxy: ended"))
+        plugin.fails("top", PATH=f"{plugin.program.parent}:.",
+                     parts=("kubectl: there is no such program", "--server", "--daemon-url"))  # fmt: skip
         both = plugin.run("top", "--direct", KUBECONFIG=f"/absent:{lab.kubeconfig}")
         check(both.returncode == 0 and "n1" in both.stdout, both)
         check("\033[" not in both.stdout, "colours in a pipe")
         painted = plugin.run("top", "--direct", "--color", "always", NO_COLOR="1").stdout
         check("\033[1mNAME\033[0m" in painted, painted)
         lab.api.process.kill()
-        plugin.fails("top", parts=("Failed to connect",))
+        plugin.fails("top", parts=("kubectl proxy: ", "connection refused"))
+        plugin.fails("top", "--server", lab.api.url, parts=("Failed to connect",))
         lab.api.process.start()
+
+
+def child_of(process: subprocess.Popen[str]) -> int:
+    """The kubectl that a plugin has started; 0: none."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+            name = Path(os.readlink(stat.parent / "exe")).name
+        except OSError:
+            continue
+        if int(fields[1]) == process.pid and name == "kubectl":
+            return int(stat.parent.name)
+    return 0
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process exists, and is no zombie that its new parent has not reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def default_signals() -> None:
+    """A shell starts its background jobs, such as these tests, with ignored signals."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
+@scenario("fake")
+def kubectl_ends_with_the_plugin(outer: Lab) -> None:
+    """However the plugin ends, no kubectl is left; only SIGKILL leaves the socket's folder behind."""
+    with fake_lab(outer) as lab:
+        plugin = plugin_for(lab)
+        sockets = outer.workdir / "sockets"
+        sockets.mkdir()
+        plugin.env["XDG_RUNTIME_DIR"] = str(sockets)
+        check(plugin.run("top", "--direct").returncode == 0 and not list(sockets.iterdir()), "top")
+        lab.api.fault(kind="hang", verb="list", resource="nodes", count=-1)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            lab.api.reset_stats()
+            process = subprocess.Popen(
+                [plugin.program, "top", "--direct"], env=plugin.env, text=True,
+                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                preexec_fn=default_signals,
+            )  # fmt: skip
+            wait_for(lambda: lab.count("list nodes") > 0, "a request", PATIENCE)
+            kubectl = child_of(process)
+            check(is_running(kubectl), f"no kubectl under {process.pid}")
+            process.send_signal(number)
+            check(process.wait(PATIENCE) == -number, f"{number!r}: {process.returncode}")
+            wait_for(lambda pid=kubectl: not is_running(pid), f"the end of kubectl, {number!r}",
+                     PATIENCE / 9)  # fmt: skip
+            left = len(list(sockets.iterdir()))
+            check(left == (number == signal.SIGKILL), f"{number!r}: {left} folders")
+        lab.api.clear_faults()

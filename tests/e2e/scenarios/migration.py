@@ -12,7 +12,10 @@ from component import wait_for
 from fake_lab import fake_lab
 from gpushare import NO_CARD, Extender, as_bound, cards_by_plugin, said_by
 from ground import Ground, on_all_grounds
+from share_truth import CORES, EXCLUSIVE
 from truth import ASSIGNED, ASSUME_TIME, DEV, IDX, POD
+
+from cluster import GPU_MEM
 
 TABLE = ROOT / "docs" / "migration.md"
 ACCOUNT = "gpushare-schd-extender"
@@ -292,7 +295,10 @@ def table_of_the_migration(lab: Lab) -> None:
                 ("/gpushare-scheduler\n", "filterVerb: filter\n", "bindVerb: bind\n")
             ),
             "nodeCacheCapable: true": "nodeCacheCapable: true" in scheduler,
-            "managedResources aliyun.com/gpu-mem": "name: aliyun.com/gpu-mem" in scheduler,
+            "managedResources aliyun.com/gpu-mem": all(
+                f"name: {name}\n    ignoredByScheduler: false\n" in scheduler
+                for name in (GPU_MEM, CORES, EXCLUSIVE)
+            ),
             "ignorable: false": "ignorable: false" in scheduler,
         }  # fmt: skip
     failed = [name for name, good in tests.items() if not good]

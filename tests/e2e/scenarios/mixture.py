@@ -55,9 +55,9 @@ def any_node(dice: random.Random, ground: Ground, name: str) -> None:
     ground.node(name, table, labels=labels, notes=notes)
 
 
-def any_pod(dice: random.Random, managed: bool) -> tuple[Json, dict[str, Json]]:
-    """The memory of the pod's containers and its further options; managed: also exclusive pods."""
-    if managed and dice.random() < 0.1:
+def any_pod(dice: random.Random) -> tuple[Json, dict[str, Json]]:
+    """The memory of the pod's containers and its further options."""
+    if dice.random() < 0.1:
         return None, {"exclusive": 1}
     if dice.random() < 0.1:
         return None, {"init": [dice.choice([1, 4, 6]) for _ in range(dice.choice([1, 2]))]}
@@ -110,7 +110,7 @@ def mixture(ground: Ground) -> None:
     here: list[str] = []
     placed = 0  # the last pods may not fit in a full cluster
     for turn in range(3):
-        pods = {f"p{turn}-{i}": any_pod(dice, not ground.scheduled) for i in range(PODS // 3)}
+        pods = {f"p{turn}-{i}": any_pod(dice) for i in range(PODS // 3)}
         refused = ground.burst(pods)
         placed += len(pods) - len(refused)
         ground.judge()

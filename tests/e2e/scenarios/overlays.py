@@ -175,7 +175,7 @@ def _check_settings(bench: Bench) -> None:
         found = objects(bench, text)
         check_pod(bench, template(found)["spec"])
         args = container(found, "cardpack")["args"]
-        check("--evict-for-cards" in args, args)
+        check("--evict-for-cards=true" in args, args)
         check_scraped(found)
         mounted, file = "/etc/cardpack/settings/cardpack.yaml", str(folder / "cardpack.yaml")
         check_config(bench, [arg.replace(mounted, file) for arg in args])

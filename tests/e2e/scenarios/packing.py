@@ -8,7 +8,10 @@ import time
 
 from bench import NOBODY, PATIENCE, Bench, agree, check, message, scenario
 from component import wait_for
+from share_truth import CORES, GPU_COUNT
 from truth import IDX
+
+from cluster import GPU_MEM
 
 NO_CARD = "Insufficient GPU Memory in one device"
 
@@ -59,6 +62,20 @@ def one_card_first(bench: Bench) -> None:
     bench.verify(daemon)
 
 
+def event_of(bench: Bench, name: str, part: str) -> str:
+    """Waits for kube-scheduler's event that the pod is not scheduled because of this; its message."""
+
+    def told() -> str:
+        path = f"/api/v1/namespaces/{bench.namespace}/events"
+        for event in bench.cluster.list_all(path):
+            ours = event["involvedObject"]["name"] == name and event["reason"] == "FailedScheduling"
+            if ours and part in event["message"]:
+                return str(event["message"])
+        return ""
+
+    return wait_for(told, f"{part!r} in an event of {name}")
+
+
 @scenario("real")
 def no_card_fits(bench: Bench) -> None:
     """A node's sum has room and no card has: the pod stays pending, and users see the reason."""
@@ -69,15 +86,7 @@ def no_card_fits(bench: Bench) -> None:
     agree(daemon, bench.truth)
     bench.pod("asked", 5)
     wait_for(lambda: NO_CARD in message(bench.get("asked")), "the reason in the condition")
-    path = f"/api/v1/namespaces/{bench.namespace}/events"
-    wait_for(
-        lambda: any(
-            event["reason"] == "FailedScheduling" and NO_CARD in event["message"]
-            for event in bench.cluster.list_all(path)
-            if event["involvedObject"]["name"] == "asked"
-        ),
-        "the reason in an event",
-    )
+    event_of(bench, "asked", NO_CARD)
     # The pod only needs room on one card, and the deletion makes it. But if the scheduler's watch is
     # ahead of cardpack's, the scheduler's retry comes too early, and it needs another event.
     bench.cluster.delete_pod("h1", bench.namespace)
@@ -88,6 +97,36 @@ def no_card_fits(bench: Bench) -> None:
     if not bench.get("asked")["spec"].get("nodeName"):
         bench.kick()
     check(card_of(bench, "asked") == "1", "not on the card that became free")
+    bench.verify(daemon)
+
+
+@scenario("real")
+def compute_without_memory(bench: Bench) -> None:
+    """A pod that requests only compute is not bound; its event says which limit to add."""
+    bench.cluster.create_node("n1", {GPU_MEM: 8, GPU_COUNT: 1, CORES: 100})
+    daemon = bench.cardpack()
+    agree(daemon, bench.truth)
+    bench.pod("asked", None, resources={CORES: 30})
+    told = event_of(bench, "asked", CORES)
+    check(f'{CORES}: "30" without {GPU_MEM}: add a limit {GPU_MEM}' in told, told)
+    bench.pod("mended", 4, resources={CORES: 30})
+    check(card_of(bench, "mended") == "0", "mended")
+    check(not bench.get("asked")["spec"].get("nodeName"), "asked is bound")
+    bench.verify(daemon)
+
+
+@scenario("real")
+def percent_sign_in_a_reason(bench: Bench) -> None:
+    """kube-scheduler uses a reason as a format: what an annotation has reaches the user readable."""
+    bench.node("n1", 1, 8)
+    daemon = bench.cardpack()
+    agree(daemon, bench.truth)
+    bench.pod("quarter", 1, annotations={"cardpack.io/gpu-mem-percent": "25%"})
+    told = event_of(bench, "quarter", "cardpack.io/gpu-mem-percent")
+    rule = '"25 percent" must be a whole number from 1 to 100, without a percent sign'
+    for text in (told, message(bench.get("quarter"))):
+        check(rule in text and "MISSING" not in text and "%!" not in text, text)
+    check(not bench.get("quarter")["spec"].get("nodeName"), "quarter is bound")
     bench.verify(daemon)
 
 

@@ -50,7 +50,7 @@ def page_follows(lab: Lab) -> None:
             check(page.opened == 1, f"opened {page.opened} times")
             # The stream ends with the daemon and does not delay it.
             daemon.stop()
-            check(not daemon.log("shutdown-grace is over, and not all is settled"), "held up")
+            check(not daemon.log("shutdown-grace is over: requests or binds are unfinished"), "held up")
         check(not page.broken, page.broken)
 
 

@@ -7,6 +7,7 @@ from cluster import Json
 from component import wait_for
 from daemon import Daemon
 from scenarios.budgets import knows, put
+from share_truth import EXCLUSIVE
 from truth import BY_HAND, IDX
 
 HIGH, MIDDLE, LOW = "e2e-high", "e2e-middle", "e2e-low"
@@ -82,6 +83,21 @@ def fewest_victims(bench: Bench) -> None:
     check(_names(bench) == {"d", "g", "first", "second"}, _names(bench))
     check(len(daemon.log(DECISION)) >= 2, daemon.log(DECISION))
     bench.verify(daemon)
+
+
+@scenario("real")
+def whole_card_of_the_other_plugin(bench: Bench) -> None:
+    """kube-scheduler preempts for nvidia.com/gpu on nodes without shared cards as without cardpack."""
+    _classes(bench)
+    bench.cluster.create_node("n1", {EXCLUSIVE: 1})
+    bench.cardpack()
+    for name, weight in (("low", LOW), ("high", HIGH)):
+        bench.pod(name, None, resources={EXCLUSIVE: 1}, priority_class=weight)
+        node = wait_for(lambda n=name: bench.get(n)["spec"].get("nodeName"), f"{name} bound", PATIENCE)
+        check(node == "n1", f"{name} is on {node}")
+        check(IDX not in bench.get(name)["metadata"].get("annotations", {}), f"{name} has a card")
+    check(_names(bench) == {"high"}, _names(bench))
+    bench.verify(None)  # truth.py knows no nodes without shared cards
 
 
 @scenario("real")

@@ -294,7 +294,7 @@ def what_is_not_started(lab: Lab) -> None:
             (["--tls-cert-file", "x"], ["tls-cert-file", "tls-key-file"]),
             (secure.client_flags(), ["client-ca-file", "tls-cert-file"]),
             (["--client-names", "x"], ["client-names", "client-ca-file"]),
-            (["--listen-address", "0.0.0.0", "--allow-plain-http", "--token-file", str(token)],
+            (["--listen-address", "0.0.0.0", "--allow-plain-http=true", "--token-file", str(token)],
              ["token-file", "tls-cert-file"]),
             (["--token-file", str(token)], ["can be guessed", str(token)]),
             ([*secure.flags()[:2], "--tls-key-file", str(secure.client.key)],
@@ -308,7 +308,7 @@ def what_is_not_started(lab: Lab) -> None:
             last = [line for line in done.stderr.splitlines() if words[0] in line]
             check(last and all(word in last[0] for word in words), f"{flags}: {done.stderr}")
             check("short" not in done.stderr.replace(str(token), ""), "a token is in the log")
-        daemon = fake.cardpack("--listen-address", "0.0.0.0", "--allow-plain-http")
+        daemon = fake.cardpack("--listen-address", "0.0.0.0", "--allow-plain-http=true")
         warned = daemon.log("plain HTTP, and not on loopback: every client that reaches the port can bind pods")
         check(len(warned) == 1 and warned[0]["level"] == "warn", warned)
         fake.verify(daemon)

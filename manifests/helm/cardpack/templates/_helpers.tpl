@@ -101,7 +101,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 - --port={{ .Values.ports.http }}
 {{- if and (eq .Values.mode "service") (not .Values.tls.enabled) }}
-- --allow-plain-http
+- --allow-plain-http=true
 {{- end }}
 {{- if include "cardpack.probePort" . }}
 - --probe-address=0.0.0.0
@@ -116,7 +116,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 {{- if .Values.evictForCards.enabled }}
-- --evict-for-cards
+- --evict-for-cards=true
 {{- end }}
 {{- if .Values.config }}
 - --config=/etc/cardpack/settings/cardpack.yaml

@@ -272,14 +272,14 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
                                               : daemon_open_kubernetes(d, reterr);
     if (code != OK)
         return code;
-    struct binder_settings binder = {.loop = s->loop,
-                                     .cache = &d->service.cache,
-                                     .backend = d->service.backend,
-                                     .events = d->service.events,
-                                     .timeout_ms = s->config->bind_timeout_ms,
-                                     .counts = &d->service.metrics.binds,
-                                     .work = &d->service.work};
-    code = binder_new(&binder, &d->service.binder, reterr);
+    struct bind_settings binder = {.loop = s->loop,
+                                   .cache = &d->service.cache,
+                                   .backend = d->service.backend,
+                                   .events = d->service.events,
+                                   .timeout_ms = s->config->bind_timeout_ms,
+                                   .counts = &d->service.metrics.binds,
+                                   .work = &d->service.work};
+    code = bind_new(&binder, &d->service.binder, reterr);
     if (code == OK)
         code = daemon_open_evictor(d, reterr);
     if (code == OK)
@@ -301,7 +301,7 @@ void daemon_close(struct daemon *d)
     drain_close(&d->drain);
     explain_end(&d->service);
     d->service.evictor = evictor_free(d->service.evictor);
-    d->service.binder = binder_free(d->service.binder);
+    d->service.binder = bind_free(d->service.binder);
     d->parts.server = http_server_free(d->parts.server);
     d->parts.probes = http_server_free(d->parts.probes);
     d->service.ui = ui_feed_free(d->service.ui);

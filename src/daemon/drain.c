@@ -39,7 +39,7 @@ static void drain_stop_when_settled(struct timer *t)
 {
     struct drain *d = CONTAINER_OF(t, struct drain, settle);
     assert(d->s.service->draining);
-    if (binder_active(d->s.service->binder) > 0)
+    if (bind_active(d->s.service->binder) > 0)
         timer_arm(d->s.service->loop, t, SETTLE_CHECK_MS);
     else if (d->s.parts->kube != NULL)
         kube_backend_resign(d->s.parts->kube, drain_resigned, d);
@@ -58,7 +58,7 @@ static void drain_grace_over(struct timer *t)
     struct drain *d = CONTAINER_OF(t, struct drain, grace);
     log_warn("shutdown-grace is over: requests or binds are unfinished",
              kv_uint("requests", http_server_active(d->s.parts->server)),
-             kv_uint("binds", binder_active(d->s.service->binder)));
+             kv_uint("binds", bind_active(d->s.service->binder)));
     loop_stop(d->s.service->loop);
 }
 

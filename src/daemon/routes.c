@@ -31,7 +31,7 @@ static void routes_respond_text(struct http_request *r, unsigned status, struct 
 
 static void routes_handle_bind(struct service *s, struct http_request *r)
 {
-    binder_handle(s->binder, r);
+    bind_handle(s->binder, r);
 }
 
 /*

@@ -55,17 +55,17 @@ static void stage_open(struct stage *s)
                        &s->service.embedded, NULL) == OK,
           "the world is there");
     s->service.backend = embedded_interface(s->service.embedded);
-    const struct binder_settings b = {.loop = s->service.loop,
-                                      .cache = &s->service.cache,
-                                      .backend = s->service.backend,
-                                      .timeout_ms = 25000,
-                                      .work = &s->service.work};
-    check(binder_new(&b, &s->service.binder, NULL) == OK, "a binder");
+    const struct bind_settings b = {.loop = s->service.loop,
+                                    .cache = &s->service.cache,
+                                    .backend = s->service.backend,
+                                    .timeout_ms = 25000,
+                                    .work = &s->service.work};
+    check(bind_new(&b, &s->service.binder, NULL) == OK, "a binder");
 }
 
 static void stage_close(struct stage *s)
 {
-    s->service.binder = binder_free(s->service.binder);
+    s->service.binder = bind_free(s->service.binder);
     s->service.embedded = embedded_free(s->service.embedded);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);

@@ -314,7 +314,7 @@ static void ask(struct stage *s, int pod, int node)
                  "{\"PodName\":\"%s\",\"PodNamespace\":\"ns\",\"PodUID\":\"%s\",\"Node\":\"%s\"}",
                  names[pod], names[pod], names[PODS + node]);
     r->request.body = arena_dup(&r->arena, (struct str){text, (size_t)n});
-    binder_handle(s->binder, &r->request);
+    bind_handle(s->binder, &r->request);
 }
 
 /* A success must be true when it is reported: the pod may be deleted directly after. */
@@ -373,7 +373,7 @@ static void act(struct stage *s, uint8_t what, uint8_t which, uint8_t how)
 /* The API server and its watches work again. */
 static void settle(struct stage *s)
 {
-    for (int i = 0; i < 500 && (binder_active(s->binder) > 0 || i < 3); i++) {
+    for (int i = 0; i < 500 && (bind_active(s->binder) > 0 || i < 3); i++) {
         commit_late(s, UINT64_MAX);
         for (int n = 0; n < 100 && oldest(s) != NULL; n++) {
             complete(s, take(s, 0), FATE_FINE);
@@ -384,7 +384,7 @@ static void settle(struct stage *s)
         still_pass(s->loop, 1000);
         check_answers(s);
     }
-    check(binder_active(s->binder) == 0, "every bind comes to its end");
+    check(bind_active(s->binder) == 0, "every bind comes to its end");
     list(s);
     for (size_t i = 0; i < s->n_asked; i++)
         check(s->asked[i].times == 1, "every request is answered");
@@ -420,9 +420,9 @@ static void stage_open(struct stage *s)
         s->pods[i].node = -1;
         s->containers[i] = (struct container_view){.name = STR("c"), .mem = str_of(size_texts[i])};
     }
-    const struct binder_settings b = {
+    const struct bind_settings b = {
         .loop = s->loop, .cache = &s->cache, .backend = &s->backend, .timeout_ms = 25000};
-    check(binder_new(&b, &s->binder, NULL) == OK, "a binder");
+    check(bind_new(&b, &s->binder, NULL) == OK, "a binder");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -433,7 +433,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i + 2 < size && i < 600; i += 3)
         act(&s, data[i], data[i + 1], data[i + 2]);
     settle(&s);
-    s.binder = binder_free(s.binder);
+    s.binder = bind_free(s.binder);
     cache_done(&s.cache);
     s.loop = loop_free(s.loop);
     for (size_t i = 0; i < s.n_asked; i++)

@@ -61,7 +61,7 @@ static bool proc_settled(const struct proc *p)
 {
     size_t cursor = 0;
     if (p->state != PROC_UP || p->daemon.service.draining || p->asks != NULL ||
-        !proc_is_current(p) || binder_active(p->daemon.service.binder) > 0 || !server_told_all(p))
+        !proc_is_current(p) || bind_active(p->daemon.service.binder) > 0 || !server_told_all(p))
         return false;
     const struct cache *cache = &p->daemon.service.cache;
     for (const struct pod *pod = cache_next_pod(cache, &cursor); pod != NULL;

@@ -144,7 +144,7 @@ void oracle_rest(void)
     for (unsigned i = 0; i < world.set.replicas; i++) {
         const struct proc *p = &procs[i];
         sim_check(p->asks == NULL);
-        sim_check(binder_active(p->daemon.service.binder) == 0);
+        sim_check(bind_active(p->daemon.service.binder) == 0);
         size_t objects = rest_pods(&p->daemon.service.cache) + rest_nodes(&p->daemon.service.cache);
         sim_check(mem_blocks(p) <= objects + SPARE_BLOCKS);
     }

@@ -109,7 +109,7 @@ static void put_field(struct text *t, const char *key, const struct name *value)
 
 static void bind_done(struct ask *a);
 
-static struct ask *bind_new(const struct pod_object *p, const struct name *node,
+static struct ask *bind_ask(const struct pod_object *p, const struct name *node,
                             void (*done)(struct ask *a), void *owner)
 {
     struct ask *a = ask_new(ASK_BIND, "/gpushare-scheduler/bind", done, owner);
@@ -125,7 +125,7 @@ static struct ask *bind_new(const struct pod_object *p, const struct name *node,
 
 static void send_bind(struct cycle *c)
 {
-    c->ask = bind_new(&store.pods[c->slot], &c->node, bind_done, c);
+    c->ask = bind_ask(&store.pods[c->slot], &c->node, bind_done, c);
     ask_send(c->ask, some_proc());
 }
 
@@ -392,7 +392,7 @@ static void bind_at_rest(unsigned slot, unsigned node)
     for (unsigned tries = 0; tries < 2 && p->node.z[0] == '\0'; tries++) {
         for (unsigned i = 0; i < world.set.replicas; i++) {
             if (proc_ready(&procs[i]))
-                ask_send(bind_new(p, &store.nodes[node].name, bound_at_rest, NULL), &procs[i]);
+                ask_send(bind_ask(p, &store.nodes[node].name, bound_at_rest, NULL), &procs[i]);
         }
         history_go_on(BIND_MS);
     }

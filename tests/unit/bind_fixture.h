@@ -35,7 +35,7 @@ static struct bind_fixture {
     struct loop *loop;
     struct backend backend;
     struct binder *binder;
-    struct binder_counts counts;
+    struct bind_counts counts;
     struct asked asked[CALLS];
     struct asker askers[ASKERS];
     size_t n_askers;
@@ -138,12 +138,12 @@ static inline void bind_fixture_open(void)
                                        .ready = is_ready,
                                        .term = the_term,
                                        .refresh = on_refresh};
-    struct binder_settings s = {.loop = fixture.loop,
-                                .cache = &fixture.rig.cache,
-                                .backend = &fixture.backend,
-                                .timeout_ms = TIMEOUT_MS,
-                                .counts = &fixture.counts};
-    ck_assert_ok(binder_new(&s, &fixture.binder, &e), &e);
+    struct bind_settings s = {.loop = fixture.loop,
+                              .cache = &fixture.rig.cache,
+                              .backend = &fixture.backend,
+                              .timeout_ms = TIMEOUT_MS,
+                              .counts = &fixture.counts};
+    ck_assert_ok(bind_new(&s, &fixture.binder, &e), &e);
     node_set(&fixture.rig, "n", "32", "2", NULL);
     pod_set(&fixture.rig, .uid = "a");
     pod_set(&fixture.rig, .uid = "b");
@@ -161,7 +161,7 @@ static inline void pass(uint64_t ms)
 static inline void bind_fixture_close(void)
 {
     pass(10);
-    fixture.binder = binder_free(fixture.binder);
+    fixture.binder = bind_free(fixture.binder);
     for (size_t i = 0; i < fixture.n_askers; i++) {
         arena_done(&fixture.askers[i].arena);
         buf_done(&fixture.askers[i].answer);
@@ -184,7 +184,7 @@ static inline struct asker *ask_for(const char *name, const char *uid, const cha
                      "\"%s\"}",
                      name, uid, node);
     a->request.body = (struct str){a->body, (size_t)n};
-    binder_handle(fixture.binder, &a->request);
+    bind_handle(fixture.binder, &a->request);
     fake_turn(fixture.loop);
     return a;
 }

@@ -105,11 +105,11 @@ static void bind_fixture_open(void)
                                        .term = the_term,
                                        .asked = nothing,
                                        .refresh = nothing};
-    struct binder_settings s = {.loop = fixture.loop,
-                                .cache = &fixture.rig.cache,
-                                .backend = &fixture.backend,
-                                .timeout_ms = 25000};
-    ck_assert_ok(binder_new(&s, &fixture.binder, &e), &e);
+    struct bind_settings s = {.loop = fixture.loop,
+                              .cache = &fixture.rig.cache,
+                              .backend = &fixture.backend,
+                              .timeout_ms = 25000};
+    ck_assert_ok(bind_new(&s, &fixture.binder, &e), &e);
     node_set(&fixture.rig, "n", "16", "1", NULL);
     arena_init(&fixture.arena, 1 << 16);
     buf_init(&fixture.answer, 1 << 16);
@@ -118,8 +118,8 @@ static void bind_fixture_open(void)
 static void bind_fixture_close(void)
 {
     run_turns(fixture.loop, 1);
-    ck_assert_uint_eq(binder_active(fixture.binder), 0);
-    fixture.binder = binder_free(fixture.binder);
+    ck_assert_uint_eq(bind_active(fixture.binder), 0);
+    fixture.binder = bind_free(fixture.binder);
     arena_done(&fixture.arena);
     buf_done(&fixture.answer);
     rig_done(&fixture.rig);
@@ -134,7 +134,7 @@ static void bind_pod(void)
         .arena = &fixture.arena,
         .answer = &fixture.answer,
     };
-    binder_handle(fixture.binder, &fixture.request);
+    bind_handle(fixture.binder, &fixture.request);
 }
 
 static void post_says(enum post_result result)

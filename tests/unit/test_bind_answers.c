@@ -188,7 +188,7 @@ START_TEST(a_name_that_is_not_the_uids)
     bind_fixture_open();
     says(ask_for("b", "a", "n"), "PodUID a is that of pod ns/a, not of ns/b");
     ck_assert_int_eq(used(), 0);
-    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    ck_assert_uint_eq(bind_active(fixture.binder), 0);
     bind_fixture_close();
 }
 
@@ -202,7 +202,7 @@ START_TEST(not_ready)
     fixture.unready = true;
     says(ask("a"), "cardpack is not ready: something is missing");
     ck_assert_int_eq(used(), 0);
-    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    ck_assert_uint_eq(bind_active(fixture.binder), 0);
     bind_fixture_close();
 }
 
@@ -217,7 +217,7 @@ START_TEST(unready_since_the_look_up)
     get_says_unbound("c");
     says(a, "cardpack has just become unready");
     ck_assert_int_eq(used(), 0);
-    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    ck_assert_uint_eq(bind_active(fixture.binder), 0);
     bind_fixture_close();
 }
 
@@ -274,7 +274,7 @@ START_TEST(memory_fails_in_a_request)
             ck_assert_int_eq(used(), 8);
         } else {
             ck_assert_uint_eq(a->answered, 1);
-            ck_assert_uint_eq(binder_active(fixture.binder), 0);
+            ck_assert_uint_eq(bind_active(fixture.binder), 0);
             ck_assert_int_eq(used(), 0);
             n_failed++;
         }
@@ -291,10 +291,10 @@ END_TEST
 
 START_TEST(the_load)
 {
-    struct binder_load load;
+    struct bind_load load;
     bind_fixture_open();
     (void)ask("c");
-    binder_look(fixture.binder, &load);
+    bind_look(fixture.binder, &load);
     ck_assert_uint_eq(load.ops, 1);
     ck_assert_uint_eq(load.waiting, 0);
     ck_assert_uint_eq(load.reserved, 0);
@@ -304,14 +304,14 @@ START_TEST(the_load)
     uint64_t oldest = loop_now_ms(fixture.loop);
     pass(100);
     (void)ask("b");
-    binder_look(fixture.binder, &load);
+    bind_look(fixture.binder, &load);
     ck_assert_uint_eq(load.ops, 3);
     ck_assert_uint_eq(load.waiting, 1);
     ck_assert_uint_eq(load.reserved, 2);
     ck_assert_uint_eq(load.in_doubt, 0);
     ck_assert_uint_eq(load.oldest_ms, oldest);
     post_says("a", POST_UNKNOWN, "the connection was cut");
-    binder_look(fixture.binder, &load);
+    bind_look(fixture.binder, &load);
     ck_assert_uint_eq(load.in_doubt, 1);
     bind_fixture_close();
 }

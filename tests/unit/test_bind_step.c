@@ -165,7 +165,7 @@ START_TEST(follows_history)
 {
     const struct history *h = &histories[_i];
     struct bind_machine m;
-    bind_machine_init(&m, DEADLINE);
+    bind_step_init(&m, DEADLINE);
     for (size_t i = 0; i < STEPS_MAX && h->steps[i].now != 0; i++) {
         const struct step *s = &h->steps[i];
         struct bind_input in = {.type = s->in, .post = s->post, .seen = s->seen, .random = 7};
@@ -183,7 +183,7 @@ END_TEST
 START_TEST(retry_after_is_honoured)
 {
     struct bind_machine m;
-    bind_machine_init(&m, DEADLINE);
+    bind_step_init(&m, DEADLINE);
     (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
     struct bind_input in = {.type = BIND_IN_POSTED, .post = POST_THROTTLED, .retry_after_ms = 9000};
     ck_assert_uint_ge(bind_step(&m, &in, 2).pause_ms, 9000);
@@ -195,7 +195,7 @@ START_TEST(pauses_grow_and_are_bounded)
 {
     uint64_t longest = 0;
     struct bind_machine m;
-    bind_machine_init(&m, UINT64_MAX);
+    bind_step_init(&m, UINT64_MAX);
     (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
     for (uint64_t i = 0; i < 100; i++) {
         struct bind_input failed = {
@@ -214,11 +214,11 @@ END_TEST
 START_TEST(what_was_created_and_is_gone_holds_nothing)
 {
     struct bind_machine m;
-    bind_machine_init(&m, DEADLINE);
+    bind_step_init(&m, DEADLINE);
     (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
     struct bind_input created = {.type = BIND_IN_POSTED, .post = POST_CREATED};
     (void)bind_step(&m, &created, 5);
-    (void)bind_verify(&m, 6);
+    (void)bind_step_verify(&m, 6);
     struct bind_input gone = {.type = BIND_IN_READ, .seen = SEEN_GONE};
     ck_assert_int_eq(bind_step(&m, &gone, 9).action, BIND_DO_CANCEL);
 }
@@ -228,11 +228,11 @@ END_TEST
 START_TEST(a_confirm_that_needs_a_read_goes_on)
 {
     struct bind_machine m;
-    bind_machine_init(&m, DEADLINE);
+    bind_step_init(&m, DEADLINE);
     (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
     struct bind_input created = {.type = BIND_IN_POSTED, .post = POST_CREATED};
     ck_assert_int_eq(bind_step(&m, &created, 5).action, BIND_DO_CONFIRM);
-    ck_assert_int_eq(bind_verify(&m, 6).action, BIND_DO_READ);
+    ck_assert_int_eq(bind_step_verify(&m, 6).action, BIND_DO_READ);
     struct bind_input seen = {.type = BIND_IN_READ, .seen = SEEN_AS_ASKED};
     struct bind_output out = bind_step(&m, &seen, 9);
     ck_assert_int_eq(out.action, BIND_DO_CONFIRM);
@@ -244,11 +244,11 @@ END_TEST
 START_TEST(a_created_binding_that_needs_a_read_is_never_given_up_unread)
 {
     struct bind_machine m;
-    bind_machine_init(&m, DEADLINE);
+    bind_step_init(&m, DEADLINE);
     (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
     struct bind_input created = {.type = BIND_IN_POSTED, .post = POST_CREATED};
     ck_assert_int_eq(bind_step(&m, &created, 5).action, BIND_DO_CONFIRM);
-    ck_assert_int_eq(bind_verify(&m, 6).action, BIND_DO_READ);
+    ck_assert_int_eq(bind_step_verify(&m, 6).action, BIND_DO_READ);
     struct bind_input late = {.type = BIND_IN_DEADLINE};
     struct bind_output out = bind_step(&m, &late, DEADLINE);
     ck_assert_int_eq(out.action, BIND_DO_PAUSE);
@@ -260,7 +260,7 @@ END_TEST
 START_TEST(no_retry_after_holds_a_card_for_long)
 {
     struct bind_machine m;
-    bind_machine_init(&m, DEADLINE);
+    bind_step_init(&m, DEADLINE);
     (void)bind_step(&m, &(struct bind_input){.type = BIND_IN_TURN}, 1);
     struct bind_input lost = {.type = BIND_IN_POSTED, .post = POST_UNKNOWN};
     ck_assert_int_eq(bind_step(&m, &lost, 5).action, BIND_DO_READ);

@@ -27,7 +27,7 @@ START_TEST(throttled_and_the_cards_are_cordoned)
     ck_assert_uint_eq(fixture.told, 1);
     ck_assert_ptr_nonnull(strstr(fixture.text, "cordoned"));
     ck_assert_int_eq(used(), 0);
-    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    ck_assert_uint_eq(bind_active(fixture.binder), 0);
     bind_fixture_close();
 }
 
@@ -150,7 +150,7 @@ START_TEST(a_second_request_is_served_by_another_post)
     post_says("a", POST_CREATED, NULL);
     succeeds(again);
     ck_assert_int_eq(used(), 8);
-    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    ck_assert_uint_eq(bind_active(fixture.binder), 0);
     bind_fixture_close();
 }
 
@@ -183,8 +183,8 @@ START_TEST(one_posts_on_a_node_at_a_time)
     struct asker *b = ask("b");
     ck_assert(posts("a"));
     ck_assert_ptr_null(call_of("b"));
-    struct binder_load load;
-    binder_look(fixture.binder, &load);
+    struct bind_load load;
+    bind_look(fixture.binder, &load);
     ck_assert_uint_eq(load.ops, 2);
     ck_assert_uint_eq(load.waiting, 1);
     ck_assert_uint_eq(load.reserved, 2);
@@ -315,7 +315,7 @@ START_TEST(a_refusal_is_not_forgotten_for_a_read)
     }
     says(a, "its card stays reserved: a webhook says no");
     /* Some time after the last Binding in doubt, a GET shows the final state. */
-    while (binder_active(fixture.binder) > 0) {
+    while (bind_active(fixture.binder) > 0) {
         ck_assert(!posts("a"));
         if (reads("a"))
             get_says_unbound("a");
@@ -393,7 +393,7 @@ START_TEST(queued_and_ended_meanwhile)
     get_says_gone("b");
     says(b, "the pod is gone");
     ck_assert_int_eq(used(), 8);
-    ck_assert_uint_eq(binder_active(fixture.binder), 0);
+    ck_assert_uint_eq(bind_active(fixture.binder), 0);
     bind_fixture_close();
 }
 
@@ -468,7 +468,7 @@ START_TEST(all_are_answered_at_the_end)
     bind_fixture_open();
     struct asker *a = ask("a");
     struct asker *b = ask("b");
-    fixture.binder = binder_free(fixture.binder);
+    fixture.binder = bind_free(fixture.binder);
     says(a, "shutting down");
     says(b, "shutting down");
     ck_assert_ptr_null(call_of("a"));

@@ -163,7 +163,7 @@ static void bind_begin(struct binder *b, struct http_request *r, const struct bi
 {
     struct bind_op *op = bind_op_new(b, args);
     if (op == NULL || bind_op_join(op, r) != OK) {
-        bind_respond(r, STR("cardpack is out of memory"));
+        bind_op_respond(r, STR("cardpack is out of memory"));
         if (op != NULL)
             bind_op_abandon(op);
         return;
@@ -213,25 +213,25 @@ static void bind_join(struct bind_op *op, struct http_request *r, const struct b
     if (e.code == OK)
         return;
     if (op->met)
-        bind_tell(op->binder, &(struct event_subject){op->namespace, op->name, op->uid},
-                  str_of(e.text));
+        bind_op_tell(op->binder, &(struct event_subject){op->namespace, op->name, op->uid},
+                     str_of(e.text));
     r->outcome = e.code == ERR_NOMEM ? OUTCOME_ERROR : OUTCOME_REFUSED;
-    bind_respond(r, str_of(e.text));
+    bind_op_respond(r, str_of(e.text));
 }
 
-void binder_handle(struct binder *b, struct http_request *r)
+void bind_handle(struct binder *b, struct http_request *r)
 {
     struct bind_args args;
     struct str missing;
     struct err e = ERR_INIT;
     if (extender_read_bind(r->body, r->arena, &args, &e) != OK) {
         log_warn("bad bind request", kv_str("peer", r->peer), kv_cstr("error", e.text));
-        bind_respond(r, str_of(e.text));
+        bind_op_respond(r, str_of(e.text));
         return;
     }
     if (!b->backend->ready(b->backend, &missing)) {
         (void)err_set(&e, ERR_UNAVAILABLE, "cardpack is not ready: %.*s", STR_ARG(missing));
-        bind_respond(r, str_of(e.text));
+        bind_op_respond(r, str_of(e.text));
         return;
     }
     struct bind_op *op = bind_find(b, args.uid);
@@ -242,16 +242,16 @@ void binder_handle(struct binder *b, struct http_request *r)
     const struct pod *known = cache_pod(b->cache, args.uid);
     if (known != NULL && !bind_known_allows(known, &args, &e)) {
         if (e.code != OK)
-            bind_tell(b, &(struct event_subject){known->namespace, known->name, known->uid},
-                      str_of(e.text));
+            bind_op_tell(b, &(struct event_subject){known->namespace, known->name, known->uid},
+                         str_of(e.text));
         r->outcome = e.code == OK ? OUTCOME_OK : OUTCOME_REFUSED;
-        bind_respond(r, str_of(e.text)); /* empty if the pod is bound to this node already */
+        bind_op_respond(r, str_of(e.text)); /* empty if the pod is bound to this node already */
         return;
     }
     bind_begin(b, r, &args, known);
 }
 
-enum errc binder_new(const struct binder_settings *s, struct binder **ret, struct err *reterr)
+enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct err *reterr)
 {
     struct binder *b = mem_alloc(sizeof(*b));
     if (b == NULL)
@@ -270,7 +270,7 @@ enum errc binder_new(const struct binder_settings *s, struct binder **ret, struc
     return OK;
 }
 
-struct binder *binder_free(struct binder *b)
+struct binder *bind_free(struct binder *b)
 {
     if (b == NULL)
         return NULL;
@@ -283,14 +283,14 @@ struct binder *binder_free(struct binder *b)
     return NULL;
 }
 
-size_t binder_active(const struct binder *b)
+size_t bind_active(const struct binder *b)
 {
     return b->n_ops;
 }
 
-void binder_look(const struct binder *b, struct binder_load *ret)
+void bind_look(const struct binder *b, struct bind_load *ret)
 {
-    *ret = (struct binder_load){.ops = b->n_ops, .oldest_ms = loop_now_ms(b->loop)};
+    *ret = (struct bind_load){.ops = b->n_ops, .oldest_ms = loop_now_ms(b->loop)};
     LIST_FOR_EACH (const struct bind_op, op, &b->ops, link) {
         ret->waiting += op->started && op->machine.phase == BIND_QUEUED ? 1 : 0;
         ret->in_doubt += op->started && op->machine.in_doubt ? 1 : 0;

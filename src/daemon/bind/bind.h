@@ -21,7 +21,7 @@ struct binder;
 #define BIND_SEENS   ((size_t)SEEN_NOTHING + 1)
 
 /* Since the start. */
-struct binder_counts {
+struct bind_counts {
     uint64_t posts[POST_RESULTS]; /* Bindings by result */
     uint64_t reads[BIND_SEENS];   /* reads after a Binding, by result */
     uint64_t lookups;             /* reads of pods that the watch had not shown yet */
@@ -30,33 +30,33 @@ struct binder_counts {
 };
 
 /* Now. */
-struct binder_load {
-    size_t ops;         /* as binder_active */
+struct bind_load {
+    size_t ops;         /* as bind_active */
     size_t waiting;     /* of these, waiting for their turn on the node */
     size_t reserved;    /* of these, with a reserved card */
     size_t in_doubt;    /* of the reserved, whose Binding may still commit */
     uint64_t oldest_ms; /* loop time at which the oldest reserved one began; the present if none */
 };
 
-struct binder_settings {
+struct bind_settings {
     struct loop *loop;
     struct cache *cache;
     struct backend *backend;
-    struct events *events;        /* gets an event for each failed bind; may be NULL */
-    uint64_t timeout_ms;          /* from request to answer; below kube-scheduler's httpTimeout */
-    struct binder_counts *counts; /* outlives the binder, which adds to it. NULL: none */
-    struct work *work;            /* cost of reservations; outlives the binder. NULL: not counted */
+    struct events *events;      /* gets an event for each failed bind; may be NULL */
+    uint64_t timeout_ms;        /* from request to answer; below kube-scheduler's httpTimeout */
+    struct bind_counts *counts; /* outlives the binder, which adds to it. NULL: none */
+    struct work *work;          /* cost of reservations; outlives the binder. NULL: not counted */
 };
 
-enum errc binder_new(const struct binder_settings *s, struct binder **ret, struct err *reterr)
+enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct err *reterr)
     _must_use_;
 
 /* Answers all open requests with an error and cancels all calls. Returns NULL. */
-struct binder *binder_free(struct binder *b);
+struct binder *bind_free(struct binder *b);
 
 /* POST .../bind; always answers, with status 200 and an ExtenderBindingResult. */
-void binder_handle(struct binder *b, struct http_request *r);
+void bind_handle(struct binder *b, struct http_request *r);
 
 /* The number of ops: binds that have not ended, those in doubt included. */
-size_t binder_active(const struct binder *b);
-void binder_look(const struct binder *b, struct binder_load *ret);
+size_t bind_active(const struct binder *b);
+void bind_look(const struct binder *b, struct bind_load *ret);

@@ -25,7 +25,7 @@ static void bind_op_step(struct bind_op *op, struct bind_input in)
     bind_op_act(op, bind_step(&op->machine, &in, loop_now_ms(op->binder->loop)));
 }
 
-void bind_respond(struct http_request *r, struct str error)
+void bind_op_respond(struct http_request *r, struct str error)
 {
     if (r->outcome == OUTCOME_UNSAID)
         r->outcome = error.n == 0 ? OUTCOME_OK : OUTCOME_ERROR;
@@ -33,7 +33,7 @@ void bind_respond(struct http_request *r, struct str error)
     http_request_respond(r, 200, "application/json");
 }
 
-void bind_tell(struct binder *b, const struct event_subject *pod, struct str error)
+void bind_op_tell(struct binder *b, const struct event_subject *pod, struct str error)
 {
     events_post(b->events, pod, EVENT_WARNING, STR("FailedBinding"), error);
 }
@@ -46,7 +46,7 @@ static void bind_op_answer_waiters(struct bind_op *op, struct str error)
     while (w != NULL) {
         struct bind_waiter *next = w->next; /* the answer frees w */
         w->request->outcome = op->outcome;
-        bind_respond(w->request, error);
+        bind_op_respond(w->request, error);
         w = next;
     }
 }
@@ -126,7 +126,7 @@ void bind_op_finish(struct bind_op *op, struct str error)
         log_warn("bind failed", kv_str("namespace", op->namespace), kv_str("pod", op->name),
                  kv_str("node", op->node), kv_str("error", error));
     if (error.n > 0 && op->met)
-        bind_tell(op->binder, &pod, error);
+        bind_op_tell(op->binder, &pod, error);
     bind_op_answer_waiters(op, error);
     bind_op_end(op);
 }
@@ -200,7 +200,7 @@ static void bind_op_canceled(struct bind_op *op)
     assert(op->machine.phase == BIND_OVER);
     enum bind_seen seen = op->call.get == GET_FAILED ? SEEN_NOTHING : bind_op_compare(op);
     if (!bind_op_cancel(op)) {
-        bind_op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
+        bind_op_act(op, bind_step_verify(&op->machine, loop_now_ms(op->binder->loop)));
         return;
     }
     if (seen == SEEN_HERE) {
@@ -236,7 +236,7 @@ static void bind_op_confirmed(struct bind_op *op, bool read_back)
 {
     assert(op->machine.phase == BIND_OVER);
     if (!bind_op_is_proven(op, read_back) || bind_op_confirm(op, read_back) == ERR_CONFLICT) {
-        bind_op_act(op, bind_verify(&op->machine, loop_now_ms(op->binder->loop)));
+        bind_op_act(op, bind_step_verify(&op->machine, loop_now_ms(op->binder->loop)));
         return;
     }
     bind_op_succeed(op);
@@ -403,7 +403,7 @@ static void bind_op_deadline(struct timer *t)
 
 static void bind_op_count(const struct bind_op *op, const struct bind_input *in)
 {
-    struct binder_counts *c = op->binder->counts;
+    struct bind_counts *c = op->binder->counts;
     if (in->type == BIND_IN_READ) {
         c->reads[in->seen]++;
         return;
@@ -515,7 +515,7 @@ bool bind_op_hold(struct bind_op *op, const struct pod *p, int64_t card_total, u
 void bind_op_start(struct bind_op *op)
 {
     assert(!op->started && timer_armed(&op->deadline));
-    bind_machine_init(&op->machine, op->deadline.due_ms);
+    bind_step_init(&op->machine, op->deadline.due_ms);
     op->call.done = bind_op_called;
     op->started = true;
     /*

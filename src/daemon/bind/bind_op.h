@@ -54,8 +54,8 @@ struct binder {
     uint64_t timeout_ms;
     struct list ops; /* in order of reservation */
     size_t n_ops;
-    struct binder_counts own; /* used if the settings have no counts */
-    struct binder_counts *counts;
+    struct bind_counts own; /* used if the settings have no counts */
+    struct bind_counts *counts;
     struct work own_work;
     struct work *work;
     struct list ended;
@@ -87,16 +87,16 @@ void bind_op_start(struct bind_op *op);
 void bind_op_finish(struct bind_op *op, struct str error);
 
 /* Posts a Warning event that says why the pod is not bound. The pod must exist. */
-void bind_tell(struct binder *b, const struct event_subject *pod, struct str error);
+void bind_op_tell(struct binder *b, const struct event_subject *pod, struct str error);
 
 /* Frees the ended ops; for binder.reap.run. */
 void bind_op_reap(struct deferred *d);
 
-/* For binder_free: answers the requests, cancels the call and frees the op at once. */
+/* For bind_free: answers the requests, cancels the call and frees the op at once. */
 void bind_op_abandon(struct bind_op *op);
 
 /*
  * Answers r with status 200, because kube-scheduler reads no other answer; "" is success. An error
  * counts as OUTCOME_ERROR, unless r->outcome is set.
  */
-void bind_respond(struct http_request *r, struct str error);
+void bind_op_respond(struct http_request *r, struct str error);

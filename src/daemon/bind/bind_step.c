@@ -19,7 +19,7 @@
  * nothing. */
 #define POST_LEAST_MS 100
 
-void bind_machine_init(struct bind_machine *m, uint64_t deadline_ms)
+void bind_step_init(struct bind_machine *m, uint64_t deadline_ms)
 {
     *m = (struct bind_machine){.phase = BIND_QUEUED, .deadline_ms = deadline_ms};
 }
@@ -182,7 +182,7 @@ static struct bind_output bind_step_deadline(struct bind_machine *m, const struc
     return out;
 }
 
-struct bind_output bind_verify(struct bind_machine *m, uint64_t now_ms)
+struct bind_output bind_step_verify(struct bind_machine *m, uint64_t now_ms)
 {
     assert(m->phase == BIND_OVER);
     /* The pod is probably bound: the deadline must not cancel before a read. */

@@ -95,9 +95,9 @@ struct bind_output {
     bool read_back;    /* with BIND_DO_CONFIRM: a read has proved it */
 };
 
-void bind_machine_init(struct bind_machine *m, uint64_t deadline_ms);
+void bind_step_init(struct bind_machine *m, uint64_t deadline_ms);
 
 /* The cache did not accept the last CONFIRM or CANCEL: continue with a read. */
-struct bind_output bind_verify(struct bind_machine *m, uint64_t now_ms);
+struct bind_output bind_step_verify(struct bind_machine *m, uint64_t now_ms);
 
 struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in, uint64_t now_ms);

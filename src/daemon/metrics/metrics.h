@@ -66,7 +66,7 @@ struct metrics {
     struct kube_backend_counts kube;
     struct reflector_counts budgets;
     struct events_counts events;
-    struct binder_counts binds;
+    struct bind_counts binds;
     struct evictor_counts evictions; /* since the start, of all evictors */
 
     const int64_t *certificate_expires_s; /* of the main port; NULL: plain HTTP */

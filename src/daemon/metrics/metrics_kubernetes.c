@@ -30,9 +30,9 @@ static void metrics_kubernetes_write_number(struct metrics_page *p, enum expo_ty
 
 static void metrics_kubernetes_write_load(struct metrics_page *p)
 {
-    struct binder_load load = {.oldest_ms = p->now_ms};
+    struct bind_load load = {.oldest_ms = p->now_ms};
     if (p->service->binder != NULL)
-        binder_look(p->service->binder, &load);
+        bind_look(p->service->binder, &load);
     metrics_kubernetes_write_number(p, EXPO_GAUGE, "cardpack_binds_active",
                                     "Binds that have not come to a certain end.", load.ops);
     metrics_kubernetes_write_number(
@@ -61,7 +61,7 @@ static void metrics_kubernetes_write_binds(struct metrics_page *p)
     static const char *const seens[BIND_SEENS] = {
         [SEEN_AS_ASKED] = "as_asked", [SEEN_HERE] = "here", [SEEN_ELSEWHERE] = "elsewhere",
         [SEEN_UNBOUND] = "unbound",   [SEEN_GONE] = "gone", [SEEN_NOTHING] = "failed"};
-    const struct binder_counts *c = &p->metrics->binds;
+    const struct bind_counts *c = &p->metrics->binds;
     metrics_kubernetes_write_load(p);
     metrics_kubernetes_write_each(p, "cardpack_bindings_total",
                                   "Bindings that were posted, by what came of each.", "result",

@@ -6,6 +6,7 @@
 #include "net.h"
 
 #include "base/mem.h"
+#include "daemon/bind/bind.h"
 #include "daemon/bind/bind_op.h"
 #include "oracle.h"
 #include "server.h"
@@ -318,7 +319,7 @@ static const struct bind_op *asked_by(const struct proc *p, const struct http_ca
     const struct binder *b = p->daemon.service.binder;
     if (b == NULL)
         return NULL;
-    LIST_FOR_EACH (const struct bind_op, op, &b->ops, link) {
+    LIST_FOR_EACH (const struct bind_op, op, bind_ops(b), link) {
         if (kube_backend_request(op->call.task) == call)
             return op;
     }

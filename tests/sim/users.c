@@ -3,6 +3,7 @@
 #include "actors.h"
 
 #include "api/leases.h"
+#include "daemon/bind/bind.h"
 #include "daemon/bind/bind_op.h"
 #include "kinds.h"
 #include "quotas.h"
@@ -107,7 +108,7 @@ static unsigned pod_in_work(struct name *ret_node)
     unsigned slot = MAX_PODS;
     if (!proc_runs(p))
         return slot;
-    LIST_FOR_EACH (const struct bind_op, op, &p->daemon.service.binder->ops, link) {
+    LIST_FOR_EACH (const struct bind_op, op, bind_ops(p->daemon.service.binder), link) {
         unsigned of = store_find_uid(op->uid);
         if (of == MAX_PODS || !store.pods[of].exists || !unbound(&store.pods[of]) || draw(++n) > 0)
             continue;

@@ -26,7 +26,7 @@ enum get_result {
 };
 
 struct backend_call {
-    /* The caller sets these once. The loop calls done exactly once for each post or get. */
+    /* The caller sets these before a post or get. The loop calls done exactly once for each. */
     void (*done)(struct backend_call *c);
     uint64_t timeout_ms;
     uint64_t term; /* leader term of the decision to post; in another term: POST_REFUSED */

@@ -1,204 +1,83 @@
 /*
- * Starts a bind: looks up the pod by UID in the cache, or by a GET, since the watch may not have
- * shown it yet; reserves its card in memory, so that no other pod gets the card; and starts the op.
+ * The path of a bind. The sections of this file are in the order of time:
+ *
+ *     bind_handle      takes a request: it joins the bind of its pod, or begins one
+ *     bind_looked_up   has the answer to a GET, if the watch has not shown the pod yet
+ *     bind_reserve     reserves a card in the cache, so that no other pod gets it
+ *     bind_give_turn   lets one bind of each node go on at a time
+ *     bind_advance     asks bind_step for the next action, and takes it: post, read, pause, or end
+ *     bind_posted, bind_was_read, bind_woken, bind_deadline
+ *                      have the result, and give it to bind_advance
+ *     bind_end         answers the requests, and gives the turn to the next bind of the node
  */
 #include "daemon/bind/bind.h"
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/extender.h"
-#include "core/fit.h"
 #include "daemon/bind/bind_op.h"
-#include "report/reason.h"
+#include "daemon/metrics/metrics.h"
 
 #include <stdio.h>
 
-static void bind_refuse(struct bind_op *op, const struct request *request, enum verdict verdict)
+/* Limit for one call to the API server; the whole bind has the binder's timeout_ms. */
+#define CALL_TIMEOUT_MS 10000
+
+#define TURN_CHECK_MS 20
+
+struct binder {
+    struct loop *loop;
+    struct cache *cache;
+    struct backend *backend;
+    struct events *events;
+    uint64_t timeout_ms;
+    struct list ops;
+    size_t n_ops;
+    struct bind_counts own; /* used if the settings have no counts */
+    struct bind_counts *counts;
+    struct work own_work;
+    struct work *work;
+    struct list ended;
+    struct deferred reap; /* frees the ops in `ended` */
+};
+
+static void bind_looked_up(struct backend_call *c);
+static void bind_reserve(struct bind_op *op, const struct request *request);
+static void bind_give_turn(struct binder *b, struct str node);
+static void bind_advance(struct bind_op *op, struct bind_input in);
+static void bind_posted(struct backend_call *c);
+static void bind_was_read(struct backend_call *c);
+static void bind_woken(struct timer *t);
+static void bind_deadline(struct timer *t);
+static void bind_end(struct bind_op *op, struct str error);
+static void bind_abandon(struct bind_op *op);
+
+/* ---- requests ---- */
+
+/* Posts a Warning event that says why the pod is not bound. The pod must exist. */
+static void bind_tell(struct binder *b, const struct event_subject *pod, struct str error)
 {
-    char bytes[1024];
-    char reason_bytes[512];
-    struct buf text = BUF_ON(bytes);
-    struct buf scratch = BUF_ON(reason_bytes);
-    const struct node *n = cache_node(op->binder->cache, op->node);
-    struct request asked;
-    request_load(&asked, request);
-    asked.work = op->binder->work;
-    cache_resolve(op->binder->cache, op->uid, &asked);
-    struct str reason = reason_node(&scratch, op->node, n, &asked, verdict);
-    buf_printf(&text, "node %.*s can't hold pod %.*s/%.*s, which asks for ", STR_ARG(op->node),
-               STR_ARG(op->namespace), STR_ARG(op->name));
-    reason_request(&text, request);
-    buf_printf(&text, ": %.*s", STR_ARG(reason));
-    if (verdict != VERDICT_QUOTA && verdict != VERDICT_QUOTA_DENIED)
-        reason_cards(&text, n, &asked);
-    op->outcome = OUTCOME_REFUSED;
-    bind_op_finish(op, buf_str(&text));
+    events_post(b->events, pod, EVENT_WARNING, STR("FailedBinding"), error);
 }
 
-/* Releases the reservation: there is no memory for the Binding's annotations. */
-static void bind_give_back(struct bind_op *op)
+/* Answers r when the op ends, or at the deadline, which this call sets again. */
+static enum errc bind_wait(struct bind_op *op, struct http_request *r)
 {
-    struct effect effect;
-    struct cache_event e = {.type = CACHE_CANCEL, .settle = {.uid = op->uid}};
-    enum errc code = cache_apply(op->binder->cache, &e, 0, &effect);
-    assert(code == OK);
-    op->reserved = false;
-    bind_op_finish(op, STR("cardpack is out of memory"));
+    struct bind_waiter *w = arena_alloc(r->arena, sizeof(*w));
+    if (w == NULL)
+        return ERR_NOMEM;
+    w->request = r;
+    w->next = op->waiters;
+    op->waiters = w;
+    timer_arm(op->binder->loop, &op->deadline, op->binder->timeout_ms);
+    op->machine.deadline_ms = op->deadline.due_ms;
+    /* Resets the back-off: a pause longer than the timeout would outlast every repeated request. */
+    op->machine.failures = 0;
+    if (op->started && op->machine.phase == BIND_PAUSED && op->machine.read_next)
+        timer_arm(op->binder->loop, &op->wake, 0);
+    return OK;
 }
 
-/* Reserves a card in memory and queues the op for its node. */
-static void bind_reserve(struct bind_op *op, const struct request *request)
-{
-    struct binder *b = op->binder;
-    struct effect effect;
-    struct request counted;
-    request_load(&counted, request);
-    counted.work = b->work;
-    work_begin(b->work, 1);
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = op->uid,
-                                        .namespace = op->namespace,
-                                        .name = op->name,
-                                        .node = op->node,
-                                        .request = &counted}};
-    op->binding.mem = request->mem;
-    op->call.term = b->backend->term(b->backend);
-    if (op->call.term == 0) {
-        bind_op_finish(op, STR("cardpack has just become unready"));
-        return;
-    }
-    if (request_wants(request)) {
-        enum errc code = cache_apply(b->cache, &e, loop_wall_ns(b->loop), &effect);
-        if (code == ERR_UNAVAILABLE) {
-            bind_refuse(op, request, effect.verdict);
-            return;
-        }
-        if (code != OK) {
-            bind_op_finish(op, str_of(code == ERR_CONFLICT ? "the pod already holds a card"
-                                                           : "cardpack is out of memory"));
-            return;
-        }
-        op->reserved = true;
-        if (!bind_op_hold(op, effect.pod, effect.card_total, effect.assume_ns)) {
-            bind_give_back(op);
-            return;
-        }
-    }
-    bind_op_start(op);
-}
-
-/* Whether the pod that a GET returned is the requested one and may still be bound. */
-static enum errc bind_check_found(const struct bind_op *op, const struct pod_view *pod,
-                                  struct request *ret, struct err *reterr)
-{
-    if (!str_eq(pod->uid, op->uid))
-        return err_set(
-            reterr, ERR_CONFLICT,
-            "The pod %.*s in ns %.*s's uid is %.*s, and it's not equal with expected %.*s",
-            STR_ARG(op->name), STR_ARG(op->namespace), STR_ARG(pod->uid), STR_ARG(op->uid));
-    if (pod_view_terminal(pod))
-        return err_set(reterr, ERR_CONFLICT, "the pod has ended");
-    if (pod_view_bound(pod) && !str_eq(pod->node, op->node))
-        return err_set(reterr, ERR_CONFLICT, "the pod is bound to node \"%.*s\"",
-                       STR_ARG(pod->node));
-    return request_read(pod, ret, reterr);
-}
-
-/*
- * Repeats the GET once after a 401: the token was probably rotated, and the API client has read the
- * new one by now.
- */
-static bool bind_look_up_again(struct bind_op *op)
-{
-    struct backend *backend = op->binder->backend;
-    if (op->call.get != GET_FAILED || !op->call.unauthorized || op->reread)
-        return false;
-    op->reread = true;
-    backend->get(backend, &op->call, op->namespace, op->name);
-    return true;
-}
-
-/* Handles the answer to the GET of a pod that the watch has not shown yet. */
-static void bind_looked_up(struct backend_call *c)
-{
-    struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
-    struct request request = {.mem = 0};
-    if (bind_look_up_again(op))
-        return;
-    struct err e = c->err;
-    if (c->get == GET_FAILED && c->unauthorized)
-        (void)err_wrap(&e, "the API server refuses cardpack's credentials, also after they were "
-                           "read again");
-    if (c->get == GET_GONE)
-        (void)err_set(&e, ERR_NOTFOUND, "the pod does not exist");
-    else if (c->get == GET_FOUND)
-        e.code = bind_check_found(op, &c->pod, &request, &e);
-    op->met = c->get == GET_FOUND && str_eq(c->pod.uid, op->uid);
-    if (c->get != GET_FOUND || e.code != OK) {
-        (void)err_wrap(&e, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
-                       STR_ARG(op->name), STR_ARG(op->node));
-        bind_op_finish(op, str_of(e.text));
-        return;
-    }
-    if (pod_view_bound(&c->pod)) {
-        bind_op_finish(op, STR(""));
-        return;
-    }
-    op->said_allocation = c->pod.said_allocation;
-    op->said_cores = c->pod.said_cores;
-    bind_reserve(op, &request);
-}
-
-static struct bind_op *bind_find(const struct binder *b, struct str uid)
-{
-    LIST_FOR_EACH (struct bind_op, op, &b->ops, link) {
-        if (str_eq(op->uid, uid))
-            return op;
-    }
-    return NULL;
-}
-
-static void bind_begin(struct binder *b, struct http_request *r, const struct bind_args *args,
-                       const struct pod *known)
-{
-    struct bind_op *op = bind_op_new(b, args);
-    if (op == NULL || bind_op_join(op, r) != OK) {
-        bind_op_respond(r, STR("cardpack is out of memory"));
-        if (op != NULL)
-            bind_op_abandon(op);
-        return;
-    }
-    op->met = known != NULL;
-    if (known != NULL && request_wants(known->request)) {
-        op->said_allocation = known->said_allocation;
-        op->said_cores = known->said_cores;
-        bind_reserve(op, known->request);
-        return;
-    }
-    op->call.done = bind_looked_up;
-    b->counts->lookups++;
-    b->backend->get(b->backend, &op->call, op->namespace, op->name);
-}
-
-/* Whether the pod of the cache is the requested one and may still be bound. */
-static bool bind_known_allows(const struct pod *p, const struct bind_args *args, struct err *reterr)
-{
-    if (!str_eq(p->name, args->name) || !str_eq(p->namespace, args->namespace)) {
-        (void)err_set(reterr, ERR_CONFLICT,
-                      "PodUID %.*s is that of pod %.*s/%.*s, not of %.*s/%.*s", STR_ARG(p->uid),
-                      STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(args->namespace),
-                      STR_ARG(args->name));
-        return false;
-    }
-    if (!pod_holds(p))
-        return true;
-    if (!str_eq(p->node->name, args->node))
-        (void)err_set(
-            reterr, ERR_CONFLICT, "pod %.*s/%.*s is bound to node \"%.*s\", not to \"%.*s\"",
-            STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(p->node->name), STR_ARG(args->node));
-    return false;
-}
-
+/* A request for a pod whose bind is under way. */
 static void bind_join(struct bind_op *op, struct http_request *r, const struct bind_args *args)
 {
     struct err e = ERR_INIT;
@@ -208,15 +87,71 @@ static void bind_join(struct bind_op *op, struct http_request *r, const struct b
                       "pod %.*s/%.*s is being bound to node \"%.*s\", and the "
                       "outcome is not certain yet",
                       STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node));
-    else if (bind_op_join(op, r) != OK)
+    else if (bind_wait(op, r) != OK)
         (void)err_set(&e, ERR_NOMEM, "cardpack is out of memory");
     if (e.code == OK)
         return;
     if (op->met)
-        bind_op_tell(op->binder, &(struct event_subject){op->namespace, op->name, op->uid},
-                     str_of(e.text));
+        bind_tell(op->binder, &(struct event_subject){op->namespace, op->name, op->uid},
+                  str_of(e.text));
     r->outcome = e.code == ERR_NOMEM ? OUTCOME_ERROR : OUTCOME_REFUSED;
     bind_op_respond(r, str_of(e.text));
+}
+
+/* Whether the cache's pod of this UID is the requested one and may be, or is, bound to the node. */
+static enum errc bind_check_known(const struct pod *p, const struct bind_args *args,
+                                  struct err *reterr)
+{
+    if (!str_eq(p->name, args->name) || !str_eq(p->namespace, args->namespace))
+        return err_set(reterr, ERR_CONFLICT,
+                       "PodUID %.*s is that of pod %.*s/%.*s, not of %.*s/%.*s", STR_ARG(p->uid),
+                       STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(args->namespace),
+                       STR_ARG(args->name));
+    if (pod_holds(p) && !str_eq(p->node->name, args->node))
+        return err_set(
+            reterr, ERR_CONFLICT, "pod %.*s/%.*s is bound to node \"%.*s\", not to \"%.*s\"",
+            STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(p->node->name), STR_ARG(args->node));
+    return OK;
+}
+
+/* `done` gets the answer. */
+static void bind_get(struct bind_op *op, void (*done)(struct backend_call *c))
+{
+    struct backend *backend = op->binder->backend;
+    op->call.done = done;
+    backend->get(backend, &op->call, op->namespace, op->name);
+}
+
+/* known: the pod in the cache; NULL: the watch has not shown it yet. */
+static void bind_begin(struct binder *b, struct http_request *r, const struct bind_args *args,
+                       const struct pod *known)
+{
+    struct bind_op *op = bind_op_new(args, b->backend);
+    if (op == NULL) {
+        bind_op_respond(r, STR("cardpack is out of memory"));
+        return;
+    }
+    op->binder = b;
+    op->start_ms = loop_now_ms(b->loop);
+    op->wake.fire = bind_woken;
+    op->deadline.fire = bind_deadline;
+    op->call.timeout_ms = CALL_TIMEOUT_MS;
+    list_push_back(&b->ops, &op->link);
+    b->n_ops++;
+    if (bind_wait(op, r) != OK) {
+        bind_op_respond(r, STR("cardpack is out of memory"));
+        bind_abandon(op);
+        return;
+    }
+    op->met = known != NULL;
+    if (known != NULL && request_wants(known->request)) {
+        op->said_allocation = known->said_allocation;
+        op->said_cores = known->said_cores;
+        bind_reserve(op, known->request);
+        return;
+    }
+    b->counts->lookups++;
+    bind_get(op, bind_looked_up);
 }
 
 void bind_handle(struct binder *b, struct http_request *r)
@@ -234,22 +169,369 @@ void bind_handle(struct binder *b, struct http_request *r)
         bind_op_respond(r, str_of(e.text));
         return;
     }
-    struct bind_op *op = bind_find(b, args.uid);
-    if (op != NULL) {
-        bind_join(op, r, &args);
-        return;
+    LIST_FOR_EACH (struct bind_op, op, &b->ops, link) {
+        if (str_eq(op->uid, args.uid)) {
+            bind_join(op, r, &args);
+            return;
+        }
     }
     const struct pod *known = cache_pod(b->cache, args.uid);
-    if (known != NULL && !bind_known_allows(known, &args, &e)) {
-        if (e.code != OK)
-            bind_op_tell(b, &(struct event_subject){known->namespace, known->name, known->uid},
-                         str_of(e.text));
-        r->outcome = e.code == OK ? OUTCOME_OK : OUTCOME_REFUSED;
-        bind_op_respond(r, str_of(e.text)); /* empty if the pod is bound to this node already */
+    if (known != NULL && bind_check_known(known, &args, &e) != OK) {
+        bind_tell(b, &(struct event_subject){known->namespace, known->name, known->uid},
+                  str_of(e.text));
+        r->outcome = OUTCOME_REFUSED;
+        bind_op_respond(r, str_of(e.text));
+        return;
+    }
+    if (known != NULL && pod_holds(known)) {
+        bind_op_respond(r, STR("")); /* it is bound to this node already */
         return;
     }
     bind_begin(b, r, &args, known);
 }
+
+/* ---- the pod, if the watch has not shown it, and its card ---- */
+
+static void bind_looked_up(struct backend_call *c)
+{
+    struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
+    struct request request = {.mem = 0};
+    struct err e = c->err;
+    if (c->get == GET_FAILED && c->unauthorized && !op->reread) {
+        /* The token was probably rotated, and the API client has read the new one by now. */
+        op->reread = true;
+        bind_get(op, bind_looked_up);
+        return;
+    }
+    if (c->get == GET_FAILED && c->unauthorized)
+        (void)err_wrap(&e, "the API server refuses cardpack's credentials, also after they were "
+                           "read again");
+    if (c->get == GET_GONE)
+        (void)err_set(&e, ERR_NOTFOUND, "the pod does not exist");
+    else if (c->get == GET_FOUND)
+        e.code = bind_op_check(op, &request, &e);
+    op->met = c->get == GET_FOUND && str_eq(c->pod.uid, op->uid);
+    if (c->get != GET_FOUND || e.code != OK) {
+        (void)err_wrap(&e, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
+                       STR_ARG(op->name), STR_ARG(op->node));
+        bind_end(op, str_of(e.text));
+        return;
+    }
+    if (pod_view_bound(&c->pod)) {
+        bind_end(op, STR(""));
+        return;
+    }
+    op->said_allocation = c->pod.said_allocation;
+    op->said_cores = c->pod.said_cores;
+    bind_reserve(op, &request);
+}
+
+/* Reserves a card in the cache, if the pod asks for one, and queues the op for its node. */
+static void bind_reserve(struct bind_op *op, const struct request *request)
+{
+    struct binder *b = op->binder;
+    char bytes[1024];
+    struct buf why = BUF_ON(bytes);
+    work_begin(b->work, 1);
+    op->binding.mem = request->mem;
+    op->call.term = b->backend->term(b->backend);
+    if (op->call.term == 0) {
+        bind_end(op, STR("cardpack has just become unready"));
+        return;
+    }
+    if (request_wants(request)) {
+        enum errc code =
+            bind_op_reserve(op, b->cache, request, b->work, loop_wall_ns(b->loop), &why);
+        if (code != OK) {
+            op->outcome = code == ERR_UNAVAILABLE ? OUTCOME_REFUSED : OUTCOME_UNSAID;
+            bind_end(op, buf_str(&why));
+            return;
+        }
+    }
+    assert(!op->started && timer_armed(&op->deadline));
+    bind_step_init(&op->machine, op->deadline.due_ms);
+    op->started = true;
+    /*
+     * Moves the op to the list's end: other ops may have reserved during its look-up, and the list
+     * is in order of ASSUME_TIME.
+     */
+    list_remove(&op->link);
+    list_push_back(&b->ops, &op->link);
+    bind_give_turn(b, op->node);
+}
+
+/* ---- the Binding, up to a certain end ---- */
+
+/*
+ * Gives the turn to the oldest waiting op of the node, if no other op has it. An op without waiting
+ * requests lets the next op of its node pass.
+ */
+static void bind_give_turn(struct binder *b, struct str node)
+{
+    struct bind_op *oldest = NULL;
+    LIST_FOR_EACH (struct bind_op, op, &b->ops, link) {
+        if (!op->started || op->waiters == NULL || !str_eq(op->node, node))
+            continue;
+        if (op->machine.phase != BIND_QUEUED)
+            return;
+        if (oldest == NULL)
+            oldest = op;
+    }
+    if (oldest != NULL)
+        bind_advance(oldest, (struct bind_input){.type = BIND_IN_TURN});
+}
+
+static void bind_succeed(struct bind_op *op)
+{
+    log_info("bound", kv_str("namespace", op->namespace), kv_str("pod", op->name),
+             kv_str("node", op->node), kv_str("card", op->binding.idx),
+             kv_int("mem", op->binding.mem), kv_uint("writes", op->writes),
+             kv_uint("took_ms", loop_now_ms(op->binder->loop) - op->start_ms));
+    bind_end(op, STR(""));
+}
+
+/* Ends the op without a read if the watch has shown the pod bound meanwhile. */
+static bool bind_observed(struct bind_op *op)
+{
+    const struct pod *p = cache_pod(op->binder->cache, op->uid);
+    if (!op->reserved || p == NULL || p->state != POD_BOUND)
+        return false;
+    if (str_eq(p->node->name, op->node)) {
+        bind_succeed(op);
+        return true;
+    }
+    (void)err_set(&op->why, ERR_CONFLICT,
+                  "pod %.*s/%.*s was bound to another node while it was being bound",
+                  STR_ARG(op->namespace), STR_ARG(op->name));
+    bind_end(op, str_of(op->why.text));
+    return true;
+}
+
+static void bind_post(struct bind_op *op)
+{
+    struct binder *b = op->binder;
+    assert(op->machine.phase == BIND_POSTING && !timer_armed(&op->wake));
+    /* In another term the backend refuses the Binding. */
+    bool may_send = b->backend->term(b->backend) == op->call.term;
+    enum errc code =
+        op->reserved && may_send ? bind_op_renew(op, b->cache, loop_wall_ns(b->loop)) : OK;
+    if (code == ERR_UNAVAILABLE) {
+        bind_advance(
+            op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_REFUSED, .unsent = true});
+        return;
+    }
+    /*
+     * The watch has shown that the pod is bound or gone. An API server before 1.27 would apply a
+     * Binding now to the next pod of that name, for which no card is reserved.
+     */
+    if (code == ERR_NOTFOUND) {
+        if (!bind_observed(op))
+            bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_ASSIGNED});
+        return;
+    }
+    op->writes++;
+    op->sent_ns = loop_clock_ns(b->loop);
+    op->call.get = GET_FAILED; /* no read since this Binding */
+    op->call.unsent = false;
+    op->call.done = bind_posted;
+    b->backend->post(b->backend, &op->call, &op->binding);
+}
+
+/* Answers the requests, because the deadline has come; the op goes on. */
+static void bind_answer_in_doubt(struct bind_op *op)
+{
+    assert(op->started && op->waiters != NULL);
+    char text[512];
+    int n = snprintf(text, sizeof(text),
+                     "whether pod %.*s/%.*s is bound to node %.*s is not known yet, its card stays "
+                     "reserved: %s",
+                     STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node), op->why.text);
+    op->binder->counts->doubts++;
+    op->outcome = OUTCOME_IN_DOUBT;
+    log_warn("bind is in doubt", kv_str("namespace", op->namespace), kv_str("pod", op->name),
+             kv_str("node", op->node), kv_cstr("error", op->why.text));
+    bind_op_answer(op, (struct str){text, MIN_OF((size_t)MAX_OF(n, 0), sizeof(text) - 1)});
+    op->outcome = OUTCOME_UNSAID;
+    bind_give_turn(op->binder, op->node);
+}
+
+/* The card is released: this bind did not bind the pod. */
+static void bind_canceled(struct bind_op *op)
+{
+    enum bind_seen seen = bind_op_compare(op);
+    if (seen == SEEN_HERE) {
+        log_warn("another client bound the pod to the node", kv_str("namespace", op->namespace),
+                 kv_str("pod", op->name), kv_str("node", op->node));
+        bind_succeed(op);
+        return;
+    }
+    if (seen == SEEN_ELSEWHERE)
+        (void)err_set(&op->why, ERR_CONFLICT, "the pod is bound to node \"%.*s\"",
+                      STR_ARG(op->call.pod.node));
+    else if (seen == SEEN_GONE)
+        (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
+    else if (op->why.code == OK)
+        (void)err_set(&op->why, ERR_TIMEOUT, "the binds to this node before it took too long");
+    (void)err_wrap(&op->why, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
+                   STR_ARG(op->name), STR_ARG(op->node));
+    bind_end(op, str_of(op->why.text));
+}
+
+/* Asks the machine for the next action, and takes it. */
+static void bind_advance(struct bind_op *op, struct bind_input in)
+{
+    struct binder *b = op->binder;
+    in.random = loop_random(b->loop);
+    struct bind_output out = bind_step(&op->machine, &in, loop_now_ms(b->loop));
+    if (out.answer && op->waiters != NULL)
+        bind_answer_in_doubt(op);
+    switch (out.action) {
+    case BIND_DO_REFRESH_POST:
+        b->backend->refresh(b->backend);
+        bind_post(op);
+        return;
+    case BIND_DO_POST:
+        bind_post(op);
+        return;
+    case BIND_DO_READ:
+        bind_get(op, bind_was_read);
+        return;
+    case BIND_DO_PAUSE:
+        timer_arm(b->loop, &op->wake, out.pause_ms);
+        return;
+    case BIND_DO_CONFIRM:
+        assert(op->machine.phase == BIND_OVER);
+        if (bind_op_confirm(op, b->cache, out.read_back))
+            bind_succeed(op);
+        else
+            bind_advance(op, (struct bind_input){.type = BIND_IN_UNPROVEN});
+        return;
+    case BIND_DO_CANCEL:
+        assert(op->machine.phase == BIND_OVER);
+        if (bind_op_release(op, b->cache, loop_wall_ns(b->loop)))
+            bind_canceled(op);
+        else
+            bind_advance(op, (struct bind_input){.type = BIND_IN_UNPROVEN});
+        return;
+    }
+}
+
+/* ---- the results of the actions ---- */
+
+/* The API server has answered the Binding, or no answer came. */
+static void bind_posted(struct backend_call *c)
+{
+    struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
+    struct bind_counts *counts = op->binder->counts;
+    counts->posts[c->post]++;
+    expo_observe(&counts->post, loop_clock_ns(op->binder->loop) - op->sent_ns);
+    if (c->err.code != OK)
+        op->why = c->err;
+    bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED,
+                                         .post = c->post,
+                                         .unsent = c->unsent,
+                                         .retry_after_ms = c->retry_after_ms});
+}
+
+/* The same for the GET of the pod after a Binding. */
+static void bind_was_read(struct backend_call *c)
+{
+    struct bind_op *op = CONTAINER_OF(c, struct bind_op, call);
+    enum bind_seen seen = bind_op_compare(op);
+    op->binder->counts->reads[seen]++;
+    if (c->err.code != OK)
+        op->why = c->err;
+    if (seen == SEEN_GONE)
+        (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
+    bind_advance(op, (struct bind_input){
+                         .type = BIND_IN_READ, .seen = seen, .retry_after_ms = c->retry_after_ms});
+}
+
+/*
+ * The pause is over. Another op may have the node's turn now: an op loses it when it is answered in
+ * doubt, and a repeated request makes it active again.
+ */
+static void bind_woken(struct timer *t)
+{
+    struct bind_op *op = CONTAINER_OF(t, struct bind_op, wake);
+    bool taken = false;
+    if (bind_observed(op))
+        return;
+    LIST_FOR_EACH (const struct bind_op, o, &op->binder->ops, link)
+        taken = taken || (o != op && o->started && o->machine.phase == BIND_POSTING &&
+                          str_eq(o->node, op->node));
+    if (!op->machine.read_next && taken)
+        timer_arm(op->binder->loop, t, TURN_CHECK_MS);
+    else
+        bind_advance(op, (struct bind_input){.type = BIND_IN_WAKE});
+}
+
+/* The requests must be answered now. */
+static void bind_deadline(struct timer *t)
+{
+    struct bind_op *op = CONTAINER_OF(t, struct bind_op, deadline);
+    if (op->why.code == OK)
+        (void)err_set(&op->why, ERR_TIMEOUT, "the API server has not answered in time");
+    op->binder->backend->cancel(&op->call);
+    timer_cancel(&op->wake);
+    if (!op->started) {
+        bind_end(op, str_of(op->why.text));
+        return;
+    }
+    bind_advance(op, (struct bind_input){.type = BIND_IN_DEADLINE});
+}
+
+/* ---- the end ---- */
+
+static void bind_unlink(struct bind_op *op)
+{
+    assert(op->binder->n_ops > 0);
+    timer_cancel(&op->wake);
+    timer_cancel(&op->deadline);
+    list_remove(&op->link);
+    op->binder->n_ops--;
+}
+
+/* Answers the op's requests, cancels its call and frees it at once. */
+static void bind_abandon(struct bind_op *op)
+{
+    op->binder->backend->cancel(&op->call);
+    bind_op_answer(op, STR("cardpack is shutting down"));
+    bind_unlink(op);
+    bind_op_free(op);
+}
+
+/*
+ * Answers all waiting requests with `error`, "" for success, and ends the op, which must not hold a
+ * reservation any more. Removes it from every list and timer at once; it is freed at the end of
+ * the loop's turn, when no callback uses it.
+ */
+static void bind_end(struct bind_op *op, struct str error)
+{
+    struct binder *b = op->binder;
+    if (error.n > 0)
+        log_warn("bind failed", kv_str("namespace", op->namespace), kv_str("pod", op->name),
+                 kv_str("node", op->node), kv_str("error", error));
+    if (error.n > 0 && op->met)
+        bind_tell(b, &(struct event_subject){op->namespace, op->name, op->uid}, error);
+    bind_op_answer(op, error);
+    assert(op->waiters == NULL);
+    bind_unlink(op);
+    list_push_back(&b->ended, &op->link);
+    bind_give_turn(b, op->node);
+    loop_defer(b->loop, &b->reap);
+}
+
+static void bind_reap(struct deferred *d)
+{
+    struct binder *b = CONTAINER_OF(d, struct binder, reap);
+    LIST_FOR_EACH (struct bind_op, op, &b->ended, link) {
+        list_remove(&op->link);
+        bind_op_free(op);
+    }
+}
+
+/* ---- the binder ---- */
 
 enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct err *reterr)
 {
@@ -265,7 +547,7 @@ enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct er
     b->work = s->work == NULL ? &b->own_work : s->work;
     list_init(&b->ops);
     list_init(&b->ended);
-    b->reap.run = bind_op_reap;
+    b->reap.run = bind_reap;
     *ret = b;
     return OK;
 }
@@ -275,10 +557,10 @@ struct binder *bind_free(struct binder *b)
     if (b == NULL)
         return NULL;
     LIST_FOR_EACH (struct bind_op, op, &b->ops, link)
-        bind_op_abandon(op);
+        bind_abandon(op);
     assert(b->n_ops == 0);
     deferred_cancel(&b->reap);
-    bind_op_reap(&b->reap);
+    bind_reap(&b->reap);
     mem_free(b);
     return NULL;
 }
@@ -299,4 +581,9 @@ void bind_look(const struct binder *b, struct bind_load *ret)
         ret->reserved++;
         ret->oldest_ms = MIN_OF(ret->oldest_ms, op->start_ms);
     }
+}
+
+const struct list *bind_ops(const struct binder *b)
+{
+    return &b->ops;
 }

@@ -60,3 +60,7 @@ void bind_handle(struct binder *b, struct http_request *r);
 /* The number of ops: binds that have not ended, those in doubt included. */
 size_t bind_active(const struct binder *b);
 void bind_look(const struct binder *b, struct bind_load *ret);
+
+/* The ops, of struct bind_op, those that wait for a node in order of reservation. The simulation
+ * looks at them. */
+const struct list *bind_ops(const struct binder *b);

@@ -1,6 +1,6 @@
 /*
- * The bind of one pod to one node, from the reservation of its card to a certain end. bind.c
- * creates ops, bind_step.h decides the next action, and bind_op.c carries it out.
+ * One bind, from its first request to a certain end: the requests that wait for it, and the card
+ * that the cache holds for its pod. bind.c decides when each of these functions is called.
  *
  * An op outlives the requests that wait for it: a reservation in doubt is followed up without any
  * request. The ops are at most as many as connections, plus those in doubt, so a list is enough.
@@ -9,9 +9,10 @@
 
 #include "base/list.h"
 #include "codec/extender.h"
-#include "daemon/bind/bind.h"
+#include "core/cache.h"
+#include "daemon/backend/backend.h"
 #include "daemon/bind/bind_step.h"
-#include "daemon/metrics/metrics.h"
+#include "io/http_server.h"
 
 struct bind_waiter {
     struct http_request *request;
@@ -46,57 +47,57 @@ struct bind_op {
     bool met;     /* the watch or a read has shown the pod */
 };
 
-struct binder {
-    struct loop *loop;
-    struct cache *cache;
-    struct backend *backend;
-    struct events *events;
-    uint64_t timeout_ms;
-    struct list ops; /* in order of reservation */
-    size_t n_ops;
-    struct bind_counts own; /* used if the settings have no counts */
-    struct bind_counts *counts;
-    struct work own_work;
-    struct work *work;
-    struct list ended;
-    struct deferred reap; /* frees the ops in `ended` */
-};
+/* The caller sets binder, start_ms, the callbacks and the timeout. NULL: allocation failed. */
+struct bind_op *bind_op_new(const struct bind_args *args, struct backend *backend);
 
-/*
- * Adds a new op to the list; does not start it. bind_op_join arms its deadline. NULL:
- * allocation failed.
- */
-struct bind_op *bind_op_new(struct binder *b, const struct bind_args *args);
-
-/*
- * Answers r when the op ends, or at the deadline, which this call sets again. ERR_NOMEM: r is not
- * answered.
- */
-enum errc bind_op_join(struct bind_op *op, struct http_request *r) _must_use_;
-
-/* Completes op->binding for the cards that p holds. False: allocation failed. */
-bool bind_op_hold(struct bind_op *op, const struct pod *p, int64_t card_total, uint64_t assume_ns);
-
-/* Queues the op for its node; op->binding must be complete. */
-void bind_op_start(struct bind_op *op);
-
-/*
- * Answers all waiting requests with `error`, "" for success, and ends the op. The op must not hold
- * a reservation any more.
- */
-void bind_op_finish(struct bind_op *op, struct str error);
-
-/* Posts a Warning event that says why the pod is not bound. The pod must exist. */
-void bind_op_tell(struct binder *b, const struct event_subject *pod, struct str error);
-
-/* Frees the ended ops; for binder.reap.run. */
-void bind_op_reap(struct deferred *d);
-
-/* For bind_free: answers the requests, cancels the call and frees the op at once. */
-void bind_op_abandon(struct bind_op *op);
+/* The op must be in no list, and have no timer and no waiting request. Cancels its call. */
+void bind_op_free(struct bind_op *op);
 
 /*
  * Answers r with status 200, because kube-scheduler reads no other answer; "" is success. An error
  * counts as OUTCOME_ERROR, unless r->outcome is set.
  */
 void bind_op_respond(struct http_request *r, struct str error);
+
+/* Answers all waiting requests. */
+void bind_op_answer(struct bind_op *op, struct str error);
+
+/*
+ * What the pod of the last GET asks for. Fails if it is not the requested pod, or can't be bound to
+ * the node any more.
+ */
+enum errc bind_op_check(const struct bind_op *op, struct request *ret, struct err *reterr)
+    _must_use_;
+
+/*
+ * Reserves a card in the cache, so that no other pod gets it, and writes the annotations for the
+ * Binding. On failure nothing is reserved, and `why` says why; ERR_UNAVAILABLE: the node is not
+ * feasible.
+ */
+enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct request *request,
+                          struct work *work, uint64_t now_ns, struct buf *why) _must_use_;
+
+/*
+ * Evaluates the reservation again before each send: the node may have changed while the op waited
+ * for its turn or for a retry. Also renews ASSUME_TIME, so that a resent Binding is younger than
+ * those that the node got meanwhile. If an earlier copy takes effect after all, it names the same
+ * card. ERR_UNAVAILABLE: the node is not feasible any more, op->why says why. ERR_NOTFOUND: the pod
+ * holds no card for this bind any more.
+ */
+enum errc bind_op_renew(struct bind_op *op, struct cache *cache, uint64_t now_ns) _must_use_;
+
+/* What the last GET shows of the pod, beside what the Binding asks for. */
+enum bind_seen bind_op_compare(const struct bind_op *op);
+
+/*
+ * The pod is bound as asked: confirms the reservation. read_back: the last GET has shown it. False:
+ * that is no proof for this pod, and a read must tell.
+ */
+bool bind_op_confirm(struct bind_op *op, struct cache *cache, bool read_back) _must_use_;
+
+/*
+ * This bind did not bind the pod: releases the card. If a read has shown that another client bound
+ * the pod, the cards of the pod's annotations are held instead. False: that read may be older than
+ * what the watch showed of the pod, and contradicts it.
+ */
+bool bind_op_release(struct bind_op *op, struct cache *cache, uint64_t now_ns) _must_use_;

@@ -1,6 +1,6 @@
 /*
- * The decisions of the machine: after a Binding's answer, after a read, after a pause and at the
- * deadline.
+ * The decisions of the machine: bind_step, at the end, has a case for each input. The answers to a
+ * Binding and the results of a read have a function each, with a case for each of them.
  */
 #include "daemon/bind/bind_step.h"
 
@@ -18,11 +18,6 @@
 /* Least time for a Binding. With less it would end in doubt, and its card would stay reserved for
  * nothing. */
 #define POST_LEAST_MS 100
-
-void bind_step_init(struct bind_machine *m, uint64_t deadline_ms)
-{
-    *m = (struct bind_machine){.phase = BIND_QUEUED, .deadline_ms = deadline_ms};
-}
 
 static bool bind_step_too_late(const struct bind_machine *m, uint64_t now_ms)
 {
@@ -129,6 +124,9 @@ static struct bind_output bind_step_was_read(struct bind_machine *m, const struc
                                              uint64_t now_ms)
 {
     struct bind_output out;
+    /* What this read shows is final: no Binding of this bind can take effect after it. */
+    bool final = !m->in_doubt || m->read_sent_ms >= m->doubt_until_ms;
+    bool late = now_ms >= m->deadline_ms;
     switch (in->seen) {
     case SEEN_AS_ASKED:
         out = bind_step_end(m, BIND_DO_CONFIRM);
@@ -142,7 +140,7 @@ static struct bind_output bind_step_was_read(struct bind_machine *m, const struc
          * An API server before 1.27 may still apply a Binding in doubt to the next pod of that
          * name.
          */
-        if (!m->in_doubt || m->created || m->read_sent_ms >= m->doubt_until_ms)
+        if (final || m->created)
             return bind_step_end(m, BIND_DO_CANCEL);
         out = bind_step_pause_then(m, true, in);
         out.answer = true;
@@ -153,47 +151,22 @@ static struct bind_output bind_step_was_read(struct bind_machine *m, const struc
         out.answer = m->refused && m->turned_away;
         return out;
     case SEEN_UNBOUND:
-        if (m->refused && m->read_sent_ms >= m->doubt_until_ms)
+        if (final && (m->refused || late))
             return bind_step_end(m, BIND_DO_CANCEL);
-        if (now_ms < m->deadline_ms)
-            return bind_step_pause_then(m, false, in);
-        if (!m->in_doubt || m->read_sent_ms >= m->doubt_until_ms)
-            return bind_step_end(m, BIND_DO_CANCEL);
-        return bind_step_pause_then(m, true, in);
+        return bind_step_pause_then(m, late, in);
     }
     return bind_step_pause_then(m, true, in);
 }
 
-/*
- * The requests are answered now. Cancels if no Binding can have taken effect; otherwise continues
- * with reads.
- */
-static struct bind_output bind_step_deadline(struct bind_machine *m, const struct bind_input *in,
-                                             uint64_t now_ms)
+void bind_step_init(struct bind_machine *m, uint64_t deadline_ms)
 {
-    if (m->phase == BIND_POSTING)
-        bind_step_doubt(m, now_ms);
-    if (m->turned_away)
-        bind_step_suspect(m, now_ms);
-    if (!m->in_doubt)
-        return bind_step_end(m, BIND_DO_CANCEL);
-    struct bind_output out = bind_step_pause_then(m, true, in);
-    out.answer = true;
-    return out;
-}
-
-struct bind_output bind_step_verify(struct bind_machine *m, uint64_t now_ms)
-{
-    assert(m->phase == BIND_OVER);
-    /* The pod is probably bound: the deadline must not cancel before a read. */
-    bind_step_doubt(m, now_ms);
-    m->created = true;
-    return bind_step_read_back(m, now_ms);
+    *m = (struct bind_machine){.phase = BIND_QUEUED, .deadline_ms = deadline_ms};
 }
 
 struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in, uint64_t now_ms)
 {
-    assert(m->phase != BIND_OVER);
+    struct bind_output out;
+    assert((m->phase == BIND_OVER) == (in->type == BIND_IN_UNPROVEN));
     switch (in->type) {
     case BIND_IN_TURN:
         assert(m->phase == BIND_QUEUED);
@@ -211,7 +184,21 @@ struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in
             return bind_step_read_back(m, now_ms);
         return bind_step_too_late(m, now_ms) ? bind_step_give_up(m, now_ms) : bind_step_post(m);
     case BIND_IN_DEADLINE:
-        return bind_step_deadline(m, in, now_ms);
+        if (m->phase == BIND_POSTING)
+            bind_step_doubt(m, now_ms);
+        if (m->turned_away)
+            bind_step_suspect(m, now_ms);
+        /* Cancels if no Binding can have taken effect; otherwise continues with reads. */
+        if (!m->in_doubt)
+            return bind_step_end(m, BIND_DO_CANCEL);
+        out = bind_step_pause_then(m, true, in);
+        out.answer = true;
+        return out;
+    case BIND_IN_UNPROVEN:
+        /* The pod is probably bound: the deadline must not cancel before a read. */
+        bind_step_doubt(m, now_ms);
+        m->created = true;
+        return bind_step_read_back(m, now_ms);
     }
     return bind_step_end(m, BIND_DO_CANCEL);
 }

@@ -1,6 +1,5 @@
 /*
- * The step machine of one Binding, up to a certain end. It is driven by bind_op.c and by the
- * simulation.
+ * The step machine of one Binding, up to a certain end. bind.c carries out its actions.
  *
  *              +--------------------- pause <-----------------+
  *              v                                              |
@@ -68,6 +67,7 @@ enum bind_input_type {
     BIND_IN_WAKE,     /* the pause is over */
     BIND_IN_DEADLINE, /* the requests must be answered; the caller has canceled a post or read under
                          way */
+    BIND_IN_UNPROVEN, /* the cache did not accept the last CONFIRM or CANCEL: a read must tell */
 };
 
 struct bind_input {
@@ -84,8 +84,8 @@ enum bind_action {
     BIND_DO_REFRESH_POST, /* read the credentials again, then post */
     BIND_DO_READ,
     BIND_DO_PAUSE,
-    BIND_DO_CONFIRM, /* the pod is bound as asked; the machine is over */
-    BIND_DO_CANCEL,  /* this bind did not bind the pod; the machine is over */
+    BIND_DO_CONFIRM, /* the pod is bound as asked; the machine is over, unless that is unproven */
+    BIND_DO_CANCEL,  /* this bind did not bind the pod; the same */
 };
 
 struct bind_output {
@@ -97,7 +97,5 @@ struct bind_output {
 
 void bind_step_init(struct bind_machine *m, uint64_t deadline_ms);
 
-/* The cache did not accept the last CONFIRM or CANCEL: continue with a read. */
-struct bind_output bind_step_verify(struct bind_machine *m, uint64_t now_ms);
-
+/* The input must fit the phase, as the switch of bind_step.c shows. */
 struct bind_output bind_step(struct bind_machine *m, const struct bind_input *in, uint64_t now_ms);

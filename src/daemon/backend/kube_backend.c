@@ -21,6 +21,10 @@
  */
 #define WATCH_QUIET_MS 180000
 
+/* Time for the watch to name the pods that a list lacked because they are younger. */
+#define PROVE_AFTER_MS  10000
+#define RELIST_AFTER_MS 5000
+
 struct feed {
     struct kube_backend *backend;
     enum cache_kind kind;
@@ -54,9 +58,7 @@ struct kube_backend {
     struct timer relist; /* armed when memory was short for an object */
 };
 
-/* Time for the watch to name the pods that a list lacked because they are younger. */
-#define PROVE_AFTER_MS  10000
-#define RELIST_AFTER_MS 5000
+/* ---- the feeds of the cache ---- */
 
 /*
  * Handles an object that was lost for lack of memory: the cache is incomplete, and cardpack decides
@@ -81,33 +83,6 @@ static void kube_backend_on_begin(void *ctx)
     if (f->kind == CACHE_PODS)
         f->backend->read_begun = f->backend->read_wanted;
     ingest_list_begin(&f->backend->ingest, f->kind);
-}
-
-static void kube_backend_read_anew(void *ctx)
-{
-    struct kube_backend *b = ctx;
-    b->read_wanted = true;
-    b->read_begun = false;
-    reflector_relist(b->feeds[CACHE_PODS].reflector);
-}
-
-/*
- * Whether no Binding of this replica is under way or in doubt: none is posted and no card is
- * reserved. A pod that the watch has shown bound may still have a second copy under way, which
- * `posting` counts.
- */
-static bool kube_backend_idle(void *ctx)
-{
-    const struct kube_backend *b = ctx;
-    size_t cursor = 0;
-    if (b->posting > 0)
-        return false;
-    for (const struct pod *p = cache_next_pod(b->ingest.cache, &cursor); p != NULL;
-         p = cache_next_pod(b->ingest.cache, &cursor)) {
-        if (p->state == POD_RESERVED)
-            return false;
-    }
-    return true;
 }
 
 static void kube_backend_on_change(void *ctx, enum reflector_change change, struct str object)
@@ -173,6 +148,67 @@ static void kube_backend_relist_all(struct timer *t)
         reflector_relist(b->feeds[i].reflector);
 }
 
+static enum errc kube_backend_feed_start(struct kube_backend *b, enum cache_kind kind,
+                                         unsigned page_size, struct err *reterr)
+{
+    static const struct {
+        struct str path;
+        struct str kind;
+        struct str selector;
+        void (*ingest)(struct ingest *in, struct str json, bool gone);
+    } table[] = {
+        [CACHE_NODES] = {STR("/api/v1/nodes"), STR("NodeList"), {NULL, 0}, ingest_node},
+        [CACHE_PODS] = {STR("/api/v1/pods"), STR("PodList"), INGEST_POD_SELECTOR, ingest_pod},
+        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"),
+                          STR("ConfigMapList"),
+                          {NULL, 0},
+                          ingest_configmap},
+    };
+    struct feed *f = &b->feeds[kind];
+    *f = (struct feed){.backend = b, .kind = kind, .ingest = table[kind].ingest};
+    struct reflector_settings settings = {.path = table[kind].path,
+                                          .kind = table[kind].kind,
+                                          .selector = table[kind].selector,
+                                          .page_size = page_size,
+                                          .quiet_ms = WATCH_QUIET_MS,
+                                          .counts = &b->counts->feeds[kind]};
+    struct reflector_sink sink = {.begin = kube_backend_on_begin,
+                                  .change = kube_backend_on_change,
+                                  .end = kube_backend_on_end,
+                                  .note = kube_backend_on_note,
+                                  .ctx = f};
+    return reflector_new(b->loop, b->api, &settings, &sink, &f->reflector, reterr);
+}
+
+/* ---- whether this replica may decide ---- */
+
+static void kube_backend_read_anew(void *ctx)
+{
+    struct kube_backend *b = ctx;
+    b->read_wanted = true;
+    b->read_begun = false;
+    reflector_relist(b->feeds[CACHE_PODS].reflector);
+}
+
+/*
+ * Whether no Binding of this replica is under way or in doubt: none is posted and no card is
+ * reserved. A pod that the watch has shown bound may still have a second copy under way, which
+ * `posting` counts.
+ */
+static bool kube_backend_idle(void *ctx)
+{
+    const struct kube_backend *b = ctx;
+    size_t cursor = 0;
+    if (b->posting > 0)
+        return false;
+    for (const struct pod *p = cache_next_pod(b->ingest.cache, &cursor); p != NULL;
+         p = cache_next_pod(b->ingest.cache, &cursor)) {
+        if (p->state == POD_RESERVED)
+            return false;
+    }
+    return true;
+}
+
 static bool kube_backend_ready(struct backend *interface, struct str *ret_missing)
 {
     struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
@@ -206,11 +242,7 @@ static void kube_backend_asked(struct backend *interface)
     leadership_asked(b->leadership);
 }
 
-static void kube_backend_refresh(struct backend *interface)
-{
-    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
-    kube_api_refresh(b->api);
-}
+/* ---- Bindings and reads ---- */
 
 /*
  * Called at the last moment at which a Binding can be held back: its term may have ended, or the
@@ -327,31 +359,25 @@ static void kube_backend_post(struct backend *interface, struct backend_call *c,
     kube_backend_start(c, "POST", path, kube_backend_post_done);
 }
 
-static void kube_backend_read_found(struct backend_call *c)
-{
-    struct jread r;
-    jread_init(&r, buf_str(&c->task->kube.http.reply), &c->arena);
-    kube_read_pod(&r, &c->arena, &c->pod);
-    if (jread_finish(&r, &c->err) != OK)
-        return;
-    if (c->pod.uid.n > 0)
-        c->get = GET_FOUND;
-    else
-        (void)err_set(&c->err, ERR_SYNTAX, "the answer to a GET of a pod is no pod");
-}
-
 static void kube_backend_get_done(struct http_call *http)
 {
     struct backend_call *c = CONTAINER_OF(http, struct backend_task, kube.http)->call;
     struct kube_backend *b = CONTAINER_OF(c->backend, struct kube_backend, interface);
+    struct jread r;
     c->get = GET_FAILED;
     c->retry_after_ms = http->retry_after_ms;
     c->err = (struct err)ERR_INIT;
     bool answered = http->outcome == HTTP_ANSWERED;
-    if (answered && http->status == 200)
-        kube_backend_read_found(c);
-    else
+    if (answered && http->status == 200) {
+        jread_init(&r, buf_str(&http->reply), &c->arena);
+        kube_read_pod(&r, &c->arena, &c->pod);
+        if (jread_finish(&r, &c->err) == OK && c->pod.uid.n > 0)
+            c->get = GET_FOUND;
+        else if (c->err.code == OK)
+            (void)err_set(&c->err, ERR_SYNTAX, "the answer to a GET of a pod is no pod");
+    } else {
         (void)kube_call_result(&c->task->kube, &c->err);
+    }
     if (answered && http->status == 404 && proof_no_pod(http, &c->arena))
         c->get = GET_GONE;
     c->unauthorized = answered && http->status == 401;
@@ -387,6 +413,12 @@ static void kube_backend_cancel(struct backend_call *c)
     deferred_cancel(&c->later);
 }
 
+static void kube_backend_refresh(struct backend *interface)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    kube_api_refresh(b->api);
+}
+
 static struct backend_task *kube_backend_open_task(struct backend_call *c)
 {
     struct backend_task *t = mem_alloc(sizeof(*t));
@@ -409,37 +441,7 @@ const struct http_call *kube_backend_request(const struct backend_task *t)
     return &t->kube.http;
 }
 
-static enum errc kube_backend_feed_start(struct kube_backend *b, enum cache_kind kind,
-                                         unsigned page_size, struct err *reterr)
-{
-    static const struct {
-        struct str path;
-        struct str kind;
-        struct str selector;
-        void (*ingest)(struct ingest *in, struct str json, bool gone);
-    } table[] = {
-        [CACHE_NODES] = {STR("/api/v1/nodes"), STR("NodeList"), {NULL, 0}, ingest_node},
-        [CACHE_PODS] = {STR("/api/v1/pods"), STR("PodList"), INGEST_POD_SELECTOR, ingest_pod},
-        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"),
-                          STR("ConfigMapList"),
-                          {NULL, 0},
-                          ingest_configmap},
-    };
-    struct feed *f = &b->feeds[kind];
-    *f = (struct feed){.backend = b, .kind = kind, .ingest = table[kind].ingest};
-    struct reflector_settings settings = {.path = table[kind].path,
-                                          .kind = table[kind].kind,
-                                          .selector = table[kind].selector,
-                                          .page_size = page_size,
-                                          .quiet_ms = WATCH_QUIET_MS,
-                                          .counts = &b->counts->feeds[kind]};
-    struct reflector_sink sink = {.begin = kube_backend_on_begin,
-                                  .change = kube_backend_on_change,
-                                  .end = kube_backend_on_end,
-                                  .note = kube_backend_on_note,
-                                  .ctx = f};
-    return reflector_new(b->loop, b->api, &settings, &sink, &f->reflector, reterr);
-}
+/* ---- life ---- */
 
 static void kube_backend_warn_of_short_settle(const struct election_times *times,
                                               uint64_t settle_ms)

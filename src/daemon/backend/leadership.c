@@ -64,9 +64,11 @@ static void leadership_end(struct leadership *l)
     timer_cancel(&l->settle);
 }
 
-static void leadership_decide(struct leadership *l)
+void leadership_read(struct leadership *l)
 {
-    assert(l->stage == STAGE_READS && l->clear);
+    if (l->stage != STAGE_READS)
+        return;
+    assert(l->clear);
     l->stage = STAGE_DECIDES;
     l->term++;
     l->settings.counts->terms++;
@@ -163,13 +165,6 @@ struct str leadership_why_not(struct leadership *l)
         return leadership_why_print(l, "the lease could not be renewed in time: ", trouble, "");
     }
     return STR("");
-}
-
-void leadership_read(struct leadership *l)
-{
-    if (l->stage != STAGE_READS)
-        return;
-    leadership_decide(l);
 }
 
 void leadership_asked(struct leadership *l)

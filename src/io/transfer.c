@@ -417,6 +417,44 @@ static CURLcode transfer_setup_url(struct transfer *t, const struct transfer_con
     return code;
 }
 
+/*
+ * The path and the query as a text of our own, which libcurl copies or refuses. libcurl before
+ * 8.18.0 ignores a failed allocation of the URL's query, so a Binding would be sent without its
+ * deadline. The target of a request through a plain HTTP proxy is the whole URL: libcurl uses no
+ * such proxy for https or a Unix socket.
+ */
+static CURLcode transfer_setup_target(struct transfer *t, const struct transfer_config *c,
+                                      struct str url)
+{
+    CURL *easy = t->easy;
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    char *path = NULL;
+    char *query = NULL;
+    if (memchr(url.p, '?', url.n) == NULL ||
+        (c->socket == NULL && !str_starts(url, STR("https://"))))
+        return CURLE_OK;
+    CURLU *u = curl_url();
+    CURLUcode parsed = u == NULL ? CURLUE_OUT_OF_MEMORY
+                                 : curl_url_set(u, CURLUPART_URL, transfer_text_of(t, "", url), 0);
+    if (parsed == CURLUE_OK)
+        parsed = curl_url_get(u, CURLUPART_PATH, &path, CURLU_URLENCODE);
+    if (parsed == CURLUE_OK)
+        parsed = curl_url_get(u, CURLUPART_QUERY, &query, 0);
+    if (parsed == CURLUE_OK) {
+        buf_clear(&t->text, KIB);
+        buf_printf(&t->text, "%s?%s", path, query);
+        const char *target = buf_cstr(&t->text);
+        code = target == NULL ? CURLE_OUT_OF_MEMORY : CURLE_OK;
+        SET(CURLOPT_REQUEST_TARGET, target);
+    } else if (parsed != CURLUE_OUT_OF_MEMORY) {
+        code = CURLE_OK; /* libcurl refuses this URL itself, and says why */
+    }
+    curl_free(path);
+    curl_free(query);
+    curl_url_cleanup(u);
+    return code;
+}
+
 void transfer_setup(struct transfer *t, const struct transfer_config *c, struct http_call *call)
 {
     CURL *easy = t->easy;
@@ -436,6 +474,8 @@ void transfer_setup(struct transfer *t, const struct transfer_config *c, struct 
         code = transfer_setup_identity(t, call);
     if (code == CURLE_OK)
         code = transfer_setup_url(t, c, call->url);
+    if (code == CURLE_OK && t->failed == OK)
+        code = transfer_setup_target(t, c, call->url);
     SET(CURLOPT_HTTPHEADER, t->headers);
     if (code != CURLE_OK && t->failed == OK) {
         t->failed = code == CURLE_OUT_OF_MEMORY   ? ERR_NOMEM

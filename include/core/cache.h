@@ -60,11 +60,11 @@ struct cache_settings {
 struct cache {
     struct cache_settings settings; /* the owner sets it before the first event */
     struct map nodes;               /* by name: struct node */
-    struct map pods;      /* by UID: struct pod; only pods that ask for memory or hold it */
-    struct map groups;    /* affinity groups that hold cards: see cache_store.h */
-    struct pool sizes;    /* of the nodes */
-    struct pool requests; /* of the pods; `labels` too */
-    struct pool labels;
+    struct map pods;              /* by UID: struct pod; only pods that ask for memory or hold it */
+    struct map groups;            /* affinity groups that hold cards: see cache_store.h */
+    struct intern_table sizes;    /* of the nodes */
+    struct intern_table requests; /* of the pods; `labels` too */
+    struct intern_table labels;
     struct quota quota;   /* each pod is a member, charged with what it holds */
     uint32_t quota_epoch; /* of the last list that contained the quota ConfigMap */
     bool limited;         /* quotas are in force */

@@ -2,20 +2,20 @@
  * All pods that have the same labels in the same order share one block. */
 #pragma once
 
-#include "base/pool.h"
+#include "base/intern.h"
 #include "core/view.h"
 
 struct labels;
 
 /* *ret is NULL for a pod without labels. A label that is longer than the API allows is left out. */
-enum errc labels_take(struct pool *pool, const struct label_view *views, size_t n,
+enum errc labels_take(struct intern_table *table, const struct label_view *views, size_t n,
                       struct labels **ret) _must_use_;
 
 /* Accepts NULL. */
-void labels_give(struct pool *pool, struct labels *l);
+void labels_give(struct intern_table *table, struct labels *l);
 
-/* For tests: asserts that the pool has this block, and no equal one. */
-void labels_check(const struct pool *pool, const struct labels *l);
+/* For tests: asserts that the table has this block, and no equal one. */
+void labels_check(const struct intern_table *table, const struct labels *l);
 
 /* Whether l is a copy of these labels. */
 bool labels_same(const struct labels *l, const struct label_view *views, size_t n);

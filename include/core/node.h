@@ -54,7 +54,7 @@ struct card_set {
 /* What the Node object says, as one block. It never changes, and nodes with equal content share
  * it. */
 struct node_sizes {
-    struct pooled pooled;
+    struct interned interned;
     enum node_fault fault;
     int64_t total;     /* capacity of all cards together */
     int64_t limit;     /* what pods may use of it: the smaller of capacity and allocatable */
@@ -81,7 +81,8 @@ struct node {
     int64_t remainder;
     struct card *cards;
     uint32_t n_cards;
-    struct node_sizes *sizes; /* shared, of the cache's pool; NULL while the node is absent */
+    struct node_sizes
+        *sizes; /* shared, in the cache's table `sizes`; NULL while the node is absent */
 
     int64_t counted;   /* used as the kubelet counts it: by the pods' specs */
     int64_t unplaced;  /* held by pods without a valid card */
@@ -178,10 +179,10 @@ static inline void pods_remove(struct pod **first, struct pod *p)
 }
 
 /* Reads the Node object; takes a reference. NULL: allocation failed. */
-struct node_sizes *node_sizes_take(struct pool *pool, const struct node_view *view);
+struct node_sizes *node_sizes_take(struct intern_table *table, const struct node_view *view);
 
 /* Accepts NULL. */
-void node_sizes_give(struct pool *pool, struct node_sizes *s);
+void node_sizes_give(struct intern_table *table, struct node_sizes *s);
 
 /* Compares all but bad_tokens. */
 bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b);
@@ -209,11 +210,11 @@ static inline void card_set_remove(struct card_set *set, uint32_t card)
 }
 
 /* Takes the sizes from the Node object. ERR_NOMEM: nothing has changed. */
-enum errc node_resize(struct node *n, struct pool *pool, const struct node_view *view,
+enum errc node_resize(struct node *n, struct intern_table *table, const struct node_view *view,
                       bool *ret_changed) _must_use_;
 
 /* The API server has deleted the Node object. */
-void node_vanish(struct node *n, struct pool *pool);
+void node_vanish(struct node *n, struct intern_table *table);
 
 /* Sets the unhealthy cards, in the form of card_set_read. *ret_bad counts tokens that are not a
  * card index; they are left out. ERR_NOMEM: nothing has changed. */
@@ -249,8 +250,8 @@ void node_derive(struct node *n);
 /* A new node without pods, marked as absent. NULL: allocation failed. */
 struct node *node_new(struct str name);
 
-/* pool: the pool of the sizes. */
-void node_drop(struct node *n, struct pool *pool);
+/* table: that of the sizes. */
+void node_drop(struct node *n, struct intern_table *table);
 
 /* For tests: recounts from the list of pods and asserts that every figure agrees. */
 void node_check(const struct node *n);

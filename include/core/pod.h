@@ -41,7 +41,7 @@ struct pod {
     bool kept;      /* the claim is for the cards of `holding`, set by KEEP, and not a nomination */
     uint32_t epoch; /* of the last list that contained it, or in progress when it was first known */
     struct quota_tenant *tenant; /* of its namespace; left when the cache forgets the pod */
-    struct request *request;     /* shared, of the cache's pool; never changed */
+    struct request *request;     /* shared, in the cache's table `requests`; never changed */
     struct request *edited;      /* the same; reserved: its object's new request; or NULL */
     struct holding *holding;     /* owned; NULL while pending without kept cards */
     struct labels *labels;       /* shared; of the bound object, for PodDisruptionBudgets */

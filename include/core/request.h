@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "base/pool.h"
+#include "base/intern.h"
 #include "core/pack.h"
 #include "core/quota.h"
 #include "core/view.h"
@@ -130,10 +130,10 @@ struct request *request_copy(const struct request *r);
 
 /* Returns a shared copy, which never changes: equal requests, as of replicas, get the same one.
  * NULL: allocation failed. */
-struct request *request_take(struct pool *pool, const struct request *r);
+struct request *request_take(struct intern_table *table, const struct request *r);
 
 /* Accepts NULL. */
-void request_give(struct pool *pool, struct request *copy);
+void request_give(struct intern_table *table, struct request *copy);
 
-/* For tests: asserts that the pool has this copy, and no equal one. */
-void request_check(const struct pool *pool, const struct request *copy);
+/* For tests: asserts that the table has this copy, and no equal one. */
+void request_check(const struct intern_table *table, const struct request *copy);

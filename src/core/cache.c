@@ -21,9 +21,9 @@ void cache_init(struct cache *c, struct map_seed seed)
     map_init(&c->nodes, offsetof(struct node, name), seed);
     map_init(&c->pods, offsetof(struct pod, uid), seed);
     map_init(&c->groups, offsetof(struct group, key), seed);
-    pool_init(&c->sizes, seed);
-    pool_init(&c->requests, seed);
-    pool_init(&c->labels, seed);
+    intern_init(&c->sizes, seed);
+    intern_init(&c->requests, seed);
+    intern_init(&c->labels, seed);
     quota_init(&c->quota, seed);
     list_init(&c->pending);
     changes_init(&c->changes);
@@ -47,9 +47,9 @@ void cache_done(struct cache *c)
     map_done(&c->groups);
     map_done(&c->pods);
     map_done(&c->nodes);
-    pool_done(&c->sizes);
-    pool_done(&c->requests);
-    pool_done(&c->labels);
+    intern_done(&c->sizes);
+    intern_done(&c->requests);
+    intern_done(&c->labels);
     quota_done(&c->quota);
 }
 

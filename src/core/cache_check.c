@@ -79,8 +79,8 @@ void cache_check(const struct cache *c)
         pending += pod_holds(p) ? 0 : 1;
     }
     assert(pending == c->n_pending);
-    pool_check(&c->requests, c->pods.n + edited);
-    pool_check(&c->labels, labelled);
+    intern_check(&c->requests, c->pods.n + edited);
+    intern_check(&c->labels, labelled);
     cursor = 0;
     for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
          n = cache_next_node(c, &cursor)) {
@@ -93,6 +93,6 @@ void cache_check(const struct cache *c)
         holding -= n->n_pods;
     }
     assert(holding == 0);
-    pool_check(&c->sizes, sized);
+    intern_check(&c->sizes, sized);
     cache_quota_check(c);
 }

@@ -10,7 +10,7 @@ struct lengths {
 };
 
 struct labels {
-    struct pooled pooled;
+    struct interned interned;
     uint32_t n;
     struct lengths lengths[]; /* the texts are stored behind them */
 };
@@ -52,7 +52,7 @@ static enum errc labels_copy(const struct label_view *views, size_t n, struct la
     return OK;
 }
 
-/* All bytes except the pool's header: equal bytes are equal labels. */
+/* All bytes except the header of the table: equal bytes are equal labels. */
 static struct str labels_bytes_of(const struct labels *l)
 {
     const char *start = (const char *)l->lengths;
@@ -62,19 +62,19 @@ static struct str labels_bytes_of(const struct labels *l)
     return (struct str){start, (size_t)(end - start)};
 }
 
-static bool labels_is_like(const struct pooled *thing, const void *like)
+static bool labels_is_like(const struct interned *thing, const void *like)
 {
     const struct labels *l = (const struct labels *)(const void *)thing;
     const struct labels *other = like;
     return l->n == other->n && str_eq(labels_bytes_of(l), labels_bytes_of(other));
 }
 
-static uint64_t labels_hash_of(const struct pool *pool, const struct labels *l)
+static uint64_t labels_hash_of(const struct intern_table *table, const struct labels *l)
 {
-    return siphash13(pool->seed, labels_bytes_of(l));
+    return siphash13(table->seed, labels_bytes_of(l));
 }
 
-enum errc labels_take(struct pool *pool, const struct label_view *views, size_t n,
+enum errc labels_take(struct intern_table *table, const struct label_view *views, size_t n,
                       struct labels **ret)
 {
     struct labels *l = NULL;
@@ -82,22 +82,23 @@ enum errc labels_take(struct pool *pool, const struct label_view *views, size_t 
     enum errc code = labels_copy(views, n, &l);
     if (l == NULL)
         return code;
-    struct pooled *kept = pool_keep(pool, &l->pooled, labels_hash_of(pool, l), labels_is_like);
+    struct interned *kept =
+        intern_keep(table, &l->interned, labels_hash_of(table, l), labels_is_like);
     if (kept == NULL)
         return ERR_NOMEM;
-    *ret = CONTAINER_OF(kept, struct labels, pooled);
+    *ret = CONTAINER_OF(kept, struct labels, interned);
     return OK;
 }
 
-void labels_give(struct pool *pool, struct labels *l)
+void labels_give(struct intern_table *table, struct labels *l)
 {
     if (l != NULL)
-        pool_give(pool, &l->pooled);
+        intern_give(table, &l->interned);
 }
 
-void labels_check(const struct pool *pool, const struct labels *l)
+void labels_check(const struct intern_table *table, const struct labels *l)
 {
-    assert(pool_find(pool, labels_hash_of(pool, l), labels_is_like, l) == &l->pooled);
+    assert(intern_find(table, labels_hash_of(table, l), labels_is_like, l) == &l->interned);
 }
 
 /* Returns the label at *at and moves *at behind it. */

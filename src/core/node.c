@@ -107,12 +107,12 @@ static void node_charge_uses(const struct node *n, int sign)
         uses_charge(p, sign);
 }
 
-static void node_take_sizes(struct node *n, struct pool *pool, struct node_sizes *sizes,
+static void node_take_sizes(struct node *n, struct intern_table *table, struct node_sizes *sizes,
                             struct card *cards)
 {
     assert((cards != NULL) == (sizes != NULL && sizes->n_cards > 0));
     node_charge_uses(n, -1);
-    node_sizes_give(pool, n->sizes);
+    node_sizes_give(table, n->sizes);
     mem_free(n->cards);
     n->sizes = sizes;
     n->cards = cards;
@@ -126,33 +126,33 @@ static void node_take_sizes(struct node *n, struct pool *pool, struct node_sizes
     change_touch(&n->change);
 }
 
-enum errc node_resize(struct node *n, struct pool *pool, const struct node_view *view,
+enum errc node_resize(struct node *n, struct intern_table *table, const struct node_view *view,
                       bool *ret_changed)
 {
     struct card *cards = NULL;
-    struct node_sizes *sizes = node_sizes_take(pool, view);
+    struct node_sizes *sizes = node_sizes_take(table, view);
     if (sizes == NULL)
         return ERR_NOMEM;
     *ret_changed = n->sizes == NULL || !node_sizes_equal(n->sizes, sizes);
     if (!*ret_changed) {
-        node_sizes_give(pool, sizes);
+        node_sizes_give(table, sizes);
         return OK;
     }
     if (sizes->n_cards > 0)
         cards = mem_alloc(sizes->n_cards * sizeof(*cards));
     if (sizes->n_cards > 0 && cards == NULL) {
-        node_sizes_give(pool, sizes);
+        node_sizes_give(table, sizes);
         *ret_changed = false;
         return ERR_NOMEM;
     }
-    node_take_sizes(n, pool, sizes, cards);
+    node_take_sizes(n, table, sizes, cards);
     return OK;
 }
 
-void node_vanish(struct node *n, struct pool *pool)
+void node_vanish(struct node *n, struct intern_table *table)
 {
     assert(n->sizes != NULL);
-    node_take_sizes(n, pool, NULL, NULL);
+    node_take_sizes(n, table, NULL, NULL);
 }
 
 enum errc node_set_unhealthy(struct node *n, struct str gpus, unsigned *ret_bad, bool *ret_changed)
@@ -280,11 +280,11 @@ struct node *node_new(struct str name)
     return n;
 }
 
-void node_drop(struct node *n, struct pool *pool)
+void node_drop(struct node *n, struct intern_table *table)
 {
     assert(n->pods == NULL && n->claims == NULL);
     mem_free(n->cards);
-    node_sizes_give(pool, n->sizes);
+    node_sizes_give(table, n->sizes);
     mem_free(n->unhealthy);
     mem_free(n->block);
 }

@@ -1,5 +1,5 @@
 /* Reads the Node object into one block: the cards, what a table adds to them, and all texts behind.
- * A block is made for every event and freed if the pool has an equal one: that is simpler than to
+ * A block is made for every event and freed if the table has an equal one: that is simpler than to
  * compare a Node object with a parsed block. */
 #include "base/mem.h"
 #include "core/limit.h"
@@ -218,28 +218,28 @@ static uint64_t node_sizes_hash_of(struct map_seed seed, const struct node_sizes
     return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
 }
 
-static bool node_sizes_is_like(const struct pooled *thing, const void *like)
+static bool node_sizes_is_like(const struct interned *thing, const void *like)
 {
     const struct node_sizes *s = (const struct node_sizes *)(const void *)thing;
     const struct node_sizes *other = like;
     return s->bad_tokens == other->bad_tokens && node_sizes_equal(s, other);
 }
 
-struct node_sizes *node_sizes_take(struct pool *pool, const struct node_view *view)
+struct node_sizes *node_sizes_take(struct intern_table *table, const struct node_view *view)
 {
     struct str texts;
     struct node_sizes *s = node_sizes_make(view, &texts);
     if (s == NULL)
         return NULL;
-    struct pooled *kept =
-        pool_keep(pool, &s->pooled, node_sizes_hash_of(pool->seed, s, texts), node_sizes_is_like);
-    return kept == NULL ? NULL : CONTAINER_OF(kept, struct node_sizes, pooled);
+    struct interned *kept = intern_keep(
+        table, &s->interned, node_sizes_hash_of(table->seed, s, texts), node_sizes_is_like);
+    return kept == NULL ? NULL : CONTAINER_OF(kept, struct node_sizes, interned);
 }
 
-void node_sizes_give(struct pool *pool, struct node_sizes *s)
+void node_sizes_give(struct intern_table *table, struct node_sizes *s)
 {
     if (s != NULL)
-        pool_give(pool, &s->pooled);
+        intern_give(table, &s->interned);
 }
 
 struct str node_card_model(const struct node *n, uint32_t card)

@@ -450,43 +450,43 @@ static uint64_t request_hash_of(struct map_seed seed, const struct request *r)
 }
 
 struct kept {
-    struct pooled pooled;
+    struct interned interned;
     struct request request;
 };
 
-static bool request_is_like(const struct pooled *thing, const void *like)
+static bool request_is_like(const struct interned *thing, const void *like)
 {
     const struct kept *k = (const struct kept *)(const void *)thing;
     return request_equal(&k->request, like);
 }
 
-struct request *request_take(struct pool *pool, const struct request *r)
+struct request *request_take(struct intern_table *table, const struct request *r)
 {
-    uint64_t hash = request_hash_of(pool->seed, r);
-    struct pooled *found = pool_find(pool, hash, request_is_like, r);
+    uint64_t hash = request_hash_of(table->seed, r);
+    struct interned *found = intern_find(table, hash, request_is_like, r);
     if (found != NULL) {
-        pool_take(found);
-        return &CONTAINER_OF(found, struct kept, pooled)->request;
+        intern_take(found);
+        return &CONTAINER_OF(found, struct kept, interned)->request;
     }
     struct kept *k = mem_alloc(offsetof(struct kept, request) + request_size_of(r));
     if (k == NULL)
         return NULL;
     request_copy_to(&k->request, r);
-    if (pool_put(pool, &k->pooled, hash) == OK)
+    if (intern_put(table, &k->interned, hash) == OK)
         return &k->request;
     mem_free(k);
     return NULL;
 }
 
-void request_give(struct pool *pool, struct request *copy)
+void request_give(struct intern_table *table, struct request *copy)
 {
     if (copy != NULL)
-        pool_give(pool, &CONTAINER_OF(copy, struct kept, request)->pooled);
+        intern_give(table, &CONTAINER_OF(copy, struct kept, request)->interned);
 }
 
-void request_check(const struct pool *pool, const struct request *copy)
+void request_check(const struct intern_table *table, const struct request *copy)
 {
-    struct pooled *found =
-        pool_find(pool, request_hash_of(pool->seed, copy), request_is_like, copy);
-    assert(found != NULL && &CONTAINER_OF(found, struct kept, pooled)->request == copy);
+    struct interned *found =
+        intern_find(table, request_hash_of(table->seed, copy), request_is_like, copy);
+    assert(found != NULL && &CONTAINER_OF(found, struct kept, interned)->request == copy);
 }

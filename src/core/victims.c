@@ -200,8 +200,8 @@ static bool victims_draft(struct search *s, struct arena *a)
     const struct victims_question *q = s->q;
     struct pod *copies = arena_array(a, q->node->n_pods, sizeof(*copies));
     s->all = arena_array(a, q->node->n_pods, sizeof(*s->all));
-    s->pool = arena_array(a, q->node->n_pods, sizeof(struct victim *));
-    if (copies == NULL || s->all == NULL || s->pool == NULL || !victims_read_given(s, a))
+    s->subset = arena_array(a, q->node->n_pods, sizeof(struct victim *));
+    if (copies == NULL || s->all == NULL || s->subset == NULL || !victims_read_given(s, a))
         return false;
     request_work(q->request, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
     draft_init(&s->draft, q->node);
@@ -229,21 +229,21 @@ static bool victims_draft(struct search *s, struct arena *a)
 
 /* ---- the choice ---- */
 
-static void victims_pool_card(struct search *s, uint32_t card)
+static void victims_subset_of_card(struct search *s, uint32_t card)
 {
     s->n = 0;
     request_work(s->q->request, s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++) {
         if (holding_is_on(s->all[i].pod->holding, card))
-            s->pool[s->n++] = &s->all[i];
+            s->subset[s->n++] = &s->all[i];
     }
 }
 
-static void victims_pool_all(struct search *s)
+static void victims_subset_of_node(struct search *s)
 {
     s->n = 0;
     for (uint32_t i = 0; i < s->n_all; i++)
-        s->pool[s->n++] = &s->all[i];
+        s->subset[s->n++] = &s->all[i];
 }
 
 static void victims_forget(struct search *s)
@@ -256,7 +256,7 @@ static void victims_forget(struct search *s)
 static void victims_search_cards(struct search *s)
 {
     for (uint32_t i = 0; i < s->draft.node.n_cards; i++) {
-        victims_pool_card(s, i);
+        victims_subset_of_card(s, i);
         if (s->n > 0)
             search_run(s);
     }
@@ -273,7 +273,7 @@ static struct price victims_price_of(struct search *s, uint32_t card)
 {
     s->card = card;
     victims_forget(s);
-    victims_pool_card(s, card);
+    victims_subset_of_card(s, card);
     if (search_fits(s))
         return (struct price){.possible = true, .cost = {.highest = INT32_MIN}};
     search_run(s);
@@ -302,14 +302,14 @@ static bool victims_search_cheapest(struct search *s, struct arena *a)
         prices[best].taken = true;
         (void)victims_price_of(s, best);
         for (uint32_t i = 0; i < s->n_all; i++)
-            s->all[i].pooled = s->all[i].pooled || s->all[i].best;
+            s->all[i].cheap = s->all[i].cheap || s->all[i].best;
     }
     s->card = -1;
     victims_forget(s);
     s->n = 0;
     for (uint32_t i = 0; i < s->n_all; i++) {
-        if (s->all[i].pooled)
-            s->pool[s->n++] = &s->all[i];
+        if (s->all[i].cheap)
+            s->subset[s->n++] = &s->all[i];
     }
     search_run(s);
     return true;
@@ -348,7 +348,7 @@ static bool victims_search_all(struct search *s, struct arena *a)
     if (!several)
         victims_search_cards(s);
     if (!s->found || victims_is_node_wide(s)) {
-        victims_pool_all(s);
+        victims_subset_of_node(s);
         search_run(s);
     }
     assert(s->found);

@@ -10,7 +10,7 @@
 #include "victims_search.h"
 #include "core/limit.h"
 
-/* Tries for one pool: enough for all sets of twelve pods, if none could be ruled out. */
+/* Tries for one subset: enough for all sets of twelve pods, if none could be ruled out. */
 #define TRIES 4096
 
 int victims_cost_cmp(const struct victims_cost *a, const struct victims_cost *b)
@@ -53,7 +53,7 @@ void search_count_given(const struct search *s)
         (void)budgets_count(b, &s->given[i]);
 }
 
-/* The cost of the going pods among the first n of the pool, counted in that order. */
+/* The cost of the going pods among the first n of the subset, counted in that order. */
 static struct victims_cost victims_search_cost_of(const struct search *s, uint32_t n)
 {
     struct victims_cost cost = {.highest = INT32_MIN};
@@ -62,7 +62,7 @@ static struct victims_cost victims_search_cost_of(const struct search *s, uint32
     bool counting = false;
     request_work(s->q->request, n);
     for (uint32_t i = 0; i < n; i++) {
-        const struct victim *v = s->pool[i];
+        const struct victim *v = s->subset[i];
         int32_t priority = v->pod->request->priority;
         if (!v->goes)
             continue;
@@ -131,8 +131,8 @@ static bool victims_search_is_tired(struct search *s)
 static bool victims_search_keep_next(struct search *s)
 {
     assert(s->level < s->n);
-    struct victim *v = s->pool[s->level];
-    if (v->twin && s->level > 0 && s->pool[s->level - 1]->goes)
+    struct victim *v = s->subset[s->level];
+    if (v->twin && s->level > 0 && s->subset[s->level - 1]->goes)
         return false;
     victims_search_charge(s, 1);
     search_give_back(s, v);
@@ -148,7 +148,7 @@ static bool victims_search_keep_next(struct search *s)
 static bool victims_search_drop_next(struct search *s)
 {
     assert(s->level < s->n);
-    s->pool[s->level++]->goes = true;
+    s->subset[s->level++]->goes = true;
     if (!s->found)
         return true;
     struct victims_cost cost = victims_search_cost_of(s, s->level);
@@ -160,7 +160,7 @@ static bool victims_search_turn_back(struct search *s)
 {
     while (s->level > 0) {
         bool tired = victims_search_is_tired(s);
-        struct victim *v = s->pool[--s->level];
+        struct victim *v = s->subset[--s->level];
         bool stayed = !v->goes;
         v->goes = false;
         if (stayed)
@@ -168,7 +168,7 @@ static bool victims_search_turn_back(struct search *s)
         if (stayed && !tired && victims_search_drop_next(s))
             return true;
         if (stayed && !tired)
-            s->pool[--s->level]->goes = false;
+            s->subset[--s->level]->goes = false;
     }
     return false;
 }
@@ -181,7 +181,7 @@ void search_run(struct search *s)
     s->tries = TRIES;
     s->charged = victims_search_looks_of(s);
     for (uint32_t i = 0; i < s->n; i++)
-        search_take(s, s->pool[i]);
+        search_take(s, s->subset[i]);
     bool hopeless = !search_fits(s);
     while (more && !hopeless) {
         if (s->level < s->n) {
@@ -194,7 +194,7 @@ void search_run(struct search *s)
     }
     assert(s->level == 0);
     for (uint32_t i = 0; i < s->n; i++)
-        search_give_back(s, s->pool[i]);
+        search_give_back(s, s->subset[i]);
 }
 
 void search_trim(struct search *s)
@@ -203,12 +203,12 @@ void search_trim(struct search *s)
     s->n = 0;
     for (uint32_t i = 0; i < s->n_all; i++) {
         if (s->all[i].best)
-            s->pool[s->n++] = &s->all[i];
+            s->subset[s->n++] = &s->all[i];
     }
     for (uint32_t i = 0; i < s->n; i++)
-        search_take(s, s->pool[i]);
+        search_take(s, s->subset[i]);
     for (uint32_t i = 0; i < s->n; i++) {
-        struct victim *v = s->pool[i];
+        struct victim *v = s->subset[i];
         search_give_back(s, v);
         v->goes = v->best = !search_fits(s);
         if (v->best)

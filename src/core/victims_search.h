@@ -1,4 +1,4 @@
-/* The search for the pods of a pool that can stay. For victims.c. */
+/* The search for the pods of a subset of the candidates that can stay. For victims.c. */
 #pragma once
 
 #include "core/victims.h"
@@ -14,7 +14,7 @@ struct victim {
     bool twin;     /* equivalent to the pod before it */
     bool goes;     /* in the set that is being tried */
     bool best;     /* in the best set so far */
-    bool pooled;   /* its card is one of the cheapest cards */
+    bool cheap;    /* its card is one of the cheapest cards */
 };
 
 struct search {
@@ -27,11 +27,11 @@ struct search {
     struct victim *all; /* candidates, the most important first */
     uint32_t *by_rank;  /* indices in `all`, by rank */
     uint32_t n_all;
-    struct victim **pool; /* part of `all`, in the same order: room for all */
+    struct victim **subset; /* part of `all`, in the same order: room for all */
     uint32_t n;
     int64_t card;     /* search room on this card; -1: on the node, as fit_place does */
     uint32_t level;   /* the first `level` pods are decided; the others are out of the draft */
-    unsigned tries;   /* left for this pool */
+    unsigned tries;   /* left for this subset */
     uint64_t charged; /* steps of victims_search_looks_of that tries were taken for */
     bool found;
     struct victims_cost best;
@@ -44,7 +44,7 @@ void search_take(struct search *s, struct victim *v);
 void search_give_back(struct search *s, struct victim *v);
 bool search_fits(const struct search *s);
 
-/* Marks the pool's cheapest set as `best`, if it is cheaper than the best so far. Restores the
+/* Marks the subset's cheapest set as `best`, if it is cheaper than the best so far. Restores the
  * draft. */
 void search_run(struct search *s);
 

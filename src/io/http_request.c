@@ -14,13 +14,13 @@
 #define HEADERS_MAX (4 * KIB)
 #define TEXT        "text/plain; charset=utf-8"
 
-void exchange_pool_init(struct exchange_pool *p, size_t max_body)
+void exchange_set_init(struct exchange_set *s, size_t max_body)
 {
-    p->max_body = max_body;
-    list_init(&p->waiting);
-    list_init(&p->handling);
-    list_init(&p->streams);
-    list_init(&p->free);
+    s->max_body = max_body;
+    list_init(&s->waiting);
+    list_init(&s->handling);
+    list_init(&s->streams);
+    list_init(&s->free);
 }
 
 static void http_request_free(struct exchange *r)
@@ -32,22 +32,22 @@ static void http_request_free(struct exchange *r)
     mem_free(r);
 }
 
-void exchange_pool_done(struct exchange_pool *p)
+void exchange_set_done(struct exchange_set *s)
 {
-    assert(p->live == 0);
-    assert(p->active == 0 && p->unsent == 0);
-    assert(list_is_empty(&p->waiting) && list_is_empty(&p->handling) && list_is_empty(&p->streams));
-    LIST_FOR_EACH (struct exchange, r, &p->free, link)
+    assert(s->live == 0);
+    assert(s->active == 0 && s->unsent == 0);
+    assert(list_is_empty(&s->waiting) && list_is_empty(&s->handling) && list_is_empty(&s->streams));
+    LIST_FOR_EACH (struct exchange, r, &s->free, link)
         http_request_free(r);
 }
 
-static struct exchange *http_request_alloc(struct exchange_pool *p)
+static struct exchange *http_request_alloc(struct exchange_set *s)
 {
-    struct exchange *r = LIST_FIRST(&p->free, struct exchange, link);
-    assert((r != NULL) == (p->n_free > 0));
+    struct exchange *r = LIST_FIRST(&s->free, struct exchange, link);
+    assert((r != NULL) == (s->n_free > 0));
     if (r != NULL) {
         list_remove(&r->link);
-        p->n_free--;
+        s->n_free--;
         return r;
     }
     r = mem_alloc(sizeof(*r));
@@ -61,21 +61,21 @@ static struct exchange *http_request_alloc(struct exchange_pool *p)
     return r;
 }
 
-struct exchange *exchange_new(struct exchange_pool *p, struct MHD_Connection *mhd)
+struct exchange *exchange_new(struct exchange_set *s, struct MHD_Connection *mhd)
 {
-    struct exchange *r = http_request_alloc(p);
+    struct exchange *r = http_request_alloc(s);
     if (r == NULL)
         return NULL;
     assert(r->held == 0 && r->mhd == NULL && !list_is_linked(&r->link));
-    if (!mem_account_join(&r->account, p->memory, LIMIT_REQUEST_FREE)) {
+    if (!mem_account_join(&r->account, s->memory, LIMIT_REQUEST_FREE)) {
         /* The budget has no room for the memory that the reused object kept. */
         buf_done(&r->body);
         buf_done(&r->answer);
         arena_done(&r->arena);
-        (void)!mem_account_join(&r->account, p->memory, LIMIT_REQUEST_FREE);
+        (void)!mem_account_join(&r->account, s->memory, LIMIT_REQUEST_FREE);
     }
-    p->live++;
-    r->pool = p;
+    s->live++;
+    r->set = s;
     r->mhd = mhd;
     r->held = HELD_BY_LIBRARY;
     r->state = STARTED;
@@ -87,27 +87,27 @@ struct exchange *exchange_new(struct exchange_pool *p, struct MHD_Connection *mh
     r->stream = NULL;
     r->refused = 0;
     r->received = 0;
-    r->body.max = p->max_body;
+    r->body.max = s->max_body;
     address_print(MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
                   r->peer);
     r->pub = (struct http_request){
         .peer = str_of(r->peer),
-        .id = ++p->last_id,
+        .id = ++s->last_id,
         .arena = &r->arena,
         .answer = &r->answer,
     };
     return r;
 }
 
-static void http_request_recycle(struct exchange_pool *p, struct exchange *r)
+static void http_request_recycle(struct exchange_set *s, struct exchange *r)
 {
-    assert(r->held == 0 && r->mhd == NULL && !r->waits && p->n_free <= LIMIT_KEEP_REQUESTS);
+    assert(r->held == 0 && r->mhd == NULL && !r->waits && s->n_free <= LIMIT_KEEP_REQUESTS);
     if (r->answer.account == NULL) {
         buf_done(&r->answer);
         r->answer.account = &r->account;
     }
     mem_account_leave(&r->account);
-    if (p->n_free == LIMIT_KEEP_REQUESTS) {
+    if (s->n_free == LIMIT_KEEP_REQUESTS) {
         http_request_free(r);
         return;
     }
@@ -118,29 +118,29 @@ static void http_request_recycle(struct exchange_pool *p, struct exchange *r)
         arena_done(&r->arena);
     else
         arena_reset(&r->arena);
-    list_push_front(&p->free, &r->link);
-    p->n_free++;
+    list_push_front(&s->free, &r->link);
+    s->n_free++;
 }
 
 void exchange_let_go(struct exchange *r, enum holder who)
 {
-    struct exchange_pool *p = r->pool;
+    struct exchange_set *s = r->set;
     assert((r->held & (unsigned)who) != 0);
     r->held &= ~(unsigned)who;
     if (who == HELD_BY_LIBRARY) {
         if (r->waits)
             list_remove(&r->link);
-        assert(r->state < ANSWERED || p->unsent > 0);
+        assert(r->state < ANSWERED || s->unsent > 0);
         r->waits = false;
         r->mhd = NULL;
         r->suspended = false;
         if (r->state >= ANSWERED)
-            p->unsent--;
+            s->unsent--;
     }
     if (r->held != 0)
         return;
-    assert(p->live > 0);
-    p->live--;
+    assert(s->live > 0);
+    s->live--;
     struct http_stream *stream = r->stream;
     if (stream != NULL) {
         list_remove(&r->link);
@@ -148,14 +148,14 @@ void exchange_let_go(struct exchange *r, enum holder who)
         buf_done(&stream->out);
         stream->out.account = NULL;
     }
-    http_request_recycle(p, r);
+    http_request_recycle(s, r);
     if (stream != NULL)
         stream_gone(stream);
 }
 
 bool exchange_add_body(struct exchange *r, struct str part)
 {
-    size_t max = r->pool->max_body;
+    size_t max = r->set->max_body;
     assert(r->body.n <= max);
     r->received += part.n;
     if (r->refused != 0)
@@ -173,13 +173,13 @@ void exchange_wait(struct exchange *r)
     assert(r->state == READING && !r->suspended && !r->waited);
     MHD_suspend_connection(r->mhd);
     r->suspended = r->waits = r->waited = true;
-    r->pool->run_soon = true;
-    list_push_back(&r->pool->waiting, &r->link);
+    r->set->run_soon = true;
+    list_push_back(&r->set->waiting, &r->link);
 }
 
-bool exchange_resume_first(struct exchange_pool *p)
+bool exchange_resume_first(struct exchange_set *s)
 {
-    struct exchange *r = LIST_FIRST(&p->waiting, struct exchange, link);
+    struct exchange *r = LIST_FIRST(&s->waiting, struct exchange, link);
     if (r == NULL)
         return false;
     assert(r->waits && r->suspended && r->mhd != NULL && r->state == READING);
@@ -191,19 +191,19 @@ bool exchange_resume_first(struct exchange_pool *p)
 
 bool exchange_hand_over(struct exchange *r, const char *method, const char *path)
 {
-    struct exchange_pool *p = r->pool;
+    struct exchange_set *s = r->set;
     assert(r->state == READING);
     assert(!r->waits && r->held == HELD_BY_LIBRARY && r->mhd != NULL);
     r->state = HANDLING;
     r->held |= HELD_BY_HANDLER;
-    p->counts->active = ++p->active;
-    list_push_back(&p->handling, &r->link);
+    s->counts->active = ++s->active;
+    list_push_back(&s->handling, &r->link);
 
     r->pub.method = arena_dup(&r->arena, str_of(method));
     r->pub.path = arena_dup(&r->arena, str_of(path));
     if (r->received == 0)
         r->pub.body = STR("");
-    else if (r->received <= p->max_body)
+    else if (r->received <= s->max_body)
         r->pub.body = buf_str(&r->body);
     return !arena_failed(&r->arena) && !r->dropped;
 }
@@ -234,11 +234,11 @@ static void http_request_answer_text(struct exchange *r, struct str text)
 static void http_request_no_memory_text(struct exchange *r)
 {
     assert(r->stream == NULL);
-    struct exchange_pool *p = r->pool;
-    p->counts->no_memory++;
-    p->refuses = true;
-    if (p->no_memory != NULL)
-        p->no_memory(p->ctx, &r->pub);
+    struct exchange_set *s = r->set;
+    s->counts->no_memory++;
+    s->refuses = true;
+    if (s->no_memory != NULL)
+        s->no_memory(s->ctx, &r->pub);
     buf_done(&r->body);
     buf_done(&r->answer);
     r->answer.account = NULL; /* do not count this text: it must always fit */
@@ -252,7 +252,7 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
 {
     struct exchange *own = CONTAINER_OF(r, struct exchange, pub);
     assert(own->state == HANDLING && status >= 200 && status <= 999);
-    assert((own->held & HELD_BY_HANDLER) != 0 && own->pool->active > 0 && content_type != NULL);
+    assert((own->held & HELD_BY_HANDLER) != 0 && own->set->active > 0 && content_type != NULL);
     assert(!own->suspended || own->mhd != NULL);
     if (own->account.refused && own->stream == NULL) {
         /* The answer was built while memory was refused, so it is not complete. */
@@ -265,16 +265,16 @@ void http_request_respond(struct http_request *r, unsigned status, const char *c
     own->content_type = content_type;
     list_remove(&own->link);
     if (own->stream != NULL)
-        list_push_back(&own->pool->streams, &own->link);
-    own->pool->active--;
-    own->pool->counts->active = own->pool->active;
-    if (own->pool->answered != NULL)
-        own->pool->answered(own->pool->ctx, r, status);
+        list_push_back(&own->set->streams, &own->link);
+    own->set->active--;
+    own->set->counts->active = own->set->active;
+    if (own->set->answered != NULL)
+        own->set->answered(own->set->ctx, r, status);
     if (own->mhd != NULL)
-        own->pool->unsent++;
+        own->set->unsent++;
     if (own->suspended) {
         MHD_resume_connection(own->mhd);
-        own->pool->run_soon = true;
+        own->set->run_soon = true;
     }
     own->suspended = false;
     exchange_let_go(own, HELD_BY_HANDLER);
@@ -297,7 +297,7 @@ void exchange_respond_refusal(struct exchange *r)
     http_request_answer_text(r, str_of(text));
     if (r->refused == MHD_HTTP_UNAUTHORIZED)
         http_request_header(&r->pub, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-    if (!r->pool->closing)
+    if (!r->set->closing)
         http_request_header(&r->pub, MHD_HTTP_HEADER_CONNECTION, "close");
     http_request_respond(&r->pub, r->refused, TEXT);
 }
@@ -306,7 +306,7 @@ void exchange_respond_bad(struct exchange *r, const char *fault)
 {
     http_request_answer_text(r, str_of(fault));
     buf_putc(&r->answer, '\n');
-    if (!r->pool->closing)
+    if (!r->set->closing)
         http_request_header(&r->pub, MHD_HTTP_HEADER_CONNECTION, "close");
     http_request_respond(&r->pub, MHD_HTTP_BAD_REQUEST, TEXT);
 }
@@ -314,14 +314,14 @@ void exchange_respond_bad(struct exchange *r, const char *fault)
 void exchange_response_gone(void *request)
 {
     struct exchange *r = request;
-    assert(r->state == SENDING && r->pool->counts->unsent_bytes >= r->unsent);
-    r->pool->counts->unsent_bytes -= r->unsent;
+    assert(r->state == SENDING && r->set->counts->unsent_bytes >= r->unsent);
+    r->set->counts->unsent_bytes -= r->unsent;
     exchange_let_go(r, HELD_BY_RESPONSE);
 }
 
 static bool http_request_response_headers(const struct exchange *r, struct MHD_Response *m)
 {
-    if (r->pool->closing &&
+    if (r->set->closing &&
         MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close") != MHD_YES)
         return false;
     for (size_t at = 0; at < r->headers.n;) {
@@ -355,7 +355,7 @@ enum MHD_Result exchange_send(struct exchange *r)
         return MHD_NO;
     }
     r->unsent = r->answer.n;
-    r->pool->counts->unsent_bytes += r->unsent;
+    r->set->counts->unsent_bytes += r->unsent;
     enum MHD_Result result = MHD_NO;
     if (http_request_response_headers(r, m))
         result = MHD_queue_response(r->mhd, r->status, m);

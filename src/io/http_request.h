@@ -29,7 +29,7 @@ enum request_state {
 
 struct exchange {
     struct http_request pub;
-    struct exchange_pool *pool;
+    struct exchange_set *set;
     struct MHD_Connection *mhd; /* NULL after libmicrohttpd has released the request */
     struct mem_account account; /* for arena, body, answer and a stream's portion */
     struct arena arena;
@@ -39,7 +39,7 @@ struct exchange {
     unsigned held;      /* a set of enum holder */
     enum request_state state;
     bool suspended;
-    bool waits;  /* in the pool's list `waiting`, until a later turn */
+    bool waits;  /* in the set's list `waiting`, until a later turn */
     bool waited; /* has waited once and must not wait again */
     struct http_head head;
     bool nul_in_path;
@@ -54,7 +54,7 @@ struct exchange {
     struct list_link link; /* in waiting, handling, streams or free */
 };
 
-struct exchange_pool {
+struct exchange_set {
     size_t max_body;
     uint64_t last_id;
     struct list waiting; /* oldest first */
@@ -75,11 +75,11 @@ struct exchange_pool {
     void *ctx;
 };
 
-void exchange_pool_init(struct exchange_pool *p, size_t max_body);
-void exchange_pool_done(struct exchange_pool *p); /* no request may be left */
+void exchange_set_init(struct exchange_set *s, size_t max_body);
+void exchange_set_done(struct exchange_set *s); /* no request may be left */
 
 /* Held by libmicrohttpd; NULL: no memory. */
-struct exchange *exchange_new(struct exchange_pool *p, struct MHD_Connection *mhd);
+struct exchange *exchange_new(struct exchange_set *s, struct MHD_Connection *mhd);
 void exchange_let_go(struct exchange *r, enum holder who);
 
 /*
@@ -91,7 +91,7 @@ bool exchange_add_body(struct exchange *r, struct str part) _must_use_;
 
 /* Suspends the connection until exchange_resume_first takes this request. */
 void exchange_wait(struct exchange *r);
-bool exchange_resume_first(struct exchange_pool *p); /* false: none waits */
+bool exchange_resume_first(struct exchange_set *s); /* false: none waits */
 
 /* Gives the request to the handler; false: no memory for a part of it. */
 bool exchange_hand_over(struct exchange *r, const char *method, const char *path);
@@ -105,7 +105,7 @@ void exchange_respond_bad(struct exchange *r, const char *fault); /* 400; closes
 struct MHD_Response *stream_response(struct exchange *r);
 void stream_gone(struct http_stream *st);
 /* Ends the streams for which `these` returns true; NULL: all. */
-void streams_end(struct exchange_pool *p, bool (*these)(void *ctx, struct exchange *r), void *ctx);
+void streams_end(struct exchange_set *s, bool (*these)(void *ctx, struct exchange *r), void *ctx);
 void exchange_response_gone(void *request); /* libmicrohttpd has freed the response */
 
 /* Gives the answer to libmicrohttpd. Only inside its access handler: 1.x allows it nowhere else. */

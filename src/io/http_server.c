@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define POOL_BYTES \
+#define CONN_MEMORY_BYTES \
     (64 * KIB) /* libmicrohttpd's, for each connection; it zeroes them for each request */
 #define FREE_TURNS   100
 #define FREE_TURN_MS 10
@@ -47,7 +47,7 @@ struct http_server {
     uint16_t port;
     struct conns conns;
     struct acceptor acceptor;
-    struct exchange_pool requests;
+    struct exchange_set requests;
     struct http_server_counts own; /* used if the settings have no counts */
     struct http_server_counts *counts;
 
@@ -353,7 +353,7 @@ static struct MHD_Daemon *http_server_daemon_start(struct http_server *s, int fd
         http_server_on_first_line, s, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->settings.max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->settings.idle_seconds,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
         http_head_strictness(), MHD_OPTION_ARRAY, s->settings.tls != NULL ? tls : tls + 1,
         MHD_OPTION_END);
 }
@@ -378,7 +378,7 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     s->port = listener_port(fd);
     s->turn = 1; /* served_in is 0 for a new connection */
     s->counts = set->counts == NULL ? &s->own : set->counts;
-    exchange_pool_init(&s->requests, set->max_body);
+    exchange_set_init(&s->requests, set->max_body);
     s->requests.counts = s->counts;
     s->requests.memory = set->memory;
     s->requests.no_memory = set->no_memory;
@@ -489,7 +489,7 @@ struct http_server *http_server_free(struct http_server *s)
     deferred_cancel(&s->tell_drained);
     MHD_stop_daemon(s->daemon);
     assert(s->conns.n == 0);
-    exchange_pool_done(&s->requests);
+    exchange_set_done(&s->requests);
     mem_free(s);
     return NULL;
 }

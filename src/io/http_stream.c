@@ -32,7 +32,7 @@ static void http_stream_resume(struct exchange *r)
     conn_streams(http_stream_conn_of(r), false);
     r->suspended = false;
     MHD_resume_connection(r->mhd);
-    r->pool->run_soon = true;
+    r->set->run_soon = true;
 }
 
 static void http_stream_peer_gone(struct loop_fd *f, uint32_t events)
@@ -110,7 +110,7 @@ void http_request_stream(struct http_request *r, unsigned status, const char *co
     assert(st->fill != NULL && st->gone != NULL && own->stream == NULL);
     st->request = own;
     st->sent = 0;
-    st->ended = own->pool->closing;
+    st->ended = own->set->closing;
     buf_init(&st->out, LIMIT_OBJECT_BYTES);
     st->out.account = &own->account;
     own->stream = st;
@@ -137,9 +137,9 @@ void http_stream_end(struct http_stream *st)
     http_stream_wake(st);
 }
 
-void streams_end(struct exchange_pool *p, bool (*these)(void *ctx, struct exchange *r), void *ctx)
+void streams_end(struct exchange_set *s, bool (*these)(void *ctx, struct exchange *r), void *ctx)
 {
-    LIST_FOR_EACH (struct exchange, r, &p->streams, link) {
+    LIST_FOR_EACH (struct exchange, r, &s->streams, link) {
         assert(r->stream != NULL && r->state >= ANSWERED);
         if (these != NULL && !these(ctx, r))
             continue;

@@ -35,7 +35,7 @@
 
 #define BATCH        128
 #define DEFER_ROUNDS 8
-#define RANDOM_POOL  16
+#define RANDOM_COUNT 16
 #define SIGNAL_COUNT 65
 
 struct loop {
@@ -64,8 +64,8 @@ struct loop {
         void *ctx;
     } handlers[SIGNAL_COUNT];
 
-    uint64_t pool[RANDOM_POOL];
-    size_t pool_left;
+    uint64_t random[RANDOM_COUNT];
+    size_t random_left;
 };
 
 /* ---- time ---- */
@@ -119,16 +119,16 @@ uint64_t loop_wall_ns(const struct loop *l)
 /* From the kernel: clients can observe the jitter, and must not guess hash seeds from it. */
 uint64_t loop_random(struct loop *l)
 {
-    if (l->pool_left == 0) {
+    if (l->random_left == 0) {
         ssize_t n;
         do
-            n = getrandom(l->pool, sizeof(l->pool), 0);
+            n = getrandom(l->random, sizeof(l->random), 0);
         while (n < 0 && errno == EINTR);
-        assert(n == (ssize_t)sizeof(l->pool)); /* the kernel never returns less up to 256 bytes */
-        l->pool_left = RANDOM_POOL;
+        assert(n == (ssize_t)sizeof(l->random)); /* the kernel never returns less up to 256 bytes */
+        l->random_left = RANDOM_COUNT;
     }
-    assert(l->pool_left <= RANDOM_POOL);
-    return l->pool[--l->pool_left];
+    assert(l->random_left <= RANDOM_COUNT);
+    return l->random[--l->random_left];
 }
 
 /* ---- descriptors ---- */

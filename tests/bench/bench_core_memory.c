@@ -269,8 +269,8 @@ static size_t tell_pods(const struct world *w)
     for (const struct pod *p = cache_next_pod(&w->cache, &cursor); p != NULL;
          p = cache_next_pod(&w->cache, &cursor)) {
         note(&sums[0], w->n_pods, p);
-        /* The request follows its header in the pool. */
-        note(&sums[1], w->n_pods, (const char *)p->request - sizeof(struct pooled));
+        /* The request follows its header in the table. */
+        note(&sums[1], w->n_pods, (const char *)p->request - sizeof(struct interned));
         note(&sums[2], w->n_pods, p->holding);
         note(&sums[3], w->n_pods, p->labels);
     }
@@ -315,7 +315,7 @@ static void tell(const struct world *w, double before)
     for (size_t i = 0; i < COUNT_OF(tables); i++)
         maps += tables[i] == NULL ? 0 : malloc_usable_size(tables[i]);
     size_t bytes = tell_pods(w) + tell_nodes(w) + maps;
-    figure(w, "maps, pools", "pods", (double)maps / MEBI, "MiB");
+    figure(w, "maps, tables", "pods", (double)maps / MEBI, "MiB");
     figure(w, "nodes, pods, maps", "pods", (double)bytes / MEBI, "MiB");
     figure(w, "all that malloc gave", "pods", (double)(info.uordblks + info.hblkhd) / MEBI, "MiB");
     figure(w, "resident", "pods", taken / MEBI, "MiB");

@@ -307,44 +307,44 @@ START_TEST(copies_are_equal_and_differences_are_seen)
 
 END_TEST
 
-/* All in one pool, each twice: equal requests share a copy, different ones do not. */
+/* All in one table, each twice: equal requests share a copy, different ones do not. */
 START_TEST(who_asks_alike_shares_a_copy)
 {
     struct request *taken[2 * COUNT_OF(good)];
-    struct pool pool;
+    struct intern_table table;
     struct request r;
-    pool_init(&pool, (struct map_seed){1, 2});
+    intern_init(&table, (struct map_seed){1, 2});
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         ck_assert_int_eq(request_read(&good[i % COUNT_OF(good)].pod, &r, NULL), OK);
         r.self = (const struct pod *)&r;
-        taken[i] = request_take(&pool, &r);
+        taken[i] = request_take(&table, &r);
         ck_assert_ptr_nonnull(taken[i]);
         ck_assert(request_equal(taken[i], &r) && taken[i]->self == NULL);
         for (size_t k = 0; k < i; k++)
             ck_assert((taken[k] == taken[i]) == request_equal(taken[k], &r));
-        request_check(&pool, taken[i]);
+        request_check(&table, taken[i]);
     }
-    pool_check(&pool, COUNT_OF(taken));
+    intern_check(&table, COUNT_OF(taken));
     for (size_t i = 0; i < COUNT_OF(taken); i++)
-        request_give(&pool, taken[i]);
-    request_give(&pool, NULL);
-    pool_done(&pool);
+        request_give(&table, taken[i]);
+    request_give(&table, NULL);
+    intern_done(&table);
 }
 
 END_TEST
 
 static enum errc take_and_give(void *ctx)
 {
-    struct pool pool;
+    struct intern_table table;
     struct request *taken[2];
-    pool_init(&pool, (struct map_seed){1, 2});
+    intern_init(&table, (struct map_seed){1, 2});
     for (size_t i = 0; i < 2; i++)
-        taken[i] = request_take(&pool, ctx);
+        taken[i] = request_take(&table, ctx);
     bool whole = taken[0] != NULL && taken[1] != NULL;
-    pool_check(&pool, whole ? 2 : taken[0] != NULL || taken[1] != NULL ? 1 : 0);
+    intern_check(&table, whole ? 2 : taken[0] != NULL || taken[1] != NULL ? 1 : 0);
     for (size_t i = 0; i < 2; i++)
-        request_give(&pool, taken[i]);
-    pool_done(&pool);
+        request_give(&table, taken[i]);
+    intern_done(&table);
     return whole ? OK : ERR_NOMEM;
 }
 

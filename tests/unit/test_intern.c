@@ -1,5 +1,5 @@
-/* The pool of shared, counted objects. */
-#include "base/pool.h"
+/* The table of shared, counted objects. */
+#include "base/intern.h"
 
 #include "base/mem.h"
 #include "fail_alloc.h"
@@ -13,13 +13,13 @@ enum {
 };
 
 struct word {
-    struct pooled pooled;
+    struct interned interned;
     unsigned value;
 };
 
 static const struct map_seed seed = {1, 2};
 
-static bool is_word(const struct pooled *thing, const void *like)
+static bool is_word(const struct interned *thing, const void *like)
 {
     const struct word *w = (const struct word *)(const void *)thing;
     return w->value == *(const unsigned *)like;
@@ -31,24 +31,24 @@ static uint64_t hash_of(unsigned value)
     return (uint64_t)(value / 3) << (value % 2 == 0 ? 0 : 6);
 }
 
-static struct word *find(const struct pool *p, unsigned value)
+static struct word *find(const struct intern_table *t, unsigned value)
 {
-    struct pooled *thing = pool_find(p, hash_of(value), is_word, &value);
-    return thing == NULL ? NULL : CONTAINER_OF(thing, struct word, pooled);
+    struct interned *thing = intern_find(t, hash_of(value), is_word, &value);
+    return thing == NULL ? NULL : CONTAINER_OF(thing, struct word, interned);
 }
 
-static struct word *take(struct pool *p, unsigned value)
+static struct word *take(struct intern_table *t, unsigned value)
 {
-    struct word *w = find(p, value);
+    struct word *w = find(t, value);
     if (w != NULL) {
-        pool_take(&w->pooled);
+        intern_take(&w->interned);
         return w;
     }
     w = mem_alloc(sizeof(*w));
     if (w == NULL)
         return NULL;
     w->value = value;
-    if (pool_put(p, &w->pooled, hash_of(value)) == OK)
+    if (intern_put(t, &w->interned, hash_of(value)) == OK)
         return w;
     mem_free(w);
     return NULL;
@@ -56,23 +56,23 @@ static struct word *take(struct pool *p, unsigned value)
 
 START_TEST(equal_things_are_one)
 {
-    struct pool p;
-    pool_init(&p, seed);
-    ck_assert_ptr_null(find(&p, 7));
-    struct word *a = take(&p, 7);
-    struct word *b = take(&p, 8);
-    ck_assert_ptr_eq(take(&p, 7), a);
+    struct intern_table t;
+    intern_init(&t, seed);
+    ck_assert_ptr_null(find(&t, 7));
+    struct word *a = take(&t, 7);
+    struct word *b = take(&t, 8);
+    ck_assert_ptr_eq(take(&t, 7), a);
     ck_assert_ptr_ne(a, b);
-    ck_assert(a->value == 7 && b->value == 8 && p.n == 2);
-    pool_check(&p, 3);
-    pool_give(&p, &a->pooled);
-    ck_assert_ptr_eq(find(&p, 7), a);
-    pool_give(&p, &a->pooled);
-    ck_assert_ptr_null(find(&p, 7));
-    pool_check(&p, 1);
-    pool_give(&p, &b->pooled);
-    pool_check(&p, 0);
-    pool_done(&p);
+    ck_assert(a->value == 7 && b->value == 8 && t.n == 2);
+    intern_check(&t, 3);
+    intern_give(&t, &a->interned);
+    ck_assert_ptr_eq(find(&t, 7), a);
+    intern_give(&t, &a->interned);
+    ck_assert_ptr_null(find(&t, 7));
+    intern_check(&t, 1);
+    intern_give(&t, &b->interned);
+    intern_check(&t, 0);
+    intern_done(&t);
 }
 
 END_TEST
@@ -82,50 +82,50 @@ END_TEST
 START_TEST(it_counts_through_any_history)
 {
     static size_t uses[WORDS];
-    struct pool p;
+    struct intern_table t;
     uint32_t dice = 12345;
     size_t all = 0;
-    pool_init(&p, seed);
+    intern_init(&t, seed);
     for (unsigned i = 0; i < STEPS; i++) {
         dice = dice * 1664525 + 1013904223;
         unsigned value = (dice >> 8) % WORDS;
         bool fill = i / 2000 % 2 == 0;
         if ((dice >> 24) % 4 == 0 ? !fill : fill) {
-            ck_assert_ptr_nonnull(take(&p, value));
+            ck_assert_ptr_nonnull(take(&t, value));
             uses[value]++;
             all++;
         } else if (uses[value] > 0) {
-            pool_give(&p, &find(&p, value)->pooled);
+            intern_give(&t, &find(&t, value)->interned);
             uses[value]--;
             all--;
         }
-        ck_assert((find(&p, value) != NULL) == (uses[value] > 0));
-        pool_check(&p, all);
+        ck_assert((find(&t, value) != NULL) == (uses[value] > 0));
+        intern_check(&t, all);
     }
     for (unsigned value = 0; value < WORDS; value++) {
-        struct word *w = find(&p, value);
-        ck_assert(w == NULL ? uses[value] == 0 : w->pooled.uses == uses[value]);
+        struct word *w = find(&t, value);
+        ck_assert(w == NULL ? uses[value] == 0 : w->interned.uses == uses[value]);
         for (; uses[value] > 0; uses[value]--)
-            pool_give(&p, &w->pooled);
+            intern_give(&t, &w->interned);
     }
-    pool_done(&p);
+    intern_done(&t);
 }
 
 END_TEST
 
-/* The 17th object makes the pool grow. */
+/* The 17th object makes the table grow. */
 static enum errc scenario(void *ctx)
 {
-    struct pool p;
+    struct intern_table t;
     unsigned n = 0;
     (void)ctx;
-    pool_init(&p, seed);
-    while (n < 17 && take(&p, n) != NULL)
+    intern_init(&t, seed);
+    while (n < 17 && take(&t, n) != NULL)
         n++;
-    pool_check(&p, n);
+    intern_check(&t, n);
     for (unsigned i = 0; i < n; i++)
-        pool_give(&p, &find(&p, i)->pooled);
-    pool_done(&p);
+        intern_give(&t, &find(&t, i)->interned);
+    intern_done(&t);
     return n == 17 ? OK : ERR_NOMEM;
 }
 
@@ -138,18 +138,18 @@ END_TEST
 
 START_TEST(what_is_not_given_back_is_noticed)
 {
-    struct pool p;
-    pool_init(&p, seed);
-    ck_assert_ptr_nonnull(take(&p, 1));
-    pool_done(&p);
+    struct intern_table t;
+    intern_init(&t, seed);
+    ck_assert_ptr_nonnull(take(&t, 1));
+    intern_done(&t);
 }
 
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pool");
-    TCase *t = tcase_create("pool");
+    Suite *suite = suite_create("intern");
+    TCase *t = tcase_create("intern");
     tcase_add_test(t, equal_things_are_one);
     tcase_add_test(t, it_counts_through_any_history);
     tcase_add_test(t, without_memory);

@@ -299,7 +299,7 @@ void daemon_close(struct daemon *d)
         return;
     reload_stop(d->reload);
     drain_close(&d->drain);
-    explain_end(&d->service);
+    query_end(&d->service);
     d->service.evictor = evictor_free(d->service.evictor);
     d->service.binder = bind_free(d->service.binder);
     d->parts.server = http_server_free(d->parts.server);

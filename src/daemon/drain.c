@@ -79,7 +79,7 @@ static void drain_begin_drain(struct timer *t)
 {
     struct drain *d = CONTAINER_OF(t, struct drain, delay);
     assert(d->s.service->draining && !timer_armed(&d->grace));
-    explain_end(d->s.service); /* loses nothing: a client can ask again */
+    query_end(d->s.service); /* loses nothing: a client can ask again */
     timer_arm(d->s.service->loop, &d->grace, d->s.config->shutdown_grace_ms);
     http_server_drain(d->s.parts->server, drain_drained, d);
 }

@@ -53,7 +53,7 @@ static json_t *inspect(struct service *s, struct str node)
     struct spoken r;
     spoken_init(&r, STR("GET"), STR("/"), STR(""));
     r.request.rest = node;
-    inspect_handle(s, &r.request);
+    query_inspect(s, &r.request);
     check(r.times == 1 && r.status == 200, "it is answered once");
     json_t *json = answer_reads(buf_str(&r.answer));
     spoken_done(&r);

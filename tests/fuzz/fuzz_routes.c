@@ -77,7 +77,7 @@ static struct str state(struct stage *s)
 {
     struct spoken r;
     spoken_init(&r, STR("GET"), STR("/"), STR(""));
-    inspect_handle(&s->service, &r.request);
+    query_inspect(&s->service, &r.request);
     struct str copy = arena_dup(&s->arena, buf_str(&r.answer));
     spoken_done(&r);
     return copy;

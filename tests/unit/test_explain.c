@@ -77,7 +77,7 @@ START_TEST(the_end_waits_for_no_answer)
     run_turns(s.http.loop, 5);
     ssize_t n = write(kept.fd.fd, GET "\r\n", sizeof(GET "\r\n") - 1);
     ck_assert_int_eq(n, sizeof(GET "\r\n") - 1);
-    explain_end(&s.service);
+    query_end(&s.service);
     http_server_drain(s.http.server, drained, &s.http);
     raw_conn_send(&begun, STR("\r\n"));
     run_until(s.http.loop, until_flag, &s.http.drained);

@@ -21,7 +21,8 @@ struct explain_call {
     struct list_link link; /* in the service's explains */
 };
 
-static void query_respond(struct service *s, struct http_request *r, const struct pod_view *pod)
+static void query_respond_explain(struct service *s, struct http_request *r,
+                                  const struct pod_view *pod)
 {
     struct str missing;
     if (!service_ready(s, &missing)) {
@@ -49,7 +50,7 @@ static void query_looked_up(struct backend_call *call)
 {
     struct explain_call *c = CONTAINER_OF(call, struct explain_call, call);
     if (call->get == GET_FOUND)
-        query_respond(c->service, c->request, &call->pod);
+        query_respond_explain(c->service, c->request, &call->pod);
     else if (call->get == GET_GONE)
         http_respond_error(c->request, 404, STR("there is no such pod"));
     else
@@ -57,7 +58,7 @@ static void query_looked_up(struct backend_call *call)
     query_call_free(c);
 }
 
-void explain_handle_get(struct service *s, struct http_request *r)
+void query_explain_get(struct service *s, struct http_request *r)
 {
     struct str namespace;
     struct str name;
@@ -89,7 +90,7 @@ void explain_handle_get(struct service *s, struct http_request *r)
     s->backend->get(s->backend, &c->call, namespace, name);
 }
 
-void explain_end(struct service *s)
+void query_end(struct service *s)
 {
     s->closing = true;
     LIST_FOR_EACH (struct explain_call, c, &s->explains, link) {
@@ -99,12 +100,12 @@ void explain_end(struct service *s)
     }
 }
 
-void explain_handle_post(struct service *s, struct http_request *r)
+void query_explain_post(struct service *s, struct http_request *r)
 {
     struct pod_view pod;
     struct err e = ERR_INIT;
     if (pod_read(r->body, r->arena, &pod, &e) == OK)
-        query_respond(s, r, &pod);
+        query_respond_explain(s, r, &pod);
     else
         http_respond_error(r, e.code == ERR_NOMEM ? 503 : 400, str_of(e.text));
 }
@@ -120,12 +121,12 @@ static void query_respond_inspect(struct service *s, struct http_request *r, enu
 }
 
 /* Answers with what is known so far: gpushare's inspect has no form for "not ready". */
-void inspect_handle(struct service *s, struct http_request *r)
+void query_inspect(struct service *s, struct http_request *r)
 {
     query_respond_inspect(s, r, INSPECT_GPUSHARE);
 }
 
-void cards_handle(struct service *s, struct http_request *r)
+void query_cards(struct service *s, struct http_request *r)
 {
     struct str missing;
     if (service_ready(s, &missing))
@@ -134,7 +135,7 @@ void cards_handle(struct service *s, struct http_request *r)
         http_respond_error(r, 503, missing);
 }
 
-void fit_handle(struct service *s, struct http_request *r)
+void query_fit(struct service *s, struct http_request *r)
 {
     struct whatif_question q;
     struct str missing;

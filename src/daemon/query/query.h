@@ -22,23 +22,23 @@
 struct explain_call;
 
 /* GET .../explain/NAMESPACE/POD: for a pod that the API server has. */
-void explain_handle_get(struct service *s, struct http_request *r);
+void query_explain_get(struct service *s, struct http_request *r);
 
 /* POST .../explain: for the Pod in the body, as JSON or YAML; it need not exist. */
-void explain_handle_post(struct service *s, struct http_request *r);
+void query_explain_post(struct service *s, struct http_request *r);
 
 /*
  * Answers the requests that wait for the API server with an error. Later requests on open
  * connections get an error too, so that the shutdown waits for none of them. Call it before the
  * HTTP server is freed.
  */
-void explain_end(struct service *s);
+void query_end(struct service *s);
 
 /* GET .../inspect and .../inspect/NODE: gpushare's JSON. r->rest empty: all nodes with cards. */
-void inspect_handle(struct service *s, struct http_request *r);
+void query_inspect(struct service *s, struct http_request *r);
 
 /* GET .../cards and .../cards/NODE: the same with more about each card; 503 until ready. */
-void cards_handle(struct service *s, struct http_request *r);
+void query_cards(struct service *s, struct http_request *r);
 
 /* POST .../fit: how many replicas of a pod would fit now; report/whatif.h. Changes nothing. */
-void fit_handle(struct service *s, struct http_request *r);
+void query_fit(struct service *s, struct http_request *r);

@@ -131,7 +131,7 @@ struct cache_event {
         struct {
             struct str uid;
             bool read_back; /* CONFIRM: by a GET sent after the write */
-        } settle;           /* RENEW, CONFIRM, CANCEL, UNKEEP */
+        } holder;           /* RENEW, CONFIRM, CANCEL, UNKEEP */
 
         struct {
             struct str uid;

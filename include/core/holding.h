@@ -60,7 +60,7 @@ struct share request_share(const struct request *r);
 struct holding *holding_new(const struct request *r, const struct placement *p, bool initialized);
 
 /* Recomputes the shares when the init containers are done, or run again. */
-void holding_settle(struct holding *h, const struct request *r, bool initialized);
+void holding_recompute(struct holding *h, const struct request *r, bool initialized);
 
 /* The cards that a bound pod's annotations name. The allocation is used if it gives every container
  * what its spec asks for and the index names no other card. Otherwise the index, as one card for

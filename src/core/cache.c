@@ -337,12 +337,12 @@ static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *
 
 static enum errc cache_apply_confirm(struct cache *c, const struct cache_event *e)
 {
-    struct pod *p = map_get(&c->pods, e->settle.uid);
+    struct pod *p = map_get(&c->pods, e->holder.uid);
     if (p == NULL || !pod_holds(p))
         return ERR_NOTFOUND;
     if (p->state == POD_BOUND)
         return OK;
-    if (pod_is_doubted(p, e->settle.read_back))
+    if (pod_is_doubted(p, e->holder.read_back))
         return ERR_CONFLICT;
     assert(p->node != NULL && p->claim == NULL);
     pod_believe(p);
@@ -352,7 +352,7 @@ static enum errc cache_apply_confirm(struct cache *c, const struct cache_event *
 
 static void cache_apply_cancel(struct cache *c, const struct cache_event *e, struct effect *ret)
 {
-    struct pod *p = map_get(&c->pods, e->settle.uid);
+    struct pod *p = map_get(&c->pods, e->holder.uid);
     if (p == NULL || p->state != POD_RESERVED)
         return;
     ret->changed = true;
@@ -500,7 +500,7 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
     case CACHE_RESERVE:
         return cache_apply_reserve(c, e, now_ns, ret);
     case CACHE_RENEW:
-        return cache_apply_renew(c, e->settle.uid, now_ns, ret);
+        return cache_apply_renew(c, e->holder.uid, now_ns, ret);
     case CACHE_CONFIRM:
         return cache_apply_confirm(c, e);
     case CACHE_CANCEL:
@@ -509,7 +509,7 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
     case CACHE_KEEP:
         return cache_apply_keep(c, e, ret);
     case CACHE_UNKEEP:
-        cache_apply_unkeep(c, e->settle.uid, ret);
+        cache_apply_unkeep(c, e->holder.uid, ret);
         return OK;
     case CACHE_LIST_BEGIN:
         assert((unsigned)e->list < CACHE_KINDS);

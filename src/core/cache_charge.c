@@ -46,12 +46,12 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
 }
 
 /* Its init containers are done, or run again because its sandbox was created again. */
-static void cache_charge_settle(struct pod *p, bool initialized)
+static void cache_charge_recompute(struct pod *p, bool initialized)
 {
     assert(pod_holds(p) && p->holding != NULL && p->initialized != initialized);
     struct node *n = p->node;
     node_detach(p);
-    holding_settle(p->holding, p->request, initialized);
+    holding_recompute(p->holding, p->request, initialized);
     p->initialized = initialized;
     node_attach(n, p);
 }
@@ -89,7 +89,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
         }
         ret->changed = true;
     } else if (p->initialized != initialized) {
-        cache_charge_settle(p, initialized);
+        cache_charge_recompute(p, initialized);
         ret->changed = true;
     }
     assert(p->node == n && p->claim == NULL);

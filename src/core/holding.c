@@ -150,7 +150,7 @@ struct holding *holding_new(const struct request *r, const struct placement *p, 
     return h;
 }
 
-void holding_settle(struct holding *h, const struct request *r, bool initialized)
+void holding_recompute(struct holding *h, const struct request *r, bool initialized)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     uint32_t n = shares_of(r, h->grants, h->n_grants, initialized, shares);

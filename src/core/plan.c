@@ -155,7 +155,8 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
     return pod;
 }
 
-static enum errc plan_settle(struct plan *p, struct plan_site *s, const struct placement *there)
+static enum errc plan_put_replica(struct plan *p, struct plan_site *s,
+                                  const struct placement *there)
 {
     struct pod *pod = plan_make_pod(p, &s->node, there);
     if (pod != NULL && s->replicas == 0 && s->node.n_cards > 0) {
@@ -192,7 +193,7 @@ static enum errc plan_place_all(struct plan *p)
          * another node, and other replicas may have used up the quota. */
         if (fit_place(&s->node, &p->request, &there) != VERDICT_FITS)
             continue;
-        enum errc code = plan_settle(p, s, &there);
+        enum errc code = plan_put_replica(p, s, &there);
         if (code != OK)
             return code;
         plan_offer(p, s);

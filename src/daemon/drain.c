@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SETTLE_CHECK_MS 100
+#define DOUBT_CHECK_MS 100
 
 /* Time beyond shutdown-grace to release the Lease and to send events. */
 #define STOP_SLACK_MS 5000
@@ -35,12 +35,12 @@ static void drain_resigned(void *ctx)
  * Keeps the Lease while a Binding is in doubt: only this process can resolve it. Releases the Lease
  * when none is left, so that the next leader need not wait for its expiry.
  */
-static void drain_stop_when_settled(struct timer *t)
+static void drain_stop_when_certain(struct timer *t)
 {
-    struct drain *d = CONTAINER_OF(t, struct drain, settle);
+    struct drain *d = CONTAINER_OF(t, struct drain, doubt);
     assert(d->s.service->draining);
     if (bind_active(d->s.service->binder) > 0)
-        timer_arm(d->s.service->loop, t, SETTLE_CHECK_MS);
+        timer_arm(d->s.service->loop, t, DOUBT_CHECK_MS);
     else if (d->s.parts->kube != NULL)
         kube_backend_resign(d->s.parts->kube, drain_resigned, d);
     else
@@ -50,7 +50,7 @@ static void drain_stop_when_settled(struct timer *t)
 static void drain_drained(void *ctx)
 {
     struct drain *d = ctx;
-    drain_stop_when_settled(&d->settle);
+    drain_stop_when_certain(&d->doubt);
 }
 
 static void drain_grace_over(struct timer *t)
@@ -114,7 +114,7 @@ enum errc drain_open(struct drain *d, const struct drain_settings *s, struct err
     *d = (struct drain){.s = *s,
                         .delay = {.fire = drain_begin_drain},
                         .grace = {.fire = drain_grace_over},
-                        .settle = {.fire = drain_stop_when_settled}};
+                        .doubt = {.fire = drain_stop_when_certain}};
     enum errc code = loop_signal(l, SIGTERM, drain_on_signal, d, reterr);
     return code == OK ? loop_signal(l, SIGINT, drain_on_signal, d, reterr) : code;
 }
@@ -123,5 +123,5 @@ void drain_close(struct drain *d)
 {
     timer_cancel(&d->delay);
     timer_cancel(&d->grace);
-    timer_cancel(&d->settle);
+    timer_cancel(&d->doubt);
 }

@@ -19,7 +19,7 @@ struct drain {
     struct drain_settings s;
     struct timer delay; /* shutdown-delay: new requests are still served until it fires */
     struct timer grace;
-    struct timer settle; /* repeats after the last request, until no Binding is in doubt */
+    struct timer doubt; /* repeats after the last request, until no Binding is in doubt */
 };
 
 /* Installs handlers for both signals. */

@@ -43,7 +43,7 @@
  * limit (post_deadline.h), but a proxy may drop that from the request. Waiting longer costs one
  * card for a while; waiting too short could bind a pod twice.
  */
-#define LIMIT_SETTLE_MS UINT64_C(75000)
+#define LIMIT_DOUBT_MS UINT64_C(75000)
 
 /* Nodes that have series of their own in /metrics. With 8 cards each these are some 50 MB, more
  * than a Prometheus server handles well. */

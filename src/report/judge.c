@@ -152,7 +152,7 @@ static enum errc judge_no_room(const struct arena *a, struct err *reterr)
 /*
  * kube-scheduler asks again about a pod that already holds a card when its Binding is in doubt, or
  * (version 1.20) when it requeues a bound pod. Only the node of that card is feasible for the pod:
- * there a bind succeeds, or settles the Binding in doubt.
+ * there a bind succeeds, or resolves the Binding in doubt.
  */
 enum errc judge(const struct cache *cache, struct work *work, const struct filter_args *args,
                 struct arena *a, bool scored, struct judgement *ret, struct err *reterr)

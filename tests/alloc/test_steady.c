@@ -26,7 +26,7 @@
 #define PEERS       2
 #define WAITS_MAX   1000000
 #define PATIENCE_MS 100000
-#define SETTLE_MS   20
+#define QUIET_MS    20
 
 int cardpack_main(int argc, char *argv[]);
 
@@ -229,7 +229,7 @@ static bool move_event(void (*change)(void))
         pending = true;
         return true;
     }
-    if (interpose_now_ms() < since_ms + SETTLE_MS)
+    if (interpose_now_ms() < since_ms + QUIET_MS)
         return false;
     pending = false;
     round_i++;
@@ -295,7 +295,7 @@ static bool move_start(void)
     bool ready = strncmp(peers[0].in, "HTTP/1.1 200", 12) == 0;
     http_next(&peers[0]);
     pending = false;
-    since_ms = interpose_now_ms() + SETTLE_MS;
+    since_ms = interpose_now_ms() + QUIET_MS;
     round_i += ready;
     return true;
 }
@@ -372,8 +372,8 @@ static bool turn(int *wait_ms)
     moved = phase_move() || moved;
     if (interpose_now_ms() > since_ms + PATIENCE_MS)
         fail("it does not come to this");
-    if (*wait_ms < 0 || *wait_ms > SETTLE_MS)
-        *wait_ms = SETTLE_MS;
+    if (*wait_ms < 0 || *wait_ms > QUIET_MS)
+        *wait_ms = QUIET_MS;
     return moved;
 }
 

@@ -18,7 +18,7 @@
 
 /* In the program's time: longer than all its timeouts and pauses, so that none is cut short. */
 #define PATIENCE_MS 200000
-#define SETTLED_MS  600000
+#define REST_MS     600000
 #define WAITS_MAX   200000
 #define REPEATS_MAX 50
 #define REPEAT_MS   1000
@@ -191,7 +191,7 @@ static bool gives_up(void)
     uint64_t waited_ms = interpose_now_ms() - w.since_ms;
     if (!w.recovering && interpose_hit() && waited_ms >= PATIENCE_MS)
         return true;
-    if (waited_ms >= SETTLED_MS)
+    if (waited_ms >= REST_MS)
         world_fail("it never comes to this");
     return false;
 }
@@ -284,10 +284,10 @@ static bool steps_turn(void)
 static void shorten(int *wait_ms)
 {
     uint64_t now_ms = interpose_now_ms();
-    uint64_t left = w.since_ms > now_ms ? w.since_ms - now_ms : SETTLED_MS - (now_ms - w.since_ms);
+    uint64_t left = w.since_ms > now_ms ? w.since_ms - now_ms : REST_MS - (now_ms - w.since_ms);
     if (w.since_ms <= now_ms && now_ms - w.since_ms < PATIENCE_MS)
         left = PATIENCE_MS - (now_ms - w.since_ms);
-    if (w.since_ms <= now_ms && now_ms - w.since_ms >= SETTLED_MS)
+    if (w.since_ms <= now_ms && now_ms - w.since_ms >= REST_MS)
         world_fail("it does not end");
     if (w.step->type == STEP_AWAIT)
         left = MIN_OF(left, (uint64_t)REPEAT_MS);

@@ -156,7 +156,7 @@ static void list_go_on(struct api_conn *c)
         buf_put(&c->out, STR("0\r\n\r\n"));
 }
 
-static void settle(struct api_conn *c);
+static void go_on(struct api_conn *c);
 
 static void tell_watches(uint64_t pod)
 {
@@ -217,14 +217,14 @@ static void binds_due(void)
         if (d->conn != NULL) {
             d->conn->doing = CONN_READS;
             answer_status(d->conn, d->done ? 201 : 409, d->done ? "" : "Conflict");
-            settle(d->conn);
+            go_on(d->conn);
         }
         if (d->done)
             tell_watches(d->pod);
     }
     for (struct api_conn *c = watches, *next = NULL; c != NULL; c = next) {
         next = c->next_watch;
-        settle(c);
+        go_on(c);
     }
     timer_set();
 }
@@ -325,7 +325,7 @@ static void conn_end(struct api_conn *c)
 }
 
 /* Does all that needs no more input from the client; then sets the events to wait for. */
-static void settle(struct api_conn *c)
+static void go_on(struct api_conn *c)
 {
     unsigned chunks = 0;
     bool alive = api_conn_write(c);
@@ -405,7 +405,7 @@ static void serve(int listener)
                 continue;
             struct api_conn *c = of;
             if ((ready[i].events & ~(uint32_t)EPOLLOUT) == 0 || api_conn_read(c))
-                settle(c);
+                go_on(c);
             else
                 conn_end(c);
         }

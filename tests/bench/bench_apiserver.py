@@ -44,7 +44,7 @@ SIZES = (2, 4, 8)  # gpu-mem of the pods that request it, in turn
 EVERY = 5  # every Nth pod requests gpu-mem
 HANDS = 12  # parallel requests while nodes and pods are created
 PATIENCE = 300.0
-SETTLE_SECONDS = 1.0  # between turns: the API server finishes its background work
+PAUSE_SECONDS = 1.0  # between turns: the API server finishes its background work
 MIB = 1024 * 1024
 SELECTOR = "fieldSelector=" + quote("status.phase!=Succeeded,status.phase!=Failed")
 _CONTINUE = re.compile(rb'"continue":"([^"]+)"')
@@ -285,7 +285,7 @@ class Bench:
             world.asked_for_pods(Curl.AGENT, pages)
             turns: dict[str, Turn] = {}
             for who in ("cardpack", "curl") if i % 2 == 0 else ("curl", "cardpack"):
-                time.sleep(SETTLE_SECONDS)
+                time.sleep(PAUSE_SECONDS)
                 before = processor_seconds(world.cluster.apiserver.pid)
                 if who == "curl":
                     turns[who] = self.curl_turn(world, curl, pages)

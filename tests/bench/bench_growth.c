@@ -63,7 +63,7 @@ static void reserve(struct place *p)
     if (cache_apply(&p->verbs.service.cache, &e, UINT64_C(1700000000000000000), &effect) != OK)
         abort();
     e = (struct cache_event){.type = CACHE_CANCEL};
-    e.settle.uid = STR("5d0c2a17-7b1e-4c55-9a7d-3f2e1d0c9b8a");
+    e.holder.uid = STR("5d0c2a17-7b1e-4c55-9a7d-3f2e1d0c9b8a");
     if (cache_apply(&p->verbs.service.cache, &e, UINT64_C(1700000000000000000), &effect) != OK)
         abort();
 }

@@ -43,7 +43,7 @@ from daemon import Daemon  # noqa: E402  isort:skip
 
 FORMS = "abfcde"
 FREE = "bf"  # the forms with the free extender
-SETTLE_SECONDS = 1.0  # so that background work of creating the pods can end
+PAUSE_SECONDS = 1.0  # so that background work of creating the pods can end
 
 
 @dataclass
@@ -123,7 +123,7 @@ def measure(world: World, options: argparse.Namespace, form: str, size: Size) ->
     extender = Extender(world, options, form)
     try:
         world.make_pods(0, size.pods)
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(PAUSE_SECONDS)
         found = burst_and_pace(world, extender, form, size)
         found.asked = extender.counts() if extender.cardpack is None else {}
     except BaseException:

@@ -371,7 +371,7 @@ static void act(struct stage *s, uint8_t what, uint8_t which, uint8_t how)
 }
 
 /* The API server and its watches work again. */
-static void settle(struct stage *s)
+static void recover(struct stage *s)
 {
     for (int i = 0; i < 500 && (bind_active(s->binder) > 0 || i < 3); i++) {
         commit_late(s, UINT64_MAX);
@@ -432,7 +432,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stage_open(&s);
     for (size_t i = 0; i + 2 < size && i < 600; i += 3)
         act(&s, data[i], data[i + 1], data[i + 2]);
-    settle(&s);
+    recover(&s);
     s.binder = bind_free(s.binder);
     cache_done(&s.cache);
     s.loop = loop_free(s.loop);

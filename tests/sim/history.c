@@ -10,9 +10,9 @@
 #include "oracle.h"
 #include "server.h"
 
-/* An episode must settle within this time: 75 s in doubt, a watch that is silent for 180 s, and at
- * most 300 s that a server has asked us to wait. */
-#define SETTLE_MS 400000
+/* An episode must come to rest within this time: 75 s in doubt, a watch that is silent for 180 s,
+ * and at most 300 s that a server has asked us to wait. */
+#define REST_MS   400000
 #define LEAST_MS  12000 /* covers the lists that repair what was lost or is in doubt */
 #define STEPS_MAX 1000000
 
@@ -57,7 +57,7 @@ static void act(struct happening *h)
     plan(h, draw((unsigned)world.set.action_ms));
 }
 
-static bool proc_settled(const struct proc *p)
+static bool proc_at_rest(const struct proc *p)
 {
     size_t cursor = 0;
     if (p->state != PROC_UP || p->daemon.service.draining || p->asks != NULL ||
@@ -72,7 +72,7 @@ static bool proc_settled(const struct proc *p)
     return true;
 }
 
-static bool settled(void)
+static bool all_at_rest(void)
 {
     unsigned ready = 0;
     for (unsigned i = 0; i < world.set.replicas; i++)
@@ -80,7 +80,7 @@ static bool settled(void)
     if (ready != 1)
         return false;
     for (unsigned i = 0; i < world.set.replicas; i++) {
-        if (!proc_settled(&procs[i]))
+        if (!proc_at_rest(&procs[i]))
             return false;
     }
     return server_is_up() && server_pending() == 0;
@@ -130,21 +130,21 @@ static void work_at_rest(void)
         hand_over();
 }
 
-static void settle(void)
+static void come_to_rest(void)
 {
     uint64_t begun_ms = world.now_ms;
     world.quiet = true;
     evict(false);
     schedulers_stop();
     run_for(LEAST_MS);
-    while (!over() && !settled()) {
+    while (!over() && !all_at_rest()) {
         restart_old();
         run_for(250);
-        sim_check(world.now_ms < begun_ms + SETTLE_MS);
+        sim_check(world.now_ms < begun_ms + REST_MS);
     }
     if (over())
         return;
-    world.settle_ms = MAX_OF(world.settle_ms, world.now_ms - begun_ms);
+    world.rest_ms = MAX_OF(world.rest_ms, world.now_ms - begun_ms);
     trace("at rest", STR(""), 0, 0);
     oracle_rest();
     schedulers_probe();
@@ -170,7 +170,7 @@ static void episode(void)
     schedulers_begin();
     while (!over() && world.actions_left > 0)
         step();
-    settle();
+    come_to_rest();
 }
 
 static void begin(uint64_t seed, uint64_t most_steps)

@@ -105,7 +105,7 @@ static void add(struct world *sum, const struct world *w)
     sum->posts += w->posts;
     sum->kills += w->kills;
     sum->evictions += w->evictions;
-    sum->settle_ms = MAX_OF(sum->settle_ms, w->settle_ms);
+    sum->rest_ms = MAX_OF(sum->rest_ms, w->rest_ms);
     sum->hand_over_ms = MAX_OF(sum->hand_over_ms, w->hand_over_ms);
     for (size_t i = 0; i < ROGUES; i++) {
         struct rogue_count *c = &sum->rogues[i];
@@ -154,7 +154,7 @@ static uint64_t run(const struct options *o, uint64_t first, uint64_t apart)
                       (unsigned long long)n, (unsigned long long)sum.steps,
                       (unsigned long long)sum.posts, (unsigned long long)sum.binds,
                       (unsigned long long)sum.kills, (unsigned long long)sum.evictions,
-                      (unsigned long long)sum.settle_ms, (unsigned long long)sum.hand_over_ms);
+                      (unsigned long long)sum.rest_ms, (unsigned long long)sum.hand_over_ms);
     if (o->counts || o->tap)
         print_rogues(&sum);
     return hash;

@@ -31,18 +31,18 @@ static struct cycle cycles[CYCLES];
 static bool stopped;
 static uint64_t not_before_ms[MAX_PODS]; /* backoff of pods that could not be bound */
 
-static bool settled_down; /* all requests go to one replica, whichever leads */
+static bool one_replica; /* all requests go to one replica, whichever leads */
 static unsigned favourite;
 
 void schedulers_move(void)
 {
-    settled_down = true;
+    one_replica = true;
     favourite = draw(world.set.replicas);
 }
 
 static struct proc *some_proc(void)
 {
-    if (settled_down && draw(20) > 0)
+    if (one_replica && draw(20) > 0)
         return &procs[favourite];
     for (unsigned i = 0; i < 4; i++) {
         struct proc *p = &procs[draw(world.set.replicas)];
@@ -290,7 +290,7 @@ static void begin(struct happening *h)
 void schedulers_begin(void)
 {
     stopped = false;
-    settled_down = false;
+    one_replica = false;
     memset(not_before_ms, 0, sizeof(not_before_ms));
     for (unsigned i = 0; i < world.set.schedulers; i++)
         pause_then_begin(&cycles[i]);

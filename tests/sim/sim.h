@@ -157,7 +157,7 @@ struct world {
     uint64_t posts;
     uint64_t kills;
     uint64_t evictions;
-    uint64_t settle_ms;    /* the longest time from the last fault until rest */
+    uint64_t rest_ms;      /* the longest time from the last fault until rest */
     uint64_t hand_over_ms; /* the longest time from a wish to lead until leading */
     struct rogue_count rogues[ROGUES];
 };

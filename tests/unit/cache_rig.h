@@ -128,19 +128,19 @@ static inline enum errc reserve(struct rig *r, const char *uid, const char *node
 
 static inline enum errc renew(struct rig *r, const char *uid)
 {
-    return rig_apply(r, &(struct cache_event){.type = CACHE_RENEW, .settle = {.uid = str_of(uid)}});
+    return rig_apply(r, &(struct cache_event){.type = CACHE_RENEW, .holder = {.uid = str_of(uid)}});
 }
 
 static inline enum errc confirm(struct rig *r, const char *uid, bool read_back)
 {
     struct cache_event e = {.type = CACHE_CONFIRM,
-                            .settle = {.uid = str_of(uid), .read_back = read_back}};
+                            .holder = {.uid = str_of(uid), .read_back = read_back}};
     return rig_apply(r, &e);
 }
 
 static inline void cancel(struct rig *r, const char *uid)
 {
-    struct cache_event e = {.type = CACHE_CANCEL, .settle = {.uid = str_of(uid)}};
+    struct cache_event e = {.type = CACHE_CANCEL, .holder = {.uid = str_of(uid)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 

@@ -311,7 +311,7 @@ static inline void reserve_p(void)
 
 static inline void cancel_p(void)
 {
-    apply(&(struct cache_event){.type = CACHE_CANCEL, .settle = {.uid = STR("p")}});
+    apply(&(struct cache_event){.type = CACHE_CANCEL, .holder = {.uid = STR("p")}});
 }
 
 static inline void post_p(void)

@@ -286,7 +286,7 @@ END_TEST
  * of that name to this card. So a deletion releases the card of a bound pod, but never a
  * reservation whose Binding is under way.
  */
-START_TEST(a_reservation_outlives_its_pod_until_it_is_settled)
+START_TEST(a_reservation_outlives_its_pod_until_it_is_resolved)
 {
     struct rig r;
     start(&r);
@@ -466,7 +466,7 @@ int main(void)
     tcase_add_test(tc, init_containers_count);
     tcase_add_test(tc, the_object_wins_over_the_reservation);
     tcase_add_test(tc, an_older_object_gives_nothing_back);
-    tcase_add_test(tc, a_reservation_outlives_its_pod_until_it_is_settled);
+    tcase_add_test(tc, a_reservation_outlives_its_pod_until_it_is_resolved);
     tcase_add_test(tc, a_confirmed_pod_that_is_deleted_is_gone);
     tcase_add_test(tc, assume_time_only_grows);
     tcase_add_test(tc, assume_time_follows_what_others_wrote);

@@ -292,7 +292,7 @@ START_TEST(an_event_happens_whole_or_not_at_all)
 
 END_TEST
 
-/* Events that free memory, and events that settle a reservation, need no memory. */
+/* Events that free memory, and events that resolve a reservation, need no memory. */
 START_TEST(most_events_can_not_fail)
 {
     struct rig r;

@@ -42,7 +42,7 @@ static enum errc keep(struct rig *r, const char *uid, const char *node, uint32_t
 
 static void unkeep(struct rig *r, const char *uid)
 {
-    struct cache_event e = {.type = CACHE_UNKEEP, .settle = {.uid = str_of(uid)}};
+    struct cache_event e = {.type = CACHE_UNKEEP, .holder = {.uid = str_of(uid)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 

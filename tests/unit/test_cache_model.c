@@ -396,13 +396,13 @@ static void step_reserve(struct trial *t)
         reserved(t, uid, node, &ask);
 }
 
-static void step_settle(struct trial *t)
+static void step_resolve(struct trial *t)
 {
     int uid = (int)draw(t, M_PODS);
     bool read_back = chance(t, 50);
     bool is_confirm = chance(t, 65);
     struct cache_event e = {.type = is_confirm ? CACHE_CONFIRM : CACHE_CANCEL,
-                            .settle = {.uid = str_of(pod_uids[uid]), .read_back = read_back}};
+                            .holder = {.uid = str_of(pod_uids[uid]), .read_back = read_back}};
     (void)snprintf(t->what, sizeof(t->what), "%s u%d %d", is_confirm ? "confirm" : "cancel", uid,
                    read_back);
     trial_assert(t, apply(t, &e));
@@ -516,7 +516,7 @@ static void step(struct trial *t)
     if (dice < 30)
         step_reserve(t);
     else if (dice < 50)
-        step_settle(t);
+        step_resolve(t);
     else if (dice < 70)
         step_pod_shown(t, CACHE_POD_SET);
     else if (dice < 75)

@@ -1,6 +1,6 @@
 /*
  * The cache in a small world: an API server with its own state, a watch that lags and breaks, lists
- * at any moment, Bindings and GETs with late answers or none. The client settles its reservations
+ * at any moment, Bindings and GETs with late answers or none. The client resolves its reservations
  * as bind does. The invariants:
  *
  * - no Binding of cardpack over-commits a card;
@@ -52,14 +52,14 @@ static const struct pod *known(const struct world *w, int uid)
 
 /* The client. */
 
-static enum errc settle(struct world *w, const struct op *op, enum cache_event_type type,
-                        bool read_back)
+static enum errc resolve(struct world *w, const struct op *op, enum cache_event_type type,
+                         bool read_back)
 {
     char uid[16];
     struct effect fx;
     struct cache_event e = {
         .type = type,
-        .settle = {.uid = text_of(uid, sizeof(uid), "u", op->uid), .read_back = read_back}};
+        .holder = {.uid = text_of(uid, sizeof(uid), "u", op->uid), .read_back = read_back}};
     return apply(w, &e, &fx);
 }
 
@@ -105,13 +105,13 @@ static void client_cancel(struct world *w, struct op *op)
     /* The pod is bound elsewhere or gone: the GET changes nothing beside the watch. */
     if (!op->read.exists || op->read.node < 0 ||
         apply_pod(w, CACHE_POD_READ, op->uid, &op->read) != OK)
-        world_assert(w, settle(w, op, CACHE_CANCEL, false) == OK);
+        world_assert(w, resolve(w, op, CACHE_CANCEL, false) == OK);
     op->used = false;
 }
 
 static void client_confirm(struct world *w, struct op *op, bool read_back)
 {
-    enum errc code = settle(w, op, CACHE_CONFIRM, read_back);
+    enum errc code = resolve(w, op, CACHE_CONFIRM, read_back);
     op->used = code == ERR_CONFLICT;
     op->get_waits = op->used;
 }

@@ -31,7 +31,7 @@ START_TEST(it_gets_its_card)
     ck_assert_int_eq(pod("wants")->card, 1);
     run_turns(b.loop, 5);
     ck_assert(evictor_active(b.evictor)); /* it may still fail */
-    apply(&(struct cache_event){.type = CACHE_CONFIRM, .settle = {.uid = STR("wants")}});
+    apply(&(struct cache_event){.type = CACHE_CONFIRM, .holder = {.uid = STR("wants")}});
     run_until(b.loop, is_idle, NULL);
     ck_assert_uint_eq(b.server.n_requests, 2);
     ck_assert_uint_eq(times_logged("pod=c reason=EvictedForCards"), 1);
@@ -50,7 +50,7 @@ START_TEST(a_bind_that_fails_is_no_end)
     gone("c");
     run_to_log("reason=CardsKept");
     reserve_it("wants");
-    apply(&(struct cache_event){.type = CACHE_CANCEL, .settle = {.uid = STR("wants")}});
+    apply(&(struct cache_event){.type = CACHE_CANCEL, .holder = {.uid = STR("wants")}});
     ck_assert(!pod("wants")->kept);
     for (unsigned i = 0; i < 1000 && !pod("wants")->kept; i++)
         run_turns(b.loop, 1);

@@ -105,9 +105,9 @@ START_TEST(says_what_grants_come_to)
     ck_assert_ptr_nonnull(h);
     ck_assert(holding_has(h, &p));
     same_shares(h->shares, h->n_shares, shares[_i].before);
-    holding_settle(h, &r, true);
+    holding_recompute(h, &r, true);
     same_shares(h->shares, h->n_shares, shares[_i].after);
-    holding_settle(h, &r, false);
+    holding_recompute(h, &r, false);
     same_shares(h->shares, h->n_shares, shares[_i].before);
     p.grants[0].card++;
     ck_assert(!holding_has(h, &p));

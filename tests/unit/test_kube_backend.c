@@ -455,7 +455,7 @@ START_TEST(a_confirmed_pod_in_no_list_is_asked_for)
                                             .node = STR("n"),
                                             .request = &request}});
     apply(&(struct cache_event){.type = CACHE_CONFIRM,
-                                .settle = {.uid = STR("q"), .read_back = true}});
+                                .holder = {.uid = STR("q"), .read_back = true}});
     k.held[CACHE_PODS] = false;
     k.items[CACHE_PODS] = "";
     pass(100);

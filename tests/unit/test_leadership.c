@@ -106,7 +106,7 @@ static uint64_t won(void)
 
 /*
  * The previous leader was last seen at the start. By its own rules it stops two thirds of a lease
- * later, and what it sent until then must settle. A list of pods from before does not count.
+ * later, and what it sent until then must have ended. A list of pods from before does not count.
  */
 START_TEST(won_after_the_end_of_another)
 {

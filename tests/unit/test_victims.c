@@ -231,7 +231,7 @@ START_TEST(who_is_being_bound_stays)
     want(&s, 9);
     ck_assert_str_eq(choose(&s), "no_card_free");
     ck_assert_int_eq(rig_apply(&s.rig, &(struct cache_event){.type = CACHE_CONFIRM,
-                                                             .settle = {.uid = STR("a")}}),
+                                                             .holder = {.uid = STR("a")}}),
                      OK);
     ck_assert_str_eq(choose(&s), "a b");
     actor_apply(&s.rig, (struct actor){.uid = "new", .mem = "8", .card = 0});

@@ -162,7 +162,7 @@ enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct 
     op->binding.assume_ns = effect.assume_ns;
     if (bind_op_annotate(op, effect.pod))
         return OK;
-    struct cache_event cancel = {.type = CACHE_CANCEL, .settle = {.uid = op->uid}};
+    struct cache_event cancel = {.type = CACHE_CANCEL, .holder = {.uid = op->uid}};
     code = cache_apply(cache, &cancel, 0, &effect);
     assert(code == OK);
     op->reserved = false;
@@ -175,7 +175,7 @@ enum errc bind_op_renew(struct bind_op *op, struct cache *cache, uint64_t now_ns
     char bytes[512];
     struct buf scratch = BUF_ON(bytes);
     struct effect effect;
-    struct cache_event e = {.type = CACHE_RENEW, .settle = {.uid = op->uid}};
+    struct cache_event e = {.type = CACHE_RENEW, .holder = {.uid = op->uid}};
     enum errc code = cache_apply(cache, &e, now_ns, &effect);
     if (code == OK) {
         op->binding.card_total = effect.card_total;
@@ -217,7 +217,7 @@ bool bind_op_confirm(struct bind_op *op, struct cache *cache, bool read_back)
     if (!read_back && p != NULL && !p->seen)
         return false;
     struct cache_event e = {.type = CACHE_CONFIRM,
-                            .settle = {.uid = op->uid, .read_back = read_back}};
+                            .holder = {.uid = op->uid, .read_back = read_back}};
     /*
      * The read shows that the pod has ended: pass on the object, which releases the card. The watch
      * may have shown the end long ago and will not show it again.
@@ -239,7 +239,7 @@ bool bind_op_release(struct bind_op *op, struct cache *cache, uint64_t now_ns)
         if (taken == OK || taken == ERR_CONFLICT)
             return taken == OK;
     }
-    struct cache_event e = {.type = CACHE_CANCEL, .settle = {.uid = op->uid}};
+    struct cache_event e = {.type = CACHE_CANCEL, .holder = {.uid = op->uid}};
     enum errc code = cache_apply(cache, &e, 0, &effect);
     assert(code == OK);
     return true;

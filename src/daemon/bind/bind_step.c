@@ -64,7 +64,7 @@ static struct bind_output bind_step_pause_then(struct bind_machine *m, bool read
 static void bind_step_doubt(struct bind_machine *m, uint64_t now_ms)
 {
     m->in_doubt = true;
-    m->doubt_until_ms = now_ms + LIMIT_SETTLE_MS;
+    m->doubt_until_ms = now_ms + LIMIT_DOUBT_MS;
 }
 
 /* This Binding changed nothing; an earlier one, or a copy that a proxy sent, may have. */

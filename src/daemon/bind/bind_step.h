@@ -15,7 +15,7 @@
  * 504 leaves its handler running). To send the same Binding again, for the same card, is always
  * correct: only one copy can take effect. To release the card is not. So when the deadline comes,
  * the request is answered and the reservation stays. It is canceled only by a read that is sent
- * at least LIMIT_SETTLE_MS after the last Binding of unknown outcome. While reads fail, it stays.
+ * at least LIMIT_DOUBT_MS after the last Binding of unknown outcome. While reads fail, it stays.
  *
  * A refusal is followed by a read too: a proxy may have sent the Binding twice. The API server then
  * refuses the second copy after it has carried out the first, for example because the pod is bound

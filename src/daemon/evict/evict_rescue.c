@@ -212,7 +212,7 @@ static void evict_rescue_evicted(struct evictor *e, const struct evict_victim *v
 static void evict_rescue_close(struct evictor *e)
 {
     struct effect fx;
-    struct cache_event unkeep = {.type = CACHE_UNKEEP, .settle = {.uid = e->rescue.pod.uid}};
+    struct cache_event unkeep = {.type = CACHE_UNKEEP, .holder = {.uid = e->rescue.pod.uid}};
     enum errc code = cache_apply(e->set.cache, &unkeep, loop_wall_ns(e->set.loop), &fx);
     assert(code == OK);
     (void)code;

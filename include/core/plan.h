@@ -56,4 +56,4 @@ enum verdict plan_next(const struct plan *p, const struct plan_site *s);
 /* fit_node, and a check that kube-scheduler and the kubelet make themselves: whether the node has
  * enough cards for GPUSHARE_RESOURCE_EXCLUSIVE. Filter and bind do not check it: kube-scheduler
  * does not send them nodes without enough. */
-enum verdict plan_judge(const struct node *n, const struct request *r);
+enum verdict plan_evaluate(const struct node *n, const struct request *r);

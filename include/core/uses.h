@@ -36,8 +36,8 @@ struct uses_memo {
  * all cards of a model and a size, and cards that are allowed one by one are allowed together. If
  * the request asks for no shared card, `card` is ignored.
  */
-enum verdict uses_judge(const struct node *n, const struct request *r, uint32_t card,
-                        struct quota_refusal *ret);
+enum verdict uses_evaluate(const struct node *n, const struct request *r, uint32_t card,
+                           struct quota_refusal *ret);
 
 /* The same for a complete placement. */
 bool uses_allow(const struct node *n, const struct request *r, const struct share *shares,

@@ -83,13 +83,13 @@ struct http_server_settings {
     /*
      * Decides which clients are served; NULL: all. Called for each request before its body. Returns
      * 0 to serve the request, or the status of a refusal (401 or 403); the server drops the body
-     * then. Called again for each stream every judge_ms; a refusal ends the stream.
+     * then. Called again for each stream every recheck_ms; a refusal ends the stream.
      */
     unsigned (*admit)(void *admit_ctx, const struct http_caller *c);
     /* A handshake failed because of the client's certificate; may be NULL. */
     void (*refused)(void *admit_ctx, struct str peer, const char *fault);
     void *admit_ctx;
-    uint64_t judge_ms; /* ms; must be positive if admit is set */
+    uint64_t recheck_ms; /* ms; must be positive if admit is set */
 
     void (*handle)(void *ctx, struct http_request *r);
     /* Whether such a request may wait while a turn of the loop takes long; NULL: none may. */

@@ -59,9 +59,9 @@ struct tls_peer {
     struct tls *tls;
     struct tls_identity *identity;
     void *session;
-    bool connected;     /* the client has finished its handshake */
-    uint64_t judged_by; /* number of the identity that verified the certificate */
-    uint64_t judged_ms;
+    bool connected;       /* the client has finished its handshake */
+    uint64_t verified_by; /* number of the identity that verified the certificate */
+    uint64_t verified_ms;
     const char *fault; /* what is wrong with the client's certificate; NULL: nothing */
     int64_t until_s;   /* Unix time until which fault == NULL is valid */
     /* The server refuses a handshake; may be NULL. */

@@ -25,11 +25,11 @@ void reason_scene_open(struct reason_scene *s, const struct node *n, const struc
  * VERDICT_NO_CARD_FREE if one container alone would fit, otherwise the verdict of the container
  * that is nearest to fitting.
  */
-enum verdict reason_judge(const struct reason_scene *s, const struct request *r, uint32_t card);
+enum verdict reason_evaluate(const struct reason_scene *s, const struct request *r, uint32_t card);
 
 /*
  * Why card `card` is not feasible for r (or its figures if it is): "4 of 16 free, 8 asked", "holds
- * 3 pods", "is cordoned", "is a Tesla T4". v is reason_judge's verdict of the card.
+ * 3 pods", "is cordoned", "is a Tesla T4". v is reason_evaluate's verdict of the card.
  */
 void reason_card(struct buf *out, const struct reason_scene *s, const struct request *r,
                  uint32_t card, enum verdict v, enum reason_reader reader);

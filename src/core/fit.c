@@ -76,7 +76,7 @@ static void fit_find_swap(struct swap *ret, const struct node *n, const struct r
     swap_find(n, r, ret);
 }
 
-static enum verdict fit_judge_groups(const struct fit_look *l, const struct request *r,
+static enum verdict fit_check_groups(const struct fit_look *l, const struct request *r,
                                      uint32_t card)
 {
     if (!fit_has_groups(r))
@@ -87,7 +87,7 @@ static enum verdict fit_judge_groups(const struct fit_look *l, const struct requ
 }
 
 /* Reasons that would rule the card out even if it were empty. */
-static enum verdict fit_judge_kind(const struct node *n, const struct request *r,
+static enum verdict fit_check_kind(const struct node *n, const struct request *r,
                                    const struct share *share, uint32_t card)
 {
     const struct card *c = &n->cards[card];
@@ -102,7 +102,7 @@ static enum verdict fit_judge_kind(const struct node *n, const struct request *r
     return VERDICT_FITS;
 }
 
-static enum verdict fit_judge_room(const struct node *n, const struct request *r,
+static enum verdict fit_check_room(const struct node *n, const struct request *r,
                                    const struct share *share, uint32_t card)
 {
     const struct card *c = &n->cards[card];
@@ -118,17 +118,17 @@ static enum verdict fit_judge_room(const struct node *n, const struct request *r
 }
 
 /* The quota is checked before the room: if it is used up, no room helps. */
-static enum verdict fit_judge_card(const struct fit_look *l, const struct request *r,
-                                   const struct share *share, uint32_t card)
+static enum verdict fit_evaluate_card(const struct fit_look *l, const struct request *r,
+                                      const struct share *share, uint32_t card)
 {
     struct quota_refusal refusal;
     const struct node *n = l->node;
-    enum verdict v = fit_judge_kind(n, r, share, card);
+    enum verdict v = fit_check_kind(n, r, share, card);
     if (v == VERDICT_FITS)
-        v = fit_judge_groups(l, r, card);
+        v = fit_check_groups(l, r, card);
     if (v == VERDICT_FITS)
-        v = uses_judge(n, r, card, &refusal);
-    return v == VERDICT_FITS ? fit_judge_room(n, r, share, card) : v;
+        v = uses_evaluate(n, r, card, &refusal);
+    return v == VERDICT_FITS ? fit_check_room(n, r, share, card) : v;
 }
 
 struct str fit_reason(const struct node *n, enum verdict v, struct str name, struct buf *scratch)
@@ -158,16 +158,16 @@ enum verdict fit_look_card(const struct fit_look *l, const struct request *r, ui
     struct share share = request_share(r);
     assert(card < l->node->n_cards);
     request_work(r, 1);
-    enum verdict v = fit_judge_card(l, r, &share, card);
+    enum verdict v = fit_evaluate_card(l, r, &share, card);
     return v == VERDICT_FITS && !swap_allows(&l->swap, card) ? VERDICT_SWAP : v;
 }
 
 /* Evaluates all cards. If too few are feasible, the highest verdict of a card is the reason:
  * verdicts are ordered from "never" to "nearly feasible". If some cards could become feasible, but
  * fewer than are needed, the reason is VERDICT_TOO_FEW. */
-static enum verdict fit_judge_cards(const struct node *n, const struct request *r,
-                                    const struct share *share, const struct swap *swap,
-                                    struct card_set *ret_fits)
+static enum verdict fit_evaluate_cards(const struct node *n, const struct request *r,
+                                       const struct share *share, const struct swap *swap,
+                                       struct card_set *ret_fits)
 {
     struct fit_look look _uninitialized_;
     enum verdict nearest = VERDICT_UNUSABLE;
@@ -178,7 +178,7 @@ static enum verdict fit_judge_cards(const struct node *n, const struct request *
     fit_look_for_groups(&look, n, r);
     request_work(r, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        enum verdict v = fit_judge_card(&look, r, share, i);
+        enum verdict v = fit_evaluate_card(&look, r, share, i);
         if (v == VERDICT_FITS && !swap_allows(swap, i))
             v = VERDICT_SWAP;
         could += v == VERDICT_FITS || v > VERDICT_TOO_FEW ? 1 : 0;
@@ -209,7 +209,7 @@ static int64_t fit_charge_of(const struct node *n, const struct request *r,
 }
 
 /* The node may already hold more than its limit: then even a request for nothing is infeasible. */
-static enum verdict fit_judge_node(const struct node *n, const struct request *r, int64_t charge)
+static enum verdict fit_check_sum(const struct node *n, const struct request *r, int64_t charge)
 {
     bool full = n->counted + r->mem > n->limit || charge > n->total - n->used;
     return full ? VERDICT_NODE_FULL : VERDICT_FITS;
@@ -225,7 +225,7 @@ static enum verdict fit_place_together(struct pick *pick, struct placement *ret)
     do {
         pick_together(pick, ret);
         assert(ret->n > 0);
-        v = fit_judge_node(n, r, fit_charge_of(n, r, ret));
+        v = fit_check_sum(n, r, fit_charge_of(n, r, ret));
     } while (v != VERDICT_FITS && pick_smaller(pick));
     return v;
 }
@@ -238,7 +238,7 @@ static enum verdict fit_place_apart(struct pick *pick, const struct swap *swap,
     const struct request *r = pick->request;
     const struct swap any = {.cards = SWAP_ANY};
     struct share none = {.mem = 0};
-    enum verdict apart = fit_judge_cards(n, r, &none, &any, &pick->fits);
+    enum verdict apart = fit_evaluate_cards(n, r, &none, &any, &pick->fits);
     if (apart == VERDICT_FITS && pick_apart(pick, ret))
         return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
     if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
@@ -255,7 +255,7 @@ static enum verdict fit_place_apart(struct pick *pick, const struct swap *swap,
             draft_remove(&d, p);
     }
     struct pick empty = {.node = &d.node, .request = r, .pack = pick->pack};
-    return fit_judge_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
+    return fit_evaluate_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
                    pick_apart(&empty, &there)
                ? VERDICT_NO_CARD_FREE
                : together;
@@ -272,11 +272,11 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
     struct share share = request_share(r);
     struct swap swap _uninitialized_;
     fit_find_swap(&swap, n, r);
-    enum verdict v = fit_judge_cards(n, r, &share, &swap, &pick.fits);
+    enum verdict v = fit_evaluate_cards(n, r, &share, &swap, &pick.fits);
     /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
      * this quick check overestimates; if it fails, the exact check below decides. */
     if (v == VERDICT_FITS && ret == NULL && request_fixed(r) &&
-        fit_judge_node(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
+        fit_check_sum(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
         return VERDICT_FITS;
     if (ret == NULL)
         ret = &unwanted;
@@ -284,7 +284,7 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
         return fit_place_together(&pick, ret);
     if (request_may_part(r))
         v = fit_place_apart(&pick, &swap, v, ret);
-    return v == VERDICT_FITS ? fit_judge_node(n, r, fit_charge_of(n, r, ret)) : v;
+    return v == VERDICT_FITS ? fit_check_sum(n, r, fit_charge_of(n, r, ret)) : v;
 }
 
 /* Whether some cards are set aside for the other device plugin, so that the two plugins use
@@ -310,7 +310,7 @@ static bool fit_is_trespassed(const struct node *n)
 
 /* The other device plugin does not report which card it gives out. So a node has only one kind of
  * pods at a time, or each kind has its own cards. */
-static enum verdict fit_judge_exclusive(const struct node *n, const struct request *r)
+static enum verdict fit_check_exclusive(const struct node *n, const struct request *r)
 {
     bool shares = request_shares(r) && n->n_cards > 0; /* else report the node's fault */
     if (fit_is_divided(n))
@@ -325,11 +325,11 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
                                   struct placement *ret)
 {
     struct quota_refusal refusal;
-    enum verdict v = fit_judge_exclusive(n, r);
+    enum verdict v = fit_check_exclusive(n, r);
     if (v != VERDICT_FITS)
         return v;
     if (!request_shares(r))
-        return uses_judge(n, r, 0, &refusal);
+        return uses_evaluate(n, r, 0, &refusal);
     return n->fault == NODE_OK ? fit_place_shared(n, r, fallback, ret)
                                : fit_fault_verdict(n->fault);
 }
@@ -410,7 +410,8 @@ enum verdict fit_place(const struct node *n, const struct request *r, struct pla
 static enum verdict fit_quota(const struct node *n, const struct request *r)
 {
     struct quota_refusal refusal;
-    return n->sizes->infos == NULL ? uses_judge(n, r, 0, &refusal) : fit_place_or_fit(n, r, NULL);
+    return n->sizes->infos == NULL ? uses_evaluate(n, r, 0, &refusal)
+                                   : fit_place_or_fit(n, r, NULL);
 }
 
 enum verdict fit_node(const struct node *n, const struct request *r)
@@ -433,19 +434,19 @@ bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
     if (n == NULL || (v != VERDICT_QUOTA && v != VERDICT_QUOTA_DENIED))
         return false;
     if (!request_shares(r))
-        return uses_judge(n, r, 0, ret) == v;
+        return uses_evaluate(n, r, 0, ret) == v;
     struct fit_look look _uninitialized_;
     struct share share = request_share(r);
     fit_look_for_groups(&look, n, r);
     request_work(r, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (fit_judge_card(&look, r, &share, i) == v && uses_judge(n, r, i, ret) == v)
+        if (fit_evaluate_card(&look, r, &share, i) == v && uses_evaluate(n, r, i, ret) == v)
             return true;
     }
     /* For containers that would be on different cards, because each card is too small for all of
      * them. */
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (card_usable(&n->cards[i]) && uses_judge(n, r, i, ret) == v)
+        if (card_usable(&n->cards[i]) && uses_evaluate(n, r, i, ret) == v)
             return true;
     }
     return false;
@@ -455,7 +456,7 @@ bool fit_card_refusal(const struct node *n, const struct request *r, uint32_t ca
                       struct quota_refusal *ret)
 {
     assert(card < n->n_cards);
-    return uses_judge(n, r, card, ret) != VERDICT_FITS;
+    return uses_evaluate(n, r, card, ret) != VERDICT_FITS;
 }
 
 bool fit_swaps(const struct node *n, const struct request *r)
@@ -504,7 +505,7 @@ enum verdict fit_keep(const struct pod *p)
     r.self = p;
     draft_init(&without, p->node);
     draft_remove(&without, p);
-    enum verdict v = fit_judge_exclusive(n, &r);
+    enum verdict v = fit_check_exclusive(n, &r);
     if (v != VERDICT_FITS || !request_shares(&r))
         return v;
     if (n->fault != NODE_OK)
@@ -514,10 +515,10 @@ enum verdict fit_keep(const struct pod *p)
         const struct share *s = &h->shares[i];
         if (!node_has_card(n, s->card) || fit_is_outgrown(n, &r, h, s))
             return VERDICT_NO_CARD_FREE;
-        v = fit_judge_card(&look, &r, s, s->card);
+        v = fit_evaluate_card(&look, &r, s, s->card);
         charge += share_charge(&r, s, n->cards[s->card].total);
         if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
             v = VERDICT_SWAP;
     }
-    return v == VERDICT_FITS ? fit_judge_node(n, &r, charge) : v;
+    return v == VERDICT_FITS ? fit_check_sum(n, &r, charge) : v;
 }

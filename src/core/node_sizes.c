@@ -52,7 +52,7 @@ static size_t node_sizes_texts_of(const struct node_view *v)
 }
 
 /* Returns the fault, and the number of cards. */
-static enum node_fault node_sizes_judge(const struct node_view *v, int64_t total, int64_t limit,
+static enum node_fault node_sizes_check(const struct node_view *v, int64_t total, int64_t limit,
                                         int64_t count, uint32_t *ret_cards)
 {
     *ret_cards = 0;
@@ -137,7 +137,7 @@ static struct node_sizes *node_sizes_make(const struct node_view *v, struct str 
     int64_t limit = v->mem_allocatable.p == NULL
                         ? total
                         : node_sizes_read_capacity(v->mem_allocatable, TOTAL_MAX);
-    enum node_fault fault = node_sizes_judge(v, total, limit, count, &n_cards);
+    enum node_fault fault = node_sizes_check(v, total, limit, count, &n_cards);
     bool table = fault == NODE_OK && v->has_cards;
     size_t texts_n = node_sizes_texts_of(v);
     assert(n_cards <= LIMIT_CARDS && (n_cards > 0) == (fault == NODE_OK));

@@ -14,7 +14,7 @@
 #include "core/score.h"
 #include "core/uses.h"
 
-enum verdict plan_judge(const struct node *n, const struct request *r)
+enum verdict plan_evaluate(const struct node *n, const struct request *r)
 {
     enum verdict v = fit_node(n, r);
     if (v != VERDICT_FITS || r->exclusive == 0)
@@ -64,7 +64,7 @@ static struct plan_site *plan_heap_pop(struct plan *p)
 static void plan_offer(struct plan *p, struct plan_site *s)
 {
     request_work(&p->request, 1);
-    if (plan_judge(&s->node, &p->request) != VERDICT_FITS)
+    if (plan_evaluate(&s->node, &p->request) != VERDICT_FITS)
         return;
     if (request_shares(&p->request) && s->node.n_cards > 0)
         s->score = score_node(&s->node, fit_cost(&s->node, &p->request), p->node_policy);
@@ -222,5 +222,5 @@ enum errc plan_make(struct plan *p, const struct cache *c, const struct request 
 
 enum verdict plan_next(const struct plan *p, const struct plan_site *s)
 {
-    return plan_judge(&s->node, &p->request);
+    return plan_evaluate(&s->node, &p->request);
 }

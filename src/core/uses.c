@@ -97,8 +97,8 @@ static enum verdict uses_recall(struct uses_memo *m, const struct request *r,
     return v;
 }
 
-enum verdict uses_judge(const struct node *n, const struct request *r, uint32_t card,
-                        struct quota_refusal *ret)
+enum verdict uses_evaluate(const struct node *n, const struct request *r, uint32_t card,
+                           struct quota_refusal *ret)
 {
     struct quota_use uses[2];
     struct share share = request_share(r);

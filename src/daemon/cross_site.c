@@ -28,7 +28,7 @@ static bool cross_site_is_address(struct str host)
  * that resolves to cardpack. With https that is impossible: the certificate would not match. Origin
  * is preferred to Host, because a proxy may replace Host.
  */
-static const char *cross_site_judge_same_origin(struct str origin, struct str host)
+static const char *cross_site_same_origin_fault(struct str origin, struct str host)
 {
     struct str page = origin.p == NULL ? host : origin;
     if (str_starts(page, STR("https://")))
@@ -41,11 +41,11 @@ static const char *cross_site_judge_same_origin(struct str origin, struct str ho
                  "(its Origin or Host is a name)";
 }
 
-const char *cross_site_judge(struct str site, struct str origin, struct str host)
+const char *cross_site_fault_of(struct str site, struct str origin, struct str host)
 {
     struct str from = origin;
     if (site.p != NULL && str_eq(site, STR("same-origin")))
-        return cross_site_judge_same_origin(origin, host);
+        return cross_site_same_origin_fault(origin, host);
     if (site.p != NULL)
         return str_eq(site, STR("none")) ? NULL : "a page of another site asks (Sec-Fetch-Site)";
     if (origin.p == NULL)
@@ -70,5 +70,5 @@ const char *cross_site_fault(const char *method, struct http_request *r)
     struct str origin = http_request_value(r, "Origin");
     if (site.p == NULL && origin.p == NULL)
         return NULL;
-    return cross_site_judge(site, origin, http_request_value(r, "Host"));
+    return cross_site_fault_of(site, origin, http_request_value(r, "Host"));
 }

@@ -21,4 +21,4 @@ const char *cross_site_fault(const char *method, struct http_request *r);
  * - A browser that does not send it (plain HTTP to other than loopback) sends Origin. Origin must
  *   equal Host, and Host must be an IP address or localhost, for the same reason.
  */
-const char *cross_site_judge(struct str site, struct str origin, struct str host);
+const char *cross_site_fault_of(struct str site, struct str origin, struct str host);

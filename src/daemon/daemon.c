@@ -137,7 +137,7 @@ static enum errc daemon_open_server(struct daemon *d, struct err *reterr)
         .request_timeout_ms = d->s.config->request_timeout_ms,
         .idle_seconds = LIMIT_IDLE_SECONDS,
         .stall_ms = LIMIT_STALL_MS,
-        .judge_ms = LIMIT_STREAM_JUDGE_MS,
+        .recheck_ms = LIMIT_STREAM_RECHECK_MS,
         .handle = routes_handle,
         .memory = &d->service.memory,
         .no_memory = routes_no_memory,
@@ -239,7 +239,7 @@ static enum errc daemon_open_drain(struct daemon *d, struct err *reterr)
 struct str daemon_filtered(struct service *s, const struct filter_args *args,
                            const struct judgement *j)
 {
-    metrics_judged(&s->metrics, j->counts);
+    metrics_count_verdicts(&s->metrics, j->counts);
     ui_reasons_filtered(s->reasons, args->pod.uid, j->counts);
     return evictor_filtered(s->evictor, args, j);
 }

@@ -26,7 +26,7 @@
 
 /* How often the authentication of an open stream is checked again: its certificate may have
  * expired. */
-#define LIMIT_STREAM_JUDGE_MS UINT64_C(10000)
+#define LIMIT_STREAM_RECHECK_MS UINT64_C(10000)
 
 /* A request or an answer without progress for so long is stalled: its connection may be closed when
  * other connections wait for a place, and at shutdown. */

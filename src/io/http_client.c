@@ -119,7 +119,7 @@ static void http_client_flight_land(struct flight *f, CURLcode result)
     struct http_call *call = f->transfer.call;
     if (call != NULL) {
         assert(call->client == f->client && call->transfer == f);
-        transfer_judge(&f->transfer, result);
+        transfer_set_outcome(&f->transfer, result);
         call->transfer = NULL;
         call->client = NULL;
     }

@@ -42,7 +42,7 @@ struct http_server {
     struct loop *loop;
     struct http_server_settings settings; /* its address is not valid any more */
     struct MHD_Daemon *daemon;
-    struct timer judge; /* checks the clients of streams again */
+    struct timer recheck; /* checks the clients of streams again */
     struct loop_hook hook;
     uint16_t port;
     struct conns conns;
@@ -179,7 +179,7 @@ static bool http_server_must_wait(const struct http_server *s, const struct exch
 }
 
 /* Returns the status of a refusal; 0: the request is served. */
-static unsigned http_server_judge(struct http_server *s, struct exchange *r)
+static unsigned http_server_refusal_of(struct http_server *s, struct exchange *r)
 {
     const struct http_server_settings *set = &s->settings;
     if (MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, NULL, NULL) > LIMIT_HEADERS)
@@ -206,7 +206,7 @@ static enum MHD_Result http_server_begin(struct http_server *s, struct exchange 
     const char *fault = http_head_fault(&r->head, r->mhd, method, version);
     r->state = READING;
     if (fault == NULL) {
-        r->refused = http_server_judge(s, r);
+        r->refused = http_server_refusal_of(s, r);
         return MHD_YES;
     }
     log_debug("a request with an invalid head", kv_str("peer", r->pub.peer), kv_cstr("why", fault));
@@ -281,12 +281,12 @@ static uint64_t http_server_prepare(struct loop_hook *h, uint64_t now_ms)
 
 static bool http_server_is_refused(void *server, struct exchange *r)
 {
-    return r->mhd != NULL && http_server_judge(server, r) != 0;
+    return r->mhd != NULL && http_server_refusal_of(server, r) != 0;
 }
 
-static void http_server_judges_streams(struct timer *t)
+static void http_server_recheck_streams(struct timer *t)
 {
-    struct http_server *s = CONTAINER_OF(t, struct http_server, judge);
+    struct http_server *s = CONTAINER_OF(t, struct http_server, recheck);
     streams_end(&s->requests, http_server_is_refused, s);
 }
 
@@ -294,9 +294,9 @@ static void http_server_judges_streams(struct timer *t)
 static void http_server_watch_streams(struct http_server *s)
 {
     if (list_is_empty(&s->requests.streams))
-        timer_cancel(&s->judge);
-    else if (s->settings.admit != NULL && !timer_armed(&s->judge))
-        timer_arm(s->loop, &s->judge, s->settings.judge_ms);
+        timer_cancel(&s->recheck);
+    else if (s->settings.admit != NULL && !timer_armed(&s->recheck))
+        timer_arm(s->loop, &s->recheck, s->settings.recheck_ms);
 }
 
 static void http_server_check(struct loop_hook *h, uint64_t now_ms)
@@ -362,7 +362,7 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
                           struct http_server **ret, struct err *reterr)
 {
     assert(set->handle != NULL && set->too_large != NULL && set->max_connections > 0);
-    assert(set->admit == NULL || set->judge_ms > 0);
+    assert(set->admit == NULL || set->recheck_ms > 0);
     assert(set->request_timeout_ms > 0 && set->idle_seconds > 0 && set->stall_ms > 0);
     int fd = -1;
     enum errc code = listener_open(set->address, set->port, &fd, reterr);
@@ -392,7 +392,7 @@ enum errc http_server_new(struct loop *l, const struct http_server_settings *set
     s->acceptor = (struct acceptor){.conns = &s->conns,
                                     .max_connections = set->max_connections,
                                     .run_soon = &s->requests.run_soon};
-    s->judge.fire = http_server_judges_streams;
+    s->recheck.fire = http_server_recheck_streams;
     s->tell_drained.run = http_server_tell_drained;
     s->hook = (struct loop_hook){.prepare = http_server_prepare, .check = http_server_check};
     s->daemon = http_server_daemon_start(s, fd);
@@ -483,7 +483,7 @@ struct http_server *http_server_free(struct http_server *s)
             break;
         (void)poll(&p, 1, FREE_TURN_MS);
     }
-    timer_cancel(&s->judge);
+    timer_cancel(&s->recheck);
     acceptor_end(&s->acceptor);
     loop_hook_del(s->loop, &s->hook);
     deferred_cancel(&s->tell_drained);

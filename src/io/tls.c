@@ -7,7 +7,7 @@
  * reference-counted and freed with the last session that uses them. Rejected: a second daemon on
  * the same socket, which would double everything until the last old connection ends.
  *
- * GnuTLS requests the client's certificate and then calls tls_judge_in_handshake, also if the
+ * GnuTLS requests the client's certificate and then calls tls_verify_in_handshake, also if the
  * client sent none. So such a client gets the reason in the TLS alert. There are no session
  * tickets, so no resumption can skip the check.
  */
@@ -23,9 +23,9 @@
 #include <gnutls/x509.h>
 #include <sys/epoll.h>
 
-#define NAME_MAX_BYTES 256
-#define JUDGE_AGAIN_MS 60000
-#define PEM(text)      ((gnutls_datum_t){(unsigned char *)(text)->p, (unsigned)(text)->n})
+#define NAME_MAX_BYTES  256
+#define VERIFY_AGAIN_MS 60000
+#define PEM(text)       ((gnutls_datum_t){(unsigned char *)(text)->p, (unsigned)(text)->n})
 
 /* TLS 1.2 and 1.3, forward secrecy, authenticated encryption; no RSA key exchange, no CBC. */
 static const char priorities[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -180,7 +180,7 @@ static void tls_identity_set(struct tls *t, struct tls_identity *i)
     i->number = ++t->identities;
 }
 
-static int tls_judge_in_handshake(gnutls_session_t session);
+static int tls_verify_in_handshake(gnutls_session_t session);
 
 static enum errc tls_identity_take(struct tls_identity *i, const struct tls_settings *s,
                                    struct err *reterr)
@@ -197,7 +197,7 @@ static enum errc tls_identity_take(struct tls_identity *i, const struct tls_sett
         code = tls_take_pair(i, s, &cert, &key, reterr);
     if (code == OK && s->client_ca_file.n > 0) {
         code = tls_take_clients(i, s, &ca, reterr);
-        gnutls_certificate_set_verify_function(i->credentials, tls_judge_in_handshake);
+        gnutls_certificate_set_verify_function(i->credentials, tls_verify_in_handshake);
     }
     tls_forget(&key);
     buf_done(&cert);
@@ -225,17 +225,17 @@ static enum errc tls_identity_load(const struct tls_settings *s, struct tls_iden
 
 /* ---- a client's certificate ---- */
 
-static void tls_judge(struct tls_peer *p, const struct tls_identity *by, gnutls_session_t session)
+static void tls_verify(struct tls_peer *p, const struct tls_identity *by, gnutls_session_t session)
 {
     p->fault =
         tls_client_fault(session, by->credentials, p->tls->settings.client_names, &p->until_s);
 }
 
-static int tls_judge_in_handshake(gnutls_session_t session)
+static int tls_verify_in_handshake(gnutls_session_t session)
 {
     struct tls_peer *p = gnutls_session_get_ptr(session);
     assert(p->session == session && p->identity != NULL);
-    tls_judge(p, p->identity, session);
+    tls_verify(p, p->identity, session);
     if (p->fault == NULL || p->tls->settings.optional)
         return 0;
     if (p->refused != NULL)
@@ -304,12 +304,12 @@ const char *tls_peer_fault(struct tls_peer *p, uint64_t now_ms, int64_t now_s)
     if (p->tls == NULL || p->tls->settings.client_ca_file.n == 0)
         return "certificates are not asked for";
     const struct tls_identity *by = p->tls->identity;
-    assert(p->session != NULL && p->judged_by <= p->tls->identities);
+    assert(p->session != NULL && p->verified_by <= p->tls->identities);
     bool over = p->fault == NULL && now_s > p->until_s;
-    if (p->judged_by != by->number || now_ms - p->judged_ms >= JUDGE_AGAIN_MS || over) {
-        tls_judge(p, by, p->session);
-        p->judged_by = by->number;
-        p->judged_ms = now_ms;
+    if (p->verified_by != by->number || now_ms - p->verified_ms >= VERIFY_AGAIN_MS || over) {
+        tls_verify(p, by, p->session);
+        p->verified_by = by->number;
+        p->verified_ms = now_ms;
     }
     return p->fault;
 }

@@ -66,8 +66,8 @@ static int64_t tls_client_first_end_s(gnutls_x509_crt_t *chain, unsigned n)
     return first;
 }
 
-static const char *tls_client_judge_chain(gnutls_certificate_credentials_t by, struct str names,
-                                          gnutls_x509_crt_t *chain, unsigned n)
+static const char *tls_client_verify_chain(gnutls_certificate_credentials_t by, struct str names,
+                                           gnutls_x509_crt_t *chain, unsigned n)
 {
     static char purpose[] = GNUTLS_KP_TLS_WWW_CLIENT;
     gnutls_typed_vdata_st wanted = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
@@ -104,7 +104,7 @@ const char *tls_client_fault(gnutls_session_t session, gnutls_certificate_creden
             goto out;
     }
     if (n == n_raw) {
-        fault = tls_client_judge_chain(by, names, chain, n);
+        fault = tls_client_verify_chain(by, names, chain, n);
         *ret_until_s = tls_client_first_end_s(chain, n);
     }
 out:

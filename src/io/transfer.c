@@ -523,7 +523,7 @@ static const char *transfer_reason(const struct transfer *t, CURLcode result)
     return t->error;
 }
 
-void transfer_judge(struct transfer *t, CURLcode result)
+void transfer_set_outcome(struct transfer *t, CURLcode result)
 {
     struct http_call *call = t->call;
     assert(call != NULL && call->client != NULL);

@@ -56,7 +56,7 @@ void transfer_done(struct transfer *t); /* also allowed after a failed transfer_
 void transfer_setup(struct transfer *t, const struct transfer_config *c, struct http_call *call);
 
 /* Sets outcome, status, retry_after_ms and err of the call. CURLE_OK wins over t->failed. */
-void transfer_judge(struct transfer *t, CURLcode result);
+void transfer_set_outcome(struct transfer *t, CURLcode result);
 
 /* Drops the call and the copies of its fields. */
 void transfer_reset(struct transfer *t);

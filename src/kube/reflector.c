@@ -274,7 +274,7 @@ static struct reflector_input reflector_call_failure(struct reflector *r)
 }
 
 /* Checks a complete page: it must belong to a list, and the list must not be endless. */
-static enum errc reflector_judge_page(struct reflector *r, struct err *e)
+static enum errc reflector_check_page(struct reflector *r, struct err *e)
 {
     if (!r->meta_seen)
         return err_set(e, ERR_SYNTAX, "a list without metadata");
@@ -292,7 +292,7 @@ static struct reflector_input reflector_list_outcome(struct reflector *r, struct
     if (code == OK)
         code = jcut_finish(&r->cut, e);
     if (code == OK)
-        code = reflector_judge_page(r, e);
+        code = reflector_check_page(r, e);
     if (code != OK) {
         struct reflector_input in = reflector_call_failure(r);
         in.continued = r->asked.n > 0;

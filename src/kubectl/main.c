@@ -102,7 +102,7 @@ static enum errc main_show(struct program *p, struct str answer, struct err *e)
 }
 
 /* The answer's result for the exit status: no such node, no room. */
-static enum errc main_judge(struct program *p, struct str answer, struct err *e)
+static enum errc main_read_result(struct program *p, struct str answer, struct err *e)
 {
     struct str error = STR_NULL;
     bool fits = true;
@@ -135,7 +135,7 @@ static enum errc main_ask(struct program *p, struct err *e)
     q.replicas = a->replicas > 0 ? a->replicas : pod.replicas;
     code = kubectl_ask(&p->client, &q, &p->arena, &answer, e);
     if (code == OK)
-        code = main_judge(p, answer, e);
+        code = main_read_result(p, answer, e);
     return code == OK ? main_show(p, answer, e) : code;
 }
 

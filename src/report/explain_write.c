@@ -57,17 +57,17 @@ static int explain_write_by_score_and_name(const void *a, const void *b)
     return str_cmp(x->node->name, y->node->name);
 }
 
-static enum verdict explain_write_judge_node(const struct explain *e, const struct node *n)
+static enum verdict explain_write_evaluate_node(const struct explain *e, const struct node *n)
 {
     if (e->fault.code != OK)
         return VERDICT_BAD_REQUEST;
     if (e->held != NULL)
         return n == e->held->node ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
-    return plan_judge(n, &e->request);
+    return plan_evaluate(n, &e->request);
 }
 
 /* Evaluates and sorts every node that exists on the API server. */
-static enum errc explain_write_judge_all(struct explain *e, struct arena *a)
+static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
 {
     const struct cache *c = e->cache;
     size_t cursor = 0;
@@ -82,7 +82,7 @@ static enum errc explain_write_judge_all(struct explain *e, struct arena *a)
             continue;
         e->n++;
         request_work(&e->request, 1);
-        *entry = (struct entry){.node = n, .verdict = explain_write_judge_node(e, n)};
+        *entry = (struct entry){.node = n, .verdict = explain_write_evaluate_node(e, n)};
         e->counts[entry->verdict]++;
         if (entry->verdict == VERDICT_FITS && request_shares(&e->request) && n->n_cards > 0)
             entry->score = score_node(n, fit_cost(n, &e->request), policy);
@@ -116,7 +116,7 @@ static void explain_write_card(struct jwrite *w, const struct explain *e,
 {
     char bytes[512];
     struct buf text = BUF_ON(bytes);
-    enum verdict v = reason_judge(scene, &e->request, card);
+    enum verdict v = reason_evaluate(scene, &e->request, card);
     reason_card(&text, scene, &e->request, card, v, REASON_FOR_ALL);
     jwrite_object_begin(w);
     explain_write_put_i64(w, "card", card);
@@ -281,7 +281,7 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
         e.request.memo = arena_alloc(a, sizeof(*e.request.memo));
     if (e.request.self != NULL && pod_holds(e.request.self))
         e.held = e.request.self;
-    code = explain_write_judge_all(&e, a);
+    code = explain_write_evaluate_all(&e, a);
     if (code != OK)
         return err_set(reterr, code, "cardpack is out of memory");
     jwrite_init(&w, out);

@@ -107,8 +107,8 @@ static bool reason_is_of_size(enum verdict v)
 
 /* The number of containers that would fit on the card alone. *ret_nearest: the verdict of the
  * container that is nearest to being feasible. */
-static uint32_t reason_judge_parts(const struct fit_look *l, const struct request *r, uint32_t card,
-                                   enum verdict *ret_nearest)
+static uint32_t reason_evaluate_parts(const struct fit_look *l, const struct request *r,
+                                      uint32_t card, enum verdict *ret_nearest)
 {
     struct request one;
     uint32_t fit = 0;
@@ -134,7 +134,7 @@ void reason_scene_open(struct reason_scene *s, const struct node *n, const struc
     fit_look_at(&s->kept, &s->draft.node, r);
 }
 
-enum verdict reason_judge(const struct reason_scene *s, const struct request *r, uint32_t card)
+enum verdict reason_evaluate(const struct reason_scene *s, const struct request *r, uint32_t card)
 {
     enum verdict nearest = VERDICT_FITS;
     enum verdict v = fit_look_card(&s->now, r, card);
@@ -143,7 +143,7 @@ enum verdict reason_judge(const struct reason_scene *s, const struct request *r,
         return kept && fit_look_card(&s->kept, r, card) != VERDICT_FITS ? VERDICT_KEPT : v;
     if (!reason_is_of_size(v) || !request_may_part(r))
         return v;
-    return reason_judge_parts(&s->now, r, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
+    return reason_evaluate_parts(&s->now, r, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
 }
 
 /* "4 of 16 free, 24 asked by 3 containers, of which 1 would fit alone" */
@@ -157,7 +157,7 @@ static void reason_put_parts(struct buf *out, const struct fit_look *l, const st
         buf_printf(out, ", and %u%% of %u%% of its compute", request_share(r).cores,
                    card_free_cores(&n->cards[card]));
     buf_printf(out, ", by %u containers of which %u would fit there alone", request_lasting(r),
-               reason_judge_parts(l, r, card, &nearest));
+               reason_evaluate_parts(l, r, card, &nearest));
 }
 
 /* The difference between the two states is kept: memory, compute, or a pod of the max-pod limit. */
@@ -228,7 +228,7 @@ void reason_cards(struct buf *out, const struct node *n, const struct request *r
             continue;
         buf_clear(&one, SIZE_MAX);
         buf_printf(&one, "; card %u: ", i);
-        reason_card(&one, &s, r, i, reason_judge(&s, r, i), REASON_FOR_NAMESPACE);
+        reason_card(&one, &s, r, i, reason_evaluate(&s, r, i), REASON_FOR_NAMESPACE);
         if (out->n + one.n + sizeof("; ...") > out->max) {
             buf_put(out, STR("; ..."));
             return;

@@ -42,8 +42,8 @@ static inline void fit_fixture_open(struct rig *r, const struct node_view *node,
 }
 
 /* The verdict of fit, which must equal the verdict of place. */
-static inline enum verdict fit_fixture_judge(const struct rig *r, const struct pod_view *pod,
-                                             struct placement *ret)
+static inline enum verdict fit_fixture_evaluate(const struct rig *r, const struct pod_view *pod,
+                                                struct placement *ret)
 {
     struct request request = asked(r, *pod);
     const struct node *n = cache_node(&r->cache, STR("n"));

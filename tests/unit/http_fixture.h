@@ -184,7 +184,7 @@ static inline struct http_server_settings settings(struct http_fixture *s)
         .request_timeout_ms = 60000,
         .idle_seconds = 60,
         .stall_ms = 60000,
-        .judge_ms = 60000,
+        .recheck_ms = 60000,
         .handle = handle,
         .too_large = too_large,
         .answered = http_fixture_answered,

@@ -162,7 +162,7 @@ START_TEST(keeps_room_for_who_is_nominated)
     struct placement there;
     struct node_view node = TWO_CARDS;
     fit_fixture_open(&r, &node, claims[_i].pods, PACK_UNSET);
-    enum verdict v = fit_fixture_judge(&r, &claims[_i].ask, &there);
+    enum verdict v = fit_fixture_evaluate(&r, &claims[_i].ask, &there);
     ck_assert_str_eq(verdict_name(v), verdict_name(claims[_i].verdict));
     ck_assert_int_eq(take(&r, claims[_i].ask), v == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
     if (v == VERDICT_FITS)

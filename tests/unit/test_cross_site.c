@@ -46,8 +46,8 @@ static const struct {
 
 START_TEST(who_may_ask)
 {
-    const char *fault =
-        cross_site_judge(str_of(asked[_i].site), str_of(asked[_i].origin), str_of(asked[_i].host));
+    const char *fault = cross_site_fault_of(str_of(asked[_i].site), str_of(asked[_i].origin),
+                                            str_of(asked[_i].host));
     if (asked[_i].fault == NULL)
         ck_assert_ptr_null(fault);
     else

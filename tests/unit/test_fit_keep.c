@@ -100,7 +100,7 @@ static const struct {
      VERDICT_FITS},
 };
 
-START_TEST(a_reservation_is_judged_anew_before_it_is_sent)
+START_TEST(a_reservation_is_evaluated_again_before_it_is_sent)
 {
     struct rig r;
     rig_init(&r);
@@ -313,7 +313,8 @@ int main(void)
 {
     Suite *suite = suite_create("fit_keep");
     TCase *tc = tcase_create("fit_keep");
-    tcase_add_loop_test(tc, a_reservation_is_judged_anew_before_it_is_sent, 0, COUNT_OF(changes));
+    tcase_add_loop_test(tc, a_reservation_is_evaluated_again_before_it_is_sent, 0,
+                        COUNT_OF(changes));
     tcase_add_test(tc, a_node_beyond_its_limit_takes_nothing);
     tcase_add_test(tc, a_full_node_gives_out_what_is_set_aside);
     tcase_add_test(tc, a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off);

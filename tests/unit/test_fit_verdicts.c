@@ -266,7 +266,7 @@ START_TEST(says_why)
     struct rig r;
     struct placement there;
     fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, PACK_UNSET);
-    enum verdict v = fit_fixture_judge(&r, &rows[_i].ask, &there);
+    enum verdict v = fit_fixture_evaluate(&r, &rows[_i].ask, &there);
     ck_assert_str_eq(verdict_name(v), verdict_name(rows[_i].verdict));
     ck_assert(v == VERDICT_FITS || verdict_unresolvable(v) == rows[_i].unresolvable);
     struct request request = asked(&r, rows[_i].ask);

@@ -62,7 +62,7 @@ static void gate_open(struct gate *g, unsigned wants)
     if (wants & WANTS_TOKEN)
         g->config.token_file = path_set(&g->paths[3], "token");
     struct http_server_settings set = settings(&g->http);
-    set.judge_ms = 50;
+    set.recheck_ms = 50;
     g->http = (struct http_fixture){.loop = loop_make(), .hop = {.run = hop}};
     ck_assert_ok(guard_new(g->http.loop, &g->config, &g->guard, &e), &e);
     guard_settings(g->guard, &set);

@@ -175,7 +175,7 @@ START_TEST(takes_these)
     struct rig r;
     struct placement there;
     fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, rows[_i].fallback);
-    ck_assert_int_eq(fit_fixture_judge(&r, &rows[_i].ask, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &rows[_i].ask, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, rows[_i].n);
     for (uint32_t i = 0; i < there.n; i++) {
         const struct grant *g = &there.grants[i];
@@ -213,7 +213,7 @@ START_TEST(all_of_one_card_go_beside_equals)
         PLAIN("tight", "10", AT(0)), PLAIN("twin", "4", .node = S("n"), .idx = S("2"),
                                            .phase = S("Pending"), .assigned = S("false"))};
     fit_fixture_open(&r, &node, pods, PACK_UNSET);
-    ck_assert_int_eq(fit_fixture_judge(&r, &beside[_i].ask, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &beside[_i].ask, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, beside[_i].card);
     rig_done(&r);
 }
@@ -238,10 +238,10 @@ START_TEST(a_large_search_ends)
         containers[i] = (struct container_view){.name = STR("c"), .mem = STR("7"), .index = i};
     const struct pod_view none[FIXTURE_PODS] = {NO_POD};
     fit_fixture_open(&r, &node, none, PACK_UNSET);
-    ck_assert_int_eq(fit_fixture_judge(&r, &ask, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &ask, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, COUNT_OF(containers));
     containers[3].mem = STR("11");
-    ck_assert_int_eq(fit_fixture_judge(&r, &ask, &there), VERDICT_TOO_LARGE);
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &ask, &there), VERDICT_TOO_LARGE);
     rig_done(&r);
 }
 

@@ -283,7 +283,7 @@ static void follow(struct draw *d, const struct plan *plan, const struct request
     }
     for (size_t i = 0; i < plan->n_sites; i++) {
         const struct plan_site *s = &plan->sites[i];
-        draw_assert(d, plan_next(plan, s) == plan_judge(s->real, &asked));
+        draw_assert(d, plan_next(plan, s) == plan_evaluate(s->real, &asked));
         draw_assert(d, plan->fit == plan->replicas || plan_next(plan, s) != VERDICT_FITS);
     }
 }
@@ -362,7 +362,7 @@ START_TEST(exclusive_pods_end_with_the_cards)
     ck_assert_uint_eq(p.fit, 2);
     for (size_t i = 0; i < p.n_sites; i++)
         ck_assert_int_eq(plan_next(&p, &p.sites[i]), VERDICT_NO_EXCLUSIVE);
-    ck_assert_int_eq(plan_judge(NULL, &q), VERDICT_UNKNOWN_NODE);
+    ck_assert_int_eq(plan_evaluate(NULL, &q), VERDICT_UNKNOWN_NODE);
     arena_done(&a);
     rig_done(&r);
 }

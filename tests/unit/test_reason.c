@@ -45,7 +45,7 @@ static void reads(const struct rig *r, int64_t mem, uint16_t cores, const char *
     const struct node *n = cache_node(&r->cache, STR("n"));
     cache_resolve(&r->cache, STR("asks"), &q);
     reason_scene_open(&s, n, &q);
-    reason_card(&text, &s, &q, 0, reason_judge(&s, &q, 0), REASON_FOR_ALL);
+    reason_card(&text, &s, &q, 0, reason_evaluate(&s, &q, 0), REASON_FOR_ALL);
     ck_assert_str_is(buf_str(&text), reason);
 }
 

@@ -113,7 +113,7 @@ static enum verdict on_card(const struct rig *r, struct pod_view asks, uint32_t 
 static void is_only(const struct rig *r, struct pod_view asks, int card)
 {
     struct placement there;
-    enum verdict v = fit_fixture_judge(r, &asks, &there);
+    enum verdict v = fit_fixture_evaluate(r, &asks, &there);
     ck_assert_str_eq(verdict_name(v), card == NONE ? "swap" : "fits");
     for (uint32_t i = 0; v == VERDICT_FITS && card != ANY && i < there.n; i++)
         ck_assert_int_eq((int)there.grants[i].card, card);
@@ -129,23 +129,23 @@ START_TEST(a_node_is_refused_where_the_plugin_could_swap)
     asks.card_policy = STR("spread"); /* without swap-guard another card would be better */
     struct placement there;
     fit_fixture_open(&r, &node, cases[_i].there, PACK_UNSET);
-    enum verdict before = fit_fixture_judge(&r, &asks, &there);
+    enum verdict before = fit_fixture_evaluate(&r, &asks, &there);
     ck_assert(before == (cases[_i].card == -3 ? VERDICT_TOO_LARGE : VERDICT_FITS));
     guard(&r, SWAP_GUARD_REQUIRE);
     cache_check(&r.cache);
     if (cases[_i].card == -3)
-        ck_assert_int_eq(fit_fixture_judge(&r, &asks, &there), VERDICT_TOO_LARGE);
+        ck_assert_int_eq(fit_fixture_evaluate(&r, &asks, &there), VERDICT_TOO_LARGE);
     else
         is_only(&r, asks, cases[_i].card);
     guard(&r, SWAP_GUARD_OFF);
-    ck_assert_int_eq(fit_fixture_judge(&r, &asks, &there), before);
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &asks, &there), before);
     rig_done(&r);
 }
 
 END_TEST
 
 /* Verdicts from the node's sums must equal verdicts from its cards. */
-START_TEST(a_simple_request_is_judged_alike)
+START_TEST(a_simple_request_is_evaluated_alike)
 {
     struct rig r;
     struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(0), FALSE), PLAIN("b", "12", AT(0), TRUE),
@@ -179,7 +179,7 @@ START_TEST(one_card_has_none_to_swap_for)
     struct placement at;
     fit_fixture_open(&r, &node, there, PACK_UNSET);
     guard(&r, SWAP_GUARD_REQUIRE);
-    ck_assert_int_eq(fit_fixture_judge(&r, &asks, &at), VERDICT_FITS);
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &asks, &at), VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -323,7 +323,7 @@ int main(void)
     Suite *suite = suite_create("swap");
     TCase *tc = tcase_create("swap");
     tcase_add_loop_test(tc, a_node_is_refused_where_the_plugin_could_swap, 0, COUNT_OF(cases));
-    tcase_add_test(tc, a_simple_request_is_judged_alike);
+    tcase_add_test(tc, a_simple_request_is_evaluated_alike);
     tcase_add_test(tc, one_card_has_none_to_swap_for);
     tcase_add_test(tc, a_reservation_waits_as_well);
     tcase_add_test(tc, what_was_taken_by_one_that_ended_is_remembered);

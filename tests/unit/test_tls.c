@@ -248,7 +248,7 @@ END_TEST
  * The CA list that last checked the client is freed, and the new one may have the same address:
  * each new list must check the client again.
  */
-START_TEST(every_new_ca_judges_anew)
+START_TEST(every_new_ca_verifies_again)
 {
     struct tls_fixture s;
     struct err e = ERR_INIT;
@@ -338,7 +338,7 @@ int main(void)
     tcase_add_test(c, an_intermediate_that_ends_before_its_leaf);
     tcase_add_test(c, a_new_pair_is_taken_and_nobody_is_dropped);
     tcase_add_test(c, what_cannot_be_used_changes_nothing);
-    tcase_add_test(c, every_new_ca_judges_anew);
+    tcase_add_test(c, every_new_ca_verifies_again);
     tcase_add_test(c, a_ca_that_is_gone_admits_nobody);
     tcase_add_test(c, memory_runs_out);
     suite_add_tcase(s, c);

@@ -164,7 +164,7 @@ static void serve_streams(struct tls_fixture *s)
     set.admit = admit;
     set.refused = refused;
     set.admit_ctx = s;
-    set.judge_ms = 5;
+    set.recheck_ms = 5;
     ck_assert_ok(http_server_new(s->http.loop, &set, &s->http.server, &e), &e);
     (void)snprintf(s->url, sizeof(s->url), "https://127.0.0.1:%u",
                    http_server_port(s->http.server));

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* So many names that they push each other out of the memo. */
-START_TEST(models_are_judged_as_without_a_memo)
+START_TEST(models_are_evaluated_as_without_a_memo)
 {
     static struct work w;
     static char names[400][8]; /* the memo borrows them */
@@ -33,7 +33,7 @@ START_TEST(models_are_judged_as_without_a_memo)
 
 END_TEST
 
-START_TEST(a_model_is_judged_once)
+START_TEST(a_model_is_evaluated_once)
 {
     static struct work w;
     struct str list = STR("NVIDIA-A100*,!*-40GB");
@@ -68,7 +68,7 @@ static const char *const lists[] = {
     "!GPU-1,", "! gpu-1,!x,", "GPU-9, !GPU-10", ",,,",          "GPU-*",
 };
 
-START_TEST(uuids_are_judged_as_without_a_list_in_order)
+START_TEST(uuids_are_evaluated_as_without_a_list_in_order)
 {
     static struct work w;
     work_begin(&w, 1);
@@ -137,10 +137,11 @@ int main(void)
     Suite *s = suite_create("work");
     TCase *tc = tcase_create("work");
     suite_add_tcase(s, tc);
-    tcase_add_test(tc, models_are_judged_as_without_a_memo);
-    tcase_add_test(tc, a_model_is_judged_once);
+    tcase_add_test(tc, models_are_evaluated_as_without_a_memo);
+    tcase_add_test(tc, a_model_is_evaluated_once);
     tcase_add_test(tc, a_model_costs_its_length_for_each_pattern);
-    tcase_add_loop_test(tc, uuids_are_judged_as_without_a_list_in_order, 0, (int)COUNT_OF(lists));
+    tcase_add_loop_test(tc, uuids_are_evaluated_as_without_a_list_in_order, 0,
+                        (int)COUNT_OF(lists));
     tcase_add_test(tc, a_uuid_is_looked_up);
     tcase_add_test(tc, looks_are_shared);
     return unit_main(s);

@@ -9,8 +9,8 @@
 
 #include "daemon/config/config_table.h"
 
-static enum config_verdict config_reload_judge(enum config_row row, struct config_value was,
-                                               struct config_value is)
+static enum config_verdict config_reload_classify(enum config_row row, struct config_value was,
+                                                  struct config_value is)
 {
     if (was.number == is.number && str_eq(was.text, is.text))
         return CONFIG_SAME;
@@ -27,7 +27,7 @@ enum errc config_merge(const struct config *running, struct config *fresh, struc
         enum config_row row = (enum config_row)i;
         struct config_value was = config_get(running, row);
         ret->asked[row] = config_get(fresh, row);
-        ret->verdicts[row] = config_reload_judge(row, was, ret->asked[row]);
+        ret->verdicts[row] = config_reload_classify(row, was, ret->asked[row]);
         ret->changes += ret->verdicts[row] == CONFIG_CHANGES ? 1 : 0;
         if (ret->verdicts[row] != CONFIG_WAITS)
             continue;

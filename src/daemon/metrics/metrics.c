@@ -49,7 +49,7 @@ void metrics_answered(void *service, const struct http_request *r, unsigned stat
     expo_observe(&s->metrics.requests[r->kind][outcome], loop_clock_ns(s->loop) - r->start_ns);
 }
 
-void metrics_judged(struct metrics *m, const unsigned counts[static VERDICT_COUNT])
+void metrics_count_verdicts(struct metrics *m, const unsigned counts[static VERDICT_COUNT])
 {
     for (size_t v = 0; v < VERDICT_COUNT; v++)
         m->verdicts[v] += counts[v];

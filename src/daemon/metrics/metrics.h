@@ -76,7 +76,7 @@ struct metrics {
 void metrics_answered(void *service, const struct http_request *r, unsigned status);
 
 /* Adds the verdicts of one filter request. */
-void metrics_judged(struct metrics *m, const unsigned counts[static VERDICT_COUNT]);
+void metrics_count_verdicts(struct metrics *m, const unsigned counts[static VERDICT_COUNT]);
 
 /* GET /metrics. */
 void metrics_handle(struct service *s, struct http_request *r);

@@ -53,7 +53,7 @@
  * read must not fill the memory. */
 #define LIMIT_METRICS_UNSENT (64 * MIB)
 
-/* A page of /metrics that took less CPU time than this may be followed by the next at once. */
+/* An answer of /metrics that took less CPU time than this may be followed by the next at once. */
 #define LIMIT_METRICS_CHEAP_NS UINT64_C(10000000)
 
 /* Pods that are remembered because filter refused them for lack of cards only; and, for each pod,

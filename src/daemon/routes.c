@@ -68,7 +68,7 @@ static void routes_handle_ready(struct service *s, struct http_request *r)
     routes_respond_text(r, ready ? 200 : 503, ready ? STR("ok") : missing);
 }
 
-static void routes_handle_cluster(struct service *s, struct http_request *r)
+static void routes_handle_embedded(struct service *s, struct http_request *r)
 {
     if (s->embedded != NULL)
         embedded_handle(s->embedded, r, r->rest);
@@ -92,15 +92,15 @@ static const struct route {
     {"GET", PREFIX "/explain", true, METRICS_EXPLAIN, query_explain_get},
     {"POST", PREFIX "/explain", false, METRICS_EXPLAIN, query_explain_post},
     {"POST", PREFIX "/fit", false, METRICS_FIT, query_fit},
-    {"GET", "/", false, METRICS_PAGE, routes_handle_root},
-    {"GET", "/ui", true, METRICS_PAGE, ui_handle},
+    {"GET", "/", false, METRICS_UI, routes_handle_root},
+    {"GET", "/ui", true, METRICS_UI, ui_handle},
     {"GET", "/metrics", false, METRICS_METRICS, metrics_handle},
     {"GET", "/version", false, METRICS_PROBE, routes_handle_version},
     {"GET", "/healthz", false, METRICS_PROBE, routes_handle_alive},
     {"GET", "/livez", false, METRICS_PROBE, routes_handle_alive},
     {"GET", "/readyz", false, METRICS_PROBE, routes_handle_ready},
-    {"POST", "/api/v1/namespaces", true, METRICS_CLUSTER, routes_handle_cluster},
-    {"DELETE", "/api/v1/namespaces", true, METRICS_CLUSTER, routes_handle_cluster},
+    {"POST", "/api/v1/namespaces", true, METRICS_EMBEDDED, routes_handle_embedded},
+    {"DELETE", "/api/v1/namespaces", true, METRICS_EMBEDDED, routes_handle_embedded},
 };
 
 static bool routes_is_verb(enum metrics_verb kind)

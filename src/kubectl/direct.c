@@ -19,7 +19,7 @@
 #include "report/pod_read.h"
 #include "report/whatif.h"
 
-#define PAGE_SIZE      500
+#define LIST_PAGE_SIZE 500
 #define ENVELOPE_BYTES (1 * KIB)
 #define TOKEN_MAX      (64 * KIB)
 
@@ -74,7 +74,7 @@ static enum errc direct_read_page(struct reading *r, struct str path, struct str
     buf_put(&query, selector.n > 0 ? STR("?") : STR(""));
     buf_put(&query, selector);
     if (paged)
-        buf_printf(&query, "%slimit=%d", selector.n > 0 ? "&" : "?", PAGE_SIZE);
+        buf_printf(&query, "%slimit=%d", selector.n > 0 ? "&" : "?", LIST_PAGE_SIZE);
     if (paged && r->token.n > 0) {
         buf_put(&query, STR("&continue="));
         kube_put_escaped(&query, buf_str(&r->token));

@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-#define PAGE_SIZE 500
+#define LIST_PAGE_SIZE 500
 
 struct name {
     struct str name;
@@ -123,7 +123,7 @@ static enum errc names_read_page(struct names *x, struct str path)
     struct buf query;
     buf_init(&query, LIMIT_FILE_BYTES);
     buf_put(&query, path);
-    buf_printf(&query, "?limit=%d", PAGE_SIZE);
+    buf_printf(&query, "?limit=%d", LIST_PAGE_SIZE);
     if (x->token.n > 0) {
         buf_put(&query, STR("&continue="));
         kube_put_escaped(&query, buf_str(&x->token));

@@ -107,7 +107,7 @@ static bool says(struct office *o, const char *line)
     return strstr(buf_cstr(&o->peer.in), whole) != NULL;
 }
 
-#define PAGE "\r\n\r\n# HELP "
+#define METRICS_TEXT "\r\n\r\n# HELP "
 
 static const char *const lines[] = {
     "cardpack_nodes{state=\"sharing\"} 2",
@@ -140,7 +140,7 @@ START_TEST(shows_the_cluster)
 {
     struct office o;
     office_open(&o);
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     for (size_t i = 0; i < COUNT_OF(lines); i++)
         ck_assert_msg(says(&o, lines[i]), "no line \"%s\" in %s", lines[i], buf_cstr(&o.peer.in));
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "secretive"));
@@ -177,11 +177,11 @@ START_TEST(a_full_card_is_not_overcommitted)
     struct office o;
     office_open(&o);
     show_pod(&o, "whole", "0", "24");
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     ck_assert(says(&o, "cardpack_card_memory_allocated_units{node=\"node-b\",card=\"0\"} 24"));
     ck_assert(says(&o, "cardpack_cards_overcommitted 0"));
     show_pod(&o, "more", "0", "1");
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     ck_assert(says(&o, "cardpack_cards_overcommitted 1"));
     office_close(&o);
 }
@@ -195,7 +195,7 @@ START_TEST(memory_without_a_card_is_allocated)
     office_open(&o);
     show_pod(&o, "placed", "1", "4");
     show_pod(&o, "unplaced", "x", "5");
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     ck_assert(says(&o, "cardpack_node_memory_allocated_units{node=\"node-b\"} 9"));
     ck_assert(says(&o, "cardpack_node_memory_unplaced_units{node=\"node-b\"} 5"));
     ck_assert(says(&o, "cardpack_memory_allocated_units 17"));
@@ -210,7 +210,7 @@ START_TEST(names_the_format)
 {
     struct office o;
     office_open(&o);
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     ck_assert_uint_eq(raw_conn_count(&o.peer, "Content-Type: " EXPO_CONTENT_TYPE "\r\n"), 1);
     ck_assert(says(&o, "# TYPE cardpack_build_info gauge"));
     office_close(&o);
@@ -223,13 +223,13 @@ START_TEST(shows_no_more_nodes_than_it_may)
     struct office o;
     office_open(&o);
     o.service.metrics.max_nodes = 1;
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     ck_assert(says(&o, "cardpack_metrics_nodes_left_out 1"));
     ck_assert(says(&o, "cardpack_memory_units 80"));
     ck_assert(says(&o, "cardpack_node_memory_units{node=\"node-a\"} 32"));
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "node-b"));
     o.service.metrics.max_nodes = 0;
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     ck_assert(says(&o, "cardpack_metrics_nodes_left_out 2"));
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "node-a"));
     office_close(&o);
@@ -262,7 +262,7 @@ START_TEST(counts_requests_by_verb_and_outcome)
     office_open(&o);
     ask(&o, requests[_i].path, requests[_i].end);
     ask(&o, requests[_i].path, requests[_i].end);
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     (void)snprintf(line, sizeof(line), COUNT_LINE, requests[_i].verb, requests[_i].outcome, 2U);
     ck_assert_msg(says(&o, line), "no line \"%s\"", line);
     office_close(&o);
@@ -276,7 +276,7 @@ START_TEST(gives_nothing_to_who_does_not_read)
     office_open(&o);
     struct http_server_counts *probes = &o.service.metrics.ports[METRICS_PROBES];
     probes->unsent_bytes = LIMIT_METRICS_UNSENT;
-    ask(&o, "/metrics", PAGE);
+    ask(&o, "/metrics", METRICS_TEXT);
     probes->unsent_bytes++;
     ask(&o, "/metrics", "have not left yet");
     ck_assert_uint_eq(raw_conn_count(&o.peer, "HTTP/1.1 503 "), 1);
@@ -285,35 +285,35 @@ START_TEST(gives_nothing_to_who_does_not_read)
 
 END_TEST
 
-/* The page may take a quarter of the time at most: a client that repeats its request at once would
- * delay filter. */
-START_TEST(a_large_page_is_not_written_again_at_once)
+/* The answers may take a quarter of the time at most: a client that repeats its request at once
+ * would delay filter. */
+START_TEST(a_large_answer_is_not_written_again_at_once)
 {
     struct office o;
     office_open(&o);
-    ask(&o, "/metrics", PAGE);
-    o.service.metrics.page_ns = UINT64_C(3600000000000);
+    ask(&o, "/metrics", METRICS_TEXT);
+    o.service.metrics.answer_ns = UINT64_C(3600000000000);
     ask(&o, "/metrics", "written a moment ago");
     ck_assert_uint_eq(raw_conn_count(&o.peer, "Retry-After: 1"), 1);
-    o.service.metrics.page_ns = LIMIT_METRICS_CHEAP_NS - 1;
-    ask(&o, "/metrics", PAGE);
+    o.service.metrics.answer_ns = LIMIT_METRICS_CHEAP_NS - 1;
+    ask(&o, "/metrics", METRICS_TEXT);
     office_close(&o);
 }
 
 END_TEST
 
-/* A page that took 100 s is written again 300 s after its end, not 200 s after it. */
-START_TEST(a_pause_is_three_times_as_long_as_the_page_took)
+/* An answer that took 100 s is written again 300 s after its end, not 200 s after it. */
+START_TEST(a_pause_is_three_times_as_long_as_the_answer_took)
 {
     const uint64_t took_ms = 100000;
     struct office o;
     office_open(&o);
     struct metrics *m = &o.service.metrics;
-    m->page_ns = took_ms * 1000000;
-    m->page_ms = loop_clock_ms(o.service.loop) - 2 * took_ms;
+    m->answer_ns = took_ms * 1000000;
+    m->answer_ms = loop_clock_ms(o.service.loop) - 2 * took_ms;
     ask(&o, "/metrics", "written a moment ago");
-    m->page_ms = loop_clock_ms(o.service.loop) - 3 * took_ms;
-    ask(&o, "/metrics", PAGE);
+    m->answer_ms = loop_clock_ms(o.service.loop) - 3 * took_ms;
+    ask(&o, "/metrics", METRICS_TEXT);
     office_close(&o);
 }
 
@@ -338,7 +338,7 @@ START_TEST(says_what_came_of_reloads)
 
 END_TEST
 
-/* Either the whole page or a 503, never a part. */
+/* Either the whole answer or a 503, never a part. */
 START_TEST(fails_whole)
 {
     bool hit = true;
@@ -352,7 +352,7 @@ START_TEST(fails_whole)
         hit = fail_alloc_hit();
         fail_alloc_disarm();
         ck_assert_uint_eq(raw_conn_count(&o.peer, hit ? "HTTP/1.1 503 " : "HTTP/1.1 200 "), 1);
-        ck_assert(hit || raw_conn_count(&o.peer, PAGE) == 1);
+        ck_assert(hit || raw_conn_count(&o.peer, METRICS_TEXT) == 1);
         ck_assert(!hit || raw_conn_count(&o.peer, "cardpack_") == 0);
         ck_assert(hit || nth > 1);
         office_close(&o);
@@ -374,8 +374,8 @@ int main(void)
     tcase_add_test(t, gives_nothing_to_who_does_not_read);
     tcase_add_test(t, fails_whole);
     tcase_add_test(t, says_what_came_of_reloads);
-    tcase_add_test(t, a_large_page_is_not_written_again_at_once);
-    tcase_add_test(t, a_pause_is_three_times_as_long_as_the_page_took);
+    tcase_add_test(t, a_large_answer_is_not_written_again_at_once);
+    tcase_add_test(t, a_pause_is_three_times_as_long_as_the_answer_took);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

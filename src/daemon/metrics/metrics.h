@@ -1,7 +1,7 @@
 /*
  * GET /metrics: the usage of the cluster's cards, the requests and their outcomes, and the state of
  * the process. Counters are plain numbers that the counting code increments: there is only one
- * thread. Nothing is computed or allocated before a client requests the page.
+ * thread. Nothing is computed or allocated before a client requests it.
  *
  * Labels are few and bounded: nodes and cards of at most max_nodes nodes, and otherwise fixed
  * words. No label is a pod, a namespace or a user.
@@ -36,9 +36,9 @@ enum metrics_verb {
     METRICS_FIT,
     METRICS_METRICS,
     METRICS_CARDS,
-    METRICS_PAGE,    /* /ui and below it; for /ui/events, the beginning of the answer */
-    METRICS_CLUSTER, /* pods of an embedded cluster */
-    METRICS_PROBE,   /* /healthz, /livez, /readyz, /version */
+    METRICS_UI,       /* /ui and below it; for /ui/events, the beginning of the answer */
+    METRICS_EMBEDDED, /* pods of an embedded cluster */
+    METRICS_PROBE,    /* /healthz, /livez, /readyz, /version */
     METRICS_VERBS
 };
 
@@ -55,8 +55,8 @@ enum metrics_outcome {
 struct metrics {
     unsigned max_nodes; /* how many nodes have series of their own; the first by name */
     uint64_t start_ns;  /* Unix time */
-    uint64_t page_ns;   /* processor time of the last page */
-    uint64_t page_ms;   /* when the last page was done, loop_clock_ms */
+    uint64_t answer_ns; /* processor time of the last answer */
+    uint64_t answer_ms; /* when the last answer was done, loop_clock_ms */
     struct expo_histogram requests[METRICS_VERBS][OUTCOME_COUNT];
     uint64_t verdicts[VERDICT_COUNT]; /* of all candidates of all filter requests */
     struct http_server_counts ports[METRICS_PORTS];
@@ -81,8 +81,8 @@ void metrics_count_verdicts(struct metrics *m, const unsigned counts[static VERD
 /* GET /metrics. */
 void metrics_handle(struct service *s, struct http_request *r);
 
-/* One page while it is written, and its parts, in metrics_*.c. */
-struct metrics_page {
+/* One answer while it is written, and its parts, in metrics_*.c. */
+struct metrics_writer {
     struct expo expo;
     struct service *service;
     const struct metrics *metrics;
@@ -90,7 +90,7 @@ struct metrics_page {
     uint64_t now_ms;
 };
 
-void metrics_write_cluster(struct metrics_page *p);
-void metrics_write_kubernetes(struct metrics_page *p);
-void metrics_write_requests(struct metrics_page *p);
-void metrics_write_process(struct metrics_page *p);
+void metrics_write_cards(struct metrics_writer *w);
+void metrics_write_kubernetes(struct metrics_writer *w);
+void metrics_write_requests(struct metrics_writer *w);
+void metrics_write_process(struct metrics_writer *w);

@@ -1,0 +1,361 @@
+/*
+ * Writes nodes and cards, with the numbers that filter uses. The samples of one family must be
+ * adjacent, so each family loops over the nodes once; that costs less than the bytes that it
+ * writes.
+ *
+ * The unit of memory is that of the device plugin, GiB or MiB. No object of the API server says
+ * which one, so the names say "units".
+ */
+#include "daemon/metrics/metrics.h"
+#include "daemon/service.h"
+
+#include <stdlib.h>
+
+#define PERCENT_DECIMALS 2
+
+struct shown {
+    const struct node **nodes;
+    size_t n;
+};
+
+enum card_state {
+    CARD_USABLE,
+    CARD_UNHEALTHY,
+    CARD_CORDONED,
+    CARD_ASIDE,
+    CARD_STATES
+};
+
+static const char *const card_states[CARD_STATES] = {"usable", "unhealthy", "cordoned",
+                                                     "set_aside"};
+
+static enum card_state metrics_cards_state_of(const struct card *c)
+{
+    if (c->unhealthy)
+        return CARD_UNHEALTHY;
+    if (c->cordoned)
+        return CARD_CORDONED;
+    return c->aside ? CARD_ASIDE : CARD_USABLE;
+}
+
+/* ---- totals ---- */
+
+struct totals {
+    uint64_t faults[NODE_BAD_CARDS + 1];
+    uint64_t cards[CARD_STATES];
+    uint64_t overcommitted;
+    int64_t memory;
+    int64_t allocated;
+    int64_t unplaced;
+    uint64_t pods[POD_BOUND + 1];
+};
+
+static void metrics_cards_add_node(struct totals *t, const struct node *n)
+{
+    t->faults[n->fault]++;
+    t->memory += n->total;
+    t->allocated += n->used;
+    t->unplaced += n->unplaced;
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        const struct card *c = &n->cards[i];
+        if (c->absent)
+            continue;
+        t->cards[metrics_cards_state_of(c)]++;
+        t->overcommitted += c->used > c->total ? 1 : 0;
+    }
+}
+
+static void metrics_cards_add_all(struct totals *t, const struct cache *cache)
+{
+    size_t cursor = 0;
+    for (const struct node *n = cache_next_node(cache, &cursor); n != NULL;
+         n = cache_next_node(cache, &cursor))
+        metrics_cards_add_node(t, n);
+    cursor = 0;
+    for (const struct pod *p = cache_next_pod(cache, &cursor); p != NULL;
+         p = cache_next_pod(cache, &cursor))
+        t->pods[p->state]++;
+}
+
+static void metrics_cards_write_words(struct metrics_writer *w, const char *name, const char *help,
+                                      const char *const *words, const uint64_t *values, size_t n)
+{
+    expo_family(&w->expo, EXPO_GAUGE, name, help);
+    for (size_t i = 0; i < n; i++) {
+        const struct expo_label label = {"state", str_of(words[i])};
+        expo_u64(&w->expo, &label, 1, values[i]);
+    }
+}
+
+static void metrics_cards_write_one(struct metrics_writer *w, const char *name, const char *help,
+                                    int64_t v)
+{
+    expo_family(&w->expo, EXPO_GAUGE, name, help);
+    expo_i64(&w->expo, NULL, 0, v);
+}
+
+static void metrics_cards_write_totals(struct metrics_writer *w)
+{
+    static const char *const faults[] = {[NODE_OK] = "sharing",
+                                         [NODE_ABSENT] = "absent",
+                                         [NODE_NOT_SHARED] = "not_shared",
+                                         [NODE_NO_CARDS] = "no_cards",
+                                         [NODE_BAD_QUANTITY] = "bad_quantity",
+                                         [NODE_BAD_CARDS] = "bad_cards"};
+    static const char *const pods[] = {[POD_PENDING] = "pending",
+                                       [POD_RESERVED] = "reserved",
+                                       [POD_CONFIRMED] = "confirmed",
+                                       [POD_BOUND] = "bound"};
+    struct totals t = {.memory = 0};
+    metrics_cards_add_all(&t, &w->service->cache);
+    metrics_cards_write_words(
+        w, "cardpack_nodes",
+        "Nodes that are known: those that share cards, and those that can't, by why.", faults,
+        t.faults, COUNT_OF(faults));
+    metrics_cards_write_words(w, "cardpack_cards",
+                              "Cards of all nodes, by whether pods may be placed on them.",
+                              card_states, t.cards, CARD_STATES);
+    metrics_cards_write_one(
+        w, "cardpack_cards_overcommitted",
+        "Cards that hold more than their size: after a resize, or because another client "
+        "bound a pod.",
+        (int64_t)t.overcommitted);
+    metrics_cards_write_one(w, "cardpack_memory_units",
+                            "Memory of all cards, in the device plugin's unit (GiB or MiB).",
+                            t.memory);
+    metrics_cards_write_one(w, "cardpack_memory_allocated_units",
+                            "Of that, what pods hold, in the device plugin's unit.", t.allocated);
+    metrics_cards_write_one(
+        w, "cardpack_memory_unplaced_units",
+        "Of that, what is held by pods without a valid card, in the device plugin's unit.",
+        t.unplaced);
+    metrics_cards_write_words(
+        w, "cardpack_pods",
+        "Pods that want or hold a card: pending, reserved (a Binding is under way or in "
+        "doubt), confirmed (bound, and the watch has yet to show it), bound.",
+        pods, t.pods, COUNT_OF(pods));
+}
+
+/* ---- nodes ---- */
+
+static void metrics_cards_write_nodes(struct metrics_writer *w, const struct shown *s,
+                                      const char *name, const char *help,
+                                      int64_t (*of)(const struct node *n))
+{
+    expo_family(&w->expo, EXPO_GAUGE, name, help);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct expo_label label = {"node", s->nodes[i]->name};
+        expo_i64(&w->expo, &label, 1, of(s->nodes[i]));
+    }
+}
+
+static int64_t metrics_cards_memory_of(const struct node *n)
+{
+    return n->total;
+}
+
+static int64_t metrics_cards_allocated_of(const struct node *n)
+{
+    return n->used;
+}
+
+static int64_t metrics_cards_unplaced_of(const struct node *n)
+{
+    return n->unplaced;
+}
+
+static int64_t metrics_cards_most_free_of(const struct node *n)
+{
+    return n->most_free;
+}
+
+static int64_t metrics_cards_pods_of(const struct node *n)
+{
+    return n->n_pods;
+}
+
+static void metrics_cards_write_each_node(struct metrics_writer *w, const struct shown *s)
+{
+    metrics_cards_write_nodes(
+        w, s, "cardpack_node_memory_units",
+        "Memory of the node's cards, in the device plugin's unit (GiB or MiB).",
+        metrics_cards_memory_of);
+    metrics_cards_write_nodes(w, s, "cardpack_node_memory_allocated_units",
+                              "Of that, what pods hold, with a valid card or without.",
+                              metrics_cards_allocated_of);
+    metrics_cards_write_nodes(w, s, "cardpack_node_memory_unplaced_units",
+                              "Of that, what is held by pods without a valid card.",
+                              metrics_cards_unplaced_of);
+    metrics_cards_write_nodes(
+        w, s, "cardpack_node_memory_most_free_units",
+        "What the freest usable card has left: a pod that requests more of one card does not "
+        "fit.",
+        metrics_cards_most_free_of);
+    metrics_cards_write_nodes(w, s, "cardpack_node_pods",
+                              "Pods that hold something of the node's cards.",
+                              metrics_cards_pods_of);
+}
+
+/* ---- cards ---- */
+
+/* A card's index as text. */
+struct digits {
+    char bytes[16];
+};
+
+static void metrics_cards_label_card(const struct node *n, uint32_t card, struct digits *room,
+                                     struct expo_label labels[static 2])
+{
+    struct buf text = BUF_ON(room->bytes);
+    buf_put_u64(&text, card);
+    labels[0] = (struct expo_label){"node", n->name};
+    labels[1] = (struct expo_label){"card", buf_str(&text)};
+}
+
+static void metrics_cards_write_cards(struct metrics_writer *w, const struct shown *s,
+                                      const char *name, const char *help,
+                                      int64_t (*of)(const struct card *c), unsigned decimals)
+{
+    struct digits digits;
+    struct expo_label labels[2];
+    expo_family(&w->expo, EXPO_GAUGE, name, help);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct node *n = s->nodes[i];
+        for (uint32_t k = 0; k < n->n_cards; k++) {
+            if (n->cards[k].absent)
+                continue;
+            metrics_cards_label_card(n, k, &digits, labels);
+            expo_fixed(&w->expo, labels, COUNT_OF(labels), of(&n->cards[k]), decimals);
+        }
+    }
+}
+
+static int64_t metrics_cards_card_memory_of(const struct card *c)
+{
+    return c->total;
+}
+
+static int64_t metrics_cards_card_allocated_of(const struct card *c)
+{
+    return c->used;
+}
+
+static int64_t metrics_cards_card_cores_of(const struct card *c)
+{
+    return c->cores;
+}
+
+static int64_t metrics_cards_card_pods_of(const struct card *c)
+{
+    return c->pods;
+}
+
+/* Writes unusable cards only: most cards never are. */
+static void metrics_cards_write_unusable(struct metrics_writer *w, const struct shown *s)
+{
+    struct digits digits;
+    struct expo_label labels[3];
+    expo_family(
+        &w->expo, EXPO_GAUGE, "cardpack_card_unusable",
+        "1 for a card where no pod is placed, by why: unhealthy, cordoned, or set aside for "
+        "another plugin. Without a series the card is usable.");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct node *n = s->nodes[i];
+        for (uint32_t k = 0; k < n->n_cards; k++) {
+            if (n->cards[k].absent || card_usable(&n->cards[k]))
+                continue;
+            metrics_cards_label_card(n, k, &digits, labels);
+            labels[2] = (struct expo_label){
+                "reason", str_of(card_states[metrics_cards_state_of(&n->cards[k])])};
+            expo_u64(&w->expo, labels, COUNT_OF(labels), 1);
+        }
+    }
+}
+
+/* Writes only cards with a known property. */
+static void metrics_cards_write_infos(struct metrics_writer *w, const struct shown *s)
+{
+    struct digits digits;
+    struct expo_label labels[4];
+    expo_family(&w->expo, EXPO_GAUGE, "cardpack_card_info",
+                "What is known of a card; without a series: nothing.");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct node *n = s->nodes[i];
+        for (uint32_t k = 0; k < n->n_cards; k++) {
+            struct str model = node_card_model(n, k);
+            struct str uuid = node_card_uuid(n, k);
+            if (n->cards[k].absent || (model.n == 0 && uuid.n == 0))
+                continue;
+            metrics_cards_label_card(n, k, &digits, labels);
+            labels[2] = (struct expo_label){"model", model};
+            labels[3] = (struct expo_label){"uuid", uuid};
+            expo_u64(&w->expo, labels, COUNT_OF(labels), 1);
+        }
+    }
+}
+
+static void metrics_cards_write_each_card(struct metrics_writer *w, const struct shown *s)
+{
+    metrics_cards_write_cards(w, s, "cardpack_card_memory_units",
+                              "Memory of the card, in the device plugin's unit (GiB or MiB).",
+                              metrics_cards_card_memory_of, 0);
+    metrics_cards_write_cards(w, s, "cardpack_card_memory_allocated_units",
+                              "Of that, what pods hold.", metrics_cards_card_allocated_of, 0);
+    metrics_cards_write_cards(
+        w, s, "cardpack_card_compute_allocated_ratio",
+        "Of the card's compute, what pods hold that ask for a share of it; 1 is all.",
+        metrics_cards_card_cores_of, PERCENT_DECIMALS);
+    metrics_cards_write_cards(w, s, "cardpack_card_pods", "Pods that hold something of the card.",
+                              metrics_cards_card_pods_of, 0);
+    metrics_cards_write_unusable(w, s);
+    metrics_cards_write_infos(w, s);
+}
+
+/* ---- which nodes ---- */
+
+static int metrics_cards_by_name(const void *a, const void *b)
+{
+    const struct node *const *x = a;
+    const struct node *const *y = b;
+    return str_cmp((*x)->name, (*y)->name);
+}
+
+/*
+ * Collects the nodes that inspect shows: those with gpu-mem, and those whose pods hold some. False:
+ * allocation failed.
+ */
+static bool metrics_cards_collect(const struct metrics_writer *w, struct shown *ret)
+{
+    const struct cache *cache = &w->service->cache;
+    size_t cursor = 0;
+    ret->n = 0;
+    ret->nodes = arena_array(w->arena, cache->nodes.n, sizeof(struct node *));
+    if (ret->nodes == NULL)
+        return false;
+    for (const struct node *n = cache_next_node(cache, &cursor); n != NULL;
+         n = cache_next_node(cache, &cursor)) {
+        if (n->total > 0 || n->pods != NULL)
+            ret->nodes[ret->n++] = n;
+    }
+    if (ret->n > 1)
+        qsort((void *)ret->nodes, ret->n, sizeof(struct node *), metrics_cards_by_name);
+    return true;
+}
+
+void metrics_write_cards(struct metrics_writer *w)
+{
+    struct shown s;
+    if (!metrics_cards_collect(w, &s)) {
+        w->expo.out->failed = true;
+        return;
+    }
+    size_t left_out = s.n - MIN_OF(s.n, (size_t)w->metrics->max_nodes);
+    s.n -= left_out;
+    metrics_cards_write_totals(w);
+    metrics_cards_write_one(
+        w, "cardpack_metrics_nodes_left_out",
+        "Nodes without series of their own, as there are more than metrics-nodes.",
+        (int64_t)left_out);
+    metrics_cards_write_each_node(w, &s);
+    metrics_cards_write_each_card(w, &s);
+}

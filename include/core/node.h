@@ -233,10 +233,6 @@ void node_note_start(struct pod *p, bool starting);
  * plugin has not acknowledged it. */
 void node_note_wait(struct pod *p, bool waits);
 
-/* guarded: a pod is refused here if the device plugin could confuse it with a pod that starts
- * here. */
-void node_set_guarded(struct node *n, bool guarded);
-
 /* Keeps room on n for the pending pod p. */
 void node_claim(struct node *n, struct pod *p);
 void node_unclaim(struct pod *p);
@@ -247,8 +243,9 @@ void node_charge(struct node *n, const struct request *r, const struct share *sh
                  uint32_t count, int sign);
 void node_derive(struct node *n);
 
-/* A new node without pods, marked as absent. NULL: allocation failed. */
-struct node *node_new(struct str name);
+/* A new node without pods, marked as absent. guarded: a pod is refused here if the device plugin
+ * could confuse it with a pod that starts here. NULL: allocation failed. */
+struct node *node_new(struct str name, bool guarded);
 
 /* table: that of the sizes. */
 void node_drop(struct node *n, struct intern_table *table);

@@ -9,7 +9,7 @@ struct node *cache_node_get_or_add(struct cache *c, struct str name)
     struct node *n = map_get(&c->nodes, name);
     if (n != NULL)
         return n;
-    n = node_new(name);
+    n = node_new(name, c->settings.swap_guard == SWAP_GUARD_REQUIRE);
     if (n != NULL && map_put(&c->nodes, n) != OK) {
         node_drop(n, &c->sizes);
         return NULL;
@@ -17,7 +17,6 @@ struct node *cache_node_get_or_add(struct cache *c, struct str name)
     if (n == NULL)
         return NULL;
     n->change.list = &c->changes;
-    node_set_guarded(n, c->settings.swap_guard == SWAP_GUARD_REQUIRE);
     return n;
 }
 
@@ -164,15 +163,6 @@ enum errc cache_group_get_or_add(struct cache *c, const struct pod *p, struct st
     return OK;
 }
 
-void cache_group_release(struct cache *c, struct group *g)
-{
-    if (g == NULL || g->holders > 0)
-        return;
-    const struct group *known = map_del(&c->groups, g->key);
-    assert(known == g);
-    mem_free(g);
-}
-
 void cache_group_join(struct cache *c, struct pod *p, struct group *g)
 {
     assert(p->node != NULL);
@@ -190,7 +180,11 @@ void cache_group_leave(struct cache *c, struct pod *p)
     assert(g->holders > 0);
     g->holders--;
     p->group = NULL;
-    cache_group_release(c, g);
+    if (g->holders > 0)
+        return;
+    const struct group *known = map_del(&c->groups, g->key);
+    assert(known == g);
+    mem_free(g);
 }
 
 void cache_pod_detach(struct cache *c, struct pod *p)

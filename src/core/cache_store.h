@@ -27,17 +27,15 @@ struct group {
 
 bool cache_group_holds(const struct cache *c, struct str namespace, struct str name);
 
-/* *ret is NULL if p names no group. The caller then joins the group or releases it. ERR_NOMEM:
- * nothing has changed. */
+/* *ret is NULL if p names no group. The caller then joins the group at once: a group has holders
+ * between any two events. ERR_NOMEM: nothing has changed. */
 enum errc cache_group_get_or_add(struct cache *c, const struct pod *p, struct str name,
                                  struct group **ret) _must_use_;
 
-/* p holds a card as a member of g, and leaves its old group; g may be NULL. */
+/* p holds a card as a member of g, and leaves its old group; g may be NULL. The last pod that
+ * leaves a group removes it. */
 void cache_group_join(struct cache *c, struct pod *p, struct group *g);
 void cache_group_leave(struct cache *c, struct pod *p);
-
-/* Forgets a group without holders; g may be NULL. */
-void cache_group_release(struct cache *c, struct group *g);
 
 /* Releases what the pod holds and what is kept for it. */
 void cache_pod_detach(struct cache *c, struct pod *p);

@@ -239,12 +239,6 @@ void node_note_wait(struct pod *p, bool waits)
     p->unassigned = waits;
 }
 
-void node_set_guarded(struct node *n, bool guarded)
-{
-    n->guarded = guarded;
-    node_derive(n);
-}
-
 void node_claim(struct node *n, struct pod *p)
 {
     assert(p->state == POD_PENDING && p->node == NULL && p->claim == NULL);
@@ -264,7 +258,7 @@ void node_unclaim(struct pod *p)
 
 /* Aligns the struct so that its fields from `name` on begin a cache line: what filter reads is then
  * in one line, for names of up to 32 bytes. */
-struct node *node_new(struct str name)
+struct node *node_new(struct str name, bool guarded)
 {
     char *block = mem_alloc(sizeof(struct node) + name.n + CACHE_LINE);
     if (block == NULL)
@@ -275,6 +269,7 @@ struct node *node_new(struct str name)
     n->block = block;
     n->name = str_store(&at, name);
     n->fault = NODE_ABSENT;
+    n->guarded = guarded;
     assert((uintptr_t)&n->name % CACHE_LINE == 0);
     node_derive(n);
     return n;

@@ -100,8 +100,10 @@ static void guard(struct rig *r, enum swap_guard how)
     size_t cursor = 0;
     r->cache.settings.swap_guard = how;
     for (struct node *n = map_next(&r->cache.nodes, &cursor); n != NULL;
-         n = map_next(&r->cache.nodes, &cursor))
-        node_set_guarded(n, how == SWAP_GUARD_REQUIRE);
+         n = map_next(&r->cache.nodes, &cursor)) {
+        n->guarded = how == SWAP_GUARD_REQUIRE;
+        node_derive(n);
+    }
 }
 
 static enum verdict on_card(const struct rig *r, struct pod_view asks, uint32_t card)

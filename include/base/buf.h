@@ -22,7 +22,7 @@ void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
 
 /* A buf that writes to the caller's array of `size` bytes and never allocates: its ceiling is
- * size - 1 bytes. buf_take is not allowed. */
+ * size - 1 bytes. */
 static inline struct buf buf_on(char *bytes, size_t size)
 {
     assert(bytes != NULL && size > 0);
@@ -70,15 +70,8 @@ void buf_put_u64(struct buf *b, uint64_t v);
 void buf_put_i64(struct buf *b, int64_t v);
 void buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);
 
-/* Drops the first n bytes. */
-void buf_consume(struct buf *b, size_t n);
-
 /* Appends a NUL that does not count in n; NULL on failure. Borrowed until the next change. */
 const char *buf_cstr(struct buf *b);
-
-/* Gives the bytes to the caller, who frees them with mem_free. The buf is empty then. Returns NULL
- * after a failure (the failure stays) and when there never was a byte. */
-char *buf_take(struct buf *b, size_t *ret_n) _must_use_;
 
 /* Borrowed until the next change. Without bytes: an empty string, never an absent one. */
 static inline struct str buf_str(const struct buf *b)

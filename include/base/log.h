@@ -73,17 +73,11 @@ struct log_limit {
     uint64_t left_out;
 };
 
-/* Whether to write one more line. *ret: how many lines were left out since the last one was
- * written. */
-bool log_limit_take(struct log_limit *l, uint64_t now_ms, uint64_t *ret);
-
-/* The same, but it logs the number of lines that were left out itself: "lines were left out". */
+/* Whether to write one more line. The first one after lines that were left out is preceded by a
+ * line "lines were left out" with their number and `message`. */
 bool log_limit_allows(struct log_limit *l, uint64_t now_ms, const char *message);
 
 void log_write(enum log_level level, const char *message, const struct kv *fields, size_t n);
-
-/* "debug", "info", "warn", "error". */
-bool log_level_parse(struct str name, enum log_level *ret);
 
 #define LOG_AT(level, message, ...)                                                    \
     do {                                                                               \

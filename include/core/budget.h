@@ -74,8 +74,8 @@ void budgets_list_tear(struct budgets *b);
  * how many. */
 unsigned budgets_list_end(struct budgets *b);
 
+/* For tests: the budget as the last budgets_set left it; NULL: there is none. */
 const struct budget *budgets_get(const struct budgets *b, struct str namespace, struct str name);
-const struct budget *budgets_next(const struct budgets *b, size_t *cursor);
 
 /* A pod as a selector sees it. If a label key occurs twice, the last one counts. */
 struct budget_pod {

@@ -108,32 +108,10 @@ void buf_printf(struct buf *b, const char *fmt, ...)
     va_end(args);
 }
 
-void buf_consume(struct buf *b, size_t n)
-{
-    assert(n <= b->n);
-    if (n > 0 && n < b->n)
-        memmove(b->p, b->p + n, b->n - n);
-    b->n -= n;
-}
-
 const char *buf_cstr(struct buf *b)
 {
     if (!buf_reserve(b, 0))
         return NULL;
     b->p[b->n] = '\0';
     return b->p;
-}
-
-char *buf_take(struct buf *b, size_t *ret_n)
-{
-    assert(!b->borrowed);
-    bool failed = b->failed;
-    bool starved = b->starved;
-    if (failed)
-        buf_done(b);
-    char *p = b->p;
-    *ret_n = b->n;
-    mem_account_give(b->account, b->cap);
-    *b = (struct buf){.max = b->max, .failed = failed, .starved = starved, .account = b->account};
-    return p;
 }

@@ -53,17 +53,6 @@ bool log_enabled(enum log_level level)
     return level >= sink.level;
 }
 
-bool log_level_parse(struct str name, enum log_level *ret)
-{
-    for (size_t i = 0; i < COUNT_OF(level_names); i++) {
-        if (str_eq_nocase(name, str_of(level_names[i]))) {
-            *ret = (enum log_level)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Appends all of s or nothing. After a failure, later calls append nothing either. */
 static void log_put(struct line *l, struct str s)
 {
@@ -242,7 +231,7 @@ void log_write(enum log_level level, const char *message, const struct kv *field
     errno = saved_errno;
 }
 
-bool log_limit_take(struct log_limit *l, uint64_t now_ms, uint64_t *ret)
+static bool log_limit_take(struct log_limit *l, uint64_t now_ms, uint64_t *ret)
 {
     *ret = 0;
     if (now_ms - l->since_ms >= LOG_LIMIT_MS) {

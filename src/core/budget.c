@@ -213,11 +213,6 @@ const struct budget *budgets_get(const struct budgets *b, struct str namespace, 
     return budget_find(b, namespace, name);
 }
 
-const struct budget *budgets_next(const struct budgets *b, size_t *cursor)
-{
-    return map_next(&b->all, cursor);
-}
-
 /* ---- which pods they select ---- */
 
 static bool budget_is_one_of(struct str s, const struct str *list, size_t n)

@@ -127,14 +127,6 @@ uint64_t log_dropped(void)
 }
 
 /* No limit: the simulation prints every line. */
-bool log_limit_take(struct log_limit *l, uint64_t now_ms, uint64_t *ret)
-{
-    (void)l;
-    (void)now_ms;
-    *ret = 0;
-    return true;
-}
-
 bool log_limit_allows(struct log_limit *l, uint64_t now_ms, const char *message)
 {
     (void)l;
@@ -152,13 +144,6 @@ void log_setup(int fd, enum log_level level, enum log_format format)
 
 void log_never_wait(void)
 {
-}
-
-/* Accepts any name and sets the default level. */
-bool log_level_parse(struct str name, enum log_level *ret)
-{
-    *ret = LOG_LEVEL_INFO;
-    return str_eq(name, STR("info"));
 }
 
 /* ---- file.h ---- */

@@ -20,6 +20,14 @@ struct raw_conn {
     bool deaf;   /* it does not read */
 };
 
+/* Drops the first n bytes. */
+static inline void raw_conn_consume(struct buf *b, size_t n)
+{
+    ck_assert_uint_le(n, b->n);
+    memmove(b->p, b->p + n, b->n - n);
+    b->n -= n;
+}
+
 static inline void raw_conn_watch(struct raw_conn *p)
 {
     uint32_t events = (p->deaf || p->closed ? 0 : EPOLLIN) | (p->out.n > 0 ? EPOLLOUT : 0);
@@ -34,7 +42,7 @@ static inline void raw_conn_ready(struct loop_fd *f, uint32_t events)
         ssize_t n = write(f->fd, p->out.p, p->out.n);
         if (n <= 0)
             break;
-        buf_consume(&p->out, (size_t)n);
+        raw_conn_consume(&p->out, (size_t)n);
     }
     while (!p->deaf && !p->closed) {
         ck_assert(buf_reserve(&p->in, 65536));

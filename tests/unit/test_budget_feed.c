@@ -198,8 +198,8 @@ static void describe(struct buf *out)
     const struct budget *all[16];
     size_t cursor = 0;
     size_t n = 0;
-    for (const struct budget *d = budgets_next(&rig.budgets, &cursor); d != NULL;
-         d = budgets_next(&rig.budgets, &cursor)) {
+    for (const struct budget *d = map_next(&rig.budgets.all, &cursor); d != NULL;
+         d = map_next(&rig.budgets.all, &cursor)) {
         ck_assert_uint_lt(n, COUNT_OF(all));
         ck_assert_str_is(d->is.namespace, "ns");
         all[n++] = d;

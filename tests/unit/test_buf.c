@@ -145,24 +145,6 @@ START_TEST(growth_is_geometric)
 
 END_TEST
 
-START_TEST(consumes)
-{
-    struct buf b;
-    buf_init(&b, 100);
-    buf_consume(&b, 0);
-    buf_put(&b, STR("head and tail"));
-    buf_consume(&b, 0);
-    buf_consume(&b, 9);
-    ck_assert_str_is(buf_str(&b), "tail");
-    buf_consume(&b, 4);
-    ck_assert_uint_eq(b.n, 0);
-    buf_put(&b, STR("more"));
-    ck_assert_str_is(buf_str(&b), "more");
-    buf_done(&b);
-}
-
-END_TEST
-
 START_TEST(clear_keeps_what_it_may)
 {
     struct buf b;
@@ -175,40 +157,6 @@ START_TEST(clear_keeps_what_it_may)
     ck_assert_uint_eq(b.cap, 0);
     buf_put(&b, STR("again"));
     ck_assert_str_is(buf_str(&b), "again");
-    buf_done(&b);
-}
-
-END_TEST
-
-START_TEST(hands_its_bytes_over)
-{
-    struct buf b;
-    size_t n = 0;
-    buf_init(&b, 5);
-    buf_put(&b, STR("taken"));
-    char *p = buf_take(&b, &n);
-    ck_assert_uint_eq(n, 5);
-    ck_assert_mem_eq(p, "taken", 5);
-    mem_free(p);
-    ck_assert_uint_eq(b.n, 0);
-    buf_put(&b, STR("again"));
-    ck_assert_str_is(buf_str(&b), "again");
-    buf_done(&b);
-}
-
-END_TEST
-
-/* A buf that failed hands out nothing: half an answer must not pass for a whole one. */
-START_TEST(does_not_hand_over_what_failed)
-{
-    struct buf b;
-    size_t n = 4711;
-    buf_init(&b, 5);
-    buf_put(&b, STR("taken"));
-    buf_put(&b, STR("too much"));
-    ck_assert_ptr_null(buf_take(&b, &n));
-    ck_assert_uint_eq(n, 0);
-    ck_assert(buf_failed(&b));
     buf_done(&b);
 }
 
@@ -250,9 +198,6 @@ START_TEST(tells_a_lack_of_memory_from_its_ceiling)
     buf_putc(&b, 'a');
     buf_put(&b, STR("eleven byte")); /* the first reason is kept */
     ck_assert_int_eq(buf_fault(&b), ERR_NOMEM);
-    size_t n = 0;
-    ck_assert_ptr_null(buf_take(&b, &n));
-    ck_assert_int_eq(buf_fault(&b), ERR_NOMEM);
     buf_done(&b);
 }
 
@@ -289,8 +234,7 @@ START_TEST(on_an_array)
     buf_put(&b, STR("abc"));
     buf_clear(&b, 0);
     buf_put(&b, STR("defg"));
-    buf_consume(&b, 1);
-    ck_assert_str_is(buf_str(&b), "efg");
+    ck_assert_str_is(buf_str(&b), "defg");
     buf_done(&b);
     ck_assert_uint_eq(b.n, 0);
     buf_put(&b, STR("7654321"));
@@ -305,17 +249,6 @@ START_TEST(on_an_array)
 
 END_TEST
 
-START_TEST(an_array_is_not_handed_over)
-{
-    char bytes[8];
-    struct buf b = BUF_ON(bytes);
-    size_t n = 0;
-    buf_put(&b, STR("mine"));
-    (void)!buf_take(&b, &n);
-}
-
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("buf");
@@ -326,15 +259,11 @@ int main(void)
     tcase_add_test(tc, no_ceiling_overflows);
     tcase_add_test(tc, reserves);
     tcase_add_test(tc, growth_is_geometric);
-    tcase_add_test(tc, consumes);
     tcase_add_test(tc, clear_keeps_what_it_may);
-    tcase_add_test(tc, hands_its_bytes_over);
-    tcase_add_test(tc, does_not_hand_over_what_failed);
     tcase_add_test(tc, survives_a_lack_of_memory);
     tcase_add_test(tc, tells_a_lack_of_memory_from_its_ceiling);
     tcase_add_test(tc, keeps_its_bytes_without_memory);
     tcase_add_test(tc, on_an_array);
-    tcase_add_test_raise_signal(tc, an_array_is_not_handed_over, SIGABRT);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

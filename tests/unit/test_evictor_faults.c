@@ -76,7 +76,7 @@ START_TEST(nothing_leaves_without_the_lease)
 {
     SERVE(TRY("c", GRANTED));
     (void)ask(wants);
-    run_while(b.loop, !evictor_active(b.evictor));
+    run_while(b.loop, !is_active());
     ck_assert_uint_eq(b.server.n_requests, 0);
     b.term = 0;
     run_until(b.loop, is_idle, NULL);

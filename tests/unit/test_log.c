@@ -268,21 +268,6 @@ START_TEST(level_is_checked_before_the_fields)
 
 END_TEST
 
-START_TEST(parses_levels)
-{
-    enum log_level level = LOG_LEVEL_ERROR;
-    ck_assert(log_level_parse(STR("debug"), &level) && level == LOG_LEVEL_DEBUG);
-    ck_assert(log_level_parse(STR("INFO"), &level) && level == LOG_LEVEL_INFO);
-    ck_assert(log_level_parse(STR("warn"), &level) && level == LOG_LEVEL_WARN);
-    ck_assert(log_level_parse(STR("error"), &level) && level == LOG_LEVEL_ERROR);
-    ck_assert(!log_level_parse(STR("warning"), &level));
-    ck_assert(!log_level_parse(STR(""), &level));
-    ck_assert(!log_level_parse(STR_NULL, &level));
-    ck_assert_int_eq(level, LOG_LEVEL_ERROR);
-}
-
-END_TEST
-
 /* The log works without memory, and between a failed call and the check of its errno. */
 START_TEST(allocates_nothing_and_keeps_errno)
 {
@@ -334,16 +319,18 @@ END_TEST
 START_TEST(lines_of_one_cause_are_counted_instead)
 {
     struct log_limit l = {.n = 0};
-    uint64_t left_out = 0;
+    char want[64];
+    capture(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT);
     for (uint64_t now = 50000; now < 60000; now += 10) {
-        bool is = log_limit_take(&l, now, &left_out);
+        bool is = log_limit_allows(&l, now, "cause");
         ck_assert(is == (now < 50000 + LOG_LIMIT_LINES * 10));
-        ck_assert_uint_eq(left_out, 0);
+        ck_assert_uint_eq(written().n, 0);
     }
-    ck_assert(log_limit_take(&l, 60000, &left_out));
-    ck_assert_uint_eq(left_out, 1000 - LOG_LIMIT_LINES);
-    ck_assert(log_limit_take(&l, 60001, &left_out));
-    ck_assert_uint_eq(left_out, 0);
+    ck_assert(log_limit_allows(&l, 60000, "cause"));
+    (void)snprintf(want, sizeof(want), " of=cause lines=%d\n", 1000 - LOG_LIMIT_LINES);
+    ck_assert(str_ends(written(), str_of(want)));
+    ck_assert(log_limit_allows(&l, 60001, "cause"));
+    ck_assert_uint_eq(written().n, 0);
 }
 
 END_TEST
@@ -361,7 +348,6 @@ int main(void)
     tcase_add_test(tc, no_length_breaks_a_line);
     tcase_add_test(tc, many_fields_leave_a_whole_line);
     tcase_add_test(tc, level_is_checked_before_the_fields);
-    tcase_add_test(tc, parses_levels);
     tcase_add_test(tc, allocates_nothing_and_keeps_errno);
     tcase_add_test(tc, a_reader_that_stalls_holds_up_nothing);
     tcase_add_test(tc, lines_of_one_cause_are_counted_instead);

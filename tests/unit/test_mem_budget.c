@@ -96,8 +96,6 @@ static size_t memory_of(const struct one *o)
 
 static void step(struct one *o, struct mem_budget *b, uint64_t *seed)
 {
-    size_t n = 0;
-    char *bytes = NULL;
     switch (seeded_draw(seed, 9)) {
     case 0:
     case 1:
@@ -113,8 +111,7 @@ static void step(struct one *o, struct mem_budget *b, uint64_t *seed)
         arena_reset(&o->arena);
         break;
     case 6:
-        bytes = buf_take(&o->buf, &n);
-        free(bytes);
+        buf_done(&o->buf);
         break;
     case 7:
         arena_done(&o->arena);

@@ -192,7 +192,7 @@ static inline void ui_client_read(struct ui_client *p)
             return;
         size_t n = (size_t)(end - body.p);
         take_event(p, (struct str){body.p, n});
-        buf_consume(&p->body, n + 2);
+        raw_conn_consume(&p->body, n + 2);
     }
 }
 

@@ -29,11 +29,6 @@ static uint64_t evictor_term_now(const struct evictor *e)
     return e->set.backend->term(e->set.backend);
 }
 
-bool evictor_active(const struct evictor *e)
-{
-    return e->rescue.active;
-}
-
 /* ---- results of filter ---- */
 
 /* Drops the entries of another leadership term: another replica may have led meanwhile. */

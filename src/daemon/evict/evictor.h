@@ -53,6 +53,3 @@ struct evictor *evictor_free(struct evictor *e);
  */
 struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
                             const struct judgement *j);
-
-/* Whether a rescue is under way. */
-bool evictor_active(const struct evictor *e);

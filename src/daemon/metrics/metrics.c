@@ -131,7 +131,7 @@ static uint64_t metrics_no_memory_of(const struct http_server_counts *c)
     return c->no_memory;
 }
 
-void metrics_write_requests(struct metrics_writer *w)
+static void metrics_write_requests(struct metrics_writer *w)
 {
     metrics_write_durations(w);
     metrics_write_verdicts(w);

@@ -92,5 +92,4 @@ struct metrics_writer {
 
 void metrics_write_cards(struct metrics_writer *w);
 void metrics_write_kubernetes(struct metrics_writer *w);
-void metrics_write_requests(struct metrics_writer *w);
 void metrics_write_process(struct metrics_writer *w);

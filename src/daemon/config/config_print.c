@@ -26,7 +26,9 @@ void config_print(const struct config *c, struct buf *out)
         buf_putc(out, '\n');
     }
     config_print_put_changes(out, CONFIG_LIVE, STR("a change takes effect at once"));
-    config_print_put_changes(out, CONFIG_FILE, STR("so does another file or list, but not none"));
+    config_print_put_changes(
+        out, CONFIG_FILE,
+        STR("another value takes effect at once; to add or remove one needs a restart"));
     config_print_put_changes(out, CONFIG_RESTART, STR("a change needs a restart"));
 }
 

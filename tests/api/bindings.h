@@ -1,4 +1,9 @@
-/* A Binding, read from the body of a POST, and its transaction (contract kubernetes 2). */
+/*
+ * A Binding, read from the body of a POST, and its transaction. Kubernetes' BindingREST.Create
+ * (pkg/registry/core/pod/storage/storage.go) sets spec.nodeName and merges the Binding's
+ * annotations into the pod in one write to etcd, or refuses with 409: the pod is bound, or is being
+ * deleted.
+ */
 #pragma once
 
 #include "api/store.h"

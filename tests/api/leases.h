@@ -1,5 +1,6 @@
 /*
- * Leases (contract kubernetes 6): GET, POST, and PUT with a resourceVersion as its precondition.
+ * Leases: GET, POST, and PUT with a resourceVersion as its precondition, as for each object of the
+ * API (Kubernetes' documentation: API Concepts, "Resource versions").
  */
 #pragma once
 

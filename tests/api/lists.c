@@ -1,4 +1,4 @@
-/* Lists in pages, and the events of watches (contract kubernetes 3); see lists.h. */
+/* Lists in pages, and the events of watches; see lists.h. */
 #include "api/lists.h"
 
 #include <stdio.h>

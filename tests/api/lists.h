@@ -1,4 +1,8 @@
-/* LIST in pages, and the events of a WATCH, as the API server writes them. */
+/*
+ * LIST in pages, and the events of a WATCH, as the API server writes them (Kubernetes'
+ * documentation: API Concepts, "Retrieving large results sets in chunks" and "Efficient detection
+ * of changes").
+ */
 #pragma once
 
 #include "api/store.h"

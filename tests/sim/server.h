@@ -1,6 +1,6 @@
 /*
- * The simulated API server: the real one's semantics (contract kubernetes 2 and 3) for the requests
- * that cardpack sends, in bytes, with network faults.
+ * The simulated API server: the real one's semantics for the requests that cardpack sends, in
+ * bytes, with network faults. bindings.h and lists.h of tests/api name their sources in Kubernetes.
  *
  * When a Binding commits late. A request with ?timeout=Ns expires N seconds after its arrival; one
  * without expires after 60 s, the API server's --request-timeout. What its handler gave to etcd by

@@ -297,7 +297,7 @@ static void take_event(struct shown *p, const char *event)
     json_t *data = whole ? json_loadb(text.p + 6, text.n - 6, 0, NULL) : NULL;
     bool hello = str_eq(name, STR("hello"));
     if (!known || data == NULL || (!p->greeted && !hello))
-        world_fail("the page is told: %s", event);
+        world_fail("a wrong event: %s", event);
     if (hello)
         json_object_clear(p->nodes);
     p->greeted = true;
@@ -348,7 +348,7 @@ static struct shown read_page(const char *stream, size_t n, bool *ret_ended)
         event = end + 2;
     }
     if (*ret_ended && event[0] != '\0')
-        world_fail("it ends amid an event: %s", event);
+        world_fail("it ends inside an event: %s", event);
     free(text);
     return p;
 }

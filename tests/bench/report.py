@@ -262,7 +262,7 @@ def chart_of(table: str, figures: list[Figure]) -> Chart | None:
         limits = {what: points((f for f in those if f["what"] == what), "limit") for what in unique(f["what"] for f in those)}
         first, *others = limits
         curves.append(Curve(beside, limits[first], limit=True))
-        # With several limits for each case, the first case's limit stands for all.
+        # With several limits for each case, the first case's limit is printed for all.
         if len(besides) == 1:
             curves += [Curve(f"{beside}: {what}", limits[what], limit=True) for what in others if limits[what] != limits[first]]
     title = TITLES.get(table, table) + ("" if unit in TO_US else f", {unit}")

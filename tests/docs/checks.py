@@ -161,7 +161,7 @@ def _data(block: Block, place: Place, schemas: Any) -> None:
     for item in items:
         shape = _shape(item)
         if not shape:
-            raise Failed("nobody knows what it is: see tests/docs/README.md")
+            raise Failed("a block of unknown kind: see tests/docs/README.md")
         _CHECKS[shape](item, place)
 
 

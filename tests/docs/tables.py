@@ -36,7 +36,7 @@ def log_faults(root: Path) -> list[str]:
     if len(said) < 50:
         return [f"only {len(said)} found in the source: is the search right?"]
     missing = [f"docs/operating.md lacks {message!r}" for message in sorted(said - listed)]
-    return missing + [f"docs/operating.md: nobody says {message!r}" for message in sorted(listed - said)]
+    return missing + [f"docs/operating.md: no code logs {message!r}" for message in sorted(listed - said)]
 
 
 def module_faults(root: Path) -> list[str]:

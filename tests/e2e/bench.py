@@ -333,7 +333,7 @@ class Bench(Lab):
     def verify_history(
         self, truth: Truth, *, killed: bool = False, ordered: bool = True
     ) -> None:
-        """The part of verify() that checks every version of the objects, and who wrote them."""
+        """The part of verify() that checks every version of the objects, and which clients wrote them."""
         assert self.history is not None
         uids = {pod["metadata"]["uid"] for pod in truth.bound()}
         wait_for(lambda: uids <= self._seen(), "the test's watch")

@@ -149,7 +149,7 @@ class Replicas:
             if not one.pod.startswith(self.bench.namespace + "/"):
                 continue
             before = [term for term in terms if term.at <= one.done]
-            check(before, f"{one}: nobody had begun to decide: {terms}")
+            check(before, f"{one}: no replica had begun to decide: {terms}")
             check(before[-1].replica == one.replica, f"{one}, and {before[-1]} decides: {terms}")
 
     def lease(self) -> Json:

@@ -26,7 +26,7 @@ def _set(text: str, key: str, value: str) -> str:
     pattern = re.compile(rf"^([ ]*(?:- )?){re.escape(key)}:.*$", re.MULTILINE)
     text, count = pattern.subn(lambda m: f"{m[1]}{key}: {value}", text)
     if count != 1:
-        raise ValueError(f"{key} stands {count} times in the shipped configuration, not once")
+        raise ValueError(f"{key} is {count} times in the shipped configuration, not once")
     return text
 
 

@@ -73,7 +73,7 @@ static void place(const struct pod_view *v, uint32_t percent, struct arena *a)
     struct holding *h = holding_new(&r, &there, false);
     check(h != NULL, "there is memory");
     for (uint32_t i = 0; i < h->n_shares; i++) {
-        check(h->shares[i].mem >= 0, "nobody holds less than nothing");
+        check(h->shares[i].mem >= 0, "no share is negative");
         sum += h->shares[i].mem;
     }
     check(sum <= 4 * REQUEST_MEM_MAX, "nor more than there is");
@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pod_view v = {.uid = STR_NULL};
     struct arena arena;
     arena_init(&arena, 4 * MIB);
-    check(allocation_read(text, &arena, &v), "so much fits");
+    check(allocation_read(text, &arena, &v), "an allocation of this length is readable");
     json_t *json = jansson_reads(text);
     if (json != NULL)
         compare(&v, json);

@@ -111,7 +111,7 @@ static void put_in_force(const struct quota_view *view)
     }
     check(quota_set(&q, &(struct quota_view){NULL, 0}) == OK, "no limits take no memory");
     quota_leave(&q, early);
-    check(q.tenants.n == 0, "nobody is left");
+    check(q.tenants.n == 0, "no namespace is left");
     quota_done(&q);
 }
 

@@ -142,7 +142,7 @@ static void check_shortlist(struct stage *s, const struct filter_args *args, str
     if (all == NULL)
         return;
     check(json_equal(json_object_get(all, "FailedNodes"), json_object_get(answer, "FailedNodes")),
-          "a shortlist refuses nobody");
+          "a shortlist refuses no node");
     size_t most = is_placed(s, args) ? s->service.shortlist : SIZE_MAX;
     check(offers(answer) == MIN_OF(offers(all), most), "as many as it may be");
     json_decref(all);
@@ -230,7 +230,7 @@ static void check_victims(struct stage *s, const struct preempt_args *args,
                           const struct node_victims *asked, const json_t *pods)
 {
     size_t n = json_array_size(pods);
-    check(n > 0 && n >= asked->n, "never nobody, and never less than was asked for");
+    check(n > 0 && n >= asked->n, "some victims, and never fewer than the request named");
     for (size_t i = 0; i < n; i++) {
         struct str uid = jansson_str(json_object_get(json_array_get(pods, i), "UID"));
         if (i < asked->n) {
@@ -240,7 +240,7 @@ static void check_victims(struct stage *s, const struct preempt_args *args,
         const struct pod *p = cache_pod(&s->service.cache, uid);
         check(p != NULL && p->node != NULL && str_eq(p->node->name, asked->node), "it is there");
         check(p->request->priority < args->pod.priority && !p->deleting, "it weighs less");
-        check(!str_eq(uid, args->pod.uid), "nobody evicts himself");
+        check(!str_eq(uid, args->pod.uid), "no pod is its own victim");
         for (size_t j = 0; j < i; j++)
             check(!str_eq(uid, jansson_str(json_object_get(json_array_get(pods, j), "UID"))),
                   "once");
@@ -255,7 +255,7 @@ static void check_preempt(struct stage *s, struct str body, json_t *answer)
     json_t *nodes = json_object_get(answer, "NodeNameToMetaVictims");
     check(json_is_object(nodes), "a map, whatever was asked");
     if (preempt_read(body, &s->arena, &args, NULL) != OK) {
-        check(json_object_size(nodes) == 0, "what can't be read evicts nobody");
+        check(json_object_size(nodes) == 0, "an invalid request has no victims");
         return;
     }
     json_object_foreach(nodes, node, victims)

@@ -2,7 +2,7 @@
 """Compares kubectl-cardpack's output with golden files, against the daemon of a golden world.
 
     golden.py CARDPACK KUBECTL_CARDPACK FOLDER             compare, byte for byte
-    golden.py CARDPACK KUBECTL_CARDPACK FOLDER --update    write FOLDER/*.out anew; review the diff
+    golden.py CARDPACK KUBECTL_CARDPACK FOLDER --update    write FOLDER/*.out again; review the diff
 
 Each FOLDER/*.cmd has the world on its first line (a folder of tests/golden), the arguments on its
 second, and standard input after that. The .out file has the exit status, standard output, and standard

@@ -264,7 +264,7 @@ class Check:
         text = json.dumps(answer)
         told = ("model", "uuid", "profile", "numa", "pool", "fault", "cordoned", "compute", '"id": -1')
         wrong += [f"{word} is not told: {text}" for word in told if word not in text]
-        self.say("all that is told of cards", wrong)
+        self.say("the answers about cards", wrong)
 
     def page(self, daemon: Daemon) -> None:
         """Each file of the page, new and unchanged; and the beginning of the events."""

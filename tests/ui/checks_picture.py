@@ -132,11 +132,11 @@ def filters(lab: Lab) -> None:
     b.js("const s = document.getElementById('model'); s.value = 'NVIDIA-A100';"
          "s.dispatchEvent(new Event('input'))")
     b.fill("#free", "30")
-    equal(shown(), ["mixed-0"], "a card of this model with so much")
+    equal(shown(), ["mixed-0"], "a card of this model with that much memory free")
     equal(b.js("return location.hash"), "#model=NVIDIA-A100&free=30", "the address")
     place = b.js("return location.hash")
     lab.open(daemon, place)
-    equal(shown(), ["mixed-0"], "after it was opened anew")
+    equal(shown(), ["mixed-0"], "after it was opened again")
     equal(b.js("return document.getElementById('free').value"), "30", "the field")
     lab.open(daemon, "#only=trouble")
     equal(shown(), ["infer-0", "train-0"], "those in trouble")

@@ -203,7 +203,7 @@ static const struct {
     {POD("the whole range", .percent = S("1"), ALLOCATION({0, 2, REQUEST_MEM_MAX}, {1, 2, 1}),
          CONTAINERS(2, MAIN(0, "0"), MAIN(1, "0"))),
      {{0}}},
-    {POD("nobody asks", .mem_overhead = S("8"), .idx = S("3"), ALLOCATION({0, 1, 64}),
+    {POD("no container asks", .mem_overhead = S("8"), .idx = S("3"), ALLOCATION({0, 1, 64}),
          CONTAINERS(1, MAIN(0, "0"))),
      {{EIGHT, .card = 3}}},
     {POD("another plugin's", .idx = S("3"), CONTAINERS(1, {.name = S("c"), .exclusive = S("1")})),

@@ -289,7 +289,7 @@ START_TEST(asked_while_waiting)
     k.lease_silent = false;
     pass(RETRY_MS);
     ck_assert_ptr_nonnull(json_object_get(json_object_get(lease_content(), "metadata"),
-                                          "annotations")); /* it is told */
+                                          "annotations")); /* the wish to lead is in the Lease */
     ck_assert_str_eq(holder(), "other");
 }
 

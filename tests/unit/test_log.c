@@ -310,7 +310,7 @@ START_TEST(a_reader_that_stalls_holds_up_nothing)
     log_info("later");
     ck_assert_uint_le(log_dropped() - before, 5);
     (void)close(ends[0]);
-    log_info("nobody reads"); /* lost, as before */
+    log_info("no reader"); /* lost, as before */
     (void)close(ends[1]);
 }
 

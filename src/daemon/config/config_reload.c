@@ -1,8 +1,8 @@
 /*
  * Classifies the settings by when a change takes effect. Only what an operator changes under way
- * has code for that: the log level, and who may call. All else needs a restart. TLS, client
- * certificates and tokens each stay on or off while the port is open: otherwise older connections
- * would follow other rules than new ones. Since these and the address stay, the merged
+ * has code for that: the log level, and which clients may call. All else needs a restart. TLS,
+ * client certificates and tokens each stay on or off while the port is open: otherwise older
+ * connections would follow other rules than new ones. Since these and the address stay, the merged
  * configuration is as secure as each of the two.
  */
 #include "daemon/config/config_reload.h"

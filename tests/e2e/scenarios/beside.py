@@ -380,9 +380,9 @@ def cards_want_the_second(bench: Bench) -> None:
         said = _refusal(bench, {"gpu": 2})
         check('spec.schedulerName: "default-scheduler"' in said, said)
         check("must say" in _refusal(bench, {"cpu": None}, {"first": 2}), "an init container's")
-        check(not _refusal(bench, {"cpu": None}, {"first": None}), "who asks for no card")
-        check(not _refusal(bench, {"cpu": None, "gpu": 2}, None, "cardpack"), "who says cardpack")
-        check('"other": a pod' in _refusal(bench, {"gpu": 2}, None, "other"), "who says another")
+        check(not _refusal(bench, {"cpu": None}, {"first": None}), "a pod that requests no card")
+        check(not _refusal(bench, {"cpu": None, "gpu": 2}, None, "cardpack"), "a pod with schedulerName cardpack")
+        check('"other": a pod' in _refusal(bench, {"gpu": 2}, None, "other"), "a pod with another schedulerName")
     finally:
         bench.cluster.kubectl("delete", "-f", "-", stdin=text)
         # The API server still refuses pods until it sees the deletion; this would hit the next

@@ -63,7 +63,7 @@ def failed_binds_are_told(bench: Bench) -> None:
     path = f"/api/v1/namespaces/{bench.namespace}/events"
     bench.cluster.must("DELETE", path)
     check(daemon.bind(pod, "n1") == error, "another error")
-    wait_for(lambda: told(bench, "asked"), "the event anew")
+    wait_for(lambda: told(bench, "asked"), "the event again")
     events = told(bench, "asked")
     check(len(events) == 1 and events[0]["count"] == 2, events)
 

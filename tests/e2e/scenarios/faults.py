@@ -135,7 +135,7 @@ def assigned_by_another(lab: Lab) -> None:
         second = fake.pod("again", 16)
         error = daemon.bind(pods[0], "n1")
         check('"n2"' in error and "away" in error, f"bound elsewhere: {error}")
-        check(daemon.bind(pods[1], "n1") == "", "bound there by another hand")
+        check(daemon.bind(pods[1], "n1") == "", "bound there by another client")
         error = daemon.bind(pods[2], "n2")
         check("gone" in error, f"deleted: {error}")
         error = daemon.bind(pods[3], "n2")

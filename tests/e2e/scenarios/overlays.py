@@ -304,7 +304,7 @@ def _drains_a_leader(bench: Bench, names: list[str], budget: str) -> None:
     for name in names:  # no replica leads yet
         _runs(bench, name, "False")
     wait_for(lambda: _allowed(bench, budget) == 0, "the budget's figures", PATIENCE)
-    check(_evict(bench, names[0]) == 429, "evicted while nobody led")
+    check(_evict(bench, names[0]) == 429, "evicted while no replica led")
     for name in names[:2]:
         _runs(bench, name, "True")
         wait_for(lambda: _allowed(bench, budget) == 1, f"{name} to count", PATIENCE)

@@ -41,7 +41,7 @@ def page_follows(lab: Lab) -> None:
             fake.resize("n2", 0, 0)  # it shares no cards any more
             page.settle()
             check(daemon.bind(late, "n1") == "", "bind of the one that waited")
-            wait_for(lambda: page.waiting() == {}, "nobody to wait")
+            wait_for(lambda: page.waiting() == {}, "no pod to wait")
             fake.resize("n2", 16, 2)
             fake.outage(500)
             fake.api.delete_pod("p1")

@@ -83,7 +83,7 @@ def prioritize_decides(bench: Bench) -> None:
     agree(daemon, bench.truth)
     spread = one_by_one(bench, "spread", 1, annotations={OWN + "node-policy": "spread"})
     check(spread == [empty], f"{spread} is not the node with the emptiest cards, {empty}")
-    check(daemon.log("prioritized"), "nobody asked for priorities")
+    check(daemon.log("prioritized"), "kube-scheduler did not call prioritize")
     bench.verify(daemon)
 
 

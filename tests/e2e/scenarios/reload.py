@@ -367,8 +367,8 @@ def signals_at_odd_times(lab: Lab) -> None:
             os.kill(daemon.process.pid, signal.SIGHUP)
             check(asked.result() == "", "the bind under way")
         daemon.stop()
-        check(len(daemon.log("SIGHUP is ignored: shutting down")) == 1, "not told")
-        check(len(daemon.log(CHANGED)) == 1, "changed on the way out")
+        check(len(daemon.log("SIGHUP is ignored: shutting down")) == 1, "no line about it")
+        check(len(daemon.log(CHANGED)) == 1, "a setting changed during the shutdown")
         check(fake.node_of("p") == "n1", "not bound")
 
 

@@ -79,7 +79,7 @@ def same_card(ground: Ground) -> None:
     ground.annotate_node("n1", annotations={CORDONED: None})
     check(ground.placed("other", 5, notes={AFFINITY: "others"}) == [0], "another group")
     ground.delete("first", "second")
-    check(ground.placed("again", 1, notes=group) == [0], "nobody holds one: the tightest")
+    check(ground.placed("again", 1, notes=group) == [0], "no pod holds one: the tightest card")
 
 
 @on_all_grounds

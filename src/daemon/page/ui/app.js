@@ -133,7 +133,7 @@ function draw_empty(n) {
             el("button", {type: "button", onclick: () => clear_filter()}, "Clear the filter"));
     } else if (model.is_whole) {
         box.replaceChildren(el("h2", {}, "No node shares its cards"),
-            el("p", {}, "cardpack knows of no node with aliyun.com/gpu-mem in its capacity. Nodes get it "
+            el("p", {}, "cardpack has found no node with aliyun.com/gpu-mem in its capacity. Nodes get it "
                 + "from the device plugin: see that it runs on them."));
     } else {
         box.replaceChildren(el("h2", {}, state.link === "lost" ? "No connection" : "Reading the cluster"),

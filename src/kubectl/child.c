@@ -30,8 +30,8 @@
 #define ARGS_MAX    64
 #define NOT_RUN     127
 
-/* kubectl proxy logs so what it also answers: the answer's text is shown as the error. */
-#define ANSWERED_TOO STR("Error while proxying request: ")
+/* kubectl proxy logs its own answers so. The line is not shown: the answer's text is the error. */
+#define LOGGED STR("Error while proxying request: ")
 
 /* ---- starting ---- */
 
@@ -136,11 +136,23 @@ static void child_take_line(struct kubectl_child *c, struct str bytes)
     }
 }
 
+/* True: the line is the log line of an error that kubectl proxy also answers. */
+static bool child_note_logged(struct kubectl_child *c, struct str text)
+{
+    const char *at = memmem(text.p, text.n, LOGGED.p, LOGGED.n);
+    if (at == NULL)
+        return false;
+    struct str error = str_trim(str_skip(text, (size_t)(at - text.p) + LOGGED.n));
+    memcpy(c->logged, error.p, error.n);
+    c->n_logged = error.n;
+    return true;
+}
+
 /* Shows the text so far: a whole line, or with `ends` false the beginning of one. */
 static void child_show(struct kubectl_child *c, bool ends)
 {
     struct str text = {c->text, c->n_text};
-    bool hidden = memmem(text.p, text.n, ANSWERED_TOO.p, ANSWERED_TOO.n) != NULL;
+    bool hidden = child_note_logged(c, text);
     timer_cancel(&c->pause);
     c->n_text = 0;
     if (!c->in_prompt && (hidden || str_trim(text).n == 0))
@@ -218,12 +230,23 @@ static void child_await_end(const struct kubectl_child *c)
     }
 }
 
-/* Shows what is left in the pipe. A process that the child has started may keep the pipe open. */
-static void child_drain_text(struct kubectl_child *c)
+/* Reads what is in the pipe. A process that the child has started may keep the pipe open. */
+static void child_read_text(struct kubectl_child *c)
 {
     struct pollfd p = {.fd = c->err.fd, .events = POLLIN};
     for (int i = 0; i < DRAIN_STEPS && c->err.fd >= 0 && poll(&p, 1, 0) == 1; i++)
         (void)child_read_on(c, &c->err);
+}
+
+bool kubectl_child_has_logged(struct kubectl_child *c, struct str line)
+{
+    child_read_text(c);
+    return c->n_logged > 0 && str_starts(line, (struct str){c->logged, c->n_logged});
+}
+
+static void child_drain_text(struct kubectl_child *c)
+{
+    child_read_text(c);
     if (c->n_text > 0 || c->in_prompt)
         child_show(c, true);
 }

@@ -35,6 +35,8 @@ struct kubectl_child {
     size_t n_text;
     char line[512];  /* the first line of standard output */
     char text[1000]; /* of standard error, not shown yet */
+    size_t n_logged;
+    char logged[1000]; /* the last error that kubectl proxy logged and answered; its first line */
 };
 
 /*
@@ -51,6 +53,13 @@ struct str kubectl_child_line(const struct kubectl_child *c);
 /* Whether the child has closed its standard output; then the child is ended, and the error says how
  * it ended. */
 bool kubectl_child_is_gone(struct kubectl_child *c, struct err *reterr);
+
+/*
+ * Whether `line`, the first line of an answer, is an error that kubectl proxy has logged. It logs
+ * an error before it answers with it, and does not log what a server answers. Always false if the
+ * child is quiet.
+ */
+bool kubectl_child_has_logged(struct kubectl_child *c, struct str line);
 
 /* Ends the child with SIGTERM, or with SIGKILL if that takes too long, and waits for its end. */
 void kubectl_child_stop(struct kubectl_child *c);

@@ -2,8 +2,8 @@
  * Runs one kube_call at a time on a loop of its own, and stops the loop when the call is done.
  *
  * If kubectl proxy gets no answer from the API server (no connection, no credentials), it answers
- * 500 with a plain text; the API server's own errors are JSON. The first call may include a log-in
- * of the kubeconfig's user, so it gets more time.
+ * 500 with a plain text. So may a server behind the Service, but kubectl logs only its own errors.
+ * The first call may include a log-in of the kubeconfig's user, so it gets more time.
  */
 #include "kubectl/client.h"
 
@@ -91,16 +91,18 @@ static uint64_t client_limit_of(const struct kubectl_client *c)
 }
 
 /* kubectl's own answer, as an error with its first line. Its standard error shows the others. */
-static enum errc client_refused_by_kubectl(const struct kubectl_client *c, struct err *e)
+static enum errc client_refused_by_kubectl(struct kubectl_client *c, struct err *e)
 {
     struct str line;
     struct str rest;
     struct str reply = str_trim(kubectl_client_reply(c));
-    if (!client_is_through_kubectl(c) || kubectl_client_status(c) != 500 ||
-        str_starts(reply, STR("{")))
+    if (!client_is_through_kubectl(c) || kubectl_client_status(c) != 500)
         return OK;
     (void)str_cut(reply, '\n', &line, &rest);
-    return err_set(e, ERR_UNAVAILABLE, "kubectl proxy: %.*s", STR_ARG(str_trim(line)));
+    line = str_trim(line);
+    if (!kubectl_child_has_logged(&c->proxy.child, line))
+        return OK;
+    return err_set(e, ERR_UNAVAILABLE, "kubectl proxy: %.*s", STR_ARG(line));
 }
 
 static enum errc client_run(struct kubectl_client *c, const char *method, struct str path,

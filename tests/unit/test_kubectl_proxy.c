@@ -355,26 +355,34 @@ static pid_t answer_once(const char *answer)
     return pid;
 }
 
+#define LOG(text) "echo 'E1123 x.go:1] Error while proxying request: " text "' >&2\n"
+
 static const struct {
+    const char *logs; /* what kubectl does before it serves */
     const char *answer;
     enum errc code;
     bool answered;
     const char *says;
 } answers[] = {
-    {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", OK, true, ""},
-    {"HTTP/1.1 500 X\r\nContent-Length: 10\r\n\r\n {\"a\": 1}\n", OK, true, ""},
-    {"HTTP/1.1 500 X\r\nContent-Length: 12\r\n\r\ndial tcp: x\n", ERR_UNAVAILABLE, false,
-     "kubectl proxy: dial tcp: x"},
-    {"HTTP/1.1 500 X\r\nContent-Length: 11\r\n\r\nlog in\n\nhow", ERR_UNAVAILABLE, false,
-     "kubectl proxy: log in"},
-    {"", ERR_UNAVAILABLE, false, "GET http://kubectl/version: "},
+    {"", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", OK, true, ""},
+    {"", "HTTP/1.1 500 X\r\nContent-Length: 10\r\n\r\n {\"a\": 1}\n", OK, true, ""},
+    {LOG("dial tcp: x"), "HTTP/1.1 500 X\r\nContent-Length: 12\r\n\r\ndial tcp: x\n",
+     ERR_UNAVAILABLE, false, "kubectl proxy: dial tcp: x"},
+    {LOG("log in\n\nhow"), "HTTP/1.1 500 X\r\nContent-Length: 11\r\n\r\nlog in\n\nhow",
+     ERR_UNAVAILABLE, false, "kubectl proxy: log in"},
+    {"", "", ERR_UNAVAILABLE, false, "GET http://kubectl/version: "},
+    /* A plain 500 of a server behind the Service. */
+    {"", "HTTP/1.1 500 X\r\nContent-Length: 6\r\n\r\noops!\n", OK, true, ""},
+    {LOG("dial tcp: x"), "HTTP/1.1 500 X\r\nContent-Length: 6\r\n\r\noops!\n", OK, true, ""},
 };
 
 START_TEST(request)
 {
     (void)setenv("http_proxy", "http://127.0.0.1:1", 1);
+    char script[256];
     args.timeout_given = _i == 0;
-    write_kubectl(SERVES STAYS);
+    (void)snprintf(script, sizeof(script), "%s" SERVES STAYS, answers[_i].logs);
+    write_kubectl(script);
     ck_assert_ok(kubectl_client_open(&client, &args, &err), &err);
     pid_t pid = answer_once(answers[_i].answer);
     enum errc code = kubectl_client_call(&client, "GET", STR("/version"), STR_NULL, &err);

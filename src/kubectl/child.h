@@ -1,8 +1,8 @@
 /*
- * Runs kubectl as a child process. The kernel kills the child if this process dies. If `kubectl` in
- * PATH is a script that runs the real kubectl without "exec", the kernel kills the script only, and
- * the real kubectl goes on. This is the only code that starts a process; tests/house/symbols.py
- * checks that, and that the daemon does not link it.
+ * Runs kubectl as a child process. The kernel kills the child if this process dies. It does not
+ * kill what the child has started: the real kubectl if `kubectl` in PATH is a script that runs it
+ * without "exec". This is the only code that starts a process; tests/house/symbols.py checks that,
+ * and that the daemon does not link it.
  */
 #pragma once
 

@@ -5,6 +5,11 @@
  *
  * The handler of SIGHUP, SIGINT, SIGQUIT and SIGTERM ends kubectl and removes the folder. SIGKILL
  * and every other signal that ends this process leave the folder behind.
+ *
+ * If kubectl in PATH is a script that runs the real kubectl without exec, our child is the script.
+ * The socket leads to the real kubectl: the kernel tells which process listens there. A process
+ * group for both would be simpler, but kubectl could not read from the terminal any more, and the
+ * group's end would also end a browser that a credential plugin has opened.
  */
 #include "kubectl/proxy.h"
 
@@ -15,6 +20,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define FOLDER "kubectl-cardpack-XXXXXX"
@@ -40,9 +47,36 @@ static void proxy_remove_folder(void)
     ends.made = false;
 }
 
+/* The process that listens on the socket; 0: none. Only calls that are safe in a handler. */
+static pid_t proxy_find_server(void)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct ucred server = {.pid = 0};
+    socklen_t n = sizeof(server);
+    _Static_assert(sizeof(at.sun_path) == sizeof(ends.socket), "any path of ours fits");
+    memcpy(at.sun_path, ends.socket, sizeof(at.sun_path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return 0;
+    if (connect(fd, (const struct sockaddr *)&at, sizeof(at)) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &server, &n) != 0)
+        server.pid = 0;
+    (void)close(fd);
+    return server.pid;
+}
+
+/* Ends the server if it is not our child, which kubectl_child_stop ends. */
+static void proxy_end_server(void)
+{
+    pid_t server = ends.made ? proxy_find_server() : 0;
+    if (server > 0 && server != ends.kubectl && server != getpid())
+        (void)kill(server, SIGTERM);
+}
+
 /* Only calls that are safe in a handler. SA_RESETHAND: the raised signal has its default action. */
 static void proxy_on_signal(int signo)
 {
+    proxy_end_server();
     if (ends.kubectl > 0)
         (void)kill(ends.kubectl, SIGTERM);
     proxy_remove_folder();
@@ -139,10 +173,9 @@ enum errc kubectl_proxy_start(struct kubectl_proxy *p, struct loop *l, const str
     if (code == OK && !str_starts(kubectl_child_line(&p->child), STR("Starting to serve on "))) {
         code = err_set(reterr, ERR_UNAVAILABLE, "kubectl proxy: it prints \"%.*s\"",
                        STR_ARG(kubectl_child_line(&p->child)));
-        kubectl_child_stop(&p->child);
     }
     if (code != OK) {
-        proxy_remove_folder();
+        kubectl_proxy_stop(p);
         return code;
     }
     (void)snprintf(p->socket, sizeof(p->socket), "%s", ends.socket);
@@ -151,6 +184,7 @@ enum errc kubectl_proxy_start(struct kubectl_proxy *p, struct loop *l, const str
 
 void kubectl_proxy_stop(struct kubectl_proxy *p)
 {
+    proxy_end_server();
     kubectl_child_stop(&p->child);
     proxy_remove_folder();
 }

@@ -302,6 +302,58 @@ START_TEST(dies_with_us)
 
 END_TEST
 
+/* In place of the real kubectl: listens on the socket until a signal ends it. */
+static int serve(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    FILE *f = fopen("pid", "w");
+    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+    if (f == NULL || fprintf(f, "%d", (int)getpid()) < 0 || fclose(f) != 0 ||
+        bind(fd, (const struct sockaddr *)&at, sizeof(at)) != 0 || listen(fd, 1) != 0)
+        return 1;
+    (void)printf("Starting to serve on %s\n", path);
+    (void)fflush(stdout);
+    (void)pause();
+    return 1;
+}
+
+/* kubectl in PATH is a script without exec: the process that it has started ends, too. */
+START_TEST(ends_the_real_kubectl)
+{
+    static const int signals[] = {0, SIGINT, SIGTERM, SIGHUP};
+    char self[128];
+    char script[256];
+    uint64_t kubectl = 0;
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
+    ck_assert(n > 0 && (size_t)n < sizeof(self));
+    ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    (void)snprintf(script, sizeof(script), "'%.*s' serve \"${2#*=}\"\nexit 1\n", (int)n, self);
+    write_kubectl(script);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (signals[_i] != 0)
+            (void)signal(signals[_i], SIG_DFL); /* check has its own handler */
+        enum errc code = start();
+        if (code == OK && signals[_i] != 0)
+            (void)raise(signals[_i]);
+        kubectl_proxy_stop(&proxy);
+        _exit(code == OK ? 0 : 1);
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, signals[_i]); /* no exit status, or the signal's number */
+    ck_assert(str_to_u64(content("pid"), INT32_MAX, &kubectl));
+    while (kill((pid_t)kubectl, 0) == 0) { /* the script may reap it, or leave that to us */
+        (void)waitpid((pid_t)kubectl, NULL, WNOHANG);
+        (void)usleep(1000);
+    }
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+}
+
+END_TEST
+
 static const struct {
     const char *script;
     const char *namespace;
@@ -461,8 +513,10 @@ START_TEST(address)
 
 END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "serve") == 0)
+        return serve(argv[2]);
     Suite *s = suite_create("kubectl_proxy");
     TCase *t = tcase_create("kubectl_proxy");
     tcase_set_timeout(t, 120);
@@ -476,6 +530,7 @@ int main(void)
     tcase_add_test(t, says);
     tcase_add_test(t, quiet);
     tcase_add_loop_test(t, dies_with_us, 0, 4);
+    tcase_add_loop_test(t, ends_the_real_kubectl, 0, 4);
     tcase_add_loop_test(t, of_context, 0, (int)COUNT_OF(contexts));
     tcase_add_loop_test(t, request, 0, (int)COUNT_OF(answers));
     tcase_add_test(t, lost);

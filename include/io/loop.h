@@ -44,7 +44,7 @@ uint64_t loop_random(struct loop *l);
 
 struct loop_fd {
     int fd;
-    uint32_t events; /* EPOLLIN | EPOLLOUT, level-triggered */
+    uint32_t events; /* EPOLLIN, EPOLLOUT and EPOLLRDHUP, level-triggered */
     void (*ready)(struct loop_fd *f, uint32_t events);
     struct loop *loop; /* NULL while not added */
 };

@@ -48,6 +48,7 @@ static const char *const step_names[CONFINE_STEPS] = {
 
 static unsigned confine_note(enum confine_step step, bool done)
 {
+    assert((unsigned)step < CONFINE_STEPS);
     if (done)
         return 0;
     log_debug("not confined", kv_cstr("step", step_names[step]), kv_cstr("why", strerror(errno)));

@@ -307,6 +307,7 @@ static void http_client_feed(struct deferred *d)
 void http_call_start(struct http_client *c, struct http_call *call)
 {
     assert(call->client == NULL && call->method != NULL && call->on_done != NULL);
+    assert(call->n_headers == 0 || call->headers != NULL);
     call->client = c;
     call->outcome = HTTP_NOT_SENT;
     call->status = 0;

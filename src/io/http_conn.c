@@ -177,6 +177,7 @@ void conn_reads(struct conn *c, const struct mem_account *a)
 
 void conn_heard(struct conn *c)
 {
+    assert(c->account != NULL);
     c->moved_ms = loop_now_ms(c->table->loop);
     if (c->table->draining && c->state == CONN_READING)
         http_conn_arm_due(c);
@@ -315,6 +316,7 @@ bool conns_make_room(struct conns *t)
 void conns_end_kept(struct conns *t)
 {
     struct conn *c;
+    assert(t->draining);
     while ((c = http_conn_silent(t, CONN_KEPT)) != NULL)
         http_conn_cut(c, "the end");
 }

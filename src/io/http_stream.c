@@ -108,6 +108,7 @@ void http_request_stream(struct http_request *r, unsigned status, const char *co
 {
     struct exchange *own = CONTAINER_OF(r, struct exchange, pub);
     assert(st->fill != NULL && st->gone != NULL && own->stream == NULL);
+    assert(r->answer->n == 0);
     st->request = own;
     st->sent = 0;
     st->ended = own->set->closing;

@@ -60,6 +60,7 @@ void notify_close(struct notify *n)
 
 void notify_send(struct notify *n, struct str state)
 {
+    assert(state.n > 0);
     if (n->fd < 0)
         return;
     if (sendto(n->fd, state.p, state.n, MSG_NOSIGNAL, (const struct sockaddr *)&n->to,

@@ -92,5 +92,7 @@ unsigned process_connections(const struct process_usage *u, unsigned wanted)
         return wanted;
     if ((uint64_t)u->max_fds < rest)
         return 0;
-    return (unsigned)MIN_OF(((uint64_t)u->max_fds - rest) / 2, (uint64_t)wanted);
+    unsigned n = (unsigned)MIN_OF(((uint64_t)u->max_fds - rest) / 2, (uint64_t)wanted);
+    assert(n <= wanted && process_descriptors_for(u, n) <= (uint64_t)u->max_fds);
+    return n;
 }

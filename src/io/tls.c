@@ -387,6 +387,7 @@ void *tls_no_certificate(void)
 
 enum tls_news tls_refresh(struct tls *t, struct err *reterr)
 {
+    assert(t->identity != NULL && t->settings.again);
     struct tls_identity *fresh = NULL;
     struct stamps now = tls_stamps_of(
         &t->settings); /* read before the content: a change in between is detected next time */

@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 #define CONN_MEMORY_BYTES (64 * KIB)
-#define ECHO_BYTES (256 * MIB)
-#define TEMP_MAX   32
-#define START_MS   120000
-#define START_TURN 20
+#define ECHO_BYTES        (256 * MIB)
+#define TEMP_MAX          32
+#define START_MS          120000
+#define START_TURN        20
 
 /* ---- files ---- */
 
@@ -131,9 +131,9 @@ static void echo_run(int tell)
 {
     static struct echo e;
     buf_init(&e.body, ECHO_BYTES);
-    struct MHD_Daemon *d =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, echo, &e,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONN_MEMORY_BYTES, MHD_OPTION_END);
+    struct MHD_Daemon *d = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, echo, &e,
+                                            MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                                            (size_t)CONN_MEMORY_BYTES, MHD_OPTION_END);
     if (d == NULL)
         die("libmicrohttpd does not start");
     uint16_t port = MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT)->port;

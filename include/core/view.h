@@ -33,6 +33,14 @@ struct label_view {
     struct str value;
 };
 
+/* A condition of a pod's status. */
+struct condition_view {
+    struct str status; /* "True", "False" or "Unknown"; absent: the pod has no such condition */
+    struct str reason; /* "Unschedulable"; absent: none */
+    struct str message;
+    uint32_t since_s; /* lastTransitionTime, Unix time; 0: absent */
+};
+
 struct pod_view {
     struct str uid;
     struct str namespace;
@@ -46,7 +54,8 @@ struct pod_view {
     bool never_preempts;     /* spec.preemptionPolicy is Never */
     bool deleting;           /* metadata.deletionTimestamp is set */
     bool initialized;        /* condition Initialized: the init containers are done */
-    struct str idx;          /* GPUSHARE_ANNOTATION_...; absent if the pod has none */
+    struct condition_view scheduled; /* PodScheduled: what the scheduler says of the pod */
+    struct str idx;                  /* GPUSHARE_ANNOTATION_...; absent if the pod has none */
     struct str assigned;
     struct str assume_time;
     struct str count_label; /* GPUSHARE_LABEL_COUNT */

@@ -101,12 +101,12 @@ static void kube_read_pod_labels(struct jread *r, struct arena *a, struct pod_vi
     pod->labels = labels;
 }
 
-/* An invalid time must not exclude the pod. */
-static void kube_read_created(struct jread *r, struct pod_view *pod)
+/* An invalid time must not exclude the object. */
+static void kube_read_time(struct jread *r, uint32_t *ret_s)
 {
     uint32_t s = 0;
     if (stamp_read(jread_str(r), &s))
-        pod->created_s = s;
+        *ret_s = s;
 }
 
 static void kube_read_pod_metadata(struct jread *r, struct arena *a, struct pod_view *pod)
@@ -120,7 +120,7 @@ static void kube_read_pod_metadata(struct jread *r, struct arena *a, struct pod_
         else if (str_eq(key, STR("uid")))
             pod->uid = jread_str(r);
         else if (str_eq(key, STR("creationTimestamp")))
-            kube_read_created(r, pod);
+            kube_read_time(r, &pod->created_s);
         else if (str_eq(key, STR("deletionTimestamp")))
             pod->deleting = jread_str(r).n > 0;
         else if (str_eq(key, STR("annotations")))
@@ -276,21 +276,41 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
     pod->n_mains = mains.all;
 }
 
-/* Whether this condition has type Initialized and status True. */
-static bool kube_read_condition(struct jread *r)
+/* Returns the condition's type. */
+static struct str kube_read_condition(struct jread *r, struct condition_view *ret)
 {
-    bool initialized = false;
-    bool is_true = false;
+    struct str type = STR_NULL;
     struct str key;
+    *ret = (struct condition_view){.since_s = 0};
     jread_object (r, key) {
         if (str_eq(key, STR("type")))
-            initialized = str_eq(jread_str(r), STR("Initialized"));
+            type = jread_str(r);
         else if (str_eq(key, STR("status")))
-            is_true = str_eq(jread_str(r), STR("True"));
+            ret->status = jread_str(r);
+        else if (str_eq(key, STR("reason")))
+            ret->reason = jread_str(r);
+        else if (str_eq(key, STR("message")))
+            ret->message = jread_str(r);
+        else if (str_eq(key, STR("lastTransitionTime")))
+            kube_read_time(r, &ret->since_s);
         else
             jread_skip(r);
     }
-    return initialized && is_true;
+    return type;
+}
+
+static void kube_read_conditions(struct jread *r, struct pod_view *pod)
+{
+    pod->initialized = false;
+    pod->scheduled = (struct condition_view){.since_s = 0};
+    jread_array (r) {
+        struct condition_view c;
+        struct str type = kube_read_condition(r, &c);
+        if (str_eq(type, STR("Initialized")))
+            pod->initialized = pod->initialized || str_eq(c.status, STR("True"));
+        else if (str_eq(type, STR("PodScheduled")))
+            pod->scheduled = c;
+    }
 }
 
 static void kube_read_pod_status(struct jread *r, struct pod_view *pod)
@@ -302,9 +322,7 @@ static void kube_read_pod_status(struct jread *r, struct pod_view *pod)
         } else if (str_eq(key, STR("nominatedNodeName"))) {
             pod->nominated = jread_str(r);
         } else if (str_eq(key, STR("conditions"))) {
-            pod->initialized = false;
-            jread_array (r)
-                pod->initialized = kube_read_condition(r) || pod->initialized;
+            kube_read_conditions(r, pod);
         } else {
             jread_skip(r);
         }

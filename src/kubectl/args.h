@@ -9,6 +9,7 @@
 enum kubectl_command {
     KUBECTL_TOP,
     KUBECTL_CARDS,
+    KUBECTL_PODS,
     KUBECTL_EXPLAIN,
     KUBECTL_FIT,
     KUBECTL_COMPLETION,
@@ -44,6 +45,7 @@ struct kubectl_args {
     enum kubectl_color color;
     enum kubectl_way way;
     bool no_headers;
+    bool all_namespaces;
     struct str namespace; /* this and the next: absent if not given */
     struct str server;
     struct str certificate_authority;
@@ -52,6 +54,7 @@ struct kubectl_args {
     struct str service_namespace; /* of --service; the default if not given */
     struct str service_name;
     struct str filename; /* "-": standard input */
+    struct str selector; /* of labels; absent if not given */
     uint32_t replicas;   /* 0: not given */
     uint64_t timeout_ms;
     bool timeout_given;

@@ -203,12 +203,12 @@ static enum kubectl_names complete_names_of(const struct completion *c,
                                             const struct kubectl_flag *f)
 {
     if (f != NULL)
-        return f->arg == KUBECTL_ARG_NAMESPACE ? KUBECTL_NAMESPACES : KUBECTL_NO_NAMES;
+        return f->arg == KUBECTL_ARG_NAMESPACE ? KUBECTL_NAMESPACE_NAMES : KUBECTL_NO_NAMES;
     if (c->has_subject || str_starts(c->current, STR("-")))
         return KUBECTL_NO_NAMES;
     if (c->command == KUBECTL_CARDS)
-        return KUBECTL_NODES;
-    return c->command == KUBECTL_EXPLAIN && c->args.filename.n == 0 ? KUBECTL_PODS
+        return KUBECTL_NODE_NAMES;
+    return c->command == KUBECTL_EXPLAIN && c->args.filename.n == 0 ? KUBECTL_POD_NAMES
                                                                     : KUBECTL_NO_NAMES;
 }
 

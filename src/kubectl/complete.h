@@ -11,9 +11,9 @@
 /* Names of objects in the cluster: the caller has to look them up (see names.h). */
 enum kubectl_names {
     KUBECTL_NO_NAMES,
-    KUBECTL_NODES, /* with cards */
-    KUBECTL_PODS,
-    KUBECTL_NAMESPACES,
+    KUBECTL_NODE_NAMES, /* with cards */
+    KUBECTL_POD_NAMES,
+    KUBECTL_NAMESPACE_NAMES,
 };
 
 struct kubectl_wish {

@@ -1,130 +1,65 @@
 /*
  * Answers from the API server alone: reads its lists of nodes, pods and kube-system's ConfigMaps
- * into a cache, page by page and object by object as the daemon does, and computes the answer with
- * the daemon's code. Bindings under way are unknown, and so is the daemon's configuration: its
- * defaults are used.
+ * into a cache, object by object as the daemon does, and computes the answer with the daemon's
+ * code. Bindings under way are unknown, and so is the daemon's configuration: its defaults are
+ * used.
  */
 #include "kubectl/direct.h"
 
 #include "base/mem.h"
-#include "codec/jcut.h"
 #include "codec/jwrite.h"
-#include "codec/watch.h"
 #include "kube/ingest.h"
-#include "kube/limit.h"
 #include "kubectl/limit.h"
+#include "kubectl/list.h"
 #include "kubectl/say.h"
 #include "report/explain_write.h"
 #include "report/inspect_write.h"
 #include "report/pod_read.h"
 #include "report/whatif.h"
 
-#define LIST_PAGE_SIZE 500
-#define ENVELOPE_BYTES (1 * KIB)
-#define TOKEN_MAX      (64 * KIB)
-
 struct reading {
     struct kubectl_client *client;
     struct cache cache;
     struct work work; /* counts the steps of the answer */
     struct ingest ingest;
-    struct jcut cut;
-    struct arena arena; /* for a page's metadata */
-    struct buf token;   /* continue token of the next page; empty: no more pages */
-    struct str kind;    /* of the list */
-    bool kind_seen;     /* in the page under way */
-    size_t n_objects;   /* of the list, over all pages */
-    size_t n_pages;
-    void (*take)(struct ingest *in, struct str json, bool gone);
+    enum cache_kind kind; /* of the list under way */
 };
 
-static enum errc direct_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
-                                 struct err *reterr)
+static void direct_on_begin(void *ctx)
 {
     struct reading *r = ctx;
-    struct list_meta meta;
-    if (kind == JCUT_KIND) {
-        r->kind_seen = true;
-        return list_kind_check(piece, r->kind, reterr);
-    }
-    if (kind == JCUT_ITEM) {
-        r->n_objects++;
-        r->take(&r->ingest, piece, false);
-        return r->ingest.lost ? err_set(reterr, ERR_NOMEM, "out of memory") : OK;
-    }
-    arena_reset(&r->arena);
-    enum errc code = list_meta_read(piece, &r->arena, &meta, reterr);
-    if (code == OK)
-        buf_put(&r->token, meta.next);
-    return code;
+    ingest_list_begin(&r->ingest, r->kind);
 }
 
-static enum errc direct_on_chunk(void *ctx, struct str chunk, struct err *reterr)
+static enum errc direct_on_object(void *ctx, struct str json, struct err *e)
 {
+    static void (*const takes[CACHE_KINDS])(struct ingest *, struct str, bool) = {
+        [CACHE_NODES] = ingest_node, [CACHE_PODS] = ingest_pod, [CACHE_HEALTH] = ingest_configmap};
     struct reading *r = ctx;
-    return jcut_push(&r->cut, chunk, reterr);
+    takes[r->kind](&r->ingest, json, false);
+    return r->ingest.lost ? err_set(e, ERR_NOMEM, "out of memory") : OK;
 }
 
-static enum errc direct_read_page(struct reading *r, struct str path, struct str selector,
-                                  bool paged, struct err *e)
+static enum errc direct_read_list(struct reading *r, enum cache_kind kind, struct err *e)
 {
-    struct buf query;
-    buf_init(&query, 4 * TOKEN_MAX);
-    buf_put(&query, path);
-    buf_put(&query, selector.n > 0 ? STR("?") : STR(""));
-    buf_put(&query, selector);
-    if (paged)
-        buf_printf(&query, "%slimit=%d", selector.n > 0 ? "&" : "?", LIST_PAGE_SIZE);
-    if (paged && r->token.n > 0) {
-        buf_put(&query, STR("&continue="));
-        kube_put_escaped(&query, buf_str(&r->token));
-    }
-    buf_clear(&r->token, KIB);
-    jcut_reset(&r->cut);
-    r->kind_seen = false;
-    r->n_pages++;
-    enum errc code = buf_failed(&query)
-                         ? err_set(e, ERR_NOMEM, "out of memory")
-                         : kubectl_client_stream(r->client, buf_str(&query), direct_on_chunk, r, e);
-    buf_done(&query);
-    if (code == OK)
-        code = kube_call_result(&r->client->call, e);
-    if (code == OK)
-        code = jcut_finish(&r->cut, e);
-    if (code == OK && !r->kind_seen)
-        code = err_set(e, ERR_SYNTAX, "a list without a kind");
-    /* A page has at least one object, with at most LIMIT_LIST_EMPTY_PAGES exceptions. */
-    if (code == OK && r->token.n > 0 &&
-        (r->n_objects > LIMIT_LIST_OBJECTS || r->n_pages > r->n_objects + LIMIT_LIST_EMPTY_PAGES))
-        code = err_set(e, ERR_LIMIT, "a list that does not end");
-    return code;
-}
-
-/* If the continue token has expired (410), the list is read again without pages. */
-static enum errc direct_read_list(struct reading *r, enum cache_kind kind, struct str path,
-                                  struct str selector, struct err *e)
-{
-    static const struct str kinds[CACHE_KINDS] = {[CACHE_NODES] = STR("NodeList"),
-                                                  [CACHE_PODS] = STR("PodList"),
-                                                  [CACHE_HEALTH] = STR("ConfigMapList")};
-    bool paged = true;
-    enum errc code = OK;
-    r->kind = kinds[kind];
-    r->n_objects = r->n_pages = 0;
-    buf_clear(&r->token, KIB);
-    ingest_list_begin(&r->ingest, kind);
-    do {
-        bool continued = r->token.n > 0;
-        code = direct_read_page(r, path, selector, paged, e);
-        if (code == ERR_NOTFOUND && continued && kubectl_client_status(r->client) == 410) {
-            paged = false;
-            buf_clear(&r->token, KIB);
-            ingest_list_begin(&r->ingest, kind);
-            code = direct_read_page(r, path, selector, paged, e);
-        }
-        if (code == OK && buf_failed(&r->token))
-            code = err_set(e, ERR_LIMIT, "a continue token is too large");
-    } while (code == OK && r->token.n > 0);
+    static const struct {
+        struct str path;
+        struct str query;
+        struct str kind;
+    } lists[CACHE_KINDS] = {
+        [CACHE_NODES] = {STR("/api/v1/nodes"), STR_NULL, STR("NodeList")},
+        [CACHE_PODS] = {STR("/api/v1/pods"), INGEST_POD_SELECTOR, STR("PodList")},
+        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL,
+                          STR("ConfigMapList")},
+    };
+    struct kubectl_list l = {.path = lists[kind].path,
+                             .query = lists[kind].query,
+                             .kind = lists[kind].kind,
+                             .begin = direct_on_begin,
+                             .take = direct_on_object,
+                             .ctx = r};
+    r->kind = kind;
+    enum errc code = kubectl_list_read(r->client, &l, e);
     if (code == OK)
         (void)ingest_list_end(&r->ingest, kind);
     return code;
@@ -133,9 +68,7 @@ static enum errc direct_read_list(struct reading *r, enum cache_kind kind, struc
 /* Without the right to read the ConfigMaps the answer may be too optimistic: a line says so. */
 static enum errc direct_read_configmaps(struct reading *r, struct err *e)
 {
-    r->take = ingest_configmap;
-    enum errc code = direct_read_list(
-        r, CACHE_HEALTH, STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL, e);
+    enum errc code = direct_read_list(r, CACHE_HEALTH, e);
     if (code != ERR_DENIED)
         return code;
     kubectl_say("unhealthy cards and quotas are not known: %s", e->text);
@@ -145,11 +78,9 @@ static enum errc direct_read_configmaps(struct reading *r, struct err *e)
 
 static enum errc direct_read_all(struct reading *r, struct err *e)
 {
-    r->take = ingest_node;
-    enum errc code = direct_read_list(r, CACHE_NODES, STR("/api/v1/nodes"), STR_NULL, e);
-    r->take = ingest_pod;
+    enum errc code = direct_read_list(r, CACHE_NODES, e);
     if (code == OK)
-        code = direct_read_list(r, CACHE_PODS, STR("/api/v1/pods"), INGEST_POD_SELECTOR, e);
+        code = direct_read_list(r, CACHE_PODS, e);
     return code == OK ? direct_read_configmaps(r, e) : code;
 }
 
@@ -180,6 +111,7 @@ struct str kubectl_fit_body(const struct kubectl_question *q, struct arena *a)
 {
     struct buf body;
     struct jwrite w;
+    assert(q->pod != NULL);
     buf_init(&body, 2 * LIMIT_OBJECT_BYTES);
     jwrite_init(&w, &body);
     jwrite_object_begin(&w);
@@ -239,13 +171,7 @@ enum errc kubectl_ask_directly(struct kubectl_client *c, const struct kubectl_qu
     r->client = c;
     cache_init(&r->cache, (struct map_seed){loop_random(c->loop), loop_random(c->loop)});
     ingest_init(&r->ingest, c->loop, &r->cache);
-    jcut_init(&r->cut, JCUT_LIST, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, direct_on_piece, r);
-    arena_init(&r->arena, 4 * TOKEN_MAX);
-    buf_init(&r->token, TOKEN_MAX);
     enum errc code = direct_read_and_answer(r, q, a, ret, reterr);
-    buf_done(&r->token);
-    arena_done(&r->arena);
-    jcut_done(&r->cut);
     ingest_done(&r->ingest);
     cache_done(&r->cache);
     mem_free(r);

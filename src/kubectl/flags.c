@@ -5,9 +5,12 @@
 
 #define BIT(command) (1U << (command))
 #define FIGURES      (BIT(KUBECTL_TOP) | BIT(KUBECTL_CARDS))
-#define PODS         (BIT(KUBECTL_EXPLAIN) | BIT(KUBECTL_FIT))
-#define ASKING       (FIGURES | PODS)
-#define REACHING     (ASKING | BIT(KUBECTL_VERSION))
+#define A_POD        (BIT(KUBECTL_EXPLAIN) | BIT(KUBECTL_FIT))
+#define LISTING      BIT(KUBECTL_PODS)               /* from the API server only */
+#define ASKING       (FIGURES | A_POD)               /* the daemon, or without it the API server */
+#define REACHING     (ASKING | BIT(KUBECTL_VERSION)) /* the daemon, if it answers */
+#define CONNECTING   (REACHING | LISTING)
+#define PRINTING     (ASKING | LISTING)
 
 #define TIMEOUT_DEFAULT "30s"
 
@@ -36,6 +39,7 @@ TEXT_SETTER(certificate_authority)
 TEXT_SETTER(token_file)
 TEXT_SETTER(daemon_url)
 TEXT_SETTER(filename)
+TEXT_SETTER(selector)
 
 /* For kubectl: the value comes from the command line, so a NUL follows it. */
 static enum errc flags_pass(struct kubectl_args *a, const char *flag, struct str value,
@@ -111,6 +115,12 @@ static enum errc flags_set_bool(struct str value, bool *ret, struct err *e)
 static enum errc flags_set_no_headers(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     return flags_set_bool(value, &a->no_headers, reterr);
+}
+
+static enum errc flags_set_all_namespaces(struct kubectl_args *a, struct str value,
+                                          struct err *reterr)
+{
+    return flags_set_bool(value, &a->all_namespaces, reterr);
 }
 
 static enum errc flags_set_direct(struct kubectl_args *a, struct str value, struct err *reterr)
@@ -189,19 +199,24 @@ static enum errc flags_set_timeout(struct kubectl_args *a, struct str value, str
 }
 
 static const struct kubectl_flag flags[] = {
-    {"--output", "-o", KUBECTL_ARG_OUTPUT, REACHING, "FORMAT",
+    {"--output", "-o", KUBECTL_ARG_OUTPUT, CONNECTING, "FORMAT",
      "format of the output: table, wide, json or yaml (default table)", flags_set_output},
-    {"--namespace", "-n", KUBECTL_ARG_NAMESPACE, PODS, "NAMESPACE",
-     "namespace of the pod (default: the context's, then \"default\")", set_namespace},
-    {"--filename", "-f", KUBECTL_ARG_FILE, PODS, "FILE",
+    {"--namespace", "-n", KUBECTL_ARG_NAMESPACE, A_POD | LISTING, "NAMESPACE",
+     "namespace of the pods (default: the context's, then \"default\")", set_namespace},
+    {"--all-namespaces", "-A", KUBECTL_ARG_NONE, LISTING, NULL, "pods of all namespaces",
+     flags_set_all_namespaces},
+    {"--selector", "-l", KUBECTL_ARG_TEXT, LISTING, "SELECTOR",
+     "labels of the pods: app=x, app!=x, 'app in (x, y)', 'app notin (x)', app, '!app'",
+     set_selector},
+    {"--filename", "-f", KUBECTL_ARG_FILE, A_POD, "FILE",
      "file with a Pod, or with an object that creates pods, in YAML or JSON; -: standard input",
      set_filename},
     {"--replicas", NULL, KUBECTL_ARG_NUMBER, BIT(KUBECTL_FIT), "N",
      "number of replicas (default: the file's spec.replicas or spec.parallelism, then 1)",
      flags_set_replicas},
-    {"--no-headers", NULL, KUBECTL_ARG_NONE, ASKING, NULL,
+    {"--no-headers", NULL, KUBECTL_ARG_NONE, PRINTING, NULL,
      "print only the rows of the table, for scripts", flags_set_no_headers},
-    {"--color", NULL, KUBECTL_ARG_COLOR, ASKING, "WHEN",
+    {"--color", NULL, KUBECTL_ARG_COLOR, PRINTING, "WHEN",
      "auto (on a terminal, unless NO_COLOR is set), always or never (default auto)",
      flags_set_color},
     {"--direct", NULL, KUBECTL_ARG_NONE, REACHING, NULL,
@@ -210,31 +225,31 @@ static const struct kubectl_flag flags[] = {
      "Service of the daemon (default kube-system/cardpack)", flags_set_service},
     {"--daemon-url", NULL, KUBECTL_ARG_TEXT, REACHING, "URL",
      "address of the daemon, used without kubectl: https, or http on this machine", set_daemon_url},
-    {"--kubeconfig", NULL, KUBECTL_ARG_FILE, REACHING, "FILE",
+    {"--kubeconfig", NULL, KUBECTL_ARG_FILE, CONNECTING, "FILE",
      "kubeconfig file (default: those of KUBECONFIG, then ~/.kube/config)", set_kubeconfig},
-    {"--context", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME",
+    {"--context", NULL, KUBECTL_ARG_TEXT, CONNECTING, "NAME",
      "context of the kubeconfig (default: its current context)", set_context},
-    {"--cluster", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME",
+    {"--cluster", NULL, KUBECTL_ARG_TEXT, CONNECTING, "NAME",
      "cluster of the kubeconfig (default: the context's)", set_cluster},
-    {"--user", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME",
+    {"--user", NULL, KUBECTL_ARG_TEXT, CONNECTING, "NAME",
      "user of the kubeconfig (default: the context's)", set_user},
-    {"--as", NULL, KUBECTL_ARG_TEXT, REACHING, "USER", "user to impersonate", set_as},
-    {"--as-group", NULL, KUBECTL_ARG_TEXT, REACHING, "GROUP",
+    {"--as", NULL, KUBECTL_ARG_TEXT, CONNECTING, "USER", "user to impersonate", set_as},
+    {"--as-group", NULL, KUBECTL_ARG_TEXT, CONNECTING, "GROUP",
      "group to impersonate; may be repeated", set_as_group},
-    {"--token", NULL, KUBECTL_ARG_TEXT, REACHING, "TOKEN", "bearer token for the API server",
+    {"--token", NULL, KUBECTL_ARG_TEXT, CONNECTING, "TOKEN", "bearer token for the API server",
      set_token},
-    {"--tls-server-name", NULL, KUBECTL_ARG_TEXT, REACHING, "NAME",
+    {"--tls-server-name", NULL, KUBECTL_ARG_TEXT, CONNECTING, "NAME",
      "expected name in the API server's certificate (default: its host)", set_tls_server_name},
-    {"--insecure-skip-tls-verify", NULL, KUBECTL_ARG_NONE, REACHING, NULL,
+    {"--insecure-skip-tls-verify", NULL, KUBECTL_ARG_NONE, CONNECTING, NULL,
      "do not verify the API server's certificate", flags_set_insecure},
-    {"--server", "-s", KUBECTL_ARG_TEXT, REACHING, "URL",
+    {"--server", "-s", KUBECTL_ARG_TEXT, CONNECTING, "URL",
      "address of the API server, used without kubectl: https, or http on this machine", set_server},
-    {"--certificate-authority", NULL, KUBECTL_ARG_FILE, REACHING, "FILE",
+    {"--certificate-authority", NULL, KUBECTL_ARG_FILE, CONNECTING, "FILE",
      "with --server or --daemon-url: the CA that signed its certificate",
      set_certificate_authority},
-    {"--token-file", NULL, KUBECTL_ARG_FILE, REACHING, "FILE",
+    {"--token-file", NULL, KUBECTL_ARG_FILE, CONNECTING, "FILE",
      "with --server or --daemon-url: file with the bearer token", set_token_file},
-    {"--request-timeout", NULL, KUBECTL_ARG_DURATION, REACHING, "TIME",
+    {"--request-timeout", NULL, KUBECTL_ARG_DURATION, CONNECTING, "TIME",
      "time limit of each request (default " TIMEOUT_DEFAULT "); 0: no limit", flags_set_timeout},
     {"--help", "-h", KUBECTL_ARG_NONE, ~0U, NULL, "print this text", flags_set_help},
 };
@@ -243,6 +258,11 @@ static const struct kubectl_verb verbs[] = {
     [KUBECTL_TOP] = {"top", "", "usage of every node and its cards", NULL, 0},
     [KUBECTL_CARDS] = {"cards", "[NODE]", "each card of a node, or of all nodes, and its pods",
                        NULL, 1},
+    [KUBECTL_PODS] =
+        {"pods", "[-A] [-l SELECTOR]", "the pods that use cards or ask for them",
+         "MEMORY is in the unit of aliyun.com/gpu-mem. REASON is what the scheduler says "
+         "of a\npending pod.",
+         0},
     [KUBECTL_EXPLAIN] = {"explain", "POD | -f FILE",
                          "on which nodes a pod fits, and why not on the others",
                          "The exit status is 3 if the pod fits on no node.", 1},

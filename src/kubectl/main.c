@@ -10,6 +10,7 @@
 #include "kubectl/complete.h"
 #include "kubectl/limit.h"
 #include "kubectl/names.h"
+#include "kubectl/pods.h"
 #include "kubectl/say.h"
 #include "kubectl/show.h"
 #include "report/table.h"
@@ -77,11 +78,16 @@ static enum errc main_read_pod(struct program *p, struct kubectl_pod *ret, struc
     return code;
 }
 
+static struct kubectl_look main_look(const struct program *p)
+{
+    return (struct kubectl_look){.wide = p->args.output == KUBECTL_WIDE,
+                                 .heads = !p->args.no_headers,
+                                 .color = main_is_colored(&p->args)};
+}
+
 static enum errc main_show_table(struct program *p, struct str answer, struct err *e)
 {
-    struct kubectl_look look = {.wide = p->args.output == KUBECTL_WIDE,
-                                .heads = !p->args.no_headers,
-                                .color = main_is_colored(&p->args)};
+    struct kubectl_look look = main_look(p);
     enum kubectl_command c = p->args.command;
     if (c == KUBECTL_TOP)
         return kubectl_show_top(answer, look, &p->arena, &p->out, e);
@@ -137,6 +143,38 @@ static enum errc main_ask(struct program *p, struct err *e)
     if (code == OK)
         code = main_read_result(p, answer, e);
     return code == OK ? main_show(p, answer, e) : code;
+}
+
+static enum errc main_show_pods(struct program *p, const struct pods *pods, struct err *e)
+{
+    struct buf json;
+    if (p->args.output == KUBECTL_TABLE || p->args.output == KUBECTL_WIDE)
+        return kubectl_pods_show(pods, main_look(p), (uint32_t)time(NULL), &p->arena, &p->out, e);
+    buf_init(&json, LIMIT_KUBECTL_BYTES);
+    kubectl_pods_write(pods, &json);
+    enum errc code = buf_failed(&json) ? err_set(e, buf_fault(&json), "there are too many pods")
+                                       : main_show(p, buf_str(&json), e);
+    buf_done(&json);
+    return code;
+}
+
+static enum errc main_list_pods(struct program *p, struct err *e)
+{
+    const struct kubectl_args *a = &p->args;
+    struct str namespace = STR_NULL;
+    struct pods pods;
+    enum errc code = main_open_client(p, e);
+    if (code == OK && !a->all_namespaces)
+        code = kubectl_client_namespace(&p->client, &p->arena, &namespace, e);
+    if (code == OK)
+        code = kubectl_pods_read(&p->client, namespace, a->selector, &p->arena, &pods, e);
+    if (code != OK)
+        return code;
+    if (pods.n == 0 && namespace.p != NULL)
+        kubectl_say("no pod in namespace %.*s uses cards or asks for them", STR_ARG(namespace));
+    else if (pods.n == 0)
+        kubectl_say("no pod uses cards or asks for them");
+    return main_show_pods(p, &pods, e);
 }
 
 static void main_write_version(struct str daemon, struct buf *json)
@@ -222,6 +260,8 @@ static enum errc main_run(struct program *p, struct err *e)
     case KUBECTL_COMPLETE:
         main_complete(p);
         return OK;
+    case KUBECTL_PODS:
+        return main_list_pods(p, e);
     case KUBECTL_TOP:
     case KUBECTL_CARDS:
     case KUBECTL_EXPLAIN:

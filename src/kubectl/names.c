@@ -8,15 +8,12 @@
 #include "kubectl/names.h"
 
 #include "base/limit.h"
-#include "codec/jcut.h"
 #include "codec/jread.h"
-#include "codec/watch.h"
 #include "kubectl/ask.h"
 #include "kubectl/figures.h"
+#include "kubectl/list.h"
 
 #include <stdlib.h>
-
-#define LIST_PAGE_SIZE 500
 
 struct name {
     struct str name;
@@ -31,10 +28,8 @@ struct names {
     struct name *items;
     size_t n;
     size_t cap;
-    struct jcut cut; /* this and the next: for a list */
-    struct buf token;
-    struct str needle; /* text that an object must contain; absent: none */
-    struct str text;
+    struct str needle; /* of a list: text that an object must contain; absent: none */
+    struct str text;   /* of a list: each name's description */
 };
 
 static bool names_is_clean(struct str s)
@@ -91,67 +86,43 @@ static struct str names_name_of(struct str json, struct arena *a)
     return jread_finish(&r, NULL) == OK ? name : STR_NULL;
 }
 
-static enum errc names_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
-                                struct err *reterr)
+static enum errc names_on_object(void *ctx, struct str json, struct err *e)
 {
     struct names *x = ctx;
-    struct list_meta meta;
-    if (kind == JCUT_KIND)
-        return OK;
-    if (kind == JCUT_ITEM) {
-        bool wanted =
-            x->needle.p == NULL || memmem(piece.p, piece.n, x->needle.p, x->needle.n) != NULL;
-        struct str name = wanted ? names_name_of(piece, x->arena) : STR_NULL;
-        if (name.n > 0)
-            names_add(x, arena_dup(x->arena, name), x->text);
-        return OK;
-    }
-    enum errc code = list_meta_read(piece, x->arena, &meta, reterr);
-    if (code == OK)
-        buf_put(&x->token, meta.next);
-    return code;
+    bool wanted = x->needle.p == NULL || memmem(json.p, json.n, x->needle.p, x->needle.n) != NULL;
+    struct str name = wanted ? names_name_of(json, x->arena) : STR_NULL;
+    (void)e;
+    if (name.n > 0)
+        names_add(x, arena_dup(x->arena, name), x->text);
+    return OK;
 }
 
-static enum errc names_on_chunk(void *ctx, struct str chunk, struct err *reterr)
+static void names_on_begin(void *ctx)
 {
     struct names *x = ctx;
-    return jcut_push(&x->cut, chunk, reterr);
+    x->n = 0;
 }
 
-static enum errc names_read_page(struct names *x, struct str path)
+static enum errc names_on_request(void *ctx, struct err *e)
 {
-    struct buf query;
-    buf_init(&query, LIMIT_FILE_BYTES);
-    buf_put(&query, path);
-    buf_printf(&query, "?limit=%d", LIST_PAGE_SIZE);
-    if (x->token.n > 0) {
-        buf_put(&query, STR("&continue="));
-        kube_put_escaped(&query, buf_str(&x->token));
-    }
-    buf_clear(&x->token, KIB);
-    jcut_reset(&x->cut);
-    enum errc code = !names_hurry(x) ? ERR_TIMEOUT
-                                     : kubectl_client_stream(x->client, buf_str(&query),
-                                                             names_on_chunk, x, NULL);
-    buf_done(&query);
-    if (code == OK)
-        code = kube_call_result(&x->client->call, NULL);
-    return code == OK ? jcut_finish(&x->cut, NULL) : code;
+    struct names *x = ctx;
+    return names_hurry(x) ? OK : err_set(e, ERR_TIMEOUT, "no time is left");
 }
 
 /* The whole list or nothing: with half a list the shell might complete a word to a wrong name. */
-static bool names_list(struct names *x, struct str path, struct str needle, struct str text)
+static bool names_list(struct names *x, struct str path, struct str kind, struct str needle,
+                       struct str text)
 {
+    struct err unsaid = ERR_INIT;
+    struct kubectl_list l = {.path = path,
+                             .kind = kind,
+                             .begin = names_on_begin,
+                             .request = names_on_request,
+                             .take = names_on_object,
+                             .ctx = x};
     x->needle = needle;
     x->text = text;
-    jcut_init(&x->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, names_on_piece, x);
-    buf_init(&x->token, LIMIT_FILE_BYTES);
-    enum errc code = names_read_page(x, path);
-    while (code == OK && x->token.n > 0 && !buf_failed(&x->token))
-        code = names_read_page(x, path);
-    bool good = code == OK && !buf_failed(&x->token);
-    buf_done(&x->token);
-    jcut_done(&x->cut);
+    bool good = kubectl_list_read(x->client, &l, &unsaid) == OK;
     x->n = good ? x->n : 0;
     return good;
 }
@@ -213,7 +184,8 @@ static void names_find_nodes(struct names *x)
     if (names_ask_daemon(x, &f))
         names_add_nodes(x, &f);
     else if (names_may_list(x) && x->args.way != KUBECTL_DAEMON_ONLY)
-        (void)names_list(x, STR("/api/v1/nodes"), STR("\"aliyun.com/gpu-mem\""), STR("node"));
+        (void)names_list(x, STR("/api/v1/nodes"), STR("NodeList"), STR("\"aliyun.com/gpu-mem\""),
+                         STR("node"));
 }
 
 static void names_find_pods(struct names *x)
@@ -228,7 +200,7 @@ static void names_find_pods(struct names *x)
     kube_put_segment(&path, namespace);
     buf_put(&path, STR("/pods"));
     if (names_may_list(x))
-        (void)names_list(x, buf_str(&path), STR_NULL, STR("pod"));
+        (void)names_list(x, buf_str(&path), STR("PodList"), STR_NULL, STR("pod"));
     else if (names_ask_daemon(x, &f))
         names_add_pods(x, &f, namespace);
     buf_done(&path);
@@ -237,7 +209,8 @@ static void names_find_pods(struct names *x)
 static void names_find_namespaces(struct names *x)
 {
     struct figures f;
-    if (names_may_list(x) && names_list(x, STR("/api/v1/namespaces"), STR_NULL, STR("namespace")))
+    if (names_may_list(x) &&
+        names_list(x, STR("/api/v1/namespaces"), STR("NamespaceList"), STR_NULL, STR("namespace")))
         return;
     if (names_ask_daemon(x, &f))
         names_add_pods(x, &f, STR_NULL);
@@ -271,9 +244,9 @@ void kubectl_names(struct kubectl_client *c, const struct kubectl_wish *w, uint6
         .client = c, .args = *args, .end_ms = loop_clock_ms(c->loop) + timeout_ms, .arena = a};
     x.args.timeout_given = true;
     c->args = &x.args;
-    if (w->names == KUBECTL_NODES)
+    if (w->names == KUBECTL_NODE_NAMES)
         names_find_nodes(&x);
-    else if (w->names == KUBECTL_PODS)
+    else if (w->names == KUBECTL_POD_NAMES)
         names_find_pods(&x);
     else
         names_find_namespaces(&x);

@@ -58,6 +58,14 @@ static const struct {
     {"k top --service a/b:web", OK, NULL},
     {"k top --direct=false", OK, NULL},
     {"k help fit", OK, NULL},
+    {"k pods -A -l app", OK, NULL},
+    {"k pods -n ns --selector=!x -o wide --server http://127.0.0.1:1", OK, NULL},
+    {"k pods p", ERR_SYNTAX, "pods: \"p\" is one word too many; it is: pods [-A]"},
+    {"k pods -l=", ERR_RANGE, "--selector: \"\" must be not empty"},
+    {"k pods --daemon-url http://127.0.0.1:1", ERR_SYNTAX, "pods takes no --daemon-url"},
+    {"k pods --direct", ERR_SYNTAX, "pods takes no --direct"},
+    {"k top -A", ERR_SYNTAX, "top takes no --all-namespaces"},
+    {"k explain p -l x", ERR_SYNTAX, "explain takes no --selector"},
     {"k fit -h", OK, NULL},
     {"k", OK, NULL},
     {"k tops", ERR_SYNTAX, "unknown command \"tops\""},
@@ -118,6 +126,9 @@ START_TEST(values)
     ck_assert_str_is(a.service_namespace, "s");
     ck_assert_str_is(a.service_name, "d:web");
     ck_assert_uint_eq(a.timeout_ms, 120000);
+    ck_assert_ok(parse("k pods -A -lapp=x", &a), &err);
+    ck_assert(a.command == KUBECTL_PODS && a.all_namespaces);
+    ck_assert_str_is(a.selector, "app=x");
     ck_assert_ok(parse("k cards -- -n", &a), &err);
     ck_assert_str_is(a.subject, "-n");
     ck_assert_ok(parse("k top --direct", &a), &err);
@@ -312,6 +323,11 @@ static const struct {
     {"top --output =", "table\nwide\njson\nyaml\n:4\n"},
     {"top --no", "--no-headers\n:4\n"},
     {"top --rep", ":4\n"},
+    {"po", "pods\n:4\n"},
+    {"pods --all", "--all-namespaces\n:4\n"},
+    {"pods --sel", "--selector\n:4\n"},
+    {"pods -l ", ":4\n"},
+    {"pods ", ":4\n"},
     {"fit --rep", "--replicas\n:4\n"},
     {"fit -f ", ":0\n"},
     {"fit -f x --co", "--color\n--context\n:4\n"},
@@ -360,18 +376,19 @@ static const struct {
     const char *prefix;
     const char *namespace; /* NULL: not on the line */
 } wishes[] = {
-    {"cards n", KUBECTL_NODES, "n", "", NULL},
-    {"cards --no-headers ", KUBECTL_NODES, "", "", NULL},
-    {"--context x cards ", KUBECTL_NODES, "", "", NULL},
-    {"explain tr", KUBECTL_PODS, "tr", "", NULL},
-    {"explain -n ns tr", KUBECTL_PODS, "tr", "", "ns"},
-    {"explain -nns tr", KUBECTL_PODS, "tr", "", "ns"},
-    {"explain --namespace=ns ", KUBECTL_PODS, "", "", "ns"},
-    {"explain --namespace = ns ", KUBECTL_PODS, "", "", "ns"},
-    {"explain -n n", KUBECTL_NAMESPACES, "n", "", NULL},
-    {"explain --namespace=n", KUBECTL_NAMESPACES, "n", "--namespace=", NULL},
-    {"explain --namespace = n", KUBECTL_NAMESPACES, "n", "", NULL},
-    {"fit --namespace = ", KUBECTL_NAMESPACES, "", "", NULL},
+    {"cards n", KUBECTL_NODE_NAMES, "n", "", NULL},
+    {"cards --no-headers ", KUBECTL_NODE_NAMES, "", "", NULL},
+    {"--context x cards ", KUBECTL_NODE_NAMES, "", "", NULL},
+    {"explain tr", KUBECTL_POD_NAMES, "tr", "", NULL},
+    {"explain -n ns tr", KUBECTL_POD_NAMES, "tr", "", "ns"},
+    {"explain -nns tr", KUBECTL_POD_NAMES, "tr", "", "ns"},
+    {"explain --namespace=ns ", KUBECTL_POD_NAMES, "", "", "ns"},
+    {"explain --namespace = ns ", KUBECTL_POD_NAMES, "", "", "ns"},
+    {"pods -n n", KUBECTL_NAMESPACE_NAMES, "n", "", NULL},
+    {"explain -n n", KUBECTL_NAMESPACE_NAMES, "n", "", NULL},
+    {"explain --namespace=n", KUBECTL_NAMESPACE_NAMES, "n", "--namespace=", NULL},
+    {"explain --namespace = n", KUBECTL_NAMESPACE_NAMES, "n", "", NULL},
+    {"fit --namespace = ", KUBECTL_NAMESPACE_NAMES, "", "", NULL},
 };
 
 START_TEST(wish)

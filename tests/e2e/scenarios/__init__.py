@@ -20,6 +20,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "quota",
     "explain",
     "kubectl",
+    "kubectl_pods",
     "events",
     "budgets",
     "preemption",

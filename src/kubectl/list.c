@@ -1,0 +1,139 @@
+/*
+ * Asks for pages of 500 objects with limit and continue, and cuts each page into its objects as it
+ * arrives: the memory is that of one object, not of the list. If the continue token has expired
+ * (410), the list is read again without pages.
+ */
+#include "kubectl/list.h"
+
+#include "codec/jcut.h"
+#include "codec/watch.h"
+#include "kube/limit.h"
+#include "kubectl/limit.h"
+
+#define LIST_PAGE_SIZE      500
+#define ENVELOPE_BYTES (1 * KIB)
+#define TOKEN_MAX      (64 * KIB)
+
+struct reading {
+    struct kubectl_client *client;
+    const struct kubectl_list *list;
+    struct jcut cut;
+    struct arena arena; /* for a page's metadata */
+    struct buf token;   /* continue token of the next page; empty: no more pages */
+    bool has_kind;      /* the page under way has shown its kind */
+    size_t n_objects;   /* over all pages */
+    size_t n_pages;
+};
+
+static enum errc list_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
+                               struct err *reterr)
+{
+    struct reading *r = ctx;
+    struct list_meta meta;
+    if (kind == JCUT_KIND) {
+        r->has_kind = true;
+        return list_kind_check(piece, r->list->kind, reterr);
+    }
+    if (kind == JCUT_ITEM) {
+        r->n_objects++;
+        return r->list->take(r->list->ctx, piece, reterr);
+    }
+    arena_reset(&r->arena);
+    enum errc code = list_meta_read(piece, &r->arena, &meta, reterr);
+    if (code == OK)
+        buf_put(&r->token, meta.next);
+    return code;
+}
+
+static enum errc list_on_chunk(void *ctx, struct str chunk, struct err *reterr)
+{
+    struct reading *r = ctx;
+    return jcut_push(&r->cut, chunk, reterr);
+}
+
+static void list_put_query(const struct reading *r, bool paged, struct buf *out)
+{
+    struct str query = r->list->query;
+    buf_put(out, r->list->path);
+    buf_put(out, query.n > 0 ? STR("?") : STR(""));
+    buf_put(out, query);
+    if (paged)
+        buf_printf(out, "%slimit=%d", query.n > 0 ? "&" : "?", LIST_PAGE_SIZE);
+    if (paged && r->token.n > 0) {
+        buf_put(out, STR("&continue="));
+        kube_put_escaped(out, buf_str(&r->token));
+    }
+}
+
+static enum errc list_request(struct reading *r, bool paged, struct err *e)
+{
+    struct buf query;
+    buf_init(&query, 4 * TOKEN_MAX);
+    list_put_query(r, paged, &query);
+    buf_clear(&r->token, KIB);
+    jcut_reset(&r->cut);
+    r->has_kind = false;
+    r->n_pages++;
+    enum errc code = r->list->request == NULL ? OK : r->list->request(r->list->ctx, e);
+    if (code == OK && buf_failed(&query))
+        code = err_set(e, buf_fault(&query), "the address of a list is too long");
+    if (code == OK)
+        code = kubectl_client_stream(r->client, buf_str(&query), list_on_chunk, r, e);
+    buf_done(&query);
+    return code == OK ? kube_call_result(&r->client->call, e) : code;
+}
+
+static enum errc list_read_page(struct reading *r, bool paged, struct err *e)
+{
+    enum errc code = list_request(r, paged, e);
+    if (code == OK)
+        code = jcut_finish(&r->cut, e);
+    if (code == OK && !r->has_kind)
+        code = err_set(e, ERR_SYNTAX, "a list without a kind");
+    if (code == OK && buf_failed(&r->token))
+        code = err_set(e, buf_fault(&r->token), "a continue token is too large");
+    /* A page has at least one object, with at most LIMIT_LIST_EMPTY_PAGES exceptions. */
+    if (code == OK && r->token.n > 0 &&
+        (r->n_objects > LIMIT_LIST_OBJECTS || r->n_pages > r->n_objects + LIMIT_LIST_EMPTY_PAGES))
+        code = err_set(e, ERR_LIMIT, "a list that does not end");
+    return code;
+}
+
+static void list_begin(struct reading *r)
+{
+    buf_clear(&r->token, KIB);
+    r->n_objects = r->n_pages = 0;
+    if (r->list->begin != NULL)
+        r->list->begin(r->list->ctx);
+}
+
+static enum errc list_read_all(struct reading *r, struct err *e)
+{
+    bool paged = true;
+    enum errc code = OK;
+    list_begin(r);
+    do {
+        bool continued = r->token.n > 0;
+        code = list_read_page(r, paged, e);
+        if (code == ERR_NOTFOUND && continued && kubectl_client_status(r->client) == 410) {
+            paged = false;
+            list_begin(r);
+            code = list_read_page(r, paged, e);
+        }
+    } while (code == OK && r->token.n > 0);
+    return code;
+}
+
+enum errc kubectl_list_read(struct kubectl_client *c, const struct kubectl_list *l,
+                            struct err *reterr)
+{
+    struct reading r = {.client = c, .list = l};
+    jcut_init(&r.cut, JCUT_LIST, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, list_on_piece, &r);
+    arena_init(&r.arena, 4 * TOKEN_MAX);
+    buf_init(&r.token, TOKEN_MAX);
+    enum errc code = list_read_all(&r, reterr);
+    buf_done(&r.token);
+    arena_done(&r.arena);
+    jcut_done(&r.cut);
+    return code;
+}

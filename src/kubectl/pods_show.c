@@ -1,0 +1,179 @@
+/* Prints the pods of pods.h as a table or as JSON. */
+#include "kubectl/pods.h"
+
+#include "codec/jwrite.h"
+#include "codec/limit.h"
+#include "codec/stamp.h"
+#include "report/table.h"
+
+#define MINUTE 60U
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+
+struct str kubectl_age(uint32_t seconds, struct buf *out)
+{
+    /* From `from` seconds on: so many whole `unit`, and the rest in the unit below if `both`. */
+    static const struct {
+        uint32_t from;
+        uint32_t unit;
+        char name;
+        bool both;
+    } steps[] = {
+        {8 * DAY, DAY, 'd', false},
+        {2 * DAY, DAY, 'd', true},
+        {8 * HOUR, HOUR, 'h', false},
+        {3 * HOUR, HOUR, 'h', true},
+        {10 * MINUTE, MINUTE, 'm', false},
+        {2 * MINUTE, MINUTE, 'm', true},
+        {0, 1, 's', false},
+    };
+
+    size_t i = 0;
+    while (seconds < steps[i].from)
+        i++;
+    buf_printf(out, "%u%c", seconds / steps[i].unit, steps[i].name);
+    uint32_t rest = seconds % steps[i].unit;
+    uint32_t below = i + 1 < COUNT_OF(steps) ? steps[i + 1].unit : 1;
+    if (steps[i].both && rest / below > 0)
+        buf_printf(out, "%u%c", rest / below, steps[i + 1].name);
+    return buf_str(out);
+}
+
+static void pods_show_columns(struct table *t, bool is_wide)
+{
+    table_column(t, STR("NAMESPACE"), false);
+    table_column(t, STR("NAME"), false);
+    table_column(t, STR("NODE"), false);
+    table_column(t, STR("CARDS"), false);
+    table_column(t, STR("MEMORY"), true);
+    table_column(t, STR("AGE"), true);
+    table_column(t, STR("STATUS"), false);
+    if (is_wide) {
+        table_column(t, STR("PLACE"), false);
+        table_column(t, STR("REQUEST"), false);
+    }
+    table_column(t, STR("REASON"), false);
+}
+
+static void pods_show_text(struct table *t, struct str text)
+{
+    table_cell(t, text.n > 0 ? text : STR("-"), text.n > 0 ? TINT_NONE : TINT_DIM);
+}
+
+/* "0,2", or in full "0:8 2:8(30%)". */
+static void pods_show_shares(struct table *t, const struct pods_row *row, bool full)
+{
+    struct buf b;
+    buf_init(&b, LIMIT_ALLOCATION_BYTES);
+    for (uint32_t i = 0; i < row->n_shares; i++) {
+        const struct share *s = &row->shares[i];
+        buf_printf(&b, "%s%u", i == 0 ? "" : full ? " " : ",", s->card);
+        if (full)
+            buf_printf(&b, ":%lld", (long long)s->mem);
+        if (full && s->cores > 0)
+            buf_printf(&b, "(%u%%)", s->cores);
+    }
+    pods_show_text(t, arena_keep(t->arena, &b));
+}
+
+static void pods_show_age(struct table *t, uint32_t created_s, uint32_t now_s)
+{
+    char bytes[32];
+    struct buf b = BUF_ON(bytes);
+    if (created_s == 0)
+        table_cell(t, STR("-"), TINT_DIM);
+    else
+        table_cell(t, kubectl_age(now_s > created_s ? now_s - created_s : 0, &b), TINT_NONE);
+}
+
+static void pods_show_row(struct table *t, const struct pods_row *row, bool is_wide, uint32_t now_s)
+{
+    bool waits = row->node.n == 0;
+    pods_show_text(t, row->namespace);
+    pods_show_text(t, row->name);
+    pods_show_text(t, row->node);
+    pods_show_shares(t, row, false);
+    if (row->percent > 0)
+        table_printf(t, TINT_NONE, "%u%%", row->percent);
+    else if (row->memory > 0)
+        table_printf(t, TINT_NONE, "%lld", (long long)row->memory);
+    else
+        table_cell(t, STR("-"), TINT_DIM);
+    pods_show_age(t, row->created_s, now_s);
+    table_cell(t, row->status.n > 0 ? row->status : STR("-"), waits ? TINT_WARN : TINT_NONE);
+    if (is_wide) {
+        pods_show_shares(t, row, true);
+        pods_show_text(t, row->asks);
+    }
+    pods_show_text(t, row->reason);
+}
+
+enum errc kubectl_pods_show(const struct pods *p, struct kubectl_look look, uint32_t now_s,
+                            struct arena *a, struct buf *out, struct err *reterr)
+{
+    struct table t;
+    table_init(&t, a);
+    pods_show_columns(&t, look.wide);
+    for (size_t i = 0; i < p->n; i++)
+        pods_show_row(&t, &p->rows[i], look.wide, now_s);
+    table_write(&t, look.heads, look.color, out);
+    return arena_failed(a) ? err_set(reterr, arena_fault(a), "the table is too large") : OK;
+}
+
+/* ---- JSON ---- */
+
+static void pods_show_write_str(struct jwrite *w, const char *key, struct str value)
+{
+    jwrite_key(w, str_of(key));
+    jwrite_str(w, value.p == NULL ? STR("") : value);
+}
+
+static void pods_show_write_placement(struct jwrite *w, const struct pods_row *row)
+{
+    jwrite_key(w, STR("placement"));
+    jwrite_array_begin(w);
+    for (uint32_t i = 0; i < row->n_shares; i++) {
+        jwrite_object_begin(w);
+        jwrite_key(w, STR("card"));
+        jwrite_u64(w, row->shares[i].card);
+        jwrite_key(w, STR("memory"));
+        jwrite_i64(w, row->shares[i].mem);
+        if (row->shares[i].cores > 0) {
+            jwrite_key(w, STR("compute"));
+            jwrite_u64(w, row->shares[i].cores);
+        }
+        jwrite_object_end(w);
+    }
+    jwrite_array_end(w);
+}
+
+static void pods_show_write_row(struct jwrite *w, const struct pods_row *row)
+{
+    char text[STAMP_BYTES];
+    jwrite_object_begin(w);
+    pods_show_write_str(w, "namespace", row->namespace);
+    pods_show_write_str(w, "name", row->name);
+    pods_show_write_str(w, "node", row->node);
+    pods_show_write_str(w, "status", row->status);
+    pods_show_write_str(w, "request", row->asks);
+    jwrite_key(w, STR("memory"));
+    jwrite_i64(w, row->memory);
+    pods_show_write_placement(w, row);
+    if (row->created_s > 0)
+        pods_show_write_str(w, "created", stamp_print(row->created_s, text));
+    pods_show_write_str(w, "reason", row->reason);
+    jwrite_object_end(w);
+}
+
+void kubectl_pods_write(const struct pods *p, struct buf *out)
+{
+    struct jwrite w;
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("pods"));
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < p->n; i++)
+        pods_show_write_row(&w, &p->rows[i]);
+    jwrite_array_end(&w);
+    jwrite_object_end(&w);
+}

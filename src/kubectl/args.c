@@ -134,6 +134,9 @@ static enum errc args_check_subject(const struct kubectl_args *a, struct err *e)
         return err_set(e, ERR_SYNTAX, "fit: name the pod's file with -f");
     if (a->command == KUBECTL_COMPLETION && a->subject.n == 0)
         return err_set(e, ERR_SYNTAX, "completion: which shell? bash, zsh or fish");
+    if (a->output == KUBECTL_GPUSHARE && a->command != KUBECTL_TOP)
+        return err_set(e, ERR_SYNTAX, "%s: --output: \"gpushare\" is for top only",
+                       kubectl_verb(a->command)->name);
     if (a->command == KUBECTL_VERSION && a->output == KUBECTL_WIDE)
         return err_set(e, ERR_SYNTAX, "version: --output: \"wide\" must be table, json or yaml");
     return OK;

@@ -24,6 +24,7 @@ enum kubectl_output {
     KUBECTL_WIDE,
     KUBECTL_JSON,
     KUBECTL_YAML,
+    KUBECTL_GPUSHARE, /* top: the table of kubectl inspect gpushare */
 };
 
 enum kubectl_color {

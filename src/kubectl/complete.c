@@ -165,6 +165,8 @@ static bool complete_offer_values(struct buf *out, const struct completion *c, e
         complete_offer(out, c, "wide", "with more columns");
         complete_offer(out, c, "json", "for programs");
         complete_offer(out, c, "yaml", "for people and programs");
+        if (c->command == KUBECTL_TOP)
+            complete_offer(out, c, "gpushare", "as kubectl inspect gpushare");
     } else if (arg == KUBECTL_ARG_COLOR) {
         complete_offer(out, c, "auto", "on a terminal");
         complete_offer(out, c, "always", "also in a pipe or a file");

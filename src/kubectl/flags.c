@@ -87,7 +87,7 @@ static enum errc flags_set_word(const char *const *words, size_t n, struct str v
 
 static enum errc flags_set_output(struct kubectl_args *a, struct str value, struct err *reterr)
 {
-    static const char *const words[] = {"table", "wide", "json", "yaml"};
+    static const char *const words[] = {"table", "wide", "json", "yaml", "gpushare"};
     unsigned i = 0;
     enum errc code = flags_set_word(words, COUNT_OF(words), value, &i, reterr);
     a->output = (enum kubectl_output)i;
@@ -200,7 +200,8 @@ static enum errc flags_set_timeout(struct kubectl_args *a, struct str value, str
 
 static const struct kubectl_flag flags[] = {
     {"--output", "-o", KUBECTL_ARG_OUTPUT, CONNECTING, "FORMAT",
-     "format of the output: table, wide, json or yaml (default table)", flags_set_output},
+     "table, wide, json, yaml, or for top gpushare: its own table (default table)",
+     flags_set_output},
     {"--namespace", "-n", KUBECTL_ARG_NAMESPACE, A_POD | LISTING, "NAMESPACE",
      "namespace of the pods (default: the context's, then \"default\")", set_namespace},
     {"--all-namespaces", "-A", KUBECTL_ARG_NONE, LISTING, NULL, "pods of all namespaces",
@@ -255,7 +256,11 @@ static const struct kubectl_flag flags[] = {
 };
 
 static const struct kubectl_verb verbs[] = {
-    [KUBECTL_TOP] = {"top", "", "usage of every node and its cards", NULL, 0},
+    [KUBECTL_TOP] =
+        {"top", "", "usage of every node and its cards",
+         "The table is at most 100 columns wide: long names are cut, and where there are many "
+         "cards\nor large numbers, a card has its usage in percent. -o wide cuts nothing.",
+         0},
     [KUBECTL_CARDS] = {"cards", "[NODE]", "each card of a node, or of all nodes, and its pods",
                        NULL, 1},
     [KUBECTL_PODS] =

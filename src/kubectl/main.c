@@ -81,6 +81,7 @@ static enum errc main_read_pod(struct program *p, struct kubectl_pod *ret, struc
 static struct kubectl_look main_look(const struct program *p)
 {
     return (struct kubectl_look){.wide = p->args.output == KUBECTL_WIDE,
+                                 .gpushare = p->args.output == KUBECTL_GPUSHARE,
                                  .heads = !p->args.no_headers,
                                  .color = main_is_colored(&p->args)};
 }

@@ -1,8 +1,11 @@
 /*
- * Prints the tables of top and cards. top has the columns of kubectl inspect gpushare, so that its
- * users can read it: one column for each card index, one for memory on no card, the node's sum, and
- * below the cluster's sum. A node without an index has "-" there. If there are more indices than a
- * table has columns, the last ones are left out, and a line says so.
+ * Prints the tables of top and cards. top has one column for each card index, one for memory on no
+ * card, the node's sum, and below the cluster's sum. A node without an index has "-" there. If
+ * there are more indices than columns, the last ones are left out, and a line says so.
+ *
+ * The default table of top has at most WIDTH_MAX columns. If it would have more, names are cut in
+ * their middle, because node names of some clouds differ at their beginning and those of others at
+ * their end. If that is not enough, cells have percentages, and at last indices are left out.
  */
 #include "kubectl/show.h"
 
@@ -13,6 +16,13 @@
 /* The other columns: the name, memory on no card, the sum, and those of -o wide. */
 #define OTHER_COLUMNS 12
 #define INDICES_MAX   (LIMIT_TABLE_COLUMNS - OTHER_COLUMNS)
+
+/* The widest default table, and the shortest name in it, in characters. */
+#define WIDTH_MAX 100
+#define NAME_MIN  20
+#define GAP       3 /* between columns */
+
+#define ELLIPSIS STR("\xe2\x80\xa6")
 
 /* Pods that a row of cards names, without -o wide. */
 #define PODS_NAMED 3
@@ -79,34 +89,131 @@ static bool show_is_ok(struct str state)
     return state.n == 0 || str_eq(state, STR("ok"));
 }
 
-static void show_put_share(struct table *t, const struct figures_card *c)
-{
-    if (c == NULL)
-        table_cell(t, STR("-"), TINT_DIM);
-    else
-        table_printf(t, show_is_ok(c->state) ? show_tint_of(c->used, c->total) : TINT_BAD,
-                     "%lld/%lld", (long long)c->used, (long long)c->total);
-}
-
 /* ---- top ---- */
 
-static void show_top_columns(struct table *t, const struct indices *x, const char *unit,
-                             bool is_wide)
+/* How the table of top is laid out. */
+struct layout {
+    bool wide;     /* with more columns */
+    bool gpushare; /* with gpushare's heads */
+    bool percent;  /* a card's usage in percent, not as used/total */
+    size_t name;   /* names are cut to this width */
+};
+
+static void show_top_share(struct buf *out, const struct figures_card *c, const struct layout *l)
 {
+    if (c == NULL)
+        buf_putc(out, '-');
+    else if (l->percent)
+        buf_printf(out, "%lld%%", (long long)show_percent(c->used, c->total));
+    else
+        buf_printf(out, "%lld/%lld", (long long)c->used, (long long)c->total);
+}
+
+static size_t show_top_name_width(const struct figures *f, struct arena *a)
+{
+    size_t width = STR("NAME").n;
+    for (size_t i = 0; i < f->n; i++)
+        width = MAX_OF(width, text_width(text_printable(f->nodes[i].name, a)));
+    return width;
+}
+
+/* The width of all columns behind the name, with the gaps before them. */
+static size_t show_top_width(const struct figures *f, const struct indices *x,
+                             const struct layout *l)
+{
+    char bytes[64];
+    struct buf b = BUF_ON(bytes);
+    size_t sum = 0;
+    size_t width = STR("MEMORY(GiB)").n;
+    size_t no_card = STR("NO CARD").n;
+    for (size_t k = 0; k < x->n; k++) {
+        buf_clear(&b, SIZE_MAX);
+        buf_printf(&b, "GPU%lld", (long long)x->ids[k]);
+        size_t widest = b.n;
+        for (size_t i = 0; i < f->n; i++) {
+            buf_clear(&b, SIZE_MAX);
+            show_top_share(&b, show_card_of(&f->nodes[i], x->ids[k]), l);
+            widest = MAX_OF(widest, b.n);
+        }
+        sum += GAP + widest;
+    }
+    for (size_t i = 0; i < f->n; i++) {
+        buf_clear(&b, SIZE_MAX);
+        buf_printf(&b, "%lld/%lld", (long long)f->nodes[i].used, (long long)f->nodes[i].total);
+        width = MAX_OF(width, b.n);
+        const struct figures_card *none = show_card_of(&f->nodes[i], -1);
+        buf_clear(&b, SIZE_MAX);
+        buf_printf(&b, "%lld", none == NULL ? 0 : (long long)none->used);
+        no_card = MAX_OF(no_card, b.n);
+    }
+    return sum + GAP + width + (x->unplaced ? GAP + no_card : 0);
+}
+
+/* Chooses the layout, and leaves indices out if there is no other way. */
+static void show_top_fit(const struct figures *f, struct indices *x, struct layout *l,
+                         struct arena *a)
+{
+    size_t name = show_top_name_width(f, a);
+    size_t least = MIN_OF(name, (size_t)NAME_MIN);
+    size_t width = show_top_width(f, x, l);
+    if (width + least > WIDTH_MAX) {
+        l->percent = true;
+        width = show_top_width(f, x, l);
+    }
+    while (width + least > WIDTH_MAX && x->n > 0) {
+        x->n--;
+        x->more = true;
+        width = show_top_width(f, x, l);
+    }
+    l->name = MIN_OF(name, width + least > WIDTH_MAX ? least : WIDTH_MAX - width);
+}
+
+/* The first n characters of printable text. */
+static struct str show_characters(struct str printable, size_t n)
+{
+    size_t at = 0;
+    while (at < printable.n && n > 0) {
+        uint32_t rune = 0;
+        at += MAX_OF(str_utf8(str_skip(printable, at), &rune), (size_t)1);
+        n--;
+    }
+    return (struct str){printable.p, at};
+}
+
+static struct str show_cut(struct str text, size_t width, struct arena *a)
+{
+    struct str whole = text_printable(text, a);
+    size_t characters = text_width(whole);
+    struct buf b;
+    if (characters <= width)
+        return whole;
+    size_t head = width / 2;
+    struct str dropped = show_characters(whole, characters - (width - head - 1));
+    buf_init(&b, whole.n + ELLIPSIS.n);
+    buf_put(&b, show_characters(whole, head));
+    buf_put(&b, ELLIPSIS);
+    buf_put(&b, str_skip(whole, dropped.n));
+    return arena_keep(a, &b);
+}
+
+static void show_top_columns(struct table *t, const struct indices *x, const char *unit,
+                             const struct layout *l)
+{
+    bool full = l->wide || l->gpushare;
     char text[64];
     struct buf b = BUF_ON(text);
     table_column(t, STR("NAME"), false);
     for (size_t i = 0; i < x->n; i++) {
         buf_clear(&b, SIZE_MAX);
-        buf_printf(&b, "GPU%lld(Allocated/Total)", (long long)x->ids[i]);
+        buf_printf(&b, "GPU%lld%s", (long long)x->ids[i], full ? "(Allocated/Total)" : "");
         table_column(t, buf_str(&b), false);
     }
     if (x->unplaced)
-        table_column(t, STR("PENDING(Allocated)"), false);
+        table_column(t, full ? STR("PENDING(Allocated)") : STR("NO CARD"), false);
     buf_clear(&b, SIZE_MAX);
-    buf_printf(&b, "GPU Memory(%s)", unit);
+    buf_printf(&b, "%s(%s)", full ? "GPU Memory" : "MEMORY", unit);
     table_column(t, buf_str(&b), false);
-    if (!is_wide)
+    if (!l->wide)
         return;
     table_column(t, STR("USED"), true);
     table_column(t, STR("FREE"), true);
@@ -189,12 +296,23 @@ static void show_top_more(struct table *t, const struct figures_node *n)
         table_cell(t, STR("ok"), TINT_GOOD);
 }
 
-static void show_top_row(struct table *t, const struct figures_node *n, const struct indices *x,
-                         bool is_wide)
+static void show_top_card(struct table *t, const struct figures_card *c, const struct layout *l)
 {
-    table_cell(t, n->name, n->fault.n > 0 ? TINT_BAD : TINT_NONE);
+    char bytes[64];
+    struct buf b = BUF_ON(bytes);
+    show_top_share(&b, c, l);
+    table_cell(t, buf_str(&b),
+               c == NULL              ? TINT_DIM
+               : show_is_ok(c->state) ? show_tint_of(c->used, c->total)
+                                      : TINT_BAD);
+}
+
+static void show_top_row(struct table *t, const struct figures_node *n, const struct indices *x,
+                         const struct layout *l)
+{
+    table_cell(t, show_cut(n->name, l->name, t->arena), n->fault.n > 0 ? TINT_BAD : TINT_NONE);
     for (size_t i = 0; i < x->n; i++)
-        show_put_share(t, show_card_of(n, x->ids[i]));
+        show_top_card(t, show_card_of(n, x->ids[i]), l);
     if (x->unplaced) {
         const struct figures_card *c = show_card_of(n, -1);
         if (c == NULL)
@@ -204,7 +322,7 @@ static void show_top_row(struct table *t, const struct figures_node *n, const st
     }
     table_printf(t, show_tint_of(n->used, n->total), "%lld/%lld", (long long)n->used,
                  (long long)n->total);
-    if (is_wide)
+    if (l->wide)
         show_top_more(t, n);
 }
 
@@ -240,11 +358,14 @@ enum errc kubectl_show_top(struct str answer, struct kubectl_look look, struct a
     enum errc code = figures_read(answer, a, &f, reterr);
     if (code != OK)
         return code;
+    struct layout l = {.wide = look.wide, .gpushare = look.gpushare, .name = SIZE_MAX};
     show_find_indices(&f, &x);
+    if (look.heads && !look.wide && !look.gpushare)
+        show_top_fit(&f, &x, &l, a);
     table_init(&t, a);
-    show_top_columns(&t, &x, figures_unit(&f), look.wide);
+    show_top_columns(&t, &x, figures_unit(&f), &l);
     for (size_t i = 0; i < f.n; i++)
-        show_top_row(&t, &f.nodes[i], &x, look.wide);
+        show_top_row(&t, &f.nodes[i], &x, &l);
     table_write(&t, look.heads, look.color, out);
     if (look.heads && x.more)
         buf_put(out, STR("Some cards are in no column: see kubectl cardpack cards.\n"));

@@ -7,11 +7,15 @@
 
 struct kubectl_look {
     bool wide;
-    bool heads; /* false: print only the rows of the table */
+    bool gpushare; /* top: the columns of kubectl inspect gpushare */
+    bool heads;    /* false: print only the rows of the table */
     bool color;
 };
 
-/* The answer of GET .../cards as a table of nodes, like kubectl inspect gpushare, or of cards. */
+/*
+ * The answer of GET .../cards as a table of nodes, or of cards. The table of nodes, without wide,
+ * gpushare and without --no-headers, is at most 100 columns wide.
+ */
 enum errc kubectl_show_top(struct str answer, struct kubectl_look look, struct arena *a,
                            struct buf *out, struct err *reterr) _must_use_;
 enum errc kubectl_show_cards(struct str answer, struct kubectl_look look, struct arena *a,

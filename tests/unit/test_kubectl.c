@@ -3,7 +3,10 @@
 #include "kubectl/complete.h"
 #include "kubectl/pod.h"
 #include "kubectl/show.h"
+#include "report/table.h"
 #include "unit.h"
+
+#include <stdio.h>
 
 #define WORDS_MAX 12
 
@@ -74,7 +77,10 @@ static const struct {
     {"k top -x", ERR_SYNTAX, "unknown flag \"-x\""},
     {"k top --out wide", ERR_SYNTAX, "unknown flag \"--out\""},
     {"k top -o", ERR_SYNTAX, "--output needs a value"},
-    {"k top -o xml", ERR_RANGE, "--output: \"xml\" must be table, wide, json or yaml"},
+    {"k top -o xml", ERR_RANGE,
+     "--output: \"xml\" must be table, wide, json, yaml or gpushare"},
+    {"k top -o gpushare", OK, NULL},
+    {"k cards -o gpushare", ERR_SYNTAX, "cards: --output: \"gpushare\" is for top only"},
     {"k top -o=", ERR_RANGE, "--output: \"\" must be"},
     {"k top --direct=maybe", ERR_RANGE, "--direct: \"maybe\" must be false or true"},
     {"k top --replicas 3", ERR_SYNTAX, "top takes no --replicas"},
@@ -192,6 +198,82 @@ START_TEST(top_of_node)
     ck_assert_msg(strstr(text, "GPU Memory(GiB)") != NULL, "%s", text);
     ck_assert_msg(strstr(text, "   75%     68        68      0") != NULL, "%s", text);
     ck_assert_msg(strstr(text, "1 of 2 cards closed\n") != NULL, "%s", text);
+}
+
+END_TEST
+
+/* Nodes with n_cards cards of that size, and one pod's usage on each. */
+static struct str answer_of(const char *const *names, size_t n, unsigned n_cards, long size)
+{
+    struct buf b;
+    buf_init(&b, MIB);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&b, "%s{\"name\": \"%s\", \"totalGPU\": %ld, \"usedGPU\": %ld, \"devs\": [",
+                   i == 0 ? "{\"nodes\": [" : ", ", names[i], n_cards * size, size / 2);
+        for (unsigned k = 0; k < n_cards; k++)
+            buf_printf(&b, "%s{\"id\": %u, \"totalGPU\": %ld, \"usedGPU\": %ld}",
+                       k == 0 ? "" : ", ", k, size, k == 0 ? size / 2 : 0);
+        buf_put(&b, STR("]}"));
+    }
+    buf_put(&b, STR("]}"));
+    return arena_keep(&arena, &b);
+}
+
+static const char long_name[] = "ip-10-0-112-231.eu-west-1.compute.internal";
+
+/* Cards and size of a card; the row of the node with the long name in the default table. */
+static const struct {
+    unsigned cards;
+    long size;
+    const char *head;
+    const char *row;
+} budgets[] = {
+    {2, 16, "GPU0   GPU1   MEMORY(GiB)\n",
+     "\nip-10-0-112-231.eu-west-1.compute.internal   8/16   0/16   8/32\n"},
+    {8, 80, "GPU7   MEMORY(GiB)\n",
+     "\nip-10-0-112-23\xe2\x80\xa6mpute.internal   40/80   0/80   0/80   0/80   0/80   0/80   0/80 "
+     "  "
+     "0/80   40/640\n"},
+    {8, 81920, "GPU7   MEMORY(MiB)\n",
+     "\nip-10-0-112-23\xe2\x80\xa6mpute.internal   50%    0%     0%     0%     0%     0%     0%    "
+     " 0%  "
+     "   40960/655360\n"},
+    {16, 16, "GPU8   MEMORY(GiB)\n",
+     "\nip-10-0-112\xe2\x80\xa6te.internal   50%    0%     0%     0%     0%     0%     0%     0%   "
+     "  0% "
+     "    8/256\n"},
+};
+
+/* The default table has at most 100 columns; the others cut nothing and have every card. */
+START_TEST(width_of_top)
+{
+    static const char *const names[] = {"n", long_name};
+    struct str answer = answer_of(names, 2, budgets[_i].cards, budgets[_i].size);
+    struct kubectl_look look = {.heads = true};
+    ck_assert_ok(kubectl_show_top(answer, look, &arena, &out, &err), &err);
+    const char *text = buf_cstr(&out);
+    ck_assert_msg(strstr(text, budgets[_i].head) != NULL, "%s", text);
+    ck_assert_msg(strstr(text, budgets[_i].row) != NULL, "%s", text);
+    for (struct str one, rest = buf_str(&out); rest.n > 0;) {
+        (void)str_cut(rest, '\n', &one, &rest);
+        ck_assert_msg(text_width(one) <= 100, "%.*s", STR_ARG(one));
+    }
+    bool said =
+        strstr(text, "\nSome cards are in no column: see kubectl cardpack cards.\n") != NULL;
+    ck_assert(said == (budgets[_i].cards == 16));
+    static const struct kubectl_look full[] = {
+        {.wide = true, .heads = true}, {.gpushare = true, .heads = true}, {.heads = false}};
+    for (size_t i = 0; i < COUNT_OF(full); i++) {
+        char cell[128];
+        (void)snprintf(cell, sizeof(cell), "%s   %ld/%ld", long_name, budgets[_i].size / 2,
+                       budgets[_i].size);
+        buf_clear(&out, 0);
+        ck_assert_ok(kubectl_show_top(answer, full[i], &arena, &out, &err), &err);
+        text = buf_cstr(&out);
+        ck_assert_msg(strstr(text, cell) != NULL, "%s", text);
+        (void)snprintf(cell, sizeof(cell), "GPU%u(Allocated/Total)", budgets[_i].cards - 1);
+        ck_assert_msg((strstr(text, cell) != NULL) == full[i].heads, "%s", text);
+    }
 }
 
 END_TEST
@@ -316,11 +398,12 @@ static const struct {
     const char *offered;
 } tabs[] = {
     {"to", "top\n:4\n"},
-    {"top -o ", "table\nwide\njson\nyaml\n:4\n"},
+    {"top -o ", "table\nwide\njson\nyaml\ngpushare\n:4\n"},
+    {"cards -o ", "table\nwide\njson\nyaml\n:4\n"},
     {"top -o j", "json\n:4\n"},
     {"top --output=j", "--output=json\n:4\n"},
     {"top --output = j", "json\n:4\n"}, /* as bash splits it */
-    {"top --output =", "table\nwide\njson\nyaml\n:4\n"},
+    {"top --output =", "table\nwide\njson\nyaml\ngpushare\n:4\n"},
     {"top --no", "--no-headers\n:4\n"},
     {"top --rep", ":4\n"},
     {"po", "pods\n:4\n"},
@@ -422,6 +505,7 @@ int main(void)
     tcase_add_loop_test(t, too_many_passed, 0, 2);
     tcase_add_test(t, usage);
     tcase_add_test(t, top_of_node);
+    tcase_add_loop_test(t, width_of_top, 0, (int)COUNT_OF(budgets));
     tcase_add_test(t, cards_of_narrow_node);
     tcase_add_loop_test(t, pod, 0, (int)COUNT_OF(pods));
     tcase_add_loop_test(t, tab, 0, (int)COUNT_OF(tabs));

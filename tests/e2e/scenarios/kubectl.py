@@ -254,7 +254,7 @@ def kubectl_cardpack(bench: Bench) -> None:
         )
         check("kubectl-cardpack" in listed.stdout, listed)
         table = plugin.run("top", by=kubectl)
-        check(table.returncode == 0 and "GPU0(Allocated/Total)" in table.stdout, table)
+        check(table.returncode == 0 and "GPU0   GPU1   GPU2   GPU3" in table.stdout, table)
         check("14/64 (21%)" in table.stdout and not table.stderr, table)
         check(plugin.run("top", "--direct").stdout == table.stdout, "the tables differ")
 

@@ -1,0 +1,2 @@
+quota
+top -o gpushare

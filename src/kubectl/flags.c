@@ -270,7 +270,7 @@ static const struct kubectl_verb verbs[] = {
          0},
     [KUBECTL_EXPLAIN] = {"explain", "POD | -f FILE",
                          "on which nodes a pod fits, and why not on the others",
-                         "The exit status is 3 if the pod fits on no node.", 1},
+                         "The exit status is 3 if the pod has no node and fits on none.", 1},
     [KUBECTL_FIT] = {"fit", "-f FILE [--replicas N]", "how many replicas of a pod would fit now",
                      "The exit status is 3 if fewer replicas fit than requested.", 0},
     [KUBECTL_COMPLETION] = {"completion", "bash|zsh|fish", "print a completion script for a shell",

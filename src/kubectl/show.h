@@ -27,7 +27,8 @@ enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, stru
 enum errc kubectl_show_fit(struct str answer, struct kubectl_look look, struct arena *a,
                            struct buf *out, struct err *reterr) _must_use_;
 
-/* Whether there is room, for the exit status: explain: on some node; fit: for all replicas. */
+/* Whether there is room, for the exit status: explain: on some node, or the pod has a node already;
+ * fit: for all replicas. */
 enum errc kubectl_answer_fits(struct str answer, enum kubectl_command c, struct arena *a, bool *ret,
                               struct err *reterr) _must_use_;
 

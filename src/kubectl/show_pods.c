@@ -35,8 +35,15 @@ struct explained {
     struct str nominated;
     struct str request;
     struct str error;
+    struct str since;   /* of the condition PodScheduled, as the next one */
+    struct str message; /* absent: the scheduler has not refused the pod */
+    bool holds;         /* it holds cards, or memory of its node without a card: `place` */
+    struct place place;
     int64_t nodes;
     int64_t fit;
+    struct verdict_node *verdicts;
+    size_t n_verdicts;
+    size_t cap;
     struct table table;
     bool wide;
 };
@@ -127,6 +134,11 @@ static void show_pods_put_yes(struct table *t, bool fits)
     table_cell(t, fits ? STR("yes") : STR("no"), fits ? TINT_GOOD : TINT_BAD);
 }
 
+static void show_pods_put_place(struct table *t, const struct place *p)
+{
+    table_cell(t, p->text.n > 0 ? p->text : STR("-"), p->text.n > 0 ? TINT_NONE : TINT_DIM);
+}
+
 static void show_pods_explain_row(struct explained *x, const struct verdict_node *n)
 {
     struct table *t = &x->table;
@@ -134,8 +146,7 @@ static void show_pods_explain_row(struct explained *x, const struct verdict_node
     if (x->wide)
         table_cell(t, STR_NULL, TINT_NONE);
     show_pods_put_yes(t, n->fits);
-    table_cell(t, n->place.text.n > 0 ? n->place.text : STR("-"),
-               n->place.text.n > 0 ? TINT_NONE : TINT_DIM);
+    show_pods_put_place(t, &n->place);
     table_cell(t, n->reason, TINT_NONE);
     for (size_t i = 0; x->wide && i < n->n_cards; i++) {
         const struct verdict_card *c = &n->cards[i];
@@ -165,25 +176,61 @@ static void show_pods_read_verdict(struct jread *r, struct explained *x)
         else
             jread_skip(r);
     }
-    show_pods_explain_row(x, &n);
+    struct verdict_node *verdicts =
+        arena_grow(r->arena, x->verdicts, x->n_verdicts, &x->cap, sizeof(n));
+    if (verdicts == NULL) {
+        jread_fail(r, ERR_LIMIT, "too many");
+        return;
+    }
+    x->verdicts = verdicts;
+    verdicts[x->n_verdicts++] = n;
+}
+
+/* The condition PodScheduled. A message counts only if the scheduler has refused the pod. */
+static void show_pods_read_condition(struct jread *r, struct explained *x)
+{
+    struct str key;
+    struct str status = STR_NULL;
+    struct str reason = STR_NULL;
+    struct str message = STR_NULL;
+    jread_object (r, key) {
+        if (str_eq(key, STR("status")))
+            status = jread_str(r);
+        else if (str_eq(key, STR("reason")))
+            reason = jread_str(r);
+        else if (str_eq(key, STR("message")))
+            message = jread_str(r);
+        else if (str_eq(key, STR("since")))
+            x->since = jread_str(r);
+        else
+            jread_skip(r);
+    }
+    if (!str_eq(status, STR("True")))
+        x->message = message.n > 0 ? message : reason;
 }
 
 static void show_pods_read_pod(struct jread *r, struct explained *x)
 {
     struct str key;
     jread_object (r, key) {
-        if (str_eq(key, STR("namespace")))
+        if (str_eq(key, STR("namespace"))) {
             x->namespace = jread_str(r);
-        else if (str_eq(key, STR("name")))
+        } else if (str_eq(key, STR("name"))) {
             x->name = jread_str(r);
-        else if (str_eq(key, STR("state")))
+        } else if (str_eq(key, STR("state"))) {
             x->state = jread_str(r);
-        else if (str_eq(key, STR("node")))
+        } else if (str_eq(key, STR("node"))) {
             x->node = jread_str(r);
-        else if (str_eq(key, STR("nominated")))
+        } else if (str_eq(key, STR("nominated"))) {
             x->nominated = jread_str(r);
-        else
+        } else if (str_eq(key, STR("placement"))) {
+            x->holds = true;
+            x->place = show_pods_read_place(r);
+        } else if (str_eq(key, STR("condition"))) {
+            show_pods_read_condition(r, x);
+        } else {
             jread_skip(r);
+        }
     }
 }
 
@@ -243,6 +290,8 @@ static void show_pods_put_sentence(const struct explained *x, struct arena *a, s
         buf_printf(out, ", %.*s", STR_ARG(text_printable(x->state, a)));
     if (placed)
         buf_printf(out, " on node %.*s", STR_ARG(text_printable(x->node, a)));
+    if (placed && x->since.n > 0 && str_eq(x->state, STR("bound")))
+        buf_printf(out, " since %.*s", STR_ARG(text_printable(x->since, a)));
     if (x->nominated.n > 0)
         buf_printf(out, ", nominated for %.*s", STR_ARG(text_printable(x->nominated, a)));
     if (x->error.n > 0) {
@@ -257,23 +306,46 @@ static void show_pods_put_sentence(const struct explained *x, struct arena *a, s
     buf_putc(out, '\n');
 }
 
+/* Where a pod is that has a node already: where it would fit does not matter. */
+static void show_pods_fill_held(struct explained *x)
+{
+    if (!x->holds)
+        return;
+    table_column(&x->table, STR("NODE"), false);
+    table_column(&x->table, STR("PLACE"), false);
+    table_cell(&x->table, x->node, TINT_NONE);
+    show_pods_put_place(&x->table, &x->place);
+}
+
+static void show_pods_fill_verdicts(struct explained *x)
+{
+    table_column(&x->table, STR("NODE"), false);
+    if (x->wide)
+        table_column(&x->table, STR("CARD"), true);
+    table_column(&x->table, STR("FITS"), false);
+    table_column(&x->table, STR("PLACE"), false);
+    table_column(&x->table, STR("REASON"), false);
+    for (size_t i = 0; i < x->n_verdicts; i++)
+        show_pods_explain_row(x, &x->verdicts[i]);
+}
+
 enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, struct arena *a,
                                struct buf *out, struct err *reterr)
 {
     struct explained x = {.wide = look.wide};
     table_init(&x.table, a);
-    table_column(&x.table, STR("NODE"), false);
-    if (look.wide)
-        table_column(&x.table, STR("CARD"), true);
-    table_column(&x.table, STR("FITS"), false);
-    table_column(&x.table, STR("PLACE"), false);
-    table_column(&x.table, STR("REASON"), false);
     enum errc code = show_pods_read_explained(answer, a, &x, reterr);
     if (code != OK)
         return code;
     if (look.heads)
         show_pods_put_sentence(&x, a, out);
+    if (x.node.n > 0)
+        show_pods_fill_held(&x);
+    else if (x.error.n == 0) /* with an error every node has the same reason */
+        show_pods_fill_verdicts(&x);
     table_write(&x.table, look.heads, look.color, out);
+    if (look.heads && x.node.n == 0 && x.message.n > 0)
+        buf_printf(out, "the scheduler says: %.*s\n", STR_ARG(text_printable(x.message, a)));
     return arena_failed(a) ? err_set(reterr, arena_fault(a), "the table is too large") : OK;
 }
 
@@ -392,6 +464,7 @@ enum errc kubectl_answer_fits(struct str answer, enum kubectl_command c, struct 
     struct str key;
     int64_t fit = -1;
     int64_t replicas = 1;
+    struct explained x = {.fit = 0};
     jread_init(&r, answer, a);
     if (jread_type(&r) != JTYPE_OBJECT)
         jread_fail(&r, ERR_SYNTAX, "must be an object");
@@ -400,11 +473,13 @@ enum errc kubectl_answer_fits(struct str answer, enum kubectl_command c, struct 
             fit = jread_i64(&r);
         else if (str_eq(key, STR("replicas")) && c == KUBECTL_FIT)
             replicas = jread_i64(&r);
+        else if (str_eq(key, STR("pod")) && c == KUBECTL_EXPLAIN)
+            show_pods_read_pod(&r, &x);
         else
             jread_skip(&r);
     }
     enum errc code = show_pods_no_answer(&r, fit >= 0, reterr);
     if (code == OK)
-        *ret = fit >= replicas;
+        *ret = fit >= replicas || x.node.n > 0;
     return code;
 }

@@ -2,6 +2,7 @@
 #include "report/explain_write.h"
 
 #include "codec/jwrite.h"
+#include "codec/stamp.h"
 #include "core/limit.h"
 #include "core/plan.h"
 #include "core/score.h"
@@ -218,6 +219,22 @@ static struct str explain_write_state_of(const struct explain *e)
     return pod_view_bound(e->pod) ? STR("bound") : STR("unknown");
 }
 
+/* The pod's condition PodScheduled, as the API server's object has it. */
+static void explain_write_condition(struct jwrite *w, const struct condition_view *c)
+{
+    char text[STAMP_BYTES];
+    jwrite_key(w, STR("condition"));
+    jwrite_object_begin(w);
+    explain_write_put_str(w, "status", c->status);
+    if (c->reason.n > 0)
+        explain_write_put_str(w, "reason", c->reason);
+    if (c->message.n > 0)
+        explain_write_put_str(w, "message", c->message);
+    if (c->since_s > 0)
+        explain_write_put_str(w, "since", stamp_print(c->since_s, text));
+    jwrite_object_end(w);
+}
+
 static void explain_write_pod(struct jwrite *w, const struct explain *e)
 {
     const struct pod *p = e->request.self;
@@ -231,6 +248,10 @@ static void explain_write_pod(struct jwrite *w, const struct explain *e)
         explain_write_put_str(w, "node", node);
     if (p != NULL && p->claim != NULL)
         explain_write_put_str(w, "nominated", p->claim->name);
+    if (e->held != NULL)
+        explain_write_placement(w, e->held->holding->grants, e->held->holding->n_grants);
+    if (e->pod->scheduled.status.n > 0)
+        explain_write_condition(w, &e->pod->scheduled);
     jwrite_object_end(w);
 }
 

@@ -311,6 +311,64 @@ START_TEST(cards_of_narrow_node)
 
 END_TEST
 
+/* An answer of explain with that pod and that error; it fits on no node. */
+#define EXPLAINED(pod, error)                                                          \
+    "{\"pod\": {\"namespace\": \"ns\", \"name\": \"p\", " pod                          \
+    "}, \"request\": {\"text\": \"8\"}, "                                              \
+    "\"error\": \"" error                                                              \
+    "\", \"nodes\": 1, \"fit\": 0, \"refused\": {}, \"verdicts\": [{\"node\": \"n\", " \
+    "\"fits\": false, \"reason\": \"no room\"}]}"
+#define REFUSED(more) "\"state\": \"pending\", \"condition\": {\"status\": \"False\"" more "}"
+
+static const struct {
+    const char *answer;
+    const char *text;
+    bool fits;
+} explained[] = {
+    {EXPLAINED("\"state\": \"pending\"", ""),
+     "pod ns/p, pending, asks for 8: it fits on 0 of 1 node\n"
+     "NODE   FITS   PLACE   REASON\nn      no     -       no room\n",
+     false},
+    {EXPLAINED(REFUSED(", \"reason\": \"Unschedulable\", \"message\": \"0/1\\u001b\""), ""),
+     "pod ns/p, pending, asks for 8: it fits on 0 of 1 node\n"
+     "NODE   FITS   PLACE   REASON\nn      no     -       no room\nthe scheduler says: 0/1\\x1b\n",
+     false},
+    {EXPLAINED(REFUSED(", \"reason\": \"SchedulingGated\""), "bad"),
+     "pod ns/p, pending: its request can't be read: bad\nthe scheduler says: SchedulingGated\n",
+     false},
+    {EXPLAINED(
+         "\"state\": \"bound\", \"node\": \"n\", \"placement\": [{\"card\": 0, \"memory\": 8}, "
+         "{\"card\": 2, \"memory\": 8, \"compute\": 30}], \"condition\": {\"status\": \"True\", "
+         "\"since\": \"2026-11-22T05:40:00Z\", \"message\": \"x\"}",
+         ""),
+     "pod ns/p, bound on node n since 2026-11-22T05:40:00Z, asks for 8\n"
+     "NODE   PLACE\nn      0:8 2:8(30%)\n",
+     true},
+    {EXPLAINED("\"state\": \"bound\", \"node\": \"n\", \"placement\": []", "bad"),
+     "pod ns/p, bound on node n: its request can't be read: bad\nNODE   PLACE\nn      -\n", true},
+    {EXPLAINED(
+         "\"state\": \"reserved\", \"node\": \"n\", \"placement\": [{\"card\": 0, \"memory\": 8}], "
+         "\"condition\": {\"status\": \"False\", \"since\": \"2026-11-22T05:40:00Z\"}",
+         ""),
+     "pod ns/p, reserved on node n, asks for 8\nNODE   PLACE\nn      0:8\n", true},
+    {EXPLAINED("\"state\": \"ended\", \"node\": \"n\"", ""),
+     "pod ns/p, ended on node n, asks for 8\n", true},
+};
+
+/* Where a bound pod is; one reason for all nodes once; what the scheduler says of a pending pod. */
+START_TEST(explained_pod)
+{
+    struct kubectl_look look = {.heads = true};
+    struct str answer = str_of(explained[_i].answer);
+    bool fits = !explained[_i].fits;
+    ck_assert_ok(kubectl_show_explain(answer, look, &arena, &out, &err), &err);
+    ck_assert_str_eq(buf_cstr(&out), explained[_i].text);
+    ck_assert_ok(kubectl_answer_fits(answer, KUBECTL_EXPLAIN, &arena, &fits, &err), &err);
+    ck_assert(fits == explained[_i].fits);
+}
+
+END_TEST
+
 /* Every flag and command has a line of help; what a command does not accept has none. */
 START_TEST(usage)
 {
@@ -507,6 +565,7 @@ int main(void)
     tcase_add_test(t, top_of_node);
     tcase_add_loop_test(t, width_of_top, 0, (int)COUNT_OF(budgets));
     tcase_add_test(t, cards_of_narrow_node);
+    tcase_add_loop_test(t, explained_pod, 0, (int)COUNT_OF(explained));
     tcase_add_loop_test(t, pod, 0, (int)COUNT_OF(pods));
     tcase_add_loop_test(t, tab, 0, (int)COUNT_OF(tabs));
     tcase_add_loop_test(t, wish, 0, (int)COUNT_OF(wishes));

@@ -51,6 +51,9 @@ def explained_pods(bench: Bench) -> None:
     check((answer["fit"], answer["refused"]) == (0, {"no_card_free": 1}), answer)
     check(node["reason"] == NO_CARD and NO_CARD in said, f"{said}: {answer}")
     check(answer["pod"]["state"] == "pending", answer["pod"])
+    condition = answer["pod"]["condition"]
+    check((condition["status"], condition["reason"]) == ("False", "Unschedulable"), condition)
+    check(condition["message"] == message(bench.get("waits")), condition)
     cards = [card["reason"] for card in node["cards"]]
     check(cards == ["3 of 8 free, 6 asked"] * 2, cards)
     because = daemon.log("pod fits on no node")[-1]["because"]
@@ -73,6 +76,9 @@ def explained_pods(bench: Bench) -> None:
     answer = explain(bench, daemon, "waits")
     check(answer["pod"] | {"state": "bound", "node": "n1"} == answer["pod"], answer["pod"])
     check(answer["verdicts"][0]["placement"] == [{"card": 1, "memory": 6}], answer["verdicts"])
+    check(answer["pod"]["placement"] == answer["verdicts"][0]["placement"], answer["pod"])
+    condition = answer["pod"]["condition"]
+    check(condition["status"] == "True" and condition["since"].startswith("20"), condition)
 
 
 @scenario("real")

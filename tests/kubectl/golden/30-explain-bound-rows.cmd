@@ -1,0 +1,2 @@
+explain
+explain -n x t0 --no-headers

@@ -33,6 +33,7 @@ struct object {
     struct str kind;
     struct str name;
     struct str namespace;
+    struct str items;          /* of a list: its raw array; absent: no list */
     const struct maker *maker; /* NULL: its kind makes no pods */
 };
 
@@ -59,7 +60,9 @@ static void pod_read_metadata(struct jread *r, struct object *o)
     }
 }
 
-static enum errc pod_read_one_object(struct search *s, struct str json, struct object *ret)
+/* `kind` is for an object that does not name its own. */
+static enum errc pod_read_one_object(struct search *s, struct str json, struct str kind,
+                                     struct object *ret)
 {
     struct object o = {.json = json};
     struct jread r;
@@ -72,10 +75,12 @@ static enum errc pod_read_one_object(struct search *s, struct str json, struct o
             o.kind = jread_str(&r);
         else if (str_eq(key, STR("metadata")))
             pod_read_metadata(&r, &o);
+        else if (str_eq(key, STR("items")) && jread_type(&r) == JTYPE_ARRAY)
+            o.items = jread_raw(&r);
         else
             jread_skip(&r);
     }
-    o.kind = o.kind.n == 0 ? STR("Pod") : o.kind;
+    o.kind = o.kind.n == 0 ? kind : o.kind;
     for (size_t i = 0; i < COUNT_OF(makers); i++) {
         if (str_eq(o.kind, str_of(makers[i].kind)))
             o.maker = &makers[i];
@@ -84,20 +89,46 @@ static enum errc pod_read_one_object(struct search *s, struct str json, struct o
     return jread_finish(&r, s->err);
 }
 
+static void pod_count_object(struct search *s, const struct object *o)
+{
+    s->documents++;
+    buf_printf(&s->list, "%s%.*s \"%.*s\"", s->list.n == 0 ? "" : ", ", STR_ARG(o->kind),
+               STR_ARG(o->name.p == NULL ? STR("") : o->name));
+    if (o->maker == NULL)
+        return;
+    s->makes_pods++;
+    s->found = *o;
+}
+
+/* The objects of kind List, or of a kind such as DeploymentList, whose items have no kind. A list
+ * in a list counts as an object that makes no pods. */
+static enum errc pod_take_list(struct search *s, const struct object *list)
+{
+    struct str kind = str_head(list->kind, list->kind.n - STR("List").n);
+    struct jread r;
+    enum errc code = OK;
+    jread_init(&r, list->items, s->arena);
+    jread_array (&r) {
+        struct object o;
+        struct str json = jread_raw(&r);
+        if (code != OK || jread_failed(&r))
+            continue;
+        code = pod_read_one_object(s, json, kind.n == 0 ? STR("Pod") : kind, &o);
+        if (code == OK)
+            pod_count_object(s, &o);
+    }
+    return code == OK ? jread_finish(&r, s->err) : code;
+}
+
 static enum errc pod_take_document(struct search *s, struct str json)
 {
     struct object o;
-    enum errc code = pod_read_one_object(s, json, &o);
-    if (code != OK)
-        return code;
-    s->documents++;
-    buf_printf(&s->list, "%s%.*s \"%.*s\"", s->list.n == 0 ? "" : ", ", STR_ARG(o.kind),
-               STR_ARG(o.name.p == NULL ? STR("") : o.name));
-    if (o.maker == NULL)
-        return OK;
-    s->makes_pods++;
-    s->found = o;
-    return OK;
+    enum errc code = pod_read_one_object(s, json, STR("Pod"), &o);
+    if (code == OK && o.items.p != NULL && str_ends(o.kind, STR("List")))
+        return pod_take_list(s, &o);
+    if (code == OK)
+        pod_count_object(s, &o);
+    return code;
 }
 
 /* Finds the object that makes pods; fails if there is none or more than one. */

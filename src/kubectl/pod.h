@@ -1,7 +1,7 @@
 /*
  * Reads the pod of a file: a Pod, or the pod template of a Deployment, StatefulSet, DaemonSet,
  * ReplicaSet, ReplicationController, Job, CronJob or PodTemplate. The file may contain other
- * objects, but exactly one of these kinds.
+ * objects, as documents or in a List, but exactly one of these kinds.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
- * Prints the tables of top and cards. top has one column for each card index, one for memory on no
- * card, the node's sum, and below the cluster's sum. A node without an index has "-" there. If
- * there are more indices than columns, the last ones are left out, and a line says so.
+ * Prints the table of top. It has one column for each card index, one for memory on no card, the
+ * node's sum, and below the cluster's sum. A node without an index has "-" there. If there are more
+ * indices than columns, the last ones are left out, and a line says so.
  *
  * The default table of top has at most WIDTH_MAX columns. If it would have more, names are cut in
  * their middle, because node names of some clouds differ at their beginning and those of others at
@@ -9,9 +9,8 @@
  */
 #include "kubectl/show.h"
 
-#include "kubectl/figures.h"
+#include "kubectl/show_cell.h"
 #include "report/limit.h"
-#include "report/table.h"
 
 /* The other columns: the name, memory on no card, the sum, and those of -o wide. */
 #define OTHER_COLUMNS 12
@@ -23,9 +22,6 @@
 #define GAP       3 /* between columns */
 
 #define ELLIPSIS STR("\xe2\x80\xa6")
-
-/* Pods that a row of cards names, without -o wide. */
-#define PODS_NAMED 3
 
 struct indices {
     int64_t ids[INDICES_MAX];
@@ -71,26 +67,6 @@ static const struct figures_card *show_card_of(const struct figures_node *n, int
     return NULL;
 }
 
-static int64_t show_percent(int64_t used, int64_t total)
-{
-    return total <= 0 ? 0 : (int64_t)((double)used * 100 / (double)total);
-}
-
-static enum tint show_tint_of(int64_t used, int64_t total)
-{
-    int64_t p = show_percent(used, total);
-    if (used > total)
-        return TINT_BAD;
-    return p >= 90 ? TINT_WARN : used > 0 ? TINT_GOOD : TINT_NONE;
-}
-
-static bool show_is_ok(struct str state)
-{
-    return state.n == 0 || str_eq(state, STR("ok"));
-}
-
-/* ---- top ---- */
-
 /* How the table of top is laid out. */
 struct layout {
     bool wide;     /* with more columns */
@@ -104,7 +80,7 @@ static void show_top_share(struct buf *out, const struct figures_card *c, const 
     if (c == NULL)
         buf_putc(out, '-');
     else if (l->percent)
-        buf_printf(out, "%lld%%", (long long)show_percent(c->used, c->total));
+        buf_printf(out, "%lld%%", (long long)show_cell_percent(c->used, c->total));
     else
         buf_printf(out, "%lld/%lld", (long long)c->used, (long long)c->total);
 }
@@ -248,21 +224,15 @@ static bool show_is_counted(const struct figures_node *n, size_t card, const str
     return false;
 }
 
-/* What a new pod can get of the card: not more than the node has free. */
-static int64_t show_free_on(const struct figures_node *n, const struct figures_card *c)
-{
-    return MIN_OF(c->free, n->free);
-}
-
 static void show_sum_up(const struct figures_node *n, struct sums *ret)
 {
     *ret = (struct sums){.free = 0};
     for (size_t i = 0; i < n->n_cards; i++) {
         const struct figures_card *c = &n->cards[i];
         ret->free += c->free;
-        ret->largest = MAX_OF(ret->largest, show_free_on(n, c));
+        ret->largest = MAX_OF(ret->largest, show_cell_free(n, c));
         ret->cards += c->id >= 0 ? 1 : 0;
-        ret->bad += c->id >= 0 && !show_is_ok(c->state) ? 1 : 0;
+        ret->bad += c->id >= 0 && !show_cell_is_ok(c->state) ? 1 : 0;
         for (size_t k = 0; k < c->n_pods; k++)
             ret->pods += show_is_counted(n, i, &c->pods[k]) ? 0 : 1;
         if (c->model.n > 0 && ret->model.n > 0 && !str_eq(c->model, ret->model))
@@ -273,21 +243,16 @@ static void show_sum_up(const struct figures_node *n, struct sums *ret)
     ret->free = MIN_OF(ret->free, n->free);
 }
 
-static void show_put_text(struct table *t, struct str text)
-{
-    table_cell(t, text.n > 0 ? text : STR("-"), text.n > 0 ? TINT_NONE : TINT_DIM);
-}
-
 static void show_top_more(struct table *t, const struct figures_node *n)
 {
     struct sums s;
     show_sum_up(n, &s);
-    table_printf(t, TINT_NONE, "%lld%%", (long long)show_percent(n->used, n->total));
+    table_printf(t, TINT_NONE, "%lld%%", (long long)show_cell_percent(n->used, n->total));
     table_printf(t, TINT_NONE, "%lld", (long long)s.free);
     table_printf(t, TINT_NONE, "%lld", (long long)s.largest);
     table_printf(t, TINT_NONE, "%zu", s.pods);
-    show_put_text(t, s.models ? STR("several") : s.model);
-    show_put_text(t, n->pool);
+    show_cell_text(t, s.models ? STR("several") : s.model);
+    show_cell_text(t, n->pool);
     if (n->fault.n > 0)
         table_cell(t, n->fault, TINT_BAD);
     else if (s.bad > 0)
@@ -302,9 +267,9 @@ static void show_top_card(struct table *t, const struct figures_card *c, const s
     struct buf b = BUF_ON(bytes);
     show_top_share(&b, c, l);
     table_cell(t, buf_str(&b),
-               c == NULL              ? TINT_DIM
-               : show_is_ok(c->state) ? show_tint_of(c->used, c->total)
-                                      : TINT_BAD);
+               c == NULL                   ? TINT_DIM
+               : show_cell_is_ok(c->state) ? show_cell_tint(c->used, c->total)
+                                           : TINT_BAD);
 }
 
 static void show_top_row(struct table *t, const struct figures_node *n, const struct indices *x,
@@ -320,7 +285,7 @@ static void show_top_row(struct table *t, const struct figures_node *n, const st
         else
             table_printf(t, TINT_WARN, "%lld", (long long)c->used);
     }
-    table_printf(t, show_tint_of(n->used, n->total), "%lld/%lld", (long long)n->used,
+    table_printf(t, show_cell_tint(n->used, n->total), "%lld/%lld", (long long)n->used,
                  (long long)n->total);
     if (l->wide)
         show_top_more(t, n);
@@ -336,17 +301,11 @@ static void show_put_totals(const struct figures *f, bool color, struct buf *out
     }
     buf_put(out, STR("------------------------------------------------------------\n"
                      "Allocated/Total GPU Memory In Cluster:\n"));
-    tint_begin(out, show_tint_of(used, total), color);
+    tint_begin(out, show_cell_tint(used, total), color);
     buf_printf(out, "%lld/%lld (%lld%%)", (long long)used, (long long)total,
-               (long long)show_percent(used, total));
-    tint_end(out, show_tint_of(used, total), color);
+               (long long)show_cell_percent(used, total));
+    tint_end(out, show_cell_tint(used, total), color);
     buf_putc(out, '\n');
-}
-
-static enum errc show_finish(const struct table *t, struct err *e)
-{
-    return arena_failed(t->arena) ? err_set(e, arena_fault(t->arena), "the table is too large")
-                                  : OK;
 }
 
 enum errc kubectl_show_top(struct str answer, struct kubectl_look look, struct arena *a,
@@ -371,126 +330,7 @@ enum errc kubectl_show_top(struct str answer, struct kubectl_look look, struct a
         buf_put(out, STR("Some cards are in no column: see kubectl cardpack cards.\n"));
     if (look.heads)
         show_put_totals(&f, look.color, out);
-    return show_finish(&t, reterr);
-}
-
-/* ---- cards ---- */
-
-static void show_put_pods(struct table *t, const struct figures_card *c, bool is_wide,
-                          struct arena *a)
-{
-    struct buf b;
-    buf_init(&b, LIMIT_OBJECT_BYTES);
-    for (size_t i = 0; i < c->n_pods; i++) {
-        const struct figures_pod *p = &c->pods[i];
-        if (!is_wide && i == PODS_NAMED) {
-            buf_printf(&b, ", %zu more", c->n_pods - i);
-            break;
-        }
-        buf_printf(&b, "%s%.*s/%.*s (%lld)", i == 0 ? "" : ", ", STR_ARG(p->namespace),
-                   STR_ARG(p->name), (long long)p->used);
-    }
-    show_put_text(t, arena_keep(a, &b));
-}
-
-static void show_cards_columns(struct table *t, const char *unit, bool is_wide)
-{
-    char text[32];
-    struct buf b = BUF_ON(text);
-    buf_printf(&b, "SIZE(%s)", unit);
-    table_column(t, STR("NODE"), false);
-    table_column(t, STR("CARD"), true);
-    table_column(t, buf_str(&b), true);
-    table_column(t, STR("USED"), true);
-    table_column(t, STR("FREE"), true);
-    table_column(t, STR("COMPUTE"), true);
-    table_column(t, STR("STATE"), false);
-    table_column(t, STR("MODEL"), false);
-    table_column(t, STR("UUID"), false);
-    if (is_wide) {
-        table_column(t, STR("PROFILE"), false);
-        table_column(t, STR("NUMA"), true);
-        table_column(t, STR("UNUSED"), true);
-    }
-    table_column(t, STR("PODS"), false);
-}
-
-static void show_cards_row(struct table *t, const struct figures_node *n,
-                           const struct figures_card *c, bool is_wide)
-{
-    bool is_card = c->id >= 0;
-    table_cell(t, n->name, TINT_NONE);
-    if (is_card)
-        table_printf(t, TINT_NONE, "%lld", (long long)c->id);
-    else
-        table_cell(t, STR("-"), TINT_DIM);
-    table_printf(t, TINT_NONE, "%lld", (long long)c->total);
-    table_printf(t, is_card ? show_tint_of(c->used, c->total) : TINT_WARN, "%lld",
-                 (long long)c->used);
-    table_printf(t, show_free_on(n, c) < c->free ? TINT_WARN : TINT_NONE, "%lld",
-                 (long long)show_free_on(n, c));
-    table_printf(t, TINT_NONE, "%lld%%", (long long)c->compute);
-    table_cell(t, is_card ? c->state : STR("no card"),
-               is_card && show_is_ok(c->state) ? TINT_GOOD : TINT_BAD);
-    show_put_text(t, c->model);
-    show_put_text(t, c->uuid);
-    if (is_wide) {
-        show_put_text(t, c->profile);
-        if (c->numa >= 0)
-            table_printf(t, TINT_NONE, "%lld", (long long)c->numa);
-        else
-            table_cell(t, STR("-"), TINT_DIM);
-        table_printf(t, TINT_NONE, "%lld", (long long)c->free);
-    }
-    show_put_pods(t, c, is_wide, t->arena);
-}
-
-/* Nodes with a fault, and the fault. */
-static void show_put_faults(const struct figures *f, struct arena *a, struct buf *out)
-{
-    for (size_t i = 0; i < f->n; i++) {
-        if (f->nodes[i].fault.n > 0)
-            buf_printf(out, "%.*s: %.*s\n", STR_ARG(text_printable(f->nodes[i].name, a)),
-                       STR_ARG(text_printable(f->nodes[i].fault, a)));
-    }
-}
-
-/* Nodes with less free memory than the sum of their cards: pods on no card use some of it, or some
- * of it is not allocatable. */
-static void show_put_narrow(const struct figures *f, struct arena *a, struct buf *out)
-{
-    for (size_t i = 0; i < f->n; i++) {
-        const struct figures_node *n = &f->nodes[i];
-        int64_t sum = 0;
-        for (size_t k = 0; k < n->n_cards; k++)
-            sum += n->cards[k].free;
-        if (sum > n->free && n->fault.n == 0)
-            buf_printf(
-                out, "%.*s: its cards have %lld free, of which the node leaves %lld for new pods\n",
-                STR_ARG(text_printable(n->name, a)), (long long)sum, (long long)n->free);
-    }
-}
-
-enum errc kubectl_show_cards(struct str answer, struct kubectl_look look, struct arena *a,
-                             struct buf *out, struct err *reterr)
-{
-    struct figures f;
-    struct table t;
-    enum errc code = figures_read(answer, a, &f, reterr);
-    if (code != OK)
-        return code;
-    table_init(&t, a);
-    show_cards_columns(&t, figures_unit(&f), look.wide);
-    for (size_t i = 0; i < f.n; i++) {
-        for (size_t k = 0; k < f.nodes[i].n_cards; k++)
-            show_cards_row(&t, &f.nodes[i], &f.nodes[i].cards[k], look.wide);
-    }
-    table_write(&t, look.heads, look.color, out);
-    if (look.heads) {
-        show_put_narrow(&f, a, out);
-        show_put_faults(&f, a, out);
-    }
-    return show_finish(&t, reterr);
+    return show_cell_finish(&t, reterr);
 }
 
 enum errc kubectl_answer_error(struct str answer, struct arena *a, struct str *ret,

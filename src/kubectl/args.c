@@ -5,7 +5,10 @@
  */
 #include "kubectl/args.h"
 
-#define TIMEOUT_MS 30000
+#include "kubectl/order.h"
+
+#define TIMEOUT_MS  30000
+#define INTERVAL_MS 2000
 
 struct parser {
     int argc;
@@ -124,6 +127,41 @@ static enum errc args_check_ways(const struct kubectl_args *a, struct err *e)
     return OK;
 }
 
+static enum errc args_check_output(const struct kubectl_args *a, struct err *e)
+{
+    const char *name = kubectl_verb(a->command)->name;
+    bool has_names =
+        a->command == KUBECTL_TOP || a->command == KUBECTL_PODS || a->command == KUBECTL_EXPLAIN;
+    if (a->output == KUBECTL_GPUSHARE && a->command != KUBECTL_TOP)
+        return err_set(e, ERR_SYNTAX, "%s: --output: \"gpushare\" is for top only", name);
+    if (a->output == KUBECTL_NAME && !has_names)
+        return err_set(e, ERR_SYNTAX, "%s: --output: \"name\" is for top, pods and explain", name);
+    if (a->command == KUBECTL_VERSION && a->output == KUBECTL_WIDE)
+        return err_set(e, ERR_SYNTAX, "version: --output: \"wide\" must be table, json or yaml");
+    if (!order_has(a->command, a->sort))
+        return err_set(e, ERR_SYNTAX, "%s is not sorted by %s", name, order_name(a->sort));
+    return OK;
+}
+
+/* "pod/train" is the pod train, as kubectl prints and reads it; a card's node likewise. */
+static enum errc args_cut_kind(struct kubectl_args *a, struct err *e)
+{
+    static const char *const kinds[][3] = {{"node", "nodes", "no"}, {"pod", "pods", "po"}};
+    bool is_pod = a->command == KUBECTL_EXPLAIN;
+    struct str kind;
+    struct str name;
+    if ((!is_pod && a->command != KUBECTL_CARDS) || !str_cut(a->subject, '/', &kind, &name))
+        return OK;
+    for (size_t i = 0; i < COUNT_OF(kinds[is_pod]); i++) {
+        if (name.n > 0 && str_eq(kind, str_of(kinds[is_pod][i]))) {
+            a->subject = name;
+            return OK;
+        }
+    }
+    return err_set(e, ERR_SYNTAX, "%s: \"%.*s\" must be NAME or %s/NAME",
+                   kubectl_verb(a->command)->name, STR_ARG(a->subject), kinds[is_pod][0]);
+}
+
 static enum errc args_check_subject(const struct kubectl_args *a, struct err *e)
 {
     bool file = a->filename.n > 0;
@@ -134,11 +172,6 @@ static enum errc args_check_subject(const struct kubectl_args *a, struct err *e)
         return err_set(e, ERR_SYNTAX, "fit: name the pod's file with -f");
     if (a->command == KUBECTL_COMPLETION && a->subject.n == 0)
         return err_set(e, ERR_SYNTAX, "completion: which shell? bash, zsh or fish");
-    if (a->output == KUBECTL_GPUSHARE && a->command != KUBECTL_TOP)
-        return err_set(e, ERR_SYNTAX, "%s: --output: \"gpushare\" is for top only",
-                       kubectl_verb(a->command)->name);
-    if (a->command == KUBECTL_VERSION && a->output == KUBECTL_WIDE)
-        return err_set(e, ERR_SYNTAX, "version: --output: \"wide\" must be table, json or yaml");
     return OK;
 }
 
@@ -148,7 +181,11 @@ static enum errc args_check(struct parser *p, struct err *e)
     enum errc code = args_check_flags(p, e);
     if (code == OK)
         code = args_check_ways(a, e);
-    return code == OK ? args_check_subject(a, e) : code;
+    if (code == OK)
+        code = args_check_output(a, e);
+    if (code == OK)
+        code = args_check_subject(a, e);
+    return code == OK ? args_cut_kind(a, e) : code;
 }
 
 static enum errc args_choose_help(struct kubectl_args *a, struct str topic, struct err *e)
@@ -164,6 +201,7 @@ static enum errc args_choose_help(struct kubectl_args *a, struct str topic, stru
 struct kubectl_args kubectl_args_defaults(void)
 {
     return (struct kubectl_args){.timeout_ms = TIMEOUT_MS,
+                                 .interval_ms = INTERVAL_MS,
                                  .service_namespace = STR("kube-system"),
                                  .service_name = STR("cardpack")};
 }

@@ -24,7 +24,20 @@ enum kubectl_output {
     KUBECTL_WIDE,
     KUBECTL_JSON,
     KUBECTL_YAML,
+    KUBECTL_NAME,     /* "node/n1", "pod/p" */
     KUBECTL_GPUSHARE, /* top: the table of kubectl inspect gpushare */
+};
+
+enum kubectl_sort {
+    KUBECTL_SORT_NONE, /* as the answer has the rows */
+    KUBECTL_SORT_NAME,
+    KUBECTL_SORT_NODE,
+    KUBECTL_SORT_USED,
+    KUBECTL_SORT_FREE,
+    KUBECTL_SORT_PODS,
+    KUBECTL_SORT_MEMORY,
+    KUBECTL_SORT_AGE,
+    KUBECTL_SORTS
 };
 
 enum kubectl_color {
@@ -47,6 +60,9 @@ struct kubectl_args {
     enum kubectl_way way;
     bool no_headers;
     bool all_namespaces;
+    bool watch;
+    uint64_t interval_ms; /* of watch */
+    enum kubectl_sort sort;
     struct str namespace; /* this and the next: absent if not given */
     struct str server;
     struct str certificate_authority;
@@ -71,6 +87,7 @@ enum kubectl_arg {
     KUBECTL_ARG_NAMESPACE,
     KUBECTL_ARG_FILE,
     KUBECTL_ARG_OUTPUT,
+    KUBECTL_ARG_SORT,
     KUBECTL_ARG_COLOR,
     KUBECTL_ARG_NUMBER,
     KUBECTL_ARG_DURATION,

@@ -1,6 +1,8 @@
 /* Completes commands, flags and their values from the tables of args.h; has the shells' scripts. */
 #include "kubectl/complete.h"
 
+#include "kubectl/order.h"
+
 #define OFFER_WORDS ":4\n"
 #define OFFER_FILES ":0\n"
 
@@ -165,8 +167,16 @@ static bool complete_offer_values(struct buf *out, const struct completion *c, e
         complete_offer(out, c, "wide", "with more columns");
         complete_offer(out, c, "json", "for programs");
         complete_offer(out, c, "yaml", "for people and programs");
+        if (c->command == KUBECTL_TOP || c->command == KUBECTL_PODS ||
+            c->command == KUBECTL_EXPLAIN)
+            complete_offer(out, c, "name", "names only, for scripts");
         if (c->command == KUBECTL_TOP)
             complete_offer(out, c, "gpushare", "as kubectl inspect gpushare");
+    } else if (arg == KUBECTL_ARG_SORT) {
+        for (unsigned by = 1; by < KUBECTL_SORTS; by++) {
+            if (order_has(c->command, (enum kubectl_sort)by))
+                complete_offer(out, c, order_name((enum kubectl_sort)by), "column");
+        }
     } else if (arg == KUBECTL_ARG_COLOR) {
         complete_offer(out, c, "auto", "on a terminal");
         complete_offer(out, c, "always", "also in a pipe or a file");
@@ -198,6 +208,19 @@ static const struct kubectl_flag *complete_flag_of_value(struct completion *c)
     c->prefix = (struct str){c->current.p, name.n + 1};
     c->current = value;
     return kubectl_flag_find(name);
+}
+
+/* For "pod/tr": "pod/" becomes the prefix, and the typed part of the name c->current. */
+static void complete_cut_kind(struct completion *c)
+{
+    struct str kind;
+    struct str name;
+    const char *wanted = c->command == KUBECTL_EXPLAIN ? "pod" : "node";
+    if ((c->command != KUBECTL_EXPLAIN && c->command != KUBECTL_CARDS) || c->has_subject ||
+        !str_cut(c->current, '/', &kind, &name) || !str_eq(kind, str_of(wanted)))
+        return;
+    c->prefix = (struct str){c->current.p, kind.n + 1};
+    c->current = name;
 }
 
 /* The kind of names for the value of flag f; f NULL: for the subject of the command. */
@@ -240,6 +263,8 @@ void kubectl_complete(char *const *words, int n, struct kubectl_wish *ret, struc
     if (str_eq(c.current, STR("=")))
         c.current = STR("");
     const struct kubectl_flag *f = c.owes != NULL ? c.owes : complete_flag_of_value(&c);
+    if (f == NULL)
+        complete_cut_kind(&c);
     *ret = (struct kubectl_wish){.names = complete_names_of(&c, f),
                                  .current = c.current,
                                  .prefix = c.prefix.p == NULL ? STR("") : c.prefix,

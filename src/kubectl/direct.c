@@ -71,7 +71,7 @@ static enum errc direct_read_configmaps(struct reading *r, struct err *e)
     enum errc code = direct_read_list(r, CACHE_HEALTH, e);
     if (code != ERR_DENIED)
         return code;
-    kubectl_say("unhealthy cards and quotas are not known: %s", e->text);
+    kubectl_say_once("unhealthy cards and quotas are not known: %s", e->text);
     *e = (struct err)ERR_INIT;
     return OK;
 }

@@ -1,6 +1,8 @@
 /* The tables of commands and flags for args.h, and the help text made from them. */
 #include "kubectl/args.h"
 
+#include "kubectl/order.h"
+
 #include "core/limit.h"
 
 #define BIT(command) (1U << (command))
@@ -12,7 +14,9 @@
 #define CONNECTING   (REACHING | LISTING)
 #define PRINTING     (ASKING | LISTING)
 
-#define TIMEOUT_DEFAULT "30s"
+#define TIMEOUT_DEFAULT  "30s"
+#define INTERVAL_DEFAULT "2s"
+#define INTERVAL_MIN_MS  100
 
 static enum errc flags_must_be(struct err *e, struct str value, const char *what)
 {
@@ -87,7 +91,7 @@ static enum errc flags_set_word(const char *const *words, size_t n, struct str v
 
 static enum errc flags_set_output(struct kubectl_args *a, struct str value, struct err *reterr)
 {
-    static const char *const words[] = {"table", "wide", "json", "yaml", "gpushare"};
+    static const char *const words[] = {"table", "wide", "json", "yaml", "name", "gpushare"};
     unsigned i = 0;
     enum errc code = flags_set_word(words, COUNT_OF(words), value, &i, reterr);
     a->output = (enum kubectl_output)i;
@@ -174,8 +178,8 @@ static enum errc flags_set_replicas(struct kubectl_args *a, struct str value, st
     return OK;
 }
 
-/* As kubectl's --request-timeout: "30s", "2m", or seconds; 0: no timeout. */
-static enum errc flags_set_timeout(struct kubectl_args *a, struct str value, struct err *reterr)
+/* As kubectl's --request-timeout: "30s", "2m", "500ms", or seconds. */
+static bool flags_read_time(struct str value, uint64_t *ret_ms)
 {
     uint64_t n = 0;
     uint64_t unit = 1000;
@@ -192,15 +196,47 @@ static enum errc flags_set_timeout(struct kubectl_args *a, struct str value, str
     bool known = tail.n == 0 || str_eq(tail, STR("s")) || str_eq(tail, STR("ms")) ||
                  str_eq(tail, STR("m")) || str_eq(tail, STR("h"));
     if (!known || !str_to_u64(digits, 1000000, &n))
+        return false;
+    *ret_ms = n * unit;
+    return true;
+}
+
+static enum errc flags_set_timeout(struct kubectl_args *a, struct str value, struct err *reterr)
+{
+    if (!flags_read_time(value, &a->timeout_ms))
         return flags_must_be(reterr, value, "a time: 30s, 2m, 500ms, or 0 for no limit");
-    a->timeout_ms = n * unit;
     a->timeout_given = true;
     return OK;
 }
 
+static enum errc flags_set_watch(struct kubectl_args *a, struct str value, struct err *reterr)
+{
+    return flags_set_bool(value, &a->watch, reterr);
+}
+
+static enum errc flags_set_interval(struct kubectl_args *a, struct str value, struct err *reterr)
+{
+    uint64_t ms = 0;
+    if (!flags_read_time(value, &ms) || ms < INTERVAL_MIN_MS)
+        return flags_must_be(reterr, value, "a time of 100ms or more: 5s, 1m");
+    a->interval_ms = ms;
+    return OK;
+}
+
+static enum errc flags_set_sort(struct kubectl_args *a, struct str value, struct err *reterr)
+{
+    const char *words[KUBECTL_SORTS - 1];
+    unsigned i = 0;
+    for (unsigned by = 1; by < KUBECTL_SORTS; by++)
+        words[by - 1] = order_name((enum kubectl_sort)by);
+    enum errc code = flags_set_word(words, COUNT_OF(words), value, &i, reterr);
+    a->sort = (enum kubectl_sort)(i + 1);
+    return code;
+}
+
 static const struct kubectl_flag flags[] = {
     {"--output", "-o", KUBECTL_ARG_OUTPUT, CONNECTING, "FORMAT",
-     "table, wide, json, yaml, or for top gpushare: its own table (default table)",
+     "table, wide, json, yaml, name, or for top gpushare: its own table (default table)",
      flags_set_output},
     {"--namespace", "-n", KUBECTL_ARG_NAMESPACE, A_POD | LISTING, "NAMESPACE",
      "namespace of the pods (default: the context's, then \"default\")", set_namespace},
@@ -217,6 +253,13 @@ static const struct kubectl_flag flags[] = {
      flags_set_replicas},
     {"--no-headers", NULL, KUBECTL_ARG_NONE, PRINTING, NULL,
      "print only the rows of the table, for scripts", flags_set_no_headers},
+    {"--sort-by", NULL, KUBECTL_ARG_SORT, FIGURES | LISTING, "COLUMN",
+     "top: name, used, free, pods; cards: node, used, free, pods; pods: name, node, memory, age",
+     flags_set_sort},
+    {"--watch", "-w", KUBECTL_ARG_NONE, FIGURES | LISTING, NULL,
+     "print again when the answer has changed, until Ctrl-C", flags_set_watch},
+    {"--interval", NULL, KUBECTL_ARG_DURATION, FIGURES | LISTING, "TIME",
+     "with --watch: time between two requests (default " INTERVAL_DEFAULT ")", flags_set_interval},
     {"--color", NULL, KUBECTL_ARG_COLOR, PRINTING, "WHEN",
      "auto (on a terminal, unless NO_COLOR is set), always or never (default auto)",
      flags_set_color},

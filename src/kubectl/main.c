@@ -15,6 +15,7 @@
 #include "kubectl/show.h"
 #include "report/table.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,8 @@ struct program {
     struct kubectl_client client;
     struct arena arena;
     struct buf out;
+    struct str answer; /* JSON; for watch, to see a change */
+    struct timer pause;
     bool opened;
     bool no_room;
 };
@@ -48,6 +51,8 @@ static bool main_is_colored(const struct kubectl_args *a)
 
 static enum errc main_open_client(struct program *p, struct err *e)
 {
+    if (p->opened)
+        return OK;
     p->opened = true;
     return kubectl_client_open(&p->client, &p->args, e);
 }
@@ -81,6 +86,8 @@ static enum errc main_read_pod(struct program *p, struct kubectl_pod *ret, struc
 static struct kubectl_look main_look(const struct program *p)
 {
     return (struct kubectl_look){.wide = p->args.output == KUBECTL_WIDE,
+                                 .names = p->args.output == KUBECTL_NAME,
+                                 .sort = p->args.sort,
                                  .gpushare = p->args.output == KUBECTL_GPUSHARE,
                                  .heads = !p->args.no_headers,
                                  .color = main_is_colored(&p->args)};
@@ -141,6 +148,7 @@ static enum errc main_ask(struct program *p, struct err *e)
     q.name = a->command == KUBECTL_EXPLAIN ? a->subject : STR_NULL;
     q.replicas = a->replicas > 0 ? a->replicas : pod.replicas;
     code = kubectl_ask(&p->client, &q, &p->arena, &answer, e);
+    p->answer = answer;
     if (code == OK)
         code = main_read_result(p, answer, e);
     return code == OK ? main_show(p, answer, e) : code;
@@ -149,32 +157,53 @@ static enum errc main_ask(struct program *p, struct err *e)
 static enum errc main_show_pods(struct program *p, const struct pods *pods, struct err *e)
 {
     struct buf json;
-    if (p->args.output == KUBECTL_TABLE || p->args.output == KUBECTL_WIDE)
-        return kubectl_pods_show(pods, main_look(p), (uint32_t)time(NULL), &p->arena, &p->out, e);
+    bool is_table = p->args.output != KUBECTL_JSON && p->args.output != KUBECTL_YAML;
     buf_init(&json, LIMIT_KUBECTL_BYTES);
     kubectl_pods_write(pods, &json);
-    enum errc code = buf_failed(&json) ? err_set(e, buf_fault(&json), "there are too many pods")
-                                       : main_show(p, buf_str(&json), e);
-    buf_done(&json);
-    return code;
+    p->answer = arena_keep(&p->arena, &json);
+    if (p->answer.p == NULL)
+        return err_set(e, arena_fault(&p->arena), "there are too many pods");
+    if (is_table)
+        return kubectl_pods_show(pods, main_look(p), (uint32_t)time(NULL), &p->arena, &p->out, e);
+    return main_show(p, p->answer, e);
+}
+
+/* Asks kubectl for the context's namespace once, also with --watch. */
+static enum errc main_choose_namespace(struct program *p, struct err *e)
+{
+    static char kept[256];
+    struct str namespace;
+    if (p->args.all_namespaces || p->args.namespace.n > 0)
+        return OK;
+    enum errc code = kubectl_client_namespace(&p->client, &p->arena, &namespace, e);
+    if (code == OK && namespace.n > sizeof(kept))
+        code = err_set(e, ERR_LIMIT, "the context's namespace is too long");
+    if (code != OK)
+        return code;
+    memcpy(kept, namespace.p, namespace.n);
+    p->args.namespace = (struct str){kept, namespace.n};
+    return OK;
 }
 
 static enum errc main_list_pods(struct program *p, struct err *e)
 {
     const struct kubectl_args *a = &p->args;
-    struct str namespace = STR_NULL;
     struct pods pods;
     enum errc code = main_open_client(p, e);
-    if (code == OK && !a->all_namespaces)
-        code = kubectl_client_namespace(&p->client, &p->arena, &namespace, e);
+    if (code == OK)
+        code = main_choose_namespace(p, e);
+    struct str namespace = a->all_namespaces ? STR_NULL : a->namespace;
     if (code == OK)
         code = kubectl_pods_read(&p->client, namespace, a->selector, &p->arena, &pods, e);
+    if (code == OK)
+        code = kubectl_pods_sort(&pods, a->sort, &p->arena, e);
     if (code != OK)
         return code;
     if (pods.n == 0 && namespace.p != NULL)
-        kubectl_say("no pod in namespace %.*s uses cards or asks for them", STR_ARG(namespace));
+        kubectl_say_once("no pod in namespace %.*s uses cards or asks for them",
+                         STR_ARG(namespace));
     else if (pods.n == 0)
-        kubectl_say("no pod uses cards or asks for them");
+        kubectl_say_once("no pod uses cards or asks for them");
     return main_show_pods(p, &pods, e);
 }
 
@@ -249,6 +278,88 @@ static void main_complete(struct program *p)
     kubectl_complete_end(&p->out);
 }
 
+static enum errc main_answer_once(struct program *p, struct err *e)
+{
+    return p->args.command == KUBECTL_PODS ? main_list_pods(p, e) : main_ask(p, e);
+}
+
+/* Text that did not fit is missing from the output, so nothing of it may be printed. */
+static enum errc main_check_room(const struct program *p, enum errc code, struct err *e)
+{
+    bool lacks = arena_failed(&p->arena) || buf_failed(&p->out);
+    return code == OK && lacks
+               ? err_set(e, ERR_NOMEM, "what is to be shown does not fit into memory")
+               : code;
+}
+
+/* ---- watch ---- */
+
+static void main_on_pause(struct timer *t)
+{
+    loop_stop(CONTAINER_OF(t, struct program, pause)->client.loop);
+}
+
+/* Whether the reader of a pipe has ended. */
+static bool main_is_unread(void)
+{
+    struct pollfd f = {.fd = STDOUT_FILENO};
+    return poll(&f, 1, 0) == 1 && (f.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/* A terminal shows one answer at a time; in a pipe one follows the other. */
+static enum errc main_print_next(const struct program *p, bool is_terminal, bool is_first,
+                                 struct err *e)
+{
+    const char *between = is_terminal                      ? "\033[H\033[2J"
+                          : is_first                       ? ""
+                          : p->args.output == KUBECTL_YAML ? "---\n"
+                                                           : "\n";
+    bool written = fputs(between, stdout) >= 0;
+    if (written && p->out.n > 0) /* without rows there may be no text, and no bytes to point to */
+        written = fwrite(p->out.p, 1, p->out.n, stdout) == p->out.n;
+    if (written && fflush(stdout) == 0)
+        return OK;
+    return err_set(e, ERR_UNAVAILABLE, "standard output: it can't be written");
+}
+
+static enum errc main_pause(struct program *p, struct err *e)
+{
+    timer_arm(p->client.loop, &p->pause, p->args.interval_ms);
+    enum errc code = loop_run(p->client.loop, e);
+    timer_cancel(&p->pause);
+    return code;
+}
+
+/*
+ * Prints the answer, and prints it again when it has changed, until an error, a signal or the end
+ * of its reader. On a terminal it is printed each time, for the ages in it.
+ */
+static enum errc main_watch(struct program *p, struct err *e)
+{
+    bool is_terminal = isatty(STDOUT_FILENO) == 1;
+    bool is_first = true;
+    struct buf last;
+    enum errc code = OK;
+    buf_init(&last, LIMIT_KUBECTL_BYTES);
+    while (code == OK) {
+        code = main_check_room(p, main_answer_once(p, e), e);
+        if (code != OK || main_is_unread())
+            break;
+        if (is_terminal || is_first || !str_eq(buf_str(&last), p->answer))
+            code = main_print_next(p, is_terminal, is_first, e);
+        buf_clear(&last, SIZE_MAX);
+        buf_put(&last, p->answer);
+        is_first = false;
+        buf_clear(&p->out, SIZE_MAX);
+        arena_reset(&p->arena);
+        if (code == OK)
+            code = main_pause(p, e);
+    }
+    buf_clear(&p->out, SIZE_MAX); /* it is printed already */
+    buf_done(&last);
+    return main_is_unread() ? OK : code;
+}
+
 static enum errc main_run(struct program *p, struct err *e)
 {
     switch (p->args.command) {
@@ -262,7 +373,6 @@ static enum errc main_run(struct program *p, struct err *e)
         main_complete(p);
         return OK;
     case KUBECTL_PODS:
-        return main_list_pods(p, e);
     case KUBECTL_TOP:
     case KUBECTL_CARDS:
     case KUBECTL_EXPLAIN:
@@ -270,7 +380,7 @@ static enum errc main_run(struct program *p, struct err *e)
     case KUBECTL_COMMANDS:
         break;
     }
-    return main_ask(p, e);
+    return p->args.watch ? main_watch(p, e) : main_answer_once(p, e);
 }
 
 /* Restores SIGPIPE: if the reader of a pipe exits, this program ends as others do. */
@@ -292,9 +402,7 @@ static int main_answer(struct program *p)
     int status = EXIT_SUCCESS;
     /* Before the output: print may be ended by SIGPIPE. */
     main_close_client(p);
-    /* Text that did not fit is missing from the output, so nothing of it may be printed. */
-    if (code == OK && (arena_failed(&p->arena) || buf_failed(&p->out)))
-        code = err_set(&e, ERR_NOMEM, "what is to be shown does not fit into memory");
+    code = main_check_room(p, code, &e);
     if (code != OK) {
         kubectl_say("%s", e.text);
         status = p->args.command == KUBECTL_COMPLETION ? STATUS_USAGE : EXIT_FAILURE;
@@ -315,7 +423,7 @@ static bool main_is_completer(const char *argv0)
 
 int main(int argc, char *argv[])
 {
-    struct program p = {.opened = false};
+    struct program p = {.pause = {.fire = main_on_pause}};
     struct err e = ERR_INIT;
     if (!file_fill_standard())
         return EXIT_FAILURE;

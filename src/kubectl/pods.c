@@ -8,6 +8,7 @@
 #include "codec/kube.h"
 #include "kube/ingest.h"
 #include "kubectl/list.h"
+#include "kubectl/order.h"
 #include "report/reason.h"
 
 struct reading {
@@ -137,4 +138,30 @@ enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, stru
                                      : kubectl_list_read(c, &l, reterr);
     arena_done(&x.scratch);
     return code;
+}
+
+enum errc kubectl_pods_sort(struct pods *p, enum kubectl_sort by, struct arena *a,
+                            struct err *reterr)
+{
+    struct order_row *order = order_rows(a, p->n);
+    struct pods_row *rows = arena_array(a, p->n + 1, sizeof(*rows));
+    if (order == NULL || rows == NULL)
+        return err_set(reterr, arena_fault(a), "there are too many pods");
+    for (size_t i = 0; i < p->n; i++) {
+        const struct pods_row *row = &p->rows[i];
+        if (by == KUBECTL_SORT_MEMORY)
+            order[i].key = row->memory;
+        else if (by == KUBECTL_SORT_AGE)
+            order[i].key = row->created_s == 0 ? INT64_MIN : -(int64_t)row->created_s;
+        else if (by == KUBECTL_SORT_NODE)
+            order[i].text = row->node;
+        else if (by == KUBECTL_SORT_NAME)
+            order[i].text = row->name;
+    }
+    order_sort(order, p->n);
+    for (size_t i = 0; i < p->n; i++)
+        rows[i] = p->rows[order[i].at];
+    p->rows = rows;
+    p->cap = p->n + 1;
+    return OK;
 }

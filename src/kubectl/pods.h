@@ -18,7 +18,7 @@ struct pods_row {
     struct str reason; /* why it is pending, or has no card; absent: neither */
     const struct share *shares;
     uint32_t n_shares;
-    int64_t memory;     /* on all its cards, or requested; in the unit of aliyun.com/gpu-mem */
+    int64_t memory;   /* on all its cards, or requested; in the unit of aliyun.com/gpu-mem */
     uint32_t percent; /* not bound: the part of each card that it requests, if not `memory`; or 0 */
     uint32_t created_s; /* Unix time; 0: unknown */
 };
@@ -33,7 +33,11 @@ struct pods {
 enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, struct str selector,
                             struct arena *a, struct pods *ret, struct err *reterr) _must_use_;
 
-/* As a table; now_s is the Unix time, for ages. */
+/* Sorts the rows for --sort-by. */
+enum errc kubectl_pods_sort(struct pods *p, enum kubectl_sort by, struct arena *a,
+                            struct err *reterr) _must_use_;
+
+/* As a table, or as names; now_s is the Unix time, for ages. */
 enum errc kubectl_pods_show(const struct pods *p, struct kubectl_look look, uint32_t now_s,
                             struct arena *a, struct buf *out, struct err *reterr) _must_use_;
 

@@ -112,6 +112,11 @@ enum errc kubectl_pods_show(const struct pods *p, struct kubectl_look look, uint
                             struct arena *a, struct buf *out, struct err *reterr)
 {
     struct table t;
+    if (look.names) {
+        for (size_t i = 0; i < p->n; i++)
+            buf_printf(out, "pod/%.*s\n", STR_ARG(text_printable(p->rows[i].name, a)));
+        return OK;
+    }
     table_init(&t, a);
     pods_show_columns(&t, look.wide);
     for (size_t i = 0; i < p->n; i++)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #define TEXT_MAX 1024
+#define SAID_MAX 8
 
 void kubectl_say_part(struct str text, bool begins, bool ends)
 {
@@ -23,5 +24,23 @@ void kubectl_say(const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    kubectl_say_part(str_of(text), true, true);
+}
+
+void kubectl_say_once(const char *fmt, ...)
+{
+    static char said[SAID_MAX][TEXT_MAX];
+    static size_t n;
+    char text[TEXT_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(said[i], text) == 0)
+            return;
+    }
+    if (n < SAID_MAX)
+        memcpy(said[n++], text, sizeof(text));
     kubectl_say_part(str_of(text), true, true);
 }

@@ -9,6 +9,7 @@
  */
 #include "kubectl/show.h"
 
+#include "kubectl/order.h"
 #include "kubectl/show_cell.h"
 #include "report/limit.h"
 
@@ -308,29 +309,70 @@ static void show_put_totals(const struct figures *f, bool color, struct buf *out
     buf_putc(out, '\n');
 }
 
-enum errc kubectl_show_top(struct str answer, struct kubectl_look look, struct arena *a,
-                           struct buf *out, struct err *reterr)
+/* In millionths: whole percents would leave the order of similar nodes open. */
+static int64_t show_used_part(const struct figures_node *n)
 {
-    struct figures f;
+    return n->total <= 0 ? 0 : (int64_t)((double)n->used * 1e6 / (double)n->total);
+}
+
+/* The nodes in the order of --sort-by. NULL: the arena failed. */
+static struct order_row *show_sort(const struct figures *f, enum kubectl_sort by, struct arena *a)
+{
+    struct order_row *rows = order_rows(a, f->n);
+    for (size_t i = 0; rows != NULL && i < f->n; i++) {
+        struct sums s;
+        show_sum_up(&f->nodes[i], &s);
+        if (by == KUBECTL_SORT_USED)
+            rows[i].key = show_used_part(&f->nodes[i]);
+        else if (by == KUBECTL_SORT_FREE)
+            rows[i].key = s.free;
+        else if (by == KUBECTL_SORT_PODS)
+            rows[i].key = (int64_t)s.pods;
+        else if (by == KUBECTL_SORT_NAME)
+            rows[i].text = f->nodes[i].name;
+    }
+    if (rows != NULL)
+        order_sort(rows, f->n);
+    return rows;
+}
+
+static enum errc show_write_nodes(const struct figures *f, const struct order_row *rows,
+                                  struct kubectl_look look, struct arena *a, struct buf *out,
+                                  struct err *e)
+{
     struct indices x;
     struct table t;
-    enum errc code = figures_read(answer, a, &f, reterr);
-    if (code != OK)
-        return code;
     struct layout l = {.wide = look.wide, .gpushare = look.gpushare, .name = SIZE_MAX};
-    show_find_indices(&f, &x);
+    show_find_indices(f, &x);
     if (look.heads && !look.wide && !look.gpushare)
-        show_top_fit(&f, &x, &l, a);
+        show_top_fit(f, &x, &l, a);
     table_init(&t, a);
-    show_top_columns(&t, &x, figures_unit(&f), &l);
-    for (size_t i = 0; i < f.n; i++)
-        show_top_row(&t, &f.nodes[i], &x, &l);
+    show_top_columns(&t, &x, figures_unit(f), &l);
+    for (size_t i = 0; i < f->n; i++)
+        show_top_row(&t, &f->nodes[rows[i].at], &x, &l);
     table_write(&t, look.heads, look.color, out);
     if (look.heads && x.more)
         buf_put(out, STR("Some cards are in no column: see kubectl cardpack cards.\n"));
     if (look.heads)
-        show_put_totals(&f, look.color, out);
-    return show_cell_finish(&t, reterr);
+        show_put_totals(f, look.color, out);
+    return show_cell_finish(&t, e);
+}
+
+enum errc kubectl_show_top(struct str answer, struct kubectl_look look, struct arena *a,
+                           struct buf *out, struct err *reterr)
+{
+    struct figures f;
+    enum errc code = figures_read(answer, a, &f, reterr);
+    if (code != OK)
+        return code;
+    const struct order_row *rows = show_sort(&f, look.sort, a);
+    if (rows == NULL)
+        return err_set(reterr, arena_fault(a), "there are too many nodes");
+    if (!look.names)
+        return show_write_nodes(&f, rows, look, a, out, reterr);
+    for (size_t i = 0; i < f.n; i++)
+        buf_printf(out, "node/%.*s\n", STR_ARG(text_printable(f.nodes[rows[i].at].name, a)));
+    return OK;
 }
 
 enum errc kubectl_answer_error(struct str answer, struct arena *a, struct str *ret,

@@ -7,9 +7,11 @@
 
 struct kubectl_look {
     bool wide;
+    bool names;    /* "node/n1" alone; top: of each node, explain: of each feasible one */
     bool gpushare; /* top: the columns of kubectl inspect gpushare */
     bool heads;    /* false: print only the rows of the table */
     bool color;
+    enum kubectl_sort sort;
 };
 
 /*

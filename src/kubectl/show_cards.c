@@ -2,6 +2,7 @@
 #include "kubectl/show.h"
 
 #include "base/limit.h"
+#include "kubectl/order.h"
 #include "kubectl/show_cell.h"
 
 /* Pods that a row of cards names, without -o wide. */
@@ -102,6 +103,48 @@ static void show_cards_put_narrow(const struct figures *f, struct arena *a, stru
     }
 }
 
+struct card_row {
+    const struct figures_node *node;
+    const struct figures_card *card;
+};
+
+static size_t show_cards_count(const struct figures *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        n += f->nodes[i].n_cards;
+    return n;
+}
+
+static int64_t show_cards_key(const struct card_row *row, enum kubectl_sort by)
+{
+    if (by == KUBECTL_SORT_USED)
+        return row->card->used;
+    if (by == KUBECTL_SORT_FREE)
+        return show_cell_free(row->node, row->card);
+    return by == KUBECTL_SORT_PODS ? (int64_t)row->card->n_pods : 0;
+}
+
+/* Adds all cards to the table, in the order of --sort-by. */
+static void show_cards_fill(struct table *t, const struct figures *f, struct kubectl_look look)
+{
+    size_t n = 0;
+    struct order_row *order = order_rows(t->arena, show_cards_count(f));
+    struct card_row *cards = arena_array(t->arena, show_cards_count(f) + 1, sizeof(*cards));
+    if (order == NULL || cards == NULL)
+        return;
+    for (size_t i = 0; i < f->n; i++) {
+        for (size_t k = 0; k < f->nodes[i].n_cards; k++, n++) {
+            cards[n] = (struct card_row){&f->nodes[i], &f->nodes[i].cards[k]};
+            order[n].key = show_cards_key(&cards[n], look.sort);
+            order[n].text = look.sort == KUBECTL_SORT_NODE ? f->nodes[i].name : STR("");
+        }
+    }
+    order_sort(order, n);
+    for (size_t i = 0; i < n; i++)
+        show_cards_row(t, cards[order[i].at].node, cards[order[i].at].card, look.wide);
+}
+
 enum errc kubectl_show_cards(struct str answer, struct kubectl_look look, struct arena *a,
                              struct buf *out, struct err *reterr)
 {
@@ -112,10 +155,7 @@ enum errc kubectl_show_cards(struct str answer, struct kubectl_look look, struct
         return code;
     table_init(&t, a);
     show_cards_columns(&t, figures_unit(&f), look.wide);
-    for (size_t i = 0; i < f.n; i++) {
-        for (size_t k = 0; k < f.nodes[i].n_cards; k++)
-            show_cards_row(&t, &f.nodes[i], &f.nodes[i].cards[k], look.wide);
-    }
+    show_cards_fill(&t, &f, look);
     table_write(&t, look.heads, look.color, out);
     if (look.heads) {
         show_cards_put_narrow(&f, a, out);

@@ -329,6 +329,17 @@ static void show_pods_fill_verdicts(struct explained *x)
         show_pods_explain_row(x, &x->verdicts[i]);
 }
 
+/* The nodes that fit; for a pod that has a node: that node. */
+static void show_pods_put_names(const struct explained *x, struct arena *a, struct buf *out)
+{
+    if (x->node.n > 0)
+        buf_printf(out, "node/%.*s\n", STR_ARG(text_printable(x->node, a)));
+    for (size_t i = 0; x->node.n == 0 && i < x->n_verdicts; i++) {
+        if (x->verdicts[i].fits)
+            buf_printf(out, "node/%.*s\n", STR_ARG(text_printable(x->verdicts[i].name, a)));
+    }
+}
+
 enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, struct arena *a,
                                struct buf *out, struct err *reterr)
 {
@@ -337,6 +348,10 @@ enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, stru
     enum errc code = show_pods_read_explained(answer, a, &x, reterr);
     if (code != OK)
         return code;
+    if (look.names) {
+        show_pods_put_names(&x, a, out);
+        return OK;
+    }
     if (look.heads)
         show_pods_put_sentence(&x, a, out);
     if (x.node.n > 0)

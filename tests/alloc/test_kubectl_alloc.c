@@ -54,10 +54,12 @@ static const struct {
 } commands[] = {
     {"k top --daemon-url URL", 0},
     {"k top -o wide --daemon-url URL", 0},
-    {"k cards --daemon-url URL --color always", 0},
+    {"k top -o name --sort-by used --daemon-url URL", 0},
+    {"k cards --daemon-url URL --color always --sort-by free", 0},
     {"k cards n1 -o yaml --daemon-url URL", 0},
     {"k cards nobody --daemon-url URL", 1},
     {"k explain b --daemon-url URL", 3},
+    {"k explain pod/a --daemon-url URL", 0},
     {"k explain -f FILE --daemon-url URL", 0},
     {"k explain -f FILE -o json --daemon-url URL", 0},
     {"k fit -f FILE --replicas 4 --daemon-url URL", 0},

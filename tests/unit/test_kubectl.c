@@ -2,11 +2,7 @@
 #include "base/limit.h"
 #include "kubectl/complete.h"
 #include "kubectl/pod.h"
-#include "kubectl/show.h"
-#include "report/table.h"
 #include "unit.h"
-
-#include <stdio.h>
 
 #define WORDS_MAX 12
 
@@ -78,8 +74,24 @@ static const struct {
     {"k top --out wide", ERR_SYNTAX, "unknown flag \"--out\""},
     {"k top -o", ERR_SYNTAX, "--output needs a value"},
     {"k top -o xml", ERR_RANGE,
-     "--output: \"xml\" must be table, wide, json, yaml or gpushare"},
+     "--output: \"xml\" must be table, wide, json, yaml, name or gpushare"},
     {"k top -o gpushare", OK, NULL},
+    {"k explain p -o name", OK, NULL},
+    {"k cards -o name", ERR_SYNTAX, "cards: --output: \"name\" is for top, pods and explain"},
+    {"k fit -f x -o name", ERR_SYNTAX, "\"name\""},
+    {"k version -o name", ERR_SYNTAX, "\"name\""},
+    {"k top --sort-by used --watch --interval 100ms", OK, NULL},
+    {"k pods -w --interval=1m --sort-by=age", OK, NULL},
+    {"k top --sort-by age", ERR_SYNTAX, "top is not sorted by age"},
+    {"k cards --sort-by name", ERR_SYNTAX, "cards is not sorted by name"},
+    {"k pods --sort-by x", ERR_RANGE, "must be name, node, used, free, pods, memory or age"},
+    {"k top --interval 99ms", ERR_RANGE, "\"99ms\" must be a time of 100ms or more"},
+    {"k top --interval x", ERR_RANGE, "--interval: \"x\""},
+    {"k explain p --watch", ERR_SYNTAX, "explain takes no --watch"},
+    {"k explain pod/p", OK, NULL},
+    {"k explain node/p", ERR_SYNTAX, "explain: \"node/p\" must be NAME or pod/NAME"},
+    {"k explain pod/", ERR_SYNTAX, "must be NAME or pod/NAME"},
+    {"k cards pod/p", ERR_SYNTAX, "cards: \"pod/p\" must be NAME or node/NAME"},
     {"k cards -o gpushare", ERR_SYNTAX, "cards: --output: \"gpushare\" is for top only"},
     {"k top -o=", ERR_RANGE, "--output: \"\" must be"},
     {"k top --direct=maybe", ERR_RANGE, "--direct: \"maybe\" must be false or true"},
@@ -135,6 +147,11 @@ START_TEST(values)
     ck_assert_ok(parse("k pods -A -lapp=x", &a), &err);
     ck_assert(a.command == KUBECTL_PODS && a.all_namespaces);
     ck_assert_str_is(a.selector, "app=x");
+    ck_assert_ok(parse("k explain po/p", &a), &err);
+    ck_assert_str_is(a.subject, "p");
+    ck_assert_ok(parse("k cards nodes/n --sort-by free -w", &a), &err);
+    ck_assert(a.sort == KUBECTL_SORT_FREE && a.watch && a.interval_ms == 2000);
+    ck_assert_str_is(a.subject, "n");
     ck_assert_ok(parse("k cards -- -n", &a), &err);
     ck_assert_str_is(a.subject, "-n");
     ck_assert_ok(parse("k top --direct", &a), &err);
@@ -180,191 +197,6 @@ START_TEST(too_many_passed)
     enum errc code = kubectl_args_parse((int)n, words, &a, &err);
     ck_assert_int_eq(code, _i == 0 ? ERR_LIMIT : OK);
     ck_assert(_i > 0 || strcmp(err.text, "--as: there are too many flags for kubectl") == 0);
-}
-
-END_TEST
-
-/* Usage on no card is not a card's, and lowers what is free. A card of 139 is in GiB. */
-START_TEST(top_of_node)
-{
-    struct kubectl_look look = {.wide = true, .heads = true};
-    struct str answer =
-        STR("{\"nodes\": [{\"name\": \"n\", \"totalGPU\": 278, \"usedGPU\": 210, \"devs\": ["
-            "{\"id\": 0, \"totalGPU\": 139, \"usedGPU\": 0, \"freeGPU\": 139},"
-            "{\"id\": 1, \"totalGPU\": 139, \"usedGPU\": 0, \"state\": \"cordoned\"},"
-            "{\"id\": -1, \"usedGPU\": 210, \"state\": \"none\"}]}]}");
-    ck_assert_ok(kubectl_show_top(answer, look, &arena, &out, &err), &err);
-    const char *text = buf_cstr(&out);
-    ck_assert_msg(strstr(text, "GPU Memory(GiB)") != NULL, "%s", text);
-    ck_assert_msg(strstr(text, "   75%     68        68      0") != NULL, "%s", text);
-    ck_assert_msg(strstr(text, "1 of 2 cards closed\n") != NULL, "%s", text);
-}
-
-END_TEST
-
-/* Nodes with n_cards cards of that size, and one pod's usage on each. */
-static struct str answer_of(const char *const *names, size_t n, unsigned n_cards, long size)
-{
-    struct buf b;
-    buf_init(&b, MIB);
-    for (size_t i = 0; i < n; i++) {
-        buf_printf(&b, "%s{\"name\": \"%s\", \"totalGPU\": %ld, \"usedGPU\": %ld, \"devs\": [",
-                   i == 0 ? "{\"nodes\": [" : ", ", names[i], n_cards * size, size / 2);
-        for (unsigned k = 0; k < n_cards; k++)
-            buf_printf(&b, "%s{\"id\": %u, \"totalGPU\": %ld, \"usedGPU\": %ld}",
-                       k == 0 ? "" : ", ", k, size, k == 0 ? size / 2 : 0);
-        buf_put(&b, STR("]}"));
-    }
-    buf_put(&b, STR("]}"));
-    return arena_keep(&arena, &b);
-}
-
-static const char long_name[] = "ip-10-0-112-231.eu-west-1.compute.internal";
-
-/* Cards and size of a card; the row of the node with the long name in the default table. */
-static const struct {
-    unsigned cards;
-    long size;
-    const char *head;
-    const char *row;
-} budgets[] = {
-    {2, 16, "GPU0   GPU1   MEMORY(GiB)\n",
-     "\nip-10-0-112-231.eu-west-1.compute.internal   8/16   0/16   8/32\n"},
-    {8, 80, "GPU7   MEMORY(GiB)\n",
-     "\nip-10-0-112-23\xe2\x80\xa6mpute.internal   40/80   0/80   0/80   0/80   0/80   0/80   0/80 "
-     "  "
-     "0/80   40/640\n"},
-    {8, 81920, "GPU7   MEMORY(MiB)\n",
-     "\nip-10-0-112-23\xe2\x80\xa6mpute.internal   50%    0%     0%     0%     0%     0%     0%    "
-     " 0%  "
-     "   40960/655360\n"},
-    {16, 16, "GPU8   MEMORY(GiB)\n",
-     "\nip-10-0-112\xe2\x80\xa6te.internal   50%    0%     0%     0%     0%     0%     0%     0%   "
-     "  0% "
-     "    8/256\n"},
-};
-
-/* The default table has at most 100 columns; the others cut nothing and have every card. */
-START_TEST(width_of_top)
-{
-    static const char *const names[] = {"n", long_name};
-    struct str answer = answer_of(names, 2, budgets[_i].cards, budgets[_i].size);
-    struct kubectl_look look = {.heads = true};
-    ck_assert_ok(kubectl_show_top(answer, look, &arena, &out, &err), &err);
-    const char *text = buf_cstr(&out);
-    ck_assert_msg(strstr(text, budgets[_i].head) != NULL, "%s", text);
-    ck_assert_msg(strstr(text, budgets[_i].row) != NULL, "%s", text);
-    for (struct str one, rest = buf_str(&out); rest.n > 0;) {
-        (void)str_cut(rest, '\n', &one, &rest);
-        ck_assert_msg(text_width(one) <= 100, "%.*s", STR_ARG(one));
-    }
-    bool said =
-        strstr(text, "\nSome cards are in no column: see kubectl cardpack cards.\n") != NULL;
-    ck_assert(said == (budgets[_i].cards == 16));
-    static const struct kubectl_look full[] = {
-        {.wide = true, .heads = true}, {.gpushare = true, .heads = true}, {.heads = false}};
-    for (size_t i = 0; i < COUNT_OF(full); i++) {
-        char cell[128];
-        (void)snprintf(cell, sizeof(cell), "%s   %ld/%ld", long_name, budgets[_i].size / 2,
-                       budgets[_i].size);
-        buf_clear(&out, 0);
-        ck_assert_ok(kubectl_show_top(answer, full[i], &arena, &out, &err), &err);
-        text = buf_cstr(&out);
-        ck_assert_msg(strstr(text, cell) != NULL, "%s", text);
-        (void)snprintf(cell, sizeof(cell), "GPU%u(Allocated/Total)", budgets[_i].cards - 1);
-        ck_assert_msg((strstr(text, cell) != NULL) == full[i].heads, "%s", text);
-    }
-}
-
-END_TEST
-
-/* A new pod gets no more than the node has left. If that is less than the cards have, both are
- * printed. */
-START_TEST(cards_of_narrow_node)
-{
-    struct kubectl_look look = {.wide = true, .heads = true};
-    struct str answer =
-        STR("{\"nodes\": [{\"name\": \"n\", \"totalGPU\": 32, \"usedGPU\": 18, \"freeGPU\": 3, "
-            "\"devs\": [{\"id\": 0, \"totalGPU\": 16, \"usedGPU\": 9, \"freeGPU\": 7},"
-            "{\"id\": 1, \"totalGPU\": 16, \"usedGPU\": 14, \"freeGPU\": 2}]},"
-            "{\"name\": \"wide\", \"totalGPU\": 16, \"usedGPU\": 0, \"freeGPU\": 16, \"devs\": ["
-            "{\"id\": 0, \"totalGPU\": 16, \"usedGPU\": 0, \"freeGPU\": 16}]}]}");
-    ck_assert_ok(kubectl_show_cards(answer, look, &arena, &out, &err), &err);
-    const char *text = buf_cstr(&out);
-    static const char *const rows[] = {
-        "NODE   CARD   SIZE(GiB)   USED   FREE   COMPUTE",
-        "n         0          16      9      3        0%",
-        "n         1          16     14      2        0%",
-        "wide      0          16      0     16        0%",
-        "   UNUSED   PODS\n",
-        "        7   -\n",
-        "\nn: its cards have 9 free, of which the node leaves 3 for new pods\n",
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        ck_assert_msg(strstr(text, rows[i]) != NULL, "%s is not in\n%s", rows[i], text);
-    ck_assert_ptr_null(strstr(text, "wide: its cards"));
-    buf_clear(&out, 0);
-    ck_assert_ok(kubectl_show_top(answer, look, &arena, &out, &err), &err);
-    text = buf_cstr(&out);
-    ck_assert_msg(strstr(text, "18/32              56%      3         3") != NULL, "%s", text);
-}
-
-END_TEST
-
-/* An answer of explain with that pod and that error; it fits on no node. */
-#define EXPLAINED(pod, error)                                                          \
-    "{\"pod\": {\"namespace\": \"ns\", \"name\": \"p\", " pod                          \
-    "}, \"request\": {\"text\": \"8\"}, "                                              \
-    "\"error\": \"" error                                                              \
-    "\", \"nodes\": 1, \"fit\": 0, \"refused\": {}, \"verdicts\": [{\"node\": \"n\", " \
-    "\"fits\": false, \"reason\": \"no room\"}]}"
-#define REFUSED(more) "\"state\": \"pending\", \"condition\": {\"status\": \"False\"" more "}"
-
-static const struct {
-    const char *answer;
-    const char *text;
-    bool fits;
-} explained[] = {
-    {EXPLAINED("\"state\": \"pending\"", ""),
-     "pod ns/p, pending, asks for 8: it fits on 0 of 1 node\n"
-     "NODE   FITS   PLACE   REASON\nn      no     -       no room\n",
-     false},
-    {EXPLAINED(REFUSED(", \"reason\": \"Unschedulable\", \"message\": \"0/1\\u001b\""), ""),
-     "pod ns/p, pending, asks for 8: it fits on 0 of 1 node\n"
-     "NODE   FITS   PLACE   REASON\nn      no     -       no room\nthe scheduler says: 0/1\\x1b\n",
-     false},
-    {EXPLAINED(REFUSED(", \"reason\": \"SchedulingGated\""), "bad"),
-     "pod ns/p, pending: its request can't be read: bad\nthe scheduler says: SchedulingGated\n",
-     false},
-    {EXPLAINED(
-         "\"state\": \"bound\", \"node\": \"n\", \"placement\": [{\"card\": 0, \"memory\": 8}, "
-         "{\"card\": 2, \"memory\": 8, \"compute\": 30}], \"condition\": {\"status\": \"True\", "
-         "\"since\": \"2026-11-22T05:40:00Z\", \"message\": \"x\"}",
-         ""),
-     "pod ns/p, bound on node n since 2026-11-22T05:40:00Z, asks for 8\n"
-     "NODE   PLACE\nn      0:8 2:8(30%)\n",
-     true},
-    {EXPLAINED("\"state\": \"bound\", \"node\": \"n\", \"placement\": []", "bad"),
-     "pod ns/p, bound on node n: its request can't be read: bad\nNODE   PLACE\nn      -\n", true},
-    {EXPLAINED(
-         "\"state\": \"reserved\", \"node\": \"n\", \"placement\": [{\"card\": 0, \"memory\": 8}], "
-         "\"condition\": {\"status\": \"False\", \"since\": \"2026-11-22T05:40:00Z\"}",
-         ""),
-     "pod ns/p, reserved on node n, asks for 8\nNODE   PLACE\nn      0:8\n", true},
-    {EXPLAINED("\"state\": \"ended\", \"node\": \"n\"", ""),
-     "pod ns/p, ended on node n, asks for 8\n", true},
-};
-
-/* Where a bound pod is; one reason for all nodes once; what the scheduler says of a pending pod. */
-START_TEST(explained_pod)
-{
-    struct kubectl_look look = {.heads = true};
-    struct str answer = str_of(explained[_i].answer);
-    bool fits = !explained[_i].fits;
-    ck_assert_ok(kubectl_show_explain(answer, look, &arena, &out, &err), &err);
-    ck_assert_str_eq(buf_cstr(&out), explained[_i].text);
-    ck_assert_ok(kubectl_answer_fits(answer, KUBECTL_EXPLAIN, &arena, &fits, &err), &err);
-    ck_assert(fits == explained[_i].fits);
 }
 
 END_TEST
@@ -470,18 +302,22 @@ static const struct {
     const char *offered;
 } tabs[] = {
     {"to", "top\n:4\n"},
-    {"top -o ", "table\nwide\njson\nyaml\ngpushare\n:4\n"},
+    {"top -o ", "table\nwide\njson\nyaml\nname\ngpushare\n:4\n"},
     {"cards -o ", "table\nwide\njson\nyaml\n:4\n"},
     {"top -o j", "json\n:4\n"},
     {"top --output=j", "--output=json\n:4\n"},
     {"top --output = j", "json\n:4\n"}, /* as bash splits it */
-    {"top --output =", "table\nwide\njson\nyaml\ngpushare\n:4\n"},
+    {"top --output =", "table\nwide\njson\nyaml\nname\ngpushare\n:4\n"},
     {"top --no", "--no-headers\n:4\n"},
     {"top --rep", ":4\n"},
     {"po", "pods\n:4\n"},
     {"pods --all", "--all-namespaces\n:4\n"},
     {"pods --sel", "--selector\n:4\n"},
     {"pods -l ", ":4\n"},
+    {"pods --sort-by ", "name\nnode\nmemory\nage\n:4\n"},
+    {"cards --sort-by=", "--sort-by=node\n--sort-by=used\n--sort-by=free\n--sort-by=pods\n:4\n"},
+    {"top --wa", "--watch\n:4\n"},
+    {"explain -o n", "name\n:4\n"},
     {"pods ", ":4\n"},
     {"fit --rep", "--replicas\n:4\n"},
     {"fit -f ", ":0\n"},
@@ -536,6 +372,8 @@ static const struct {
     {"--context x cards ", KUBECTL_NODE_NAMES, "", "", NULL},
     {"explain tr", KUBECTL_POD_NAMES, "tr", "", NULL},
     {"explain -n ns tr", KUBECTL_POD_NAMES, "tr", "", "ns"},
+    {"explain -n ns pod/tr", KUBECTL_POD_NAMES, "tr", "pod/", "ns"},
+    {"cards node/", KUBECTL_NODE_NAMES, "", "node/", NULL},
     {"explain -nns tr", KUBECTL_POD_NAMES, "tr", "", "ns"},
     {"explain --namespace=ns ", KUBECTL_POD_NAMES, "", "", "ns"},
     {"explain --namespace = ns ", KUBECTL_POD_NAMES, "", "", "ns"},
@@ -576,10 +414,6 @@ int main(void)
     tcase_add_test(t, passed);
     tcase_add_loop_test(t, too_many_passed, 0, 2);
     tcase_add_test(t, usage);
-    tcase_add_test(t, top_of_node);
-    tcase_add_loop_test(t, width_of_top, 0, (int)COUNT_OF(budgets));
-    tcase_add_test(t, cards_of_narrow_node);
-    tcase_add_loop_test(t, explained_pod, 0, (int)COUNT_OF(explained));
     tcase_add_loop_test(t, pod, 0, (int)COUNT_OF(pods));
     tcase_add_loop_test(t, tab, 0, (int)COUNT_OF(tabs));
     tcase_add_loop_test(t, wish, 0, (int)COUNT_OF(wishes));

@@ -268,6 +268,35 @@ START_TEST(json)
 END_TEST
 
 static const struct {
+    enum kubectl_sort by;
+    const char *names;
+} sorts[] = {
+    {KUBECTL_SORT_NONE, "pod/held\npod/waits\npod/aged\n"},
+    {KUBECTL_SORT_NAME, "pod/aged\npod/held\npod/waits\n"},
+    {KUBECTL_SORT_NODE, "pod/waits\npod/aged\npod/held\n"},
+    {KUBECTL_SORT_MEMORY, "pod/aged\npod/held\npod/waits\n"},
+    {KUBECTL_SORT_AGE, "pod/held\npod/waits\npod/aged\n"},
+};
+
+#define AGED                                                                               \
+    "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"aged\"},\"spec\":{\"nodeName\":\"a\"," \
+    "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/"             \
+    "gpu-mem\":\"9\"}}}]}}"
+
+/* Numbers from the largest, the oldest first; a pod without a time of creation last. */
+START_TEST(sorted)
+{
+    struct script_step step = {"GET", SCRIPT_BODY, LIST("", HELD "," WAITS "," AGED), 0, NULL};
+    struct kubectl_look look = {.names = true};
+    ck_assert_ok(read_pods(&step, 1, STR("ns"), STR_NULL), &err);
+    ck_assert_ok(kubectl_pods_sort(&pods, sorts[_i].by, &arena, &err), &err);
+    ck_assert_ok(kubectl_pods_show(&pods, look, NOW, &arena, &out, &err), &err);
+    ck_assert_str_eq(buf_cstr(&out), sorts[_i].names);
+}
+
+END_TEST
+
+static const struct {
     uint32_t seconds;
     const char *text;
 } ages[] = {
@@ -306,6 +335,7 @@ int main(void)
     tcase_add_loop_test(t, row, 0, (int)COUNT_OF(rows));
     tcase_add_test(t, hostile);
     tcase_add_test(t, json);
+    tcase_add_loop_test(t, sorted, 0, (int)COUNT_OF(sorts));
     tcase_add_loop_test(t, age, 0, (int)COUNT_OF(ages));
     suite_add_tcase(s, t);
     return unit_main(s);

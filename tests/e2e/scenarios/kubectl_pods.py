@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+
 from bench import PATIENCE, Bench, check, scenario
 from component import wait_for
 
-from .kubectl import Plugin, plugin_of, with_kubectl_of
+from .kubectl import Plugin, default_signals, plugin_of, with_kubectl_of
 
 
 def rows(plugin: Plugin, *args: str) -> list[str]:
@@ -63,3 +66,38 @@ def kubectl_cardpack_pods(bench: Bench) -> None:
     plugin.fails("pods", "-A", parts=("pods is forbidden",))
     admin = with_kubectl_of(bench, bench.cluster.admin_kubeconfig)
     check(set(everything) <= set(rows(admin, "-A")), rows(admin, "-A"))
+
+
+@scenario("real")
+def kubectl_cardpack_watch(bench: Bench) -> None:
+    """
+    `pods --watch` prints the rows again when a pod is made, says once that there was none, and after SIGINT
+    leaves nothing behind.
+    """
+    bench.node("n1", 2, 8)
+    plugin = with_kubectl_of(bench, bench.cluster.admin_kubeconfig)
+    sockets = bench.workdir / "sockets"
+    sockets.mkdir()
+    process = subprocess.Popen(
+        [plugin.program, "pods", "-n", bench.namespace, "--no-headers", "--watch", "--interval", "100ms"],
+        env=plugin.env | {"XDG_RUNTIME_DIR": str(sockets)}, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=default_signals,
+    )  # fmt: skip
+    assert process.stdout is not None
+    line = process.stdout.readline
+    assert process.stderr is not None
+    none = f"kubectl cardpack: no pod in namespace {bench.namespace} uses cards or asks for them\n"
+    check(process.stderr.readline() == none, "it does not say that there is no pod")
+    bench.own_pod("a", 3)
+    check(line() == "\n", "rows follow a blank line, as the first answer had none")
+    words = line().split()
+    check(words[:5] == [bench.namespace, "a", "-", "-", "3"], words)
+    check(any(sockets.iterdir()), "no socket of kubectl proxy")
+    bench.placed_pod("b", 2, "n1", 1)
+    check(line() == "\n" and line().split()[1] == "a", "again")
+    words = line().split()
+    check(words[:5] == [bench.namespace, "b", "n1", "1", "2"], words)
+    process.send_signal(signal.SIGINT)
+    rest, said = process.communicate(timeout=PATIENCE)
+    check((process.returncode, rest, said) == (-signal.SIGINT, "", ""), (process, rest, said))
+    check(not list(sockets.iterdir()), "the socket's folder is left")

@@ -80,7 +80,25 @@ def route_faults(root: Path) -> list[str]:
     return missing + [f"docs/routes.md: there is no {route}" for route in sorted(listed - served)]
 
 
+def annotation_faults(root: Path) -> list[str]:
+    """Annotations of pods that cardpack reads, and the lists of them in the admission policies."""
+    header = (root / "include" / "core" / "gpushare.h").read_text()
+    names = dict(re.findall(r'^#define (CARDPACK_ANNOTATION_\w+)\s+STR\("(.*?)"\)', header, re.MULTILINE))
+    table = re.search(r"pod_annotations\[\] = {(.*?)^};", (root / "src" / "codec" / "kube.c").read_text(), re.M | re.S)
+    read = {names[key] for key in re.findall(r"CARDPACK_ANNOTATION_\w+", table[1] if table else "")}
+    if len(read) < 8:
+        return [f"only {sorted(read)} found in the source: is the search right?"]
+    wrong = []
+    for file in ("requests", "hints"):
+        path = f"manifests/helm/cardpack/files/admission/{file}.yaml"
+        listed = set(re.findall(r"'(cardpack\.io/[a-z-]+)'", (root / path).read_text()))
+        wrong += [f"{path} lacks {name}" for name in sorted(read - listed)]
+        wrong += [f"{path}: cardpack does not read {name}" for name in sorted(listed - read)]
+    return wrong
+
+
 CHECKS = {
+    "the admission policies know every annotation": annotation_faults,
     "docs/operating.md has every line of the log": log_faults,
     "docs/architecture.md has every module": module_faults,
     "docs/README.md leads to every document": index_faults,

@@ -13,6 +13,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "attacks",
     "packing",
     "requests",
+    "admission",
     "cards",
     "selection",
     "mixture",

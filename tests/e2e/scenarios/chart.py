@@ -95,7 +95,13 @@ BAD: tuple[tuple[str, str], ...] = (
     ("config.shutdown-delay=9s500ms,config.shutdown-grace=25s500ms", "shutdown-delay (9s500ms)"),
     ("mode=beside-scheduler,config.shutdown-grace=1m", "shutdown-grace (1m)"),
     ("config.shutdown-delay=1s,extraArgs[0]=--shutdown-delay=10s", "shutdown-delay (10s)"),
+    ("admission.enabled=perhaps", "admission"),
+    ("admission.requests={Refuse}", "admission"),
+    ("admission.requests={Deny,Warn}", "admission"),
+    ("admission.hints={}", "admission"),
 )
+# What a cluster of 1.30 or newer reports, and `helm template` does not assume.
+ADMISSION_API = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
 # Each release as a cluster reports it, and the overlay with the scheduler configuration for it.
 RELEASES = {
     "1.20.2": "-v1beta1",
@@ -203,6 +209,29 @@ def chart_values(bench: Bench) -> None:
 
 
 @scenario("real")
+def chart_admission(bench: Bench) -> None:
+    """The admission policies are the component's, by default only where the cluster has the API."""
+    if bench.minor < 30:
+        raise Skipped("ValidatingAdmissionPolicy is there since 1.30")
+    theirs = _plain(objects(bench, kustomize(MANIFESTS / "components" / "admission")))
+    base = _plain(objects(bench, chart(bench)))
+    check(len(theirs) == 4 and not set(theirs) & set(base), set(theirs))
+    for values in (("--api-versions", ADMISSION_API), ("--set", "admission.enabled=true")):
+        check(_plain(objects(bench, chart(bench, *values))) == base | theirs, values)
+    off = ("--api-versions", ADMISSION_API, "--set", "admission.enabled=false")
+    check(_plain(objects(bench, chart(bench, *off))) == base, "disabled")
+    acts = ("admission.enabled=true", "admission.requests={Warn,Audit}", "admission.hints={Deny}")
+    text = chart(bench, *_sets(acts), name="tried")
+    bench.cluster.kubectl("create", "--dry-run=server", strictly(bench), "-f", "-", stdin=text)
+    found = {item["metadata"]["name"]: item["spec"] for item in objects(bench, text)
+             if item["kind"] == "ValidatingAdmissionPolicyBinding"}  # fmt: skip
+    name = "tried-cardpack-request"
+    check(found[f"{name}s"]["validationActions"] == ["Warn", "Audit"], found)
+    check(found[f"{name}-hints"]["validationActions"] == ["Deny"], found)
+    check(all(spec["policyName"] == key for key, spec in found.items()), found)
+
+
+@scenario("real")
 def chart_settings(bench: Bench) -> None:
     """Every setting of cardpack is a value of the chart, or the chart sets it itself."""
     schema = json.loads((CHART / "values.schema.json").read_text())
@@ -264,9 +293,17 @@ def chart_installed(bench: Bench) -> None:
         check(_checksums(bench) != kept, "new settings don't roll the pods over")
     finally:
         helm("uninstall", "packer", "-n", bench.namespace, kubeconfig=admin)
-    for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings"):
-        left = bench.cluster.list_all(f"/apis/rbac.authorization.k8s.io/v1/{kind}")
-        names = [o["metadata"]["name"] for o in left]
+    kinds = [
+        f"rbac.authorization.k8s.io/v1/{kind}"
+        for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+    ]
+    if bench.minor > 29:
+        # Installed with the chart's defaults, as the cluster has them.
+        check(sum("AdmissionPolicy" in item["kind"] for item in found) == 4, found)
+        kinds.append("admissionregistration.k8s.io/v1/validatingadmissionpolicies")
+        kinds.append("admissionregistration.k8s.io/v1/validatingadmissionpolicybindings")
+    for kind in kinds:
+        names = [o["metadata"]["name"] for o in bench.cluster.list_all(f"/apis/{kind}")]
         check(not [n for n in names if n.startswith("packer")], names)
 
 

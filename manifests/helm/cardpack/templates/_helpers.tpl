@@ -88,6 +88,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ default .Release.Namespace $set }}
 {{- end -}}
 
+{{/* Whether the API server checks requests: auto means where it can, which is 1.30 and newer. */}}
+{{- define "cardpack.admission" -}}
+{{- if eq (toString .Values.admission.enabled) "auto" -}}
+{{- if .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" }}yes{{ end -}}
+{{- else if .Values.admission.enabled }}yes{{ end -}}
+{{- end -}}
+
 {{/* Whether there is a port for probes and metrics: not on the host's network, unless it is asked for. */}}
 {{- define "cardpack.probePort" -}}
 {{- if or (ne .Values.mode "beside-scheduler") .Values.metrics.annotations }}yes{{ end -}}

@@ -42,6 +42,12 @@ bool election_leading(const struct election *e);
 /* The holder of the Lease at the last read; empty: no holder, or unknown. */
 struct str election_holder(const struct election *e);
 
+/*
+ * Whether the Lease showed a leader before this one. If not, no replica ever led, or the Lease was
+ * deleted or edited. Valid from sink.won on, as long as this replica leads.
+ */
+bool election_had_leader(const struct election *e);
+
 /* kube-scheduler called this replica. A follower then tells the leader, by an annotation. */
 void election_asked(struct election *e);
 

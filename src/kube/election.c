@@ -351,6 +351,11 @@ struct str election_holder(const struct election *e)
     return e->seen && e->state.held ? e->view.holder : STR("");
 }
 
+bool election_had_leader(const struct election *e)
+{
+    return !e->state.created;
+}
+
 /* ---- create and free ---- */
 
 static bool election_copy_settings(struct election *e, const struct election_settings *s)

@@ -84,11 +84,23 @@ static bool decides(void)
     return leadership_term(t.leadership) > 0;
 }
 
+static bool why_has(const char *part)
+{
+    struct str why = leadership_why_not(t.leadership);
+    return memmem(why.p, why.n, part, strlen(part)) != NULL;
+}
+
 static void says(const char *part)
 {
     struct str why = leadership_why_not(t.leadership);
-    ck_assert_msg(memmem(why.p, why.n, part, strlen(part)) != NULL, "\"%.*s\" lacks \"%s\"",
-                  STR_ARG(why), part);
+    ck_assert_msg(why_has(part), "\"%.*s\" lacks \"%s\"", STR_ARG(why), part);
+}
+
+/* Waiting and then reading, the replica names no previous leader. */
+static void says_no_leader_is_known(void)
+{
+    says("no earlier leader is known");
+    ck_assert(!why_has("previous leader"));
 }
 
 /* Runs until this replica holds the lease; returns the time when it won. */
@@ -118,13 +130,14 @@ START_TEST(won_after_the_end_of_another)
     ck_assert_uint_lt(won_ms, settled_ms);
     while (k.loop->clock_ms + 100 < settled_ms) {
         ck_assert_uint_eq(t.reads, 0);
-        says("may still be under way");
+        says("Bindings of the previous leader may still be under way");
         leadership_read(t.leadership); /* a list that was requested earlier proves nothing */
         ck_assert(!decides());
         pass(100);
     }
     pass(200);
     ck_assert_uint_eq(t.reads, 1);
+    says("what the previous leader has bound");
     ck_assert(!decides());
     leadership_read(t.leadership);
     ck_assert(decides());
@@ -155,10 +168,12 @@ START_TEST(won_by_a_creation)
     uint64_t won_ms = won();
     while (k.loop->clock_ms + 200 < won_ms + LEASE_MS / 3 * 2 + SETTLE_MS) {
         ck_assert_uint_eq(t.reads, 0);
+        says_no_leader_is_known();
         pass(100);
     }
     pass(300);
     ck_assert_uint_eq(t.reads, 1);
+    says_no_leader_is_known();
 }
 
 END_TEST
@@ -169,10 +184,12 @@ START_TEST(the_only_replica)
     uint64_t start_ms = k.loop->clock_ms;
     while (k.loop->clock_ms + 100 < start_ms + SETTLE_MS) {
         ck_assert_uint_eq(t.reads, 0);
+        says_no_leader_is_known();
         pass(100);
     }
     pass(200);
     ck_assert_uint_eq(t.reads, 1);
+    says_no_leader_is_known();
     leadership_read(t.leadership);
     pass(100 * LEASE_MS);
     ck_assert(decides());

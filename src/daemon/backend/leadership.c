@@ -29,6 +29,7 @@ struct leadership {
     enum stage stage;
     bool clear; /* no Binding of the last leader is under way; a release of the Lease also says that
                  */
+    bool had_leader; /* an earlier leader is known, not only possible */
     uint64_t term;
     struct timer settle;
     uint64_t asked_ms; /* 0: never */
@@ -82,6 +83,7 @@ static void leadership_on_won(void *ctx, bool handed_over, uint64_t ended_ms)
     struct leadership *l = ctx;
     log_info("this replica leads", kv_str("identity", buf_str(&l->identity)),
              kv_bool("handed_over", handed_over));
+    l->had_leader = election_had_leader(l->election);
     leadership_begin(l, handed_over ? 0 : ended_ms + l->settings.settle_ms);
 }
 
@@ -158,9 +160,15 @@ struct str leadership_why_not(struct leadership *l)
         return trouble.n > 0 ? leadership_why_print(l, "no replica leads yet: ", trouble, "")
                              : STR("no replica leads yet");
     case STAGE_SETTLES:
-        return STR("Bindings of the previous leader may still be under way");
+        return l->had_leader ? STR("Bindings of the previous leader may still be under way")
+                             : STR("no earlier leader is known; if there was one, its Bindings may "
+                                   "still be under way");
     case STAGE_READS:
-        return STR("the pods are being read again, to know what the previous leader has bound");
+        return l->had_leader
+                   ? STR("the pods are being read again, to know what the previous leader has "
+                         "bound")
+                   : STR("the pods are being read again: no earlier leader is known, but one may "
+                         "have bound pods");
     case STAGE_DECIDES:
         return leadership_why_print(l, "the lease could not be renewed in time: ", trouble, "");
     }

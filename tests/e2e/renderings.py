@@ -57,6 +57,12 @@ def strictly(bench: Bench) -> str:
     return "--validate=strict" if bench.minor > 24 else "--validate=true"
 
 
+def unwarned(done: subprocess.CompletedProcess[str]) -> str:
+    """The output of a kubectl to which the API server sent no warning."""
+    check("Warning:" not in done.stderr, done.stderr)
+    return done.stdout
+
+
 def kustomize(folder: Path) -> str:
     """The rendering; kustomize must print no warning."""
     kubectl = _renderer()

@@ -24,6 +24,7 @@ from renderings import (
     pick,
     strictly,
     template,
+    unwarned,
 )
 
 Json = Any
@@ -34,11 +35,11 @@ _KEPT = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBin
 
 
 def apply_twice(bench: Bench, text: str) -> None:
-    """The API server accepts it; the second apply changes nothing."""
+    """The API server accepts it without a warning; the second apply changes nothing."""
 
     def versions() -> list[tuple[str, str]]:
         argv = ("apply", strictly(bench), "-o", "json", "-f", "-")
-        answer = json.loads(bench.cluster.kubectl(*argv, stdin=text).stdout)
+        answer = json.loads(unwarned(bench.cluster.kubectl(*argv, stdin=text)))
         return [(o["metadata"]["uid"], o["metadata"]["resourceVersion"]) for o in answer["items"]]
 
     first = versions()
@@ -160,22 +161,22 @@ def _check_settings(bench: Bench) -> None:
     folder = bench.workdir / "own"
     folder.mkdir()
     (folder / "cardpack.yaml").write_text("shortlist: 5\n")
-    admission = f"- {_from(folder, MANIFESTS / 'components' / 'admission')}\n"
+    admission = f"- {relative(folder, MANIFESTS / 'components' / 'admission')}\n"
     if bench.minor < 30:
         admission = ""  # its API is newer
     for name in ("tls", "kubeadm", "second-scheduler"):
         (folder / "kustomization.yaml").write_text(
-            f"resources: [{_from(folder, MANIFESTS / 'overlays' / name)}]\n"
+            f"resources: [{relative(folder, MANIFESTS / 'overlays' / name)}]\n"
             f"components:\n"
-            f"- {_from(folder, MANIFESTS / 'components' / 'evict-for-cards')}\n"
-            f"- {_from(folder, MANIFESTS / 'components' / 'settings')}\n"
-            f"- {_from(folder, MANIFESTS / 'components' / 'metrics')}\n"
+            f"- {relative(folder, MANIFESTS / 'components' / 'evict-for-cards')}\n"
+            f"- {relative(folder, MANIFESTS / 'components' / 'settings')}\n"
+            f"- {relative(folder, MANIFESTS / 'components' / 'metrics')}\n"
             f"{admission}"
             "configMapGenerator:\n"
             "- {name: cardpack-settings, namespace: kube-system, files: [cardpack.yaml]}\n"
         )
         text = kustomize(folder)
-        bench.cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=text)
+        unwarned(bench.cluster.kubectl("apply", "--dry-run=server", "-f", "-", stdin=text))
         found = objects(bench, text)
         check_pod(bench, template(found)["spec"])
         args = container(found, "cardpack")["args"]
@@ -197,7 +198,7 @@ def check_scraped(found: list[Json]) -> None:
     check(told["prometheus.io/port"] == str(port) and told["prometheus.io/scrape"] == "true", told)
 
 
-def _from(folder: Path, other: Path) -> str:
+def relative(folder: Path, other: Path) -> str:
     """A relative path, as kustomize accepts no absolute ones."""
     return "/".join([".."] * (len(folder.resolve().parts) - 1)) + str(other.resolve())
 

@@ -165,7 +165,7 @@ ports:
 {{- if eq .Values.mode "service" }}
 - {name: http, containerPort: {{ .Values.ports.http }}}
 {{- else if eq .Values.mode "beside-scheduler" }}
-- {name: http, containerPort: {{ .Values.ports.http }}, hostIP: 127.0.0.1}
+- {name: http, containerPort: {{ .Values.ports.http }}, hostPort: {{ .Values.ports.http }}, hostIP: 127.0.0.1}
 {{- end }}
 {{- if include "cardpack.probePort" . }}
 - {name: probes, containerPort: {{ .Values.ports.probes }}}

@@ -24,32 +24,39 @@ from renderings import (
     pick,
     strictly,
     template,
+    unwarned,
 )
 
 from scenarios.beside import plain_default, running, second, settings
-from scenarios.overlays import check_pod, check_rendering, check_scraped, through
+from scenarios.overlays import check_pod, check_rendering, check_scraped, relative, through
 
 Json = Any
 
 # Values of the chart, and the overlay that they must equal.
 SAME: dict[str, tuple[str, ...]] = {
-    "base": (),
-    "tls": ("tls.enabled=true",),
-    "evict-for-cards": ("evictForCards.enabled=true",),
-    "high-availability": ("highAvailability.enabled=true",),
-    "kubeadm": ("mode=beside-scheduler",),
+    "base": ("mode=service",),
+    "tls": ("mode=service", "tls.enabled=true"),
+    "evict-for-cards": ("mode=service", "evictForCards.enabled=true"),
+    "high-availability": ("mode=service", "highAvailability.enabled=true"),
+    "kubeadm": (),
     "second-scheduler": ("mode=second-scheduler",),
 }
 # More values whose objects the API server must accept.
 CHOICES: tuple[tuple[str, ...], ...] = (
     (
-        "config.shortlist=5", "config.log-level=warn", "config.max-body=64MiB",
+        "mode=service", "config.shortlist=5", "config.log-level=warn", "config.max-body=64MiB",
         "evictForCards.enabled=true",
     ),
-    ("tls.enabled=true", "highAvailability.enabled=true", "tls.clientNames=null"),
-    ("service.type=ClusterIP", "service.annotations.a=b", "podDisruptionBudget.enabled=false"),
-    ("service.type=LoadBalancer", "service.nodePort=null", "imagePullSecrets[0]=registry"),
-    ("metrics.annotations=true", "ports.probes=40002"),
+    ("mode=service", "tls.enabled=true", "highAvailability.enabled=true", "tls.clientNames=null"),
+    (
+        "mode=service", "service.type=ClusterIP", "service.annotations.a=b",
+        "podDisruptionBudget.enabled=false",
+    ),
+    (
+        "mode=service", "service.type=LoadBalancer", "service.nodePort=null",
+        "imagePullSecrets[0]=registry",
+    ),
+    ("mode=service", "metrics.annotations=true", "ports.probes=40002"),
     (
         "mode=beside-scheduler", "metrics.annotations=true", "evictForCards.enabled=true",
         "config.shortlist=1", "nodeSelector.a=b",
@@ -65,7 +72,7 @@ CHOICES: tuple[tuple[str, ...], ...] = (
     ),
     ("terminationGracePeriodSeconds=91", "config.shutdown-grace=1m30s"),
     (
-        "replicas=1", "image.repository=example.invalid/cardpack",
+        "mode=service", "replicas=1", "image.repository=example.invalid/cardpack",
         "image.digest=sha256:" + "a" * 64,
         "podLabels.a=b", "podAnnotations.a=b", "priorityClassName=system-node-critical",
         "extraArgs[0]=--log-level=debug", "extraEnv[0].name=A", "extraEnv[0].value=b",
@@ -151,7 +158,7 @@ def _without(value: Json) -> Json:
 
 @scenario("real")
 def chart_is_the_overlays(bench: Bench) -> None:
-    """The chart's default is the base; its values can make each of the overlays."""
+    """The chart's default is overlays/kubeadm; its values can make the base and each other overlay."""
     for name, values in SAME.items():
         folder = MANIFESTS / "base" if name == "base" else overlay(bench, name)
         ours = _plain(objects(bench, chart(bench, *_sets(values))))
@@ -167,7 +174,7 @@ def chart_choices(bench: Bench) -> None:
     for values in CHOICES:
         text = chart(bench, *_sets(values), name="tried")
         argv = ("create", "--dry-run=server", strictly(bench), "-f", "-")
-        bench.cluster.kubectl(*argv, stdin=text)
+        unwarned(bench.cluster.kubectl(*argv, stdin=text))
         found = objects(bench, text)
         check_pod(bench, template(found)["spec"])
         if "metrics.annotations=true" in values:
@@ -293,18 +300,42 @@ def chart_installed(bench: Bench) -> None:
         check(_checksums(bench) != kept, "new settings don't roll the pods over")
     finally:
         helm("uninstall", "packer", "-n", bench.namespace, kubeconfig=admin)
-    kinds = [
-        f"rbac.authorization.k8s.io/v1/{kind}"
-        for kind in ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
-    ]
     if bench.minor > 29:
         # Installed with the chart's defaults, as the cluster has them.
         check(sum("AdmissionPolicy" in item["kind"] for item in found) == 4, found)
-        kinds.append("admissionregistration.k8s.io/v1/validatingadmissionpolicies")
-        kinds.append("admissionregistration.k8s.io/v1/validatingadmissionpolicybindings")
-    for kind in kinds:
-        names = [o["metadata"]["name"] for o in bench.cluster.list_all(f"/apis/{kind}")]
-        check(not [n for n in names if n.startswith("packer")], names)
+    check(not _left(bench, "packer"), _left(bench, "packer"))
+
+
+@scenario("real")
+def chart_after_apply(bench: Bench) -> None:
+    """Helm refuses the objects that kubectl has applied; without their DaemonSet it takes them over."""
+    admin, space = bench.cluster.admin_kubeconfig, bench.namespace
+    name = "cardpack-adopted"
+    folder = bench.workdir / "adopted"
+    folder.mkdir()
+    (folder / "kustomization.yaml").write_text(
+        f"resources: [{relative(folder, overlay(bench, 'kubeadm'))}]\n"
+        f"namespace: {space}\nnameSuffix: -adopted\n"
+    )
+    bench.cluster.kubectl("apply", "-f", "-", stdin=kustomize(folder))
+    release = (name, CHART, "--namespace", space)
+    said = helm("install", *release, good=False, kubeconfig=admin)
+    check("invalid ownership metadata" in said, said)
+    bench.cluster.kubectl("delete", "daemonset", name, "-n", space, "--cascade=background")
+    helm("install", *release, "--take-ownership", kubeconfig=admin)
+    helm("uninstall", name, "-n", space, kubeconfig=admin)
+    check(not _left(bench, name), _left(bench, name))
+
+
+def _left(bench: Bench, prefix: str) -> list[str]:
+    """The names of the objects outside of namespaces, and of Roles, that begin so."""
+    kinds = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+    paths = [f"/apis/rbac.authorization.k8s.io/v1/{kind}" for kind in kinds]
+    if bench.minor > 29:
+        kinds = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+        paths += [f"/apis/admissionregistration.k8s.io/v1/{kind}" for kind in kinds]
+    names = [o["metadata"]["name"] for path in paths for o in bench.cluster.list_all(path)]
+    return [name for name in names if name.startswith(prefix)]
 
 
 def _checksums(bench: Bench) -> Json:

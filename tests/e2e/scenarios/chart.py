@@ -90,6 +90,9 @@ BAD: tuple[tuple[str, str], ...] = (
     ("image.digest=0.1.0", "digest"),
     ("replica=2", "replica"),
     ("service.nodePort=99999", "nodePort"),
+    ("metrics.podMonitor.interval=30", "interval"),
+    ("metrics.prometheusRule.label.a=b", "label"),
+    ("tls.enabled=true", 'mode "service", not "beside-scheduler"'),
     ("extraArgs[0]=log-level", "extraArgs"),
     ("secondScheduler.managedResources={aliyun.com/gpu-memory}", "managedResources"),
     ("tls.enabled=true,mode=second-scheduler", 'mode "service", not "second-scheduler"'),
@@ -186,6 +189,71 @@ def chart_choices(bench: Bench) -> None:
         path = "/etc/cardpack/settings/cardpack.yaml"
         told = check_config(bench, [arg.replace(path, str(file)) for arg in args])
         check_end(template(found)["spec"]["terminationGracePeriodSeconds"], told)
+
+
+# The kinds of the Prometheus operator, with any fields: the API server must know a kind to accept it.
+_WATCHED = {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"}
+
+
+def _define(kind: str, plural: str) -> Json:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    group = "monitoring.coreos.com"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group, "scope": "Namespaced", "versions": [version],
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+        },
+    }  # fmt: skip
+
+
+@scenario("real")
+def chart_monitoring(bench: Bench) -> None:
+    """The alerts and the dashboard of the chart are those of manifests/metrics, and the PodMonitor
+    finds the port of every mode.
+    """
+    kubectl = bench.cluster.kubectl
+    kinds = [_define(*row) for row in _WATCHED.items()]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": kinds})
+    kubectl("create", "-f", "-", stdin=text)
+    try:
+        names = [item["metadata"]["name"] for item in kinds]
+        kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", *names)
+        for mode in ("beside-scheduler", "second-scheduler", "service"):
+            _check_monitoring(bench, mode)
+    finally:
+        kubectl("delete", "-f", "-", stdin=text)
+
+
+def _check_monitoring(bench: Bench, mode: str) -> None:
+    options = ("podMonitor", "prometheusRule", "dashboard")
+    wanted = tuple(f"metrics.{option}.enabled=true" for option in options)
+    labels = ("metrics.podMonitor.labels.release=a", "metrics.prometheusRule.labels.release=b")
+    text = chart(bench, *_sets((f"mode={mode}", *wanted, *labels)), name="tried")
+    unwarned(bench.cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=text))
+    found = objects(bench, text)
+    monitor, rule = (pick(found, kind) for kind in _WATCHED)
+    labelled = [item["metadata"]["labels"].get("release") for item in (monitor, rule)]
+    check(labelled == ["a", "b"], labelled)
+    chosen = monitor["spec"]["selector"]["matchLabels"].items()
+    check(chosen <= template(found)["metadata"]["labels"].items(), monitor)
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    one = container(found, "cardpack")
+    (port,) = [p["containerPort"] for p in one["ports"] if p["name"] == endpoint["port"]]
+    check(f"--probe-port={port}" in one["args"] and "--probe-address=0.0.0.0" in one["args"], one)
+    alerts = (MANIFESTS / "metrics" / "alerts.yaml").read_text()
+    head = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: a}\nspec:\n"
+    (theirs,) = objects(bench, head + re.sub("^", "  ", alerts, flags=re.MULTILINE))
+    check(rule["spec"] == theirs["spec"] and rule["spec"]["groups"][0]["rules"], rule["spec"])
+    (board,) = [o for o in found if o["metadata"]["labels"].get("grafana_dashboard") == "1"]
+    theirs = json.loads((MANIFESTS / "metrics" / "dashboard.json").read_text())
+    check(json.loads(board["data"]["cardpack.json"]) == theirs, "another dashboard")
+    for name in ("alerts.yaml", "dashboard.json"):
+        linked = MANIFESTS / "metrics" / name
+        check(linked.is_symlink() and linked.samefile(CHART / "files" / name), f"{linked}: a copy")
 
 
 @scenario("real")

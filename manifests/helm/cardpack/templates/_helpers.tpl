@@ -97,7 +97,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Whether there is a port for probes and metrics: not on the host's network, unless it is asked for. */}}
 {{- define "cardpack.probePort" -}}
-{{- if or (ne .Values.mode "beside-scheduler") .Values.metrics.annotations }}yes{{ end -}}
+{{- if or (ne .Values.mode "beside-scheduler") .Values.metrics.annotations .Values.metrics.podMonitor.enabled }}yes{{ end -}}
 {{- end -}}
 
 {{- define "cardpack.args" -}}

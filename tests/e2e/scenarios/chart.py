@@ -233,7 +233,8 @@ def _check_monitoring(bench: Bench, mode: str) -> None:
     wanted = tuple(f"metrics.{option}.enabled=true" for option in options)
     labels = ("metrics.podMonitor.labels.release=a", "metrics.prometheusRule.labels.release=b")
     text = chart(bench, *_sets((f"mode={mode}", *wanted, *labels)), name="tried")
-    unwarned(bench.cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=text))
+    if bench.modern:  # 1.20's API server crashes on a dry run of a kind with any fields
+        unwarned(bench.cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=text))
     found = objects(bench, text)
     monitor, rule = (pick(found, kind) for kind in _WATCHED)
     labelled = [item["metadata"]["labels"].get("release") for item in (monitor, rule)]

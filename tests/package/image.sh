@@ -61,6 +61,38 @@ nothing_else_runs() {
         grep -q '^Package: libcurl4$' "$mounted/var/lib/dpkg/status.d/libcurl4"
 }
 
+# Checked twice: by our own reader, and by SPDX's Python library, where there is a registry to get it from.
+sbom_is_right() { # NAME
+    local mounted
+    mounted=$(engine image mount "$1") && /usr/bin/python3 tests/package/sbom_check "$mounted" "$version"
+}
+
+readonly SPDX_TOOLS=spdx-tools==0.8.3
+spdx_tools() { # prints the program of that library
+    local folder=${XDG_CACHE_HOME:-$HOME/.cache}/cardpack/$SPDX_TOOLS
+    if [[ ! -x $folder/bin/pyspdxtools ]]; then
+        rm -rf "$folder" && /usr/bin/python3 -m venv "$folder" >&2 || return 1
+        "$folder/bin/pip" --quiet install "$SPDX_TOOLS" >&2 || return 1
+    fi
+    echo "$folder/bin/pyspdxtools"
+}
+
+sbom_is_valid() { # PROGRAM NAME
+    local mounted
+    mounted=$(engine image mount "$2") &&
+        "$1" --infile "$mounted/usr/share/doc/cardpack/cardpack.spdx.json" --version SPDX-2.3
+}
+
+sbom() { # NAME; of the image
+    local tool
+    check 'its SBOM has all that is in it, and nothing else' sbom_is_right "$1"
+    if tool=$(spdx_tools 2>/dev/null); then
+        check 'the library of SPDX finds it valid' sbom_is_valid "$tool" "$1"
+    else
+        say "no $SPDX_TOOLS here: its check of the SBOM is left out"
+    fi
+}
+
 start_container() { # NAME ARGUMENT...; as manifests/base/objects has it
     engine run --detach --name "$1" --network=host "${LIMITS[@]}" --read-only \
         --read-only-tmpfs=false --cap-drop=ALL --security-opt=no-new-privileges \
@@ -131,6 +163,7 @@ image() {
     check 'it is small' small_enough
     about '{{.Size}} bytes' | sed 's/^/    /'
     check 'there is nothing to run in it but cardpack' nothing_else_runs
+    sbom "cardpack:$version"
     check 'it starts with nothing writable and no right' start_container served --cluster /cluster.yaml --port 0
     check 'it listens' container_port served
     port=$(container_port served)

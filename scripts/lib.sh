@@ -77,6 +77,15 @@ build() { # FOLDER [TARGET ...]; on a terminal one line that moves, else one for
 # The version of the tree; meson.build is the only place that has it.
 tree_version() { sed -n "s/^  version: '\(.*\)',$/\1/p" "$root/meson.build"; }
 
+# This machine, as builders of images name it. podman 4 does not set BUILDPLATFORM itself.
+build_platform() {
+    case $(uname -m) in
+        x86_64) echo linux/amd64 ;;
+        aarch64) echo linux/arm64 ;;
+        *) die "an image can't be built on $(uname -m), only on x86_64 and aarch64" ;;
+    esac
+}
+
 # Prints the files that git tracks or would track, each with a NUL; without git, all but build folders.
 tree_files() {
     git -C "$root" ls-files -coz --exclude-standard --deduplicate 2>/dev/null ||

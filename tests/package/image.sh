@@ -27,7 +27,7 @@ image_done() {
 base_image() {
     local tar name
     tar=$(fresh_tar) || return 1
-    name=$(sed -n 's/^FROM \([^ ]*\) AS build$/\1/p' manifests/image/Containerfile)
+    name=$(sed -n 's/^FROM --platform=[^ ]* \([^ ]*\) AS build$/\1/p' manifests/image/Containerfile)
     [[ -n $name ]] && engine import --quiet "$tar" "$name"
 }
 

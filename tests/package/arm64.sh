@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # scratch and version are the caller's
 # The image and the plugin for arm64, from the one Containerfile: cross-compiled, and run under qemu's
-# emulation of a process. Sourced by tests/package/run.
+# emulation of a process. Then the files for Krew, with this tree's plugin for amd64. Sourced by
+# tests/package/run.
 
 build_for() { # ARCHITECTURE OPTION...
     engine build --pull=never --isolation=chroot --network=host --quiet --platform "linux/$1" \
@@ -35,6 +36,26 @@ plugin_builds() {
     build_for arm64 --target kubectl-cardpack --output "type=local,dest=$scratch/plugin"
 }
 
+krew_files() { # FOLDER
+    scripts/krew "$1" https://cardpack.invalid https://cardpack.invalid/releases \
+        build/kubectl-cardpack "$scratch/plugin/kubectl-cardpack"
+}
+
+krew_refuses() { # the programs in the wrong order
+    ! scripts/krew "$scratch/refused" https://cardpack.invalid https://cardpack.invalid/releases \
+        "$scratch/plugin/kubectl-cardpack" build/kubectl-cardpack >"$scratch/out.krew" 2>&1 &&
+        grep -F 'is not for amd64' "$scratch/out.krew" && [[ ! -e $scratch/refused/cardpack.yaml ]]
+}
+
+same_archives() { # FOLDER FOLDER
+    local file n=0
+    for file in "$1"/*.tar.gz "$1"/cardpack.yaml; do
+        cmp "$file" "$2/$(basename "$file")" || return 1
+        n=$((n + 1))
+    done
+    ((n == 3))
+}
+
 arm64() {
     local image=cardpack:$version-arm64
     check 'a base image is there' base_image
@@ -46,4 +67,11 @@ arm64() {
     check 'filter, bind and inspect work' serves_under_qemu
     check 'the plugin builds' plugin_builds
     check 'it runs, too' under_qemu "$scratch/plugin/kubectl-cardpack" help
+    check 'the files for Krew are made' krew_files "$scratch/krew"
+    check 'not with the programs exchanged' krew_refuses
+    check 'the manifest is right, and the archives are those that it names' \
+        /usr/bin/python3 tests/package/krew_manifest "$scratch/krew" "$version" https://cardpack.invalid/releases
+    check 'the plugin of the archive runs' "$scratch/krew/amd64/kubectl-cardpack" help
+    krew_files "$scratch/krew-again" >/dev/null
+    check 'made again, they have the same bytes' same_archives "$scratch/krew" "$scratch/krew-again"
 }

@@ -143,6 +143,13 @@ static inline int64_t node_left(const struct node *n)
     return n->fault != NODE_OK || left < 0 ? 0 : left;
 }
 
+/* Whether inspect, the page and the metrics list the node: it has shared memory, or pods that ask
+ * for it. A node whose pods ask only for cards of another device plugin is not listed. */
+static inline bool node_is_shared(const struct node *n)
+{
+    return n->total > 0 || n->n_sharing > 0;
+}
+
 static inline bool node_has_card(const struct node *n, int64_t card)
 {
     return card >= 0 && card < n->n_cards && !n->cards[card].absent;

@@ -25,6 +25,7 @@ enum inspect_form {
     INSPECT_CARDS,
 };
 
-/* `node` absent: all nodes with gpu-mem or with pods, by name. Uses the arena to sort them. */
+/* `node` absent: all nodes with gpu-mem or with pods that ask for it, by name. Uses the arena to
+ * sort them. */
 enum errc inspect_write(const struct cache *c, struct str node, enum inspect_form form,
                         struct arena *a, struct buf *out) _must_use_;

@@ -146,7 +146,7 @@ static int inspect_write_by_name(const void *a, const void *b)
     return str_cmp((*x)->name, (*y)->name);
 }
 
-/* Nodes with gpu-mem or with pods that hold some, sorted by name. */
+/* Sorted by name. */
 static const struct node **inspect_write_collect(const struct cache *c, struct arena *a,
                                                  size_t *ret_n)
 {
@@ -157,7 +157,7 @@ static const struct node **inspect_write_collect(const struct cache *c, struct a
         return NULL;
     for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
          n = cache_next_node(c, &cursor)) {
-        if (n->total > 0 || n->pods != NULL)
+        if (node_is_shared(n))
             nodes[(*ret_n)++] = n;
     }
     if (*ret_n > 1)

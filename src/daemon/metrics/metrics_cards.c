@@ -334,7 +334,7 @@ static bool metrics_cards_collect(const struct metrics_writer *w, struct shown *
         return false;
     for (const struct node *n = cache_next_node(cache, &cursor); n != NULL;
          n = cache_next_node(cache, &cursor)) {
-        if (n->total > 0 || n->pods != NULL)
+        if (node_is_shared(n))
             ret->nodes[ret->n++] = n;
     }
     if (ret->n > 1)

@@ -5,10 +5,10 @@
 #include "core/cache.h"
 #include "daemon/page/ui_reasons.h"
 
-/* Whether the page shows n: it has shared memory, or pods hold some of it, as in inspect. */
+/* Whether the page shows n, as inspect does. */
 static inline bool ui_shows(const struct node *n)
 {
-    return n != NULL && (n->total > 0 || n->pods != NULL);
+    return n != NULL && node_is_shared(n);
 }
 
 void ui_write_node(struct jwrite *w, const struct node *n);

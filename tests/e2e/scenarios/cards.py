@@ -174,7 +174,10 @@ def exclusive_elsewhere(ground: Ground) -> None:
     """cardpack ignores exclusive pods on a node without shared cards: they are bound as usual."""
     ground.node("n1", 0, exclusive=2)
     ground.node("n2", 1, 8)
-    ground.cardpack()
+    daemon = ground.cardpack()
     ground.pod("alone", exclusive=2)
     check(ground.bound("alone")["spec"]["nodeName"] == "n1", "alone is not on n1")
+    ground.settle()
+    listed = [node["name"] for node in daemon.inspect()["nodes"]]
+    check(listed == ["n2"], f"inspect lists {listed}, and n1 shares no card")
     check(ground.placed("shares", 8) == [0], "shares")

@@ -1,6 +1,8 @@
 /* The table as data, access to the fields by row, and suggestions for misspelled names. */
 #include "daemon/config/config_table.h"
 
+#include "base/near.h"
+
 const struct config_spec config_table[CONFIG_ROW_COUNT] = {
 #define CONFIG_X(type, field, name, text, min, max, environment, help) \
     {CONFIG_##type, name, text, min, max, environment, help, offsetof(struct config, field)},
@@ -10,8 +12,6 @@ const struct config_spec config_table[CONFIG_ROW_COUNT] = {
 
 /* Flags that are not settings. */
 static const char *const other_flags[] = {"config", "check-config", "help", "version"};
-
-#define NAME_MAX_BYTES ((size_t)40)
 
 struct config_value config_get(const struct config *c, enum config_row row)
 {
@@ -106,48 +106,14 @@ bool config_find(struct str name, enum config_row *ret)
     return false;
 }
 
-/* Levenshtein distance: letters to insert, delete or replace. Both at most NAME_MAX_BYTES long. */
-static size_t config_table_distance(struct str a, struct str b)
-{
-    size_t row[NAME_MAX_BYTES + 1];
-    for (size_t j = 0; j <= b.n; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a.n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.n; j++) {
-            size_t replaced = diagonal + (a.p[i - 1] == b.p[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = MIN_OF(replaced, MIN_OF(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[b.n];
-}
-
-static void config_table_nearer(struct str name, const char *candidate, size_t *best,
-                                const char **ret)
-{
-    struct str c = str_of(candidate);
-    assert(c.n <= NAME_MAX_BYTES);
-    size_t d = config_table_distance(name, c);
-    if (d < *best) {
-        *best = d;
-        *ret = candidate;
-    }
-}
-
 const char *config_nearest(struct str name, bool flags)
 {
-    const char *found = NULL;
-    if (name.n > NAME_MAX_BYTES)
-        return NULL;
-    /* At most a third of the letters may differ, or two of a short name: more would be a guess. */
-    size_t best = MAX_OF(name.n / 3, (size_t)2) + 1;
+    struct near near = near_to(name);
     for (size_t i = 0; i < CONFIG_ROW_COUNT; i++)
-        config_table_nearer(name, config_table[i].name, &best, &found);
+        near_offer(&near, str_of(config_table[i].name));
     for (size_t i = 0; flags && i < COUNT_OF(other_flags); i++)
-        config_table_nearer(name, other_flags[i], &best, &found);
-    return found;
+        near_offer(&near, str_of(other_flags[i]));
+    return near.found.p; /* a whole literal, with its NUL */
 }
 
 static const enum config_change changes[CONFIG_ROW_COUNT] = {

@@ -26,6 +26,10 @@
  * them. */
 #define MEM_CAP (REQUEST_MEM_MAX + 1)
 
+/* An amount with a suffix is taken for bytes from here on: 64 TiB in the smallest unit, MiB, which
+ * is more than any node has. */
+#define MEM_OF_BYTES ((int64_t)1 << 26)
+
 /* Sums of one resource over all containers. */
 struct tally {
     int64_t sum;
@@ -74,6 +78,36 @@ static const char *request_fault_of(enum errc code, const struct quantity *q,
     return q->whole ? NULL : "is not a whole number";
 }
 
+/* Splits 16Gi into 16 and Gi. False: there is no such suffix. */
+static bool request_cut_suffix(struct str text, struct str *ret_number)
+{
+    size_t n = text.n > 0 && text.p[text.n - 1] == 'i' ? text.n - 1 : text.n;
+    if (n < 2 || memchr("kKMGTPE", text.p[n - 1], 7) == NULL)
+        return false;
+    *ret_number = (struct str){text.p, n - 1};
+    return true;
+}
+
+/* Refuses 16Gi, which asks for 17179869184 GiB or MiB where 16 is meant. */
+static bool request_refuse_bytes(struct reader *rd, struct str text, const struct quantity *q,
+                                 const char *what, struct str name)
+{
+    uint64_t whole = 0;
+    struct str number;
+    if (q->value < MEM_OF_BYTES || !request_cut_suffix(text, &number))
+        return false;
+    if (number.n > 12 || !str_to_u64(number, UINT64_MAX, &whole))
+        number = STR("a whole number");
+    if (rd->code == OK)
+        rd->code =
+            err_set(rd->reterr, ERR_RANGE,
+                    "%s \"%.*s%s\": %.*s asks for %lld%s units of GiB or MiB; write %.*s, "
+                    "not %.*s%s",
+                    what, SHOWN_ARG(name), STR_ARG(GPUSHARE_RESOURCE_MEM), (long long)q->value,
+                    q->saturated ? " or more" : "", STR_ARG(number), SHOWN_ARG(text));
+    return true;
+}
+
 /* Reads an amount. If it is invalid, records the first error and returns what is charged anyway. */
 static int64_t request_amount(struct reader *rd, struct str text, const struct measure *m,
                               const char *what, struct str name)
@@ -82,7 +116,9 @@ static int64_t request_amount(struct reader *rd, struct str text, const struct m
     if (text.p == NULL)
         return 0;
     enum errc code = quantity_parse(str_trim(text), &q);
-    const char *fault = request_fault_of(code, &q, m);
+    bool bytes =
+        code == OK && m == &measure_mem && request_refuse_bytes(rd, str_trim(text), &q, what, name);
+    const char *fault = bytes ? NULL : request_fault_of(code, &q, m);
     if (fault != NULL && rd->code == OK)
         rd->code = err_set(rd->reterr, code == ERR_SYNTAX ? ERR_SYNTAX : ERR_RANGE,
                            "%s \"%.*s%s\": %.*s: \"%.*s%s\" %s", what, SHOWN_ARG(name),
@@ -237,7 +273,7 @@ static void request_read_wishes(struct reader *rd)
     if (r->affinity.n > 0 && str_eq(r->affinity, r->anti_affinity))
         (void)request_refuse(
             rd, "annotation", CARDPACK_ANNOTATION_ANTI_AFFINITY, r->anti_affinity,
-            "is also the card-affinity-group: one card can't be the same and another");
+            "is also its cardpack.io/card-affinity-group: one card can't be the same and another");
 }
 
 /* Checks that every container can be divided into equal parts for the cards. */
@@ -303,9 +339,11 @@ static void request_check_cores(struct reader *rd)
                            STR_ARG(GPUSHARE_RESOURCE_CORES), r->cores,
                            STR_ARG(GPUSHARE_RESOURCE_MEM), STR_ARG(GPUSHARE_RESOURCE_MEM));
     else if (most > REQUEST_CORES_MAX)
-        rd->code = err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" is more than %u of %u card%s",
-                           STR_ARG(GPUSHARE_RESOURCE_CORES), most * cards,
-                           REQUEST_CORES_MAX * cards, cards, cards == 1 ? "" : "s");
+        rd->code =
+            err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" is more than %u of %u card%s%s%.*s",
+                    STR_ARG(GPUSHARE_RESOURCE_CORES), most * cards, REQUEST_CORES_MAX * cards,
+                    cards, cards == 1 ? "" : "s", cards == 1 ? "" : ", the number in label ",
+                    cards == 1 ? 0 : (int)GPUSHARE_LABEL_COUNT.n, GPUSHARE_LABEL_COUNT.p);
 }
 
 enum errc request_read(const struct pod_view *pod, struct request *ret, struct err *reterr)

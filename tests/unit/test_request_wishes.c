@@ -139,7 +139,8 @@ static const struct {
     {PLAIN("p", "8", .card_policy = S("")), ERR_RANGE,
      "annotation cardpack.io/card-policy: \"\" must be binpack or spread"},
     {PLAIN("p", "8", .affinity = S("g"), .anti_affinity = S(" g")), ERR_RANGE,
-     "annotation cardpack.io/card-anti-affinity-group: \"g\" is also the card-affinity-group: one "
+     "annotation cardpack.io/card-anti-affinity-group: \"g\" is also its "
+     "cardpack.io/card-affinity-group: one "
      "card can't be the same and another"},
     {PLAIN("p", "8", .affinity = S(LONG_NAME)), ERR_RANGE,
      "annotation cardpack.io/card-affinity-group: \"" LONG_HEAD "...\" has 255 bytes: 253 at most"},
@@ -156,7 +157,8 @@ static const struct {
     {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "101"))), ERR_RANGE,
      "aliyun.com/gpu-core.percentage: \"101\" is more than 100 of 1 card"},
     {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "202")), .count_label = S("2")), ERR_RANGE,
-     "aliyun.com/gpu-core.percentage: \"202\" is more than 200 of 2 cards"},
+     "aliyun.com/gpu-core.percentage: \"202\" is more than 200 of 2 cards, the number in label "
+     "aliyun.com/gpu-count"},
     {POD("p", CONTAINERS(2, MAIN_CORES(0, "8", "101"), MAIN(1, "8"))), ERR_RANGE,
      "aliyun.com/gpu-core.percentage: \"101\" is more than 100 of 1 card"},
     {POD("p", CONTAINERS(2, MAIN_CORES(0, "1", "60"), MAIN_CORES(1, "1", "60")), WHOLE), ERR_RANGE,

@@ -465,7 +465,7 @@ static const struct {
     {ODD("\"cardpack.io/card-affinity-group\":\"50%\","
          "\"cardpack.io/card-anti-affinity-group\":\"50%\"",
          "", MEM("1")),
-     "\\\"50 percent\\\" is also the card-affinity-group"},
+     "\\\"50 percent\\\" is also its cardpack.io/card-affinity-group"},
     {ODD("", "\"aliyun.com/gpu-count\":\"2%\"", MEM("2")), "\\\"2 percent\\\" must be a number"},
     {ODD("", "\"ack.gpushare.placement\":\"%\"", MEM("2")), "\\\" percent\\\" must be require"},
     {ODD("", "\"aliyun.com/gpu-count\":\"2\"", MEM("3")), "\\\"2\\\" does not divide"},

@@ -81,7 +81,7 @@ QUANTITIES: list[tuple[Json, str | None]] = [
     ("1K", '"1K" is not a quantity'),
     ("16k", "Insufficient GPU Memory in one device"),
     ("1e3", "Insufficient GPU Memory in one device"),
-    ("2Gi", "Insufficient GPU Memory in one device"),
+    ("2Gi", "asks for 2147483648 units of GiB or MiB; write 2, not 2Gi"),
     ("17", "Insufficient GPU Memory in one device"),
     ("16", None),
     ("16000m", None),

@@ -26,6 +26,7 @@
 #define REQUEST_GROUP_MAX 253
 
 struct pod;
+struct lack;
 struct uses_memo;
 
 /* What one container asks for, all its cards together. */
@@ -62,6 +63,7 @@ struct request {
     struct quota_account account; /* of its namespace; without an entry: no limits */
     struct uses_memo *memo;       /* cached answers of the account; NULL: no cache */
     struct work *work;            /* counts the cost of the answer; NULL: not counted */
+    struct lack *lack;            /* gets the figures of the node evaluated last; NULL: none */
     uint32_t n_demands;
     struct demand demands[REQUEST_DEMANDS_MAX]; /* a copy contains only n_demands of them */
 };

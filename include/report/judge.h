@@ -3,6 +3,7 @@
 
 #include "codec/extender.h"
 #include "core/cache.h"
+#include "core/lack.h"
 #include "core/request.h"
 #include "core/score.h"
 #include "core/verdict.h"
@@ -21,6 +22,7 @@ struct judgement {
     unsigned counts[VERDICT_COUNT]; /* number of candidates with each verdict */
     uint64_t *scores; /* of each candidate; SCORE_NONE: not feasible, or all nodes are equal */
     struct judged_nodes judged;
+    struct lack *lacks; /* by lack_slot; in the caller's arena. NULL: no node refuses the pod */
 };
 
 /*

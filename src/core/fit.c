@@ -4,6 +4,7 @@
 #include "core/fit.h"
 
 #include "core/draft.h"
+#include "core/lack.h"
 #include "core/limit.h"
 #include "core/pick.h"
 #include "core/swap.h"
@@ -162,6 +163,16 @@ enum verdict fit_look_card(const struct fit_look *l, const struct request *r, ui
     return v == VERDICT_FITS && !swap_allows(&l->swap, card) ? VERDICT_SWAP : v;
 }
 
+/* Where the figures of the cards go. The search for different cards for the containers asks about
+ * no memory at first (fit_place_apart): then its answer is not what the pod lacks. */
+static struct lack *fit_open_lack(const struct request *r, const struct share *share)
+{
+    struct lack *l = request_fixed(r) && share->mem == 0 ? NULL : r->lack;
+    if (l != NULL)
+        *l = (struct lack){.free = 0};
+    return l;
+}
+
 /* Evaluates all cards. If too few are feasible, the highest verdict of a card is the reason:
  * verdicts are ordered from "never" to "nearly feasible". If some cards could become feasible, but
  * fewer than are needed, the reason is VERDICT_TOO_FEW. */
@@ -175,6 +186,7 @@ static enum verdict fit_evaluate_cards(const struct node *n, const struct reques
     uint32_t could = 0;
     *ret_fits = (struct card_set){{0}};
     assert(n->n_cards <= LIMIT_CARDS);
+    struct lack *lack = fit_open_lack(r, share);
     fit_look_for_groups(&look, n, r);
     request_work(r, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
@@ -183,12 +195,19 @@ static enum verdict fit_evaluate_cards(const struct node *n, const struct reques
             v = VERDICT_SWAP;
         could += v == VERDICT_FITS || v > VERDICT_TOO_FEW ? 1 : 0;
         nearest = MAX_OF(nearest, v);
-        if (v != VERDICT_FITS)
-            continue;
-        card_set_add(ret_fits, i);
-        fit++;
+        if (v == VERDICT_FITS) {
+            card_set_add(ret_fits, i);
+            fit++;
+        } else if (lack != NULL) {
+            lack_card(lack, n, i, v);
+        }
     }
     assert(fit <= could && could <= n->n_cards);
+    if (lack != NULL) {
+        lack->noted = true;
+        lack->fit = fit;
+        lack->could = could;
+    }
     if (fit >= request_cards(r))
         return VERDICT_FITS;
     if (could >= request_cards(r))

@@ -447,6 +447,7 @@ static void request_copy_to(struct request *copy, const struct request *r)
     copy->account = (struct quota_account){.entry = NULL};
     copy->memo = NULL;
     copy->work = NULL;
+    copy->lack = NULL;
     char *at = (char *)copy + head;
     copy->namespace = str_store(&at, r->namespace);
     copy->models = str_store(&at, r->models);

@@ -15,6 +15,7 @@ struct question {
     enum pack policy;
     bool readable;
     const struct node *held; /* the node whose cards the pod holds already; or NULL */
+    struct lack lack;        /* of the node evaluated last */
     bool avoids_swaps;
 
     /* Of the last node: the next node often has the same, and a score costs a slow division. */
@@ -62,6 +63,21 @@ static bool judge_open_judged(struct question *q)
     return t->table != NULL && t->nodes != NULL;
 }
 
+/* Sums up what a node that refuses the pod has. one: what its cards have; NULL: they were not
+ * evaluated. Without memory for the sums, judge() fails. */
+static enum verdict judge_note(struct question *q, const struct node *n, enum verdict v,
+                               const struct lack *one)
+{
+    struct judgement *j = q->judgement;
+    if (v == VERDICT_FITS || n == NULL)
+        return v;
+    if (j->lacks == NULL)
+        j->lacks = arena_array(q->arena, VERDICT_COUNT, sizeof(*j->lacks));
+    if (j->lacks != NULL)
+        lack_add(&j->lacks[lack_slot(v)], n, &j->request, v, one);
+    return v;
+}
+
 /* Evaluates all cards of the node, once for a request even if it names the node several times. */
 static enum verdict judge_dear(struct question *q, const struct node *n, size_t i)
 {
@@ -73,7 +89,8 @@ static enum verdict judge_dear(struct question *q, const struct node *n, size_t 
         return (enum verdict)q->judgement->verdicts[t->table[at] - 1];
     t->table[at] = (uint32_t)i + 1;
     t->nodes[i] = n;
-    return fit_node(n, &q->judgement->request);
+    q->lack = (struct lack){.free = 0};
+    return judge_note(q, n, fit_node(n, &q->judgement->request), &q->lack);
 }
 
 /* Whether the score needs fit_swaps, which is as expensive as a verdict. */
@@ -92,7 +109,8 @@ static enum verdict judge_one(struct question *q, const struct node *n, size_t i
     bool swaps = judge_is_scored_by_swaps(q, n);
     if (fit_simply(n, r) && !swaps)
         return VERDICT_FITS;
-    return fit_is_cheap(n, r) && !swaps ? fit_node(n, r) : judge_dear(q, n, i);
+    return fit_is_cheap(n, r) && !swaps ? judge_note(q, n, fit_node(n, r), NULL)
+                                        : judge_dear(q, n, i);
 }
 
 static uint64_t judge_score_memory(struct question *q, const struct node *n)
@@ -178,12 +196,14 @@ enum errc judge(const struct cache *cache, struct work *work, const struct filte
                          .held = p != NULL && pod_holds(p) ? p->node : NULL,
                          .avoids_swaps = cache->settings.swap_guard == SWAP_GUARD_PREFER,
                          .total = -1};
+    j.request.lack = &q.lack;
     for (size_t i = 0; i < args->n && !work_is_over(work); i += MAP_BATCH) {
         const struct node *nodes[MAP_BATCH];
         size_t n = MIN_OF(args->n - i, MAP_BATCH);
         cache_nodes_each(cache, args->names + i, n, nodes);
         judge_batch(&q, nodes, n, i);
     }
+    j.request.lack = NULL;
     *ret = j;
     return arena_failed(a) || work_is_over(work) ? judge_no_room(a, reterr) : OK;
 }

@@ -410,7 +410,8 @@ START_TEST(a_whole_card_needs_no_shared_one)
     ck_assert_int_eq(cache_apply(&s.service.cache, &held, 1, &fx), OK);
     answers("filter", NAMES(WHOLE_POD, "\"plain\",\"n\""),
             "{\"Nodes\":null,\"NodeNames\":[\"plain\"],\"FailedNodes\":{\"n\":\"Pods that ask for "
-            "aliyun.com/gpu-mem share GPU devices of the node\"},\"FailedAndUnresolvableNodes\":{},"
+            "aliyun.com/gpu-mem share GPU devices of the node: asks 1 nvidia.com/gpu, 2 pods "
+            "share\"},\"FailedAndUnresolvableNodes\":{},"
             "\"Error\":\"\"}",
             OUTCOME_OK);
     answers("prioritize", NAMES(WHOLE_POD, "\"plain\""), "[{\"Host\":\"plain\",\"Score\":0}]",

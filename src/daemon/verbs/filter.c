@@ -13,8 +13,15 @@
 #include "core/rank.h"
 #include "daemon/service.h"
 #include "report/judge.h"
+#include "report/lack_write.h"
 
 #define OUT_OF_MEMORY "cardpack is out of memory"
+
+/*
+ * Reasons that name their node, for at most this many nodes: kube-scheduler can't count them
+ * together, and an event would have no bytes left for the reasons of the other nodes.
+ */
+#define NODES_NAMED 3
 
 /*
  * A quota's refusal and its text. The text is the same for most nodes, and making it takes longer
@@ -36,6 +43,8 @@ struct filter {
     struct told told[8];
     size_t n_told;
     struct str *refusals; /* texts of quota refusals by the index of judge_first; NULL: none yet */
+    struct str texts[VERDICT_COUNT]; /* the reasons that all nodes of a verdict have; absent: not
+                                        written yet */
 };
 
 static bool filter_is_same(const struct quota_refusal *a, const struct quota_refusal *b)
@@ -85,6 +94,25 @@ static struct str filter_refusal_of(struct filter *f, const struct node *n, enum
     return text;
 }
 
+/* The reason that all nodes with this verdict have, written for the first of them. */
+static struct str filter_tell(struct filter *f, enum verdict v)
+{
+    const struct judgement *j = &f->judgement;
+    const struct lack *l = j->lacks == NULL ? NULL : &j->lacks[lack_slot(v)];
+    if (f->texts[v].p != NULL)
+        return f->texts[v];
+    buf_clear(&f->scratch, SIZE_MAX);
+    lack_write(&f->scratch, v, &j->request, l);
+    f->texts[v] = arena_dup(f->arena, buf_str(&f->scratch));
+    return f->texts[v].p != NULL ? f->texts[v] : buf_str(&f->scratch);
+}
+
+/* Whether the reason is about the node alone, and not about the request. */
+static bool filter_is_of_node(enum verdict v)
+{
+    return v == VERDICT_UNKNOWN_NODE || v == VERDICT_NOT_SHARED || v == VERDICT_BAD_CARDS;
+}
+
 static struct str filter_reason_of(void *ctx, size_t i)
 {
     struct filter *f = ctx;
@@ -97,7 +125,9 @@ static struct str filter_reason_of(void *ctx, size_t i)
     struct str text = of_quota && n != NULL ? filter_refusal_of(f, n, v, i) : STR_NULL;
     if (text.p != NULL)
         return text;
-    return fit_reason(n, v, name, &f->scratch);
+    if (filter_is_of_node(v) && f->judgement.counts[v] <= NODES_NAMED)
+        return fit_reason(n, v, name, &f->scratch);
+    return filter_tell(f, v);
 }
 
 /* Logs how many candidates got each verdict. */

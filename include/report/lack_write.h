@@ -1,0 +1,21 @@
+/*
+ * The reasons of filter's refusals, with figures: what the pod asks for, and what the nodes that
+ * refuse it for this reason have. One text for all of them: kube-scheduler counts equal reasons,
+ * and an event has only 1024 bytes for the reasons of all nodes. So every figure is the best of any
+ * of these nodes, or their sum.
+ */
+#pragma once
+
+#include "core/lack.h"
+#include "core/request.h"
+
+/* No reason is longer, in bytes, however long the annotation that it quotes. */
+#define LACK_WRITE_BYTES ((size_t)400)
+
+/*
+ * Appends the reason for v, the sentence of verdict_reason with figures: "Insufficient GPU Memory
+ * in one device: asks 12, largest free 10, largest card 16". Where the sentence names the node,
+ * without the name. l: the sum of lack_slot(v); NULL: no figures. Quotas and BAD_REQUEST have texts
+ * of their own.
+ */
+void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *l);

@@ -1,0 +1,101 @@
+/* Collects the figures for the reasons of refusals: of the cards of one node, and over all nodes.
+ */
+#include "core/lack.h"
+
+#include "core/fit.h"
+
+static void lack_model(struct lack *l, struct str model)
+{
+    if (model.n == 0) {
+        l->unnamed++;
+        return;
+    }
+    for (uint32_t i = 0; i < l->n_models; i++) {
+        if (str_eq(l->models[i], model))
+            return;
+    }
+    if (l->n_models < LACK_MODELS)
+        l->models[l->n_models++] = model;
+    else
+        l->more_models = true;
+}
+
+static void lack_unusable(struct lack *l, const struct card *c)
+{
+    if (c->absent)
+        return;
+    l->unhealthy += c->unhealthy ? 1 : 0;
+    l->cordoned += !c->unhealthy && c->cordoned ? 1 : 0;
+    l->aside += !c->unhealthy && !c->cordoned ? 1 : 0;
+}
+
+void lack_card(struct lack *l, const struct node *n, uint32_t i, enum verdict v)
+{
+    const struct card *c = &n->cards[i];
+    if (v == VERDICT_TOO_LARGE || v == VERDICT_NO_CARD_FREE) {
+        l->free = MAX_OF(l->free, card_free(c));
+        l->largest = MAX_OF(l->largest, c->total);
+    } else if (v == VERDICT_NO_CORES) {
+        l->cores = MAX_OF(l->cores, card_free_cores(c));
+    } else if (v == VERDICT_HELD_WHOLE) {
+        l->held++;
+    } else if (v == VERDICT_ANTI_AFFINITY) {
+        l->foes++;
+    } else if (v == VERDICT_POD_LIMIT) {
+        l->max_pods = n->sizes->max_pods;
+    } else if (v == VERDICT_UNUSABLE) {
+        lack_unusable(l, c);
+    } else if (v == VERDICT_MODEL) {
+        lack_model(l, node_card_model(n, i));
+    } else if (v == VERDICT_UUID) {
+        l->named += node_card_uuid(n, i).n > 0 ? 1 : 0;
+        l->unnamed += node_card_uuid(n, i).n == 0 ? 1 : 0;
+    }
+}
+
+static void lack_add_cards(struct lack *sum, const struct lack *one)
+{
+    sum->free = MAX_OF(sum->free, one->free);
+    sum->largest = MAX_OF(sum->largest, one->largest);
+    sum->held += one->held;
+    sum->foes += one->foes;
+    sum->named += one->named;
+    sum->unnamed += one->unnamed;
+    sum->unhealthy += one->unhealthy;
+    sum->cordoned += one->cordoned;
+    sum->aside += one->aside;
+    sum->cores = MAX_OF(sum->cores, one->cores);
+    sum->max_pods = MAX_OF(sum->max_pods, one->max_pods);
+    sum->fit = MAX_OF(sum->fit, one->fit);
+    sum->could = MAX_OF(sum->could, one->could);
+    sum->more_models = sum->more_models || one->more_models;
+    for (uint32_t i = 0; i < one->n_models; i++)
+        lack_model(sum, one->models[i]);
+}
+
+static uint64_t lack_claims(const struct node *n, const struct request *r)
+{
+    uint64_t count = 0;
+    for (const struct pod *p = n->claims; p != NULL; p = p->next)
+        count += fit_yields(r, p) ? 1 : 0;
+    return count;
+}
+
+void lack_add(struct lack *sum, const struct node *n, const struct request *r, enum verdict v,
+              const struct lack *one)
+{
+    if (v == VERDICT_NODE_FULL)
+        sum->left = MAX_OF(sum->left, node_left(n));
+    else if (v == VERDICT_KEPT)
+        sum->pods += lack_claims(n, r);
+    else if (v == VERDICT_SHARED)
+        sum->pods += n->n_sharing;
+    else if (v == VERDICT_EXCLUSIVE)
+        sum->exclusive += (uint64_t)MAX_OF(n->exclusive, 0);
+    else if (one != NULL && one->noted)
+        lack_add_cards(sum, one);
+    else if (v == VERDICT_NO_CARD_FREE) {
+        sum->free = MAX_OF(sum->free, n->most_free);
+        sum->largest = MAX_OF(sum->largest, n->largest);
+    }
+}

@@ -1,0 +1,201 @@
+/* Writes filter's reasons: a sentence for the verdict, then the figures of the request and of the
+ * nodes. */
+#include "report/lack_write.h"
+
+#include "core/gpushare.h"
+#include "core/holding.h"
+#include "report/reason.h"
+
+/* Longest name or list from an annotation that a reason quotes, in bytes. */
+#define SHOWN ((size_t)40)
+
+#define FIGURES_BYTES ((size_t)300)
+
+static void lack_write_quoted(struct buf *out, struct str s)
+{
+    struct str head = str_head(s, SHOWN);
+    buf_printf(out, "\"%.*s%s\"", STR_ARG(head), head.n < s.n ? "..." : "");
+}
+
+/* "asks 12", "asks 8 on each of 2 cards", "asks 11 by 2 containers, 6 by the largest" */
+static void lack_write_asked(struct buf *out, const struct request *r)
+{
+    int64_t most = 0;
+    buf_put(out, STR("asks "));
+    reason_request(out, r);
+    if (!r->whole && r->percent > 0 && request_share(r).mem > 1)
+        buf_printf(out, " and at least %lld", (long long)request_share(r).mem);
+    if (!request_may_part(r))
+        return;
+    for (uint32_t i = 0; i < r->n_demands; i++)
+        most = MAX_OF(most, r->demands[i].mem);
+    buf_printf(out, " by %u containers, %lld by the largest", request_lasting(r), (long long)most);
+}
+
+/* How many cards of the best node are feasible, if the pod needs several. */
+static void lack_write_fit(struct buf *out, const struct request *r, const struct lack *l)
+{
+    if (request_cards(r) > 1 && l->fit > 0)
+        buf_printf(out, ", at most %u of a node's cards fit%s", l->fit, l->fit == 1 ? "s" : "");
+}
+
+static void lack_write_memory(struct buf *out, const struct request *r, const struct lack *l)
+{
+    const char *of = request_cards(r) > 1 && l->fit > 0 ? " of the others" : "";
+    lack_write_asked(out, r);
+    lack_write_fit(out, r, l);
+    if (!r->whole)
+        buf_printf(out, ", largest free%s %lld", of, (long long)l->free);
+    buf_printf(out, ", largest card %lld", (long long)l->largest);
+}
+
+static void lack_write_cores(struct buf *out, const struct request *r, const struct lack *l)
+{
+    const char *of = request_cards(r) > 1 && l->fit > 0 ? " of the others" : "";
+    lack_write_asked(out, r);
+    lack_write_fit(out, r, l);
+    buf_printf(out, ", largest free%s %u percent", of, l->cores);
+}
+
+static void lack_write_unusable(struct buf *out, const struct lack *l)
+{
+    buf_printf(out, "%llu unhealthy, %llu cordoned, %llu set aside",
+               (unsigned long long)l->unhealthy, (unsigned long long)l->cordoned,
+               (unsigned long long)l->aside);
+}
+
+static void lack_write_models(struct buf *out, const struct request *r, const struct lack *l)
+{
+    buf_put(out, STR("asks "));
+    lack_write_quoted(out, r->models);
+    for (uint32_t i = 0; i < l->n_models; i++) {
+        buf_put(out, i == 0 ? STR(", there are ") : STR(", "));
+        lack_write_quoted(out, l->models[i]);
+    }
+    if (l->more_models)
+        buf_put(out, STR(", ..."));
+    if (l->unnamed > 0)
+        buf_printf(out, ", %llu with no known model", (unsigned long long)l->unnamed);
+}
+
+static void lack_write_uuids(struct buf *out, const struct request *r, const struct lack *l)
+{
+    buf_put(out, STR("asks "));
+    lack_write_quoted(out, r->uuids);
+    if (l->named > 0)
+        buf_printf(out, ", %llu with another uuid", (unsigned long long)l->named);
+    if (l->unnamed > 0)
+        buf_printf(out, ", %llu with no known uuid", (unsigned long long)l->unnamed);
+}
+
+static void lack_write_shared(struct buf *out, const struct request *r, const struct lack *l)
+{
+    if (request_shares(r) && r->exclusive > 0) {
+        buf_printf(out, "asks both, and the node has no %.*s",
+                   STR_ARG(CARDPACK_ANNOTATION_EXCLUSIVE));
+        return;
+    }
+    lack_write_asked(out, r);
+    buf_printf(out, ", %llu pod%s share%s", (unsigned long long)l->pods, l->pods == 1 ? "" : "s",
+               l->pods == 1 ? "s" : "");
+}
+
+static void lack_write_kept(struct buf *out, const struct request *r, const struct lack *l)
+{
+    lack_write_asked(out, r);
+    buf_printf(out, " with priority %d, kept for %llu pod%s", r->priority,
+               (unsigned long long)l->pods, l->pods == 1 ? "" : "s");
+}
+
+/* Verdicts about other pods on the cards. */
+static void lack_write_beside(struct buf *out, enum verdict v, const struct request *r,
+                              const struct lack *l)
+{
+    if (v == VERDICT_AFFINITY) {
+        buf_put(out, STR("group "));
+        lack_write_quoted(out, r->affinity);
+    } else if (v == VERDICT_ANTI_AFFINITY) {
+        buf_put(out, STR("group "));
+        lack_write_quoted(out, r->anti_affinity);
+        buf_printf(out, " is on %llu device%s", (unsigned long long)l->foes,
+                   l->foes == 1 ? "" : "s");
+    } else if (v == VERDICT_HELD_WHOLE) {
+        lack_write_asked(out, r);
+        buf_printf(out, ", %llu %s held whole", (unsigned long long)l->held,
+                   l->held == 1 ? "is" : "are");
+    } else if (v == VERDICT_POD_LIMIT) {
+        buf_printf(out, "the limit is %u", l->max_pods);
+    } else if (v == VERDICT_EXCLUSIVE) {
+        lack_write_asked(out, r);
+        buf_printf(out, ", they hold %llu", (unsigned long long)l->exclusive);
+    } else if (v == VERDICT_HELD_ELSEWHERE && r->self != NULL && r->self->node != NULL) {
+        buf_put(out, STR("on node "));
+        lack_write_quoted(out, r->self->node->name);
+    }
+}
+
+/* Verdicts about how many cards a node has. */
+static void lack_write_count(struct buf *out, enum verdict v, const struct request *r,
+                             const struct lack *l)
+{
+    buf_printf(out, "asks %u", request_cards(r));
+    if (v == VERDICT_TOO_FEW)
+        buf_printf(out, ", at most %u on a node", l->could);
+    else if (l->fit > 0)
+        buf_printf(out, ", at most %u free on a node", l->fit);
+}
+
+static void lack_write_figures(struct buf *out, enum verdict v, const struct request *r,
+                               const struct lack *l)
+{
+    if (v == VERDICT_TOO_LARGE || v == VERDICT_NO_CARD_FREE) {
+        lack_write_memory(out, r, l);
+    } else if (v == VERDICT_NO_CORES) {
+        lack_write_cores(out, r, l);
+    } else if (v == VERDICT_NODE_FULL) {
+        lack_write_asked(out, r);
+        buf_printf(out, ", most free on a node %lld", (long long)l->left);
+    } else if (v == VERDICT_TOO_FEW || v == VERDICT_NOT_EMPTY) {
+        lack_write_count(out, v, r, l);
+    } else if (v == VERDICT_UNUSABLE) {
+        lack_write_unusable(out, l);
+    } else if (v == VERDICT_MODEL) {
+        lack_write_models(out, r, l);
+    } else if (v == VERDICT_UUID) {
+        lack_write_uuids(out, r, l);
+    } else if (v == VERDICT_SHARED) {
+        lack_write_shared(out, r, l);
+    } else if (v == VERDICT_KEPT) {
+        lack_write_kept(out, r, l);
+    } else if (v == VERDICT_SWAP) {
+        lack_write_asked(out, r);
+    } else {
+        lack_write_beside(out, v, r, l);
+    }
+}
+
+/* Of a sentence with the node's name, what is said without it. */
+static void lack_write_sentence(struct buf *out, enum verdict v)
+{
+    char bytes[256];
+    struct buf text = BUF_ON(bytes);
+    if (v == VERDICT_UNKNOWN_NODE)
+        buf_put(out, STR("node not found"));
+    else if (v == VERDICT_NOT_SHARED)
+        buf_put(out, STR("The node is not for GPU share, need skip"));
+    else
+        buf_put(out, verdict_reason(v, STR(""), &text));
+}
+
+void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *l)
+{
+    char figures_bytes[FIGURES_BYTES];
+    struct buf figures = BUF_ON(figures_bytes);
+    lack_write_sentence(out, v);
+    if (l != NULL || v == VERDICT_HELD_ELSEWHERE)
+        lack_write_figures(&figures, v, r, l);
+    if (figures.n > 0 && !buf_failed(&figures)) {
+        buf_put(out, STR(": "));
+        buf_put(out, buf_str(&figures));
+    }
+}

@@ -16,6 +16,10 @@
 void kube_read_pod(struct jread *r, struct arena *a, struct pod_view *ret);
 void kube_read_node(struct jread *r, struct arena *a, struct node_view *ret);
 
+/* The annotation of a pod that cardpack reads and whose name, cardpack.io/..., is nearest to key.
+ * Absent: none is near. */
+struct str kube_near_annotation(struct str key);
+
 /* metadata.name of any object. */
 struct str kube_read_name(struct jread *r);
 

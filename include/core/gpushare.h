@@ -54,6 +54,9 @@
 #define CARDPACK_QUOTA_NAME STR("cardpack-quota")
 #define CARDPACK_QUOTA_KEY  STR("quota.yaml")
 
+/* What the names of cardpack's own annotations begin with. */
+#define CARDPACK_ANNOTATION_PREFIX STR("cardpack.io/")
+
 /* On a pod: memory as a percentage of each of its cards. */
 #define CARDPACK_ANNOTATION_PERCENT STR("cardpack.io/gpu-mem-percent")
 /* On a pod: "A,B" allows only these, "!C" excludes C. In a model, "*" matches any characters. */

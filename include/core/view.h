@@ -68,6 +68,8 @@ struct pod_view {
     struct str policy;
     struct str node_policy;
     struct str card_policy;
+    struct str
+        unknown; /* the first annotation of prefix cardpack.io/ with another name; absent: none */
     bool said_allocation; /* GPUSHARE_ANNOTATION_ALLOCATION is there, readable or not */
     bool said_cores;      /* the same for GPUSHARE_ANNOTATION_CORES */
     bool has_allocation;  /* GPUSHARE_ANNOTATION_ALLOCATION is there and can be read */

@@ -22,8 +22,12 @@ struct ingest {
     struct cache *cache;     /* borrowed */
     struct arena arena;      /* for one object at a time */
     struct log_limit over;   /* for log lines about cards that hold more than their size */
-    bool lost;               /* out of memory on an object: the cache is incomplete */
-    bool torn[CACHE_KINDS];  /* an object could not be read since the list began */
+    /* Shows a pod's object, as the cache has taken it, with the fault of its request (code OK:
+     * none). NULL: not wanted. */
+    void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
+    void *ctx;
+    bool lost;              /* out of memory on an object: the cache is incomplete */
+    bool torn[CACHE_KINDS]; /* an object could not be read since the list began */
 };
 
 void ingest_init(struct ingest *in, const struct loop *l, struct cache *cache);

@@ -5,6 +5,7 @@
  */
 #include "codec/kube.h"
 
+#include "base/near.h"
 #include "codec/allocation.h"
 #include "codec/cards.h"
 #include "codec/limit.h"
@@ -56,6 +57,19 @@ static bool kube_take(struct jread *r, struct str key, const struct wanted *want
     return false;
 }
 
+struct str kube_near_annotation(struct str key)
+{
+    size_t prefix = CARDPACK_ANNOTATION_PREFIX.n;
+    struct near near = near_to(str_skip(key, prefix));
+    for (size_t i = 0; i < COUNT_OF(pod_annotations); i++) {
+        if (str_starts(pod_annotations[i].key, CARDPACK_ANNOTATION_PREFIX))
+            near_offer(&near, str_skip(pod_annotations[i].key, prefix));
+    }
+    if (near.found.p == NULL)
+        return STR_NULL;
+    return (struct str){near.found.p - prefix, near.found.n + prefix};
+}
+
 static void kube_read_pod_annotations(struct jread *r, struct arena *a, struct pod_view *pod)
 {
     struct str key;
@@ -68,6 +82,8 @@ static void kube_read_pod_annotations(struct jread *r, struct arena *a, struct p
             pod->said_cores = true;
             jread_skip(r);
         } else if (!kube_take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod)) {
+            if (pod->unknown.p == NULL && str_starts(key, CARDPACK_ANNOTATION_PREFIX))
+                pod->unknown = key;
             jread_skip(r);
         }
     }

@@ -37,6 +37,12 @@ static enum errc daemon_open_embedded(struct daemon *d, struct err *reterr)
     return OK;
 }
 
+static void daemon_show_pod(void *ctx, const struct pod_view *pod, const struct err *fault)
+{
+    struct service *s = ctx;
+    advise_pod(&s->advise, s->events, pod, fault);
+}
+
 static void daemon_events_lost(void *ctx, uint64_t lost, const struct err *why)
 {
     (void)ctx;
@@ -80,7 +86,9 @@ static enum errc daemon_open_kubernetes(struct daemon *d, struct err *reterr)
                                             .election =
                                                 d->s.config->leader_elect ? &election : NULL,
                                             .start_settle_ms = d->s.config->start_settle_ms,
-                                            .counts = &d->service.metrics.kube};
+                                            .counts = &d->service.metrics.kube,
+                                            .show = daemon_show_pod,
+                                            .ctx = &d->service};
     code = kube_backend_new(&backend, &d->parts.kube, reterr);
     if (code != OK)
         return code;
@@ -263,6 +271,7 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
     d->service.memory.max = s->config->memory_budget;
     struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};
     cache_init(&d->service.cache, seed);
+    d->service.advise.seed = seed;
     d->service.cache.settings = (struct cache_settings){.card_policy = s->config->card_policy,
                                                         .node_policy = s->config->node_policy,
                                                         .shrink = s->config->shrink_after_init,

@@ -5,6 +5,7 @@
 #include "core/budget.h"
 #include "core/cache.h"
 #include "core/pack.h"
+#include "daemon/advise.h"
 #include "daemon/backend/backend.h"
 #include "daemon/backend/embedded.h"
 #include "daemon/bind/bind.h"
@@ -21,6 +22,7 @@ struct service {
     struct budgets budgets; /* PodDisruptionBudgets; empty without a budget_feed */
     struct backend *backend;
     struct binder *binder;
+    struct advise advise;
     struct events *events;      /* NULL with the embedded cluster: see events_post */
     struct embedded *embedded;  /* NULL: a Kubernetes cluster */
     struct evictor *evictor;    /* NULL: evict-for-cards is off; see evictor.h */

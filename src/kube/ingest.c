@@ -187,6 +187,8 @@ void ingest_pod(struct ingest *in, struct str json, bool gone)
     ingest_apply(in, &e, &effect);
     if (!gone)
         ingest_report_pod(in, &e.pod, &effect);
+    if (!gone && in->show != NULL)
+        in->show(in->ctx, &e.pod, &effect.err);
 }
 
 /* The old quotas stay: if an unreadable ConfigMap stopped all binds, the pods of every namespace

@@ -38,6 +38,46 @@ static struct node_view read_node(const char *json)
     return n;
 }
 
+START_TEST(names_an_unknown_annotation)
+{
+    struct pod_view p = read_pod(
+        "{\"metadata\":{\"annotations\":{\"cardpack.io/card-model\":\"A\",\"example.com/policy\":"
+        "\"x\",\"cardpack.io/card-modell\":\"B\",\"cardpack.io/polcy\":\"spread\"}}}");
+    ck_assert_str_is(p.card_model, "A");
+    ck_assert_str_is(p.unknown, "cardpack.io/card-modell");
+    p = read_pod("{\"metadata\":{\"annotations\":{\"cardpack.io/policy\":\"spread\"}}}");
+    ck_assert_ptr_null(p.unknown.p);
+}
+
+END_TEST
+
+/* Annotations of nodes are unknown on a pod, and near to none of a pod's. */
+static const struct {
+    const char *key;
+    const char *nearest;
+} typos[] = {
+    {"cardpack.io/card-modell", "cardpack.io/card-model"},
+    {"cardpack.io/model", NULL},
+    {"cardpack.io/card-affinity-grp", "cardpack.io/card-affinity-group"},
+    {"cardpack.io/card-antiaffinity-group", "cardpack.io/card-anti-affinity-group"},
+    {"cardpack.io/Policy", "cardpack.io/policy"},
+    {"cardpack.io/gpu-memory-percent", "cardpack.io/gpu-mem-percent"},
+    {"cardpack.io/exclusive-cards", NULL},
+    {"cardpack.io/", NULL},
+    {"cardpack.io/card-model-card-model-card-model-card-model-card-model-card-model", NULL},
+};
+
+START_TEST(finds_the_annotation_that_was_meant)
+{
+    struct str nearest = kube_near_annotation(str_of(typos[_i].key));
+    if (typos[_i].nearest == NULL)
+        ck_assert_ptr_null(nearest.p);
+    else
+        ck_assert_str_is(nearest, typos[_i].nearest);
+}
+
+END_TEST
+
 START_TEST(reads_a_pods_wishes)
 {
     struct pod_view p = read_pod(
@@ -200,6 +240,8 @@ int main(void)
     Suite *suite = suite_create("kube_wishes");
     TCase *tc = tcase_create("kube_wishes");
     tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, names_an_unknown_annotation);
+    tcase_add_loop_test(tc, finds_the_annotation_that_was_meant, 0, COUNT_OF(typos));
     tcase_add_test(tc, reads_a_pods_wishes);
     tcase_add_loop_test(tc, reads_what_is_odd, 0, COUNT_OF(odd));
     tcase_add_test(tc, reads_what_a_node_says_of_its_cards);

@@ -46,6 +46,8 @@ struct kube_backend {
     struct loop *loop;
     struct kube_api *api;
     struct ingest ingest;
+    void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
+    void *show_ctx;
     struct feed feeds[CACHE_KINDS];
     struct kube_backend_counts own; /* used if the settings have no counts */
     struct kube_backend_counts *counts;
@@ -83,6 +85,14 @@ static void kube_backend_on_begin(void *ctx)
     if (f->kind == CACHE_PODS)
         f->backend->read_begun = f->backend->read_wanted;
     ingest_list_begin(&f->backend->ingest, f->kind);
+}
+
+/* A replica that does not lead leaves the pods to the one that does. */
+static void kube_backend_show(void *ctx, const struct pod_view *pod, const struct err *fault)
+{
+    struct kube_backend *b = ctx;
+    if (b->interface.term(&b->interface) > 0)
+        b->show(b->show_ctx, pod, fault);
 }
 
 static void kube_backend_on_change(void *ctx, enum reflector_change change, struct str object)
@@ -478,6 +488,10 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
     b->post_deadline_ms = post_deadline_ms(times, s->start_settle_ms);
     kube_backend_warn_of_short_settle(times, s->start_settle_ms);
     ingest_init(&b->ingest, s->loop, s->cache);
+    b->show = s->show;
+    b->show_ctx = s->ctx;
+    b->ingest.show = s->show == NULL ? NULL : kube_backend_show;
+    b->ingest.ctx = b;
     for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
         enum errc code = kube_backend_feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
         if (code != OK) {

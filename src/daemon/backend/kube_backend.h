@@ -26,6 +26,10 @@ struct kube_backend_settings {
     const struct election_settings *election; /* NULL: the only replica. Not stored */
     uint64_t start_settle_ms; /* how long Bindings of an earlier process may still be under way */
     struct kube_backend_counts *counts; /* updated; outlives the backend. NULL: none */
+    /* Shows each pod of a list or a watch while this replica may decide, with the fault of its
+     * request (code OK: none). NULL: not wanted. */
+    void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
+    void *ctx;
 };
 
 enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,

@@ -232,6 +232,7 @@ void filter_handle(struct service *s, struct http_request *r)
         filter_fail(r, OUTCOME_ERROR, str_of(e.text));
         return;
     }
+    advise_pod(&s->advise, s->events, &args.pod, &f.judgement.bad_request);
     r->outcome = f.judgement.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
     filter_report(&f);
     struct str later = s->filtered == NULL ? STR_NULL : s->filtered(s, &args, &f.judgement);

@@ -24,7 +24,10 @@ static struct bind_fixture {
     struct buf answer;
     struct http_request request;
     bool answered;
-    unsigned told;  /* number of events */
+    unsigned told; /* number of events */
+    bool tells;    /* the setting placed-events */
+    enum event_level level;
+    char reason[64];
     bool leftovers; /* the pod that a GET returns has annotations of another Binding */
     char text[512];
 } fixture;
@@ -87,8 +90,8 @@ void events_post(struct events *ev, const struct event_subject *pod, enum event_
     ck_assert_str_is(pod->namespace, "ns");
     ck_assert_str_is(pod->name, "p");
     ck_assert_str_is(pod->uid, "p");
-    ck_assert_int_eq(level, EVENT_WARNING);
-    ck_assert_str_is(reason, "FailedBinding");
+    fixture.level = level;
+    (void)snprintf(fixture.reason, sizeof(fixture.reason), "%.*s", STR_ARG(reason));
     (void)snprintf(fixture.text, sizeof(fixture.text), "%.*s", STR_ARG(message));
     fixture.told++;
 }
@@ -108,6 +111,7 @@ static void bind_fixture_open(void)
     struct bind_settings s = {.loop = fixture.loop,
                               .cache = &fixture.rig.cache,
                               .backend = &fixture.backend,
+                              .placed_events = fixture.tells,
                               .timeout_ms = 25000};
     ck_assert_ok(bind_new(&s, &fixture.binder, &e), &e);
     node_set(&fixture.rig, "n", "16", "1", NULL);
@@ -183,6 +187,8 @@ static void fails(const char *text)
     ck_assert(fixture.answered);
     ck_assert_ptr_nonnull(strstr(buf_cstr(&fixture.answer), text));
     ck_assert_uint_eq(fixture.told, 1);
+    ck_assert_int_eq(fixture.level, EVENT_WARNING);
+    ck_assert_str_eq(fixture.reason, "FailedBinding");
     ck_assert_ptr_nonnull(strstr(fixture.text, text));
 }
 
@@ -363,6 +369,50 @@ START_TEST(a_pod_that_is_not_there_is_not_told)
 
 END_TEST
 
+static void is_told_where(const char *text)
+{
+    bind_pod();
+    post_says(POST_CREATED);
+    ck_assert(fixture.answered);
+    ck_assert_str_is(buf_str(&fixture.answer), "{\"Error\":\"\"}");
+    ck_assert_uint_eq(fixture.told, 1);
+    ck_assert_int_eq(fixture.level, EVENT_NORMAL);
+    ck_assert_str_eq(fixture.reason, "Placed");
+    ck_assert_str_eq(fixture.text, text);
+}
+
+START_TEST(a_bound_pod_is_told_its_card)
+{
+    fixture.tells = true;
+    bind_fixture_open();
+    pod_set(&fixture.rig, .uid = "other", .mem = "3", .node = "n", .idx = "0");
+    pod_set(&fixture.rig, .uid = "p");
+    is_told_where("Placed on node n: 8 of 16 on card 0");
+    bind_fixture_close();
+}
+
+END_TEST
+
+START_TEST(a_bound_pod_is_told_all_its_cards)
+{
+    static const struct container_view container = {.name = STR("c"), .mem = STR("8")};
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = STR("p"),
+                                    .namespace = STR("ns"),
+                                    .name = STR("p"),
+                                    .count_label = STR("2"),
+                                    .containers = &container,
+                                    .n_containers = 1}};
+    fixture.tells = true;
+    bind_fixture_open();
+    node_set(&fixture.rig, "n", "48", "3", NULL);
+    ck_assert_int_eq(rig_apply(&fixture.rig, &e), OK);
+    is_told_where("Placed on node n: 4 of 16 on card 0, 4 of 16 on card 1");
+    bind_fixture_close();
+}
+
+END_TEST
+
 START_TEST(a_pod_that_may_not_be_there_is_not_told)
 {
     bind_fixture_open();
@@ -393,6 +443,8 @@ int main(void)
     tcase_add_test(tc, a_pod_that_was_looked_up_is_told);
     tcase_add_test(tc, a_binding_that_is_refused_is_told);
     tcase_add_test(tc, a_pod_that_is_not_there_is_not_told);
+    tcase_add_test(tc, a_bound_pod_is_told_its_card);
+    tcase_add_test(tc, a_bound_pod_is_told_all_its_cards);
     tcase_add_test(tc, a_pod_that_may_not_be_there_is_not_told);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

@@ -370,6 +370,7 @@ static const char printed[] = "listen-address: \"::\" # flag\n"
                               "evict-for-cards: false\n"
                               "evict-for-cards-after: 30s\n"
                               "evict-for-cards-keep: 2m\n"
+                              "placed-events: false\n"
                               "metrics-nodes: 5000\n"
                               "shutdown-grace: 0s # flag\n"
                               "shutdown-delay: 0s\n";

@@ -29,6 +29,7 @@ struct binder {
     struct cache *cache;
     struct backend *backend;
     struct events *events;
+    bool placed_events;
     uint64_t timeout_ms;
     struct list ops;
     size_t n_ops;
@@ -287,6 +288,8 @@ static void bind_succeed(struct bind_op *op)
              kv_str("node", op->node), kv_str("card", op->binding.idx),
              kv_int("mem", op->binding.mem), kv_uint("writes", op->writes),
              kv_uint("took_ms", loop_now_ms(op->binder->loop) - op->start_ms));
+    if (op->binder->placed_events)
+        bind_op_tell_place(op, op->binder->events, cache_pod(op->binder->cache, op->uid));
     bind_end(op, STR(""));
 }
 
@@ -542,6 +545,8 @@ enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct er
                          .cache = s->cache,
                          .backend = s->backend,
                          .events = s->events,
+                         .placed_events = s->placed_events,
+                         .placed_events = s->placed_events,
                          .timeout_ms = s->timeout_ms};
     b->counts = s->counts == NULL ? &b->own : s->counts;
     b->work = s->work == NULL ? &b->own_work : s->work;

@@ -43,6 +43,7 @@ struct bind_settings {
     struct cache *cache;
     struct backend *backend;
     struct events *events;      /* gets an event for each failed bind; may be NULL */
+    bool placed_events;         /* also one for each pod that is bound */
     uint64_t timeout_ms;        /* from request to answer; below kube-scheduler's httpTimeout */
     struct bind_counts *counts; /* outlives the binder, which adds to it. NULL: none */
     struct work *work;          /* cost of reservations; outlives the binder. NULL: not counted */

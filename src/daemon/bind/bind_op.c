@@ -51,6 +51,30 @@ void bind_op_respond(struct http_request *r, struct str error)
     http_request_respond(r, 200, "application/json");
 }
 
+/* "12 of 16 on card 2" for each card */
+static void bind_op_put_shares(struct buf *out, const struct pod *p)
+{
+    for (uint32_t i = 0; i < p->holding->n_shares; i++) {
+        const struct share *s = &p->holding->shares[i];
+        if (!node_has_card(p->node, s->card))
+            continue;
+        int64_t total = p->node->cards[s->card].total;
+        buf_printf(out, "%s%lld of %lld on card %u", i == 0 ? ": " : ", ",
+                   (long long)share_charge(p->request, s, total), (long long)total, s->card);
+    }
+}
+
+void bind_op_tell_place(const struct bind_op *op, struct events *events, const struct pod *p)
+{
+    char bytes[EVENT_MESSAGE_BYTES + 1];
+    struct buf text = BUF_ON(bytes);
+    const struct event_subject pod = {op->namespace, op->name, op->uid};
+    buf_printf(&text, "Placed on node %.*s", STR_ARG(op->node));
+    if (p != NULL && p->node != NULL && p->holding != NULL && str_eq(p->node->name, op->node))
+        bind_op_put_shares(&text, p);
+    events_post(events, &pod, EVENT_NORMAL, STR("Placed"), buf_str(&text));
+}
+
 void bind_op_answer(struct bind_op *op, struct str error)
 {
     struct bind_waiter *w = op->waiters;

@@ -59,6 +59,9 @@ void bind_op_free(struct bind_op *op);
  */
 void bind_op_respond(struct http_request *r, struct str error);
 
+/* Posts a Normal event that names the node and the cards. p: the bound pod; NULL: it has no card. */
+void bind_op_tell_place(const struct bind_op *op, struct events *events, const struct pod *p);
+
 /* Answers all waiting requests. */
 void bind_op_answer(struct bind_op *op, struct str error);
 

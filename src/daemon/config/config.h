@@ -113,6 +113,9 @@
       "evict only after no single card had room for the pod for this long")                        \
     X(DURATION, evict_keep_ms, "evict-for-cards-keep", "2m", 1 * CONFIG_SECOND,                    \
       3600 * CONFIG_SECOND, NULL, "keep the cards that become free for the pod for this long")     \
+    X(BOOL, placed_events, "placed-events", "false", 0, 0, NULL,                                   \
+      "write a Normal event, Placed, with the node and the cards on each pod that is bound: one "  \
+      "more write to the API server for each pod")                                                 \
     X(COUNT, metrics_nodes, "metrics-nodes", "5000", 0, LIMIT_METRICS_NODES, NULL,                 \
       "/metrics shows each card of this many nodes, in order of name, and only the totals of the " \
       "others")                                                                                    \

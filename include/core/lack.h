@@ -33,7 +33,8 @@ struct lack {
     uint32_t could;     /* TOO_FEW: the most cards of a node that are of the right kind */
     bool more_models;   /* MODEL: there are more than LACK_MODELS */
     uint32_t n_models;  /* MODEL */
-    struct str models[LACK_MODELS]; /* borrowed from the nodes: valid until the cache changes */
+    struct str models[LACK_MODELS]; /* in the order of names; borrowed from the nodes: valid until
+                                       the cache changes */
 };
 
 /* Of a node whose cards are being evaluated: card i has verdict v. */

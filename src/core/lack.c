@@ -4,20 +4,27 @@
 
 #include "core/fit.h"
 
+/* Keeps the first names in the order of names: kube-scheduler's order of nodes differs from request
+ * to request, and the reason must not. */
 static void lack_model(struct lack *l, struct str model)
 {
     if (model.n == 0) {
         l->unnamed++;
         return;
     }
-    for (uint32_t i = 0; i < l->n_models; i++) {
-        if (str_eq(l->models[i], model))
-            return;
-    }
-    if (l->n_models < LACK_MODELS)
-        l->models[l->n_models++] = model;
-    else
+    uint32_t at = 0;
+    while (at < l->n_models && str_cmp(l->models[at], model) < 0)
+        at++;
+    if (at < l->n_models && str_eq(l->models[at], model))
+        return;
+    if (l->n_models == LACK_MODELS)
         l->more_models = true;
+    if (at == LACK_MODELS)
+        return;
+    l->n_models = MIN_OF(l->n_models + 1, LACK_MODELS);
+    for (uint32_t i = l->n_models - 1; i > at; i--)
+        l->models[i] = l->models[i - 1];
+    l->models[at] = model;
 }
 
 static void lack_unusable(struct lack *l, const struct card *c)

@@ -59,9 +59,18 @@ static void lack_write_cores(struct buf *out, const struct request *r, const str
 
 static void lack_write_unusable(struct buf *out, const struct lack *l)
 {
-    buf_printf(out, "%llu unhealthy, %llu cordoned, %llu set aside",
-               (unsigned long long)l->unhealthy, (unsigned long long)l->cordoned,
-               (unsigned long long)l->aside);
+    const struct {
+        uint64_t n;
+        const char *what;
+    } kinds[] = {{l->unhealthy, "unhealthy"}, {l->cordoned, "cordoned"}, {l->aside, "set aside"}};
+
+    const char *between = "";
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        if (kinds[i].n == 0)
+            continue;
+        buf_printf(out, "%s%llu %s", between, (unsigned long long)kinds[i].n, kinds[i].what);
+        between = ", ";
+    }
 }
 
 static void lack_write_models(struct buf *out, const struct request *r, const struct lack *l)

@@ -87,7 +87,7 @@ static const struct {
      PLAIN("ask", "8", .card_model = S("A100*, H*")),
      "No GPU device of the node is one that cardpack.io/card-model allows: asks \"A100*, H*\", "
      "there "
-     "are \"T4\", \"A10\", 1 with no known model"},
+     "are \"A10\", \"T4\", 1 with no known model"},
     {NODE(.mem = S("64"), CARDS({.index = 0, .mem = 16, .model = S("T4")},
                                 {.index = 1, .mem = 16, .model = S("A10")},
                                 {.index = 2, .mem = 16, .model = S("L4")},
@@ -96,12 +96,13 @@ static const struct {
      PLAIN("ask", "8", .card_model = S("H100")),
      "No GPU device of the node is one that cardpack.io/card-model allows: asks \"H100\", there "
      "are "
-     "\"T4\", \"A10\", \"L4\", ..."},
+     "\"A10\", \"L4\", \"P4\", ..."},
     {NODE(.mem = S("32"),
           CARDS({.index = 0, .mem = 16, .uuid = S("GPU-0")}, {.index = 1, .mem = 16})),
      {NO_POD},
      PLAIN("ask", "8", .card_uuid = S("GPU-9")),
-     "No GPU device of the node is one that cardpack.io/card-uuid allows: asks \"GPU-9\", 1 with another "
+     "No GPU device of the node is one that cardpack.io/card-uuid allows: asks \"GPU-9\", 1 with "
+     "another "
      "uuid, 1 with no known uuid"},
     {TWO_CARDS,
      {PLAIN("a", "8", .node = S("elsewhere"), .idx = S("0"), .affinity = S("g"))},

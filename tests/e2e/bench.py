@@ -49,6 +49,7 @@ class Options:
     plain: Path  # the binary without sanitizers
     seed: int = 0  # of all random choices
     soak: float = 0.0  # minutes of chaos; 0: one round of each fault
+    update: bool = False  # write golden texts anew
 
 
 class Lab:

@@ -14,6 +14,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "packing",
     "requests",
     "admission",
+    "described",
     "cards",
     "selection",
     "mixture",

@@ -148,6 +148,15 @@ static void check_shortlist(struct stage *s, const struct filter_args *args, str
     json_decref(all);
 }
 
+/* explain has the sentence, and filter goes on with figures. Of many nodes filter does not name
+ * each. */
+static bool is_same_reason(const json_t *refused, const json_t *v)
+{
+    struct str verdict = jansson_str(json_object_get(v, "verdict"));
+    bool of_node = str_eq(verdict, STR("not_shared")) || str_eq(verdict, STR("bad_cards"));
+    return of_node || str_starts(jansson_str(refused), jansson_str(json_object_get(v, "reason")));
+}
+
 /* explain must agree with the answer about each existing node. */
 static void check_explained(struct stage *s, const struct filter_args *args, const json_t *answer)
 {
@@ -167,7 +176,7 @@ static void check_explained(struct stage *s, const struct filter_args *args, con
         if (str_eq(jansson_str(json_object_get(v, "verdict")), STR("no_exclusive")))
             continue;
         if (refused != NULL)
-            check(json_equal(refused, json_object_get(v, "reason")), "for the same reason");
+            check(is_same_reason(refused, v), "for the same reason");
         if (refused != NULL || offered(answer, node))
             check((refused == NULL) == json_is_true(json_object_get(v, "fits")), "the same fits");
     }

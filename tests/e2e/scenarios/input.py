@@ -65,7 +65,7 @@ BAD_BINDS: list[tuple[Json, str]] = [
 
 # The answer's words about the pod's quantity; None: it is valid, and n1 has cards of 16.
 QUANTITIES: list[tuple[Json, str | None]] = [
-    ("100E", '"100E" is out of range'),
+    ("100E", "write 100, not 100E"),
     ("1e31", '"1e31" is out of range'),
     ("9223372036854775808", '"9223372036854775808" is out of range'),
     ("1" * 200, "is out of range"),

@@ -546,7 +546,6 @@ enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct er
                          .backend = s->backend,
                          .events = s->events,
                          .placed_events = s->placed_events,
-                         .placed_events = s->placed_events,
                          .timeout_ms = s->timeout_ms};
     b->counts = s->counts == NULL ? &b->own : s->counts;
     b->work = s->work == NULL ? &b->own_work : s->work;

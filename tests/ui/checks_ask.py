@@ -95,6 +95,47 @@ def explain_of_a_waiting_pod(lab: Lab) -> None:
     equal(b.js("return document.querySelectorAll('.ghost, .refused, .best').length"), 0, "marks")
 
 
+PLACE = """
+return {head: document.querySelector('.panel .head-line')?.textContent ?? '',
+  marks: document.querySelectorAll('.ghost, .refused, .best, .reason, .fits').length,
+  subjects: [...document.querySelectorAll('.row .pod.subject')].map((p) => [
+      p.closest('.row').dataset.name, p.getAttribute('aria-label')]),
+  cards: [...document.querySelectorAll('.card-part h3')].map((h) => h.firstChild.textContent)}"""
+
+
+@check
+def where_a_bound_pod_is(lab: Lab) -> None:
+    """A bound pod is shown where it is: no verdict of another node, no outline of free room."""
+    daemon = lab.fresh("small", world.small)
+    b = lab.open(daemon)
+    b.click(".row[data-name=train-0] .pod[aria-label^='speech/whisper']")
+    lab.settle()
+    equal(b.js(PLACE), {"head": "It is on train-0, card 1 (12)", "marks": 0, "cards": ["Card 1"],
+                        "subjects": [["train-0", "speech/whisper, 12 of memory, the pod in the panel"]]},
+          "by a click")
+    equal([url for url in b.requests() if "/explain/" in url], [], "questions to the daemon")
+    for pod, head, card in (
+            ("research/llama-70b-0", "It is on train-0, card 0 (80, 90 % of compute)", "Card 0"),
+            ("ghosts/lost", "It is on infer-0, no valid card (7)", "No valid card")):
+        lab.open(daemon, f"#pod={quote(pod, safe='')}")
+        b.until("return document.querySelector('.card-part') !== null")
+        lab.settle()
+        got = b.js(PLACE)
+        equal((got["head"], got["marks"], got["cards"]), (head, 0, [card]), pod)
+    pod = world.pod("late", 9, namespace="lab")
+    daemon.make_pod(pod)
+    lab.open(daemon, "#pod=lab%2Flate")
+    assert answered(lab)["head"].startswith("It fits on "), "it waits"
+    daemon.bind(pod, "train-1")
+    b.until("return document.querySelector('.panel .head-line')?.textContent.startsWith('It is on train-1')")
+    lab.settle()
+    got = b.js(PLACE)
+    equal((got["marks"], [name for name, _ in got["subjects"]]), (0, ["train-1"]), "bound since")
+    lab.expected = ("404 (Not Found)",)
+    daemon.ask("DELETE", "/api/v1/namespaces/lab/pods/late")
+    b.until("return document.querySelector('.result .bad')?.textContent.startsWith('404')")
+
+
 @check
 def typed_request(lab: Lab) -> None:
     """The form can request what a Pod can: memory, cards, compute, share, whole, model, policy."""

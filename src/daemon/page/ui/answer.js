@@ -1,13 +1,13 @@
-/* An answer in words: where the pod would go, how many replicas would fit, and why other nodes are
- * not feasible. */
+/* An answer in words: where the pod is or would go, how many replicas would fit, and why other nodes
+ * are not feasible. */
 import {verdict_text} from "./ask.js";
 import {clock, count, el, plural} from "./dom.js";
 
 const NODES_MAX = 20; /* node names shown below one reason */
 
 function grants_text(placement) {
-    const parts = (placement ?? []).map((g) =>
-        `card ${g.card} (${g.memory}${g.compute ? `, ${g.compute} % of compute` : ""})`);
+    const parts = (placement ?? []).map((g) => `${g.card < 0 ? "no valid card" : `card ${g.card}`} (${
+        g.memory}${g.compute ? `, ${g.compute} % of compute` : ""})`);
     return parts.join(", ");
 }
 
@@ -18,10 +18,17 @@ function node_link(name, on) {
 function best_part(answer, on) {
     if (!answer.best)
         return null;
-    const is_there = answer.pod?.node && answer.pod.state !== "pending";
-    return el("p", {class: "best-line"}, is_there ? "It is on " : "It would go to ",
-        node_link(answer.best.node, on), answer.best.placement?.length
-            ? `, ${grants_text(answer.best.placement)}` : "");
+    return el("p", {class: "best-line"}, "It would go to ", node_link(answer.best.node, on),
+        answer.best.placement?.length ? `, ${grants_text(answer.best.placement)}` : "");
+}
+
+/* Where a pod is. `place` has the node's name, the state and the grants; see Model.place_of. */
+export function place_draw(place, on) {
+    const where = place.placement.length > 0 ? `, ${grants_text(place.placement)}` : "";
+    return el("div", {class: "answer"},
+        el("p", {class: "head-line"}, "It is on ", node_link(place.node, on), where),
+        el("p", {class: "dim"}, place.state === "bound" ? "Bound." : place.state === "ended"
+            ? "It has ended and holds no card." : "Reserved: its Binding is under way."));
 }
 
 function headline(answer) {
@@ -81,6 +88,10 @@ function reason_part(answer, verdict, n, on) {
 /* on.show(node) scrolls to the node, on.only(verdict) filters by the verdict, on.verdict() returns
  * the current filter, on.again() repeats the question. */
 export function answer_draw(answer, on) {
+    const as_of = el("p", {class: "dim asof"}, `As of ${clock(answer.at)}. `,
+        el("button", {type: "button", class: "small", onclick: on.again}, "Ask again"));
+    if (answer.place)
+        return el("div", {}, place_draw(answer.place, on), as_of);
     const reasons = Object.entries(answer.refused).sort((a, b) => b[1] - a[1]);
     return el("div", {class: "answer"},
         headline(answer),
@@ -89,6 +100,5 @@ export function answer_draw(answer, on) {
         reasons.length > 0 && !answer.error && el("section", {},
             el("h3", {}, answer.fits > 0 ? "Why not elsewhere" : "Why"),
             ...reasons.map(([verdict, n]) => reason_part(answer, verdict, n, on))),
-        el("p", {class: "dim asof"}, `As of ${clock(answer.at)}. `,
-            el("button", {type: "button", class: "small", onclick: on.again}, "Ask again")));
+        as_of);
 }

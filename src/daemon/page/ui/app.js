@@ -22,15 +22,17 @@ let view_at = 0;
 let frame = 0;
 let totals_due = false;
 let keys;
+let panel;
 
 const rows = new Rows({
     verdict_of: (name) => state.answer?.by_node.get(name),
+    subject: () => panel?.subject() ?? "",
     pinned: () => keys?.pinned() ?? null,
     drawn: () => keys?.drawn(),
     redraw: (old, row) => keys.redraw(old, row),
 });
 
-const panel = new Panel(model, {
+panel = new Panel(model, {
     answered: (answer) => {
         const had = state.answer !== null;
         state.answer = answer;
@@ -42,7 +44,10 @@ const panel = new Panel(model, {
         }
         save();
     },
-    opened: () => save(),
+    opened: () => {
+        rows.forget();
+        save();
+    },
     show: (name) => show_node(name),
     only: (verdict) => set_filter({verdict}),
     verdict: () => state.filter.verdict,
@@ -229,8 +234,7 @@ const stream_events = {
         totals_due = true;
         draw_link();
         want_view(true);
-        if (panel.open?.kind === "node")
-            panel.refresh({names: new Set([panel.open.name])});
+        panel.refresh({names: new Set(model.nodes.keys())});
     },
     pods: (data) => {
         model.pods = data.pods ?? [];

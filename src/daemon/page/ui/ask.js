@@ -93,15 +93,28 @@ function error_of(text) {
     }
 }
 
+/* Where the pod is, or null: a pod without a node. */
+function place_in(told) {
+    const {pod} = told;
+    if (!pod?.node || pod.state === "pending")
+        return null;
+    const there = told.verdicts.find((v) => v.node === pod.node && v.fits);
+    return {node: pod.node, state: pod.state, placement: there?.placement ?? []};
+}
+
+/* A pod that has a node has no verdicts: the other nodes are no answer. */
 function digest(told, fit) {
     const by_node = new Map();
+    const place = place_in(told);
+    if (place)
+        told.verdicts = [];
     const last = told.verdicts.length + 1;
     told.verdicts.forEach((v, i) => {
         v.rank = v.fits ? i : last;
         by_node.set(v.node, v);
     });
     return {
-        by_node, fit, pod: told.pod, text: told.request?.text ?? "", error: told.error ?? "",
+        by_node, fit, place, pod: told.pod, text: told.request?.text ?? "", error: told.error ?? "",
         nodes: told.nodes, fits: told.fit, refused: told.refused ?? {},
         best: told.verdicts[0]?.fits ? told.verdicts[0] : null, at: Date.now(),
     };

@@ -72,10 +72,13 @@ export function node_label(entry, verdict) {
     return parts.join(", ");
 }
 
-function block(p, share, px) {
+/* `subject` is the name of the pod in question, which gets an outline. */
+function block(p, share, px, subject) {
+    const is_subject = pod_name(p) === subject;
     const b = el("span", {
-        class: p.reserved ? "pod reserved" : "pod", role: "button", tabindex: "-1",
-        "data-hue": hue_of(p.namespace), "aria-label": pod_label(p),
+        class: `pod${p.reserved ? " reserved" : ""}${is_subject ? " subject" : ""}`, role: "button",
+        tabindex: "-1", "data-hue": hue_of(p.namespace),
+        "aria-label": is_subject ? `${pod_label(p)}, the pod in the panel` : pod_label(p),
     });
     b.style.width = `${share}%`;
     if (!p.reserved && (px * share) / 100 >= NAME_PX) {
@@ -94,7 +97,7 @@ function ghost(grants, scale, used) {
     return g;
 }
 
-function bar(card, px, grants) {
+function bar(card, px, grants, subject) {
     const pods = card.pods ?? [];
     const held = pods.reduce((sum, p) => sum + p.mem, 0);
     const scale = Math.max(card.total, held, card.used, 1);
@@ -102,7 +105,7 @@ function bar(card, px, grants) {
     const shown = pods.length > BLOCKS_MAX ? pods.slice(0, BLOCKS_MAX - 1) : pods;
     let rest = held;
     for (const p of shown) {
-        b.append(block(p, (p.mem / scale) * 100, px));
+        b.append(block(p, (p.mem / scale) * 100, px, subject));
         rest -= p.mem;
     }
     if (shown.length < pods.length) {
@@ -129,7 +132,7 @@ function caption(card) {
         el("span", {}, card.id < 0 ? `no card: ${card.used}` : `${card.used}/${card.total}`));
 }
 
-function draw_card(entry, card, col, px, verdict) {
+function draw_card(entry, card, col, px, verdict, subject) {
     const grants = (verdict?.placement ?? []).filter((g) => g.card === card.id);
     const why = verdict?.cards?.find((c) => c.card === card.id);
     const label = [card_label(entry, card)];
@@ -140,7 +143,7 @@ function draw_card(entry, card, col, px, verdict) {
     return el("div", {
         class: `card ${state_of(card)}${card_over(card) ? " over" : ""}`, role: "gridcell",
         tabindex: "-1", "aria-colindex": col + 2, "data-col": col, "aria-label": label.join(", "),
-    }, bar(card, px, grants), caption(card));
+    }, bar(card, px, grants, subject), caption(card));
 }
 
 function draw_head(entry, verdict) {
@@ -158,8 +161,9 @@ function draw_head(entry, verdict) {
         : meter);
 }
 
-/* `geometry` has the place and the widths; `verdict` is this node's verdict in the current answer. */
-export function draw_row(entry, geometry, verdict) {
+/* `geometry` has the place and the widths; `verdict` is this node's verdict in the current answer;
+ * `subject` is the name of the pod in question. */
+export function draw_row(entry, geometry, verdict, subject) {
     const row = el("div", {class: "row", role: "row", "data-name": entry.name});
     if (verdict)
         row.classList.add(verdict.fits ? "fits" : "refused");
@@ -169,7 +173,7 @@ export function draw_row(entry, geometry, verdict) {
     const cards = el("div", {class: "cards", role: "presentation"});
     cards.style.gridTemplateColumns = `repeat(${geometry.columns}, ${geometry.bar}px)`;
     entry.cards.forEach((card, col) =>
-        cards.append(draw_card(entry, card, col, geometry.bar, verdict)));
+        cards.append(draw_card(entry, card, col, geometry.bar, verdict, subject)));
     if (entry.cards.length === 0)
         cards.append(el("span", {class: "dim none"}, "no usable cards"));
     row.append(cards);

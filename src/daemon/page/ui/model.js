@@ -56,6 +56,22 @@ function text_of(e) {
     return e.text;
 }
 
+/* What a pod holds on this node, as Model.place_of; or null. */
+export function entry_place(e, namespace, name) {
+    const placement = [];
+    let is_reserved = false;
+    for (const c of e.cards) {
+        for (const p of c.pods ?? []) {
+            if (p.name !== name || p.namespace !== namespace)
+                continue;
+            placement.push({card: c.id, memory: p.mem, compute: p.cores ?? 0});
+            is_reserved ||= p.reserved === true;
+        }
+    }
+    return placement.length === 0 ? null
+        : {node: e.name, state: is_reserved ? "reserved" : "bound", placement};
+}
+
 const ORDERS = {
     free: (a, b) => b.free - a.free,
     full: (a, b) => b.used / (b.room || 1) - a.used / (a.room || 1),
@@ -166,6 +182,16 @@ export class Model {
         }
         this.rev++;
         return changed;
+    }
+
+    /* Where the pod is: {node, state, placement: [{card, memory, compute}]}; or null. */
+    place_of(namespace, name) {
+        for (const e of this.nodes.values()) {
+            const place = entry_place(e, namespace, name);
+            if (place)
+                return place;
+        }
+        return null;
     }
 
     /* The entries that pass the filter, in order. `answer` puts feasible nodes first. */

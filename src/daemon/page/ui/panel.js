@@ -2,11 +2,11 @@
  * The side panel: the waiting pods, a question with its answer, or one node. On a phone it covers the
  * picture.
  */
-import {answer_draw} from "./answer.js";
+import {answer_draw, place_draw} from "./answer.js";
 import {EMPTY_REQUEST, explain_pod, explain_request, request_text, verdict_text} from "./ask.js";
 import {ago, by_id, count, el, icon, plural} from "./dom.js";
 import {STATES, pod_name, state_of} from "./draw.js";
-import {card_free} from "./model.js";
+import {card_free, entry_place} from "./model.js";
 
 const FIELDS = [
     ["memory", "Memory", "8"],
@@ -27,6 +27,8 @@ export class Panel {
         this.hooks = hooks; /* answered(answer), opened(open), show(name), only(verdict), verdict() */
         this.open = null;
         this.answer = null;
+        this.place = null; /* where the pod in question is; null: on no card, or not known yet */
+        this.waits = false; /* whether it is among the waiting pods */
         this.body = null;
         this.asking = null;
         this.opener = null;
@@ -45,6 +47,7 @@ export class Panel {
         if (this.open === null && open !== null)
             this.opener = document.activeElement;
         this.open = open;
+        this.place = null;
         this.told(null);
         this.box.hidden = open === null;
         this.cover();
@@ -61,8 +64,44 @@ export class Panel {
         this.draw();
         if (take)
             (this.box.querySelector("[data-first]") ?? this.box.querySelector("h2")).focus();
-        if (open.kind === "pod" || (open.kind === "ask" && Object.values(open.request).some(Boolean)))
+        if (open.kind === "ask" && Object.values(open.request).some(Boolean))
             this.question();
+    }
+
+    /*
+     * Shows where the pod is. The events say it, if the pod holds memory on a card; otherwise the
+     * daemon is asked. A waiting pod comes first: it is newer than a pod of the same name on a card.
+     */
+    locate() {
+        const {namespace, name} = this.open;
+        this.waits = this.waiting_pod() !== undefined;
+        this.place = this.waits ? null : this.model.place_of(namespace, name);
+        this.draw_pod();
+    }
+
+    /* Follows the pod after a change of these nodes. */
+    follow(names) {
+        const place = this.waits ? this.place : this.moved(names);
+        if (place === this.place)
+            return;
+        this.place = place;
+        this.keep_focus(() => this.draw_pod());
+    }
+
+    /* The place after a change of these nodes. */
+    moved(names) {
+        const {namespace, name} = this.open;
+        let place = names.has(this.place?.node) ? null : this.place;
+        for (const n of names) {
+            const entry = this.model.nodes.get(n);
+            place = (entry && entry_place(entry, namespace, name)) ?? place;
+        }
+        return place;
+    }
+
+    /* The name of the pod in question, or "". */
+    subject() {
+        return this.open?.kind === "pod" ? pod_name(this.open) : "";
     }
 
     told(answer) {
@@ -84,7 +123,7 @@ export class Panel {
             waiting: () => this.draw_waiting(),
             ask: () => this.draw_ask(),
             node: () => this.draw_node(),
-            pod: () => this.draw_pod(),
+            pod: () => this.locate(),
         };
         kinds[this.open.kind]();
     }
@@ -95,8 +134,17 @@ export class Panel {
             this.keep_focus(() => this.draw_waiting());
         else if (this.open?.kind === "node" && changed.names?.has(this.open.name))
             this.keep_focus(() => this.draw_node());
+        else if (this.open?.kind === "pod" && changed.names)
+            this.follow(changed.names);
         else if (this.open?.kind === "pod" && changed.pods)
+            this.follow_waiting();
+    }
+
+    follow_waiting() {
+        if (this.waits === (this.waiting_pod() !== undefined))
             this.draw_facts();
+        else
+            this.keep_focus(() => this.locate());
     }
 
     keep_focus(draw) {
@@ -171,17 +219,36 @@ export class Panel {
     }
 
     draw_pod() {
+        if (this.place) {
+            this.draw_place();
+            return;
+        }
         this.frame(pod_name(this.open), el("div", {class: "facts"}),
             el("div", {class: "result", "aria-live": "polite"}));
         this.draw_facts();
+        this.question();
+    }
+
+    draw_place() {
+        const {place} = this;
+        const entry = this.model.nodes.get(place.node);
+        const cards = new Set(place.placement.map((g) => g.card));
+        this.asking?.abort();
+        if (this.answer)
+            this.told(null);
+        this.frame(pod_name(this.open), place_draw(place, {show: (name) => this.hooks.show(name)}),
+            ...(entry?.cards ?? []).filter((c) => cards.has(c.id)).map((c) => this.card_part(entry, c)));
     }
 
     draw_facts() {
         const p = this.waiting_pod();
+        const facts = this.body.querySelector(".facts");
+        if (!facts)
+            return;
         const text = p
             ? `Waits${p.since ? ` for ${ago(p.since, Date.now())}` : ""}; wants ${request_text(p)}.`
-            : this.answer?.pod?.node ? "" : "Not among the waiting pods.";
-        this.body.querySelector(".facts").replaceChildren(el("p", {class: "dim"}, text));
+            : this.answer?.place ? "" : "Not among the waiting pods.";
+        facts.replaceChildren(el("p", {class: "dim"}, text));
     }
 
     async question() {
@@ -255,7 +322,8 @@ export class Panel {
                 [card.model, card.numa !== undefined && `NUMA ${card.numa}`, card.uuid]
                     .filter(Boolean).join(" · ")),
             STATES[state] && el("p", {class: "warn"}, icon(state), ` ${STATES[state]}`),
-            el("ul", {class: "pods"}, ...(card.pods ?? []).map((p) => el("li", {},
+            el("ul", {class: "pods"}, ...(card.pods ?? []).map((p) => el("li",
+                {class: pod_name(p) === this.subject() && "subject"},
                 el("button", {type: "button", class: "link-button", "data-key": pod_name(p),
                               onclick: () => this.set({kind: "pod", namespace: p.namespace, name: p.name})},
                 pod_name(p)),

@@ -248,7 +248,7 @@ struct str daemon_filtered(struct service *s, const struct filter_args *args,
                            const struct judgement *j)
 {
     metrics_count_verdicts(&s->metrics, j->counts);
-    ui_reasons_filtered(s->reasons, args->pod.uid, j->counts);
+    ui_reasons_filtered(s->reasons, args->pod.uid, j);
     return evictor_filtered(s->evictor, args, j);
 }
 

@@ -23,7 +23,7 @@ return {head: t('.head-line'), best: t('.best-line'), stop: t('.stop'),
 WAITING = """
 return [...document.querySelectorAll('.waiting button')].map((b) => ({
   who: b.querySelector('.who').textContent, wants: b.querySelector('.wants').textContent,
-  because: b.querySelector('.because')?.textContent ?? ''}))"""
+  because: [...b.querySelectorAll('.because')].map((r) => r.textContent)}))"""
 
 
 def answered(lab: Lab) -> dict:
@@ -60,8 +60,38 @@ def waiting_pods(lab: Lab) -> None:
     b.until("return [...document.querySelectorAll('.because')].length > 0")
     got = b.js(WAITING)
     equal([p["who"] for p in got], ["research/big-job", "research/train"], "who")
-    equal([p["wants"] for p in got], ["96 on one card", "60 on one card"], "what")
-    equal((got[0]["because"], got[1]["because"]), ("too large: 5", ""), "why")
+    equal([p["wants"] for p in got], ["asks for 96", "asks for 60"], "what")
+    equal((got[0]["because"], got[1]["because"]),
+          (["too large on 5 nodes: 96 asked, the largest card has 80"], []), "why")
+
+
+@check
+def reasons_have_their_value(lab: Lab) -> None:
+    """Each reason says on how many nodes it holds, and how much was asked and is there."""
+    quota = {"kind": "ConfigMap", "metadata": {"name": "cardpack-quota", "namespace": "kube-system"},
+             "data": {"quota.yaml": "namespaces: {team: {limits: {memory: 10}}}"}}
+    daemon = lab.daemon("reasons", lambda: [
+        world.node("a", 32, 2), world.node("b", 32, 2), world.node("c", 8, 1), quota,
+        world.pod("a0", 9, node="a", card=0, cores=70), world.pod("a1", 12, node="a", card=1, cores=50),
+        world.pod("b0", 10, node="b", card=0, cores=60), world.pod("b1", 11, node="b", card=1, cores=80),
+        world.pod("held", 4, node="c", card=0, namespace="team", cores=90)])
+    wanted = {
+        "full": (world.pod("full", 9), ["no card free on 2 nodes: 9 asked, the most that is free on a "
+                                        "card: 7", "too large on 1 node: 9 asked, the largest card has 8"]),
+        "slow": (world.pod("slow", 1, cores=60), ["no cores on 3 nodes: 60% of compute asked, the most "
+                                                  "that is free on a card: 50%"]),
+        "over": (world.pod("over", 7, namespace="team"), [
+            "quota on 3 nodes: quota of namespace team: memory: 4 of 10 used, 7 asked"]),
+        "model": (world.pod("model", 1, annotations={"cardpack.io/card-model": "A100*"}),
+                  ["model on 3 nodes: A100*"]),
+    }
+    for pod, _ in wanted.values():
+        daemon.make_pod(pod)
+        daemon.refuse(pod, ["a", "b", "c"])
+    b = lab.open(daemon, "#waiting=")
+    b.until("return document.querySelectorAll('.because').length >= 5")
+    got = {p["who"].split("/")[1]: p["because"] for p in b.js(WAITING)}
+    equal(got, {name: words for name, (_, words) in wanted.items()}, "why they wait")
 
 
 @check

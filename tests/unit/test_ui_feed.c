@@ -226,20 +226,24 @@ START_TEST(the_oldest_pods_are_shown_and_all_counted)
     set_node(&g, 1, 64);
     for (unsigned i = 0; i < LIMIT_UI_PENDING + 100; i++)
         set_pod(&g, i, 0);
-    unsigned counts[VERDICT_COUNT] = {[VERDICT_NO_CARD_FREE] = 3, [VERDICT_TOO_LARGE] = 1};
-    ui_reasons_filtered(g.service.reasons, STR("p-550"), counts);
+    struct judgement j = {.counts = {[VERDICT_NO_CARD_FREE] = 3, [VERDICT_TOO_LARGE] = 1},
+                          .most = {.free = 1}};
+    ui_reasons_filtered(g.service.reasons, STR("p-550"), &j);
     ui_client_open(&p, &g);
     await_right(&p, &g);
     const char *pods = buf_cstr(&p.pods);
     ck_assert_ptr_nonnull(strstr(pods, "],\"total\":600}"));
     ck_assert(str_starts(buf_str(&p.pods), STR("{\"pods\":[{\"namespace\":\"ns\",\"name\":"
-                                               "\"p-599\",\"mem\":2,\"cards\":1,"
+                                               "\"p-599\",\"mem\":2,\"wants\":\"2\","
                                                "\"since\":\"1970-01-12T13:36:41Z\"}")));
     ck_assert_ptr_nonnull(strstr(pods, "\"p-100\""));
     ck_assert_ptr_null(strstr(pods, "\"p-99\""));
-    ck_assert_ptr_nonnull(strstr(pods, "\"because\":{\"too_large\":1,\"no_card_free\":3}}"));
-    counts[VERDICT_FITS] = 1;
-    ui_reasons_filtered(g.service.reasons, STR("p-550"), counts);
+    ck_assert_ptr_nonnull(
+        strstr(pods, "\"because\":{\"too_large\":{\"nodes\":1,\"text\":\"2 asked, the largest card "
+                     "has 0\"},\"no_card_free\":{\"nodes\":3,\"text\":\"2 asked, the most that is "
+                     "free on a card: 1\"}}}"));
+    j.counts[VERDICT_FITS] = 1;
+    ui_reasons_filtered(g.service.reasons, STR("p-550"), &j);
     await_right(&p, &g);
     ck_assert_ptr_null(strstr(buf_cstr(&p.pods), "because"));
     ui_client_close(&p);
@@ -329,7 +333,7 @@ START_TEST(without_memory_a_page_is_cut_or_right)
         set_node(&g, i, 64);
     set_pod(&g, 1, 1);
     set_pod(&g, 2, 0);
-    unsigned counts[VERDICT_COUNT] = {[VERDICT_NO_CARD_FREE] = 3};
+    struct judgement j = {.counts = {[VERDICT_NO_CARD_FREE] = 3}};
     bool hit = true;
     size_t nth = 0;
     while (hit) {
@@ -337,7 +341,7 @@ START_TEST(without_memory_a_page_is_cut_or_right)
         ck_assert(buf_reserve(&p.peer.in, MIB) && buf_reserve(&p.peer.out, KIB));
         ck_assert(buf_reserve(&p.body, MIB) && buf_reserve(&p.pods, MIB / 2));
         fail_alloc_arm(FAIL_ONCE, ++nth);
-        ui_reasons_note(g.service.reasons, STR("p-2"), counts);
+        ui_reasons_note(g.service.reasons, STR("p-2"), &j);
         /* Only the test allocates for the page: it reads after the failing allocations. */
         run_turns(g.service.loop, 12);
         hit = fail_alloc_hit();
@@ -360,22 +364,26 @@ START_TEST(reasons_have_a_ceiling)
 {
     struct ui_reasons r;
     char text[32];
-    unsigned counts[VERDICT_COUNT] = {[VERDICT_NO_CORES] = 2};
+    struct judgement j = {.counts = {[VERDICT_NO_CORES] = 2}};
     ui_reasons_init(&r, (struct map_seed){1, 2});
     for (unsigned i = 0; i < LIMIT_UI_REASONS + 10; i++)
-        ui_reasons_note(&r, name_of(text, "p", i), counts);
+        ui_reasons_note(&r, name_of(text, "p", i), &j);
     ck_assert_uint_eq(r.n, LIMIT_UI_REASONS);
     ck_assert_ptr_null(ui_reasons_get(&r, STR("p-9")));
     const struct ui_reason *one = ui_reasons_get(&r, STR("p-10"));
     ck_assert_ptr_nonnull(one);
     ck_assert_uint_eq(one->counts[VERDICT_NO_CORES], 2);
     uint64_t version = r.version;
-    ui_reasons_note(&r, STR("p-10"), counts); /* the same again is no change */
+    ui_reasons_note(&r, STR("p-10"), &j); /* the same again is no change */
     ck_assert_uint_eq(r.version, version);
     /* A repeated note becomes the latest. */
-    counts[VERDICT_MODEL] = 5;
-    ui_reasons_note(&r, STR("p-10"), counts);
-    ui_reasons_note(&r, STR("another"), counts);
+    j.counts[VERDICT_MODEL] = 5;
+    ui_reasons_note(&r, STR("p-10"), &j);
+    ck_assert_uint_eq(r.version, version + 1);
+    j.most.cores = 30; /* a figure that the page shows has changed */
+    ui_reasons_note(&r, STR("p-10"), &j);
+    ck_assert_uint_eq(r.version, version + 2);
+    ui_reasons_note(&r, STR("another"), &j);
     ck_assert_ptr_nonnull(ui_reasons_get(&r, STR("p-10")));
     ck_assert_ptr_null(ui_reasons_get(&r, STR("p-11")));
     ui_reasons_forget(&r, STR("p-10"));

@@ -13,6 +13,7 @@
 #include "daemon/backend/backend.h"
 #include "daemon/bind/bind_step.h"
 #include "io/http_server.h"
+#include "kube/events.h"
 
 struct bind_waiter {
     struct http_request *request;

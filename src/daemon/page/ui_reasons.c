@@ -3,6 +3,7 @@
 
 #include "base/str.h"
 #include "daemon/limit.h"
+#include "report/reason.h"
 
 #include <string.h>
 
@@ -54,8 +55,31 @@ static size_t ui_reasons_make_room(struct ui_reasons *r)
     return oldest;
 }
 
-void ui_reasons_note(struct ui_reasons *r, struct str uid,
-                     const unsigned counts[static VERDICT_COUNT])
+/* Returns whether the note has changed. */
+static bool ui_reasons_write(struct ui_reason *one, const struct judgement *j)
+{
+    const struct judge_most *m = &j->most;
+    struct ui_figures most = {.size = m->size, .free = m->free, .left = m->left, .cores = m->cores};
+    char bytes[UI_REASON_QUOTA_BYTES];
+    struct buf scratch = BUF_ON(bytes);
+    struct str quota = STR("");
+    if (m->denied != NULL) {
+        most.denial = m->denial;
+        quota = reason_node(&scratch, m->denied->name, m->denied, &j->request, m->denial);
+        if (buf_failed(&scratch) || quota.n > UI_REASON_QUOTA_BYTES)
+            quota = STR("");
+    }
+    bool same = memcmp(one->counts, j->counts, sizeof(one->counts)) == 0 &&
+                memcmp(&one->most, &most, sizeof(most)) == 0 &&
+                str_eq((struct str){one->quota, one->quota_n}, quota);
+    memcpy(one->counts, j->counts, sizeof(one->counts));
+    one->most = most;
+    one->quota_n = quota.n;
+    memcpy(one->quota, quota.p, quota.n);
+    return !same;
+}
+
+void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct judgement *j)
 {
     if (uid.n == 0 || uid.n > UI_REASON_UID_BYTES)
         return;
@@ -68,21 +92,20 @@ void ui_reasons_note(struct ui_reasons *r, struct str uid,
         one->uid_n = uid.n;
         memcpy(one->uid, uid.p, uid.n);
     }
-    if (!known || memcmp(one->counts, counts, sizeof(one->counts)) != 0)
+    bool changed = ui_reasons_write(one, j);
+    if (!known || changed)
         r->version++;
-    memcpy(one->counts, counts, sizeof(one->counts));
     one->noted = ++r->noted;
 }
 
-void ui_reasons_filtered(struct ui_reasons *r, struct str uid,
-                         const unsigned counts[static VERDICT_COUNT])
+void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct judgement *j)
 {
     if (r == NULL)
         return;
-    if (counts[VERDICT_FITS] > 0)
+    if (j->counts[VERDICT_FITS] > 0)
         ui_reasons_forget(r, uid);
     else
-        ui_reasons_note(r, uid, counts);
+        ui_reasons_note(r, uid, j);
 }
 
 const struct ui_reason *ui_reasons_get(const struct ui_reasons *r, struct str uid)

@@ -2,17 +2,31 @@
 #pragma once
 
 #include "base/map.h"
-#include "core/verdict.h"
 #include "daemon/limit.h"
+#include "report/judge.h"
 
 /* Longest UID; those of the API server are much shorter. */
 #define UI_REASON_UID_BYTES 64
+
+/* A quota's reason with a namespace and a pool of 63 bytes each; a longer one is left out. */
+#define UI_REASON_QUOTA_BYTES 224
 
 struct ui_reason {
     uint64_t noted; /* order of the notes: higher is later */
     size_t uid_n;
     char uid[UI_REASON_UID_BYTES];
     unsigned counts[VERDICT_COUNT]; /* nodes by verdict */
+
+    struct ui_figures { /* as in struct judge_most, in bytes that can be compared */
+        int64_t size;
+        int64_t free;
+        int64_t left;
+        uint32_t cores;
+        uint32_t denial; /* enum verdict of `quota` */
+    } most;
+
+    size_t quota_n;
+    char quota[UI_REASON_QUOTA_BYTES]; /* why a quota refuses, as explain says it */
 };
 
 /* A table of fixed size, because filter, which writes it, must not allocate here. */
@@ -31,12 +45,10 @@ void ui_reasons_init(struct ui_reasons *r, struct map_seed seed);
  * Takes the result of a filter request: notes a pod without a feasible node, and forgets any other.
  * Accepts NULL.
  */
-void ui_reasons_filtered(struct ui_reasons *r, struct str uid,
-                         const unsigned counts[static VERDICT_COUNT]);
+void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct judgement *j);
 
 /* Replaces the pod's note. */
-void ui_reasons_note(struct ui_reasons *r, struct str uid,
-                     const unsigned counts[static VERDICT_COUNT]);
+void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct judgement *j);
 void ui_reasons_forget(struct ui_reasons *r, struct str uid);
 
 /* NULL: not refused, or so long ago that newer notes have replaced it. */

@@ -6,8 +6,12 @@
 
 #include "codec/stamp.h"
 #include "daemon/limit.h"
+#include "report/reason.h"
 
 #include <stdlib.h>
+
+/* The longest text about a request or a reason; a longer one is left out. */
+#define TEXT_BYTES 512
 
 static void ui_write_put_str(struct jwrite *w, struct str key, struct str value)
 {
@@ -189,15 +193,65 @@ static size_t ui_write_collect(const struct cache *c,
     return total;
 }
 
-static void ui_write_because(struct jwrite *w, const struct ui_reason *reason)
+/* What is asked for, and the most that these nodes have of it. */
+static void ui_write_memory(struct buf *out, const struct request *r, const char *what,
+                            int64_t most)
+{
+    int64_t asked = request_share(r).mem;
+    if (r->percent > 0)
+        buf_printf(out, "%u%% of a card asked, %s %lld", r->percent, what, (long long)most);
+    else if (most < asked) /* else it is the figure of a card that other rules forbid */
+        buf_printf(out, "%lld asked, %s %lld", (long long)asked, what, (long long)most);
+}
+
+/* The figure of a verdict: "60 asked, the most that is free on a card: 28". Some have none. */
+static void ui_write_figure(struct buf *out, const struct request *r, const struct ui_reason *x,
+                            enum verdict v)
+{
+    struct str wish = STR("");
+    if (v == VERDICT_TOO_LARGE)
+        ui_write_memory(out, r, "the largest card has", x->most.size);
+    else if (v == VERDICT_NO_CARD_FREE)
+        ui_write_memory(out, r, "the most that is free on a card:", x->most.free);
+    else if (v == VERDICT_NODE_FULL)
+        ui_write_memory(out, r, "the most that a node has left:", x->most.left);
+    else if (v == VERDICT_NO_CORES)
+        buf_printf(out, "%u%% of compute asked, the most that is free on a card: %u%%",
+                   request_share(r).cores, x->most.cores);
+    else if (v == VERDICT_TOO_FEW)
+        buf_printf(out, "%u cards asked", request_cards(r));
+    else if (x->quota_n > 0 && (uint32_t)v == x->most.denial)
+        wish = (struct str){x->quota, x->quota_n};
+    else if (v == VERDICT_MODEL)
+        wish = r->models;
+    else if (v == VERDICT_UUID)
+        wish = r->uuids;
+    else if (v == VERDICT_AFFINITY)
+        wish = r->affinity;
+    else if (v == VERDICT_ANTI_AFFINITY)
+        wish = r->anti_affinity;
+    buf_put(out, wish);
+}
+
+static void ui_write_because(struct jwrite *w, const struct request *r,
+                             const struct ui_reason *reason)
 {
     if (reason == NULL)
         return;
     jwrite_key(w, STR("because"));
     jwrite_object_begin(w);
     for (size_t v = 0; v < VERDICT_COUNT; v++) {
-        if (v != VERDICT_FITS && reason->counts[v] > 0)
-            ui_write_put_number(w, str_of(verdict_name((enum verdict)v)), reason->counts[v]);
+        char bytes[TEXT_BYTES];
+        struct buf text = BUF_ON(bytes);
+        if (v == VERDICT_FITS || reason->counts[v] == 0)
+            continue;
+        ui_write_figure(&text, r, reason, (enum verdict)v);
+        jwrite_key(w, str_of(verdict_name((enum verdict)v)));
+        jwrite_object_begin(w);
+        ui_write_put_number(w, STR("nodes"), reason->counts[v]);
+        if (!buf_failed(&text))
+            ui_write_put_str(w, STR("text"), buf_str(&text));
+        jwrite_object_end(w);
     }
     jwrite_object_end(w);
 }
@@ -206,17 +260,18 @@ static void ui_write_waiting(struct jwrite *w, const struct pod *p, const struct
 {
     const struct request *r = p->request;
     char since[STAMP_BYTES];
+    char bytes[TEXT_BYTES];
+    struct buf wants = BUF_ON(bytes);
+    reason_request(&wants, r);
     jwrite_object_begin(w);
     ui_write_put_str(w, STR("namespace"), p->namespace);
     ui_write_put_str(w, STR("name"), p->name);
     ui_write_put_some(w, STR("mem"), r->mem);
-    ui_write_put_number(w, STR("cards"), request_cards(r));
-    ui_write_put_some(w, STR("cores"), r->cores);
-    ui_write_put_some(w, STR("percent"), r->percent);
-    ui_write_put_true(w, STR("whole"), r->whole);
+    if (!buf_failed(&wants))
+        ui_write_put_str(w, STR("wants"), buf_str(&wants));
     if (p->created_s > 0)
         ui_write_put_str(w, STR("since"), stamp_print(p->created_s, since));
-    ui_write_because(w, reason);
+    ui_write_because(w, r, reason);
     jwrite_object_end(w);
 }
 

@@ -24,7 +24,13 @@ def page_follows(lab: Lab) -> None:
             late = fake.pod("late", 7)
             check(daemon.fitting(late, ["n1"]) == [], "it fits")
             wait_for(
-                lambda: page.waiting().get("late", {}).get("because") == {"no_card_free": 1},
+                lambda: page.waiting().get("late", {}).get("because")
+                == {
+                    "no_card_free": {
+                        "nodes": 1,
+                        "text": "7 asked, the most that is free on a card: 2",
+                    }
+                },
                 "the page to say why it waits",
             )
             shown = page.waiting()

@@ -36,23 +36,6 @@ export function pod_of(r) {
     };
 }
 
-/* The request of a waiting pod in words. */
-export function request_text(p) {
-    const parts = [];
-    const cards = p.cards > 1 ? `${p.cards} cards` : "one card";
-    if (p.whole)
-        parts.push(p.cards > 1 ? `${p.cards} whole cards` : "a whole card");
-    else if (p.percent)
-        parts.push(`${p.percent} % of ${cards}`);
-    if (p.mem && p.whole)
-        parts.push(`${p.mem} or more`);
-    else if (p.mem)
-        parts.push(p.percent ? `at least ${p.mem}` : `${p.mem} on ${cards}`);
-    if (p.cores)
-        parts.push(`${p.cores} % of compute`);
-    return parts.join(", ");
-}
-
 /* "no_card_free" reads as "no card free". */
 export const verdict_text = (verdict) => verdict.replaceAll("_", " ");
 

@@ -3,10 +3,11 @@
  * picture.
  */
 import {answer_draw, place_draw} from "./answer.js";
-import {EMPTY_REQUEST, explain_pod, explain_request, request_text, verdict_text} from "./ask.js";
-import {ago, by_id, count, el, icon, plural} from "./dom.js";
+import {EMPTY_REQUEST, explain_pod, explain_request} from "./ask.js";
+import {ago, by_id, el, icon, plural} from "./dom.js";
 import {STATES, pod_name, state_of} from "./draw.js";
 import {card_free, entry_place} from "./model.js";
+import {waiting_draw} from "./waiting.js";
 
 const FIELDS = [
     ["memory", "Memory", "8"],
@@ -159,22 +160,9 @@ export class Panel {
     }
 
     draw_waiting() {
-        const {pods, waiting} = this.model;
-        const now = Date.now();
-        const list = el("ul", {class: "waiting"}, ...pods.map((p) => el("li", {},
-            el("button", {type: "button", "data-key": pod_name(p),
-                          onclick: () => this.set({kind: "pod", namespace: p.namespace, name: p.name})},
-            el("span", {class: "who"}, pod_name(p)),
-            el("span", {class: "since"}, p.since ? ago(p.since, now) : ""),
-            el("span", {class: "wants"}, request_text(p)),
-            p.because && el("span", {class: "because"}, Object.entries(p.because).map(
-                ([verdict, n]) => `${verdict_text(verdict)}: ${count(n)}`).join(", "))))));
-        this.frame("Waiting pods",
-            el("p", {class: "dim"}, waiting === 0
-                ? "No pod waits for a card."
-                : `${plural(waiting, "pod")} without a node, oldest first.${
-                    waiting > pods.length ? ` The first ${count(pods.length)} are listed.` : ""}`),
-            list);
+        this.frame("Waiting pods", ...waiting_draw(this.model, {
+            pod: (p) => this.set({kind: "pod", namespace: p.namespace, name: p.name}),
+        }));
     }
 
     draw_ask() {
@@ -246,7 +234,7 @@ export class Panel {
         if (!facts)
             return;
         const text = p
-            ? `Waits${p.since ? ` for ${ago(p.since, Date.now())}` : ""}; wants ${request_text(p)}.`
+            ? `Waits${p.since ? ` for ${ago(p.since, Date.now())}` : ""}; asks for ${p.wants ?? "?"}.`
             : this.answer?.place ? "" : "Not among the waiting pods.";
         facts.replaceChildren(el("p", {class: "dim"}, text));
     }

@@ -10,7 +10,7 @@ from lab import Lab, check, equal
 
 ANSWER = """
 const t = (css) => document.querySelector(css)?.textContent ?? null;
-return {head: t('.head-line'), best: t('.best-line'), stop: t('.stop'),
+return {head: t('.head-line'), best: t('.best-line'), stop: t('.stop'), note: t('.cards-only'),
   reasons: Object.fromEntries([...document.querySelectorAll('.reason')].map(
       (r) => [r.dataset.verdict, Number(r.querySelector('.n').textContent.replaceAll(',', ''))])),
   fit: t('.answer h3'),
@@ -46,6 +46,8 @@ def compare(got: dict, told: dict) -> None:
             + (f", {g['compute']} % of compute)" if "compute" in g else ")")
             for g in best["placement"])
         equal(got["best"], f"It would go to {best['node']}, {words}", "the best")
+    equal(got["note"], "Cards only: taints, CPU and affinity are kube-scheduler's." if fitting else None,
+          "what a named node does not promise")
 
 
 @check
@@ -213,6 +215,7 @@ def replicas(lab: Lab) -> None:
     where = b.js("return [...document.querySelectorAll('.answer .plain:not(.nodes) li')].map("
                  "(li) => li.textContent)")
     equal(where, [f"{n['node']} {n['replicas']}" for n in told["nodes"]], "where")
+    assert got["note"].startswith("Cards only: "), got["note"]
 
 
 @check
@@ -234,3 +237,4 @@ def wrong_requests(lab: Lab) -> None:
     equal(got["head"], f"{status}: {json.loads(text)['error']}", "a pod that is gone")
     equal(b.js("return document.querySelector('.facts').textContent"),
           "Not among the waiting pods.", "facts")
+    equal(got["note"], None, "no node is named")

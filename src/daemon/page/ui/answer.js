@@ -4,6 +4,7 @@ import {verdict_text} from "./ask.js";
 import {clock, count, el, plural} from "./dom.js";
 
 const NODES_MAX = 20; /* node names shown below one reason */
+const LIMITS = "Cards only: taints, CPU and affinity are kube-scheduler's.";
 
 function grants_text(placement) {
     const parts = (placement ?? []).map((g) => `${g.card < 0 ? "no valid card" : `card ${g.card}`} (${
@@ -97,6 +98,7 @@ export function answer_draw(answer, on) {
         headline(answer),
         !answer.error && best_part(answer, on),
         fit_part(answer.fit, on),
+        !answer.error && answer.fits > 0 && el("p", {class: "dim cards-only"}, LIMITS),
         reasons.length > 0 && !answer.error && el("section", {},
             el("h3", {}, answer.fits > 0 ? "Why not elsewhere" : "Why"),
             ...reasons.map(([verdict, n]) => reason_part(answer, verdict, n, on))),

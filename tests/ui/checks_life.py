@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import world
-from checks_picture import ROWS, compare
+from checks_picture import ROWS, TOTALS, compare
 from lab import Lab, check, equal
 
 # Rows in the document: 900 pixels show twenty, and some are drawn beyond the edges.
@@ -70,12 +70,13 @@ def large_cluster(lab: Lab) -> None:
     daemon = lab.daemon("large")
     b = lab.open(daemon)
     nodes = daemon.inspect()
-    totals = b.js("return [...document.querySelectorAll('#totals dd')].map((d) => d.textContent)")
+    totals = b.js(TOTALS)
     pods = sum(len(d["pods"]) for n in nodes.values() for d in n["devs"])
     used = sum(n["usedGPU"] for n in nodes.values())
     total = sum(n["totalGPU"] for n in nodes.values())
-    equal(totals[:5], ["5,000", "40,000", f"{used:,} of {total:,}",
-                       f"{round(100 * used / total)} %", f"{pods:,}"], "the totals")
+    equal({key: totals[key] for key in ("nodes", "cards", "memory", "pods")},
+          {"nodes": "Nodes 5,000", "cards": "Cards 40,000", "pods": f"Pods {pods:,}",
+           "memory": f"Memory used {used:,} of {total:,} GiB {100 * used // total}%"}, "the totals")
     for at in (0.0, 0.31, 0.77, 1.0):
         b.js("const s = document.getElementById('scroll');"
              "s.scrollTop = s.scrollHeight * arguments[0]", at)

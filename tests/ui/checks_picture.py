@@ -23,6 +23,11 @@ return [...document.querySelectorAll('.row')]
 }))"""
 
 
+TOTALS = """
+return Object.fromEntries([...document.querySelectorAll('#totals .total')].map(
+    (t) => [t.dataset.total, t.textContent.trim()]))"""
+
+
 def figures(node: dict) -> list[tuple]:
     """A node of inspect: its cards, and the pods on each."""
     return [(d["id"], d["usedGPU"], d["totalGPU"],
@@ -71,13 +76,74 @@ def figures_of_inspect(lab: Lab) -> None:
                 assert abs(pod["px"] - share * card["bar"]) < 2, (row["name"], pod, card["bar"])
     equal(next(r["fig"] for r in rows if r["name"] == "notebooks-0"), "36/40",
           "what is allocatable caps the node's sum")
-    totals = b.js("return [...document.querySelectorAll('#totals dd')].map((d) => d.textContent)")
+    totals = b.js(TOTALS)
     total = sum(n["totalGPU"] for n in nodes.values())
     used = sum(n["usedGPU"] for n in nodes.values())
     cards = sum(d["id"] >= 0 for n in nodes.values() for d in n["devs"])
     pods = sum(len(d["pods"]) for n in nodes.values() for d in n["devs"])
-    equal(totals[:5], [str(len(nodes)), str(cards), f"{used} of {total}",
-                       f"{round(100 * used / total)} %", str(pods)], "the totals")
+    free = [(d["freeGPU"], d["usedGPU"], n["freeGPU"]) for n in daemon.json(
+        "GET", "/gpushare-scheduler/cards")["nodes"] for d in n["devs"] if d["id"] >= 0]
+    sizes = [(min(of_card, of_node), used_there) for of_card, used_there, of_node in free]
+    split = sum(size for size, used_there in sizes if used_there > 0)
+    equal(totals, {
+        "nodes": f"Nodes {len(nodes)}", "cards": f"Cards {cards}", "pods": f"Pods {pods}",
+        "memory": f"Memory used {used} of {total} GiB {100 * used // total}%",
+        "free": f"Largest free {max(size for size, _ in sizes)} GiB",
+        "split": f"Fragmentation {100 * split // sum(size for size, _ in sizes)}%",
+        "trouble": "Trouble 2"}, "the totals")
+
+
+@check
+def totals_filter(lab: Lab) -> None:
+    """A press on a total shows the nodes that it counts, and a second press all of them again."""
+    b = lab.open(lab.daemon("small"))
+    wanted = {
+        "trouble": (["infer-0", "train-0"], "#only=trouble"),
+        "free": (["train-0", "train-1"], "#free=80&sort=free"),
+        "split": (["infer-0", "notebooks-0", "train-0", "mixed-0", "train-1"], "#only=split&sort=split"),
+        "memory": (["notebooks-0", "infer-0", "train-0", "train-1", "mixed-0"], "#only=busy&sort=full"),
+        "pods": (["infer-0", "train-0", "notebooks-0", "train-1", "mixed-0"], "#only=busy&sort=pods"),
+        "cards": (sorted(["infer-0", "mixed-0", "notebooks-0", "train-0", "train-1"]), "#only=usable"),
+    }
+    pressed = ("return [...document.querySelectorAll('#totals [aria-pressed=true]')].map("
+               "(t) => t.dataset.total)")
+    for total, (names, address) in wanted.items():
+        b.js("document.querySelector(`[data-total=${arguments[0]}]`).focus()", total)
+        b.press("Enter")
+        lab.settle()
+        equal(b.js("return document.activeElement.dataset.total"), total, "the focus stays")
+        equal([r["name"] for r in b.js(ROWS)], names, total)
+        equal(b.js("return location.hash"), address, f"the address after {total}")
+        equal(b.js(pressed), [total], "pressed")
+        equal(b.js("return document.getElementById('only').value"),
+              "" if total == "free" else address.split("=")[1].split("&")[0], "the control")
+        b.press("Enter")
+        lab.settle()
+        equal((len(b.js(ROWS)), b.js("return location.hash"), b.js(pressed)), (5, "", ["nodes"]),
+              f"after the second press on {total}")
+    b.fill("#q", "train")
+    b.js("document.querySelector('[data-total=nodes]').click()")
+    lab.settle()
+    equal((len(b.js(ROWS)), b.js("return document.getElementById('q').value")), (5, ""), "all nodes")
+
+
+@check
+def filter_reaches_waiting(lab: Lab) -> None:
+    """The words of the filter apply to the waiting pods, too, and the tab says how many pass."""
+    b = lab.open(lab.daemon("small"), "#waiting=")
+    who = "return [...document.querySelectorAll('.waiting .who')].map((w) => w.textContent)"
+    tab = "return document.getElementById('n-waiting').textContent"
+    equal((b.js(who), b.js(tab)), (["research/big-job", "research/train"], "2"), "without a filter")
+    b.fill("#q", "BIG")
+    lab.settle()
+    equal((b.js(who), b.js(tab)), (["research/big-job"], "1 of 2"), "with one")
+    equal(b.js("return document.querySelector('.panel-body p').textContent"),
+          "2 pods without a node, oldest first. 1 passes the filter.", "in words")
+    b.fill("#q", "big absent")
+    lab.settle()
+    equal((b.js(who), b.js(tab)), ([], "0 of 2"), "none")
+    lab.open(lab.daemon("small"), "#q=research&waiting=")
+    equal((len(b.js(who)), b.js(tab)), (2, "2"), "by the namespace")
 
 
 @check
@@ -151,7 +217,7 @@ def orders(lab: Lab) -> None:
     b = lab.open(daemon)
     wanted = {"": ["n1", "n2", "n9", "n10"], "full": ["n2", "n10", "n1", "n9"],
               "room": ["n1", "n9", "n2", "n10"], "free": ["n1", "n2", "n9", "n10"],
-              "pods": ["n10", "n2", "n1", "n9"]}
+              "pods": ["n10", "n2", "n1", "n9"], "split": ["n10", "n2", "n1", "n9"]}
     for order, names in wanted.items():
         b.js("const s = document.getElementById('sort'); s.value = arguments[0];"
              "s.dispatchEvent(new Event('input'))", order)

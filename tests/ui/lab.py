@@ -148,7 +148,7 @@ class Lab:
         b.open("about:blank")
         b.open(daemon.url(place))
         nodes = len(daemon.inspect())
-        b.until("const d = document.querySelector('#totals dd');"
+        b.until("const d = document.querySelector('#totals .v');"
                 "return document.getElementById('link').dataset.state === 'live' && d !== null"
                 "  && d.textContent.replaceAll(',', '') === arguments[0]", str(nodes))
         b.until("return document.querySelectorAll('.row').length > 0"

@@ -4,7 +4,7 @@
  * the order.
  */
 import {EMPTY_REQUEST} from "./ask.js";
-import {by_id, clock, count, el, icon, percent, plural} from "./dom.js";
+import {by_id, clock, count, el, icon, plural} from "./dom.js";
 import {Keys} from "./keys.js";
 import {Model} from "./model.js";
 import {Panel} from "./panel.js";
@@ -12,6 +12,7 @@ import {NO_FILTER, place_read, place_write} from "./place.js";
 import {Rows, stats} from "./rows.js";
 import {Stream} from "./stream.js";
 import {Tip} from "./tip.js";
+import {Totals} from "./totals.js";
 
 const VIEW_MS = 250; /* least time between two views of a changing cluster */
 
@@ -51,10 +52,15 @@ panel = new Panel(model, {
     show: (name) => show_node(name),
     only: (verdict) => set_filter({verdict}),
     verdict: () => state.filter.verdict,
+    filter: () => state.filter,
 });
 
 keys = new Keys(rows, {open: (name, col, pod) => open_place(name, col, pod)});
 const tip = new Tip(rows, keys);
+const totals = new Totals(model, (change) => {
+    set_filter(change);
+    draw_controls();
+}, () => clear_filter());
 
 function save() {
     place_write(state.filter, panel.open);
@@ -90,23 +96,16 @@ function draw(time) {
     draw_empty(view.length);
 }
 
-function total(name, value, more) {
-    return el("div", {}, el("dt", {}, name), el("dd", {}, value, more));
+function draw_waiting_count() {
+    const n = model.waiting_view(state.filter).length;
+    by_id("n-waiting").textContent = n === model.pods.length ? count(model.waiting)
+        : `${count(n)} of ${count(model.waiting)}`;
 }
 
 function draw_totals() {
     totals_due = false;
-    const s = model.sums;
-    const meter = el("span", {class: "meter", "aria-hidden": "true"}, el("i"));
-    meter.firstChild.style.width = `${Math.min(100, percent(s.used, s.total))}%`;
-    by_id("totals").replaceChildren(
-        total("Nodes", count(s.nodes)),
-        total("Cards", count(s.cards)),
-        total("Memory", `${count(s.used)} of ${count(s.total)}`, meter),
-        total("Used", `${percent(s.used, s.total)} %`),
-        total("Pods", count(s.pods)),
-        total("Trouble", count(s.trouble)));
-    by_id("n-waiting").textContent = count(model.waiting);
+    totals.draw(state.filter);
+    draw_waiting_count();
     const select = by_id("model");
     const models = [...model.models.keys()].sort();
     const shown = [...select.options].slice(1).map((o) => o.value);
@@ -135,7 +134,10 @@ function draw_empty(n) {
     if (is_filtered() && model.nodes.size > 0) {
         box.replaceChildren(el("h2", {}, "No node matches"),
             el("p", {}, `None of ${plural(model.nodes.size, "node")} passes the filter.`),
-            el("button", {type: "button", onclick: () => clear_filter()}, "Clear the filter"));
+            el("button", {type: "button", onclick: () => {
+                clear_filter();
+                by_id("q").focus();
+            }}, "Clear the filter"));
     } else if (model.is_whole) {
         box.replaceChildren(el("h2", {}, "No node shares its cards"),
             el("p", {}, "cardpack has found no node with aliyun.com/gpu-mem in its capacity. Nodes get it "
@@ -275,6 +277,8 @@ function open_place(name, col, pod) {
 function set_filter(change) {
     Object.assign(state.filter, change);
     save();
+    totals_due = true;
+    panel.refresh({filter: true});
     want_view(true);
     if (change.verdict !== undefined)
         panel.draw_answer();
@@ -283,7 +287,6 @@ function set_filter(change) {
 function clear_filter() {
     set_filter({...NO_FILTER, sort: state.filter.sort});
     draw_controls();
-    by_id("q").focus();
 }
 
 function draw_controls() {
@@ -299,6 +302,7 @@ function draw_controls() {
 function follow_place() {
     const {filter, open} = place_read();
     state.filter = filter;
+    totals_due = true;
     draw_controls();
     panel.set(open, false);
     state.filter.verdict = filter.verdict;

@@ -38,7 +38,8 @@ export const count = (n) => numbers.format(n);
 
 export const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
-export const percent = (part, whole) => (whole > 0 ? Math.round((part / whole) * 100) : 0);
+/* Rounded down, as in kubectl cardpack: only what is full has 100. */
+export const percent = (part, whole) => (whole > 0 ? Math.floor((part * 100) / whole) : 0);
 
 export function clock(ms) {
     return new Date(ms).toLocaleTimeString("en-GB");

@@ -64,7 +64,7 @@ export function card_label(entry, card) {
 
 export function node_label(entry, verdict) {
     const parts = [`node ${entry.name}`, `${entry.used} of ${entry.room} used`,
-                   plural(entry.valid, "card"), plural(entry.pods, "pod")];
+                   `largest free ${entry.free}`, plural(entry.valid, "card"), plural(entry.pods, "pod")];
     if (entry.trouble > 0)
         parts.push(`${plural(entry.trouble, "card")} in trouble`);
     if (verdict)

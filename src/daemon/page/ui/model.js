@@ -3,7 +3,9 @@
  * entry, and entries are never modified: identity shows whether an entry is the latest one. Each
  * change updates the sums, so its cost depends only on the changed nodes.
  */
-const NO_SUMS = {nodes: 0, cards: 0, total: 0, used: 0, pods: 0, trouble: 0, reserved: 0};
+const NO_SUMS = {nodes: 0, cards: 0, total: 0, used: 0, free: 0, split: 0, pods: 0, trouble: 0,
+                 reserved: 0};
+const GIB_MAX = 1024; /* no card has more GiB: kubectl cardpack guesses the unit by it, too */
 
 /* A sort key that puts "n2" before "n10": it pads numbers, so that strings compare right. */
 const order_key = (name) => name.replace(/\d+/g, (d) => d.padStart(12, "0"));
@@ -24,22 +26,34 @@ export function entry_make(node) {
     const e = {
         name: node.name, key: order_key(node.name), cards, policy: node.policy ?? "",
         total: node.total ?? 0, used: node.used ?? 0, room: 0, left: 0,
-        valid: 0, pods: 0, reserved: 0, trouble: 0, free: 0, models: [], text: null,
+        valid: 0, usable: 0, pods: 0, reserved: 0, trouble: 0, models: [], text: null,
+        free: 0, /* the most that a card has free */
+        sum: 0, /* what all cards have free */
+        split: 0, /* of that, on cards that hold pods already */
+        largest: 0,
     };
     e.room = Math.min(e.total, node.limit ?? e.total);
     e.left = node.left ?? e.total - e.used;
+    const names = new Set(); /* a pod on several cards counts once */
     for (const c of cards) {
-        const pods = c.pods ?? [];
+        const free = card_free(e, c);
         e.valid += c.id >= 0 ? 1 : 0;
-        e.pods += pods.length;
-        for (const p of pods)
-            e.reserved += p.reserved ? 1 : 0;
+        e.usable += is_usable(c) ? 1 : 0;
+        e.largest = Math.max(e.largest, c.total);
+        e.sum += free;
+        e.split += c.used > 0 ? free : 0;
+        for (const p of c.pods ?? []) {
+            const name = `${p.namespace}/${p.name}`;
+            e.reserved += p.reserved && !names.has(name) ? 1 : 0;
+            names.add(name);
+        }
         if (c.id < 0 || card_over(c) || c.state === "cordoned" || c.state === "unhealthy")
             e.trouble++;
         if (c.model && !e.models.includes(c.model))
             e.models.push(c.model);
-        e.free = Math.max(e.free, card_free(e, c));
+        e.free = Math.max(e.free, free);
     }
+    e.pods = names.size;
     return e;
 }
 
@@ -72,10 +86,14 @@ export function entry_place(e, namespace, name) {
         : {node: e.name, state: is_reserved ? "reserved" : "bound", placement};
 }
 
+/* Fragmentation: the part of the free memory that is on cards which hold pods, 0 to 1. */
+export const entry_split = (e) => (e.sum > 0 ? e.split / e.sum : 0);
+
 const ORDERS = {
     free: (a, b) => b.free - a.free,
     full: (a, b) => b.used / (b.room || 1) - a.used / (a.room || 1),
-    room: (a, b) => b.left - a.left,
+    room: (a, b) => Math.min(b.sum, b.left) - Math.min(a.sum, a.left),
+    split: (a, b) => entry_split(b) - entry_split(a) || b.split - a.split,
     pods: (a, b) => b.pods - a.pods,
     trouble: (a, b) => b.trouble - a.trouble,
 };
@@ -84,6 +102,9 @@ const ONLY = {
     trouble: (e) => e.trouble > 0,
     reserved: (e) => e.reserved > 0,
     empty: (e) => e.used === 0,
+    busy: (e) => e.used > 0,
+    usable: (e) => e.usable > 0,
+    split: (e) => e.split > 0,
 };
 
 const by_key = (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
@@ -96,8 +117,13 @@ function has_card(e, model, free) {
     return false;
 }
 
+const words_of = (filter) => filter.q.toLowerCase().split(/\s+/).filter((w) => w !== "");
+
+const has_words = (text, words) => words.every((w) => text.includes(w));
+
 export class Model {
     constructor() {
+        this.most_rev = -1;
         this.nodes = new Map();
         this.next = null; /* the new state after a reconnection, until it has all nodes */
         this.sums = {...NO_SUMS};
@@ -143,6 +169,8 @@ export class Model {
         s.cards += sign * e.valid;
         s.total += sign * e.total;
         s.used += sign * e.used;
+        s.free += sign * e.sum;
+        s.split += sign * e.split;
         s.pods += sign * e.pods;
         s.trouble += sign * (e.trouble > 0 ? 1 : 0);
         s.reserved += sign * e.reserved;
@@ -184,6 +212,30 @@ export class Model {
         return changed;
     }
 
+    /* The most that a card has free, and the size of the largest card. */
+    most() {
+        if (this.most_rev !== this.rev) {
+            this.most_rev = this.rev;
+            this.found = {free: 0, largest: 0};
+            for (const e of this.nodes.values()) {
+                this.found.free = Math.max(this.found.free, e.free);
+                this.found.largest = Math.max(this.found.largest, e.largest);
+            }
+        }
+        return this.found;
+    }
+
+    /* No object says what the device plugin counts in: as kubectl cardpack guesses it. */
+    unit() {
+        return this.most().largest > GIB_MAX ? "MiB" : "GiB";
+    }
+
+    /* The waiting pods that pass the filter's words. */
+    waiting_view(filter) {
+        const words = words_of(filter);
+        return this.pods.filter((p) => has_words(`${p.namespace}/${p.name}`.toLowerCase(), words));
+    }
+
     /* Where the pod is: {node, state, placement: [{card, memory, compute}]}; or null. */
     place_of(namespace, name) {
         for (const e of this.nodes.values()) {
@@ -196,7 +248,7 @@ export class Model {
 
     /* The entries that pass the filter, in order. `answer` puts feasible nodes first. */
     view(filter, answer) {
-        const words = filter.q.toLowerCase().split(/\s+/).filter((w) => w !== "");
+        const words = words_of(filter);
         const free = Number(filter.free) || 0;
         const only = ONLY[filter.only];
         const verdict = answer ? filter.verdict : "";
@@ -206,7 +258,7 @@ export class Model {
                 continue;
             if ((filter.model !== "" || free > 0) && !has_card(e, filter.model, free))
                 continue;
-            if (words.length > 0 && !words.every((w) => text_of(e).includes(w)))
+            if (words.length > 0 && !has_words(text_of(e), words))
                 continue;
             if (verdict && answer.by_node.get(e.name)?.verdict !== verdict)
                 continue;

@@ -4,7 +4,7 @@
  */
 import {answer_draw, place_draw} from "./answer.js";
 import {EMPTY_REQUEST, explain_pod, explain_request} from "./ask.js";
-import {ago, by_id, el, icon, plural} from "./dom.js";
+import {ago, by_id, el, icon, percent, plural} from "./dom.js";
 import {STATES, pod_name, state_of} from "./draw.js";
 import {card_free, entry_place} from "./model.js";
 import {waiting_draw} from "./waiting.js";
@@ -25,7 +25,7 @@ export class Panel {
     constructor(model, hooks) {
         this.box = by_id("panel");
         this.model = model;
-        this.hooks = hooks; /* answered(answer), opened(open), show(name), only(verdict), verdict() */
+        this.hooks = hooks; /* answered(answer), opened(open), show(name), only(verdict), verdict(), filter() */
         this.open = null;
         this.answer = null;
         this.place = null; /* where the pod in question is; null: on no card, or not known yet */
@@ -131,7 +131,7 @@ export class Panel {
 
     /* Updates the shown content after a change; text that the user is editing stays. */
     refresh(changed) {
-        if (this.open?.kind === "waiting" && changed.pods)
+        if (this.open?.kind === "waiting" && (changed.pods || changed.filter))
             this.keep_focus(() => this.draw_waiting());
         else if (this.open?.kind === "node" && changed.names?.has(this.open.name))
             this.keep_focus(() => this.draw_node());
@@ -160,7 +160,7 @@ export class Panel {
     }
 
     draw_waiting() {
-        this.frame("Waiting pods", ...waiting_draw(this.model, {
+        this.frame("Waiting pods", ...waiting_draw(this.model, this.hooks.filter(), {
             pod: (p) => this.set({kind: "pod", namespace: p.namespace, name: p.name}),
         }));
     }
@@ -295,6 +295,8 @@ export class Panel {
             el("p", {class: "dim"}, `${entry.used} of ${entry.room} used${of_limit}; ${
                 plural(entry.valid, "card")}, ${plural(entry.pods, "pod")}.${
                 entry.policy ? ` Its cards: ${entry.policy}.` : ""}`),
+            el("p", {class: "dim"}, `Largest free ${entry.free}, fragmentation ${
+                percent(entry.split, entry.sum)}%.`),
             ...entry.cards.map((c) => this.card_part(entry, c)));
     }
 

@@ -1,5 +1,5 @@
 /* A tooltip for the element under the pointer or with the focus. Escape hides it. */
-import {by_id, el} from "./dom.js";
+import {by_id, el, percent} from "./dom.js";
 import {STATES, card_title, pod_name, state_of} from "./draw.js";
 import {card_free, card_over} from "./model.js";
 
@@ -27,7 +27,8 @@ function card_lines(entry, card) {
 
 function node_lines(entry, verdict) {
     const lines = [el("b", {}, entry.name)];
-    lines.push(`${entry.used} of ${entry.room} used, most free on a card: ${entry.free}`);
+    lines.push(`${entry.used} of ${entry.room} used, largest free ${entry.free}`);
+    lines.push(`Fragmentation ${percent(entry.split, entry.sum)}% of ${entry.sum} free`);
     if (entry.room < entry.total)
         lines.push(`Its cards have ${entry.total}; only that many are allocatable.`);
     if (verdict && !verdict.fits)

@@ -18,13 +18,22 @@ function waiting_row(p, now, on) {
             ...reasons.map((r) => el("span", {class: "because"}, reason_text(r)))));
 }
 
-/* on.pod(p) opens the pod. */
-export function waiting_draw(model, on) {
+function told_of(model, n) {
     const {pods, waiting} = model;
+    if (waiting === 0)
+        return "No pod waits for a card.";
+    const parts = [`${plural(waiting, "pod")} without a node, oldest first.`];
+    if (waiting > pods.length)
+        parts.push(`The first ${count(pods.length)} are listed.`);
+    if (n < pods.length)
+        parts.push(n === 0 ? "None passes the filter." : `${count(n)} ${n === 1 ? "passes" : "pass"} the filter.`);
+    return parts.join(" ");
+}
+
+/* on.pod(p) opens the pod. */
+export function waiting_draw(model, filter, on) {
     const now = Date.now();
-    const told = waiting === 0 ? "No pod waits for a card."
-        : `${plural(waiting, "pod")} without a node, oldest first.${
-            waiting > pods.length ? ` The first ${count(pods.length)} are listed.` : ""}`;
-    return [el("p", {class: "dim"}, told),
-            el("ul", {class: "waiting"}, ...pods.map((p) => waiting_row(p, now, on)))];
+    const shown = model.waiting_view(filter);
+    return [el("p", {class: "dim"}, told_of(model, shown.length)),
+            el("ul", {class: "waiting"}, ...shown.map((p) => waiting_row(p, now, on)))];
 }

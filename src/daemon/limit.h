@@ -69,6 +69,9 @@
 #define LIMIT_UI_PENDING 500
 #define LIMIT_UI_REASONS 512
 
+/* Namespaces whose quotas a web page shows. */
+#define LIMIT_UI_QUOTAS 500
+
 /* Pods that are evicted for one pod. To evict more is too high a price for a card. */
 #define LIMIT_EVICT_VICTIMS 32
 

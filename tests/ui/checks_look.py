@@ -78,7 +78,7 @@ for (const e of document.querySelectorAll('.top *, .tools *, .row, .node, .card,
 }
 return wide;"""
 
-PLACES = ("", "#waiting=", "#node=mixed-0", f"#ask={quote('memory=20&replicas=30')}",
+PLACES = ("", "#waiting=", "#namespaces=", "#ns=research", "#node=mixed-0", f"#ask={quote('memory=20&replicas=30')}",
           "#pod=research%2Ftrain", "#q=nothing-is-called-so")
 
 
@@ -181,7 +181,7 @@ def keyboard(lab: Lab) -> None:
     lab.settle()
     equal(b.js("return [document.getElementById('q').value, document.querySelectorAll('.row').length]"),
           ["", 5], "Escape clears")
-    for _ in range(7):
+    for _ in range(8):
         b.press("Tab")
     equal(b.js(HERE), ["train-0", -1, -1], "Tab reaches one place of the picture, the last one")
     equal(b.js("return document.querySelectorAll('#rows [tabindex=\"0\"]').length"), 1, "and only one")

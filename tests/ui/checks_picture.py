@@ -119,7 +119,7 @@ def totals_filter(lab: Lab) -> None:
               "" if total == "free" else address.split("=")[1].split("&")[0], "the control")
         b.press("Enter")
         lab.settle()
-        equal((len(b.js(ROWS)), b.js("return location.hash"), b.js(pressed)), (5, "", ["nodes"]),
+        equal((len(b.js(ROWS)), b.js("return location.hash"), b.js(pressed)), (5, "", []),
               f"after the second press on {total}")
     b.fill("#q", "train")
     b.js("document.querySelector('[data-total=nodes]').click()")
@@ -170,6 +170,67 @@ def states_without_colour(lab: Lab) -> None:
     equal(len(set(looks.values())), 5, f"looks without colours {looks}")
     models = b.js("return [...document.querySelectorAll('#model option')].map((o) => o.value)")
     assert "NVIDIA-A100" in models and world.MODELS[2] in models, models
+
+
+SPACES = """
+return [...document.querySelectorAll('.spaces > li')].map((li) => ({
+  name: li.querySelector('.who').textContent, mem: li.querySelector('button .fig').textContent,
+  figures: li.querySelector('.figures').textContent, rate: li.querySelector('button .rate').textContent,
+  hue: li.querySelector('.swatch').dataset.hue,
+  limits: [...li.querySelectorAll('.limits li')].map((l) => [...l.children].slice(0, 2).map(
+      (c) => c.textContent).join(': '))}))"""
+
+
+@check
+def namespaces(lab: Lab) -> None:
+    """Each namespace has its totals, its quotas and its colour; a click shows only its nodes and pods."""
+    quota = {"kind": "ConfigMap", "metadata": {"name": "cardpack-quota", "namespace": "kube-system"},
+             "data": {"quota.yaml": "namespaces: {search: {limits: {memory: 20}, perPool: {gold: {cards: 3}}}"
+                                    ", '*': {limits: {compute: 400}}}"}}
+    daemon = lab.daemon("spaces", lambda: [*world.small(), quota])
+    b = lab.open(daemon, "#namespaces=")
+    b.until("return document.querySelectorAll('.spaces .limits').length > 0")
+    held: dict[str, list[int]] = {}
+    for n in daemon.inspect().values():
+        for d in n["devs"]:
+            for p in d["pods"]:
+                held.setdefault(p["namespace"], []).append(p["usedGPU"])
+    total = sum(n["totalGPU"] for n in daemon.inspect().values())
+    got = {s["name"]: s for s in b.js(SPACES)}
+    equal(list(got), sorted(held, key=lambda name: (-sum(held[name]), name)), "the largest first")
+    for name, sizes in held.items():
+        equal((got[name]["mem"], got[name]["rate"], got[name]["figures"].split(",")[0]),
+              (f"{sum(sizes)} GiB", f"{100 * sum(sizes) // total}%",
+               f"{len(sizes)} pod{'' if len(sizes) == 1 else 's'}"), name)
+    equal(got["search"]["limits"], ["quota of memory: 15 of 20", "quota of cards in pool gold: 0 of 3"],
+          "its own quotas")
+    equal(got["research"]["limits"], ["quota of compute: 120 of 400%"], "those of all others")
+    assert "2 waiting" in got["research"]["figures"], got["research"]
+    hues = dict(b.js("return [...document.querySelectorAll('.row .pod')].map((p) => ["
+                     "p.getAttribute('aria-label').split('/')[0], p.dataset.hue])"))
+    equal({name: s["hue"] for name, s in got.items()}, hues, "the colours of the blocks")
+    key = b.js("return [...document.querySelectorAll('#key .key')].map((k) => [k.dataset.key,"
+               " k.querySelector('.swatch')?.dataset.hue ?? ''])")
+    equal(key, [*([name, hues[name]] for name in got)], "the key in the legend")
+
+    b.js("document.querySelector('.spaces [data-key=search]').focus()")
+    b.press("Enter")
+    lab.settle()
+    equal(b.js("return [...document.querySelectorAll('.row')].map((r) => r.dataset.name)"), ["infer-0"],
+          "its nodes")
+    equal(b.js("return [document.activeElement.dataset.key, location.hash]"),
+          ["search", "#ns=search&namespaces="], "the focus stays")
+    equal(b.js("return [...document.querySelectorAll('.row .pod.other')].every((p) => "
+               "!p.getAttribute('aria-label').startsWith('search/'))"
+               " && document.querySelectorAll('.row .pod.other').length === 2"), True, "pods of others")
+    equal(b.js("return document.getElementById('n-waiting').textContent"), "0 of 2", "its waiting pods")
+    b.click("#ns")
+    lab.settle()
+    equal(b.js("return [document.querySelectorAll('.row').length, document.activeElement.id]"), [5, "q"],
+          "all again")
+    b.click("#key .key")
+    lab.settle()
+    equal(b.js("return location.hash"), f"#ns={next(iter(got))}&namespaces=", "by the key")
 
 
 @check

@@ -48,6 +48,9 @@ SHOTS = (("dark-5", "small", "", 1400, 560, "dark"), ("light-5", "small", "", 14
          ("explain-5000", "large", "#pod=team-1%2Fwait-1", 1400, 900, "dark"),
          ("ask", "small", f"#ask={quote('memory=20&replicas=30')}", 1400, 800, "light"),
          ("node", "small", "#node=mixed-0", 1400, 700, "light"),
+         ("namespaces", "small", "#namespaces=", 1400, 700, "light"),
+         ("namespaces-5000", "large", "#ns=team-5&namespaces=", 1400, 900, "dark"),
+         ("where", "small", "#pod=speech%2Fwhisper", 1400, 560, "dark"),
          ("phone", "small", "", 360, 740, "dark"), ("phone-5000", "large", "", 360, 740, "light"),
          ("phone-ask", "small", f"#ask={quote('memory=20')}", 360, 740, "dark"),
          ("hostile", "hostile", "#waiting=", 1000, 500, "dark"))

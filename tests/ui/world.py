@@ -96,6 +96,10 @@ def large(nodes: int = 5000, pods: int = 20000) -> list[dict]:
         at, card = i * 7919 % nodes, i * 31 % 7
         items.append(pod(f"job-{i}", (4, 8, 10, 16, 20, 6, 12)[i * 13 % 7],
                          node=f"gpu-{at:04}", card=card, namespace=f"team-{i * 17 % 23}"))
+    items.append({"kind": "ConfigMap",
+                  "metadata": {"name": "cardpack-quota", "namespace": "kube-system"},
+                  "data": {"quota.yaml": "namespaces: {team-3: {limits: {memory: 10000}}, team-5: {limits:"
+                                         " {memory: 20000, cards: 870}, perModel: {'*A100*': {cards: 400}}}}"}})
     items += [pod(f"wait-{i}", (8, 90, 40)[i % 3], namespace=f"team-{i % 23}") for i in range(60)]
     return items
 

@@ -284,6 +284,85 @@ START_TEST(a_node_with_less_left_than_its_cards_says_so)
 
 END_TEST
 
+/* The limits of entries, and of "*" for a namespace with pods; a namespace without limits is left
+ * out. */
+START_TEST(quotas_have_their_usage)
+{
+    struct ui_fixture g;
+    struct ui_client p;
+    const struct quota_limit own[] = {{.scope = QUOTA_TOTAL, .most = {10, -1, 400}},
+                                      {QUOTA_POOL, STR("gold"), {-1, 2, -1}},
+                                      {QUOTA_MODEL, STR("A*"), {3, -1, -1}}};
+    const struct quota_limit others[] = {{.scope = QUOTA_TOTAL, .most = {0, -1, -1}}};
+    struct quota_entry entries[] = {
+        {.namespace = STR("absent"), .limits = own, .n_limits = 1},
+        {.namespace = STR("free")},
+        {.namespace = STR("*"), .limits = others, .n_limits = 1},
+        {.namespace = STR("ns"), .limits = own, .n_limits = COUNT_OF(own)},
+    };
+    open_stage(&g);
+    set_node(&g, 1, 64);
+    for (unsigned i = 1; i <= 3; i++)
+        set_pod(&g, i, 1);
+    ui_client_open(&p, &g);
+    await_right(&p, &g);
+    ck_assert_str_eq(buf_cstr(&p.quotas), "{\"namespaces\":[],\"total\":0}");
+    apply(&g, &(struct cache_event){.type = CACHE_QUOTA_SET, .quota = {entries, 4}});
+    await_right(&p, &g);
+    ck_assert_str_eq(buf_cstr(&p.quotas),
+                     "{\"namespaces\":["
+                     "{\"name\":\"absent\",\"limits\":["
+                     "{\"kind\":\"memory\",\"used\":0,\"limit\":10},"
+                     "{\"kind\":\"compute\",\"used\":0,\"limit\":400}]},"
+                     "{\"name\":\"ns\",\"limits\":["
+                     "{\"kind\":\"memory\",\"used\":6,\"limit\":10},"
+                     "{\"kind\":\"compute\",\"used\":0,\"limit\":400},"
+                     "{\"kind\":\"cards\",\"pool\":\"gold\",\"used\":0,\"limit\":2},"
+                     "{\"kind\":\"memory\",\"model\":\"A*\",\"used\":0,\"limit\":3}]}],"
+                     "\"total\":2}");
+    apply(&g, &(struct cache_event){.type = CACHE_QUOTA_SET, .quota = {entries, 3}});
+    await_right(&p, &g);
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&p.quotas),
+                                 "{\"name\":\"ns\",\"limits\":["
+                                 "{\"kind\":\"memory\",\"used\":6,\"limit\":0}]}"));
+    ui_client_close(&p);
+    close_stage(&g);
+}
+
+END_TEST
+
+/* With more quotas than a page shows, the first by name are shown and all are counted. */
+START_TEST(quotas_have_a_ceiling)
+{
+    static char names[LIMIT_UI_QUOTAS + 100][16];
+    static struct quota_entry entries[LIMIT_UI_QUOTAS + 100];
+    const struct quota_limit limit = {.scope = QUOTA_TOTAL, .most = {10, -1, -1}};
+    struct ui_fixture g;
+    struct buf out;
+    struct jwrite w;
+    open_stage(&g);
+    for (size_t i = 0; i < COUNT_OF(entries); i++) {
+        int n = snprintf(names[i], sizeof(names[i]), "team-%04zu", COUNT_OF(entries) - 1 - i);
+        entries[i] = (struct quota_entry){
+            .namespace = {names[i], (size_t)n}, .limits = &limit, .n_limits = 1};
+    }
+    apply(&g,
+          &(struct cache_event){.type = CACHE_QUOTA_SET, .quota = {entries, COUNT_OF(entries)}});
+    buf_init(&out, MIB);
+    jwrite_init(&w, &out);
+    ui_quota_write(&w, &g.service.cache.quota);
+    const char *text = buf_cstr(&out);
+    ck_assert_ptr_nonnull(strstr(text, "[{\"name\":\"team-0000\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"team-0300\""));
+    ck_assert_ptr_null(strstr(text, "\"team-0500\""));
+    ck_assert_ptr_nonnull(strstr(text, "],\"total\":600}"));
+    ck_assert_uint_lt(out.n, UI_QUOTA_BYTES + KIB);
+    buf_done(&out);
+    close_stage(&g);
+}
+
+END_TEST
+
 START_TEST(so_many_pages_and_no_more)
 {
     struct ui_fixture g;
@@ -340,6 +419,7 @@ START_TEST(without_memory_a_page_is_cut_or_right)
         ui_client_open(&p, &g);
         ck_assert(buf_reserve(&p.peer.in, MIB) && buf_reserve(&p.peer.out, KIB));
         ck_assert(buf_reserve(&p.body, MIB) && buf_reserve(&p.pods, MIB / 2));
+        ck_assert(buf_reserve(&p.quotas, KIB));
         fail_alloc_arm(FAIL_ONCE, ++nth);
         ui_reasons_note(g.service.reasons, STR("p-2"), &j);
         /* Only the test allocates for the page: it reads after the failing allocations. */
@@ -401,6 +481,8 @@ int main(void)
     tcase_add_test(c, when_too_many_go_it_begins_anew);
     tcase_add_test(c, the_oldest_pods_are_shown_and_all_counted);
     tcase_add_test(c, a_node_with_less_left_than_its_cards_says_so);
+    tcase_add_test(c, quotas_have_their_usage);
+    tcase_add_test(c, quotas_have_a_ceiling);
     tcase_add_test(c, so_many_pages_and_no_more);
     tcase_add_test(c, without_memory_a_page_is_cut_or_right);
     tcase_add_test(c, reasons_have_a_ceiling);

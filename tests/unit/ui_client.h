@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "codec/jread.h"
 #include "daemon/page/ui_feed.h"
+#include "daemon/page/ui_quota.h"
 #include "daemon/page/ui_write.h"
 #include "raw_conn.h"
 
@@ -36,6 +37,7 @@ struct ui_client {
     struct buf body; /* the rest of the body: an incomplete event */
     struct map nodes;
     struct buf pods;
+    struct buf quotas;
     unsigned hellos;
     bool ready;
     struct arena arena;
@@ -58,6 +60,7 @@ static inline void ui_client_open(struct ui_client *p, struct ui_fixture *g)
     *p = (struct ui_client){.at = 0};
     buf_init(&p->body, 64 * MIB);
     buf_init(&p->pods, MIB);
+    buf_init(&p->quotas, MIB);
     arena_init(&p->arena, 64 * MIB);
     map_init(&p->nodes, offsetof(struct shown, name), (struct map_seed){3, 4});
     ask(g, &p->peer, "/ui/events");
@@ -70,6 +73,7 @@ static inline void ui_client_close(struct ui_client *p)
     map_done(&p->nodes);
     buf_done(&p->body);
     buf_done(&p->pods);
+    buf_done(&p->quotas);
     arena_done(&p->arena);
 }
 
@@ -156,6 +160,9 @@ static inline void take_event(struct ui_client *p, struct str event)
     } else if (str_eq(name, STR("pods"))) {
         buf_clear(&p->pods, SIZE_MAX);
         buf_put(&p->pods, data);
+    } else if (str_eq(name, STR("quotas"))) {
+        buf_clear(&p->quotas, SIZE_MAX);
+        buf_put(&p->quotas, data);
     } else {
         ck_assert(str_eq(name, STR("status")));
     }
@@ -222,6 +229,10 @@ static inline bool is_right(struct ui_client *p, const struct ui_fixture *g)
     jwrite_init(&w, &now);
     ui_write_pending(&w, &g->service.cache, g->service.reasons);
     same = same && n == p->nodes.n && str_eq(buf_str(&p->pods), buf_str(&now));
+    buf_clear(&now, SIZE_MAX);
+    jwrite_init(&w, &now);
+    ui_quota_write(&w, &g->service.cache.quota);
+    same = same && str_eq(buf_str(&p->quotas), buf_str(&now));
     buf_done(&now);
     return same;
 }

@@ -11,10 +11,12 @@
 
 #include "base/mem.h"
 #include "daemon/limit.h"
+#include "daemon/page/ui_quota.h"
 #include "daemon/page/ui_write.h"
 #include "io/limit.h"
 
 #define BEAT_TICKS    30
+#define QUOTA_TICKS   4 /* the usage of quotas changes with each pod, and is sent as a whole */
 #define PORTION_BYTES (64 * KIB) /* checked before each node, so it may be exceeded by one node */
 #define PORTION_NODES 200
 
@@ -33,8 +35,9 @@ struct ui_stream {
     uint64_t begun; /* version of the changes at "hello" */
     uint64_t nodes; /* the page knows all changed nodes up to this version */
     uint64_t gone;  /* the page knows all removed nodes up to this version */
-    uint64_t pods;  /* version of feed->pods that the page knows; likewise status and beats */
+    uint64_t pods;  /* version of feed->pods that the page knows; likewise the others */
     uint64_t status;
+    uint64_t quotas;
     uint64_t beats;
 };
 
@@ -52,6 +55,7 @@ struct ui_feed {
     struct said pods;
     uint64_t pods_of[2]; /* the versions of the pending pods and the reasons in `pods` */
     struct said status;
+    struct said quotas;
     uint64_t counted_at; /* version of the changes at which nodes and cards were counted */
     size_t nodes;
     size_t cards;
@@ -157,6 +161,16 @@ static bool ui_feed_refresh_status(struct ui_feed *f)
     return ui_feed_publish(f, &f->status);
 }
 
+static bool ui_feed_refresh_quotas(struct ui_feed *f)
+{
+    if (f->quotas.text.n > 0 && f->ticks % QUOTA_TICKS != 0)
+        return false;
+    struct jwrite w = ui_feed_start_draft(f, "quotas");
+    ui_quota_write(&w, &f->service->cache.quota);
+    ui_feed_end_event(&f->draft);
+    return ui_feed_publish(f, &f->quotas);
+}
+
 /* Updates the common texts; returns whether a stream has something to send. */
 static bool ui_feed_refresh(struct ui_feed *f)
 {
@@ -164,6 +178,7 @@ static bool ui_feed_refresh(struct ui_feed *f)
     bool news = f->seen != c->version;
     f->seen = changes_see(c);
     news |= ui_feed_refresh_status(f);
+    news |= ui_feed_refresh_quotas(f);
     news |= ui_feed_refresh_pods(f);
     return news;
 }
@@ -178,7 +193,7 @@ static void ui_feed_put_hello(struct ui_stream *s, struct buf *out)
     s->ready = false;
     s->begun = s->gone = now;
     s->nodes = 0;
-    s->pods = s->status = 0;
+    s->pods = s->status = s->quotas = 0;
     s->beats = s->feed->beats;
     ui_feed_begin_event(out, "hello");
     jwrite_init(&w, out);
@@ -291,6 +306,7 @@ static void ui_feed_fill(struct http_stream *st, struct buf *out)
     if (!s->greeted || s->gone < f->service->cache.changes.lost)
         ui_feed_put_hello(s, out);
     ui_feed_put_said(out, &f->status, &s->status);
+    ui_feed_put_said(out, &f->quotas, &s->quotas);
     ui_feed_put_nodes(s, out);
     if (s->ready)
         ui_feed_put_said(out, &f->pods, &s->pods);
@@ -311,6 +327,7 @@ static void ui_feed_gone(struct http_stream *st)
     timer_cancel(&f->tick);
     buf_clear(&f->pods.text, 0);
     buf_clear(&f->status.text, 0);
+    buf_clear(&f->quotas.text, 0);
     buf_clear(&f->draft, 0);
     f->pods_of[0] = f->pods_of[1] = UINT64_MAX;
 }
@@ -380,6 +397,7 @@ enum errc ui_feed_new(struct service *s, uint64_t tick_ms, struct ui_feed **ret,
     ui_reasons_init(&f->reasons, (struct map_seed){loop_random(s->loop), loop_random(s->loop)});
     buf_init(&f->pods.text, LIMIT_REPLY_BYTES);
     buf_init(&f->status.text, LIMIT_REPLY_BYTES);
+    buf_init(&f->quotas.text, LIMIT_REPLY_BYTES);
     buf_init(&f->draft, LIMIT_REPLY_BYTES);
     f->pods_of[0] = f->pods_of[1] = UINT64_MAX;
     s->reasons = &f->reasons;
@@ -396,6 +414,7 @@ struct ui_feed *ui_feed_free(struct ui_feed *f)
     f->service->reasons = NULL;
     buf_done(&f->pods.text);
     buf_done(&f->status.text);
+    buf_done(&f->quotas.text);
     buf_done(&f->draft);
     mem_free(f);
     return NULL;

@@ -6,9 +6,8 @@
 
 #include "codec/stamp.h"
 #include "daemon/limit.h"
+#include "daemon/page/ui_least.h"
 #include "report/reason.h"
-
-#include <stdlib.h>
 
 /* The longest text about a request or a reason; a longer one is left out. */
 #define TEXT_BYTES 512
@@ -111,8 +110,10 @@ void ui_write_node(struct jwrite *w, const struct node *n)
         ui_write_put_number(w, STR("limit"), n->limit);
     if (node_left(n) != n->total - n->used)
         ui_write_put_number(w, STR("left"), node_left(n));
-    if (n->sizes != NULL)
+    if (n->sizes != NULL) {
         ui_write_put_str(w, STR("policy"), str_of(pack_name(n->sizes->placement)));
+        ui_write_put_str(w, STR("pool"), n->sizes->pool);
+    }
     jwrite_key(w, STR("cards"));
     jwrite_array_begin(w);
     for (uint32_t i = 0; i < n->n_cards; i++) {
@@ -145,52 +146,10 @@ static int ui_write_by_age(const void *a, const void *b)
     return order != 0 ? order : str_cmp(x->uid, y->uid);
 }
 
-/* Restores the heap order from `at` down: the youngest pod is first. */
-static void ui_write_sift(const struct pod **heap, size_t n, size_t at)
-{
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= n)
-            return;
-        if (child + 1 < n && ui_write_by_age(&heap[child + 1], &heap[child]) > 0)
-            child++;
-        if (ui_write_by_age(&heap[child], &heap[at]) <= 0)
-            return;
-        const struct pod *p = heap[at];
-        heap[at] = heap[child];
-        heap[child] = p;
-        at = child;
-    }
-}
-
 /* Also shows a pod whose request cannot be read: it wants a card too. */
 static bool ui_write_is_shown(const struct pod *p)
 {
     return request_shares(p->request) || !request_wants(p->request);
-}
-
-/* Collects the oldest pending pods; returns the number of all pending ones. */
-static size_t ui_write_collect(const struct cache *c,
-                               const struct pod *oldest[static LIMIT_UI_PENDING], size_t *ret_n)
-{
-    size_t n = 0;
-    size_t total = 0;
-    LIST_FOR_EACH (const struct pod, p, &c->pending, pending) {
-        if (!ui_write_is_shown(p))
-            continue;
-        total++;
-        if (n < LIMIT_UI_PENDING) {
-            oldest[n++] = p;
-            for (size_t i = n / 2; n == LIMIT_UI_PENDING && i-- > 0;)
-                ui_write_sift(oldest, n, i);
-        } else if (ui_write_by_age(&p, &oldest[0]) < 0) {
-            oldest[0] = p;
-            ui_write_sift(oldest, n, 0);
-        }
-    }
-    qsort((void *)oldest, n, sizeof(struct pod *), ui_write_by_age);
-    *ret_n = n;
-    return total;
 }
 
 /* What is asked for, and the most that these nodes have of it. */
@@ -277,16 +236,22 @@ static void ui_write_waiting(struct jwrite *w, const struct pod *p, const struct
 
 void ui_write_pending(struct jwrite *w, const struct cache *c, const struct ui_reasons *reasons)
 {
-    const struct pod *oldest[LIMIT_UI_PENDING];
-    size_t n = 0;
-    size_t total = ui_write_collect(c, oldest, &n);
+    const void *room[LIMIT_UI_PENDING];
+    struct ui_least oldest = {.items = room, .max = COUNT_OF(room), .order = ui_write_by_age};
+    LIST_FOR_EACH (const struct pod, p, &c->pending, pending) {
+        if (ui_write_is_shown(p))
+            ui_least_add(&oldest, p);
+    }
+    ui_least_sort(&oldest);
     jwrite_object_begin(w);
     jwrite_key(w, STR("pods"));
     jwrite_array_begin(w);
-    for (size_t i = 0; i < n; i++)
-        ui_write_waiting(w, oldest[i], ui_reasons_get(reasons, oldest[i]->uid));
+    for (size_t i = 0; i < oldest.n; i++) {
+        const struct pod *p = oldest.items[i];
+        ui_write_waiting(w, p, ui_reasons_get(reasons, p->uid));
+    }
     jwrite_array_end(w);
     jwrite_key(w, STR("total"));
-    jwrite_u64(w, total);
+    jwrite_u64(w, oldest.total);
     jwrite_object_end(w);
 }

@@ -7,6 +7,7 @@ import {EMPTY_REQUEST} from "./ask.js";
 import {by_id, clock, count, el, icon, plural} from "./dom.js";
 import {Keys} from "./keys.js";
 import {Model} from "./model.js";
+import {key_draw} from "./namespaces.js";
 import {Panel} from "./panel.js";
 import {NO_FILTER, place_read, place_write} from "./place.js";
 import {Rows, stats} from "./rows.js";
@@ -27,7 +28,7 @@ let panel;
 
 const rows = new Rows({
     verdict_of: (name) => state.answer?.by_node.get(name),
-    subject: () => panel?.subject() ?? "",
+    focus: () => ({pod: panel?.subject() ?? "", namespace: state.filter.ns}),
     pinned: () => keys?.pinned() ?? null,
     drawn: () => keys?.drawn(),
     redraw: (old, row) => keys.redraw(old, row),
@@ -53,6 +54,7 @@ panel = new Panel(model, {
     only: (verdict) => set_filter({verdict}),
     verdict: () => state.filter.verdict,
     filter: () => state.filter,
+    namespace: (ns) => set_filter({ns}),
 });
 
 keys = new Keys(rows, {open: (name, col, pod) => open_place(name, col, pod)});
@@ -106,6 +108,11 @@ function draw_totals() {
     totals_due = false;
     totals.draw(state.filter);
     draw_waiting_count();
+    by_id("unit").textContent = model.unit();
+    key_draw(by_id("key"), model, state.filter, {
+        only: (ns) => set_filter({ns}),
+        all: () => panel.set({kind: "namespaces"}),
+    });
     const select = by_id("model");
     const models = [...model.models.keys()].sort();
     const shown = [...select.options].slice(1).map((o) => o.value);
@@ -191,7 +198,7 @@ function link(to, why) {
 /* Whether a change of these nodes may affect the filter or the order of the view. */
 function view_hangs_on(names) {
     const f = state.filter;
-    return f.q !== "" || f.model !== "" || f.free !== "" || f.only !== "" || f.sort !== ""
+    return f.q !== "" || f.ns !== "" || f.model !== "" || f.free !== "" || f.only !== "" || f.sort !== ""
         || names.some((name) => rows.at.has(name) !== model.nodes.has(name));
 }
 
@@ -245,6 +252,10 @@ const stream_events = {
         want_frame();
         panel.refresh({pods: true});
     },
+    quotas: (data) => {
+        model.quotas = data;
+        panel.refresh({quotas: true});
+    },
     status: (data) => {
         model.status = data;
         draw_link();
@@ -282,6 +293,10 @@ function set_filter(change) {
     want_view(true);
     if (change.verdict !== undefined)
         panel.draw_answer();
+    if (change.ns !== undefined) {
+        draw_chip();
+        rows.forget();
+    }
 }
 
 function clear_filter() {
@@ -289,7 +304,18 @@ function clear_filter() {
     draw_controls();
 }
 
+function draw_chip() {
+    const {ns} = state.filter;
+    const chip = by_id("ns");
+    if (ns === "" && chip === document.activeElement)
+        by_id("q").focus();
+    chip.hidden = ns === "";
+    chip.setAttribute("aria-label", `Only namespace ${ns} is shown: show all`);
+    by_id("ns-name").textContent = ns;
+}
+
 function draw_controls() {
+    draw_chip();
     for (const key of ["q", "free", "only", "sort"])
         by_id(key).value = state.filter[key];
     const select = by_id("model");
@@ -338,18 +364,20 @@ function draw_legend() {
             el("span", {class: "bar"}, inside && el("span", {class: inside, "data-hue": "0"}))),
         state !== "ok" && icon(state), text);
     by_id("legend").append(
-        item("ok", "pod, coloured by namespace; namespaces share colours", "pod"),
+        el("span", {class: "item keys"}, "pods by namespace", el("span", {id: "key"})),
         item("ok", "reserved", "pod reserved"),
         item("ok", "free"), item("ok", "compute", "cores"), item("cordoned", "cordoned"),
         item("unhealthy", "unhealthy"), item("exclusive", "another plugin's"),
         item("nowhere", "no valid card"),
-        el("span", {class: "item"}, "memory is in the device plugin's unit"));
+        el("span", {class: "item"}, "memory in ", el("span", {id: "unit"}, "GiB")));
 }
 
 function listen() {
     for (const key of ["q", "free", "only", "sort", "model"])
         by_id(key).addEventListener("input", (event) => set_filter({[key]: event.target.value.trim()}));
     by_id("tab-waiting").addEventListener("click", () => toggle("waiting", {kind: "waiting"}));
+    by_id("tab-namespaces").addEventListener("click", () => toggle("namespaces", {kind: "namespaces"}));
+    by_id("ns").addEventListener("click", () => set_filter({ns: ""}));
     by_id("tab-ask").addEventListener("click",
         () => toggle("ask", {kind: "ask", request: {...EMPTY_REQUEST}}));
     by_id("tab-legend").addEventListener("click", (event) => {

@@ -22,7 +22,7 @@ export const STATES = {
 export const state_of = (card) => (card.id < 0 ? "nowhere" : STATES[card.state] ? card.state : "ok");
 
 /* The colour of a namespace does not depend on the other namespaces. */
-function hue_of(namespace) {
+export function hue_of(namespace) {
     let h = 2166136261;
     for (let i = 0; i < namespace.length; i++)
         h = Math.imul(h ^ namespace.charCodeAt(i), 16777619) >>> 0;
@@ -72,11 +72,13 @@ export function node_label(entry, verdict) {
     return parts.join(", ");
 }
 
-/* `subject` is the name of the pod in question, which gets an outline. */
-function block(p, share, px, subject) {
-    const is_subject = pod_name(p) === subject;
+/* The pod in question gets an outline; pods of other namespaces than the chosen one lose their colour. */
+function block(p, share, px, focus) {
+    const is_subject = pod_name(p) === focus.pod;
+    const is_other = focus.namespace !== "" && p.namespace !== focus.namespace;
     const b = el("span", {
-        class: `pod${p.reserved ? " reserved" : ""}${is_subject ? " subject" : ""}`, role: "button",
+        class: `pod${p.reserved ? " reserved" : ""}${is_subject ? " subject" : ""}${
+            is_other ? " other" : ""}`, role: "button",
         tabindex: "-1", "data-hue": hue_of(p.namespace),
         "aria-label": is_subject ? `${pod_label(p)}, the pod in the panel` : pod_label(p),
     });
@@ -97,7 +99,7 @@ function ghost(grants, scale, used) {
     return g;
 }
 
-function bar(card, px, grants, subject) {
+function bar(card, px, grants, focus) {
     const pods = card.pods ?? [];
     const held = pods.reduce((sum, p) => sum + p.mem, 0);
     const scale = Math.max(card.total, held, card.used, 1);
@@ -105,7 +107,7 @@ function bar(card, px, grants, subject) {
     const shown = pods.length > BLOCKS_MAX ? pods.slice(0, BLOCKS_MAX - 1) : pods;
     let rest = held;
     for (const p of shown) {
-        b.append(block(p, (p.mem / scale) * 100, px, subject));
+        b.append(block(p, (p.mem / scale) * 100, px, focus));
         rest -= p.mem;
     }
     if (shown.length < pods.length) {
@@ -132,7 +134,7 @@ function caption(card) {
         el("span", {}, card.id < 0 ? `no card: ${card.used}` : `${card.used}/${card.total}`));
 }
 
-function draw_card(entry, card, col, px, verdict, subject) {
+function draw_card(entry, card, col, px, verdict, focus) {
     const grants = (verdict?.placement ?? []).filter((g) => g.card === card.id);
     const why = verdict?.cards?.find((c) => c.card === card.id);
     const label = [card_label(entry, card)];
@@ -143,7 +145,7 @@ function draw_card(entry, card, col, px, verdict, subject) {
     return el("div", {
         class: `card ${state_of(card)}${card_over(card) ? " over" : ""}`, role: "gridcell",
         tabindex: "-1", "aria-colindex": col + 2, "data-col": col, "aria-label": label.join(", "),
-    }, bar(card, px, grants, subject), caption(card));
+    }, bar(card, px, grants, focus), caption(card));
 }
 
 function draw_head(entry, verdict) {
@@ -162,8 +164,8 @@ function draw_head(entry, verdict) {
 }
 
 /* `geometry` has the place and the widths; `verdict` is this node's verdict in the current answer;
- * `subject` is the name of the pod in question. */
-export function draw_row(entry, geometry, verdict, subject) {
+ * `focus` has the name of the pod in question and of the chosen namespace, or "". */
+export function draw_row(entry, geometry, verdict, focus) {
     const row = el("div", {class: "row", role: "row", "data-name": entry.name});
     if (verdict)
         row.classList.add(verdict.fits ? "fits" : "refused");
@@ -173,7 +175,7 @@ export function draw_row(entry, geometry, verdict, subject) {
     const cards = el("div", {class: "cards", role: "presentation"});
     cards.style.gridTemplateColumns = `repeat(${geometry.columns}, ${geometry.bar}px)`;
     entry.cards.forEach((card, col) =>
-        cards.append(draw_card(entry, card, col, geometry.bar, verdict, subject)));
+        cards.append(draw_card(entry, card, col, geometry.bar, verdict, focus)));
     if (entry.cards.length === 0)
         cards.append(el("span", {class: "dim none"}, "no usable cards"));
     row.append(cards);

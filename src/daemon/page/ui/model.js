@@ -44,7 +44,8 @@ export function entry_make(node) {
         e.split += c.used > 0 ? free : 0;
         for (const p of c.pods ?? []) {
             const name = `${p.namespace}/${p.name}`;
-            e.reserved += p.reserved && !names.has(name) ? 1 : 0;
+            p.again = names.has(name);
+            e.reserved += p.reserved && !p.again ? 1 : 0;
             names.add(name);
         }
         if (c.id < 0 || card_over(c) || c.state === "cordoned" || c.state === "unhealthy")
@@ -121,6 +122,9 @@ const words_of = (filter) => filter.q.toLowerCase().split(/\s+/).filter((w) => w
 
 const has_words = (text, words) => words.every((w) => text.includes(w));
 
+const has_space = (e, name) =>
+    e.cards.some((c) => (c.pods ?? []).some((p) => p.namespace === name));
+
 export class Model {
     constructor() {
         this.most_rev = -1;
@@ -128,6 +132,8 @@ export class Model {
         this.next = null; /* the new state after a reconnection, until it has all nodes */
         this.sums = {...NO_SUMS};
         this.models = new Map();
+        this.spaces = new Map(); /* name of a namespace -> what its pods hold */
+        this.quotas = {namespaces: [], total: 0};
         this.pods = [];
         this.waiting = 0;
         this.status = null;
@@ -158,6 +164,7 @@ export class Model {
         this.nodes = nodes;
         this.sums = {...NO_SUMS};
         this.models = new Map();
+        this.spaces = new Map();
         for (const e of nodes.values())
             this.add(e, 1);
         this.rev++;
@@ -174,6 +181,10 @@ export class Model {
         s.pods += sign * e.pods;
         s.trouble += sign * (e.trouble > 0 ? 1 : 0);
         s.reserved += sign * e.reserved;
+        for (const c of e.cards) {
+            for (const p of c.pods ?? [])
+                this.add_pod(c, p, sign);
+        }
         for (const m of e.models) {
             const n = (this.models.get(m) ?? 0) + sign;
             if (n > 0)
@@ -181,6 +192,20 @@ export class Model {
             else
                 this.models.delete(m);
         }
+    }
+
+    /* `cards` counts shares, as quotas do. */
+    add_pod(card, p, sign) {
+        const {namespace: name} = p;
+        const s = this.spaces.get(name) ?? {name, mem: 0, pods: 0, cards: 0, cores: 0};
+        s.mem += sign * p.mem;
+        s.pods += p.again ? 0 : sign;
+        s.cards += card.id >= 0 ? sign : 0;
+        s.cores += sign * (p.cores ?? 0);
+        if (s.pods > 0)
+            this.spaces.set(name, s);
+        else
+            this.spaces.delete(name);
     }
 
     /* Returns the names of the changed nodes, which may need drawing. */
@@ -230,10 +255,11 @@ export class Model {
         return this.most().largest > GIB_MAX ? "MiB" : "GiB";
     }
 
-    /* The waiting pods that pass the filter's words. */
+    /* The waiting pods that pass the filter's words and namespace. */
     waiting_view(filter) {
         const words = words_of(filter);
-        return this.pods.filter((p) => has_words(`${p.namespace}/${p.name}`.toLowerCase(), words));
+        return this.pods.filter((p) => (filter.ns === "" || p.namespace === filter.ns)
+            && has_words(`${p.namespace}/${p.name}`.toLowerCase(), words));
     }
 
     /* Where the pod is: {node, state, placement: [{card, memory, compute}]}; or null. */
@@ -255,6 +281,8 @@ export class Model {
         const shown = [];
         for (const e of this.nodes.values()) {
             if (only && !only(e))
+                continue;
+            if (filter.ns !== "" && !has_space(e, filter.ns))
                 continue;
             if ((filter.model !== "" || free > 0) && !has_card(e, filter.model, free))
                 continue;

@@ -7,6 +7,7 @@ import {EMPTY_REQUEST, explain_pod, explain_request} from "./ask.js";
 import {ago, by_id, el, icon, percent, plural} from "./dom.js";
 import {STATES, pod_name, state_of} from "./draw.js";
 import {card_free, entry_place} from "./model.js";
+import {namespaces_draw} from "./namespaces.js";
 import {waiting_draw} from "./waiting.js";
 
 const FIELDS = [
@@ -25,7 +26,8 @@ export class Panel {
     constructor(model, hooks) {
         this.box = by_id("panel");
         this.model = model;
-        this.hooks = hooks; /* answered(answer), opened(open), show(name), only(verdict), verdict(), filter() */
+        this.hooks = hooks; /* answered(answer), opened(open), show(name), only(verdict), verdict(), filter(),
+         * namespace(name) */
         this.open = null;
         this.answer = null;
         this.place = null; /* where the pod in question is; null: on no card, or not known yet */
@@ -53,7 +55,7 @@ export class Panel {
         this.box.hidden = open === null;
         this.cover();
         document.body.classList.toggle("with-panel", open !== null);
-        for (const kind of ["waiting", "ask"])
+        for (const kind of ["waiting", "ask", "namespaces"])
             by_id(`tab-${kind}`).setAttribute("aria-expanded", String(open?.kind === kind));
         this.hooks.opened(open);
         if (open === null) {
@@ -122,6 +124,7 @@ export class Panel {
     draw() {
         const kinds = {
             waiting: () => this.draw_waiting(),
+            namespaces: () => this.draw_namespaces(),
             ask: () => this.draw_ask(),
             node: () => this.draw_node(),
             pod: () => this.locate(),
@@ -133,6 +136,8 @@ export class Panel {
     refresh(changed) {
         if (this.open?.kind === "waiting" && (changed.pods || changed.filter))
             this.keep_focus(() => this.draw_waiting());
+        else if (this.open?.kind === "namespaces")
+            this.keep_focus(() => this.draw_namespaces());
         else if (this.open?.kind === "node" && changed.names?.has(this.open.name))
             this.keep_focus(() => this.draw_node());
         else if (this.open?.kind === "pod" && changed.names)
@@ -162,6 +167,12 @@ export class Panel {
     draw_waiting() {
         this.frame("Waiting pods", ...waiting_draw(this.model, this.hooks.filter(), {
             pod: (p) => this.set({kind: "pod", namespace: p.namespace, name: p.name}),
+        }));
+    }
+
+    draw_namespaces() {
+        this.frame("Namespaces", ...namespaces_draw(this.model, this.hooks.filter(), {
+            only: (name) => this.hooks.namespace(name),
         }));
     }
 

@@ -1,5 +1,5 @@
 /* Keeps the user's choices in the URL after the #, for bookmarks and links. */
-const FILTER = ["q", "model", "free", "only", "sort", "verdict"];
+const FILTER = ["q", "ns", "model", "free", "only", "sort", "verdict"];
 
 export const REQUEST = ["memory", "cards", "compute", "percent", "whole", "model", "policy",
                         "namespace", "replicas"];
@@ -7,7 +7,7 @@ export const REQUEST = ["memory", "cards", "compute", "percent", "whole", "model
 export const NO_FILTER = Object.fromEntries(FILTER.map((k) => [k, ""]));
 
 /* {filter, open}: open is {kind: "node", name}, {kind: "pod", namespace, name}, {kind: "ask", request},
- * {kind: "waiting"} or null. */
+ * {kind: "waiting"}, {kind: "namespaces"} or null. */
 export function place_read() {
     const p = new URLSearchParams(location.hash.slice(1));
     const filter = Object.fromEntries(FILTER.map((k) => [k, p.get(k) ?? ""]));
@@ -22,6 +22,8 @@ export function place_read() {
         open = {kind: "ask", request: Object.fromEntries(REQUEST.map((k) => [k, asked.get(k) ?? ""]))};
     } else if (p.has("waiting")) {
         open = {kind: "waiting"};
+    } else if (p.has("namespaces")) {
+        open = {kind: "namespaces"};
     }
     return {filter, open};
 }
@@ -36,8 +38,8 @@ export function place_write(filter, open) {
         p.set("node", open.name);
     else if (open?.kind === "pod")
         p.set("pod", `${open.namespace}/${open.name}`);
-    else if (open?.kind === "waiting")
-        p.set("waiting", "");
+    else if (open?.kind === "waiting" || open?.kind === "namespaces")
+        p.set(open.kind, "");
     else if (open?.kind === "ask") {
         const asked = new URLSearchParams();
         for (const k of REQUEST) {

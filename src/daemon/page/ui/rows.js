@@ -16,7 +16,7 @@ export class Rows {
     constructor(hooks) {
         this.scroller = by_id("scroll");
         this.space = by_id("rows");
-        this.hooks = hooks; /* verdict_of(name), subject(), pinned() -> name or null, drawn() */
+        this.hooks = hooks; /* verdict_of(name), focus(), pinned() -> name or null, drawn() */
         this.view = [];
         this.at = new Map();
         this.tops = new Float64Array(1);
@@ -134,7 +134,7 @@ export class Rows {
         const verdict = this.hooks.verdict_of(entry.name);
         let shown = this.live.get(entry.name);
         if (!shown || shown.entry !== entry || shown.verdict !== verdict) {
-            const row = draw_row(entry, this.geometry, verdict, this.hooks.subject());
+            const row = draw_row(entry, this.geometry, verdict, this.hooks.focus());
             stats.drawn++;
             if (shown) {
                 if (shown.entry !== null && shown.entry !== entry)

@@ -47,7 +47,7 @@ export class Totals {
         const rate = t.more && el("span", {class: "rate"});
         const meter = t.more && el("span", {class: "meter", "aria-hidden": "true"}, el("i"));
         const button = el("button", {
-            type: "button", class: "total", "data-total": t.id, title: t.hint, "aria-pressed": "false",
+            type: "button", class: "total", "data-total": t.id, title: t.hint, "aria-pressed": t.filter ? "false" : null,
             onclick: () => this.press(t),
         }, el("span", {class: "k"}, t.name), " ", value, rate && " ", rate, meter);
         return {t, button, value, rate, meter};
@@ -61,9 +61,7 @@ export class Totals {
     }
 
     is_pressed(t) {
-        const change = this.change(t);
-        return change ? Object.entries({...NEUTRAL, ...change}).every(([k, v]) => this.filter[k] === v)
-            : Object.entries(this.filter).every(([k, v]) => k === "sort" || v === "");
+        return Object.entries({...NEUTRAL, ...this.change(t)}).every(([k, v]) => this.filter[k] === v);
     }
 
     press(t) {
@@ -78,7 +76,8 @@ export class Totals {
         this.filter = filter;
         for (const {t, button, value, rate, meter} of this.buttons) {
             put(value, t.text(this.model));
-            button.setAttribute("aria-pressed", String(this.is_pressed(t)));
+            if (t.filter)
+                button.setAttribute("aria-pressed", String(this.is_pressed(t)));
             if (!rate)
                 continue;
             put(rate, `${t.more(this.model)}%`);

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import world
-from checks_picture import ROWS, TOTALS, compare
+from checks_picture import HEADS, ROWS, TILES, TOTALS, compare
 from lab import Lab, check, equal
 
 # Rows in the document: 900 pixels show twenty, and some are drawn beyond the edges.
 ROWS_MAX = 40
 ELEMENTS_MAX = 6000
+TILES_MAX = 600
 
 
 @check
@@ -91,6 +92,36 @@ def large_cluster(lab: Lab) -> None:
         b.js("document.getElementById('scroll').scrollTop -= 400")
     lab.settle()
     assert lab.stats()["live_max"] <= ROWS_MAX, lab.stats()
+
+
+@check
+def dense_view_of_a_large_cluster(lab: Lab) -> None:
+    """Hundreds of nodes are in view, as cells, and only those in view are in the document."""
+    daemon = lab.daemon("large")
+    b = lab.open(daemon, "#view=model")
+    for at in (0.0, 0.5, 1.0):
+        b.js("const s = document.getElementById('scroll');"
+             "s.scrollTop = s.scrollHeight * arguments[0]", at)
+        lab.settle()
+        tiles = b.js(TILES)
+        assert 250 < len(tiles) <= TILES_MAX, len(tiles)
+        assert all(len(t["cells"]) == 8 for t in tiles), "cells"
+        elements = b.js("return document.querySelectorAll('*').length")
+        assert elements < ELEMENTS_MAX, elements
+    equal(tiles[-1]["name"], "gpu-4998", "the last of the last model")
+    b.js("document.getElementById('scroll').scrollTop = 0")
+    lab.settle()
+    heads = b.js(HEADS)
+    assert len(heads) == 1 and heads[0].startswith("NVIDIA-A10 1,250 nodes, 10,000 cards, "), heads
+    before = lab.stats()
+    pod = world.pod("dense", 5)
+    daemon.make_pod(pod)
+    daemon.bind(pod, "gpu-0001")
+    b.until("return document.querySelector('.tile[data-name=gpu-0001]') !== null")
+    lab.settle()
+    equal(daemon.ask("DELETE", "/api/v1/namespaces/default/pods/dense")[0], 200, "deleted")
+    lab.settle()
+    assert lab.stats()["drawn"] - before["drawn"] <= 4, "tiles drawn for one node"
 
 
 @check

@@ -78,7 +78,8 @@ for (const e of document.querySelectorAll('.top *, .tools *, .row, .node, .card,
 }
 return wide;"""
 
-PLACES = ("", "#waiting=", "#namespaces=", "#ns=research", "#node=mixed-0", f"#ask={quote('memory=20&replicas=30')}",
+PLACES = ("", "#waiting=", "#namespaces=", "#ns=research", "#view=model",
+          "#node=mixed-0", f"#ask={quote('memory=20&replicas=30')}",
           "#pod=research%2Ftrain", "#q=nothing-is-called-so")
 
 
@@ -128,9 +129,9 @@ def phone(lab: Lab) -> None:
     named = {n["name"]["value"] for n in b.cdp("Accessibility.getFullAXTree")["nodes"]
              if not n.get("ignored") and n["role"]["value"] in ("combobox", "spinbutton", "searchbox")}
     equal(named, {"Filter by node or pod", "Model", "A card with at least so much free", "Show",
-                  "Sort"}, "the names of what filters")
+                  "Sort", "View"}, "the names of what filters")
     equal(b.js("return [...document.querySelectorAll('select')].map((s) => s.options[0].text)"),
-          ["any model", "all nodes", "by name"], "what they say where no label is seen")
+          ["any model", "all nodes", "by name", "nodes"], "what they say where no label is seen")
     equal(b.js("const n = document.querySelector('.row[data-name=mixed-0] .cap b');"
                "return [n.textContent, n.getBoundingClientRect().width > 0]"), ["0", True],
           "a card's number")
@@ -181,7 +182,7 @@ def keyboard(lab: Lab) -> None:
     lab.settle()
     equal(b.js("return [document.getElementById('q').value, document.querySelectorAll('.row').length]"),
           ["", 5], "Escape clears")
-    for _ in range(8):
+    for _ in range(9):
         b.press("Tab")
     equal(b.js(HERE), ["train-0", -1, -1], "Tab reaches one place of the picture, the last one")
     equal(b.js("return document.querySelectorAll('#rows [tabindex=\"0\"]').length"), 1, "and only one")

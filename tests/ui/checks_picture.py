@@ -172,6 +172,80 @@ def states_without_colour(lab: Lab) -> None:
     assert "NVIDIA-A100" in models and world.MODELS[2] in models, models
 
 
+TILES = """
+return [...document.querySelectorAll('.tile')]
+    .sort((a, b) => a.getAttribute('aria-rowindex') - b.getAttribute('aria-rowindex'))
+    .map((t) => ({name: t.dataset.name, cells: [...t.querySelectorAll('.cell')].map((c) => ({
+        label: c.getAttribute('aria-label'), fill: c.style.getPropertyValue('--fill'),
+        kind: c.className.replace('card cell ', '')}))}))"""
+
+HEADS = """
+return [...document.querySelectorAll('.group')].map((g) => [g.getBoundingClientRect().top, g.textContent])
+    .sort((a, b) => a[0] - b[0]).map((g) => g[1])"""
+
+
+@check
+def dense_view(lab: Lab) -> None:
+    """A cell for each card, with inspect's figures in its name; groups by model and by pool; keys."""
+    pools = {"train-0": "gold", "train-1": "gold", "mixed-0": "silver"}
+
+    def make() -> list[dict]:
+        items = world.small()
+        for item in items:
+            if item["metadata"]["name"] in pools and item["kind"] == "Node":
+                item["metadata"]["labels"]["cardpack.io/pool"] = pools[item["metadata"]["name"]]
+        return items
+
+    daemon = lab.daemon("pools", make)
+    nodes = daemon.inspect()
+    b = lab.open(daemon, "#view=cards")
+    tiles = b.js(TILES)
+    equal([t["name"] for t in tiles], sorted(nodes), "a tile for each node")
+    for tile in tiles:
+        for cell, (index, used, total, _) in zip(tile["cells"], figures(nodes[tile["name"]]), strict=True):
+            what = f"{used} of {total} used" if index >= 0 else f"{used} held"
+            assert cell["label"].startswith(f"{tile['name']}, ") and what in cell["label"], cell
+            part = 100 * used // total if total else 100
+            equal(cell["fill"], f"{max(8, part) if used else 0}%", cell["label"])
+    kinds = {(t["name"], i): c["kind"] for t in tiles for i, c in enumerate(t["cells"])}
+    equal([kinds[at] for at in (("train-0", 3), ("train-1", 2), ("infer-0", 2), ("infer-0", 4))],
+          ["cordoned", "exclusive", "unhealthy", "nowhere"], "states")
+    equal(b.js(HEADS), [], "no groups")
+    b.js("const s = document.getElementById('view'); s.value = 'pool'; s.dispatchEvent(new Event('input'))")
+    lab.settle()
+    equal(b.js(HEADS), [
+        "no pool 2 nodes, 6 cards, 68 of 104 GiB used (65%), largest free 12",
+        "pool gold 2 nodes, 8 cards, 192 of 640 GiB used (30%), largest free 80",
+        "pool silver 1 node, 3 cards, 4 of 61 GiB used (6%), largest free 40"], "the pools")
+    equal([t["name"] for t in b.js(TILES)],
+          ["infer-0", "notebooks-0", "train-0", "train-1", "mixed-0"], "in their groups")
+    equal(b.js("return location.hash"), "#view=pool", "the address")
+
+    where = ("const a = document.activeElement; return [a.closest('.tile').dataset.name,"
+             " Number(a.dataset.col)]")
+    b.js("document.getElementById('skip').click()")
+    for key, wanted in (("ArrowRight", ["infer-0", 1]), ("ArrowLeft", ["infer-0", 0]),
+                        ("End", ["infer-0", 4]), ("ArrowRight", ["notebooks-0", 0]),
+                        ("ArrowDown", ["train-1", 0]), ("ArrowUp", ["notebooks-0", 0]),
+                        ("ArrowLeft", ["infer-0", 4]), ("ArrowDown", ["train-0", 3])):
+        b.press(key)
+        equal(b.js(where), wanted, f"after {key}")
+    assert "Card 3, NVIDIA-A100-SXM4-80GB of train-0" in b.js(
+        "return document.getElementById('tip').textContent")
+    b.press("Enter")
+    equal(b.js("return location.hash"), "#view=pool&node=train-0", "Enter opens the node")
+    b.press("Escape")
+    lab.open(daemon, "#view=cards&pod=research%2Ftrain")
+    b.until("return document.querySelector('.answer') !== null")
+    lab.settle()
+    fits = {v["node"]: [g["card"] for g in v["placement"]] for v in daemon.json(
+        "GET", "/gpushare-scheduler/explain/research/train")["verdicts"] if v["fits"]}
+    goes = b.js("return [...document.querySelectorAll('.tile')].filter((t) => t.querySelector('.goes'))"
+                ".map((t) => [t.dataset.name, [...t.querySelectorAll('.goes')].map((c) => "
+                "Number(c.dataset.col))])")
+    equal(sorted(goes), sorted([name, cards] for name, cards in fits.items()), "where a pod would go")
+
+
 SPACES = """
 return [...document.querySelectorAll('.spaces > li')].map((li) => ({
   name: li.querySelector('.who').textContent, mem: li.querySelector('button .fig').textContent,
@@ -195,12 +269,12 @@ def namespaces(lab: Lab) -> None:
         for d in n["devs"]:
             for p in d["pods"]:
                 held.setdefault(p["namespace"], []).append(p["usedGPU"])
-    total = sum(n["totalGPU"] for n in daemon.inspect().values())
+    used = sum(n["usedGPU"] for n in daemon.inspect().values())
     got = {s["name"]: s for s in b.js(SPACES)}
     equal(list(got), sorted(held, key=lambda name: (-sum(held[name]), name)), "the largest first")
     for name, sizes in held.items():
         equal((got[name]["mem"], got[name]["rate"], got[name]["figures"].split(",")[0]),
-              (f"{sum(sizes)} GiB", f"{100 * sum(sizes) // total}%",
+              (f"{sum(sizes)} GiB", f"{100 * sum(sizes) // used}%",
                f"{len(sizes)} pod{'' if len(sizes) == 1 else 's'}"), name)
     equal(got["search"]["limits"], ["quota of memory: 15 of 20", "quota of cards in pool gold: 0 of 3"],
           "its own quotas")

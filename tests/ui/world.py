@@ -104,5 +104,17 @@ def large(nodes: int = 5000, pods: int = 20000) -> list[dict]:
     return items
 
 
+def medium() -> list[dict]:
+    """500 nodes in four pools, more of them in use."""
+    items = large(500, 9000)
+    for i, item in enumerate(items[:500]):
+        item["metadata"]["labels"]["cardpack.io/pool"] = ("gold", "gold", "silver", "batch")[i % 4]
+    return items
+
+
+def twenty() -> list[dict]:
+    return large(20, 320)
+
+
 def text(items: list[dict]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})

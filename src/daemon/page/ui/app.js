@@ -9,7 +9,7 @@ import {Keys} from "./keys.js";
 import {Model} from "./model.js";
 import {key_draw} from "./namespaces.js";
 import {Panel} from "./panel.js";
-import {NO_FILTER, place_read, place_write} from "./place.js";
+import {NO_FILTER, is_filtered, place_read, place_write, without_filter} from "./place.js";
 import {Rows, stats} from "./rows.js";
 import {Stream} from "./stream.js";
 import {Tip} from "./tip.js";
@@ -29,6 +29,7 @@ let panel;
 const rows = new Rows({
     verdict_of: (name) => state.answer?.by_node.get(name),
     focus: () => ({pod: panel?.subject() ?? "", namespace: state.filter.ns}),
+    unit: () => model.unit(),
     pinned: () => keys?.pinned() ?? null,
     drawn: () => keys?.drawn(),
     redraw: (old, row) => keys.redraw(old, row),
@@ -93,7 +94,7 @@ function draw(time) {
     view_due = false;
     view_at = time;
     const view = model.view(state.filter, state.answer);
-    rows.set(view);
+    rows.set(view, state.filter.view);
     draw_count(view.length);
     draw_empty(view.length);
 }
@@ -125,10 +126,8 @@ function draw_totals() {
     }
 }
 
-const is_filtered = () => Object.entries(state.filter).some(([k, v]) => k !== "sort" && v !== "");
-
 function draw_count(n) {
-    const text = is_filtered() ? `${count(n)} of ${plural(model.nodes.size, "node")}` : "";
+    const text = is_filtered(state.filter) ? `${count(n)} of ${plural(model.nodes.size, "node")}` : "";
     if (by_id("count").textContent !== text)
         by_id("count").textContent = text;
 }
@@ -138,7 +137,7 @@ function draw_empty(n) {
     box.hidden = n > 0;
     if (n > 0)
         return;
-    if (is_filtered() && model.nodes.size > 0) {
+    if (is_filtered(state.filter) && model.nodes.size > 0) {
         box.replaceChildren(el("h2", {}, "No node matches"),
             el("p", {}, `None of ${plural(model.nodes.size, "node")} passes the filter.`),
             el("button", {type: "button", onclick: () => {
@@ -199,6 +198,7 @@ function link(to, why) {
 function view_hangs_on(names) {
     const f = state.filter;
     return f.q !== "" || f.ns !== "" || f.model !== "" || f.free !== "" || f.only !== "" || f.sort !== ""
+        || f.view !== ""
         || names.some((name) => rows.at.has(name) !== model.nodes.has(name));
 }
 
@@ -265,9 +265,9 @@ const stream_events = {
 
 function show_node(name) {
     if (!rows.at.has(name)) {
-        Object.assign(state.filter, NO_FILTER, {sort: state.filter.sort});
+        state.filter = without_filter(state.filter);
         draw_controls();
-        rows.set(model.view(state.filter, state.answer));
+        rows.set(model.view(state.filter, state.answer), state.filter.view);
         draw_count(rows.view.length);
         save();
     }
@@ -300,7 +300,7 @@ function set_filter(change) {
 }
 
 function clear_filter() {
-    set_filter({...NO_FILTER, sort: state.filter.sort});
+    set_filter(without_filter(state.filter));
     draw_controls();
 }
 
@@ -316,7 +316,7 @@ function draw_chip() {
 
 function draw_controls() {
     draw_chip();
-    for (const key of ["q", "free", "only", "sort"])
+    for (const key of ["q", "free", "only", "sort", "view"])
         by_id(key).value = state.filter[key];
     const select = by_id("model");
     const {model: wanted} = state.filter;
@@ -365,15 +365,17 @@ function draw_legend() {
         state !== "ok" && icon(state), text);
     by_id("legend").append(
         el("span", {class: "item keys"}, "pods by namespace", el("span", {id: "key"})),
+        el("span", {class: "item in-dense"}, el("span", {class: "card cell ok half", "aria-hidden": "true"}),
+            "a card, filled as its memory is used"),
         item("ok", "reserved", "pod reserved"),
         item("ok", "free"), item("ok", "compute", "cores"), item("cordoned", "cordoned"),
         item("unhealthy", "unhealthy"), item("exclusive", "another plugin's"),
         item("nowhere", "no valid card"),
-        el("span", {class: "item"}, "memory in ", el("span", {id: "unit"}, "GiB")));
+        el("span", {class: "item"}, "memory in", el("span", {id: "unit"}, "GiB")));
 }
 
 function listen() {
-    for (const key of ["q", "free", "only", "sort", "model"])
+    for (const key of ["q", "free", "only", "sort", "view", "model"])
         by_id(key).addEventListener("input", (event) => set_filter({[key]: event.target.value.trim()}));
     by_id("tab-waiting").addEventListener("click", () => toggle("waiting", {kind: "waiting"}));
     by_id("tab-namespaces").addEventListener("click", () => toggle("namespaces", {kind: "namespaces"}));

@@ -53,7 +53,7 @@ export class Keys {
     drawn() {
         if (this.name === null || !this.rows.at.has(this.name)) {
             const first = this.rows.view[this.rows.index_at(this.rows.top)];
-            Object.assign(this, {name: first?.name ?? null, col: -1, pod: -1});
+            Object.assign(this, {name: first?.name ?? null, col: this.rows.lines ? 0 : -1, pod: -1});
         }
         const e = this.element();
         if (e && e.getAttribute("tabindex") !== "0")
@@ -86,7 +86,7 @@ export class Keys {
         const i = this.rows.at.get(next.name);
         if (i === undefined)
             return;
-        next.col = Math.min(next.col, this.rows.view[i].cards.length - 1);
+        next.col = Math.max(this.rows.lines ? 0 : -1, Math.min(next.col, this.rows.view[i].cards.length - 1));
         this.name = next.name;
         this.rows.reveal(i);
         this.mark(next);
@@ -95,7 +95,7 @@ export class Keys {
 
     by_rows(step) {
         const at = this.rows.at.get(this.name) ?? 0;
-        const i = Math.max(0, Math.min(this.rows.view.length - 1, at + step));
+        const i = this.rows.beside(at, step);
         this.go({name: this.rows.view[i].name, pod: -1});
     }
 
@@ -108,17 +108,30 @@ export class Keys {
                 ?.querySelectorAll(`[data-col="${this.col}"] .pod:not(.more)`).length ?? 0;
             this.go({pod: Math.max(0, Math.min(n - 1, this.pod + step))});
         } else {
-            this.go({col: Math.max(-1, Math.min(entry.cards.length - 1, this.col + step))});
+            this.by_cards(entry, this.col + step);
         }
     }
 
+    /* In the dense view the cards of a line follow each other, and the node itself is no place. */
+    by_cards(entry, col) {
+        const {view, at, lines} = this.rows;
+        const next = lines && (col < 0 ? -1 : col >= entry.cards.length ? 1 : 0);
+        const other = next ? view[at.get(this.name) + next] : null;
+        if (other)
+            this.go({name: other.name, col: next < 0 ? other.cards.length - 1 : 0});
+        else
+            this.go({col: Math.max(lines ? 0 : -1, Math.min(entry.cards.length - 1, col))});
+    }
+
     page() {
-        return Math.max(1, Math.floor(this.rows.height / (this.rows.tops[1] || 50)) - 1);
+        const {height, tops} = this.rows;
+        const lines = Math.max(1, tops.length - 1);
+        return Math.max(1, Math.floor(height / (tops[lines] / lines || 50)) - 1);
     }
 
     enter() {
         const card = this.entry()?.cards[this.col];
-        if (this.pod < 0 && card && (card.pods ?? []).length > 0)
+        if (this.pod < 0 && card && (card.pods ?? []).length > 0 && !this.rows.lines)
             this.go({pod: 0});
         else
             this.hooks.open(this.name, this.col, this.pod);

@@ -43,7 +43,7 @@ function limit_row(limit) {
 }
 
 function namespace_row(s, model, filter, on) {
-    const figures = [plural(s.pods, "pod"), `${plural(s.cards, "share")} of cards`];
+    const figures = [plural(s.pods, "pod"), plural(s.cards, "share")];
     if (s.cores > 0)
         figures.push(`compute ${count(s.cores)}%`);
     if (s.waiting > 0)
@@ -55,7 +55,7 @@ function namespace_row(s, model, filter, on) {
         swatch(s.name), el("span", {class: "who"}, s.name),
         el("span", {class: "fig"}, `${count(s.mem)} ${model.unit()}`),
         el("span", {class: "figures"}, figures.join(", ")),
-        el("span", {class: "rate"}, `${percent(s.mem, model.sums.total)}%`)),
+        el("span", {class: "rate"}, `${percent(s.mem, model.sums.used)}%`)),
         s.limits.length > 0 && el("ul", {class: "limits"}, ...s.limits.map(limit_row)));
 }
 
@@ -65,7 +65,7 @@ export function namespaces_draw(model, filter, on) {
     const hidden = model.quotas.total - model.quotas.namespaces.length;
     return [
         el("p", {class: "dim"}, all.length === 0 ? "No namespace has pods on cards."
-            : `${plural(all.length, "namespace")}, the largest first, with their part of all memory. There `
+            : `${plural(all.length, "namespace")}, the largest first, with their part of the used memory. There `
                 + "are six colours, so some share one. Select one to see only its nodes and pods."),
         el("ul", {class: "spaces"}, ...all.slice(0, LISTED).map((s) => namespace_row(s, model, filter, on))),
         all.length > LISTED && el("p", {class: "dim"}, `and ${count(all.length - LISTED)} more`),

@@ -1,10 +1,16 @@
 /* Keeps the user's choices in the URL after the #, for bookmarks and links. */
-const FILTER = ["q", "ns", "model", "free", "only", "sort", "verdict"];
+const FILTER = ["q", "ns", "model", "free", "only", "sort", "view", "verdict"];
 
 export const REQUEST = ["memory", "cards", "compute", "percent", "whole", "model", "policy",
                         "namespace", "replicas"];
 
 export const NO_FILTER = Object.fromEntries(FILTER.map((k) => [k, ""]));
+
+/* The order and the view stay when a filter is removed. */
+export const without_filter = ({sort, view}) => ({...NO_FILTER, sort, view});
+
+export const is_filtered = (filter) =>
+    FILTER.some((k) => k !== "sort" && k !== "view" && filter[k] !== "");
 
 /* {filter, open}: open is {kind: "node", name}, {kind: "pod", namespace, name}, {kind: "ask", request},
  * {kind: "waiting"}, {kind: "namespaces"} or null. */

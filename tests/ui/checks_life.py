@@ -180,6 +180,38 @@ def frames_of_a_flood(lab: Lab) -> None:
     assert got["drawn"] <= new_rows, (got, new_rows)
 
 
+SPARKS = """
+return Object.fromEntries([...document.querySelectorAll('.spark')].filter((s) => s.checkVisibility()).map((s) => [
+    s.closest('button').dataset.total ?? s.closest('button').id,
+    [s.getAttribute('aria-label'), s.firstChild.getAttribute('points').split(' ').length]]))"""
+
+
+@check
+def the_last_hour(lab: Lab) -> None:
+    """Memory, largest free and waiting pods have a line of the last hour, with its range in words."""
+    daemon = lab.daemon("small")
+    b = lab.browser
+    hook = b.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
+        window.EventSource = class extends EventSource {
+            constructor(...args) { super(...args); window.stream = this; }
+        };""")
+    try:
+        lab.open(daemon)
+        equal(b.js(SPARKS), {}, "before the first minute")
+        past = {"total": [800, 805, 805], "used": [300, 200, 264], "free": [80, 40, 80], "pending": [0, 7, 2]}
+        b.js("window.stream.dispatchEvent(new MessageEvent('history', {data: JSON.stringify(arguments[0])}))",
+             past)
+        lab.settle()
+        equal(b.js(SPARKS), {"memory": ["in the last 3 minutes 200 to 300", 4],
+                             "free": ["in the last 3 minutes 40 to 80", 4],
+                             "tab-waiting": ["in the last 3 minutes 0 to 7", 4]}, "the lines")
+        tops = b.js("const box = document.querySelector('[data-total=memory] .spark').getBoundingClientRect();"
+                    "return [box.width, box.height]")
+        equal(tops, [60, 16], "the size")
+    finally:
+        b.cdp("Page.removeScriptToEvaluateOnNewDocument", identifier=hook["identifier"])
+
+
 @check
 def empty_cluster(lab: Lab) -> None:
     """A cluster without cards, and one that is not ready, show a message."""

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/limit.h"
 #include "daemon/limit.h"
+#include "daemon/page/ui_history.h"
 #include "fail_alloc.h"
 #include "seeded.h"
 
@@ -363,6 +364,55 @@ START_TEST(quotas_have_a_ceiling)
 
 END_TEST
 
+/* The ring keeps the last 60 samples, with the figures of inspect. */
+START_TEST(the_last_hour_is_kept)
+{
+    struct ui_fixture g;
+    struct ui_client p;
+    static struct ui_history h;
+    struct buf out;
+    struct jwrite w;
+    open_stage(&g);
+    buf_init(&out, MIB);
+    jwrite_init(&w, &out);
+    ui_history_write(&w, &h);
+    ck_assert_str_eq(buf_cstr(&out), "{\"total\":[],\"used\":[],\"free\":[],\"pending\":[]}");
+    set_node(&g, 1, 64);
+    set_node(&g, 2, 0);
+    ui_history_take(&h, &g.service.cache);
+    set_pod(&g, 1, 1);
+    set_pod(&g, 2, 0);
+    set_node(&g, 3, 80);
+    ui_history_take(&h, &g.service.cache);
+    buf_clear(&out, SIZE_MAX);
+    jwrite_init(&w, &out);
+    ui_history_write(&w, &h);
+    ck_assert_str_eq(buf_cstr(&out), "{\"total\":[64,144],\"used\":[0,2],\"free\":[16,20],"
+                                     "\"pending\":[0,1]}");
+    for (int i = 0; i < UI_HISTORY_SAMPLES; i++)
+        ui_history_take(&h, &g.service.cache);
+    set_pod(&g, 2, 1);
+    ui_history_take(&h, &g.service.cache);
+    buf_clear(&out, SIZE_MAX);
+    jwrite_init(&w, &out);
+    ui_history_write(&w, &h);
+    const char *text = buf_cstr(&out);
+    ck_assert_msg(str_starts(buf_str(&out), STR("{\"total\":[144,144,")), "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, ",2,2,4],\"free\":[20,"));
+    size_t commas = 0;
+    for (size_t i = 0; i < out.n; i++)
+        commas += text[i] == ',' ? 1 : 0;
+    ck_assert_uint_eq(commas, 4 * (UI_HISTORY_SAMPLES - 1) + 3);
+    buf_done(&out);
+    ui_client_open(&p, &g);
+    await_right(&p, &g);
+    ck_assert_uint_eq(p.histories, 1);
+    ui_client_close(&p);
+    close_stage(&g);
+}
+
+END_TEST
+
 START_TEST(so_many_pages_and_no_more)
 {
     struct ui_fixture g;
@@ -483,6 +533,7 @@ int main(void)
     tcase_add_test(c, a_node_with_less_left_than_its_cards_says_so);
     tcase_add_test(c, quotas_have_their_usage);
     tcase_add_test(c, quotas_have_a_ceiling);
+    tcase_add_test(c, the_last_hour_is_kept);
     tcase_add_test(c, so_many_pages_and_no_more);
     tcase_add_test(c, without_memory_a_page_is_cut_or_right);
     tcase_add_test(c, reasons_have_a_ceiling);

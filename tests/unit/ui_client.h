@@ -39,6 +39,7 @@ struct ui_client {
     struct buf pods;
     struct buf quotas;
     unsigned hellos;
+    unsigned histories;
     bool ready;
     struct arena arena;
 };
@@ -160,6 +161,8 @@ static inline void take_event(struct ui_client *p, struct str event)
     } else if (str_eq(name, STR("pods"))) {
         buf_clear(&p->pods, SIZE_MAX);
         buf_put(&p->pods, data);
+    } else if (str_eq(name, STR("history"))) {
+        p->histories++;
     } else if (str_eq(name, STR("quotas"))) {
         buf_clear(&p->quotas, SIZE_MAX);
         buf_put(&p->quotas, data);

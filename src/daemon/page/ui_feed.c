@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "daemon/limit.h"
+#include "daemon/page/ui_history.h"
 #include "daemon/page/ui_quota.h"
 #include "daemon/page/ui_write.h"
 #include "io/limit.h"
@@ -38,14 +39,17 @@ struct ui_stream {
     uint64_t pods;  /* version of feed->pods that the page knows; likewise the others */
     uint64_t status;
     uint64_t quotas;
+    uint64_t past;
     uint64_t beats;
 };
 
 struct ui_feed {
     struct service *service;
     struct ui_reasons reasons;
-    struct timer tick;
+    struct ui_history history;
+    struct timer tick; /* while a stream is open */
     uint64_t tick_ms;
+    struct timer minute; /* always */
     struct list streams;
     size_t n_streams;
     uint64_t seen; /* ready streams send changes up to this version */
@@ -56,6 +60,8 @@ struct ui_feed {
     uint64_t pods_of[2]; /* the versions of the pending pods and the reasons in `pods` */
     struct said status;
     struct said quotas;
+    struct said past;
+    uint64_t past_of;    /* the samples taken in `past` */
     uint64_t counted_at; /* version of the changes at which nodes and cards were counted */
     size_t nodes;
     size_t cards;
@@ -171,6 +177,18 @@ static bool ui_feed_refresh_quotas(struct ui_feed *f)
     return ui_feed_publish(f, &f->quotas);
 }
 
+static bool ui_feed_refresh_past(struct ui_feed *f)
+{
+    if (f->past_of == f->history.taken)
+        return false;
+    struct jwrite w = ui_feed_start_draft(f, "history");
+    ui_history_write(&w, &f->history);
+    ui_feed_end_event(&f->draft);
+    if (!buf_failed(&f->draft))
+        f->past_of = f->history.taken;
+    return ui_feed_publish(f, &f->past);
+}
+
 /* Updates the common texts; returns whether a stream has something to send. */
 static bool ui_feed_refresh(struct ui_feed *f)
 {
@@ -179,6 +197,7 @@ static bool ui_feed_refresh(struct ui_feed *f)
     f->seen = changes_see(c);
     news |= ui_feed_refresh_status(f);
     news |= ui_feed_refresh_quotas(f);
+    news |= ui_feed_refresh_past(f);
     news |= ui_feed_refresh_pods(f);
     return news;
 }
@@ -193,7 +212,7 @@ static void ui_feed_put_hello(struct ui_stream *s, struct buf *out)
     s->ready = false;
     s->begun = s->gone = now;
     s->nodes = 0;
-    s->pods = s->status = s->quotas = 0;
+    s->pods = s->status = s->quotas = s->past = 0;
     s->beats = s->feed->beats;
     ui_feed_begin_event(out, "hello");
     jwrite_init(&w, out);
@@ -307,6 +326,7 @@ static void ui_feed_fill(struct http_stream *st, struct buf *out)
         ui_feed_put_hello(s, out);
     ui_feed_put_said(out, &f->status, &s->status);
     ui_feed_put_said(out, &f->quotas, &s->quotas);
+    ui_feed_put_said(out, &f->past, &s->past);
     ui_feed_put_nodes(s, out);
     if (s->ready)
         ui_feed_put_said(out, &f->pods, &s->pods);
@@ -328,6 +348,8 @@ static void ui_feed_gone(struct http_stream *st)
     buf_clear(&f->pods.text, 0);
     buf_clear(&f->status.text, 0);
     buf_clear(&f->quotas.text, 0);
+    buf_clear(&f->past.text, 0);
+    f->past_of = UINT64_MAX;
     buf_clear(&f->draft, 0);
     f->pods_of[0] = f->pods_of[1] = UINT64_MAX;
 }
@@ -348,6 +370,13 @@ static void ui_feed_tick(struct timer *t)
             http_stream_wake(&s->stream);
     }
     timer_arm(f->service->loop, t, f->tick_ms);
+}
+
+static void ui_feed_minute(struct timer *t)
+{
+    struct ui_feed *f = CONTAINER_OF(t, struct ui_feed, minute);
+    ui_history_take(&f->history, &f->service->cache);
+    timer_arm(f->service->loop, t, UI_HISTORY_MS);
 }
 
 static struct ui_stream *ui_feed_stream_new(struct ui_feed *f)
@@ -394,10 +423,14 @@ enum errc ui_feed_new(struct service *s, uint64_t tick_ms, struct ui_feed **ret,
     list_init(&f->streams);
     f->tick.fire = ui_feed_tick;
     f->tick_ms = tick_ms;
+    f->minute.fire = ui_feed_minute;
+    timer_arm(s->loop, &f->minute, UI_HISTORY_MS);
+    f->past_of = UINT64_MAX;
     ui_reasons_init(&f->reasons, (struct map_seed){loop_random(s->loop), loop_random(s->loop)});
     buf_init(&f->pods.text, LIMIT_REPLY_BYTES);
     buf_init(&f->status.text, LIMIT_REPLY_BYTES);
     buf_init(&f->quotas.text, LIMIT_REPLY_BYTES);
+    buf_init(&f->past.text, LIMIT_REPLY_BYTES);
     buf_init(&f->draft, LIMIT_REPLY_BYTES);
     f->pods_of[0] = f->pods_of[1] = UINT64_MAX;
     s->reasons = &f->reasons;
@@ -411,10 +444,12 @@ struct ui_feed *ui_feed_free(struct ui_feed *f)
         return NULL;
     assert(f->n_streams == 0 && list_is_empty(&f->streams));
     timer_cancel(&f->tick);
+    timer_cancel(&f->minute);
     f->service->reasons = NULL;
     buf_done(&f->pods.text);
     buf_done(&f->status.text);
     buf_done(&f->quotas.text);
+    buf_done(&f->past.text);
     buf_done(&f->draft);
     mem_free(f);
     return NULL;

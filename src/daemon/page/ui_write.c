@@ -146,12 +146,6 @@ static int ui_write_by_age(const void *a, const void *b)
     return order != 0 ? order : str_cmp(x->uid, y->uid);
 }
 
-/* Also shows a pod whose request cannot be read: it wants a card too. */
-static bool ui_write_is_shown(const struct pod *p)
-{
-    return request_shares(p->request) || !request_wants(p->request);
-}
-
 /* What is asked for, and the most that these nodes have of it. */
 static void ui_write_memory(struct buf *out, const struct request *r, const char *what,
                             int64_t most)
@@ -239,7 +233,7 @@ void ui_write_pending(struct jwrite *w, const struct cache *c, const struct ui_r
     const void *room[LIMIT_UI_PENDING];
     struct ui_least oldest = {.items = room, .max = COUNT_OF(room), .order = ui_write_by_age};
     LIST_FOR_EACH (const struct pod, p, &c->pending, pending) {
-        if (ui_write_is_shown(p))
+        if (ui_waits(p))
             ui_least_add(&oldest, p);
     }
     ui_least_sort(&oldest);

@@ -11,6 +11,13 @@ static inline bool ui_shows(const struct node *n)
     return n != NULL && node_is_shared(n);
 }
 
+/* Whether the page lists the pending pod p as waiting: it wants shared cards, or its request cannot
+ * be read. */
+static inline bool ui_waits(const struct pod *p)
+{
+    return request_shares(p->request) || !request_wants(p->request);
+}
+
 void ui_write_node(struct jwrite *w, const struct node *n);
 
 /* {"pods":[...],"total":N}: the oldest LIMIT_UI_PENDING of the pods that want shared cards. */

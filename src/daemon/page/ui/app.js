@@ -11,6 +11,7 @@ import {key_draw} from "./namespaces.js";
 import {Panel} from "./panel.js";
 import {NO_FILTER, is_filtered, place_read, place_write, without_filter} from "./place.js";
 import {Rows, stats} from "./rows.js";
+import {Spark} from "./spark.js";
 import {Stream} from "./stream.js";
 import {Tip} from "./tip.js";
 import {Totals} from "./totals.js";
@@ -99,7 +100,11 @@ function draw(time) {
     draw_empty(view.length);
 }
 
+const waiting_spark = new Spark();
+
 function draw_waiting_count() {
+    const past = [...model.history.pending, model.waiting];
+    waiting_spark.draw(past, Math.max(...past));
     const n = model.waiting_view(state.filter).length;
     by_id("n-waiting").textContent = n === model.pods.length ? count(model.waiting)
         : `${count(n)} of ${count(model.waiting)}`;
@@ -252,6 +257,11 @@ const stream_events = {
         want_frame();
         panel.refresh({pods: true});
     },
+    history: (data) => {
+        model.history = data;
+        totals_due = true;
+        want_frame();
+    },
     quotas: (data) => {
         model.quotas = data;
         panel.refresh({quotas: true});
@@ -391,6 +401,7 @@ function listen() {
     addEventListener("hashchange", follow_place);
 }
 
+by_id("tab-waiting").append(waiting_spark.svg);
 draw_legend();
 listen();
 follow_place();

@@ -134,6 +134,7 @@ export class Model {
         this.models = new Map();
         this.spaces = new Map(); /* name of a namespace -> what its pods hold */
         this.quotas = {namespaces: [], total: 0};
+        this.history = {total: [], used: [], free: [], pending: []}; /* of each minute */
         this.pods = [];
         this.waiting = 0;
         this.status = null;

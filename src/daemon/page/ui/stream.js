@@ -7,7 +7,7 @@
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000];
 const SILENCE_MS = 40000;
 
-const NAMES = ["hello", "nodes", "ready", "pods", "status", "quotas"];
+const NAMES = ["hello", "nodes", "ready", "pods", "status", "quotas", "history"];
 
 export class Stream {
     /* on.NAME(data) for each event, on.link(state, why): connecting, live or lost. */

@@ -3,6 +3,7 @@
  * a second press takes that back. The buttons are made once: new figures must not take their focus.
  */
 import {by_id, count, el, percent} from "./dom.js";
+import {Spark} from "./spark.js";
 
 /* The part of the filter that totals set. */
 const NEUTRAL = {only: "", free: "", sort: ""};
@@ -15,9 +16,11 @@ const TOTALS = [
     {id: "memory", name: "Memory used", hint: "show nodes in use, the fullest first",
      filter: {only: "busy", sort: "full"},
      text: (m) => `${count(m.sums.used)} of ${count(m.sums.total)} ${m.unit()}`,
-     more: (m) => percent(m.sums.used, m.sums.total)},
+     more: (m) => percent(m.sums.used, m.sums.total),
+     past: (m) => [[...m.history.used, m.sums.used], Math.max(...m.history.total, m.sums.total)]},
     {id: "free", name: "Largest free", hint: "show nodes with a card that has as much free",
-     filter: {sort: "free"}, text: (m) => `${count(m.most().free)} ${m.unit()}`},
+     filter: {sort: "free"}, text: (m) => `${count(m.most().free)} ${m.unit()}`,
+     past: (m) => [[...m.history.free, m.most().free], Math.max(...m.history.free, m.most().largest)]},
     {id: "split", name: "Fragmentation", hint: "show nodes with free memory on cards that hold pods",
      filter: {only: "split", sort: "split"}, text: (m) => `${percent(m.sums.split, m.sums.free)}%`},
     {id: "pods", name: "Pods", hint: "show nodes with pods, most pods first",
@@ -46,11 +49,12 @@ export class Totals {
         const value = el("span", {class: "v"});
         const rate = t.more && el("span", {class: "rate"});
         const meter = t.more && el("span", {class: "meter", "aria-hidden": "true"}, el("i"));
+        const spark = t.past && new Spark();
         const button = el("button", {
             type: "button", class: "total", "data-total": t.id, title: t.hint, "aria-pressed": t.filter ? "false" : null,
             onclick: () => this.press(t),
-        }, el("span", {class: "k"}, t.name), " ", value, rate && " ", rate, meter);
-        return {t, button, value, rate, meter};
+        }, el("span", {class: "k"}, t.name), " ", value, rate && " ", rate, spark && spark.svg, meter);
+        return {t, button, value, rate, meter, spark};
     }
 
     /* What the total sets in the filter; null: it removes the filter. */
@@ -74,10 +78,11 @@ export class Totals {
 
     draw(filter) {
         this.filter = filter;
-        for (const {t, button, value, rate, meter} of this.buttons) {
+        for (const {t, button, value, rate, meter, spark} of this.buttons) {
             put(value, t.text(this.model));
             if (t.filter)
                 button.setAttribute("aria-pressed", String(this.is_pressed(t)));
+            spark?.draw(...t.past(this.model));
             if (!rate)
                 continue;
             put(rate, `${t.more(this.model)}%`);

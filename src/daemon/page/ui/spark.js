@@ -1,0 +1,35 @@
+/* A line of the last hour. Its right end is now. */
+import {count} from "./dom.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const WIDTH = 60; /* a pixel for each minute */
+const HEIGHT = 16;
+
+export class Spark {
+    constructor() {
+        this.svg = document.createElementNS(SVG, "svg");
+        this.line = document.createElementNS(SVG, "polyline");
+        this.svg.setAttribute("class", "spark");
+        this.svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+        this.svg.setAttribute("role", "img");
+        this.svg.append(this.line);
+        this.svg.style.display = "none";
+    }
+
+    /* `values` are the minutes, the oldest first, then the present value; `top` is the value of the upper
+     * edge. Two values are needed for a line. */
+    draw(values, top) {
+        const shown = values.length >= 2;
+        this.svg.style.display = shown ? "" : "none";
+        if (!shown)
+            return;
+        const y = (v) => HEIGHT - 1 - Math.round((v / Math.max(1, top)) * (HEIGHT - 2) * 10) / 10;
+        const points = values.map((v, i) => `${WIDTH - (values.length - 1 - i)},${y(v)}`).join(" ");
+        if (this.line.getAttribute("points") === points)
+            return;
+        this.line.setAttribute("points", points);
+        const minutes = values.length - 1;
+        this.svg.setAttribute("aria-label", `in the last ${minutes === 1 ? "minute" : `${minutes} minutes`} ${
+            count(Math.min(...values))} to ${count(Math.max(...values))}`);
+    }
+}

@@ -43,7 +43,7 @@ def compare(got: dict, told: dict) -> None:
         best = fitting[0]
         words = ", ".join(
             f"card {g['card']} ({g['memory']}"
-            + (f", {g['compute']} % of compute)" if "compute" in g else ")")
+            + (f", {g['compute']}% of compute)" if "compute" in g else ")")
             for g in best["placement"])
         equal(got["best"], f"It would go to {best['node']}, {words}", "the best")
     equal(got["note"], "Cards only: taints, CPU and affinity are kube-scheduler's." if fitting else None,
@@ -147,7 +147,7 @@ def where_a_bound_pod_is(lab: Lab) -> None:
           "by a click")
     equal([url for url in b.requests() if "/explain/" in url], [], "questions to the daemon")
     for pod, head, card in (
-            ("research/llama-70b-0", "It is on train-0, card 0 (80, 90 % of compute)", "Card 0"),
+            ("research/llama-70b-0", "It is on train-0, card 0 (80, 90% of compute)", "Card 0"),
             ("ghosts/lost", "It is on infer-0, no valid card (7)", "No valid card")):
         lab.open(daemon, f"#pod={quote(pod, safe='')}")
         b.until("return document.querySelector('.card-part') !== null")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
+
 import world
 from lab import Daemon, Lab, check, equal
 
@@ -74,8 +78,9 @@ def figures_of_inspect(lab: Lab) -> None:
                 mem = int(pod["label"].split(", ")[1].split()[0])
                 share = mem / max(total, used)
                 assert abs(pod["px"] - share * card["bar"]) < 2, (row["name"], pod, card["bar"])
-    equal(next(r["fig"] for r in rows if r["name"] == "notebooks-0"), "36/40",
-          "what is allocatable caps the node's sum")
+    notebooks = next(r for r in rows if r["name"] == "notebooks-0")
+    equal((notebooks["fig"], notebooks["label"].split(", ")[1:4]),
+          ("36/44", ["36 of 44 used", "40 allocatable", "largest free 4"]), "what is allocatable is said")
     totals = b.js(TOTALS)
     total = sum(n["totalGPU"] for n in nodes.values())
     used = sum(n["usedGPU"] for n in nodes.values())
@@ -91,6 +96,40 @@ def figures_of_inspect(lab: Lab) -> None:
         "free": f"Largest free {max(size for size, _ in sizes)} GiB",
         "split": f"Fragmentation {100 * split // sum(size for size, _ in sizes)}%",
         "trouble": "Trouble 2"}, "the totals")
+
+
+@check
+def agrees_with_kubectl(lab: Lab) -> None:
+    """The page and kubectl cardpack have the same sums, percentage, unit, largest free and pods."""
+    def make() -> list[dict]:
+        return [*world.small(), world.pod("both", 10, labels={"aliyun.com/gpu-count": "2"})]
+
+    daemon = lab.daemon("both", make)
+    daemon.bind(next(i for i in make() if i["metadata"]["name"] == "both"), "train-0")
+    devs = daemon.inspect()["train-0"]["devs"]
+    equal(sum(p["name"] == "both" for d in devs for p in d["pods"]), 2, "a pod on two cards")
+    plugin = Path(daemon.binary).parent / "kubectl-cardpack"
+    said = subprocess.run([plugin, "top", "-o", "wide", "--daemon-url", f"http://127.0.0.1:{daemon.port}"],
+                          capture_output=True, text=True, check=True).stdout.splitlines()
+    unit = re.search(r"GPU Memory\((\w+)\)", said[0])[1]
+    used, total, rate = re.fullmatch(r"(\d+)/(\d+) \((\d+)%\)", said[-1]).groups()
+    b = lab.open(daemon)
+    totals = b.js(TOTALS)
+    equal(totals["memory"], f"Memory used {used} of {total} {unit} {rate}%", "the cluster")
+    rows = {r["name"]: r for r in b.js(ROWS)}
+    largest, pods = [], 0
+    for line in said[1:-3]:
+        name, *_ = line.split()
+        figure, of_wide = re.search(r"(\d+/\d+) +(\d+%.*)$", line).groups()
+        _, _, free, n_pods, *_ = of_wide.split()
+        label = rows[name]["label"].split(", ")
+        equal((rows[name]["fig"], f"largest free {free}" in label), (figure, True), name)
+        assert f"{n_pods} pod{'' if n_pods == '1' else 's'}" in label, (n_pods, label)
+        largest.append(int(free))
+        pods += int(n_pods)
+    equal((totals["free"], totals["pods"]), (f"Largest free {max(largest)} {unit}", f"Pods {pods}"), "sums")
+    b.js("document.getElementById('tab-ask').click()")
+    assert f"in {unit}." in b.js("return document.querySelector('.ask-help').textContent")
 
 
 @check
@@ -379,11 +418,30 @@ def hostile_names(lab: Lab) -> None:
         import(new URL('draw.js', location.href)).then(({draw_row}) => {
             const pod = {namespace: arguments[0], name: arguments[0], mem: 9};
             const row = draw_row({name: arguments[0], cards: [{id: 0, total: 9, used: 9, pods: [pod]}]},
-                                 {columns: 1, bar: 900});
+                                 {columns: 1, bar: 900}, undefined, {pod: '', namespace: ''});
             document.getElementById('rows').append(row);
             done(row.querySelector('.pod').textContent);
         })""", name)
     equal(drawn_pod, name, "a pod's name")
+    listed = b.wait_js("""
+        Promise.all([import(new URL('namespaces.js', location.href)), import(new URL('model.js', location.href))])
+            .then(([{key_draw, namespaces_draw}, {Model}]) => {
+                const model = new Model();
+                const name = arguments[0];
+                const pods = [{namespace: name, name: 'p', mem: 9}];
+                model.apply({nodes: [{name: 'n', total: 9, used: 9, cards: [{id: 0, total: 9, used: 9, pods}]}]});
+                model.quotas = {total: 1, namespaces: [{name, limits: [
+                    {kind: 'memory', pool: name, used: 9, limit: 9}]}]};
+                const box = document.createElement('div');
+                document.querySelector('aside').append(...namespaces_draw(model, {ns: ''}, {}).filter(Boolean), box);
+                key_draw(box, model, {ns: ''}, {});
+                done([...document.querySelectorAll('.spaces .who, .limits span:first-child, aside .key .name')].map(
+                    (e) => e.textContent));
+            })""", name)
+    equal(listed, [name, f"quota of memory in pool {name}", name], "a namespace, its quota and its key")
+    b.js("const s = document.getElementById('view'); s.value = 'model'; s.dispatchEvent(new Event('input'))")
+    lab.settle()
+    assert b.js(HEADS)[0].startswith(name), "a group's name"
     alive = b.js("return [document.title, document.querySelectorAll('main img, main script,"
                  " #tip img, #model img, aside img').length, document.scripts.length]")
     equal(alive, ["cardpack", 0, 1], "title, images and scripts")

@@ -138,6 +138,7 @@ class Lab:
         """A daemon that no other check has changed."""
         old = self.daemons.pop(name, None)
         if old:
+            self.browser.open("about:blank")  # else the open page complains of its lost connection
             equal(old.stop(), 0, "the daemon's exit status")
         return self.daemon(name, make)
 

@@ -8,7 +8,7 @@ const LIMITS = "Cards only: taints, CPU and affinity are kube-scheduler's.";
 
 function grants_text(placement) {
     const parts = (placement ?? []).map((g) => `${g.card < 0 ? "no valid card" : `card ${g.card}`} (${
-        g.memory}${g.compute ? `, ${g.compute} % of compute` : ""})`);
+        g.memory}${g.compute ? `, ${g.compute}% of compute` : ""})`);
     return parts.join(", ");
 }
 

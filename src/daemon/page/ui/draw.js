@@ -34,7 +34,7 @@ export const pod_name = (p) => `${p.namespace}/${p.name}`;
 export function pod_label(p) {
     const parts = [pod_name(p), `${p.mem} of memory`];
     if (p.cores)
-        parts.push(`${p.cores} % of compute`);
+        parts.push(`${p.cores}% of compute`);
     if (p.reserved)
         parts.push("reserved, its Binding is under way");
     return parts.join(", ");
@@ -52,7 +52,7 @@ export function card_label(entry, card) {
     else
         parts.push(`${card.used} of ${card.total} used`, `${card_free(entry, card)} free`);
     if (card.cores)
-        parts.push(`${card.cores} % of compute`);
+        parts.push(`${card.cores}% of compute`);
     parts.push(plural(n, "pod"));
     const state = state_of(card);
     if (STATES[state] && card.id >= 0)
@@ -62,9 +62,12 @@ export function card_label(entry, card) {
     return parts.join(", ");
 }
 
+/* The sums of kubectl cardpack and inspect, and what is allocatable if that is less. */
+export const used_text = (entry) => `${entry.used} of ${entry.total} used${
+    entry.room < entry.total ? `, ${entry.room} allocatable` : ""}`;
+
 export function node_label(entry, verdict) {
-    const parts = [`node ${entry.name}`, `${entry.used} of ${entry.room} used`,
-                   `largest free ${entry.free}`, plural(entry.valid, "card"), plural(entry.pods, "pod")];
+    const parts = [`node ${entry.name}`, used_text(entry), `largest free ${entry.free}`, plural(entry.valid, "card"), plural(entry.pods, "pod")];
     if (entry.trouble > 0)
         parts.push(`${plural(entry.trouble, "card")} in trouble`);
     if (verdict)
@@ -150,13 +153,13 @@ function draw_card(entry, card, col, px, verdict, focus) {
 
 function draw_head(entry, verdict) {
     const meter = el("span", {class: "meter", "aria-hidden": "true"}, el("i"));
-    meter.firstChild.style.width = `${Math.min(100, percent(entry.used, entry.room))}%`;
+    meter.firstChild.style.width = `${Math.min(100, percent(entry.used, entry.total))}%`;
     return el("div", {
         class: "node", role: "rowheader", tabindex: "-1", "aria-colindex": 1, "data-col": -1,
         "aria-label": node_label(entry, verdict),
     },
     el("span", {class: "name"}, entry.name),
-    el("span", {class: "fig"}, `${entry.used}/${entry.room}`),
+    el("span", {class: "fig"}, `${entry.used}/${entry.total}`),
     verdict
         ? el("span", {class: verdict.fits ? "why fits" : "why"},
              verdict.fits ? (verdict.rank === 0 ? "best" : "fits") : verdict_text(verdict.verdict))

@@ -92,7 +92,7 @@ export const entry_split = (e) => (e.sum > 0 ? e.split / e.sum : 0);
 
 const ORDERS = {
     free: (a, b) => b.free - a.free,
-    full: (a, b) => b.used / (b.room || 1) - a.used / (a.room || 1),
+    full: (a, b) => b.used / (b.total || 1) - a.used / (a.total || 1),
     room: (a, b) => Math.min(b.sum, b.left) - Math.min(a.sum, a.left),
     split: (a, b) => entry_split(b) - entry_split(a) || b.split - a.split,
     pods: (a, b) => b.pods - a.pods,

@@ -5,7 +5,7 @@
 import {answer_draw, place_draw} from "./answer.js";
 import {EMPTY_REQUEST, explain_pod, explain_request} from "./ask.js";
 import {ago, by_id, el, icon, percent, plural} from "./dom.js";
-import {STATES, pod_name, state_of} from "./draw.js";
+import {STATES, pod_name, state_of, used_text} from "./draw.js";
 import {card_free, entry_place} from "./model.js";
 import {namespaces_draw} from "./namespaces.js";
 import {waiting_draw} from "./waiting.js";
@@ -193,9 +193,9 @@ export class Panel {
             ...FIELDS.map(field),
             el("label", {class: "ask-field"}, el("span", {}, "Policy"), policy),
             el("label", {class: "ask-check"}, whole, "Whole cards"),
-            el("p", {class: "dim small-text ask-help"}, "Memory is that of each pod, in the device plugin's "
-                + "unit, as everywhere on this page. Memory % is of a card, instead of an amount. A "
-                + "model may be a pattern: *A100*, !*40GB."),
+            el("p", {class: "dim small-text ask-help"}, `Memory is that of each pod, in ${
+                this.model.unit()}. Memory % is of a card, instead of an amount. A model may be a `
+                + "pattern: *A100*, !*40GB."),
             el("button", {type: "submit", class: "go"}, "Where would it go?"));
         this.frame("What if", form, el("div", {class: "result", "aria-live": "polite"}));
     }
@@ -301,12 +301,11 @@ export class Panel {
                 ? "There is no such node, or it shares no cards." : "Not told yet."));
             return;
         }
-        const of_limit = entry.room < entry.total ? `, of ${entry.total} that its cards have` : "";
         this.frame(entry.name,
-            el("p", {class: "dim"}, `${entry.used} of ${entry.room} used${of_limit}; ${
+            el("p", {class: "dim"}, `${used_text(entry)}; ${
                 plural(entry.valid, "card")}, ${plural(entry.pods, "pod")}.${
                 entry.policy ? ` Its cards: ${entry.policy}.` : ""}`),
-            el("p", {class: "dim"}, `Largest free ${entry.free}, fragmentation ${
+            el("p", {class: "dim"}, `Largest free ${entry.free} ${this.model.unit()}, fragmentation ${
                 percent(entry.split, entry.sum)}%.`),
             ...entry.cards.map((c) => this.card_part(entry, c)));
     }
@@ -318,7 +317,7 @@ export class Panel {
             : `${card.used} of ${card.total}, ${card_free(entry, card)} free`;
         return el("section", {class: "card-part"},
             el("h3", {}, head, el("span", {class: "dim"}, ` ${figures}${
-                card.cores ? `, ${card.cores} % of compute` : ""}`)),
+                card.cores ? `, ${card.cores}% of compute` : ""}`)),
             (card.model || card.uuid || card.numa !== undefined) && el("p", {class: "dim small-text"},
                 [card.model, card.numa !== undefined && `NUMA ${card.numa}`, card.uuid]
                     .filter(Boolean).join(" · ")),
@@ -328,7 +327,7 @@ export class Panel {
                 el("button", {type: "button", class: "link-button", "data-key": pod_name(p),
                               onclick: () => this.set({kind: "pod", namespace: p.namespace, name: p.name})},
                 pod_name(p)),
-                el("span", {class: "fig"}, `${p.mem}${p.cores ? `, ${p.cores} %` : ""}${
+                el("span", {class: "fig"}, `${p.mem}${p.cores ? `, ${p.cores}%` : ""}${
                     p.reserved ? " reserved" : ""}`)))));
     }
 }

@@ -1,6 +1,6 @@
 /* A tooltip for the element under the pointer or with the focus. Escape hides it. */
 import {by_id, el, percent} from "./dom.js";
-import {STATES, card_title, pod_name, state_of} from "./draw.js";
+import {STATES, card_title, pod_name, state_of, used_text} from "./draw.js";
 import {card_free, card_over} from "./model.js";
 
 function card_lines(entry, card) {
@@ -13,7 +13,7 @@ function card_lines(entry, card) {
     else
         lines.push(`${card.used} of ${card.total} used, ${card_free(entry, card)} free`);
     if (card.cores)
-        lines.push(`${card.cores} % of compute given out`);
+        lines.push(`${card.cores}% of compute given out`);
     if (card.numa !== undefined)
         lines.push(`NUMA node ${card.numa}`);
     if (card.uuid)
@@ -27,10 +27,8 @@ function card_lines(entry, card) {
 
 function node_lines(entry, verdict) {
     const lines = [el("b", {}, entry.name)];
-    lines.push(`${entry.used} of ${entry.room} used, largest free ${entry.free}`);
+    lines.push(`${used_text(entry)}, largest free ${entry.free}`);
     lines.push(`Fragmentation ${percent(entry.split, entry.sum)}% of ${entry.sum} free`);
-    if (entry.room < entry.total)
-        lines.push(`Its cards have ${entry.total}; only that many are allocatable.`);
     if (verdict && !verdict.fits)
         lines.push(el("hr"), `For the request: ${verdict.reason}`);
     return lines;
@@ -38,7 +36,7 @@ function node_lines(entry, verdict) {
 
 function pod_lines(entry, card, p) {
     const lines = [el("b", {}, pod_name(p))];
-    lines.push(`${p.mem} of memory${p.cores ? `, ${p.cores} % of compute` : ""}`);
+    lines.push(`${p.mem} of memory${p.cores ? `, ${p.cores}% of compute` : ""}`);
     if (p.reserved)
         lines.push(el("span", {class: "warn"}, "Reserved: its Binding is under way."));
     lines.push(el("hr"), ...card_lines(entry, card));

@@ -359,6 +359,7 @@ def filters(lab: Lab) -> None:
     b.fill("#q", "TRAIN")
     equal(shown(), ["train-0", "train-1"], "by a part of the name")
     equal(b.js("return document.getElementById('count').textContent"), "2 of 5 nodes", "count")
+    equal(b.js(TOTALS)["nodes"], "Nodes 2 of 5", "the same among the totals")
     b.fill("#q", "search/ranker")
     equal(shown(), ["infer-0"], "by a pod")
     b.fill("#q", "infer-0 no-such")

@@ -151,7 +151,7 @@ class Lab:
         nodes = len(daemon.inspect())
         b.until("const d = document.querySelector('#totals .v');"
                 "return document.getElementById('link').dataset.state === 'live' && d !== null"
-                "  && d.textContent.replaceAll(',', '') === arguments[0]", str(nodes))
+                "  && d.textContent.replaceAll(',', '').split(' of ').pop() === arguments[0]", str(nodes))
         b.until("return document.querySelectorAll('.row').length > 0"
                 "  || !document.getElementById('empty').hidden")
         self.settle()

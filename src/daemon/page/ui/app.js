@@ -112,7 +112,7 @@ function draw_waiting_count() {
 
 function draw_totals() {
     totals_due = false;
-    totals.draw(state.filter);
+    draw_shown();
     draw_waiting_count();
     by_id("unit").textContent = model.unit();
     key_draw(by_id("key"), model, state.filter, {
@@ -131,10 +131,14 @@ function draw_totals() {
     }
 }
 
+const draw_shown = () =>
+    totals.draw(state.filter, is_filtered(state.filter) ? rows.view.length : model.nodes.size);
+
 function draw_count(n) {
     const text = is_filtered(state.filter) ? `${count(n)} of ${plural(model.nodes.size, "node")}` : "";
     if (by_id("count").textContent !== text)
         by_id("count").textContent = text;
+    draw_shown();
 }
 
 function draw_empty(n) {

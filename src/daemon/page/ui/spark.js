@@ -1,8 +1,8 @@
-/* A line of the last hour. Its right end is now. */
+/* A line of the last hour, or of the minutes that are known. Its right end is now. */
 import {count} from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDTH = 60; /* a pixel for each minute */
+const WIDTH = 60;
 const HEIGHT = 16;
 
 export class Spark {
@@ -24,7 +24,8 @@ export class Spark {
         if (!shown)
             return;
         const y = (v) => HEIGHT - 1 - Math.round((v / Math.max(1, top)) * (HEIGHT - 2) * 10) / 10;
-        const points = values.map((v, i) => `${WIDTH - (values.length - 1 - i)},${y(v)}`).join(" ");
+        const step = WIDTH / (values.length - 1);
+        const points = values.map((v, i) => `${Math.round(10 * i * step) / 10},${y(v)}`).join(" ");
         if (this.line.getAttribute("points") === points)
             return;
         this.line.setAttribute("points", points);

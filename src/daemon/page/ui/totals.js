@@ -10,7 +10,7 @@ const NEUTRAL = {only: "", free: "", sort: ""};
 
 const TOTALS = [
     {id: "nodes", name: "Nodes", hint: "show all nodes",
-     text: (m) => count(m.sums.nodes)},
+     text: (m, shown) => `${shown < m.sums.nodes ? `${count(shown)} of ` : ""}${count(m.sums.nodes)}`},
     {id: "cards", name: "Cards", hint: "show nodes with a usable card", filter: {only: "usable"},
      text: (m) => count(m.sums.cards)},
     {id: "memory", name: "Memory used", hint: "show nodes in use, the fullest first",
@@ -76,10 +76,11 @@ export class Totals {
             this.set(this.is_pressed(t) ? NEUTRAL : {...NEUTRAL, ...change});
     }
 
-    draw(filter) {
+    /* `shown` is the number of nodes that pass the filter. */
+    draw(filter, shown) {
         this.filter = filter;
         for (const {t, button, value, rate, meter, spark} of this.buttons) {
-            put(value, t.text(this.model));
+            put(value, t.text(this.model, shown));
             if (t.filter)
                 button.setAttribute("aria-pressed", String(this.is_pressed(t)));
             spark?.draw(...t.past(this.model));

@@ -154,6 +154,19 @@ def phone(lab: Lab) -> None:
     b.until("return document.querySelector('.card-part') !== null")
 
 
+@check
+def zoomed(lab: Lab) -> None:
+    """At 200 % zoom, which halves a window of 1400 pixels, nothing extends beyond the side."""
+    for name in ("small", "large"):
+        daemon = lab.daemon(name)
+        for place in PLACES if name == "small" else ("#view=model", "#namespaces=", "#ns=team-5&waiting="):
+            b = lab.open(daemon, place, 700, 450)
+            lab.settle()
+            equal(b.js(NO_SIDEWAYS), [], f"{name} at {place or 'the picture'}")
+            low = b.js("return document.getElementById('scroll').clientHeight")
+            assert low >= 60, f"{low} pixels for the nodes at {place or 'the picture'}"
+
+
 HERE = """
 const a = document.activeElement;
 const cell = a.closest('[data-col]');

@@ -283,7 +283,8 @@ static void show_nodes(struct shown *p, const json_t *data)
 /* Takes "event: NAME\ndata: JSON", or the ":" of a heartbeat. */
 static void take_event(struct shown *p, const char *event)
 {
-    static const char *const names[] = {"hello", "nodes", "ready", "pods", "status"};
+    static const char *const names[] = {"hello",  "nodes",  "ready",  "pods",
+                                        "status", "quotas", "history"};
     struct str name;
     struct str text;
     bool known = false;

@@ -23,6 +23,8 @@ class Page:
         self.nodes: dict[str, Json] = {}
         self.pods: Json = {"pods": [], "total": 0}
         self.status: Json = {}
+        self.quotas: Json = {}
+        self.history: Json = {}
         self.opened = 0
         self.broken = ""
         self._ready = False
@@ -131,6 +133,10 @@ class Page:
                 self.pods = data
             elif event == "status":
                 self.status = data
+            elif event == "quotas":
+                self.quotas = data
+            elif event == "history":
+                self.history = data
             else:
                 raise AssertionError(f"event {event}")
 

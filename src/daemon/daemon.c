@@ -64,6 +64,40 @@ static struct election_settings daemon_election_settings(struct daemon *d)
                                                 .retry_ms = d->s.config->retry_period_ms}};
 }
 
+static bool daemon_leads(void *ctx)
+{
+    const struct daemon *d = ctx;
+    struct str missing;
+    return !d->service.draining && service_ready(&d->service, &missing);
+}
+
+static void daemon_leadership_changed(void *ctx)
+{
+    const struct daemon *d = ctx;
+    leader_label_look(d->service.label);
+}
+
+/* Outside a pod there is nothing to label. */
+static enum errc daemon_open_label(struct daemon *d, struct err *reterr)
+{
+    const struct config *c = d->s.config;
+    if (c->pod_name.n == 0 || c->pod_namespace.n == 0 || c->pod_uid.n == 0) {
+        if (c->leader_elect)
+            log_info(
+                "no pod gets the leader's label: pod-name, pod-namespace or pod-uid is not set");
+        return OK;
+    }
+    struct leader_label_settings settings = {.loop = d->service.loop,
+                                             .api = d->parts.api,
+                                             .namespace = c->pod_namespace,
+                                             .pod = c->pod_name,
+                                             .uid = c->pod_uid,
+                                             .lease = c->lease_name,
+                                             .leads = daemon_leads,
+                                             .ctx = d};
+    return leader_label_new(&settings, &d->service.label, reterr);
+}
+
 static enum errc daemon_open_kubernetes(struct daemon *d, struct err *reterr)
 {
     struct kube_api_settings settings = {
@@ -88,11 +122,16 @@ static enum errc daemon_open_kubernetes(struct daemon *d, struct err *reterr)
                                             .start_settle_ms = d->s.config->start_settle_ms,
                                             .counts = &d->service.metrics.kube,
                                             .show = daemon_show_pod,
-                                            .ctx = &d->service};
+                                            .show_ctx = &d->service,
+                                            .changed = daemon_leadership_changed,
+                                            .changed_ctx = d};
     code = kube_backend_new(&backend, &d->parts.kube, reterr);
     if (code != OK)
         return code;
     d->service.backend = kube_backend_interface(d->parts.kube);
+    code = daemon_open_label(d, reterr);
+    if (code != OK)
+        return code;
     struct events_settings events = {.loop = d->service.loop,
                                      .api = d->parts.api,
                                      .retry_ms = EVENTS_RETRY_MS,
@@ -318,6 +357,7 @@ void daemon_close(struct daemon *d)
     d->parts.guard = guard_free(d->parts.guard);
     d->service.events = events_free(d->service.events);
     d->parts.budgets = budget_feed_free(d->parts.budgets);
+    d->service.label = leader_label_free(d->service.label);
     d->parts.kube = kube_backend_free(d->parts.kube);
     d->service.embedded = embedded_free(d->service.embedded);
     d->parts.api = kube_api_free(d->parts.api);

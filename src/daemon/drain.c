@@ -99,6 +99,7 @@ static void drain_on_signal(void *ctx, int signo)
         return;
     }
     d->s.service->draining = true;
+    leader_label_look(d->s.service->label);
     drain_tell_stopping(d);
     reload_stop(d->s.reload);
     d->s.service->evictor = evictor_free(d->s.service->evictor);

@@ -149,7 +149,10 @@ int main(int argc, char *argv[])
     reload_block();
     struct config_env env = {.port = str_of(getenv("PORT")),
                              .log_level = str_of(getenv("LOG_LEVEL")),
-                             .kubeconfig = str_of(getenv("KUBECONFIG"))};
+                             .kubeconfig = str_of(getenv("KUBECONFIG")),
+                             .pod_name = str_of(getenv("POD_NAME")),
+                             .pod_namespace = str_of(getenv("POD_NAMESPACE")),
+                             .pod_uid = str_of(getenv("POD_UID"))};
     if (config_parse(argc, argv, &env, config_read_file, NULL, &p.config, &e) != OK) {
         (void)fprintf(stderr, "cardpack: %s\n", e.text);
         return 2;

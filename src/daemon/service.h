@@ -8,6 +8,7 @@
 #include "daemon/advise.h"
 #include "daemon/backend/backend.h"
 #include "daemon/backend/embedded.h"
+#include "daemon/backend/leader_label.h"
 #include "daemon/bind/bind.h"
 #include "daemon/metrics/metrics.h"
 #include "io/http_server.h"
@@ -25,6 +26,7 @@ struct service {
     struct advise advise;
     struct events *events;      /* NULL with the embedded cluster: see events_post */
     struct embedded *embedded;  /* NULL: a Kubernetes cluster */
+    struct leader_label *label; /* NULL: no pod is labelled */
     struct evictor *evictor;    /* NULL: evict-for-cards is off; see evictor.h */
     struct list explains;       /* calls that wait for the API server; see query.h */
     struct ui_feed *ui;         /* NULL: /ui/events is off; see ui_feed.h */

@@ -405,6 +405,7 @@ static void stage_open(struct stage *s)
                                     .get = get,
                                     .cancel = cancel,
                                     .ready = ready,
+                                    .stands_by = ready,
                                     .term = term,
                                     .asked = nothing,
                                     .refresh = nothing},

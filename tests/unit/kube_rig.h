@@ -29,7 +29,8 @@ static struct kube_rig {
     struct kube_backend_counts counts;
     struct backend *face;
     struct backend_call call;
-    unsigned done; /* how often the call's `done` was called */
+    unsigned done;    /* how often the call's `done` was called */
+    unsigned changes; /* how often the backend said that its readiness may have changed */
     char token[64];
 
     /* State of the API server: */
@@ -209,6 +210,12 @@ static inline void call_done(struct backend_call *c)
     k.done++;
 }
 
+static inline void on_changed(void *ctx)
+{
+    struct kube_rig *rig = ctx;
+    rig->changes++;
+}
+
 /* Opens the backend; its first turn has not run. */
 static inline void rig_open_settling(bool elected, uint64_t settle_ms)
 {
@@ -234,7 +241,9 @@ static inline void rig_open_settling(bool elected, uint64_t settle_ms)
                                       .page_size = 500,
                                       .election = elected ? &election : NULL,
                                       .start_settle_ms = settle_ms,
-                                      .counts = &k.counts};
+                                      .counts = &k.counts,
+                                      .changed = on_changed,
+                                      .changed_ctx = &k};
     ck_assert_ok(kube_backend_new(&s, &k.backend, &e), &e);
     k.face = kube_backend_interface(k.backend);
     ck_assert_int_eq(backend_call_init(&k.call, k.face), OK);

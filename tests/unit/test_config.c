@@ -87,6 +87,12 @@ static const struct config_env env_all = {
     .kubeconfig = {"/env/k", 6},
 };
 
+static const struct config_env env_pod = {
+    .pod_name = {"cardpack-a", 10},
+    .pod_namespace = {"kube-system", 11},
+    .pod_uid = {"0b5c-1", 6},
+};
+
 static const struct {
     const char *args;
     const struct config_env *env;
@@ -101,6 +107,10 @@ static const struct {
     {"", &env_all, NULL, "1111", CONFIG_ROW_port, CONFIG_FROM_ENVIRONMENT},
     {"", &env_all, NULL, "warn", CONFIG_ROW_log_level, CONFIG_FROM_ENVIRONMENT},
     {"", &env_all, NULL, "\"/env/k\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_ENVIRONMENT},
+    {"", &env_pod, NULL, "\"cardpack-a\"", CONFIG_ROW_pod_name, CONFIG_FROM_ENVIRONMENT},
+    {"", &env_pod, NULL, "\"kube-system\"", CONFIG_ROW_pod_namespace, CONFIG_FROM_ENVIRONMENT},
+    {"", &env_pod, NULL, "\"0b5c-1\"", CONFIG_ROW_pod_uid, CONFIG_FROM_ENVIRONMENT},
+    {"--pod-name p", &env_pod, NULL, "\"p\"", CONFIG_ROW_pod_name, CONFIG_FROM_FLAG},
     {"--config f.yaml", &no_env, "port: 2222", "2222", CONFIG_ROW_port, CONFIG_FROM_FILE},
     {"--config=f.yaml", &no_env, "port: '2222'", "2222", CONFIG_ROW_port, CONFIG_FROM_FILE},
     {"--config f.yaml", &no_env, "{\"port\": 2222}", "2222", CONFIG_ROW_port, CONFIG_FROM_FILE},
@@ -362,6 +372,9 @@ static const char printed[] = "listen-address: \"::\" # flag\n"
                               "leader-elect-retry-period: 2s\n"
                               "leader-elect-resource-name: \"cardpack\"\n"
                               "leader-elect-resource-namespace: \"\"\n"
+                              "pod-name: \"\"\n"
+                              "pod-namespace: \"\"\n"
+                              "pod-uid: \"\"\n"
                               "shrink-after-init: false\n"
                               "node-policy: binpack\n"
                               "card-policy: binpack\n"

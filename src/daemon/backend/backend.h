@@ -57,6 +57,11 @@ struct backend {
     void (*cancel)(struct backend_call *c); /* done is not called; the request may have been sent */
     /* Whether cardpack may decide now; if not, *ret_missing says what is missing. */
     bool (*ready)(struct backend *b, struct str *ret_missing);
+    /*
+     * Whether cardpack decides, or follows another replica and could take over: its cache is
+     * complete. *ret_text: "" if it decides, else which replica leads, or what is missing.
+     */
+    bool (*stands_by)(struct backend *b, struct str *ret_text);
     /* The present leader term, from 1; 0: cardpack may not decide now. */
     uint64_t (*term)(struct backend *b);
     /* Reports that kube-scheduler has called a verb. */

@@ -379,6 +379,7 @@ enum errc embedded_new(struct loop *l, struct cache *cache, struct str text, str
                       .get = embedded_get,
                       .cancel = embedded_cancel,
                       .ready = embedded_ready,
+                      .stands_by = embedded_ready,
                       .term = embedded_term,
                       .asked = embedded_asked,
                       .refresh = embedded_refresh},

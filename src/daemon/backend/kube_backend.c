@@ -52,6 +52,8 @@ struct kube_backend {
     struct kube_backend_counts own; /* used if the settings have no counts */
     struct kube_backend_counts *counts;
     struct leadership *leadership;
+    void (*changed)(void *ctx); /* of the settings */
+    void *changed_ctx;
     uint64_t post_deadline_ms;
     bool read_wanted; /* the leadership waits for a list of pods that begins from now on */
     bool read_begun;
@@ -219,24 +221,57 @@ static bool kube_backend_idle(void *ctx)
     return true;
 }
 
+/* Which of the cache's lists is not in yet; empty: none. */
+static struct str kube_backend_missing_list(const struct kube_backend *b)
+{
+    const struct reflector *health = b->feeds[CACHE_HEALTH].reflector;
+    if (!reflector_synced(b->feeds[CACHE_NODES].reflector))
+        return STR("the first list of nodes is not in yet");
+    if (!reflector_synced(b->feeds[CACHE_PODS].reflector))
+        return STR("the first list of pods is not in yet");
+    if (!reflector_synced(health) && !reflector_denied(health))
+        return STR("the first list of unhealthy cards is not in yet");
+    return STR("");
+}
+
+static struct str kube_backend_lost_object(const struct kube_backend *b)
+{
+    for (size_t i = 0; i < COUNT_OF(b->feeds); i++) {
+        if (b->feeds[i].lacks)
+            return STR("memory was short, and the API server's objects are read again");
+    }
+    return STR("");
+}
+
 static bool kube_backend_ready(struct backend *interface, struct str *ret_missing)
 {
     struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
-    const struct reflector *health = b->feeds[CACHE_HEALTH].reflector;
-    *ret_missing = STR("");
-    if (!reflector_synced(b->feeds[CACHE_NODES].reflector))
-        *ret_missing = STR("the first list of nodes is not in yet");
-    else if (!reflector_synced(b->feeds[CACHE_PODS].reflector))
-        *ret_missing = STR("the first list of pods is not in yet");
-    else if (!reflector_synced(health) && !reflector_denied(health))
-        *ret_missing = STR("the first list of unhealthy cards is not in yet");
-    else if (leadership_term(b->leadership) == 0)
+    *ret_missing = kube_backend_missing_list(b);
+    if (ret_missing->n == 0 && leadership_term(b->leadership) == 0)
         *ret_missing = leadership_why_not(b->leadership);
-    for (size_t i = 0; ret_missing->n == 0 && i < COUNT_OF(b->feeds); i++) {
-        if (b->feeds[i].lacks)
-            *ret_missing = STR("memory was short, and the API server's objects are read again");
-    }
+    if (ret_missing->n == 0)
+        *ret_missing = kube_backend_lost_object(b);
     return ret_missing->n == 0;
+}
+
+static bool kube_backend_stands_by(struct backend *interface, struct str *ret_text)
+{
+    struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
+    *ret_text = kube_backend_missing_list(b);
+    if (ret_text->n == 0)
+        *ret_text = kube_backend_lost_object(b);
+    if (ret_text->n > 0)
+        return false;
+    if (leadership_term(b->leadership) == 0)
+        *ret_text = leadership_why_not(b->leadership);
+    return leadership_takes_part(b->leadership);
+}
+
+static void kube_backend_on_leadership(void *ctx)
+{
+    const struct kube_backend *b = ctx;
+    if (b->changed != NULL)
+        b->changed(b->changed_ctx);
 }
 
 static uint64_t kube_backend_term(struct backend *interface)
@@ -475,11 +510,14 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
                       .get = kube_backend_get,
                       .cancel = kube_backend_cancel,
                       .ready = kube_backend_ready,
+                      .stands_by = kube_backend_stands_by,
                       .term = kube_backend_term,
                       .asked = kube_backend_asked,
                       .refresh = kube_backend_refresh},
         .loop = s->loop,
         .api = s->api,
+        .changed = s->changed,
+        .changed_ctx = s->changed_ctx,
         .prove = {.fire = kube_backend_prove},
         .relist = {.fire = kube_backend_relist_all},
     };
@@ -489,7 +527,7 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
     kube_backend_warn_of_short_settle(times, s->start_settle_ms);
     ingest_init(&b->ingest, s->loop, s->cache);
     b->show = s->show;
-    b->show_ctx = s->ctx;
+    b->show_ctx = s->show_ctx;
     b->ingest.show = s->show == NULL ? NULL : kube_backend_show;
     b->ingest.ctx = b;
     for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
@@ -505,6 +543,7 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
                                              .settle_ms = s->start_settle_ms,
                                              .read = kube_backend_read_anew,
                                              .idle = kube_backend_idle,
+                                             .changed = kube_backend_on_leadership,
                                              .counts = &b->counts->leadership,
                                              .ctx = b};
     enum errc code = leadership_new(&leadership, &b->leadership, reterr);

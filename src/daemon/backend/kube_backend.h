@@ -29,7 +29,10 @@ struct kube_backend_settings {
     /* Shows each pod of a list or a watch while this replica may decide, with the fault of its
      * request (code OK: none). NULL: not wanted. */
     void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
-    void *ctx;
+    void *show_ctx;
+    /* Another result of `ready` may follow from now on. Called within other calls; may be NULL. */
+    void (*changed)(void *ctx);
+    void *changed_ctx;
 };
 
 enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,

@@ -40,6 +40,12 @@ struct leadership {
     struct deferred tell_resigned; /* so that leadership_resign does not call `done` itself */
 };
 
+static void leadership_tell_changed(struct leadership *l)
+{
+    if (l->settings.changed != NULL)
+        l->settings.changed(l->settings.ctx);
+}
+
 static void leadership_read_pods(struct timer *t)
 {
     struct leadership *l = CONTAINER_OF(t, struct leadership, settle);
@@ -63,6 +69,7 @@ static void leadership_end(struct leadership *l)
     l->stage = STAGE_FOLLOWS;
     l->clear = true;
     timer_cancel(&l->settle);
+    leadership_tell_changed(l);
 }
 
 void leadership_read(struct leadership *l)
@@ -74,6 +81,7 @@ void leadership_read(struct leadership *l)
     l->term++;
     l->settings.counts->terms++;
     log_info("deciding from now on", kv_uint("term", l->term));
+    leadership_tell_changed(l);
 }
 
 /* ---- what the election says ---- */
@@ -127,6 +135,13 @@ uint64_t leadership_term(const struct leadership *l)
 {
     bool leads = l->election == NULL || election_leading(l->election);
     return l->stage == STAGE_DECIDES && leads ? l->term : 0;
+}
+
+bool leadership_takes_part(const struct leadership *l)
+{
+    if (l->election == NULL || l->stage == STAGE_DECIDES)
+        return leadership_term(l) > 0;
+    return l->trouble[0] == '\0';
 }
 
 static struct str leadership_why_print(struct leadership *l, const char *before, struct str what,

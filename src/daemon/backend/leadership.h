@@ -30,6 +30,9 @@ struct leadership_settings {
     uint64_t settle_ms;
     void (*read)(void *ctx); /* list the pods again; then call leadership_read */
     bool (*idle)(void *ctx); /* no Binding of this replica is under way or in doubt */
+    /* leadership_term may give another result from now on. Called within other calls; NULL: not
+     * told. */
+    void (*changed)(void *ctx);
     void *ctx;
     struct leadership_counts *counts; /* updated; must outlive it. NULL: not counted */
 };
@@ -43,6 +46,12 @@ struct leadership *leadership_free(struct leadership *l); /* returns NULL */
  * correct in the middle of a long turn of the loop.
  */
 uint64_t leadership_term(const struct leadership *l);
+
+/*
+ * Whether this replica decides, or takes part in an election without an error of its own. False: it
+ * does not, and leadership_why_not has the reason.
+ */
+bool leadership_takes_part(const struct leadership *l);
 
 /* Why leadership_term is 0, for people; valid until the next call. */
 struct str leadership_why_not(struct leadership *l);

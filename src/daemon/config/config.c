@@ -219,12 +219,23 @@ static enum errc config_apply_file(struct parse *p)
 
 static struct str config_environment_of(const struct config_env *env, const char *name)
 {
-    struct str n = str_of(name);
-    if (str_eq(n, STR("PORT")))
-        return env->port;
-    if (str_eq(n, STR("LOG_LEVEL")))
-        return env->log_level;
-    return str_eq(n, STR("KUBECONFIG")) ? env->kubeconfig : STR_NULL;
+    const struct {
+        struct str name;
+        struct str value;
+    } all[] = {
+        {STR("PORT"), env->port},
+        {STR("LOG_LEVEL"), env->log_level},
+        {STR("KUBECONFIG"), env->kubeconfig},
+        {STR("POD_NAME"), env->pod_name},
+        {STR("POD_NAMESPACE"), env->pod_namespace},
+        {STR("POD_UID"), env->pod_uid},
+    };
+
+    for (size_t i = 0; name != NULL && i < COUNT_OF(all); i++) {
+        if (str_eq(str_of(name), all[i].name))
+            return all[i].value;
+    }
+    return STR_NULL;
 }
 
 static enum errc config_apply_environment(struct parse *p)

@@ -90,6 +90,12 @@
       "the Lease's name")                                                                          \
     X(NAME, lease_namespace, "leader-elect-resource-namespace", "", 0, 63, NULL,                   \
       "the Lease's namespace; empty: that of cardpack's own pod, else kube-system")                \
+    X(NAME, pod_name, "pod-name", "", 0, 253, "POD_NAME",                                          \
+      "cardpack's own pod, which gets the label cardpack.io/leader-of while this replica leads; "  \
+      "empty: no pod gets it")                                                                     \
+    X(NAME, pod_namespace, "pod-namespace", "", 0, 63, "POD_NAMESPACE", "the pod's namespace")     \
+    X(NAME, pod_uid, "pod-uid", "", 0, 63, "POD_UID",                                              \
+      "the pod's UID, so that no other pod of that name gets the label")                           \
     X(BOOL, shrink_after_init, "shrink-after-init", "false", 0, 0, NULL,                           \
       "when the init containers have ended, give the memory that only they need to other pods; "   \
       "after a reboot of the node they run again and need it")                                     \
@@ -175,6 +181,9 @@ struct config_env {
     struct str port;       /* PORT */
     struct str log_level;  /* LOG_LEVEL */
     struct str kubeconfig; /* KUBECONFIG: one path, not a list */
+    struct str pod_name;   /* POD_NAME, POD_NAMESPACE, POD_UID: by the downward API */
+    struct str pod_namespace;
+    struct str pod_uid;
 };
 
 /* Appends the file's content to out; its error names the path. */

@@ -1,0 +1,126 @@
+/* Which replicas are ready: the leader, and a follower that could take over. */
+#include "kube_rig.h"
+
+#include "base/log.h"
+
+#include <fcntl.h>
+
+/* text: "" for a leader. */
+static void stands_by(bool yes, const char *text)
+{
+    struct str said;
+    ck_assert_msg(k.face->stands_by(k.face, &said) == yes, "\"%.*s\"", STR_ARG(said));
+    ck_assert_msg(text[0] == '\0' ? said.n == 0
+                                  : memmem(said.p, said.n, text, strlen(text)) != NULL,
+                  "\"%.*s\" is not \"%s\"", STR_ARG(said), text);
+    ck_assert(is_ready() == (text[0] == '\0'));
+}
+
+static const char *const missing[CACHE_KINDS] = {"first list of nodes", "first list of pods",
+                                                 "first list of unhealthy cards"};
+
+/* A follower is ready when its lists are in, and stays so until it leads. */
+START_TEST(a_follower_is_ready_with_its_lists)
+{
+    rig_open(true);
+    k.held[_i] = true;
+    pass(2000);
+    stands_by(false, missing[_i]);
+    lease_taken_by("other");
+    pass(4000);
+    stands_by(false, missing[_i]);
+    k.held[_i] = false;
+    pass(2000);
+    stands_by(true, "replica \"other\" leads, and this one follows it");
+    lease_taken_by("");
+    pass(4000);
+    k.held[CACHE_PODS] = true;
+    stands_by(true, "");
+    rig_close();
+}
+
+END_TEST
+
+/* Each stage of a replica that takes over is ready: its pod must not leave the Service then. */
+START_TEST(a_new_leader_stays_ready)
+{
+    bool settled = false;
+    rig_open(true);
+    pass(100);
+    for (unsigned i = 0; !is_ready(); i++) {
+        struct str said;
+        ck_assert_uint_lt(i, 1000);
+        ck_assert(k.face->stands_by(k.face, &said));
+        settled = settled || str_starts(said, STR("Bindings of the previous leader"));
+        pass(100);
+    }
+    ck_assert(settled);
+    ck_assert_uint_eq(k.changes, 1);
+    stands_by(true, "");
+    lease_taken_by("other");
+    pass(4000);
+    stands_by(true, "replica \"other\" leads");
+    ck_assert_uint_eq(k.changes, 2);
+    rig_close();
+}
+
+END_TEST
+
+/* A leader whose renewals get no answer does not decide, and does not lead again by itself. */
+START_TEST(a_leader_that_can_not_renew)
+{
+    lead();
+    k.lease_silent = true;
+    k.loop->clock_ms += 6000;
+    ck_assert(!is_ready());
+    stands_by(false, "the lease could not be renewed in time");
+    rig_close();
+}
+
+END_TEST
+
+/* A replica without a right to the Lease never takes over. */
+START_TEST(a_replica_without_its_lease)
+{
+    rig_open(true);
+    k.lease_silent = true;
+    pass(0);
+    say_status(fake_find("GET", "/leases"), 403, "Forbidden", "leases");
+    pass(0);
+    stands_by(false, "no replica leads yet: no right to get leases");
+    k.lease_silent = false;
+    pass(4000);
+    struct str said;
+    ck_assert(k.face->stands_by(k.face, &said));
+    rig_close();
+}
+
+END_TEST
+
+/* Without an election there is nothing to stand by for. */
+START_TEST(the_only_replica)
+{
+    rig_open(false);
+    pass(SETTLE_MS / 2);
+    stands_by(false, "Bindings of the previous leader");
+    pass(SETTLE_MS);
+    stands_by(true, "");
+    ck_assert_uint_eq(k.changes, 1);
+    rig_close();
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kube_backend_ready");
+    TCase *tc = tcase_create("all");
+    log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
+    tcase_add_loop_test(tc, a_follower_is_ready_with_its_lists, 0, CACHE_KINDS);
+    tcase_add_test(tc, a_new_leader_stays_ready);
+    tcase_add_test(tc, a_leader_that_can_not_renew);
+    tcase_add_test(tc, a_replica_without_its_lease);
+    tcase_add_test(tc, the_only_replica);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

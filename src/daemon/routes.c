@@ -57,15 +57,32 @@ static void routes_handle_alive(struct service *s, struct http_request *r)
     routes_respond_text(r, 200, STR("ok"));
 }
 
+/*
+ * Whether this replica could answer kube-scheduler now, or as the next leader: what a Deployment
+ * waits for. A leader without its label gets no requests from the Service.
+ */
 static void routes_handle_ready(struct service *s, struct http_request *r)
 {
-    struct str missing;
-    bool ready = service_ready(s, &missing);
+    struct str text;
+    bool ready = s->backend->stands_by(s->backend, &text);
+    struct str trouble = leader_label_trouble(s->label);
     if (s->draining) {
         ready = false;
-        missing = STR("it is shutting down");
+        text = STR("it is shutting down");
+    } else if (trouble.n > 0) {
+        ready = false;
+        text = trouble;
+        buf_put(r->answer, STR("this replica leads, and its pod can't get the leader's label: "));
     }
-    routes_respond_text(r, ready ? 200 : 503, ready ? STR("ok") : missing);
+    routes_respond_text(r, ready ? 200 : 503, text.n > 0 ? text : STR("ok"));
+}
+
+/* Whether this replica answers kube-scheduler: for a load balancer that must find the leader. */
+static void routes_handle_ready_leader(struct service *s, struct http_request *r)
+{
+    struct str missing = STR("it is shutting down");
+    bool leads = !s->draining && service_ready(s, &missing);
+    routes_respond_text(r, leads ? 200 : 503, leads ? STR("ok") : missing);
 }
 
 static void routes_handle_embedded(struct service *s, struct http_request *r)
@@ -99,6 +116,7 @@ static const struct route {
     {"GET", "/healthz", false, METRICS_PROBE, routes_handle_alive},
     {"GET", "/livez", false, METRICS_PROBE, routes_handle_alive},
     {"GET", "/readyz", false, METRICS_PROBE, routes_handle_ready},
+    {"GET", "/readyz/leader", false, METRICS_PROBE, routes_handle_ready_leader},
     {"POST", "/api/v1/namespaces", true, METRICS_EMBEDDED, routes_handle_embedded},
     {"DELETE", "/api/v1/namespaces", true, METRICS_EMBEDDED, routes_handle_embedded},
 };
@@ -252,7 +270,8 @@ void probe_handle(void *service, struct http_request *r)
     }
     routes_respond_text(
         r, 404,
-        STR("not on this port, which has /healthz, /livez, /readyz, /version and /metrics\n"));
+        STR("not on this port, which has /healthz, /livez, /readyz, /readyz/leader, /version and "
+            "/metrics\n"));
 }
 
 void probe_too_large(void *service, struct http_request *r, uint64_t body_bytes)

@@ -180,10 +180,10 @@ static void watches_are_lost(struct world *w)
         .type = STEP_ASK, .method = "GET", .path = (where), .right = (how), .expected = (text), \
         .what = (where)                                                                         \
     }
-#define AWAIT_READY                                                             \
-    {                                                                           \
-        .type = STEP_AWAIT, .method = "GET", .path = "/readyz", .right = is_ok, \
-        .what = "it is ready"                                                   \
+#define AWAIT_READY                                                                    \
+    {                                                                                  \
+        .type = STEP_AWAIT, .method = "GET", .path = "/readyz/leader", .right = is_ok, \
+        .what = "it is ready"                                                          \
     }
 #define UNTIL_TRUE                                                               \
     {                                                                            \

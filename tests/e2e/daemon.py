@@ -172,9 +172,9 @@ class Daemon:
         )
 
     def ready(self, timeout: float = 10) -> bool:
-        """Whether /readyz returns 200 now."""
+        """Whether it answers kube-scheduler now; a follower does not."""
         try:
-            return self.exchange("GET", "/readyz", timeout=timeout)[0] == 200
+            return self.exchange("GET", "/readyz/leader", timeout=timeout)[0] == 200
         except (OSError, http.client.HTTPException):
             return False
 

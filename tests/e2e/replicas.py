@@ -7,6 +7,7 @@ which replica sent a Binding.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -68,7 +69,14 @@ def accounts(bench: Bench, count: int) -> list[str]:
 class Replicas:
     """Replicas are numbered from 0; a killed one that is started again keeps its number."""
 
-    def __init__(self, bench: Bench, *args: str, count: int = 2) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        *args: str,
+        count: int = 2,
+        own: Callable[[int], Sequence[str]] = lambda _: (),
+    ) -> None:
+        """`own`: more arguments, of each replica."""
         self.bench = bench
         self.users = accounts(bench, count)
         self.all: list[Daemon] = []
@@ -80,8 +88,8 @@ class Replicas:
             kubeconfig = bench.workdir / f"cardpack-{i}.kubeconfig"
             bench.cluster.write_kubeconfig(kubeconfig, token)
             daemon = Daemon(
-                bench.options.binary, bench.workdir, bench.ports.take(), kubeconfig, args,
-                name=f"cardpack-{bench.scenario}-{i}",
+                bench.options.binary, bench.workdir, bench.ports.take(), kubeconfig,
+                (*args, *own(i)), name=f"cardpack-{bench.scenario}-{i}",
             )  # fmt: skip
             self.all.append(daemon)
             bench.daemons.append(daemon)
@@ -95,9 +103,9 @@ class Replicas:
             wait_for(lambda d=daemon: d.ready() or self.follows(d), "a follower")
 
     def leader(self) -> int | None:
-        """The replica that is ready; there must never be two."""
+        """The replica that answers kube-scheduler; there must never be two."""
         ready = [i for i, d in enumerate(self.all) if d.process.alive and d.ready(timeout=2)]
-        check(len(ready) < 2, "two are ready at a time")
+        check(len(ready) < 2, "two answer at a time")
         return ready[0] if ready else None
 
     def wait_leader(self, timeout: float = 60.0) -> int:
@@ -106,12 +114,12 @@ class Replicas:
         return found[0]
 
     def follows(self, daemon: Daemon) -> bool:
-        """Whether it is unready because it follows a leader, and names that leader."""
+        """Whether it is ready as a follower, and names its leader."""
         try:
             status, text = daemon.call("GET", "/readyz", timeout=2)
         except OSError:
             return False
-        return status == 503 and "leads, and this one follows it" in str(text)
+        return status == 200 and "leads, and this one follows it" in str(text)
 
     def terms(self) -> list[Term]:
         """When each replica became the leader, in order."""

@@ -320,7 +320,7 @@ def main() -> int:
 
 def await_ready(cardpack: Cardpack) -> None:
     """Waits until it leads: it has the lease, and the first lists are complete."""
-    while cardpack.ask("GET", "/readyz", port=cardpack.probes)[0] != 200:
+    while cardpack.ask("GET", "/readyz/leader", port=cardpack.probes)[0] != 200:
         if cardpack.process.poll() is not None:
             raise SystemExit("cardpack has ended")
 

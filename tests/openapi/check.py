@@ -223,7 +223,8 @@ class Check:
         paths += [f"/gpushare-scheduler/inspect/{node['name']}" for node in nodes]
         paths += [f"/gpushare-scheduler/explain/{ns}/{name}" for ns, name in sorted(pods)]
         paths += [path.replace("inspect", "cards") for path in paths]
-        for path in [*paths, "/gpushare-scheduler/explain/no/body", "/healthz", "/readyz", "/metrics"]:
+        paths += ["/healthz", "/readyz", "/readyz/leader", "/metrics"]
+        for path in [*paths, "/gpushare-scheduler/explain/no/body"]:
             wrong += self.ask(daemon, "GET", path)[3]
         for ns, name in sorted(pods):
             path = f"/api/v1/namespaces/{ns}/pods"

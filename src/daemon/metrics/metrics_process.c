@@ -105,8 +105,8 @@ void metrics_write_process(struct metrics_writer *w)
     metrics_process_write_config(w);
     metrics_process_write_one(
         w, EXPO_GAUGE, "cardpack_ready",
-        "1: ready to answer kube-scheduler, as /readyz; 0: not yet, not any more, or another "
-        "replica leads.",
+        "1: ready to answer kube-scheduler, as /readyz/leader; 0: not yet, not any more, or "
+        "another replica leads.",
         !s->draining && service_ready(s, &missing) ? 1 : 0, 0);
     metrics_process_write_one(w, EXPO_GAUGE, "cardpack_leader",
                               "1: this replica decides; 0: another one does, or none.",

@@ -46,6 +46,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "stalled",
     "scale",
     "ha",
+    "leader_label",
     "late_bindings",
     "two_pods",
     "chaos",

@@ -321,7 +321,7 @@ def chart_settings(bench: Bench) -> None:
     made = {
         "listen-address", "port", "allow-plain-http", "tls-cert-file", "tls-key-file",
         "client-ca-file", "client-names", "probe-address", "probe-port", "kubeconfig", "cluster",
-        "evict-for-cards",
+        "evict-for-cards", "pod-name", "pod-namespace", "pod-uid",
     }  # fmt: skip
     check(known | made == every and not known & made, f"{(known | made) ^ every}")
     # The table in docs/manifests.md names every value and its default.

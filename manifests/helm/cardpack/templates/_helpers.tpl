@@ -157,9 +157,17 @@ image: {{ include "cardpack.image" (dict "image" .Values.image "tag" .Chart.AppV
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 args:
 {{- include "cardpack.args" . }}
-{{- with .Values.extraEnv }}
+{{- $service := eq .Values.mode "service" }}
+{{- if or $service .Values.extraEnv }}
 env:
+{{- if $service }}
+- {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+- {name: POD_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+- {name: POD_UID, valueFrom: {fieldRef: {fieldPath: metadata.uid}}}
+{{- end }}
+{{- with .Values.extraEnv }}
 {{ toYaml . }}
+{{- end }}
 {{- end }}
 ports:
 {{- if eq .Values.mode "service" }}
@@ -170,10 +178,8 @@ ports:
 {{- if include "cardpack.probePort" . }}
 - {name: probes, containerPort: {{ .Values.ports.probes }}}
 {{- end }}
-{{- /* Behind a Service only the leader may be ready; elsewhere what counts is that it lives. */}}
 readinessProbe:
-  {{- $path := eq .Values.mode "service" | ternary "/readyz" "/livez" }}
-  {{- include "cardpack.probe" (dict "root" . "path" $path "more" .Values.readinessProbe) | nindent 2 }}
+  {{- include "cardpack.probe" (dict "root" . "path" "/readyz" "more" .Values.readinessProbe) | nindent 2 }}
 livenessProbe:
   {{- include "cardpack.probe" (dict "root" . "path" "/livez" "more" .Values.livenessProbe) | nindent 2 }}
 {{- with .Values.resources }}

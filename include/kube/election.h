@@ -39,6 +39,9 @@ struct election *election_free(struct election *e); /* returns NULL; does not ch
 /* Whether this replica leads now. Reads the clock: the loop's cached time may be old. */
 bool election_leading(const struct election *e);
 
+/* Whether another replica holds the Lease, and it has not expired. Reads the clock. */
+bool election_following(const struct election *e);
+
 /* The holder of the Lease at the last read; empty: no holder, or unknown. */
 struct str election_holder(const struct election *e);
 

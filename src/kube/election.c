@@ -346,6 +346,12 @@ bool election_leading(const struct election *e)
     return election_leads(&e->state, loop_clock_ms(e->loop));
 }
 
+bool election_following(const struct election *e)
+{
+    const struct election_state *s = &e->state;
+    return s->held && !s->mine && loop_clock_ms(e->loop) < s->heard_ms + s->duration_ms;
+}
+
 struct str election_holder(const struct election *e)
 {
     return e->seen && e->state.held ? e->view.holder : STR("");

@@ -97,6 +97,33 @@ START_TEST(a_replica_without_its_lease)
 
 END_TEST
 
+/* A follower does not write, so it does not learn that a missing right to write is there now. */
+START_TEST(a_follower_that_could_not_write)
+{
+    rig_open(true);
+    pass(100);
+    lease_taken_by("other");
+    pass(LEASE_MS);
+    k.lease_silent = true;
+    for (unsigned i = 0; fake_waiting("PUT", "/leases") == NULL; i++) {
+        ck_assert_uint_lt(i, 100);
+        if (fake_waiting("GET", "/leases") != NULL)
+            serve_lease(fake_find("GET", "/leases"));
+        k.loop->clock_ms += 500;
+        fake_turn(k.loop);
+    }
+    say_status(fake_find("PUT", "/leases"), 403, "Forbidden", "leases");
+    pass(0);
+    stands_by(false, "leads, and this one follows it; no right to update leases");
+    lease_taken_by("third");
+    k.lease_silent = false;
+    pass(4000);
+    stands_by(true, "replica \"third\" leads, and this one follows it; no right to update");
+    rig_close();
+}
+
+END_TEST
+
 /* Without an election there is nothing to stand by for. */
 START_TEST(the_only_replica)
 {
@@ -120,6 +147,7 @@ int main(void)
     tcase_add_test(tc, a_new_leader_stays_ready);
     tcase_add_test(tc, a_leader_that_can_not_renew);
     tcase_add_test(tc, a_replica_without_its_lease);
+    tcase_add_test(tc, a_follower_that_could_not_write);
     tcase_add_test(tc, the_only_replica);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

@@ -141,7 +141,8 @@ bool leadership_takes_part(const struct leadership *l)
 {
     if (l->election == NULL || l->stage == STAGE_DECIDES)
         return leadership_term(l) > 0;
-    return l->trouble[0] == '\0';
+    /* An error from before the leader's last renewal may be over: a follower writes nothing. */
+    return l->trouble[0] == '\0' || election_following(l->election);
 }
 
 static struct str leadership_why_print(struct leadership *l, const char *before, struct str what,

@@ -48,8 +48,8 @@ struct leadership *leadership_free(struct leadership *l); /* returns NULL */
 uint64_t leadership_term(const struct leadership *l);
 
 /*
- * Whether this replica decides, or takes part in an election without an error of its own. False: it
- * does not, and leadership_why_not has the reason.
+ * Whether this replica decides, follows another one whose Lease has not expired, or takes part in
+ * an election without an error of its own. False: leadership_why_not has the reason.
  */
 bool leadership_takes_part(const struct leadership *l);
 

@@ -50,6 +50,7 @@ static bool leader_label_step_ended(struct leader_label_state *s,
 {
     enum leader_label_action_type call = s->call;
     bool done = in->event == LEADER_LABEL_ON_DONE;
+    assert(call != LEADER_LABEL_REST && call != LEADER_LABEL_WAIT);
     s->call = LEADER_LABEL_REST;
     switch (call) {
     case LEADER_LABEL_ADD:
@@ -69,7 +70,6 @@ static bool leader_label_step_ended(struct leader_label_state *s,
     case LEADER_LABEL_WAIT:
         break;
     }
-    assert(!"an answer without a call");
     return false;
 }
 

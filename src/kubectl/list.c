@@ -10,7 +10,7 @@
 #include "kube/limit.h"
 #include "kubectl/limit.h"
 
-#define LIST_PAGE_SIZE      500
+#define LIST_PAGE_SIZE 500
 #define ENVELOPE_BYTES (1 * KIB)
 #define TOKEN_MAX      (64 * KIB)
 

@@ -309,12 +309,13 @@ static int serve(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     FILE *f = fopen("pid", "w");
     (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
-    if (f == NULL || fprintf(f, "%d", (int)getpid()) < 0 || fclose(f) != 0 ||
-        bind(fd, (const struct sockaddr *)&at, sizeof(at)) != 0 || listen(fd, 1) != 0)
-        return 1;
-    (void)printf("Starting to serve on %s\n", path);
-    (void)fflush(stdout);
-    (void)pause();
+    if (f != NULL && fprintf(f, "%d", (int)getpid()) >= 0 && fclose(f) == 0 &&
+        bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, 1) == 0) {
+        (void)printf("Starting to serve on %s\n", path);
+        (void)fflush(stdout);
+        (void)pause();
+    }
+    (void)close(fd);
     return 1;
 }
 

@@ -60,7 +60,7 @@ void bind_op_free(struct bind_op *op);
  */
 void bind_op_respond(struct http_request *r, struct str error);
 
-/* Posts a Normal event that names the node and the cards. p: the bound pod; NULL: it has no card. */
+/* Posts a Normal event with the node and the cards. p: the bound pod; NULL: it holds no card. */
 void bind_op_tell_place(const struct bind_op *op, struct events *events, const struct pod *p);
 
 /* Answers all waiting requests. */

@@ -1,500 +1,184 @@
-/*
- * Prints the answers of explain and fit: a sentence, a table, and what stops the next replica. With
- * --no-headers only the rows of the table are printed, for scripts.
- */
-#include "kubectl/show.h"
+/* Prints the pods of pods.h as a table or as JSON. */
+#include "kubectl/pods.h"
 
-#include "codec/jread.h"
+#include "codec/jwrite.h"
 #include "codec/limit.h"
+#include "codec/stamp.h"
 #include "report/table.h"
 
-struct place {
-    struct str text; /* "0:8 1:8", card and memory */
-};
+#define MINUTE 60U
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
 
-struct verdict_card {
-    int64_t card;
-    bool fits;
-    struct str reason;
-};
+struct str kubectl_age(uint32_t seconds, struct buf *out)
+{
+    /* From `from` seconds on: so many whole `unit`, and the rest in the unit below if `both`. */
+    static const struct {
+        uint32_t from;
+        uint32_t unit;
+        char name;
+        bool both;
+    } steps[] = {
+        {8 * DAY, DAY, 'd', false},
+        {2 * DAY, DAY, 'd', true},
+        {8 * HOUR, HOUR, 'h', false},
+        {3 * HOUR, HOUR, 'h', true},
+        {10 * MINUTE, MINUTE, 'm', false},
+        {2 * MINUTE, MINUTE, 'm', true},
+        {0, 1, 's', false},
+    };
 
-struct verdict_node {
-    struct str name;
-    bool fits;
-    struct str reason;
-    struct place place;
-    struct verdict_card *cards;
-    size_t n_cards;
-};
+    size_t i = 0;
+    while (seconds < steps[i].from)
+        i++;
+    buf_printf(out, "%u%c", seconds / steps[i].unit, steps[i].name);
+    uint32_t rest = seconds % steps[i].unit;
+    uint32_t below = i + 1 < COUNT_OF(steps) ? steps[i + 1].unit : 1;
+    if (steps[i].both && rest / below > 0)
+        buf_printf(out, "%u%c", rest / below, steps[i + 1].name);
+    return buf_str(out);
+}
 
-struct explained {
-    struct str namespace;
-    struct str name;
-    struct str state;
-    struct str node;
-    struct str nominated;
-    struct str request;
-    struct str error;
-    struct str since;   /* of the condition PodScheduled, as the next one */
-    struct str message; /* absent: the scheduler has not refused the pod */
-    bool holds;         /* it holds cards, or memory of its node without a card: `place` */
-    struct place place;
-    int64_t nodes;
-    int64_t fit;
-    struct verdict_node *verdicts;
-    size_t n_verdicts;
-    size_t cap;
-    struct table table;
-    bool wide;
-};
+static void show_pods_columns(struct table *t, bool is_wide)
+{
+    table_column(t, STR("NAMESPACE"), false);
+    table_column(t, STR("NAME"), false);
+    table_column(t, STR("NODE"), false);
+    table_column(t, STR("CARDS"), false);
+    table_column(t, STR("MEMORY"), true);
+    table_column(t, STR("AGE"), true);
+    table_column(t, STR("STATUS"), false);
+    if (is_wide) {
+        table_column(t, STR("PLACE"), false);
+        table_column(t, STR("REQUEST"), false);
+    }
+    table_column(t, STR("REASON"), false);
+}
 
-struct fitted {
-    struct str request;
-    struct str error;
-    int64_t replicas;
-    int64_t fit;
-    struct str stopped; /* absent: all replicas fit */
-    struct table table;
-    bool wide;
-    int64_t n; /* rows */
-};
+static void show_pods_text(struct table *t, struct str text)
+{
+    table_cell(t, text.n > 0 ? text : STR("-"), text.n > 0 ? TINT_NONE : TINT_DIM);
+}
 
-/* [{"card", "memory", "compute", "container"}] as "0:8 1:8 (30%)" */
-static struct place show_pods_read_place(struct jread *r)
+/* "0,2", or in full "0:8 2:8(30%)". */
+static void show_pods_shares(struct table *t, const struct pods_row *row, bool full)
 {
     struct buf b;
-    struct str key;
     buf_init(&b, LIMIT_ALLOCATION_BYTES);
-    jread_array (r) {
-        int64_t card = 0;
-        int64_t memory = 0;
-        int64_t compute = 0;
-        jread_object (r, key) {
-            if (str_eq(key, STR("card")))
-                card = jread_i64(r);
-            else if (str_eq(key, STR("memory")))
-                memory = jread_i64(r);
-            else if (str_eq(key, STR("compute")))
-                compute = jread_i64(r);
-            else
-                jread_skip(r);
-        }
-        buf_printf(&b, "%s%lld:%lld", b.n == 0 ? "" : " ", (long long)card, (long long)memory);
-        if (compute > 0)
-            buf_printf(&b, "(%lld%%)", (long long)compute);
+    for (uint32_t i = 0; i < row->n_shares; i++) {
+        const struct share *s = &row->shares[i];
+        buf_printf(&b, "%s%u", i == 0 ? "" : full ? " " : ",", s->card);
+        if (full)
+            buf_printf(&b, ":%lld", (long long)s->mem);
+        if (full && s->cores > 0)
+            buf_printf(&b, "(%u%%)", s->cores);
     }
-    bool none = b.n == 0;
-    struct str text = arena_keep(r->arena, &b);
-    return (struct place){.text = none ? STR_NULL : text};
+    show_pods_text(t, arena_keep(t->arena, &b));
 }
 
-static enum errc show_pods_no_answer(struct jread *r, bool complete, struct err *e)
+static void show_pods_age(struct table *t, uint32_t created_s, uint32_t now_s)
 {
-    if (jread_finish(r, e) != OK)
-        return err_wrap(e, "the answer is none of cardpack's");
-    return complete ? OK : err_set(e, ERR_SYNTAX, "the answer is none of cardpack's");
+    char bytes[32];
+    struct buf b = BUF_ON(bytes);
+    if (created_s == 0)
+        table_cell(t, STR("-"), TINT_DIM);
+    else
+        table_cell(t, kubectl_age(now_s > created_s ? now_s - created_s : 0, &b), TINT_NONE);
 }
 
-/* ---- explain ---- */
-
-static void show_pods_read_card(struct jread *r, struct verdict_card *c)
+static void show_pods_row(struct table *t, const struct pods_row *row, bool is_wide, uint32_t now_s)
 {
-    struct str key;
-    *c = (struct verdict_card){.card = 0};
-    jread_object (r, key) {
-        if (str_eq(key, STR("card")))
-            c->card = jread_i64(r);
-        else if (str_eq(key, STR("fits")))
-            c->fits = jread_bool(r);
-        else if (str_eq(key, STR("reason")))
-            c->reason = jread_str(r);
-        else
-            jread_skip(r);
+    bool waits = row->node.n == 0;
+    show_pods_text(t, row->namespace);
+    show_pods_text(t, row->name);
+    show_pods_text(t, row->node);
+    show_pods_shares(t, row, false);
+    if (row->percent > 0)
+        table_printf(t, TINT_NONE, "%u%%", row->percent);
+    else if (row->memory > 0)
+        table_printf(t, TINT_NONE, "%lld", (long long)row->memory);
+    else
+        table_cell(t, STR("-"), TINT_DIM);
+    show_pods_age(t, row->created_s, now_s);
+    table_cell(t, row->status.n > 0 ? row->status : STR("-"), waits ? TINT_WARN : TINT_NONE);
+    if (is_wide) {
+        show_pods_shares(t, row, true);
+        show_pods_text(t, row->asks);
     }
+    show_pods_text(t, row->reason);
 }
 
-static void show_pods_read_cards(struct jread *r, struct verdict_node *n)
+enum errc kubectl_pods_show(const struct pods *p, struct kubectl_look look, uint32_t now_s,
+                            struct arena *a, struct buf *out, struct err *reterr)
 {
-    size_t cap = 0;
-    jread_array (r) {
-        struct verdict_card c;
-        show_pods_read_card(r, &c);
-        struct verdict_card *cards = arena_grow(r->arena, n->cards, n->n_cards, &cap, sizeof(c));
-        if (cards == NULL) {
-            jread_fail(r, ERR_LIMIT, "too many");
-            continue;
-        }
-        n->cards = cards;
-        cards[n->n_cards++] = c;
-    }
-}
-
-static void show_pods_put_yes(struct table *t, bool fits)
-{
-    table_cell(t, fits ? STR("yes") : STR("no"), fits ? TINT_GOOD : TINT_BAD);
-}
-
-static void show_pods_put_place(struct table *t, const struct place *p)
-{
-    table_cell(t, p->text.n > 0 ? p->text : STR("-"), p->text.n > 0 ? TINT_NONE : TINT_DIM);
-}
-
-static void show_pods_explain_row(struct explained *x, const struct verdict_node *n)
-{
-    struct table *t = &x->table;
-    table_cell(t, n->name, TINT_NONE);
-    if (x->wide)
-        table_cell(t, STR_NULL, TINT_NONE);
-    show_pods_put_yes(t, n->fits);
-    show_pods_put_place(t, &n->place);
-    table_cell(t, n->reason, TINT_NONE);
-    for (size_t i = 0; x->wide && i < n->n_cards; i++) {
-        const struct verdict_card *c = &n->cards[i];
-        table_cell(t, n->name, TINT_DIM);
-        table_printf(t, TINT_NONE, "%lld", (long long)c->card);
-        show_pods_put_yes(t, c->fits);
-        table_cell(t, STR_NULL, TINT_NONE);
-        table_cell(t, c->reason, TINT_NONE);
-    }
-}
-
-static void show_pods_read_verdict(struct jread *r, struct explained *x)
-{
-    struct verdict_node n = {.n_cards = 0};
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("node")))
-            n.name = jread_str(r);
-        else if (str_eq(key, STR("fits")))
-            n.fits = jread_bool(r);
-        else if (str_eq(key, STR("reason")))
-            n.reason = jread_str(r);
-        else if (str_eq(key, STR("placement")))
-            n.place = show_pods_read_place(r);
-        else if (str_eq(key, STR("cards")))
-            show_pods_read_cards(r, &n);
-        else
-            jread_skip(r);
-    }
-    struct verdict_node *verdicts =
-        arena_grow(r->arena, x->verdicts, x->n_verdicts, &x->cap, sizeof(n));
-    if (verdicts == NULL) {
-        jread_fail(r, ERR_LIMIT, "too many");
-        return;
-    }
-    x->verdicts = verdicts;
-    verdicts[x->n_verdicts++] = n;
-}
-
-/* The condition PodScheduled. A message counts only if the scheduler has refused the pod. */
-static void show_pods_read_condition(struct jread *r, struct explained *x)
-{
-    struct str key;
-    struct str status = STR_NULL;
-    struct str reason = STR_NULL;
-    struct str message = STR_NULL;
-    jread_object (r, key) {
-        if (str_eq(key, STR("status")))
-            status = jread_str(r);
-        else if (str_eq(key, STR("reason")))
-            reason = jread_str(r);
-        else if (str_eq(key, STR("message")))
-            message = jread_str(r);
-        else if (str_eq(key, STR("since")))
-            x->since = jread_str(r);
-        else
-            jread_skip(r);
-    }
-    if (!str_eq(status, STR("True")))
-        x->message = message.n > 0 ? message : reason;
-}
-
-static void show_pods_read_pod(struct jread *r, struct explained *x)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("namespace"))) {
-            x->namespace = jread_str(r);
-        } else if (str_eq(key, STR("name"))) {
-            x->name = jread_str(r);
-        } else if (str_eq(key, STR("state"))) {
-            x->state = jread_str(r);
-        } else if (str_eq(key, STR("node"))) {
-            x->node = jread_str(r);
-        } else if (str_eq(key, STR("nominated"))) {
-            x->nominated = jread_str(r);
-        } else if (str_eq(key, STR("placement"))) {
-            x->holds = true;
-            x->place = show_pods_read_place(r);
-        } else if (str_eq(key, STR("condition"))) {
-            show_pods_read_condition(r, x);
-        } else {
-            jread_skip(r);
-        }
-    }
-}
-
-static struct str show_pods_read_text(struct jread *r)
-{
-    struct str text = STR_NULL;
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("text")))
-            text = jread_str(r);
-        else
-            jread_skip(r);
-    }
-    return text;
-}
-
-static enum errc show_pods_read_explained(struct str answer, struct arena *a, struct explained *x,
-                                          struct err *e)
-{
-    struct jread r;
-    struct str key;
-    bool has_verdicts = false;
-    jread_init(&r, answer, a);
-    if (jread_type(&r) != JTYPE_OBJECT)
-        jread_fail(&r, ERR_SYNTAX, "must be an object");
-    jread_object (&r, key) {
-        if (str_eq(key, STR("pod"))) {
-            show_pods_read_pod(&r, x);
-        } else if (str_eq(key, STR("request"))) {
-            x->request = show_pods_read_text(&r);
-        } else if (str_eq(key, STR("error"))) {
-            x->error = jread_str(&r);
-        } else if (str_eq(key, STR("nodes"))) {
-            x->nodes = jread_i64(&r);
-        } else if (str_eq(key, STR("fit"))) {
-            x->fit = jread_i64(&r);
-        } else if (str_eq(key, STR("verdicts"))) {
-            has_verdicts = true;
-            jread_array (&r) {
-                show_pods_read_verdict(&r, x);
-            }
-        } else {
-            jread_skip(&r);
-        }
-    }
-    return show_pods_no_answer(&r, has_verdicts, e);
-}
-
-/* "pod ns/train, pending, asks for 8: it fits on 1 of 2 nodes" */
-static void show_pods_put_sentence(const struct explained *x, struct arena *a, struct buf *out)
-{
-    bool placed = x->node.n > 0;
-    bool is_named = x->name.n > 0;
-    buf_printf(out, "pod %.*s%s%.*s", STR_ARG(text_printable(x->namespace, a)), is_named ? "/" : "",
-               STR_ARG(text_printable(is_named ? x->name : STR(""), a)));
-    if (!str_eq(x->state, STR("unknown")))
-        buf_printf(out, ", %.*s", STR_ARG(text_printable(x->state, a)));
-    if (placed)
-        buf_printf(out, " on node %.*s", STR_ARG(text_printable(x->node, a)));
-    if (placed && x->since.n > 0 && str_eq(x->state, STR("bound")))
-        buf_printf(out, " since %.*s", STR_ARG(text_printable(x->since, a)));
-    if (x->nominated.n > 0)
-        buf_printf(out, ", nominated for %.*s", STR_ARG(text_printable(x->nominated, a)));
-    if (x->error.n > 0) {
-        buf_printf(out, ": its request can't be read: %.*s\n",
-                   STR_ARG(text_printable(x->error, a)));
-        return;
-    }
-    buf_printf(out, ", asks for %.*s", STR_ARG(text_printable(x->request, a)));
-    if (!placed)
-        buf_printf(out, ": it fits on %lld of %lld node%s", (long long)x->fit, (long long)x->nodes,
-                   x->nodes == 1 ? "" : "s");
-    buf_putc(out, '\n');
-}
-
-/* Where a pod is that has a node already: where it would fit does not matter. */
-static void show_pods_fill_held(struct explained *x)
-{
-    if (!x->holds)
-        return;
-    table_column(&x->table, STR("NODE"), false);
-    table_column(&x->table, STR("PLACE"), false);
-    table_cell(&x->table, x->node, TINT_NONE);
-    show_pods_put_place(&x->table, &x->place);
-}
-
-static void show_pods_fill_verdicts(struct explained *x)
-{
-    table_column(&x->table, STR("NODE"), false);
-    if (x->wide)
-        table_column(&x->table, STR("CARD"), true);
-    table_column(&x->table, STR("FITS"), false);
-    table_column(&x->table, STR("PLACE"), false);
-    table_column(&x->table, STR("REASON"), false);
-    for (size_t i = 0; i < x->n_verdicts; i++)
-        show_pods_explain_row(x, &x->verdicts[i]);
-}
-
-/* The nodes that fit; for a pod that has a node: that node. */
-static void show_pods_put_names(const struct explained *x, struct arena *a, struct buf *out)
-{
-    if (x->node.n > 0)
-        buf_printf(out, "node/%.*s\n", STR_ARG(text_printable(x->node, a)));
-    for (size_t i = 0; x->node.n == 0 && i < x->n_verdicts; i++) {
-        if (x->verdicts[i].fits)
-            buf_printf(out, "node/%.*s\n", STR_ARG(text_printable(x->verdicts[i].name, a)));
-    }
-}
-
-enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, struct arena *a,
-                               struct buf *out, struct err *reterr)
-{
-    struct explained x = {.wide = look.wide};
-    table_init(&x.table, a);
-    enum errc code = show_pods_read_explained(answer, a, &x, reterr);
-    if (code != OK)
-        return code;
+    struct table t;
     if (look.names) {
-        show_pods_put_names(&x, a, out);
+        for (size_t i = 0; i < p->n; i++)
+            buf_printf(out, "pod/%.*s\n", STR_ARG(text_printable(p->rows[i].name, a)));
         return OK;
     }
-    if (look.heads)
-        show_pods_put_sentence(&x, a, out);
-    if (x.node.n > 0)
-        show_pods_fill_held(&x);
-    else if (x.error.n == 0) /* with an error every node has the same reason */
-        show_pods_fill_verdicts(&x);
-    table_write(&x.table, look.heads, look.color, out);
-    if (look.heads && x.node.n == 0 && x.message.n > 0)
-        buf_printf(out, "the scheduler says: %.*s\n", STR_ARG(text_printable(x.message, a)));
+    table_init(&t, a);
+    show_pods_columns(&t, look.wide);
+    for (size_t i = 0; i < p->n; i++)
+        show_pods_row(&t, &p->rows[i], look.wide, now_s);
+    table_write(&t, look.heads, look.color, out);
     return arena_failed(a) ? err_set(reterr, arena_fault(a), "the table is too large") : OK;
 }
 
-/* ---- fit ---- */
+/* ---- JSON ---- */
 
-/* Reads one entry of "nodes" or "placements": one row for a node or for a replica. */
-static void show_pods_read_site(struct jread *r, struct fitted *f)
+static void show_pods_write_str(struct jwrite *w, const char *key, struct str value)
 {
-    struct str key;
-    struct str node = STR_NULL;
-    struct place place = {.text = STR_NULL};
-    int64_t replicas = 0;
-    jread_object (r, key) {
-        if (str_eq(key, STR("node")))
-            node = jread_str(r);
-        else if (str_eq(key, STR("replicas")))
-            replicas = jread_i64(r);
-        else if (str_eq(key, STR("placement")))
-            place = show_pods_read_place(r);
-        else
-            jread_skip(r);
-    }
-    if (f->wide)
-        table_printf(&f->table, TINT_NONE, "%lld", (long long)++f->n);
-    table_cell(&f->table, node, TINT_NONE);
-    if (f->wide)
-        table_cell(&f->table, place.text.n > 0 ? place.text : STR("-"), TINT_NONE);
-    else
-        table_printf(&f->table, TINT_NONE, "%lld", (long long)replicas);
+    jwrite_key(w, str_of(key));
+    jwrite_str(w, value.p == NULL ? STR("") : value);
 }
 
-static struct str show_pods_read_stopped(struct jread *r)
+static void show_pods_write_placement(struct jwrite *w, const struct pods_row *row)
 {
-    struct str text = STR_NULL;
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("message")))
-            text = jread_str(r);
-        else
-            jread_skip(r);
-    }
-    return text;
-}
-
-static enum errc show_pods_read_fitted(struct str answer, struct arena *a, struct fitted *f,
-                                       struct err *e)
-{
-    struct jread r;
-    struct str key;
-    struct str rows = f->wide ? STR("placements") : STR("nodes");
-    bool has_rows = false;
-    jread_init(&r, answer, a);
-    if (jread_type(&r) != JTYPE_OBJECT)
-        jread_fail(&r, ERR_SYNTAX, "must be an object");
-    jread_object (&r, key) {
-        if (str_eq(key, rows)) {
-            has_rows = true;
-            jread_array (&r) {
-                show_pods_read_site(&r, f);
-            }
-        } else if (str_eq(key, STR("request"))) {
-            f->request = jread_str(&r);
-        } else if (str_eq(key, STR("error"))) {
-            f->error = jread_str(&r);
-        } else if (str_eq(key, STR("replicas"))) {
-            f->replicas = jread_i64(&r);
-        } else if (str_eq(key, STR("fit"))) {
-            f->fit = jread_i64(&r);
-        } else if (str_eq(key, STR("stopped"))) {
-            f->stopped = show_pods_read_stopped(&r);
-        } else {
-            jread_skip(&r);
+    jwrite_key(w, STR("placement"));
+    jwrite_array_begin(w);
+    for (uint32_t i = 0; i < row->n_shares; i++) {
+        jwrite_object_begin(w);
+        jwrite_key(w, STR("card"));
+        jwrite_u64(w, row->shares[i].card);
+        jwrite_key(w, STR("memory"));
+        jwrite_i64(w, row->shares[i].mem);
+        if (row->shares[i].cores > 0) {
+            jwrite_key(w, STR("compute"));
+            jwrite_u64(w, row->shares[i].cores);
         }
+        jwrite_object_end(w);
     }
-    return show_pods_no_answer(&r, has_rows, e);
+    jwrite_array_end(w);
 }
 
-enum errc kubectl_show_fit(struct str answer, struct kubectl_look look, struct arena *a,
-                           struct buf *out, struct err *reterr)
+static void show_pods_write_row(struct jwrite *w, const struct pods_row *row)
 {
-    struct fitted f = {.wide = look.wide};
-    table_init(&f.table, a);
-    if (look.wide)
-        table_column(&f.table, STR("REPLICA"), true);
-    table_column(&f.table, STR("NODE"), false);
-    table_column(&f.table, look.wide ? STR("PLACE") : STR("REPLICAS"), !look.wide);
-    enum errc code = show_pods_read_fitted(answer, a, &f, reterr);
-    if (code != OK)
-        return code;
-    bool all = f.fit >= f.replicas;
-    enum tint tint = all ? TINT_GOOD : TINT_BAD;
-    if (look.heads && f.error.n > 0) {
-        buf_printf(out, "the pod's request can't be read: %.*s\n",
-                   STR_ARG(text_printable(f.error, a)));
-    } else if (look.heads) {
-        tint_begin(out, tint, look.color);
-        buf_printf(out, "%lld of %lld replica%s fit%s", (long long)f.fit, (long long)f.replicas,
-                   f.replicas == 1 ? "" : "s", f.replicas == 1 && f.fit == 1 ? "s" : "");
-        tint_end(out, tint, look.color);
-        buf_printf(out, ", each asks for %.*s\n", STR_ARG(text_printable(f.request, a)));
-    }
-    if (f.table.n > 0)
-        table_write(&f.table, look.heads, look.color, out);
-    if (look.heads && f.stopped.n > 0 && f.error.n == 0)
-        buf_printf(out, "the next one is stopped by: %.*s\n",
-                   STR_ARG(text_printable(f.stopped, a)));
-    return arena_failed(a) ? err_set(reterr, arena_fault(a), "the table is too large") : OK;
+    char text[STAMP_BYTES];
+    jwrite_object_begin(w);
+    show_pods_write_str(w, "namespace", row->namespace);
+    show_pods_write_str(w, "name", row->name);
+    show_pods_write_str(w, "node", row->node);
+    show_pods_write_str(w, "status", row->status);
+    show_pods_write_str(w, "request", row->asks);
+    jwrite_key(w, STR("memory"));
+    jwrite_i64(w, row->memory);
+    show_pods_write_placement(w, row);
+    if (row->created_s > 0)
+        show_pods_write_str(w, "created", stamp_print(row->created_s, text));
+    show_pods_write_str(w, "reason", row->reason);
+    jwrite_object_end(w);
 }
 
-/* ---- the exit status ---- */
-
-enum errc kubectl_answer_fits(struct str answer, enum kubectl_command c, struct arena *a, bool *ret,
-                              struct err *reterr)
+void kubectl_pods_write(const struct pods *p, struct buf *out)
 {
-    struct jread r;
-    struct str key;
-    int64_t fit = -1;
-    int64_t replicas = 1;
-    struct explained x = {.fit = 0};
-    jread_init(&r, answer, a);
-    if (jread_type(&r) != JTYPE_OBJECT)
-        jread_fail(&r, ERR_SYNTAX, "must be an object");
-    jread_object (&r, key) {
-        if (str_eq(key, STR("fit")))
-            fit = jread_i64(&r);
-        else if (str_eq(key, STR("replicas")) && c == KUBECTL_FIT)
-            replicas = jread_i64(&r);
-        else if (str_eq(key, STR("pod")) && c == KUBECTL_EXPLAIN)
-            show_pods_read_pod(&r, &x);
-        else
-            jread_skip(&r);
-    }
-    enum errc code = show_pods_no_answer(&r, fit >= 0, reterr);
-    if (code == OK)
-        *ret = fit >= replicas || x.node.n > 0;
-    return code;
+    struct jwrite w;
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("pods"));
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < p->n; i++)
+        show_pods_write_row(&w, &p->rows[i]);
+    jwrite_array_end(&w);
+    jwrite_object_end(&w);
 }

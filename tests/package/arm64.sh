@@ -43,9 +43,9 @@ krew_files() { # FOLDER
 
 krew_refuses() { # the programs in the wrong order
     local rc=0
-    scripts/krew "$scratch/refused" https://cardpack.invalid https://cardpack.invalid/releases \
+    scripts/krew "$scratch/krew-exchanged" https://cardpack.invalid https://cardpack.invalid/releases \
         "$scratch/plugin/kubectl-cardpack" build/kubectl-cardpack 2>&1 | tee "$scratch/out.krew" || rc=$?
-    ((rc != 0)) && grep -qF 'is not for amd64' "$scratch/out.krew" && [[ ! -e $scratch/refused/cardpack.yaml ]]
+    ((rc != 0)) && grep -qF 'is not for amd64' "$scratch/out.krew" && [[ ! -e $scratch/krew-exchanged/cardpack.yaml ]]
 }
 
 same_archives() { # FOLDER FOLDER

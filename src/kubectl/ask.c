@@ -134,7 +134,7 @@ static enum errc ask_try_daemon(struct kubectl_client *c, const struct kubectl_q
 }
 
 /* The Service has no endpoints: TLS would not help. */
-static bool ask_has_nobody(const struct err *e)
+static bool ask_has_no_endpoint(const struct err *e)
 {
     return strstr(e->text, "no endpoints available") != NULL;
 }
@@ -145,7 +145,8 @@ enum errc kubectl_ask_daemon(struct kubectl_client *c, const struct kubectl_ques
     struct err with_tls = ERR_INIT;
     bool again = false;
     enum errc code = ask_try_daemon(c, q, false, a, ret, &again, reterr);
-    if (code != ERR_UNAVAILABLE || !again || c->args->daemon_url.n > 0 || ask_has_nobody(reterr))
+    if (code != ERR_UNAVAILABLE || !again || c->args->daemon_url.n > 0 ||
+        ask_has_no_endpoint(reterr))
         return code;
     code = ask_try_daemon(c, q, true, a, ret, &again, &with_tls);
     if (code != OK && !again) /* the daemon uses TLS, and this is its error */

@@ -183,7 +183,7 @@ static void lack_write_figures(struct buf *out, enum verdict v, const struct req
     }
 }
 
-/* Of a sentence with the node's name, what is said without it. */
+/* Appends the verdict's sentence; without the node's name where it has one. */
 static void lack_write_sentence(struct buf *out, enum verdict v)
 {
     char bytes[256];

@@ -153,7 +153,7 @@ uint64_t loop_clock_ns(const struct loop *l)
 uint64_t loop_clock_ms(const struct loop *l)
 {
     sim_turn_touch();
-    return clock_at(l, world.now_ms) + turn.ahead_ms;
+    return clock_at(l, world.now_ms + turn.ahead_ms);
 }
 
 uint64_t loop_wall_ns(const struct loop *l)

@@ -89,7 +89,6 @@ struct node {
     int64_t exclusive; /* whole cards that pods hold from another device plugin */
     uint32_t n_pods;
     uint32_t n_sharing;  /* pods that ask for shared cards */
-    uint32_t n_starting; /* pods in its list with `starting` set; a draft does not count it down */
     struct pod *pods;    /* pods that hold something here; see pods_add */
     struct pod *claims;  /* pending pods for which room is kept here */
     uint32_t n_nominees; /* pods that a scheduler nominated for it, pending or reserved */
@@ -104,8 +103,10 @@ struct node {
 
     void *block; /* the allocation that contains the node */
 
-    int64_t total; /* copied from `sizes` */
-    int64_t used;  /* held by all pods, with a card or without */
+    /* What a score needs, in the line of the processor's cache that judge.c prefetches. */
+    uint32_t n_starting; /* pods in its list with `starting` set; a draft does not count it down */
+    int64_t total;       /* copied from `sizes` */
+    int64_t used;        /* held by all pods, with a card or without */
 
     /* From here on: what most requests need of most nodes, in one line of the processor's cache.
      * The name's bytes follow the struct. See request.simple. */

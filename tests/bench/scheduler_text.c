@@ -61,7 +61,7 @@
     "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4,\\\"1\\\":4,"       \
     "\\\"2\\\":4,\\\"3\\\":4,\\\"4\\\":4,\\\"5\\\":4,\\\"6\\\":4,\\\"7\\\":4}}\"}},\"spec\":{" \
     "\"nodeName\":\"node-%05zu\",\"containers\":[{\"name\":\"c0\",\"resources\":{\"limits\":"  \
-    "{\"aliyun.com/gpu-mem\":\"32\"}}}]}}"
+    "{\"aliyun.com/gpu-mem\":\"32\"}}}]},\"status\":{\"phase\":\"Running\"}}"
 
 #define NODE_STATUS "{\"aliyun.com/gpu-count\":\"8\",\"aliyun.com/gpu-mem\":\"128\"}"
 #define SMALL_NODE                                                           \

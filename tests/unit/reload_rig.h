@@ -24,7 +24,7 @@ struct rig {
 
 static inline void put(const char *path, const char *text)
 {
-    char fresh[96];
+    char fresh[160];
     (void)snprintf(fresh, sizeof(fresh), "%s.new", path);
     FILE *f = fopen(fresh, "we");
     ck_assert_ptr_nonnull(f);

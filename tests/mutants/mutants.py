@@ -15,9 +15,9 @@ the simulation over --seeds seeds.
     mutants.py plant  SOURCE_ROOT TARGET          writes the copy
     mutants.py run    SOURCE_ROOT BUILD_FOLDER    [--only REGEX] [--near] [--seeds N] [--least PERCENT]
 
-With --near only the test that the list names for a mutant runs, and those whose name matches the
-mutant's file. That takes seconds for each mutant. The other tests may still find a mutant that this
-misses.
+With --near only the test that the list names for a mutant runs, which may be the simulation, and those
+whose name matches the mutant's file. That takes seconds for each mutant. The other tests may still find a
+mutant that this misses.
 """
 
 from __future__ import annotations
@@ -83,6 +83,10 @@ BLOCK = re.compile(
 )
 
 
+LITERAL = re.compile(r"""'(?:\\.|[^'\\])+'|"(?:\\.|[^"\\])*\"""")
+DECLARATION = re.compile(r"\s*(?:const\s+)?(?:bool|char|int|size_t|u?int\d+_t|struct \w+|enum \w+)\s+\**\w+\s*(?:=|;|\[)")
+
+
 def read_list(root: Path) -> list[Mutant]:
     """All mutants, numbered from 1 in the order of the files' names."""
     mutants: list[Mutant] = []
@@ -126,6 +130,11 @@ def trouble(root: Path, mutant: Mutant) -> str:
     for text in (mutant.find, mutant.replace):
         if any(text.count(a) != text.count(b) for a, b in ("()", "{}", "[]")):
             return "it is no whole expression or statement: a bracket in it has no partner"
+        bare = LITERAL.sub("", text)
+        if not mutant.statement and bare.count("?") != bare.count(":"):
+            return "it is no whole expression: a '?' or ':' in it has no partner"
+        if mutant.statement and DECLARATION.match(bare):
+            return "it declares a variable, which ends with the block of the switch"
     return ""
 
 
@@ -251,29 +260,44 @@ class Tests:
                 return seed[1].decode() if seed else f"{first}..{last}"
         return ""
 
+    def check_named(self, mutants: list[Mutant]) -> None:
+        """Raises if the list names a test that does not exist: another test would run in its place."""
+        for mutant in mutants:
+            if mutant.by not in ("", "sim", *self.names):
+                raise Malformed(f"{mutant.where}: by: {mutant.by}: there is no such test")
+
+    def near(self, mutant: Mutant) -> list[str]:
+        """The tests whose name matches the mutant's file, without the one that the list names."""
+        stem = Path(mutant.path).stem
+        return [n for n in self.names if n != mutant.by and (n.startswith(stem) or stem.startswith(n))]
+
+    def keep_near(self, mutants: list[Mutant]) -> None:
+        """Drops the tests that --near does not run."""
+        kept = {mutant.by for mutant in mutants}.union(*(self.near(mutant) for mutant in mutants))
+        self.names = [name for name in self.names if name in kept]
+
     def keep_sound(self) -> None:
         """Drops tests that fail without a mutant, as they would seem to find every mutant."""
-        bad = set(self.meson(0, self.names))
+        bad = set(self.meson(0, self.names)) if self.names else set()
         for name in sorted(bad):
             print(f"left out, it fails without a mutant: {name}", flush=True)
         self.names = [name for name in self.names if name not in bad]
 
     def find(self, mutant: Mutant, near_only: bool) -> str:
         """The test that finds it; empty if none does."""
-        stem = Path(mutant.path).stem
-        near = [n for n in self.names if n != mutant.by and (n.startswith(stem) or stem.startswith(n))]
+        near = self.near(mutant)
         rest = [n for n in self.names if n != mutant.by and n not in near]
         first = [mutant.by] if mutant.by in self.names else []
         for names in (first, near):
             failed = self.meson(mutant.number, names) if names else []
             if failed:
                 return failed[0]
-        if near_only:
-            return ""
         if mutant.by == "sim":
             seed = self.simulation(mutant.number)
             if seed:
                 return f"sim, seed {seed}"
+        if near_only:
+            return ""
         failed = self.meson(mutant.number, rest)
         if failed:
             return failed[0]
@@ -288,8 +312,11 @@ def run(root: Path, build: Path, args: argparse.Namespace) -> int:
     if not chosen:
         print(f"no mutant matches {args.only}", file=sys.stderr)
         return 2
+    tests.check_named(chosen)
+    if args.near:
+        tests.keep_near(chosen)
     tests.keep_sound()
-    if not args.near and tests.simulation(0):
+    if (not args.near or any(m.by == "sim" for m in chosen)) and tests.simulation(0):
         print("the simulation fails without a mutant", file=sys.stderr)
         return 1
     for mutant in chosen:

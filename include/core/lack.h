@@ -1,8 +1,9 @@
 /*
- * What the cards and nodes that refuse a request have: the figures for the reasons that users read.
- * fit.h notes those of one node while it evaluates the node's cards; lack_add sums them up over all
- * nodes with one verdict. So the reason is the same for each of them, and kube-scheduler counts it
- * once: "3 Insufficient GPU Memory in one device: asks 12, largest free 10, ...".
+ * What the cards and nodes that refuse a request have: the figures for the reasons that users read,
+ * in filter's answer and on the page. fit.h notes those of one node while it evaluates the node's
+ * cards; lack_add sums them up over all nodes with one verdict. So the reason is the same for each
+ * of them, and kube-scheduler counts it once: "3 Insufficient GPU Memory in one device: asks 12,
+ * largest free 10, ...".
  */
 #pragma once
 
@@ -45,8 +46,6 @@ void lack_card(struct lack *l, const struct node *n, uint32_t i, enum verdict v)
 void lack_add(struct lack *sum, const struct node *n, const struct request *r, enum verdict v,
               const struct lack *one);
 
-/* TOO_LARGE and NO_CARD_FREE are one reason for a user, and have one sum. */
-static inline enum verdict lack_slot(enum verdict v)
-{
-    return v == VERDICT_TOO_LARGE ? VERDICT_NO_CARD_FREE : v;
-}
+/* The sum for the sentence of v. sums: by verdict. TOO_LARGE and NO_CARD_FREE have the same
+ * sentence, and so one sum of both; the page, which shows them apart, reads sums itself. */
+struct lack lack_of_sentence(const struct lack sums[static VERDICT_COUNT], enum verdict v);

@@ -15,25 +15,16 @@ struct judged_nodes {
     size_t mask;
 };
 
-/* The most that the nodes of a verdict have of what the pod lacks there: the figure of a reason. */
-struct judge_most {
-    int64_t size;              /* VERDICT_TOO_LARGE: memory of a card */
-    int64_t free;              /* VERDICT_NO_CARD_FREE: memory that is free on one card */
-    int64_t left;              /* VERDICT_NODE_FULL: memory that a node's sums leave */
-    uint32_t cores;            /* VERDICT_NO_CORES: percent of a card's compute that is free */
-    const struct node *denied; /* the first node that a quota refuses; or NULL */
-    enum verdict denial;       /* of that node */
-};
-
 struct judgement {
     struct request request;
     struct err bad_request;         /* code OK: the pod's request is valid */
     unsigned char *verdicts;        /* enum verdict of each candidate; in the caller's arena */
     unsigned counts[VERDICT_COUNT]; /* number of candidates with each verdict */
-    struct judge_most most;
+    struct lack *lacks; /* by verdict; in the caller's arena. NULL: no node refuses the pod */
+    const struct node *denied; /* the first node that a quota refuses; or NULL */
+    enum verdict denial;       /* of that node */
     uint64_t *scores; /* of each candidate; SCORE_NONE: not feasible, or all nodes are equal */
     struct judged_nodes judged;
-    struct lack *lacks; /* by lack_slot; in the caller's arena. NULL: no node refuses the pod */
 };
 
 /*

@@ -15,7 +15,7 @@
 /*
  * Appends the reason for v, the sentence of verdict_reason with figures: "Insufficient GPU Memory
  * in one device: asks 12, largest free 10, largest card 16". Where the sentence names the node,
- * without the name. l: the sum of lack_slot(v); NULL: no figures. Quotas and BAD_REQUEST have texts
- * of their own.
+ * without the name. sums: by verdict; NULL: no figures. Quotas and BAD_REQUEST have texts of their
+ * own.
  */
-void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *l);
+void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *sums);

@@ -106,3 +106,12 @@ void lack_add(struct lack *sum, const struct node *n, const struct request *r, e
         sum->largest = MAX_OF(sum->largest, n->largest);
     }
 }
+
+struct lack lack_of_sentence(const struct lack sums[static VERDICT_COUNT], enum verdict v)
+{
+    if (v != VERDICT_TOO_LARGE && v != VERDICT_NO_CARD_FREE)
+        return sums[v];
+    struct lack both = sums[VERDICT_TOO_LARGE];
+    lack_add_cards(&both, &sums[VERDICT_NO_CARD_FREE]);
+    return both;
+}

@@ -74,7 +74,11 @@ static enum verdict judge_note(struct question *q, const struct node *n, enum ve
     if (j->lacks == NULL)
         j->lacks = arena_array(q->arena, VERDICT_COUNT, sizeof(*j->lacks));
     if (j->lacks != NULL)
-        lack_add(&j->lacks[lack_slot(v)], n, &j->request, v, one);
+        lack_add(&j->lacks[v], n, &j->request, v, one);
+    if ((v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED) && j->denied == NULL) {
+        j->denied = n;
+        j->denial = v;
+    }
     return v;
 }
 
@@ -139,27 +143,6 @@ static uint64_t judge_score_one(struct question *q, const struct node *n, size_t
     return q->avoids_swaps && !fit_swaps(n, r) ? score_favoured(score) : score;
 }
 
-/* `simple` and `crowded` are in the same line of the processor's cache as what judge_one has read.
- */
-static void judge_note_most(struct judge_most *m, const struct node *n, enum verdict v)
-{
-    if (v == VERDICT_TOO_LARGE) {
-        m->size = MAX_OF(m->size, n->crowded >= 0 ? n->crowded : n->largest);
-    } else if (v == VERDICT_NO_CARD_FREE) {
-        m->free = MAX_OF(m->free, n->simple >= 0 ? n->simple : MIN_OF(n->most_free, node_left(n)));
-    } else if (v == VERDICT_NODE_FULL) {
-        m->left = MAX_OF(m->left, node_left(n));
-    } else if (v == VERDICT_NO_CORES) {
-        for (uint32_t i = 0; i < n->n_cards; i++) {
-            if (card_usable(&n->cards[i]))
-                m->cores = MAX_OF(m->cores, card_free_cores(&n->cards[i]));
-        }
-    } else if ((v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED) && m->denied == NULL) {
-        m->denied = n;
-        m->denial = v;
-    }
-}
-
 static void judge_batch(struct question *q, const struct node *const *nodes, size_t n, size_t at)
 {
     struct judgement *j = q->judgement;
@@ -171,8 +154,6 @@ static void judge_batch(struct question *q, const struct node *const *nodes, siz
         enum verdict v = judge_one(q, nodes[k], at + k);
         j->verdicts[at + k] = (unsigned char)v;
         j->counts[v]++;
-        if (v != VERDICT_FITS && nodes[k] != NULL)
-            judge_note_most(&j->most, nodes[k], v);
         if (j->scores != NULL && v == VERDICT_FITS)
             j->scores[at + k] = judge_score_one(q, nodes[k], at + k);
         work_next_node(j->request.work);

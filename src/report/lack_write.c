@@ -196,13 +196,14 @@ static void lack_write_sentence(struct buf *out, enum verdict v)
         buf_put(out, verdict_reason(v, STR(""), &text));
 }
 
-void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *l)
+void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *sums)
 {
+    const struct lack l = sums == NULL ? (struct lack){.free = 0} : lack_of_sentence(sums, v);
     char figures_bytes[FIGURES_BYTES];
     struct buf figures = BUF_ON(figures_bytes);
     lack_write_sentence(out, v);
-    if (l != NULL || v == VERDICT_HELD_ELSEWHERE)
-        lack_write_figures(&figures, v, r, l);
+    if (sums != NULL || v == VERDICT_HELD_ELSEWHERE)
+        lack_write_figures(&figures, v, r, &l);
     if (figures.n > 0 && !buf_failed(&figures)) {
         buf_put(out, STR(": "));
         buf_put(out, buf_str(&figures));

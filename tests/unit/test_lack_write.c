@@ -159,7 +159,7 @@ static void judge_nodes(const struct rig *r, const struct pod_view *ask, const s
     ck_assert_uint_eq(j.counts[VERDICT_FITS], 0);
     ck_assert_ptr_null(j.request.lack);
     enum verdict v = (enum verdict)j.verdicts[0];
-    lack_write(out, v, &j.request, j.lacks == NULL ? NULL : &j.lacks[lack_slot(v)]);
+    lack_write(out, v, &j.request, j.lacks);
 }
 
 START_TEST(says_what_is_asked_and_what_is_there)
@@ -242,6 +242,7 @@ START_TEST(stays_within_its_bytes)
     char wish[4000];
     char model[LACK_MODELS + 1][200];
     struct buf text = BUF_ON(bytes);
+    struct lack sums[VERDICT_COUNT] = {{.free = 0}};
     struct lack l = {
         .n_models = LACK_MODELS, .more_models = true, .unnamed = UINT64_MAX, .named = UINT64_MAX};
     struct request r = {.mem = REQUEST_MEM_MAX, .cards = 64, .priority = INT32_MIN};
@@ -251,7 +252,8 @@ START_TEST(stays_within_its_bytes)
     l.free = l.largest = l.left = INT64_MAX;
     l.held = l.foes = l.pods = l.exclusive = UINT64_MAX;
     l.unhealthy = l.cordoned = l.aside = UINT64_MAX;
-    lack_write(&text, (enum verdict)_i, &r, &l);
+    sums[_i] = l;
+    lack_write(&text, (enum verdict)_i, &r, sums);
     ck_assert(!buf_failed(&text));
 
     /* Wherever there are figures at all: HELD_ELSEWHERE has none here, as the pod holds nothing. */

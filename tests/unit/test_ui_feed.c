@@ -227,8 +227,9 @@ START_TEST(the_oldest_pods_are_shown_and_all_counted)
     set_node(&g, 1, 64);
     for (unsigned i = 0; i < LIMIT_UI_PENDING + 100; i++)
         set_pod(&g, i, 0);
+    struct lack lacks[VERDICT_COUNT] = {[VERDICT_NO_CARD_FREE] = {.free = 1, .largest = 2}};
     struct judgement j = {.counts = {[VERDICT_NO_CARD_FREE] = 3, [VERDICT_TOO_LARGE] = 1},
-                          .most = {.free = 1}};
+                          .lacks = lacks};
     ui_reasons_filtered(g.service.reasons, STR("p-550"), &j);
     ui_client_open(&p, &g);
     await_right(&p, &g);
@@ -490,38 +491,6 @@ START_TEST(without_memory_a_page_is_cut_or_right)
 
 END_TEST
 
-START_TEST(reasons_have_a_ceiling)
-{
-    struct ui_reasons r;
-    char text[32];
-    struct judgement j = {.counts = {[VERDICT_NO_CORES] = 2}};
-    ui_reasons_init(&r, (struct map_seed){1, 2});
-    for (unsigned i = 0; i < LIMIT_UI_REASONS + 10; i++)
-        ui_reasons_note(&r, name_of(text, "p", i), &j);
-    ck_assert_uint_eq(r.n, LIMIT_UI_REASONS);
-    ck_assert_ptr_null(ui_reasons_get(&r, STR("p-9")));
-    const struct ui_reason *one = ui_reasons_get(&r, STR("p-10"));
-    ck_assert_ptr_nonnull(one);
-    ck_assert_uint_eq(one->counts[VERDICT_NO_CORES], 2);
-    uint64_t version = r.version;
-    ui_reasons_note(&r, STR("p-10"), &j); /* the same again is no change */
-    ck_assert_uint_eq(r.version, version);
-    /* A repeated note becomes the latest. */
-    j.counts[VERDICT_MODEL] = 5;
-    ui_reasons_note(&r, STR("p-10"), &j);
-    ck_assert_uint_eq(r.version, version + 1);
-    j.most.cores = 30; /* a figure that the page shows has changed */
-    ui_reasons_note(&r, STR("p-10"), &j);
-    ck_assert_uint_eq(r.version, version + 2);
-    ui_reasons_note(&r, STR("another"), &j);
-    ck_assert_ptr_nonnull(ui_reasons_get(&r, STR("p-10")));
-    ck_assert_ptr_null(ui_reasons_get(&r, STR("p-11")));
-    ui_reasons_forget(&r, STR("p-10"));
-    ck_assert_ptr_null(ui_reasons_get(&r, STR("p-10")));
-}
-
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("ui_feed");
@@ -536,7 +505,6 @@ int main(void)
     tcase_add_test(c, the_last_hour_is_kept);
     tcase_add_test(c, so_many_pages_and_no_more);
     tcase_add_test(c, without_memory_a_page_is_cut_or_right);
-    tcase_add_test(c, reasons_have_a_ceiling);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

@@ -55,17 +55,32 @@ static size_t ui_reasons_make_room(struct ui_reasons *r)
     return oldest;
 }
 
+/* Where some cards are feasible, but fewer than the pod asks for, `lack` has the figures of the
+ * others: these are not the most that there is on a card. */
+static struct ui_figures ui_reasons_figures(const struct lack *sums)
+{
+    struct ui_figures ret = {.largest = 0};
+    if (sums == NULL)
+        return ret;
+    const struct lack *free = &sums[VERDICT_NO_CARD_FREE];
+    const struct lack *cores = &sums[VERDICT_NO_CORES];
+    ret.largest = sums[VERDICT_TOO_LARGE].largest;
+    ret.free = free->fit > 0 ? -1 : free->free;
+    ret.left = sums[VERDICT_NODE_FULL].left;
+    ret.cores = cores->fit > 0 ? -1 : (int64_t)cores->cores;
+    return ret;
+}
+
 /* Returns whether the note has changed. */
 static bool ui_reasons_write(struct ui_reason *one, const struct judgement *j)
 {
-    const struct judge_most *m = &j->most;
-    struct ui_figures most = {.size = m->size, .free = m->free, .left = m->left, .cores = m->cores};
+    struct ui_figures most = ui_reasons_figures(j->lacks);
     char bytes[UI_REASON_QUOTA_BYTES];
     struct buf scratch = BUF_ON(bytes);
     struct str quota = STR("");
-    if (m->denied != NULL) {
-        most.denial = m->denial;
-        quota = reason_node(&scratch, m->denied->name, m->denied, &j->request, m->denial);
+    if (j->denied != NULL) {
+        most.denial = j->denial;
+        quota = reason_node(&scratch, j->denied->name, j->denied, &j->request, j->denial);
         if (buf_failed(&scratch) || quota.n > UI_REASON_QUOTA_BYTES)
             quota = STR("");
     }

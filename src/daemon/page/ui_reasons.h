@@ -17,12 +17,12 @@ struct ui_reason {
     char uid[UI_REASON_UID_BYTES];
     unsigned counts[VERDICT_COUNT]; /* nodes by verdict */
 
-    struct ui_figures { /* as in struct judge_most, in bytes that can be compared */
-        int64_t size;
-        int64_t free;
-        int64_t left;
-        uint32_t cores;
-        uint32_t denial; /* enum verdict of `quota` */
+    struct ui_figures {  /* of struct lack, in bytes that can be compared */
+        int64_t largest; /* TOO_LARGE */
+        int64_t free;  /* NO_CARD_FREE. -1: other cards of such a node are feasible, but too few */
+        int64_t left;  /* NODE_FULL */
+        int64_t cores; /* NO_CORES; -1 as above */
+        uint64_t denial; /* enum verdict of `quota` */
     } most;
 
     size_t quota_n;

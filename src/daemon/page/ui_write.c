@@ -151,9 +151,11 @@ static void ui_write_memory(struct buf *out, const struct request *r, const char
                             int64_t most)
 {
     int64_t asked = request_share(r).mem;
+    if (most < 0)
+        return;
     if (r->percent > 0)
         buf_printf(out, "%u%% of a card asked, %s %lld", r->percent, what, (long long)most);
-    else if (most < asked) /* else it is the figure of a card that other rules forbid */
+    else if (most < asked) /* else it is enough for one of the several cards */
         buf_printf(out, "%lld asked, %s %lld", (long long)asked, what, (long long)most);
 }
 
@@ -163,14 +165,14 @@ static void ui_write_figure(struct buf *out, const struct request *r, const stru
 {
     struct str wish = STR("");
     if (v == VERDICT_TOO_LARGE)
-        ui_write_memory(out, r, "the largest card has", x->most.size);
+        ui_write_memory(out, r, "the largest card has", x->most.largest);
     else if (v == VERDICT_NO_CARD_FREE)
         ui_write_memory(out, r, "the most that is free on a card:", x->most.free);
     else if (v == VERDICT_NODE_FULL)
         ui_write_memory(out, r, "the most that a node has left:", x->most.left);
-    else if (v == VERDICT_NO_CORES)
-        buf_printf(out, "%u%% of compute asked, the most that is free on a card: %u%%",
-                   request_share(r).cores, x->most.cores);
+    else if (v == VERDICT_NO_CORES && x->most.cores >= 0)
+        buf_printf(out, "%u%% of compute asked, the most that is free on a card: %lld%%",
+                   request_share(r).cores, (long long)x->most.cores);
     else if (v == VERDICT_TOO_FEW)
         buf_printf(out, "%u cards asked", request_cards(r));
     else if (x->quota_n > 0 && (uint32_t)v == x->most.denial)

@@ -98,11 +98,10 @@ static struct str filter_refusal_of(struct filter *f, const struct node *n, enum
 static struct str filter_tell(struct filter *f, enum verdict v)
 {
     const struct judgement *j = &f->judgement;
-    const struct lack *l = j->lacks == NULL ? NULL : &j->lacks[lack_slot(v)];
     if (f->texts[v].p != NULL)
         return f->texts[v];
     buf_clear(&f->scratch, SIZE_MAX);
-    lack_write(&f->scratch, v, &j->request, l);
+    lack_write(&f->scratch, v, &j->request, j->lacks);
     f->texts[v] = arena_dup(f->arena, buf_str(&f->scratch));
     return f->texts[v].p != NULL ? f->texts[v] : buf_str(&f->scratch);
 }

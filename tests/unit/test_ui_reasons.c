@@ -1,0 +1,117 @@
+/* Why filter refused pods, as the page keeps and shows it. */
+#include "daemon/page/ui_reasons.h"
+
+#include "codec/jwrite.h"
+#include "daemon/page/ui_write.h"
+#include "fit_fixture.h"
+
+#include <stdio.h>
+
+static struct ui_reasons reasons;
+static struct work work;
+
+static struct str name_of(char text[static 32], unsigned i)
+{
+    int n = snprintf(text, 32, "p-%u", i);
+    return (struct str){text, (size_t)n};
+}
+
+START_TEST(reasons_have_a_ceiling)
+{
+    char text[32];
+    struct lack lacks[VERDICT_COUNT] = {{.free = 0}};
+    struct judgement j = {.counts = {[VERDICT_NO_CORES] = 2}, .lacks = lacks};
+    ui_reasons_init(&reasons, (struct map_seed){1, 2});
+    for (unsigned i = 0; i < LIMIT_UI_REASONS + 10; i++)
+        ui_reasons_note(&reasons, name_of(text, i), &j);
+    ck_assert_uint_eq(reasons.n, LIMIT_UI_REASONS);
+    ck_assert_ptr_null(ui_reasons_get(&reasons, STR("p-9")));
+    const struct ui_reason *one = ui_reasons_get(&reasons, STR("p-10"));
+    ck_assert_ptr_nonnull(one);
+    ck_assert_uint_eq(one->counts[VERDICT_NO_CORES], 2);
+    uint64_t version = reasons.version;
+    ui_reasons_note(&reasons, STR("p-10"), &j); /* the same again is no change */
+    ck_assert_uint_eq(reasons.version, version);
+    /* A repeated note becomes the latest. */
+    j.counts[VERDICT_MODEL] = 5;
+    ui_reasons_note(&reasons, STR("p-10"), &j);
+    ck_assert_uint_eq(reasons.version, version + 1);
+    lacks[VERDICT_NO_CORES].cores = 30; /* a figure that the page shows has changed */
+    ui_reasons_note(&reasons, STR("p-10"), &j);
+    ck_assert_uint_eq(reasons.version, version + 2);
+    ui_reasons_note(&reasons, STR("another"), &j);
+    ck_assert_ptr_nonnull(ui_reasons_get(&reasons, STR("p-10")));
+    ck_assert_ptr_null(ui_reasons_get(&reasons, STR("p-11")));
+    ui_reasons_forget(&reasons, STR("p-10"));
+    ck_assert_ptr_null(ui_reasons_get(&reasons, STR("p-10")));
+}
+
+END_TEST
+
+#define TWO_MODELS                                                       \
+    NODE(.mem = S("40"), CARDS({.index = 0, .mem = 8, .model = S("T4")}, \
+                               {.index = 1, .mem = 32, .model = S("A100")}))
+
+/* The figures are those of the cards that the pod may use, as in filter's answer. If some of them
+ * are feasible, but too few, the figure of the others would explain nothing. */
+static const struct {
+    struct node_view node;
+    struct pod_view pods[FIXTURE_PODS];
+    struct pod_view ask;
+    const char *because;
+} rows[] = {
+    {TWO_MODELS,
+     {PLAIN("a", "3", AT(0))},
+     PLAIN("ask", "7", .card_model = S("T4")),
+     "{\"no_card_free\":{\"nodes\":1,\"text\":\"7 asked, the most that is free on a card: 5\"}}"},
+    {TWO_MODELS,
+     {NO_POD},
+     PLAIN("ask", "9", .card_model = S("T4")),
+     "{\"too_large\":{\"nodes\":1,\"text\":\"9 asked, the largest card has 8\"}}"},
+    {TWO_MODELS,
+     {PLAIN("a", "3", AT(0))},
+     PLAIN("ask", "14", .count_label = S("2")),
+     "{\"no_card_free\":{\"nodes\":1}}"},
+    {TWO_CARDS,
+     {POD("a", CONTAINERS(1, MAIN_CORES(0, "1", "80")), AT(0))},
+     POD("ask", .count_label = S("2"), CONTAINERS(1, MAIN_CORES(0, "2", "60"))),
+     "{\"no_cores\":{\"nodes\":1}}"},
+};
+
+START_TEST(figures_are_of_the_cards_that_the_pod_may_use)
+{
+    char bytes[2048];
+    char wanted[256];
+    struct buf out = BUF_ON(bytes);
+    struct rig r;
+    struct arena arena;
+    struct jwrite w;
+    struct judgement j;
+    struct err e = ERR_INIT;
+    const struct str name = STR("n");
+    struct filter_args args = {.pod = rows[_i].ask, .has_pod = true, .names = &name, .n = 1};
+    arena_init(&arena, 1 << 20);
+    ui_reasons_init(&reasons, (struct map_seed){1, 2});
+    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, PACK_UNSET);
+    set_pod(&r, rows[_i].ask);
+    ck_assert_ok(judge(&r.cache, &work, &args, &arena, false, &j, &e), &e);
+    ui_reasons_filtered(&reasons, args.pod.uid, &j);
+    jwrite_init(&w, &out);
+    ui_write_pending(&w, &r.cache, &reasons);
+    (void)snprintf(wanted, sizeof(wanted), "\"because\":%s}]", rows[_i].because);
+    ck_assert_msg(strstr(buf_cstr(&out), wanted) != NULL, "%s in %s", wanted, buf_cstr(&out));
+    arena_done(&arena);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("ui_reasons");
+    TCase *tc = tcase_create("ui_reasons");
+    tcase_add_test(tc, reasons_have_a_ceiling);
+    tcase_add_loop_test(tc, figures_are_of_the_cards_that_the_pod_may_use, 0, COUNT_OF(rows));
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

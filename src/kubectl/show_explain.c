@@ -329,6 +329,15 @@ static void show_explain_fill_verdicts(struct explained *x)
         show_explain_explain_row(x, &x->verdicts[i]);
 }
 
+/* Whether no node is feasible and the table leaves out what the cards of the nodes are missing. */
+static bool show_explain_hides_reasons(const struct explained *x)
+{
+    bool has_cards = false;
+    for (size_t i = 0; i < x->n_verdicts; i++)
+        has_cards = has_cards || x->verdicts[i].n_cards > 0;
+    return has_cards && !x->wide && x->fit == 0 && x->node.n == 0 && x->error.n == 0;
+}
+
 /* The nodes that fit; for a pod that has a node: that node. */
 static void show_explain_put_names(const struct explained *x, struct arena *a, struct buf *out)
 {
@@ -359,6 +368,8 @@ enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, stru
     else if (x.error.n == 0) /* with an error every node has the same reason */
         show_explain_fill_verdicts(&x);
     table_write(&x.table, look.heads, look.color, out);
+    if (look.heads && show_explain_hides_reasons(&x))
+        buf_printf(out, "no node is feasible; -o wide also has the reason of each card\n");
     if (look.heads && x.node.n == 0 && x.message.n > 0)
         buf_printf(out, "the scheduler says: %.*s\n", STR_ARG(text_printable(x.message, a)));
     return arena_failed(a) ? err_set(reterr, arena_fault(a), "the table is too large") : OK;

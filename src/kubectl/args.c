@@ -101,12 +101,22 @@ static enum errc args_read_word(struct parser *p, struct str word, struct err *e
     return OK;
 }
 
+/* Whether a flag of the other commands says how to reach the daemon. */
+static bool args_is_way_to_daemon(const char *flag)
+{
+    return strcmp(flag, "--daemon-url") == 0 || strcmp(flag, "--service") == 0 ||
+           strcmp(flag, "--direct") == 0;
+}
+
 static enum errc args_check_flags(const struct parser *p, struct err *e)
 {
     const char *name = kubectl_verb(p->args->command)->name;
     for (size_t i = 0; i < p->n_seen; i++) {
+        const char *flag = p->seen[i]->name;
+        bool direct_only = p->args->command == KUBECTL_PODS && args_is_way_to_daemon(flag);
         if ((p->seen[i]->commands >> p->args->command & 1) == 0)
-            return err_set(e, ERR_SYNTAX, "%s takes no %s", name, p->seen[i]->name);
+            return err_set(e, ERR_SYNTAX, "%s takes no %s%s", name, flag,
+                           direct_only ? ": it always reads the API server, never the daemon" : "");
     }
     return OK;
 }

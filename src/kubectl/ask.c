@@ -167,7 +167,9 @@ enum errc kubectl_ask(struct kubectl_client *c, const struct kubectl_question *q
         return code;
     if (c->args->way == KUBECTL_DAEMON_ONLY)
         return err_wrap(reterr, "no answer from the daemon, and --direct=false");
-    kubectl_say_once("no answer from the daemon (%s): reading the API server alone", reterr->text);
+    kubectl_say_once(
+        "no answer from the daemon (%s): reading the API server alone, as with --direct",
+        reterr->text);
     code = kubectl_ask_directly(c, q, a, ret, &why);
     *reterr = why;
     return code;

@@ -71,6 +71,9 @@
 #define CARDPACK_ANNOTATION_NODE_POLICY STR("cardpack.io/node-policy")
 #define CARDPACK_ANNOTATION_CARD_POLICY STR("cardpack.io/card-policy")
 
+/* On a pod: "true": only on a node whose CARDPACK_LABEL_ISOLATION names what it enforces. */
+#define CARDPACK_ANNOTATION_ISOLATION STR("cardpack.io/require-isolation")
+
 /* On a node: a JSON list of its cards; see struct card_view. */
 #define CARDPACK_ANNOTATION_CARDS STR("cardpack.io/cards")
 /* On a node: "0,2": no new pod is placed on the cordoned cards; the exclusive cards belong to
@@ -81,3 +84,5 @@
 #define CARDPACK_LABEL_POOL STR("cardpack.io/pool")
 #define NVIDIA_LABEL_MODEL  STR("nvidia.com/gpu.product")
 #define ALIYUN_LABEL_MODEL  STR("aliyun.accelerator/nvidia_name")
+/* On a node, label: what it enforces of a pod's share of a card; see enum isolation. */
+#define CARDPACK_LABEL_ISOLATION STR("cardpack.io/isolation")

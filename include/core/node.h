@@ -10,6 +10,7 @@
 
 #include "base/macro.h"
 #include "core/changes.h"
+#include "core/isolation.h"
 #include "core/limit.h"
 #include "core/pod.h"
 
@@ -60,9 +61,10 @@ struct node_sizes {
     int64_t limit;     /* what pods may use of it: the smaller of capacity and allocatable */
     int64_t remainder; /* what is left of total after the cards' sizes */
     uint32_t n_cards;
-    uint32_t max_pods;       /* on each card; 0: no limit */
-    uint32_t exclusive;      /* whole cards that another device plugin allocates */
-    enum pack placement;     /* how pods are packed on its cards */
+    uint32_t max_pods;   /* on each card; 0: no limit */
+    uint32_t exclusive;  /* whole cards that another device plugin allocates */
+    enum pack placement; /* how pods are packed on its cards */
+    enum isolation isolation;
     struct card *cards;      /* sizes and flags; usage is 0 here */
     struct card_info *infos; /* n_cards entries; NULL without a table */
     struct str model;        /* of each card that has no model of its own */

@@ -11,6 +11,7 @@ enum verdict {
     VERDICT_NO_CARDS,  /* gpu-mem without a usable gpu-count: the device plugin has not finished, or
                           reports nonsense */
     VERDICT_BAD_CARDS, /* its table of cards can't be read */
+    VERDICT_ISOLATION, /* the pod requires isolation, and the node's label names none */
     VERDICT_UNUSABLE,  /* too few usable cards: they are unhealthy, cordoned or set aside */
     VERDICT_MODEL,     /* the pod's card-model does not allow this card */
     VERDICT_UUID,      /* the pod's card-uuid does not allow this card */

@@ -68,6 +68,7 @@ struct pod_view {
     struct str policy;
     struct str node_policy;
     struct str card_policy;
+    struct str require_isolation;
     struct str
         unknown; /* the first annotation of prefix cardpack.io/ with another name; absent: none */
     bool said_allocation; /* GPUSHARE_ANNOTATION_ALLOCATION is there, readable or not */
@@ -116,6 +117,7 @@ struct node_view {
     struct str max_pods;        /* GPUSHARE_LABEL_MAX_PODS */
     struct str model;           /* of all cards, from a label; a model in the table wins */
     struct str pool;            /* CARDPACK_LABEL_POOL */
+    struct str isolation;       /* CARDPACK_LABEL_ISOLATION */
     bool has_cards;             /* the table is there */
     const char *cards_fault;    /* why it can't be read, a sentence for people; NULL: readable */
     const struct card_view *cards;

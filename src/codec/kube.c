@@ -30,6 +30,7 @@ static const struct wanted pod_annotations[] = {
     {CARDPACK_ANNOTATION_POLICY, offsetof(struct pod_view, policy)},
     {CARDPACK_ANNOTATION_NODE_POLICY, offsetof(struct pod_view, node_policy)},
     {CARDPACK_ANNOTATION_CARD_POLICY, offsetof(struct pod_view, card_policy)},
+    {CARDPACK_ANNOTATION_ISOLATION, offsetof(struct pod_view, require_isolation)},
 };
 
 static const struct wanted node_annotations[] = {
@@ -41,6 +42,7 @@ static const struct wanted node_labels[] = {
     {GPUSHARE_LABEL_NODE_PLACEMENT, offsetof(struct node_view, placement)},
     {GPUSHARE_LABEL_MAX_PODS, offsetof(struct node_view, max_pods)},
     {CARDPACK_LABEL_POOL, offsetof(struct node_view, pool)},
+    {CARDPACK_LABEL_ISOLATION, offsetof(struct node_view, isolation)},
     {NVIDIA_LABEL_MODEL, offsetof(struct node_view, model)},
 };
 

@@ -339,11 +339,21 @@ static enum verdict fit_check_exclusive(const struct node *n, const struct reque
     return shares && n->exclusive > 0 ? VERDICT_EXCLUSIVE : VERDICT_FITS;
 }
 
+/* A node with a fault has that as its reason. */
+static bool fit_lacks_isolation(const struct node *n, const struct request *r)
+{
+    return r->isolated && request_shares(r) && n->fault == NODE_OK &&
+           !isolation_enforces(n->sizes->isolation);
+}
+
 /* ret NULL: only whether the request fits; no cards are chosen. */
 static enum verdict fit_place_pod(const struct node *n, const struct request *r, enum pack fallback,
                                   struct placement *ret)
 {
     struct quota_refusal refusal;
+    /* Before the rest: kube-scheduler must not evict pods where no eviction helps. */
+    if (fit_lacks_isolation(n, r))
+        return VERDICT_ISOLATION;
     enum verdict v = fit_check_exclusive(n, r);
     if (v != VERDICT_FITS)
         return v;
@@ -524,6 +534,8 @@ enum verdict fit_keep(const struct pod *p)
     r.self = p;
     draft_init(&without, p->node);
     draft_remove(&without, p);
+    if (fit_lacks_isolation(n, &r))
+        return VERDICT_ISOLATION;
     enum verdict v = fit_check_exclusive(n, &r);
     if (v != VERDICT_FITS || !request_shares(&r))
         return v;

@@ -218,6 +218,14 @@ static enum pack request_read_policy(struct reader *rd, struct str field, struct
     return pack;
 }
 
+static bool request_read_bool(struct reader *rd, struct str field, struct str value)
+{
+    bool yes = str_eq(str_trim(value), STR("true"));
+    if (value.p != NULL && !yes && !str_eq(str_trim(value), STR("false")))
+        (void)request_refuse(rd, "annotation", field, value, "must be true or false");
+    return yes;
+}
+
 static void request_refuse_much(struct reader *rd, struct str field, struct str value, size_t n,
                                 const char *what, size_t max)
 {
@@ -268,6 +276,7 @@ static void request_read_wishes(struct reader *rd)
     r->affinity = request_read_group(rd, CARDPACK_ANNOTATION_AFFINITY, pod->affinity);
     r->anti_affinity =
         request_read_group(rd, CARDPACK_ANNOTATION_ANTI_AFFINITY, pod->anti_affinity);
+    r->isolated = request_read_bool(rd, CARDPACK_ANNOTATION_ISOLATION, pod->require_isolation);
     r->priority = pod->priority;
     r->never_preempts = pod->never_preempts;
     if (r->affinity.n > 0 && str_eq(r->affinity, r->anti_affinity))
@@ -396,8 +405,8 @@ bool request_plain(const struct request *r)
 
 bool request_simple(const struct request *r)
 {
-    return request_plain(r) && r->exclusive == 0 && r->models.n == 0 && r->uuids.n == 0 &&
-           r->anti_affinity.n == 0 && r->affinity.n == 0;
+    return request_plain(r) && r->exclusive == 0 && !r->isolated && r->models.n == 0 &&
+           r->uuids.n == 0 && r->anti_affinity.n == 0 && r->affinity.n == 0;
 }
 
 bool request_equal(const struct request *a, const struct request *b)
@@ -405,8 +414,9 @@ bool request_equal(const struct request *a, const struct request *b)
     bool figures = a->mem == b->mem && a->lasting_mem == b->lasting_mem && a->cores == b->cores &&
                    a->lasting_cores == b->lasting_cores && a->cards == b->cards &&
                    a->exclusive == b->exclusive && a->percent == b->percent &&
-                   a->whole == b->whole && a->priority == b->priority &&
-                   a->never_preempts == b->never_preempts && a->n_demands == b->n_demands;
+                   a->whole == b->whole && a->isolated == b->isolated &&
+                   a->priority == b->priority && a->never_preempts == b->never_preempts &&
+                   a->n_demands == b->n_demands;
     bool wishes = a->node_policy == b->node_policy && a->card_policy == b->card_policy &&
                   str_eq(a->namespace, b->namespace) && str_eq(a->models, b->models) &&
                   str_eq(a->uuids, b->uuids) && str_eq(a->affinity, b->affinity) &&
@@ -480,8 +490,8 @@ static uint64_t request_hash_of(struct map_seed seed, const struct request *r)
         (uint64_t)r->cores << 32 | r->lasting_cores,
         (uint64_t)r->cards << 32 | r->exclusive,
         (uint64_t)r->percent << 32 | (uint32_t)r->priority,
-        (uint64_t)r->node_policy << 32 | (uint64_t)r->card_policy << 16 | (r->whole ? 2U : 0U) |
-            (r->never_preempts ? 1U : 0U),
+        (uint64_t)r->node_policy << 32 | (uint64_t)r->card_policy << 16 | (r->isolated ? 4U : 0U) |
+            (r->whole ? 2U : 0U) | (r->never_preempts ? 1U : 0U),
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         words[6 + i] = siphash13(seed, texts[i]);

@@ -268,6 +268,8 @@ static void explain_write_request(struct jwrite *w, const struct explain *e)
     explain_write_put_i64(w, "compute", r->cores);
     explain_write_put_i64(w, "cards", request_shares(r) ? request_cards(r) : 0);
     explain_write_put_bool(w, "whole", r->whole);
+    if (r->isolated)
+        explain_write_put_bool(w, "isolated", true);
     explain_write_put_i64(w, "percent", r->percent);
     explain_write_put_i64(w, "exclusive", r->exclusive);
     explain_write_put_i64(w, "priority", r->priority);

@@ -127,6 +127,8 @@ static void inspect_write_node(struct jwrite *w, enum inspect_form form, const s
         inspect_write_put_str(w, STR("fault"), inspect_write_fault_of(n));
     if (form == INSPECT_CARDS && n->sizes != NULL && n->sizes->pool.n > 0)
         inspect_write_put_str(w, STR("pool"), n->sizes->pool);
+    if (form == INSPECT_CARDS && n->sizes != NULL && n->sizes->isolation != ISOLATION_UNKNOWN)
+        inspect_write_put_str(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
     jwrite_key(w, STR("devs"));
     jwrite_array_begin(w);
     for (uint32_t i = 0; i < n->n_cards; i++) {

@@ -10,6 +10,13 @@ const char *model_text(int8_t model)
     return models[model];
 }
 
+/* From the fourth on the node enforces something. */
+const char *isolation_text(uint8_t isolation)
+{
+    static const char *const texts[ISOLATIONS] = {"", "none", "odd", "driver-limits", "mps", "mig"};
+    return texts[isolation];
+}
+
 const char *pool_text(uint8_t pool)
 {
     static const char *const pools[POOLS] = {"", "gold", "silver"};
@@ -126,6 +133,10 @@ static void wishes(struct text *t, const struct pod_object *p)
         struct name uuid = name_of(is ? "gpu-" : "! GPU-", (uint64_t)(is ? p->uuid : -p->uuid) - 1);
         member(t, "cardpack.io/card-uuid", &uuid);
     }
+    if (p->isolated) {
+        struct name yes = name_from(STR("true"));
+        member(t, "cardpack.io/require-isolation", &yes);
+    }
     member(t, "cardpack.io/card-affinity-group", &p->affinity);
     member(t, "cardpack.io/card-anti-affinity-group", &p->anti_affinity);
     member(t, "cardpack.io/policy", &p->policy);
@@ -216,6 +227,10 @@ static void node(struct text *t, const struct node_object *n)
     if (n->pool != 0) {
         struct name pool = name_from(str_of(pool_text(n->pool)));
         member(t, "cardpack.io/pool", &pool);
+    }
+    if (n->isolation != 0) {
+        struct name isolation = name_from(str_of(isolation_text(n->isolation)));
+        member(t, "cardpack.io/isolation", &isolation);
     }
     if (n->model != 0) {
         struct name model = name_from(str_of(models[n->model]));

@@ -19,6 +19,7 @@ enum {
     POOLS = 3,         /* none, gold, silver */
     MODELS = 3,        /* none, A10, T4 */
     PATTERNS = 5,      /* of models, in quotas */
+    ISOLATIONS = 6,    /* values of a node's label */
     SCOPES = 1 + POOLS + PATTERNS,
     NUMA_NODES = 2,
 };
@@ -73,6 +74,7 @@ struct pod_object {
     unsigned percent; /* 0: absent */
     bool whole;
     unsigned model; /* index of the models it selects, see selections in render.c */
+    bool isolated;  /* the annotation require-isolation is true */
     int uuid;       /* K: only a card whose UUID ends in K-1; -K: not that card; 0: any */
     struct name affinity;
     struct name anti_affinity;
@@ -112,8 +114,9 @@ struct node_object {
     bool bad_table; /* cannot be read */
     unsigned n_table;
     struct card_object table[MAX_CARDS];
-    int8_t model; /* a label with the model of all cards; 0: absent */
-    uint8_t pool; /* a label; 0: absent */
+    int8_t model;      /* a label with the model of all cards; 0: absent */
+    uint8_t pool;      /* a label; 0: absent */
+    uint8_t isolation; /* a label: see isolation_text; 0: absent */
     struct name cordoned;
     struct name aside; /* the annotation exclusive-cards */
     struct name max_pods;
@@ -236,6 +239,7 @@ static inline bool pod_object_holds(const struct pod_object *p)
 
 const char *model_text(int8_t model);
 const char *pool_text(uint8_t pool);
+const char *isolation_text(uint8_t isolation);
 const char *quota_scope_text(unsigned scope); /* the pool, or the pattern of models */
 
 /* Writes an allocation as a JSON string that holds JSON. */

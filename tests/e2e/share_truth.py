@@ -44,6 +44,7 @@ WHOLE = "require-whole-device"
 PERCENT = "cardpack.io/gpu-mem-percent"
 MODEL = "cardpack.io/card-model"
 UUID = "cardpack.io/card-uuid"
+ENFORCING = ("driver-limits", "mps", "mig")
 AFFINITY = "cardpack.io/card-affinity-group"
 ANTI_AFFINITY = "cardpack.io/card-anti-affinity-group"
 CARDS = "cardpack.io/cards"
@@ -358,6 +359,8 @@ class ShareTruth:
             cards = self.cards.get(place_of(pod), {})
             try:
                 wrong = [*_wrong_annotations(pod, cards), *_wrong_cards(pod, cards)]
+                if place_of(pod) in self.nodes:
+                    wrong += _unisolated(pod, self.nodes[place_of(pod)])
             except (KeyError, ValueError) as error:
                 wrong = [f"{type(error).__name__}: {error}"]
             yield from (f"{name} on {place_of(pod)}: {text}" for text in wrong)
@@ -471,6 +474,13 @@ def _wrong_shares(
             yield f"card {index} is to be whole, and holds {card.pods}"
         if card.size < least:
             yield f"card {index} has {card.size}, and {least} are asked for"
+
+
+def _unisolated(pod: Json, node: Json) -> Iterator[str]:
+    """A node that does not enforce shares, under a pod that requires it."""
+    how = _labels(node).get("cardpack.io/isolation")
+    if _notes(pod).get("cardpack.io/require-isolation") == "true" and how not in ENFORCING:
+        yield f"it requires isolation, and its node has {how!r}"
 
 
 def _unwanted(pod: Json, index: int, card: Card) -> Iterator[str]:

@@ -200,7 +200,7 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
         return FITS_NOT;
     if (!pod_object_wants(p))
         return FITS;
-    if (!kinds_agree(&s))
+    if (!kinds_agree(&s) || !node_object_isolates(s.node, p))
         return FITS_NOT;
     if (!pod_object_shares(p))
         return quotas_allow_card(&s.quota, node, 0) ? unless(s.quota.unsure) : FITS_NOT;
@@ -231,7 +231,7 @@ static bool is_kept_from(const struct pod_object *q, const struct pod_object *p,
 static bool is_simple(const struct pod_object *p)
 {
     return pod_object_plain(p) && pod_object_lasting_mem(p) == pod_object_mem(p) &&
-           pod_object_exclusive(p) == 0 && p->model == 0 && p->uuid == 0 &&
+           pod_object_exclusive(p) == 0 && p->model == 0 && p->uuid == 0 && !p->isolated &&
            p->affinity.z[0] == '\0' && p->anti_affinity.z[0] == '\0';
 }
 

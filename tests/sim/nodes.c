@@ -51,6 +51,8 @@ void node_size(struct node_object *n)
     n->exclusive = kind(KIND_EXCLUSIVE) ? 4 : -1;
     if (kind(KIND_SELECTS) || kind(KIND_QUOTAS))
         n->model = (int8_t)draw(MODELS);
+    if (kind(KIND_SELECTS))
+        n->isolation = (uint8_t)draw(ISOLATIONS);
     if (kind(KIND_QUOTAS))
         n->pool = (uint8_t)draw(POOLS);
 }
@@ -79,7 +81,9 @@ static void mark(struct node_object *n)
 
 void node_label(struct node_object *n)
 {
-    if (draw(2) == 0)
+    if (kind(KIND_SELECTS) && draw(2) == 0)
+        n->isolation = (uint8_t)draw(ISOLATIONS);
+    else if (draw(2) == 0)
         n->pool = (uint8_t)draw(POOLS);
     else
         n->model = (int8_t)draw(MODELS);

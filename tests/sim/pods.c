@@ -81,7 +81,9 @@ static void exclude(struct pod_object *p)
 
 static void select_cards(struct pod_object *p)
 {
-    if (draw(3) > 0)
+    if (draw(4) == 0)
+        p->isolated = true;
+    else if (draw(3) > 0)
         p->model = draw(6);
     else
         p->uuid = (int)draw(9) - 4;

@@ -69,7 +69,7 @@ enum kind {
     KIND_WHOLE,
     KIND_CORES,
     KIND_PERCENT,
-    KIND_SELECTS, /* by model and UUID */
+    KIND_SELECTS, /* by model, UUID and isolation */
     KIND_GROUPS,  /* affinity and anti-affinity */
     KIND_EXCLUSIVE,
     KIND_NOMINATED,

@@ -391,6 +391,12 @@ bool pod_object_allows(const struct pod_object *p, const struct node_object *n, 
     return p->uuid == 0 || (p->uuid > 0) == is;
 }
 
+bool node_object_isolates(const struct node_object *n, const struct pod_object *p)
+{
+    static const bool enforces[ISOLATIONS] = {false, false, false, true, true, true};
+    return !p->isolated || !pod_object_shares(p) || enforces[n->isolation];
+}
+
 bool health_object_ill(const struct health_object *h, int64_t card)
 {
     return h->exists && name_lists(&h->gpus, card);

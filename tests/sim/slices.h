@@ -73,6 +73,9 @@ bool node_object_divided(const struct node_object *n);     /* some cards are ano
 /* Whether the card's model and UUID match the pod's selection. */
 bool pod_object_allows(const struct pod_object *p, const struct node_object *n, int64_t card);
 
+/* Whether the node enforces shares, if the pod asks for a share and for isolation. */
+bool node_object_isolates(const struct node_object *n, const struct pod_object *p);
+
 int node_object_numa(const struct node_object *n, int64_t card); /* -1: not known */
 int8_t node_object_model(const struct node_object *n, int64_t card);
 

@@ -4,6 +4,8 @@
 #define V(name)         VERDICT_##name
 #define ONE(id, q, ...) PLAIN(id, q, __VA_ARGS__)
 #define ASK(q, ...)     PLAIN("ask", q, __VA_ARGS__)
+#define ISOLATED        .require_isolation = S("true")
+#define ISOLATING(how)  NODE(.mem = S("32"), .count = S("2"), .isolation = S(how))
 #define EXCLUSIVE_POD(id, ...) \
     POD(id, CONTAINERS(1, {.name = S("c"), .exclusive = S("1")}), __VA_ARGS__)
 
@@ -26,6 +28,31 @@ static const struct {
      true,
      {0}},
     {TWO_CARDS, {NO_POD}, ASK("8"), V(FITS), false, {V(FITS), V(FITS)}},
+    /* Isolation is of the node, and no eviction helps; only for pods that ask for it. */
+    {TWO_CARDS, {NO_POD}, ASK("8", ISOLATED), V(ISOLATION), true, {0}},
+    {TWO_CARDS, {NO_POD}, ASK("8", .require_isolation = S("false")), V(FITS), false, {0}},
+    {ISOLATING("none"), {NO_POD}, ASK("8", ISOLATED), V(ISOLATION), true, {0}},
+    {ISOLATING("odd"), {NO_POD}, ASK("8", ISOLATED), V(ISOLATION), true, {0}},
+    {ISOLATING("mps"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
+    {ISOLATING("mig"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
+    {ISOLATING("driver-limits"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
+    {ISOLATING("none"), {NO_POD}, ASK("8"), V(FITS), false, {0}},
+    {TWO_CARDS, {NO_POD}, ASK("1", WHOLE, ISOLATED), V(ISOLATION), true, {0}},
+    {TWO_CARDS,
+     {ONE("a", "9", AT(0)), ONE("b", "9", AT(1))},
+     ASK("8", ISOLATED),
+     V(ISOLATION),
+     true,
+     {0}},
+    {TWO_CARDS, {EXCLUSIVE_POD("a", .node = S("n"))}, ASK("1", ISOLATED), V(ISOLATION), true, {0}},
+    {TWO_CARDS, {NO_POD}, EXCLUSIVE_POD("ask", ISOLATED), V(FITS), false, {0}},
+    {NODE(.mem = S("32")), {NO_POD}, ASK("8", ISOLATED), V(NO_CARDS), true, {0}},
+    {ISOLATING("mps"),
+     {ONE("a", "9", AT(0)), ONE("b", "9", AT(1))},
+     ASK("8", ISOLATED),
+     V(NO_CARD_FREE),
+     false,
+     {V(NO_CARD_FREE), V(NO_CARD_FREE)}},
     /* The overhead of a pod on several cards is on none of them; it counts only in the node's
      * sum. */
     {NODE(.mem = S("6"), .count = S("2")),

@@ -63,6 +63,7 @@ static const struct {
     {"cardpack.io/Policy", "cardpack.io/policy"},
     {"cardpack.io/gpu-memory-percent", "cardpack.io/gpu-mem-percent"},
     {"cardpack.io/exclusive-cards", NULL},
+    {"cardpack.io/require-isolaton", "cardpack.io/require-isolation"},
     {"cardpack.io/", NULL},
     {"cardpack.io/card-model-card-model-card-model-card-model-card-model-card-model", NULL},
 };
@@ -85,7 +86,8 @@ START_TEST(reads_a_pods_wishes)
         "\"cardpack.io/card-model\":\"A10*\",\"cardpack.io/card-uuid\":\"!G\","
         "\"cardpack.io/card-affinity-group\":\"g\",\"cardpack.io/card-anti-affinity-group\":\"h\","
         "\"cardpack.io/policy\":\"spread\",\"cardpack.io/node-policy\":\"binpack\","
-        "\"cardpack.io/card-policy\":\"spread\",\"scheduler.framework.gpushare.allocation\":"
+        "\"cardpack.io/card-policy\":\"spread\",\"cardpack.io/require-isolation\":\"true\","
+        "\"scheduler.framework.gpushare.allocation\":"
         "\"{\\\"1\\\":{\\\"3\\\":8}}\"},\"labels\":{\"app\":\"x\",\"aliyun.com/gpu-count\":\"2\","
         "\"ack.gpushare.placement\":\"require-whole-device\"}},\"spec\":{\"priority\":-7,"
         "\"preemptionPolicy\":\"Never\",\"containers\":[{\"name\":\"a\"},{\"name\":\"b\","
@@ -103,6 +105,7 @@ START_TEST(reads_a_pods_wishes)
     ck_assert_str_is(p.policy, "spread");
     ck_assert_str_is(p.node_policy, "binpack");
     ck_assert_str_is(p.card_policy, "spread");
+    ck_assert_str_is(p.require_isolation, "true");
     ck_assert_str_is(p.count_label, "2");
     ck_assert_str_is(p.whole_label, "require-whole-device");
     ck_assert_uint_eq(p.n_labels, 3);
@@ -165,7 +168,8 @@ START_TEST(reads_what_a_node_says_of_its_cards)
     struct node_view n = read_node(
         "{\"metadata\":{\"name\":\"n\",\"labels\":{\"aliyun.accelerator/nvidia_name\":\"T4\","
         "\"ack.node.gpu.placement\":\"spread\",\"ack.node.gpu.max-pod\":\"3\","
-        "\"cardpack.io/pool\":\"blue\"},\"annotations\":{\"cardpack.io/cordoned-cards\":\"0\","
+        "\"cardpack.io/pool\":\"blue\",\"cardpack.io/"
+        "isolation\":\"mps\"},\"annotations\":{\"cardpack.io/cordoned-cards\":\"0\","
         "\"cardpack.io/exclusive-cards\":\"1\",\"cardpack.io/cards\":"
         "\"[{\\\"index\\\":2,\\\"memory\\\":8}]\"}},\"status\":{\"capacity\":{"
         "\"nvidia.com/gpu\":\"4\"}}}");
@@ -173,6 +177,7 @@ START_TEST(reads_what_a_node_says_of_its_cards)
     ck_assert_str_is(n.placement, "spread");
     ck_assert_str_is(n.max_pods, "3");
     ck_assert_str_is(n.pool, "blue");
+    ck_assert_str_is(n.isolation, "mps");
     ck_assert_str_is(n.cordoned, "0");
     ck_assert_str_is(n.exclusive_cards, "1");
     ck_assert_str_is(n.exclusive, "4");

@@ -185,6 +185,8 @@ static const struct {
           .exclusive = S("x"), .cordoned = S("a"), .exclusive_cards = S("b,0")),
      PACK_UNSET, 0, 0, 4},
     {NODE(.mem = S("8"), .count = S("1"), .max_pods = S("4294967296")), PACK_UNSET, 0, 0, 1},
+    {NODE(.mem = S("8"), .count = S("1"), .isolation = S("none")), PACK_UNSET, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .isolation = S("Mps")), PACK_UNSET, 0, 0, 1},
 };
 
 START_TEST(reads_its_labels)
@@ -227,6 +229,8 @@ static const struct node_view news[] = {
          CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), .model = S("A"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), .pool = S("A"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .isolation = S("mps"),
+         CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), .has_cards = true, .cards_fault = "is bad"),
     NODE(.mem = S("24"), .has_cards = true, .cards_fault = "is worse"),
     NODE(.mem = S("24"), .count = S("1")),
@@ -291,6 +295,7 @@ START_TEST(what_is_said_of_many_is_kept_once)
         {NODE(.mem = S("33"), .count = S("2"), .model = S("T4")), false},
         {NODE(.mem = S("32"), .count = S("2"), .model = S("L4")), false},
         {NODE(.mem = S("32"), .count = S("2"), .pool = S("T4")), false},
+        {NODE(.mem = S("32"), .count = S("2"), .model = S("T4"), .isolation = S("mig")), false},
         {NODE(.mem = S("32"), .count = S("2"), .model = S("T4"), .cordoned = S("1")), false},
         {NODE(.mem = S("32"), .count = S("2"), .model = S("T4"), .cordoned = S("x")), false},
         {NODE(.mem = S("32"), .count = S("2"), .model = S("T4"), .max_pods = S("3")), false},

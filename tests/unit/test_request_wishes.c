@@ -44,6 +44,10 @@ static const struct {
       .n_demands = 1,
       .node_policy = PACK_BINPACK,
       .card_policy = PACK_SPREAD}},
+    {PLAIN("p", "8", .require_isolation = S(" true ")),
+     {.mem = 8, .lasting_mem = 8, .n_demands = 1, .isolated = true}},
+    {PLAIN("p", "13", .require_isolation = S("false")),
+     {.mem = 13, .lasting_mem = 13, .n_demands = 1}},
     {PLAIN("p", "8", .card_policy = S(" binpack ")),
      {.mem = 8, .lasting_mem = 8, .n_demands = 1, .card_policy = PACK_BINPACK}},
     {PLAIN("p", "8", .card_model = S(" A10 "), .card_uuid = S("!G"), .affinity = S("a"),
@@ -80,6 +84,7 @@ START_TEST(reads_what_is_asked_for)
     ck_assert_uint_eq(r.percent, x->percent);
     ck_assert_uint_eq(r.n_demands, x->n_demands);
     ck_assert(r.whole == x->whole && r.never_preempts == x->never_preempts);
+    ck_assert(r.isolated == x->isolated);
     ck_assert_int_eq(r.node_policy, x->node_policy);
     ck_assert_int_eq(r.card_policy, x->card_policy);
     ck_assert_int_eq(r.priority, x->priority);
@@ -138,6 +143,10 @@ static const struct {
      "annotation cardpack.io/node-policy: \"pack\" must be binpack or spread"},
     {PLAIN("p", "8", .card_policy = S("")), ERR_RANGE,
      "annotation cardpack.io/card-policy: \"\" must be binpack or spread"},
+    {PLAIN("p", "8", .require_isolation = S("yes")), ERR_RANGE,
+     "annotation cardpack.io/require-isolation: \"yes\" must be true or false"},
+    {PLAIN("p", "8", .require_isolation = S("")), ERR_RANGE,
+     "annotation cardpack.io/require-isolation: \"\" must be true or false"},
     {PLAIN("p", "8", .affinity = S("g"), .anti_affinity = S(" g")), ERR_RANGE,
      "annotation cardpack.io/card-anti-affinity-group: \"g\" is also its "
      "cardpack.io/card-affinity-group: one "
@@ -361,8 +370,8 @@ END_TEST
 
 START_TEST(only_memory_of_one_card_is_plain)
 {
-    static const bool plain[COUNT_OF(good)] = {
-        [0] = true, [7] = true, [14] = true, [15] = true, [16] = true, [17] = true};
+    static const bool plain[COUNT_OF(good)] = {[0] = true,  [7] = true,  [14] = true, [15] = true,
+                                               [16] = true, [17] = true, [18] = true, [19] = true};
     struct request r;
     ck_assert_int_eq(request_read(&good[_i].pod, &r, NULL), OK);
     ck_assert(request_plain(&r) == plain[_i]);

@@ -113,6 +113,7 @@ void ui_write_node(struct jwrite *w, const struct node *n)
     if (n->sizes != NULL) {
         ui_write_put_str(w, STR("policy"), str_of(pack_name(n->sizes->placement)));
         ui_write_put_str(w, STR("pool"), n->sizes->pool);
+        ui_write_put_str(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
     }
     jwrite_key(w, STR("cards"));
     jwrite_array_begin(w);

@@ -445,6 +445,7 @@ def _draw(rng: random.Random) -> Json:
         "cardpack.io/node-policy": policies,
         "cardpack.io/card-policy": policies,
         MODEL: ("A*", "!B", ""),
+        "cardpack.io/require-isolation": ("true", "false", " true ", "True", "yes", ""),
         AFFINITY: ("g", "h", ""),
         ANTI_AFFINITY: ("g", " g", ""),
     }

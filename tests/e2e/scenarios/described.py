@@ -107,6 +107,8 @@ CASES = (
     Case("compute", TWO, [("a", 1, "n1", at(0), {}, 80), ("b", 1, "n1", at(1), {}, 71)], 4, cores=30),
     Case("model", TABLE, [], 4, notes={MODEL: "NVIDIA-A100*, H100"}),
     Case("uuid", TABLE, [], 4, notes={UUID: "GPU-8"}),
+    Case("isolation", (("n1", 1, 16), ("n2", 1, 16, {"cardpack.io/isolation": "none"})), [], 4,
+         notes={"cardpack.io/require-isolation": "true"}),
     Case("affinity", (("n1", 2, 8), ("n2", 1, 16)), [("a", 8, "n1", at(0, **{AFFINITY: "team"}))],
          4, notes={AFFINITY: "team"}),
     Case("anti-affinity", ONE, [("a", 4, "n1", at(0, **{ANTI_AFFINITY: "solo"}))],

@@ -11,6 +11,8 @@ from share_truth import AFFINITY, ANTI_AFFINITY, CORDONED, COUNT_LABEL, MODEL, U
 POLICY = "cardpack.io/policy"
 CARD_POLICY = "cardpack.io/card-policy"
 NODE_LABEL = "ack.node.gpu.placement"
+ISOLATION = "cardpack.io/isolation"
+REQUIRE_ISOLATION = "cardpack.io/require-isolation"
 
 MODELS = [
     card(0, 16, model="Tesla-T4", uuid="GPU-t0"),
@@ -61,6 +63,23 @@ def card_uuids(ground: Ground) -> None:
     check(ground.placed("others", 4, notes={UUID: "!GPU-v3,!GPU-t0"}) == [1], "others")
     check(ground.placed("either", 12, notes={UUID: "GPU-t0, GPU-v3"}) == [3], "the tightest")
     ground.turned_away("no-such", 1, UUID, notes={UUID: "GPU-x9"})
+
+
+@on_all_grounds
+def isolation(ground: Ground) -> None:
+    """Only nodes that enforce shares, for the pods that require it; and the label can go."""
+    ground.node("n1", 1, 16)
+    ground.node("n2", 1, 8, labels={ISOLATION: "mps"})
+    ground.node("n3", 1, 16, labels={ISOLATION: "none"})
+    ground.cardpack()
+    requires = {REQUIRE_ISOLATION: "true"}
+    ground.placed("first", 4, notes=requires)
+    check(ground.get("first")["spec"]["nodeName"] == "n2", "first is not on n2")
+    ground.turned_away("large", 12, REQUIRE_ISOLATION, notes=requires)
+    ground.turned_away("odd", 1, REQUIRE_ISOLATION, notes={REQUIRE_ISOLATION: "yes"})
+    ground.placed("any", 12, notes={REQUIRE_ISOLATION: "false"})
+    ground.placed("second", 4, notes=requires)
+    check(ground.get("second")["spec"]["nodeName"] == "n2", "second is not on n2")
 
 
 @on_all_grounds

@@ -25,6 +25,7 @@ export function entry_make(node) {
     const cards = node.cards ?? [];
     const e = {
         name: node.name, key: order_key(node.name), cards, policy: node.policy ?? "", pool: node.pool ?? "",
+        isolation: node.isolation ?? "",
         total: node.total ?? 0, used: node.used ?? 0, room: 0, left: 0,
         valid: 0, usable: 0, pods: 0, reserved: 0, trouble: 0, models: [], text: null,
         free: 0, /* the most that a card has free */

@@ -304,7 +304,8 @@ export class Panel {
         this.frame(entry.name,
             el("p", {class: "dim"}, `${used_text(entry)}; ${
                 plural(entry.valid, "card")}, ${plural(entry.pods, "pod")}.${
-                entry.policy ? ` Its cards: ${entry.policy}.` : ""}`),
+                entry.policy ? ` Its cards: ${entry.policy}.` : ""}${
+                entry.isolation ? ` Isolation: ${entry.isolation}.` : ""}`),
             el("p", {class: "dim"}, `Largest free ${entry.free} ${this.model.unit()}, fragmentation ${
                 percent(entry.split, entry.sum)}%.`),
             ...entry.cards.map((c) => this.card_part(entry, c)));

@@ -33,3 +33,6 @@
 
 /* The same as JSON, with the anchors expanded. */
 #define LIMIT_QUOTA_JSON (1 * MIB)
+
+/* Nesting of Protocol Buffers: the kubelet's messages have at most 6 levels. */
+#define LIMIT_PB_DEPTH 16

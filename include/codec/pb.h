@@ -63,11 +63,12 @@ struct pb_reader pb_inner(struct pb_reader *r, const struct pb_field *f);
 void pb_fail(struct pb_reader *r, enum errc code, const char *fmt, ...) _printf_(3, 4);
 
 /*
- * Adds an element to an array in the arena, of *n elements of `size` bytes, and returns it zeroed.
- * NULL: no memory; the reader has failed then.
+ * Makes room for one more element, zeroed, in an array in the arena of *n elements of `size` bytes,
+ * counts it in *n, and returns the array, which may have moved. NULL: no memory; the reader has
+ * failed then, and *n is as before.
  */
-void *pb_add(struct pb_reader *r, struct arena *a, void **array, size_t *n, size_t *cap,
-             size_t size) _must_use_;
+void *pb_add(struct pb_reader *r, struct arena *a, void *array, size_t *n, size_t *cap, size_t size)
+    _must_use_;
 
 /* A growing array of strings, for repeated string fields. */
 struct pb_strs {

@@ -1,0 +1,69 @@
+/*
+ * The cards of a node with index and health: what scans, events and the state file say, together.
+ * Pure but for the state file, which the caller reads and writes.
+ */
+#pragma once
+
+#include "gpu/gpu_health.h"
+#include "gpu/gpu_identity.h"
+
+/* Views are valid as long as the list does not change. */
+struct gpu_card {
+    uint32_t index; /* ours: stays with the UUID */
+    struct str uuid;
+    struct str pci;     /* "00000000:3B:00.0", in capitals */
+    struct str model;   /* empty if the card was not seen since the start */
+    struct str profile; /* of a slice: "1g.5gb"; else empty */
+    struct str parent;  /* of a slice: the UUID of its card; else empty */
+    uint64_t memory_bytes;
+    uint32_t minor;        /* N of /dev/nvidiaN; of a slice: of its card; valid if seen */
+    int32_t numa;          /* -1: none */
+    bool mig;              /* a slice */
+    uint32_t gpu_instance; /* of a slice, as the next three */
+    uint32_t compute_instance;
+    uint32_t gpu_cap; /* N of /dev/nvidia-caps/nvidia-capN */
+    uint32_t compute_cap;
+    bool seen;    /* since the start: model, minor, ... are known */
+    bool missing; /* NVML does not list it now; then it is unhealthy */
+    enum gpu_level health;
+    struct str reason; /* empty if healthy */
+};
+
+struct gpu_entry {
+    struct gpu_card card;
+    struct gpu_found found; /* as last seen */
+    struct gpu_health health;
+};
+
+struct gpu_list {
+    struct gpu_identity identity;
+    struct gpu_entry **entries; /* owned; by index, as the records of identity */
+    struct gpu_card *cards;     /* owned; the same in one array */
+    size_t n;
+    size_t cap;
+    struct gpu_health_rules rules;
+};
+
+void gpu_list_init(struct gpu_list *l, const struct gpu_health_rules *rules);
+void gpu_list_done(struct gpu_list *l);
+
+/*
+ * Each returns OK and sets *ret_changed if a card's index, data or health is not what it was.
+ * ERR_NOMEM and ERR_LIMIT: the list has not changed.
+ *
+ * scan: matches indices and feeds the polls. *ret_save: the identity must be written.
+ */
+enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
+                        bool (*in_use)(void *ctx, uint32_t index), void *ctx, uint64_t now_ms,
+                        bool *ret_changed, bool *ret_save) _must_use_;
+
+/* An XID of a card; instances: NVML_NO_INSTANCE, or of one slice. uuid is the card's. Returns
+ * whether a card has changed. */
+bool gpu_list_xid(struct gpu_list *l, const char *uuid, uint64_t xid, uint32_t gpu_instance,
+                  uint64_t now_ms);
+
+/* The driver does not answer: no card can be used until it does. reason is copied. */
+bool gpu_list_no_driver(struct gpu_list *l, const char *reason);
+
+/* By index; NULL: none. */
+const struct gpu_card *gpu_list_find(const struct gpu_list *l, uint32_t index);

@@ -1,0 +1,68 @@
+/*
+ * One look at all cards through NVML: what each is and how it is. Cards that NVML can't open are
+ * left out: the caller knows from earlier scans which are missing.
+ *
+ * A card in MIG mode is not in the list; its slices are, each as a card of its own. A slice that
+ * shares its memory with another compute instance is left out, because the two could use the same
+ * memory twice.
+ */
+#pragma once
+
+#include "gpu/nvml.h"
+
+/* Where the kernel shows devices; a test has folders of its own. Borrowed. */
+struct gpu_roots {
+    const char *sys;  /* "/sys" */
+    const char *proc; /* "/proc" */
+};
+
+/* What the polls say about a card; of a slice: about its parent. */
+struct gpu_sample {
+    int error; /* of the first call that failed, NVML_OK if none did */
+    bool rows_known;
+    bool rows_pending;
+    bool rows_failure;
+    bool ecc_known;
+    bool pages_pending;   /* a retirement of pages takes effect at the next reset */
+    uint64_t uncorrected; /* errors since the last reset */
+};
+
+struct gpu_found {
+    char uuid[GPU_UUID_BYTES];
+    char parent[GPU_UUID_BYTES]; /* of a slice: the UUID of its card; else empty */
+    char pci[GPU_PCI_BYTES];
+    char model[GPU_NAME_BYTES];   /* of a slice: of its card */
+    char profile[GPU_NAME_BYTES]; /* of a slice: "1g.5gb"; else empty */
+    uint64_t memory_bytes;
+    uint32_t minor; /* N of /dev/nvidiaN; of a slice: of its card */
+    int32_t numa;   /* -1: none */
+    bool mig;       /* a slice */
+    uint32_t gpu_instance;
+    uint32_t compute_instance;
+    uint32_t gpu_cap; /* N of /dev/nvidia-caps/nvidia-capN for the two instances */
+    uint32_t compute_cap;
+    struct gpu_sample sample;
+    struct nvml_device *device; /* for the thread that scanned */
+    struct nvml_device *card;   /* the same; of a slice: its card */
+};
+
+struct gpu_scan {
+    struct gpu_found *items; /* owned; by PCI address, then by instance */
+    size_t n;
+    size_t cap;
+    uint32_t cards;    /* that NVML counts */
+    uint32_t left_out; /* cards that NVML can't open, and slices without memory of their own */
+    char why[GPU_REASON_BYTES]; /* about the last that was left out */
+    char driver[GPU_NAME_BYTES];
+};
+
+/*
+ * Fills a zeroed scan. The result is NVML's: of the count of cards, or NVML_MEMORY. What fails for
+ * one card is in its sample, or the card is left out.
+ */
+int gpu_scan_read(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *ret);
+
+/* Reads the samples of a scan again. */
+void gpu_scan_sample(const struct nvml *n, struct gpu_scan *s);
+
+void gpu_scan_done(struct gpu_scan *s);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,6 +110,57 @@ enum errc file_read(struct str path, struct buf *out, struct err *reterr)
 enum errc file_read_again(struct str path, struct buf *out, struct err *reterr)
 {
     return file_open_and_read(path, true, out, reterr);
+}
+
+static bool file_write_all(int fd, struct str content)
+{
+    while (content.n > 0) {
+        ssize_t n = write(fd, content.p, content.n);
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0)
+            content = str_skip(content, (size_t)n);
+    }
+    return fsync(fd) == 0;
+}
+
+/* The rename lasts over a crash only when the folder has been written, too. */
+static bool file_sync_folder(char path[PATH_MAX])
+{
+    char *slash = strrchr(path, '/');
+    if (slash != NULL)
+        slash[slash == path ? 1 : 0] = '\0';
+    int fd = open(slash == NULL ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool synced = fsync(fd) == 0;
+    int error = errno;
+    (void)close(fd);
+    errno = error;
+    return synced;
+}
+
+enum errc file_replace(struct str path, struct str content, struct err *reterr)
+{
+    char z[PATH_MAX];
+    char fresh[PATH_MAX];
+    if (!file_path_z(path, z) || path.n + sizeof(".new") > sizeof(fresh))
+        return err_set(reterr, ERR_RANGE, "not the path of a file: \"%.*s\"", STR_ARG(path));
+    struct buf name = BUF_ON(fresh);
+    buf_put(&name, path);
+    buf_put(&name, STR(".new"));
+    int fd = open(buf_cstr(&name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return file_fail(reterr, buf_str(&name), errno);
+    bool written = file_write_all(fd, content);
+    int error = errno;
+    (void)close(fd);
+    if (!written || rename(fresh, z) != 0) {
+        error = written ? errno : error;
+        (void)unlink(fresh);
+        return file_fail(reterr, path, error);
+    }
+    return file_sync_folder(z) ? OK : file_fail(reterr, path, errno);
 }
 
 bool file_may_block(struct str path)

@@ -63,7 +63,6 @@ struct gpu_health {
 bool gpu_health_xid(struct gpu_health *h, const struct gpu_health_rules *rules, uint64_t xid,
                     uint64_t now_ms);
 bool gpu_health_poll(struct gpu_health *h, const struct gpu_health_rules *rules,
-                     const struct gpu_sample *s, const char *error_text, uint64_t now_ms);
+                     const struct gpu_sample *s, uint64_t now_ms);
 /* NVML does not list the card. */
-bool gpu_health_missing(struct gpu_health *h, const struct gpu_health_rules *rules,
-                        uint64_t now_ms);
+bool gpu_health_missing(struct gpu_health *h);

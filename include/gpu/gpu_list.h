@@ -30,39 +30,47 @@ struct gpu_card {
 };
 
 struct gpu_entry {
-    struct gpu_card card;
-    struct gpu_found found; /* as last seen */
+    uint32_t index;
+    bool seen;
+    bool missing;
+    struct gpu_found found; /* as last seen; before that: what the state file has */
     struct gpu_health health;
 };
 
 struct gpu_list {
     struct gpu_identity identity;
-    struct gpu_entry **entries; /* owned; by index, as the records of identity */
-    struct gpu_card *cards;     /* owned; the same in one array */
+    struct gpu_entry *entries; /* owned; by index */
+    struct gpu_card *cards;    /* owned; views of the entries, and of no_driver */
     size_t n;
-    size_t cap;
     struct gpu_health_rules rules;
+    char no_driver[GPU_REASON_BYTES]; /* why no card can be used; empty: they can */
 };
 
 void gpu_list_init(struct gpu_list *l, const struct gpu_health_rules *rules);
 void gpu_list_done(struct gpu_list *l);
 
+/* The cards of the state file: missing until a scan finds them. Takes the identity's memory, also
+ * on failure. ERR_NOMEM. */
+enum errc gpu_list_load(struct gpu_list *l, struct gpu_identity *id) _must_use_;
+
 /*
- * Each returns OK and sets *ret_changed if a card's index, data or health is not what it was.
- * ERR_NOMEM and ERR_LIMIT: the list has not changed.
- *
- * scan: matches indices and feeds the polls. *ret_save: the identity must be written.
+ * A scan: matches indices, and feeds the polls. *ret_changed: a card's index, data or health is not
+ * what it was. *ret_save: the identity must be written. ERR_NOMEM and ERR_LIMIT: the list has not
+ * changed.
  */
 enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
                         bool (*in_use)(void *ctx, uint32_t index), void *ctx, uint64_t now_ms,
                         bool *ret_changed, bool *ret_save) _must_use_;
 
-/* An XID of a card; instances: NVML_NO_INSTANCE, or of one slice. uuid is the card's. Returns
- * whether a card has changed. */
+/*
+ * An XID of the card with this UUID; of a slice: of its card. gpu_instance: NVML_NO_INSTANCE, or
+ * the slice's. Returns whether a card has changed.
+ */
 bool gpu_list_xid(struct gpu_list *l, const char *uuid, uint64_t xid, uint32_t gpu_instance,
                   uint64_t now_ms);
 
-/* The driver does not answer: no card can be used until it does. reason is copied. */
+/* The driver does not answer: no card can be used until the next scan. A driver that starts again
+ * resets the cards. Returns whether a card has changed. */
 bool gpu_list_no_driver(struct gpu_list *l, const char *reason);
 
 /* By index; NULL: none. */

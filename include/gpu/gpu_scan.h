@@ -18,7 +18,8 @@ struct gpu_roots {
 
 /* What the polls say about a card; of a slice: about its parent. */
 struct gpu_sample {
-    int error; /* of the first call that failed, NVML_OK if none did */
+    int error;           /* of the first call that failed, NVML_OK if none did */
+    char error_text[64]; /* NVML's words for it */
     bool rows_known;
     bool rows_pending;
     bool rows_failure;
@@ -47,7 +48,7 @@ struct gpu_found {
 };
 
 struct gpu_scan {
-    struct gpu_found *items; /* owned; by PCI address, then by instance */
+    struct gpu_found *items; /* owned; in the order of NVML; slices of a card together */
     size_t n;
     size_t cap;
     uint32_t cards;    /* that NVML counts */

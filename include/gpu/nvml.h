@@ -93,7 +93,7 @@ struct nvml *nvml_close(struct nvml *n);
 int nvml_init(struct nvml *n);
 int nvml_shutdown(struct nvml *n);
 
-/* "GPU is lost", as the library says it; "NVML error 15" if it does not. A literal. */
+/* "GPU is lost", as the library says it. Valid until nvml_close. */
 const char *nvml_text(const struct nvml *n, int code);
 
 /* The version of the driver; ret is NUL-terminated. */

@@ -12,6 +12,7 @@ SEES = {
     "core": ("base",),
     "codec": ("base", "core"),
     "io": ("base",),
+    "gpu": ("base", "io"),
     "kube": ("base", "core", "codec", "io"),
     "report": ("base", "core", "codec"),
     "daemon": ("base", "core", "codec", "io", "kube", "report"),

@@ -1,0 +1,211 @@
+/*
+ * Keeps the entries in the order of the identity's records. A scan makes new arrays, so that a
+ * failed allocation leaves the list as it was.
+ */
+#include "gpu/gpu_list.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+
+void gpu_list_init(struct gpu_list *l, const struct gpu_health_rules *rules)
+{
+    *l = (struct gpu_list){.rules = *rules};
+}
+
+void gpu_list_done(struct gpu_list *l)
+{
+    gpu_identity_done(&l->identity);
+    mem_free(l->entries);
+    mem_free(l->cards);
+    *l = (struct gpu_list){.n = 0};
+}
+
+static void gpu_list_fill(const struct gpu_entry *e, const char *no_driver, struct gpu_card *ret)
+{
+    const struct gpu_found *f = &e->found;
+    *ret = (struct gpu_card){
+        .index = e->index,
+        .uuid = str_of(f->uuid),
+        .pci = str_of(f->pci),
+        .model = str_of(f->model),
+        .profile = str_of(f->profile),
+        .parent = str_of(f->parent),
+        .memory_bytes = f->memory_bytes,
+        .minor = f->minor,
+        .numa = f->numa,
+        .mig = f->parent[0] != '\0',
+        .gpu_instance = f->gpu_instance,
+        .compute_instance = f->compute_instance,
+        .gpu_cap = f->gpu_cap,
+        .compute_cap = f->compute_cap,
+        .seen = e->seen,
+        .missing = e->missing,
+        .health = e->health.level,
+        .reason = str_of(e->health.reason),
+    };
+    if (no_driver[0] != '\0') {
+        ret->health = GPU_UNHEALTHY;
+        ret->reason = str_of(no_driver);
+    } else if (!e->seen) {
+        ret->health = GPU_UNHEALTHY;
+        ret->reason = STR("NVML has not listed the card since the start");
+    }
+}
+
+static void gpu_list_fill_all(struct gpu_list *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        gpu_list_fill(&l->entries[i], l->no_driver, &l->cards[i]);
+}
+
+static bool gpu_list_same(const struct gpu_card *a, const struct gpu_card *b)
+{
+    return a->index == b->index && str_eq(a->uuid, b->uuid) && str_eq(a->pci, b->pci) &&
+           str_eq(a->model, b->model) && str_eq(a->profile, b->profile) &&
+           str_eq(a->parent, b->parent) && a->memory_bytes == b->memory_bytes &&
+           a->minor == b->minor && a->numa == b->numa && a->mig == b->mig &&
+           a->gpu_instance == b->gpu_instance && a->compute_instance == b->compute_instance &&
+           a->gpu_cap == b->gpu_cap && a->compute_cap == b->compute_cap && a->seen == b->seen &&
+           a->missing == b->missing && a->health == b->health && str_eq(a->reason, b->reason);
+}
+
+static void gpu_list_from_record(const struct gpu_record *r, struct gpu_entry *ret)
+{
+    *ret = (struct gpu_entry){.index = r->index, .missing = true};
+    ret->found.memory_bytes = r->memory_bytes;
+    ret->found.numa = -1;
+    ret->found.mig = r->parent[0] != '\0';
+    memcpy(ret->found.uuid, r->uuid, sizeof(r->uuid));
+    memcpy(ret->found.pci, r->pci, sizeof(r->pci));
+    memcpy(ret->found.parent, r->parent, sizeof(r->parent));
+}
+
+/* Entries and cards with room for n. */
+static bool gpu_list_arrays(size_t n, struct gpu_entry **ret_entries, struct gpu_card **ret_cards)
+{
+    *ret_entries = mem_alloc(MAX_OF(n, (size_t)1) * sizeof(**ret_entries));
+    *ret_cards = mem_alloc(MAX_OF(n, (size_t)1) * sizeof(**ret_cards));
+    if (*ret_entries != NULL && *ret_cards != NULL)
+        return true;
+    mem_free(*ret_entries);
+    mem_free(*ret_cards);
+    return false;
+}
+
+enum errc gpu_list_load(struct gpu_list *l, struct gpu_identity *id)
+{
+    assert(l->n == 0 && l->entries == NULL);
+    if (!gpu_list_arrays(id->n, &l->entries, &l->cards)) {
+        l->entries = NULL;
+        l->cards = NULL;
+        gpu_identity_done(id);
+        return ERR_NOMEM;
+    }
+    l->identity = *id;
+    *id = (struct gpu_identity){.n = 0};
+    l->n = l->identity.n;
+    for (size_t i = 0; i < l->n; i++)
+        gpu_list_from_record(&l->identity.items[i], &l->entries[i]);
+    gpu_list_fill_all(l);
+    return OK;
+}
+
+static const struct gpu_entry *gpu_list_entry(const struct gpu_list *l, const char *uuid)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->entries[i].found.uuid, uuid) == 0)
+            return &l->entries[i];
+    return NULL;
+}
+
+/* The entry of a record after a scan. */
+static void gpu_list_renew(const struct gpu_list *l, const struct gpu_record *r,
+                           const struct gpu_scan *scan, uint64_t now_ms, struct gpu_entry *ret)
+{
+    const struct gpu_entry *old = gpu_list_entry(l, r->uuid);
+    if (old != NULL)
+        *ret = *old;
+    else
+        gpu_list_from_record(r, ret);
+    ret->index = r->index;
+    ret->missing = r->missing;
+    for (size_t i = 0; i < scan->n; i++) {
+        if (strcmp(scan->items[i].uuid, r->uuid) != 0)
+            continue;
+        ret->found = scan->items[i];
+        ret->seen = true;
+        (void)gpu_health_poll(&ret->health, &l->rules, &ret->found.sample, now_ms);
+    }
+    if (ret->missing)
+        (void)gpu_health_missing(&ret->health);
+}
+
+enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
+                        bool (*in_use)(void *ctx, uint32_t index), void *ctx, uint64_t now_ms,
+                        bool *ret_changed, bool *ret_save)
+{
+    struct gpu_entry *entries;
+    struct gpu_card *cards;
+    if (!gpu_list_arrays(l->identity.n + scan->n, &entries, &cards))
+        return ERR_NOMEM;
+    enum errc code = gpu_identity_match(&l->identity, scan, in_use, ctx, ret_save);
+    if (code != OK) {
+        mem_free(entries);
+        mem_free(cards);
+        return code;
+    }
+    size_t n = l->identity.n;
+    bool changed = n != l->n;
+    for (size_t i = 0; i < n; i++) {
+        gpu_list_renew(l, &l->identity.items[i], scan, now_ms, &entries[i]);
+        gpu_list_fill(&entries[i], "", &cards[i]);
+        changed = changed || !gpu_list_same(&cards[i], &l->cards[i]);
+    }
+    mem_free(l->entries);
+    mem_free(l->cards);
+    l->entries = entries;
+    l->cards = cards;
+    l->n = n;
+    l->no_driver[0] = '\0';
+    *ret_changed = changed;
+    return OK;
+}
+
+bool gpu_list_xid(struct gpu_list *l, const char *uuid, uint64_t xid, uint32_t gpu_instance,
+                  uint64_t now_ms)
+{
+    bool changed = false;
+    for (size_t i = 0; i < l->n; i++) {
+        struct gpu_entry *e = &l->entries[i];
+        bool slice = e->found.parent[0] != '\0';
+        if (strcmp(slice ? e->found.parent : e->found.uuid, uuid) != 0)
+            continue;
+        if (slice && gpu_instance != NVML_NO_INSTANCE && gpu_instance != e->found.gpu_instance)
+            continue;
+        changed = gpu_health_xid(&e->health, &l->rules, xid, now_ms) || changed;
+    }
+    if (changed)
+        gpu_list_fill_all(l);
+    return changed;
+}
+
+bool gpu_list_no_driver(struct gpu_list *l, const char *reason)
+{
+    char text[GPU_REASON_BYTES];
+    (void)snprintf(text, sizeof(text), "%s", reason);
+    bool changed = strcmp(text, l->no_driver) != 0;
+    memcpy(l->no_driver, text, sizeof(text));
+    for (size_t i = 0; i < l->n; i++)
+        l->entries[i].health.was_away = true;
+    gpu_list_fill_all(l);
+    return changed && l->n > 0;
+}
+
+const struct gpu_card *gpu_list_find(const struct gpu_list *l, uint32_t index)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->cards[i].index == index)
+            return &l->cards[i];
+    return NULL;
+}

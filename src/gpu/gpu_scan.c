@@ -1,0 +1,301 @@
+/*
+ * Reads the cards by NVML's index, which is good for one scan only, and what NVML does not tell
+ * from the kernel's files: the NUMA node of a card (NVML's own function tells the node of the
+ * card's memory, which is another thing), and the device nodes of a slice.
+ */
+#include "gpu/gpu_scan.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#define SMALL_FILE ((size_t)4096)
+
+#define CAPABILITIES "%s/driver/nvidia/capabilities/gpu%u/mig/gi%u/"
+
+struct gpu_reader {
+    const struct nvml *nvml;
+    const struct gpu_roots *roots;
+    struct gpu_scan *scan;
+};
+
+static _printf_(2, 3) void gpu_scan_leave_out(struct gpu_scan *s, const char *fmt, ...)
+{
+    va_list args;
+    s->left_out++;
+    va_start(args, fmt);
+    (void)vsnprintf(s->why, sizeof(s->why), fmt, args);
+    va_end(args);
+}
+
+/* The text of a small file in out; absent if it can't be read. */
+static struct str gpu_scan_file(const char *path, char out[SMALL_FILE])
+{
+    struct buf b = buf_on(out, SMALL_FILE);
+    if (file_read_again(str_of(path), &b, NULL) != OK)
+        return STR_NULL;
+    return buf_str(&b);
+}
+
+static int32_t gpu_scan_numa(const struct gpu_roots *roots, const char *pci)
+{
+    char path[PATH_MAX];
+    char text[SMALL_FILE];
+    char at[GPU_PCI_BYTES] = "";
+    int64_t numa = -1;
+    /* The kernel writes "0000:3b:00.0": four digits of the domain where these are enough. */
+    size_t skip = strncmp(pci, "0000", 4) == 0 ? 4 : 0;
+    for (size_t i = 0; pci[i + skip] != '\0' && i < sizeof(at) - 1; i++) {
+        char c = pci[i + skip];
+        at[i] = (char)(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
+    }
+    (void)snprintf(path, sizeof(path), "%s/bus/pci/devices/%s/numa_node", roots->sys, at);
+    if (!str_to_i64(str_trim(gpu_scan_file(path, text)), &numa) || numa < 0 || numa > INT32_MAX)
+        return -1;
+    return (int32_t)numa;
+}
+
+/* "DeviceFileMinor: 12" among lines. */
+static bool gpu_scan_capability(const char *path, uint32_t *ret)
+{
+    char text[SMALL_FILE];
+    struct str rest = gpu_scan_file(path, text);
+    struct str line;
+    uint64_t minor = 0;
+    while (rest.p != NULL) {
+        struct str key;
+        struct str value;
+        (void)str_cut(rest, '\n', &line, &rest);
+        if (!str_cut(line, ':', &key, &value) || !str_eq(key, STR("DeviceFileMinor")))
+            continue;
+        if (!str_to_u64(str_trim(value), UINT32_MAX, &minor))
+            return false;
+        *ret = (uint32_t)minor;
+        return true;
+    }
+    return false;
+}
+
+static bool gpu_scan_capabilities(const struct gpu_roots *roots, struct gpu_found *f)
+{
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), CAPABILITIES "access", roots->proc, f->minor,
+                   f->gpu_instance);
+    if (!gpu_scan_capability(path, &f->gpu_cap))
+        return false;
+    (void)snprintf(path, sizeof(path), CAPABILITIES "ci%u/access", roots->proc, f->minor,
+                   f->gpu_instance, f->compute_instance);
+    return gpu_scan_capability(path, &f->compute_cap);
+}
+
+static bool gpu_scan_lost(int code)
+{
+    return code == NVML_GPU_IS_LOST || code == NVML_RESET_REQUIRED || code == NVML_UNINITIALIZED ||
+           code == NVML_DRIVER_NOT_LOADED || code == NVML_UNKNOWN;
+}
+
+static void gpu_scan_sample_card(const struct nvml *n, struct nvml_device *d, struct gpu_sample *s)
+{
+    struct nvml_memory memory;
+    struct nvml_rows rows;
+    int code = nvml_memory(n, d, &memory); /* a call that every card answers */
+    *s = (struct gpu_sample){.error = code};
+    code = nvml_rows(n, d, &rows);
+    s->rows_known = code == NVML_OK;
+    if (s->rows_known) {
+        s->rows_pending = rows.pending;
+        s->rows_failure = rows.failure;
+    } else if (s->error == NVML_OK && gpu_scan_lost(code)) {
+        s->error = code;
+    }
+    code = nvml_uncorrected(n, d, &s->uncorrected);
+    s->ecc_known = code == NVML_OK;
+    if (s->error == NVML_OK && gpu_scan_lost(code))
+        s->error = code;
+    if (nvml_pages_pending(n, d, &s->pages_pending) != NVML_OK)
+        s->pages_pending = false;
+    if (s->error != NVML_OK)
+        (void)snprintf(s->error_text, sizeof(s->error_text), "%s", nvml_text(n, s->error));
+}
+
+void gpu_scan_sample(const struct nvml *n, struct gpu_scan *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct gpu_found *f = &s->items[i];
+        if (i > 0 && s->items[i - 1].card == f->card)
+            f->sample = s->items[i - 1].sample;
+        else
+            gpu_scan_sample_card(n, f->card, &f->sample);
+    }
+}
+
+/* A zeroed item at the end of the scan; NULL: no memory, or too many. */
+static struct gpu_found *gpu_scan_add(struct gpu_scan *s)
+{
+    if (s->n == s->cap) {
+        size_t cap = s->cap == 0 ? 16 : s->cap * 2;
+        struct gpu_found *grown = mem_resize(s->items, cap * sizeof(*grown));
+        if (grown == NULL)
+            return NULL;
+        s->items = grown;
+        s->cap = cap;
+    }
+    struct gpu_found *f = &s->items[s->n++];
+    memset(f, 0, sizeof(*f));
+    return f;
+}
+
+/* "NVIDIA A100-SXM4-40GB MIG 1g.5gb": the text behind MIG; else from the sizes, as NVML makes it.
+ */
+static void gpu_scan_profile(const struct nvml *n, struct gpu_found *f,
+                             const struct nvml_attributes *a)
+{
+    char name[GPU_NAME_BYTES];
+    const char *profile = nvml_name(n, f->device, name) == NVML_OK ? strstr(name, " MIG ") : NULL;
+    if (profile != NULL)
+        (void)snprintf(f->profile, sizeof(f->profile), "%s", profile + strlen(" MIG "));
+    else
+        (void)snprintf(f->profile, sizeof(f->profile), "%ug.%llugb", a->gpu_slices,
+                       (unsigned long long)((a->memory_bytes + ((uint64_t)1 << 30) - 1) >> 30));
+}
+
+static int gpu_scan_slice(const struct gpu_reader *r, const struct gpu_found *card,
+                          struct nvml_device *slice)
+{
+    const struct nvml *n = r->nvml;
+    struct nvml_attributes a = {.gpu_slices = 0};
+    struct gpu_found f = *card;
+    f.device = slice;
+    f.mig = true;
+    memcpy(f.parent, card->uuid, sizeof(f.parent));
+    int code = nvml_uuid(n, slice, f.uuid);
+    if (code == NVML_OK)
+        code = nvml_instances(n, slice, &f.gpu_instance, &f.compute_instance);
+    if (code == NVML_OK)
+        code = nvml_attributes(n, slice, &a);
+    if (code != NVML_OK || a.memory_bytes == 0) {
+        gpu_scan_leave_out(r->scan, "a slice of %s: %s", card->uuid,
+                           code == NVML_OK ? "no memory" : nvml_text(n, code));
+        return NVML_OK;
+    }
+    f.memory_bytes = a.memory_bytes;
+    gpu_scan_profile(n, &f, &a);
+    if (!gpu_scan_capabilities(r->roots, &f)) {
+        gpu_scan_leave_out(r->scan, "%s: %s/driver/nvidia/capabilities does not name its nodes",
+                           f.uuid, r->roots->proc);
+        return NVML_OK;
+    }
+    struct gpu_found *at = gpu_scan_add(r->scan);
+    if (at == NULL)
+        return NVML_MEMORY;
+    *at = f;
+    return NVML_OK;
+}
+
+/* Drops slices of one card, from `first` on, that share a GPU instance. */
+static void gpu_scan_drop_shared(struct gpu_scan *s, size_t first)
+{
+    size_t kept = first;
+    for (size_t i = first; i < s->n; i++) {
+        bool shares = false;
+        for (size_t j = first; j < s->n; j++)
+            shares = shares || (i != j && s->items[i].gpu_instance == s->items[j].gpu_instance);
+        s->items[i].sample.error = shares ? -1 : 0;
+    }
+    for (size_t i = first; i < s->n; i++) {
+        if (s->items[i].sample.error == 0)
+            s->items[kept++] = s->items[i];
+        else
+            gpu_scan_leave_out(s, "%s: other compute instances use the same memory",
+                               s->items[i].uuid);
+    }
+    s->n = kept;
+}
+
+static int gpu_scan_slices(const struct gpu_reader *r, const struct gpu_found *card)
+{
+    uint32_t most = 0;
+    size_t first = r->scan->n;
+    int code = nvml_mig_count(r->nvml, card->device, &most);
+    for (uint32_t i = 0; code == NVML_OK && i < most; i++) {
+        struct nvml_device *slice = NULL;
+        int there = nvml_mig_device(r->nvml, card->device, i, &slice);
+        if (there == NVML_OK)
+            code = gpu_scan_slice(r, card, slice);
+        else if (there != NVML_NOT_FOUND)
+            gpu_scan_leave_out(r->scan, "slice %u of %s: %s", i, card->uuid,
+                               nvml_text(r->nvml, there));
+    }
+    if (code != NVML_OK && code != NVML_MEMORY) {
+        gpu_scan_leave_out(r->scan, "the slices of %s: %s", card->uuid, nvml_text(r->nvml, code));
+        code = NVML_OK;
+    }
+    gpu_scan_drop_shared(r->scan, first);
+    return code;
+}
+
+/* What the card is; not NVML_OK: it can't be offered. */
+static int gpu_scan_describe(const struct gpu_reader *r, struct gpu_found *f)
+{
+    const struct nvml *n = r->nvml;
+    struct nvml_memory memory = {.total = 0};
+    int code = nvml_uuid(n, f->device, f->uuid);
+    if (code == NVML_OK)
+        code = nvml_pci(n, f->device, f->pci);
+    if (code == NVML_OK)
+        code = nvml_minor(n, f->device, &f->minor);
+    if (code == NVML_OK)
+        code = nvml_name(n, f->device, f->model);
+    if (code == NVML_OK)
+        code = nvml_memory(n, f->device, &memory);
+    f->memory_bytes = memory.total;
+    if (code == NVML_OK)
+        f->numa = gpu_scan_numa(r->roots, f->pci);
+    return code;
+}
+
+static int gpu_scan_card(const struct gpu_reader *r, uint32_t i)
+{
+    bool mig = false;
+    struct gpu_found f = {.gpu_instance = NVML_NO_INSTANCE, .compute_instance = NVML_NO_INSTANCE};
+    int code = nvml_card(r->nvml, i, &f.device);
+    if (code == NVML_OK)
+        code = gpu_scan_describe(r, &f);
+    if (code != NVML_OK) {
+        gpu_scan_leave_out(r->scan, "card %u of NVML: %s", i, nvml_text(r->nvml, code));
+        return NVML_OK;
+    }
+    f.card = f.device;
+    if (nvml_mig_mode(r->nvml, f.device, &mig) == NVML_OK && mig)
+        return gpu_scan_slices(r, &f);
+    struct gpu_found *at = gpu_scan_add(r->scan);
+    if (at == NULL)
+        return NVML_MEMORY;
+    *at = f;
+    return NVML_OK;
+}
+
+int gpu_scan_read(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *ret)
+{
+    struct gpu_reader r = {.nvml = n, .roots = roots, .scan = ret};
+    assert(ret->items == NULL && ret->n == 0);
+    if (nvml_driver(n, ret->driver) != NVML_OK)
+        ret->driver[0] = '\0';
+    int code = nvml_count(n, &ret->cards);
+    for (uint32_t i = 0; code == NVML_OK && i < ret->cards; i++)
+        code = gpu_scan_card(&r, i);
+    if (code != NVML_OK) {
+        gpu_scan_done(ret);
+        return code;
+    }
+    gpu_scan_sample(n, ret);
+    return NVML_OK;
+}
+
+void gpu_scan_done(struct gpu_scan *s)
+{
+    mem_free(s->items);
+    *s = (struct gpu_scan){.n = 0};
+}

@@ -1,0 +1,236 @@
+/* What XIDs and polls make of a card. The times are arguments: no test waits. */
+#include "gpu/gpu_health.h"
+#include "unit.h"
+
+#define COOLDOWN 300000
+
+static struct gpu_health_rules rules_of(const char *disable, const char *enable)
+{
+    struct str bad;
+    return gpu_health_rules(str_of(disable), str_of(enable), COOLDOWN, &bad);
+}
+
+START_TEST(each_xid_has_its_class)
+{
+    static const struct {
+        const char *disable;
+        const char *enable;
+        uint64_t xid;
+        enum gpu_xid_class class;
+    } cases[] = {
+        {NULL, NULL, 13, GPU_XID_IGNORED},
+        {NULL, NULL, 31, GPU_XID_IGNORED},
+        {NULL, NULL, 43, GPU_XID_IGNORED},
+        {NULL, NULL, 45, GPU_XID_IGNORED},
+        {NULL, NULL, 68, GPU_XID_IGNORED},
+        {NULL, NULL, 109, GPU_XID_IGNORED},
+        {NULL, NULL, 63, GPU_XID_WARN},
+        {NULL, NULL, 92, GPU_XID_WARN},
+        {NULL, NULL, 94, GPU_XID_WARN},
+        {NULL, NULL, 48, GPU_XID_NEEDS_RESET},
+        {NULL, NULL, 64, GPU_XID_NEEDS_RESET},
+        {NULL, NULL, 74, GPU_XID_NEEDS_RESET},
+        {NULL, NULL, 79, GPU_XID_NEEDS_RESET},
+        {NULL, NULL, 95, GPU_XID_NEEDS_RESET},
+        {NULL, NULL, 119, GPU_XID_NEEDS_RESET},
+        {NULL, NULL, 120, GPU_XID_NEEDS_RESET},
+        {NULL, NULL, 1, GPU_XID_UNHEALTHY},
+        {NULL, NULL, 999, GPU_XID_UNHEALTHY},
+        {NULL, NULL, UINT64_MAX, GPU_XID_UNHEALTHY},
+        {"79", NULL, 79, GPU_XID_IGNORED},
+        {"79", NULL, 74, GPU_XID_NEEDS_RESET},
+        {" 74 ,79", NULL, 79, GPU_XID_IGNORED},
+        {"all", NULL, 79, GPU_XID_IGNORED},
+        {"ALL", NULL, 5000, GPU_XID_IGNORED},
+        {"xids", NULL, 1, GPU_XID_IGNORED},
+        {"all", "79", 79, GPU_XID_NEEDS_RESET},
+        {"all", "79", 74, GPU_XID_IGNORED},
+        {"79", "79", 79, GPU_XID_NEEDS_RESET},
+        {NULL, "31", 31, GPU_XID_UNHEALTHY},
+        {NULL, "31", 43, GPU_XID_IGNORED},
+        {"all", "all", 13, GPU_XID_UNHEALTHY},
+        {"", "", 79, GPU_XID_NEEDS_RESET},
+    };
+    struct gpu_health_rules rules = rules_of(cases[_i].disable, cases[_i].enable);
+    ck_assert_int_eq(gpu_health_xid_class(&rules, cases[_i].xid), cases[_i].class);
+}
+
+END_TEST
+
+START_TEST(a_word_that_is_not_understood_is_named)
+{
+    struct str bad;
+    struct gpu_health_rules rules =
+        gpu_health_rules(STR("79,xid,,-3"), STR("nonsense"), COOLDOWN, &bad);
+    ck_assert_str_is(bad, "xid");
+    ck_assert_int_eq(gpu_health_xid_class(&rules, 79), GPU_XID_IGNORED);
+    ck_assert_int_eq(gpu_health_xid_class(&rules, 3), GPU_XID_UNHEALTHY);
+    (void)gpu_health_rules(STR("all, 79"), STR_NULL, COOLDOWN, &bad);
+    ck_assert_ptr_null(bad.p);
+}
+
+END_TEST
+
+START_TEST(a_reset_and_the_cooldown_make_a_card_healthy_again)
+{
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_sample good = {.error = NVML_OK};
+    struct gpu_sample lost = {.error = NVML_GPU_IS_LOST, .error_text = "GPU is lost"};
+    ck_assert(!gpu_health_poll(&h, &rules, &good, 1000));
+    ck_assert(gpu_health_xid(&h, &rules, 79, 2000));
+    ck_assert_int_eq(h.level, GPU_UNHEALTHY);
+    ck_assert_str_eq(h.reason, "XID 79 (GPU has fallen off the bus): it needs a reset");
+    ck_assert(!gpu_health_xid(&h, &rules, 79, 2001)); /* nothing new */
+    /* Without a reset no time is long enough. */
+    ck_assert(!gpu_health_poll(&h, &rules, &good, 3000));
+    ck_assert(!gpu_health_poll(&h, &rules, &good, 3000 + 100 * COOLDOWN));
+    ck_assert_int_eq(h.level, GPU_UNHEALTHY);
+    uint64_t t = 4000 + 100 * COOLDOWN;
+    ck_assert(gpu_health_poll(&h, &rules, &lost, t));
+    ck_assert_str_eq(h.reason, "XID 79 (GPU has fallen off the bus): NVML error 15 (GPU is lost)");
+    ck_assert(gpu_health_poll(&h, &rules, &good, t + 1000));
+    ck_assert_str_eq(
+        h.reason,
+        "XID 79 (GPU has fallen off the bus): it answers again, and is watched for a while");
+    ck_assert(!gpu_health_poll(&h, &rules, &good, t + 1000 + COOLDOWN - 1));
+    ck_assert(gpu_health_poll(&h, &rules, &good, t + 1000 + COOLDOWN));
+    ck_assert_int_eq(h.level, GPU_HEALTHY);
+    ck_assert_str_eq(h.reason, "");
+}
+
+END_TEST
+
+START_TEST(a_new_fault_in_the_cooldown_starts_it_again)
+{
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_sample good = {.error = NVML_OK};
+    ck_assert(gpu_health_xid(&h, &rules, 1, 1000)); /* of those without a reset */
+    ck_assert(gpu_health_poll(&h, &rules, &good, 2000));
+    (void)gpu_health_xid(&h, &rules, 1, 200000);
+    (void)gpu_health_poll(&h, &rules, &good, 210000);
+    (void)gpu_health_poll(&h, &rules, &good, 2000 + COOLDOWN);
+    ck_assert_int_eq(h.level, GPU_UNHEALTHY);
+    ck_assert(gpu_health_poll(&h, &rules, &good, 210000 + COOLDOWN));
+    ck_assert_int_eq(h.level, GPU_HEALTHY);
+}
+
+END_TEST
+
+START_TEST(each_poll_has_its_level)
+{
+    static const struct {
+        struct gpu_sample sample;
+        enum gpu_level level;
+        const char *reason;
+    } cases[] = {
+        {{.rows_known = true}, GPU_HEALTHY, ""},
+        {{.rows_known = true, .rows_failure = true},
+         GPU_UNHEALTHY,
+         "a defective memory row can't be remapped, no spare row is left"},
+        {{.rows_known = true, .rows_pending = true},
+         GPU_WARNED,
+         "a memory row is remapped at the next reset: drain and reset it"},
+        {{.pages_pending = true},
+         GPU_WARNED,
+         "a memory page is retired at the next reset: drain and reset it"},
+        {{.ecc_known = true, .uncorrected = 3},
+         GPU_UNHEALTHY,
+         "3 uncorrected memory errors since the last reset"},
+        {{.ecc_known = true, .rows_known = true, .uncorrected = 3},
+         GPU_WARNED,
+         "3 uncorrected memory errors since the last reset"},
+        {{.error = NVML_GPU_IS_LOST, .error_text = "GPU is lost"},
+         GPU_UNHEALTHY,
+         "NVML error 15 (GPU is lost)"},
+        {{.error = NVML_RESET_REQUIRED, .error_text = "GPU requires reset"},
+         GPU_UNHEALTHY,
+         "NVML error 16 (GPU requires reset)"},
+    };
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health_rules off = rules_of("all", NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_health unwatched = {.level = GPU_HEALTHY};
+    ck_assert_int_eq(gpu_health_poll(&h, &rules, &cases[_i].sample, 1000),
+                     cases[_i].level != GPU_HEALTHY);
+    ck_assert_int_eq(h.level, cases[_i].level);
+    ck_assert_str_eq(h.reason, cases[_i].reason);
+    ck_assert(!gpu_health_poll(&unwatched, &off, &cases[_i].sample, 1000));
+    ck_assert_int_eq(unwatched.level, GPU_HEALTHY);
+}
+
+END_TEST
+
+START_TEST(some_other_error_must_last)
+{
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_sample good = {.error = NVML_OK};
+    struct gpu_sample odd = {.error = NVML_UNKNOWN, .error_text = "Unknown Error"};
+    ck_assert(!gpu_health_poll(&h, &rules, &odd, 1));
+    ck_assert(!gpu_health_poll(&h, &rules, &odd, 2));
+    ck_assert(!gpu_health_poll(&h, &rules, &good, 3));
+    ck_assert(!gpu_health_poll(&h, &rules, &odd, 4));
+    ck_assert(!gpu_health_poll(&h, &rules, &odd, 5));
+    ck_assert(gpu_health_poll(&h, &rules, &odd, 6));
+    ck_assert_str_eq(h.reason, "NVML error 999 (Unknown Error)");
+}
+
+END_TEST
+
+START_TEST(fewer_errors_than_before_are_a_reset)
+{
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_sample two = {.ecc_known = true, .rows_known = true, .uncorrected = 2};
+    struct gpu_sample none = {.ecc_known = true, .rows_known = true};
+    ck_assert(gpu_health_poll(&h, &rules, &two, 1));
+    ck_assert(gpu_health_xid(&h, &rules, 95, 2));
+    (void)gpu_health_poll(&h, &rules, &two, 3 + COOLDOWN);
+    (void)gpu_health_poll(&h, &rules, &two, 3 + 3 * COOLDOWN);
+    ck_assert_int_eq(h.level, GPU_UNHEALTHY);
+    ck_assert(gpu_health_poll(&h, &rules, &none, 4 + 3 * COOLDOWN));
+    ck_assert_int_eq(h.level, GPU_HEALTHY); /* it has answered for longer than the cooldown */
+}
+
+END_TEST
+
+START_TEST(a_warning_ends_and_a_missing_card_does_not)
+{
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_sample good = {.error = NVML_OK};
+    ck_assert(gpu_health_xid(&h, &rules, 94, 1));
+    ck_assert_int_eq(h.level, GPU_WARNED);
+    ck_assert_str_eq(h.reason, "XID 94 (contained memory error)");
+    ck_assert(!gpu_health_poll(&h, &rules, &good, 1000));
+    ck_assert(gpu_health_poll(&h, &rules, &good, 1000 + COOLDOWN));
+    ck_assert_int_eq(h.level, GPU_HEALTHY);
+    ck_assert(gpu_health_missing(&h));
+    ck_assert_str_eq(h.reason, "NVML does not list the card");
+    ck_assert(!gpu_health_missing(&h));
+    (void)gpu_health_poll(&h, &rules, &good, 2000 + COOLDOWN);
+    ck_assert_int_eq(h.level, GPU_UNHEALTHY);
+    (void)gpu_health_poll(&h, &rules, &good, 2000 + 2 * COOLDOWN);
+    ck_assert_int_eq(h.level, GPU_HEALTHY);
+    ck_assert(!gpu_health_xid(&h, &rules, 31, 3));
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("gpu_health");
+    TCase *c = tcase_create("gpu_health");
+    tcase_add_loop_test(c, each_xid_has_its_class, 0, 32);
+    tcase_add_test(c, a_word_that_is_not_understood_is_named);
+    tcase_add_test(c, a_reset_and_the_cooldown_make_a_card_healthy_again);
+    tcase_add_test(c, a_new_fault_in_the_cooldown_starts_it_again);
+    tcase_add_loop_test(c, each_poll_has_its_level, 0, 8);
+    tcase_add_test(c, some_other_error_must_last);
+    tcase_add_test(c, fewer_errors_than_before_are_a_reset);
+    tcase_add_test(c, a_warning_ends_and_a_missing_card_does_not);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

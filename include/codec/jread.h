@@ -102,6 +102,10 @@ struct str jread_str(struct jread *r);
  */
 struct str jread_text(struct jread *r);
 
+/* The string, unescaped, of one member of an object; the other members are skipped. Absent if there
+ * is no such member, or for null. */
+struct str jread_member(struct jread *r, struct str name);
+
 /* An integer within int64; 1.0, 1e3 and overflow fail with ERR_RANGE. */
 int64_t jread_i64(struct jread *r);
 bool jread_bool(struct jread *r);

@@ -485,6 +485,19 @@ struct str jread_text(struct jread *r)
     return STR_NULL;
 }
 
+struct str jread_member(struct jread *r, struct str name)
+{
+    struct str ret = STR_NULL;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, name))
+            ret = jread_str(r);
+        else
+            jread_skip(r);
+    }
+    return ret;
+}
+
 int64_t jread_i64(struct jread *r)
 {
     int c = jread_value_begin(r);

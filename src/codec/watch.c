@@ -108,19 +108,6 @@ enum errc list_kind_check(struct str json, struct str wanted, struct err *reterr
                    STR_ARG(wanted));
 }
 
-static struct str watch_metadata_version(struct jread *r)
-{
-    struct str key;
-    struct str version = STR_NULL;
-    jread_object (r, key) {
-        if (str_eq(key, STR("resourceVersion")))
-            version = jread_str(r);
-        else
-            jread_skip(r);
-    }
-    return version;
-}
-
 /* `object` must be valid JSON. */
 static struct str watch_object_version(struct str object, struct arena *arena)
 {
@@ -131,7 +118,7 @@ static struct str watch_object_version(struct str object, struct arena *arena)
         return STR_NULL;
     while (jread_object_next(&r, &key)) {
         if (str_eq(key, STR("metadata"))) {
-            struct str version = watch_metadata_version(&r);
+            struct str version = jread_member(&r, STR("resourceVersion"));
             return jread_failed(&r) ? STR_NULL : version;
         }
         jread_skip(&r);

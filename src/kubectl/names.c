@@ -8,7 +8,7 @@
 #include "kubectl/names.h"
 
 #include "base/limit.h"
-#include "codec/jread.h"
+#include "codec/kube.h"
 #include "kubectl/ask.h"
 #include "kubectl/figures.h"
 #include "kubectl/list.h"
@@ -67,22 +67,8 @@ static bool names_hurry(struct names *x)
 static struct str names_name_of(struct str json, struct arena *a)
 {
     struct jread r;
-    struct str key;
-    struct str name = STR_NULL;
     jread_init(&r, json, a);
-    jread_object (&r, key) {
-        if (!str_eq(key, STR("metadata"))) {
-            jread_skip(&r);
-            continue;
-        }
-        struct str member;
-        jread_object (&r, member) {
-            if (str_eq(member, STR("name")))
-                name = jread_str(&r);
-            else
-                jread_skip(&r);
-        }
-    }
+    struct str name = kube_read_name(&r);
     return jread_finish(&r, NULL) == OK ? name : STR_NULL;
 }
 

@@ -234,19 +234,6 @@ static void show_explain_read_pod(struct jread *r, struct explained *x)
     }
 }
 
-static struct str show_explain_read_text(struct jread *r)
-{
-    struct str text = STR_NULL;
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("text")))
-            text = jread_str(r);
-        else
-            jread_skip(r);
-    }
-    return text;
-}
-
 static enum errc show_explain_read_explained(struct str answer, struct arena *a,
                                              struct explained *x, struct err *e)
 {
@@ -260,7 +247,7 @@ static enum errc show_explain_read_explained(struct str answer, struct arena *a,
         if (str_eq(key, STR("pod"))) {
             show_explain_read_pod(&r, x);
         } else if (str_eq(key, STR("request"))) {
-            x->request = show_explain_read_text(&r);
+            x->request = jread_member(&r, STR("text"));
         } else if (str_eq(key, STR("error"))) {
             x->error = jread_str(&r);
         } else if (str_eq(key, STR("nodes"))) {
@@ -403,19 +390,6 @@ static void show_explain_read_site(struct jread *r, struct fitted *f)
         table_printf(&f->table, TINT_NONE, "%lld", (long long)replicas);
 }
 
-static struct str show_explain_read_stopped(struct jread *r)
-{
-    struct str text = STR_NULL;
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("message")))
-            text = jread_str(r);
-        else
-            jread_skip(r);
-    }
-    return text;
-}
-
 static enum errc show_explain_read_fitted(struct str answer, struct arena *a, struct fitted *f,
                                           struct err *e)
 {
@@ -441,7 +415,7 @@ static enum errc show_explain_read_fitted(struct str answer, struct arena *a, st
         } else if (str_eq(key, STR("fit"))) {
             f->fit = jread_i64(&r);
         } else if (str_eq(key, STR("stopped"))) {
-            f->stopped = show_explain_read_stopped(&r);
+            f->stopped = jread_member(&r, STR("message"));
         } else {
             jread_skip(&r);
         }

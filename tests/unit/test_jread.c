@@ -190,6 +190,38 @@ START_TEST(null_is_zero)
 
 END_TEST
 
+static const struct {
+    const char *text;
+    const char *value; /* NULL: absent */
+    const char *error;
+} members[] = {
+    {"{\"a\":{\"name\":1},\"name\":\"x\",\"b\":[]}", "x", ""},
+    {"{\"name\":\"\"}", "", ""},
+    {"{\"name\":null}", NULL, ""},
+    {"{\"name\":\"x\",\"name\":\"y\"}", "y", ""},
+    {"{\"Name\":\"x\"}", NULL, ""},
+    {"{}", NULL, ""},
+    {"null", NULL, ""},
+    {"{\"name\":1}", NULL, "name: expected a string, got a number at offset 8"},
+    {"[]", NULL, "expected an object, got a list at offset 0"},
+    {"{\"name\":\"x\"", "x", "expected ',' or '}', got the end at offset 11"},
+};
+
+START_TEST(reads_one_member)
+{
+    struct jread r;
+    struct err e = ERR_INIT;
+    jread_init(&r, str_of(members[_i].text), NULL);
+    struct str value = jread_member(&r, STR("name"));
+    ck_assert_int_eq(jread_finish(&r, &e) == OK, members[_i].error[0] == '\0');
+    ck_assert_str_eq(e.text, members[_i].error);
+    ck_assert_int_eq(value.p == NULL, members[_i].value == NULL);
+    if (value.p != NULL)
+        ck_assert_str_is(value, members[_i].value);
+}
+
+END_TEST
+
 START_TEST(reads_booleans)
 {
     struct jread r;
@@ -466,6 +498,7 @@ int main(void)
     tcase_add_loop_test(t, reads_integers, 0, COUNT_OF(integers));
     tcase_add_test(t, reads_text_of_quantities);
     tcase_add_test(t, null_is_zero);
+    tcase_add_loop_test(t, reads_one_member, 0, COUNT_OF(members));
     tcase_add_test(t, reads_booleans);
     tcase_add_test(t, tells_types);
     tcase_add_test(t, raw_values_stand_as_they_were);

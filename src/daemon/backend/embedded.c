@@ -156,19 +156,6 @@ static enum errc embedded_add_pod(struct embedded *c, struct str json, struct st
 static enum errc embedded_load_object(struct embedded *c, struct str json, struct str list_kind,
                                       struct err *reterr);
 
-static struct str embedded_read_kind(struct jread *r)
-{
-    struct str kind = STR_NULL;
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("kind")))
-            kind = jread_str(r);
-        else
-            jread_skip(r);
-    }
-    return kind;
-}
-
 static enum errc embedded_load_items(struct embedded *c, struct str json, struct str list_kind,
                                      struct err *reterr)
 {
@@ -214,7 +201,7 @@ static enum errc embedded_load_object(struct embedded *c, struct str json, struc
     struct jread r;
     struct stored_pod *ignored = NULL;
     jread_init(&r, json, &c->arena);
-    struct str kind = embedded_read_kind(&r);
+    struct str kind = jread_member(&r, STR("kind"));
     enum errc code = jread_finish(&r, reterr);
     if (code != OK)
         return code;

@@ -54,17 +54,6 @@ static void leader_label_perform(struct leader_label *l, struct leader_label_act
 
 /* ---- what the API server answers ---- */
 
-static void leader_label_read_labels(struct jread *r, struct labelled_pod *v)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR(LEADER_LABEL_KEY)))
-            v->value = jread_str(r);
-        else
-            jread_skip(r);
-    }
-}
-
 static void leader_label_read_metadata(struct jread *r, struct labelled_pod *v)
 {
     struct str key;
@@ -74,7 +63,7 @@ static void leader_label_read_metadata(struct jread *r, struct labelled_pod *v)
         else if (str_eq(key, STR("uid")))
             v->uid = jread_str(r);
         else if (str_eq(key, STR("labels")))
-            leader_label_read_labels(r, v);
+            v->value = jread_member(r, STR(LEADER_LABEL_KEY));
         else
             jread_skip(r);
     }

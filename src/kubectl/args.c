@@ -124,9 +124,9 @@ static enum errc args_check_flags(const struct parser *p, struct err *e)
 static enum errc args_check_ways(const struct kubectl_args *a, struct err *e)
 {
     bool own = a->server.n > 0 || a->daemon_url.n > 0;
-    if (a->server.n > 0 && a->daemon_url.n > 0)
+    if (a->server.n > 0 && a->daemon_url.n > 0 && a->command != KUBECTL_DOCTOR)
         return err_set(e, ERR_SYNTAX, "--server and --daemon-url exclude each other");
-    if (own && a->n_passed > 0)
+    if (own && a->n_passed > 0 && !(a->command == KUBECTL_DOCTOR && a->server.n == 0))
         return err_set(e, ERR_SYNTAX, "%s and %s exclude each other",
                        a->server.n > 0 ? "--server" : "--daemon-url", a->passed[0]);
     if (!own && (a->token_file.n > 0 || a->certificate_authority.n > 0))

@@ -19,7 +19,9 @@
 /* The path on the daemon. */
 static void ask_put_tail(struct buf *path, const struct kubectl_question *q)
 {
-    if (q->command == KUBECTL_VERSION) {
+    if (q->command == KUBECTL_DOCTOR) {
+        buf_put(path, STR("/readyz"));
+    } else if (q->command == KUBECTL_VERSION) {
         buf_put(path, STR("/version"));
     } else if (q->command == KUBECTL_TOP || q->command == KUBECTL_CARDS) {
         buf_put(path, STR(PREFIX "/cards"));

@@ -5,7 +5,7 @@
 #include "kubectl/pod.h"
 
 struct kubectl_question {
-    enum kubectl_command command; /* TOP, CARDS, EXPLAIN or FIT; VERSION: the daemon's */
+    enum kubectl_command command; /* TOP, CARDS, EXPLAIN or FIT; VERSION, DOCTOR: the daemon's */
     struct str node;              /* CARDS; absent: all nodes */
     struct str namespace;         /* EXPLAIN of an existing pod */
     struct str name;

@@ -8,11 +8,12 @@
 #define BIT(command) (1U << (command))
 #define FIGURES      (BIT(KUBECTL_TOP) | BIT(KUBECTL_CARDS))
 #define A_POD        (BIT(KUBECTL_EXPLAIN) | BIT(KUBECTL_FIT))
-#define LISTING      BIT(KUBECTL_PODS)               /* from the API server only */
-#define ASKING       (FIGURES | A_POD)               /* the daemon, or without it the API server */
-#define REACHING     (ASKING | BIT(KUBECTL_VERSION)) /* the daemon, if it answers */
-#define CONNECTING   (REACHING | LISTING)
-#define PRINTING     (ASKING | LISTING)
+#define LISTING      BIT(KUBECTL_PODS) /* from the API server only */
+#define ASKING       (FIGURES | A_POD) /* the daemon, or without it the API server */
+/* The daemon, if it answers. */
+#define REACHING   (ASKING | BIT(KUBECTL_VERSION) | BIT(KUBECTL_DOCTOR))
+#define CONNECTING (REACHING | LISTING)
+#define PRINTING   (ASKING | LISTING | BIT(KUBECTL_DOCTOR))
 
 #define TIMEOUT_DEFAULT  "30s"
 #define INTERVAL_DEFAULT "2s"
@@ -316,6 +317,11 @@ static const struct kubectl_verb verbs[] = {
                          "The exit status is 3 if the pod has no node and fits on none.", 1},
     [KUBECTL_FIT] = {"fit", "-f FILE [--replicas N]", "how many replicas of a pod would fit now",
                      "The exit status is 3 if fewer replicas fit than requested.", 0},
+    [KUBECTL_DOCTOR] = {"doctor", "", "check the cluster from its nodes to its pods",
+                        "Each line has what is right (OK), doubtful (WARN) or wrong (FAIL), and "
+                        "what to do.\nThe exit status is 1 if a line is FAIL. With --daemon-url "
+                        "cardpack is called there, and\nthe API server as by every other command.",
+                        0},
     [KUBECTL_COMPLETION] = {"completion", "bash|zsh|fish", "print a completion script for a shell",
                             NULL, 1},
     [KUBECTL_VERSION] = {"version", "", "versions of this program and of the daemon", NULL, 0},
@@ -388,7 +394,8 @@ static void flags_usage_of_all(struct buf *out)
         buf_printf(out, "  %-32.*s %s\n", (int)b.n, b.p, verbs[i].text);
     }
     flags_put_flags(out, ~0U);
-    buf_put(out, STR("\nExit status: 0 on success, 1 after an error, 2 if the command line is not "
+    buf_put(out, STR("\nExit status: 0 on success, 1 after an error or if doctor finds one, 2 if "
+                     "the command line is not "
                      "valid,\n3 if explain or fit find no room.\n"));
 }
 

@@ -8,6 +8,7 @@
 #include "codec/jwrite.h"
 #include "kubectl/ask.h"
 #include "kubectl/complete.h"
+#include "kubectl/doctor.h"
 #include "kubectl/limit.h"
 #include "kubectl/names.h"
 #include "kubectl/pods.h"
@@ -36,6 +37,7 @@ struct program {
     struct timer pause;
     bool opened;
     bool no_room;
+    bool ill; /* doctor has found something that is wrong */
 };
 
 static bool main_is_colored(const struct kubectl_args *a)
@@ -207,6 +209,42 @@ static enum errc main_list_pods(struct program *p, struct err *e)
     return main_show_pods(p, &pods, e);
 }
 
+static enum errc main_show_findings(struct program *p, const struct findings *f, struct err *e)
+{
+    struct buf json;
+    p->ill = f->counts[FINDING_FAIL] > 0;
+    if (p->args.output != KUBECTL_JSON && p->args.output != KUBECTL_YAML)
+        return kubectl_doctor_show(f, main_look(p), &p->out, e);
+    buf_init(&json, LIMIT_KUBECTL_BYTES);
+    kubectl_doctor_write(f, &json);
+    enum errc code = buf_failed(&json) ? err_set(e, buf_fault(&json), "there are too many findings")
+                                       : main_show(p, buf_str(&json), e);
+    buf_done(&json);
+    return code;
+}
+
+/* With --daemon-url there are two servers: the API server, and the daemon. */
+static enum errc main_check_cluster(struct program *p, struct err *e)
+{
+    struct kubectl_args far = p->args;
+    struct kubectl_client daemon;
+    struct findings f = {.arena = &p->arena};
+    bool apart = p->args.daemon_url.n > 0;
+    far.server = STR_NULL;
+    p->args.daemon_url = STR_NULL;
+    enum errc code = main_open_client(p, e);
+    struct kubectl_client *called = p->args.way == KUBECTL_DIRECT ? NULL : &p->client;
+    if (code == OK && apart) {
+        code = kubectl_client_open(&daemon, &far, e);
+        called = &daemon;
+    }
+    if (code == OK)
+        code = kubectl_doctor(&p->client, called, &f, e);
+    if (called == &daemon)
+        kubectl_client_close(&daemon);
+    return code == OK ? main_show_findings(p, &f, e) : code;
+}
+
 static void main_write_version(struct str daemon, struct buf *json)
 {
     struct jwrite w;
@@ -367,6 +405,8 @@ static enum errc main_run(struct program *p, struct err *e)
         return main_tell_help(p);
     case KUBECTL_VERSION:
         return main_tell_version(p, e);
+    case KUBECTL_DOCTOR:
+        return main_check_cluster(p, e);
     case KUBECTL_COMPLETION:
         return kubectl_completion(p->args.subject, &p->out, e);
     case KUBECTL_COMPLETE:
@@ -411,6 +451,8 @@ static int main_answer(struct program *p)
     }
     if (status == EXIT_SUCCESS && p->no_room)
         status = STATUS_NO_ROOM;
+    if (status == EXIT_SUCCESS && p->ill)
+        status = EXIT_FAILURE;
     buf_done(&p->out);
     arena_done(&p->arena);
     return status;

@@ -1,0 +1,369 @@
+/*
+ * Reads the lists of the cluster for doctor: nodes, the ConfigMaps of kube-system, then pods. Each
+ * object goes into the cache as in the daemon, and then to its check. What the user may not read is
+ * a finding, and the other checks go on.
+ */
+#include "kubectl/doctor.h"
+
+#include "base/mem.h"
+#include "core/gpushare.h"
+#include "kube/ingest.h"
+#include "kubectl/ask.h"
+#include "kubectl/list.h"
+
+#define REVIEW "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+struct checkup {
+    struct kubectl_client *client;
+    struct findings *findings;
+    struct doctor_system system;
+    struct cache cache;
+    struct ingest ingest;
+    struct arena scratch; /* for one object */
+    struct findings at;   /* the findings when the list under way began, and the same of `system` */
+    struct doctor_system system_at;
+    enum cache_kind kind; /* of the list under way */
+    uint32_t now_s;
+    bool scheduler; /* a configuration of kube-scheduler was found */
+};
+
+/* ---- objects ---- */
+
+/* Whether the node has the label by which gpushare's plugin is started there. */
+static bool doctor_is_wanted(struct jread *r)
+{
+    struct str key;
+    struct str field;
+    struct str label;
+    bool wanted = false;
+    jread_object (r, key) {
+        if (!str_eq(key, STR("metadata"))) {
+            jread_skip(r);
+            continue;
+        }
+        jread_object (r, field) {
+            if (!str_eq(field, STR("labels"))) {
+                jread_skip(r);
+                continue;
+            }
+            jread_object (r, label) {
+                if (str_eq(label, STR("gpushare")))
+                    wanted = str_eq(jread_str(r), STR("true"));
+                else
+                    jread_skip(r);
+            }
+        }
+    }
+    return wanted;
+}
+
+static void doctor_take_node(struct checkup *x, struct str json)
+{
+    struct jread r;
+    struct node_view v;
+    ingest_node(&x->ingest, json, false);
+    jread_init(&r, json, &x->scratch);
+    kube_read_node(&r, &x->scratch, &v);
+    if (jread_finish(&r, NULL) != OK)
+        return;
+    jread_init(&r, json, &x->scratch);
+    bool wanted = doctor_is_wanted(&r);
+    doctor_node(x->findings, &v, cache_node(&x->cache, v.name), wanted);
+}
+
+static void doctor_take_data(struct checkup *x, struct str json, struct str name)
+{
+    struct jread r;
+    struct str key;
+    struct str field;
+    jread_init(&r, json, &x->scratch);
+    jread_object (&r, key) {
+        if (!str_eq(key, STR("data"))) {
+            jread_skip(&r);
+            continue;
+        }
+        jread_object (&r, field)
+            x->scheduler = doctor_scheduler(x->findings, name, jread_str(&r)) || x->scheduler;
+    }
+}
+
+static void doctor_take_configmap(struct checkup *x, struct str json)
+{
+    struct jread r;
+    struct configmap_view v;
+    ingest_configmap(&x->ingest, json, false);
+    jread_init(&r, json, &x->scratch);
+    kube_read_configmap(&r, &v);
+    if (jread_finish(&r, NULL) != OK)
+        return;
+    if (str_starts(v.name, GPUSHARE_UNHEALTHY_PREFIX) && v.gpus.p != NULL)
+        doctor_health(x->findings, &x->cache, str_skip(v.name, GPUSHARE_UNHEALTHY_PREFIX.n),
+                      v.gpus);
+    doctor_take_data(x, json, v.name);
+}
+
+static void doctor_take_pod(struct checkup *x, struct str json)
+{
+    struct jread r;
+    struct pod_view v;
+    ingest_pod(&x->ingest, json, false);
+    jread_init(&r, json, &x->scratch);
+    kube_read_pod(&r, &x->scratch, &v);
+    if (jread_finish(&r, NULL) != OK)
+        return;
+    doctor_system_take(&x->system, &v, x->findings->arena);
+    doctor_pod(x->findings, &x->cache, &v, x->now_s);
+}
+
+/* ---- lists ---- */
+
+static void doctor_on_begin(void *ctx)
+{
+    struct checkup *x = ctx;
+    /* The arrays may have grown in place: what is behind the old ends does not count. */
+    x->findings->n = x->at.n;
+    memcpy(x->findings->counts, x->at.counts, sizeof(x->at.counts));
+    x->system.n_plugins = x->system_at.n_plugins;
+    x->system.extender = x->system_at.extender;
+    x->system.leader = x->system_at.leader;
+    x->system.n_leaders = x->system_at.n_leaders;
+    x->system.n_replicas = x->system_at.n_replicas;
+    ingest_list_begin(&x->ingest, x->kind);
+}
+
+static enum errc doctor_on_object(void *ctx, struct str json, struct err *e)
+{
+    static void (*const takes[CACHE_KINDS])(struct checkup *,
+                                            struct str) = {[CACHE_NODES] = doctor_take_node,
+                                                           [CACHE_PODS] = doctor_take_pod,
+                                                           [CACHE_HEALTH] = doctor_take_configmap};
+    struct checkup *x = ctx;
+    arena_reset(&x->scratch);
+    takes[x->kind](x, json);
+    bool lost = x->ingest.lost || arena_failed(x->findings->arena);
+    return lost ? err_set(e, ERR_NOMEM, "out of memory") : OK;
+}
+
+static enum errc doctor_read_list(struct checkup *x, enum cache_kind kind, struct err *e)
+{
+    static const struct {
+        struct str path;
+        struct str query;
+        struct str kind;
+        struct str name;
+    } lists[CACHE_KINDS] = {
+        [CACHE_NODES] = {STR("/api/v1/nodes"), STR_NULL, STR("NodeList"), STR("nodes")},
+        [CACHE_PODS] = {STR("/api/v1/pods"), INGEST_POD_SELECTOR, STR("PodList"), STR("pods")},
+        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL,
+                          STR("ConfigMapList"), STR("configmaps of kube-system")},
+    };
+    struct kubectl_list l = {.path = lists[kind].path,
+                             .query = lists[kind].query,
+                             .kind = lists[kind].kind,
+                             .begin = doctor_on_begin,
+                             .take = doctor_on_object,
+                             .ctx = x};
+    x->kind = kind;
+    x->at = *x->findings;
+    x->system_at = x->system;
+    enum errc code = kubectl_list_read(x->client, &l, e);
+    if (code == ERR_DENIED) {
+        finding_add(x->findings, kind == CACHE_HEALTH ? FINDING_WARN : FINDING_FAIL,
+                    lists[kind].name,
+                    "bind the roles of manifests/kubectl-cardpack-rbac.yaml to the user",
+                    "they are not checked: %s", e->text);
+        *e = (struct err)ERR_INIT;
+        return OK;
+    }
+    if (code != OK)
+        return code;
+    if (x->ingest.torn[kind])
+        finding_add(x->findings, FINDING_FAIL, lists[kind].name,
+                    "correct the object that standard error names",
+                    "an object cannot be read: cardpack does not know what it holds");
+    (void)ingest_list_end(&x->ingest, kind);
+    return OK;
+}
+
+/* ---- rights ---- */
+
+static void doctor_put_review(struct buf *out, const struct doctor_right *r,
+                              const struct kubectl_args *a)
+{
+    const struct {
+        const char *key;
+        struct str value;
+    } fields[] = {
+        {"verb", str_of(r->verb)},
+        {"resource", str_of(r->resource)},
+        {"subresource", str_of(r->subresource)},
+        {"namespace", r->of_service  ? a->service_namespace
+                      : r->of_system ? GPUSHARE_UNHEALTHY_NAMESPACE
+                                     : STR("")},
+    };
+
+    struct jwrite w;
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("apiVersion"));
+    jwrite_str(&w, STR("authorization.k8s.io/v1"));
+    jwrite_key(&w, STR("kind"));
+    jwrite_str(&w, STR("SelfSubjectAccessReview"));
+    jwrite_key(&w, STR("spec"));
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("resourceAttributes"));
+    jwrite_object_begin(&w);
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        jwrite_key(&w, str_of(fields[i].key));
+        jwrite_str(&w, fields[i].value);
+    }
+    if (r->of_service) {
+        struct buf name;
+        struct str service;
+        struct str port;
+        bool named = str_cut(a->service_name, ':', &service, &port);
+        buf_init(&name, KIB);
+        buf_printf(&name, "%.*s:%.*s", STR_ARG(service), STR_ARG(named ? port : STR("http")));
+        jwrite_key(&w, STR("name"));
+        jwrite_str(&w, buf_str(&name));
+        buf_done(&name);
+    }
+    jwrite_object_end(&w);
+    jwrite_object_end(&w);
+    jwrite_object_end(&w);
+}
+
+static bool doctor_is_allowed(struct str reply, struct arena *a)
+{
+    struct jread r;
+    struct str key;
+    struct str field;
+    bool allowed = false;
+    jread_init(&r, reply, a);
+    jread_object (&r, key) {
+        if (!str_eq(key, STR("status"))) {
+            jread_skip(&r);
+            continue;
+        }
+        jread_object (&r, field) {
+            if (str_eq(field, STR("allowed")))
+                allowed = jread_bool(&r);
+            else
+                jread_skip(&r);
+        }
+    }
+    return jread_finish(&r, NULL) == OK && allowed;
+}
+
+static enum errc doctor_check_right(struct checkup *x, const struct doctor_right *r, struct err *e)
+{
+    struct buf body;
+    buf_init(&body, KIB);
+    doctor_put_review(&body, r, x->client->args);
+    arena_reset(&x->scratch);
+    enum errc code = buf_failed(&body)
+                         ? err_set(e, buf_fault(&body), "the name of the Service is too long")
+                         : kubectl_client_call(x->client, "POST", STR(REVIEW), buf_str(&body), e);
+    buf_done(&body);
+    if (code != OK)
+        return code;
+    if (kubectl_client_status(x->client) != 201) {
+        (void)kube_call_result(&x->client->call, e);
+        finding_add(x->findings, FINDING_WARN, STR("rights"), "check them with kubectl auth can-i",
+                    "the API server does not tell the user's rights: %s", e->text);
+        *e = (struct err)ERR_INIT;
+        return OK;
+    }
+    if (!doctor_is_allowed(kubectl_client_reply(x->client), &x->scratch))
+        doctor_right(x->findings, r);
+    return OK;
+}
+
+static enum errc doctor_check_rights(struct checkup *x, bool with_daemon, struct err *e)
+{
+    size_t n = 0;
+    const struct doctor_right *rights = doctor_rights(&n);
+    enum errc code = OK;
+    for (size_t i = 0; i < n && code == OK; i++) {
+        if (with_daemon || !rights[i].of_service)
+            code = doctor_check_right(x, &rights[i], e);
+    }
+    return code;
+}
+
+/* ---- cardpack ---- */
+
+static enum errc doctor_ask_daemon(struct checkup *x, struct kubectl_client *daemon,
+                                   struct doctor_daemon *ret, struct err *e)
+{
+    struct kubectl_question ready = {.command = KUBECTL_DOCTOR};
+    struct kubectl_question version = {.command = KUBECTL_VERSION};
+    struct arena *a = x->findings->arena;
+    struct err unsaid = ERR_INIT;
+    *ret = (struct doctor_daemon){.asked = true, .through_service = daemon == x->client};
+    enum errc code = kubectl_ask_daemon(daemon, &ready, a, &ret->ready, &ret->fault);
+    ret->fault.code = code;
+    ret->ready = str_trim(ret->ready);
+    if (code == OK && kubectl_ask_daemon(daemon, &version, a, &ret->version, &unsaid) != OK)
+        ret->version = STR_NULL;
+    if (code == OK || !ret->through_service)
+        return OK;
+    if (!daemon->is_answered) {
+        *e = ret->fault;
+        return code;
+    }
+    ret->no_service = kubectl_client_status(daemon) == 404;
+    ret->denied = kubectl_client_status(daemon) == 403 || kubectl_client_status(daemon) == 401;
+    return OK;
+}
+
+static void doctor_tell_scheduler(struct findings *f)
+{
+    finding_add(f, FINDING_WARN, STR("kube-scheduler"),
+                "look at --config in /etc/kubernetes/manifests/kube-scheduler.yaml of each control-"
+                "plane node: that file must have the extender of config/kube-scheduler.yaml",
+                "its configuration is in no ConfigMap of kube-system that can be read here, but in "
+                "a file of its host");
+}
+
+static enum errc doctor_run(struct checkup *x, struct kubectl_client *daemon, struct err *e)
+{
+    static const enum cache_kind kinds[] = {CACHE_NODES, CACHE_HEALTH, CACHE_PODS};
+    struct doctor_daemon d = {.asked = false};
+    enum errc code = OK;
+    if (daemon != NULL)
+        code = doctor_ask_daemon(x, daemon, &d, e);
+    if (code == OK)
+        code = doctor_check_rights(x, daemon == x->client, e);
+    for (size_t i = 0; i < COUNT_OF(kinds) && code == OK; i++)
+        code = doctor_read_list(x, kinds[i], e);
+    if (code != OK)
+        return code;
+    doctor_daemon(x->findings, &x->system, &d);
+    doctor_system(x->findings, &x->system, &x->cache);
+    if (!x->scheduler)
+        doctor_tell_scheduler(x->findings);
+    doctor_usage(x->findings, &x->cache);
+    return arena_failed(x->findings->arena) ? err_set(e, ERR_NOMEM, "out of memory") : OK;
+}
+
+enum errc kubectl_doctor(struct kubectl_client *cluster, struct kubectl_client *daemon,
+                         struct findings *f, struct err *reterr)
+{
+    struct checkup *x = mem_alloc(sizeof(*x));
+    if (x == NULL)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    x->client = cluster;
+    x->findings = f;
+    x->now_s = (uint32_t)(loop_wall_ns(cluster->loop) / UINT64_C(1000000000));
+    cache_init(&x->cache,
+               (struct map_seed){loop_random(cluster->loop), loop_random(cluster->loop)});
+    ingest_init(&x->ingest, cluster->loop, &x->cache);
+    arena_init(&x->scratch, 4 * LIMIT_OBJECT_BYTES);
+    enum errc code = doctor_run(x, daemon, reterr);
+    arena_done(&x->scratch);
+    ingest_done(&x->ingest);
+    cache_done(&x->cache);
+    mem_free(x);
+    return code;
+}

@@ -1,0 +1,128 @@
+/*
+ * kubectl cardpack doctor: checks a cluster from its nodes to its pods, and says what to do.
+ *
+ * The checks are functions of parsed objects and of the cache that the lists filled; doctor.c reads
+ * the lists and calls them. What the kubelet has really given to a container (podresources) is
+ * known only on the node. A check of it takes what the node's agent publishes as one more parsed
+ * object, and adds findings as the others do.
+ */
+#pragma once
+
+#include "codec/kube.h"
+#include "core/cache.h"
+#include "kubectl/client.h"
+#include "kubectl/show.h"
+
+enum finding_level {
+    FINDING_OK,
+    FINDING_WARN, /* it works, but not as it should, or the check is not possible */
+    FINDING_FAIL,
+    FINDING_LEVELS
+};
+
+struct finding {
+    enum finding_level level;
+    struct str object;  /* "node/n1", "pod/ns/p" */
+    struct str text;    /* what is there, or what is wrong */
+    const char *advice; /* what to do; "": nothing */
+};
+
+/* More findings than LIMIT_FINDINGS are counted and not kept. */
+struct findings {
+    struct arena *arena;
+    struct finding *items;
+    size_t n;
+    size_t cap;
+    size_t counts[FINDING_LEVELS]; /* with those left out */
+};
+
+void finding_add(struct findings *f, enum finding_level level, struct str object,
+                 const char *advice, const char *fmt, ...) _printf_(5, 6);
+
+/* "node/n1"; "pod/ns/p". Absent if the arena failed. */
+struct str finding_node(const struct findings *f, struct str name);
+struct str finding_pod(const struct findings *f, struct str namespace, struct str name);
+
+/* ---- checks of nodes: doctor_nodes.c ---- */
+
+/* `n` is the view's node in the cache; `wanted`: the node has gpushare's label for its plugin. */
+void doctor_node(struct findings *f, const struct node_view *v, const struct node *n, bool wanted);
+
+/* The ConfigMap of a node's unhealthy cards. */
+void doctor_health(struct findings *f, const struct cache *c, struct str name, struct str gpus);
+
+/* Cards that hold more than their size, by the pods of the cache; then one line for all nodes. */
+void doctor_usage(struct findings *f, const struct cache *c);
+
+/* ---- checks of pods: doctor_pods.c ---- */
+
+/* A pod that has not ended. The nodes are in the cache already; now_s is Unix time. */
+void doctor_pod(struct findings *f, const struct cache *c, const struct pod_view *v,
+                uint32_t now_s);
+
+/* ---- checks of the programs: doctor_system.c ---- */
+
+/* What the pods of all namespaces say of the programs that belong to cardpack. */
+struct doctor_system {
+    struct str *plugins; /* the nodes with a running device plugin, n_plugins of them */
+    size_t n_plugins;
+    size_t cap;
+    struct str extender; /* a pod of gpushare's extender that runs; absent: none */
+    struct str leader;   /* a pod of cardpack with the leader's label; absent: none */
+    size_t n_leaders;
+    size_t n_replicas; /* pods of cardpack that run */
+};
+
+void doctor_system_take(struct doctor_system *s, const struct pod_view *v, struct arena *a);
+
+/* What cardpack answered. */
+struct doctor_daemon {
+    bool asked;           /* not with --direct */
+    bool through_service; /* not with --daemon-url */
+    bool no_service;      /* the API server does not have the Service */
+    bool denied;          /* the user may not call it through the API server */
+    struct err fault;     /* why it does not answer, or is not ready; code OK: it is ready */
+    struct str ready;     /* the answer of /readyz */
+    struct str version;   /* absent: not known */
+};
+
+void doctor_daemon(struct findings *f, const struct doctor_system *s,
+                   const struct doctor_daemon *d);
+
+/* Needs the nodes of the cache. */
+void doctor_system(struct findings *f, const struct doctor_system *s, const struct cache *c);
+
+/* A value of a ConfigMap. False: it is no configuration of kube-scheduler, and nothing is found. */
+bool doctor_scheduler(struct findings *f, struct str configmap, struct str text);
+
+/* A right that the commands of kubectl cardpack need. */
+struct doctor_right {
+    const char *verb;
+    const char *resource;
+    const char *subresource; /* "": none */
+    bool of_service;         /* of the Service of cardpack */
+    bool of_system;          /* in kube-system */
+    enum finding_level level;
+    const char *lack; /* what does not work without it */
+};
+
+const struct doctor_right *doctor_rights(size_t *ret_n);
+
+/* The user lacks it. */
+void doctor_right(struct findings *f, const struct doctor_right *r);
+
+/* ---- all of it: doctor.c ---- */
+
+/* Reads the cluster and fills *f. A list that the user may not read is a finding. `daemon` may be
+ * `cluster`: then cardpack is called through the API server; NULL: it is not called. An error: the
+ * API server is not reachable, or there is no memory. */
+enum errc kubectl_doctor(struct kubectl_client *cluster, struct kubectl_client *daemon,
+                         struct findings *f, struct err *reterr) _must_use_;
+
+/* ---- show_doctor.c ---- */
+
+enum errc kubectl_doctor_show(const struct findings *f, struct kubectl_look look, struct buf *out,
+                              struct err *reterr) _must_use_;
+
+/* {"fail": N, "warn": N, "ok": N, "findings": [{"result", "object", "finding", "advice"}]} */
+void kubectl_doctor_write(const struct findings *f, struct buf *out);

@@ -1,0 +1,116 @@
+/* What doctor says of a pod: its request, and whether its annotations agree with its node. */
+#include "core/gpushare.h"
+#include "kubectl/doctor.h"
+
+/* The device plugin acknowledges a pod when the kubelet starts it. Pulling the image comes later,
+ * so this is long. */
+#define ACKNOWLEDGE_S 300
+
+#define NS_OF_S UINT64_C(1000000000)
+
+static void doctor_pods_check_place(struct findings *f, const struct node *n,
+                                    const struct request *r, const struct pod_view *v,
+                                    struct str object)
+{
+    struct placement there _uninitialized_;
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
+    placement_read(v, r, &there);
+    uint32_t count = shares_of(r, there.grants, there.n, v->initialized, shares);
+    const char *advice = "delete the pod, so that its controller makes a new one: its card may be "
+                         "given to others";
+    if (count == 0 && v->idx.p == NULL && !v->said_allocation)
+        finding_add(
+            f, FINDING_FAIL, object,
+            "delete the pod, and check that the scheduler of its schedulerName calls "
+            "cardpack for aliyun.com/gpu-mem, and that the pod was not made with a nodeName",
+            "bound to node %.*s without a card: it was not scheduled through cardpack",
+            STR_ARG(v->node));
+    else if (count == 0)
+        finding_add(f, FINDING_FAIL, object, advice,
+                    "its annotations name no card: ALIYUN_COM_GPU_MEM_IDX is \"%.*s\"",
+                    STR_ARG(str_head(v->idx, 40)));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct share *s = &shares[i];
+        if (!node_has_card(n, s->card))
+            finding_add(f, FINDING_FAIL, object, advice,
+                        "its annotations name card %u, which node %.*s does not have", s->card,
+                        STR_ARG(v->node));
+        else if (share_charge(r, s, n->cards[s->card].total) > n->cards[s->card].total)
+            finding_add(f, FINDING_FAIL, object, advice,
+                        "it holds %lld of card %u of node %.*s, which has %lld",
+                        (long long)share_charge(r, s, n->cards[s->card].total), s->card,
+                        STR_ARG(v->node), (long long)n->cards[s->card].total);
+    }
+}
+
+/* The time of the Binding, in seconds; 0: not known. */
+static uint64_t doctor_pods_bound_s(const struct pod_view *v)
+{
+    uint64_t ns = 0;
+    return str_to_u64(v->assume_time, UINT64_MAX, &ns) ? ns / NS_OF_S : 0;
+}
+
+static void doctor_pods_check_plugin(struct findings *f, const struct pod_view *v, uint32_t now_s,
+                                     struct str object)
+{
+    uint64_t bound_s = doctor_pods_bound_s(v);
+    const char *advice = "look at the log of the device plugin on its node; then delete the pod, "
+                         "because its containers may use another card";
+    if (!str_eq(v->assigned, STR("false")))
+        return;
+    if (str_eq(v->phase, STR("Running")))
+        finding_add(f, FINDING_WARN, object, advice,
+                    "it runs, and the device plugin has not acknowledged it: "
+                    "ALIYUN_COM_GPU_MEM_ASSIGNED is \"false\"");
+    else if (bound_s > 0 && bound_s + ACKNOWLEDGE_S < now_s)
+        finding_add(f, FINDING_WARN, object, advice,
+                    "bound %llu minutes ago, and the device plugin has not acknowledged it",
+                    (unsigned long long)(now_s - bound_s) / 60);
+}
+
+static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
+                                    const struct request *r, const struct pod_view *v,
+                                    uint32_t now_s, struct str object)
+{
+    const struct node *n = cache_node(c, v->node);
+    if (n == NULL || n->sizes == NULL) {
+        finding_add(f, FINDING_WARN, object, "delete the pod, unless its node comes back",
+                    "bound to node %.*s, which does not exist", STR_ARG(v->node));
+        return;
+    }
+    if (n->fault != NODE_OK) {
+        finding_add(f, FINDING_FAIL, object, "see the finding about the node",
+                    "bound to node %.*s, of which no cards are known", STR_ARG(v->node));
+        return;
+    }
+    doctor_pods_check_place(f, n, r, v, object);
+    doctor_pods_check_plugin(f, v, now_s, object);
+}
+
+void doctor_pod(struct findings *f, const struct cache *c, const struct pod_view *v, uint32_t now_s)
+{
+    struct request r _uninitialized_;
+    struct err fault = ERR_INIT;
+    fault.code = request_read(v, &r, &fault);
+    if (pod_view_terminal(v) || (fault.code == OK && !request_shares(&r)))
+        return;
+    struct str object = finding_pod(f, v->namespace, v->name);
+    if (fault.code != OK && !pod_view_bound(v)) {
+        finding_add(f, FINDING_FAIL, object, "correct the pod: docs/requests.md",
+                    "its request is not valid: %s", fault.text);
+        return;
+    }
+    if (v->unknown.p != NULL)
+        finding_add(f, FINDING_WARN, object, "correct the name: docs/requests.md has all of them",
+                    "annotation %.*s has no effect: cardpack does not know it",
+                    STR_ARG(str_head(v->unknown, 80)));
+    if (pod_view_bound(v))
+        doctor_pods_check_bound(f, c, &r, v, now_s, object);
+    else if (v->idx.p != NULL || v->said_allocation)
+        finding_add(
+            f, FINDING_WARN, object,
+            "remove the annotation from the template that the pod comes from: only a "
+            "Binding writes it",
+            "it is not bound, and has the annotation %.*s of a bound pod",
+            STR_ARG(v->idx.p != NULL ? GPUSHARE_ANNOTATION_IDX : GPUSHARE_ANNOTATION_ALLOCATION));
+}

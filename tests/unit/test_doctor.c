@@ -1,0 +1,361 @@
+/* What doctor finds in nodes, ConfigMaps, pods, and in what runs in a cluster. */
+#include "kubectl/doctor.h"
+
+#include "fit_fixture.h"
+
+#define NOW 1795326000U
+
+static struct arena arena;
+static struct findings found;
+static struct rig rig;
+
+static void setup(void)
+{
+    arena_init(&arena, 16 * MIB);
+    found = (struct findings){.arena = &arena};
+    rig_init(&rig);
+}
+
+static void teardown(void)
+{
+    rig_done(&rig);
+    arena_done(&arena);
+}
+
+/* All findings, in lines: "FAIL node/n: text". Each that is not OK has an advice. */
+static const char *findings(void)
+{
+    static const char *const words[] = {"OK", "WARN", "FAIL"};
+    static char bytes[4096];
+    struct buf out = BUF_ON(bytes);
+    size_t counts[FINDING_LEVELS] = {0};
+    for (size_t i = 0; i < found.n; i++) {
+        const struct finding *x = &found.items[i];
+        ck_assert_int_eq(x->level == FINDING_OK, x->advice[0] == '\0');
+        counts[x->level]++;
+        buf_printf(&out, "%s %.*s: %.*s\n", words[x->level], STR_ARG(x->object), STR_ARG(x->text));
+    }
+    ck_assert_mem_eq(counts, found.counts, sizeof(counts));
+    return buf_cstr(&out);
+}
+
+static void is_found(const char *expected)
+{
+    if (expected[0] == '\0')
+        ck_assert_str_eq(findings(), "");
+    else
+        ck_assert_msg(strstr(findings(), expected) != NULL, "%s\nnot\n%s", findings(), expected);
+}
+
+#define TABLE(...) CARDS({.index = 0, .mem = 16, .numa = -1}, {.index = 2, .mem = 16, .numa = -1})
+
+static const struct {
+    struct node_view node;
+    bool wanted;
+    const char *found; /* "": nothing */
+} nodes[] = {
+    {NODE(.mem = S("32"), .count = S("2"), .mem_allocatable = S("32")), true, ""},
+    {NODE(.mem = S("32"), .count = S("2"), TABLE()), true, ""},
+    {{.name = S("n")}, false, ""}, /* a node without cards */
+    {NODE(.count = S("2")), true,
+     "FAIL node/n: no aliyun.com/gpu-mem in its capacity, although it "
+     "has the label gpushare=true"},
+    {NODE(.mem = S("0")), false,
+     "FAIL node/n: aliyun.com/gpu-mem is 0 in its capacity: the kubelet has lost the device "
+     "plugin"},
+    {NODE(TABLE()), false,
+     "FAIL node/n: no aliyun.com/gpu-mem in its capacity, although it has the "
+     "annotation cardpack.io/cards"},
+    {NODE(.mem = S("32")), true,
+     "FAIL node/n: aliyun.com/gpu-mem 32, and no aliyun.com/gpu-count in its capacity"},
+    {NODE(.mem = S("32"), .count = S("x")), true,
+     "FAIL node/n: aliyun.com/gpu-mem \"32\" or aliyun.com/gpu-count \"x\" is not usable"},
+    {NODE(.mem = S("32"), .has_cards = true, .cards_fault = "cardpack.io/cards: odd"), true,
+     "FAIL node/n: annotation cardpack.io/cards: odd; no pod is placed there"},
+    {NODE(.mem = S("34"), .count = S("2"), TABLE()), true,
+     "WARN node/n: its card table has 32 in sum, and aliyun.com/gpu-mem is 34"},
+    {NODE(.mem = S("30"), .count = S("2"), TABLE()), true,
+     "WARN node/n: its card table has 32 in sum, and aliyun.com/gpu-mem is 30"},
+    {NODE(.mem = S("33"), .count = S("2")), true,
+     "WARN node/n: aliyun.com/gpu-mem 33 is no multiple of its 2 cards: 1 belong to no card"},
+    {NODE(.mem = S("32"), .count = S("3"), TABLE()), true,
+     "WARN node/n: its card table has 2 cards, and aliyun.com/gpu-count is 3"},
+    {NODE(.mem = S("32"), TABLE()), true,
+     "WARN node/n: its card table has 2 cards, and aliyun.com/gpu-count is absent"},
+    {NODE(.mem = S("32"), .count = S("2"), .mem_allocatable = S("16")), true,
+     "WARN node/n: 16 of its aliyun.com/gpu-mem 32 are allocatable"},
+    {NODE(.mem = S("32"), .count = S("2"), .cordoned = S("0,x")), true,
+     "WARN node/n: annotation cardpack.io/cordoned-cards: \"0,x\" names something that is no card"},
+    {NODE(.mem = S("32"), .count = S("2"), .exclusive_cards = S("1,2")), true,
+     "WARN node/n: annotation cardpack.io/exclusive-cards names card 2, which the node does not "
+     "have"},
+    {NODE(.mem = S("32"), .count = S("2"), .placement = S("Spread")), true,
+     "WARN node/n: label ack.node.gpu.placement: \"Spread\" has no effect"},
+    {NODE(.mem = S("32"), .count = S("2"), .max_pods = S("few")), true,
+     "WARN node/n: label ack.node.gpu.max-pod: \"few\" has no effect"},
+    {NODE(.mem = S("32"), .count = S("2"), .isolation = S("MPS")), true,
+     "WARN node/n: label cardpack.io/isolation: \"MPS\" counts as none"},
+};
+
+START_TEST(checks_nodes)
+{
+    set_node(&rig, nodes[_i].node);
+    doctor_node(&found, &nodes[_i].node, cache_node(&rig.cache, STR("n")), nodes[_i].wanted);
+    is_found(nodes[_i].found);
+    ck_assert_uint_eq(found.n, nodes[_i].found[0] == '\0' ? 0 : 1);
+}
+
+END_TEST
+
+static const struct {
+    const char *node;
+    const char *gpus;
+    const char *found;
+} healths[] = {
+    {"n", "", ""},
+    {"n", "1", "WARN node/n: card 1 is unhealthy, by its ConfigMap: no pod is placed on it\n"},
+    {"n", "7",
+     "WARN configmap/kube-system/unhealthy-gpu-n: it names card 7, which the node does not have\n"},
+    {"n", "x",
+     "WARN configmap/kube-system/unhealthy-gpu-n: key gpus: \"x\" names something that is "
+     "no card\n"},
+    {"m", "0", "WARN configmap/kube-system/unhealthy-gpu-m: there is no node m\n"},
+};
+
+START_TEST(checks_unhealthy_cards)
+{
+    struct node_view n = TWO_CARDS;
+    set_node(&rig, n);
+    doctor_health(&found, &rig.cache, str_of(healths[_i].node), str_of(healths[_i].gpus));
+    ck_assert_str_eq(findings(), healths[_i].found);
+}
+
+END_TEST
+
+#define LATE  .assume_time = S("1795325000000000000") /* 16 minutes before NOW */
+#define EARLY .assume_time = S("1795325800000000000")
+
+static const struct {
+    struct pod_view pod;
+    const char *found;
+} pods[] = {
+    {PLAIN("p", "8"), ""},
+    {PLAIN("p", "8", AT(1), .assigned = S("true")), ""},
+    {PLAIN("p", "8", .node = S("n"), .phase = S("Succeeded")), ""},
+    {POD("p", .node = S("n"), .phase = S("Running")), ""}, /* it asks for no card */
+    {PLAIN("p", "x"), "FAIL pod/ns/p: its request is not valid: container \"m0\": "},
+    {PLAIN("p", "8", .unknown = S("cardpack.io/odd")),
+     "WARN pod/ns/p: annotation cardpack.io/odd has no effect: cardpack does not know it\n"},
+    {PLAIN("p", "8", .idx = S("0")),
+     "WARN pod/ns/p: it is not bound, and has the annotation ALIYUN_COM_GPU_MEM_IDX of a bound "
+     "pod\n"},
+    {PLAIN("p", "8", .said_allocation = true),
+     "WARN pod/ns/p: it is not bound, and has the annotation "
+     "scheduler.framework.gpushare.allocation of a bound pod\n"},
+    {PLAIN("p", "8", .node = S("n"), .phase = S("Running")),
+     "FAIL pod/ns/p: bound to node n without a card: it was not scheduled through cardpack\n"},
+    {PLAIN("p", "8", .node = S("n"), .idx = S("x"), .phase = S("Running")),
+     "FAIL pod/ns/p: its annotations name no card: ALIYUN_COM_GPU_MEM_IDX is \"x\"\n"},
+    {PLAIN("p", "8", AT(7)),
+     "FAIL pod/ns/p: its annotations name card 7, which node n does not have\n"},
+    {PLAIN("p", "17", AT(1)), "FAIL pod/ns/p: it holds 17 of card 1 of node n, which has 16\n"},
+    {PLAIN("p", "8", AT(1), .assigned = S("false")),
+     "WARN pod/ns/p: it runs, and the device plugin has not acknowledged it: "
+     "ALIYUN_COM_GPU_MEM_ASSIGNED is \"false\"\n"},
+    {PLAIN("p", "8", .node = S("n"), .idx = S("1"), .phase = S("Pending"), .assigned = S("false"),
+           LATE),
+     "WARN pod/ns/p: bound 16 minutes ago, and the device plugin has not acknowledged it\n"},
+    {PLAIN("p", "8", .node = S("n"), .idx = S("1"), .phase = S("Pending"), .assigned = S("false"),
+           EARLY),
+     ""},
+    {PLAIN("p", "8", .node = S("gone"), .idx = S("0")),
+     "WARN pod/ns/p: bound to node gone, which does not exist\n"},
+    {PLAIN("p", "8", .node = S("cpu"), .idx = S("0")),
+     "FAIL pod/ns/p: bound to node cpu, of which no cards are known\n"},
+};
+
+START_TEST(checks_pods)
+{
+    struct node_view n = TWO_CARDS;
+    struct node_view cpu = {.name = S("cpu")};
+    set_node(&rig, n);
+    set_node(&rig, cpu);
+    doctor_pod(&found, &rig.cache, &pods[_i].pod, NOW);
+    is_found(pods[_i].found);
+    ck_assert_uint_eq(found.n, pods[_i].found[0] == '\0' ? 0 : 1);
+}
+
+END_TEST
+
+START_TEST(checks_the_use_of_cards)
+{
+    struct node_view n = TWO_CARDS;
+    doctor_usage(&found, &rig.cache);
+    ck_assert_str_eq(findings(), "FAIL nodes: no node has aliyun.com/gpu-mem and cards\n");
+    found.n = 0;
+    memset(found.counts, 0, sizeof(found.counts));
+    set_node(&rig, n);
+    set_pod(&rig, (struct pod_view)PLAIN("a", "9", AT(0)));
+    set_pod(&rig, (struct pod_view)PLAIN("b", "8", AT(0)));
+    set_pod(&rig, (struct pod_view)PLAIN("c", "16", AT(1)));
+    doctor_usage(&found, &rig.cache);
+    ck_assert_str_eq(findings(),
+                     "FAIL node/n: card 0 holds 17 of 16\nOK nodes: 1 node with 2 cards\n");
+}
+
+END_TEST
+
+#define LABELS(k, v) \
+    .labels = LIST_OF(struct label_view, {S(k), S(v)}), .n_labels = 1, .phase = S("Running")
+
+static const struct pod_view running[] = {
+    POD("plugin", LABELS("component", "gpushare-device-plugin"), .node = S("n")),
+    POD("agent", LABELS("app.kubernetes.io/name", "cardpack-node"), .node = S("n")),
+    POD("cardpack-1", LABELS("app.kubernetes.io/name", "cardpack")),
+    POD("gpushare-schd-extender-x", .phase = S("Running")),
+    POD("gpushare-schd-extender-y", .phase = S("Pending")),
+    POD("web", LABELS("app", "web"), .node = S("n")),
+};
+
+START_TEST(knows_what_runs)
+{
+    struct doctor_system s = {.n_plugins = 0};
+    struct node_view n = TWO_CARDS;
+    struct node_view m = {.name = S("m"), .mem = S("16"), .count = S("1")};
+    set_node(&rig, n);
+    doctor_system(&found, &s, &rig.cache);
+    is_found("WARN device plugin: no pod with the label component=gpushare-device-plugin");
+    for (size_t i = 0; i < COUNT_OF(running); i++)
+        doctor_system_take(&s, &running[i], &arena);
+    ck_assert_uint_eq(s.n_plugins, 2);
+    ck_assert_uint_eq(s.n_replicas, 1);
+    ck_assert_uint_eq(s.n_leaders, 0);
+    set_node(&rig, m);
+    doctor_system(&found, &s, &rig.cache);
+    is_found("FAIL gpushare-schd-extender: gpushare's extender runs beside cardpack, as pod "
+             "gpushare-schd-extender-x: ");
+    is_found("FAIL node/n: 2 pods of device plugins run there, for the same resource\n");
+    is_found("WARN node/m: it has cards, and no pod of a device plugin runs there\n");
+    ck_assert_uint_eq(found.n, 4);
+}
+
+END_TEST
+
+#define READY .asked = true, .through_service = true, .ready = S("ok")
+
+static const struct {
+    struct doctor_daemon daemon;
+    size_t leaders;
+    const char *found;
+} daemons[] = {
+    {{.asked = false}, 0, ""},
+    {{READY, .version = S(CARDPACK_VERSION "\n")},
+     1,
+     "OK cardpack: ready: ok\nOK cardpack: version " CARDPACK_VERSION ", as this program\n"
+     "OK service/cardpack: the leader is pod c\n"},
+    {{READY, .version = S("0.0.1")},
+     1,
+     "WARN cardpack: cardpack has version 0.0.1, and this program " CARDPACK_VERSION "\n"},
+    {{READY},
+     0,
+     "FAIL service/cardpack: no pod of cardpack has the label cardpack.io/leader-of, by which the "
+     "Service finds the leader\n"},
+    {{READY}, 2, "WARN service/cardpack: 2 pods have the leader's label"},
+    {{.asked = true, .through_service = true, .no_service = true, .fault = {ERR_UNAVAILABLE, "x"}},
+     0,
+     "WARN cardpack: not asked whether it is ready: the Service does not exist\n"},
+    {{.asked = true, .through_service = true, .denied = true, .fault = {ERR_UNAVAILABLE, "why"}},
+     1,
+     "WARN cardpack: not asked whether it is ready: why\n"},
+    {{.asked = true, .fault = {ERR_UNAVAILABLE, "503: no"}},
+     0,
+     "FAIL cardpack: not reachable or not ready: 503: no\n"},
+};
+
+START_TEST(checks_cardpack)
+{
+    struct doctor_system s = {
+        .leader = STR("c"), .n_leaders = daemons[_i].leaders, .n_replicas = 2};
+    doctor_daemon(&found, &s, &daemons[_i].daemon);
+    is_found(daemons[_i].found);
+}
+
+END_TEST
+
+#define HEAD "kind: KubeSchedulerConfiguration\n"
+#define URL  "extenders:\n- urlPrefix: http://h/gpushare-scheduler\n"
+#define GOOD HEAD URL "  filterVerb: filter\n  bindVerb: bind\n  nodeCacheCapable: true\n"
+#define AT_S "configmap/kube-system/s: "
+
+static const struct {
+    const char *text;
+    bool is;
+    const char *found;
+} schedulers[] = {
+    {"", false, ""},
+    {"kind: Policy\n", false, ""},
+    {HEAD, true, "WARN " AT_S "this configuration of kube-scheduler has no extender"},
+    {HEAD "extenders:\n- urlPrefix: http://h/other\n", true, "WARN " AT_S "this configuration"},
+    {HEAD "- {\n", true, "FAIL " AT_S "kube-scheduler's configuration cannot be read: "},
+    {GOOD "  prioritizeVerb: p\n  managedResources: [{name: aliyun.com/gpu-mem}]\n", true,
+     "OK " AT_S "kube-scheduler's configuration calls http://h/gpushare-scheduler\n"},
+    {GOOD "  prioritizeVerb: p\n", true, "OK "},
+    {GOOD "  managedResources: [{name: nvidia.com/gpu}]\n", true,
+     "lacks aliyun.com/gpu-mem: cardpack is not asked\n"},
+    {GOOD, true, "WARN " AT_S "the extender has no prioritizeVerb"},
+    {GOOD "  ignorable: true\n", true, "WARN " AT_S "ignorable is true: "},
+    {HEAD URL "  filterVerb: filter\n", true, "has no bindVerb: pods get no card\n"},
+    {HEAD URL "  bindVerb: bind\n", true, "has no filterVerb: pods get no card\n"},
+    {HEAD URL, true, "WARN " AT_S "nodeCacheCapable is not true: "},
+};
+
+START_TEST(checks_the_configuration_of_kube_scheduler)
+{
+    ck_assert(doctor_scheduler(&found, STR("s"), str_of(schedulers[_i].text)) == schedulers[_i].is);
+    is_found(schedulers[_i].found);
+}
+
+END_TEST
+
+START_TEST(shows_the_gravest_first)
+{
+    char bytes[1024];
+    struct buf out = BUF_ON(bytes);
+    struct err e = ERR_INIT;
+    finding_add(&found, FINDING_OK, STR("a"), "", "well");
+    finding_add(&found, FINDING_FAIL, STR("b"), "mend it", "%d broken", 2);
+    finding_add(&found, FINDING_WARN, STR("c"), "look", "odd");
+    ck_assert_ok(kubectl_doctor_show(&found, (struct kubectl_look){.heads = true}, &out, &e), &e);
+    ck_assert_str_eq(buf_cstr(&out), "RESULT   OBJECT   FINDING    WHAT TO DO\n"
+                                     "FAIL     b        2 broken   mend it\n"
+                                     "WARN     c        odd        look\n"
+                                     "OK       a        well       -\n"
+                                     "1 FAIL, 1 WARN, 1 OK\n");
+    buf_clear(&out, SIZE_MAX);
+    kubectl_doctor_write(&found, &out);
+    ck_assert_str_eq(
+        buf_cstr(&out),
+        "{\"fail\":1,\"warn\":1,\"ok\":1,\"findings\":["
+        "{\"result\":\"fail\",\"object\":\"b\",\"finding\":\"2 broken\",\"advice\":\"mend it\"},"
+        "{\"result\":\"warn\",\"object\":\"c\",\"finding\":\"odd\",\"advice\":\"look\"},"
+        "{\"result\":\"ok\",\"object\":\"a\",\"finding\":\"well\",\"advice\":\"\"}]}");
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("doctor");
+    TCase *tc = tcase_create("doctor");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, checks_nodes, 0, COUNT_OF(nodes));
+    tcase_add_loop_test(tc, checks_unhealthy_cards, 0, COUNT_OF(healths));
+    tcase_add_loop_test(tc, checks_pods, 0, COUNT_OF(pods));
+    tcase_add_test(tc, checks_the_use_of_cards);
+    tcase_add_test(tc, knows_what_runs);
+    tcase_add_loop_test(tc, checks_cardpack, 0, COUNT_OF(daemons));
+    tcase_add_loop_test(tc, checks_the_configuration_of_kube_scheduler, 0, COUNT_OF(schedulers));
+    tcase_add_test(tc, shows_the_gravest_first);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

@@ -22,6 +22,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "quota",
     "explain",
     "kubectl",
+    "kubectl_doctor",
     "kubectl_pods",
     "events",
     "budgets",

@@ -1,0 +1,161 @@
+"""kubectl cardpack doctor: each thing that is wrong in a cluster is found, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bench import PATIENCE, Bench, check, scenario
+from component import wait_for
+
+from .kubectl import OPEN, SYSTEM, Plugin, plugin_of, service, viewer, with_kubectl_of
+
+Json = Any
+
+MERGE = "application/merge-patch+json"
+IDX = "ALIYUN_COM_GPU_MEM_IDX"
+CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- urlPrefix: http://127.0.0.1:39999/gpushare-scheduler
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  bindVerb: bind
+  nodeCacheCapable: true
+  managedResources: [{name: aliyun.com/gpu-mem}]
+"""
+
+
+def findings(plugin: Plugin, *flags: str) -> tuple[int, list[Json]]:
+    """The exit status, and the findings that are not OK."""
+    done = plugin.run("doctor", "-o", "json", *flags)
+    status = done.returncode
+    answer = plugin.json("doctor", *flags, status=status, says=None)
+    for finding in answer["findings"]:
+        check(bool(finding["advice"]) == (finding["result"] != "ok"), finding)
+    check(status == (1 if answer["fail"] else 0), f"{status}: {answer}")
+    return status, [f for f in answer["findings"] if f["result"] != "ok"]
+
+
+def said(found: list[Json]) -> list[str]:
+    return [f"{f['result']} {f['object']}: {f['finding']}" for f in found]
+
+
+def patch_node(bench: Bench, name: str, **metadata: Json) -> None:
+    bench.cluster.must("PATCH", f"/api/v1/nodes/{name}", {"metadata": metadata}, content_type=MERGE)
+
+
+def config_map(bench: Bench, name: str, data: Json) -> None:
+    item = {"metadata": {"name": name}, "data": data}
+    bench.cluster.api("DELETE", f"{SYSTEM}/configmaps/{name}")
+    bench.cluster.must("POST", f"{SYSTEM}/configmaps", item)
+
+
+def system_pod(bench: Bench, name: str, labels: dict[str, str], node: str) -> None:
+    """A pod of kube-system that runs, as far as the API server knows."""
+    spec = {"containers": [{"name": "c", "image": "example.invalid/none"}], "nodeName": node}
+    bench.cluster.must("POST", f"{SYSTEM}/pods", {
+        "metadata": {"name": name, "labels": labels}, "spec": spec})  # fmt: skip
+    bench.cluster.must("PATCH", f"{SYSTEM}/pods/{name}/status", {"status": {"phase": "Running"}},
+                       content_type=MERGE)  # fmt: skip
+
+
+def run_pod(bench: Bench, name: str) -> None:
+    path = f"/api/v1/namespaces/{bench.namespace}/pods/{name}/status"
+    bench.cluster.must("PATCH", path, {"status": {"phase": "Running"}}, content_type=MERGE)
+
+
+def breakages(bench: Bench) -> list[tuple[Callable[[], object], str]]:
+    """What breaks the cluster, and the finding that tells it."""
+    ns = bench.namespace
+
+    def pod(name: str, mem: int, card: int | None, notes: Json = None, runs: bool = False) -> None:
+        bench.pod(name, mem, node_name="n1", annotations={
+            **({} if card is None else {IDX: str(card)}), **(notes or {})})  # fmt: skip
+        if runs:
+            run_pod(bench, name)
+
+    table = '[{"index":0,"memory":16},{"index":1,"memory":16}]'
+    return [
+        (lambda: bench.cluster.create_node("bare", {"aliyun.com/gpu-mem": 16}),
+         "fail node/bare: aliyun.com/gpu-mem 16, and no aliyun.com/gpu-count in its capacity"),
+        (lambda: patch_node(bench, "cpu", labels={"gpushare": "true"}),
+         "fail node/cpu: no aliyun.com/gpu-mem in its capacity, although it has the label"),
+        (lambda: patch_node(bench, "n2", annotations={"cardpack.io/cards": table}),
+         "warn node/n2: its card table has 32 in sum, and aliyun.com/gpu-mem is 33"),
+        (lambda: patch_node(bench, "n3", annotations={"cardpack.io/cards": "[{}]"}),
+         "fail node/n3: annotation cardpack.io/cards"),
+        (lambda: patch_node(bench, "n1", labels={"cardpack.io/isolation": "some"}),
+         'warn node/n1: label cardpack.io/isolation: "some" counts as none'),
+        (lambda: bench.unhealthy("n1", "5"),
+         "warn configmap/kube-system/unhealthy-gpu-n1: it names card 5, which the node does not have"),
+        (lambda: bench.unhealthy("gone", "0"),
+         "warn configmap/kube-system/unhealthy-gpu-gone: there is no node gone"),
+        (lambda: pod("lost", 2, None), f"fail pod/{ns}/lost: bound to node n1 without a card"),
+        (lambda: pod("ninth", 2, 9), f"fail pod/{ns}/ninth: its annotations name card 9, which"),
+        (lambda: pod("large", 17, 1), f"fail pod/{ns}/large: it holds 17 of card 1 of node n1"),
+        (lambda: pod("stuck", 2, 0, {"ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}, True),
+         f"warn pod/{ns}/stuck: it runs, and the device plugin has not acknowledged it"),
+        (lambda: bench.own_pod("early", 2, annotations={IDX: "0"}),
+         f"warn pod/{ns}/early: it is not bound, and has the annotation {IDX}"),
+        (lambda: system_pod(bench, "gushare", {"component": "gpushare-schd-extender"}, "n1"),
+         "fail gpushare-schd-extender: gpushare's extender runs beside cardpack, as pod gushare"),
+        (lambda: system_pod(bench, "agent", {"app.kubernetes.io/name": "cardpack-node"}, "n1"),
+         "fail node/n1: 2 pods of device plugins run there"),
+        (lambda: config_map(bench, "e2e-scheduler", {
+            "c": CONFIG.replace("aliyun.com/gpu-mem", "nvidia.com/gpu")}),
+         "fail configmap/kube-system/e2e-scheduler: managedResources of the extender"),
+    ]  # fmt: skip
+
+
+@scenario("real")
+def kubectl_cardpack_doctor(bench: Bench) -> None:
+    """
+    In a cluster that is well, doctor finds nothing. Each thing that is then broken is found, with an
+    advice. A user without rights is told so; cardpack is found when it is away.
+    """
+    bench.node("n1", 2, 16)
+    bench.node("n2", 2, 16, remainder=1)
+    bench.node("n3", 1, 16)
+    bench.cluster.create_node("cpu", {})
+    bench.resize("n2", gpu_mem=32)
+    for node in ("n1", "n2", "n3"):
+        system_pod(bench, f"plugin-{node}", {"component": "gpushare-device-plugin"}, node)
+    config_map(bench, "e2e-scheduler", {"config.yaml": CONFIG})
+    bench.placed_pod("well", 4, "n1", 0)
+    daemon = bench.cardpack(*OPEN)
+    plugin = viewer(bench)
+    try:
+        with service(bench, daemon.port):
+            plugin.comes_to_answer()
+            status, found = findings(plugin)
+            check((status, found) == (0, []), found)
+            url = ("--daemon-url", f"http://127.0.0.1:{daemon.port}")
+            check(findings(plugin, *url) == (0, []), findings(plugin, *url))
+            bench.resize("n2", gpu_mem=33)
+            broken = breakages(bench)
+            for breaks, tells in broken:
+                breaks()
+                wait_for(lambda: any(text.startswith(tells) for text in said(findings(plugin)[1])),
+                         f"doctor to say {tells}", PATIENCE / 9)  # fmt: skip
+            text = said(findings(plugin)[1])
+            missing = [tells for _, tells in broken if not any(t.startswith(tells) for t in text)]
+            check(not missing, f"{missing}: {text}")
+            table = plugin.run("doctor")
+            check(table.returncode == 1 and table.stdout.startswith("RESULT   OBJECT "), table)
+            daemon.stop()
+            away = [t for t in said(findings(plugin)[1]) if t.startswith("fail cardpack: not reachable")]
+            check(len(away) == 1, away)
+            none = plugin_of(bench, "e2e-nobody")
+            rights = said(findings(none, "--direct")[1])
+            check(any(t.startswith("fail rights: the user may not list nodes") for t in rights), rights)
+            check(any(t.startswith("fail pods: they are not checked") for t in rights), rights)
+        admin = with_kubectl_of(bench, bench.cluster.admin_kubeconfig)
+        gone = said(findings(admin)[1])
+        check(any(t.startswith("warn cardpack: not asked whether it is ready: the Service") for t in gone),
+              gone)  # fmt: skip
+    finally:
+        for name in ("plugin-n1", "plugin-n2", "plugin-n3", "gushare", "agent"):
+            bench.cluster.api("DELETE", f"{SYSTEM}/pods/{name}?gracePeriodSeconds=0")
+        for name in ("e2e-scheduler", "unhealthy-gpu-n1", "unhealthy-gpu-gone"):
+            bench.cluster.api("DELETE", f"{SYSTEM}/configmaps/{name}")

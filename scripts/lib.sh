@@ -8,12 +8,12 @@ me=$(basename "$0")
 # The packages for building and testing, with Debian 12's names.
 # shellcheck disable=SC2034
 readonly BUILD_PACKAGES=(gcc libc6-dev binutils meson ninja-build pkgconf python3 openssl check
-    libmicrohttpd-dev libgnutls28-dev libcurl4-openssl-dev libyaml-dev libjansson-dev)
+    libmicrohttpd-dev libgnutls28-dev libcurl4-openssl-dev libyaml-dev libnghttp2-dev libjansson-dev)
 
 # The packages for building the Debian package; dpkg-buildpackage needs build-essential by name.
 # shellcheck disable=SC2034
 readonly DEB_PACKAGES=(build-essential dpkg-dev debhelper fakeroot meson ninja-build pkgconf libmicrohttpd-dev
-    libgnutls28-dev libcurl4-openssl-dev libyaml-dev)
+    libgnutls28-dev libcurl4-openssl-dev libyaml-dev libnghttp2-dev)
 
 say() { printf '[%4ds] %s: %s\n' "$SECONDS" "$me" "$*"; }
 

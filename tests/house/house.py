@@ -12,6 +12,7 @@ SEES = {
     "core": ("base",),
     "codec": ("base", "core"),
     "io": ("base",),
+    "grpc": ("base", "io"),
     "gpu": ("base", "io"),
     "kube": ("base", "core", "codec", "io"),
     "report": ("base", "core", "codec"),

@@ -29,7 +29,7 @@ HARMLESS = re.compile(
 )
 # Parts of base that the pure libraries may not call: a log line and a file are I/O.
 BASE_IO = re.compile(r"(log|file)_\w+")
-LIBRARIES = re.compile(r"(curl|MHD|json|yaml|epoll|gnutls|SSL)_\w+")
+LIBRARIES = re.compile(r"(curl|MHD|json|yaml|epoll|gnutls|nghttp2|SSL)_\w+")
 # What codec may call beyond core: text and numbers in memory, and libyaml on a text in memory.
 CODEC = re.compile(
     r"(__)?v?snprintf(_chk)? | strchr | strtod | qsort_r | yaml_(event|parser)_(?!set_input_file)\w+",

@@ -95,7 +95,7 @@ enum gpu_xid_class gpu_health_xid_class(const struct gpu_health_rules *rules, ui
 }
 
 /* Whether level or reason has changed. */
-static _printf_(3, 4) bool gpu_health_become(struct gpu_health *h, enum gpu_level level,
+_printf_(3, 4) static bool gpu_health_become(struct gpu_health *h, enum gpu_level level,
                                              const char *fmt, ...)
 {
     char reason[GPU_REASON_BYTES];

@@ -21,7 +21,7 @@ struct gpu_reader {
     struct gpu_scan *scan;
 };
 
-static _printf_(2, 3) void gpu_scan_leave_out(struct gpu_scan *s, const char *fmt, ...)
+_printf_(2, 3) static void gpu_scan_leave_out(struct gpu_scan *s, const char *fmt, ...)
 {
     va_list args;
     s->left_out++;

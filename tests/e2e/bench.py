@@ -18,7 +18,9 @@ from typing import Any
 from cluster import GPU_MEM, ControlPlane, PodWrites
 from component import Ports, wait_for
 from daemon import Daemon
+from machine import Unsuited
 from truth import BY_HAND, GPU_COUNT, History, Truth, place_of, size_of
+from worker import Worker
 
 Json = Any
 
@@ -124,6 +126,7 @@ class Bench(Lab):
         self.history: History | None = None
         self.users = [CARDPACK_USER]  # all users that may bind
         self.namespace = "none"
+        self.workers: list[Worker] = []  # nodes that run containers
         self._kicks = 0
 
     def open(self) -> None:
@@ -189,6 +192,32 @@ class Bench(Lab):
         scheduler = self.cluster.scheduler
         if scheduler is not None and scheduler.alive:
             scheduler.restart()
+
+    def finish(self) -> None:
+        super().finish()
+        self._end_workers()
+
+    def abandon(self) -> None:
+        super().abandon()
+        self._end_workers()
+
+    def _end_workers(self) -> None:
+        while self.workers:
+            self.workers.pop().close()
+
+    def worker(self, name: str, cards: int = 0) -> Worker:
+        """Starts a node with a real kubelet. It ends with the scenario."""
+        folder = self.workdir / f"{self.scenario}-{name}"
+        try:
+            worker = Worker(self.cluster, name, folder, cards)
+        except Unsuited as why:
+            raise Skipped(str(why)) from None
+        self.workers.append(worker)
+        try:
+            worker.boot()
+        except Unsuited as why:
+            raise Skipped(str(why)) from None
+        return worker
 
     # ---- cardpack -----------------------------------------------------------------------
 
@@ -402,7 +431,7 @@ SCENARIOS: dict[str, tuple[str, Scenario]] = {}
 
 
 def scenario(kind: str) -> Callable[[Scenario], Scenario]:
-    """Registers a function(bench); kind "real", "fake" or "valgrind" says when it runs."""
+    """Registers a function(bench); kind "real", "fake", "node" or "valgrind" says when it runs."""
 
     def add(function: Scenario) -> Scenario:
         name = function.__name__.replace("_", "-")

@@ -13,8 +13,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -60,6 +61,15 @@ def die_with_parent() -> Callable[[], None]:
             os._exit(1)
 
     return prepare
+
+
+@contextmanager
+def here() -> Iterator[Callable[[], None]]:
+    """Where a Component runs: entered in the thread that forks, for the time of the fork.
+
+    It yields a preexec_fn. This is the default: beside the test. machine.py has another.
+    """
+    yield die_with_parent()
 
 
 class Ports:
@@ -109,6 +119,7 @@ class Component:
         timeout: float = 120.0,
         before_start: Callable[[], None] = lambda: None,
         after_change: Callable[[], None] = lambda: None,
+        where: Callable[[], AbstractContextManager[Callable[[], None]]] = here,
     ) -> None:
         self.name = name
         self.argv = [os.fspath(a) for a in argv]
@@ -124,6 +135,7 @@ class Component:
         self._timeout = timeout
         self._before_start = before_start
         self._after_change = after_change
+        self._where = where
         self._process: subprocess.Popen[bytes] | None = None
         self.status: int | None = None  # exit status of the last run; -N: killed by signal N
         self.start_seconds = 0.0
@@ -145,10 +157,9 @@ class Component:
         if self.alive:
             raise RuntimeError(f"{self.name} runs already")
         self._before_start()
-        prepare = die_with_parent()
 
         def spawn() -> subprocess.Popen[bytes]:
-            with self.log.open("ab") as log:
+            with self.log.open("ab") as log, self._where() as prepare:
                 log.write(f"---- {time.strftime('%H:%M:%S')} {' '.join(self.argv)}\n".encode())
                 log.flush()
                 return subprocess.Popen(

@@ -50,5 +50,6 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "leader_label",
     "late_bindings",
     "two_pods",
+    "workers",
     "chaos",
 ))  # fmt: skip

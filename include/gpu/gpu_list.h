@@ -69,9 +69,9 @@ enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
 bool gpu_list_xid(struct gpu_list *l, const char *uuid, uint64_t xid, uint32_t gpu_instance,
                   uint64_t now_ms);
 
-/* The driver does not answer: no card can be used until the next scan. A driver that starts again
- * resets the cards. Returns whether a card has changed. */
-bool gpu_list_no_driver(struct gpu_list *l, const char *reason);
+/* The driver does not answer: no card can be used until the next scan. resets: when it
+ * answers again the cards have been reset. Returns whether a card has changed. */
+bool gpu_list_no_driver(struct gpu_list *l, const char *reason, bool resets);
 
 /* By index; NULL: none. */
 const struct gpu_card *gpu_list_find(const struct gpu_list *l, uint32_t index);

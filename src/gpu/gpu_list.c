@@ -190,14 +190,14 @@ bool gpu_list_xid(struct gpu_list *l, const char *uuid, uint64_t xid, uint32_t g
     return changed;
 }
 
-bool gpu_list_no_driver(struct gpu_list *l, const char *reason)
+bool gpu_list_no_driver(struct gpu_list *l, const char *reason, bool resets)
 {
     char text[GPU_REASON_BYTES];
     (void)snprintf(text, sizeof(text), "%s", reason);
     bool changed = strcmp(text, l->no_driver) != 0;
     memcpy(l->no_driver, text, sizeof(text));
     for (size_t i = 0; i < l->n; i++)
-        l->entries[i].health.was_away = true;
+        l->entries[i].health.was_away = l->entries[i].health.was_away || resets;
     gpu_list_fill_all(l);
     return changed && l->n > 0;
 }

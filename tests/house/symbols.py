@@ -2,7 +2,7 @@
 Checks the calls of each library of src/ in its symbols: core calls only base and the arithmetic of
 memory, codec also libyaml and the formatting of text, base calls no library above it, only base's
 mem.o allocates memory, and nothing starts a thread or a process, except one module of
-kubectl-cardpack, which the daemon lacks.
+kubectl-cardpack and the thread for NVML, which the daemon lacks.
 
     symbols.py NM DAEMON LIBRARY...        (cardpack libbase.a libcore.a ...)
 """
@@ -45,10 +45,13 @@ ALLOCATOR = re.compile(
 # Forbidden calls: with one thread and no lock there can be no race for the cache.
 PROCESSES = r"v?fork|clone3?|posix_spawnp?|f?exec[lv]\w*|system|popen"
 THREADS = re.compile(r"(pthread|thrd|mtx|cnd|tss|sem)_\w+|" + PROCESSES)
+# The module that makes NVML's calls in a thread of its own, and the calls that it may make for that.
+THREADER = "gpu_gpu_thread.c.o"
+THREAD = re.compile(r"pthread_\w+")
 # The module that runs kubectl, and the calls that it may make.
 SPAWNER = "kubectl_child.c.o"
 SPAWNS = re.compile(r"fork|execv")
-STARTS = re.compile(PROCESSES + "|kubectl_child_start")
+STARTS = re.compile(PROCESSES + "|kubectl_child_start|gpu_thread_start")
 
 Symbols = dict[str, set[str]]  # by object of a library
 
@@ -106,14 +109,15 @@ def check(nm: str, libraries: dict[str, Path], tap: Tap) -> None:
 
 
 def threads_of(calls: Symbols) -> Symbols:
-    """Removes the calls that the one module may make, and keeps all other calls."""
+    """Removes the calls that the two modules may make, and keeps all other calls."""
+    may = {SPAWNER: SPAWNS, THREADER: THREAD}
     return {
-        obj: {s for s in names if obj != SPAWNER or not SPAWNS.fullmatch(s)} for obj, names in calls.items()
+        obj: {s for s in names if obj not in may or not may[obj].fullmatch(s)} for obj, names in calls.items()
     }
 
 
 def check_daemon(nm: str, daemon: Path, tap: Tap) -> None:
-    """The daemon has neither that module nor another call that could start a program."""
+    """The daemon has neither of these modules, nor another call that could start a program."""
     run = [nm, "--format=posix", daemon]
     out = subprocess.run(run, check=True, capture_output=True, text=True).stdout
     names = {line.split()[0].split("@")[0] for line in out.splitlines() if line.strip()}

@@ -1,6 +1,7 @@
 /*
  * The event loop: one thread, one epoll set, timers, signals, deferred work. It needs no locks
- * because there is one thread. A turn is:
+ * because one thread runs it; gpu/gpu_thread, the only other thread, wakes it by an eventfd. A turn
+ * is:
  *
  *     timers that are due -> wait -> ready descriptors -> hooks' check -> deferred work
  *

@@ -327,8 +327,9 @@ enum errc gpu_identity_match(struct gpu_identity *id, const struct gpu_scan *sca
                              bool *ret_changed)
 {
     struct gpu_matching m = {.scan = scan, .in_use = in_use, .ctx = ctx, .first = id->n == 0};
-    if (id->n + scan->n > 0 && !gpu_identity_reserve(&m.next, id->n + scan->n))
+    if (!gpu_identity_reserve(&m.next, id->n + scan->n + 1))
         return ERR_NOMEM;
+    assert(m.next.items != NULL);
     if (id->n > 0)
         memcpy(m.next.items, id->items, id->n * sizeof(id->items[0]));
     m.next.n = id->n;

@@ -407,7 +407,7 @@ int nvml_processes(const struct nvml *n, struct nvml_device *d, struct nvml_proc
     if (n->f.processes == NULL && n->f.processes_v1 == NULL)
         return NVML_FUNCTION_NOT_FOUND;
     /* Twice the size: some drivers of R535 write a longer struct under the same name. */
-    struct abi_process *new = mem_alloc(room * 2 * sizeof(*new));
+    struct abi_process *new = mem_alloc((size_t)room * 2 * sizeof(*new));
     if (new == NULL)
         return NVML_MEMORY;
     struct abi_process_v1 *old = (struct abi_process_v1 *)(void *)new;

@@ -12,10 +12,10 @@
 
 #define SMALL ((size_t)4096) /* a buf of this size is kept while a stream has nothing to send */
 
-#define PAIR(name, value)                                                                   \
-    {                                                                                       \
-        (uint8_t *)(uintptr_t)(name), (uint8_t *)(uintptr_t)(value), sizeof(name) - 1,      \
-            sizeof(value) - 1, NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE \
+#define PAIR(name, value)                                                         \
+    {                                                                             \
+        grpc_bytes(name), grpc_bytes(value), sizeof(name) - 1, sizeof(value) - 1, \
+            NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE          \
     }
 
 /* ---- life ---- */
@@ -116,10 +116,10 @@ static ssize_t grpc_call_finish(struct grpc_call *c, nghttp2_session *h2, uint32
     struct buf status = BUF_ON(digits);
     buf_put_u64(&status, c->status);
     nghttp2_nv trailers[] = {
-        {(uint8_t *)(uintptr_t) "grpc-status", (uint8_t *)status.p, sizeof("grpc-status") - 1,
-         status.n, NGHTTP2_NV_FLAG_NONE},
-        {(uint8_t *)(uintptr_t) "grpc-message", (uint8_t *)c->text.p, sizeof("grpc-message") - 1,
-         c->text.n, NGHTTP2_NV_FLAG_NONE},
+        {grpc_bytes("grpc-status"), grpc_bytes(status.p), sizeof("grpc-status") - 1, status.n,
+         NGHTTP2_NV_FLAG_NONE},
+        {grpc_bytes("grpc-message"), grpc_bytes(c->text.p), sizeof("grpc-message") - 1, c->text.n,
+         NGHTTP2_NV_FLAG_NONE},
     };
     if (nghttp2_submit_trailer(h2, c->stream, trailers, c->text.n > 0 ? 2 : 1) != 0)
         return NGHTTP2_ERR_CALLBACK_FAILURE;
@@ -156,8 +156,7 @@ static ssize_t grpc_call_take(nghttp2_session *h2, int32_t stream, uint8_t *to, 
 
 static void grpc_call_start(struct grpc_call *c)
 {
-    static const nghttp2_nv head[] = {PAIR(":status", "200"),
-                                      PAIR("content-type", "application/grpc")};
+    const nghttp2_nv head[] = {PAIR(":status", "200"), PAIR("content-type", "application/grpc")};
     nghttp2_data_provider provider = {.source = {.ptr = c}, .read_callback = grpc_call_take};
     struct grpc_session *s = &c->conn->session;
     if (!c->started)
@@ -200,10 +199,10 @@ static void grpc_call_answer_status(struct grpc_call *c)
     nghttp2_nv head[] = {
         PAIR(":status", "200"),
         PAIR("content-type", "application/grpc"),
-        {(uint8_t *)(uintptr_t) "grpc-status", (uint8_t *)status.p, sizeof("grpc-status") - 1,
-         status.n, NGHTTP2_NV_FLAG_NONE},
-        {(uint8_t *)(uintptr_t) "grpc-message", (uint8_t *)c->text.p, sizeof("grpc-message") - 1,
-         c->text.n, NGHTTP2_NV_FLAG_NONE},
+        {grpc_bytes("grpc-status"), grpc_bytes(status.p), sizeof("grpc-status") - 1, status.n,
+         NGHTTP2_NV_FLAG_NONE},
+        {grpc_bytes("grpc-message"), grpc_bytes(c->text.p), sizeof("grpc-message") - 1, c->text.n,
+         NGHTTP2_NV_FLAG_NONE},
     };
     size_t n = COUNT_OF(head) - (c->text.n > 0 ? 0 : 1);
     grpc_session_submitted(s, nghttp2_submit_response(s->h2, c->stream, head, n, NULL));

@@ -305,8 +305,8 @@ static enum errc grpc_client_connect(struct grpc_client *client, struct err *ret
 /* A header; it is copied by nghttp2. */
 static nghttp2_nv grpc_client_header(struct str name, struct str value)
 {
-    return (nghttp2_nv){(uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n,
-                        value.n, NGHTTP2_NV_FLAG_NONE};
+    return (nghttp2_nv){grpc_bytes(name.p), grpc_bytes(value.p), name.n, value.n,
+                        NGHTTP2_NV_FLAG_NONE};
 }
 
 static int32_t grpc_client_submit(struct grpc_stream *s, const char *path, uint64_t timeout_ms)

@@ -103,8 +103,8 @@ static int grpc_server_on_begin_headers(nghttp2_session *h2, const nghttp2_frame
 /* An answer of HTTP alone, for what is no gRPC client. */
 static void grpc_server_answer_http(struct grpc_call *c, const char *code)
 {
-    nghttp2_nv head = {(uint8_t *)(uintptr_t) ":status", (uint8_t *)(uintptr_t)code,
-                       sizeof(":status") - 1, 3, NGHTTP2_NV_FLAG_NONE};
+    nghttp2_nv head = {grpc_bytes(":status"), grpc_bytes(code), sizeof(":status") - 1, 3,
+                       NGHTTP2_NV_FLAG_NONE};
     struct grpc_session *s = &c->conn->session;
     grpc_session_submitted(s, nghttp2_submit_response(s->h2, c->stream, &head, 1, NULL));
     c->started = c->finished = c->cut = true;
@@ -265,7 +265,9 @@ static void grpc_server_accept(struct loop_fd *f, uint32_t events)
 {
     struct grpc_server *s = CONTAINER_OF(f, struct grpc_server, listener);
     (void)events;
-    int fd = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr from;
+    socklen_t from_size = sizeof(from);
+    int fd = accept4(f->fd, &from, &from_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         grpc_server_adopt(s, fd);
         return;

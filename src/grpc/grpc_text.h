@@ -17,6 +17,14 @@ void grpc_text_put_timeout(struct buf *out, uint64_t ms);
 void grpc_text_encode(struct buf *out, struct str text);
 void grpc_text_decode(struct buf *out, struct str encoded);
 
+/* nghttp2's headers have pointers to bytes that it could change; it does not. */
+static inline uint8_t *grpc_bytes(const char *text)
+{
+    uint8_t *ret = NULL;
+    memcpy(&ret, &text, sizeof(ret));
+    return ret;
+}
+
 #define GRPC_PREFIX_BYTES ((size_t)5)
 
 /* Appends a message: a flag byte, its length, its bytes. */

@@ -258,6 +258,7 @@ static bool doctor_is_allowed(struct str reply, struct arena *a)
 static enum errc doctor_check_right(struct checkup *x, const struct doctor_right *r, struct err *e)
 {
     struct buf body;
+    assert(x->client != NULL);
     buf_init(&body, KIB);
     doctor_put_review(&body, r, x->client->args);
     arena_reset(&x->scratch);

@@ -15,8 +15,8 @@
  * browser, with a second factor. */
 #define LIMIT_LOGIN_MS UINT64_C(600000)
 
-/* Findings of doctor that are kept: more than a person reads, and as many as the nodes and pods of a
- * cluster that has one mistake everywhere. */
+/* Findings of doctor that are kept: more than a person reads, and as many as the nodes and pods of
+ * a cluster that has one mistake everywhere. */
 #define LIMIT_FINDINGS ((size_t)10000)
 
 /* Time for the names of one TAB completion: the shell, and with it the user, waits two seconds at

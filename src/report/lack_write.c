@@ -198,7 +198,9 @@ static void lack_write_sentence(struct buf *out, enum verdict v)
 
 void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *sums)
 {
-    const struct lack l = sums == NULL ? (struct lack){.free = 0} : lack_of_sentence(sums, v);
+    struct lack l = {.free = 0};
+    if (sums != NULL)
+        l = lack_of_sentence(sums, v);
     char figures_bytes[FIGURES_BYTES];
     struct buf figures = BUF_ON(figures_bytes);
     lack_write_sentence(out, v);

@@ -3,6 +3,7 @@
  * The file is read again at each call, so that a test can change it; README.md has its format. The
  * interface is written down here once more, apart from the program's own declarations.
  */
+#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,15 @@ static unsigned long long seen; /* events up to this number were delivered */
 static unsigned int number(const char *line, const char *key, unsigned int otherwise)
 {
     const char *at = strstr(line, key);
-    return at == NULL ? otherwise : (unsigned int)strtoul(at + strlen(key), NULL, 0);
+    unsigned int n = 0;
+    if (at == NULL)
+        return otherwise;
+    at += strlen(key);
+    unsigned int base = strncmp(at, "0x", 2) == 0 ? 16 : 10;
+    for (at += base == 16 ? 2 : 0; isxdigit((unsigned char)*at); at++)
+        n = n * base +
+            (unsigned int)(isdigit((unsigned char)*at) ? *at - '0' : (*at | 0x20) - 'a' + 10);
+    return n;
 }
 
 static void word(const char *line, const char *key, char out[TEXT])
@@ -249,7 +258,7 @@ static struct card *find(const struct nvmlDevice *d, struct slice **slice)
         if (inits == 0)                               \
             code = 1;                                 \
         else if (c != NULL && (code = c->error) == 0) \
-            work;                                     \
+            (work);                                   \
         (void)s;                                      \
         return end(code);                             \
     } while (0)
@@ -364,7 +373,7 @@ int nvmlDeviceGetMinorNumber(struct nvmlDevice *d, unsigned int *ret)
 
 int nvmlDeviceGetMemoryInfo_v2(struct nvmlDevice *d, struct memory_v2 *ret)
 {
-    if (ret->version != (2u << 24 | 40u))
+    if (ret->version != (2U << 24 | 40U))
         return 25;
     CARD_CALL(d, (ret->total = (s == NULL ? c->mib : s->mib) << 20, ret->used = c->used << 20));
 }

@@ -340,6 +340,68 @@ START_TEST(test_no_memory)
 
 END_TEST
 
+/* A stream of three messages, and its end by the client. */
+static enum errc one_stream(void *ctx)
+{
+    struct rig r = {.loop = rig.loop};
+    struct ask a;
+    (void)ctx;
+    (void)snprintf(r.socket, sizeof(r.socket), "%s/x.sock", rig.folder);
+    enum errc code = rig_serve(&r, NULL);
+    if (code == OK)
+        code = grpc_client_new(r.loop, r.socket, &r.client, NULL);
+    if (code == OK) {
+        ask_start(&r, &a, "/t/Keep", STR("text"));
+        run_while(r.loop, !a.done && r.n_kept == 0);
+        for (unsigned i = 0; i < 3 && r.n_kept > 0 && !a.done; i++) {
+            grpc_call_send(r.kept[0], STR("")); /* after a failure gone() comes */
+            run_turns(r.loop, 3);
+        }
+        grpc_request_cancel(&a.request);
+        /* The RST_STREAM ends the call; without memory for it the connection does. */
+        run_while(r.loop, r.n_kept > 0);
+        ck_assert_uint_eq(r.gone, r.handled);
+        grpc_request_done(&a.request);
+    }
+    bool hit = fail_alloc_hit();
+    r.client = grpc_client_free(r.client);
+    r.server = grpc_server_free(r.server);
+    return hit ? ERR_NOMEM : code;
+}
+
+START_TEST(test_stream_without_memory)
+{
+    ck_assert_uint_gt(fail_alloc_each(one_stream, NULL), 10);
+}
+
+END_TEST
+
+/* A server without memory for one call goes on with the next. */
+static enum errc call_after_call(void *ctx)
+{
+    struct ask a;
+    (void)ctx;
+    ask_now(&rig, &a, "/t/Echo", STR("text"));
+    enum errc code = fail_alloc_hit() ? ERR_NOMEM : a.request.result;
+    fail_alloc_disarm();
+    grpc_request_done(&a.request);
+    ask_now(&rig, &a, "/t/Echo", STR("text"));
+    ck_assert_ok(a.request.result, &a.request.err);
+    ck_assert_str_is(buf_str(&a.request.reply), "text");
+    grpc_request_done(&a.request);
+    return code;
+}
+
+START_TEST(test_recovers_from_no_memory)
+{
+    struct ask a;
+    ask_now(&rig, &a, "/t/Echo", STR("text"));
+    grpc_request_done(&a.request);
+    ck_assert_uint_gt(fail_alloc_each(call_after_call, NULL), 5);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("grpc");
@@ -360,6 +422,8 @@ int main(void)
     tcase_add_test(t, test_socket);
     tcase_add_test(t, test_paths);
     tcase_add_test(t, test_no_memory);
+    tcase_add_test(t, test_stream_without_memory);
+    tcase_add_test(t, test_recovers_from_no_memory);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

@@ -110,6 +110,14 @@ static inline void h2_put_goaway(struct h2_peer *p, uint32_t last, uint32_t code
     h2_put_frame(p, NGHTTP2_GOAWAY, 0, 0, buf_str(&b));
 }
 
+/* nghttp2's headers have pointers to bytes that it could change; it does not. */
+static inline uint8_t *h2_bytes(const char *text)
+{
+    uint8_t *ret = NULL;
+    memcpy(&ret, &text, sizeof(ret));
+    return ret;
+}
+
 /* lines: "name: value", each with its end of line */
 static inline void h2_put_headers(struct h2_peer *p, uint8_t flags, uint32_t stream,
                                   const char *lines)
@@ -124,8 +132,8 @@ static inline void h2_put_headers(struct h2_peer *p, uint8_t flags, uint32_t str
         const char *colon = memmem(line.p + 1, line.n - 1, ": ", 2);
         ck_assert(colon != NULL && n < COUNT_OF(pairs));
         size_t name_n = (size_t)(colon - line.p);
-        pairs[n++] = (nghttp2_nv){.name = (uint8_t *)(uintptr_t)line.p,
-                                  .value = (uint8_t *)(uintptr_t)(colon + 2),
+        pairs[n++] = (nghttp2_nv){.name = h2_bytes(line.p),
+                                  .value = h2_bytes(colon + 2),
                                   .namelen = name_n,
                                   .valuelen = line.n - name_n - 2};
     }

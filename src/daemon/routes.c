@@ -51,10 +51,17 @@ static void routes_handle_version(struct service *s, struct http_request *r)
     routes_respond_text(r, 200, STR(CARDPACK_VERSION));
 }
 
+/* A line for a person with curl. */
+static void routes_respond_line(struct http_request *r, unsigned status, struct str text)
+{
+    buf_put(r->answer, text);
+    routes_respond_text(r, status, STR("\n"));
+}
+
 static void routes_handle_alive(struct service *s, struct http_request *r)
 {
     (void)s;
-    routes_respond_text(r, 200, STR("ok"));
+    routes_respond_line(r, 200, STR("ok"));
 }
 
 /*
@@ -74,7 +81,7 @@ static void routes_handle_ready(struct service *s, struct http_request *r)
         text = trouble;
         buf_put(r->answer, STR("this replica leads, and its pod can't get the leader's label: "));
     }
-    routes_respond_text(r, ready ? 200 : 503, text.n > 0 ? text : STR("ok"));
+    routes_respond_line(r, ready ? 200 : 503, text.n > 0 ? text : STR("ok"));
 }
 
 /* Whether this replica answers kube-scheduler: for a load balancer that must find the leader. */
@@ -82,7 +89,7 @@ static void routes_handle_ready_leader(struct service *s, struct http_request *r
 {
     struct str missing = STR("it is shutting down");
     bool leads = !s->draining && service_ready(s, &missing);
-    routes_respond_text(r, leads ? 200 : 503, leads ? STR("ok") : missing);
+    routes_respond_line(r, leads ? 200 : 503, leads ? STR("ok") : missing);
 }
 
 static void routes_handle_embedded(struct service *s, struct http_request *r)

@@ -249,7 +249,7 @@ static const struct {
     {"/gpushare-scheduler/inspect/node-a", "inspect", "ok", "]}"},
     {"/gpushare-scheduler/explain/ns/p", "explain", "error", "}"},
     {"/version", "probe", "ok", CARDPACK_VERSION},
-    {"/readyz", "probe", "ok", "ok"},
+    {"/readyz", "probe", "ok", "ok\n"},
     {"/nowhere", "other", "error", "}"},
     {"/gpushare-scheduler/filter", "other", "error", "}"}, /* 405 */
     {"/metrics", "metrics", "ok", "\ncardpack_card_info{node=\"node-a\",card=\"1\""},

@@ -426,6 +426,7 @@ static void embedded_respond_status(struct http_request *r, unsigned code, struc
     jwrite_key(&w, STR("code"));
     jwrite_u64(&w, code);
     jwrite_object_end(&w);
+    buf_putc(r->answer, '\n');
     http_request_respond(r, code, "application/json");
 }
 
@@ -442,6 +443,7 @@ static void embedded_create(struct embedded *c, struct http_request *r, struct s
                                 str_of(e.text));
     } else {
         buf_put(r->answer, buf_str(&p->json));
+        buf_putc(r->answer, '\n');
         http_request_respond(r, 201, "application/json");
     }
     arena_reset(&c->arena);

@@ -120,7 +120,7 @@ def shipped_configuration(bench: Bench) -> None:
     status, version = daemon.call("GET", "/version")
     check(status == 200 and version, f"/version: {status} {version}")
     for path in ("/healthz", "/livez", "/readyz"):
-        check(daemon.call("GET", path) == (200, "ok"), path)
+        check(daemon.call("GET", path) == (200, "ok\n"), path)
 
 
 @scenario("fake")
@@ -154,7 +154,7 @@ def ready_only_when_it_is(bench: Bench) -> None:
         daemon = bench.cardpack(started=False)
         daemon.launch()
         wait_for(lambda: _listens(daemon.port), "cardpack to listen")
-        check(daemon.call("GET", "/livez") == (200, "ok"), "/livez")
+        check(daemon.call("GET", "/livez") == (200, "ok\n"), "/livez")
         status, text = daemon.call("GET", "/readyz")
         check(status == 503 and "list" in text, f"/readyz: {status} {text}")
         error = daemon.filter(pod, ["n1"])["Error"]

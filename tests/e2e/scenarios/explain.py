@@ -154,14 +154,14 @@ def explain_unready(bench: Bench) -> None:
         daemon.launch()
         wait_for(daemon.listens, "cardpack to listen", PATIENCE)
         status, missing = daemon.call("GET", "/readyz")
-        check(status == 503 and missing, f"it is ready: {status} {missing}")
+        check(status == 503 and missing.endswith("\n"), f"it is ready: {status} {missing}")
         for method, path, body in (
             ("GET", f"/explain/{bench.namespace}/asked", None),
             ("POST", "/explain", pod),
             ("POST", "/fit", {"replicas": 1, "pod": pod}),
         ):
             got = daemon.call(method, VERBS + path, body, timeout=5)
-            check(got == (503, {"error": missing}), f"{method} {path}: {got}, not {missing}")
+            check(got == (503, {"error": missing.strip()}), f"{method} {path}: {got}, not {missing}")
     finally:
         bench.cluster.apiserver.resume()
     wait_for(daemon.ready, "cardpack ready", PATIENCE)

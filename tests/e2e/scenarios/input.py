@@ -113,7 +113,7 @@ ROUTES = [
 
 def goes_on(daemon: Daemon) -> None:
     """Checks that cardpack runs, with the same answers as before."""
-    check(daemon.call("GET", "/readyz") == (200, "ok"), "not ready")
+    check(daemon.call("GET", "/readyz") == (200, "ok\n"), "not ready")
     check(daemon.fitting(asks("16"), ["n1"]) == ["n1"], "n1 does not fit any more")
 
 
@@ -203,7 +203,7 @@ def slow_clients(lab: Lab) -> None:
             for one in slow:
                 _drip(one, b"a")
             time.sleep(0.2)
-        check(daemon.call("GET", "/livez", timeout=60) == (200, "ok"), "/livez beside slow clients")
+        check(daemon.call("GET", "/livez", timeout=60) == (200, "ok\n"), "/livez beside slow clients")
         for one in slow:
             check(_is_cut(one), "a slow client is still connected")
             one.close()

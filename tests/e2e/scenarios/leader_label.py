@@ -203,7 +203,7 @@ def leader_without_its_label(bench: Bench) -> None:
         bench.cluster.kubectl("apply", "-f", str(RIGHTS))
         _bind(bench)
         wait_for(lambda: labelled.labelled() == [who], "the label", PATIENCE)
-        wait_for(lambda: replicas.all[who].call("GET", "/readyz") == (200, "ok"), "/readyz")
+        wait_for(lambda: replicas.all[who].call("GET", "/readyz") == (200, "ok\n"), "/readyz")
         said = [line["level"] for line in replicas.all[who].log("the leader's label can't be written")]
         check(said.count("warn") == 1, said)
         # A person removes it, and a person gives it to another pod.
@@ -235,7 +235,7 @@ def _unready(labelled: Labelled, who: int) -> str:
     answer = wait_for(
         lambda: [a for a in [daemon.call("GET", "/readyz")] if a[0] == 503], "503", PATIENCE
     )
-    check(daemon.call("GET", "/readyz/leader") == (200, "ok"), "/readyz/leader")
+    check(daemon.call("GET", "/readyz/leader") == (200, "ok\n"), "/readyz/leader")
     return str(answer[0][1])
 
 

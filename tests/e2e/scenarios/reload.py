@@ -435,15 +435,15 @@ def the_end_is_announced(lab: Lab) -> None:
         half.close()
         kept = daemon.connection()
         kept.request("GET", "/readyz")
-        check(kept.getresponse().read() == b"ok", "ready")
+        check(kept.getresponse().read() == b"ok\n", "ready")
 
         os.kill(daemon.process.pid, signal.SIGTERM)
         wait_for(lambda: daemon.log("shutting down"), "the signal", PATIENCE)
-        check(daemon.call("GET", "/readyz") == (503, "it is shutting down"), "/readyz")
+        check(daemon.call("GET", "/readyz") == (503, "it is shutting down\n"), "/readyz")
         check(daemon.fitting(pods[0], ["n1"]) == ["n1"], "a filter on a new connection")
         check(daemon.bind(pods[0], "n1") == "", "a bind on a new connection")
         kept.request("GET", "/readyz")
-        check(kept.getresponse().read() == b"it is shutting down", "/readyz of a kept connection")
+        check(kept.getresponse().read() == b"it is shutting down\n", "/readyz of a kept connection")
         # The API server answers 504 and commits the write long after cardpack closed its port.
         fake.api.fault(kind="late_commit", verb="bind", ms=6000, code=504)
         with ThreadPoolExecutor(1) as hands:

@@ -300,7 +300,7 @@ def requests_stay_secret(lab: Lab) -> None:
         api_pod = {**pod, "status": {"phase": "Pending"}}
         api_pod["spec"]["containers"][0]["resources"] = {"limits": {"aliyun.com/gpu-mem": "1"}}
         daemon.filter(api_pod, ["n1"])
-        check(daemon.call("GET", "/livez") == (200, "ok"), "/livez")
+        check(daemon.call("GET", "/livez") == (200, "ok\n"), "/livez")
         check(daemon.log("bad filter request") and daemon.log("bad bind request"), "nothing logged")
         words = [s for secret in (TOKEN, PASSWORD, ENV) for s in spellings(secret)]
         found = leaks(daemon.process.log.read_text(), words)

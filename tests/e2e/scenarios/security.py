@@ -265,11 +265,11 @@ def probes_beside_tls(lab: Lab) -> None:
         pod = fake.pod("wanted", 2)
         check(attempt(daemon, trust(secure.ca), pod, "n1") == "no answer", "without a certificate")
         for path in ("/healthz", "/livez", "/readyz"):
-            check(daemon.call("GET", path) == (200, "ok"), f"{path} on the main port")
+            check(daemon.call("GET", path) == (200, "ok\n"), f"{path} on the main port")
         main, daemon.tls = (daemon.port, daemon.tls), None
         daemon.port = port
         for path in ("/healthz", "/livez", "/readyz"):
-            check(daemon.call("GET", path) == (200, "ok"), path)
+            check(daemon.call("GET", path) == (200, "ok\n"), path)
         check(daemon.call("GET", "/version")[0] == 200, "/version")
         check(attempt(daemon, None, pod, "n1") == "status 404", "a bind on the port for probes")
         for method, path in (("POST", f"{VERBS}/filter"), ("GET", f"{VERBS}/inspect")):

@@ -129,7 +129,7 @@ static enum errc ask_try_daemon(struct kubectl_client *c, const struct kubectl_q
         return ask_refused(q, status, why, e);
     if (why.p != NULL)
         return err_set(e, ERR_UNAVAILABLE, "the daemon says %u: %.*s", status, STR_ARG(why));
-    (void)kube_call_result(&c->call, e);
+    (void)kubectl_client_result(c, e);
     *ret_again = status == 400 || status >= 500; /* Kubernetes 1.20: 500 for a broken connection */
     e->code = ERR_UNAVAILABLE;
     return ERR_UNAVAILABLE;

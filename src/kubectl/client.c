@@ -10,6 +10,9 @@
 #include "codec/kubeconfig_server.h"
 #include "kubectl/limit.h"
 
+/* The address of kubectl proxy, whose socket needs none. */
+#define PROXY_SERVER "http://kubectl"
+
 static void client_on_done(struct http_call *http)
 {
     struct kube_call *call = CONTAINER_OF(http, struct kube_call, http);
@@ -22,7 +25,7 @@ static enum errc client_find_server(struct kubectl_client *c, struct kubeconfig 
     const struct kubectl_args *a = c->args;
     bool daemon = a->daemon_url.n > 0;
     if (!daemon && a->server.n == 0) {
-        k->server = STR("http://kubectl");
+        k->server = STR(PROXY_SERVER);
         return kubectl_proxy_start(&c->proxy, c->loop, a, e);
     }
     k->server = daemon ? a->daemon_url : a->server;
@@ -75,6 +78,20 @@ enum errc kubectl_client_namespace(const struct kubectl_client *c, struct arena 
     return kubectl_context_namespace(c->loop, c->args, timeout_ms, a, ret, reterr);
 }
 
+/* PROXY_SERVER means nothing to a user, so an error names the path alone. */
+enum errc kubectl_client_result(const struct kubectl_client *c, struct err *reterr)
+{
+    enum errc code = kube_call_result(&c->call, reterr);
+    char *at = code == OK || reterr == NULL || !client_is_through_kubectl(c)
+                   ? NULL
+                   : strstr(reterr->text, PROXY_SERVER "/");
+    if (at != NULL) {
+        const char *path = at + sizeof(PROXY_SERVER) - 1;
+        memmove(at, path, strlen(path) + 1);
+    }
+    return code;
+}
+
 static enum errc client_on_chunk(struct http_call *http, struct str chunk, struct err *reterr)
 {
     struct kube_call *call = CONTAINER_OF(http, struct kube_call, http);
@@ -118,7 +135,7 @@ static enum errc client_run(struct kubectl_client *c, const char *method, struct
     kube_call_start(c->api, &c->call, method, path);
     enum errc code = loop_run(c->loop, reterr);
     if (code == OK && c->call.http.outcome != HTTP_ANSWERED) {
-        code = kube_call_result(&c->call, reterr);
+        code = kubectl_client_result(c, reterr);
         if (code == ERR_UNAVAILABLE && kubectl_child_is_gone(&c->proxy.child, reterr))
             (void)err_wrap(reterr, "kubectl proxy");
         return code;

@@ -38,6 +38,10 @@ enum errc kubectl_client_stream(struct kubectl_client *c, struct str path,
                                 enum errc (*take)(void *ctx, struct str chunk, struct err *e),
                                 void *ctx, struct err *reterr) _must_use_;
 
+/* As kube_call_result() of the last call. Through kubectl the error names the path without a
+ * server. */
+enum errc kubectl_client_result(const struct kubectl_client *c, struct err *reterr);
+
 static inline unsigned kubectl_client_status(const struct kubectl_client *c)
 {
     return c->call.http.status;

@@ -97,7 +97,7 @@ static enum errc direct_get_pod(struct kubectl_client *c, const struct kubectl_q
                                        : kubectl_client_call(c, "GET", buf_str(&path), STR_NULL, e);
     buf_done(&path);
     if (code == OK)
-        code = kube_call_result(&c->call, e);
+        code = kubectl_client_result(c, e);
     if (code == ERR_NOTFOUND)
         return err_set(e, code, "pod %.*s/%.*s: there is no such pod", STR_ARG(q->namespace),
                        STR_ARG(q->name));

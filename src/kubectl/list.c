@@ -80,7 +80,7 @@ static enum errc list_request(struct reading *r, bool paged, struct err *e)
     if (code == OK)
         code = kubectl_client_stream(r->client, buf_str(&query), list_on_chunk, r, e);
     buf_done(&query);
-    return code == OK ? kube_call_result(&r->client->call, e) : code;
+    return code == OK ? kubectl_client_result(r->client, e) : code;
 }
 
 static enum errc list_read_page(struct reading *r, bool paged, struct err *e)

@@ -423,7 +423,7 @@ static const struct {
      ERR_UNAVAILABLE, false, "kubectl proxy: dial tcp: x"},
     {LOG("log in\n\nhow"), "HTTP/1.1 500 X\r\nContent-Length: 11\r\n\r\nlog in\n\nhow",
      ERR_UNAVAILABLE, false, "kubectl proxy: log in"},
-    {"", "", ERR_UNAVAILABLE, false, "GET http://kubectl/version: "},
+    {"", "", ERR_UNAVAILABLE, false, "GET /version: "},
     /* A plain 500 of a server behind the Service. */
     {"", "HTTP/1.1 500 X\r\nContent-Length: 6\r\n\r\noops!\n", OK, true, ""},
     {LOG("dial tcp: x"), "HTTP/1.1 500 X\r\nContent-Length: 6\r\n\r\noops!\n", OK, true, ""},

@@ -21,6 +21,7 @@ struct verdict_card {
 struct verdict_node {
     struct str name;
     bool fits;
+    bool is_small; /* its usable cards are too small, also without pods */
     struct str reason;
     struct place place;
     struct verdict_card *cards;
@@ -147,7 +148,11 @@ static void show_explain_explain_row(struct explained *x, const struct verdict_n
         table_cell(t, STR_NULL, TINT_NONE);
     show_explain_put_yes(t, n->fits);
     show_explain_put_place(t, &n->place);
-    table_cell(t, n->reason, TINT_NONE);
+    if (n->is_small)
+        table_printf(t, TINT_NONE, "%.*s; its usable cards are too small even when empty",
+                     STR_ARG(n->reason));
+    else
+        table_cell(t, n->reason, TINT_NONE);
     for (size_t i = 0; x->wide && i < n->n_cards; i++) {
         const struct verdict_card *c = &n->cards[i];
         table_cell(t, n->name, TINT_DIM);
@@ -167,6 +172,8 @@ static void show_explain_read_verdict(struct jread *r, struct explained *x)
             n.name = jread_str(r);
         else if (str_eq(key, STR("fits")))
             n.fits = jread_bool(r);
+        else if (str_eq(key, STR("verdict")))
+            n.is_small = str_eq(jread_str(r), STR("too_large"));
         else if (str_eq(key, STR("reason")))
             n.reason = jread_str(r);
         else if (str_eq(key, STR("placement")))
@@ -316,13 +323,23 @@ static void show_explain_fill_verdicts(struct explained *x)
         show_explain_explain_row(x, &x->verdicts[i]);
 }
 
-/* Whether no node is feasible and the table leaves out what the cards of the nodes are missing. */
-static bool show_explain_hides_reasons(const struct explained *x)
+/* If no node is feasible: whether no card is large enough, and that the table leaves out the cards.
+ */
+static void show_explain_put_hint(const struct explained *x, struct buf *out)
 {
-    bool has_cards = false;
-    for (size_t i = 0; i < x->n_verdicts; i++)
-        has_cards = has_cards || x->verdicts[i].n_cards > 0;
-    return has_cards && !x->wide && x->fit == 0 && x->node.n == 0 && x->error.n == 0;
+    size_t with_cards = 0;
+    size_t small = 0;
+    for (size_t i = 0; i < x->n_verdicts; i++) {
+        with_cards += x->verdicts[i].n_cards > 0 ? 1 : 0;
+        small += x->verdicts[i].is_small ? 1 : 0;
+    }
+    if (with_cards == 0 || x->fit > 0 || x->node.n > 0 || x->error.n > 0)
+        return;
+    const char *why = small < with_cards ? "" : ": the usable cards of every node are too small";
+    if (!x->wide)
+        buf_printf(out, "no node is feasible%s; -o wide also has the reason of each card\n", why);
+    else if (why[0] != '\0')
+        buf_printf(out, "no node is feasible%s\n", why);
 }
 
 /* The nodes that fit; for a pod that has a node: that node. */
@@ -355,8 +372,8 @@ enum errc kubectl_show_explain(struct str answer, struct kubectl_look look, stru
     else if (x.error.n == 0) /* with an error every node has the same reason */
         show_explain_fill_verdicts(&x);
     table_write(&x.table, look.heads, look.color, out);
-    if (look.heads && show_explain_hides_reasons(&x))
-        buf_printf(out, "no node is feasible; -o wide also has the reason of each card\n");
+    if (look.heads)
+        show_explain_put_hint(&x, out);
     if (look.heads && x.node.n == 0 && x.message.n > 0)
         buf_printf(out, "the scheduler says: %.*s\n", STR_ARG(text_printable(x.message, a)));
     return arena_failed(a) ? err_set(reterr, arena_fault(a), "the table is too large") : OK;

@@ -309,13 +309,7 @@ static void show_put_totals(const struct figures *f, bool color, struct buf *out
     buf_putc(out, '\n');
 }
 
-/* In millionths: whole percents would leave the order of similar nodes open. */
-static int64_t show_used_part(const struct figures_node *n)
-{
-    return n->total <= 0 ? 0 : (int64_t)((double)n->used * 1e6 / (double)n->total);
-}
-
-/* The nodes in the order of --sort-by. NULL: the arena failed. */
+/* The nodes in the order of --sort-by, as in show_cards_key. NULL: the arena failed. */
 static struct order_row *show_sort(const struct figures *f, enum kubectl_sort by, struct arena *a)
 {
     struct order_row *rows = order_rows(a, f->n);
@@ -323,7 +317,7 @@ static struct order_row *show_sort(const struct figures *f, enum kubectl_sort by
         struct sums s;
         show_sum_up(&f->nodes[i], &s);
         if (by == KUBECTL_SORT_USED)
-            rows[i].key = show_used_part(&f->nodes[i]);
+            rows[i].key = f->nodes[i].used;
         else if (by == KUBECTL_SORT_FREE)
             rows[i].key = s.free;
         else if (by == KUBECTL_SORT_PODS)

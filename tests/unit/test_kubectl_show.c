@@ -230,12 +230,12 @@ static const struct {
     {KUBECTL_SORT_NONE, "node/a\nnode/b\\x1b\nnode/c\n", "abc"},
     {KUBECTL_SORT_NAME, "node/a\nnode/b\\x1b\nnode/c\n", NULL},
     {KUBECTL_SORT_NODE, NULL, "abc"},
-    {KUBECTL_SORT_USED, "node/a\nnode/b\\x1b\nnode/c\n", "bac"},
+    {KUBECTL_SORT_USED, "node/b\\x1b\nnode/a\nnode/c\n", "bac"},
     {KUBECTL_SORT_FREE, "node/b\\x1b\nnode/c\nnode/a\n", "bca"},
     {KUBECTL_SORT_PODS, "node/b\\x1b\nnode/a\nnode/c\n", "bac"},
 };
 
-/* Numbers from the largest; top compares the used part of a node, cards the used memory. */
+/* Numbers from the largest, for nodes and for cards. */
 START_TEST(sorted)
 {
     struct kubectl_look look = {.names = true, .sort = sorts[_i].by};

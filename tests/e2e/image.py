@@ -1,9 +1,10 @@
-"""The image of the tests' containers, made without any tool: Debian's busybox, as an OCI archive.
+"""The images of the tests' containers, made without any tool, as OCI archives.
 
-    write(busybox, folder / "image.tar")
+    write(busybox, folder / "image.tar")        # Debian's busybox
+    write_cardpack(root, folder / "cardpack.tar")   # what scripts/image-root has put into a folder
     # ctr -n k8s.io images import image.tar
 
-It is the image of pods' sandboxes too, so its command sleeps.
+busybox is the image of pods' sandboxes too, so its command sleeps.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 NAME = "docker.io/cardpack/busybox:1"
+CARDPACK = "docker.io/library/cardpack:0.1.0"  # "cardpack:0.1.0" in manifests/
 _APPLETS = ("sh", "sleep", "cat", "env", "ls", "mount", "true")
 _TYPE = "application/vnd.oci.image"
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -42,7 +44,23 @@ def _layer(busybox: Path) -> bytes:
 
 
 def write(busybox: Path, archive: Path) -> None:
-    """Writes the image as an archive that `ctr images import` reads."""
+    """Writes busybox' image as an archive that `ctr images import` reads."""
+    running = {"Cmd": ["/bin/sleep", "2147483647"], "Env": ["PATH=/bin"]}
+    _write(NAME, _layer(busybox), running, archive)
+
+
+def write_cardpack(root: Path, archive: Path) -> None:
+    """Writes the image of manifests/image/Containerfile, of the files that it takes."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for path in sorted(root.iterdir()):
+            tar.add(path, path.name)
+    running = {"Entrypoint": ["/usr/bin/cardpack"], "User": "65532:65532"}
+    _write(CARDPACK, out.getvalue(), running, archive)
+
+
+def _write(name: str, layer: bytes, running: dict[str, Any], archive: Path) -> None:
+    """Writes an image of one layer; running: what its containers run."""
     blobs: dict[str, bytes] = {}
 
     def blob(content: bytes, kind: str) -> dict[str, Any]:
@@ -50,11 +68,10 @@ def write(busybox: Path, archive: Path) -> None:
         blobs[f"blobs/sha256/{digest}"] = content
         return {"mediaType": kind, "digest": f"sha256:{digest}", "size": len(content)}
 
-    layer = _layer(busybox)
     config = {
         "architecture": _MACHINES[platform.machine()],
         "os": "linux",
-        "config": {"Cmd": ["/bin/sleep", "2147483647"], "Env": ["PATH=/bin"]},
+        "config": running,
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
     }
     manifest = {
@@ -64,7 +81,7 @@ def write(busybox: Path, archive: Path) -> None:
         "layers": [blob(gzip.compress(layer, 1), f"{_TYPE}.layer.v1.tar+gzip")],
     }
     entry = blob(json.dumps(manifest).encode(), f"{_TYPE}.manifest.v1+json")
-    entry["annotations"] = {"io.containerd.image.name": NAME}
+    entry["annotations"] = {"io.containerd.image.name": name}
     blobs["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [entry]}).encode()
     blobs["oci-layout"] = b'{"imageLayoutVersion": "1.0.0"}'
     with tarfile.open(archive, "w") as tar:

@@ -46,10 +46,12 @@ def overlays(bench: Bench) -> list[Path]:
 
 
 @cache
-def _renderer() -> Path | None:
-    """The newest kubectl here, if it is newer than 1.20."""
+def find_renderer() -> Path:
+    """The newest kubectl here, which must be newer than 1.20."""
     here = [version for version in available_versions() if version != "1.20.2"]
-    return find_programs(here[-1]) / "kubectl" if here else None
+    if not here:
+        raise Skipped("no kubectl that renders overlays: scripts/control-plane 1.36.3 makes one")
+    return find_programs(here[-1]) / "kubectl"
 
 
 def strictly(bench: Bench) -> str:
@@ -65,11 +67,8 @@ def unwarned(done: subprocess.CompletedProcess[str]) -> str:
 
 def kustomize(folder: Path) -> str:
     """The rendering; kustomize must print no warning."""
-    kubectl = _renderer()
-    if kubectl is None:
-        raise Skipped("no kubectl that renders overlays: scripts/control-plane 1.36.3 makes one")
     done = subprocess.run(
-        [kubectl, "kustomize", folder], capture_output=True, text=True, timeout=60
+        [find_renderer(), "kustomize", folder], capture_output=True, text=True, timeout=60
     )
     check(done.returncode == 0 and not done.stderr, f"{folder}: {done.stderr}")
     return done.stdout

@@ -149,7 +149,8 @@ class Worker:
         """Switches it on, without the kubelet."""
         self.machine.start()
         self.containerd.start()
-        self._import_image()
+        if image.NAME not in self.ctr("images", "list", "-q").stdout.split():
+            self.import_image(self.folder / "image.tar")
 
     def cut_power(self) -> None:
         """All that runs ends at once, also containers and what add_program() made."""
@@ -264,17 +265,14 @@ class Worker:
             capture_output=True, text=True, timeout=60, check=check,
         )  # fmt: skip
 
-    # ---- inside -------------------------------------------------------------------------
+    def import_image(self, archive: Path) -> None:
+        """Gives containerd an image, of which its CRI part then knows."""
+        argv = ("images", "import", "--snapshotter", "native", str(archive))
+        done = self.ctr(*argv, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"ctr images import: {done.stdout}{done.stderr}")
 
-    def _import_image(self) -> None:
-        """The image, where containerd has it not, and its CRI part knows of it."""
-        if image.NAME not in self.ctr("images", "list", "-q").stdout.split():
-            done = self.ctr(
-                "images", "import", "--snapshotter", "native", str(self.folder / "image.tar"),
-                check=False,
-            )  # fmt: skip
-            if done.returncode != 0:
-                raise RuntimeError(f"ctr images import: {done.stdout}{done.stderr}")
+    # ---- inside -------------------------------------------------------------------------
 
     def _make_containerd(self) -> Component:
         config = self.folder / "containerd.toml"

@@ -51,5 +51,6 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "late_bindings",
     "two_pods",
     "workers",
+    "rollout",
     "chaos",
 ))  # fmt: skip

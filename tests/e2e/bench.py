@@ -205,8 +205,14 @@ class Bench(Lab):
         while self.workers:
             self.workers.pop().close()
 
-    def worker(self, name: str, cards: int = 0) -> Worker:
-        """Starts a node with a real kubelet. It ends with the scenario."""
+    def worker(self, name: str, cards: int = 0, *images: Path) -> Worker:
+        """Starts a node with a real kubelet and these images. It ends with the scenario."""
+        worker = self.launch_worker(name, cards, *images)
+        worker.wait_ready()
+        return worker
+
+    def launch_worker(self, name: str, cards: int = 0, *images: Path) -> Worker:
+        """Starts a node, without waiting for its kubelet: for several nodes."""
         folder = self.workdir / f"{self.scenario}-{name}"
         try:
             worker = Worker(self.cluster, name, folder, cards)
@@ -214,9 +220,12 @@ class Bench(Lab):
             raise Skipped(str(why)) from None
         self.workers.append(worker)
         try:
-            worker.boot()
+            worker.start_runtime()
         except Unsuited as why:
             raise Skipped(str(why)) from None
+        for archive in images:
+            worker.import_image(archive)
+        worker.kubelet.launch()
         return worker
 
     # ---- cardpack -----------------------------------------------------------------------

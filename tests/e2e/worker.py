@@ -142,7 +142,12 @@ class Worker:
     def boot(self) -> None:
         """Switches it on, and waits until it is ready for pods."""
         self.start_runtime()
-        self.kubelet.start()
+        self.kubelet.launch()
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Waits until it is ready for pods."""
+        self.kubelet.wait_ready()
         wait_for(self.ready, f"{self.name} to be ready", 60, poll=0.1)
 
     def start_runtime(self) -> None:

@@ -2,20 +2,11 @@
 #include "daemon/config/config_value.h"
 
 #include "base/log.h"
+#include "base/value.h"
 #include "codec/jwrite.h"
 #include "core/pack.h"
 
 #include <arpa/inet.h>
-
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-/* Largest first, for printing. */
-static const struct unit duration_units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
-static const struct unit size_units[] = {
-    {"GiB", (uint64_t)1 << 30}, {"MiB", (uint64_t)1 << 20}, {"KiB", (uint64_t)1 << 10}};
 
 /* In the order of their enums. */
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -127,65 +118,6 @@ static bool config_value_parse_names(struct str text)
     return true;
 }
 
-/* Reads the number at the start of *text and moves *text behind it. */
-static bool config_value_take_number(struct str *text, uint64_t *ret)
-{
-    size_t n = 0;
-    while (n < text->n && text->p[n] >= '0' && text->p[n] <= '9')
-        n++;
-    struct str digits = {text->p, n};
-    *text = str_skip(*text, n);
-    return str_to_u64(digits, UINT64_MAX, ret);
-}
-
-/* Reads the unit at the start of *text and moves *text behind it. */
-static bool config_value_take_unit(struct str *text, const struct unit *units, size_t n_units,
-                                   uint64_t *ret)
-{
-    size_t n = 0;
-    while (n < text->n && (text->p[n] < '0' || text->p[n] > '9'))
-        n++;
-    struct str name = {text->p, n};
-    *text = str_skip(*text, n);
-    for (size_t i = 0; i < n_units; i++) {
-        if (str_eq(name, str_of(units[i].name))) {
-            *ret = units[i].factor;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool config_value_parse_duration(struct str text, uint64_t *ret)
-{
-    uint64_t total = 0;
-    if (str_eq(text, STR("0"))) {
-        *ret = 0;
-        return true;
-    }
-    do {
-        uint64_t count = 0;
-        uint64_t factor = 0;
-        if (!config_value_take_number(&text, &count) ||
-            !config_value_take_unit(&text, duration_units, COUNT_OF(duration_units), &factor) ||
-            __builtin_mul_overflow(count, factor, &count) ||
-            __builtin_add_overflow(total, count, &total))
-            return false;
-    } while (text.n > 0);
-    *ret = total;
-    return true;
-}
-
-static bool config_value_parse_size(struct str text, uint64_t *ret)
-{
-    uint64_t factor = 1;
-    if (!config_value_take_number(&text, ret))
-        return false;
-    if (text.n > 0 && !config_value_take_unit(&text, size_units, COUNT_OF(size_units), &factor))
-        return false;
-    return text.n == 0 && !__builtin_mul_overflow(*ret, factor, ret);
-}
-
 static void config_value_print_number(enum config_type type, uint64_t number, struct buf *out);
 
 static enum errc config_value_check_range(enum config_type type, struct str text, uint64_t number,
@@ -230,11 +162,11 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
                                         "names with one comma between each two, or empty");
         break;
     case CONFIG_DURATION:
-        if (!config_value_parse_duration(text, &v.number))
+        if (!value_read_duration(text, &v.number))
             return config_value_must_be(reterr, text, "a duration such as 30s, 1m30s or 500ms");
         break;
     case CONFIG_SIZE:
-        if (!config_value_parse_size(text, &v.number))
+        if (!value_read_size(text, &v.number))
             return config_value_must_be(reterr, text,
                                         "a size such as 32MiB, 64KiB or a number of bytes");
         break;
@@ -261,41 +193,12 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
     return code;
 }
 
-static void config_value_print_duration(uint64_t ms, struct buf *out)
-{
-    if (ms == 0)
-        buf_put(out, STR("0s"));
-    for (size_t i = 0; i < COUNT_OF(duration_units); i++) {
-        uint64_t factor = duration_units[i].factor;
-        assert(factor > 0);
-        if (ms < factor)
-            continue;
-        buf_put_u64(out, ms / factor);
-        buf_put(out, str_of(duration_units[i].name));
-        ms %= factor;
-    }
-}
-
-static void config_value_print_size(uint64_t bytes, struct buf *out)
-{
-    for (size_t i = 0; i < COUNT_OF(size_units); i++) {
-        uint64_t factor = size_units[i].factor;
-        assert(factor > 0);
-        if (bytes == 0 || bytes % factor != 0)
-            continue;
-        buf_put_u64(out, bytes / factor);
-        buf_put(out, str_of(size_units[i].name));
-        return;
-    }
-    buf_put_u64(out, bytes);
-}
-
 static void config_value_print_number(enum config_type type, uint64_t number, struct buf *out)
 {
     if (type == CONFIG_DURATION)
-        config_value_print_duration(number, out);
+        value_put_duration(out, number);
     else if (type == CONFIG_SIZE)
-        config_value_print_size(number, out);
+        value_put_size(out, number);
     else
         buf_put_u64(out, number);
 }

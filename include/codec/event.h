@@ -1,7 +1,7 @@
 /*
- * A core/v1 Event about a pod: the request body for a new Event, and the patch for a repeated one.
- * core/v1, not events.k8s.io/v1: every Kubernetes release accepts it, and one Event has a count.
- * When and how often to send an Event is decided elsewhere.
+ * A core/v1 Event about a pod or a node: the request body for a new Event, and the patch for a
+ * repeated one. core/v1, not events.k8s.io/v1: every Kubernetes release accepts it, and one Event
+ * has a count. When and how often to send an Event is decided elsewhere.
  */
 #pragma once
 
@@ -23,15 +23,22 @@ enum event_level {
     EVENT_WARNING,
 };
 
-/* The pod that the event describes. */
+/* The component that reports the events of the program cardpack. */
+#define EVENT_COMPONENT STR("cardpack")
+
+/* The pod or the node that the event describes. */
 struct event_subject {
-    struct str namespace;
+    struct str namespace; /* absent: a node */
     struct str name;
-    struct str uid;
+    struct str uid; /* of a node: its name, as the kubelet writes it and kubectl looks for it */
 };
+
+/* The namespace that the Event itself is in: of a node's, "default". */
+struct str event_namespace(const struct event_subject *subject);
 
 struct kube_event {
     struct event_subject pod;
+    struct str component; /* the program that reports it; absent: EVENT_COMPONENT */
     enum event_level level;
     struct str reason;  /* one word, for machines: "FailedBinding" */
     struct str message; /* for people; at most EVENT_MESSAGE_BYTES */
@@ -40,7 +47,7 @@ struct kube_event {
     uint64_t count;
 };
 
-/* Whether each of the pod's strings and the reason is present and within its limit. */
+/* Whether each of the subject's strings and the reason is present and within its limit. */
 bool event_fits(const struct event_subject *pod, struct str reason);
 
 /*

@@ -1,7 +1,7 @@
 /*
- * Posts Events about pods to the API server in the background, within bounds. The caller never
- * waits and never fails. Events beyond the limits of event_book.h are dropped; so are Events that
- * the API server forbids. An Event is tried again after no answer, 401, 429 or 5xx.
+ * Posts Events about pods and nodes to the API server in the background, within bounds. The caller
+ * never waits and never fails. Events beyond the limits of event_book.h are dropped; so are Events
+ * that the API server forbids. An Event is tried again after no answer, 401, 429 or 5xx.
  */
 #pragma once
 
@@ -24,6 +24,7 @@ struct events_counts {
 struct events_settings {
     struct loop *loop;
     struct kube_api *api; /* must outlive the events */
+    struct str component; /* a literal; absent: EVENT_COMPONENT */
     uint64_t retry_ms;    /* pause before the second try; it doubles with each try */
     uint64_t drain_ms;    /* the longest that events_drain may take */
     /* For a log, at most every 10 minutes: `lost` Events were lost since, the last one by `why`. */

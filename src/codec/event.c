@@ -6,8 +6,7 @@
 
 #include "codec/lease.h"
 
-#define COMPONENT STR("cardpack")
-#define COMBINED  STR("(combined from similar events): ")
+#define COMBINED STR("(combined from similar events): ")
 
 /* "." and 16 hexadecimal digits. */
 #define SUFFIX_BYTES ((size_t)17)
@@ -17,9 +16,14 @@ static bool event_is_within(struct str s, size_t max)
     return s.n > 0 && s.n <= max;
 }
 
+struct str event_namespace(const struct event_subject *subject)
+{
+    return subject->namespace.p == NULL ? STR("default") : subject->namespace;
+}
+
 bool event_fits(const struct event_subject *pod, struct str reason)
 {
-    return event_is_within(pod->namespace, EVENT_NAMESPACE_BYTES) &&
+    return event_is_within(event_namespace(pod), EVENT_NAMESPACE_BYTES) &&
            event_is_within(pod->name, EVENT_NAME_BYTES) &&
            event_is_within(pod->uid, EVENT_UID_BYTES) &&
            event_is_within(reason, EVENT_REASON_BYTES);
@@ -73,17 +77,19 @@ static void event_put_metadata(struct jwrite *w, const struct kube_event *e)
     jwrite_key(w, STR("metadata"));
     jwrite_object_begin(w);
     event_put_str(w, STR("name"), buf_str(&name));
-    event_put_str(w, STR("namespace"), e->pod.namespace);
+    event_put_str(w, STR("namespace"), event_namespace(&e->pod));
     jwrite_object_end(w);
 }
 
-static void event_put_pod(struct jwrite *w, const struct event_subject *pod)
+static void event_put_subject(struct jwrite *w, const struct event_subject *pod)
 {
+    bool node = pod->namespace.p == NULL;
     jwrite_key(w, STR("involvedObject"));
     jwrite_object_begin(w);
     event_put_str(w, STR("apiVersion"), STR("v1"));
-    event_put_str(w, STR("kind"), STR("Pod"));
-    event_put_str(w, STR("namespace"), pod->namespace);
+    event_put_str(w, STR("kind"), node ? STR("Node") : STR("Pod"));
+    if (!node)
+        event_put_str(w, STR("namespace"), pod->namespace);
     event_put_str(w, STR("name"), pod->name);
     event_put_str(w, STR("uid"), pod->uid);
     jwrite_object_end(w);
@@ -91,19 +97,20 @@ static void event_put_pod(struct jwrite *w, const struct event_subject *pod)
 
 void event_write(struct jwrite *w, const struct kube_event *e)
 {
+    struct str component = e->component.p == NULL ? EVENT_COMPONENT : e->component;
     jwrite_object_begin(w);
     event_put_str(w, STR("apiVersion"), STR("v1"));
     event_put_str(w, STR("kind"), STR("Event"));
     event_put_metadata(w, e);
-    event_put_pod(w, &e->pod);
+    event_put_subject(w, &e->pod);
     event_put_str(w, STR("type"), e->level == EVENT_WARNING ? STR("Warning") : STR("Normal"));
     event_put_str(w, STR("reason"), e->reason);
     event_put_str(w, STR("message"), e->message);
     jwrite_key(w, STR("source"));
     jwrite_object_begin(w);
-    event_put_str(w, STR("component"), COMPONENT);
+    event_put_str(w, STR("component"), component);
     jwrite_object_end(w);
-    event_put_str(w, STR("reportingComponent"), COMPONENT);
+    event_put_str(w, STR("reportingComponent"), component);
     event_put_time(w, STR("firstTimestamp"), e->first_ns);
     event_put_time(w, STR("lastTimestamp"), e->last_ns);
     jwrite_key(w, STR("count"));

@@ -125,6 +125,7 @@ static struct post *events_post_new(struct events *ev, const struct event_sight 
     p->event.pod.uid = str_store(&at, pod->uid);
     p->event.reason = str_store(&at, e->reason);
     p->event.level = e->level;
+    p->event.component = ev->set.component;
     p->event.first_ns = record->first_ns;
     assert(record->post == NULL && !record->pinned);
     p->record = record;
@@ -222,7 +223,7 @@ static void events_put_path(struct buf *out, const struct post *p)
     char bytes[EVENT_NAME_BYTES + 32];
     struct buf name = BUF_ON(bytes);
     buf_put(out, STR("/api/v1/namespaces/"));
-    kube_put_segment(out, p->event.pod.namespace);
+    kube_put_segment(out, event_namespace(&p->event.pod));
     buf_put(out, STR("/events"));
     if (!p->patch)
         return;

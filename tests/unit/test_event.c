@@ -87,6 +87,30 @@ START_TEST(a_normal_one)
 
 END_TEST
 
+/* kubectl describe node looks in the namespace default, for the node's name as UID. */
+START_TEST(one_of_a_node)
+{
+    struct kube_event e = bound;
+    e.pod = (struct event_subject){STR_NULL, STR("gpu-7"), STR("gpu-7")};
+    e.component = STR("cardpack-node");
+    ck_assert(event_fits(&e.pod, e.reason));
+    event_write(&w, &e);
+    json_t *root = written();
+    const json_t *metadata = json_object_get(root, "metadata");
+    ck_assert_str_eq(text(metadata, "namespace"), "default");
+    ck_assert_str_eq(text(metadata, "name"), "gpu-7.18e9d4e33331fd24");
+    const json_t *node = json_object_get(root, "involvedObject");
+    ck_assert_str_eq(text(node, "kind"), "Node");
+    ck_assert_str_eq(text(node, "name"), "gpu-7");
+    ck_assert_str_eq(text(node, "uid"), "gpu-7");
+    ck_assert_ptr_null(json_object_get(node, "namespace"));
+    ck_assert_str_eq(text(json_object_get(root, "source"), "component"), "cardpack-node");
+    ck_assert_str_eq(text(root, "reportingComponent"), "cardpack-node");
+    json_decref(root);
+}
+
+END_TEST
+
 START_TEST(one_that_came_again)
 {
     event_write_repeat(&w, &bound);
@@ -220,6 +244,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, a_new_one);
     tcase_add_test(tc, a_normal_one);
+    tcase_add_test(tc, one_of_a_node);
     tcase_add_test(tc, one_that_came_again);
     tcase_add_test(tc, a_count_beyond_its_field);
     tcase_add_test(tc, a_long_pod_name);

@@ -18,9 +18,10 @@ SEES = {
     "report": ("base", "core", "codec"),
     "daemon": ("base", "core", "codec", "io", "kube", "report"),
     "kubectl": ("base", "core", "codec", "io", "kube", "report"),
+    "node": ("base", "core", "codec", "io", "grpc", "gpu", "kube", "report"),
 }
 FOLDERS = tuple(SEES)
-PROGRAMS = ("daemon", "kubectl")  # their headers are in the folder of their sources
+PROGRAMS = ("daemon", "kubectl", "node")  # their headers are in the folder of their sources
 MAY_LOG = ("kube", "report", *PROGRAMS)
 SHOWN = 20  # the most findings that one check prints
 

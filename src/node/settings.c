@@ -1,0 +1,434 @@
+/* One table of settings: their parsers, their defaults, and the text of --help. */
+#include "node/settings.h"
+
+#include "base/near.h"
+#include "base/value.h"
+#include "gpu/limit.h"
+
+#include <arpa/inet.h>
+
+#define UNIT_MAX     (UINT64_C(1) << 40) /* no card has a TiB */
+#define CARDS_MAX    ((size_t)64 * KIB)
+#define NAME_MAX_LEN ((size_t)253)
+
+typedef enum errc setter(struct settings *s, struct str value, struct err *e);
+
+struct row {
+    const char *name;
+    const char *value; /* the placeholder of --help */
+    const char *text;  /* the default, which the setter takes; NULL: the setting is required */
+    const char *help;
+    setter *set;
+};
+
+static enum errc settings_must_be(struct err *e, struct str value, const char *what)
+{
+    return err_set(e, ERR_RANGE, "\"%.*s\": must be %s", (int)MIN_OF(value.n, (size_t)128), value.p,
+                   what);
+}
+
+/* ---- one function a setting ---- */
+
+/* A DNS subdomain, as names of nodes are. */
+static enum errc settings_set_node_name(struct settings *s, struct str value, struct err *e)
+{
+    bool begins = true; /* at the start of a label */
+    bool valid = value.n > 0 && value.n <= NAME_MAX_LEN;
+    for (size_t i = 0; i < value.n && valid; i++) {
+        char c = value.p[i];
+        bool solid = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        bool ends = i + 1 == value.n || value.p[i + 1] == '.';
+        valid = c == '.' ? !begins && !ends : solid || (c == '-' && !begins && !ends);
+        begins = c == '.';
+    }
+    if (!valid)
+        return settings_must_be(e, value,
+                                "the name of a node: lower-case letters, digits, '-' and '.'");
+    s->node_name = value;
+    return OK;
+}
+
+static enum errc settings_set_kubeconfig(struct settings *s, struct str value, struct err *e)
+{
+    if (memchr(value.p, ':', value.n) != NULL)
+        return settings_must_be(e, value, "one file, not several");
+    s->kubeconfig = value;
+    return OK;
+}
+
+static enum errc settings_set_kubelet_dir(struct settings *s, struct str value, struct err *e)
+{
+    if (value.n == 0 || value.p[0] != '/')
+        return settings_must_be(e, value, "an absolute path");
+    s->kubelet_dir = value;
+    return OK;
+}
+
+static enum errc settings_set_state(struct settings *s, struct str value, struct err *e)
+{
+    if (value.n > 0 && value.p[0] != '/')
+        return settings_must_be(e, value, "an absolute path, or empty");
+    s->state = value;
+    return OK;
+}
+
+static enum errc settings_set_nvml(struct settings *s, struct str value, struct err *e)
+{
+    (void)e;
+    s->nvml = value;
+    return OK;
+}
+
+static enum errc settings_set_unit(struct settings *s, struct str value, struct err *e)
+{
+    uint64_t n = 0;
+    bool word = str_eq(value, STR("GiB")) || str_eq(value, STR("MiB"));
+    if (word)
+        n = value.p[0] == 'G' ? (uint64_t)1 << 30 : MIB;
+    if ((!word && !value_read_size(value, &n)) || n < MIB || n % MIB != 0 || n > UNIT_MAX)
+        return settings_must_be(e, value, "GiB, MiB, or whole MiB such as 256MiB, up to 1024GiB");
+    s->unit_bytes = n;
+    return OK;
+}
+
+static enum errc settings_set_reserve(struct settings *s, struct str value, struct err *e)
+{
+    uint64_t n = 0;
+    if (!value_read_size(value, &n) || n % MIB != 0 || n > UNIT_MAX)
+        return settings_must_be(e, value, "whole MiB such as 512MiB, or 0");
+    s->reserve_bytes = n;
+    return OK;
+}
+
+/* Digits only: an index; everything else is a UUID. */
+static bool settings_is_index(struct str word)
+{
+    size_t n = 0;
+    while (n < word.n && word.p[n] >= '0' && word.p[n] <= '9')
+        n++;
+    return n == word.n;
+}
+
+static enum errc settings_set_cards(struct settings *s, struct str value, struct err *e)
+{
+    static const char what[] = "all, or a list of indices and UUIDs such as 0,2,GPU-5a1f";
+    uint64_t index = 0;
+    if (value.n > CARDS_MAX)
+        return settings_must_be(e, value, "shorter");
+    for (struct str word, rest = value; rest.p != NULL;) {
+        (void)str_cut(rest, ',', &word, &rest);
+        if (word.n == 0 || word.n >= GPU_UUID_BYTES || str_trim(word).n != word.n ||
+            (settings_is_index(word) && !str_to_u64(word, LIMIT_GPU_CARDS - 1, &index)))
+            return settings_must_be(e, value, what);
+        if (!settings_is_index(word) && !str_eq(value, STR("all")) &&
+            !str_starts(word, STR("GPU-")) && !str_starts(word, STR("MIG-")))
+            return settings_must_be(e, value, what);
+    }
+    s->cards = value;
+    return OK;
+}
+
+/* The family of an address, with its bytes in ret; 0: not an address. */
+static int settings_address(struct str text, unsigned char ret[static sizeof(struct in6_addr)])
+{
+    char z[INET6_ADDRSTRLEN];
+    if (text.n >= sizeof(z))
+        return 0;
+    memcpy(z, text.p, text.n);
+    z[text.n] = '\0';
+    if (inet_pton(AF_INET, z, ret) == 1)
+        return AF_INET;
+    return inet_pton(AF_INET6, z, ret) == 1 ? AF_INET6 : 0;
+}
+
+/* "127.0.0.1:9410", "[::1]:9410", or empty. */
+static enum errc settings_set_listen(struct settings *s, struct str value, struct err *e)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    const char *colon = value.n == 0 ? NULL : memrchr(value.p, ':', value.n);
+    uint64_t port = 0;
+    s->listen = STR("");
+    if (value.n == 0)
+        return OK;
+    struct str address = {value.p, colon == NULL ? 0 : (size_t)(colon - value.p)};
+    bool brackets = str_starts(address, STR("[")) && str_ends(address, STR("]"));
+    if (brackets)
+        address = (struct str){address.p + 1, address.n - 2};
+    if (settings_address(address, bytes) != (brackets ? AF_INET6 : AF_INET) ||
+        !str_to_u64(str_skip(value, (size_t)(colon - value.p) + 1), UINT16_MAX, &port))
+        return settings_must_be(e, value, "ADDRESS:PORT, such as 127.0.0.1:9410 or [::1]:9410");
+    s->listen = address;
+    s->port = (uint16_t)port;
+    return OK;
+}
+
+static enum errc settings_set_cooldown(struct settings *s, struct str value, struct err *e)
+{
+    if (!value_read_duration(value, &s->cooldown_ms) || s->cooldown_ms < 1000 ||
+        s->cooldown_ms > UINT64_C(86400000))
+        return settings_must_be(e, value, "a duration from 1s to 24h, such as 5m");
+    return OK;
+}
+
+static enum errc settings_set_device_nodes(struct settings *s, struct str value, struct err *e)
+{
+    s->device_nodes = str_eq(value, STR("on"));
+    return s->device_nodes || str_eq(value, STR("off")) ? OK
+                                                        : settings_must_be(e, value, "on or off");
+}
+
+static enum errc settings_set_log_level(struct settings *s, struct str value, struct err *e)
+{
+    static const char *const words[] = {"debug", "info", "warn", "error"};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (str_eq(value, str_of(words[i]))) {
+            s->log_level = (enum log_level)i;
+            return OK;
+        }
+    }
+    return settings_must_be(e, value, "debug, info, warn or error");
+}
+
+static enum errc settings_set_log_format(struct settings *s, struct str value, struct err *e)
+{
+    static const char *const words[] = {"auto", "logfmt", "json"};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (str_eq(value, str_of(words[i]))) {
+            s->log_format = (enum settings_log_format)i;
+            return OK;
+        }
+    }
+    return settings_must_be(e, value, "auto, logfmt or json");
+}
+
+/* ---- the table ---- */
+
+enum settings_row {
+    ROW_NODE_NAME,
+    ROW_KUBECONFIG,
+    ROW_KUBELET_DIR,
+    ROW_STATE,
+    ROW_NVML,
+    ROW_MEMORY_UNIT,
+    ROW_RESERVE_MEMORY,
+    ROW_CARDS,
+    ROW_LISTEN,
+    ROW_COOLDOWN,
+    ROW_DEVICE_NODES,
+    ROW_LOG_LEVEL,
+    ROW_LOG_FORMAT,
+    ROWS
+};
+
+static const struct row rows[ROWS] = {
+    [ROW_NODE_NAME] = {"node-name", "NAME", NULL, "name of the node that this machine is",
+                       settings_set_node_name},
+    [ROW_KUBECONFIG] = {"kubeconfig", "FILE", "",
+                        "kubeconfig of the API server; without it the service account of the pod, "
+                        "and then ~/.kube/config",
+                        settings_set_kubeconfig},
+    [ROW_KUBELET_DIR] = {"kubelet-dir", "FOLDER", "/var/lib/kubelet",
+                         "the kubelet's folder, with device-plugins in it",
+                         settings_set_kubelet_dir},
+    [ROW_STATE] = {"state", "FILE", "/var/lib/cardpack-node/cards",
+                   "file that keeps which index a card has; empty: indices are not kept",
+                   settings_set_state},
+    [ROW_NVML] = {"nvml", "FILE", "", "NVIDIA's library; without it libnvidia-ml.so.1",
+                  settings_set_nvml},
+    [ROW_MEMORY_UNIT] = {"memory-unit", "GiB|MiB|SIZE", "GiB",
+                         "memory that one unit of aliyun.com/gpu-mem stands for: GiB, MiB, or "
+                         "whole MiB such as 256MiB",
+                         settings_set_unit},
+    [ROW_RESERVE_MEMORY] = {"reserve-memory", "SIZE", "0",
+                            "memory of each card that no pod gets, in whole MiB such as 512MiB",
+                            settings_set_reserve},
+    [ROW_CARDS] = {"cards", "all|LIST", "all",
+                   "cards that are offered: all, or indices and UUIDs with commas",
+                   settings_set_cards},
+    [ROW_LISTEN] = {"listen", "ADDRESS:PORT", "127.0.0.1:9410",
+                    "address of /healthz, /readyz and /metrics; empty: none", settings_set_listen},
+    [ROW_COOLDOWN] = {"cooldown", "DURATION", "5m",
+                      "time without a fault until an unhealthy card is healthy again",
+                      settings_set_cooldown},
+    [ROW_DEVICE_NODES] = {"device-nodes", "on|off", "off",
+                          "give containers the device nodes of their cards, for runtimes without "
+                          "NVIDIA's hook",
+                          settings_set_device_nodes},
+    [ROW_LOG_LEVEL] = {"log-level", "debug|info|warn|error", "info",
+                       "the lowest level of log lines", settings_set_log_level},
+    [ROW_LOG_FORMAT] = {"log-format", "auto|logfmt|json", "auto",
+                        "form of log lines; auto: logfmt on a terminal, else json",
+                        settings_set_log_format},
+};
+
+/* Flags that are not settings. */
+static const char *const other_flags[] = {"help", "version"};
+
+static const struct {
+    enum settings_row row;
+    const char *name;
+    size_t offset;
+} variables[] = {
+    {ROW_NODE_NAME, "NODE_NAME", offsetof(struct settings_env, node_name)},
+    {ROW_KUBECONFIG, "KUBECONFIG", offsetof(struct settings_env, kubeconfig)},
+    {ROW_LOG_LEVEL, "LOG_LEVEL", offsetof(struct settings_env, log_level)},
+};
+
+static const char *settings_variable(size_t row)
+{
+    for (size_t i = 0; i < COUNT_OF(variables); i++) {
+        if (variables[i].row == row)
+            return variables[i].name;
+    }
+    return NULL;
+}
+
+/* ---- the command line ---- */
+
+static enum errc settings_unknown(struct str name, struct err *e)
+{
+    struct near near = near_to(name);
+    for (size_t i = 0; i < ROWS; i++)
+        near_offer(&near, str_of(rows[i].name));
+    for (size_t i = 0; i < COUNT_OF(other_flags); i++)
+        near_offer(&near, str_of(other_flags[i]));
+    if (near.found.p == NULL)
+        return err_set(e, ERR_SYNTAX, "unknown flag --%.*s; --help lists all", STR_ARG(name));
+    return err_set(e, ERR_SYNTAX, "unknown flag --%.*s, did you mean --%.*s?", STR_ARG(name),
+                   STR_ARG(near.found));
+}
+
+/* Reads "--name value" or "--name=value" at argv[*at] and moves *at behind it. */
+static enum errc settings_take_flag(struct settings *s, struct str given[static ROWS], int argc,
+                                    char *const argv[], int *at, struct err *e)
+{
+    struct str name;
+    struct str value;
+    bool joined = str_cut(str_skip(str_of(argv[*at]), 2), '=', &name, &value);
+    size_t row = 0;
+    *at += 1;
+    for (size_t i = 0; i < COUNT_OF(other_flags); i++) {
+        if (!str_eq(name, str_of(other_flags[i])))
+            continue;
+        if (joined)
+            return err_set(e, ERR_SYNTAX, "flag --%.*s takes no value", STR_ARG(name));
+        if (s->action != SETTINGS_HELP)
+            s->action = i == 0 ? SETTINGS_HELP : SETTINGS_VERSION;
+        return OK;
+    }
+    while (row < ROWS && !str_eq(name, str_of(rows[row].name)))
+        row++;
+    if (row == ROWS)
+        return settings_unknown(name, e);
+    if (!joined) {
+        if (*at >= argc || str_starts(str_of(argv[*at]), STR("--")))
+            return err_set(e, ERR_SYNTAX, "flag --%.*s: its value is missing", STR_ARG(name));
+        value = str_of(argv[*at]);
+        *at += 1;
+    }
+    if (given[row].p != NULL)
+        return err_set(e, ERR_SYNTAX, "flag --%.*s is there twice", STR_ARG(name));
+    given[row] = value;
+    return OK;
+}
+
+static enum errc settings_take_args(struct settings *s, struct str given[static ROWS], int argc,
+                                    char *const argv[], struct err *e)
+{
+    enum errc code = OK;
+    for (int at = 1; at < argc && code == OK;) {
+        struct str arg = str_of(argv[at]);
+        if (str_eq(arg, STR("-h")) || !str_starts(arg, STR("--")) || arg.n == 2)
+            return err_set(e, ERR_SYNTAX, "\"%.*s\" is not a flag; --help lists all",
+                           STR_ARG(str_head(arg, 64)));
+        code = settings_take_flag(s, given, argc, argv, &at, e);
+    }
+    return code;
+}
+
+static enum errc settings_apply(struct settings *s, const struct settings_env *env,
+                                const struct str given[static ROWS], struct err *e)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].text != NULL && rows[i].set(s, str_of(rows[i].text), e) != OK)
+            return err_wrap(e, "default of --%s", rows[i].name);
+    }
+    for (size_t i = 0; i < COUNT_OF(variables); i++) {
+        struct str value =
+            *(const struct str *)(const void *)((const char *)env + variables[i].offset);
+        if (value.n > 0 && rows[variables[i].row].set(s, value, e) != OK)
+            return err_wrap(e, "environment %s", variables[i].name);
+    }
+    for (size_t i = 0; i < ROWS; i++) {
+        if (given[i].p != NULL && rows[i].set(s, given[i], e) != OK)
+            return err_wrap(e, "flag --%s", rows[i].name);
+    }
+    if (s->node_name.n == 0)
+        return err_set(e, ERR_SYNTAX,
+                       "the name of the node is missing: set --node-name, or the "
+                       "environment NODE_NAME from the pod's spec.nodeName");
+    s->disable = env->disable;
+    s->enable = env->enable;
+    return OK;
+}
+
+enum errc settings_parse(int argc, char *const argv[], const struct settings_env *env,
+                         struct settings *ret, struct err *reterr)
+{
+    struct settings s = {.action = SETTINGS_RUN};
+    struct str given[ROWS] = {{NULL, 0}};
+    enum errc code = settings_take_args(&s, given, argc, argv, reterr);
+    if (code == OK && s.action == SETTINGS_RUN)
+        code = settings_apply(&s, env, given, reterr);
+    if (code == OK)
+        *ret = s;
+    return code;
+}
+
+void settings_usage(struct buf *out)
+{
+    buf_put(out, STR("cardpack-node offers the GPU cards of a node to the kubelet, and tells "
+                     "cardpack which they are.\n\nFlags:\n"));
+    for (size_t i = 0; i < ROWS; i++) {
+        const char *variable = settings_variable(i);
+        const char *text = rows[i].text;
+        buf_printf(out, "  --%s %s\n      %s (%s%s%s%s)\n", rows[i].name, rows[i].value,
+                   rows[i].help, text == NULL ? "required" : "default ",
+                   text == NULL      ? ""
+                   : text[0] == '\0' ? "none"
+                                     : text,
+                   variable == NULL ? "" : "; environment ", variable == NULL ? "" : variable);
+    }
+    buf_put(out, STR("  --help\n      print this text\n"
+                     "  --version\n      print the version\n"
+                     "\nEnvironment, as NVIDIA's device plugin reads it:\n"
+                     "  DP_DISABLE_HEALTHCHECKS\n"
+                     "      faults that do not make a card unhealthy: all, xids, or XIDs with "
+                     "commas\n"
+                     "  DP_ENABLE_HEALTHCHECKS\n"
+                     "      XIDs that make a card unhealthy nevertheless\n"));
+}
+
+/* ---- questions ---- */
+
+bool settings_has_card(const struct settings *s, uint32_t index, struct str uuid)
+{
+    uint64_t n = 0;
+    if (str_eq(s->cards, STR("all")))
+        return true;
+    for (struct str word, rest = s->cards; rest.p != NULL;) {
+        (void)str_cut(rest, ',', &word, &rest);
+        if (settings_is_index(word) ? str_to_u64(word, LIMIT_GPU_CARDS, &n) && n == index
+                                    : str_eq(word, uuid))
+            return true;
+    }
+    return false;
+}
+
+bool settings_is_loopback(const struct settings *s)
+{
+    static const unsigned char loopback6[16] = {[15] = 1};
+    unsigned char a[sizeof(struct in6_addr)] = {0};
+    int family = settings_address(s->listen, a);
+    return family == AF_INET6 ? memcmp(a, loopback6, sizeof(loopback6)) == 0 : a[0] == 127;
+}

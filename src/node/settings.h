@@ -1,0 +1,63 @@
+/*
+ * The settings of cardpack-node: flags, and for some of them an environment variable, which a flag
+ * overrides. A wrong value of a variable is an error even if a flag overrides it.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/log.h"
+
+enum settings_action {
+    SETTINGS_RUN,
+    SETTINGS_HELP,
+    SETTINGS_VERSION,
+};
+
+enum settings_log_format {
+    SETTINGS_LOG_AUTO, /* logfmt on a terminal, else JSON */
+    SETTINGS_LOG_LOGFMT,
+    SETTINGS_LOG_JSON,
+};
+
+/* Absent: not set. The strings end in NUL and must outlive the settings. */
+struct settings_env {
+    struct str node_name;  /* NODE_NAME */
+    struct str kubeconfig; /* KUBECONFIG */
+    struct str log_level;  /* LOG_LEVEL */
+    struct str disable;    /* DP_DISABLE_HEALTHCHECKS */
+    struct str enable;     /* DP_ENABLE_HEALTHCHECKS */
+};
+
+/* Strings are views of the arguments, of the environment or of literals, and end in NUL. */
+struct settings {
+    enum settings_action action;
+    struct str node_name;
+    struct str kubeconfig; /* empty: in the cluster, or ~/.kube/config */
+    struct str kubelet_dir;
+    struct str state;       /* empty: indices are not kept */
+    struct str nvml;        /* empty: libnvidia-ml.so.1 */
+    uint64_t unit_bytes;    /* of one device; at least 1 MiB */
+    uint64_t reserve_bytes; /* of each card, that no pod gets */
+    struct str cards;       /* "all", or indices and UUIDs with commas */
+    struct str listen;      /* an address, without the port; empty: no port */
+    uint16_t port;
+    uint64_t cooldown_ms;
+    bool device_nodes;
+    enum log_level log_level;
+    enum settings_log_format log_format;
+    struct str disable; /* as in the environment; absent: not set */
+    struct str enable;
+};
+
+/* The error names the flag or the variable, its value, and what is allowed. With --help and
+ * --version only the action is set. */
+enum errc settings_parse(int argc, char *const argv[], const struct settings_env *env,
+                         struct settings *ret, struct err *reterr) _must_use_;
+
+void settings_usage(struct buf *out);
+
+/* Whether the setting `cards` has this card. */
+bool settings_has_card(const struct settings *s, uint32_t index, struct str uuid);
+
+/* Whether only this machine can reach the port. */
+bool settings_is_loopback(const struct settings *s);

@@ -52,6 +52,10 @@ struct announce {
     struct timer late;
     bool overdue; /* the ConfigMap could not be written in time */
 
+    uint64_t written; /* version of the node in the answer to the last PATCH */
+    bool differs;     /* the newest node of the watch is not as it was announced */
+    uint64_t seen;    /* its version */
+
     uint8_t health[LIMIT_GPU_CARDS]; /* of the last wish, for events: 1 + enum gpu_level; 0: none */
 };
 
@@ -144,6 +148,8 @@ static enum errc announce_check_node(struct announce *a, struct err *e)
     enum errc code = own_node_read(buf_str(&a->node.call.http.reply), &a->arena, &v, e);
     if (code == OK && !a->node.state.due && !announce_matches(a, &v))
         code = err_set(e, ERR_CONFLICT, "the API server answers with a node without what was sent");
+    if (code == OK)
+        a->written = v.version;
     return code;
 }
 
@@ -198,6 +204,21 @@ static enum announce_event announce_failure(struct lane *l)
     return ANNOUNCE_ON_FAILED;
 }
 
+/* The node was changed again while the PATCH that has just ended was under way. */
+static bool announce_missed(const struct announce *a)
+{
+    return a->differs && a->seen > a->written;
+}
+
+static void announce_drift(struct announce *a)
+{
+    if (a->node.state.call == ANNOUNCE_REST && !a->node.state.due) {
+        a->counts.drifts++;
+        log_info("the node is not as it was announced: announcing it again");
+    }
+    announce_react(&a->node, ANNOUNCE_ON_DRIFT);
+}
+
 static void announce_on_done(struct http_call *http)
 {
     struct lane *l = CONTAINER_OF(http, struct lane, call.http);
@@ -219,6 +240,8 @@ static void announce_on_done(struct http_call *http)
     if (l == &a->map && (event == ANNOUNCE_ON_DONE || absent))
         announce_confirm(a, absent ? STR("") : buf_str(&a->sent));
     announce_react(l, event);
+    if (l == &a->node && event == ANNOUNCE_ON_DONE && announce_missed(a))
+        announce_drift(a);
 }
 
 static void announce_on_unsent(struct deferred *d)
@@ -398,13 +421,13 @@ void announce_cards(struct announce *a, const struct announce_card *cards, size_
 
 void announce_see(struct announce *a, const struct own_node_view *node)
 {
-    if (!a->wished || announce_matches(a, node))
+    /* The watch may lag behind the answer to our own PATCH. */
+    if (node->version != 0 && node->version < a->written)
         return;
-    if (a->node.state.call == ANNOUNCE_REST && !a->node.state.due) {
-        a->counts.drifts++;
-        log_info("the node is not as it was announced: announcing it again");
-    }
-    announce_react(&a->node, ANNOUNCE_ON_DRIFT);
+    a->differs = a->wished && !announce_matches(a, node);
+    a->seen = node->version;
+    if (a->differs)
+        announce_drift(a);
 }
 
 struct str announce_trouble(const struct announce *a)

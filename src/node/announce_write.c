@@ -22,7 +22,11 @@ static void announce_write_card(struct jwrite *w, const struct announce_card *c)
     jwrite_u64(w, c->index);
     jwrite_key(w, STR("memory"));
     jwrite_i64(w, c->units);
-    announce_write_known(w, STR("model"), c->model);
+    if (c->model.n > 0) {
+        /* With hyphens, as nvidia.com/gpu.product has it: pods select by such names. */
+        jwrite_key(w, STR("model"));
+        jwrite_str_replacing(w, c->model, ' ', STR("-"));
+    }
     announce_write_known(w, STR("uuid"), c->uuid);
     announce_write_known(w, STR("pci"), c->pci);
     announce_write_known(w, STR("profile"), c->profile);

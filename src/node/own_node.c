@@ -26,6 +26,10 @@ static void own_node_read_metadata(struct jread *r, struct own_node_view *v)
     struct str key;
     struct str name;
     jread_object (r, key) {
+        if (str_eq(key, STR("resourceVersion"))) {
+            (void)str_to_u64(jread_str(r), UINT64_MAX, &v->version);
+            continue;
+        }
         if (str_eq(key, STR("annotations"))) {
             v->cards = jread_member(r, CARDPACK_ANNOTATION_CARDS);
             continue;

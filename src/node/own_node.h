@@ -8,6 +8,7 @@ struct own_node;
 
 /* Absent: the node has no such field. Views are valid during the call. */
 struct own_node_view {
+    uint64_t version;             /* resourceVersion; 0: not a number */
     struct str cards;             /* annotation cardpack.io/cards, as it is */
     struct str isolation;         /* label cardpack.io/isolation */
     struct str count;             /* aliyun.com/gpu-count in capacity */

@@ -1,0 +1,297 @@
+/*
+ * Opens the parts in the order of their dependencies and closes them in the reverse order. The
+ * device plugin gets its cards from node_offer, and the pods from node_pods_ops.
+ */
+#include "node/node.h"
+
+#include "base/limit.h"
+#include "base/log.h"
+#include "kube/kube_credentials.h"
+
+#define SERVICE_ACCOUNT  STR("/var/run/secrets/kubernetes.io/serviceaccount")
+#define REFRESH_MS       UINT64_C(10000)
+#define CONNECTIONS      16
+#define REQUEST_MS       UINT64_C(10000)
+#define IDLE_SECONDS     60
+#define STALL_MS         UINT64_C(5000)
+#define REQUEST_MAX_BODY 4096
+
+/* ---- cards ---- */
+
+static bool node_has_told(void *ctx, uint32_t index)
+{
+    const struct node *n = ctx;
+    return announce_has_told(n->announce, index);
+}
+
+/* What the kubelet is offered. The device plugin sends it. */
+static void node_offer(struct node *n, const struct announce_card *cards, size_t n_cards)
+{
+    if (!offer_update(&n->offer, cards, n_cards, node_has_told, n))
+        return;
+    n->offers++;
+    for (size_t i = 0; i < n->offer.n; i++)
+        log_debug("offered", kv_uint("card", n->offer.items[i].index),
+                  kv_int("units", n->offer.items[i].units),
+                  kv_bool("healthy", n->offer.items[i].healthy));
+}
+
+static const char *node_phase_name(enum gpu_watch_phase phase)
+{
+    static const char *const names[] = {"starting", "running", "no-library", "no-driver", "hangs"};
+    return names[phase];
+}
+
+static void node_tell_phase(struct node *n, const struct gpu_watch_state *state)
+{
+    if (state->bad_setting.n > 0 && !n->warned)
+        log_warn("a health check that is to be disabled or enabled is not known",
+                 kv_str("word", state->bad_setting));
+    n->warned = n->warned || state->bad_setting.n > 0;
+    if (state->phase == n->phase)
+        return;
+    n->phase = state->phase;
+    if (state->phase == GPU_WATCH_RUNNING)
+        log_info("the cards are known", kv_str("driver", state->driver),
+                 kv_uint("left_out", state->left_out), kv_str("why", state->left_out_why));
+    else
+        log_warn("NVIDIA's library or driver does not answer",
+                 kv_cstr("phase", node_phase_name(state->phase)), kv_str("why", state->why));
+}
+
+/* Before the first answer of NVML nothing is announced: the cards would look missing. */
+static bool node_collect(const struct node *n, struct announce_card *cards, size_t *ret_n)
+{
+    size_t found = 0;
+    if (n->gpu == NULL || gpu_watch_state(n->gpu).phase == GPU_WATCH_STARTING)
+        return false;
+    const struct gpu_card *all = gpu_watch_cards(n->gpu, &found);
+    *ret_n = offer_select(all, MIN_OF(found, (size_t)LIMIT_GPU_CARDS), n->s.settings, cards);
+    return true;
+}
+
+static void node_on_cards(void *ctx)
+{
+    struct node *n = ctx;
+    struct announce_card cards[LIMIT_GPU_CARDS];
+    size_t n_cards = 0;
+    size_t n_all = 0;
+    if (!node_collect(n, cards, &n_cards))
+        return;
+    const struct gpu_watch_state state = gpu_watch_state(n->gpu);
+    node_tell_phase(n, &state);
+    const struct gpu_card *all = gpu_watch_cards(n->gpu, &n_all);
+    /* A card that has recovered is first offered, then announced; one that is unhealthy now is
+     * first announced: see announce_has_told. */
+    node_offer(n, cards, n_cards);
+    announce_cards(n->announce, cards, n_cards, offer_isolation(all, n_all));
+    node_offer(n, cards, n_cards);
+}
+
+static void node_on_told(void *ctx)
+{
+    struct node *n = ctx;
+    struct announce_card cards[LIMIT_GPU_CARDS];
+    size_t n_cards = 0;
+    if (node_collect(n, cards, &n_cards))
+        node_offer(n, cards, n_cards);
+}
+
+static void node_on_refresh(struct timer *t)
+{
+    struct node *n = CONTAINER_OF(t, struct node, refresh);
+    timer_arm(n->s.loop, t, REFRESH_MS);
+    node_on_cards(n);
+}
+
+/* ---- pods and the own node ---- */
+
+static void node_pods_begin(void *ctx)
+{
+    struct node *n = ctx;
+    in_use_begin(&n->in_use);
+}
+
+static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t version, struct str json)
+{
+    struct node *n = ctx;
+    (void)version;
+    (void)json;
+    in_use_set(&n->in_use, view);
+}
+
+static void node_pods_gone(void *ctx, struct str uid)
+{
+    struct node *n = ctx;
+    in_use_gone(&n->in_use, uid);
+}
+
+static void node_pods_end(void *ctx)
+{
+    struct node *n = ctx;
+    in_use_end(&n->in_use);
+}
+
+static bool node_uses(void *ctx, uint32_t index)
+{
+    const struct node *n = ctx;
+    return n->pods == NULL || !pods_synced(n->pods) || in_use_has(&n->in_use, index);
+}
+
+static void node_on_own(void *ctx, const struct own_node_view *view)
+{
+    struct node *n = ctx;
+    n->disable_cgpu = view->disable_cgpu;
+    announce_see(n->announce, view);
+}
+
+static void node_events_lost(void *ctx, uint64_t lost, const struct err *why)
+{
+    (void)ctx;
+    log_warn("events can't be written", kv_uint("lost", lost), kv_cstr("error", why->text));
+}
+
+/* ---- opening ---- */
+
+static enum errc node_open_api(struct node *n, struct err *reterr)
+{
+    struct kube_api_settings api = {
+        .kubeconfig = n->s.settings->kubeconfig.n > 0 ? n->s.settings->kubeconfig : STR_NULL,
+        .service_host = n->s.service_host,
+        .service_port = n->s.service_port,
+        .service_account = SERVICE_ACCOUNT,
+        .home = n->s.home,
+        .user_agent = STR("cardpack-node/" CARDPACK_VERSION),
+    };
+    if (kube_api_new(n->s.loop, &api, &n->api, reterr) != OK)
+        return err_wrap(reterr, "no way to an API server");
+    log_info("API server", kv_str("at", kube_api_origin(n->api)));
+    struct events_settings events = {.loop = n->s.loop,
+                                     .api = n->api,
+                                     .component = STR("cardpack-node"),
+                                     .retry_ms = EVENTS_RETRY_MS,
+                                     .drain_ms = NODE_DRAIN_MS,
+                                     .note = node_events_lost,
+                                     .counts = &n->event_counts};
+    return events_new(&events, &n->events, reterr);
+}
+
+static enum errc node_open_cluster(struct node *n, struct err *reterr)
+{
+    struct announce_settings announce = {.loop = n->s.loop,
+                                         .api = n->api,
+                                         .node = n->s.settings->node_name,
+                                         .events = n->events,
+                                         .told = node_on_told,
+                                         .ctx = n};
+    const struct pods_ops ops = {.begin = node_pods_begin,
+                                 .set = node_pods_set,
+                                 .gone = node_pods_gone,
+                                 .end = node_pods_end,
+                                 .ctx = n};
+    enum errc code = announce_new(&announce, &n->announce, reterr);
+    if (code == OK)
+        code = pods_new(n->s.loop, n->api, n->s.settings->node_name, &ops, &n->pods, reterr);
+    if (code == OK)
+        code = own_node_new(n->s.loop, n->api, n->s.settings->node_name, node_on_own, n, &n->own,
+                            reterr);
+    return code;
+}
+
+static enum errc node_open_gpu(struct node *n, struct err *reterr)
+{
+    const struct settings *s = n->s.settings;
+    struct gpu_watch_settings gpu = {.library = s->nvml.n > 0 ? s->nvml.p : NULL,
+                                     .state = s->state.n > 0 ? s->state.p : NULL,
+                                     .disable = s->disable,
+                                     .enable = s->enable,
+                                     .cooldown_ms = s->cooldown_ms,
+                                     .in_use = node_uses,
+                                     .on_change = node_on_cards,
+                                     .ctx = n};
+    enum errc code = gpu_watch_new(n->s.loop, &gpu, &n->gpu, reterr);
+    if (code == OK)
+        timer_arm(n->s.loop, &n->refresh, REFRESH_MS);
+    return code;
+}
+
+static enum errc node_open_server(struct node *n, struct err *reterr)
+{
+    const struct settings *s = n->s.settings;
+    struct http_server_settings http = {.address = s->listen,
+                                        .port = s->port,
+                                        .max_body = REQUEST_MAX_BODY,
+                                        .max_connections = CONNECTIONS,
+                                        .request_timeout_ms = REQUEST_MS,
+                                        .idle_seconds = IDLE_SECONDS,
+                                        .stall_ms = STALL_MS,
+                                        .handle = node_http_handle,
+                                        .too_large = node_http_too_large,
+                                        .ctx = n};
+    if (s->listen.n == 0)
+        return OK;
+    if (http_server_new(n->s.loop, &http, &n->server, reterr) != OK)
+        return err_wrap(reterr, "listen");
+    log_info("listening", kv_cstr("version", CARDPACK_VERSION), kv_str("address", s->listen),
+             kv_uint("port", http_server_port(n->server)), kv_bool("tls", false));
+    if (!settings_is_loopback(s))
+        log_warn("the metrics are not on loopback: every client that reaches the port can read "
+                 "them",
+                 kv_str("address", s->listen));
+    return OK;
+}
+
+enum errc node_open(struct node *n, const struct node_settings *s, struct err *reterr)
+{
+    *n = (struct node){.s = *s, .start_ns = loop_wall_ns(s->loop)};
+    n->refresh.fire = node_on_refresh;
+    in_use_init(&n->in_use, (struct map_seed){loop_random(s->loop), loop_random(s->loop)});
+    enum errc code = node_open_api(n, reterr);
+    if (code == OK)
+        code = node_open_cluster(n, reterr);
+    if (code == OK)
+        code = node_open_gpu(n, reterr);
+    return code == OK ? node_open_server(n, reterr) : code;
+}
+
+/* ---- closing ---- */
+
+void node_drain(struct node *n, void (*done)(void *ctx), void *ctx)
+{
+    events_drain(n->events, done, ctx);
+}
+
+void node_close(struct node *n)
+{
+    if (n->s.loop == NULL)
+        return;
+    timer_cancel(&n->refresh);
+    n->server = http_server_free(n->server);
+    n->gpu = n->gpu == NULL ? NULL : gpu_watch_free(n->gpu, NODE_LEAVE_MS);
+    n->own = own_node_free(n->own);
+    n->pods = pods_free(n->pods);
+    n->announce = announce_free(n->announce);
+    n->events = events_free(n->events);
+    n->api = kube_api_free(n->api);
+    in_use_done(&n->in_use);
+    n->s.loop = NULL;
+}
+
+/* ---- questions ---- */
+
+bool node_is_ready(const struct node *n, struct str *ret_missing)
+{
+    const struct gpu_watch_state state = gpu_watch_state(n->gpu);
+    *ret_missing = STR("");
+    if (state.phase == GPU_WATCH_STARTING)
+        *ret_missing = STR("NVIDIA's library has not listed the cards yet");
+    else if (state.phase != GPU_WATCH_RUNNING)
+        *ret_missing = state.why.n > 0 ? state.why : STR("NVIDIA's driver does not answer");
+    else if (!pods_synced(n->pods))
+        *ret_missing = STR("the first list of the node's pods is not in yet");
+    else if (!own_node_seen(n->own))
+        *ret_missing = STR("the API server has not shown the own node yet");
+    else if (announce_trouble(n->announce).n > 0)
+        *ret_missing = announce_trouble(n->announce);
+    return ret_missing->n == 0;
+}

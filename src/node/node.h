@@ -1,0 +1,65 @@
+/*
+ * Builds all parts of cardpack-node on a loop, connects them, and frees them again. main.c adds
+ * what belongs to the process.
+ *
+ *     gpu_watch --cards--> offer --> announce --> API server
+ *                            |          |
+ *                            +<-- told -+--> the kubelet
+ *     pods ----> in_use ----> gpu_watch: which indices are in use
+ *     own_node --> announce: whether the node is as it was announced
+ */
+#pragma once
+
+#include "gpu/gpu_watch.h"
+#include "io/http_server.h"
+#include "node/announce.h"
+#include "node/in_use.h"
+#include "node/offer.h"
+#include "node/pods.h"
+
+#define NODE_DRAIN_MS UINT64_C(500)  /* for events, at the end */
+#define NODE_LEAVE_MS UINT64_C(1000) /* for the thread that calls NVML, at the end */
+
+/* Borrowed until node_close. */
+struct node_settings {
+    struct loop *loop;
+    const struct settings *settings;
+    struct str service_host; /* KUBERNETES_SERVICE_HOST and so on, for a pod without a kubeconfig */
+    struct str service_port;
+    struct str home;
+};
+
+struct node {
+    struct node_settings s;
+    uint64_t start_ns;
+    struct kube_api *api;
+    struct events *events;
+    struct events_counts event_counts;
+    struct pods *pods;
+    struct in_use in_use;
+    struct own_node *own;
+    struct gpu_watch *gpu;
+    struct announce *announce;
+    struct http_server *server; /* NULL: the setting `listen` is empty */
+    struct offer offer;         /* what the kubelet is offered */
+    uint64_t offers;            /* how often that has changed */
+    struct timer refresh;       /* announces again what lack of memory has left out */
+    bool disable_cgpu;          /* label of the node */
+    enum gpu_watch_phase phase; /* as the log has it */
+    bool warned;                /* the log has the settings that are not understood */
+};
+
+/* Call node_close after a failure too. n must not move until then. */
+enum errc node_open(struct node *n, const struct node_settings *s, struct err *reterr) _must_use_;
+
+/* Sends the events that wait; then calls done, from the loop. */
+void node_drain(struct node *n, void (*done)(void *ctx), void *ctx);
+void node_close(struct node *n); /* n may be all zero; does not free the loop */
+
+/* Whether the kubelet and cardpack can rely on what this node announces; if not, why. */
+bool node_is_ready(const struct node *n, struct str *ret_missing);
+
+/* Handler of the HTTP server; ctx is the node. */
+void node_http_handle(void *ctx, struct http_request *r);
+void node_http_too_large(void *ctx, struct http_request *r, uint64_t body_bytes);
+void node_metrics_write(const struct node *n, struct buf *out);

@@ -1,0 +1,127 @@
+/* Writes /metrics of cardpack-node. */
+#include "codec/expo.h"
+#include "io/process.h"
+#include "node/node.h"
+
+#define US_DECIMALS 6
+#define NS_DECIMALS 9
+
+static void node_metrics_one(struct expo *x, enum expo_type type, const char *name,
+                             const char *help, uint64_t v)
+{
+    expo_family(x, type, name, help);
+    expo_u64(x, NULL, 0, v);
+}
+
+struct node_row {
+    const char *label;
+    uint64_t v;
+};
+
+static void node_metrics_rows(struct expo *x, const char *key, const struct node_row *rows,
+                              size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct expo_label l = {key, str_of(rows[i].label)};
+        expo_u64(x, &l, 1, rows[i].v);
+    }
+}
+
+static void node_metrics_cards(struct expo *x, const struct node *n)
+{
+    size_t n_cards = 0;
+    size_t levels[3] = {0};
+    uint64_t units = 0;
+    const struct gpu_card *cards = gpu_watch_cards(n->gpu, &n_cards);
+    for (size_t i = 0; i < n_cards; i++)
+        levels[cards[i].health]++;
+    expo_family(x, EXPO_GAUGE, "cardpack_node_cards", "Cards of the node by health.");
+    node_metrics_rows(x, "health",
+                      (const struct node_row[]){{"healthy", levels[GPU_HEALTHY]},
+                                                {"needs-reset", levels[GPU_WARNED]},
+                                                {"unhealthy", levels[GPU_UNHEALTHY]}},
+                      3);
+    size_t healthy = 0;
+    for (size_t i = 0; i < n->offer.n; i++) {
+        units += (uint64_t)n->offer.items[i].units;
+        healthy += n->offer.items[i].healthy ? 1 : 0;
+    }
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_offered_cards",
+                     "Cards that the kubelet is offered as healthy.", healthy);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_offered_units",
+                     "Units of aliyun.com/gpu-mem of all offered cards.", units);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_offers_total",
+                     "How often the offer to the kubelet has changed.", n->offers);
+}
+
+static void node_metrics_gpu(struct expo *x, const struct node *n)
+{
+    const struct gpu_watch_state s = gpu_watch_state(n->gpu);
+    expo_family(x, EXPO_GAUGE, "cardpack_node_driver",
+                "1 for the state that NVIDIA's library and driver are in.");
+    node_metrics_rows(x, "state",
+                      (const struct node_row[]){{"starting", s.phase == GPU_WATCH_STARTING},
+                                                {"running", s.phase == GPU_WATCH_RUNNING},
+                                                {"no-library", s.phase == GPU_WATCH_NO_LIBRARY},
+                                                {"no-driver", s.phase == GPU_WATCH_NO_DRIVER},
+                                                {"hangs", s.phase == GPU_WATCH_HANGS}},
+                      5);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_xids_total",
+                     "XIDs that the driver has reported, ignored ones included.", s.xids);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_polls_total", "Polls of all cards.", s.polls);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_state_file_faulty",
+                     "1 while the file with the cards' indices can't be written.",
+                     s.state_fault.n > 0);
+}
+
+static void node_metrics_cluster(struct expo *x, const struct node *n)
+{
+    const struct announce_counts *c = announce_counts(n->announce);
+    expo_family(x, EXPO_COUNTER, "cardpack_node_announced_total",
+                "Objects written to the API server.");
+    node_metrics_rows(x, "object",
+                      (const struct node_row[]){{"configmap", c->maps}, {"node", c->nodes}}, 2);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_announce_failures_total",
+                     "Requests to announce cards that failed.", c->failures);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_drifts_total",
+                     "How often the node was not as it had been announced.", c->drifts);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_pods_synced",
+                     "1 if a complete list of the node's pods has arrived.", pods_synced(n->pods));
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_pods_unreadable_total",
+                     "Pods that could not be read.", pods_unreadable(n->pods));
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_events_lost_total",
+                     "Events that the API server did not take.",
+                     n->event_counts.lost + n->event_counts.dropped);
+}
+
+static void node_metrics_process(struct expo *x, const struct node *n)
+{
+    struct process_usage u;
+    const struct expo_label version = {"version", STR(CARDPACK_VERSION)};
+    process_usage_read(&u);
+    expo_family(x, EXPO_GAUGE, "cardpack_node_build_info", "1, with the version.");
+    expo_u64(x, &version, 1, 1);
+    if (u.cpu_us >= 0) {
+        expo_family(x, EXPO_COUNTER, "process_cpu_seconds_total",
+                    "Total user and system CPU time spent in seconds.");
+        expo_fixed(x, NULL, 0, u.cpu_us, US_DECIMALS);
+    }
+    if (u.resident_bytes >= 0)
+        node_metrics_one(x, EXPO_GAUGE, "process_resident_memory_bytes",
+                         "Resident memory size in bytes.", (uint64_t)u.resident_bytes);
+    expo_family(x, EXPO_GAUGE, "process_start_time_seconds",
+                "Start time of the process since unix epoch in seconds.");
+    expo_fixed(x, NULL, 0, (int64_t)n->start_ns, NS_DECIMALS);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_log_lines_dropped_total",
+                     "Lines of the log that its reader did not take in time.", log_dropped());
+}
+
+void node_metrics_write(const struct node *n, struct buf *out)
+{
+    struct expo x;
+    expo_init(&x, out);
+    node_metrics_cards(&x, n);
+    node_metrics_gpu(&x, n);
+    node_metrics_cluster(&x, n);
+    node_metrics_process(&x, n);
+}

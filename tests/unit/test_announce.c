@@ -1,0 +1,646 @@
+/* What cardpack-node announces, against an API server with the own node and its ConfigMap. */
+#include "node/announce.h"
+
+#include "base/log.h"
+#include "codec/cards.h"
+#include "fail_alloc.h"
+#include "fake_net.h"
+#include "node/announce_step.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+static struct {
+    struct loop *loop;
+    struct kube_api *api;
+    struct events *events;
+    struct announce *announce;
+    json_t *node;
+    json_t *map; /* NULL: there is none */
+    uint64_t version;
+    unsigned node_patches;
+    unsigned map_calls;
+    unsigned told;     /* calls of told() */
+    bool away;         /* the API server does not answer */
+    unsigned refuse;   /* answers with this status */
+    bool drops;        /* answers 200 and keeps the node as it was */
+    bool map_conflict; /* the POST gets a 409: another program was faster */
+    char events_said[8192];
+} t;
+
+/* ---- the API server ---- */
+
+static void say(struct http_call *c, unsigned status, json_t *body)
+{
+    char *text = json_dumps(body, JSON_COMPACT);
+    fake_answer(c, status, text);
+    free(text);
+    json_decref(body);
+}
+
+static void say_failure(struct http_call *c, unsigned status)
+{
+    say(c, status,
+        json_pack("{s:s,s:s,s:i,s:s}", "kind", "Status", "status", "Failure", "code", (int)status,
+                  "message", "because"));
+}
+
+/* RFC 7386. */
+static void merge(json_t *to, const json_t *patch)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)patch, key, value)
+    {
+        if (json_is_null(value)) {
+            json_object_del(to, key);
+        } else if (json_is_object(value)) {
+            if (!json_is_object(json_object_get(to, key)))
+                json_object_set_new(to, key, json_object());
+            merge(json_object_get(to, key), value);
+        } else {
+            json_object_set(to, key, value);
+        }
+    }
+}
+
+static void touch_node(void)
+{
+    char version[32];
+    (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)++t.version);
+    json_object_set_new(json_object_get(t.node, "metadata"), "resourceVersion",
+                        json_string(version));
+}
+
+static void serve_node(struct http_call *c)
+{
+    t.node_patches++;
+    ck_assert_str_is(c->content_type, "application/merge-patch+json");
+    json_t *patch = json_loadb(c->body.p, c->body.n, 0, NULL);
+    ck_assert_ptr_nonnull(patch);
+    if (!t.drops)
+        merge(t.node, patch);
+    touch_node();
+    json_decref(patch);
+    say(c, 200, json_deep_copy(t.node));
+}
+
+static void serve_map(struct http_call *c)
+{
+    t.map_calls++;
+    json_t *body = json_loadb(c->body.p, c->body.n, 0, NULL);
+    ck_assert_ptr_nonnull(body);
+    if (strcmp(c->method, "POST") == 0 && t.map_conflict) {
+        t.map = json_pack("{s:{s:s}}", "data", "gpus", "7");
+        t.map_conflict = false;
+        json_decref(body);
+        say_failure(c, 409);
+        return;
+    }
+    if (strcmp(c->method, "POST") == 0) {
+        ck_assert_ptr_null(t.map);
+        ck_assert(str_ends(c->url, STR("/api/v1/namespaces/kube-system/configmaps")));
+        ck_assert_str_eq(
+            json_string_value(json_object_get(json_object_get(body, "metadata"), "name")),
+            "unhealthy-gpu-gpu-7");
+        t.map = body;
+        say(c, 201, json_deep_copy(t.map));
+        return;
+    }
+    ck_assert(str_ends(c->url, STR("/kube-system/configmaps/unhealthy-gpu-gpu-7")));
+    if (t.map == NULL) {
+        json_decref(body);
+        say_failure(c, 404);
+        return;
+    }
+    merge(t.map, body);
+    json_decref(body);
+    say(c, 200, json_deep_copy(t.map));
+}
+
+static void serve_one(struct http_call *c)
+{
+    if (c->url.n == 0) { /* no memory for it */
+        fake_land(c, HTTP_NOT_SENT, 0);
+    } else if (t.refuse != 0) {
+        say_failure(c, t.refuse);
+    } else if (memmem(c->url.p, c->url.n, "/events", 7) != NULL) {
+        size_t n = strlen(t.events_said);
+        (void)snprintf(t.events_said + n, sizeof(t.events_said) - n, "%.*s\n", STR_ARG(c->body));
+        fake_answer(c, 201, "{}");
+    } else if (str_ends(c->url, STR("/api/v1/nodes/gpu-7/status"))) {
+        serve_node(c);
+    } else {
+        serve_map(c);
+    }
+}
+
+static void pass(uint64_t ms)
+{
+    for (uint64_t at = 0; at <= ms; at += 10) {
+        fake_turn(t.loop);
+        while (!t.away && !list_is_empty(&fake_calls))
+            serve_one(LIST_FIRST(&fake_calls, struct http_call, link));
+        t.loop->clock_ms += 10;
+    }
+}
+
+/* ---- the world ---- */
+
+static void on_told(void *ctx)
+{
+    ck_assert_ptr_eq(ctx, &t);
+    t.told++;
+}
+
+static void on_lost(void *ctx, uint64_t lost, const struct err *why)
+{
+    (void)ctx;
+    (void)lost;
+    (void)why;
+}
+
+static enum errc try_open(struct err *e)
+{
+    const struct announce_settings s = {.loop = t.loop,
+                                        .api = t.api,
+                                        .node = STR("gpu-7"),
+                                        .events = t.events,
+                                        .told = on_told,
+                                        .ctx = &t};
+    return announce_new(&s, &t.announce, e);
+}
+
+static void set_up(void)
+{
+    struct err e = ERR_INIT;
+    memset(&t, 0, sizeof(t));
+    log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    t.loop = fake_loop();
+    struct kubeconfig config = {.server = STR("https://api"), .token = STR("s3cret")};
+    struct kube_api_settings api = {.config = &config, .user_agent = STR("test/1")};
+    ck_assert_ok(kube_api_new(t.loop, &api, &t.api, &e), &e);
+    const struct events_settings events = {.loop = t.loop,
+                                           .api = t.api,
+                                           .component = STR("cardpack-node"),
+                                           .retry_ms = 1000,
+                                           .drain_ms = 1000,
+                                           .note = on_lost};
+    ck_assert_ok(events_new(&events, &t.events, &e), &e);
+    t.node = json_pack("{s:{s:s,s:{s:s}},s:{s:{s:s}}}", "metadata", "name", "gpu-7", "labels",
+                       "zone", "a", "status", "capacity", "cpu", "8");
+    touch_node();
+    ck_assert_ok(try_open(&e), &e);
+}
+
+static void tear_down(void)
+{
+    fail_alloc_disarm();
+    t.announce = announce_free(t.announce);
+    t.events = events_free(t.events);
+    t.api = kube_api_free(t.api);
+    t.loop = loop_free(t.loop);
+    json_decref(t.node);
+    json_decref(t.map);
+}
+
+/* Two cards; the health of each. */
+static void cards(enum gpu_level first, enum gpu_level second)
+{
+    const struct announce_card list[] = {
+        {.index = 0,
+         .units = 40,
+         .numa = 0,
+         .health = first,
+         .reason = first == GPU_HEALTHY ? STR("") : STR("XID 79"),
+         .uuid = STR("GPU-a"),
+         .pci = STR("00000000:3B:00.0"),
+         .model = STR("NVIDIA A100")},
+        {.index = 2,
+         .units = 5,
+         .numa = -1,
+         .health = second,
+         .reason = second == GPU_HEALTHY ? STR("") : STR("XID 48"),
+         .uuid = STR("MIG-b"),
+         .pci = STR("00000000:5E:00.0"),
+         .model = STR("NVIDIA A100"),
+         .profile = STR("1g.5gb")},
+    };
+    announce_cards(t.announce, list, COUNT_OF(list), ISOLATION_NONE);
+}
+
+/* The watch shows the node as it is now. */
+static void watch(void)
+{
+    struct arena a;
+    struct err e = ERR_INIT;
+    struct own_node_view v;
+    arena_init(&a, 65536);
+    char *text = json_dumps(t.node, JSON_COMPACT);
+    ck_assert_ok(own_node_read(str_of(text), &a, &v, &e), &e);
+    announce_see(t.announce, &v);
+    free(text);
+    arena_done(&a);
+}
+
+static const char *at(const json_t *o, const char *a, const char *b, const char *c)
+{
+    const json_t *v = json_object_get(json_object_get(json_object_get(o, a), b), c);
+    return v == NULL ? "(none)" : json_string_value(v);
+}
+
+static const char *map_has(void)
+{
+    return t.map == NULL
+               ? "(none)"
+               : json_string_value(json_object_get(json_object_get(t.map, "data"), "gpus"));
+}
+
+static void node_has(const char *count, const char *table, const char *isolation)
+{
+    ck_assert_str_eq(at(t.node, "status", "capacity", "aliyun.com/gpu-count"), count);
+    ck_assert_str_eq(at(t.node, "status", "allocatable", "aliyun.com/gpu-count"), count);
+    ck_assert_str_eq(at(t.node, "metadata", "annotations", "cardpack.io/cards"), table);
+    ck_assert_str_eq(at(t.node, "metadata", "labels", "cardpack.io/isolation"), isolation);
+    ck_assert_str_eq(at(t.node, "status", "capacity", "cpu"), "8");
+    ck_assert_str_eq(at(t.node, "metadata", "labels", "zone"), "a");
+}
+
+static unsigned said(const char *part)
+{
+    unsigned n = 0;
+    for (const char *p = strstr(t.events_said, part); p != NULL; p = strstr(p + 1, part))
+        n++;
+    return n;
+}
+
+#define FIRST                                                                          \
+    "{\"index\":0,\"memory\":40,\"model\":\"NVIDIA-A100\",\"uuid\":\"GPU-a\",\"pci\":" \
+    "\"00000000:3B:00.0\",\"numa\":0"
+#define SECOND                                                                        \
+    "{\"index\":2,\"memory\":5,\"model\":\"NVIDIA-A100\",\"uuid\":\"MIG-b\",\"pci\":" \
+    "\"00000000:5E:00.0\",\"profile\":\"1g.5gb\""
+#define ILL ",\"health\":\"Unhealthy\"}"
+
+/* ---- cases ---- */
+
+START_TEST(announces_cards)
+{
+    watch(); /* before there is anything to compare with */
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    node_has("2", "[" FIRST "}," SECOND "}]", "none");
+    ck_assert_str_eq(map_has(), "(none)");
+    ck_assert_uint_eq(t.node_patches, 1);
+    ck_assert_uint_eq(t.map_calls, 1); /* an older one might have been there */
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    watch();
+    pass(200000);
+    ck_assert_uint_eq(t.node_patches, 1);
+    ck_assert_uint_eq(t.map_calls, 1);
+    ck_assert_str_eq(t.events_said, "");
+    ck_assert_uint_eq(announce_trouble(t.announce).n, 0);
+    ck_assert_uint_eq(announce_counts(t.announce)->nodes, 1);
+}
+
+END_TEST
+
+/* cardpack reads the table that is written, with its fields. */
+START_TEST(cardpack_reads_the_table)
+{
+    struct arena a;
+    struct node_view v = {.name = STR_NULL};
+    cards(GPU_HEALTHY, GPU_UNHEALTHY);
+    pass(0);
+    arena_init(&a, 65536);
+    ck_assert(
+        cards_read(str_of(at(t.node, "metadata", "annotations", "cardpack.io/cards")), &a, &v));
+    ck_assert_ptr_null(v.cards_fault);
+    ck_assert_uint_eq(v.n_cards, 2);
+    ck_assert(v.cards[0].index == 0 && v.cards[0].mem == 40 && v.cards[0].numa == 0);
+    ck_assert(!v.cards[0].unhealthy && v.cards[1].unhealthy);
+    ck_assert(v.cards[1].index == 2 && v.cards[1].mem == 5 && v.cards[1].numa == -1);
+    ck_assert_str_is(v.cards[0].uuid, "GPU-a");
+    ck_assert_str_is(v.cards[1].profile, "1g.5gb");
+    arena_done(&a);
+}
+
+END_TEST
+
+START_TEST(the_config_map_comes_first)
+{
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(100);
+    cards(GPU_HEALTHY, GPU_UNHEALTHY);
+    ck_assert(!announce_has_told(t.announce, 2));
+    t.told = 0;
+    pass(0);
+    ck_assert_str_eq(map_has(), "2");
+    ck_assert(announce_has_told(t.announce, 2) && !announce_has_told(t.announce, 0));
+    ck_assert_uint_ge(t.told, 1);
+    node_has("2", "[" FIRST "}," SECOND ILL "]", "none");
+    cards(GPU_UNHEALTHY, GPU_UNHEALTHY);
+    ck_assert(!announce_has_told(t.announce, 0) && announce_has_told(t.announce, 2));
+    pass(0);
+    ck_assert_str_eq(map_has(), "0,2");
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    ck_assert_str_eq(map_has(), "");
+    node_has("2", "[" FIRST "}," SECOND "}]", "none");
+}
+
+END_TEST
+
+START_TEST(events_on_the_node)
+{
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    cards(GPU_UNHEALTHY, GPU_WARNED);
+    cards(GPU_UNHEALTHY, GPU_WARNED);
+    pass(0);
+    ck_assert_uint_eq(said("\"kind\":\"Node\",\"name\":\"gpu-7\",\"uid\":\"gpu-7\""), 2);
+    ck_assert_uint_eq(said("\"reason\":\"CardUnhealthy\",\"message\":\"card 0 (GPU-a, NVIDIA A100) "
+                           "is unhealthy and gets no new pods: XID 79\""),
+                      1);
+    ck_assert_uint_eq(said("\"reason\":\"CardNeedsReset\",\"message\":\"card 2 (MIG-b, NVIDIA "
+                           "A100) still works; drain the node and reset the card: XID 48\""),
+                      1);
+    cards(GPU_HEALTHY, GPU_WARNED);
+    pass(0);
+    ck_assert_uint_eq(said("\"type\":\"Normal\",\"reason\":\"CardRecovered\",\"message\":\"card 0 "
+                           "(GPU-a, NVIDIA A100) is healthy again\""),
+                      1);
+    ck_assert_uint_eq(said("\"component\":\"cardpack-node\""), 3);
+}
+
+END_TEST
+
+/* The kubelet starts without its checkpoint: it sets extended resources to 0. */
+static void kubelet_zeroes(void)
+{
+    json_t *status = json_object_get(t.node, "status");
+    json_object_set_new(json_object_get(status, "capacity"), "aliyun.com/gpu-count",
+                        json_string("0"));
+    json_object_set_new(json_object_get(status, "allocatable"), "aliyun.com/gpu-count",
+                        json_string("0"));
+    touch_node();
+}
+
+START_TEST(the_kubelet_zeroes_the_count)
+{
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    for (unsigned i = 0; i < 3; i++) {
+        kubelet_zeroes();
+        watch();
+        pass(3000);
+        node_has("2", "[" FIRST "}," SECOND "}]", "none");
+        watch();
+    }
+    ck_assert_uint_eq(t.node_patches, 4);
+    ck_assert_uint_eq(announce_counts(t.announce)->drifts, 3);
+}
+
+END_TEST
+
+/* It does so after our PATCH took effect, and before its answer arrives. */
+START_TEST(zeroed_while_a_patch_is_under_way)
+{
+    t.away = true;
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    struct http_call *c = fake_find("PATCH", "/nodes/");
+    json_t *patch = json_loadb(c->body.p, c->body.n, 0, NULL);
+    merge(t.node, patch);
+    json_decref(patch);
+    touch_node();
+    char *answer = json_dumps(t.node, JSON_COMPACT);
+    kubelet_zeroes();
+    watch();
+    fake_answer(c, 200, answer);
+    free(answer);
+    t.away = false;
+    pass(0);
+    node_has("2", "[" FIRST "}," SECOND "}]", "none");
+}
+
+END_TEST
+
+/* An event of before the last PATCH is no drift. */
+START_TEST(a_watch_that_lags)
+{
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    json_t *old = json_deep_copy(t.node);
+    cards(GPU_HEALTHY, GPU_UNHEALTHY);
+    pass(0);
+    json_t *now = t.node;
+    t.node = old;
+    watch();
+    t.node = now;
+    json_decref(old);
+    pass(1000);
+    ck_assert_uint_eq(t.node_patches, 2);
+    ck_assert_uint_eq(announce_counts(t.announce)->drifts, 0);
+}
+
+END_TEST
+
+/* An administrator edits the annotation or the label. */
+START_TEST(others_edit_the_node)
+{
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    json_t *metadata = json_object_get(t.node, "metadata");
+    if (_i == 0)
+        json_object_set_new(json_object_get(metadata, "annotations"), "cardpack.io/cards",
+                            json_string("[]"));
+    else
+        json_object_del(json_object_get(metadata, "labels"), "cardpack.io/isolation");
+    touch_node();
+    watch();
+    pass(0);
+    node_has("2", "[" FIRST "}," SECOND "}]", "none");
+}
+
+END_TEST
+
+/* For minutes: the kubelet is told after five seconds, everything is announced in the end, and the
+ * requests are few. */
+START_TEST(the_api_server_is_away)
+{
+    static const unsigned how[] = {0, 503, 429, 403, 409, 401};
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    t.refuse = how[_i];
+    t.away = how[_i] == 0;
+    t.told = 0;
+    cards(GPU_UNHEALTHY, GPU_HEALTHY);
+    pass(ANNOUNCE_TELL_MS - 100);
+    ck_assert(!announce_has_told(t.announce, 0) && t.told == 0);
+    pass(200);
+    ck_assert(announce_has_told(t.announce, 0) && t.told == 1);
+    for (unsigned i = 0; i < 300; i++) {
+        pass(1000);
+        /* What libcurl would report after its timeout. */
+        while (t.away && !list_is_empty(&fake_calls))
+            fake_land(LIST_FIRST(&fake_calls, struct http_call, link), HTTP_UNKNOWN, 0);
+    }
+    ck_assert_uint_gt(announce_trouble(t.announce).n, 0);
+    ck_assert_uint_ge(announce_counts(t.announce)->failures, 10);
+    ck_assert_uint_le(announce_counts(t.announce)->failures, 60);
+    t.refuse = 0;
+    t.away = false;
+    pass(2 * ANNOUNCE_RETRY_MAX_MS);
+    ck_assert_str_eq(map_has(), "0");
+    node_has("2", "[" FIRST ILL "," SECOND "}]", "none");
+    ck_assert_uint_eq(announce_trouble(t.announce).n, 0);
+    /* The wait is for each card anew. */
+    cards(GPU_UNHEALTHY, GPU_UNHEALTHY);
+    ck_assert(!announce_has_told(t.announce, 2));
+}
+
+END_TEST
+
+START_TEST(another_program_makes_the_config_map)
+{
+    t.map_conflict = true;
+    cards(GPU_HEALTHY, GPU_UNHEALTHY);
+    pass(0);
+    ck_assert_str_eq(map_has(), "2");
+}
+
+END_TEST
+
+/* Of an earlier start; and someone deletes or changes it later. */
+START_TEST(an_old_config_map)
+{
+    t.map = json_pack("{s:{s:s}}", "data", "gpus", "0,1");
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(0);
+    ck_assert_str_eq(map_has(), "");
+    cards(GPU_HEALTHY, GPU_UNHEALTHY);
+    pass(0);
+    json_decref(t.map);
+    t.map = NULL;
+    pass(310000);
+    ck_assert_str_eq(map_has(), "2");
+}
+
+END_TEST
+
+START_TEST(the_node_is_not_there_yet)
+{
+    t.refuse = 404;
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(5000);
+    t.refuse = 0;
+    pass(20000);
+    node_has("2", "[" FIRST "}," SECOND "}]", "none");
+}
+
+END_TEST
+
+START_TEST(an_api_server_that_drops_it)
+{
+    t.drops = true;
+    cards(GPU_HEALTHY, GPU_HEALTHY);
+    pass(60000);
+    ck_assert_uint_ge(t.node_patches, 5);
+    ck_assert_uint_le(t.node_patches, 12);
+    ck_assert(memmem(announce_trouble(t.announce).p, announce_trouble(t.announce).n,
+                     "without what was sent", 21) != NULL);
+    t.drops = false;
+    pass(2 * ANNOUNCE_RETRY_MAX_MS);
+    node_has("2", "[" FIRST "}," SECOND "}]", "none");
+}
+
+END_TEST
+
+/* The last card is gone from the hardware and from the state: nothing of it stays announced. */
+START_TEST(no_card_at_all)
+{
+    cards(GPU_HEALTHY, GPU_UNHEALTHY);
+    pass(0);
+    announce_cards(t.announce, NULL, 0, ISOLATION_NONE);
+    pass(0);
+    node_has("(none)", "(none)", "(none)");
+    ck_assert_str_eq(map_has(), "");
+    kubelet_zeroes(); /* it keeps the resource with 0 */
+    watch();
+    pass(1000);
+    ck_assert_uint_eq(announce_counts(t.announce)->drifts, 0);
+}
+
+END_TEST
+
+START_TEST(isolation_changes)
+{
+    const struct announce_card one = {.index = 1, .units = 3, .numa = -1, .uuid = STR("GPU-c")};
+    announce_cards(t.announce, &one, 1, ISOLATION_NONE);
+    pass(0);
+    announce_cards(t.announce, &one, 1, ISOLATION_DRIVER_LIMITS);
+    pass(0);
+    node_has("1", "[{\"index\":1,\"memory\":3,\"uuid\":\"GPU-c\"}]", "driver-limits");
+}
+
+END_TEST
+
+static enum errc opens(void *ctx)
+{
+    struct err e = ERR_INIT;
+    (void)ctx;
+    enum errc code = try_open(&e);
+    ck_assert((code == OK) == (t.announce != NULL));
+    t.announce = announce_free(t.announce);
+    return code;
+}
+
+START_TEST(no_memory_to_open)
+{
+    t.announce = announce_free(t.announce);
+    ck_assert_uint_ge(fail_alloc_each(opens, NULL), 2);
+}
+
+END_TEST
+
+/* An allocation fails on the way: the same cards, announced again, arrive. */
+START_TEST(no_memory_on_the_way)
+{
+    fail_alloc_arm(FAIL_ONCE, (size_t)_i + 1);
+    cards(GPU_HEALTHY, GPU_UNHEALTHY);
+    pass(3000);
+    fail_alloc_disarm();
+    cards(GPU_HEALTHY, GPU_UNHEALTHY);
+    pass(3000);
+    node_has("2", "[" FIRST "}," SECOND ILL "]", "none");
+    ck_assert_str_eq(map_has(), "2");
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("announce");
+    TCase *c = tcase_create("announce");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_test(c, announces_cards);
+    tcase_add_test(c, cardpack_reads_the_table);
+    tcase_add_test(c, the_config_map_comes_first);
+    tcase_add_test(c, events_on_the_node);
+    tcase_add_test(c, the_kubelet_zeroes_the_count);
+    tcase_add_test(c, zeroed_while_a_patch_is_under_way);
+    tcase_add_test(c, a_watch_that_lags);
+    tcase_add_loop_test(c, others_edit_the_node, 0, 2);
+    tcase_add_loop_test(c, the_api_server_is_away, 0, 6);
+    tcase_add_test(c, another_program_makes_the_config_map);
+    tcase_add_test(c, an_old_config_map);
+    tcase_add_test(c, the_node_is_not_there_yet);
+    tcase_add_test(c, an_api_server_that_drops_it);
+    tcase_add_test(c, no_card_at_all);
+    tcase_add_test(c, isolation_changes);
+    tcase_add_test(c, no_memory_to_open);
+    tcase_add_loop_test(c, no_memory_on_the_way, 0, 25);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

@@ -338,7 +338,12 @@ static enum errc settings_take_args(struct settings *s, struct str given[static 
     enum errc code = OK;
     for (int at = 1; at < argc && code == OK;) {
         struct str arg = str_of(argv[at]);
-        if (str_eq(arg, STR("-h")) || !str_starts(arg, STR("--")) || arg.n == 2)
+        if (str_eq(arg, STR("-h"))) {
+            s->action = SETTINGS_HELP;
+            at++;
+            continue;
+        }
+        if (!str_starts(arg, STR("--")) || arg.n == 2)
             return err_set(e, ERR_SYNTAX, "\"%.*s\" is not a flag; --help lists all",
                            STR_ARG(str_head(arg, 64)));
         code = settings_take_flag(s, given, argc, argv, &at, e);
@@ -399,7 +404,7 @@ void settings_usage(struct buf *out)
                                      : text,
                    variable == NULL ? "" : "; environment ", variable == NULL ? "" : variable);
     }
-    buf_put(out, STR("  --help\n      print this text\n"
+    buf_put(out, STR("  --help, -h\n      print this text\n"
                      "  --version\n      print the version\n"
                      "\nEnvironment, as NVIDIA's device plugin reads it:\n"
                      "  DP_DISABLE_HEALTHCHECKS\n"

@@ -184,7 +184,10 @@ START_TEST(actions)
     const struct settings_env env = {.log_level = STR("wrong")};
     const char *const help[] = {"--version", "--help", NULL};
     const char *const version[] = {"--version", NULL};
+    const char *const letter[] = {"-h", NULL};
     ck_assert_ok(parse(help, &env, &s, &e), &e);
+    ck_assert_int_eq(s.action, SETTINGS_HELP);
+    ck_assert_ok(parse(letter, &env, &s, &e), &e);
     ck_assert_int_eq(s.action, SETTINGS_HELP);
     ck_assert_ok(parse(version, &env, &s, &e), &e);
     ck_assert_int_eq(s.action, SETTINGS_VERSION);
@@ -227,7 +230,7 @@ static const char usage[] =
     "      the lowest level of log lines (default info; environment LOG_LEVEL)\n"
     "  --log-format auto|logfmt|json\n"
     "      form of log lines; auto: logfmt on a terminal, else json (default auto)\n"
-    "  --help\n"
+    "  --help, -h\n"
     "      print this text\n"
     "  --version\n"
     "      print the version\n"

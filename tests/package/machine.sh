@@ -36,17 +36,20 @@ inside() { # MACHINE COMMAND...; without systemd
 
 install_packages() { # MACHINE FOLDER
     mkdir "$1/debs"
-    cp "$2"/cardpack_*.deb "$2"/kubectl-cardpack_*.deb "$1/debs/"
+    cp "$2"/cardpack_*.deb "$2"/kubectl-cardpack_*.deb "$2"/cardpack-node_*.deb \
+        "$1/debs/"
     inside "$1" apt-get -qq update &&
         inside "$1" sh -c 'apt-get -y -o Dpkg::Options::=--force-unsafe-io install --no-install-recommends /debs/*.deb'
 }
 
 libraries_there() { # MACHINE
-    inside "$1" ldd /usr/bin/cardpack /usr/bin/kubectl-cardpack >"$scratch/ldd" && lacks 'not found' "$scratch/ldd"
+    inside "$1" ldd /usr/bin/cardpack /usr/bin/kubectl-cardpack /usr/bin/cardpack-node \
+        >"$scratch/ldd" && lacks 'not found' "$scratch/ldd"
 }
 
 pages_there() { # MACHINE
     gzip -dc "$1/usr/share/man/man8/cardpack.8.gz" | cmp - docs/man/cardpack.8 &&
+        gzip -dc "$1/usr/share/man/man8/cardpack-node.8.gz" | cmp - docs/man/cardpack-node.8 &&
         gzip -dc "$1/usr/share/man/man5/cardpack.yaml.5.gz" | cmp - docs/man/cardpack.yaml.5 &&
         gzip -dc "$1/usr/share/man/man1/kubectl-cardpack.1.gz" | cmp - docs/man/kubectl-cardpack.1
 }
@@ -128,7 +131,7 @@ booted_checks() { # FILE
 }
 
 purge_leaves_nothing() { # MACHINE
-    inside "$1" apt-get -y purge cardpack || return 1
+    inside "$1" apt-get -y purge cardpack cardpack-node || return 1
     rm -r "$1/debs" "$1/root/booted" "$1/root/booted.out" "$1/root/example-cluster.yaml"
     same '' find "$1" -xdev -name '*cardpack*' -o -xdev -user cardpack 2>/dev/null ||
         same '' find "$1" -xdev -name '*cardpack*' || return 1

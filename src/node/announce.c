@@ -28,6 +28,7 @@ struct lane {
     struct deferred unsent; /* no memory for the request */
     struct err last;        /* why the last call failed; OK: it did not */
     bool told;              /* the log has a failure, and no call has succeeded since */
+    bool done;              /* a call has succeeded since the start */
 };
 
 struct announce {
@@ -183,6 +184,7 @@ static void announce_succeed(struct lane *l, bool absent)
     if (l->told)
         log_info("the cards can be announced again", kv_cstr("of", l->what));
     l->told = false;
+    l->done = true;
     l->last = (struct err)ERR_INIT;
     if (l == &a->node)
         a->counts.nodes++;
@@ -432,9 +434,9 @@ void announce_see(struct announce *a, const struct own_node_view *node)
 
 struct str announce_trouble(const struct announce *a)
 {
-    return a->map.told    ? str_of(a->map.last.text)
-           : a->node.told ? str_of(a->node.last.text)
-                          : STR("");
+    if (a->map.told || a->node.told)
+        return str_of(a->map.told ? a->map.last.text : a->node.last.text);
+    return a->map.done && a->node.done ? STR("") : STR("the cards are not announced yet");
 }
 
 const struct announce_counts *announce_counts(const struct announce *a)

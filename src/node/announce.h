@@ -56,6 +56,6 @@ void announce_see(struct announce *a, const struct own_node_view *node);
  * be written in time. */
 bool announce_has_told(const struct announce *a, uint32_t index);
 
-/* Why something is not announced now; empty: all is, or is under way. */
+/* Why something is not announced; empty: all is, or only the newest change is under way. */
 struct str announce_trouble(const struct announce *a);
 const struct announce_counts *announce_counts(const struct announce *a);

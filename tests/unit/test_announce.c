@@ -7,6 +7,7 @@
 START_TEST(announces_cards)
 {
     watch(); /* before there is anything to compare with */
+    ck_assert_str_is(announce_trouble(t.announce), "the cards are not announced yet");
     cards(GPU_HEALTHY, GPU_HEALTHY);
     pass(0);
     node_has("2", "[" FIRST "}," SECOND "}]", "none");

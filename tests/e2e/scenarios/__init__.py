@@ -16,6 +16,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "admission",
     "described",
     "cards",
+    "cardpack_node",
     "selection",
     "mixture",
     "ranking",

@@ -1,0 +1,117 @@
+"""cardpack-node, with the rights of manifests/node.yaml and a double of NVIDIA's library."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from bench import Bench, Json, Skipped, check, scenario
+from component import Component, Ports, wait_for
+
+from scenarios.kubectl import MANIFESTS
+
+COUNT = "aliyun.com/gpu-count"
+MAP = "/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-n1"
+WORLD = """\
+card uuid=GPU-1 name=NVIDIA_A100 bus=0x3b minor=0 mib=40960
+card uuid=GPU-2 name=NVIDIA_A100 bus=0x5e minor=1 mib=40960
+"""
+
+
+def answers(port: int) -> bool:
+    """Whether it says that all is announced."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.HTTPError):
+        return False
+
+
+def start(bench: Bench, ports: Ports) -> Component:
+    """cardpack-node of the tested build, as the ServiceAccount of its manifest."""
+    folder = Path(bench.options.binary).parent
+    program, double = folder / "cardpack-node", folder / "tests/nvml/libnvidia-ml.so.1"
+    if not program.exists() or not double.exists():
+        raise Skipped(f"there is no {program} or no {double}")
+    bench.cluster.kubectl("apply", "-f", str(MANIFESTS / "node.yaml"))
+    token = bench.cluster.service_account_token("kube-system", "cardpack-node")
+    kubeconfig = bench.cluster.write_kubeconfig(bench.workdir / "node.kubeconfig", token)
+    (bench.workdir / "world").write_text(WORLD)
+    port = ports.take()
+    argv = [program, "--node-name=n1", f"--kubeconfig={kubeconfig}", f"--nvml={double}", f"--listen=127.0.0.1:{port}",
+            f"--state={bench.workdir}/cards", f"--kubelet-dir={bench.workdir}", "--log-level=debug"]  # fmt: skip
+    node = Component("cardpack-node", argv, bench.workdir, lambda: answers(port),
+                     env={"CARDPACK_NVML_WORLD": str(bench.workdir / "world")})  # fmt: skip
+    node.start()
+    return node
+
+
+def the_node(bench: Bench) -> Json:
+    """The Node object."""
+    return bench.cluster.must("GET", "/api/v1/nodes/n1")
+
+
+def counts(bench: Bench) -> tuple[Json, Json]:
+    """Of capacity and of allocatable."""
+    status = the_node(bench)["status"]
+    return status["capacity"].get(COUNT), status["allocatable"].get(COUNT)
+
+
+def no_more_rights(bench: Bench) -> None:
+    """What the token is refused."""
+    token = bench.cluster.service_account_token("kube-system", "cardpack-node")
+    patch, merge = {"spec": {"unschedulable": True}}, "application/merge-patch+json"
+    for method, path, body in (
+        ("PATCH", "/api/v1/nodes/n1", patch),
+        ("GET", MAP, None),
+        ("DELETE", MAP, None),
+        ("GET", "/api/v1/namespaces/kube-system/secrets", None),
+        ("PATCH", "/api/v1/namespaces/default/pods/x", {"metadata": {"labels": {"a": "b"}}}),
+    ):
+        status, answer = bench.cluster.api(method, path, body, token=token, content_type=merge)
+        check(status == 403, f"{method} {path}: {status} {answer}")
+    status, answer = bench.cluster.api("PATCH", "/api/v1/nodes/n1/status", patch, token=token, content_type=merge)
+    check(status == 200 and "unschedulable" not in answer["spec"], answer)
+
+
+@scenario("real")
+def cards_are_announced(bench: Bench) -> None:
+    """Table, label and count by one PATCH; again when zeroed; an unhealthy card: ConfigMap and event."""
+    bench.cluster.create_node("n1", {"aliyun.com/gpu-mem": 80})
+    daemon = bench.cardpack()
+    ports = Ports()
+    node = start(bench, ports)
+    try:
+        metadata = the_node(bench)["metadata"]
+        table = json.loads(metadata["annotations"]["cardpack.io/cards"])
+        check([(c["index"], c["memory"], c["uuid"]) for c in table] == [(0, 40, "GPU-1"), (1, 40, "GPU-2")], table)
+        check(metadata["labels"]["cardpack.io/isolation"] == "none", metadata)
+        check(counts(bench) == ("2", "2"), counts(bench))
+        wait_for(lambda: [n["totalGPU"] for n in daemon.inspect()["nodes"] if n["name"] == "n1"] == [80], "the cards")
+
+        bench.cluster.set_node_status("n1", {COUNT: 0})
+        wait_for(lambda: counts(bench) == ("2", "2"), "the count after the kubelet has zeroed it")
+
+        fresh = bench.workdir / "world.new"
+        fresh.write_text(WORLD + "event number=1 uuid=GPU-2 xid=79\n")
+        fresh.rename(bench.workdir / "world")
+        wait_for(lambda: bench.cluster.api("GET", MAP)[0] == 200, "the ConfigMap", timeout=60)
+        check(bench.cluster.must("GET", MAP)["data"] == {"gpus": "1"}, bench.cluster.must("GET", MAP))
+
+        def told() -> list[Json]:
+            events = bench.cluster.list_all("/api/v1/namespaces/default/events")
+            return [e for e in events if e["source"].get("component") == "cardpack-node"]
+
+        event = wait_for(told, "an event")[0]
+        check(event["reason"] == "CardUnhealthy" and event["involvedObject"]["kind"] == "Node", event)
+        described = bench.cluster.kubectl("describe", "node", "n1").stdout
+        check("CardUnhealthy" in described, described)
+        no_more_rights(bench)
+    finally:
+        node.terminate()
+        bench.cluster.kubectl("delete", "-f", str(MANIFESTS / "node.yaml"))
+        bench.cluster.api("DELETE", MAP)
+        ports.close()
+    check(node.status == 0, node.tail())

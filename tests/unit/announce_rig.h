@@ -47,11 +47,11 @@ static inline void say_failure(struct http_call *c, unsigned status)
 }
 
 /* RFC 7386. */
-static inline void merge(json_t *to, const json_t *patch)
+static inline void merge(json_t *to, json_t *patch)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)patch, key, value)
+    json_object_foreach(patch, key, value)
     {
         if (json_is_null(value)) {
             json_object_del(to, key);

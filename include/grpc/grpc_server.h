@@ -1,8 +1,8 @@
 /*
  * A gRPC server on a Unix socket: HTTP/2 without TLS, through nghttp2, on the event loop. It serves
  * methods with one request message, and one reply message (unary) or a stream of them. No function
- * here blocks, and none calls the owner back before it returns: handle and gone are called as
- * deferred work of the loop.
+ * here blocks, and none but grpc_server_hang_up calls the owner back before it returns: handle and
+ * gone are called as deferred work of the loop.
  */
 #pragma once
 
@@ -57,6 +57,13 @@ enum errc grpc_server_new(struct loop *l, const struct grpc_server_settings *s,
  * one that this server created. Do not call it in handle or gone. NULL is allowed. Returns NULL.
  */
 struct grpc_server *grpc_server_free(struct grpc_server *s);
+
+/*
+ * Ends all connections, and calls gone() for each call that the owner holds before it returns; the
+ * server goes on. For an owner that holds calls and is about to free the server. Do not call it in
+ * handle or gone.
+ */
+void grpc_server_hang_up(struct grpc_server *s);
 
 /* False: the socket's file is missing, or is another file: no new client reaches this server. */
 bool grpc_server_is_reachable(const struct grpc_server *s);

@@ -350,6 +350,16 @@ enum errc grpc_server_new(struct loop *l, const struct grpc_server_settings *set
     return code;
 }
 
+void grpc_server_hang_up(struct grpc_server *s)
+{
+    assert(!s->calling);
+    while (!list_is_empty(&s->conns))
+        grpc_server_end_conn(LIST_FIRST(&s->conns, struct grpc_conn, link));
+    assert(list_is_empty(&s->ready));
+    deferred_cancel(&s->work);
+    grpc_server_work(&s->work);
+}
+
 static void grpc_server_forget(struct list *calls)
 {
     LIST_FOR_EACH (struct grpc_call, c, calls, queue) {

@@ -4,15 +4,8 @@
 
 #include "gpu/gpu_list.h"
 #include "node/announce_write.h"
+#include "node/devices.h"
 #include "node/settings.h"
-
-/* What the kubelet is told of one card. */
-struct card_offer {
-    uint32_t index;
-    int64_t units;
-    bool healthy;
-    int32_t numa; /* -1: none */
-};
 
 struct offer {
     struct card_offer items[LIMIT_GPU_CARDS]; /* by index */

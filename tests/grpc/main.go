@@ -1,6 +1,6 @@
 // Drives grpc_peer as the kubelet drives a device plugin, and serves Register and List for it.
 //
-//	grpc-peer PROGRAM FOLDER
+//	grpc-peer PROGRAM PLUGIN FOLDER
 package main
 
 import (
@@ -207,7 +207,7 @@ func dial(socket, authority string) *grpc.ClientConn {
 }
 
 func main() {
-	program, folder := os.Args[1], os.Args[2]
+	program, folder := os.Args[1], os.Args[3]
 	ours, theirs := filepath.Join(folder, "kubelet.sock"), filepath.Join(folder, "plugin.sock")
 	listener, err := net.Listen("unix", ours)
 	if err != nil {
@@ -260,6 +260,7 @@ func main() {
 	check("the plugin ends without a fault", run.Wait() == nil)
 	_, err = os.Stat(theirs)
 	check("its socket is removed", os.IsNotExist(err), err)
+	devicePlugin(ctx, os.Args[2], filepath.Join(folder, "device-plugins"))
 	fmt.Printf("%d passed, %d failed\n", passed, failed)
 	if failed > 0 {
 		os.Exit(1)

@@ -1,0 +1,44 @@
+/*
+ * The answer to Allocate for one container: which cards it gets, and how much of them, in the
+ * variables of gpushare's device plugin; and the cards' device nodes, if they are wanted.
+ */
+#pragma once
+
+#include "gpu/gpu_list.h"
+#include "node/devices.h"
+
+struct answer_settings {
+    bool disable_cgpu; /* the node has the label cgpu.disable.isolation=true */
+    bool device_nodes; /* list the device nodes too: for a runtime that is not NVIDIA's */
+    bool limits;       /* the driver (R615 or newer) and NVIDIA's runtime limit the memory */
+    struct device_unit unit;
+    const char *dev; /* where this process sees the host's /dev; NULL: "/dev" */
+};
+
+struct answer_want {
+    const struct gpu_card *const *cards; /* in the order of their indices; at least one */
+    size_t n_cards;
+    const int64_t *dev_total; /* units of each card */
+    int64_t container_units;  /* on all cards, each has the same share */
+    int64_t pod_units;
+};
+
+/*
+ * Appends an AllocateResponse with one grant. Such messages one after the other are one with all
+ * grants.
+ *
+ *     NVIDIA_VISIBLE_DEVICES         UUIDs, of a slice its own: "GPU-...,GPU-..."
+ *     ALIYUN_COM_GPU_MEM_IDX         indices: "0,2"
+ *     ALIYUN_COM_GPU_MEM_POD         units of the pod
+ *     ALIYUN_COM_GPU_MEM_CONTAINER   units of the container
+ *     ALIYUN_COM_GPU_MEM_DEV         units of the (first) card
+ *     CGPU_DISABLE                   "true", with disable_cgpu
+ *     NVIDIA_GPU_MEMORY_REQUEST, NVIDIA_GPU_MEMORY_LIMIT
+ *                                    MiB on each card, with limits; not for MIG slices, which the
+ *                                    driver can't limit further
+ *
+ * ERR_UNAVAILABLE: with device_nodes, a card that was not seen since the start, so that its nodes
+ * are not known. ERR_NOMEM. Nothing was appended then; a failure of `out` stays in it.
+ */
+enum errc answer_write(struct buf *out, const struct answer_settings *s,
+                       const struct answer_want *w, struct err *reterr) _must_use_;

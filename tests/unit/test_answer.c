@@ -1,0 +1,266 @@
+/* The answer to Allocate, read back field by field. */
+#include "fail_alloc.h"
+#include "node/answer.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GIB (INT64_C(1) << 30)
+
+static const struct gpu_card whole = {
+    .index = 2, .uuid = {"GPU-aaaa", 8}, .minor = 5, .seen = true};
+static const struct gpu_card other = {
+    .index = 11, .uuid = {"GPU-bbbb", 8}, .minor = 0, .seen = true};
+static const struct gpu_card slice = {.index = 3,
+                                      .uuid = {"MIG-cccc", 8},
+                                      .parent = {"GPU-dddd", 8},
+                                      .minor = 7,
+                                      .mig = true,
+                                      .gpu_cap = 30,
+                                      .compute_cap = 31,
+                                      .seen = true};
+static const struct gpu_card sister = {.index = 4,
+                                       .uuid = {"MIG-eeee", 8},
+                                       .parent = {"GPU-dddd", 8},
+                                       .minor = 7,
+                                       .mig = true,
+                                       .gpu_cap = 39,
+                                       .compute_cap = 40,
+                                       .seen = true};
+static const struct gpu_card unseen = {.index = 6, .uuid = {"GPU-ffff", 8}};
+
+/* A message of strings only: "1=... 2=..." */
+static void put_strings(struct pb_reader *r, const struct pb_field *f, struct buf *ret)
+{
+    struct pb_reader inner = pb_inner(r, f);
+    struct pb_field s;
+    while (pb_next(&inner, &s))
+        buf_printf(ret, " %u=%.*s", s.number, STR_ARG(pb_str(&inner, &s)));
+    buf_putc(ret, '\n');
+}
+
+/* One line a field of a grant: its number, and the strings in it. */
+static void read_back(struct str bytes, struct buf *ret)
+{
+    struct err e = ERR_INIT;
+    struct pb_field f;
+    struct pb_reader r = pb_read(bytes, &e);
+    while (pb_next(&r, &f)) {
+        struct pb_reader grant = pb_inner(&r, &f);
+        struct pb_field g;
+        ck_assert_uint_eq(f.number, 1);
+        buf_printf(ret, "grant\n");
+        while (pb_next(&grant, &g)) {
+            buf_printf(ret, g.number == 1 ? "env" : g.number == 3 ? "node" : "other");
+            put_strings(&grant, &g, ret);
+        }
+    }
+    ck_assert_ok(e.code, &e);
+}
+
+static void assert_answer(const struct answer_settings *s, const struct answer_want *w,
+                          const char *expected)
+{
+    struct err e = ERR_INIT;
+    struct buf out;
+    struct buf text;
+    buf_init(&out, MIB);
+    buf_init(&text, MIB);
+    ck_assert_ok(answer_write(&out, s, w, &e), &e);
+    ck_assert(!buf_failed(&out));
+    read_back(buf_str(&out), &text);
+    ck_assert_str_is(buf_str(&text), expected);
+    buf_done(&text);
+    buf_done(&out);
+}
+
+static const struct answer_settings plain = {.unit = {GIB}};
+static const struct gpu_card *const first_only[] = {&whole};
+static const struct gpu_card *const two[] = {&whole, &other};
+static const struct gpu_card *const slices[] = {&slice, &sister};
+static const int64_t totals[] = {80, 40};
+
+START_TEST(test_one_card)
+{
+    struct answer_want w = {.cards = first_only,
+                            .n_cards = 1,
+                            .dev_total = totals,
+                            .container_units = 8,
+                            .pod_units = 12};
+    assert_answer(&plain, &w,
+                  "grant\n"
+                  "env 1=NVIDIA_VISIBLE_DEVICES 2=GPU-aaaa\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_IDX 2=2\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_POD 2=12\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=8\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n");
+}
+
+END_TEST
+
+START_TEST(test_two_cards)
+{
+    struct answer_settings s = {.disable_cgpu = true, .unit = {GIB}};
+    struct answer_want w = {
+        .cards = two, .n_cards = 2, .dev_total = totals, .container_units = 8, .pod_units = 8};
+    assert_answer(&s, &w,
+                  "grant\n"
+                  "env 1=NVIDIA_VISIBLE_DEVICES 2=GPU-aaaa,GPU-bbbb\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_IDX 2=2,11\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_POD 2=8\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=8\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n"
+                  "env 1=CGPU_DISABLE 2=true\n");
+}
+
+END_TEST
+
+/* Both variables, because the runtime ignores one alone; the share of each card. */
+START_TEST(test_limits)
+{
+    struct answer_settings s = {.limits = true, .unit = {256 << 20}};
+    struct answer_want w = {
+        .cards = two, .n_cards = 2, .dev_total = totals, .container_units = 6, .pod_units = 6};
+    assert_answer(&s, &w,
+                  "grant\n"
+                  "env 1=NVIDIA_VISIBLE_DEVICES 2=GPU-aaaa,GPU-bbbb\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_IDX 2=2,11\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_POD 2=6\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=6\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n"
+                  "env 1=NVIDIA_GPU_MEMORY_REQUEST 2=768\n"
+                  "env 1=NVIDIA_GPU_MEMORY_LIMIT 2=768\n");
+    w.cards = slices;
+    assert_answer(&s, &w,
+                  "grant\n"
+                  "env 1=NVIDIA_VISIBLE_DEVICES 2=MIG-cccc,MIG-eeee\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_IDX 2=3,4\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_POD 2=6\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=6\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n");
+}
+
+END_TEST
+
+static void touch(const char *folder, const char *name)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, S_IRUSR);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+}
+
+static void forget(const char *folder, const char *name)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+/* The host of the test has two of the three common nodes: the third is left out. */
+START_TEST(test_nodes)
+{
+    char dev[] = "answer-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dev));
+    touch(dev, "nvidiactl");
+    touch(dev, "nvidia-uvm");
+    struct answer_settings s = {.device_nodes = true, .unit = {GIB}, .dev = dev};
+    struct answer_want w = {.cards = first_only,
+                            .n_cards = 1,
+                            .dev_total = totals,
+                            .container_units = 8,
+                            .pod_units = 8};
+    assert_answer(&s, &w,
+                  "grant\n"
+                  "env 1=NVIDIA_VISIBLE_DEVICES 2=GPU-aaaa\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_IDX 2=2\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_POD 2=8\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=8\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n"
+                  "node 1=/dev/nvidiactl 2=/dev/nvidiactl 3=rw\n"
+                  "node 1=/dev/nvidia-uvm 2=/dev/nvidia-uvm 3=rw\n"
+                  "node 1=/dev/nvidia5 2=/dev/nvidia5 3=rw\n");
+    touch(dev, "nvidia-uvm-tools");
+    w.cards = slices;
+    w.n_cards = 2;
+    assert_answer(&s, &w,
+                  "grant\n"
+                  "env 1=NVIDIA_VISIBLE_DEVICES 2=MIG-cccc,MIG-eeee\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_IDX 2=3,4\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_POD 2=8\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=8\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n"
+                  "node 1=/dev/nvidiactl 2=/dev/nvidiactl 3=rw\n"
+                  "node 1=/dev/nvidia-uvm 2=/dev/nvidia-uvm 3=rw\n"
+                  "node 1=/dev/nvidia-uvm-tools 2=/dev/nvidia-uvm-tools 3=rw\n"
+                  "node 1=/dev/nvidia7 2=/dev/nvidia7 3=rw\n"
+                  "node 1=/dev/nvidia-caps/nvidia-cap30 2=/dev/nvidia-caps/nvidia-cap30 3=rw\n"
+                  "node 1=/dev/nvidia-caps/nvidia-cap31 2=/dev/nvidia-caps/nvidia-cap31 3=rw\n"
+                  "node 1=/dev/nvidia-caps/nvidia-cap39 2=/dev/nvidia-caps/nvidia-cap39 3=rw\n"
+                  "node 1=/dev/nvidia-caps/nvidia-cap40 2=/dev/nvidia-caps/nvidia-cap40 3=rw\n");
+    forget(dev, "nvidiactl");
+    forget(dev, "nvidia-uvm");
+    forget(dev, "nvidia-uvm-tools");
+    ck_assert_int_eq(rmdir(dev), 0);
+}
+
+END_TEST
+
+/* Its minor number is not known: minor 0 would be another card's node. */
+START_TEST(test_unseen)
+{
+    const struct gpu_card *cards[] = {&whole, &unseen};
+    struct answer_settings s = {.device_nodes = true, .unit = {GIB}};
+    struct answer_want w = {
+        .cards = cards, .n_cards = 2, .dev_total = totals, .container_units = 8, .pod_units = 8};
+    struct err e = ERR_INIT;
+    struct buf out;
+    buf_init(&out, MIB);
+    ck_assert_int_eq(answer_write(&out, &s, &w, &e), ERR_UNAVAILABLE);
+    ck_assert_msg(strstr(e.text, "card 6") != NULL, "%s", e.text);
+    ck_assert_uint_eq(out.n, 0);
+    buf_done(&out);
+}
+
+END_TEST
+
+static enum errc scenario(void *ctx)
+{
+    const struct answer_want *w = ctx;
+    struct answer_settings s = {.device_nodes = true, .limits = true, .unit = {GIB}};
+    struct err e = ERR_INIT;
+    struct buf out;
+    buf_init(&out, MIB);
+    enum errc code = answer_write(&out, &s, w, &e);
+    if (code == OK)
+        code = buf_fault(&out);
+    buf_done(&out);
+    return code;
+}
+
+START_TEST(test_without_memory)
+{
+    struct answer_want w = {
+        .cards = two, .n_cards = 2, .dev_total = totals, .container_units = 8, .pod_units = 8};
+    ck_assert_uint_gt(fail_alloc_each(scenario, &w), 1);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("answer");
+    TCase *t = tcase_create("answer");
+    tcase_add_test(t, test_one_card);
+    tcase_add_test(t, test_two_cards);
+    tcase_add_test(t, test_limits);
+    tcase_add_test(t, test_nodes);
+    tcase_add_test(t, test_unseen);
+    tcase_add_test(t, test_without_memory);
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

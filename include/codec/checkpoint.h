@@ -15,6 +15,7 @@ struct checkpoint_entry {
     struct str resource;
     const struct str *ids; /* of all NUMA nodes, in the file's order; from the arena */
     size_t n_ids;
+    struct str answer; /* our answer to Allocate, in base64: see allocate_answer_env; or absent */
 };
 
 struct checkpoint {
@@ -24,8 +25,7 @@ struct checkpoint {
 
 /*
  * Views point into the text, or into the arena if they contained an escape. DeviceIDs is an object
- * of lists by NUMA node, or a plain list (older kubelets). The answers of the plugin in
- * AllocResp are skipped, and the checksum is not verified. ERR_SYNTAX also for a text without Data.
+ * of lists by NUMA node, or a plain list (older kubelets). The checksum is not verified. ERR_SYNTAX also for a text without Data.
  */
 enum errc checkpoint_read(struct str json, struct arena *a, struct checkpoint *ret,
                           struct err *reterr) _must_use_;

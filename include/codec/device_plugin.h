@@ -91,6 +91,11 @@ struct allocate_grant {
 
 void allocate_response_write(struct buf *out, const struct allocate_grant *grants, size_t n);
 
+/* The value of a variable in one grant, as the kubelet's checkpoint keeps it. Absent: no such
+ * variable. */
+enum errc allocate_answer_env(struct str bytes, struct str name, struct str *ret,
+                              struct err *reterr) _must_use_;
+
 /* PreferredAllocationRequest */
 struct preferred_container {
     const struct str *available;

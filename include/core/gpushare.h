@@ -84,5 +84,9 @@
 #define CARDPACK_LABEL_POOL STR("cardpack.io/pool")
 #define NVIDIA_LABEL_MODEL  STR("nvidia.com/gpu.product")
 #define ALIYUN_LABEL_MODEL  STR("aliyun.accelerator/nvidia_name")
+/* Of a pod that exchanges its cards with another one: the cards that it had before, "0,2". Written
+ * by cardpack-node. While a pod of a node has it, no pod is bound to the node. */
+#define CARDPACK_ANNOTATION_VACATED STR("cardpack.io/vacated-cards")
+
 /* On a node, label: what it enforces of a pod's share of a card; see enum isolation. */
 #define CARDPACK_LABEL_ISOLATION STR("cardpack.io/isolation")

@@ -100,6 +100,7 @@ struct node {
     bool uneven;                /* `simple` and `crowded` do not decide */
     bool vacated;               /* a draft: deleted pods are in its list but not in its sums */
     bool guarded;               /* SWAP_GUARD_REQUIRE */
+    uint32_t n_exchanging;      /* pods in its list that exchange cards: no pod is placed meanwhile */
     uint64_t assume_ns;         /* the latest ASSUME_TIME given or seen here */
     struct card_set *unhealthy; /* from the ConfigMap; NULL: none */
 
@@ -238,6 +239,11 @@ void node_detach(struct pod *p);
 
 /* p holds cards. starting: its containers may not have been given devices yet. */
 void node_note_start(struct pod *p, bool starting);
+
+/* p holds cards. exchanging: cardpack-node is about to write, or has written, other cards into its
+ * annotations, and into those of another pod. Between the two writes the cards seem to have room
+ * that they have not. */
+void node_note_exchange(struct pod *p, bool exchanging);
 
 /* The same for a pod that becomes reserved, or stops being reserved. While it waits, the device
  * plugin has not acknowledged it. */

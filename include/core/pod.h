@@ -32,6 +32,7 @@ struct pod {
     bool assigned;    /* the device plugin has acknowledged it (annotation ASSIGNED is true) */
     bool unassigned;  /* annotation ASSIGNED is false, or the pod is reserved */
     bool unsure;      /* acknowledged, but perhaps for another pod's container: see swap.c */
+    bool exchanging;  /* annotation CARDPACK_ANNOTATION_VACATED; only node_note_exchange sets it */
     bool initialized; /* its init containers are done, and their part is released */
     bool deleting;    /* its object has a deletionTimestamp; it still holds its cards */
     /* Its object has these annotations from an earlier Binding; ours must replace them. */

@@ -69,6 +69,7 @@ struct pod_view {
     struct str node_policy;
     struct str card_policy;
     struct str require_isolation;
+    struct str vacated;
     struct str
         unknown; /* the first annotation of prefix cardpack.io/ with another name; absent: none */
     bool said_allocation; /* GPUSHARE_ANNOTATION_ALLOCATION is there, readable or not */

@@ -55,6 +55,8 @@ static struct checkpoint_entry checkpoint_read_entry(struct jread *r, struct are
             e.resource = jread_str(r);
         else if (str_eq(key, STR("DeviceIDs")))
             checkpoint_read_ids(r, a, &e);
+        else if (str_eq(key, STR("AllocResp")))
+            e.answer = jread_str(r);
         else
             jread_skip(r);
     }

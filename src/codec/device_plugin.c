@@ -99,6 +99,36 @@ void allocate_response_write(struct buf *out, const struct allocate_grant *grant
         device_plugin_put_grant(out, &grants[i]);
 }
 
+static void device_plugin_read_pair(struct pb_reader r, struct plugin_pair *ret)
+{
+    struct pb_field f;
+    *ret = (struct plugin_pair){.name = STR(""), .value = STR("")};
+    while (pb_next(&r, &f)) {
+        if (f.number == 1)
+            ret->name = pb_str(&r, &f);
+        else if (f.number == 2)
+            ret->value = pb_str(&r, &f);
+    }
+}
+
+enum errc allocate_answer_env(struct str bytes, struct str name, struct str *ret,
+                              struct err *reterr)
+{
+    struct err e = ERR_INIT;
+    struct pb_reader r = pb_read(bytes, &e);
+    struct pb_field f;
+    *ret = STR_NULL;
+    while (pb_next(&r, &f)) {
+        struct plugin_pair env;
+        if (f.number != 1)
+            continue;
+        device_plugin_read_pair(pb_inner(&r, &f), &env);
+        if (str_eq(env.name, name))
+            *ret = env.value;
+    }
+    return e.code == OK ? OK : err_set(reterr, e.code, "ContainerAllocateResponse: %s", e.text);
+}
+
 void preferred_response_write(struct buf *out, const struct allocate_container *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

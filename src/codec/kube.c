@@ -31,6 +31,7 @@ static const struct wanted pod_annotations[] = {
     {CARDPACK_ANNOTATION_NODE_POLICY, offsetof(struct pod_view, node_policy)},
     {CARDPACK_ANNOTATION_CARD_POLICY, offsetof(struct pod_view, card_policy)},
     {CARDPACK_ANNOTATION_ISOLATION, offsetof(struct pod_view, require_isolation)},
+    {CARDPACK_ANNOTATION_VACATED, offsetof(struct pod_view, vacated)},
 };
 
 static const struct wanted node_annotations[] = {

@@ -99,8 +99,12 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     p->labels = labels;
     bool was_assigned = p->assigned;
     bool was_starting = p->starting;
+    bool was_exchanging = p->exchanging;
     pod_take_annotations(p, view, now_ns);
     node_note_start(p, str_eq(view->phase, STR("Pending")));
+    node_note_exchange(p, view->vacated.n > 0);
+    if (was_exchanging != p->exchanging)
+        ret->changed = true;
     if (n->guarded && (was_assigned != p->assigned || was_starting != p->starting))
         ret->changed = true;
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);

@@ -359,8 +359,9 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
         return v;
     if (!request_shares(r))
         return uses_evaluate(n, r, 0, &refusal);
-    return n->fault == NODE_OK ? fit_place_shared(n, r, fallback, ret)
-                               : fit_fault_verdict(n->fault);
+    if (n->fault != NODE_OK)
+        return fit_fault_verdict(n->fault);
+    return n->n_exchanging > 0 ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
 }
 
 bool fit_yields(const struct request *r, const struct pod *claim)

@@ -21,7 +21,7 @@ void node_derive(struct node *n)
         if (card_usable(c) && c->wholes == 0)
             n->crowded = MAX_OF(n->crowded, c->total);
     }
-    n->uneven = n->claims != NULL || n->exclusive > 0 ||
+    n->uneven = n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 ||
                 (n->sizes != NULL && n->sizes->max_pods > 0) || (n->guarded && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
         n->crowded = -1; /* no figure of a card alone decides whether a pod fits */
@@ -194,6 +194,7 @@ void node_attach(struct node *n, struct pod *p)
     p->card = p->holding->n_shares == 0 ? -1 : (int32_t)p->holding->shares[0].card;
     pods_add(&n->pods, p);
     n->n_starting += p->starting ? 1 : 0;
+    n->n_exchanging += p->exchanging ? 1 : 0;
     node_charge_pod(n, p, 1);
     uses_charge(p, 1);
     node_derive(n);
@@ -207,6 +208,8 @@ void node_detach(struct pod *p)
     pods_remove(&n->pods, p);
     assert(!p->starting || n->n_starting > 0);
     n->n_starting -= p->starting ? 1 : 0;
+    assert(!p->exchanging || n->n_exchanging > 0);
+    n->n_exchanging -= p->exchanging ? 1 : 0;
     if (n->n_starting > 0)
         swap_note_end(n, p);
     node_charge_pod(n, p, -1);
@@ -232,9 +235,22 @@ void node_note_start(struct pod *p, bool starting)
     node_derive(n);
 }
 
+void node_note_exchange(struct pod *p, bool exchanging)
+{
+    struct node *n = p->node;
+    assert(n != NULL);
+    if (p->exchanging == exchanging)
+        return;
+    assert(exchanging || n->n_exchanging > 0);
+    p->exchanging = exchanging;
+    n->n_exchanging += exchanging ? 1 : (uint32_t)-1;
+    node_derive(n);
+}
+
 void node_note_wait(struct pod *p, bool waits)
 {
     node_note_start(p, waits);
+    node_note_exchange(p, false);
     p->assigned = false;
     p->unassigned = waits;
 }
@@ -302,10 +318,13 @@ void node_check(const struct node *n)
     struct card cards[LIMIT_CARDS] = {{0}};
     int64_t sizes = 0;
     uint32_t starting = 0;
+    uint32_t exchanging = 0;
     node_check_lists(n);
-    for (const struct pod *p = n->pods; p != NULL; p = p->next)
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         starting += p->starting ? 1 : 0;
-    assert(n->n_starting == starting);
+        exchanging += p->exchanging ? 1 : 0;
+    }
+    assert(n->n_starting == starting && n->n_exchanging == exchanging);
     again.cards = cards;
     node_recount(&again);
     for (uint32_t i = 0; i < n->n_cards; i++) {

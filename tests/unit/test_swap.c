@@ -171,6 +171,36 @@ START_TEST(a_simple_request_is_evaluated_alike)
 
 END_TEST
 
+/* cardpack-node writes the cards of two pods anew. Between the writes a card seems to have room. */
+START_TEST(a_node_with_an_exchange_takes_no_pod)
+{
+    struct rig r;
+    struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(0), TRUE), PLAIN("b", "4", AT(1), TRUE),
+                               NO_POD};
+    struct pod_view asks = PLAIN("p", "4");
+    struct node_view node = TWO_CARDS;
+    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    struct request request = asked(&r, asks);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    there[0].vacated = STR("0");
+    set_pod(&r, there[0]);
+    ck_assert(!fit_simply(node_of(&r, "n"), &request));
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_SWAP);
+    ck_assert_int_eq(reserve(&r, "q", "n", 4), ERR_UNAVAILABLE);
+    there[0].vacated = STR_NULL;
+    set_pod(&r, there[0]);
+    ck_assert(r.fx.changed); /* so the scheduler tries waiting pods again */
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    there[0].vacated = STR("0");
+    set_pod(&r, there[0]);
+    there[0].phase = STR("Failed");
+    set_pod(&r, there[0]);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
 START_TEST(one_card_has_none_to_swap_for)
 {
     struct rig r;
@@ -326,6 +356,7 @@ int main(void)
     TCase *tc = tcase_create("swap");
     tcase_add_loop_test(tc, a_node_is_refused_where_the_plugin_could_swap, 0, COUNT_OF(cases));
     tcase_add_test(tc, a_simple_request_is_evaluated_alike);
+    tcase_add_test(tc, a_node_with_an_exchange_takes_no_pod);
     tcase_add_test(tc, one_card_has_none_to_swap_for);
     tcase_add_test(tc, a_reservation_waits_as_well);
     tcase_add_test(tc, what_was_taken_by_one_that_ended_is_remembered);

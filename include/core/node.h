@@ -95,13 +95,13 @@ struct node {
     struct pod *claims;  /* pending pods for which room is kept here */
     uint32_t n_nominees; /* pods that a scheduler nominated for it, pending or reserved */
 
-    int64_t largest;            /* total of the largest card, usable or not */
-    int64_t most_free;          /* the most free memory of a usable card */
-    bool uneven;                /* `simple` and `crowded` do not decide */
-    bool vacated;               /* a draft: deleted pods are in its list but not in its sums */
-    bool guarded;               /* SWAP_GUARD_REQUIRE */
-    uint32_t n_exchanging;      /* pods in its list that exchange cards: no pod is placed meanwhile */
-    uint64_t assume_ns;         /* the latest ASSUME_TIME given or seen here */
+    int64_t largest;       /* total of the largest card, usable or not */
+    int64_t most_free;     /* the most free memory of a usable card */
+    bool uneven;           /* `simple` and `crowded` do not decide */
+    bool vacated;          /* a draft: deleted pods are in its list but not in its sums */
+    bool guarded;          /* SWAP_GUARD_REQUIRE */
+    uint32_t n_exchanging; /* pods in its list that exchange cards: no pod is placed meanwhile */
+    uint64_t assume_ns;    /* the latest ASSUME_TIME given or seen here */
     struct card_set *unhealthy; /* from the ConfigMap; NULL: none */
 
     void *block; /* the allocation that contains the node */

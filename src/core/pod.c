@@ -68,8 +68,8 @@ void pod_check(const struct pod *p)
     assert(p->mem >= 0 && p->mem <= REQUEST_MEM_MAX);
     assert(pod_by_our_word(p) || (p->seen && !p->missing));
     assert(p->missing || !p->asked);
-    assert(pod_holds(p) || (p->card == -1 && !p->starting && !p->exchanging && !p->assigned &&
-                            !p->unassigned));
+    assert(pod_holds(p) ||
+           (p->card == -1 && !p->starting && !p->exchanging && !p->assigned && !p->unassigned));
     assert(!p->unsure || p->starting);
     assert(p->request != NULL && p->mem == p->request->mem);
     assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);

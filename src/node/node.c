@@ -6,6 +6,8 @@
 
 #include "base/limit.h"
 #include "base/log.h"
+#include "codec/checkpoint.h"
+#include "core/gpushare.h"
 #include "kube/kube_credentials.h"
 
 #define SERVICE_ACCOUNT  STR("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -24,7 +26,7 @@ static bool node_has_told(void *ctx, uint32_t index)
     return announce_has_told(n->announce, index);
 }
 
-/* What the kubelet is offered. The device plugin sends it. */
+/* What the kubelet is offered. */
 static void node_offer(struct node *n, const struct announce_card *cards, size_t n_cards)
 {
     if (!offer_update(&n->offer, cards, n_cards, node_has_told, n))
@@ -34,6 +36,8 @@ static void node_offer(struct node *n, const struct announce_card *cards, size_t
         log_debug("offered", kv_uint("card", n->offer.items[i].index),
                   kv_int("units", n->offer.items[i].units),
                   kv_bool("healthy", n->offer.items[i].healthy));
+    allot_set_offer(n->allot, &n->offer);
+    plugin_offer(n->plugin, n->offer.items, n->offer.n);
 }
 
 static const char *node_phase_name(enum gpu_watch_phase phase)
@@ -110,26 +114,29 @@ static void node_pods_begin(void *ctx)
 {
     struct node *n = ctx;
     in_use_begin(&n->in_use);
+    allot_list_begin(n->allot);
 }
 
 static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t version, struct str json)
 {
     struct node *n = ctx;
-    (void)version;
     (void)json;
     in_use_set(&n->in_use, view);
+    allot_set_pod(n->allot, view, version);
 }
 
 static void node_pods_gone(void *ctx, struct str uid)
 {
     struct node *n = ctx;
     in_use_gone(&n->in_use, uid);
+    allot_remove_pod(n->allot, uid);
 }
 
 static void node_pods_end(void *ctx)
 {
     struct node *n = ctx;
     in_use_end(&n->in_use);
+    allot_list_end(n->allot);
 }
 
 static bool node_uses(void *ctx, uint32_t index)
@@ -142,6 +149,7 @@ static void node_on_own(void *ctx, const struct own_node_view *view)
 {
     struct node *n = ctx;
     n->disable_cgpu = view->disable_cgpu;
+    allot_set_cgpu(n->allot, view->disable_cgpu);
     announce_see(n->announce, view);
 }
 
@@ -149,6 +157,51 @@ static void node_events_lost(void *ctx, uint64_t lost, const struct err *why)
 {
     (void)ctx;
     log_warn("events can't be written", kv_uint("lost", lost), kv_cstr("error", why->text));
+}
+
+/* ---- the kubelet ---- */
+
+static void node_on_allocate(void *ctx, struct grpc_call *call, const struct allocate_request *q)
+{
+    struct node *n = ctx;
+    allot_allocate(n->allot, call, q);
+}
+
+static void node_on_pre_start(void *ctx, struct grpc_call *call,
+                              const struct allocate_container *ids)
+{
+    struct node *n = ctx;
+    allot_pre_start(n->allot, call, ids);
+}
+
+static void node_on_preferred(void *ctx, struct grpc_call *call, const struct preferred_request *q)
+{
+    struct node *n = ctx;
+    allot_preferred(n->allot, call, q);
+}
+
+static void node_on_gone(void *ctx, struct grpc_call *call)
+{
+    struct node *n = ctx;
+    allot_gone(n->allot, call);
+}
+
+static void node_on_registered(void *ctx, bool kubelet_restarted)
+{
+    struct node *n = ctx;
+    allot_registered(n->allot, kubelet_restarted);
+}
+
+static const struct gpu_card *node_card(void *ctx, uint32_t index)
+{
+    const struct node *n = ctx;
+    return n->gpu == NULL ? NULL : gpu_watch_find(n->gpu, index);
+}
+
+static void node_relist(void *ctx)
+{
+    struct node *n = ctx;
+    pods_relist(n->pods);
 }
 
 /* ---- opening ---- */
@@ -196,6 +249,49 @@ static enum errc node_open_cluster(struct node *n, struct err *reterr)
         code = own_node_new(n->s.loop, n->api, n->s.settings->node_name, node_on_own, n, &n->own,
                             reterr);
     return code;
+}
+
+/* The folders are complete paths with a NUL. */
+static enum errc node_put_paths(struct node *n, struct err *reterr)
+{
+    buf_init(&n->folder, 4 * KIB);
+    buf_init(&n->checkpoint, 4 * KIB);
+    buf_printf(&n->folder, "%.*s/device-plugins", STR_ARG(n->s.settings->kubelet_dir));
+    buf_printf(&n->checkpoint, "%.*s/device-plugins/" CHECKPOINT_FILE,
+               STR_ARG(n->s.settings->kubelet_dir));
+    if (buf_cstr(&n->folder) == NULL || buf_failed(&n->checkpoint))
+        return err_set(reterr, buf_fault(&n->folder), "the setting kubelet-dir is too long");
+    return OK;
+}
+
+static enum errc node_open_allot(struct node *n, struct err *reterr)
+{
+    const struct allot_settings allot = {.loop = n->s.loop,
+                                         .api = n->api,
+                                         .events = n->events,
+                                         .checkpoint = buf_str(&n->checkpoint),
+                                         .resource = GPUSHARE_RESOURCE_MEM,
+                                         .device_nodes = n->s.settings->device_nodes,
+                                         .unit_bytes = (int64_t)n->s.settings->unit_bytes,
+                                         .card = node_card,
+                                         .relist = node_relist,
+                                         .ctx = n};
+    return allot_new(&allot, &n->allot, reterr);
+}
+
+static enum errc node_open_plugin(struct node *n, struct err *reterr)
+{
+    static const struct plugin_ops ops = {.allocate = node_on_allocate,
+                                          .pre_start = node_on_pre_start,
+                                          .preferred = node_on_preferred,
+                                          .gone = node_on_gone,
+                                          .registered = node_on_registered};
+    const struct plugin_settings plugin = {.loop = n->s.loop,
+                                           .dir = buf_cstr(&n->folder),
+                                           .resource = GPUSHARE_RESOURCE_MEM,
+                                           .ops = &ops,
+                                           .ctx = n};
+    return plugin_new(&plugin, &n->plugin, reterr);
 }
 
 static enum errc node_open_gpu(struct node *n, struct err *reterr)
@@ -248,6 +344,12 @@ enum errc node_open(struct node *n, const struct node_settings *s, struct err *r
     in_use_init(&n->in_use, (struct map_seed){loop_random(s->loop), loop_random(s->loop)});
     enum errc code = node_open_api(n, reterr);
     if (code == OK)
+        code = node_put_paths(n, reterr);
+    if (code == OK)
+        code = node_open_allot(n, reterr);
+    if (code == OK)
+        code = node_open_plugin(n, reterr);
+    if (code == OK)
         code = node_open_cluster(n, reterr);
     if (code == OK)
         code = node_open_gpu(n, reterr);
@@ -271,6 +373,10 @@ void node_close(struct node *n)
     n->own = own_node_free(n->own);
     n->pods = pods_free(n->pods);
     n->announce = announce_free(n->announce);
+    n->plugin = plugin_free(n->plugin); /* ends the calls that allot keeps */
+    n->allot = allot_free(n->allot);
+    buf_done(&n->folder);
+    buf_done(&n->checkpoint);
     n->events = events_free(n->events);
     n->api = kube_api_free(n->api);
     in_use_done(&n->in_use);
@@ -293,5 +399,7 @@ bool node_is_ready(const struct node *n, struct str *ret_missing)
         *ret_missing = STR("the API server has not shown the own node yet");
     else if (announce_trouble(n->announce).n > 0)
         *ret_missing = announce_trouble(n->announce);
+    else if (!plugin_is_registered(n->plugin))
+        *ret_missing = STR("the kubelet has not registered the device plugin");
     return ret_missing->n == 0;
 }

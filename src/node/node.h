@@ -6,15 +6,18 @@
  *                            |          |
  *                            +<-- told -+--> the kubelet
  *     pods ----> in_use ----> gpu_watch: which indices are in use
+ *        \-----> allot: which cards a container gets <----> plugin <----> the kubelet
  *     own_node --> announce: whether the node is as it was announced
  */
 #pragma once
 
 #include "gpu/gpu_watch.h"
 #include "io/http_server.h"
+#include "node/allot.h"
 #include "node/announce.h"
 #include "node/in_use.h"
 #include "node/offer.h"
+#include "node/plugin.h"
 #include "node/pods.h"
 
 #define NODE_DRAIN_MS UINT64_C(500)  /* for events, at the end */
@@ -40,6 +43,10 @@ struct node {
     struct own_node *own;
     struct gpu_watch *gpu;
     struct announce *announce;
+    struct allot *allot;
+    struct plugin *plugin;
+    struct buf folder; /* of device plugins */
+    struct buf checkpoint;
     struct http_server *server; /* NULL: the setting `listen` is empty */
     struct offer offer;         /* what the kubelet is offered */
     uint64_t offers;            /* how often that has changed */

@@ -54,6 +54,29 @@ static void node_metrics_cards(struct expo *x, const struct node *n)
                      "How often the offer to the kubelet has changed.", n->offers);
 }
 
+static void node_metrics_pods(struct expo *x, const struct node *n)
+{
+    const struct allot_counts a = allot_counts(n->allot);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_registered",
+                     "1 while the kubelet reads the devices.", plugin_is_registered(n->plugin));
+    expo_family(x, EXPO_COUNTER, "cardpack_node_allocations_total",
+                "Answers to Allocate by outcome.");
+    node_metrics_rows(x, "outcome",
+                      (const struct node_row[]){{"allocated", a.allocated}, {"refused", a.refused}},
+                      2);
+    expo_family(x, EXPO_COUNTER, "cardpack_node_starts_total",
+                "Answers to PreStartContainer by outcome.");
+    node_metrics_rows(x, "outcome",
+                      (const struct node_row[]){{"allowed", a.started}, {"held", a.held}}, 2);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_exchanged_total",
+                     "Pods whose annotations were set to the cards that their containers have.",
+                     a.exchanged);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_pod_patches_total",
+                     "PATCHes of pods that were sent.", a.patches);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_pod_patch_failures_total",
+                     "PATCHes of pods that failed.", a.patch_failures);
+}
+
 static void node_metrics_gpu(struct expo *x, const struct node *n)
 {
     const struct gpu_watch_state s = gpu_watch_state(n->gpu);
@@ -121,6 +144,7 @@ void node_metrics_write(const struct node *n, struct buf *out)
     struct expo x;
     expo_init(&x, out);
     node_metrics_cards(&x, n);
+    node_metrics_pods(&x, n);
     node_metrics_gpu(&x, n);
     node_metrics_cluster(&x, n);
     node_metrics_process(&x, n);

@@ -46,17 +46,18 @@ static uint64_t pods_version(struct str object, struct arena *a)
     return jread_finish(&r, NULL) == OK && str_to_u64(text, UINT64_MAX, &version) ? version : 0;
 }
 
-static enum errc pods_read(struct pods *p, struct str object, struct pod_view *ret, struct err *e)
+enum errc pods_read(struct str object, struct arena *a, struct pod_view *ret, uint64_t *ret_version,
+                    struct err *reterr)
 {
     struct jread r;
-    arena_reset(&p->arena);
-    jread_init(&r, object, &p->arena);
-    kube_read_pod(&r, &p->arena, ret);
-    enum errc code = jread_finish(&r, e);
-    if (code == OK && arena_failed(&p->arena))
-        code = err_set(e, arena_fault(&p->arena), "no room for it");
+    jread_init(&r, object, a);
+    kube_read_pod(&r, a, ret);
+    enum errc code = jread_finish(&r, reterr);
+    if (code == OK && arena_failed(a))
+        code = err_set(reterr, arena_fault(a), "no room for it");
     if (code == OK && ret->uid.n == 0)
-        code = err_set(e, ERR_SYNTAX, "it has no UID");
+        code = err_set(reterr, ERR_SYNTAX, "it has no UID");
+    *ret_version = code == OK ? pods_version(object, a) : 0;
     return code;
 }
 
@@ -65,7 +66,9 @@ static void pods_on_change(void *ctx, enum reflector_change change, struct str o
     struct pods *p = ctx;
     struct pod_view view;
     struct err e = ERR_INIT;
-    if (pods_read(p, object, &view, &e) != OK) {
+    uint64_t version = 0;
+    arena_reset(&p->arena);
+    if (pods_read(object, &p->arena, &view, &version, &e) != OK) {
         log_warn("a pod of this node can't be read", kv_cstr("error", e.text));
         p->lost = true;
         p->unreadable++;
@@ -75,7 +78,7 @@ static void pods_on_change(void *ctx, enum reflector_change change, struct str o
     if (change == REFLECTOR_GONE)
         p->ops.gone(p->ops.ctx, view.uid);
     else
-        p->ops.set(p->ops.ctx, &view, pods_version(object, &p->arena), object);
+        p->ops.set(p->ops.ctx, &view, version, object);
 }
 
 /* ---- lists ---- */

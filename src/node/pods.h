@@ -4,10 +4,16 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "core/view.h"
 #include "kube/kube_api.h"
 
 struct pods;
+
+/* A Pod's JSON, with its resourceVersion: 0 if that is not a number. Views point into it or into the
+ * arena. */
+enum errc pods_read(struct str object, struct arena *a, struct pod_view *ret, uint64_t *ret_version,
+                    struct err *reterr) _must_use_;
 
 /* begin, set for each pod of a list, end: pods that it did not name are gone. Then the changes. A
  * list that failed midway is followed by another begin. None of these may free the pods. */

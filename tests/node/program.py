@@ -22,6 +22,7 @@ from pathlib import Path
 
 WAIT_S = 60
 COUNT = "aliyun.com/gpu-count"
+NO_KUBELET = (503, "the kubelet has not registered the device plugin\n")
 ONE = "card uuid=GPU-1 name=NVIDIA_A100 bus=0x3b minor=0 mib=40960\n"
 TWO = ONE + "card uuid=GPU-2 name=NVIDIA_A100 bus=0x5e minor=1 mib=40960\n"
 
@@ -231,7 +232,7 @@ def check_announced(node: Node, c: Cluster) -> None:
     assert c.node["metadata"]["labels"]["cardpack.io/isolation"] == "none", c.node
     assert c.node["status"]["capacity"] == {"cpu": "8", COUNT: "2"}, c.node
     assert c.node["status"]["allocatable"] == {"cpu": "8", COUNT: "2"}, c.node
-    wait("readiness", lambda: node.get("/readyz") == (200, "ok\n"))
+    wait("all but the kubelet", lambda: node.get("/readyz") == NO_KUBELET)
     assert node.get("/healthz") == (200, "ok\n")
     assert node.get("/other")[0] == 404
     assert node.metric('cardpack_node_cards{health="healthy"}') == "2", node.get("/metrics")[1]
@@ -268,7 +269,7 @@ def check_away(node: Node, c: Cluster) -> None:
     assert node.get("/readyz")[0] == 503
     c.away = False
     wait("both cards", lambda: c.config_map and c.config_map["data"] == {"gpus": "0,1"})
-    wait("readiness", lambda: node.get("/readyz")[0] == 200)
+    wait("all but the kubelet again", lambda: node.get("/readyz") == NO_KUBELET)
 
 
 def check_end(node: Node, c: Cluster) -> None:

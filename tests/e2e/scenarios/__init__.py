@@ -53,5 +53,6 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "two_pods",
     "workers",
     "rollout",
+    "agents",
     "chaos",
 ))  # fmt: skip

@@ -1,0 +1,484 @@
+/*
+ * The calls that wait are tried again after each change: of a pod, of a card, by an answer to a
+ * PATCH, and by a timer, which sees the checkpoint's changes and the deadlines.
+ */
+#include "node/allot.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "grpc/limit.h"
+#include "node/answer.h"
+#include "node/claim.h"
+#include "node/mend.h"
+#include "node/truth.h"
+
+#define TICK_MS   UINT64_C(20)
+#define UNSEEN_MS UINT64_C(1000) /* the watch shows a pod of the checkpoint within this time */
+#define RELIST_MS \
+    UINT64_C(300) /* then the pods are listed, for an Allocate that no pod waits for */
+#define MISFIT_MS UINT64_C(2000) /* a pod that can't get its cards is refused after this time */
+#define REPLY_MAX ((size_t)LIMIT_GRPC_MESSAGE)
+
+/* A call of the kubelet that waits. */
+struct ask {
+    struct list_link link;
+    struct grpc_call *call;
+    bool start;        /* PreStartContainer; else Allocate */
+    bool relisted;     /* of Allocate: the pods were listed for it */
+    int64_t n;         /* devices */
+    uint64_t since_ms; /* when it came */
+    struct err why;    /* why it waits */
+    char device[16];   /* the first one, with a NUL */
+    char *owner;       /* of Allocate: UID of the pod that has one of the devices already; owned */
+};
+
+struct allot {
+    struct allot_settings s;
+    struct str path; /* owned, as resource */
+    struct str resource;
+    struct roster roster;
+    struct truth truth;
+    struct mend mend;
+    struct list asks;
+    struct timer tick;
+    struct buf reply;
+    struct arena arena; /* for one answer */
+    bool listed;        /* a list of the pods is complete */
+    bool listing;       /* one is asked for, or under way */
+    bool disable_cgpu;
+    bool planless; /* no memory for the exchange */
+    struct allot_counts counts;
+};
+
+static void allot_step(struct allot *a);
+
+/* ---- the state ---- */
+
+static void allot_changed(void *ctx)
+{
+    allot_step(ctx);
+}
+
+/* The checkpoint and the plans. False: the checkpoint has a pod that the watch has not shown. */
+static bool allot_refresh(struct allot *a, bool after_allocate, struct err *e)
+{
+    if (truth_load(&a->truth, e) != OK)
+        return false;
+    bool all = truth_tell(&a->truth, &a->roster, after_allocate);
+    a->planless = !exchange_plan(&a->roster);
+    if (a->planless)
+        return (void)err_set(e, ERR_NOMEM, "no memory for the pods' cards"), false;
+    if (!all)
+        (void)err_set(e, ERR_NOTFOUND,
+                      "the kubelet's checkpoint has a pod that the API server has not shown");
+    return all;
+}
+
+static uint64_t allot_age(const struct allot *a, const struct ask *k)
+{
+    return loop_now_ms(a->s.loop) - k->since_ms;
+}
+
+static void allot_drop(struct ask *k)
+{
+    list_remove(&k->link);
+    mem_free(k->owner);
+    mem_free(k);
+}
+
+static void allot_refuse(struct allot *a, struct ask *k)
+{
+    log_warn(k->start ? "a container may not start yet" : "no card for a container",
+             kv_int("devices", k->n), kv_cstr("error", k->why.text));
+    if (k->start)
+        a->counts.held++;
+    else
+        a->counts.refused++;
+    grpc_call_fail(k->call, grpc_status_of(k->why.code), str_of(k->why.text));
+    allot_drop(k);
+}
+
+/* ---- Allocate ---- */
+
+/* ERR_UNAVAILABLE: a card is not there. */
+static enum errc allot_describe(const struct allot *a, const struct card_list *l,
+                                const struct gpu_card *cards[REQUEST_CARDS_MAX], struct err *e)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        cards[i] = a->s.card(a->s.ctx, l->cards[i]);
+        if (cards[i] == NULL || cards[i]->missing || roster_total(&a->roster, l->cards[i]) == 0)
+            return err_set(e, ERR_UNAVAILABLE,
+                           "card %u, which the pod's annotations name, is not "
+                           "on this node",
+                           l->cards[i]);
+    }
+    return OK;
+}
+
+static enum errc allot_write(struct allot *a, const struct ask *k, const struct claim *c,
+                             struct err *e)
+{
+    const struct gpu_card *cards[REQUEST_CARDS_MAX];
+    int64_t totals[REQUEST_CARDS_MAX];
+    const struct answer_settings settings = {.disable_cgpu = a->disable_cgpu,
+                                             .device_nodes = a->s.device_nodes,
+                                             .unit = {a->s.unit_bytes}};
+    const struct answer_want want = {.cards = cards,
+                                     .n_cards = c->cards.n,
+                                     .dev_total = totals,
+                                     .container_units = k->n,
+                                     .pod_units = c->pod->request->lasting_mem};
+    enum errc code = allot_describe(a, &c->cards, cards, e);
+    if (code != OK)
+        return code;
+    for (uint32_t i = 0; i < c->cards.n; i++)
+        totals[i] = roster_total(&a->roster, c->cards.cards[i]);
+    buf_clear(&a->reply, MIB);
+    code = answer_write(&a->reply, &settings, &want, e);
+    if (code == OK && buf_failed(&a->reply))
+        code = err_set(e, buf_fault(&a->reply), "no memory for the answer");
+    return code;
+}
+
+static void allot_answer(struct allot *a, struct ask *k, const struct claim *c)
+{
+    if (allot_write(a, k, c, &k->why) != OK) {
+        allot_refuse(a, k);
+        return;
+    }
+    log_info("a container gets its cards", kv_str("namespace", c->pod->namespace),
+             kv_str("pod", c->pod->name), kv_str("container", c->container->name),
+             kv_int("devices", k->n), kv_uint("card", c->cards.cards[0]),
+             kv_uint("cards", c->cards.n));
+    claim_keep(&a->roster, c);
+    a->counts.allocated++;
+    grpc_call_reply(k->call, buf_str(&a->reply));
+    allot_drop(k);
+}
+
+/* Lists the pods, if the watch may lag behind the kubelet's. */
+static void allot_relist(struct allot *a, struct ask *k)
+{
+    if (k->relisted || a->listing || allot_age(a, k) < RELIST_MS)
+        return;
+    k->relisted = true;
+    a->listing = true;
+    a->s.relist(a->s.ctx);
+}
+
+static void allot_try_allocate(struct allot *a, struct ask *k)
+{
+    struct claim claim;
+    const struct claim_call call = {.n = k->n,
+                                    .uid = k->owner == NULL ? STR_NULL : str_of(k->owner)};
+    bool late = allot_age(a, k) >= ALLOT_CLAIM_MS;
+    k->why = (struct err)ERR_INIT;
+    if (!a->listed || (a->listing && !k->relisted && !late)) {
+        (void)err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node are not listed yet");
+    } else if (!allot_refresh(a, true, &k->why)) {
+        if (a->roster.unseen && allot_age(a, k) >= UNSEEN_MS)
+            truth_forget(&a->truth, &a->roster);
+    } else if (claim_find(&a->roster, &call, &claim, &k->why) == OK) {
+        allot_answer(a, k, &claim);
+        return;
+    }
+    allot_relist(a, k);
+    if (late)
+        allot_refuse(a, k);
+}
+
+/* ---- PreStartContainer ---- */
+
+static enum errc allot_may_start(struct allot *a, struct ask *k)
+{
+    if (!a->listed)
+        return err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node are not listed yet");
+    (void)allot_refresh(a, false, &k->why);
+    if (a->planless || !a->truth.loaded)
+        return k->why.code;
+    const struct checkpoint_entry *e = truth_owner(&a->truth, str_of(k->device));
+    if (e == NULL)
+        return err_set(&k->why, ERR_NOTFOUND, "the kubelet's checkpoint does not have device %s",
+                       k->device);
+    struct roster_pod *p = roster_find(&a->roster, e->pod_uid);
+    if (p == NULL)
+        return err_set(&k->why, ERR_NOTFOUND, "the API server has not shown the pod with UID %.*s",
+                       STR_ARG(e->pod_uid));
+    k->why = (struct err)ERR_INIT;
+    if (exchange_may_start(&a->roster, p))
+        return OK;
+    if (exchange_is_misfit(p))
+        return err_set(&k->why, ERR_RANGE,
+                       "pod %.*s/%.*s has the cards of another pod, because the kubelet does not "
+                       "say for which pod it asks, and no exchange is possible: delete the pod",
+                       STR_ARG(p->namespace), STR_ARG(p->name));
+    if (exchange_is_crowded(&a->roster, p))
+        return err_set(&k->why, ERR_CONFLICT,
+                       "the card of pod %.*s/%.*s has no room for it beside other pods: it waits "
+                       "until one of them ends",
+                       STR_ARG(p->namespace), STR_ARG(p->name));
+    return err_set(&k->why, ERR_UNAVAILABLE,
+                   "the cards of pod %.*s/%.*s are not in its annotations yet%s%s",
+                   STR_ARG(p->namespace), STR_ARG(p->name), a->mend.last.code == OK ? "" : ": ",
+                   a->mend.last.code == OK ? "" : a->mend.last.text);
+}
+
+static void allot_try_start(struct allot *a, struct ask *k)
+{
+    enum errc code = allot_may_start(a, k);
+    if (code == OK) {
+        a->counts.started++;
+        grpc_call_reply(k->call, STR(""));
+        allot_drop(k);
+        return;
+    }
+    if (allot_age(a, k) >= (code == ERR_RANGE ? MISFIT_MS : ALLOT_START_MS))
+        allot_refuse(a, k);
+}
+
+/* ---- turns ---- */
+
+static void allot_step(struct allot *a)
+{
+    struct list_link *next = NULL;
+    for (struct list_link *x = list_first(&a->asks); x != NULL; x = next) {
+        struct ask *k = CONTAINER_OF(x, struct ask, link);
+        next = list_next(&a->asks, x);
+        if (k->start)
+            allot_try_start(a, k);
+        else
+            allot_try_allocate(a, k);
+    }
+    if (a->listed && exchange_plan(&a->roster))
+        mend_step(&a->mend);
+    if (!list_is_empty(&a->asks))
+        timer_arm(a->s.loop, &a->tick, TICK_MS);
+}
+
+static void allot_on_tick(struct timer *t)
+{
+    allot_step(CONTAINER_OF(t, struct allot, tick));
+}
+
+/* ---- the kubelet's calls ---- */
+
+static struct ask *allot_ask(struct allot *a, struct grpc_call *call,
+                             const struct allocate_container *q)
+{
+    if (q->n_ids == 0 || q->ids[0].n >= sizeof(((struct ask *)NULL)->device)) {
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, STR("no device, or a device that is not ours"));
+        return NULL;
+    }
+    struct ask *k = mem_alloc(sizeof(*k));
+    if (k == NULL) {
+        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, STR("no memory"));
+        return NULL;
+    }
+    *k = (struct ask){.call = call, .n = (int64_t)q->n_ids, .since_ms = loop_now_ms(a->s.loop)};
+    k->why = (struct err)ERR_INIT;
+    memcpy(k->device, q->ids[0].p, q->ids[0].n);
+    list_push_back(&a->asks, &k->link);
+    return k;
+}
+
+/* Devices that a pod has already name it: a container gets those of its pod's init containers. */
+static bool allot_find_owner(struct allot *a, struct ask *k, const struct allocate_container *q)
+{
+    struct err e = ERR_INIT;
+    const struct checkpoint_entry *owner = NULL;
+    if (truth_load(&a->truth, &e) != OK)
+        return true; /* it is read again */
+    for (size_t i = 0; i < q->n_ids && owner == NULL; i++)
+        owner = truth_owner(&a->truth, q->ids[i]);
+    if (owner == NULL || roster_find(&a->roster, owner->pod_uid) == NULL)
+        return true; /* the kubelet has taken them back from a pod that has ended */
+    k->owner = mem_alloc(owner->pod_uid.n + 1);
+    if (k->owner == NULL)
+        return false;
+    memcpy(k->owner, owner->pod_uid.p, owner->pod_uid.n);
+    k->owner[owner->pod_uid.n] = '\0';
+    return true;
+}
+
+void allot_allocate(struct allot *a, struct grpc_call *call, const struct allocate_request *q)
+{
+    if (q->n_containers != 1) {
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT,
+                       STR("an Allocate is for one container at a time"));
+        return;
+    }
+    struct ask *k = allot_ask(a, call, &q->containers[0]);
+    if (k == NULL)
+        return;
+    if (!allot_find_owner(a, k, &q->containers[0])) {
+        (void)err_set(&k->why, ERR_NOMEM, "no memory");
+        allot_refuse(a, k);
+        return;
+    }
+    allot_step(a);
+}
+
+void allot_pre_start(struct allot *a, struct grpc_call *call, const struct allocate_container *ids)
+{
+    struct ask *k = allot_ask(a, call, ids);
+    if (k == NULL)
+        return;
+    k->start = true;
+    allot_step(a);
+}
+
+/* What a container with so many devices will probably get; none if that is not known. */
+static size_t allot_wish(struct allot *a, int64_t n, struct device_wish wishes[REQUEST_CARDS_MAX])
+{
+    struct claim claim;
+    struct err e = ERR_INIT;
+    const struct claim_call call = {.n = n, .uid = STR_NULL};
+    (void)allot_refresh(a, true, &e);
+    if (claim_find(&a->roster, &call, &claim, &e) != OK)
+        return 0;
+    for (uint32_t i = 0; i < claim.cards.n; i++)
+        wishes[i] = (struct device_wish){claim.cards.cards[i], n / claim.cards.n};
+    return claim.cards.n;
+}
+
+void allot_preferred(struct allot *a, struct grpc_call *call, const struct preferred_request *q)
+{
+    struct device_wish wishes[REQUEST_CARDS_MAX];
+    struct allocate_container chosen = {.n_ids = 0};
+    struct err e = ERR_INIT;
+    if (q->n_containers != 1) {
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, STR("a preference is for one container"));
+        return;
+    }
+    size_t n = allot_wish(a, q->containers[0].size, wishes);
+    arena_reset(&a->arena);
+    buf_clear(&a->reply, MIB);
+    if (devices_prefer(&q->containers[0], wishes, n, &a->arena, &chosen) == OK)
+        preferred_response_write(&a->reply, &chosen, 1);
+    else
+        (void)err_set(&e, ERR_NOMEM, "no memory for the devices");
+    if (e.code != OK || buf_failed(&a->reply))
+        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, STR("no memory"));
+    else
+        grpc_call_reply(call, buf_str(&a->reply));
+}
+
+void allot_gone(struct allot *a, struct grpc_call *call)
+{
+    for (struct list_link *x = list_first(&a->asks); x != NULL; x = list_next(&a->asks, x)) {
+        struct ask *k = CONTAINER_OF(x, struct ask, link);
+        if (k->call == call) {
+            allot_drop(k);
+            return;
+        }
+    }
+}
+
+/* After its start the kubelet asks for all pods that wait. Those that have ended must be gone. */
+void allot_registered(struct allot *a, bool kubelet_restarted)
+{
+    if (!kubelet_restarted)
+        return;
+    roster_mark_backlog(&a->roster);
+    a->listing = true;
+    a->s.relist(a->s.ctx);
+}
+
+/* ---- the pods and the cards ---- */
+
+void allot_list_begin(struct allot *a)
+{
+    roster_list_begin(&a->roster);
+    a->listing = true;
+}
+
+void allot_list_end(struct allot *a)
+{
+    roster_list_end(&a->roster);
+    a->listed = true;
+    a->listing = false;
+    allot_step(a);
+}
+
+void allot_set_pod(struct allot *a, const struct pod_view *view, uint64_t version)
+{
+    enum errc code = roster_set(&a->roster, view, version);
+    if (code != OK) {
+        log_warn("a pod can't be kept", kv_str("namespace", view->namespace),
+                 kv_str("pod", view->name),
+                 kv_cstr("error", code == ERR_LIMIT ? "too many pods" : "no memory"));
+        a->listed = false; /* its cards are not known: the next list tries again */
+    }
+    if (a->listed && !a->listing)
+        allot_step(a);
+}
+
+void allot_remove_pod(struct allot *a, struct str uid)
+{
+    roster_remove(&a->roster, uid);
+    if (a->listed && !a->listing)
+        allot_step(a);
+}
+
+void allot_set_offer(struct allot *a, const struct offer *o)
+{
+    struct roster_card cards[ROSTER_CARDS_MAX];
+    size_t n = MIN_OF(o->n, ROSTER_CARDS_MAX);
+    for (size_t i = 0; i < n; i++)
+        cards[i] = (struct roster_card){.index = o->items[i].index, .total = o->items[i].units};
+    roster_set_cards(&a->roster, cards, n);
+    allot_step(a);
+}
+
+void allot_set_cgpu(struct allot *a, bool disable)
+{
+    a->disable_cgpu = disable;
+}
+
+/* ---- life ---- */
+
+enum errc allot_new(const struct allot_settings *s, struct allot **ret, struct err *reterr)
+{
+    struct allot *a = mem_alloc(sizeof(*a) + s->checkpoint.n + s->resource.n + 1);
+    if (a == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the pods' cards");
+    *a = (struct allot){.s = *s};
+    char *at = (char *)(a + 1);
+    a->resource = str_store(&at, s->resource);
+    a->path = str_store(&at, s->checkpoint);
+    *at = '\0';
+    roster_init(&a->roster);
+    truth_init(&a->truth, a->path, a->resource);
+    mend_init(&a->mend, s->loop, s->api, &a->roster, allot_changed, a);
+    list_init(&a->asks);
+    a->tick.fire = allot_on_tick;
+    buf_init(&a->reply, REPLY_MAX);
+    arena_init(&a->arena, REPLY_MAX);
+    *ret = a;
+    return OK;
+}
+
+struct allot *allot_free(struct allot *a)
+{
+    if (a == NULL)
+        return NULL;
+    timer_cancel(&a->tick);
+    while (!list_is_empty(&a->asks))
+        allot_drop(CONTAINER_OF(list_first(&a->asks), struct ask, link));
+    mend_done(&a->mend);
+    truth_done(&a->truth);
+    roster_done(&a->roster);
+    buf_done(&a->reply);
+    arena_done(&a->arena);
+    mem_free(a);
+    return NULL;
+}
+
+struct allot_counts allot_counts(const struct allot *a)
+{
+    struct allot_counts counts = a->counts;
+    counts.exchanged = a->mend.counts.moved;
+    counts.patches = a->mend.counts.sent;
+    counts.patch_failures = a->mend.counts.failures;
+    return counts;
+}

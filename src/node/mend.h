@@ -1,0 +1,48 @@
+/* Carries out the steps of exchange.h: PATCHes of pods, a few at a time, repeated until they have
+ * succeeded or are not needed any more. */
+#pragma once
+
+#include "base/arena.h"
+#include "kube/kube_api.h"
+#include "node/exchange.h"
+
+#define MEND_CALLS 8
+
+struct mend;
+
+struct mend_call {
+    struct mend *owner; /* NULL: free */
+    struct kube_call call;
+    struct buf body;
+    char *uid; /* of the pod; owned */
+    enum exchange_action action;
+};
+
+struct mend_counts {
+    uint64_t sent;
+    uint64_t failures;
+    uint64_t moved; /* pods whose cards were written anew */
+};
+
+struct mend {
+    struct loop *loop;
+    struct kube_api *api;
+    struct roster *roster;
+    void (*changed)(void *ctx); /* the roster has changed by an answer, or the pause has ended */
+    void *ctx;
+    struct mend_call calls[MEND_CALLS];
+    struct arena arena;
+    struct timer again;
+    uint64_t pause_ms; /* 0: the last call succeeded */
+    struct err last;   /* why the last call failed; OK: it did not */
+    struct mend_counts counts;
+};
+
+/* Borrows all but the ctx, which it passes on. */
+void mend_init(struct mend *m, struct loop *l, struct kube_api *api, struct roster *r,
+               void (*changed)(void *ctx), void *ctx);
+void mend_done(struct mend *m);
+
+/* Sends what is due. Call it after each change of the roster, when exchange_plan has been called.
+ */
+void mend_step(struct mend *m);

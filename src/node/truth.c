@@ -1,0 +1,132 @@
+/* Reads the kubelet's checkpoint, and the cards in our own answers that it keeps. */
+#include "node/truth.h"
+
+#include "base/limit.h"
+#include "codec/base64.h"
+#include "codec/device_plugin.h"
+#include "core/gpushare.h"
+
+/* 100,000 devices, each named once, and as many answers. */
+#define TRUTH_BYTES_MAX ((size_t)(16 * MIB))
+
+void truth_init(struct truth *t, struct str path, struct str resource)
+{
+    *t = (struct truth){.path = path, .resource = resource};
+    buf_init(&t->text, TRUTH_BYTES_MAX);
+    arena_init(&t->arena, 4 * TRUTH_BYTES_MAX);
+}
+
+void truth_done(struct truth *t)
+{
+    buf_done(&t->text);
+    arena_done(&t->arena);
+}
+
+/* The cards that our answer named, in the variable that has the annotation's name; none if another
+ * plugin's answer named none. */
+static void truth_cards(struct truth *t, const struct checkpoint_entry *e, struct card_list *ret)
+{
+    struct str bytes;
+    struct str indices;
+    ret->n = 0;
+    if (e->answer.p == NULL || base64_decode(e->answer, &t->arena, &bytes) != OK ||
+        allocate_answer_env(bytes, GPUSHARE_ANNOTATION_IDX, &indices, NULL) != OK)
+        return;
+    card_list_read(indices, ret);
+}
+
+static enum errc truth_parse(struct truth *t, struct err *reterr)
+{
+    struct checkpoint read = {.n_entries = 0};
+    arena_reset(&t->arena);
+    t->now = (struct checkpoint){.n_entries = 0};
+    enum errc code = checkpoint_read(buf_str(&t->text), &t->arena, &read, reterr);
+    if (code != OK)
+        return code;
+    t->cards = arena_array(&t->arena, read.n_entries + 1, sizeof(t->cards[0]));
+    for (size_t i = 0; i < read.n_entries && t->cards != NULL; i++) {
+        if (str_eq(read.entries[i].resource, t->resource))
+            truth_cards(t, &read.entries[i], &t->cards[i]);
+    }
+    if (arena_failed(&t->arena))
+        return err_set(reterr, arena_fault(&t->arena), "no room for it");
+    t->now = read;
+    return OK;
+}
+
+enum errc truth_load(struct truth *t, struct err *reterr)
+{
+    struct file_stamp none = {.size = 0};
+    struct file_stamp stamp = file_stamp(t->path);
+    if (t->loaded && file_stamp_eq(stamp, t->stamp))
+        return OK;
+    t->loaded = false;
+    buf_clear(&t->text, MIB);
+    if (file_stamp_eq(stamp, none)) {
+        t->now = (struct checkpoint){.n_entries = 0};
+    } else {
+        if (file_read_again(t->path, &t->text, reterr) != OK)
+            return err_wrap(reterr, "the kubelet's checkpoint");
+        if (truth_parse(t, reterr) != OK)
+            return err_wrap(reterr, "the kubelet's checkpoint");
+    }
+    t->stamp = stamp;
+    t->loaded = true;
+    return OK;
+}
+
+static uint64_t truth_hash(struct str uid)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < uid.n; i++)
+        hash = (hash ^ (unsigned char)uid.p[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static bool truth_is_gone(const struct truth *t, struct str uid)
+{
+    uint64_t hash = truth_hash(uid);
+    for (size_t i = 0; i < MIN_OF(t->n_gone, (size_t)TRUTH_GONE_MAX); i++) {
+        if (t->gone[i] == hash)
+            return true;
+    }
+    return false;
+}
+
+bool truth_tell(struct truth *t, struct roster *r, bool after_allocate)
+{
+    bool all = true;
+    roster_truth_begin(r);
+    for (size_t i = 0; i < t->now.n_entries; i++) {
+        const struct checkpoint_entry *e = &t->now.entries[i];
+        if (!str_eq(e->resource, t->resource) || truth_is_gone(t, e->pod_uid))
+            continue;
+        all = roster_truth(r, e->pod_uid, e->container, &t->cards[i]) && all;
+    }
+    roster_truth_end(r, after_allocate);
+    return all;
+}
+
+void truth_forget(struct truth *t, const struct roster *r)
+{
+    for (size_t i = 0; i < t->now.n_entries; i++) {
+        const struct checkpoint_entry *e = &t->now.entries[i];
+        if (str_eq(e->resource, t->resource) && roster_find(r, e->pod_uid) == NULL &&
+            !truth_is_gone(t, e->pod_uid))
+            t->gone[t->n_gone++ % TRUTH_GONE_MAX] = truth_hash(e->pod_uid);
+    }
+}
+
+const struct checkpoint_entry *truth_owner(const struct truth *t, struct str device)
+{
+    for (size_t i = 0; i < t->now.n_entries; i++) {
+        const struct checkpoint_entry *e = &t->now.entries[i];
+        if (!str_eq(e->resource, t->resource))
+            continue;
+        for (size_t k = 0; k < e->n_ids; k++) {
+            if (str_eq(e->ids[k], device))
+                return e;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,441 @@
+/* Runs the world of node_world.h at random. */
+#include "node_world.h"
+
+/* The API server works on a PATCH, or its answer arrives. */
+static bool patch_step(struct world *w, struct patch *x)
+{
+    if (!x->on)
+        return false;
+    struct wpod *p = &w->pods[x->pod];
+    if (!x->done) {
+        x->done = true;
+        x->ok = p->now.version == x->from && p->life != LIFE_ENDED;
+        if (x->ok) {
+            p->now = x->to;
+            tell(w, x->pod);
+        }
+        return true;
+    }
+    x->on = false;
+    struct roster_pod *r = w->up ? roster_find(&w->roster, str_of(p->uid)) : NULL;
+    if (r != NULL)
+        r->busy = false;
+    if (x->ok && r != NULL)
+        show(w, x->pod, &p->now);
+    return true;
+}
+
+/* It waits until what an agent before it has sent has ended. */
+static void start_agent(struct world *w)
+{
+    struct roster_card cards[CARDS];
+    for (size_t i = 0; i < COUNT_OF(w->patches); i++) {
+        if (draw(w, 2) == 0)
+            (void)patch_step(w, &w->patches[i]);
+        w->patches[i].on = false; /* it never arrived */
+    }
+    roster_done(&w->roster);
+    roster_init(&w->roster);
+    for (uint32_t c = 0; c < CARDS; c++)
+        cards[c] = (struct roster_card){.index = c, .total = TOTAL};
+    roster_set_cards(&w->roster, cards, CARDS);
+    w->head = w->tail = 0;
+    for (unsigned i = 0; i < w->n_pods; i++)
+        show(w, i, &w->pods[i].now);
+    read_checkpoint(w, true);
+    w->up = true;
+}
+
+static void kill_agent(struct world *w)
+{
+    for (size_t i = 0; i < COUNT_OF(w->patches); i++)
+        w->patches[i].on = w->patches[i].on && !w->patches[i].done; /* may still take effect */
+    w->up = false;
+}
+
+/* The extender: cards at random among those with room. */
+static void bind_pod(struct world *w)
+{
+    if (w->n_pods == PODS || is_exchanging(w))
+        return;
+    struct wpod *p = &w->pods[w->n_pods];
+    *p = (struct wpod){.kind = w->plain || draw(w, 3) > 0 ? KIND_PLAIN : (enum kind)draw(w, KINDS)};
+    (void)snprintf(p->uid, sizeof(p->uid), "p%u", w->n_pods);
+    p->n_containers = p->kind == KIND_PAIR || p->kind == KIND_INIT ? 2 : 1;
+    p->sizes[0] = draw(w, 2) > 0 ? 4 : 2;
+    p->sizes[1] = draw(w, 2) > 0 ? 4 : 2;
+    p->created_s = 1000 + (uint32_t)draw(w, 20);
+    uint32_t need = p->kind == KIND_TWO ? 2 : 1;
+    uint32_t first = (uint32_t)draw(w, CARDS + 1 - need);
+    for (uint32_t i = 0; i < CARDS && p->now.n_said < need; i++) {
+        uint32_t c = need == 2 ? i + first : (first + i) % CARDS;
+        if (c < CARDS && said_on(w, c) + size_of(p) / need <= TOTAL)
+            p->now.said[p->now.n_said++] = (struct grant){.card = c, .mem = size_of(p) / need};
+    }
+    if (p->now.n_said < need)
+        return;
+    if (p->kind == KIND_PAIR) {
+        p->now.n_said = 2;
+        p->now.said[1] = (struct grant){.card = p->now.said[0].card, .mem = p->sizes[1]};
+        p->now.said[1].container = 1;
+        p->now.said[0].mem = p->sizes[0];
+    }
+    p->life = LIFE_BOUND;
+    w->kubelet_order[w->n_order++] = w->n_pods;
+    w->n_pods++;
+    tell(w, w->n_pods - 1);
+}
+
+static void fail_pod(struct world *w, unsigned i)
+{
+    w->pods[i].life = LIFE_ENDED;
+    tell(w, i);
+}
+
+static bool allocate(struct world *w, unsigned i)
+{
+    struct wpod *p = &w->pods[i];
+    struct claim claim;
+    struct err e = ERR_INIT;
+    struct claim_call call = {.n = p->sizes[p->n_given]};
+    if (!w->up)
+        return false;
+    read_checkpoint(w, true);
+    ck_assert(exchange_plan(&w->roster));
+    if (claim_find(&w->roster, &call, &claim, &e) != OK) {
+        hear(w, true);
+        ck_assert(exchange_plan(&w->roster));
+        if (claim_find(&w->roster, &call, &claim, &e) != OK) {
+            w->n.refused++;
+            return false;
+        }
+    }
+    claim_keep(&w->roster, &claim);
+    w->n.given++;
+    w->n.swaps += !str_eq(claim.pod->uid, str_of(p->uid));
+    p->has[p->n_given++] = claim.cards;
+    return true;
+}
+
+static void admit(struct world *w, unsigned i)
+{
+    struct wpod *p = &w->pods[i];
+    while (p->n_given < p->n_containers) {
+        if (!allocate(w, i)) {
+            fail_pod(w, i);
+            return;
+        }
+        check_cards(w);
+        if (draw(w, 60) == 0) { /* between the answer and the next question */
+            kill_agent(w);
+            if (draw(w, 2) == 0)
+                start_agent(w);
+        }
+    }
+    if (!w->plain && draw(w, 40) == 0) { /* another resource is short */
+        fail_pod(w, i);
+        return;
+    }
+    w->n.admitted++;
+    p->life = LIFE_ADMITTED;
+}
+
+static void admit_next(struct world *w)
+{
+    unsigned best = 0;
+    if (w->n_order == 0 || !w->up)
+        return;
+    if (w->mode == 1)
+        best = (unsigned)draw(w, w->n_order);
+    for (unsigned i = 1; w->mode == 2 && i < w->n_order; i++)
+        if (w->pods[w->kubelet_order[i]].created_s < w->pods[w->kubelet_order[best]].created_s)
+            best = i;
+    unsigned pod = w->kubelet_order[best];
+    memmove(&w->kubelet_order[best], &w->kubelet_order[best + 1],
+            (w->n_order - best - 1) * sizeof(unsigned));
+    w->n_order--;
+    if (w->pods[pod].life == LIFE_BOUND)
+        admit(w, pod);
+}
+
+static unsigned index_of(const struct roster_pod *p)
+{
+    uint64_t i = 0;
+    ck_assert(str_to_u64(str_skip(p->uid, 1), PODS, &i));
+    return (unsigned)i;
+}
+
+static void print_vacated(char out[16], const struct card_list *l)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (i > 0)
+            out[n++] = ',';
+        out[n++] = (char)('0' + l->cards[i]);
+    }
+    out[n] = '\0';
+}
+
+/* The agent sends one PATCH, if there is one to send. */
+static bool mend(struct world *w)
+{
+    struct exchange_step s;
+    struct patch *free = NULL;
+    for (size_t i = 0; i < COUNT_OF(w->patches); i++)
+        free = w->patches[i].on ? free : &w->patches[i];
+    if (!w->up || free == NULL)
+        return false;
+    ck_assert(exchange_plan(&w->roster));
+    exchange_next(&w->roster, &s);
+    if (s.action == EXCHANGE_NOTHING)
+        return false;
+    unsigned i = index_of(s.pod);
+    *free = (struct patch){.on = true, .pod = i, .from = s.pod->version, .to = w->pods[i].now};
+    free->to.assigned = s.assigned || free->to.assigned;
+    if (s.action == EXCHANGE_MARK || s.action == EXCHANGE_FINISH)
+        print_vacated(free->to.vacated, &s.vacated);
+    if (s.action == EXCHANGE_MOVE) {
+        free->to.n_said = s.pod->plan.n;
+        ck_assert(s.pod->plan.n <= 4);
+        memcpy(free->to.said, s.pod->plan.grants, s.pod->plan.n * sizeof(struct grant));
+        w->n.moved++;
+    }
+    w->n.marked += s.action == EXCHANGE_MARK;
+    s.pod->busy = true;
+    return true;
+}
+
+static void start_containers(struct world *w, unsigned i)
+{
+    struct wpod *p = &w->pods[i];
+    if (p->life != LIFE_ADMITTED || !w->up)
+        return;
+    read_checkpoint(w, false);
+    ck_assert(exchange_plan(&w->roster));
+    struct roster_pod *r = roster_find(&w->roster, str_of(p->uid));
+    if (r == NULL || !exchange_may_start(&w->roster, r))
+        return;
+    p->life = LIFE_RUNS;
+    p->now.runs = true;
+    tell(w, i);
+}
+
+static void step(struct world *w)
+{
+    switch (draw(w, 14)) {
+    case 0:
+    case 1:
+    case 2:
+        bind_pod(w);
+        break;
+    case 3:
+    case 4:
+        hear(w, draw(w, 3) == 0);
+        break;
+    case 5:
+    case 6:
+        admit_next(w);
+        break;
+    case 7:
+        if (w->n_pods > 0)
+            start_containers(w, (unsigned)draw(w, w->n_pods));
+        break;
+    case 8:
+        (void)mend(w);
+        break;
+    case 9:
+    case 10:
+        (void)patch_step(w, &w->patches[draw(w, COUNT_OF(w->patches))]);
+        break;
+    case 11:
+        if (w->n_pods > 0 && draw(w, 2) == 0) {
+            unsigned i = (unsigned)draw(w, w->n_pods);
+            if (w->pods[i].life == LIFE_RUNS)
+                fail_pod(w, i);
+        }
+        break;
+    case 12:
+        if (draw(w, 8) == 0)
+            kill_agent(w);
+        else if (!w->up)
+            start_agent(w);
+        break;
+    default:
+        if (draw(w, 12) == 0) { /* the kubelet restarts */
+            w->mode = (int)draw(w, 3);
+            hear(w, true); /* the agent lists pods anew */
+            if (w->up)
+                roster_mark_backlog(&w->roster);
+        }
+        break;
+    }
+    check_cards(w);
+}
+
+static void settle(struct world *w)
+{
+    for (int round = 0; round < 4 * PODS; round++) {
+        if (!w->up)
+            start_agent(w);
+        hear(w, true);
+        admit_next(w);
+        read_checkpoint(w, false);
+        while (mend(w))
+            ;
+        for (size_t i = 0; i < COUNT_OF(w->patches); i++) {
+            (void)patch_step(w, &w->patches[i]);
+            (void)patch_step(w, &w->patches[i]);
+        }
+        for (unsigned i = 0; i < w->n_pods; i++)
+            start_containers(w, i);
+        check_cards(w);
+    }
+}
+
+/* Its containers have cards that its annotations can't be set to. */
+static bool is_misfit(const struct world *w, const struct wpod *p)
+{
+    const struct roster_pod *r = roster_find(&w->roster, str_of(p->uid));
+    ck_assert_ptr_nonnull(r);
+    return exchange_is_misfit(r);
+}
+
+static bool is_said(const struct wpod *p, unsigned container, uint32_t card)
+{
+    for (uint32_t i = 0; i < p->now.n_said; i++) {
+        const struct grant *g = &p->now.said[i];
+        if (g->card == card && (g->container == container || p->kind != KIND_PAIR))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the annotations name what the containers have. */
+static bool is_right(const struct wpod *p)
+{
+    for (unsigned k = 0; k < p->n_given; k++) {
+        if (p->kind != KIND_PAIR && p->has[k].n != p->now.n_said)
+            return false;
+        for (uint32_t c = 0; c < p->has[k].n; c++)
+            if (!is_said(p, k, p->has[k].cards[c]))
+                return false;
+    }
+    return p->now.n_said > 0;
+}
+
+/* The annotations give its card more than it has: after a wrong guess among pods of other shapes.
+ */
+static bool is_crowded(const struct world *w, const struct wpod *p)
+{
+    const struct roster_pod *r = roster_find(&w->roster, str_of(p->uid));
+    ck_assert_ptr_nonnull(r);
+    return p->life != LIFE_RUNS && exchange_is_crowded(&w->roster, r) &&
+           said_on(w, p->now.said[0].card) > TOTAL;
+}
+
+static void check_quiet(struct world *w)
+{
+    for (unsigned i = 0; i < w->n_pods; i++) {
+        const struct wpod *p = &w->pods[i];
+        if (p->life == LIFE_ENDED)
+            continue;
+        if (is_misfit(w, p)) {
+            ck_assert(p->life != LIFE_RUNS && !w->plain);
+            w->n.misfits++;
+            continue;
+        }
+        if (!w->plain && is_crowded(w, p)) {
+            w->n.crowded++;
+            continue;
+        }
+        if (p->life != LIFE_RUNS && getenv("TRACE") != NULL)
+            print_world(w);
+        ck_assert_msg(p->life == LIFE_RUNS, "%s does not start", p->uid);
+        ck_assert(p->now.assigned && p->now.vacated[0] == '\0');
+        ck_assert(is_right(p));
+    }
+}
+
+static void run(uint64_t seed, bool plain, struct world *sum)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    ck_assert_ptr_nonnull(w);
+    w->random = seed;
+    w->plain = plain;
+    w->mode = (int)draw(w, 3);
+    start_agent(w);
+    for (int i = 0; i < 1200; i++)
+        step(w);
+    settle(w);
+    check_quiet(w);
+    sum->n.given += w->n.given;
+    sum->n.swaps += w->n.swaps;
+    sum->n.marked += w->n.marked;
+    sum->n.moved += w->n.moved;
+    sum->n.refused += w->n.refused;
+    sum->n.over_view += w->n.over_view;
+    sum->n.misfits += w->n.misfits;
+    sum->n.crowded += w->n.crowded;
+    sum->n.admitted += w->n.admitted;
+    roster_done(&w->roster);
+    free(w);
+}
+
+static uint64_t number_of(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    uint64_t n = otherwise;
+    if (text != NULL)
+        ck_assert(str_to_u64(str_of(text), UINT64_MAX, &n));
+    return n;
+}
+
+static void many(bool plain)
+{
+    static struct world sum;
+    uint64_t first = number_of("SEED", 1);
+    uint64_t n = getenv("SEED") == NULL ? number_of("SEEDS", 200) : 1;
+    memset(&sum, 0, sizeof(sum));
+    for (uint64_t seed = first; seed < first + n; seed++) {
+        if (getenv("TRACE") != NULL)
+            (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+        run(seed, plain, &sum);
+    }
+    (void)fprintf(
+        stderr,
+        "# %s: %u devices given, %u to another pod than guessed, %u pods admitted, %u "
+        "moves, %u marks, %u refused, %u misfits, %u crowded, %u moments over by the annotations\n",
+        plain ? "plain" : "mixed", sum.n.given, sum.n.swaps, sum.n.admitted, sum.n.moved,
+        sum.n.marked, sum.n.refused, sum.n.misfits, sum.n.crowded, sum.n.over_view);
+    ck_assert(!plain || sum.n.refused == 0);
+    ck_assert_uint_lt(sum.n.crowded, 1 + sum.n.admitted / 1000);
+    ck_assert_uint_gt(sum.n.swaps, 0);
+    ck_assert_uint_gt(sum.n.marked, 0);
+}
+
+START_TEST(no_card_holds_more_than_its_size)
+{
+    many(false);
+}
+
+END_TEST
+
+/* Pods of one container on one card, and no admission fails: none is refused, and the annotations
+ * put more on a card than its size only while the extender binds no pod to the node. */
+START_TEST(plain_pods_are_all_served)
+{
+    many(true);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("node_world");
+    TCase *t = tcase_create("world");
+    tcase_set_timeout(t, 0);
+    tcase_add_test(t, no_card_holds_more_than_its_size);
+    tcase_add_test(t, plain_pods_are_all_served);
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

@@ -25,7 +25,8 @@ struct checkpoint {
 
 /*
  * Views point into the text, or into the arena if they contained an escape. DeviceIDs is an object
- * of lists by NUMA node, or a plain list (older kubelets). The checksum is not verified. ERR_SYNTAX also for a text without Data.
+ * of lists by NUMA node, or a plain list (older kubelets). The checksum is not verified. ERR_SYNTAX
+ * also for a text without Data.
  */
 enum errc checkpoint_read(struct str json, struct arena *a, struct checkpoint *ret,
                           struct err *reterr) _must_use_;

@@ -34,6 +34,7 @@ static bool claim_has_room(const struct roster *r, const struct roster_pod *p)
 static int claim_rank(const struct roster *r, const struct roster_pod *p)
 {
     bool started = roster_has_started(r, p);
+    assert(p != NULL);
     if (p == r->last && started)
         return 0;
     if (p->spent)

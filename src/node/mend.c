@@ -1,5 +1,8 @@
-/* Writes the annotations of pods. A merge patch with the pod's UID: nothing else writes these
- * annotations after the Binding, and a pod of the same name with another UID refuses it. */
+/*
+ * Writes the annotations of pods. A merge patch with the pod's UID: nothing else writes these
+ * annotations after the Binding, and a pod of the same name with another UID refuses it. To the
+ * status, because that right does not include the pod's spec, with its images.
+ */
 #include "node/mend.h"
 
 #include "base/limit.h"
@@ -123,6 +126,7 @@ static enum errc mend_write(struct mend *m, struct mend_call *c, const struct ex
     kube_put_segment(path, step->pod->namespace);
     buf_put(path, STR("/pods/"));
     kube_put_segment(path, step->pod->name);
+    buf_put(path, STR("/status"));
     c->uid = mem_alloc(step->pod->uid.n + 1);
     if (c->uid == NULL)
         return ERR_NOMEM;

@@ -10,8 +10,8 @@
 
 struct pods;
 
-/* A Pod's JSON, with its resourceVersion: 0 if that is not a number. Views point into it or into the
- * arena. */
+/* A Pod's JSON, with its resourceVersion: 0 if that is not a number. Views point into it or into
+ * the arena. */
 enum errc pods_read(struct str object, struct arena *a, struct pod_view *ret, uint64_t *ret_version,
                     struct err *reterr) _must_use_;
 

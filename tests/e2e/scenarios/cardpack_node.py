@@ -69,6 +69,7 @@ def no_more_rights(bench: Bench) -> None:
         ("DELETE", MAP, None),
         ("GET", "/api/v1/namespaces/kube-system/secrets", None),
         ("PATCH", "/api/v1/namespaces/default/pods/x", {"metadata": {"labels": {"a": "b"}}}),
+        ("DELETE", "/api/v1/namespaces/default/pods/x", None),
     ):
         status, answer = bench.cluster.api(method, path, body, token=token, content_type=merge)
         check(status == 403, f"{method} {path}: {status} {answer}")

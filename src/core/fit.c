@@ -346,6 +346,13 @@ static bool fit_lacks_isolation(const struct node *n, const struct request *r)
            !isolation_enforces(n->sizes->isolation);
 }
 
+/* Only where cardpack-node runs, whose label the node has: it removes the annotation of a pod that
+ * has it by mistake. Elsewhere such a pod would keep all others away. */
+static bool fit_is_exchanging(const struct node *n)
+{
+    return n->n_exchanging > 0 && n->sizes->isolation != ISOLATION_UNKNOWN;
+}
+
 /* ret NULL: only whether the request fits; no cards are chosen. */
 static enum verdict fit_place_pod(const struct node *n, const struct request *r, enum pack fallback,
                                   struct placement *ret)
@@ -361,7 +368,7 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
         return uses_evaluate(n, r, 0, &refusal);
     if (n->fault != NODE_OK)
         return fit_fault_verdict(n->fault);
-    return n->n_exchanging > 0 ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
+    return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
 }
 
 bool fit_yields(const struct request *r, const struct pod *claim)

@@ -267,6 +267,7 @@ enum errc roster_set(struct roster *r, const struct pod_view *view, uint64_t ver
         slot = &r->pods[r->n_pods++];
         *slot = p;
     }
+    (*slot)->marked = view->vacated.n > 0;
     card_list_read(view->vacated, &(*slot)->vacated);
     if (!roster_fill(*slot, view, is_new))
         return ERR_NOMEM; /* its version stays old: the next object tries again */

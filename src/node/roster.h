@@ -58,7 +58,8 @@ struct roster_pod {
     struct request *request;  /* owned */
     struct grant_list said;   /* what the annotations name */
     struct grant_list plan;   /* what they are to name: `said`, unless an exchange is under way */
-    struct card_list vacated; /* CARDPACK_ANNOTATION_VACATED */
+    bool marked;              /* CARDPACK_ANNOTATION_VACATED is there */
+    struct card_list vacated; /* what it says; n 0: it can't be read, or is not there */
     uint32_t n_containers;
     struct roster_container containers[REQUEST_DEMANDS_MAX]; /* those that the kubelet asks for, in
                                                                 its order */

@@ -179,6 +179,7 @@ START_TEST(a_node_with_an_exchange_takes_no_pod)
                                NO_POD};
     struct pod_view asks = PLAIN("p", "4");
     struct node_view node = TWO_CARDS;
+    node.isolation = STR("none");
     fit_fixture_open(&r, &node, there, PACK_UNSET);
     struct request request = asked(&r, asks);
     ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
@@ -195,6 +196,22 @@ START_TEST(a_node_with_an_exchange_takes_no_pod)
     set_pod(&r, there[0]);
     there[0].phase = STR("Failed");
     set_pod(&r, there[0]);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* The annotation on a pod of a node without cardpack-node would stay there. */
+START_TEST(an_exchange_needs_the_program_that_ends_it)
+{
+    struct rig r;
+    struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(0), TRUE), NO_POD};
+    struct pod_view asks = PLAIN("p", "4");
+    struct node_view node = TWO_CARDS;
+    there[0].vacated = STR("0");
+    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    struct request request = asked(&r, asks);
     ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
     rig_done(&r);
 }
@@ -357,6 +374,7 @@ int main(void)
     tcase_add_loop_test(tc, a_node_is_refused_where_the_plugin_could_swap, 0, COUNT_OF(cases));
     tcase_add_test(tc, a_simple_request_is_evaluated_alike);
     tcase_add_test(tc, a_node_with_an_exchange_takes_no_pod);
+    tcase_add_test(tc, an_exchange_needs_the_program_that_ends_it);
     tcase_add_test(tc, one_card_has_none_to_swap_for);
     tcase_add_test(tc, a_reservation_waits_as_well);
     tcase_add_test(tc, what_was_taken_by_one_that_ended_is_remembered);

@@ -1,0 +1,149 @@
+/* Exchanges of cards between two pods, step by step; test_node_world.c runs them at random. */
+#include "node/claim.h"
+#include "node/exchange.h"
+#include "unit.h"
+
+static void set_pod(struct roster *r, const char *uid, const char *idx, const char *vacated,
+                    uint64_t version)
+{
+    struct container_view container = {.name = STR("c"), .mem = STR("4")};
+    struct pod_view v = {.uid = str_of(uid),
+                         .namespace = STR("ns"),
+                         .name = str_of(uid),
+                         .node = STR("n"),
+                         .phase = STR("Pending"),
+                         .idx = str_of(idx),
+                         .assigned = STR("false"),
+                         .vacated = vacated == NULL ? STR_NULL : str_of(vacated),
+                         .n_mains = 1,
+                         .containers = &container,
+                         .n_containers = 1};
+    ck_assert_int_eq(roster_set(r, &v, version), OK);
+}
+
+/* The checkpoint: this pod's container has this card. */
+static void give(struct roster *r, const char *uid, uint32_t card)
+{
+    const struct card_list has = {1, {card}};
+    roster_truth_begin(r);
+    ck_assert(roster_truth(r, str_of(uid), STR("c"), &has));
+    roster_truth_end(r, true);
+    ck_assert(exchange_plan(r));
+}
+
+static struct roster *two_cards(void)
+{
+    static struct roster r;
+    const struct roster_card cards[] = {{0, 4}, {1, 4}};
+    roster_init(&r);
+    roster_set_cards(&r, cards, COUNT_OF(cards));
+    return &r;
+}
+
+static void is_next(struct roster *r, enum exchange_action action, const char *uid)
+{
+    struct exchange_step s;
+    exchange_next(r, &s);
+    ck_assert_int_eq((int)s.action, (int)action);
+    if (uid != NULL)
+        ck_assert(str_eq(s.pod->uid, str_of(uid)));
+    if (s.pod != NULL)
+        s.pod->busy = true;
+}
+
+static void answered(struct roster *r, const char *uid)
+{
+    roster_find(r, str_of(uid))->busy = false;
+}
+
+/* Both are marked before either moves, and unmarked after both have; then the pod may start. */
+START_TEST(two_pods_exchange_their_cards)
+{
+    struct roster *r = two_cards();
+    struct err e = ERR_INIT;
+    struct claim claim;
+    const struct claim_call call = {.n = 4};
+    set_pod(r, "p", "0", NULL, 1);
+    set_pod(r, "q", "1", NULL, 2);
+    ck_assert_int_eq(claim_find(r, &call, &claim, &e), OK);
+    ck_assert(str_eq(claim.pod->uid, STR("p")));
+    claim_keep(r, &claim);
+    give(r, "q", 0); /* it was for the other one */
+    ck_assert(!exchange_may_start(r, roster_find(r, STR("q"))));
+    is_next(r, EXCHANGE_MARK, "p");
+    is_next(r, EXCHANGE_MARK, "q");
+    is_next(r, EXCHANGE_NOTHING, NULL);
+    set_pod(r, "p", "0", "0", 3);
+    answered(r, "p");
+    is_next(r, EXCHANGE_NOTHING, NULL); /* q is not marked yet */
+    set_pod(r, "q", "1", "1", 4);
+    answered(r, "q");
+    is_next(r, EXCHANGE_MOVE, "p");
+    is_next(r, EXCHANGE_MOVE, "q");
+    set_pod(r, "q", "0", "1", 5);
+    answered(r, "q");
+    ck_assert(exchange_may_start(r, roster_find(r, STR("q"))));
+    is_next(r, EXCHANGE_ASSIGN, "q");
+    answered(r, "q");
+    set_pod(r, "p", "1", "0", 6);
+    answered(r, "p");
+    is_next(r, EXCHANGE_FINISH, "p");
+    is_next(r, EXCHANGE_FINISH, "q");
+    roster_done(r);
+}
+
+END_TEST
+
+/* A user has copied the annotation: no pod would be placed on the node while it is there. */
+START_TEST(a_mark_without_an_exchange_is_removed)
+{
+    static const char *const texts[] = {"0", "1", "no card", ",", "99999999999"};
+    struct roster *r = two_cards();
+    set_pod(r, "p", "0", texts[_i], 1);
+    is_next(r, EXCHANGE_FINISH, "p");
+    roster_done(r);
+}
+
+END_TEST
+
+/* The agent ended between the two moves: the mark and the checkpoint say how to go on. */
+START_TEST(an_exchange_goes_on_after_a_restart)
+{
+    struct roster *r = two_cards();
+    set_pod(r, "p", "0", "0", 1);
+    set_pod(r, "q", "0", "1", 2);
+    give(r, "q", 0);
+    is_next(r, EXCHANGE_MOVE, "p");
+    ck_assert_uint_eq(roster_find(r, STR("p"))->plan.grants[0].card, 1);
+    roster_done(r);
+}
+
+END_TEST
+
+/* A single pod whose annotation was changed under it follows its container without a mark. */
+START_TEST(a_pod_alone_needs_no_mark)
+{
+    struct roster *r = two_cards();
+    set_pod(r, "p", "1", NULL, 1);
+    give(r, "p", 0);
+    is_next(r, EXCHANGE_MOVE, "p");
+    set_pod(r, "p", "0", NULL, 2);
+    answered(r, "p");
+    is_next(r, EXCHANGE_ASSIGN, "p");
+    ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
+    roster_done(r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("exchange");
+    TCase *c = tcase_create("exchange");
+    tcase_add_test(c, two_pods_exchange_their_cards);
+    tcase_add_loop_test(c, a_mark_without_an_exchange_is_removed, 0, 5);
+    tcase_add_test(c, an_exchange_goes_on_after_a_restart);
+    tcase_add_test(c, a_pod_alone_needs_no_mark);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

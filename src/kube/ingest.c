@@ -90,10 +90,12 @@ static void ingest_report_long_list(const struct node *n, struct str annotation,
                  kv_uint("bytes", list.n), kv_uint("limit", LIMIT_CARD_LIST_BYTES));
 }
 
-/* Rate limit: each pod on such a card and each change of its node would log the line again. */
-static bool ingest_may_tell_over(struct ingest *in)
+/* Not while two pods exchange their cards: the API server changes one after the other. Rate limit:
+ * each pod on such a card and each change of its node would log the line again. */
+static bool ingest_may_tell_over(struct ingest *in, const struct node *n)
 {
-    return log_limit_allows(&in->over, loop_now_ms(in->loop), "a card holds more than its size");
+    return n->n_exchanging == 0 &&
+           log_limit_allows(&in->over, loop_now_ms(in->loop), "a card holds more than its size");
 }
 
 static void ingest_report_node(struct ingest *in, const struct node *n,
@@ -120,7 +122,7 @@ static void ingest_report_node(struct ingest *in, const struct node *n,
                  kv_int("total", n->total), kv_int("usable", n->limit),
                  kv_int("remainder", n->remainder));
     for (uint32_t i = 0; i < now.n_cards; i++) {
-        if (n->cards[i].used > n->cards[i].total && ingest_may_tell_over(in))
+        if (n->cards[i].used > n->cards[i].total && ingest_may_tell_over(in, n))
             log_warn("a card holds more than its size", kv_str("node", n->name), kv_uint("card", i),
                      kv_int("used", n->cards[i].used), kv_int("total", n->cards[i].total));
     }
@@ -162,7 +164,7 @@ static void ingest_report_pod(struct ingest *in, const struct pod_view *view,
         return;
     }
     const struct card *c = &p->node->cards[p->card];
-    if (c->used > c->total && ingest_may_tell_over(in))
+    if (c->used > c->total && ingest_may_tell_over(in, p->node))
         log_warn("a card holds more than its size", kv_str("node", p->node->name),
                  kv_int("card", p->card), kv_int("used", c->used), kv_int("total", c->total),
                  kv_str("namespace", p->namespace), kv_str("pod", p->name));

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agent import Agent, Watching
+import time
+
+from agent import RESOURCE, Agent, Watching, card_line
 from bench import Bench, check, dice, scenario
 from cluster import Json
 from component import wait_for
@@ -103,3 +105,61 @@ def backlog_after_a_restart(bench: Bench) -> None:
                 90,
             )
         print(f"# {watching.moments} moments, {exchanged:g} pods exchanged")
+
+
+@scenario("node")
+def faults_of_a_node(bench: Bench) -> None:
+    """The API server away while the kubelet and the agent start, and a node that loses power."""
+    worker = bench.worker("n1", cards=3)
+    agent = Agent(bench, worker, (16, 16, 16))
+    agent.start()
+    bench.cardpack()
+    names = [f"p{i}" for i in range(6)]
+    with Watching(agent.judge) as watching:
+        for name in names[:3]:
+            gpu_pod(bench, worker, name, 4, annotations={"cardpack.io/card-policy": "spread"})
+        all_run(bench, worker, names[:3])
+        worker.kubelet.kill()
+        for name in names[3:]:
+            gpu_pod(bench, worker, name, 4, annotations={"cardpack.io/card-policy": "spread"})
+        wait_for(
+            lambda: all(bench.get(n)["spec"].get("nodeName") for n in names), "all to be bound", 60
+        )
+        bench.cluster.apiserver.kill()
+        agent.program.kill()
+        agent.program.launch()
+        worker.kubelet.launch()
+        time.sleep(5)  # the kubelet and the agent run without an API server
+        bench.cluster.apiserver.start()
+        all_run(bench, worker, names, 180)
+        agent.program.wait_ready()
+        check(watching.moments > 5, watching.trouble)
+    worker.cut_power()
+    worker.machine.close()
+    worker.start_runtime()
+    agent.program.launch()
+    with Watching(agent.judge):
+        worker.kubelet.start()
+        all_run(bench, worker, names, 180)
+        agent.program.wait_ready()
+
+
+@scenario("node")
+def card_falls_ill(bench: Bench) -> None:
+    """A card with a fatal XID gets no more pods; those on it go on."""
+    worker = bench.worker("n1", cards=2)
+    agent = Agent(bench, worker, (16, 16), "--cooldown=1h")
+    agent.start()
+    bench.cardpack()
+    healthy = [card_line(0, 16), card_line(1, 16)]
+    gpu_pod(bench, worker, "there", 4)
+    all_run(bench, worker, ["there"])
+    ill = int(annotation(bench.get("there"), IDX))
+    agent.show([*healthy, f"event number=1 uuid=GPU-{ill} xid=79\n"])
+    wait_for(lambda: worker.capacity(RESOURCE, "allocatable") == 16, "half of the units", 60, poll=0.2)
+    gpu_pod(bench, worker, "beside", 8)
+    all_run(bench, worker, ["beside", "there"])
+    check(annotation(bench.get("beside"), IDX) == str(1 - ill), bench.get("beside")["metadata"])
+    check(worker.wait_container("beside").env["NVIDIA_VISIBLE_DEVICES"] == f"GPU-{1 - ill}", "beside")
+    events = bench.cluster.list_all("/api/v1/events")
+    check(any(event["reason"] == "CardUnhealthy" for event in events), [e["reason"] for e in events])

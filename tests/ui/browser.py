@@ -104,7 +104,14 @@ class Browser:
         return self.call("POST", "/element", {"using": "css selector", "value": css})[ELEMENT]
 
     def click(self, css: str) -> None:
-        self.call("POST", f"/element/{self.find(css)}/click", {})
+        """Clicks on what the selector finds; again if the page draws it anew in between."""
+        for last in (False, False, True):
+            try:
+                self.call("POST", f"/element/{self.find(css)}/click", {})
+                return
+            except BrowserError as error:
+                if last or "stale element" not in str(error):
+                    raise
 
     def fill(self, css: str, text: str) -> None:
         element = self.find(css)

@@ -1,9 +1,9 @@
 /* Chooses what the device plugin does next to be registered. The rules are in register_step.h. */
 #include "node/register_step.h"
 
-static uint64_t register_step_delay(unsigned failures)
+static uint64_t register_step_delay(uint64_t first_ms, unsigned failures)
 {
-    return MIN_OF(REGISTER_PAUSE_MS << MIN_OF(failures, 16U), REGISTER_PAUSE_MAX_MS);
+    return MIN_OF(first_ms << MIN_OF(failures, 16U), REGISTER_PAUSE_MAX_MS);
 }
 
 static struct register_action register_step_stay(void)
@@ -34,10 +34,10 @@ static struct register_action register_step_ask(struct register_state *s)
     return (struct register_action){.type = REGISTER_ASK};
 }
 
-static struct register_action register_step_pause(struct register_state *s)
+static struct register_action register_step_pause(struct register_state *s, uint64_t first_ms)
 {
     struct register_action a = {.type = s->streams > 0 ? REGISTER_CLOSE : REGISTER_WAIT,
-                                .delay_ms = register_step_delay(s->failures)};
+                                .delay_ms = register_step_delay(first_ms, s->failures)};
     s->phase = REGISTER_PAUSED;
     s->streams = 0;
     s->failures++;
@@ -65,14 +65,14 @@ static struct register_action register_step_await(struct register_state *s)
 static struct register_action register_step_failed(struct register_state *s)
 {
     s->counts = true;
-    return register_step_pause(s);
+    return register_step_pause(s, REGISTER_AGAIN_MS);
 }
 
 /* The kubelet may be about to disconnect whatever is registered. */
 static struct register_action register_step_gone(struct register_state *s)
 {
     s->counts = false;
-    return register_step_pause(s);
+    return register_step_pause(s, REGISTER_PAUSE_MS);
 }
 
 static struct register_action register_step_on_timer(struct register_state *s)
@@ -111,7 +111,8 @@ static struct register_action register_step_on_served(struct register_state *s, 
     if (!served) {
         s->phase = REGISTER_UNSERVED;
         return (struct register_action){.type = REGISTER_WAIT,
-                                        .delay_ms = register_step_delay(s->unserved++)};
+                                        .delay_ms =
+                                            register_step_delay(REGISTER_PAUSE_MS, s->unserved++)};
     }
     s->unserved = 0;
     return s->dropped || s->failures > 0 ? register_step_gone(s) : register_step_ask(s);

@@ -26,7 +26,10 @@
 
 #include "base/macro.h"
 
-#define REGISTER_PAUSE_MS     UINT64_C(500)
+#define REGISTER_PAUSE_MS UINT64_C(500)
+/* After a Register that failed. Short at first: a kubelet that starts makes its socket some
+ * milliseconds before it listens, and soon afterwards fails the pods whose devices it lacks. */
+#define REGISTER_AGAIN_MS     UINT64_C(10)
 #define REGISTER_PAUSE_MAX_MS UINT64_C(16000)
 #define REGISTER_AWAIT_MS     UINT64_C(10000)
 /* A registration that is kept so long was a good one: the next pause is the shortest again. */

@@ -60,7 +60,7 @@ START_TEST(test_stream_first)
             {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(FAILED), REGISTER_TELL, 10000, 1});
     struct register_state late = {.streams = 0};
     HISTORY(&late, {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0},
-            {ON(FAILED), REGISTER_WAIT, 500, 0}, {ON(STREAM), REGISTER_TELL, 10000, 1});
+            {ON(FAILED), REGISTER_WAIT, 10, 0}, {ON(STREAM), REGISTER_TELL, 10000, 1});
 }
 
 END_TEST
@@ -79,16 +79,22 @@ START_TEST(test_back_off)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0},
-            {ON(FAILED), REGISTER_WAIT, 500, 0}, {ON(TIMER), REGISTER_ASK, 0, 0},
-            {ON(FAILED), REGISTER_WAIT, 1000, 0}, {ON(TIMER), REGISTER_ASK, 0, 0},
+            {ON(FAILED), REGISTER_WAIT, 10, 0}, {ON(TIMER), REGISTER_ASK, 0, 0},
+            {ON(FAILED), REGISTER_WAIT, 20, 0}, {ON(TIMER), REGISTER_ASK, 0, 0},
             /* No ListAndWatch within 10 s. */
-            {ON(DONE), REGISTER_WAIT, 10000, 0}, {ON(TIMER), REGISTER_WAIT, 2000, 0},
-            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 4000, 0},
-            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 8000, 0},
+            {ON(DONE), REGISTER_WAIT, 10000, 0}, {ON(TIMER), REGISTER_WAIT, 40, 0},
+            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 80, 0},
+            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 160, 0},
+            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 320, 0},
+            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 640, 0},
+            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 1280, 0},
+            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 2560, 0},
+            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 5120, 0},
+            {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 10240, 0},
             {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 16000, 0},
             {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 16000, 0},
             /* The kubelet starts: at once. */
-            {ON(KUBELET), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 500, 0});
+            {ON(KUBELET), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 10, 0});
 }
 
 END_TEST

@@ -26,10 +26,25 @@ def gpu_pod(
     return bench.pod(name, 0, spec=worker.spec(names, sizes), annotations=annotations)
 
 
+def replace_rejected(bench: Bench, worker: Worker, names: list[str]) -> None:
+    """A kubelet that starts may reject pods before it has read any devices; a ReplicaSet replaces them."""
+    for name in names:
+        pod = bench.cluster.pod(name, bench.namespace)
+        if pod is not None and pod["status"].get("reason") == "UnexpectedAdmissionError":
+            check("devices unavailable" in pod["status"]["message"], pod["status"])
+            bench.cluster.delete_pod(name, bench.namespace, grace=1)
+            gpu_pod(bench, worker, name, 4, annotations={"cardpack.io/card-policy": "spread"})
+
+
 def all_run(bench: Bench, worker: Worker, names: list[str], timeout: float = 120) -> None:
     """Waits until a container of each pod runs."""
+
+    def run() -> bool:
+        replace_rejected(bench, worker, names)
+        return {one.pod for one in worker.containers()} >= set(names)
+
     wait_for(
-        lambda: {one.pod for one in worker.containers()} >= set(names),
+        run,
         f"{len(names)} pods to run",
         timeout,
         poll=0.2,

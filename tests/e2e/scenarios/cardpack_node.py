@@ -21,11 +21,13 @@ card uuid=GPU-2 name=NVIDIA_A100 bus=0x5e minor=1 mib=40960
 
 
 def answers(port: int) -> bool:
-    """Whether it says that all is announced."""
+    """Whether it says that all is announced, and that only the kubelet is missing: there is none."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
-            return bool(answer.status == 200)
-    except (OSError, urllib.error.HTTPError):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10):
+            return False
+    except urllib.error.HTTPError as error:
+        return error.read() == b"the kubelet has not registered the device plugin\n"
+    except OSError:
         return False
 
 

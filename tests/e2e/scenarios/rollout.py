@@ -142,7 +142,7 @@ class Rollout:
         self.kubectl("delete", "deployment", self.name, "--ignore-not-found")
         for what in ("configmap/rollout-ca", "lease/cardpack", *more):
             self.kubectl("delete", what, "--ignore-not-found")
-        wait_for(lambda: not self.pods(), "cardpack's pods to be gone", 60)
+        wait_for(lambda: not self.pods(), "cardpack's pods to be gone", 180)
 
 
 def _ready(pod: Json) -> bool:

@@ -88,12 +88,14 @@ static void allot_drop(struct ask *k)
 
 static void allot_refuse(struct allot *a, struct ask *k)
 {
-    log_warn(k->start ? "a container may not start yet" : "no card for a container",
-             kv_int("devices", k->n), kv_cstr("error", k->why.text));
-    if (k->start)
+    if (k->start) {
+        log_warn("a container may not start yet", kv_int("devices", k->n),
+                 kv_cstr("error", k->why.text));
         a->counts.held++;
-    else
+    } else {
+        log_warn("no card for a container", kv_int("devices", k->n), kv_cstr("error", k->why.text));
         a->counts.refused++;
+    }
     grpc_call_fail(k->call, grpc_status_of(k->why.code), str_of(k->why.text));
     allot_drop(k);
 }

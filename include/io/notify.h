@@ -28,6 +28,18 @@ struct notify {
  */
 enum errc notify_open(struct notify *n, struct loop *loop, struct str address, struct err *reterr)
     _must_use_;
+
+/* What systemd and compatible supervisors set in the environment; each may be absent. */
+struct notify_environment {
+    struct str socket;        /* NOTIFY_SOCKET */
+    struct str watchdog_usec; /* WATCHDOG_USEC, for the process WATCHDOG_PID or, without it, any */
+    struct str watchdog_pid;
+};
+
+/* notify_open and notify_watchdog with these variables. */
+enum errc notify_open_environment(struct notify *n, struct loop *loop,
+                                  const struct notify_environment *e, struct err *reterr)
+    _must_use_;
 void notify_close(struct notify *n); /* allowed if not open */
 
 /* "READY=1", or several such lines. Never waits. */

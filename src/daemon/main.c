@@ -28,20 +28,6 @@ struct program {
     struct daemon daemon;
 };
 
-/* systemd sets NOTIFY_SOCKET and WATCHDOG_USEC, and so do compatible supervisors. */
-static enum errc main_open_notify(struct program *p, struct err *reterr)
-{
-    uint64_t pid = 0;
-    uint64_t usec = 0;
-    bool ours =
-        !str_to_u64(str_of(getenv("WATCHDOG_PID")), UINT64_MAX, &pid) || pid == (uint64_t)getpid();
-    if (notify_open(&p->notify, p->loop, str_of(getenv("NOTIFY_SOCKET")), reterr) != OK)
-        return err_wrap(reterr, "environment NOTIFY_SOCKET");
-    if (ours && str_to_u64(str_of(getenv("WATCHDOG_USEC")), UINT64_MAX, &usec))
-        notify_watchdog(&p->notify, usec / 1000);
-    return OK;
-}
-
 /*
  * Limits the connections to the descriptors that are available: a client without one would wait in
  * the listen queue without an answer.
@@ -98,11 +84,14 @@ static void main_confine(void)
 
 static enum errc main_open_all(struct program *p, struct err *reterr)
 {
+    struct notify_environment e = {.socket = str_of(getenv("NOTIFY_SOCKET")),
+                                   .watchdog_usec = str_of(getenv("WATCHDOG_USEC")),
+                                   .watchdog_pid = str_of(getenv("WATCHDOG_PID"))};
     enum errc code = main_fit_connections(p, reterr);
     if (code == OK)
         code = loop_new(&p->loop, reterr);
     if (code == OK)
-        code = main_open_notify(p, reterr);
+        code = notify_open_environment(&p->notify, p->loop, &e, reterr);
     return code == OK ? main_open_daemon(p, reterr) : code;
 }
 

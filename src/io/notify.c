@@ -50,6 +50,19 @@ enum errc notify_open(struct notify *n, struct loop *loop, struct str address, s
     return n->fd >= 0 ? OK : err_set(reterr, ERR_UNAVAILABLE, "socket: %s", strerror(errno));
 }
 
+enum errc notify_open_environment(struct notify *n, struct loop *loop,
+                                  const struct notify_environment *e, struct err *reterr)
+{
+    uint64_t pid = 0;
+    uint64_t usec = 0;
+    bool ours = !str_to_u64(e->watchdog_pid, UINT64_MAX, &pid) || pid == (uint64_t)getpid();
+    if (notify_open(n, loop, e->socket, reterr) != OK)
+        return err_wrap(reterr, "environment NOTIFY_SOCKET");
+    if (ours && str_to_u64(e->watchdog_usec, UINT64_MAX, &usec))
+        notify_watchdog(n, usec / 1000);
+    return OK;
+}
+
 void notify_close(struct notify *n)
 {
     timer_cancel(&n->beat);

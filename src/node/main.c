@@ -38,29 +38,19 @@ static void main_on_signal(void *ctx, int signo)
     p->stopping = true;
 }
 
-static enum errc main_open_notify(struct program *p, struct err *reterr)
-{
-    uint64_t pid = 0;
-    uint64_t usec = 0;
-    bool ours =
-        !str_to_u64(str_of(getenv("WATCHDOG_PID")), UINT64_MAX, &pid) || pid == (uint64_t)getpid();
-    if (notify_open(&p->notify, p->loop, str_of(getenv("NOTIFY_SOCKET")), reterr) != OK)
-        return err_wrap(reterr, "environment NOTIFY_SOCKET");
-    if (ours && str_to_u64(str_of(getenv("WATCHDOG_USEC")), UINT64_MAX, &usec))
-        notify_watchdog(&p->notify, usec / 1000);
-    return OK;
-}
-
 static enum errc main_open(struct program *p, struct err *reterr)
 {
     struct node_settings s = {.settings = &p->settings,
                               .service_host = str_of(getenv("KUBERNETES_SERVICE_HOST")),
                               .service_port = str_of(getenv("KUBERNETES_SERVICE_PORT")),
                               .home = str_of(getenv("HOME"))};
+    struct notify_environment e = {.socket = str_of(getenv("NOTIFY_SOCKET")),
+                                   .watchdog_usec = str_of(getenv("WATCHDOG_USEC")),
+                                   .watchdog_pid = str_of(getenv("WATCHDOG_PID"))};
     enum errc code = loop_new(&p->loop, reterr);
     s.loop = p->loop;
     if (code == OK)
-        code = main_open_notify(p, reterr);
+        code = notify_open_environment(&p->notify, p->loop, &e, reterr);
     if (code == OK)
         code = loop_signal(p->loop, SIGTERM, main_on_signal, p, reterr);
     if (code == OK)

@@ -164,6 +164,42 @@ START_TEST(address_that_is_none)
 
 END_TEST
 
+/* WATCHDOG_PID names another process, is absent, or names this one; a period that is no number. */
+START_TEST(environment)
+{
+    struct ear e;
+    struct notify n = NOTIFY_INIT;
+    struct err why = ERR_INIT;
+    char own[32];
+    ear_open(&e, false);
+    (void)snprintf(own, sizeof(own), "%d", (int)getpid());
+
+    const struct {
+        struct str usec;
+        struct str pid;
+        uint64_t beat_ms;
+    } cases[] = {{STR("80000"), STR("1"), 0},
+                 {STR("80000"), STR_NULL, 40},
+                 {STR("80000"), str_of(own), 40},
+                 {STR_NULL, STR_NULL, 0},
+                 {STR("soon"), STR_NULL, 0}};
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct notify_environment v = {.socket = str_of(e.address),
+                                       .watchdog_usec = cases[i].usec,
+                                       .watchdog_pid = cases[i].pid};
+        ck_assert_ok(notify_open_environment(&n, e.loop, &v, &why), &why);
+        ck_assert_uint_eq(n.beat_ms, cases[i].beat_ms);
+        notify_close(&n);
+    }
+    struct notify_environment wrong = {.socket = STR("relative")};
+    ck_assert_int_eq(notify_open_environment(&n, e.loop, &wrong, &why), ERR_SYNTAX);
+    ck_assert_ptr_nonnull(strstr(why.text, "NOTIFY_SOCKET"));
+    ear_close(&e);
+}
+
+END_TEST
+
 static Suite *notify_suite(void)
 {
     Suite *s = suite_create("notify");
@@ -173,6 +209,7 @@ static Suite *notify_suite(void)
     tcase_add_loop_test(t, nobody_is_told_nothing, 0, 2);
     tcase_add_test(t, deaf_ear_is_no_failure);
     tcase_add_loop_test(t, address_that_is_none, 0, 3);
+    tcase_add_test(t, environment);
     suite_add_tcase(s, t);
     return s;
 }

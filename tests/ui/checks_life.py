@@ -36,6 +36,31 @@ def live_changes(lab: Lab) -> None:
 
 
 @check
+def a_hidden_tip_stays_hidden(lab: Lab) -> None:
+    """Escape hides the tooltip of a place. It stays hidden while that row is drawn again."""
+    daemon = lab.fresh("tip", world.small)
+    b = lab.open(daemon)
+    hidden = "return document.getElementById('tip').hidden"
+    here = "return document.activeElement.closest('.row')?.dataset.name ?? ''"
+    b.js("document.getElementById('skip').click()")
+    name = b.js(here)
+    equal(b.js(hidden), False, "the tooltip of the place with the focus")
+    b.press("Escape")
+    equal(b.js(hidden), True, "Escape")
+    row = "return document.activeElement.closest('.row')"
+    b.js(row + ".classList.add('old')")
+    pod = world.pod("a-change", 1)
+    daemon.make_pod(pod)
+    daemon.bind(pod, name)
+    b.until(row + "?.classList.contains('old') === false")
+    equal([b.js(here), b.js(hidden)], [name, True], "after the row was drawn again")
+    b.press("ArrowRight")
+    equal(b.js(hidden), False, "of another place")
+    b.press("ArrowLeft")
+    equal(b.js(hidden), False, "of the first place again")
+
+
+@check
 def reconnection(lab: Lab) -> None:
     """
     A lost connection is shown and the state marked stale; the page reconnects and reads the state

@@ -43,17 +43,23 @@ function pod_lines(entry, card, p) {
     return lines;
 }
 
+function same(a, b) {
+    return a?.name === b?.name && a?.col === b?.col && a?.pod === b?.pod;
+}
+
 export class Tip {
     constructor(rows, keys) {
         this.box = by_id("tip");
         this.rows = rows;
         this.keys = keys;
-        this.target = null;
+        this.refused = null; /* the place whose tooltip Escape hid, until the user goes elsewhere */
+        this.place = null;   /* the place that the tooltip describes */
         const space = rows.space;
         space.addEventListener("pointerover", (event) => this.show(event.target));
-        space.addEventListener("pointerleave", () => this.hide());
+        space.addEventListener("pointerleave", () => this.leave());
         space.addEventListener("focusin", (event) => this.show(event.target));
-        space.addEventListener("focusout", () => this.hide());
+        /* A row that is drawn again loses the focus to no element and gets it back. */
+        space.addEventListener("focusout", (event) => (event.relatedTarget ? this.leave() : this.hide()));
         rows.scroller.addEventListener("scroll", () => this.hide(), {passive: true});
     }
 
@@ -76,9 +82,13 @@ export class Tip {
         const place = this.keys.place_of(target);
         const lines = place && this.lines(place);
         if (!lines) {
-            this.hide();
+            this.leave();
             return;
         }
+        if (same(place, this.refused))
+            return;
+        this.refused = null;
+        this.place = place;
         this.box.replaceChildren(
             ...lines.map((l) => (l instanceof HTMLHRElement ? l : el("p", {}, l))));
         this.box.hidden = false;
@@ -98,8 +108,15 @@ export class Tip {
         this.box.hidden = true;
     }
 
+    leave() {
+        this.refused = null;
+        this.hide();
+    }
+
     escape() {
         const shown = !this.box.hidden;
+        if (shown)
+            this.refused = this.place;
         this.hide();
         return shown;
     }

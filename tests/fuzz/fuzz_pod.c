@@ -12,11 +12,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* By its length: a text may begin with, or contain, a NUL. */
+static struct str text_of(const json_t *value)
+{
+    if (!json_is_string(value))
+        return STR_NULL;
+    return (struct str){json_string_value(value), json_string_length(value)};
+}
+
 static void same_text(struct str s, const json_t *value)
 {
-    struct str other = STR_NULL;
-    if (json_is_string(value))
-        other = (struct str){json_string_value(value), json_string_length(value)};
+    struct str other = text_of(value);
     if ((s.p == NULL) != (other.p == NULL) || (s.p != NULL && !str_eq(s, other)))
         abort();
 }
@@ -50,8 +56,7 @@ static size_t same_containers(const struct pod_view *pod, size_t at, const json_
         if (at == pod->n_containers)
             abort();
         const struct container_view *c = &pod->containers[at++];
-        const char *policy = json_string_value(json_object_get(container, "restartPolicy"));
-        bool always = policy != NULL && str_eq(str_of(policy), STR("Always"));
+        bool always = str_eq(text_of(json_object_get(container, "restartPolicy")), STR("Always"));
         enum container_kind kind = !init    ? CONTAINER_MAIN
                                    : always ? CONTAINER_SIDECAR
                                             : CONTAINER_INIT;
@@ -105,8 +110,7 @@ static void compare(const struct pod_view *pod, const json_t *json)
     same_text(pod->idx, json_object_get(annotations, "ALIYUN_COM_GPU_MEM_IDX"));
     same_text(pod->assigned, json_object_get(annotations, "ALIYUN_COM_GPU_MEM_ASSIGNED"));
     same_text(pod->assume_time, json_object_get(annotations, "ALIYUN_COM_GPU_MEM_ASSUME_TIME"));
-    const char *deletion = json_string_value(json_object_get(metadata, "deletionTimestamp"));
-    if (pod->deleting != (deletion != NULL && deletion[0] != '\0'))
+    if (pod->deleting != (text_of(json_object_get(metadata, "deletionTimestamp")).n > 0))
         abort();
     size_t at = same_containers(pod, 0, json_object_get(spec, "initContainers"), true);
     if (same_containers(pod, at, json_object_get(spec, "containers"), false) != pod->n_containers)

@@ -64,10 +64,6 @@ bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
 bool fit_card_refusal(const struct node *n, const struct request *r, uint32_t card,
                       struct quota_refusal *ret);
 
-/* Whether room for `claim`, one of a node's claims, is kept from r: it has equal or higher
- * priority. */
-bool fit_yields(const struct request *r, const struct pod *claim);
-
 /* Makes `now` a draft of n in which the room that is kept from r is taken. For fit_card. */
 void fit_keep_claims(struct draft *now, const struct node *n, const struct request *r);
 

@@ -70,6 +70,13 @@ static inline bool pod_awaits(const struct pod *p)
     return p->starting && p->unassigned;
 }
 
+/* Whether room for `claim`, one of a node's claims, is kept from r: it has equal or higher
+ * priority. */
+static inline bool pod_claims_before(const struct pod *claim, const struct request *r)
+{
+    return claim != r->self && claim->request->priority >= r->priority;
+}
+
 /* The rest is for cache.c. */
 
 /* A new pending pod, charged nowhere, without a request or a namespace. NULL: allocation failed. */

@@ -371,11 +371,6 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
     return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
 }
 
-bool fit_yields(const struct request *r, const struct pod *claim)
-{
-    return claim != r->self && claim->request->priority >= r->priority;
-}
-
 /* `then` is the node after the deleted pods are gone, with the claims that r yields to placed one
  * by one; `now` has the deleted pods and the claims. On a card, both count until the deleted pods
  * are gone. For the node's sum the larger of the two counts. */
@@ -395,7 +390,7 @@ void fit_keep_claims(struct draft *now, const struct node *n, const struct reque
     for (const struct pod *q = n->claims; q != NULL; q = q->next) {
         uint32_t count = 0;
         request_work(r, 1);
-        if (!fit_yields(r, q))
+        if (!pod_claims_before(q, r))
             continue;
         assert(!pod_holds(q) && (!q->kept || q->holding != NULL));
         if (q->kept) {

@@ -2,7 +2,7 @@
  */
 #include "core/lack.h"
 
-#include "core/fit.h"
+#include "core/pod.h"
 
 /* Keeps the first names in the order of names: kube-scheduler's order of nodes differs from request
  * to request, and the reason must not. */
@@ -84,7 +84,7 @@ static uint64_t lack_claims(const struct node *n, const struct request *r)
 {
     uint64_t count = 0;
     for (const struct pod *p = n->claims; p != NULL; p = p->next)
-        count += fit_yields(r, p) ? 1 : 0;
+        count += pod_claims_before(p, r) ? 1 : 0;
     return count;
 }
 

@@ -147,7 +147,7 @@ static void explain_write_claims(struct jwrite *w, const struct explain *e, cons
     jwrite_array_begin(w);
     for (const struct pod *p = n->claims; p != NULL; p = p->next) {
         struct buf name = BUF_ON(bytes);
-        if (!fit_yields(&e->request, p))
+        if (!pod_claims_before(p, &e->request))
             continue;
         buf_printf(&name, "%.*s/%.*s", STR_ARG(p->namespace), STR_ARG(p->name));
         jwrite_str(w, buf_str(&name));

@@ -21,6 +21,7 @@ struct nvml_events;
 enum nvml_code {
     NVML_OK = 0,
     NVML_UNINITIALIZED = 1,
+    NVML_INVALID_ARGUMENT = 2,
     NVML_NOT_SUPPORTED = 3,
     NVML_NO_PERMISSION = 4,
     NVML_NOT_FOUND = 6,
@@ -30,6 +31,7 @@ enum nvml_code {
     NVML_FUNCTION_NOT_FOUND = 13,
     NVML_GPU_IS_LOST = 15,
     NVML_RESET_REQUIRED = 16,
+    NVML_OPERATING_SYSTEM = 17,
     NVML_VERSION_MISMATCH = 18, /* the library is of another version than the loaded driver */
     NVML_MEMORY = 20,
     NVML_UNKNOWN = 999,
@@ -46,6 +48,16 @@ enum nvml_code {
 
 /* Bytes of memory that the driver does not tell. */
 #define NVML_BYTES_UNKNOWN UINT64_MAX
+
+/* A hard limit of memory that is none. */
+#define NVML_LIMIT_NONE UINT64_MAX
+
+/* Which processes may use a card. */
+enum nvml_compute_mode {
+    NVML_COMPUTE_DEFAULT = 0, /* several at a time */
+    NVML_COMPUTE_PROHIBITED = 2,
+    NVML_COMPUTE_EXCLUSIVE_PROCESS = 3,
+};
 
 struct nvml_memory {
     uint64_t total; /* bytes; includes what the driver reserves */
@@ -73,6 +85,13 @@ struct nvml_process {
     uint64_t bytes; /* of the card's memory; NVML_BYTES_UNKNOWN */
     uint32_t gpu_instance;
     uint32_t compute_instance;
+};
+
+/* Bytes of a card's memory, for all processes of a cgroup together. */
+struct nvml_limits {
+    uint64_t soft; /* the driver may end processes that use more than this */
+    uint64_t hard; /* an allocation beyond it fails; NVML_LIMIT_NONE */
+    uint64_t used;
 };
 
 struct nvml_attributes {
@@ -133,6 +152,30 @@ int nvml_utilisation(const struct nvml *n, struct nvml_device *d, uint32_t *ret_
  */
 int nvml_processes(const struct nvml *n, struct nvml_device *d, struct nvml_process *ret,
                    uint32_t *n_ret);
+
+/* The same for clients of MPS. */
+int nvml_mps_processes(const struct nvml *n, struct nvml_device *d, struct nvml_process *ret,
+                       uint32_t *n_ret);
+
+int nvml_compute_mode(const struct nvml *n, struct nvml_device *d, enum nvml_compute_mode *ret);
+
+/*
+ * The driver's own limits of memory, of R615 and newer, for a card and a cgroup. cgroup: the full
+ * path of its folder in /sys/fs/cgroup. Both answer NVML_FUNCTION_NOT_FOUND and NVML_NOT_SUPPORTED
+ * where the driver has no limits, NVML_INVALID_ARGUMENT for a slice, and NVML_OPERATING_SYSTEM if
+ * the folder can't be opened.
+ *
+ * Set: soft 0 and hard NVML_LIMIT_NONE clear the limits. The driver adds a soft limit to the
+ * reservations of the cgroups above and takes it back only when the soft limit is set to 0, so
+ * clear it before the cgroup is removed. NVML_NO_PERMISSION; NVML_INVALID_ARGUMENT: also soft >
+ * hard, or a limit above the card's memory. NVML_NOT_FOUND: the cgroup can have no limits.
+ *
+ * Get: a cgroup without limits has those of the nearest one above. NVML_NOT_FOUND: there are none.
+ */
+int nvml_limits_set(const struct nvml *n, struct nvml_device *d, const char *cgroup, uint64_t soft,
+                    uint64_t hard);
+int nvml_limits_get(const struct nvml *n, struct nvml_device *d, const char *cgroup,
+                    struct nvml_limits *ret);
 
 int nvml_events_new(const struct nvml *n, struct nvml_events **ret);
 void nvml_events_free(const struct nvml *n, struct nvml_events *s); /* accepts NULL */

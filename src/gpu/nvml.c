@@ -4,7 +4,8 @@
  * used, and its struct begins with the fields of the older ones, so that one layout serves all.
  *
  * Versions that are in use: R450 and later have every name of the first column below but for
- * nvmlDeviceGetMemoryInfo_v2 (R510) and nvmlDeviceGetComputeRunningProcesses_v3 (R510).
+ * nvmlDeviceGetMemoryInfo_v2 (R510), nvmlDeviceGetComputeRunningProcesses_v3 and
+ * nvmlDeviceGetMPSComputeRunningProcesses_v3 (R510), and the limits of memory (R615).
  */
 #include "gpu/nvml.h"
 
@@ -70,12 +71,27 @@ struct abi_utilisation {
     unsigned int memory;
 };
 
+struct abi_set_limits {
+    const char *cgroup; /* "nameSpace" */
+    unsigned long long soft;
+    unsigned long long hard;
+};
+
+struct abi_get_limits {
+    const char *cgroup; /* the library reads it, and writes the rest */
+    unsigned long long soft;
+    unsigned long long hard;
+    unsigned long long used;
+};
+
 static_assert(sizeof(struct abi_pci) == 68, "nvmlPciInfo_t");
 static_assert(sizeof(struct abi_memory_v2) == 40, "nvmlMemory_v2_t");
 static_assert(sizeof(struct abi_event) == 32, "nvmlEventData_t");
 static_assert(sizeof(struct abi_attributes) == 40, "nvmlDeviceAttributes_t");
 static_assert(sizeof(struct abi_process_v1) == 16, "nvmlProcessInfo_v1_t");
 static_assert(sizeof(struct abi_process) == 24, "nvmlProcessInfo_v2_t");
+static_assert(sizeof(struct abi_set_limits) == 24, "nvmlDeviceSetMemoryLimits_v1_t");
+static_assert(sizeof(struct abi_get_limits) == 32, "nvmlDeviceGetMemoryLimits_v1_t");
 
 #define ABI_MEMORY_V2    (sizeof(struct abi_memory_v2) | (size_t)2 << 24)
 #define ABI_UNCORRECTED  1 /* nvmlMemoryErrorType_t */
@@ -110,6 +126,10 @@ struct abi {
     int (*utilisation)(struct nvml_device *, struct abi_utilisation *);
     int (*processes)(struct nvml_device *, unsigned int *, struct abi_process *);
     int (*processes_v1)(struct nvml_device *, unsigned int *, struct abi_process_v1 *);
+    int (*mps_processes)(struct nvml_device *, unsigned int *, struct abi_process *);
+    int (*compute_mode)(struct nvml_device *, int *);
+    int (*limits_set)(struct nvml_device *, struct abi_set_limits *);
+    int (*limits_get)(struct nvml_device *, struct abi_get_limits *);
     int (*events_new)(struct nvml_events **);
     int (*events_free)(struct nvml_events *);
     int (*events_supported)(struct nvml_device *, unsigned long long *);
@@ -156,6 +176,12 @@ static const struct nvml_symbol {
      {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"},
      false},
     {AT(processes_v1), {"nvmlDeviceGetComputeRunningProcesses"}, false},
+    {AT(mps_processes),
+     {"nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v2"},
+     false},
+    {AT(compute_mode), {"nvmlDeviceGetComputeMode"}, false},
+    {AT(limits_set), {"nvmlDeviceSetMemoryLimits_v1"}, false},
+    {AT(limits_get), {"nvmlDeviceGetMemoryLimits_v1"}, false},
     {AT(events_new), {"nvmlEventSetCreate"}, false},
     {AT(events_free), {"nvmlEventSetFree"}, false},
     {AT(events_supported), {"nvmlDeviceGetSupportedEventTypes"}, false},
@@ -399,24 +425,26 @@ static struct nvml_process nvml_process_of(const struct abi_process *p)
     };
 }
 
-int nvml_processes(const struct nvml *n, struct nvml_device *d, struct nvml_process *ret,
-                   uint32_t *n_ret)
+/* One of the two functions; the other is NULL. */
+static int
+nvml_process_list(int (*new_f)(struct nvml_device *, unsigned int *, struct abi_process *),
+                  int (*old_f)(struct nvml_device *, unsigned int *, struct abi_process_v1 *),
+                  struct nvml_device *d, struct nvml_process *ret, uint32_t *n_ret)
 {
     uint32_t room = *n_ret;
     assert(room > 0 && room <= LIMIT_GPU_PROCESSES);
-    if (n->f.processes == NULL && n->f.processes_v1 == NULL)
+    if (new_f == NULL && old_f == NULL)
         return NVML_FUNCTION_NOT_FOUND;
     /* Twice the size: some drivers of R535 write a longer struct under the same name. */
     struct abi_process *new = mem_alloc((size_t)room * 2 * sizeof(*new));
     if (new == NULL)
         return NVML_MEMORY;
     struct abi_process_v1 *old = (struct abi_process_v1 *)(void *)new;
-    int code =
-        n->f.processes != NULL ? n->f.processes(d, n_ret, new) : n->f.processes_v1(d, n_ret, old);
+    int code = new_f != NULL ? new_f(d, n_ret, new) : old_f(d, n_ret, old);
     for (uint32_t i = 0; code == NVML_OK && i < MIN_OF(room, *n_ret); i++) {
         struct abi_process one = {.gpu_instance = NVML_NO_INSTANCE,
                                   .compute_instance = NVML_NO_INSTANCE};
-        if (n->f.processes == NULL) {
+        if (new_f == NULL) {
             one.pid = old[i].pid;
             one.bytes = old[i].bytes;
         } else {
@@ -425,6 +453,44 @@ int nvml_processes(const struct nvml *n, struct nvml_device *d, struct nvml_proc
         ret[i] = nvml_process_of(&one);
     }
     mem_free(new);
+    return code;
+}
+
+int nvml_processes(const struct nvml *n, struct nvml_device *d, struct nvml_process *ret,
+                   uint32_t *n_ret)
+{
+    return nvml_process_list(n->f.processes, n->f.processes_v1, d, ret, n_ret);
+}
+
+int nvml_mps_processes(const struct nvml *n, struct nvml_device *d, struct nvml_process *ret,
+                       uint32_t *n_ret)
+{
+    return nvml_process_list(n->f.mps_processes, NULL, d, ret, n_ret);
+}
+
+int nvml_compute_mode(const struct nvml *n, struct nvml_device *d, enum nvml_compute_mode *ret)
+{
+    int mode = 0;
+    int code = n->f.compute_mode == NULL ? NVML_FUNCTION_NOT_FOUND : n->f.compute_mode(d, &mode);
+    if (code == NVML_OK)
+        *ret = (enum nvml_compute_mode)mode;
+    return code;
+}
+
+int nvml_limits_set(const struct nvml *n, struct nvml_device *d, const char *cgroup, uint64_t soft,
+                    uint64_t hard)
+{
+    struct abi_set_limits l = {.cgroup = cgroup, .soft = soft, .hard = hard};
+    return n->f.limits_set == NULL ? NVML_FUNCTION_NOT_FOUND : n->f.limits_set(d, &l);
+}
+
+int nvml_limits_get(const struct nvml *n, struct nvml_device *d, const char *cgroup,
+                    struct nvml_limits *ret)
+{
+    struct abi_get_limits l = {.cgroup = cgroup};
+    int code = n->f.limits_get == NULL ? NVML_FUNCTION_NOT_FOUND : n->f.limits_get(d, &l);
+    if (code == NVML_OK)
+        *ret = (struct nvml_limits){.soft = l.soft, .hard = l.hard, .used = l.used};
     return code;
 }
 

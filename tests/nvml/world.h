@@ -1,0 +1,84 @@
+/*
+ * The world of the double, as the file that CARDPACK_NVML_WORLD names describes it; README.md has
+ * its format. The file is read again at each call, so that a test can change it.
+ */
+#pragma once
+
+#define CARDS    64
+#define SLICES   16
+#define PROCS    64
+#define TEXT     96
+#define NO_VALUE 0xFFFFFFFFu
+
+struct process {
+    unsigned int pid;
+    unsigned long long mib;
+};
+
+struct slice {
+    char uuid[TEXT];
+    char profile[TEXT];
+    unsigned int gi, ci;
+    unsigned long long mib;
+};
+
+struct card {
+    char uuid[TEXT];
+    char name[TEXT];
+    unsigned int bus, minor, pending, failure, rows, pages, compute_mode;
+    unsigned long long mib, used, ecc;
+    int error; /* what every call for the card answers */
+    unsigned int mig, n_slices, n_procs, n_mps;
+    struct slice slices[SLICES];
+    struct process procs[PROCS];
+    struct process mps[PROCS]; /* clients of MPS */
+};
+
+struct event {
+    unsigned long long number;
+    char uuid[TEXT];
+    unsigned int xid, gi;
+};
+
+struct world {
+    unsigned int n, init_error, hang, no_events;
+    unsigned int limits, limits_error, limits_ignored;
+    struct card cards[CARDS];
+    struct event events[CARDS];
+    unsigned int n_events;
+};
+
+/* A handle: the UUID that it stands for. Handles are never freed, as a late call may use them. */
+struct nvmlDevice {
+    char uuid[TEXT];
+    unsigned int session;
+};
+
+extern struct world world;
+extern unsigned int inits; /* calls of nvmlInit without their nvmlShutdown */
+
+/* Takes the lock and reads the file; waits while it says so. Each call of NVML begins with it. */
+void world_begin(void);
+/* Gives the lock back. Returns code. */
+int world_end(int code);
+
+struct nvmlDevice *world_handle(const char *uuid);
+/* The card of a handle, and its slice if it is one. NULL: it is gone. */
+struct card *world_find(const struct nvmlDevice *d, struct slice **slice);
+
+/* The lines that each call for a card begins and ends with. */
+#define CARD_CALL(d, work)                            \
+    do {                                              \
+        struct slice *s;                              \
+        int code = 15;                                \
+        world_begin();                                \
+        struct card *c = world_find((d), &s);         \
+        if (inits == 0)                               \
+            code = 1;                                 \
+        else if (c != NULL && (code = c->error) == 0) \
+            (work);                                   \
+        (void)s;                                      \
+        return world_end(code);                       \
+    } while (0)
+
+#define EXPORT __attribute__((visibility("default")))

@@ -1,0 +1,41 @@
+/* The world of the NVML double, tests/nvml, in a folder of its own for each test. */
+#pragma once
+
+#include "base/file.h"
+#include "unit.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct nvml_world {
+    char dir[32];
+    char path[48];
+};
+
+static inline void world_write(const struct nvml_world *w, const char *text)
+{
+    char fresh[64];
+    (void)snprintf(fresh, sizeof(fresh), "%s.new", w->path);
+    FILE *f = fopen(fresh, "we");
+    ck_assert_ptr_nonnull(f);
+    (void)fputs(text, f);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(rename(fresh, w->path), 0);
+}
+
+static inline void world_open(struct nvml_world *w, const char *text)
+{
+    *w = (struct nvml_world){.dir = "/tmp/nvml_world.XXXXXX"};
+    ck_assert_ptr_nonnull(mkdtemp(w->dir));
+    (void)snprintf(w->path, sizeof(w->path), "%s/world", w->dir);
+    ck_assert_int_eq(setenv("CARDPACK_NVML_WORLD", w->path, 1), 0);
+    world_write(w, text);
+}
+
+static inline void world_close(struct nvml_world *w)
+{
+    char command[64];
+    (void)snprintf(command, sizeof(command), "rm -rf %s", w->dir);
+    ck_assert_int_eq(system(command), 0); /* NOLINT(cert-env33-c): a test's own folder */
+}

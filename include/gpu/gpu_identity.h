@@ -63,9 +63,9 @@ struct gpu_record *gpu_identity_find(const struct gpu_identity *id, const char *
  *
  * in_use says whether pods use an index; NULL: all indices are in use. While no card is known yet,
  * it is not asked for indices without a record: the pods there are those of another plugin.
- * *ret_changed: the records are not those of before, so the file must be written. ERR_LIMIT: more
- * than LIMIT_GPU_CARDS; ERR_NOMEM. On failure nothing has changed.
+ * *ret_changed: the records are not those of before, so the file must be written. *ret_left_out:
+ * cards that get no index, because all LIMIT_GPU_CARDS are taken. ERR_NOMEM: nothing has changed.
  */
 enum errc gpu_identity_match(struct gpu_identity *id, const struct gpu_scan *scan,
                              bool (*in_use)(void *ctx, uint32_t index), void *ctx,
-                             bool *ret_changed) _must_use_;
+                             bool *ret_changed, uint32_t *ret_left_out) _must_use_;

@@ -42,6 +42,7 @@ struct gpu_list {
     struct gpu_entry *entries; /* owned; by index */
     struct gpu_card *cards;    /* owned; views of the entries, and of no_driver */
     size_t n;
+    uint32_t no_index; /* cards of the last scan that are not in the list: all indices are taken */
     struct gpu_health_rules rules;
     char no_driver[GPU_REASON_BYTES]; /* why no card can be used; empty: they can */
 };
@@ -55,8 +56,7 @@ enum errc gpu_list_load(struct gpu_list *l, struct gpu_identity *id) _must_use_;
 
 /*
  * A scan: matches indices, and feeds the polls. *ret_changed: a card's index, data or health is not
- * what it was. *ret_save: the identity must be written. ERR_NOMEM and ERR_LIMIT: the list has not
- * changed.
+ * what it was. *ret_save: the identity must be written. ERR_NOMEM: the list has not changed.
  */
 enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
                         bool (*in_use)(void *ctx, uint32_t index), void *ctx, uint64_t now_ms,

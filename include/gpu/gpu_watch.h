@@ -57,7 +57,7 @@ struct gpu_watch_state {
     enum gpu_watch_phase phase;
     struct str why;          /* in words; empty while it runs */
     struct str driver;       /* version; empty if not known */
-    struct str state_fault;  /* why the state file can't be read or written; empty: nothing */
+    struct str state_fault;  /* why the last scan can't be used or the state file not written */
     struct str bad_setting;  /* a word in `disable` or `enable` that is not understood; or empty */
     struct str left_out_why; /* about a card or slice that NVML lists and the watch can't offer */
     uint32_t left_out;

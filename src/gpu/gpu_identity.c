@@ -199,6 +199,7 @@ struct gpu_matching {
     void *ctx;
     bool first; /* no card was known before */
     bool changed;
+    uint32_t left_out;
 };
 
 static bool gpu_identity_used(const struct gpu_matching *m, uint32_t index)
@@ -280,51 +281,64 @@ static uint32_t gpu_identity_new_index(const struct gpu_matching *m, const struc
     return LIMIT_GPU_CARDS;
 }
 
-static enum errc gpu_identity_new(struct gpu_matching *m, const struct gpu_found *f)
+/* False: no index is left, and none for any other card of its kind. */
+static bool gpu_identity_new(struct gpu_matching *m, const struct gpu_found *f)
 {
     struct gpu_record r = {.memory_bytes = f->memory_bytes};
     memcpy(r.uuid, f->uuid, sizeof(r.uuid));
     memcpy(r.pci, f->pci, sizeof(r.pci));
     memcpy(r.parent, f->parent, sizeof(r.parent));
-    m->changed = true;
     size_t vacant = gpu_identity_vacant(m, f);
     if (vacant < m->next.n) {
         r.index = m->next.items[vacant].index;
         m->next.items[vacant] = r;
-        return OK;
+    } else {
+        r.index = gpu_identity_new_index(m, f);
+        if (r.index == LIMIT_GPU_CARDS)
+            return false;
+        gpu_identity_insert(&m->next, &r);
     }
-    r.index = gpu_identity_new_index(m, f);
-    if (r.index == LIMIT_GPU_CARDS)
-        return ERR_LIMIT;
-    gpu_identity_insert(&m->next, &r);
-    return OK;
+    m->changed = true;
+    return true;
 }
 
-/* Whole cards first, because they have a number of their own; then slices. In the order of their
- * PCI addresses, so that the result does not depend on NVML's order. */
-static enum errc gpu_identity_add(struct gpu_matching *m, bool mig)
+/* The next card of this kind without a record, and how many there are. In the order of their PCI
+ * addresses, so that the result does not depend on NVML's order. */
+static const struct gpu_found *gpu_identity_next(const struct gpu_matching *m, bool mig,
+                                                 uint32_t *ret_n)
 {
+    const struct gpu_found *best = NULL;
+    *ret_n = 0;
+    for (size_t i = 0; i < m->scan->n; i++) {
+        const struct gpu_found *f = &m->scan->items[i];
+        if (f->mig != mig || gpu_identity_find(&m->next, f->uuid) != NULL)
+            continue;
+        ++*ret_n;
+        int order = best == NULL ? -1 : strcmp(f->pci, best->pci);
+        if (order < 0 || (order == 0 && f->gpu_instance < best->gpu_instance))
+            best = f;
+    }
+    return best;
+}
+
+/* Whole cards first, because they have a number of their own; then slices. */
+static void gpu_identity_add(struct gpu_matching *m, bool mig)
+{
+    uint32_t left = 0;
     for (;;) {
-        const struct gpu_found *best = NULL;
-        for (size_t i = 0; i < m->scan->n; i++) {
-            const struct gpu_found *f = &m->scan->items[i];
-            if (f->mig != mig || gpu_identity_find(&m->next, f->uuid) != NULL)
-                continue;
-            int order = best == NULL ? -1 : strcmp(f->pci, best->pci);
-            if (order < 0 || (order == 0 && f->gpu_instance < best->gpu_instance))
-                best = f;
+        const struct gpu_found *f = gpu_identity_next(m, mig, &left);
+        if (f == NULL)
+            return;
+        if (!gpu_identity_new(m, f)) {
+            m->left_out += left;
+            return;
         }
-        if (best == NULL)
-            return OK;
-        enum errc code = gpu_identity_new(m, best);
-        if (code != OK)
-            return code;
     }
 }
 
 enum errc gpu_identity_match(struct gpu_identity *id, const struct gpu_scan *scan,
                              bool (*in_use)(void *ctx, uint32_t index), void *ctx,
-                             bool *ret_changed)
+                             bool *ret_changed, uint32_t *ret_left_out)
 {
     struct gpu_matching m = {.scan = scan, .in_use = in_use, .ctx = ctx, .first = id->n == 0};
     if (!gpu_identity_reserve(&m.next, id->n + scan->n + 1))
@@ -334,15 +348,11 @@ enum errc gpu_identity_match(struct gpu_identity *id, const struct gpu_scan *sca
         memcpy(m.next.items, id->items, id->n * sizeof(id->items[0]));
     m.next.n = id->n;
     gpu_identity_known(&m);
-    enum errc code = gpu_identity_add(&m, false);
-    if (code == OK)
-        code = gpu_identity_add(&m, true);
-    if (code != OK) {
-        gpu_identity_done(&m.next);
-        return code;
-    }
+    gpu_identity_add(&m, false);
+    gpu_identity_add(&m, true);
     gpu_identity_done(id);
     *id = m.next;
     *ret_changed = m.changed;
+    *ret_left_out = m.left_out;
     return OK;
 }

@@ -147,9 +147,10 @@ enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
 {
     struct gpu_entry *entries;
     struct gpu_card *cards;
+    uint32_t no_index = 0;
     if (!gpu_list_arrays(l->identity.n + scan->n, &entries, &cards))
         return ERR_NOMEM;
-    enum errc code = gpu_identity_match(&l->identity, scan, in_use, ctx, ret_save);
+    enum errc code = gpu_identity_match(&l->identity, scan, in_use, ctx, ret_save, &no_index);
     if (code != OK) {
         mem_free(entries);
         mem_free(cards);
@@ -167,6 +168,7 @@ enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
     l->entries = entries;
     l->cards = cards;
     l->n = n;
+    l->no_index = no_index;
     l->no_driver[0] = '\0';
     *ret_changed = changed;
     return OK;

@@ -68,10 +68,22 @@ static void gpu_watch_fault(struct gpu_watch *w, const char *text)
 static void gpu_watch_save(struct gpu_watch *w)
 {
     struct err e = ERR_INIT;
-    if (!w->unsaved || w->path[0] == '\0')
-        return;
-    w->unsaved = gpu_identity_save(w->path, &w->list.identity, &e) != OK;
+    w->unsaved =
+        w->unsaved && w->path[0] != '\0' && gpu_identity_save(w->path, &w->list.identity, &e) != OK;
     gpu_watch_fault(w, w->unsaved ? e.text : "");
+}
+
+/* What NVML lists and the list does not have. */
+static void gpu_watch_left_out(struct gpu_watch *w, const struct gpu_scan *scan)
+{
+    uint32_t n = scan->left_out + w->list.no_index;
+    if (w->list.no_index > 0)
+        (void)snprintf(w->left_out, sizeof(w->left_out), "all %u indices are taken",
+                       LIMIT_GPU_CARDS);
+    else
+        memcpy(w->left_out, scan->why, sizeof(w->left_out));
+    w->changed = w->changed || w->state.left_out != n;
+    w->state.left_out = n;
 }
 
 static void gpu_watch_scanned(struct gpu_watch *w, const struct gpu_scan *scan)
@@ -83,8 +95,7 @@ static void gpu_watch_scanned(struct gpu_watch *w, const struct gpu_scan *scan)
     enum errc code = gpu_list_scan(&w->list, scan, w->in_use, w->ctx, now_ms, &changed, &save);
     w->state.polls++;
     if (code != OK) {
-        gpu_watch_fault(w, code == ERR_LIMIT ? "there are more cards than a node may have"
-                                             : "no memory for the list of cards");
+        gpu_watch_fault(w, "no memory for the list of cards");
         return;
     }
     w->changed = w->changed || changed;
@@ -93,9 +104,7 @@ static void gpu_watch_scanned(struct gpu_watch *w, const struct gpu_scan *scan)
     gpu_watch_save(w);
     gpu_watch_phase(w, GPU_WATCH_RUNNING, "");
     memcpy(w->driver, scan->driver, sizeof(w->driver));
-    memcpy(w->left_out, scan->why, sizeof(w->left_out));
-    w->changed = w->changed || w->state.left_out != scan->left_out;
-    w->state.left_out = scan->left_out;
+    gpu_watch_left_out(w, scan);
     for (size_t i = 0; i < w->list.n; i++)
         away = away || w->list.entries[i].missing || w->list.entries[i].health.away;
     gpu_thread_probe(w->thread, away);

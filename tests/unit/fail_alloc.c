@@ -1,5 +1,4 @@
-/* Failing allocations; see fail_alloc.h. The state is per process: check forks a process for each
- * test. */
+/* Failing allocations; see fail_alloc.h. */
 #include "fail_alloc.h"
 
 #include <check.h>
@@ -7,7 +6,7 @@
 
 #define STEPS_MAX 100000
 
-static struct {
+static _Thread_local struct {
     enum fail_alloc_mode mode;
     size_t nth;
     size_t count;

@@ -1,8 +1,8 @@
 /*
  * Makes cardpack's allocations fail on purpose. Every unit test is linked with --wrap, so the
  * calloc and realloc calls of mem.c come here; only mem.c makes such calls, and those of libraries
- * do not come here. Code must survive two modes: one allocation fails (the next one succeeds), or
- * all from then on fail.
+ * do not come here. Only allocations of the thread that arms it are counted and fail. Code must
+ * survive two modes: one allocation fails (the next one succeeds), or all from then on fail.
  *
  * static enum errc scenario(void *ctx) { ...ERR_NOMEM exactly where an allocation failed... }
  * fail_alloc_each(scenario, &ctx);

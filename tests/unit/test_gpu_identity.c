@@ -10,14 +10,15 @@
 #define GIB (UINT64_C(1) << 30)
 
 static uint32_t busy[8]; /* indices that pods use, each plus one */
+static bool inverted;    /* pods use all others */
 
 static bool in_use(void *ctx, uint32_t index)
 {
     (void)ctx;
     for (size_t i = 0; i < COUNT_OF(busy); i++)
         if (busy[i] == index + 1)
-            return true;
-    return false;
+            return !inverted;
+    return inverted;
 }
 
 /* "A:0" is the card GPU-A at bus 0 with minor 0; "A/2:0" its slice with GPU instance 2. */
@@ -57,7 +58,9 @@ static void match(struct gpu_identity *id, const char *cards, const char *expect
     char text[512];
     struct buf b = BUF_ON(text);
     bool changed = false;
-    ck_assert_int_eq(gpu_identity_match(id, &s, in_use, NULL, &changed), OK);
+    uint32_t left_out = 0;
+    ck_assert_int_eq(gpu_identity_match(id, &s, in_use, NULL, &changed, &left_out), OK);
+    ck_assert_uint_eq(left_out, 0);
     for (size_t i = 0; i < id->n; i++)
         buf_printf(&b, "%s%u=%s%s", i == 0 ? "" : " ", id->items[i].index, id->items[i].uuid + 4,
                    id->items[i].missing ? "?" : "");
@@ -118,11 +121,12 @@ START_TEST(the_file_has_what_was_written)
     struct gpu_scan s = scan_of("A:0 B/1:1 B/2:1", found);
     struct stat st;
     bool changed = false;
+    uint32_t left_out = 0;
     ck_assert_ptr_nonnull(mkdtemp(folder));
     (void)snprintf(path, sizeof(path), "%s/cards", folder);
     ck_assert_ok(gpu_identity_load(path, &read, &e), &e); /* none yet */
     ck_assert_uint_eq(read.n, 0);
-    ck_assert_int_eq(gpu_identity_match(&id, &s, in_use, NULL, &changed), OK);
+    ck_assert_int_eq(gpu_identity_match(&id, &s, in_use, NULL, &changed, &left_out), OK);
     ck_assert(changed);
     ck_assert_ok(gpu_identity_save(path, &id, &e), &e);
     ck_assert_int_eq(stat(path, &st), 0);
@@ -134,7 +138,7 @@ START_TEST(the_file_has_what_was_written)
     ck_assert_str_eq(read.items[0].parent, "");
     ck_assert_uint_eq(read.items[0].memory_bytes, 80 * GIB);
     ck_assert(read.items[0].missing);
-    ck_assert_int_eq(gpu_identity_match(&read, &s, in_use, NULL, &changed), OK);
+    ck_assert_int_eq(gpu_identity_match(&read, &s, in_use, NULL, &changed, &left_out), OK);
     ck_assert(!changed);
     gpu_identity_done(&read);
     gpu_identity_done(&id);
@@ -187,6 +191,40 @@ START_TEST(a_damaged_file_is_refused)
 
 END_TEST
 
+/* Two records are vacant, and there are two cards and two slices too many. */
+START_TEST(cards_without_an_index_are_counted)
+{
+    struct gpu_found found[16];
+    struct gpu_identity id = {.n = 0};
+    struct gpu_scan s = scan_of("A:0 B:1 C:2 D:3 E/1:4 E/2:4", found);
+    struct err e = ERR_INIT;
+    struct buf text;
+    bool changed = false;
+    uint32_t left_out = 7;
+    buf_init(&text, LIMIT_GPU_STATE_BYTES);
+    buf_put(&text, STR("cardpack-cards 1\n"));
+    for (unsigned i = 0; i < LIMIT_GPU_CARDS; i++)
+        buf_printf(&text, "%u old-%u pci-%u - 1\n", i, i, i);
+    buf_printf(&text, "end %u\n", LIMIT_GPU_CARDS);
+    ck_assert_ok(gpu_identity_read(buf_str(&text), &id, &e), &e);
+    buf_done(&text);
+    busy[0] = 500 + 1;
+    busy[1] = 600 + 1;
+    inverted = true;
+    ck_assert_int_eq(gpu_identity_match(&id, &s, in_use, NULL, &changed, &left_out), OK);
+    ck_assert(changed);
+    ck_assert_uint_eq(left_out, 4);
+    ck_assert_uint_eq(id.n, LIMIT_GPU_CARDS);
+    ck_assert_str_eq(id.items[500].uuid, "GPU-A");
+    ck_assert_str_eq(id.items[600].uuid, "GPU-B");
+    ck_assert_int_eq(gpu_identity_match(&id, &s, in_use, NULL, &changed, &left_out), OK);
+    ck_assert(!changed);
+    ck_assert_uint_eq(left_out, 4);
+    gpu_identity_done(&id);
+}
+
+END_TEST
+
 static enum errc match_and_write(void *ctx)
 {
     struct gpu_found found[16];
@@ -194,9 +232,10 @@ static enum errc match_and_write(void *ctx)
     struct gpu_identity id = {.n = 0};
     struct buf b;
     bool changed = false;
+    uint32_t left_out = 0;
     (void)ctx;
     buf_init(&b, LIMIT_GPU_STATE_BYTES);
-    enum errc code = gpu_identity_match(&id, &s, in_use, NULL, &changed);
+    enum errc code = gpu_identity_match(&id, &s, in_use, NULL, &changed, &left_out);
     if (code == OK) {
         gpu_identity_write(&id, &b);
         code = buf_fault(&b);
@@ -221,6 +260,7 @@ int main(void)
     Suite *s = suite_create("gpu_identity");
     TCase *c = tcase_create("gpu_identity");
     tcase_add_loop_test(c, an_index_stays_with_its_card, 0, 14);
+    tcase_add_test(c, cards_without_an_index_are_counted);
     tcase_add_test(c, the_file_has_what_was_written);
     tcase_add_test(c, a_file_that_cannot_be_written_keeps_its_content);
     tcase_add_loop_test(c, a_damaged_file_is_refused, 0, 15);

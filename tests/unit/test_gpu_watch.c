@@ -1,63 +1,110 @@
-/* The watch on the double of NVIDIA's library: the thread, an XID, and a library that is not there.
+/* The watch on the double of NVIDIA's library: its states, and what XIDs and polls make of cards.
  */
-#include "gpu/gpu_watch.h"
-#include "on_loop.h"
+#include "fail_alloc.h"
+#include "gpu_rig.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
-static char world[] = "/tmp/gpu_watch.XXXXXX";
-
-static void write_world(const char *text)
-{
-    char fresh[64];
-    (void)snprintf(fresh, sizeof(fresh), "%s.new", world);
-    FILE *f = fopen(fresh, "we");
-    ck_assert_ptr_nonnull(f);
-    (void)fputs(text, f);
-    ck_assert_int_eq(fclose(f), 0);
-    ck_assert_int_eq(rename(fresh, world), 0);
-}
+#define CARD(n)       "card uuid=GPU-" n " name=A100 bus=" n " minor=" n " mib=40960 "
+#define EVENT(n, xid) "event number=" n " uuid=GPU-1 xid=" xid "\n"
 
 START_TEST(an_xid_reaches_the_list)
 {
-    struct err e = ERR_INIT;
-    struct gpu_watch *w = NULL;
-    struct loop *l = loop_make();
+    struct gpu_rig r;
     size_t n = 0;
-    ck_assert_int_ge(mkstemp(world), 0);
-    ck_assert_int_eq(setenv("CARDPACK_NVML_WORLD", world, 1), 0);
-    write_world("card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960\n");
-    struct gpu_watch_settings s = {.library = NVML_DOUBLE, .poll_ms = 50, .wait_ms = 20};
-    ck_assert_ok(gpu_watch_new(l, &s, &w, &e), &e);
-    run_while(l, gpu_watch_state(w).phase == GPU_WATCH_STARTING);
-    const struct gpu_card *c = gpu_watch_cards(w, &n);
-    ck_assert_uint_eq(n, 1);
-    ck_assert_str_is(c->uuid, "GPU-1");
+    gpu_rig_open(&r, CARD("1") "\n");
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    const struct gpu_card *c = gpu_watch_cards(r.watch, &n);
     ck_assert_uint_eq(c->memory_bytes, UINT64_C(40960) << 20);
-    ck_assert_int_eq(c->health, GPU_HEALTHY);
-    write_world("card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960\n"
-                "event number=1 uuid=GPU-1 xid=79\n");
-    run_while(l, gpu_watch_find(w, 0)->health != GPU_UNHEALTHY);
-    ck_assert_uint_eq(gpu_watch_state(w).last_xid, 79);
-    (void)gpu_watch_free(w, 5000);
-    (void)loop_free(l);
-    (void)unlink(world);
+    world_write(&r.world, CARD("1") "\n" EVENT("1", "79"));
+    gpu_rig_until(&r, "1=GPU-1!");
+    assert_reason(&r, 1, "XID 79");
+    ck_assert_uint_eq(gpu_watch_state(r.watch).last_xid, 79);
+    gpu_rig_close(&r);
 }
 
 END_TEST
 
 START_TEST(a_missing_library_is_a_state)
 {
-    struct err e = ERR_INIT;
-    struct gpu_watch *w = NULL;
-    struct loop *l = loop_make();
-    struct gpu_watch_settings s = {.library = "/nonexistent/libnvidia-ml.so.1"};
-    ck_assert_ok(gpu_watch_new(l, &s, &w, &e), &e);
-    run_while(l, gpu_watch_state(w).phase == GPU_WATCH_STARTING);
-    ck_assert_int_eq(gpu_watch_state(w).phase, GPU_WATCH_NO_LIBRARY);
-    (void)gpu_watch_free(w, 5000);
-    (void)loop_free(l);
+    struct gpu_rig r;
+    gpu_rig_open(&r, "");
+    r.s.library = "/nonexistent/libnvidia-ml.so.1";
+    gpu_rig_start(&r);
+    gpu_rig_until_phase(&r, GPU_WATCH_NO_LIBRARY, "");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* Asked in each scan, after its allocations: those of the next one fail. */
+static bool fail_next_scan(void *ctx, uint32_t index)
+{
+    bool *fails = ctx;
+    (void)index;
+    if (*fails)
+        fail_alloc_arm(FAIL_ONCE, 1);
+    *fails = false;
+    return true;
+}
+
+START_TEST(a_lack_of_memory_is_no_longer_told_when_it_has_passed)
+{
+    struct gpu_rig r;
+    bool fails = false;
+    gpu_rig_open(&r, CARD("1") "mig=1\nslice uuid=MIG-1 profile=1g gi=1 ci=0 mib=4864\n"
+                               "slice uuid=MIG-2 profile=1g gi=2 ci=0 mib=4864\n");
+    gpu_rig_nodes(&r, 1, 1);
+    gpu_rig_nodes(&r, 1, 2);
+    r.s.in_use = fail_next_scan;
+    r.s.ctx = &fails;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "0=MIG-1 1=MIG-2");
+    world_write(&r.world, CARD("1") "mig=1\nslice uuid=MIG-1 profile=1g gi=1 ci=0 mib=4864\n");
+    gpu_rig_until(&r, "0=MIG-1 1=MIG-2?");
+    fails = true;
+    run_while(r.loop, gpu_watch_state(r.watch).state_fault.n == 0);
+    gpu_rig_poll(&r);
+    ck_assert_str_is(gpu_watch_state(r.watch).state_fault, "");
+    gpu_rig_until(&r, "0=MIG-1 1=MIG-2?");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* Writes a state file in which every index is taken. */
+static void fill_state(const struct gpu_rig *r)
+{
+    FILE *f = fopen(r->state, "we");
+    ck_assert_ptr_nonnull(f);
+    (void)fputs("cardpack-cards 1\n", f);
+    for (unsigned i = 0; i < LIMIT_GPU_CARDS; i++)
+        (void)fprintf(f, "%u GPU-%u 00000000:%02X:%02X.0 - 1\n", i, i, i >> 5, i & 31);
+    (void)fprintf(f, "end %u\n", LIMIT_GPU_CARDS);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static bool always(void *ctx, uint32_t index)
+{
+    (void)ctx;
+    (void)index;
+    return true;
+}
+
+START_TEST(a_card_too_many_is_left_out_and_the_others_are_watched)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "\n" CARD("5000") "\n");
+    fill_state(&r);
+    r.s.in_use = always;
+    gpu_rig_start(&r);
+    run_while(r.loop, gpu_watch_state(r.watch).phase != GPU_WATCH_RUNNING);
+    ck_assert_uint_eq(gpu_watch_state(r.watch).left_out, 1);
+    ck_assert_uint_gt(gpu_watch_state(r.watch).left_out_why.n, 0);
+    ck_assert(!gpu_watch_find(r.watch, 1)->missing);
+    ck_assert_int_eq(gpu_watch_find(r.watch, 1)->health, GPU_HEALTHY);
+    world_write(&r.world, CARD("1") "\n" CARD("5000") "\n" EVENT("1", "79"));
+    run_while(r.loop, gpu_watch_find(r.watch, 1)->health != GPU_UNHEALTHY);
+    gpu_rig_close(&r);
 }
 
 END_TEST
@@ -68,6 +115,8 @@ int main(void)
     TCase *c = tcase_create("gpu_watch");
     tcase_add_test(c, an_xid_reaches_the_list);
     tcase_add_test(c, a_missing_library_is_a_state);
+    tcase_add_test(c, a_lack_of_memory_is_no_longer_told_when_it_has_passed);
+    tcase_add_test(c, a_card_too_many_is_left_out_and_the_others_are_watched);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

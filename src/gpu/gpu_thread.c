@@ -32,6 +32,8 @@ struct gpu_thread {
     struct gpu_roots roots;
     struct nvml *nvml; /* NULL: not open */
     struct nvml_events *events;
+    struct nvml_device *heard[LIMIT_GPU_CARDS]; /* whose events are registered */
+    size_t n_heard;
     struct gpu_scan scan;
     uint64_t poll_due;
     uint64_t opened_at;
@@ -90,6 +92,7 @@ static void gpu_thread_put(struct gpu_thread *t, struct gpu_post *p)
     }
     if (last != NULL && last->kind == p->kind &&
         (p->kind == GPU_POST_SCAN || p->kind == GPU_POST_DOWN)) {
+        p->unloaded = p->unloaded || last->unloaded;
         list_remove(&last->link);
         gpu_post_free(last);
     }
@@ -138,12 +141,13 @@ static void gpu_thread_post_scan(struct gpu_thread *t)
     gpu_thread_post(t, p);
 }
 
-static void gpu_thread_post_down(struct gpu_thread *t)
+static void gpu_thread_post_down(struct gpu_thread *t, int code)
 {
     struct gpu_post *p = gpu_thread_new_post(GPU_POST_DOWN);
     if (p == NULL)
         return;
     p->no_library = t->no_library;
+    p->unloaded = code == NVML_DRIVER_NOT_LOADED;
     memcpy(p->why, t->why, sizeof(p->why));
     gpu_thread_post(t, p);
 }
@@ -165,26 +169,32 @@ static void gpu_thread_fail(struct gpu_thread *t, const char *call, int code)
     if (code != NVML_OK)
         (void)snprintf(t->why, sizeof(t->why), "%s: NVML error %d (%s)", call, code,
                        nvml_text(t->nvml, code));
-    gpu_thread_post_down(t);
+    gpu_thread_post_down(t, code);
     gpu_thread_close(t);
     uint64_t most = t->settings.retry_ms * RETRY_MOST;
     t->delay_ms = t->delay_ms == 0 ? t->settings.retry_ms : MIN_OF(t->delay_ms * 2, most);
 }
 
-/* A card whose events can't be registered is polled only. */
+static bool gpu_thread_hears(const struct gpu_thread *t, const struct nvml_device *card)
+{
+    for (size_t i = 0; i < t->n_heard; i++)
+        if (t->heard[i] == card)
+            return true;
+    return false;
+}
+
+/* Registers the scan's cards that are new: one in MIG mode is in the scan only when it has slices.
+ * A card whose events can't be registered is polled only. */
 static void gpu_thread_register(struct gpu_thread *t)
 {
-    if (nvml_events_new(t->nvml, &t->events) != NVML_OK) {
-        t->events = NULL;
-        return;
-    }
-    for (size_t i = 0; i < t->scan.n; i++) {
+    for (size_t i = 0; t->events != NULL && i < t->scan.n; i++) {
         uint64_t types = 0;
         struct nvml_device *card = t->scan.items[i].card;
-        if (i > 0 && t->scan.items[i - 1].card == card)
+        if (t->n_heard == COUNT_OF(t->heard) || gpu_thread_hears(t, card))
             continue;
-        if (nvml_events_supported(t->nvml, card, &types) == NVML_OK && (types & EVENTS) != 0)
-            (void)nvml_events_register(t->nvml, t->events, card, types & EVENTS);
+        if (nvml_events_supported(t->nvml, card, &types) == NVML_OK && (types & EVENTS) != 0 &&
+            nvml_events_register(t->nvml, t->events, card, types & EVENTS) == NVML_OK)
+            t->heard[t->n_heard++] = card;
     }
 }
 
@@ -207,6 +217,9 @@ static bool gpu_thread_open(struct gpu_thread *t)
         gpu_thread_fail(t, "nvmlDeviceGetCount", code);
         return false;
     }
+    t->n_heard = 0;
+    if (nvml_events_new(t->nvml, &t->events) != NVML_OK)
+        t->events = NULL;
     gpu_thread_register(t);
     t->delay_ms = 0;
     t->opened_at = gpu_thread_now_ms();
@@ -257,6 +270,7 @@ static void gpu_thread_poll(struct gpu_thread *t)
     } else {
         gpu_scan_done(&t->scan);
         t->scan = now;
+        gpu_thread_register(t);
     }
     gpu_thread_post_scan(t);
 }

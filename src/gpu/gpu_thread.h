@@ -44,6 +44,7 @@ struct gpu_post {
     enum gpu_post_kind kind;
     struct gpu_scan scan;      /* SCAN */
     bool no_library;           /* DOWN */
+    bool unloaded;             /* DOWN: the driver was, which resets the cards */
     char uuid[GPU_UUID_BYTES]; /* XID: of the card */
     uint64_t xid;
     uint32_t gpu_instance;

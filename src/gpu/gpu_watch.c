@@ -133,7 +133,7 @@ static void gpu_watch_answered(struct gpu_watch *w, struct gpu_post *p)
 static void gpu_watch_down(struct gpu_watch *w, const struct gpu_post *p)
 {
     gpu_watch_phase(w, p->no_library ? GPU_WATCH_NO_LIBRARY : GPU_WATCH_NO_DRIVER, p->why);
-    w->changed = gpu_list_no_driver(&w->list, p->why, true) || w->changed;
+    w->changed = gpu_list_no_driver(&w->list, p->why, p->unloaded) || w->changed;
 }
 
 static void gpu_watch_xid(struct gpu_watch *w, const struct gpu_post *p)

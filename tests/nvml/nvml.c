@@ -42,6 +42,8 @@ struct process_info {
 
 static char listed[CARDS][TEXT]; /* at the init: NVML lists cards only then */
 static unsigned int n_listed;
+static char heard[CARDS][TEXT]; /* whose events were registered for */
+static unsigned int n_heard;
 static unsigned long long seen; /* events up to this number were delivered */
 
 EXPORT int nvmlInit_v2(void);
@@ -256,6 +258,7 @@ int nvmlEventSetCreate(void **ret)
     static int set;
     *ret = &set;
     world_begin();
+    n_heard = 0;
     return world_end(world.no_events != 0 ? 3 : 0);
 }
 
@@ -269,14 +272,24 @@ int nvmlDeviceGetSupportedEventTypes(struct nvmlDevice *d, unsigned long long *r
     CARD_CALL(d, *ret = 0x1f);
 }
 
+static unsigned int hears(const char *uuid)
+{
+    unsigned int i = 0;
+    while (i < n_heard && strcmp(heard[i], uuid) != 0)
+        i++;
+    return i < n_heard;
+}
+
 int nvmlDeviceRegisterEvents(struct nvmlDevice *d, unsigned long long types, void *set)
 {
     if (set == NULL || (types & ~0x1fULL) != 0)
         return 2;
-    CARD_CALL(d, code = 0);
+    CARD_CALL(d, s != NULL             ? (void)(code = 2)
+                 : hears(d->uuid) == 0 ? (void)memcpy(heard[n_heard++], d->uuid, TEXT)
+                                       : (void)0);
 }
 
-/* The next event by its number. */
+/* The next event by its number, of a card that was registered. */
 static int next(struct event_data *ret)
 {
     for (unsigned int i = 0; i < world.n_events; i++) {
@@ -284,6 +297,8 @@ static int next(struct event_data *ret)
         if (e->number <= seen)
             continue;
         seen = e->number;
+        if (hears(e->uuid) == 0)
+            continue;
         *ret = (struct event_data){world_handle(e->uuid), 0x8, e->xid, e->gi, NO_VALUE};
         return 0;
     }

@@ -36,6 +36,157 @@ START_TEST(a_missing_library_is_a_state)
 
 END_TEST
 
+/* What one XID, and then the health checks that are switched off, do to a card. */
+START_TEST(each_xid_has_its_effect)
+{
+    static const struct {
+        const char *xid;
+        const char *cards;
+        const char *disable;
+        const char *enable;
+    } cases[] = {
+        {"13", "1=GPU-1 2=GPU-2", NULL, NULL},    {"31", "1=GPU-1 2=GPU-2", NULL, NULL},
+        {"43", "1=GPU-1 2=GPU-2", NULL, NULL},    {"45", "1=GPU-1 2=GPU-2", NULL, NULL},
+        {"68", "1=GPU-1 2=GPU-2", NULL, NULL},    {"109", "1=GPU-1 2=GPU-2", NULL, NULL},
+        {"63", "1=GPU-1~ 2=GPU-2", NULL, NULL},   {"92", "1=GPU-1~ 2=GPU-2", NULL, NULL},
+        {"94", "1=GPU-1~ 2=GPU-2", NULL, NULL},   {"48", "1=GPU-1! 2=GPU-2", NULL, NULL},
+        {"62", "1=GPU-1! 2=GPU-2", NULL, NULL},   {"64", "1=GPU-1! 2=GPU-2", NULL, NULL},
+        {"74", "1=GPU-1! 2=GPU-2", NULL, NULL},   {"79", "1=GPU-1! 2=GPU-2", NULL, NULL},
+        {"95", "1=GPU-1! 2=GPU-2", NULL, NULL},   {"119", "1=GPU-1! 2=GPU-2", NULL, NULL},
+        {"120", "1=GPU-1! 2=GPU-2", NULL, NULL},  {"177", "1=GPU-1! 2=GPU-2", NULL, NULL},
+        {"79", "1=GPU-1 2=GPU-2", "all", NULL},   {"79", "1=GPU-1 2=GPU-2", "xids", NULL},
+        {"79", "1=GPU-1 2=GPU-2", "48,79", NULL}, {"79", "1=GPU-1! 2=GPU-2", "48", NULL},
+        {"79", "1=GPU-1! 2=GPU-2", "all", "79"},  {"31", "1=GPU-1! 2=GPU-2", NULL, "31"},
+    };
+    struct gpu_rig r;
+    char world[512];
+    gpu_rig_open(&r, CARD("1") "\n" CARD("2") "\n");
+    r.s.disable = str_of(cases[_i].disable);
+    r.s.enable = str_of(cases[_i].enable);
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1 2=GPU-2");
+    (void)snprintf(world, sizeof(world), CARD("1") "\n" CARD("2") "\n" EVENT("1", "%s"),
+                   cases[_i].xid);
+    world_write(&r.world, world);
+    run_while(r.loop, gpu_watch_state(r.watch).xids == 0);
+    ck_assert_str_eq(gpu_rig_cards(&r), cases[_i].cards);
+    gpu_rig_poll(&r); /* which does not take it back */
+    ck_assert_str_eq(gpu_rig_cards(&r), cases[_i].cards);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_card_with_an_xid_recovers_after_its_reset)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "\n");
+    r.s.cooldown_ms = 30;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    world_write(&r.world, CARD("1") "\n" EVENT("1", "79") EVENT("2", "45"));
+    run_while(r.loop, gpu_watch_state(r.watch).xids < 2);
+    /* Good polls alone don't make it healthy, for however long. */
+    for (int i = 0; i < 20; i++)
+        gpu_rig_poll(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), "1=GPU-1!");
+    assert_reason(&r, 1, "it needs a reset");
+    world_write(&r.world, CARD("1") "error=15\n");
+    gpu_rig_until(&r, "1=GPU-1?");
+    world_write(&r.world, CARD("1") "\n");
+    gpu_rig_until(&r, "1=GPU-1");
+    ck_assert_str_is(gpu_watch_find(r.watch, 1)->reason, "");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(rows_are_warned_of_or_make_a_card_unhealthy)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "\n" CARD("2") "\n");
+    r.s.cooldown_ms = 30;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1 2=GPU-2");
+    world_write(&r.world, CARD("1") "pending=1\n" CARD("2") "\n");
+    gpu_rig_until(&r, "1=GPU-1~ 2=GPU-2");
+    assert_reason(&r, 1, "drain");
+    world_write(&r.world, CARD("1") "pending=1\n" CARD("2") "failure=1\n");
+    gpu_rig_until(&r, "1=GPU-1~ 2=GPU-2!");
+    assert_reason(&r, 2, "no spare row");
+    /* Older cards have no rows, but count errors and retire pages. */
+    world_write(&r.world, CARD("1") "rows=0 pages=1\n" CARD("2") "rows=0 ecc=3\n");
+    gpu_rig_until(&r, "1=GPU-1~ 2=GPU-2!");
+    world_write(&r.world, CARD("1") "\n" CARD("2") "\n");
+    gpu_rig_until(&r, "1=GPU-1 2=GPU-2");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(without_events_the_cards_are_polled)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "\nno-events\n");
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    world_write(&r.world, CARD("1") "failure=1\nno-events\n" EVENT("1", "79"));
+    gpu_rig_until(&r, "1=GPU-1!");
+    gpu_rig_poll(&r);
+    ck_assert_uint_eq(gpu_watch_state(r.watch).xids, 0);
+    assert_reason(&r, 1, "no spare row");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_driver_that_is_not_there_is_tried_again)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, "init error=9\n");
+    gpu_rig_start(&r);
+    gpu_rig_until_phase(&r, GPU_WATCH_NO_DRIVER, "");
+    ck_assert_str_is(gpu_watch_state(r.watch).why, "nvmlInit: NVML error 9 (Driver Not Loaded)");
+    world_write(&r.world, CARD("1") "\n");
+    gpu_rig_until(&r, "1=GPU-1");
+    ck_assert_str_is(gpu_watch_state(r.watch).why, "");
+    world_write(&r.world, "init error=9\n" CARD("1") "\n");
+    gpu_rig_until_phase(&r, GPU_WATCH_NO_DRIVER, "1=GPU-1!");
+    assert_reason(&r, 1, "Driver Not Loaded");
+    world_write(&r.world, CARD("1") "\n");
+    gpu_rig_until(&r, "1=GPU-1");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* The driver was unloaded, which resets the cards; or a call failed, which does not. */
+START_TEST(only_a_driver_that_was_unloaded_has_reset_the_cards)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "\n");
+    r.s.cooldown_ms = 10;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    world_write(&r.world, CARD("1") "\n" EVENT("1", "79"));
+    gpu_rig_until(&r, "1=GPU-1!");
+    world_write(&r.world, CARD("1") "\ninit error=999\n");
+    gpu_rig_until_phase(&r, GPU_WATCH_NO_DRIVER, "1=GPU-1!");
+    world_write(&r.world, CARD("1") "\n");
+    gpu_rig_until(&r, "1=GPU-1!");
+    for (int i = 0; i < 10; i++)
+        gpu_rig_poll(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), "1=GPU-1!");
+    assert_reason(&r, 1, "it needs a reset");
+    world_write(&r.world, CARD("1") "\ninit error=9\n");
+    gpu_rig_until_phase(&r, GPU_WATCH_NO_DRIVER, "1=GPU-1!");
+    world_write(&r.world, CARD("1") "\n");
+    gpu_rig_until(&r, "1=GPU-1");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
 /* Asked in each scan, after its allocations: those of the next one fail. */
 static bool fail_next_scan(void *ctx, uint32_t index)
 {
@@ -115,6 +266,12 @@ int main(void)
     TCase *c = tcase_create("gpu_watch");
     tcase_add_test(c, an_xid_reaches_the_list);
     tcase_add_test(c, a_missing_library_is_a_state);
+    tcase_add_loop_test(c, each_xid_has_its_effect, 0, 24);
+    tcase_add_test(c, a_card_with_an_xid_recovers_after_its_reset);
+    tcase_add_test(c, rows_are_warned_of_or_make_a_card_unhealthy);
+    tcase_add_test(c, without_events_the_cards_are_polled);
+    tcase_add_test(c, a_driver_that_is_not_there_is_tried_again);
+    tcase_add_test(c, only_a_driver_that_was_unloaded_has_reset_the_cards);
     tcase_add_test(c, a_lack_of_memory_is_no_longer_told_when_it_has_passed);
     tcase_add_test(c, a_card_too_many_is_left_out_and_the_others_are_watched);
     suite_add_tcase(s, c);

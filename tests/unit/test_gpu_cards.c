@@ -1,0 +1,292 @@
+/*
+ * The watch on the double of NVIDIA's library: cards that are lost, come back, are replaced or cut
+ * into slices, and which index each has then.
+ */
+#include "gpu_rig.h"
+
+#define CARD(n, minor) "card uuid=GPU-" n " name=A100 bus=" n " minor=" minor " mib=40960 "
+#define MIG_CARD       "card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960 mig=1\n"
+#define SLICE(gi)      "slice uuid=MIG-" gi " profile=1g.5gb gi=" gi " ci=0 mib=4864\n"
+
+static void open_and_start(struct gpu_rig *r, const char *world, const char *cards)
+{
+    gpu_rig_open(r, world);
+    for (unsigned gi = 1; gi <= 3; gi++)
+        gpu_rig_nodes(r, 0, gi);
+    gpu_rig_start(r);
+    gpu_rig_until(r, cards);
+}
+
+static void restart(struct gpu_rig *r, const char *world, const char *cards)
+{
+    gpu_rig_stop(r);
+    world_write(&r->world, world);
+    gpu_rig_start(r);
+    gpu_rig_until(r, cards);
+}
+
+/* The calls for it fail. */
+START_TEST(a_lost_card_is_unhealthy)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1", "0") "\n" CARD("2", "1") "\n");
+    r.s.probe_ms = HOUR_MS;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
+    world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "error=15\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2!");
+    assert_reason(&r, 1, "GPU is lost");
+    gpu_rig_poll(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), "0=GPU-1 1=GPU-2!");
+    /* It answers again at the next poll: no list of NVML was without it. */
+    world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "\n");
+    run_while(r.loop, memmem(gpu_watch_find(r.watch, 1)->reason.p,
+                             gpu_watch_find(r.watch, 1)->reason.n, "again", 5) == NULL);
+    ck_assert_str_eq(gpu_rig_cards(&r), "0=GPU-1 1=GPU-2!");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* Other errors don't mean that it is lost, and may pass. */
+START_TEST(a_card_that_fails_again_and_again_is_unhealthy)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1", "0") "\n" CARD("2", "1") "\n");
+    r.s.cooldown_ms = 20;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
+    world_write(&r.world, CARD("1", "0") "error=999\n" CARD("2", "1") "\n");
+    gpu_rig_until(&r, "0=GPU-1! 1=GPU-2");
+    assert_reason(&r, 0, "NVML error 999");
+    world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* NVML leaves it out at the next nvmlInit, and shifts its own indices and the minors. */
+START_TEST(a_lost_card_is_looked_for_and_recovers)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1", "0") "\n" CARD("2", "1") "\n" CARD("3", "2") "\n");
+    r.s.cooldown_ms = 30;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2 2=GPU-3");
+    world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "error=15\n" CARD("3", "1") "\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2? 2=GPU-3");
+    assert_reason(&r, 1, "NVML does not list the card");
+    ck_assert_int_eq(gpu_watch_find(r.watch, 1)->health, GPU_UNHEALTHY);
+    ck_assert_uint_eq(gpu_watch_find(r.watch, 2)->minor, 1);
+    world_write(&r.world, CARD("3", "0") "\n" CARD("2", "1") "\n" CARD("1", "2") "\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2 2=GPU-3");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_card_that_came_back_is_watched_for_the_cooldown)
+{
+    struct gpu_rig r;
+    open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n", "0=GPU-1 1=GPU-2");
+    world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "error=15\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2?");
+    world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2!");
+    assert_reason(&r, 1, "is watched for a while");
+    for (int i = 0; i < 10; i++)
+        gpu_rig_poll(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), "0=GPU-1 1=GPU-2!");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* An event comes with a handle of the list after the shift. */
+START_TEST(an_xid_after_a_shift_is_of_the_right_card)
+{
+    struct gpu_rig r;
+    open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n" CARD("3", "2") "\n",
+                   "0=GPU-1 1=GPU-2 2=GPU-3");
+    world_write(&r.world, CARD("3", "0") "\n" CARD("2", "1") "error=15\n" CARD("1", "2") "\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2? 2=GPU-3");
+    world_write(&r.world, CARD("3", "0") "\n" CARD("2", "1") "error=15\n" CARD(
+                              "1", "2") "\nevent number=1 uuid=GPU-3 xid=79\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2? 2=GPU-3!");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(indices_outlive_a_restart)
+{
+    struct gpu_rig r;
+    open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n" CARD("3", "2") "\n",
+                   "0=GPU-1 1=GPU-2 2=GPU-3");
+    restart(&r, CARD("3", "0") "\n" CARD("2", "1") "\n" CARD("1", "2") "\n",
+            "0=GPU-1 1=GPU-2 2=GPU-3");
+    restart(&r, CARD("1", "0") "\n" CARD("3", "1") "\n", "0=GPU-1 1=GPU-2? 2=GPU-3");
+    restart(&r, CARD("2", "0") "\n", "0=GPU-1? 1=GPU-2 2=GPU-3?");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* Before the first answer, the cards of the state file are there and can't be used. */
+START_TEST(after_a_restart_without_a_driver_the_cards_are_missing)
+{
+    struct gpu_rig r;
+    open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n", "0=GPU-1 1=GPU-2");
+    gpu_rig_stop(&r);
+    world_write(&r.world, "init error=9\n");
+    gpu_rig_start(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), "0=GPU-1? 1=GPU-2?");
+    ck_assert_int_eq(gpu_watch_find(r.watch, 0)->health, GPU_UNHEALTHY);
+    gpu_rig_until_phase(&r, GPU_WATCH_NO_DRIVER, "0=GPU-1? 1=GPU-2?");
+    ck_assert_int_eq(gpu_watch_find(r.watch, 0)->health, GPU_UNHEALTHY);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_replaced_card_has_the_index_if_no_pod_uses_it)
+{
+    struct gpu_rig r;
+    open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n", "0=GPU-1 1=GPU-2");
+    gpu_rig_stop(&r);
+    if (_i == 1)
+        r.busy = 1U << 1;
+    world_write(&r.world, CARD("1", "0") "\ncard uuid=GPU-9 name=H100 bus=2 minor=1 mib=81920\n");
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, _i == 1 ? "0=GPU-1 1=GPU-2? 2=GPU-9" : "0=GPU-1 1=GPU-9");
+    if (_i == 0)
+        ck_assert_uint_eq(gpu_watch_find(r.watch, 1)->memory_bytes, UINT64_C(81920) << 20);
+    /* When the pods have ended, the new card keeps the index that it has. */
+    r.busy = 0;
+    gpu_rig_poll(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), _i == 1 ? "0=GPU-1 1=GPU-2? 2=GPU-9" : "0=GPU-1 1=GPU-9");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(an_xid_of_one_slice_leaves_the_others_healthy)
+{
+    static const struct {
+        const char *event;
+        const char *cards;
+    } cases[] = {
+        {"event number=1 uuid=GPU-1 xid=79 gi=2\n", "0=MIG-1 1=MIG-2! 2=MIG-3 3=GPU-2"},
+        {"event number=1 uuid=GPU-1 xid=94 gi=3\n", "0=MIG-1 1=MIG-2 2=MIG-3~ 3=GPU-2"},
+        {"event number=1 uuid=GPU-1 xid=79\n", "0=MIG-1! 1=MIG-2! 2=MIG-3! 3=GPU-2"},
+        {"event number=1 uuid=GPU-1 xid=79 gi=9\n", "0=MIG-1 1=MIG-2 2=MIG-3 3=GPU-2"},
+        {"event number=1 uuid=GPU-2 xid=79\n", "0=MIG-1 1=MIG-2 2=MIG-3 3=GPU-2!"},
+    };
+    struct gpu_rig r;
+    char world[1024];
+    const char *before = MIG_CARD SLICE("1") SLICE("2") SLICE("3") CARD("2", "3") "\n";
+    open_and_start(&r, before, "0=MIG-1 1=MIG-2 2=MIG-3 3=GPU-2");
+    (void)snprintf(world, sizeof(world), "%s%s", before, cases[_i].event);
+    world_write(&r.world, world);
+    run_while(r.loop, gpu_watch_state(r.watch).xids == 0);
+    ck_assert_str_eq(gpu_rig_cards(&r), cases[_i].cards);
+    gpu_rig_poll(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), cases[_i].cards);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(slices_are_cards_of_their_own)
+{
+    struct gpu_rig r;
+    open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
+    const struct gpu_card *c = gpu_watch_find(r.watch, 1);
+    ck_assert(c->mig);
+    ck_assert_str_is(c->parent, "GPU-1");
+    ck_assert_str_is(c->profile, "1g.5gb");
+    ck_assert_uint_eq(c->memory_bytes, UINT64_C(4864) << 20);
+    ck_assert_uint_eq(c->gpu_instance, 2);
+    ck_assert_uint_eq(c->gpu_cap, 4);
+    ck_assert_uint_eq(c->compute_cap, 5);
+    ck_assert_uint_eq(c->minor, 0);
+    /* A fault of the card is one of each slice. */
+    world_write(&r.world,
+                "card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960 mig=1 failure=1\n" SLICE("1")
+                    SLICE("2"));
+    gpu_rig_until(&r, "0=MIG-1! 1=MIG-2!");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
+{
+    struct gpu_rig r;
+    open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
+    r.busy = 1U << 0;
+    world_write(&r.world, MIG_CARD SLICE("2"));
+    gpu_rig_until(&r, "0=MIG-1? 1=MIG-2");
+    world_write(&r.world, MIG_CARD SLICE("2") SLICE("3"));
+    gpu_rig_until(&r, "0=MIG-1? 1=MIG-2 2=MIG-3");
+    r.busy = 0;
+    gpu_rig_until(&r, "1=MIG-2 2=MIG-3");
+    world_write(&r.world, MIG_CARD SLICE("2"));
+    gpu_rig_until(&r, "1=MIG-2");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_card_is_switched_into_mig_mode_and_back)
+{
+    struct gpu_rig r;
+    open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n", "0=GPU-1 1=GPU-2");
+    world_write(&r.world, MIG_CARD SLICE("1") SLICE("2") CARD("2", "1") "\n");
+    gpu_rig_until(&r, "0=MIG-1 1=GPU-2 2=MIG-2");
+    world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "\n");
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
+    /* While a pod uses the card, its index is not given to a slice. */
+    r.busy = 1U << 0;
+    world_write(&r.world, MIG_CARD SLICE("1") CARD("2", "1") "\n");
+    gpu_rig_until(&r, "0=GPU-1? 1=GPU-2 2=MIG-1");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* A card in MIG mode without slices is in no list, but its slices come later. */
+START_TEST(a_slice_that_is_made_later_is_listened_to)
+{
+    struct gpu_rig r;
+    open_and_start(&r, MIG_CARD, "");
+    world_write(&r.world, MIG_CARD SLICE("1"));
+    gpu_rig_until(&r, "0=MIG-1");
+    world_write(&r.world, MIG_CARD SLICE("1") "event number=1 uuid=GPU-1 xid=79 gi=1\n");
+    gpu_rig_until(&r, "0=MIG-1!");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("gpu_cards");
+    TCase *c = tcase_create("gpu_cards");
+    tcase_add_test(c, a_lost_card_is_unhealthy);
+    tcase_add_test(c, a_card_that_fails_again_and_again_is_unhealthy);
+    tcase_add_test(c, a_lost_card_is_looked_for_and_recovers);
+    tcase_add_test(c, a_card_that_came_back_is_watched_for_the_cooldown);
+    tcase_add_test(c, an_xid_after_a_shift_is_of_the_right_card);
+    tcase_add_test(c, indices_outlive_a_restart);
+    tcase_add_test(c, after_a_restart_without_a_driver_the_cards_are_missing);
+    tcase_add_loop_test(c, a_replaced_card_has_the_index_if_no_pod_uses_it, 0, 2);
+    tcase_add_loop_test(c, an_xid_of_one_slice_leaves_the_others_healthy, 0, 5);
+    tcase_add_test(c, slices_are_cards_of_their_own);
+    tcase_add_test(c, a_removed_slice_is_forgotten_unless_pods_use_it);
+    tcase_add_test(c, a_card_is_switched_into_mig_mode_and_back);
+    tcase_add_test(c, a_slice_that_is_made_later_is_listened_to);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

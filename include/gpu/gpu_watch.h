@@ -31,6 +31,7 @@ struct gpu_watch_settings {
     uint64_t probe_ms;    /* 30,000 */
     uint64_t wait_ms;     /* for events; a request and the stop wait as long: 1,000 */
     uint64_t retry_ms; /* the first delay after NVML failed; doubles up to 30 times this: 1,000 */
+    uint64_t ask_ms;   /* until a request is answered with an error; 10,000 */
     uint64_t hang_ms;  /* so long without an answer of NVML: no card can be used; 60,000 */
 
     /*
@@ -78,7 +79,7 @@ enum errc gpu_watch_new(struct loop *l, const struct gpu_watch_settings *s, stru
 /*
  * Ends the thread. Waits for it for at most within_ms; a thread that hangs in NVML is left to
  * itself, touches nothing of the loop, and frees what it has if the call ever returns. Requests
- * under way are dropped without on_done. Returns NULL.
+ * under way are answered first. Returns NULL.
  */
 struct gpu_watch *gpu_watch_free(struct gpu_watch *w, uint64_t within_ms);
 
@@ -90,13 +91,16 @@ struct gpu_watch_state gpu_watch_state(const struct gpu_watch *w);
 
 /*
  * The processes of one card with their memory, read by the thread. Fields above the line are the
- * caller's; it embeds the request and keeps it until on_done or gpu_watch_cancel.
+ * caller's; it embeds the request and keeps it until on_done or gpu_watch_cancel. Each request has
+ * one answer, never from within gpu_watch_usage: the thread's; after ask_ms ERR_TIMEOUT; while a
+ * call hangs, and from gpu_watch_free, ERR_UNAVAILABLE.
  */
 struct gpu_usage_request {
     uint32_t index;
-    void (*on_done)(struct gpu_usage_request *r); /* once; may start it again */
+    /* Once; must not free the watch. May start it again, which gpu_watch_free ignores. */
+    void (*on_done)(struct gpu_usage_request *r);
     /* Valid in on_done: */
-    enum errc result; /* ERR_NOTFOUND: no such card; ERR_UNAVAILABLE: NVML does not answer */
+    enum errc result; /* ERR_NOTFOUND: no such card; ERR_UNAVAILABLE and ERR_TIMEOUT: see above */
     char why[GPU_REASON_BYTES];
     struct nvml_process *processes; /* valid until on_done returns */
     size_t n;
@@ -108,7 +112,8 @@ struct gpu_usage_request {
     struct gpu_watch *watch;
     uint64_t ticket;
     struct list_link link;
-    struct deferred late;
+    struct deferred late; /* an answer that is known already */
+    struct timer end;
 };
 
 void gpu_watch_usage(struct gpu_watch *w, struct gpu_usage_request *r);

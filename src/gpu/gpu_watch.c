@@ -21,6 +21,7 @@
 #define WAIT_MS     UINT64_C(1000)
 #define RETRY_MS    UINT64_C(1000)
 #define HANG_MS     UINT64_C(60000)
+#define ASK_MS      UINT64_C(10000)
 
 #define HANG_LOOKS 4 /* how often the watch looks in hang_ms whether the thread goes on */
 
@@ -33,10 +34,12 @@ struct gpu_watch {
     struct list requests; /* under way */
     uint64_t last_ticket;
     uint64_t hang_ms;
+    uint64_t ask_ms;
     uint64_t beats;
     uint64_t beat_at; /* ms; when they last grew */
     bool unsaved;
     bool changed;
+    bool ending;
     bool (*in_use)(void *ctx, uint32_t index);
     void (*on_change)(void *ctx);
     void *ctx;
@@ -115,8 +118,7 @@ static void gpu_watch_answered(struct gpu_watch *w, struct gpu_post *p)
     LIST_FOR_EACH (struct gpu_usage_request, r, &w->requests, link) {
         if (r->ticket != p->usage.ticket)
             continue;
-        list_remove(&r->link);
-        r->watch = NULL;
+        gpu_watch_cancel(r);
         r->result = p->usage.result;
         memcpy(r->why, p->why, sizeof(r->why));
         r->processes = p->usage.processes;
@@ -264,6 +266,7 @@ enum errc gpu_watch_new(struct loop *l, const struct gpu_watch_settings *s, stru
     w->on_change = s->on_change;
     w->ctx = s->ctx;
     w->hang_ms = s->hang_ms == 0 ? HANG_MS : s->hang_ms;
+    w->ask_ms = s->ask_ms == 0 ? ASK_MS : s->ask_ms;
     w->beat_at = loop_now_ms(l);
     list_init(&w->requests);
     enum errc code = gpu_watch_load(w, s, reterr);
@@ -278,13 +281,39 @@ enum errc gpu_watch_new(struct loop *l, const struct gpu_watch_settings *s, stru
     return OK;
 }
 
+static void gpu_watch_late(struct deferred *d)
+{
+    struct gpu_usage_request *r = CONTAINER_OF(d, struct gpu_usage_request, late);
+    gpu_watch_cancel(r);
+    r->on_done(r);
+}
+
+static void gpu_watch_refuse(struct gpu_usage_request *r, enum errc result, const char *why)
+{
+    gpu_watch_cancel(r);
+    r->result = result;
+    (void)snprintf(r->why, sizeof(r->why), "%s", why);
+    r->on_done(r);
+}
+
+static void gpu_watch_refuse_all(struct gpu_watch *w)
+{
+    w->ending = true;
+    while (!list_is_empty(&w->requests)) {
+        struct gpu_usage_request *r = LIST_FIRST(&w->requests, struct gpu_usage_request, link);
+        if (r->result == OK)
+            gpu_watch_refuse(r, ERR_UNAVAILABLE, "the watch has ended");
+        else
+            gpu_watch_late(&r->late);
+    }
+}
+
 struct gpu_watch *gpu_watch_free(struct gpu_watch *w, uint64_t within_ms)
 {
     if (w == NULL)
         return NULL;
     timer_cancel(&w->look);
-    LIST_FOR_EACH (struct gpu_usage_request, r, &w->requests, link)
-        gpu_watch_cancel(r);
+    gpu_watch_refuse_all(w);
     if (w->thread != NULL)
         gpu_thread_stop(w->thread, within_ms);
     loop_fd_del(&w->wake);
@@ -318,32 +347,49 @@ struct gpu_watch_state gpu_watch_state(const struct gpu_watch *w)
     return s;
 }
 
-static void gpu_watch_late(struct deferred *d)
+static void gpu_watch_timed_out(struct timer *t)
 {
-    struct gpu_usage_request *r = CONTAINER_OF(d, struct gpu_usage_request, late);
-    list_remove(&r->link);
-    r->watch = NULL;
-    r->on_done(r);
+    gpu_watch_refuse(CONTAINER_OF(t, struct gpu_usage_request, end), ERR_TIMEOUT,
+                     "NVML does not answer");
+}
+
+/* What is known without the thread, or from asking it. */
+static enum errc gpu_watch_ask(struct gpu_watch *w, const struct gpu_usage_request *r,
+                               const char **ret_why)
+{
+    const struct gpu_card *card = gpu_watch_find(w, r->index);
+    *ret_why = "no card has this index";
+    if (card == NULL)
+        return ERR_NOTFOUND;
+    *ret_why = w->why;
+    if (w->state.phase == GPU_WATCH_HANGS)
+        return ERR_UNAVAILABLE;
+    *ret_why = "too many requests";
+    return gpu_thread_ask(w->thread, card->uuid.p, r->ticket);
 }
 
 void gpu_watch_usage(struct gpu_watch *w, struct gpu_usage_request *r)
 {
-    const struct gpu_card *card = gpu_watch_find(w, r->index);
+    const char *why = "";
     assert(r->watch == NULL);
+    if (w->ending)
+        return;
     *r = (struct gpu_usage_request){.index = r->index,
                                     .on_done = r->on_done,
                                     .watch = w,
                                     .ticket = ++w->last_ticket,
                                     .late = {.run = gpu_watch_late},
+                                    .end = {.fire = gpu_watch_timed_out},
                                     .used_bytes = NVML_BYTES_UNKNOWN,
                                     .total_bytes = NVML_BYTES_UNKNOWN,
                                     .busy_percent = UINT32_MAX};
     list_push_back(&w->requests, &r->link);
-    r->result = card == NULL ? ERR_NOTFOUND : gpu_thread_ask(w->thread, card->uuid.p, r->ticket);
-    if (r->result == OK)
+    r->result = gpu_watch_ask(w, r, &why);
+    if (r->result == OK) {
+        timer_arm(w->loop, &r->end, w->ask_ms);
         return;
-    (void)snprintf(r->why, sizeof(r->why), "%s",
-                   card == NULL ? "no card has this index" : "too many requests");
+    }
+    (void)snprintf(r->why, sizeof(r->why), "%s", why);
     loop_defer(w->loop, &r->late);
 }
 
@@ -352,6 +398,7 @@ void gpu_watch_cancel(struct gpu_usage_request *r)
     if (r->watch == NULL)
         return;
     deferred_cancel(&r->late);
+    timer_cancel(&r->end);
     list_remove(&r->link);
     r->watch = NULL;
 }

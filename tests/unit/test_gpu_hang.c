@@ -131,6 +131,143 @@ START_TEST(the_end_does_not_wait_for_a_call_that_hangs)
 
 END_TEST
 
+struct question {
+    struct gpu_usage_request request;
+    struct gpu_rig *rig;
+    unsigned answers;
+    enum errc result;
+    char why[GPU_REASON_BYTES];
+    bool again; /* ask once more in on_done */
+};
+
+static void answered(struct gpu_usage_request *r)
+{
+    struct question *q = CONTAINER_OF(r, struct question, request);
+    q->answers++;
+    q->result = r->result;
+    memcpy(q->why, r->why, sizeof(r->why));
+    ck_assert_int_eq(r->result == OK, r->processes != NULL);
+    if (q->again)
+        gpu_watch_usage(q->rig->watch, r);
+}
+
+static void ask(struct gpu_rig *r, struct question *q, uint32_t index)
+{
+    *q = (struct question){.request = {.index = index, .on_done = answered}, .rig = r};
+    gpu_watch_usage(r->watch, &q->request);
+}
+
+static void open_for_questions(struct gpu_rig *r, uint64_t ask_ms, uint64_t hang_ms)
+{
+    gpu_rig_open(r, CARDS);
+    r->s.ask_ms = ask_ms;
+    r->s.hang_ms = hang_ms;
+    gpu_rig_start(r);
+    gpu_rig_until(r, "0=GPU-1 1=GPU-2");
+}
+
+START_TEST(a_question_is_answered)
+{
+    struct gpu_rig r;
+    struct question q;
+    open_for_questions(&r, HOUR_MS, HOUR_MS);
+    ask(&r, &q, 1);
+    run_while(r.loop, q.answers == 0);
+    ck_assert_int_eq(q.result, OK);
+    ask(&r, &q, 7);
+    run_while(r.loop, q.answers == 0);
+    ck_assert_int_eq(q.result, ERR_NOTFOUND);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_question_that_hangs_is_answered_once)
+{
+    struct gpu_rig r;
+    struct question q[2];
+    struct question later;
+    open_for_questions(&r, 30, HOUR_MS);
+    world_write(&r.world, HANG);
+    ask(&r, &q[0], 0);
+    ask(&r, &q[1], 1);
+    run_while(r.loop, q[0].answers == 0 || q[1].answers == 0);
+    ck_assert_int_eq(q[0].result, ERR_TIMEOUT);
+    ck_assert_int_eq(q[1].result, ERR_TIMEOUT);
+    ck_assert_str_eq(q[0].why, "NVML does not answer");
+    /* What the thread says then has no question any more. */
+    world_write(&r.world, CARDS);
+    ask(&r, &later, 0);
+    run_while(r.loop, later.answers == 0);
+    gpu_rig_poll(&r);
+    ck_assert_uint_eq(q[0].answers, 1);
+    ck_assert_uint_eq(q[1].answers, 1);
+    ck_assert_uint_eq(later.answers, 1);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* The time begins anew, and a question that was taken back has no end. */
+START_TEST(a_question_may_be_asked_again_and_taken_back)
+{
+    struct gpu_rig r;
+    struct question q[2];
+    open_for_questions(&r, 10, HOUR_MS);
+    world_write(&r.world, HANG);
+    ask(&r, &q[0], 0);
+    ask(&r, &q[1], 0);
+    q[0].again = true;
+    gpu_watch_cancel(&q[1].request);
+    run_while(r.loop, q[0].answers < 3);
+    ck_assert_uint_eq(q[1].answers, 0);
+    q[0].again = false;
+    world_write(&r.world, CARDS);
+    run_while(r.loop, q[0].answers < 4);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(in_a_hang_a_question_is_answered_at_once)
+{
+    struct gpu_rig r;
+    struct question q;
+    open_for_questions(&r, HOUR_MS, 50);
+    world_write(&r.world, HANG);
+    gpu_rig_until_phase(&r, GPU_WATCH_HANGS, "0=GPU-1! 1=GPU-2!");
+    ask(&r, &q, 0);
+    ck_assert_uint_eq(q.answers, 0); /* not from within the question */
+    run_while(r.loop, q.answers == 0);
+    ck_assert_int_eq(q.result, ERR_UNAVAILABLE);
+    ck_assert_ptr_nonnull(strstr(q.why, "does not return"));
+    close_hanging(&r);
+}
+
+END_TEST
+
+START_TEST(the_end_answers_what_is_under_way)
+{
+    struct gpu_rig r;
+    struct question q[3];
+    open_for_questions(&r, HOUR_MS, HOUR_MS);
+    world_write(&r.world, HANG);
+    ask(&r, &q[0], 0);
+    ask(&r, &q[1], 7); /* its answer is due at the end of the turn */
+    ask(&r, &q[2], 1);
+    q[0].again = true; /* in vain: there is no watch any more */
+    gpu_watch_cancel(&q[2].request);
+    close_hanging(&r);
+    ck_assert_uint_eq(q[0].answers, 1);
+    ck_assert_int_eq(q[0].result, ERR_UNAVAILABLE);
+    ck_assert_uint_eq(q[1].answers, 1);
+    ck_assert_int_eq(q[1].result, ERR_NOTFOUND);
+    ck_assert_uint_eq(q[2].answers, 0);
+    gpu_watch_cancel(&q[0].request); /* does nothing */
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("gpu_hang");
@@ -140,6 +277,11 @@ int main(void)
     tcase_add_test(c, a_later_call_that_hangs_makes_all_cards_unusable);
     tcase_add_test(c, a_hang_is_no_reset);
     tcase_add_loop_test(c, the_end_does_not_wait_for_a_call_that_hangs, 0, 2);
+    tcase_add_test(c, a_question_is_answered);
+    tcase_add_test(c, a_question_that_hangs_is_answered_once);
+    tcase_add_test(c, a_question_may_be_asked_again_and_taken_back);
+    tcase_add_test(c, in_a_hang_a_question_is_answered_at_once);
+    tcase_add_test(c, the_end_answers_what_is_under_way);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

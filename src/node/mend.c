@@ -79,13 +79,18 @@ static void mend_fail(struct mend *m, const struct mend_call *c, const struct er
     mend_rest(m);
 }
 
+/* The watch may be ahead of the answer: a pod that it has removed stays away. */
 static enum errc mend_take(struct mend *m, const struct mend_call *c, struct err *e)
 {
     struct pod_view view;
     uint64_t version = 0;
     arena_reset(&m->arena);
     enum errc code = pods_read(buf_str(&c->call.http.reply), &m->arena, &view, &version, e);
-    return code == OK ? roster_set(m->roster, &view, version) : code;
+    if (code != OK)
+        return code;
+    if (!str_eq(view.uid, str_of(c->uid)))
+        return err_set(e, ERR_SYNTAX, "the answer is about another pod");
+    return roster_find(m->roster, view.uid) == NULL ? OK : roster_set(m->roster, &view, version);
 }
 
 static void mend_succeed(struct mend *m, const struct mend_call *c)

@@ -1,0 +1,143 @@
+/* PATCHes of pods, and their answers, with an API server that the test plays. */
+#include "node/mend.h"
+
+#include "base/log.h"
+#include "fake_net.h"
+
+static struct {
+    struct loop *loop;
+    struct kube_api *api;
+    struct roster roster;
+    struct mend mend;
+    unsigned changes;
+} t;
+
+static void on_change(void *ctx)
+{
+    ck_assert_ptr_eq(ctx, &t);
+    t.changes++;
+}
+
+static void set_pod(const char *idx, uint64_t version)
+{
+    struct container_view container = {.name = STR("c"), .mem = STR("4")};
+    const struct pod_view v = {.uid = STR("p"),
+                               .namespace = STR("ns"),
+                               .name = STR("p"),
+                               .node = STR("n"),
+                               .phase = STR("Pending"),
+                               .idx = str_of(idx),
+                               .n_mains = 1,
+                               .containers = &container,
+                               .n_containers = 1};
+    ck_assert_int_eq(roster_set(&t.roster, &v, version), OK);
+}
+
+/* The pod is annotated with card 1, and its container has card 0. */
+static void set_up(void)
+{
+    static const struct roster_card cards[] = {{0, 4}, {1, 4}};
+    const struct card_list has = {1, {0}};
+    struct err e = ERR_INIT;
+    memset(&t, 0, sizeof(t));
+    log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    t.loop = fake_loop();
+    struct kubeconfig config = {.server = STR("https://api"), .token = STR("s3cret")};
+    struct kube_api_settings api = {.config = &config, .user_agent = STR("test/1")};
+    ck_assert_ok(kube_api_new(t.loop, &api, &t.api, &e), &e);
+    roster_init(&t.roster);
+    roster_set_cards(&t.roster, cards, COUNT_OF(cards));
+    mend_init(&t.mend, t.loop, t.api, &t.roster, on_change, &t);
+    set_pod("1", 1);
+    roster_truth_begin(&t.roster);
+    ck_assert(roster_truth(&t.roster, STR("p"), STR("c"), &has));
+    roster_truth_end(&t.roster, true);
+    ck_assert(exchange_plan(&t.roster));
+    mend_step(&t.mend);
+    ck_assert_uint_eq(t.mend.counts.sent, 1);
+}
+
+static void tear_down(void)
+{
+    mend_done(&t.mend);
+    roster_done(&t.roster);
+    t.api = kube_api_free(t.api);
+    t.loop = loop_free(t.loop);
+}
+
+static void answer(unsigned status, const char *body)
+{
+    fake_turn(t.loop);
+    fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), status, body);
+    fake_turn(t.loop);
+    ck_assert_uint_eq(t.changes, 1);
+}
+
+#define POD(uid)                                                                             \
+    "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"" uid                      \
+    "\",\"resourceVersion\":\"5\",\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},"      \
+    "\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\"" \
+    ":{\"aliyun.com/gpu-mem\":\"4\"}}}]},\"status\":{\"phase\":\"Pending\"}}"
+
+START_TEST(the_answer_is_the_pod)
+{
+    answer(200, POD("p"));
+    const struct roster_pod *p = roster_find(&t.roster, STR("p"));
+    ck_assert(!p->busy && p->said.grants[0].card == 0);
+    ck_assert_uint_eq(p->version, 5);
+    ck_assert_uint_eq(t.mend.counts.moved, 1);
+}
+
+END_TEST
+
+/* The watch has shown that the pod is gone: an answer that was slower must not bring it back. */
+START_TEST(a_late_answer_brings_no_pod_back)
+{
+    roster_remove(&t.roster, STR("p"));
+    answer(200, POD("p"));
+    ck_assert_uint_eq(t.roster.n_pods, 0);
+    ck_assert_uint_eq(t.mend.counts.failures, 0);
+}
+
+END_TEST
+
+/* Not even one that is about another pod. */
+START_TEST(an_answer_is_about_the_pod_that_was_asked_for)
+{
+    answer(200, POD("other"));
+    ck_assert_uint_eq(t.roster.n_pods, 1);
+    ck_assert(!roster_find(&t.roster, STR("p"))->busy);
+    ck_assert_uint_eq(t.mend.counts.failures, 1);
+}
+
+END_TEST
+
+/* It is sent again after a pause, unless the pod has gone. */
+START_TEST(a_refusal_is_tried_again)
+{
+    static const unsigned statuses[] = {401, 403, 404, 409, 422, 500, 503};
+    answer(statuses[_i], "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"because\"}");
+    ck_assert_uint_eq(t.mend.counts.failures, 1);
+    mend_step(&t.mend);
+    ck_assert_uint_eq(t.mend.counts.sent, 1);
+    t.loop->clock_ms += 1000;
+    fake_turn(t.loop);
+    ck_assert_uint_eq(t.changes, 2); /* the pause has ended */
+    mend_step(&t.mend);
+    ck_assert_uint_eq(t.mend.counts.sent, 2);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("mend");
+    TCase *c = tcase_create("mend");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_test(c, the_answer_is_the_pod);
+    tcase_add_test(c, a_late_answer_brings_no_pod_back);
+    tcase_add_test(c, an_answer_is_about_the_pod_that_was_asked_for);
+    tcase_add_loop_test(c, a_refusal_is_tried_again, 0, 7);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

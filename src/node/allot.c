@@ -207,6 +207,7 @@ static enum errc allot_may_start(struct allot *a, struct ask *k)
         return err_set(&k->why, ERR_NOTFOUND, "the API server has not shown the pod with UID %.*s",
                        STR_ARG(e->pod_uid));
     k->why = (struct err)ERR_INIT;
+    roster_ask(p, e->container);
     if (exchange_may_start(&a->roster, p))
         return OK;
     if (exchange_is_misfit(p))
@@ -418,6 +419,7 @@ void allot_set_pod(struct allot *a, const struct pod_view *view, uint64_t versio
 void allot_remove_pod(struct allot *a, struct str uid)
 {
     roster_remove(&a->roster, uid);
+    truth_forget_pod(&a->truth, uid);
     if (a->listed && !a->listing)
         allot_step(a);
 }

@@ -107,13 +107,18 @@ bool truth_tell(struct truth *t, struct roster *r, bool after_allocate)
     return all;
 }
 
+void truth_forget_pod(struct truth *t, struct str uid)
+{
+    if (!truth_is_gone(t, uid))
+        t->gone[t->n_gone++ % TRUTH_GONE_MAX] = truth_hash(uid);
+}
+
 void truth_forget(struct truth *t, const struct roster *r)
 {
     for (size_t i = 0; i < t->now.n_entries; i++) {
         const struct checkpoint_entry *e = &t->now.entries[i];
-        if (str_eq(e->resource, t->resource) && roster_find(r, e->pod_uid) == NULL &&
-            !truth_is_gone(t, e->pod_uid))
-            t->gone[t->n_gone++ % TRUTH_GONE_MAX] = truth_hash(e->pod_uid);
+        if (str_eq(e->resource, t->resource) && roster_find(r, e->pod_uid) == NULL)
+            truth_forget_pod(t, e->pod_uid);
     }
 }
 

@@ -36,6 +36,10 @@ enum errc truth_load(struct truth *t, struct err *reterr) _must_use_;
  * been called for it. after_allocate: see roster_truth_end. */
 bool truth_tell(struct truth *t, struct roster *r, bool after_allocate);
 
+/* The API server has shown that this pod has ended, or has removed it. The kubelet drops its
+ * devices only when it writes the file the next time: after it has asked for the next pod's. */
+void truth_forget_pod(struct truth *t, struct str uid);
+
 /* The pods that the roster does not know now have gone from the API server. */
 void truth_forget(struct truth *t, const struct roster *r);
 

@@ -116,6 +116,11 @@ START_TEST(pods_that_are_not_shown_are_waited_for)
     ck_assert(!truth_tell(&t, &r, true));
     truth_forget(&t, &r);
     ck_assert(truth_tell(&t, &r, true));
+    write_file(FILE_OF(ENTRY("q", RESOURCE, "1.1", ANSWER_1)));
+    load(&t);
+    ck_assert(!truth_tell(&t, &r, true));
+    truth_forget_pod(&t, STR("q")); /* the API server has shown that it has ended */
+    ck_assert(truth_tell(&t, &r, true));
     truth_done(&t);
     roster_done(&r);
     remove_file();

@@ -412,6 +412,8 @@ void allot_set_pod(struct allot *a, const struct pod_view *view, uint64_t versio
                  kv_cstr("error", code == ERR_LIMIT ? "too many pods" : "no memory"));
         a->listed = false; /* its cards are not known: the next list tries again */
     }
+    if (pod_view_terminal(view))
+        truth_forget_pod(&a->truth, view->uid);
     if (a->listed && !a->listing)
         allot_step(a);
 }

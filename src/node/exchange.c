@@ -121,7 +121,7 @@ static bool exchange_move_alone(struct roster_pod *p)
     if (!exchange_agrees(p, &there))
         return true;
     p->alone = true;
-    p->allowed = false;
+    p->allowed = p->unsure = false;
     return grant_list_set(&p->plan, grants, there.n);
 }
 
@@ -131,7 +131,8 @@ static void exchange_swap_plans(struct roster_pod *a, struct roster_pod *b)
     a->plan = b->plan;
     b->plan = plan;
     a->alone = b->alone = false;
-    a->allowed = b->allowed = false; /* neither has started: its cards were not those it has */
+    /* Neither has started: its cards were not those it has. */
+    a->allowed = b->allowed = a->unsure = b->unsure = false;
 }
 
 /* What the pods on a card are to hold of it, whether they have devices or not. */
@@ -308,7 +309,8 @@ bool exchange_is_misfit(const struct roster_pod *p)
 static bool exchange_is_before(const struct roster *r, const struct roster_pod *q,
                                const struct roster_pod *p)
 {
-    return q->allowed || (roster_has_started(r, q) && q->seen < p->seen && !exchange_is_misfit(q));
+    return q->allowed ||
+           (!p->allowed && roster_has_started(r, q) && q->seen < p->seen && !exchange_is_misfit(q));
 }
 
 static bool exchange_has_room_to_start(const struct roster *r, const struct roster_pod *p)
@@ -333,15 +335,25 @@ static bool exchange_is_right(const struct roster *r, const struct roster_pod *p
            exchange_agrees(p, &p->plan);
 }
 
+static bool exchange_is_sure(const struct roster_pod *p)
+{
+    return p->allowed && !p->unsure;
+}
+
 bool exchange_is_crowded(const struct roster *r, const struct roster_pod *p)
 {
-    return exchange_is_right(r, p) && !p->allowed && !exchange_has_room_to_start(r, p);
+    return exchange_is_right(r, p) && !exchange_is_sure(p) && !exchange_has_room_to_start(r, p);
 }
 
 bool exchange_may_start(struct roster *r, struct roster_pod *p)
 {
     if (!exchange_is_right(r, p))
         return false;
-    p->allowed = p->allowed || exchange_has_room_to_start(r, p);
-    return p->allowed;
+    if (exchange_is_sure(p))
+        return true;
+    if (!exchange_has_room_to_start(r, p))
+        return false;
+    p->allowed = true;
+    p->unsure = false;
+    return true;
 }

@@ -51,6 +51,8 @@ bool exchange_is_crowded(const struct roster *r, const struct roster_pod *p);
 /*
  * Whether a container of the pod may start: the annotations name the cards that it has, and these
  * have room beside the pods that have started or come before it. Once true it stays true while the
- * annotations are right.
+ * annotations are right. After a restart a pod that an agent before this one may have allowed
+ * counts as started, until the kubelet asks for its containers (roster_ask); but it needs room
+ * itself.
  */
 bool exchange_may_start(struct roster *r, struct roster_pod *p);

@@ -229,7 +229,10 @@ static bool roster_fill(struct roster_pod *p, const struct pod_view *view, bool 
     (void)str_to_u64(view->assume_time, UINT64_MAX, &p->assume_ns);
     p->assigned = str_eq(view->assigned, STR("true"));
     p->initialized = view->initialized;
-    p->allowed = p->allowed || !str_eq(view->phase, STR("Pending"));
+    if (!str_eq(view->phase, STR("Pending"))) {
+        p->allowed = true;
+        p->unsure = false;
+    }
     p->deleting = view->deleting;
     p->said_allocation = view->said_allocation;
     p->said_cores = view->said_cores;
@@ -331,6 +334,18 @@ const struct roster_container *roster_next(const struct roster_pod *p)
     return NULL;
 }
 
+void roster_ask(struct roster_pod *p, struct str container)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < p->n_containers; i++) {
+        struct roster_container *c = &p->containers[i];
+        c->asked = c->asked || str_eq(c->name, container);
+        all = all && c->asked;
+    }
+    if (all && p->unsure)
+        p->allowed = p->unsure = false;
+}
+
 bool roster_has_started(const struct roster *r, const struct roster_pod *p)
 {
     for (uint32_t i = 0; i < p->n_containers; i++) {
@@ -395,8 +410,11 @@ static bool roster_agrees(const struct roster_pod *p)
 static void roster_take_over(struct roster *r)
 {
     r->last = NULL;
-    for (size_t i = 0; i < r->n_pods; i++)
-        r->pods[i]->allowed = r->pods[i]->allowed || roster_agrees(r->pods[i]);
+    for (size_t i = 0; i < r->n_pods; i++) {
+        struct roster_pod *p = r->pods[i];
+        if (!p->allowed && roster_agrees(p))
+            p->allowed = p->unsure = true;
+    }
 }
 
 void roster_truth_end(struct roster *r, bool after_allocate)

@@ -26,6 +26,7 @@ struct roster_container {
     struct str name; /* owned by the pod */
     const struct demand *demand;
     bool given;           /* the checkpoint says that it has devices */
+    bool asked;           /* the kubelet has asked to start it, so it did not run then */
     struct card_list has; /* if given; n 0: devices without a card that we know */
 };
 
@@ -53,6 +54,7 @@ struct roster_pod {
     bool said_allocation;
     bool said_cores;
     bool allowed;             /* a container of it may have started */
+    bool unsure;              /* if allowed: only an agent before this one can have allowed it */
     bool alone;               /* the plan follows its containers, and no pod gets what it leaves */
     bool busy;                /* a PATCH is under way; the caller's */
     struct request *request;  /* owned */
@@ -137,6 +139,10 @@ void roster_cards_of(const struct roster_pod *p, const struct demand *d, const s
 
 /* The first container that has no devices; NULL: all have. */
 const struct roster_container *roster_next(const struct roster_pod *p);
+
+/* The kubelet asks whether this container may start. If it has asked for all containers of a pod
+ * that is unsure, none runs. */
+void roster_ask(struct roster_pod *p, struct str container);
 
 /* A container has devices, or it is the guess. */
 bool roster_has_started(const struct roster *r, const struct roster_pod *p);

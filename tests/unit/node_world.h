@@ -74,6 +74,7 @@ struct patch {
 };
 
 struct world {
+    uint64_t seed;
     uint64_t random;
     uint64_t version;
     unsigned n_pods;
@@ -92,6 +93,21 @@ struct world {
         unsigned given, swaps, moved, marked, refused, over_view, admitted, misfits, crowded;
     } n;
 };
+
+/* TRACE=1 prints what happens. */
+static bool node_world_traces(void)
+{
+    static int traces = -1;
+    if (traces < 0)
+        traces = getenv("TRACE") != NULL;
+    return traces != 0;
+}
+
+#define NOTE(...)                               \
+    do {                                        \
+        if (node_world_traces())                \
+            (void)fprintf(stderr, __VA_ARGS__); \
+    } while (0)
 
 static uint64_t draw(struct world *w, uint64_t below)
 {
@@ -176,11 +192,12 @@ static void check_cards(struct world *w)
     for (uint32_t c = 0; c < CARDS; c++) {
         bool over = said_on(w, c) > TOTAL;
         bool wrong = over && w->plain && !is_exchanging(w);
-        if (getenv("TRACE") != NULL && (real_on(w, c) > TOTAL || wrong))
+        if (node_world_traces() && (real_on(w, c) > TOTAL || wrong))
             print_world(w);
-        ck_assert_msg(real_on(w, c) <= TOTAL, "card %u holds %d of %d", c, (int)real_on(w, c),
-                      TOTAL);
-        ck_assert_msg(!wrong, "the annotations put %d on card %u", (int)said_on(w, c), c);
+        ck_assert_msg(real_on(w, c) <= TOTAL, "seed %llu: card %u holds %d of %d",
+                      (unsigned long long)w->seed, c, (int)real_on(w, c), TOTAL);
+        ck_assert_msg(!wrong, "seed %llu: the annotations put %d on card %u",
+                      (unsigned long long)w->seed, (int)said_on(w, c), c);
         w->n.over_view += over;
     }
 }
@@ -190,6 +207,8 @@ static void tell(struct world *w, unsigned pod)
     w->pods[pod].now.version = ++w->version;
     w->pods[pod].now.ended = w->pods[pod].life == LIFE_ENDED;
     ck_assert(w->tail < COUNT_OF(w->queue));
+    NOTE("tell %s@%llu life %d\n", w->pods[pod].uid, (unsigned long long)w->version,
+         (int)w->pods[pod].life);
     w->queue[w->tail++] = (struct message){.pod = pod, .copy = w->pods[pod].now};
 }
 
@@ -197,6 +216,8 @@ static void tell(struct world *w, unsigned pod)
 static void show(struct world *w, unsigned pod, const struct copy *copy)
 {
     const struct wpod *p = &w->pods[pod];
+    NOTE("show %s@%llu said %u@%u vacated %s\n", p->uid, (unsigned long long)copy->version,
+         copy->n_said, copy->said[0].card, copy->vacated);
     static const struct str sizes[] = {STR("0"), STR("1"), STR("2"), STR("3"), STR("4"),
                                        STR("5"), STR("6"), STR("7"), STR("8")};
     char index[8];

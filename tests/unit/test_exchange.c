@@ -136,6 +136,56 @@ START_TEST(a_pod_alone_needs_no_mark)
 
 END_TEST
 
+/* Both pods have devices of card 0, which has room for one; this agent has just started. */
+static struct roster *take_over_two(void)
+{
+    const struct card_list has = {1, {0}};
+    struct roster *r = two_cards();
+    set_pod(r, "p", "0", NULL, 1);
+    set_pod(r, "q", "0", NULL, 2);
+    roster_truth_begin(r);
+    ck_assert(roster_truth(r, STR("p"), STR("c"), &has));
+    ck_assert(roster_truth(r, STR("q"), STR("c"), &has));
+    roster_truth_end(r, true);
+    ck_assert(exchange_plan(r));
+    return r;
+}
+
+/* One of them may run, but which one is not known until the kubelet has asked for both. */
+START_TEST(a_pod_that_waited_for_room_still_waits_after_a_restart)
+{
+    struct roster *r = take_over_two();
+    struct roster_pod *p = roster_find(r, STR("p"));
+    struct roster_pod *q = roster_find(r, STR("q"));
+    roster_ask(q, STR("c"));
+    ck_assert(!exchange_may_start(r, q));
+    ck_assert(exchange_is_crowded(r, q));
+    roster_ask(p, STR("c")); /* so neither runs: the first comes first */
+    ck_assert(!exchange_may_start(r, q));
+    ck_assert(exchange_may_start(r, p));
+    ck_assert(!exchange_may_start(r, q));
+    roster_remove(r, STR("p"));
+    ck_assert(exchange_may_start(r, q));
+    roster_done(r);
+}
+
+END_TEST
+
+/* The other one runs, so the kubelet does not ask for it. */
+START_TEST(a_pod_that_may_run_keeps_its_room_after_a_restart)
+{
+    struct roster *r = take_over_two();
+    struct roster_pod *p = roster_find(r, STR("p"));
+    roster_ask(p, STR("c"));
+    ck_assert(!exchange_may_start(r, p));
+    ck_assert(!exchange_may_start(r, p));
+    roster_remove(r, STR("q"));
+    ck_assert(exchange_may_start(r, p));
+    roster_done(r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("exchange");
@@ -144,6 +194,8 @@ int main(void)
     tcase_add_loop_test(c, a_mark_without_an_exchange_is_removed, 0, 5);
     tcase_add_test(c, an_exchange_goes_on_after_a_restart);
     tcase_add_test(c, a_pod_alone_needs_no_mark);
+    tcase_add_test(c, a_pod_that_waited_for_room_still_waits_after_a_restart);
+    tcase_add_test(c, a_pod_that_may_run_keeps_its_room_after_a_restart);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

@@ -13,8 +13,8 @@ enum errc file_read(struct str path, struct buf *out, struct err *reterr) _must_
 enum errc file_read_again(struct str path, struct buf *out, struct err *reterr) _must_use_;
 
 /* Writes the file anew: readers, and a machine that crashes, see the old content or the new one.
- * Blocks until the disk has it. The folder must allow a file NAME.new beside it; a new file has
- * mode 0600. On failure the old content stays. */
+ * Blocks until the disk has it. The folder must allow a file NAME.new beside it, whatever is there
+ * under that name; a new file has mode 0600. On failure the old content stays. */
 enum errc file_replace(struct str path, struct str content, struct err *reterr) _must_use_;
 
 /* Whether opening the path may block for ever: it is a pipe or a device. False if it does not

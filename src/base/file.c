@@ -149,7 +149,9 @@ enum errc file_replace(struct str path, struct str content, struct err *reterr)
     struct buf name = BUF_ON(fresh);
     buf_put(&name, path);
     buf_put(&name, STR(".new"));
-    int fd = open(buf_cstr(&name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* What lies there is left from a crash, or it is a link or a pipe: it is not opened. */
+    (void)unlink(fresh);
+    int fd = open(buf_cstr(&name), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return file_fail(reterr, buf_str(&name), errno);
     bool written = file_write_all(fd, content);

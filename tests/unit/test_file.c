@@ -197,6 +197,44 @@ START_TEST(test_stamp_tells_a_rewrite_in_place)
 
 END_TEST
 
+/* What lies at NAME.new is neither followed nor opened: opening a pipe would wait for ever. */
+START_TEST(test_replace_opens_nothing_that_is_there)
+{
+    static const char *const kinds[] = {"pipe", "link", "hard link", "file", "folder"};
+    char fresh[80];
+    char victim[80];
+    struct err e = ERR_INIT;
+    struct buf b;
+    buf_init(&b, 100);
+    (void)snprintf(fresh, sizeof(fresh), "%s.new", path);
+    (void)snprintf(victim, sizeof(victim), "%s/victim", directory);
+    write_file(3);
+    ck_assert_int_eq(rename(path, victim), 0);
+    if (strcmp(kinds[_i], "pipe") == 0)
+        ck_assert_int_eq(mkfifo(fresh, 0600), 0);
+    else if (strcmp(kinds[_i], "link") == 0)
+        ck_assert_int_eq(symlink(victim, fresh), 0);
+    else if (strcmp(kinds[_i], "hard link") == 0)
+        ck_assert_int_eq(link(victim, fresh), 0);
+    else if (strcmp(kinds[_i], "file") == 0)
+        ck_assert_int_eq(rename(victim, fresh), 0);
+    else
+        ck_assert_int_eq(mkdir(fresh, 0700), 0);
+    bool folder = strcmp(kinds[_i], "folder") == 0;
+    ck_assert(folder == (file_replace(str_of(path), STR("content"), &e) != OK));
+    ck_assert(folder == (file_read(str_of(path), &b, &e) != OK));
+    ck_assert(folder || str_eq(buf_str(&b), STR("content")));
+    buf_clear(&b, 0);
+    if (strcmp(kinds[_i], "file") != 0)
+        ck_assert_int_eq(file_read(str_of(victim), &b, &e), OK);
+    ck_assert(b.n == 0 || str_eq(buf_str(&b), STR("abc")));
+    buf_done(&b);
+    (void)rmdir(fresh);
+    (void)unlink(victim);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("file");
@@ -207,6 +245,7 @@ int main(void)
     tcase_add_test(t, test_a_pipe_is_not_read_again);
     tcase_add_test(t, test_a_pipe_without_a_writer);
     tcase_add_test(t, test_a_pipe_with_a_slow_writer);
+    tcase_add_loop_test(t, test_replace_opens_nothing_that_is_there, 0, 5);
     tcase_add_test(t, test_stamp_tells_versions_apart);
     tcase_add_test(t, test_stamp_tells_a_rewrite_in_place);
     suite_add_tcase(suite, t);

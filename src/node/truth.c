@@ -62,13 +62,16 @@ enum errc truth_load(struct truth *t, struct err *reterr)
         return OK;
     t->loaded = false;
     buf_clear(&t->text, MIB);
-    if (file_stamp_eq(stamp, none)) {
+    struct err why = ERR_INIT;
+    enum errc code = file_read_again(t->path, &t->text, &why);
+    if (code == OK)
+        code = truth_parse(t, &why);
+    bool missing = code == ERR_NOTFOUND && file_stamp_eq(stamp, none);
+    if (missing) {
         t->now = (struct checkpoint){.n_entries = 0};
-    } else {
-        if (file_read_again(t->path, &t->text, reterr) != OK)
-            return err_wrap(reterr, "the kubelet's checkpoint");
-        if (truth_parse(t, reterr) != OK)
-            return err_wrap(reterr, "the kubelet's checkpoint");
+    } else if (code != OK) {
+        *reterr = why;
+        return err_wrap(reterr, "the kubelet's checkpoint");
     }
     t->stamp = stamp;
     t->loaded = true;

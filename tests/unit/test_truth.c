@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RESOURCE "aliyun.com/gpu-mem"
@@ -148,6 +149,49 @@ START_TEST(a_torn_file_is_an_error)
 
 END_TEST
 
+/* Only a file that is missing means that the kubelet has given nothing. */
+START_TEST(a_file_that_is_no_file_is_an_error)
+{
+    static const char *const kinds[] = {"loop", "folder", "pipe", "device"};
+    struct truth t;
+    struct err e = ERR_INIT;
+    name_file();
+    remove_file();
+    const char *kind = kinds[_i];
+    if (strcmp(kind, "loop") == 0)
+        ck_assert_int_eq(symlink(path, path), 0);
+    else if (strcmp(kind, "folder") == 0)
+        ck_assert_int_eq(mkdir(path, 0700), 0);
+    else if (strcmp(kind, "pipe") == 0)
+        ck_assert_int_eq(mkfifo(path, 0600), 0);
+    else
+        ck_assert_int_eq(symlink("/dev/zero", path), 0);
+    truth_init(&t, str_of(path), STR(RESOURCE));
+    ck_assert_int_ne(truth_load(&t, &e), OK);
+    ck_assert(!t.loaded);
+    truth_done(&t);
+    (void)rmdir(path);
+    remove_file();
+}
+
+END_TEST
+
+/* A file that is larger than the limit is not read further, whatever its size is. */
+START_TEST(a_huge_file_is_an_error)
+{
+    struct truth t;
+    struct err e = ERR_INIT;
+    name_file();
+    write_file("{");
+    ck_assert_int_eq(truncate(path, INT64_C(1) << 40), 0);
+    truth_init(&t, str_of(path), STR(RESOURCE));
+    ck_assert_int_eq(truth_load(&t, &e), ERR_LIMIT);
+    truth_done(&t);
+    remove_file();
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("truth");
@@ -155,6 +199,8 @@ int main(void)
     tcase_add_test(c, containers_have_the_cards_of_our_answers);
     tcase_add_test(c, pods_that_are_not_shown_are_waited_for);
     tcase_add_test(c, a_torn_file_is_an_error);
+    tcase_add_loop_test(c, a_file_that_is_no_file_is_an_error, 0, 4);
+    tcase_add_test(c, a_huge_file_is_an_error);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

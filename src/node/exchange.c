@@ -57,6 +57,13 @@ static bool exchange_is_fixed(const struct roster *r, const struct roster_pod *p
     return p->released || (roster_has_started(r, p) && exchange_agrees(p, &p->plan));
 }
 
+/* How well p suits to give its cards. After a restart the pods with a mark belong to an exchange
+ * that has begun. */
+static int exchange_rank(const struct roster *r, const struct roster_pod *p)
+{
+    return p == r->guessed ? 2 : p->marked;
+}
+
 /* The pod that gives its cards to q; the one that q's devices were meant for, if it can. */
 static struct roster_pod *exchange_partner(const struct roster *r, const struct roster_pod *q)
 {
@@ -66,7 +73,7 @@ static struct roster_pod *exchange_partner(const struct roster *r, const struct 
         if (p == q || exchange_is_fixed(r, p) || !exchange_is_alike(p->request, q->request) ||
             !exchange_is_shaped_alike(&p->plan, &q->plan) || !exchange_agrees(q, &p->plan))
             continue;
-        if (found == NULL || p == r->guessed)
+        if (found == NULL || exchange_rank(r, p) > exchange_rank(r, found))
             found = p;
     }
     return found;

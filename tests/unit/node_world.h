@@ -69,8 +69,8 @@ struct patch {
     bool done; /* the API server has answered */
     bool ok;
     unsigned pod;
-    struct copy to;
-    uint64_t from;
+    enum exchange_action action;
+    struct copy to; /* what it writes; when done: the pod in the answer */
 };
 
 struct world {
@@ -86,6 +86,7 @@ struct world {
     struct patch patches[8];
     struct roster roster;
     bool up;
+    bool quiet; /* no more faults */
     int mode;   /* the kubelet's order: 0 of the watch, 1 random, 2 by creation */
     bool plain; /* pods of one container on one card only */
 

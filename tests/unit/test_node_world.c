@@ -1,7 +1,21 @@
 /* Runs the world of node_world.h at random. */
 #include "node_world.h"
 
-/* The API server works on a PATCH, or its answer arrives. */
+/* A merge patch: it changes what it names and no more, whatever the pod's version is. */
+static void land(struct world *w, const struct patch *x)
+{
+    struct copy *now = &w->pods[x->pod].now;
+    if (x->action == EXCHANGE_MOVE) {
+        now->n_said = x->to.n_said;
+        memcpy(now->said, x->to.said, sizeof(now->said));
+    }
+    if (x->action == EXCHANGE_MARK || x->action == EXCHANGE_FINISH)
+        memcpy(now->vacated, x->to.vacated, sizeof(now->vacated));
+    now->assigned = now->assigned || x->to.assigned;
+    tell(w, x->pod);
+}
+
+/* The API server works on a PATCH, or its answer arrives or is lost. */
 static bool patch_step(struct world *w, struct patch *x)
 {
     if (!x->on)
@@ -9,19 +23,18 @@ static bool patch_step(struct world *w, struct patch *x)
     struct wpod *p = &w->pods[x->pod];
     if (!x->done) {
         x->done = true;
-        x->ok = p->now.version == x->from && p->life != LIFE_ENDED;
-        if (x->ok) {
-            p->now = x->to;
-            tell(w, x->pod);
-        }
+        x->ok = p->life != LIFE_ENDED && (w->quiet || draw(w, 10) > 0);
+        if (x->ok)
+            land(w, x);
+        x->to = p->now;
         return true;
     }
     x->on = false;
     struct roster_pod *r = w->up ? roster_find(&w->roster, str_of(p->uid)) : NULL;
     if (r != NULL)
         r->busy = false;
-    if (x->ok && r != NULL)
-        show(w, x->pod, &p->now);
+    if (x->ok && r != NULL && (w->quiet || draw(w, 10) > 0))
+        show(w, x->pod, &x->to);
     return true;
 }
 
@@ -195,8 +208,8 @@ static bool mend(struct world *w)
     if (s.action == EXCHANGE_NOTHING)
         return false;
     unsigned i = index_of(s.pod);
-    *free = (struct patch){.on = true, .pod = i, .from = s.pod->version, .to = w->pods[i].now};
-    free->to.assigned = s.assigned || free->to.assigned;
+    *free = (struct patch){.on = true, .pod = i, .action = s.action};
+    free->to.assigned = s.assigned;
     if (s.action == EXCHANGE_MARK || s.action == EXCHANGE_FINISH)
         print_vacated(free->to.vacated, &s.vacated);
     if (s.action == EXCHANGE_MOVE) {
@@ -226,7 +239,14 @@ static void start_containers(struct world *w, unsigned i)
         return;
     NOTE("%s starts\n", p->uid);
     p->life = LIFE_RUNS;
-    p->now.runs = true;
+}
+
+/* The kubelet writes the phase later. */
+static void report(struct world *w, unsigned i)
+{
+    if (w->pods[i].life != LIFE_RUNS || w->pods[i].now.runs)
+        return;
+    w->pods[i].now.runs = true;
     tell(w, i);
 }
 
@@ -262,6 +282,7 @@ static void step(struct world *w)
             unsigned i = (unsigned)draw(w, w->n_pods);
             if (w->pods[i].life == LIFE_RUNS)
                 fail_pod(w, i);
+            report(w, (unsigned)draw(w, w->n_pods));
         }
         break;
     case 12:
@@ -285,6 +306,7 @@ static void step(struct world *w)
 
 static void settle(struct world *w)
 {
+    w->quiet = true;
     for (int round = 0; round < 4 * PODS; round++) {
         if (!w->up)
             start_agent(w);
@@ -299,6 +321,8 @@ static void settle(struct world *w)
         }
         for (unsigned i = 0; i < w->n_pods; i++)
             start_containers(w, i);
+        for (unsigned i = 0; i < w->n_pods; i++)
+            report(w, i);
         check_cards(w);
     }
 }

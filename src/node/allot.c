@@ -168,11 +168,25 @@ static void allot_relist(struct allot *a, struct ask *k)
     a->s.relist(a->s.ctx);
 }
 
+/* The pod that it must be for; absent: not known. A pod that waits for nothing has ended, and the
+ * watch will show that: the kubelet has taken its devices back. */
+static struct str allot_owner(const struct allot *a, const struct ask *k)
+{
+    if (k->owner == NULL)
+        return STR_NULL;
+    const struct roster_pod *p = roster_find(&a->roster, str_of(k->owner));
+    return p == NULL || roster_next(p) == NULL ? STR_NULL : p->uid;
+}
+
+static enum errc allot_claim(const struct allot *a, struct ask *k, struct claim *ret)
+{
+    const struct claim_call call = {.n = k->n, .uid = allot_owner(a, k)};
+    return claim_find(&a->roster, &call, ret, &k->why);
+}
+
 static void allot_try_allocate(struct allot *a, struct ask *k)
 {
     struct claim claim;
-    const struct claim_call call = {.n = k->n,
-                                    .uid = k->owner == NULL ? STR_NULL : str_of(k->owner)};
     bool late = allot_age(a, k) >= ALLOT_CLAIM_MS;
     k->why = (struct err)ERR_INIT;
     if (!a->listed || (a->listing && !k->relisted && !late)) {
@@ -180,7 +194,7 @@ static void allot_try_allocate(struct allot *a, struct ask *k)
     } else if (!allot_refresh(a, true, &k->why)) {
         if (a->roster.unseen && allot_age(a, k) >= UNSEEN_MS)
             truth_forget(&a->truth, &a->roster);
-    } else if (claim_find(&a->roster, &call, &claim, &k->why) == OK) {
+    } else if (allot_claim(a, k, &claim) == OK) {
         allot_answer(a, k, &claim);
         return;
     }

@@ -1,0 +1,319 @@
+"""
+Pods, files and folders that are meant to do harm, and a watch that is late, against the whole
+cardpack-node: it neither ends nor hangs, gives no wrong card, and writes to nothing else.
+
+    adverse.py CARDPACK_NODE NVML_DOUBLE KUBELET [CHECK ...]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kubelet import Answer, Kubelet, pod
+from world import WAIT_S, Cluster, Node, serve, wait
+
+CARDS = "".join(
+    f"card uuid=GPU-{i} name=NVIDIA_A100 bus={0x3B + i:#x} minor={i} mib=16384\n" for i in range(2)
+)
+IDX = "ALIYUN_COM_GPU_MEM_IDX"
+ALLOCATION = "scheduler.framework.gpushare.allocation"
+VACATED = "cardpack.io/vacated-cards"
+SOON_S = 15.0  # an Allocate ends within 3 s of waiting; the rest is for a slow machine
+
+
+class World:
+    """One cardpack-node with its cluster and kubelet."""
+
+    def __init__(self, folder: Path, programs: list[str]) -> None:
+        self.folder = folder
+        self.programs = programs
+        self.plugins = folder / "device-plugins"
+        self.plugins.mkdir()
+        self.cluster = Cluster()
+        self.server = serve(self.cluster)
+        self.kubelet: Kubelet | None = None
+        self.node: Node | None = None
+
+    def start(self) -> Node:
+        """Starts both, and waits until they know each other."""
+        self.kubelet = Kubelet(self.programs[2], self.plugins, cards=2, units=16)
+        self.node = Node(*self.programs[:2], self.folder, self.server, CARDS)
+        wait("a registration", self.kubelet.registered.is_set)
+        return self.node
+
+    def close(self) -> None:
+        """Ends both, and looks at how they ended."""
+        if self.node is not None:
+            self.node.process.send_signal(signal.SIGTERM)
+            assert self.node.process.wait(WAIT_S) == 0, self.log()
+        if self.kubelet is not None:
+            self.kubelet.close()
+        self.server.shutdown()
+
+    def log(self) -> str:
+        """The end of the log."""
+        return (self.folder / "log").read_text()[-4000:]
+
+    def admit(self, *args: object, **more: object) -> Answer:
+        """Kubelet.allocate, which must end soon."""
+        assert self.kubelet and self.node
+        began = time.monotonic()
+        _, answer = self.kubelet.allocate(*args, **more)  # type: ignore[arg-type]
+        assert time.monotonic() - began < SOON_S, answer
+        assert self.node.get("/healthz") == (200, "ok\n")
+        return answer
+
+    def is_right(self, uid: str, n: int, card: int) -> None:
+        """A good pod comes beside the hostile ones, and gets its card."""
+        assert self.kubelet
+        self.cluster.put(pod(uid, str(card), n))
+        devices, answer = self.kubelet.allocate(uid, n)
+        assert answer.status == 0 and answer.env[IDX] == str(card), (answer, self.log())
+        started = self.kubelet.call("start", devices)
+        assert started.status == 0, started
+
+
+@contextmanager
+def world(programs: list[str]) -> Iterator[World]:
+    """A running one."""
+    with tempfile.TemporaryDirectory() as folder:
+        w = World(Path(folder), programs)
+        try:
+            yield w
+        except BaseException:
+            if w.node is not None:
+                print(w.log(), w.cluster.strange, file=sys.stderr)
+                w.node.process.kill()
+            raise
+        w.close()
+
+
+def check_annotations(w: World) -> None:
+    """Annotations of garbage, out of range, twice and huge: no such pod gets a card, others get theirs."""
+    w.start()
+    indices = [
+        "", " ", "-1", "2", "7", "1023", "65534", "65535", "4294967296", "99999999999999999999", "0x0",
+        "+1", "1 ", "0;1", "0|true", "$(id)", "../../0", "\x00", "\ud800", "0\n1", "x" * 200_000,
+        ",", ",0", "0,", "0,0,", ",".join(["0"] * 20_000),
+    ]  # fmt: skip
+    allocations = [
+        "", "{", "null", "[]", '{"0":{"7":5}}', '{"0":{"0":-5}}', '{"0":{"0":9223372036854775807}}',
+        '{"9":{"0":5}}', '{"0":{"0":5.5}}', "{" * 100_000, '{"0":{' + ",".join(f'"{i}":1' for i in range(5000)) + "}}",
+    ]  # fmt: skip
+    for i, index in enumerate(indices):
+        w.cluster.put(pod(f"i{i}", index, 5))
+    for i, text in enumerate(allocations):
+        w.cluster.put(pod(f"a{i}", "-1", 5, annotations={ALLOCATION: text}))
+    answer = w.admit("i0", 5)
+    assert answer.status != 0, (answer.env, w.log())
+    w.is_right("good", 4, 1)
+    for uid in list(w.cluster.pods):
+        if uid != "good":
+            w.cluster.remove(uid)
+    w.is_right("last", 5, 0)
+
+
+def check_claims(w: World) -> None:
+    """A pod whose annotations claim a card that another pod fills gets nothing of it, now or later."""
+    w.start()
+    w.is_right("victim", 12, 0)
+    w.cluster.put(pod("thief", "0", 12))
+    answer = w.admit("thief", 12)
+    assert answer.status != 0 and "no room on the card" in answer.text, answer
+    w.cluster.remove("thief")
+    w.is_right("mover", 12, 1)
+    mover = w.cluster.pods["mover"]
+    mover["metadata"]["annotations"][IDX] = "0"  # after its start its owner writes the victim's card
+    w.cluster.put(mover)
+    wait("the annotation to be as before", lambda: mover["metadata"]["annotations"][IDX] == "1")
+    assert w.cluster.pods["victim"]["metadata"]["annotations"][IDX] == "0"
+
+
+def check_vacated(w: World) -> None:
+    """A user's vacated-cards annotation moves no pod, and goes away."""
+    w.start()
+    for i, text in enumerate(["0", "1", "0,1", "7", "", "x", "9" * 100_000]):
+        w.cluster.put(pod(f"v{i}", "0", 1, annotations={VACATED: text}))
+    w.is_right("good", 4, 1)
+
+    def gone() -> bool:
+        return not any(VACATED in p["metadata"]["annotations"] for p in w.cluster.pods.values() if
+                       p["metadata"]["annotations"].get(VACATED) != "")  # fmt: skip
+
+    wait("no such annotation", gone)
+    assert {p["metadata"]["annotations"][IDX] for u, p in w.cluster.pods.items() if u != "good"} == {"0"}
+
+
+def check_names(w: World) -> None:
+    """Names with paths, shells, line ends and quotes; containers of the same name; very many containers."""
+    node = w.start()
+    bad = [
+        "../../nodes/gpu-7", "a/../../../secrets", "x?force=true", "x#y", "x y", "%2e%2e%2f", "$(reboot)",
+        "`id`", "a\nmsg=forged", 'a","msg":"forged', "\x1b[31mred", "\u202egnp", "é" * 80, "",
+    ]  # fmt: skip
+    for i, name in enumerate(bad):
+        p = pod(f"n{i}", "0", 1, name=name or " ", containers=[name or "c"])
+        w.cluster.put(p)
+        devices, answer = w.kubelet.allocate(f"n{i}", 1, container=name or "c")  # type: ignore[union-attr]
+        assert w.kubelet.call("start", devices).status == 0  # type: ignore[union-attr]
+        assert answer.status == 0 and answer.env[IDX] == "0", (name, answer)
+    wait("all assigned", lambda: all(
+        p["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_ASSIGNED"] == "true"
+        for p in w.cluster.pods.values()))  # fmt: skip
+    assert not w.cluster.strange, w.cluster.strange
+    w.cluster.put(pod("twins", "1", 1, 1, containers=["c", "c"]))
+    assert w.admit("twins", 1).status == 0
+    w.cluster.put(pod("many", "1", *[1] * 3000))
+    w.is_right("good", 4, 1)
+    for line in (w.folder / "log").read_text().splitlines():
+        json.loads(line)  # one object a line
+    assert not node.line("forged")
+
+
+def plant(path: Path, kind: str, victim: Path) -> None:
+    """Something else in the place of a file."""
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "link":
+        path.symlink_to(victim)
+    elif kind == "loop":
+        path.symlink_to(path)
+    elif kind == "zeros":
+        path.symlink_to("/dev/zero")
+    elif kind == "huge":
+        with path.open("w") as file:
+            file.truncate(1 << 40)
+    elif kind == "torn":
+        path.write_text('{"Data":{"PodDeviceEntries":[{"PodUID":"p1","Cont')
+    elif kind == "binary":
+        path.write_bytes(bytes(range(256)) * 100)
+    elif kind == "deep":
+        path.write_text('{"Data":' + "[" * 1_000_000)
+
+
+def check_checkpoint(w: World) -> None:
+    """A checkpoint that is a link, a pipe, a folder, huge or torn: no container gets a card from it."""
+    w.start()
+    kubelet = w.kubelet
+    assert kubelet
+    victim = w.folder / "victim"
+    victim.write_text("secret\n")
+    w.cluster.put(pod("p1", "0", 12))
+    devices, answer = kubelet.allocate("p1", 12)
+    assert answer.status == 0, answer
+    w.cluster.put(pod("p2", "1", 2))
+    for kind in ("pipe", "folder", "link", "loop", "zeros", "huge", "torn", "binary", "deep"):
+        plant(kubelet.checkpoint, kind, victim)
+        assert w.admit("p2", 2, card=1).status != 0, kind
+        assert "secret" not in w.log()
+    if kubelet.checkpoint.is_dir():
+        kubelet.checkpoint.rmdir()
+    kubelet.write()
+    assert kubelet.call("start", devices).status == 0
+    w.is_right("p3", 4, 1)
+    assert victim.read_text() == "secret\n"
+
+
+def check_sockets(w: World) -> None:
+    """What lies in the place of its socket: a link is not followed, and what is no socket stays."""
+    victim = w.folder / "victim"
+    victim.write_text("secret\n")
+    socket = w.plugins / "cardpack.sock"
+    for kind in ("pipe", "folder", "link", "loop", "torn"):
+        plant(socket, kind, victim)
+        node = Node(*w.programs[:2], w.folder, w.server, CARDS)
+        wait("a complaint", lambda n=node: n.line("cannot serve the device plugin"))
+        assert node.get("/healthz") == (200, "ok\n")
+        node.process.send_signal(signal.SIGTERM)
+        assert node.process.wait(WAIT_S) == 0, kind
+        assert victim.read_text() == "secret\n"
+    plant(socket, "nothing", victim)
+    w.start()
+    w.is_right("good", 4, 1)
+
+
+def check_state(w: World) -> None:
+    """A file of the indices that is no file or holds garbage ends the start; it is not overwritten."""
+    victim = w.folder / "victim"
+    victim.write_text("secret\n")
+    state = w.folder / "cards"
+    for kind in ("pipe", "folder", "link", "loop", "zeros", "huge", "torn", "binary", "deep"):
+        plant(state, kind, victim)
+        before = state.lstat()
+        config = w.folder / "kubeconfig"
+        config.write_text("apiVersion: v1\nkind: Config\n")
+        done = subprocess.run(
+            [w.programs[0], "--node-name=gpu-7", f"--kubeconfig={config}", f"--nvml={w.programs[1]}",
+             f"--state={state}", f"--kubelet-dir={w.folder}", "--listen=127.0.0.1:0"],
+            env=dict(os.environ), capture_output=True, text=True, timeout=WAIT_S, check=False,
+        )  # fmt: skip
+        assert done.returncode in (1, 2), (kind, done)
+        after = state.lstat()
+        assert (before.st_ino, before.st_mode, before.st_size) == (after.st_ino, after.st_mode, after.st_size)
+        assert victim.read_text() == "secret\n"
+    plant(state, "nothing", victim)
+    plant(w.folder / "cards.new", "link", victim)
+    w.start()
+    w.is_right("good", 4, 1)
+    assert victim.read_text() == "secret\n" and state.is_file() and not state.is_symlink()
+
+
+def check_reuse(w: World) -> None:
+    """Devices of a pod that has ended go to the next pod before the API server says that it has ended."""
+    w.start()
+    kubelet = w.kubelet
+    assert kubelet
+    w.cluster.put(pod("old", "0", 4))
+    devices, answer = kubelet.allocate("old", 4)
+    assert answer.status == 0 and kubelet.call("start", devices).status == 0
+    kubelet.give_back(devices)
+    kubelet.entries.clear()  # the kubelet knows, and its file does not
+    w.is_right("next", 4, 0)
+    kubelet.entries.clear()
+    kubelet.free[0] = set(range(4))
+    w.cluster.put(pod("crowd", "1", 13))
+    assert kubelet.allocate("crowd", 13)[1].status == 0
+    w.cluster.put(pod("full", "1", 4))  # the card is full until the watch shows the end of "crowd"
+    kubelet.free[1] = set(range(16))
+    waiting = kubelet.begin("allocate", kubelet.take(4, card=1))
+    time.sleep(0.5)
+    assert waiting.empty()
+    w.cluster.remove("crowd")
+    assert waiting.get(timeout=WAIT_S).status == 0
+
+
+CHECKS: tuple[Callable[[World], None], ...] = (
+    check_annotations, check_claims, check_vacated, check_names, check_checkpoint, check_sockets, check_state,
+    check_reuse,
+)  # fmt: skip
+
+
+def main() -> int:
+    """See the top of this file."""
+    only = sys.argv[4:]  # names of checks
+    print(f"1..{len(CHECKS)}")
+    for n, check in enumerate(CHECKS, 1):
+        if only and check.__name__ not in only:
+            continue
+        with world(sys.argv[1:4]) as w:
+            check(w)
+        print(f"ok {n} - {check.__doc__}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -34,5 +34,18 @@
 /* The same as JSON, with the anchors expanded. */
 #define LIMIT_QUOTA_JSON (1 * MIB)
 
+/* What a node's cards and pods use, as text: most of a ConfigMap of a node with a thousand pods. */
+#define LIMIT_USAGE_TEXT (256 * KIB)
+
+/* Pods with a figure in it: a kubelet runs 110 pods by default, 500 with the largest settings that
+ * are in use. */
+#define LIMIT_USAGE_PODS ((size_t)1000)
+
+/* A name, a namespace or a UID in it. Kubernetes' names have at most 253 bytes. */
+#define LIMIT_USAGE_NAME ((size_t)253)
+
+/* Memory in it, in MiB: no card has 4 PiB, and a figure takes 32 bits. */
+#define LIMIT_USAGE_MIB UINT64_C(0xffffffff)
+
 /* Nesting of Protocol Buffers: the kubelet's messages have at most 6 levels. */
 #define LIMIT_PB_DEPTH 16

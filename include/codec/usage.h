@@ -1,0 +1,54 @@
+/*
+ * What the cards of a node and the pods on them really use, as cardpack-node measures it: ConfigMap
+ * kube-system/cardpack-usage-NODE, key usage.
+ *
+ *     {"seen": "2026-11-25T19:20:00Z",
+ *      "cards": [{"index": 0, "usedMiB": 9000, "totalMiB": 81920, "busyPercent": 37}],
+ *      "pods": [{"uid": "1-2", "namespace": "ns", "name": "pod", "card": 0, "usedMiB": 4100}]}
+ *
+ * A card whose busyPercent is unknown has none. A pod whose usage is unknown is not in the list;
+ * one that uses two cards is there twice.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+#define USAGE_CONFIGMAP_PREFIX "cardpack-usage-"
+#define USAGE_KEY              "usage"
+
+#define USAGE_BUSY_UNKNOWN UINT32_MAX
+
+struct usage_card {
+    uint32_t index;
+    uint64_t used_mib, total_mib;
+    uint32_t busy_percent; /* USAGE_BUSY_UNKNOWN: unknown */
+};
+
+struct usage_pod {
+    struct str uid, namespace, name;
+    uint32_t card;
+    uint64_t used_mib;
+};
+
+struct usage_view {
+    struct str seen; /* when it was measured: see stamp.h */
+    struct usage_card *cards;
+    size_t n_cards;
+    struct usage_pod *pods;
+    size_t n_pods;
+};
+
+/*
+ * Writes the text. Pods that exceed LIMIT_USAGE_PODS or LIMIT_USAGE_TEXT are left out, the last
+ * ones first: order them by what matters most. A failure is out's.
+ */
+void usage_write(struct buf *out, const struct usage_view *u);
+
+/*
+ * Reads the text; unknown keys are ignored. Views point into the text, or into the arena if they
+ * contained an escape. The message of an error names field and value. Also returns ERR_NOMEM, and
+ * ERR_LIMIT if the arena is too small.
+ */
+enum errc usage_read(struct str text, struct arena *a, struct usage_view *ret, struct err *reterr)
+    _must_use_;

@@ -1,0 +1,253 @@
+/*
+ * Writes and reads what a node's cards and pods use. Every node's ConfigMap is written by the
+ * program on that node, so the reader trusts no figure: each has a range, and each list a limit.
+ */
+#include "codec/usage.h"
+
+#include "codec/jread.h"
+#include "codec/jwrite.h"
+#include "codec/limit.h"
+#include "codec/stamp.h"
+#include "core/limit.h"
+
+static void usage_write_u64(struct jwrite *w, struct str key, uint64_t value)
+{
+    jwrite_key(w, key);
+    jwrite_u64(w, value);
+}
+
+static void usage_write_str(struct jwrite *w, struct str key, struct str value)
+{
+    jwrite_key(w, key);
+    jwrite_str(w, value);
+}
+
+static void usage_write_card(struct jwrite *w, const struct usage_card *c)
+{
+    jwrite_object_begin(w);
+    usage_write_u64(w, STR("index"), c->index);
+    usage_write_u64(w, STR("usedMiB"), c->used_mib);
+    usage_write_u64(w, STR("totalMiB"), c->total_mib);
+    if (c->busy_percent != USAGE_BUSY_UNKNOWN)
+        usage_write_u64(w, STR("busyPercent"), c->busy_percent);
+    jwrite_object_end(w);
+}
+
+static void usage_write_pod(struct jwrite *w, const struct usage_pod *p)
+{
+    jwrite_object_begin(w);
+    usage_write_str(w, STR("uid"), p->uid);
+    usage_write_str(w, STR("namespace"), p->namespace);
+    usage_write_str(w, STR("name"), p->name);
+    usage_write_u64(w, STR("card"), p->card);
+    usage_write_u64(w, STR("usedMiB"), p->used_mib);
+    jwrite_object_end(w);
+}
+
+void usage_write(struct buf *out, const struct usage_view *u)
+{
+    struct jwrite w;
+    size_t start = out->n;
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    usage_write_str(&w, STR("seen"), u->seen);
+    jwrite_key(&w, STR("cards"));
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < u->n_cards; i++)
+        usage_write_card(&w, &u->cards[i]);
+    jwrite_array_end(&w);
+    jwrite_key(&w, STR("pods"));
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < MIN_OF(u->n_pods, LIMIT_USAGE_PODS); i++) {
+        size_t before = out->n;
+        usage_write_pod(&w, &u->pods[i]);
+        if (out->n - start + strlen("]}") > LIMIT_USAGE_TEXT) {
+            out->n = before;
+            break;
+        }
+    }
+    jwrite_array_end(&w);
+    jwrite_object_end(&w);
+}
+
+struct usage_cards {
+    struct usage_card *items;
+    size_t n;
+    size_t cap;
+    uint64_t seen[LIMIT_CARDS / 64]; /* the indices so far */
+};
+
+struct usage_pods {
+    struct usage_pod *items;
+    size_t n;
+    size_t cap;
+};
+
+static uint64_t usage_read_u64(struct jread *r, uint64_t max)
+{
+    int64_t value = jread_i64(r);
+    if (value >= 0 && (uint64_t)value <= max)
+        return (uint64_t)value;
+    jread_fail(r, ERR_RANGE, "%lld must be 0 to %llu", (long long)value, (unsigned long long)max);
+    return 0;
+}
+
+static struct str usage_read_name(struct jread *r)
+{
+    struct str name = jread_str(r);
+    if (jread_failed(r) || (name.n > 0 && name.n <= LIMIT_USAGE_NAME))
+        return name;
+    if (name.n == 0)
+        jread_fail(r, ERR_RANGE, "\"\" is no name");
+    else
+        jread_fail(r, ERR_RANGE, "\"%.*s...\" has %zu bytes: %zu at most", 64, name.p, name.n,
+                   LIMIT_USAGE_NAME);
+    return STR_NULL;
+}
+
+static struct str usage_read_seen(struct jread *r)
+{
+    uint32_t seconds = 0;
+    struct str seen = jread_str(r);
+    if (jread_failed(r) || stamp_read(seen, &seconds))
+        return seen;
+    struct str head = str_head(seen, 64);
+    jread_fail(r, ERR_SYNTAX, "\"%.*s\" is no time", STR_ARG(head));
+    return STR_NULL;
+}
+
+/* The fields that an object must have, as bits, and the message if one is missing. */
+static void usage_need(struct jread *r, unsigned there, const char *const *names, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if ((there & (1U << i)) == 0)
+            jread_fail(r, ERR_SYNTAX, "%s is missing", names[i]);
+    }
+}
+
+static struct usage_card usage_read_card(struct jread *r)
+{
+    static const char *const names[] = {"index", "usedMiB", "totalMiB"};
+    struct usage_card c = {.busy_percent = USAGE_BUSY_UNKNOWN};
+    unsigned there = 0;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("index"))) {
+            c.index = (uint32_t)usage_read_u64(r, LIMIT_CARDS - 1);
+            there |= 1;
+        } else if (str_eq(key, STR("usedMiB"))) {
+            c.used_mib = usage_read_u64(r, LIMIT_USAGE_MIB);
+            there |= 2;
+        } else if (str_eq(key, STR("totalMiB"))) {
+            c.total_mib = usage_read_u64(r, LIMIT_USAGE_MIB);
+            there |= 4;
+        } else if (str_eq(key, STR("busyPercent")) && jread_type(r) != JTYPE_NULL) {
+            c.busy_percent = (uint32_t)usage_read_u64(r, 100);
+        } else {
+            jread_skip(r);
+        }
+    }
+    usage_need(r, there, names, COUNT_OF(names));
+    return c;
+}
+
+static struct usage_pod usage_read_pod(struct jread *r)
+{
+    static const char *const names[] = {"uid", "namespace", "name", "card", "usedMiB"};
+    struct usage_pod p = {.uid = STR_NULL};
+    unsigned there = 0;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("uid"))) {
+            p.uid = usage_read_name(r);
+            there |= 1;
+        } else if (str_eq(key, STR("namespace"))) {
+            p.namespace = usage_read_name(r);
+            there |= 2;
+        } else if (str_eq(key, STR("name"))) {
+            p.name = usage_read_name(r);
+            there |= 4;
+        } else if (str_eq(key, STR("card"))) {
+            p.card = (uint32_t)usage_read_u64(r, LIMIT_CARDS - 1);
+            there |= 8;
+        } else if (str_eq(key, STR("usedMiB"))) {
+            p.used_mib = usage_read_u64(r, LIMIT_USAGE_MIB);
+            there |= 16;
+        } else {
+            jread_skip(r);
+        }
+    }
+    usage_need(r, there, names, COUNT_OF(names));
+    return p;
+}
+
+static void usage_read_cards(struct jread *r, struct arena *a, struct usage_cards *list)
+{
+    *list = (struct usage_cards){.n = 0}; /* of repeated keys the last wins */
+    jread_array (r) {
+        struct usage_card c = usage_read_card(r);
+        uint64_t bit = (uint64_t)1 << (c.index % 64);
+        if (!jread_failed(r) && (list->seen[c.index / 64] & bit) != 0)
+            jread_fail(r, ERR_SYNTAX, "index %u is there twice", c.index);
+        list->seen[c.index / 64] |= bit;
+        struct usage_card *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(c));
+        if (grown == NULL) {
+            jread_fail(r, arena_fault(a), "no room for the cards");
+            continue;
+        }
+        list->items = grown;
+        list->items[list->n++] = c;
+    }
+}
+
+static void usage_read_pods(struct jread *r, struct arena *a, struct usage_pods *list)
+{
+    *list = (struct usage_pods){.n = 0};
+    jread_array (r) {
+        struct usage_pod p = usage_read_pod(r);
+        if (list->n == LIMIT_USAGE_PODS) {
+            jread_fail(r, ERR_RANGE, "more than %zu pods", LIMIT_USAGE_PODS);
+            continue;
+        }
+        struct usage_pod *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(p));
+        if (grown == NULL) {
+            jread_fail(r, arena_fault(a), "no room for the pods");
+            continue;
+        }
+        list->items = grown;
+        list->items[list->n++] = p;
+    }
+}
+
+enum errc usage_read(struct str text, struct arena *a, struct usage_view *ret, struct err *reterr)
+{
+    struct jread r;
+    struct usage_cards cards = {.n = 0};
+    struct usage_pods pods = {.n = 0};
+    struct str seen = STR_NULL;
+    struct str key;
+    if (text.n > LIMIT_USAGE_TEXT)
+        return err_set(reterr, ERR_RANGE, "has %zu bytes: %zu at most", text.n, LIMIT_USAGE_TEXT);
+    jread_init(&r, text, a);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("seen")))
+            seen = usage_read_seen(&r);
+        else if (str_eq(key, STR("cards")))
+            usage_read_cards(&r, a, &cards);
+        else if (str_eq(key, STR("pods")))
+            usage_read_pods(&r, a, &pods);
+        else
+            jread_skip(&r);
+    }
+    if (seen.p == NULL)
+        jread_fail(&r, ERR_SYNTAX, "seen is missing");
+    enum errc code = jread_finish(&r, reterr);
+    if (code != OK)
+        return code;
+    *ret = (struct usage_view){.seen = seen,
+                               .cards = cards.items,
+                               .n_cards = cards.n,
+                               .pods = pods.items,
+                               .n_pods = pods.n};
+    return OK;
+}

@@ -28,6 +28,7 @@ struct configmap_view {
     struct str name;
     struct str gpus;  /* data[GPUSHARE_UNHEALTHY_KEY]; absent: no such key */
     struct str quota; /* data[CARDPACK_QUOTA_KEY]; absent: no such key */
+    struct str usage; /* data[USAGE_KEY]; absent: no such key */
 };
 
 void kube_read_configmap(struct jread *r, struct configmap_view *ret);

@@ -37,10 +37,6 @@
 /* What a node's cards and pods use, as text: most of a ConfigMap of a node with a thousand pods. */
 #define LIMIT_USAGE_TEXT (256 * KIB)
 
-/* Pods with a figure in it: a kubelet runs 110 pods by default, 500 with the largest settings that
- * are in use. */
-#define LIMIT_USAGE_PODS ((size_t)1000)
-
 /* A name, a namespace or a UID in it. Kubernetes' names have at most 253 bytes. */
 #define LIMIT_USAGE_NAME ((size_t)253)
 

@@ -13,34 +13,13 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "core/measured.h"
 
 #define USAGE_CONFIGMAP_PREFIX "cardpack-usage-"
 #define USAGE_KEY              "usage"
 
-#define USAGE_BUSY_UNKNOWN UINT32_MAX
-
-struct usage_card {
-    uint32_t index;
-    uint64_t used_mib, total_mib;
-    uint32_t busy_percent; /* USAGE_BUSY_UNKNOWN: unknown */
-};
-
-struct usage_pod {
-    struct str uid, namespace, name;
-    uint32_t card;
-    uint64_t used_mib;
-};
-
-struct usage_view {
-    struct str seen; /* when it was measured: see stamp.h */
-    struct usage_card *cards;
-    size_t n_cards;
-    struct usage_pod *pods;
-    size_t n_pods;
-};
-
 /*
- * Writes the text. Pods that exceed LIMIT_USAGE_PODS or LIMIT_USAGE_TEXT are left out, the last
+ * Writes the text. Pods that exceed LIMIT_MEASURED_PODS or LIMIT_USAGE_TEXT are left out, the last
  * ones first: order them by what matters most. A failure is out's.
  */
 void usage_write(struct buf *out, const struct usage_view *u);

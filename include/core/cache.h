@@ -86,6 +86,7 @@ void cache_done(struct cache *c);
 enum cache_event_type {
     CACHE_NODE_SET,
     CACHE_NODE_GONE,
+    CACHE_NODE_NOTED, /* changes nothing; readers of `changes` see the node again */
     CACHE_POD_SET,
     CACHE_POD_GONE,
     CACHE_POD_READ, /* the answer to a GET, for a pod that is reserved or confirmed */
@@ -110,7 +111,7 @@ struct cache_event {
     enum cache_event_type type;
 
     union {
-        struct node_view node; /* NODE_SET; NODE_GONE: the name */
+        struct node_view node; /* NODE_SET; NODE_GONE, NODE_NOTED: the name */
         struct pod_view pod;   /* POD_SET, POD_READ; POD_GONE: the UID */
 
         struct {

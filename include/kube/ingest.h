@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "core/cache.h"
+#include "core/measured.h"
 #include "io/loop.h"
 
 /*
@@ -18,10 +19,14 @@
     STR("fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed")
 
 struct ingest {
-    const struct loop *loop; /* borrowed, for the time */
-    struct cache *cache;     /* borrowed */
-    struct arena arena;      /* for one object at a time */
-    struct log_limit over;   /* for log lines about cards that hold more than their size */
+    struct loop *loop;         /* borrowed */
+    struct cache *cache;       /* borrowed */
+    struct measured *measured; /* borrowed; set after ingest_init; NULL: not wanted */
+    struct timer usage_tick;   /* when the oldest of its figures become too old */
+    bool knows_nodes;          /* the list of nodes was complete once */
+    struct arena arena;        /* for one object at a time */
+    struct log_limit over;     /* for log lines about cards that hold more than their size */
+    struct log_limit unkept;   /* for log lines about figures that have no room in `measured` */
     /* Shows a pod's object, as the cache has taken it, with the fault of its request (code OK:
      * none). NULL: not wanted. */
     void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
@@ -30,7 +35,11 @@ struct ingest {
     bool torn[CACHE_KINDS]; /* an object could not be read since the list began */
 };
 
-void ingest_init(struct ingest *in, const struct loop *l, struct cache *cache);
+/* How long figures of what cards and pods use are believed: cardpack-node writes them again every
+ * five minutes, so they are unknown after two that did not come. */
+#define INGEST_USAGE_MS UINT64_C(660000)
+
+void ingest_init(struct ingest *in, struct loop *l, struct cache *cache);
 void ingest_done(struct ingest *in);
 
 /* gone: the object was deleted, or left the selection that is watched. */

@@ -12,6 +12,11 @@
  *           "model", "uuid", "profile", "numa"
  *     pod   "compute"
  *
+ *     and what cardpack-node has measured, where it is known:
+ *     node  "measured": when, by the node's clock
+ *     card  "usedMiB", "sizeMiB", "busyPercent"
+ *     pod   "usedMiB", "exceeds": true if that is more than its share of the card
+ *
  * Unknown values, and a pod's compute of 0, are left out. "error" is set if the named node does not
  * exist. Numbers are in the unit of aliyun.com/gpu-mem.
  */
@@ -19,13 +24,14 @@
 
 #include "base/arena.h"
 #include "core/cache.h"
+#include "core/measured.h"
 
 enum inspect_form {
     INSPECT_GPUSHARE,
     INSPECT_CARDS,
 };
 
-/* `node` absent: all nodes with gpu-mem or with pods that ask for it, by name. Uses the arena to
- * sort them. */
-enum errc inspect_write(const struct cache *c, struct str node, enum inspect_form form,
-                        struct arena *a, struct buf *out) _must_use_;
+/* m: NULL if nothing is known. `node` absent: all nodes with gpu-mem or with pods that ask for it,
+ * by name. Uses the arena to sort them. */
+enum errc inspect_write(const struct cache *c, const struct measured *m, struct str node,
+                        enum inspect_form form, struct arena *a, struct buf *out) _must_use_;

@@ -10,6 +10,7 @@
 #include "codec/cards.h"
 #include "codec/limit.h"
 #include "codec/stamp.h"
+#include "codec/usage.h"
 #include "core/gpushare.h"
 
 /* Annotations and labels whose values are copied unchanged. */
@@ -490,6 +491,8 @@ static void kube_read_configmap_data(struct jread *r, struct configmap_view *ret
             ret->gpus = jread_text(r);
         else if (str_eq(key, CARDPACK_QUOTA_KEY))
             ret->quota = jread_text(r);
+        else if (str_eq(key, STR(USAGE_KEY)))
+            ret->usage = jread_text(r);
         else
             jread_skip(r);
     }

@@ -58,7 +58,7 @@ void usage_write(struct buf *out, const struct usage_view *u)
     jwrite_array_end(&w);
     jwrite_key(&w, STR("pods"));
     jwrite_array_begin(&w);
-    for (size_t i = 0; i < MIN_OF(u->n_pods, LIMIT_USAGE_PODS); i++) {
+    for (size_t i = 0; i < MIN_OF(u->n_pods, LIMIT_MEASURED_PODS); i++) {
         size_t before = out->n;
         usage_write_pod(&w, &u->pods[i]);
         if (out->n - start + strlen("]}") > LIMIT_USAGE_TEXT) {
@@ -205,8 +205,8 @@ static void usage_read_pods(struct jread *r, struct arena *a, struct usage_pods 
     *list = (struct usage_pods){.n = 0};
     jread_array (r) {
         struct usage_pod p = usage_read_pod(r);
-        if (list->n == LIMIT_USAGE_PODS) {
-            jread_fail(r, ERR_RANGE, "more than %zu pods", LIMIT_USAGE_PODS);
+        if (list->n == LIMIT_MEASURED_PODS) {
+            jread_fail(r, ERR_RANGE, "more than %zu pods", LIMIT_MEASURED_PODS);
             continue;
         }
         struct usage_pod *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(p));

@@ -483,6 +483,11 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
         if (n != NULL)
             cache_node_gone(c, n, ret);
         return OK;
+    case CACHE_NODE_NOTED:
+        n = map_get(&c->nodes, e->node.name);
+        if (n != NULL)
+            change_touch(&n->change);
+        return OK;
     case CACHE_POD_SET:
         return cache_note_loss(c, CACHE_PODS, cache_apply_pod_set(c, &e->pod, now_ns, ret));
     case CACHE_POD_GONE:

@@ -15,6 +15,7 @@
 #include "daemon/page/ui_feed.h"
 #include "daemon/page/ui_reasons.h"
 #include "daemon/query/query.h"
+#include "kube/ingest.h"
 
 #include <stdio.h>
 
@@ -26,8 +27,8 @@ static enum errc daemon_open_embedded(struct daemon *d, struct err *reterr)
     buf_init(&text, LIMIT_CLUSTER_FILE_BYTES);
     enum errc code = file_read(d->s.config->cluster, &text, reterr);
     if (code == OK)
-        code = embedded_new(d->service.loop, &d->service.cache, buf_str(&text),
-                            d->s.config->cluster, &d->service.embedded, reterr);
+        code = embedded_new(d->service.loop, &d->service.cache, &d->service.measured,
+                            buf_str(&text), d->s.config->cluster, &d->service.embedded, reterr);
     buf_done(&text);
     if (code != OK)
         return code;
@@ -115,6 +116,7 @@ static enum errc daemon_open_kubernetes(struct daemon *d, struct err *reterr)
     struct election_settings election = daemon_election_settings(d);
     struct kube_backend_settings backend = {.loop = d->service.loop,
                                             .cache = &d->service.cache,
+                                            .measured = &d->service.measured,
                                             .api = d->parts.api,
                                             .page_size = d->s.config->list_page_size,
                                             .election =
@@ -310,6 +312,8 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
     d->service.memory.max = s->config->memory_budget;
     struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};
     cache_init(&d->service.cache, seed);
+    /* The embedded cluster has no cardpack-node that would write the figures again. */
+    measured_init(&d->service.measured, seed, s->config->cluster.n > 0 ? 0 : INGEST_USAGE_MS);
     d->service.advise.seed = seed;
     d->service.cache.settings = (struct cache_settings){.card_policy = s->config->card_policy,
                                                         .node_policy = s->config->node_policy,
@@ -362,6 +366,7 @@ void daemon_close(struct daemon *d)
     d->service.embedded = embedded_free(d->service.embedded);
     d->parts.api = kube_api_free(d->parts.api);
     budgets_done(&d->service.budgets);
+    measured_done(&d->service.measured);
     cache_done(&d->service.cache);
     d->service.loop = NULL;
     d->reload = reload_free(d->reload);

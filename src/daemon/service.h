@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "core/budget.h"
 #include "core/cache.h"
+#include "core/measured.h"
 #include "core/pack.h"
 #include "daemon/advise.h"
 #include "daemon/backend/backend.h"
@@ -20,7 +21,8 @@ struct judgement;
 struct service {
     struct loop *loop;
     struct cache cache;
-    struct budgets budgets; /* PodDisruptionBudgets; empty without a budget_feed */
+    struct measured measured; /* what cards and pods really use */
+    struct budgets budgets;   /* PodDisruptionBudgets; empty without a budget_feed */
     struct backend *backend;
     struct binder *binder;
     struct advise advise;

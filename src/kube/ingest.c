@@ -1,23 +1,32 @@
 /*
- * Decodes nodes, pods and ConfigMaps (unhealthy cards, quotas) into the cache, and logs the changes
- * and faults that an operator should know.
+ * Decodes nodes, pods and ConfigMaps (unhealthy cards, quotas, what pods use) into the cache and
+ * its companion `measured`, and logs the changes and faults that an operator should know.
  */
 #include "kube/ingest.h"
 
 #include "base/log.h"
 #include "codec/kube.h"
 #include "codec/quota_config.h"
+#include "codec/stamp.h"
+#include "codec/usage.h"
 #include "core/gpushare.h"
 #include "core/limit.h"
 
-void ingest_init(struct ingest *in, const struct loop *l, struct cache *cache)
+/* Figures that are older by their node's clock when they come are those of a cardpack-node that has
+ * ended. Clocks of nodes differ by less. */
+#define USAGE_OLD_S 3600U
+
+static void ingest_usage_tick(struct timer *t);
+
+void ingest_init(struct ingest *in, struct loop *l, struct cache *cache)
 {
-    *in = (struct ingest){.loop = l, .cache = cache};
+    *in = (struct ingest){.loop = l, .cache = cache, .usage_tick = {.fire = ingest_usage_tick}};
     arena_init(&in->arena, LIMIT_OBJECT_BYTES);
 }
 
 void ingest_done(struct ingest *in)
 {
+    timer_cancel(&in->usage_tick);
     arena_done(&in->arena);
 }
 
@@ -142,6 +151,8 @@ void ingest_node(struct ingest *in, struct str json, bool gone)
     ingest_apply(in, &e, &effect);
     if (gone && old.fault != NODE_ABSENT)
         log_info("node is gone", kv_str("node", e.node.name));
+    if (gone && in->measured != NULL)
+        (void)measured_drop(in->measured, e.node.name);
     const struct node *n = cache_node(in->cache, e.node.name);
     if (!gone && n != NULL)
         ingest_report_node(in, n, &e.node, old);
@@ -254,6 +265,100 @@ static void ingest_health(struct ingest *in, const struct configmap_view *view, 
                  kv_str("configmap", view->name), kv_str("gpus", ingest_head_of(view->gpus)));
 }
 
+/* ---- what cards and pods use ---- */
+
+/* The page shows the node again. */
+static void ingest_usage_note(struct ingest *in, struct str node)
+{
+    struct effect effect;
+    ingest_apply(in, &(struct cache_event){.type = CACHE_NODE_NOTED, .node = {.name = node}},
+                 &effect);
+}
+
+/* Figures that have become too old are unknown from now on. */
+static void ingest_usage_expire(struct ingest *in)
+{
+    uint64_t wait_ms = 0;
+    struct str node;
+    while ((node = measured_expire(in->measured, loop_now_ms(in->loop), &wait_ms)).p != NULL) {
+        log_info("a node's figures of what its cards and pods use are too old",
+                 kv_str("node", node));
+        ingest_usage_note(in, node);
+    }
+    timer_cancel(&in->usage_tick);
+    if (wait_ms != UINT64_MAX)
+        timer_arm(in->loop, &in->usage_tick, wait_ms);
+}
+
+static void ingest_usage_tick(struct timer *t)
+{
+    ingest_usage_expire(CONTAINER_OF(t, struct ingest, usage_tick));
+}
+
+static void ingest_usage_is_bad(struct ingest *in, struct str node, const struct err *why)
+{
+    if (measured_set_faulty(in->measured, node))
+        log_warn("what a node's cards and pods use can't be read", kv_str("node", node),
+                 kv_cstr("error", why->text));
+}
+
+/* Lack of memory makes these figures unknown, and nothing else: placement does not use them. */
+static void ingest_usage_take(struct ingest *in, struct str node, struct str text)
+{
+    struct usage_view view = {.seen = STR_NULL};
+    struct err why = ERR_INIT;
+    uint32_t seen_s = 0;
+    enum errc code = text.p == NULL ? err_set(&why, ERR_SYNTAX, "it has no " USAGE_KEY)
+                                    : usage_read(text, &in->arena, &view, &why);
+    if (code != OK) {
+        ingest_usage_is_bad(in, node, &why);
+        return;
+    }
+    if (!stamp_read(view.seen, &seen_s) ||
+        (in->measured->lasts_ms > 0 &&
+         loop_wall_ns(in->loop) / 1000000000 > (uint64_t)seen_s + USAGE_OLD_S)) {
+        (void)measured_drop(in->measured, node);
+        return;
+    }
+    code = measured_set(in->measured, node, &view, seen_s, loop_now_ms(in->loop));
+    if (code != OK && log_limit_allows(&in->unkept, loop_now_ms(in->loop),
+                                       "there is no room for what a node's cards and pods use"))
+        log_warn("there is no room for what a node's cards and pods use", kv_str("node", node),
+                 kv_uint("limit", LIMIT_MEASURED_BYTES));
+}
+
+static void ingest_usage(struct ingest *in, const struct configmap_view *view, bool gone)
+{
+    struct str node = str_skip(view->name, STR(USAGE_CONFIGMAP_PREFIX).n);
+    if (in->measured == NULL || node.n == 0)
+        return;
+    if (gone || (in->knows_nodes && cache_node(in->cache, node) == NULL))
+        (void)measured_drop(in->measured, node);
+    else
+        ingest_usage_take(in, node, view->usage);
+    ingest_usage_note(in, node);
+    ingest_usage_expire(in);
+}
+
+/* After a list: the figures of nodes that do not exist, or whose ConfigMap does not, go. */
+static void ingest_usage_sweep(struct ingest *in, enum cache_kind kind)
+{
+    size_t cursor = 0;
+    if (in->measured == NULL || kind == CACHE_PODS)
+        return;
+    in->knows_nodes = in->knows_nodes || kind == CACHE_NODES;
+    for (const struct measured_node *n = measured_next(in->measured, &cursor); n != NULL;
+         n = measured_next(in->measured, &cursor)) {
+        bool gone = kind == CACHE_NODES ? cache_node(in->cache, n->name) == NULL
+                                        : measured_is_missing(in->measured, n);
+        if (!gone)
+            continue;
+        ingest_usage_note(in, n->name);
+        (void)measured_drop(in->measured, n->name);
+        cursor--;
+    }
+}
+
 void ingest_configmap(struct ingest *in, struct str json, bool gone)
 {
     struct jread r;
@@ -268,12 +373,16 @@ void ingest_configmap(struct ingest *in, struct str json, bool gone)
         ingest_quota(in, view.quota, gone);
     else if (str_starts(view.name, GPUSHARE_UNHEALTHY_PREFIX))
         ingest_health(in, &view, gone);
+    else if (str_starts(view.name, STR(USAGE_CONFIGMAP_PREFIX)))
+        ingest_usage(in, &view, gone);
 }
 
 void ingest_list_begin(struct ingest *in, enum cache_kind kind)
 {
     struct effect effect;
     in->torn[kind] = false;
+    if (kind == CACHE_HEALTH && in->measured != NULL)
+        measured_list_begin(in->measured);
     ingest_apply(in, &(struct cache_event){.type = CACHE_LIST_BEGIN, .list = kind}, &effect);
 }
 
@@ -286,6 +395,7 @@ unsigned ingest_list_end(struct ingest *in, enum cache_kind kind)
         return 0;
     }
     ingest_apply(in, &(struct cache_event){.type = CACHE_LIST_END, .list = kind}, &effect);
+    ingest_usage_sweep(in, kind);
     if (effect.unlimited)
         log_info("the quotas are gone: no namespace has limits");
     log_info("list is in", kv_cstr("kind", kind_names[kind]), kv_uint("gone", effect.swept));

@@ -20,6 +20,7 @@
 struct reading {
     struct kubectl_client *client;
     struct cache cache;
+    struct measured measured;
     struct work work; /* counts the steps of the answer */
     struct ingest ingest;
     enum cache_kind kind; /* of the list under way */
@@ -136,7 +137,8 @@ static enum errc direct_answer(struct reading *r, const struct kubectl_question 
         enum errc code = pod_read(pod, a, &view, e);
         return code == OK ? explain_write(&r->cache, &r->work, &view, a, out, e) : code;
     }
-    return inspect_write(&r->cache, q->node.n > 0 ? q->node : STR_NULL, INSPECT_CARDS, a, out);
+    return inspect_write(&r->cache, &r->measured, q->node.n > 0 ? q->node : STR_NULL, INSPECT_CARDS,
+                         a, out);
 }
 
 static enum errc direct_read_and_answer(struct reading *r, const struct kubectl_question *q,
@@ -169,10 +171,14 @@ enum errc kubectl_ask_directly(struct kubectl_client *c, const struct kubectl_qu
     if (r == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     r->client = c;
-    cache_init(&r->cache, (struct map_seed){loop_random(c->loop), loop_random(c->loop)});
+    struct map_seed seed = {loop_random(c->loop), loop_random(c->loop)};
+    cache_init(&r->cache, seed);
+    measured_init(&r->measured, seed, INGEST_USAGE_MS);
     ingest_init(&r->ingest, c->loop, &r->cache);
+    r->ingest.measured = &r->measured;
     enum errc code = direct_read_and_answer(r, q, a, ret, reterr);
     ingest_done(&r->ingest);
+    measured_done(&r->measured);
     cache_done(&r->cache);
     mem_free(r);
     return code;

@@ -6,6 +6,7 @@
 #include "report/inspect_write.h"
 
 #include "codec/jwrite.h"
+#include "codec/stamp.h"
 
 #include <stdlib.h>
 
@@ -21,36 +22,60 @@ static void inspect_write_put_i64(struct jwrite *w, struct str key, int64_t valu
     jwrite_i64(w, value);
 }
 
-static void inspect_write_pod(struct jwrite *w, enum inspect_form form, const struct pod *p,
-                              int64_t used, uint32_t cores)
+/* What a node's part of the answer is written from. */
+struct inspect_node {
+    enum inspect_form form;
+    const struct node *node;
+    const struct measured *all;
+    const struct measured_node *measured; /* NULL: unknown, or not in this form */
+};
+
+/* card: one that the node has, or -1. */
+static void inspect_write_pod_measured(struct jwrite *w, const struct inspect_node *x,
+                                       const struct pod *p, int64_t card, int64_t share)
+{
+    uint32_t mib = 0;
+    if (card < 0 || !measured_pod_of(x->all, x->measured, p->uid, (uint32_t)card, &mib))
+        return;
+    inspect_write_put_i64(w, STR("usedMiB"), mib);
+    if (!measured_exceeds(measured_card_of(x->measured, (uint32_t)card), x->node->cards[card].total,
+                          share, mib))
+        return;
+    jwrite_key(w, STR("exceeds"));
+    jwrite_bool(w, true);
+}
+
+static void inspect_write_pod(struct jwrite *w, const struct inspect_node *x, const struct pod *p,
+                              int64_t card, int64_t used, uint32_t cores)
 {
     jwrite_object_begin(w);
     inspect_write_put_str(w, STR("name"), p->name);
     inspect_write_put_str(w, STR("namespace"), p->namespace);
     inspect_write_put_i64(w, STR("usedGPU"), used);
-    if (form == INSPECT_CARDS && cores > 0)
+    if (x->form == INSPECT_CARDS && cores > 0)
         inspect_write_put_i64(w, STR("compute"), cores);
+    inspect_write_pod_measured(w, x, p, card, used);
     jwrite_object_end(w);
 }
 
 /* A pod is shown on each of its cards; without a valid one, on card -1. */
-static void inspect_write_pods(struct jwrite *w, enum inspect_form form, const struct node *n,
-                               int64_t card)
+static void inspect_write_pods(struct jwrite *w, const struct inspect_node *x, int64_t card)
 {
+    const struct node *n = x->node;
     jwrite_key(w, STR("pods"));
     jwrite_array_begin(w);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct holding *h = p->holding;
         if (card < 0 && h->n_shares == 0 && p->mem > 0)
-            inspect_write_pod(w, form, p, p->mem, 0);
+            inspect_write_pod(w, x, p, card, p->mem, 0);
         for (uint32_t i = 0; i < h->n_shares; i++) {
             const struct share *s = &h->shares[i];
             bool valid = node_has_card(n, s->card);
             if (valid && s->card == card)
-                inspect_write_pod(w, form, p, share_charge(p->request, s, n->cards[s->card].total),
-                                  s->cores);
+                inspect_write_pod(w, x, p, card,
+                                  share_charge(p->request, s, n->cards[s->card].total), s->cores);
             else if (!valid && card < 0)
-                inspect_write_pod(w, form, p, s->mem, s->cores);
+                inspect_write_pod(w, x, p, card, s->mem, s->cores);
         }
     }
     jwrite_array_end(w);
@@ -83,16 +108,28 @@ static void inspect_write_more(struct jwrite *w, const struct node *n, uint32_t 
         inspect_write_put_i64(w, STR("numa"), node_card_numa(n, card));
 }
 
-static void inspect_write_card(struct jwrite *w, enum inspect_form form, const struct node *n,
-                               int64_t id, int64_t total, int64_t used)
+static void inspect_write_card_measured(struct jwrite *w, const struct measured_card *c)
+{
+    if (c == NULL)
+        return;
+    inspect_write_put_i64(w, STR("usedMiB"), c->used_mib);
+    inspect_write_put_i64(w, STR("sizeMiB"), c->total_mib);
+    if (c->busy_percent != MEASURED_BUSY_UNKNOWN)
+        inspect_write_put_i64(w, STR("busyPercent"), c->busy_percent);
+}
+
+static void inspect_write_card(struct jwrite *w, const struct inspect_node *x, int64_t id,
+                               int64_t total, int64_t used)
 {
     jwrite_object_begin(w);
     inspect_write_put_i64(w, STR("id"), id);
     inspect_write_put_i64(w, STR("totalGPU"), total);
     inspect_write_put_i64(w, STR("usedGPU"), used);
-    if (form == INSPECT_CARDS && id >= 0)
-        inspect_write_more(w, n, (uint32_t)id);
-    inspect_write_pods(w, form, n, id);
+    if (x->form == INSPECT_CARDS && id >= 0) {
+        inspect_write_more(w, x->node, (uint32_t)id);
+        inspect_write_card_measured(w, measured_card_of(x->measured, (uint32_t)id));
+    }
+    inspect_write_pods(w, x, id);
     jwrite_object_end(w);
 }
 
@@ -115,28 +152,44 @@ static struct str inspect_write_fault_of(const struct node *n)
     return STR_NULL;
 }
 
-static void inspect_write_node(struct jwrite *w, enum inspect_form form, const struct node *n)
+static void inspect_write_node_more(struct jwrite *w, const struct inspect_node *x)
 {
+    const struct node *n = x->node;
+    char seen[STAMP_BYTES];
+    inspect_write_put_i64(w, STR("freeGPU"), node_left(n));
+    if (n->fault != NODE_OK)
+        inspect_write_put_str(w, STR("fault"), inspect_write_fault_of(n));
+    if (n->sizes != NULL && n->sizes->pool.n > 0)
+        inspect_write_put_str(w, STR("pool"), n->sizes->pool);
+    if (n->sizes != NULL && n->sizes->isolation != ISOLATION_UNKNOWN)
+        inspect_write_put_str(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
+    if (x->measured != NULL)
+        inspect_write_put_str(w, STR("measured"), stamp_print(x->measured->seen_s, seen));
+}
+
+static void inspect_write_node(struct jwrite *w, enum inspect_form form, const struct measured *m,
+                               const struct node *n)
+{
+    const struct inspect_node x = {
+        .form = form,
+        .node = n,
+        .all = m,
+        .measured = form == INSPECT_CARDS ? measured_of(m, n->name) : NULL,
+    };
     jwrite_object_begin(w);
     inspect_write_put_str(w, STR("name"), n->name);
     inspect_write_put_i64(w, STR("totalGPU"), n->total);
     inspect_write_put_i64(w, STR("usedGPU"), n->used);
     if (form == INSPECT_CARDS)
-        inspect_write_put_i64(w, STR("freeGPU"), node_left(n));
-    if (form == INSPECT_CARDS && n->fault != NODE_OK)
-        inspect_write_put_str(w, STR("fault"), inspect_write_fault_of(n));
-    if (form == INSPECT_CARDS && n->sizes != NULL && n->sizes->pool.n > 0)
-        inspect_write_put_str(w, STR("pool"), n->sizes->pool);
-    if (form == INSPECT_CARDS && n->sizes != NULL && n->sizes->isolation != ISOLATION_UNKNOWN)
-        inspect_write_put_str(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
+        inspect_write_node_more(w, &x);
     jwrite_key(w, STR("devs"));
     jwrite_array_begin(w);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
-            inspect_write_card(w, form, n, i, n->cards[i].total, n->cards[i].used);
+            inspect_write_card(w, &x, i, n->cards[i].total, n->cards[i].used);
     }
     if (n->unplaced > 0)
-        inspect_write_card(w, form, n, -1, 0, n->unplaced);
+        inspect_write_card(w, &x, -1, 0, n->unplaced);
     jwrite_array_end(w);
     jwrite_object_end(w);
 }
@@ -176,8 +229,8 @@ static void inspect_write_error(struct jwrite *w, struct str node)
     jwrite_str(w, buf_str(&text));
 }
 
-enum errc inspect_write(const struct cache *c, struct str node, enum inspect_form form,
-                        struct arena *a, struct buf *out)
+enum errc inspect_write(const struct cache *c, const struct measured *m, struct str node,
+                        enum inspect_form form, struct arena *a, struct buf *out)
 {
     struct jwrite w;
     size_t n = 0;
@@ -190,9 +243,9 @@ enum errc inspect_write(const struct cache *c, struct str node, enum inspect_for
     jwrite_key(&w, STR("nodes"));
     jwrite_array_begin(&w);
     for (size_t i = 0; i < n && !buf_failed(out); i++)
-        inspect_write_node(&w, form, nodes[i]);
+        inspect_write_node(&w, form, m, nodes[i]);
     if (one != NULL)
-        inspect_write_node(&w, form, one);
+        inspect_write_node(&w, form, m, one);
     jwrite_array_end(&w);
     if (node.p != NULL && one == NULL)
         inspect_write_error(&w, node);

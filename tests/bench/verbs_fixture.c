@@ -29,8 +29,11 @@ void verbs_open(struct verbs_fixture *d)
     if (loop_new(&d->service.loop, &e) != OK)
         abort();
     cache_init(&d->service.cache, (struct map_seed){0x0123456789abcdef, 0xfedcba9876543210});
-    if (embedded_new(d->service.loop, &d->service.cache, STR("{\"kind\":\"List\",\"items\":[]}"),
-                     STR("bench"), &d->service.embedded, &e) != OK) {
+    measured_init(&d->service.measured, (struct map_seed){0x0123456789abcdef, 0xfedcba9876543210},
+                  0);
+    if (embedded_new(d->service.loop, &d->service.cache, &d->service.measured,
+                     STR("{\"kind\":\"List\",\"items\":[]}"), STR("bench"), &d->service.embedded,
+                     &e) != OK) {
         (void)fprintf(stderr, "%s\n", e.text);
         abort();
     }
@@ -46,6 +49,7 @@ void verbs_close(struct verbs_fixture *d)
     buf_done(&d->answer);
     arena_done(&d->arena);
     d->service.embedded = embedded_free(d->service.embedded);
+    measured_done(&d->service.measured);
     cache_done(&d->service.cache);
     d->service.loop = loop_free(d->service.loop);
 }

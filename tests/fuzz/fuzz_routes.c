@@ -51,8 +51,9 @@ static void stage_open(struct stage *s)
     arena_init(&s->arena, 16 * MIB);
     list_init(&s->service.explains);
     cache_init(&s->service.cache, (struct map_seed){1, 2});
-    check(embedded_new(s->service.loop, &s->service.cache, str_of(world), STR("world"),
-                       &s->service.embedded, NULL) == OK,
+    measured_init(&s->service.measured, (struct map_seed){1, 2}, 0);
+    check(embedded_new(s->service.loop, &s->service.cache, &s->service.measured, str_of(world),
+                       STR("world"), &s->service.embedded, NULL) == OK,
           "the world is there");
     s->service.backend = embedded_interface(s->service.embedded);
     const struct bind_settings b = {.loop = s->service.loop,
@@ -67,6 +68,7 @@ static void stage_close(struct stage *s)
 {
     s->service.binder = bind_free(s->service.binder);
     s->service.embedded = embedded_free(s->service.embedded);
+    measured_done(&s->service.measured);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     arena_done(&s->arena);

@@ -46,7 +46,8 @@ static void compare(const struct usage_view *v, const json_t *json)
 
 static void check_figures(const struct usage_view *v)
 {
-    check(v->seen.n > 0 && v->n_cards <= LIMIT_CARDS && v->n_pods <= LIMIT_USAGE_PODS, "lists end");
+    check(v->seen.n > 0 && v->n_cards <= LIMIT_CARDS && v->n_pods <= LIMIT_MEASURED_PODS,
+          "lists end");
     for (size_t i = 0; i < v->n_cards; i++) {
         const struct usage_card *c = &v->cards[i];
         check(c->index < LIMIT_CARDS && c->used_mib <= LIMIT_USAGE_MIB &&

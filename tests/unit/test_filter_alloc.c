@@ -65,10 +65,11 @@ static void stage_open(struct stage *s, const char *verb, unsigned shortlist)
     log_setup(STDERR_FILENO, LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
     *s = (struct stage){.service.loop = loop_make(), .service.shortlist = shortlist};
     cache_init(&s->service.cache, (struct map_seed){1, 2});
+    measured_init(&s->service.measured, (struct map_seed){1, 2}, 0);
     buf_init(&text, 16 * MIB);
     write_cluster(&text);
-    ck_assert_ok(embedded_new(s->service.loop, &s->service.cache, buf_str(&text), STR("nodes"),
-                              &s->service.embedded, &e),
+    ck_assert_ok(embedded_new(s->service.loop, &s->service.cache, &s->service.measured,
+                              buf_str(&text), STR("nodes"), &s->service.embedded, &e),
                  &e);
     buf_done(&text);
     s->service.backend = embedded_interface(s->service.embedded);
@@ -90,6 +91,7 @@ static void stage_close(struct stage *s)
 {
     s->server = http_server_free(s->server);
     s->service.embedded = embedded_free(s->service.embedded);
+    measured_done(&s->service.measured);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     buf_done(&s->request);

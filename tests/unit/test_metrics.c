@@ -43,7 +43,9 @@ static void office_open(struct office *o)
     struct service *s = &o->service;
     list_init(&s->explains);
     cache_init(&s->cache, (struct map_seed){1, 2});
-    ck_assert_ok(embedded_new(s->loop, &s->cache, STR(CLUSTER), STR("office"), &s->embedded, &e),
+    measured_init(&s->measured, (struct map_seed){1, 2}, 0);
+    ck_assert_ok(embedded_new(s->loop, &s->cache, &s->measured, STR(CLUSTER), STR("office"),
+                              &s->embedded, &e),
                  &e);
     s->backend = embedded_interface(s->embedded);
     const struct http_server_settings settings = {.address = STR("127.0.0.1"),
@@ -66,6 +68,7 @@ static void office_close(struct office *o)
     raw_conn_close(&o->peer);
     o->server = http_server_free(o->server);
     o->service.embedded = embedded_free(o->service.embedded);
+    measured_done(&o->service.measured);
     cache_done(&o->service.cache);
     o->service.loop = loop_free(o->service.loop);
 }

@@ -18,8 +18,9 @@ static void open_stage(struct ui_fixture *g)
     *g = (struct ui_fixture){.service.loop = loop_make()};
     log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     cache_init(&g->service.cache, (struct map_seed){1, 2});
-    ck_assert_ok(embedded_new(g->service.loop, &g->service.cache, STR(""), STR("none"),
-                              &g->service.embedded, &e),
+    measured_init(&g->service.measured, (struct map_seed){1, 2}, 0);
+    ck_assert_ok(embedded_new(g->service.loop, &g->service.cache, &g->service.measured, STR(""),
+                              STR("none"), &g->service.embedded, &e),
                  &e);
     g->service.backend = embedded_interface(g->service.embedded);
     ck_assert_ok(ui_feed_new(&g->service, 1, &g->feed, &e), &e);
@@ -44,6 +45,7 @@ static void close_stage(struct ui_fixture *g)
     g->feed = ui_feed_free(g->feed);
     g->service.embedded = embedded_free(g->service.embedded);
     cache_check(&g->service.cache);
+    measured_done(&g->service.measured);
     cache_done(&g->service.cache);
     g->service.loop = loop_free(g->service.loop);
 }
@@ -261,7 +263,7 @@ static void expect_node(const struct ui_fixture *g, const char *name, const char
     char all[4096];
     buf_init(&out, sizeof(all) - 1);
     jwrite_init(&w, &out);
-    ui_write_node(&w, cache_node(&g->service.cache, str_of(name)));
+    ui_write_node(&w, NULL, cache_node(&g->service.cache, str_of(name)));
     (void)snprintf(all, sizeof(all), "%.*s", STR_ARG(buf_str(&out)));
     ck_assert_msg((strstr(all, text) != NULL) == has, "%s in %s", text, all);
     buf_done(&out);

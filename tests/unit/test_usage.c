@@ -2,6 +2,7 @@
 #include "codec/usage.h"
 
 #include "codec/limit.h"
+#include "core/limit.h"
 #include "fail_alloc.h"
 #include "unit.h"
 
@@ -190,9 +191,9 @@ START_TEST(the_last_pods_are_left_out_where_there_are_too_many)
 {
     struct buf out;
     buf_init(&out, MIB);
-    ck_assert_uint_eq(pods_there(MANY - 1, 10, &out), LIMIT_USAGE_PODS);
+    ck_assert_uint_eq(pods_there(MANY - 1, 10, &out), LIMIT_MEASURED_PODS);
     buf_clear(&out, 0);
-    ck_assert_uint_eq(pods_there(MANY, 10, &out), LIMIT_USAGE_PODS);
+    ck_assert_uint_eq(pods_there(MANY, 10, &out), LIMIT_MEASURED_PODS);
     buf_clear(&out, 0);
     size_t n = pods_there(MANY, LIMIT_USAGE_NAME, &out);
     ck_assert(n > 400 && n < 500);

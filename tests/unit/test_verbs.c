@@ -66,9 +66,10 @@ static void stage_open(void)
     s = (struct stage){.service = {.loop = loop_make(), .filtered = daemon_filtered},
                        .ready = true};
     cache_init(&s.service.cache, (struct map_seed){1, 2});
+    measured_init(&s.service.measured, (struct map_seed){1, 2}, 0);
     budgets_init(&s.service.budgets, (struct map_seed){3, 4});
-    ck_assert_ok(embedded_new(s.service.loop, &s.service.cache, str_of(world), STR("world"),
-                              &s.service.embedded, &e),
+    ck_assert_ok(embedded_new(s.service.loop, &s.service.cache, &s.service.measured, str_of(world),
+                              STR("world"), &s.service.embedded, &e),
                  &e);
     s.backend = (struct backend){.ready = is_ready, .term = the_term, .asked = asked};
     s.service.backend = &s.backend;
@@ -90,6 +91,7 @@ static void stage_close(void)
     s.server = http_server_free(s.server);
     s.service.embedded = embedded_free(s.service.embedded);
     budgets_done(&s.service.budgets);
+    measured_done(&s.service.measured);
     cache_done(&s.service.cache);
     s.service.loop = loop_free(s.service.loop);
 }

@@ -355,8 +355,8 @@ static void embedded_refresh(struct backend *interface)
     (void)interface;
 }
 
-enum errc embedded_new(struct loop *l, struct cache *cache, struct str text, struct str path,
-                       struct embedded **ret, struct err *reterr)
+enum errc embedded_new(struct loop *l, struct cache *cache, struct measured *measured,
+                       struct str text, struct str path, struct embedded **ret, struct err *reterr)
 {
     struct embedded *c = mem_alloc(sizeof(*c));
     if (c == NULL)
@@ -377,6 +377,7 @@ enum errc embedded_new(struct loop *l, struct cache *cache, struct str text, str
     arena_init(&c->arena, LIMIT_CLUSTER_FILE_BYTES);
     buf_init(&c->text, LIMIT_CLUSTER_FILE_BYTES);
     ingest_init(&c->ingest, l, cache);
+    c->ingest.measured = measured;
     enum errc code = embedded_load(c, text, reterr);
     if (code != OK) {
         embedded_free(c);

@@ -526,6 +526,7 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
     b->post_deadline_ms = post_deadline_ms(times, s->start_settle_ms);
     kube_backend_warn_of_short_settle(times, s->start_settle_ms);
     ingest_init(&b->ingest, s->loop, s->cache);
+    b->ingest.measured = s->measured;
     b->show = s->show;
     b->show_ctx = s->show_ctx;
     b->ingest.show = s->show == NULL ? NULL : kube_backend_show;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/cache.h"
+#include "core/measured.h"
 #include "daemon/backend/backend.h"
 #include "daemon/backend/leadership.h"
 #include "kube/election.h"
@@ -21,6 +22,7 @@ struct kube_backend_counts {
 struct kube_backend_settings {
     struct loop *loop;
     struct cache *cache;
+    struct measured *measured; /* NULL: not wanted */
     struct kube_api *api;
     unsigned page_size;
     const struct election_settings *election; /* NULL: the only replica. Not stored */

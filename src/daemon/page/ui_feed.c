@@ -247,7 +247,7 @@ static bool ui_feed_put_changed(const struct ui_stream *s, struct jwrite *w, str
         const struct node *n = cache_changed_node(x);
         if (!ui_shows(n))
             continue;
-        ui_write_node(w, n);
+        ui_write_node(w, &s->feed->service->measured, n);
         told++;
     }
     jwrite_array_end(w);

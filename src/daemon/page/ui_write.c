@@ -40,7 +40,28 @@ static void ui_write_put_true(struct jwrite *w, struct str key, bool value)
     jwrite_bool(w, true);
 }
 
-static void ui_write_held(struct jwrite *w, const struct pod *p, int64_t mem, uint32_t cores)
+/* What a node is written from. */
+struct ui_node {
+    const struct node *node;
+    const struct measured *all;
+    const struct measured_node *measured; /* NULL: unknown */
+};
+
+/* What the pod really uses of the card, if it is known; card: one that the node has, or -1. */
+static void ui_write_measured(struct jwrite *w, const struct ui_node *x, const struct pod *p,
+                              int64_t card, int64_t share)
+{
+    uint32_t mib = 0;
+    if (card < 0 || !measured_pod_of(x->all, x->measured, p->uid, (uint32_t)card, &mib))
+        return;
+    ui_write_put_number(w, STR("usedMiB"), mib);
+    ui_write_put_true(w, STR("exceeds"),
+                      measured_exceeds(measured_card_of(x->measured, (uint32_t)card),
+                                       x->node->cards[card].total, share, mib));
+}
+
+static void ui_write_held(struct jwrite *w, const struct ui_node *x, const struct pod *p,
+                          int64_t card, int64_t mem, uint32_t cores)
 {
     jwrite_object_begin(w);
     ui_write_put_str(w, STR("namespace"), p->namespace);
@@ -48,25 +69,28 @@ static void ui_write_held(struct jwrite *w, const struct pod *p, int64_t mem, ui
     ui_write_put_number(w, STR("mem"), mem);
     ui_write_put_some(w, STR("cores"), cores);
     ui_write_put_true(w, STR("reserved"), p->state == POD_RESERVED);
+    ui_write_measured(w, x, p, card, mem);
     jwrite_object_end(w);
 }
 
 /* Writes the pods on that card; -1: the pods without a valid card, as in inspect. */
-static void ui_write_pods(struct jwrite *w, const struct node *n, int64_t card)
+static void ui_write_pods(struct jwrite *w, const struct ui_node *x, int64_t card)
 {
+    const struct node *n = x->node;
     jwrite_key(w, STR("pods"));
     jwrite_array_begin(w);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct holding *h = p->holding;
         if (card < 0 && h->n_shares == 0 && p->mem > 0)
-            ui_write_held(w, p, p->mem, 0);
+            ui_write_held(w, x, p, card, p->mem, 0);
         for (uint32_t i = 0; i < h->n_shares; i++) {
             const struct share *s = &h->shares[i];
             bool valid = node_has_card(n, s->card);
             if (valid && s->card == card)
-                ui_write_held(w, p, share_charge(p->request, s, n->cards[s->card].total), s->cores);
+                ui_write_held(w, x, p, card, share_charge(p->request, s, n->cards[s->card].total),
+                              s->cores);
             else if (!valid && card < 0)
-                ui_write_held(w, p, s->mem, s->cores);
+                ui_write_held(w, x, p, card, s->mem, s->cores);
         }
     }
     jwrite_array_end(w);
@@ -81,9 +105,11 @@ static struct str ui_write_state_of(const struct card *c)
     return c->cordoned ? STR("cordoned") : STR("");
 }
 
-static void ui_write_card(struct jwrite *w, const struct node *n, uint32_t i)
+static void ui_write_card(struct jwrite *w, const struct ui_node *x, uint32_t i)
 {
+    const struct node *n = x->node;
     const struct card *c = &n->cards[i];
+    const struct measured_card *m = measured_card_of(x->measured, i);
     int32_t numa = node_card_numa(n, i);
     jwrite_object_begin(w);
     ui_write_put_number(w, STR("id"), i);
@@ -95,12 +121,19 @@ static void ui_write_card(struct jwrite *w, const struct node *n, uint32_t i)
     if (numa >= 0)
         ui_write_put_number(w, STR("numa"), numa);
     ui_write_put_str(w, STR("state"), ui_write_state_of(c));
-    ui_write_pods(w, n, i);
+    if (m != NULL) {
+        ui_write_put_number(w, STR("usedMiB"), m->used_mib);
+        ui_write_put_number(w, STR("sizeMiB"), m->total_mib);
+    }
+    if (m != NULL && m->busy_percent != MEASURED_BUSY_UNKNOWN)
+        ui_write_put_number(w, STR("busy"), m->busy_percent);
+    ui_write_pods(w, x, i);
     jwrite_object_end(w);
 }
 
-void ui_write_node(struct jwrite *w, const struct node *n)
+void ui_write_node(struct jwrite *w, const struct measured *m, const struct node *n)
 {
+    const struct ui_node x = {.node = n, .all = m, .measured = measured_of(m, n->name)};
     jwrite_object_begin(w);
     jwrite_key(w, STR("name"));
     jwrite_str(w, n->name);
@@ -119,14 +152,14 @@ void ui_write_node(struct jwrite *w, const struct node *n)
     jwrite_array_begin(w);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
-            ui_write_card(w, n, i);
+            ui_write_card(w, &x, i);
     }
     if (n->unplaced > 0) {
         jwrite_object_begin(w);
         ui_write_put_number(w, STR("id"), -1);
         ui_write_put_number(w, STR("total"), 0);
         ui_write_put_number(w, STR("used"), n->unplaced);
-        ui_write_pods(w, n, -1);
+        ui_write_pods(w, &x, -1);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);

@@ -3,6 +3,7 @@
 
 #include "codec/jwrite.h"
 #include "core/cache.h"
+#include "core/measured.h"
 #include "daemon/page/ui_reasons.h"
 
 /* Whether the page shows n, as inspect does. */
@@ -18,7 +19,8 @@ static inline bool ui_waits(const struct pod *p)
     return request_shares(p->request) || !request_wants(p->request);
 }
 
-void ui_write_node(struct jwrite *w, const struct node *n);
+/* m: NULL if what is really used is not known. */
+void ui_write_node(struct jwrite *w, const struct measured *m, const struct node *n);
 
 /* {"pods":[...],"total":N}: the oldest LIMIT_UI_PENDING of the pods that want shared cards. */
 void ui_write_pending(struct jwrite *w, const struct cache *c, const struct ui_reasons *reasons);

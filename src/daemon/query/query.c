@@ -115,7 +115,7 @@ void query_explain_post(struct service *s, struct http_request *r)
 static void query_respond_inspect(struct service *s, struct http_request *r, enum inspect_form form)
 {
     struct str node = r->rest.n > 0 ? r->rest : STR_NULL;
-    if (inspect_write(&s->cache, node, form, r->arena, r->answer) != OK)
+    if (inspect_write(&s->cache, &s->measured, node, form, r->arena, r->answer) != OK)
         r->answer->failed = true;
     http_request_respond(r, 200, "application/json");
 }

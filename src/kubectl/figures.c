@@ -8,6 +8,9 @@
 /* No card has more GiB than this, so a larger number is in MiB. */
 #define GIB_MAX 1024
 
+/* No card has more MiB than this, so that sums of hostile figures do not overflow. */
+#define MIB_MAX ((int64_t)UINT32_MAX)
+
 /* Adds a zero element to an array in the arena. NULL: no memory, and the reader has failed. */
 #define GROW(r, array, n, cap) figures_grow((r), (void **)&(array), &(n), &(cap), sizeof(*(array)))
 
@@ -34,6 +37,10 @@ static void figures_read_pod(struct jread *r, struct figures_pod *p)
             p->name = jread_str(r);
         else if (str_eq(key, STR("usedGPU")))
             p->used = jread_i64(r);
+        else if (str_eq(key, STR("usedMiB")))
+            p->used_mib = jread_i64(r);
+        else if (str_eq(key, STR("exceeds")))
+            p->exceeds = jread_bool(r);
         else
             jread_skip(r);
     }
@@ -51,7 +58,7 @@ static void figures_read_pods(struct jread *r, struct figures_card *c)
 {
     size_t cap = 0;
     jread_array (r) {
-        struct figures_pod p = {.used = 0};
+        struct figures_pod p = {.used_mib = -1};
         figures_read_pod(r, &p);
         struct figures_pod *to = GROW(r, c->pods, c->n_pods, cap);
         if (to != NULL)
@@ -59,6 +66,12 @@ static void figures_read_pods(struct jread *r, struct figures_card *c)
     }
     if (c->n_pods > 1)
         qsort(c->pods, c->n_pods, sizeof(*c->pods), figures_by_name);
+}
+
+static int64_t figures_read_most(struct jread *r, int64_t max)
+{
+    int64_t value = jread_i64(r);
+    return MIN_OF(value, max);
 }
 
 static bool figures_read_number(struct jread *r, struct str key, struct figures_card *c)
@@ -75,6 +88,12 @@ static bool figures_read_number(struct jread *r, struct str key, struct figures_
         c->compute = jread_i64(r);
     else if (str_eq(key, STR("numa")))
         c->numa = jread_i64(r);
+    else if (str_eq(key, STR("usedMiB")))
+        c->used_mib = figures_read_most(r, MIB_MAX);
+    else if (str_eq(key, STR("sizeMiB")))
+        c->size_mib = figures_read_most(r, MIB_MAX);
+    else if (str_eq(key, STR("busyPercent")))
+        c->busy = figures_read_most(r, 100);
     else
         return false;
     return true;
@@ -83,7 +102,7 @@ static bool figures_read_number(struct jread *r, struct str key, struct figures_
 static void figures_read_card(struct jread *r, struct figures_card *c)
 {
     struct str key;
-    c->numa = -1;
+    c->numa = c->used_mib = c->size_mib = c->busy = -1;
     jread_object (r, key) {
         if (str_eq(key, STR("state")))
             c->state = jread_str(r);
@@ -134,6 +153,17 @@ static void figures_read_node(struct jread *r, struct figures_node *n)
         n->free = MAX_OF(n->total - n->used, (int64_t)0);
 }
 
+static bool figures_are_measured(const struct figures *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        for (size_t k = 0; k < f->nodes[i].n_cards; k++) {
+            if (f->nodes[i].cards[k].used_mib >= 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 enum errc figures_read(struct str answer, struct arena *a, struct figures *ret, struct err *reterr)
 {
     struct jread r;
@@ -164,6 +194,7 @@ enum errc figures_read(struct str answer, struct arena *a, struct figures *ret, 
         return err_wrap(reterr, "the answer is none of cardpack's");
     if (!is_answer)
         return err_set(reterr, ERR_SYNTAX, "the answer is none of cardpack's: it has no nodes");
+    f.measured = figures_are_measured(&f);
     *ret = f;
     return OK;
 }

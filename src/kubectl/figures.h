@@ -7,6 +7,8 @@ struct figures_pod {
     struct str namespace;
     struct str name;
     int64_t used;
+    int64_t used_mib; /* really; -1: unknown */
+    bool exceeds;     /* that is more than its share */
 };
 
 struct figures_card {
@@ -19,7 +21,10 @@ struct figures_card {
     struct str model;
     struct str uuid;
     struct str profile;
-    int64_t numa;             /* -1: unknown */
+    int64_t numa;     /* -1: unknown */
+    int64_t used_mib; /* really; -1: unknown, as size_mib then */
+    int64_t size_mib;
+    int64_t busy;             /* percent; -1: unknown */
     struct figures_pod *pods; /* by namespace and name */
     size_t n_pods;
 };
@@ -39,6 +44,7 @@ struct figures {
     struct figures_node *nodes;
     size_t n;
     struct str error; /* absent: none */
+    bool measured;    /* what is really used is known of some card */
 };
 
 /* The views in *ret point into the answer or the arena. */

@@ -14,7 +14,7 @@
 #include "report/limit.h"
 
 /* The other columns: the name, memory on no card, the sum, and those of -o wide. */
-#define OTHER_COLUMNS 12
+#define OTHER_COLUMNS 14
 #define INDICES_MAX   (LIMIT_TABLE_COLUMNS - OTHER_COLUMNS)
 
 /* The widest default table, and the shortest name in it, in characters. */
@@ -73,6 +73,7 @@ struct layout {
     bool wide;     /* with more columns */
     bool gpushare; /* with gpushare's heads */
     bool percent;  /* a card's usage in percent, not as used/total */
+    bool measured; /* wide: with what is really used */
     size_t name;   /* names are cut to this width */
 };
 
@@ -196,6 +197,10 @@ static void show_top_columns(struct table *t, const struct indices *x, const cha
     table_column(t, STR("FREE"), true);
     table_column(t, STR("LARGEST"), true);
     table_column(t, STR("PODS"), true);
+    if (l->measured) {
+        table_column(t, STR("REALLY(MiB)"), true);
+        table_column(t, STR("BUSY"), true);
+    }
     table_column(t, STR("MODEL"), false);
     table_column(t, STR("POOL"), false);
     table_column(t, STR("STATE"), false);
@@ -208,7 +213,11 @@ struct sums {
     size_t cards; /* without the entry for pods on no card */
     size_t bad;   /* unusable cards */
     struct str model;
-    bool models; /* there are several models */
+    bool models;      /* there are several models */
+    int64_t used_mib; /* of the cards of which it is known; -1: of none */
+    int64_t size_mib;
+    int64_t busy; /* sum of their percentages */
+    size_t n_busy;
 };
 
 /* Whether the pod is also on an earlier card of the node: a pod on several cards counts once. All
@@ -225,12 +234,25 @@ static bool show_is_counted(const struct figures_node *n, size_t card, const str
     return false;
 }
 
+static void show_sum_measured(const struct figures_card *c, struct sums *s)
+{
+    if (c->used_mib >= 0 && c->size_mib >= 0) {
+        s->used_mib = MAX_OF(s->used_mib, (int64_t)0) + c->used_mib;
+        s->size_mib = MAX_OF(s->size_mib, (int64_t)0) + c->size_mib;
+    }
+    if (c->busy >= 0) {
+        s->busy += c->busy;
+        s->n_busy++;
+    }
+}
+
 static void show_sum_up(const struct figures_node *n, struct sums *ret)
 {
-    *ret = (struct sums){.free = 0};
+    *ret = (struct sums){.used_mib = -1, .size_mib = -1};
     for (size_t i = 0; i < n->n_cards; i++) {
         const struct figures_card *c = &n->cards[i];
         ret->free += c->free;
+        show_sum_measured(c, ret);
         ret->largest = MAX_OF(ret->largest, show_cell_free(n, c));
         ret->cards += c->id >= 0 ? 1 : 0;
         ret->bad += c->id >= 0 && !show_cell_is_ok(c->state) ? 1 : 0;
@@ -244,7 +266,7 @@ static void show_sum_up(const struct figures_node *n, struct sums *ret)
     ret->free = MIN_OF(ret->free, n->free);
 }
 
-static void show_top_more(struct table *t, const struct figures_node *n)
+static void show_top_more(struct table *t, const struct figures_node *n, bool measured)
 {
     struct sums s;
     show_sum_up(n, &s);
@@ -252,6 +274,10 @@ static void show_top_more(struct table *t, const struct figures_node *n)
     table_printf(t, TINT_NONE, "%lld", (long long)s.free);
     table_printf(t, TINT_NONE, "%lld", (long long)s.largest);
     table_printf(t, TINT_NONE, "%zu", s.pods);
+    if (measured) {
+        show_cell_measured(t, s.used_mib, s.size_mib);
+        show_cell_busy(t, s.n_busy == 0 ? -1 : s.busy / (int64_t)s.n_busy);
+    }
     show_cell_text(t, s.models ? STR("several") : s.model);
     show_cell_text(t, n->pool);
     if (n->fault.n > 0)
@@ -289,7 +315,7 @@ static void show_top_row(struct table *t, const struct figures_node *n, const st
     table_printf(t, show_cell_tint(n->used, n->total), "%lld/%lld", (long long)n->used,
                  (long long)n->total);
     if (l->wide)
-        show_top_more(t, n);
+        show_top_more(t, n, l->measured);
 }
 
 static void show_put_totals(const struct figures *f, bool color, struct buf *out)
@@ -336,7 +362,8 @@ static enum errc show_write_nodes(const struct figures *f, const struct order_ro
 {
     struct indices x;
     struct table t;
-    struct layout l = {.wide = look.wide, .gpushare = look.gpushare, .name = SIZE_MAX};
+    struct layout l = {
+        .wide = look.wide, .gpushare = look.gpushare, .measured = f->measured, .name = SIZE_MAX};
     show_find_indices(f, &x);
     if (look.heads && !look.wide && !look.gpushare)
         show_top_fit(f, &x, &l, a);

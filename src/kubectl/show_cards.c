@@ -19,13 +19,16 @@ static void show_cards_put_pods(struct table *t, const struct figures_card *c, b
             buf_printf(&b, ", %zu more", c->n_pods - i);
             break;
         }
-        buf_printf(&b, "%s%.*s/%.*s (%lld)", i == 0 ? "" : ", ", STR_ARG(p->namespace),
+        buf_printf(&b, "%s%.*s/%.*s (%lld", i == 0 ? "" : ", ", STR_ARG(p->namespace),
                    STR_ARG(p->name), (long long)p->used);
+        if (is_wide && p->used_mib >= 0)
+            buf_printf(&b, ", really %lld MiB", (long long)p->used_mib);
+        buf_put(&b, p->exceeds ? STR(", more than its share)") : STR(")"));
     }
     show_cell_text(t, arena_keep(a, &b));
 }
 
-static void show_cards_columns(struct table *t, const char *unit, bool is_wide)
+static void show_cards_columns(struct table *t, const char *unit, bool is_wide, bool measured)
 {
     char text[32];
     struct buf b = BUF_ON(text);
@@ -44,11 +47,15 @@ static void show_cards_columns(struct table *t, const char *unit, bool is_wide)
         table_column(t, STR("NUMA"), true);
         table_column(t, STR("UNUSED"), true);
     }
+    if (is_wide && measured) {
+        table_column(t, STR("REALLY(MiB)"), true);
+        table_column(t, STR("BUSY"), true);
+    }
     table_column(t, STR("PODS"), false);
 }
 
 static void show_cards_row(struct table *t, const struct figures_node *n,
-                           const struct figures_card *c, bool is_wide)
+                           const struct figures_card *c, bool is_wide, bool measured)
 {
     bool is_card = c->id >= 0;
     table_cell(t, n->name, TINT_NONE);
@@ -73,6 +80,10 @@ static void show_cards_row(struct table *t, const struct figures_node *n,
         else
             table_cell(t, STR("-"), TINT_DIM);
         table_printf(t, TINT_NONE, "%lld", (long long)c->free);
+    }
+    if (is_wide && measured) {
+        show_cell_measured(t, c->used_mib, c->size_mib);
+        show_cell_busy(t, c->busy);
     }
     show_cards_put_pods(t, c, is_wide, t->arena);
 }
@@ -142,7 +153,7 @@ static void show_cards_fill(struct table *t, const struct figures *f, struct kub
     }
     order_sort(order, n);
     for (size_t i = 0; i < n; i++)
-        show_cards_row(t, cards[order[i].at].node, cards[order[i].at].card, look.wide);
+        show_cards_row(t, cards[order[i].at].node, cards[order[i].at].card, look.wide, f->measured);
 }
 
 enum errc kubectl_show_cards(struct str answer, struct kubectl_look look, struct arena *a,
@@ -154,7 +165,7 @@ enum errc kubectl_show_cards(struct str answer, struct kubectl_look look, struct
     if (code != OK)
         return code;
     table_init(&t, a);
-    show_cards_columns(&t, figures_unit(&f), look.wide);
+    show_cards_columns(&t, figures_unit(&f), look.wide, f.measured);
     show_cards_fill(&t, &f, look);
     table_write(&t, look.heads, look.color, out);
     if (look.heads) {

@@ -33,6 +33,24 @@ static inline void show_cell_text(struct table *t, struct str text)
     table_cell(t, text.n > 0 ? text : STR("-"), text.n > 0 ? TINT_NONE : TINT_DIM);
 }
 
+/* What is really used of so many MiB; negative: unknown. */
+static inline void show_cell_measured(struct table *t, int64_t used_mib, int64_t size_mib)
+{
+    if (used_mib < 0 || size_mib < 0)
+        table_cell(t, STR("-"), TINT_DIM);
+    else
+        table_printf(t, show_cell_tint(used_mib, size_mib), "%lld/%lld", (long long)used_mib,
+                     (long long)size_mib);
+}
+
+static inline void show_cell_busy(struct table *t, int64_t percent)
+{
+    if (percent < 0)
+        table_cell(t, STR("-"), TINT_DIM);
+    else
+        table_printf(t, TINT_NONE, "%lld%%", (long long)percent);
+}
+
 static inline enum errc show_cell_finish(const struct table *t, struct err *e)
 {
     return arena_failed(t->arena) ? err_set(e, arena_fault(t->arena), "the table is too large")

@@ -41,6 +41,39 @@ START_TEST(top_of_node)
 
 END_TEST
 
+/* What is really used is in the wide tables alone, and only if it is known of some card. A figure
+ * that no card can have does not overflow a sum. */
+START_TEST(what_is_measured)
+{
+    struct kubectl_look wide = {.wide = true, .heads = true};
+    struct kubectl_look plain = {.heads = true};
+    struct str answer =
+        STR("{\"nodes\": [{\"name\": \"n\", \"totalGPU\": 160, \"usedGPU\": 8, \"devs\": ["
+            "{\"id\": 0, \"totalGPU\": 80, \"usedGPU\": 8, \"usedMiB\": 9000, \"sizeMiB\": 81920,"
+            "\"busyPercent\": 37, \"pods\": [{\"name\": \"p\", \"namespace\": \"s\","
+            "\"usedGPU\": 8, \"usedMiB\": 9000, \"exceeds\": true}]},"
+            "{\"id\": 1, \"totalGPU\": 80, \"usedGPU\": 0, \"usedMiB\": 9223372036854775807,"
+            "\"sizeMiB\": 9223372036854775807, \"busyPercent\": 60},"
+            "{\"id\": 2, \"totalGPU\": 80, \"usedGPU\": 0}]}]}");
+    ck_assert_ok(kubectl_show_top(answer, wide, &arena, &out, &err), &err);
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&out), "PODS             REALLY(MiB)   BUSY   MODEL"));
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&out), "   4294976295/4295049215    48%   -"));
+    buf_clear(&out, 0);
+    ck_assert_ok(kubectl_show_top(answer, plain, &arena, &out, &err), &err);
+    ck_assert_ptr_null(strstr(buf_cstr(&out), "REALLY"));
+    buf_clear(&out, 0);
+    ck_assert_ok(kubectl_show_cards(answer, wide, &arena, &out, &err), &err);
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&out), "  9000/81920    37%   s/p (8, really 9000 MiB, "
+                                                 "more than its share)\n"));
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&out), "   -      -   -\n"));
+    buf_clear(&out, 0);
+    ck_assert_ok(kubectl_show_cards(answer, plain, &arena, &out, &err), &err);
+    ck_assert_ptr_null(strstr(buf_cstr(&out), "REALLY"));
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&out), "s/p (8, more than its share)\n"));
+}
+
+END_TEST
+
 /* Nodes with n_cards cards of that size, and one pod's usage on each. */
 static struct str answer_of(const char *const *names, size_t n, unsigned n_cards, long size)
 {
@@ -282,6 +315,7 @@ int main(void)
     TCase *t = tcase_create("kubectl_show");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, top_of_node);
+    tcase_add_test(t, what_is_measured);
     tcase_add_loop_test(t, width_of_top, 0, (int)COUNT_OF(budgets));
     tcase_add_test(t, cards_of_narrow_node);
     tcase_add_loop_test(t, explained_pod, 0, (int)COUNT_OF(explained));

@@ -66,6 +66,7 @@ struct measured_node {
 struct measured {
     struct map nodes;
     struct list ages; /* the nodes whose figures are known, the oldest figures first */
+    size_t n_known;   /* of `ages` */
     size_t bytes;     /* of all nodes */
     uint32_t epoch;
     uint64_t lasts_ms; /* older figures are unknown; 0: they never become too old */

@@ -24,17 +24,20 @@ static size_t measured_node_size(const struct measured_node *n)
 }
 
 /* Its figures become unknown. */
-static void measured_lose(struct measured_node *n)
+static void measured_lose(struct measured *m, struct measured_node *n)
 {
-    if (list_is_linked(&n->age))
-        list_remove(&n->age);
+    if (!list_is_linked(&n->age))
+        return;
+    assert(m->n_known > 0);
+    list_remove(&n->age);
+    m->n_known--;
 }
 
 static void measured_free(struct measured *m, struct measured_node *n)
 {
     const struct measured_node *known = map_del(&m->nodes, n->name);
     assert(known == n && m->bytes >= measured_node_size(n));
-    measured_lose(n);
+    measured_lose(m, n);
     m->bytes -= measured_node_size(n);
     mem_free(n);
 }
@@ -149,7 +152,7 @@ enum errc measured_set(struct measured *m, struct str node, const struct usage_v
     n = measured_make(m, node, view->n_cards, view->n_pods, &code);
     if (n == NULL)
         return code;
-    measured_lose(n);
+    measured_lose(m, n);
     measured_take_cards(n, view);
     measured_take_pods(m, n, view);
     n->came_ms = now_ms;
@@ -157,6 +160,7 @@ enum errc measured_set(struct measured *m, struct str node, const struct usage_v
     n->epoch = m->epoch;
     n->faulty = false;
     list_push_back(&m->ages, &n->age);
+    m->n_known++;
     return OK;
 }
 
@@ -168,7 +172,7 @@ bool measured_set_faulty(struct measured *m, struct str node)
     n = measured_make(m, node, 0, 0, &code);
     if (n == NULL)
         return true;
-    measured_lose(n);
+    measured_lose(m, n);
     n->epoch = m->epoch;
     n->faulty = true;
     return !before;
@@ -193,7 +197,7 @@ struct str measured_expire(struct measured *m, uint64_t now_ms, uint64_t *ret_wa
         *ret_wait_ms = m->lasts_ms - (now_ms - n->came_ms);
         return STR_NULL;
     }
-    measured_lose(n);
+    measured_lose(m, n);
     return n->name;
 }
 

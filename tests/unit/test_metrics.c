@@ -208,6 +208,34 @@ START_TEST(memory_without_a_card_is_allocated)
 
 END_TEST
 
+/* Only a card of which it is known has series; without figures there are none. */
+START_TEST(shows_what_is_really_used)
+{
+    struct usage_card cards[] = {{0, 9000, 16384, 37}, {1, 0, 16384, USAGE_BUSY_UNKNOWN}};
+    struct usage_pod pods[] = {{STR("u-1"), STR("hidden"), STR("secretive"), 0, 8193}};
+    struct usage_view view = {.cards = cards, .n_cards = 2, .pods = pods, .n_pods = 1};
+    struct office o;
+    office_open(&o);
+    ask(&o, "/metrics", METRICS_TEXT);
+    ck_assert(says(&o, "cardpack_nodes_measured 0"));
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "cardpack_card_memory_used_bytes{"));
+    ck_assert_int_eq(measured_set(&o.service.measured, STR("node-a"), &view, 1, 0), OK);
+    ask(&o, "/metrics", METRICS_TEXT);
+    ck_assert(says(&o, "cardpack_nodes_measured 1"));
+    ck_assert(says(&o, "cardpack_card_memory_used_bytes{node=\"node-a\",card=\"0\"} 9437184000"));
+    ck_assert(says(&o, "cardpack_card_memory_used_bytes{node=\"node-a\",card=\"1\"} 0"));
+    ck_assert(says(&o, "cardpack_card_memory_bytes{node=\"node-a\",card=\"0\"} 17179869184"));
+    ck_assert(says(&o, "cardpack_card_busy_ratio{node=\"node-a\",card=\"0\"} 0.37"));
+    ck_assert_uint_eq(raw_conn_count(&o.peer, "\ncardpack_card_busy_ratio{"), 1);
+    ck_assert(says(&o, "cardpack_card_pods_exceeding{node=\"node-a\",card=\"0\"} 1"));
+    ck_assert(says(&o, "cardpack_card_pods_exceeding{node=\"node-a\",card=\"1\"} 0"));
+    ck_assert_uint_eq(raw_conn_count(&o.peer, "\ncardpack_card_pods_exceeding{"), 2);
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "secretive"));
+    office_close(&o);
+}
+
+END_TEST
+
 /* Prometheus 3 refuses another content type. */
 START_TEST(names_the_format)
 {
@@ -371,6 +399,7 @@ int main(void)
     tcase_add_test(t, shows_the_cluster);
     tcase_add_test(t, a_full_card_is_not_overcommitted);
     tcase_add_test(t, memory_without_a_card_is_allocated);
+    tcase_add_test(t, shows_what_is_really_used);
     tcase_add_test(t, names_the_format);
     tcase_add_test(t, shows_no_more_nodes_than_it_may);
     tcase_add_loop_test(t, counts_requests_by_verb_and_outcome, 0, COUNT_OF(requests));

@@ -311,6 +311,105 @@ static void metrics_cards_write_each_card(struct metrics_writer *w, const struct
     metrics_cards_write_infos(w, s);
 }
 
+/* ---- what is really used ---- */
+
+/* Writes only cards of which it is known. `of` returns a negative number if it has none. */
+static void metrics_cards_write_measured(struct metrics_writer *w, const struct shown *s,
+                                         const char *name, const char *help,
+                                         int64_t (*of)(const struct measured_card *c),
+                                         unsigned decimals)
+{
+    struct digits digits;
+    struct expo_label labels[2];
+    expo_family(&w->expo, EXPO_GAUGE, name, help);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct node *n = s->nodes[i];
+        const struct measured_node *m = measured_of(&w->service->measured, n->name);
+        for (uint32_t k = 0; m != NULL && k < n->n_cards; k++) {
+            const struct measured_card *c = measured_card_of(m, k);
+            if (c == NULL || n->cards[k].absent || of(c) < 0)
+                continue;
+            metrics_cards_label_card(n, k, &digits, labels);
+            expo_fixed(&w->expo, labels, COUNT_OF(labels), of(c), decimals);
+        }
+    }
+}
+
+static int64_t metrics_cards_used_bytes_of(const struct measured_card *c)
+{
+    return (int64_t)((uint64_t)c->used_mib * MIB);
+}
+
+static int64_t metrics_cards_size_bytes_of(const struct measured_card *c)
+{
+    return (int64_t)((uint64_t)c->total_mib * MIB);
+}
+
+static int64_t metrics_cards_busy_of(const struct measured_card *c)
+{
+    return c->busy_percent == MEASURED_BUSY_UNKNOWN ? -1 : c->busy_percent;
+}
+
+struct exceeding {
+    uint32_t of[LIMIT_CARDS];
+};
+
+/* Counts the pods on each card that use more than their share of it. */
+static void metrics_cards_count_exceeding(const struct measured *all, const struct node *n,
+                                          const struct measured_node *m, struct exceeding *ret)
+{
+    memset(ret->of, 0, n->n_cards * sizeof(ret->of[0]));
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        for (uint32_t i = 0; i < p->holding->n_shares; i++) {
+            const struct share *s = &p->holding->shares[i];
+            uint32_t mib = 0;
+            if (!node_has_card(n, s->card) || !measured_pod_of(all, m, p->uid, s->card, &mib))
+                continue;
+            int64_t total = n->cards[s->card].total;
+            ret->of[s->card] += measured_exceeds(measured_card_of(m, s->card), total,
+                                                 share_charge(p->request, s, total), mib);
+        }
+    }
+}
+
+static void metrics_cards_write_exceeding(struct metrics_writer *w, const struct shown *s)
+{
+    struct exceeding exceeding _uninitialized_;
+    struct digits digits;
+    struct expo_label labels[2];
+    expo_family(&w->expo, EXPO_GAUGE, "cardpack_card_pods_exceeding",
+                "Pods that use more of the card than their share; without a series: unknown.");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct node *n = s->nodes[i];
+        const struct measured_node *m = measured_of(&w->service->measured, n->name);
+        if (m == NULL)
+            continue;
+        metrics_cards_count_exceeding(&w->service->measured, n, m, &exceeding);
+        for (uint32_t k = 0; k < n->n_cards; k++) {
+            if (n->cards[k].absent || measured_card_of(m, k) == NULL)
+                continue;
+            metrics_cards_label_card(n, k, &digits, labels);
+            expo_u64(&w->expo, labels, COUNT_OF(labels), exceeding.of[k]);
+        }
+    }
+}
+
+static void metrics_cards_write_all_measured(struct metrics_writer *w, const struct shown *s)
+{
+    metrics_cards_write_measured(
+        w, s, "cardpack_card_memory_used_bytes",
+        "Memory of the card that is really used, as cardpack-node measures it; without a series: "
+        "unknown.",
+        metrics_cards_used_bytes_of, 0);
+    metrics_cards_write_measured(w, s, "cardpack_card_memory_bytes",
+                                 "Memory of the card, as cardpack-node measures it.",
+                                 metrics_cards_size_bytes_of, 0);
+    metrics_cards_write_measured(w, s, "cardpack_card_busy_ratio",
+                                 "Part of the time in which the card computes; 1 is always.",
+                                 metrics_cards_busy_of, PERCENT_DECIMALS);
+    metrics_cards_write_exceeding(w, s);
+}
+
 /* ---- which nodes ---- */
 
 static int metrics_cards_by_name(const void *a, const void *b)
@@ -358,4 +457,8 @@ void metrics_write_cards(struct metrics_writer *w)
         (int64_t)left_out);
     metrics_cards_write_each_node(w, &s);
     metrics_cards_write_each_card(w, &s);
+    metrics_cards_write_one(w, "cardpack_nodes_measured",
+                            "Nodes of which it is known what their cards and pods really use.",
+                            (int64_t)w->service->measured.n_known);
+    metrics_cards_write_all_measured(w, &s);
 }

@@ -211,6 +211,49 @@ def states_without_colour(lab: Lab) -> None:
     assert "NVIDIA-A100" in models and world.MODELS[2] in models, models
 
 
+@check
+def really_used(lab: Lab) -> None:
+    """What is really used is in the bar, the names, the tooltip and the panel; a pod over its share has a
+    sign; what is unknown is said to be."""
+    b = lab.open(lab.daemon("measured"))
+    compare(lab, lab.daemon("measured"), ["train-0", "mib-0"])
+    rows = {r["name"]: r for r in b.js(ROWS)}
+    cards = [c["label"] for c in rows["train-0"]["cards"]]
+    assert "30.2 really used, 37% busy" in cards[0] and "share" not in cards[0], cards
+    assert "58.5 really used, 3 pods, a pod uses more than its share" in cards[1], cards
+    assert "0 really used, 0% busy" in cards[2] and "really" not in cards[3], cards
+    assert "88.8 of 240 really used" in rows["train-0"]["label"], rows["train-0"]["label"]
+    assert "5000 really used" in rows["mib-0"]["cards"][0]["label"], rows["mib-0"]
+    assert not any("really" in c["label"] for c in rows["infer-0"]["cards"]), rows["infer-0"]
+    equal([c["icon"] for c in rows["train-0"]["cards"]], [False, True, False, True], "signs")
+    pods = {p["label"].split(", ")[0]: p["label"] for c in rows["train-0"]["cards"] for p in c["pods"]}
+    assert pods["research/llama-7b-eval"].endswith("29.2 really used, more than its share"), pods
+    assert pods["speech/whisper"].endswith(", 12 really used"), pods
+    assert "really" not in pods["speech/tts"], pods
+    shape = b.js("""
+        const row = document.querySelector('.row[data-name="train-0"]');
+        const border = (p) => getComputedStyle(p).borderTopStyle;
+        const part = (bar) => bar.querySelector('.real')?.getBoundingClientRect().width / bar.clientWidth;
+        return {over: border(row.querySelector('.pod.exceeds')), n: row.querySelectorAll('.pod.exceeds').length,
+                other: border(row.querySelector('.pod:not(.exceeds)')),
+                parts: [...row.querySelectorAll('.bar')].map(part)};""")
+    equal((shape["over"], shape["n"], shape["other"]), ("dotted", 1, "none"), "blocks")
+    for got, wanted in zip(shape["parts"], (31000 / 81920, 60000 / 81920, 0)):
+        assert abs(got - wanted) < 0.03, shape
+    equal(shape["parts"][3], None, "a card of which nothing is known")
+    for name, wanted in (("train-0", "58.5 really used"), ("infer-0", "Really used: unknown")):
+        b.js("location.hash = `node=${arguments[0]}`", name)
+        b.until("return document.querySelector('#panel h2')?.textContent === arguments[0]", name)
+        text = b.js("return document.getElementById('panel').textContent")
+        assert wanted in text, text
+    tips = b.js("""
+        const tip = (selector) => {
+            document.querySelector(selector).dispatchEvent(new PointerEvent('pointerover', {bubbles: true}));
+            return document.getElementById('tip').textContent; };
+        return ['train-0', 'infer-0'].map((n) => tip(`.row[data-name="${n}"] .card`));""")
+    assert "30.2 really used" in tips[0] and "Really used: unknown" in tips[1], tips
+
+
 TILES = """
 return [...document.querySelectorAll('.tile')]
     .sort((a, b) => a.getAttribute('aria-rowindex') - b.getAttribute('aria-rowindex'))

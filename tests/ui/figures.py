@@ -48,6 +48,8 @@ SHOTS = (("dark-5", "small", "", 1400, 560, "dark"), ("light-5", "small", "", 14
          ("explain-5000", "large", "#pod=team-1%2Fwait-1", 1400, 900, "dark"),
          ("ask", "small", f"#ask={quote('memory=20&replicas=30')}", 1400, 800, "light"),
          ("node", "small", "#node=mixed-0", 1400, 700, "light"),
+         ("measured", "measured", "#node=train-0", 1400, 700, "dark"),
+         ("measured-light", "measured", "#node=train-0", 1400, 700, "light"),
          ("namespaces", "small", "#namespaces=", 1400, 700, "light"),
          ("namespaces-5000", "large", "#ns=team-5&namespaces=", 1400, 900, "dark"),
          ("cells", "small", "#view=pool", 1400, 560, "dark"),

@@ -75,6 +75,26 @@ def small() -> list[dict]:
     ]
 
 
+def measured() -> list[dict]:
+    """small(), and what is really used on two of its nodes: one pod uses more than its share. Memory of
+    the first is in GiB, of the second in MiB."""
+    def usage(name: str, cards: list[dict], *pods: tuple[str, str, int, int]) -> dict:
+        text = {"seen": "2026-11-25T19:20:00Z", "cards": cards,
+                "pods": [{"uid": f"uid-{space}-{pod}", "namespace": space, "name": pod, "card": card,
+                          "usedMiB": mib} for space, pod, card, mib in pods]}
+        return {"kind": "ConfigMap", "metadata": {"name": f"cardpack-usage-{name}", "namespace": "kube-system"},
+                "data": {"usage": json.dumps(text)}}
+
+    size = 81920
+    return [*small(), node("mib-0", 2 * size, 2), pod("tiny", 4096, node="mib-0", card=0, namespace="lab"),
+            usage("train-0", [{"index": 0, "usedMiB": 31000, "totalMiB": size, "busyPercent": 37},
+                              {"index": 1, "usedMiB": 60000, "totalMiB": size},
+                              {"index": 2, "usedMiB": 0, "totalMiB": size, "busyPercent": 0}],
+                  ("research", "llama-70b-0", 0, 30500), ("research", "llama-7b-eval", 1, 30000),
+                  ("speech", "whisper", 1, 12288)),
+            usage("mib-0", [{"index": 0, "usedMiB": 5000, "totalMiB": size}], ("lab", "tiny", 0, 4096))]
+
+
 def hostile() -> list[dict]:
     """Names that no API server accepts, and that the page must show as text. cardpack itself refuses
     such names of pods."""

@@ -263,7 +263,7 @@ static void expect_node(const struct ui_fixture *g, const char *name, const char
     char all[4096];
     buf_init(&out, sizeof(all) - 1);
     jwrite_init(&w, &out);
-    ui_write_node(&w, NULL, cache_node(&g->service.cache, str_of(name)));
+    ui_write_node(&w, &g->service.measured, cache_node(&g->service.cache, str_of(name)));
     (void)snprintf(all, sizeof(all), "%.*s", STR_ARG(buf_str(&out)));
     ck_assert_msg((strstr(all, text) != NULL) == has, "%s in %s", text, all);
     buf_done(&out);
@@ -283,6 +283,33 @@ START_TEST(a_node_with_less_left_than_its_cards_says_so)
     expect_node(&g, "n-1", "\"total\":40,\"used\":2,\"limit\":10,\"left\":8,", true);
     set_node(&g, 1, 40);
     expect_node(&g, "n-1", "\"left\"", false);
+    close_stage(&g);
+}
+
+END_TEST
+
+/* A page that is open gets the figures when they come, and the node without them when they are too
+ * old. */
+START_TEST(what_is_really_used_comes_and_goes)
+{
+    struct ui_fixture g;
+    struct ui_client p;
+    struct usage_card cards[] = {{0, 9000, 16384, 37}};
+    struct usage_view view = {.cards = cards, .n_cards = 1};
+    open_stage(&g);
+    set_node(&g, 1, 40);
+    ui_client_open(&p, &g);
+    await_right(&p, &g);
+    expect_node(&g, "n-1", "usedMiB", false);
+    ck_assert_int_eq(measured_set(&g.service.measured, STR("n-1"), &view, 1, 0), OK);
+    apply(&g, &(struct cache_event){.type = CACHE_NODE_NOTED, .node = {.name = STR("n-1")}});
+    await_right(&p, &g);
+    expect_node(&g, "n-1", "\"usedMiB\":9000,\"sizeMiB\":16384,\"busy\":37,", true);
+    ck_assert(measured_drop(&g.service.measured, STR("n-1")));
+    apply(&g, &(struct cache_event){.type = CACHE_NODE_NOTED, .node = {.name = STR("n-1")}});
+    await_right(&p, &g);
+    expect_node(&g, "n-1", "usedMiB", false);
+    ui_client_close(&p);
     close_stage(&g);
 }
 
@@ -501,6 +528,7 @@ int main(void)
     tcase_add_loop_test(c, a_page_comes_to_show_what_is, 1, 4);
     tcase_add_test(c, when_too_many_go_it_begins_anew);
     tcase_add_test(c, the_oldest_pods_are_shown_and_all_counted);
+    tcase_add_test(c, what_is_really_used_comes_and_goes);
     tcase_add_test(c, a_node_with_less_left_than_its_cards_says_so);
     tcase_add_test(c, quotas_have_their_usage);
     tcase_add_test(c, quotas_have_a_ceiling);

@@ -224,7 +224,7 @@ static inline bool is_right(struct ui_client *p, const struct ui_fixture *g)
         const struct shown *s = map_get(&p->nodes, str_of(key));
         buf_clear(&now, SIZE_MAX);
         jwrite_init(&w, &now);
-        ui_write_node(&w, NULL, node);
+        ui_write_node(&w, &g->service.measured, node);
         same = same && s != NULL && str_eq(buf_str(&s->json), buf_str(&now));
         n++;
     }

@@ -382,7 +382,8 @@ function draw_legend() {
         el("span", {class: "item in-dense"}, el("span", {class: "card cell ok half", "aria-hidden": "true"}),
             "a card, filled as its memory is used"),
         item("ok", "reserved", "pod reserved"),
-        item("ok", "free"), item("ok", "compute", "cores"), item("cordoned", "cordoned"),
+        item("ok", "free"), item("ok", "compute", "cores"), item("ok", "really used", "real"),
+        item("ok", "more than its share", "pod exceeds"), item("cordoned", "cordoned"),
         item("unhealthy", "unhealthy"), item("exclusive", "another plugin's"),
         item("nowhere", "no valid card"),
         el("span", {class: "item"}, "memory in", el("span", {id: "unit"}, "GiB")));

@@ -6,6 +6,7 @@
 import {verdict_text} from "./ask.js";
 import {el, icon, percent, plural} from "./dom.js";
 import {card_free, card_over} from "./model.js";
+import {real_amount, real_card, real_exceeds, real_node, real_pod} from "./real.js";
 
 const BLOCKS_MAX = 48; /* in one bar; the remaining pods are one block */
 const NAME_PX = 46;    /* a narrower block shows no name */
@@ -31,12 +32,14 @@ export function hue_of(namespace) {
 
 export const pod_name = (p) => `${p.namespace}/${p.name}`;
 
-export function pod_label(p) {
+export function pod_label(p, card) {
     const parts = [pod_name(p), `${p.mem} of memory`];
     if (p.cores)
         parts.push(`${p.cores}% of compute`);
     if (p.reserved)
         parts.push("reserved, its Binding is under way");
+    if (real_pod(card, p))
+        parts.push(real_pod(card, p));
     return parts.join(", ");
 }
 
@@ -53,7 +56,11 @@ export function card_label(entry, card) {
         parts.push(`${card.used} of ${card.total} used`, `${card_free(entry, card)} free`);
     if (card.cores)
         parts.push(`${card.cores}% of compute`);
+    if (real_card(card))
+        parts.push(real_card(card));
     parts.push(plural(n, "pod"));
+    if (real_exceeds(card))
+        parts.push("a pod uses more than its share");
     const state = state_of(card);
     if (STATES[state] && card.id >= 0)
         parts.push(STATES[state]);
@@ -68,6 +75,8 @@ export const used_text = (entry) => `${entry.used} of ${entry.total} used${
 
 export function node_label(entry, verdict) {
     const parts = [`node ${entry.name}`, used_text(entry), `largest free ${entry.free}`, plural(entry.valid, "card"), plural(entry.pods, "pod")];
+    if (real_node(entry))
+        parts.push(real_node(entry));
     if (entry.trouble > 0)
         parts.push(`${plural(entry.trouble, "card")} in trouble`);
     if (verdict)
@@ -76,14 +85,14 @@ export function node_label(entry, verdict) {
 }
 
 /* The pod in question gets an outline; pods of other namespaces than the chosen one lose their colour. */
-function block(p, share, px, focus) {
+function block(card, p, share, px, focus) {
     const is_subject = pod_name(p) === focus.pod;
     const is_other = focus.namespace !== "" && p.namespace !== focus.namespace;
     const b = el("span", {
-        class: `pod${p.reserved ? " reserved" : ""}${is_subject ? " subject" : ""}${
+        class: `pod${p.reserved ? " reserved" : ""}${p.exceeds ? " exceeds" : ""}${is_subject ? " subject" : ""}${
             is_other ? " other" : ""}`, role: "button",
         tabindex: "-1", "data-hue": hue_of(p.namespace),
-        "aria-label": is_subject ? `${pod_label(p)}, the pod in the panel` : pod_label(p),
+        "aria-label": is_subject ? `${pod_label(p, card)}, the pod in the panel` : pod_label(p, card),
     });
     b.style.width = `${share}%`;
     if (!p.reserved && (px * share) / 100 >= NAME_PX) {
@@ -110,7 +119,7 @@ function bar(card, px, grants, focus) {
     const shown = pods.length > BLOCKS_MAX ? pods.slice(0, BLOCKS_MAX - 1) : pods;
     let rest = held;
     for (const p of shown) {
-        b.append(block(p, (p.mem / scale) * 100, px, focus));
+        b.append(block(card, p, (p.mem / scale) * 100, px, focus));
         rest -= p.mem;
     }
     if (shown.length < pods.length) {
@@ -124,6 +133,12 @@ function bar(card, px, grants, focus) {
         strip.style.width = `${Math.min(100, card.cores)}%`;
         b.append(strip);
     }
+    const real = real_amount(card, card.usedMiB);
+    if (real !== null) {
+        const line = el("span", {class: "real", "aria-hidden": "true"});
+        line.style.width = `${Math.min(100, (real / scale) * 100)}%`;
+        b.append(line);
+    }
     if (grants.length > 0)
         b.append(ghost(grants, scale, Math.max(held, card.used)));
     return b;
@@ -133,6 +148,7 @@ function caption(card) {
     const state = state_of(card);
     return el("div", {class: "cap", "aria-hidden": "true"},
         state !== "ok" && icon(state),
+        real_exceeds(card) && icon("exceeds"),
         card.id >= 0 && el("b", {}, String(card.id)),
         el("span", {}, card.id < 0 ? `no card: ${card.used}` : `${card.used}/${card.total}`));
 }

@@ -8,6 +8,7 @@ import {ago, by_id, el, icon, percent, plural} from "./dom.js";
 import {STATES, pod_name, state_of, used_text} from "./draw.js";
 import {card_free, entry_place} from "./model.js";
 import {namespaces_draw} from "./namespaces.js";
+import {real_card, real_node, real_pod} from "./real.js";
 import {waiting_draw} from "./waiting.js";
 
 const FIELDS = [
@@ -308,6 +309,7 @@ export class Panel {
                 entry.isolation ? ` Isolation: ${entry.isolation}.` : ""}`),
             el("p", {class: "dim"}, `Largest free ${entry.free} ${this.model.unit()}, fragmentation ${
                 percent(entry.split, entry.sum)}%.`),
+            el("p", {class: "dim"}, `${real_node(entry) || "Really used: unknown"}.`),
             ...entry.cards.map((c) => this.card_part(entry, c)));
     }
 
@@ -322,6 +324,7 @@ export class Panel {
             (card.model || card.uuid || card.numa !== undefined) && el("p", {class: "dim small-text"},
                 [card.model, card.numa !== undefined && `NUMA ${card.numa}`, card.uuid]
                     .filter(Boolean).join(" · ")),
+            card.id >= 0 && el("p", {class: "dim small-text"}, real_card(card) || "Really used: unknown"),
             STATES[state] && el("p", {class: "warn"}, icon(state), ` ${STATES[state]}`),
             el("ul", {class: "pods"}, ...(card.pods ?? []).map((p) => el("li",
                 {class: pod_name(p) === this.subject() && "subject"},
@@ -329,6 +332,8 @@ export class Panel {
                               onclick: () => this.set({kind: "pod", namespace: p.namespace, name: p.name})},
                 pod_name(p)),
                 el("span", {class: "fig"}, `${p.mem}${p.cores ? `, ${p.cores}%` : ""}${
-                    p.reserved ? " reserved" : ""}`)))));
+                    p.reserved ? " reserved" : ""}`),
+                real_pod(card, p) && el("span", {class: `real-fig${p.exceeds ? " warn" : " dim"}`},
+                    p.exceeds && icon("exceeds"), real_pod(card, p))))));
     }
 }

@@ -2,6 +2,7 @@
 import {by_id, el, percent} from "./dom.js";
 import {STATES, card_title, pod_name, state_of, used_text} from "./draw.js";
 import {card_free, card_over} from "./model.js";
+import {real_card, real_exceeds, real_node, real_pod} from "./real.js";
 
 function card_lines(entry, card) {
     const lines = [];
@@ -12,6 +13,8 @@ function card_lines(entry, card) {
         lines.push(`${card.used} of memory held by pods whose card does not exist`);
     else
         lines.push(`${card.used} of ${card.total} used, ${card_free(entry, card)} free`);
+    if (card.id >= 0)
+        lines.push(real_card(card) || el("span", {class: "dim"}, "Really used: unknown"));
     if (card.cores)
         lines.push(`${card.cores}% of compute given out`);
     if (card.numa !== undefined)
@@ -20,6 +23,8 @@ function card_lines(entry, card) {
         lines.push(el("span", {class: "dim"}, card.uuid));
     if (state !== "ok" && card.id >= 0)
         lines.push(el("span", {class: "warn"}, STATES[state]));
+    if (real_exceeds(card))
+        lines.push(el("span", {class: "warn"}, "A pod uses more than its share."));
     if (card_over(card))
         lines.push(el("span", {class: "warn"}, "It holds more than it has."));
     return lines;
@@ -28,6 +33,7 @@ function card_lines(entry, card) {
 function node_lines(entry, verdict) {
     const lines = [el("b", {}, entry.name)];
     lines.push(`${used_text(entry)}, largest free ${entry.free}`);
+    lines.push(real_node(entry) || el("span", {class: "dim"}, "Really used: unknown"));
     lines.push(`Fragmentation ${percent(entry.split, entry.sum)}% of ${entry.sum} free`);
     if (verdict && !verdict.fits)
         lines.push(el("hr"), `For the request: ${verdict.reason}`);
@@ -37,6 +43,8 @@ function node_lines(entry, verdict) {
 function pod_lines(entry, card, p) {
     const lines = [el("b", {}, pod_name(p))];
     lines.push(`${p.mem} of memory${p.cores ? `, ${p.cores}% of compute` : ""}`);
+    if (card.id >= 0)
+        lines.push(el("span", {class: p.exceeds ? "warn" : "dim"}, real_pod(card, p) || "Really used: unknown"));
     if (p.reserved)
         lines.push(el("span", {class: "warn"}, "Reserved: its Binding is under way."));
     lines.push(el("hr"), ...card_lines(entry, card));

@@ -494,6 +494,17 @@ struct allot *allot_free(struct allot *a)
     return NULL;
 }
 
+void allot_promises(const struct allot *a, uint32_t card,
+                    void (*each)(void *ctx, const struct roster_pod *p, int64_t units), void *ctx)
+{
+    for (size_t i = 0; i < a->roster.n_pods; i++) {
+        const struct roster_pod *p = a->roster.pods[i];
+        int64_t units = roster_charge(&a->roster, p, &p->plan, card);
+        if (units > 0)
+            each(ctx, p, units);
+    }
+}
+
 struct allot_counts allot_counts(const struct allot *a)
 {
     struct allot_counts counts = a->counts;

@@ -114,14 +114,15 @@ static void node_pods_begin(void *ctx)
 {
     struct node *n = ctx;
     in_use_begin(&n->in_use);
+    containers_begin(&n->containers);
     allot_list_begin(n->allot);
 }
 
 static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t version, struct str json)
 {
     struct node *n = ctx;
-    (void)json;
     in_use_set(&n->in_use, view);
+    containers_set(&n->containers, view, json);
     allot_set_pod(n->allot, view, version);
 }
 
@@ -129,6 +130,9 @@ static void node_pods_gone(void *ctx, struct str uid)
 {
     struct node *n = ctx;
     in_use_gone(&n->in_use, uid);
+    containers_gone(&n->containers, uid);
+    if (n->usage != NULL)
+        usage_meter_gone(n->usage, uid);
     allot_remove_pod(n->allot, uid);
 }
 
@@ -136,6 +140,7 @@ static void node_pods_end(void *ctx)
 {
     struct node *n = ctx;
     in_use_end(&n->in_use);
+    containers_end(&n->containers);
     allot_list_end(n->allot);
 }
 
@@ -143,6 +148,29 @@ static bool node_uses(void *ctx, uint32_t index)
 {
     const struct node *n = ctx;
     return n->pods == NULL || !pods_synced(n->pods) || in_use_has(&n->in_use, index);
+}
+
+struct node_promise {
+    const struct node *node;
+    usage_promise_fn *each;
+    void *ctx;
+};
+
+static void node_promise(void *ctx, const struct roster_pod *p, int64_t units)
+{
+    const struct node_promise *to = ctx;
+    const struct usage_owner pod = {p->uid, p->namespace, p->name};
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow((uint64_t)units, to->node->s.settings->unit_bytes, &bytes))
+        bytes = UINT64_MAX;
+    to->each(to->ctx, &pod, bytes);
+}
+
+static void node_promises(void *ctx, uint32_t card, usage_promise_fn *each, void *each_ctx)
+{
+    const struct node *n = ctx;
+    struct node_promise to = {n, each, each_ctx};
+    allot_promises(n->allot, card, node_promise, &to);
 }
 
 static void node_on_own(void *ctx, const struct own_node_view *view)
@@ -311,6 +339,22 @@ static enum errc node_open_gpu(struct node *n, struct err *reterr)
     return code;
 }
 
+static enum errc node_open_usage(struct node *n, struct err *reterr)
+{
+    const struct settings *s = n->s.settings;
+    const struct usage_meter_settings usage = {.loop = n->s.loop,
+                                               .api = n->api,
+                                               .events = n->events,
+                                               .node = s->node_name,
+                                               .gpu = n->gpu,
+                                               .containers = &n->containers,
+                                               .interval_ms = s->usage_interval_ms,
+                                               .write_ms = s->usage_write_ms,
+                                               .promises = node_promises,
+                                               .ctx = n};
+    return s->usage_interval_ms == 0 ? OK : usage_meter_new(&usage, &n->usage, reterr);
+}
+
 static enum errc node_open_server(struct node *n, struct err *reterr)
 {
     const struct settings *s = n->s.settings;
@@ -341,7 +385,9 @@ enum errc node_open(struct node *n, const struct node_settings *s, struct err *r
 {
     *n = (struct node){.s = *s, .start_ns = loop_wall_ns(s->loop)};
     n->refresh.fire = node_on_refresh;
-    in_use_init(&n->in_use, (struct map_seed){loop_random(s->loop), loop_random(s->loop)});
+    const struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};
+    in_use_init(&n->in_use, seed);
+    containers_init(&n->containers, seed);
     enum errc code = node_open_api(n, reterr);
     if (code == OK)
         code = node_put_paths(n, reterr);
@@ -353,6 +399,8 @@ enum errc node_open(struct node *n, const struct node_settings *s, struct err *r
         code = node_open_cluster(n, reterr);
     if (code == OK)
         code = node_open_gpu(n, reterr);
+    if (code == OK)
+        code = node_open_usage(n, reterr);
     return code == OK ? node_open_server(n, reterr) : code;
 }
 
@@ -369,6 +417,7 @@ void node_close(struct node *n)
         return;
     timer_cancel(&n->refresh);
     n->server = http_server_free(n->server);
+    n->usage = usage_meter_free(n->usage);
     n->gpu = n->gpu == NULL ? NULL : gpu_watch_free(n->gpu, NODE_LEAVE_MS);
     n->own = own_node_free(n->own);
     n->pods = pods_free(n->pods);
@@ -380,6 +429,7 @@ void node_close(struct node *n)
     n->events = events_free(n->events);
     n->api = kube_api_free(n->api);
     in_use_done(&n->in_use);
+    containers_done(&n->containers);
     n->s.loop = NULL;
 }
 

@@ -7,6 +7,7 @@
  *                            +<-- told -+--> the kubelet
  *     pods ----> in_use ----> gpu_watch: which indices are in use
  *        \-----> allot: which cards a container gets <----> plugin <----> the kubelet
+ *       \---> containers --> usage_meter <-- gpu_watch: what pods use, for the API server
  *     own_node --> announce: whether the node is as it was announced
  */
 #pragma once
@@ -15,10 +16,12 @@
 #include "io/http_server.h"
 #include "node/allot.h"
 #include "node/announce.h"
+#include "node/containers.h"
 #include "node/in_use.h"
 #include "node/offer.h"
 #include "node/plugin.h"
 #include "node/pods.h"
+#include "node/usage_meter.h"
 
 #define NODE_DRAIN_MS UINT64_C(500)  /* for events, at the end */
 #define NODE_LEAVE_MS UINT64_C(1000) /* for the thread that calls NVML, at the end */
@@ -40,8 +43,10 @@ struct node {
     struct events_counts event_counts;
     struct pods *pods;
     struct in_use in_use;
+    struct containers containers;
     struct own_node *own;
     struct gpu_watch *gpu;
+    struct usage_meter *usage; /* NULL: the setting `usage-interval` is 0 */
     struct announce *announce;
     struct allot *allot;
     struct plugin *plugin;

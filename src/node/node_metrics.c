@@ -2,6 +2,7 @@
 #include "codec/expo.h"
 #include "io/process.h"
 #include "node/node.h"
+#include "node/usage_metrics.h"
 
 #define US_DECIMALS 6
 #define NS_DECIMALS 9
@@ -147,5 +148,7 @@ void node_metrics_write(const struct node *n, struct buf *out)
     node_metrics_pods(&x, n);
     node_metrics_gpu(&x, n);
     node_metrics_cluster(&x, n);
+    if (n->usage != NULL)
+        usage_metrics_write(&x, n->usage);
     node_metrics_process(&x, n);
 }

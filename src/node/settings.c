@@ -177,6 +177,22 @@ static enum errc settings_set_device_nodes(struct settings *s, struct str value,
                                                         : settings_must_be(e, value, "on or off");
 }
 
+static enum errc settings_set_usage_interval(struct settings *s, struct str value, struct err *e)
+{
+    if (!value_read_duration(value, &s->usage_interval_ms) ||
+        (s->usage_interval_ms != 0 && s->usage_interval_ms < 1000) || s->usage_interval_ms > 60000)
+        return settings_must_be(e, value, "a duration from 1s to 1m, such as 10s, or 0");
+    return OK;
+}
+
+static enum errc settings_set_usage_write(struct settings *s, struct str value, struct err *e)
+{
+    if (!value_read_duration(value, &s->usage_write_ms) || s->usage_write_ms < 1000 ||
+        s->usage_write_ms > 240000)
+        return settings_must_be(e, value, "a duration from 1s to 4m, such as 60s");
+    return OK;
+}
+
 static enum errc settings_set_log_level(struct settings *s, struct str value, struct err *e)
 {
     static const char *const words[] = {"debug", "info", "warn", "error"};
@@ -215,6 +231,8 @@ enum settings_row {
     ROW_LISTEN,
     ROW_COOLDOWN,
     ROW_DEVICE_NODES,
+    ROW_USAGE_INTERVAL,
+    ROW_USAGE_WRITE,
     ROW_LOG_LEVEL,
     ROW_LOG_FORMAT,
     ROWS
@@ -254,6 +272,12 @@ static const struct row rows[ROWS] = {
                           "give containers the device nodes of their cards, for runtimes without "
                           "NVIDIA's hook",
                           settings_set_device_nodes},
+    [ROW_USAGE_INTERVAL] = {"usage-interval", "DURATION", "10s",
+                            "how often what pods use of the cards is measured; 0: never",
+                            settings_set_usage_interval},
+    [ROW_USAGE_WRITE] = {"usage-write", "DURATION", "60s",
+                         "how often, at most, it is written to the API server",
+                         settings_set_usage_write},
     [ROW_LOG_LEVEL] = {"log-level", "debug|info|warn|error", "info",
                        "the lowest level of log lines", settings_set_log_level},
     [ROW_LOG_FORMAT] = {"log-format", "auto|logfmt|json", "auto",

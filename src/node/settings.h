@@ -43,6 +43,8 @@ struct settings {
     uint16_t port;
     uint64_t cooldown_ms;
     bool device_nodes;
+    uint64_t usage_interval_ms; /* 0: what pods use is not measured */
+    uint64_t usage_write_ms;
     enum log_level log_level;
     enum settings_log_format log_format;
     struct str disable; /* as in the environment; absent: not set */

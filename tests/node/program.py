@@ -8,6 +8,7 @@ its pods and its ConfigMap.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import tempfile
@@ -38,6 +39,28 @@ def check_announced(node: Node, c: Cluster) -> None:
     c.zero()
     wait("the count again", lambda: c.node["status"]["capacity"][COUNT] == "2")
     assert node.metric("cardpack_node_drifts_total") == "1"
+
+
+def check_usage(node: Node, c: Cluster) -> None:
+    """What processes use of a card: this one is in no pod, and then one that does not exist."""
+    wait("the ConfigMap", lambda: c.usage is not None)
+    node.show(ONE.replace("\n", " used=3000\n") + f"process pid={os.getpid()} mib=2000\n" + TWO[len(ONE) :])
+    used = {"index": 0, "usedMiB": 3000, "totalMiB": 40960, "busyPercent": 0}
+
+    def cards() -> list[dict]:
+        return json.loads(c.usage["data"]["usage"])["cards"] if c.usage else []
+
+    wait("the new figure", lambda: [{**card, "busyPercent": 0} for card in cards()][:1] == [used])
+    text = json.loads(c.usage["data"]["usage"]) if c.usage else {}
+    assert text["pods"] == [] and len(text["cards"]) == 2, text
+    assert c.usage and c.usage["metadata"]["namespace"] == "kube-system", c.usage
+    assert node.metric('cardpack_node_card_used_bytes{card="0",uuid="GPU-1"}') == str(3000 << 20)
+    assert node.metric('cardpack_node_other_used_bytes{card="0"}') == str(3000 << 20)
+    assert node.metric("cardpack_node_usage_blind") == "0"
+    node.show(ONE + "process pid=4194300 mib=2000\n" + TWO[len(ONE) :])
+    wait("blindness", lambda: node.metric("cardpack_node_usage_blind") == "1")
+    assert node.metric("cardpack_node_pods_over_share") == "0"
+    node.show(TWO)
 
 
 def check_health(node: Node, c: Cluster) -> None:
@@ -83,8 +106,11 @@ def main() -> int:
     cluster = Cluster()
     server = serve(cluster)
     with tempfile.TemporaryDirectory() as folder:
-        node = Node(program, double, Path(folder), server, TWO)
-        checks = (check_announced, check_health, check_away, check_end)
+        node = Node(
+            program, double, Path(folder), server, TWO,
+            "--log-level=debug", "--usage-interval=1s", "--usage-write=1s",
+        )  # fmt: skip
+        checks = (check_announced, check_usage, check_health, check_away, check_end)
         try:
             print(f"1..{len(checks)}")
             for n, check in enumerate(checks, 1):

@@ -21,6 +21,7 @@ WAIT_S = 60
 NODE = "gpu-7"
 COUNT = "aliyun.com/gpu-count"
 RESOURCE = "aliyun.com/gpu-mem"
+USAGE_PATH = "/api/v1/namespaces/kube-system/configmaps/cardpack-usage-gpu-7"
 
 
 class Cluster:
@@ -38,6 +39,7 @@ class Cluster:
         self.patches: list[tuple[str, dict]] = []  # of pods
         self.strange: list[str] = []  # paths of requests that it may not send
         self.config_map: dict | None = None
+        self.usage: dict | None = None  # another ConfigMap
         self.events: list[dict] = []
         self.order: list[str] = []  # what was written
         self.away = False
@@ -202,6 +204,11 @@ class Handler(BaseHTTPRequestHandler):
                 return self.answer(200, c.node)
             if re.fullmatch("/api/v1/namespaces/ns/pods/[^/?#]+/status", self.path):
                 return self.patch_pod(patch)
+            if self.path == USAGE_PATH:
+                if c.usage is None:
+                    return self.refuse(404)
+                merge(c.usage, patch)
+                return self.answer(200, c.usage)
             if self.path != "/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-gpu-7":
                 c.strange.append(self.path)
                 return self.refuse(403)
@@ -220,6 +227,9 @@ class Handler(BaseHTTPRequestHandler):
                 return self.refuse(503)
             if self.path == "/api/v1/namespaces/default/events":
                 c.events.append(body)
+            elif body["metadata"]["name"].startswith("cardpack-usage-"):
+                assert USAGE_PATH == f"{self.path}/{body['metadata']['name']}", body
+                c.usage = body
             else:
                 assert self.path == "/api/v1/namespaces/kube-system/configmaps", self.path
                 c.config_map = body

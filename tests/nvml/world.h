@@ -6,7 +6,7 @@
 
 #define CARDS    64
 #define SLICES   16
-#define PROCS    64
+#define PROCS    512
 #define TEXT     96
 #define NO_VALUE 0xFFFFFFFFu
 

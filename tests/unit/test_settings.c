@@ -38,6 +38,8 @@ START_TEST(defaults)
     ck_assert_str_is(s.listen, "127.0.0.1");
     ck_assert_uint_eq(s.port, 9410);
     ck_assert_uint_eq(s.cooldown_ms, 300000);
+    ck_assert_uint_eq(s.usage_interval_ms, 10000);
+    ck_assert_uint_eq(s.usage_write_ms, 60000);
     ck_assert(!s.device_nodes && s.disable.p == NULL && s.enable.p == NULL);
     ck_assert_int_eq(s.log_level, LOG_LEVEL_INFO);
     ck_assert_int_eq(s.log_format, SETTINGS_LOG_AUTO);
@@ -129,6 +131,14 @@ static const struct {
     {"--listen=127.0.0.1:65536",
      "flag --listen: \"127.0.0.1:65536\": must be ADDRESS:PORT, such as "
      "127.0.0.1:9410 or [::1]:9410"},
+    {"--usage-interval=999ms",
+     "flag --usage-interval: \"999ms\": must be a duration from 1s to 1m, such as 10s, or 0"},
+    {"--usage-interval=61s",
+     "flag --usage-interval: \"61s\": must be a duration from 1s to 1m, such as 10s, or 0"},
+    {"--usage-write=0s",
+     "flag --usage-write: \"0s\": must be a duration from 1s to 4m, such as 60s"},
+    {"--usage-write=5m",
+     "flag --usage-write: \"5m\": must be a duration from 1s to 4m, such as 60s"},
     {"--cooldown=5", "flag --cooldown: \"5\": must be a duration from 1s to 24h, such as 5m"},
     {"--cooldown=999ms",
      "flag --cooldown: \"999ms\": must be a duration from 1s to 24h, such as 5m"},
@@ -226,6 +236,10 @@ static const char usage[] =
     "  --device-nodes on|off\n"
     "      give containers the device nodes of their cards, for runtimes without NVIDIA's hook "
     "(default off)\n"
+    "  --usage-interval DURATION\n"
+    "      how often what pods use of the cards is measured; 0: never (default 10s)\n"
+    "  --usage-write DURATION\n"
+    "      how often, at most, it is written to the API server (default 60s)\n"
     "  --log-level debug|info|warn|error\n"
     "      the lowest level of log lines (default info; environment LOG_LEVEL)\n"
     "  --log-format auto|logfmt|json\n"

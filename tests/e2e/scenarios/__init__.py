@@ -55,5 +55,6 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "workers",
     "rollout",
     "agents",
+    "usage",
     "chaos",
 ))  # fmt: skip

@@ -14,6 +14,7 @@ from scenarios.kubectl import MANIFESTS
 
 COUNT = "aliyun.com/gpu-count"
 MAP = "/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-n1"
+USAGE = "/api/v1/namespaces/kube-system/configmaps/cardpack-usage-n1"
 WORLD = """\
 card uuid=GPU-1 name=NVIDIA_A100 bus=0x3b minor=0 mib=40960
 card uuid=GPU-2 name=NVIDIA_A100 bus=0x5e minor=1 mib=40960
@@ -43,7 +44,8 @@ def start(bench: Bench, ports: Ports) -> Component:
     (bench.workdir / "world").write_text(WORLD)
     port = ports.take()
     argv = [program, "--node-name=n1", f"--kubeconfig={kubeconfig}", f"--nvml={double}", f"--listen=127.0.0.1:{port}",
-            f"--state={bench.workdir}/cards", f"--kubelet-dir={bench.workdir}", "--log-level=debug"]  # fmt: skip
+            f"--state={bench.workdir}/cards", f"--kubelet-dir={bench.workdir}", "--log-level=debug",
+            "--usage-interval=1s", "--usage-write=1s"]  # fmt: skip
     node = Component("cardpack-node", argv, bench.workdir, lambda: answers(port),
                      env={"CARDPACK_NVML_WORLD": str(bench.workdir / "world")})  # fmt: skip
     node.start()
@@ -59,6 +61,12 @@ def counts(bench: Bench) -> tuple[Json, Json]:
     """Of capacity and of allocatable."""
     status = the_node(bench)["status"]
     return status["capacity"].get(COUNT), status["allocatable"].get(COUNT)
+
+
+def usage(bench: Bench) -> list[int]:
+    """MiB in use on each card, by the ConfigMap; empty if there is none."""
+    status, answer = bench.cluster.api("GET", USAGE)
+    return [c["usedMiB"] for c in json.loads(answer["data"]["usage"])["cards"]] if status == 200 else []
 
 
 def no_more_rights(bench: Bench) -> None:
@@ -97,7 +105,13 @@ def cards_are_announced(bench: Bench) -> None:
         bench.cluster.set_node_status("n1", {COUNT: 0})
         wait_for(lambda: counts(bench) == ("2", "2"), "the count after the kubelet has zeroed it")
 
+        # What is used: made, then written again when it has changed.
+        wait_for(lambda: usage(bench) == [0, 0], "the ConfigMap of what is used", timeout=60)
         fresh = bench.workdir / "world.new"
+        fresh.write_text(WORLD.replace("minor=1", "minor=1 used=3000"))
+        fresh.rename(bench.workdir / "world")
+        wait_for(lambda: usage(bench) == [0, 3000], "the new figure", timeout=60)
+
         fresh.write_text(WORLD + "event number=1 uuid=GPU-2 xid=79\n")
         fresh.rename(bench.workdir / "world")
         wait_for(lambda: bench.cluster.api("GET", MAP)[0] == 200, "the ConfigMap", timeout=60)
@@ -116,5 +130,6 @@ def cards_are_announced(bench: Bench) -> None:
         node.terminate()
         bench.cluster.kubectl("delete", "-f", str(MANIFESTS / "node.yaml"))
         bench.cluster.api("DELETE", MAP)
+        bench.cluster.api("DELETE", USAGE)
         ports.close()
     check(node.status == 0, node.tail())

@@ -499,9 +499,8 @@ void allot_promises(const struct allot *a, uint32_t card,
 {
     for (size_t i = 0; i < a->roster.n_pods; i++) {
         const struct roster_pod *p = a->roster.pods[i];
-        int64_t units = roster_charge(&a->roster, p, &p->plan, card);
-        if (units > 0)
-            each(ctx, p, units);
+        if (p->plan.n > 0)
+            each(ctx, p, roster_charge(&a->roster, p, &p->plan, card));
     }
 }
 

@@ -74,7 +74,7 @@ void allot_preferred(struct allot *a, struct grpc_call *call, const struct prefe
 void allot_gone(struct allot *a, struct grpc_call *call);
 void allot_registered(struct allot *a, bool kubelet_restarted);
 
-/* Calls `each` for each pod that has been promised units of the card. */
+/* Calls `each` for each pod with cards, with its units of this card: 0 if it has others only. */
 void allot_promises(const struct allot *a, uint32_t card,
                     void (*each)(void *ctx, const struct roster_pod *p, int64_t units), void *ctx);
 

@@ -32,6 +32,7 @@ struct usage_meter {
     struct usage_reading reading;
     uint64_t listed; /* processes of this round */
     uint64_t found;  /* of them, in /proc */
+    bool warned;     /* the log has that none is */
 };
 
 /* ---- events ---- */
@@ -72,11 +73,11 @@ static void usage_meter_on_over(void *ctx, const struct usage_use *u)
 /* PIDs of another namespace: nothing is found, or the wrong process. */
 static void usage_meter_judge(struct usage_meter *m)
 {
-    bool blind = m->listed > 0 && m->found == 0;
-    if (m->listed == 0 || blind == m->counts.blind)
+    m->counts.blind = m->listed > 0 && m->found == 0;
+    if (m->counts.blind == m->warned || m->listed == 0)
         return;
-    m->counts.blind = blind;
-    if (blind)
+    m->warned = m->counts.blind;
+    if (m->warned)
         log_warn("no process that uses a card is in /proc: what pods use is not known; "
                  "cardpack-node must run in the host's PID namespace (hostPID)",
                  kv_uint("processes", m->listed));

@@ -32,7 +32,7 @@ struct usage_meter_settings {
     uint64_t write_ms;
     uint64_t late_ms; /* a round that takes so long makes its figures unknown; 0: 30,000, and at
                          least three intervals */
-    /* Calls `each` for each pod that has a share of the card. */
+    /* Calls `each` for each pod that has cards, with its share of this one: 0 if it has none. */
     void (*promises)(void *ctx, uint32_t card, usage_promise_fn *each, void *each_ctx);
     void *ctx;
 };

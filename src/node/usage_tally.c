@@ -109,14 +109,19 @@ static void usage_tally_replace(struct usage_tally *t, const struct usage_owner 
     }
 }
 
-/* The pod on the card of the sample under way, which has it; NULL: there is no room. */
+/* The pod on the card of the sample under way; NULL: it is not kept. */
+static struct usage_use *usage_tally_find(const struct usage_tally *t, struct str uid)
+{
+    size_t i = 0;
+    while (i < t->n_uses && (t->uses[i]->card != t->at || !str_eq(t->uses[i]->pod.uid, uid)))
+        i++;
+    return i == t->n_uses ? NULL : t->uses[i];
+}
+
+/* The same, and now the sample has it; NULL: there is no room. */
 static struct usage_use *usage_tally_have(struct usage_tally *t, const struct usage_owner *pod)
 {
-    struct usage_use *u = NULL;
-    for (size_t i = 0; i < t->n_uses && u == NULL; i++) {
-        if (t->uses[i]->card == t->at && str_eq(t->uses[i]->pod.uid, pod->uid))
-            u = t->uses[i];
-    }
+    struct usage_use *u = usage_tally_find(t, pod->uid);
     if (u == NULL) {
         usage_tally_replace(t, pod);
         u = t->n_uses == COUNT_OF(t->uses) ? NULL : usage_tally_new(pod, t->at);
@@ -185,6 +190,9 @@ void usage_tally_miss(struct usage_tally *t)
 
 void usage_tally_promise(struct usage_tally *t, const struct usage_owner *pod, uint64_t bytes)
 {
+    const struct usage_use *there = usage_tally_find(t, pod->uid);
+    if (bytes == 0 && (there == NULL || there->process_sample != t->sample))
+        return;
     struct usage_use *u = usage_tally_have(t, pod);
     if (u == NULL)
         return;

@@ -94,6 +94,8 @@ enum errc usage_tally_begin(struct usage_tally *t, uint32_t index, struct str uu
 void usage_tally_process(struct usage_tally *t, const struct usage_owner *pod, uint64_t bytes);
 /* A process that was not found: it may be any pod's. */
 void usage_tally_miss(struct usage_tally *t);
+/* After all processes of the sample. 0: the pod has a share of another card only; that matters if
+ * it has a process here. */
 void usage_tally_promise(struct usage_tally *t, const struct usage_owner *pod, uint64_t bytes);
 /* Calls `over` for each pod that is to get an event now. */
 void usage_tally_end(struct usage_tally *t, const struct usage_reading *r, uint64_t now_ms,

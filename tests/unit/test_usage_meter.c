@@ -45,12 +45,14 @@ static void put(const char *name, const char *content)
 static void promises(void *ctx, uint32_t card, usage_promise_fn *each, void *each_ctx)
 {
     const struct usage_owner one = {STR("u1"), STR("ns"), STR("one")};
+    const struct usage_owner two = {STR("u2"), STR("ns"), STR("two")};
     const struct usage_owner idle = {STR("u3"), STR("ns"), STR("idle")};
     ck_assert_ptr_eq(ctx, &t);
     if (card == 0)
         each(each_ctx, &one, UINT64_C(4000) << 20);
     if (card == 1)
         each(each_ctx, &idle, UINT64_C(100) << 20);
+    each(each_ctx, &two, card == 0 ? UINT64_C(2000) << 20 : 0);
 }
 
 static void add_pod(const char *uid, const char *name, const char *id)
@@ -169,7 +171,7 @@ START_TEST(pods_and_others)
     ck_assert(l->cards[0].other_known);
     ck_assert_uint_eq(l->cards[0].other >> 20, 9000 - 5100);
     ck_assert_str_eq(l->cards[1].uuid, "GPU-1");
-    ck_assert_uint_eq(usage_tally_over(l), 1); /* 4,100 of 4,000 */
+    ck_assert_uint_eq(usage_tally_over(l), 2); /* 4,100 of 4,000; 300 of 0 on card 1 */
     ck_assert(!usage_meter_counts(t.meter).blind);
     usage_meter_gone(t.meter, STR("u1"));
     ck_assert_int_eq(uses("u1", 0), -2);
@@ -189,6 +191,9 @@ START_TEST(blind)
     rounds();
     ck_assert(!usage_meter_counts(t.meter).blind);
     ck_assert_int_eq(uses("u1", 0), 3000);
+    put("world", CARD0 "process pid=109 mib=3000\n" CARD1);
+    rounds();
+    ck_assert(usage_meter_counts(t.meter).blind);
     put("world", CARD0 CARD1); /* without processes nothing can be told */
     rounds();
     ck_assert(!usage_meter_counts(t.meter).blind);

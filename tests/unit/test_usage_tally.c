@@ -264,6 +264,23 @@ START_TEST(not_over)
 
 END_TEST
 
+/* A pod with a share of another card has none of this one. */
+START_TEST(no_share_of_this_card)
+{
+    usage_tally_round_begin(&t);
+    for (int i = 0; i < 2; i++) {
+        begin(1);
+        process("a", M(300));
+        promise("a", 0);
+        promise("b", 0); /* without a process: not on this card */
+        end(M(40000));
+    }
+    is("a@1:300/0 ");
+    ck_assert_str_eq(told, "a@1:300>0 ");
+}
+
+END_TEST
+
 /* ---- the text ---- */
 
 static void view_is(const char *expected)
@@ -416,6 +433,7 @@ int main(void)
     tcase_add_test(c, over_the_share);
     tcase_add_test(c, told_is_remembered);
     tcase_add_test(c, not_over);
+    tcase_add_test(c, no_share_of_this_card);
     tcase_add_test(c, view);
     tcase_add_test(c, changed);
     tcase_add_test(c, one_pod_of_a_name);

@@ -23,8 +23,10 @@ struct gpu_card {
     uint32_t compute_instance;
     uint32_t gpu_cap; /* N of /dev/nvidia-caps/nvidia-capN */
     uint32_t compute_cap;
-    bool seen;    /* since the start: model, minor, ... are known */
-    bool missing; /* NVML does not list it now; then it is unhealthy */
+    bool seen;        /* since the start: model, minor, ... are known */
+    bool missing;     /* NVML does not list it now; then it is unhealthy */
+    int limits;       /* NVML's answer to the question for limits of memory; GPU_NOT_ASKED */
+    int compute_mode; /* enum nvml_compute_mode; GPU_NOT_ASKED: not known */
     enum gpu_level health;
     struct str reason; /* empty if healthy */
 };

@@ -12,9 +12,12 @@
 
 /* Where the kernel shows devices; a test has folders of its own. Borrowed. */
 struct gpu_roots {
-    const char *sys;  /* "/sys" */
-    const char *proc; /* "/proc" */
+    const char *sys;    /* "/sys" */
+    const char *proc;   /* "/proc" */
+    const char *cgroup; /* a cgroup of version 2, to ask for its limits; NULL: none */
 };
+
+#define GPU_NOT_ASKED (-1)
 
 /* What the polls say about a card; of a slice: about its parent. */
 struct gpu_sample {
@@ -26,6 +29,8 @@ struct gpu_sample {
     bool ecc_known;
     bool pages_pending;   /* a retirement of pages takes effect at the next reset */
     uint64_t uncorrected; /* errors since the last reset */
+    int limits;           /* answer to the question for limits of memory; GPU_NOT_ASKED */
+    int compute_mode;     /* enum nvml_compute_mode; GPU_NOT_ASKED: not known */
 };
 
 struct gpu_found {
@@ -64,6 +69,6 @@ struct gpu_scan {
 int gpu_scan_read(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *ret);
 
 /* Reads the samples of a scan again. */
-void gpu_scan_sample(const struct nvml *n, struct gpu_scan *s);
+void gpu_scan_sample(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *s);
 
 void gpu_scan_done(struct gpu_scan *s);

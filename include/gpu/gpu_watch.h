@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "gpu/gpu_limit.h"
 #include "gpu/gpu_list.h"
 #include "io/loop.h"
 
@@ -24,6 +25,7 @@ struct gpu_watch_settings {
     const char *state;    /* path of the state file; NULL: indices are not kept */
     const char *sys;      /* NULL: "/sys" */
     const char *proc;     /* NULL: "/proc" */
+    const char *cgroup;   /* see struct gpu_roots; NULL: none */
     struct str disable;   /* DP_DISABLE_HEALTHCHECKS; absent: not set */
     struct str enable;    /* DP_ENABLE_HEALTHCHECKS */
     uint64_t cooldown_ms; /* without a fault until a card is healthy again; 300,000 */
@@ -118,3 +120,21 @@ struct gpu_usage_request {
 
 void gpu_watch_usage(struct gpu_watch *w, struct gpu_usage_request *r);
 void gpu_watch_cancel(struct gpu_usage_request *r); /* does nothing if it is not under way */
+
+/* A limit of memory that is to be: see gpu_limit_ensure. As the request above. */
+struct gpu_limit_request {
+    uint32_t index;
+    struct str cgroup; /* copied */
+    uint64_t bytes;
+    void (*on_done)(struct gpu_limit_request *r); /* once; may start it again */
+    /* Valid in on_done: */
+    struct gpu_limit limit;
+    /* private */
+    struct gpu_watch *watch;
+    uint64_t ticket;
+    struct list_link link;
+    struct deferred late;
+};
+
+void gpu_watch_limit(struct gpu_watch *w, struct gpu_limit_request *r);
+void gpu_watch_cancel_limit(struct gpu_limit_request *r); /* as gpu_watch_cancel */

@@ -41,6 +41,8 @@ static void gpu_list_fill(const struct gpu_entry *e, const char *no_driver, stru
         .compute_cap = f->compute_cap,
         .seen = e->seen,
         .missing = e->missing,
+        .limits = f->parent[0] == '\0' && e->seen ? f->sample.limits : GPU_NOT_ASKED,
+        .compute_mode = e->seen ? f->sample.compute_mode : GPU_NOT_ASKED,
         .health = e->health.level,
         .reason = str_of(e->health.reason),
     };
@@ -67,7 +69,9 @@ static bool gpu_list_same(const struct gpu_card *a, const struct gpu_card *b)
            a->minor == b->minor && a->numa == b->numa && a->mig == b->mig &&
            a->gpu_instance == b->gpu_instance && a->compute_instance == b->compute_instance &&
            a->gpu_cap == b->gpu_cap && a->compute_cap == b->compute_cap && a->seen == b->seen &&
-           a->missing == b->missing && a->health == b->health && str_eq(a->reason, b->reason);
+           a->missing == b->missing && a->limits == b->limits &&
+           a->compute_mode == b->compute_mode && a->health == b->health &&
+           str_eq(a->reason, b->reason);
 }
 
 static void gpu_list_from_record(const struct gpu_record *r, struct gpu_entry *ret)

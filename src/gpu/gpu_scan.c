@@ -96,7 +96,18 @@ static bool gpu_scan_lost(int code)
            code == NVML_DRIVER_NOT_LOADED || code == NVML_UNKNOWN;
 }
 
-static void gpu_scan_sample_card(const struct nvml *n, struct nvml_device *d, struct gpu_sample *s)
+/* What the card can enforce. */
+static void gpu_scan_sample_means(const struct nvml *n, const char *cgroup, struct nvml_device *d,
+                                  struct gpu_sample *s)
+{
+    struct nvml_limits limits;
+    enum nvml_compute_mode mode = NVML_COMPUTE_DEFAULT;
+    s->limits = cgroup == NULL ? GPU_NOT_ASKED : nvml_limits_get(n, d, cgroup, &limits);
+    s->compute_mode = nvml_compute_mode(n, d, &mode) == NVML_OK ? (int)mode : GPU_NOT_ASKED;
+}
+
+static void gpu_scan_sample_card(const struct nvml *n, const char *cgroup, struct nvml_device *d,
+                                 struct gpu_sample *s)
 {
     struct nvml_memory memory;
     struct nvml_rows rows;
@@ -116,18 +127,19 @@ static void gpu_scan_sample_card(const struct nvml *n, struct nvml_device *d, st
         s->error = code;
     if (nvml_pages_pending(n, d, &s->pages_pending) != NVML_OK)
         s->pages_pending = false;
+    gpu_scan_sample_means(n, cgroup, d, s);
     if (s->error != NVML_OK)
         (void)snprintf(s->error_text, sizeof(s->error_text), "%s", nvml_text(n, s->error));
 }
 
-void gpu_scan_sample(const struct nvml *n, struct gpu_scan *s)
+void gpu_scan_sample(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct gpu_found *f = &s->items[i];
         if (i > 0 && s->items[i - 1].card == f->card)
             f->sample = s->items[i - 1].sample;
         else
-            gpu_scan_sample_card(n, f->card, &f->sample);
+            gpu_scan_sample_card(n, roots->cgroup, f->card, &f->sample);
     }
 }
 
@@ -290,7 +302,7 @@ int gpu_scan_read(const struct nvml *n, const struct gpu_roots *roots, struct gp
         gpu_scan_done(ret);
         return code;
     }
-    gpu_scan_sample(n, ret);
+    gpu_scan_sample(n, roots, ret);
     return NVML_OK;
 }
 

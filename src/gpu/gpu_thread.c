@@ -22,6 +22,8 @@ struct gpu_ask {
     struct list_link link;
     uint64_t ticket;
     char uuid[GPU_UUID_BYTES];
+    uint64_t limit; /* bytes */
+    char cgroup[];  /* empty: a question for the usage */
 };
 
 struct gpu_thread {
@@ -29,6 +31,7 @@ struct gpu_thread {
     char library[PATH_MAX];
     char sys[PATH_MAX];
     char proc[PATH_MAX];
+    char cgroup[PATH_MAX];
     struct gpu_roots roots;
     struct nvml *nvml; /* NULL: not open */
     struct nvml_events *events;
@@ -262,7 +265,7 @@ static void gpu_thread_poll(struct gpu_thread *t)
     }
     bool keep = false;
     if (!gpu_thread_all_there(&t->scan, &now)) {
-        gpu_scan_sample(t->nvml, &t->scan);
+        gpu_scan_sample(t->nvml, &t->roots, &t->scan);
         keep = gpu_thread_any_error(&t->scan);
     }
     if (keep) {
@@ -355,6 +358,23 @@ static enum errc gpu_thread_measure(struct gpu_thread *t, const struct gpu_found
     return OK;
 }
 
+static void gpu_thread_answer_limit(struct gpu_thread *t, const struct gpu_ask *ask)
+{
+    struct gpu_post *p = gpu_thread_new_post(GPU_POST_LIMIT);
+    if (p == NULL)
+        return;
+    p->ticket = ask->ticket;
+    p->limit = (struct gpu_limit){.bytes = NVML_LIMIT_NONE};
+    if (t->nvml == NULL)
+        memcpy(p->limit.why, t->why, sizeof(t->why));
+    else
+        p->limit.outcome = GPU_LIMIT_NO_CARD;
+    for (size_t i = 0; i < t->scan.n; i++)
+        if (strcmp(t->scan.items[i].uuid, ask->uuid) == 0)
+            gpu_limit_ensure(t->nvml, t->scan.items[i].device, ask->cgroup, ask->limit, &p->limit);
+    gpu_thread_post(t, p);
+}
+
 static void gpu_thread_answer(struct gpu_thread *t, const struct gpu_ask *ask)
 {
     struct gpu_post *p = gpu_thread_new_post(GPU_POST_USAGE);
@@ -387,7 +407,9 @@ static bool gpu_thread_serve(struct gpu_thread *t, bool *ret_probe)
     (void)pthread_mutex_unlock(&t->mutex);
     LIST_FOR_EACH (struct gpu_ask, ask, &asks, link) {
         list_remove(&ask->link);
-        if (goes_on)
+        if (goes_on && ask->cgroup[0] != '\0')
+            gpu_thread_answer_limit(t, ask);
+        else if (goes_on)
             gpu_thread_answer(t, ask);
         mem_free(ask);
     }
@@ -450,7 +472,8 @@ static struct gpu_thread *gpu_thread_new(const struct gpu_thread_settings *s, in
     if (t == NULL)
         return NULL;
     t->settings = *s;
-    t->roots = (struct gpu_roots){.sys = t->sys, .proc = t->proc};
+    t->roots = (struct gpu_roots){
+        .sys = t->sys, .proc = t->proc, .cgroup = s->cgroup == NULL ? NULL : t->cgroup};
     t->wake_fd = wake_fd;
     list_init(&t->posts);
     list_init(&t->asks);
@@ -472,7 +495,8 @@ enum errc gpu_thread_start(const struct gpu_thread_settings *s, int wake_fd,
     if (t == NULL)
         return err_set(reterr, ERR_NOMEM, "out of memory");
     if (!gpu_thread_copy(s->library, t->library) || !gpu_thread_copy(s->sys, t->sys) ||
-        !gpu_thread_copy(s->proc, t->proc)) {
+        !gpu_thread_copy(s->proc, t->proc) ||
+        !gpu_thread_copy(s->cgroup == NULL ? "" : s->cgroup, t->cgroup)) {
         gpu_thread_free(t);
         return err_set(reterr, ERR_RANGE, "a path is too long");
     }
@@ -545,10 +569,19 @@ void gpu_thread_probe(struct gpu_thread *t, bool wanted)
 
 enum errc gpu_thread_ask(struct gpu_thread *t, const char *uuid, uint64_t ticket)
 {
-    struct gpu_ask *ask = mem_alloc(sizeof(*ask));
+    return gpu_thread_ask_limit(t, uuid, STR(""), 0, ticket);
+}
+
+enum errc gpu_thread_ask_limit(struct gpu_thread *t, const char *uuid, struct str cgroup,
+                               uint64_t bytes, uint64_t ticket)
+{
+    struct gpu_ask *ask = mem_alloc(sizeof(*ask) + cgroup.n + 1);
     if (ask == NULL)
         return ERR_NOMEM;
     ask->ticket = ticket;
+    ask->limit = bytes;
+    memcpy(ask->cgroup, cgroup.p, cgroup.n);
+    ask->cgroup[cgroup.n] = '\0';
     (void)snprintf(ask->uuid, sizeof(ask->uuid), "%s", uuid);
     (void)pthread_mutex_lock(&t->mutex);
     bool room = t->n_asks < ASKS_MOST;

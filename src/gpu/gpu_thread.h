@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "gpu/gpu_limit.h"
 #include "gpu/gpu_scan.h"
 
 struct gpu_thread;
@@ -14,6 +15,7 @@ struct gpu_thread_settings {
     const char *library; /* strings are copied */
     const char *sys;
     const char *proc;
+    const char *cgroup; /* NULL: limits of memory are not asked for */
     uint64_t poll_ms;
     uint64_t probe_ms;
     uint64_t wait_ms;
@@ -25,6 +27,7 @@ enum gpu_post_kind {
     GPU_POST_DOWN, /* NVML is not there, or stopped working */
     GPU_POST_XID,
     GPU_POST_USAGE,
+    GPU_POST_LIMIT,
 };
 
 struct gpu_usage {
@@ -49,6 +52,8 @@ struct gpu_post {
     uint64_t xid;
     uint32_t gpu_instance;
     struct gpu_usage usage;     /* USAGE */
+    uint64_t ticket;            /* LIMIT */
+    struct gpu_limit limit;     /* LIMIT */
     char why[GPU_REASON_BYTES]; /* DOWN, USAGE */
 };
 
@@ -73,5 +78,10 @@ uint64_t gpu_thread_dropped(struct gpu_thread *t);
 /* Whether to open NVML anew every probe_ms, because a card is away. */
 void gpu_thread_probe(struct gpu_thread *t, bool wanted);
 
-/* Asks for the usage of the card with this UUID; answered by a post. ERR_NOMEM. */
+/* Asks for the usage of the card with this UUID; answered by a post. ERR_NOMEM; ERR_LIMIT: too many
+ * questions wait. */
 enum errc gpu_thread_ask(struct gpu_thread *t, const char *uuid, uint64_t ticket) _must_use_;
+
+/* Asks for gpu_limit_ensure, as above; the path is copied. */
+enum errc gpu_thread_ask_limit(struct gpu_thread *t, const char *uuid, struct str cgroup,
+                               uint64_t bytes, uint64_t ticket) _must_use_;

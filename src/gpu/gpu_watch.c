@@ -31,7 +31,8 @@ struct gpu_watch {
     struct loop_fd wake;
     struct timer look;
     struct gpu_list list;
-    struct list requests; /* under way */
+    struct list requests; /* under way, as limits */
+    struct list limits;
     uint64_t last_ticket;
     uint64_t hang_ms;
     uint64_t ask_ms;
@@ -132,6 +133,19 @@ static void gpu_watch_answered(struct gpu_watch *w, struct gpu_post *p)
     }
 }
 
+static void gpu_watch_answered_limit(struct gpu_watch *w, const struct gpu_post *p)
+{
+    LIST_FOR_EACH (struct gpu_limit_request, r, &w->limits, link) {
+        if (r->ticket != p->ticket)
+            continue;
+        list_remove(&r->link);
+        r->watch = NULL;
+        r->limit = p->limit;
+        r->on_done(r);
+        return;
+    }
+}
+
 static void gpu_watch_down(struct gpu_watch *w, const struct gpu_post *p)
 {
     gpu_watch_phase(w, p->no_library ? GPU_WATCH_NO_LIBRARY : GPU_WATCH_NO_DRIVER, p->why);
@@ -161,6 +175,9 @@ static void gpu_watch_take(struct gpu_watch *w, struct gpu_post *p)
         break;
     case GPU_POST_USAGE:
         gpu_watch_answered(w, p);
+        break;
+    case GPU_POST_LIMIT:
+        gpu_watch_answered_limit(w, p);
         break;
     }
 }
@@ -239,6 +256,7 @@ static enum errc gpu_watch_start(struct gpu_watch *w, const struct gpu_watch_set
         .library = s->library == NULL ? "libnvidia-ml.so.1" : s->library,
         .sys = s->sys == NULL ? "/sys" : s->sys,
         .proc = s->proc == NULL ? "/proc" : s->proc,
+        .cgroup = s->cgroup,
         .poll_ms = s->poll_ms == 0 ? POLL_MS : s->poll_ms,
         .probe_ms = s->probe_ms == 0 ? PROBE_MS : s->probe_ms,
         .wait_ms = s->wait_ms == 0 ? WAIT_MS : s->wait_ms,
@@ -269,6 +287,7 @@ enum errc gpu_watch_new(struct loop *l, const struct gpu_watch_settings *s, stru
     w->ask_ms = s->ask_ms == 0 ? ASK_MS : s->ask_ms;
     w->beat_at = loop_now_ms(l);
     list_init(&w->requests);
+    list_init(&w->limits);
     enum errc code = gpu_watch_load(w, s, reterr);
     if (code == OK)
         code = gpu_watch_start(w, s, reterr);
@@ -314,6 +333,8 @@ struct gpu_watch *gpu_watch_free(struct gpu_watch *w, uint64_t within_ms)
         return NULL;
     timer_cancel(&w->look);
     gpu_watch_refuse_all(w);
+    LIST_FOR_EACH (struct gpu_limit_request, r, &w->limits, link)
+        gpu_watch_cancel_limit(r);
     if (w->thread != NULL)
         gpu_thread_stop(w->thread, within_ms);
     loop_fd_del(&w->wake);
@@ -399,6 +420,41 @@ void gpu_watch_cancel(struct gpu_usage_request *r)
         return;
     deferred_cancel(&r->late);
     timer_cancel(&r->end);
+    list_remove(&r->link);
+    r->watch = NULL;
+}
+
+static void gpu_watch_late_limit(struct deferred *d)
+{
+    struct gpu_limit_request *r = CONTAINER_OF(d, struct gpu_limit_request, late);
+    list_remove(&r->link);
+    r->watch = NULL;
+    r->on_done(r);
+}
+
+void gpu_watch_limit(struct gpu_watch *w, struct gpu_limit_request *r)
+{
+    const struct gpu_card *card = gpu_watch_find(w, r->index);
+    assert(r->watch == NULL && r->cgroup.n > 0);
+    r->watch = w;
+    r->ticket = ++w->last_ticket;
+    r->late = (struct deferred){.run = gpu_watch_late_limit};
+    r->limit = (struct gpu_limit){.bytes = NVML_LIMIT_NONE};
+    list_push_back(&w->limits, &r->link);
+    if (card == NULL)
+        r->limit.outcome = GPU_LIMIT_NO_CARD;
+    else if (gpu_thread_ask_limit(w->thread, card->uuid.p, r->cgroup, r->bytes, r->ticket) == OK)
+        return;
+    (void)snprintf(r->limit.why, sizeof(r->limit.why), "%s",
+                   card == NULL ? "no card has this index" : "too many requests");
+    loop_defer(w->loop, &r->late);
+}
+
+void gpu_watch_cancel_limit(struct gpu_limit_request *r)
+{
+    if (r->watch == NULL)
+        return;
+    deferred_cancel(&r->late);
     list_remove(&r->link);
     r->watch = NULL;
 }

@@ -90,3 +90,6 @@
 
 /* On a node, label: what it enforces of a pod's share of a card; see enum isolation. */
 #define CARDPACK_LABEL_ISOLATION STR("cardpack.io/isolation")
+
+/* On a node, label "true": NVIDIA's MPS is to serve its cards. An administrator sets it. */
+#define CARDPACK_LABEL_MPS STR("cardpack.io/mps")

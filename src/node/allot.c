@@ -46,7 +46,8 @@ struct allot {
     bool listed;        /* a list of the pods is complete */
     bool listing;       /* one is asked for, or under way */
     bool disable_cgpu;
-    bool planless; /* no memory for the exchange */
+    enum isolation means; /* what containers are given */
+    bool planless;        /* no memory for the exchange */
     struct allot_counts counts;
 };
 
@@ -122,14 +123,18 @@ static enum errc allot_write(struct allot *a, const struct ask *k, const struct 
 {
     const struct gpu_card *cards[REQUEST_CARDS_MAX];
     int64_t totals[REQUEST_CARDS_MAX];
+    struct card_share share;
+    share_of(&a->roster, c->pod, c->container->demand, &c->cards, &share);
     const struct answer_settings settings = {.disable_cgpu = a->disable_cgpu,
                                              .device_nodes = a->s.device_nodes,
+                                             .limits = a->means == ISOLATION_DRIVER_LIMITS,
                                              .unit = {a->s.unit_bytes}};
     const struct answer_want want = {.cards = cards,
                                      .n_cards = c->cards.n,
                                      .dev_total = totals,
                                      .container_units = k->n,
-                                     .pod_units = c->pod->request->lasting_mem};
+                                     .pod_units = c->pod->request->lasting_mem,
+                                     .limit_units = share.units};
     enum errc code = allot_describe(a, &c->cards, cards, e);
     if (code != OK)
         return code;
@@ -453,6 +458,21 @@ void allot_set_offer(struct allot *a, const struct offer *o)
 void allot_set_cgpu(struct allot *a, bool disable)
 {
     a->disable_cgpu = disable;
+}
+
+void allot_set_means(struct allot *a, enum isolation means)
+{
+    a->means = means;
+}
+
+bool allot_share(struct allot *a, struct str uid, struct str container, struct card_share *ret)
+{
+    struct err e = ERR_INIT;
+    if (!a->listed || a->listing)
+        return false;
+    (void)allot_refresh(a, false, &e); /* without the checkpoint, by the annotations */
+    const struct roster_pod *p = roster_find(&a->roster, uid);
+    return p != NULL && share_find(&a->roster, p, container, ret);
 }
 
 /* ---- life ---- */

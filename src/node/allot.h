@@ -21,6 +21,7 @@
 #include "kube/kube_api.h"
 #include "node/offer.h"
 #include "node/roster.h"
+#include "node/share.h"
 
 #define ALLOT_CLAIM_MS UINT64_C(3000)
 #define ALLOT_START_MS UINT64_C(20000)
@@ -60,6 +61,7 @@ struct allot *allot_free(struct allot *a); /* the calls must have ended; returns
 
 void allot_set_offer(struct allot *a, const struct offer *o);
 void allot_set_cgpu(struct allot *a, bool disable);
+void allot_set_means(struct allot *a, enum isolation means); /* what containers are given */
 
 /* The pods of the node, as struct pods_ops. */
 void allot_list_begin(struct allot *a);
@@ -77,5 +79,8 @@ void allot_registered(struct allot *a, bool kubelet_restarted);
 /* Calls `each` for each pod with cards, with its units of this card: 0 if it has others only. */
 void allot_promises(const struct allot *a, uint32_t card,
                     void (*each)(void *ctx, const struct roster_pod *p, int64_t units), void *ctx);
+
+/* What the container may use; false: it asks for no card, or its pod is not known now. */
+bool allot_share(struct allot *a, struct str uid, struct str container, struct card_share *ret);
 
 struct allot_counts allot_counts(const struct allot *a);

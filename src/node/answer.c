@@ -59,13 +59,11 @@ static struct str answer_join(struct answer *r, const struct answer_want *w, boo
     return arena_keep(r->arena, &b);
 }
 
-/* MiB of each card, rounded down; a share that can't be divided is rounded up before. */
+/* MiB of each card, rounded down. */
 static int64_t answer_limit_mib(const struct answer_settings *s, const struct answer_want *w)
 {
-    int64_t cards = (int64_t)w->n_cards;
-    int64_t units = w->container_units / cards + (w->container_units % cards != 0);
     int64_t bytes;
-    if (__builtin_mul_overflow(units, s->unit.bytes, &bytes))
+    if (__builtin_mul_overflow(w->limit_units, s->unit.bytes, &bytes))
         bytes = INT64_MAX;
     return bytes / (int64_t)MIB;
 }
@@ -90,8 +88,9 @@ static void answer_put_envs(struct answer *r, const struct answer_settings *s,
     if (s->disable_cgpu)
         answer_put_env(r, ENV_CGPU_DISABLE, STR("true"));
     if (s->limits && !answer_has_slice(w)) {
-        answer_put_number(r, ENV_LIMIT_REQUEST, answer_limit_mib(s, w));
-        answer_put_number(r, ENV_LIMIT, answer_limit_mib(s, w));
+        int64_t mib = answer_limit_mib(s, w);
+        answer_put_number(r, ENV_LIMIT_REQUEST, mib);
+        answer_put_number(r, ENV_LIMIT, mib);
     }
 }
 

@@ -21,6 +21,7 @@ struct answer_want {
     const int64_t *dev_total; /* units of each card */
     int64_t container_units;  /* on all cards, each has the same share */
     int64_t pod_units;
+    int64_t limit_units; /* on each card, with limits */
 };
 
 /*

@@ -10,6 +10,7 @@
 struct container_status {
     struct str name;
     struct str id;
+    bool running;
 };
 
 struct status_list {
@@ -55,12 +56,18 @@ static void containers_read_statuses(struct jread *r, struct arena *a, struct st
 {
     struct str key;
     jread_array (r) {
-        struct container_status s = {STR_NULL, STR_NULL};
+        struct container_status s = {STR_NULL, STR_NULL, false};
+        struct str state;
         jread_object (r, key) {
             if (str_eq(key, STR("name")))
                 s.name = jread_str(r);
             else if (str_eq(key, STR("containerID")))
                 s.id = containers_id(jread_str(r));
+            else if (str_eq(key, STR("state")))
+                jread_object (r, state) {
+                    s.running = s.running || str_eq(state, STR("running"));
+                    jread_skip(r);
+                }
             else
                 jread_skip(r);
         }
@@ -115,7 +122,8 @@ static struct container_pod *containers_new(const struct pod_view *view,
     for (size_t i = 0; i < l->n; i++)
         p->items[i] = (struct container){.id = str_store(&at, l->items[i].id),
                                          .name = str_store(&at, l->items[i].name),
-                                         .pod = p};
+                                         .pod = p,
+                                         .running = l->items[i].running};
     return p;
 }
 

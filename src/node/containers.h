@@ -20,6 +20,7 @@ struct container {
     struct str id;   /* 64 digits */
     struct str name; /* of the container in its pod's spec */
     const struct container_pod *pod;
+    bool running; /* its state says so; the status may lag behind */
 };
 
 /* All strings are owned. */

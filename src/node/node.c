@@ -71,6 +71,7 @@ static bool node_collect(const struct node *n, struct announce_card *cards, size
         return false;
     const struct gpu_card *all = gpu_watch_cards(n->gpu, &found);
     *ret_n = offer_select(all, MIN_OF(found, (size_t)LIMIT_GPU_CARDS), n->s.settings, cards);
+    node_enforce_mark(n, cards, *ret_n);
     return true;
 }
 
@@ -85,10 +86,12 @@ static void node_on_cards(void *ctx)
     const struct gpu_watch_state state = gpu_watch_state(n->gpu);
     node_tell_phase(n, &state);
     const struct gpu_card *all = gpu_watch_cards(n->gpu, &n_all);
+    node_enforce_decide(n, all, n_all);
+    (void)node_collect(n, cards, &n_cards); /* with what has changed by that */
     /* A card that has recovered is first offered, then announced; one that is unhealthy now is
      * first announced: see announce_has_told. */
     node_offer(n, cards, n_cards);
-    announce_cards(n->announce, cards, n_cards, offer_isolation(all, n_all));
+    announce_cards(n->announce, cards, n_cards, n->enforce.label);
     node_offer(n, cards, n_cards);
 }
 
@@ -105,6 +108,7 @@ static void node_on_refresh(struct timer *t)
 {
     struct node *n = CONTAINER_OF(t, struct node, refresh);
     timer_arm(n->s.loop, t, REFRESH_MS);
+    limits_look_all(n->limits); /* with shares that were not known before */
     node_on_cards(n);
 }
 
@@ -113,6 +117,7 @@ static void node_on_refresh(struct timer *t)
 static void node_pods_begin(void *ctx)
 {
     struct node *n = ctx;
+    n->listing = true;
     in_use_begin(&n->in_use);
     containers_begin(&n->containers);
     allot_list_begin(n->allot);
@@ -124,6 +129,8 @@ static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t versi
     in_use_set(&n->in_use, view);
     containers_set(&n->containers, view, json);
     allot_set_pod(n->allot, view, version);
+    if (!n->listing)
+        limits_look(n->limits, view->uid);
 }
 
 static void node_pods_gone(void *ctx, struct str uid)
@@ -134,14 +141,18 @@ static void node_pods_gone(void *ctx, struct str uid)
     if (n->usage != NULL)
         usage_meter_gone(n->usage, uid);
     allot_remove_pod(n->allot, uid);
+    if (!n->listing)
+        limits_look(n->limits, uid);
 }
 
 static void node_pods_end(void *ctx)
 {
     struct node *n = ctx;
+    n->listing = false;
     in_use_end(&n->in_use);
     containers_end(&n->containers);
     allot_list_end(n->allot);
+    limits_look_all(n->limits);
 }
 
 static bool node_uses(void *ctx, uint32_t index)
@@ -177,8 +188,10 @@ static void node_on_own(void *ctx, const struct own_node_view *view)
 {
     struct node *n = ctx;
     n->disable_cgpu = view->disable_cgpu;
+    n->mps_label = view->mps;
     allot_set_cgpu(n->allot, view->disable_cgpu);
     announce_see(n->announce, view);
+    node_on_cards(n);
 }
 
 static void node_events_lost(void *ctx, uint64_t lost, const struct err *why)
@@ -329,11 +342,14 @@ static enum errc node_open_gpu(struct node *n, struct err *reterr)
                                      .state = s->state.n > 0 ? s->state.p : NULL,
                                      .disable = s->disable,
                                      .enable = s->enable,
+                                     .cgroup = node_enforce_cgroup(n),
                                      .cooldown_ms = s->cooldown_ms,
                                      .in_use = node_uses,
                                      .on_change = node_on_cards,
                                      .ctx = n};
     enum errc code = gpu_watch_new(n->s.loop, &gpu, &n->gpu, reterr);
+    if (code == OK)
+        code = node_enforce_open(n, node_on_cards, reterr);
     if (code == OK)
         timer_arm(n->s.loop, &n->refresh, REFRESH_MS);
     return code;
@@ -388,6 +404,7 @@ enum errc node_open(struct node *n, const struct node_settings *s, struct err *r
     const struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};
     in_use_init(&n->in_use, seed);
     containers_init(&n->containers, seed);
+    buf_init(&n->cgroup, 8 * KIB);
     enum errc code = node_open_api(n, reterr);
     if (code == OK)
         code = node_put_paths(n, reterr);
@@ -417,6 +434,7 @@ void node_close(struct node *n)
         return;
     timer_cancel(&n->refresh);
     n->server = http_server_free(n->server);
+    n->limits = limits_free(n->limits);
     n->usage = usage_meter_free(n->usage);
     n->gpu = n->gpu == NULL ? NULL : gpu_watch_free(n->gpu, NODE_LEAVE_MS);
     n->own = own_node_free(n->own);
@@ -430,6 +448,7 @@ void node_close(struct node *n)
     n->api = kube_api_free(n->api);
     in_use_done(&n->in_use);
     containers_done(&n->containers);
+    buf_done(&n->cgroup);
     n->s.loop = NULL;
 }
 
@@ -449,6 +468,8 @@ bool node_is_ready(const struct node *n, struct str *ret_missing)
         *ret_missing = STR("the API server has not shown the own node yet");
     else if (announce_trouble(n->announce).n > 0)
         *ret_missing = announce_trouble(n->announce);
+    else if (n->enforce.lack != NULL)
+        *ret_missing = str_of(n->enforce.lack);
     else if (!plugin_is_registered(n->plugin))
         *ret_missing = STR("the kubelet has not registered the device plugin");
     return ret_missing->n == 0;

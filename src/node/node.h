@@ -8,6 +8,7 @@
  *     pods ----> in_use ----> gpu_watch: which indices are in use
  *        \-----> allot: which cards a container gets <----> plugin <----> the kubelet
  *       \---> containers --> usage_meter <-- gpu_watch: what pods use, for the API server
+ *     containers, allot --> limits <--> gpu_watch: whether each container has its limit
  *     own_node --> announce: whether the node is as it was announced
  */
 #pragma once
@@ -17,7 +18,9 @@
 #include "node/allot.h"
 #include "node/announce.h"
 #include "node/containers.h"
+#include "node/enforce.h"
 #include "node/in_use.h"
+#include "node/limits.h"
 #include "node/offer.h"
 #include "node/plugin.h"
 #include "node/pods.h"
@@ -50,7 +53,13 @@ struct node {
     struct announce *announce;
     struct allot *allot;
     struct plugin *plugin;
-    struct buf folder; /* of device plugins */
+    struct limits *limits;
+    struct enforce enforce; /* what is announced, and what containers are given */
+    struct buf cgroup;      /* our own */
+    bool cgroup2;           /* the setting cgroup-root is of version 2 */
+    bool mps_label;         /* label of the node */
+    bool listing;           /* a list of the pods is under way */
+    struct buf folder;      /* of device plugins */
     struct buf checkpoint;
     struct http_server *server; /* NULL: the setting `listen` is empty */
     struct offer offer;         /* what the kubelet is offered */
@@ -70,6 +79,14 @@ void node_close(struct node *n); /* n may be all zero; does not free the loop */
 
 /* Whether the kubelet and cardpack can rely on what this node announces; if not, why. */
 bool node_is_ready(const struct node *n, struct str *ret_missing);
+
+/* node_enforce.c: the cgroup whose limits the watch asks NVML for, or NULL; after the watch is
+ * opened, and whenever cards have changed; what it marks is unhealthy. */
+const char *node_enforce_cgroup(struct node *n);
+enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
+    _must_use_;
+void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards);
+void node_enforce_mark(const struct node *n, struct announce_card *cards, size_t n_cards);
 
 /* Handler of the HTTP server; ctx is the node. */
 void node_http_handle(void *ctx, struct http_request *r);

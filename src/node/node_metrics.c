@@ -98,6 +98,31 @@ static void node_metrics_gpu(struct expo *x, const struct node *n)
                      s.state_fault.n > 0);
 }
 
+static void node_metrics_limits(struct expo *x, const struct node *n)
+{
+    const struct limits_counts c = limits_counts(n->limits);
+    enum isolation i = n->enforce.label;
+    expo_family(x, EXPO_GAUGE, "cardpack_node_isolation", "1 for what the node enforces.");
+    node_metrics_rows(x, "kind",
+                      (const struct node_row[]){{"none", i == ISOLATION_NONE},
+                                                {"driver-limits", i == ISOLATION_DRIVER_LIMITS},
+                                                {"mps", i == ISOLATION_MPS},
+                                                {"mig", i == ISOLATION_MIG}},
+                      4);
+    expo_family(x, EXPO_GAUGE, "cardpack_node_limits",
+                "Memory limits of running containers, one for each of their cards, by what the "
+                "driver reads back.");
+    node_metrics_rows(
+        x, "state", (const struct node_row[]){{"enforced", c.enforced}, {"missing", c.missing}}, 2);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_limits_missing_total",
+                     "How often a memory limit did not read back.", c.lost);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_limits_set_late_total",
+                     "Memory limits that were absent, and that cardpack-node has set.", c.ours);
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_limits_unwatched_total",
+                     "Memory limits that could not be watched: no memory, or too many.",
+                     c.left_out);
+}
+
 static void node_metrics_cluster(struct expo *x, const struct node *n)
 {
     const struct announce_counts *c = announce_counts(n->announce);
@@ -147,6 +172,7 @@ void node_metrics_write(const struct node *n, struct buf *out)
     node_metrics_cards(&x, n);
     node_metrics_pods(&x, n);
     node_metrics_gpu(&x, n);
+    node_metrics_limits(&x, n);
     node_metrics_cluster(&x, n);
     if (n->usage != NULL)
         usage_metrics_write(&x, n->usage);

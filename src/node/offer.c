@@ -9,15 +9,20 @@ int64_t offer_units(uint64_t memory_bytes, const struct settings *s)
     return (int64_t)((memory_bytes - s->reserve_bytes) / s->unit_bytes);
 }
 
+/* A slice belongs to the setting as its card does. */
+bool offer_has(const struct gpu_card *c, const struct settings *s)
+{
+    return settings_has_card(s, c->index, c->uuid) ||
+           (c->parent.n > 0 && settings_has_card(s, UINT32_MAX, c->parent));
+}
+
 size_t offer_select(const struct gpu_card *cards, size_t n, const struct settings *s,
                     struct announce_card *ret)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         const struct gpu_card *c = &cards[i];
-        /* A slice belongs to the setting as its card does. */
-        if (!settings_has_card(s, c->index, c->uuid) &&
-            (c->parent.n == 0 || !settings_has_card(s, UINT32_MAX, c->parent)))
+        if (!offer_has(c, s))
             continue;
         ret[found++] = (struct announce_card){.index = c->index,
                                               .units = offer_units(c->memory_bytes, s),
@@ -30,15 +35,6 @@ size_t offer_select(const struct gpu_card *cards, size_t n, const struct setting
                                               .profile = c->profile};
     }
     return found;
-}
-
-enum isolation offer_isolation(const struct gpu_card *cards, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!cards[i].mig)
-            return ISOLATION_NONE;
-    }
-    return n > 0 ? ISOLATION_MIG : ISOLATION_NONE;
 }
 
 static const struct card_offer *offer_find(const struct offer *o, uint32_t index)

@@ -15,13 +15,13 @@ struct offer {
 /* Whole units of a card of this size, without what is held back. */
 int64_t offer_units(uint64_t memory_bytes, const struct settings *s);
 
-/* The cards that the setting `cards` has; room for n in ret. Returns how many. Views are borrowed.
+/* Whether the setting `cards` has this card. */
+bool offer_has(const struct gpu_card *c, const struct settings *s);
+
+/* The cards that the setting has; room for n in ret. Returns how many. Views are borrowed.
  */
 size_t offer_select(const struct gpu_card *cards, size_t n, const struct settings *s,
                     struct announce_card *ret);
-
-/* What the hardware enforces: MIG if every card is a slice. */
-enum isolation offer_isolation(const struct gpu_card *cards, size_t n);
 
 /*
  * The offer for these cards. A card that was offered as healthy stays so until has_told says that

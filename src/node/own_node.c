@@ -41,6 +41,8 @@ static void own_node_read_metadata(struct jread *r, struct own_node_view *v)
         jread_object (r, name) {
             if (str_eq(name, CARDPACK_LABEL_ISOLATION))
                 v->isolation = jread_str(r);
+            else if (str_eq(name, CARDPACK_LABEL_MPS))
+                v->mps = str_eq(jread_str(r), STR("true"));
             else if (str_eq(name, LABEL_DISABLE_CGPU))
                 v->disable_cgpu = str_eq(jread_str(r), STR("true"));
             else

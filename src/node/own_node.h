@@ -14,6 +14,7 @@ struct own_node_view {
     struct str count;             /* aliyun.com/gpu-count in capacity */
     struct str count_allocatable; /* in allocatable */
     struct str mem;               /* aliyun.com/gpu-mem in capacity; the kubelet writes it */
+    bool mps;                     /* label cardpack.io/mps is "true" */
     bool disable_cgpu;            /* label cgpu.disable.isolation is "true" */
 };
 

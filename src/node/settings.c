@@ -10,6 +10,7 @@
 #define UNIT_MAX     (UINT64_C(1) << 40) /* no card has a TiB */
 #define CARDS_MAX    ((size_t)64 * KIB)
 #define NAME_MAX_LEN ((size_t)253)
+#define FOLDER_MAX   ((size_t)1024)
 
 typedef enum errc setter(struct settings *s, struct str value, struct err *e);
 
@@ -193,6 +194,40 @@ static enum errc settings_set_usage_write(struct settings *s, struct str value, 
     return OK;
 }
 
+static enum errc settings_set_isolation(struct settings *s, struct str value, struct err *e)
+{
+    static const char *const words[] = {"auto", "none", "driver-limits", "mps"};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (str_eq(value, str_of(words[i]))) {
+            s->isolation = (enum settings_isolation)i;
+            return OK;
+        }
+    }
+    return settings_must_be(e, value, "auto, none, driver-limits or mps");
+}
+
+/* Not "/": these are joined with what is in them. */
+static bool settings_is_folder(struct str value)
+{
+    return value.n > 1 && value.n <= FOLDER_MAX && value.p[0] == '/' && !str_ends(value, STR("/"));
+}
+
+static enum errc settings_set_cgroup_root(struct settings *s, struct str value, struct err *e)
+{
+    if (!settings_is_folder(value))
+        return settings_must_be(e, value, "an absolute path, without a slash at its end");
+    s->cgroup_root = value;
+    return OK;
+}
+
+static enum errc settings_set_mps_dir(struct settings *s, struct str value, struct err *e)
+{
+    if (!settings_is_folder(value))
+        return settings_must_be(e, value, "an absolute path, without a slash at its end");
+    s->mps_dir = value;
+    return OK;
+}
+
 static enum errc settings_set_log_level(struct settings *s, struct str value, struct err *e)
 {
     static const char *const words[] = {"debug", "info", "warn", "error"};
@@ -233,6 +268,9 @@ enum settings_row {
     ROW_DEVICE_NODES,
     ROW_USAGE_INTERVAL,
     ROW_USAGE_WRITE,
+    ROW_ISOLATION,
+    ROW_CGROUP_ROOT,
+    ROW_MPS_DIR,
     ROW_LOG_LEVEL,
     ROW_LOG_FORMAT,
     ROWS
@@ -278,6 +316,16 @@ static const struct row rows[ROWS] = {
     [ROW_USAGE_WRITE] = {"usage-write", "DURATION", "60s",
                          "how often, at most, it is written to the API server",
                          settings_set_usage_write},
+    [ROW_ISOLATION] = {"isolation", "auto|none|driver-limits|mps", "auto",
+                       "what keeps a container to its share: the driver's own limits, NVIDIA's "
+                       "MPS, or nothing; auto: what the node has",
+                       settings_set_isolation},
+    [ROW_CGROUP_ROOT] = {"cgroup-root", "FOLDER", "/sys/fs/cgroup",
+                         "the node's cgroups of version 2, for the driver's limits",
+                         settings_set_cgroup_root},
+    [ROW_MPS_DIR] = {"mps-dir", "FOLDER", "/run/cardpack/mps",
+                     "folder with a pipe directory of MPS for each card, named by its UUID",
+                     settings_set_mps_dir},
     [ROW_LOG_LEVEL] = {"log-level", "debug|info|warn|error", "info",
                        "the lowest level of log lines", settings_set_log_level},
     [ROW_LOG_FORMAT] = {"log-format", "auto|logfmt|json", "auto",

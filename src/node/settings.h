@@ -19,6 +19,13 @@ enum settings_log_format {
     SETTINGS_LOG_JSON,
 };
 
+enum settings_isolation {
+    SETTINGS_ISOLATION_AUTO, /* the strongest that the node has */
+    SETTINGS_ISOLATION_NONE,
+    SETTINGS_ISOLATION_DRIVER_LIMITS,
+    SETTINGS_ISOLATION_MPS,
+};
+
 /* Absent: not set. The strings end in NUL and must outlive the settings. */
 struct settings_env {
     struct str node_name;  /* NODE_NAME */
@@ -45,6 +52,9 @@ struct settings {
     bool device_nodes;
     uint64_t usage_interval_ms; /* 0: what pods use is not measured */
     uint64_t usage_write_ms;
+    enum settings_isolation isolation;
+    struct str cgroup_root; /* where this process sees the host's cgroups of version 2 */
+    struct str mps_dir;     /* has a pipe directory for each card */
     enum log_level log_level;
     enum settings_log_format log_format;
     struct str disable; /* as in the environment; absent: not set */

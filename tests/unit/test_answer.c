@@ -122,8 +122,12 @@ END_TEST
 START_TEST(test_limits)
 {
     struct answer_settings s = {.limits = true, .unit = {256 << 20}};
-    struct answer_want w = {
-        .cards = two, .n_cards = 2, .dev_total = totals, .container_units = 6, .pod_units = 6};
+    struct answer_want w = {.cards = two,
+                            .n_cards = 2,
+                            .dev_total = totals,
+                            .container_units = 6,
+                            .pod_units = 6,
+                            .limit_units = 3};
     assert_answer(&s, &w,
                   "grant\n"
                   "env 1=NVIDIA_VISIBLE_DEVICES 2=GPU-aaaa,GPU-bbbb\n"

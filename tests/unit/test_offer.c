@@ -61,15 +61,6 @@ START_TEST(the_setting_cards)
 
 END_TEST
 
-START_TEST(isolation_of_hardware)
-{
-    ck_assert_int_eq(offer_isolation(node, 4), ISOLATION_NONE);
-    ck_assert_int_eq(offer_isolation(node + 1, 2), ISOLATION_MIG);
-    ck_assert_int_eq(offer_isolation(node, 0), ISOLATION_NONE);
-}
-
-END_TEST
-
 static bool told;
 
 static bool has_told(void *ctx, uint32_t index)
@@ -137,7 +128,6 @@ int main(void)
     TCase *c = tcase_create("offer");
     tcase_add_loop_test(c, units, 0, (int)COUNT_OF(sizes));
     tcase_add_loop_test(c, the_setting_cards, 0, (int)COUNT_OF(selections));
-    tcase_add_test(c, isolation_of_hardware);
     tcase_add_test(c, health_waits_for_the_config_map);
     tcase_add_test(c, cards_come_and_go);
     suite_add_tcase(s, c);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define ARGS_MAX 8
+#define ARGS_MAX 12
 
 static enum errc parse(const char *const *args, const struct settings_env *env,
                        struct settings *ret, struct err *e)
@@ -43,6 +43,8 @@ START_TEST(defaults)
     ck_assert(!s.device_nodes && s.disable.p == NULL && s.enable.p == NULL);
     ck_assert_int_eq(s.log_level, LOG_LEVEL_INFO);
     ck_assert_int_eq(s.log_format, SETTINGS_LOG_AUTO);
+    ck_assert_int_eq(s.isolation, SETTINGS_ISOLATION_AUTO);
+    ck_assert_str_is(s.cgroup_root, "/sys/fs/cgroup");
     ck_assert(settings_has_card(&s, 7, STR("GPU-1")) && settings_is_loopback(&s));
 }
 
@@ -60,9 +62,17 @@ START_TEST(every_flag)
     const char *const first[] = {
         "--node-name=a.b-1", "--kubeconfig",         "/k", "--kubelet-dir=/d", "--state=",
         "--nvml=/n.so",      "--memory-unit=256MiB", NULL};
-    const char *const second[] = {
-        "--reserve-memory=512MiB", "--cards=0,2,GPU-5a1f", "--listen=[::1]:0",    "--cooldown=90s",
-        "--device-nodes=on",       "--log-level=warn",     "--log-format=logfmt", NULL};
+    const char *const second[] = {"--reserve-memory=512MiB",
+                                  "--cards=0,2,GPU-5a1f",
+                                  "--listen=[::1]:0",
+                                  "--cooldown=90s",
+                                  "--device-nodes=on",
+                                  "--log-level=warn",
+                                  "--log-format=logfmt",
+                                  "--isolation=mps",
+                                  "--cgroup-root=/host/cg",
+                                  "--mps-dir=/m",
+                                  NULL};
     ck_assert_ok(parse(first, &env, &s, &e), &e);
     ck_assert_str_is(s.node_name, "a.b-1");
     ck_assert_str_is(s.kubeconfig, "/k");
@@ -81,6 +91,9 @@ START_TEST(every_flag)
     ck_assert(s.port == 0 && s.cooldown_ms == 90000 && s.device_nodes && settings_is_loopback(&s));
     ck_assert_int_eq(s.log_level, LOG_LEVEL_WARN);
     ck_assert_int_eq(s.log_format, SETTINGS_LOG_LOGFMT);
+    ck_assert_int_eq(s.isolation, SETTINGS_ISOLATION_MPS);
+    ck_assert_str_is(s.cgroup_root, "/host/cg");
+    ck_assert_str_is(s.mps_dir, "/m");
     ck_assert(settings_has_card(&s, 0, STR("GPU-x")) && settings_has_card(&s, 9, STR("GPU-5a1f")));
     ck_assert(!settings_has_card(&s, 1, STR("GPU-x")) && !settings_has_card(&s, 9, STR("GPU-5a1")));
 }
@@ -143,6 +156,11 @@ static const struct {
     {"--cooldown=999ms",
      "flag --cooldown: \"999ms\": must be a duration from 1s to 24h, such as 5m"},
     {"--device-nodes=true", "flag --device-nodes: \"true\": must be on or off"},
+    {"--isolation=mig", "flag --isolation: \"mig\": must be auto, none, driver-limits or mps"},
+    {"--cgroup-root=/",
+     "flag --cgroup-root: \"/\": must be an absolute path, without a slash at its "
+     "end"},
+    {"--mps-dir=m", "flag --mps-dir: \"m\": must be an absolute path, without a slash at its end"},
     {"--log-level=loud", "flag --log-level: \"loud\": must be debug, info, warn or error"},
     {"--log-format=xml", "flag --log-format: \"xml\": must be auto, logfmt or json"},
     {"--memory-units=GiB", "unknown flag --memory-units, did you mean --memory-unit?"},
@@ -240,6 +258,14 @@ static const char usage[] =
     "      how often what pods use of the cards is measured; 0: never (default 10s)\n"
     "  --usage-write DURATION\n"
     "      how often, at most, it is written to the API server (default 60s)\n"
+    "  --isolation auto|none|driver-limits|mps\n"
+    "      what keeps a container to its share: the driver's own limits, NVIDIA's MPS, or nothing; "
+    "auto: what the node has (default auto)\n"
+    "  --cgroup-root FOLDER\n"
+    "      the node's cgroups of version 2, for the driver's limits (default /sys/fs/cgroup)\n"
+    "  --mps-dir FOLDER\n"
+    "      folder with a pipe directory of MPS for each card, named by its UUID (default "
+    "/run/cardpack/mps)\n"
     "  --log-level debug|info|warn|error\n"
     "      the lowest level of log lines (default info; environment LOG_LEVEL)\n"
     "  --log-format auto|logfmt|json\n"

@@ -1,0 +1,125 @@
+/* What node.c does for the enforcement of shares: finds out what the node can enforce, keeps watch
+ * over it, and marks the cards on which it fails. */
+#include "base/file.h"
+#include "base/limit.h"
+#include "base/log.h"
+#include "node/cgroup.h"
+#include "node/node.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+
+#define SELF_CGROUP "/proc/self/cgroup"
+
+/* ---- opening ---- */
+
+static bool node_enforce_is_cgroup2(struct str root)
+{
+    struct stat st;
+    char bytes[PATH_MAX];
+    struct buf path = BUF_ON(bytes);
+    buf_printf(&path, "%.*s/cgroup.controllers", STR_ARG(root));
+    const char *z = buf_cstr(&path);
+    return z != NULL && stat(z, &st) == 0;
+}
+
+/* The folder of our own cgroup, to ask NVML for its limits; in a namespace of its own, the root. */
+static void node_enforce_put_own(struct buf *out, struct str root)
+{
+    struct stat st;
+    struct buf text;
+    buf_init(&text, CGROUP_TEXT_MAX);
+    buf_put(out, root);
+    if (file_read_again(STR(SELF_CGROUP), &text, NULL) == OK) {
+        for (struct str line, rest = buf_str(&text); rest.p != NULL;) {
+            (void)str_cut(rest, '\n', &line, &rest);
+            if (str_starts(line, STR("0::/")) && line.n > strlen("0::/"))
+                buf_put(out, str_skip(line, strlen("0::")));
+        }
+    }
+    buf_done(&text);
+    const char *z = buf_cstr(out);
+    if (z != NULL && stat(z, &st) == 0 && S_ISDIR(st.st_mode))
+        return;
+    buf_clear(out, KIB);
+    buf_put(out, root);
+}
+
+const char *node_enforce_cgroup(struct node *n)
+{
+    const struct settings *s = n->s.settings;
+    n->cgroup2 = node_enforce_is_cgroup2(s->cgroup_root);
+    if (!n->cgroup2 || (s->isolation != SETTINGS_ISOLATION_AUTO &&
+                        s->isolation != SETTINGS_ISOLATION_DRIVER_LIMITS))
+        return NULL;
+    buf_clear(&n->cgroup, KIB);
+    node_enforce_put_own(&n->cgroup, s->cgroup_root);
+    return buf_cstr(&n->cgroup);
+}
+
+static bool node_enforce_share(void *ctx, const struct container *c, struct card_share *ret)
+{
+    const struct node *n = ctx;
+    return allot_share(n->allot, c->pod->uid, c->name, ret);
+}
+
+enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
+{
+    const struct limits_settings limits = {.loop = n->s.loop,
+                                           .gpu = n->gpu,
+                                           .containers = &n->containers,
+                                           .events = n->events,
+                                           .cgroup_root = n->s.settings->cgroup_root,
+                                           .unit_bytes = n->s.settings->unit_bytes,
+                                           .share = node_enforce_share,
+                                           .changed = changed,
+                                           .ctx = n};
+    n->enforce = (struct enforce){.means = ISOLATION_NONE, .label = ISOLATION_NONE};
+    return limits_new(&limits, &n->limits, reterr);
+}
+
+/* ---- turns ---- */
+
+static bool node_enforce_mps_serves(void *ctx, const struct gpu_card *c)
+{
+    (void)ctx;
+    (void)c;
+    return false;
+}
+
+static void node_enforce_tell(const struct enforce *was, const struct enforce *now)
+{
+    bool lacks = now->lack != NULL && (was->lack == NULL || strcmp(was->lack, now->lack) != 0);
+    if (was->label != now->label)
+        log_info("what the node enforces has changed",
+                 kv_cstr("isolation", isolation_name(now->label)),
+                 kv_cstr("before", isolation_name(was->label)));
+    if (lacks)
+        log_warn("the node can't enforce what was asked for", kv_cstr("why", now->lack));
+}
+
+void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards)
+{
+    const struct enforce_facts facts = {.cgroup2 = n->cgroup2,
+                                        .mps_label = n->mps_label,
+                                        .mps_serves = node_enforce_mps_serves,
+                                        .ctx = n};
+    struct enforce now = enforce_decide(n->s.settings, &facts, cards, n_cards);
+    if (now.label == ISOLATION_UNKNOWN)
+        return;
+    node_enforce_tell(&n->enforce, &now);
+    n->enforce = now;
+    allot_set_means(n->allot, now.means);
+    limits_enable(n->limits, now.means == ISOLATION_DRIVER_LIMITS);
+}
+
+void node_enforce_mark(const struct node *n, struct announce_card *cards, size_t n_cards)
+{
+    for (size_t i = 0; i < n_cards; i++) {
+        struct str fault = limits_fault(n->limits, cards[i].index);
+        if (fault.n == 0 || cards[i].health == GPU_UNHEALTHY)
+            continue;
+        cards[i].health = GPU_UNHEALTHY;
+        cards[i].reason = fault;
+    }
+}

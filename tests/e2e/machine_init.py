@@ -79,6 +79,22 @@ def _mount_cgroups(cgroups: list[Path]) -> None:
         _mount("cgroup", target, "cgroup", _NOSUID | _NODEV | _NOEXEC, data)
 
 
+def _show_cgroups(folder: Path) -> None:
+    """The containers' control groups in a tree that looks like one of version 2: FOLDER/cgroup.
+
+    NVIDIA's driver wants folders of version 2. On a host with version 1 the folders of one of its
+    hierarchies take their place: the same names, made and removed by the same runtime.
+    """
+    tree = folder / "cgroup"
+    tree.mkdir(exist_ok=True)
+    if Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        _mount("/sys/fs/cgroup", str(tree), flags=_BIND)
+        return
+    (tree / "cgroup.controllers").touch()
+    (tree / "memory").mkdir(exist_ok=True)
+    _mount("/sys/fs/cgroup/memory", str(tree / "memory"), flags=_BIND)
+
+
 def hierarchy(cgroup: Path) -> str:
     """The name of the hierarchy of version 1 that a folder is in: "cpu", "cpu,cpuacct", "systemd"."""
     return cgroup.relative_to("/sys/fs/cgroup").parts[0]
@@ -156,6 +172,7 @@ def main(argv: list[str]) -> None:
     _mount("none", "/", flags=_PRIVATE | _REC)
     _mount_proc(folder)
     _mount_cgroups(cgroups)
+    _show_cgroups(folder)
     _mount_dev(folder, cards)
     _mount_var(folder)
     _mount("none", "/", flags=_SHARED | _REC)  # as systemd has it; only within this machine

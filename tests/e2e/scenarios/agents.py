@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from agent import RESOURCE, Agent, Watching, card_line
-from bench import Bench, check, dice, scenario
+from bench import Bench, check, dice, message, scenario
 from cluster import Json
 from component import wait_for
 from worker import Worker
@@ -157,6 +157,95 @@ def faults_of_a_node(bench: Bench) -> None:
         worker.kubelet.start()
         all_run(bench, worker, names, 180)
         agent.program.wait_ready()
+
+
+class Limits:
+    """The double's driver with limits of memory: what it keeps, and what a container should have."""
+
+    def __init__(self, worker: Worker, agent: Agent) -> None:
+        self.agent = agent
+        self.kept = agent.world.with_name(agent.world.name + ".limits")
+        self.cards = [card_line(0, 16), card_line(1, 16)]
+        self.worker = worker
+
+    def show(self, *lines: str) -> None:
+        """What the driver says of limits: nothing, that it has them, ..."""
+        self.agent.show([*(f"{line}\n" for line in lines), *self.cards])
+
+    def of(self, bench: Bench, pod: str) -> dict[str, int]:
+        """The limits in MiB of the pod's container that the driver keeps, by the card's UUID."""
+        statuses = bench.get(pod)["status"].get("containerStatuses", [])
+        ids = [s.get("containerID", "").rpartition("//")[2] for s in statuses]
+        lines = [one.split(" ", 3) for one in self.kept.read_text().splitlines()] if self.kept.exists() else []
+        return {line[0]: int(line[2]) >> 20 for line in lines if line[3].rpartition("/")[2] in ids}
+
+    def preset(self, mib: int) -> None:
+        """As if the container runtime set it: the containers have the limit of a cgroup above them."""
+        tree = (self.worker.folder / "cgroup").resolve()
+        text = "".join(f"GPU-{n} {mib << 20} {mib << 20} {tree}\n" for n in range(2))
+        self.kept.write_text(text)
+
+
+def isolation(bench: Bench) -> str:
+    """The node's label."""
+    node = bench.cluster.must("GET", "/api/v1/nodes/n1")
+    return str(node["metadata"].get("labels", {}).get("cardpack.io/isolation", ""))
+
+
+def allocatable_is(worker: Worker, units: int) -> None:
+    """Waits until the kubelet offers so many units."""
+    wait_for(lambda: worker.capacity(RESOURCE, "allocatable") == units, f"{units} units", 60, poll=0.2)
+
+
+@scenario("node")
+def memory_limits(bench: Bench) -> None:
+    """The driver's limits: set by the runtime, set by the agent, and not to be had at all."""
+    worker = bench.worker("n1", cards=2)
+    agent = Agent(bench, worker, (16, 16), f"--cgroup-root={worker.folder / 'cgroup'}")
+    limits = Limits(worker, agent)
+    limits.show("limits")
+    agent.start()
+    wait_for(lambda: isolation(bench) == "driver-limits", "the label driver-limits", 30)
+    bench.cardpack()
+    asks = {"cardpack.io/require-isolation": "true"}
+    limits.preset(4096)
+    gpu_pod(bench, worker, "there", 4, annotations=asks)
+    all_run(bench, worker, ["there"])
+    wait_for(lambda: agent.metric('cardpack_node_limits{state="enforced"}') == 1, "a limit", 30)
+    check(agent.metric("cardpack_node_limits_set_late_total") == 0, "the agent has set a limit")
+    found = worker.wait_container("there")
+    check(found.env["NVIDIA_GPU_MEMORY_LIMIT"] == found.env["NVIDIA_GPU_MEMORY_REQUEST"] == "4096", found.env)
+    limits.kept.unlink()  # from here on the runtime is too old
+    gpu_pod(bench, worker, "late", 6, annotations=asks)
+    all_run(bench, worker, ["late"])
+    wait_for(lambda: 6144 in limits.of(bench, "late").values(), "the agent to set a limit", 30)
+    check(set(limits.of(bench, "late")) == {f"GPU-{annotation(bench.get('late'), IDX)}"}, limits.of(bench, "late"))
+    check(agent.metric("cardpack_node_limits_set_late_total") == 1, "not counted")
+    agent.program.kill()  # containers go on; after its start each is checked again
+    limits.kept.unlink()
+    agent.start()
+    wait_for(lambda: limits.of(bench, "late") and limits.of(bench, "there"), "both limits again", 30)
+    limits.show("limits", "limits-ignored")
+    limits.kept.unlink()
+    gpu_pod(bench, worker, "never", 2, annotations=asks)
+    all_run(bench, worker, ["never"])
+    allocatable_is(worker, 16)
+    card = annotation(bench.get("never"), IDX)
+    unhealthy = bench.cluster.must("GET", "/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-n1")
+    check(unhealthy["data"]["gpus"] == card, unhealthy)
+    events = bench.cluster.list_all("/api/v1/events")
+    said = [e for e in events if e["reason"] == "GPUMemoryLimitMissing"]
+    check([e["involvedObject"]["name"] for e in said] == ["never"], events)
+    check("2048 MiB" in said[0]["message"], said)
+    check(worker.wait_container("never").proc.exists(), "it goes on")
+    bench.cluster.delete_pod("never", bench.namespace, grace=1)
+    allocatable_is(worker, 32)
+    limits.show()  # another driver: no limits, and the label says so
+    agent.program.kill()
+    agent.start()
+    wait_for(lambda: isolation(bench) == "none", "the label none", 30)
+    gpu_pod(bench, worker, "refused", 1, annotations=asks)
+    wait_for(lambda: "isolation" in message(bench.get("refused")), "no node that enforces", 30)
 
 
 @scenario("node")

@@ -19,8 +19,9 @@ bool isolation_parse(struct str text, enum isolation *ret);
 /* The text of the label; "" for ISOLATION_UNKNOWN. */
 const char *isolation_name(enum isolation i);
 
-/* Whether a pod that requires isolation may be placed there. */
-static inline bool isolation_enforces(enum isolation i)
+/* Whether a pod that requires isolation, on so many cards, may be placed there. A process is a
+ * client of one MPS server, and each card has its own. */
+static inline bool isolation_enforces(enum isolation i, uint32_t cards)
 {
-    return i > ISOLATION_NONE;
+    return i > ISOLATION_NONE && (i != ISOLATION_MPS || cards <= 1);
 }

@@ -343,7 +343,7 @@ static enum verdict fit_check_exclusive(const struct node *n, const struct reque
 static bool fit_lacks_isolation(const struct node *n, const struct request *r)
 {
     return r->isolated && request_shares(r) && n->fault == NODE_OK &&
-           !isolation_enforces(n->sizes->isolation);
+           !isolation_enforces(n->sizes->isolation, request_cards(r));
 }
 
 /* Only where cardpack-node runs, whose label the node has: it removes the annotation of a pod that

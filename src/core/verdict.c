@@ -18,8 +18,8 @@ static const struct {
     [VERDICT_BAD_CARDS] = {"bad_cards", "The node's annotation cardpack.io/cards can't be read",
                            true},
     [VERDICT_ISOLATION] = {"isolation",
-                           "The node's label cardpack.io/isolation names no isolation, and the "
-                           "pod's cardpack.io/require-isolation asks for it",
+                           "The node's label cardpack.io/isolation names none that holds for "
+                           "the pod, and the pod's cardpack.io/require-isolation asks for it",
                            true},
     [VERDICT_UNUSABLE] = {"unusable",
                           "GPU devices of the node are unhealthy, cordoned or set aside", true},

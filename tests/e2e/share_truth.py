@@ -479,7 +479,9 @@ def _wrong_shares(
 def _unisolated(pod: Json, node: Json) -> Iterator[str]:
     """A node that does not enforce shares, under a pod that requires it."""
     how = _labels(node).get("cardpack.io/isolation")
-    if _notes(pod).get("cardpack.io/require-isolation") == "true" and how not in ENFORCING:
+    several = _labels(pod).get(COUNT_LABEL, "1") not in ("", "1")
+    enforced = how in ENFORCING and not (how == "mps" and several)
+    if _notes(pod).get("cardpack.io/require-isolation") == "true" and not enforced:
         yield f"it requires isolation, and its node has {how!r}"
 
 

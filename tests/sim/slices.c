@@ -394,7 +394,9 @@ bool pod_object_allows(const struct pod_object *p, const struct node_object *n, 
 bool node_object_isolates(const struct node_object *n, const struct pod_object *p)
 {
     static const bool enforces[ISOLATIONS] = {false, false, false, true, true, true};
-    return !p->isolated || !pod_object_shares(p) || enforces[n->isolation];
+    const uint8_t mps = 4; /* it serves processes with one card only */
+    return !p->isolated || !pod_object_shares(p) ||
+           (enforces[n->isolation] && (n->isolation != mps || p->count <= 1));
 }
 
 bool health_object_ill(const struct health_object *h, int64_t card)

@@ -5,6 +5,7 @@
 #define ONE(id, q, ...) PLAIN(id, q, __VA_ARGS__)
 #define ASK(q, ...)     PLAIN("ask", q, __VA_ARGS__)
 #define ISOLATED        .require_isolation = S("true")
+#define TWO             .count_label = S("2")
 #define ISOLATING(how)  NODE(.mem = S("32"), .count = S("2"), .isolation = S(how))
 #define EXCLUSIVE_POD(id, ...) \
     POD(id, CONTAINERS(1, {.name = S("c"), .exclusive = S("1")}), __VA_ARGS__)
@@ -34,6 +35,8 @@ static const struct {
     {ISOLATING("none"), {NO_POD}, ASK("8", ISOLATED), V(ISOLATION), true, {0}},
     {ISOLATING("odd"), {NO_POD}, ASK("8", ISOLATED), V(ISOLATION), true, {0}},
     {ISOLATING("mps"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
+    {ISOLATING("mps"), {NO_POD}, ASK("8", ISOLATED, TWO), V(ISOLATION), true, {0}},
+    {ISOLATING("mig"), {NO_POD}, ASK("8", ISOLATED, TWO), V(FITS), false, {0}},
     {ISOLATING("mig"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
     {ISOLATING("driver-limits"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
     {ISOLATING("none"), {NO_POD}, ASK("8"), V(FITS), false, {0}},

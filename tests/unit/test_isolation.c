@@ -22,7 +22,8 @@ START_TEST(reads_what_it_writes)
     ck_assert_int_eq(isolation_parse(str_of(texts[_i].text), &i), known);
     ck_assert_int_eq(i, texts[_i].isolation);
     ck_assert_str_eq(isolation_name(i), known ? texts[_i].text : "");
-    ck_assert(isolation_enforces(i) == texts[_i].enforces);
+    ck_assert(isolation_enforces(i, 1) == texts[_i].enforces);
+    ck_assert(isolation_enforces(i, 2) == (texts[_i].enforces && i != ISOLATION_MPS));
     i = ISOLATION_MIG; /* unchanged by a text that is none of them */
     (void)isolation_parse(str_of(texts[_i].text), &i);
     ck_assert_int_eq(i, known ? texts[_i].isolation : ISOLATION_MIG);

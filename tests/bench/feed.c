@@ -22,7 +22,7 @@ static enum errc on_line(void *ctx, enum jcut_piece kind, struct str line, struc
     return OK;
 }
 
-void feed_open(struct feed *f, const struct loop *l, struct cache *c, bool of_nodes)
+void feed_open(struct feed *f, struct loop *l, struct cache *c, bool of_nodes)
 {
     *f = (struct feed){.of_nodes = of_nodes};
     ingest_init(&f->ingest, l, c);

@@ -14,7 +14,7 @@ struct feed {
     bool of_nodes;
 };
 
-void feed_open(struct feed *f, const struct loop *l, struct cache *c, bool of_nodes);
+void feed_open(struct feed *f, struct loop *l, struct cache *c, bool of_nodes);
 void feed_close(struct feed *f);
 
 /* Takes whole lines; aborts if they can't be read. */

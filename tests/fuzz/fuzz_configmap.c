@@ -55,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             const json_t *values = json_object_get(json, "data");
             same_text_or_number(map.gpus, json_object_get(values, "gpus"));
             same_text_or_number(map.quota, json_object_get(values, "quota.yaml"));
+            same_text_or_number(map.usage, json_object_get(values, "usage"));
         }
         json_decref(json);
         take_in(map.gpus);

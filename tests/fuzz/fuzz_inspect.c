@@ -6,6 +6,7 @@
 #include "daemon/query/query.h"
 #include "daemon/service.h"
 #include "kube/ingest.h"
+#include "report/inspect_write.h"
 #include "rules.h"
 #include "spoken.h"
 #include "still.h"
@@ -48,6 +49,25 @@ static void check_node(const json_t *node)
     }
 }
 
+/* The form for people has what is measured; the fields of gpushare's form are in both. */
+static void check_cards(const struct service *s, struct str name, const json_t *node)
+{
+    struct arena arena;
+    struct buf out;
+    arena_init(&arena, MIB);
+    buf_init(&out, MIB);
+    check(inspect_write(&s->cache, &s->measured, name, INSPECT_CARDS, &arena, &out) == OK,
+          "there is room");
+    json_t *cards = answer_reads(buf_str(&out));
+    const json_t *same = json_array_get(json_object_get(cards, "nodes"), 0);
+    check(cards == NULL ||
+              json_equal(json_object_get(same, "usedGPU"), json_object_get(node, "usedGPU")) == 1,
+          "both forms have the same figures");
+    json_decref(cards);
+    buf_done(&out);
+    arena_done(&arena);
+}
+
 static json_t *inspect(struct service *s, struct str node)
 {
     struct spoken r;
@@ -70,7 +90,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const json_t *node = NULL;
     quiet();
     cache_init(&service.cache, (struct map_seed){1, 2});
+    measured_init(&service.measured, (struct map_seed){3, 4}, 0);
     ingest_init(&in, service.loop, &service.cache);
+    in.measured = &service.measured;
     while (rest.n > 0) {
         (void)str_cut(rest, '\n', &line, &rest);
         take_in(&in, line);
@@ -83,9 +105,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(json_equal(json_array_get(json_object_get(one, "nodes"), 0), node) == 1,
               "one node is shown as among all");
         json_decref(one);
+        check_cards(&service, jansson_str(json_object_get(node, "name")), node);
     }
     json_decref(all);
     ingest_done(&in);
+    check(service.measured.bytes <= LIMIT_MEASURED_BYTES, "memory for figures is bounded");
+    measured_done(&service.measured);
     cache_done(&service.cache);
     service.loop = loop_free(service.loop);
     return 0;

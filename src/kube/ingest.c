@@ -308,8 +308,8 @@ static void ingest_usage_take(struct ingest *in, struct str node, struct str tex
     struct usage_view view = {.seen = STR_NULL};
     struct err why = ERR_INIT;
     uint32_t seen_s = 0;
-    enum errc code = text.p == NULL ? err_set(&why, ERR_SYNTAX, "it has no " USAGE_KEY)
-                                    : usage_read(text, &in->arena, &view, &why);
+    enum errc code = text.p != NULL ? usage_read(text, &in->arena, &view, &why)
+                                    : err_set(&why, ERR_SYNTAX, "it has no " USAGE_KEY);
     if (code != OK) {
         ingest_usage_is_bad(in, node, &why);
         return;

@@ -158,12 +158,11 @@ START_TEST(figures_of_a_program_that_ended_long_ago_are_not_taken)
 
 END_TEST
 
-static const char *const bad[] = {
-    "",
-    "\"usage\":\"\"",
-    "\"usage\":\"{\\\"seen\\\":\\\"2026-11-25T19:20:00Z\\\",\\\"cards\\\":[{\\\"index\\\":2000}]}"
-    "\"",
-};
+#define RANGE                                                 \
+    "\"usage\":\"{\\\"seen\\\":\\\"2026-11-25T19:20:00Z\\\"," \
+    "\\\"cards\\\":[{\\\"index\\\":2000}]}\""
+
+static const char *const bad[] = {"", "\"usage\":\"\"", RANGE};
 
 static const char *const whys[] = {
     "error=\"it has no usage\"",

@@ -179,6 +179,21 @@ START_TEST(pods_and_others)
 
 END_TEST
 
+/* Clients of MPS are in a list of their own; a process may be in both. */
+START_TEST(clients_of_mps)
+{
+    NODE("101", ID("1"));
+    NODE("102", ID("2"));
+    put("world",
+        CARD0 "process pid=102 mib=1000\nmps pid=101 mib=3000\nmps pid=102 mib=1000\n" CARD1);
+    rounds();
+    ck_assert_int_eq(uses("u1", 0), 3000);
+    ck_assert_int_eq(uses("u2", 0), 1000);
+    ck_assert_uint_eq(usage_meter_tally(t.meter)->cards[0].other >> 20, 5000);
+}
+
+END_TEST
+
 /* The program is not in the host's PID namespace. */
 START_TEST(blind)
 {
@@ -262,6 +277,7 @@ int main(void)
     tcase_set_timeout(c, 120);
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, pods_and_others);
+    tcase_add_test(c, clients_of_mps);
     tcase_add_test(c, blind);
     tcase_add_test(c, many_processes);
     tcase_add_test(c, a_lost_card);

@@ -331,63 +331,14 @@ static void gpu_thread_wait(struct gpu_thread *t)
     }
 }
 
-static bool gpu_thread_has(const struct gpu_usage *u, uint32_t n, const struct nvml_process *p)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (u->processes[i].pid == p->pid && u->processes[i].gpu_instance == p->gpu_instance &&
-            u->processes[i].compute_instance == p->compute_instance)
-            return true;
-    }
-    return false;
-}
-
-/* The processes of a card, clients of MPS among them: those are in a list of their own. */
-static int gpu_thread_list(const struct gpu_thread *t, const struct gpu_found *f,
-                           struct gpu_usage *u)
-{
-    uint32_t n = LIMIT_GPU_PROCESSES;
-    int code = nvml_processes(t->nvml, f->device, u->processes, &n);
-    if (code != NVML_OK)
-        return code;
-    n = MIN_OF(n, (uint32_t)LIMIT_GPU_PROCESSES);
-    uint32_t clients = LIMIT_GPU_PROCESSES - n;
-    u->n = n;
-    if (clients == 0)
-        return NVML_INSUFFICIENT_SIZE;
-    code = nvml_mps_processes(t->nvml, f->device, u->processes + n, &clients);
-    if (code == NVML_NOT_SUPPORTED || code == NVML_FUNCTION_NOT_FOUND)
-        return NVML_OK;
-    for (uint32_t i = 0; i < clients && code == NVML_OK; i++) {
-        struct nvml_process client = u->processes[n + i];
-        if (!gpu_thread_has(u, n, &client))
-            u->processes[u->n++] = client;
-    }
-    return code;
-}
-
 static enum errc gpu_thread_measure(struct gpu_thread *t, const struct gpu_found *f,
                                     struct gpu_post *p)
 {
-    struct gpu_usage *u = &p->usage;
-    struct nvml_memory memory;
-    uint32_t busy = 0;
-    uint32_t ignored = 0;
-    u->processes = mem_alloc(LIMIT_GPU_PROCESSES * sizeof(*u->processes));
-    int code = u->processes == NULL ? NVML_MEMORY : gpu_thread_list(t, f, u);
-    u->cut = code == NVML_INSUFFICIENT_SIZE;
-    if (code != NVML_OK && !u->cut) {
-        (void)snprintf(p->why, sizeof(p->why), "NVML error %d (%s)", code,
-                       nvml_text(t->nvml, code));
-        return code == NVML_MEMORY ? ERR_NOMEM : ERR_UNAVAILABLE;
-    }
-    u->n = u->cut ? 0 : u->n;
-    if (nvml_memory(t->nvml, f->device, &memory) == NVML_OK) {
-        u->used_bytes = memory.used;
-        u->total_bytes = memory.total;
-    }
-    if (nvml_utilisation(t->nvml, f->device, &busy, &ignored) == NVML_OK)
-        u->busy_percent = busy;
-    return OK;
+    int code = gpu_measure(t->nvml, f->device, &p->usage);
+    if (code == NVML_OK)
+        return OK;
+    (void)snprintf(p->why, sizeof(p->why), "NVML error %d (%s)", code, nvml_text(t->nvml, code));
+    return code == NVML_MEMORY ? ERR_NOMEM : ERR_UNAVAILABLE;
 }
 
 static void gpu_thread_answer_limit(struct gpu_thread *t, const struct gpu_ask *ask)

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "gpu/gpu_limit.h"
 #include "gpu/gpu_scan.h"
+#include "gpu_measure.h"
 
 struct gpu_thread;
 
@@ -28,17 +29,6 @@ enum gpu_post_kind {
     GPU_POST_XID,
     GPU_POST_USAGE,
     GPU_POST_LIMIT,
-};
-
-struct gpu_usage {
-    uint64_t ticket;
-    enum errc result;
-    struct nvml_process *processes; /* owned */
-    size_t n;
-    bool cut;
-    uint64_t used_bytes;
-    uint64_t total_bytes;
-    uint32_t busy_percent;
 };
 
 /* A message to the loop. */

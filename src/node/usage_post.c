@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "codec/jwrite.h"
+#include "codec/limit.h"
 #include "codec/stamp.h"
 #include "core/gpushare.h"
 #include "node/announce_step.h"

@@ -358,7 +358,7 @@ static bool usage_tally_before(const void *ctx, uint32_t a, uint32_t b)
 
 enum errc usage_tally_view(const struct usage_tally *t, struct arena *a, struct usage_view *ret)
 {
-    uint32_t order[LIMIT_USAGE_PODS] _uninitialized_;
+    uint32_t order[USAGE_PODS_MAX] _uninitialized_;
     uint32_t n = 0;
     struct usage_view v = {.cards = arena_array(a, t->n_cards + 1, sizeof(*v.cards)),
                            .pods = arena_array(a, t->n_uses + 1, sizeof(*v.pods))};

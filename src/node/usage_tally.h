@@ -7,9 +7,11 @@
 #pragma once
 
 #include "base/arena.h"
-#include "codec/limit.h"
 #include "codec/usage.h"
 #include "gpu/limit.h"
+
+/* Pods on cards: as many as the text of the ConfigMap may have. */
+#define USAGE_PODS_MAX ((size_t)1000)
 
 #define USAGE_OVER_SAMPLES  2U                /* in a row until a pod counts as over its share */
 #define USAGE_OVER_PAUSE_MS UINT64_C(3600000) /* between two events about a pod and a card */
@@ -64,7 +66,7 @@ struct usage_tally {
     struct usage_tally_card *cards; /* owned; by index */
     size_t n_cards;
     size_t cap_cards;
-    struct usage_use *uses[LIMIT_USAGE_PODS]; /* owned, in no order */
+    struct usage_use *uses[USAGE_PODS_MAX]; /* owned, in no order */
     size_t n_uses;
     uint64_t round;
     uint64_t sample;

@@ -386,12 +386,12 @@ START_TEST(too_many)
     char uid[16];
     usage_tally_round_begin(&t);
     begin(0);
-    for (size_t i = 0; i < LIMIT_USAGE_PODS + 3; i++) {
+    for (size_t i = 0; i < USAGE_PODS_MAX + 3; i++) {
         (void)snprintf(uid, sizeof(uid), "u%zu", i);
         process(uid, M(1));
     }
     end(M(40960));
-    ck_assert_uint_eq(t.n_uses, LIMIT_USAGE_PODS);
+    ck_assert_uint_eq(t.n_uses, USAGE_PODS_MAX);
     ck_assert_uint_eq(t.left_out, 3);
 }
 

@@ -85,6 +85,7 @@ struct nvml_process {
     uint64_t bytes; /* of the card's memory; NVML_BYTES_UNKNOWN */
     uint32_t gpu_instance;
     uint32_t compute_instance;
+    bool mps; /* a client of MPS; the list that it is in says so, and not NVML */
 };
 
 /* Bytes of a card's memory, for all processes of a cgroup together. */

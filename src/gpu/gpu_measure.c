@@ -3,14 +3,16 @@
 
 #include "base/mem.h"
 
-static bool gpu_measure_has(const struct gpu_usage *u, uint32_t n, const struct nvml_process *p)
+/* Of the first n; NULL: it is not there. */
+static struct nvml_process *gpu_measure_find(const struct gpu_usage *u, uint32_t n,
+                                             const struct nvml_process *p)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (u->processes[i].pid == p->pid && u->processes[i].gpu_instance == p->gpu_instance &&
             u->processes[i].compute_instance == p->compute_instance)
-            return true;
+            return &u->processes[i];
     }
-    return false;
+    return NULL;
 }
 
 /* A process that is in both lists counts once. */
@@ -30,9 +32,14 @@ static int gpu_measure_list(const struct nvml *nvml, struct nvml_device *d, stru
         return NVML_OK;
     for (uint32_t i = 0; i < clients && code == NVML_OK; i++) {
         struct nvml_process client = u->processes[n + i];
-        if (!gpu_measure_has(u, n, &client))
-            u->processes[u->n++] = client;
+        struct nvml_process *there = gpu_measure_find(u, n, &client);
+        if (there == NULL) {
+            there = &u->processes[u->n++];
+            *there = client;
+        }
+        there->mps = true;
     }
+    u->mps_known = code == NVML_OK;
     return code;
 }
 

@@ -9,7 +9,8 @@ struct gpu_usage {
     enum errc result;
     struct nvml_process *processes; /* owned; room for LIMIT_GPU_PROCESSES */
     size_t n;
-    bool cut; /* there are more than LIMIT_GPU_PROCESSES; n is 0 */
+    bool mps_known; /* NVML has told which of them are clients of MPS */
+    bool cut;       /* there are more than LIMIT_GPU_PROCESSES; n is 0 */
     uint64_t used_bytes;
     uint64_t total_bytes;
     uint32_t busy_percent;

@@ -124,6 +124,7 @@ static void gpu_watch_answered(struct gpu_watch *w, struct gpu_post *p)
         memcpy(r->why, p->why, sizeof(r->why));
         r->processes = p->usage.processes;
         r->n = p->usage.n;
+        r->mps_known = p->usage.mps_known;
         r->cut = p->usage.cut;
         r->used_bytes = p->usage.used_bytes;
         r->total_bytes = p->usage.total_bytes;

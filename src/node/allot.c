@@ -10,6 +10,7 @@
 #include "node/answer.h"
 #include "node/claim.h"
 #include "node/mend.h"
+#include "node/mps.h"
 #include "node/truth.h"
 
 #define TICK_MS   UINT64_C(20)
@@ -128,13 +129,16 @@ static enum errc allot_write(struct allot *a, const struct ask *k, const struct 
     const struct answer_settings settings = {.disable_cgpu = a->disable_cgpu,
                                              .device_nodes = a->s.device_nodes,
                                              .limits = a->means == ISOLATION_DRIVER_LIMITS,
+                                             .mps_dir = a->means == ISOLATION_MPS ? a->s.mps_dir
+                                                                                  : STR_NULL,
                                              .unit = {a->s.unit_bytes}};
     const struct answer_want want = {.cards = cards,
                                      .n_cards = c->cards.n,
                                      .dev_total = totals,
                                      .container_units = k->n,
                                      .pod_units = c->pod->request->lasting_mem,
-                                     .limit_units = share.units};
+                                     .limit_units = share.units,
+                                     .cores = share.cores};
     enum errc code = allot_describe(a, &c->cards, cards, e);
     if (code != OK)
         return code;
@@ -147,9 +151,29 @@ static enum errc allot_write(struct allot *a, const struct ask *k, const struct 
     return code;
 }
 
+/* One card, where MPS serves it. */
+static enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e)
+{
+    if (a->means != ISOLATION_MPS)
+        return OK;
+    if (c->cards.n == 1 && roster_given_on(&a->roster, c->cards.cards[0]) >= MPS_CLIENTS_MAX)
+        return err_set(e, ERR_LIMIT, "card %u has %d containers, the most that MPS serves",
+                       c->cards.cards[0], MPS_CLIENTS_MAX);
+    const struct event_subject pod = {c->pod->namespace, c->pod->name, c->pod->uid};
+    if (c->cards.n == 1)
+        return OK;
+    log_warn("a container with several cards runs without MPS", kv_str("namespace", pod.namespace),
+             kv_str("pod", pod.name), kv_str("container", c->container->name));
+    if (a->s.events != NULL)
+        events_post(a->s.events, &pod, EVENT_WARNING, STR("GPUWithoutMPS"),
+                    STR("a container with several cards runs without MPS and without limits: a "
+                        "process is the client of one MPS server, and each card has its own"));
+    return OK;
+}
+
 static void allot_answer(struct allot *a, struct ask *k, const struct claim *c)
 {
-    if (allot_write(a, k, c, &k->why) != OK) {
+    if (allot_check_mps(a, c, &k->why) != OK || allot_write(a, k, c, &k->why) != OK) {
         allot_refuse(a, k);
         return;
     }

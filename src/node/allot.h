@@ -47,6 +47,7 @@ struct allot_settings {
     struct str checkpoint; /* path of the kubelet's file */
     struct str resource;
     bool device_nodes;
+    struct str mps_dir; /* as in answer.h, where MPS serves the cards */
     int64_t unit_bytes; /* memory that a device stands for */
     /* The card with this index; NULL: none. The view is valid until the loop's next turn. */
     const struct gpu_card *(*card)(void *ctx, uint32_t index);

@@ -2,6 +2,7 @@
 #include "node/answer.h"
 
 #include "core/gpushare.h"
+#include "core/request.h"
 #include "gpu/limit.h"
 
 #include <inttypes.h>
@@ -15,7 +16,12 @@
 #define ENV_LIMIT_REQUEST STR("NVIDIA_GPU_MEMORY_REQUEST")
 #define ENV_LIMIT         STR("NVIDIA_GPU_MEMORY_LIMIT")
 
-#define MAX_ENVS      8
+#define ENV_MPS_PIPE    STR("CUDA_MPS_PIPE_DIRECTORY")
+#define ENV_MPS_MEMORY  STR("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT")
+#define ENV_MPS_THREADS STR("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE")
+
+#define MAX_ENVS      12
+#define MAX_MOUNTS    2
 #define NODES_OF_ALL  3         /* /dev/nvidiactl, ... */
 #define NODES_OF_CARD 3         /* the card, and two capabilities of a slice */
 #define TEXT_BYTES    (MIB / 4) /* UUIDs of 1024 cards and paths of their nodes */
@@ -27,6 +33,8 @@ struct answer {
     size_t n_envs;
     struct plugin_node *nodes;
     size_t n_nodes;
+    struct plugin_mount mounts[MAX_MOUNTS];
+    size_t n_mounts;
 };
 
 static void answer_put_env(struct answer *r, struct str name, struct str value)
@@ -77,6 +85,31 @@ static bool answer_has_slice(const struct answer_want *w)
     return false;
 }
 
+/* A path below the folder of MPS. */
+static struct str answer_mps_path(struct answer *r, struct str dir, struct str name)
+{
+    char path[PATH_MAX];
+    struct buf b = BUF_ON(path);
+    buf_printf(&b, "%.*s/%.*s", STR_ARG(dir), STR_ARG(name));
+    return buf_failed(&b) ? STR_NULL : arena_dup(r->arena, buf_str(&b));
+}
+
+static void answer_put_mps(struct answer *r, const struct answer_settings *s,
+                           const struct answer_want *w)
+{
+    char text[32];
+    struct buf limit = BUF_ON(text);
+    struct str pipe = answer_mps_path(r, s->mps_dir, w->cards[0]->uuid);
+    buf_printf(&limit, "0=%lldM", (long long)answer_limit_mib(s, w));
+    answer_put_env(r, ENV_MPS_PIPE, pipe);
+    answer_put_env(r, ENV_MPS_MEMORY, arena_dup(r->arena, buf_str(&limit)));
+    if (w->cores > 0 && w->cores < REQUEST_CORES_MAX)
+        answer_put_number(r, ENV_MPS_THREADS, w->cores);
+    r->mounts[r->n_mounts++] = (struct plugin_mount){.container_path = pipe, .host_path = pipe};
+    r->mounts[r->n_mounts++] = (struct plugin_mount){
+        .container_path = STR("/dev/shm"), .host_path = answer_mps_path(r, s->mps_dir, STR("shm"))};
+}
+
 static void answer_put_envs(struct answer *r, const struct answer_settings *s,
                             const struct answer_want *w)
 {
@@ -92,6 +125,8 @@ static void answer_put_envs(struct answer *r, const struct answer_settings *s,
         answer_put_number(r, ENV_LIMIT_REQUEST, mib);
         answer_put_number(r, ENV_LIMIT, mib);
     }
+    if (s->mps_dir.p != NULL && w->n_cards == 1 && !answer_has_slice(w))
+        answer_put_mps(r, s, w);
 }
 
 /* ---- device nodes ---- */
@@ -166,8 +201,12 @@ enum errc answer_write(struct buf *out, const struct answer_settings *s,
     if (code == OK && arena_failed(&a))
         code = err_set(reterr, arena_fault(&a), "no memory for the answer to Allocate");
     if (code == OK) {
-        struct allocate_grant g = {
-            .envs = r.envs, .n_envs = r.n_envs, .nodes = r.nodes, .n_nodes = r.n_nodes};
+        struct allocate_grant g = {.envs = r.envs,
+                                   .n_envs = r.n_envs,
+                                   .mounts = r.mounts,
+                                   .n_mounts = r.n_mounts,
+                                   .nodes = r.nodes,
+                                   .n_nodes = r.n_nodes};
         allocate_response_write(out, &g, 1);
     }
     arena_done(&a);

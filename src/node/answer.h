@@ -8,9 +8,10 @@
 #include "node/devices.h"
 
 struct answer_settings {
-    bool disable_cgpu; /* the node has the label cgpu.disable.isolation=true */
-    bool device_nodes; /* list the device nodes too: for a runtime that is not NVIDIA's */
-    bool limits;       /* the driver (R615 or newer) and NVIDIA's runtime limit the memory */
+    bool disable_cgpu;  /* the node has the label cgpu.disable.isolation=true */
+    bool device_nodes;  /* list the device nodes too: for a runtime that is not NVIDIA's */
+    bool limits;        /* the driver (R615 or newer) and NVIDIA's runtime limit the memory */
+    struct str mps_dir; /* MPS is to serve the cards, with the pipe directories there; absent: no */
     struct device_unit unit;
     const char *dev; /* where this process sees the host's /dev; NULL: "/dev" */
 };
@@ -21,7 +22,8 @@ struct answer_want {
     const int64_t *dev_total; /* units of each card */
     int64_t container_units;  /* on all cards, each has the same share */
     int64_t pod_units;
-    int64_t limit_units; /* on each card, with limits */
+    int64_t limit_units; /* on each card, with limits or MPS */
+    uint32_t cores;      /* percent of each card, with MPS; 0: no limit */
 };
 
 /*
@@ -37,6 +39,12 @@ struct answer_want {
  *     NVIDIA_GPU_MEMORY_REQUEST, NVIDIA_GPU_MEMORY_LIMIT
  *                                    MiB on each card, with limits; not for MIG slices, which the
  *                                    driver can't limit further
+ *
+ *     CUDA_MPS_PIPE_DIRECTORY, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+ *                                    with mps_dir, for one card that is no slice; also mounts of
+ *                                    the pipe directory and of /dev/shm. The card is number 0 in
+ *                                    the container: CUDA drops all limits if one names a card
+ *                                    that is not visible
  *
  * ERR_UNAVAILABLE: with device_nodes, a card that was not seen since the start, so that its nodes
  * are not known. ERR_NOMEM. Nothing was appended then; a failure of `out` stays in it.

@@ -18,7 +18,7 @@
 #define LIMIT_RETRY_MS UINT64_C(1000)
 #define LIMIT_POLL_MS  UINT64_C(5000)  /* one that is missing, or can't be checked */
 #define LIMIT_GRACE_MS UINT64_C(30000) /* an answer may come so late */
-#define LIMIT_TRIES    2U              /* a limit is absent so often in a row before it is missing */
+#define LIMIT_TRIES    2U /* a limit is absent so often in a row before it is missing */
 
 enum limit_do {
     LIMIT_REST,  /* nothing until the next input; no timer runs */

@@ -64,7 +64,7 @@ static void node_tell_phase(struct node *n, const struct gpu_watch_state *state)
 }
 
 /* Before the first answer of NVML nothing is announced: the cards would look missing. */
-static bool node_collect(const struct node *n, struct announce_card *cards, size_t *ret_n)
+static bool node_collect(struct node *n, struct announce_card *cards, size_t *ret_n)
 {
     size_t found = 0;
     if (n->gpu == NULL || gpu_watch_state(n->gpu).phase == GPU_WATCH_STARTING)
@@ -120,29 +120,44 @@ static void node_pods_begin(void *ctx)
     n->listing = true;
     in_use_begin(&n->in_use);
     containers_begin(&n->containers);
+    overrides_begin(&n->overrides);
     allot_list_begin(n->allot);
+}
+
+/* A pod that overrides variables has come or gone: its cards are marked, or not any more. */
+static void node_overrides(struct node *n, size_t before)
+{
+    if (n->overrides.pods.n != before)
+        node_on_cards(n);
 }
 
 static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t version, struct str json)
 {
     struct node *n = ctx;
+    size_t before = n->overrides.pods.n;
     in_use_set(&n->in_use, view);
     containers_set(&n->containers, view, json);
+    if (n->enforce.means == ISOLATION_DRIVER_LIMITS || n->enforce.means == ISOLATION_MPS)
+        overrides_set(&n->overrides, view, json);
     allot_set_pod(n->allot, view, version);
     if (!n->listing)
         limits_look(n->limits, view->uid);
+    node_overrides(n, before);
 }
 
 static void node_pods_gone(void *ctx, struct str uid)
 {
     struct node *n = ctx;
+    size_t before = n->overrides.pods.n;
     in_use_gone(&n->in_use, uid);
     containers_gone(&n->containers, uid);
+    overrides_gone(&n->overrides, uid);
     if (n->usage != NULL)
         usage_meter_gone(n->usage, uid);
     allot_remove_pod(n->allot, uid);
     if (!n->listing)
         limits_look(n->limits, uid);
+    node_overrides(n, before);
 }
 
 static void node_pods_end(void *ctx)
@@ -151,6 +166,7 @@ static void node_pods_end(void *ctx)
     n->listing = false;
     in_use_end(&n->in_use);
     containers_end(&n->containers);
+    overrides_end(&n->overrides);
     allot_list_end(n->allot);
     limits_look_all(n->limits);
 }
@@ -313,6 +329,7 @@ static enum errc node_open_allot(struct node *n, struct err *reterr)
                                          .checkpoint = buf_str(&n->checkpoint),
                                          .resource = GPUSHARE_RESOURCE_MEM,
                                          .device_nodes = n->s.settings->device_nodes,
+                                         .mps_dir = n->s.settings->mps_dir,
                                          .unit_bytes = (int64_t)n->s.settings->unit_bytes,
                                          .card = node_card,
                                          .relist = node_relist,
@@ -404,6 +421,7 @@ enum errc node_open(struct node *n, const struct node_settings *s, struct err *r
     const struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};
     in_use_init(&n->in_use, seed);
     containers_init(&n->containers, seed);
+    overrides_init(&n->overrides, seed);
     buf_init(&n->cgroup, 8 * KIB);
     enum errc code = node_open_api(n, reterr);
     if (code == OK)
@@ -435,6 +453,7 @@ void node_close(struct node *n)
     timer_cancel(&n->refresh);
     n->server = http_server_free(n->server);
     n->limits = limits_free(n->limits);
+    n->mps = mps_free(n->mps);
     n->usage = usage_meter_free(n->usage);
     n->gpu = n->gpu == NULL ? NULL : gpu_watch_free(n->gpu, NODE_LEAVE_MS);
     n->own = own_node_free(n->own);
@@ -448,6 +467,7 @@ void node_close(struct node *n)
     n->api = kube_api_free(n->api);
     in_use_done(&n->in_use);
     containers_done(&n->containers);
+    overrides_done(&n->overrides);
     buf_done(&n->cgroup);
     n->s.loop = NULL;
 }

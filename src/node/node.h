@@ -21,7 +21,9 @@
 #include "node/enforce.h"
 #include "node/in_use.h"
 #include "node/limits.h"
+#include "node/mps.h"
 #include "node/offer.h"
+#include "node/overrides.h"
 #include "node/plugin.h"
 #include "node/pods.h"
 #include "node/usage_meter.h"
@@ -47,6 +49,7 @@ struct node {
     struct pods *pods;
     struct in_use in_use;
     struct containers containers;
+    struct overrides overrides;
     struct own_node *own;
     struct gpu_watch *gpu;
     struct usage_meter *usage; /* NULL: the setting `usage-interval` is 0 */
@@ -54,12 +57,14 @@ struct node {
     struct allot *allot;
     struct plugin *plugin;
     struct limits *limits;
+    struct mps *mps;
     struct enforce enforce; /* what is announced, and what containers are given */
     struct buf cgroup;      /* our own */
-    bool cgroup2;           /* the setting cgroup-root is of version 2 */
-    bool mps_label;         /* label of the node */
-    bool listing;           /* a list of the pods is under way */
-    struct buf folder;      /* of device plugins */
+    char mps_why[LIMIT_GPU_CARDS][GPU_REASON_BYTES]; /* why MPS does not serve a card */
+    bool cgroup2;                                    /* the setting cgroup-root is of version 2 */
+    bool mps_label;                                  /* label of the node */
+    bool listing;                                    /* a list of the pods is under way */
+    struct buf folder;                               /* of device plugins */
     struct buf checkpoint;
     struct http_server *server; /* NULL: the setting `listen` is empty */
     struct offer offer;         /* what the kubelet is offered */
@@ -86,7 +91,7 @@ const char *node_enforce_cgroup(struct node *n);
 enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
     _must_use_;
 void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards);
-void node_enforce_mark(const struct node *n, struct announce_card *cards, size_t n_cards);
+void node_enforce_mark(struct node *n, struct announce_card *cards, size_t n_cards);
 
 /* Handler of the HTTP server; ctx is the node. */
 void node_http_handle(void *ctx, struct http_request *r);

@@ -7,6 +7,7 @@
 #include "node/node.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #define SELF_CGROUP "/proc/self/cgroup"
@@ -75,16 +76,25 @@ enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct e
                                            .changed = changed,
                                            .ctx = n};
     n->enforce = (struct enforce){.means = ISOLATION_NONE, .label = ISOLATION_NONE};
-    return limits_new(&limits, &n->limits, reterr);
+    const struct mps_settings mps = {.loop = n->s.loop,
+                                     .gpu = n->gpu,
+                                     .containers = &n->containers,
+                                     .events = n->events,
+                                     .proc = STR("/proc"),
+                                     .changed = changed,
+                                     .ctx = n};
+    n->overrides.events = n->events;
+    enum errc code = limits_new(&limits, &n->limits, reterr);
+    return code == OK ? mps_new(&mps, &n->mps, reterr) : code;
 }
 
 /* ---- turns ---- */
 
 static bool node_enforce_mps_serves(void *ctx, const struct gpu_card *c)
 {
-    (void)ctx;
-    (void)c;
-    return false;
+    const struct node *n = ctx;
+    char why[GPU_REASON_BYTES];
+    return mps_serves(n->s.settings->mps_dir, c, why);
 }
 
 static void node_enforce_tell(const struct enforce *was, const struct enforce *now)
@@ -108,16 +118,39 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
     if (now.label == ISOLATION_UNKNOWN)
         return;
     node_enforce_tell(&n->enforce, &now);
+    bool begins = n->enforce.means != now.means && pods_synced(n->pods);
     n->enforce = now;
+    if (begins)
+        pods_relist(n->pods); /* for the pods that override variables */
     allot_set_means(n->allot, now.means);
     limits_enable(n->limits, now.means == ISOLATION_DRIVER_LIMITS);
+    mps_enable(n->mps, now.means == ISOLATION_MPS);
 }
 
-void node_enforce_mark(const struct node *n, struct announce_card *cards, size_t n_cards)
+/* Empty: nothing is wrong with it. */
+static struct str node_enforce_fault(struct node *n, uint32_t index)
+{
+    struct str fault = limits_fault(n->limits, index);
+    const struct gpu_card *c = gpu_watch_find(n->gpu, index);
+    if (n->enforce.means != ISOLATION_MPS || c == NULL)
+        return fault;
+    if (!mps_serves(n->s.settings->mps_dir, c, n->mps_why[index]))
+        return str_of(n->mps_why[index]);
+    const struct override *o = overrides_on(&n->overrides, index);
+    if (o == NULL)
+        return mps_fault(n->mps, index);
+    (void)snprintf(n->mps_why[index], GPU_REASON_BYTES,
+                   "container %.*s of the pod with UID %.*s overrides %.*s", STR_ARG(o->container),
+                   STR_ARG(o->uid), STR_ARG(o->variable));
+    return str_of(n->mps_why[index]);
+}
+
+void node_enforce_mark(struct node *n, struct announce_card *cards, size_t n_cards)
 {
     for (size_t i = 0; i < n_cards; i++) {
-        struct str fault = limits_fault(n->limits, cards[i].index);
-        if (fault.n == 0 || cards[i].health == GPU_UNHEALTHY)
+        struct str fault =
+            cards[i].health == GPU_UNHEALTHY ? STR("") : node_enforce_fault(n, cards[i].index);
+        if (fault.n == 0)
             continue;
         cards[i].health = GPU_UNHEALTHY;
         cards[i].reason = fault;

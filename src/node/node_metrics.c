@@ -121,6 +121,12 @@ static void node_metrics_limits(struct expo *x, const struct node *n)
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_limits_unwatched_total",
                      "Memory limits that could not be watched: no memory, or too many.",
                      c.left_out);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_processes_outside_mps",
+                     "Processes of containers that use a card past MPS.",
+                     mps_counts(n->mps).outside);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_overriding_pods",
+                     "Pods whose spec sets a variable of the limits by itself.",
+                     n->overrides.pods.n);
 }
 
 static void node_metrics_cluster(struct expo *x, const struct node *n)

@@ -488,3 +488,15 @@ int64_t roster_started_on(const struct roster *r, uint32_t card, const struct ro
     }
     return sum;
 }
+
+uint32_t roster_given_on(const struct roster *r, uint32_t card)
+{
+    uint32_t n = r->guess.pod != NULL && card_list_has(&r->guess.cards, card) ? 1 : 0;
+    for (size_t i = 0; i < r->n_pods; i++) {
+        const struct roster_pod *p = r->pods[i];
+        for (uint32_t k = 0; k < p->n_containers; k++)
+            n += p->containers[k].given && p->containers[k].has.n == 1 &&
+                 p->containers[k].has.cards[0] == card;
+    }
+    return n;
+}

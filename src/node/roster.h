@@ -154,6 +154,9 @@ int64_t roster_charge(const struct roster *r, const struct roster_pod *p,
 /* The sum of what all pods with devices hold of a card by their plans, but `except`. */
 int64_t roster_started_on(const struct roster *r, uint32_t card, const struct roster_pod *except);
 
+/* How many containers have this card alone, by the checkpoint; the guess counts too. */
+uint32_t roster_given_on(const struct roster *r, uint32_t card);
+
 bool grant_list_equal(const struct grant_list *a, const struct grant_list *b);
 bool grant_list_set(struct grant_list *l, const struct grant *grants, uint32_t n) _must_use_;
 

@@ -54,7 +54,10 @@ static void read_back(struct str bytes, struct buf *ret)
         ck_assert_uint_eq(f.number, 1);
         buf_printf(ret, "grant\n");
         while (pb_next(&grant, &g)) {
-            buf_printf(ret, g.number == 1 ? "env" : g.number == 3 ? "node" : "other");
+            buf_printf(ret, g.number == 1   ? "env"
+                            : g.number == 2 ? "mount"
+                            : g.number == 3 ? "node"
+                                            : "other");
             put_strings(&grant, &g, ret);
         }
     }
@@ -166,6 +169,42 @@ static void forget(const char *folder, const char *name)
 }
 
 /* The host of the test has two of the three common nodes: the third is left out. */
+/* One card alone: a process is the client of one MPS server. */
+START_TEST(test_mps)
+{
+    struct answer_settings s = {.mps_dir = STR("/run/mps"), .unit = {256 << 20}};
+    struct answer_want w = {.cards = first_only,
+                            .n_cards = 1,
+                            .dev_total = totals,
+                            .container_units = 6,
+                            .pod_units = 6,
+                            .limit_units = 6,
+                            .cores = 30};
+    assert_answer(&s, &w,
+                  "grant\n"
+                  "env 1=NVIDIA_VISIBLE_DEVICES 2=GPU-aaaa\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_IDX 2=2\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_POD 2=6\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=6\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n"
+                  "env 1=CUDA_MPS_PIPE_DIRECTORY 2=/run/mps/GPU-aaaa\n"
+                  "env 1=CUDA_MPS_PINNED_DEVICE_MEM_LIMIT 2=0=1536M\n"
+                  "env 1=CUDA_MPS_ACTIVE_THREAD_PERCENTAGE 2=30\n"
+                  "mount 1=/run/mps/GPU-aaaa 2=/run/mps/GPU-aaaa\n"
+                  "mount 1=/dev/shm 2=/run/mps/shm\n");
+    w.cards = two;
+    w.n_cards = 2;
+    assert_answer(&s, &w,
+                  "grant\n"
+                  "env 1=NVIDIA_VISIBLE_DEVICES 2=GPU-aaaa,GPU-bbbb\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_IDX 2=2,11\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_POD 2=6\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=6\n"
+                  "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n");
+}
+
+END_TEST
+
 START_TEST(test_nodes)
 {
     char dev[] = "answer-XXXXXX";
@@ -262,6 +301,7 @@ int main(void)
     tcase_add_test(t, test_one_card);
     tcase_add_test(t, test_two_cards);
     tcase_add_test(t, test_limits);
+    tcase_add_test(t, test_mps);
     tcase_add_test(t, test_nodes);
     tcase_add_test(t, test_unseen);
     tcase_add_test(t, test_without_memory);

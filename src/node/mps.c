@@ -1,0 +1,244 @@
+/* Goes round the cards, one question at a time. What a card's last answer has shown stays until
+ * its next one. */
+#include "node/mps.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "node/cgroup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MPS_OUTSIDE_MAX 256 /* processes that are kept; more say nothing new */
+
+/* A process of a container that is no client of MPS. */
+struct outside {
+    uint32_t card;
+    uint32_t pid;
+    char id[CGROUP_ID_BYTES];
+    char fault[GPU_REASON_BYTES];
+    bool seen; /* in the answer that is read now */
+};
+
+struct mps {
+    struct mps_settings s;
+    struct gpu_usage_request request;
+    struct timer timer;
+    struct buf scratch; /* a process' cgroups */
+    bool on;
+    size_t at;                   /* which of the cards is next */
+    bool unreadable;             /* the log has that a process' cgroup can't be read */
+    bool blind[LIMIT_GPU_CARDS]; /* NVML does not tell the card's clients */
+    struct outside items[MPS_OUTSIDE_MAX];
+    size_t n;
+    uint64_t found;
+};
+
+/* ---- daemons ---- */
+
+static bool mps_connects(const struct sockaddr_un *address, int type)
+{
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool done = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+    int error = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    errno = error;
+    return done;
+}
+
+bool mps_serves(struct str dir, const struct gpu_card *c, char why[GPU_REASON_BYTES])
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (c->compute_mode != NVML_COMPUTE_EXCLUSIVE_PROCESS) {
+        (void)snprintf(why, GPU_REASON_BYTES,
+                       "MPS: the card's compute mode is not EXCLUSIVE_PROCESS");
+        return false;
+    }
+    int n = snprintf(address.sun_path, sizeof(address.sun_path), "%.*s/%.*s/control", STR_ARG(dir),
+                     STR_ARG(c->uuid));
+    if (n < 0 || (size_t)n >= sizeof(address.sun_path)) {
+        (void)snprintf(why, GPU_REASON_BYTES, "MPS: the path of the pipe directory is too long");
+        return false;
+    }
+    if (mps_connects(&address, SOCK_SEQPACKET) ||
+        (errno == EPROTOTYPE && mps_connects(&address, SOCK_STREAM)))
+        return true;
+    (void)snprintf(why, GPU_REASON_BYTES, "MPS: no control daemon answers at %s: %s",
+                   address.sun_path, strerror(errno));
+    return false;
+}
+
+/* ---- processes ---- */
+
+static void mps_tell(struct mps *m, struct outside *o, const struct container *c)
+{
+    char bytes[512];
+    struct buf text = BUF_ON(bytes);
+    const struct event_subject pod = {c->pod->namespace, c->pod->name, c->pod->uid};
+    m->found++;
+    (void)snprintf(o->fault, sizeof(o->fault),
+                   "process %u of container %.*s of pod %.*s/%.*s uses the card past MPS", o->pid,
+                   STR_ARG(c->name), STR_ARG(c->pod->namespace), STR_ARG(c->pod->name));
+    log_warn("a process uses a card past MPS", kv_str("namespace", c->pod->namespace),
+             kv_str("pod", c->pod->name), kv_str("container", c->name), kv_uint("card", o->card),
+             kv_uint("pid", o->pid));
+    buf_printf(&text,
+               "process %u of container %.*s uses card %u past MPS, which limits it in nothing. "
+               "The card gets no more pods until that process has ended",
+               o->pid, STR_ARG(c->name), o->card);
+    if (m->s.events != NULL)
+        events_post(m->s.events, &pod, EVENT_WARNING, STR("GPUProcessOutsideMPS"), buf_str(&text));
+}
+
+/* The container of the process; NULL: it is in none of this node's pods, as MPS' own server. */
+static const struct container *mps_container(struct mps *m, uint32_t pid)
+{
+    struct str id = STR_NULL;
+    struct err e = ERR_INIT;
+    enum errc code = cgroup_process_id(m->s.proc, pid, &m->scratch, &id, &e);
+    if (code != OK && !m->unreadable) {
+        m->unreadable = true;
+        log_warn("the container of a process on a card is not known", kv_uint("pid", pid),
+                 kv_cstr("error", e.text));
+    }
+    return code == OK && id.p != NULL ? containers_find(m->s.containers, id) : NULL;
+}
+
+/* Returns whether it is new. */
+static bool mps_note(struct mps *m, uint32_t card, uint32_t pid, const struct container *c)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        struct outside *o = &m->items[i];
+        if (o->card == card && o->pid == pid && str_eq(str_of(o->id), c->id)) {
+            o->seen = true;
+            return false;
+        }
+    }
+    if (m->n == MPS_OUTSIDE_MAX)
+        return false;
+    struct outside *o = &m->items[m->n++];
+    *o = (struct outside){.card = card, .pid = pid, .seen = true};
+    (void)snprintf(o->id, sizeof(o->id), "%.*s", STR_ARG(c->id));
+    mps_tell(m, o, c);
+    return true;
+}
+
+/* Forgets those of the card that the answer does not have. Returns whether there was one. */
+static bool mps_sweep(struct mps *m, uint32_t card)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->items[i].card != card || m->items[i].seen)
+            m->items[kept++] = m->items[i];
+    }
+    bool fewer = kept < m->n;
+    m->n = kept;
+    return fewer;
+}
+
+static void mps_read(struct mps *m, const struct gpu_usage_request *r)
+{
+    bool changed = false;
+    for (size_t i = 0; i < m->n; i++)
+        m->items[i].seen = false;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct container *c =
+            r->processes[i].mps ? NULL : mps_container(m, r->processes[i].pid);
+        if (c != NULL)
+            changed = mps_note(m, r->index, r->processes[i].pid, c) || changed;
+    }
+    changed = mps_sweep(m, r->index) || changed;
+    if (changed)
+        m->s.changed(m->s.ctx);
+}
+
+/* ---- turns ---- */
+
+static void mps_ask(struct mps *m)
+{
+    size_t n = 0;
+    const struct gpu_card *cards = gpu_watch_cards(m->s.gpu, &n);
+    if (m->at >= n) {
+        m->at = 0;
+        timer_arm(m->s.loop, &m->timer, MPS_LOOK_MS);
+        return;
+    }
+    m->request.index = cards[m->at++].index;
+    gpu_watch_usage(m->s.gpu, &m->request);
+}
+
+static void mps_on_done(struct gpu_usage_request *r)
+{
+    struct mps *m = CONTAINER_OF(r, struct mps, request);
+    bool known = r->mps_known && !r->cut;
+    if (r->result == OK && m->blind[r->index] == known) {
+        m->blind[r->index] = !known;
+        m->s.changed(m->s.ctx);
+    }
+    if (r->result == OK && known)
+        mps_read(m, r);
+    mps_ask(m);
+}
+
+static void mps_on_timer(struct timer *t)
+{
+    mps_ask(CONTAINER_OF(t, struct mps, timer));
+}
+
+void mps_enable(struct mps *m, bool on)
+{
+    if (m->on == on)
+        return;
+    m->on = on;
+    m->n = 0;
+    m->at = 0;
+    memset(m->blind, 0, sizeof(m->blind));
+    timer_cancel(&m->timer);
+    gpu_watch_cancel(&m->request);
+    if (on)
+        timer_arm(m->s.loop, &m->timer, 1);
+}
+
+/* ---- questions, life ---- */
+
+struct str mps_fault(const struct mps *m, uint32_t card)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->items[i].card == card)
+            return str_of(m->items[i].fault);
+    }
+    return m->blind[card] ? STR("MPS: NVML does not tell which processes are its clients")
+                          : STR("");
+}
+
+struct mps_counts mps_counts(const struct mps *m)
+{
+    return (struct mps_counts){.outside = m->n, .found = m->found};
+}
+
+enum errc mps_new(const struct mps_settings *s, struct mps **ret, struct err *reterr)
+{
+    struct mps *m = mem_alloc(sizeof(*m));
+    if (m == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for MPS");
+    *m =
+        (struct mps){.s = *s, .request = {.on_done = mps_on_done}, .timer = {.fire = mps_on_timer}};
+    buf_init(&m->scratch, CGROUP_TEXT_MAX);
+    *ret = m;
+    return OK;
+}
+
+struct mps *mps_free(struct mps *m)
+{
+    if (m == NULL)
+        return NULL;
+    timer_cancel(&m->timer);
+    gpu_watch_cancel(&m->request);
+    buf_done(&m->scratch);
+    mem_free(m);
+    return NULL;
+}

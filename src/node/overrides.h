@@ -1,0 +1,44 @@
+/*
+ * Pods whose spec sets a variable by itself that the device plugin sets: in a container the pod's
+ * value wins, so what the variable limits is not limited. Variables from `envFrom` are not in the
+ * spec, and not seen. Pure but for the log.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "core/view.h"
+#include "kube/events.h"
+
+#define OVERRIDES_MAX ((size_t)2048) /* as the roster's pods */
+
+struct override {
+    struct str uid; /* owned, as the others */
+    struct str container;
+    struct str variable;
+    struct str cards; /* "0,2": those of the pod */
+    uint64_t list;
+};
+
+struct overrides {
+    struct map pods; /* of struct override, by UID */
+    struct events *events;
+    struct arena arena; /* for one spec */
+    uint64_t list;      /* a pod of an older one is gone at `end` */
+};
+
+void overrides_init(struct overrides *o, struct map_seed seed);
+void overrides_done(struct overrides *o);
+
+/* As struct pods_ops. A pod is told of once. */
+void overrides_begin(struct overrides *o);
+void overrides_set(struct overrides *o, const struct pod_view *view, struct str json);
+void overrides_gone(struct overrides *o, struct str uid);
+void overrides_end(struct overrides *o);
+
+/* The first container of the spec, and its first variable, that overrides one of ours; absent:
+ * none does. */
+struct str overrides_read(struct str json, struct arena *a, struct str *ret_container);
+
+/* A pod on this card that overrides a variable; NULL: none. */
+const struct override *overrides_on(const struct overrides *o, uint32_t card);

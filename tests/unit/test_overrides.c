@@ -1,0 +1,97 @@
+/* Pods that set a variable by themselves: read from the spec, and kept over lists. */
+#include "node/overrides.h"
+
+#include "base/limit.h"
+#include "unit.h"
+
+#define POD(containers) "{\"spec\":{" containers "},\"status\":{\"env\":1}}"
+#define ENV(name, variable)                                                                        \
+    "{\"name\":\"" name "\",\"env\":[{\"name\":\"A\"},{\"name\":\"" variable "\",\"value\":\"x\"}" \
+    "]}"
+
+static const struct {
+    const char *json;
+    const char *container; /* "": none */
+    const char *variable;
+} rows[] = {
+    {POD(""), "", ""},
+    {POD("\"containers\":[" ENV("c", "PATH") "]"), "", ""},
+    {POD("\"containers\":[{\"name\":\"c\"}," ENV("d", "NVIDIA_VISIBLE_DEVICES") "]"), "d",
+     "NVIDIA_VISIBLE_DEVICES"},
+    {POD("\"containers\":[{\"env\":[{\"name\":\"CUDA_MPS_PIPE_DIRECTORY\"}],\"name\":\"c\"}]"), "c",
+     "CUDA_MPS_PIPE_DIRECTORY"},
+    {POD("\"initContainers\":[" ENV("i", "NVIDIA_GPU_MEMORY_LIMIT") "],\"containers\":[" ENV(
+         "c", "NVIDIA_GPU_MEMORY_REQUEST") "]"),
+     "i", "NVIDIA_GPU_MEMORY_LIMIT"},
+    {POD("\"containers\":[{\"name\":\"c\",\"args\":[\"NVIDIA_VISIBLE_DEVICES\"]}]"), "", ""},
+    {POD("\"containers\":[" ENV("c", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") "]"), "c",
+     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"},
+    {POD("\"containers\":7"), "", ""},
+};
+
+START_TEST(one_spec)
+{
+    struct arena a;
+    struct str container;
+    arena_init(&a, MIB);
+    struct str variable = overrides_read(str_of(rows[_i].json), &a, &container);
+    ck_assert_str_is(variable, rows[_i].variable);
+    if (variable.n > 0)
+        ck_assert_str_is(container, rows[_i].container);
+    arena_done(&a);
+}
+
+END_TEST
+
+static struct overrides o;
+
+static void set(const char *uid, const char *cards, const char *phase, bool overrides)
+{
+    struct container_view asks = {.name = STR("c"), .mem = STR("4")};
+    const struct pod_view v = {.uid = str_of(uid),
+                               .namespace = STR("ns"),
+                               .name = STR("p"),
+                               .phase = str_of(phase),
+                               .idx = str_of(cards),
+                               .containers = &asks,
+                               .n_containers = 1};
+    overrides_set(&o, &v,
+                  overrides ? STR(POD("\"containers\":[" ENV("c", "CUDA_VISIBLE_DEVICES") "]"))
+                            : STR(POD("")));
+}
+
+START_TEST(over_a_life)
+{
+    overrides_init(&o, (struct map_seed){1, 2});
+    overrides_begin(&o);
+    set("u1", "0,2", "Running", true);
+    set("u2", "1", "Running", false);
+    set("u3", "12", "Pending", true);
+    overrides_end(&o);
+    ck_assert_ptr_nonnull(overrides_on(&o, 0));
+    ck_assert_ptr_nonnull(overrides_on(&o, 2));
+    ck_assert_ptr_null(overrides_on(&o, 1));
+    ck_assert_str_is(overrides_on(&o, 12)->uid, "u3");
+    set("u1", "0,2", "Succeeded", true);
+    ck_assert_ptr_null(overrides_on(&o, 0));
+    overrides_begin(&o);
+    overrides_end(&o);
+    ck_assert_ptr_null(overrides_on(&o, 12));
+    set("u4", "3", "Running", true);
+    overrides_gone(&o, STR("u4"));
+    ck_assert_ptr_null(overrides_on(&o, 3));
+    set("u5", "3", "Running", true);
+    overrides_done(&o);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("overrides");
+    TCase *c = tcase_create("overrides");
+    tcase_add_loop_test(c, one_spec, 0, (int)COUNT_OF(rows));
+    tcase_add_test(c, over_a_life);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

@@ -58,13 +58,15 @@ struct node {
     struct plugin *plugin;
     struct limits *limits;
     struct mps *mps;
-    struct enforce enforce; /* what is announced, and what containers are given */
-    struct buf cgroup;      /* our own */
-    char mps_why[LIMIT_GPU_CARDS][GPU_REASON_BYTES]; /* why MPS does not serve a card */
-    bool cgroup2;                                    /* the setting cgroup-root is of version 2 */
-    bool mps_label;                                  /* label of the node */
-    bool listing;                                    /* a list of the pods is under way */
-    struct buf folder;                               /* of device plugins */
+    struct enforce enforce;           /* what is announced, and what containers are given */
+    struct buf cgroup;                /* our own */
+    bool mps_serves[LIMIT_GPU_CARDS]; /* at mps_at_ms; if not, mps_why */
+    char mps_why[LIMIT_GPU_CARDS][GPU_REASON_BYTES];
+    uint64_t mps_at_ms;
+    bool cgroup2;      /* the setting cgroup-root is of version 2 */
+    bool mps_label;    /* label of the node */
+    bool listing;      /* a list of the pods is under way */
+    struct buf folder; /* of device plugins */
     struct buf checkpoint;
     struct http_server *server; /* NULL: the setting `listen` is empty */
     struct offer offer;         /* what the kubelet is offered */

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define SELF_CGROUP "/proc/self/cgroup"
+#define MPS_CONNECT_MS UINT64_C(2000)
+#define SELF_CGROUP    "/proc/self/cgroup"
 
 /* ---- opening ---- */
 
@@ -90,11 +91,26 @@ enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct e
 
 /* ---- turns ---- */
 
+/* Not at each change of the node: each look is a connection to each daemon. */
+static void node_enforce_look(struct node *n, const struct gpu_card *cards, size_t n_cards)
+{
+    const struct settings *s = n->s.settings;
+    uint64_t now_ms = loop_now_ms(n->s.loop);
+    bool asked = s->isolation == SETTINGS_ISOLATION_MPS ||
+                 (s->isolation == SETTINGS_ISOLATION_AUTO && n->mps_label);
+    if (!asked || (n->mps_at_ms != 0 && now_ms - n->mps_at_ms < MPS_CONNECT_MS))
+        return;
+    n->mps_at_ms = now_ms;
+    for (size_t i = 0; i < n_cards; i++) {
+        uint32_t index = cards[i].index;
+        n->mps_serves[index] = mps_serves(s->mps_dir, &cards[i], n->mps_why[index]);
+    }
+}
+
 static bool node_enforce_mps_serves(void *ctx, const struct gpu_card *c)
 {
     const struct node *n = ctx;
-    char why[GPU_REASON_BYTES];
-    return mps_serves(n->s.settings->mps_dir, c, why);
+    return n->mps_serves[c->index];
 }
 
 static void node_enforce_tell(const struct enforce *was, const struct enforce *now)
@@ -114,6 +130,7 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
                                         .mps_label = n->mps_label,
                                         .mps_serves = node_enforce_mps_serves,
                                         .ctx = n};
+    node_enforce_look(n, cards, n_cards);
     struct enforce now = enforce_decide(n->s.settings, &facts, cards, n_cards);
     if (now.label == ISOLATION_UNKNOWN)
         return;
@@ -134,7 +151,7 @@ static struct str node_enforce_fault(struct node *n, uint32_t index)
     const struct gpu_card *c = gpu_watch_find(n->gpu, index);
     if (n->enforce.means != ISOLATION_MPS || c == NULL)
         return fault;
-    if (!mps_serves(n->s.settings->mps_dir, c, n->mps_why[index]))
+    if (!n->mps_serves[index])
         return str_of(n->mps_why[index]);
     const struct override *o = overrides_on(&n->overrides, index);
     if (o == NULL)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import tempfile
 import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
 
 from agent import RESOURCE, Agent, Watching, card_line
 from bench import Bench, check, dice, message, scenario
@@ -246,6 +251,75 @@ def memory_limits(bench: Bench) -> None:
     wait_for(lambda: isolation(bench) == "none", "the label none", 30)
     gpu_pod(bench, worker, "refused", 1, annotations=asks)
     wait_for(lambda: "isolation" in message(bench.get("refused")), "no node that enforces", 30)
+
+
+def mps_daemon(folder: Path, uuid: str) -> socket.socket:
+    """A socket in place of the one of NVIDIA's control daemon: it accepts connections, and no more."""
+
+    def accept() -> None:
+        with suppress(OSError):  # until it is closed
+            while True:
+                daemon.accept()[0].close()
+
+    (folder / uuid).mkdir(parents=True, exist_ok=True)
+    daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    daemon.bind(str(folder / uuid / "control"))
+    daemon.listen(64)
+    Thread(target=accept, daemon=True).start()
+    return daemon
+
+
+@scenario("node")
+def mps_clients(bench: Bench) -> None:
+    """MPS: cards that a daemon serves, what containers get, and processes and pods past it."""
+    worker = bench.worker("n1", cards=2)
+    with tempfile.TemporaryDirectory(prefix="mps") as short:  # a socket's path has at most 107 bytes
+        folder = Path(short)
+        (folder / "shm").mkdir()
+        agent = Agent(bench, worker, (16, 16), "--isolation=mps", f"--mps-dir={folder}")
+        lines = [card_line(n, 16).replace("\n", " compute-mode=3\n") for n in range(2)]
+        agent.show(lines)
+        agent.program.launch()
+        wait_for(lambda: isolation(bench) == "none", "the label none", 30)  # no daemon answers
+        allocatable_is(worker, 0)
+        daemons = [mps_daemon(folder, "GPU-0")]
+        wait_for(lambda: isolation(bench) == "mps", "the label mps", 30)
+        allocatable_is(worker, 16)  # the other card has no daemon
+        daemons.append(mps_daemon(folder, "GPU-1"))
+        allocatable_is(worker, 32)
+        agent.program.wait_ready()
+        bench.cardpack()
+        asks = {"cardpack.io/require-isolation": "true"}
+        gpu_pod(bench, worker, "client", 6, annotations=asks)
+        all_run(bench, worker, ["client"])
+        found = worker.wait_container("client")
+        uuid = f"GPU-{annotation(bench.get('client'), IDX)}"
+        check(found.env["CUDA_MPS_PIPE_DIRECTORY"] == str(folder / uuid), found.env)
+        check(found.env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=6144M", found.env)
+        check(str(folder / uuid) in found.mounts(), found.mounts())
+        check(found.mounts()["/dev/shm"].endswith("/shm"), found.mounts())
+        # its first process uses the card, and is no client; then it is one
+        pid = found.proc.name
+        at = int(uuid.removeprefix("GPU-")) + 1
+        agent.show([*lines[:at], f"process pid={pid} mib=1\n", *lines[at:]])
+        allocatable_is(worker, 16)
+        events = [e for e in bench.cluster.list_all("/api/v1/events") if e["reason"] == "GPUProcessOutsideMPS"]
+        check([e["involvedObject"]["name"] for e in events] == ["client"], events)
+        agent.show([*lines[:at], f"process pid={pid} mib=1\n", f"mps pid={pid} mib=1\n", *lines[at:]])
+        allocatable_is(worker, 32)
+        spec = worker.spec(("c0",), (2,))
+        spec["containers"][0].setdefault("env", []).append(
+            {"name": "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "value": "0=16G"}
+        )
+        bench.pod("greedy", 0, spec=spec)
+        all_run(bench, worker, ["greedy"])
+        allocatable_is(worker, 16)
+        bench.cluster.delete_pod("greedy", bench.namespace, grace=1)
+        allocatable_is(worker, 32)
+        for daemon in daemons:
+            daemon.shutdown(socket.SHUT_RDWR)  # wakes its thread
+            daemon.close()
+        wait_for(lambda: isolation(bench) == "none", "the label none again", 30)
 
 
 @scenario("node")

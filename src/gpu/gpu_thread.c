@@ -225,9 +225,9 @@ static bool gpu_thread_open(struct gpu_thread *t)
         t->events = NULL;
     gpu_thread_register(t);
     t->delay_ms = 0;
+    gpu_thread_post_scan(t);
     t->opened_at = gpu_thread_now_ms();
     t->poll_due = t->opened_at + t->settings.poll_ms;
-    gpu_thread_post_scan(t);
     return true;
 }
 
@@ -257,7 +257,6 @@ static bool gpu_thread_any_error(const struct gpu_scan *s)
 static void gpu_thread_poll(struct gpu_thread *t)
 {
     struct gpu_scan now = {.n = 0};
-    t->poll_due = gpu_thread_now_ms() + t->settings.poll_ms;
     int code = gpu_scan_read(t->nvml, &t->roots, &now);
     if (code != NVML_OK) {
         gpu_thread_fail(t, "nvmlDeviceGetCount", code);
@@ -276,6 +275,8 @@ static void gpu_thread_poll(struct gpu_thread *t)
         gpu_thread_register(t);
     }
     gpu_thread_post_scan(t);
+    /* From its end, as a slow driver would else be polled all the time, and its events not read. */
+    t->poll_due = gpu_thread_now_ms() + t->settings.poll_ms;
 }
 
 static void gpu_thread_event(struct gpu_thread *t, const struct nvml_event *e)

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void word(const char *line, const char *key, char out[TEXT])
 
 static void read_card(const char *line, struct card *c)
 {
-    memset(c, 0, sizeof(*c));
+    memset(c, 0, offsetof(struct card, slices));
     word(line, " uuid=", c->uuid);
     word(line, " name=", c->name);
     c->bus = number(line, " bus=", 0);
@@ -69,6 +70,8 @@ static void read_line(struct world *w, const char *line)
         w->init_error = number(line, " error=", 0);
     else if (strncmp(line, "hang", 4) == 0)
         w->hang = 1;
+    else if (strncmp(line, "slow ", 5) == 0)
+        w->slow_ms = number(line, " ms=", 1);
     else if (strncmp(line, "no-events", 9) == 0)
         w->no_events = 1;
     else if (strncmp(line, "limits-ignored", 14) == 0)
@@ -107,7 +110,7 @@ static void look(void)
     FILE *f = path == NULL ? NULL : fopen(path, "re");
     if (f == NULL)
         return;
-    memset(&world, 0, sizeof(world));
+    memset(&world, 0, offsetof(struct world, cards));
     while (fgets(line, sizeof(line), f) != NULL)
         read_line(&world, line);
     (void)fclose(f);
@@ -135,6 +138,10 @@ void world_begin(void)
     (void)pthread_mutex_lock(&lock);
     look();
     hang(hangs_now);
+    if (world.slow_ms > 0) {
+        const struct timespec t = {.tv_nsec = (long)world.slow_ms * 1000000};
+        (void)nanosleep(&t, NULL);
+    }
 }
 
 int world_end(int code)

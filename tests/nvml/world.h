@@ -40,12 +40,12 @@ struct event {
     unsigned int xid, gi;
 };
 
+/* Arrays last: only what is in front of them is cleared. */
 struct world {
-    unsigned int n, init_error, hang, no_events;
+    unsigned int n, n_events, init_error, hang, slow_ms, no_events;
     unsigned int limits, limits_error, limits_ignored;
     struct card cards[CARDS];
     struct event events[CARDS];
-    unsigned int n_events;
 };
 
 /* A handle: the UUID that it stands for. Handles are never freed, as a late call may use them. */

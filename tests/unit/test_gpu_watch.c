@@ -140,6 +140,21 @@ START_TEST(without_events_the_cards_are_polled)
 
 END_TEST
 
+/* A poll takes longer than the time between two. */
+START_TEST(with_a_slow_driver_events_are_heard)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "\nslow ms=3\n");
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    gpu_rig_poll(&r);
+    world_write(&r.world, CARD("1") "\nslow ms=3\n" EVENT("1", "79"));
+    gpu_rig_until(&r, "1=GPU-1!");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
 START_TEST(a_driver_that_is_not_there_is_tried_again)
 {
     struct gpu_rig r;
@@ -270,6 +285,7 @@ int main(void)
     tcase_add_test(c, a_card_with_an_xid_recovers_after_its_reset);
     tcase_add_test(c, rows_are_warned_of_or_make_a_card_unhealthy);
     tcase_add_test(c, without_events_the_cards_are_polled);
+    tcase_add_test(c, with_a_slow_driver_events_are_heard);
     tcase_add_test(c, a_driver_that_is_not_there_is_tried_again);
     tcase_add_test(c, only_a_driver_that_was_unloaded_has_reset_the_cards);
     tcase_add_test(c, a_lack_of_memory_is_no_longer_told_when_it_has_passed);

@@ -5,7 +5,6 @@
  */
 #include "world.h"
 
-#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -33,18 +32,37 @@ struct limit {
     unsigned long long soft, hard;
 };
 
-static_assert(TEXT == 96 && PATH_MAX == 4096, "as in the format of fscanf");
-
 static struct limit table[LIMITS];
 static unsigned int n_table;
 
 EXPORT int nvmlDeviceSetMemoryLimits_v1(struct nvmlDevice *d, struct set_limits *l);
 EXPORT int nvmlDeviceGetMemoryLimits_v1(struct nvmlDevice *d, struct get_limits *l);
 
+/* A decimal number; *at moves behind it and the character after it. */
+static unsigned long long digits(const char **at)
+{
+    unsigned long long n = 0;
+    for (; **at >= '0' && **at <= '9'; ++*at)
+        n = n * 10 + (unsigned long long)(**at - '0');
+    *at += **at != '\0';
+    return n;
+}
+
+static void read_limit(const char *line, struct limit *l)
+{
+    size_t n = strcspn(line, " ");
+    const char *at = line + n + (line[n] != '\0');
+    (void)snprintf(l->uuid, sizeof(l->uuid), "%.*s", (int)n, line);
+    l->soft = digits(&at);
+    l->hard = digits(&at);
+    (void)snprintf(l->path, sizeof(l->path), "%.*s", (int)strcspn(at, "\n"), at);
+}
+
 /* The open and locked file, with its text in the table. */
 static FILE *open_table(void)
 {
     char path[PATH_MAX];
+    char line[PATH_MAX + 256];
     const char *file = getenv("CARDPACK_NVML_WORLD");
     n_table = 0;
     if (file == NULL || snprintf(path, sizeof(path), "%s.limits", file) >= (int)sizeof(path))
@@ -53,10 +71,8 @@ static FILE *open_table(void)
     FILE *f = fd < 0 || flock(fd, LOCK_EX) != 0 ? NULL : fdopen(fd, "r+");
     if (f == NULL)
         return NULL;
-    for (struct limit *l = table; n_table < LIMITS; l++, n_table++)
-        /* NOLINTNEXTLINE(cert-err34-c): the double's own file */
-        if (fscanf(f, "%95s %llu %llu %4095[^\n]\n", l->uuid, &l->soft, &l->hard, l->path) != 4)
-            break;
+    while (n_table < LIMITS && fgets(line, sizeof(line), f) != NULL)
+        read_limit(line, &table[n_table++]);
     return f;
 }
 
@@ -127,15 +143,17 @@ static int set(const struct card *c, const struct slice *s, const struct set_lim
 static unsigned long long used(const struct card *c, const char *cgroup)
 {
     char path[PATH_MAX];
-    unsigned int pid = 0;
+    char line[64];
     unsigned long long mib = 0;
     if (snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup) >= (int)sizeof(path))
         return 0;
     FILE *f = fopen(path, "re");
-    /* NOLINTNEXTLINE(cert-err34-c): the kernel's file, or a test's */
-    while (f != NULL && fscanf(f, "%u", &pid) == 1)
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        const char *at = line;
+        unsigned long long pid = digits(&at);
         for (unsigned int i = 0; i < c->n_procs; i++)
             mib += c->procs[i].pid == pid ? c->procs[i].mib : 0;
+    }
     if (f != NULL)
         (void)fclose(f);
     return mib << 20;

@@ -37,6 +37,8 @@ struct gpu_thread {
     struct nvml_events *events;
     struct nvml_device *heard[LIMIT_GPU_CARDS]; /* whose events are registered */
     size_t n_heard;
+    struct nvml_event event; /* the last */
+    bool kept;               /* it is not posted yet: there was no memory */
     struct gpu_scan scan;
     uint64_t poll_due;
     uint64_t opened_at;
@@ -158,6 +160,7 @@ static void gpu_thread_post_down(struct gpu_thread *t, int code)
 static void gpu_thread_close(struct gpu_thread *t)
 {
     gpu_scan_done(&t->scan);
+    t->kept = false;
     if (t->nvml == NULL)
         return;
     nvml_events_free(t->nvml, t->events);
@@ -258,6 +261,10 @@ static void gpu_thread_poll(struct gpu_thread *t)
 {
     struct gpu_scan now = {.n = 0};
     int code = gpu_scan_read(t->nvml, &t->roots, &now);
+    if (code == NVML_MEMORY) { /* which says nothing about the cards */
+        t->poll_due = gpu_thread_now_ms() + t->settings.poll_ms;
+        return;
+    }
     if (code != NVML_OK) {
         gpu_thread_fail(t, "nvmlDeviceGetCount", code);
         return;
@@ -279,26 +286,28 @@ static void gpu_thread_poll(struct gpu_thread *t)
     t->poll_due = gpu_thread_now_ms() + t->settings.poll_ms;
 }
 
-static void gpu_thread_event(struct gpu_thread *t, const struct nvml_event *e)
+/* False: no memory. */
+static bool gpu_thread_event(struct gpu_thread *t, const struct nvml_event *e)
 {
     if (e->type != NVML_EVENT_XID) {
         /* What it means is in the next poll. */
         t->poll_due = gpu_thread_now_ms();
-        return;
+        return true;
     }
-    struct gpu_post *p = NULL;
-    for (size_t i = 0; i < t->scan.n && p == NULL; i++) {
+    for (size_t i = 0; i < t->scan.n; i++) {
         const struct gpu_found *f = &t->scan.items[i];
         if (f->card != e->device)
             continue;
-        p = gpu_thread_new_post(GPU_POST_XID);
+        struct gpu_post *p = gpu_thread_new_post(GPU_POST_XID);
         if (p == NULL)
-            return;
+            return false;
         memcpy(p->uuid, f->mig ? f->parent : f->uuid, sizeof(p->uuid));
         p->xid = e->data;
         p->gpu_instance = e->gpu_instance;
+        gpu_thread_post(t, p);
+        break;
     }
-    gpu_thread_post(t, p);
+    return true;
 }
 
 /* Until a request, the stop, or the end of the time. */
@@ -314,7 +323,6 @@ static void gpu_thread_sleep(struct gpu_thread *t, uint64_t ms)
 
 static void gpu_thread_wait(struct gpu_thread *t)
 {
-    struct nvml_event e;
     uint64_t now = gpu_thread_now_ms();
     if (now >= t->poll_due)
         return;
@@ -323,9 +331,11 @@ static void gpu_thread_wait(struct gpu_thread *t)
         gpu_thread_sleep(t, ms);
         return;
     }
-    int code = nvml_events_wait(t->nvml, t->events, (uint32_t)ms, &e);
+    int code = t->kept ? NVML_OK : nvml_events_wait(t->nvml, t->events, (uint32_t)ms, &t->event);
     if (code == NVML_OK) {
-        gpu_thread_event(t, &e);
+        t->kept = !gpu_thread_event(t, &t->event);
+        if (t->kept)
+            gpu_thread_sleep(t, ms);
     } else if (code != NVML_TIMEOUT) {
         /* As for a lost card, and then at every call: the poll says which card it is. */
         gpu_thread_sleep(t, ms);

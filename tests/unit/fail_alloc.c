@@ -3,6 +3,8 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #define STEPS_MAX 100000
 
@@ -13,6 +15,8 @@ static _Thread_local struct {
     bool hit;
 } state;
 
+static atomic_size_t elsewhere; /* still to fail */
+
 /* Names that the linker's option --wrap requires. */
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
@@ -21,6 +25,11 @@ void *__real_realloc(void *p, size_t size);
 
 static bool fails_now(void)
 {
+    if (atomic_load(&elsewhere) > 0 && gettid() != getpid()) {
+        atomic_fetch_sub(&elsewhere, 1); /* one other thread at most */
+        errno = ENOMEM;
+        return true;
+    }
     state.count++;
     bool fails = (state.mode == FAIL_ONCE && state.count == state.nth) ||
                  (state.mode == FAIL_FROM_THEN_ON && state.count >= state.nth);
@@ -63,6 +72,16 @@ size_t fail_alloc_count(void)
 bool fail_alloc_hit(void)
 {
     return state.hit;
+}
+
+void fail_alloc_elsewhere(size_t n)
+{
+    atomic_store(&elsewhere, n);
+}
+
+size_t fail_alloc_elsewhere_left(void)
+{
+    return atomic_load(&elsewhere);
 }
 
 static size_t staircase(enum fail_alloc_mode mode, enum errc (*scenario)(void *ctx), void *ctx)

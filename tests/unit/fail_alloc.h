@@ -36,3 +36,7 @@ bool fail_alloc_hit(void);
  * makes.
  */
 size_t fail_alloc_each(enum errc (*scenario)(void *ctx), void *ctx);
+
+/* The next n allocations of other threads than the test's fail. */
+void fail_alloc_elsewhere(size_t n);
+size_t fail_alloc_elsewhere_left(void);

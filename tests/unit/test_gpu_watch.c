@@ -237,6 +237,50 @@ START_TEST(a_lack_of_memory_is_no_longer_told_when_it_has_passed)
 
 END_TEST
 
+/* The thread has no memory when the event comes; polls would find nothing. */
+START_TEST(an_xid_waits_for_memory)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "\n");
+    r.s.poll_ms = HOUR_MS;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    fail_alloc_elsewhere(2);
+    world_write(&r.world, CARD("1") "\n" EVENT("1", "79"));
+    gpu_rig_until(&r, "1=GPU-1!");
+    ck_assert_uint_eq(gpu_watch_state(r.watch).xids, 1);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+static unsigned downs;
+
+static void count_downs(void *ctx)
+{
+    const struct gpu_rig *r = ctx;
+    downs += gpu_watch_state(r->watch).phase == GPU_WATCH_NO_DRIVER;
+}
+
+START_TEST(a_poll_without_memory_says_nothing_about_the_cards)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "\n");
+    r.s.on_change = count_downs;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    for (int i = 0; i < 5; i++) {
+        fail_alloc_elsewhere(1);
+        run_while(r.loop, fail_alloc_elsewhere_left() > 0);
+        gpu_rig_poll(&r);
+    }
+    ck_assert_uint_eq(downs, 0);
+    ck_assert_str_eq(gpu_rig_cards(&r), "1=GPU-1");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
 /* Writes a state file in which every index is taken. */
 static void fill_state(const struct gpu_rig *r)
 {
@@ -289,6 +333,8 @@ int main(void)
     tcase_add_test(c, a_driver_that_is_not_there_is_tried_again);
     tcase_add_test(c, only_a_driver_that_was_unloaded_has_reset_the_cards);
     tcase_add_test(c, a_lack_of_memory_is_no_longer_told_when_it_has_passed);
+    tcase_add_test(c, an_xid_waits_for_memory);
+    tcase_add_test(c, a_poll_without_memory_says_nothing_about_the_cards);
     tcase_add_test(c, a_card_too_many_is_left_out_and_the_others_are_watched);
     suite_add_tcase(s, c);
     return unit_main(s);

@@ -52,6 +52,7 @@ class Options:
     seed: int = 0  # of all random choices
     soak: float = 0.0  # minutes of chaos; 0: one round of each fault
     update: bool = False  # write golden texts anew
+    pods: int = 60  # of node_load
 
 
 class Lab:

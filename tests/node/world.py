@@ -36,6 +36,7 @@ class Cluster:
         }
         self.pods: dict[str, dict] = {}  # by UID
         self.history: list[tuple[int, str, dict]] = []  # what the watch of pods has to tell
+        self.shown = 0  # the version of a pod that was sent last
         self.patches: list[tuple[str, dict]] = []  # of pods
         self.strange: list[str] = []  # paths of requests that it may not send
         self.config_map: dict | None = None
@@ -93,6 +94,7 @@ class Handler(BaseHTTPRequestHandler):
     """One request to the API server."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     cluster: Cluster
 
     def log_message(self, *_: object) -> None:
@@ -174,6 +176,7 @@ class Handler(BaseHTTPRequestHandler):
                 at += 1
             if version > seen:
                 self.chunk(kind, item)
+            c.shown = version
 
     def patch_pod(self, patch: dict) -> None:
         """The status of a pod; the caller has the lock."""

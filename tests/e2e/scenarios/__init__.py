@@ -56,5 +56,6 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "rollout",
     "agents",
     "usage",
+    "node_load",
     "chaos",
 ))  # fmt: skip

@@ -35,11 +35,52 @@ static void truth_cards(struct truth *t, const struct checkpoint_entry *e, struc
     card_list_read(indices, ret);
 }
 
+static uint64_t truth_hash(struct str s)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < s.n; i++)
+        hash = (hash ^ (unsigned char)s.p[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static struct truth_device *truth_slot(const struct truth *t, struct str id)
+{
+    size_t at = truth_hash(id) & (t->n_slots - 1);
+    while (t->devices[at].id.p != NULL && !str_eq(t->devices[at].id, id))
+        at = (at + 1) & (t->n_slots - 1);
+    return &t->devices[at];
+}
+
+/* A container may have many thousands of devices, and each is looked up. */
+static void truth_index(struct truth *t, const struct checkpoint *read)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < read->n_entries; i++)
+        n += str_eq(read->entries[i].resource, t->resource) ? read->entries[i].n_ids : 0;
+    size_t slots = 1;
+    while (slots < 2 * n)
+        slots *= 2;
+    t->devices = arena_array(&t->arena, slots, sizeof(t->devices[0]));
+    if (n == 0 || t->devices == NULL)
+        return;
+    memset(t->devices, 0, slots * sizeof(t->devices[0]));
+    t->n_slots = slots;
+    for (size_t i = 0; i < read->n_entries; i++) {
+        const struct checkpoint_entry *e = &read->entries[i];
+        for (size_t k = 0; str_eq(e->resource, t->resource) && k < e->n_ids; k++) {
+            struct truth_device *d = truth_slot(t, e->ids[k]);
+            if (d->id.p == NULL)
+                *d = (struct truth_device){e->ids[k], e};
+        }
+    }
+}
+
 static enum errc truth_parse(struct truth *t, struct err *reterr)
 {
     struct checkpoint read = {.n_entries = 0};
     arena_reset(&t->arena);
     t->now = (struct checkpoint){.n_entries = 0};
+    t->n_slots = 0;
     enum errc code = checkpoint_read(buf_str(&t->text), &t->arena, &read, reterr);
     if (code != OK)
         return code;
@@ -48,6 +89,7 @@ static enum errc truth_parse(struct truth *t, struct err *reterr)
         if (str_eq(read.entries[i].resource, t->resource))
             truth_cards(t, &read.entries[i], &t->cards[i]);
     }
+    truth_index(t, &read);
     if (arena_failed(&t->arena))
         return err_set(reterr, arena_fault(&t->arena), "no room for it");
     t->now = read;
@@ -69,6 +111,7 @@ enum errc truth_load(struct truth *t, struct err *reterr)
     bool missing = code == ERR_NOTFOUND && file_stamp_eq(stamp, none);
     if (missing) {
         t->now = (struct checkpoint){.n_entries = 0};
+        t->n_slots = 0;
     } else if (code != OK) {
         *reterr = why;
         return err_wrap(reterr, "the kubelet's checkpoint");
@@ -76,14 +119,6 @@ enum errc truth_load(struct truth *t, struct err *reterr)
     t->stamp = stamp;
     t->loaded = true;
     return OK;
-}
-
-static uint64_t truth_hash(struct str uid)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < uid.n; i++)
-        hash = (hash ^ (unsigned char)uid.p[i]) * UINT64_C(1099511628211);
-    return hash;
 }
 
 static bool truth_is_gone(const struct truth *t, struct str uid)
@@ -127,14 +162,5 @@ void truth_forget(struct truth *t, const struct roster *r)
 
 const struct checkpoint_entry *truth_owner(const struct truth *t, struct str device)
 {
-    for (size_t i = 0; i < t->now.n_entries; i++) {
-        const struct checkpoint_entry *e = &t->now.entries[i];
-        if (!str_eq(e->resource, t->resource))
-            continue;
-        for (size_t k = 0; k < e->n_ids; k++) {
-            if (str_eq(e->ids[k], device))
-                return e;
-        }
-    }
-    return NULL;
+    return t->n_slots == 0 ? NULL : truth_slot(t, device)->owner;
 }

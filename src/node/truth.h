@@ -12,13 +12,20 @@
 /* Pods that the checkpoint names and the API server does not; the kubelet drops them late. */
 #define TRUTH_GONE_MAX 512
 
+struct truth_device {
+    struct str id; /* absent: a free slot */
+    const struct checkpoint_entry *owner;
+};
+
 struct truth {
     struct str path; /* both borrowed */
     struct str resource;
     struct buf text;
     struct arena arena;
-    struct checkpoint now;   /* views of text and arena */
-    struct card_list *cards; /* of the entries of our resource; in the arena */
+    struct checkpoint now;        /* views of text and arena */
+    struct card_list *cards;      /* of the entries of our resource; in the arena */
+    struct truth_device *devices; /* by the hash of the ID, of our resource; in the arena */
+    size_t n_slots;               /* a power of two; 0: no devices */
     struct file_stamp stamp;
     bool loaded;
     uint64_t gone[TRUTH_GONE_MAX]; /* hashes of UIDs; a ring */

@@ -43,10 +43,10 @@ class World:
         self.kubelet: Kubelet | None = None
         self.node: Node | None = None
 
-    def start(self) -> Node:
+    def start(self, cards: str = CARDS, units: int = 16, *flags: str) -> Node:
         """Starts both, and waits until they know each other."""
-        self.kubelet = Kubelet(self.programs[2], self.plugins, cards=2, units=16)
-        self.node = Node(*self.programs[:2], self.folder, self.server, CARDS)
+        self.kubelet = Kubelet(self.programs[2], self.plugins, cards.count("card "), units)
+        self.node = Node(*self.programs[:2], self.folder, self.server, cards, *flags)
         wait("a registration", self.kubelet.registered.is_set)
         return self.node
 
@@ -296,9 +296,23 @@ def check_reuse(w: World) -> None:
     assert waiting.get(timeout=WAIT_S).status == 0
 
 
+def check_many_devices(w: World) -> None:
+    """100,000 devices: eight containers of 12,500 each get their cards."""
+    cards = "".join(
+        f"card uuid=GPU-{i} name=NVIDIA_A100 bus={0x3B + i:#x} minor={i} mib=25000\n" for i in range(4)
+    )
+    node = w.start(cards, 25_000, "--memory-unit=MiB", "--log-level=info")
+    assert node.metric("cardpack_node_offered_units") == "100000"
+    for i in range(8):
+        w.is_right(f"p{i}", 12_500, i // 2)
+    w.cluster.put(pod("more", "0", 1))
+    w.kubelet.free[0] = {0}  # type: ignore[union-attr]
+    assert w.admit("more", 1).status != 0
+
+
 CHECKS: tuple[Callable[[World], None], ...] = (
     check_annotations, check_claims, check_vacated, check_names, check_checkpoint, check_sockets, check_state,
-    check_reuse,
+    check_reuse, check_many_devices,
 )  # fmt: skip
 
 

@@ -54,6 +54,7 @@ struct pod_view {
     bool never_preempts;     /* spec.preemptionPolicy is Never */
     bool deleting;           /* metadata.deletionTimestamp is set */
     bool initialized;        /* condition Initialized: the init containers are done */
+    bool ready;              /* condition Ready */
     struct condition_view scheduled; /* PodScheduled: what the scheduler says of the pod */
     struct str idx;                  /* GPUSHARE_ANNOTATION_...; absent if the pod has none */
     struct str assigned;

@@ -322,12 +322,15 @@ static struct str kube_read_condition(struct jread *r, struct condition_view *re
 static void kube_read_conditions(struct jread *r, struct pod_view *pod)
 {
     pod->initialized = false;
+    pod->ready = false;
     pod->scheduled = (struct condition_view){.since_s = 0};
     jread_array (r) {
         struct condition_view c;
         struct str type = kube_read_condition(r, &c);
         if (str_eq(type, STR("Initialized")))
             pod->initialized = pod->initialized || str_eq(c.status, STR("True"));
+        else if (str_eq(type, STR("Ready")))
+            pod->ready = str_eq(c.status, STR("True"));
         else if (str_eq(type, STR("PodScheduled")))
             pod->scheduled = c;
     }

@@ -29,13 +29,12 @@ struct checkup {
 
 /* ---- objects ---- */
 
-/* Whether the node has the label by which gpushare's plugin is started there. */
-static bool doctor_is_wanted(struct jread *r)
+/* The labels by which the device plugins are started there. */
+static void doctor_read_labels(struct jread *r, struct doctor_marks *ret)
 {
     struct str key;
     struct str field;
     struct str label;
-    bool wanted = false;
     jread_object (r, key) {
         if (!str_eq(key, STR("metadata"))) {
             jread_skip(r);
@@ -48,13 +47,14 @@ static bool doctor_is_wanted(struct jread *r)
             }
             jread_object (r, label) {
                 if (str_eq(label, STR("gpushare")))
-                    wanted = str_eq(jread_str(r), STR("true"));
+                    ret->gpushare = str_eq(jread_str(r), STR("true"));
+                else if (str_eq(label, STR("cardpack.io/node")))
+                    ret->ours = str_eq(jread_str(r), STR("true"));
                 else
                     jread_skip(r);
             }
         }
     }
-    return wanted;
 }
 
 static void doctor_take_node(struct checkup *x, struct str json)
@@ -66,9 +66,11 @@ static void doctor_take_node(struct checkup *x, struct str json)
     kube_read_node(&r, &x->scratch, &v);
     if (jread_finish(&r, NULL) != OK)
         return;
+    struct doctor_marks marks = {.node = v.name, .table = v.has_cards};
     jread_init(&r, json, &x->scratch);
-    bool wanted = doctor_is_wanted(&r);
-    doctor_node(x->findings, &v, cache_node(&x->cache, v.name), wanted);
+    doctor_read_labels(&r, &marks);
+    doctor_plugins_mark(&x->system, &marks, x->findings->arena);
+    doctor_node(x->findings, &v, cache_node(&x->cache, v.name), &marks);
 }
 
 static void doctor_take_data(struct checkup *x, struct str json, struct str name)
@@ -124,6 +126,7 @@ static void doctor_on_begin(void *ctx)
     x->findings->n = x->at.n;
     memcpy(x->findings->counts, x->at.counts, sizeof(x->at.counts));
     x->system.n_plugins = x->system_at.n_plugins;
+    x->system.n_marks = x->system_at.n_marks;
     x->system.extender = x->system_at.extender;
     x->system.leader = x->system_at.leader;
     x->system.n_leaders = x->system_at.n_leaders;

@@ -45,8 +45,17 @@ struct str finding_pod(const struct findings *f, struct str namespace, struct st
 
 /* ---- checks of nodes: doctor_nodes.c ---- */
 
-/* `n` is the view's node in the cache; `wanted`: the node has gpushare's label for its plugin. */
-void doctor_node(struct findings *f, const struct node_view *v, const struct node *n, bool wanted);
+/* What says which device plugin belongs on a node. */
+struct doctor_marks {
+    struct str node;
+    bool gpushare; /* label gpushare=true: gpushare's plugin */
+    bool ours;     /* label cardpack.io/node=true: cardpack-node */
+    bool table;    /* annotation cardpack.io/cards */
+};
+
+/* `n` is the view's node in the cache. */
+void doctor_node(struct findings *f, const struct node_view *v, const struct node *n,
+                 const struct doctor_marks *m);
 
 /* The ConfigMap of a node's unhealthy cards. */
 void doctor_health(struct findings *f, const struct cache *c, struct str name, struct str gpus);
@@ -62,11 +71,24 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct pod_view
 
 /* ---- checks of the programs: doctor_system.c ---- */
 
-/* What the pods of all namespaces say of the programs that belong to cardpack. */
+/* A pod of a device plugin. */
+struct doctor_plugin {
+    struct str node;
+    struct str namespace;
+    struct str name;
+    bool ours; /* cardpack-node; else gpushare's */
+    bool runs;
+    bool ready;
+};
+
+/* What the nodes, and the pods of all namespaces, say of the programs that belong to cardpack. */
 struct doctor_system {
-    struct str *plugins; /* the nodes with a running device plugin, n_plugins of them */
+    struct doctor_plugin *plugins; /* those that have not ended */
     size_t n_plugins;
     size_t cap;
+    struct doctor_marks *marks; /* of each node */
+    size_t n_marks;
+    size_t marks_cap;
     struct str extender; /* a pod of gpushare's extender that runs; absent: none */
     struct str leader;   /* a pod of cardpack with the leader's label; absent: none */
     size_t n_leaders;
@@ -74,6 +96,18 @@ struct doctor_system {
 };
 
 void doctor_system_take(struct doctor_system *s, const struct pod_view *v, struct arena *a);
+
+/* ---- checks of the device plugins: doctor_plugins.c ---- */
+
+void doctor_plugins_mark(struct doctor_system *s, const struct doctor_marks *m, struct arena *a);
+void doctor_plugins_take(struct doctor_system *s, const struct pod_view *v, struct arena *a);
+
+/* Needs the nodes of the cache. */
+void doctor_plugins(struct findings *f, const struct doctor_system *s, const struct cache *c);
+
+/* ---- checks of the programs, continued: doctor_system.c ---- */
+
+struct str doctor_system_label(const struct pod_view *v, struct str key); /* "": none */
 
 /* What cardpack answered. */
 struct doctor_daemon {

@@ -49,12 +49,15 @@ struct str finding_pod(const struct findings *f, struct str namespace, struct st
 
 /* True: the node has cards, and the other checks make sense. */
 static bool doctor_nodes_check_fault(struct findings *f, const struct node_view *v,
-                                     const struct node *n, bool wanted, struct str object)
+                                     const struct node *n, const struct doctor_marks *m,
+                                     struct str object)
 {
-    if (n->fault == NODE_NOT_SHARED && (wanted || v->has_cards))
+    if (n->fault == NODE_NOT_SHARED && (m->gpushare || m->ours || v->has_cards))
         finding_add(f, FINDING_FAIL, object, LOOK_AT_PLUGIN,
                     "no aliyun.com/gpu-mem in its capacity, although it has the %s",
-                    wanted ? "label gpushare=true" : "annotation cardpack.io/cards");
+                    m->ours       ? "label cardpack.io/node=true"
+                    : m->gpushare ? "label gpushare=true"
+                                  : "annotation cardpack.io/cards");
     else if (n->fault == NODE_NOT_SHARED && v->mem.p != NULL)
         finding_add(
             f, FINDING_FAIL, object, LOOK_AT_PLUGIN,
@@ -142,12 +145,13 @@ static void doctor_nodes_check_marks(struct findings *f, const struct node_view 
                     "label cardpack.io/isolation: \"%.*s\" counts as none", STR_ARG(v->isolation));
 }
 
-void doctor_node(struct findings *f, const struct node_view *v, const struct node *n, bool wanted)
+void doctor_node(struct findings *f, const struct node_view *v, const struct node *n,
+                 const struct doctor_marks *m)
 {
     if (n == NULL || n->sizes == NULL)
         return;
     struct str object = finding_node(f, v->name);
-    if (!doctor_nodes_check_fault(f, v, n, wanted, object))
+    if (!doctor_nodes_check_fault(f, v, n, m, object))
         return;
     doctor_nodes_check_table(f, v, n, object);
     if (n->limit < n->total)
@@ -219,8 +223,8 @@ void doctor_usage(struct findings *f, const struct cache *c)
     }
     if (nodes == 0)
         finding_add(f, FINDING_FAIL, STR("nodes"),
-                    "install the device plugin on the nodes with GPUs, and give them the label "
-                    "gpushare=true",
+                    "install cardpack-node, and give the nodes with GPUs the label "
+                    "cardpack.io/node=true",
                     "no node has aliyun.com/gpu-mem and cards");
     else
         finding_add(f, FINDING_OK, STR("nodes"), "", "%zu node%s with %zu card%s", nodes,

@@ -1,12 +1,12 @@
-/* What doctor says of the programs: cardpack, gpushare's extender, the device plugin,
- * kube-scheduler's configuration, and the rights of the user. */
+/* What doctor says of the programs: cardpack, gpushare's extender, kube-scheduler's configuration,
+ * and the rights of the user. */
 #include "codec/yaml.h"
 #include "core/gpushare.h"
 #include "kubectl/doctor.h"
 
 #define CONFIGURATION STR("KubeSchedulerConfiguration")
 
-static struct str doctor_system_label(const struct pod_view *v, struct str key)
+struct str doctor_system_label(const struct pod_view *v, struct str key)
 {
     for (size_t i = 0; i < v->n_labels; i++) {
         if (str_eq(v->labels[i].key, key))
@@ -19,6 +19,7 @@ void doctor_system_take(struct doctor_system *s, const struct pod_view *v, struc
 {
     struct str component = doctor_system_label(v, STR("component"));
     struct str name = doctor_system_label(v, STR("app.kubernetes.io/name"));
+    doctor_plugins_take(s, v, a);
     if (!str_eq(v->phase, STR("Running")))
         return;
     if (str_eq(component, STR("gpushare-schd-extender")) ||
@@ -31,13 +32,6 @@ void doctor_system_take(struct doctor_system *s, const struct pod_view *v, struc
             s->leader = arena_dup(a, v->name);
         }
     }
-    if (!str_eq(component, STR("gpushare-device-plugin")) && !str_eq(name, STR("cardpack-node")))
-        return;
-    struct str *grown = arena_grow(a, s->plugins, s->n_plugins, &s->cap, sizeof(*grown));
-    if (grown == NULL)
-        return;
-    s->plugins = grown;
-    s->plugins[s->n_plugins++] = arena_dup(a, v->node);
 }
 
 /* ---- cardpack ---- */
@@ -101,34 +95,6 @@ void doctor_daemon(struct findings *f, const struct doctor_system *s, const stru
 
 /* ---- gpushare ---- */
 
-static size_t doctor_system_plugins_on(const struct doctor_system *s, struct str node)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_plugins; i++)
-        n += str_eq(s->plugins[i], node) ? 1 : 0;
-    return n;
-}
-
-static void doctor_system_check_plugins(struct findings *f, const struct doctor_system *s,
-                                        const struct cache *c)
-{
-    size_t cursor = 0;
-    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
-         n = cache_next_node(c, &cursor)) {
-        size_t plugins = n->fault == NODE_OK ? doctor_system_plugins_on(s, n->name) : 1;
-        if (plugins == 0)
-            finding_add(f, FINDING_WARN, finding_node(f, n->name),
-                        "if the device plugin is a pod, find out why it does not run there: "
-                        "kubectl describe daemonset; if it is no pod, ignore this",
-                        "it has cards, and no pod of a device plugin runs there");
-        else if (plugins > 1)
-            finding_add(f, FINDING_FAIL, finding_node(f, n->name),
-                        "keep one of them: remove the node's label gpushare=true, or the label of "
-                        "the other DaemonSet",
-                        "%zu pods of device plugins run there, for the same resource", plugins);
-    }
-}
-
 void doctor_system(struct findings *f, const struct doctor_system *s, const struct cache *c)
 {
     if (s->extender.n > 0)
@@ -138,13 +104,7 @@ void doctor_system(struct findings *f, const struct doctor_system *s, const stru
                     "gpushare's extender runs beside cardpack, as pod %.*s: two extenders give the "
                     "same memory to two pods",
                     STR_ARG(s->extender));
-    if (s->n_plugins > 0)
-        doctor_system_check_plugins(f, s, c);
-    else
-        finding_add(f, FINDING_WARN, STR("device plugin"),
-                    "if it is no pod, or has other labels, ignore this",
-                    "no pod with the label component=gpushare-device-plugin or "
-                    "app.kubernetes.io/name=cardpack-node runs");
+    doctor_plugins(f, s, c);
 }
 
 /* ---- kube-scheduler ---- */

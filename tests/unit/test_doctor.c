@@ -100,9 +100,22 @@ static const struct {
 START_TEST(checks_nodes)
 {
     set_node(&rig, nodes[_i].node);
-    doctor_node(&found, &nodes[_i].node, cache_node(&rig.cache, STR("n")), nodes[_i].wanted);
+    struct doctor_marks marks = {.gpushare = nodes[_i].wanted};
+    doctor_node(&found, &nodes[_i].node, cache_node(&rig.cache, STR("n")), &marks);
     is_found(nodes[_i].found);
     ck_assert_uint_eq(found.n, nodes[_i].found[0] == '\0' ? 0 : 1);
+}
+
+END_TEST
+
+START_TEST(misses_the_devices_of_cardpack_node)
+{
+    const struct node_view bare = {.name = S("n")};
+    const struct doctor_marks marks = {.ours = true};
+    set_node(&rig, bare);
+    doctor_node(&found, &bare, cache_node(&rig.cache, STR("n")), &marks);
+    is_found("FAIL node/n: no aliyun.com/gpu-mem in its capacity, although it has the label "
+             "cardpack.io/node=true");
 }
 
 END_TEST
@@ -210,7 +223,7 @@ END_TEST
 
 static const struct pod_view running[] = {
     POD("plugin", LABELS("component", "gpushare-device-plugin"), .node = S("n")),
-    POD("agent", LABELS("app.kubernetes.io/name", "cardpack-node"), .node = S("n")),
+    POD("agent", LABELS("app.kubernetes.io/name", "cardpack-node"), .node = S("n"), .ready = true),
     POD("cardpack-1", LABELS("app.kubernetes.io/name", "cardpack")),
     POD("gpushare-schd-extender-x", .phase = S("Running")),
     POD("gpushare-schd-extender-y", .phase = S("Pending")),
@@ -222,6 +235,7 @@ START_TEST(knows_what_runs)
     struct doctor_system s = {.n_plugins = 0};
     struct node_view n = TWO_CARDS;
     struct node_view m = {.name = S("m"), .mem = S("16"), .count = S("1")};
+    struct doctor_marks marks[] = {{.node = STR("n"), .table = true}, {.node = STR("m")}};
     set_node(&rig, n);
     doctor_system(&found, &s, &rig.cache);
     is_found("WARN device plugin: no pod with the label component=gpushare-device-plugin");
@@ -231,12 +245,69 @@ START_TEST(knows_what_runs)
     ck_assert_uint_eq(s.n_replicas, 1);
     ck_assert_uint_eq(s.n_leaders, 0);
     set_node(&rig, m);
+    for (size_t i = 0; i < COUNT_OF(marks); i++)
+        doctor_plugins_mark(&s, &marks[i], &arena);
     doctor_system(&found, &s, &rig.cache);
     is_found("FAIL gpushare-schd-extender: gpushare's extender runs beside cardpack, as pod "
              "gpushare-schd-extender-x: ");
     is_found("FAIL node/n: 2 pods of device plugins run there, for the same resource\n");
     is_found("WARN node/m: it has cards, and no pod of a device plugin runs there\n");
     ck_assert_uint_eq(found.n, 4);
+}
+
+END_TEST
+
+#define AGENT(state, is_ready)                                                                   \
+    {                                                                                            \
+        .namespace = S("ns"), .name = S("p"), .node = S("n"), .phase = S(state),                 \
+        .ready = (is_ready),                                                                     \
+        .labels = LIST_OF(struct label_view, {S("app.kubernetes.io/name"), S("cardpack-node")}), \
+        .n_labels = 1                                                                            \
+    }
+#define GPUSHARES POD("p", LABELS("component", "gpushare-device-plugin"), .node = S("n"))
+
+static const struct {
+    struct doctor_marks marks;
+    struct pod_view pod;
+    const char *found;
+} plugins[] = {
+    {{.ours = true, .table = true}, AGENT("Running", true), ""},
+    {{.gpushare = true}, GPUSHARES, ""},
+    {{.gpushare = true, .ours = true},
+     GPUSHARES,
+     "WARN node/n: it has both labels, gpushare=true and cardpack.io/node=true: cardpack-node does "
+     "not run there\n"},
+    {{.ours = true},
+     GPUSHARES,
+     "FAIL node/n: it has the label cardpack.io/node=true, and no pod of cardpack-node\n"},
+    {{.ours = true},
+     AGENT("Running", true),
+     "FAIL node/n: cardpack-node is there, and the node has no annotation cardpack.io/cards\n"},
+    {{.ours = true, .table = true},
+     AGENT("Running", false),
+     "FAIL pod/ns/p: cardpack-node on node n is not ready: no new container gets a card there\n"},
+    {{.ours = true, .table = true},
+     AGENT("Pending", false),
+     "FAIL pod/ns/p: cardpack-node on node n does not run: no new container gets a card there\n"},
+    {{.table = true},
+     AGENT("Failed", false),
+     "FAIL node/n: it has a table of cards, no device plugin, and not the label "
+     "cardpack.io/node=true by which cardpack-node runs there\n"
+     "WARN device plugin: no pod with the label component=gpushare-device-plugin or "
+     "app.kubernetes.io/name=cardpack-node runs\n"},
+};
+
+START_TEST(checks_device_plugins)
+{
+    struct doctor_system s = {.n_plugins = 0};
+    struct doctor_marks marks = plugins[_i].marks;
+    struct node_view n = TWO_CARDS;
+    marks.node = STR("n");
+    set_node(&rig, n);
+    doctor_plugins_mark(&s, &marks, &arena);
+    doctor_plugins_take(&s, &plugins[_i].pod, &arena);
+    doctor_plugins(&found, &s, &rig.cache);
+    ck_assert_str_eq(findings(), plugins[_i].found);
 }
 
 END_TEST
@@ -349,10 +420,12 @@ int main(void)
     TCase *tc = tcase_create("doctor");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, checks_nodes, 0, COUNT_OF(nodes));
+    tcase_add_test(tc, misses_the_devices_of_cardpack_node);
     tcase_add_loop_test(tc, checks_unhealthy_cards, 0, COUNT_OF(healths));
     tcase_add_loop_test(tc, checks_pods, 0, COUNT_OF(pods));
     tcase_add_test(tc, checks_the_use_of_cards);
     tcase_add_test(tc, knows_what_runs);
+    tcase_add_loop_test(tc, checks_device_plugins, 0, COUNT_OF(plugins));
     tcase_add_loop_test(tc, checks_cardpack, 0, COUNT_OF(daemons));
     tcase_add_loop_test(tc, checks_the_configuration_of_kube_scheduler, 0, COUNT_OF(schedulers));
     tcase_add_test(tc, shows_the_gravest_first);

@@ -45,7 +45,8 @@ static const char whole_pod[] =
     "\"copy\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"9\"}}},{\"name\":\"proxy\","
     "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}},\"restartPolicy\":\"Always\"}],"
     "\"nodeName\":\"node-1\",\"overhead\":{\"cpu\":\"1\",\"aliyun.com/gpu-mem\":\"3\"}},"
-    "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"message\":null},{\"lastProbeTime\":null,"
+    "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"message\":null,\"status\":\"True\"},{"
+    "\"lastProbeTime\":null,"
     "\"lastTransitionTime\":\"2026-11-22T05:40:00Z\",\"message\":\"0/2 nodes: \\\"x\\\"\","
     "\"reason\":\"Unschedulable\",\"status\":\"False\",\"type\":\"PodScheduled\"},"
     "{\"lastTransitionTime\":\"soon\",\"status\":\"True\",\"type\":\"Initialized\"}],"
@@ -64,7 +65,7 @@ START_TEST(reads_a_whole_pod)
     check_text(p.node, "node-1");
     check_text(p.phase, "Running");
     check_text(p.mem_overhead, "3");
-    ck_assert(p.deleting && p.initialized);
+    ck_assert(p.deleting && p.initialized && p.ready);
     check_text(p.scheduled.status, "False");
     check_text(p.scheduled.reason, "Unschedulable");
     check_text(p.scheduled.message, "0/2 nodes: \"x\"");

@@ -102,6 +102,12 @@ def breakages(bench: Bench) -> list[tuple[Callable[[], object], str]]:
          "fail gpushare-schd-extender: gpushare's extender runs beside cardpack, as pod gushare"),
         (lambda: system_pod(bench, "agent", {"app.kubernetes.io/name": "cardpack-node"}, "n1"),
          "fail node/n1: 2 pods of device plugins run there"),
+        (lambda: None, "fail pod/kube-system/agent: cardpack-node on node n1 is not ready"),
+        (lambda: None, "fail node/n1: cardpack-node is there, and the node has no annotation"),
+        (lambda: patch_node(bench, "n2", labels={"cardpack.io/node": "true"}),
+         "fail node/n2: it has the label cardpack.io/node=true, and no pod of cardpack-node"),
+        (lambda: patch_node(bench, "n1", labels={"cardpack.io/node": "true", "gpushare": "true"}),
+         "warn node/n1: it has both labels"),
         (lambda: config_map(bench, "e2e-scheduler", {
             "c": CONFIG.replace("aliyun.com/gpu-mem", "nvidia.com/gpu")}),
          "fail configmap/kube-system/e2e-scheduler: managedResources of the extender"),

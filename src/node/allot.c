@@ -29,7 +29,7 @@ struct ask {
     int64_t n;         /* devices */
     uint64_t since_ms; /* when it came */
     struct err why;    /* why it waits */
-    char device[16];   /* the first one, with a NUL */
+    char *device;      /* the first one; owned */
     char *owner;       /* of Allocate: UID of the pod that has one of the devices already; owned */
 };
 
@@ -84,6 +84,7 @@ static uint64_t allot_age(const struct allot *a, const struct ask *k)
 static void allot_drop(struct ask *k)
 {
     list_remove(&k->link);
+    mem_free(k->device);
     mem_free(k->owner);
     mem_free(k);
 }
@@ -308,21 +309,36 @@ static void allot_on_tick(struct timer *t)
 
 /* ---- the kubelet's calls ---- */
 
+static char *allot_copy(struct str s)
+{
+    char *z = mem_alloc(s.n + 1);
+    if (z == NULL)
+        return NULL;
+    if (s.n > 0)
+        memcpy(z, s.p, s.n);
+    z[s.n] = '\0';
+    return z;
+}
+
+/* The device may be another plugin's: a container that this one started is started again. */
 static struct ask *allot_ask(struct allot *a, struct grpc_call *call,
                              const struct allocate_container *q)
 {
-    if (q->n_ids == 0 || q->ids[0].n >= sizeof(((struct ask *)NULL)->device)) {
-        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, STR("no device, or a device that is not ours"));
+    if (q->n_ids == 0) {
+        grpc_call_fail(call, GRPC_INVALID_ARGUMENT, STR("no device"));
         return NULL;
     }
     struct ask *k = mem_alloc(sizeof(*k));
-    if (k == NULL) {
+    char *device = allot_copy(q->ids[0]);
+    if (k == NULL || device == NULL) {
+        mem_free(device);
+        mem_free(k);
         grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, STR("no memory"));
         return NULL;
     }
     *k = (struct ask){.call = call, .n = (int64_t)q->n_ids, .since_ms = loop_now_ms(a->s.loop)};
+    k->device = device;
     k->why = (struct err)ERR_INIT;
-    memcpy(k->device, q->ids[0].p, q->ids[0].n);
     list_push_back(&a->asks, &k->link);
     return k;
 }
@@ -338,12 +354,8 @@ static bool allot_find_owner(struct allot *a, struct ask *k, const struct alloca
         owner = truth_owner(&a->truth, q->ids[i]);
     if (owner == NULL || roster_find(&a->roster, owner->pod_uid) == NULL)
         return true; /* the kubelet has taken them back from a pod that has ended */
-    k->owner = mem_alloc(owner->pod_uid.n + 1);
-    if (k->owner == NULL)
-        return false;
-    memcpy(k->owner, owner->pod_uid.p, owner->pod_uid.n);
-    k->owner[owner->pod_uid.n] = '\0';
-    return true;
+    k->owner = allot_copy(owner->pod_uid);
+    return k->owner != NULL;
 }
 
 void allot_allocate(struct allot *a, struct grpc_call *call, const struct allocate_request *q)
@@ -432,6 +444,14 @@ void allot_registered(struct allot *a, bool kubelet_restarted)
 
 /* ---- the pods and the cards ---- */
 
+/* Not only when the kubelet asks: another plugin may have given pods other cards than annotated. */
+static void allot_look(struct allot *a)
+{
+    struct err e = ERR_INIT;
+    if (a->listed && a->roster.n_cards > 0)
+        (void)allot_refresh(a, false, &e); /* the next call of the kubelet tells an error */
+}
+
 void allot_list_begin(struct allot *a)
 {
     roster_list_begin(&a->roster);
@@ -443,6 +463,7 @@ void allot_list_end(struct allot *a)
     roster_list_end(&a->roster);
     a->listed = true;
     a->listing = false;
+    allot_look(a);
     allot_step(a);
 }
 
@@ -476,6 +497,7 @@ void allot_set_offer(struct allot *a, const struct offer *o)
     for (size_t i = 0; i < n; i++)
         cards[i] = (struct roster_card){.index = o->items[i].index, .total = o->items[i].units};
     roster_set_cards(&a->roster, cards, n);
+    allot_look(a);
     allot_step(a);
 }
 

@@ -45,6 +45,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "page",
     "peers",
     "migration",
+    "node_migration",
     "swaps",
     "stalled",
     "scale",

@@ -93,11 +93,11 @@ def helm(*args: str | Path, good: bool = True, kubeconfig: Path | None = None) -
     return done.stdout if good else done.stderr
 
 
-def chart(bench: Bench, *args: str, name: str = "cardpack", namespace: str = "kube-system") -> str:
-    """Renders the chart for this release of Kubernetes."""
-    return helm(
-        "template", name, CHART, "--namespace", namespace, "--kube-version", bench.version, *args
-    )
+def chart(bench: Bench, *args: str, name: str = "cardpack", node: bool = False) -> str:
+    """Renders the chart for this release of Kubernetes. node: with cardpack-node, the chart's default."""
+    more = () if node else ("--set", "node.enabled=false")
+    release = (name, CHART, "--namespace", "kube-system", "--kube-version", bench.version)
+    return helm("template", *release, *more, *args)
 
 
 def objects(bench: Bench, text: str) -> list[Json]:

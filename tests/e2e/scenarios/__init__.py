@@ -9,6 +9,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "overlays",
     "beside",
     "chart",
+    "chart_node",
     "confined",
     "attacks",
     "packing",

@@ -1,4 +1,4 @@
-"""cardpack-node, with the rights of manifests/node.yaml and a double of NVIDIA's library."""
+"""cardpack-node, with the rights of manifests/node and a double of NVIDIA's library."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start(bench: Bench, ports: Ports) -> Component:
     program, double = folder / "cardpack-node", folder / "tests/nvml/libnvidia-ml.so.1"
     if not program.exists() or not double.exists():
         raise Skipped(f"there is no {program} or no {double}")
-    bench.cluster.kubectl("apply", "-f", str(MANIFESTS / "node.yaml"))
+    bench.cluster.kubectl("apply", "-f", str(MANIFESTS / "node" / "cardpack-node.yaml"))
     token = bench.cluster.service_account_token("kube-system", "cardpack-node")
     kubeconfig = bench.cluster.write_kubeconfig(bench.workdir / "node.kubeconfig", token)
     (bench.workdir / "world").write_text(WORLD)
@@ -128,7 +128,7 @@ def cards_are_announced(bench: Bench) -> None:
         no_more_rights(bench)
     finally:
         node.terminate()
-        bench.cluster.kubectl("delete", "-f", str(MANIFESTS / "node.yaml"))
+        bench.cluster.kubectl("delete", "-f", str(MANIFESTS / "node" / "cardpack-node.yaml"))
         bench.cluster.api("DELETE", MAP)
         bench.cluster.api("DELETE", USAGE)
         ports.close()

@@ -161,11 +161,18 @@ def _without(value: Json) -> Json:
 
 @scenario("real")
 def chart_is_the_overlays(bench: Bench) -> None:
-    """The chart's default is overlays/kubeadm; its values can make the base and each other overlay."""
+    """The chart's default is overlays/kubeadm; its values can make the base and each other overlay.
+
+    Each has cardpack-node beside it, with the objects of manifests/node.
+    """
+    node = _plain(objects(bench, kustomize(MANIFESTS / "node")))
+    check(len(node) == 6, set(node))
     for name, values in SAME.items():
         folder = MANIFESTS / "base" if name == "base" else overlay(bench, name)
-        ours = _plain(objects(bench, chart(bench, *_sets(values))))
+        ours = _plain(objects(bench, chart(bench, *_sets(values), node=True)))
         theirs = _plain(objects(bench, kustomize(folder)))
+        check(not set(theirs) & set(node), f"{name}: {set(theirs) & set(node)}")
+        theirs |= node
         check(set(ours) == set(theirs), f"{name}: {set(ours) ^ set(theirs)}")
         for key, item in ours.items():
             check(item == theirs[key], f"{name}: {key}: {item}, not {theirs[key]}")
@@ -343,7 +350,7 @@ def _leaves(schema: Json, values: Json, prefix: str = "") -> list[tuple[str, Jso
     found: list[tuple[str, Json]] = []
     for key, inner in schema["properties"].items():
         name = f"{prefix}{key}"
-        if "properties" in inner and name not in ("config", "seccompProfile"):
+        if "properties" in inner and name not in ("config", "node.config", "seccompProfile"):
             found += _leaves(inner, values[key], f"{name}.")
         else:
             found.append((name, values.get(key)))
@@ -354,7 +361,8 @@ def _leaves(schema: Json, values: Json, prefix: str = "") -> list[tuple[str, Jso
 def chart_installed(bench: Bench) -> None:
     """Helm installs the chart into its own namespace, upgrades it, and removes all of it."""
     admin = bench.cluster.admin_kubeconfig
-    release = ("packer", CHART, "--namespace", bench.namespace, "--set", "mode=second-scheduler")
+    release = ("packer", CHART, "--namespace", bench.namespace,
+               "--set", "mode=second-scheduler", "--set", "node.enabled=false")  # fmt: skip
     said = helm("install", *release, kubeconfig=admin)
     check("schedulerName: cardpack" in said, said)
     try:

@@ -139,7 +139,7 @@ def ends_before_it_is_killed(lab: Lab) -> None:
         check_end(int(grace[0]), check_config(lab, re.findall(r"--shutdown-[a-z]+=\w+", text)))
     # No other setting in these files changes either time.
     chart = MANIFESTS / "helm"
-    node = MANIFESTS / "node.yaml"  # cardpack-node ends within 2 s
+    node = MANIFESTS / "node" / "cardpack-node.yaml"  # cardpack-node ends within 2 s
     check("terminationGracePeriodSeconds: 5" in texts[node], node)
     others = [p for p in texts if p not in pods and p != node and chart not in p.parents]
     said = [p for p in others if re.search("terminationGrace|shutdown-", texts[p])]

@@ -1,0 +1,26 @@
+{{/* cardpack-node: its names, labels and flags. */}}
+{{- define "cardpack.nodeName" -}}
+{{ include "cardpack.fullname" . }}-node
+{{- end -}}
+
+{{- define "cardpack.nodeSelector" -}}
+app.kubernetes.io/name: cardpack-node
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "cardpack.nodeLabels" -}}
+{{ include "cardpack.nodeSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* YAML 1.1 reads on and off as booleans. */}}
+{{- define "cardpack.nodeArgs" -}}
+{{- range $flag, $value := .Values.node.config }}
+- {{ printf "--%s=%s" $flag (kindIs "bool" $value | ternary (ternary "on" "off" (eq (toString $value) "true")) (toString $value)) | quote }}
+{{- end }}
+{{- if or (ne .Values.node.address "127.0.0.1") (ne (int .Values.node.port) 9410) }}
+- --listen={{ .Values.node.address }}:{{ .Values.node.port }}
+{{- end }}
+{{- end -}}

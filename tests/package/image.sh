@@ -37,6 +37,26 @@ build_image() {
         --file manifests/image/Containerfile --build-arg "VERSION=$version" --tag "cardpack:$version" .
 }
 
+build_node_image() { # the stages that both images have are there already
+    engine build --pull=never --isolation=chroot --network=host --quiet --target cardpack-node \
+        --file manifests/image/Containerfile --build-arg "VERSION=$version" --tag "cardpack-node:$version" .
+}
+
+# Root, as the DaemonSet starts it, without a capability; it ends at the missing name of its node.
+node_image_runs() {
+    local run=(engine run --rm --network=none "${LIMITS[@]}" --read-only --read-only-tmpfs=false --cap-drop=ALL
+        --security-opt=no-new-privileges "cardpack-node:$version")
+    same "cardpack-node $version" "${run[@]}" --version || return 1
+    ! "${run[@]}" >"$scratch/log" 2>&1 && grep -F 'node-name' "$scratch/log"
+}
+
+only_the_node_program() {
+    local mounted
+    mounted=$(engine image mount "cardpack-node:$version") || return 1
+    same "$mounted/usr/bin/cardpack-node" find "$mounted" -type f -perm /111 -not -name '*.so*' &&
+        same '' find "$mounted" \( -perm /6000 -o -not -user root -o -type f -perm /022 \)
+}
+
 refuses_another_version() {
     ! scripts/image-root build/cardpack 9.9.9 "$scratch/9.9.9" >"$scratch/refused" 2>&1 &&
         grep -F 'VERSION is "9.9.9"' "$scratch/refused" && [[ ! -e $scratch/9.9.9 ]]
@@ -172,4 +192,7 @@ image() {
     check 'it has nothing to complain about' log_of served
     check 'SIGTERM ends it with status 0' ends_with_0 served
     check 'it looks for an API server by name' looks_for_a_server
+    check 'the image of cardpack-node builds' build_node_image
+    check 'it starts as root without a capability' node_image_runs
+    check 'there is nothing to run in it but cardpack-node' only_the_node_program
 }

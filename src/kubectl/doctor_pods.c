@@ -104,6 +104,13 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct pod_view
         finding_add(f, FINDING_WARN, object, "correct the name: docs/requests.md has all of them",
                     "annotation %.*s has no effect: cardpack does not know it",
                     STR_ARG(str_head(v->unknown, 80)));
+    if (v->vacated.p != NULL)
+        finding_add(f, FINDING_WARN, object,
+                    "cardpack-node on the node finishes it in some milliseconds: look at its log; "
+                    "if another device plugin runs there now, remove the annotation",
+                    "it exchanges its cards with another pod, by annotation %.*s: no pod is placed "
+                    "on node %.*s meanwhile",
+                    STR_ARG(CARDPACK_ANNOTATION_VACATED), STR_ARG(v->node));
     if (pod_view_bound(v))
         doctor_pods_check_bound(f, c, &r, v, now_s, object);
     else if (v->idx.p != NULL || v->said_allocation)

@@ -155,6 +155,9 @@ static const struct {
     {PLAIN("p", "8"), ""},
     {PLAIN("p", "8", AT(1), .assigned = S("true")), ""},
     {PLAIN("p", "8", .node = S("n"), .phase = S("Succeeded")), ""},
+    {PLAIN("p", "8", AT(1), .assigned = S("true"), .vacated = S("0")),
+     "WARN pod/ns/p: it exchanges its cards with another pod, by annotation "
+     "cardpack.io/vacated-cards: no pod is placed on node n meanwhile\n"},
     {POD("p", .node = S("n"), .phase = S("Running")), ""}, /* it asks for no card */
     {PLAIN("p", "x"), "FAIL pod/ns/p: its request is not valid: container \"m0\": "},
     {PLAIN("p", "8", .unknown = S("cardpack.io/odd")),

@@ -186,6 +186,22 @@ def fill(sides: Sides, prefix: str, mem: int) -> list[str]:
     raise AssertionError(f"the node is never full: {found}")
 
 
+def refused(sides: Sides, name: str, mem: int, card: str) -> None:
+    """A pod that was bound past cardpack to a card that has no room beside the old pods: it may not start."""
+    notes = {IDX: card, "ALIYUN_COM_GPU_MEM_DEV": "16", "ALIYUN_COM_GPU_MEM_POD": str(mem), ASSIGNED: "false",
+             "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1800000000000000001"}  # fmt: skip
+    spec = sides.worker.spec(sizes=(mem,)) | {"restartPolicy": "Never"}
+    sides.bench.pod(name, 0, spec=spec, node_name=sides.worker.name, annotations=notes)
+
+    def message() -> str:
+        status = sides.bench.get(name)["status"]
+        return str(status.get("message", "failed")) if status["phase"] == "Failed" else ""
+
+    why = wait_for(message, f"{name} to be refused", 60)
+    check(why is not None and "no room on the card" in why, why)
+    delete(sides, name)
+
+
 def delete(sides: Sides, *names: str) -> None:
     for name in names:
         sides.bench.cluster.delete_pod(name, sides.bench.namespace, grace=1)
@@ -210,6 +226,7 @@ def from_gpushares_plugin_and_back(bench: Bench) -> None:
         sides.to_cardpack_node()
         same(first, sides.runs("old-a", "old-b"))
         # The kubelet counts no device of the old pods now: none is in the list of cardpack-node.
+        refused(sides, "too-much-0", 12, first["old-a"].env[IDX])
         names = fill(sides, "new-", 4)
         check(len(names) == 4, f"{names}: 10 are free on each card")
         again = restart_container(sides, "old-a")
@@ -220,6 +237,10 @@ def from_gpushares_plugin_and_back(bench: Bench) -> None:
         sides.whole()
         now = sides.runs("old-a", "old-b", *names)
         same({"old-a": again, "old-b": first["old-b"]}, now)
+        delete(sides, *names)
+        refused(sides, "too-much-1", 12, first["old-b"].env[IDX])
+        names = fill(sides, "newer-", 4)
+        check(len(names) == 4, names)
         check(fill(sides, "more-", 4) == [], "the node was full")
         restart_container(sides, "old-b")
         delete(sides, "old-a", names[0])

@@ -132,67 +132,83 @@ static void put_bytes(struct buf *out, unsigned number, struct str bytes)
     buf_put(out, bytes);
 }
 
-static void put_devices(struct buf *out, const char *text)
+/* The number before `end`; *rest is what follows it. */
+static unsigned take_number(struct str *rest, char end)
 {
-    const char *at = text;
-    while (at != NULL) {
-        unsigned card;
-        unsigned from;
-        unsigned n;
-        if (sscanf(at, "%u:%u+%u", &card, &from, &n) != 3)
-            fail("CARD:FROM+N is wanted");
+    struct str word;
+    uint64_t n = 0;
+    (void)str_cut(*rest, end, &word, rest);
+    if (!str_to_u64(word, UINT32_MAX, &n))
+        fail("CARD:FROM+N is wanted");
+    return (unsigned)n;
+}
+
+static void put_devices(struct buf *out, struct str text)
+{
+    for (struct str part, rest = text; rest.p != NULL;) {
+        (void)str_cut(rest, ',', &part, &rest);
+        unsigned card = take_number(&part, ':');
+        unsigned from = take_number(&part, '+');
+        unsigned n = take_number(&part, ',');
         for (unsigned i = 0; i < n; i++) {
             char id[DEVICE_ID_BYTES];
             device_id(id, card, from + i);
             put_bytes(out, 1, str_of(id));
         }
-        at = strchr(at, ',');
-        at = at == NULL ? NULL : at + 1;
     }
 }
 
 /* The message of each call, from the field numbers of the kubelet's API. */
-static const char *put_message(struct buf *out, const char *verb, const char *devices,
-                               unsigned size)
+static const char *put_message(struct buf *out, struct str verb, struct str devices, unsigned size)
 {
     struct buf ids;
     buf_init(&ids, MESSAGE_BYTES);
     put_devices(&ids, devices);
-    if (strcmp(verb, "prefer") == 0) {
+    if (str_eq(verb, STR("prefer"))) {
         buf_putc(&ids, 3 << 3);
         for (; size > 127; size >>= 7)
             buf_putc(&ids, (char)(size | 128));
         buf_putc(&ids, (char)size);
     }
-    if (strcmp(verb, "start") == 0)
+    if (str_eq(verb, STR("start")))
         buf_put(out, buf_str(&ids));
     else
         put_bytes(out, 1, buf_str(&ids));
     if (buf_failed(&ids) || buf_failed(out))
         fail("the message is too long");
     buf_done(&ids);
-    if (strcmp(verb, "start") == 0)
+    if (str_eq(verb, STR("start")))
         return DEVICE_PLUGIN_PRE_START;
-    return strcmp(verb, "prefer") == 0 ? DEVICE_PLUGIN_PREFERRED : DEVICE_PLUGIN_ALLOCATE;
+    return str_eq(verb, STR("prefer")) ? DEVICE_PLUGIN_PREFERRED : DEVICE_PLUGIN_ALLOCATE;
+}
+
+/* A number, as the next word of the line. */
+static uint64_t take_word(struct str *rest)
+{
+    struct str word;
+    uint64_t n = 0;
+    (void)str_cut(*rest, ' ', &word, rest);
+    if (!str_to_u64(word, UINT64_MAX, &n))
+        fail("NUMBER VERB [SIZE] DEVICES is wanted");
+    return n;
 }
 
 static void begin(struct kubelet *k, const char *line)
 {
-    static char devices[LINE_BYTES];
-    char verb[16];
-    uint64_t number;
-    unsigned size = 0;
+    struct str rest = str_trim(str_of(line));
+    struct str verb = STR("");
+    uint64_t size = 0;
     struct buf message;
-    bool good =
-        sscanf(line, "%" SCNu64 " %15s", &number, verb) == 2 &&
-        (strcmp(verb, "prefer") == 0 ? sscanf(line, "%*u %*s %u %65535s", &size, devices) == 2
-                                     : sscanf(line, "%*u %*s %65535s", devices) == 1);
+    uint64_t number = take_word(&rest);
+    (void)str_cut(rest, ' ', &verb, &rest);
+    if (str_eq(verb, STR("prefer")))
+        size = take_word(&rest);
     struct call *c = mem_alloc(sizeof(*c));
-    if (!good || c == NULL)
-        fail("NUMBER VERB DEVICES is wanted");
+    if (rest.n == 0 || c == NULL)
+        fail("NUMBER VERB [SIZE] DEVICES is wanted");
     buf_init(&message, MESSAGE_BYTES);
     *c = (struct call){.loop = k->loop, .number = number, .since_ns = loop_clock_ns(k->loop)};
-    c->request.path = put_message(&message, verb, devices, size);
+    c->request.path = put_message(&message, verb, rest, (unsigned)size);
     c->request.message = buf_str(&message);
     c->request.timeout_ms = CALL_MS;
     c->request.on_done = on_done;

@@ -22,9 +22,10 @@ MERGE = "application/merge-patch+json"
 CHOICES: tuple[tuple[str, ...], ...] = (
     (),
     ("node.config.memory-unit=256MiB", "node.config.reserve-memory=512MiB", "node.config.cards=0",
-     "node.config.cooldown=1m30s", "node.config.device-nodes=on", "node.config.log-level=debug"),
+     "node.config.cooldown=1m30s", "node.config.isolation=driver-limits", "node.config.usage-interval=5s",
+     "node.config.usage-write=2m", "node.config.device-nodes=on", "node.config.log-level=debug"),
     ("node.config.cards=0\\,2\\,GPU-5a1f", "node.config.log-format=json", "node.config.reserve-memory=0",
-     "node.config.device-nodes=off"),
+     "node.config.device-nodes=off", "node.config.isolation=none", "node.config.usage-interval=0"),
     ("node.address=0.0.0.0", "node.port=9411", "node.runtimeClassName=nvidia", "imagePullSecrets[0]=registry"),
     ("node.image.repository=example.invalid/cardpack-node", "node.image.digest=sha256:" + "a" * 64,
      "node.nodeSelector.pool=gpu", "node.tolerations[0].key=gpu", "node.tolerations[0].operator=Exists",
@@ -38,12 +39,14 @@ BAD = (
     ("node.config.node-name=n1", "node-name"),
     ("node.config.cards=-1", "cards"),
     ("node.config.cooldown=5", "cooldown"),
+    ("node.config.isolation=cgroup", "isolation"),
+    ("node.config.usage-write=5", "usage-write"),
     ("node.address=10.0.0.1", "address"),
     ("node.enable=true", "enable"),
     ("node.image.digest=0.1.0", "digest"),
 )
 # Flags that the chart and the manifest set, or leave to the environment.
-MADE = {"node-name", "kubeconfig", "kubelet-dir", "state", "nvml", "listen"}
+MADE = {"node-name", "kubeconfig", "kubelet-dir", "state", "nvml", "listen", "cgroup-root", "mps-dir"}
 
 
 def program(bench: Bench) -> Path:

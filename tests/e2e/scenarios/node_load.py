@@ -11,7 +11,7 @@ from threading import Event, Thread
 from agent import Agent, Watching
 from bench import Bench, check, dice, scenario
 from cluster import Json
-from component import wait_for
+from component import StartError, wait_for
 from worker import Worker
 
 CARDS, CARD_GIB, SHARE = 8, 16, 4  # 32 pods have room
@@ -128,10 +128,21 @@ class Faults:
         while self.load.waiting() < 4 and time.monotonic() < end:
             time.sleep(0.2)
 
+    def start_kubelet(self) -> None:
+        """As systemd does: again, if containerd was not ready for it."""
+        for turn in range(10):
+            try:
+                self.worker.kubelet.start()
+                return
+            except StartError as why:
+                if "server is not initialized yet" not in str(why) or turn == 9:
+                    raise
+                time.sleep(1)
+
     def kubelet_restarts(self) -> None:
         self.worker.kubelet.kill()
         self.backlog()
-        self.worker.kubelet.start()
+        self.start_kubelet()
 
     def agent_is_killed(self) -> None:
         self.agent.program.kill()
@@ -148,14 +159,14 @@ class Faults:
         self.worker.machine.close()
         self.worker.start_runtime()
         self.agent.program.launch()
-        self.worker.kubelet.start()
+        self.start_kubelet()
 
     def both_restart(self) -> None:
         self.worker.kubelet.kill()
         self.agent.program.kill()
         self.backlog()
         self.agent.program.launch()
-        self.worker.kubelet.start()
+        self.start_kubelet()
 
 
 @scenario("node")

@@ -60,6 +60,7 @@ TITLES = {
     "growth-cards": "1,000 names, of nodes with ever more cards",
     "growth-pods": "1,000 names, and pods on all the other nodes",
     "growth-crowd": "1,000 names, of nodes with ever more pods",
+    "node": "cardpack-node with 8 cards and 100 pods",
 }
 
 

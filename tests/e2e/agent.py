@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Callable, Iterable, Sequence
+from http.client import HTTPException
 from threading import Event, Thread
 
 from bench import Bench, check
@@ -130,5 +131,7 @@ class Watching:
             try:
                 self.faults += self._look()
                 self.moments += 1
-            except (OSError, RuntimeError) as why:  # the API server is away
+            except (OSError, RuntimeError, HTTPException) as why:  # the API server is away
                 self.trouble.append(str(why))
+            except Exception as why:  # the thread may not end unnoticed
+                self.faults.append(f"cannot look: {why!r}")

@@ -132,86 +132,80 @@ static void put_bytes(struct buf *out, unsigned number, struct str bytes)
     buf_put(out, bytes);
 }
 
-/* The number before `end`; *rest is what follows it. */
-static unsigned take_number(struct str *rest, char end)
+static uint64_t number_of(struct str text)
 {
-    struct str word;
     uint64_t n = 0;
-    (void)str_cut(*rest, end, &word, rest);
-    if (!str_to_u64(word, UINT32_MAX, &n))
-        fail("CARD:FROM+N is wanted");
-    return (unsigned)n;
+    if (!str_to_u64(text, UINT32_MAX, &n))
+        fail("a number is wanted");
+    return n;
 }
 
+/* "CARD:FROM+N", with commas between them. */
 static void put_devices(struct buf *out, struct str text)
 {
-    for (struct str part, rest = text; rest.p != NULL;) {
-        (void)str_cut(rest, ',', &part, &rest);
-        unsigned card = take_number(&part, ':');
-        unsigned from = take_number(&part, '+');
-        unsigned n = take_number(&part, ',');
-        for (unsigned i = 0; i < n; i++) {
+    bool more = true;
+    while (more) {
+        struct str part;
+        struct str card;
+        struct str from;
+        struct str n;
+        more = str_cut(text, ',', &part, &text);
+        if (!str_cut(part, ':', &card, &part) || !str_cut(part, '+', &from, &n))
+            fail("CARD:FROM+N is wanted");
+        for (uint64_t i = 0; i < number_of(n); i++) {
             char id[DEVICE_ID_BYTES];
-            device_id(id, card, from + i);
+            device_id(id, (uint32_t)number_of(card), (uint32_t)(number_of(from) + i));
             put_bytes(out, 1, str_of(id));
         }
     }
 }
 
 /* The message of each call, from the field numbers of the kubelet's API. */
-static const char *put_message(struct buf *out, struct str verb, struct str devices, unsigned size)
+static const char *put_message(struct buf *out, struct str verb, struct str devices)
 {
+    bool prefer = str_eq(verb, STR("prefer"));
+    bool start = str_eq(verb, STR("start"));
+    struct str size = STR_NULL;
     struct buf ids;
+    if (prefer && !str_cut(devices, ' ', &size, &devices))
+        fail("SIZE DEVICES is wanted");
     buf_init(&ids, MESSAGE_BYTES);
     put_devices(&ids, devices);
-    if (str_eq(verb, STR("prefer"))) {
+    if (prefer) {
+        uint64_t n = number_of(size);
         buf_putc(&ids, 3 << 3);
-        for (; size > 127; size >>= 7)
-            buf_putc(&ids, (char)(size | 128));
-        buf_putc(&ids, (char)size);
+        for (; n > 127; n >>= 7)
+            buf_putc(&ids, (char)(n | 128));
+        buf_putc(&ids, (char)n);
     }
-    if (str_eq(verb, STR("start")))
+    if (start)
         buf_put(out, buf_str(&ids));
     else
         put_bytes(out, 1, buf_str(&ids));
     if (buf_failed(&ids) || buf_failed(out))
         fail("the message is too long");
     buf_done(&ids);
-    if (str_eq(verb, STR("start")))
+    if (start)
         return DEVICE_PLUGIN_PRE_START;
-    return str_eq(verb, STR("prefer")) ? DEVICE_PLUGIN_PREFERRED : DEVICE_PLUGIN_ALLOCATE;
+    return prefer ? DEVICE_PLUGIN_PREFERRED : DEVICE_PLUGIN_ALLOCATE;
 }
 
-/* A number, as the next word of the line. */
-static uint64_t take_word(struct str *rest)
+static void begin(struct kubelet *k, struct str line)
 {
-    struct str word;
-    uint64_t n = 0;
-    (void)str_cut(*rest, ' ', &word, rest);
-    if (!str_to_u64(word, UINT64_MAX, &n))
-        fail("NUMBER VERB [SIZE] DEVICES is wanted");
-    return n;
-}
-
-static void begin(struct kubelet *k, const char *line)
-{
-    struct str rest = str_trim(str_of(line));
-    struct str verb = STR("");
-    uint64_t size = 0;
+    struct str number;
+    struct str verb;
+    struct str rest;
     struct buf message;
-    uint64_t number = take_word(&rest);
-    (void)str_cut(rest, ' ', &verb, &rest);
-    if (str_eq(verb, STR("prefer")))
-        size = take_word(&rest);
     struct call *c = mem_alloc(sizeof(*c));
-    if (rest.n == 0 || c == NULL)
-        fail("NUMBER VERB [SIZE] DEVICES is wanted");
+    if (!str_cut(line, ' ', &number, &rest) || !str_cut(rest, ' ', &verb, &rest) || c == NULL)
+        fail("NUMBER VERB DEVICES is wanted");
     buf_init(&message, MESSAGE_BYTES);
-    *c = (struct call){.loop = k->loop, .number = number, .since_ns = loop_clock_ns(k->loop)};
-    c->request.path = put_message(&message, verb, rest, (unsigned)size);
+    *c = (struct call){.loop = k->loop, .number = number_of(number)};
+    c->request.path = put_message(&message, verb, rest);
     c->request.message = buf_str(&message);
     c->request.timeout_ms = CALL_MS;
     c->request.on_done = on_done;
+    c->since_ns = loop_clock_ns(k->loop);
     grpc_request_start(k->plugin, &c->request);
     buf_done(&message);
 }
@@ -233,10 +227,9 @@ static void on_input(struct loop_fd *f, uint32_t events)
             buf_putc(&k->line, bytes[i]);
             continue;
         }
-        const char *line = buf_cstr(&k->line);
-        if (line == NULL)
+        if (buf_failed(&k->line))
             fail("the line is too long");
-        begin(k, line);
+        begin(k, buf_str(&k->line));
         buf_clear(&k->line, LINE_BYTES);
     }
 }

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from threading import Event, Thread
 
 from agent import Agent, Watching
@@ -67,8 +68,10 @@ class Load:
         while not self._end.wait(0.2):
             try:
                 self._turn()
-            except (OSError, RuntimeError) as why:  # the API server is away
+            except (OSError, RuntimeError, HTTPException) as why:  # the API server is away
                 self.trouble[str(why)[:60]] += 1
+            except Exception as why:  # the thread may not end unnoticed
+                self.wrong.append(repr(why))
 
     def _turn(self) -> None:
         pods = self.pods()

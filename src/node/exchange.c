@@ -91,18 +91,6 @@ static uint32_t exchange_map(const struct card_list *from, const struct card_lis
     return card;
 }
 
-static bool exchange_has_room(const struct roster *r, const struct roster_pod *p,
-                              const struct grant_list *there)
-{
-    for (uint32_t i = 0; i < there->n; i++) {
-        uint32_t card = there->grants[i].card;
-        if (roster_charge(r, p, there, card) + roster_started_on(r, card, p) >
-            roster_total(r, card))
-            return false;
-    }
-    return true;
-}
-
 /*
  * Moves the plan onto the cards that the pod's containers have; the containers without devices
  * follow. If that is not possible, the pod stays a misfit. False: no memory.
@@ -167,27 +155,51 @@ static void exchange_cards_of(const struct grant_list *l, struct card_list *ret)
         card_list_add(ret, l->grants[i].card);
 }
 
-/* After a restart: q has left its cards, and the pod that was to get them still waits on q's. */
-static bool exchange_go_on(struct roster *r, const struct roster_pod *q)
+/* Whether the cards have room for the plan of p besides what all pods are to hold. */
+static bool exchange_is_free(const struct roster *r, const struct roster_pod *p,
+                             const struct grant_list *there)
 {
-    struct card_list mine;
-    exchange_cards_of(&q->plan, &mine);
-    if (q->vacated.n == 0 || q->vacated.n != mine.n || !exchange_is_overbooked(r, &mine))
+    for (uint32_t i = 0; i < there->n; i++) {
+        uint32_t card = there->grants[i].card;
+        int64_t others = exchange_planned_on(r, card) - roster_charge(r, p, &p->plan, card);
+        if (others + roster_charge(r, p, there, card) > roster_total(r, card))
+            return false;
+    }
+    return true;
+}
+
+/* Moves the plan of p, which waits on a card that is planned for too many, to the cards that q has
+ * left. */
+static bool exchange_fill(struct roster *r, struct roster_pod *p, const struct roster_pod *q)
+{
+    struct grant grants[REQUEST_GRANTS_MAX] _uninitialized_;
+    struct card_list from;
+    exchange_cards_of(&p->plan, &from);
+    if (from.n != q->vacated.n || !exchange_is_overbooked(r, &from))
         return true;
-    for (size_t i = 0; i < r->n_pods; i++) {
+    for (uint32_t k = 0; k < p->plan.n; k++) {
+        grants[k] = p->plan.grants[k];
+        grants[k].card = exchange_map(&from, &q->vacated, grants[k].card);
+    }
+    struct grant_list there = {grants, p->plan.n};
+    return !exchange_is_free(r, p, &there) || grant_list_set(&p->plan, grants, there.n);
+}
+
+/*
+ * After a restart: q has left its cards, and the pod that was to get them still waits on q's, or,
+ * if several exchanges have met, on those of another pod.
+ */
+static bool exchange_go_on(struct roster *r, const struct roster_pod *q, bool on_its_cards)
+{
+    for (size_t i = 0; q->vacated.n > 0 && i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
-        struct grant grants[REQUEST_GRANTS_MAX] _uninitialized_;
         if (p == q || p->released || roster_has_started(r, p) ||
             !exchange_is_alike(p->request, q->request) ||
-            !exchange_is_shaped_alike(&p->plan, &q->plan) || !grant_list_equal(&p->plan, &q->plan))
+            !exchange_is_shaped_alike(&p->plan, &q->plan) ||
+            (on_its_cards && !grant_list_equal(&p->plan, &q->plan)))
             continue;
-        for (uint32_t k = 0; k < p->plan.n; k++) {
-            grants[k] = p->plan.grants[k];
-            grants[k].card = exchange_map(&mine, &q->vacated, grants[k].card);
-        }
-        struct grant_list there = {grants, p->plan.n};
-        if (exchange_has_room(r, p, &there))
-            return grant_list_set(&p->plan, grants, there.n);
+        if (!exchange_fill(r, p, q))
+            return false;
     }
     return true;
 }
@@ -250,8 +262,8 @@ bool exchange_plan(struct roster *r)
         if (!exchange_check_room(r, r->cards[i].index, r->cards[i].total))
             return false;
     }
-    for (size_t i = 0; i < r->n_pods; i++) {
-        if (!exchange_go_on(r, r->pods[i]))
+    for (size_t i = 0; i < 2 * r->n_pods; i++) {
+        if (!exchange_go_on(r, r->pods[i % r->n_pods], i < r->n_pods))
             return false;
     }
     return true;

@@ -96,6 +96,10 @@ void allocate_response_write(struct buf *out, const struct allocate_grant *grant
 enum errc allocate_answer_env(struct str bytes, struct str name, struct str *ret,
                               struct err *reterr) _must_use_;
 
+/* The CDI device in one grant whose name begins so: what follows. Absent: no such device. */
+enum errc allocate_answer_cdi(struct str bytes, struct str before, struct str *ret,
+                              struct err *reterr) _must_use_;
+
 /* PreferredAllocationRequest */
 struct preferred_container {
     const struct str *available;

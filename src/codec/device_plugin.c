@@ -129,6 +129,34 @@ enum errc allocate_answer_env(struct str bytes, struct str name, struct str *ret
     return e.code == OK ? OK : err_set(reterr, e.code, "ContainerAllocateResponse: %s", e.text);
 }
 
+static struct str device_plugin_read_name(struct pb_reader r)
+{
+    struct pb_field f;
+    struct str name = STR("");
+    while (pb_next(&r, &f)) {
+        if (f.number == 1)
+            name = pb_str(&r, &f);
+    }
+    return name;
+}
+
+enum errc allocate_answer_cdi(struct str bytes, struct str before, struct str *ret,
+                              struct err *reterr)
+{
+    struct err e = ERR_INIT;
+    struct pb_reader r = pb_read(bytes, &e);
+    struct pb_field f;
+    *ret = STR_NULL;
+    while (pb_next(&r, &f)) {
+        if (f.number != 5)
+            continue;
+        struct str name = device_plugin_read_name(pb_inner(&r, &f));
+        if (str_starts(name, before))
+            *ret = str_skip(name, before.n);
+    }
+    return e.code == OK ? OK : err_set(reterr, e.code, "ContainerAllocateResponse: %s", e.text);
+}
+
 void preferred_response_write(struct buf *out, const struct allocate_container *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -102,6 +102,32 @@ START_TEST(test_allocate_response)
 
 END_TEST
 
+START_TEST(test_answers_are_read_back)
+{
+    struct err e = ERR_INIT;
+    struct str found;
+    struct str bytes = STR("\x0a\x06\x0a\x01"
+                           "A\x12\x01"
+                           "1"
+                           "\x2a\x07\x0a\x05"
+                           "a/b=c"
+                           "\x2a\x07\x0a\x05"
+                           "x/y=z");
+    ck_assert_ok(allocate_answer_env(bytes, STR("A"), &found, &e), &e);
+    ck_assert_str_is(found, "1");
+    ck_assert_ok(allocate_answer_env(bytes, STR("B"), &found, &e), &e);
+    ck_assert_ptr_null(found.p);
+    ck_assert_ok(allocate_answer_cdi(bytes, STR("a/b="), &found, &e), &e);
+    ck_assert_str_is(found, "c");
+    ck_assert_ok(allocate_answer_cdi(bytes, STR("a/c="), &found, &e), &e);
+    ck_assert_ptr_null(found.p);
+    ck_assert_ok(allocate_answer_cdi(STR("\x2a\x00"), STR("a/b="), &found, &e), &e);
+    ck_assert_ptr_null(found.p);
+    ck_assert_int_eq(allocate_answer_cdi(STR("\x2a\x03\x0a"), STR("a/b="), &found, &e), ERR_SYNTAX);
+}
+
+END_TEST
+
 START_TEST(test_allocate_request)
 {
     struct err e = ERR_INIT;
@@ -195,6 +221,7 @@ int main(void)
     tcase_add_test(t, test_options);
     tcase_add_test(t, test_devices);
     tcase_add_test(t, test_allocate_response);
+    tcase_add_test(t, test_answers_are_read_back);
     tcase_add_test(t, test_allocate_request);
     tcase_add_test(t, test_preferred);
     tcase_add_test(t, test_pre_start);

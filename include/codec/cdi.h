@@ -17,6 +17,8 @@ struct cdi_device {
     size_t n_envs;
     const struct plugin_node *nodes; /* with the same path on the host and in the container */
     size_t n_nodes;
+    const struct plugin_mount *mounts;
+    size_t n_mounts;
 };
 
 /* The version is 0.3.0, the oldest that runtimes read: no field needs a newer one. */

@@ -34,6 +34,27 @@ static void cdi_put_nodes(struct jwrite *w, const struct cdi_device *d)
     jwrite_array_end(w);
 }
 
+/* The options are those that the kubelet's mounts have; without a type, which needs version 0.4.0,
+ * "rbind" tells the runtime what it is. */
+static void cdi_put_mounts(struct jwrite *w, const struct cdi_device *d)
+{
+    jwrite_key(w, STR("mounts"));
+    jwrite_array_begin(w);
+    for (size_t i = 0; i < d->n_mounts; i++) {
+        jwrite_object_begin(w);
+        cdi_put(w, STR("hostPath"), d->mounts[i].host_path);
+        cdi_put(w, STR("containerPath"), d->mounts[i].container_path);
+        jwrite_key(w, STR("options"));
+        jwrite_array_begin(w);
+        jwrite_str(w, d->mounts[i].read_only ? STR("ro") : STR("rw"));
+        jwrite_str(w, STR("rbind"));
+        jwrite_str(w, STR("rprivate"));
+        jwrite_array_end(w);
+        jwrite_object_end(w);
+    }
+    jwrite_array_end(w);
+}
+
 void cdi_write(struct buf *out, const struct cdi_device *d)
 {
     struct jwrite w;
@@ -50,6 +71,8 @@ void cdi_write(struct buf *out, const struct cdi_device *d)
     cdi_put_envs(&w, d);
     if (d->n_nodes > 0)
         cdi_put_nodes(&w, d);
+    if (d->n_mounts > 0)
+        cdi_put_mounts(&w, d);
     jwrite_object_end(&w);
     jwrite_object_end(&w);
     jwrite_array_end(&w);

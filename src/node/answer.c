@@ -1,6 +1,7 @@
-/* Environment and device nodes of a container. */
+/* Environment, device nodes and mounts of a container. */
 #include "node/answer.h"
 
+#include "codec/cdi.h"
 #include "core/gpushare.h"
 #include "core/request.h"
 #include "gpu/limit.h"
@@ -189,17 +190,33 @@ static enum errc answer_put_nodes(struct answer *r, const struct answer_settings
     return OK;
 }
 
+/* The variables, nodes and mounts; `texts`: also each variable as "NAME=value". */
+static enum errc answer_collect(struct answer *r, const struct answer_settings *s,
+                                const struct answer_want *w, struct str *texts, struct err *reterr)
+{
+    assert(w->n_cards > 0 && w->n_cards <= LIMIT_GPU_CARDS && s->unit.bytes > 0);
+    answer_put_envs(r, s, w);
+    for (size_t i = 0; i < r->n_envs && texts != NULL; i++) {
+        struct buf b;
+        buf_init(&b, TEXT_BYTES);
+        buf_put(&b, r->envs[i].name);
+        buf_putc(&b, '=');
+        buf_put(&b, r->envs[i].value);
+        texts[i] = arena_keep(r->arena, &b);
+    }
+    enum errc code = s->device_nodes ? answer_put_nodes(r, s, w, reterr) : OK;
+    if (code == OK && arena_failed(r->arena))
+        code = err_set(reterr, arena_fault(r->arena), "no memory for a container's cards");
+    return code;
+}
+
 enum errc answer_write(struct buf *out, const struct answer_settings *s,
                        const struct answer_want *w, struct err *reterr)
 {
     struct arena a;
     struct answer r = {.arena = &a};
-    assert(w->n_cards > 0 && w->n_cards <= LIMIT_GPU_CARDS && s->unit.bytes > 0);
     arena_init(&a, ARENA_BYTES);
-    answer_put_envs(&r, s, w);
-    enum errc code = s->device_nodes ? answer_put_nodes(&r, s, w, reterr) : OK;
-    if (code == OK && arena_failed(&a))
-        code = err_set(reterr, arena_fault(&a), "no memory for the answer to Allocate");
+    enum errc code = answer_collect(&r, s, w, NULL, reterr);
     if (code == OK) {
         struct allocate_grant g = {.envs = r.envs,
                                    .n_envs = r.n_envs,
@@ -211,4 +228,40 @@ enum errc answer_write(struct buf *out, const struct answer_settings *s,
     }
     arena_done(&a);
     return code;
+}
+
+enum errc answer_write_spec(struct buf *out, const struct answer_settings *s,
+                            const struct answer_want *w, struct str id, struct err *reterr)
+{
+    struct arena a;
+    struct str texts[MAX_ENVS];
+    struct answer r = {.arena = &a};
+    arena_init(&a, ARENA_BYTES);
+    enum errc code = answer_collect(&r, s, w, texts, reterr);
+    if (code == OK) {
+        struct cdi_device d = {.kind = STR(ANSWER_CDI_KIND),
+                               .name = id,
+                               .envs = texts,
+                               .n_envs = r.n_envs,
+                               .nodes = r.nodes,
+                               .n_nodes = r.n_nodes,
+                               .mounts = r.mounts,
+                               .n_mounts = r.n_mounts};
+        cdi_write(out, &d);
+    }
+    arena_done(&a);
+    return code;
+}
+
+void answer_write_late(struct buf *out, struct str id)
+{
+    char text[sizeof(ANSWER_CDI_KIND) + ANSWER_ID_MAX + 1];
+    struct buf b = BUF_ON(text);
+    buf_put(&b, STR(ANSWER_CDI_KIND "="));
+    buf_put(&b, id);
+    assert(!buf_failed(&b));
+    struct str name = buf_str(&b);
+    struct plugin_pair env = {ENV_VISIBLE, STR("void")};
+    struct allocate_grant g = {.envs = &env, .n_envs = 1, .cdi = &name, .n_cdi = 1};
+    allocate_response_write(out, &g, 1);
 }

@@ -1,11 +1,15 @@
 /*
- * The answer to Allocate for one container: which cards it gets, and how much of them, in the
- * variables of gpushare's device plugin; and the cards' device nodes, if they are wanted.
+ * What one container gets: which cards, and how much of them, in the variables of gpushare's device
+ * plugin; and the cards' device nodes, if they are wanted. Either as the answer to Allocate, or as
+ * a CDI spec whose device that answer only names (late binding).
  */
 #pragma once
 
 #include "gpu/gpu_list.h"
 #include "node/devices.h"
+
+#define ANSWER_CDI_KIND "cardpack.io/alloc"
+#define ANSWER_ID_MAX   40
 
 struct answer_settings {
     bool disable_cgpu;  /* the node has the label cgpu.disable.isolation=true */
@@ -51,3 +55,18 @@ struct answer_want {
  */
 enum errc answer_write(struct buf *out, const struct answer_settings *s,
                        const struct answer_want *w, struct err *reterr) _must_use_;
+
+/*
+ * The same variables, nodes and mounts as a CDI spec with the device `id`. A runtime sets them
+ * after those of the pod and the image, and replaces equal names.
+ */
+enum errc answer_write_spec(struct buf *out, const struct answer_settings *s,
+                            const struct answer_want *w, struct str id, struct err *reterr)
+    _must_use_;
+
+/*
+ * Appends an AllocateResponse without a card: the name of the CDI device `id`, at most
+ * ANSWER_ID_MAX bytes, and NVIDIA_VISIBLE_DEVICES=void, so that a runtime that ignores CDI shows no
+ * card and never a wrong one.
+ */
+void answer_write_late(struct buf *out, struct str id);

@@ -152,6 +152,94 @@ START_TEST(test_limits)
 
 END_TEST
 
+/* The answer names no card, and the spec has all that an answer with cards has. */
+START_TEST(test_late)
+{
+    struct answer_settings s = {.disable_cgpu = true, .unit = {GIB}};
+    struct answer_want w = {
+        .cards = two, .n_cards = 2, .dev_total = totals, .container_units = 8, .pod_units = 12};
+    struct err e = ERR_INIT;
+    struct buf out;
+    struct buf text;
+    buf_init(&out, MIB);
+    buf_init(&text, MIB);
+    answer_write_late(&out, STR("a1b2"));
+    read_back(buf_str(&out), &text);
+    ck_assert_str_is(buf_str(&text), "grant\n"
+                                     "env 1=NVIDIA_VISIBLE_DEVICES 2=void\n"
+                                     "other 1=cardpack.io/alloc=a1b2\n");
+    buf_clear(&out, MIB);
+    ck_assert_ok(answer_write_spec(&out, &s, &w, STR("a1b2"), &e), &e);
+    ck_assert_str_is(buf_str(&out),
+                     "{\"cdiVersion\":\"0.3.0\",\"kind\":\"cardpack.io/alloc\",\"devices\":["
+                     "{\"name\":\"a1b2\",\"containerEdits\":{\"env\":["
+                     "\"NVIDIA_VISIBLE_DEVICES=GPU-aaaa,GPU-bbbb\","
+                     "\"ALIYUN_COM_GPU_MEM_IDX=2,11\","
+                     "\"ALIYUN_COM_GPU_MEM_POD=12\","
+                     "\"ALIYUN_COM_GPU_MEM_CONTAINER=8\","
+                     "\"ALIYUN_COM_GPU_MEM_DEV=80\","
+                     "\"CGPU_DISABLE=true\"]}}]}");
+    buf_clear(&out, MIB);
+    s = (struct answer_settings){.device_nodes = true, .unit = {GIB}, .dev = "/nowhere"};
+    w.n_cards = 1;
+    ck_assert_ok(answer_write_spec(&out, &s, &w, STR("a1b2"), &e), &e);
+    ck_assert(str_ends(buf_str(&out), STR("\"deviceNodes\":[{\"path\":\"/dev/nvidia5\","
+                                          "\"permissions\":\"rw\"}]}}]}")));
+    w.cards = &(const struct gpu_card *){&unseen};
+    buf_clear(&out, MIB);
+    ck_assert_int_eq(answer_write_spec(&out, &s, &w, STR("a1b2"), &e), ERR_UNAVAILABLE);
+    ck_assert_uint_eq(out.n, 0);
+    buf_done(&text);
+    buf_done(&out);
+}
+
+END_TEST
+
+static void assert_spec(const struct answer_settings *s, const struct answer_want *w,
+                        const char *expected)
+{
+    struct err e = ERR_INIT;
+    struct buf out;
+    buf_init(&out, MIB);
+    ck_assert_ok(answer_write_spec(&out, s, w, STR("a1b2"), &e), &e);
+    ck_assert_str_is(buf_str(&out), expected);
+    buf_done(&out);
+}
+
+#define SPEC                                                                 \
+    "{\"cdiVersion\":\"0.3.0\",\"kind\":\"cardpack.io/alloc\",\"devices\":[" \
+    "{\"name\":\"a1b2\",\"containerEdits\":{\"env\":["                       \
+    "\"NVIDIA_VISIBLE_DEVICES=GPU-aaaa\",\"ALIYUN_COM_GPU_MEM_IDX=2\","      \
+    "\"ALIYUN_COM_GPU_MEM_POD=6\",\"ALIYUN_COM_GPU_MEM_CONTAINER=6\","       \
+    "\"ALIYUN_COM_GPU_MEM_DEV=80\","
+
+/* What limits a container is in the spec too: the variables of the driver's limits; of MPS also
+ * the folders that its client needs. */
+START_TEST(test_late_limits)
+{
+    struct answer_settings s = {.limits = true, .unit = {256 << 20}};
+    struct answer_want w = {.cards = first_only,
+                            .n_cards = 1,
+                            .dev_total = totals,
+                            .container_units = 6,
+                            .pod_units = 6,
+                            .limit_units = 6,
+                            .cores = 30};
+    assert_spec(&s, &w,
+                SPEC "\"NVIDIA_GPU_MEMORY_REQUEST=1536\",\"NVIDIA_GPU_MEMORY_LIMIT=1536\"]}}]}");
+    s = (struct answer_settings){.mps_dir = STR("/run/mps"), .unit = {256 << 20}};
+    assert_spec(&s, &w,
+                SPEC "\"CUDA_MPS_PIPE_DIRECTORY=/run/mps/GPU-aaaa\","
+                     "\"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1536M\","
+                     "\"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30\"],\"mounts\":["
+                     "{\"hostPath\":\"/run/mps/GPU-aaaa\",\"containerPath\":\"/run/mps/GPU-aaaa\","
+                     "\"options\":[\"rw\",\"rbind\",\"rprivate\"]},"
+                     "{\"hostPath\":\"/run/mps/shm\",\"containerPath\":\"/dev/shm\","
+                     "\"options\":[\"rw\",\"rbind\",\"rprivate\"]}]}}]}");
+}
+
+END_TEST
+
 static void touch(const char *folder, const char *name)
 {
     char path[128];
@@ -280,6 +368,8 @@ static enum errc scenario(void *ctx)
     buf_init(&out, MIB);
     enum errc code = answer_write(&out, &s, w, &e);
     if (code == OK)
+        code = answer_write_spec(&out, &s, w, STR("a1"), &e);
+    if (code == OK)
         code = buf_fault(&out);
     buf_done(&out);
     return code;
@@ -302,6 +392,8 @@ int main(void)
     tcase_add_test(t, test_two_cards);
     tcase_add_test(t, test_limits);
     tcase_add_test(t, test_mps);
+    tcase_add_test(t, test_late);
+    tcase_add_test(t, test_late_limits);
     tcase_add_test(t, test_nodes);
     tcase_add_test(t, test_unseen);
     tcase_add_test(t, test_without_memory);

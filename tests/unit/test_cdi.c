@@ -31,6 +31,32 @@ START_TEST(test_write)
 
 END_TEST
 
+/* No type: that needs a newer version of CDI. */
+START_TEST(test_mounts)
+{
+    static const struct plugin_mount mounts[] = {
+        {.container_path = STR("/c"), .host_path = STR("/h")},
+        {.container_path = STR("/d"), .host_path = STR("/d"), .read_only = true}};
+    char bytes[512];
+    struct buf out = BUF_ON(bytes);
+    struct cdi_device d = {.kind = STR("a.b/c"),
+                           .name = STR("d"),
+                           .envs = envs,
+                           .n_envs = 1,
+                           .mounts = mounts,
+                           .n_mounts = COUNT_OF(mounts)};
+    cdi_write(&out, &d);
+    ck_assert_str_is(buf_str(&out),
+                     "{\"cdiVersion\":\"0.3.0\",\"kind\":\"a.b/c\",\"devices\":["
+                     "{\"name\":\"d\",\"containerEdits\":{\"env\":[\"A=1\"],\"mounts\":["
+                     "{\"hostPath\":\"/h\",\"containerPath\":\"/c\","
+                     "\"options\":[\"rw\",\"rbind\",\"rprivate\"]},"
+                     "{\"hostPath\":\"/d\",\"containerPath\":\"/d\","
+                     "\"options\":[\"ro\",\"rbind\",\"rprivate\"]}]}}]}");
+}
+
+END_TEST
+
 START_TEST(test_read)
 {
     char bytes[512];
@@ -82,6 +108,7 @@ int main(void)
     Suite *suite = suite_create("cdi");
     TCase *t = tcase_create("cdi");
     tcase_add_test(t, test_write);
+    tcase_add_test(t, test_mounts);
     tcase_add_test(t, test_read);
     tcase_add_loop_test(t, test_others, 0, COUNT_OF(others));
     suite_add_tcase(suite, t);

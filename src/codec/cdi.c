@@ -34,8 +34,7 @@ static void cdi_put_nodes(struct jwrite *w, const struct cdi_device *d)
     jwrite_array_end(w);
 }
 
-/* The options are those that the kubelet's mounts have; without a type, which needs version 0.4.0,
- * "rbind" tells the runtime what it is. */
+/* Without a type, which needs version 0.4.0: "bind" tells the runtime what it is. */
 static void cdi_put_mounts(struct jwrite *w, const struct cdi_device *d)
 {
     jwrite_key(w, STR("mounts"));
@@ -47,8 +46,9 @@ static void cdi_put_mounts(struct jwrite *w, const struct cdi_device *d)
         jwrite_key(w, STR("options"));
         jwrite_array_begin(w);
         jwrite_str(w, d->mounts[i].read_only ? STR("ro") : STR("rw"));
-        jwrite_str(w, STR("rbind"));
-        jwrite_str(w, STR("rprivate"));
+        jwrite_str(w, STR("nosuid"));
+        jwrite_str(w, STR("nodev"));
+        jwrite_str(w, STR("bind"));
         jwrite_array_end(w);
         jwrite_object_end(w);
     }

@@ -7,50 +7,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "grpc/limit.h"
-#include "node/answer.h"
-#include "node/claim.h"
-#include "node/mend.h"
+#include "node/allot_state.h"
 #include "node/mps.h"
-#include "node/truth.h"
 
 #define TICK_MS   UINT64_C(20)
 #define UNSEEN_MS UINT64_C(1000) /* the watch shows a pod of the checkpoint within this time */
 #define RELIST_MS \
     UINT64_C(300) /* then the pods are listed, for an Allocate that no pod waits for */
-#define MISFIT_MS UINT64_C(2000) /* a pod that can't get its cards is refused after this time */
 #define REPLY_MAX ((size_t)LIMIT_GRPC_MESSAGE)
-
-/* A call of the kubelet that waits. */
-struct ask {
-    struct list_link link;
-    struct grpc_call *call;
-    bool start;        /* PreStartContainer; else Allocate */
-    bool relisted;     /* of Allocate: the pods were listed for it */
-    int64_t n;         /* devices */
-    uint64_t since_ms; /* when it came */
-    struct err why;    /* why it waits */
-    char *device;      /* the first one; owned */
-    char *owner;       /* of Allocate: UID of the pod that has one of the devices already; owned */
-};
-
-struct allot {
-    struct allot_settings s;
-    struct str path; /* owned, as resource */
-    struct str resource;
-    struct roster roster;
-    struct truth truth;
-    struct mend mend;
-    struct list asks;
-    struct timer tick;
-    struct buf reply;
-    struct arena arena; /* for one answer */
-    bool listed;        /* a list of the pods is complete */
-    bool listing;       /* one is asked for, or under way */
-    bool disable_cgpu;
-    enum isolation means; /* what containers are given */
-    bool planless;        /* no memory for the exchange */
-    struct allot_counts counts;
-};
 
 static void allot_step(struct allot *a);
 
@@ -61,11 +25,13 @@ static void allot_changed(void *ctx)
     allot_step(ctx);
 }
 
-/* The checkpoint and the plans. False: the checkpoint has a pod that the watch has not shown. */
-static bool allot_refresh(struct allot *a, bool after_allocate, struct err *e)
+bool allot_refresh(struct allot *a, bool after_allocate, struct err *e)
 {
+    struct err unread = ERR_INIT;
     if (truth_load(&a->truth, e) != OK)
         return false;
+    if (specs_load(&a->specs, &unread) != OK) /* the pods that need them wait: see allot_start.c */
+        log_debug("the CDI specs can't be read", kv_cstr("error", unread.text));
     bool all = truth_tell(&a->truth, &a->roster, after_allocate);
     a->planless = !exchange_plan(&a->roster);
     if (a->planless)
@@ -76,12 +42,12 @@ static bool allot_refresh(struct allot *a, bool after_allocate, struct err *e)
     return all;
 }
 
-static uint64_t allot_age(const struct allot *a, const struct ask *k)
+uint64_t allot_age(const struct allot *a, const struct ask *k)
 {
     return loop_now_ms(a->s.loop) - k->since_ms;
 }
 
-static void allot_drop(struct ask *k)
+void allot_drop(struct ask *k)
 {
     list_remove(&k->link);
     mem_free(k->device);
@@ -89,7 +55,7 @@ static void allot_drop(struct ask *k)
     mem_free(k);
 }
 
-static void allot_refuse(struct allot *a, struct ask *k)
+void allot_refuse(struct allot *a, struct ask *k)
 {
     if (k->start) {
         log_warn("a container may not start yet", kv_int("devices", k->n),
@@ -120,8 +86,7 @@ static enum errc allot_describe(const struct allot *a, const struct card_list *l
     return OK;
 }
 
-static enum errc allot_write(struct allot *a, const struct ask *k, const struct claim *c,
-                             struct err *e)
+enum errc allot_write(struct allot *a, const struct claim *c, struct str id, struct err *e)
 {
     const struct gpu_card *cards[REQUEST_CARDS_MAX];
     int64_t totals[REQUEST_CARDS_MAX];
@@ -136,7 +101,7 @@ static enum errc allot_write(struct allot *a, const struct ask *k, const struct 
     const struct answer_want want = {.cards = cards,
                                      .n_cards = c->cards.n,
                                      .dev_total = totals,
-                                     .container_units = k->n,
+                                     .container_units = c->container->demand->mem,
                                      .pod_units = c->pod->request->lasting_mem,
                                      .limit_units = share.units,
                                      .cores = share.cores};
@@ -146,42 +111,50 @@ static enum errc allot_write(struct allot *a, const struct ask *k, const struct 
     for (uint32_t i = 0; i < c->cards.n; i++)
         totals[i] = roster_total(&a->roster, c->cards.cards[i]);
     buf_clear(&a->reply, MIB);
-    code = answer_write(&a->reply, &settings, &want, e);
+    code = id.p == NULL ? answer_write(&a->reply, &settings, &want, e)
+                        : answer_write_spec(&a->reply, &settings, &want, id, e);
     if (code == OK && buf_failed(&a->reply))
         code = err_set(e, buf_fault(&a->reply), "no memory for the answer");
     return code;
 }
 
-/* One card, where MPS serves it. */
-static enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e)
+enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e)
 {
-    if (a->means != ISOLATION_MPS)
-        return OK;
-    if (c->cards.n == 1 && roster_given_on(&a->roster, c->cards.cards[0]) >= MPS_CLIENTS_MAX)
+    if (a->means == ISOLATION_MPS && c->cards.n == 1 &&
+        roster_given_on(&a->roster, c->cards.cards[0]) >= MPS_CLIENTS_MAX)
         return err_set(e, ERR_LIMIT, "card %u has %d containers, the most that MPS serves",
                        c->cards.cards[0], MPS_CLIENTS_MAX);
+    return OK;
+}
+
+static void allot_tell_mps(const struct allot *a, const struct claim *c)
+{
     const struct event_subject pod = {c->pod->namespace, c->pod->name, c->pod->uid};
-    if (c->cards.n == 1)
-        return OK;
+    if (a->means != ISOLATION_MPS || c->cards.n == 1)
+        return;
     log_warn("a container with several cards runs without MPS", kv_str("namespace", pod.namespace),
              kv_str("pod", pod.name), kv_str("container", c->container->name));
     if (a->s.events != NULL)
         events_post(a->s.events, &pod, EVENT_WARNING, STR("GPUWithoutMPS"),
                     STR("a container with several cards runs without MPS and without limits: a "
                         "process is the client of one MPS server, and each card has its own"));
-    return OK;
+}
+
+void allot_tell(const struct allot *a, const char *what, const struct claim *c)
+{
+    allot_tell_mps(a, c);
+    log_info(what, kv_str("namespace", c->pod->namespace), kv_str("pod", c->pod->name),
+             kv_str("container", c->container->name), kv_int("devices", c->container->demand->mem),
+             kv_uint("card", c->cards.cards[0]), kv_uint("cards", c->cards.n));
 }
 
 static void allot_answer(struct allot *a, struct ask *k, const struct claim *c)
 {
-    if (allot_check_mps(a, c, &k->why) != OK || allot_write(a, k, c, &k->why) != OK) {
+    if (allot_check_mps(a, c, &k->why) != OK || allot_write(a, c, STR_NULL, &k->why) != OK) {
         allot_refuse(a, k);
         return;
     }
-    log_info("a container gets its cards", kv_str("namespace", c->pod->namespace),
-             kv_str("pod", c->pod->name), kv_str("container", c->container->name),
-             kv_int("devices", k->n), kv_uint("card", c->cards.cards[0]),
-             kv_uint("cards", c->cards.n));
+    allot_tell(a, "a container gets its cards", c);
     claim_keep(&a->roster, c);
     a->counts.allocated++;
     grpc_call_reply(k->call, buf_str(&a->reply));
@@ -233,57 +206,40 @@ static void allot_try_allocate(struct allot *a, struct ask *k)
         allot_refuse(a, k);
 }
 
-/* ---- PreStartContainer ---- */
-
-static enum errc allot_may_start(struct allot *a, struct ask *k)
+/* For whom it is, the checkpoint says at the container's start. */
+static void allot_answer_late(struct allot *a, struct grpc_call *call,
+                              const struct allocate_container *q)
 {
-    if (!a->listed)
-        return err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node are not listed yet");
-    (void)allot_refresh(a, false, &k->why);
-    if (a->planless || !a->truth.loaded)
-        return k->why.code;
-    const struct checkpoint_entry *e = truth_owner(&a->truth, str_of(k->device));
-    if (e == NULL)
-        return err_set(&k->why, ERR_NOTFOUND, "the kubelet's checkpoint does not have device %s",
-                       k->device);
-    struct roster_pod *p = roster_find(&a->roster, e->pod_uid);
-    if (p == NULL)
-        return err_set(&k->why, ERR_NOTFOUND, "the API server has not shown the pod with UID %.*s",
-                       STR_ARG(e->pod_uid));
-    k->why = (struct err)ERR_INIT;
-    roster_ask(p, e->container);
-    if (exchange_may_start(&a->roster, p))
-        return OK;
-    if (exchange_is_misfit(p))
-        return err_set(&k->why, ERR_RANGE,
-                       "pod %.*s/%.*s has the cards of another pod, because the kubelet does not "
-                       "say for which pod it asks, and no exchange is possible: delete the pod",
-                       STR_ARG(p->namespace), STR_ARG(p->name));
-    if (exchange_is_crowded(&a->roster, p))
-        return err_set(&k->why, ERR_CONFLICT,
-                       "the card of pod %.*s/%.*s has no room for it beside other pods: it waits "
-                       "until one of them ends",
-                       STR_ARG(p->namespace), STR_ARG(p->name));
-    return err_set(&k->why, ERR_UNAVAILABLE,
-                   "the cards of pod %.*s/%.*s are not in its annotations yet%s%s",
-                   STR_ARG(p->namespace), STR_ARG(p->name), a->mend.last.code == OK ? "" : ": ",
-                   a->mend.last.code == OK ? "" : a->mend.last.text);
-}
-
-static void allot_try_start(struct allot *a, struct ask *k)
-{
-    enum errc code = allot_may_start(a, k);
-    if (code == OK) {
-        a->counts.started++;
-        grpc_call_reply(k->call, STR(""));
-        allot_drop(k);
+    char id[SPECS_ID_BYTES + 1];
+    struct err e = ERR_INIT;
+    (void)allot_refresh(a, true, &e); /* a guess before this one may be void */
+    specs_make_id(loop_random(a->s.loop), loop_random(a->s.loop), id);
+    buf_clear(&a->reply, MIB);
+    answer_write_late(&a->reply, str_of(id));
+    if (buf_failed(&a->reply)) {
+        a->counts.refused++;
+        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, STR("no memory"));
         return;
     }
-    if (allot_age(a, k) >= (code == ERR_RANGE ? MISFIT_MS : ALLOT_START_MS))
-        allot_refuse(a, k);
+    log_info("a container gets its cards when it starts", kv_uint("devices", q->n_ids),
+             kv_cstr("cdi", id));
+    a->counts.allocated++;
+    grpc_call_reply(call, buf_str(&a->reply));
 }
 
 /* ---- turns ---- */
+
+/* Removes specs that are not needed any more, when the checkpoint has changed. */
+static void allot_sweep(struct allot *a)
+{
+    struct err e = ERR_INIT;
+    bool seen = truth_load(&a->truth, &e) != OK || specs_load(&a->specs, &e) != OK ||
+                file_stamp_eq(a->swept_stamp, a->truth.stamp);
+    if (seen && a->swept)
+        return;
+    a->swept = late_sweep(&a->specs, &a->truth);
+    a->swept_stamp = a->truth.stamp;
+}
 
 static void allot_step(struct allot *a)
 {
@@ -296,9 +252,12 @@ static void allot_step(struct allot *a)
         else
             allot_try_allocate(a, k);
     }
-    if (a->listed && exchange_plan(&a->roster))
+    if (a->listed && exchange_plan(&a->roster)) {
+        late_tell_edits(&a->roster);
         mend_step(&a->mend);
-    if (!list_is_empty(&a->asks))
+    }
+    allot_sweep(a);
+    if (!list_is_empty(&a->asks) || !a->swept)
         timer_arm(a->s.loop, &a->tick, TICK_MS);
 }
 
@@ -363,6 +322,10 @@ void allot_allocate(struct allot *a, struct grpc_call *call, const struct alloca
     if (q->n_containers != 1) {
         grpc_call_fail(call, GRPC_INVALID_ARGUMENT,
                        STR("an Allocate is for one container at a time"));
+        return;
+    }
+    if (a->late && q->containers[0].n_ids > 0) {
+        allot_answer_late(a, call, &q->containers[0]);
         return;
     }
     struct ask *k = allot_ask(a, call, &q->containers[0]);
@@ -521,20 +484,28 @@ bool allot_share(struct allot *a, struct str uid, struct str container, struct c
     return p != NULL && share_find(&a->roster, p, container, ret);
 }
 
+void allot_set_late(struct allot *a, bool late)
+{
+    a->late = late;
+}
+
 /* ---- life ---- */
 
 enum errc allot_new(const struct allot_settings *s, struct allot **ret, struct err *reterr)
 {
-    struct allot *a = mem_alloc(sizeof(*a) + s->checkpoint.n + s->resource.n + 1);
+    struct allot *a = mem_alloc(sizeof(*a) + s->checkpoint.n + s->resource.n + s->cdi_dir.n + 2);
     if (a == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the pods' cards");
-    *a = (struct allot){.s = *s};
+    *a = (struct allot){.s = *s, .swept = true};
     char *at = (char *)(a + 1);
     a->resource = str_store(&at, s->resource);
     a->path = str_store(&at, s->checkpoint);
+    *at++ = '\0';
+    a->cdi_dir = str_store(&at, s->cdi_dir);
     *at = '\0';
     roster_init(&a->roster);
-    truth_init(&a->truth, a->path, a->resource);
+    specs_init(&a->specs, a->cdi_dir);
+    truth_init(&a->truth, a->path, a->resource, &a->specs);
     mend_init(&a->mend, s->loop, s->api, &a->roster, allot_changed, a);
     list_init(&a->asks);
     a->tick.fire = allot_on_tick;
@@ -553,6 +524,7 @@ struct allot *allot_free(struct allot *a)
         allot_drop(CONTAINER_OF(list_first(&a->asks), struct ask, link));
     mend_done(&a->mend);
     truth_done(&a->truth);
+    specs_done(&a->specs);
     roster_done(&a->roster);
     buf_done(&a->reply);
     arena_done(&a->arena);
@@ -565,8 +537,8 @@ void allot_promises(const struct allot *a, uint32_t card,
 {
     for (size_t i = 0; i < a->roster.n_pods; i++) {
         const struct roster_pod *p = a->roster.pods[i];
-        if (p->plan.n > 0)
-            each(ctx, p, roster_charge(&a->roster, p, &p->plan, card));
+        if (p->plan.n > 0 || roster_is_bound(p))
+            each(ctx, p, roster_holds(&a->roster, p, card));
     }
 }
 

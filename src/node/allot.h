@@ -9,6 +9,9 @@
  *                                 |
  *                                 +------> exchange --> PATCH of pods --> answer to PreStart
  *
+ * With late binding (late.h) there is no claim: Allocate is answered at once, and PreStartContainer
+ * gives the container the cards of its pod's annotations.
+ *
  * What is not known yet is waited for: an Allocate, which blocks the kubelet, for ALLOT_CLAIM_MS at
  * most, and a PreStartContainer, which the kubelet repeats, for ALLOT_START_MS.
  */
@@ -46,6 +49,7 @@ struct allot_settings {
     struct events *events; /* NULL: no events */
     struct str checkpoint; /* path of the kubelet's file */
     struct str resource;
+    struct str cdi_dir; /* where container runtimes read CDI specs */
     bool device_nodes;
     struct str mps_dir; /* as in answer.h, where MPS serves the cards */
     int64_t unit_bytes; /* memory that a device stands for */
@@ -63,6 +67,10 @@ struct allot *allot_free(struct allot *a); /* the calls must have ended; returns
 void allot_set_offer(struct allot *a, const struct offer *o);
 void allot_set_cgpu(struct allot *a, bool disable);
 void allot_set_means(struct allot *a, enum isolation means); /* what containers are given */
+
+/* Whether the next Allocate is answered with a CDI device (late.h). What was allocated otherwise
+ * before stays as it is. */
+void allot_set_late(struct allot *a, bool late);
 
 /* The pods of the node, as struct pods_ops. */
 void allot_list_begin(struct allot *a);

@@ -42,10 +42,7 @@ static bool exchange_is_shaped_alike(const struct grant_list *a, const struct gr
 static bool exchange_agrees(const struct roster_pod *p, const struct grant_list *plan)
 {
     for (uint32_t i = 0; i < p->n_containers; i++) {
-        const struct roster_container *c = &p->containers[i];
-        struct card_list cards;
-        roster_cards_of(p, c->demand, plan, &cards);
-        if (c->given && !card_list_equal(&cards, &c->has))
+        if (roster_is_off(p, &p->containers[i], plan))
             return false;
     }
     return true;
@@ -54,6 +51,8 @@ static bool exchange_agrees(const struct roster_pod *p, const struct grant_list 
 /* Whether another pod may not get the plan of p: p's containers have those cards. */
 static bool exchange_is_fixed(const struct roster *r, const struct roster_pod *p)
 {
+    if (roster_is_open(p) && r->guess.pod != p)
+        return p->released || p->allowed;
     return p->released || (roster_has_started(r, p) && exchange_agrees(p, &p->plan));
 }
 
@@ -106,7 +105,7 @@ static bool exchange_move_alone(struct roster_pod *p)
         const struct roster_container *c = &p->containers[i];
         struct card_list from;
         roster_cards_of(p, c->demand, &there, &from);
-        if (!c->given || card_list_equal(&from, &c->has))
+        if (!roster_is_off(p, c, &there))
             continue;
         if (from.n != c->has.n)
             return true;
@@ -135,7 +134,7 @@ static int64_t exchange_planned_on(const struct roster *r, uint32_t card)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < r->n_pods; i++)
-        sum += roster_charge(r, r->pods[i], &r->pods[i]->plan, card);
+        sum += roster_holds(r, r->pods[i], card);
     return sum;
 }
 
@@ -153,6 +152,12 @@ static void exchange_cards_of(const struct grant_list *l, struct card_list *ret)
     ret->n = 0;
     for (uint32_t i = 0; i < l->n; i++)
         card_list_add(ret, l->grants[i].card);
+}
+
+/* Whether its plan must stay, right or not. */
+static bool exchange_is_settled(const struct roster *r, const struct roster_pod *p)
+{
+    return roster_has_started(r, p) && (!roster_is_open(p) || p->allowed);
 }
 
 /* Whether the cards have room for the plan of p besides what all pods are to hold. */
@@ -193,7 +198,7 @@ static bool exchange_go_on(struct roster *r, const struct roster_pod *q, bool on
 {
     for (size_t i = 0; q->vacated.n > 0 && i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
-        if (p == q || p->released || roster_has_started(r, p) ||
+        if (p == q || p->released || exchange_is_settled(r, p) ||
             !exchange_is_alike(p->request, q->request) ||
             !exchange_is_shaped_alike(&p->plan, &q->plan) ||
             (on_its_cards && !grant_list_equal(&p->plan, &q->plan)))
@@ -219,15 +224,16 @@ static bool exchange_is_on(const struct roster_pod *p, uint32_t card)
 }
 
 /* Pods that moved alone to a card that has no room for all of them become misfits, the newest
- * first. Only now, because a circle of pods has room after the last one moved. */
+ * first. Not those that are bound: they run there. Only now, because a circle of pods has room
+ * after the last one moved. */
 static bool exchange_check_room(struct roster *r, uint32_t card, int64_t total)
 {
     while (roster_started_on(r, card, NULL) > total) {
         struct roster_pod *newest = NULL;
         for (size_t i = 0; i < r->n_pods; i++) {
             struct roster_pod *p = r->pods[i];
-            if (p->alone && !p->busy && exchange_is_due(p) && exchange_is_on(p, card) &&
-                (newest == NULL || p->seen > newest->seen))
+            if (p->alone && !p->busy && !roster_is_bound(p) && exchange_is_due(p) &&
+                exchange_is_on(p, card) && (newest == NULL || p->seen > newest->seen))
                 newest = p;
         }
         if (newest == NULL)
@@ -244,7 +250,9 @@ static void exchange_pair(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *q = r->pods[i];
-        struct roster_pod *p = exchange_agrees(q, &q->plan) ? NULL : exchange_partner(r, q);
+        /* No other pod got the cards of one that was bound late: its annotations were edited. */
+        bool alone = roster_is_bound(q) || exchange_agrees(q, &q->plan);
+        struct roster_pod *p = alone ? NULL : exchange_partner(r, q);
         if (p != NULL)
             exchange_swap_plans(q, p);
     }
@@ -328,8 +336,10 @@ bool exchange_is_misfit(const struct roster_pod *p)
 static bool exchange_is_before(const struct roster *r, const struct roster_pod *q,
                                const struct roster_pod *p)
 {
-    return q->allowed ||
-           (!p->allowed && roster_has_started(r, q) && q->seen < p->seen && !exchange_is_misfit(q));
+    if (q->allowed || roster_is_bound(q))
+        return true;
+    return !p->allowed && !roster_is_bound(p) && roster_has_started(r, q) && q->seen < p->seen &&
+           !exchange_is_misfit(q);
 }
 
 static bool exchange_has_room_to_start(const struct roster *r, const struct roster_pod *p)
@@ -340,7 +350,7 @@ static bool exchange_has_room_to_start(const struct roster *r, const struct rost
         for (size_t k = 0; k < r->n_pods; k++) {
             const struct roster_pod *q = r->pods[k];
             if (q != p && exchange_is_before(r, q, p))
-                sum += roster_charge(r, q, &q->plan, card);
+                sum += roster_holds(r, q, card);
         }
         if (sum > roster_total(r, card))
             return false;
@@ -354,9 +364,10 @@ static bool exchange_is_right(const struct roster *r, const struct roster_pod *p
            exchange_agrees(p, &p->plan);
 }
 
+/* An open pod was allowed on the cards that its annotations named then, and runs on none. */
 static bool exchange_is_sure(const struct roster_pod *p)
 {
-    return p->allowed && !p->unsure;
+    return p->allowed && !p->unsure && !roster_is_open(p);
 }
 
 bool exchange_is_crowded(const struct roster *r, const struct roster_pod *p)
@@ -370,9 +381,12 @@ bool exchange_may_start(struct roster *r, struct roster_pod *p)
         return false;
     if (exchange_is_sure(p))
         return true;
-    if (!exchange_has_room_to_start(r, p))
-        return false;
-    p->allowed = true;
-    p->unsure = false;
-    return true;
+    if (exchange_has_room_to_start(r, p)) {
+        p->allowed = true;
+        p->unsure = false;
+        return true;
+    }
+    if (roster_is_open(p))
+        p->allowed = p->unsure = false;
+    return false;
 }

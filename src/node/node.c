@@ -9,6 +9,7 @@
 #include "codec/checkpoint.h"
 #include "core/gpushare.h"
 #include "kube/kube_credentials.h"
+#include "node/late.h"
 
 #define SERVICE_ACCOUNT  STR("/var/run/secrets/kubernetes.io/serviceaccount")
 #define REFRESH_MS       UINT64_C(10000)
@@ -200,12 +201,29 @@ static void node_promises(void *ctx, uint32_t card, usage_promise_fn *each, void
     allot_promises(n->allot, card, node_promise, &to);
 }
 
+/* Until the own node is known, as without late binding. */
+static void node_set_late(struct node *n, const struct own_node_view *view)
+{
+    bool late = n->s.settings->late == SETTINGS_LATE_ON;
+    if (n->s.settings->late == SETTINGS_LATE_AUTO && view != NULL)
+        late = late_is_supported(view->kubelet, view->runtime);
+    if (late == n->late && view != NULL)
+        return;
+    if (late || n->late)
+        log_info("late binding", kv_bool("on", late),
+                 kv_str("kubelet", view == NULL ? STR("") : view->kubelet),
+                 kv_str("runtime", view == NULL ? STR("") : view->runtime));
+    n->late = late;
+    allot_set_late(n->allot, late);
+}
+
 static void node_on_own(void *ctx, const struct own_node_view *view)
 {
     struct node *n = ctx;
     n->disable_cgpu = view->disable_cgpu;
     n->mps_label = view->mps;
     allot_set_cgpu(n->allot, view->disable_cgpu);
+    node_set_late(n, view);
     announce_see(n->announce, view);
     node_on_cards(n);
 }
@@ -328,13 +346,17 @@ static enum errc node_open_allot(struct node *n, struct err *reterr)
                                          .events = n->events,
                                          .checkpoint = buf_str(&n->checkpoint),
                                          .resource = GPUSHARE_RESOURCE_MEM,
+                                         .cdi_dir = n->s.settings->cdi_dir,
                                          .device_nodes = n->s.settings->device_nodes,
                                          .mps_dir = n->s.settings->mps_dir,
                                          .unit_bytes = (int64_t)n->s.settings->unit_bytes,
                                          .card = node_card,
                                          .relist = node_relist,
                                          .ctx = n};
-    return allot_new(&allot, &n->allot, reterr);
+    enum errc code = allot_new(&allot, &n->allot, reterr);
+    if (code == OK)
+        node_set_late(n, NULL);
+    return code;
 }
 
 static enum errc node_open_plugin(struct node *n, struct err *reterr)

@@ -73,6 +73,7 @@ struct node {
     uint64_t offers;            /* how often that has changed */
     struct timer refresh;       /* announces again what lack of memory has left out */
     bool disable_cgpu;          /* label of the node */
+    bool late;                  /* see allot_set_late */
     enum gpu_watch_phase phase; /* as the log has it */
     bool warned;                /* the log has the settings that are not understood */
 };

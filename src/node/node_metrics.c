@@ -69,6 +69,8 @@ static void node_metrics_pods(struct expo *x, const struct node *n)
                 "Answers to PreStartContainer by outcome.");
     node_metrics_rows(x, "outcome",
                       (const struct node_row[]){{"allowed", a.started}, {"held", a.held}}, 2);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_late_binding",
+                     "1 if containers get their cards when they start, by CDI specs.", n->late);
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_exchanged_total",
                      "Pods whose annotations were set to the cards that their containers have.",
                      a.exchanged);

@@ -64,6 +64,19 @@ static void own_node_read_resources(struct jread *r, struct str *ret_count, stru
     }
 }
 
+static void own_node_read_info(struct jread *r, struct own_node_view *v)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("kubeletVersion")))
+            v->kubelet = jread_str(r);
+        else if (str_eq(key, STR("containerRuntimeVersion")))
+            v->runtime = jread_str(r);
+        else
+            jread_skip(r);
+    }
+}
+
 static void own_node_read_status(struct jread *r, struct own_node_view *v)
 {
     struct str key;
@@ -73,6 +86,8 @@ static void own_node_read_status(struct jread *r, struct own_node_view *v)
             own_node_read_resources(r, &v->count, &v->mem);
         else if (str_eq(key, STR("allocatable")))
             own_node_read_resources(r, &v->count_allocatable, &unused);
+        else if (str_eq(key, STR("nodeInfo")))
+            own_node_read_info(r, v);
         else
             jread_skip(r);
     }

@@ -15,6 +15,8 @@ struct own_node_view {
     struct str count_allocatable; /* in allocatable */
     struct str mem;               /* aliyun.com/gpu-mem in capacity; the kubelet writes it */
     bool mps;                     /* label cardpack.io/mps is "true" */
+    struct str kubelet;           /* its version, as the kubelet writes it */
+    struct str runtime;           /* "containerd://2.0.1" */
     bool disable_cgpu;            /* label cgpu.disable.isolation is "true" */
 };
 

@@ -372,7 +372,7 @@ void roster_truth_begin(struct roster *r)
 }
 
 bool roster_truth(struct roster *r, struct str uid, struct str container,
-                  const struct card_list *has)
+                  const struct card_list *has, bool late)
 {
     struct roster_pod *p = roster_find(r, uid);
     if (p == NULL) {
@@ -389,9 +389,19 @@ bool roster_truth(struct roster *r, struct str uid, struct str container,
             r->guess.pod = NULL; /* this is what the guess was for */
         }
         c->given = true;
+        c->late = late;
         c->has = *has;
     }
     return true;
+}
+
+struct roster_container *roster_container(struct roster_pod *p, struct str name)
+{
+    for (uint32_t i = 0; i < p->n_containers; i++) {
+        if (str_eq(p->containers[i].name, name))
+            return &p->containers[i];
+    }
+    return NULL;
 }
 
 static bool roster_agrees(const struct roster_pod *p)
@@ -464,6 +474,38 @@ void roster_cards_of(const struct roster_pod *p, const struct demand *d, const s
     }
 }
 
+bool roster_is_off(const struct roster_pod *p, const struct roster_container *c,
+                   const struct grant_list *l)
+{
+    struct card_list cards;
+    if (!c->given || (c->late && c->has.n == 0))
+        return false;
+    roster_cards_of(p, c->demand, l, &cards);
+    return !card_list_equal(&cards, &c->has);
+}
+
+bool roster_is_bound(const struct roster_pod *p)
+{
+    for (uint32_t i = 0; i < p->n_containers; i++) {
+        const struct roster_container *c = &p->containers[i];
+        if (c->given && c->late && c->has.n > 0)
+            return true;
+    }
+    return false;
+}
+
+bool roster_is_open(const struct roster_pod *p)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_containers; i++) {
+        const struct roster_container *c = &p->containers[i];
+        if (c->given && (!c->late || c->has.n > 0))
+            return false;
+        n += c->given ? 1 : 0;
+    }
+    return n > 0;
+}
+
 int64_t roster_charge(const struct roster *r, const struct roster_pod *p,
                       const struct grant_list *there, uint32_t card)
 {
@@ -478,13 +520,26 @@ int64_t roster_charge(const struct roster *r, const struct roster_pod *p,
     return 0;
 }
 
+int64_t roster_holds(const struct roster *r, const struct roster_pod *p, uint32_t card)
+{
+    int64_t real = 0;
+    for (uint32_t i = 0; i < p->n_containers; i++) {
+        const struct roster_container *c = &p->containers[i];
+        if (!c->late || !card_list_has(&c->has, card) || !roster_is_off(p, c, &p->plan))
+            continue;
+        real += p->request->whole ? roster_total(r, card)
+                                  : (c->demand->mem + c->has.n - 1) / (int64_t)c->has.n;
+    }
+    return MAX_OF(real, roster_charge(r, p, &p->plan, card));
+}
+
 int64_t roster_started_on(const struct roster *r, uint32_t card, const struct roster_pod *except)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < r->n_pods; i++) {
         const struct roster_pod *p = r->pods[i];
         if (p != except && roster_has_started(r, p))
-            sum += roster_charge(r, p, &p->plan, card);
+            sum += roster_holds(r, p, card);
     }
     return sum;
 }

@@ -6,6 +6,11 @@
  *
  * A container's cards can't change after Allocate: the kubelet keeps our answer for all its starts.
  * So where both differ, the annotations are corrected and not the container.
+ *
+ * With late binding the answer names no card but a CDI spec (specs.h). Until that is written,
+ * before the pod's first container starts, its containers have devices and no cards: they go
+ * wherever the annotations say. From then on they have the spec's cards, whatever the annotations
+ * say.
  */
 #pragma once
 
@@ -27,7 +32,9 @@ struct roster_container {
     const struct demand *demand;
     bool given;           /* the checkpoint says that it has devices */
     bool asked;           /* the kubelet has asked to start it, so it did not run then */
-    struct card_list has; /* if given; n 0: devices without a card that we know */
+    bool late;            /* if given: the answer names a CDI spec */
+    struct card_list has; /* if given; n 0: devices without a card that we know; of a late one: its
+                             spec is not written */
 };
 
 /* Cards of a pod by container; owned. n 0: none. */
@@ -57,6 +64,7 @@ struct roster_pod {
     bool unsure;              /* if allowed: only an agent before this one can have allowed it */
     bool alone;               /* the plan follows its containers, and no pod gets what it leaves */
     bool busy;                /* a PATCH is under way; the caller's */
+    bool edited;              /* its annotations differ from its specs, and the log says so */
     struct request *request;  /* owned */
     struct grant_list said;   /* what the annotations name */
     struct grant_list plan;   /* what they are to name: `said`, unless an exchange is under way */
@@ -125,12 +133,14 @@ void roster_mark_backlog(struct roster *r);
  * roster_truth is false for a pod that the roster does not know: before a claim the caller waits
  * for the watch to show it, because that pod's cards are not counted. after_allocate: the file is
  * not older than the last answer to Allocate, so a guess that it does not confirm is void, unless
- * the roster does not know all of its pods.
+ * the roster does not know all of its pods. late, and `has` of a late one: see roster_container.
  */
 void roster_truth_begin(struct roster *r);
 bool roster_truth(struct roster *r, struct str uid, struct str container,
-                  const struct card_list *has);
+                  const struct card_list *has, bool late);
 void roster_truth_end(struct roster *r, bool after_allocate);
+
+struct roster_container *roster_container(struct roster_pod *p, struct str name); /* NULL: none */
 
 /* The container's cards in these grants. An init container runs on those of the first container
  * that lasts, because the kubelet passes its devices on. n 0: none. */
@@ -147,11 +157,24 @@ void roster_ask(struct roster_pod *p, struct str container);
 /* A container has devices, or it is the guess. */
 bool roster_has_started(const struct roster *r, const struct roster_pod *p);
 
+/* Whether the container's cards are known, and not those that these grants give it. */
+bool roster_is_off(const struct roster_pod *p, const struct roster_container *c,
+                   const struct grant_list *l);
+
+/* A spec of late binding is written: a container may run on its cards. */
+bool roster_is_bound(const struct roster_pod *p);
+
+/* All containers with devices are late, and none has its cards yet. */
+bool roster_is_open(const struct roster_pod *p);
+
 /* What the pod holds of a card if these are its grants, in units. */
 int64_t roster_charge(const struct roster *r, const struct roster_pod *p,
                       const struct grant_list *there, uint32_t card);
 
-/* The sum of what all pods with devices hold of a card by their plans, but `except`. */
+/* What the pod holds of a card by its plan; if its specs say otherwise, at least what they say. */
+int64_t roster_holds(const struct roster *r, const struct roster_pod *p, uint32_t card);
+
+/* The sum of what all pods with devices hold of a card, but `except`. */
 int64_t roster_started_on(const struct roster *r, uint32_t card, const struct roster_pod *except);
 
 /* How many containers have this card alone, by the checkpoint; the guess counts too. */

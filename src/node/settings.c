@@ -228,6 +228,26 @@ static enum errc settings_set_mps_dir(struct settings *s, struct str value, stru
     return OK;
 }
 
+static enum errc settings_set_late(struct settings *s, struct str value, struct err *e)
+{
+    static const char *const words[] = {"auto", "on", "off"};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (str_eq(value, str_of(words[i]))) {
+            s->late = (enum settings_late)i;
+            return OK;
+        }
+    }
+    return settings_must_be(e, value, "auto, on or off");
+}
+
+static enum errc settings_set_cdi_dir(struct settings *s, struct str value, struct err *e)
+{
+    if (value.n == 0 || value.p[0] != '/')
+        return settings_must_be(e, value, "an absolute path");
+    s->cdi_dir = value;
+    return OK;
+}
+
 static enum errc settings_set_log_level(struct settings *s, struct str value, struct err *e)
 {
     static const char *const words[] = {"debug", "info", "warn", "error"};
@@ -271,6 +291,8 @@ enum settings_row {
     ROW_ISOLATION,
     ROW_CGROUP_ROOT,
     ROW_MPS_DIR,
+    ROW_LATE_BINDING,
+    ROW_CDI_DIR,
     ROW_LOG_LEVEL,
     ROW_LOG_FORMAT,
     ROWS
@@ -326,6 +348,12 @@ static const struct row rows[ROWS] = {
     [ROW_MPS_DIR] = {"mps-dir", "FOLDER", "/run/cardpack/mps",
                      "folder with a pipe directory of MPS for each card, named by its UUID",
                      settings_set_mps_dir},
+    [ROW_LATE_BINDING] = {"late-binding", "auto|on|off", "auto",
+                          "decide which cards a container gets when it starts, through a CDI spec; "
+                          "auto: with kubelet 1.29 and containerd 2.0 or cri-o 1.28, or newer ones",
+                          settings_set_late},
+    [ROW_CDI_DIR] = {"cdi-dir", "FOLDER", "/var/run/cdi",
+                     "folder where the container runtime reads CDI specs", settings_set_cdi_dir},
     [ROW_LOG_LEVEL] = {"log-level", "debug|info|warn|error", "info",
                        "the lowest level of log lines", settings_set_log_level},
     [ROW_LOG_FORMAT] = {"log-format", "auto|logfmt|json", "auto",

@@ -26,6 +26,12 @@ enum settings_isolation {
     SETTINGS_ISOLATION_MPS,
 };
 
+enum settings_late {
+    SETTINGS_LATE_AUTO, /* if the kubelet and the runtime are known to have CDI */
+    SETTINGS_LATE_ON,
+    SETTINGS_LATE_OFF,
+};
+
 /* Absent: not set. The strings end in NUL and must outlive the settings. */
 struct settings_env {
     struct str node_name;  /* NODE_NAME */
@@ -55,6 +61,8 @@ struct settings {
     enum settings_isolation isolation;
     struct str cgroup_root; /* where this process sees the host's cgroups of version 2 */
     struct str mps_dir;     /* has a pipe directory for each card */
+    enum settings_late late;
+    struct str cdi_dir;
     enum log_level log_level;
     enum settings_log_format log_format;
     struct str disable; /* as in the environment; absent: not set */

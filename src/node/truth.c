@@ -5,13 +5,14 @@
 #include "codec/base64.h"
 #include "codec/device_plugin.h"
 #include "core/gpushare.h"
+#include "node/answer.h"
 
 /* 100,000 devices, each named once, and as many answers. */
 #define TRUTH_BYTES_MAX ((size_t)(16 * MIB))
 
-void truth_init(struct truth *t, struct str path, struct str resource)
+void truth_init(struct truth *t, struct str path, struct str resource, const struct specs *specs)
 {
-    *t = (struct truth){.path = path, .resource = resource};
+    *t = (struct truth){.path = path, .resource = resource, .specs = specs};
     buf_init(&t->text, TRUTH_BYTES_MAX);
     arena_init(&t->arena, 4 * TRUTH_BYTES_MAX);
 }
@@ -22,14 +23,17 @@ void truth_done(struct truth *t)
     arena_done(&t->arena);
 }
 
-/* The cards that our answer named, in the variable that has the annotation's name; none if another
- * plugin's answer named none. */
-static void truth_cards(struct truth *t, const struct checkpoint_entry *e, struct card_list *ret)
+/* The cards that our answer named, in the variable that has the annotation's name, or the spec that
+ * it named; neither if it is another plugin's answer without cards. */
+static void truth_answer(struct truth *t, const struct checkpoint_entry *e, struct card_list *ret,
+                         struct str *ret_id)
 {
     struct str bytes;
     struct str indices;
     ret->n = 0;
+    *ret_id = STR_NULL;
     if (e->answer.p == NULL || base64_decode(e->answer, &t->arena, &bytes) != OK ||
+        allocate_answer_cdi(bytes, STR(ANSWER_CDI_KIND "="), ret_id, NULL) != OK ||
         allocate_answer_env(bytes, GPUSHARE_ANNOTATION_IDX, &indices, NULL) != OK)
         return;
     card_list_read(indices, ret);
@@ -85,9 +89,10 @@ static enum errc truth_parse(struct truth *t, struct err *reterr)
     if (code != OK)
         return code;
     t->cards = arena_array(&t->arena, read.n_entries + 1, sizeof(t->cards[0]));
-    for (size_t i = 0; i < read.n_entries && t->cards != NULL; i++) {
+    t->ids = arena_array(&t->arena, read.n_entries + 1, sizeof(t->ids[0]));
+    for (size_t i = 0; i < read.n_entries && t->cards != NULL && t->ids != NULL; i++) {
         if (str_eq(read.entries[i].resource, t->resource))
-            truth_cards(t, &read.entries[i], &t->cards[i]);
+            truth_answer(t, &read.entries[i], &t->cards[i], &t->ids[i]);
     }
     truth_index(t, &read);
     if (arena_failed(&t->arena))
@@ -117,6 +122,7 @@ enum errc truth_load(struct truth *t, struct err *reterr)
         return err_wrap(reterr, "the kubelet's checkpoint");
     }
     t->stamp = stamp;
+    t->there = !missing;
     t->loaded = true;
     return OK;
 }
@@ -131,6 +137,16 @@ static bool truth_is_gone(const struct truth *t, struct str uid)
     return false;
 }
 
+static bool truth_tell_one(const struct truth *t, struct roster *r, size_t at)
+{
+    static const struct card_list none = {.n = 0};
+    const struct checkpoint_entry *e = &t->now.entries[at];
+    if (t->ids[at].p == NULL)
+        return roster_truth(r, e->pod_uid, e->container, &t->cards[at], false);
+    const struct card_list *has = specs_find(t->specs, t->ids[at]);
+    return roster_truth(r, e->pod_uid, e->container, has == NULL ? &none : has, true);
+}
+
 bool truth_tell(struct truth *t, struct roster *r, bool after_allocate)
 {
     bool all = true;
@@ -139,7 +155,7 @@ bool truth_tell(struct truth *t, struct roster *r, bool after_allocate)
         const struct checkpoint_entry *e = &t->now.entries[i];
         if (!str_eq(e->resource, t->resource) || truth_is_gone(t, e->pod_uid))
             continue;
-        all = roster_truth(r, e->pod_uid, e->container, &t->cards[i]) && all;
+        all = truth_tell_one(t, r, i) && all;
     }
     roster_truth_end(r, after_allocate);
     return all;

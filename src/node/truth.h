@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "codec/checkpoint.h"
 #include "node/roster.h"
+#include "node/specs.h"
 
 /* Pods that the checkpoint names and the API server does not; the kubelet drops them late. */
 #define TRUTH_GONE_MAX 512
@@ -18,21 +19,24 @@ struct truth_device {
 };
 
 struct truth {
-    struct str path; /* both borrowed */
+    struct str path; /* borrowed, as all three */
     struct str resource;
+    const struct specs *specs; /* of late binding */
     struct buf text;
     struct arena arena;
     struct checkpoint now;        /* views of text and arena */
     struct card_list *cards;      /* of the entries of our resource; in the arena */
+    struct str *ids;              /* of their specs; absent: the answer names cards */
     struct truth_device *devices; /* by the hash of the ID, of our resource; in the arena */
     size_t n_slots;               /* a power of two; 0: no devices */
     struct file_stamp stamp;
     bool loaded;
+    bool there;                    /* the file exists */
     uint64_t gone[TRUTH_GONE_MAX]; /* hashes of UIDs; a ring */
     size_t n_gone;
 };
 
-void truth_init(struct truth *t, struct str path, struct str resource);
+void truth_init(struct truth *t, struct str path, struct str resource, const struct specs *specs);
 void truth_done(struct truth *t);
 
 /* Reads the file if it has changed. A missing file is an empty checkpoint: the kubelet has given

@@ -277,8 +277,8 @@ static bool read_checkpoint_once(struct world *w, bool after_allocate)
     for (unsigned i = 0; i < w->n_pods; i++) {
         struct wpod *p = &w->pods[i];
         for (unsigned k = 0; p->life != LIFE_ENDED && k < p->n_given; k++)
-            known &=
-                roster_truth(&w->roster, str_of(p->uid), k == 0 ? STR("a") : STR("b"), &p->has[k]);
+            known &= roster_truth(&w->roster, str_of(p->uid), k == 0 ? STR("a") : STR("b"),
+                                  &p->has[k], false);
     }
     roster_truth_end(&w->roster, after_allocate);
     return known;

@@ -233,9 +233,9 @@ START_TEST(test_late_limits)
                      "\"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1536M\","
                      "\"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30\"],\"mounts\":["
                      "{\"hostPath\":\"/run/mps/GPU-aaaa\",\"containerPath\":\"/run/mps/GPU-aaaa\","
-                     "\"options\":[\"rw\",\"rbind\",\"rprivate\"]},"
+                     "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]},"
                      "{\"hostPath\":\"/run/mps/shm\",\"containerPath\":\"/dev/shm\","
-                     "\"options\":[\"rw\",\"rbind\",\"rprivate\"]}]}}]}");
+                     "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}");
 }
 
 END_TEST

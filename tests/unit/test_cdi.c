@@ -50,9 +50,9 @@ START_TEST(test_mounts)
                      "{\"cdiVersion\":\"0.3.0\",\"kind\":\"a.b/c\",\"devices\":["
                      "{\"name\":\"d\",\"containerEdits\":{\"env\":[\"A=1\"],\"mounts\":["
                      "{\"hostPath\":\"/h\",\"containerPath\":\"/c\","
-                     "\"options\":[\"rw\",\"rbind\",\"rprivate\"]},"
+                     "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]},"
                      "{\"hostPath\":\"/d\",\"containerPath\":\"/d\","
-                     "\"options\":[\"ro\",\"rbind\",\"rprivate\"]}]}}]}");
+                     "\"options\":[\"ro\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}");
 }
 
 END_TEST

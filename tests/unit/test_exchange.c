@@ -26,7 +26,7 @@ static void give(struct roster *r, const char *uid, uint32_t card)
 {
     const struct card_list has = {1, {card}};
     roster_truth_begin(r);
-    ck_assert(roster_truth(r, str_of(uid), STR("c"), &has));
+    ck_assert(roster_truth(r, str_of(uid), STR("c"), &has, false));
     roster_truth_end(r, true);
     ck_assert(exchange_plan(r));
 }
@@ -144,8 +144,8 @@ static struct roster *take_over_two(void)
     set_pod(r, "p", "0", NULL, 1);
     set_pod(r, "q", "0", NULL, 2);
     roster_truth_begin(r);
-    ck_assert(roster_truth(r, STR("p"), STR("c"), &has));
-    ck_assert(roster_truth(r, STR("q"), STR("c"), &has));
+    ck_assert(roster_truth(r, STR("p"), STR("c"), &has, false));
+    ck_assert(roster_truth(r, STR("q"), STR("c"), &has, false));
     roster_truth_end(r, true);
     ck_assert(exchange_plan(r));
     return r;

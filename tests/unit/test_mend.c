@@ -50,7 +50,7 @@ static void set_up(void)
     mend_init(&t.mend, t.loop, t.api, &t.roster, on_change, &t);
     set_pod("1", 1);
     roster_truth_begin(&t.roster);
-    ck_assert(roster_truth(&t.roster, STR("p"), STR("c"), &has));
+    ck_assert(roster_truth(&t.roster, STR("p"), STR("c"), &has, false));
     roster_truth_end(&t.roster, true);
     ck_assert(exchange_plan(&t.roster));
     mend_step(&t.mend);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define ARGS_MAX 12
+#define ARGS_MAX 14
 
 static enum errc parse(const char *const *args, const struct settings_env *env,
                        struct settings *ret, struct err *e)
@@ -41,6 +41,7 @@ START_TEST(defaults)
     ck_assert_uint_eq(s.usage_interval_ms, 10000);
     ck_assert_uint_eq(s.usage_write_ms, 60000);
     ck_assert(!s.device_nodes && s.disable.p == NULL && s.enable.p == NULL);
+    ck_assert(s.late == SETTINGS_LATE_AUTO && str_eq(s.cdi_dir, STR("/var/run/cdi")));
     ck_assert_int_eq(s.log_level, LOG_LEVEL_INFO);
     ck_assert_int_eq(s.log_format, SETTINGS_LOG_AUTO);
     ck_assert_int_eq(s.isolation, SETTINGS_ISOLATION_AUTO);
@@ -67,6 +68,8 @@ START_TEST(every_flag)
                                   "--listen=[::1]:0",
                                   "--cooldown=90s",
                                   "--device-nodes=on",
+                                  "--late-binding=off",
+                                  "--cdi-dir=/etc/cdi",
                                   "--log-level=warn",
                                   "--log-format=logfmt",
                                   "--isolation=mps",
@@ -89,6 +92,7 @@ START_TEST(every_flag)
     ck_assert_uint_eq(s.reserve_bytes, UINT64_C(512) << 20);
     ck_assert_str_is(s.listen, "::1");
     ck_assert(s.port == 0 && s.cooldown_ms == 90000 && s.device_nodes && settings_is_loopback(&s));
+    ck_assert(s.late == SETTINGS_LATE_OFF && str_eq(s.cdi_dir, STR("/etc/cdi")));
     ck_assert_int_eq(s.log_level, LOG_LEVEL_WARN);
     ck_assert_int_eq(s.log_format, SETTINGS_LOG_LOGFMT);
     ck_assert_int_eq(s.isolation, SETTINGS_ISOLATION_MPS);
@@ -161,6 +165,8 @@ static const struct {
      "flag --cgroup-root: \"/\": must be an absolute path, without a slash at its "
      "end"},
     {"--mps-dir=m", "flag --mps-dir: \"m\": must be an absolute path, without a slash at its end"},
+    {"--late-binding=yes", "flag --late-binding: \"yes\": must be auto, on or off"},
+    {"--cdi-dir=cdi", "flag --cdi-dir: \"cdi\": must be an absolute path"},
     {"--log-level=loud", "flag --log-level: \"loud\": must be debug, info, warn or error"},
     {"--log-format=xml", "flag --log-format: \"xml\": must be auto, logfmt or json"},
     {"--memory-units=GiB", "unknown flag --memory-units, did you mean --memory-unit?"},
@@ -266,6 +272,11 @@ static const char usage[] =
     "  --mps-dir FOLDER\n"
     "      folder with a pipe directory of MPS for each card, named by its UUID (default "
     "/run/cardpack/mps)\n"
+    "  --late-binding auto|on|off\n"
+    "      decide which cards a container gets when it starts, through a CDI spec; auto: with "
+    "kubelet 1.29 and containerd 2.0 or cri-o 1.28, or newer ones (default auto)\n"
+    "  --cdi-dir FOLDER\n"
+    "      folder where the container runtime reads CDI specs (default /var/run/cdi)\n"
     "  --log-level debug|info|warn|error\n"
     "      the lowest level of log lines (default info; environment LOG_LEVEL)\n"
     "  --log-format auto|logfmt|json\n"

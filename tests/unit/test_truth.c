@@ -14,6 +14,7 @@
 #define ANSWER_NO "ChwKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAi0x" /* "-1": gpushare's refusal */
 
 static char path[64];
+static struct specs specs;
 
 static void write_file(const char *text)
 {
@@ -70,7 +71,7 @@ START_TEST(containers_have_the_cards_of_our_answers)
     name_file();
     remove_file();
     roster_init(&r);
-    truth_init(&t, str_of(path), STR(RESOURCE));
+    truth_init(&t, str_of(path), STR(RESOURCE), &specs);
     set_pod(&r, "p");
     set_pod(&r, "q");
     load(&t); /* there is no file yet */
@@ -107,7 +108,7 @@ START_TEST(pods_that_are_not_shown_are_waited_for)
     struct truth t;
     name_file();
     roster_init(&r);
-    truth_init(&t, str_of(path), STR(RESOURCE));
+    truth_init(&t, str_of(path), STR(RESOURCE), &specs);
     write_file(FILE_OF(ENTRY("p", RESOURCE, "1.0", ANSWER_1)));
     load(&t);
     ck_assert(!truth_tell(&t, &r, true));
@@ -135,7 +136,7 @@ START_TEST(a_torn_file_is_an_error)
     struct truth t;
     struct err e = ERR_INIT;
     name_file();
-    truth_init(&t, str_of(path), STR(RESOURCE));
+    truth_init(&t, str_of(path), STR(RESOURCE), &specs);
     write_file("{\"Data\":{\"PodDeviceEntries\":[");
     ck_assert_int_eq(truth_load(&t, &e), ERR_SYNTAX);
     ck_assert_ptr_nonnull(strstr(e.text, "the kubelet's checkpoint"));
@@ -166,7 +167,7 @@ START_TEST(a_file_that_is_no_file_is_an_error)
         ck_assert_int_eq(mkfifo(path, 0600), 0);
     else
         ck_assert_int_eq(symlink("/dev/zero", path), 0);
-    truth_init(&t, str_of(path), STR(RESOURCE));
+    truth_init(&t, str_of(path), STR(RESOURCE), &specs);
     ck_assert_int_ne(truth_load(&t, &e), OK);
     ck_assert(!t.loaded);
     truth_done(&t);
@@ -184,7 +185,7 @@ START_TEST(a_huge_file_is_an_error)
     name_file();
     write_file("{");
     ck_assert_int_eq(truncate(path, INT64_C(1) << 40), 0);
-    truth_init(&t, str_of(path), STR(RESOURCE));
+    truth_init(&t, str_of(path), STR(RESOURCE), &specs);
     ck_assert_int_eq(truth_load(&t, &e), ERR_LIMIT);
     truth_done(&t);
     remove_file();

@@ -25,7 +25,8 @@ CHOICES: tuple[tuple[str, ...], ...] = (
      "node.config.cooldown=1m30s", "node.config.isolation=driver-limits", "node.config.usage-interval=5s",
      "node.config.usage-write=2m", "node.config.device-nodes=on", "node.config.log-level=debug"),
     ("node.config.cards=0\\,2\\,GPU-5a1f", "node.config.log-format=json", "node.config.reserve-memory=0",
-     "node.config.device-nodes=off", "node.config.isolation=none", "node.config.usage-interval=0"),
+     "node.config.device-nodes=off", "node.config.isolation=none", "node.config.usage-interval=0",
+     "node.config.late-binding=off"),
     ("node.address=0.0.0.0", "node.port=9411", "node.runtimeClassName=nvidia", "imagePullSecrets[0]=registry"),
     ("node.image.repository=example.invalid/cardpack-node", "node.image.digest=sha256:" + "a" * 64,
      "node.nodeSelector.pool=gpu", "node.tolerations[0].key=gpu", "node.tolerations[0].operator=Exists",
@@ -46,7 +47,7 @@ BAD = (
     ("node.image.digest=0.1.0", "digest"),
 )
 # Flags that the chart and the manifest set, or leave to the environment.
-MADE = {"node-name", "kubeconfig", "kubelet-dir", "state", "nvml", "listen", "cgroup-root", "mps-dir"}
+MADE = {"node-name", "kubeconfig", "kubelet-dir", "state", "nvml", "listen", "cgroup-root", "mps-dir", "cdi-dir"}
 
 
 def program(bench: Bench) -> Path:
@@ -58,7 +59,7 @@ def program(bench: Bench) -> Path:
 
 
 def check_daemonset(daemonset: Json) -> Json:
-    """Root without a capability, the two folders of the node that it writes; returns its container."""
+    """Root without a capability, the folders of the node that it writes; returns its container."""
     pod = daemonset["spec"]["template"]
     spec = pod["spec"]
     chosen = daemonset["spec"]["selector"]["matchLabels"].items()

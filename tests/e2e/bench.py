@@ -206,17 +206,19 @@ class Bench(Lab):
         while self.workers:
             self.workers.pop().close()
 
-    def worker(self, name: str, cards: int = 0, *images: Path) -> Worker:
+    def worker(self, name: str, cards: int = 0, *images: Path, cdi: bool | None = None) -> Worker:
         """Starts a node with a real kubelet and these images. It ends with the scenario."""
-        worker = self.launch_worker(name, cards, *images)
+        worker = self.launch_worker(name, cards, *images, cdi=cdi)
         worker.wait_ready()
         return worker
 
-    def launch_worker(self, name: str, cards: int = 0, *images: Path) -> Worker:
+    def launch_worker(
+        self, name: str, cards: int = 0, *images: Path, cdi: bool | None = None
+    ) -> Worker:
         """Starts a node, without waiting for its kubelet: for several nodes."""
         folder = self.workdir / f"{self.scenario}-{name}"
         try:
-            worker = Worker(self.cluster, name, folder, cards)
+            worker = Worker(self.cluster, name, folder, cards, cdi)
         except Unsuited as why:
             raise Skipped(str(why)) from None
         self.workers.append(worker)

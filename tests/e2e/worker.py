@@ -62,6 +62,30 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
     snapshotter = "native"
 """
 
+_CONTAINERD2 = """\
+version = 3
+root = "{folder}/containerd"
+state = "/run/containerd/state"
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri"]
+[grpc]
+  address = "/run/containerd/containerd.sock"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "native"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "{image}"
+[plugins."io.containerd.cri.v1.runtime"]
+  disable_apparmor = true
+  disable_hugetlb_controller = true
+  restrict_oom_score_adj = true
+  enable_cdi = {cdi}
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    conf_dir = "{folder}/cni"
+    bin_dirs = ["{folder}/cni"]
+[plugins."io.containerd.grpc.v1.cri"]
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "{port}"
+"""
+
 # Pods have the host's network, so this network is never joined; without one the node is not ready.
 _CNI = {"cniVersion": "0.3.1", "name": "none", "type": "none"}
 
@@ -92,10 +116,13 @@ class Container:
 
 
 class Worker:
-    """One node; its kubelet makes the Node object."""
+    """One node; its kubelet makes the Node object.
+
+    cdi: containerd 2, with or without CDI; None: Debian's containerd, which has no CDI.
+    """
 
     def __init__(
-        self, cluster: ControlPlane, name: str, folder: Path, cards: int = 0
+        self, cluster: ControlPlane, name: str, folder: Path, cards: int = 0, cdi: bool | None = None
     ) -> None:
         self.cluster = cluster
         self.name = name
@@ -103,6 +130,10 @@ class Worker:
         missing = [one for one in PROGRAMS if not os.access(self.programs / one, os.X_OK)]
         if missing:
             raise Unsuited(f"{self.programs} lacks {', '.join(missing)}: run scripts/control-plane")
+        self.runtime = self.programs if cdi is None else self.programs / "containerd2"
+        if not os.access(self.runtime / "containerd", os.X_OK):
+            raise Unsuited(f"{self.runtime} has no containerd")
+        self._cdi = cdi
         self.folder = folder.resolve()
         self.machine = Machine(name, self.folder, cards)
         self._ports = Ports()
@@ -110,7 +141,7 @@ class Worker:
         (self.folder / "cni").mkdir(exist_ok=True)
         (self.folder / "cni" / "10-none.conf").write_text(json.dumps(_CNI))
         image.write(self.programs / "busybox", self.folder / "image.tar")
-        self._environment = {"PATH": f"{self.programs}:{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"}
+        self._environment = {"PATH": f"{self.runtime}:{self.programs}:{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"}
         self.containerd = self._make_containerd()
         self.kubelet = self._make_kubelet()
         self._guests: list[Component] = []
@@ -282,11 +313,16 @@ class Worker:
     def _make_containerd(self) -> Component:
         config = self.folder / "containerd.toml"
         config.write_text(
-            _CONTAINERD.format(folder=self.folder, image=image.NAME, port=self._ports.take())
+            (_CONTAINERD if self._cdi is None else _CONTAINERD2).format(
+                folder=self.folder,
+                image=image.NAME,
+                port=self._ports.take(),
+                cdi=str(bool(self._cdi)).lower(),
+            )
         )
         return Component(
             "containerd",
-            [self.programs / "containerd", "--config", config],
+            [self.runtime / "containerd", "--config", config],
             self.folder,
             lambda: self.ctr("version", check=False).returncode == 0,
             env=self._environment,

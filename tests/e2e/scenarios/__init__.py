@@ -59,5 +59,6 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "agents",
     "usage",
     "node_load",
+    "late_cards",
     "chaos",
 ))  # fmt: skip

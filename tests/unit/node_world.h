@@ -2,7 +2,8 @@
  * A node in motion, without I/O: an extender that binds pods, a kubelet that admits them in any
  * order, and the agent's claims and exchanges. Messages arrive late, the agent is killed, the
  * kubelet restarts. After each step no card may hold more than its size, by what containers really
- * have; when all is quiet each container has the cards that its pod's annotations name.
+ * have; when all is quiet each container has the cards that its pod's annotations name. With late
+ * binding a container has none until it starts.
  *
  * The world keeps its own books, from what the agent answered and wrote, and uses none of the
  * roster's sums.
@@ -26,6 +27,13 @@ enum kind {
     KIND_INIT, /* an init container, then a container */
     KIND_TWO,  /* one container on two cards */
     KINDS
+};
+
+enum binding {
+    GUESSED,
+    LATE,
+    SWITCHED, /* the setting changes now and then */
+    EDITED,   /* late, and annotations of pods are edited to other cards */
 };
 
 enum life {
@@ -55,8 +63,9 @@ struct wpod {
     int64_t sizes[2];
     unsigned n_containers;
     unsigned n_given; /* containers with devices, in order */
-    struct card_list has[2];
-    struct copy now; /* on the API server */
+    bool late[2];
+    struct card_list has[2]; /* of a late one: none until it starts */
+    struct copy now;         /* on the API server */
 };
 
 struct message { /* to the agent's watch */
@@ -88,10 +97,13 @@ struct world {
     bool up;
     bool quiet; /* no more faults */
     int mode;   /* the kubelet's order: 0 of the watch, 1 random, 2 by creation */
+    enum binding binding;
+    bool late;  /* the next Allocate is answered without a guess */
     bool plain; /* pods of one container on one card only */
 
     struct {
-        unsigned given, swaps, moved, marked, refused, over_view, admitted, misfits, crowded;
+        unsigned given, swaps, moved, marked, refused, over_view, admitted, misfits, crowded, bound,
+            edited, reboots;
     } n;
 };
 
@@ -278,7 +290,7 @@ static bool read_checkpoint_once(struct world *w, bool after_allocate)
         struct wpod *p = &w->pods[i];
         for (unsigned k = 0; p->life != LIFE_ENDED && k < p->n_given; k++)
             known &= roster_truth(&w->roster, str_of(p->uid), k == 0 ? STR("a") : STR("b"),
-                                  &p->has[k], false);
+                                  &p->has[k], p->late[k]);
     }
     roster_truth_end(&w->roster, after_allocate);
     return known;

@@ -210,8 +210,8 @@ START_TEST(test_failures)
 
 END_TEST
 
-/* /dev/full as a file system does not exist; a limit on the size of files is as good. */
-START_TEST(test_full_disk)
+/* A file system in which no file can be made: the error has the path. */
+START_TEST(test_folder_without_files)
 {
     struct specs s;
     struct err e = ERR_INIT;
@@ -291,7 +291,7 @@ int main(void)
     tcase_add_test(t, test_other_files);
     tcase_add_test(t, test_links);
     tcase_add_test(t, test_failures);
-    tcase_add_test(t, test_full_disk);
+    tcase_add_test(t, test_folder_without_files);
     tcase_add_test(t, test_sweep);
     tcase_add_test(t, test_without_memory);
     suite_add_tcase(suite, t);

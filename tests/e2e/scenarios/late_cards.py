@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import tempfile
 from pathlib import Path
 
-from agent import Agent, Watching
+from agent import Agent, Watching, card_line
 from bench import Bench, check, dice, scenario
 from component import wait_for
 from worker import Worker
 
-from scenarios.agents import ASSIGNED, IDX, all_run, annotation, gpu_pod
+from scenarios.agents import ASSIGNED, IDX, all_run, annotation, gpu_pod, mps_daemon
 
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 SPREAD = {"cardpack.io/card-policy": "spread"}
@@ -153,6 +155,33 @@ def late_binding_keeps(bench: Bench) -> None:
     check(worker.find("waits") is None, "it runs")
     folder.chmod(0o755)
     all_run(bench, worker, ["waits"])
+
+
+@scenario("node")
+def late_binding_with_mps(bench: Bench) -> None:
+    """What a client of MPS needs is in the spec, and its limit wins against the pod's own variable."""
+    worker = bench.worker("n1", cards=2, cdi=True)
+    with tempfile.TemporaryDirectory(prefix="mps") as short:  # a socket's path has at most 107 bytes
+        folder = Path(short)
+        (folder / "shm").mkdir()
+        daemons = [mps_daemon(folder, f"GPU-{n}") for n in range(2)]
+        agent = Agent(bench, worker, (16, 16), "--late-binding=on", "--isolation=mps", f"--mps-dir={folder}")
+        agent.show([card_line(n, 16).replace("\n", " compute-mode=3\n") for n in range(2)])
+        agent.start()
+        bench.cardpack()
+        spec = worker.spec(("c0",), (6,))
+        limit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+        spec["containers"][0]["env"].append({"name": limit, "value": "0=16G"})
+        bench.pod("client", 0, spec=spec)
+        all_run(bench, worker, ["client"])
+        found = worker.wait_container("client")
+        pipe = str(folder / f"GPU-{annotation(bench.get('client'), IDX)}")
+        check(found.env["CUDA_MPS_PIPE_DIRECTORY"] == pipe and found.env[limit] == "0=6144M", found.env)
+        check(found.mounts()[pipe].endswith(pipe), found.mounts())
+        check(found.mounts()["/dev/shm"].endswith(f"{short}/shm"), found.mounts())
+        for daemon in daemons:
+            daemon.shutdown(socket.SHUT_RDWR)  # wakes its thread
+            daemon.close()
 
 
 def shows_none(bench: Bench, worker: Worker) -> None:

@@ -82,7 +82,7 @@ static void gpu_watch_left_out(struct gpu_watch *w, const struct gpu_scan *scan)
 {
     uint32_t n = scan->left_out + w->list.no_index;
     if (w->list.no_index > 0)
-        (void)snprintf(w->left_out, sizeof(w->left_out), "all %u indices are taken",
+        (void)snprintf(w->left_out, sizeof(w->left_out), "all %d indices are taken",
                        LIMIT_GPU_CARDS);
     else
         memcpy(w->left_out, scan->why, sizeof(w->left_out));

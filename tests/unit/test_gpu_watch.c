@@ -289,7 +289,7 @@ static void fill_state(const struct gpu_rig *r)
     (void)fputs("cardpack-cards 1\n", f);
     for (unsigned i = 0; i < LIMIT_GPU_CARDS; i++)
         (void)fprintf(f, "%u GPU-%u 00000000:%02X:%02X.0 - 1\n", i, i, i >> 5, i & 31);
-    (void)fprintf(f, "end %u\n", LIMIT_GPU_CARDS);
+    (void)fprintf(f, "end %d\n", LIMIT_GPU_CARDS);
     ck_assert_int_eq(fclose(f), 0);
 }
 

@@ -3,8 +3,8 @@
  * a backend like the real one, so the code that decides is the same.
  *
  * The file is a Kubernetes List in YAML or JSON (the output of `kubectl get nodes,pods -A -o
- * json`), or several documents. Nodes, Pods and the ConfigMaps that cardpack reads are used, other kinds
- * are ignored. A pod without metadata.uid gets one.
+ * json`), or several documents. Nodes, Pods and the ConfigMaps that cardpack reads are used, other
+ * kinds are ignored. A pod without metadata.uid gets one.
  *
  * Pods can be created and deleted, as at an API server:
  *

@@ -17,6 +17,7 @@ from worker import Worker
 
 CARDS, CARD_GIB, SHARE = 8, 16, 4  # 32 pods have room
 ALIVE = 28  # pods that exist at a time
+STUCK_S = 30.0  # a kubelet starts a container soon after it was created
 AWAY_S = 30.0  # how long the API server is away
 # A kubelet that has just started has no devices yet, or still counts those of pods that have ended.
 KUBELETS_OWN = ("devices unavailable", "unhealthy devices", "no healthy devices")
@@ -38,6 +39,7 @@ class Load:
         self.random = dice("node-load")
         self.trouble: Counter[str] = Counter()
         self._since: dict[str, float] = {}
+        self._created: dict[str, float] = {}
         self._end = Event()
         self._thread = Thread(target=self._run, daemon=True)
 
@@ -102,10 +104,20 @@ class Load:
             self._judge_end(name, status)
             self.bench.cluster.delete_pod(name, self.bench.namespace, grace=1)
             return
-        if name in self.ran:
+        if self._is_stuck(name, status):
+            self.rejected["created, and never started by the kubelet"] += 1
+            self.bench.cluster.delete_pod(name, self.bench.namespace, grace=1)
+        elif name in self.ran:
             since = self._since.setdefault(name, time.monotonic() + self.random.uniform(1, 8))
             if time.monotonic() > since:
                 self.bench.cluster.delete_pod(name, self.bench.namespace, grace=1)
+
+    def _is_stuck(self, name: str, status: Json) -> bool:
+        """A container that was created when the power went: without restarts kubelet 1.36 never starts it."""
+        created = [one for one in status.get("containerStatuses", []) if one.get("containerID")]
+        if not created or status.get("phase") != "Pending" or name in self.ran:
+            return False
+        return time.monotonic() > self._created.setdefault(name, time.monotonic()) + STUCK_S
 
     def _judge_end(self, name: str, status: Json) -> None:
         message = status.get("message", "")

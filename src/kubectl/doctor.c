@@ -19,6 +19,7 @@ struct checkup {
     struct doctor_system system;
     struct cache cache;
     struct ingest ingest;
+    struct measured measured;
     struct arena scratch; /* for one object */
     struct findings at;   /* the findings when the list under way began, and the same of `system` */
     struct doctor_system system_at;
@@ -114,7 +115,7 @@ static void doctor_take_pod(struct checkup *x, struct str json)
     if (jread_finish(&r, NULL) != OK)
         return;
     doctor_system_take(&x->system, &v, x->findings->arena);
-    doctor_pod(x->findings, &x->cache, &v, x->now_s);
+    doctor_pod(x->findings, &x->cache, &x->measured, &v, x->now_s);
 }
 
 /* ---- lists ---- */
@@ -360,13 +361,16 @@ enum errc kubectl_doctor(struct kubectl_client *cluster, struct kubectl_client *
     x->client = cluster;
     x->findings = f;
     x->now_s = (uint32_t)(loop_wall_ns(cluster->loop) / UINT64_C(1000000000));
-    cache_init(&x->cache,
-               (struct map_seed){loop_random(cluster->loop), loop_random(cluster->loop)});
+    struct map_seed seed = {loop_random(cluster->loop), loop_random(cluster->loop)};
+    cache_init(&x->cache, seed);
+    measured_init(&x->measured, seed, INGEST_USAGE_MS);
     ingest_init(&x->ingest, cluster->loop, &x->cache);
+    x->ingest.measured = &x->measured;
     arena_init(&x->scratch, 4 * LIMIT_OBJECT_BYTES);
     enum errc code = doctor_run(x, daemon, reterr);
     arena_done(&x->scratch);
     ingest_done(&x->ingest);
+    measured_done(&x->measured);
     cache_done(&x->cache);
     mem_free(x);
     return code;

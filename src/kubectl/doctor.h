@@ -3,13 +3,13 @@
  *
  * The checks are functions of parsed objects and of the cache that the lists filled; doctor.c reads
  * the lists and calls them. What the kubelet has really given to a container (podresources) is
- * known only on the node. A check of it takes what the node's agent publishes as one more parsed
- * object, and adds findings as the others do.
+ * known only on the node; but cardpack-node tells which cards each pod's processes use.
  */
 #pragma once
 
 #include "codec/kube.h"
 #include "core/cache.h"
+#include "core/measured.h"
 #include "kubectl/client.h"
 #include "kubectl/show.h"
 
@@ -65,9 +65,10 @@ void doctor_usage(struct findings *f, const struct cache *c);
 
 /* ---- checks of pods: doctor_pods.c ---- */
 
-/* A pod that has not ended. The nodes are in the cache already; now_s is Unix time. */
-void doctor_pod(struct findings *f, const struct cache *c, const struct pod_view *v,
-                uint32_t now_s);
+/* A pod that has not ended. The nodes are in the cache already, and what is really used in m; now_s
+ * is Unix time. */
+void doctor_pod(struct findings *f, const struct cache *c, const struct measured *m,
+                const struct pod_view *v, uint32_t now_s);
 
 /* ---- checks of the programs: doctor_system.c ---- */
 

@@ -2,11 +2,55 @@
 #include "core/gpushare.h"
 #include "kubectl/doctor.h"
 
+#include <inttypes.h>
+
 /* The device plugin acknowledges a pod when the kubelet starts it. Pulling the image comes later,
  * so this is long. */
 #define ACKNOWLEDGE_S 300
 
 #define NS_OF_S UINT64_C(1000000000)
+
+static int64_t doctor_pods_charge(const struct node *n, const struct request *r,
+                                  const struct share *shares, uint32_t count, uint32_t card)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (shares[i].card == card)
+            return share_charge(r, &shares[i], n->cards[card].total);
+    }
+    return 0;
+}
+
+/* What its processes use, by cardpack-node: of the cards that the annotations name, and of others.
+ */
+static void doctor_pods_check_use(struct findings *f, const struct measured *m,
+                                  const struct node *n, const struct request *r,
+                                  const struct pod_view *v, struct str object)
+{
+    struct placement there _uninitialized_;
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
+    const struct measured_node *real = measured_of(m, v->node);
+    placement_read(v, r, &there);
+    uint32_t count = shares_of(r, there.grants, there.n, v->initialized, shares);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        uint32_t mib = 0;
+        if (!node_has_card(n, i) || !measured_pod_of(m, real, v->uid, i, &mib) || mib == 0)
+            continue;
+        int64_t total = n->cards[i].total;
+        int64_t share = doctor_pods_charge(n, r, shares, count, i);
+        if (share == 0)
+            finding_add(f, FINDING_FAIL, object,
+                        "delete the pod; if it sets NVIDIA_VISIBLE_DEVICES by itself, remove that",
+                        "its processes use %" PRIu32 " MiB of card %" PRIu32
+                        " of node %.*s, which its annotations do not name",
+                        mib, i, STR_ARG(v->node));
+        else if (measured_exceeds(measured_card_of(real, i), total, share, mib))
+            finding_add(f, FINDING_WARN, object,
+                        "let it request what it uses, or use a node that enforces the shares",
+                        "it uses %" PRIu32 " MiB of card %" PRIu32 " of node %.*s, and that is "
+                        "more than its share",
+                        mib, i, STR_ARG(v->node));
+    }
+}
 
 static void doctor_pods_check_place(struct findings *f, const struct node *n,
                                     const struct request *r, const struct pod_view *v,
@@ -69,8 +113,8 @@ static void doctor_pods_check_plugin(struct findings *f, const struct pod_view *
 }
 
 static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
-                                    const struct request *r, const struct pod_view *v,
-                                    uint32_t now_s, struct str object)
+                                    const struct measured *m, const struct request *r,
+                                    const struct pod_view *v, uint32_t now_s, struct str object)
 {
     const struct node *n = cache_node(c, v->node);
     if (n == NULL || n->sizes == NULL) {
@@ -85,9 +129,11 @@ static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
     }
     doctor_pods_check_place(f, n, r, v, object);
     doctor_pods_check_plugin(f, v, now_s, object);
+    doctor_pods_check_use(f, m, n, r, v, object);
 }
 
-void doctor_pod(struct findings *f, const struct cache *c, const struct pod_view *v, uint32_t now_s)
+void doctor_pod(struct findings *f, const struct cache *c, const struct measured *m,
+                const struct pod_view *v, uint32_t now_s)
 {
     struct request r _uninitialized_;
     struct err fault = ERR_INIT;
@@ -112,7 +158,7 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct pod_view
                     "on node %.*s meanwhile",
                     STR_ARG(CARDPACK_ANNOTATION_VACATED), STR_ARG(v->node));
     if (pod_view_bound(v))
-        doctor_pods_check_bound(f, c, &r, v, now_s, object);
+        doctor_pods_check_bound(f, c, m, &r, v, now_s, object);
     else if (v->idx.p != NULL || v->said_allocation)
         finding_add(
             f, FINDING_WARN, object,

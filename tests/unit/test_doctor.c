@@ -196,9 +196,42 @@ START_TEST(checks_pods)
     struct node_view cpu = {.name = S("cpu")};
     set_node(&rig, n);
     set_node(&rig, cpu);
-    doctor_pod(&found, &rig.cache, &pods[_i].pod, NOW);
+    doctor_pod(&found, &rig.cache, NULL, &pods[_i].pod, NOW);
     is_found(pods[_i].found);
     ck_assert_uint_eq(found.n, pods[_i].found[0] == '\0' ? 0 : 1);
+}
+
+END_TEST
+
+static const struct {
+    uint32_t card;
+    uint64_t used_mib;
+    const char *found;
+} uses[] = {
+    {1, 0, ""},
+    {0, 0, ""},
+    {1, 8192, ""},
+    {1, 8193,
+     "WARN pod/ns/p: it uses 8193 MiB of card 1 of node n, and that is more than its share\n"},
+    {0, 300,
+     "FAIL pod/ns/p: its processes use 300 MiB of card 0 of node n, which its annotations do not "
+     "name\n"},
+};
+
+START_TEST(checks_what_pods_really_use)
+{
+    struct node_view n = TWO_CARDS;
+    struct pod_view p = PLAIN("p", "8", AT(1), .assigned = S("true"));
+    struct usage_card cards[] = {{0, 300, 16384, 0}, {1, 9000, 16384, 0}};
+    struct usage_pod pod = {p.uid, p.namespace, p.name, uses[_i].card, uses[_i].used_mib};
+    struct usage_view view = {.cards = cards, .n_cards = 2, .pods = &pod, .n_pods = 1};
+    struct measured m;
+    set_node(&rig, n);
+    measured_init(&m, (struct map_seed){1, 2}, 0);
+    ck_assert_int_eq(measured_set(&m, n.name, &view, 1, 1), OK);
+    doctor_pod(&found, &rig.cache, &m, &p, NOW);
+    ck_assert_str_eq(findings(), uses[_i].found);
+    measured_done(&m);
 }
 
 END_TEST
@@ -426,6 +459,7 @@ int main(void)
     tcase_add_test(tc, misses_the_devices_of_cardpack_node);
     tcase_add_loop_test(tc, checks_unhealthy_cards, 0, COUNT_OF(healths));
     tcase_add_loop_test(tc, checks_pods, 0, COUNT_OF(pods));
+    tcase_add_loop_test(tc, checks_what_pods_really_use, 0, COUNT_OF(uses));
     tcase_add_test(tc, checks_the_use_of_cards);
     tcase_add_test(tc, knows_what_runs);
     tcase_add_loop_test(tc, checks_device_plugins, 0, COUNT_OF(plugins));

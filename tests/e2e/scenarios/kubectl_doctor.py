@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +67,15 @@ def run_pod(bench: Bench, name: str) -> None:
     bench.cluster.must("PATCH", path, {"status": {"phase": "Running"}}, content_type=MERGE)
 
 
+def used(bench: Bench, pod: str, card: int) -> Json:
+    """What cardpack-node writes of a pod that uses 300 MiB of a card."""
+    meta = bench.get(pod)["metadata"]
+    one = {"uid": meta["uid"], "namespace": meta["namespace"], "name": pod, "card": card, "usedMiB": 300}
+    cards = [{"index": i, "usedMiB": 300, "totalMiB": 16384} for i in (0, 1)]
+    seen = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return {"usage": json.dumps({"seen": seen, "cards": cards, "pods": [one]})}
+
+
 def breakages(bench: Bench) -> list[tuple[Callable[[], object], str]]:
     """What breaks the cluster, and the finding that tells it."""
     ns = bench.namespace
@@ -96,6 +107,8 @@ def breakages(bench: Bench) -> list[tuple[Callable[[], object], str]]:
         (lambda: pod("large", 17, 1), f"fail pod/{ns}/large: it holds 17 of card 1 of node n1"),
         (lambda: pod("stuck", 2, 0, {"ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}, True),
          f"warn pod/{ns}/stuck: it runs, and the device plugin has not acknowledged it"),
+        (lambda: config_map(bench, "cardpack-usage-n1", used(bench, "stuck", 1)),
+         f"fail pod/{ns}/stuck: its processes use 300 MiB of card 1 of node n1, which its annotations do"),
         (lambda: bench.own_pod("early", 2, annotations={IDX: "0"}),
          f"warn pod/{ns}/early: it is not bound, and has the annotation {IDX}"),
         (lambda: system_pod(bench, "gushare", {"component": "gpushare-schd-extender"}, "n1"),
@@ -163,5 +176,5 @@ def kubectl_cardpack_doctor(bench: Bench) -> None:
     finally:
         for name in ("plugin-n1", "plugin-n2", "plugin-n3", "gushare", "agent"):
             bench.cluster.api("DELETE", f"{SYSTEM}/pods/{name}?gracePeriodSeconds=0")
-        for name in ("e2e-scheduler", "unhealthy-gpu-n1", "unhealthy-gpu-gone"):
+        for name in ("e2e-scheduler", "unhealthy-gpu-n1", "unhealthy-gpu-gone", "cardpack-usage-n1"):
             bench.cluster.api("DELETE", f"{SYSTEM}/configmaps/{name}")

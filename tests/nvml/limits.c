@@ -79,7 +79,8 @@ static FILE *open_table(void)
 static void write_table(FILE *f)
 {
     rewind(f);
-    (void)ftruncate(fileno(f), 0);
+    if (ftruncate(fileno(f), 0) != 0)
+        return;
     for (unsigned int i = 0; i < n_table; i++)
         (void)fprintf(f, "%s %llu %llu %s\n", table[i].uuid, table[i].soft, table[i].hard,
                       table[i].path);

@@ -195,7 +195,7 @@ static void allot_try_allocate(struct allot *a, struct ask *k)
     if (!a->listed || (a->listing && !k->relisted && !late)) {
         (void)err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node are not listed yet");
     } else if (!allot_refresh(a, true, &k->why)) {
-        if (a->roster.unseen && allot_age(a, k) >= UNSEEN_MS)
+        if (a->truth.loaded && a->roster.unseen && allot_age(a, k) >= UNSEEN_MS)
             truth_forget(&a->truth, &a->roster);
     } else if (allot_claim(a, k, &claim) == OK) {
         allot_answer(a, k, &claim);
@@ -247,6 +247,8 @@ static void allot_step(struct allot *a)
     for (struct list_link *x = list_first(&a->asks); x != NULL; x = next) {
         struct ask *k = CONTAINER_OF(x, struct ask, link);
         next = list_next(&a->asks, x);
+        if (k->start && !a->listed)
+            allot_relist(a, k); /* a pod could not be kept */
         if (k->start)
             allot_try_start(a, k);
         else

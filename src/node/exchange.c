@@ -289,7 +289,7 @@ static bool exchange_step_due(const struct roster *r, unsigned n_due, bool marke
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
-        bool mark = !p->marked && n_due > 1;
+        bool mark = !p->marked && p->said.n > 0 && n_due > 1;
         if (!exchange_is_due(p) || p->busy || (!mark && n_due > 1 && !marked))
             continue;
         *ret = (struct exchange_step){.action = mark ? EXCHANGE_MARK : EXCHANGE_MOVE,
@@ -310,7 +310,7 @@ void exchange_next(const struct roster *r, struct exchange_step *ret)
     for (size_t i = 0; i < r->n_pods; i++) {
         bool due = exchange_is_due(r->pods[i]);
         n_due += due ? 1 : 0;
-        marked = marked && (!due || r->pods[i]->marked);
+        marked = marked && (!due || r->pods[i]->marked || r->pods[i]->said.n == 0);
     }
     if (exchange_step_due(r, n_due, marked, ret))
         return;

@@ -144,37 +144,45 @@ static enum errc specs_add(struct specs *s, struct str id, const struct card_lis
 
 /* ---- reading ---- */
 
-static bool specs_read(int dir, const char *name, struct buf *text)
+/* An empty text: it is no regular file, or too large, and so not ours. ERR_UNAVAILABLE: it may be
+ * ours, and can't be read now. */
+static enum errc specs_read(int dir, const char *name, struct buf *text)
 {
     struct stat st;
-    bool whole = false;
+    enum errc code = OK;
+    buf_clear(text, SPEC_BYTES);
     int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return false;
-    buf_clear(text, SPEC_BYTES);
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= (off_t)SPEC_BYTES &&
-        buf_reserve(text, (size_t)st.st_size)) {
-        ssize_t n = read(fd, text->p, (size_t)st.st_size);
-        whole = n == (ssize_t)st.st_size;
-        text->n = whole ? (size_t)n : 0;
+        return errno == ELOOP || errno == ENOENT || errno == ENXIO ? OK : ERR_UNAVAILABLE;
+    if (fstat(fd, &st) != 0) {
+        code = ERR_UNAVAILABLE;
+    } else if (S_ISREG(st.st_mode) && st.st_size <= (off_t)SPEC_BYTES) {
+        if (!buf_reserve(text, (size_t)st.st_size))
+            code = ERR_NOMEM;
+        else if (read(fd, text->p, (size_t)st.st_size) != (ssize_t)st.st_size)
+            code = ERR_UNAVAILABLE;
+        else
+            text->n = (size_t)st.st_size;
     }
     (void)close(fd);
-    return whole;
+    return code;
 }
 
-/* The cards that the file names; n 0: it is not a spec of ours. */
-static void specs_read_cards(int dir, const char *name, struct str id, struct buf *text,
-                             struct card_list *ret)
+/* The cards that the file names; n 0: it is not a spec of ours. On failure that is not known. */
+static enum errc specs_read_cards(int dir, const char *name, struct str id, struct buf *text,
+                                  struct card_list *ret)
 {
     struct arena a;
     struct str indices = STR_NULL;
     ret->n = 0;
     arena_init(&a, ARENA_BYTES);
-    if (specs_read(dir, name, text) &&
-        cdi_read_env(buf_str(text), &a, id, GPUSHARE_ANNOTATION_IDX, &indices, NULL) == OK &&
-        indices.p != NULL)
+    enum errc code = specs_read(dir, name, text);
+    if (code == OK)
+        code = cdi_read_env(buf_str(text), &a, id, GPUSHARE_ANNOTATION_IDX, &indices, NULL);
+    if (code == OK && indices.p != NULL)
         card_list_read(indices, ret);
     arena_done(&a);
+    return code == ERR_NOMEM || code == ERR_UNAVAILABLE ? code : OK;
 }
 
 static enum errc specs_take(struct specs *s, int dir, const char *name, struct buf *text,
@@ -188,9 +196,10 @@ static enum errc specs_take(struct specs *s, int dir, const char *name, struct b
     }
     if (id.p == NULL || specs_at(s, id) != NULL)
         return OK;
-    specs_read_cards(dir, name, id, text, &cards);
-    if (buf_fault(text) == ERR_NOMEM)
-        return err_set(reterr, ERR_NOMEM, "no memory for a CDI spec");
+    enum errc code = specs_read_cards(dir, name, id, text, &cards);
+    if (code != OK)
+        return err_set(reterr, code, "the CDI spec %.*s/%s can't be read now", STR_ARG(s->dir),
+                       name);
     if (cards.n > 0)
         return specs_add(s, id, &cards, reterr);
     log_warn("a CDI spec can't be read, and is removed", kv_str("folder", s->dir),

@@ -108,16 +108,15 @@ enum errc truth_load(struct truth *t, struct err *reterr)
     if (t->loaded && file_stamp_eq(stamp, t->stamp))
         return OK;
     t->loaded = false;
+    t->now = (struct checkpoint){.n_entries = 0}; /* views of the text */
+    t->n_slots = 0;
     buf_clear(&t->text, MIB);
     struct err why = ERR_INIT;
     enum errc code = file_read_again(t->path, &t->text, &why);
     if (code == OK)
         code = truth_parse(t, &why);
     bool missing = code == ERR_NOTFOUND && file_stamp_eq(stamp, none);
-    if (missing) {
-        t->now = (struct checkpoint){.n_entries = 0};
-        t->n_slots = 0;
-    } else if (code != OK) {
+    if (code != OK && !missing) {
         *reterr = why;
         return err_wrap(reterr, "the kubelet's checkpoint");
     }
@@ -153,7 +152,9 @@ bool truth_tell(struct truth *t, struct roster *r, bool after_allocate)
     roster_truth_begin(r);
     for (size_t i = 0; i < t->now.n_entries; i++) {
         const struct checkpoint_entry *e = &t->now.entries[i];
-        if (!str_eq(e->resource, t->resource) || truth_is_gone(t, e->pod_uid))
+        /* One that was forgotten too early may have come after all. */
+        if (!str_eq(e->resource, t->resource) ||
+            (truth_is_gone(t, e->pod_uid) && roster_find(r, e->pod_uid) == NULL))
             continue;
         all = truth_tell_one(t, r, i) && all;
     }

@@ -40,7 +40,7 @@ void truth_init(struct truth *t, struct str path, struct str resource, const str
 void truth_done(struct truth *t);
 
 /* Reads the file if it has changed. A missing file is an empty checkpoint: the kubelet has given
- * nothing. On failure what was read last stays. */
+ * nothing. On failure nothing is known. */
 enum errc truth_load(struct truth *t, struct err *reterr) _must_use_;
 
 /* Tells the roster. False: a pod of the checkpoint is not in the roster, and truth_forget has not

@@ -239,7 +239,8 @@ def check_sockets(w: World) -> None:
         wait("a complaint", lambda n=node: n.line("cannot serve the device plugin"))
         assert node.get("/healthz") == (200, "ok\n")
         node.process.send_signal(signal.SIGTERM)
-        assert node.process.wait(WAIT_S) == 0, kind
+        status = node.process.wait(WAIT_S)
+        assert status == 0, (kind, status, node.log_path.read_text()[-3000:])
         assert victim.read_text() == "secret\n"
     plant(socket, "nothing", victim)
     w.start()

@@ -53,7 +53,7 @@ void gpu_limit_ensure(const struct nvml *n, struct nvml_device *d, const char *c
     }
     if (ret->why[0] != '\0')
         return;
-    int code = nvml_limits_set(n, d, cgroup, bytes, bytes);
+    int code = nvml_limits_set(n, d, cgroup, 0, bytes);
     if (code != NVML_OK) {
         gpu_limit_fail(n, "nvmlDeviceSetMemoryLimits", code, ret);
         return;

@@ -94,7 +94,15 @@ static void mps_tell(struct mps *m, struct outside *o, const struct container *c
         events_post(m->s.events, &pod, EVENT_WARNING, STR("GPUProcessOutsideMPS"), buf_str(&text));
 }
 
-/* The container of the process; NULL: it is in none of this node's pods, as MPS' own server. */
+/* The server of MPS, which is none of its own clients, runs in a pod of manifests/node-mps.yaml. No
+ * user may make pods in kube-system. */
+static bool mps_is_server(const struct container *c)
+{
+    return str_eq(c->pod->namespace, STR("kube-system")) &&
+           str_starts(c->pod->name, STR("cardpack-mps-"));
+}
+
+/* The container of the process; NULL: it is in none of this node's pods, or the server of MPS. */
 static const struct container *mps_container(struct mps *m, uint32_t pid)
 {
     struct str id = STR_NULL;
@@ -105,7 +113,9 @@ static const struct container *mps_container(struct mps *m, uint32_t pid)
         log_warn("the container of a process on a card is not known", kv_uint("pid", pid),
                  kv_cstr("error", e.text));
     }
-    return code == OK && id.p != NULL ? containers_find(m->s.containers, id) : NULL;
+    const struct container *c =
+        code == OK && id.p != NULL ? containers_find(m->s.containers, id) : NULL;
+    return c == NULL || mps_is_server(c) ? NULL : c;
 }
 
 /* Returns whether it is new. */
@@ -161,6 +171,8 @@ static void mps_read(struct mps *m, const struct gpu_usage_request *r)
 static void mps_ask(struct mps *m)
 {
     size_t n = 0;
+    if (!m->on)
+        return; /* `changed` has switched it off */
     const struct gpu_card *cards = gpu_watch_cards(m->s.gpu, &n);
     if (m->at >= n) {
         m->at = 0;
@@ -179,7 +191,7 @@ static void mps_on_done(struct gpu_usage_request *r)
         m->blind[r->index] = !known;
         m->s.changed(m->s.ctx);
     }
-    if (r->result == OK && known)
+    if (m->on && r->result == OK && known)
         mps_read(m, r);
     mps_ask(m);
 }

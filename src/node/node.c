@@ -165,6 +165,9 @@ static void node_pods_end(void *ctx)
 {
     struct node *n = ctx;
     n->listing = false;
+    if (n->owes_list)
+        pods_relist(n->pods);
+    n->owes_list = false;
     in_use_end(&n->in_use);
     containers_end(&n->containers);
     overrides_end(&n->overrides);

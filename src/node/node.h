@@ -28,8 +28,9 @@
 #include "node/pods.h"
 #include "node/usage_meter.h"
 
-#define NODE_DRAIN_MS UINT64_C(500)  /* for events, at the end */
-#define NODE_LEAVE_MS UINT64_C(1000) /* for the thread that calls NVML, at the end */
+#define NODE_DRAIN_MS UINT64_C(500) /* for events, at the end */
+/* For the thread that calls NVML, at the end: it may wait for an event for a second. */
+#define NODE_LEAVE_MS UINT64_C(2500)
 
 /* Borrowed until node_close. */
 struct node_settings {
@@ -66,6 +67,7 @@ struct node {
     bool cgroup2;      /* the setting cgroup-root is of version 2 */
     bool mps_label;    /* label of the node */
     bool listing;      /* a list of the pods is under way */
+    bool owes_list;    /* another one is to follow it */
     struct buf folder; /* of device plugins */
     struct buf checkpoint;
     struct http_server *server; /* NULL: the setting `listen` is empty */

@@ -135,10 +135,12 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
     if (now.label == ISOLATION_UNKNOWN)
         return;
     node_enforce_tell(&n->enforce, &now);
-    bool begins = n->enforce.means != now.means && pods_synced(n->pods);
+    bool begins = n->enforce.means != now.means;
     n->enforce = now;
-    if (begins)
-        pods_relist(n->pods); /* for the pods that override variables */
+    /* For the pods that override variables; a list under way has had some of them. */
+    n->owes_list = n->owes_list || (begins && n->listing);
+    if (begins && !n->listing && pods_synced(n->pods))
+        pods_relist(n->pods);
     allot_set_means(n->allot, now.means);
     limits_enable(n->limits, now.means == ISOLATION_DRIVER_LIMITS);
     mps_enable(n->mps, now.means == ISOLATION_MPS);

@@ -40,6 +40,11 @@ bool share_find(const struct roster *r, const struct roster_pod *p, struct str c
             cards = c->has;
         else
             roster_cards_of(p, c->demand, &p->said, &cards);
+        /* A share of a card of unknown size would be too small, and a limit is never raised. */
+        for (uint32_t k = 0; k < cards.n; k++) {
+            if (roster_total(r, cards.cards[k]) == 0)
+                return false;
+        }
         share_of(r, p, c->demand, &cards, ret);
         return true;
     }

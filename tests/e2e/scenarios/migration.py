@@ -145,7 +145,7 @@ def what_gpushare_misreads(ground: Ground) -> None:
     differ = [card for card, row in cache.inspect()["n1"].items() if said[card][1] != row[1]]
     check(len(differ) == 3, f"cards {differ} differ: two of several, one of whole")
     # The document's command finds both of them, and not the plain pod.
-    command = re.search(r"jq -r '(.*?)'\n```", TABLE.read_text(), re.DOTALL)
+    command = re.search(r"jq -r '\n([^']*)'\n```", TABLE.read_text().partition("\n## The way back\n")[2])
     check(command, "the document has no command for it")
     assert command is not None
     pods = json.dumps(ground.must("GET", "/api/v1/pods"))

@@ -21,6 +21,8 @@ STUCK_S = 30.0  # a kubelet starts a container soon after it was created
 AWAY_S = 30.0  # how long the API server is away
 # A kubelet that has just started has no devices yet, or still counts those of pods that have ended.
 KUBELETS_OWN = ("devices unavailable", "unhealthy devices", "no healthy devices")
+# A call that is under way when the agent is killed is lost, and the kubelet fails its pod.
+CUT = ("transport is closing", "error reading from server", "connection refused")
 
 
 @dataclass
@@ -124,7 +126,7 @@ class Load:
         if status.get("reason") != "UnexpectedAdmissionError":
             return
         self.rejected[message[:60]] += 1
-        if not any(text in message for text in KUBELETS_OWN):
+        if not any(text in message for text in KUBELETS_OWN + CUT):
             self.wrong.append(f"{name}: {message}")
 
 

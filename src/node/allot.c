@@ -140,12 +140,13 @@ static void allot_tell_mps(const struct allot *a, const struct claim *c)
                         "process is the client of one MPS server, and each card has its own"));
 }
 
-void allot_tell(const struct allot *a, const char *what, const struct claim *c)
+void allot_tell(const struct allot *a, bool late, const struct claim *c)
 {
     allot_tell_mps(a, c);
-    log_info(what, kv_str("namespace", c->pod->namespace), kv_str("pod", c->pod->name),
-             kv_str("container", c->container->name), kv_int("devices", c->container->demand->mem),
-             kv_uint("card", c->cards.cards[0]), kv_uint("cards", c->cards.n));
+    log_info("a container gets its cards", kv_str("namespace", c->pod->namespace),
+             kv_str("pod", c->pod->name), kv_str("container", c->container->name),
+             kv_int("devices", c->container->demand->mem), kv_uint("card", c->cards.cards[0]),
+             kv_uint("cards", c->cards.n), kv_bool("late", late));
 }
 
 static void allot_answer(struct allot *a, struct ask *k, const struct claim *c)
@@ -154,7 +155,7 @@ static void allot_answer(struct allot *a, struct ask *k, const struct claim *c)
         allot_refuse(a, k);
         return;
     }
-    allot_tell(a, "a container gets its cards", c);
+    allot_tell(a, false, c);
     claim_keep(&a->roster, c);
     a->counts.allocated++;
     grpc_call_reply(k->call, buf_str(&a->reply));

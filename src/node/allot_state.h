@@ -60,7 +60,7 @@ enum errc allot_write(struct allot *a, const struct claim *c, struct str id, str
 enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e);
 
 /* After that: what the container got, in the log, and whether it lacks MPS. */
-void allot_tell(const struct allot *a, const char *what, const struct claim *c);
+void allot_tell(const struct allot *a, bool late, const struct claim *c);
 
 /* Answers a PreStartContainer, if it is known how. */
 void allot_try_start(struct allot *a, struct ask *k);

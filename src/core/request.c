@@ -360,7 +360,7 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     struct tally mem = {0};
     struct tally cores = {0};
     struct tally exclusive = {0};
-    *ret = (struct request){.mem = 0};
+    *ret = (struct request){.host = host_clamp(pod->host)};
     struct reader rd = {.pod = pod, .request = ret, .code = OK, .reterr = reterr};
     request_read_containers(&rd, &mem, &cores, &exclusive);
     int64_t overhead =
@@ -410,6 +410,11 @@ bool request_simple(const struct request *r)
 }
 
 bool request_equal(const struct request *a, const struct request *b)
+{
+    return host_equal(a->host, b->host) && request_alike(a, b);
+}
+
+bool request_alike(const struct request *a, const struct request *b)
 {
     bool figures = a->mem == b->mem && a->lasting_mem == b->lasting_mem && a->cores == b->cores &&
                    a->lasting_cores == b->lasting_cores && a->cards == b->cards &&
@@ -484,7 +489,9 @@ static uint64_t request_hash_of(struct map_seed seed, const struct request *r)
         r->uuids,         r->affinity,
         r->anti_affinity, {(const char *)r->demands, r->n_demands * sizeof(r->demands[0])},
     };
-    uint64_t words[6 + COUNT_OF(texts)] = {
+    uint64_t words[8 + COUNT_OF(texts)] = {
+        (uint64_t)r->host.cpu,
+        (uint64_t)r->host.memory,
         (uint64_t)r->mem,
         (uint64_t)r->lasting_mem,
         (uint64_t)r->cores << 32 | r->lasting_cores,
@@ -494,7 +501,7 @@ static uint64_t request_hash_of(struct map_seed seed, const struct request *r)
             (r->whole ? 2U : 0U) | (r->never_preempts ? 1U : 0U),
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)
-        words[6 + i] = siphash13(seed, texts[i]);
+        words[8 + i] = siphash13(seed, texts[i]);
     return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
 }
 

@@ -174,6 +174,14 @@ static inline bool node_has_card(const struct node *n, int64_t card)
     return card >= 0 && card < n->n_cards && !n->cards[card].absent;
 }
 
+/* Whether only pods without a GPU request name it: there is no such node on the API server, and
+ * nothing that is shown would name it. */
+static inline bool node_is_hidden(const struct node *n)
+{
+    return n->fault == NODE_ABSENT && n->pods == NULL && n->claims == NULL && n->n_nominees == 0 &&
+           n->unhealthy == NULL;
+}
+
 /* Absent if neither a table nor a label names it. */
 struct str node_card_model(const struct node *n, uint32_t card);
 struct str node_card_uuid(const struct node *n, uint32_t card);
@@ -263,6 +271,9 @@ void node_note_exchange(struct pod *p, bool exchanging);
 /* The same for a pod that becomes reserved, or stops being reserved. While it waits, the device
  * plugin has not acknowledged it. */
 void node_note_wait(struct pod *p, bool waits);
+
+/* deleting: p's object has a deletionTimestamp. p may hold nothing. */
+void node_note_deletion(struct pod *p, bool deleting);
 
 /* Keeps room on n for the pending pod p. */
 void node_claim(struct node *n, struct pod *p);

@@ -12,6 +12,8 @@
 #include "codec/stamp.h"
 #include "codec/usage.h"
 #include "core/gpushare.h"
+#include "core/quantity.h"
+#include "core/tally.h"
 
 /* Annotations and labels whose values are copied unchanged. */
 struct wanted {
@@ -152,23 +154,24 @@ static void kube_read_pod_metadata(struct jread *r, struct arena *a, struct pod_
     }
 }
 
-/* Reads one resource of a ResourceList. */
-static void kube_read_resource(struct jread *r, struct str name, struct str *ret)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, name))
-            *ret = jread_text(r);
-        else
-            jread_skip(r);
-    }
-}
-
 struct amounts {
     struct str mem;
     struct str cores;
     struct str exclusive;
+    struct str cpu;
+    struct str memory;
 };
+
+/* A quantity of a resource that only costs depend on: a value of another type counts as absent, and
+ * does not fail the object. */
+static struct str kube_read_loose(struct jread *r)
+{
+    enum jtype type = jread_type(r);
+    if (type == JTYPE_STRING || type == JTYPE_NUMBER)
+        return jread_text(r);
+    jread_skip(r);
+    return STR_NULL;
+}
 
 static void kube_read_amounts(struct jread *r, struct amounts *ret)
 {
@@ -180,6 +183,10 @@ static void kube_read_amounts(struct jread *r, struct amounts *ret)
             ret->cores = jread_text(r);
         else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
             ret->exclusive = jread_text(r);
+        else if (str_eq(key, STR("cpu")))
+            ret->cpu = kube_read_loose(r);
+        else if (str_eq(key, STR("memory")))
+            ret->memory = kube_read_loose(r);
         else
             jread_skip(r);
     }
@@ -190,25 +197,38 @@ static struct str kube_either(struct str a, struct str b)
     return a.p != NULL ? a : b;
 }
 
-static void kube_read_resources(struct jread *r, struct container_view *c)
+struct resources {
+    struct amounts limits;
+    struct amounts requests;
+};
+
+static void kube_read_resources(struct jread *r, struct resources *ret)
 {
-    struct amounts limits = {.mem = STR_NULL};
-    struct amounts requests = {.mem = STR_NULL};
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("limits")))
-            kube_read_amounts(r, &limits);
+            kube_read_amounts(r, &ret->limits);
         else if (str_eq(key, STR("requests")))
-            kube_read_amounts(r, &requests);
+            kube_read_amounts(r, &ret->requests);
         else
             jread_skip(r);
     }
-    c->mem = kube_either(limits.mem, requests.mem);
-    c->cores = kube_either(limits.cores, requests.cores);
-    c->exclusive = kube_either(limits.exclusive, requests.exclusive);
 }
 
-static void kube_read_container(struct jread *r, struct container_view *c)
+static void kube_read_container_resources(struct jread *r, struct container_view *c,
+                                          struct amounts *ret)
+{
+    struct resources of = {.limits = {.mem = STR_NULL}};
+    kube_read_resources(r, &of);
+    c->mem = kube_either(of.limits.mem, of.requests.mem);
+    c->cores = kube_either(of.limits.cores, of.requests.cores);
+    c->exclusive = kube_either(of.limits.exclusive, of.requests.exclusive);
+    /* As the API server's defaults: a limit counts where there is no request. */
+    ret->cpu = kube_either(of.requests.cpu, of.limits.cpu);
+    ret->memory = kube_either(of.requests.memory, of.limits.memory);
+}
+
+static void kube_read_container(struct jread *r, struct container_view *c, struct amounts *ret_host)
 {
     bool always = false;
     struct str key;
@@ -216,7 +236,7 @@ static void kube_read_container(struct jread *r, struct container_view *c)
         if (str_eq(key, STR("name")))
             c->name = jread_str(r);
         else if (str_eq(key, STR("resources")))
-            kube_read_resources(r, c);
+            kube_read_container_resources(r, c, ret_host);
         else if (str_eq(key, STR("restartPolicy")))
             always = str_eq(jread_str(r), STR("Always"));
         else
@@ -231,7 +251,37 @@ struct container_list {
     size_t n;
     size_t cap;
     uint32_t all; /* including those without a request */
+    struct tally cpu;
+    struct tally memory;
+    bool names_cpu; /* a container does */
+    bool names_memory;
 };
+
+/* 0 if absent or not a quantity. */
+static int64_t kube_cpu_of(struct str text)
+{
+    struct quantity q;
+    if (text.p == NULL || quantity_parse_milli(str_trim(text), &q) != OK)
+        return 0;
+    return MIN_OF(MAX_OF(q.value, (int64_t)0), HOST_CPU_MAX);
+}
+
+static int64_t kube_memory_of(struct str text)
+{
+    struct quantity q;
+    if (text.p == NULL || quantity_parse(str_trim(text), &q) != OK)
+        return 0;
+    return MIN_OF(MAX_OF(q.value, (int64_t)0), HOST_MEMORY_MAX);
+}
+
+static void kube_container_tally(struct container_list *list, const struct amounts *host,
+                                 enum container_kind kind)
+{
+    list->names_cpu = list->names_cpu || host->cpu.p != NULL;
+    list->names_memory = list->names_memory || host->memory.p != NULL;
+    tally_add(&list->cpu, kube_cpu_of(host->cpu), kind, HOST_CPU_MAX);
+    tally_add(&list->memory, kube_memory_of(host->memory), kind, HOST_MEMORY_MAX);
+}
 
 static void kube_container_add(struct jread *r, struct arena *a, struct container_list *list,
                                struct container_view c)
@@ -248,11 +298,12 @@ static void kube_container_add(struct jread *r, struct arena *a, struct containe
 static void kube_read_containers(struct jread *r, struct arena *a, enum container_kind kind,
                                  struct container_list *list)
 {
-    list->n = 0;
-    list->all = 0;
+    *list = (struct container_list){.items = list->items, .cap = list->cap};
     jread_array (r) {
         struct container_view c = {.kind = kind, .index = list->all++};
-        kube_read_container(r, &c);
+        struct amounts host = {.mem = STR_NULL};
+        kube_read_container(r, &c, &host);
+        kube_container_tally(list, &host, c.kind);
         if (c.mem.p != NULL || c.cores.p != NULL || c.exclusive.p != NULL)
             kube_container_add(r, a, list, c);
     }
@@ -264,10 +315,47 @@ static int32_t kube_read_priority(struct jread *r)
     return (int32_t)MAX_OF(MIN_OF(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN);
 }
 
+/* The request of one resource: what the pod itself requests, or else what its containers need. A
+ * limit of the pod counts if neither the pod nor a container requests the resource. */
+static int64_t kube_effective(const struct tally *inits, const struct tally *mains, bool named,
+                              struct str limit, struct str request, int64_t (*value_of)(struct str),
+                              int64_t cap)
+{
+    if (request.p == NULL && !named)
+        request = limit;
+    if (request.p != NULL)
+        return value_of(request);
+    return MAX_OF(tally_sum(inits->sum, mains->sum, cap), inits->most);
+}
+
+static struct host kube_host_of(const struct container_list *inits,
+                                const struct container_list *mains, const struct resources *pod,
+                                const struct amounts *overhead)
+{
+    struct host host = {
+        .cpu = kube_effective(&inits->cpu, &mains->cpu, inits->names_cpu || mains->names_cpu,
+                              pod->limits.cpu, pod->requests.cpu, kube_cpu_of, HOST_CPU_MAX),
+        .memory = kube_effective(&inits->memory, &mains->memory,
+                                 inits->names_memory || mains->names_memory, pod->limits.memory,
+                                 pod->requests.memory, kube_memory_of, HOST_MEMORY_MAX)};
+    struct host more = {kube_cpu_of(overhead->cpu), kube_memory_of(overhead->memory)};
+    return host_clamp(host_add(host, more));
+}
+
+static void kube_read_pod_resources(struct jread *r, struct resources *ret)
+{
+    if (jread_type(r) == JTYPE_OBJECT)
+        kube_read_resources(r, ret);
+    else
+        jread_skip(r);
+}
+
 static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod)
 {
     struct container_list inits = {.n = 0};
     struct container_list mains = {.n = 0};
+    struct resources resources = {.limits = {.mem = STR_NULL}};
+    struct amounts overhead = {.mem = STR_NULL};
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("nodeName")))
@@ -277,7 +365,9 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
         else if (str_eq(key, STR("initContainers")))
             kube_read_containers(r, a, CONTAINER_INIT, &inits);
         else if (str_eq(key, STR("overhead")))
-            kube_read_resource(r, GPUSHARE_RESOURCE_MEM, &pod->mem_overhead);
+            kube_read_amounts(r, &overhead);
+        else if (str_eq(key, STR("resources")))
+            kube_read_pod_resources(r, &resources);
         else if (str_eq(key, STR("priority")))
             pod->priority = kube_read_priority(r);
         else if (str_eq(key, STR("preemptionPolicy")))
@@ -285,6 +375,8 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
         else
             jread_skip(r);
     }
+    pod->mem_overhead = overhead.mem;
+    pod->host = kube_host_of(&inits, &mains, &resources, &overhead);
     if (inits.n == 0)
         inits = mains;
     else {
@@ -383,6 +475,21 @@ static void kube_read_capacity(struct jread *r, struct node_view *node)
     }
 }
 
+static void kube_read_allocatable(struct jread *r, struct node_view *node)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, GPUSHARE_RESOURCE_MEM))
+            node->mem_allocatable = jread_text(r);
+        else if (str_eq(key, STR("cpu")))
+            node->cpu = kube_read_loose(r);
+        else if (str_eq(key, STR("memory")))
+            node->memory = kube_read_loose(r);
+        else
+            jread_skip(r);
+    }
+}
+
 static void kube_read_node_status(struct jread *r, struct node_view *node)
 {
     struct str key;
@@ -390,7 +497,7 @@ static void kube_read_node_status(struct jread *r, struct node_view *node)
         if (str_eq(key, STR("capacity")))
             kube_read_capacity(r, node);
         else if (str_eq(key, STR("allocatable")))
-            kube_read_resource(r, GPUSHARE_RESOURCE_MEM, &node->mem_allocatable);
+            kube_read_allocatable(r, node);
         else
             jread_skip(r);
     }

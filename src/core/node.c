@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "core/limit.h"
+#include "core/quantity.h"
 #include "core/swap.h"
 #include "core/uses.h"
 
@@ -151,16 +152,37 @@ static void node_take_sizes(struct node *n, struct intern_table *table, struct n
     node_note_change(n);
 }
 
+/* An amount that is absent or unusable is unknown. */
+static int64_t node_read_amount(struct str text,
+                                enum errc (*parse)(struct str text, struct quantity *ret))
+{
+    struct quantity q;
+    if (text.p == NULL || parse(str_trim(text), &q) != OK || q.value < 0 || q.saturated)
+        return HOST_UNKNOWN;
+    return q.value;
+}
+
+static void node_take_host(struct node *n, struct host total)
+{
+    if (host_equal(n->host_total, total))
+        return;
+    n->host_total = total;
+    node_stamp(n);
+}
+
 enum errc node_resize(struct node *n, struct intern_table *table, const struct node_view *view,
                       bool *ret_changed)
 {
     struct card *cards = NULL;
+    struct host host = {.cpu = node_read_amount(view->cpu, quantity_parse_milli),
+                        .memory = node_read_amount(view->memory, quantity_parse)};
     struct node_sizes *sizes = node_sizes_take(table, view);
     if (sizes == NULL)
         return ERR_NOMEM;
     *ret_changed = n->sizes == NULL || !node_sizes_equal(n->sizes, sizes);
     if (!*ret_changed) {
         node_sizes_give(table, sizes);
+        node_take_host(n, host);
         return OK;
     }
     if (sizes->n_cards > 0)
@@ -171,6 +193,7 @@ enum errc node_resize(struct node *n, struct intern_table *table, const struct n
         return ERR_NOMEM;
     }
     node_take_sizes(n, table, sizes, cards);
+    node_take_host(n, host);
     return OK;
 }
 
@@ -178,6 +201,7 @@ void node_vanish(struct node *n, struct intern_table *table)
 {
     assert(n->sizes != NULL);
     node_take_sizes(n, table, NULL, NULL);
+    node_take_host(n, (struct host){HOST_UNKNOWN, HOST_UNKNOWN});
 }
 
 enum errc node_set_unhealthy(struct node *n, struct str gpus, unsigned *ret_bad, bool *ret_changed)
@@ -272,6 +296,13 @@ void node_note_exchange(struct pod *p, bool exchanging)
     n->n_exchanging += exchanging ? 1 : (uint32_t)-1;
     node_derive(n);
     node_stamp(n);
+}
+
+void node_note_deletion(struct pod *p, bool deleting)
+{
+    if (p->node != NULL && p->deleting != deleting)
+        node_stamp(p->node);
+    p->deleting = deleting;
 }
 
 void node_note_wait(struct pod *p, bool waits)

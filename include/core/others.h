@@ -37,8 +37,9 @@ void others_done(struct others *o);
 /* NULL: there is no record. Valid until the next others_del. */
 struct other *others_get(const struct others *o, struct str uid);
 
-/* A new record, zero but for its key; there must be none of this UID. NULL: allocation failed. */
-struct other *others_add(struct others *o, struct str uid);
+/* The record, or a new one that is zero but for its key: its node is NULL. NULL: allocation
+ * failed. */
+struct other *others_get_or_add(struct others *o, struct str uid);
 
 void others_del(struct others *o, struct other *x);
 

@@ -12,20 +12,23 @@ static void cache_other_remove(struct cache *c, struct other *x)
     cache_node_release(c, n);
 }
 
-enum errc cache_other_set(struct cache *c, struct str uid, struct str node, struct host host)
+void cache_other_drop(struct cache *c, struct str uid)
 {
     struct other *x = others_get(&c->others, uid);
+    if (x != NULL)
+        cache_other_remove(c, x);
+}
+
+enum errc cache_other_set(struct cache *c, struct str uid, struct str node, struct host host)
+{
     if (host_is_zero(host)) {
-        if (x != NULL)
-            cache_other_remove(c, x);
+        cache_other_drop(c, uid);
         return OK;
     }
     struct node *n = cache_node_get_or_add(c, node);
     if (n == NULL)
         return ERR_NOMEM;
-    bool known = x != NULL;
-    if (!known)
-        x = others_add(&c->others, uid);
+    struct other *x = others_get_or_add(&c->others, uid);
     if (x == NULL) {
         cache_node_release(c, n);
         return ERR_NOMEM;
@@ -35,11 +38,11 @@ enum errc cache_other_set(struct cache *c, struct str uid, struct str node, stru
     if (old == n && host_equal(x->host, host))
         return OK;
     node_charge_other(n, host, 1);
-    if (known)
+    if (old != NULL)
         node_charge_other(old, x->host, -1);
     x->node = n;
     x->host = host;
-    if (known)
+    if (old != NULL)
         cache_node_release(c, old);
     return OK;
 }
@@ -50,13 +53,6 @@ bool cache_other_seen(struct cache *c, struct str uid)
     if (x != NULL)
         x->epoch = c->lists[CACHE_PODS].epoch;
     return x != NULL;
-}
-
-void cache_other_drop(struct cache *c, struct str uid)
-{
-    struct other *x = others_get(&c->others, uid);
-    if (x != NULL)
-        cache_other_remove(c, x);
 }
 
 void cache_other_sweep(struct cache *c, struct effect *ret)

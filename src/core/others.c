@@ -38,12 +38,10 @@ static uint32_t *others_head_of(const struct others *o, const uint64_t *key)
     return &o->heads[key[0] & (o->cap - 1)];
 }
 
-struct other *others_get(const struct others *o, struct str uid)
+static struct other *others_find(const struct others *o, const uint64_t *key)
 {
-    uint64_t key[2];
     if (o->n == 0)
         return NULL;
-    others_key_of(o, uid, key);
     for (uint32_t at = *others_head_of(o, key); at != 0;) {
         struct other *x = others_at(o, at - 1);
         if (x->key[0] == key[0] && x->key[1] == key[1])
@@ -51,6 +49,15 @@ struct other *others_get(const struct others *o, struct str uid)
         at = x->next;
     }
     return NULL;
+}
+
+struct other *others_get(const struct others *o, struct str uid)
+{
+    uint64_t key[2];
+    if (o->n == 0)
+        return NULL;
+    others_key_of(o, uid, key);
+    return others_find(o, key);
 }
 
 static enum errc others_grow_heads(struct others *o)
@@ -84,16 +91,20 @@ static enum errc others_grow_chunks(struct others *o)
     return OK;
 }
 
-struct other *others_add(struct others *o, struct str uid)
+struct other *others_get_or_add(struct others *o, struct str uid)
 {
+    uint64_t key[2];
+    others_key_of(o, uid, key);
+    struct other *x = others_find(o, key);
+    if (x != NULL)
+        return x;
     assert(o->n < UINT32_MAX - 1);
     if (o->n == o->cap && others_grow_heads(o) != OK)
         return NULL;
     if (o->n == o->n_chunks * CHUNK && others_grow_chunks(o) != OK)
         return NULL;
-    struct other *x = others_at(o, o->n++);
-    *x = (struct other){.node = NULL};
-    others_key_of(o, uid, x->key);
+    x = others_at(o, o->n++);
+    *x = (struct other){.key = {key[0], key[1]}};
     uint32_t *head = others_head_of(o, x->key);
     x->next = *head;
     *head = o->n;

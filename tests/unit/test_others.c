@@ -45,7 +45,7 @@ START_TEST(has_what_was_added_and_not_removed)
         struct other *x = others_get(&o, uid_of(text, i));
         ck_assert((x != NULL) == (cpu[i] > 0));
         if (x == NULL && (grows || seeded_draw(&random, 8) == 0)) {
-            x = others_add(&o, uid_of(text, i));
+            x = others_get_or_add(&o, uid_of(text, i));
             ck_assert_ptr_nonnull(x);
             x->host.cpu = cpu[i] = (int64_t)step + 1;
         } else if (x != NULL && (!grows || seeded_draw(&random, 8) == 0)) {
@@ -71,10 +71,10 @@ START_TEST(nothing_is_added_without_memory)
         struct others o;
         others_init(&o, (struct map_seed){1, 2});
         fail_alloc_arm(FAIL_ONCE, (size_t)nth);
-        ck_assert_ptr_null(others_add(&o, uid_of(text, 1)));
+        ck_assert_ptr_null(others_get_or_add(&o, uid_of(text, 1)));
         fail_alloc_disarm();
         ck_assert(others_get(&o, uid_of(text, 1)) == NULL && o.n == 0);
-        ck_assert_ptr_nonnull(others_add(&o, uid_of(text, 1)));
+        ck_assert_ptr_nonnull(others_get_or_add(&o, uid_of(text, 1)));
         ck_assert_ptr_nonnull(others_get(&o, uid_of(text, 1)));
         others_done(&o);
     }

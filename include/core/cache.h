@@ -41,6 +41,7 @@
 #include "base/map.h"
 #include "core/node.h"
 #include "core/others.h"
+#include "core/policies.h"
 #include "core/quota.h"
 #include "core/request.h"
 #include "core/swap.h"
@@ -71,6 +72,7 @@ struct cache {
     struct intern_table labels;
     struct others others; /* bound pods that ask for no card */
     struct quota quota;   /* each pod is a member, charged with what it holds */
+    struct policies policies; /* learns from each new pod; its owner has it solve */
     uint32_t quota_epoch; /* of the last list that contained the quota ConfigMap */
     bool limited;         /* quotas are in force */
 

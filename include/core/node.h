@@ -26,6 +26,8 @@ struct card {
     bool unhealthy;
     bool cordoned;
     bool aside; /* set aside for another device plugin: see CARDPACK_ANNOTATION_EXCLUSIVE */
+    uint8_t kind; /* its model and size: see market_know; 0: none */
+    uint8_t left; /* hundredths that new pods may use, rounded down; 100: no pod is on it */
 };
 
 /* Facts about a card that only a table of cards contains. */
@@ -181,6 +183,9 @@ static inline bool node_is_hidden(const struct node *n)
     return n->fault == NODE_ABSENT && n->pods == NULL && n->claims == NULL && n->n_nominees == 0 &&
            n->unhealthy == NULL;
 }
+
+/* See card.left. */
+uint8_t card_left(const struct card *c);
 
 /* Absent if neither a table nor a label names it. */
 struct str node_card_model(const struct node *n, uint32_t card);

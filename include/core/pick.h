@@ -8,6 +8,7 @@ struct pick {
     const struct node *node;
     const struct request *request;
     enum pack pack;
+    const int64_t *costs; /* by card, less first, in place of pack; for pick.c. NULL: none */
     struct card_set fits; /* pick_together: cards with room for a card's part; pick_apart: cards
                              that are not ruled out */
 };

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "core/cache.h"
+#include "core/score.h"
 
 /* A node with the replicas that the plan has put there. */
 struct plan_site {
@@ -37,7 +38,7 @@ struct plan {
     struct work own; /* used if r->work is NULL */
 
     struct quota_tenant tenant; /* the quota with the replicas added; entry NULL: no limits */
-    enum pack node_policy;
+    struct score score;
     bool avoids_swaps;
     struct plan_site **heap; /* feasible sites, the best first */
     size_t n_heap;

@@ -29,6 +29,7 @@
 struct pod;
 struct lack;
 struct uses_memo;
+struct policies;
 
 /* What one container asks for, all its cards together. */
 struct demand {
@@ -62,7 +63,8 @@ struct request {
                                the fields below */
     bool affinity_held;     /* pods of its affinity group hold a card on some node */
     bool simple;            /* node.simple decides whether it fits */
-    enum pack fallback;     /* the configured card policy, for fit_node and fit_place */
+    enum pack fallback;     /* the card policy if neither the pod nor the node sets one */
+    const struct policies *policies; /* what the policies with costs know; NULL: nothing */
     struct quota_account account; /* of its namespace; without an entry: no limits */
     struct uses_memo *memo;       /* cached answers of the account; NULL: no cache */
     struct work *work;            /* counts the cost of the answer; NULL: not counted */

@@ -1,21 +1,42 @@
 /* How good a feasible node is for a pod, as one number: any two nodes can be compared by it. */
 #pragma once
 
-#include "core/node.h"
-#include "core/pack.h"
+#include "core/policies.h"
 
 /* Not a score: the node is infeasible, or was not scored. */
 #define SCORE_NONE UINT64_C(0)
 /* Better than the score of any node: only this node may be chosen. */
 #define SCORE_BEST UINT64_MAX
 
+/* The question of one request, for many nodes. */
+struct score {
+    enum pack policy;
+    const struct request *request;
+    const struct policies *policies;
+    struct market_ask ask; /* fgd, bid-price */
+
+    /* binpack, spread: of the last node. The next node often has the same, and a score costs a slow
+     * division. */
+    int64_t total;
+    int64_t used;
+    uint64_t last;
+};
+
+/* request->policies may be NULL: then, and until the policies have learned enough, fgd and
+ * bid-price score as binpack. */
+void score_begin(struct score *s, const struct request *request, enum pack policy);
+
 /*
- * Higher is better; the result is between the two above. binpack: the used share of the node's
- * memory with `mem` added; spread: the share that is left. Nodes with equal shares have equal
- * scores, whatever their sizes. Nodes with different shares have different scores if both have less
- * than 2^31 units. A node with more used than its total counts as full.
+ * binpack: the used share of the node's memory with `mem` added; spread: the share that is left.
+ * Nodes with equal shares have equal scores, whatever their sizes. Nodes with different shares have
+ * different scores if both have less than 2^31 units. A node with more used than its total counts
+ * as full.
  */
-uint64_t score_node(const struct node *n, int64_t mem, enum pack policy);
+uint64_t score_share(const struct node *n, int64_t mem, enum pack policy);
+
+/* The score of a node where the request fits. Higher is better; the result is between the two
+ * above. binpack, spread: score_share; fgd: fgd_score; bid-price: by market_cost. */
+uint64_t score_node(struct score *s, const struct node *n);
 
 /* Makes a node better than nodes of the same score, but still worse than nodes of a better
  * score. */

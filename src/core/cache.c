@@ -54,6 +54,7 @@ void cache_done(struct cache *c)
     intern_done(&c->requests);
     intern_done(&c->labels);
     quota_done(&c->quota);
+    policies_done(&c->policies);
 }
 
 const struct node *cache_node(const struct cache *c, struct str name)
@@ -94,7 +95,9 @@ void cache_resolve(const struct cache *c, struct str uid, struct request *r)
 {
     r->self = map_get(&c->pods, uid);
     r->affinity_held = cache_group_holds(c, r->namespace, r->affinity);
-    r->fallback = c->settings.card_policy;
+    enum pack nodes = pack_choose(r->node_policy, PACK_UNSET, c->settings.node_policy);
+    r->fallback = pack_has_costs(nodes) ? nodes : c->settings.card_policy;
+    r->policies = &c->policies;
     r->account = quota_account(&c->quota, r->namespace);
     r->simple = request_simple(r);
     r->memo = NULL;
@@ -110,6 +113,8 @@ static enum errc cache_apply_node_set(struct cache *c, const struct node_view *v
         cache_node_release(c, n);
         return ERR_NOMEM;
     }
+    if (ret->changed)
+        market_know(&c->policies.market, n);
     n->epoch = c->lists[CACHE_NODES].epoch;
     return OK;
 }

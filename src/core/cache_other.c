@@ -37,6 +37,8 @@ enum errc cache_other_set(struct cache *c, struct str uid, struct str node, stru
     struct node *old = x->node;
     if (old == n && host_equal(x->host, host))
         return OK;
+    if (old == NULL && n->n_cards > 0)
+        cache_learn(c, &(struct request){.host = host});
     node_charge_other(n, host, 1);
     if (old != NULL)
         node_charge_other(old, x->host, -1);

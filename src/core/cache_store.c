@@ -99,6 +99,12 @@ void cache_pod_free(struct cache *c, struct pod *p)
     mem_free(p);
 }
 
+void cache_learn(struct cache *c, const struct request *request)
+{
+    struct shape x = shape_of(request);
+    shapes_add(&c->policies.market.shapes, &x);
+}
+
 struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace, struct str name,
                           const struct request *request)
 {
@@ -115,6 +121,7 @@ struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace,
     p->namespace = p->tenant->namespace;
     p->mem = p->request->mem;
     cache_store_pending_add(c, p);
+    cache_learn(c, request);
     return p;
 }
 

@@ -13,6 +13,9 @@ void cache_node_release(struct cache *c, struct node *n);
 struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace, struct str name,
                           const struct request *request);
 
+/* Counts what a new pod asks for, for the policies with costs. */
+void cache_learn(struct cache *c, const struct request *request);
+
 /* Sets the state and the list of pending pods. The caller changes the charge. */
 void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state);
 

@@ -21,6 +21,17 @@ static void node_note_change(struct node *n)
     change_touch(&n->change);
 }
 
+uint8_t card_left(const struct card *c)
+{
+    if (c->wholes > 0 || c->total <= 0 || !card_usable(c))
+        return 0;
+    if (c->pods == 0 && c->used == 0)
+        return 100;
+    /* A card with a pod is not wholly free, even if the pod is too small to see. */
+    int64_t mem = MIN_OF(card_free(c) * 100 / c->total, (int64_t)99);
+    return (uint8_t)MIN_OF(mem, (int64_t)card_free_cores(c));
+}
+
 void node_derive(struct node *n)
 {
     n->largest = 0;
@@ -28,7 +39,8 @@ void node_derive(struct node *n)
     n->simple = -1;
     n->crowded = -1;
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        const struct card *c = &n->cards[i];
+        struct card *c = &n->cards[i];
+        c->left = card_left(c);
         n->largest = MAX_OF(n->largest, c->total);
         n->most_free = MAX_OF(n->most_free, card_free(c));
         if (card_usable(c) && c->wholes == 0)
@@ -116,7 +128,9 @@ static void node_recount(struct node *n)
     for (uint32_t i = 0; i < n->n_cards; i++) {
         struct card *c = &n->cards[i];
         const struct card *said = &n->sizes->cards[i];
+        uint8_t kind = c->kind;
         *c = *said;
+        c->kind = kind;
         c->unhealthy = said->unhealthy || card_set_has(n->unhealthy, i);
     }
     for (const struct pod *p = n->pods; p != NULL; p = p->next)

@@ -4,6 +4,7 @@
 
 #include "base/sort.h"
 #include "core/limit.h"
+#include "core/policies.h"
 #include "core/swap.h"
 #include "core/uses.h"
 
@@ -20,6 +21,8 @@ struct order {
 static bool pick_before(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct pick *p = ctx;
+    if (p->costs != NULL)
+        return p->costs[a] != p->costs[b] ? p->costs[a] < p->costs[b] : a < b;
     int64_t x = card_free(&p->node->cards[a]);
     int64_t y = card_free(&p->node->cards[b]);
     if (x == y)
@@ -160,11 +163,25 @@ static void pick_sort_indices(uint32_t *cards, uint32_t n)
     }
 }
 
-void pick_together(const struct pick *p, struct placement *ret)
+/* With a policy that has costs: computes them, for one search. */
+static void pick_weigh(struct pick *p, int64_t costs[static LIMIT_CARDS])
 {
+    p->costs = NULL;
+    if (!pack_has_costs(p->pack))
+        return;
+    request_work(p->request, 8 * (uint64_t)p->node->n_cards);
+    p->costs = policies_order(p->request, p->pack, p->node, costs) ? costs : NULL;
+}
+
+void pick_together(const struct pick *asked, struct placement *ret)
+{
+    int64_t costs[LIMIT_CARDS] _uninitialized_;
+    struct pick with_costs = *asked;
+    const struct pick *p = &with_costs;
     uint32_t cards[REQUEST_CARDS_MAX] = {0};
     struct order order _uninitialized_;
     uint32_t wanted = request_cards(p->request);
+    pick_weigh(&with_costs, costs);
     int64_t beside = pick_beside_equal(p);
     pick_sort_cards(p, &order);
     assert(order.n >= wanted);
@@ -354,8 +371,11 @@ static bool pick_search_run(struct search *s, struct placement *ret)
 
 bool pick_apart(const struct pick *p, struct placement *ret)
 {
+    int64_t costs[LIMIT_CARDS] _uninitialized_;
+    struct pick with_costs = *p;
     struct search s _uninitialized_;
-    pick_search_init(&s, p);
+    pick_weigh(&with_costs, costs);
+    pick_search_init(&s, &with_costs);
     assert(s.n > 1);
     bool found = pick_search_run(&s, ret);
     if (p->request->work != NULL)

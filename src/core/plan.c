@@ -67,7 +67,7 @@ static void plan_offer(struct plan *p, struct plan_site *s)
     if (plan_evaluate(&s->node, &p->request) != VERDICT_FITS)
         return;
     if (request_shares(&p->request) && s->node.n_cards > 0)
-        s->score = score_node(&s->node, fit_cost(&s->node, &p->request), p->node_policy);
+        s->score = score_node(&p->score, &s->node);
     if (s->score != SCORE_NONE && p->avoids_swaps && !fit_swaps(&s->node, &p->request))
         s->score = score_favoured(s->score);
     plan_heap_push(p, s);
@@ -204,16 +204,15 @@ static enum errc plan_place_all(struct plan *p)
 enum errc plan_make(struct plan *p, const struct cache *c, const struct request *r,
                     uint32_t replicas, struct arena *a)
 {
-    *p = (struct plan){.arena = a,
-                       .replicas = replicas,
-                       .node_policy =
-                           pack_choose(r->node_policy, PACK_UNSET, c->settings.node_policy)};
+    *p = (struct plan){.arena = a, .replicas = replicas};
     p->avoids_swaps = c->settings.swap_guard == SWAP_GUARD_PREFER;
     request_load(&p->request, r);
     if (r->work == NULL) {
         work_begin(&p->own, c->nodes.n);
         p->request.work = &p->own;
     }
+    score_begin(&p->score, &p->request,
+                pack_choose(r->node_policy, PACK_UNSET, c->settings.node_policy));
     enum errc code = plan_open_account(p);
     if (code == OK)
         code = plan_open_sites(p, c);

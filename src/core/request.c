@@ -430,6 +430,7 @@ static void request_copy_to(struct request *copy, const struct request *r)
     copy->self = NULL;
     copy->affinity_held = false;
     copy->fallback = PACK_UNSET;
+    copy->policies = NULL;
     copy->account = (struct quota_account){.entry = NULL};
     copy->memo = NULL;
     copy->work = NULL;

@@ -1,14 +1,30 @@
 /*
- * The score is the share as a fraction of 2^62, rounded down. Equal shares p/q give equal scores.
- * Unequal shares differ by at least 1/(q1*q2), which is over 2^-62 for any two nodes of less than
- * 2^31 units (2 PiB in MiB). Comparing cross products would be exact for larger nodes as well, but
- * gives only an order: prioritize must know which nodes are equal, and a heap needs a key.
+ * binpack and spread: the score is the share as a fraction of 2^62, rounded down. Equal shares p/q
+ * give equal scores. Unequal shares differ by at least 1/(q1*q2), which is over 2^-62 for any two
+ * nodes of less than 2^31 units (2 PiB in MiB). Comparing cross products would be exact for larger
+ * nodes as well, but gives only an order: prioritize must know which nodes are equal, and a heap
+ * needs a key.
  */
 #include "core/score.h"
 
+#include "core/fit.h"
+
 #define WHOLE (UINT64_C(1) << 62)
 
-static uint64_t score_used_share(const struct node *n, int64_t mem)
+/* Costs beyond this are alike: no node has so many cards. */
+#define COST_MAX (INT64_C(1) << 60)
+
+void score_begin(struct score *s, const struct request *request, enum pack policy)
+{
+    *s = (struct score){.policy = policies_able(request->policies, policy),
+                        .request = request,
+                        .policies = request->policies,
+                        .total = -1};
+    if (pack_has_costs(s->policy))
+        market_ask(&s->policies->market, request, &s->ask);
+}
+
+static uint64_t score_used(const struct node *n, int64_t mem)
 {
     int64_t used = 0;
     bool over = __builtin_add_overflow(MAX_OF(n->used, (int64_t)0), MAX_OF(mem, (int64_t)0), &used);
@@ -18,9 +34,34 @@ static uint64_t score_used_share(const struct node *n, int64_t mem)
     return (uint64_t)(scaled / (uint64_t)n->total);
 }
 
-uint64_t score_node(const struct node *n, int64_t mem, enum pack policy)
+uint64_t score_share(const struct node *n, int64_t mem, enum pack policy)
 {
-    uint64_t share = score_used_share(n, mem);
+    uint64_t share = score_used(n, mem);
     assert(share <= WHOLE);
     return 2 * (1 + (policy == PACK_SPREAD ? WHOLE - share : share));
+}
+
+static uint64_t score_memory(struct score *s, const struct node *n)
+{
+    if (request_fixed(s->request) && n->total == s->total && n->used == s->used)
+        return s->last;
+    s->total = n->total;
+    s->used = n->used;
+    s->last = score_share(n, fit_cost(n, s->request), s->policy);
+    return s->last;
+}
+
+static uint64_t score_cost(int64_t cost)
+{
+    int64_t kept = MIN_OF(MAX_OF(cost, -COST_MAX), COST_MAX);
+    return 2 * (uint64_t)(1 + COST_MAX - kept);
+}
+
+uint64_t score_node(struct score *s, const struct node *n)
+{
+    if (s->policy == PACK_BID_PRICE)
+        return score_cost(market_cost(&s->ask, n));
+    if (s->policy == PACK_FGD)
+        return 2 * (1 + (uint64_t)fgd_score(&s->policies->fgd, &s->ask, n));
+    return score_memory(s, n);
 }

@@ -73,6 +73,8 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
     const struct cache *c = e->cache;
     size_t cursor = 0;
     enum pack policy = pack_choose(e->request.node_policy, PACK_UNSET, c->settings.node_policy);
+    struct score score;
+    score_begin(&score, &e->request, policy);
     e->entries = arena_array(a, c->nodes.n, sizeof(*e->entries));
     if (e->entries == NULL)
         return arena_fault(a);
@@ -86,7 +88,7 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
         *entry = (struct entry){.node = n, .verdict = explain_write_evaluate_node(e, n)};
         e->counts[entry->verdict]++;
         if (entry->verdict == VERDICT_FITS && request_shares(&e->request) && n->n_cards > 0)
-            entry->score = score_node(n, fit_cost(n, &e->request), policy);
+            entry->score = score_node(&score, n);
         work_next_node(e->request.work);
     }
     if (e->n > 1)

@@ -12,16 +12,11 @@ struct question {
     struct judgement *judgement;
     struct arena *arena;
     size_t n; /* candidates */
-    enum pack policy;
     bool readable;
     const struct node *held; /* the node whose cards the pod holds already; or NULL */
     struct lack lack;        /* of the node evaluated last */
     bool avoids_swaps;
-
-    /* Of the last node: the next node often has the same, and a score costs a slow division. */
-    int64_t total;
-    int64_t used;
-    uint64_t score;
+    struct score score;
 };
 
 static size_t judge_slot_of(const struct judged_nodes *t, const struct node *n)
@@ -117,17 +112,6 @@ static enum verdict judge_one(struct question *q, const struct node *n, size_t i
                                         : judge_dear(q, n, i);
 }
 
-static uint64_t judge_score_memory(struct question *q, const struct node *n)
-{
-    const struct request *r = &q->judgement->request;
-    if (request_fixed(r) && n->total == q->total && n->used == q->used)
-        return q->score;
-    q->total = n->total;
-    q->used = n->used;
-    q->score = score_node(n, fit_cost(n, r), q->policy);
-    return q->score;
-}
-
 static uint64_t judge_score_one(struct question *q, const struct node *n, size_t i)
 {
     const struct request *r = &q->judgement->request;
@@ -139,7 +123,7 @@ static uint64_t judge_score_one(struct question *q, const struct node *n, size_t
     size_t first = judge_first(q->judgement, n, i);
     if (first != i)
         return q->judgement->scores[first];
-    uint64_t score = judge_score_memory(q, n);
+    uint64_t score = score_node(&q->score, n);
     return q->avoids_swaps && !fit_swaps(n, r) ? score_favoured(score) : score;
 }
 
@@ -195,11 +179,10 @@ enum errc judge(const struct cache *cache, struct work *work, const struct filte
     struct question q = {.judgement = &j,
                          .arena = a,
                          .n = args->n,
-                         .policy = policy,
                          .readable = readable,
                          .held = p != NULL && pod_holds(p) ? p->node : NULL,
-                         .avoids_swaps = cache->settings.swap_guard == SWAP_GUARD_PREFER,
-                         .total = -1};
+                         .avoids_swaps = cache->settings.swap_guard == SWAP_GUARD_PREFER};
+    score_begin(&q.score, &j.request, policy);
     j.request.lack = &q.lack;
     for (size_t i = 0; i < args->n && !work_is_over(work); i += MAP_BATCH) {
         const struct node *nodes[MAP_BATCH];

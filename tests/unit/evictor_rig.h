@@ -103,7 +103,7 @@ static inline void apply(const struct cache_event *e)
     cache_check(&b.service.cache);
 }
 
-struct shape {
+struct eviction_shape {
     const char *uid;
     const char *mem;
     const char *node;
@@ -113,7 +113,7 @@ struct shape {
     bool never;
 };
 
-static inline struct pod_view view_of(const struct shape *s, struct container_view *container)
+static inline struct pod_view view_of(const struct eviction_shape *s, struct container_view *container)
 {
     *container = (struct container_view){.name = STR("c"), .mem = str_of(s->mem)};
     return (struct pod_view){.uid = str_of(s->uid),
@@ -130,7 +130,7 @@ static inline struct pod_view view_of(const struct shape *s, struct container_vi
                              .n_mains = 1};
 }
 
-static inline void show(struct shape s)
+static inline void show(struct eviction_shape s)
 {
     struct container_view c;
     apply(&(struct cache_event){.type = CACHE_POD_SET, .pod = view_of(&s, &c)});
@@ -141,7 +141,7 @@ static inline void gone(const char *uid)
     apply(&(struct cache_event){.type = CACHE_POD_GONE, .pod = {.uid = str_of(uid)}});
 }
 
-static const struct shape wants = {.uid = "wants", .mem = "12", .priority = 100};
+static const struct eviction_shape wants = {.uid = "wants", .mem = "12", .priority = 100};
 
 static inline const struct pod *pod(const char *uid)
 {
@@ -151,7 +151,7 @@ static inline const struct pod *pod(const char *uid)
 /* ---- the filter ---- */
 
 /* The verdict on the first node. Notes the verdicts on all nodes as filter does. */
-static inline enum verdict ask_of(struct shape s, const struct str *names, size_t n)
+static inline enum verdict ask_of(struct eviction_shape s, const struct str *names, size_t n)
 {
     struct container_view c;
     struct filter_args args = {.pod = view_of(&s, &c), .names = names, .n = n};
@@ -163,7 +163,7 @@ static inline enum verdict ask_of(struct shape s, const struct str *names, size_
     return (enum verdict)j.verdicts[0];
 }
 
-static inline enum verdict ask(struct shape s)
+static inline enum verdict ask(struct eviction_shape s)
 {
     static const struct str name = STR("n");
     return ask_of(s, &name, 1);
@@ -185,9 +185,9 @@ static inline void set_up(void)
     arena_init(&b.arena, MIB);
     apply(&(struct cache_event){.type = CACHE_NODE_SET,
                                 .node = {.name = STR("n"), .mem = STR("32"), .count = STR("2")}});
-    show((struct shape){.uid = "a", .mem = "5", .node = "n", .idx = "0"});
-    show((struct shape){.uid = "b", .mem = "5", .node = "n", .idx = "0"});
-    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1"});
+    show((struct eviction_shape){.uid = "a", .mem = "5", .node = "n", .idx = "0"});
+    show((struct eviction_shape){.uid = "b", .mem = "5", .node = "n", .idx = "0"});
+    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1"});
     show(wants);
 }
 

@@ -5,13 +5,13 @@
 START_TEST(it_gets_its_card)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
-    struct shape rival = {.uid = "rival", .mem = "6"};
+    struct eviction_shape rival = {.uid = "rival", .mem = "6"};
     ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE);
     ck_assert(!b.later);
     run_to_request(2, NULL);
     ck_assert(pod("wants")->kept);
     run_to_log("evicted for cards");
-    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
+    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
     ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE);
     run_turns(b.loop, 5);
     ck_assert_uint_eq(times_logged("cards are kept"), 0);
@@ -55,7 +55,7 @@ START_TEST(a_bind_that_fails_is_no_end)
     for (unsigned i = 0; i < 1000 && !pod("wants")->kept; i++)
         run_turns(b.loop, 1);
     ck_assert(pod("wants")->kept);
-    show((struct shape){.uid = "wants", .mem = "12", .priority = 100, .node = "n", .idx = "1"});
+    show((struct eviction_shape){.uid = "wants", .mem = "12", .priority = 100, .node = "n", .idx = "1"});
     run_until(b.loop, is_idle, NULL);
 }
 
@@ -123,8 +123,8 @@ END_TEST
 /* Pods for which no eviction happens. Each would qualify, except for one fact. */
 static const struct {
     const char *why;
-    struct shape shape;
-    struct shape other; /* shown earlier */
+    struct eviction_shape shape;
+    struct eviction_shape other; /* shown earlier */
     const char *nominated;
 } idle[] = {
     {.why = "of the same weight", .shape = {.uid = "w", .mem = "12"}},
@@ -167,10 +167,10 @@ START_TEST(the_clusters_own_stay)
 {
     const int32_t critical = 2000000000;
     serve(NULL, 0);
-    show((struct shape){.uid = "b", .mem = "5", .node = "n", .idx = "0", .priority = critical});
-    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = critical});
-    (void)ask((struct shape){.uid = "w", .mem = "12", .priority = critical + 1000});
-    show((struct shape){.uid = "w", .mem = "12", .priority = critical + 1000});
+    show((struct eviction_shape){.uid = "b", .mem = "5", .node = "n", .idx = "0", .priority = critical});
+    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = critical});
+    (void)ask((struct eviction_shape){.uid = "w", .mem = "12", .priority = critical + 1000});
+    show((struct eviction_shape){.uid = "w", .mem = "12", .priority = critical + 1000});
     run_turns(b.loop, 50);
     ck_assert_uint_eq(b.server.n_requests, 0);
     ck_assert_uint_eq(times_logged("reason="), 0);
@@ -185,9 +185,9 @@ START_TEST(the_node_of_the_cheaper_set)
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
     apply(&(struct cache_event){.type = CACHE_NODE_SET,
                                 .node = {.name = STR("m"), .mem = STR("32"), .count = STR("2")}});
-    show((struct shape){.uid = "d", .mem = "5", .node = "m", .idx = "0"});
-    show((struct shape){.uid = "e", .mem = "5", .node = "m", .idx = "0"});
-    show((struct shape){.uid = "f", .mem = "10", .node = "m", .idx = "1", .priority = 100});
+    show((struct eviction_shape){.uid = "d", .mem = "5", .node = "m", .idx = "0"});
+    show((struct eviction_shape){.uid = "e", .mem = "5", .node = "m", .idx = "0"});
+    show((struct eviction_shape){.uid = "f", .mem = "10", .node = "m", .idx = "1", .priority = 100});
     ck_assert_int_eq(ask_of(wants, orders[_i], 2), VERDICT_NO_CARD_FREE);
     run_to_log("evicted for cards");
     ck_assert_uint_eq(b.server.n_requests, 2);
@@ -199,18 +199,18 @@ END_TEST
  * free, beside a pod of the same priority. */
 START_TEST(no_more_victims_than_the_limit)
 {
-    const struct shape large = {.uid = "large", .mem = "34", .priority = 100};
+    const struct eviction_shape large = {.uid = "large", .mem = "34", .priority = 100};
     static const struct str name = STR("m");
     int n = LIMIT_EVICT_VICTIMS + _i;
     serve(NULL, 0);
     apply(&(struct cache_event){.type = CACHE_NODE_SET,
                                 .node = {.name = STR("m"), .mem = STR("102"), .count = STR("3")}});
-    show((struct shape){.uid = "x", .mem = "1", .node = "m", .idx = "1", .priority = 100});
-    show((struct shape){.uid = "y", .mem = "1", .node = "m", .idx = "2", .priority = 100});
+    show((struct eviction_shape){.uid = "x", .mem = "1", .node = "m", .idx = "1", .priority = 100});
+    show((struct eviction_shape){.uid = "y", .mem = "1", .node = "m", .idx = "2", .priority = 100});
     for (int i = 0; i < n; i++) {
         char uid[32];
         (void)snprintf(uid, sizeof(uid), "small-%d", i);
-        show((struct shape){.uid = uid, .mem = "1", .node = "m", .idx = "0"});
+        show((struct eviction_shape){.uid = uid, .mem = "1", .node = "m", .idx = "0"});
     }
     show(large);
     ck_assert_int_eq(ask_of(large, &name, 1), VERDICT_NO_CARD_FREE);
@@ -226,7 +226,7 @@ START_TEST(a_node_that_has_filled_since)
 {
     serve(NULL, 0);
     ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE);
-    show((struct shape){.uid = "d", .mem = "3", .node = "n", .idx = "0"});
+    show((struct eviction_shape){.uid = "d", .mem = "3", .node = "n", .idx = "0"});
     run_until(b.loop, has_ended_or_asked, NULL);
     ck_assert_uint_eq(b.server.n_requests, 0);
     ck_assert_uint_eq(b.counts.ends[EVICT_END_NO_SET], 1);

@@ -27,7 +27,7 @@ END_TEST
 
 static void c_goes(void)
 {
-    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
+    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
 }
 
 /* The answer was lost: the watch shows that the victim is being deleted, and nothing is sent
@@ -120,7 +120,7 @@ END_TEST
 
 static void pod_is_edited(void)
 {
-    show((struct shape){.uid = "wants", .mem = "11", .priority = 100});
+    show((struct eviction_shape){.uid = "wants", .mem = "11", .priority = 100});
 }
 
 START_TEST(the_pod_is_edited_in_the_middle)
@@ -137,7 +137,7 @@ END_TEST
 
 static void b_rises(void)
 {
-    show((struct shape){.uid = "b", .mem = "5", .node = "n", .idx = "0", .priority = 100});
+    show((struct eviction_shape){.uid = "b", .mem = "5", .node = "n", .idx = "0", .priority = 100});
 }
 
 /* The plan is a and b, because c's eviction was refused. When b's turn comes, b has the same
@@ -156,7 +156,7 @@ END_TEST
 
 static void c_rises(void)
 {
-    show((struct shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = 100});
+    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = 100});
 }
 
 /* It chooses another set at once: a and b. */

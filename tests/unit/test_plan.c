@@ -241,7 +241,7 @@ static const struct node *choose(struct draw *d, const struct request *r)
         if (fit_node(n, r) != VERDICT_FITS || !has_exclusive(n, r))
             continue;
         if (request_shares(r))
-            score = score_node(n, fit_cost(n, r), policy);
+            score = score_share(n, fit_cost(n, r), policy);
         if (best == NULL || score > best_score ||
             (score == best_score && str_cmp(n->name, best->name) < 0)) {
             best = n;

@@ -357,11 +357,11 @@ START_TEST(a_swap_is_foreseen)
     ck_assert(fit_swaps(node_of(&r, "n"), &request));
     struct node a = {.used = 3, .total = INT32_MAX};
     struct node b = {.used = 4, .total = INT32_MAX};
-    uint64_t less = score_node(&a, 1, PACK_BINPACK);
+    uint64_t less = score_share(&a, 1, PACK_BINPACK);
     ck_assert_uint_gt(score_favoured(less), less);
-    ck_assert_uint_gt(score_node(&b, 1, PACK_BINPACK), score_favoured(less));
+    ck_assert_uint_gt(score_share(&b, 1, PACK_BINPACK), score_favoured(less));
     a.used = INT32_MAX;
-    ck_assert_uint_lt(score_favoured(score_node(&a, 1, PACK_BINPACK)), SCORE_BEST);
+    ck_assert_uint_lt(score_favoured(score_share(&a, 1, PACK_BINPACK)), SCORE_BEST);
     rig_done(&r);
 }
 

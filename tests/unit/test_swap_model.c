@@ -223,7 +223,7 @@ static int choose(const struct world *w, const struct request *r, bool prefers)
         const struct node *n = node_of(&w->rig, node_names[i]);
         if (fit_node(n, r) != VERDICT_FITS || waiting_on(w, i) == WAITING_MOST)
             continue;
-        uint64_t score = score_node(n, fit_cost(n, r), PACK_SPREAD);
+        uint64_t score = score_share(n, fit_cost(n, r), PACK_SPREAD);
         if (prefers && !fit_swaps(n, r))
             score = score_favoured(score);
         if (score > best)

@@ -1,0 +1,103 @@
+/*
+ * Prices of the shapes that pods ask for, and what the idle part of a node is worth at these
+ * prices: the policy bid-price. A pod goes where the value lost is least: V(node before) - V(node
+ * with the pod).
+ *
+ * Let y_j be the price of shape j in cards, c_j its cores, and lambda the price of a core. A card
+ * with r hundredths left is worth v(r) = tau ln Z(r), where Z(r) = 1 + sum over j of
+ * exp((y_j - lambda c_j) / tau) Z(r - s_j): a soft maximum over all ways to fill it. k wholly free
+ * cards are worth f(k), which adds the shapes of several cards. A node with C idle cores is worth
+ *     V = min over lambda of [lambda C + f(k) + sum over its partly used cards of v(r)],
+ * the Lagrangian bound of its best filling. The prices are those at which the pods that are
+ * expected, by the shares of the shapes seen so far, just fill what is idle.
+ *
+ * Values are whole numbers of millionths of a card, so equal nodes have equal costs, in whichever
+ * order their cards are added.
+ *
+ * A solve takes some ten milliseconds and is cut into steps: market_begin copies what is idle, and
+ * market_step does about a tenth of a millisecond of work. Until it ends the old prices hold.
+ */
+#pragma once
+
+#include "core/node.h"
+#include "core/shapes.h"
+
+struct map;
+
+/* Values of lambda. A multiple of 4, for the processor's vectors. */
+#define MARKET_RATES 20
+
+/* More wholly free cards of one kind on a node are worth as much as these, and each further one as
+ * much as one that no pod of several cards can use. */
+#define MARKET_FREE_MAX 64
+
+/* Kinds of cards (model and size) with values of their own; all further ones share the last. */
+#define MARKET_KINDS 64
+
+/* The cost of a node without prices. */
+#define MARKET_NO_COST INT64_MAX
+
+/* Millionths of a card. */
+struct market_values {
+    int32_t part[SHAPE_STEPS + 1][MARKET_RATES]; /* of a card with so many hundredths left */
+    int32_t free[MARKET_FREE_MAX + 1][MARKET_RATES];
+};
+
+struct market_kind {
+    struct str model; /* owned */
+    int64_t total;
+    struct market_values *values; /* borrowed from `owned`; NULL: no price yet */
+};
+
+struct market_solve;
+
+struct market {
+    struct shapes shapes;
+    struct market_kind kinds[MARKET_KINDS]; /* card.kind is the index plus 1 */
+    uint32_t n_kinds;
+    struct market_values *owned; /* n_owned of them */
+    uint32_t n_owned;
+    int32_t rates[MARKET_RATES]; /* millionths of a card for a core */
+    double core_price;           /* of the pods that ask for no card; in cards */
+    uint64_t solved;             /* number of solves so far; 0: there are no prices */
+    uint64_t solved_arrivals;    /* shapes.arrivals at the latest one */
+    struct market_solve *solve;  /* in progress; owned */
+};
+
+void market_done(struct market *m);
+
+/* Sets card.kind of each of the node's cards. Call it after node_resize. Without memory a card has
+ * no kind: its value counts as 0. */
+void market_know(struct market *m, struct node *n);
+
+/* What a pod asks for, prepared for market_cost. */
+struct market_ask {
+    const struct market *market;
+    int64_t cpu;
+    uint32_t cards;
+    bool whole;
+    uint8_t steps[MARKET_KINDS + 1]; /* by card.kind: hundredths of each card; 0: none */
+};
+
+void market_ask(const struct market *m, const struct request *r, struct market_ask *ret);
+
+/* What the node loses with the pod, in millionths of a card; less is better. For a node where the
+ * pod fits. MARKET_NO_COST: there are no prices yet, or no card has room. */
+int64_t market_cost(const struct market_ask *ask, const struct node *n);
+
+/* ret, n->n_cards of them: what the node loses if the pod takes this card alone. MARKET_NO_COST: the
+ * card has no room. */
+void market_order(const struct market_ask *ask, const struct node *n, int64_t *ret);
+
+/* What is idle on the node, in millionths of a card; 0 without prices. */
+int64_t market_value(const struct market *m, const struct node *n);
+
+/* Whether so many pods came since the latest solve that the prices are old. */
+bool market_is_due(const struct market *m);
+
+/* Starts a solve for these nodes (struct node by name); ends one that is in progress. False: no
+ * memory, or no shape asks for cards; the old prices stay. */
+bool market_begin(struct market *m, const struct map *nodes);
+
+/* One step of the solve in progress. True: there is more to do. */
+bool market_step(struct market *m);

@@ -1,0 +1,320 @@
+/* What a node is worth at the prices of the latest solve. */
+#include "core/market.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/pattern.h"
+#include "market_solve.h"
+
+/* So that a value fits into 32 bits: at most 1.4 cards a core. */
+#define CPU_MAX 1024000
+
+/* Pods that came since the latest solve, so that the prices are old. */
+#define ARRIVALS_A_SOLVE 200
+
+/* Before any solve the price of a core is low: most clusters have more cores than they need. */
+#define FIRST_CORE_PRICE 0.001
+
+typedef int32_t by_rate[MARKET_RATES];
+
+void market_done(struct market *m)
+{
+    market_solve_free(m->solve);
+    for (uint32_t i = 0; i < m->n_kinds; i++)
+        mem_free((void *)(uintptr_t)m->kinds[i].model.p);
+    mem_free(m->owned);
+    shapes_done(&m->shapes);
+    *m = (struct market){.n_kinds = 0};
+}
+
+/* A card's kind, as in card.kind: the index plus 1; 0: no memory. */
+static uint8_t market_kind_of(struct market *m, struct str model, int64_t total)
+{
+    for (uint32_t i = 0; i < m->n_kinds; i++) {
+        if (m->kinds[i].total == total && str_eq(m->kinds[i].model, model))
+            return (uint8_t)(i + 1);
+    }
+    if (m->n_kinds == MARKET_KINDS)
+        return MARKET_KINDS;
+    char *own = mem_alloc(model.n + 1);
+    if (own == NULL)
+        return 0;
+    if (model.n > 0)
+        memcpy(own, model.p, model.n);
+    m->kinds[m->n_kinds++] =
+        (struct market_kind){.model = {.p = own, .n = model.n}, .total = total};
+    return (uint8_t)m->n_kinds;
+}
+
+void market_know(struct market *m, struct node *n)
+{
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        bool same = i > 0 && n->sizes->infos == NULL && n->cards[i].total == n->cards[i - 1].total;
+        n->cards[i].kind = same ? n->cards[i - 1].kind
+                                : market_kind_of(m, node_card_model(n, i), n->cards[i].total);
+    }
+}
+
+uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x)
+{
+    uint32_t steps = shape_steps(x, kind->total);
+    bool allowed = x->models.n == 0 || pattern_list_allows(x->models, kind->model, true);
+    return allowed ? steps : 0;
+}
+
+int64_t market_cores(const struct node *n)
+{
+    return MIN_OF(node_host_left(n).cpu, (int64_t)CPU_MAX);
+}
+
+void market_ask(const struct market *m, const struct request *r, struct market_ask *ret)
+{
+    struct shape x = shape_of(r);
+    *ret = (struct market_ask){.market = m, .cpu = x.cpu, .cards = x.cards, .whole = x.whole};
+    for (uint32_t kind = 0; kind < m->n_kinds; kind++)
+        ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x);
+}
+
+static void market_add_scaled(by_rate to, const by_rate x, int32_t n)
+{
+    for (unsigned l = 0; l < MARKET_RATES; l++)
+        to[l] += n * x[l];
+}
+
+static void market_add_cpu(const struct market *m, int64_t cpu, by_rate to)
+{
+    int32_t whole = (int32_t)(cpu / 1000);
+    int32_t rest = (int32_t)(cpu % 1000);
+    for (unsigned l = 0; l < MARKET_RATES; l++)
+        to[l] += m->rates[l] * whole + m->rates[l] * rest / 1000;
+}
+
+static int64_t market_least(const by_rate x)
+{
+    int32_t least = x[0];
+    for (unsigned l = 1; l < MARKET_RATES; l++)
+        least = MIN_OF(least, x[l]);
+    return least;
+}
+
+/* The cards of a node by what they are worth. Cards of one kind with as much left are alike. */
+struct idle {
+    uint32_t frees[MARKET_KINDS + 1]; /* wholly free cards, by kind */
+    uint8_t kinds[MARKET_KINDS + 1];  /* that have wholly free cards */
+    uint32_t n_kinds;
+    by_rate sum; /* of the cards, without the CPU */
+};
+
+static const struct market_values *market_values_of(const struct market *m, const struct card *c)
+{
+    return c->kind == 0 ? NULL : m->kinds[c->kind - 1].values;
+}
+
+static void market_add_free(const struct market_values *v, uint32_t k, int32_t sign, by_rate to)
+{
+    uint32_t known = MIN_OF(k, (uint32_t)MARKET_FREE_MAX);
+    market_add_scaled(to, v->free[known], sign);
+    if (k > known)
+        market_add_scaled(to, v->part[SHAPE_STEPS], sign * (int32_t)(k - known));
+}
+
+static void market_look(const struct market *m, const struct node *n, struct idle *ret)
+{
+    memset(ret->frees, 0, sizeof(ret->frees));
+    memset(ret->sum, 0, sizeof(ret->sum));
+    ret->n_kinds = 0;
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        const struct card *c = &n->cards[i];
+        const struct market_values *v = market_values_of(m, c);
+        if (v == NULL || c->left == 0)
+            continue;
+        if (c->left < SHAPE_STEPS)
+            market_add_scaled(ret->sum, v->part[c->left], 1);
+        else if (ret->frees[c->kind]++ == 0)
+            ret->kinds[ret->n_kinds++] = c->kind;
+    }
+    for (uint32_t i = 0; i < ret->n_kinds; i++) {
+        uint8_t kind = ret->kinds[i];
+        market_add_free(m->kinds[kind - 1].values, ret->frees[kind], 1, ret->sum);
+    }
+}
+
+static int64_t market_total(const struct market *m, int64_t cpu, const by_rate cards)
+{
+    by_rate all;
+    memcpy(all, cards, sizeof(all));
+    market_add_cpu(m, cpu, all);
+    return market_least(all);
+}
+
+/* Takes a card's share out of the sum. The wholly free cards of its kind become one fewer. */
+static void market_take(const struct market *m, struct idle *idle, const struct card *c,
+                        uint32_t steps)
+{
+    const struct market_values *v = market_values_of(m, c);
+    uint32_t left = c->left > steps ? c->left - steps : 0;
+    if (v == NULL)
+        return;
+    if (c->left == SHAPE_STEPS) {
+        assert(idle->frees[c->kind] > 0);
+        market_add_free(v, idle->frees[c->kind]--, -1, idle->sum);
+        market_add_free(v, idle->frees[c->kind], 1, idle->sum);
+    } else {
+        market_add_scaled(idle->sum, v->part[c->left], -1);
+    }
+    market_add_scaled(idle->sum, v->part[left], 1);
+}
+
+/* What is free and what is asked for are rounded in opposite directions, so a card with room may
+ * seem to have one hundredth too little. */
+static bool market_has_room(const struct market_ask *ask, const struct card *c)
+{
+    uint32_t steps = ask->steps[c->kind];
+    return steps > 0 && c->left + 1U >= steps && (!ask->whole || c->left == SHAPE_STEPS);
+}
+
+/* What the node loses with this card alone. */
+static int64_t market_card_cost(const struct market_ask *ask, const struct idle *idle, int64_t now,
+                                int64_t cpu, const struct card *c)
+{
+    const struct market_values *v = market_values_of(ask->market, c);
+    uint32_t steps = ask->steps[c->kind];
+    by_rate after;
+    if (v == NULL)
+        return 0;
+    memcpy(after, idle->sum, sizeof(after));
+    if (c->left == SHAPE_STEPS) {
+        market_add_free(v, idle->frees[c->kind], -1, after);
+        market_add_free(v, idle->frees[c->kind] - 1, 1, after);
+    } else {
+        market_add_scaled(after, v->part[c->left], -1);
+    }
+    market_add_scaled(after, v->part[c->left > steps ? c->left - steps : 0], 1);
+    return now - market_total(ask->market, cpu, after);
+}
+
+/* The costs of cards that were computed already: most cards of a node are alike. */
+#define SEEN_MAX 16
+
+struct seen {
+    uint32_t n;
+    uint16_t keys[SEEN_MAX];
+    int64_t costs[SEEN_MAX];
+};
+
+static int64_t market_card_cost_once(const struct market_ask *ask, const struct idle *idle,
+                                     int64_t now, int64_t cpu, const struct card *c,
+                                     struct seen *seen)
+{
+    uint16_t key = (uint16_t)(c->kind << 8 | c->left);
+    for (uint32_t i = 0; i < seen->n; i++) {
+        if (seen->keys[i] == key)
+            return seen->costs[i];
+    }
+    int64_t cost = market_card_cost(ask, idle, now, cpu, c);
+    if (seen->n < SEEN_MAX) {
+        seen->keys[seen->n] = key;
+        seen->costs[seen->n++] = cost;
+    }
+    return cost;
+}
+
+static int64_t market_cpu_after(const struct market_ask *ask, int64_t cpu)
+{
+    return MAX_OF(cpu - ask->cpu, (int64_t)0);
+}
+
+void market_order(const struct market_ask *ask, const struct node *n, int64_t *ret)
+{
+    struct idle idle _uninitialized_;
+    struct seen seen = {.n = 0};
+    int64_t cpu = market_cores(n);
+    market_look(ask->market, n, &idle);
+    int64_t now = market_total(ask->market, cpu, idle.sum);
+    for (uint32_t i = 0; i < n->n_cards; i++)
+        ret[i] = !market_has_room(ask, &n->cards[i])
+                     ? MARKET_NO_COST
+                     : market_card_cost_once(ask, &idle, now, market_cpu_after(ask, cpu),
+                                             &n->cards[i], &seen);
+}
+
+/* One card: the least cost of any. */
+static int64_t market_cost_of_one(const struct market_ask *ask, const struct node *n)
+{
+    struct idle idle _uninitialized_;
+    struct seen seen = {.n = 0};
+    int64_t cpu = market_cores(n);
+    int64_t least = MARKET_NO_COST;
+    market_look(ask->market, n, &idle);
+    int64_t now = market_total(ask->market, cpu, idle.sum);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (market_has_room(ask, &n->cards[i]))
+            least = MIN_OF(least, market_card_cost_once(ask, &idle, now, market_cpu_after(ask, cpu),
+                                                        &n->cards[i], &seen));
+    }
+    return least;
+}
+
+/* The cards that cost least alone, one after the other. */
+static int64_t market_cost_of_several(const struct market_ask *ask, const struct node *n)
+{
+    int64_t costs[LIMIT_CARDS] _uninitialized_;
+    struct idle idle _uninitialized_;
+    int64_t cpu = market_cores(n);
+    market_order(ask, n, costs);
+    market_look(ask->market, n, &idle);
+    int64_t now = market_total(ask->market, cpu, idle.sum);
+    for (uint32_t taken = 0; taken < ask->cards; taken++) {
+        uint32_t best = 0;
+        for (uint32_t i = 1; i < n->n_cards; i++)
+            best = costs[i] < costs[best] ? i : best;
+        if (n->n_cards == 0 || costs[best] == MARKET_NO_COST)
+            return MARKET_NO_COST;
+        costs[best] = MARKET_NO_COST;
+        market_take(ask->market, &idle, &n->cards[best], ask->steps[n->cards[best].kind]);
+    }
+    return now - market_total(ask->market, market_cpu_after(ask, cpu), idle.sum);
+}
+
+int64_t market_cost(const struct market_ask *ask, const struct node *n)
+{
+    if (ask->market->solved == 0)
+        return MARKET_NO_COST;
+    return ask->cards == 1 ? market_cost_of_one(ask, n) : market_cost_of_several(ask, n);
+}
+
+int64_t market_value(const struct market *m, const struct node *n)
+{
+    struct idle idle _uninitialized_;
+    if (m->solved == 0)
+        return 0;
+    market_look(m, n, &idle);
+    return market_total(m, market_cores(n), idle.sum);
+}
+
+bool market_is_due(const struct market *m)
+{
+    return m->shapes.arrivals > 0 &&
+           (m->solved == 0 || m->shapes.arrivals >= m->solved_arrivals + ARRIVALS_A_SOLVE);
+}
+
+bool market_begin(struct market *m, const struct map *nodes)
+{
+    market_solve_free(m->solve);
+    if (m->solved == 0)
+        m->core_price = FIRST_CORE_PRICE;
+    m->solve = market_solve_new(m, nodes);
+    if (m->solve != NULL)
+        m->solved_arrivals = m->shapes.arrivals;
+    return m->solve != NULL;
+}
+
+bool market_step(struct market *m)
+{
+    if (m->solve == NULL || market_solve_step(m->solve))
+        return m->solve != NULL;
+    (void)market_solve_publish(m->solve, m);
+    market_solve_free(m->solve);
+    m->solve = NULL;
+    return false;
+}

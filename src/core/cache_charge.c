@@ -9,7 +9,7 @@
 static void cache_charge_set_request(struct cache *c, struct pod *p, struct request *taken)
 {
     assert(p->node == NULL && taken != NULL);
-    if (p->claim != NULL)
+    if (p->claim != NULL && p->request != taken) /* equal requests are one */
         node_stamp(p->claim);
     request_give(&c->requests, p->request);
     p->request = taken;

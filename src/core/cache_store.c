@@ -66,8 +66,9 @@ static bool cache_store_may_become(enum pod_state from, enum pod_state to)
 
 void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
 {
-    bool was_pending = p->state == POD_PENDING;
-    bool reserved = p->state == POD_RESERVED;
+    enum pod_state was = p->state;
+    bool was_pending = was == POD_PENDING;
+    bool reserved = was == POD_RESERVED;
     assert(cache_store_may_become(p->state, state) && p->node != NULL);
     assert(list_is_linked(&p->pending) == was_pending);
     p->state = state;
@@ -82,7 +83,7 @@ void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
         cache_store_pending_add(c, p);
     if (p->node != NULL && reserved != (state == POD_RESERVED))
         change_touch(&p->node->change);
-    if (p->node != NULL)
+    if (p->node != NULL && was != state)
         node_stamp(p->node);
 }
 

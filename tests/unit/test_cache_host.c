@@ -284,6 +284,63 @@ START_TEST(a_version_is_never_given_again)
 
 END_TEST
 
+static void moves(struct rig *r, uint64_t *version, const char *what)
+{
+    uint64_t now = node_of(r, "n")->version;
+    ck_assert_msg(now != *version, "%s", what);
+    *version = now;
+}
+
+START_TEST(each_change_moves_the_version)
+{
+    struct rig r;
+    struct node_view node = HOST_NODE;
+    struct pod_view bound = PLAIN("b", "4", ON("n"), .idx = S("0"));
+    struct pod_view waits = PLAIN("a", "4", .nominated = S("n"));
+    struct pod_view other = OTHER("c", 1, 0, ON("n"));
+    open_host(&r);
+    uint64_t version = node_of(&r, "n")->version;
+    node.cordoned = STR("1");
+    set_node(&r, node);
+    moves(&r, &version, "a cordon");
+    node.memory = STR("16Gi");
+    set_node(&r, node);
+    moves(&r, &version, "the memory of the host");
+    health_set(&r, "n", "1");
+    moves(&r, &version, "an unhealthy card");
+    health_gone(&r, "n");
+    moves(&r, &version, "a healthy card");
+    set_pod(&r, waits);
+    moves(&r, &version, "a nomination");
+    waits.priority = 3;
+    set_pod(&r, waits);
+    moves(&r, &version, "the priority of a nominated pod");
+    set_pod(&r, bound);
+    moves(&r, &version, "a bound pod");
+    bound.assigned = STR("true");
+    set_pod(&r, bound);
+    moves(&r, &version, "the device plugin's acknowledgment");
+    bound.vacated = STR("1");
+    set_pod(&r, bound);
+    moves(&r, &version, "an exchange");
+    bound.deleting = true;
+    set_pod(&r, bound);
+    moves(&r, &version, "a deletion");
+    bound.phase = STR("Pending");
+    set_pod(&r, bound);
+    moves(&r, &version, "a start");
+    set_pod(&r, other);
+    moves(&r, &version, "a pod without cards");
+    set_pod(&r, bound); /* nothing has changed */
+    set_pod(&r, other);
+    set_pod(&r, waits);
+    set_node(&r, node);
+    ck_assert_uint_eq(node_of(&r, "n")->version, version);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cache_host");
@@ -299,6 +356,7 @@ int main(void)
     tcase_add_test(tc, a_resize_of_cpu_alone_changes_no_placement);
     tcase_add_test(tc, an_edit_during_a_reservation_counts_after_it);
     tcase_add_test(tc, a_version_is_never_given_again);
+    tcase_add_test(tc, each_change_moves_the_version);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

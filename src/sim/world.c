@@ -84,6 +84,35 @@ static void world_look(struct world_place *p)
     p->version = p->node->version;
 }
 
+/* ---- the policies ---- */
+
+/* The daemon lets the policies learn in steps between requests; here they are done at once. */
+static void world_learn(struct world *w)
+{
+    struct policies *p = &w->cache.policies;
+    if (w->settings.policy->foresees || !pack_has_costs(w->settings.policy->pack) ||
+        !policies_are_due(p))
+        return;
+    if (policies_begin(p, &w->cache.nodes))
+        while (policies_step(p)) {
+        }
+    w->lesson++;
+}
+
+/* The paper's version of a policy has seen all pods of the workload. */
+static void world_foresee(struct world *w)
+{
+    const struct sim_workload *all = w->settings.workload;
+    struct policies *p = &w->cache.policies;
+    if (!w->settings.policy->foresees)
+        return;
+    for (uint32_t i = 0; i < all->n_pods; i++) {
+        struct shape x = shape_of(&all->shapes[all->pods[i]].request);
+        shapes_add(&p->market.shapes, &x);
+    }
+    fgd_learn(&p->fgd, &p->market);
+}
+
 /* ---- pods that are there ---- */
 
 static struct str world_number(uint64_t n, char *bytes, size_t size)
@@ -152,6 +181,8 @@ enum errc world_init(struct world *w, const struct world_settings *settings, str
     enum errc code = world_make_room(w, reterr);
     if (code == OK)
         code = world_add_nodes(w, reterr);
+    if (code == OK)
+        world_foresee(w);
     return code == OK ? world_hold_all(w, reterr) : code;
 }
 
@@ -165,14 +196,14 @@ void world_done(struct world *w)
 
 /* ---- the decision ---- */
 
-static uint64_t world_judge(const struct world *w, const struct world_place *p,
+static uint64_t world_judge(struct world *w, const struct world_place *p,
                             const struct sim_shape *s, const struct request *r)
 {
     if (!world_has(p->left, s->request.host))
         return SCORE_NONE;
     if (request_wants(r) && !fit_simply(p->node, r) && fit_node(p->node, r) != VERDICT_FITS)
         return SCORE_NONE;
-    return sim_policy_score(w->settings.policy, p->node, p->left, s);
+    return sim_policy_score(w->settings.policy, p->node, p->left, s, &w->score);
 }
 
 /* Whether the answer depends on the place and on nothing else: an affinity group may hold a card on
@@ -189,8 +220,9 @@ static uint64_t world_score(struct world *w, uint32_t shape, uint32_t at, const 
     if (!world_remembers(w, r))
         return world_judge(w, p, s, r);
     struct world_memo *m = &w->memos[(size_t)shape * w->n_places + at];
-    if (m->version != p->version)
-        *m = (struct world_memo){.score = world_judge(w, p, s, r), .version = p->version};
+    if (m->version != p->version || m->lesson != w->lesson)
+        *m = (struct world_memo){
+            .score = world_judge(w, p, s, r), .version = p->version, .lesson = w->lesson};
     return m->score;
 }
 
@@ -298,6 +330,7 @@ static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v
     struct request r;
     request_load(&r, &w->settings.workload->shapes[shape].request);
     cache_resolve(&w->cache, v->uid, &r);
+    score_begin(&w->score, &r, w->settings.policy->pack);
     uint32_t at = world_choose(w, shape, &r);
     *ret = at;
     if (at == UINT32_MAX)
@@ -328,6 +361,8 @@ enum errc world_arrive(struct world *w, uint32_t shape, bool *ret_placed, struct
     struct pod_view v = world_view(w, shape, world_number(++w->serial, bytes, sizeof(bytes)));
     struct cache_event set = {.type = CACHE_POD_SET, .pod = v};
     enum errc code = wants ? world_apply(w, &set, &effect, reterr) : OK;
+    if (code == OK)
+        world_learn(w);
     if (code == OK)
         code = world_place(w, shape, &v, &at, reterr);
     if (code == OK && wants && at == UINT32_MAX)

@@ -43,6 +43,7 @@ struct world_place {
 struct world_memo {
     uint64_t score;   /* SCORE_NONE: not feasible */
     uint64_t version; /* of the place; 0: not evaluated */
+    uint64_t lesson;  /* of the world */
 };
 
 struct world {
@@ -53,6 +54,8 @@ struct world {
     uint32_t n_places;
     uint32_t *place_of;       /* by the number of a workload's node */
     struct world_memo *memos; /* by shape and place; NULL: they would be too many */
+    struct score score;       /* of the pod that arrives now */
+    uint64_t lesson;          /* how often the policies have learned */
     uint64_t serial;          /* of the last pod */
     int64_t capacity;         /* card memory */
     int64_t allocated;

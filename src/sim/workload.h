@@ -1,0 +1,67 @@
+/*
+ * What a simulation runs on: nodes, and pods in the order of their arrival. Pods with equal fields
+ * share a shape, so a pod is one number. All memory is the arena's that was passed to the reader.
+ *
+ * Card memory has the unit of the source: 1000 units are a card of a trace; GiB or MiB in a
+ * cluster.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "core/request.h"
+
+/* What kube-scheduler and the kubelet share out beside the cards. */
+struct sim_host {
+    int64_t cpu;    /* in thousandths of a core */
+    int64_t memory; /* in bytes */
+};
+
+static inline bool sim_host_fits(struct sim_host wanted, struct sim_host left)
+{
+    return wanted.cpu <= left.cpu && wanted.memory <= left.memory;
+}
+
+struct sim_node {
+    struct node_view view;
+    struct sim_host size;
+};
+
+struct sim_shape {
+    struct pod_view view; /* without a name, a UID or a node */
+    struct request request;
+    struct sim_host host;
+    int64_t mem;      /* card memory of all its cards together */
+    int64_t card_mem; /* of one card */
+};
+
+struct sim_workload {
+    struct str name;
+    const struct sim_node *nodes;
+    uint32_t n_nodes;
+    const struct sim_shape *shapes;
+    uint32_t n_shapes;
+    const uint32_t *pods; /* the shape of each */
+    uint32_t n_pods;
+    int64_t capacity; /* card memory of all nodes */
+};
+
+/* Shapes, each once. */
+struct sim_shapes {
+    struct arena *arena;
+    struct sim_shape *all;
+    size_t n;
+    size_t cap;
+    uint32_t *slots; /* a hash table: the shape's number plus one, or 0 */
+    size_t n_slots;
+};
+
+/* The number of the shape that the pod has. The view may end after the call. ERR_SYNTAX, ERR_RANGE:
+ * its request can't be read; ERR_NOMEM, ERR_LIMIT: the arena is full. */
+enum errc sim_shapes_add(struct sim_shapes *t, const struct pod_view *view, struct sim_host host,
+                         uint32_t *ret, struct err *reterr) _must_use_;
+
+/* A copy of all that a node's view says of its cards, in the arena, which may fail. */
+struct node_view sim_node_keep(const struct node_view *view, struct arena *a);
+
+/* The capacity of all nodes, as the cache reads their views. ERR_RANGE: no node has cards. */
+enum errc sim_workload_measure(struct sim_workload *w, struct err *reterr) _must_use_;

@@ -1,0 +1,283 @@
+/* Places pods on simulated nodes by the events and functions of the daemon. */
+#include "sim/world.h"
+
+#include "base/mem.h"
+#include "base/sort.h"
+#include "core/fit.h"
+#include "sim/limit.h"
+
+/* ---- nodes ---- */
+
+static enum errc world_apply(struct world *w, const struct cache_event *e, struct effect *ret,
+                             struct err *reterr)
+{
+    enum errc code = cache_apply(&w->cache, e, 0, ret);
+    if (w->settings.checked)
+        cache_check(&w->cache);
+    return code == OK ? OK : err_set(reterr, code, "an event of the cache: %s", errc_name(code));
+}
+
+static bool world_comes_before(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct sim_workload *w = ctx;
+    return str_cmp(w->nodes[a].view.name, w->nodes[b].view.name) < 0;
+}
+
+static void world_add_place(struct world *w, const struct sim_node *n)
+{
+    struct world_place *p = &w->places[w->n_places++];
+    p->node = cache_node(&w->cache, n->view.name);
+    p->left = n->size;
+    p->version = 1;
+    assert(p->node != NULL);
+    if (p->node->fault == NODE_OK)
+        w->capacity += p->node->total;
+}
+
+static enum errc world_add_nodes(struct world *w, struct err *e)
+{
+    const struct sim_workload *all = w->settings.workload;
+    enum errc code = OK;
+    uint32_t *order = mem_alloc(all->n_nodes * sizeof(*order));
+    if (order == NULL)
+        return err_set(e, ERR_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < all->n_nodes; i++)
+        order[i] = i;
+    sort_by(order, all->n_nodes, world_comes_before, all);
+    if (w->settings.ties == SIM_TIES_RUN)
+        rng_shuffle(&w->rng, order, all->n_nodes);
+    for (uint32_t i = 0; i < all->n_nodes && code == OK; i++) {
+        struct effect effect;
+        struct cache_event set = {.type = CACHE_NODE_SET, .node = all->nodes[order[i]].view};
+        code = world_apply(w, &set, &effect, e);
+    }
+    for (uint32_t i = 0; i < all->n_nodes && code == OK; i++)
+        world_add_place(w, &all->nodes[order[i]]);
+    mem_free(order);
+    return code;
+}
+
+static enum errc world_make_room(struct world *w, struct err *e)
+{
+    const struct sim_workload *all = w->settings.workload;
+    size_t memos = (size_t)all->n_shapes * all->n_nodes;
+    w->places = mem_alloc(all->n_nodes * sizeof(*w->places));
+    if (memos > 0 && memos <= LIMIT_SIM_MEMO_BYTES / sizeof(*w->memos))
+        w->memos = mem_alloc(memos * sizeof(*w->memos));
+    return w->places == NULL ? err_set(e, ERR_NOMEM, "out of memory") : OK;
+}
+
+enum errc world_init(struct world *w, const struct world_settings *settings, struct err *reterr)
+{
+    *w = (struct world){.settings = *settings};
+    assert(settings->workload->n_nodes > 0);
+    cache_init(&w->cache, (struct map_seed){settings->seed, settings->seed});
+    w->cache.settings.card_policy = settings->policy->pack;
+    w->cache.settings.node_policy = settings->policy->pack;
+    rng_init(&w->rng, settings->seed, RNG_NODES);
+    enum errc code = world_make_room(w, reterr);
+    return code == OK ? world_add_nodes(w, reterr) : code;
+}
+
+void world_done(struct world *w)
+{
+    mem_free(w->places);
+    mem_free(w->memos);
+    cache_done(&w->cache);
+}
+
+/* ---- the decision ---- */
+
+static uint64_t world_judge(const struct world *w, const struct world_place *p,
+                            const struct sim_shape *s, const struct request *r)
+{
+    if (!sim_host_fits(s->host, p->left))
+        return SCORE_NONE;
+    if (request_wants(r) && !fit_simply(p->node, r) && fit_node(p->node, r) != VERDICT_FITS)
+        return SCORE_NONE;
+    return sim_policy_score(w->settings.policy, p->node, p->left, s);
+}
+
+/* Whether the answer depends on the place and on nothing else: an affinity group may hold a card on
+ * another node. */
+static bool world_remembers(const struct world *w, const struct request *r)
+{
+    return w->memos != NULL && r->affinity.n == 0;
+}
+
+static uint64_t world_score(struct world *w, uint32_t shape, uint32_t at, const struct request *r)
+{
+    const struct sim_shape *s = &w->settings.workload->shapes[shape];
+    struct world_place *p = &w->places[at];
+    if (!world_remembers(w, r))
+        return world_judge(w, p, s, r);
+    struct world_memo *m = &w->memos[(size_t)shape * w->n_places + at];
+    if (m->version != p->version)
+        *m = (struct world_memo){.score = world_judge(w, p, s, r), .version = p->version};
+    return m->score;
+}
+
+/* The place with the best score; UINT32_MAX: the pod fits nowhere. */
+static uint32_t world_choose(struct world *w, uint32_t shape, const struct request *r)
+{
+    uint64_t best = SCORE_NONE;
+    uint32_t found = UINT32_MAX;
+    uint32_t equal = 0;
+    for (uint32_t i = 0; i < w->n_places; i++) {
+        uint64_t score = world_score(w, shape, i, r);
+        if (score == SCORE_NONE || score < best)
+            continue;
+        equal = score == best ? equal + 1 : 1;
+        bool taken = score > best || (w->settings.ties == SIM_TIES_POD &&
+                                      rng_below(&w->rng, equal) == 0);
+        best = score;
+        found = taken ? i : found;
+    }
+    return found;
+}
+
+/* ---- events ---- */
+
+static struct str world_name(uint64_t serial, char *bytes, size_t size)
+{
+    struct buf b = buf_on(bytes, size);
+    buf_put_u64(&b, serial);
+    return buf_str(&b);
+}
+
+static struct pod_view world_view(const struct world *w, uint32_t shape, struct str name)
+{
+    struct pod_view v = w->settings.workload->shapes[shape].view;
+    v.uid = name;
+    v.name = name;
+    v.phase = STR("Pending");
+    return v;
+}
+
+/* The grants that a reservation chose, as the annotation of the bound pod has them. */
+static void world_read_grants(struct world *w, const struct pod *p, struct pod_view *ret)
+{
+    const struct holding *h = p->holding;
+    ret->has_allocation = h != NULL && h->n_grants > 0;
+    ret->n_grants = h == NULL ? 0 : h->n_grants;
+    assert(ret->n_grants <= COUNT_OF(w->grants));
+    for (uint32_t i = 0; i < ret->n_grants; i++)
+        w->grants[i] = (struct grant_view){.container = h->grants[i].container,
+                                           .card = h->grants[i].card,
+                                           .mem = h->grants[i].mem};
+    ret->grants = w->grants;
+}
+
+/* The reservation, the answer to its Binding, and the bound pod's object: it runs, and the device
+ * plugin has acknowledged it. */
+static enum errc world_bind(struct world *w, uint32_t at, const struct request *r,
+                            struct pod_view *v, struct err *e)
+{
+    struct effect effect;
+    struct str node = w->places[at].node->name;
+    struct cache_event reserve = {.type = CACHE_RESERVE,
+                                  .reserve = {.uid = v->uid,
+                                              .namespace = v->namespace,
+                                              .name = v->name,
+                                              .node = node,
+                                              .request = r}};
+    struct cache_event confirm = {.type = CACHE_CONFIRM, .holder = {.uid = v->uid}};
+    enum errc code = world_apply(w, &reserve, &effect, e);
+    if (code != OK)
+        return code;
+    world_read_grants(w, effect.pod, v);
+    code = world_apply(w, &confirm, &effect, e);
+    if (code != OK)
+        return code;
+    v->node = node;
+    v->phase = STR("Running");
+    v->assigned = STR("true");
+    struct cache_event bound = {.type = CACHE_POD_SET, .pod = *v};
+    code = world_apply(w, &bound, &effect, e);
+    assert(code != OK || cache_node(&w->cache, node) == w->places[at].node);
+    return code;
+}
+
+/* The place's CPU, memory and cards have changed. */
+static void world_note(struct world *w, uint32_t at, struct sim_host host, int sign,
+                       int64_t used_before)
+{
+    struct world_place *p = &w->places[at];
+    p->left.cpu -= sign * host.cpu;
+    p->left.memory -= sign * host.memory;
+    p->version = p->version == UINT32_MAX ? 1 : p->version + 1;
+    w->allocated += p->node->used - used_before;
+    assert(p->left.cpu >= 0 && p->left.memory >= 0);
+}
+
+static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v, uint32_t *ret,
+                             struct err *e)
+{
+    const struct sim_shape *s = &w->settings.workload->shapes[shape];
+    struct request r;
+    enum errc code = OK;
+    request_load(&r, &s->request);
+    cache_resolve(&w->cache, v->uid, &r);
+    uint32_t at = world_choose(w, shape, &r);
+    *ret = at;
+    if (at == UINT32_MAX)
+        return OK;
+    int64_t used = w->places[at].node->used;
+    if (request_wants(&r))
+        code = world_bind(w, at, &r, v, e);
+    if (code == OK)
+        world_note(w, at, s->host, 1, used);
+    return code;
+}
+
+static enum errc world_forget(struct world *w, struct str uid, struct err *e)
+{
+    struct effect effect;
+    struct cache_event gone = {.type = CACHE_POD_GONE, .pod = {.uid = uid}};
+    return world_apply(w, &gone, &effect, e);
+}
+
+enum errc world_arrive(struct world *w, uint32_t shape, bool *ret_placed, struct world_pod *ret,
+                       struct err *reterr)
+{
+    char bytes[24];
+    struct effect effect;
+    uint32_t at = UINT32_MAX;
+    assert(shape < w->settings.workload->n_shapes);
+    bool wants = request_wants(&w->settings.workload->shapes[shape].request);
+    struct pod_view v = world_view(w, shape, world_name(++w->serial, bytes, sizeof(bytes)));
+    struct cache_event set = {.type = CACHE_POD_SET, .pod = v};
+    enum errc code = wants ? world_apply(w, &set, &effect, reterr) : OK;
+    if (code == OK)
+        code = world_place(w, shape, &v, &at, reterr);
+    if (code == OK && wants && at == UINT32_MAX)
+        code = world_forget(w, v.uid, reterr);
+    *ret_placed = at != UINT32_MAX;
+    *ret = (struct world_pod){.serial = w->serial, .shape = shape, .place = at};
+    return code;
+}
+
+enum errc world_leave(struct world *w, const struct world_pod *p, struct err *reterr)
+{
+    char bytes[24];
+    enum errc code = OK;
+    const struct sim_shape *s = &w->settings.workload->shapes[p->shape];
+    assert(p->place < w->n_places);
+    int64_t used = w->places[p->place].node->used;
+    if (request_wants(&s->request))
+        code = world_forget(w, world_name(p->serial, bytes, sizeof(bytes)), reterr);
+    if (code == OK)
+        world_note(w, p->place, s->host, -1, used);
+    return code;
+}
+
+int64_t world_broken(const struct world *w)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < w->n_places; i++) {
+        const struct node *n = w->places[i].node;
+        for (uint32_t k = 0; k < n->n_cards; k++)
+            sum += n->cards[k].used > 0 ? card_free(&n->cards[k]) : 0;
+    }
+    return sum;
+}

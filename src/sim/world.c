@@ -138,10 +138,10 @@ static uint32_t world_choose(struct world *w, uint32_t shape, const struct reque
 
 /* ---- events ---- */
 
-static struct str world_name(uint64_t serial, char *bytes, size_t size)
+static struct str world_number(uint64_t n, char *bytes, size_t size)
 {
     struct buf b = buf_on(bytes, size);
-    buf_put_u64(&b, serial);
+    buf_put_u64(&b, n);
     return buf_str(&b);
 }
 
@@ -154,11 +154,11 @@ static struct pod_view world_view(const struct world *w, uint32_t shape, struct 
     return v;
 }
 
-/* The grants that a reservation chose, as the annotation of the bound pod has them. */
-static void world_read_grants(struct world *w, const struct pod *p, struct pod_view *ret)
+/* The cards that a reservation chose, as the annotations of the bound pod name them: an index for a
+ * pod with one card, an allocation for all others. */
+static void world_read_cards(struct world *w, const struct pod *p, struct pod_view *ret)
 {
     const struct holding *h = p->holding;
-    ret->has_allocation = h != NULL && h->n_grants > 0;
     ret->n_grants = h == NULL ? 0 : h->n_grants;
     assert(ret->n_grants <= COUNT_OF(w->grants));
     for (uint32_t i = 0; i < ret->n_grants; i++)
@@ -166,6 +166,11 @@ static void world_read_grants(struct world *w, const struct pod *p, struct pod_v
                                            .card = h->grants[i].card,
                                            .mem = h->grants[i].mem};
     ret->grants = w->grants;
+    if (ret->n_grants == 0)
+        return;
+    ret->has_allocation = w->grants[0].container != UINT16_MAX;
+    if (!ret->has_allocation)
+        ret->idx = world_number(w->grants[0].card, w->index, sizeof(w->index));
 }
 
 /* The reservation, the answer to its Binding, and the bound pod's object: it runs, and the device
@@ -185,7 +190,8 @@ static enum errc world_bind(struct world *w, uint32_t at, const struct request *
     enum errc code = world_apply(w, &reserve, &effect, e);
     if (code != OK)
         return code;
-    world_read_grants(w, effect.pod, v);
+    world_read_cards(w, effect.pod, v);
+    int32_t card = effect.pod->card;
     code = world_apply(w, &confirm, &effect, e);
     if (code != OK)
         return code;
@@ -194,7 +200,8 @@ static enum errc world_bind(struct world *w, uint32_t at, const struct request *
     v->assigned = STR("true");
     struct cache_event bound = {.type = CACHE_POD_SET, .pod = *v};
     code = world_apply(w, &bound, &effect, e);
-    assert(code != OK || cache_node(&w->cache, node) == w->places[at].node);
+    const struct pod *p = cache_pod(&w->cache, v->uid);
+    assert(code != OK || (p != NULL && p->node == w->places[at].node && p->card == card));
     return code;
 }
 
@@ -245,7 +252,7 @@ enum errc world_arrive(struct world *w, uint32_t shape, bool *ret_placed, struct
     uint32_t at = UINT32_MAX;
     assert(shape < w->settings.workload->n_shapes);
     bool wants = request_wants(&w->settings.workload->shapes[shape].request);
-    struct pod_view v = world_view(w, shape, world_name(++w->serial, bytes, sizeof(bytes)));
+    struct pod_view v = world_view(w, shape, world_number(++w->serial, bytes, sizeof(bytes)));
     struct cache_event set = {.type = CACHE_POD_SET, .pod = v};
     enum errc code = wants ? world_apply(w, &set, &effect, reterr) : OK;
     if (code == OK)
@@ -265,7 +272,7 @@ enum errc world_leave(struct world *w, const struct world_pod *p, struct err *re
     assert(p->place < w->n_places);
     int64_t used = w->places[p->place].node->used;
     if (request_wants(&s->request))
-        code = world_forget(w, world_name(p->serial, bytes, sizeof(bytes)), reterr);
+        code = world_forget(w, world_number(p->serial, bytes, sizeof(bytes)), reterr);
     if (code == OK)
         world_note(w, p->place, s->host, -1, used);
     return code;

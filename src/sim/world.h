@@ -46,7 +46,8 @@ struct world {
     uint64_t serial;          /* of the last pod */
     int64_t capacity;         /* card memory */
     int64_t allocated;
-    struct grant_view grants[REQUEST_GRANTS_MAX];
+    struct grant_view grants[REQUEST_GRANTS_MAX]; /* of the pod that is bound now */
+    char index[24];
 };
 
 /* A pod that runs. */

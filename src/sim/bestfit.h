@@ -12,4 +12,4 @@
  * better, never SCORE_NONE. The reference spreads these numbers to 0..100 for each pod. That
  * changes no order, and no two different numbers become equal: they lie between 0 and 100.
  */
-uint64_t bestfit_score(const struct node *n, struct sim_host left, const struct sim_shape *s);
+uint64_t bestfit_score(const struct node *n, struct host left, const struct sim_shape *s);

@@ -19,7 +19,7 @@ const char *sim_policy_names(void)
     return "binpack, spread or bestfit";
 }
 
-uint64_t sim_policy_score(const struct sim_policy *p, const struct node *n, struct sim_host left,
+uint64_t sim_policy_score(const struct sim_policy *p, const struct node *n, struct host left,
                           const struct sim_shape *s)
 {
     if (p->bestfit)

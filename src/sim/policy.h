@@ -21,5 +21,5 @@ const char *sim_policy_names(void);
 /* How good a feasible node is, as score_node; `left` is its CPU and memory. A pod that asks for no
  * card has the same score on every node under the daemon's policies: cardpack does not rank nodes
  * for it. Pure: equal arguments have equal scores. */
-uint64_t sim_policy_score(const struct sim_policy *p, const struct node *n, struct sim_host left,
+uint64_t sim_policy_score(const struct sim_policy *p, const struct node *n, struct host left,
                           const struct sim_shape *s);

@@ -35,11 +35,11 @@ static enum errc trace_find_node_columns(const struct csv *c, struct node_column
     return code == OK ? csv_column(c, "model", &ret->model, e) : code;
 }
 
-static struct str trace_number(struct arena *a, uint64_t n)
+static struct str trace_number(struct arena *a, uint64_t n, const char *suffix)
 {
     char text[24];
     struct buf b = BUF_ON(text);
-    buf_put_u64(&b, n);
+    buf_printf(&b, "%llu%s", (unsigned long long)n, suffix);
     return arena_dup(a, buf_str(&b));
 }
 
@@ -66,12 +66,14 @@ static enum errc trace_read_node(const struct csv *c, const struct node_columns 
         code = csv_u64(c, at->cards, LIMIT_CARDS, &cards, e);
     if (code != OK)
         return code;
-    ret->size = (struct sim_host){.cpu = (int64_t)cpu, .memory = (int64_t)(memory * MIB)};
+    ret->size = (struct host){.cpu = (int64_t)cpu, .memory = (int64_t)(memory * MIB)};
     ret->view.name = arena_dup(a, c->fields[at->name]);
+    ret->view.cpu = trace_number(a, cpu, "m");
+    ret->view.memory = trace_number(a, memory, "Mi");
     if (cards > 0) {
-        ret->view.mem = trace_number(a, cards * CARD_UNITS);
+        ret->view.mem = trace_number(a, cards * CARD_UNITS, "");
         ret->view.mem_allocatable = ret->view.mem;
-        ret->view.count = trace_number(a, cards);
+        ret->view.count = trace_number(a, cards, "");
         ret->view.model = arena_dup(a, c->fields[at->model]);
     }
     return OK;
@@ -235,8 +237,8 @@ static enum errc trace_read_pod(const struct csv *c, const struct pod_columns *a
     }
     if (cards > 1)
         view.count_label = trace_print(texts.count, sizeof(texts.count), cards);
-    struct sim_host host = {.cpu = (int64_t)cpu, .memory = (int64_t)(memory * MIB)};
-    code = sim_shapes_add(shapes, &view, host, ret, e);
+    view.host = (struct host){.cpu = (int64_t)cpu, .memory = (int64_t)(memory * MIB)};
+    code = sim_shapes_add(shapes, &view, ret, e);
     return code == OK ? OK : err_wrap(e, "%.*s:%lu", STR_ARG(c->path), c->line);
 }
 

@@ -10,26 +10,18 @@ static const struct map_seed workload_seed = {UINT64_C(0x736861706573), UINT64_C
 
 /* ---- shapes ---- */
 
-static uint64_t workload_hash(const struct request *r, struct sim_host host)
+static uint64_t workload_hash(const struct request *r)
 {
-    const uint64_t words[] = {(uint64_t)host.cpu, (uint64_t)host.memory, (uint64_t)r->mem, r->cards,
+    const uint64_t words[] = {(uint64_t)r->host.cpu, (uint64_t)r->host.memory, (uint64_t)r->mem, r->cards,
                               map_hash(workload_seed, r->models)};
     return map_hash(workload_seed, (struct str){(const char *)words, sizeof(words)});
 }
 
-static bool workload_is_like(const struct sim_shape *s, const struct request *r,
-                             struct sim_host host)
-{
-    return s->host.cpu == host.cpu && s->host.memory == host.memory &&
-           request_equal(&s->request, r);
-}
-
 /* The slot of the shape, or the empty slot for it. */
-static size_t workload_slot(const struct sim_shapes *t, const struct request *r,
-                            struct sim_host host)
+static size_t workload_slot(const struct sim_shapes *t, const struct request *r)
 {
-    size_t at = (size_t)workload_hash(r, host) & (t->n_slots - 1);
-    while (t->slots[at] != 0 && !workload_is_like(&t->all[t->slots[at] - 1], r, host))
+    size_t at = (size_t)workload_hash(r) & (t->n_slots - 1);
+    while (t->slots[at] != 0 && !request_equal(&t->all[t->slots[at] - 1].request, r))
         at = (at + 1) & (t->n_slots - 1);
     return at;
 }
@@ -42,7 +34,7 @@ static bool workload_make_slots(struct sim_shapes *t)
     t->n_slots = MAX_OF(2 * t->n_slots, (size_t)256);
     t->slots = arena_array(t->arena, t->n_slots, sizeof(*t->slots));
     for (size_t i = 0; t->slots != NULL && i < t->n; i++) {
-        size_t at = workload_slot(t, &t->all[i].request, t->all[i].host);
+        size_t at = workload_slot(t, &t->all[i].request);
         t->slots[at] = (uint32_t)i + 1;
     }
     return t->slots != NULL;
@@ -73,6 +65,7 @@ static struct pod_view workload_keep_pod(const struct pod_view *v, struct arena 
     return (struct pod_view){
         .namespace = workload_dup(a, v->namespace),
         .mem_overhead = workload_dup(a, v->mem_overhead),
+        .host = v->host,
         .priority = v->priority,
         .never_preempts = v->never_preempts,
         .count_label = workload_dup(a, v->count_label),
@@ -97,8 +90,8 @@ static enum errc workload_full(const struct arena *a, struct err *e)
     return err_set(e, arena_fault(a), "too much for the memory of a simulation");
 }
 
-enum errc sim_shapes_add(struct sim_shapes *t, const struct pod_view *view, struct sim_host host,
-                         uint32_t *ret, struct err *reterr)
+enum errc sim_shapes_add(struct sim_shapes *t, const struct pod_view *view, uint32_t *ret,
+                         struct err *reterr)
 {
     struct request r;
     enum errc code = request_read(view, &r, reterr);
@@ -106,13 +99,13 @@ enum errc sim_shapes_add(struct sim_shapes *t, const struct pod_view *view, stru
         return code;
     if (!workload_make_slots(t))
         return workload_full(t->arena, reterr);
-    size_t slot = workload_slot(t, &r, host);
+    size_t slot = workload_slot(t, &r);
     if (t->slots[slot] == 0) {
         t->all = arena_grow(t->arena, t->all, t->n, &t->cap, sizeof(*t->all));
         if (t->all == NULL)
             return workload_full(t->arena, reterr);
         struct sim_shape *s = &t->all[t->n];
-        *s = (struct sim_shape){.view = workload_keep_pod(view, t->arena), .host = host};
+        *s = (struct sim_shape){.view = workload_keep_pod(view, t->arena)};
         if (arena_failed(t->arena))
             return workload_full(t->arena, reterr);
         code = request_read(&s->view, &s->request, reterr);
@@ -131,6 +124,7 @@ struct node_view sim_node_keep(const struct node_view *view, struct arena *a)
 {
     struct node_view n = *view;
     struct str *const texts[] = {&n.name,      &n.mem,       &n.count,    &n.mem_allocatable,
+                                 &n.cpu, &n.memory,
                                  &n.exclusive, &n.placement, &n.max_pods, &n.model,
                                  &n.pool,      &n.isolation, &n.cordoned, &n.exclusive_cards};
     for (size_t i = 0; i < COUNT_OF(texts); i++)

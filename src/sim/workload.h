@@ -10,26 +10,14 @@
 #include "base/arena.h"
 #include "core/request.h"
 
-/* What kube-scheduler and the kubelet share out beside the cards. */
-struct sim_host {
-    int64_t cpu;    /* in thousandths of a core */
-    int64_t memory; /* in bytes */
-};
-
-static inline bool sim_host_fits(struct sim_host wanted, struct sim_host left)
-{
-    return wanted.cpu <= left.cpu && wanted.memory <= left.memory;
-}
-
 struct sim_node {
     struct node_view view;
-    struct sim_host size;
+    struct host size; /* HOST_UNKNOWN: no limit */
 };
 
 struct sim_shape {
     struct pod_view view; /* without a name, a UID or a node */
     struct request request;
-    struct sim_host host;
     int64_t mem;      /* card memory of all its cards together */
     int64_t card_mem; /* of one card */
 };
@@ -57,8 +45,8 @@ struct sim_shapes {
 
 /* The number of the shape that the pod has. The view may end after the call. ERR_SYNTAX, ERR_RANGE:
  * its request can't be read; ERR_NOMEM, ERR_LIMIT: the arena is full. */
-enum errc sim_shapes_add(struct sim_shapes *t, const struct pod_view *view, struct sim_host host,
-                         uint32_t *ret, struct err *reterr) _must_use_;
+enum errc sim_shapes_add(struct sim_shapes *t, const struct pod_view *view, uint32_t *ret,
+                         struct err *reterr) _must_use_;
 
 /* A copy of all that a node's view says of its cards, in the arena, which may fail. */
 struct node_view sim_node_keep(const struct node_view *view, struct arena *a);

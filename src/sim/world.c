@@ -86,12 +86,24 @@ void world_done(struct world *w)
     cache_done(&w->cache);
 }
 
+/* ---- CPU and memory ---- */
+
+static bool world_has(struct host left, struct host wanted)
+{
+    return wanted.cpu <= left.cpu && wanted.memory <= left.memory;
+}
+
+static int64_t world_less(int64_t left, int64_t wanted, int sign)
+{
+    return left == HOST_UNKNOWN ? left : left - sign * wanted;
+}
+
 /* ---- the decision ---- */
 
 static uint64_t world_judge(const struct world *w, const struct world_place *p,
                             const struct sim_shape *s, const struct request *r)
 {
-    if (!sim_host_fits(s->host, p->left))
+    if (!world_has(p->left, s->request.host))
         return SCORE_NONE;
     if (request_wants(r) && !fit_simply(p->node, r) && fit_node(p->node, r) != VERDICT_FITS)
         return SCORE_NONE;
@@ -205,16 +217,34 @@ static enum errc world_bind(struct world *w, uint32_t at, const struct request *
     return code;
 }
 
+/* A pod that asks for no card: kube-scheduler alone binds it. */
+static enum errc world_bind_other(struct world *w, uint32_t at, struct pod_view *v, struct err *e)
+{
+    struct effect effect;
+    v->node = w->places[at].node->name;
+    v->phase = STR("Running");
+    struct cache_event bound = {.type = CACHE_POD_SET, .pod = *v};
+    return world_apply(w, &bound, &effect, e);
+}
+
+static void world_check_cards(const struct node *n)
+{
+    for (uint32_t i = 0; i < n->n_cards; i++)
+        assert(n->cards[i].used <= n->cards[i].total);
+}
+
 /* The place's CPU, memory and cards have changed. */
-static void world_note(struct world *w, uint32_t at, struct sim_host host, int sign,
+static void world_note(struct world *w, uint32_t at, struct host host, int sign,
                        int64_t used_before)
 {
     struct world_place *p = &w->places[at];
-    p->left.cpu -= sign * host.cpu;
-    p->left.memory -= sign * host.memory;
+    p->left.cpu = world_less(p->left.cpu, host.cpu, sign);
+    p->left.memory = world_less(p->left.memory, host.memory, sign);
     p->version = p->version == UINT32_MAX ? 1 : p->version + 1;
     w->allocated += p->node->used - used_before;
     assert(p->left.cpu >= 0 && p->left.memory >= 0);
+    if (w->settings.checked)
+        world_check_cards(p->node);
 }
 
 static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v, uint32_t *ret,
@@ -222,7 +252,6 @@ static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v
 {
     const struct sim_shape *s = &w->settings.workload->shapes[shape];
     struct request r;
-    enum errc code = OK;
     request_load(&r, &s->request);
     cache_resolve(&w->cache, v->uid, &r);
     uint32_t at = world_choose(w, shape, &r);
@@ -230,10 +259,9 @@ static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v
     if (at == UINT32_MAX)
         return OK;
     int64_t used = w->places[at].node->used;
-    if (request_wants(&r))
-        code = world_bind(w, at, &r, v, e);
+    enum errc code = request_wants(&r) ? world_bind(w, at, &r, v, e) : world_bind_other(w, at, v, e);
     if (code == OK)
-        world_note(w, at, s->host, 1, used);
+        world_note(w, at, s->request.host, 1, used);
     return code;
 }
 
@@ -267,14 +295,12 @@ enum errc world_arrive(struct world *w, uint32_t shape, bool *ret_placed, struct
 enum errc world_leave(struct world *w, const struct world_pod *p, struct err *reterr)
 {
     char bytes[24];
-    enum errc code = OK;
     const struct sim_shape *s = &w->settings.workload->shapes[p->shape];
     assert(p->place < w->n_places);
     int64_t used = w->places[p->place].node->used;
-    if (request_wants(&s->request))
-        code = world_forget(w, world_number(p->serial, bytes, sizeof(bytes)), reterr);
+    enum errc code = world_forget(w, world_number(p->serial, bytes, sizeof(bytes)), reterr);
     if (code == OK)
-        world_note(w, p->place, s->host, -1, used);
+        world_note(w, p->place, s->request.host, -1, used);
     return code;
 }
 

@@ -26,7 +26,7 @@ struct world_settings {
 
 struct world_place {
     const struct node *node; /* stays where it is: nodes do not change in a simulation */
-    struct sim_host left;
+    struct host left;
     uint32_t version; /* changes with the node's pods */
 };
 

@@ -35,6 +35,14 @@ struct crew {
     uint32_t taken; /* all before it are taken */
 };
 
+uint32_t jobs_width(uint32_t wanted)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    if (wanted > 0)
+        return wanted;
+    return n < 1 ? 1 : (uint32_t)MIN_OF(n, (long)LIMIT_SIM_JOBS);
+}
+
 static bool jobs_send(int fd, struct str bytes)
 {
     while (bytes.n > 0) {

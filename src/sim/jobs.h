@@ -20,5 +20,8 @@ struct jobs {
     bool progress; /* a line on standard error says how many are done */
 };
 
+/* Processes at a time: `wanted`, or if that is 0 one for each processor. */
+uint32_t jobs_width(uint32_t wanted);
+
 /* Stops at the first job that fails. A child that a signal ends is an error, too. */
 enum errc jobs_run(const struct jobs *j, struct err *reterr) _must_use_;

@@ -32,3 +32,6 @@
 /* Verdicts and scores that a run keeps, by shape and node: 150 shapes on 15,000 nodes take 36 MB. A
  * run with more evaluates nodes anew. */
 #define LIMIT_SIM_MEMO_BYTES (128 * MIB)
+
+/* Pods that the command fit places. */
+#define LIMIT_SIM_FIT UINT64_C(1000000)

@@ -4,47 +4,63 @@
 #include "sim/jobs.h"
 #include "sim/replay.h"
 
-#include <unistd.h>
-
 #define FILL_DEFAULT 130
 
-struct plan_of_jobs {
-    const struct source *source;
+struct round {
     const struct sim_args *args;
     struct replays *replays;
+    uint32_t n_jobs;
 };
 
-/* Seeds are next to each other: a row is complete before the next one begins. */
-static uint32_t replays_row_of(const struct plan_of_jobs *p, uint32_t job)
+static void replays_add_row(struct round *r, const struct sim_workload *w,
+                            const struct sim_policy *p, bool in_order)
 {
-    return job / p->args->seeds;
+    struct replays_row *row = &r->replays->rows[r->replays->n++];
+    row->workload = w;
+    row->policy = p;
+    row->in_order = in_order;
+    row->first_job = r->n_jobs;
+    r->n_jobs += in_order ? 1 : r->args->seeds;
 }
 
-static const struct sim_workload *replays_workload(const struct plan_of_jobs *p, uint32_t job)
+static void replays_add_rows(struct round *r, const struct source *s)
 {
-    return &p->source->workloads[replays_row_of(p, job) / p->args->n_policies];
+    for (size_t i = 0; i < s->n; i++) {
+        for (size_t k = 0; k < r->args->n_policies; k++) {
+            if (r->replays->once)
+                replays_add_row(r, &s->workloads[i], &r->args->policies[k], true);
+            replays_add_row(r, &s->workloads[i], &r->args->policies[k], false);
+        }
+    }
 }
 
-static const struct sim_policy *replays_policy(const struct plan_of_jobs *p, uint32_t job)
+static struct replays_row *replays_row_of(const struct round *r, uint32_t job)
 {
-    return &p->args->policies[replays_row_of(p, job) % p->args->n_policies];
+    size_t i = r->replays->n - 1;
+    while (r->replays->rows[i].first_job > job)
+        i--;
+    return &r->replays->rows[i];
 }
 
-static uint32_t replays_seed(const struct plan_of_jobs *p, uint32_t job)
+static uint32_t replays_seed(const struct round *r, uint32_t job)
 {
-    return p->args->first_seed + job % p->args->seeds;
+    return r->args->first_seed + job - replays_row_of(r, job)->first_job;
 }
 
 static enum errc replays_run_one(void *ctx, uint32_t job, struct buf *ret, struct err *e)
 {
-    const struct plan_of_jobs *p = ctx;
+    const struct round *r = ctx;
+    const struct replays_row *row = replays_row_of(r, job);
     struct replay_result result;
-    struct replay_settings s = {.world = {.workload = replays_workload(p, job),
-                                          .policy = replays_policy(p, job),
-                                          .ties = p->args->ties,
-                                          .seed = replays_seed(p, job),
-                                          .checked = p->args->checked},
-                                .fill = p->replays->fill};
+    struct replay_settings s = {.world = {.workload = row->workload,
+                                          .policy = row->policy,
+                                          .ties = r->args->ties,
+                                          .held = SIM_HELD_OTHERS,
+                                          .seed = replays_seed(r, job),
+                                          .checked = r->args->checked},
+                                .fill = r->replays->fill,
+                                .in_order = row->in_order,
+                                .once = r->replays->once};
     enum errc code = replay_run(&s, &result, e);
     if (code == OK)
         buf_put(ret, (struct str){(const char *)&result, sizeof(result)});
@@ -53,19 +69,17 @@ static enum errc replays_run_one(void *ctx, uint32_t job, struct buf *ret, struc
 
 static enum errc replays_take(void *ctx, uint32_t job, struct str bytes, struct err *e)
 {
-    const struct plan_of_jobs *p = ctx;
+    const struct round *round = ctx;
     struct replay_result r;
-    struct replays_row *row = &p->replays->rows[replays_row_of(p, job)];
+    struct replays_row *row = replays_row_of(round, job);
     if (bytes.n != sizeof(r))
         return err_set(e, ERR_INTERNAL, "a result has %zu bytes", bytes.n);
     memcpy(&r, bytes.p, sizeof(r));
-    row->workload = replays_workload(p, job)->name;
-    row->policy = replays_policy(p, job)->name;
     row->runs++;
     row->arrived += r.arrived_percent;
     row->allocated += r.allocated_percent;
     row->broken += r.broken_percent;
-    row->rejected_pods += (double)r.rejected;
+    row->rejected += (double)r.rejected;
     for (uint32_t i = 0; i < r.n_series; i++) {
         row->series[i] += r.series[i] < 0 ? 0 : r.series[i];
         row->counts[i] += r.series[i] < 0 ? 0 : 1;
@@ -75,9 +89,10 @@ static enum errc replays_take(void *ctx, uint32_t job, struct str bytes, struct 
 
 static void replays_name(void *ctx, uint32_t job, struct buf *ret)
 {
-    const struct plan_of_jobs *p = ctx;
-    buf_printf(ret, "%.*s, policy %.*s, seed %u", STR_ARG(replays_workload(p, job)->name),
-               STR_ARG(replays_policy(p, job)->name), replays_seed(p, job));
+    const struct round *r = ctx;
+    const struct replays_row *row = replays_row_of(r, job);
+    buf_printf(ret, "%.*s, policy %.*s, seed %u", STR_ARG(row->workload->name),
+               STR_ARG(row->policy->name), replays_seed(r, job));
 }
 
 static void replays_finish(struct replays_row *row, uint32_t fill)
@@ -86,33 +101,26 @@ static void replays_finish(struct replays_row *row, uint32_t fill)
     row->arrived /= n;
     row->allocated /= n;
     row->broken /= n;
-    row->rejected_pods /= n;
+    row->rejected /= n;
     for (uint32_t i = 0; i <= fill; i++)
         row->series[i] = row->counts[i] == 0 ? -1.0 : row->series[i] / row->counts[i];
     row->at_full = fill < 100 ? -1.0 : row->series[100];
     row->at_fill = row->series[fill];
 }
 
-static uint32_t replays_width(const struct sim_args *a)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    if (a->jobs > 0)
-        return a->jobs;
-    return n < 1 ? 1 : (uint32_t)MIN_OF(n, (long)LIMIT_SIM_JOBS);
-}
-
 enum errc replays_run(const struct source *s, const struct sim_args *a, struct arena *arena,
                       bool progress, struct replays *ret, struct err *reterr)
 {
-    struct plan_of_jobs p = {.source = s, .args = a, .replays = ret};
-    *ret = (struct replays){.n = s->n * a->n_policies};
-    ret->fill = a->fill == 0 ? FILL_DEFAULT : a->fill;
-    ret->rows = arena_array(arena, ret->n, sizeof(*ret->rows));
+    struct round r = {.args = a, .replays = ret};
+    *ret = (struct replays){.once = a->cluster.p != NULL && a->fill == 0};
+    ret->fill = a->fill > 0 ? a->fill : ret->once ? LIMIT_SIM_FILL : FILL_DEFAULT;
+    ret->rows = arena_array(arena, 2 * s->n * a->n_policies, sizeof(*ret->rows));
     if (ret->rows == NULL)
         return err_set(reterr, arena_fault(arena), "out of memory");
-    struct jobs jobs = {.n = (uint32_t)ret->n * a->seeds,
-                        .width = replays_width(a),
-                        .ctx = &p,
+    replays_add_rows(&r, s);
+    struct jobs jobs = {.n = r.n_jobs,
+                        .width = jobs_width(a->jobs),
+                        .ctx = &r,
                         .run = replays_run_one,
                         .take = replays_take,
                         .name = replays_name,

@@ -1,19 +1,22 @@
-/* The command replay: all runs of all workloads, policies and seeds, and their means. */
+/* The command replay: all runs of all workloads and policies, and their means. */
 #pragma once
 
 #include "sim/source.h"
 
+/* The runs of one workload under one policy. */
 struct replays_row {
-    struct str workload;
-    struct str policy;
+    const struct sim_workload *workload;
+    const struct sim_policy *policy;
+    bool in_order;       /* one run in the order of creation; else one for each seed */
+    uint32_t first_job;
     uint32_t runs;
-    double at_full; /* means over the runs, in percent of the capacity */
+    double at_full; /* means over the runs, in percent of the capacity; below 0: none */
     double at_fill;
-    double arrived;
-    double allocated; /* at the end */
+    double arrived; /* at the end, as all that follow */
+    double allocated;
     double broken;
-    double rejected_pods; /* a run */
-    double series[LIMIT_SIM_FILL + 1];
+    double rejected; /* pods a run */
+    double series[LIMIT_SIM_FILL + 1];   /* as replay_result has it */
     uint32_t counts[LIMIT_SIM_FILL + 1]; /* runs that have a figure there */
 };
 
@@ -21,6 +24,7 @@ struct replays {
     struct replays_row *rows; /* in the arena */
     size_t n;
     uint32_t fill;
+    bool once; /* the workload's own pods arrive, without copies: a cluster */
 };
 
 enum errc replays_run(const struct source *s, const struct sim_args *a, struct arena *arena,

@@ -9,6 +9,11 @@ struct source {
     size_t n;
 };
 
-/* The nodes of --nodes, with the pods of each --pods. */
+/* The cluster of --cluster, or the nodes of --nodes with the pods of each --pods. source_done also
+ * after an error. */
 enum errc source_open(struct source *s, const struct sim_args *a, struct err *reterr) _must_use_;
+
+/* Reads a Pod, and adds its shape to the first workload. */
+enum errc source_add_pod(struct source *s, struct str path, uint32_t *ret, struct err *reterr)
+    _must_use_;
 void source_done(struct source *s);

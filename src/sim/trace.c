@@ -80,29 +80,12 @@ static enum errc trace_read_node(const struct csv *c, const struct node_columns 
 }
 
 
-static enum errc trace_check_names(const struct csv *c, struct sim_node *nodes, size_t n,
-                                   struct err *e)
-{
-    struct map seen;
-    enum errc code = OK;
-    map_init(&seen, offsetof(struct sim_node, view) + offsetof(struct node_view, name),
-             (struct map_seed){1, 2});
-    for (size_t i = 0; i < n && code == OK; i++) {
-        if (map_get(&seen, nodes[i].view.name) != NULL)
-            code = err_set(e, ERR_CONFLICT, "%.*s: sn: \"%.*s\" names two nodes", STR_ARG(c->path),
-                           STR_ARG(str_head(nodes[i].view.name, 64)));
-        else if (map_put(&seen, &nodes[i]) != OK)
-            code = err_set(e, ERR_NOMEM, "out of memory");
-    }
-    map_done(&seen);
-    return code;
-}
-
 enum errc trace_read_nodes(struct str path, struct str text, struct arena *a,
                            struct sim_workload *ret, struct err *reterr)
 {
     struct csv c;
     struct node_columns at;
+    struct map index;
     struct sim_node *nodes = NULL;
     size_t n = 0;
     size_t cap = 0;
@@ -124,13 +107,15 @@ enum errc trace_read_nodes(struct str path, struct str text, struct arena *a,
     }
     if (code == OK && n == 0)
         code = err_set(reterr, ERR_SYNTAX, "%.*s: it has no nodes", STR_ARG(path));
-    if (code == OK)
-        code = trace_check_names(&c, nodes, n, reterr);
     if (code != OK)
         return code;
+    code = sim_nodes_index(&index, nodes, (uint32_t)n, reterr);
+    map_done(&index);
+    if (code != OK)
+        return err_wrap(reterr, "%.*s", STR_ARG(path));
     ret->nodes = nodes;
     ret->n_nodes = (uint32_t)n;
-    return OK;
+    return code;
 }
 
 /* ---- pods ---- */

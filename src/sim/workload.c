@@ -118,6 +118,24 @@ enum errc sim_shapes_add(struct sim_shapes *t, const struct pod_view *view, uint
     return code;
 }
 
+enum errc sim_workload_add(struct sim_workload *w, const struct pod_view *view, struct arena *a,
+                           uint32_t *ret, struct err *reterr)
+{
+    struct sim_shapes one = {.arena = a};
+    enum errc code = sim_shapes_add(&one, view, ret, reterr);
+    if (code != OK)
+        return code;
+    struct sim_shape *all = arena_array(a, (size_t)w->n_shapes + 1, sizeof(*all));
+    if (all == NULL)
+        return workload_full(a, reterr);
+    if (w->n_shapes > 0)
+        memcpy(all, w->shapes, w->n_shapes * sizeof(*all));
+    all[w->n_shapes] = one.all[0];
+    *ret = w->n_shapes++;
+    w->shapes = all;
+    return OK;
+}
+
 /* ---- nodes ---- */
 
 struct node_view sim_node_keep(const struct node_view *view, struct arena *a)
@@ -140,6 +158,21 @@ struct node_view sim_node_keep(const struct node_view *view, struct arena *a)
     if (n.cards_fault != NULL)
         n.cards_fault = "the table of cards can't be read";
     return n;
+}
+
+enum errc sim_nodes_index(struct map *ret, struct sim_node *nodes, uint32_t n, struct err *reterr)
+{
+    size_t key = offsetof(struct sim_node, view) + offsetof(struct node_view, name);
+    map_init(ret, key, workload_seed);
+    for (uint32_t i = 0; i < n; i++) {
+        struct str name = nodes[i].view.name;
+        if (map_get(ret, name) != NULL)
+            return err_set(reterr, ERR_CONFLICT, "two nodes are named \"%.*s\"",
+                           STR_ARG(str_head(name, 64)));
+        if (map_put(ret, &nodes[i]) != OK)
+            return err_set(reterr, ERR_NOMEM, "out of memory");
+    }
+    return OK;
 }
 
 enum errc sim_workload_measure(struct sim_workload *w, struct err *reterr)

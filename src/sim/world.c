@@ -51,8 +51,10 @@ static enum errc world_add_nodes(struct world *w, struct err *e)
         struct cache_event set = {.type = CACHE_NODE_SET, .node = all->nodes[order[i]].view};
         code = world_apply(w, &set, &effect, e);
     }
-    for (uint32_t i = 0; i < all->n_nodes && code == OK; i++)
+    for (uint32_t i = 0; i < all->n_nodes && code == OK; i++) {
+        w->place_of[order[i]] = i;
         world_add_place(w, &all->nodes[order[i]]);
+    }
     mem_free(order);
     return code;
 }
@@ -62,28 +64,10 @@ static enum errc world_make_room(struct world *w, struct err *e)
     const struct sim_workload *all = w->settings.workload;
     size_t memos = (size_t)all->n_shapes * all->n_nodes;
     w->places = mem_alloc(all->n_nodes * sizeof(*w->places));
+    w->place_of = mem_alloc(all->n_nodes * sizeof(*w->place_of));
     if (memos > 0 && memos <= LIMIT_SIM_MEMO_BYTES / sizeof(*w->memos))
         w->memos = mem_alloc(memos * sizeof(*w->memos));
-    return w->places == NULL ? err_set(e, ERR_NOMEM, "out of memory") : OK;
-}
-
-enum errc world_init(struct world *w, const struct world_settings *settings, struct err *reterr)
-{
-    *w = (struct world){.settings = *settings};
-    assert(settings->workload->n_nodes > 0);
-    cache_init(&w->cache, (struct map_seed){settings->seed, settings->seed});
-    w->cache.settings.card_policy = settings->policy->pack;
-    w->cache.settings.node_policy = settings->policy->pack;
-    rng_init(&w->rng, settings->seed, RNG_NODES);
-    enum errc code = world_make_room(w, reterr);
-    return code == OK ? world_add_nodes(w, reterr) : code;
-}
-
-void world_done(struct world *w)
-{
-    mem_free(w->places);
-    mem_free(w->memos);
-    cache_done(&w->cache);
+    return w->places == NULL || w->place_of == NULL ? err_set(e, ERR_NOMEM, "out of memory") : OK;
 }
 
 /* ---- CPU and memory ---- */
@@ -96,6 +80,92 @@ static bool world_has(struct host left, struct host wanted)
 static int64_t world_less(int64_t left, int64_t wanted, int sign)
 {
     return left == HOST_UNKNOWN ? left : left - sign * wanted;
+}
+
+static void world_charge(struct world_place *p, struct host host, int sign)
+{
+    p->left.cpu = world_less(p->left.cpu, host.cpu, sign);
+    p->left.memory = world_less(p->left.memory, host.memory, sign);
+    p->version = p->version == UINT32_MAX ? 1 : p->version + 1;
+}
+
+/* ---- pods that are there ---- */
+
+static struct str world_number(uint64_t n, char *bytes, size_t size)
+{
+    struct buf b = buf_on(bytes, size);
+    buf_put_u64(&b, n);
+    return buf_str(&b);
+}
+
+static struct pod_view world_view(const struct world *w, uint32_t shape, struct str name)
+{
+    struct pod_view v = w->settings.workload->shapes[shape].view;
+    v.uid = name;
+    v.name = name;
+    v.phase = STR("Pending");
+    return v;
+}
+
+/* A pod whose node does not exist takes nothing. */
+static enum errc world_hold(struct world *w, const struct sim_held *h, struct err *e)
+{
+    char bytes[24];
+    struct effect effect;
+    if (h->node == UINT32_MAX)
+        return OK;
+    struct world_place *p = &w->places[w->place_of[h->node]];
+    struct pod_view v = world_view(w, h->shape, world_number(++w->serial, bytes, sizeof(bytes)));
+    int64_t used = p->node->used;
+    v.node = h->place.node;
+    v.phase = STR("Running");
+    v.assigned = STR("true");
+    v.initialized = h->place.initialized;
+    v.idx = h->place.idx;
+    v.has_allocation = h->place.has_allocation;
+    v.grants = h->place.grants;
+    v.n_grants = h->place.n_grants;
+    struct cache_event bound = {.type = CACHE_POD_SET, .pod = v};
+    enum errc code = world_apply(w, &bound, &effect, e);
+    if (code != OK)
+        return code;
+    world_charge(p, w->settings.workload->shapes[h->shape].request.host, 1);
+    w->allocated += p->node->used - used;
+    return OK;
+}
+
+static enum errc world_hold_all(struct world *w, struct err *e)
+{
+    const struct sim_workload *all = w->settings.workload;
+    enum errc code = OK;
+    for (uint32_t i = 0; i < all->n_held && code == OK; i++) {
+        bool other = !request_wants(&all->shapes[all->held[i].shape].request);
+        if (w->settings.held == SIM_HELD_ALL || (other && w->settings.held == SIM_HELD_OTHERS))
+            code = world_hold(w, &all->held[i], e);
+    }
+    return code;
+}
+
+enum errc world_init(struct world *w, const struct world_settings *settings, struct err *reterr)
+{
+    *w = (struct world){.settings = *settings};
+    assert(settings->workload->n_nodes > 0);
+    cache_init(&w->cache, (struct map_seed){settings->seed, settings->seed});
+    w->cache.settings.card_policy = settings->policy->pack;
+    w->cache.settings.node_policy = settings->policy->pack;
+    rng_init(&w->rng, settings->seed, RNG_NODES);
+    enum errc code = world_make_room(w, reterr);
+    if (code == OK)
+        code = world_add_nodes(w, reterr);
+    return code == OK ? world_hold_all(w, reterr) : code;
+}
+
+void world_done(struct world *w)
+{
+    mem_free(w->places);
+    mem_free(w->place_of);
+    mem_free(w->memos);
+    cache_done(&w->cache);
 }
 
 /* ---- the decision ---- */
@@ -149,22 +219,6 @@ static uint32_t world_choose(struct world *w, uint32_t shape, const struct reque
 }
 
 /* ---- events ---- */
-
-static struct str world_number(uint64_t n, char *bytes, size_t size)
-{
-    struct buf b = buf_on(bytes, size);
-    buf_put_u64(&b, n);
-    return buf_str(&b);
-}
-
-static struct pod_view world_view(const struct world *w, uint32_t shape, struct str name)
-{
-    struct pod_view v = w->settings.workload->shapes[shape].view;
-    v.uid = name;
-    v.name = name;
-    v.phase = STR("Pending");
-    return v;
-}
 
 /* The cards that a reservation chose, as the annotations of the bound pod name them: an index for a
  * pod with one card, an allocation for all others. */
@@ -238,12 +292,10 @@ static void world_note(struct world *w, uint32_t at, struct host host, int sign,
                        int64_t used_before)
 {
     struct world_place *p = &w->places[at];
-    p->left.cpu = world_less(p->left.cpu, host.cpu, sign);
-    p->left.memory = world_less(p->left.memory, host.memory, sign);
-    p->version = p->version == UINT32_MAX ? 1 : p->version + 1;
+    world_charge(p, host, sign);
     w->allocated += p->node->used - used_before;
-    assert(p->left.cpu >= 0 && p->left.memory >= 0);
-    if (w->settings.checked)
+    assert(sign < 0 || (p->left.cpu >= 0 && p->left.memory >= 0));
+    if (w->settings.checked && w->settings.held != SIM_HELD_ALL)
         world_check_cards(p->node);
 }
 
@@ -302,6 +354,16 @@ enum errc world_leave(struct world *w, const struct world_pod *p, struct err *re
     if (code == OK)
         world_note(w, p->place, s->request.host, -1, used);
     return code;
+}
+
+enum verdict world_refusal(const struct world *w, uint32_t shape, uint32_t place, bool *ret_host)
+{
+    struct request r;
+    const struct world_place *p = &w->places[place];
+    request_load(&r, &w->settings.workload->shapes[shape].request);
+    cache_resolve(&w->cache, STR("?"), &r);
+    *ret_host = !world_has(p->left, r.host);
+    return fit_node(p->node, &r);
 }
 
 int64_t world_broken(const struct world *w)

@@ -16,10 +16,18 @@ enum sim_ties {
     SIM_TIES_NAME, /* the first by name */
 };
 
+/* Which pods of a cluster are on their nodes before the first one arrives. */
+enum sim_held_pods {
+    SIM_HELD_NONE,
+    SIM_HELD_OTHERS, /* those that ask for no card */
+    SIM_HELD_ALL,
+};
+
 struct world_settings {
     const struct sim_workload *workload; /* borrowed, as the policy */
     const struct sim_policy *policy;
     enum sim_ties ties;
+    enum sim_held_pods held;
     uint64_t seed;
     bool checked; /* all invariants are asserted after each event: for tests */
 };
@@ -42,6 +50,7 @@ struct world {
     struct rng rng;
     struct world_place *places; /* in the order that breaks ties */
     uint32_t n_places;
+    uint32_t *place_of; /* by the number of a workload's node */
     struct world_memo *memos; /* by shape and place; NULL: they would be too many */
     uint64_t serial;          /* of the last pod */
     int64_t capacity;         /* card memory */
@@ -66,6 +75,10 @@ enum errc world_arrive(struct world *w, uint32_t shape, bool *ret_placed, struct
                        struct err *reterr) _must_use_;
 
 enum errc world_leave(struct world *w, const struct world_pod *p, struct err *reterr) _must_use_;
+
+/* Why the pod does not fit on a place; VERDICT_FITS with *ret_host: it has too little CPU or
+ * memory. */
+enum verdict world_refusal(const struct world *w, uint32_t shape, uint32_t place, bool *ret_host);
 
 /* Card memory that is free on cards of which another part is in use. */
 int64_t world_broken(const struct world *w);

@@ -4,6 +4,7 @@
 #include "base/sort.h"
 #include "codec/jcut.h"
 #include "codec/kube.h"
+#include "codec/yaml.h"
 #include "sim/limit.h"
 
 /* A pod that asks for cards, until the pods are in order. */
@@ -47,8 +48,7 @@ static enum errc dump_take_node(struct reading *r, const struct node_view *view,
     r->nodes = arena_grow(r->arena, r->nodes, w->n_nodes, &r->nodes_cap, sizeof(*r->nodes));
     if (r->nodes == NULL)
         return dump_full(r, e);
-    r->nodes[w->n_nodes++] = (struct sim_node){.view = sim_node_keep(view, r->arena),
-                                               .size = {HOST_UNKNOWN, HOST_UNKNOWN}};
+    r->nodes[w->n_nodes++] = (struct sim_node){.view = sim_node_keep(view, r->arena)};
     w->nodes = r->nodes;
     return arena_failed(r->arena) ? dump_full(r, e) : OK;
 }
@@ -145,7 +145,7 @@ static enum errc dump_take_object(struct reading *r, struct str json, struct err
         return e->code;
     bool is_node = str_eq(kind, STR("Node"));
     if (!is_node && !str_eq(kind, STR("Pod")))
-        return err_set(e, ERR_SYNTAX, "its kind is neither Node nor Pod");
+        return OK;
     jread_init(&reader, json, &r->object);
     if (is_node)
         kube_read_node(&reader, &r->object, &node);
@@ -220,26 +220,36 @@ static enum errc dump_find_nodes(struct reading *r, struct err *e)
     return code;
 }
 
+static enum errc dump_cut(struct reading *r, struct str text, struct err *e)
+{
+    struct jcut cut;
+    struct buf json;
+    buf_init(&json, LIMIT_SIM_FILE_BYTES);
+    jcut_init(&cut, JCUT_LIST, LIMIT_OBJECT_BYTES, dump_on_piece, r);
+    bool is_json = str_starts(str_trim(text), STR("{"));
+    enum errc code = is_json ? OK : yaml_to_json(text, &json, e);
+    if (code == OK)
+        code = jcut_push(&cut, is_json ? text : buf_str(&json), e);
+    if (code == OK)
+        code = jcut_finish(&cut, e);
+    jcut_done(&cut);
+    buf_done(&json);
+    return code == OK ? OK : err_wrap(e, "%.*s", STR_ARG(r->path));
+}
+
 enum errc dump_read(struct str path, struct str text, struct arena *a, struct sim_workload *ret,
                     struct err *reterr)
 {
     struct reading r = {.path = path, .arena = a, .shapes = {.arena = a}, .workload = ret};
-    struct jcut cut;
     *ret = (struct sim_workload){.name = STR("cluster")};
     arena_init(&r.object, LIMIT_OBJECT_BYTES);
-    jcut_init(&cut, JCUT_LIST, LIMIT_OBJECT_BYTES, dump_on_piece, &r);
-    enum errc code = jcut_push(&cut, text, reterr);
-    if (code == OK)
-        code = jcut_finish(&cut, reterr);
-    if (code != OK)
-        code = err_wrap(reterr, "%.*s", STR_ARG(path));
+    enum errc code = dump_cut(&r, text, reterr);
     if (code == OK && ret->n_nodes == 0)
         code = err_set(reterr, ERR_SYNTAX, "%.*s: it has no nodes", STR_ARG(path));
     if (code == OK)
         code = dump_find_nodes(&r, reterr);
     if (code == OK)
         code = dump_sort(&r, reterr);
-    jcut_done(&cut);
     arena_done(&r.object);
     ret->shapes = r.shapes.all;
     ret->n_shapes = (uint32_t)r.shapes.n;

@@ -67,7 +67,7 @@ enum errc grow_read_node(struct str text, struct arena *arena, struct sim_node *
     struct wanted_node w = {.cpu = 0};
     struct str rest = text;
     enum errc code = OK;
-    *ret = (struct sim_node){.size = {HOST_UNKNOWN, HOST_UNKNOWN}};
+    *ret = (struct sim_node){.view = {.name = STR_NULL}};
     while (code == OK && rest.p != NULL) {
         struct str part;
         struct str key;
@@ -82,10 +82,6 @@ enum errc grow_read_node(struct str text, struct arena *arena, struct sim_node *
     ret->view.mem = grow_print(arena, w.cards * w.card_memory);
     ret->view.mem_allocatable = ret->view.mem;
     ret->view.count = grow_print(arena, w.cards);
-    if (w.has_cpu)
-        ret->size.cpu = (int64_t)w.cpu * 1000;
-    if (w.has_memory)
-        ret->size.memory = (int64_t)w.memory;
     ret->view.cpu = w.has_cpu ? grow_print(arena, w.cpu) : STR_NULL;
     ret->view.memory = w.has_memory ? grow_print(arena, w.memory) : STR_NULL;
     return code;

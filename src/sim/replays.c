@@ -55,7 +55,8 @@ static enum errc replays_run_one(void *ctx, uint32_t job, struct buf *ret, struc
     struct replay_settings s = {.world = {.workload = row->workload,
                                           .policy = row->policy,
                                           .ties = r->args->ties,
-                                          .held = SIM_HELD_OTHERS,
+                                          .held = row->workload->n_held > 0 ? SIM_HELD_OTHERS
+                                                                        : SIM_HELD_NONE,
                                           .seed = replays_seed(r, job),
                                           .checked = r->args->checked},
                                 .fill = r->replays->fill,

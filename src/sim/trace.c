@@ -7,9 +7,9 @@
 #include "core/limit.h"
 #include "sim/csv.h"
 
-/* A million cores, an exbibyte: beyond any machine, and far from overflow. */
+/* A million cores; what the core charges at most, in MiB. */
 #define CPU_MAX    UINT64_C(1000000000)
-#define MEMORY_MAX (UINT64_C(1) << 40)
+#define MEMORY_MAX ((uint64_t)HOST_MEMORY_MAX / MIB)
 #define CARD_UNITS UINT64_C(1000)
 
 /* ---- nodes ---- */
@@ -56,7 +56,7 @@ static enum errc trace_read_node(const struct csv *c, const struct node_columns 
     uint64_t memory = 0;
     uint64_t cards = 0;
     enum errc code = OK;
-    *ret = (struct sim_node){.size = {.cpu = 0}};
+    *ret = (struct sim_node){.view = {.name = STR_NULL}};
     if (c->fields[at->name].n == 0)
         return csv_refuse(c, at->name, "is no name", e);
     code = csv_u64(c, at->cpu, CPU_MAX, &cpu, e);
@@ -66,7 +66,6 @@ static enum errc trace_read_node(const struct csv *c, const struct node_columns 
         code = csv_u64(c, at->cards, LIMIT_CARDS, &cards, e);
     if (code != OK)
         return code;
-    ret->size = (struct host){.cpu = (int64_t)cpu, .memory = (int64_t)(memory * MIB)};
     ret->view.name = arena_dup(a, c->fields[at->name]);
     ret->view.cpu = trace_number(a, cpu, "m");
     ret->view.memory = trace_number(a, memory, "Mi");

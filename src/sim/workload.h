@@ -13,7 +13,6 @@
 
 struct sim_node {
     struct node_view view;
-    struct host size; /* HOST_UNKNOWN: no limit */
 };
 
 struct sim_shape {

@@ -27,9 +27,9 @@ static void world_add_place(struct world *w, const struct sim_node *n)
 {
     struct world_place *p = &w->places[w->n_places++];
     p->node = cache_node(&w->cache, n->view.name);
-    p->left = n->size;
-    p->version = 1;
-    assert(p->node != NULL);
+    assert(p->node != NULL && p->node->version > 0);
+    p->left = node_host_left(p->node);
+    p->version = p->node->version;
     if (p->node->fault == NODE_OK)
         w->capacity += p->node->total;
 }
@@ -77,16 +77,11 @@ static bool world_has(struct host left, struct host wanted)
     return wanted.cpu <= left.cpu && wanted.memory <= left.memory;
 }
 
-static int64_t world_less(int64_t left, int64_t wanted, int sign)
+/* The node's pods have changed. */
+static void world_look(struct world_place *p)
 {
-    return left == HOST_UNKNOWN ? left : left - sign * wanted;
-}
-
-static void world_charge(struct world_place *p, struct host host, int sign)
-{
-    p->left.cpu = world_less(p->left.cpu, host.cpu, sign);
-    p->left.memory = world_less(p->left.memory, host.memory, sign);
-    p->version = p->version == UINT32_MAX ? 1 : p->version + 1;
+    p->left = node_host_left(p->node);
+    p->version = p->node->version;
 }
 
 /* ---- pods that are there ---- */
@@ -129,7 +124,7 @@ static enum errc world_hold(struct world *w, const struct sim_held *h, struct er
     enum errc code = world_apply(w, &bound, &effect, e);
     if (code != OK)
         return code;
-    world_charge(p, w->settings.workload->shapes[h->shape].request.host, 1);
+    world_look(p);
     w->allocated += p->node->used - used;
     return OK;
 }
@@ -281,30 +276,29 @@ static enum errc world_bind_other(struct world *w, uint32_t at, struct pod_view 
     return world_apply(w, &bound, &effect, e);
 }
 
-static void world_check_cards(const struct node *n)
+/* A cluster may have nodes with more than their size. */
+static void world_check_node(const struct world *w, const struct node *n)
 {
+    if (!w->settings.checked || w->settings.held != SIM_HELD_NONE)
+        return;
+    assert(n->host_used.cpu <= n->host_total.cpu && n->host_used.memory <= n->host_total.memory);
     for (uint32_t i = 0; i < n->n_cards; i++)
         assert(n->cards[i].used <= n->cards[i].total);
 }
 
-/* The place's CPU, memory and cards have changed. */
-static void world_note(struct world *w, uint32_t at, struct host host, int sign,
-                       int64_t used_before)
+static void world_note(struct world *w, uint32_t at, int64_t used_before)
 {
     struct world_place *p = &w->places[at];
-    world_charge(p, host, sign);
+    world_look(p);
     w->allocated += p->node->used - used_before;
-    assert(sign < 0 || (p->left.cpu >= 0 && p->left.memory >= 0));
-    if (w->settings.checked && w->settings.held != SIM_HELD_ALL)
-        world_check_cards(p->node);
+    world_check_node(w, p->node);
 }
 
 static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v, uint32_t *ret,
                              struct err *e)
 {
-    const struct sim_shape *s = &w->settings.workload->shapes[shape];
     struct request r;
-    request_load(&r, &s->request);
+    request_load(&r, &w->settings.workload->shapes[shape].request);
     cache_resolve(&w->cache, v->uid, &r);
     uint32_t at = world_choose(w, shape, &r);
     *ret = at;
@@ -313,7 +307,7 @@ static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v
     int64_t used = w->places[at].node->used;
     enum errc code = request_wants(&r) ? world_bind(w, at, &r, v, e) : world_bind_other(w, at, v, e);
     if (code == OK)
-        world_note(w, at, s->request.host, 1, used);
+        world_note(w, at, used);
     return code;
 }
 
@@ -347,12 +341,11 @@ enum errc world_arrive(struct world *w, uint32_t shape, bool *ret_placed, struct
 enum errc world_leave(struct world *w, const struct world_pod *p, struct err *reterr)
 {
     char bytes[24];
-    const struct sim_shape *s = &w->settings.workload->shapes[p->shape];
     assert(p->place < w->n_places);
     int64_t used = w->places[p->place].node->used;
     enum errc code = world_forget(w, world_number(p->serial, bytes, sizeof(bytes)), reterr);
     if (code == OK)
-        world_note(w, p->place, s->request.host, -1, used);
+        world_note(w, p->place, used);
     return code;
 }
 

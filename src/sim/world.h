@@ -1,7 +1,8 @@
 /*
- * A simulated cluster: the daemon's cache, and beside it each node's CPU and memory. Nodes and pods
- * enter and leave by cache_apply, and a pod is placed as filter, prioritize and bind place it: of
- * the feasible nodes the one with the best score, there the cards of fit_place.
+ * A simulated cluster: the daemon's cache. Nodes and pods enter and leave by cache_apply, and a pod
+ * is placed as filter, prioritize and bind place it: of the feasible nodes the one with the best
+ * score, there the cards of fit_place. A node without enough CPU or memory is not feasible: that
+ * check stands for kube-scheduler's own.
  */
 #pragma once
 
@@ -34,14 +35,14 @@ struct world_settings {
 
 struct world_place {
     const struct node *node; /* stays where it is: nodes do not change in a simulation */
-    struct host left;
-    uint32_t version; /* changes with the node's pods */
+    struct host left;        /* as node_host_left */
+    uint64_t version;        /* of the node */
 };
 
 /* What a shape's evaluation of a place said. */
 struct world_memo {
     uint64_t score;   /* SCORE_NONE: not feasible */
-    uint32_t version; /* of the place; 0: not evaluated */
+    uint64_t version; /* of the place; 0: not evaluated */
 };
 
 struct world {

@@ -187,8 +187,8 @@ static enum errc trace_read_cards(const struct csv *c, const struct pod_columns 
         return code;
     if (*ret_cards > 0 && *ret_milli == 0)
         return csv_refuse(c, at->milli, "is no part of a card, but num_gpu asks for cards", e);
-    if (*ret_cards > 1)
-        *ret_milli = CARD_UNITS;
+    if (*ret_cards > 1 && *ret_milli != CARD_UNITS)
+        return csv_refuse(c, at->milli, "must be 1000 if num_gpu is above 1", e);
     return OK;
 }
 

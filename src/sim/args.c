@@ -448,9 +448,11 @@ void sim_usage(struct buf *out, enum sim_command c)
     }
     buf_put(out, STR("cardpack-sim shows what placement policies do on a trace, or on a cluster. "
                      "It changes nothing.\n\nCommands:\n"));
-    for (size_t i = 0; i < COUNT_OF(verbs); i++)
-        buf_printf(out, "  %-8s %s\n           %s\n", verbs[i].name, verbs[i].text,
-                   verbs[i].usage);
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        bool bare = verbs[i].usage[0] == '\0';
+        buf_printf(out, "  %s%s%s\n      %s\n", verbs[i].name, bare ? "" : " ", verbs[i].usage,
+                   verbs[i].text);
+    }
     args_put_flags(out, ~0U);
     buf_put(out, STR("\nExit status: 0 on success, 1 after an error, 2 if the command line is not "
                      "valid,\n3 if fit or grow find no room.\n"));

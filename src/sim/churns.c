@@ -4,6 +4,8 @@
 #include "sim/churn.h"
 #include "sim/jobs.h"
 
+#include <math.h>
+
 struct shift {
     const struct sim_args *args;
     struct churns *churns;
@@ -46,6 +48,7 @@ static enum errc churns_take(void *ctx, uint32_t job, struct str bytes, struct e
     memcpy(&r, bytes.p, sizeof(r));
     row->runs++;
     row->rejected += r.rejected_percent;
+    row->squares += r.rejected_percent * r.rejected_percent;
     row->allocated += r.allocated_percent;
     return OK;
 }
@@ -71,6 +74,15 @@ static void churns_add_rows(struct shift *s, const struct source *source)
     }
 }
 
+static void churns_finish(struct churns_row *row)
+{
+    double n = row->runs;
+    row->rejected /= n;
+    row->allocated /= n;
+    double variance = row->squares / n - row->rejected * row->rejected;
+    row->error = n < 2 || variance <= 0 ? 0 : sqrt(variance / (n - 1));
+}
+
 enum errc churns_run(const struct source *s, const struct sim_args *a, struct arena *arena,
                      bool progress, struct churns *ret, struct err *reterr)
 {
@@ -88,9 +100,7 @@ enum errc churns_run(const struct source *s, const struct sim_args *a, struct ar
                         .name = churns_name,
                         .progress = progress};
     enum errc code = jobs_run(&jobs, reterr);
-    for (size_t i = 0; i < ret->n && code == OK; i++) {
-        ret->rows[i].rejected /= ret->rows[i].runs;
-        ret->rows[i].allocated /= ret->rows[i].runs;
-    }
+    for (size_t i = 0; i < ret->n && code == OK; i++)
+        churns_finish(&ret->rows[i]);
     return code;
 }

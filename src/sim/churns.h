@@ -8,8 +8,10 @@ struct churns_row {
     const struct sim_policy *policy;
     double load;
     uint32_t runs;
-    double rejected; /* means over the runs: card memory, in percent of what arrived */
-    double allocated; /* in percent of the capacity */
+    double rejected;  /* mean over the runs: card memory, in percent of what arrived */
+    double error;     /* standard error of that mean; 0 for one run */
+    double allocated; /* mean, in percent of the capacity */
+    double squares;   /* of `rejected` of each run */
 };
 
 struct churns {

@@ -81,9 +81,11 @@ static enum errc replays_take(void *ctx, uint32_t job, struct str bytes, struct 
     row->allocated += r.allocated_percent;
     row->broken += r.broken_percent;
     row->rejected += (double)r.rejected;
-    for (uint32_t i = 0; i < r.n_series; i++) {
-        row->series[i] += r.series[i] < 0 ? 0 : r.series[i];
-        row->counts[i] += r.series[i] < 0 ? 0 : 1;
+    double last = 0;
+    for (uint32_t i = 0; i < r.n_series && i < r.arrived_percent + 0.5; i++) {
+        last = r.series[i] < 0 ? last : r.series[i];
+        row->series[i] += last;
+        row->counts[i]++;
     }
     return OK;
 }

@@ -16,8 +16,10 @@ struct replays_row {
     double allocated;
     double broken;
     double rejected; /* pods a run */
-    double series[LIMIT_SIM_FILL + 1];   /* as replay_result has it */
-    uint32_t counts[LIMIT_SIM_FILL + 1]; /* runs that have a figure there */
+    /* As replay_result has it. Where no arrival of a run came to a percent, which happens in small
+     * clusters, the run's figure before it counts. */
+    double series[LIMIT_SIM_FILL + 1];
+    uint32_t counts[LIMIT_SIM_FILL + 1]; /* runs in which as much arrived */
 };
 
 struct replays {

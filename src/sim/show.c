@@ -160,8 +160,8 @@ void show_replays(const struct replays *r, enum sim_output output, struct arena 
 
 static void show_churns_table(const struct churns *c, struct arena *a, struct buf *out)
 {
-    static const char *const names[] = {"WORKLOAD", "POLICY",   "LOAD",
-                                        "RUNS",     "REJECTED", "ALLOCATED"};
+    static const char *const names[] = {"WORKLOAD", "POLICY", "LOAD",     "RUNS",
+                                        "REJECTED", "ERROR",  "ALLOCATED"};
     struct table t;
     table_init(&t, a);
     show_columns(&t, names, COUNT_OF(names), 2);
@@ -171,6 +171,7 @@ static void show_churns_table(const struct churns *c, struct arena *a, struct bu
         table_printf(&t, TINT_NONE, "%.4g", c->rows[i].load);
         table_printf(&t, TINT_NONE, "%u", c->rows[i].runs);
         show_cell(&t, c->rows[i].rejected);
+        show_cell(&t, c->rows[i].error);
         show_cell(&t, c->rows[i].allocated);
     }
     table_write(&t, true, false, out);
@@ -188,6 +189,7 @@ static void show_churns_json(const struct churns *c, struct buf *out)
         show_number(&w, "load", c->rows[i].load);
         show_count(&w, "runs", c->rows[i].runs);
         show_number(&w, "rejectedPercent", c->rows[i].rejected);
+        show_number(&w, "standardError", c->rows[i].error);
         show_number(&w, "allocatedPercent", c->rows[i].allocated);
         jwrite_object_end(&w);
     }
@@ -197,11 +199,11 @@ static void show_churns_json(const struct churns *c, struct buf *out)
 
 static void show_churns_csv(const struct churns *c, struct buf *out)
 {
-    buf_put(out, STR("workload,policy,load,runs,rejected_percent,allocated_percent\n"));
+    buf_put(out, STR("workload,policy,load,runs,rejected_percent,standard_error,allocated_percent\n"));
     for (size_t i = 0; i < c->n; i++)
-        buf_printf(out, "%.*s,%.*s,%.4g,%u,%.4f,%.4f\n", STR_ARG(c->rows[i].workload->name),
+        buf_printf(out, "%.*s,%.*s,%.4g,%u,%.4f,%.4f,%.4f\n", STR_ARG(c->rows[i].workload->name),
                    STR_ARG(c->rows[i].policy->name), c->rows[i].load, c->rows[i].runs,
-                   c->rows[i].rejected, c->rows[i].allocated);
+                   c->rows[i].rejected, c->rows[i].error, c->rows[i].allocated);
 }
 
 void show_churns(const struct churns *c, enum sim_output output, struct arena *a, struct buf *out)

@@ -399,10 +399,8 @@ enum errc sim_args_parse(int argc, char *const argv[], struct sim_args *ret, str
 {
     struct parser p = {.argc = argc, .argv = argv, .at = 1, .args = ret};
     enum errc code = OK;
-    *ret = (struct sim_args){.command = SIM_HELP,
-                             .subject = SIM_HELP,
-                             .seeds = SEEDS_DEFAULT,
-                             .first_seed = 1};
+    *ret = (struct sim_args){
+        .command = SIM_HELP, .subject = SIM_HELP, .seeds = SEEDS_DEFAULT, .first_seed = 1};
     while (code == OK && p.at < argc)
         code = args_read_word(&p, str_of(argv[p.at++]), reterr);
     if (code != OK)

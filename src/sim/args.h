@@ -1,4 +1,5 @@
-/* The command line of cardpack-sim: one table of commands and one of flags, for parsing and help. */
+/* The command line of cardpack-sim: one table of commands and one of flags, for parsing and help.
+ */
 #pragma once
 
 #include "base/buf.h"
@@ -46,8 +47,8 @@ struct sim_args {
 
 /* ERR_SYNTAX or ERR_RANGE: invalid; the error names the flag and the value. Strings are views of
  * argv. */
-enum errc sim_args_parse(int argc, char *const argv[], struct sim_args *ret,
-                         struct err *reterr) _must_use_;
+enum errc sim_args_parse(int argc, char *const argv[], struct sim_args *ret, struct err *reterr)
+    _must_use_;
 
 /* The help of one command; of SIM_HELP: of all. */
 void sim_usage(struct buf *out, enum sim_command c);

@@ -1,7 +1,6 @@
 /* The reference policy BestFit. */
 #include "sim/bestfit.h"
 
-
 /* The largest node of the trace. */
 #define CPU_MAX   128000.0
 #define CARDS_MAX 8000.0

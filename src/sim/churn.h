@@ -2,7 +2,8 @@
  * One run with pods that come and go. Pods drawn uniformly from the workload arrive at random
  * (Poisson) and live for an exponentially distributed time with one mean for all; that mean is the
  * unit of time. The rate of arrivals is such that all pods together would hold `load` of the card
- * memory. A pod that fits nowhere is lost. After a warm-up of 3 lifetimes, 4 lifetimes are measured.
+ * memory. A pod that fits nowhere is lost. After a warm-up of 3 lifetimes, 4 lifetimes are
+ * measured.
  */
 #pragma once
 
@@ -16,7 +17,7 @@ struct churn_settings {
 struct churn_result {
     uint64_t arrived; /* pods, while it is measured */
     uint64_t rejected;
-    double rejected_percent; /* card memory, of what arrived */
+    double rejected_percent;  /* card memory, of what arrived */
     double allocated_percent; /* of the capacity: mean over the time */
 };
 

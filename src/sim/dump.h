@@ -1,7 +1,7 @@
 /*
- * Reads a cluster from what `kubectl get nodes,pods -A -o json` prints: a List with both kinds, in JSON
- * or YAML; other kinds are skipped. The objects are decoded as the daemon decodes them. Pods that
- * have ended are left out.
+ * Reads a cluster from what `kubectl get nodes,pods -A -o json` prints: a List with both kinds, in
+ * JSON or YAML; other kinds are skipped. The objects are decoded as the daemon decodes them. Pods
+ * that have ended are left out.
  */
 #pragma once
 

@@ -10,7 +10,7 @@ struct fit_stop {
 
 struct fit_answer {
     uint64_t fit;
-    uint32_t nodes; /* on which one of them is */
+    uint32_t nodes;         /* on which one of them is */
     struct fit_stop *stops; /* why the next one fits nowhere; the most nodes first */
     size_t n_stops;
     bool limited; /* stopped at LIMIT_SIM_FIT; more may fit */

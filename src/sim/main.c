@@ -97,7 +97,8 @@ static void main_say_unread(const struct sim_workload *w)
     struct buf b = BUF_ON(text);
     if (w->n_unread == 0)
         return;
-    buf_printf(&b, "pods that are left out, because their requests can't be read: %u; the first: %s",
+    buf_printf(&b,
+               "pods that are left out, because their requests can't be read: %u; the first: %s",
                w->n_unread, w->unread.text);
     main_say(buf_cstr(&b));
 }

@@ -5,6 +5,8 @@
  */
 #include "sim/plot.h"
 
+#include <math.h>
+
 #define LEFT    64.0
 #define TOP     40.0
 #define WIDTH   640.0
@@ -20,8 +22,8 @@ static const char *const dashes[] = {"", "8 4", "2 3", "8 3 2 3"};
 struct plot {
     const struct replays *replays;
     struct buf *out;
-    double x_max; /* percent */
-    double y_max;
+    int x_max; /* percent */
+    int y_max;
     bool workloads; /* there are several: the legend names them */
 };
 
@@ -50,7 +52,7 @@ static void plot_text(struct buf *out, struct str s)
     }
 }
 
-static double plot_step(double max)
+static int plot_step(int max)
 {
     return max <= 150 ? 10 : max <= 300 ? 25 : 100;
 }
@@ -61,15 +63,15 @@ static void plot_grid(const struct plot *p)
     double right = LEFT + WIDTH;
     double bottom = TOP + HEIGHT;
     buf_put(out, STR("<g stroke=\"#dddddd\" fill=\"#444444\">\n"));
-    for (double x = 0; x <= p->x_max; x += plot_step(p->x_max))
+    for (int x = 0; x <= p->x_max; x += plot_step(p->x_max))
         buf_printf(out,
                    "<path d=\"M%.1f %.1fV%.1f\"/><text x=\"%.1f\" y=\"%.1f\" stroke=\"none\" "
-                   "text-anchor=\"middle\">%.0f</text>\n",
+                   "text-anchor=\"middle\">%d</text>\n",
                    plot_x(p, x), TOP, bottom, plot_x(p, x), bottom + 18, x);
-    for (double y = 0; y <= p->y_max; y += 10)
+    for (int y = 0; y <= p->y_max; y += 10)
         buf_printf(out,
                    "<path d=\"M%.1f %.1fH%.1f\"/><text x=\"%.1f\" y=\"%.1f\" stroke=\"none\" "
-                   "text-anchor=\"end\">%.0f</text>\n",
+                   "text-anchor=\"end\">%d</text>\n",
                    LEFT, plot_y(p, y), right, LEFT - 8, plot_y(p, y) + 4, y);
     buf_put(out, STR("</g>\n"));
     buf_printf(out,
@@ -124,20 +126,20 @@ static void plot_legend(const struct plot *p, size_t i)
 /* The range of both axes: what any row has, rounded up to tens. */
 static void plot_measure(struct plot *p)
 {
-    double x = 10;
-    double y = 10;
+    int x = 10;
+    int y = 10;
     for (size_t i = 0; i < p->replays->n; i++) {
         const struct replays_row *row = &p->replays->rows[i];
         p->workloads = p->workloads || row->workload != p->replays->rows[0].workload;
         for (uint32_t k = 0; k <= p->replays->fill; k++) {
             if (row->series[k] < 0)
                 continue;
-            x = MAX_OF(x, (double)k);
-            y = MAX_OF(y, row->series[k]);
+            x = MAX_OF(x, (int)k);
+            y = MAX_OF(y, (int)ceil(row->series[k]));
         }
     }
-    p->x_max = (double)(((int)x + 9) / 10 * 10);
-    p->y_max = (double)(((int)(y + 0.999) + 9) / 10 * 10);
+    p->x_max = (x + 9) / 10 * 10;
+    p->y_max = (y + 9) / 10 * 10;
 }
 
 void plot_replays(const struct replays *r, struct buf *out)

@@ -90,8 +90,7 @@ static enum errc replay_all(struct world *w, struct arrivals *a, uint32_t *count
     return code;
 }
 
-enum errc replay_run(const struct replay_settings *s, struct replay_result *ret,
-                     struct err *reterr)
+enum errc replay_run(const struct replay_settings *s, struct replay_result *ret, struct err *reterr)
 {
     uint32_t counts[LIMIT_SIM_FILL + 1] = {0};
     struct arrivals a = {.pods = NULL};

@@ -29,5 +29,5 @@ struct replay_result {
     double series[LIMIT_SIM_FILL + 1];
 };
 
-enum errc replay_run(const struct replay_settings *s, struct replay_result *ret,
-                     struct err *reterr) _must_use_;
+enum errc replay_run(const struct replay_settings *s, struct replay_result *ret, struct err *reterr)
+    _must_use_;

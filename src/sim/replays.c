@@ -52,16 +52,16 @@ static enum errc replays_run_one(void *ctx, uint32_t job, struct buf *ret, struc
     const struct round *r = ctx;
     const struct replays_row *row = replays_row_of(r, job);
     struct replay_result result;
-    struct replay_settings s = {.world = {.workload = row->workload,
-                                          .policy = row->policy,
-                                          .ties = r->args->ties,
-                                          .held = row->workload->n_held > 0 ? SIM_HELD_OTHERS
-                                                                        : SIM_HELD_NONE,
-                                          .seed = replays_seed(r, job),
-                                          .checked = r->args->checked},
-                                .fill = r->replays->fill,
-                                .in_order = row->in_order,
-                                .once = r->replays->once};
+    struct replay_settings s = {
+        .world = {.workload = row->workload,
+                  .policy = row->policy,
+                  .ties = r->args->ties,
+                  .held = row->workload->n_held > 0 ? SIM_HELD_OTHERS : SIM_HELD_NONE,
+                  .seed = replays_seed(r, job),
+                  .checked = r->args->checked},
+        .fill = r->replays->fill,
+        .in_order = row->in_order,
+        .once = r->replays->once};
     enum errc code = replay_run(&s, &result, e);
     if (code == OK)
         buf_put(ret, (struct str){(const char *)&result, sizeof(result)});

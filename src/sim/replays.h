@@ -7,7 +7,7 @@
 struct replays_row {
     const struct sim_workload *workload;
     const struct sim_policy *policy;
-    bool in_order;       /* one run in the order of creation; else one for each seed */
+    bool in_order; /* one run in the order of creation; else one for each seed */
     uint32_t first_job;
     uint32_t runs;
     double at_full; /* means over the runs, in percent of the capacity; below 0: none */

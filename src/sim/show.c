@@ -53,7 +53,7 @@ static void show_trace_table(const struct replays *r, struct arena *a, struct bu
     struct table t;
     struct buf b = BUF_ON(at_fill);
     buf_printf(&b, "AT %u%%", r->fill);
-    const char *const names[] = {"WORKLOAD", "POLICY",  "RUNS",      "AT 100%",
+    const char *const names[] = {"WORKLOAD",   "POLICY",  "RUNS",     "AT 100%",
                                  buf_cstr(&b), "ARRIVED", "REJECTED", "BROKEN"};
     table_init(&t, a);
     show_columns(&t, names, COUNT_OF(names), 2);
@@ -137,14 +137,12 @@ static void show_replays_csv(const struct replays *r, struct buf *out)
         for (uint32_t k = 0; k <= r->fill; k++) {
             if (row->series[k] >= 0)
                 buf_printf(out, "%.*s,%.*s,%.*s,%u,%.4f\n", STR_ARG(row->workload->name),
-                           STR_ARG(row->policy->name), STR_ARG(show_order(row)), k,
-                           row->series[k]);
+                           STR_ARG(row->policy->name), STR_ARG(show_order(row)), k, row->series[k]);
         }
     }
 }
 
-void show_replays(const struct replays *r, enum sim_output output, struct arena *a,
-                  struct buf *out)
+void show_replays(const struct replays *r, enum sim_output output, struct arena *a, struct buf *out)
 {
     if (output == SIM_JSON)
         show_replays_json(r, out);
@@ -199,7 +197,8 @@ static void show_churns_json(const struct churns *c, struct buf *out)
 
 static void show_churns_csv(const struct churns *c, struct buf *out)
 {
-    buf_put(out, STR("workload,policy,load,runs,rejected_percent,standard_error,allocated_percent\n"));
+    buf_put(out,
+            STR("workload,policy,load,runs,rejected_percent,standard_error,allocated_percent\n"));
     for (size_t i = 0; i < c->n; i++)
         buf_printf(out, "%.*s,%.*s,%.4g,%u,%.4f,%.4f,%.4f\n", STR_ARG(c->rows[i].workload->name),
                    STR_ARG(c->rows[i].policy->name), c->rows[i].load, c->rows[i].runs,

@@ -27,8 +27,7 @@ static enum errc source_read_file(struct str path, source_read_fn *read, struct 
 {
     struct buf text;
     buf_init(&text, LIMIT_SIM_FILE_BYTES);
-    enum errc code =
-        file_read(str_eq(path, STR("-")) ? STR("/dev/stdin") : path, &text, e);
+    enum errc code = file_read(str_eq(path, STR("-")) ? STR("/dev/stdin") : path, &text, e);
     if (code == OK)
         code = read(path, buf_str(&text), a, ret, e);
     buf_done(&text);
@@ -59,8 +58,7 @@ enum errc source_open(struct source *s, const struct sim_args *a, struct err *re
     arena_init(&s->arena, LIMIT_SIM_BYTES);
     if (a->cluster.p == NULL)
         return source_open_trace(s, a, reterr);
-    enum errc code =
-        source_read_file(a->cluster, dump_read, &s->arena, &s->workloads[0], reterr);
+    enum errc code = source_read_file(a->cluster, dump_read, &s->arena, &s->workloads[0], reterr);
     s->n = 1;
     return code == OK ? sim_workload_measure(&s->workloads[0], reterr) : code;
 }

@@ -78,7 +78,6 @@ static enum errc trace_read_node(const struct csv *c, const struct node_columns 
     return OK;
 }
 
-
 enum errc trace_read_nodes(struct str path, struct str text, struct arena *a,
                            struct sim_workload *ret, struct err *reterr)
 {
@@ -133,8 +132,7 @@ struct pod_row {
     uint32_t shape;
 };
 
-static enum errc trace_find_pod_columns(const struct csv *c, struct pod_columns *ret,
-                                        struct err *e)
+static enum errc trace_find_pod_columns(const struct csv *c, struct pod_columns *ret, struct err *e)
 {
     enum errc code = csv_column(c, "name", &ret->name, e);
     if (code == OK)
@@ -158,7 +156,7 @@ static enum errc trace_read_models(const struct csv *c, size_t at, struct buf *r
     for (size_t i = 0; i < text.n; i++) {
         if (text.p[i] == '!' || text.p[i] == '*')
             return csv_refuse(c, at, "must be names of models with | between them", e);
-        buf_putc(ret, text.p[i] == '|' ? ',' : text.p[i]);
+        buf_put(ret, text.p[i] == '|' ? STR(",") : (struct str){text.p + i, 1});
     }
     return OK;
 }
@@ -261,7 +259,8 @@ static enum errc trace_read_rows(struct csv *c, struct sim_shapes *shapes, struc
         code = csv_next(c, &more, e);
         if (code != OK || !more)
             break;
-        *ret = *ret_n == LIMIT_SIM_PODS ? NULL : arena_grow(rows, *ret, *ret_n, &cap, sizeof(**ret));
+        *ret =
+            *ret_n == LIMIT_SIM_PODS ? NULL : arena_grow(rows, *ret, *ret_n, &cap, sizeof(**ret));
         if (*ret == NULL)
             return trace_full(c, rows, e);
         (*ret)[*ret_n].name = c->fields[at.name];

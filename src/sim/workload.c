@@ -12,8 +12,8 @@ static const struct map_seed workload_seed = {UINT64_C(0x736861706573), UINT64_C
 
 static uint64_t workload_hash(const struct request *r)
 {
-    const uint64_t words[] = {(uint64_t)r->host.cpu, (uint64_t)r->host.memory, (uint64_t)r->mem, r->cards,
-                              map_hash(workload_seed, r->models)};
+    const uint64_t words[] = {(uint64_t)r->host.cpu, (uint64_t)r->host.memory, (uint64_t)r->mem,
+                              r->cards, map_hash(workload_seed, r->models)};
     return map_hash(workload_seed, (struct str){(const char *)words, sizeof(words)});
 }
 
@@ -125,6 +125,7 @@ enum errc sim_workload_add(struct sim_workload *w, const struct pod_view *view, 
     enum errc code = sim_shapes_add(&one, view, ret, reterr);
     if (code != OK)
         return code;
+    assert(one.n == 1 && one.all != NULL);
     struct sim_shape *all = arena_array(a, (size_t)w->n_shapes + 1, sizeof(*all));
     if (all == NULL)
         return workload_full(a, reterr);
@@ -141,10 +142,10 @@ enum errc sim_workload_add(struct sim_workload *w, const struct pod_view *view, 
 struct node_view sim_node_keep(const struct node_view *view, struct arena *a)
 {
     struct node_view n = *view;
-    struct str *const texts[] = {&n.name,      &n.mem,       &n.count,    &n.mem_allocatable,
-                                 &n.cpu, &n.memory,
-                                 &n.exclusive, &n.placement, &n.max_pods, &n.model,
-                                 &n.pool,      &n.isolation, &n.cordoned, &n.exclusive_cards};
+    struct str *const texts[] = {
+        &n.name,   &n.mem,       &n.count,     &n.mem_allocatable, &n.cpu,
+        &n.memory, &n.exclusive, &n.placement, &n.max_pods,        &n.model,
+        &n.pool,   &n.isolation, &n.cordoned,  &n.exclusive_cards};
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         *texts[i] = workload_dup(a, *texts[i]);
     struct card_view *cards = n.n_cards == 0 ? NULL : arena_array(a, n.n_cards, sizeof(*cards));

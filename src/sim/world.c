@@ -205,8 +205,8 @@ static uint32_t world_choose(struct world *w, uint32_t shape, const struct reque
         if (score == SCORE_NONE || score < best)
             continue;
         equal = score == best ? equal + 1 : 1;
-        bool taken = score > best || (w->settings.ties == SIM_TIES_POD &&
-                                      rng_below(&w->rng, equal) == 0);
+        bool taken =
+            score > best || (w->settings.ties == SIM_TIES_POD && rng_below(&w->rng, equal) == 0);
         best = score;
         found = taken ? i : found;
     }
@@ -241,12 +241,10 @@ static enum errc world_bind(struct world *w, uint32_t at, const struct request *
 {
     struct effect effect;
     struct str node = w->places[at].node->name;
-    struct cache_event reserve = {.type = CACHE_RESERVE,
-                                  .reserve = {.uid = v->uid,
-                                              .namespace = v->namespace,
-                                              .name = v->name,
-                                              .node = node,
-                                              .request = r}};
+    struct cache_event reserve = {
+        .type = CACHE_RESERVE,
+        .reserve = {
+            .uid = v->uid, .namespace = v->namespace, .name = v->name, .node = node, .request = r}};
     struct cache_event confirm = {.type = CACHE_CONFIRM, .holder = {.uid = v->uid}};
     enum errc code = world_apply(w, &reserve, &effect, e);
     if (code != OK)
@@ -305,7 +303,8 @@ static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v
     if (at == UINT32_MAX)
         return OK;
     int64_t used = w->places[at].node->used;
-    enum errc code = request_wants(&r) ? world_bind(w, at, &r, v, e) : world_bind_other(w, at, v, e);
+    enum errc code =
+        request_wants(&r) ? world_bind(w, at, &r, v, e) : world_bind_other(w, at, v, e);
     if (code == OK)
         world_note(w, at, used);
     return code;

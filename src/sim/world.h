@@ -51,7 +51,7 @@ struct world {
     struct rng rng;
     struct world_place *places; /* in the order that breaks ties */
     uint32_t n_places;
-    uint32_t *place_of; /* by the number of a workload's node */
+    uint32_t *place_of;       /* by the number of a workload's node */
     struct world_memo *memos; /* by shape and place; NULL: they would be too many */
     uint64_t serial;          /* of the last pod */
     int64_t capacity;         /* card memory */

@@ -69,9 +69,8 @@ START_TEST(reads_loads)
     char words[512];
     struct sim_args a;
     struct err e = ERR_INIT;
-    ck_assert_ok(parse("churn --nodes n --pods p --load 1,0.0001,2.5", words, sizeof(words), &a,
-                       &e),
-                 &e);
+    ck_assert_ok(
+        parse("churn --nodes n --pods p --load 1,0.0001,2.5", words, sizeof(words), &a, &e), &e);
     ck_assert_uint_eq(a.n_loads, 3);
     ck_assert_double_eq(a.loads[0], 1);
     ck_assert_double_eq_tol(a.loads[1], 0.0001, 1e-12);
@@ -107,8 +106,7 @@ static const struct {
     {"replay --nodes", "--nodes needs a value: FILE"},
     {"replay --nodes=", "--nodes: the value is empty"},
     {"replay --check=yes", "--check takes no value"},
-    {"replay --policy fit",
-     "--policy: \"fit\" must be binpack, spread or bestfit"},
+    {"replay --policy fit", "--policy: \"fit\" must be binpack, spread or bestfit"},
     {"replay --policy binpack,", "--policy: \"\" must be binpack, spread or bestfit"},
     {"replay --seeds 0", "--seeds: \"0\" must be a number from 1 to 10000"},
     {"replay --fill 1001", "--fill: \"1001\" must be a number from 1 to 1000"},

@@ -5,16 +5,16 @@
 #include "sim/fit.h"
 #include "sim/replay.h"
 
-#define NODE(name, cards, mem)                                                             \
-    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"" name "\"},\"status\":{\"capacity\":{"    \
-    "\"aliyun.com/gpu-mem\":\"" mem "\",\"aliyun.com/gpu-count\":\"" cards "\"},"          \
+#define NODE(name, cards, mem)                                                           \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"" name "\"},\"status\":{\"capacity\":{" \
+    "\"aliyun.com/gpu-mem\":\"" mem "\",\"aliyun.com/gpu-count\":\"" cards "\"},"        \
     "\"allocatable\":{\"cpu\":\"8\",\"memory\":\"64Gi\",\"aliyun.com/gpu-mem\":\"" mem "\"}}}"
 
 /* more: further members of the metadata, each with a comma before it. */
-#define POD(name, created, more, spec, phase, limits)                                     \
+#define POD(name, created, more, spec, phase, limits)                                            \
     "{\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"uid\":\"" name "\",\"name\":\"" name \
-    "\",\"creationTimestamp\":\"2026-11-2" created "T00:00:00Z\"" more "},\"spec\":{" spec \
-    "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{" limits                  \
+    "\",\"creationTimestamp\":\"2026-11-2" created "T00:00:00Z\"" more "},\"spec\":{" spec       \
+    "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{" limits                         \
     "}}}]},\"status\":{\"phase\":\"" phase "\"}}"
 
 #define ON(node)    "\"nodeName\":\"" node "\","
@@ -24,15 +24,27 @@
 /* Two nodes with two cards of 16. "late" came first into the list; "b" holds card 1; "cpu" asks for
  * no card; "done" has ended; "bad" can't be read. */
 static const char cluster[] =
-    "{\"kind\":\"List\",\"items\":[" NODE("n2", "2", "32") "," NODE("n1", "2", "32") ","
-    POD("late", "5", "", "", "Pending", MEM("16")) ","
-    POD("b", "2", CARD("1"), ON("n1"), "Running", MEM("10")) ","
-    POD("a", "2", CARD("0"), ON("n1"), "Running", MEM("6") ",\"cpu\":\"2\"") ","
-    POD("cpu", "1", "", ON("n1"), "Running", "\"cpu\":\"3\"") ","
-    POD("done", "1", CARD("0"), ON("n1"), "Succeeded", MEM("16")) ","
-    POD("bad", "1", "", "", "Pending", MEM("1.5")) ","
-    POD("lost", "3", CARD("0"), ON("gone"), "Running", MEM("1")) ","
-    "{\"kind\":\"ConfigMap\"}]}";
+    "{\"kind\":\"List\",\"items\":[" NODE("n2", "2", "32") "," NODE("n1", "2", "32") "," POD("late", "5", "", "", "Pending", MEM("16")) "," POD(
+        "b", "2", CARD("1"), ON("n1"), "Running",
+        MEM("10")) "," POD("a", "2", CARD("0"), ON("n1"), "Running",
+                           MEM("6") ",\"cpu\":\"2\"") "," POD("cpu", "1", "", ON("n1"), "Running",
+                                                              "\"cpu\":\"3\"") "," POD("done", "1",
+                                                                                       CARD("0"),
+                                                                                       ON("n1"),
+                                                                                       "Succeeded",
+                                                                                       MEM("16")) "," POD("bad",
+                                                                                                          "1",
+                                                                                                          "",
+                                                                                                          "",
+                                                                                                          "Pending",
+                                                                                                          MEM("1.5")) "," POD("lost",
+                                                                                                                              "3",
+                                                                                                                              CARD(
+                                                                                                                                  "0"),
+                                                                                                                              ON("gone"),
+                                                                                                                              "Running",
+                                                                                                                              MEM("1")) ","
+                                                                                                                                        "{\"kind\":\"ConfigMap\"}]}";
 
 static enum errc read_text(const char *text, struct arena *a, struct sim_workload *ret,
                            struct err *e)
@@ -94,11 +106,13 @@ START_TEST(holds_the_pods_that_are_there)
     struct err e = ERR_INIT;
     struct sim_policy policy = sim_data_policy("binpack");
     struct world_settings s = {.workload = &w, .policy = &policy, .checked = true};
+
     static const struct {
         enum sim_held_pods held;
         int64_t allocated;
         int64_t cpu;
     } rows[] = {{SIM_HELD_NONE, 0, 0}, {SIM_HELD_OTHERS, 0, 3000}, {SIM_HELD_ALL, 16, 5000}};
+
     ck_assert_ok(read_text(cluster, &a, &w, &e), &e);
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         s.held = rows[i].held;
@@ -171,8 +185,8 @@ START_TEST(fits_until_something_stops_it)
     struct fit_answer f;
     uint32_t shape = 0;
     struct container_view c = {.name = STR("c"), .kind = CONTAINER_MAIN};
-    struct pod_view pod = {.namespace = STR("ns"), .containers = &c, .n_containers = 1,
-                           .n_mains = 1};
+    struct pod_view pod = {
+        .namespace = STR("ns"), .containers = &c, .n_containers = 1, .n_mains = 1};
     c.mem = str_of(fits[_i].mem);
     pod.host.cpu = fits[_i].cpu;
     struct sim_args args = args_of("binpack");
@@ -191,14 +205,19 @@ END_TEST
 
 /* Three pods of 16 on a node whose two cards are taken, and one of 40, which fits on no card. */
 static const char waiting[] =
-    "{\"kind\":\"List\",\"items\":[" NODE("n1", "2", "32") ","
-    POD("a", "2", CARD("0"), ON("n1"), "Running", MEM("16")) ","
-    POD("b", "2", CARD("1"), ON("n1"), "Running", MEM("8")) ","
-    POD("p1", "3", "", "", "Pending", MEM("16")) ","
-    POD("p2", "3", "", "", "Pending", MEM("16")) ","
-    POD("p3", "3", "", "", "Pending", MEM("16")) ","
-    POD("small", "3", "", "", "Pending", MEM("8")) ","
-    POD("big", "3", "", "", "Pending", MEM("40")) "]}";
+    "{\"kind\":\"List\",\"items\":[" NODE("n1", "2", "32") "," POD("a", "2", CARD("0"), ON("n1"), "Running", MEM("16")) "," POD(
+        "b", "2", CARD("1"), ON("n1"), "Running",
+        MEM("8")) "," POD("p1", "3", "", "", "Pending",
+                          MEM("16")) "," POD("p2", "3", "", "", "Pending",
+                                             MEM("16")) "," POD("p3", "3", "", "", "Pending",
+                                                                MEM("16")) "," POD("small", "3", "",
+                                                                                   "", "Pending",
+                                                                                   MEM("8")) "," POD("big",
+                                                                                                     "3",
+                                                                                                     "",
+                                                                                                     "",
+                                                                                                     "Pending",
+                                                                                                     MEM("40")) "]}";
 
 static const struct {
     const char *add;

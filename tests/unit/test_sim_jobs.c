@@ -1,4 +1,5 @@
-/* Jobs in child processes: their results come in order, and a job that fails or crashes is named. */
+/* Jobs in child processes: their results come in order, and a job that fails or crashes is named.
+ */
 #include "sim/jobs.h"
 #include "sim/limit.h"
 #include "unit.h"
@@ -50,12 +51,8 @@ static void scene_name(void *ctx, uint32_t job, struct buf *ret)
 
 static enum errc scene_play(struct scene *s, uint32_t width, struct err *e)
 {
-    struct jobs j = {.n = N,
-                     .width = width,
-                     .ctx = s,
-                     .run = scene_run,
-                     .take = scene_take,
-                     .name = scene_name};
+    struct jobs j = {
+        .n = N, .width = width, .ctx = s, .run = scene_run, .take = scene_take, .name = scene_name};
     return jobs_run(&j, e);
 }
 

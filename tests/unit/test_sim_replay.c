@@ -17,11 +17,9 @@ static void run_open(struct run *r, const char *nodes, const char *pods, const c
 {
     sim_data_read(&r->arena, nodes, pods, &r->workload);
     r->policy = sim_data_policy(policy);
-    r->settings = (struct replay_settings){.world = {.workload = &r->workload,
-                                                     .policy = &r->policy,
-                                                     .seed = 1,
-                                                     .checked = true},
-                                           .fill = 200};
+    r->settings = (struct replay_settings){
+        .world = {.workload = &r->workload, .policy = &r->policy, .seed = 1, .checked = true},
+        .fill = 200};
 }
 
 static void run_replay(struct run *r)
@@ -91,7 +89,8 @@ START_TEST(leaves_out_pods_above_it)
 {
     struct run r;
     run_open(&r, NODE_HEADS "n,64000,1024,4,T4\n",
-             POD_HEADS "a,1,1,1,1000,\nb,1,1,1,1000,\nc,1,1,1,1000,\nd,1,1,1,1000,\ne,1,1,1,1000,\n",
+             POD_HEADS
+             "a,1,1,1,1000,\nb,1,1,1,1000,\nc,1,1,1,1000,\nd,1,1,1,1000,\ne,1,1,1,1000,\n",
              "binpack");
     r.settings.fill = 75;
     run_replay(&r);
@@ -106,11 +105,11 @@ START_TEST(respects_cpu_memory_and_models)
 {
     struct run r;
     run_open(&r, NODE_HEADS "few,1000,64,8,T4\nmany,64000,4096,8,G2\nbare,64000,4096,0,\n",
-             POD_HEADS "cpu,2000,1,1,1000,T4\n"    /* the T4 has one core */
-                       "memory,1,128,1,1000,T4\n"  /* and 64 MiB */
+             POD_HEADS "cpu,2000,1,1,1000,T4\n"   /* the T4 has one core */
+                       "memory,1,128,1,1000,T4\n" /* and 64 MiB */
                        "good,1000,64,1,1000,T4|G3\n"
-                       "late,1,1,1,1000,T4\n"      /* all cores are taken */
-                       "other,60000,1,0,0,\n"      /* without a card: two nodes have room */
+                       "late,1,1,1,1000,T4\n" /* all cores are taken */
+                       "other,60000,1,0,0,\n" /* without a card: two nodes have room */
                        "other2,60000,1,0,0,\n"
                        "other3,60000,1,0,0,\n",
              "binpack");
@@ -138,7 +137,9 @@ static void random_trace(struct buf *nodes, struct buf *pods, unsigned n_nodes, 
         unsigned milli = cards > 1 ? 1000 : 50 * (1 + rng_below(&rng, 20));
         buf_printf(pods, "p%u,%u,%u,%u,%u,%s\n", i, 500 * rng_below(&rng, 16),
                    256 * rng_below(&rng, 16), cards, milli,
-                   rng_below(&rng, 3) > 0 ? "" : rng_below(&rng, 2) == 0 ? "T4" : "G2|T4");
+                   rng_below(&rng, 3) > 0    ? ""
+                   : rng_below(&rng, 2) == 0 ? "T4"
+                                             : "G2|T4");
     }
 }
 
@@ -202,7 +203,8 @@ START_TEST(keeps_count_of_what_runs)
 
 END_TEST
 
-/* What is remembered of a node is what an evaluation says: without the memos the run is the same. */
+/* What is remembered of a node is what an evaluation says: without the memos the run is the same.
+ */
 START_TEST(is_the_same_without_memos)
 {
     struct run r;

@@ -11,6 +11,7 @@ START_TEST(test_is_the_published_generator)
     ck_assert_uint_eq(rng_next(&r), UINT64_C(1509978240));
     ck_assert_uint_eq(rng_next(&r), UINT64_C(1215971899390074240));
 }
+
 END_TEST
 
 START_TEST(test_repeats_by_seed_and_stream)
@@ -30,6 +31,7 @@ START_TEST(test_repeats_by_seed_and_stream)
         ck_assert_uint_ne(x, rng_next(&other_stream));
     }
 }
+
 END_TEST
 
 START_TEST(test_draws_each_number_equally_often)
@@ -43,6 +45,7 @@ START_TEST(test_draws_each_number_equally_often)
         ck_assert_msg(counts[i] > 9600 && counts[i] < 10400, "%zu: %u", i, counts[i]);
     ck_assert_uint_eq(rng_below(&r, 1), 0);
 }
+
 END_TEST
 
 /* Each of the six orders of three items, as often as the others. */
@@ -64,6 +67,7 @@ START_TEST(test_shuffles_into_each_order)
     }
     ck_assert_uint_eq(orders, 6);
 }
+
 END_TEST
 
 START_TEST(test_exponential_has_its_mean)
@@ -78,6 +82,7 @@ START_TEST(test_exponential_has_its_mean)
     }
     ck_assert_double_eq_tol(sum / 100000, 2.5, 0.03);
 }
+
 END_TEST
 
 int main(void)

@@ -340,6 +340,8 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
     if (code == OK)
         code = daemon_open_reload(d, reterr);
     if (code == OK)
+        learn_start(&d->service.learn, s->loop, &d->service.cache);
+    if (code == OK)
         code = daemon_open_drain(d, reterr);
     if (code == OK)
         code = daemon_open_server(d, reterr);
@@ -352,6 +354,7 @@ void daemon_close(struct daemon *d)
         return;
     reload_stop(d->reload);
     drain_close(&d->drain);
+    learn_stop(&d->service.learn);
     query_end(&d->service);
     d->service.evictor = evictor_free(d->service.evictor);
     d->service.binder = bind_free(d->service.binder);

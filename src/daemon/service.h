@@ -11,6 +11,7 @@
 #include "daemon/backend/embedded.h"
 #include "daemon/backend/leader_label.h"
 #include "daemon/bind/bind.h"
+#include "daemon/learn.h"
 #include "daemon/metrics/metrics.h"
 #include "io/http_server.h"
 #include "kube/events.h"
@@ -26,6 +27,7 @@ struct service {
     struct backend *backend;
     struct binder *binder;
     struct advise advise;
+    struct learn learn;
     struct events *events;      /* NULL with the embedded cluster: see events_post */
     struct embedded *embedded;  /* NULL: a Kubernetes cluster */
     struct leader_label *label; /* NULL: no pod is labelled */

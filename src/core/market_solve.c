@@ -54,10 +54,12 @@ struct solve_class {
     uint8_t steps[SHAPES_MAX]; /* by solve_shape: hundredths on each card; 0: it does not fit */
     uint32_t sizes[FULL];      /* the different ones of shapes with one card */
     uint32_t n_sizes;
-    uint32_t most; /* free cards of one node */
+    uint32_t most; /* cards on one node, at most MARKET_FREE_MAX */
     by_rate w[FULL + 1];
     by_rate z[FULL + 1];
     by_rate part[FULL + 1]; /* v */
+    by_rate growth; /* F(k) would overflow: f and e are divided by exp(growth) for each card */
+    by_rate one;    /* what a card without a pod of several cards counts */
     by_rate e[MARKET_FREE_MAX + 1];
     by_rate f[MARKET_FREE_MAX + 1]; /* F */
     by_rate free[MARKET_FREE_MAX + 1];
@@ -245,6 +247,19 @@ static uint32_t *solve_find_stock(const struct market_solve *s, uint32_t *table,
     }
 }
 
+/* How many cards of each class a node has, idle or not: they may become idle. */
+static void solve_note_most(struct market_solve *s, const struct node *n)
+{
+    uint32_t counts[MARKET_KINDS] = {0};
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (n->cards[i].kind == 0)
+            continue;
+        uint8_t class = s->class_of[n->cards[i].kind - 1];
+        uint32_t *most = &s->classes[class].most;
+        *most = MAX_OF(*most, MIN_OF(++counts[class], (uint32_t)MARKET_FREE_MAX));
+    }
+}
+
 static void solve_count_idle(struct market_solve *s, const struct solve_stock *x)
 {
     s->idle_cores += x->cores;
@@ -264,6 +279,7 @@ static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, u
          n = map_next(nodes, &cursor)) {
         struct solve_stock x = {
             .nodes = 1, .cores = (double)market_cores(n) / 1000, .first = end};
+        solve_note_most(s, n);
         x.n = solve_copy_cards(s, n, &s->items[end]);
         if (x.n == 0)
             continue;
@@ -356,12 +372,22 @@ static void solve_bids(const struct market_solve *s, const struct solve_shape *x
         ret[l] = at;
 }
 
-/* The same, less what the pod's cards are worth to pods with one card. */
+/* ln of the same, less what the pod's cards are worth to pods with one card. */
+static void solve_log_bids_of_several(const struct market_solve *s, const struct solve_class *c,
+                                      const struct solve_shape *x, by_rate ret)
+{
+    for (unsigned l = 0; l < RATES; l++) {
+        double log_bid = (x->price - s->rates[l] * x->cores - x->cards * c->part[FULL][l]) / TAU;
+        ret[l] = MIN_OF(log_bid, EXPONENT_MAX);
+    }
+}
+
 static void solve_bids_of_several(const struct market_solve *s, const struct solve_class *c,
                                   const struct solve_shape *x, by_rate ret)
 {
+    solve_log_bids_of_several(s, c, x, ret);
     for (unsigned l = 0; l < RATES; l++)
-        ret[l] = solve_exp((x->price - s->rates[l] * x->cores - x->cards * c->part[FULL][l]) / TAU);
+        ret[l] = exp(ret[l] - x->cards * c->growth[l]);
 }
 
 static void solve_add(by_rate to, const by_rate x)
@@ -376,10 +402,10 @@ static void solve_add_product(by_rate to, const by_rate x, const by_rate y)
         to[l] += x[l] * y[l];
 }
 
-/* Whether the shape asks for several cards of this class, and so few that a node may have them. */
+/* Whether the shape asks for several cards of this class, and so few that a node has them. */
 static bool solve_is_several(const struct solve_class *c, const struct solve_shape *x, uint32_t j)
 {
-    return x->cards > 1 && x->cards <= MARKET_FREE_MAX && c->steps[j] > 0;
+    return x->cards > 1 && x->cards <= c->most && c->steps[j] > 0;
 }
 
 static void solve_value_parts(const struct market_solve *s, struct solve_class *c)
@@ -402,9 +428,26 @@ static void solve_value_parts(const struct market_solve *s, struct solve_class *
     }
 }
 
+/* No term of F(k) grows faster than exp(growth) with each card. */
+static void solve_find_growth(const struct market_solve *s, struct solve_class *c)
+{
+    memset(c->growth, 0, sizeof(c->growth));
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        by_rate logs;
+        if (!solve_is_several(c, &s->shapes[j], j))
+            continue;
+        solve_log_bids_of_several(s, c, &s->shapes[j], logs);
+        for (unsigned l = 0; l < RATES; l++)
+            c->growth[l] = MAX_OF(c->growth[l], logs[l] / s->shapes[j].cards);
+    }
+    for (unsigned l = 0; l < RATES; l++)
+        c->one[l] = exp(-c->growth[l]);
+}
+
 static void solve_value_frees(const struct market_solve *s, struct solve_class *c)
 {
     memset(c->e, 0, sizeof(c->e));
+    solve_find_growth(s, c);
     for (uint32_t j = 0; j < s->n_shapes; j++) {
         by_rate bids;
         if (!solve_is_several(c, &s->shapes[j], j))
@@ -414,16 +457,18 @@ static void solve_value_frees(const struct market_solve *s, struct solve_class *
     }
     for (unsigned l = 0; l < RATES; l++)
         c->f[0][l] = 1;
-    for (uint32_t k = 1; k <= MARKET_FREE_MAX; k++) {
-        memcpy(c->f[k], c->f[k - 1], sizeof(c->f[k]));
+    for (uint32_t k = 1; k <= c->most; k++) {
+        memset(c->f[k], 0, sizeof(c->f[k]));
+        solve_add_product(c->f[k], c->one, c->f[k - 1]);
         for (uint32_t n = 2; n <= k; n++) {
             if (c->e[n][0] > 0)
                 solve_add_product(c->f[k], c->e[n], c->f[k - n]);
         }
     }
-    for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++) {
+    for (uint32_t k = 0; k <= c->most; k++) {
         for (unsigned l = 0; l < RATES; l++)
-            c->free[k][l] = k * c->part[FULL][l] + TAU * log(c->f[k][l]);
+            c->free[k][l] =
+                k * (c->part[FULL][l] + TAU * c->growth[l]) + TAU * log(c->f[k][l]);
     }
 }
 
@@ -449,7 +494,7 @@ static void solve_weigh_rates(const struct market_solve *s, const struct solve_s
     for (uint32_t i = 0; i < x->n; i++) {
         const struct solve_item *it = &s->items[x->first + i];
         const struct solve_class *c = &s->classes[it->class];
-        uint32_t k = MIN_OF(it->count, (uint32_t)MARKET_FREE_MAX);
+        uint32_t k = MIN_OF((uint32_t)it->count, c->most);
         uint32_t rest = it->left == FULL ? it->count - k : it->count;
         for (unsigned l = 0; l < RATES; l++)
             ret[l] += rest * c->part[it->left][l] + (it->left == FULL ? c->free[k][l] : 0);
@@ -472,7 +517,7 @@ static void solve_meet_stock(struct market_solve *s, const struct solve_stock *x
     for (uint32_t i = 0; i < x->n; i++) {
         const struct solve_item *it = &s->items[x->first + i];
         struct solve_class *c = &s->classes[it->class];
-        uint32_t k = it->left == FULL ? MIN_OF(it->count, (uint32_t)MARKET_FREE_MAX) : 0;
+        uint32_t k = it->left == FULL ? MIN_OF((uint32_t)it->count, c->most) : 0;
         if (k > 0)
             solve_add(c->frees_met[k], weights);
         for (unsigned l = 0; l < RATES; l++)
@@ -494,14 +539,14 @@ static void solve_supply_several(struct market_solve *s, struct solve_class *c)
 {
     by_rate back[MARKET_FREE_MAX + 1] = {{0}};
     by_rate uses[MARKET_FREE_MAX + 1] = {{0}};
-    for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++) {
+    for (uint32_t k = 0; k <= c->most; k++) {
         for (unsigned l = 0; l < RATES; l++) {
             back[k][l] = c->frees_met[k][l] / c->f[k][l];
             c->parts_met[FULL][l] += k * c->frees_met[k][l];
         }
     }
-    for (uint32_t k = MARKET_FREE_MAX; k > 0; k--) {
-        solve_add(back[k - 1], back[k]);
+    for (uint32_t k = c->most; k > 0; k--) {
+        solve_add_product(back[k - 1], back[k], c->one);
         for (uint32_t n = 2; n <= k; n++) {
             if (c->e[n][0] == 0)
                 continue;
@@ -675,8 +720,10 @@ static void solve_round(const struct solve_class *c, struct market_values *ret)
     for (unsigned l = 0; l < RATES; l++) {
         for (uint32_t r = 0; r <= FULL; r++)
             ret->part[r][l] = solve_millionths(c->part[r][l]);
-        for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++)
-            ret->free[k][l] = solve_millionths(c->free[k][l]);
+        for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++) {
+            uint32_t known = MIN_OF(k, c->most);
+            ret->free[k][l] = solve_millionths(c->free[known][l] + (k - known) * c->part[FULL][l]);
+        }
     }
 }
 

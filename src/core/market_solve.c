@@ -26,6 +26,9 @@
 #define RATE_SPAN  0.4  /* cards per core */
 #define CORE_WORTH 0.01 /* cards: what a core counts for in a shape's worth */
 
+/* The part of the prices that is for an empty cluster, where all pods that come will leave. */
+#define EMPTY_PART 0.03
+
 #define FIRST_ITERATIONS 100
 #define ITERATIONS       20
 
@@ -212,17 +215,18 @@ static uint32_t solve_add_card(struct solve_item *items, uint32_t n, struct solv
     return n + 1;
 }
 
-static uint32_t solve_copy_cards(const struct market_solve *s, const struct node *n,
+/* empty: as if no pod were on the node. */
+static uint32_t solve_copy_cards(const struct market_solve *s, const struct node *n, bool empty,
                                  struct solve_item *ret)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
-        if (c->left > 0 && c->kind > 0)
+        uint8_t left = empty && card_usable(c) && c->total > 0 ? FULL : c->left;
+        if (left > 0 && c->kind > 0)
             count = solve_add_card(
                 ret, count,
-                (struct solve_item){
-                    .class = s->class_of[c->kind - 1], .left = c->left, .count = 1});
+                (struct solve_item){.class = s->class_of[c->kind - 1], .left = left, .count = 1});
     }
     return count;
 }
@@ -262,55 +266,69 @@ static void solve_note_most(struct market_solve *s, const struct node *n)
 
 static void solve_count_idle(struct market_solve *s, const struct solve_stock *x)
 {
-    s->idle_cores += x->cores;
+    s->idle_cores += x->nodes * x->cores;
     for (uint32_t i = 0; i < x->n; i++) {
         const struct solve_item *it = &s->items[x->first + i];
-        s->idle_cards += (double)it->left * it->count / FULL;
+        s->idle_cards += x->nodes * it->left * it->count / FULL;
     }
 }
 
+/* A table that finds equal stocks: numbers plus 1. */
+struct stock_index {
+    uint32_t *slots;
+    size_t mask;
+    uint32_t end; /* of the items */
+};
+
 /* Equal idle parts are evaluated once. On an empty cluster there are few different ones. */
-static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, uint32_t *table,
-                              size_t mask)
+static void solve_add_stock(struct market_solve *s, struct stock_index *index,
+                            const struct node *n, bool empty, double weight)
 {
-    uint32_t end = 0;
+    int64_t cpu = empty ? market_cores_of(n->host_total.cpu) : market_cores(n);
+    struct solve_stock x = {.nodes = weight, .cores = (double)cpu / 1000, .first = index->end};
+    x.n = solve_copy_cards(s, n, empty, &s->items[index->end]);
+    if (x.n == 0 || weight <= 0)
+        return;
+    solve_count_idle(s, &x);
+    uint32_t *at = solve_find_stock(s, index->slots, index->mask, &x);
+    if (*at != 0) {
+        s->stocks[*at - 1].nodes += weight;
+        return;
+    }
+    s->stocks[s->n_stocks++] = x;
+    *at = s->n_stocks;
+    index->end += x.n;
+}
+
+static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, double turnover,
+                              struct stock_index *index)
+{
     size_t cursor = 0;
     for (const struct node *n = map_next(nodes, &cursor); n != NULL;
          n = map_next(nodes, &cursor)) {
-        struct solve_stock x = {
-            .nodes = 1, .cores = (double)market_cores(n) / 1000, .first = end};
         solve_note_most(s, n);
-        x.n = solve_copy_cards(s, n, &s->items[end]);
-        if (x.n == 0)
-            continue;
-        solve_count_idle(s, &x);
-        uint32_t *at = solve_find_stock(s, table, mask, &x);
-        if (*at != 0) {
-            s->stocks[*at - 1].nodes++;
-            continue;
-        }
-        s->stocks[s->n_stocks++] = x;
-        *at = s->n_stocks;
-        end += x.n;
+        solve_add_stock(s, index, n, false, 1 - EMPTY_PART * turnover);
+        solve_add_stock(s, index, n, true, EMPTY_PART * turnover);
     }
 }
 
-static bool solve_take_stocks(struct market_solve *s, const struct map *nodes)
+static bool solve_take_stocks(struct market_solve *s, const struct map *nodes, double turnover)
 {
     size_t cards = 0;
     size_t slots = 16;
     size_t cursor = 0;
     for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor))
         cards += n->n_cards;
-    while (slots < 2 * nodes->n)
+    while (slots < 4 * nodes->n)
         slots *= 2;
-    uint32_t *table = mem_alloc(slots * sizeof(*table));
-    s->stocks = mem_alloc((nodes->n + 1) * sizeof(*s->stocks));
-    s->items = mem_alloc((cards + 1) * sizeof(*s->items));
-    bool there = table != NULL && s->stocks != NULL && s->items != NULL;
+    struct stock_index index = {.slots = mem_alloc(slots * sizeof(*index.slots)),
+                                .mask = slots - 1};
+    s->stocks = mem_alloc((2 * nodes->n + 1) * sizeof(*s->stocks));
+    s->items = mem_alloc((2 * cards + 1) * sizeof(*s->items));
+    bool there = index.slots != NULL && s->stocks != NULL && s->items != NULL;
     if (there)
-        solve_fill_stocks(s, nodes, table, slots - 1);
-    mem_free(table);
+        solve_fill_stocks(s, nodes, turnover, &index);
+    mem_free(index.slots);
     return there;
 }
 
@@ -342,7 +360,7 @@ static bool solve_init(struct market_solve *s, const struct market *m, const str
     solve_take_shapes(s, m, cards_of);
     for (uint32_t j = 0; j < s->n_shapes; j++)
         filled += s->shapes[j].share * s->shapes[j].filled;
-    if (filled <= 0 || !solve_take_classes(s, m) || !solve_take_stocks(s, nodes))
+    if (filled <= 0 || !solve_take_classes(s, m) || !solve_take_stocks(s, nodes, m->turnover))
         return false;
     s->pods = s->idle_cards / filled;
     return true;
@@ -727,6 +745,15 @@ static void solve_round(const struct solve_class *c, struct market_values *ret)
     }
 }
 
+static bool solve_has_several(const struct market_solve *s)
+{
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        if (s->shapes[j].cards > 1)
+            return true;
+    }
+    return false;
+}
+
 bool market_solve_publish(struct market_solve *s, struct market *m)
 {
     struct market_values *values = mem_alloc(s->n_classes * sizeof(*values));
@@ -748,6 +775,7 @@ bool market_solve_publish(struct market_solve *s, struct market *m)
             m->shapes.all[x->index].price = x->price;
     }
     m->core_price = s->core_price;
+    m->drain = solve_has_several(s) ? solve_millionths(m->turnover) : 0;
     m->solved++;
     return true;
 }

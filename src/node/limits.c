@@ -1,5 +1,5 @@
 /* One `track` for each container and card, with a step machine, a timer and a question to the
- * watch of the GPUs. The timer is the pause before a check, or the time limit of its answer. */
+ * watch of the GPUs. The timer is the pause before a check. */
 #include "node/limits.h"
 
 #include "base/log.h"
@@ -129,13 +129,7 @@ static void limits_on_done(struct gpu_limit_request *r)
 static void limits_on_timer(struct timer *timer)
 {
     struct track *t = CONTAINER_OF(timer, struct track, timer);
-    bool asked = t->state.checking;
-    if (asked) {
-        gpu_watch_cancel_limit(&t->request);
-        (void)snprintf(t->why, sizeof(t->why), "the driver has not answered for %llu s",
-                       (unsigned long long)(LIMITS_ANSWER_MS / 1000));
-    }
-    limits_react(t, asked ? LIMIT_ON_UNKNOWN : LIMIT_ON_TIMER);
+    limits_react(t, LIMIT_ON_TIMER);
 }
 
 /* The folder is found by a walk, once: it stays where it is as long as the container runs. */
@@ -170,10 +164,9 @@ static void limits_check(struct track *t)
         limits_react(t, code == ERR_NOTFOUND ? LIMIT_ON_NO_GROUP : LIMIT_ON_UNKNOWN);
         return;
     }
-    t->request.index = t->card;
+    t->request.base.index = t->card;
     t->request.cgroup = str_of(t->folder);
     t->request.on_done = limits_on_done;
-    timer_arm(l->s.loop, &t->timer, LIMITS_ANSWER_MS);
     gpu_watch_limit(l->s.gpu, &t->request);
 }
 
@@ -200,7 +193,7 @@ static void limits_drop(struct track *t)
     if (t->state.missing)
         loop_defer(t->owner->s.loop, &t->owner->late);
     timer_cancel(&t->timer);
-    gpu_watch_cancel_limit(&t->request);
+    gpu_watch_cancel(&t->request.base);
     list_remove(&t->link);
     t->owner->n--;
     mem_free(t);
@@ -246,7 +239,7 @@ static void limits_start(struct track *t, const struct container *c, const struc
         return;
     if (!c->running && t->id[0] == '\0')
         return;
-    gpu_watch_cancel_limit(&t->request);
+    gpu_watch_cancel(&t->request.base);
     t->folder[0] = '\0';
     (void)snprintf(t->id, sizeof(t->id), "%.*s", (int)(c->running ? c->id.n : 0), c->id.p);
     if (__builtin_mul_overflow((uint64_t)s->units, t->owner->s.unit_bytes, &t->request.bytes))

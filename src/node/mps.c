@@ -159,9 +159,9 @@ static void mps_read(struct mps *m, const struct gpu_usage_request *r)
         const struct container *c =
             r->processes[i].mps ? NULL : mps_container(m, r->processes[i].pid);
         if (c != NULL)
-            changed = mps_note(m, r->index, r->processes[i].pid, c) || changed;
+            changed = mps_note(m, r->base.index, r->processes[i].pid, c) || changed;
     }
-    changed = mps_sweep(m, r->index) || changed;
+    changed = mps_sweep(m, r->base.index) || changed;
     if (changed)
         m->s.changed(m->s.ctx);
 }
@@ -179,7 +179,7 @@ static void mps_ask(struct mps *m)
         timer_arm(m->s.loop, &m->timer, MPS_LOOK_MS);
         return;
     }
-    m->request.index = cards[m->at++].index;
+    m->request.base.index = cards[m->at++].index;
     gpu_watch_usage(m->s.gpu, &m->request);
 }
 
@@ -187,11 +187,11 @@ static void mps_on_done(struct gpu_usage_request *r)
 {
     struct mps *m = CONTAINER_OF(r, struct mps, request);
     bool known = r->mps_known && !r->cut;
-    if (r->result == OK && m->blind[r->index] == known) {
-        m->blind[r->index] = !known;
+    if (r->base.result == OK && m->blind[r->base.index] == known) {
+        m->blind[r->base.index] = !known;
         m->s.changed(m->s.ctx);
     }
-    if (m->on && r->result == OK && known)
+    if (m->on && r->base.result == OK && known)
         mps_read(m, r);
     mps_ask(m);
 }
@@ -210,7 +210,7 @@ void mps_enable(struct mps *m, bool on)
     m->at = 0;
     memset(m->blind, 0, sizeof(m->blind));
     timer_cancel(&m->timer);
-    gpu_watch_cancel(&m->request);
+    gpu_watch_cancel(&m->request.base);
     if (on)
         timer_arm(m->s.loop, &m->timer, 1);
 }
@@ -249,7 +249,7 @@ struct mps *mps_free(struct mps *m)
     if (m == NULL)
         return NULL;
     timer_cancel(&m->timer);
-    gpu_watch_cancel(&m->request);
+    gpu_watch_cancel(&m->request.base);
     buf_done(&m->scratch);
     mem_free(m);
     return NULL;

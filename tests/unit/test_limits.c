@@ -284,7 +284,7 @@ START_TEST(the_driver_hangs)
     }
     while (counts().missing == 0)
         pass_s(5);
-    ck_assert(str_ends(limits_fault(rig.limits, 0), STR("the driver has not answered for 10 s")));
+    ck_assert(str_ends(limits_fault(rig.limits, 0), STR("NVML does not answer")));
     world_write(&rig.world, "limits\n" CARD);
     while (counts().missing == 1) {
         settle(); /* or the time passes by without a turn of the thread */

@@ -3,6 +3,7 @@
 #include "node/mps.h"
 
 #include "enforce_rig.h"
+#include "node/cgroup.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -106,8 +107,7 @@ START_TEST(a_process_past_mps)
     ck_assert_uint_eq(mps_counts(m.mps).found, 0);
     mps_enable(m.mps, true);
     run_while(rig.loop, rig.changes == 0);
-    ck_assert_str_is(mps_fault(m.mps, 1),
-                     "process 12 of container main of pod ns/p1 uses the card past MPS");
+    ck_assert_str_is(mps_fault(m.mps, 1), "container main of pod ns/p1 uses the card past MPS");
     ck_assert_uint_eq(mps_fault(m.mps, 0).n, 0);
     ck_assert_uint_eq(mps_counts(m.mps).outside, 1);
     /* once */
@@ -125,6 +125,82 @@ START_TEST(a_process_past_mps)
 
 END_TEST
 
+/* One round of looks at all cards. */
+static void look(void)
+{
+    uint64_t before = gpu_watch_state(rig.gpu).polls;
+    rig.passed_ms += 31000;
+    run_while(rig.loop, gpu_watch_state(rig.gpu).polls < before + 5);
+}
+
+/* Each start has another process and another ID: the pod has one event for the card, and another
+ * one an hour later. */
+START_TEST(a_container_that_starts_again)
+{
+    char world[256];
+    mps_enable(m.mps, true);
+    for (unsigned i = 1; i <= 3; i++) {
+        char id[CGROUP_ID_BYTES];
+        (void)snprintf(id, sizeof(id), "%u" HEX63, i);
+        process(20 + i, id);
+        process(30 + i, id);
+        rig_see("ns", "u1", "p1", id, "running", "Running");
+        (void)snprintf(world, sizeof(world),
+                       CARD SECOND "process pid=%u mib=1\nprocess pid=%u mib=1\n", 20 + i, 30 + i);
+        world_write(&rig.world, world);
+        unsigned changes = rig.changes;
+        look();
+        run_while(rig.loop, rig.changes == changes);
+        ck_assert_uint_gt(mps_fault(m.mps, 1).n, 0);
+        ck_assert_uint_eq(mps_counts(m.mps).outside, 2);
+        world_write(&rig.world, CARD SECOND);
+        look();
+        run_while(rig.loop, rig.changes == changes + 1);
+        ck_assert_uint_eq(mps_fault(m.mps, 1).n, 0);
+        ck_assert_uint_eq(mps_counts(m.mps).outside, 0);
+    }
+    ck_assert_uint_eq(mps_counts(m.mps).found, 1);
+    rig.passed_ms += 3600000;
+    world_write(&rig.world, world);
+    look();
+    ck_assert_uint_eq(mps_counts(m.mps).found, 2);
+    /* another card is another event; a pod of the same name that comes later, too */
+    world_write(&rig.world, CARD "process pid=23 mib=1\n" SECOND);
+    look();
+    ck_assert_uint_eq(mps_counts(m.mps).found, 3);
+    world_write(&rig.world, CARD SECOND);
+    rig_see("ns", "u1", "p1", ID("3"), "terminated", "Succeeded");
+    look();
+    rig_see("ns", "u2", "p1", ID("3"), "running", "Running");
+    world_write(&rig.world, world);
+    look();
+    ck_assert_uint_eq(mps_counts(m.mps).found, 4);
+}
+
+END_TEST
+
+/* The server of MPS is no client of itself. A pod of the same name elsewhere is any user's. */
+START_TEST(the_server_is_skipped)
+{
+    rig_see("kube-system", "u2", "cardpack-mps-x7", ID("2"), "running", "Running");
+    rig_see("kube-system", "u3", "other", ID("3"), "running", "Running");
+    rig_see("ns", "u4", "cardpack-mps-x7", ID("4"), "running", "Running");
+    process(42, ID("2"));
+    process(43, ID("3"));
+    process(44, ID("4"));
+    world_write(&rig.world, CARD "process pid=42 mib=1\nprocess pid=44 mib=1\n" SECOND
+                                 "process pid=42 mib=1\nprocess pid=43 mib=1\n");
+    mps_enable(m.mps, true);
+    run_while(rig.loop, rig.changes < 2);
+    ck_assert_uint_eq(mps_counts(m.mps).outside, 2);
+    ck_assert_str_is(mps_fault(m.mps, 0),
+                     "container main of pod ns/cardpack-mps-x7 uses the card past MPS");
+    ck_assert_str_is(mps_fault(m.mps, 1),
+                     "container main of pod kube-system/other uses the card past MPS");
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("mps");
@@ -132,6 +208,8 @@ int main(void)
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, a_daemon_answers);
     tcase_add_test(c, a_process_past_mps);
+    tcase_add_test(c, a_container_that_starts_again);
+    tcase_add_test(c, the_server_is_skipped);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

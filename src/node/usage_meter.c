@@ -133,9 +133,13 @@ static void usage_meter_count(struct usage_meter *m, const struct nvml_process *
         return;
     }
     m->found++;
-    const struct container *c = id.p == NULL ? NULL : containers_find(m->s.containers, id);
-    if (c == NULL)
+    if (id.p == NULL)
         return;
+    const struct container *c = containers_find(m->s.containers, id);
+    if (c == NULL) { /* its pod's status may not have it yet */
+        usage_tally_miss(&m->tally);
+        return;
+    }
     const struct usage_owner pod = {c->pod->uid, c->pod->namespace, c->pod->name};
     usage_tally_process(&m->tally, &pod, p->bytes);
 }

@@ -15,6 +15,7 @@ static struct {
     struct card_share share;
     char root[64];   /* of the cgroups */
     unsigned opened; /* folders, since the start */
+    char first[16];  /* the first pod's folder of them: its number */
 } l;
 
 DIR *__wrap_opendir(const char *name);
@@ -22,7 +23,9 @@ DIR *__real_opendir(const char *name);
 
 DIR *__wrap_opendir(const char *name)
 {
-    l.opened++;
+    const char *pod = strstr(name, "/pod");
+    if (l.opened++ == 1 && pod != NULL)
+        (void)snprintf(l.first, sizeof(l.first), "%s", pod + strlen("/pod"));
     return __real_opendir(name);
 }
 
@@ -330,15 +333,26 @@ static void number_id(unsigned n, char *ret, size_t size)
     (void)snprintf(ret, size, "%0*u", (int)CGROUP_ID_LEN, n);
 }
 
-static void see_many(void)
+static void see_one(unsigned i)
+{
+    char id[CGROUP_ID_BYTES];
+    char name[16];
+    number_id(i, id, sizeof(id));
+    (void)snprintf(name, sizeof(name), "p%u", i);
+    rig_see("ns", name, name, id, "running", "Running");
+    limits_look(l.limits, str_of(name));
+}
+
+static void make_many(void)
 {
     for (unsigned i = 0; i < PODS; i++) {
+        char path[128];
         char id[CGROUP_ID_BYTES];
-        char name[16];
         number_id(i, id, sizeof(id));
-        (void)snprintf(name, sizeof(name), "p%u", i);
-        rig_see("ns", name, name, id, "running", "Running");
-        limits_look(l.limits, str_of(name));
+        (void)snprintf(path, sizeof(path), "pod%u", i);
+        make(path);
+        (void)snprintf(path, sizeof(path), "pod%u/%s", i, id);
+        make(path);
     }
 }
 
@@ -356,20 +370,13 @@ START_TEST(a_turn_is_bounded)
     }
     tear_down();
     open_with(world);
-    for (unsigned i = 0; i < PODS; i++) {
-        char path[128];
-        char id[CGROUP_ID_BYTES];
-        number_id(i, id, sizeof(id));
-        (void)snprintf(path, sizeof(path), "pod%u", i);
-        make(path);
-        (void)snprintf(path, sizeof(path), "pod%u/%s", i, id);
-        make(path);
-    }
+    make_many();
     l.share.cards.n = CARDS;
     for (unsigned i = 0; i < CARDS; i++)
         l.share.cards.cards[i] = i;
     limits_enable(l.limits, true);
-    see_many();
+    for (unsigned i = 0; i < PODS; i++)
+        see_one(i);
     ck_assert_uint_eq(l.opened, 0); /* not in the turn of the watch of the pods */
     while (counts().enforced < PODS * CARDS) {
         struct wait wait = wait_begin(rig.loop, HERE("all are enforced"));
@@ -384,6 +391,26 @@ START_TEST(a_turn_is_bounded)
     rig_settle();
     ck_assert_uint_eq(l.opened, before);
     ck_assert_uint_eq(counts().enforced, PODS * CARDS);
+}
+
+END_TEST
+
+/* The walk has passed its cgroup already when a container comes: that walk says nothing of it. */
+START_TEST(a_container_that_comes_during_a_walk)
+{
+    uint64_t number = 0;
+    take_away("pod/" ID("1"));
+    take_away("pod");
+    make_many();
+    limits_enable(l.limits, true);
+    see(ID("3"), "running", "Running"); /* has none, so the walk goes to the end */
+    run_while(rig.loop, l.first[0] == '\0');
+    ck_assert(str_to_u64(str_of(l.first), PODS, &number));
+    see_one((unsigned)number);
+    struct wait wait = wait_begin(rig.loop, HERE("it is enforced"));
+    for (unsigned i = 0; i < 25 && counts().enforced == 0; i++)
+        wait_turn(&wait); /* too few for another try, a second later */
+    ck_assert_uint_eq(counts().enforced, 1);
 }
 
 END_TEST
@@ -435,6 +462,7 @@ int main(void)
     tcase_add_loop_test(c, the_cgroup_vanishes, 0, 2);
     tcase_add_test(c, another_amount);
     tcase_add_test(c, a_turn_is_bounded);
+    tcase_add_test(c, a_container_that_comes_during_a_walk);
     tcase_add_test(c, a_lost_card);
     tcase_add_test(c, a_share_that_is_not_known_yet);
     suite_add_tcase(s, c);

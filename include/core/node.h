@@ -65,6 +65,7 @@ struct node_sizes {
     uint32_t exclusive;  /* whole cards that another device plugin allocates */
     enum pack placement; /* how pods are packed on its cards */
     enum isolation isolation;
+    bool late;               /* containers get their cards late: no pods can be swapped */
     struct card *cards;      /* sizes and flags; usage is 0 here */
     struct card_info *infos; /* n_cards entries; NULL without a table */
     struct str model;        /* of each card that has no model of its own */
@@ -258,6 +259,12 @@ void node_unclaim(struct pod *p);
 void node_charge(struct node *n, const struct request *r, const struct share *shares,
                  uint32_t count, int sign);
 void node_derive(struct node *n);
+
+/* Whether a pod is refused where the device plugin could swap it. */
+static inline bool node_is_guarded(const struct node *n)
+{
+    return n->guarded && (n->sizes == NULL || !n->sizes->late);
+}
 
 /* A new node without pods, marked as absent. guarded: a pod is refused here if the device plugin
  * could confuse it with a pod that starts here. NULL: allocation failed. */

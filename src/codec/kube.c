@@ -38,6 +38,7 @@ static const struct wanted pod_annotations[] = {
 static const struct wanted node_annotations[] = {
     {CARDPACK_ANNOTATION_CORDONED, offsetof(struct node_view, cordoned)},
     {CARDPACK_ANNOTATION_EXCLUSIVE, offsetof(struct node_view, exclusive_cards)},
+    {CARDPACK_ANNOTATION_LATE, offsetof(struct node_view, late)},
 };
 
 static const struct wanted node_labels[] = {

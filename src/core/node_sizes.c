@@ -204,10 +204,9 @@ bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
 {
     return a->fault == b->fault && a->total == b->total && a->limit == b->limit &&
            a->remainder == b->remainder && a->n_cards == b->n_cards && a->max_pods == b->max_pods &&
-           a->exclusive == b->exclusive && a->placement == b->placement &&
-           a->isolation == b->isolation && a->late == b->late && str_eq(a->model, b->model) &&
-           str_eq(a->pool, b->pool) && str_eq(a->cards_fault, b->cards_fault) &&
-           node_sizes_cards_equal(a, b);
+           a->exclusive == b->exclusive && a->placement == b->placement && a->late == b->late &&
+           a->isolation == b->isolation && str_eq(a->model, b->model) && str_eq(a->pool, b->pool) &&
+           str_eq(a->cards_fault, b->cards_fault) && node_sizes_cards_equal(a, b);
 }
 
 /* The bytes of the cards can be hashed: the memory was zeroed, so the padding is zero. */

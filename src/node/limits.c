@@ -1,5 +1,7 @@
 /* One `held` for each container, with a `track` for each of its cards: a step machine, a timer and
  * a question to the watch of the GPUs. The checks are in limits_check.c. */
+#include "node/limits.h"
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "node/limits_state.h"

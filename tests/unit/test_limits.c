@@ -324,8 +324,8 @@ START_TEST(another_amount)
 
 END_TEST
 
-#define PODS  100U
-#define CARDS 8U
+#define PODS  ((size_t)100)
+#define CARDS ((size_t)8)
 
 /* The ID of a container: 64 digits. */
 static void number_id(unsigned n, char *ret, size_t size)

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "core/fit.h"
+#include "core/plan.h"
 #include "sim/limit.h"
 
 /* ---- nodes ---- */
@@ -170,7 +171,7 @@ static uint64_t world_judge(const struct world *w, const struct world_place *p,
 {
     if (!world_has(p->left, s->request.host))
         return SCORE_NONE;
-    if (request_wants(r) && !fit_simply(p->node, r) && fit_node(p->node, r) != VERDICT_FITS)
+    if (request_wants(r) && !fit_simply(p->node, r) && plan_evaluate(p->node, r) != VERDICT_FITS)
         return SCORE_NONE;
     return sim_policy_score(w->settings.policy, p->node, p->left, s);
 }
@@ -355,7 +356,7 @@ enum verdict world_refusal(const struct world *w, uint32_t shape, uint32_t place
     request_load(&r, &w->settings.workload->shapes[shape].request);
     cache_resolve(&w->cache, STR("?"), &r);
     *ret_host = !world_has(p->left, r.host);
-    return fit_node(p->node, &r);
+    return plan_evaluate(p->node, &r);
 }
 
 int64_t world_broken(const struct world *w)

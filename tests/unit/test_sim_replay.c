@@ -189,6 +189,7 @@ START_TEST(keeps_count_of_what_runs)
             placed_pods += placed ? 1 : 0;
         }
         ck_assert_int_eq(w.allocated, sum);
+        ck_assert_uint_eq(w.cache.n_pending, 0);
     }
     ck_assert_uint_gt(placed_pods, 500);
     while (n > 0)

@@ -64,11 +64,12 @@ static enum errc world_make_room(struct world *w, struct err *e)
 {
     const struct sim_workload *all = w->settings.workload;
     size_t memos = (size_t)all->n_shapes * all->n_nodes;
+    bool remembers = memos > 0 && memos <= LIMIT_SIM_MEMO_BYTES / sizeof(*w->memos);
     w->places = mem_alloc(all->n_nodes * sizeof(*w->places));
     w->place_of = mem_alloc(all->n_nodes * sizeof(*w->place_of));
-    if (memos > 0 && memos <= LIMIT_SIM_MEMO_BYTES / sizeof(*w->memos))
-        w->memos = mem_alloc(memos * sizeof(*w->memos));
-    return w->places == NULL || w->place_of == NULL ? err_set(e, ERR_NOMEM, "out of memory") : OK;
+    w->memos = remembers ? mem_alloc(memos * sizeof(*w->memos)) : NULL;
+    bool lacks = w->places == NULL || w->place_of == NULL || (remembers && w->memos == NULL);
+    return lacks ? err_set(e, ERR_NOMEM, "out of memory") : OK;
 }
 
 /* ---- CPU and memory ---- */

@@ -148,7 +148,7 @@ START_TEST(tells_shapes_apart)
     for (unsigned i = 0; i < 1000; i++) {
         const struct sim_shape *s = &w.shapes[w.pods[i]];
         ck_assert_int_eq(s->request.host.cpu, i % 500);
-        ck_assert_int_eq(s->request.host.memory, (int64_t)(64 * (i % 3) * MIB));
+        ck_assert_int_eq(s->request.host.memory, (int64_t)(64 * MIB * (i % 3)));
         ck_assert(str_eq(s->request.models, i % 2 == 0 ? STR_NULL : STR("T4")));
     }
     buf_done(&text);

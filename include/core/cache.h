@@ -14,6 +14,9 @@
  *   - the API server never removes nodeName from a pod. So an object without nodeName is older than
  *     a reservation or a Binding that we know of, and does not release it;
  *   - a bound pod without a valid card is charged to its node and to no card of the node;
+ *   - what a pod requests of CPU and memory is charged to its node as long as the pod holds cards
+ *     there. A pod that asks for no card is charged from the object that shows it bound until it is
+ *     terminal, gone, or missing in a list;
  *   - what a pod holds counts for its namespace's quota as long as it counts for its node,
  *     whichever scheduler bound the pod. Only a reservation checks the quota;
  *   - room that is kept for a pending pod stays until the pod holds a card, is gone, changes its
@@ -37,6 +40,7 @@
 
 #include "base/map.h"
 #include "core/node.h"
+#include "core/others.h"
 #include "core/quota.h"
 #include "core/request.h"
 #include "core/swap.h"
@@ -65,6 +69,7 @@ struct cache {
     struct intern_table sizes;    /* of the nodes */
     struct intern_table requests; /* of the pods; `labels` too */
     struct intern_table labels;
+    struct others others; /* bound pods that ask for no card */
     struct quota quota;   /* each pod is a member, charged with what it holds */
     uint32_t quota_epoch; /* of the last list that contained the quota ConfigMap */
     bool limited;         /* quotas are in force */
@@ -145,7 +150,7 @@ struct cache_event {
 };
 
 struct effect {
-    bool changed;          /* the possible placements have changed */
+    bool changed;          /* the possible placements have changed; not: only their costs */
     enum verdict verdict;  /* RESERVE, RENEW */
     const struct pod *pod; /* RESERVE, RENEW; valid until the next event */
     uint32_t card;         /* RESERVE, RENEW: the first of its cards */
@@ -182,10 +187,11 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
  * cache_apply. */
 void cache_resolve(const struct cache *c, struct str uid, struct request *r);
 
-/* NULL if the cache does not know the node. Borrowed until the next cache_apply. */
+/* NULL if the cache does not know the node, or knows it only from pods that ask for no card.
+ * Borrowed until the next cache_apply. */
 const struct node *cache_node(const struct cache *c, struct str name);
 
-/* The same for n names, at most MAP_BATCH. */
+/* The same for n names, at most MAP_BATCH; a node that only such pods name is absent. */
 void cache_nodes_each(const struct cache *c, const struct str *names, size_t n,
                       const struct node **ret);
 const struct pod *cache_pod(const struct cache *c, struct str uid);
@@ -196,7 +202,7 @@ static inline const struct node *cache_changed_node(const struct change_link *x)
     return (const struct node *)(const void *)((const char *)x - offsetof(struct node, change));
 }
 
-/* Walks all nodes or pods in no order. Start with *cursor 0. */
+/* Walks all nodes that cache_node finds, or all pods, in no order. Start with *cursor 0. */
 const struct node *cache_next_node(const struct cache *c, size_t *cursor);
 const struct pod *cache_next_pod(const struct cache *c, size_t *cursor);
 

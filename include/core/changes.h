@@ -32,6 +32,7 @@ struct changes {
     struct list all;  /* changed things, the least recently changed first */
     uint64_t version; /* of the latest change of any thing */
     uint64_t seen;    /* the latest version that a reader has seen */
+    uint64_t stamps;  /* how many were given by change_stamp */
     struct change_gone gone[LIMIT_GONE];
     uint64_t n_gone; /* how many were removed in all */
     uint64_t lost;   /* a reader below this version has missed a removal */
@@ -46,6 +47,12 @@ static inline void change_touch(struct change_link *x)
 {
     if (x->list != NULL && (x->version == 0 || x->version <= x->list->seen))
         change_move(x);
+}
+
+/* A number that no other call for this list returned before. Without a list: last + 1. */
+static inline uint64_t change_stamp(const struct change_link *x, uint64_t last)
+{
+    return x->list == NULL ? last + 1 : ++x->list->stamps;
 }
 
 /* Records that the thing is about to be freed. */

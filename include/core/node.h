@@ -109,8 +109,15 @@ struct node {
 
     /* What a score needs, in the line of the processor's cache that judge.c prefetches. */
     uint32_t n_starting; /* pods in its list with `starting` set; a draft does not count it down */
+    uint32_t n_others;   /* pods without a GPU request that are charged to host_used */
     int64_t total;       /* copied from `sizes` */
     int64_t used;        /* held by all pods, with a card or without */
+    /* Changes with every change of the node, its cards, its pods or its claims that a verdict or a
+     * cost can depend on. No two nodes of a cache, and no two times of a node, have the same. Not
+     * kept up to date in a draft. */
+    uint64_t version;
+    struct host host_total; /* allocatable; HOST_UNKNOWN: absent or unreadable */
+    struct host host_used;  /* requested by its pods, with a GPU request or without */
 
     /* From here on: what most requests need of most nodes, in one line of the processor's cache.
      * The name's bytes follow the struct. See request.simple. */
@@ -148,6 +155,14 @@ static inline int64_t node_left(const struct node *n)
     return n->fault != NODE_OK || left < 0 ? 0 : left;
 }
 
+/* The CPU and memory that pods have not requested; never below 0. HOST_UNKNOWN: not a limit. */
+static inline struct host node_host_left(const struct node *n)
+{
+    struct host used = {n->host_used.cpu < 0 ? HOST_UNKNOWN : n->host_used.cpu,
+                        n->host_used.memory < 0 ? HOST_UNKNOWN : n->host_used.memory};
+    return host_sub(n->host_total, used);
+}
+
 /* Whether inspect, the page and the metrics list the node: it has shared memory, or pods that ask
  * for it. A node whose pods ask only for cards of another device plugin is not listed. */
 static inline bool node_is_shared(const struct node *n)
@@ -158,6 +173,14 @@ static inline bool node_is_shared(const struct node *n)
 static inline bool node_has_card(const struct node *n, int64_t card)
 {
     return card >= 0 && card < n->n_cards && !n->cards[card].absent;
+}
+
+/* Whether only pods without a GPU request name it: there is no such node on the API server, and
+ * nothing that is shown would name it. */
+static inline bool node_is_hidden(const struct node *n)
+{
+    return n->fault == NODE_ABSENT && n->pods == NULL && n->claims == NULL && n->n_nominees == 0 &&
+           n->unhealthy == NULL;
 }
 
 /* Absent if neither a table nor a label names it. */
@@ -250,6 +273,9 @@ void node_note_exchange(struct pod *p, bool exchanging);
  * plugin has not acknowledged it. */
 void node_note_wait(struct pod *p, bool waits);
 
+/* deleting: p's object has a deletionTimestamp. p may hold nothing. */
+void node_note_deletion(struct pod *p, bool deleting);
+
 /* Keeps room on n for the pending pod p. */
 void node_claim(struct node *n, struct pod *p);
 void node_unclaim(struct pod *p);
@@ -258,6 +284,12 @@ void node_unclaim(struct pod *p);
  * crowded) change only with node_derive. */
 void node_charge(struct node *n, const struct request *r, const struct share *shares,
                  uint32_t count, int sign);
+
+/* Gives the node a new version. Call this after a change that no function of this header makes. */
+void node_stamp(struct node *n);
+
+/* Charges a pod without a GPU request, or releases it (sign -1). */
+void node_charge_other(struct node *n, struct host host, int sign);
 void node_derive(struct node *n);
 
 /* Whether a pod is refused where the device plugin could swap it. */

@@ -20,3 +20,6 @@ struct quantity {
 /* ERR_SYNTAX: not a quantity. ERR_RANGE: the exponent is too large, or the text has over 128
  * bytes. */
 enum errc quantity_parse(struct str text, struct quantity *ret) _must_use_;
+
+/* The same in thousandths, as Quantity.MilliValue(): 500m is 500, 2 is 2000. */
+enum errc quantity_parse_milli(struct str text, struct quantity *ret) _must_use_;

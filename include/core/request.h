@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/intern.h"
+#include "core/host.h"
 #include "core/pack.h"
 #include "core/quota.h"
 #include "core/view.h"
@@ -51,6 +52,7 @@ struct request {
     enum pack card_policy;
     int32_t priority;
     bool never_preempts;
+    struct host host;     /* CPU and memory of the whole pod; see host_clamp */
     struct str namespace; /* this and the next four are views; absent: no wish */
     struct str models;
     struct str uuids;
@@ -122,6 +124,9 @@ bool request_plain(const struct request *r);
 bool request_simple(const struct request *r);
 
 bool request_equal(const struct request *a, const struct request *b);
+
+/* Whether both ask for the same of cards: they may differ in CPU and memory. */
+bool request_alike(const struct request *a, const struct request *b);
 
 /* Loads *from into *to. *to views the strings of *from. *from may be a short copy from
  * request_copy. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/str.h"
+#include "core/host.h"
 
 enum container_kind {
     CONTAINER_MAIN,
@@ -49,6 +50,7 @@ struct pod_view {
     struct str phase;     /* status.phase */
     struct str nominated; /* status.nominatedNodeName: a scheduler has evicted pods for it there */
     struct str mem_overhead; /* spec.overhead of GPUSHARE_RESOURCE_MEM; nearly always absent */
+    struct host host;        /* the effective request of CPU and memory, see codec/kube.h */
     uint32_t created_s;      /* metadata.creationTimestamp, Unix time; 0: absent */
     int32_t priority;        /* spec.priority; 0: absent */
     bool never_preempts;     /* spec.preemptionPolicy is Never */
@@ -112,6 +114,8 @@ struct node_view {
     struct str mem;             /* status.capacity of GPUSHARE_RESOURCE_MEM; absent: none */
     struct str count;           /* status.capacity of GPUSHARE_RESOURCE_COUNT */
     struct str mem_allocatable; /* status.allocatable of GPUSHARE_RESOURCE_MEM */
+    struct str cpu;             /* status.allocatable of the host */
+    struct str memory;
     struct str exclusive;       /* status.capacity of GPUSHARE_RESOURCE_EXCLUSIVE */
     struct str cordoned;        /* CARDPACK_ANNOTATION_CORDONED: "0,2" */
     struct str exclusive_cards; /* CARDPACK_ANNOTATION_EXCLUSIVE: "0,2" */

@@ -12,6 +12,7 @@
 #include "codec/stamp.h"
 #include "codec/usage.h"
 #include "core/gpushare.h"
+#include "kube_host.h"
 
 /* Annotations and labels whose values are copied unchanged. */
 struct wanted {
@@ -153,23 +154,23 @@ static void kube_read_pod_metadata(struct jread *r, struct arena *a, struct pod_
     }
 }
 
-/* Reads one resource of a ResourceList. */
-static void kube_read_resource(struct jread *r, struct str name, struct str *ret)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, name))
-            *ret = jread_text(r);
-        else
-            jread_skip(r);
-    }
-}
-
 struct amounts {
     struct str mem;
     struct str cores;
     struct str exclusive;
+    struct host_texts host;
 };
+
+/* A quantity of a resource that only costs depend on: a value of another type counts as absent, and
+ * does not fail the object. */
+static struct str kube_read_loose(struct jread *r)
+{
+    enum jtype type = jread_type(r);
+    if (type == JTYPE_STRING || type == JTYPE_NUMBER)
+        return jread_text(r);
+    jread_skip(r);
+    return STR_NULL;
+}
 
 static void kube_read_amounts(struct jread *r, struct amounts *ret)
 {
@@ -181,6 +182,10 @@ static void kube_read_amounts(struct jread *r, struct amounts *ret)
             ret->cores = jread_text(r);
         else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
             ret->exclusive = jread_text(r);
+        else if (str_eq(key, STR("cpu")))
+            ret->host.cpu = kube_read_loose(r);
+        else if (str_eq(key, STR("memory")))
+            ret->host.memory = kube_read_loose(r);
         else
             jread_skip(r);
     }
@@ -191,25 +196,39 @@ static struct str kube_either(struct str a, struct str b)
     return a.p != NULL ? a : b;
 }
 
-static void kube_read_resources(struct jread *r, struct container_view *c)
+struct resources {
+    struct amounts limits;
+    struct amounts requests;
+};
+
+static void kube_read_resources(struct jread *r, struct resources *ret)
 {
-    struct amounts limits = {.mem = STR_NULL};
-    struct amounts requests = {.mem = STR_NULL};
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("limits")))
-            kube_read_amounts(r, &limits);
+            kube_read_amounts(r, &ret->limits);
         else if (str_eq(key, STR("requests")))
-            kube_read_amounts(r, &requests);
+            kube_read_amounts(r, &ret->requests);
         else
             jread_skip(r);
     }
-    c->mem = kube_either(limits.mem, requests.mem);
-    c->cores = kube_either(limits.cores, requests.cores);
-    c->exclusive = kube_either(limits.exclusive, requests.exclusive);
 }
 
-static void kube_read_container(struct jread *r, struct container_view *c)
+static void kube_read_container_resources(struct jread *r, struct container_view *c,
+                                          struct host_texts *ret_host)
+{
+    struct resources of = {.limits = {.mem = STR_NULL}};
+    kube_read_resources(r, &of);
+    c->mem = kube_either(of.limits.mem, of.requests.mem);
+    c->cores = kube_either(of.limits.cores, of.requests.cores);
+    c->exclusive = kube_either(of.limits.exclusive, of.requests.exclusive);
+    /* As the API server's defaults: a limit counts where there is no request. */
+    ret_host->cpu = kube_either(of.requests.host.cpu, of.limits.host.cpu);
+    ret_host->memory = kube_either(of.requests.host.memory, of.limits.host.memory);
+}
+
+static void kube_read_container(struct jread *r, struct container_view *c,
+                                struct host_texts *ret_host)
 {
     bool always = false;
     struct str key;
@@ -217,7 +236,7 @@ static void kube_read_container(struct jread *r, struct container_view *c)
         if (str_eq(key, STR("name")))
             c->name = jread_str(r);
         else if (str_eq(key, STR("resources")))
-            kube_read_resources(r, c);
+            kube_read_container_resources(r, c, ret_host);
         else if (str_eq(key, STR("restartPolicy")))
             always = str_eq(jread_str(r), STR("Always"));
         else
@@ -232,6 +251,7 @@ struct container_list {
     size_t n;
     size_t cap;
     uint32_t all; /* including those without a request */
+    struct host_tally host;
 };
 
 static void kube_container_add(struct jread *r, struct arena *a, struct container_list *list,
@@ -249,11 +269,12 @@ static void kube_container_add(struct jread *r, struct arena *a, struct containe
 static void kube_read_containers(struct jread *r, struct arena *a, enum container_kind kind,
                                  struct container_list *list)
 {
-    list->n = 0;
-    list->all = 0;
+    *list = (struct container_list){.items = list->items, .cap = list->cap};
     jread_array (r) {
         struct container_view c = {.kind = kind, .index = list->all++};
-        kube_read_container(r, &c);
+        struct host_texts host = {.cpu = STR_NULL};
+        kube_read_container(r, &c, &host);
+        kube_host_add(&list->host, host, c.kind);
         if (c.mem.p != NULL || c.cores.p != NULL || c.exclusive.p != NULL)
             kube_container_add(r, a, list, c);
     }
@@ -265,10 +286,20 @@ static int32_t kube_read_priority(struct jread *r)
     return (int32_t)MAX_OF(MIN_OF(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN);
 }
 
+static void kube_read_pod_resources(struct jread *r, struct resources *ret)
+{
+    if (jread_type(r) == JTYPE_OBJECT)
+        kube_read_resources(r, ret);
+    else
+        jread_skip(r);
+}
+
 static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod)
 {
     struct container_list inits = {.n = 0};
     struct container_list mains = {.n = 0};
+    struct resources resources = {.limits = {.mem = STR_NULL}};
+    struct amounts overhead = {.mem = STR_NULL};
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("nodeName")))
@@ -278,7 +309,9 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
         else if (str_eq(key, STR("initContainers")))
             kube_read_containers(r, a, CONTAINER_INIT, &inits);
         else if (str_eq(key, STR("overhead")))
-            kube_read_resource(r, GPUSHARE_RESOURCE_MEM, &pod->mem_overhead);
+            kube_read_amounts(r, &overhead);
+        else if (str_eq(key, STR("resources")))
+            kube_read_pod_resources(r, &resources);
         else if (str_eq(key, STR("priority")))
             pod->priority = kube_read_priority(r);
         else if (str_eq(key, STR("preemptionPolicy")))
@@ -286,6 +319,9 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
         else
             jread_skip(r);
     }
+    pod->mem_overhead = overhead.mem;
+    pod->host = kube_host_of(&inits.host, &mains.host, resources.limits.host,
+                             resources.requests.host, overhead.host);
     if (inits.n == 0)
         inits = mains;
     else {
@@ -384,6 +420,21 @@ static void kube_read_capacity(struct jread *r, struct node_view *node)
     }
 }
 
+static void kube_read_allocatable(struct jread *r, struct node_view *node)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, GPUSHARE_RESOURCE_MEM))
+            node->mem_allocatable = jread_text(r);
+        else if (str_eq(key, STR("cpu")))
+            node->cpu = kube_read_loose(r);
+        else if (str_eq(key, STR("memory")))
+            node->memory = kube_read_loose(r);
+        else
+            jread_skip(r);
+    }
+}
+
 static void kube_read_node_status(struct jread *r, struct node_view *node)
 {
     struct str key;
@@ -391,7 +442,7 @@ static void kube_read_node_status(struct jread *r, struct node_view *node)
         if (str_eq(key, STR("capacity")))
             kube_read_capacity(r, node);
         else if (str_eq(key, STR("allocatable")))
-            kube_read_resource(r, GPUSHARE_RESOURCE_MEM, &node->mem_allocatable);
+            kube_read_allocatable(r, node);
         else
             jread_skip(r);
     }

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "cache_charge.h"
+#include "cache_other.h"
 #include "cache_quota.h"
 #include "cache_store.h"
 #include "core/fit.h"
@@ -21,6 +22,7 @@ void cache_init(struct cache *c, struct map_seed seed)
     map_init(&c->nodes, offsetof(struct node, name), seed);
     map_init(&c->pods, offsetof(struct pod, uid), seed);
     map_init(&c->groups, offsetof(struct group, key), seed);
+    others_init(&c->others, seed);
     intern_init(&c->sizes, seed);
     intern_init(&c->requests, seed);
     intern_init(&c->labels, seed);
@@ -44,6 +46,7 @@ void cache_done(struct cache *c)
     cursor = 0;
     for (struct node *n = map_next(&c->nodes, &cursor); n != NULL; n = map_next(&c->nodes, &cursor))
         node_drop(n, &c->sizes);
+    others_done(&c->others);
     map_done(&c->groups);
     map_done(&c->pods);
     map_done(&c->nodes);
@@ -55,7 +58,8 @@ void cache_done(struct cache *c)
 
 const struct node *cache_node(const struct cache *c, struct str name)
 {
-    return map_get(&c->nodes, name);
+    const struct node *n = map_get(&c->nodes, name);
+    return n == NULL || node_is_hidden(n) ? NULL : n;
 }
 
 void cache_nodes_each(const struct cache *c, const struct str *names, size_t n,
@@ -75,7 +79,10 @@ const struct pod *cache_pod(const struct cache *c, struct str uid)
 
 const struct node *cache_next_node(const struct cache *c, size_t *cursor)
 {
-    return map_next(&c->nodes, cursor);
+    const struct node *n = map_next(&c->nodes, cursor);
+    while (n != NULL && node_is_hidden(n))
+        n = map_next(&c->nodes, cursor);
+    return n;
 }
 
 const struct pod *cache_next_pod(const struct cache *c, size_t *cursor)
@@ -147,6 +154,20 @@ static void cache_pod_ends(struct cache *c, struct pod *p, struct effect *ret)
     cache_pod_remove(c, p);
 }
 
+/* The object says that the pod asks for no card, or that it is terminal. */
+static enum errc cache_pod_unwanting(struct cache *c, struct pod *p, const struct pod_view *view,
+                                     struct host host, struct effect *ret)
+{
+    bool bound = pod_view_bound(view);
+    if (pod_view_terminal(view))
+        cache_other_drop(c, view->uid);
+    else if (bound && cache_other_set(c, view->uid, view->node, host) != OK)
+        return ERR_NOMEM;
+    if (p != NULL)
+        cache_pod_ends(c, p, ret);
+    return OK;
+}
+
 static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *view, uint64_t now_ns,
                                      struct effect *ret)
 {
@@ -159,13 +180,13 @@ static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *vie
     if (!bound && readable != OK)
         request = (struct request){.mem = 0};
     bool wants = readable != OK || request_wants(&request);
+    bool older = !bound && cache_other_seen(c, view->uid);
     if (holds && !bound)
         return cache_pod_seen_unbound(c, p, view, &request, wants);
-    if (pod_view_terminal(view) || !wants) {
-        if (known)
-            cache_pod_ends(c, p, ret);
+    if (pod_view_terminal(view) || !wants)
+        return cache_pod_unwanting(c, p, view, request.host, ret);
+    if (older && !known)
         return OK;
-    }
     if (!known)
         p = cache_pod_add(c, view->uid, view->namespace, view->name, &request);
     if (p == NULL)
@@ -178,9 +199,11 @@ static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *vie
         return code;
     }
     assert(bound ? p->node != NULL : !pod_holds(p));
-    if (bound)
+    if (bound) {
+        cache_other_drop(c, view->uid);
         cache_pod_set_state(c, p, POD_BOUND);
-    p->deleting = view->deleting;
+    }
+    node_note_deletion(p, view->deleting);
     if (p->created_s == 0)
         p->created_s = view->created_s > 0 ? view->created_s : (uint32_t)(now_ns / 1000000000);
     cache_pod_seen(c, p);
@@ -190,6 +213,7 @@ static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *vie
 static void cache_apply_pod_gone(struct cache *c, struct str uid, struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, uid);
+    cache_other_drop(c, uid);
     if (p == NULL)
         return;
     if (p->state == POD_RESERVED) {
@@ -213,6 +237,7 @@ static enum errc cache_apply_pod_read(struct cache *c, const struct pod_view *vi
     assert(p->state == POD_RESERVED || p->state == POD_CONFIRMED);
     if (pod_view_terminal(view)) {
         ret->changed = true;
+        cache_other_drop(c, view->uid);
         cache_pod_remove(c, p);
         return OK;
     }
@@ -220,7 +245,8 @@ static enum errc cache_apply_pod_read(struct cache *c, const struct pod_view *vi
     (void)readable; /* it is bound: charge the part that can be read */
     if (cache_pod_place(c, p, view, &request, now_ns, ret) != OK)
         return ERR_NOMEM;
-    p->deleting = view->deleting;
+    cache_other_drop(c, view->uid);
+    node_note_deletion(p, view->deleting);
     cache_pod_set_state(c, p, POD_CONFIRMED);
     return OK;
 }
@@ -409,6 +435,7 @@ static void cache_sweep_pods(struct cache *c, struct effect *ret)
         ret->swept++;
         cursor--;
     }
+    cache_other_sweep(c, ret);
     /* In a second walk: a walk that removes objects may visit an object twice. */
     cursor = 0;
     for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {

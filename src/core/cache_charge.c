@@ -9,6 +9,8 @@
 static void cache_charge_set_request(struct cache *c, struct pod *p, struct request *taken)
 {
     assert(p->node == NULL && taken != NULL);
+    if (p->claim != NULL && p->request != taken) /* equal requests are one */
+        node_stamp(p->claim);
     request_give(&c->requests, p->request);
     p->request = taken;
     p->mem = taken->mem;
@@ -71,6 +73,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
 {
     struct placement there _uninitialized_;
     struct labels *labels;
+    bool was_initialized = p->initialized;
     bool initialized = view->initialized && c->settings.shrink;
     struct node *n = cache_node_get_or_add(c, view->node);
     if (n == NULL)
@@ -80,14 +83,15 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
         return ERR_NOMEM;
     }
     placement_read(view, r, &there);
-    if (p->node != n || !holding_has(p->holding, &there) || !request_equal(p->request, r)) {
+    bool stays = p->node == n && holding_has(p->holding, &there) && request_alike(p->request, r);
+    if (!stays || !request_equal(p->request, r)) {
         if (cache_pod_move(c, p, n, r, &there, initialized) != OK) {
             if (labels != p->labels)
                 labels_give(&c->labels, labels);
             cache_node_release(c, n);
             return ERR_NOMEM;
         }
-        ret->changed = true;
+        ret->changed = ret->changed || !stays || was_initialized != initialized;
     } else if (p->initialized != initialized) {
         cache_charge_recompute(p, initialized);
         ret->changed = true;
@@ -98,6 +102,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
         labels_give(&c->labels, p->labels);
     p->labels = labels;
     bool was_assigned = p->assigned;
+    bool was_unassigned = p->unassigned;
     bool was_starting = p->starting;
     bool was_exchanging = p->exchanging;
     pod_take_annotations(p, view, now_ns);
@@ -108,6 +113,8 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     if (node_is_guarded(n) && (was_assigned != p->assigned || was_starting != p->starting))
         ret->changed = true;
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
+    if (was_assigned != p->assigned || was_unassigned != p->unassigned)
+        node_stamp(n);
     pod_believe(p);
     return OK;
 }
@@ -145,7 +152,7 @@ enum errc cache_pod_edit(struct cache *c, struct pod *p, const struct pod_view *
     }
     request_give(&c->requests, p->edited);
     p->edited = edited;
-    p->deleting = view->deleting;
+    node_note_deletion(p, view->deleting);
     p->said_allocation = view->said_allocation;
     p->said_cores = view->said_cores;
     return OK;
@@ -175,7 +182,7 @@ enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *v
                         const struct request *r, struct effect *ret)
 {
     assert(!pod_holds(p) && p->edited == NULL);
-    bool same = request_equal(p->request, r);
+    bool same = request_alike(p->request, r);
     struct str node = view->nominated;
     struct node *n = node.n == 0 ? NULL : cache_node_get_or_add(c, node);
     if (node.n > 0 && n == NULL)

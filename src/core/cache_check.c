@@ -1,4 +1,5 @@
 /* Asserts what must be true between any two events. For tests. */
+#include "cache_other.h"
 #include "cache_quota.h"
 #include "cache_store.h"
 
@@ -82,17 +83,17 @@ void cache_check(const struct cache *c)
     intern_check(&c->requests, c->pods.n + edited);
     intern_check(&c->labels, labelled);
     cursor = 0;
-    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
-         n = cache_next_node(c, &cursor)) {
+    for (const struct node *n = map_next(&c->nodes, &cursor); n != NULL;
+         n = map_next(&c->nodes, &cursor)) {
         node_check(n);
         sized += n->sizes != NULL ? 1 : 0;
         assert(map_get(&c->nodes, n->name) == n);
-        assert(n->fault != NODE_ABSENT || n->pods != NULL || n->claims != NULL ||
-               n->n_nominees > 0 || n->unhealthy != NULL);
+        assert(!node_is_hidden(n) || n->n_others > 0);
         assert(n->n_pods <= holding);
         holding -= n->n_pods;
     }
     assert(holding == 0);
     intern_check(&c->sizes, sized);
     cache_quota_check(c);
+    cache_other_check(c);
 }

@@ -17,13 +17,13 @@ struct node *cache_node_get_or_add(struct cache *c, struct str name)
     if (n == NULL)
         return NULL;
     n->change.list = &c->changes;
+    node_stamp(n);
     return n;
 }
 
 void cache_node_release(struct cache *c, struct node *n)
 {
-    if (n->fault != NODE_ABSENT || n->pods != NULL || n->claims != NULL || n->n_nominees > 0 ||
-        n->unhealthy != NULL)
+    if (!node_is_hidden(n) || n->n_others > 0)
         return;
     assert(n->n_pods == 0 && n->n_starting == 0 && n->used == 0 && n->sizes == NULL);
     const struct node *known = map_del(&c->nodes, n->name);
@@ -66,8 +66,9 @@ static bool cache_store_may_become(enum pod_state from, enum pod_state to)
 
 void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
 {
-    bool was_pending = p->state == POD_PENDING;
-    bool reserved = p->state == POD_RESERVED;
+    enum pod_state was = p->state;
+    bool was_pending = was == POD_PENDING;
+    bool reserved = was == POD_RESERVED;
     assert(cache_store_may_become(p->state, state) && p->node != NULL);
     assert(list_is_linked(&p->pending) == was_pending);
     p->state = state;
@@ -82,6 +83,8 @@ void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
         cache_store_pending_add(c, p);
     if (p->node != NULL && reserved != (state == POD_RESERVED))
         change_touch(&p->node->change);
+    if (p->node != NULL && was != state)
+        node_stamp(p->node);
 }
 
 void cache_pod_free(struct cache *c, struct pod *p)

@@ -5,8 +5,21 @@
 
 #include "base/mem.h"
 #include "core/limit.h"
+#include "core/quantity.h"
 #include "core/swap.h"
 #include "core/uses.h"
+
+void node_stamp(struct node *n)
+{
+    n->version = change_stamp(&n->change, n->version);
+}
+
+/* The node has changed: its version is new, and readers of the list of changes see it. */
+static void node_note_change(struct node *n)
+{
+    node_stamp(n);
+    change_touch(&n->change);
+}
 
 void node_derive(struct node *n)
 {
@@ -70,9 +83,19 @@ void node_charge(struct node *n, const struct request *r, const struct share *sh
     n->used += sign * node_charge_cards(n, r, shares, count, sign);
     n->counted += sign * r->mem;
     n->exclusive += sign * (int64_t)r->exclusive;
+    host_charge(&n->host_used, r->host, sign);
     assert(n->used >= 0 && n->counted >= 0 && n->exclusive >= 0);
     n->n_pods += (uint32_t)sign;
     n->n_sharing += request_shares(r) ? (uint32_t)sign : 0;
+}
+
+void node_charge_other(struct node *n, struct host host, int sign)
+{
+    assert(sign == 1 || (sign == -1 && n->n_others > 0));
+    host_charge(&n->host_used, host, sign);
+    n->n_others += (uint32_t)sign;
+    if (!host_is_zero(host))
+        node_stamp(n);
 }
 
 static void node_charge_pod(struct node *n, const struct pod *p, int sign)
@@ -82,6 +105,8 @@ static void node_charge_pod(struct node *n, const struct pod *p, int sign)
 
 static void node_recount(struct node *n)
 {
+    /* The same pods request the same of the host, and the other pods are not in the list. */
+    struct host host_used = n->host_used;
     assert(n->n_cards == 0 || n->n_cards == n->sizes->n_cards);
     n->used = 0;
     n->counted = 0;
@@ -97,6 +122,7 @@ static void node_recount(struct node *n)
     }
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
         node_charge_pod(n, p, 1);
+    n->host_used = host_used;
     node_derive(n);
 }
 
@@ -124,19 +150,40 @@ static void node_take_sizes(struct node *n, struct intern_table *table, struct n
     n->n_cards = sizes == NULL ? 0 : sizes->n_cards;
     node_recount(n);
     node_charge_uses(n, 1);
-    change_touch(&n->change);
+    node_note_change(n);
+}
+
+/* An amount that is absent or unusable is unknown. */
+static int64_t node_read_amount(struct str text,
+                                enum errc (*parse)(struct str text, struct quantity *ret))
+{
+    struct quantity q;
+    if (text.p == NULL || parse(str_trim(text), &q) != OK || q.value < 0 || q.saturated)
+        return HOST_UNKNOWN;
+    return q.value;
+}
+
+static void node_take_host(struct node *n, struct host total)
+{
+    if (host_equal(n->host_total, total))
+        return;
+    n->host_total = total;
+    node_stamp(n);
 }
 
 enum errc node_resize(struct node *n, struct intern_table *table, const struct node_view *view,
                       bool *ret_changed)
 {
     struct card *cards = NULL;
+    struct host host = {.cpu = node_read_amount(view->cpu, quantity_parse_milli),
+                        .memory = node_read_amount(view->memory, quantity_parse)};
     struct node_sizes *sizes = node_sizes_take(table, view);
     if (sizes == NULL)
         return ERR_NOMEM;
     *ret_changed = n->sizes == NULL || !node_sizes_equal(n->sizes, sizes);
     if (!*ret_changed) {
         node_sizes_give(table, sizes);
+        node_take_host(n, host);
         return OK;
     }
     if (sizes->n_cards > 0)
@@ -147,6 +194,7 @@ enum errc node_resize(struct node *n, struct intern_table *table, const struct n
         return ERR_NOMEM;
     }
     node_take_sizes(n, table, sizes, cards);
+    node_take_host(n, host);
     return OK;
 }
 
@@ -154,6 +202,7 @@ void node_vanish(struct node *n, struct intern_table *table)
 {
     assert(n->sizes != NULL);
     node_take_sizes(n, table, NULL, NULL);
+    node_take_host(n, (struct host){HOST_UNKNOWN, HOST_UNKNOWN});
 }
 
 enum errc node_set_unhealthy(struct node *n, struct str gpus, unsigned *ret_bad, bool *ret_changed)
@@ -176,7 +225,7 @@ enum errc node_set_unhealthy(struct node *n, struct str gpus, unsigned *ret_bad,
     }
     *n->unhealthy = set;
     node_recount(n);
-    change_touch(&n->change);
+    node_note_change(n);
     return OK;
 }
 
@@ -185,7 +234,7 @@ void node_clear_unhealthy(struct node *n)
     mem_free(n->unhealthy);
     n->unhealthy = NULL;
     node_recount(n);
-    change_touch(&n->change);
+    node_note_change(n);
 }
 
 void node_attach(struct node *n, struct pod *p)
@@ -199,7 +248,7 @@ void node_attach(struct node *n, struct pod *p)
     node_charge_pod(n, p, 1);
     uses_charge(p, 1);
     node_derive(n);
-    change_touch(&n->change);
+    node_note_change(n);
 }
 
 void node_detach(struct pod *p)
@@ -218,7 +267,7 @@ void node_detach(struct pod *p)
     p->node = NULL;
     assert(n->pods != NULL || (n->n_pods == 0 && n->used == 0 && n->n_starting == 0));
     node_derive(n);
-    change_touch(&n->change);
+    node_note_change(n);
 }
 
 void node_note_start(struct pod *p, bool starting)
@@ -234,6 +283,7 @@ void node_note_start(struct pod *p, bool starting)
     p->unsure = false;
     n->n_starting += starting ? 1 : (uint32_t)-1;
     node_derive(n);
+    node_stamp(n);
 }
 
 void node_note_exchange(struct pod *p, bool exchanging)
@@ -246,6 +296,14 @@ void node_note_exchange(struct pod *p, bool exchanging)
     p->exchanging = exchanging;
     n->n_exchanging += exchanging ? 1 : (uint32_t)-1;
     node_derive(n);
+    node_stamp(n);
+}
+
+void node_note_deletion(struct pod *p, bool deleting)
+{
+    if (p->node != NULL && p->deleting != deleting)
+        node_stamp(p->node);
+    p->deleting = deleting;
 }
 
 void node_note_wait(struct pod *p, bool waits)
@@ -254,6 +312,7 @@ void node_note_wait(struct pod *p, bool waits)
     node_note_exchange(p, false);
     p->assigned = false;
     p->unassigned = waits;
+    node_stamp(p->node);
 }
 
 void node_claim(struct node *n, struct pod *p)
@@ -262,6 +321,7 @@ void node_claim(struct node *n, struct pod *p)
     p->claim = n;
     pods_add(&n->claims, p);
     node_derive(n);
+    node_stamp(n);
 }
 
 void node_unclaim(struct pod *p)
@@ -271,6 +331,7 @@ void node_unclaim(struct pod *p)
     pods_remove(&n->claims, p);
     p->claim = NULL;
     node_derive(n);
+    node_stamp(n);
 }
 
 /* Aligns the struct so that its fields from `name` on begin a cache line: what filter reads is then
@@ -287,6 +348,7 @@ struct node *node_new(struct str name, bool guarded)
     n->name = str_store(&at, name);
     n->fault = NODE_ABSENT;
     n->guarded = guarded;
+    n->host_total = (struct host){HOST_UNKNOWN, HOST_UNKNOWN};
     assert((uintptr_t)&n->name % CACHE_LINE == 0);
     node_derive(n);
     return n;

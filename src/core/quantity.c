@@ -1,6 +1,7 @@
 /* Parses a quantity into decimal digits with a point. A decimal suffix moves the point; a binary
  * suffix doubles the number. This is exact without wide arithmetic. Nearly every quantity in a
- * cluster is a short run of digits, which the first branch handles. */
+ * cluster is a short run of digits, some with m, Ki, Mi or Gi behind it: quantity_short_parse
+ * handles those. */
 #include "core/quantity.h"
 
 #define TEXT_MAX     ((size_t)128)
@@ -130,13 +131,31 @@ static struct quantity quantity_make(const struct decimal *d, bool negative)
     return q;
 }
 
-enum errc quantity_parse(struct str text, struct quantity *ret)
+/* Up to 9 digits and a common suffix, in units of 10^-exponent (0 or 3). False: use the other
+ * way. */
+static bool quantity_short_parse(struct str text, int exponent, int64_t *ret)
 {
-    uint64_t plain = 0;
-    if (text.n <= 18 && str_to_u64(text, INT64_MAX, &plain)) {
-        *ret = (struct quantity){.value = (int64_t)plain, .whole = true};
-        return OK;
+    int64_t value = 0;
+    size_t i = 0;
+    for (; i < text.n && i < 9 && text.p[i] >= '0' && text.p[i] <= '9'; i++)
+        value = value * 10 + (text.p[i] - '0');
+    struct str suffix = str_skip(text, i);
+    if (i == 0 || suffix.n > 2)
+        return false;
+    *ret = value * (exponent == 0 ? 1 : 1000);
+    if (suffix.n == 0)
+        return true;
+    if (suffix.n == 1) {
+        *ret = value;
+        return exponent == 3 && suffix.p[0] == 'm';
     }
+    int shift = suffix.p[0] == 'K' ? 10 : suffix.p[0] == 'M' ? 20 : suffix.p[0] == 'G' ? 30 : 0;
+    *ret = value << shift; /* below 2^60 */
+    return exponent == 0 && shift > 0 && suffix.p[1] == 'i';
+}
+
+static enum errc quantity_parse_scaled(struct str text, int exponent, struct quantity *ret)
+{
     if (text.n == 0)
         return ERR_SYNTAX;
     if (text.n > TEXT_MAX)
@@ -153,7 +172,32 @@ enum errc quantity_parse(struct str text, struct quantity *ret)
         return code;
     for (int i = 0; i < exponent2; i++)
         quantity_times_two(&d);
-    d.point += exponent10;
+    d.point += exponent10 + exponent;
     *ret = quantity_make(&d, negative);
     return OK;
+}
+
+enum errc quantity_parse(struct str text, struct quantity *ret)
+{
+    uint64_t plain = 0;
+    int64_t value = 0;
+    if (text.n <= 18 && str_to_u64(text, INT64_MAX, &plain)) {
+        *ret = (struct quantity){.value = (int64_t)plain, .whole = true};
+        return OK;
+    }
+    if (quantity_short_parse(text, 0, &value)) {
+        *ret = (struct quantity){.value = value, .whole = true};
+        return OK;
+    }
+    return quantity_parse_scaled(text, 0, ret);
+}
+
+enum errc quantity_parse_milli(struct str text, struct quantity *ret)
+{
+    int64_t value = 0;
+    if (quantity_short_parse(text, 3, &value)) {
+        *ret = (struct quantity){.value = value, .whole = true};
+        return OK;
+    }
+    return quantity_parse_scaled(text, 3, ret);
 }

@@ -1,12 +1,5 @@
-/*
- * Reads a pod's request. sum = containers and sidecars. An init container runs beside the sidecars
- * before it, so the peak is the larger of the sum and the largest "init container + sidecars so
- * far". Without sidecars this is the oldest scheduler rule: max(sum of containers, largest init
- * container).
- *
- * A container that can't be read does not stop the count: the other containers hold their memory
- * anyway, if another scheduler binds the pod.
- */
+/* Reads a pod's request. A container that can't be read does not stop the count: the other
+ * containers hold their memory anyway, if another scheduler binds the pod. */
 #include "core/request.h"
 
 #include "base/mem.h"
@@ -14,6 +7,7 @@
 #include "core/limit.h"
 #include "core/pattern.h"
 #include "core/quantity.h"
+#include "core/tally.h"
 
 /* Longest value shown in an error, in bytes, so that the rule behind it fits in as well. */
 #define VALUE_SHOWN ((size_t)64)
@@ -29,13 +23,6 @@
 /* An amount with a suffix is taken for bytes from here on: 64 TiB in the smallest unit, MiB, which
  * is more than any node has. */
 #define MEM_OF_BYTES ((int64_t)1 << 26)
-
-/* Sums of one resource over all containers. */
-struct tally {
-    int64_t sum;
-    int64_t sidecars;
-    int64_t peak;
-};
 
 struct reader {
     const struct pod_view *pod;
@@ -58,11 +45,6 @@ static const struct measure measure_cores = {GPUSHARE_RESOURCE_CORES,
                                              "is out of range: a card has 100"};
 static const struct measure measure_exclusive = {GPUSHARE_RESOURCE_EXCLUSIVE, LIMIT_CARDS,
                                                  "is out of range: no node has so many cards"};
-
-static int64_t request_add(int64_t a, int64_t b)
-{
-    return MIN_OF(a + b, MEM_CAP);
-}
 
 static const char *request_fault_of(enum errc code, const struct quantity *q,
                                     const struct measure *m)
@@ -126,17 +108,6 @@ static int64_t request_amount(struct reader *rd, struct str text, const struct m
     return code == OK ? MIN_OF(MAX_OF(q.value, 0), m->max) : 0;
 }
 
-static void request_tally_add(struct tally *t, int64_t value, enum container_kind kind)
-{
-    if (kind == CONTAINER_INIT) {
-        t->peak = MAX_OF(t->peak, request_add(t->sidecars, value));
-        return;
-    }
-    t->sum = request_add(t->sum, value);
-    if (kind == CONTAINER_SIDECAR)
-        t->sidecars = request_add(t->sidecars, value);
-}
-
 static void request_demand_add(struct reader *rd, const struct container_view *c, int64_t mem,
                                int64_t cores)
 {
@@ -180,9 +151,9 @@ static void request_read_containers(struct reader *rd, struct tally *mem, struct
         int64_t share = request_amount(rd, c->cores, &measure_cores, what, c->name);
         int64_t x = request_amount(rd, c->exclusive, &measure_exclusive, what, c->name);
         rd->named = rd->named || c->mem.p != NULL;
-        request_tally_add(mem, m, c->kind);
-        request_tally_add(cores, share, c->kind);
-        request_tally_add(exclusive, x, c->kind);
+        tally_add(mem, m, c->kind, MEM_CAP);
+        tally_add(cores, share, c->kind, MEM_CAP);
+        tally_add(exclusive, x, c->kind, MEM_CAP);
         request_demand_add(rd, c, m, share);
     }
 }
@@ -360,20 +331,20 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     struct tally mem = {0};
     struct tally cores = {0};
     struct tally exclusive = {0};
-    *ret = (struct request){.mem = 0};
+    *ret = (struct request){.host = host_clamp(pod->host)};
     struct reader rd = {.pod = pod, .request = ret, .code = OK, .reterr = reterr};
     request_read_containers(&rd, &mem, &cores, &exclusive);
     int64_t overhead =
         request_amount(&rd, pod->mem_overhead, &measure_mem, "overhead of pod", pod->name);
-    int64_t peak = request_add(MAX_OF(mem.sum, mem.peak), overhead);
+    int64_t peak = tally_sum(tally_peak(&mem), overhead, MEM_CAP);
     if (peak > REQUEST_MEM_MAX && rd.code == OK)
         rd.code = err_set(reterr, ERR_RANGE, "%.*s: the containers' sum is out of range",
                           STR_ARG(GPUSHARE_RESOURCE_MEM));
     ret->mem = MIN_OF(peak, REQUEST_MEM_MAX);
-    ret->lasting_mem = MIN_OF(request_add(mem.sum, overhead), REQUEST_MEM_MAX);
-    ret->cores = (uint32_t)MIN_OF(MAX_OF(cores.sum, cores.peak), (int64_t)UINT16_MAX);
+    ret->lasting_mem = MIN_OF(tally_sum(mem.sum, overhead, MEM_CAP), REQUEST_MEM_MAX);
+    ret->cores = (uint32_t)MIN_OF(tally_peak(&cores), (int64_t)UINT16_MAX);
     ret->lasting_cores = (uint32_t)MIN_OF(cores.sum, (int64_t)UINT16_MAX);
-    ret->exclusive = (uint32_t)MIN_OF(MAX_OF(exclusive.sum, exclusive.peak), (int64_t)UINT16_MAX);
+    ret->exclusive = (uint32_t)MIN_OF(tally_peak(&exclusive), (int64_t)UINT16_MAX);
     assert(ret->lasting_mem >= 0 && ret->lasting_mem <= ret->mem);
     assert(ret->lasting_cores <= ret->cores);
     if (rd.named)
@@ -410,6 +381,11 @@ bool request_simple(const struct request *r)
 }
 
 bool request_equal(const struct request *a, const struct request *b)
+{
+    return host_equal(a->host, b->host) && request_alike(a, b);
+}
+
+bool request_alike(const struct request *a, const struct request *b)
 {
     bool figures = a->mem == b->mem && a->lasting_mem == b->lasting_mem && a->cores == b->cores &&
                    a->lasting_cores == b->lasting_cores && a->cards == b->cards &&
@@ -484,7 +460,9 @@ static uint64_t request_hash_of(struct map_seed seed, const struct request *r)
         r->uuids,         r->affinity,
         r->anti_affinity, {(const char *)r->demands, r->n_demands * sizeof(r->demands[0])},
     };
-    uint64_t words[6 + COUNT_OF(texts)] = {
+    uint64_t words[8 + COUNT_OF(texts)] = {
+        (uint64_t)r->host.cpu,
+        (uint64_t)r->host.memory,
         (uint64_t)r->mem,
         (uint64_t)r->lasting_mem,
         (uint64_t)r->cores << 32 | r->lasting_cores,
@@ -494,7 +472,7 @@ static uint64_t request_hash_of(struct map_seed seed, const struct request *r)
             (r->whole ? 2U : 0U) | (r->never_preempts ? 1U : 0U),
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)
-        words[6 + i] = siphash13(seed, texts[i]);
+        words[8 + i] = siphash13(seed, texts[i]);
     return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
 }
 

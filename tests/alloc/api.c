@@ -73,7 +73,7 @@ void api_put_pod(const char *name, int mem, const char *node, int card)
                            .node = name_from(str_of(node)),
                            .n_mains = 1,
                            .n_containers = 1,
-                           .containers = {{.kind = CONTAINER_MAIN, .named = true, .mem = mem}}};
+                           .containers = {{.kind = CONTAINER_MAIN, .named = mem > 0, .mem = mem}}};
     (void)snprintf(p.uid.z, sizeof(p.uid.z), "uid-%.19s", p.name.z);
     if (card >= 0)
         p.idx = name_of("", (uint64_t)card);

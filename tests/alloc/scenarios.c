@@ -35,6 +35,18 @@ static bool budgets_are_true(const struct world *w)
     return w->budgets->all.n == api_count(API_BUDGETS);
 }
 
+/* What the node's pods request: each has one container, and none is terminal. */
+static int64_t cpu_of_pods(const struct node_object *o)
+{
+    int64_t sum = 0;
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        if (p->exists && strcmp(p->node.z, o->name.z) == 0)
+            sum += 100;
+    }
+    return sum;
+}
+
 /* Whether the cache has the node's cards as the API server has them. */
 static bool node_is_true(const struct world *w, const struct node_object *o)
 {
@@ -48,12 +60,13 @@ static bool node_is_true(const struct world *w, const struct node_object *o)
                  left))
             return false;
     }
-    return true;
+    return n != NULL && n->host_used.cpu == cpu_of_pods(o);
 }
 
 static bool cache_is_true(const struct world *w)
 {
     size_t bound = 0;
+    size_t others = 0;
     size_t holding = 0;
     size_t cursor = 0;
     if (w->cache == NULL || api_watches(&w->api) != API_KINDS || !budgets_are_true(w))
@@ -67,6 +80,10 @@ static bool cache_is_true(const struct world *w)
         const struct pod *p = cache_pod(w->cache, name_str(&o->uid));
         if (!o->exists || o->node.z[0] == '\0')
             continue;
+        if (!o->containers[0].named) {
+            others++;
+            continue;
+        }
         bound++;
         if (p == NULL || p->state != POD_BOUND || p->node == NULL ||
             !str_eq(p->node->name, name_str(&o->node)) || p->card != api_card_of(o))
@@ -75,7 +92,8 @@ static bool cache_is_true(const struct world *w)
     for (const struct pod *p = cache_next_pod(w->cache, &cursor); p != NULL;
          p = cache_next_pod(w->cache, &cursor))
         holding += pod_holds(p);
-    return holding == bound && w->cache->nodes.n == api_count(CACHE_NODES);
+    return holding == bound && w->cache->others.n == others &&
+           w->cache->nodes.n == api_count(CACHE_NODES);
 }
 
 /* One bind is at the API server, the other waits for its turn. */
@@ -101,6 +119,7 @@ static void small_cluster(void)
     api_put_unhealthy("n3", "1");
     api_put_budget("web", 1);
     api_put_pod("a", 8, "n1", 0);
+    api_put_pod("agent", 0, "n1", -1);
     api_put_pod("b", 4, NULL, -1);
     api_put_pod("c", 8, NULL, -1);
     api_put_pod("d", 9, NULL, -1);
@@ -147,6 +166,8 @@ static void nodes_change(struct world *w)
 static void watches_are_lost(struct world *w)
 {
     api_put_pod("unseen", 3, "n1", 1);
+    api_put_pod("server", 0, "n2", -1);
+    api_delete(CACHE_PODS, "agent");
     api_delete(CACHE_PODS, "burst-0");
     api_delete(API_BUDGETS, "web");
     api_compact(&w->api);

@@ -54,13 +54,17 @@ static void amount(struct text *t, const char *key, int64_t value)
 
 static void container(struct text *t, unsigned number, const struct container_object *c)
 {
-    static const char *const both[] = {"\"limits\":{\"cpu\":\"100m\"", "},\"requests\":{"};
+    static const char *const both[] = {"\"limits\":{", "},\"requests\":{"};
     text_f(t, "%s{\"name\":\"c%u\"", t->p[t->n - 1] == '[' ? "" : ",", number);
     if (c->kind == CONTAINER_SIDECAR)
         text_z(t, ",\"restartPolicy\":\"Always\"");
     text_z(t, ",\"image\":\"x\",\"resources\":{");
     for (size_t i = 0; i < COUNT_OF(both); i++) {
         text_z(t, both[i]);
+        if (i == 0)
+            text_f(t, "\"cpu\":\"%lldm\"", c->cpu == 0 ? 100LL : (long long)c->cpu);
+        else if (c->memory > 0)
+            amount(t, "memory", c->memory);
         if (c->named)
             amount(t, "aliyun.com/gpu-mem", c->mem);
         if (c->cores > 0)
@@ -250,6 +254,7 @@ static void node(struct text *t, const struct node_object *n)
     quantity(t, "nvidia.com/gpu", n->exclusive);
     text_z(t, "\"cpu\":\"8\"},\"allocatable\":{");
     quantity(t, "aliyun.com/gpu-mem", n->allocatable);
+    quantity(t, "memory", n->memory == 0 ? -1 : n->memory);
     text_z(t, "\"cpu\":\"7500m\"}}}");
 }
 

@@ -37,6 +37,8 @@ struct container_object {
     int64_t mem;
     int64_t cores;     /* 0: not named */
     int64_t exclusive; /* 0: not named */
+    int64_t cpu;       /* of the host, as a limit alone; in thousandths; 0: 100 */
+    int64_t memory;    /* of the host, as a request alone; 0: not named */
 };
 
 /* An allocation, {"CONTAINER": {"CARD": AMOUNT}}. Containers have their index in spec.containers;
@@ -110,6 +112,7 @@ struct node_object {
     int64_t count;       /* -1: absent */
     int64_t allocatable; /* -1: absent */
     int64_t exclusive;   /* of nvidia.com/gpu; -1: absent */
+    int64_t memory;      /* allocatable of the host; 0: absent */
     bool has_table;
     bool bad_table; /* cannot be read */
     unsigned n_table;

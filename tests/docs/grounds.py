@@ -188,6 +188,7 @@ class Place:
         for path in (self.bin / "cardpack", self.folder / "build" / "cardpack"):
             path.write_text(text)
             path.chmod(0o755)
+        (self.bin / "cardpack-sim").symlink_to(self.binary.with_name("cardpack-sim"))
 
     def on_cluster(self) -> dict[str, str]:
         """The environment of a block that uses the control plane."""

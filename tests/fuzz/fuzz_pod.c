@@ -97,10 +97,94 @@ static int64_t formula(const struct pod_view *pod)
     return (int64_t)MIN_OF(sum, (__int128)REQUEST_MEM_MAX);
 }
 
+/* ---- CPU and memory ---- */
+
+/* One resource of the host. */
+struct kind {
+    const char *name;
+    enum errc (*parse)(struct str text, struct quantity *ret);
+    int64_t most;
+};
+
+/* False: absent. A number or another type counts as 0; see has_odd_amounts. */
+static bool amount_of(const json_t *resources, const char *list, const struct kind *kind,
+                      __int128 *ret)
+{
+    struct quantity q;
+    struct str text = text_of(json_object_get(json_object_get(resources, list), kind->name));
+    *ret = 0;
+    if (text.p == NULL)
+        return false;
+    if (kind->parse(str_trim(text), &q) == OK)
+        *ret = MIN_OF(MAX_OF(q.value, (int64_t)0), kind->most);
+    return true;
+}
+
+static bool container_amount(const json_t *container, const struct kind *kind, __int128 *ret)
+{
+    const json_t *resources = json_object_get(container, "resources");
+    return amount_of(resources, "requests", kind, ret) || amount_of(resources, "limits", kind, ret);
+}
+
+/* PodRequests of k8s.io/component-helpers. */
+static int64_t pod_amount(const json_t *spec, const struct kind *kind)
+{
+    const json_t *mains = json_object_get(spec, "containers");
+    const json_t *inits = json_object_get(spec, "initContainers");
+    const json_t *own = json_object_get(spec, "resources");
+    __int128 sum = 0;
+    __int128 side = 0;
+    __int128 most = 0;
+    __int128 now = 0;
+    bool named = false;
+    for (size_t i = 0; i < json_array_size(mains); i++) {
+        named = container_amount(json_array_get(mains, i), kind, &now) || named;
+        sum += now;
+    }
+    for (size_t i = 0; i < json_array_size(inits); i++) {
+        const json_t *c = json_array_get(inits, i);
+        named = container_amount(c, kind, &now) || named;
+        if (str_eq(text_of(json_object_get(c, "restartPolicy")), STR("Always"))) {
+            sum += now;
+            side += now;
+            now = 0;
+        }
+        most = MAX_OF(most, side + now);
+    }
+    sum = MAX_OF(sum, most);
+    if (amount_of(own, "requests", kind, &now) || (!named && amount_of(own, "limits", kind, &now)))
+        sum = now;
+    if (amount_of(spec, "overhead", kind, &now))
+        sum += now;
+    return (int64_t)MIN_OF(sum, (__int128)kind->most);
+}
+
+/* A number, of which jansson does not keep the text. */
+static bool has_odd_amounts(json_t *json)
+{
+    bool odd = json_is_number(json_object_get(json, "cpu")) ||
+               json_is_number(json_object_get(json, "memory"));
+    for (void *at = json_object_iter(json); at != NULL; at = json_object_iter_next(json, at))
+        odd = odd || has_odd_amounts(json_object_iter_value(at));
+    for (size_t i = 0; i < json_array_size(json); i++)
+        odd = odd || has_odd_amounts(json_array_get(json, i));
+    return odd;
+}
+
+static void same_host(const struct pod_view *pod, json_t *spec)
+{
+    static const struct kind cpu = {"cpu", quantity_parse_milli, HOST_CPU_MAX};
+    static const struct kind memory = {"memory", quantity_parse, HOST_MEMORY_MAX};
+    if (has_odd_amounts(spec))
+        return;
+    if (pod->host.cpu != pod_amount(spec, &cpu) || pod->host.memory != pod_amount(spec, &memory))
+        abort();
+}
+
 static void compare(const struct pod_view *pod, const json_t *json)
 {
     const json_t *metadata = json_object_get(json, "metadata");
-    const json_t *spec = json_object_get(json, "spec");
+    json_t *spec = json_object_get(json, "spec");
     const json_t *annotations = json_object_get(metadata, "annotations");
     same_text(pod->uid, json_object_get(metadata, "uid"));
     same_text(pod->name, json_object_get(metadata, "name"));
@@ -112,6 +196,7 @@ static void compare(const struct pod_view *pod, const json_t *json)
     same_text(pod->assume_time, json_object_get(annotations, "ALIYUN_COM_GPU_MEM_ASSUME_TIME"));
     if (pod->deleting != (text_of(json_object_get(metadata, "deletionTimestamp")).n > 0))
         abort();
+    same_host(pod, spec);
     size_t at = same_containers(pod, 0, json_object_get(spec, "initContainers"), true);
     if (same_containers(pod, at, json_object_get(spec, "containers"), false) != pod->n_containers)
         abort();

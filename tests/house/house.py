@@ -19,9 +19,10 @@ SEES = {
     "daemon": ("base", "core", "codec", "io", "kube", "report"),
     "kubectl": ("base", "core", "codec", "io", "kube", "report"),
     "node": ("base", "core", "codec", "io", "grpc", "gpu", "kube", "report"),
+    "sim": ("base", "core", "codec", "report"),
 }
 FOLDERS = tuple(SEES)
-PROGRAMS = ("daemon", "kubectl", "node")  # their headers are in the folder of their sources
+PROGRAMS = ("daemon", "kubectl", "node", "sim")  # their headers are in the folder of their sources
 MAY_LOG = ("kube", "report", *PROGRAMS)
 SHOWN = 20  # the most findings that one check prints
 

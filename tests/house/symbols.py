@@ -2,7 +2,7 @@
 Checks the calls of each library of src/ in its symbols: core calls only base and the arithmetic of
 memory, codec also libyaml and the formatting of text, base calls no library above it, only base's
 mem.o allocates memory, and nothing starts a thread or a process, except one module of
-kubectl-cardpack and the thread for NVML, which the daemon lacks.
+kubectl-cardpack, one of cardpack-sim and the thread for NVML, which the daemon lacks.
 
     symbols.py NM DAEMON LIBRARY...        (cardpack libbase.a libcore.a ...)
 """
@@ -51,7 +51,10 @@ THREAD = re.compile(r"pthread_\w+")
 # The module that runs kubectl, and the calls that it may make.
 SPAWNER = "kubectl_child.c.o"
 SPAWNS = re.compile(r"fork|execv")
-STARTS = re.compile(PROCESSES + "|kubectl_child_start|gpu_thread_start")
+# The module that runs simulations in child processes of this program.
+FORKER = "sim_jobs.c.o"
+FORKS = re.compile(r"fork")
+STARTS = re.compile(PROCESSES + "|kubectl_child_start|jobs_run|gpu_thread_start")
 
 Symbols = dict[str, set[str]]  # by object of a library
 
@@ -109,8 +112,8 @@ def check(nm: str, libraries: dict[str, Path], tap: Tap) -> None:
 
 
 def threads_of(calls: Symbols) -> Symbols:
-    """Removes the calls that the two modules may make, and keeps all other calls."""
-    may = {SPAWNER: SPAWNS, THREADER: THREAD}
+    """Removes the calls that the three modules may make, and keeps all other calls."""
+    may = {SPAWNER: SPAWNS, FORKER: FORKS, THREADER: THREAD}
     return {
         obj: {s for s in names if obj not in may or not may[obj].fullmatch(s)} for obj, names in calls.items()
     }

@@ -43,7 +43,7 @@ install_packages() { # MACHINE FOLDER
 }
 
 libraries_there() { # MACHINE
-    inside "$1" ldd /usr/bin/cardpack /usr/bin/kubectl-cardpack /usr/bin/cardpack-node \
+    inside "$1" ldd /usr/bin/cardpack /usr/bin/kubectl-cardpack /usr/bin/cardpack-node /usr/bin/cardpack-sim \
         >"$scratch/ldd" && lacks 'not found' "$scratch/ldd"
 }
 
@@ -51,7 +51,8 @@ pages_there() { # MACHINE
     gzip -dc "$1/usr/share/man/man8/cardpack.8.gz" | cmp - docs/man/cardpack.8 &&
         gzip -dc "$1/usr/share/man/man8/cardpack-node.8.gz" | cmp - docs/man/cardpack-node.8 &&
         gzip -dc "$1/usr/share/man/man5/cardpack.yaml.5.gz" | cmp - docs/man/cardpack.yaml.5 &&
-        gzip -dc "$1/usr/share/man/man1/kubectl-cardpack.1.gz" | cmp - docs/man/kubectl-cardpack.1
+        gzip -dc "$1/usr/share/man/man1/kubectl-cardpack.1.gz" | cmp - docs/man/kubectl-cardpack.1 &&
+        gzip -dc "$1/usr/share/man/man1/cardpack-sim.1.gz" | cmp - docs/man/cardpack-sim.1
 }
 
 # The names under which kubectl looks for them; the second is a link to the first and gives

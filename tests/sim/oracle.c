@@ -20,6 +20,7 @@
 #include "quotas.h"
 #include "server.h"
 #include "swaps.h"
+#include "unit/node_digest.h"
 
 #include <jansson.h>
 
@@ -50,6 +51,7 @@ static struct {
     uint64_t ours_rv[MAX_PODS];   /* version of a placement by cardpack's Binding; 0: by others */
     const struct decision *by[MAX_PODS]; /* the decision of that Binding */
     unsigned posts[MAX_PODS];
+    struct node_digest digests[MAX_REPLICAS][MAX_NODES];
 } oracle;
 
 void oracle_reset(void)
@@ -63,11 +65,13 @@ void oracle_reset(void)
     memset(oracle.ours_rv, 0, sizeof(oracle.ours_rv));
     memset((void *)oracle.by, 0, sizeof(oracle.by));
     memset(oracle.posts, 0, sizeof(oracle.posts));
+    memset(oracle.digests, 0, sizeof(oracle.digests));
 }
 
 void oracle_started(const struct proc *p)
 {
     memset(oracle.held[p->id], 0, sizeof(oracle.held[p->id]));
+    memset(oracle.digests[p->id], 0, sizeof(oracle.digests[p->id]));
 }
 
 static bool grants_equal(const struct grants_object *a, const struct grants_object *b)
@@ -228,9 +232,19 @@ void oracle_stepped(void)
     sim_check(deciding <= 1);
 }
 
+/* A node whose version is the same as after the last turn has not changed. */
+static void check_versions(const struct proc *p)
+{
+    for (unsigned i = 0; i < store.n_nodes; i++) {
+        const struct node *n = cache_node(&p->daemon.service.cache, name_str(&store.nodes[i].name));
+        sim_check(n == NULL || node_digest_holds(&oracle.digests[p->id][i], n));
+    }
+}
+
 void oracle_turned(const struct proc *p)
 {
     cache_check(&p->daemon.service.cache);
+    check_versions(p);
     oracle_decided(p);
 }
 

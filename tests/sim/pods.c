@@ -105,6 +105,16 @@ static struct name some_policy(unsigned seldom)
     return name_from(draw(seldom) == 0 ? str_of(policies[draw(2)]) : STR(""));
 }
 
+/* Requests CPU and memory that depend on the rest of the pod: draws nothing. */
+static void request_host(struct pod_object *p)
+{
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        struct container_object *c = &p->containers[i];
+        c->cpu = 100 * ((c->mem + i) % 4);
+        c->memory = ((c->mem + p->n_containers + i) % 3) << 20;
+    }
+}
+
 struct pod_object pod_some(const struct name *ns, const struct name *name)
 {
     struct pod_object p = {.exists = true, .ns = *ns, .name = *name};
@@ -135,6 +145,7 @@ struct pod_object pod_some(const struct name *ns, const struct name *name)
             p.containers[i].mem = p.containers[i].cores = 0;
         }
     }
+    request_host(&p);
     return p;
 }
 

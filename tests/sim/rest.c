@@ -116,6 +116,21 @@ static void rest_card(const struct node_object *o, unsigned node, const struct c
     sim_check(c->pods == u.pods && c->wholes == u.wholes);
 }
 
+/* All pods of the node count, with a request for cards or without. */
+static void rest_host(const struct node_object *o, const struct node *n)
+{
+    struct host used = {0};
+    int64_t memory = o->exists && o->memory > 0 ? o->memory : HOST_UNKNOWN;
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        if (pod_object_holds(p) && strcmp(p->node.z, o->name.z) == 0)
+            used = host_add(used, pod_object_host(p));
+    }
+    sim_check(host_equal(n->host_used, used));
+    sim_check(n->host_total.cpu == (o->exists ? 7500 : HOST_UNKNOWN));
+    sim_check(n->host_total.memory == memory);
+}
+
 static size_t rest_nodes(const struct cache *cache)
 {
     size_t blocks = 0;
@@ -133,6 +148,7 @@ static size_t rest_nodes(const struct cache *cache)
         sim_check(n->used == u.mem && n->counted == u.counted && n->unplaced == u.unplaced);
         sim_check(n->n_pods == u.pods && n->n_sharing == u.sharing);
         sim_check(n->exclusive == u.exclusive);
+        rest_host(o, n);
         for (uint32_t card = 0; card < n->n_cards; card++)
             rest_card(o, i, &n->cards[card], card);
     }

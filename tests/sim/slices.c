@@ -48,6 +48,15 @@ int64_t pod_object_exclusive(const struct pod_object *p)
     return formula(p, EXCLUSIVE, false);
 }
 
+struct host pod_object_host(const struct pod_object *p)
+{
+    struct pod_object q = *p;
+    for (unsigned i = 0; i < q.n_containers; i++)
+        q.containers[i].cpu = q.containers[i].cpu == 0 ? 100 : q.containers[i].cpu;
+    return (struct host){formula(&q, offsetof(struct container_object, cpu), false),
+                         formula(&q, offsetof(struct container_object, memory), false)};
+}
+
 int64_t pod_object_lasting_mem(const struct pod_object *p)
 {
     return formula(p, MEM, true);

@@ -24,6 +24,7 @@ struct slices {
 int64_t pod_object_mem(const struct pod_object *p);
 int64_t pod_object_cores(const struct pod_object *p);
 int64_t pod_object_exclusive(const struct pod_object *p);
+struct host pod_object_host(const struct pod_object *p);
 
 /* The same after the init containers are done. */
 int64_t pod_object_lasting_mem(const struct pod_object *p);

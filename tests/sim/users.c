@@ -212,6 +212,7 @@ static void edit(void)
         break;
     default:
         p.note = name_of("edited ", draw(1000));
+        p.containers[0].cpu = 100 * (int64_t)(store.rv % 4); /* a resize in place */
         break;
     }
     p.gated = false;

@@ -18,7 +18,8 @@ enum {
 /* A node's size in numbers; the test writes the API's texts. -1: no such field. */
 struct m_size {
     bool present;
-    int64_t mem; /* -2: not a quantity */
+    struct host host; /* -1: no such field, -2: not a quantity */
+    int64_t mem;      /* -2: not a quantity */
     int64_t count;
     int64_t allocatable;
     bool table;
@@ -50,6 +51,7 @@ struct m_ask {
     int64_t mem; /* -2: not a quantity */
     int cores;
     int cards;
+    struct host host;
 };
 
 /* The cards that a pod has; an equal part on each. */
@@ -81,6 +83,11 @@ struct m_pod {
     struct m_ask next;
     int node; /* -1: pending */
     struct m_place place;
+    /* What its object requests as a bound pod that asks for no card. */
+    bool other;
+    int other_node;
+    struct host other_host;
+    bool other_named; /* named by the pods' list under way, or shown since it began */
 };
 
 struct model {
@@ -214,7 +221,10 @@ static inline bool m_node_known(const struct model *m, int node)
 static inline void m_forget(struct model *m)
 {
     for (int i = 0; i < M_NODES; i++) {
-        if (!m_node_known(m, i))
+        bool other = false;
+        for (int k = 0; k < M_PODS; k++)
+            other = other || (m->pods[k].other && m->pods[k].other_node == i);
+        if (!other && !m_node_known(m, i))
             m->nodes[i].last_ns = 0;
     }
 }
@@ -391,10 +401,37 @@ static inline void m_place(struct model *m, struct m_pod *p, const struct m_view
     m->nodes[v->node].last_ns = MAX_OF(m->nodes[v->node].last_ns, v->assume_ns);
 }
 
+/* Makes it an unknown pod. What its object requests without a card stays. */
+static inline void m_pod_reset(struct m_pod *p, struct m_pod to)
+{
+    to.other = p->other;
+    to.other_node = p->other_node;
+    to.other_host = p->other_host;
+    to.other_named = p->other_named;
+    *p = to;
+}
+
+/* What the object says of a pod that asks for no card. */
+static inline void m_other_set(struct m_pod *p, const struct m_view *v, bool wants)
+{
+    p->other_named = true;
+    if (v->node < 0 && !v->terminal)
+        return; /* older than what is known */
+    if (v->node < 0 && m_holds(p))
+        return;
+    p->other = !wants && !v->terminal && (v->ask.host.cpu > 0 || v->ask.host.memory > 0);
+    p->other_node = v->node;
+    p->other_host = v->ask.host;
+}
+
 static inline void m_pod_set(struct model *m, const struct m_view *v)
 {
     struct m_pod *p = &m->pods[v->uid];
     bool wants = v->ask.mem != 0 || v->ask.cores != 0;
+    bool older = p->other && !p->known && v->node < 0;
+    m_other_set(p, v, wants);
+    if (older)
+        return;
     if (m_holds(p) && v->node < 0) {
         p->seen = true;
         p->unwanting = p->state == POD_RESERVED && !wants;
@@ -411,7 +448,7 @@ static inline void m_pod_set(struct model *m, const struct m_view *v)
         return;
     }
     if (!p->known)
-        *p = (struct m_pod){.known = true, .node = -1, .news = true};
+        m_pod_reset(p, (struct m_pod){.known = true, .node = -1, .news = true});
     p->seen = true;
     p->named = true;
     if (v->node < 0) {
@@ -426,6 +463,7 @@ static inline void m_pod_set(struct model *m, const struct m_view *v)
 static inline void m_pod_gone(struct model *m, int uid)
 {
     struct m_pod *p = &m->pods[uid];
+    p->other = false;
     if (p->known && p->state == POD_RESERVED) {
         p->missing = true;
         p->asked = false;
@@ -452,6 +490,7 @@ static inline enum errc m_pod_read(struct model *m, const struct m_view *v)
         return OK;
     if (m_refused(p, true))
         return ERR_CONFLICT;
+    p->other = false;
     if (v->terminal) {
         p->known = false;
         return OK;
@@ -506,6 +545,7 @@ static inline void m_list_begin(struct model *m, enum cache_kind kind)
     for (int i = 0; i < M_PODS && kind == CACHE_PODS; i++) {
         m->pods[i].named = false;
         m->pods[i].news = false;
+        m->pods[i].other_named = false;
     }
 }
 
@@ -523,12 +563,19 @@ static inline unsigned m_sweep_pod(struct m_pod *p, unsigned *ret_unproven)
     return 0;
 }
 
+static inline unsigned m_sweep_other(struct m_pod *p)
+{
+    unsigned swept = p->other && !p->other_named ? 1 : 0;
+    p->other = p->other && p->other_named;
+    return swept;
+}
+
 /* Ends the list. Returns how many objects it removed. */
 static inline unsigned m_list_end(struct model *m, enum cache_kind kind, unsigned *ret_unproven)
 {
     unsigned swept = 0;
     for (int i = 0; i < M_PODS && kind == CACHE_PODS; i++)
-        swept += m_sweep_pod(&m->pods[i], ret_unproven);
+        swept += m_sweep_pod(&m->pods[i], ret_unproven) + m_sweep_other(&m->pods[i]);
     for (int i = 0; i < M_NODES; i++) {
         struct m_node *n = &m->nodes[i];
         if (kind == CACHE_NODES && n->size.present && !n->listed) {

@@ -17,18 +17,19 @@ static int by_text(const void *a, const void *b)
 /* Writes all visible state of the cache, in a fixed order. */
 static void dump(const struct cache *c, char to[DUMP_BYTES])
 {
-    char lines[64][200];
+    char lines[160][200];
     size_t n = 0;
     size_t cursor = 0;
     for (const struct node *x = cache_next_node(c, &cursor); x != NULL;
          x = cache_next_node(c, &cursor)) {
         ck_assert_uint_lt(n, COUNT_OF(lines));
-        int used =
-            snprintf(lines[n], sizeof(lines[n]),
-                     "node %.*s %d %u %u %lld %lld %lld %lld %lld %u %llu:", STR_ARG(x->name),
-                     x->fault, x->epoch, x->health_epoch, (long long)x->total, (long long)x->limit,
-                     (long long)x->remainder, (long long)x->used, (long long)x->unplaced, x->n_pods,
-                     (unsigned long long)x->assume_ns);
+        int used = snprintf(
+            lines[n], sizeof(lines[n]),
+            "node %.*s %d %u %u %lld %lld %lld %lld %lld %u %llu %lld %lld:", STR_ARG(x->name),
+            x->fault, x->epoch, x->health_epoch, (long long)x->total, (long long)x->limit,
+            (long long)x->remainder, (long long)x->used, (long long)x->unplaced, x->n_pods,
+            (unsigned long long)x->assume_ns, (long long)x->host_total.cpu,
+            (long long)x->host_used.cpu);
         for (uint32_t i = 0; i < x->n_cards && used < 180; i++)
             used += snprintf(lines[n] + used, sizeof(lines[n]) - (size_t)used, " %lld/%lld%s",
                              (long long)x->cards[i].used, (long long)x->cards[i].total,
@@ -48,11 +49,30 @@ static void dump(const struct cache *c, char to[DUMP_BYTES])
                        p->card, (unsigned long long)p->assume_ns, p->request->cards,
                        p->request->priority, p->group != NULL, labels_count(p->labels));
     }
-    (void)snprintf(lines[n++], sizeof(lines[0]), "groups %zu", c->groups.n);
+    (void)snprintf(lines[n++], sizeof(lines[0]), "groups %zu nodes %zu", c->groups.n, c->nodes.n);
+    for (uint32_t i = 0; i < c->others.n; i++) {
+        const struct other *x = others_at(&c->others, i);
+        ck_assert_uint_lt(n, COUNT_OF(lines));
+        (void)snprintf(lines[n++], sizeof(lines[0]), "other %llu %.*s %lld %u",
+                       (unsigned long long)x->key[0], STR_ARG(x->node->name),
+                       (long long)x->host.cpu, x->epoch);
+    }
     qsort(lines, n, sizeof(lines[0]), by_text);
     size_t at = 0;
     for (size_t i = 0; i < n; i++)
         at += (size_t)snprintf(to + at, DUMP_BYTES - at, "%s\n", lines[i]);
+}
+
+/* A pod that asks for no card. */
+static enum errc other(struct rig *r, const char *uid, const char *node, int64_t cpu)
+{
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = str_of(uid),
+                                    .namespace = STR("ns"),
+                                    .name = str_of(uid),
+                                    .node = str_of(node),
+                                    .host = {.cpu = cpu}}};
+    return rig_apply(r, &e);
 }
 
 /* `more`: the number of other objects of each kind, so that the next one makes its map grow. */
@@ -65,6 +85,7 @@ static void start(struct rig *r, unsigned more)
     pod_set(r, .uid = "pending");
     pod_set(r, .uid = "bound", .node = "n", .idx = "0");
     pod_set(r, .uid = "orphan", .node = "ghost");
+    ck_assert_int_eq(other(r, "other", "n", 100), OK);
     ck_assert_int_eq(reserve(r, "reserved", "n", 4), OK);
     list_begin(r, CACHE_PODS);
     list_begin(r, CACHE_NODES);
@@ -73,6 +94,11 @@ static void start(struct rig *r, unsigned more)
         (void)snprintf(name, sizeof(name), "more-%u", i);
         node_set(r, name, "32", "2", NULL);
         pod_set(r, .uid = name);
+    }
+    for (unsigned i = 1; more > 0 && i < 64; i++) { /* the next one makes the table grow */
+        char name[16];
+        (void)snprintf(name, sizeof(name), "other-%u", i);
+        ck_assert_int_eq(other(r, name, "n", i), OK);
     }
 }
 
@@ -226,6 +252,31 @@ static enum errc reserved_is_read_and_joins_a_group(struct rig *r)
     return grouped(r, CACHE_POD_READ, "reserved", "m", NULL);
 }
 
+static enum errc new_other(struct rig *r)
+{
+    return other(r, "new", "n", 7);
+}
+
+static enum errc new_other_of_a_stranger(struct rig *r)
+{
+    return other(r, "new", "new", 7);
+}
+
+static enum errc other_moves_to_a_stranger(struct rig *r)
+{
+    return other(r, "other", "new", 7);
+}
+
+static enum errc other_asks_for_a_card(struct rig *r)
+{
+    return pod_event(r, CACHE_POD_SET, (struct shown){.uid = "other", .node = "n", .idx = "0"});
+}
+
+static enum errc bound_asks_for_no_card(struct rig *r)
+{
+    return other(r, "bound", "new", 7);
+}
+
 static const struct {
     enum errc (*apply)(struct rig *r);
     size_t allocations; /* at least so many; 0: it must not fail */
@@ -253,6 +304,11 @@ static const struct {
     {bound_joins_a_group, 3},
     {new_of_a_group_is_bound_to_a_stranger, 5},
     {reserved_is_read_and_joins_a_group, 3},
+    {new_other, 0},
+    {new_other_of_a_stranger, 1},
+    {other_moves_to_a_stranger, 1},
+    {other_asks_for_a_card, 1},
+    {bound_asks_for_no_card, 1},
 };
 
 /* Returns the number of its allocations. */
@@ -303,6 +359,8 @@ START_TEST(most_events_can_not_fail)
     cancel(&r, "reserved");
     pod_gone(&r, "orphan");
     pod_gone(&r, "bound");
+    ck_assert_int_eq(other(&r, "other", "m", 7), OK);
+    ck_assert_int_eq(other(&r, "other", "m", 0), OK);
     node_gone(&r, "n");
     health_gone(&r, "m");
     list_end(&r, CACHE_PODS);

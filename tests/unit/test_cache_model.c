@@ -5,10 +5,11 @@
  *
  * CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
  */
-#include "cache_model.h"
+#include "cache_model_host.h"
 
 #include "core/fit.h"
 #include "fail_alloc.h"
+#include "node_digest.h"
 #include "seeded.h"
 
 #include <stdio.h>
@@ -21,7 +22,9 @@ struct trial {
     uint64_t random;
     uint64_t now_ns;
     uint64_t given_ns[M_NODES]; /* the last ASSUME_TIME */
-    bool limited;               /* namespaces have quotas, and nodes no tables */
+    struct node_digest digests[M_NODES];
+    unsigned same_versions; /* how many events did not change a node's version */
+    bool limited;           /* namespaces have quotas, and nodes no tables */
     unsigned refused[VERDICT_COUNT];
     char what[160]; /* the event, for the failure message */
     uint64_t seed;
@@ -95,6 +98,8 @@ static void step_node_set(struct trial *t)
     char mem[32];
     char count[32];
     char limit[32];
+    char cpu[32];
+    char memory[32];
     int i = (int)draw(t, M_NODES);
     struct card_view rows[M_CARDS];
     size_t n_rows = 0;
@@ -102,6 +107,7 @@ static void step_node_set(struct trial *t)
     s.mem = odd_or(t, sizes[draw(t, COUNT_OF(sizes))]);
     s.count = odd_or(t, chance(t, 80) ? 2 : draw(t, M_CARDS) + 1);
     s.allocatable = chance(t, 60) ? -1 : odd_or(t, (int64_t)draw(t, 70));
+    s.host = (struct host){odd_or(t, draw(t, 3000)), odd_or(t, (int64_t)draw(t, 4) << 30)};
     s.table = !t->limited && chance(t, 30);
     s.pool = t->limited ? (int)draw(t, COUNT_OF(pool_names)) : 0;
     s.model = t->limited ? (int)draw(t, COUNT_OF(model_names)) : 0;
@@ -117,6 +123,8 @@ static void step_node_set(struct trial *t)
                  .mem = number_text(mem, sizeof(mem), s.mem),
                  .count = number_text(count, sizeof(count), s.count),
                  .mem_allocatable = number_text(limit, sizeof(limit), s.allocatable),
+                 .cpu = m_cpu_text(cpu, sizeof(cpu), s.host.cpu),
+                 .memory = number_text(memory, sizeof(memory), s.host.memory),
                  .has_cards = s.table,
                  .cards = rows,
                  .n_cards = n_rows,
@@ -231,6 +239,7 @@ static void step_quota(struct trial *t)
 static struct m_ask some_ask(struct trial *t)
 {
     struct m_ask ask = {.mem = (int64_t)(draw(t, 5) + 1) * 3, .cards = 1};
+    ask.host = m_some_host(draw(t, 26));
     if (chance(t, 20))
         ask.cores = 10 * (int)(1 + draw(t, 10));
     if (chance(t, 20)) {
@@ -283,7 +292,9 @@ static void step_pod_shown(struct trial *t, enum cache_event_type type)
     if (chance(t, 60))
         v.node = (int)draw(t, M_NODES);
     if (chance(t, 10))
-        v.ask = (struct m_ask){.mem = -2 * (int64_t)draw(t, 2), .cards = 1};
+        v.ask = (struct m_ask){.mem = -2 * (int64_t)draw(t, 2), .cards = 1, .host = v.ask.host};
+    else if (chance(t, 25))
+        v.ask = (struct m_ask){.cards = 1, .host = v.ask.host};
     v.terminal = phase >= 2;
     v.awaiting = !assigned && phase == 0;
     v.assume_ns = chance(t, 30) ? draw(t, 4000) : 0;
@@ -297,6 +308,7 @@ static void step_pod_shown(struct trial *t, enum cache_event_type type)
                                     .count_label = str_of(counts[v.ask.cards]),
                                     .assigned = assigned ? STR("true") : STR("false"),
                                     .deleting = chance(t, 20),
+                                    .host = v.ask.host,
                                     .containers = &c,
                                     .n_containers = 1,
                                     .n_mains = 1}};
@@ -347,7 +359,7 @@ static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask
     trial_assert(t, t->fx.card_total == m_card_total(&m->nodes[node], place.cards[0]));
     trial_assert(t, t->fx.assume_ns == ns);
     if (!p->known)
-        *p = (struct m_pod){.known = true, .news = true};
+        m_pod_reset(p, (struct m_pod){.known = true, .news = true});
     p->state = POD_RESERVED;
     p->edited = p->unwanting = false;
     p->ask = *ask;
@@ -368,6 +380,7 @@ static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask
 static struct request request_of(const struct m_ask *ask, int space)
 {
     return (struct request){.mem = ask->mem,
+                            .host = ask->host,
                             .namespace = str_of(space_names[space]),
                             .lasting_mem = ask->mem,
                             .cores = (uint32_t)ask->cores,
@@ -455,6 +468,7 @@ static void compare_pod(struct trial *t, int i)
     if (p == NULL)
         return;
     trial_assert(t, p->state == m->state && p->mem == m->ask.mem && p->seen == m->seen);
+    trial_assert(t, m->state == POD_PENDING || host_equal(p->request->host, m->ask.host));
     trial_assert(t, p->missing == m->missing && p->asked == m->asked);
     trial_assert(t, pod_awaits(p) == m->awaiting);
     trial_assert(t, p->card == (m->place.n == 0 ? -1 : m->place.cards[0]));
@@ -486,8 +500,9 @@ static void compare_card(struct trial *t, int node, const struct card *c, int k)
 
 static void compare_node(struct trial *t, int i)
 {
-    static const struct m_ask asks[] = {{1, 0, 1},  {7, 0, 1},  {13, 0, 1},  {25, 0, 1},
-                                        {31, 0, 1}, {6, 50, 1}, {12, 60, 2}, {33, 0, 3}};
+    static const struct m_ask asks[] = {{1, 0, 1, {0}},   {7, 0, 1, {0}},  {13, 0, 1, {0}},
+                                        {25, 0, 1, {0}},  {31, 0, 1, {0}}, {6, 50, 1, {0}},
+                                        {12, 60, 2, {0}}, {33, 0, 3, {0}}};
     const struct m_node *m = &t->model.nodes[i];
     const struct node *n = cache_node(&t->cache, str_of(node_names[i]));
     trial_assert(t, (n != NULL) == m_node_known(&t->model, i));
@@ -497,6 +512,9 @@ static void compare_node(struct trial *t, int i)
     trial_assert(t, (int)n->n_cards == m_cards(m) && n->assume_ns == m->last_ns);
     trial_assert(t, n->used == m_used(&t->model, i, -2) && n->counted == n->used);
     trial_assert(t, n->unplaced == m_used(&t->model, i, -1));
+    t->same_versions += t->digests[i].version == n->version ? 1 : 0;
+    trial_assert(t, node_digest_holds(&t->digests[i], n));
+    trial_assert(t, m_host_agrees(&t->model, i, n));
     for (int k = 0; k < m_cards(m); k++)
         compare_card(t, i, &n->cards[k], k);
     for (size_t k = 0; k < COUNT_OF(asks); k++) {
@@ -549,6 +567,7 @@ static void run_history(uint64_t seed, bool limited, unsigned refused[static VER
     for (t.step = 0; t.step < STEPS; t.step++)
         step(&t);
     cache_done(&t.cache);
+    ck_assert_uint_gt(t.same_versions, STEPS); /* of M_NODES for each step */
     for (int v = 0; v < VERDICT_COUNT; v++)
         refused[v] += t.refused[v];
 }

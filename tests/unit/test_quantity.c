@@ -76,6 +76,16 @@ static const struct row computed[] = {
 #include "quantity_table.inc"
 };
 
+/* A thousandth is rounded up, then the whole: that is the whole rounded up. */
+static void check_thousandths(struct str text, const struct quantity *whole)
+{
+    struct quantity q;
+    ck_assert_int_eq(quantity_parse_milli(text, &q), OK);
+    int64_t up = q.value / 1000 + (q.value % 1000 > 0 ? 1 : q.value % 1000 < 0 ? -1 : 0);
+    ck_assert_msg(q.saturated || up == whole->value, "%.*s: %lld", STR_ARG(text),
+                  (long long)q.value);
+}
+
 static void check_row(const struct row *row)
 {
     struct quantity q;
@@ -83,6 +93,7 @@ static void check_row(const struct row *row)
     ck_assert_msg(q.value == row->value && q.whole == row->whole && q.saturated == row->saturated,
                   "%s: %lld whole %d saturated %d", row->text, (long long)q.value, q.whole,
                   q.saturated);
+    check_thousandths(str_of(row->text), &q);
 }
 
 START_TEST(agrees_with_kubernetes)
@@ -100,6 +111,41 @@ START_TEST(agrees_with_exact_fractions)
 
 END_TEST
 
+static const struct {
+    const char *text;
+    int64_t value;
+    bool whole;
+} thousandths[] = {
+    {"500m", 500, true},
+    {"2", 2000, true},
+    {"0.1", 100, true},
+    {"1.5", 1500, true},
+    {"1n", 1, false},
+    {"0.0005", 1, false},
+    {"1m", 1, true},
+    {"007", 7000, true},
+    {"+3", 3000, true},
+    {"-1.5", -1500, true},
+    {"1k", 1000000, true},
+    {"1Ki", 1024000, true},
+    {"0.1Ki", 102400, true},
+    {"1e3", 1000000, true},
+    {"999999999", 999999999000, true},
+    {"0", 0, true},
+    {"1234567890m", 1234567890, true},
+};
+
+START_TEST(counts_in_thousandths)
+{
+    struct quantity q;
+    ck_assert_int_eq(quantity_parse_milli(str_of(thousandths[_i].text), &q), OK);
+    ck_assert_msg(q.value == thousandths[_i].value && q.whole == thousandths[_i].whole &&
+                      !q.saturated,
+                  "%s: %lld", thousandths[_i].text, (long long)q.value);
+}
+
+END_TEST
+
 static const char *const malformed[] = {
     "",     "abc",   "1e",       "1E-", "1E+",  "1K",   "1ki",   "1i",    "--1",
     "+-1",  "1Gb",   "1GiB",     "1_0", "0x10", " 5",   "5 ",    "1 Gi",  "1e3.5",
@@ -111,6 +157,7 @@ START_TEST(refuses_what_is_no_quantity)
 {
     struct quantity q;
     ck_assert_msg(quantity_parse(str_of(malformed[_i]), &q) == ERR_SYNTAX, "%s", malformed[_i]);
+    ck_assert(quantity_parse_milli(str_of(malformed[_i]), &q) == ERR_SYNTAX);
 }
 
 END_TEST
@@ -165,6 +212,7 @@ int main(void)
     TCase *tc = tcase_create("quantity");
     tcase_add_loop_test(tc, agrees_with_kubernetes, 0, COUNT_OF(known));
     tcase_add_test(tc, agrees_with_exact_fractions);
+    tcase_add_loop_test(tc, counts_in_thousandths, 0, COUNT_OF(thousandths));
     tcase_add_loop_test(tc, refuses_what_is_no_quantity, 0, COUNT_OF(malformed));
     tcase_add_test(tc, refuses_a_nul_inside);
     tcase_add_test(tc, bounds_the_exponent);

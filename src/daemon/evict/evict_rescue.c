@@ -75,7 +75,7 @@ static enum evict_pod evict_rescue_see_pod(const struct evictor *e)
         return EVICT_POD_GONE;
     if (p->state == POD_BOUND || p->state == POD_CONFIRMED)
         return EVICT_POD_BOUND;
-    if (p->deleting || !request_equal(p->request, e->rescue.request))
+    if (p->deleting || !request_alike(p->request, e->rescue.request))
         return EVICT_POD_GONE;
     return p->state == POD_RESERVED ? EVICT_POD_BINDING : EVICT_POD_PENDING;
 }

@@ -1,0 +1,102 @@
+/* Lets one pod after another arrive until the next one fits nowhere. */
+#include "sim/fit.h"
+
+#include "core/fit.h"
+#include "core/verdict.h"
+
+#include <stdlib.h>
+
+#define HOST_REASON STR("Insufficient CPU or memory")
+
+static struct world_settings fit_settings(const struct sim_workload *w, const struct sim_args *a)
+{
+    return (struct world_settings){.workload = w,
+                                   .policy = &a->policies[0],
+                                   .ties = a->ties,
+                                   .held = SIM_HELD_ALL,
+                                   .seed = a->first_seed,
+                                   .checked = a->checked};
+}
+
+static int fit_by_nodes(const void *a, const void *b)
+{
+    const struct fit_stop *x = a;
+    const struct fit_stop *y = b;
+    if (x->nodes != y->nodes)
+        return x->nodes > y->nodes ? -1 : 1;
+    return str_cmp(x->reason, y->reason);
+}
+
+static struct fit_stop *fit_find_stop(struct fit_answer *ret, struct str reason)
+{
+    for (size_t i = 0; i < ret->n_stops; i++) {
+        if (str_eq(ret->stops[i].reason, reason))
+            return &ret->stops[i];
+    }
+    ret->stops[ret->n_stops] = (struct fit_stop){.reason = reason};
+    return &ret->stops[ret->n_stops++];
+}
+
+static enum errc fit_explain(const struct world *w, uint32_t shape, struct arena *arena,
+                             struct fit_answer *ret, struct err *e)
+{
+    uint32_t counts[VERDICT_COUNT] = {0};
+    uint32_t by_host = 0;
+    for (uint32_t i = 0; i < w->n_places; i++) {
+        bool host = false;
+        enum verdict v = world_refusal(w, shape, i, &host);
+        by_host += v == VERDICT_FITS && host ? 1 : 0;
+        counts[v]++;
+    }
+    ret->stops = arena_array(arena, VERDICT_COUNT + 1, sizeof(*ret->stops));
+    if (ret->stops == NULL)
+        return err_set(e, arena_fault(arena), "out of memory");
+    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
+        char bytes[256];
+        struct buf scratch = BUF_ON(bytes);
+        struct str reason = verdict_reason((enum verdict)v, STR("..."), &scratch);
+        if (counts[v] > 0)
+            fit_find_stop(ret, arena_dup(arena, reason))->nodes += counts[v];
+    }
+    if (by_host > 0)
+        fit_find_stop(ret, HOST_REASON)->nodes = by_host;
+    if (ret->n_stops > 1)
+        qsort(ret->stops, ret->n_stops, sizeof(*ret->stops), fit_by_nodes);
+    return OK;
+}
+
+static enum errc fit_fill(struct world *w, uint32_t shape, bool *seen, struct fit_answer *ret,
+                          struct err *e)
+{
+    bool placed = true;
+    enum errc code = OK;
+    while (code == OK && placed && ret->fit < LIMIT_SIM_FIT) {
+        struct world_pod pod;
+        code = world_arrive(w, shape, &placed, &pod, e);
+        if (code != OK || !placed)
+            break;
+        ret->fit++;
+        ret->nodes += seen[pod.place] ? 0 : 1;
+        seen[pod.place] = true;
+    }
+    ret->limited = placed;
+    return code;
+}
+
+enum errc fit_run(const struct sim_workload *w, uint32_t shape, const struct sim_args *a,
+                  struct arena *arena, struct fit_answer *ret, struct err *reterr)
+{
+    struct world world;
+    struct world_settings settings = fit_settings(w, a);
+    bool *seen = arena_array(arena, w->n_nodes, sizeof(*seen));
+    *ret = (struct fit_answer){.fit = 0};
+    if (seen == NULL)
+        return err_set(reterr, arena_fault(arena), "out of memory");
+    enum errc code = world_init(&world, &settings, reterr);
+    if (code == OK)
+        code = fit_fill(&world, shape, seen, ret, reterr);
+    if (code == OK && !ret->limited)
+        code = fit_explain(&world, shape, arena, ret, reterr);
+    world_done(&world);
+    return code;
+}

@@ -1,0 +1,30 @@
+/* Names and scores of policies. */
+#include "sim/policy.h"
+
+#include "core/fit.h"
+#include "sim/bestfit.h"
+
+bool sim_policy_parse(struct str name, struct sim_policy *ret)
+{
+    struct sim_policy p = {.name = name, .pack = PACK_BINPACK};
+    p.bestfit = str_eq(name, STR("bestfit"));
+    if (!p.bestfit && !pack_parse(name, &p.pack))
+        return false;
+    *ret = p;
+    return true;
+}
+
+const char *sim_policy_names(void)
+{
+    return "binpack, spread or bestfit";
+}
+
+uint64_t sim_policy_score(const struct sim_policy *p, const struct node *n, struct host left,
+                          const struct sim_shape *s)
+{
+    if (p->bestfit)
+        return bestfit_score(n, left, s);
+    if (!request_shares(&s->request))
+        return SCORE_BEST - 1;
+    return score_node(n, fit_cost(n, &s->request), p->pack);
+}

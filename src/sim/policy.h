@@ -1,0 +1,25 @@
+/*
+ * The policies that a simulation compares: those of core/pack.h, under which a node has the score
+ * that the daemon gives it, and `bestfit`, which only the simulator has.
+ */
+#pragma once
+
+#include "core/score.h"
+#include "sim/workload.h"
+
+struct sim_policy {
+    struct str name;
+    enum pack pack; /* of nodes and of cards */
+    bool bestfit;
+};
+
+bool sim_policy_parse(struct str name, struct sim_policy *ret);
+
+/* The names of all policies, "binpack, spread or bestfit". */
+const char *sim_policy_names(void);
+
+/* How good a feasible node is, as score_node; `left` is its CPU and memory. A pod that asks for no
+ * card has the same score on every node under the daemon's policies: cardpack does not rank nodes
+ * for it. Pure: equal arguments have equal scores. */
+uint64_t sim_policy_score(const struct sim_policy *p, const struct node *n, struct host left,
+                          const struct sim_shape *s);

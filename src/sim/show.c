@@ -1,0 +1,296 @@
+/* Numbers have as many digits as make sense beside other seeds: two in tables, four elsewhere. */
+#include "sim/show.h"
+
+#include "codec/jwrite.h"
+#include "report/table.h"
+
+static void show_number(struct jwrite *w, const char *key, double x)
+{
+    char text[64];
+    struct buf b = BUF_ON(text);
+    jwrite_key(w, str_of(key));
+    buf_printf(&b, "%.4f", x);
+    jwrite_raw(w, buf_str(&b));
+}
+
+static void show_count(struct jwrite *w, const char *key, uint64_t n)
+{
+    jwrite_key(w, str_of(key));
+    jwrite_u64(w, n);
+}
+
+static void show_text(struct jwrite *w, const char *key, struct str text)
+{
+    jwrite_key(w, str_of(key));
+    jwrite_str(w, text);
+}
+
+/* A figure that there may be none of. */
+static void show_cell(struct table *t, double x)
+{
+    if (x < 0)
+        table_cell(t, STR("-"), TINT_DIM);
+    else
+        table_printf(t, TINT_NONE, "%.2f", x);
+}
+
+static void show_columns(struct table *t, const char *const *names, size_t n, size_t n_texts)
+{
+    for (size_t i = 0; i < n; i++)
+        table_column(t, str_of(names[i]), i >= n_texts);
+}
+
+/* ---- replay ---- */
+
+static struct str show_order(const struct replays_row *row)
+{
+    return row->in_order ? STR("created") : STR("shuffled");
+}
+
+static void show_trace_table(const struct replays *r, struct arena *a, struct buf *out)
+{
+    char at_fill[32];
+    struct table t;
+    struct buf b = BUF_ON(at_fill);
+    buf_printf(&b, "AT %u%%", r->fill);
+    const char *const names[] = {"WORKLOAD",   "POLICY",  "RUNS",     "AT 100%",
+                                 buf_cstr(&b), "ARRIVED", "REJECTED", "BROKEN"};
+    table_init(&t, a);
+    show_columns(&t, names, COUNT_OF(names), 2);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct replays_row *row = &r->rows[i];
+        table_cell(&t, row->workload->name, TINT_NONE);
+        table_cell(&t, row->policy->name, TINT_NONE);
+        table_printf(&t, TINT_NONE, "%u", row->runs);
+        show_cell(&t, row->at_full);
+        show_cell(&t, row->at_fill);
+        show_cell(&t, row->arrived);
+        table_printf(&t, TINT_NONE, "%.1f", row->rejected);
+        show_cell(&t, row->broken);
+    }
+    table_write(&t, true, false, out);
+}
+
+static void show_cluster_table(const struct replays *r, struct arena *a, struct buf *out)
+{
+    static const char *const names[] = {"POLICY",    "ORDER",    "RUNS",  "ARRIVED",
+                                        "ALLOCATED", "REJECTED", "BROKEN"};
+    struct table t;
+    table_init(&t, a);
+    show_columns(&t, names, COUNT_OF(names), 2);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct replays_row *row = &r->rows[i];
+        table_cell(&t, row->policy->name, TINT_NONE);
+        table_cell(&t, show_order(row), TINT_NONE);
+        table_printf(&t, TINT_NONE, "%u", row->runs);
+        show_cell(&t, row->arrived);
+        show_cell(&t, row->allocated);
+        table_printf(&t, TINT_NONE, "%.1f", row->rejected);
+        show_cell(&t, row->broken);
+    }
+    table_write(&t, true, false, out);
+}
+
+static void show_series(struct jwrite *w, const struct replays_row *row, uint32_t fill)
+{
+    jwrite_key(w, STR("series"));
+    jwrite_array_begin(w);
+    for (uint32_t i = 0; i <= fill; i++) {
+        if (row->series[i] < 0)
+            continue;
+        jwrite_object_begin(w);
+        show_count(w, "arrivedPercent", i);
+        show_number(w, "allocatedPercent", row->series[i]);
+        jwrite_object_end(w);
+    }
+    jwrite_array_end(w);
+}
+
+static void show_replays_json(const struct replays *r, struct buf *out)
+{
+    struct jwrite w;
+    jwrite_init(&w, out);
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct replays_row *row = &r->rows[i];
+        jwrite_object_begin(&w);
+        show_text(&w, "workload", row->workload->name);
+        show_text(&w, "policy", row->policy->name);
+        show_text(&w, "order", show_order(row));
+        show_count(&w, "runs", row->runs);
+        show_number(&w, "arrivedPercent", row->arrived);
+        show_number(&w, "allocatedPercent", row->allocated);
+        show_number(&w, "rejectedPods", row->rejected);
+        show_number(&w, "brokenPercent", row->broken);
+        show_series(&w, row, r->fill);
+        jwrite_object_end(&w);
+    }
+    jwrite_array_end(&w);
+    buf_putc(out, '\n');
+}
+
+static void show_replays_csv(const struct replays *r, struct buf *out)
+{
+    buf_put(out, STR("workload,policy,order,arrived_percent,allocated_percent\n"));
+    for (size_t i = 0; i < r->n; i++) {
+        const struct replays_row *row = &r->rows[i];
+        for (uint32_t k = 0; k <= r->fill; k++) {
+            if (row->series[k] >= 0)
+                buf_printf(out, "%.*s,%.*s,%.*s,%u,%.4f\n", STR_ARG(row->workload->name),
+                           STR_ARG(row->policy->name), STR_ARG(show_order(row)), k, row->series[k]);
+        }
+    }
+}
+
+void show_replays(const struct replays *r, enum sim_output output, struct arena *a, struct buf *out)
+{
+    if (output == SIM_JSON)
+        show_replays_json(r, out);
+    else if (output == SIM_CSV)
+        show_replays_csv(r, out);
+    else if (r->once)
+        show_cluster_table(r, a, out);
+    else
+        show_trace_table(r, a, out);
+}
+
+/* ---- churn ---- */
+
+static void show_churns_table(const struct churns *c, struct arena *a, struct buf *out)
+{
+    static const char *const names[] = {"WORKLOAD", "POLICY", "LOAD",     "RUNS",
+                                        "REJECTED", "ERROR",  "ALLOCATED"};
+    struct table t;
+    table_init(&t, a);
+    show_columns(&t, names, COUNT_OF(names), 2);
+    for (size_t i = 0; i < c->n; i++) {
+        table_cell(&t, c->rows[i].workload->name, TINT_NONE);
+        table_cell(&t, c->rows[i].policy->name, TINT_NONE);
+        table_printf(&t, TINT_NONE, "%.4g", c->rows[i].load);
+        table_printf(&t, TINT_NONE, "%u", c->rows[i].runs);
+        show_cell(&t, c->rows[i].rejected);
+        show_cell(&t, c->rows[i].error);
+        show_cell(&t, c->rows[i].allocated);
+    }
+    table_write(&t, true, false, out);
+}
+
+static void show_churns_json(const struct churns *c, struct buf *out)
+{
+    struct jwrite w;
+    jwrite_init(&w, out);
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < c->n; i++) {
+        jwrite_object_begin(&w);
+        show_text(&w, "workload", c->rows[i].workload->name);
+        show_text(&w, "policy", c->rows[i].policy->name);
+        show_number(&w, "load", c->rows[i].load);
+        show_count(&w, "runs", c->rows[i].runs);
+        show_number(&w, "rejectedPercent", c->rows[i].rejected);
+        show_number(&w, "standardError", c->rows[i].error);
+        show_number(&w, "allocatedPercent", c->rows[i].allocated);
+        jwrite_object_end(&w);
+    }
+    jwrite_array_end(&w);
+    buf_putc(out, '\n');
+}
+
+static void show_churns_csv(const struct churns *c, struct buf *out)
+{
+    buf_put(out,
+            STR("workload,policy,load,runs,rejected_percent,standard_error,allocated_percent\n"));
+    for (size_t i = 0; i < c->n; i++)
+        buf_printf(out, "%.*s,%.*s,%.4g,%u,%.4f,%.4f,%.4f\n", STR_ARG(c->rows[i].workload->name),
+                   STR_ARG(c->rows[i].policy->name), c->rows[i].load, c->rows[i].runs,
+                   c->rows[i].rejected, c->rows[i].error, c->rows[i].allocated);
+}
+
+void show_churns(const struct churns *c, enum sim_output output, struct arena *a, struct buf *out)
+{
+    if (output == SIM_JSON)
+        show_churns_json(c, out);
+    else if (output == SIM_CSV)
+        show_churns_csv(c, out);
+    else
+        show_churns_table(c, a, out);
+}
+
+/* ---- fit and grow ---- */
+
+static void show_fit_json(const struct fit_answer *f, struct buf *out)
+{
+    struct jwrite w;
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    show_count(&w, "fit", f->fit);
+    show_count(&w, "nodes", f->nodes);
+    jwrite_key(&w, STR("stopped"));
+    jwrite_array_begin(&w);
+    for (size_t i = 0; i < f->n_stops; i++) {
+        jwrite_object_begin(&w);
+        show_count(&w, "nodes", f->stops[i].nodes);
+        show_text(&w, "reason", f->stops[i].reason);
+        jwrite_object_end(&w);
+    }
+    jwrite_array_end(&w);
+    jwrite_object_end(&w);
+    buf_putc(out, '\n');
+}
+
+static void show_fit_table(const struct fit_answer *f, struct arena *a, struct buf *out)
+{
+    static const char *const names[] = {"WHAT STOPS THE NEXT ONE", "NODES"};
+    struct table t;
+    buf_printf(out, "%llu%s fit, on %u nodes.\n", (unsigned long long)f->fit,
+               f->limited ? " or more" : "", f->nodes);
+    if (f->n_stops == 0)
+        return;
+    buf_putc(out, '\n');
+    table_init(&t, a);
+    show_columns(&t, names, COUNT_OF(names), 1);
+    for (size_t i = 0; i < f->n_stops; i++) {
+        table_cell(&t, f->stops[i].reason, TINT_NONE);
+        table_printf(&t, TINT_NONE, "%u", f->stops[i].nodes);
+    }
+    table_write(&t, true, false, out);
+}
+
+void show_fit(const struct fit_answer *f, enum sim_output output, struct arena *a, struct buf *out)
+{
+    if (output == SIM_JSON) {
+        show_fit_json(f, out);
+    } else if (output == SIM_CSV) {
+        buf_put(out, STR("nodes,reason\n"));
+        for (size_t i = 0; i < f->n_stops; i++)
+            buf_printf(out, "%u,\"%.*s\"\n", f->stops[i].nodes, STR_ARG(f->stops[i].reason));
+    } else {
+        show_fit_table(f, a, out);
+    }
+}
+
+void show_grow(const struct grow_answer *g, enum sim_output output, struct buf *out)
+{
+    struct jwrite w;
+    if (output == SIM_CSV) {
+        buf_printf(out, "pending,run_now,nodes,run\n%u,%u,%u,%u\n", g->pending, g->run_now,
+                   g->nodes, g->run);
+        return;
+    }
+    if (output == SIM_TABLE) {
+        buf_printf(out, "%u of %u pending pods fit now.\n", g->run_now, g->pending);
+        if (g->run > g->run_now)
+            buf_printf(out, "With %u more node%s %u of %u fit.\n", g->nodes,
+                       g->nodes == 1 ? "" : "s", g->run, g->pending);
+        if (g->run < g->pending)
+            buf_printf(out, "%u fit on no such node.\n", g->pending - g->run);
+        return;
+    }
+    jwrite_init(&w, out);
+    jwrite_object_begin(&w);
+    show_count(&w, "pending", g->pending);
+    show_count(&w, "runNow", g->run_now);
+    show_count(&w, "nodes", g->nodes);
+    show_count(&w, "run", g->run);
+    jwrite_object_end(&w);
+    buf_putc(out, '\n');
+}

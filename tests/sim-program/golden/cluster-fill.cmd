@@ -1,0 +1,1 @@
+replay --cluster ../../config/example-cluster.yaml --policy binpack,spread --seeds 3 --fill 120

@@ -1,0 +1,1 @@
+replay --nodes trace/none.csv --pods trace/mixed.csv

@@ -541,7 +541,7 @@ void allot_promises(const struct allot *a, uint32_t card,
     for (size_t i = 0; i < a->roster.n_pods; i++) {
         const struct roster_pod *p = a->roster.pods[i];
         if (p->plan.n > 0 || roster_is_bound(p))
-            each(ctx, p, roster_holds(&a->roster, p, card));
+            each(ctx, p, roster_holds(&a->roster, p, card, true));
     }
 }
 

@@ -509,7 +509,7 @@ enum errc allot_new(const struct allot_settings *s, struct allot **ret, struct e
     roster_init(&a->roster);
     specs_init(&a->specs, a->cdi_dir);
     truth_init(&a->truth, a->path, a->resource, &a->specs);
-    mend_init(&a->mend, s->loop, s->api, &a->roster, allot_changed, a);
+    mend_init(&a->mend, s->loop, s->api, s->events, &a->roster, allot_changed, a);
     list_init(&a->asks);
     a->tick.fire = allot_on_tick;
     buf_init(&a->reply, REPLY_MAX);

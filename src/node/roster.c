@@ -343,7 +343,8 @@ void roster_mark_backlog(struct roster *r)
     for (size_t i = 0; i < r->n_pods; i++) {
         r->pods[i]->backlog = true;
         r->pods[i]->spent = r->pods[i]->released = false; /* it may have lost its checkpoint */
-        roster_check_lost(r->pods[i]);
+        if (r->told)
+            roster_check_lost(r->pods[i]);
     }
     r->last = NULL;
 }

@@ -272,6 +272,20 @@ START_TEST(new_devices_of_a_running_pod_count_when_it_starts_again)
 
 END_TEST
 
+/* Another plugin has given p a card; the kubelet starts before the first checkpoint is read. */
+START_TEST(devices_are_not_lost_before_the_first_checkpoint)
+{
+    struct roster *r = two_cards();
+    set_running(r, "p", "1", 1);
+    roster_mark_backlog(r);
+    give(r, "p", 0);
+    ck_assert_uint_eq(planned(r, "p"), 0);
+    is_next(r, EXCHANGE_MOVE, "p");
+    roster_done(r);
+}
+
+END_TEST
+
 /* A user edits the annotations of a pod: another one that waits for as much on its card does not
  * get the card that the edit names. */
 START_TEST(an_edit_moves_no_other_pod)
@@ -390,6 +404,7 @@ int main(void)
     tcase_add_test(c, a_pod_that_may_run_keeps_its_room_after_a_restart);
     tcase_add_loop_test(c, a_running_pod_keeps_its_cards_without_a_checkpoint, 0, 2);
     tcase_add_test(c, new_devices_of_a_running_pod_count_when_it_starts_again);
+    tcase_add_test(c, devices_are_not_lost_before_the_first_checkpoint);
     tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 2);
     tcase_add_test(c, no_pod_gets_a_card_that_is_not_there);
     tcase_add_loop_test(c, a_pod_that_can_not_be_written_holds_up_no_other, 0, 2);

@@ -430,7 +430,7 @@ static void many(bool plain, enum binding binding, unsigned faults, struct world
 {
     static const char *const names[] = {"guessed", "late", "switched", "edited"};
     uint64_t first = number_of("SEED", number_of("FROM", 1));
-    uint64_t n = getenv("SEED") == NULL ? number_of("SEEDS", 80) : 1;
+    uint64_t n = getenv("SEED") == NULL ? number_of("SEEDS", faults == 0 ? 80 : 40) : 1;
     memset(sum, 0, sizeof(*sum));
     for (uint64_t seed = first; seed < first + n; seed++) {
         if (node_world_traces())

@@ -366,7 +366,9 @@ static bool exchange_step_due(const struct roster *r, unsigned n_due, bool marke
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
-        bool mark = !p->marked && p->said.n > 0 && n_due > 1;
+        /* Alone, too: what the extender binds meanwhile may take the room. */
+        bool moves = n_due > 1 || (p->alone && !exchange_is_running(p));
+        bool mark = !p->marked && p->said.n > 0 && moves;
         if (!exchange_is_due(p) || p->busy || p->plan.n == 0 || (!mark && n_due > 1 && !marked))
             continue;
         *ret = (struct exchange_step){.action = mark ? EXCHANGE_MARK : EXCHANGE_MOVE,

@@ -5,7 +5,7 @@
  * card A, where pod P waits, both exchange their cards: Q's annotations are set to A, and P, which
  * has nothing yet, is planned on B. P gets what Q leaves, so both must ask for the same in the same
  * parts and with the same wishes. Without such a pod Q is moved alone, if card A has room beside
- * all that is planned there.
+ * all that is planned there; if it does not run yet, it is marked before, as below.
  *
  * That is for the first cards of a pod. Once its annotations have named what it has, a difference
  * is an edit by a user: the pod is moved back alone, and no other pod gets what the edit named.

@@ -148,14 +148,30 @@ START_TEST(an_exchange_goes_on_after_a_restart)
 
 END_TEST
 
-/* A single pod whose annotation was changed under it follows its container without a mark. */
-START_TEST(a_pod_alone_needs_no_mark)
+/* A single pod that follows its container: a pod that is bound meanwhile takes the room. */
+START_TEST(a_pod_alone_is_marked)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "1", NULL, 1);
     give(r, "p", 0);
+    is_next(r, EXCHANGE_MARK, "p");
+    if (_i == 1) {
+        set_pod(r, "q", "0", NULL, 2);
+        set_pod(r, "p", "1", "1", 3);
+        answered(r, "p");
+        ck_assert(exchange_plan(r));
+        is_next(r, EXCHANGE_FINISH, "p");
+        ck_assert(exchange_is_misfit(roster_find(r, STR("p"))));
+        roster_done(r);
+        return;
+    }
+    set_pod(r, "p", "1", "1", 2);
+    answered(r, "p");
     is_next(r, EXCHANGE_MOVE, "p");
-    set_pod(r, "p", "0", NULL, 2);
+    set_pod(r, "p", "0", "1", 3);
+    answered(r, "p");
+    is_next(r, EXCHANGE_FINISH, "p");
+    set_pod(r, "p", "0", NULL, 4);
     answered(r, "p");
     is_next(r, EXCHANGE_ASSIGN, "p");
     ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
@@ -399,7 +415,7 @@ int main(void)
     tcase_add_test(c, two_pods_exchange_their_cards);
     tcase_add_loop_test(c, a_mark_without_an_exchange_is_removed, 0, 5);
     tcase_add_test(c, an_exchange_goes_on_after_a_restart);
-    tcase_add_test(c, a_pod_alone_needs_no_mark);
+    tcase_add_loop_test(c, a_pod_alone_is_marked, 0, 2);
     tcase_add_test(c, a_pod_that_waited_for_room_still_waits_after_a_restart);
     tcase_add_test(c, a_pod_that_may_run_keeps_its_room_after_a_restart);
     tcase_add_loop_test(c, a_running_pod_keeps_its_cards_without_a_checkpoint, 0, 2);

@@ -28,6 +28,8 @@ static void allot_changed(void *ctx)
 bool allot_refresh(struct allot *a, bool after_allocate, struct err *e)
 {
     struct err unread = ERR_INIT;
+    if (!a->listed) /* the first checkpoint says which pods may run: they must be known */
+        return (void)err_set(e, ERR_UNAVAILABLE, "the pods of this node are not listed yet"), false;
     if (truth_load(&a->truth, e) != OK)
         return false;
     if (specs_load(&a->specs, &unread) != OK) /* the pods that need them wait: see allot_start.c */
@@ -199,8 +201,12 @@ static void allot_try_allocate(struct allot *a, struct ask *k)
         if (a->truth.loaded && a->roster.unseen && allot_age(a, k) >= UNSEEN_MS)
             truth_forget(&a->truth, &a->roster);
     } else if (allot_claim(a, k, &claim) == OK) {
-        allot_answer(a, k, &claim);
-        return;
+        if (!claim.pod->lost || (k->relisted && !a->listing)) {
+            allot_answer(a, k, &claim);
+            return;
+        }
+        /* Its container may run. Is there no other pod, which the watch has not shown yet? */
+        (void)err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node could not be listed");
     }
     allot_relist(a, k);
     if (late)
@@ -398,18 +404,6 @@ void allot_gone(struct allot *a, struct grpc_call *call)
     }
 }
 
-/* After its start the kubelet asks for all pods that wait. Those that have ended must be gone. */
-void allot_registered(struct allot *a, bool kubelet_restarted)
-{
-    if (!kubelet_restarted)
-        return;
-    roster_mark_backlog(&a->roster);
-    a->listing = true;
-    a->s.relist(a->s.ctx);
-}
-
-/* ---- the pods and the cards ---- */
-
 /* Not only when the kubelet asks: another plugin may have given pods other cards than annotated. */
 static void allot_look(struct allot *a)
 {
@@ -418,19 +412,44 @@ static void allot_look(struct allot *a)
         (void)allot_refresh(a, false, &e); /* the next call of the kubelet tells an error */
 }
 
+/* After its start the kubelet asks for all pods that wait. Those that have ended must be gone. */
+void allot_registered(struct allot *a, bool kubelet_restarted)
+{
+    if (!kubelet_restarted)
+        return;
+    allot_look(a); /* whether it has lost its checkpoint */
+    roster_mark_backlog(&a->roster);
+    a->listing = true;
+    a->s.relist(a->s.ctx);
+}
+
+/* ---- the pods and the cards ---- */
+
 void allot_list_begin(struct allot *a)
 {
     roster_list_begin(&a->roster);
     a->listing = true;
+    a->unkept = false;
 }
 
 void allot_list_end(struct allot *a)
 {
     roster_list_end(&a->roster);
-    a->listed = true;
+    a->listed = !a->unkept;
     a->listing = false;
+    if (a->unkept)
+        timer_arm(a->s.loop, &a->again, ALLOT_AGAIN_MS);
     allot_look(a);
     allot_step(a);
+}
+
+static void allot_on_again(struct timer *t)
+{
+    struct allot *a = CONTAINER_OF(t, struct allot, again);
+    if (a->listed || a->listing)
+        return;
+    a->listing = true;
+    a->s.relist(a->s.ctx);
 }
 
 void allot_set_pod(struct allot *a, const struct pod_view *view, uint64_t version)
@@ -441,6 +460,9 @@ void allot_set_pod(struct allot *a, const struct pod_view *view, uint64_t versio
                  kv_str("pod", view->name),
                  kv_cstr("error", code == ERR_LIMIT ? "too many pods" : "no memory"));
         a->listed = false; /* its cards are not known: the next list tries again */
+        a->unkept = true;
+        if (!a->listing)
+            timer_arm(a->s.loop, &a->again, ALLOT_AGAIN_MS);
     }
     if (pod_view_terminal(view))
         truth_forget_pod(&a->truth, view->uid);
@@ -509,9 +531,10 @@ enum errc allot_new(const struct allot_settings *s, struct allot **ret, struct e
     roster_init(&a->roster);
     specs_init(&a->specs, a->cdi_dir);
     truth_init(&a->truth, a->path, a->resource, &a->specs);
-    mend_init(&a->mend, s->loop, s->api, &a->roster, allot_changed, a);
+    mend_init(&a->mend, s->loop, s->api, s->events, &a->roster, allot_changed, a);
     list_init(&a->asks);
     a->tick.fire = allot_on_tick;
+    a->again.fire = allot_on_again;
     buf_init(&a->reply, REPLY_MAX);
     arena_init(&a->arena, REPLY_MAX);
     *ret = a;
@@ -523,6 +546,7 @@ struct allot *allot_free(struct allot *a)
     if (a == NULL)
         return NULL;
     timer_cancel(&a->tick);
+    timer_cancel(&a->again);
     while (!list_is_empty(&a->asks))
         allot_drop(CONTAINER_OF(list_first(&a->asks), struct ask, link));
     mend_done(&a->mend);
@@ -541,7 +565,7 @@ void allot_promises(const struct allot *a, uint32_t card,
     for (size_t i = 0; i < a->roster.n_pods; i++) {
         const struct roster_pod *p = a->roster.pods[i];
         if (p->plan.n > 0 || roster_is_bound(p))
-            each(ctx, p, roster_holds(&a->roster, p, card));
+            each(ctx, p, roster_holds(&a->roster, p, card, true));
     }
 }
 

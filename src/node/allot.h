@@ -28,6 +28,8 @@
 
 #define ALLOT_CLAIM_MS UINT64_C(3000)
 #define ALLOT_START_MS UINT64_C(20000)
+#define ALLOT_AGAIN_MS UINT64_C(5000) /* then the pods are listed anew, if one could not be kept \
+                                       */
 
 struct allot;
 

@@ -72,6 +72,17 @@ static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
     roster_ask(p, e->container);
     if (exchange_may_start(&a->roster, p))
         return allot_start_bind(a, k, p);
+    if (exchange_is_misfit(p) && p->refused)
+        return err_set(
+            &k->why, ERR_RANGE,
+            "the API server refuses to write the cards of pod %.*s/%.*s, see its events: "
+            "delete the pod",
+            STR_ARG(p->namespace), STR_ARG(p->name));
+    if (exchange_is_misfit(p) && p->lost)
+        return err_set(&k->why, ERR_RANGE,
+                       "the kubelet has lost the devices of pod %.*s/%.*s while it ran, and has "
+                       "given it others of another card: delete the pod",
+                       STR_ARG(p->namespace), STR_ARG(p->name));
     if (exchange_is_misfit(p) && roster_is_bound(p))
         return err_set(&k->why, ERR_RANGE,
                        "the annotations of pod %.*s/%.*s were changed after its start, and name "

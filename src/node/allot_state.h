@@ -35,8 +35,10 @@ struct allot {
     struct timer tick;
     struct buf reply;
     struct arena arena; /* for one answer */
-    bool listed;        /* a list of the pods is complete */
+    struct timer again; /* lists the pods, if one could not be kept */
+    bool listed;        /* a list of the pods is complete, and all were kept */
     bool listing;       /* one is asked for, or under way */
+    bool unkept;        /* a pod could not be kept since the list began */
     bool disable_cgpu;
     bool late;
     bool swept; /* the specs that are not needed are removed, as of this checkpoint: */

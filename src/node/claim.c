@@ -30,6 +30,8 @@ static bool claim_has_room(const struct roster *r, const struct roster_pod *p)
 
 /* The pod with the newest devices is next, if it still waits for some. Another one that has only
  * some is next if the kubelet, or this program, has started since; otherwise its admission failed.
+ * One whose devices are lost comes last: the kubelet asks for it only when a container starts
+ * again.
  */
 static int claim_rank(const struct roster *r, const struct roster_pod *p)
 {
@@ -37,6 +39,8 @@ static int claim_rank(const struct roster *r, const struct roster_pod *p)
     assert(p != NULL);
     if (p == r->last && started)
         return 0;
+    if (p->lost)
+        return 6;
     if (p->spent)
         return 5;
     if (p->backlog || r->last == NULL)

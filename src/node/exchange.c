@@ -48,9 +48,17 @@ static bool exchange_agrees(const struct roster_pod *p, const struct grant_list 
     return true;
 }
 
+/* Its cards are known, or its annotations can't change: it takes part in no exchange. */
+static bool exchange_is_apart(const struct roster_pod *p)
+{
+    return p->held || p->lost || p->refused || roster_is_bound(p);
+}
+
 /* Whether another pod may not get the plan of p: p's containers have those cards. */
 static bool exchange_is_fixed(const struct roster *r, const struct roster_pod *p)
 {
+    if (exchange_is_apart(p))
+        return true;
     if (roster_is_open(p) && r->guess.pod != p)
         return p->released || p->allowed;
     return p->released || (roster_has_started(r, p) && exchange_agrees(p, &p->plan));
@@ -63,10 +71,22 @@ static int exchange_rank(const struct roster *r, const struct roster_pod *p)
     return p == r->guessed ? 2 : p->marked;
 }
 
-/* The pod that gives its cards to q; the one that q's devices were meant for, if it can. */
+static bool exchange_is_there(const struct roster *r, const struct grant_list *there)
+{
+    for (uint32_t i = 0; i < there->n; i++) {
+        if (roster_total(r, there->grants[i].card) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* The pod that gives its cards to q; the one that q's devices were meant for, if it can. None, if
+ * it would get a card that is not there. */
 static struct roster_pod *exchange_partner(const struct roster *r, const struct roster_pod *q)
 {
     struct roster_pod *found = NULL;
+    if (!exchange_is_there(r, &q->plan))
+        return NULL;
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
         if (p == q || exchange_is_fixed(r, p) || !exchange_is_alike(p->request, q->request) ||
@@ -115,7 +135,6 @@ static bool exchange_move_alone(struct roster_pod *p)
     if (!exchange_agrees(p, &there))
         return true;
     p->alone = true;
-    p->allowed = p->unsure = false;
     return grant_list_set(&p->plan, grants, there.n);
 }
 
@@ -125,8 +144,6 @@ static void exchange_swap_plans(struct roster_pod *a, struct roster_pod *b)
     a->plan = b->plan;
     b->plan = plan;
     a->alone = b->alone = false;
-    /* Neither has started: its cards were not those it has. */
-    a->allowed = b->allowed = a->unsure = b->unsure = false;
 }
 
 /* What the pods on a card are to hold of it, whether they have devices or not. */
@@ -134,7 +151,7 @@ static int64_t exchange_planned_on(const struct roster *r, uint32_t card)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < r->n_pods; i++)
-        sum += roster_holds(r, r->pods[i], card);
+        sum += roster_holds(r, r->pods[i], card, true);
     return sum;
 }
 
@@ -157,7 +174,7 @@ static void exchange_cards_of(const struct grant_list *l, struct card_list *ret)
 /* Whether its plan must stay, right or not. */
 static bool exchange_is_settled(const struct roster *r, const struct roster_pod *p)
 {
-    return roster_has_started(r, p) && (!roster_is_open(p) || p->allowed);
+    return exchange_is_apart(p) || (roster_has_started(r, p) && (!roster_is_open(p) || p->allowed));
 }
 
 /* Whether the cards have room for the plan of p besides what all pods are to hold. */
@@ -223,26 +240,81 @@ static bool exchange_is_on(const struct roster_pod *p, uint32_t card)
     return false;
 }
 
-/* Pods that moved alone to a card that has no room for all of them become misfits, the newest
- * first. Not those that are bound: they run there. Only now, because a circle of pods has room
- * after the last one moved. */
-static bool exchange_check_room(struct roster *r, uint32_t card, int64_t total)
+static bool exchange_stay(struct roster_pod *p)
 {
-    while (roster_started_on(r, card, NULL) > total) {
+    p->alone = false;
+    return grant_list_set(&p->plan, p->said.grants, p->said.n);
+}
+
+/* Its containers run; an agent before this one can't have left that open. */
+static bool exchange_is_running(const struct roster_pod *p)
+{
+    return (p->allowed && !p->unsure) || roster_is_bound(p);
+}
+
+/* Pods that are to move alone to a card that has no room for all that is planned there stay, as
+ * misfits, the newest first. Not those that run there. */
+static bool exchange_make_room(struct roster *r, uint32_t card)
+{
+    while (exchange_planned_on(r, card) > roster_total(r, card)) {
         struct roster_pod *newest = NULL;
         for (size_t i = 0; i < r->n_pods; i++) {
             struct roster_pod *p = r->pods[i];
-            if (p->alone && !p->busy && !roster_is_bound(p) && exchange_is_due(p) &&
+            if (p->alone && !p->busy && !exchange_is_running(p) && exchange_is_due(p) &&
                 exchange_is_on(p, card) && (newest == NULL || p->seen > newest->seen))
                 newest = p;
         }
         if (newest == NULL)
             break;
-        newest->alone = false;
-        if (!grant_list_set(&newest->plan, newest->said.grants, newest->said.n))
+        if (!exchange_stay(newest))
             return false;
     }
     return true;
+}
+
+/* The pod that is to get the cards of p and has not moved; one that waits, if there is one. */
+static struct roster_pod *exchange_heir(const struct roster *r, const struct roster_pod *p)
+{
+    struct roster_pod *found = NULL;
+    for (size_t i = 0; i < r->n_pods; i++) {
+        struct roster_pod *q = r->pods[i];
+        if (q == p || exchange_is_running(q) || !exchange_is_due(q) ||
+            !exchange_is_alike(q->request, p->request) || !grant_list_equal(&q->plan, &p->said))
+            continue;
+        if (found == NULL || exchange_agrees(q, &p->plan))
+            found = q;
+    }
+    return found;
+}
+
+/* What can't be written is not planned. The pod that was to get its cards gets what was planned for
+ * it, and if that one has its cards already, it is a misfit. */
+static bool exchange_keep_refused(struct roster *r)
+{
+    for (size_t i = 0; i < r->n_pods; i++) {
+        struct roster_pod *p = r->pods[i];
+        struct roster_pod *q = NULL;
+        if (!p->refused || !exchange_is_due(p))
+            continue;
+        q = exchange_heir(r, p);
+        if (q != NULL)
+            exchange_swap_plans(p, q);
+        else if (!exchange_stay(p))
+            return false;
+    }
+    return true;
+}
+
+/* From the moment that both agree, what a pod has is known. */
+static void exchange_hold(struct roster *r)
+{
+    for (size_t i = 0; i < r->n_pods; i++) {
+        struct roster_pod *p = r->pods[i];
+        if (!roster_agrees(p) || !exchange_agrees(p, &p->plan) || r->guess.pod == p)
+            continue;
+        p->held = true;
+        p->lost = false;
+    }
 }
 
 /* Each exchange makes the plan of one more pod final, so this ends. */
@@ -250,8 +322,7 @@ static void exchange_pair(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *q = r->pods[i];
-        /* No other pod got the cards of one that was bound late: its annotations were edited. */
-        bool alone = roster_is_bound(q) || exchange_agrees(q, &q->plan);
+        bool alone = exchange_is_apart(q) || exchange_agrees(q, &q->plan);
         struct roster_pod *p = alone ? NULL : exchange_partner(r, q);
         if (p != NULL)
             exchange_swap_plans(q, p);
@@ -260,14 +331,20 @@ static void exchange_pair(struct roster *r)
 
 bool exchange_plan(struct roster *r)
 {
+    if (r->n_cards == 0) /* they are not known yet */
+        return true;
+    exchange_hold(r);
+    if (!exchange_keep_refused(r))
+        return false;
     exchange_pair(r);
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *q = r->pods[i];
-        if (!exchange_agrees(q, &q->plan) && !exchange_move_alone(q))
+        if (!q->lost && !q->refused && !exchange_agrees(q, &q->plan) && !exchange_move_alone(q))
             return false;
     }
+    /* Only now: a circle of pods has room after the last one moved. */
     for (size_t i = 0; i < r->n_cards; i++) {
-        if (!exchange_check_room(r, r->cards[i].index, r->cards[i].total))
+        if (!exchange_make_room(r, r->cards[i].index))
             return false;
     }
     for (size_t i = 0; i < 2 * r->n_pods; i++) {
@@ -289,8 +366,10 @@ static bool exchange_step_due(const struct roster *r, unsigned n_due, bool marke
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
-        bool mark = !p->marked && p->said.n > 0 && n_due > 1;
-        if (!exchange_is_due(p) || p->busy || (!mark && n_due > 1 && !marked))
+        /* Alone, too: what the extender binds meanwhile may take the room. */
+        bool moves = n_due > 1 || (p->alone && !exchange_is_running(p));
+        bool mark = !p->marked && p->said.n > 0 && moves;
+        if (!exchange_is_due(p) || p->busy || p->plan.n == 0 || (!mark && n_due > 1 && !marked))
             continue;
         *ret = (struct exchange_step){.action = mark ? EXCHANGE_MARK : EXCHANGE_MOVE,
                                       .pod = p,
@@ -317,7 +396,7 @@ void exchange_next(const struct roster *r, struct exchange_step *ret)
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
         bool finish = n_due == 0 && p->marked;
-        if (p->busy || exchange_is_due(p))
+        if (p->busy || p->refused || exchange_is_due(p))
             continue;
         if (!finish && (p->assigned || !exchange_is_whole(p)))
             continue;
@@ -326,6 +405,19 @@ void exchange_next(const struct roster *r, struct exchange_step *ret)
                                       .assigned = exchange_is_whole(p)};
         return;
     }
+}
+
+bool exchange_refuse(struct roster_pod *p)
+{
+    p->refusals++;
+    p->refused = p->refusals >= EXCHANGE_REFUSALS;
+    return p->refusals == EXCHANGE_REFUSALS;
+}
+
+void exchange_retry(struct roster *r)
+{
+    for (size_t i = 0; i < r->n_pods; i++)
+        r->pods[i]->refused = false;
 }
 
 bool exchange_is_misfit(const struct roster_pod *p)
@@ -350,7 +442,7 @@ static bool exchange_has_room_to_start(const struct roster *r, const struct rost
         for (size_t k = 0; k < r->n_pods; k++) {
             const struct roster_pod *q = r->pods[k];
             if (q != p && exchange_is_before(r, q, p))
-                sum += roster_holds(r, q, card);
+                sum += roster_holds(r, q, card, false);
         }
         if (sum > roster_total(r, card))
             return false;
@@ -383,7 +475,7 @@ bool exchange_may_start(struct roster *r, struct roster_pod *p)
         return true;
     if (exchange_has_room_to_start(r, p)) {
         p->allowed = true;
-        p->unsure = false;
+        p->unsure = p->idle = false;
         return true;
     }
     if (roster_is_open(p))

@@ -4,7 +4,11 @@
  * What a container has can't change, so the annotations follow it. If pod Q waits on card B and got
  * card A, where pod P waits, both exchange their cards: Q's annotations are set to A, and P, which
  * has nothing yet, is planned on B. P gets what Q leaves, so both must ask for the same in the same
- * parts and with the same wishes. Without such a pod Q is moved alone, if card A has room.
+ * parts and with the same wishes. Without such a pod Q is moved alone, if card A has room beside
+ * all that is planned there; if it does not run yet, it is marked before, as below.
+ *
+ * That is for the first cards of a pod. Once its annotations have named what it has, a difference
+ * is an edit by a user: the pod is moved back alone, and no other pod gets what the edit named.
  *
  * An API server changes one object at a time. After the first of the two pods moved, one card seems
  * to have room that it has not. So both first get CARDPACK_ANNOTATION_VACATED, then they move, then
@@ -16,7 +20,7 @@
 #include "node/roster.h"
 
 /* Makes each pod's plan agree with what its containers have. Call it after each change of the
- * roster. False: no memory; call it again. */
+ * roster; without cards it does nothing. False: no memory; call it again. */
 bool exchange_plan(struct roster *r) _must_use_;
 
 enum exchange_action {
@@ -40,8 +44,22 @@ struct exchange_step {
  */
 void exchange_next(const struct roster *r, struct exchange_step *ret);
 
+#define EXCHANGE_REFUSALS 3
+
+/*
+ * The API server has refused to change the pod's annotations, not because of a passing state. True:
+ * for the EXCHANGE_REFUSALS'th time in a row. From then on the pod is left alone, so that the
+ * exchanges of others go on: it keeps the annotations that it has, and a pod that was to exchange
+ * cards with it is a misfit, or finds another one.
+ */
+bool exchange_refuse(struct roster_pod *p);
+
+/* One more try for each pod that exchange_refuse has left alone. */
+void exchange_retry(struct roster *r);
+
 /* The pod's containers have cards that its annotations can't be set to: of another number than it
- * asks for, or without room. No write makes that right: the pod has to be deleted. */
+ * asks for, without room, or because the API server refuses it. Or its devices were lost while it
+ * ran, and the new ones are of other cards. The pod has to be deleted. */
 bool exchange_is_misfit(const struct roster_pod *p);
 
 /* The annotations are right, but their cards have no room beside other pods: two of them got there

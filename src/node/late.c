@@ -58,7 +58,7 @@ void late_tell_edits(struct roster *r)
         const struct roster_container *off = NULL;
         for (uint32_t k = 0; k < p->n_containers && off == NULL; k++) {
             const struct roster_container *c = &p->containers[k];
-            if (c->late && roster_is_off(p, c, &p->said))
+            if ((c->late || p->held) && roster_is_off(p, c, &p->said))
                 off = c;
         }
         if (off != NULL && !p->edited)

@@ -20,5 +20,6 @@ bool late_is_supported(struct str kubelet, struct str runtime);
  * later. A missing checkpoint removes none: the containers may run. */
 bool late_sweep(struct specs *s, const struct truth *t);
 
-/* Logs, once each, the pods whose annotations no longer name the cards that their specs have. */
+/* Logs, once each, the pods whose annotations no longer name the cards that their specs have, or,
+ * without late binding, their containers. */
 void late_tell_edits(struct roster *r);

@@ -23,11 +23,21 @@ static void mend_on_again(struct timer *t)
     m->changed(m->ctx);
 }
 
-void mend_init(struct mend *m, struct loop *l, struct kube_api *api, struct roster *r,
-               void (*changed)(void *ctx), void *ctx)
+static void mend_on_retry(struct timer *t)
 {
-    *m = (struct mend){.loop = l, .api = api, .roster = r, .changed = changed, .ctx = ctx};
+    struct mend *m = CONTAINER_OF(t, struct mend, retry);
+    exchange_retry(m->roster);
+    m->changed(m->ctx);
+}
+
+void mend_init(struct mend *m, struct loop *l, struct kube_api *api, struct events *events,
+               struct roster *r, void (*changed)(void *ctx), void *ctx)
+{
+    *m = (struct mend){.loop = l, .api = api, .events = events, .roster = r};
+    m->changed = changed;
+    m->ctx = ctx;
     m->again.fire = mend_on_again;
+    m->retry.fire = mend_on_retry;
     m->last = (struct err)ERR_INIT;
     arena_init(&m->arena, LIMIT_OBJECT_BYTES);
     for (size_t i = 0; i < MEND_CALLS; i++)
@@ -44,6 +54,7 @@ static void mend_release(struct mend_call *c)
 void mend_done(struct mend *m)
 {
     timer_cancel(&m->again);
+    timer_cancel(&m->retry);
     for (size_t i = 0; i < MEND_CALLS; i++) {
         struct mend_call *c = &m->calls[i];
         if (c->owner != NULL) {
@@ -62,9 +73,40 @@ static void mend_rest(struct mend *m)
     timer_arm(m->loop, &m->again, m->pause_ms);
 }
 
+/* It is about this pod and stays so: not a pod that has gone, no lack of a token, no overload. */
+static bool mend_is_refusal(const struct http_call *h)
+{
+    return h->outcome == HTTP_ANSWERED && h->status >= 400 && h->status < 500 && h->status != 401 &&
+           h->status != 404 && h->status != 408 && h->status != 409 && h->status != 429;
+}
+
+static void mend_give_up(const struct mend *m, const struct roster_pod *p, const struct err *e)
+{
+    char bytes[EVENT_MESSAGE_BYTES];
+    struct buf text = BUF_ON(bytes);
+    const struct event_subject pod = {p->namespace, p->name, p->uid};
+    buf_printf(&text, "the API server refuses to write the pod's cards: %s", e->text);
+    log_warn("the API server refuses to write a pod's cards", kv_str("namespace", p->namespace),
+             kv_str("pod", p->name), kv_cstr("error", e->text));
+    events_post(m->events, &pod, EVENT_WARNING, STR("GPUCardsNotWritten"), buf_str(&text));
+}
+
+/* Others of the node must not wait for it. */
+static void mend_refused(struct mend *m, struct roster_pod *p, const struct err *e)
+{
+    if (exchange_refuse(p))
+        mend_give_up(m, p, e);
+    if (!p->refused)
+        return;
+    m->pause_ms = 0;
+    if (!timer_armed(&m->retry))
+        timer_arm(m->loop, &m->retry, MEND_RETRY_MS);
+}
+
 static void mend_fail(struct mend *m, const struct mend_call *c, const struct err *e)
 {
     const struct http_call *h = &c->call.http;
+    struct roster_pod *p = roster_find(m->roster, str_of(c->uid));
     bool gone = h->outcome == HTTP_ANSWERED && (h->status == 404 || h->status == 409);
     if (h->outcome == HTTP_ANSWERED && h->status == 401)
         kube_api_refresh(m->api);
@@ -76,6 +118,8 @@ static void mend_fail(struct mend *m, const struct mend_call *c, const struct er
                  kv_cstr("error", e->text));
     }
     m->last = *e;
+    if (p != NULL && mend_is_refusal(h))
+        mend_refused(m, p, e);
     mend_rest(m);
 }
 
@@ -114,6 +158,8 @@ static void mend_on_done(struct http_call *http)
     struct roster_pod *p = roster_find(m->roster, str_of(c->uid));
     if (p != NULL)
         p->busy = false;
+    if (p != NULL && code == OK)
+        p->refusals = 0;
     if (code == OK)
         mend_succeed(m, c);
     else

@@ -229,18 +229,27 @@ static bool roster_fill(struct roster_pod *p, const struct pod_view *view, bool 
     (void)str_to_u64(view->assume_time, UINT64_MAX, &p->assume_ns);
     p->assigned = str_eq(view->assigned, STR("true"));
     p->initialized = view->initialized;
-    if (!str_eq(view->phase, STR("Pending"))) {
+    if (!p->idle && !str_eq(view->phase, STR("Pending"))) {
         p->allowed = true;
         p->unsure = false;
     }
     p->deleting = view->deleting;
     p->said_allocation = view->said_allocation;
     p->said_cores = view->said_cores;
-    bool moving = !is_new && !grant_list_equal(&p->said, &p->plan);
+    bool moving = p->lost || (!is_new && !grant_list_equal(&p->said, &p->plan));
+    struct grant_list plan = {.n = 0};
     if (!is_new && grant_list_equal(&p->said, &said))
         return true;
-    return grant_list_set(&p->said, there.grants, there.n) &&
-           (moving || grant_list_set(&p->plan, there.grants, there.n));
+    if ((!moving && !grant_list_set(&plan, there.grants, there.n)) ||
+        !grant_list_set(&p->said, there.grants, there.n)) {
+        mem_free(plan.grants); /* both or none: a plan must not stay behind */
+        return false;
+    }
+    if (!moving) {
+        mem_free(p->plan.grants);
+        p->plan = plan;
+    }
+    return true;
 }
 
 enum errc roster_set(struct roster *r, const struct pod_view *view, uint64_t version)
@@ -272,8 +281,11 @@ enum errc roster_set(struct roster *r, const struct pod_view *view, uint64_t ver
     }
     (*slot)->marked = view->vacated.n > 0;
     card_list_read(view->vacated, &(*slot)->vacated);
-    if (!roster_fill(*slot, view, is_new))
+    if (!roster_fill(*slot, view, is_new)) {
+        if (is_new)
+            roster_pod_free(r->pods[--r->n_pods]);
         return ERR_NOMEM; /* its version stays old: the next object tries again */
+    }
     (*slot)->version = version;
     return OK;
 }
@@ -316,11 +328,23 @@ void roster_list_end(struct roster *r)
     roster_sort_listed(r, r->seen_before);
 }
 
+/* The kubelet has given all containers of a pod their devices before the first one runs. */
+static void roster_check_lost(struct roster_pod *p)
+{
+    if (!p->allowed || roster_next(p) == NULL)
+        return;
+    p->lost = true;
+    for (uint32_t i = 0; i < p->n_containers; i++)
+        p->containers[i].asked = false;
+}
+
 void roster_mark_backlog(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         r->pods[i]->backlog = true;
         r->pods[i]->spent = r->pods[i]->released = false; /* it may have lost its checkpoint */
+        if (r->told)
+            roster_check_lost(r->pods[i]);
     }
     r->last = NULL;
 }
@@ -342,8 +366,10 @@ void roster_ask(struct roster_pod *p, struct str container)
         c->asked = c->asked || str_eq(c->name, container);
         all = all && c->asked;
     }
-    if (all && p->unsure)
-        p->allowed = p->unsure = false;
+    if (!all || (!p->unsure && !p->lost))
+        return;
+    p->idle = p->lost;
+    p->allowed = p->unsure = p->lost = false;
 }
 
 bool roster_has_started(const struct roster *r, const struct roster_pod *p)
@@ -404,7 +430,7 @@ struct roster_container *roster_container(struct roster_pod *p, struct str name)
     return NULL;
 }
 
-static bool roster_agrees(const struct roster_pod *p)
+bool roster_agrees(const struct roster_pod *p)
 {
     for (uint32_t i = 0; i < p->n_containers; i++) {
         struct card_list said;
@@ -415,15 +441,26 @@ static bool roster_agrees(const struct roster_pod *p)
     return p->n_containers > 0;
 }
 
+/* All its containers have cards. */
+static bool roster_is_complete(const struct roster_pod *p)
+{
+    for (uint32_t i = 0; i < p->n_containers; i++) {
+        if (!p->containers[i].given || p->containers[i].has.n == 0)
+            return false;
+    }
+    return p->n_containers > 0;
+}
+
 /* The first checkpoint does not say which devices are new, and which pods have started: those with
- * the right cards may have. */
+ * cards may have, also if their annotations were edited since. */
 static void roster_take_over(struct roster *r)
 {
     r->last = NULL;
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
-        if (!p->allowed && roster_agrees(p))
+        if (!p->allowed && roster_is_complete(p))
             p->allowed = p->unsure = true;
+        roster_check_lost(p);
     }
 }
 
@@ -436,6 +473,7 @@ void roster_truth_end(struct roster *r, bool after_allocate)
             if (c->given)
                 continue;
             p->released = p->released || c->has.n == ROSTER_WAS_GIVEN;
+            p->held = false;
             c->has.n = 0;
         }
     }
@@ -520,12 +558,13 @@ int64_t roster_charge(const struct roster *r, const struct roster_pod *p,
     return 0;
 }
 
-int64_t roster_holds(const struct roster *r, const struct roster_pod *p, uint32_t card)
+int64_t roster_holds(const struct roster *r, const struct roster_pod *p, uint32_t card, bool sure)
 {
+    bool runs = p->allowed && !p->lost && (!sure || !p->unsure);
     int64_t real = 0;
     for (uint32_t i = 0; i < p->n_containers; i++) {
         const struct roster_container *c = &p->containers[i];
-        if (!c->late || !card_list_has(&c->has, card) || !roster_is_off(p, c, &p->plan))
+        if ((!c->late && !runs) || !card_list_has(&c->has, card) || !roster_is_off(p, c, &p->plan))
             continue;
         real += p->request->whole ? roster_total(r, card)
                                   : (c->demand->mem + c->has.n - 1) / (int64_t)c->has.n;
@@ -538,8 +577,8 @@ int64_t roster_started_on(const struct roster *r, uint32_t card, const struct ro
     int64_t sum = 0;
     for (size_t i = 0; i < r->n_pods; i++) {
         const struct roster_pod *p = r->pods[i];
-        if (p != except && roster_has_started(r, p))
-            sum += roster_holds(r, p, card);
+        if (p != except && (p->lost || roster_has_started(r, p)))
+            sum += roster_holds(r, p, card, true);
     }
     return sum;
 }

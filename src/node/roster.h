@@ -60,15 +60,23 @@ struct roster_pod {
     bool deleting;
     bool said_allocation;
     bool said_cores;
-    bool allowed;             /* a container of it may have started */
-    bool unsure;              /* if allowed: only an agent before this one can have allowed it */
-    bool alone;               /* the plan follows its containers, and no pod gets what it leaves */
-    bool busy;                /* a PATCH is under way; the caller's */
-    bool edited;              /* its annotations differ from its specs, and the log says so */
-    struct request *request;  /* owned */
-    struct grant_list said;   /* what the annotations name */
-    struct grant_list plan;   /* what they are to name: `said`, unless an exchange is under way */
-    bool marked;              /* CARDPACK_ANNOTATION_VACATED is there */
+    bool allowed;            /* a container of it may have started */
+    bool unsure;             /* if allowed: only an agent before this one can have allowed it */
+    bool alone;              /* the plan follows its containers, and no pod gets what it leaves */
+    bool held;               /* its annotations have named the cards of all its containers: it keeps
+                                these, whatever they name later */
+    bool lost;               /* it may run, and the kubelet has lost its devices: it keeps the cards
+                                of its plan, whatever devices it gets now */
+    bool idle;               /* the kubelet has asked for all its containers since then: none runs,
+                                whatever its phase says */
+    bool refused;            /* the API server refuses to change its annotations */
+    unsigned refusals;       /* in a row; see exchange_refuse */
+    bool busy;               /* a PATCH is under way; the caller's */
+    bool edited;             /* its annotations differ from its specs, and the log says so */
+    struct request *request; /* owned */
+    struct grant_list said;  /* what the annotations name */
+    struct grant_list plan;  /* what they are to name: `said`, unless an exchange is under way */
+    bool marked;             /* CARDPACK_ANNOTATION_VACATED is there */
     struct card_list vacated; /* what it says; n 0: it can't be read, or is not there */
     uint32_t n_containers;
     struct roster_container containers[REQUEST_DEMANDS_MAX]; /* those that the kubelet asks for, in
@@ -112,8 +120,8 @@ int64_t roster_total(const struct roster *r, uint32_t card); /* 0: no such card 
 
 /*
  * A pod's object, from the watch or from the answer to a PATCH; an older version is ignored.
- * A pod that requests no cards, is not bound or has ended leaves the roster. ERR_NOMEM, ERR_LIMIT:
- * too many pods.
+ * A pod that requests no cards, is not bound or has ended leaves the roster. ERR_NOMEM, ERR_LIMIT
+ * (too many pods): a pod that is new is not kept, and another one keeps its old version.
  */
 enum errc roster_set(struct roster *r, const struct pod_view *view, uint64_t version) _must_use_;
 void roster_remove(struct roster *r, struct str uid);
@@ -125,7 +133,9 @@ struct roster_pod *roster_find(const struct roster *r, struct str uid);
 void roster_list_begin(struct roster *r);
 void roster_list_end(struct roster *r);
 
-/* The kubelet has (re)started: what waits now comes in the order of creation. */
+/* The kubelet has (re)started: what waits now comes in the order of creation. If it has lost its
+ * checkpoint, that must have been told before: pods that may run and have no devices become `lost`.
+ */
 void roster_mark_backlog(struct roster *r);
 
 /*
@@ -151,11 +161,14 @@ void roster_cards_of(const struct roster_pod *p, const struct demand *d, const s
 const struct roster_container *roster_next(const struct roster_pod *p);
 
 /* The kubelet asks whether this container may start. If it has asked for all containers of a pod
- * that is unsure, none runs. */
+ * that is unsure or lost, none runs. */
 void roster_ask(struct roster_pod *p, struct str container);
 
 /* A container has devices, or it is the guess. */
 bool roster_has_started(const struct roster *r, const struct roster_pod *p);
+
+/* All its containers have the cards that its annotations name. */
+bool roster_agrees(const struct roster_pod *p);
 
 /* Whether the container's cards are known, and not those that these grants give it. */
 bool roster_is_off(const struct roster_pod *p, const struct roster_container *c,
@@ -171,10 +184,12 @@ bool roster_is_open(const struct roster_pod *p);
 int64_t roster_charge(const struct roster *r, const struct roster_pod *p,
                       const struct grant_list *there, uint32_t card);
 
-/* What the pod holds of a card by its plan; if its specs say otherwise, at least what they say. */
-int64_t roster_holds(const struct roster *r, const struct roster_pod *p, uint32_t card);
+/* What the pod holds of a card by its plan; if it runs on other cards, at least what it has there.
+ * Not sure: or may run. */
+int64_t roster_holds(const struct roster *r, const struct roster_pod *p, uint32_t card, bool sure);
 
-/* The sum of what all pods with devices hold of a card, but `except`. */
+/* The sum of what all pods with devices hold of a card, and those that have lost them, but
+ * `except`. */
 int64_t roster_started_on(const struct roster *r, uint32_t card, const struct roster_pod *except);
 
 /* How many containers have this card alone, by the checkpoint; the guess counts too. */

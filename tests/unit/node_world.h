@@ -11,8 +11,8 @@
 #pragma once
 
 #include "base/log.h"
-#include "node/claim.h"
-#include "node/exchange.h"
+#include "node/allot/claim.h"
+#include "node/allot/exchange.h"
 #include "unit.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* When the pods are listed, and what waits for that. The kubelet's calls are played by the test. */
-#include "node/allot.h"
+#include "node/allot/allot.h"
 
 #include "base/limit.h"
 #include "base/log.h"
 #include "fail_alloc.h"
 #include "fake_net.h"
-#include "node/allot_state.h"
+#include "node/allot/allot_state.h"
 
 /* In place of grpc_server.c. */
 struct grpc_call {

@@ -1,7 +1,7 @@
 /* Exchanges of cards between two pods, step by step; test_node_world.c runs them at random. */
 #include "fail_alloc.h"
-#include "node/claim.h"
-#include "node/exchange.h"
+#include "node/allot/claim.h"
+#include "node/allot/exchange.h"
 #include "unit.h"
 
 static enum errc set_phase(struct roster *r, const char *uid, const char *idx, const char *vacated,

@@ -1,7 +1,7 @@
 /* Which versions have CDI, and the rules of the roster for containers that get their cards late. */
-#include "node/claim.h"
-#include "node/exchange.h"
-#include "node/late.h"
+#include "node/allot/claim.h"
+#include "node/allot/exchange.h"
+#include "node/allot/late.h"
 #include "unit.h"
 
 static const struct {

@@ -1,5 +1,5 @@
 /* PATCHes of pods, and their answers, with an API server that the test plays. */
-#include "node/mend.h"
+#include "node/allot/mend.h"
 
 #include "base/log.h"
 #include "fake_net.h"

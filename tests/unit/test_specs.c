@@ -1,5 +1,5 @@
 /* The folder of CDI specs: what is written, what others may have put there, what is removed. */
-#include "node/specs.h"
+#include "node/allot/specs.h"
 
 #include "base/limit.h"
 #include "codec/cdi.h"

@@ -9,7 +9,7 @@
 #include "codec/checkpoint.h"
 #include "core/gpushare.h"
 #include "kube/kube_credentials.h"
-#include "node/late.h"
+#include "node/allot/late.h"
 
 #define SERVICE_ACCOUNT  STR("/var/run/secrets/kubernetes.io/serviceaccount")
 #define REFRESH_MS       UINT64_C(10000)

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/limit.h"
 #include "base/log.h"
-#include "node/cgroup.h"
+#include "node/containers/cgroup.h"
 #include "node/node.h"
 
 #include <limits.h>

@@ -2,7 +2,7 @@
 #include "codec/expo.h"
 #include "io/process.h"
 #include "node/node.h"
-#include "node/usage_metrics.h"
+#include "node/usage/usage_metrics.h"
 
 #define US_DECIMALS 6
 #define NS_DECIMALS 9

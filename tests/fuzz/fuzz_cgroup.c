@@ -1,5 +1,5 @@
 /* Compares the container's ID in /proc/PID/cgroup with what regular expressions find. */
-#include "node/cgroup.h"
+#include "node/containers/cgroup.h"
 #include "rules.h"
 
 #include <regex.h>

@@ -1,5 +1,5 @@
 /* Compares which variable a pod's spec overrides with a simple reading of jansson's tree. */
-#include "node/overrides.h"
+#include "node/isolation/overrides.h"
 
 #include "base/limit.h"
 #include "codec/jread.h"

@@ -17,7 +17,7 @@
 #include "codec/device_plugin.h"
 #include "grpc/grpc_client.h"
 #include "grpc/grpc_server.h"
-#include "node/devices.h"
+#include "node/plugin/devices.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  * its tests. */
 #pragma once
 
-#include "node/announce.h"
+#include "node/announce/announce.h"
 
 #include "base/log.h"
 #include "fail_alloc.h"

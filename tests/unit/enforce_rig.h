@@ -6,7 +6,7 @@
 #pragma once
 
 #include "gpu/gpu_watch.h"
-#include "node/containers.h"
+#include "node/containers/containers.h"
 #include "nvml_world.h"
 #include "on_loop.h"
 

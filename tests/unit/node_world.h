@@ -11,8 +11,8 @@
 #pragma once
 
 #include "base/log.h"
-#include "node/claim.h"
-#include "node/exchange.h"
+#include "node/allot/claim.h"
+#include "node/allot/exchange.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -34,6 +34,13 @@ enum binding {
     LATE,
     SWITCHED, /* the setting changes now and then */
     EDITED,   /* late, and annotations of pods are edited to other cards */
+};
+
+/* What happens besides; any of them. */
+enum {
+    WILD_EDITS = 1, /* users edit annotations to any card, in guess mode, too */
+    LOSSES = 2,     /* the kubelet loses its checkpoint */
+    REFUSALS = 4,   /* the API server refuses each PATCH of some pods */
 };
 
 enum life {
@@ -62,9 +69,12 @@ struct wpod {
     uint32_t created_s;
     int64_t sizes[2];
     unsigned n_containers;
-    unsigned n_given; /* containers with devices, in order */
+    unsigned n_given; /* containers with devices in the checkpoint, in order */
     bool late[2];
-    struct card_list has[2]; /* of a late one: none until it starts */
+    struct card_list has[2]; /* by the checkpoint; of a late one: none until it starts */
+    struct card_list on[2];  /* where its containers run */
+    bool edited;             /* by a user, since it started */
+    bool stubborn;           /* the API server refuses to change it */
     struct copy now;         /* on the API server */
 };
 
@@ -77,6 +87,7 @@ struct patch {
     bool on;
     bool done; /* the API server has answered */
     bool ok;
+    bool refused;
     unsigned pod;
     enum exchange_action action;
     struct copy to; /* what it writes; when done: the pod in the answer */
@@ -98,12 +109,15 @@ struct world {
     bool quiet; /* no more faults */
     int mode;   /* the kubelet's order: 0 of the watch, 1 random, 2 by creation */
     enum binding binding;
-    bool late;  /* the next Allocate is answered without a guess */
-    bool plain; /* pods of one container on one card only */
+    unsigned faults;
+    bool old_kubelet; /* it asks for the devices of running containers again, if it lost them; no
+                         agent ends after that, because the next one can't know */
+    bool late;        /* the next Allocate is answered without a guess */
+    bool plain;       /* pods of one container on one card only */
 
     struct {
         unsigned given, swaps, moved, marked, refused, over_view, admitted, misfits, crowded, bound,
-            edited, reboots;
+            edited, reboots, losses, again, patches_refused;
     } n;
 };
 
@@ -161,8 +175,8 @@ static int64_t real_on(const struct world *w, uint32_t card)
         int64_t all = 0;
         if (p->life != LIFE_RUNS)
             continue;
-        for (unsigned k = 0; k < p->n_given; k++) {
-            int64_t size = card_list_has(&p->has[k], card) ? p->sizes[k] / p->has[k].n : 0;
+        for (unsigned k = 0; k < p->n_containers; k++) {
+            int64_t size = card_list_has(&p->on[k], card) ? p->sizes[k] / p->on[k].n : 0;
             most = MAX_OF(most, size);
             all += size;
         }
@@ -186,6 +200,10 @@ static void print_world(const struct world *w)
         for (unsigned k = 0; k < p->n_given; k++)
             for (uint32_t c = 0; c < p->has[k].n; c++)
                 (void)fprintf(stderr, " %u@%u", k, p->has[k].cards[c]);
+        (void)fprintf(stderr, "; runs on");
+        for (unsigned k = 0; k < p->n_containers; k++)
+            for (uint32_t c = 0; c < p->on[k].n; c++)
+                (void)fprintf(stderr, " %u@%u", k, p->on[k].cards[c]);
         (void)fprintf(stderr, "; vacated %s\n", p->now.vacated);
     }
 }
@@ -200,11 +218,47 @@ static bool is_exchanging(const struct world *w)
     return false;
 }
 
+static bool is_said(const struct wpod *p, unsigned container, uint32_t card)
+{
+    for (uint32_t i = 0; i < p->now.n_said; i++) {
+        const struct grant *g = &p->now.said[i];
+        if (g->card == card && (g->container == container || p->kind != KIND_PAIR))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the annotations name where the containers run. */
+static bool is_right(const struct wpod *p)
+{
+    for (unsigned k = 0; k < p->n_containers; k++) {
+        if (p->on[k].n == 0 || (p->kind != KIND_PAIR && p->on[k].n != p->now.n_said))
+            return false;
+        for (uint32_t c = 0; c < p->on[k].n; c++)
+            if (!is_said(p, k, p->on[k].cards[c]))
+                return false;
+    }
+    return p->now.n_said > 0;
+}
+
+static void check_running(struct world *w)
+{
+    for (unsigned i = 0; i < w->n_pods; i++) {
+        const struct wpod *p = &w->pods[i];
+        bool wrong = p->life == LIFE_RUNS && !p->edited && !is_right(p);
+        if (wrong && node_world_traces())
+            print_world(w);
+        ck_assert_msg(!wrong, "seed %llu: %s runs on other cards than its annotations name",
+                      (unsigned long long)w->seed, p->uid);
+    }
+}
+
 static void check_cards(struct world *w)
 {
+    check_running(w);
     for (uint32_t c = 0; c < CARDS; c++) {
         bool over = said_on(w, c) > TOTAL;
-        bool wrong = over && w->plain && !is_exchanging(w);
+        bool wrong = over && w->plain && w->faults == 0 && !is_exchanging(w);
         if (node_world_traces() && (real_on(w, c) > TOTAL || wrong))
             print_world(w);
         ck_assert_msg(real_on(w, c) <= TOTAL, "seed %llu: card %u holds %d of %d",

@@ -2,7 +2,7 @@
 #include "announce_rig.h"
 
 #include "codec/cards.h"
-#include "node/announce_step.h"
+#include "node/announce/announce_step.h"
 
 START_TEST(announces_cards)
 {

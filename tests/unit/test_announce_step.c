@@ -1,5 +1,5 @@
 /* The step machine of an object that is announced: each row is one input. */
-#include "node/announce_step.h"
+#include "node/announce/announce_step.h"
 
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* The answer to Allocate, read back field by field. */
 #include "fail_alloc.h"
-#include "node/answer.h"
+#include "node/plugin/answer.h"
 #include "unit.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Container IDs in the names of cgroups, in /proc/PID/cgroup, and in a tree of folders. */
-#include "node/cgroup.h"
+#include "node/containers/cgroup.h"
 
 #include "unit.h"
 

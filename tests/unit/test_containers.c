@@ -1,5 +1,5 @@
 /* Which pod a container belongs to, over lists, changes and ends of pods. */
-#include "node/containers.h"
+#include "node/containers/containers.h"
 
 #include "fail_alloc.h"
 #include "unit.h"

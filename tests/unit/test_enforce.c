@@ -1,5 +1,5 @@
 /* What a node enforces, by setting, cards and labels. */
-#include "node/enforce.h"
+#include "node/isolation/enforce.h"
 
 #include "unit.h"
 

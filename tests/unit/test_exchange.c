@@ -1,24 +1,36 @@
 /* Exchanges of cards between two pods, step by step; test_node_world.c runs them at random. */
-#include "node/claim.h"
-#include "node/exchange.h"
+#include "fail_alloc.h"
+#include "node/allot/claim.h"
+#include "node/allot/exchange.h"
 #include "unit.h"
 
-static void set_pod(struct roster *r, const char *uid, const char *idx, const char *vacated,
-                    uint64_t version)
+static enum errc set_phase(struct roster *r, const char *uid, const char *idx, const char *vacated,
+                           uint64_t version, const char *phase)
 {
     struct container_view container = {.name = STR("c"), .mem = STR("4")};
     struct pod_view v = {.uid = str_of(uid),
                          .namespace = STR("ns"),
                          .name = str_of(uid),
                          .node = STR("n"),
-                         .phase = STR("Pending"),
+                         .phase = str_of(phase),
                          .idx = str_of(idx),
                          .assigned = STR("false"),
                          .vacated = vacated == NULL ? STR_NULL : str_of(vacated),
                          .n_mains = 1,
                          .containers = &container,
                          .n_containers = 1};
-    ck_assert_int_eq(roster_set(r, &v, version), OK);
+    return roster_set(r, &v, version);
+}
+
+static void set_pod(struct roster *r, const char *uid, const char *idx, const char *vacated,
+                    uint64_t version)
+{
+    ck_assert_int_eq(set_phase(r, uid, idx, vacated, version, "Pending"), OK);
+}
+
+static void set_running(struct roster *r, const char *uid, const char *idx, uint64_t version)
+{
+    ck_assert_int_eq(set_phase(r, uid, idx, NULL, version, "Running"), OK);
 }
 
 /* The checkpoint: this pod's container has this card. */
@@ -29,6 +41,22 @@ static void give(struct roster *r, const char *uid, uint32_t card)
     ck_assert(roster_truth(r, str_of(uid), STR("c"), &has, false));
     roster_truth_end(r, true);
     ck_assert(exchange_plan(r));
+}
+
+/* The checkpoint has nothing. */
+static void lose(struct roster *r)
+{
+    roster_truth_begin(r);
+    roster_truth_end(r, false);
+    roster_mark_backlog(r);
+    ck_assert(exchange_plan(r));
+}
+
+static uint32_t planned(const struct roster *r, const char *uid)
+{
+    const struct roster_pod *p = roster_find(r, str_of(uid));
+    ck_assert_uint_eq(p->plan.n, 1);
+    return p->plan.grants[0].card;
 }
 
 static struct roster *two_cards(void)
@@ -120,14 +148,30 @@ START_TEST(an_exchange_goes_on_after_a_restart)
 
 END_TEST
 
-/* A single pod whose annotation was changed under it follows its container without a mark. */
-START_TEST(a_pod_alone_needs_no_mark)
+/* A single pod that follows its container: a pod that is bound meanwhile takes the room. */
+START_TEST(a_pod_alone_is_marked)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "1", NULL, 1);
     give(r, "p", 0);
+    is_next(r, EXCHANGE_MARK, "p");
+    if (_i == 1) {
+        set_pod(r, "q", "0", NULL, 2);
+        set_pod(r, "p", "1", "1", 3);
+        answered(r, "p");
+        ck_assert(exchange_plan(r));
+        is_next(r, EXCHANGE_FINISH, "p");
+        ck_assert(exchange_is_misfit(roster_find(r, STR("p"))));
+        roster_done(r);
+        return;
+    }
+    set_pod(r, "p", "1", "1", 2);
+    answered(r, "p");
     is_next(r, EXCHANGE_MOVE, "p");
-    set_pod(r, "p", "0", NULL, 2);
+    set_pod(r, "p", "0", "1", 3);
+    answered(r, "p");
+    is_next(r, EXCHANGE_FINISH, "p");
+    set_pod(r, "p", "0", NULL, 4);
     answered(r, "p");
     is_next(r, EXCHANGE_ASSIGN, "p");
     ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
@@ -186,6 +230,184 @@ START_TEST(a_pod_that_may_run_keeps_its_room_after_a_restart)
 
 END_TEST
 
+/* The kubelet has lost its checkpoint while p runs, and asks for q: p's card is not for q. */
+START_TEST(a_running_pod_keeps_its_cards_without_a_checkpoint)
+{
+    struct roster *r = two_cards();
+    struct err e = ERR_INIT;
+    struct claim claim;
+    const struct claim_call call = {.n = 4};
+    set_pod(r, "p", "0", NULL, 1);
+    give(r, "p", 0);
+    set_running(r, "p", "0", 2);
+    if (_i == 1) { /* this agent did not see the loss */
+        roster_done(r);
+        r = two_cards();
+        set_running(r, "p", "0", 2);
+        roster_truth_begin(r);
+        roster_truth_end(r, false);
+    }
+    lose(r);
+    set_pod(r, "q", "1", NULL, 3);
+    ck_assert_int_eq(claim_find(r, &call, &claim, &e), OK);
+    ck_assert(str_eq(claim.pod->uid, STR("q")));
+    ck_assert_int_eq(roster_started_on(r, 0, NULL), 4);
+    give(r, "q", 0); /* in spite of that */
+    ck_assert_uint_eq(planned(r, "p"), 0);
+    ck_assert_uint_eq(planned(r, "q"), 1);
+    ck_assert(exchange_is_misfit(roster_find(r, STR("q"))));
+    ck_assert(!exchange_may_start(r, roster_find(r, STR("q"))));
+    is_next(r, EXCHANGE_NOTHING, NULL);
+    roster_done(r);
+}
+
+END_TEST
+
+/* The kubelet asks for p's devices again, and gets those of another card. If the container runs, it
+ * has them not; once the kubelet starts it again, it does. */
+START_TEST(new_devices_of_a_running_pod_count_when_it_starts_again)
+{
+    struct roster *r = two_cards();
+    struct roster_pod *p = NULL;
+    set_running(r, "p", "0", 1);
+    roster_truth_begin(r);
+    roster_truth_end(r, false);
+    give(r, "p", 1);
+    p = roster_find(r, STR("p"));
+    ck_assert(exchange_is_misfit(p) && !exchange_may_start(r, p));
+    is_next(r, EXCHANGE_NOTHING, NULL);
+    ck_assert_int_eq(roster_started_on(r, 0, NULL), 4);
+    set_pod(r, "q", "1", NULL, 2);
+    roster_ask(p, STR("c"));
+    set_running(r, "p", "0", 3); /* the kubelet reports the container's end later */
+    ck_assert(exchange_plan(r));
+    ck_assert_uint_eq(planned(r, "p"), 1);
+    ck_assert_uint_eq(planned(r, "q"), 0);
+    roster_done(r);
+}
+
+END_TEST
+
+/* Another plugin has given p a card; the kubelet starts before the first checkpoint is read. */
+START_TEST(devices_are_not_lost_before_the_first_checkpoint)
+{
+    struct roster *r = two_cards();
+    set_running(r, "p", "1", 1);
+    roster_mark_backlog(r);
+    give(r, "p", 0);
+    ck_assert_uint_eq(planned(r, "p"), 0);
+    is_next(r, EXCHANGE_MOVE, "p");
+    roster_done(r);
+}
+
+END_TEST
+
+/* A user edits the annotations of a pod: another one that waits for as much on its card does not
+ * get the card that the edit names. */
+START_TEST(an_edit_moves_no_other_pod)
+{
+    static const char *const edits[] = {"1", "7"};
+    struct roster *r = two_cards();
+    const struct roster_card big[] = {{0, 8}, {1, 4}};
+    roster_set_cards(r, big, COUNT_OF(big));
+    set_pod(r, "p", "0", NULL, 1);
+    give(r, "p", 0);
+    ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
+    set_pod(r, "q", "0", NULL, 2);
+    set_pod(r, "p", edits[_i], NULL, 3);
+    ck_assert(exchange_plan(r));
+    ck_assert_uint_eq(planned(r, "p"), 0);
+    ck_assert_uint_eq(planned(r, "q"), 0);
+    ck_assert(roster_find(r, STR("p"))->allowed); /* it runs */
+    is_next(r, EXCHANGE_MOVE, "p");
+    is_next(r, EXCHANGE_NOTHING, NULL);
+    roster_done(r);
+}
+
+END_TEST
+
+/* The kubelet gave q the card of p. q's own card is not there: p must not get that one. */
+START_TEST(no_pod_gets_a_card_that_is_not_there)
+{
+    struct roster *r = two_cards();
+    set_pod(r, "p", "0", NULL, 1);
+    set_pod(r, "q", "7", NULL, 2);
+    give(r, "q", 0);
+    ck_assert_uint_eq(planned(r, "p"), 0);
+    ck_assert(exchange_is_misfit(roster_find(r, STR("q"))));
+    is_next(r, EXCHANGE_NOTHING, NULL);
+    roster_done(r);
+}
+
+END_TEST
+
+static void refuse(struct roster *r, const char *uid)
+{
+    for (unsigned i = 1; i <= EXCHANGE_REFUSALS; i++) {
+        is_next(r, EXCHANGE_MARK, uid);
+        answered(r, uid);
+        ck_assert(exchange_refuse(roster_find(r, str_of(uid))) == (i == EXCHANGE_REFUSALS));
+    }
+    ck_assert(exchange_plan(r));
+}
+
+/* The API server refuses the mark of one of them. Both stay where they are, no card is planned for
+ * too much, and a later exchange goes on. */
+START_TEST(a_pod_that_can_not_be_written_holds_up_no_other)
+{
+    struct roster *r = two_cards();
+    const char *first = _i == 0 ? "p" : "q"; /* whichever comes first */
+    set_pod(r, first, _i == 0 ? "0" : "1", NULL, 1);
+    set_pod(r, _i == 0 ? "q" : "p", _i == 0 ? "1" : "0", NULL, 2);
+    give(r, "q", 0);
+    refuse(r, first);
+    ck_assert_uint_eq(planned(r, "p"), 0);
+    ck_assert_uint_eq(planned(r, "q"), 1);
+    ck_assert(exchange_is_misfit(roster_find(r, STR("q"))));
+    is_next(r, EXCHANGE_NOTHING, NULL);
+    exchange_retry(r);
+    ck_assert(exchange_plan(r));
+    is_next(r, EXCHANGE_MARK, first);
+    answered(r, first);
+    ck_assert(!exchange_refuse(roster_find(r, str_of(first)))); /* it is told once */
+    ck_assert(exchange_plan(r));
+    is_next(r, EXCHANGE_NOTHING, NULL);
+    roster_done(r);
+}
+
+END_TEST
+
+/* One allocation of roster_set fails: the pod is as before, and the next object is taken. */
+START_TEST(a_pod_that_can_not_be_kept_is_not_half_kept)
+{
+    struct roster *r = two_cards();
+    for (size_t nth = 1;; nth++) {
+        fail_alloc_arm(FAIL_ONCE, nth);
+        enum errc code = set_phase(r, "p", "0", NULL, 1, "Pending");
+        bool hit = fail_alloc_hit();
+        fail_alloc_disarm();
+        ck_assert_int_eq(code, hit ? ERR_NOMEM : OK);
+        ck_assert_uint_eq(r->n_pods, hit ? 0 : 1);
+        if (!hit)
+            break;
+    }
+    for (size_t nth = 1;; nth++) {
+        fail_alloc_arm(FAIL_ONCE, nth);
+        enum errc code = set_phase(r, "p", "1", NULL, 2, "Pending");
+        bool hit = fail_alloc_hit();
+        fail_alloc_disarm();
+        ck_assert_int_eq(code, hit ? ERR_NOMEM : OK);
+        ck_assert_uint_eq(planned(r, "p"), hit ? 0 : 1);
+        ck_assert(exchange_plan(r));
+        is_next(r, EXCHANGE_NOTHING, NULL);
+        if (!hit)
+            break;
+    }
+    roster_done(r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("exchange");
@@ -193,9 +415,16 @@ int main(void)
     tcase_add_test(c, two_pods_exchange_their_cards);
     tcase_add_loop_test(c, a_mark_without_an_exchange_is_removed, 0, 5);
     tcase_add_test(c, an_exchange_goes_on_after_a_restart);
-    tcase_add_test(c, a_pod_alone_needs_no_mark);
+    tcase_add_loop_test(c, a_pod_alone_is_marked, 0, 2);
     tcase_add_test(c, a_pod_that_waited_for_room_still_waits_after_a_restart);
     tcase_add_test(c, a_pod_that_may_run_keeps_its_room_after_a_restart);
+    tcase_add_loop_test(c, a_running_pod_keeps_its_cards_without_a_checkpoint, 0, 2);
+    tcase_add_test(c, new_devices_of_a_running_pod_count_when_it_starts_again);
+    tcase_add_test(c, devices_are_not_lost_before_the_first_checkpoint);
+    tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 2);
+    tcase_add_test(c, no_pod_gets_a_card_that_is_not_there);
+    tcase_add_loop_test(c, a_pod_that_can_not_be_written_holds_up_no_other, 0, 2);
+    tcase_add_test(c, a_pod_that_can_not_be_kept_is_not_half_kept);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

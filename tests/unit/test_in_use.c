@@ -1,5 +1,5 @@
 /* Which cards are in use, over lists, changes and ends of pods. */
-#include "node/in_use.h"
+#include "node/allot/in_use.h"
 
 #include "fail_alloc.h"
 #include "unit.h"

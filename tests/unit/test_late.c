@@ -1,7 +1,7 @@
 /* Which versions have CDI, and the rules of the roster for containers that get their cards late. */
-#include "node/claim.h"
-#include "node/exchange.h"
-#include "node/late.h"
+#include "node/allot/claim.h"
+#include "node/allot/exchange.h"
+#include "node/allot/late.h"
 #include "unit.h"
 
 static const struct {
@@ -167,8 +167,8 @@ START_TEST(test_bound_without_annotations)
     set_pod("q", "0", 3);
     tell((struct given[]){{"p", 0, true}, {"q", -1, true}}, 2);
     ck_assert(exchange_is_misfit(pod("p")));
-    ck_assert_int_eq(roster_holds(&r, pod("p"), 0), 4);
-    ck_assert_int_eq(roster_holds(&r, pod("p"), 1), 0);
+    ck_assert_int_eq(roster_holds(&r, pod("p"), 0, true), 4);
+    ck_assert_int_eq(roster_holds(&r, pod("p"), 1, true), 0);
     ck_assert(!exchange_may_start(&r, pod("q")));
     ck_assert(!exchange_may_start(&r, pod("p")));
     roster_remove(&r, STR("p"));

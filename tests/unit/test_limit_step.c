@@ -1,6 +1,6 @@
 /* The step machine of a container's memory limit: each row is a history, and each step of it one
  * input. Then random histories, for what must hold in all of them. */
-#include "node/limit_step.h"
+#include "node/isolation/limit_step.h"
 
 #include "seeded.h"
 

@@ -1,9 +1,9 @@
 /* The watch over the driver's limits, with the double of NVIDIA's library and a tree of folders in
  * place of the cgroups. */
-#include "node/limits.h"
+#include "node/isolation/limits.h"
 
 #include "enforce_rig.h"
-#include "node/cgroup.h"
+#include "node/containers/cgroup.h"
 
 #include <dirent.h>
 

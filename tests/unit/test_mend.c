@@ -1,5 +1,5 @@
 /* PATCHes of pods, and their answers, with an API server that the test plays. */
-#include "node/mend.h"
+#include "node/allot/mend.h"
 
 #include "base/log.h"
 #include "fake_net.h"
@@ -25,7 +25,7 @@ static void set_pod(const char *idx, uint64_t version)
                                .namespace = STR("ns"),
                                .name = STR("p"),
                                .node = STR("n"),
-                               .phase = STR("Pending"),
+                               .phase = STR("Running"), /* so it moves without a mark */
                                .idx = str_of(idx),
                                .n_mains = 1,
                                .containers = &container,
@@ -47,7 +47,7 @@ static void set_up(void)
     ck_assert_ok(kube_api_new(t.loop, &api, &t.api, &e), &e);
     roster_init(&t.roster);
     roster_set_cards(&t.roster, cards, COUNT_OF(cards));
-    mend_init(&t.mend, t.loop, t.api, &t.roster, on_change, &t);
+    mend_init(&t.mend, t.loop, t.api, NULL, &t.roster, on_change, &t);
     set_pod("1", 1);
     roster_truth_begin(&t.roster);
     ck_assert(roster_truth(&t.roster, STR("p"), STR("c"), &has, false));
@@ -129,6 +129,54 @@ START_TEST(a_refusal_is_tried_again)
 
 END_TEST
 
+/* What the API server refuses because of the pod is not tried for ever, and does not slow down
+ * others; after a while it is tried once more. */
+START_TEST(a_pod_that_is_always_refused_is_left_alone)
+{
+    static const unsigned statuses[] = {400, 403, 413, 422};
+    for (unsigned i = 1; i <= EXCHANGE_REFUSALS; i++) {
+        ck_assert_uint_eq(t.mend.counts.sent, i);
+        fake_turn(t.loop);
+        fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), statuses[_i],
+                    "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"too long\"}");
+        fake_turn(t.loop);
+        ck_assert(exchange_plan(&t.roster));
+        t.loop->clock_ms += i < EXCHANGE_REFUSALS ? 1000 : 200;
+        fake_turn(t.loop);
+        mend_step(&t.mend);
+    }
+    ck_assert(roster_find(&t.roster, STR("p"))->refused);
+    ck_assert(exchange_is_misfit(roster_find(&t.roster, STR("p"))));
+    ck_assert(!timer_armed(&t.mend.again)); /* others need not wait */
+    ck_assert_uint_eq(t.mend.counts.sent, EXCHANGE_REFUSALS);
+    t.loop->clock_ms += MEND_RETRY_MS;
+    fake_turn(t.loop);
+    ck_assert(exchange_plan(&t.roster));
+    mend_step(&t.mend);
+    ck_assert_uint_eq(t.mend.counts.sent, EXCHANGE_REFUSALS + 1);
+}
+
+END_TEST
+
+/* These say nothing about the pod. */
+START_TEST(a_pod_is_not_left_alone_for_what_passes)
+{
+    static const unsigned statuses[] = {401, 404, 408, 409, 429, 500, 503};
+    for (unsigned i = 1; i <= 2 * EXCHANGE_REFUSALS; i++) {
+        ck_assert_uint_eq(t.mend.counts.sent, i);
+        fake_turn(t.loop);
+        fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), statuses[_i],
+                    "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"later\"}");
+        fake_turn(t.loop);
+        t.loop->clock_ms += 5000;
+        fake_turn(t.loop);
+        mend_step(&t.mend);
+    }
+    ck_assert(!roster_find(&t.roster, STR("p"))->refused);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("mend");
@@ -138,6 +186,8 @@ int main(void)
     tcase_add_test(c, a_late_answer_brings_no_pod_back);
     tcase_add_test(c, an_answer_is_about_the_pod_that_was_asked_for);
     tcase_add_loop_test(c, a_refusal_is_tried_again, 0, 7);
+    tcase_add_loop_test(c, a_pod_that_is_always_refused_is_left_alone, 0, 4);
+    tcase_add_loop_test(c, a_pod_is_not_left_alone_for_what_passes, 0, 7);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

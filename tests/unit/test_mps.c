@@ -1,9 +1,9 @@
 /* MPS: daemons that answer or not, and processes of containers that are no clients, with the double
  * of NVIDIA's library and a folder in place of /proc. */
-#include "node/mps.h"
+#include "node/isolation/mps.h"
 
 #include "enforce_rig.h"
-#include "node/cgroup.h"
+#include "node/containers/cgroup.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,5 +1,5 @@
 /* Runs the world of node_world.h at random. */
-#include "node_world.h"
+#include "node_world_faults.h"
 
 /* A merge patch: it changes what it names and no more, whatever the pod's version is. */
 static void land(struct world *w, const struct patch *x)
@@ -23,7 +23,8 @@ static bool patch_step(struct world *w, struct patch *x)
     struct wpod *p = &w->pods[x->pod];
     if (!x->done) {
         x->done = true;
-        x->ok = p->life != LIFE_ENDED && (w->quiet || draw(w, 10) > 0);
+        x->refused = p->life != LIFE_ENDED && p->stubborn;
+        x->ok = p->life != LIFE_ENDED && !p->stubborn && (w->quiet || draw(w, 10) > 0);
         if (x->ok)
             land(w, x);
         x->to = p->now;
@@ -33,6 +34,10 @@ static bool patch_step(struct world *w, struct patch *x)
     struct roster_pod *r = w->up ? roster_find(&w->roster, str_of(p->uid)) : NULL;
     if (r != NULL)
         r->busy = false;
+    if (r != NULL && x->refused) {
+        w->n.patches_refused++;
+        (void)exchange_refuse(r);
+    }
     if (x->ok && r != NULL && (w->quiet || draw(w, 10) > 0))
         show(w, x->pod, &x->to);
     return true;
@@ -58,13 +63,6 @@ static void start_agent(struct world *w)
         show(w, i, &w->pods[i].now);
     read_checkpoint(w, true);
     w->up = true;
-}
-
-static void kill_agent(struct world *w)
-{
-    for (size_t i = 0; i < COUNT_OF(w->patches); i++)
-        w->patches[i].on = w->patches[i].on && !w->patches[i].done; /* may still take effect */
-    w->up = false;
 }
 
 /* The extender: cards at random among those with room. */
@@ -95,15 +93,10 @@ static void bind_pod(struct world *w)
         p->now.said[0].mem = p->sizes[0];
     }
     p->life = LIFE_BOUND;
+    p->stubborn = (w->faults & REFUSALS) != 0 && draw(w, 6) == 0;
     w->kubelet_order[w->n_order++] = w->n_pods;
     w->n_pods++;
     tell(w, w->n_pods - 1);
-}
-
-static void fail_pod(struct world *w, unsigned i)
-{
-    w->pods[i].life = LIFE_ENDED;
-    tell(w, i);
 }
 
 static bool allocate(struct world *w, unsigned i)
@@ -125,8 +118,8 @@ static bool allocate(struct world *w, unsigned i)
         hear(w, true);
         ck_assert(exchange_plan(&w->roster));
         if (claim_find(&w->roster, &call, &claim, &e) != OK) {
-            ck_assert_msg(!w->plain, "seed %llu: %s is refused: %s", (unsigned long long)w->seed,
-                          p->uid, e.text);
+            ck_assert_msg(!w->plain || w->faults != 0, "seed %llu: %s is refused: %s",
+                          (unsigned long long)w->seed, p->uid, e.text);
             w->n.refused++;
             return false;
         }
@@ -151,7 +144,7 @@ static void admit(struct world *w, unsigned i)
         check_cards(w);
         if (draw(w, 60) == 0) { /* between the answer and the next question */
             kill_agent(w);
-            if (draw(w, 2) == 0)
+            if (draw(w, 2) == 0 && !w->up)
                 start_agent(w);
         }
     }
@@ -160,7 +153,7 @@ static void admit(struct world *w, unsigned i)
         return;
     }
     w->n.admitted++;
-    p->life = LIFE_ADMITTED;
+    p->life = p->life == LIFE_RUNS ? LIFE_RUNS : LIFE_ADMITTED;
 }
 
 static void admit_next(struct world *w)
@@ -177,7 +170,7 @@ static void admit_next(struct world *w)
     memmove(&w->kubelet_order[best], &w->kubelet_order[best + 1],
             (w->n_order - best - 1) * sizeof(unsigned));
     w->n_order--;
-    if (w->pods[pod].life == LIFE_BOUND)
+    if (w->pods[pod].life != LIFE_ENDED && w->pods[pod].n_given < w->pods[pod].n_containers)
         admit(w, pod);
 }
 
@@ -259,51 +252,8 @@ static void start_containers(struct world *w, unsigned i)
     if (!w->quiet && draw(w, 20) == 0)
         return; /* the answer is lost, or the image is missing: the kubelet tries again */
     p->life = LIFE_RUNS;
-}
-
-/* The kubelet writes the phase later. */
-static void report(struct world *w, unsigned i)
-{
-    if (w->pods[i].life != LIFE_RUNS || w->pods[i].now.runs)
-        return;
-    w->pods[i].now.runs = true;
-    tell(w, i);
-}
-
-/* All containers end, and the folder of specs is empty. */
-static void reboot(struct world *w)
-{
-    kill_agent(w);
-    w->n.reboots++;
-    for (unsigned i = 0; i < w->n_pods; i++) {
-        struct wpod *p = &w->pods[i];
-        p->life = p->life == LIFE_RUNS ? LIFE_ADMITTED : p->life;
-        for (unsigned k = 0; k < p->n_given; k++)
-            p->has[k].n = p->late[k] ? 0 : p->has[k].n;
-    }
-}
-
-/* A user writes another card with room into a pod's annotations. */
-static void edit(struct world *w, unsigned i)
-{
-    struct wpod *p = &w->pods[i];
-    uint32_t card = (uint32_t)draw(w, CARDS);
-    if (p->kind != KIND_PLAIN || p->life == LIFE_ENDED || p->now.n_said != 1 ||
-        said_on(w, card) + size_of(p) > TOTAL)
-        return;
-    p->now.said[0].card = card;
-    w->n.edited++;
-    tell(w, i);
-}
-
-static void change_world(struct world *w)
-{
-    if (w->binding == SWITCHED && draw(w, 2) == 0)
-        w->late = !w->late;
-    if (draw(w, 8) == 0)
-        reboot(w);
-    for (int k = 0; w->binding == EDITED && w->n_pods > 0 && k < 2; k++)
-        edit(w, (unsigned)draw(w, w->n_pods));
+    memcpy(p->on, p->has, sizeof(p->on));
+    p->edited = p->edited && !is_right(p); /* the agent has not heard of it */
 }
 
 static void step(struct world *w)
@@ -350,13 +300,10 @@ static void step(struct world *w)
     default:
         if (w->binding != GUESSED && draw(w, 10) == 0)
             change_world(w);
-        if (draw(w, 12) == 0) { /* the kubelet restarts */
-            NOTE("the kubelet restarts\n");
-            w->mode = (int)draw(w, 3);
-            hear(w, true); /* the agent lists pods anew */
-            if (w->up)
-                roster_mark_backlog(&w->roster);
-        }
+        if (w->faults != 0 && draw(w, 4) == 0)
+            add_fault(w);
+        if (draw(w, 12) == 0)
+            restart_kubelet(w);
         break;
     }
     check_cards(w);
@@ -368,6 +315,8 @@ static void settle(struct world *w)
     for (int round = 0; round < 4 * PODS; round++) {
         if (!w->up)
             start_agent(w);
+        if (round < 3 * PODS && round % 32 == 0)
+            exchange_retry(&w->roster);
         hear(w, true);
         admit_next(w);
         read_checkpoint(w, false);
@@ -393,37 +342,18 @@ static bool is_misfit(const struct world *w, const struct wpod *p)
     return exchange_is_misfit(r);
 }
 
-static bool is_said(const struct wpod *p, unsigned container, uint32_t card)
-{
-    for (uint32_t i = 0; i < p->now.n_said; i++) {
-        const struct grant *g = &p->now.said[i];
-        if (g->card == card && (g->container == container || p->kind != KIND_PAIR))
-            return true;
-    }
-    return false;
-}
-
-/* Whether the annotations name what the containers have. */
-static bool is_right(const struct wpod *p)
-{
-    for (unsigned k = 0; k < p->n_given; k++) {
-        if (p->kind != KIND_PAIR && p->has[k].n != p->now.n_said)
-            return false;
-        for (uint32_t c = 0; c < p->has[k].n; c++)
-            if (!is_said(p, k, p->has[k].cards[c]))
-                return false;
-    }
-    return p->now.n_said > 0;
-}
-
 /* The annotations give its card more than it has: after a wrong guess among pods of other shapes.
  */
 static bool is_crowded(const struct world *w, const struct wpod *p)
 {
     const struct roster_pod *r = roster_find(&w->roster, str_of(p->uid));
+    bool full = false;
     ck_assert_ptr_nonnull(r);
-    return p->life != LIFE_RUNS && exchange_is_crowded(&w->roster, r) &&
-           said_on(w, p->now.said[0].card) > TOTAL;
+    for (uint32_t k = 0; k < p->now.n_said; k++) {
+        uint32_t card = p->now.said[k].card;
+        full = full || said_on(w, card) > TOTAL || card >= CARDS;
+    }
+    return full && p->life != LIFE_RUNS && exchange_is_crowded(&w->roster, r);
 }
 
 static void check_quiet(struct world *w)
@@ -433,11 +363,12 @@ static void check_quiet(struct world *w)
         if (p->life == LIFE_ENDED)
             continue;
         if (is_misfit(w, p)) {
-            ck_assert(p->life != LIFE_RUNS && (!w->plain || w->binding == SWITCHED));
+            bool may = !w->plain || w->binding == SWITCHED || w->faults != 0;
+            ck_assert(may && (p->life != LIFE_RUNS || (w->faults & LOSSES) != 0));
             w->n.misfits++;
             continue;
         }
-        if (!w->plain && is_crowded(w, p)) {
+        if ((!w->plain || w->faults != 0) && is_crowded(w, p)) {
             w->n.crowded++;
             continue;
         }
@@ -445,18 +376,21 @@ static void check_quiet(struct world *w)
             print_world(w);
         ck_assert_msg(p->life == LIFE_RUNS, "seed %llu: %s does not start",
                       (unsigned long long)w->seed, p->uid);
-        ck_assert(p->now.assigned && p->now.vacated[0] == '\0');
+        ck_assert(p->now.assigned || p->stubborn || p->n_given < p->n_containers);
+        ck_assert(p->now.vacated[0] == '\0');
         ck_assert(is_right(p));
     }
 }
 
-static void run(uint64_t seed, bool plain, enum binding binding, struct world *sum)
+static void run(uint64_t seed, bool plain, enum binding binding, unsigned faults, struct world *sum)
 {
     struct world *w = calloc(1, sizeof(*w));
     ck_assert_ptr_nonnull(w);
     w->random = w->seed = seed;
     w->plain = plain;
     w->binding = binding;
+    w->faults = faults;
+    w->old_kubelet = (faults & LOSSES) != 0 && draw(w, 2) == 0;
     w->late = binding == LATE || binding == EDITED;
     w->mode = (int)draw(w, 3);
     start_agent(w);
@@ -476,6 +410,9 @@ static void run(uint64_t seed, bool plain, enum binding binding, struct world *s
     sum->n.bound += w->n.bound;
     sum->n.edited += w->n.edited;
     sum->n.reboots += w->n.reboots;
+    sum->n.losses += w->n.losses;
+    sum->n.again += w->n.again;
+    sum->n.patches_refused += w->n.patches_refused;
     roster_done(&w->roster);
     free(w);
 }
@@ -489,33 +426,36 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
     return n;
 }
 
-static void many(bool plain, enum binding binding, struct world *sum)
+static void many(bool plain, enum binding binding, unsigned faults, struct world *sum)
 {
     static const char *const names[] = {"guessed", "late", "switched", "edited"};
     uint64_t first = number_of("SEED", number_of("FROM", 1));
-    uint64_t n = getenv("SEED") == NULL ? number_of("SEEDS", 80) : 1;
+    uint64_t n = getenv("SEED") == NULL ? number_of("SEEDS", faults == 0 ? 80 : 40) : 1;
     memset(sum, 0, sizeof(*sum));
     for (uint64_t seed = first; seed < first + n; seed++) {
         if (node_world_traces())
             (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
-        run(seed, plain, binding, sum);
+        run(seed, plain, binding, faults, sum);
     }
     (void)fprintf(
         stderr,
-        "# %s, %s: %u devices given, %u to another pod than guessed, %u pods admitted, %u "
+        "# %s, %s, faults %u: %u devices given, %u to another pod than guessed, %u pods admitted, "
+        "%u "
         "moves, %u marks, %u refused, %u misfits, %u crowded, %u moments over by the annotations, "
-        "%u bound late, %u edits, %u reboots\n",
-        plain ? "plain" : "mixed", names[binding], sum->n.given, sum->n.swaps, sum->n.admitted,
-        sum->n.moved, sum->n.marked, sum->n.refused, sum->n.misfits, sum->n.crowded,
-        sum->n.over_view, sum->n.bound, sum->n.edited, sum->n.reboots);
-    ck_assert(!plain || sum->n.refused == 0);
+        "%u bound late, %u edits, %u reboots, %u lost checkpoints, %u pods allocated again, %u "
+        "refused PATCHes\n",
+        plain ? "plain" : "mixed", names[binding], faults, sum->n.given, sum->n.swaps,
+        sum->n.admitted, sum->n.moved, sum->n.marked, sum->n.refused, sum->n.misfits,
+        sum->n.crowded, sum->n.over_view, sum->n.bound, sum->n.edited, sum->n.reboots,
+        sum->n.losses, sum->n.again, sum->n.patches_refused);
+    ck_assert(!plain || faults != 0 || sum->n.refused == 0);
 }
 
 static struct world sum;
 
 START_TEST(no_card_holds_more_than_its_size)
 {
-    many(false, _i == 0 ? GUESSED : SWITCHED, &sum);
+    many(false, _i == 0 ? GUESSED : SWITCHED, 0, &sum);
     ck_assert_uint_lt(sum.n.crowded, 1 + sum.n.admitted / 1000);
     ck_assert_uint_gt(sum.n.swaps, 0);
     ck_assert_uint_gt(sum.n.marked, 0);
@@ -528,7 +468,7 @@ END_TEST
  * put more on a card than its size only while the extender binds no pod to the node. */
 START_TEST(plain_pods_are_all_served)
 {
-    many(true, _i == 0 ? GUESSED : SWITCHED, &sum);
+    many(true, _i == 0 ? GUESSED : SWITCHED, 0, &sum);
     ck_assert_uint_gt(sum.n.swaps, 0);
     ck_assert_uint_gt(sum.n.marked, 0);
     ck_assert_uint_eq(sum.n.crowded, 0);
@@ -542,7 +482,7 @@ END_TEST
 /* All pods start on the cards that were promised: no annotation is ever written anew. */
 START_TEST(nothing_is_exchanged_with_late_binding)
 {
-    many(_i == 1, LATE, &sum);
+    many(_i == 1, LATE, 0, &sum);
     ck_assert_uint_eq(sum.n.swaps + sum.n.moved + sum.n.marked, 0);
     ck_assert_uint_eq(sum.n.refused + sum.n.misfits + sum.n.crowded + sum.n.over_view, 0);
     ck_assert_uint_gt(sum.n.bound, 0);
@@ -554,10 +494,31 @@ END_TEST
 /* What runs stays where it is, and its annotations come back. */
 START_TEST(edited_annotations_are_set_back)
 {
-    many(false, EDITED, &sum);
+    many(false, EDITED, 0, &sum);
     ck_assert_uint_gt(sum.n.edited, 0);
     ck_assert_uint_gt(sum.n.moved, 0);
     ck_assert_uint_eq(sum.n.misfits, 0);
+}
+
+END_TEST
+
+static const struct {
+    bool plain;
+    enum binding binding;
+    unsigned faults;
+} fault_mixes[] = {
+    {false, GUESSED, WILD_EDITS}, {true, GUESSED, WILD_EDITS}, {false, GUESSED, LOSSES},
+    {true, GUESSED, LOSSES},      {false, GUESSED, REFUSALS},  {true, GUESSED, REFUSALS},
+};
+
+/* No card holds more than its size, and what runs is where its annotations say. */
+START_TEST(faults_of_users_and_of_the_cluster_do_no_harm)
+{
+    unsigned faults = fault_mixes[_i].faults;
+    many(fault_mixes[_i].plain, fault_mixes[_i].binding, faults, &sum);
+    ck_assert((faults & WILD_EDITS) == 0 || sum.n.edited > 0);
+    ck_assert((faults & LOSSES) == 0 || (sum.n.losses > 0 && sum.n.again > 0));
+    ck_assert((faults & REFUSALS) == 0 || sum.n.patches_refused > 0);
 }
 
 END_TEST
@@ -571,6 +532,10 @@ int main(void)
     tcase_add_loop_test(t, plain_pods_are_all_served, 0, 2);
     tcase_add_loop_test(t, nothing_is_exchanged_with_late_binding, 0, 2);
     tcase_add_test(t, edited_annotations_are_set_back);
+    suite_add_tcase(s, t);
+    t = tcase_create("faults");
+    tcase_set_timeout(t, 0);
+    tcase_add_loop_test(t, faults_of_users_and_of_the_cluster_do_no_harm, 0, COUNT_OF(fault_mixes));
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -1,6 +1,6 @@
 /* What is offered of each card: units, the setting `cards`, and the order of health and ConfigMap.
  */
-#include "node/offer.h"
+#include "node/plugin/offer.h"
 
 #include "unit.h"
 

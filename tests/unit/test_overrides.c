@@ -1,5 +1,5 @@
 /* Pods that set a variable by themselves: read from the spec, and kept over lists. */
-#include "node/overrides.h"
+#include "node/isolation/overrides.h"
 
 #include "base/limit.h"
 #include "unit.h"

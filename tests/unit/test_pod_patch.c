@@ -1,5 +1,5 @@
 /* The bodies of the PATCHes that carry out exchanges, byte by byte. */
-#include "node/pod_patch.h"
+#include "node/allot/pod_patch.h"
 #include "unit.h"
 
 struct patch_case {

@@ -1,5 +1,5 @@
 /* The watch of a node's pods against an API server with a script. */
-#include "node/pods.h"
+#include "node/allot/pods.h"
 
 #include "base/log.h"
 #include "on_loop.h"

@@ -1,6 +1,6 @@
 /* What a container may use of its cards: by its amount, a percentage or whole cards, on one card
  * and on several. */
-#include "node/share.h"
+#include "node/isolation/share.h"
 
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* The folder of CDI specs: what is written, what others may have put there, what is removed. */
-#include "node/specs.h"
+#include "node/allot/specs.h"
 
 #include "base/limit.h"
 #include "codec/cdi.h"
@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -210,6 +211,33 @@ START_TEST(test_failures)
 
 END_TEST
 
+/* A spec that can't be opened now is not lost: the folder counts as not read, and is read again. */
+START_TEST(test_unread)
+{
+    struct specs s;
+    struct err e = ERR_INIT;
+    struct rlimit usual;
+    write_raw(FILE_A, text_of(ID_A, "0,2"));
+    specs_init(&s, str_of(dir));
+    int free_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(free_fd, 0);
+    (void)close(free_fd);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const struct rlimit only_folder = {(rlim_t)free_fd + 1, usual.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &only_folder), 0);
+    enum errc code = specs_load(&s, &e);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    ck_assert_int_eq(code, ERR_UNAVAILABLE);
+    ck_assert_msg(strstr(e.text, FILE_A) != NULL, "%s", e.text);
+    ck_assert(!s.loaded && is_there(FILE_A));
+    ck_assert_int_eq(specs_load(&s, &e), OK);
+    ck_assert(s.loaded && card_list_equal(specs_find(&s, STR(ID_A)), &on_two));
+    specs_done(&s);
+    forget(FILE_A);
+}
+
+END_TEST
+
 /* A file system in which no file can be made: the error has the path. */
 START_TEST(test_folder_without_files)
 {
@@ -291,6 +319,7 @@ int main(void)
     tcase_add_test(t, test_other_files);
     tcase_add_test(t, test_links);
     tcase_add_test(t, test_failures);
+    tcase_add_test(t, test_unread);
     tcase_add_test(t, test_folder_without_files);
     tcase_add_test(t, test_sweep);
     tcase_add_test(t, test_without_memory);

@@ -1,5 +1,5 @@
 /* The kubelet's checkpoint as the roster is told of it: read again when the file changes. */
-#include "node/truth.h"
+#include "node/allot/truth.h"
 #include "unit.h"
 
 #include <stdio.h>

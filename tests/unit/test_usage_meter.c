@@ -1,5 +1,5 @@
 /* What pods use, from the double of NVIDIA's library, a /proc of our own and the pods' statuses. */
-#include "node/usage_meter.h"
+#include "node/usage/usage_meter.h"
 
 #include "base/log.h"
 #include "on_loop.h"

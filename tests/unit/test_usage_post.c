@@ -1,5 +1,5 @@
 /* The ConfigMap with what pods use: when it is written, made, and written again. */
-#include "node/usage_post.h"
+#include "node/usage/usage_post.h"
 
 #include "base/log.h"
 #include "fail_alloc.h"

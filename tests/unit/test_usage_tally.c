@@ -1,5 +1,5 @@
 /* What pods use, over samples; when an event is due, and when the text is. */
-#include "node/usage_tally.h"
+#include "node/usage/usage_tally.h"
 
 #include "fail_alloc.h"
 #include "gpu/nvml.h"

@@ -1,0 +1,121 @@
+/*
+ * PreStartContainer: whether a container may start, and with late binding which cards it gets. The
+ * checkpoint says whose devices they are.
+ */
+#include "base/log.h"
+#include "node/allot/allot_state.h"
+
+#define MISFIT_MS UINT64_C(2000) /* what waiting does not change is refused after this time */
+#define SEEN_MS   UINT64_C(20)   /* the runtime, which watches the folder, reads a new CDI spec */
+
+static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const struct claim *c,
+                                      struct str id)
+{
+    if (c->cards.n == 0)
+        return err_set(&k->why, ERR_UNAVAILABLE, "the annotations name no card for container %.*s",
+                       STR_ARG(c->container->name));
+    /* One that has cards counts already: its spec is written again. */
+    enum errc code = c->container->has.n > 0 ? OK : allot_check_mps(a, c, &k->why);
+    if (code == OK)
+        code = allot_write(a, c, id, &k->why);
+    if (code != OK)
+        return code;
+    code = specs_put(&a->specs, id, &c->cards, buf_str(&a->reply), &k->why);
+    k->stuck = code != OK;
+    if (k->stuck)
+        return code;
+    allot_tell(a, true, c);
+    k->bound_ms = loop_now_ms(a->s.loop);
+    return OK;
+}
+
+/* Writes the specs of the pod's containers that have none. All of them: the devices of an init
+ * container can be those of another container, so they do not say which one starts. */
+static enum errc allot_start_bind(struct allot *a, struct ask *k, struct roster_pod *p)
+{
+    enum errc code = OK;
+    for (size_t i = 0; i < a->truth.now.n_entries && code == OK; i++) {
+        const struct checkpoint_entry *e = &a->truth.now.entries[i];
+        if (!str_eq(e->resource, a->resource) || !str_eq(e->pod_uid, p->uid) ||
+            a->truth.ids[i].p == NULL)
+            continue;
+        if (!a->specs.loaded) /* what was written before this program started is not known */
+            return specs_load(&a->specs, &k->why) == OK ? ERR_UNAVAILABLE : k->why.code;
+        struct roster_container *c = roster_container(p, e->container);
+        if (c == NULL || specs_is_written(&a->specs, a->truth.ids[i]))
+            continue;
+        struct claim given = {.pod = p, .container = c};
+        roster_cards_of(p, c->demand, &p->said, &given.cards);
+        code = allot_start_bind_one(a, k, &given, a->truth.ids[i]);
+        if (code == OK)
+            c->has = given.cards;
+    }
+    return code;
+}
+
+static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
+{
+    if (!a->listed)
+        return err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node are not listed yet");
+    (void)allot_refresh(a, false, &k->why);
+    if (a->planless || !a->truth.loaded)
+        return k->why.code;
+    const struct checkpoint_entry *e = truth_owner(&a->truth, str_of(k->device));
+    if (e == NULL)
+        return err_set(&k->why, ERR_NOTFOUND, "the kubelet's checkpoint does not have device %s",
+                       k->device);
+    struct roster_pod *p = roster_find(&a->roster, e->pod_uid);
+    if (p == NULL)
+        return err_set(&k->why, ERR_NOTFOUND, "the API server has not shown the pod with UID %.*s",
+                       STR_ARG(e->pod_uid));
+    k->why = (struct err)ERR_INIT;
+    roster_ask(p, e->container);
+    if (exchange_may_start(&a->roster, p))
+        return allot_start_bind(a, k, p);
+    if (exchange_is_misfit(p) && p->refused)
+        return err_set(
+            &k->why, ERR_RANGE,
+            "the API server refuses to write the cards of pod %.*s/%.*s, see its events: "
+            "delete the pod",
+            STR_ARG(p->namespace), STR_ARG(p->name));
+    if (exchange_is_misfit(p) && p->lost)
+        return err_set(&k->why, ERR_RANGE,
+                       "the kubelet has lost the devices of pod %.*s/%.*s while it ran, and has "
+                       "given it others of another card: delete the pod",
+                       STR_ARG(p->namespace), STR_ARG(p->name));
+    if (exchange_is_misfit(p) && roster_is_bound(p))
+        return err_set(&k->why, ERR_RANGE,
+                       "the annotations of pod %.*s/%.*s were changed after its start, and name "
+                       "other cards than its containers have: set them back, or delete the pod",
+                       STR_ARG(p->namespace), STR_ARG(p->name));
+    if (exchange_is_misfit(p))
+        return err_set(&k->why, ERR_RANGE,
+                       "pod %.*s/%.*s has the cards of another pod, because the kubelet does not "
+                       "say for which pod it asks, and no exchange is possible: delete the pod",
+                       STR_ARG(p->namespace), STR_ARG(p->name));
+    if (exchange_is_crowded(&a->roster, p))
+        return err_set(&k->why, ERR_CONFLICT,
+                       "the card of pod %.*s/%.*s has no room for it beside other pods: it waits "
+                       "until one of them ends",
+                       STR_ARG(p->namespace), STR_ARG(p->name));
+    return err_set(&k->why, ERR_UNAVAILABLE,
+                   "the cards of pod %.*s/%.*s are not in its annotations yet%s%s",
+                   STR_ARG(p->namespace), STR_ARG(p->name), a->mend.last.code == OK ? "" : ": ",
+                   a->mend.last.code == OK ? "" : a->mend.last.text);
+}
+
+void allot_try_start(struct allot *a, struct ask *k)
+{
+    enum errc code = allot_start_is_allowed(a, k);
+    if (code == OK && k->bound_ms > 0 && loop_now_ms(a->s.loop) - k->bound_ms < SEEN_MS)
+        return;
+    if (code == OK) {
+        a->counts.started++;
+        grpc_call_reply(k->call, STR(""));
+        allot_drop(k);
+        return;
+    }
+    /* What waiting does not change is refused soon, and the kubelet shows why. */
+    if (allot_age(a, k) >= (code == ERR_RANGE || k->stuck ? MISFIT_MS : ALLOT_START_MS))
+        allot_refuse(a, k);
+}

@@ -1,0 +1,68 @@
+/* What allot.c and allot_start.c share: the calls that wait, and the state that answers them. */
+#pragma once
+
+#include "node/allot/allot.h"
+#include "node/allot/claim.h"
+#include "node/allot/late.h"
+#include "node/allot/mend.h"
+#include "node/plugin/answer.h"
+
+/* A call of the kubelet that waits. */
+struct ask {
+    struct list_link link;
+    struct grpc_call *call;
+    bool start;        /* PreStartContainer; else Allocate */
+    bool stuck;        /* of PreStartContainer: the spec can't be written */
+    bool relisted;     /* of Allocate: the pods were listed for it */
+    int64_t n;         /* devices */
+    uint64_t since_ms; /* when it came */
+    uint64_t bound_ms; /* of PreStartContainer: when a spec was written for it; 0: none was */
+    struct err why;    /* why it waits */
+    char *device;      /* the first one; owned */
+    char *owner;       /* of Allocate: UID of the pod that has one of the devices already; owned */
+};
+
+struct allot {
+    struct allot_settings s;
+    struct str path; /* owned, as resource */
+    struct str resource;
+    struct str cdi_dir;
+    struct roster roster;
+    struct specs specs;
+    struct truth truth;
+    struct mend mend;
+    struct list asks;
+    struct timer tick;
+    struct buf reply;
+    struct arena arena; /* for one answer */
+    struct timer again; /* lists the pods, if one could not be kept */
+    bool listed;        /* a list of the pods is complete, and all were kept */
+    bool listing;       /* one is asked for, or under way */
+    bool unkept;        /* a pod could not be kept since the list began */
+    bool disable_cgpu;
+    bool late;
+    bool swept; /* the specs that are not needed are removed, as of this checkpoint: */
+    struct file_stamp swept_stamp;
+    enum isolation means; /* what containers are given */
+    bool planless;        /* no memory for the exchange */
+    struct allot_counts counts;
+};
+
+/* The checkpoint and the plans. False: the checkpoint has a pod that the watch has not shown. */
+bool allot_refresh(struct allot *a, bool after_allocate, struct err *e);
+
+uint64_t allot_age(const struct allot *a, const struct ask *k);
+void allot_refuse(struct allot *a, struct ask *k); /* because of k->why; frees it */
+void allot_drop(struct ask *k);
+
+/* What the container gets, into `reply`: an answer to Allocate, or with an ID the spec of it. */
+enum errc allot_write(struct allot *a, const struct claim *c, struct str id, struct err *e);
+
+/* Before that: MPS serves so many containers of a card at most. */
+enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e);
+
+/* After that: what the container got, in the log, and whether it lacks MPS. */
+void allot_tell(const struct allot *a, bool late, const struct claim *c);
+
+/* Answers a PreStartContainer, if it is known how. */
+void allot_try_start(struct allot *a, struct ask *k);

@@ -1,0 +1,226 @@
+/*
+ * Writes the annotations of pods. A merge patch with the pod's UID: nothing else writes these
+ * annotations after the Binding, and a pod of the same name with another UID refuses it. To the
+ * status, because that right does not include the pod's spec, with its images.
+ */
+#include "node/allot/mend.h"
+
+#include "base/limit.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "node/allot/pod_patch.h"
+#include "node/allot/pods.h"
+
+#define CALL_TIMEOUT_MS 10000
+#define PAUSE_MS        UINT64_C(200)
+#define PAUSE_MAX_MS    UINT64_C(5000)
+#define BODY_MAX        (64 * KIB)
+#define PATH_MAX_BYTES  (4 * KIB)
+
+static void mend_on_again(struct timer *t)
+{
+    struct mend *m = CONTAINER_OF(t, struct mend, again);
+    m->changed(m->ctx);
+}
+
+static void mend_on_retry(struct timer *t)
+{
+    struct mend *m = CONTAINER_OF(t, struct mend, retry);
+    exchange_retry(m->roster);
+    m->changed(m->ctx);
+}
+
+void mend_init(struct mend *m, struct loop *l, struct kube_api *api, struct events *events,
+               struct roster *r, void (*changed)(void *ctx), void *ctx)
+{
+    *m = (struct mend){.loop = l, .api = api, .events = events, .roster = r};
+    m->changed = changed;
+    m->ctx = ctx;
+    m->again.fire = mend_on_again;
+    m->retry.fire = mend_on_retry;
+    m->last = (struct err)ERR_INIT;
+    arena_init(&m->arena, LIMIT_OBJECT_BYTES);
+    for (size_t i = 0; i < MEND_CALLS; i++)
+        buf_init(&m->calls[i].body, BODY_MAX);
+}
+
+static void mend_release(struct mend_call *c)
+{
+    mem_free(c->uid);
+    c->uid = NULL;
+    c->owner = NULL;
+}
+
+void mend_done(struct mend *m)
+{
+    timer_cancel(&m->again);
+    timer_cancel(&m->retry);
+    for (size_t i = 0; i < MEND_CALLS; i++) {
+        struct mend_call *c = &m->calls[i];
+        if (c->owner != NULL) {
+            kube_call_cancel(&c->call);
+            mend_release(c);
+        }
+        kube_call_done(&c->call);
+        buf_done(&c->body);
+    }
+    arena_done(&m->arena);
+}
+
+static void mend_rest(struct mend *m)
+{
+    m->pause_ms = m->pause_ms == 0 ? PAUSE_MS : MIN_OF(2 * m->pause_ms, PAUSE_MAX_MS);
+    timer_arm(m->loop, &m->again, m->pause_ms);
+}
+
+/* It is about this pod and stays so: not a pod that has gone, no lack of a token, no overload. */
+static bool mend_is_refusal(const struct http_call *h)
+{
+    return h->outcome == HTTP_ANSWERED && h->status >= 400 && h->status < 500 && h->status != 401 &&
+           h->status != 404 && h->status != 408 && h->status != 409 && h->status != 429;
+}
+
+static void mend_give_up(const struct mend *m, const struct roster_pod *p, const struct err *e)
+{
+    char bytes[EVENT_MESSAGE_BYTES];
+    struct buf text = BUF_ON(bytes);
+    const struct event_subject pod = {p->namespace, p->name, p->uid};
+    buf_printf(&text, "the API server refuses to write the pod's cards: %s", e->text);
+    log_warn("the API server refuses to write a pod's cards", kv_str("namespace", p->namespace),
+             kv_str("pod", p->name), kv_cstr("error", e->text));
+    events_post(m->events, &pod, EVENT_WARNING, STR("GPUCardsNotWritten"), buf_str(&text));
+}
+
+/* Others of the node must not wait for it. */
+static void mend_refused(struct mend *m, struct roster_pod *p, const struct err *e)
+{
+    if (exchange_refuse(p))
+        mend_give_up(m, p, e);
+    if (!p->refused)
+        return;
+    m->pause_ms = 0;
+    if (!timer_armed(&m->retry))
+        timer_arm(m->loop, &m->retry, MEND_RETRY_MS);
+}
+
+static void mend_fail(struct mend *m, const struct mend_call *c, const struct err *e)
+{
+    const struct http_call *h = &c->call.http;
+    struct roster_pod *p = roster_find(m->roster, str_of(c->uid));
+    bool gone = h->outcome == HTTP_ANSWERED && (h->status == 404 || h->status == 409);
+    if (h->outcome == HTTP_ANSWERED && h->status == 401)
+        kube_api_refresh(m->api);
+    m->counts.failures++;
+    if (gone) {
+        log_debug("a pod is gone before its cards were written", kv_cstr("uid", c->uid));
+    } else if (m->last.code == OK) {
+        log_warn("a pod's cards can't be written", kv_cstr("uid", c->uid),
+                 kv_cstr("error", e->text));
+    }
+    m->last = *e;
+    if (p != NULL && mend_is_refusal(h))
+        mend_refused(m, p, e);
+    mend_rest(m);
+}
+
+/* The watch may be ahead of the answer: a pod that it has removed stays away. */
+static enum errc mend_take(struct mend *m, const struct mend_call *c, struct err *e)
+{
+    struct pod_view view;
+    uint64_t version = 0;
+    arena_reset(&m->arena);
+    enum errc code = pods_read(buf_str(&c->call.http.reply), &m->arena, &view, &version, e);
+    if (code != OK)
+        return code;
+    if (!str_eq(view.uid, str_of(c->uid)))
+        return err_set(e, ERR_SYNTAX, "the answer is about another pod");
+    return roster_find(m->roster, view.uid) == NULL ? OK : roster_set(m->roster, &view, version);
+}
+
+static void mend_succeed(struct mend *m, const struct mend_call *c)
+{
+    if (m->last.code != OK)
+        log_info("the pods' cards can be written again");
+    m->last = (struct err)ERR_INIT;
+    m->pause_ms = 0;
+    timer_cancel(&m->again);
+    m->counts.moved += c->action == EXCHANGE_MOVE ? 1 : 0;
+}
+
+static void mend_on_done(struct http_call *http)
+{
+    struct mend_call *c = CONTAINER_OF(http, struct mend_call, call.http);
+    struct mend *m = c->owner;
+    struct err e = ERR_INIT;
+    enum errc code = kube_call_result(&c->call, &e);
+    if (code == OK)
+        code = mend_take(m, c, &e);
+    struct roster_pod *p = roster_find(m->roster, str_of(c->uid));
+    if (p != NULL)
+        p->busy = false;
+    if (p != NULL && code == OK)
+        p->refusals = 0;
+    if (code == OK)
+        mend_succeed(m, c);
+    else
+        mend_fail(m, c, &e);
+    kube_call_done(&c->call);
+    mend_release(c);
+    m->changed(m->ctx);
+}
+
+static enum errc mend_write(struct mend *m, struct mend_call *c, const struct exchange_step *step,
+                            struct buf *path)
+{
+    buf_clear(&c->body, SIZE_MAX);
+    buf_put(path, STR("/api/v1/namespaces/"));
+    kube_put_segment(path, step->pod->namespace);
+    buf_put(path, STR("/pods/"));
+    kube_put_segment(path, step->pod->name);
+    buf_put(path, STR("/status"));
+    c->uid = mem_alloc(step->pod->uid.n + 1);
+    if (c->uid == NULL)
+        return ERR_NOMEM;
+    memcpy(c->uid, step->pod->uid.p, step->pod->uid.n);
+    c->uid[step->pod->uid.n] = '\0';
+    enum errc code = pod_patch_write(&c->body, m->roster, step);
+    return code == OK ? buf_fault(path) : code;
+}
+
+static bool mend_send(struct mend *m, struct mend_call *c, const struct exchange_step *step)
+{
+    char bytes[PATH_MAX_BYTES];
+    struct buf path = BUF_ON(bytes);
+    c->owner = m;
+    c->action = step->action;
+    if (mend_write(m, c, step, &path) != OK) {
+        mend_release(c);
+        mend_rest(m);
+        return false;
+    }
+    c->call.http = (struct http_call){
+        .timeout_ms = CALL_TIMEOUT_MS,
+        .body = buf_str(&c->body),
+        .content_type = STR("application/merge-patch+json"),
+        .on_done = mend_on_done,
+    };
+    step->pod->busy = true;
+    m->counts.sent++;
+    if (step->action == EXCHANGE_MOVE)
+        log_info("a pod's annotations follow its containers to other cards",
+                 kv_str("namespace", step->pod->namespace), kv_str("pod", step->pod->name));
+    kube_call_start(m->api, &c->call, "PATCH", buf_str(&path));
+    return true;
+}
+
+void mend_step(struct mend *m)
+{
+    struct exchange_step step;
+    for (size_t i = 0; i < MEND_CALLS && !timer_armed(&m->again); i++) {
+        if (m->calls[i].owner != NULL)
+            continue;
+        exchange_next(m->roster, &step);
+        if (step.action == EXCHANGE_NOTHING || !mend_send(m, &m->calls[i], &step))
+            return;
+    }
+}

@@ -1,0 +1,49 @@
+/*
+ * NVIDIA's MPS on this node. One control daemon for each card runs in a DaemonSet of its own, with
+ * the pipe directory DIR/UUID; DIR/shm is the /dev/shm that daemons and clients share. This module
+ * starts no program: it looks whether the daemons answer, and whether the processes of containers
+ * are clients of them.
+ */
+#pragma once
+
+#include "gpu/gpu_watch.h"
+#include "kube/events.h"
+#include "node/containers/containers.h"
+
+/* Clients of one server: NVIDIA's own limit. */
+#define MPS_CLIENTS_MAX 48
+
+#define MPS_LOOK_MS UINT64_C(30000) /* the processes of each card are looked at so often */
+
+/* Whether MPS serves the card: it belongs to one process at a time, which is the server, and the
+ * socket of its daemon accepts a connection. If not, why says what is missing. */
+bool mps_serves(struct str dir, const struct gpu_card *c, char why[GPU_REASON_BYTES]);
+
+struct mps;
+
+struct mps_counts {
+    uint64_t outside; /* processes now */
+    uint64_t found;   /* since the start: events */
+};
+
+/* Borrowed until mps_free. */
+struct mps_settings {
+    struct loop *loop;
+    struct gpu_watch *gpu;
+    const struct containers *containers;
+    struct events *events;      /* NULL: no events */
+    struct str proc;            /* "/proc" of the node, with its process IDs */
+    void (*changed)(void *ctx); /* of an mps_fault; must not free it */
+    void *ctx;
+};
+
+enum errc mps_new(const struct mps_settings *s, struct mps **ret, struct err *reterr) _must_use_;
+struct mps *mps_free(struct mps *m); /* before the gpu_watch; returns NULL */
+
+/* Whether processes are to be clients of MPS; without, none is looked at. */
+void mps_enable(struct mps *m, bool on);
+
+/* Which container has a process that uses the card past MPS, in words, valid until the loop's next
+ * turn; empty: none is known. */
+struct str mps_fault(const struct mps *m, uint32_t card);
+struct mps_counts mps_counts(const struct mps *m);

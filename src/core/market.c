@@ -6,7 +6,8 @@
 #include "core/pattern.h"
 #include "market_solve.h"
 
-/* So that a value fits into 32 bits: at most 1.4 cards a core. */
+/* So that its value fits into 32 bits: at most 1.4 cards a core. An unknown amount counts as so
+ * much. */
 #define CPU_MAX 1024000
 
 /* Pods that came since the latest solve, so that the prices are old. */
@@ -15,7 +16,8 @@
 /* Before any solve the price of a core is low: most clusters have more cores than they need. */
 #define FIRST_CORE_PRICE 0.001
 
-typedef int32_t by_rate[MARKET_RATES];
+/* Sums over the cards of a node, of which there may be LIMIT_CARDS. */
+typedef int64_t by_rate[MARKET_RATES];
 
 void market_done(struct market *m)
 {
@@ -75,10 +77,10 @@ void market_ask(const struct market *m, const struct request *r, struct market_a
         ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x);
 }
 
-static void market_add_scaled(by_rate to, const by_rate x, int32_t n)
+static void market_add_scaled(by_rate to, const int32_t x[static MARKET_RATES], int32_t n)
 {
     for (unsigned l = 0; l < MARKET_RATES; l++)
-        to[l] += n * x[l];
+        to[l] += (int64_t)n * x[l];
 }
 
 static void market_add_cpu(const struct market *m, int64_t cpu, by_rate to)
@@ -91,7 +93,7 @@ static void market_add_cpu(const struct market *m, int64_t cpu, by_rate to)
 
 static int64_t market_least(const by_rate x)
 {
-    int32_t least = x[0];
+    int64_t least = x[0];
     for (unsigned l = 1; l < MARKET_RATES; l++)
         least = MIN_OF(least, x[l]);
     return least;

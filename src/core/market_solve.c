@@ -31,8 +31,8 @@
 
 #define STOCKS_A_STEP 64
 
-/* exp() of more is infinite, and a price so far off is wrong anyway. */
-#define EXPONENT_MAX 300.0
+/* A price is worth at most so many TAU. More would be lost in rounding: see by_rate grow. */
+#define BID_MAX 600.0
 
 struct solve_shape {
     uint32_t index; /* in shapes.all */
@@ -54,11 +54,16 @@ struct solve_class {
     uint8_t steps[SHAPES_MAX]; /* by solve_shape: hundredths on each card; 0: it does not fit */
     uint32_t sizes[FULL];      /* the different ones of shapes with one card */
     uint32_t n_sizes;
-    uint32_t most; /* free cards of one node */
+    uint32_t counts[MARKET_FREE_MAX]; /* of cards: the different ones of shapes with several */
+    uint32_t n_counts;
+    /* Z and F grow by up to e^600 with each hundredth and each card, so both are stored divided by
+     * that growth: z[r] = Z(r) / exp(r grow_part), f[k] = F(k) / exp(k grow_free). */
+    by_rate grow_part;
+    by_rate grow_free;
     by_rate w[FULL + 1];
     by_rate z[FULL + 1];
     by_rate part[FULL + 1]; /* v */
-    by_rate e[MARKET_FREE_MAX + 1];
+    by_rate e[MARKET_FREE_MAX + 1]; /* by count of cards; of 1: see solve_weigh_frees */
     by_rate f[MARKET_FREE_MAX + 1]; /* F */
     by_rate free[MARKET_FREE_MAX + 1];
     by_rate parts_met[FULL + 1];
@@ -103,11 +108,6 @@ struct market_solve {
     enum solve_part part;
     uint32_t at; /* in the part */
 };
-
-static double solve_exp(double x)
-{
-    return exp(MIN_OF(x, EXPONENT_MAX));
-}
 
 void market_solve_free(struct market_solve *s)
 {
@@ -166,16 +166,30 @@ static void solve_group_kinds(struct market_solve *s, const struct market *m,
     }
 }
 
+/* Whether the shape asks for several cards of this class, and so few that a node may have them. */
+static bool solve_is_several(const struct solve_class *c, const struct solve_shape *x, uint32_t j)
+{
+    return x->cards > 1 && x->cards <= MARKET_FREE_MAX && c->steps[j] > 0;
+}
+
 /* Shapes of several cards use wholly free ones: this understates those that ask for a part of each
  * card. */
 static void solve_take_sizes(const struct market_solve *s, struct solve_class *c)
 {
     bool has[FULL + 1] = {false};
-    for (uint32_t j = 0; j < s->n_shapes; j++)
-        has[s->shapes[j].cards == 1 ? c->steps[j] : 0] = true;
+    bool counts[MARKET_FREE_MAX + 1] = {false};
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        const struct solve_shape *x = &s->shapes[j];
+        has[x->cards == 1 ? c->steps[j] : 0] = true;
+        counts[solve_is_several(c, x, j) ? x->cards : 0] = true;
+    }
     for (uint32_t size = 1; size <= FULL; size++) {
         if (has[size])
             c->sizes[c->n_sizes++] = size;
+    }
+    for (uint32_t n = 2; n <= MARKET_FREE_MAX; n++) {
+        if (counts[n])
+            c->counts[c->n_counts++] = n;
     }
 }
 
@@ -347,21 +361,35 @@ static void solve_set_rates(struct market_solve *s)
         s->rates[l] = s->core_price + RATE_SPAN * l / (RATES - 1);
 }
 
-/* exp((price - rate x cores) / tau) for each rate; the rates are equally far apart. */
-static void solve_bids(const struct market_solve *s, const struct solve_shape *x, by_rate ret)
+/* (price - rate x cores) / tau for each rate; of several cards, less what they are worth to pods
+ * with one card. */
+static void solve_bids(const struct market_solve *s, const struct solve_class *c,
+                       const struct solve_shape *x, by_rate ret)
 {
-    double at = solve_exp((x->price - s->rates[0] * x->cores) / TAU);
-    double ratio = exp(-RATE_SPAN / (RATES - 1) * x->cores / TAU);
-    for (unsigned l = 0; l < RATES; l++, at *= ratio)
-        ret[l] = at;
+    double cards = x->cards > 1 ? x->cards : 0;
+    for (unsigned l = 0; l < RATES; l++) {
+        double bid = (x->price - s->rates[l] * x->cores - cards * c->part[FULL][l]) / TAU;
+        ret[l] = MIN_OF(bid, BID_MAX);
+    }
 }
 
-/* The same, less what the pod's cards are worth to pods with one card. */
-static void solve_bids_of_several(const struct market_solve *s, const struct solve_class *c,
-                                  const struct solve_shape *x, by_rate ret)
+/* exp(bid), divided by the growth of Z or F over as much as the pod takes. */
+static void solve_exp_bids(const struct market_solve *s, const struct solve_class *c,
+                           const struct solve_shape *x, uint32_t taken, by_rate ret)
 {
+    const double *grow = x->cards > 1 ? c->grow_free : c->grow_part;
+    solve_bids(s, c, x, ret);
     for (unsigned l = 0; l < RATES; l++)
-        ret[l] = solve_exp((x->price - s->rates[l] * x->cores - x->cards * c->part[FULL][l]) / TAU);
+        ret[l] = exp(ret[l] - taken * grow[l]);
+}
+
+static void solve_raise_growth(const struct market_solve *s, const struct solve_class *c,
+                               const struct solve_shape *x, uint32_t taken, by_rate grow)
+{
+    by_rate bids;
+    solve_bids(s, c, x, bids);
+    for (unsigned l = 0; l < RATES; l++)
+        grow[l] = MAX_OF(grow[l], bids[l] / taken);
 }
 
 static void solve_add(by_rate to, const by_rate x)
@@ -376,54 +404,69 @@ static void solve_add_product(by_rate to, const by_rate x, const by_rate y)
         to[l] += x[l] * y[l];
 }
 
-/* Whether the shape asks for several cards of this class, and so few that a node may have them. */
-static bool solve_is_several(const struct solve_class *c, const struct solve_shape *x, uint32_t j)
+static void solve_weigh_parts(const struct market_solve *s, struct solve_class *c)
 {
-    return x->cards > 1 && x->cards <= MARKET_FREE_MAX && c->steps[j] > 0;
-}
-
-static void solve_value_parts(const struct market_solve *s, struct solve_class *c)
-{
+    memset(c->grow_part, 0, sizeof(c->grow_part));
     memset(c->w, 0, sizeof(c->w));
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        if (s->shapes[j].cards == 1 && c->steps[j] > 0)
+            solve_raise_growth(s, c, &s->shapes[j], c->steps[j], c->grow_part);
+    }
     for (uint32_t j = 0; j < s->n_shapes; j++) {
         by_rate bids;
         if (s->shapes[j].cards != 1 || c->steps[j] == 0)
             continue;
-        solve_bids(s, &s->shapes[j], bids);
+        solve_exp_bids(s, c, &s->shapes[j], c->steps[j], bids);
         solve_add(c->w[c->steps[j]], bids);
     }
+}
+
+static void solve_value_parts(const struct market_solve *s, struct solve_class *c)
+{
+    solve_weigh_parts(s, c);
     for (uint32_t r = 0; r <= FULL; r++) {
         for (unsigned l = 0; l < RATES; l++)
-            c->z[r][l] = 1;
+            c->z[r][l] = exp(-(double)r * c->grow_part[l]);
         for (uint32_t i = 0; i < c->n_sizes && c->sizes[i] <= r; i++)
             solve_add_product(c->z[r], c->w[c->sizes[i]], c->z[r - c->sizes[i]]);
         for (unsigned l = 0; l < RATES; l++)
-            c->part[r][l] = TAU * log(c->z[r][l]);
+            c->part[r][l] = TAU * (log(c->z[r][l]) + r * c->grow_part[l]);
+    }
+}
+
+static void solve_weigh_frees(const struct market_solve *s, struct solve_class *c)
+{
+    memset(c->grow_free, 0, sizeof(c->grow_free));
+    memset(c->e, 0, sizeof(c->e));
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        if (solve_is_several(c, &s->shapes[j], j))
+            solve_raise_growth(s, c, &s->shapes[j], s->shapes[j].cards, c->grow_free);
+    }
+    for (unsigned l = 0; l < RATES; l++)
+        c->e[1][l] = exp(-c->grow_free[l]); /* a card that no pod of several cards gets */
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        by_rate bids;
+        if (!solve_is_several(c, &s->shapes[j], j))
+            continue;
+        solve_exp_bids(s, c, &s->shapes[j], s->shapes[j].cards, bids);
+        solve_add(c->e[s->shapes[j].cards], bids);
     }
 }
 
 static void solve_value_frees(const struct market_solve *s, struct solve_class *c)
 {
-    memset(c->e, 0, sizeof(c->e));
-    for (uint32_t j = 0; j < s->n_shapes; j++) {
-        by_rate bids;
-        if (!solve_is_several(c, &s->shapes[j], j))
-            continue;
-        solve_bids_of_several(s, c, &s->shapes[j], bids);
-        solve_add(c->e[s->shapes[j].cards], bids);
-    }
+    solve_weigh_frees(s, c);
+    memset(c->f, 0, sizeof(c->f));
     for (unsigned l = 0; l < RATES; l++)
         c->f[0][l] = 1;
-    for (uint32_t k = 1; k <= MARKET_FREE_MAX; k++) {
-        memcpy(c->f[k], c->f[k - 1], sizeof(c->f[k]));
-        for (uint32_t n = 2; n <= k; n++) {
-            if (c->e[n][0] > 0)
-                solve_add_product(c->f[k], c->e[n], c->f[k - n]);
-        }
-    }
     for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++) {
+        if (k > 0)
+            solve_add_product(c->f[k], c->e[1], c->f[k - 1]);
+        for (uint32_t i = 0; i < c->n_counts && c->counts[i] <= k; i++)
+            solve_add_product(c->f[k], c->e[c->counts[i]], c->f[k - c->counts[i]]);
         for (unsigned l = 0; l < RATES; l++)
-            c->free[k][l] = k * c->part[FULL][l] + TAU * log(c->f[k][l]);
+            c->free[k][l] =
+                k * c->part[FULL][l] + TAU * (log(c->f[k][l]) + k * c->grow_free[l]);
     }
 }
 
@@ -501,10 +544,9 @@ static void solve_supply_several(struct market_solve *s, struct solve_class *c)
         }
     }
     for (uint32_t k = MARKET_FREE_MAX; k > 0; k--) {
-        solve_add(back[k - 1], back[k]);
-        for (uint32_t n = 2; n <= k; n++) {
-            if (c->e[n][0] == 0)
-                continue;
+        solve_add_product(back[k - 1], back[k], c->e[1]);
+        for (uint32_t i = 0; i < c->n_counts && c->counts[i] <= k; i++) {
+            uint32_t n = c->counts[i];
             solve_add_product(uses[n], back[k], c->f[k - n]);
             solve_add_product(back[k - n], back[k], c->e[n]);
         }
@@ -514,7 +556,7 @@ static void solve_supply_several(struct market_solve *s, struct solve_class *c)
         by_rate bids;
         if (!solve_is_several(c, x, j))
             continue;
-        solve_bids_of_several(s, c, x, bids);
+        solve_exp_bids(s, c, x, x->cards, bids);
         x->supply += solve_dot(bids, uses[x->cards]);
         for (unsigned l = 0; l < RATES; l++)
             c->parts_met[FULL][l] -= x->cards * bids[l] * uses[x->cards][l];
@@ -542,7 +584,7 @@ static void solve_supply_single(struct market_solve *s, struct solve_class *c)
         by_rate bids;
         if (s->shapes[j].cards != 1 || c->steps[j] == 0)
             continue;
-        solve_bids(s, &s->shapes[j], bids);
+        solve_exp_bids(s, c, &s->shapes[j], c->steps[j], bids);
         s->shapes[j].supply += solve_dot(bids, uses[c->steps[j]]);
     }
 }
@@ -665,9 +707,10 @@ bool market_solve_step(struct market_solve *s)
     return false;
 }
 
+/* A value of more than 2000 cards is cut: only requests that make no sense lead to one. */
 static int32_t solve_millionths(double cards)
 {
-    return (int32_t)lrint(1e6 * cards);
+    return (int32_t)lrint(1e6 * solve_clip(cards, -2000, 2000));
 }
 
 static void solve_round(const struct solve_class *c, struct market_values *ret)

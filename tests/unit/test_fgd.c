@@ -1,0 +1,6 @@
+#include "unit.h"
+
+int main(void)
+{
+    return 0;
+}

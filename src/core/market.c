@@ -221,23 +221,23 @@ static int64_t market_card_cost_once(const struct market_ask *ask, const struct 
     return cost;
 }
 
-static int64_t market_cpu_after(const struct market_ask *ask, int64_t cpu)
+/* market_cores with the pod. */
+static int64_t market_cores_with(const struct market_ask *ask, const struct node *n)
 {
-    return MAX_OF(cpu - ask->cpu, (int64_t)0);
+    return MIN_OF(host_amount_sub(node_host_left(n).cpu, ask->cpu), (int64_t)CPU_MAX);
 }
 
 void market_order(const struct market_ask *ask, const struct node *n, int64_t *ret)
 {
     struct idle idle _uninitialized_;
     struct seen seen = {.n = 0};
-    int64_t cpu = market_cores(n);
+    int64_t cpu = market_cores_with(ask, n);
     market_look(ask->market, n, &idle);
-    int64_t now = market_total(ask->market, cpu, idle.sum);
+    int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t i = 0; i < n->n_cards; i++)
         ret[i] = !market_has_room(ask, &n->cards[i])
                      ? MARKET_NO_COST
-                     : market_card_cost_once(ask, &idle, now, market_cpu_after(ask, cpu),
-                                             &n->cards[i], &seen);
+                     : market_card_cost_once(ask, &idle, now, cpu, &n->cards[i], &seen);
 }
 
 /* One card: the least cost of any. */
@@ -245,14 +245,13 @@ static int64_t market_cost_of_one(const struct market_ask *ask, const struct nod
 {
     struct idle idle _uninitialized_;
     struct seen seen = {.n = 0};
-    int64_t cpu = market_cores(n);
+    int64_t cpu = market_cores_with(ask, n);
     int64_t least = MARKET_NO_COST;
     market_look(ask->market, n, &idle);
-    int64_t now = market_total(ask->market, cpu, idle.sum);
+    int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (market_has_room(ask, &n->cards[i]))
-            least = MIN_OF(least, market_card_cost_once(ask, &idle, now, market_cpu_after(ask, cpu),
-                                                        &n->cards[i], &seen));
+            least = MIN_OF(least, market_card_cost_once(ask, &idle, now, cpu, &n->cards[i], &seen));
     }
     return least;
 }
@@ -262,10 +261,9 @@ static int64_t market_cost_of_several(const struct market_ask *ask, const struct
 {
     int64_t costs[LIMIT_CARDS] _uninitialized_;
     struct idle idle _uninitialized_;
-    int64_t cpu = market_cores(n);
     market_order(ask, n, costs);
     market_look(ask->market, n, &idle);
-    int64_t now = market_total(ask->market, cpu, idle.sum);
+    int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t taken = 0; taken < ask->cards; taken++) {
         uint32_t best = 0;
         for (uint32_t i = 1; i < n->n_cards; i++)
@@ -275,7 +273,7 @@ static int64_t market_cost_of_several(const struct market_ask *ask, const struct
         costs[best] = MARKET_NO_COST;
         market_take(ask->market, &idle, &n->cards[best], ask->steps[n->cards[best].kind]);
     }
-    return now - market_total(ask->market, market_cpu_after(ask, cpu), idle.sum);
+    return now - market_total(ask->market, market_cores_with(ask, n), idle.sum);
 }
 
 int64_t market_cost(const struct market_ask *ask, const struct node *n)

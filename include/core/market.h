@@ -70,9 +70,10 @@ void market_done(struct market *m);
  * no kind: its value counts as 0. */
 void market_know(struct market *m, struct node *n);
 
-/* What a pod asks for, prepared for market_cost. */
+/* What a pod asks for, prepared for market_cost. Valid as long as the request. */
 struct market_ask {
     const struct market *market;
+    const struct request *request;
     int64_t cpu;
     uint32_t cards;
     bool whole;
@@ -80,6 +81,10 @@ struct market_ask {
 };
 
 void market_ask(const struct market *m, const struct request *r, struct market_ask *ret);
+
+/* Whether the card has room for the pod's part of it. What is free and what is asked for are rounded
+ * in opposite directions: a card that seems to have one hundredth too little is compared exactly. */
+bool market_has_room(const struct market_ask *ask, const struct card *c);
 
 /* What the node loses with the pod, in millionths of a card; less is better. For a node where the
  * pod fits. MARKET_NO_COST: there are no prices yet, or no card has room. */

@@ -126,13 +126,6 @@ static uint32_t fgd_score_card(const struct fgd *f, const struct market_ask *ask
     return fgd_sigmoid(before - after);
 }
 
-static bool fgd_has_room(const struct market_ask *ask, const struct idle *idle, uint32_t card)
-{
-    uint32_t steps = ask->steps[idle->kinds[card]];
-    bool whole = ask->whole || steps == SHAPE_STEPS;
-    return steps > 0 && (whole ? idle->left[card] == SHAPE_STEPS : idle->left[card] + 1U >= steps);
-}
-
 void fgd_order(const struct fgd *f, const struct market_ask *ask, const struct node *n,
                int64_t *ret)
 {
@@ -147,7 +140,7 @@ void fgd_order(const struct fgd *f, const struct market_ask *ask, const struct n
         bool alike = n->sizes->infos == NULL;
         int64_t *known = &by_level[idle.left[i]];
         ret[i] = MARKET_NO_COST;
-        if (!fgd_has_room(ask, &idle, i))
+        if (!market_has_room(ask, &n->cards[i]))
             continue;
         if (!alike || *known < 0)
             *known = SCORE_MAX - (int64_t)fgd_score_card(f, ask, &idle, before, i);
@@ -171,7 +164,7 @@ uint32_t fgd_score(const struct fgd *f, const struct market_ask *ask, const stru
     double before = fgd_waste_of(f, &idle);
     idle.cpu = MAX_OF(idle.cpu - ask->cpu, (int64_t)0);
     for (uint32_t i = 0; i < idle.n && taken < ask->cards; i++) {
-        if (!fgd_has_room(ask, &idle, i))
+        if (!market_has_room(ask, &n->cards[i]))
             continue;
         uint32_t steps = ask->steps[idle.kinds[i]];
         idle.left[i] = (uint8_t)(idle.left[i] > steps ? idle.left[i] - steps : 0);

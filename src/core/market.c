@@ -10,7 +10,11 @@
  * much. */
 #define CPU_MAX 1024000
 
-/* Pods that came since the latest solve, so that the prices are old. */
+/* Prices of fewer pods would be those of chance. */
+#define FIRST_ARRIVALS 32
+
+/* Pods that came since the latest solve, so that the prices are old: a quarter of all, at most
+ * this many. */
 #define ARRIVALS_A_SOLVE 200
 
 /* Before any solve the price of a core is low: most clusters have more cores than they need. */
@@ -72,7 +76,8 @@ int64_t market_cores(const struct node *n)
 void market_ask(const struct market *m, const struct request *r, struct market_ask *ret)
 {
     struct shape x = shape_of(r);
-    *ret = (struct market_ask){.market = m, .cpu = x.cpu, .cards = x.cards, .whole = x.whole};
+    *ret = (struct market_ask){
+        .market = m, .request = r, .cpu = x.cpu, .cards = x.cards, .whole = x.whole};
     for (uint32_t kind = 0; kind < m->n_kinds; kind++)
         ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x);
 }
@@ -167,12 +172,16 @@ static void market_take(const struct market *m, struct idle *idle, const struct 
     market_add_scaled(idle->sum, v->part[left], 1);
 }
 
-/* What is free and what is asked for are rounded in opposite directions, so a card with room may
- * seem to have one hundredth too little. */
-static bool market_has_room(const struct market_ask *ask, const struct card *c)
+bool market_has_room(const struct market_ask *ask, const struct card *c)
 {
     uint32_t steps = ask->steps[c->kind];
-    return steps > 0 && c->left + 1U >= steps && (!ask->whole || c->left == SHAPE_STEPS);
+    if (steps == 0 || c->left + 1U < steps || (ask->whole && c->left < SHAPE_STEPS))
+        return false;
+    if (c->left >= steps)
+        return true;
+    struct share share = request_share(ask->request);
+    return share_charge(ask->request, &share, c->total) <= card_free(c) &&
+           share.cores <= card_free_cores(c);
 }
 
 /* What the node loses with this card alone. */
@@ -294,8 +303,8 @@ int64_t market_value(const struct market *m, const struct node *n)
 
 bool market_is_due(const struct market *m)
 {
-    return m->shapes.arrivals > 0 &&
-           (m->solved == 0 || m->shapes.arrivals >= m->solved_arrivals + ARRIVALS_A_SOLVE);
+    uint64_t more = MIN_OF(m->solved_arrivals / 4, (uint64_t)ARRIVALS_A_SOLVE);
+    return m->shapes.arrivals >= MAX_OF(m->solved_arrivals + more, (uint64_t)FIRST_ARRIVALS);
 }
 
 bool market_begin(struct market *m, const struct map *nodes)

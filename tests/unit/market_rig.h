@@ -1,7 +1,7 @@
 /* A cache with nodes whose pods the policies learn from. */
 #pragma once
 
-#include "core/market.h"
+#include "core/policies.h"
 #include "fit_fixture.h"
 #include "seeded.h"
 

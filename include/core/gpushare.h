@@ -91,5 +91,9 @@
 /* On a node, label: what it enforces of a pod's share of a card; see enum isolation. */
 #define CARDPACK_LABEL_ISOLATION STR("cardpack.io/isolation")
 
+/* On a node, annotation "true": its containers get their cards by their IDs, when they start, so
+ * the device plugin confuses no pods of one size. Written by cardpack-node. */
+#define CARDPACK_ANNOTATION_LATE STR("cardpack.io/late-binding")
+
 /* On a node, label "true": NVIDIA's MPS is to serve its cards. An administrator sets it. */
 #define CARDPACK_LABEL_MPS STR("cardpack.io/mps")

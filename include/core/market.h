@@ -11,6 +11,13 @@
  * the Lagrangian bound of its best filling. The prices are those at which the pods that are
  * expected, by the shares of the shapes seen so far, just fill what is idle.
  *
+ * Where pods come and go, a full node is no better than an empty one: what counts is whether room
+ * comes together again for a pod of several cards. So the more pods leave (the turnover, 0 to 1: how
+ * many pods left for each one that was placed), the more a pod costs on a node with free cards:
+ *     turnover x (what the pod takes) x (the node's free cards) / 8,
+ * where a pod takes a whole card if it is the first one there, else its share, and a pod without
+ * cards a tenth. A small part of the prices is then for an empty cluster.
+ *
  * Values are whole numbers of millionths of a card, so equal nodes have equal costs, in whichever
  * order their cards are added.
  *
@@ -59,6 +66,10 @@ struct market {
     uint32_t n_owned;
     int32_t rates[MARKET_RATES]; /* millionths of a card for a core */
     double core_price;           /* of the pods that ask for no card; in cards */
+    double placed;               /* pods that got cards, and that gave them back; see turnover */
+    double departed;
+    double turnover;             /* at the latest solve */
+    int32_t drain;               /* millionths of a card; 0: no pod asks for several cards */
     uint64_t solved;             /* number of solves so far; 0: there are no prices */
     uint64_t solved_arrivals;    /* shapes.arrivals at the latest one */
     struct market_solve *solve;  /* in progress; owned */
@@ -69,6 +80,17 @@ void market_done(struct market *m);
 /* Sets card.kind of each of the node's cards. Call it after node_resize. Without memory a card has
  * no kind: its value counts as 0. */
 void market_know(struct market *m, struct node *n);
+
+/* A pod has got cards and runs; it is gone. */
+static inline void market_note_placed(struct market *m)
+{
+    m->placed++;
+}
+
+static inline void market_note_departed(struct market *m)
+{
+    m->departed++;
+}
 
 /* What a pod asks for, prepared for market_cost. Valid as long as the request. */
 struct market_ask {

@@ -67,6 +67,7 @@ struct node_sizes {
     uint32_t exclusive;  /* whole cards that another device plugin allocates */
     enum pack placement; /* how pods are packed on its cards */
     enum isolation isolation;
+    bool late;               /* containers get their cards late: no pods can be swapped */
     struct card *cards;      /* sizes and flags; usage is 0 here */
     struct card_info *infos; /* n_cards entries; NULL without a table */
     struct str model;        /* of each card that has no model of its own */
@@ -295,6 +296,12 @@ void node_stamp(struct node *n);
 /* Charges a pod without a GPU request, or releases it (sign -1). */
 void node_charge_other(struct node *n, struct host host, int sign);
 void node_derive(struct node *n);
+
+/* Whether a pod is refused where the device plugin could swap it. */
+static inline bool node_is_guarded(const struct node *n)
+{
+    return n->guarded && (n->sizes == NULL || !n->sizes->late);
+}
 
 /* A new node without pods, marked as absent. guarded: a pod is refused here if the device plugin
  * could confuse it with a pod that starts here. NULL: allocation failed. */

@@ -119,6 +119,7 @@ struct node_view {
     struct str exclusive;       /* status.capacity of GPUSHARE_RESOURCE_EXCLUSIVE */
     struct str cordoned;        /* CARDPACK_ANNOTATION_CORDONED: "0,2" */
     struct str exclusive_cards; /* CARDPACK_ANNOTATION_EXCLUSIVE: "0,2" */
+    struct str late;            /* CARDPACK_ANNOTATION_LATE: "true" */
     struct str placement;       /* GPUSHARE_LABEL_NODE_PLACEMENT */
     struct str max_pods;        /* GPUSHARE_LABEL_MAX_PODS */
     struct str model;           /* of all cards, from a label; a model in the table wins */

@@ -92,18 +92,34 @@ const struct gpu_card *gpu_watch_find(const struct gpu_watch *w, uint32_t index)
 struct gpu_watch_state gpu_watch_state(const struct gpu_watch *w);
 
 /*
- * The processes of one card with their memory, read by the thread. Fields above the line are the
- * caller's; it embeds the request and keeps it until on_done or gpu_watch_cancel. Each request has
- * one answer, never from within gpu_watch_usage: the thread's; after ask_ms ERR_TIMEOUT; while a
- * call hangs, and from gpu_watch_free, ERR_UNAVAILABLE.
+ * A question to the thread about one card. The caller embeds it in one of the two below and keeps
+ * that until on_done or gpu_watch_cancel. Each has one answer, never from within the call that
+ * asks: the thread's; after ask_ms ERR_TIMEOUT; while a call hangs, and from gpu_watch_free,
+ * ERR_UNAVAILABLE.
  */
-struct gpu_usage_request {
-    uint32_t index;
-    /* Once; must not free the watch. May start it again, which gpu_watch_free ignores. */
-    void (*on_done)(struct gpu_usage_request *r);
+struct gpu_request {
+    uint32_t index; /* the caller's */
     /* Valid in on_done: */
     enum errc result; /* ERR_NOTFOUND: no such card; ERR_UNAVAILABLE and ERR_TIMEOUT: see above */
     char why[GPU_REASON_BYTES];
+    /* private */
+    struct gpu_watch *watch; /* NULL: not under way */
+    uint64_t ticket;
+    struct list_link link;
+    struct deferred late; /* an answer that is known already */
+    struct timer end;
+    void (*done)(struct gpu_request *r);
+};
+
+/* Does nothing if it is not under way. */
+void gpu_watch_cancel(struct gpu_request *r);
+
+/* The processes of the card with their memory. */
+struct gpu_usage_request {
+    struct gpu_request base;
+    /* The caller's; once. Must not free the watch. May ask again, which gpu_watch_free ignores. */
+    void (*on_done)(struct gpu_usage_request *r);
+    /* Valid in on_done: */
     struct nvml_process *processes; /* valid until on_done returns */
     size_t n;
     bool mps_known;      /* NVML has told which of them are clients of MPS */
@@ -111,31 +127,19 @@ struct gpu_usage_request {
     uint64_t used_bytes; /* of the card, by all processes and the driver; NVML_BYTES_UNKNOWN */
     uint64_t total_bytes;
     uint32_t busy_percent; /* UINT32_MAX: not known */
-    /* private */
-    struct gpu_watch *watch;
-    uint64_t ticket;
-    struct list_link link;
-    struct deferred late; /* an answer that is known already */
-    struct timer end;
 };
 
 void gpu_watch_usage(struct gpu_watch *w, struct gpu_usage_request *r);
-void gpu_watch_cancel(struct gpu_usage_request *r); /* does nothing if it is not under way */
 
-/* A limit of memory that is to be: see gpu_limit_ensure. As the request above. */
+/* A limit of memory that is to be: see gpu_limit_ensure. */
 struct gpu_limit_request {
-    uint32_t index;
-    struct str cgroup; /* copied */
+    struct gpu_request base;
+    struct str cgroup; /* the caller's, as bytes; copied */
     uint64_t bytes;
-    void (*on_done)(struct gpu_limit_request *r); /* once; may start it again */
-    /* Valid in on_done: */
+    void (*on_done)(struct gpu_limit_request *r); /* as above */
+    /* Valid in on_done. Without an answer of the thread UNKNOWN, with the reason; NO_CARD if there
+     * is no such card. */
     struct gpu_limit limit;
-    /* private */
-    struct gpu_watch *watch;
-    uint64_t ticket;
-    struct list_link link;
-    struct deferred late;
 };
 
 void gpu_watch_limit(struct gpu_watch *w, struct gpu_limit_request *r);
-void gpu_watch_cancel_limit(struct gpu_limit_request *r); /* as gpu_watch_cancel */

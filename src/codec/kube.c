@@ -12,8 +12,7 @@
 #include "codec/stamp.h"
 #include "codec/usage.h"
 #include "core/gpushare.h"
-#include "core/quantity.h"
-#include "core/tally.h"
+#include "kube_host.h"
 
 /* Annotations and labels whose values are copied unchanged. */
 struct wanted {
@@ -40,6 +39,7 @@ static const struct wanted pod_annotations[] = {
 static const struct wanted node_annotations[] = {
     {CARDPACK_ANNOTATION_CORDONED, offsetof(struct node_view, cordoned)},
     {CARDPACK_ANNOTATION_EXCLUSIVE, offsetof(struct node_view, exclusive_cards)},
+    {CARDPACK_ANNOTATION_LATE, offsetof(struct node_view, late)},
 };
 
 static const struct wanted node_labels[] = {
@@ -158,8 +158,7 @@ struct amounts {
     struct str mem;
     struct str cores;
     struct str exclusive;
-    struct str cpu;
-    struct str memory;
+    struct host_texts host;
 };
 
 /* A quantity of a resource that only costs depend on: a value of another type counts as absent, and
@@ -184,9 +183,9 @@ static void kube_read_amounts(struct jread *r, struct amounts *ret)
         else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
             ret->exclusive = jread_text(r);
         else if (str_eq(key, STR("cpu")))
-            ret->cpu = kube_read_loose(r);
+            ret->host.cpu = kube_read_loose(r);
         else if (str_eq(key, STR("memory")))
-            ret->memory = kube_read_loose(r);
+            ret->host.memory = kube_read_loose(r);
         else
             jread_skip(r);
     }
@@ -216,7 +215,7 @@ static void kube_read_resources(struct jread *r, struct resources *ret)
 }
 
 static void kube_read_container_resources(struct jread *r, struct container_view *c,
-                                          struct amounts *ret)
+                                          struct host_texts *ret_host)
 {
     struct resources of = {.limits = {.mem = STR_NULL}};
     kube_read_resources(r, &of);
@@ -224,11 +223,12 @@ static void kube_read_container_resources(struct jread *r, struct container_view
     c->cores = kube_either(of.limits.cores, of.requests.cores);
     c->exclusive = kube_either(of.limits.exclusive, of.requests.exclusive);
     /* As the API server's defaults: a limit counts where there is no request. */
-    ret->cpu = kube_either(of.requests.cpu, of.limits.cpu);
-    ret->memory = kube_either(of.requests.memory, of.limits.memory);
+    ret_host->cpu = kube_either(of.requests.host.cpu, of.limits.host.cpu);
+    ret_host->memory = kube_either(of.requests.host.memory, of.limits.host.memory);
 }
 
-static void kube_read_container(struct jread *r, struct container_view *c, struct amounts *ret_host)
+static void kube_read_container(struct jread *r, struct container_view *c,
+                                struct host_texts *ret_host)
 {
     bool always = false;
     struct str key;
@@ -251,37 +251,8 @@ struct container_list {
     size_t n;
     size_t cap;
     uint32_t all; /* including those without a request */
-    struct tally cpu;
-    struct tally memory;
-    bool names_cpu; /* a container does */
-    bool names_memory;
+    struct host_tally host;
 };
-
-/* 0 if absent or not a quantity. */
-static int64_t kube_cpu_of(struct str text)
-{
-    struct quantity q;
-    if (text.p == NULL || quantity_parse_milli(str_trim(text), &q) != OK)
-        return 0;
-    return MIN_OF(MAX_OF(q.value, (int64_t)0), HOST_CPU_MAX);
-}
-
-static int64_t kube_memory_of(struct str text)
-{
-    struct quantity q;
-    if (text.p == NULL || quantity_parse(str_trim(text), &q) != OK)
-        return 0;
-    return MIN_OF(MAX_OF(q.value, (int64_t)0), HOST_MEMORY_MAX);
-}
-
-static void kube_container_tally(struct container_list *list, const struct amounts *host,
-                                 enum container_kind kind)
-{
-    list->names_cpu = list->names_cpu || host->cpu.p != NULL;
-    list->names_memory = list->names_memory || host->memory.p != NULL;
-    tally_add(&list->cpu, kube_cpu_of(host->cpu), kind, HOST_CPU_MAX);
-    tally_add(&list->memory, kube_memory_of(host->memory), kind, HOST_MEMORY_MAX);
-}
 
 static void kube_container_add(struct jread *r, struct arena *a, struct container_list *list,
                                struct container_view c)
@@ -301,9 +272,9 @@ static void kube_read_containers(struct jread *r, struct arena *a, enum containe
     *list = (struct container_list){.items = list->items, .cap = list->cap};
     jread_array (r) {
         struct container_view c = {.kind = kind, .index = list->all++};
-        struct amounts host = {.mem = STR_NULL};
+        struct host_texts host = {.cpu = STR_NULL};
         kube_read_container(r, &c, &host);
-        kube_container_tally(list, &host, c.kind);
+        kube_host_add(&list->host, host, c.kind);
         if (c.mem.p != NULL || c.cores.p != NULL || c.exclusive.p != NULL)
             kube_container_add(r, a, list, c);
     }
@@ -313,33 +284,6 @@ static int32_t kube_read_priority(struct jread *r)
 {
     int64_t priority = jread_i64(r);
     return (int32_t)MAX_OF(MIN_OF(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN);
-}
-
-/* The request of one resource: what the pod itself requests, or else what its containers need. A
- * limit of the pod counts if neither the pod nor a container requests the resource. */
-static int64_t kube_effective(const struct tally *inits, const struct tally *mains, bool named,
-                              struct str limit, struct str request, int64_t (*value_of)(struct str),
-                              int64_t cap)
-{
-    if (request.p == NULL && !named)
-        request = limit;
-    if (request.p != NULL)
-        return value_of(request);
-    return MAX_OF(tally_sum(inits->sum, mains->sum, cap), inits->most);
-}
-
-static struct host kube_host_of(const struct container_list *inits,
-                                const struct container_list *mains, const struct resources *pod,
-                                const struct amounts *overhead)
-{
-    struct host host = {
-        .cpu = kube_effective(&inits->cpu, &mains->cpu, inits->names_cpu || mains->names_cpu,
-                              pod->limits.cpu, pod->requests.cpu, kube_cpu_of, HOST_CPU_MAX),
-        .memory = kube_effective(&inits->memory, &mains->memory,
-                                 inits->names_memory || mains->names_memory, pod->limits.memory,
-                                 pod->requests.memory, kube_memory_of, HOST_MEMORY_MAX)};
-    struct host more = {kube_cpu_of(overhead->cpu), kube_memory_of(overhead->memory)};
-    return host_clamp(host_add(host, more));
 }
 
 static void kube_read_pod_resources(struct jread *r, struct resources *ret)
@@ -376,7 +320,8 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
             jread_skip(r);
     }
     pod->mem_overhead = overhead.mem;
-    pod->host = kube_host_of(&inits, &mains, &resources, &overhead);
+    pod->host = kube_host_of(&inits.host, &mains.host, resources.limits.host,
+                             resources.requests.host, overhead.host);
     if (inits.n == 0)
         inits = mains;
     else {

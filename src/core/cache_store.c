@@ -71,6 +71,8 @@ void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
     bool reserved = was == POD_RESERVED;
     assert(cache_store_may_become(p->state, state) && p->node != NULL);
     assert(list_is_linked(&p->pending) == was_pending);
+    if (state == POD_BOUND && p->state != POD_BOUND)
+        market_note_placed(&c->policies.market);
     p->state = state;
     if (state != POD_PENDING) {
         request_give(&c->requests, p->edited);
@@ -230,6 +232,8 @@ void cache_pod_set_nominated(struct cache *c, struct pod *p, struct node *n)
 void cache_pod_remove(struct cache *c, struct pod *p)
 {
     assert(list_is_linked(&p->pending) == (p->state == POD_PENDING));
+    if (p->state == POD_BOUND)
+        market_note_departed(&c->policies.market);
     cache_pod_detach(c, p);
     cache_pod_set_nominated(c, p, NULL);
     if (p->state == POD_PENDING)

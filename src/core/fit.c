@@ -71,7 +71,7 @@ static void fit_look_for_groups(struct fit_look *l, const struct node *n, const 
 static void fit_find_swap(struct swap *ret, const struct node *n, const struct request *r)
 {
     *ret = (struct swap){.cards = SWAP_ANY};
-    if (!n->guarded)
+    if (!node_is_guarded(n))
         return;
     request_work(r, n->n_pods);
     swap_find(n, r, ret);

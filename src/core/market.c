@@ -20,6 +20,11 @@
 /* Before any solve the price of a core is low: most clusters have more cores than they need. */
 #define FIRST_CORE_PRICE 0.001
 
+/* See market.h: the free cards at which a pod costs as much more as it takes, and what a pod without
+ * cards takes of a card, in hundredths. */
+#define DRAIN_CARDS 8
+#define CPU_PARTS   10
+
 /* Sums over the cards of a node, of which there may be LIMIT_CARDS. */
 typedef int64_t by_rate[MARKET_RATES];
 
@@ -68,9 +73,14 @@ uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x
     return allowed ? steps : 0;
 }
 
+int64_t market_cores_of(int64_t cpu)
+{
+    return MIN_OF(cpu, (int64_t)CPU_MAX);
+}
+
 int64_t market_cores(const struct node *n)
 {
-    return MIN_OF(node_host_left(n).cpu, (int64_t)CPU_MAX);
+    return market_cores_of(node_host_left(n).cpu);
 }
 
 void market_ask(const struct market *m, const struct request *r, struct market_ask *ret)
@@ -109,6 +119,7 @@ struct idle {
     uint32_t frees[MARKET_KINDS + 1]; /* wholly free cards, by kind */
     uint8_t kinds[MARKET_KINDS + 1];  /* that have wholly free cards */
     uint32_t n_kinds;
+    int64_t n_free; /* wholly free cards of all kinds */
     by_rate sum; /* of the cards, without the CPU */
 };
 
@@ -130,11 +141,13 @@ static void market_look(const struct market *m, const struct node *n, struct idl
     memset(ret->frees, 0, sizeof(ret->frees));
     memset(ret->sum, 0, sizeof(ret->sum));
     ret->n_kinds = 0;
+    ret->n_free = 0;
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
         const struct market_values *v = market_values_of(m, c);
         if (v == NULL || c->left == 0)
             continue;
+        ret->n_free += c->left == SHAPE_STEPS ? 1 : 0;
         if (c->left < SHAPE_STEPS)
             market_add_scaled(ret->sum, v->part[c->left], 1);
         else if (ret->frees[c->kind]++ == 0)
@@ -184,6 +197,18 @@ bool market_has_room(const struct market_ask *ask, const struct card *c)
            share.cores <= card_free_cores(c);
 }
 
+/* The cost of keeping the node's free cards from coming together. parts: hundredths of a card that
+ * the pod takes. */
+static int64_t market_drain(const struct market_ask *ask, const struct idle *idle, uint32_t parts)
+{
+    return ask->market->drain * idle->n_free * parts / (DRAIN_CARDS * SHAPE_STEPS);
+}
+
+static uint32_t market_parts(const struct market_ask *ask, const struct card *c)
+{
+    return c->left == SHAPE_STEPS ? SHAPE_STEPS : ask->steps[c->kind];
+}
+
 /* What the node loses with this card alone. */
 static int64_t market_card_cost(const struct market_ask *ask, const struct idle *idle, int64_t now,
                                 int64_t cpu, const struct card *c)
@@ -201,7 +226,8 @@ static int64_t market_card_cost(const struct market_ask *ask, const struct idle 
         market_add_scaled(after, v->part[c->left], -1);
     }
     market_add_scaled(after, v->part[c->left > steps ? c->left - steps : 0], 1);
-    return now - market_total(ask->market, cpu, after);
+    return now - market_total(ask->market, cpu, after) +
+           market_drain(ask, idle, market_parts(ask, c));
 }
 
 /* The costs of cards that were computed already: most cards of a node are alike. */
@@ -233,7 +259,7 @@ static int64_t market_card_cost_once(const struct market_ask *ask, const struct 
 /* market_cores with the pod. */
 static int64_t market_cores_with(const struct market_ask *ask, const struct node *n)
 {
-    return MIN_OF(host_amount_sub(node_host_left(n).cpu, ask->cpu), (int64_t)CPU_MAX);
+    return market_cores_of(host_amount_sub(node_host_left(n).cpu, ask->cpu));
 }
 
 void market_order(const struct market_ask *ask, const struct node *n, int64_t *ret)
@@ -270,7 +296,9 @@ static int64_t market_cost_of_several(const struct market_ask *ask, const struct
 {
     int64_t costs[LIMIT_CARDS] _uninitialized_;
     struct idle idle _uninitialized_;
-    market_order(ask, n, costs);
+    uint32_t parts = 0;
+    if (ask->cards > 0)
+        market_order(ask, n, costs);
     market_look(ask->market, n, &idle);
     int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t taken = 0; taken < ask->cards; taken++) {
@@ -280,9 +308,12 @@ static int64_t market_cost_of_several(const struct market_ask *ask, const struct
         if (n->n_cards == 0 || costs[best] == MARKET_NO_COST)
             return MARKET_NO_COST;
         costs[best] = MARKET_NO_COST;
+        parts += market_parts(ask, &n->cards[best]);
         market_take(ask->market, &idle, &n->cards[best], ask->steps[n->cards[best].kind]);
     }
-    return now - market_total(ask->market, market_cores_with(ask, n), idle.sum);
+    parts = ask->cards > 0 ? parts : CPU_PARTS;
+    return now - market_total(ask->market, market_cores_with(ask, n), idle.sum) +
+           market_drain(ask, &idle, parts);
 }
 
 int64_t market_cost(const struct market_ask *ask, const struct node *n)
@@ -312,6 +343,9 @@ bool market_begin(struct market *m, const struct map *nodes)
     market_solve_free(m->solve);
     if (m->solved == 0)
         m->core_price = FIRST_CORE_PRICE;
+    m->turnover = m->placed > 0 ? MIN_OF(1.0, m->departed / m->placed) : 0;
+    m->placed /= 2;
+    m->departed /= 2;
     m->solve = market_solve_new(m, nodes);
     if (m->solve != NULL)
         m->solved_arrivals = m->shapes.arrivals;

@@ -26,13 +26,17 @@
 #define RATE_SPAN  0.4  /* cards per core */
 #define CORE_WORTH 0.01 /* cards: what a core counts for in a shape's worth */
 
+/* The part of the prices that is for an empty cluster, where all pods that come will leave. */
+#define EMPTY_PART 0.03
+
 #define FIRST_ITERATIONS 100
 #define ITERATIONS       20
 
 #define STOCKS_A_STEP 64
 
-/* A price is worth at most so many TAU. More would be lost in rounding: see by_rate grow. */
-#define BID_MAX 600.0
+/* A price counts as at most so many TAU: exp() of more is infinite, and a price so far off is wrong
+ * anyway. */
+#define EXPONENT_MAX 600.0
 
 struct solve_shape {
     uint32_t index; /* in shapes.all */
@@ -54,16 +58,15 @@ struct solve_class {
     uint8_t steps[SHAPES_MAX]; /* by solve_shape: hundredths on each card; 0: it does not fit */
     uint32_t sizes[FULL];      /* the different ones of shapes with one card */
     uint32_t n_sizes;
-    uint32_t counts[MARKET_FREE_MAX]; /* of cards: the different ones of shapes with several */
-    uint32_t n_counts;
-    /* Z and F grow by up to e^600 with each hundredth and each card, so both are stored divided by
-     * that growth: z[r] = Z(r) / exp(r grow_part), f[k] = F(k) / exp(k grow_free). */
-    by_rate grow_part;
-    by_rate grow_free;
+    uint32_t most; /* cards on one node, at most MARKET_FREE_MAX */
+    by_rate shrink[FULL + 1]; /* Z(r) would overflow: w and z are multiplied by this */
     by_rate w[FULL + 1];
     by_rate z[FULL + 1];
     by_rate part[FULL + 1]; /* v */
-    by_rate e[MARKET_FREE_MAX + 1]; /* by count of cards; of 1: see solve_weigh_frees */
+    by_rate growth; /* F(k) would overflow: f and e are divided by exp(growth) for each card */
+    by_rate one;    /* what a card without a pod of several cards counts */
+    bool counts[MARKET_FREE_MAX + 1]; /* of cards, for which shapes ask */
+    by_rate e[MARKET_FREE_MAX + 1];
     by_rate f[MARKET_FREE_MAX + 1]; /* F */
     by_rate free[MARKET_FREE_MAX + 1];
     by_rate parts_met[FULL + 1];
@@ -166,30 +169,16 @@ static void solve_group_kinds(struct market_solve *s, const struct market *m,
     }
 }
 
-/* Whether the shape asks for several cards of this class, and so few that a node may have them. */
-static bool solve_is_several(const struct solve_class *c, const struct solve_shape *x, uint32_t j)
-{
-    return x->cards > 1 && x->cards <= MARKET_FREE_MAX && c->steps[j] > 0;
-}
-
 /* Shapes of several cards use wholly free ones: this understates those that ask for a part of each
  * card. */
 static void solve_take_sizes(const struct market_solve *s, struct solve_class *c)
 {
     bool has[FULL + 1] = {false};
-    bool counts[MARKET_FREE_MAX + 1] = {false};
-    for (uint32_t j = 0; j < s->n_shapes; j++) {
-        const struct solve_shape *x = &s->shapes[j];
-        has[x->cards == 1 ? c->steps[j] : 0] = true;
-        counts[solve_is_several(c, x, j) ? x->cards : 0] = true;
-    }
+    for (uint32_t j = 0; j < s->n_shapes; j++)
+        has[s->shapes[j].cards == 1 ? c->steps[j] : 0] = true;
     for (uint32_t size = 1; size <= FULL; size++) {
         if (has[size])
             c->sizes[c->n_sizes++] = size;
-    }
-    for (uint32_t n = 2; n <= MARKET_FREE_MAX; n++) {
-        if (counts[n])
-            c->counts[c->n_counts++] = n;
     }
 }
 
@@ -224,17 +213,18 @@ static uint32_t solve_add_card(struct solve_item *items, uint32_t n, struct solv
     return n + 1;
 }
 
-static uint32_t solve_copy_cards(const struct market_solve *s, const struct node *n,
+/* empty: as if no pod were on the node. */
+static uint32_t solve_copy_cards(const struct market_solve *s, const struct node *n, bool empty,
                                  struct solve_item *ret)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
-        if (c->left > 0 && c->kind > 0)
+        uint8_t left = empty && card_usable(c) && c->total > 0 ? FULL : c->left;
+        if (left > 0 && c->kind > 0)
             count = solve_add_card(
                 ret, count,
-                (struct solve_item){
-                    .class = s->class_of[c->kind - 1], .left = c->left, .count = 1});
+                (struct solve_item){.class = s->class_of[c->kind - 1], .left = left, .count = 1});
     }
     return count;
 }
@@ -259,56 +249,84 @@ static uint32_t *solve_find_stock(const struct market_solve *s, uint32_t *table,
     }
 }
 
-static void solve_count_idle(struct market_solve *s, const struct solve_stock *x)
+/* How many cards of each class a node has, idle or not: they may become idle. */
+static void solve_note_most(struct market_solve *s, const struct node *n)
 {
-    s->idle_cores += x->cores;
-    for (uint32_t i = 0; i < x->n; i++) {
-        const struct solve_item *it = &s->items[x->first + i];
-        s->idle_cards += (double)it->left * it->count / FULL;
+    uint32_t counts[MARKET_KINDS] = {0};
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (n->cards[i].kind == 0)
+            continue;
+        uint8_t class = s->class_of[n->cards[i].kind - 1];
+        uint32_t *most = &s->classes[class].most;
+        *most = MAX_OF(*most, MIN_OF(++counts[class], (uint32_t)MARKET_FREE_MAX));
     }
 }
 
-/* Equal idle parts are evaluated once. On an empty cluster there are few different ones. */
-static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, uint32_t *table,
-                              size_t mask)
+static void solve_count_idle(struct market_solve *s, const struct solve_stock *x)
 {
-    uint32_t end = 0;
+    s->idle_cores += x->nodes * x->cores;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct solve_item *it = &s->items[x->first + i];
+        s->idle_cards += x->nodes * it->left * it->count / FULL;
+    }
+}
+
+/* A table that finds equal stocks: numbers plus 1. */
+struct stock_index {
+    uint32_t *slots;
+    size_t mask;
+    uint32_t end; /* of the items */
+};
+
+/* Equal idle parts are evaluated once. On an empty cluster there are few different ones. */
+static void solve_add_stock(struct market_solve *s, struct stock_index *index,
+                            const struct node *n, bool empty, double weight)
+{
+    int64_t cpu = empty ? market_cores_of(n->host_total.cpu) : market_cores(n);
+    struct solve_stock x = {.nodes = weight, .cores = (double)cpu / 1000, .first = index->end};
+    x.n = solve_copy_cards(s, n, empty, &s->items[index->end]);
+    if (x.n == 0 || weight <= 0)
+        return;
+    solve_count_idle(s, &x);
+    uint32_t *at = solve_find_stock(s, index->slots, index->mask, &x);
+    if (*at != 0) {
+        s->stocks[*at - 1].nodes += weight;
+        return;
+    }
+    s->stocks[s->n_stocks++] = x;
+    *at = s->n_stocks;
+    index->end += x.n;
+}
+
+static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, double turnover,
+                              struct stock_index *index)
+{
     size_t cursor = 0;
     for (const struct node *n = map_next(nodes, &cursor); n != NULL;
          n = map_next(nodes, &cursor)) {
-        struct solve_stock x = {
-            .nodes = 1, .cores = (double)market_cores(n) / 1000, .first = end};
-        x.n = solve_copy_cards(s, n, &s->items[end]);
-        if (x.n == 0)
-            continue;
-        solve_count_idle(s, &x);
-        uint32_t *at = solve_find_stock(s, table, mask, &x);
-        if (*at != 0) {
-            s->stocks[*at - 1].nodes++;
-            continue;
-        }
-        s->stocks[s->n_stocks++] = x;
-        *at = s->n_stocks;
-        end += x.n;
+        solve_note_most(s, n);
+        solve_add_stock(s, index, n, false, 1 - EMPTY_PART * turnover);
+        solve_add_stock(s, index, n, true, EMPTY_PART * turnover);
     }
 }
 
-static bool solve_take_stocks(struct market_solve *s, const struct map *nodes)
+static bool solve_take_stocks(struct market_solve *s, const struct map *nodes, double turnover)
 {
     size_t cards = 0;
     size_t slots = 16;
     size_t cursor = 0;
     for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor))
         cards += n->n_cards;
-    while (slots < 2 * nodes->n)
+    while (slots < 4 * nodes->n)
         slots *= 2;
-    uint32_t *table = mem_alloc(slots * sizeof(*table));
-    s->stocks = mem_alloc((nodes->n + 1) * sizeof(*s->stocks));
-    s->items = mem_alloc((cards + 1) * sizeof(*s->items));
-    bool there = table != NULL && s->stocks != NULL && s->items != NULL;
+    struct stock_index index = {.slots = mem_alloc(slots * sizeof(*index.slots)),
+                                .mask = slots - 1};
+    s->stocks = mem_alloc((2 * nodes->n + 1) * sizeof(*s->stocks));
+    s->items = mem_alloc((2 * cards + 1) * sizeof(*s->items));
+    bool there = index.slots != NULL && s->stocks != NULL && s->items != NULL;
     if (there)
-        solve_fill_stocks(s, nodes, table, slots - 1);
-    mem_free(table);
+        solve_fill_stocks(s, nodes, turnover, &index);
+    mem_free(index.slots);
     return there;
 }
 
@@ -340,7 +358,7 @@ static bool solve_init(struct market_solve *s, const struct market *m, const str
     solve_take_shapes(s, m, cards_of);
     for (uint32_t j = 0; j < s->n_shapes; j++)
         filled += s->shapes[j].share * s->shapes[j].filled;
-    if (filled <= 0 || !solve_take_classes(s, m) || !solve_take_stocks(s, nodes))
+    if (filled <= 0 || !solve_take_classes(s, m) || !solve_take_stocks(s, nodes, m->turnover))
         return false;
     s->pods = s->idle_cards / filled;
     return true;
@@ -361,35 +379,44 @@ static void solve_set_rates(struct market_solve *s)
         s->rates[l] = s->core_price + RATE_SPAN * l / (RATES - 1);
 }
 
-/* (price - rate x cores) / tau for each rate; of several cards, less what they are worth to pods
- * with one card. */
-static void solve_bids(const struct market_solve *s, const struct solve_class *c,
-                       const struct solve_shape *x, by_rate ret)
+/* (price - rate x cores) / tau at the first rate. */
+static double solve_first_bid(const struct market_solve *s, const struct solve_shape *x)
 {
-    double cards = x->cards > 1 ? x->cards : 0;
+    return MIN_OF((x->price - s->rates[0] * x->cores) / TAU, EXPONENT_MAX);
+}
+
+/* So much less it is with each rate: they are equally far apart. */
+static double solve_bid_step(const struct solve_shape *x)
+{
+    return RATE_SPAN / (RATES - 1) * x->cores / TAU;
+}
+
+/* exp((price - rate x cores) / tau) for each rate, shrunk as w. */
+static void solve_bids(const struct market_solve *s, const struct solve_class *c,
+                       const struct solve_shape *x, uint32_t steps, by_rate ret)
+{
+    double at = exp(solve_first_bid(s, x));
+    double ratio = exp(-solve_bid_step(x));
+    for (unsigned l = 0; l < RATES; l++, at *= ratio)
+        ret[l] = at * c->shrink[steps][l];
+}
+
+/* ln of the same without shrinking, less what the pod's cards are worth to pods with one card. */
+static void solve_log_bids_of_several(const struct market_solve *s, const struct solve_class *c,
+                                      const struct solve_shape *x, by_rate ret)
+{
     for (unsigned l = 0; l < RATES; l++) {
-        double bid = (x->price - s->rates[l] * x->cores - cards * c->part[FULL][l]) / TAU;
-        ret[l] = MIN_OF(bid, BID_MAX);
+        double log_bid = (x->price - s->rates[l] * x->cores - x->cards * c->part[FULL][l]) / TAU;
+        ret[l] = MIN_OF(log_bid, EXPONENT_MAX);
     }
 }
 
-/* exp(bid), divided by the growth of Z or F over as much as the pod takes. */
-static void solve_exp_bids(const struct market_solve *s, const struct solve_class *c,
-                           const struct solve_shape *x, uint32_t taken, by_rate ret)
+static void solve_bids_of_several(const struct market_solve *s, const struct solve_class *c,
+                                  const struct solve_shape *x, by_rate ret)
 {
-    const double *grow = x->cards > 1 ? c->grow_free : c->grow_part;
-    solve_bids(s, c, x, ret);
+    solve_log_bids_of_several(s, c, x, ret);
     for (unsigned l = 0; l < RATES; l++)
-        ret[l] = exp(ret[l] - taken * grow[l]);
-}
-
-static void solve_raise_growth(const struct market_solve *s, const struct solve_class *c,
-                               const struct solve_shape *x, uint32_t taken, by_rate grow)
-{
-    by_rate bids;
-    solve_bids(s, c, x, bids);
-    for (unsigned l = 0; l < RATES; l++)
-        grow[l] = MAX_OF(grow[l], bids[l] / taken);
+        ret[l] = exp(ret[l] - x->cards * c->growth[l]);
 }
 
 static void solve_add(by_rate to, const by_rate x)
@@ -404,69 +431,94 @@ static void solve_add_product(by_rate to, const by_rate x, const by_rate y)
         to[l] += x[l] * y[l];
 }
 
-static void solve_weigh_parts(const struct market_solve *s, struct solve_class *c)
+/* Whether the shape asks for several cards of this class, and so few that a node has them. */
+static bool solve_is_several(const struct solve_class *c, const struct solve_shape *x, uint32_t j)
 {
-    memset(c->grow_part, 0, sizeof(c->grow_part));
-    memset(c->w, 0, sizeof(c->w));
+    return x->cards > 1 && x->cards <= c->most && c->steps[j] > 0;
+}
+
+/* No term of Z(r) grows faster than exp(growth) with each hundredth. */
+static void solve_find_shrink(const struct market_solve *s, struct solve_class *c, by_rate growth)
+{
+    memset(growth, 0, sizeof(by_rate));
     for (uint32_t j = 0; j < s->n_shapes; j++) {
-        if (s->shapes[j].cards == 1 && c->steps[j] > 0)
-            solve_raise_growth(s, c, &s->shapes[j], c->steps[j], c->grow_part);
-    }
-    for (uint32_t j = 0; j < s->n_shapes; j++) {
-        by_rate bids;
         if (s->shapes[j].cards != 1 || c->steps[j] == 0)
             continue;
-        solve_exp_bids(s, c, &s->shapes[j], c->steps[j], bids);
-        solve_add(c->w[c->steps[j]], bids);
+        double bid = solve_first_bid(s, &s->shapes[j]);
+        double step = solve_bid_step(&s->shapes[j]);
+        for (unsigned l = 0; l < RATES; l++)
+            growth[l] = MAX_OF(growth[l], (bid - l * step) / c->steps[j]);
+    }
+    for (uint32_t r = 0; r <= FULL; r++) {
+        for (unsigned l = 0; l < RATES; l++)
+            c->shrink[r][l] = exp(-(double)r * growth[l]);
     }
 }
 
 static void solve_value_parts(const struct market_solve *s, struct solve_class *c)
 {
-    solve_weigh_parts(s, c);
+    by_rate growth;
+    solve_find_shrink(s, c, growth);
+    memset(c->w, 0, sizeof(c->w));
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        by_rate bids;
+        if (s->shapes[j].cards != 1 || c->steps[j] == 0)
+            continue;
+        solve_bids(s, c, &s->shapes[j], c->steps[j], bids);
+        solve_add(c->w[c->steps[j]], bids);
+    }
     for (uint32_t r = 0; r <= FULL; r++) {
-        for (unsigned l = 0; l < RATES; l++)
-            c->z[r][l] = exp(-(double)r * c->grow_part[l]);
+        memcpy(c->z[r], c->shrink[r], sizeof(c->z[r]));
         for (uint32_t i = 0; i < c->n_sizes && c->sizes[i] <= r; i++)
             solve_add_product(c->z[r], c->w[c->sizes[i]], c->z[r - c->sizes[i]]);
         for (unsigned l = 0; l < RATES; l++)
-            c->part[r][l] = TAU * (log(c->z[r][l]) + r * c->grow_part[l]);
+            c->part[r][l] = TAU * (log(c->z[r][l]) + r * growth[l]);
     }
 }
 
-static void solve_weigh_frees(const struct market_solve *s, struct solve_class *c)
+/* No term of F(k) grows faster than exp(growth) with each card. */
+static void solve_find_growth(const struct market_solve *s, struct solve_class *c)
 {
-    memset(c->grow_free, 0, sizeof(c->grow_free));
-    memset(c->e, 0, sizeof(c->e));
+    memset(c->growth, 0, sizeof(c->growth));
     for (uint32_t j = 0; j < s->n_shapes; j++) {
-        if (solve_is_several(c, &s->shapes[j], j))
-            solve_raise_growth(s, c, &s->shapes[j], s->shapes[j].cards, c->grow_free);
-    }
-    for (unsigned l = 0; l < RATES; l++)
-        c->e[1][l] = exp(-c->grow_free[l]); /* a card that no pod of several cards gets */
-    for (uint32_t j = 0; j < s->n_shapes; j++) {
-        by_rate bids;
+        by_rate logs;
         if (!solve_is_several(c, &s->shapes[j], j))
             continue;
-        solve_exp_bids(s, c, &s->shapes[j], s->shapes[j].cards, bids);
-        solve_add(c->e[s->shapes[j].cards], bids);
+        solve_log_bids_of_several(s, c, &s->shapes[j], logs);
+        for (unsigned l = 0; l < RATES; l++)
+            c->growth[l] = MAX_OF(c->growth[l], logs[l] / s->shapes[j].cards);
     }
+    for (unsigned l = 0; l < RATES; l++)
+        c->one[l] = exp(-c->growth[l]);
 }
 
 static void solve_value_frees(const struct market_solve *s, struct solve_class *c)
 {
-    solve_weigh_frees(s, c);
-    memset(c->f, 0, sizeof(c->f));
+    memset(c->e, 0, sizeof(c->e));
+    memset(c->counts, 0, sizeof(c->counts));
+    solve_find_growth(s, c);
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        by_rate bids;
+        if (!solve_is_several(c, &s->shapes[j], j))
+            continue;
+        solve_bids_of_several(s, c, &s->shapes[j], bids);
+        solve_add(c->e[s->shapes[j].cards], bids);
+        c->counts[s->shapes[j].cards] = true;
+    }
     for (unsigned l = 0; l < RATES; l++)
         c->f[0][l] = 1;
-    for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++) {
-        if (k > 0)
-            solve_add_product(c->f[k], c->e[1], c->f[k - 1]);
-        for (uint32_t i = 0; i < c->n_counts && c->counts[i] <= k; i++)
-            solve_add_product(c->f[k], c->e[c->counts[i]], c->f[k - c->counts[i]]);
+    for (uint32_t k = 1; k <= c->most; k++) {
+        memset(c->f[k], 0, sizeof(c->f[k]));
+        solve_add_product(c->f[k], c->one, c->f[k - 1]);
+        for (uint32_t n = 2; n <= k; n++) {
+            if (c->counts[n])
+                solve_add_product(c->f[k], c->e[n], c->f[k - n]);
+        }
+    }
+    for (uint32_t k = 0; k <= c->most; k++) {
         for (unsigned l = 0; l < RATES; l++)
             c->free[k][l] =
-                k * c->part[FULL][l] + TAU * (log(c->f[k][l]) + k * c->grow_free[l]);
+                k * (c->part[FULL][l] + TAU * c->growth[l]) + TAU * log(c->f[k][l]);
     }
 }
 
@@ -492,7 +544,7 @@ static void solve_weigh_rates(const struct market_solve *s, const struct solve_s
     for (uint32_t i = 0; i < x->n; i++) {
         const struct solve_item *it = &s->items[x->first + i];
         const struct solve_class *c = &s->classes[it->class];
-        uint32_t k = MIN_OF(it->count, (uint32_t)MARKET_FREE_MAX);
+        uint32_t k = MIN_OF((uint32_t)it->count, c->most);
         uint32_t rest = it->left == FULL ? it->count - k : it->count;
         for (unsigned l = 0; l < RATES; l++)
             ret[l] += rest * c->part[it->left][l] + (it->left == FULL ? c->free[k][l] : 0);
@@ -515,7 +567,7 @@ static void solve_meet_stock(struct market_solve *s, const struct solve_stock *x
     for (uint32_t i = 0; i < x->n; i++) {
         const struct solve_item *it = &s->items[x->first + i];
         struct solve_class *c = &s->classes[it->class];
-        uint32_t k = it->left == FULL ? MIN_OF(it->count, (uint32_t)MARKET_FREE_MAX) : 0;
+        uint32_t k = it->left == FULL ? MIN_OF((uint32_t)it->count, c->most) : 0;
         if (k > 0)
             solve_add(c->frees_met[k], weights);
         for (unsigned l = 0; l < RATES; l++)
@@ -537,16 +589,17 @@ static void solve_supply_several(struct market_solve *s, struct solve_class *c)
 {
     by_rate back[MARKET_FREE_MAX + 1] = {{0}};
     by_rate uses[MARKET_FREE_MAX + 1] = {{0}};
-    for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++) {
+    for (uint32_t k = 0; k <= c->most; k++) {
         for (unsigned l = 0; l < RATES; l++) {
             back[k][l] = c->frees_met[k][l] / c->f[k][l];
             c->parts_met[FULL][l] += k * c->frees_met[k][l];
         }
     }
-    for (uint32_t k = MARKET_FREE_MAX; k > 0; k--) {
-        solve_add_product(back[k - 1], back[k], c->e[1]);
-        for (uint32_t i = 0; i < c->n_counts && c->counts[i] <= k; i++) {
-            uint32_t n = c->counts[i];
+    for (uint32_t k = c->most; k > 0; k--) {
+        solve_add_product(back[k - 1], back[k], c->one);
+        for (uint32_t n = 2; n <= k; n++) {
+            if (!c->counts[n])
+                continue;
             solve_add_product(uses[n], back[k], c->f[k - n]);
             solve_add_product(back[k - n], back[k], c->e[n]);
         }
@@ -556,7 +609,7 @@ static void solve_supply_several(struct market_solve *s, struct solve_class *c)
         by_rate bids;
         if (!solve_is_several(c, x, j))
             continue;
-        solve_exp_bids(s, c, x, x->cards, bids);
+        solve_bids_of_several(s, c, x, bids);
         x->supply += solve_dot(bids, uses[x->cards]);
         for (unsigned l = 0; l < RATES; l++)
             c->parts_met[FULL][l] -= x->cards * bids[l] * uses[x->cards][l];
@@ -584,7 +637,7 @@ static void solve_supply_single(struct market_solve *s, struct solve_class *c)
         by_rate bids;
         if (s->shapes[j].cards != 1 || c->steps[j] == 0)
             continue;
-        solve_exp_bids(s, c, &s->shapes[j], c->steps[j], bids);
+        solve_bids(s, c, &s->shapes[j], c->steps[j], bids);
         s->shapes[j].supply += solve_dot(bids, uses[c->steps[j]]);
     }
 }
@@ -718,9 +771,20 @@ static void solve_round(const struct solve_class *c, struct market_values *ret)
     for (unsigned l = 0; l < RATES; l++) {
         for (uint32_t r = 0; r <= FULL; r++)
             ret->part[r][l] = solve_millionths(c->part[r][l]);
-        for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++)
-            ret->free[k][l] = solve_millionths(c->free[k][l]);
+        for (uint32_t k = 0; k <= MARKET_FREE_MAX; k++) {
+            uint32_t known = MIN_OF(k, c->most);
+            ret->free[k][l] = solve_millionths(c->free[known][l] + (k - known) * c->part[FULL][l]);
+        }
     }
+}
+
+static bool solve_has_several(const struct market_solve *s)
+{
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        if (s->shapes[j].cards > 1)
+            return true;
+    }
+    return false;
 }
 
 bool market_solve_publish(struct market_solve *s, struct market *m)
@@ -744,6 +808,7 @@ bool market_solve_publish(struct market_solve *s, struct market *m)
             m->shapes.all[x->index].price = x->price;
     }
     m->core_price = s->core_price;
+    m->drain = solve_has_several(s) ? solve_millionths(m->turnover) : 0;
     m->solved++;
     return true;
 }

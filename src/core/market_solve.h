@@ -8,6 +8,7 @@ uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x
 
 /* The node's idle cores, in thousandths; an unknown amount, or a very large one, is MARKET_CPU_MAX. */
 int64_t market_cores(const struct node *n);
+int64_t market_cores_of(int64_t cpu);
 
 /* Copies the shapes, and what is idle on these nodes. `warm`: the shapes' prices are those of an
  * earlier solve. NULL: no memory, or no shape that asks for cards fits on any card. */

@@ -47,7 +47,8 @@ void node_derive(struct node *n)
             n->crowded = MAX_OF(n->crowded, c->total);
     }
     n->uneven = n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 ||
-                (n->sizes != NULL && n->sizes->max_pods > 0) || (n->guarded && n->n_starting > 0);
+                (n->sizes != NULL && n->sizes->max_pods > 0) ||
+                (node_is_guarded(n) && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
         n->crowded = -1; /* no figure of a card alone decides whether a pod fits */
     else

@@ -126,6 +126,11 @@ static void node_sizes_read_labels(struct node_sizes *s, const struct node_view 
         s->bad_tokens += v->max_pods.n > 0 ? 1 : 0;
     s->isolation = ISOLATION_UNKNOWN;
     s->bad_tokens += v->isolation.n > 0 && !isolation_parse(v->isolation, &s->isolation) ? 1 : 0;
+    /* Only beside the table, which cardpack-node writes with it: who gives the node back to
+     * gpushare's plugin removes the table. */
+    bool late = str_eq(v->late, STR("true"));
+    s->late = late && v->has_cards;
+    s->bad_tokens += v->late.n > 0 && !late ? 1 : 0;
     int64_t exclusive = node_sizes_read_capacity(v->exclusive, UINT32_MAX);
     s->exclusive = (uint32_t)MAX_OF(exclusive, 0);
 }
@@ -199,7 +204,7 @@ bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
 {
     return a->fault == b->fault && a->total == b->total && a->limit == b->limit &&
            a->remainder == b->remainder && a->n_cards == b->n_cards && a->max_pods == b->max_pods &&
-           a->exclusive == b->exclusive && a->placement == b->placement &&
+           a->exclusive == b->exclusive && a->placement == b->placement && a->late == b->late &&
            a->isolation == b->isolation && str_eq(a->model, b->model) && str_eq(a->pool, b->pool) &&
            str_eq(a->cards_fault, b->cards_fault) && node_sizes_cards_equal(a, b);
 }
@@ -215,7 +220,8 @@ static uint64_t node_sizes_hash_of(struct map_seed seed, const struct node_sizes
         (uint64_t)s->total,
         (uint64_t)s->limit,
         (uint64_t)s->exclusive << 32 | s->max_pods,
-        (uint64_t)s->fault << 32 | (uint64_t)s->isolation << 16 | (uint64_t)s->placement,
+        (uint64_t)s->fault << 32 | (uint64_t)s->late << 24 | (uint64_t)s->isolation << 16 |
+            (uint64_t)s->placement,
     };
     return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
 }

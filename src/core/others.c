@@ -80,7 +80,7 @@ static enum errc others_grow_heads(struct others *o)
 
 static enum errc others_grow_chunks(struct others *o)
 {
-    struct other **chunks = mem_resize(o->chunks, (o->n_chunks + 1) * sizeof(*chunks));
+    struct other **chunks = mem_resize(o->chunks, (o->n_chunks + 1) * sizeof(struct other *));
     if (chunks == NULL)
         return ERR_NOMEM;
     o->chunks = chunks;

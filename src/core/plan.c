@@ -146,7 +146,7 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
     *h = (struct holding){.n_shares = n, .n_grants = there->n, .grants = grants, .shares = kept};
     *pod = (struct pod){.namespace = p->request.namespace,
                         .state = POD_RESERVED,
-                        .starting = !at->guarded && request_shares(&p->request),
+                        .starting = !node_is_guarded(at) && request_shares(&p->request),
                         .unassigned = true,
                         .request = &p->request,
                         .holding = h,

@@ -41,7 +41,7 @@ static bool victims_may_go(const struct victims_question *q, const struct pod *p
     const struct request *r = q->request;
     bool beside = r->affinity.n > 0 && str_eq(r->affinity, p->request->affinity) &&
                   str_eq(r->namespace, p->namespace);
-    bool waits = q->node->guarded && swap_is_like(p, r);
+    bool waits = node_is_guarded(q->node) && swap_is_like(p, r);
     return p != r->self && p->state != POD_RESERVED && p->request->priority < r->priority &&
            !beside && !waits && !victims_is_spared(q, p);
 }

@@ -5,8 +5,6 @@
 #include "gpu/nvml.h"
 
 struct gpu_usage {
-    uint64_t ticket; /* the caller's, as result */
-    enum errc result;
     struct nvml_process *processes; /* owned; room for LIMIT_GPU_PROCESSES */
     size_t n;
     bool mps_known; /* NVML has told which of them are clients of MPS */

@@ -374,16 +374,16 @@ static void gpu_thread_answer(struct gpu_thread *t, const struct gpu_ask *ask)
     struct gpu_post *p = gpu_thread_new_post(GPU_POST_USAGE);
     if (p == NULL)
         return;
-    p->usage = (struct gpu_usage){.ticket = ask->ticket,
-                                  .result = t->nvml == NULL ? ERR_UNAVAILABLE : ERR_NOTFOUND,
-                                  .used_bytes = NVML_BYTES_UNKNOWN,
+    p->ticket = ask->ticket;
+    p->result = t->nvml == NULL ? ERR_UNAVAILABLE : ERR_NOTFOUND;
+    p->usage = (struct gpu_usage){.used_bytes = NVML_BYTES_UNKNOWN,
                                   .total_bytes = NVML_BYTES_UNKNOWN,
                                   .busy_percent = UINT32_MAX};
     (void)snprintf(p->why, sizeof(p->why), "%.*s", (int)sizeof(p->why) - 1,
                    t->nvml == NULL ? t->why : "NVML does not list the card");
     for (size_t i = 0; i < t->scan.n; i++)
         if (strcmp(t->scan.items[i].uuid, ask->uuid) == 0)
-            p->usage.result = gpu_thread_measure(t, &t->scan.items[i], p);
+            p->result = gpu_thread_measure(t, &t->scan.items[i], p);
     gpu_thread_post(t, p);
 }
 
@@ -561,13 +561,8 @@ void gpu_thread_probe(struct gpu_thread *t, bool wanted)
     (void)pthread_mutex_unlock(&t->mutex);
 }
 
-enum errc gpu_thread_ask(struct gpu_thread *t, const char *uuid, uint64_t ticket)
-{
-    return gpu_thread_ask_limit(t, uuid, STR(""), 0, ticket);
-}
-
-enum errc gpu_thread_ask_limit(struct gpu_thread *t, const char *uuid, struct str cgroup,
-                               uint64_t bytes, uint64_t ticket)
+enum errc gpu_thread_ask(struct gpu_thread *t, const char *uuid, struct str cgroup, uint64_t bytes,
+                         uint64_t ticket)
 {
     struct gpu_ask *ask = mem_alloc(sizeof(*ask) + cgroup.n + 1);
     if (ask == NULL)

@@ -41,8 +41,9 @@ struct gpu_post {
     char uuid[GPU_UUID_BYTES]; /* XID: of the card */
     uint64_t xid;
     uint32_t gpu_instance;
+    uint64_t ticket;            /* USAGE, LIMIT */
+    enum errc result;           /* USAGE */
     struct gpu_usage usage;     /* USAGE */
-    uint64_t ticket;            /* LIMIT */
     struct gpu_limit limit;     /* LIMIT */
     char why[GPU_REASON_BYTES]; /* DOWN, USAGE */
 };
@@ -68,10 +69,8 @@ uint64_t gpu_thread_dropped(struct gpu_thread *t);
 /* Whether to open NVML anew every probe_ms, because a card is away. */
 void gpu_thread_probe(struct gpu_thread *t, bool wanted);
 
-/* Asks for the usage of the card with this UUID; answered by a post. ERR_NOMEM; ERR_LIMIT: too many
+/* Asks for the usage of the card with this UUID, or, if the cgroup is not empty, for
+ * gpu_limit_ensure; answered by a post. The path is copied. ERR_NOMEM; ERR_LIMIT: too many
  * questions wait. */
-enum errc gpu_thread_ask(struct gpu_thread *t, const char *uuid, uint64_t ticket) _must_use_;
-
-/* Asks for gpu_limit_ensure, as above; the path is copied. */
-enum errc gpu_thread_ask_limit(struct gpu_thread *t, const char *uuid, struct str cgroup,
-                               uint64_t bytes, uint64_t ticket) _must_use_;
+enum errc gpu_thread_ask(struct gpu_thread *t, const char *uuid, struct str cgroup, uint64_t bytes,
+                         uint64_t ticket) _must_use_;

@@ -31,8 +31,7 @@ struct gpu_watch {
     struct loop_fd wake;
     struct timer look;
     struct gpu_list list;
-    struct list requests; /* under way, as limits */
-    struct list limits;
+    struct list requests; /* struct gpu_request, under way */
     uint64_t last_ticket;
     uint64_t hang_ms;
     uint64_t ask_ms;
@@ -114,37 +113,45 @@ static void gpu_watch_scanned(struct gpu_watch *w, const struct gpu_scan *scan)
     gpu_thread_probe(w->thread, away);
 }
 
-static void gpu_watch_answered(struct gpu_watch *w, struct gpu_post *p)
+/* The request that asked for this post, which is then under way no more; NULL: it was taken back.
+ */
+static struct gpu_request *gpu_watch_answered(struct gpu_watch *w, const struct gpu_post *p)
 {
-    LIST_FOR_EACH (struct gpu_usage_request, r, &w->requests, link) {
-        if (r->ticket != p->usage.ticket)
+    LIST_FOR_EACH (struct gpu_request, r, &w->requests, link) {
+        if (r->ticket != p->ticket)
             continue;
         gpu_watch_cancel(r);
-        r->result = p->usage.result;
+        r->result = p->result;
         memcpy(r->why, p->why, sizeof(r->why));
-        r->processes = p->usage.processes;
-        r->n = p->usage.n;
-        r->mps_known = p->usage.mps_known;
-        r->cut = p->usage.cut;
-        r->used_bytes = p->usage.used_bytes;
-        r->total_bytes = p->usage.total_bytes;
-        r->busy_percent = p->usage.busy_percent;
-        r->on_done(r);
-        return;
+        return r;
     }
+    return NULL;
+}
+
+static void gpu_watch_answered_usage(struct gpu_watch *w, const struct gpu_post *p)
+{
+    struct gpu_request *base = gpu_watch_answered(w, p);
+    if (base == NULL)
+        return;
+    struct gpu_usage_request *r = CONTAINER_OF(base, struct gpu_usage_request, base);
+    r->processes = p->usage.processes;
+    r->n = p->usage.n;
+    r->mps_known = p->usage.mps_known;
+    r->cut = p->usage.cut;
+    r->used_bytes = p->usage.used_bytes;
+    r->total_bytes = p->usage.total_bytes;
+    r->busy_percent = p->usage.busy_percent;
+    r->on_done(r);
 }
 
 static void gpu_watch_answered_limit(struct gpu_watch *w, const struct gpu_post *p)
 {
-    LIST_FOR_EACH (struct gpu_limit_request, r, &w->limits, link) {
-        if (r->ticket != p->ticket)
-            continue;
-        list_remove(&r->link);
-        r->watch = NULL;
-        r->limit = p->limit;
-        r->on_done(r);
+    struct gpu_request *base = gpu_watch_answered(w, p);
+    if (base == NULL)
         return;
-    }
+    struct gpu_limit_request *r = CONTAINER_OF(base, struct gpu_limit_request, base);
+    r->limit = p->limit;
+    r->on_done(r);
 }
 
 static void gpu_watch_down(struct gpu_watch *w, const struct gpu_post *p)
@@ -175,7 +182,7 @@ static void gpu_watch_take(struct gpu_watch *w, struct gpu_post *p)
         gpu_watch_xid(w, p);
         break;
     case GPU_POST_USAGE:
-        gpu_watch_answered(w, p);
+        gpu_watch_answered_usage(w, p);
         break;
     case GPU_POST_LIMIT:
         gpu_watch_answered_limit(w, p);
@@ -288,7 +295,6 @@ enum errc gpu_watch_new(struct loop *l, const struct gpu_watch_settings *s, stru
     w->ask_ms = s->ask_ms == 0 ? ASK_MS : s->ask_ms;
     w->beat_at = loop_now_ms(l);
     list_init(&w->requests);
-    list_init(&w->limits);
     enum errc code = gpu_watch_load(w, s, reterr);
     if (code == OK)
         code = gpu_watch_start(w, s, reterr);
@@ -303,24 +309,24 @@ enum errc gpu_watch_new(struct loop *l, const struct gpu_watch_settings *s, stru
 
 static void gpu_watch_late(struct deferred *d)
 {
-    struct gpu_usage_request *r = CONTAINER_OF(d, struct gpu_usage_request, late);
+    struct gpu_request *r = CONTAINER_OF(d, struct gpu_request, late);
     gpu_watch_cancel(r);
-    r->on_done(r);
+    r->done(r);
 }
 
-static void gpu_watch_refuse(struct gpu_usage_request *r, enum errc result, const char *why)
+static void gpu_watch_refuse(struct gpu_request *r, enum errc result, const char *why)
 {
     gpu_watch_cancel(r);
     r->result = result;
     (void)snprintf(r->why, sizeof(r->why), "%s", why);
-    r->on_done(r);
+    r->done(r);
 }
 
 static void gpu_watch_refuse_all(struct gpu_watch *w)
 {
     w->ending = true;
     while (!list_is_empty(&w->requests)) {
-        struct gpu_usage_request *r = LIST_FIRST(&w->requests, struct gpu_usage_request, link);
+        struct gpu_request *r = LIST_FIRST(&w->requests, struct gpu_request, link);
         if (r->result == OK)
             gpu_watch_refuse(r, ERR_UNAVAILABLE, "the watch has ended");
         else
@@ -334,8 +340,6 @@ struct gpu_watch *gpu_watch_free(struct gpu_watch *w, uint64_t within_ms)
         return NULL;
     timer_cancel(&w->look);
     gpu_watch_refuse_all(w);
-    LIST_FOR_EACH (struct gpu_limit_request, r, &w->limits, link)
-        gpu_watch_cancel_limit(r);
     if (w->thread != NULL)
         gpu_thread_stop(w->thread, within_ms);
     loop_fd_del(&w->wake);
@@ -369,44 +373,35 @@ struct gpu_watch_state gpu_watch_state(const struct gpu_watch *w)
     return s;
 }
 
+/* ---- requests ---- */
+
 static void gpu_watch_timed_out(struct timer *t)
 {
-    gpu_watch_refuse(CONTAINER_OF(t, struct gpu_usage_request, end), ERR_TIMEOUT,
-                     "NVML does not answer");
+    gpu_watch_refuse(CONTAINER_OF(t, struct gpu_request, end), ERR_TIMEOUT, "NVML does not answer");
 }
 
-/* What is known without the thread, or from asking it. */
-static enum errc gpu_watch_ask(struct gpu_watch *w, const struct gpu_usage_request *r,
-                               const char **ret_why)
+/* Asks the thread. A limit's cgroup is not empty. What is known without the thread is the answer at
+ * the end of the turn. */
+static void gpu_watch_ask(struct gpu_watch *w, struct gpu_request *r, struct str cgroup,
+                          uint64_t bytes)
 {
     const struct gpu_card *card = gpu_watch_find(w, r->index);
-    *ret_why = "no card has this index";
-    if (card == NULL)
-        return ERR_NOTFOUND;
-    *ret_why = w->why;
-    if (w->state.phase == GPU_WATCH_HANGS)
-        return ERR_UNAVAILABLE;
-    *ret_why = "too many requests";
-    return gpu_thread_ask(w->thread, card->uuid.p, r->ticket);
-}
-
-void gpu_watch_usage(struct gpu_watch *w, struct gpu_usage_request *r)
-{
-    const char *why = "";
-    assert(r->watch == NULL);
-    if (w->ending)
-        return;
-    *r = (struct gpu_usage_request){.index = r->index,
-                                    .on_done = r->on_done,
-                                    .watch = w,
-                                    .ticket = ++w->last_ticket,
-                                    .late = {.run = gpu_watch_late},
-                                    .end = {.fire = gpu_watch_timed_out},
-                                    .used_bytes = NVML_BYTES_UNKNOWN,
-                                    .total_bytes = NVML_BYTES_UNKNOWN,
-                                    .busy_percent = UINT32_MAX};
+    const char *why = "too many requests";
+    r->watch = w;
+    r->ticket = ++w->last_ticket;
+    r->late = (struct deferred){.run = gpu_watch_late};
+    r->end = (struct timer){.fire = gpu_watch_timed_out};
+    r->why[0] = '\0';
     list_push_back(&w->requests, &r->link);
-    r->result = gpu_watch_ask(w, r, &why);
+    if (card == NULL) {
+        r->result = ERR_NOTFOUND;
+        why = "no card has this index";
+    } else if (w->state.phase == GPU_WATCH_HANGS) {
+        r->result = ERR_UNAVAILABLE;
+        why = w->why;
+    } else {
+        r->result = gpu_thread_ask(w->thread, card->uuid.p, cgroup, bytes, r->ticket);
+    }
     if (r->result == OK) {
         timer_arm(w->loop, &r->end, w->ask_ms);
         return;
@@ -415,7 +410,7 @@ void gpu_watch_usage(struct gpu_watch *w, struct gpu_usage_request *r)
     loop_defer(w->loop, &r->late);
 }
 
-void gpu_watch_cancel(struct gpu_usage_request *r)
+void gpu_watch_cancel(struct gpu_request *r)
 {
     if (r->watch == NULL)
         return;
@@ -425,37 +420,42 @@ void gpu_watch_cancel(struct gpu_usage_request *r)
     r->watch = NULL;
 }
 
-static void gpu_watch_late_limit(struct deferred *d)
+/* Without an answer of the thread. */
+static void gpu_watch_usage_done(struct gpu_request *base)
 {
-    struct gpu_limit_request *r = CONTAINER_OF(d, struct gpu_limit_request, late);
-    list_remove(&r->link);
-    r->watch = NULL;
+    struct gpu_usage_request *r = CONTAINER_OF(base, struct gpu_usage_request, base);
+    r->on_done(r);
+}
+
+void gpu_watch_usage(struct gpu_watch *w, struct gpu_usage_request *r)
+{
+    assert(r->base.watch == NULL);
+    if (w->ending)
+        return;
+    *r = (struct gpu_usage_request){
+        .base = {.index = r->base.index, .done = gpu_watch_usage_done},
+        .on_done = r->on_done,
+        .used_bytes = NVML_BYTES_UNKNOWN,
+        .total_bytes = NVML_BYTES_UNKNOWN,
+        .busy_percent = UINT32_MAX,
+    };
+    gpu_watch_ask(w, &r->base, STR(""), 0);
+}
+
+static void gpu_watch_limit_done(struct gpu_request *base)
+{
+    struct gpu_limit_request *r = CONTAINER_OF(base, struct gpu_limit_request, base);
+    r->limit.outcome = base->result == ERR_NOTFOUND ? GPU_LIMIT_NO_CARD : GPU_LIMIT_UNKNOWN;
+    memcpy(r->limit.why, base->why, sizeof(r->limit.why));
     r->on_done(r);
 }
 
 void gpu_watch_limit(struct gpu_watch *w, struct gpu_limit_request *r)
 {
-    const struct gpu_card *card = gpu_watch_find(w, r->index);
-    assert(r->watch == NULL && r->cgroup.n > 0);
-    r->watch = w;
-    r->ticket = ++w->last_ticket;
-    r->late = (struct deferred){.run = gpu_watch_late_limit};
+    assert(r->base.watch == NULL && r->cgroup.n > 0);
+    if (w->ending)
+        return;
+    r->base.done = gpu_watch_limit_done;
     r->limit = (struct gpu_limit){.bytes = NVML_LIMIT_NONE};
-    list_push_back(&w->limits, &r->link);
-    if (card == NULL)
-        r->limit.outcome = GPU_LIMIT_NO_CARD;
-    else if (gpu_thread_ask_limit(w->thread, card->uuid.p, r->cgroup, r->bytes, r->ticket) == OK)
-        return;
-    (void)snprintf(r->limit.why, sizeof(r->limit.why), "%s",
-                   card == NULL ? "no card has this index" : "too many requests");
-    loop_defer(w->loop, &r->late);
-}
-
-void gpu_watch_cancel_limit(struct gpu_limit_request *r)
-{
-    if (r->watch == NULL)
-        return;
-    deferred_cancel(&r->late);
-    list_remove(&r->link);
-    r->watch = NULL;
+    gpu_watch_ask(w, &r->base, r->cgroup, r->bytes);
 }

@@ -164,22 +164,51 @@ static enum errc direct_read_and_answer(struct reading *r, const struct kubectl_
     return code;
 }
 
-enum errc kubectl_ask_directly(struct kubectl_client *c, const struct kubectl_question *q,
-                               struct arena *a, struct str *ret, struct err *reterr)
+static struct reading *direct_open(struct kubectl_client *c, struct err *e)
 {
     struct reading *r = mem_alloc(sizeof(*r));
-    if (r == NULL)
-        return err_set(reterr, ERR_NOMEM, "out of memory");
+    if (r == NULL) {
+        (void)err_set(e, ERR_NOMEM, "out of memory");
+        return NULL;
+    }
     r->client = c;
     struct map_seed seed = {loop_random(c->loop), loop_random(c->loop)};
     cache_init(&r->cache, seed);
     measured_init(&r->measured, seed, INGEST_USAGE_MS);
     ingest_init(&r->ingest, c->loop, &r->cache);
     r->ingest.measured = &r->measured;
-    enum errc code = direct_read_and_answer(r, q, a, ret, reterr);
+    return r;
+}
+
+static void direct_close(struct reading *r)
+{
     ingest_done(&r->ingest);
     measured_done(&r->measured);
     cache_done(&r->cache);
     mem_free(r);
+}
+
+enum errc kubectl_ask_directly(struct kubectl_client *c, const struct kubectl_question *q,
+                               struct arena *a, struct str *ret, struct err *reterr)
+{
+    struct reading *r = direct_open(c, reterr);
+    if (r == NULL)
+        return ERR_NOMEM;
+    enum errc code = direct_read_and_answer(r, q, a, ret, reterr);
+    direct_close(r);
+    return code;
+}
+
+enum errc kubectl_read_measured(struct kubectl_client *c,
+                                void (*use)(void *ctx, const struct measured *m), void *ctx,
+                                struct err *reterr)
+{
+    struct reading *r = direct_open(c, reterr);
+    if (r == NULL)
+        return ERR_NOMEM;
+    enum errc code = direct_read_list(r, CACHE_HEALTH, reterr);
+    if (code == OK)
+        use(ctx, &r->measured);
+    direct_close(r);
     return code;
 }

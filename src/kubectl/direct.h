@@ -1,6 +1,7 @@
 /* A question of the command line, and its answer computed here from the API server's objects. */
 #pragma once
 
+#include "core/measured.h"
 #include "kubectl/client.h"
 #include "kubectl/pod.h"
 
@@ -16,6 +17,12 @@ struct kubectl_question {
 /* The answer computed from the API server's objects. */
 enum errc kubectl_ask_directly(struct kubectl_client *c, const struct kubectl_question *q,
                                struct arena *a, struct str *ret, struct err *reterr) _must_use_;
+
+/* Reads what the cards and pods really use, and passes it on. ERR_DENIED: the user may not read the
+ * ConfigMaps of kube-system. */
+enum errc kubectl_read_measured(struct kubectl_client *c,
+                                void (*use)(void *ctx, const struct measured *m), void *ctx,
+                                struct err *reterr) _must_use_;
 
 /* {"replicas": N, "pod": {...}}: the body of fit. Absent if the arena failed. */
 struct str kubectl_fit_body(const struct kubectl_question *q, struct arena *a);

@@ -197,6 +197,8 @@ static enum errc main_list_pods(struct program *p, struct err *e)
     struct str namespace = a->all_namespaces ? STR_NULL : a->namespace;
     if (code == OK)
         code = kubectl_pods_read(&p->client, namespace, a->selector, &p->arena, &pods, e);
+    if (code == OK && a->output == KUBECTL_WIDE)
+        code = kubectl_pods_measure(&p->client, &pods, e);
     if (code == OK)
         code = kubectl_pods_sort(&pods, a->sort, &p->arena, e);
     if (code != OK)

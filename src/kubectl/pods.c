@@ -1,14 +1,17 @@
 /*
  * Reads each pod with the daemon's decoder and computes its cards from its own annotations, without
- * the nodes: a user who may list pods of one namespace only can use it, too.
+ * the nodes: a user who may list pods of one namespace only can use it, too. Only what they really
+ * use is in kube-system.
  */
 #include "kubectl/pods.h"
 
 #include "base/limit.h"
 #include "codec/kube.h"
 #include "kube/ingest.h"
+#include "kubectl/direct.h"
 #include "kubectl/list.h"
 #include "kubectl/order.h"
+#include "kubectl/say.h"
 #include "report/reason.h"
 
 struct reading {
@@ -58,7 +61,7 @@ static void pods_take(struct reading *x, const struct pod_view *v)
     struct request r _uninitialized_;
     struct err fault = ERR_INIT;
     struct buf asks;
-    struct pods_row row = {.created_s = v->created_s};
+    struct pods_row row = {.created_s = v->created_s, .used_mib = -1};
     fault.code = request_read(v, &r, &fault);
     if (pod_view_terminal(v) || (fault.code == OK && !request_wants(&r)))
         return;
@@ -75,6 +78,7 @@ static void pods_take(struct reading *x, const struct pod_view *v)
     row.reason = arena_dup(x->arena, pods_reason_of(v, &r, &fault, &row));
     row.namespace = arena_dup(x->arena, v->namespace);
     row.name = arena_dup(x->arena, v->name);
+    row.uid = arena_dup(x->arena, v->uid);
     row.node = pod_view_bound(v) ? arena_dup(x->arena, v->node) : STR_NULL;
     row.status = v->deleting ? STR("Terminating") : arena_dup(x->arena, v->phase);
     struct pods_row *rows =
@@ -138,6 +142,35 @@ enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, stru
                                      : kubectl_list_read(c, &l, reterr);
     arena_done(&x.scratch);
     return code;
+}
+
+/* The sum over the pod's cards; of each of them it must be known. */
+static void pods_use(void *ctx, const struct measured *m)
+{
+    struct pods *p = ctx;
+    for (size_t i = 0; i < p->n; i++) {
+        struct pods_row *row = &p->rows[i];
+        const struct measured_node *node = measured_of(m, row->node);
+        bool known = row->n_shares > 0;
+        int64_t sum = 0;
+        for (uint32_t k = 0; k < row->n_shares && known; k++) {
+            uint32_t mib = 0;
+            known = measured_pod_of(m, node, row->uid, row->shares[k].card, &mib);
+            sum += mib;
+        }
+        row->used_mib = known ? sum : -1;
+        p->measured = p->measured || known;
+    }
+}
+
+enum errc kubectl_pods_measure(struct kubectl_client *c, struct pods *p, struct err *reterr)
+{
+    enum errc code = p->n == 0 ? OK : kubectl_read_measured(c, pods_use, p, reterr);
+    if (code != ERR_DENIED)
+        return code;
+    kubectl_say_once("what pods really use is not known: %s", reterr->text);
+    *reterr = (struct err)ERR_INIT;
+    return OK;
 }
 
 enum errc kubectl_pods_sort(struct pods *p, enum kubectl_sort by, struct arena *a,

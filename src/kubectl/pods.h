@@ -12,6 +12,7 @@
 struct pods_row {
     struct str namespace;
     struct str name;
+    struct str uid;
     struct str node;   /* absent: not bound */
     struct str status; /* its phase, or "Terminating" */
     struct str asks;   /* its request in words */
@@ -21,17 +22,24 @@ struct pods_row {
     int64_t memory;   /* on all its cards, or requested; in the unit of aliyun.com/gpu-mem */
     uint32_t percent; /* not bound: the part of each card that it requests, if not `memory`; or 0 */
     uint32_t created_s; /* Unix time; 0: unknown */
+    int64_t used_mib;   /* really, of all its cards; -1: unknown */
 };
 
 struct pods {
     struct pods_row *rows; /* all in the arena */
     size_t n;
     size_t cap;
+    bool measured; /* what is really used is known of some pod */
 };
 
 /* Reads the pods of a namespace; absent: of all namespaces. `selector` absent: any labels. */
 enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, struct str selector,
                             struct arena *a, struct pods *ret, struct err *reterr) _must_use_;
+
+/* Adds what the pods really use, from the ConfigMaps of cardpack-node. Without the right to read
+ * them nothing is known, and a line says so. */
+enum errc kubectl_pods_measure(struct kubectl_client *c, struct pods *p, struct err *reterr)
+    _must_use_;
 
 /* Sorts the rows for --sort-by. */
 enum errc kubectl_pods_sort(struct pods *p, enum kubectl_sort by, struct arena *a,

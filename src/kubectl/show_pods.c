@@ -39,7 +39,7 @@ struct str kubectl_age(uint32_t seconds, struct buf *out)
     return buf_str(out);
 }
 
-static void show_pods_columns(struct table *t, bool is_wide)
+static void show_pods_columns(struct table *t, bool is_wide, bool measured)
 {
     table_column(t, STR("NAMESPACE"), false);
     table_column(t, STR("NAME"), false);
@@ -52,6 +52,8 @@ static void show_pods_columns(struct table *t, bool is_wide)
         table_column(t, STR("PLACE"), false);
         table_column(t, STR("REQUEST"), false);
     }
+    if (is_wide && measured)
+        table_column(t, STR("REALLY(MiB)"), true);
     table_column(t, STR("REASON"), false);
 }
 
@@ -86,7 +88,8 @@ static void show_pods_age(struct table *t, uint32_t created_s, uint32_t now_s)
         table_cell(t, kubectl_age(now_s > created_s ? now_s - created_s : 0, &b), TINT_NONE);
 }
 
-static void show_pods_row(struct table *t, const struct pods_row *row, bool is_wide, uint32_t now_s)
+static void show_pods_row(struct table *t, const struct pods_row *row, bool is_wide, bool measured,
+                          uint32_t now_s)
 {
     bool waits = row->node.n == 0;
     show_pods_text(t, row->namespace);
@@ -105,6 +108,10 @@ static void show_pods_row(struct table *t, const struct pods_row *row, bool is_w
         show_pods_shares(t, row, true);
         show_pods_text(t, row->asks);
     }
+    if (is_wide && measured && row->used_mib >= 0)
+        table_printf(t, TINT_NONE, "%lld", (long long)row->used_mib);
+    else if (is_wide && measured)
+        table_cell(t, STR("-"), TINT_DIM);
     show_pods_text(t, row->reason);
 }
 
@@ -118,9 +125,9 @@ enum errc kubectl_pods_show(const struct pods *p, struct kubectl_look look, uint
         return OK;
     }
     table_init(&t, a);
-    show_pods_columns(&t, look.wide);
+    show_pods_columns(&t, look.wide, p->measured);
     for (size_t i = 0; i < p->n; i++)
-        show_pods_row(&t, &p->rows[i], look.wide, now_s);
+        show_pods_row(&t, &p->rows[i], look.wide, p->measured, now_s);
     table_write(&t, look.heads, look.color, out);
     return arena_failed(a) ? err_set(reterr, arena_fault(a), "the table is too large") : OK;
 }

@@ -46,6 +46,7 @@ struct announce {
     struct buf scratch; /* for the next wish */
     size_t n_cards;     /* in the annotation */
     enum isolation isolation;
+    bool binds_late;
 
     struct buf sent;   /* data.gpus of the call under way */
     struct buf listed; /* data.gpus as last confirmed */
@@ -137,7 +138,9 @@ static bool announce_matches(const struct announce *a, const struct own_node_vie
     bool any = a->cards.n > 0;
     struct str isolation = any ? str_of(isolation_name(a->isolation)) : STR_NULL;
     return (v->cards.p != NULL) == any && str_eq(v->cards, any ? buf_str(&a->cards) : STR_NULL) &&
-           str_eq(v->isolation, isolation) && announce_count_is(v->count, a->n_cards) &&
+           str_eq(v->isolation, isolation) &&
+           str_eq(v->late, any && a->binds_late ? STR("true") : STR_NULL) &&
+           announce_count_is(v->count, a->n_cards) &&
            announce_count_is(v->count_allocatable, a->n_cards);
 }
 
@@ -283,8 +286,10 @@ static void announce_put_map(struct announce *a, bool create)
 
 static void announce_put_node(struct announce *a)
 {
-    const struct announce_node n = {
-        .cards = buf_str(&a->cards), .count = a->n_cards, .isolation = a->isolation};
+    const struct announce_node n = {.cards = buf_str(&a->cards),
+                                    .count = a->n_cards,
+                                    .isolation = a->isolation,
+                                    .late = a->binds_late};
     buf_put(&a->path, STR("/api/v1/nodes/"));
     kube_put_segment(&a->path, buf_str(&a->name));
     buf_put(&a->path, STR("/status"));
@@ -394,7 +399,7 @@ static bool announce_adopt(struct announce *a, struct buf *wish)
 }
 
 void announce_cards(struct announce *a, const struct announce_card *cards, size_t n,
-                    enum isolation isolation)
+                    enum isolation isolation, bool late)
 {
     size_t offered = 0;
     for (size_t i = 0; i < n; i++) {
@@ -408,10 +413,11 @@ void announce_cards(struct announce *a, const struct announce_card *cards, size_
     buf_clear(&a->scratch, SIZE_MAX);
     announce_write_cards(&a->scratch, cards, n);
     bool node = announce_adopt(a, &a->cards);
-    node = node || a->isolation != isolation;
+    node = node || a->isolation != isolation || a->binds_late != late;
     if (node) {
         a->n_cards = offered;
         a->isolation = isolation;
+        a->binds_late = late;
     }
     a->wished = true;
     announce_weigh(a);

@@ -1,10 +1,10 @@
 /*
  * Tells the cluster which cards this node has, and how they are:
  *   - ConfigMap kube-system/unhealthy-gpu-NODE, key gpus: the unhealthy cards, as with gpushare;
- *   - of the node the annotation cardpack.io/cards, the label cardpack.io/isolation, and
- *     aliyun.com/gpu-count in capacity and allocatable, all in one PATCH of its status: so table
- *     and count fit together at every moment. Again whenever the node differs, because the kubelet
- *     zeroes the count when it starts without its checkpoint;
+ *   - of the node the annotations cardpack.io/cards and cardpack.io/late-binding, the label
+ *     cardpack.io/isolation, and aliyun.com/gpu-count in capacity and allocatable, all in one PATCH
+ *     of its status: so table and count fit together at every moment. Again whenever the node
+ * differs, because the kubelet zeroes the count when it starts without its checkpoint;
  *   - events on the node when a card becomes unhealthy or recovers.
  *
  * Everything is sent in the background and repeated until it has succeeded. At the end nothing is
@@ -47,7 +47,7 @@ struct announce *announce_free(struct announce *a); /* returns NULL */
 
 /* What is to be announced, by index; sends nothing if it is as before. Strings are copied. */
 void announce_cards(struct announce *a, const struct announce_card *cards, size_t n,
-                    enum isolation isolation);
+                    enum isolation isolation, bool late);
 
 /* The node as the watch shows it. */
 void announce_see(struct announce *a, const struct own_node_view *node);

@@ -90,6 +90,7 @@ void announce_write_node(struct buf *out, const struct announce_node *n)
     jwrite_key(&w, STR("annotations"));
     jwrite_object_begin(&w);
     announce_write_text(&w, CARDPACK_ANNOTATION_CARDS, any ? n->cards : STR_NULL);
+    announce_write_text(&w, CARDPACK_ANNOTATION_LATE, any && n->late ? STR("true") : STR_NULL);
     jwrite_object_end(&w);
     jwrite_key(&w, STR("labels"));
     jwrite_object_begin(&w);

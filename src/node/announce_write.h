@@ -30,9 +30,10 @@ struct announce_node {
     struct str cards; /* empty: the node has no card, and nothing is announced of it */
     size_t count;
     enum isolation isolation;
+    bool late; /* containers get their cards late */
 };
 
-/* The merge patch of nodes/NAME/status: annotation, label, capacity and allocatable. */
+/* The merge patch of nodes/NAME/status: annotations, label, capacity and allocatable. */
 void announce_write_node(struct buf *out, const struct announce_node *n);
 
 /* The merge patch of the ConfigMap; with a name also the whole object, to make it. */

@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#define PATH_BYTES ((size_t)4096)
-
 /* ---- names ---- */
 
 bool cgroup_is_id(struct str text)
@@ -90,7 +88,7 @@ struct str cgroup_text_id(struct str text)
 enum errc cgroup_process_id(struct str proc, uint32_t pid, struct buf *scratch, struct str *ret_id,
                             struct err *reterr)
 {
-    char bytes[PATH_BYTES];
+    char bytes[CGROUP_PATH_BYTES];
     struct buf path = BUF_ON(bytes);
     buf_printf(&path, "%.*s/%u/cgroup", STR_ARG(proc), pid);
     if (buf_failed(&path))
@@ -104,16 +102,6 @@ enum errc cgroup_process_id(struct str proc, uint32_t pid, struct buf *scratch, 
 
 /* ---- the walk ---- */
 
-/* The folders that are open, the root first. */
-struct walk {
-    struct str id;
-    struct buf *path; /* of the last one, or of what was found in it */
-    DIR *dirs[CGROUP_DEPTH_MAX];
-    size_t lengths[CGROUP_DEPTH_MAX]; /* of their paths */
-    unsigned depth;                   /* how many */
-    unsigned folders;                 /* seen so far */
-};
-
 static bool cgroup_has_file(struct buf *path, const char *name)
 {
     size_t n = path->n;
@@ -125,74 +113,74 @@ static bool cgroup_has_file(struct buf *path, const char *name)
     return there;
 }
 
-/* Opens the folder at the path. One that has just been removed is skipped. */
-static enum errc cgroup_open(struct walk *w)
+/* Opens the folder at the path. One that has just been removed, or is too deep, is skipped. */
+static enum cgroup_step cgroup_open(struct cgroup_walk *w)
 {
-    const char *z = buf_cstr(w->path);
-    DIR *dir = z == NULL || w->depth == CGROUP_DEPTH_MAX ? NULL : opendir(z);
+    const char *z = buf_cstr(&w->path);
+    DIR *dir = NULL;
+    errno = 0;
+    if (z != NULL && w->depth < CGROUP_DEPTH_MAX)
+        dir = opendir(z);
     if (dir == NULL)
-        return errno == EMFILE || errno == ENFILE ? ERR_LIMIT : ERR_NOTFOUND;
+        return errno == EMFILE || errno == ENFILE ? CGROUP_TOO_MANY : CGROUP_MORE;
     w->dirs[w->depth] = dir;
-    w->lengths[w->depth++] = w->path->n;
-    return ERR_NOTFOUND;
+    w->lengths[w->depth++] = w->path.n;
+    return CGROUP_MORE;
 }
 
-/* One entry: OK if it is the container's cgroup. What is below another container's cgroup has names
- * of that container's choice, and is skipped. */
-static enum errc cgroup_visit(struct walk *w, const struct dirent *d)
+/* One entry of the folder that is open. What is below a container's cgroup has names of that
+ * container's choice, and is skipped. */
+static enum cgroup_step cgroup_visit(struct cgroup_walk *w, const struct dirent *d, unsigned *most,
+                                     struct str *ret_id)
 {
     struct stat st;
     if (d->d_name[0] == '.' || (d->d_type != DT_DIR && d->d_type != DT_UNKNOWN))
-        return ERR_NOTFOUND;
-    buf_printf(w->path, "/%s", d->d_name);
-    const char *z = buf_cstr(w->path);
+        return CGROUP_MORE;
+    buf_printf(&w->path, "/%s", d->d_name);
+    const char *z = buf_cstr(&w->path);
     if (z == NULL || ++w->folders > CGROUP_WALK_MAX)
-        return ERR_LIMIT;
+        return CGROUP_TOO_MANY;
     if (d->d_type == DT_UNKNOWN && (lstat(z, &st) != 0 || !S_ISDIR(st.st_mode)))
-        return ERR_NOTFOUND;
-    struct str id = cgroup_name_id(str_of(d->d_name));
-    if (id.p == NULL)
-        return cgroup_open(w);
-    return str_eq(id, w->id) ? OK : ERR_NOTFOUND;
+        return CGROUP_MORE;
+    --*most;
+    *ret_id = cgroup_name_id(str_skip(buf_str(&w->path), w->lengths[w->depth - 1] + 1));
+    return ret_id->p != NULL ? CGROUP_CONTAINER : cgroup_open(w);
 }
 
-static enum errc cgroup_walk(struct walk *w)
+enum errc cgroup_walk_begin(struct cgroup_walk *w, struct str root, struct err *reterr)
 {
-    errno = 0;
-    enum errc code = cgroup_open(w);
-    while (w->depth > 0 && code == ERR_NOTFOUND) {
-        w->path->n = w->lengths[w->depth - 1];
-        errno = 0;
-        const struct dirent *d = readdir(w->dirs[w->depth - 1]);
-        if (d == NULL)
-            (void)closedir(w->dirs[--w->depth]);
-        else
-            code = cgroup_visit(w, d);
+    *w = (struct cgroup_walk){.depth = 0};
+    w->path = (struct buf)BUF_ON(w->bytes);
+    buf_put(&w->path, root);
+    bool there = cgroup_has_file(&w->path, "cgroup.controllers");
+    if (!there) {
+        buf_put(&w->path, STR("/unified"));
+        there = cgroup_has_file(&w->path, "cgroup.controllers");
     }
+    if (buf_failed(&w->path) || !there)
+        return err_set(reterr, ERR_UNAVAILABLE, "%.*s has no cgroups of version 2", STR_ARG(root));
+    (void)cgroup_open(w);
+    return OK;
+}
+
+enum cgroup_step cgroup_walk_next(struct cgroup_walk *w, unsigned *most, struct str *ret_id)
+{
+    enum cgroup_step step = CGROUP_MORE;
+    while (step == CGROUP_MORE && w->depth > 0) {
+        if (*most == 0)
+            return CGROUP_MORE;
+        w->path.n = w->lengths[w->depth - 1];
+        const struct dirent *d = readdir(w->dirs[w->depth - 1]);
+        if (d != NULL)
+            step = cgroup_visit(w, d, most, ret_id);
+        else
+            (void)closedir(w->dirs[--w->depth]);
+    }
+    return step == CGROUP_MORE ? CGROUP_END : step;
+}
+
+void cgroup_walk_end(struct cgroup_walk *w)
+{
     while (w->depth > 0)
         (void)closedir(w->dirs[--w->depth]);
-    return code;
-}
-
-enum errc cgroup_folder(struct str root, struct str id, struct buf *out, struct err *reterr)
-{
-    char bytes[PATH_BYTES];
-    struct buf path = BUF_ON(bytes);
-    struct walk w = {.id = id, .path = &path};
-    buf_put(&path, root);
-    bool there = cgroup_has_file(&path, "cgroup.controllers");
-    if (!there) {
-        buf_put(&path, STR("/unified"));
-        there = cgroup_has_file(&path, "cgroup.controllers");
-    }
-    if (buf_failed(&path) || !there)
-        return err_set(reterr, ERR_UNAVAILABLE, "%.*s has no cgroups of version 2", STR_ARG(root));
-    enum errc code = cgroup_is_id(id) ? cgroup_walk(&w) : ERR_NOTFOUND;
-    if (code == ERR_LIMIT)
-        return err_set(reterr, code, "%.*s has too many cgroups", STR_ARG(root));
-    if (code != OK)
-        return err_set(reterr, code, "%.*s has no cgroup of container %.*s", STR_ARG(root),
-                       STR_ARG(id));
-    buf_put(out, buf_str(&path));
-    return buf_failed(out) ? err_set(reterr, buf_fault(out), "no room for the path") : OK;
 }

@@ -38,12 +38,37 @@ enum errc cgroup_process_id(struct str proc, uint32_t pid, struct buf *scratch, 
                             struct err *reterr) _must_use_;
 
 /*
- * Appends the path of the container's cgroup of version 2 to `out`. root: "/sys/fs/cgroup", where
- * version 2 or, beside version 1, its folder "unified" is. Walks at most CGROUP_DEPTH_MAX levels
- * and CGROUP_WALK_MAX folders. ERR_NOTFOUND: there is none; ERR_UNAVAILABLE: this machine has no
- * cgroups of version 2 there; ERR_LIMIT: the walk was too long.
+ * A walk through all cgroups of version 2, in pieces that an event loop can do between other work:
+ * the kernel takes some 50 us for each folder that is read. Reads no folder below a container's
+ * cgroup, and at most CGROUP_DEPTH_MAX levels and CGROUP_WALK_MAX folders. Folders that come or go
+ * meanwhile may be in it or not. The walk must not move in memory.
  */
-#define CGROUP_DEPTH_MAX 10
-#define CGROUP_WALK_MAX  20000
-enum errc cgroup_folder(struct str root, struct str id, struct buf *out, struct err *reterr)
-    _must_use_;
+#define CGROUP_DEPTH_MAX  10
+#define CGROUP_WALK_MAX   20000
+#define CGROUP_PATH_BYTES ((size_t)4096)
+
+enum cgroup_step {
+    CGROUP_CONTAINER, /* a container's cgroup */
+    CGROUP_MORE,      /* as many folders as asked for; the walk goes on */
+    CGROUP_END,       /* there are no more */
+    CGROUP_TOO_MANY,  /* ended: too many folders, or too few descriptors */
+};
+
+struct cgroup_walk {
+    char bytes[CGROUP_PATH_BYTES];
+    struct buf path;                  /* on bytes: of the last folder, or of what was found in it */
+    void *dirs[CGROUP_DEPTH_MAX];     /* DIR: the folders that are open, the root first */
+    size_t lengths[CGROUP_DEPTH_MAX]; /* of their paths */
+    unsigned depth;                   /* how many */
+    unsigned folders;                 /* seen so far */
+};
+
+/* root: "/sys/fs/cgroup", where version 2 or, beside version 1, its folder "unified" is.
+ * ERR_UNAVAILABLE: this machine has no cgroups of version 2 there. */
+enum errc cgroup_walk_begin(struct cgroup_walk *w, struct str root, struct err *reterr) _must_use_;
+
+/* Goes on past at most *most folders, which it counts down, until the next container. *ret_id and
+ * w->path are valid until the next call. */
+enum cgroup_step cgroup_walk_next(struct cgroup_walk *w, unsigned *most, struct str *ret_id);
+
+void cgroup_walk_end(struct cgroup_walk *w); /* at any time; of one that is all zero, too */

@@ -2,6 +2,7 @@
 #include "node/containers.h"
 
 #include "base/limit.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "codec/jread.h"
 #include "node/cgroup.h"
@@ -127,27 +128,40 @@ static struct container_pod *containers_new(const struct pod_view *view,
     return p;
 }
 
-/* Each container belongs to one pod: an ID that is known already stays with its pod. */
-static void containers_list(struct containers *c, struct container_pod *p, size_t n)
+/* The log has the first one only: the status of such a pod may come every second. */
+static void containers_leave_out(struct containers *c, const struct pod_view *view)
+{
+    if (c->left_out++ == 0)
+        log_error("containers of a pod are not known: their limits are not watched, and what they "
+                  "use is not measured",
+                  kv_str("namespace", view->namespace), kv_str("pod", view->name));
+}
+
+/* Each container that runs belongs to one pod: an ID that is known already stays with its pod. */
+static void containers_list(struct containers *c, const struct pod_view *view,
+                            struct container_pod *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct container item = p->items[i];
-        if (c->by_id.n >= CONTAINERS_MAX || map_get(&c->by_id, item.id) != NULL) {
-            c->left_out++;
+        struct container *item = &p->items[p->n];
+        *item = p->items[i];
+        if (!item->running) {
+            p->n++;
             continue;
         }
-        p->items[p->n] = item;
-        if (map_put(&c->by_id, &p->items[p->n]) == OK)
+        if (c->by_id.n < CONTAINERS_MAX && map_get(&c->by_id, item->id) == NULL &&
+            map_put(&c->by_id, item) == OK)
             p->n++;
         else
-            c->left_out++;
+            containers_leave_out(c, view);
     }
 }
 
 static void containers_drop(struct containers *c, struct container_pod *p)
 {
-    for (size_t i = 0; p != NULL && i < p->n; i++)
-        (void)map_del(&c->by_id, p->items[i].id);
+    for (size_t i = 0; p != NULL && i < p->n; i++) {
+        if (p->items[i].running)
+            (void)map_del(&c->by_id, p->items[i].id);
+    }
     mem_free(p);
 }
 
@@ -167,12 +181,12 @@ void containers_set(struct containers *c, const struct pod_view *view, struct st
     struct container_pod *p =
         !read || c->pods.n >= CONTAINERS_PODS_MAX ? NULL : containers_new(view, &l);
     if (p == NULL || map_put(&c->pods, p) != OK) {
-        c->left_out++;
+        containers_leave_out(c, view);
         mem_free(p);
         return;
     }
     p->list = c->list;
-    containers_list(c, p, l.n);
+    containers_list(c, view, p, l.n);
 }
 
 void containers_gone(struct containers *c, struct str uid)

@@ -1,7 +1,8 @@
 /*
  * Which container, by its ID at the container runtime, belongs to which pod: from the status of the
  * node's pods. Containers and init containers (sidecars among them) that run or have run; a
- * container that starts again gets another ID. Ephemeral containers are left out. Pure.
+ * container that starts again gets another ID. Ephemeral containers are left out. Pure but for the
+ * log.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 /* As the roster's pods. The API server limits an object, and so the containers of a pod, by its
  * size only. */
 #define CONTAINERS_PODS_MAX ((size_t)2048)
-#define CONTAINERS_MAX      ((size_t)16384)
+#define CONTAINERS_MAX      ((size_t)16384) /* that run */
 
 struct container_pod;
 
@@ -35,11 +36,11 @@ struct container_pod {
 
 struct containers {
     struct map pods;    /* by UID; owns its objects */
-    struct map by_id;   /* of struct container */
+    struct map by_id;   /* of struct container, those that run */
     struct arena arena; /* for one status */
     uint64_t list;      /* a pod of an older one is gone at `end` */
-    uint64_t left_out;  /* pods and containers, since the start: too many, no memory, or an ID that
-                           another pod has */
+    uint64_t left_out;  /* pods and containers that run, since the start: too many, no memory, or an
+                           ID that another pod has */
 };
 
 void containers_init(struct containers *c, struct map_seed seed);
@@ -51,6 +52,6 @@ void containers_set(struct containers *c, const struct pod_view *view, struct st
 void containers_gone(struct containers *c, struct str uid);
 void containers_end(struct containers *c);
 
-/* Valid until the next set, gone or end; NULL: none. */
+/* Valid until the next set, gone or end; NULL: none that runs. */
 const struct container *containers_find(const struct containers *c, struct str id);
 const struct container_pod *containers_pod(const struct containers *c, struct str uid);

@@ -16,7 +16,7 @@ static struct limit_action limit_step_good(struct limit_state *s, uint64_t now_m
 {
     enum limit_news news = s->missing ? LIMIT_NEWS_BACK : ours ? LIMIT_NEWS_OURS : LIMIT_NEWS_NONE;
     s->enforced = true;
-    s->missing = false;
+    s->missing = s->vanished = false;
     s->seen = true;
     s->absences = 0;
     s->due_ms = now_ms + LIMIT_AGAIN_MS;
@@ -39,7 +39,7 @@ static bool limit_step_is_late(const struct limit_state *s, uint64_t now_ms)
 static struct limit_action limit_step_absent(struct limit_state *s, uint64_t now_ms)
 {
     s->seen = true;
-    s->enforced = false;
+    s->enforced = s->vanished = false;
     s->absences++;
     if (s->missing || s->absences >= LIMIT_TRIES || limit_step_is_late(s, now_ms))
         return limit_step_miss(s);
@@ -53,15 +53,19 @@ static struct limit_action limit_step_unknown(struct limit_state *s, uint64_t no
     return limit_step_wait(s->missing ? LIMIT_POLL_MS : LIMIT_RETRY_MS, LIMIT_NEWS_NONE);
 }
 
+/* The kernel keeps the cgroup of a process: as a rule the container has ended, and its pod's status
+ * will say so. */
 static struct limit_action limit_step_no_group(struct limit_state *s, uint64_t now_ms)
 {
     if (!s->seen)
         return limit_step_unknown(s, now_ms);
-    /* The kernel keeps the cgroup of a process: the container has ended, and its pod's status will
-     * say so. */
+    if (s->enforced)
+        s->due_ms = now_ms;
     s->enforced = false;
-    s->due_ms = now_ms + LIMIT_POLL_MS;
-    return limit_step_wait(LIMIT_POLL_MS, LIMIT_NEWS_NONE);
+    if (!limit_step_is_late(s, now_ms))
+        return limit_step_wait(LIMIT_POLL_MS, LIMIT_NEWS_NONE);
+    s->vanished = s->vanished || !s->missing;
+    return limit_step_miss(s);
 }
 
 static struct limit_action limit_step_lost(struct limit_state *s, uint64_t now_ms)
@@ -79,8 +83,10 @@ static struct limit_action limit_step_start(struct limit_state *s, uint64_t now_
 
 static struct limit_action limit_step_end(struct limit_state *s)
 {
-    *s = (struct limit_state){.missing = s->missing};
-    return (struct limit_action){.what = LIMIT_REST};
+    bool over = s->vanished;
+    *s = (struct limit_state){.missing = s->missing && !over};
+    return (struct limit_action){.what = LIMIT_REST,
+                                 .news = over ? LIMIT_NEWS_ENDED : LIMIT_NEWS_NONE};
 }
 
 struct limit_action limit_step(struct limit_state *s, const struct limit_input *in)

@@ -5,10 +5,12 @@
  *
  *     start -> check -> there, or set by us -> LIMIT_AGAIN_MS later: check -> ...
  *                | still absent: once more, then it is missing; checked again and again
- *                | not known: once more; missing when LIMIT_GRACE_MS late
+ *                | not known, or no cgroup: once more; missing when LIMIT_GRACE_MS late
  *
  * A limit that is missing is so until it reads back, or the pod has ended: a container that starts
- * again does not change that, because it may end and start for ever.
+ * again does not change that, because it may end and start for ever. One exception: of a container
+ * with a good limit the cgroup is not there any more. As a rule it has ended, and its pod's status
+ * says so within LIMIT_GRACE_MS. If the status comes later, it takes the finding back.
  */
 #pragma once
 
@@ -43,6 +45,7 @@ enum limit_news {
     LIMIT_NEWS_OURS,    /* the container ran without its limit until we set it */
     LIMIT_NEWS_MISSING, /* it is missing from now on */
     LIMIT_NEWS_BACK,    /* it was missing, and is there now */
+    LIMIT_NEWS_ENDED,   /* it was missing, because the container had ended */
 };
 
 struct limit_input {
@@ -62,9 +65,11 @@ struct limit_state {
     bool checking;
     bool enforced;     /* the last check was good, and none is overdue */
     bool missing;      /* told by LIMIT_NEWS_MISSING, and not taken back */
+    bool vanished;     /* missing for the one reason that a cgroup with a good limit is away */
     bool seen;         /* its cgroup was there once */
     unsigned absences; /* in a row */
-    uint64_t due_ms;   /* when an answer is due: at the start, or as long as the last one holds */
+    uint64_t due_ms;   /* when an answer is due: at the start, or as long as the last one holds; or
+                          when the cgroup was first found to be away */
 };
 
 struct limit_action limit_step(struct limit_state *s, const struct limit_input *in);

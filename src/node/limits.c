@@ -1,66 +1,36 @@
-/* One `track` for each container and card, with a step machine, a timer and a question to the
- * watch of the GPUs. The timer is the pause before a check, or the time limit of its answer. */
+/* One `held` for each container, with a `track` for each of its cards: a step machine, a timer and
+ * a question to the watch of the GPUs. The checks are in limits_check.c. */
 #include "node/limits.h"
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "node/cgroup.h"
-#include "node/limit_step.h"
+#include "node/limits_state.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #define MESSAGE_BYTES 768
-
-struct track {
-    struct list_link link;
-    struct limits *owner;
-    struct limit_state state;
-    struct gpu_limit_request request;
-    struct timer timer;
-    struct str uid; /* this and the next three: behind the struct, in the same block */
-    struct str namespace;
-    struct str pod;
-    struct str container;
-    char id[CGROUP_ID_BYTES]; /* of the container that runs; empty: none does */
-    uint32_t card;
-    char folder[PATH_MAX]; /* of its cgroup; empty: not found yet */
-    char why[GPU_REASON_BYTES];
-    char fault[GPU_REASON_BYTES * 2]; /* what limits_fault answers */
-};
-
-struct limits {
-    struct limits_settings s;
-    struct list tracks;
-    size_t n;
-    bool on;
-    bool said_ours;       /* the log has that the container runtime sets no limits */
-    struct deferred late; /* a fault has changed: told when no track is in use */
-    struct limits_counts counts;
-};
-
-static void limits_perform(struct track *t, struct limit_action a);
 
 /* ---- news ---- */
 
 static void limits_tell_missing(struct track *t)
 {
-    struct limits *l = t->owner;
+    struct limits *l = t->held->owner;
     char bytes[MESSAGE_BYTES];
     struct buf text = BUF_ON(bytes);
-    const struct event_subject pod = {t->namespace, t->pod, t->uid};
+    const struct event_subject pod = {t->held->namespace, t->held->pod, t->held->uid};
     l->counts.lost++;
     (void)snprintf(t->fault, sizeof(t->fault),
                    "the memory limit of container %.*s of pod %.*s/%.*s does not read back: %s",
-                   STR_ARG(t->container), STR_ARG(t->namespace), STR_ARG(t->pod), t->why);
-    log_warn("a container's memory limit does not read back", kv_str("namespace", t->namespace),
-             kv_str("pod", t->pod), kv_str("container", t->container), kv_uint("card", t->card),
+                   STR_ARG(t->held->name), STR_ARG(t->held->namespace), STR_ARG(t->held->pod),
+                   t->why);
+    log_warn("a container's memory limit does not read back",
+             kv_str("namespace", t->held->namespace), kv_str("pod", t->held->pod),
+             kv_str("container", t->held->name), kv_uint("card", t->card),
              kv_uint("mib", t->request.bytes / MIB), kv_cstr("error", t->why));
     buf_printf(&text,
                "container %.*s runs without its limit of %llu MiB on card %u: %s. The card gets no "
                "more pods until the limit reads back or the pod has ended",
-               STR_ARG(t->container), (unsigned long long)(t->request.bytes / MIB), t->card,
+               STR_ARG(t->held->name), (unsigned long long)(t->request.bytes / MIB), t->card,
                t->why);
     if (l->s.events != NULL)
         events_post(l->s.events, &pod, EVENT_WARNING, STR("GPUMemoryLimitMissing"), buf_str(&text));
@@ -69,17 +39,17 @@ static void limits_tell_missing(struct track *t)
 
 static void limits_tell_ours(struct track *t)
 {
-    struct limits *l = t->owner;
+    struct limits *l = t->held->owner;
     l->counts.ours++;
     if (!l->said_ours)
         log_warn("the container runtime has not set a memory limit; cardpack-node has, but the "
                  "container ran without it for a moment",
-                 kv_str("namespace", t->namespace), kv_str("pod", t->pod),
-                 kv_str("container", t->container), kv_uint("card", t->card),
+                 kv_str("namespace", t->held->namespace), kv_str("pod", t->held->pod),
+                 kv_str("container", t->held->name), kv_uint("card", t->card),
                  kv_uint("mib", t->request.bytes / MIB));
     else
-        log_debug("a memory limit was set late", kv_str("pod", t->pod),
-                  kv_str("container", t->container), kv_uint("card", t->card));
+        log_debug("a memory limit was set late", kv_str("pod", t->held->pod),
+                  kv_str("container", t->held->name), kv_uint("card", t->card));
     l->said_ours = true;
 }
 
@@ -95,99 +65,44 @@ static void limits_tell(struct track *t, enum limit_news news)
         limits_tell_missing(t);
         break;
     case LIMIT_NEWS_BACK:
-        log_info("a container's memory limit reads back again", kv_str("namespace", t->namespace),
-                 kv_str("pod", t->pod), kv_str("container", t->container),
-                 kv_uint("card", t->card));
-        loop_defer(t->owner->s.loop, &t->owner->late);
+        log_info("a container's memory limit reads back again",
+                 kv_str("namespace", t->held->namespace), kv_str("pod", t->held->pod),
+                 kv_str("container", t->held->name), kv_uint("card", t->card));
+        loop_defer(t->held->owner->s.loop, &t->held->owner->late);
+        break;
+    case LIMIT_NEWS_ENDED:
+        log_info("a container whose cgroup was away has ended",
+                 kv_str("namespace", t->held->namespace), kv_str("pod", t->held->pod),
+                 kv_str("container", t->held->name), kv_uint("card", t->card));
+        loop_defer(t->held->owner->s.loop, &t->held->owner->late);
         break;
     }
 }
 
-/* ---- one check ---- */
-
-static void limits_react(struct track *t, enum limit_event event)
-{
-    const struct limit_input in = {.event = event, .now_ms = loop_now_ms(t->owner->s.loop)};
-    limits_perform(t, limit_step(&t->state, &in));
-}
-
-static void limits_on_done(struct gpu_limit_request *r)
-{
-    static const enum limit_event events[] = {
-        [GPU_LIMIT_UNKNOWN] = LIMIT_ON_UNKNOWN,   [GPU_LIMIT_NO_CARD] = LIMIT_ON_LOST,
-        [GPU_LIMIT_NO_GROUP] = LIMIT_ON_NO_GROUP, [GPU_LIMIT_THERE] = LIMIT_ON_THERE,
-        [GPU_LIMIT_SET] = LIMIT_ON_OURS,          [GPU_LIMIT_ABSENT] = LIMIT_ON_ABSENT,
-    };
-    struct track *t = CONTAINER_OF(r, struct track, request);
-    timer_cancel(&t->timer);
-    memcpy(t->why, r->limit.why, sizeof(t->why));
-    if (r->limit.outcome == GPU_LIMIT_NO_GROUP)
-        t->folder[0] = '\0';
-    limits_react(t, events[r->limit.outcome]);
-}
-
-static void limits_on_timer(struct timer *timer)
-{
-    struct track *t = CONTAINER_OF(timer, struct track, timer);
-    bool asked = t->state.checking;
-    if (asked) {
-        gpu_watch_cancel_limit(&t->request);
-        (void)snprintf(t->why, sizeof(t->why), "the driver has not answered for %llu s",
-                       (unsigned long long)(LIMITS_ANSWER_MS / 1000));
-    }
-    limits_react(t, asked ? LIMIT_ON_UNKNOWN : LIMIT_ON_TIMER);
-}
-
-/* The folder is found by a walk, once: it stays where it is as long as the container runs. */
-static enum errc limits_find_folder(struct track *t)
-{
-    struct stat st;
-    struct err e = ERR_INIT;
-    struct buf path = BUF_ON(t->folder);
-    if (t->folder[0] != '\0' && stat(t->folder, &st) == 0)
-        return OK;
-    t->folder[0] = '\0';
-    enum errc code = cgroup_folder(t->owner->s.cgroup_root, str_of(t->id), &path, &e);
-    if (code == OK && buf_cstr(&path) == NULL)
-        code = err_set(&e, ERR_LIMIT, "the path of the cgroup is too long");
-    if (code != OK) {
-        t->folder[0] = '\0';
-        (void)snprintf(t->why, sizeof(t->why), "%.*s", (int)sizeof(t->why) - 1, e.text);
-    }
-    return code;
-}
-
-static void limits_check(struct track *t)
-{
-    struct limits *l = t->owner;
-    const struct gpu_card *card = gpu_watch_find(l->s.gpu, t->card);
-    if (card == NULL || card->missing || card->health == GPU_UNHEALTHY) {
-        limits_react(t, LIMIT_ON_LOST);
-        return;
-    }
-    enum errc code = limits_find_folder(t);
-    if (code != OK) {
-        limits_react(t, code == ERR_NOTFOUND ? LIMIT_ON_NO_GROUP : LIMIT_ON_UNKNOWN);
-        return;
-    }
-    t->request.index = t->card;
-    t->request.cgroup = str_of(t->folder);
-    t->request.on_done = limits_on_done;
-    timer_arm(l->s.loop, &t->timer, LIMITS_ANSWER_MS);
-    gpu_watch_limit(l->s.gpu, &t->request);
-}
+/* ---- steps ---- */
 
 static void limits_perform(struct track *t, struct limit_action a)
 {
     timer_cancel(&t->timer);
     limits_tell(t, a.news);
     if (a.what == LIMIT_WAIT)
-        timer_arm(t->owner->s.loop, &t->timer, a.delay_ms);
+        timer_arm(t->held->owner->s.loop, &t->timer, a.delay_ms);
     else if (a.what == LIMIT_CHECK)
         limits_check(t);
 }
 
-/* ---- tracks ---- */
+void limits_react(struct track *t, enum limit_event event)
+{
+    const struct limit_input in = {.event = event, .now_ms = loop_now_ms(t->held->owner->s.loop)};
+    limits_perform(t, limit_step(&t->state, &in));
+}
+
+static void limits_on_timer(struct timer *timer)
+{
+    limits_react(CONTAINER_OF(timer, struct track, timer), LIMIT_ON_TIMER);
+}
+
+/* ---- containers and tracks ---- */
 
 static void limits_on_late(struct deferred *d)
 {
@@ -197,84 +112,156 @@ static void limits_on_late(struct deferred *d)
 
 static void limits_drop(struct track *t)
 {
+    struct limits *l = t->held->owner;
     if (t->state.missing)
-        loop_defer(t->owner->s.loop, &t->owner->late);
+        loop_defer(l->s.loop, &l->late);
     timer_cancel(&t->timer);
-    gpu_watch_cancel_limit(&t->request);
+    limits_check_cancel(t);
     list_remove(&t->link);
-    t->owner->n--;
+    l->n--;
     mem_free(t);
 }
 
-static struct track *limits_find(struct limits *l, const struct container *c, uint32_t card)
+static void limits_let_go(struct held *h)
 {
-    LIST_FOR_EACH (struct track, t, &l->tracks, link) {
-        if (t->card == card && str_eq(t->uid, c->pod->uid) && str_eq(t->container, c->name))
+    LIST_FOR_EACH (struct track, t, &h->tracks, link)
+        limits_drop(t);
+    list_remove(&h->link);
+    mem_free(h);
+}
+
+static struct held *limits_find(struct limits *l, const struct container *c)
+{
+    LIST_FOR_EACH (struct held, h, &l->held, link) {
+        if (str_eq(h->uid, c->pod->uid) && str_eq(h->name, c->name))
+            return h;
+    }
+    return NULL;
+}
+
+static void limits_leave_out(struct limits *l, const struct container *c)
+{
+    l->counts.left_out++;
+    log_error("a container's memory limit can't be watched", kv_str("pod", c->pod->name),
+              kv_str("container", c->name));
+}
+
+static struct held *limits_hold(struct limits *l, const struct container *c)
+{
+    const struct container_pod *p = c->pod;
+    struct held *h = mem_alloc(sizeof(*h) + p->uid.n + p->namespace.n + p->name.n + c->name.n);
+    if (h == NULL) {
+        limits_leave_out(l, c);
+        return NULL;
+    }
+    char *at = (char *)(h + 1);
+    h->owner = l;
+    h->uid = str_store(&at, p->uid);
+    h->namespace = str_store(&at, p->namespace);
+    h->pod = str_store(&at, p->name);
+    h->name = str_store(&at, c->name);
+    list_init(&h->tracks);
+    list_push_back(&l->held, &h->link);
+    return h;
+}
+
+static struct track *limits_track(struct held *h, uint32_t card)
+{
+    LIST_FOR_EACH (struct track, t, &h->tracks, link) {
+        if (t->card == card)
             return t;
     }
     return NULL;
 }
 
-static struct track *limits_add(struct limits *l, const struct container *c, uint32_t card)
+static struct track *limits_add(struct held *h, const struct container *c, uint32_t card)
 {
-    const struct container_pod *p = c->pod;
-    struct track *t =
-        l->n >= LIMITS_MAX
-            ? NULL
-            : mem_alloc(sizeof(*t) + p->uid.n + p->namespace.n + p->name.n + c->name.n);
+    struct limits *l = h->owner;
+    struct track *t = l->n >= LIMITS_MAX ? NULL : mem_alloc(sizeof(*t));
     if (t == NULL) {
-        l->counts.left_out++;
-        log_error("a container's memory limit can't be watched", kv_str("pod", p->name),
-                  kv_str("container", c->name));
+        limits_leave_out(l, c);
         return NULL;
     }
-    *t = (struct track){.owner = l, .card = card, .timer = {.fire = limits_on_timer}};
-    char *at = (char *)(t + 1);
-    t->uid = str_store(&at, p->uid);
-    t->namespace = str_store(&at, p->namespace);
-    t->pod = str_store(&at, p->name);
-    t->container = str_store(&at, c->name);
-    list_push_back(&l->tracks, &t->link);
+    *t = (struct track){.held = h, .card = card, .timer = {.fire = limits_on_timer}};
+    list_push_back(&h->tracks, &t->link);
     l->n++;
     return t;
 }
 
-static void limits_start(struct track *t, const struct container *c, const struct card_share *s)
+static void limits_set_id(struct held *h, struct str id)
 {
-    bool same = str_eq(str_of(t->id), c->id);
-    if (c->running && same)
+    (void)snprintf(h->id, sizeof(h->id), "%.*s", STR_ARG(id));
+    h->folder[0] = '\0';
+}
+
+static void limits_stop(struct held *h)
+{
+    if (h->id[0] == '\0')
         return;
-    if (!c->running && t->id[0] == '\0')
-        return;
-    gpu_watch_cancel_limit(&t->request);
-    t->folder[0] = '\0';
-    (void)snprintf(t->id, sizeof(t->id), "%.*s", (int)(c->running ? c->id.n : 0), c->id.p);
-    if (__builtin_mul_overflow((uint64_t)s->units, t->owner->s.unit_bytes, &t->request.bytes))
-        t->request.bytes = INT64_MAX;
-    t->request.bytes = t->request.bytes / MIB * MIB; /* as the runtime gets it */
-    limits_react(t, c->running ? LIMIT_ON_START : LIMIT_ON_END);
+    limits_set_id(h, STR(""));
+    LIST_FOR_EACH (struct track, t, &h->tracks, link) {
+        limits_check_cancel(t);
+        limits_react(t, LIMIT_ON_END);
+    }
+}
+
+/* As the container runtime gets it. */
+static uint64_t limits_bytes(const struct limits *l, const struct card_share *s)
+{
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow((uint64_t)s->units, l->s.unit_bytes, &bytes))
+        bytes = INT64_MAX;
+    return bytes / MIB * MIB;
+}
+
+/* A slice needs no watch: it is the limit. */
+static bool limits_is_watched(const struct limits *l, uint32_t card)
+{
+    const struct gpu_card *c = gpu_watch_find(l->s.gpu, card);
+    return c == NULL || !c->mig;
+}
+
+/* Begins anew with another container, another amount or another card. */
+static void limits_start(struct held *h, const struct container *c, const struct card_share *s)
+{
+    uint64_t bytes = limits_bytes(h->owner, s);
+    bool begins = !str_eq(str_of(h->id), c->id);
+    if (begins)
+        limits_set_id(h, c->id);
+    for (uint32_t i = 0; i < s->cards.n; i++) {
+        uint32_t card = s->cards.cards[i];
+        if (!limits_is_watched(h->owner, card))
+            continue;
+        struct track *t = limits_track(h, card);
+        bool same = t != NULL && !begins && t->request.bytes == bytes;
+        t = t == NULL ? limits_add(h, c, card) : t;
+        if (t == NULL || same)
+            continue;
+        limits_check_cancel(t);
+        t->request.bytes = bytes;
+        limits_react(t, LIMIT_ON_START);
+    }
 }
 
 static void limits_look_at(struct limits *l, const struct container *c)
 {
     struct card_share share;
-    if (!l->s.share(l->s.ctx, c, &share) || share.cards.n == 0)
+    struct held *h = limits_find(l, c);
+    bool known = l->s.share(l->s.ctx, c, &share) && share.cards.n > 0;
+    if (h == NULL && c->running && known)
+        h = limits_hold(l, c);
+    if (h == NULL)
         return;
-    LIST_FOR_EACH (struct track, t, &l->tracks, link) {
-        if (str_eq(t->uid, c->pod->uid) && str_eq(t->container, c->name) &&
-            !card_list_has(&share.cards, t->card))
+    LIST_FOR_EACH (struct track, t, &h->tracks, link) {
+        if (known && (!card_list_has(&share.cards, t->card) || !limits_is_watched(l, t->card)))
             limits_drop(t);
     }
-    for (uint32_t i = 0; i < share.cards.n; i++) {
-        const struct gpu_card *card = gpu_watch_find(l->s.gpu, share.cards.cards[i]);
-        struct track *t = limits_find(l, c, share.cards.cards[i]);
-        if (card != NULL && card->mig)
-            continue; /* the slice is the limit */
-        if (t == NULL && c->running)
-            t = limits_add(l, c, share.cards.cards[i]);
-        if (t != NULL)
-            limits_start(t, c, &share);
-    }
+    if (!c->running)
+        limits_stop(h);
+    else if (known)
+        limits_start(h, c, &share);
+    if (list_is_empty(&h->tracks))
+        limits_let_go(h);
 }
 
 void limits_look(struct limits *l, struct str uid)
@@ -284,9 +271,9 @@ void limits_look(struct limits *l, struct str uid)
         return;
     for (size_t i = 0; p != NULL && i < p->n; i++)
         limits_look_at(l, &p->items[i]);
-    LIST_FOR_EACH (struct track, t, &l->tracks, link) {
-        if (p == NULL && str_eq(t->uid, uid))
-            limits_drop(t);
+    LIST_FOR_EACH (struct held, h, &l->held, link) {
+        if (p == NULL && str_eq(h->uid, uid))
+            limits_let_go(h);
     }
 }
 
@@ -295,9 +282,9 @@ void limits_look_all(struct limits *l)
     size_t cursor = 0;
     if (!l->on)
         return;
-    LIST_FOR_EACH (struct track, t, &l->tracks, link) {
-        if (containers_pod(l->s.containers, t->uid) == NULL)
-            limits_drop(t);
+    LIST_FOR_EACH (struct held, h, &l->held, link) {
+        if (containers_pod(l->s.containers, h->uid) == NULL)
+            limits_let_go(h);
     }
     for (const struct container_pod *p = map_next(&l->s.containers->pods, &cursor); p != NULL;
          p = map_next(&l->s.containers->pods, &cursor))
@@ -309,8 +296,8 @@ void limits_enable(struct limits *l, bool on)
     if (l->on == on)
         return;
     l->on = on;
-    LIST_FOR_EACH (struct track, t, &l->tracks, link)
-        limits_drop(t);
+    LIST_FOR_EACH (struct held, h, &l->held, link)
+        limits_let_go(h);
     limits_look_all(l);
 }
 
@@ -318,9 +305,11 @@ void limits_enable(struct limits *l, bool on)
 
 struct str limits_fault(const struct limits *l, uint32_t card)
 {
-    LIST_FOR_EACH (const struct track, t, &l->tracks, link) {
-        if (t->card == card && t->state.missing)
-            return str_of(t->fault);
+    LIST_FOR_EACH (const struct held, h, &l->held, link) {
+        LIST_FOR_EACH (const struct track, t, &h->tracks, link) {
+            if (t->card == card && t->state.missing)
+                return str_of(t->fault);
+        }
     }
     return STR("");
 }
@@ -328,9 +317,11 @@ struct str limits_fault(const struct limits *l, uint32_t card)
 struct limits_counts limits_counts(const struct limits *l)
 {
     struct limits_counts counts = l->counts;
-    LIST_FOR_EACH (const struct track, t, &l->tracks, link) {
-        counts.enforced += t->state.enforced ? 1 : 0;
-        counts.missing += t->state.missing ? 1 : 0;
+    LIST_FOR_EACH (const struct held, h, &l->held, link) {
+        LIST_FOR_EACH (const struct track, t, &h->tracks, link) {
+            counts.enforced += t->state.enforced ? 1 : 0;
+            counts.missing += t->state.missing ? 1 : 0;
+        }
     }
     return counts;
 }
@@ -343,7 +334,8 @@ enum errc limits_new(const struct limits_settings *s, struct limits **ret, struc
     if (l == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the limits");
     *l = (struct limits){.s = *s, .late = {.run = limits_on_late}};
-    list_init(&l->tracks);
+    list_init(&l->held);
+    limits_check_init(l);
     *ret = l;
     return OK;
 }
@@ -352,8 +344,9 @@ struct limits *limits_free(struct limits *l)
 {
     if (l == NULL)
         return NULL;
-    LIST_FOR_EACH (struct track, t, &l->tracks, link)
-        limits_drop(t);
+    LIST_FOR_EACH (struct held, h, &l->held, link)
+        limits_let_go(h);
+    limits_check_done(l);
     deferred_cancel(&l->late);
     mem_free(l);
     return NULL;

@@ -15,8 +15,7 @@
 #include "node/containers.h"
 #include "node/share.h"
 
-#define LIMITS_ANSWER_MS UINT64_C(10000) /* the driver answers within this time, or hangs */
-#define LIMITS_MAX       ((size_t)4096)  /* containers times cards */
+#define LIMITS_MAX ((size_t)4096) /* containers times cards */
 
 struct limits;
 

@@ -1,5 +1,6 @@
 /* Goes round the cards, one question at a time. What a card's last answer has shown stays until
- * its next one. */
+ * its next one; and which pods have their event, until they are gone: a container that starts again
+ * and again has another process each time. */
 #include "node/mps.h"
 
 #include "base/log.h"
@@ -12,15 +13,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MPS_OUTSIDE_MAX 256 /* processes that are kept; more say nothing new */
+#define MPS_OUTSIDE_MAX   256               /* pods on cards that are kept; more say nothing new */
+#define MPS_TELL_PAUSE_MS UINT64_C(3600000) /* between two events about a pod and a card */
 
-/* A process of a container that is no client of MPS. */
+/* A pod that has, or had, a process on the card that is no client of MPS. */
 struct outside {
     uint32_t card;
-    uint32_t pid;
-    char id[CGROUP_ID_BYTES];
+    char uid[EVENT_UID_BYTES + 1];
+    unsigned n;   /* such processes in the card's last answer */
+    unsigned now; /* in the one that is read now */
+    uint64_t told_ms;
     char fault[GPU_REASON_BYTES];
-    bool seen; /* in the answer that is read now */
 };
 
 struct mps {
@@ -74,22 +77,20 @@ bool mps_serves(struct str dir, const struct gpu_card *c, char why[GPU_REASON_BY
 
 /* ---- processes ---- */
 
-static void mps_tell(struct mps *m, struct outside *o, const struct container *c)
+static void mps_tell(struct mps *m, struct outside *o, uint32_t pid, const struct container *c)
 {
     char bytes[512];
     struct buf text = BUF_ON(bytes);
     const struct event_subject pod = {c->pod->namespace, c->pod->name, c->pod->uid};
     m->found++;
-    (void)snprintf(o->fault, sizeof(o->fault),
-                   "process %u of container %.*s of pod %.*s/%.*s uses the card past MPS", o->pid,
-                   STR_ARG(c->name), STR_ARG(c->pod->namespace), STR_ARG(c->pod->name));
+    o->told_ms = loop_now_ms(m->s.loop);
     log_warn("a process uses a card past MPS", kv_str("namespace", c->pod->namespace),
              kv_str("pod", c->pod->name), kv_str("container", c->name), kv_uint("card", o->card),
-             kv_uint("pid", o->pid));
+             kv_uint("pid", pid));
     buf_printf(&text,
                "process %u of container %.*s uses card %u past MPS, which limits it in nothing. "
                "The card gets no more pods until that process has ended",
-               o->pid, STR_ARG(c->name), o->card);
+               pid, STR_ARG(c->name), o->card);
     if (m->s.events != NULL)
         events_post(m->s.events, &pod, EVENT_WARNING, STR("GPUProcessOutsideMPS"), buf_str(&text));
 }
@@ -118,51 +119,62 @@ static const struct container *mps_container(struct mps *m, uint32_t pid)
     return c == NULL || mps_is_server(c) ? NULL : c;
 }
 
-/* Returns whether it is new. */
-static bool mps_note(struct mps *m, uint32_t card, uint32_t pid, const struct container *c)
+/* Of the pod on the card; a new one has no event yet. NULL: there is no room. */
+static struct outside *mps_outside(struct mps *m, uint32_t card, struct str uid)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct outside *o = &m->items[i];
-        if (o->card == card && o->pid == pid && str_eq(str_of(o->id), c->id)) {
-            o->seen = true;
-            return false;
-        }
+        if (m->items[i].card == card && str_eq(str_of(m->items[i].uid), uid))
+            return &m->items[i];
     }
-    if (m->n == MPS_OUTSIDE_MAX)
-        return false;
+    if (m->n == MPS_OUTSIDE_MAX || uid.n > EVENT_UID_BYTES)
+        return NULL;
     struct outside *o = &m->items[m->n++];
-    *o = (struct outside){.card = card, .pid = pid, .seen = true};
-    (void)snprintf(o->id, sizeof(o->id), "%.*s", STR_ARG(c->id));
-    mps_tell(m, o, c);
-    return true;
+    *o = (struct outside){.card = card};
+    (void)snprintf(o->uid, sizeof(o->uid), "%.*s", STR_ARG(uid));
+    return o;
 }
 
-/* Forgets those of the card that the answer does not have. Returns whether there was one. */
+static void mps_note(struct mps *m, uint32_t card, uint32_t pid, const struct container *c)
+{
+    struct outside *o = mps_outside(m, card, c->pod->uid);
+    if (o == NULL || o->now++ > 0 || o->n > 0)
+        return;
+    (void)snprintf(o->fault, sizeof(o->fault),
+                   "container %.*s of pod %.*s/%.*s uses the card past MPS", STR_ARG(c->name),
+                   STR_ARG(c->pod->namespace), STR_ARG(c->pod->name));
+    if (o->told_ms == 0 || loop_now_ms(m->s.loop) - o->told_ms >= MPS_TELL_PAUSE_MS)
+        mps_tell(m, o, pid, c);
+}
+
+/* The answer of the card is read. Returns whether a pod has begun or stopped to use it so. */
 static bool mps_sweep(struct mps *m, uint32_t card)
 {
     size_t kept = 0;
+    bool changed = false;
     for (size_t i = 0; i < m->n; i++) {
-        if (m->items[i].card != card || m->items[i].seen)
-            m->items[kept++] = m->items[i];
+        struct outside *o = &m->items[i];
+        if (o->card == card) {
+            changed = changed || (o->n > 0) != (o->now > 0);
+            o->n = o->now;
+        }
+        if (o->n > 0 || containers_pod(m->s.containers, str_of(o->uid)) != NULL)
+            m->items[kept++] = *o;
     }
-    bool fewer = kept < m->n;
     m->n = kept;
-    return fewer;
+    return changed;
 }
 
 static void mps_read(struct mps *m, const struct gpu_usage_request *r)
 {
-    bool changed = false;
     for (size_t i = 0; i < m->n; i++)
-        m->items[i].seen = false;
+        m->items[i].now = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct container *c =
             r->processes[i].mps ? NULL : mps_container(m, r->processes[i].pid);
         if (c != NULL)
-            changed = mps_note(m, r->index, r->processes[i].pid, c) || changed;
+            mps_note(m, r->base.index, r->processes[i].pid, c);
     }
-    changed = mps_sweep(m, r->index) || changed;
-    if (changed)
+    if (mps_sweep(m, r->base.index))
         m->s.changed(m->s.ctx);
 }
 
@@ -179,7 +191,7 @@ static void mps_ask(struct mps *m)
         timer_arm(m->s.loop, &m->timer, MPS_LOOK_MS);
         return;
     }
-    m->request.index = cards[m->at++].index;
+    m->request.base.index = cards[m->at++].index;
     gpu_watch_usage(m->s.gpu, &m->request);
 }
 
@@ -187,11 +199,11 @@ static void mps_on_done(struct gpu_usage_request *r)
 {
     struct mps *m = CONTAINER_OF(r, struct mps, request);
     bool known = r->mps_known && !r->cut;
-    if (r->result == OK && m->blind[r->index] == known) {
-        m->blind[r->index] = !known;
+    if (r->base.result == OK && m->blind[r->base.index] == known) {
+        m->blind[r->base.index] = !known;
         m->s.changed(m->s.ctx);
     }
-    if (m->on && r->result == OK && known)
+    if (m->on && r->base.result == OK && known)
         mps_read(m, r);
     mps_ask(m);
 }
@@ -210,7 +222,7 @@ void mps_enable(struct mps *m, bool on)
     m->at = 0;
     memset(m->blind, 0, sizeof(m->blind));
     timer_cancel(&m->timer);
-    gpu_watch_cancel(&m->request);
+    gpu_watch_cancel(&m->request.base);
     if (on)
         timer_arm(m->s.loop, &m->timer, 1);
 }
@@ -220,7 +232,7 @@ void mps_enable(struct mps *m, bool on)
 struct str mps_fault(const struct mps *m, uint32_t card)
 {
     for (size_t i = 0; i < m->n; i++) {
-        if (m->items[i].card == card)
+        if (m->items[i].card == card && m->items[i].n > 0)
             return str_of(m->items[i].fault);
     }
     return m->blind[card] ? STR("MPS: NVML does not tell which processes are its clients")
@@ -229,7 +241,10 @@ struct str mps_fault(const struct mps *m, uint32_t card)
 
 struct mps_counts mps_counts(const struct mps *m)
 {
-    return (struct mps_counts){.outside = m->n, .found = m->found};
+    struct mps_counts counts = {.found = m->found};
+    for (size_t i = 0; i < m->n; i++)
+        counts.outside += m->items[i].n;
+    return counts;
 }
 
 enum errc mps_new(const struct mps_settings *s, struct mps **ret, struct err *reterr)
@@ -249,7 +264,7 @@ struct mps *mps_free(struct mps *m)
     if (m == NULL)
         return NULL;
     timer_cancel(&m->timer);
-    gpu_watch_cancel(&m->request);
+    gpu_watch_cancel(&m->request.base);
     buf_done(&m->scratch);
     mem_free(m);
     return NULL;

@@ -23,7 +23,7 @@ struct mps;
 
 struct mps_counts {
     uint64_t outside; /* processes now */
-    uint64_t found;   /* since the start */
+    uint64_t found;   /* since the start: events */
 };
 
 /* Borrowed until mps_free. */
@@ -43,7 +43,7 @@ struct mps *mps_free(struct mps *m); /* before the gpu_watch; returns NULL */
 /* Whether processes are to be clients of MPS; without, none is looked at. */
 void mps_enable(struct mps *m, bool on);
 
-/* Which process of a container uses the card past MPS, in words, valid until the loop's next turn;
- * empty: none is known. */
+/* Which container has a process that uses the card past MPS, in words, valid until the loop's next
+ * turn; empty: none is known. */
 struct str mps_fault(const struct mps *m, uint32_t card);
 struct mps_counts mps_counts(const struct mps *m);

@@ -92,7 +92,7 @@ static void node_on_cards(void *ctx)
     /* A card that has recovered is first offered, then announced; one that is unhealthy now is
      * first announced: see announce_has_told. */
     node_offer(n, cards, n_cards);
-    announce_cards(n->announce, cards, n_cards, n->enforce.label);
+    announce_cards(n->announce, cards, n_cards, n->enforce.label, n->late);
     node_offer(n, cards, n_cards);
 }
 

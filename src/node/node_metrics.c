@@ -146,6 +146,9 @@ static void node_metrics_cluster(struct expo *x, const struct node *n)
                      "1 if a complete list of the node's pods has arrived.", pods_synced(n->pods));
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_pods_unreadable_total",
                      "Pods that could not be read.", pods_unreadable(n->pods));
+    node_metrics_one(x, EXPO_COUNTER, "cardpack_node_containers_left_out_total",
+                     "Pods and running containers that are not known: no memory, or too many.",
+                     n->containers.left_out);
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_events_lost_total",
                      "Events that the API server did not take.",
                      n->event_counts.lost + n->event_counts.dropped);

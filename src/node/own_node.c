@@ -21,6 +21,19 @@ struct own_node {
     bool seen;
 };
 
+static void own_node_read_annotations(struct jread *r, struct own_node_view *v)
+{
+    struct str name;
+    jread_object (r, name) {
+        if (str_eq(name, CARDPACK_ANNOTATION_CARDS))
+            v->cards = jread_str(r);
+        else if (str_eq(name, CARDPACK_ANNOTATION_LATE))
+            v->late = jread_str(r);
+        else
+            jread_skip(r);
+    }
+}
+
 static void own_node_read_metadata(struct jread *r, struct own_node_view *v)
 {
     struct str key;
@@ -31,7 +44,7 @@ static void own_node_read_metadata(struct jread *r, struct own_node_view *v)
             continue;
         }
         if (str_eq(key, STR("annotations"))) {
-            v->cards = jread_member(r, CARDPACK_ANNOTATION_CARDS);
+            own_node_read_annotations(r, v);
             continue;
         }
         if (!str_eq(key, STR("labels"))) {

@@ -11,6 +11,7 @@ struct own_node_view {
     uint64_t version;             /* resourceVersion; 0: not a number */
     struct str cards;             /* annotation cardpack.io/cards, as it is */
     struct str isolation;         /* label cardpack.io/isolation */
+    struct str late;              /* annotation cardpack.io/late-binding */
     struct str count;             /* aliyun.com/gpu-count in capacity */
     struct str count_allocatable; /* in allocatable */
     struct str mem;               /* aliyun.com/gpu-mem in capacity; the kubelet writes it */

@@ -112,7 +112,7 @@ static void usage_meter_ask(struct usage_meter *m)
         usage_meter_end(m);
         return;
     }
-    m->ask.index = c->index;
+    m->ask.base.index = c->index;
     m->next = c->index + 1;
     gpu_watch_usage(m->s.gpu, &m->ask);
 }
@@ -133,9 +133,13 @@ static void usage_meter_count(struct usage_meter *m, const struct nvml_process *
         return;
     }
     m->found++;
-    const struct container *c = id.p == NULL ? NULL : containers_find(m->s.containers, id);
-    if (c == NULL)
+    if (id.p == NULL)
         return;
+    const struct container *c = containers_find(m->s.containers, id);
+    if (c == NULL) { /* its pod's status may not have it yet */
+        usage_tally_miss(&m->tally);
+        return;
+    }
     const struct usage_owner pod = {c->pod->uid, c->pod->namespace, c->pod->name};
     usage_tally_process(&m->tally, &pod, p->bytes);
 }
@@ -174,18 +178,19 @@ static bool usage_meter_keep(struct usage_meter *m, const struct gpu_usage_reque
 static void usage_meter_on_done(struct gpu_usage_request *r)
 {
     struct usage_meter *m = CONTAINER_OF(r, struct usage_meter, ask);
-    const struct gpu_card *c = gpu_watch_find(m->s.gpu, r->index);
+    const struct gpu_card *c = gpu_watch_find(m->s.gpu, r->base.index);
     m->reading = (struct usage_reading){r->used_bytes, r->total_bytes, r->busy_percent};
-    if (c != NULL && r->result == OK && !r->cut && usage_meter_keep(m, r) &&
-        usage_tally_begin(&m->tally, r->index, c->uuid) == OK) {
+    if (c != NULL && r->base.result == OK && !r->cut && usage_meter_keep(m, r) &&
+        usage_tally_begin(&m->tally, r->base.index, c->uuid) == OK) {
         usage_meter_go_on(m);
         return;
     }
     m->counts.failures++;
-    log_debug("what pods use of a card can't be read", kv_uint("card", r->index),
-              kv_cstr("why", r->cut ? "too many processes" : r->why));
+    log_debug("what pods use of a card can't be read", kv_uint("card", r->base.index),
+              kv_cstr("why", r->cut ? "too many processes" : r->base.why));
     if (c != NULL)
-        usage_tally_fail(&m->tally, r->index, c->uuid, r->result == OK ? &m->reading : NULL);
+        usage_tally_fail(&m->tally, r->base.index, c->uuid,
+                         r->base.result == OK ? &m->reading : NULL);
     usage_meter_ask(m);
 }
 
@@ -274,7 +279,7 @@ struct usage_meter *usage_meter_free(struct usage_meter *m)
         return NULL;
     timer_cancel(&m->tick);
     timer_cancel(&m->turn);
-    gpu_watch_cancel(&m->ask);
+    gpu_watch_cancel(&m->ask.base);
     m->post = usage_post_free(m->post);
     usage_tally_done(&m->tally);
     buf_done(&m->scratch);

@@ -94,7 +94,7 @@ void usage_tally_round_end(struct usage_tally *t);
 enum errc usage_tally_begin(struct usage_tally *t, uint32_t index, struct str uuid) _must_use_;
 /* A process of the pod; bytes: NVML_BYTES_UNKNOWN. */
 void usage_tally_process(struct usage_tally *t, const struct usage_owner *pod, uint64_t bytes);
-/* A process that was not found: it may be any pod's. */
+/* A process that was not found, or in a container that is not known: it may be any pod's. */
 void usage_tally_miss(struct usage_tally *t);
 /* After all processes of the sample. 0: the pod has a share of another card only; that matters if
  * it has a process here. */

@@ -176,9 +176,22 @@ enum errc sim_nodes_index(struct map *ret, struct sim_node *nodes, uint32_t n, s
     return OK;
 }
 
+static void workload_measure_shapes(struct sim_workload *w, int64_t largest)
+{
+    struct node n = {.largest = largest};
+    for (uint32_t i = 0; i < w->n_shapes; i++) {
+        struct sim_shape *s = &w->shapes[i];
+        if (request_fixed(&s->request))
+            continue;
+        s->mem = fit_cost(&n, &s->request);
+        s->card_mem = s->mem / request_cards(&s->request);
+    }
+}
+
 enum errc sim_workload_measure(struct sim_workload *w, struct err *reterr)
 {
     struct intern_table table;
+    int64_t largest = 0;
     enum errc code = OK;
     intern_init(&table, workload_seed);
     w->capacity = 0;
@@ -188,9 +201,12 @@ enum errc sim_workload_measure(struct sim_workload *w, struct err *reterr)
             code = err_set(reterr, ERR_NOMEM, "out of memory");
         else if (s->fault == NODE_OK)
             w->capacity += s->total;
+        for (uint32_t k = 0; s != NULL && k < s->n_cards; k++)
+            largest = MAX_OF(largest, s->cards[k].total);
         node_sizes_give(&table, s);
     }
     intern_done(&table);
+    workload_measure_shapes(w, largest);
     if (code == OK && w->capacity == 0)
         code = err_set(reterr, ERR_RANGE, "no node has cards that are shared");
     return code;

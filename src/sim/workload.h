@@ -18,7 +18,7 @@ struct sim_node {
 struct sim_shape {
     struct pod_view view; /* without a name, a UID or a node */
     struct request request;
-    int64_t mem;      /* card memory of all its cards together */
+    int64_t mem;      /* card memory of all its cards together: see sim_workload_measure */
     int64_t card_mem; /* of one card */
 };
 
@@ -33,7 +33,7 @@ struct sim_workload {
     struct str name;
     const struct sim_node *nodes;
     uint32_t n_nodes;
-    const struct sim_shape *shapes;
+    struct sim_shape *shapes;
     uint32_t n_shapes;
     const uint32_t *pods; /* the shape of each, in the order of arrival */
     uint32_t n_pods;
@@ -74,5 +74,7 @@ struct node_view sim_node_keep(const struct node_view *view, struct arena *a);
 enum errc sim_nodes_index(struct map *ret, struct sim_node *nodes, uint32_t n, struct err *reterr)
     _must_use_;
 
-/* The capacity of all nodes, as the cache reads their views. ERR_RANGE: no node has cards. */
+/* Computes the capacity of all nodes, as the cache reads their views; and for shapes that are
+ * there, whose memory depends on the card, as a whole card's does, their memory on the largest
+ * card. ERR_RANGE: no node has cards. */
 enum errc sim_workload_measure(struct sim_workload *w, struct err *reterr) _must_use_;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "core/fit.h"
+#include "core/plan.h"
 #include "sim/limit.h"
 
 /* ---- nodes ---- */
@@ -63,11 +64,12 @@ static enum errc world_make_room(struct world *w, struct err *e)
 {
     const struct sim_workload *all = w->settings.workload;
     size_t memos = (size_t)all->n_shapes * all->n_nodes;
+    bool remembers = memos > 0 && memos <= LIMIT_SIM_MEMO_BYTES / sizeof(*w->memos);
     w->places = mem_alloc(all->n_nodes * sizeof(*w->places));
     w->place_of = mem_alloc(all->n_nodes * sizeof(*w->place_of));
-    if (memos > 0 && memos <= LIMIT_SIM_MEMO_BYTES / sizeof(*w->memos))
-        w->memos = mem_alloc(memos * sizeof(*w->memos));
-    return w->places == NULL || w->place_of == NULL ? err_set(e, ERR_NOMEM, "out of memory") : OK;
+    w->memos = remembers ? mem_alloc(memos * sizeof(*w->memos)) : NULL;
+    bool lacks = w->places == NULL || w->place_of == NULL || (remembers && w->memos == NULL);
+    return lacks ? err_set(e, ERR_NOMEM, "out of memory") : OK;
 }
 
 /* ---- CPU and memory ---- */
@@ -201,7 +203,7 @@ static uint64_t world_judge(struct world *w, const struct world_place *p,
 {
     if (!world_has(p->left, s->request.host))
         return SCORE_NONE;
-    if (request_wants(r) && !fit_simply(p->node, r) && fit_node(p->node, r) != VERDICT_FITS)
+    if (request_wants(r) && !fit_simply(p->node, r) && plan_evaluate(p->node, r) != VERDICT_FITS)
         return SCORE_NONE;
     return sim_policy_score(w->settings.policy, p->node, p->left, s, &w->score);
 }
@@ -390,7 +392,7 @@ enum verdict world_refusal(const struct world *w, uint32_t shape, uint32_t place
     request_load(&r, &w->settings.workload->shapes[shape].request);
     cache_resolve(&w->cache, STR("?"), &r);
     *ret_host = !world_has(p->left, r.host);
-    return fit_node(p->node, &r);
+    return plan_evaluate(p->node, &r);
 }
 
 int64_t world_broken(const struct world *w)

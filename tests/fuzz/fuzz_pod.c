@@ -160,24 +160,18 @@ static int64_t pod_amount(const json_t *spec, const struct kind *kind)
 }
 
 /* A number, of which jansson does not keep the text. */
-static bool has_odd_amounts(const json_t *json)
+static bool has_odd_amounts(json_t *json)
 {
-    const char *key;
-    json_t *value;
-    size_t i;
-    bool odd = false;
-    if (json_is_number(json_object_get(json, "cpu")) ||
-        json_is_number(json_object_get(json, "memory")))
-        return true;
-    if (json_is_object(json)) {
-        json_object_foreach((json_t *)(uintptr_t)json, key, value) odd =
-            odd || has_odd_amounts(value);
-    }
-    json_array_foreach(json, i, value) odd = odd || has_odd_amounts(value);
+    bool odd = json_is_number(json_object_get(json, "cpu")) ||
+               json_is_number(json_object_get(json, "memory"));
+    for (void *at = json_object_iter(json); at != NULL; at = json_object_iter_next(json, at))
+        odd = odd || has_odd_amounts(json_object_iter_value(at));
+    for (size_t i = 0; i < json_array_size(json); i++)
+        odd = odd || has_odd_amounts(json_array_get(json, i));
     return odd;
 }
 
-static void same_host(const struct pod_view *pod, const json_t *spec)
+static void same_host(const struct pod_view *pod, json_t *spec)
 {
     static const struct kind cpu = {"cpu", quantity_parse_milli, HOST_CPU_MAX};
     static const struct kind memory = {"memory", quantity_parse, HOST_MEMORY_MAX};
@@ -190,7 +184,7 @@ static void same_host(const struct pod_view *pod, const json_t *spec)
 static void compare(const struct pod_view *pod, const json_t *json)
 {
     const json_t *metadata = json_object_get(json, "metadata");
-    const json_t *spec = json_object_get(json, "spec");
+    json_t *spec = json_object_get(json, "spec");
     const json_t *annotations = json_object_get(metadata, "annotations");
     same_text(pod->uid, json_object_get(metadata, "uid"));
     same_text(pod->name, json_object_get(metadata, "name"));

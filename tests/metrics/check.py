@@ -182,9 +182,17 @@ def expressions() -> list[tuple[str, str]]:
     return found
 
 
+def node_metrics() -> set[str]:
+    """Those of cardpack-node, which does not run here: by its source."""
+    return {n for path in sorted((ROOT / "src/node").glob("*metrics.c"))
+            for n in re.findall(r'"(cardpack_node_\w+)"', path.read_text())}  # fmt: skip
+
+
 def check_expressions(prometheus: Prometheus) -> None:
     """Each query runs, and names only existing metrics."""
-    names = prometheus.names()
+    doc = set(re.findall(r"\bcardpack_node_\w+", (ROOT / "docs/node.md").read_text()))
+    check("docs: node.md has the metrics of cardpack-node", sorted(doc ^ node_metrics()))
+    names = prometheus.names() | node_metrics()
     for where, expression in expressions():
         filled = expression.replace("$__rate_interval", "1m").replace("$job", ".+").replace("$node", ".+")
         try:

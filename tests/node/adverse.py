@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -311,9 +313,79 @@ def check_many_devices(w: World) -> None:
     assert w.admit("more", 1).status != 0
 
 
+@contextmanager
+def mps_daemons(w: World, cards: int) -> Iterator[str]:
+    """Control daemons of MPS that accept connections: the flag that names their folder."""
+    sockets = []
+    for i in range(cards):
+        path = w.folder / "mps" / f"GPU-{i}" / "control"
+        path.parent.mkdir(parents=True)
+        sockets.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        sockets[-1].bind(str(path))
+        sockets[-1].listen(64)
+    try:
+        yield f"--mps-dir={w.folder}/mps"
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def check_mps_clients(w: World) -> None:
+    """The server of MPS of a card has 48 clients: the 49th container is refused, and another card has room."""
+    cards = CARDS.replace("mib=16384", "mib=65536 compute-mode=3")
+    with mps_daemons(w, 2) as flag:
+        node = w.start(cards, 64, "--isolation=mps", flag)
+        wait("MPS", lambda: node.metric('cardpack_node_isolation{kind="mps"}') == "1")
+        for i in range(48):
+            w.cluster.put(pod(f"p{i}", "0", 1))
+            answer = w.admit(f"p{i}", 1, card=0)
+            assert answer.status == 0, (i, answer, w.log())
+        assert "CUDA_MPS_PIPE_DIRECTORY" in answer.env, answer.env
+        w.cluster.put(pod("more", "0", 1))
+        answer = w.admit("more", 1, card=0)
+        assert answer.status != 0 and "card 0 has 48 containers" in answer.text, answer
+        w.cluster.remove("more")
+        w.cluster.put(pod("beside", "1", 2))  # of another size: the watch may not have shown that end yet
+        assert w.admit("beside", 2, card=1).status == 0, w.log()
+        w.cluster.remove("p7")
+        w.kubelet.entries[:] = [e for e in w.kubelet.entries if e["PodUID"] != "p7"]  # type: ignore[union-attr]
+        w.kubelet.write()  # type: ignore[union-attr]
+        w.cluster.put(pod("next", "0", 3))
+        assert w.admit("next", 3, card=0).status == 0, w.log()
+
+
+def check_owed_list(w: World) -> None:
+    """MPS begins while the pods are being listed: those that were listed before are looked at, too."""
+    cards = CARDS.replace("mib=16384", "mib=16384 compute-mode=3")
+    hold = w.cluster.hold = threading.Event()
+    overriding = pod("first", "0", 1)
+    overriding["spec"]["containers"][0]["env"] = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]
+    w.cluster.put(overriding)
+    for uid in ("one", "twin", "last"):
+        p = pod(uid, "1", 1)
+        p["status"]["containerStatuses"] = [
+            {"name": "c", "containerID": "containerd://" + "7" * 64, "state": {"running": {}}}]  # fmt: skip
+        w.cluster.put(p)
+    with mps_daemons(w, 2) as flag:
+        node = w.start(cards, 16, flag)
+        wait("the list after the registration", lambda: node.line("registered with the kubelet"))
+        # in each list the twin of an ID is left out: then all pods but the last one have been read
+        left_out = "cardpack_node_containers_left_out_total"
+        wait("all but one", lambda: 0 < w.cluster.held == int(node.metric(left_out)))
+        with w.cluster.changed:
+            w.cluster.node["metadata"].setdefault("labels", {})["cardpack.io/mps"] = "true"
+            w.cluster.touch()
+        wait("MPS", lambda: node.metric('cardpack_node_isolation{kind="mps"}') == "1")
+        assert node.metric("cardpack_node_pods_synced") == "0"
+        w.cluster.hold = None
+        hold.set()
+        wait("the pod that overrides", lambda: node.metric("cardpack_node_overriding_pods") == "1")
+        assert node.line("a pod overrides a variable of its limits")["pod"] == "first"
+
+
 CHECKS: tuple[Callable[[World], None], ...] = (
     check_annotations, check_claims, check_vacated, check_names, check_checkpoint, check_sockets, check_state,
-    check_reuse, check_many_devices,
+    check_reuse, check_many_devices, check_mps_clients, check_owed_list,
 )  # fmt: skip
 
 

@@ -92,6 +92,26 @@ def check_away(node: Node, c: Cluster) -> None:
     wait("all but the kubelet again", lambda: node.get("/readyz") == NO_KUBELET)
 
 
+def check_late_binding(node: Node, c: Cluster) -> None:
+    """A kubelet and a runtime with CDI: the node says that its containers get their cards late."""
+
+    def runs(kubelet: str, runtime: str) -> None:
+        with c.changed:
+            c.node["status"]["nodeInfo"] = {"kubeletVersion": kubelet, "containerRuntimeVersion": runtime}
+            c.touch()
+
+    def says() -> str:
+        return str(c.node["metadata"]["annotations"].get("cardpack.io/late-binding", ""))
+
+    assert says() == "", c.node
+    runs("v1.36.3", "containerd://2.0.1")
+    wait("late binding", lambda: says() == "true")
+    assert node.metric("cardpack_node_late_binding") == "1"
+    runs("v1.36.3", "containerd://1.7.2")
+    wait("no late binding", lambda: says() == "")
+    assert node.metric("cardpack_node_late_binding") == "0"
+
+
 def check_end(node: Node, c: Cluster) -> None:
     """SIGTERM ends it in order, and leaves what was announced."""
     node.process.send_signal(signal.SIGTERM)
@@ -110,7 +130,7 @@ def main() -> int:
             program, double, Path(folder), server, TWO,
             "--log-level=debug", "--usage-interval=1s", "--usage-write=1s",
         )  # fmt: skip
-        checks = (check_announced, check_usage, check_health, check_away, check_end)
+        checks = (check_announced, check_usage, check_health, check_away, check_late_binding, check_end)
         try:
             print(f"1..{len(checks)}")
             for n, check in enumerate(checks, 1):

@@ -44,6 +44,8 @@ class Cluster:
         self.events: list[dict] = []
         self.order: list[str] = []  # what was written
         self.away = False
+        self.hold: threading.Event | None = None  # a list of pods stops before its last one until then
+        self.held = 0  # lists that did
 
     def touch(self) -> None:
         """The node has changed; the caller has the lock."""
@@ -107,13 +109,20 @@ class Handler(BaseHTTPRequestHandler):
         except ConnectionError:
             pass
 
-    def answer(self, status: int, body: dict) -> None:
-        """A whole answer."""
+    def answer(self, status: int, body: dict, hold: threading.Event | None = None) -> None:
+        """A whole answer; with `hold`, the last item of its list comes after that."""
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
+        if hold is not None:
+            at = data.rindex(json.dumps(body["items"][-1]).encode())
+            self.wfile.write(data[:at])
+            self.wfile.flush()
+            self.cluster.held += 1
+            hold.wait()
+            data = data[at:]
         self.wfile.write(data)
 
     def body(self) -> dict:
@@ -135,7 +144,8 @@ class Handler(BaseHTTPRequestHandler):
                 items = json.loads(json.dumps([c.node] if nodes else list(c.pods.values())))
                 meta = {"resourceVersion": str(c.version)}
             kind = "NodeList" if nodes else "PodList"
-            self.answer(200, {"kind": kind, "metadata": meta, "items": items})
+            hold = None if nodes else c.hold
+            self.answer(200, {"kind": kind, "metadata": meta, "items": items}, hold)
             return
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -228,7 +238,7 @@ class Handler(BaseHTTPRequestHandler):
         with c.changed:
             if c.away:
                 return self.refuse(503)
-            if self.path == "/api/v1/namespaces/default/events":
+            if self.path in ("/api/v1/namespaces/default/events", "/api/v1/namespaces/ns/events"):
                 c.events.append(body)
             elif body["metadata"]["name"].startswith("cardpack-usage-"):
                 assert USAGE_PATH == f"{self.path}/{body['metadata']['name']}", body

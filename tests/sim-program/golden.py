@@ -61,7 +61,7 @@ def processes(program: str, folder: Path) -> str:
 
 def main() -> int:
     """See the top of this file."""
-    program, folder = sys.argv[1], Path(sys.argv[2])
+    program, folder = str(Path(sys.argv[1]).resolve()), Path(sys.argv[2])
     update = "--update" in sys.argv[3:]
     cases = sorted((folder / "golden").glob("*.cmd"))
     failed = 0

@@ -48,7 +48,7 @@ void node_size(struct node_object *n)
     if (kind(KIND_TABLES) && draw(world.set.alike ? 12 : 2) == 0)
         make_table(n);
     n->allocatable = n->mem;
-    n->memory = n->count % 2 == 0 ? n->mem << 30 : 0;
+    n->memory = n->count % 2 == 0 ? n->mem * ((int64_t)1 << 30) : 0;
     n->exclusive = kind(KIND_EXCLUSIVE) ? 4 : -1;
     if (kind(KIND_SELECTS) || kind(KIND_QUOTAS))
         n->model = (int8_t)draw(MODELS);

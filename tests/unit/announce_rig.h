@@ -227,7 +227,7 @@ static inline void cards(enum gpu_level first, enum gpu_level second)
          .model = STR("NVIDIA A100"),
          .profile = STR("1g.5gb")},
     };
-    announce_cards(t.announce, list, COUNT_OF(list), ISOLATION_NONE);
+    announce_cards(t.announce, list, COUNT_OF(list), ISOLATION_NONE, false);
 }
 
 /* The watch shows the node as it is now. */

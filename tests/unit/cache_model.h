@@ -208,26 +208,6 @@ static inline int64_t m_free(const struct model *m, int node, int card)
     return m_usable(m, node, card) ? MAX_OF(left, 0) : 0;
 }
 
-static inline struct host m_host_used(const struct model *m, int node)
-{
-    struct host sum = {0};
-    for (int i = 0; i < M_PODS; i++) {
-        const struct m_pod *p = &m->pods[i];
-        if (m_holds(p) && p->node == node)
-            host_charge(&sum, p->ask.host, 1);
-        if (p->other && p->other_node == node)
-            host_charge(&sum, p->other_host, 1);
-    }
-    return sum;
-}
-
-/* What is left of a size, if it is known. */
-static inline int64_t m_left(const struct model *m, int node, int64_t size, int64_t used)
-{
-    return !m->nodes[node].size.present || size < 0 ? HOST_UNKNOWN
-                                                    : MAX_OF(size - used, (int64_t)0);
-}
-
 /* Whether the cache must still know the name. */
 static inline bool m_node_known(const struct model *m, int node)
 {

@@ -283,7 +283,7 @@ START_TEST(no_card_at_all)
 {
     cards(GPU_HEALTHY, GPU_UNHEALTHY);
     pass(0);
-    announce_cards(t.announce, NULL, 0, ISOLATION_NONE);
+    announce_cards(t.announce, NULL, 0, ISOLATION_NONE, true);
     pass(0);
     node_has("(none)", "(none)", "(none)");
     ck_assert_str_eq(map_has(), "");
@@ -298,11 +298,44 @@ END_TEST
 START_TEST(isolation_changes)
 {
     const struct announce_card one = {.index = 1, .units = 3, .numa = -1, .uuid = STR("GPU-c")};
-    announce_cards(t.announce, &one, 1, ISOLATION_NONE);
+    announce_cards(t.announce, &one, 1, ISOLATION_NONE, false);
     pass(0);
-    announce_cards(t.announce, &one, 1, ISOLATION_DRIVER_LIMITS);
+    announce_cards(t.announce, &one, 1, ISOLATION_DRIVER_LIMITS, false);
     pass(0);
     node_has("1", "[{\"index\":1,\"memory\":3,\"uuid\":\"GPU-c\"}]", "driver-limits");
+}
+
+END_TEST
+
+/* cardpack does not guard such a node against swaps, so it must say so as long as it is true, and
+ * no longer. */
+START_TEST(late_binding_changes)
+{
+    static const bool turns[] = {false, true, true, false, true};
+    const struct announce_card one = {.index = 1, .units = 3, .numa = -1, .uuid = STR("GPU-c")};
+    for (size_t i = 0; i < COUNT_OF(turns); i++) {
+        unsigned patches = t.node_patches;
+        announce_cards(t.announce, &one, 1, ISOLATION_NONE, turns[i]);
+        pass(0);
+        ck_assert_str_eq(at(t.node, "metadata", "annotations", "cardpack.io/late-binding"),
+                         turns[i] ? "true" : "(none)");
+        ck_assert_uint_eq(t.node_patches - patches, i == 0 || turns[i] != turns[i - 1] ? 1 : 0);
+    }
+    /* another program takes it away, or a user claims it */
+    json_object_del(json_object_get(json_object_get(t.node, "metadata"), "annotations"),
+                    "cardpack.io/late-binding");
+    touch_node();
+    watch();
+    pass(3000);
+    ck_assert_str_eq(at(t.node, "metadata", "annotations", "cardpack.io/late-binding"), "true");
+    announce_cards(t.announce, &one, 1, ISOLATION_NONE, false);
+    pass(0);
+    json_object_set_new(json_object_get(json_object_get(t.node, "metadata"), "annotations"),
+                        "cardpack.io/late-binding", json_string("true"));
+    touch_node();
+    watch();
+    pass(60000);
+    ck_assert_str_eq(at(t.node, "metadata", "annotations", "cardpack.io/late-binding"), "(none)");
 }
 
 END_TEST
@@ -360,6 +393,7 @@ int main(void)
     tcase_add_test(c, an_api_server_that_drops_it);
     tcase_add_test(c, no_card_at_all);
     tcase_add_test(c, isolation_changes);
+    tcase_add_test(c, late_binding_changes);
     tcase_add_test(c, no_memory_to_open);
     tcase_add_loop_test(c, no_memory_on_the_way, 0, 25);
     suite_add_tcase(s, c);

@@ -5,7 +5,7 @@
  *
  * CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
  */
-#include "cache_model.h"
+#include "cache_model_host.h"
 
 #include "core/fit.h"
 #include "fail_alloc.h"
@@ -87,14 +87,6 @@ static struct str number_text(char *to, size_t size, int64_t value)
     return value == -2 ? STR("none") : (struct str){to, (size_t)n};
 }
 
-static struct str milli_text(char *to, size_t size, int64_t value)
-{
-    if (value < 0)
-        return number_text(to, size, value);
-    int n = snprintf(to, size, "%lldm", (long long)value);
-    return (struct str){to, (size_t)n};
-}
-
 static int64_t odd_or(struct trial *t, int64_t usual)
 {
     return chance(t, 8) ? -1 - (int64_t)draw(t, 2) : chance(t, 5) ? 0 : usual;
@@ -131,7 +123,7 @@ static void step_node_set(struct trial *t)
                  .mem = number_text(mem, sizeof(mem), s.mem),
                  .count = number_text(count, sizeof(count), s.count),
                  .mem_allocatable = number_text(limit, sizeof(limit), s.allocatable),
-                 .cpu = milli_text(cpu, sizeof(cpu), s.host.cpu),
+                 .cpu = m_cpu_text(cpu, sizeof(cpu), s.host.cpu),
                  .memory = number_text(memory, sizeof(memory), s.host.memory),
                  .has_cards = s.table,
                  .cards = rows,
@@ -243,21 +235,11 @@ static void step_quota(struct trial *t)
         t->model.quota.named = true;
 }
 
-/* Often equal to that of another pod; rarely nothing, or more than any node has. */
-static struct host some_host(struct trial *t)
-{
-    static const int64_t amounts[] = {0, 100, 250, 1000, 1000};
-    struct host h = {amounts[draw(t, COUNT_OF(amounts))], amounts[draw(t, COUNT_OF(amounts))]};
-    if (chance(t, 3))
-        h = host_clamp((struct host){INT64_MAX, INT64_MAX});
-    return h;
-}
-
 /* Mostly memory of one card; else over two or three cards, or with compute. */
 static struct m_ask some_ask(struct trial *t)
 {
     struct m_ask ask = {.mem = (int64_t)(draw(t, 5) + 1) * 3, .cards = 1};
-    ask.host = some_host(t);
+    ask.host = m_some_host(draw(t, 26));
     if (chance(t, 20))
         ask.cores = 10 * (int)(1 + draw(t, 10));
     if (chance(t, 20)) {
@@ -532,11 +514,7 @@ static void compare_node(struct trial *t, int i)
     trial_assert(t, n->unplaced == m_used(&t->model, i, -1));
     t->same_versions += t->digests[i].version == n->version ? 1 : 0;
     trial_assert(t, node_digest_holds(&t->digests[i], n));
-    struct host used = m_host_used(&t->model, i);
-    struct host left = node_host_left(n);
-    trial_assert(t, host_equal(n->host_used, used));
-    trial_assert(t, left.cpu == m_left(&t->model, i, m->size.host.cpu, used.cpu));
-    trial_assert(t, left.memory == m_left(&t->model, i, m->size.host.memory, used.memory));
+    trial_assert(t, m_host_agrees(&t->model, i, n));
     for (int k = 0; k < m_cards(m); k++)
         compare_card(t, i, &n->cards[k], k);
     for (size_t k = 0; k < COUNT_OF(asks); k++) {

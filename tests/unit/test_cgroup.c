@@ -159,18 +159,45 @@ START_TEST(process)
 
 END_TEST
 
+/* Walks in pieces of `piece` folders. Whether it finds container A, and where; path NULL: not. */
+static void walk_is(unsigned piece, const char *path)
+{
+    char whole[512] = "";
+    struct cgroup_walk w;
+    struct err e = ERR_INIT;
+    struct str id = STR_NULL;
+    enum cgroup_step step = CGROUP_MORE;
+    unsigned found = 0;
+    ck_assert_ok(cgroup_walk_begin(&w, str_of(root), &e), &e);
+    if (path != NULL)
+        (void)snprintf(whole, sizeof(whole), "%s/%s", root, path);
+    while (step == CGROUP_MORE) {
+        unsigned most = piece;
+        while ((step = cgroup_walk_next(&w, &most, &id)) == CGROUP_CONTAINER) {
+            if (!str_eq(id, STR(A)))
+                continue;
+            ck_assert_str_is(buf_str(&w.path), whole);
+            found++;
+        }
+        ck_assert(step == CGROUP_END || most == 0);
+    }
+    ck_assert_int_eq(step, CGROUP_END);
+    ck_assert_uint_eq(found, path != NULL ? 1 : 0);
+    cgroup_walk_end(&w);
+}
+
 static void folder_is(enum errc expected, const char *path)
 {
-    char bytes[512];
-    char whole[512];
-    struct buf out = BUF_ON(bytes);
+    struct cgroup_walk w = {.depth = 0};
     struct err e = ERR_INIT;
-    enum errc code = cgroup_folder(str_of(root), STR(A), &out, &e);
-    ck_assert_msg(code == expected, "%s: %s", errc_name(code), e.text);
-    if (expected != OK)
+    if (expected == ERR_UNAVAILABLE) {
+        ck_assert_int_eq(cgroup_walk_begin(&w, str_of(root), &e), expected);
+        cgroup_walk_end(&w);
         return;
-    (void)snprintf(whole, sizeof(whole), "%s/%s", root, path);
-    ck_assert_str_is(buf_str(&out), whole);
+    }
+    walk_is(1, path);
+    walk_is(2, path);
+    walk_is(1000, path);
 }
 
 START_TEST(folder)
@@ -202,6 +229,28 @@ START_TEST(folder_beside_version_1)
 
 END_TEST
 
+/* It may be given up at any point, and says when there are too many folders. */
+START_TEST(no_end)
+{
+    struct cgroup_walk w;
+    struct err e = ERR_INIT;
+    struct str id = STR_NULL;
+    unsigned most = 3;
+    put("cgroup.controllers", "");
+    put("1/2/3/4/5/6", NULL);
+    ck_assert_ok(cgroup_walk_begin(&w, str_of(root), &e), &e);
+    ck_assert_int_eq(cgroup_walk_next(&w, &most, &id), CGROUP_MORE);
+    ck_assert_uint_eq(most, 0);
+    ck_assert_uint_eq(w.folders, 3);
+    w.folders = CGROUP_WALK_MAX - 2; /* as if it had seen so many */
+    most = 1000;
+    ck_assert_int_eq(cgroup_walk_next(&w, &most, &id), CGROUP_TOO_MANY);
+    ck_assert_uint_eq(most, 998);
+    cgroup_walk_end(&w);
+}
+
+END_TEST
+
 START_TEST(too_deep)
 {
     put("cgroup.controllers", "");
@@ -229,6 +278,7 @@ int main(void)
     tcase_add_test(c, folder);
     tcase_add_test(c, folder_beside_version_1);
     tcase_add_test(c, too_deep);
+    tcase_add_test(c, no_end);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

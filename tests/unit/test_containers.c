@@ -45,7 +45,9 @@ static void is(const char *id, const char *expected)
     ck_assert_str_eq(text, expected);
 }
 
-#define STATUS(name, id) "{\"name\":\"" name "\",\"containerID\":\"" id "\",\"ready\":true}"
+#define IN_STATE(name, id, state) \
+    "{\"name\":\"" name "\",\"containerID\":\"" id "\",\"state\":{\"" state "\":{}}}"
+#define STATUS(name, id) IN_STATE(name, id, "running")
 
 START_TEST(over_a_life)
 {
@@ -161,6 +163,64 @@ START_TEST(too_many)
 
 END_TEST
 
+/* One that has run is known to its pod, and takes no room among those that run. */
+START_TEST(one_that_has_run)
+{
+    set("a",
+        "{\"containerStatuses\":[" IN_STATE("x", "docker://" ID("1"),
+                                            "terminated") "," STATUS("y", "docker://" ID("2")) "]}",
+        "Running");
+    is(ID("1"), "-");
+    is(ID("2"), "a/ns/pod-a/y");
+    const struct container_pod *p = containers_pod(&c, STR("a"));
+    ck_assert_uint_eq(p->n, 2);
+    ck_assert(!p->items[0].running && p->items[1].running);
+    /* an ID that another pod's container had, and has not any more */
+    set("b", "{\"containerStatuses\":[" STATUS("x", "docker://" ID("1")) "]}", "Running");
+    is(ID("1"), "b/ns/pod-b/x");
+    containers_gone(&c, STR("a"));
+    is(ID("1"), "b/ns/pod-b/x");
+    is(ID("2"), "-");
+    ck_assert_uint_eq(c.left_out, 0);
+}
+
+END_TEST
+
+#define EACH ((size_t)9)
+
+/* Pods with EACH containers, in this state. */
+static void crowd(size_t from, size_t pods, const char *state)
+{
+    for (size_t i = from; i < from + pods; i++) {
+        char uid[16];
+        char status[4096] = "{\"containerStatuses\":[";
+        for (size_t k = 0; k < EACH; k++) {
+            size_t n = strlen(status);
+            (void)snprintf(status + n, sizeof(status) - n,
+                           "%s{\"name\":\"c%zu\",\"containerID\":\"docker://%064zx\","
+                           "\"state\":{\"%s\":{}}}",
+                           k == 0 ? "" : ",", k, i * EACH + k, state);
+        }
+        size_t n = strlen(status);
+        (void)snprintf(status + n, sizeof(status) - n, "]}");
+        (void)snprintf(uid, sizeof(uid), "u%zu", i);
+        set(uid, status, "Running");
+    }
+}
+
+START_TEST(too_many_that_run)
+{
+    crowd(0, 100, "terminated");
+    ck_assert_uint_eq(c.by_id.n, 0);
+    crowd(100, CONTAINERS_MAX / EACH, "running");
+    ck_assert_uint_eq(c.left_out, 0);
+    crowd(0, 1, "running");
+    ck_assert_uint_eq(c.by_id.n, CONTAINERS_MAX);
+    ck_assert_uint_eq(c.left_out, EACH - CONTAINERS_MAX % EACH);
+}
+
+END_TEST
+
 static enum errc scenario(void *ctx)
 {
     (void)ctx;
@@ -193,6 +253,8 @@ int main(void)
     tcase_add_loop_test(t, not_an_id, 0, COUNT_OF(no_ids));
     tcase_add_test(t, left_out);
     tcase_add_test(t, too_many);
+    tcase_add_test(t, one_that_has_run);
+    tcase_add_test(t, too_many_that_run);
     suite_add_tcase(s, t);
     t = tcase_create("memory");
     tcase_add_test(t, without_memory);

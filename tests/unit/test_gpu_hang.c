@@ -144,16 +144,16 @@ static void answered(struct gpu_usage_request *r)
 {
     struct question *q = CONTAINER_OF(r, struct question, request);
     q->answers++;
-    q->result = r->result;
-    memcpy(q->why, r->why, sizeof(r->why));
-    ck_assert_int_eq(r->result == OK, r->processes != NULL);
+    q->result = r->base.result;
+    memcpy(q->why, r->base.why, sizeof(r->base.why));
+    ck_assert_int_eq(r->base.result == OK, r->processes != NULL);
     if (q->again)
         gpu_watch_usage(q->rig->watch, r);
 }
 
 static void ask(struct gpu_rig *r, struct question *q, uint32_t index)
 {
-    *q = (struct question){.request = {.index = index, .on_done = answered}, .rig = r};
+    *q = (struct question){.request = {.base = {.index = index}, .on_done = answered}, .rig = r};
     gpu_watch_usage(r->watch, &q->request);
 }
 
@@ -218,13 +218,64 @@ START_TEST(a_question_may_be_asked_again_and_taken_back)
     ask(&r, &q[0], 0);
     ask(&r, &q[1], 0);
     q[0].again = true;
-    gpu_watch_cancel(&q[1].request);
+    gpu_watch_cancel(&q[1].request.base);
     run_while(r.loop, q[0].answers < 3);
     ck_assert_uint_eq(q[1].answers, 0);
     q[0].again = false;
     world_write(&r.world, CARDS);
     run_while(r.loop, q[0].answers < 4);
     gpu_rig_close(&r);
+}
+
+END_TEST
+
+struct limit_question {
+    struct gpu_limit_request request;
+    unsigned answers;
+};
+
+static void limit_answered(struct gpu_limit_request *r)
+{
+    CONTAINER_OF(r, struct limit_question, request)->answers++;
+}
+
+static void ask_limit(struct gpu_rig *r, struct limit_question *q, uint32_t index)
+{
+    *q = (struct limit_question){.request = {.base = {.index = index},
+                                             .cgroup = STR("/tmp"),
+                                             .bytes = 1 << 20,
+                                             .on_done = limit_answered}};
+    gpu_watch_limit(r->watch, &q->request);
+}
+
+/* The request for a limit has the same life: the time limit, the way back, and the end. */
+START_TEST(a_limit_that_hangs_is_answered_once)
+{
+    struct gpu_rig r;
+    struct limit_question q[4];
+    open_for_questions(&r, 30, HOUR_MS);
+    world_write(&r.world, HANG);
+    ask_limit(&r, &q[0], 0);
+    ask_limit(&r, &q[1], 1);
+    ask_limit(&r, &q[2], 7);
+    gpu_watch_cancel(&q[1].request.base);
+    ck_assert_uint_eq(q[2].answers, 0); /* not from within the request */
+    run_while(r.loop, q[0].answers == 0 || q[2].answers == 0);
+    ck_assert_int_eq(q[0].request.base.result, ERR_TIMEOUT);
+    ck_assert_int_eq(q[0].request.limit.outcome, GPU_LIMIT_UNKNOWN);
+    ck_assert_str_eq(q[0].request.limit.why, "NVML does not answer");
+    ck_assert_int_eq(q[2].request.limit.outcome, GPU_LIMIT_NO_CARD);
+    ck_assert_str_eq(q[2].request.limit.why, "no card has this index");
+    world_write(&r.world, CARDS);
+    gpu_rig_poll(&r);
+    world_write(&r.world, HANG);
+    ask_limit(&r, &q[3], 0);
+    close_hanging(&r);
+    ck_assert_uint_eq(q[0].answers, 1);
+    ck_assert_uint_eq(q[1].answers, 0);
+    ck_assert_uint_eq(q[2].answers, 1);
+    ck_assert_uint_eq(q[3].answers, 1);
+    ck_assert_int_eq(q[3].request.base.result, ERR_UNAVAILABLE);
 }
 
 END_TEST
@@ -256,14 +307,14 @@ START_TEST(the_end_answers_what_is_under_way)
     ask(&r, &q[1], 7); /* its answer is due at the end of the turn */
     ask(&r, &q[2], 1);
     q[0].again = true; /* in vain: there is no watch any more */
-    gpu_watch_cancel(&q[2].request);
+    gpu_watch_cancel(&q[2].request.base);
     close_hanging(&r);
     ck_assert_uint_eq(q[0].answers, 1);
     ck_assert_int_eq(q[0].result, ERR_UNAVAILABLE);
     ck_assert_uint_eq(q[1].answers, 1);
     ck_assert_int_eq(q[1].result, ERR_NOTFOUND);
     ck_assert_uint_eq(q[2].answers, 0);
-    gpu_watch_cancel(&q[0].request); /* does nothing */
+    gpu_watch_cancel(&q[0].request.base); /* does nothing */
 }
 
 END_TEST
@@ -280,6 +331,7 @@ int main(void)
     tcase_add_test(c, a_question_is_answered);
     tcase_add_test(c, a_question_that_hangs_is_answered_once);
     tcase_add_test(c, a_question_may_be_asked_again_and_taken_back);
+    tcase_add_test(c, a_limit_that_hangs_is_answered_once);
     tcase_add_test(c, in_a_hang_a_question_is_answered_at_once);
     tcase_add_test(c, the_end_answers_what_is_under_way);
     suite_add_tcase(s, c);

@@ -1,10 +1,13 @@
 /* kubectl cardpack pods: lists in pages, and what a row says of each kind of pod. */
 #include "base/limit.h"
 #include "codec/jprint.h"
+#include "codec/stamp.h"
 #include "fail_alloc.h"
 #include "kubectl/pods.h"
 #include "script_server.h"
 #include "unit.h"
+
+#include <time.h>
 
 #define NOW 1795326000U /* 2026-11-22T05:40:00Z */
 
@@ -32,12 +35,14 @@ static struct kubectl_args args;
 static struct kubectl_client client;
 static struct script_server server;
 static struct pods pods;
+static bool is_measuring;
 
 static void setup(void)
 {
     arena_init(&arena, 16 * MIB);
     buf_init(&out, MIB);
     err = (struct err)ERR_INIT;
+    is_measuring = false;
     args = kubectl_args_defaults();
     client = (struct kubectl_client){.args = &args};
     ck_assert_ok(loop_new(&client.loop, &err), &err);
@@ -60,6 +65,8 @@ static enum errc read_pods(const struct script_step *steps, size_t n, struct str
     struct kube_api_settings s = {.config = &config, .user_agent = STR("test")};
     ck_assert_ok(kube_api_new(client.loop, &s, &client.api, &err), &err);
     enum errc code = kubectl_pods_read(&client, namespace, selector, &arena, &pods, &err);
+    if (code == OK && is_measuring)
+        code = kubectl_pods_measure(&client, &pods, &err);
     ck_assert_uint_eq(server.n_requests, n);
     script_stop(&server);
     return code;
@@ -199,6 +206,80 @@ START_TEST(row)
 
 END_TEST
 
+#define PLACED(name, uid, idx)                                                          \
+    "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"" uid "\"" idx \
+    "},\"spec\":{"                                                                      \
+    "\"nodeName\":\"n1\"," ASKS "},\"status\":{\"phase\":\"Running\"}}"
+#define CONFIGMAPS "GET /api/v1/namespaces/kube-system/configmaps?limit=500 "
+
+/* With what cardpack-node has measured. */
+START_TEST(really)
+{
+    char maps[2048];
+    char seen[STAMP_BYTES];
+    (void)stamp_print((uint32_t)time(NULL), seen);
+    (void)snprintf(
+        maps, sizeof(maps),
+        "{\"kind\":\"ConfigMapList\",\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{"
+        "\"metadata\":{\"name\":\"cardpack-usage-n1\",\"namespace\":\"kube-system\"},\"data\":{"
+        "\"usage\":\"{\\\"seen\\\":\\\"%s\\\",\\\"cards\\\":[],\\\"pods\\\":["
+        "{\\\"uid\\\":\\\"u1\\\",\\\"namespace\\\":\\\"ns\\\",\\\"name\\\":\\\"a\\\",\\\"card\\\":"
+        "0,"
+        "\\\"usedMiB\\\":4100},"
+        "{\\\"uid\\\":\\\"u2\\\",\\\"namespace\\\":\\\"ns\\\",\\\"name\\\":\\\"two\\\","
+        "\\\"card\\\":0,"
+        "\\\"usedMiB\\\":100},"
+        "{\\\"uid\\\":\\\"u2\\\",\\\"namespace\\\":\\\"ns\\\",\\\"name\\\":\\\"two\\\","
+        "\\\"card\\\":2,"
+        "\\\"usedMiB\\\":20},"
+        "{\\\"uid\\\":\\\"u3\\\",\\\"namespace\\\":\\\"ns\\\",\\\"name\\\":\\\"half\\\","
+        "\\\"card\\\":2,"
+        "\\\"usedMiB\\\":7}"
+        "]}\"}}]}",
+        seen);
+    const struct script_step steps[] = {
+        {"GET", SCRIPT_BODY,
+         LIST("", PLACED("a", "u1", ON("0")) "," PLACED("two", "u2", TWO) "," PLACED(
+                      "half", "u3", TWO) "," PLACED("b", "u4", ON("0")) "," WAITS),
+         0, NULL},
+        {CONFIGMAPS, SCRIPT_BODY, maps, 0, NULL},
+    };
+    is_measuring = true;
+    ck_assert_ok(read_pods(steps, COUNT_OF(steps), STR("ns"), STR_NULL), &err);
+    ck_assert_str_eq(table(true),
+                     "NAMESPACE   NAME    NODE   CARDS   MEMORY     AGE   STATUS    PLACE     "
+                     "REQUEST                REALLY(MiB)   REASON\n"
+                     "ns          a       n1     0            8       -   Running   0:8       "
+                     "8                             4100   -\n"
+                     "ns          two     n1     0,2          8       -   Running   0:4 2:4   "
+                     "4 on each of 2 cards           120   -\n"
+                     "ns          half    n1     0,2          8       -   Running   0:4 2:4   "
+                     "4 on each of 2 cards             -   -\n"
+                     "ns          b       n1     0            8       -   Running   0:8       "
+                     "8                                -   -\n"
+                     "ns          waits   -      -            8   2m30s   Pending   -         "
+                     "8                                -   0/1 nodes are available\n");
+    ck_assert_ptr_null(strstr(table(false), "REALLY"));
+}
+
+END_TEST
+
+/* Who may not read the ConfigMaps sees the table as without cardpack-node. */
+START_TEST(really_is_denied)
+{
+    static const struct script_step steps[] = {
+        {"GET", SCRIPT_BODY, LIST("", HELD), 0, NULL},
+        {CONFIGMAPS, SCRIPT_BODY,
+         "{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":403,\"message\":\"no\"}", 403, NULL},
+    };
+    is_measuring = true;
+    ck_assert_ok(read_pods(steps, COUNT_OF(steps), STR("ns"), STR_NULL), &err);
+    ck_assert_ptr_null(strstr(table(true), "REALLY"));
+    ck_assert_ptr_nonnull(strstr(table(true), "1:8"));
+}
+
+END_TEST
+
 static enum errc print_all(void *ctx)
 {
     struct arena own;
@@ -333,6 +414,8 @@ int main(void)
     tcase_add_test(t, expired);
     tcase_add_loop_test(t, refusal, 0, (int)COUNT_OF(refusals));
     tcase_add_loop_test(t, row, 0, (int)COUNT_OF(rows));
+    tcase_add_test(t, really);
+    tcase_add_test(t, really_is_denied);
     tcase_add_test(t, hostile);
     tcase_add_test(t, json);
     tcase_add_loop_test(t, sorted, 0, (int)COUNT_OF(sorts));

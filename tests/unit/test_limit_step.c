@@ -110,10 +110,45 @@ static const struct {
       WAIT(LIMIT_ON_THERE, LIMIT_AGAIN_MS),
       CHECK(60000, LIMIT_ON_TIMER),
       WAIT(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS),
-      CHECK(40000, LIMIT_ON_TIMER),
+      CHECK(29999, LIMIT_ON_TIMER),
       WAIT(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS),
       {0, LIMIT_ON_END, LIMIT_REST, 0, LIMIT_NEWS_NONE}},
      7},
+    {"its status says so late, which takes the finding back",
+     {CHECK(0, LIMIT_ON_START),
+      WAIT(LIMIT_ON_THERE, LIMIT_AGAIN_MS),
+      CHECK(60000, LIMIT_ON_TIMER),
+      WAIT(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS),
+      CHECK(30000, LIMIT_ON_TIMER),
+      TELL(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS, LIMIT_NEWS_MISSING),
+      CHECK(5000, LIMIT_ON_TIMER),
+      WAIT(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS),
+      {0, LIMIT_ON_END, LIMIT_REST, 0, LIMIT_NEWS_ENDED}},
+     9},
+    {"the cgroup vanishes, comes back, and its limit does not",
+     {CHECK(0, LIMIT_ON_START),
+      WAIT(LIMIT_ON_THERE, LIMIT_AGAIN_MS),
+      CHECK(60000, LIMIT_ON_TIMER),
+      WAIT(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS),
+      CHECK(30000, LIMIT_ON_TIMER),
+      TELL(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS, LIMIT_NEWS_MISSING),
+      CHECK(5000, LIMIT_ON_TIMER),
+      WAIT(LIMIT_ON_ABSENT, LIMIT_POLL_MS),
+      {0, LIMIT_ON_END, LIMIT_REST, 0, LIMIT_NEWS_NONE}},
+     9},
+    {"the cgroup vanishes, and the container starts again",
+     {CHECK(0, LIMIT_ON_START), WAIT(LIMIT_ON_THERE, LIMIT_AGAIN_MS), CHECK(60000, LIMIT_ON_TIMER),
+      WAIT(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS), CHECK(30000, LIMIT_ON_TIMER),
+      TELL(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS, LIMIT_NEWS_MISSING), CHECK(1, LIMIT_ON_START),
+      TELL(LIMIT_ON_THERE, LIMIT_AGAIN_MS, LIMIT_NEWS_BACK)},
+     8},
+    {"no cgroup for long, and then no limit",
+     {CHECK(0, LIMIT_ON_START),
+      LATE(29999, LIMIT_ON_NO_GROUP, LIMIT_RETRY_MS),
+      CHECK(1000, LIMIT_ON_TIMER),
+      TELL(LIMIT_ON_NO_GROUP, LIMIT_POLL_MS, LIMIT_NEWS_MISSING),
+      {0, LIMIT_ON_END, LIMIT_REST, 0, LIMIT_NEWS_NONE}},
+     5},
 };
 
 START_TEST(one_row)
@@ -138,6 +173,8 @@ struct watched {
     bool running;
     bool told;        /* that it is missing */
     bool seen;        /* its cgroup was there once */
+    bool good;        /* the last answer was, as far as it was one */
+    bool vanished;    /* told because a cgroup with a good limit was away, and for nothing else */
     unsigned absent;  /* in a row */
     uint64_t good_ms; /* so long the last answer is good for */
 };
@@ -149,15 +186,21 @@ struct watched {
             ck_abort_msg("history %d, step %u: %s does not hold", _i, step, #cond); \
     } while (0)
 
-static void watch_news(struct watched *w, const struct limit_action *a, bool good, int _i,
+static void watch_news(struct watched *w, const struct limit_action *a, enum limit_event e, int _i,
                        unsigned step)
 {
+    bool good = e == LIMIT_ON_THERE || e == LIMIT_ON_OURS;
+    w->vanished = w->vanished && !good && e != LIMIT_ON_ABSENT;
     if (a->news == LIMIT_NEWS_MISSING) {
         must(!w->told);
         w->told = true;
+        w->vanished = e == LIMIT_ON_NO_GROUP && w->seen;
     } else if (a->news == LIMIT_NEWS_BACK) {
         must(w->told && good);
         w->told = false;
+    } else if (a->news == LIMIT_NEWS_ENDED) {
+        must(w->told && w->vanished && !w->running);
+        w->told = w->vanished = false;
     } else if (a->news == LIMIT_NEWS_OURS) {
         must(!w->told && good);
     }
@@ -171,8 +214,11 @@ static void watch_answer(struct watched *w, enum limit_event e, uint64_t now_ms)
     w->seen = w->seen || good || e == LIMIT_ON_ABSENT;
     if (good)
         w->good_ms = now_ms + LIMIT_AGAIN_MS;
-    else if (e == LIMIT_ON_LOST || (e == LIMIT_ON_NO_GROUP && w->seen))
+    else if (e == LIMIT_ON_LOST)
         w->good_ms = now_ms + LIMIT_POLL_MS;
+    else if (e == LIMIT_ON_NO_GROUP && w->good)
+        w->good_ms = now_ms;
+    w->good = good || (w->good && e == LIMIT_ON_UNKNOWN);
 }
 
 /* Never silent: absent twice, or long without an answer that excuses it, and it was told. Never
@@ -208,7 +254,8 @@ START_TEST(all_histories)
             w.running = false;
         if (answer)
             watch_answer(&w, in.event, now_ms);
-        watch_news(&w, &a, in.event == LIMIT_ON_THERE || in.event == LIMIT_ON_OURS, _i, step);
+        must(in.event != LIMIT_ON_END || !w.vanished || a.news == LIMIT_NEWS_ENDED);
+        watch_news(&w, &a, in.event, _i, step);
         must(w.running == (a.what != LIMIT_REST));
         must(a.what != LIMIT_WAIT || (a.delay_ms > 0 && a.delay_ms <= LIMIT_AGAIN_MS));
         must(s.missing == w.told);

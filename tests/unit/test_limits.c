@@ -2,131 +2,96 @@
  * place of the cgroups. */
 #include "node/limits.h"
 
-#include "nvml_world.h"
-#include "on_loop.h"
+#include "enforce_rig.h"
+#include "node/cgroup.h"
 
-#include <time.h>
+#include <dirent.h>
 
-#define HEX63 "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define ID(c) c HEX63
-#define CARD  "card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960\n"
-#define GIB   (UINT64_C(1) << 30)
-
-static uint64_t passed_ms;
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
-int __real_clock_gettime(clockid_t clock, struct timespec *ret);
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
-{
-    int r = __real_clock_gettime(clock, ret);
-    if (clock == CLOCK_BOOTTIME) /* the loop's alone */
-        ret->tv_sec += (time_t)(passed_ms / 1000);
-    return r;
-}
+#define CARD "card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960\n"
+#define GIB  (UINT64_C(1) << 30)
 
 static struct {
-    struct nvml_world world;
-    struct loop *loop;
-    struct gpu_watch *gpu;
-    struct containers containers;
     struct limits *limits;
     struct card_share share;
-    char root[64];
-    unsigned changes;
-} rig;
+    char root[64];   /* of the cgroups */
+    unsigned opened; /* folders, since the start */
+    char first[16];  /* the first pod's folder of them: its number */
+} l;
 
-static bool rig_share(void *ctx, const struct container *c, struct card_share *ret)
+DIR *__wrap_opendir(const char *name);
+DIR *__real_opendir(const char *name);
+
+DIR *__wrap_opendir(const char *name)
+{
+    const char *pod = strstr(name, "/pod");
+    if (l.opened++ == 1 && pod != NULL)
+        (void)snprintf(l.first, sizeof(l.first), "%s", pod + strlen("/pod"));
+    return __real_opendir(name);
+}
+
+static bool share(void *ctx, const struct container *c, struct card_share *ret)
 {
     ck_assert_ptr_eq(ctx, &rig);
     ck_assert(str_eq(c->name, STR("main")));
-    *ret = rig.share;
-    return rig.share.units > 0;
-}
-
-static void rig_changed(void *ctx)
-{
-    ck_assert_ptr_eq(ctx, &rig);
-    rig.changes++;
+    *ret = l.share;
+    return l.share.units > 0;
 }
 
 static void make(const char *name)
 {
     char path[256];
-    (void)snprintf(path, sizeof(path), "%s/%s", rig.root, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", l.root, name);
     ck_assert_int_eq(mkdir(path, 0700), 0);
 }
 
-static void set_up(void)
+static void take_away(const char *name)
+{
+    char path[256];
+    (void)snprintf(path, sizeof(path), "%s/%s", l.root, name);
+    ck_assert_int_eq(rmdir(path), 0);
+}
+
+static void open_with(const char *world)
 {
     struct err e = ERR_INIT;
     char path[128];
-    passed_ms = 0;
-    rig.changes = 0;
-    rig.share = (struct card_share){.cards = {1, {0}}, .units = 4};
-    world_open(&rig.world, "limits\n" CARD);
-    (void)snprintf(rig.root, sizeof(rig.root), "%s/cgroup", rig.world.dir);
-    make("");
-    (void)snprintf(path, sizeof(path), "%s/cgroup.controllers", rig.root);
+    rig_open(world);
+    memset(&l, 0, sizeof(l));
+    l.share = (struct card_share){.cards = {1, {0}}, .units = 4};
+    rig_make("cgroup", l.root, sizeof(l.root));
+    (void)snprintf(path, sizeof(path), "%s/cgroup.controllers", l.root);
     FILE *f = fopen(path, "we");
     ck_assert_ptr_nonnull(f);
     ck_assert_int_eq(fclose(f), 0);
     make("pod");
     make("pod/" ID("1"));
-    rig.loop = loop_make();
-    containers_init(&rig.containers, (struct map_seed){1, 2});
-    struct gpu_watch_settings gpu = {.library = NVML_DOUBLE,
-                                     .cgroup = rig.root,
-                                     .poll_ms = 20,
-                                     .wait_ms = 10,
-                                     .hang_ms = 3600000};
-    ck_assert_ok(gpu_watch_new(rig.loop, &gpu, &rig.gpu, &e), &e);
+    rig_watch(l.root);
     struct limits_settings s = {.loop = rig.loop,
                                 .gpu = rig.gpu,
                                 .containers = &rig.containers,
-                                .cgroup_root = str_of(rig.root),
+                                .cgroup_root = str_of(l.root),
                                 .unit_bytes = GIB,
-                                .share = rig_share,
+                                .share = share,
                                 .changed = rig_changed,
                                 .ctx = &rig};
-    ck_assert_ok(limits_new(&s, &rig.limits, &e), &e);
-    run_while(rig.loop, gpu_watch_state(rig.gpu).phase != GPU_WATCH_RUNNING);
+    ck_assert_ok(limits_new(&s, &l.limits, &e), &e);
+}
+
+static void set_up(void)
+{
+    open_with("limits\n" CARD);
 }
 
 static void tear_down(void)
 {
-    rig.limits = limits_free(rig.limits);
-    rig.gpu = gpu_watch_free(rig.gpu, 5000);
-    containers_done(&rig.containers);
-    rig.loop = loop_free(rig.loop);
-    world_close(&rig.world);
+    l.limits = limits_free(l.limits);
+    rig_close();
 }
 
-/* What the pod's status says of its container; phase "Succeeded": the pod has ended. */
 static void see(const char *id, const char *state, const char *phase)
 {
-    char json[512];
-    const struct pod_view v = {
-        .uid = STR("u1"), .namespace = STR("ns"), .name = STR("p1"), .phase = str_of(phase)};
-    (void)snprintf(json, sizeof(json),
-                   "{\"status\":{\"containerStatuses\":[{\"name\":\"main\",\"containerID\":"
-                   "\"containerd://%s\",\"state\":{\"%s\":{}}}]}}",
-                   id, state);
-    containers_set(&rig.containers, &v, str_of(json));
-    limits_look(rig.limits, v.uid);
-}
-
-static void pass_s(uint64_t s)
-{
-    passed_ms += s * 1000;
-    run_turns(rig.loop, 1);
-}
-
-/* Until the thread has answered what it was asked before. */
-static void settle(void)
-{
-    uint64_t before = gpu_watch_state(rig.gpu).polls;
-    run_while(rig.loop, gpu_watch_state(rig.gpu).polls < before + 3);
+    rig_see("ns", "u1", "p1", id, state, phase);
+    limits_look(l.limits, STR("u1"));
 }
 
 /* The double's file: one limit on the container's cgroup, as the container runtime sets it. */
@@ -138,7 +103,7 @@ static void preset(uint64_t bytes)
     ck_assert_ptr_nonnull(f);
     if (bytes > 0)
         (void)fprintf(f, "GPU-1 %llu %llu %s/pod/" ID("1") "\n", (unsigned long long)bytes,
-                      (unsigned long long)bytes, rig.root);
+                      (unsigned long long)bytes, l.root);
     ck_assert_int_eq(fclose(f), 0);
 }
 
@@ -158,19 +123,19 @@ static void assert_set(uint64_t soft, uint64_t hard)
     buf_done(&text);
 }
 
-#define counts() limits_counts(rig.limits)
+#define counts() limits_counts(l.limits)
 
 START_TEST(the_runtime_has_set_it)
 {
     preset(4 * GIB);
-    limits_enable(rig.limits, true);
+    limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
     run_while(rig.loop, counts().enforced == 0);
     ck_assert_uint_eq(counts().ours, 0);
-    ck_assert_uint_eq(limits_fault(rig.limits, 0).n, 0);
+    ck_assert_uint_eq(limits_fault(l.limits, 0).n, 0);
     /* it vanishes: the check after a minute finds that */
     preset(0);
-    pass_s(61);
+    rig_pass_s(61);
     run_while(rig.loop, counts().ours == 0);
     ck_assert_uint_eq(counts().enforced, 1);
     assert_set(0, 4 * GIB);
@@ -184,7 +149,7 @@ END_TEST
 START_TEST(a_limit_that_is_too_large_is_set)
 {
     preset(4 * GIB + 1);
-    limits_enable(rig.limits, true);
+    limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
     run_while(rig.loop, counts().enforced == 0);
     ck_assert_uint_eq(counts().ours, 1);
@@ -200,10 +165,10 @@ START_TEST(containers_that_run_already)
     see(ID("1"), "running", "Running");
     run_turns(rig.loop, 3);
     ck_assert_uint_eq(counts().enforced, 0);
-    limits_enable(rig.limits, true);
+    limits_enable(l.limits, true);
     run_while(rig.loop, counts().enforced == 0);
     assert_set(0, 4 * GIB);
-    limits_enable(rig.limits, false);
+    limits_enable(l.limits, false);
     ck_assert_uint_eq(counts().enforced, 0);
 }
 
@@ -212,17 +177,17 @@ END_TEST
 static void lose(void)
 {
     world_write(&rig.world, "limits\nlimits-ignored\n" CARD);
-    limits_enable(rig.limits, true);
+    limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
-    settle();
+    rig_settle();
     ck_assert_uint_eq(counts().missing, 0);
-    pass_s(2); /* once more */
+    rig_pass_s(2); /* once more */
     run_while(rig.loop, rig.changes == 0);
     ck_assert_uint_eq(counts().lost, 1);
-    ck_assert_str_is(limits_fault(rig.limits, 0),
+    ck_assert_str_is(limits_fault(l.limits, 0),
                      "the memory limit of container main of pod ns/p1 does not read back: the "
                      "limit was set, and reads back as none");
-    ck_assert_uint_eq(limits_fault(rig.limits, 1).n, 0);
+    ck_assert_uint_eq(limits_fault(l.limits, 1).n, 0);
 }
 
 START_TEST(it_never_reads_back)
@@ -230,14 +195,14 @@ START_TEST(it_never_reads_back)
     lose();
     /* a restart of the container changes nothing, its end neither */
     see(ID("1"), "terminated", "Running");
-    ck_assert_uint_gt(limits_fault(rig.limits, 0).n, 0);
+    ck_assert_uint_gt(limits_fault(l.limits, 0).n, 0);
     make("pod/" ID("2"));
     see(ID("2"), "running", "Running");
-    ck_assert_uint_gt(limits_fault(rig.limits, 0).n, 0);
+    ck_assert_uint_gt(limits_fault(l.limits, 0).n, 0);
     /* but the end of the pod does */
     unsigned before = rig.changes;
     see(ID("2"), "terminated", "Succeeded");
-    ck_assert_uint_eq(limits_fault(rig.limits, 0).n, 0);
+    ck_assert_uint_eq(limits_fault(l.limits, 0).n, 0);
     run_while(rig.loop, rig.changes == before);
     ck_assert_uint_eq(counts().missing, 0);
 }
@@ -249,9 +214,9 @@ START_TEST(it_reads_back_again)
     lose();
     unsigned before = rig.changes;
     world_write(&rig.world, "limits\n" CARD);
-    pass_s(6);
+    rig_pass_s(6);
     run_while(rig.loop, counts().enforced == 0);
-    ck_assert_uint_eq(limits_fault(rig.limits, 0).n, 0);
+    ck_assert_uint_eq(limits_fault(l.limits, 0).n, 0);
     run_while(rig.loop, rig.changes == before);
     ck_assert_uint_eq(counts().ours, 0); /* it was told already */
     assert_set(0, 4 * GIB);
@@ -262,12 +227,12 @@ END_TEST
 START_TEST(the_driver_refuses)
 {
     world_write(&rig.world, "limits error=4\n" CARD);
-    limits_enable(rig.limits, true);
+    limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
-    settle();
-    pass_s(2);
+    rig_settle();
+    rig_pass_s(2);
     run_while(rig.loop, counts().missing == 0);
-    ck_assert(str_ends(limits_fault(rig.limits, 0),
+    ck_assert(str_ends(limits_fault(l.limits, 0),
                        STR("nvmlDeviceGetMemoryLimits: NVML error 4 (Unknown Error)")));
 }
 
@@ -276,19 +241,19 @@ END_TEST
 START_TEST(the_driver_hangs)
 {
     world_write(&rig.world, "hang\nlimits\n" CARD);
-    limits_enable(rig.limits, true);
+    limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
     for (unsigned i = 0; i < 20; i++) {
-        pass_s(1);
+        rig_pass_s(1);
         ck_assert_uint_eq(counts().missing, 0);
     }
     while (counts().missing == 0)
-        pass_s(5);
-    ck_assert(str_ends(limits_fault(rig.limits, 0), STR("the driver has not answered for 10 s")));
+        rig_pass_s(5);
+    ck_assert(str_ends(limits_fault(l.limits, 0), STR("NVML does not answer")));
     world_write(&rig.world, "limits\n" CARD);
     while (counts().missing == 1) {
-        settle(); /* or the time passes by without a turn of the thread */
-        pass_s(6);
+        rig_settle(); /* or the time passes by without a turn of the thread */
+        rig_pass_s(6);
     }
     ck_assert_uint_eq(counts().enforced, 1);
 }
@@ -298,15 +263,154 @@ END_TEST
 /* It runs, says its pod, and has no cgroup: that may not go on in silence. */
 START_TEST(no_cgroup)
 {
-    limits_enable(rig.limits, true);
+    limits_enable(l.limits, true);
     see(ID("3"), "running", "Running");
     run_turns(rig.loop, 3);
     ck_assert_uint_eq(counts().missing, 0);
-    pass_s(31);
+    rig_pass_s(31);
     run_while(rig.loop, counts().missing == 0);
     make("pod/" ID("3"));
-    pass_s(6);
+    rig_pass_s(6);
     run_while(rig.loop, counts().enforced == 0);
+}
+
+END_TEST
+
+/* The group of a container that runs must not vanish in silence. */
+START_TEST(the_cgroup_vanishes)
+{
+    limits_enable(l.limits, true);
+    see(ID("1"), "running", "Running");
+    run_while(rig.loop, counts().enforced == 0);
+    take_away("pod/" ID("1"));
+    rig_pass_s(61);
+    run_while(rig.loop, counts().enforced == 1);
+    ck_assert_uint_eq(counts().missing, 0); /* the status of one that has ended may come later */
+    for (unsigned i = 0; i < 6; i++) {
+        rig_pass_s(6);
+        run_turns(rig.loop, 6);
+    }
+    run_while(rig.loop, counts().missing == 0);
+    ck_assert(str_ends(limits_fault(l.limits, 0), STR("has no cgroup of container " ID("1"))));
+    run_while(rig.loop, rig.changes == 0);
+    if (_i == 0) { /* it runs on, and its group is found again */
+        make("pod/" ID("1"));
+        rig_pass_s(6);
+        run_while(rig.loop, counts().enforced == 0);
+    } else { /* it had ended */
+        see(ID("1"), "terminated", "Running");
+    }
+    run_while(rig.loop, rig.changes == 1);
+    ck_assert_uint_eq(counts().missing, 0);
+    ck_assert_uint_eq(limits_fault(l.limits, 0).n, 0);
+}
+
+END_TEST
+
+START_TEST(another_amount)
+{
+    limits_enable(l.limits, true);
+    see(ID("1"), "running", "Running");
+    run_while(rig.loop, counts().enforced == 0);
+    assert_set(0, 4 * GIB);
+    l.share.units = 2;
+    limits_look_all(l.limits);
+    ck_assert_uint_eq(counts().enforced, 0);
+    run_while(rig.loop, counts().enforced == 0);
+    assert_set(0, 2 * GIB);
+    limits_look_all(l.limits); /* the same */
+    ck_assert_uint_eq(counts().enforced, 1);
+}
+
+END_TEST
+
+#define PODS  ((size_t)100)
+#define CARDS ((size_t)8)
+
+/* The ID of a container: 64 digits. */
+static void number_id(unsigned n, char *ret, size_t size)
+{
+    (void)snprintf(ret, size, "%0*u", (int)CGROUP_ID_LEN, n);
+}
+
+static void see_one(unsigned i)
+{
+    char id[CGROUP_ID_BYTES];
+    char name[16];
+    number_id(i, id, sizeof(id));
+    (void)snprintf(name, sizeof(name), "p%u", i);
+    rig_see("ns", name, name, id, "running", "Running");
+    limits_look(l.limits, str_of(name));
+}
+
+static void make_many(void)
+{
+    for (unsigned i = 0; i < PODS; i++) {
+        char path[128];
+        char id[CGROUP_ID_BYTES];
+        number_id(i, id, sizeof(id));
+        (void)snprintf(path, sizeof(path), "pod%u", i);
+        make(path);
+        (void)snprintf(path, sizeof(path), "pod%u/%s", i, id);
+        make(path);
+    }
+}
+
+/* A whole node becomes due at the same time: no turn of the loop does all of the work, and the tree
+ * is not read again for each container and card. */
+START_TEST(a_turn_is_bounded)
+{
+    char world[1024] = "limits\n";
+    unsigned most = 0;
+    unsigned before = 0;
+    for (unsigned i = 0; i < CARDS; i++) {
+        size_t n = strlen(world);
+        (void)snprintf(world + n, sizeof(world) - n,
+                       "card uuid=GPU-%u name=A100 bus=%u minor=%u mib=40960\n", i, i + 1, i);
+    }
+    tear_down();
+    open_with(world);
+    make_many();
+    l.share.cards.n = CARDS;
+    for (unsigned i = 0; i < CARDS; i++)
+        l.share.cards.cards[i] = i;
+    limits_enable(l.limits, true);
+    for (unsigned i = 0; i < PODS; i++)
+        see_one(i);
+    ck_assert_uint_eq(l.opened, 0); /* not in the turn of the watch of the pods */
+    while (counts().enforced < PODS * CARDS) {
+        struct wait wait = wait_begin(rig.loop, HERE("all are enforced"));
+        wait_turn(&wait);
+        most = MAX_OF(most, l.opened - before);
+        before = l.opened;
+    }
+    ck_assert_uint_le(most, 33);
+    ck_assert_uint_le(l.opened, 2 * (PODS + 10));
+    /* a minute later all are due again, and none is looked for */
+    rig_pass_s(61);
+    rig_settle();
+    ck_assert_uint_eq(l.opened, before);
+    ck_assert_uint_eq(counts().enforced, PODS * CARDS);
+}
+
+END_TEST
+
+/* The walk has passed its cgroup already when a container comes: that walk says nothing of it. */
+START_TEST(a_container_that_comes_during_a_walk)
+{
+    uint64_t number = 0;
+    take_away("pod/" ID("1"));
+    take_away("pod");
+    make_many();
+    limits_enable(l.limits, true);
+    see(ID("3"), "running", "Running"); /* has none, so the walk goes to the end */
+    run_while(rig.loop, l.first[0] == '\0');
+    ck_assert(str_to_u64(str_of(l.first), PODS, &number));
+    see_one((unsigned)number);
+    struct wait wait = wait_begin(rig.loop, HERE("it is enforced"));
+    for (unsigned i = 0; i < 25 && counts().enforced == 0; i++)
+        wait_turn(&wait); /* too few for another try, a second later */
+    ck_assert_uint_eq(counts().enforced, 1);
 }
 
 END_TEST
@@ -315,10 +419,10 @@ START_TEST(a_lost_card)
 {
     world_write(&rig.world, "limits\ncard uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960 error=15\n");
     run_while(rig.loop, gpu_watch_find(rig.gpu, 0)->health != GPU_UNHEALTHY);
-    limits_enable(rig.limits, true);
+    limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
     for (unsigned i = 0; i < 10; i++)
-        pass_s(10);
+        rig_pass_s(10);
     ck_assert_uint_eq(counts().missing, 0);
     ck_assert_uint_eq(counts().enforced, 0);
 }
@@ -327,16 +431,16 @@ END_TEST
 
 START_TEST(a_share_that_is_not_known_yet)
 {
-    rig.share.units = 0;
-    limits_enable(rig.limits, true);
+    l.share.units = 0;
+    limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
     run_turns(rig.loop, 3);
-    rig.share.units = 2;
-    limits_look_all(rig.limits);
+    l.share.units = 2;
+    limits_look_all(l.limits);
     run_while(rig.loop, counts().enforced == 0);
     assert_set(0, 2 * GIB);
     containers_gone(&rig.containers, STR("u1"));
-    limits_look_all(rig.limits);
+    limits_look_all(l.limits);
     ck_assert_uint_eq(counts().enforced, 0);
 }
 
@@ -355,6 +459,10 @@ int main(void)
     tcase_add_test(c, the_driver_refuses);
     tcase_add_test(c, the_driver_hangs);
     tcase_add_test(c, no_cgroup);
+    tcase_add_loop_test(c, the_cgroup_vanishes, 0, 2);
+    tcase_add_test(c, another_amount);
+    tcase_add_test(c, a_turn_is_bounded);
+    tcase_add_test(c, a_container_that_comes_during_a_walk);
     tcase_add_test(c, a_lost_card);
     tcase_add_test(c, a_share_that_is_not_known_yet);
     suite_add_tcase(s, c);

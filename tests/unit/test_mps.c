@@ -2,54 +2,27 @@
  * of NVIDIA's library and a folder in place of /proc. */
 #include "node/mps.h"
 
-#include "nvml_world.h"
-#include "on_loop.h"
+#include "enforce_rig.h"
+#include "node/cgroup.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 
-#define HEX63  "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define ID(c)  c HEX63
 #define CARD   "card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960 compute-mode=3\n"
 #define SECOND "card uuid=GPU-2 name=A100 bus=2 minor=1 mib=40960 compute-mode=3\n"
 
-static uint64_t passed_ms;
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
-int __real_clock_gettime(clockid_t clock, struct timespec *ret);
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
-{
-    int r = __real_clock_gettime(clock, ret);
-    if (clock == CLOCK_BOOTTIME) /* the loop's alone */
-        ret->tv_sec += (time_t)(passed_ms / 1000);
-    return r;
-}
-
 static struct {
-    struct nvml_world world;
-    struct loop *loop;
-    struct gpu_watch *gpu;
-    struct containers containers;
     struct mps *mps;
     char proc[64];
-    unsigned changes;
-} rig;
-
-static void rig_changed(void *ctx)
-{
-    ck_assert_ptr_eq(ctx, &rig);
-    rig.changes++;
-}
+} m;
 
 /* A process in the container with this ID; NULL: in none. */
 static void process(unsigned pid, const char *id)
 {
     char path[128];
-    (void)snprintf(path, sizeof(path), "%s/%u", rig.proc, pid);
+    (void)snprintf(path, sizeof(path), "%s/%u", m.proc, pid);
     ck_assert_int_eq(mkdir(path, 0700), 0);
-    (void)snprintf(path, sizeof(path), "%s/%u/cgroup", rig.proc, pid);
+    (void)snprintf(path, sizeof(path), "%s/%u/cgroup", m.proc, pid);
     FILE *f = fopen(path, "we");
     ck_assert_ptr_nonnull(f);
     (void)fprintf(f, "0::/%s\n", id == NULL ? "system.slice" : id);
@@ -59,38 +32,23 @@ static void process(unsigned pid, const char *id)
 static void set_up(void)
 {
     struct err e = ERR_INIT;
-    const struct pod_view v = {
-        .uid = STR("u1"), .namespace = STR("ns"), .name = STR("p1"), .phase = STR("Running")};
-    passed_ms = 0;
-    rig.changes = 0;
-    world_open(&rig.world, CARD SECOND);
-    (void)snprintf(rig.proc, sizeof(rig.proc), "%s/proc", rig.world.dir);
-    ck_assert_int_eq(mkdir(rig.proc, 0700), 0);
-    rig.loop = loop_make();
-    containers_init(&rig.containers, (struct map_seed){1, 2});
-    containers_set(&rig.containers, &v,
-                   STR("{\"status\":{\"containerStatuses\":[{\"name\":\"main\",\"containerID\":"
-                       "\"containerd://" ID("1") "\",\"state\":{\"running\":{}}}]}}"));
-    struct gpu_watch_settings gpu = {
-        .library = NVML_DOUBLE, .poll_ms = 20, .wait_ms = 10, .hang_ms = 3600000};
-    ck_assert_ok(gpu_watch_new(rig.loop, &gpu, &rig.gpu, &e), &e);
+    rig_open(CARD SECOND);
+    rig_make("proc", m.proc, sizeof(m.proc));
+    rig_see("ns", "u1", "p1", ID("1"), "running", "Running");
+    rig_watch(NULL);
     struct mps_settings s = {.loop = rig.loop,
                              .gpu = rig.gpu,
                              .containers = &rig.containers,
-                             .proc = str_of(rig.proc),
+                             .proc = str_of(m.proc),
                              .changed = rig_changed,
                              .ctx = &rig};
-    ck_assert_ok(mps_new(&s, &rig.mps, &e), &e);
-    run_while(rig.loop, gpu_watch_state(rig.gpu).phase != GPU_WATCH_RUNNING);
+    ck_assert_ok(mps_new(&s, &m.mps, &e), &e);
 }
 
 static void tear_down(void)
 {
-    rig.mps = mps_free(rig.mps);
-    rig.gpu = gpu_watch_free(rig.gpu, 5000);
-    containers_done(&rig.containers);
-    rig.loop = loop_free(rig.loop);
-    world_close(&rig.world);
+    m.mps = mps_free(m.mps);
+    rig_close();
 }
 
 static void assert_serves(const char *expected)
@@ -146,24 +104,99 @@ START_TEST(a_process_past_mps)
                 CARD "process pid=11 mib=1\nprocess pid=13 mib=1\nmps pid=11 mib=1\n" SECOND
                      "process pid=12 mib=1\n");
     run_turns(rig.loop, 2);
-    ck_assert_uint_eq(mps_counts(rig.mps).found, 0);
-    mps_enable(rig.mps, true);
+    ck_assert_uint_eq(mps_counts(m.mps).found, 0);
+    mps_enable(m.mps, true);
     run_while(rig.loop, rig.changes == 0);
-    ck_assert_str_is(mps_fault(rig.mps, 1),
-                     "process 12 of container main of pod ns/p1 uses the card past MPS");
-    ck_assert_uint_eq(mps_fault(rig.mps, 0).n, 0);
-    ck_assert_uint_eq(mps_counts(rig.mps).outside, 1);
+    ck_assert_str_is(mps_fault(m.mps, 1), "container main of pod ns/p1 uses the card past MPS");
+    ck_assert_uint_eq(mps_fault(m.mps, 0).n, 0);
+    ck_assert_uint_eq(mps_counts(m.mps).outside, 1);
     /* once */
     uint64_t before = gpu_watch_state(rig.gpu).polls;
-    passed_ms += 31000;
+    rig.passed_ms += 31000;
     run_while(rig.loop, gpu_watch_state(rig.gpu).polls < before + 5);
-    ck_assert_uint_eq(mps_counts(rig.mps).found, 1);
+    ck_assert_uint_eq(mps_counts(m.mps).found, 1);
     ck_assert_uint_eq(rig.changes, 1);
     /* its end clears the card */
     world_write(&rig.world, CARD SECOND);
-    passed_ms += 31000;
+    rig.passed_ms += 31000;
     run_while(rig.loop, rig.changes == 1);
-    ck_assert_uint_eq(mps_fault(rig.mps, 1).n, 0);
+    ck_assert_uint_eq(mps_fault(m.mps, 1).n, 0);
+}
+
+END_TEST
+
+/* One round of looks at all cards. */
+static void look(void)
+{
+    uint64_t before = gpu_watch_state(rig.gpu).polls;
+    rig.passed_ms += 31000;
+    run_while(rig.loop, gpu_watch_state(rig.gpu).polls < before + 5);
+}
+
+/* Each start has another process and another ID: the pod has one event for the card, and another
+ * one an hour later. */
+START_TEST(a_container_that_starts_again)
+{
+    char world[256];
+    mps_enable(m.mps, true);
+    for (unsigned i = 1; i <= 3; i++) {
+        char id[CGROUP_ID_BYTES];
+        (void)snprintf(id, sizeof(id), "%u" HEX63, i);
+        process(20 + i, id);
+        process(30 + i, id);
+        rig_see("ns", "u1", "p1", id, "running", "Running");
+        (void)snprintf(world, sizeof(world),
+                       CARD SECOND "process pid=%u mib=1\nprocess pid=%u mib=1\n", 20 + i, 30 + i);
+        world_write(&rig.world, world);
+        unsigned changes = rig.changes;
+        look();
+        run_while(rig.loop, rig.changes == changes);
+        ck_assert_uint_gt(mps_fault(m.mps, 1).n, 0);
+        ck_assert_uint_eq(mps_counts(m.mps).outside, 2);
+        world_write(&rig.world, CARD SECOND);
+        look();
+        run_while(rig.loop, rig.changes == changes + 1);
+        ck_assert_uint_eq(mps_fault(m.mps, 1).n, 0);
+        ck_assert_uint_eq(mps_counts(m.mps).outside, 0);
+    }
+    ck_assert_uint_eq(mps_counts(m.mps).found, 1);
+    rig.passed_ms += 3600000;
+    world_write(&rig.world, world);
+    look();
+    ck_assert_uint_eq(mps_counts(m.mps).found, 2);
+    /* another card is another event; a pod of the same name that comes later, too */
+    world_write(&rig.world, CARD "process pid=23 mib=1\n" SECOND);
+    look();
+    ck_assert_uint_eq(mps_counts(m.mps).found, 3);
+    world_write(&rig.world, CARD SECOND);
+    rig_see("ns", "u1", "p1", ID("3"), "terminated", "Succeeded");
+    look();
+    rig_see("ns", "u2", "p1", ID("3"), "running", "Running");
+    world_write(&rig.world, world);
+    look();
+    ck_assert_uint_eq(mps_counts(m.mps).found, 4);
+}
+
+END_TEST
+
+/* The server of MPS is no client of itself. A pod of the same name elsewhere is any user's. */
+START_TEST(the_server_is_skipped)
+{
+    rig_see("kube-system", "u2", "cardpack-mps-x7", ID("2"), "running", "Running");
+    rig_see("kube-system", "u3", "other", ID("3"), "running", "Running");
+    rig_see("ns", "u4", "cardpack-mps-x7", ID("4"), "running", "Running");
+    process(42, ID("2"));
+    process(43, ID("3"));
+    process(44, ID("4"));
+    world_write(&rig.world, CARD "process pid=42 mib=1\nprocess pid=44 mib=1\n" SECOND
+                                 "process pid=42 mib=1\nprocess pid=43 mib=1\n");
+    mps_enable(m.mps, true);
+    run_while(rig.loop, rig.changes < 2);
+    ck_assert_uint_eq(mps_counts(m.mps).outside, 2);
+    ck_assert_str_is(mps_fault(m.mps, 0),
+                     "container main of pod ns/cardpack-mps-x7 uses the card past MPS");
+    ck_assert_str_is(mps_fault(m.mps, 1),
+                     "container main of pod kube-system/other uses the card past MPS");
 }
 
 END_TEST
@@ -175,6 +208,8 @@ int main(void)
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, a_daemon_answers);
     tcase_add_test(c, a_process_past_mps);
+    tcase_add_test(c, a_container_that_starts_again);
+    tcase_add_test(c, the_server_is_skipped);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

@@ -187,6 +187,9 @@ static const struct {
     {NODE(.mem = S("8"), .count = S("1"), .max_pods = S("4294967296")), PACK_UNSET, 0, 0, 1},
     {NODE(.mem = S("8"), .count = S("1"), .isolation = S("none")), PACK_UNSET, 0, 0, 0},
     {NODE(.mem = S("8"), .count = S("1"), .isolation = S("Mps")), PACK_UNSET, 0, 0, 1},
+    {NODE(.mem = S("8"), .late = S("true"), CARDS({.index = 0, .mem = 8})), PACK_UNSET, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .late = S("true")), PACK_UNSET, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .late = S("True")), PACK_UNSET, 0, 0, 1},
 };
 
 START_TEST(reads_its_labels)
@@ -199,6 +202,7 @@ START_TEST(reads_its_labels)
     ck_assert_uint_eq(s->max_pods, labels[_i].max_pods);
     ck_assert_uint_eq(s->exclusive, labels[_i].exclusive);
     ck_assert_uint_eq(s->bad_tokens, labels[_i].bad);
+    ck_assert(s->late == (labels[_i].node.has_cards && str_eq(labels[_i].node.late, STR("true"))));
     rig_done(&r);
 }
 
@@ -231,6 +235,7 @@ static const struct node_view news[] = {
     NODE(.mem = S("24"), .pool = S("A"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), .isolation = S("mps"),
          CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), .late = S("true"), CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), .has_cards = true, .cards_fault = "is bad"),
     NODE(.mem = S("24"), .has_cards = true, .cards_fault = "is worse"),
     NODE(.mem = S("24"), .count = S("1")),

@@ -129,6 +129,47 @@ START_TEST(holds_the_pods_that_are_there)
 
 END_TEST
 
+/* A whole card, a percentage, and cards of another device plugin: the node has two of those. */
+static const char kinds[] =
+    "{\"kind\":\"List\",\"items\":["
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\"},\"status\":{\"capacity\":{"
+    "\"aliyun.com/gpu-mem\":\"32\",\"aliyun.com/gpu-count\":\"2\"},\"allocatable\":{"
+    "\"aliyun.com/gpu-mem\":\"32\"}}},"
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"x\"},\"status\":{\"capacity\":{"
+    "\"nvidia.com/gpu\":\"2\"}}}," POD(
+        "a", "1", ",\"labels\":{\"ack.gpushare.placement\":\"require-whole-device\"}", "",
+        "Pending",
+        MEM("1")) "," POD("b", "2", ",\"annotations\":{\"cardpack.io/gpu-mem-percent\":\"50\"}", "",
+                          "Pending",
+                          MEM("1")) "," POD("c", "3", "", "", "Pending",
+                                            "\"nvidia.com/gpu\":\"2\"") "," POD("d", "4", "", "",
+                                                                                "Pending",
+                                                                                "\"nvidia.com/"
+                                                                                "gpu\":\"1\"") "]}";
+
+START_TEST(replays_every_kind_of_request)
+{
+    struct arena a;
+    struct sim_workload w;
+    struct err e = ERR_INIT;
+    struct replay_result r;
+    struct sim_policy policy = sim_data_policy("spread");
+    ck_assert_ok(read_text(kinds, &a, &w, &e), &e);
+    struct replay_settings s = {.world = {.workload = &w, .policy = &policy, .checked = true},
+                                .fill = LIMIT_SIM_FILL,
+                                .in_order = true,
+                                .once = true};
+    ck_assert_ok(replay_run(&s, &r, &e), &e);
+    ck_assert_uint_eq(r.arrived, 4);
+    ck_assert_uint_eq(r.rejected, 1); /* d: both cards of x are c's */
+    ck_assert_double_eq_tol(r.arrived_percent, 75, 1e-9);
+    ck_assert_double_eq_tol(r.allocated_percent, 75, 1e-9);
+    ck_assert_double_eq_tol(r.broken_percent, 25, 1e-9);
+    arena_done(&a);
+}
+
+END_TEST
+
 static const struct {
     const char *text;
     const char *error;
@@ -282,6 +323,7 @@ int main(void)
     tcase_add_test(t, reads_a_cluster);
     tcase_add_test(t, reads_yaml);
     tcase_add_test(t, holds_the_pods_that_are_there);
+    tcase_add_test(t, replays_every_kind_of_request);
     tcase_add_loop_test(t, refuses_what_is_no_cluster, 0, COUNT_OF(bad));
     tcase_add_loop_test(t, fits_until_something_stops_it, 0, COUNT_OF(fits));
     tcase_add_loop_test(t, grows_until_the_pods_run, 0, COUNT_OF(grows));

@@ -1,4 +1,5 @@
 /* Runs of the simulator whose figures are computed by hand, and what holds for any run. */
+#include "fail_alloc.h"
 #include "sim_data.h"
 
 #include "sim/bestfit.h"
@@ -189,6 +190,7 @@ START_TEST(keeps_count_of_what_runs)
             placed_pods += placed ? 1 : 0;
         }
         ck_assert_int_eq(w.allocated, sum);
+        ck_assert_uint_eq(w.cache.n_pending, 0);
     }
     ck_assert_uint_gt(placed_pods, 500);
     while (n > 0)
@@ -275,7 +277,7 @@ START_TEST(churn_is_a_loss_system)
     r.settings.world.checked = false;
     double sums[3] = {0};
     static const double loads[] = {0.75, 1.0, 2.0};
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= 8; seed++) {
         r.settings.world.seed = seed;
         for (size_t i = 0; i < COUNT_OF(loads); i++) {
             struct churn_result result = run_churn(&r, loads[i]);
@@ -285,9 +287,9 @@ START_TEST(churn_is_a_loss_system)
             ck_assert_double_eq_tol(result.allocated_percent, expected, 12);
         }
     }
-    ck_assert_double_eq_tol(sums[0] / 20, 0.0, 0.01);
-    ck_assert_double_eq_tol(sums[1] / 20, 3.87, 1.2);
-    ck_assert_double_eq_tol(sums[2] / 20, 50.23, 1.0);
+    ck_assert_double_eq_tol(sums[0] / 8, 0.0, 0.01);
+    ck_assert_double_eq_tol(sums[1] / 8, 3.87, 1.2);
+    ck_assert_double_eq_tol(sums[2] / 8, 50.23, 1.0);
     arena_done(&r.arena);
 }
 
@@ -317,6 +319,54 @@ START_TEST(refuses_pods_without_cards)
     ck_assert_int_eq(replay_run(&r.settings, &r.result, &e), ERR_RANGE);
     ck_assert_str_eq(e.text, "no pod asks for a card");
     ck_assert_int_eq(churn_run(&s, &result, &e), ERR_RANGE);
+    arena_done(&r.arena);
+}
+
+END_TEST
+
+/* ---- lack of memory ---- */
+
+static enum errc replay_scenario(void *ctx)
+{
+    struct run *r = ctx;
+    struct err e = ERR_INIT;
+    return replay_run(&r->settings, &r->result, &e);
+}
+
+static enum errc churn_scenario(void *ctx)
+{
+    const struct run *r = ctx;
+    struct err e = ERR_INIT;
+    struct churn_result result;
+    struct churn_settings s = {.world = r->settings.world, .load = 0.02};
+    return churn_run(&s, &result, &e);
+}
+
+static enum errc trace_scenario(void *ctx)
+{
+    struct arena a;
+    struct err e = ERR_INIT;
+    struct sim_workload w = {.n_nodes = 0};
+    (void)ctx;
+    arena_init(&a, MIB);
+    enum errc code = trace_read_nodes(STR("n"), STR(NODE_HEADS "n,1000,1,1,T4\n"), &a, &w, &e);
+    if (code == OK)
+        code = sim_workload_measure(&w, &e);
+    if (code == OK)
+        code =
+            trace_read_pods(STR("p"), STR(POD_HEADS "a,1,1,1,500,T4\nb,1,1,1,1000,\n"), &a, &w, &e);
+    arena_done(&a);
+    return code;
+}
+
+START_TEST(says_that_memory_lacks)
+{
+    struct run r;
+    run_open(&r, NODE_HEADS "n,64000,1024,2,T4\n",
+             POD_HEADS "a,1,1,1,500,T4\nb,1,1,2,1000,\nc,1,1,0,0,\n", "binpack");
+    ck_assert_uint_gt(fail_alloc_each(trace_scenario, NULL), 3);
+    ck_assert_uint_gt(fail_alloc_each(replay_scenario, &r), 10);
+    ck_assert_uint_gt(fail_alloc_each(churn_scenario, &r), 10);
     arena_done(&r.arena);
 }
 
@@ -357,6 +407,7 @@ int main(void)
     tcase_add_test(t, churn_is_a_loss_system);
     tcase_add_loop_test(t, churn_keeps_every_card_in_its_size, 0, COUNT_OF(policies));
     tcase_add_test(t, refuses_pods_without_cards);
+    tcase_add_test(t, says_that_memory_lacks);
     tcase_add_test(t, bestfit_has_the_published_score);
     suite_add_tcase(s, t);
     return unit_main(s);

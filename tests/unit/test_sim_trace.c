@@ -130,6 +130,33 @@ START_TEST(refuses_bad_pods)
 
 END_TEST
 
+/* As many as meet in the table of shapes. */
+START_TEST(tells_shapes_apart)
+{
+    struct arena a;
+    struct sim_workload w = {.n_nodes = 0};
+    struct err e = ERR_INIT;
+    struct buf text;
+    arena_init(&a, 64 * MIB);
+    buf_init(&text, MIB);
+    buf_put(&text, STR(POD_HEADS));
+    for (unsigned i = 0; i < 1000; i++)
+        buf_printf(&text, "p%03u,%u,%u,1,500,%s\n", i, i % 500, 64 * (i % 3),
+                   i % 2 == 0 ? "" : "T4");
+    ck_assert_ok(trace_read_pods(STR("f"), buf_str(&text), &a, &w, &e), &e);
+    ck_assert_uint_eq(w.n_shapes, 1000); /* 500 and 3 have no common divisor */
+    for (unsigned i = 0; i < 1000; i++) {
+        const struct sim_shape *s = &w.shapes[w.pods[i]];
+        ck_assert_int_eq(s->request.host.cpu, i % 500);
+        ck_assert_int_eq(s->request.host.memory, (int64_t)(64 * MIB * (i % 3)));
+        ck_assert(str_eq(s->request.models, i % 2 == 0 ? STR_NULL : STR("T4")));
+    }
+    buf_done(&text);
+    arena_done(&a);
+}
+
+END_TEST
+
 START_TEST(refuses_nodes_without_cards)
 {
     struct arena a;
@@ -173,6 +200,7 @@ int main(void)
     tcase_add_test(t, reads_pods_without_models);
     tcase_add_loop_test(t, refuses_bad_nodes, 0, COUNT_OF(bad_nodes));
     tcase_add_loop_test(t, refuses_bad_pods, 0, COUNT_OF(bad_pods));
+    tcase_add_test(t, tells_shapes_apart);
     tcase_add_test(t, refuses_nodes_without_cards);
     tcase_add_test(t, refuses_more_than_its_memory);
     suite_add_tcase(s, t);

@@ -146,6 +146,44 @@ START_TEST(a_node_is_refused_where_the_plugin_could_swap)
 
 END_TEST
 
+/* The containers of a node with late binding get their cards by their IDs: none is swapped there,
+ * so each verdict is as without the guard. */
+START_TEST(a_node_with_late_binding_is_not_guarded)
+{
+    struct rig r;
+    struct node_view node = FOUR_CARDS;
+    struct card_view table[4];
+    struct pod_view asks = cases[_i].asks;
+    struct placement there;
+    struct placement free_choice;
+    for (uint32_t i = 0; i < 4; i++)
+        table[i] = (struct card_view){.index = i, .mem = 16, .numa = -1};
+    asks.card_policy = STR("spread");
+    fit_fixture_open(&r, &node, cases[_i].there, PACK_UNSET);
+    enum verdict unguarded = fit_fixture_evaluate(&r, &asks, &free_choice);
+    guard(&r, SWAP_GUARD_REQUIRE);
+    enum verdict guarded = fit_fixture_evaluate(&r, &asks, &there);
+    node.late = STR("true");
+    set_node(&r, node); /* without the table that cardpack-node writes */
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &asks, &there), guarded);
+    node.has_cards = true;
+    node.cards = table;
+    node.n_cards = COUNT_OF(table);
+    set_node(&r, node);
+    ck_assert(r.fx.changed); /* so the scheduler tries waiting pods again */
+    cache_check(&r.cache);
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &asks, &there), unguarded);
+    for (uint32_t i = 0; unguarded == VERDICT_FITS && i < there.n; i++)
+        ck_assert_uint_eq(there.grants[i].card, free_choice.grants[i].card);
+    /* and it is guarded again when the annotation goes, or says something else */
+    node.late = _i % 2 == 0 ? STR("false") : STR_NULL;
+    set_node(&r, node);
+    ck_assert_int_eq(fit_fixture_evaluate(&r, &asks, &there), guarded);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* Verdicts from the node's sums must equal verdicts from its cards. */
 START_TEST(a_simple_request_is_evaluated_alike)
 {
@@ -372,6 +410,7 @@ int main(void)
     Suite *suite = suite_create("swap");
     TCase *tc = tcase_create("swap");
     tcase_add_loop_test(tc, a_node_is_refused_where_the_plugin_could_swap, 0, COUNT_OF(cases));
+    tcase_add_loop_test(tc, a_node_with_late_binding_is_not_guarded, 0, COUNT_OF(cases));
     tcase_add_test(tc, a_simple_request_is_evaluated_alike);
     tcase_add_test(tc, a_node_with_an_exchange_takes_no_pod);
     tcase_add_test(tc, an_exchange_needs_the_program_that_ends_it);

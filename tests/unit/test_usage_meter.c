@@ -60,7 +60,7 @@ static void add_pod(const char *uid, const char *name, const char *id)
     char json[512];
     (void)snprintf(json, sizeof(json),
                    "{\"status\":{\"containerStatuses\":[{\"name\":\"c\",\"containerID\":"
-                   "\"containerd://%s\"}]}}",
+                   "\"containerd://%s\",\"state\":{\"running\":{}}}]}}",
                    id);
     const struct pod_view v = {.uid = str_of(uid), .namespace = STR("ns"), .name = str_of(name)};
     containers_set(&t.containers, &v, str_of(json));
@@ -179,6 +179,25 @@ START_TEST(pods_and_others)
 
 END_TEST
 
+/* The container of the process may be any pod's, as long as no status has its ID: no pod without a
+ * process uses 0 then. */
+START_TEST(a_container_that_is_not_known_yet)
+{
+    NODE("101", ID("1"));
+    NODE("104", ID("9"));
+    put("world", CARD0 "process pid=101 mib=3000\nprocess pid=104 mib=50\n" CARD1);
+    rounds();
+    ck_assert_int_eq(uses("u1", 0), 3000);
+    ck_assert_int_eq(uses("u2", 0), -1);
+    ck_assert_int_eq(uses("u3", 1), 0); /* there is no such process on that card */
+    ck_assert(!usage_meter_counts(t.meter).blind);
+    add_pod("u2", "two", ID("9"));
+    rounds();
+    ck_assert_int_eq(uses("u2", 0), 50);
+}
+
+END_TEST
+
 /* Clients of MPS are in a list of their own; a process may be in both. */
 START_TEST(clients_of_mps)
 {
@@ -277,6 +296,7 @@ int main(void)
     tcase_set_timeout(c, 120);
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, pods_and_others);
+    tcase_add_test(c, a_container_that_is_not_known_yet);
     tcase_add_test(c, clients_of_mps);
     tcase_add_test(c, blind);
     tcase_add_test(c, many_processes);

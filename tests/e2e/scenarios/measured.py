@@ -114,3 +114,6 @@ def really_used_without_daemon(outer: Lab) -> None:
         wait_for(lambda: is_known(daemon), "the figures", PATIENCE)
         found = plugin.json("cards", "--direct")["nodes"][0]["devs"]
         check(found == cards_of(daemon), found)
+        text = plugin.run("pods", "-n", "default", "-o", "wide").stdout
+        rows = {line.split()[1]: line.split()[-2] for line in text.splitlines()}
+        check(rows == {"NAME": "REALLY(MiB)", "a": "4096", "b": "4097"}, text)

@@ -226,7 +226,7 @@ static const struct sim_flag flags[] = {
      "a cluster: what kubectl get nodes,pods -A -o json prints; -: standard input",
      args_set_cluster},
     {"--policy", NULL, PLACES, "NAME,...",
-     "binpack, spread, or for traces bestfit (default binpack)", args_set_policies},
+     "binpack, spread, fgd, bid-price, or for traces bestfit, fgd-paper (default binpack)", args_set_policies},
     {"--seeds", NULL, RUNS, "N", "number of runs with other random numbers (default 10)",
      args_set_seeds},
     {"--first-seed", NULL, RUNS, "N", "the first seed; the others follow (default 1)",

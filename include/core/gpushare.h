@@ -24,7 +24,8 @@
 /* On a pod, label: "require-whole-device". */
 #define GPUSHARE_LABEL_PLACEMENT STR("ack.gpushare.placement")
 #define GPUSHARE_WHOLE_DEVICE    STR("require-whole-device")
-/* On a node, labels: a policy of core/pack.h for its cards; the largest number of pods on a card. */
+/* On a node, labels: a policy of core/pack.h for its cards; the largest number of pods on a card.
+ */
 #define GPUSHARE_LABEL_NODE_PLACEMENT STR("ack.node.gpu.placement")
 #define GPUSHARE_LABEL_MAX_PODS       STR("ack.node.gpu.max-pod")
 

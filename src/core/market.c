@@ -20,8 +20,8 @@
 /* Before any solve the price of a core is low: most clusters have more cores than they need. */
 #define FIRST_CORE_PRICE 0.001
 
-/* See market.h: the free cards at which a pod costs as much more as it takes, and what a pod without
- * cards takes of a card, in hundredths. */
+/* See market.h: the free cards at which a pod costs as much more as it takes, and what a pod
+ * without cards takes of a card, in hundredths. */
 #define DRAIN_CARDS 8
 #define CPU_PARTS   10
 
@@ -120,7 +120,7 @@ struct idle {
     uint8_t kinds[MARKET_KINDS + 1];  /* that have wholly free cards */
     uint32_t n_kinds;
     int64_t n_free; /* wholly free cards of all kinds */
-    by_rate sum; /* of the cards, without the CPU */
+    by_rate sum;    /* of the cards, without the CPU */
 };
 
 static const struct market_values *market_values_of(const struct market *m, const struct card *c)

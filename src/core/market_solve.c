@@ -3,9 +3,9 @@
  *   tables    the values v and f of each class of cards at the current prices;
  *   stocks    for each distinct idle part of a node, which lambda is its minimum (softly): this
  *             counts how many cards of each level meet which lambda;
- *   supply    the derivative of all values by each price is how many pods of that shape are expected
- *             in the best filling; computed backwards through the recursions of Z and F;
- *   prices    a shape of which more is supplied than demanded becomes cheaper, and vice versa.
+ *   supply    the derivative of all values by each price is how many pods of that shape are
+ * expected in the best filling; computed backwards through the recursions of Z and F; prices    a
+ * shape of which more is supplied than demanded becomes cheaper, and vice versa.
  *
  * Cards of several kinds are in one class if each shape needs the same of them: nothing tells them
  * apart then. The grid of lambda is the price of a core of pods without cards, plus 0 to
@@ -58,7 +58,7 @@ struct solve_class {
     uint8_t steps[SHAPES_MAX]; /* by solve_shape: hundredths on each card; 0: it does not fit */
     uint32_t sizes[FULL];      /* the different ones of shapes with one card */
     uint32_t n_sizes;
-    uint32_t most; /* cards on one node, at most MARKET_FREE_MAX */
+    uint32_t most;            /* cards on one node, at most MARKET_FREE_MAX */
     by_rate shrink[FULL + 1]; /* Z(r) would overflow: w and z are multiplied by this */
     by_rate w[FULL + 1];
     by_rate z[FULL + 1];
@@ -88,7 +88,12 @@ struct solve_stock {
     uint32_t n;
 };
 
-enum solve_part { PART_TABLES, PART_STOCKS, PART_SUPPLY, PART_PRICES };
+enum solve_part {
+    PART_TABLES,
+    PART_STOCKS,
+    PART_SUPPLY,
+    PART_PRICES
+};
 
 struct market_solve {
     struct solve_shape *shapes;
@@ -279,8 +284,8 @@ struct stock_index {
 };
 
 /* Equal idle parts are evaluated once. On an empty cluster there are few different ones. */
-static void solve_add_stock(struct market_solve *s, struct stock_index *index,
-                            const struct node *n, bool empty, double weight)
+static void solve_add_stock(struct market_solve *s, struct stock_index *index, const struct node *n,
+                            bool empty, double weight)
 {
     int64_t cpu = empty ? market_cores_of(n->host_total.cpu) : market_cores(n);
     struct solve_stock x = {.nodes = weight, .cores = (double)cpu / 1000, .first = index->end};
@@ -302,8 +307,7 @@ static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, d
                               struct stock_index *index)
 {
     size_t cursor = 0;
-    for (const struct node *n = map_next(nodes, &cursor); n != NULL;
-         n = map_next(nodes, &cursor)) {
+    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
         solve_note_most(s, n);
         solve_add_stock(s, index, n, false, 1 - EMPTY_PART * turnover);
         solve_add_stock(s, index, n, true, EMPTY_PART * turnover);
@@ -335,8 +339,7 @@ static void solve_count_kinds(const struct map *nodes, uint64_t ret[static MARKE
 {
     size_t cursor = 0;
     memset(ret, 0, MARKET_KINDS * sizeof(*ret));
-    for (const struct node *n = map_next(nodes, &cursor); n != NULL;
-         n = map_next(nodes, &cursor)) {
+    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
         for (uint32_t i = 0; i < n->n_cards; i++) {
             if (n->cards[i].kind > 0)
                 ret[n->cards[i].kind - 1]++;
@@ -517,8 +520,7 @@ static void solve_value_frees(const struct market_solve *s, struct solve_class *
     }
     for (uint32_t k = 0; k <= c->most; k++) {
         for (unsigned l = 0; l < RATES; l++)
-            c->free[k][l] =
-                k * (c->part[FULL][l] + TAU * c->growth[l]) + TAU * log(c->f[k][l]);
+            c->free[k][l] = k * (c->part[FULL][l] + TAU * c->growth[l]) + TAU * log(c->f[k][l]);
     }
 }
 
@@ -688,8 +690,7 @@ static void solve_move_prices(struct market_solve *s)
         if (x->cards == 0)
             continue;
         double demand = solve_demand(s, x);
-        double excess =
-            solve_clip((x->supply - demand) / (demand + 0.5 + 0.0005 * s->pods), -1, 1);
+        double excess = solve_clip((x->supply - demand) / (demand + 0.5 + 0.0005 * s->pods), -1, 1);
         x->price = solve_clip((x->price - solve_eta(s) * TAU * x->cards * excess) * scale,
                               0.001 * x->worth, 6 * x->worth);
     }

@@ -112,17 +112,19 @@ bool proc_is_current(const struct proc *p)
     const struct swarm *s = &world.set;
     return !proc_runs(p) ||
            (c->shrink_after_init == s->shrink && (unsigned)c->swap_guard == s->guard &&
-            (c->card_policy == PACK_SPREAD) == s->spread &&
-            c->node_policy == node_policy() && c->shortlist == s->shortlist &&
-            c->evict_for_cards == s->evicts && c->bind_timeout_ms == s->bind_timeout_ms &&
-            c->list_page_size == s->page_size);
+            (c->card_policy == PACK_SPREAD) == s->spread && c->node_policy == node_policy() &&
+            c->shortlist == s->shortlist && c->evict_for_cards == s->evicts &&
+            c->bind_timeout_ms == s->bind_timeout_ms && c->list_page_size == s->page_size);
 }
 
-/* Too few pods come in a history for a policy with costs to learn from. So the process has seen some
- * before it starts: it learns in the first second. */
+/* Too few pods come in a history for a policy with costs to learn from. So the process has seen
+ * some before it starts: it learns in the first second. */
 static void see_pods(struct shapes *s)
 {
-    enum { PODS = 40 };
+    enum {
+        PODS = 40
+    };
+
     for (unsigned i = 0; i < PODS; i++) {
         struct shape x = {.cpu = 1000 * (int64_t)draw(2),
                           .mem = 2 + 3 * (int64_t)draw(3),

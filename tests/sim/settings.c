@@ -101,7 +101,9 @@ void settings_draw(struct swarm *s, uint64_t seed)
 {
     uint64_t random = seed * 0x2545f4914f6cdd1dU + 1;
     static const uint64_t paces_ms[] = {20, 100, 500, 2000};
+
     static const enum pack costs[] = {PACK_UNSET, PACK_UNSET, PACK_FGD, PACK_BID_PRICE};
+
     *s = (struct swarm){
         .seed = seed,
         .costs = costs[seed % COUNT_OF(costs)],

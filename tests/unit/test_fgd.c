@@ -144,10 +144,8 @@ static const char *const models[] = {"A", "B", NULL};
 
 static struct shape shape_of_task(const struct task *m)
 {
-    return (struct shape){.cpu = m->cpu,
-                          .cards = m->cards,
-                          .mem = m->milli / 10,
-                          .models = str_of(m->model)};
+    return (struct shape){
+        .cpu = m->cpu, .cards = m->cards, .mem = m->milli / 10, .models = str_of(m->model)};
 }
 
 static struct task some_task(uint64_t *random)

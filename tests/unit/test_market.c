@@ -1,7 +1,7 @@
 /*
  * What nodes are worth and what a pod costs, on random nodes with random pods, against the
- * definition in market.h computed again: directly, in long double, for one node at a time. A cost is
- * the difference of two values that the node has before and after the pod has really come.
+ * definition in market.h computed again: directly, in long double, for one node at a time. A cost
+ * is the difference of two values that the node has before and after the pod has really come.
  */
 #include "core/market.h"
 
@@ -297,7 +297,10 @@ END_TEST
 START_TEST(the_order_of_cards_does_not_matter)
 {
     uint64_t random = (uint64_t)_i;
-    enum { CARDS = 5 };
+
+    enum {
+        CARDS = 5
+    };
     struct card_view cards[2][CARDS];
     static const char *const names[] = {"n", "m"};
     fill_cluster(&random);

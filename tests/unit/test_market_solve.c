@@ -37,8 +37,8 @@ static double value_of_all(struct market_solve *s)
             for (uint32_t k = 0; k < x->n; k++) {
                 const struct solve_item *it = &s->items[x->first + k];
                 const struct solve_class *c = &s->classes[it->class];
-                values[l] += it->left == FULL ? c->free[it->count][l]
-                                              : it->count * c->part[it->left][l];
+                values[l] +=
+                    it->left == FULL ? c->free[it->count][l] : it->count * c->part[it->left][l];
             }
             least = MIN_OF(least, values[l]);
         }
@@ -222,12 +222,10 @@ END_TEST
 /* Single iterations swing around the balance: TAU is small. */
 START_TEST(supply_meets_demand)
 {
-    static const struct shape shapes[] = {{.mem = 50, .cards = 1, .cpu = 4000},
-                                          {.mem = 30, .cards = 1, .cpu = 2000},
-                                          {.mem = 20, .cards = 1, .cpu = 1000},
-                                          {.mem = 100, .cards = 1, .cpu = 8000},
-                                          {.mem = 100, .cards = 8, .cpu = 48000},
-                                          {.cpu = 4000}};
+    static const struct shape shapes[] = {
+        {.mem = 50, .cards = 1, .cpu = 4000},   {.mem = 30, .cards = 1, .cpu = 2000},
+        {.mem = 20, .cards = 1, .cpu = 1000},   {.mem = 100, .cards = 1, .cpu = 8000},
+        {.mem = 100, .cards = 8, .cpu = 48000}, {.cpu = 4000}};
     static const int counts[] = {300, 200, 400, 250, 20, 100};
     double supply[COUNT_OF(shapes)] = {0};
     double demand[COUNT_OF(shapes)] = {0};
@@ -239,9 +237,8 @@ START_TEST(supply_meets_demand)
     ck_assert_ptr_nonnull(s);
     ck_assert_uint_eq(s->n_shapes, COUNT_OF(shapes));
     do {
-        for (uint32_t j = 0; s->part == PART_PRICES && s->iteration >= s->iterations / 2 &&
-                             j < s->n_shapes;
-             j++) {
+        for (uint32_t j = 0;
+             s->part == PART_PRICES && s->iteration >= s->iterations / 2 && j < s->n_shapes; j++) {
             supply[j] += s->shapes[j].supply;
             demand[j] += solve_demand(s, &s->shapes[j]);
         }
@@ -268,9 +265,9 @@ START_TEST(a_solve_ends_after_a_known_number_of_steps)
     see(market_of(&r), (struct shape){.mem = 50, .cards = 1}, 1);
     ck_assert(market_begin(market_of(&r), &r.cache.nodes));
     const struct market_solve *s = market_of(&r)->solve;
-    uint64_t most = (uint64_t)FIRST_ITERATIONS *
-                        (2 * s->n_classes + s->n_stocks / STOCKS_A_STEP + 1 + 1) +
-                    s->n_classes;
+    uint64_t most =
+        (uint64_t)FIRST_ITERATIONS * (2 * s->n_classes + s->n_stocks / STOCKS_A_STEP + 1 + 1) +
+        s->n_classes;
     uint64_t steps = 1;
     while (market_step(market_of(&r)))
         steps++;
@@ -306,8 +303,7 @@ START_TEST(the_result_does_not_depend_on_what_comes_meanwhile)
     ck_assert_uint_eq(market_of(&r)->n_owned, market_of(&other)->n_owned);
     ck_assert_mem_eq(market_of(&r)->owned, market_of(&other)->owned,
                      market_of(&r)->n_owned * sizeof(struct market_values));
-    ck_assert_mem_eq(market_of(&r)->rates, market_of(&other)->rates,
-                     sizeof(market_of(&r)->rates));
+    ck_assert_mem_eq(market_of(&r)->rates, market_of(&other)->rates, sizeof(market_of(&r)->rates));
     /* The kind that came meanwhile has no values yet. */
     ck_assert_uint_eq(market_of(&other)->n_kinds, 2);
     ck_assert_ptr_null(market_of(&other)->kinds[1].values);

@@ -154,7 +154,8 @@ static const struct {
     {PLAIN("p", "8", .affinity = S(LONG_NAME)), ERR_RANGE,
      "annotation cardpack.io/card-affinity-group: \"" LONG_HEAD "...\" has 255 bytes: 253 at most"},
     {PLAIN("p", "8", .policy = S(LONG_NAME)), ERR_RANGE,
-     "annotation cardpack.io/policy: \"" LONG_HEAD "...\" must be binpack, spread, fgd or bid-price"},
+     "annotation cardpack.io/policy: \"" LONG_HEAD
+     "...\" must be binpack, spread, fgd or bid-price"},
     {PLAIN("p", LONG_NAME), ERR_RANGE,
      "container \"m0\": aliyun.com/gpu-mem: \"" LONG_HEAD "...\" is out of range"},
     {POD("p", CONTAINERS(1, {.name = S("m"), .cores = S("30")})), ERR_RANGE,

@@ -70,11 +70,11 @@ struct cache {
     struct intern_table sizes;    /* of the nodes */
     struct intern_table requests; /* of the pods; `labels` too */
     struct intern_table labels;
-    struct others others; /* bound pods that ask for no card */
-    struct quota quota;   /* each pod is a member, charged with what it holds */
+    struct others others;     /* bound pods that ask for no card */
+    struct quota quota;       /* each pod is a member, charged with what it holds */
     struct policies policies; /* learns from each new pod; its owner has it solve */
-    uint32_t quota_epoch; /* of the last list that contained the quota ConfigMap */
-    bool limited;         /* quotas are in force */
+    uint32_t quota_epoch;     /* of the last list that contained the quota ConfigMap */
+    bool limited;             /* quotas are in force */
 
     struct changes changes; /* of the nodes */
     struct list pending;    /* pods that hold nothing, the latest first */

@@ -33,7 +33,7 @@ void fgd_learn(struct fgd *f, const struct market *m);
 double fgd_waste(const struct fgd *f, const struct node *n);
 
 /*
- * The paper's score of the node with the pod, 0 to 100; higher is better. 0 without expected pods.
+ * The paper's score of the node with the pod, 0 to 100; higher is better. 50 without expected pods.
  */
 uint32_t fgd_score(const struct fgd *f, const struct market_ask *ask, const struct node *n);
 

@@ -24,7 +24,8 @@
 /* On a pod, label: "require-whole-device". */
 #define GPUSHARE_LABEL_PLACEMENT STR("ack.gpushare.placement")
 #define GPUSHARE_WHOLE_DEVICE    STR("require-whole-device")
-/* On a node, labels: "binpack" or "spread" over its cards; the largest number of pods on a card. */
+/* On a node, labels: a policy of core/pack.h for its cards; the largest number of pods on a card.
+ */
 #define GPUSHARE_LABEL_NODE_PLACEMENT STR("ack.node.gpu.placement")
 #define GPUSHARE_LABEL_MAX_PODS       STR("ack.node.gpu.max-pod")
 
@@ -66,7 +67,7 @@
  * anti-affinity group never on the same card. */
 #define CARDPACK_ANNOTATION_AFFINITY      STR("cardpack.io/card-affinity-group")
 #define CARDPACK_ANNOTATION_ANTI_AFFINITY STR("cardpack.io/card-anti-affinity-group")
-/* On a pod: "binpack" or "spread", for both nodes and cards, or for one of them. */
+/* On a pod: a policy of core/pack.h, for both nodes and cards, or for one of them. */
 #define CARDPACK_ANNOTATION_POLICY      STR("cardpack.io/policy")
 #define CARDPACK_ANNOTATION_NODE_POLICY STR("cardpack.io/node-policy")
 #define CARDPACK_ANNOTATION_CARD_POLICY STR("cardpack.io/card-policy")

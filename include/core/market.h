@@ -12,8 +12,8 @@
  * expected, by the shares of the shapes seen so far, just fill what is idle.
  *
  * Where pods come and go, a full node is no better than an empty one: what counts is whether room
- * comes together again for a pod of several cards. So the more pods leave (the turnover, 0 to 1: how
- * many pods left for each one that was placed), the more a pod costs on a node with free cards:
+ * comes together again for a pod of several cards. So the more pods leave (the turnover, 0 to 1:
+ * how many pods left for each one that was placed), the more a pod costs on a node with free cards:
  *     turnover x (what the pod takes) x (the node's free cards) / 8,
  * where a pod takes a whole card if it is the first one there, else its share, and a pod without
  * cards a tenth. A small part of the prices is then for an empty cluster.
@@ -68,11 +68,11 @@ struct market {
     double core_price;           /* of the pods that ask for no card; in cards */
     double placed;               /* pods that got cards, and that gave them back; see turnover */
     double departed;
-    double turnover;             /* at the latest solve */
-    int32_t drain;               /* millionths of a card; 0: no pod asks for several cards */
-    uint64_t solved;             /* number of solves so far; 0: there are no prices */
-    uint64_t solved_arrivals;    /* shapes.arrivals at the latest one */
-    struct market_solve *solve;  /* in progress; owned */
+    double turnover;            /* at the latest solve */
+    int32_t drain;              /* millionths of a card; 0: no pod asks for several cards */
+    uint64_t solved;            /* number of solves so far; 0: there are no prices */
+    uint64_t solved_arrivals;   /* shapes.arrivals at the latest one */
+    struct market_solve *solve; /* in progress; owned */
 };
 
 void market_done(struct market *m);
@@ -104,16 +104,17 @@ struct market_ask {
 
 void market_ask(const struct market *m, const struct request *r, struct market_ask *ret);
 
-/* Whether the card has room for the pod's part of it. What is free and what is asked for are rounded
- * in opposite directions: a card that seems to have one hundredth too little is compared exactly. */
+/* Whether the card has room for the pod's part of it. What is free and what is asked for are
+ * rounded in opposite directions: a card that seems to have one hundredth too little is compared
+ * exactly. */
 bool market_has_room(const struct market_ask *ask, const struct card *c);
 
 /* What the node loses with the pod, in millionths of a card; less is better. For a node where the
  * pod fits. MARKET_NO_COST: there are no prices yet, or no card has room. */
 int64_t market_cost(const struct market_ask *ask, const struct node *n);
 
-/* ret, n->n_cards of them: what the node loses if the pod takes this card alone. MARKET_NO_COST: the
- * card has no room. */
+/* ret, n->n_cards of them: what the node loses if the pod takes this card alone. MARKET_NO_COST:
+ * the card has no room. */
 void market_order(const struct market_ask *ask, const struct node *n, int64_t *ret);
 
 /* What is idle on the node, in millionths of a card; 0 without prices. */

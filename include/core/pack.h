@@ -19,7 +19,8 @@ static inline bool pack_has_costs(enum pack p)
     return p == PACK_FGD || p == PACK_BID_PRICE;
 }
 
-/* Accepts exactly "binpack", "spread", "fgd" or "bid-price". False: another text, and *ret is unchanged. */
+/* Accepts exactly "binpack", "spread", "fgd" or "bid-price". False: another text, and *ret is
+ * unchanged. */
 bool pack_parse(struct str text, enum pack *ret);
 
 /* The policy's name; "" for PACK_UNSET. */

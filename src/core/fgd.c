@@ -115,8 +115,8 @@ static uint32_t fgd_sigmoid(double gain)
 }
 
 /* The score with the pod on this card. */
-static uint32_t fgd_score_card(const struct fgd *f, const struct market_ask *ask,
-                               struct idle *idle, double before, uint32_t card)
+static uint32_t fgd_score_card(const struct fgd *f, const struct market_ask *ask, struct idle *idle,
+                               double before, uint32_t card)
 {
     uint8_t left = idle->left[card];
     uint32_t steps = ask->steps[idle->kinds[card]];

@@ -399,6 +399,7 @@ void fit_keep_claims(struct draft *now, const struct node *n, const struct reque
             struct request claim;
             request_load(&claim, q->request);
             claim.work = r->work;
+            claim.policies = r->policies;
             there.n = 0;
             if (fit_place_pod(&then.node, &claim, r->fallback, &there) != VERDICT_FITS)
                 continue;

@@ -6,7 +6,8 @@
 #include "core/pattern.h"
 #include "market_solve.h"
 
-/* So that a value fits into 32 bits: at most 1.4 cards a core. */
+/* So that its value fits into 32 bits: at most 1.4 cards a core. An unknown amount counts as so
+ * much. */
 #define CPU_MAX 1024000
 
 /* Prices of fewer pods would be those of chance. */
@@ -19,12 +20,13 @@
 /* Before any solve the price of a core is low: most clusters have more cores than they need. */
 #define FIRST_CORE_PRICE 0.001
 
-/* See market.h: the free cards at which a pod costs as much more as it takes, and what a pod without
- * cards takes of a card, in hundredths. */
+/* See market.h: the free cards at which a pod costs as much more as it takes, and what a pod
+ * without cards takes of a card, in hundredths. */
 #define DRAIN_CARDS 8
 #define CPU_PARTS   10
 
-typedef int32_t by_rate[MARKET_RATES];
+/* Sums over the cards of a node, of which there may be LIMIT_CARDS. */
+typedef int64_t by_rate[MARKET_RATES];
 
 void market_done(struct market *m)
 {
@@ -90,10 +92,10 @@ void market_ask(const struct market *m, const struct request *r, struct market_a
         ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x);
 }
 
-static void market_add_scaled(by_rate to, const by_rate x, int32_t n)
+static void market_add_scaled(by_rate to, const int32_t x[static MARKET_RATES], int32_t n)
 {
     for (unsigned l = 0; l < MARKET_RATES; l++)
-        to[l] += n * x[l];
+        to[l] += (int64_t)n * x[l];
 }
 
 static void market_add_cpu(const struct market *m, int64_t cpu, by_rate to)
@@ -106,7 +108,7 @@ static void market_add_cpu(const struct market *m, int64_t cpu, by_rate to)
 
 static int64_t market_least(const by_rate x)
 {
-    int32_t least = x[0];
+    int64_t least = x[0];
     for (unsigned l = 1; l < MARKET_RATES; l++)
         least = MIN_OF(least, x[l]);
     return least;
@@ -118,7 +120,7 @@ struct idle {
     uint8_t kinds[MARKET_KINDS + 1];  /* that have wholly free cards */
     uint32_t n_kinds;
     int64_t n_free; /* wholly free cards of all kinds */
-    by_rate sum; /* of the cards, without the CPU */
+    by_rate sum;    /* of the cards, without the CPU */
 };
 
 static const struct market_values *market_values_of(const struct market *m, const struct card *c)
@@ -254,23 +256,23 @@ static int64_t market_card_cost_once(const struct market_ask *ask, const struct 
     return cost;
 }
 
-static int64_t market_cpu_after(const struct market_ask *ask, int64_t cpu)
+/* market_cores with the pod. */
+static int64_t market_cores_with(const struct market_ask *ask, const struct node *n)
 {
-    return MAX_OF(cpu - ask->cpu, (int64_t)0);
+    return market_cores_of(host_amount_sub(node_host_left(n).cpu, ask->cpu));
 }
 
 void market_order(const struct market_ask *ask, const struct node *n, int64_t *ret)
 {
     struct idle idle _uninitialized_;
     struct seen seen = {.n = 0};
-    int64_t cpu = market_cores(n);
+    int64_t cpu = market_cores_with(ask, n);
     market_look(ask->market, n, &idle);
-    int64_t now = market_total(ask->market, cpu, idle.sum);
+    int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t i = 0; i < n->n_cards; i++)
         ret[i] = !market_has_room(ask, &n->cards[i])
                      ? MARKET_NO_COST
-                     : market_card_cost_once(ask, &idle, now, market_cpu_after(ask, cpu),
-                                             &n->cards[i], &seen);
+                     : market_card_cost_once(ask, &idle, now, cpu, &n->cards[i], &seen);
 }
 
 /* One card: the least cost of any. */
@@ -278,14 +280,13 @@ static int64_t market_cost_of_one(const struct market_ask *ask, const struct nod
 {
     struct idle idle _uninitialized_;
     struct seen seen = {.n = 0};
-    int64_t cpu = market_cores(n);
+    int64_t cpu = market_cores_with(ask, n);
     int64_t least = MARKET_NO_COST;
     market_look(ask->market, n, &idle);
-    int64_t now = market_total(ask->market, cpu, idle.sum);
+    int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (market_has_room(ask, &n->cards[i]))
-            least = MIN_OF(least, market_card_cost_once(ask, &idle, now, market_cpu_after(ask, cpu),
-                                                        &n->cards[i], &seen));
+            least = MIN_OF(least, market_card_cost_once(ask, &idle, now, cpu, &n->cards[i], &seen));
     }
     return least;
 }
@@ -295,12 +296,11 @@ static int64_t market_cost_of_several(const struct market_ask *ask, const struct
 {
     int64_t costs[LIMIT_CARDS] _uninitialized_;
     struct idle idle _uninitialized_;
-    int64_t cpu = market_cores(n);
     uint32_t parts = 0;
     if (ask->cards > 0)
         market_order(ask, n, costs);
     market_look(ask->market, n, &idle);
-    int64_t now = market_total(ask->market, cpu, idle.sum);
+    int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t taken = 0; taken < ask->cards; taken++) {
         uint32_t best = 0;
         for (uint32_t i = 1; i < n->n_cards; i++)
@@ -312,7 +312,7 @@ static int64_t market_cost_of_several(const struct market_ask *ask, const struct
         market_take(ask->market, &idle, &n->cards[best], ask->steps[n->cards[best].kind]);
     }
     parts = ask->cards > 0 ? parts : CPU_PARTS;
-    return now - market_total(ask->market, market_cpu_after(ask, cpu), idle.sum) +
+    return now - market_total(ask->market, market_cores_with(ask, n), idle.sum) +
            market_drain(ask, &idle, parts);
 }
 

@@ -3,9 +3,9 @@
  *   tables    the values v and f of each class of cards at the current prices;
  *   stocks    for each distinct idle part of a node, which lambda is its minimum (softly): this
  *             counts how many cards of each level meet which lambda;
- *   supply    the derivative of all values by each price is how many pods of that shape are expected
- *             in the best filling; computed backwards through the recursions of Z and F;
- *   prices    a shape of which more is supplied than demanded becomes cheaper, and vice versa.
+ *   supply    the derivative of all values by each price is how many pods of that shape are
+ * expected in the best filling; computed backwards through the recursions of Z and F; prices    a
+ * shape of which more is supplied than demanded becomes cheaper, and vice versa.
  *
  * Cards of several kinds are in one class if each shape needs the same of them: nothing tells them
  * apart then. The grid of lambda is the price of a core of pods without cards, plus 0 to
@@ -34,8 +34,9 @@
 
 #define STOCKS_A_STEP 64
 
-/* exp() of more is infinite, and a price so far off is wrong anyway. */
-#define EXPONENT_MAX 300.0
+/* A price counts as at most so many TAU: exp() of more is infinite, and a price so far off is wrong
+ * anyway. */
+#define EXPONENT_MAX 600.0
 
 struct solve_shape {
     uint32_t index; /* in shapes.all */
@@ -57,12 +58,14 @@ struct solve_class {
     uint8_t steps[SHAPES_MAX]; /* by solve_shape: hundredths on each card; 0: it does not fit */
     uint32_t sizes[FULL];      /* the different ones of shapes with one card */
     uint32_t n_sizes;
-    uint32_t most; /* cards on one node, at most MARKET_FREE_MAX */
+    uint32_t most;            /* cards on one node, at most MARKET_FREE_MAX */
+    by_rate shrink[FULL + 1]; /* Z(r) would overflow: w and z are multiplied by this */
     by_rate w[FULL + 1];
     by_rate z[FULL + 1];
     by_rate part[FULL + 1]; /* v */
     by_rate growth; /* F(k) would overflow: f and e are divided by exp(growth) for each card */
     by_rate one;    /* what a card without a pod of several cards counts */
+    bool counts[MARKET_FREE_MAX + 1]; /* of cards, for which shapes ask */
     by_rate e[MARKET_FREE_MAX + 1];
     by_rate f[MARKET_FREE_MAX + 1]; /* F */
     by_rate free[MARKET_FREE_MAX + 1];
@@ -85,7 +88,12 @@ struct solve_stock {
     uint32_t n;
 };
 
-enum solve_part { PART_TABLES, PART_STOCKS, PART_SUPPLY, PART_PRICES };
+enum solve_part {
+    PART_TABLES,
+    PART_STOCKS,
+    PART_SUPPLY,
+    PART_PRICES
+};
 
 struct market_solve {
     struct solve_shape *shapes;
@@ -108,11 +116,6 @@ struct market_solve {
     enum solve_part part;
     uint32_t at; /* in the part */
 };
-
-static double solve_exp(double x)
-{
-    return exp(MIN_OF(x, EXPONENT_MAX));
-}
 
 void market_solve_free(struct market_solve *s)
 {
@@ -281,8 +284,8 @@ struct stock_index {
 };
 
 /* Equal idle parts are evaluated once. On an empty cluster there are few different ones. */
-static void solve_add_stock(struct market_solve *s, struct stock_index *index,
-                            const struct node *n, bool empty, double weight)
+static void solve_add_stock(struct market_solve *s, struct stock_index *index, const struct node *n,
+                            bool empty, double weight)
 {
     int64_t cpu = empty ? market_cores_of(n->host_total.cpu) : market_cores(n);
     struct solve_stock x = {.nodes = weight, .cores = (double)cpu / 1000, .first = index->end};
@@ -304,8 +307,7 @@ static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, d
                               struct stock_index *index)
 {
     size_t cursor = 0;
-    for (const struct node *n = map_next(nodes, &cursor); n != NULL;
-         n = map_next(nodes, &cursor)) {
+    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
         solve_note_most(s, n);
         solve_add_stock(s, index, n, false, 1 - EMPTY_PART * turnover);
         solve_add_stock(s, index, n, true, EMPTY_PART * turnover);
@@ -337,8 +339,7 @@ static void solve_count_kinds(const struct map *nodes, uint64_t ret[static MARKE
 {
     size_t cursor = 0;
     memset(ret, 0, MARKET_KINDS * sizeof(*ret));
-    for (const struct node *n = map_next(nodes, &cursor); n != NULL;
-         n = map_next(nodes, &cursor)) {
+    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
         for (uint32_t i = 0; i < n->n_cards; i++) {
             if (n->cards[i].kind > 0)
                 ret[n->cards[i].kind - 1]++;
@@ -381,16 +382,29 @@ static void solve_set_rates(struct market_solve *s)
         s->rates[l] = s->core_price + RATE_SPAN * l / (RATES - 1);
 }
 
-/* exp((price - rate x cores) / tau) for each rate; the rates are equally far apart. */
-static void solve_bids(const struct market_solve *s, const struct solve_shape *x, by_rate ret)
+/* (price - rate x cores) / tau at the first rate. */
+static double solve_first_bid(const struct market_solve *s, const struct solve_shape *x)
 {
-    double at = solve_exp((x->price - s->rates[0] * x->cores) / TAU);
-    double ratio = exp(-RATE_SPAN / (RATES - 1) * x->cores / TAU);
-    for (unsigned l = 0; l < RATES; l++, at *= ratio)
-        ret[l] = at;
+    return MIN_OF((x->price - s->rates[0] * x->cores) / TAU, EXPONENT_MAX);
 }
 
-/* ln of the same, less what the pod's cards are worth to pods with one card. */
+/* So much less it is with each rate: they are equally far apart. */
+static double solve_bid_step(const struct solve_shape *x)
+{
+    return RATE_SPAN / (RATES - 1) * x->cores / TAU;
+}
+
+/* exp((price - rate x cores) / tau) for each rate, shrunk as w. */
+static void solve_bids(const struct market_solve *s, const struct solve_class *c,
+                       const struct solve_shape *x, uint32_t steps, by_rate ret)
+{
+    double at = exp(solve_first_bid(s, x));
+    double ratio = exp(-solve_bid_step(x));
+    for (unsigned l = 0; l < RATES; l++, at *= ratio)
+        ret[l] = at * c->shrink[steps][l];
+}
+
+/* ln of the same without shrinking, less what the pod's cards are worth to pods with one card. */
 static void solve_log_bids_of_several(const struct market_solve *s, const struct solve_class *c,
                                       const struct solve_shape *x, by_rate ret)
 {
@@ -426,23 +440,42 @@ static bool solve_is_several(const struct solve_class *c, const struct solve_sha
     return x->cards > 1 && x->cards <= c->most && c->steps[j] > 0;
 }
 
+/* No term of Z(r) grows faster than exp(growth) with each hundredth. */
+static void solve_find_shrink(const struct market_solve *s, struct solve_class *c, by_rate growth)
+{
+    memset(growth, 0, sizeof(by_rate));
+    for (uint32_t j = 0; j < s->n_shapes; j++) {
+        if (s->shapes[j].cards != 1 || c->steps[j] == 0)
+            continue;
+        double bid = solve_first_bid(s, &s->shapes[j]);
+        double step = solve_bid_step(&s->shapes[j]);
+        for (unsigned l = 0; l < RATES; l++)
+            growth[l] = MAX_OF(growth[l], (bid - l * step) / c->steps[j]);
+    }
+    for (uint32_t r = 0; r <= FULL; r++) {
+        for (unsigned l = 0; l < RATES; l++)
+            c->shrink[r][l] = exp(-(double)r * growth[l]);
+    }
+}
+
 static void solve_value_parts(const struct market_solve *s, struct solve_class *c)
 {
+    by_rate growth;
+    solve_find_shrink(s, c, growth);
     memset(c->w, 0, sizeof(c->w));
     for (uint32_t j = 0; j < s->n_shapes; j++) {
         by_rate bids;
         if (s->shapes[j].cards != 1 || c->steps[j] == 0)
             continue;
-        solve_bids(s, &s->shapes[j], bids);
+        solve_bids(s, c, &s->shapes[j], c->steps[j], bids);
         solve_add(c->w[c->steps[j]], bids);
     }
     for (uint32_t r = 0; r <= FULL; r++) {
-        for (unsigned l = 0; l < RATES; l++)
-            c->z[r][l] = 1;
+        memcpy(c->z[r], c->shrink[r], sizeof(c->z[r]));
         for (uint32_t i = 0; i < c->n_sizes && c->sizes[i] <= r; i++)
             solve_add_product(c->z[r], c->w[c->sizes[i]], c->z[r - c->sizes[i]]);
         for (unsigned l = 0; l < RATES; l++)
-            c->part[r][l] = TAU * log(c->z[r][l]);
+            c->part[r][l] = TAU * (log(c->z[r][l]) + r * growth[l]);
     }
 }
 
@@ -465,6 +498,7 @@ static void solve_find_growth(const struct market_solve *s, struct solve_class *
 static void solve_value_frees(const struct market_solve *s, struct solve_class *c)
 {
     memset(c->e, 0, sizeof(c->e));
+    memset(c->counts, 0, sizeof(c->counts));
     solve_find_growth(s, c);
     for (uint32_t j = 0; j < s->n_shapes; j++) {
         by_rate bids;
@@ -472,6 +506,7 @@ static void solve_value_frees(const struct market_solve *s, struct solve_class *
             continue;
         solve_bids_of_several(s, c, &s->shapes[j], bids);
         solve_add(c->e[s->shapes[j].cards], bids);
+        c->counts[s->shapes[j].cards] = true;
     }
     for (unsigned l = 0; l < RATES; l++)
         c->f[0][l] = 1;
@@ -479,14 +514,13 @@ static void solve_value_frees(const struct market_solve *s, struct solve_class *
         memset(c->f[k], 0, sizeof(c->f[k]));
         solve_add_product(c->f[k], c->one, c->f[k - 1]);
         for (uint32_t n = 2; n <= k; n++) {
-            if (c->e[n][0] > 0)
+            if (c->counts[n])
                 solve_add_product(c->f[k], c->e[n], c->f[k - n]);
         }
     }
     for (uint32_t k = 0; k <= c->most; k++) {
         for (unsigned l = 0; l < RATES; l++)
-            c->free[k][l] =
-                k * (c->part[FULL][l] + TAU * c->growth[l]) + TAU * log(c->f[k][l]);
+            c->free[k][l] = k * (c->part[FULL][l] + TAU * c->growth[l]) + TAU * log(c->f[k][l]);
     }
 }
 
@@ -566,7 +600,7 @@ static void solve_supply_several(struct market_solve *s, struct solve_class *c)
     for (uint32_t k = c->most; k > 0; k--) {
         solve_add_product(back[k - 1], back[k], c->one);
         for (uint32_t n = 2; n <= k; n++) {
-            if (c->e[n][0] == 0)
+            if (!c->counts[n])
                 continue;
             solve_add_product(uses[n], back[k], c->f[k - n]);
             solve_add_product(back[k - n], back[k], c->e[n]);
@@ -605,7 +639,7 @@ static void solve_supply_single(struct market_solve *s, struct solve_class *c)
         by_rate bids;
         if (s->shapes[j].cards != 1 || c->steps[j] == 0)
             continue;
-        solve_bids(s, &s->shapes[j], bids);
+        solve_bids(s, c, &s->shapes[j], c->steps[j], bids);
         s->shapes[j].supply += solve_dot(bids, uses[c->steps[j]]);
     }
 }
@@ -656,8 +690,7 @@ static void solve_move_prices(struct market_solve *s)
         if (x->cards == 0)
             continue;
         double demand = solve_demand(s, x);
-        double excess =
-            solve_clip((x->supply - demand) / (demand + 0.5 + 0.0005 * s->pods), -1, 1);
+        double excess = solve_clip((x->supply - demand) / (demand + 0.5 + 0.0005 * s->pods), -1, 1);
         x->price = solve_clip((x->price - solve_eta(s) * TAU * x->cards * excess) * scale,
                               0.001 * x->worth, 6 * x->worth);
     }
@@ -728,9 +761,10 @@ bool market_solve_step(struct market_solve *s)
     return false;
 }
 
+/* A value of more than 2000 cards is cut: only requests that make no sense lead to one. */
 static int32_t solve_millionths(double cards)
 {
-    return (int32_t)lrint(1e6 * cards);
+    return (int32_t)lrint(1e6 * solve_clip(cards, -2000, 2000));
 }
 
 static void solve_round(const struct solve_class *c, struct market_values *ret)

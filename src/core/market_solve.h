@@ -6,7 +6,8 @@
 /* What shape_steps says of a card of this kind; 0 also if the shape rules the model out. */
 uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x);
 
-/* The node's idle cores, in thousandths; an unknown amount, or a very large one, is MARKET_CPU_MAX. */
+/* The node's idle cores, in thousandths; an unknown amount, or a very large one, is MARKET_CPU_MAX.
+ */
 int64_t market_cores(const struct node *n);
 int64_t market_cores_of(int64_t cpu);
 

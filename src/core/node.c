@@ -77,6 +77,7 @@ static int64_t node_charge_cards(struct node *n, const struct request *r,
         c->cores += (uint32_t)sign * s->cores;
         c->pods += (uint32_t)sign;
         c->wholes += r->whole ? (uint32_t)sign : 0;
+        c->left = card_left(c);
         charged += mem;
     }
     if (count == 0) {

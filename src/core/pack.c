@@ -2,11 +2,8 @@
 #include "core/pack.h"
 
 static const char *const names[] = {
-    [PACK_UNSET] = "",
-    [PACK_BINPACK] = "binpack",
-    [PACK_SPREAD] = "spread",
-    [PACK_FGD] = "fgd",
-    [PACK_BID_PRICE] = "bid-price",
+    [PACK_UNSET] = "",  [PACK_BINPACK] = "binpack",     [PACK_SPREAD] = "spread",
+    [PACK_FGD] = "fgd", [PACK_BID_PRICE] = "bid-price",
 };
 
 bool pack_parse(struct str text, enum pack *ret)

@@ -71,13 +71,17 @@ static bool pick_numa_before(const void *ctx, uint32_t a, uint32_t b)
     return o->numa[a] != o->numa[b] ? o->numa[a] < o->numa[b] : a < b;
 }
 
-/* The free memory of the cards at these n places together. */
-static int64_t pick_free_of(const struct pick *p, const struct order *all, const uint32_t *places,
-                            uint32_t n)
+/* The free memory of the cards at these n places together, or their costs. */
+static int64_t pick_sum_of(const struct pick *p, const struct order *all, const uint32_t *places,
+                           uint32_t n)
 {
     int64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += card_free(&p->node->cards[all->cards[places[i]]]);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t card = all->cards[places[i]];
+        int64_t its = p->costs == NULL ? card_free(&p->node->cards[card]) : p->costs[card];
+        if (__builtin_add_overflow(sum, its, &sum))
+            return INT64_MAX;
+    }
     return sum;
 }
 
@@ -102,7 +106,7 @@ static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wa
             next++;
         if (numa < 0 || next - i < wanted)
             continue;
-        int64_t sum = pick_free_of(p, all, &o.places[i], wanted);
+        int64_t sum = pick_sum_of(p, all, &o.places[i], wanted);
         bool better = p->pack == PACK_SPREAD ? sum > most : sum < most;
         if (best == NULL || better || (sum == most && o.places[i] < best[0])) {
             best = &o.places[i];
@@ -369,13 +373,13 @@ static bool pick_search_run(struct search *s, struct placement *ret)
     return false;
 }
 
+/* A policy with costs counts as binpack here: no card has room for the whole pod, so none has a
+ * cost. */
 bool pick_apart(const struct pick *p, struct placement *ret)
 {
-    int64_t costs[LIMIT_CARDS] _uninitialized_;
-    struct pick with_costs = *p;
     struct search s _uninitialized_;
-    pick_weigh(&with_costs, costs);
-    pick_search_init(&s, &with_costs);
+    assert(p->costs == NULL);
+    pick_search_init(&s, p);
     assert(s.n > 1);
     bool found = pick_search_run(&s, ret);
     if (p->request->work != NULL)

@@ -185,7 +185,8 @@ static enum pack request_read_policy(struct reader *rd, struct str field, struct
 {
     enum pack pack = PACK_UNSET;
     if (value.p != NULL && !pack_parse(str_trim(value), &pack))
-        (void)request_refuse(rd, "annotation", field, value, "must be binpack or spread");
+        (void)request_refuse(rd, "annotation", field, value,
+                             "must be binpack, spread, fgd or bid-price");
     return pack;
 }
 

@@ -134,7 +134,8 @@ static void doctor_nodes_check_marks(struct findings *f, const struct node_view 
     doctor_nodes_check_list(f, n, object, CARDPACK_ANNOTATION_CORDONED, v->cordoned);
     doctor_nodes_check_list(f, n, object, CARDPACK_ANNOTATION_EXCLUSIVE, v->exclusive_cards);
     if (v->placement.n > 0 && !pack_parse(v->placement, &pack))
-        finding_add(f, FINDING_WARN, object, "write binpack or spread, or remove the label",
+        finding_add(f, FINDING_WARN, object,
+                    "write binpack, spread, fgd or bid-price, or remove the label",
                     "label ack.node.gpu.placement: \"%.*s\" has no effect", STR_ARG(v->placement));
     if (v->max_pods.n > 0 && !str_to_u64(v->max_pods, UINT32_MAX, &most))
         finding_add(f, FINDING_WARN, object, "write a number, or remove the label",

@@ -1,7 +1,8 @@
 /*
  * The policies that a simulation compares: those of core/pack.h, under which a node has the score
- * that the daemon gives it, and two that only the simulator has: `bestfit`, the paper's reference, and `fgd-paper`, which is fgd that
- * knows all pods of the workload before the first one comes, as in the paper.
+ * that the daemon gives it, and two that only the simulator has: `bestfit`, the paper's reference,
+ * and `fgd-paper`, which is fgd that knows all pods of the workload before the first one comes, as
+ * in the paper.
  */
 #pragma once
 

@@ -198,8 +198,8 @@ void world_done(struct world *w)
 
 /* ---- the decision ---- */
 
-static uint64_t world_judge(struct world *w, const struct world_place *p,
-                            const struct sim_shape *s, const struct request *r)
+static uint64_t world_judge(struct world *w, const struct world_place *p, const struct sim_shape *s,
+                            const struct request *r)
 {
     if (!world_has(p->left, s->request.host))
         return SCORE_NONE;

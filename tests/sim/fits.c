@@ -307,13 +307,25 @@ enum fits oracle_fits(unsigned node, const struct pod_object *p)
 
 /* ---- which card ---- */
 
-static bool packs(const struct site *s)
+/* PACK_UNSET: the policy of the configuration for cards. */
+static enum pack card_policy(const struct node_object *node, const struct pod_object *p)
 {
-    const struct pod_object *p = s->pod;
+    enum pack policy = PACK_UNSET;
     const struct name *first = p->card_policy.z[0] != '\0' ? &p->card_policy
                                : p->policy.z[0] != '\0'    ? &p->policy
-                                                           : &s->node->placement;
-    return first->z[0] == '\0' ? !world.set.spread : strcmp(first->z, "spread") != 0;
+                                                           : &node->placement;
+    if (first->z[0] == '\0' && p->node_policy.z[0] == '\0')
+        return world.set.costs;
+    /* A policy with costs for nodes chooses the cards, too. */
+    if (first->z[0] == '\0' && pack_parse(name_str(&p->node_policy), &policy))
+        return pack_has_costs(policy) ? policy : PACK_UNSET;
+    return pack_parse(name_str(first), &policy) ? policy : PACK_BINPACK;
+}
+
+static bool packs(const struct site *s)
+{
+    enum pack policy = card_policy(s->node, s->pod);
+    return policy == PACK_UNSET ? !world.set.spread : policy != PACK_SPREAD;
 }
 
 /* The cards with room for the pod's part of a card, a bit for each. */
@@ -332,7 +344,8 @@ static uint64_t cards_with_room(const struct site *s)
     return cards;
 }
 
-/* A card where a pod of the same size waits has precedence. Then the card with the least or the
+/* Costs depend on what the process has learned, so nothing is known of a policy with costs. A card
+ * where a pod of the same size waits has precedence. Then the card with the least or the
  * most free memory, of equal cards the one with the lowest index. */
 int64_t oracle_card(unsigned node, const struct pod_object *p)
 {
@@ -341,6 +354,8 @@ int64_t oracle_card(unsigned node, const struct pod_object *p)
     int64_t best = -1;
     bool by_card = pod_object_named(p) && (p->whole || p->percent > 0);
     swaps_find(node, p, &w);
+    if (pack_has_costs(card_policy(&store.nodes[node], p)))
+        return -1;
     if (fits_alone(node, p) != FITS || !pod_object_shares(p) || pod_object_cards(p) > 1 ||
         keeps_room(node, p) || w.perhaps || w.several || (by_card && w.cards != 0))
         return -1;

@@ -101,8 +101,9 @@ static void join(struct pod_object *p)
 /* One pod in `seldom` has a policy. */
 static struct name some_policy(unsigned seldom)
 {
-    static const char *const policies[] = {"spread", "binpack"};
-    return name_from(draw(seldom) == 0 ? str_of(policies[draw(2)]) : STR(""));
+    static const char *const policies[] = {"spread", "binpack", "fgd", "bid-price"};
+    uint32_t known = world.set.costs == PACK_UNSET ? 2 : COUNT_OF(policies);
+    return name_from(draw(seldom) == 0 ? str_of(policies[draw(known)]) : STR(""));
 }
 
 /* Requests CPU and memory that depend on the rest of the pod: draws nothing. */

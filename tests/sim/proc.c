@@ -71,6 +71,12 @@ static const char *bool_text(bool b)
     return b ? "true" : "false";
 }
 
+static enum pack node_policy(void)
+{
+    enum pack usual = world.set.node_spread ? PACK_SPREAD : PACK_BINPACK;
+    return world.set.costs != PACK_UNSET ? world.set.costs : usual;
+}
+
 bool proc_file(struct str path, struct text *ret)
 {
     const struct proc *p = NULL;
@@ -90,7 +96,7 @@ bool proc_file(struct str path, struct text *ret)
     put_setting(ret, "list-page-size", page_size.z);
     put_ms(ret, "bind-timeout", s->bind_timeout_ms);
     put_setting(ret, "card-policy", s->spread ? "spread" : "binpack");
-    put_setting(ret, "node-policy", s->node_spread ? "spread" : "binpack");
+    put_setting(ret, "node-policy", pack_name(node_policy()));
     put_setting(ret, "shortlist", shortlist.z);
     put_setting(ret, "shrink-after-init", bool_text(s->shrink));
     put_setting(ret, "swap-guard", swap_guard_text(s->guard));
@@ -106,10 +112,25 @@ bool proc_is_current(const struct proc *p)
     const struct swarm *s = &world.set;
     return !proc_runs(p) ||
            (c->shrink_after_init == s->shrink && (unsigned)c->swap_guard == s->guard &&
-            (c->card_policy == PACK_SPREAD) == s->spread &&
-            (c->node_policy == PACK_SPREAD) == s->node_spread && c->shortlist == s->shortlist &&
-            c->evict_for_cards == s->evicts && c->bind_timeout_ms == s->bind_timeout_ms &&
-            c->list_page_size == s->page_size);
+            (c->card_policy == PACK_SPREAD) == s->spread && c->node_policy == node_policy() &&
+            c->shortlist == s->shortlist && c->evict_for_cards == s->evicts &&
+            c->bind_timeout_ms == s->bind_timeout_ms && c->list_page_size == s->page_size);
+}
+
+/* Too few pods come in a history for a policy with costs to learn from. So the process has seen
+ * some before it starts: it learns in the first second. */
+static void see_pods(struct shapes *s)
+{
+    enum {
+        PODS = 40
+    };
+
+    for (unsigned i = 0; i < PODS; i++) {
+        struct shape x = {.cpu = 1000 * (int64_t)draw(2),
+                          .mem = 2 + 3 * (int64_t)draw(3),
+                          .cards = 1 + (draw(4) == 0 ? draw(3) : 0)};
+        shapes_add(s, &x);
+    }
 }
 
 /* Opens the daemon as main.c does, without environment variables. */
@@ -145,6 +166,8 @@ void proc_start(struct proc *p)
     p->loop = sim_loop_new(p);
     enum errc code = open_all(p, &e);
     sim_check(code == OK);
+    if (world.set.costs != PACK_UNSET)
+        see_pods(&p->daemon.service.cache.policies.market.shapes);
     mem_account(NULL);
     p->state = PROC_UP;
     oracle_started(p);

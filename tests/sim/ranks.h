@@ -3,7 +3,8 @@
  * agree: the scores of prioritize, the shortlist of filter, the order of explain.
  *
  * Not judged: a whole card or a percentage on a node with cards of different sizes. The documents
- * do not say with which card the ratio includes the pod. `prefer` of swap-guard promises
+ * do not say with which card the ratio includes the pod. A policy with costs: they depend on what
+ * the process has learned. `prefer` of swap-guard promises
  * nothing where nodes differ in the ratio, and nothing at all for bind.
  *
  * Of a pod on several cards only the NUMA node is judged (oracle_one_numa): the policy of cards is

@@ -101,8 +101,12 @@ void settings_draw(struct swarm *s, uint64_t seed)
 {
     uint64_t random = seed * 0x2545f4914f6cdd1dU + 1;
     static const uint64_t paces_ms[] = {20, 100, 500, 2000};
+
+    static const enum pack costs[] = {PACK_UNSET, PACK_UNSET, PACK_FGD, PACK_BID_PRICE};
+
     *s = (struct swarm){
         .seed = seed,
+        .costs = costs[seed % COUNT_OF(costs)],
         .faultless = SOME(12) == 0,
         .uid_precondition = SOME(3) > 0,
         .replicas = 1 + SOME(3) * SOME(2),

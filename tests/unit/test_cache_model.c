@@ -1,7 +1,8 @@
 /*
  * Random histories of events, applied to the cache and to the model and compared after each event.
  * The order is not one that an API server would keep: the rules must hold for any order. In half of
- * the histories namespaces have quotas. A failure prints its seed and step:
+ * the histories namespaces have quotas. The seed chooses the policy; one with costs learns all the
+ * time, sometimes without memory. A failure prints its seed and step:
  *
  * CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
  */
@@ -25,6 +26,8 @@ struct trial {
     struct node_digest digests[M_NODES];
     unsigned same_versions; /* how many events did not change a node's version */
     bool limited;           /* namespaces have quotas, and nodes no tables */
+    enum pack policy;
+    unsigned lessons; /* that ended with prices */
     unsigned refused[VERDICT_COUNT];
     char what[160]; /* the event, for the failure message */
     uint64_t seed;
@@ -340,6 +343,21 @@ static void step_pod_gone(struct trial *t)
     m_pod_gone(&t->model, i);
 }
 
+/* A policy with costs may choose any cards with room. */
+static struct m_place any_place(struct trial *t, int uid, int node, const struct m_ask *ask)
+{
+    struct m_place place = {.n = 0};
+    const struct pod *p = cache_pod(&t->cache, str_of(pod_uids[uid]));
+    trial_assert(t, p != NULL && (int)p->holding->n_shares == ask->cards);
+    for (uint32_t i = 0; i < p->holding->n_shares; i++) {
+        int card = (int)p->holding->shares[i].card;
+        trial_assert(t, place.n == 0 || card > place.cards[place.n - 1]);
+        trial_assert(t, m_card(&t->model, node, card, ask) == VERDICT_FITS);
+        place.cards[place.n++] = card;
+    }
+    return place;
+}
+
 static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask)
 {
     struct model *m = &t->model;
@@ -354,7 +372,8 @@ static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask
     if (t->code != OK)
         return;
     uint64_t ns = MAX_OF(t->now_ns, m->nodes[node].last_ns + 1);
-    struct m_place place = m_pick(m, node, ask);
+    struct m_place place =
+        pack_has_costs(t->policy) ? any_place(t, uid, node, ask) : m_pick(m, node, ask);
     trial_assert(t, (int)t->fx.card == place.cards[0]);
     trial_assert(t, t->fx.card_total == m_card_total(&m->nodes[node], place.cards[0]));
     trial_assert(t, t->fx.assume_ns == ns);
@@ -492,8 +511,14 @@ static void compare_card(struct trial *t, int node, const struct card *c, int k)
     trial_assert(t, c->total == m_card_total(m, k) && c->absent == !m_has_card(m, k));
     trial_assert(t, card_free(c) == m_free(&t->model, node, k));
     trial_assert(t, c->unhealthy == (m->unhealthy >> k & 1));
-    if (c->absent)
+    trial_assert(t, c->kind == 0 || t->cache.policies.market.kinds[c->kind - 1].total == c->total);
+    if (c->absent) {
+        trial_assert(t, c->left == 0);
         return;
+    }
+    int64_t left = c->total == 0 ? 0 : 100 * m_free(&t->model, node, k) / c->total;
+    left = MIN_OF(left, pods == 0 ? 100 : 99);
+    trial_assert(t, c->left == MIN_OF(left, (int64_t)MAX_OF(100 - cores, 0)));
     trial_assert(t, c->used == m_used(&t->model, node, k));
     trial_assert(t, (int)c->cores == cores && c->pods == pods);
 }
@@ -527,6 +552,23 @@ static void compare_node(struct trial *t, int i)
     }
 }
 
+/* A little at a time, beside the events. */
+static void learn(struct trial *t)
+{
+    struct policies *p = &t->cache.policies;
+    uint64_t solved = p->market.solved;
+    if (!chance(t, 25))
+        return;
+    if (chance(t, 10))
+        fail_alloc_arm(draw(t, 2) == 0 ? FAIL_ONCE : FAIL_FROM_THEN_ON, draw(t, 8) + 1);
+    if (p->market.solve == NULL && chance(t, 20))
+        (void)policies_begin(p, &t->cache.nodes);
+    for (uint32_t steps = draw(t, 80); steps > 0 && policies_step(p);)
+        steps--;
+    fail_alloc_disarm();
+    t->lessons += p->market.solved > solved ? 1 : 0;
+}
+
 static void step(struct trial *t)
 {
     uint32_t dice = draw(t, 100);
@@ -552,6 +594,8 @@ static void step(struct trial *t)
     else
         step_health(t);
     m_forget(&t->model);
+    if (pack_has_costs(t->policy))
+        learn(t);
     for (int i = 0; i < M_PODS; i++)
         compare_pod(t, i);
     for (int i = 0; i < M_NODES; i++)
@@ -562,12 +606,18 @@ static void step(struct trial *t)
 
 static void run_history(uint64_t seed, bool limited, unsigned refused[static VERDICT_COUNT])
 {
-    struct trial t = {.random = seed, .seed = seed, .limited = limited};
+    static const enum pack policies[] = {PACK_BINPACK, PACK_BINPACK, PACK_BID_PRICE, PACK_FGD};
+    struct trial t = {.random = seed,
+                      .seed = seed,
+                      .limited = limited,
+                      .policy = policies[seed % COUNT_OF(policies)]};
     cache_init(&t.cache, (struct map_seed){seed, 0});
+    t.cache.settings.node_policy = t.policy;
     for (t.step = 0; t.step < STEPS; t.step++)
         step(&t);
     cache_done(&t.cache);
     ck_assert_uint_gt(t.same_versions, STEPS); /* of M_NODES for each step */
+    ck_assert(!pack_has_costs(t.policy) || t.lessons > 0);
     for (int v = 0; v < VERDICT_COUNT; v++)
         refused[v] += t.refused[v];
 }

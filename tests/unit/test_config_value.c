@@ -96,8 +96,8 @@ static const struct {
     {CONFIG_LOG_FORMAT, "xml", 0, NULL, "auto, logfmt or json"},
     {CONFIG_PACK, "binpack", PACK_BINPACK, "binpack", NULL},
     {CONFIG_PACK, "spread", PACK_SPREAD, "spread", NULL},
-    {CONFIG_PACK, "Spread", 0, NULL, "binpack or spread"},
-    {CONFIG_PACK, "", 0, NULL, "binpack or spread"},
+    {CONFIG_PACK, "Spread", 0, NULL, "binpack, spread, fgd or bid-price"},
+    {CONFIG_PACK, "", 0, NULL, "binpack, spread, fgd or bid-price"},
 };
 
 START_TEST(value)

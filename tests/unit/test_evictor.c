@@ -11,7 +11,8 @@ START_TEST(it_gets_its_card)
     run_to_request(2, NULL);
     ck_assert(pod("wants")->kept);
     run_to_log("evicted for cards");
-    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
+    show((struct eviction_shape){
+        .uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
     ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE);
     run_turns(b.loop, 5);
     ck_assert_uint_eq(times_logged("cards are kept"), 0);
@@ -55,7 +56,8 @@ START_TEST(a_bind_that_fails_is_no_end)
     for (unsigned i = 0; i < 1000 && !pod("wants")->kept; i++)
         run_turns(b.loop, 1);
     ck_assert(pod("wants")->kept);
-    show((struct eviction_shape){.uid = "wants", .mem = "12", .priority = 100, .node = "n", .idx = "1"});
+    show((struct eviction_shape){
+        .uid = "wants", .mem = "12", .priority = 100, .node = "n", .idx = "1"});
     run_until(b.loop, is_idle, NULL);
 }
 
@@ -167,8 +169,10 @@ START_TEST(the_clusters_own_stay)
 {
     const int32_t critical = 2000000000;
     serve(NULL, 0);
-    show((struct eviction_shape){.uid = "b", .mem = "5", .node = "n", .idx = "0", .priority = critical});
-    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = critical});
+    show((struct eviction_shape){
+        .uid = "b", .mem = "5", .node = "n", .idx = "0", .priority = critical});
+    show((struct eviction_shape){
+        .uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = critical});
     (void)ask((struct eviction_shape){.uid = "w", .mem = "12", .priority = critical + 1000});
     show((struct eviction_shape){.uid = "w", .mem = "12", .priority = critical + 1000});
     run_turns(b.loop, 50);
@@ -187,7 +191,8 @@ START_TEST(the_node_of_the_cheaper_set)
                                 .node = {.name = STR("m"), .mem = STR("32"), .count = STR("2")}});
     show((struct eviction_shape){.uid = "d", .mem = "5", .node = "m", .idx = "0"});
     show((struct eviction_shape){.uid = "e", .mem = "5", .node = "m", .idx = "0"});
-    show((struct eviction_shape){.uid = "f", .mem = "10", .node = "m", .idx = "1", .priority = 100});
+    show(
+        (struct eviction_shape){.uid = "f", .mem = "10", .node = "m", .idx = "1", .priority = 100});
     ck_assert_int_eq(ask_of(wants, orders[_i], 2), VERDICT_NO_CARD_FREE);
     run_to_log("evicted for cards");
     ck_assert_uint_eq(b.server.n_requests, 2);

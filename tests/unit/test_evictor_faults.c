@@ -27,7 +27,8 @@ END_TEST
 
 static void c_goes(void)
 {
-    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
+    show((struct eviction_shape){
+        .uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true});
 }
 
 /* The answer was lost: the watch shows that the victim is being deleted, and nothing is sent
@@ -156,7 +157,8 @@ END_TEST
 
 static void c_rises(void)
 {
-    show((struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = 100});
+    show(
+        (struct eviction_shape){.uid = "c", .mem = "10", .node = "n", .idx = "1", .priority = 100});
 }
 
 /* It chooses another set at once: a and b. */

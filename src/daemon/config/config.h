@@ -101,10 +101,11 @@
       "after a reboot of the node they run again and need it")                                     \
     X(PACK, node_policy, "node-policy", "binpack", 0, 0, NULL,                                     \
       "for prioritize and shortlist: the best node for a pod without a policy of its own is the "  \
-      "fullest (binpack) or the emptiest (spread) that fits")                                      \
+      "fullest (binpack) or the emptiest (spread) that fits, or the one where the pods that are "  \
+      "expected lose least (fgd, bid-price); these two choose the cards, too")                     \
     X(PACK, card_policy, "card-policy", "binpack", 0, 0, NULL,                                     \
       "a pod without a policy of its own gets the fullest (binpack) or the emptiest (spread) "     \
-      "card that fits")                                                                            \
+      "card that fits, or the one where the pods that are expected lose least (fgd, bid-price)")   \
     X(SWAP_GUARD, swap_guard, "swap-guard", "prefer", 0, 0, NULL,                                  \
       "gpushare's device plugin may swap the cards of two pods of one size that start at the "     \
       "same time: ignore that (off), or prefer or require nodes where it can't happen")            \

@@ -58,7 +58,7 @@ static const char *config_value_parse_word(enum config_type type, struct str tex
         return config_value_parse_name(text, guard_names, COUNT_OF(guard_names), ret)
                    ? NULL
                    : "off, prefer or require";
-    return config_value_parse_pack(text, ret) ? NULL : "binpack or spread";
+    return config_value_parse_pack(text, ret) ? NULL : "binpack, spread, fgd or bid-price";
 }
 
 /* The address family, with its bytes in ret; 0: text is not an address. */
@@ -312,7 +312,7 @@ const char *config_type_name(enum config_type type)
     case CONFIG_LOG_FORMAT:
         return "auto|logfmt|json";
     case CONFIG_PACK:
-        return "binpack|spread";
+        return "binpack|spread|fgd|bid-price";
     case CONFIG_SWAP_GUARD:
         return "off|prefer|require";
     }

@@ -18,7 +18,7 @@ enum config_type {
     CONFIG_BOOL,       /* "true", "false" */
     CONFIG_LOG_LEVEL,  /* of enum log_level */
     CONFIG_LOG_FORMAT, /* of enum config_log_format */
-    CONFIG_PACK,       /* of enum pack: "binpack", "spread" */
+    CONFIG_PACK,       /* of enum pack: the names in core/pack.h */
     CONFIG_SWAP_GUARD, /* of enum swap_guard: "off", "prefer", "require" */
 };
 

@@ -236,7 +236,7 @@ def admission_actions(bench: Bench) -> None:
         act(bench, REQUESTS, "Warn")
         wait_for(lambda: not refusal(bench, bad), "warnings alone", PATIENCE)
         said = warnings(bench, bad)
-        check('annotation cardpack.io/policy: "tight" must be binpack or spread' in said, said)
+        check('annotation cardpack.io/policy: "tight" must be binpack, spread, fgd or bid-price' in said, said)
         act(bench, HINTS, "Deny")
         wait_for(lambda: "does not know it" in refusal(bench, odd), "the hints to deny", PATIENCE)
         act(bench, REQUESTS, "Audit")
@@ -244,7 +244,7 @@ def admission_actions(bench: Bench) -> None:
         notes = [event.get("annotations", {}) for event in bench.cluster.audit_events()]
         key = "validation.policy.admission.k8s.io/validation_failure"
         told = [note[key] for note in notes if '"Audit"' in note.get(key, "")]
-        check(told and "must be binpack or spread" in told[-1], told)
+        check(told and "must be binpack, spread, fgd or bid-price" in told[-1], told)
 
 
 @scenario("real")
@@ -434,7 +434,7 @@ def _draw(rng: random.Random) -> Json:
         container(f"i{i}", limits(None, None), **rng.choice(({}, {"restartPolicy": "Always"})))
         for i in range(rng.choice((0, 0, 1, 3)))
     ]
-    policies = ("binpack", "spread", "Spread", " spread ", "")
+    policies = ("binpack", "spread", "fgd", "bid-price", "Spread", "bid_price", " spread ", "")
     labels = {
         COUNT_LABEL: ("1", "2", "3", "0", "064", "65", "x", ""),
         PLACEMENT: (WHOLE, "half", ""),

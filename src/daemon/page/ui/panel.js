@@ -186,7 +186,8 @@ export class Panel {
                          inputmode: ["model", "namespace"].includes(key) ? null : "numeric"}));
         const policy = el("select", {name: "policy"},
             el("option", {value: ""}, "as configured"), el("option", {value: "binpack"}, "binpack"),
-            el("option", {value: "spread"}, "spread"));
+            el("option", {value: "spread"}, "spread"), el("option", {value: "fgd"}, "fgd"),
+            el("option", {value: "bid-price"}, "bid-price"));
         policy.value = request.policy;
         const whole = el("input", {type: "checkbox", name: "whole"});
         whole.checked = request.whole !== "";

@@ -1,11 +1,11 @@
 /*
  * Each iteration has four parts:
- *   tables    the values v and f of each class of cards at the current prices;
- *   stocks    for each distinct idle part of a node, which lambda is its minimum (softly): this
- *             counts how many cards of each level meet which lambda;
- *   supply    the derivative of all values by each price is how many pods of that shape are
- * expected in the best filling; computed backwards through the recursions of Z and F; prices    a
- * shape of which more is supplied than demanded becomes cheaper, and vice versa.
+ * - tables: the values v and f of each class of cards at the current prices;
+ * - stocks: for each distinct idle part of a node, which lambda is its minimum (softly): this counts
+ *   how many cards of each level meet which lambda;
+ * - supply: the derivative of all values by each price is how many pods of that shape are expected
+ *   in the best filling. It is computed backwards through the recursions of Z and F;
+ * - prices: a shape of which more is supplied than demanded becomes cheaper, and vice versa.
  *
  * Cards of several kinds are in one class if each shape needs the same of them: nothing tells them
  * apart then. The grid of lambda is the price of a core of pods without cards, plus 0 to
@@ -15,6 +15,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "core/pattern.h"
 
 #include <math.h>
@@ -80,10 +81,12 @@ struct solve_item {
     uint16_t count;
 };
 
-/* What is idle on a node, or on several equal ones. */
+/* What is idle on a node, or on several equal ones, now or without their pods. */
 struct solve_stock {
     double nodes;
     double cores;
+    uint32_t now;   /* nodes where this is idle */
+    uint32_t empty; /* nodes where this would be idle without pods */
     uint32_t first; /* item */
     uint32_t n;
 };
@@ -285,32 +288,73 @@ struct stock_index {
 
 /* Equal idle parts are evaluated once. On an empty cluster there are few different ones. */
 static void solve_add_stock(struct market_solve *s, struct stock_index *index, const struct node *n,
-                            bool empty, double weight)
+                            bool empty)
 {
     int64_t cpu = empty ? market_cores_of(n->host_total.cpu) : market_cores(n);
-    struct solve_stock x = {.nodes = weight, .cores = (double)cpu / 1000, .first = index->end};
+    struct solve_stock x = {.cores = (double)cpu / 1000, .first = index->end};
     x.n = solve_copy_cards(s, n, empty, &s->items[index->end]);
-    if (x.n == 0 || weight <= 0)
+    if (x.n == 0)
         return;
-    solve_count_idle(s, &x);
     uint32_t *at = solve_find_stock(s, index->slots, index->mask, &x);
-    if (*at != 0) {
-        s->stocks[*at - 1].nodes += weight;
-        return;
+    if (*at == 0) {
+        s->stocks[s->n_stocks++] = x;
+        *at = s->n_stocks;
+        index->end += x.n;
     }
-    s->stocks[s->n_stocks++] = x;
-    *at = s->n_stocks;
-    index->end += x.n;
+    struct solve_stock *found = &s->stocks[*at - 1];
+    *(empty ? &found->empty : &found->now) += 1;
 }
 
-static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, double turnover,
+static bool solve_comes_before(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct market_solve *s = ctx;
+    const struct solve_stock *x = &s->stocks[a];
+    const struct solve_stock *y = &s->stocks[b];
+    if (x->cores != y->cores)
+        return x->cores < y->cores;
+    if (x->n != y->n)
+        return x->n < y->n;
+    return memcmp(&s->items[x->first], &s->items[y->first], x->n * sizeof(*s->items)) < 0;
+}
+
+/* The map has the nodes in an order that is drawn when the process starts, and sums of numbers with
+ * fractions depend on the order. In an order of their own all processes find the same prices. */
+static bool solve_sort_stocks(struct market_solve *s)
+{
+    uint32_t *order = mem_alloc((s->n_stocks + 1) * sizeof(*order));
+    struct solve_stock *sorted = mem_alloc((s->n_stocks + 1) * sizeof(*sorted));
+    bool there = order != NULL && sorted != NULL;
+    for (uint32_t i = 0; there && i < s->n_stocks; i++)
+        order[i] = i;
+    if (there)
+        sort_by(order, s->n_stocks, solve_comes_before, s);
+    for (uint32_t i = 0; there && i < s->n_stocks; i++)
+        sorted[i] = s->stocks[order[i]];
+    mem_free(order);
+    mem_free(there ? s->stocks : sorted);
+    s->stocks = there ? sorted : s->stocks;
+    return there;
+}
+
+static void solve_fill_stocks(struct market_solve *s, const struct map *nodes, bool with_empty,
                               struct stock_index *index)
 {
     size_t cursor = 0;
     for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
         solve_note_most(s, n);
-        solve_add_stock(s, index, n, false, 1 - EMPTY_PART * turnover);
-        solve_add_stock(s, index, n, true, EMPTY_PART * turnover);
+        solve_add_stock(s, index, n, false);
+        if (with_empty)
+            solve_add_stock(s, index, n, true);
+    }
+}
+
+static void solve_weigh_stocks(struct market_solve *s, double turnover)
+{
+    double empty = EMPTY_PART * turnover;
+    for (uint32_t i = 0; i < s->n_stocks; i++) {
+        struct solve_stock *x = &s->stocks[i];
+        x->nodes = x->now * (1 - empty) + x->empty * empty;
+        solve_count_idle(s, x);
     }
 }
 
@@ -329,9 +373,12 @@ static bool solve_take_stocks(struct market_solve *s, const struct map *nodes, d
     s->items = mem_alloc((2 * cards + 1) * sizeof(*s->items));
     bool there = index.slots != NULL && s->stocks != NULL && s->items != NULL;
     if (there)
-        solve_fill_stocks(s, nodes, turnover, &index);
+        solve_fill_stocks(s, nodes, turnover > 0, &index);
     mem_free(index.slots);
-    return there;
+    if (!there || !solve_sort_stocks(s))
+        return false;
+    solve_weigh_stocks(s, turnover);
+    return true;
 }
 
 /* How many cards there are of each kind, idle or not. */

@@ -1,6 +1,8 @@
 /* One timer: slow while there is nothing to learn, fast while a lesson is in progress. */
 #include "daemon/learn.h"
 
+#include "base/log.h"
+
 /* How often it looks whether there is something to learn. */
 #define IDLE_MS 500
 
@@ -58,8 +60,12 @@ static bool learn_step(struct learn *l)
     struct policies *p = &l->cache->policies;
     if (p->market.solve == NULL)
         return l->summing && learn_sum(l);
-    if (!policies_step(p))
-        learn_begin_sums(l);
+    if (policies_step(p))
+        return true;
+    const struct market *m = &p->market;
+    log_debug("policies learned", kv_uint("lesson", m->solved), kv_uint("pods", m->solved_arrivals),
+              kv_uint("pods_meanwhile", m->shapes.arrivals - m->solved_arrivals));
+    learn_begin_sums(l);
     return true;
 }
 

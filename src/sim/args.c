@@ -72,6 +72,21 @@ static enum errc args_set_plot(struct sim_args *a, struct str value, struct err 
     return OK;
 }
 
+static enum errc args_set_places(struct sim_args *a, struct str value, struct err *e)
+{
+    (void)e;
+    a->places = value;
+    return OK;
+}
+
+static enum errc args_set_in_order(struct sim_args *a, struct str value, struct err *e)
+{
+    (void)value;
+    (void)e;
+    a->in_order = true;
+    return OK;
+}
+
 static enum errc args_set_add(struct sim_args *a, struct str value, struct err *e)
 {
     (void)e;
@@ -235,6 +250,12 @@ static const struct sim_flag flags[] = {
     {"--fill", NULL, BIT(SIM_REPLAY), "PERCENT",
      "card memory that arrives, of the capacity (default 130; with --cluster: its pods, once)",
      args_set_fill},
+    {"--in-order", NULL, BIT(SIM_REPLAY), NULL,
+     "one run: the pods in the order of the file (of a cluster: of their creation), without copies",
+     args_set_in_order},
+    {"--places", NULL, BIT(SIM_REPLAY), "FILE",
+     "with --in-order: write the node of each pod (CSV); pods are numbered from 1",
+     args_set_places},
     {"--load", NULL, BIT(SIM_CHURN), "LOAD,...",
      "card memory that the pods would hold, of the capacity (default 0.90,0.95,0.98)",
      args_set_loads},
@@ -364,6 +385,19 @@ static enum errc args_check_source(const struct sim_args *a, struct err *e)
     return OK;
 }
 
+static enum errc args_check_order(const struct parser *p, struct err *e)
+{
+    const struct sim_args *a = p->args;
+    if (a->places.p != NULL && !a->in_order)
+        return err_set(e, ERR_SYNTAX, "replay: --places needs --in-order");
+    for (size_t i = 0; i < p->n_seen && a->in_order; i++) {
+        if (p->seen[i]->set == args_set_fill || p->seen[i]->set == args_set_seeds)
+            return err_set(e, ERR_SYNTAX, "replay: --in-order and %s exclude each other",
+                           p->seen[i]->name);
+    }
+    return OK;
+}
+
 static enum errc args_check(const struct parser *p, struct err *e)
 {
     const struct sim_args *a = p->args;
@@ -384,7 +418,7 @@ static enum errc args_check(const struct parser *p, struct err *e)
         if (a->policies[i].bestfit)
             return err_set(e, ERR_SYNTAX, "--policy: bestfit is for traces only");
     }
-    return args_check_source(a, e);
+    return args_check_order(p, e) == OK ? args_check_source(a, e) : e->code;
 }
 
 static void args_fill_defaults(struct sim_args *a)

@@ -29,6 +29,7 @@ struct sim_args {
     struct str cluster;
     struct str filename;
     struct str plot;
+    struct str places;
     struct str add; /* the shape of a node to add */
     struct str pods[LIMIT_SIM_WORKLOADS];
     size_t n_pods;
@@ -42,6 +43,7 @@ struct sim_args {
     uint32_t jobs; /* processes at a time; 0: one for each processor */
     enum sim_ties ties;
     enum sim_output output;
+    bool in_order;
     bool checked;
 };
 

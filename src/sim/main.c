@@ -42,10 +42,24 @@ static enum errc main_plot(const struct program *p, const struct replays *r, str
     return code;
 }
 
+static enum errc main_write_places(const struct program *p, const struct buf *places, struct err *e)
+{
+    if (buf_failed(places))
+        return err_set(e, buf_fault(places), "too many places");
+    return file_replace(p->args.places, buf_str(places), e);
+}
+
 static enum errc main_replay(struct program *p, struct err *e)
 {
     struct replays r;
-    enum errc code = replays_run(&p->source, &p->args, &p->arena, p->progress, &r, e);
+    struct buf places;
+    struct buf *wanted = p->args.places.p == NULL ? NULL : &places;
+    buf_init(&places, LIMIT_SIM_BYTES);
+    buf_put(&places, STR("workload,policy,pod,node\n"));
+    enum errc code = replays_run(&p->source, &p->args, &p->arena, p->progress, wanted, &r, e);
+    if (code == OK && wanted != NULL)
+        code = main_write_places(p, &places, e);
+    buf_done(&places);
     if (code == OK && p->args.plot.p != NULL)
         code = main_plot(p, &r, e);
     if (code == OK)

@@ -116,7 +116,7 @@ static void plot_legend(const struct plot *p, size_t i)
         buf_put(p->out, STR(", "));
         plot_text(p->out, row->workload->name);
     }
-    if (p->replays->once)
+    if (p->replays->once && p->replays->of_cluster)
         buf_put(p->out, row->in_order ? STR(", in the order of creation") : STR(", shuffled"));
     if (row->at_full >= 0)
         buf_printf(p->out, ": %.1f at 100", row->at_full);

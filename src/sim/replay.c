@@ -28,7 +28,8 @@ static enum errc replay_open_arrivals(struct arrivals *a, const struct replay_se
     a->pods = mem_alloc(w->n_pods * sizeof(*a->pods));
     if (a->pods == NULL)
         return err_set(e, ERR_NOMEM, "out of memory");
-    memcpy(a->pods, w->pods, w->n_pods * sizeof(*a->pods));
+    const uint32_t *pods = s->in_order && w->in_file != NULL ? w->in_file : w->pods;
+    memcpy(a->pods, pods, w->n_pods * sizeof(*a->pods));
     if (!s->in_order)
         rng_shuffle(&a->rng, a->pods, a->n);
     for (uint32_t i = 0; i < a->n; i++)
@@ -69,8 +70,18 @@ static void replay_note(struct replay_result *r, uint32_t *counts, const struct 
     counts[at]++;
 }
 
+/* A pod that was not placed has no node. */
+static void replay_put_place(struct buf *out, const struct world *w, uint64_t number,
+                             const struct world_pod *pod)
+{
+    struct str node = pod->place == UINT32_MAX ? STR("") : w->places[pod->place].node->name;
+    if (out != NULL)
+        buf_printf(out, "%.*s,%llu,%.*s\n", STR_ARG(w->settings.policy->name),
+                   (unsigned long long)number, STR_ARG(node));
+}
+
 static enum errc replay_all(struct world *w, struct arrivals *a, uint32_t *counts,
-                            struct replay_result *ret, struct err *e)
+                            struct buf *places, struct replay_result *ret, struct err *e)
 {
     int64_t arrived = 0;
     uint32_t shape = 0;
@@ -83,6 +94,7 @@ static enum errc replay_all(struct world *w, struct arrivals *a, uint32_t *count
         ret->arrived++;
         ret->rejected += placed ? 0 : 1;
         replay_note(ret, counts, w, arrived);
+        replay_put_place(places, w, ret->arrived, &pod);
     }
     ret->arrived_percent = replay_percent(arrived, w->capacity);
     ret->allocated_percent = replay_percent(w->allocated, w->capacity);
@@ -101,7 +113,7 @@ enum errc replay_run(const struct replay_settings *s, struct replay_result *ret,
     if (code == OK)
         code = replay_open_arrivals(&a, s, reterr);
     if (code == OK)
-        code = replay_all(&w, &a, counts, ret, reterr);
+        code = replay_all(&w, &a, counts, s->places, ret, reterr);
     for (uint32_t i = 0; i < ret->n_series; i++)
         ret->series[i] = counts[i] == 0 ? -1.0 : ret->series[i] / counts[i];
     mem_free(a.pods);

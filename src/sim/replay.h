@@ -12,9 +12,10 @@
 
 struct replay_settings {
     struct world_settings world;
-    uint32_t fill; /* arrivals, in percent of the capacity; 1 to LIMIT_SIM_FILL */
-    bool in_order; /* the pods arrive as the workload has them */
-    bool once;     /* no copies follow, and no pod is left out */
+    uint32_t fill;      /* arrivals, in percent of the capacity; 1 to LIMIT_SIM_FILL */
+    bool in_order;      /* the pods arrive as the file has them, or by creation */
+    bool once;          /* no copies follow, and no pod is left out */
+    struct buf *places; /* a line "POLICY,NUMBER,NODE" for each arrival is appended; or NULL */
 };
 
 struct replay_result {

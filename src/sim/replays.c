@@ -29,7 +29,8 @@ static void replays_add_rows(struct round *r, const struct source *s)
         for (size_t k = 0; k < r->args->n_policies; k++) {
             if (r->replays->once)
                 replays_add_row(r, &s->workloads[i], &r->args->policies[k], true);
-            replays_add_row(r, &s->workloads[i], &r->args->policies[k], false);
+            if (!r->args->in_order)
+                replays_add_row(r, &s->workloads[i], &r->args->policies[k], false);
         }
     }
 }
@@ -52,6 +53,7 @@ static enum errc replays_run_one(void *ctx, uint32_t job, struct buf *ret, struc
     const struct round *r = ctx;
     const struct replays_row *row = replays_row_of(r, job);
     struct replay_result result;
+    struct buf places;
     struct replay_settings s = {
         .world = {.workload = row->workload,
                   .policy = row->policy,
@@ -61,11 +63,24 @@ static enum errc replays_run_one(void *ctx, uint32_t job, struct buf *ret, struc
                   .checked = r->args->checked},
         .fill = r->replays->fill,
         .in_order = row->in_order,
-        .once = r->replays->once};
+        .once = r->replays->once,
+        .places = r->replays->places == NULL ? NULL : &places};
+    buf_init(&places, LIMIT_SIM_BYTES);
     enum errc code = replay_run(&s, &result, e);
-    if (code == OK)
-        buf_put(ret, (struct str){(const char *)&result, sizeof(result)});
+    if (code == OK && buf_failed(&places))
+        code = err_set(e, buf_fault(&places), "too many places");
+    buf_put(ret, (struct str){(const char *)&result, sizeof(result)});
+    buf_put(ret, buf_str(&places));
+    buf_done(&places);
     return code;
+}
+
+static void replays_take_places(const struct round *r, const struct replays_row *row,
+                                struct str lines)
+{
+    struct str line;
+    while (r->replays->places != NULL && str_cut(lines, '\n', &line, &lines))
+        buf_printf(r->replays->places, "%.*s,%.*s\n", STR_ARG(row->workload->name), STR_ARG(line));
 }
 
 static enum errc replays_take(void *ctx, uint32_t job, struct str bytes, struct err *e)
@@ -73,9 +88,10 @@ static enum errc replays_take(void *ctx, uint32_t job, struct str bytes, struct 
     const struct round *round = ctx;
     struct replay_result r;
     struct replays_row *row = replays_row_of(round, job);
-    if (bytes.n != sizeof(r))
+    if (bytes.n < sizeof(r))
         return err_set(e, ERR_INTERNAL, "a result has %zu bytes", bytes.n);
     memcpy(&r, bytes.p, sizeof(r));
+    replays_take_places(round, row, (struct str){bytes.p + sizeof(r), bytes.n - sizeof(r)});
     row->runs++;
     row->arrived += r.arrived_percent;
     row->allocated += r.allocated_percent;
@@ -112,11 +128,12 @@ static void replays_finish(struct replays_row *row, uint32_t fill)
 }
 
 enum errc replays_run(const struct source *s, const struct sim_args *a, struct arena *arena,
-                      bool progress, struct replays *ret, struct err *reterr)
+                      bool progress, struct buf *places, struct replays *ret, struct err *reterr)
 {
     struct round r = {.args = a, .replays = ret};
-    *ret = (struct replays){.once = a->cluster.p != NULL && a->fill == 0};
-    ret->fill = a->fill > 0 ? a->fill : ret->once ? LIMIT_SIM_FILL : FILL_DEFAULT;
+    *ret = (struct replays){.of_cluster = a->cluster.p != NULL, .places = places};
+    ret->once = a->in_order || (ret->of_cluster && a->fill == 0);
+    ret->fill = a->fill > 0 ? a->fill : ret->of_cluster ? LIMIT_SIM_FILL : FILL_DEFAULT;
     ret->rows = arena_array(arena, 2 * s->n * a->n_policies, sizeof(*ret->rows));
     if (ret->rows == NULL)
         return err_set(reterr, arena_fault(arena), "out of memory");

@@ -7,7 +7,7 @@
 struct replays_row {
     const struct sim_workload *workload;
     const struct sim_policy *policy;
-    bool in_order; /* one run in the order of creation; else one for each seed */
+    bool in_order; /* one run in the order of creation or of the file; else one for each seed */
     uint32_t first_job;
     uint32_t runs;
     double at_full; /* means over the runs, in percent of the capacity; below 0: none */
@@ -26,8 +26,12 @@ struct replays {
     struct replays_row *rows; /* in the arena */
     size_t n;
     uint32_t fill;
-    bool once; /* the workload's own pods arrive, without copies: a cluster */
+    bool once; /* the workload's own pods arrive, without copies */
+    bool of_cluster;
+    struct buf *places; /* as in replay_settings, with the workload's name before each line */
 };
 
+/* places may be NULL. */
 enum errc replays_run(const struct source *s, const struct sim_args *a, struct arena *arena,
-                      bool progress, struct replays *ret, struct err *reterr) _must_use_;
+                      bool progress, struct buf *places, struct replays *ret, struct err *reterr)
+    _must_use_;

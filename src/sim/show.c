@@ -44,7 +44,9 @@ static void show_columns(struct table *t, const char *const *names, size_t n, si
 
 static struct str show_order(const struct replays_row *row)
 {
-    return row->in_order ? STR("created") : STR("shuffled");
+    if (!row->in_order)
+        return STR("shuffled");
+    return row->workload->in_file != NULL ? STR("file") : STR("created");
 }
 
 static void show_trace_table(const struct replays *r, struct arena *a, struct buf *out)
@@ -148,7 +150,7 @@ void show_replays(const struct replays *r, enum sim_output output, struct arena 
         show_replays_json(r, out);
     else if (output == SIM_CSV)
         show_replays_csv(r, out);
-    else if (r->once)
+    else if (r->once && r->of_cluster)
         show_cluster_table(r, a, out);
     else
         show_trace_table(r, a, out);

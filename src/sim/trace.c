@@ -235,14 +235,18 @@ static enum errc trace_sort(const struct pod_row *rows, size_t n, struct arena *
                             struct sim_workload *ret, struct err *e)
 {
     uint32_t *order = arena_array(a, n, sizeof(*order));
-    if (order == NULL)
+    uint32_t *in_file = arena_array(a, n, sizeof(*in_file));
+    if (order == NULL || in_file == NULL)
         return err_set(e, arena_fault(a), "out of memory");
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         order[i] = i;
+        in_file[i] = rows[i].shape;
+    }
     sort_by(order, (uint32_t)n, trace_comes_before, rows);
     for (uint32_t i = 0; i < n; i++)
         order[i] = rows[order[i]].shape;
     ret->pods = order;
+    ret->in_file = in_file;
     ret->n_pods = (uint32_t)n;
     return OK;
 }

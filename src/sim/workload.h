@@ -35,7 +35,8 @@ struct sim_workload {
     uint32_t n_nodes;
     struct sim_shape *shapes;
     uint32_t n_shapes;
-    const uint32_t *pods; /* the shape of each, in the order of arrival */
+    const uint32_t *pods;    /* the shape of each; of a trace by name, of a cluster by creation */
+    const uint32_t *in_file; /* the same as a trace's file has them; NULL: a cluster */
     uint32_t n_pods;
     /* Of a cluster; a trace has neither. `pods` has all its pods that ask for cards, these too. */
     const struct sim_held *held;

@@ -127,6 +127,12 @@ static const struct {
     {"fit --nodes n -f p --policy spread,binpack", "fit: one policy only"},
     {"grow --add cards=1", "grow: name the cluster's file with --cluster"},
     {"grow --cluster c", "grow: name the node to add with --add"},
+    {"replay --nodes n --pods p --places x", "replay: --places needs --in-order"},
+    {"replay --nodes n --pods p --in-order --fill 90",
+     "replay: --in-order and --fill exclude each other"},
+    {"replay --nodes n --pods p --in-order --seeds 2",
+     "replay: --in-order and --seeds exclude each other"},
+    {"churn --nodes n --pods p --in-order", "churn takes no --in-order"},
     {"replay --cluster c --policy bestfit", "--policy: bestfit is for traces only"},
 };
 

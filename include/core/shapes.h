@@ -41,6 +41,7 @@ struct shapes {
     double unit;       /* weight of the latest pod */
     double sum;        /* of all weights */
     uint64_t arrivals; /* pods so far */
+    bool ageless;      /* older pods count as much as new ones */
     uint64_t version;  /* changes when a shape takes the place of another, or is new */
 };
 

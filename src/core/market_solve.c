@@ -1,8 +1,8 @@
 /*
  * Each iteration has four parts:
  * - tables: the values v and f of each class of cards at the current prices;
- * - stocks: for each distinct idle part of a node, which lambda is its minimum (softly): this counts
- *   how many cards of each level meet which lambda;
+ * - stocks: for each distinct idle part of a node, which lambda is its minimum (softly). So each
+ *   level of cards is counted at the lambda that it meets;
  * - supply: the derivative of all values by each price is how many pods of that shape are expected
  *   in the best filling. It is computed backwards through the recursions of Z and F;
  * - prices: a shape of which more is supplied than demanded becomes cheaper, and vice versa.

@@ -107,6 +107,8 @@ static struct known_shape *shapes_new(struct shapes *s, const struct shape *x, u
  * weights are divided by it before they lose digits. */
 static void shapes_age(struct shapes *s)
 {
+    if (s->ageless)
+        return;
     s->unit *= exp2(1.0 / SHAPES_HALF_LIFE);
     if (s->unit < 1e6)
         return;

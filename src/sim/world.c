@@ -108,6 +108,7 @@ static void world_foresee(struct world *w)
     struct policies *p = &w->cache.policies;
     if (!w->settings.policy->foresees)
         return;
+    p->market.shapes.ageless = true;
     for (uint32_t i = 0; i < all->n_pods; i++) {
         struct shape x = shape_of(&all->shapes[all->pods[i]].request);
         shapes_add(&p->market.shapes, &x);

@@ -28,7 +28,7 @@ Nodes = list[tuple[int, int, int, str]]  # how many, thousandths of a core, card
 MIXED: Nodes = [(100, 96000, 8, "A100"), (50, 64000, 4, "V100"), (30, 32000, 2, "T4")]
 MODELS = [f"M{i:02d}" for i in range(40)]
 QUICK = bool(os.environ.get("BENCH_QUICK"))
-SEEDS = 1 if QUICK else int(os.environ.get("N", 10))
+SEEDS = 1 if QUICK else 10
 CHURN_SEEDS = 1 if QUICK else 4
 
 # Points below the better of fgd and binpack that bid-price may be, of about a hundred.
@@ -139,7 +139,7 @@ def fill(program: str, what: str, nodes: Path, pods: Path, target: float, *more:
         values = {name: at(r, percent) for name, r in results.items()}
         best = max(("fgd", "binpack"), key=lambda name: values[name])
         figure("placement", f"{what}, {percent} % arrived", values["bid-price"], best, values[best],
-               target if percent == 130 else min(target, 1.0) - 0.0, "at least")
+               target if percent == 130 else min(target, 1.0), "at least")
 
 
 def churn(program: str, what: str, nodes: Path, pods: Path) -> None:

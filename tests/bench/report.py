@@ -61,6 +61,8 @@ TITLES = {
     "growth-pods": "1,000 names, and pods on all the other nodes",
     "growth-crowd": "1,000 names, of nodes with ever more pods",
     "node": "cardpack-node with 8 cards and 100 pods",
+    "placement": "Share of the cards that bid-price fills",
+    "placement-churn": "Share of the requests that bid-price rejects while pods come and go",
 }
 
 

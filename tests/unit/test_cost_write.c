@@ -6,8 +6,6 @@
 #include "report/explain_write.h"
 #include "unit.h"
 
-#include <stdlib.h>
-
 #define NODE(name, count, total)                                    \
     "{\"metadata\":{\"name\":\"" name                               \
     "\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"" total \
@@ -139,15 +137,17 @@ END_TEST
 
 START_TEST(the_sentence_has_the_same_numbers)
 {
-    long long cents = 0;
+    uint64_t millionths = 0;
+    uint64_t cents = 0;
     learn(0);
     const char *answer = explain(PACK_BID_PRICE, ASKS("", "4"));
     const char *cost = strstr(answer, "\"cost\":0.");
     const char *why = strstr(answer, "\"why\":\"costs 0.");
     ck_assert(cost != NULL && why != NULL);
-    cents = (strtoll(cost + 9, NULL, 10) + 5000) / 10000;
-    ck_assert_int_gt(cents, 0);
-    ck_assert_int_eq(cents, strtoll(why + 15, NULL, 10));
+    ck_assert(str_to_u64((struct str){cost + 9, 6}, UINT64_MAX, &millionths));
+    ck_assert(str_to_u64((struct str){why + 15, 2}, UINT64_MAX, &cents));
+    ck_assert_uint_gt(cents, 0);
+    ck_assert_uint_eq((millionths + 5000) / 10000, cents);
     ck_assert_ptr_nonnull(strstr(why, "\"cost\":0."));
 }
 

@@ -49,6 +49,9 @@
  * than a Prometheus server handles well. */
 #define LIMIT_METRICS_NODES 20000
 
+/* Kinds of pods that have series of their own in /metrics: the most frequent ones. */
+#define LIMIT_METRICS_SHAPES 20
+
 /* Unsent bytes of /metrics answers; beyond it /metrics refuses. A client that asks and does not
  * read must not fill the memory. */
 #define LIMIT_METRICS_UNSENT (64 * MIB)

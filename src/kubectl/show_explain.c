@@ -23,6 +23,8 @@ struct verdict_node {
     bool fits;
     bool is_small; /* its usable cards are too small, also without pods */
     struct str reason;
+    struct str cost; /* what a policy with costs says of the node: a number; absent: nothing */
+    struct str why;  /* the same as a sentence */
     struct place place;
     struct verdict_card *cards;
     size_t n_cards;
@@ -45,6 +47,7 @@ struct explained {
     struct verdict_node *verdicts;
     size_t n_verdicts;
     size_t cap;
+    const char *costs; /* the heading of the costs; NULL: there are none */
     struct table table;
     bool wide;
 };
@@ -140,6 +143,11 @@ static void show_explain_put_place(struct table *t, const struct place *p)
     table_cell(t, p->text.n > 0 ? p->text : STR("-"), p->text.n > 0 ? TINT_NONE : TINT_DIM);
 }
 
+static struct str show_explain_reason_of(const struct verdict_node *n)
+{
+    return n->why.n > 0 ? n->why : n->reason;
+}
+
 static void show_explain_explain_row(struct explained *x, const struct verdict_node *n)
 {
     struct table *t = &x->table;
@@ -148,19 +156,35 @@ static void show_explain_explain_row(struct explained *x, const struct verdict_n
         table_cell(t, STR_NULL, TINT_NONE);
     show_explain_put_yes(t, n->fits);
     show_explain_put_place(t, &n->place);
+    if (x->costs != NULL)
+        table_cell(t, n->cost, TINT_NONE);
     if (n->is_small)
         table_printf(t, TINT_NONE, "%.*s; its usable cards are too small even when empty",
                      STR_ARG(n->reason));
     else
-        table_cell(t, n->reason, TINT_NONE);
+        table_cell(t, show_explain_reason_of(n), TINT_NONE);
     for (size_t i = 0; x->wide && i < n->n_cards; i++) {
         const struct verdict_card *c = &n->cards[i];
         table_cell(t, n->name, TINT_DIM);
         table_printf(t, TINT_NONE, "%lld", (long long)c->card);
         show_explain_put_yes(t, c->fits);
         table_cell(t, STR_NULL, TINT_NONE);
+        if (x->costs != NULL)
+            table_cell(t, STR_NULL, TINT_NONE);
         table_cell(t, c->reason, TINT_NONE);
     }
+}
+
+/* The daemon prints six decimals of a cost; three of them are shown. */
+static struct str show_explain_read_cost(struct jread *r, struct explained *x, bool scores)
+{
+    struct str number = jread_raw(r);
+    size_t point = 0;
+    x->costs = scores ? "SCORE" : "COST";
+    while (point < number.n && number.p[point] != '.')
+        point++;
+    number.n = MIN_OF(number.n, point + 4);
+    return number;
 }
 
 static void show_explain_read_verdict(struct jread *r, struct explained *x)
@@ -176,6 +200,10 @@ static void show_explain_read_verdict(struct jread *r, struct explained *x)
             n.is_small = str_eq(jread_str(r), STR("too_large"));
         else if (str_eq(key, STR("reason")))
             n.reason = jread_str(r);
+        else if (str_eq(key, STR("cost")) || str_eq(key, STR("score")))
+            n.cost = show_explain_read_cost(r, x, str_eq(key, STR("score")));
+        else if (str_eq(key, STR("why")))
+            n.why = jread_str(r);
         else if (str_eq(key, STR("placement")))
             n.place = show_explain_read_place(r);
         else if (str_eq(key, STR("cards")))
@@ -318,6 +346,8 @@ static void show_explain_fill_verdicts(struct explained *x)
         table_column(&x->table, STR("CARD"), true);
     table_column(&x->table, STR("FITS"), false);
     table_column(&x->table, STR("PLACE"), false);
+    if (x->costs != NULL)
+        table_column(&x->table, str_of(x->costs), true);
     table_column(&x->table, STR("REASON"), false);
     for (size_t i = 0; i < x->n_verdicts; i++)
         show_explain_explain_row(x, &x->verdicts[i]);

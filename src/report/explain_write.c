@@ -7,6 +7,7 @@
 #include "core/plan.h"
 #include "core/score.h"
 #include "core/uses.h"
+#include "report/cost_write.h"
 #include "report/reason.h"
 
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct explain {
     const struct pod_view *pod;
     const struct pod *held; /* the pod in the cache if it holds cards already; or NULL */
     struct request request;
+    struct score score;
     struct err fault; /* why the pod's request is invalid */
     struct entry *entries;
     size_t n;
@@ -73,8 +75,7 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
     const struct cache *c = e->cache;
     size_t cursor = 0;
     enum pack policy = pack_choose(e->request.node_policy, PACK_UNSET, c->settings.node_policy);
-    struct score score;
-    score_begin(&score, &e->request, policy);
+    score_begin(&e->score, &e->request, policy);
     e->entries = arena_array(a, c->nodes.n, sizeof(*e->entries));
     if (e->entries == NULL)
         return arena_fault(a);
@@ -88,7 +89,7 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
         *entry = (struct entry){.node = n, .verdict = explain_write_evaluate_node(e, n)};
         e->counts[entry->verdict]++;
         if (entry->verdict == VERDICT_FITS && request_shares(&e->request) && n->n_cards > 0)
-            entry->score = score_node(&score, n);
+            entry->score = score_node(&e->score, n);
         work_next_node(e->request.work);
     }
     if (e->n > 1)
@@ -168,13 +169,28 @@ static void explain_write_inside(struct jwrite *w, const struct explain *e, cons
         explain_write_cards(w, e, n, &scene);
 }
 
-static void explain_write_where(struct jwrite *w, const struct explain *e, const struct node *n)
+/* The best nodes of which explain says why one is better than the other. */
+#define COMPARED 2
+
+static void explain_write_cost(struct jwrite *w, const struct explain *e, const struct entry *entry,
+                               const struct placement *there)
+{
+    struct cost_write cost = {.score = &e->score, .best = e->entries[0].node};
+    bool compared = entry < e->entries + COMPARED;
+    if (cost_write_applies(&e->score))
+        cost_write(w, &cost, entry->node, compared ? there : NULL);
+}
+
+static void explain_write_where(struct jwrite *w, const struct explain *e,
+                                const struct entry *entry)
 {
     struct placement there _uninitialized_;
-    if (e->held != NULL)
+    if (e->held != NULL) {
         explain_write_placement(w, e->held->holding->grants, e->held->holding->n_grants);
-    else if (fit_place(n, &e->request, &there) == VERDICT_FITS)
+    } else if (fit_place(entry->node, &e->request, &there) == VERDICT_FITS) {
         explain_write_placement(w, there.grants, there.n);
+        explain_write_cost(w, e, entry, &there);
+    }
 }
 
 static struct str explain_write_reason_of(const struct explain *e, const struct entry *entry,
@@ -201,7 +217,7 @@ static void explain_write_node(struct jwrite *w, const struct explain *e, const 
     explain_write_put_str(w, "verdict", str_of(verdict_name(entry->verdict)));
     explain_write_put_str(w, "reason", explain_write_reason_of(e, entry, &scratch));
     if (fits)
-        explain_write_where(w, e, entry->node);
+        explain_write_where(w, e, entry);
     if (e->held == NULL && e->fault.code == OK && request_wants(&e->request))
         explain_write_inside(w, e, entry->node);
     jwrite_object_end(w);

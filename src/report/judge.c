@@ -112,13 +112,20 @@ static enum verdict judge_one(struct question *q, const struct node *n, size_t i
                                         : judge_dear(q, n, i);
 }
 
+/* A pod without cards costs something, too: the cores that pods with cards need. */
+static bool judge_compares(const struct question *q)
+{
+    const struct request *r = &q->judgement->request;
+    return request_shares(r) || (!request_wants(r) && pack_has_costs(q->score.policy));
+}
+
 static uint64_t judge_score_one(struct question *q, const struct node *n, size_t i)
 {
     const struct request *r = &q->judgement->request;
     assert(n != NULL);
     if (q->held != NULL)
         return SCORE_BEST;
-    if (!request_shares(r))
+    if (!judge_compares(q))
         return SCORE_NONE;
     size_t first = judge_first(q->judgement, n, i);
     if (first != i)

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,8 @@ DASHBOARD = ROOT / "manifests/metrics/dashboard.json"
 DOCUMENT = ROOT / "docs/metrics.md"
 ALERT_TESTS = HERE / "alerts_test.yaml"
 PODS = 12  # bound pods; the same number of others fit nowhere
+WAIT = 24  # pods that wait: with the bound ones they are enough for a lesson
+MODELS = 'He said "A100"\\\n*'
 COUNT = "cardpack_request_duration_seconds_count"
 
 passed = failed = 0
@@ -66,9 +69,21 @@ def use(cardpack: Cardpack, create: Callable[[dict], object], nodes: list[str]) 
         assert error == "", error
         large = pod(f"too-large-{i}", 500)
         assert not cardpack.verb("filter", {"Pod": large, "NodeNames": nodes})["NodeNames"]
+    for i in range(WAIT):
+        one = pod(f"waits-secret-{i}", 500 if i % 2 else 4)
+        one["metadata"]["annotations"] = {"cardpack.io/card-model": MODELS} if i < 2 else {}
+        create(one)
     cardpack.ask("POST", "/gpushare-scheduler/filter", b"{nonsense")
     cardpack.ask("GET", "/nowhere")
     cardpack.ask("GET", "/healthz", port=cardpack.probes)
+
+
+def await_lesson(cardpack: Cardpack) -> None:
+    """Waits until the policies have learned, and the sums of all nodes are there."""
+    while "\ncardpack_fragmentation_cards " not in cardpack.ask("GET", "/metrics")[2]:
+        if cardpack.process.poll() is not None:
+            raise SystemExit("cardpack has ended")
+        time.sleep(0.1)
 
 
 def fill_fake(api: FakeApi) -> None:
@@ -246,7 +261,27 @@ def check_values(prometheus: Prometheus, job: str, cardpack: Cardpack) -> None:
             one("cardpack_request_duration_seconds_bucket", le="+Inf", **labels), wanted))
     cores = sum(v for _, v in prometheus.query(f'cardpack_card_compute_allocated_ratio{{job="{job}"}}'))
     check(f"{job}: compute", differ(round(cores, 6), PODS / 10))
+    check_lessons(prometheus, job)
     check(f"{job}: bindings", differ(one("cardpack_bindings_total", result="created"), PODS))
+
+
+def check_lessons(prometheus: Prometheus, job: str) -> None:
+    """What the policies have learned from the pods of `use`: kinds of pods, and whether all is consistent."""
+    seen = {m.get("models", "") for m, _ in prometheus.query(f'cardpack_shape_weight_ratio{{job="{job}"}}')}
+    odd = [m for m in seen if m.startswith(MODELS + "\u2026")]
+    check(f"{job}: models of pods", "" if len(odd) == 2 and len(seen) == 3 else seen)
+    for query, wanted in (
+        ('round(sum(cardpack_shape_weight_ratio{%s}), 0.001)', 1),
+        ('sum(cardpack_shape_weight_ratio{%s,share="500"}) > bool 0.2', 1),
+        ('count(cardpack_shape_price_cards{%s,share="500"}) or vector(0)', 0),  # no card is so large
+        ('cardpack_shape_price_cards{%s,share="4",models=""} > bool 0', 1),
+        ('cardpack_lessons_total{%s} > bool 0', 1),
+        ('cardpack_fragmentation_cards{%s} >= bool 0', 1),
+        ('cardpack_idle_value_cards{%s} > bool 0', 1),
+        ('cardpack_turnover_ratio{%s}', 0),
+    ):
+        query = query % f'job="{job}"'
+        check(f"Prometheus: {query}", differ([v for _, v in prometheus.query(query)], [wanted]))
 
 
 def check_kubernetes(prometheus: Prometheus, nodes: int) -> None:
@@ -315,6 +350,8 @@ def main() -> int:
             use(embedded, lambda p: embedded.ask("POST", "/api/v1/namespaces/secret-namespace/pods", p),
                 ["odd-names", "large", "nameless", "plain", "unknown"])  # fmt: skip
             use(real, lambda p: api.must("POST", "/api/v1/namespaces/secret-namespace/pods", p), [f"node-{i}" for i in range(3)])
+            await_lesson(embedded)
+            await_lesson(real)
             check_format("embedded cluster", embedded, programs)
             check_format("API server, TLS", real, programs)
             check_document(merge(described(embedded), described(real)))

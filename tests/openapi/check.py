@@ -267,6 +267,28 @@ class Check:
         wrong += [f"{word} is not told: {text}" for word in told if word not in text]
         self.say("the answers about cards", wrong)
 
+    def costs(self) -> None:
+        """explain's costs and scores, of a policy with costs that has learned from enough pods."""
+        size = {"aliyun.com/gpu-mem": "32", "aliyun.com/gpu-count": "2"}
+        items: list[Json] = [
+            {"kind": "Node", "metadata": {"name": name}, "status": {"capacity": size, "allocatable": size}}
+            for name in ("a", "b", "c")
+        ]
+        spec = {"containers": [{"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "8"}}}]}
+        for i in range(40):
+            meta = {"name": f"waits-{i}", "namespace": "ns", "uid": f"uid-{i}"}
+            items.append({"kind": "Pod", "metadata": meta, "spec": spec})
+        world = self.workdir / "costs.json"
+        world.write_text(json.dumps({"kind": "List", "items": items}))
+        for policy, word in (("bid-price", "cost"), ("fgd", "score")):
+            daemon = self.start("--cluster", str(world), "--node-policy", policy)
+            verdicts: list[Json] = [{}]
+            while word not in verdicts[0]:
+                _, _, answer, wrong = self.ask(daemon, "GET", "/gpushare-scheduler/explain/ns/waits-0")
+                verdicts = answer["verdicts"]
+            seen = [sum(key in v for v in verdicts) for key in (word, "why")]
+            self.say(f"explain with the policy {policy}", wrong + ([] if seen == [3, 2] else [str(answer)]))
+
     def page(self, daemon: Daemon) -> None:
         """Each file of the page, new and unchanged; and the beginning of the events."""
         wrong = []
@@ -356,6 +378,7 @@ class Check:
         self.golden()
         self.questions(daemon)
         self.cards()
+        self.costs()
         self.page(daemon)
         self.generated(daemon)
         self.any_case(daemon)

@@ -292,6 +292,51 @@ START_TEST(sorted)
 
 END_TEST
 
+/* An answer with costs or scores: the best node, one without a sentence, and one that is refused.
+ */
+#define COSTS(name, best, next)                                                                  \
+    "{\"pod\": {\"namespace\": \"ns\"}, \"request\": {\"text\": \"8\"}, \"nodes\": 3, \"fit\": " \
+    "2, "                                                                                        \
+    "\"verdicts\": [{\"node\": \"a\", \"fits\": true, \"reason\": \"fits\", \"" name "\": " best \
+    ", \"why\": \"costs\\u001b\", \"cards\": [{\"card\": 0, \"fits\": true, \"reason\": "        \
+    "\"fits\"}]}, "                                                                              \
+    "{\"node\": \"b\", \"fits\": true, \"reason\": \"fits\", \"" name "\": " next                \
+    "}, {\"node\": \"c\", \"fits\": false, \"reason\": \"no room\"}]}"
+
+static const struct {
+    const char *answer;
+    bool wide;
+    const char *table;
+} costs[] = {
+    {COSTS("cost", "-0.000900", "10.812345"), false,
+     "NODE   FITS   PLACE     COST   REASON\n"
+     "a      yes    -       -0.000   costs\\x1b\n"
+     "b      yes    -       10.812   fits\n"
+     "c      no     -                no room\n"},
+    {COSTS("score", "62", "7"), false,
+     "NODE   FITS   PLACE   SCORE   REASON\n"
+     "a      yes    -          62   costs\\x1b\n"
+     "b      yes    -           7   fits\n"
+     "c      no     -               no room\n"},
+    {COSTS("score", "62", "7"), true,
+     "NODE   CARD   FITS   PLACE   SCORE   REASON\n"
+     "a             yes    -          62   costs\\x1b\n"
+     "a         0   yes                    fits\n"
+     "b             yes    -           7   fits\n"
+     "c             no     -               no room\n"},
+};
+
+START_TEST(costs_of_nodes)
+{
+    struct kubectl_look look = {.heads = true, .wide = costs[_i].wide};
+    ck_assert_ok(kubectl_show_explain(str_of(costs[_i].answer), look, &arena, &out, &err), &err);
+    const char *table = strchr(buf_cstr(&out), '\n');
+    ck_assert_ptr_nonnull(table);
+    ck_assert_str_eq(table + 1, costs[_i].table);
+}
+
+END_TEST
+
 /* The feasible nodes; for a pod that has a node: that one. */
 START_TEST(names_of_explain)
 {
@@ -319,6 +364,7 @@ int main(void)
     tcase_add_loop_test(t, width_of_top, 0, (int)COUNT_OF(budgets));
     tcase_add_test(t, cards_of_narrow_node);
     tcase_add_loop_test(t, explained_pod, 0, (int)COUNT_OF(explained));
+    tcase_add_loop_test(t, costs_of_nodes, 0, (int)COUNT_OF(costs));
     tcase_add_loop_test(t, sorted, 0, (int)COUNT_OF(sorts));
     tcase_add_loop_test(t, names_of_explain, 0, 2);
     suite_add_tcase(s, t);

@@ -236,6 +236,130 @@ START_TEST(shows_what_is_really_used)
 
 END_TEST
 
+/* A pod that waits; 0: it asks for no card. */
+static void await_card(struct office *o, unsigned n, const char *mem, struct str models)
+{
+    char name[32];
+    struct effect fx;
+    struct container_view container = {.name = STR("c"), .mem = str_of(mem)};
+    (void)snprintf(name, sizeof(name), "secretive-%u", n);
+    struct cache_event e = {.type = CACHE_POD_SET,
+                            .pod = {.uid = str_of(name),
+                                    .namespace = STR("ns"),
+                                    .name = str_of(name),
+                                    .phase = STR("Pending"),
+                                    .card_model = models,
+                                    .host = {.cpu = 1500},
+                                    .containers = &container,
+                                    .n_containers = 1,
+                                    .n_mains = 1}};
+    ck_assert_int_eq(cache_apply(&o->service.cache, &e, 1, &fx), OK);
+}
+
+static bool has_learned(void *ctx)
+{
+    return ((struct office *)ctx)->service.learn.known;
+}
+
+/* The policies learn from 32 pods at the earliest. */
+static void learn(struct office *o)
+{
+    learn_start(&o->service.learn, o->service.loop, &o->service.cache);
+    run_until(o->service.loop, has_learned, o);
+    learn_stop(&o->service.learn);
+}
+
+static const char *const learned[] = {
+    "cardpack_fragmentation_cards", "cardpack_idle_value_cards",   "cardpack_turnover_ratio",
+    "cardpack_shape_price_cards",   "cardpack_shape_weight_ratio",
+};
+
+#define OF_EIGHT "{cpu=\"1500m\",cards=\"1\",share=\"8\",models=\"\"}"
+
+/* The pod of the cluster asks for no CPU, and is counted with the 63 that wait. */
+START_TEST(shows_what_the_policies_have_learned)
+{
+    char sample[128];
+    struct office o;
+    office_open(&o);
+    ask(&o, "/metrics", METRICS_TEXT);
+    ck_assert(says(&o, "cardpack_lessons_total 0"));
+    for (size_t i = 0; i < COUNT_OF(learned); i++) {
+        (void)snprintf(sample, sizeof(sample), "# TYPE %s gauge", learned[i]);
+        ck_assert(says(&o, sample));
+        (void)snprintf(sample, sizeof(sample), "\n%s", learned[i]);
+        ck_assert_uint_eq(raw_conn_count(&o.peer, sample), 0);
+    }
+    for (unsigned i = 0; i < 63; i++)
+        await_card(&o, i, i < 47 ? "8" : "24", STR(""));
+    learn(&o);
+    o.service.learn.waste = 1.25;
+    o.service.learn.value = 0.000002;
+    ask(&o, "/metrics", METRICS_TEXT);
+    ck_assert(says(&o, "cardpack_lessons_total 1"));
+    ck_assert(says(&o, "cardpack_fragmentation_cards 1.25"));
+    ck_assert(says(&o, "cardpack_idle_value_cards 0.000002"));
+    ck_assert(says(&o, "cardpack_turnover_ratio 0"));
+    ck_assert_uint_eq(raw_conn_count(&o.peer, "\ncardpack_shape_price_cards" OF_EIGHT " 0."), 1);
+    ck_assert_uint_eq(raw_conn_count(&o.peer, "\ncardpack_shape_weight_ratio" OF_EIGHT " 0.73"), 1);
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "secretive"));
+    office_close(&o);
+}
+
+END_TEST
+
+/* Each model is asked for once, but for the first two. No card has one of them, so there are no
+ * prices. */
+START_TEST(shows_the_most_frequent_kinds_of_pods_alone)
+{
+    struct office o;
+    office_open(&o);
+    for (unsigned i = 0; i < 80; i++) {
+        char model[8];
+        (void)snprintf(model, sizeof(model), "M%u", i < 40 ? i % 2 : i);
+        await_card(&o, i, "4", str_of(model));
+    }
+    learn(&o);
+    ask(&o, "/metrics", METRICS_TEXT);
+    ck_assert_uint_eq(raw_conn_count(&o.peer, "\ncardpack_shape_weight_ratio{"), 20);
+    ck_assert_uint_eq(raw_conn_count(&o.peer, ",share=\"4\",models=\"M0\"}"), 1);
+    ck_assert_uint_eq(raw_conn_count(&o.peer, ",share=\"4\",models=\"M1\"}"), 1);
+    office_close(&o);
+}
+
+END_TEST
+
+/* No label is longer than this, and no two samples have the same labels. */
+START_TEST(cuts_what_users_wrote)
+{
+    static const char ends[] = "xy";
+    char long_models[300];
+    struct office o;
+    office_open(&o);
+    memset(long_models, 'a', sizeof(long_models));
+    for (unsigned i = 0; i < 64; i++) {
+        long_models[sizeof(long_models) - 1] = ends[i % 2];
+        await_card(&o, i, "4",
+                   i < 32   ? (struct str){long_models, sizeof(long_models)}
+                   : i < 48 ? STR("a\n\"b\\*")
+                            : STR("*"));
+    }
+    learn(&o);
+    ask(&o, "/metrics", METRICS_TEXT);
+    ck_assert_uint_eq(raw_conn_count(&o.peer, "models=\"a\\n\\\"b\\\\*\u2026"), 1);
+    ck_assert_uint_eq(raw_conn_count(&o.peer, "models=\"*\"}"), 2);
+    char cut[128];
+    (void)snprintf(cut, sizeof(cut), "models=\"%.100s\u2026", long_models);
+    ck_assert_uint_ge(raw_conn_count(&o.peer, cut), 2);
+    const char *first = strstr(buf_cstr(&o.peer.in), cut);
+    const char *second = strstr(first + 1, cut);
+    ck_assert_int_ne(memcmp(first, second, strlen(cut) + 16), 0);
+    ck_assert_int_eq(first[strlen(cut) + 16], '"');
+    office_close(&o);
+}
+
+END_TEST
+
 /* Prometheus 3 refuses another content type. */
 START_TEST(names_the_format)
 {
@@ -400,6 +524,9 @@ int main(void)
     tcase_add_test(t, a_full_card_is_not_overcommitted);
     tcase_add_test(t, memory_without_a_card_is_allocated);
     tcase_add_test(t, shows_what_is_really_used);
+    tcase_add_test(t, shows_what_the_policies_have_learned);
+    tcase_add_test(t, shows_the_most_frequent_kinds_of_pods_alone);
+    tcase_add_test(t, cuts_what_users_wrote);
     tcase_add_test(t, names_the_format);
     tcase_add_test(t, shows_no_more_nodes_than_it_may);
     tcase_add_loop_test(t, counts_requests_by_verb_and_outcome, 0, COUNT_OF(requests));

@@ -203,6 +203,7 @@ void metrics_handle(struct service *s, struct http_request *r)
     metrics_write_requests(&w);
     metrics_write_kubernetes(&w);
     metrics_write_cards(&w);
+    metrics_write_lessons(&w);
     s->metrics.answer_ns = process_cpu_ns() - began_ns;
     s->metrics.answer_ms = loop_clock_ms(s->loop);
     http_request_respond(r, 200, EXPO_CONTENT_TYPE);

@@ -3,8 +3,8 @@
  * the process. Counters are plain numbers that the counting code increments: there is only one
  * thread. Nothing is computed or allocated before a client requests it.
  *
- * Labels are few and bounded: nodes and cards of at most max_nodes nodes, and otherwise fixed
- * words. No label is a pod, a namespace or a user.
+ * Labels are few and bounded: nodes and cards of at most max_nodes nodes, what the most frequent
+ * kinds of pods ask for, and otherwise fixed words. No label is a pod, a namespace or a user.
  */
 #pragma once
 
@@ -92,4 +92,5 @@ struct metrics_writer {
 
 void metrics_write_cards(struct metrics_writer *w);
 void metrics_write_kubernetes(struct metrics_writer *w);
+void metrics_write_lessons(struct metrics_writer *w);
 void metrics_write_process(struct metrics_writer *w);

@@ -196,6 +196,7 @@ static enum errc filter_decide(struct service *s, struct filter *f, struct arena
         for (size_t i = 0; i < f->args->n; i++)
             f->offers[i] = offer_of[f->judgement.verdicts[i]];
     }
+    shorter = shorter && request_shares(&f->judgement.request);
     if (!shorter || filter_shorten(f, a, s->shortlist) == OK)
         return OK;
     return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);

@@ -214,7 +214,7 @@ return Object.fromEntries([...document.querySelectorAll('.spark')].filter((s) =>
 @check
 def the_last_hour(lab: Lab) -> None:
     """Memory, largest free and waiting pods have a line of the last hour, with its range in words."""
-    daemon = lab.daemon("small")
+    daemon = lab.fresh("small", world.small)  # an older one has samples already
     b = lab.browser
     hook = b.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
         window.EventSource = class extends EventSource {

@@ -214,7 +214,7 @@ return Object.fromEntries([...document.querySelectorAll('.spark')].filter((s) =>
 @check
 def the_last_hour(lab: Lab) -> None:
     """Memory, largest free and waiting pods have a line of the last hour, with its range in words."""
-    daemon = lab.daemon("small")
+    daemon = lab.fresh("small", world.small)  # an older one has samples already
     b = lab.browser
     hook = b.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
         window.EventSource = class extends EventSource {
@@ -233,6 +233,45 @@ def the_last_hour(lab: Lab) -> None:
         tops = b.js("const box = document.querySelector('[data-total=memory] .spark').getBoundingClientRect();"
                     "return [box.width, box.height]")
         equal(tops, [60, 16], "the size")
+    finally:
+        b.cdp("Page.removeScriptToEvaluateOnNewDocument", identifier=hook["identifier"])
+
+
+@check
+def idle_cards_of_no_use(lab: Lab) -> None:
+    """Once the policies have learned, the idle cards of no use are a total, with a line that the page keeps itself."""
+    def make() -> list[dict]:
+        return [world.node("n", 64, 4), *(world.pod(f"waits-{i}", 24) for i in range(40)),
+                world.pod("fits", 8)]
+
+    b = lab.browser
+    hook = b.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
+        window.EventSource = class extends EventSource {
+            constructor(...args) { super(...args); window.stream = this; }
+        };""")
+    try:
+        lab.open(lab.daemon("waste", make))
+        b.until("return document.querySelector('[data-total=waste]') !== null")
+        b.js("""
+            const start = Date.now();
+            for (const [minute, waste] of [[1, 3], [2, 4.26], [5, 2]]) {
+                Date.now = () => start + minute * 60000;
+                const data = JSON.stringify({ready: true, why: "", leader: true, nodes: 1, cards: 4, waste});
+                window.stream.dispatchEvent(new MessageEvent("status", {data}));
+            }""")
+        lab.settle()
+        equal(b.js("return document.querySelector('[data-total=waste]').textContent"), "Of no use 2 cards", "the total")
+        words, points = b.js(SPARKS)["waste"]
+        equal((words.split(" 2 to ")[0], words.rsplit(" ", 1)[1], points), ("in the last 5 minutes", "4.26", 6), "the line")
+        order = b.js("return [...document.querySelectorAll('#totals .total')].map((t) => t.dataset.total)")
+        equal(order[2:5], ["memory", "waste", "free"], "its place")
+        b.js("document.querySelector('[data-total=waste]').click()")
+        lab.settle()
+        equal(b.js("return location.hash"), "#only=usable&sort=room", "the address")
+        data = '{"ready":true,"why":"","leader":true,"nodes":1,"cards":4}'
+        b.js("window.stream.dispatchEvent(new MessageEvent('status', {data: arguments[0]}))", data)
+        lab.settle()
+        equal(b.js("return document.querySelector('[data-total=waste]')"), None, "not known any more")
     finally:
         b.cdp("Page.removeScriptToEvaluateOnNewDocument", identifier=hook["identifier"])
 

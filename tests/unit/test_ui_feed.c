@@ -315,6 +315,33 @@ START_TEST(what_is_really_used_comes_and_goes)
 
 END_TEST
 
+static bool has_waste(void *ctx)
+{
+    return strstr(buf_cstr(&((struct ui_client *)ctx)->status), "waste") != NULL;
+}
+
+/* Before the first lesson there is no figure. */
+START_TEST(the_waste_is_told_once_it_is_known)
+{
+    struct ui_fixture g;
+    struct ui_client p;
+    open_stage(&g);
+    ui_client_open(&p, &g);
+    await_right(&p, &g);
+    ck_assert(!has_waste(&p));
+    g.service.learn.known = true;
+    g.service.learn.waste = 12.0581;
+    for (unsigned i = 0; i < 1000 && !has_waste(&p); i++) {
+        run_turns(g.service.loop, 10);
+        ui_client_read(&p);
+    }
+    ck_assert_ptr_nonnull(strstr(buf_cstr(&p.status), ",\"cards\":0,\"waste\":12.06}"));
+    ui_client_close(&p);
+    close_stage(&g);
+}
+
+END_TEST
+
 /* The limits of entries, and of "*" for a namespace with pods; a namespace without limits is left
  * out. */
 START_TEST(quotas_have_their_usage)
@@ -530,6 +557,7 @@ int main(void)
     tcase_add_test(c, the_oldest_pods_are_shown_and_all_counted);
     tcase_add_test(c, what_is_really_used_comes_and_goes);
     tcase_add_test(c, a_node_with_less_left_than_its_cards_says_so);
+    tcase_add_test(c, the_waste_is_told_once_it_is_known);
     tcase_add_test(c, quotas_have_their_usage);
     tcase_add_test(c, quotas_have_a_ceiling);
     tcase_add_test(c, the_last_hour_is_kept);

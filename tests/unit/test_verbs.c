@@ -2,99 +2,7 @@
  * Answers of the verbs that change nothing (filter, prioritize and preempt), over HTTP, with a
  * cache and budgets that the test fills. For cases that a cluster file can show see tests/golden.
  */
-#include "base/limit.h"
-#include "base/log.h"
-#include "codec/extender.h"
-#include "daemon/daemon.h"
-#include "raw_conn.h"
-
-#include <fcntl.h>
-#include <stdio.h>
-
-static struct stage {
-    struct service service;
-    struct http_server *server;
-    struct backend backend;
-    bool ready;
-    unsigned outcome; /* of the last request */
-    char answer[4096];
-} s;
-
-static bool is_ready(struct backend *b, struct str *ret_missing)
-{
-    (void)b;
-    *ret_missing = s.ready ? STR("") : STR("the first list of pods is not in yet");
-    return s.ready;
-}
-
-static uint64_t the_term(struct backend *b)
-{
-    (void)b;
-    return s.ready ? 1 : 0;
-}
-
-static void asked(struct backend *b)
-{
-    (void)b;
-}
-
-static void note_outcome(void *ctx, const struct http_request *r, unsigned status)
-{
-    (void)ctx;
-    (void)status;
-    s.outcome = r->outcome;
-}
-
-#define MEM(n) "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" n "\"}}"
-#define NODE(name, mem, cards)                                                           \
-    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"" name "\"},\"status\":{\"capacity\":{" \
-    "\"aliyun.com/gpu-mem\":\"" mem "\",\"aliyun.com/gpu-count\":\"" cards "\"}}}\n"
-#define BOUND(name, node, card, mem)                                                      \
-    "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":" \
-    "\"" name "\",\"labels\":{\"app\":\"" name "\"},\"annotations\":{"                    \
-    "\"ALIYUN_COM_GPU_MEM_IDX\":\"" card "\"}},\"spec\":{\"nodeName\":\"" node "\","      \
-    "\"priority\":0,\"containers\":[{\"name\":\"c\"," MEM(mem) "}]},\"status\":{"         \
-                                                               "\"phase\":\"Running\"}}\n"
-
-/* n has two cards of 16, m has one; 10 are used on each. "roomy" is empty. */
-static const char world[] = NODE("n", "32", "2") NODE("m", "16", "1") NODE("roomy", "16", "1")
-    BOUND("a", "n", "0", "10") BOUND("b", "n", "1", "10") BOUND("c", "m", "0", "10");
-
-static void stage_open(void)
-{
-    struct err e = ERR_INIT;
-    s = (struct stage){.service = {.loop = loop_make(), .filtered = daemon_filtered},
-                       .ready = true};
-    cache_init(&s.service.cache, (struct map_seed){1, 2});
-    measured_init(&s.service.measured, (struct map_seed){1, 2}, 0);
-    budgets_init(&s.service.budgets, (struct map_seed){3, 4});
-    ck_assert_ok(embedded_new(s.service.loop, &s.service.cache, &s.service.measured, str_of(world),
-                              STR("world"), &s.service.embedded, &e),
-                 &e);
-    s.backend = (struct backend){.ready = is_ready, .term = the_term, .asked = asked};
-    s.service.backend = &s.backend;
-    const struct http_server_settings settings = {.address = STR("127.0.0.1"),
-                                                  .max_body = MIB,
-                                                  .max_connections = 10,
-                                                  .request_timeout_ms = 60000,
-                                                  .idle_seconds = 60,
-                                                  .stall_ms = 60000,
-                                                  .handle = routes_handle,
-                                                  .too_large = routes_too_large,
-                                                  .answered = note_outcome,
-                                                  .ctx = &s.service};
-    ck_assert_ok(http_server_new(s.service.loop, &settings, &s.server, &e), &e);
-}
-
-static void stage_close(void)
-{
-    s.server = http_server_free(s.server);
-    s.service.embedded = embedded_free(s.service.embedded);
-    budgets_done(&s.service.budgets);
-    measured_done(&s.service.measured);
-    cache_done(&s.service.cache);
-    s.service.loop = loop_free(s.service.loop);
-}
+#include "verbs_stage.h"
 
 /* A PodDisruptionBudget that allows this many evictions of the app's pods. */
 static void budget_of(const char *app, int64_t allowed)
@@ -111,39 +19,10 @@ static void budget_of(const char *app, int64_t allowed)
     ck_assert_int_eq(budgets_set(&s.service.budgets, &view), OK);
 }
 
-/* Sends a request; returns the answer's body. */
-static const char *ask(const char *verb, const char *body)
-{
-    struct raw_conn p;
-    char request[4096];
-    int n = snprintf(request, sizeof(request),
-                     "POST /gpushare-scheduler/%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-                     "Content-Length: %zu\r\n\r\n%s",
-                     verb, strlen(body), body);
-    ck_assert(n > 0 && n < (int)sizeof(request));
-    raw_conn_connect(&p, s.service.loop, http_server_port(s.server));
-    raw_conn_send(&p, (struct str){request, (size_t)n});
-    raw_conn_await_end(&p);
-    const char *text = buf_cstr(&p.in);
-    ck_assert_ptr_nonnull(strstr(text, "HTTP/1.1 200 "));
-    text = strstr(text, "\r\n\r\n");
-    ck_assert_ptr_nonnull(text);
-    (void)snprintf(s.answer, sizeof(s.answer), "%s", text + 4);
-    raw_conn_close(&p);
-    return s.answer;
-}
-
-static void answers(const char *verb, const char *body, const char *answer, unsigned outcome)
-{
-    ck_assert_str_eq(ask(verb, body), answer);
-    ck_assert_uint_eq(s.outcome, outcome);
-}
-
 #define HI(mem, more)                                                                        \
     "\"Pod\":{\"metadata\":{\"name\":\"hi\",\"namespace\":\"ns\",\"uid\":\"hi\"},\"spec\":{" \
     "\"priority\":100," more "\"containers\":[{\"name\":\"c\"," MEM(mem) "}]}}"
 #define PREEMPT(pod, nodes) "{" pod ",\"NodeNameToMetaVictims\":{" nodes "}}"
-#define NAMES(pod, names)   "{" pod ",\"NodeNames\":[" names "]}"
 #define NOBODY              "{\"NodeNameToMetaVictims\":{}}"
 
 /* ---- preempt ---- */
@@ -428,66 +307,6 @@ START_TEST(a_whole_card_needs_no_shared_one)
 
 END_TEST
 
-/* ---- pods without cards ---- */
-
-#define CORES_POD                                                                            \
-    "\"Pod\":{\"metadata\":{\"name\":\"hi\",\"namespace\":\"ns\",\"uid\":\"hi\"},\"spec\":{" \
-    "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"6\"}}}]}}"
-
-static void show_node(const char *name, const char *mem)
-{
-    struct effect fx;
-    struct cache_event e = {.type = CACHE_NODE_SET,
-                            .node = {.name = str_of(name), .cpu = STR("8")}};
-    if (mem != NULL) {
-        e.node.mem = str_of(mem);
-        e.node.count = STR("1");
-    }
-    ck_assert_int_eq(cache_apply(&s.service.cache, &e, 1, &fx), OK);
-}
-
-/* The expected pods ask for half a card of 16, and 4 cores. */
-static void learn(void)
-{
-    struct policies *p = &s.service.cache.policies;
-    const struct shape x = {.cpu = 4000, .cards = 1, .mem = 8};
-    for (unsigned i = 0; i < 1000; i++)
-        shapes_add(&p->market.shapes, &x);
-    ck_assert(policies_begin(p, &s.service.cache.nodes));
-    while (policies_step(p)) {
-    }
-}
-
-/* A pod without cards that takes the cores of a node leaves its card without use. Without costs,
- * and for cards of NVIDIA's plugin, all nodes are equal. No node is left out by the shortlist. */
-START_TEST(a_pod_without_cards_leaves_the_cores_beside_cards)
-{
-    static const char ranks[] =
-        "[{\"Host\":\"cards\",\"Score\":9},{\"Host\":\"bare\",\"Score\":10}]";
-    static const char zeros[] =
-        "[{\"Host\":\"cards\",\"Score\":0},{\"Host\":\"bare\",\"Score\":0}]";
-
-    static const enum pack policies[] = {PACK_BID_PRICE, PACK_FGD, PACK_BINPACK, PACK_SPREAD};
-
-    stage_open();
-    show_node("cards", "16");
-    show_node("bare", NULL);
-    s.service.cache.settings.node_policy = policies[_i];
-    answers("prioritize", NAMES(CORES_POD, "\"cards\",\"bare\""), zeros, OUTCOME_OK);
-    learn();
-    answers("prioritize", NAMES(CORES_POD, "\"cards\",\"bare\""),
-            pack_has_costs(policies[_i]) ? ranks : zeros, OUTCOME_OK);
-    answers("prioritize", NAMES(WHOLE_POD, "\"cards\",\"bare\""), zeros, OUTCOME_OK);
-    s.service.shortlist = 1;
-    answers("filter", NAMES(CORES_POD, "\"cards\",\"bare\""),
-            "{\"Nodes\":null,\"NodeNames\":[\"cards\",\"bare\"],\"FailedNodes\":{},"
-            "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}",
-            OUTCOME_OK);
-    stage_close();
-}
-
-END_TEST
-
 /* ---- reasons ---- */
 
 /* kube-scheduler uses a reason as a format of fmt.Sprintf. */
@@ -604,7 +423,6 @@ int main(void)
     tcase_add_test(tc, a_percentage_is_scored_by_what_it_costs_there);
     tcase_add_test(tc, a_pod_has_its_place_on_one_node);
     tcase_add_test(tc, a_whole_card_needs_no_shared_one);
-    tcase_add_loop_test(tc, a_pod_without_cards_leaves_the_cores_beside_cards, 0, 4);
     tcase_add_loop_test(tc, a_reason_quotes_no_percent_sign, 0, (int)COUNT_OF(percents));
     tcase_add_loop_test(tc, the_reason_of_a_verdict_has_no_percent_sign, 0, VERDICT_COUNT);
     suite_add_tcase(suite, tc);

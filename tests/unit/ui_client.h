@@ -38,6 +38,7 @@ struct ui_client {
     struct map nodes;
     struct buf pods;
     struct buf quotas;
+    struct buf status;
     unsigned hellos;
     unsigned histories;
     bool ready;
@@ -62,6 +63,7 @@ static inline void ui_client_open(struct ui_client *p, struct ui_fixture *g)
     buf_init(&p->body, 64 * MIB);
     buf_init(&p->pods, MIB);
     buf_init(&p->quotas, MIB);
+    buf_init(&p->status, MIB);
     arena_init(&p->arena, 64 * MIB);
     map_init(&p->nodes, offsetof(struct shown, name), (struct map_seed){3, 4});
     ask(g, &p->peer, "/ui/events");
@@ -75,6 +77,7 @@ static inline void ui_client_close(struct ui_client *p)
     buf_done(&p->body);
     buf_done(&p->pods);
     buf_done(&p->quotas);
+    buf_done(&p->status);
     arena_done(&p->arena);
 }
 
@@ -168,6 +171,8 @@ static inline void take_event(struct ui_client *p, struct str event)
         buf_put(&p->quotas, data);
     } else {
         ck_assert(str_eq(name, STR("status")));
+        buf_clear(&p->status, SIZE_MAX);
+        buf_put(&p->status, data);
     }
     arena_reset(&p->arena);
 }

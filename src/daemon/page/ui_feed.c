@@ -145,6 +145,21 @@ static bool ui_feed_leads(const struct ui_feed *f)
     return b->term(b) > 0;
 }
 
+/* Idle cards that the expected pods cannot use, with two decimals, once they are known. */
+static void ui_feed_put_waste(const struct ui_feed *f, struct jwrite *w)
+{
+    const struct learn *l = &f->service->learn;
+    char bytes[32];
+    struct buf text = BUF_ON(bytes);
+    if (!l->known)
+        return;
+    uint64_t cents = (uint64_t)(l->waste * 100 + 0.5);
+    buf_printf(&text, "%llu.%02llu", (unsigned long long)(cents / 100),
+               (unsigned long long)(cents % 100));
+    jwrite_key(w, STR("waste"));
+    jwrite_raw(w, buf_str(&text));
+}
+
 static bool ui_feed_refresh_status(struct ui_feed *f)
 {
     struct str why = STR("");
@@ -162,6 +177,7 @@ static bool ui_feed_refresh_status(struct ui_feed *f)
     jwrite_u64(&w, f->nodes);
     jwrite_key(&w, STR("cards"));
     jwrite_u64(&w, f->cards);
+    ui_feed_put_waste(f, &w);
     jwrite_object_end(&w);
     ui_feed_end_event(&f->draft);
     return ui_feed_publish(f, &f->status);

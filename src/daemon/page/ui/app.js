@@ -271,7 +271,9 @@ const stream_events = {
         panel.refresh({quotas: true});
     },
     status: (data) => {
-        model.status = data;
+        model.note_status(data, Date.now());
+        totals_due = true;
+        want_frame();
         draw_link();
     },
     link,

@@ -3,6 +3,8 @@
  * entry, and entries are never modified: identity shows whether an entry is the latest one. Each
  * change updates the sums, so its cost depends only on the changed nodes.
  */
+import {Past} from "./spark.js";
+
 const NO_SUMS = {nodes: 0, cards: 0, total: 0, used: 0, free: 0, split: 0, pods: 0, trouble: 0,
                  reserved: 0};
 const GIB_MAX = 1024; /* no card has more GiB: kubectl cardpack guesses the unit by it, too */
@@ -136,12 +138,22 @@ export class Model {
         this.spaces = new Map(); /* name of a namespace -> what its pods hold */
         this.quotas = {namespaces: [], total: 0};
         this.history = {total: [], used: [], free: [], pending: []}; /* of each minute */
+        this.waste = null; /* idle cards that no expected pod can use; null: not known */
+        this.wasted = new Past();
         this.pods = [];
         this.waiting = 0;
         this.status = null;
         this.hello = null;
         this.is_whole = false;
         this.rev = 0;
+    }
+
+    /* The daemon's state, and the figure in it of which the page keeps the last hour. */
+    note_status(status, now) {
+        this.status = status;
+        this.waste = status.waste ?? null;
+        if (this.waste !== null)
+            this.wasted.add(this.waste, now);
     }
 
     /* A new stream begins. The page shows the old state until the new one is complete. */

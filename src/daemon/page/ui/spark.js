@@ -5,6 +5,40 @@ const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 60;
 const HEIGHT = 16;
 
+const MINUTE_MS = 60000;
+const MINUTES = 60;
+
+/* A figure of the last hour that only this page keeps. It stays the same until the next value comes. */
+export class Past {
+    constructor() {
+        this.samples = []; /* [minute, the last value in it] */
+    }
+
+    add(value, now) {
+        const minute = Math.floor(now / MINUTE_MS);
+        const last = this.samples[this.samples.length - 1];
+        if (last && last[0] === minute)
+            last[1] = value;
+        else
+            this.samples.push([minute, value]);
+        while (this.samples.length > 1 && this.samples[1][0] <= minute - MINUTES)
+            this.samples.shift();
+    }
+
+    /* A value for each minute, as draw() below takes them. */
+    values(now) {
+        const values = [];
+        const minute = Math.floor(now / MINUTE_MS);
+        let at = 0;
+        for (let m = Math.max(this.samples[0]?.[0] ?? minute, minute - MINUTES); m <= minute; m++) {
+            while (this.samples[at + 1]?.[0] <= m)
+                at++;
+            values.push(this.samples[at]?.[1] ?? 0);
+        }
+        return values;
+    }
+}
+
 export class Spark {
     constructor() {
         this.svg = document.createElementNS(SVG, "svg");

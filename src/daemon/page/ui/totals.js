@@ -18,6 +18,13 @@ const TOTALS = [
      text: (m) => `${count(m.sums.used)} of ${count(m.sums.total)} ${m.unit()}`,
      more: (m) => percent(m.sums.used, m.sums.total),
      past: (m) => [[...m.history.used, m.sums.used], Math.max(...m.history.total, m.sums.total)]},
+    {id: "waste", name: "Of no use", hint: "idle cards that no expected pod can use; show nodes with usable cards, the most free first",
+     filter: {only: "usable", sort: "room"}, known: (m) => m.waste !== null,
+     text: (m) => `${count(Math.round(10 * (m.waste ?? 0)) / 10)} cards`,
+     past: (m) => {
+         const values = m.wasted.values(Date.now());
+         return [values, Math.max(...values)];
+     }},
     {id: "free", name: "Largest free", hint: "show nodes with a card that has as much free",
      filter: {sort: "free"}, text: (m) => `${count(m.most().free)} ${m.unit()}`,
      past: (m) => [[...m.history.free, m.most().free], Math.max(...m.history.free, m.most().largest)]},
@@ -42,7 +49,9 @@ export class Totals {
         this.clear = clear;
         this.filter = null;
         this.buttons = TOTALS.map((t) => this.make(t));
-        by_id("totals").append(...this.buttons.map((b) => el("li", {}, b.button)));
+        for (const b of this.buttons)
+            b.item = el("li", {class: `t-${b.t.id}`}, b.button);
+        this.list();
     }
 
     make(t) {
@@ -55,6 +64,18 @@ export class Totals {
             onclick: () => this.press(t),
         }, el("span", {class: "k"}, t.name), " ", value, rate && " ", rate, spark && spark.svg, meter);
         return {t, button, value, rate, meter, spark};
+    }
+
+    /* Lists the totals that are known. */
+    list() {
+        const items = this.buttons.filter((b) => b.t.known?.(this.model) ?? true).map((b) => b.item);
+        const list = by_id("totals");
+        if (items.length === list.children.length)
+            return;
+        const focus = document.activeElement;
+        list.replaceChildren(...items);
+        if (list.contains(focus))
+            focus.focus();
     }
 
     /* What the total sets in the filter; null: it removes the filter. */
@@ -79,6 +100,7 @@ export class Totals {
     /* `shown` is the number of nodes that pass the filter. */
     draw(filter, shown) {
         this.filter = filter;
+        this.list();
         for (const {t, button, value, rate, meter, spark} of this.buttons) {
             put(value, t.text(this.model, shown));
             if (t.filter)

@@ -327,7 +327,7 @@ START_TEST(the_result_does_not_depend_on_what_comes_meanwhile)
     ck_assert_uint_eq(market_of(&other)->n_kinds, 2);
     ck_assert_ptr_null(market_of(&other)->kinds[1].values);
     ck_assert_int_eq(market_value(market_of(&other), node_of(&other, "late")),
-                     market_of(&other)->rates[0] * 4);
+                     (int64_t)market_of(&other)->rates[0] * 4);
     rig_done(&other);
 }
 

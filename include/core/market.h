@@ -51,7 +51,8 @@ struct market_values {
 };
 
 struct market_kind {
-    struct str model; /* owned */
+    struct str model; /* views the next field */
+    char *bytes;      /* owned */
     int64_t total;
     struct market_values *values; /* borrowed from `owned`; NULL: no price yet */
 };

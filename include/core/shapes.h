@@ -29,7 +29,8 @@ struct shape {
 };
 
 struct known_shape {
-    struct shape shape; /* owns the bytes of `models` */
+    struct shape shape; /* its `models` views the next field */
+    char *models;       /* owned; NULL: none */
     uint64_t hash;
     double weight; /* in units of shapes.unit */
     double price;  /* in cards; market.c's. 0: none yet */

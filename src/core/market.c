@@ -22,7 +22,7 @@
 
 /* See market.h: the free cards at which a pod costs as much more as it takes, and what a pod
  * without cards takes of a card, in hundredths. */
-#define DRAIN_CARDS 8
+#define DRAIN_CARDS ((int64_t)8)
 #define CPU_PARTS   10
 
 /* Sums over the cards of a node, of which there may be LIMIT_CARDS. */
@@ -32,7 +32,7 @@ void market_done(struct market *m)
 {
     market_solve_free(m->solve);
     for (uint32_t i = 0; i < m->n_kinds; i++)
-        mem_free((void *)(uintptr_t)m->kinds[i].model.p);
+        mem_free(m->kinds[i].bytes);
     mem_free(m->owned);
     shapes_done(&m->shapes);
     *m = (struct market){.n_kinds = 0};
@@ -53,7 +53,7 @@ static uint8_t market_kind_of(struct market *m, struct str model, int64_t total)
     if (model.n > 0)
         memcpy(own, model.p, model.n);
     m->kinds[m->n_kinds++] =
-        (struct market_kind){.model = {.p = own, .n = model.n}, .total = total};
+        (struct market_kind){.model = {.p = own, .n = model.n}, .bytes = own, .total = total};
     return (uint8_t)m->n_kinds;
 }
 

@@ -266,7 +266,8 @@ static void solve_note_most(struct market_solve *s, const struct node *n)
             continue;
         uint8_t class = s->class_of[n->cards[i].kind - 1];
         uint32_t *most = &s->classes[class].most;
-        *most = MAX_OF(*most, MIN_OF(++counts[class], (uint32_t)MARKET_FREE_MAX));
+        counts[class] += counts[class] < MARKET_FREE_MAX ? 1 : 0;
+        *most = MAX_OF(*most, counts[class]);
     }
 }
 
@@ -447,8 +448,10 @@ static void solve_bids(const struct market_solve *s, const struct solve_class *c
 {
     double at = exp(solve_first_bid(s, x));
     double ratio = exp(-solve_bid_step(x));
-    for (unsigned l = 0; l < RATES; l++, at *= ratio)
+    for (unsigned l = 0; l < RATES; l++) {
         ret[l] = at * c->shrink[steps][l];
+        at *= ratio;
+    }
 }
 
 /* ln of the same without shrinking, less what the pod's cards are worth to pods with one card. */

@@ -177,15 +177,15 @@ static void pick_weigh(struct pick *p, int64_t costs[static LIMIT_CARDS])
     p->costs = policies_order(p->request, p->pack, p->node, costs) ? costs : NULL;
 }
 
-void pick_together(const struct pick *asked, struct placement *ret)
+void pick_together(const struct pick *p, struct placement *ret)
 {
     int64_t costs[LIMIT_CARDS] _uninitialized_;
-    struct pick with_costs = *asked;
-    const struct pick *p = &with_costs;
+    struct pick with_costs = *p;
     uint32_t cards[REQUEST_CARDS_MAX] = {0};
     struct order order _uninitialized_;
     uint32_t wanted = request_cards(p->request);
     pick_weigh(&with_costs, costs);
+    p = &with_costs;
     int64_t beside = pick_beside_equal(p);
     pick_sort_cards(p, &order);
     assert(order.n >= wanted);

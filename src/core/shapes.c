@@ -8,7 +8,7 @@
 void shapes_done(struct shapes *s)
 {
     for (uint32_t i = 0; i < s->n; i++)
-        mem_free((void *)(uintptr_t)s->all[i].shape.models.p);
+        mem_free(s->all[i].models);
     mem_free(s->all);
     *s = (struct shapes){.n = 0};
 }
@@ -81,7 +81,7 @@ static struct known_shape *shapes_place(struct shapes *s)
     for (uint32_t i = 1; i < s->n; i++)
         least = s->all[i].weight < least->weight ? &s->all[i] : least;
     s->sum -= least->weight;
-    mem_free((void *)(uintptr_t)least->shape.models.p);
+    mem_free(least->models);
     return least;
 }
 
@@ -95,7 +95,7 @@ static struct known_shape *shapes_new(struct shapes *s, const struct shape *x, u
         return NULL;
     }
     struct known_shape *k = shapes_place(s);
-    *k = (struct known_shape){.shape = *x, .hash = hash};
+    *k = (struct known_shape){.shape = *x, .models = models, .hash = hash};
     k->shape.models = (struct str){.p = models, .n = x->models.n};
     if (models != NULL)
         memcpy(models, x->models.p, x->models.n);

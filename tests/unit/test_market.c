@@ -145,7 +145,7 @@ static uint32_t naive_steps(const struct known_shape *k, int64_t total, struct s
 
 static long double naive_bid(const struct known_shape *k, double rate)
 {
-    return (long double)k->price - rate * (double)k->shape.cpu / 1000;
+    return (long double)k->price - (long double)rate * k->shape.cpu / 1000;
 }
 
 /* Z(r) and F(k) as sums over the shapes. */
@@ -224,7 +224,7 @@ static double naive_value(const struct node *n)
     long double least = INFINITY;
     for (unsigned l = 0; l < MARKET_RATES; l++) {
         double rate = m->rates[l] / 1e6;
-        long double sum = rate * (double)MIN_OF(cpu, (int64_t)1024000) / 1000;
+        long double sum = (long double)rate * MIN_OF(cpu, (int64_t)1024000) / 1000;
         for (uint32_t i = 0; i < n->n_cards; i++)
             sum += naive_kind(n, i, rate);
         least = MIN_OF(least, sum);

@@ -253,6 +253,25 @@ START_TEST(supply_meets_demand)
 
 END_TEST
 
+/* No table is longer than the largest node needs. */
+START_TEST(the_most_cards_of_a_node)
+{
+    add_node(&r, "n", 100, 3, "8", "A");
+    add_node(&r, "m", 100, 5, "8", "A");
+    add_node(&r, "o", 50, 2, "8", "B");
+    add_node(&r, "p", 20, MARKET_FREE_MAX + 5, "8", "C");
+    see(market_of(&r), (struct shape){.mem = 15, .cards = 1}, 1);
+    struct market_solve *s = market_solve_new(market_of(&r), &r.cache.nodes);
+    ck_assert_ptr_nonnull(s);
+    ck_assert_uint_eq(s->n_classes, 3);
+    ck_assert_uint_eq(s->classes[s->class_of[0]].most, 5);
+    ck_assert_uint_eq(s->classes[s->class_of[1]].most, 2);
+    ck_assert_uint_eq(s->classes[s->class_of[2]].most, MARKET_FREE_MAX);
+    market_solve_free(s);
+}
+
+END_TEST
+
 /* ---- steps ---- */
 
 /* The largest number of steps: for each iteration its classes twice, its stocks, and the prices. */
@@ -308,7 +327,7 @@ START_TEST(the_result_does_not_depend_on_what_comes_meanwhile)
     ck_assert_uint_eq(market_of(&other)->n_kinds, 2);
     ck_assert_ptr_null(market_of(&other)->kinds[1].values);
     ck_assert_int_eq(market_value(market_of(&other), node_of(&other, "late")),
-                     market_of(&other)->rates[0] * 4);
+                     (int64_t)market_of(&other)->rates[0] * 4);
     rig_done(&other);
 }
 
@@ -400,6 +419,7 @@ int main(void)
     tcase_add_test(tc, free_cards_are_worth_what_the_pods_pay);
     tcase_add_test(tc, a_node_of_very_many_cards);
     tcase_add_test(tc, supply_meets_demand);
+    tcase_add_test(tc, the_most_cards_of_a_node);
     tcase_add_test(tc, a_solve_ends_after_a_known_number_of_steps);
     tcase_add_test(tc, the_result_does_not_depend_on_what_comes_meanwhile);
     tcase_add_test(tc, nothing_to_learn);

@@ -331,7 +331,7 @@ static void exchange_pair(struct roster *r)
 
 bool exchange_plan(struct roster *r)
 {
-    if (r->n_cards == 0) /* they are not known yet */
+    if (r->n_cards == 0 || !r->told) /* what there is, and what the pods have, is not known yet */
         return true;
     exchange_hold(r);
     if (!exchange_keep_refused(r))
@@ -386,6 +386,8 @@ void exchange_next(const struct roster *r, struct exchange_step *ret)
     unsigned n_due = 0;
     bool marked = true; /* all that are due */
     *ret = (struct exchange_step){.action = EXCHANGE_NOTHING};
+    if (!r->told)
+        return;
     for (size_t i = 0; i < r->n_pods; i++) {
         bool due = exchange_is_due(r->pods[i]);
         n_due += due ? 1 : 0;

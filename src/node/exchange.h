@@ -20,7 +20,8 @@
 #include "node/roster.h"
 
 /* Makes each pod's plan agree with what its containers have. Call it after each change of the
- * roster; without cards it does nothing. False: no memory; call it again. */
+ * roster; without cards, or before the first checkpoint, it does nothing. False: no memory; call it
+ * again. */
 bool exchange_plan(struct roster *r) _must_use_;
 
 enum exchange_action {

@@ -128,6 +128,8 @@ START_TEST(a_mark_without_an_exchange_is_removed)
     static const char *const texts[] = {"0", "1", "no card", ",", "99999999999"};
     struct roster *r = two_cards();
     set_pod(r, "p", "0", texts[_i], 1);
+    is_next(r, EXCHANGE_NOTHING, NULL); /* it is not known yet that there is none */
+    lose(r);
     is_next(r, EXCHANGE_FINISH, "p");
     roster_done(r);
 }
@@ -302,6 +304,21 @@ START_TEST(devices_are_not_lost_before_the_first_checkpoint)
 
 END_TEST
 
+/* Before the first checkpoint it is not known which pods have devices: none is moved. */
+START_TEST(nothing_is_planned_before_the_first_checkpoint)
+{
+    struct roster *r = two_cards();
+    set_running(r, "p", "0", 1); /* the kubelet has lost its devices */
+    set_pod(r, "q", "0", "1", 2);
+    ck_assert(exchange_plan(r));
+    give(r, "q", 0);
+    ck_assert(roster_find(r, STR("p"))->lost);
+    ck_assert_uint_eq(planned(r, "p"), 0);
+    roster_done(r);
+}
+
+END_TEST
+
 /* A user edits the annotations of a pod: another one that waits for as much on its card does not
  * get the card that the edit names. */
 START_TEST(an_edit_moves_no_other_pod)
@@ -421,6 +438,7 @@ int main(void)
     tcase_add_loop_test(c, a_running_pod_keeps_its_cards_without_a_checkpoint, 0, 2);
     tcase_add_test(c, new_devices_of_a_running_pod_count_when_it_starts_again);
     tcase_add_test(c, devices_are_not_lost_before_the_first_checkpoint);
+    tcase_add_test(c, nothing_is_planned_before_the_first_checkpoint);
     tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 2);
     tcase_add_test(c, no_pod_gets_a_card_that_is_not_there);
     tcase_add_loop_test(c, a_pod_that_can_not_be_written_holds_up_no_other, 0, 2);

@@ -236,7 +236,8 @@ static bool roster_fill(struct roster_pod *p, const struct pod_view *view, bool 
     p->deleting = view->deleting;
     p->said_allocation = view->said_allocation;
     p->said_cores = view->said_cores;
-    bool moving = p->lost || (!is_new && !grant_list_equal(&p->said, &p->plan));
+    bool moving =
+        p->lost || p->moving || p->unclear || (!is_new && !grant_list_equal(&p->said, &p->plan));
     struct grant_list plan = {.n = 0};
     if (!is_new && grant_list_equal(&p->said, &said))
         return true;

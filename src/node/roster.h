@@ -71,7 +71,9 @@ struct roster_pod {
                                 whatever its phase says */
     bool refused;            /* the API server refuses to change its annotations */
     unsigned refusals;       /* in a row; see exchange_refuse */
-    bool busy;               /* a PATCH is under way; the caller's */
+    bool busy;               /* a PATCH is under way: exchange_sent */
+    bool moving;             /* if busy: it writes other cards */
+    bool unclear;            /* such a PATCH has no known outcome, so `said` may be old */
     bool edited;             /* its annotations differ from its specs, and the log says so */
     struct request *request; /* owned */
     struct grant_list said;  /* what the annotations name */

@@ -76,12 +76,12 @@ static void is_next(struct roster *r, enum exchange_action action, const char *u
     if (uid != NULL)
         ck_assert(str_eq(s.pod->uid, str_of(uid)));
     if (s.pod != NULL)
-        s.pod->busy = true;
+        exchange_sent(&s);
 }
 
 static void answered(struct roster *r, const char *uid)
 {
-    roster_find(r, str_of(uid))->busy = false;
+    exchange_answered(roster_find(r, str_of(uid)), EXCHANGE_WRITTEN);
 }
 
 /* Both are marked before either moves, and unmarked after both have; then the pod may start. */
@@ -319,6 +319,39 @@ START_TEST(nothing_is_planned_before_the_first_checkpoint)
 
 END_TEST
 
+/* The move of q to card 0 is under way when q gets other devices, which its annotations named
+ * before: until it is known what they name now, q does not start. */
+START_TEST(a_pod_waits_while_its_cards_are_written)
+{
+    const enum exchange_outcome outcome = (enum exchange_outcome)_i;
+    struct roster *r = two_cards();
+    set_pod(r, "p", "0", "0", 1);
+    set_pod(r, "q", "1", "1", 2);
+    struct roster_pod *q = roster_find(r, STR("q"));
+    give(r, "q", 0);
+    is_next(r, EXCHANGE_MOVE, "p");
+    is_next(r, EXCHANGE_MOVE, "q");
+    exchange_answered(roster_find(r, STR("p")), EXCHANGE_NOT_WRITTEN);
+    give(r, "q", 1);
+    ck_assert_uint_eq(planned(r, "q"), 1);
+    ck_assert(!exchange_may_start(r, q));
+    if (outcome == EXCHANGE_WRITTEN)
+        set_pod(r, "q", "0", "1", 3);
+    exchange_answered(q, outcome);
+    ck_assert(exchange_plan(r));
+    ck_assert_uint_eq(planned(r, "q"), 1);
+    ck_assert(exchange_may_start(r, q) == (outcome == EXCHANGE_NOT_WRITTEN));
+    if (outcome != EXCHANGE_NOT_WRITTEN) {
+        is_next(r, EXCHANGE_MOVE, "q");
+        set_pod(r, "q", "1", "1", 4);
+        answered(r, "q");
+        ck_assert(exchange_may_start(r, q));
+    }
+    roster_done(r);
+}
+
+END_TEST
+
 /* A user edits the annotations of a pod: another one that waits for as much on its card does not
  * get the card that the edit names. */
 START_TEST(an_edit_moves_no_other_pod)
@@ -439,6 +472,7 @@ int main(void)
     tcase_add_test(c, new_devices_of_a_running_pod_count_when_it_starts_again);
     tcase_add_test(c, devices_are_not_lost_before_the_first_checkpoint);
     tcase_add_test(c, nothing_is_planned_before_the_first_checkpoint);
+    tcase_add_loop_test(c, a_pod_waits_while_its_cards_are_written, 0, 3);
     tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 2);
     tcase_add_test(c, no_pod_gets_a_card_that_is_not_there);
     tcase_add_loop_test(c, a_pod_that_can_not_be_written_holds_up_no_other, 0, 2);

@@ -15,6 +15,20 @@ static void land(struct world *w, const struct patch *x)
     tell(w, x->pod);
 }
 
+static void answer(struct world *w, const struct patch *x, struct roster_pod *r)
+{
+    bool seen = x->ok && (w->quiet || draw(w, 10) > 0); /* the answer is not lost */
+    if (seen)
+        show(w, x->pod, &x->to);
+    if (x->refused) {
+        w->n.patches_refused++;
+        (void)exchange_refuse(r);
+    }
+    exchange_answered(r, x->refused ? EXCHANGE_NOT_WRITTEN
+                         : seen     ? EXCHANGE_WRITTEN
+                                    : EXCHANGE_UNKNOWN);
+}
+
 /* The API server works on a PATCH, or its answer arrives or is lost. */
 static bool patch_step(struct world *w, struct patch *x)
 {
@@ -33,13 +47,7 @@ static bool patch_step(struct world *w, struct patch *x)
     x->on = false;
     struct roster_pod *r = w->up ? roster_find(&w->roster, str_of(p->uid)) : NULL;
     if (r != NULL)
-        r->busy = false;
-    if (r != NULL && x->refused) {
-        w->n.patches_refused++;
-        (void)exchange_refuse(r);
-    }
-    if (x->ok && r != NULL && (w->quiet || draw(w, 10) > 0))
-        show(w, x->pod, &x->to);
+        answer(w, x, r);
     return true;
 }
 
@@ -217,7 +225,7 @@ static bool mend(struct world *w)
         w->n.moved++;
     }
     w->n.marked += s.action == EXCHANGE_MARK;
-    s.pod->busy = true;
+    exchange_sent(&s);
     NOTE("patch %s action %d plan %u@%u\n", w->pods[i].uid, (int)s.action, s.pod->plan.n,
          s.pod->plan.n > 0 ? s.pod->plan.grants[0].card : 0);
     return true;

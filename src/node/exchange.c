@@ -495,14 +495,11 @@ bool exchange_may_start(struct roster *r, struct roster_pod *p)
 {
     if (!exchange_is_right(r, p))
         return false;
-    if (exchange_is_sure(p))
-        return true;
-    if (exchange_has_room_to_start(r, p)) {
-        p->allowed = true;
-        p->unsure = p->idle = false;
+    if (exchange_is_sure(p) || exchange_has_room_to_start(r, p)) {
+        roster_allow(p);
         return true;
     }
     if (roster_is_open(p))
-        p->allowed = p->unsure = false;
+        p->allowed = p->unsure = p->granted = false;
     return false;
 }

@@ -352,6 +352,35 @@ START_TEST(a_pod_waits_while_its_cards_are_written)
 
 END_TEST
 
+/* The phase of both is Running, as it stays when containers have ended, and both have card 0, which
+ * has room for one. */
+START_TEST(a_phase_alone_starts_no_container)
+{
+    const struct card_list has = {1, {0}};
+    struct roster *r = two_cards();
+    set_running(r, "p", "0", 1);
+    set_running(r, "q", _i == 0 ? "1" : "7", 2);
+    struct roster_pod *p = roster_find(r, STR("p"));
+    struct roster_pod *q = roster_find(r, STR("q"));
+    roster_truth_begin(r);
+    ck_assert(roster_truth(r, STR("p"), STR("c"), &has, false));
+    ck_assert(roster_truth(r, STR("q"), STR("c"), &has, false));
+    roster_truth_end(r, true);
+    ck_assert(exchange_plan(r));
+    roster_ask(p, STR("c"));
+    ck_assert(!exchange_may_start(r, p)); /* q may run there, with edited annotations */
+    roster_ask(q, STR("c"));
+    ck_assert(exchange_plan(r));
+    ck_assert(!exchange_may_start(r, q));
+    ck_assert(exchange_may_start(r, p)); /* q does not run */
+    ck_assert(exchange_may_start(r, p));
+    ck_assert(exchange_plan(r));
+    ck_assert(!exchange_may_start(r, q));
+    roster_done(r);
+}
+
+END_TEST
+
 /* A user edits the annotations of a pod: another one that waits for as much on its card does not
  * get the card that the edit names. */
 START_TEST(an_edit_moves_no_other_pod)
@@ -473,6 +502,7 @@ int main(void)
     tcase_add_test(c, devices_are_not_lost_before_the_first_checkpoint);
     tcase_add_test(c, nothing_is_planned_before_the_first_checkpoint);
     tcase_add_loop_test(c, a_pod_waits_while_its_cards_are_written, 0, 3);
+    tcase_add_loop_test(c, a_phase_alone_starts_no_container, 0, 2);
     tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 2);
     tcase_add_test(c, no_pod_gets_a_card_that_is_not_there);
     tcase_add_loop_test(c, a_pod_that_can_not_be_written_holds_up_no_other, 0, 2);

@@ -19,10 +19,10 @@ static void fail_pod(struct world *w, unsigned i)
     tell(w, i);
 }
 
-/* The kubelet writes the phase later. */
+/* The kubelet writes the phase later, and it stays when the containers have ended. */
 static void report(struct world *w, unsigned i)
 {
-    if (w->pods[i].life != LIFE_RUNS || w->pods[i].now.runs)
+    if (w->pods[i].life == LIFE_ENDED || !w->pods[i].has_run || w->pods[i].now.runs)
         return;
     w->pods[i].now.runs = true;
     tell(w, i);
@@ -71,10 +71,25 @@ static void stop(struct world *w, unsigned i)
 {
     struct wpod *p = &w->pods[i];
     memset(p->on, 0, sizeof(p->on));
+    p->forgotten = false;
     p->life = p->n_given < p->n_containers ? LIFE_BOUND : LIFE_ADMITTED;
     if (p->life == LIFE_BOUND) {
         w->n.again++;
         queue_pod(w, i);
+    }
+}
+
+/* The kubelet has lost the devices of pods that run, and a user has edited their annotations. An
+ * agent that starts before they are set back can't know where these pods run: only the one before
+ * it had that in its memory. */
+static void forget_lost(struct world *w)
+{
+    for (unsigned i = 0; i < w->n_pods; i++) {
+        struct wpod *p = &w->pods[i];
+        if (p->life == LIFE_RUNS && p->edited && p->n_given < p->n_containers && !is_right(p)) {
+            p->forgotten = true;
+            w->n.forgotten++;
+        }
     }
 }
 

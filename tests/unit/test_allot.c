@@ -76,7 +76,7 @@ static void tear_down(void)
     t.loop = loop_free(t.loop);
 }
 
-static void set_pod(const char *uid, const char *phase, uint64_t version)
+static void set_pod_on(const char *uid, const char *idx, const char *phase, uint64_t version)
 {
     struct container_view container = {.name = STR("c"), .mem = STR("4")};
     const struct pod_view v = {.uid = str_of(uid),
@@ -84,11 +84,16 @@ static void set_pod(const char *uid, const char *phase, uint64_t version)
                                .name = str_of(uid),
                                .node = STR("n"),
                                .phase = str_of(phase),
-                               .idx = STR("0"),
+                               .idx = str_of(idx),
                                .n_mains = 1,
                                .containers = &container,
                                .n_containers = 1};
     allot_set_pod(t.allot, &v, version);
+}
+
+static void set_pod(const char *uid, const char *phase, uint64_t version)
+{
+    set_pod_on(uid, "0", phase, version);
 }
 
 static void fail_pod(const char *uid)
@@ -187,8 +192,8 @@ START_TEST(a_running_pod_is_the_last_guess)
 
 END_TEST
 
-/* The kubelet starts anew and has lost its checkpoint, which this program sees only then. */
-START_TEST(a_kubelet_that_starts_without_its_checkpoint)
+/* A pod runs on card 0. The kubelet's checkpoint is not there any more. */
+static struct roster *run_on_0(void)
 {
     static const struct card_list on_0 = {1, {0}};
     struct roster *r = &t.allot->roster;
@@ -200,9 +205,32 @@ START_TEST(a_kubelet_that_starts_without_its_checkpoint)
     roster_truth_end(r, false);
     ck_assert(exchange_plan(r));
     ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
+    return r;
+}
+
+/* The kubelet starts anew and has lost its checkpoint, which this program sees only then. */
+START_TEST(a_kubelet_that_starts_without_its_checkpoint)
+{
+    struct roster *r = run_on_0();
     allot_registered(t.allot, true);
     ck_assert_uint_eq(t.lists, 1);
     ck_assert(roster_find(r, STR("p"))->lost && !roster_find(r, STR("p"))->released);
+}
+
+END_TEST
+
+/* A list shows that a user has edited a running pod's annotations. If the checkpoint is lost before
+ * the next one is read, only the roster knows where it runs. */
+START_TEST(an_edit_and_a_lost_checkpoint)
+{
+    struct roster *r = run_on_0();
+    allot_list_begin(t.allot);
+    set_pod_on("p", "1", "Running", 2);
+    allot_list_end(t.allot);
+    const struct roster_pod *p = roster_find(r, STR("p"));
+    ck_assert_uint_eq(p->said.grants[0].card, 1);
+    ck_assert_uint_eq(p->plan.grants[0].card, 0);
+    ck_assert(!p->containers[0].given);
 }
 
 END_TEST
@@ -216,6 +244,7 @@ int main(void)
     tcase_add_loop_test(c, the_checkpoint_waits_for_the_first_list, 0, 2);
     tcase_add_loop_test(c, a_running_pod_is_the_last_guess, 0, 2);
     tcase_add_test(c, a_kubelet_that_starts_without_its_checkpoint);
+    tcase_add_test(c, an_edit_and_a_lost_checkpoint);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

@@ -76,12 +76,12 @@ static void is_next(struct roster *r, enum exchange_action action, const char *u
     if (uid != NULL)
         ck_assert(str_eq(s.pod->uid, str_of(uid)));
     if (s.pod != NULL)
-        s.pod->busy = true;
+        exchange_sent(&s);
 }
 
 static void answered(struct roster *r, const char *uid)
 {
-    roster_find(r, str_of(uid))->busy = false;
+    exchange_answered(roster_find(r, str_of(uid)), EXCHANGE_WRITTEN);
 }
 
 /* Both are marked before either moves, and unmarked after both have; then the pod may start. */
@@ -128,6 +128,8 @@ START_TEST(a_mark_without_an_exchange_is_removed)
     static const char *const texts[] = {"0", "1", "no card", ",", "99999999999"};
     struct roster *r = two_cards();
     set_pod(r, "p", "0", texts[_i], 1);
+    is_next(r, EXCHANGE_NOTHING, NULL); /* it is not known yet that there is none */
+    lose(r);
     is_next(r, EXCHANGE_FINISH, "p");
     roster_done(r);
 }
@@ -302,6 +304,83 @@ START_TEST(devices_are_not_lost_before_the_first_checkpoint)
 
 END_TEST
 
+/* Before the first checkpoint it is not known which pods have devices: none is moved. */
+START_TEST(nothing_is_planned_before_the_first_checkpoint)
+{
+    struct roster *r = two_cards();
+    set_running(r, "p", "0", 1); /* the kubelet has lost its devices */
+    set_pod(r, "q", "0", "1", 2);
+    ck_assert(exchange_plan(r));
+    give(r, "q", 0);
+    ck_assert(roster_find(r, STR("p"))->lost);
+    ck_assert_uint_eq(planned(r, "p"), 0);
+    roster_done(r);
+}
+
+END_TEST
+
+/* The move of q to card 0 is under way when q gets other devices, which its annotations named
+ * before: until it is known what they name now, q does not start. */
+START_TEST(a_pod_waits_while_its_cards_are_written)
+{
+    const enum exchange_outcome outcome = (enum exchange_outcome)_i;
+    struct roster *r = two_cards();
+    set_pod(r, "p", "0", "0", 1);
+    set_pod(r, "q", "1", "1", 2);
+    struct roster_pod *q = roster_find(r, STR("q"));
+    give(r, "q", 0);
+    is_next(r, EXCHANGE_MOVE, "p");
+    is_next(r, EXCHANGE_MOVE, "q");
+    exchange_answered(roster_find(r, STR("p")), EXCHANGE_NOT_WRITTEN);
+    give(r, "q", 1);
+    ck_assert_uint_eq(planned(r, "q"), 1);
+    ck_assert(!exchange_may_start(r, q));
+    if (outcome == EXCHANGE_WRITTEN)
+        set_pod(r, "q", "0", "1", 3);
+    exchange_answered(q, outcome);
+    ck_assert(exchange_plan(r));
+    ck_assert_uint_eq(planned(r, "q"), 1);
+    ck_assert(exchange_may_start(r, q) == (outcome == EXCHANGE_NOT_WRITTEN));
+    if (outcome != EXCHANGE_NOT_WRITTEN) {
+        is_next(r, EXCHANGE_MOVE, "q");
+        set_pod(r, "q", "1", "1", 4);
+        answered(r, "q");
+        ck_assert(exchange_may_start(r, q));
+    }
+    roster_done(r);
+}
+
+END_TEST
+
+/* The phase of both is Running, as it stays when containers have ended, and both have card 0, which
+ * has room for one. */
+START_TEST(a_phase_alone_starts_no_container)
+{
+    const struct card_list has = {1, {0}};
+    struct roster *r = two_cards();
+    set_running(r, "p", "0", 1);
+    set_running(r, "q", _i == 0 ? "1" : "7", 2);
+    struct roster_pod *p = roster_find(r, STR("p"));
+    struct roster_pod *q = roster_find(r, STR("q"));
+    roster_truth_begin(r);
+    ck_assert(roster_truth(r, STR("p"), STR("c"), &has, false));
+    ck_assert(roster_truth(r, STR("q"), STR("c"), &has, false));
+    roster_truth_end(r, true);
+    ck_assert(exchange_plan(r));
+    roster_ask(p, STR("c"));
+    ck_assert(!exchange_may_start(r, p)); /* q may run there, with edited annotations */
+    roster_ask(q, STR("c"));
+    ck_assert(exchange_plan(r));
+    ck_assert(!exchange_may_start(r, q));
+    ck_assert(exchange_may_start(r, p)); /* q does not run */
+    ck_assert(exchange_may_start(r, p));
+    ck_assert(exchange_plan(r));
+    ck_assert(!exchange_may_start(r, q));
+    roster_done(r);
+}
+
+END_TEST
+
 /* A user edits the annotations of a pod: another one that waits for as much on its card does not
  * get the card that the edit names. */
 START_TEST(an_edit_moves_no_other_pod)
@@ -421,6 +500,9 @@ int main(void)
     tcase_add_loop_test(c, a_running_pod_keeps_its_cards_without_a_checkpoint, 0, 2);
     tcase_add_test(c, new_devices_of_a_running_pod_count_when_it_starts_again);
     tcase_add_test(c, devices_are_not_lost_before_the_first_checkpoint);
+    tcase_add_test(c, nothing_is_planned_before_the_first_checkpoint);
+    tcase_add_loop_test(c, a_pod_waits_while_its_cards_are_written, 0, 3);
+    tcase_add_loop_test(c, a_phase_alone_starts_no_container, 0, 2);
     tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 2);
     tcase_add_test(c, no_pod_gets_a_card_that_is_not_there);
     tcase_add_loop_test(c, a_pod_that_can_not_be_written_holds_up_no_other, 0, 2);

@@ -118,6 +118,7 @@ START_TEST(a_refusal_is_tried_again)
     static const unsigned statuses[] = {401, 403, 404, 409, 422, 500, 503};
     answer(statuses[_i], "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"because\"}");
     ck_assert_uint_eq(t.mend.counts.failures, 1);
+    ck_assert(roster_find(&t.roster, STR("p"))->unclear == (statuses[_i] >= 500));
     mend_step(&t.mend);
     ck_assert_uint_eq(t.mend.counts.sent, 1);
     t.loop->clock_ms += 1000;

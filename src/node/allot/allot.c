@@ -34,8 +34,10 @@ bool allot_refresh(struct allot *a, bool after_allocate, struct err *e)
         return false;
     if (specs_load(&a->specs, &unread) != OK) /* the pods that need them wait: see allot_start.c */
         log_debug("the CDI specs can't be read", kv_cstr("error", unread.text));
-    bool all = truth_tell(&a->truth, &a->roster, after_allocate);
+    /* First what users have edited: the checkpoint may not say any more what the pods have. */
     a->planless = !exchange_plan(&a->roster);
+    bool all = !a->planless && truth_tell(&a->truth, &a->roster, after_allocate);
+    a->planless = a->planless || !exchange_plan(&a->roster);
     if (a->planless)
         return (void)err_set(e, ERR_NOMEM, "no memory for the pods' cards"), false;
     if (!all)

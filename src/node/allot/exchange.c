@@ -226,9 +226,15 @@ static bool exchange_go_on(struct roster *r, const struct roster_pod *q, bool on
     return true;
 }
 
-static bool exchange_is_due(const struct roster_pod *p)
+static bool exchange_is_planned_elsewhere(const struct roster_pod *p)
 {
     return !grant_list_equal(&p->said, &p->plan);
+}
+
+/* Its plan has to be written. */
+static bool exchange_is_due(const struct roster_pod *p)
+{
+    return exchange_is_planned_elsewhere(p) || (p->unclear && !p->refused && p->plan.n > 0);
 }
 
 static bool exchange_is_on(const struct roster_pod *p, uint32_t card)
@@ -260,8 +266,9 @@ static bool exchange_make_room(struct roster *r, uint32_t card)
         struct roster_pod *newest = NULL;
         for (size_t i = 0; i < r->n_pods; i++) {
             struct roster_pod *p = r->pods[i];
-            if (p->alone && !p->busy && !exchange_is_running(p) && exchange_is_due(p) &&
-                exchange_is_on(p, card) && (newest == NULL || p->seen > newest->seen))
+            if (p->alone && !p->busy && !exchange_is_running(p) &&
+                exchange_is_planned_elsewhere(p) && exchange_is_on(p, card) &&
+                (newest == NULL || p->seen > newest->seen))
                 newest = p;
         }
         if (newest == NULL)
@@ -278,7 +285,7 @@ static struct roster_pod *exchange_heir(const struct roster *r, const struct ros
     struct roster_pod *found = NULL;
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *q = r->pods[i];
-        if (q == p || exchange_is_running(q) || !exchange_is_due(q) ||
+        if (q == p || exchange_is_running(q) || !exchange_is_planned_elsewhere(q) ||
             !exchange_is_alike(q->request, p->request) || !grant_list_equal(&q->plan, &p->said))
             continue;
         if (found == NULL || exchange_agrees(q, &p->plan))
@@ -294,7 +301,7 @@ static bool exchange_keep_refused(struct roster *r)
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
         struct roster_pod *q = NULL;
-        if (!p->refused || !exchange_is_due(p))
+        if (!p->refused || !exchange_is_planned_elsewhere(p))
             continue;
         q = exchange_heir(r, p);
         if (q != NULL)
@@ -331,7 +338,7 @@ static void exchange_pair(struct roster *r)
 
 bool exchange_plan(struct roster *r)
 {
-    if (r->n_cards == 0) /* they are not known yet */
+    if (r->n_cards == 0 || !r->told) /* what there is, and what the pods have, is not known yet */
         return true;
     exchange_hold(r);
     if (!exchange_keep_refused(r))
@@ -386,6 +393,8 @@ void exchange_next(const struct roster *r, struct exchange_step *ret)
     unsigned n_due = 0;
     bool marked = true; /* all that are due */
     *ret = (struct exchange_step){.action = EXCHANGE_NOTHING};
+    if (!r->told)
+        return;
     for (size_t i = 0; i < r->n_pods; i++) {
         bool due = exchange_is_due(r->pods[i]);
         n_due += due ? 1 : 0;
@@ -405,6 +414,21 @@ void exchange_next(const struct roster *r, struct exchange_step *ret)
                                       .assigned = exchange_is_whole(p)};
         return;
     }
+}
+
+void exchange_sent(const struct exchange_step *s)
+{
+    s->pod->busy = true;
+    s->pod->moving = s->action == EXCHANGE_MOVE;
+}
+
+void exchange_answered(struct roster_pod *p, enum exchange_outcome outcome)
+{
+    if (outcome == EXCHANGE_WRITTEN)
+        p->unclear = false;
+    else if (outcome == EXCHANGE_UNKNOWN && p->moving)
+        p->unclear = true;
+    p->busy = p->moving = false;
 }
 
 bool exchange_refuse(struct roster_pod *p)
@@ -452,8 +476,8 @@ static bool exchange_has_room_to_start(const struct roster *r, const struct rost
 
 static bool exchange_is_right(const struct roster *r, const struct roster_pod *p)
 {
-    return p->said.n > 0 && r->guess.pod != p && !exchange_is_due(p) &&
-           exchange_agrees(p, &p->plan);
+    return p->said.n > 0 && r->guess.pod != p && !p->moving && !p->unclear &&
+           !exchange_is_planned_elsewhere(p) && exchange_agrees(p, &p->plan);
 }
 
 /* An open pod was allowed on the cards that its annotations named then, and runs on none. */
@@ -471,14 +495,11 @@ bool exchange_may_start(struct roster *r, struct roster_pod *p)
 {
     if (!exchange_is_right(r, p))
         return false;
-    if (exchange_is_sure(p))
-        return true;
-    if (exchange_has_room_to_start(r, p)) {
-        p->allowed = true;
-        p->unsure = p->idle = false;
+    if (exchange_is_sure(p) || exchange_has_room_to_start(r, p)) {
+        roster_allow(p);
         return true;
     }
     if (roster_is_open(p))
-        p->allowed = p->unsure = false;
+        p->allowed = p->unsure = p->granted = false;
     return false;
 }

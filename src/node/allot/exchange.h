@@ -20,7 +20,8 @@
 #include "node/allot/roster.h"
 
 /* Makes each pod's plan agree with what its containers have. Call it after each change of the
- * roster; without cards it does nothing. False: no memory; call it again. */
+ * roster; without cards, or before the first checkpoint, it does nothing. False: no memory; call it
+ * again. */
 bool exchange_plan(struct roster *r) _must_use_;
 
 enum exchange_action {
@@ -38,11 +39,22 @@ struct exchange_step {
     bool assigned;            /* of MOVE and FINISH: all its containers have devices */
 };
 
-/*
- * The next write, for a pod that is not busy. The caller sets pod->busy while the PATCH is under
- * way and passes the answer to roster_set. Nothing is written for a guess.
- */
+/* The next write, for a pod that is not busy. Nothing is written for a guess. */
 void exchange_next(const struct roster *r, struct exchange_step *ret);
+
+enum exchange_outcome {
+    EXCHANGE_WRITTEN,     /* roster_set was called with the answer */
+    EXCHANGE_NOT_WRITTEN, /* the API server has refused it */
+    EXCHANGE_UNKNOWN,     /* the answer was lost: it may have been written */
+};
+
+/*
+ * The PATCH of this step is under way, and its end. While a PATCH writes other cards, no container
+ * of the pod starts, even if its plan has gone back to what the annotations named before. If the
+ * outcome is not known, the plan is written again before a container starts.
+ */
+void exchange_sent(const struct exchange_step *s);
+void exchange_answered(struct roster_pod *p, enum exchange_outcome outcome);
 
 #define EXCHANGE_REFUSALS 3
 

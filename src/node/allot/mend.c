@@ -147,6 +147,16 @@ static void mend_succeed(struct mend *m, const struct mend_call *c)
     m->counts.moved += c->action == EXCHANGE_MOVE ? 1 : 0;
 }
 
+/* A status of 5xx says nothing about it: the API server may only not have seen the end. */
+static enum exchange_outcome mend_outcome(const struct http_call *h, enum errc code)
+{
+    bool refused =
+        h->outcome == HTTP_ANSWERED && h->status >= 400 && h->status < 500 && h->status != 408;
+    if (code == OK)
+        return EXCHANGE_WRITTEN;
+    return refused ? EXCHANGE_NOT_WRITTEN : EXCHANGE_UNKNOWN;
+}
+
 static void mend_on_done(struct http_call *http)
 {
     struct mend_call *c = CONTAINER_OF(http, struct mend_call, call.http);
@@ -157,7 +167,7 @@ static void mend_on_done(struct http_call *http)
         code = mend_take(m, c, &e);
     struct roster_pod *p = roster_find(m->roster, str_of(c->uid));
     if (p != NULL)
-        p->busy = false;
+        exchange_answered(p, mend_outcome(&c->call.http, code));
     if (p != NULL && code == OK)
         p->refusals = 0;
     if (code == OK)
@@ -204,7 +214,7 @@ static bool mend_send(struct mend *m, struct mend_call *c, const struct exchange
         .content_type = STR("application/merge-patch+json"),
         .on_done = mend_on_done,
     };
-    step->pod->busy = true;
+    exchange_sent(step);
     m->counts.sent++;
     if (step->action == EXCHANGE_MOVE)
         log_info("a pod's annotations follow its containers to other cards",

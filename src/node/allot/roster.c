@@ -236,7 +236,8 @@ static bool roster_fill(struct roster_pod *p, const struct pod_view *view, bool 
     p->deleting = view->deleting;
     p->said_allocation = view->said_allocation;
     p->said_cores = view->said_cores;
-    bool moving = p->lost || (!is_new && !grant_list_equal(&p->said, &p->plan));
+    bool moving =
+        p->lost || p->moving || p->unclear || (!is_new && !grant_list_equal(&p->said, &p->plan));
     struct grant_list plan = {.n = 0};
     if (!is_new && grant_list_equal(&p->said, &said))
         return true;
@@ -328,14 +329,28 @@ void roster_list_end(struct roster *r)
     roster_sort_listed(r, r->seen_before);
 }
 
+static bool roster_is_asked(const struct roster_pod *p)
+{
+    for (uint32_t i = 0; i < p->n_containers; i++) {
+        if (!p->containers[i].asked)
+            return false;
+    }
+    return p->n_containers > 0;
+}
+
+static void roster_forget_asked(struct roster_pod *p)
+{
+    for (uint32_t i = 0; i < p->n_containers; i++)
+        p->containers[i].asked = false;
+}
+
 /* The kubelet has given all containers of a pod their devices before the first one runs. */
 static void roster_check_lost(struct roster_pod *p)
 {
     if (!p->allowed || roster_next(p) == NULL)
         return;
     p->lost = true;
-    for (uint32_t i = 0; i < p->n_containers; i++)
-        p->containers[i].asked = false;
+    roster_forget_asked(p);
 }
 
 void roster_mark_backlog(struct roster *r)
@@ -360,16 +375,20 @@ const struct roster_container *roster_next(const struct roster_pod *p)
 
 void roster_ask(struct roster_pod *p, struct str container)
 {
-    bool all = true;
-    for (uint32_t i = 0; i < p->n_containers; i++) {
-        struct roster_container *c = &p->containers[i];
-        c->asked = c->asked || str_eq(c->name, container);
-        all = all && c->asked;
-    }
-    if (!all || (!p->unsure && !p->lost))
+    struct roster_container *c = roster_container(p, container);
+    if (c != NULL)
+        c->asked = true;
+    if (!roster_is_asked(p) || (p->granted && !p->lost))
         return;
-    p->idle = p->lost;
-    p->allowed = p->unsure = p->lost = false;
+    p->idle = true;
+    p->allowed = p->unsure = p->granted = p->lost = false;
+}
+
+void roster_allow(struct roster_pod *p)
+{
+    p->allowed = p->granted = true;
+    p->unsure = p->idle = false;
+    roster_forget_asked(p);
 }
 
 bool roster_has_started(const struct roster *r, const struct roster_pod *p)

@@ -31,7 +31,8 @@ struct roster_container {
     struct str name; /* owned by the pod */
     const struct demand *demand;
     bool given;           /* the checkpoint says that it has devices */
-    bool asked;           /* the kubelet has asked to start it, so it did not run then */
+    bool asked;           /* the kubelet has asked to start it, and no container of the pod was
+                             allowed to start since */
     bool late;            /* if given: the answer names a CDI spec */
     struct card_list has; /* if given; n 0: devices without a card that we know; of a late one: its
                              spec is not written */
@@ -60,23 +61,28 @@ struct roster_pod {
     bool deleting;
     bool said_allocation;
     bool said_cores;
-    bool allowed;            /* a container of it may have started */
-    bool unsure;             /* if allowed: only an agent before this one can have allowed it */
-    bool alone;              /* the plan follows its containers, and no pod gets what it leaves */
-    bool held;               /* its annotations have named the cards of all its containers: it keeps
-                                these, whatever they name later */
-    bool lost;               /* it may run, and the kubelet has lost its devices: it keeps the cards
-                                of its plan, whatever devices it gets now */
-    bool idle;               /* the kubelet has asked for all its containers since then: none runs,
-                                whatever its phase says */
-    bool refused;            /* the API server refuses to change its annotations */
-    unsigned refusals;       /* in a row; see exchange_refuse */
-    bool busy;               /* a PATCH is under way; the caller's */
-    bool edited;             /* its annotations differ from its specs, and the log says so */
-    struct request *request; /* owned */
-    struct grant_list said;  /* what the annotations name */
-    struct grant_list plan;  /* what they are to name: `said`, unless an exchange is under way */
-    bool marked;             /* CARDPACK_ANNOTATION_VACATED is there */
+    bool allowed;      /* a container of it may have started */
+    bool unsure;       /* if allowed: only an agent before this one can have allowed it, and
+                          the phase does not say so */
+    bool granted;      /* if allowed: by this agent; else only the phase or the checkpoint says
+                          that it may run */
+    bool alone;        /* the plan follows its containers, and no pod gets what it leaves */
+    bool held;         /* its annotations have named the cards of all its containers: it keeps
+                          these, whatever they name later */
+    bool lost;         /* it may run, and the kubelet has lost its devices: it keeps the cards
+                          of its plan, whatever devices it gets now */
+    bool idle;         /* the kubelet has asked for all its containers since then: none runs,
+                          whatever its phase says */
+    bool refused;      /* the API server refuses to change its annotations */
+    unsigned refusals; /* in a row; see exchange_refuse */
+    bool busy;         /* a PATCH is under way: exchange_sent */
+    bool moving;       /* if busy: it writes other cards */
+    bool unclear;      /* such a PATCH has no known outcome, so `said` may be old */
+    bool edited;       /* its annotations differ from its specs, and the log says so */
+    struct request *request;  /* owned */
+    struct grant_list said;   /* what the annotations name */
+    struct grant_list plan;   /* what they are to name: `said`, unless an exchange is under way */
+    bool marked;              /* CARDPACK_ANNOTATION_VACATED is there */
     struct card_list vacated; /* what it says; n 0: it can't be read, or is not there */
     uint32_t n_containers;
     struct roster_container containers[REQUEST_DEMANDS_MAX]; /* those that the kubelet asks for, in
@@ -161,8 +167,11 @@ void roster_cards_of(const struct roster_pod *p, const struct demand *d, const s
 const struct roster_container *roster_next(const struct roster_pod *p);
 
 /* The kubelet asks whether this container may start. If it has asked for all containers of a pod
- * that is unsure or lost, none runs. */
+ * that is lost or not granted, none runs. */
 void roster_ask(struct roster_pod *p, struct str container);
+
+/* The answer is yes. */
+void roster_allow(struct roster_pod *p);
 
 /* A container has devices, or it is the guess. */
 bool roster_has_started(const struct roster *r, const struct roster_pod *p);

@@ -15,6 +15,7 @@
 #include "daemon/metrics/metrics.h"
 #include "io/http_server.h"
 #include "kube/events.h"
+#include "report/judge_memo.h"
 
 struct filter_args;
 struct judgement;
@@ -42,6 +43,7 @@ struct service {
     uint64_t memory_told_ms;    /* loop time at which its last refusal was logged; 0: never */
     uint64_t memory_untold;     /* its refusals since then */
     struct work work;           /* cost of the present or last request */
+    struct judge_memo judge_memo; /* what filter and prioritize have found */
     struct metrics metrics;
 
     /*

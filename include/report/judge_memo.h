@@ -18,14 +18,12 @@
 #include "core/lack.h"
 #include "core/score.h"
 
-/* What a row's entries depend on, beside their node and the request. */
+/* What a row's entries depend on, beside their node, the request, and the cache's settings, which
+ * never change. */
 struct judge_scene {
-    uint64_t quota;  /* version of the namespace's account; 0: no limits */
-    uint64_t lesson; /* of the policies */
-    bool affinity_held;
-    bool avoids_swaps;
-    enum pack policy;   /* by which the nodes are scored */
-    enum pack fallback; /* by which cards are chosen */
+    uint64_t quota;     /* version of the namespace's account; 0: no limits */
+    uint64_t lesson;    /* of the policies */
+    bool affinity_held; /* see request */
 };
 
 /* What nodes of one row have in common: number 0 is that the request fits. */

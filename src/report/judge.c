@@ -126,10 +126,7 @@ static struct judge_row *judge_row_of(struct question *q)
         return q->row;
     const struct judge_scene scene = {.quota = r->account.entry == NULL ? 0 : r->account.version,
                                       .lesson = policies_lesson(&q->cache->policies),
-                                      .affinity_held = r->affinity_held,
-                                      .avoids_swaps = q->avoids_swaps,
-                                      .policy = q->score.policy,
-                                      .fallback = r->fallback};
+                                      .affinity_held = r->affinity_held};
     q->row = judge_memo_row(q->memo, q->cache, r, &scene);
     q->judgement->row = q->row;
     if (q->row == NULL)

@@ -94,9 +94,7 @@ static struct judge_row *judge_row_new(struct judge_memo *m, const struct reques
 
 static bool judge_scene_equal(const struct judge_scene *a, const struct judge_scene *b)
 {
-    return a->quota == b->quota && a->lesson == b->lesson && a->affinity_held == b->affinity_held &&
-           a->avoids_swaps == b->avoids_swaps && a->policy == b->policy &&
-           a->fallback == b->fallback;
+    return a->quota == b->quota && a->lesson == b->lesson && a->affinity_held == b->affinity_held;
 }
 
 static unsigned judge_memo_find(const struct judge_memo *m, const struct request *r, uint64_t hash)

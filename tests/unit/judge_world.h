@@ -355,7 +355,7 @@ static inline void world_step(struct world *w)
         event_node_gone(w);
     else if (dice < 92)
         event_health(w);
-    else if (dice < 96)
+    else if (dice < 98)
         event_quota(w);
     else
         event_lesson(w);

@@ -15,6 +15,10 @@
 /* Guesses that may be wrong before a request's other names are looked up without. */
 #define WRONG_MAX 64
 
+/* One of so many requests learns the order of these names as well: in a cluster where the order is
+ * never the same that would be for nothing. */
+#define LEARN_EACH 4
+
 #define OUTCOMES_MIN 8
 
 /* A refusal's text. */
@@ -273,6 +277,16 @@ static uint32_t *judge_memo_place(struct judge_memo *m, uint32_t last)
     return last == 0 ? &m->first : &m->slots[last - 1].next;
 }
 
+/* The node follows the one before. NULL: an unknown name does. */
+static void judge_memo_learn(struct judge_memo *m, const struct node *n)
+{
+    uint32_t now = n == NULL ? 0 : n->slot + 1;
+    uint32_t *place = judge_memo_place(m, m->last);
+    if (*place != now)
+        *place = now;
+    m->last = now;
+}
+
 static const struct node *judge_memo_guess(struct judge_memo *m, const struct cache *c,
                                            struct str name)
 {
@@ -307,10 +321,12 @@ void judge_memo_nodes(struct judge_memo *m, const struct cache *c, const struct 
         } else {
             cache_nodes_each(c, names + i, 1, &ret[i]);
             m->wrong++;
-            *judge_memo_place(m, m->last) = ret[i] == NULL ? 0 : ret[i]->slot + 1;
         }
-        m->last = ret[i] == NULL ? 0 : ret[i]->slot + 1;
+        judge_memo_learn(m, ret[i]);
     }
-    if (i < n)
-        cache_nodes_each(c, names + i, n - i, ret + i);
+    if (i == n)
+        return;
+    cache_nodes_each(c, names + i, n - i, ret + i);
+    for (; m->request % LEARN_EACH == 1 && i < n; i++)
+        judge_memo_learn(m, ret[i]);
 }

@@ -65,20 +65,20 @@ struct cache_settings {
 struct cache {
     struct cache_settings settings; /* the owner sets it before the first event */
     struct map nodes;               /* by name: struct node */
-    struct map pods;              /* by UID: struct pod; only pods that ask for memory or hold it */
-    struct node **slots;          /* by node.slot; n_slots of them; NULL: free */
+    struct map pods;     /* by UID: struct pod; only pods that ask for memory or hold it */
+    struct node **slots; /* by node.slot; n_slots of them; NULL: free */
     uint32_t n_slots;
-    uint32_t first_slot; /* no slot below is free */
-    uint32_t end_slot;   /* all slots from here on are free */
+    uint32_t first_slot;          /* no slot below is free */
+    uint32_t end_slot;            /* all slots from here on are free */
     struct map groups;            /* affinity groups that hold cards: see cache_store.h */
     struct intern_table sizes;    /* of the nodes */
     struct intern_table requests; /* of the pods; `labels` too */
     struct intern_table labels;
-    struct others others; /* bound pods that ask for no card */
-    struct quota quota;   /* each pod is a member, charged with what it holds */
+    struct others others;     /* bound pods that ask for no card */
+    struct quota quota;       /* each pod is a member, charged with what it holds */
     struct policies policies; /* learns from each new pod; its owner has it solve */
-    uint32_t quota_epoch; /* of the last list that contained the quota ConfigMap */
-    bool limited;         /* quotas are in force */
+    uint32_t quota_epoch;     /* of the last list that contained the quota ConfigMap */
+    bool limited;             /* quotas are in force */
 
     struct changes changes; /* of the nodes */
     struct list pending;    /* pods that hold nothing, the latest first */

@@ -25,7 +25,7 @@ struct card {
     bool absent;     /* the table of cards skips this index */
     bool unhealthy;
     bool cordoned;
-    bool aside; /* set aside for another device plugin: see CARDPACK_ANNOTATION_EXCLUSIVE */
+    bool aside;   /* set aside for another device plugin: see CARDPACK_ANNOTATION_EXCLUSIVE */
     uint8_t kind; /* its model and size: see market_know; 0: none */
     uint8_t left; /* hundredths that new pods may use, rounded down; 100: no pod is on it */
 };

@@ -65,10 +65,10 @@ struct request {
     bool simple;            /* node.simple decides whether it fits */
     enum pack fallback;     /* the card policy if neither the pod nor the node sets one */
     const struct policies *policies; /* what the policies with costs know; NULL: nothing */
-    struct quota_account account; /* of its namespace; without an entry: no limits */
-    struct uses_memo *memo;       /* cached answers of the account; NULL: no cache */
-    struct work *work;            /* counts the cost of the answer; NULL: not counted */
-    struct lack *lack;            /* gets the figures of the node evaluated last; NULL: none */
+    struct quota_account account;    /* of its namespace; without an entry: no limits */
+    struct uses_memo *memo;          /* cached answers of the account; NULL: no cache */
+    struct work *work;               /* counts the cost of the answer; NULL: not counted */
+    struct lack *lack;               /* gets the figures of the node evaluated last; NULL: none */
     uint32_t n_demands;
     struct demand demands[REQUEST_DEMANDS_MAX]; /* a copy contains only n_demands of them */
 };

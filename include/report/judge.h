@@ -34,14 +34,14 @@ struct judgement {
 /*
  * Changes nothing in the cache. memo: what earlier calls for this cache found, and gets what this
  * one finds; NULL: nothing is remembered. The result is the same with and without, unless a search
- * for cards has no steps left; the judgement is valid until the memo's next use. Without `scored` scores stays NULL. For a pod that requests no card
- * all scores are SCORE_NONE: cardpack does not rank nodes for it. ERR_NOMEM: no memory. ERR_LIMIT:
- * the answer does not fit, or needs more steps than *work allows; *reterr says which. A node that
- * is named twice is evaluated once.
+ * for cards has no steps left; the judgement is valid until the memo's next use. Without `scored`
+ * scores stays NULL. For a pod that requests no card all scores are SCORE_NONE: cardpack does not
+ * rank nodes for it. ERR_NOMEM: no memory. ERR_LIMIT: the answer does not fit, or needs more steps
+ * than *work allows; *reterr says which. A node that is named twice is evaluated once.
  */
 enum errc judge(const struct cache *cache, struct judge_memo *memo, struct work *work,
-                const struct filter_args *args, struct arena *a, bool scored,
-                struct judgement *ret, struct err *reterr) _must_use_;
+                const struct filter_args *args, struct arena *a, bool scored, struct judgement *ret,
+                struct err *reterr) _must_use_;
 
 /* The text of a quota's refusal of candidate i, if the memo has it; else absent. */
 struct str judge_refusal(const struct judgement *j, size_t i);

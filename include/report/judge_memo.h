@@ -1,8 +1,8 @@
 /*
- * Remembers the verdicts and scores of judge(): a row for each shape of request that was asked, with
- * an entry for each node. An entry holds as long as its node has the same version. What a verdict
- * depends on beside the node and the request is the scene; in another scene a row begins again. So
- * a request of a known shape evaluates only nodes that have changed.
+ * Remembers the verdicts and scores of judge(): a row for each shape of request that was asked,
+ * with an entry for each node. An entry holds as long as its node has the same version. What a
+ * verdict depends on beside the node and the request is the scene; in another scene a row begins
+ * again. So a request of a known shape evaluates only nodes that have changed.
  *
  * It also remembers which node's name follows which: kube-scheduler names the nodes in nearly the
  * same order each time, and a comparison with the expected name is cheaper than a look-up.
@@ -73,9 +73,9 @@ struct judge_memo {
     struct judge_slot *slots; /* by node.slot; owned */
     uint32_t n_slots;
     uint32_t request; /* number of the present request */
-    uint32_t first; /* the same for the first name of a request */
-    uint32_t last;  /* one more than the slot of the name before; 0: there is none */
-    unsigned wrong; /* guesses of this request that were wrong, less those that were right */
+    uint32_t first;   /* the same for the first name of a request */
+    uint32_t last;    /* one more than the slot of the name before; 0: there is none */
+    unsigned wrong;   /* guesses of this request that were wrong, less those that were right */
 };
 
 void judge_memo_done(struct judge_memo *m);

@@ -130,11 +130,11 @@ bool lack_equal(const struct lack *a, const struct lack *b)
     for (uint32_t i = 0; models && i < a->n_models; i++)
         models = str_eq(a->models[i], b->models[i]);
     return models && a->noted == b->noted && a->free == b->free && a->largest == b->largest &&
-           a->left == b->left && a->held == b->held && a->foes == b->foes &&
-           a->named == b->named && a->unnamed == b->unnamed && a->unhealthy == b->unhealthy &&
-           a->cordoned == b->cordoned && a->aside == b->aside && a->pods == b->pods &&
-           a->exclusive == b->exclusive && a->cores == b->cores && a->max_pods == b->max_pods &&
-           a->fit == b->fit && a->could == b->could;
+           a->left == b->left && a->held == b->held && a->foes == b->foes && a->named == b->named &&
+           a->unnamed == b->unnamed && a->unhealthy == b->unhealthy && a->cordoned == b->cordoned &&
+           a->aside == b->aside && a->pods == b->pods && a->exclusive == b->exclusive &&
+           a->cores == b->cores && a->max_pods == b->max_pods && a->fit == b->fit &&
+           a->could == b->could;
 }
 
 struct lack lack_of_sentence(const struct lack sums[static VERDICT_COUNT], enum verdict v)

@@ -309,8 +309,8 @@ struct str judge_refusal(const struct judgement *j, size_t i)
  * there a bind succeeds, or resolves the Binding in doubt.
  */
 enum errc judge(const struct cache *cache, struct judge_memo *memo, struct work *work,
-                const struct filter_args *args, struct arena *a, bool scored,
-                struct judgement *ret, struct err *reterr)
+                const struct filter_args *args, struct arena *a, bool scored, struct judgement *ret,
+                struct err *reterr)
 {
     struct judgement j = {.verdicts = arena_alloc(a, args->n)};
     work_begin(work, args->n);

@@ -78,7 +78,8 @@ static struct judge_row *judge_row_new(struct judge_memo *m, const struct reques
                                        uint32_t slots)
 {
     uint32_t n = slots + slots / 8 + 16; /* room for nodes that come */
-    size_t bytes = sizeof(struct judge_row) + sizeof(struct request) + n * sizeof(struct judge_entry);
+    size_t bytes =
+        sizeof(struct judge_row) + sizeof(struct request) + n * sizeof(struct judge_entry);
     if (!judge_memo_make_room(m, bytes, NULL))
         return NULL;
     struct judge_row *row = mem_alloc(sizeof(*row));
@@ -104,8 +105,7 @@ static bool judge_scene_equal(const struct judge_scene *a, const struct judge_sc
 static unsigned judge_memo_find(const struct judge_memo *m, const struct request *r, uint64_t hash)
 {
     unsigned i = 0;
-    while (i < m->n_rows &&
-           (m->rows[i]->hash != hash || !request_equal(m->rows[i]->request, r)))
+    while (i < m->n_rows && (m->rows[i]->hash != hash || !request_equal(m->rows[i]->request, r)))
         i++;
     return i;
 }
@@ -119,8 +119,7 @@ struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
         judge_row_free(m, i);
         i = m->n_rows;
     }
-    struct judge_row *row =
-        i < m->n_rows ? m->rows[i] : judge_row_new(m, r, hash, c->end_slot);
+    struct judge_row *row = i < m->n_rows ? m->rows[i] : judge_row_new(m, r, hash, c->end_slot);
     if (row == NULL)
         return NULL;
     if (!judge_scene_equal(&row->scene, scene)) {

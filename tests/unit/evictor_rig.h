@@ -113,7 +113,8 @@ struct eviction_shape {
     bool never;
 };
 
-static inline struct pod_view view_of(const struct eviction_shape *s, struct container_view *container)
+static inline struct pod_view view_of(const struct eviction_shape *s,
+                                      struct container_view *container)
 {
     *container = (struct container_view){.name = STR("c"), .mem = str_of(s->mem)};
     return (struct pod_view){.uid = str_of(s->uid),

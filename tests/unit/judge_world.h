@@ -1,6 +1,6 @@
 /*
- * A small cluster for test_judge_model.c: random events of all kinds, and requests of few shapes, so
- * that the same shape is asked again after some events.
+ * A small cluster for test_judge_model.c: random events of all kinds, and requests of few shapes,
+ * so that the same shape is asked again after some events.
  */
 #pragma once
 
@@ -16,20 +16,21 @@ enum {
     W_NODES = 6,
     W_PODS = 14,
     W_CARDS = 4,
-    W_SHAPES = 6,  /* of each history */
-    W_NAMES = 16,  /* at most, in one question */
-    W_PARTS = 3,   /* containers */
+    W_SHAPES = 6, /* of each history */
+    W_NAMES = 16, /* at most, in one question */
+    W_PARTS = 3,  /* containers */
 };
 
 static const char *const w_nodes[] = {"node-0", "node-1", "node-2", "node-3", "node-4",
                                       "node-5", "node-x", "n"}; /* the last two never exist */
-static const char *const w_pods[W_PODS + 1] = {"u0", "u1", "u2",  "u3",  "u4",  "u5",  "u6", "u7",
-                                               "u8", "u9", "u10", "u11", "u12", "u13", "unknown"};
+static const char *const w_pods[W_PODS + 1] = {"u0",  "u1",  "u2",  "u3",  "u4",
+                                               "u5",  "u6",  "u7",  "u8",  "u9",
+                                               "u10", "u11", "u12", "u13", "unknown"};
 static const char *const w_spaces[] = {"a", "b", "c"};
 static const char *const w_models[] = {NULL, "T4", "A10", "A100", "H100", "L4", "L40"};
 static const char *const w_pools[] = {NULL, "gold", "silver"};
-static const char *const w_numbers[] = {"0",  "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
-                                        "9",  "10", "11", "12", "13", "14", "15", "16"};
+static const char *const w_numbers[] = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
+                                        "9", "10", "11", "12", "13", "14", "15", "16"};
 
 struct w_pod {
     struct container_view containers[W_PARTS];
@@ -248,7 +249,8 @@ static inline struct str some_uid(struct world *w)
 
 static inline void event_pod_gone(struct world *w)
 {
-    apply(w, "pod gone", &(struct cache_event){.type = CACHE_POD_GONE, .pod = {.uid = some_uid(w)}});
+    apply(w, "pod gone",
+          &(struct cache_event){.type = CACHE_POD_GONE, .pod = {.uid = some_uid(w)}});
 }
 
 static inline void event_reserve(struct world *w)
@@ -284,10 +286,9 @@ static inline void event_keep(struct world *w)
     if (p == NULL)
         return;
     struct placement there = {.n = 1};
-    there.grants[0] = (struct grant){
-        .mem = p->request->mem, .card = draw(w, 2), .container = UINT16_MAX};
-    struct cache_event e = {.type = CACHE_KEEP,
-                            .keep = {uid, one_of(w, w_nodes, W_NODES), &there}};
+    there.grants[0] =
+        (struct grant){.mem = p->request->mem, .card = draw(w, 2), .container = UINT16_MAX};
+    struct cache_event e = {.type = CACHE_KEEP, .keep = {uid, one_of(w, w_nodes, W_NODES), &there}};
     apply(w, "keep", &e);
 }
 
@@ -306,7 +307,8 @@ static inline void event_quota(struct world *w)
     struct quota_entry entries[2] = {{.namespace = STR("a"), .limits = limits, .n_limits = 2},
                                      {.namespace = STR("*"), .limits = limits, .n_limits = 1}};
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
-        limits[i] = (struct quota_limit){.scope = (enum quota_scope)draw(w, 3), .most = {-1, -1, -1}};
+        limits[i] =
+            (struct quota_limit){.scope = (enum quota_scope)draw(w, 3), .most = {-1, -1, -1}};
         limits[i].most[draw(w, QUOTA_KINDS)] = draw(w, 40);
         if (limits[i].scope != QUOTA_TOTAL)
             limits[i].name = limits[i].scope == QUOTA_POOL ? STR("gold") : STR("A10*");
@@ -364,7 +366,9 @@ static inline void world_step(struct world *w)
 static inline void world_open(struct world *w, uint64_t seed)
 {
     *w = (struct world){.random = seed, .seed = seed};
+
     static const enum pack policies[] = {PACK_BINPACK, PACK_SPREAD, PACK_FGD, PACK_BID_PRICE};
+
     cache_init(&w->cache, (struct map_seed){seed, 0});
     w->cache.settings.node_policy = policies[draw(w, COUNT_OF(policies))];
     w->cache.settings.card_policy = policies[draw(w, 2)];

@@ -113,7 +113,8 @@ static void ask(struct inquiry *q)
     struct cache *c = &q->world.cache;
     arena_reset(&q->arena);
     if (once_in(&q->world, 8))
-        fail_alloc_arm(once_in(&q->world, 2) ? FAIL_ONCE : FAIL_FROM_THEN_ON, draw(&q->world, 4) + 1);
+        fail_alloc_arm(once_in(&q->world, 2) ? FAIL_ONCE : FAIL_FROM_THEN_ON,
+                       draw(&q->world, 4) + 1);
     enum errc code = judge(c, &q->memo, &q->work, &args, &q->arena, scored, &with, &e);
     fail_alloc_disarm();
     if (code == ERR_NOMEM && fail_alloc_hit())

@@ -193,8 +193,8 @@ static enum errc filter_decide(struct service *s, struct filter *f, struct arena
 {
     unsigned char offer_of[VERDICT_COUNT];
     bool shorter = s->shortlist > 0 && f->args->n > s->shortlist;
-    enum errc code = judge(&s->cache, &s->judge_memo, &s->work, f->args, a, shorter,
-                           &f->judgement, reterr);
+    enum errc code =
+        judge(&s->cache, &s->judge_memo, &s->work, f->args, a, shorter, &f->judgement, reterr);
     if (code != OK)
         return code;
     f->offers = arena_alloc(a, f->args->n); /* all OFFER_FITS */

@@ -45,8 +45,9 @@ enum offer {
     OFFER_UNRESOLVABLE, /* refused, and no eviction can help */
 };
 
-/* Why candidate i is refused; the string is valid until the next call. */
-typedef struct str filter_reason_fn(void *ctx, size_t i);
+/* Why candidate i is refused; the string is valid until the next call. *ret_same: a number that all
+ * candidates with this text, and no others, have; 0: there is none. The text is then made once. */
+typedef struct str filter_reason_fn(void *ctx, size_t i, unsigned *ret_same);
 
 /*
  * Writes an ExtenderFilterResult. It contains the offered candidates in the request's form (names

@@ -65,7 +65,11 @@ struct cache_settings {
 struct cache {
     struct cache_settings settings; /* the owner sets it before the first event */
     struct map nodes;               /* by name: struct node */
-    struct map pods;              /* by UID: struct pod; only pods that ask for memory or hold it */
+    struct map pods;     /* by UID: struct pod; only pods that ask for memory or hold it */
+    struct node **slots; /* by node.slot; n_slots of them; NULL: free */
+    uint32_t n_slots;
+    uint32_t first_slot;          /* no slot below is free */
+    uint32_t end_slot;            /* all slots from here on are free */
     struct map groups;            /* affinity groups that hold cards: see cache_store.h */
     struct intern_table sizes;    /* of the nodes */
     struct intern_table requests; /* of the pods; `labels` too */
@@ -192,6 +196,13 @@ void cache_resolve(const struct cache *c, struct str uid, struct request *r);
 /* NULL if the cache does not know the node, or knows it only from pods that ask for no card.
  * Borrowed until the next cache_apply. */
 const struct node *cache_node(const struct cache *c, struct str name);
+
+/* The node of a slot below c->n_slots; NULL: none. It may be one that cache_node does not find. */
+static inline const struct node *cache_node_at(const struct cache *c, uint32_t slot)
+{
+    assert(slot < c->n_slots);
+    return c->slots[slot];
+}
 
 /* The same for n names, at most MAP_BATCH; a node that only such pods name is absent. */
 void cache_nodes_each(const struct cache *c, const struct str *names, size_t n,

@@ -46,6 +46,12 @@ void lack_card(struct lack *l, const struct node *n, uint32_t i, enum verdict v)
 void lack_add(struct lack *sum, const struct node *n, const struct request *r, enum verdict v,
               const struct lack *one);
 
+/* Adds `one`, which lack_add made of one node, for as many nodes as `times`. */
+void lack_merge(struct lack *sum, const struct lack *one, uint64_t times);
+
+/* Whether both have the same figures. */
+bool lack_equal(const struct lack *a, const struct lack *b);
+
 /* The sum for the sentence of v. sums: by verdict. TOO_LARGE and NO_CARD_FREE have the same
  * sentence, and so one sum of both; the page, which shows them apart, reads sums itself. */
 struct lack lack_of_sentence(const struct lack sums[static VERDICT_COUNT], enum verdict v);

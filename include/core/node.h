@@ -107,11 +107,12 @@ struct node {
     uint64_t assume_ns;    /* the latest ASSUME_TIME given or seen here */
     struct card_set *unhealthy; /* from the ConfigMap; NULL: none */
 
-    void *block; /* the allocation that contains the node */
+    uint32_t n_others; /* pods without a GPU request that are charged to host_used */
+    void *block;       /* the allocation that contains the node */
 
     /* What a score needs, in the line of the processor's cache that judge.c prefetches. */
     uint32_t n_starting; /* pods in its list with `starting` set; a draft does not count it down */
-    uint32_t n_others;   /* pods without a GPU request that are charged to host_used */
+    uint32_t slot;       /* its place in the cache's table of nodes; reused when the node is gone */
     int64_t total;       /* copied from `sizes` */
     int64_t used;        /* held by all pods, with a card or without */
     /* Changes with every change of the node, its cards, its pods or its claims that a verdict or a

@@ -8,7 +8,14 @@
 struct policies {
     struct market market;
     struct fgd fgd;
+    uint64_t lessons; /* how often fgd has learned */
 };
+
+/* Changes whenever a cost can have changed that is not of a change of the node. */
+static inline uint64_t policies_lesson(const struct policies *p)
+{
+    return p->market.solved + p->lessons;
+}
 
 void policies_done(struct policies *p);
 

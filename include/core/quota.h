@@ -74,6 +74,8 @@ struct quota_tenant {
     size_t members;
     const struct quota_entry *entry; /* NULL: no limits */
     struct quota_sum *used;          /* owned; one for each of entry->limits */
+    uint64_t version;                /* see quota_account */
+    uint64_t *stamps;                /* those of its quota */
     struct quota_sum *next;          /* owned; only while the limits change */
 };
 
@@ -81,6 +83,8 @@ struct quota {
     struct map entries; /* by namespace: struct quota_entry, in the arena */
     struct map tenants; /* by namespace: struct quota_tenant; only those with members */
     struct arena arena;
+    uint64_t stamps;  /* how many versions were given */
+    uint64_t version; /* of the namespaces without members */
 };
 
 void quota_init(struct quota *q, struct map_seed seed);
@@ -102,11 +106,15 @@ void quota_leave(struct quota *q, struct quota_tenant *t);
  * before. */
 void quota_charge(struct quota_tenant *t, const struct quota_use *use, int sign);
 
-/* The limits and the usage of a namespace, with members or without. Borrowed until q changes. */
+/* The limits and the usage of a namespace, with members or without. Borrowed until q changes. A
+ * quota with members must stay where it is: they point to its stamps. */
 struct quota_account {
     struct str namespace;
     const struct quota_entry *entry; /* NULL: no limits */
     const struct quota_sum *used;    /* NULL: nothing */
+    /* Changes when a sum or the limits change. No two times of a quota give the same, whichever
+     * namespaces come and go between them. */
+    uint64_t version;
 };
 
 struct quota_account quota_account(const struct quota *q, struct str namespace);
@@ -138,6 +146,9 @@ struct quota_refusal {
  */
 bool quota_fit(const struct quota_account *a, const struct quota_use *uses, size_t n,
                struct quota_refusal *ret);
+
+/* Whether both are the same reason, with the same text. The namespace is not compared. */
+bool quota_refusal_equal(const struct quota_refusal *a, const struct quota_refusal *b);
 
 /* Even a namespace without usage could not hold it: no eviction helps. */
 bool quota_refusal_is_final(const struct quota_refusal *r);

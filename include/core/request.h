@@ -130,6 +130,9 @@ bool request_equal(const struct request *a, const struct request *b);
 /* Whether both ask for the same of cards: they may differ in CPU and memory. */
 bool request_alike(const struct request *a, const struct request *b);
 
+/* A hash of all that request_equal compares. */
+uint64_t request_hash(struct map_seed seed, const struct request *r);
+
 /* Loads *from into *to. *to views the strings of *from. *from may be a short copy from
  * request_copy. */
 void request_load(struct request *to, const struct request *from);

@@ -26,6 +26,7 @@ struct work {
     uint64_t steps;
     uint64_t looks; /* left for pick_apart's searches on all nodes together */
     uint32_t nodes; /* nodes still to be evaluated; each gets an equal part of the looks */
+    bool cut; /* a search had no looks left: the answer depends on the other nodes of the request */
 
     /* The lists that the fields below were computed from. For another list they are invalid. */
     struct str models;
@@ -57,6 +58,6 @@ bool work_allows_model(struct work *w, struct str list, struct str model);
 bool work_allows_uuid(struct work *w, struct str list, struct str uuid);
 
 /* work_looks: how many steps pick_apart may take for one node, never less than `least`.
- * work_looked: records the steps that it took. */
+ * work_looked: records the steps that it took. cut: it ended for lack of steps. */
 uint64_t work_looks(const struct work *w, uint64_t least);
-void work_looked(struct work *w, uint64_t looks);
+void work_looked(struct work *w, uint64_t looks, bool cut);

@@ -7,6 +7,7 @@
 #include "core/request.h"
 #include "core/score.h"
 #include "core/verdict.h"
+#include "report/judge_memo.h"
 
 /* Nodes that were expensive to evaluate: at which candidate each was first evaluated. */
 struct judged_nodes {
@@ -25,16 +26,25 @@ struct judgement {
     enum verdict denial;       /* of that node */
     uint64_t *scores; /* of each candidate; SCORE_NONE: not feasible, or all nodes are equal */
     struct judged_nodes judged;
+    const struct judge_row *row; /* of the memo; or NULL */
+    unsigned char *refusals; /* by candidate: number of the row's outcome with a quota's refusal, or
+                                0; NULL: there is none */
 };
 
 /*
- * Changes nothing in the cache. Without `scored` scores stays NULL. For a pod that requests no card
- * all scores are SCORE_NONE: cardpack does not rank nodes for it. ERR_NOMEM: no memory. ERR_LIMIT:
- * the answer does not fit, or needs more steps than *work allows; *reterr says which. A node that
- * is named twice is evaluated once.
+ * Changes nothing in the cache. memo: what earlier calls for this cache found, and gets what this
+ * one finds; NULL: nothing is remembered. The result is the same with and without, unless a search
+ * for cards has no steps left; the judgement is valid until the memo's next use. Without `scored`
+ * scores stays NULL. For a pod that requests no card all scores are SCORE_NONE: cardpack does not
+ * rank nodes for it. ERR_NOMEM: no memory. ERR_LIMIT: the answer does not fit, or needs more steps
+ * than *work allows; *reterr says which. A node that is named twice is evaluated once.
  */
-enum errc judge(const struct cache *cache, struct work *work, const struct filter_args *args,
-                struct arena *a, bool scored, struct judgement *ret, struct err *reterr) _must_use_;
+enum errc judge(const struct cache *cache, struct judge_memo *memo, struct work *work,
+                const struct filter_args *args, struct arena *a, bool scored, struct judgement *ret,
+                struct err *reterr) _must_use_;
+
+/* The text of a quota's refusal of candidate i, if the memo has it; else absent. */
+struct str judge_refusal(const struct judgement *j, size_t i);
 
 /* The first candidate number at which node n was evaluated, for an expensive node. i: n was not
  * evaluated before, or is cheap to evaluate again. */

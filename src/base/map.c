@@ -139,18 +139,6 @@ static struct str map_key_of(const struct map *m, const void *object)
     return key;
 }
 
-/* Compares whole words, without a call: names and UIDs are a few words long. */
-static inline bool map_same_key(struct str a, struct str b)
-{
-    if (a.n != b.n || a.n < 8)
-        return str_eq(a, b);
-    for (size_t i = 0; i + 8 < a.n; i += 8) {
-        if (map_load64(a.p + i) != map_load64(b.p + i))
-            return false;
-    }
-    return map_load64(a.p + a.n - 8) == map_load64(b.p + b.n - 8);
-}
-
 /* The slot that holds the key, or the free slot where it would go. cap > 0. */
 static size_t map_probe(const struct map *m, struct str key, uint64_t hash)
 {

@@ -8,6 +8,12 @@
 #include "codec/kube.h"
 #include "codec/limit.h"
 
+/* Reasons of one answer that are not made again. */
+#define WRITTEN_TEXTS 64
+
+/* What an entry of a HostPriorityList has beside its name. */
+#define PRIORITY_BYTES (sizeof("{\"Host\":,\"Score\":255}"))
+
 struct str_list {
     struct str *items;
     size_t n;
@@ -227,19 +233,43 @@ static void extender_write_key(struct jwrite *w, const struct filter_args *args,
         jwrite_raw_key(w, extender_quoted(args->names[i]));
 }
 
+/* A reason that was written already. */
+struct written {
+    unsigned same; /* its number; 0: none */
+    size_t at;     /* where its JSON is in the answer */
+    size_t n;
+};
+
+static void extender_write_refusal(struct jwrite *w, const struct filter_args *args, size_t i,
+                                   struct str text, struct written *before)
+{
+    extender_write_key(w, args, i);
+    before->at = w->out->n;
+    extender_write_reason(w, text);
+    before->n = w->out->n - before->at;
+}
+
 static void extender_write_refused(struct jwrite *w, const struct filter_args *args,
                                    const unsigned char *offers, enum offer from,
                                    filter_reason_fn *reason, void *ctx)
 {
+    struct written texts[WRITTEN_TEXTS] = {{.same = 0}};
     unsigned char most = 0;
     jwrite_object_begin(w);
     for (size_t i = 0; i < args->n; i++)
         most = MAX_OF(most, offers[i]);
     for (size_t i = 0; most >= from && i < args->n; i++) {
+        unsigned same = 0;
         if (offers[i] < from)
             continue;
-        extender_write_key(w, args, i);
-        extender_write_reason(w, reason(ctx, i));
+        struct str text = reason(ctx, i, &same);
+        struct written *before = &texts[same % WRITTEN_TEXTS];
+        if (same > 0 && before->same == same && args->plain) {
+            jwrite_raw_key_again(w, extender_quoted(args->names[i]), before->at, before->n);
+        } else {
+            extender_write_refusal(w, args, i, text, before);
+            before->same = same;
+        }
     }
     jwrite_object_end(w);
 }
@@ -309,19 +339,44 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
     jwrite_object_end(&w);
 }
 
+static char *extender_copy(char *to, struct str s)
+{
+    memcpy(to, s.p, s.n);
+    return to + s.n;
+}
+
+/* An entry is written in one piece; ranks have one or two digits. */
+static void extender_write_rank(struct buf *out, struct str host, unsigned char score)
+{
+    if (!buf_reserve(out, host.n + PRIORITY_BYTES))
+        return;
+    char *to = extender_copy(out->p + out->n, STR("{\"Host\":"));
+    to = extender_copy(to, host);
+    to = extender_copy(to, STR(",\"Score\":"));
+    if (score >= 100)
+        *to++ = (char)('0' + score / 100);
+    if (score >= 10)
+        *to++ = (char)('0' + score / 10 % 10);
+    *to++ = (char)('0' + score % 10);
+    *to++ = '}';
+    out->n = (size_t)(to - out->p);
+}
+
 void extender_write_priorities(struct buf *out, const struct filter_args *args,
                                const unsigned char *scores)
 {
     buf_putc(out, '[');
     for (size_t i = 0; i < args->n; i++) {
-        buf_put(out, i == 0 ? STR("{\"Host\":") : STR(",{\"Host\":"));
+        if (i > 0)
+            buf_putc(out, ',');
         if (args->plain) {
-            buf_put(out, extender_quoted(args->names[i]));
-        } else {
-            struct jwrite name;
-            jwrite_init(&name, out);
-            jwrite_str(&name, args->names[i]);
+            extender_write_rank(out, extender_quoted(args->names[i]), scores[i]);
+            continue;
         }
+        struct jwrite name;
+        jwrite_init(&name, out);
+        buf_put(out, STR("{\"Host\":"));
+        jwrite_str(&name, args->names[i]);
         buf_put(out, STR(",\"Score\":"));
         buf_put_u64(out, scores[i]);
         buf_putc(out, '}');

@@ -122,6 +122,20 @@ void jwrite_raw_key(struct jwrite *w, struct str json)
     w->comma = false;
 }
 
+void jwrite_raw_key_again(struct jwrite *w, struct str json, size_t at, size_t n)
+{
+    struct buf *out = w->out;
+    assert(buf_failed(out) || at + n <= out->n);
+    jwrite_separate(w);
+    if (!buf_reserve(out, json.n + 1 + n))
+        return;
+    char *to = out->p + out->n;
+    memcpy(to, json.p, json.n);
+    to[json.n] = ':';
+    memcpy(to + json.n + 1, out->p + at, n);
+    out->n += json.n + 1 + n;
+}
+
 void jwrite_str(struct jwrite *w, struct str s)
 {
     jwrite_separate(w);

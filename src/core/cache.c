@@ -50,6 +50,7 @@ void cache_done(struct cache *c)
     map_done(&c->groups);
     map_done(&c->pods);
     map_done(&c->nodes);
+    mem_free(c->slots);
     intern_done(&c->sizes);
     intern_done(&c->requests);
     intern_done(&c->labels);

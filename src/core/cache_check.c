@@ -51,6 +51,21 @@ static void cache_check_changes(const struct cache *c)
     assert(version <= c->changes.version && n <= c->nodes.n);
 }
 
+/* Every node has a slot, and every other slot is free. */
+static void cache_check_slots(const struct cache *c)
+{
+    size_t taken = 0;
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+        const struct node *n = cache_node_at(c, i);
+        assert(n != NULL || i >= c->first_slot);
+        if (n == NULL)
+            continue;
+        assert(n->slot == i && i < c->end_slot && map_get(&c->nodes, n->name) == n);
+        taken++;
+    }
+    assert(taken == c->nodes.n);
+}
+
 void cache_check(const struct cache *c)
 {
     size_t cursor = 0;
@@ -62,6 +77,7 @@ void cache_check(const struct cache *c)
     cache_check_groups(c);
     cache_check_pending(c);
     cache_check_changes(c);
+    cache_check_slots(c);
     for (const struct pod *p = map_next(&c->pods, &cursor); p != NULL;
          p = map_next(&c->pods, &cursor)) {
         pod_check(p);

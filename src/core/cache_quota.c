@@ -59,7 +59,8 @@ void cache_quota_sweep(struct cache *c, struct effect *ret)
 static void cache_quota_check_tenant(const struct cache *c, const struct quota_tenant *t)
 {
     struct quota_sum sums[LIMIT_QUOTA_SCOPES];
-    struct quota_tenant again = {.entry = t->entry, .used = sums};
+    uint64_t stamps = 0;
+    struct quota_tenant again = {.entry = t->entry, .used = sums, .stamps = &stamps};
     size_t n = t->entry == NULL ? 0 : t->entry->n_limits;
     size_t members = 0;
     size_t cursor = 0;

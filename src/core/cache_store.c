@@ -4,18 +4,49 @@
 
 #include "base/mem.h"
 
+#define SLOTS_MIN 16
+
+/* Finds a free slot, or doubles their number. ERR_NOMEM: nothing has changed. */
+static enum errc cache_store_find_slot(struct cache *c)
+{
+    while (c->first_slot < c->n_slots && c->slots[c->first_slot] != NULL)
+        c->first_slot++;
+    if (c->first_slot < c->n_slots)
+        return OK;
+    uint32_t n = MAX_OF(2 * c->n_slots, (uint32_t)SLOTS_MIN);
+    struct node **slots = mem_resize(c->slots, n * sizeof(struct node *));
+    if (slots == NULL)
+        return ERR_NOMEM;
+    memset(slots + c->n_slots, 0, (n - c->n_slots) * sizeof(struct node *));
+    c->slots = slots;
+    c->n_slots = n;
+    return OK;
+}
+
+static void cache_store_leave_slot(struct cache *c, const struct node *n)
+{
+    assert(n->slot < c->n_slots && c->slots[n->slot] == n);
+    c->slots[n->slot] = NULL;
+    c->first_slot = MIN_OF(c->first_slot, n->slot);
+    while (c->end_slot > 0 && c->slots[c->end_slot - 1] == NULL)
+        c->end_slot--;
+}
+
 struct node *cache_node_get_or_add(struct cache *c, struct str name)
 {
     struct node *n = map_get(&c->nodes, name);
     if (n != NULL)
         return n;
     n = node_new(name, c->settings.swap_guard == SWAP_GUARD_REQUIRE);
-    if (n != NULL && map_put(&c->nodes, n) != OK) {
+    if (n != NULL && (cache_store_find_slot(c) != OK || map_put(&c->nodes, n) != OK)) {
         node_drop(n, &c->sizes);
         return NULL;
     }
     if (n == NULL)
         return NULL;
+    n->slot = c->first_slot;
+    c->slots[n->slot] = n;
+    c->end_slot = MAX_OF(c->end_slot, n->slot + 1);
     n->change.list = &c->changes;
     node_stamp(n);
     return n;
@@ -28,6 +59,7 @@ void cache_node_release(struct cache *c, struct node *n)
     assert(n->n_pods == 0 && n->n_starting == 0 && n->used == 0 && n->sizes == NULL);
     const struct node *known = map_del(&c->nodes, n->name);
     assert(known == n);
+    cache_store_leave_slot(c, n);
     change_end(&n->change, n->name);
     node_drop(n, &c->sizes);
 }

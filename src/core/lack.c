@@ -107,6 +107,36 @@ void lack_add(struct lack *sum, const struct node *n, const struct request *r, e
     }
 }
 
+void lack_merge(struct lack *sum, const struct lack *one, uint64_t times)
+{
+    struct lack all = *one;
+    assert(times > 0);
+    all.held *= times;
+    all.foes *= times;
+    all.named *= times;
+    all.unnamed *= times;
+    all.unhealthy *= times;
+    all.cordoned *= times;
+    all.aside *= times;
+    lack_add_cards(sum, &all);
+    sum->left = MAX_OF(sum->left, one->left);
+    sum->pods += one->pods * times;
+    sum->exclusive += one->exclusive * times;
+}
+
+bool lack_equal(const struct lack *a, const struct lack *b)
+{
+    bool models = a->n_models == b->n_models && a->more_models == b->more_models;
+    for (uint32_t i = 0; models && i < a->n_models; i++)
+        models = str_eq(a->models[i], b->models[i]);
+    return models && a->noted == b->noted && a->free == b->free && a->largest == b->largest &&
+           a->left == b->left && a->held == b->held && a->foes == b->foes && a->named == b->named &&
+           a->unnamed == b->unnamed && a->unhealthy == b->unhealthy && a->cordoned == b->cordoned &&
+           a->aside == b->aside && a->pods == b->pods && a->exclusive == b->exclusive &&
+           a->cores == b->cores && a->max_pods == b->max_pods && a->fit == b->fit &&
+           a->could == b->could;
+}
+
 struct lack lack_of_sentence(const struct lack sums[static VERDICT_COUNT], enum verdict v)
 {
     if (v != VERDICT_TOO_LARGE && v != VERDICT_NO_CARD_FREE)

@@ -241,6 +241,7 @@ struct search {
     uint32_t cores[LIMIT_CARDS];
     uint8_t takers[LIMIT_CARDS]; /* containers that the search has placed there */
     uint64_t looked;             /* steps so far */
+    uint64_t most;               /* steps that it may take */
 };
 
 static void pick_search_init(struct search *s, const struct pick *p)
@@ -343,10 +344,10 @@ static uint64_t pick_looks_for(const struct search *s)
 
 static bool pick_search_run(struct search *s, struct placement *ret)
 {
-    uint64_t most = pick_looks_for(s);
     uint32_t level = 0;
     uint32_t place = 0;
-    for (unsigned steps = 0; steps < APART_STEPS && s->looked <= most; steps++) {
+    s->most = pick_looks_for(s);
+    for (unsigned steps = 0; steps < APART_STEPS && s->looked <= s->most; steps++) {
         uint32_t from = place;
         while (place < s->order.n && !pick_search_allows(s, pick_search_demand(s, level), place))
             place++;
@@ -383,6 +384,6 @@ bool pick_apart(const struct pick *p, struct placement *ret)
     assert(s.n > 1);
     bool found = pick_search_run(&s, ret);
     if (p->request->work != NULL)
-        work_looked(p->request->work, s.looked);
+        work_looked(p->request->work, s.looked, !found && s.looked > s.most);
     return found;
 }

@@ -37,6 +37,7 @@ bool policies_are_due(const struct policies *p)
 bool policies_begin(struct policies *p, const struct map *nodes)
 {
     fgd_learn(&p->fgd, &p->market);
+    p->lessons++;
     return market_begin(&p->market, nodes);
 }
 

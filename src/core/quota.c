@@ -118,12 +118,14 @@ static void quota_take_over(struct quota *q, struct quota *from)
     quota_tables_done(q);
     q->entries = from->entries;
     q->arena = from->arena;
+    q->version = ++q->stamps;
     for (struct quota_tenant *t = map_next(&q->tenants, &cursor); t != NULL;
          t = map_next(&q->tenants, &cursor)) {
         mem_free(t->used);
         t->used = t->next;
         t->next = NULL;
         t->entry = quota_entry_of(q, t->namespace);
+        t->version = ++q->stamps;
         assert((t->used != NULL) == (quota_limits_of(t->entry) > 0));
     }
 }
@@ -171,6 +173,8 @@ struct quota_tenant *quota_join(struct quota *q, struct str namespace)
     t->namespace = str_store(&at, namespace);
     t->members = 1;
     t->entry = quota_entry_of(q, namespace);
+    t->stamps = &q->stamps;
+    t->version = ++q->stamps;
     if (quota_sums_new(t->entry, &t->used) != OK || map_put(&q->tenants, t) != OK) {
         quota_tenant_free(t);
         return NULL;
@@ -217,6 +221,7 @@ void quota_charge(struct quota_tenant *t, const struct quota_use *use, int sign)
             t->used[i].of[k] += (__int128)use->amount[k] * sign;
             assert(t->used[i].of[k] >= 0);
         }
+        t->version = ++*t->stamps;
     }
 }
 
@@ -224,8 +229,8 @@ struct quota_account quota_account(const struct quota *q, struct str namespace)
 {
     const struct quota_tenant *t = map_get(&q->tenants, namespace);
     if (t != NULL)
-        return (struct quota_account){namespace, t->entry, t->used};
-    return (struct quota_account){namespace, quota_entry_of(q, namespace), NULL};
+        return (struct quota_account){namespace, t->entry, t->used, t->version};
+    return (struct quota_account){namespace, quota_entry_of(q, namespace), NULL, q->version};
 }
 
 static bool quota_is_listed(const struct str *pools, size_t n, struct str pool)
@@ -317,6 +322,13 @@ bool quota_fit(const struct quota_account *a, const struct quota_use *uses, size
     if (!fits)
         *ret = refusal;
     return fits;
+}
+
+bool quota_refusal_equal(const struct quota_refusal *a, const struct quota_refusal *b)
+{
+    return a->fault == b->fault && a->scope == b->scope && a->kind == b->kind &&
+           a->limit == b->limit && a->used == b->used && a->asked == b->asked &&
+           str_eq(a->name, b->name);
 }
 
 bool quota_refusal_is_final(const struct quota_refusal *r)

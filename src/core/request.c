@@ -453,8 +453,7 @@ struct request *request_copy(const struct request *r)
     return copy;
 }
 
-/* A hash of all that request_equal compares. */
-static uint64_t request_hash_of(struct map_seed seed, const struct request *r)
+uint64_t request_hash(struct map_seed seed, const struct request *r)
 {
     static_assert(sizeof(struct demand) == 16, "its bytes are hashed: no padding");
     const struct str texts[] = {
@@ -491,7 +490,7 @@ static bool request_is_like(const struct interned *thing, const void *like)
 
 struct request *request_take(struct intern_table *table, const struct request *r)
 {
-    uint64_t hash = request_hash_of(table->seed, r);
+    uint64_t hash = request_hash(table->seed, r);
     struct interned *found = intern_find(table, hash, request_is_like, r);
     if (found != NULL) {
         intern_take(found);
@@ -516,6 +515,6 @@ void request_give(struct intern_table *table, struct request *copy)
 void request_check(const struct intern_table *table, const struct request *copy)
 {
     struct interned *found =
-        intern_find(table, request_hash_of(table->seed, copy), request_is_like, copy);
+        intern_find(table, request_hash(table->seed, copy), request_is_like, copy);
     assert(found != NULL && &CONTAINER_OF(found, struct kept, interned)->request == copy);
 }

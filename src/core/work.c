@@ -9,6 +9,7 @@ void work_begin(struct work *w, size_t nodes)
 {
     w->steps = 0;
     w->looks = LIMIT_APART_LOOKS;
+    w->cut = false;
     w->nodes = (uint32_t)MIN_OF(nodes, (size_t)UINT32_MAX);
     w->models = w->uuids = STR_NULL;
     w->n_items = 0;
@@ -104,8 +105,9 @@ uint64_t work_looks(const struct work *w, uint64_t least)
     return MAX_OF(w->looks / MAX_OF(w->nodes, 1U), least);
 }
 
-void work_looked(struct work *w, uint64_t looks)
+void work_looked(struct work *w, uint64_t looks, bool cut)
 {
+    w->cut = w->cut || cut;
     w->steps += looks;
     w->looks -= MIN_OF(w->looks, looks);
 }

@@ -370,6 +370,7 @@ void daemon_close(struct daemon *d)
     d->parts.api = kube_api_free(d->parts.api);
     budgets_done(&d->service.budgets);
     measured_done(&d->service.measured);
+    judge_memo_done(&d->service.judge_memo);
     cache_done(&d->service.cache);
     d->service.loop = NULL;
     d->reload = reload_free(d->reload);

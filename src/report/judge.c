@@ -1,6 +1,8 @@
 /*
- * Evaluates the candidates of filter and prioritize, in batches of cache look-ups. A node that is
- * expensive to evaluate is remembered, so that a request which repeats its name costs no more.
+ * Evaluates the candidates of filter and prioritize, in batches of cache look-ups. What a node that
+ * is expensive to evaluate answers comes from the memo, if it knows the node. One that the memo
+ * can't take is remembered for this request, so that a request which repeats its name costs no
+ * more.
  */
 #include "report/judge.h"
 
@@ -8,15 +10,27 @@
 #include "core/limit.h"
 #include "core/uses.h"
 
+/* The nodes of this request with one outcome of the row. */
+struct judge_tally {
+    uint64_t times;
+    uint64_t figure; /* the highest one */
+};
+
 struct question {
     struct judgement *judgement;
     struct arena *arena;
-    size_t n; /* candidates */
+    const struct cache *cache;
+    struct judge_memo *memo; /* NULL: nothing is remembered */
+    struct judge_row *row;   /* NULL: not needed yet, or nothing is remembered */
+    size_t n;                /* candidates */
     bool readable;
     const struct node *held; /* the node whose cards the pod holds already; or NULL */
+    const struct node *own;  /* where room is kept for the pod itself; or NULL */
     struct lack lack;        /* of the node evaluated last */
     bool avoids_swaps;
+    bool weighs; /* scores are costs, which are as expensive as a verdict */
     struct score score;
+    struct judge_tally tallies[JUDGE_OUTCOMES_MAX + 1]; /* by the number of the outcome */
 };
 
 static size_t judge_slot_of(const struct judged_nodes *t, const struct node *n)
@@ -58,38 +72,175 @@ static bool judge_open_judged(struct question *q)
     return t->table != NULL && t->nodes != NULL;
 }
 
+/* NULL: no memory; then judge() fails. */
+static struct lack *judge_sums(struct question *q)
+{
+    struct judgement *j = q->judgement;
+    if (j->lacks == NULL)
+        j->lacks = arena_array(q->arena, VERDICT_COUNT, sizeof(*j->lacks));
+    return j->lacks;
+}
+
+static void judge_note_denial(struct judgement *j, const struct node *n, enum verdict v)
+{
+    if ((v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED) && j->denied == NULL) {
+        j->denied = n;
+        j->denial = v;
+    }
+}
+
 /* Sums up what a node that refuses the pod has. one: what its cards have; NULL: they were not
  * evaluated. Without memory for the sums, judge() fails. */
 static enum verdict judge_note(struct question *q, const struct node *n, enum verdict v,
                                const struct lack *one)
 {
-    struct judgement *j = q->judgement;
     if (v == VERDICT_FITS || n == NULL)
         return v;
-    if (j->lacks == NULL)
-        j->lacks = arena_array(q->arena, VERDICT_COUNT, sizeof(*j->lacks));
-    if (j->lacks != NULL)
-        lack_add(&j->lacks[v], n, &j->request, v, one);
-    if ((v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED) && j->denied == NULL) {
-        j->denied = n;
-        j->denial = v;
-    }
+    struct lack *sums = judge_sums(q);
+    if (sums != NULL)
+        lack_add(&sums[v], n, &q->judgement->request, v, one);
+    judge_note_denial(q->judgement, n, v);
     return v;
 }
 
-/* Evaluates all cards of the node, once for a request even if it names the node several times. */
+/* A pod without cards costs something, too: the cores that pods with cards need. */
+static bool judge_compares(const struct question *q)
+{
+    const struct request *r = &q->judgement->request;
+    return request_shares(r) || (!request_wants(r) && pack_has_costs(q->score.policy));
+}
+
+static uint64_t judge_score_of(struct question *q, const struct node *n)
+{
+    const struct request *r = &q->judgement->request;
+    if (q->judgement->scores == NULL || !judge_compares(q))
+        return SCORE_NONE;
+    uint64_t score = score_node(&q->score, n);
+    return q->avoids_swaps && !fit_swaps(n, r) ? score_favoured(score) : score;
+}
+
+static void judge_set_score(struct question *q, size_t i, uint64_t score)
+{
+    if (q->judgement->scores != NULL)
+        q->judgement->scores[i] = score;
+}
+
+/* Opens the row for the first expensive node: most requests have no such node. */
+static struct judge_row *judge_row_of(struct question *q)
+{
+    const struct request *r = &q->judgement->request;
+    if (q->memo == NULL || q->row != NULL)
+        return q->row;
+    const struct judge_scene scene = {.quota = r->account.entry == NULL ? 0 : r->account.version,
+                                      .lesson = policies_lesson(&q->cache->policies),
+                                      .affinity_held = r->affinity_held};
+    q->row = judge_memo_row(q->memo, q->cache, r, &scene);
+    q->judgement->row = q->row;
+    if (q->row == NULL)
+        q->memo = NULL;
+    return q->row;
+}
+
+/* What the memo knows of the node; NULL: not all that is asked. */
+static const struct judge_entry *judge_recall(struct question *q, const struct node *n)
+{
+    const struct judge_row *row = judge_row_of(q);
+    if (row == NULL || n == q->own)
+        return NULL;
+    const struct judge_entry *e = judge_row_get(row, n);
+    bool unscored = e != NULL && judge_entry_outcome(e) == 0 && e->figure == SCORE_NONE;
+    return unscored && q->judgement->scores != NULL && request_shares(&q->judgement->request) ? NULL
+                                                                                              : e;
+}
+
+/* Remembers what q->lack and the arguments say. NULL: it can't be remembered. */
+static const struct judge_entry *judge_remember(struct question *q, const struct node *n,
+                                                enum verdict v, uint64_t score)
+{
+    const struct request *r = &q->judgement->request;
+    struct lack alone = {.free = 0};
+    if (q->row == NULL || n == q->own || r->work->cut)
+        return NULL;
+    if (v == VERDICT_FITS)
+        return judge_row_fits(q->row, n, score);
+    lack_add(&alone, n, r, v, &q->lack);
+    return judge_row_refuses(q->memo, q->row, n, r, v, &alone);
+}
+
+static enum verdict judge_repeat_refusal(struct question *q, const struct node *n,
+                                         const struct judge_entry *e, size_t i)
+{
+    struct judgement *j = q->judgement;
+    uint32_t number = judge_entry_outcome(e);
+    const struct judge_outcome *o = &q->row->outcomes[number - 1];
+    struct judge_tally *tally = &q->tallies[number];
+    if (judge_memo_sees(q->memo, n)) {
+        tally->times++;
+        tally->figure = MAX_OF(tally->figure, e->figure);
+    }
+    judge_note_denial(j, n, o->verdict);
+    if (o->text.p == NULL)
+        return o->verdict;
+    if (j->refusals == NULL)
+        j->refusals = arena_alloc(q->arena, q->n);
+    if (j->refusals != NULL)
+        j->refusals[i] = (unsigned char)number;
+    return o->verdict;
+}
+
+static enum verdict judge_repeat(struct question *q, const struct node *n,
+                                 const struct judge_entry *e, size_t i)
+{
+    if (judge_entry_outcome(e) > 0)
+        return judge_repeat_refusal(q, n, e, i);
+    judge_set_score(q, i, e->figure);
+    return VERDICT_FITS;
+}
+
+/* Adds what the nodes of each outcome have to the sums. */
+static void judge_sum_up(struct question *q)
+{
+    for (uint32_t i = 0; q->row != NULL && i < q->row->n_outcomes; i++) {
+        const struct judge_outcome *o = &q->row->outcomes[i];
+        const struct judge_tally *t = &q->tallies[i + 1];
+        struct lack *sums = t->times == 0 ? NULL : judge_sums(q);
+        if (sums != NULL)
+            judge_outcome_add(o, t->times, t->figure, &sums[o->verdict]);
+    }
+}
+
+/* Evaluates a node that the memo does not know, once for a request even if it names the node
+ * several times. */
+static enum verdict judge_evaluate(struct question *q, const struct node *n, size_t i)
+{
+    struct judgement *j = q->judgement;
+    struct judged_nodes *t = &j->judged;
+    size_t first = judge_first(j, n, i);
+    if (first != i) {
+        judge_set_score(q, i, j->scores == NULL ? SCORE_NONE : j->scores[first]);
+        return (enum verdict)j->verdicts[first];
+    }
+    if (work_is_over(j->request.work))
+        return VERDICT_UNKNOWN_NODE; /* not reported: judge() fails */
+    q->lack = (struct lack){.free = 0};
+    j->request.work->cut = false;
+    enum verdict v = fit_node(n, &j->request);
+    uint64_t score = v == VERDICT_FITS ? judge_score_of(q, n) : SCORE_NONE;
+    const struct judge_entry *e = judge_remember(q, n, v, score);
+    if (e != NULL)
+        return judge_repeat(q, n, e, i);
+    if (!judge_open_judged(q))
+        return VERDICT_UNKNOWN_NODE; /* as above */
+    t->table[judge_slot_find(t, n)] = (uint32_t)i + 1;
+    t->nodes[i] = n;
+    judge_set_score(q, i, score);
+    return judge_note(q, n, v, &q->lack);
+}
+
 static enum verdict judge_dear(struct question *q, const struct node *n, size_t i)
 {
-    struct judged_nodes *t = &q->judgement->judged;
-    if (!judge_open_judged(q) || work_is_over(q->judgement->request.work))
-        return VERDICT_UNKNOWN_NODE; /* not reported: judge() fails */
-    size_t at = judge_slot_find(t, n);
-    if (t->table[at] != 0)
-        return (enum verdict)q->judgement->verdicts[t->table[at] - 1];
-    t->table[at] = (uint32_t)i + 1;
-    t->nodes[i] = n;
-    q->lack = (struct lack){.free = 0};
-    return judge_note(q, n, fit_node(n, &q->judgement->request), &q->lack);
+    const struct judge_entry *e = judge_recall(q, n);
+    return e != NULL ? judge_repeat(q, n, e, i) : judge_evaluate(q, n, i);
 }
 
 /* Whether the score needs fit_swaps, which is as expensive as a verdict. */
@@ -103,41 +254,25 @@ static enum verdict judge_one(struct question *q, const struct node *n, size_t i
     const struct request *r = &q->judgement->request;
     if (!q->readable)
         return VERDICT_BAD_REQUEST;
-    if (q->held != NULL && n != NULL)
+    if (q->held != NULL && n != NULL) {
+        judge_set_score(q, i, n == q->held ? SCORE_BEST : SCORE_NONE);
         return n == q->held ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
-    bool swaps = judge_is_scored_by_swaps(q, n);
-    if (fit_simply(n, r) && !swaps)
+    }
+    if (judge_is_scored_by_swaps(q, n))
+        return judge_dear(q, n, i);
+    if (fit_simply(n, r)) {
+        if (q->weighs)
+            return judge_dear(q, n, i);
+        judge_set_score(q, i, judge_score_of(q, n));
         return VERDICT_FITS;
-    return fit_is_cheap(n, r) && !swaps ? judge_note(q, n, fit_node(n, r), NULL)
-                                        : judge_dear(q, n, i);
-}
-
-/* A pod without cards costs something, too: the cores that pods with cards need. */
-static bool judge_compares(const struct question *q)
-{
-    const struct request *r = &q->judgement->request;
-    return request_shares(r) || (!request_wants(r) && pack_has_costs(q->score.policy));
-}
-
-static uint64_t judge_score_one(struct question *q, const struct node *n, size_t i)
-{
-    const struct request *r = &q->judgement->request;
-    assert(n != NULL);
-    if (q->held != NULL)
-        return SCORE_BEST;
-    if (!judge_compares(q))
-        return SCORE_NONE;
-    size_t first = judge_first(q->judgement, n, i);
-    if (first != i)
-        return q->judgement->scores[first];
-    uint64_t score = score_node(&q->score, n);
-    return q->avoids_swaps && !fit_swaps(n, r) ? score_favoured(score) : score;
+    }
+    return fit_is_cheap(n, r) ? judge_note(q, n, fit_node(n, r), NULL) : judge_dear(q, n, i);
 }
 
 static void judge_batch(struct question *q, const struct node *const *nodes, size_t n, size_t at)
 {
     struct judgement *j = q->judgement;
-    for (size_t k = 0; j->scores != NULL && k < n; k++) {
+    for (size_t k = 0; (j->scores != NULL || q->row != NULL) && k < n; k++) {
         if (nodes[k] != NULL)
             __builtin_prefetch(&nodes[k]->used);
     }
@@ -145,11 +280,18 @@ static void judge_batch(struct question *q, const struct node *const *nodes, siz
         enum verdict v = judge_one(q, nodes[k], at + k);
         j->verdicts[at + k] = (unsigned char)v;
         j->counts[v]++;
-        if (j->scores != NULL && v == VERDICT_FITS)
-            j->scores[at + k] = judge_score_one(q, nodes[k], at + k);
         work_next_node(j->request.work);
     }
     j->request.work->steps += n;
+}
+
+static void judge_look_up(struct question *q, const struct str *names, size_t n,
+                          const struct node **ret)
+{
+    if (q->memo != NULL)
+        judge_memo_nodes(q->memo, q->cache, names, n, ret);
+    else
+        cache_nodes_each(q->cache, names, n, ret);
 }
 
 static enum errc judge_no_room(const struct arena *a, struct err *reterr)
@@ -162,13 +304,20 @@ static enum errc judge_no_room(const struct arena *a, struct err *reterr)
                    (unsigned long long)LIMIT_REQUEST_STEPS);
 }
 
+struct str judge_refusal(const struct judgement *j, size_t i)
+{
+    uint32_t number = j->refusals == NULL ? 0 : j->refusals[i];
+    return number == 0 ? STR_NULL : j->row->outcomes[number - 1].text;
+}
+
 /*
  * kube-scheduler asks again about a pod that already holds a card when its Binding is in doubt, or
  * (version 1.20) when it requeues a bound pod. Only the node of that card is feasible for the pod:
  * there a bind succeeds, or resolves the Binding in doubt.
  */
-enum errc judge(const struct cache *cache, struct work *work, const struct filter_args *args,
-                struct arena *a, bool scored, struct judgement *ret, struct err *reterr)
+enum errc judge(const struct cache *cache, struct judge_memo *memo, struct work *work,
+                const struct filter_args *args, struct arena *a, bool scored, struct judgement *ret,
+                struct err *reterr)
 {
     struct judgement j = {.verdicts = arena_alloc(a, args->n)};
     work_begin(work, args->n);
@@ -185,18 +334,25 @@ enum errc judge(const struct cache *cache, struct work *work, const struct filte
     const struct pod *p = j.request.self;
     struct question q = {.judgement = &j,
                          .arena = a,
+                         .cache = cache,
+                         .memo = memo,
                          .n = args->n,
                          .readable = readable,
                          .held = p != NULL && pod_holds(p) ? p->node : NULL,
+                         .own = p == NULL ? NULL : p->claim,
                          .avoids_swaps = cache->settings.swap_guard == SWAP_GUARD_PREFER};
     score_begin(&q.score, &j.request, policy);
+    q.weighs = scored && pack_has_costs(q.score.policy);
+    if (memo != NULL && !judge_memo_begin(memo, cache))
+        q.memo = NULL;
     j.request.lack = &q.lack;
     for (size_t i = 0; i < args->n && !work_is_over(work); i += MAP_BATCH) {
         const struct node *nodes[MAP_BATCH];
         size_t n = MIN_OF(args->n - i, MAP_BATCH);
-        cache_nodes_each(cache, args->names + i, n, nodes);
+        judge_look_up(&q, args->names + i, n, nodes);
         judge_batch(&q, nodes, n, i);
     }
+    judge_sum_up(&q);
     j.request.lack = NULL;
     *ret = j;
     return arena_failed(a) || work_is_over(work) ? judge_no_room(a, reterr) : OK;

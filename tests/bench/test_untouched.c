@@ -117,6 +117,7 @@ static void build(struct act *a, uint32_t pods, const struct wish *wish, size_t 
     access_own(0);
     bench_cluster_limit(c);
     access_share(c->nodes.slots);
+    access_share(c->slots);
     access_share(c->pods.slots);
     share_all(&c->groups);
     share_all(&c->quota.tenants);

@@ -182,13 +182,15 @@ static enum offer offer_by_name(struct str name)
     return str_starts(name, STR("never")) ? OFFER_UNRESOLVABLE : OFFER_REFUSED;
 }
 
-static struct str reason_by_name(void *ctx, size_t i)
+/* The two texts that several candidates have are at one place of the writer's table. */
+static struct str reason_by_name(void *ctx, size_t i, unsigned *ret_same)
 {
     const struct filter_args *args = ctx;
     enum offer offer = offer_by_name(args->names[i]);
     ck_assert(offer == OFFER_REFUSED || offer == OFFER_UNRESOLVABLE);
     if (str_eq(args->names[i], STR("never-%")))
         return STR("\"5%\" of %d");
+    *ret_same = offer == OFFER_UNRESOLVABLE ? 1 : 65;
     return offer == OFFER_UNRESOLVABLE ? STR("no GPU, \"sorry\"")
                                        : STR("Insufficient GPU Memory in one device");
 }

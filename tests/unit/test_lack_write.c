@@ -155,7 +155,7 @@ static void judge_nodes(const struct rig *r, const struct pod_view *ask, const s
     struct err e = ERR_INIT;
     struct filter_args args = {
         .pod = *ask, .has_pod = true, .by_name = true, .names = names, .n = n};
-    ck_assert_ok(judge(&r->cache, &work, &args, &arena, false, &j, &e), &e);
+    ck_assert_ok(judge(&r->cache, NULL, &work, &args, &arena, false, &j, &e), &e);
     ck_assert_uint_eq(j.counts[VERDICT_FITS], 0);
     ck_assert_ptr_null(j.request.lack);
     enum verdict v = (enum verdict)j.verdicts[0];

@@ -94,7 +94,7 @@ START_TEST(figures_are_of_the_cards_that_the_pod_may_use)
     ui_reasons_init(&reasons, (struct map_seed){1, 2});
     fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, PACK_UNSET);
     set_pod(&r, rows[_i].ask);
-    ck_assert_ok(judge(&r.cache, &work, &args, &arena, false, &j, &e), &e);
+    ck_assert_ok(judge(&r.cache, NULL, &work, &args, &arena, false, &j, &e), &e);
     ui_reasons_filtered(&reasons, args.pod.uid, &j);
     jwrite_init(&w, &out);
     ui_write_pending(&w, &r.cache, &reasons);

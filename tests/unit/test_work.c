@@ -116,12 +116,12 @@ START_TEST(looks_are_shared)
     static struct work w;
     work_begin(&w, 4);
     ck_assert_uint_eq(work_looks(&w, 1), LIMIT_APART_LOOKS / 4);
-    work_looked(&w, LIMIT_APART_LOOKS / 4);
+    work_looked(&w, LIMIT_APART_LOOKS / 4, false);
     work_next_node(&w);
     ck_assert_uint_eq(work_looks(&w, 1), LIMIT_APART_LOOKS / 4);
     work_next_node(&w);
     ck_assert_uint_eq(work_looks(&w, 1), LIMIT_APART_LOOKS / 4 * 3 / 2);
-    work_looked(&w, LIMIT_APART_LOOKS);
+    work_looked(&w, LIMIT_APART_LOOKS, true);
     ck_assert_uint_eq(work_looks(&w, 77), 77);
     ck_assert(!work_is_over(&w));
     w.steps = LIMIT_REQUEST_STEPS;

@@ -91,6 +91,7 @@ static inline void stage_close(void)
     s.service.embedded = embedded_free(s.service.embedded);
     budgets_done(&s.service.budgets);
     measured_done(&s.service.measured);
+    judge_memo_done(&s.service.judge_memo);
     cache_done(&s.service.cache);
     s.service.loop = loop_free(s.service.loop);
 }

@@ -47,17 +47,10 @@ struct filter {
                                         written yet */
 };
 
-static bool filter_is_same(const struct quota_refusal *a, const struct quota_refusal *b)
-{
-    return a->fault == b->fault && a->scope == b->scope && a->kind == b->kind &&
-           a->limit == b->limit && a->used == b->used && a->asked == b->asked &&
-           str_eq(a->name, b->name);
-}
-
 static struct str filter_tell_quota(struct filter *f, const struct quota_refusal *refusal)
 {
     for (size_t i = 0; i < f->n_told; i++) {
-        if (filter_is_same(&f->told[i].refusal, refusal))
+        if (quota_refusal_equal(&f->told[i].refusal, refusal))
             return f->told[i].text;
     }
     buf_clear(&f->scratch, SIZE_MAX);
@@ -112,20 +105,36 @@ static bool filter_is_of_node(enum verdict v)
     return v == VERDICT_UNKNOWN_NODE || v == VERDICT_NOT_SHARED || v == VERDICT_BAD_CARDS;
 }
 
-static struct str filter_reason_of(void *ctx, size_t i)
+/* The reason of a quota that the memo does not have. Absent: no quota refuses the node. */
+static struct str filter_reason_of_quota(struct filter *f, enum verdict v, size_t i)
+{
+    const struct node *n = cache_node(f->cache, f->args->names[i]);
+    return n == NULL ? STR_NULL : filter_refusal_of(f, n, v, i);
+}
+
+static struct str filter_reason_of(void *ctx, size_t i, unsigned *ret_same)
 {
     struct filter *f = ctx;
-    enum verdict v = (enum verdict)f->judgement.verdicts[i];
+    const struct judgement *j = &f->judgement;
+    enum verdict v = (enum verdict)j->verdicts[i];
     struct str name = f->args->names[i];
-    if (v == VERDICT_BAD_REQUEST)
-        return str_of(f->judgement.bad_request.text);
-    bool of_quota = v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED;
-    const struct node *n = of_quota || v == VERDICT_BAD_CARDS ? cache_node(f->cache, name) : NULL;
-    struct str text = of_quota && n != NULL ? filter_refusal_of(f, n, v, i) : STR_NULL;
+    struct str text = judge_refusal(j, i);
+    if (v == VERDICT_BAD_REQUEST) {
+        *ret_same = v;
+        return str_of(j->bad_request.text);
+    }
+    if (text.p != NULL) {
+        *ret_same = VERDICT_COUNT + j->refusals[i];
+        return text;
+    }
+    if (v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED)
+        text = filter_reason_of_quota(f, v, i);
     if (text.p != NULL)
         return text;
-    if (filter_is_of_node(v) && f->judgement.counts[v] <= NODES_NAMED)
-        return fit_reason(n, v, name, &f->scratch);
+    if (filter_is_of_node(v) && j->counts[v] <= NODES_NAMED)
+        return fit_reason(v == VERDICT_BAD_CARDS ? cache_node(f->cache, name) : NULL, v, name,
+                          &f->scratch);
+    *ret_same = v;
     return filter_tell(f, v);
 }
 
@@ -184,7 +193,8 @@ static enum errc filter_decide(struct service *s, struct filter *f, struct arena
 {
     unsigned char offer_of[VERDICT_COUNT];
     bool shorter = s->shortlist > 0 && f->args->n > s->shortlist;
-    enum errc code = judge(&s->cache, &s->work, f->args, a, shorter, &f->judgement, reterr);
+    enum errc code =
+        judge(&s->cache, &s->judge_memo, &s->work, f->args, a, shorter, &f->judgement, reterr);
     if (code != OK)
         return code;
     f->offers = arena_alloc(a, f->args->n); /* all OFFER_FITS */

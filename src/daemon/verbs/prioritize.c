@@ -47,7 +47,7 @@ void prioritize_handle(struct service *s, struct http_request *r)
         prioritize_respond_nothing(r, "out of memory");
         return;
     }
-    if (judge(&s->cache, &s->work, &args, r->arena, true, &j, &e) != OK) {
+    if (judge(&s->cache, &s->judge_memo, &s->work, &args, r->arena, true, &j, &e) != OK) {
         prioritize_respond_nothing(r, e.text);
         return;
     }

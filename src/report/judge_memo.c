@@ -1,0 +1,331 @@
+/*
+ * A row is an array of entries by slot: a look-up is one comparison of versions. A slot that is
+ * reused needs no care, because no two nodes of a cache have the same version.
+ *
+ * The figures of a refusal are 200 bytes, but few nodes of a cluster differ in more than the free
+ * memory. So an entry has the number of its outcome, and that figure. The strings of an outcome are
+ * copies: those of a node go with its next change.
+ */
+#include "report/judge_memo.h"
+
+#include "base/mem.h"
+#include "core/fit.h"
+#include "report/limit.h"
+
+/* Guesses that may be wrong before a request's other names are looked up without. */
+#define WRONG_MAX 64
+
+/* One of so many requests learns the order of these names as well: in a cluster where the order is
+ * never the same that would be for nothing. */
+#define LEARN_EACH 4
+
+#define OUTCOMES_MIN 8
+
+/* A refusal's text. */
+#define TEXT_BYTES 512
+
+static void judge_outcomes_clear(struct judge_memo *m, struct judge_row *row)
+{
+    for (uint32_t i = 0; i < row->n_outcomes; i++)
+        mem_free(row->outcomes[i].owned);
+    mem_free(row->outcomes);
+    size_t bytes = row->cap_outcomes * sizeof(*row->outcomes);
+    m->bytes -= bytes;
+    row->bytes -= bytes;
+    row->outcomes = NULL;
+    row->n_outcomes = row->cap_outcomes = 0;
+}
+
+static void judge_row_free(struct judge_memo *m, unsigned i)
+{
+    struct judge_row *row = m->rows[i];
+    judge_outcomes_clear(m, row);
+    m->bytes -= row->bytes;
+    mem_free(row->entries);
+    mem_free(row->request);
+    mem_free(row);
+    m->rows[i] = m->rows[--m->n_rows];
+}
+
+void judge_memo_done(struct judge_memo *m)
+{
+    while (m->n_rows > 0)
+        judge_row_free(m, m->n_rows - 1);
+    assert(m->bytes == 0);
+    mem_free(m->slots);
+    *m = (struct judge_memo){.n_rows = 0};
+}
+
+/* Whether there is room for so many bytes more, after the least recently used rows are gone. keep:
+ * a row that stays; or NULL. */
+static bool judge_memo_make_room(struct judge_memo *m, size_t bytes, const struct judge_row *keep)
+{
+    while (m->bytes + bytes > LIMIT_JUDGE_BYTES || (keep == NULL && m->n_rows == JUDGE_ROWS)) {
+        unsigned oldest = JUDGE_ROWS;
+        for (unsigned i = 0; i < m->n_rows; i++) {
+            if (m->rows[i] != keep &&
+                (oldest == JUDGE_ROWS || m->rows[i]->asked < m->rows[oldest]->asked))
+                oldest = i;
+        }
+        if (oldest == JUDGE_ROWS)
+            return false;
+        judge_row_free(m, oldest);
+    }
+    return true;
+}
+
+static struct judge_row *judge_row_new(struct judge_memo *m, const struct request *r, uint64_t hash,
+                                       uint32_t slots)
+{
+    uint32_t n = slots + slots / 8 + 16; /* room for nodes that come */
+    size_t bytes =
+        sizeof(struct judge_row) + sizeof(struct request) + n * sizeof(struct judge_entry);
+    if (!judge_memo_make_room(m, bytes, NULL))
+        return NULL;
+    struct judge_row *row = mem_alloc(sizeof(*row));
+    struct judge_entry *entries = row == NULL ? NULL : mem_alloc(n * sizeof(*entries));
+    struct request *copy = entries == NULL ? NULL : request_copy(r);
+    if (copy == NULL) {
+        mem_free(entries);
+        mem_free(row);
+        return NULL;
+    }
+    *row = (struct judge_row){
+        .request = copy, .hash = hash, .entries = entries, .n_entries = n, .bytes = bytes};
+    m->bytes += bytes;
+    m->rows[m->n_rows++] = row;
+    return row;
+}
+
+static bool judge_scene_equal(const struct judge_scene *a, const struct judge_scene *b)
+{
+    return a->quota == b->quota && a->lesson == b->lesson && a->affinity_held == b->affinity_held;
+}
+
+static unsigned judge_memo_find(const struct judge_memo *m, const struct request *r, uint64_t hash)
+{
+    unsigned i = 0;
+    while (i < m->n_rows && (m->rows[i]->hash != hash || !request_equal(m->rows[i]->request, r)))
+        i++;
+    return i;
+}
+
+struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
+                                 const struct request *r, const struct judge_scene *scene)
+{
+    uint64_t hash = request_hash(c->nodes.seed, r);
+    unsigned i = judge_memo_find(m, r, hash);
+    if (i < m->n_rows && m->rows[i]->n_entries < c->end_slot) {
+        judge_row_free(m, i);
+        i = m->n_rows;
+    }
+    struct judge_row *row = i < m->n_rows ? m->rows[i] : judge_row_new(m, r, hash, c->end_slot);
+    if (row == NULL)
+        return NULL;
+    if (!judge_scene_equal(&row->scene, scene)) {
+        judge_outcomes_clear(m, row);
+        memset(row->entries, 0, row->n_entries * sizeof(*row->entries));
+        row->scene = *scene;
+    }
+    row->asked = ++m->asked;
+    return row;
+}
+
+static const struct judge_entry *judge_row_put(struct judge_row *row, const struct node *n,
+                                               uint32_t outcome, uint64_t figure)
+{
+    if (n->slot >= row->n_entries || n->version >> 48 != 0)
+        return NULL;
+    struct judge_entry *e = &row->entries[n->slot];
+    *e = (struct judge_entry){.key = n->version << 16 | outcome, .figure = figure};
+    return e;
+}
+
+const struct judge_entry *judge_row_fits(struct judge_row *row, const struct node *n,
+                                         uint64_t score)
+{
+    return judge_row_put(row, n, 0, score);
+}
+
+/* The figure of the reason that most nodes have of their own. */
+static int64_t *judge_own_figure(enum verdict v, struct lack *l)
+{
+    return v == VERDICT_NODE_FULL ? &l->left : &l->free;
+}
+
+static bool judge_outcome_is(const struct judge_outcome *o, enum verdict v, const struct lack *lack,
+                             const struct quota_refusal *refusal)
+{
+    return o->verdict == v && lack_equal(&o->lack, lack) &&
+           (o->text.p != NULL) == (refusal != NULL) &&
+           (refusal == NULL || quota_refusal_equal(&o->refusal, refusal));
+}
+
+static bool judge_outcomes_grow(struct judge_memo *m, struct judge_row *row)
+{
+    uint32_t cap = MAX_OF(2 * row->cap_outcomes, (uint32_t)OUTCOMES_MIN);
+    size_t more = (cap - row->cap_outcomes) * sizeof(*row->outcomes);
+    if (row->n_outcomes < row->cap_outcomes)
+        return true;
+    if (cap > JUDGE_OUTCOMES_MAX || !judge_memo_make_room(m, more, row))
+        return false;
+    struct judge_outcome *grown = mem_resize(row->outcomes, cap * sizeof(*grown));
+    if (grown == NULL)
+        return false;
+    row->outcomes = grown;
+    row->cap_outcomes = cap;
+    row->bytes += more;
+    m->bytes += more;
+    return true;
+}
+
+/* Copies an outcome with its strings. False: no memory. */
+static bool judge_outcome_init(struct judge_outcome *o, enum verdict v, const struct lack *lack,
+                               const struct quota_refusal *refusal)
+{
+    char bytes[TEXT_BYTES];
+    struct buf text = BUF_ON(bytes);
+    *o = (struct judge_outcome){.verdict = v, .lack = *lack};
+    if (refusal != NULL) {
+        o->refusal = *refusal;
+        o->refusal.namespace = STR_NULL;
+        quota_refusal_write(refusal, &text);
+    }
+    size_t n = text.n + o->refusal.name.n;
+    for (uint32_t i = 0; i < lack->n_models; i++)
+        n += lack->models[i].n;
+    if (buf_failed(&text))
+        return false;
+    if (n == 0)
+        return true;
+    o->owned = mem_alloc(n);
+    if (o->owned == NULL)
+        return false;
+    char *at = o->owned;
+    for (uint32_t i = 0; i < lack->n_models; i++)
+        o->lack.models[i] = str_store(&at, lack->models[i]);
+    if (refusal != NULL && refusal->name.n > 0)
+        o->refusal.name = str_store(&at, refusal->name);
+    if (refusal != NULL)
+        o->text = str_store(&at, buf_str(&text));
+    return true;
+}
+
+/* The number of the outcome, which begins at 1; 0: there is no room for it. */
+static uint32_t judge_row_outcome(struct judge_memo *m, struct judge_row *row, enum verdict v,
+                                  const struct lack *lack, const struct quota_refusal *refusal)
+{
+    for (uint32_t i = 0; i < row->n_outcomes; i++) {
+        if (judge_outcome_is(&row->outcomes[i], v, lack, refusal))
+            return i + 1;
+    }
+    if (!judge_outcomes_grow(m, row) ||
+        !judge_outcome_init(&row->outcomes[row->n_outcomes], v, lack, refusal))
+        return 0;
+    return ++row->n_outcomes;
+}
+
+const struct judge_entry *judge_row_refuses(struct judge_memo *m, struct judge_row *row,
+                                            const struct node *n, const struct request *r,
+                                            enum verdict v, const struct lack *lack)
+{
+    struct quota_refusal refusal;
+    struct lack common = *lack;
+    bool refused = fit_refusal(n, r, v, &refusal);
+    int64_t figure = *judge_own_figure(v, &common);
+    *judge_own_figure(v, &common) = 0;
+    assert(v != VERDICT_FITS && figure >= 0);
+    uint32_t outcome = judge_row_outcome(m, row, v, &common, refused ? &refusal : NULL);
+    return outcome == 0 ? NULL : judge_row_put(row, n, outcome, (uint64_t)figure);
+}
+
+void judge_outcome_add(const struct judge_outcome *o, uint64_t times, uint64_t figure,
+                       struct lack *sum)
+{
+    struct lack one = o->lack;
+    *judge_own_figure(o->verdict, &one) = (int64_t)figure;
+    lack_merge(sum, &one, times);
+}
+
+/* ---- names in a known order ---- */
+
+bool judge_memo_begin(struct judge_memo *m, const struct cache *c)
+{
+    m->last = 0;
+    m->wrong = 0;
+    if (m->n_slots < c->n_slots) {
+        struct judge_slot *slots = mem_resize(m->slots, c->n_slots * sizeof(*slots));
+        if (slots == NULL)
+            return false;
+        memset(slots + m->n_slots, 0, (c->n_slots - m->n_slots) * sizeof(*slots));
+        m->slots = slots;
+        m->n_slots = c->n_slots;
+    }
+    if (++m->request == 0) {
+        m->request = 1;
+        for (uint32_t i = 0; i < m->n_slots; i++)
+            m->slots[i].seen = 0;
+    }
+    return true;
+}
+
+/* Where the guess after this slot is stored; 0: after none. */
+static uint32_t *judge_memo_place(struct judge_memo *m, uint32_t last)
+{
+    assert(last <= m->n_slots);
+    return last == 0 ? &m->first : &m->slots[last - 1].next;
+}
+
+/* The node follows the one before. NULL: an unknown name does. */
+static void judge_memo_learn(struct judge_memo *m, const struct node *n)
+{
+    uint32_t now = n == NULL ? 0 : n->slot + 1;
+    uint32_t *place = judge_memo_place(m, m->last);
+    if (*place != now)
+        *place = now;
+    m->last = now;
+}
+
+static const struct node *judge_memo_guess(struct judge_memo *m, const struct cache *c,
+                                           struct str name)
+{
+    uint32_t guess = *judge_memo_place(m, m->last);
+    const struct node *n = guess == 0 ? NULL : cache_node_at(c, guess - 1);
+    return n != NULL && map_same_key(n->name, name) ? n : NULL;
+}
+
+/* Loads the nodes whose names are expected next, before they are compared. */
+static void judge_memo_foresee(struct judge_memo *m, const struct cache *c, size_t n)
+{
+    uint32_t last = m->last;
+    for (size_t i = 0; i < n; i++) {
+        last = *judge_memo_place(m, last);
+        const struct node *node = last == 0 ? NULL : cache_node_at(c, last - 1);
+        if (node == NULL)
+            return;
+        __builtin_prefetch(&node->name);
+        __builtin_prefetch(&node->version);
+    }
+}
+
+void judge_memo_nodes(struct judge_memo *m, const struct cache *c, const struct str *names,
+                      size_t n, const struct node **ret)
+{
+    size_t i = 0;
+    judge_memo_foresee(m, c, n);
+    for (; i < n && m->wrong < WRONG_MAX; i++) {
+        ret[i] = judge_memo_guess(m, c, names[i]);
+        if (ret[i] != NULL) {
+            m->wrong -= m->wrong > 0 ? 1 : 0;
+        } else {
+            cache_nodes_each(c, names + i, 1, &ret[i]);
+            m->wrong++;
+        }
+        judge_memo_learn(m, ret[i]);
+    }
+    if (i == n)
+        return;
+    cache_nodes_each(c, names + i, n - i, ret + i);
+    for (; m->request % LEARN_EACH == 1 && i < n; i++)
+        judge_memo_learn(m, ret[i]);
+}

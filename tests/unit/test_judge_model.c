@@ -1,0 +1,179 @@
+/*
+ * Random histories of a small cluster. After each event some shapes of requests are asked twice: of
+ * judge() with a memo that lives as long as the history, and of judge() without one. Both must give
+ * the same verdicts, scores, figures and texts. A failure prints its seed and step:
+ *
+ * JUDGE_MODEL_SEED=17 JUDGE_MODEL_HISTORIES=1 test_judge_model
+ */
+#include "judge_world.h"
+
+#include "fail_alloc.h"
+#include "report/judge.h"
+#include "report/lack_write.h"
+#include "report/reason.h"
+
+enum {
+    STEPS = 40,
+    QUESTIONS = 3, /* after each event */
+};
+
+struct inquiry {
+    struct world world;
+    struct judge_memo memo;
+    struct arena arena;
+    struct work work;
+    struct work plain_work;
+    struct w_pod pod;
+    struct str names[W_NAMES];
+    size_t n_names;
+    uint64_t steps; /* with the memo */
+    uint64_t plain_steps;
+};
+
+/* Mostly the nodes' order, from some node on; some are left out, named twice, or do not exist. */
+static void make_names(struct inquiry *q)
+{
+    struct world *w = &q->world;
+    uint32_t first = once_in(w, 2) ? 0 : draw(w, COUNT_OF(w_nodes));
+    q->n_names = 0;
+    for (uint32_t i = 0; i < COUNT_OF(w_nodes) && q->n_names < W_NAMES; i++) {
+        uint32_t at = once_in(w, 12) ? draw(w, COUNT_OF(w_nodes)) : (first + i) % COUNT_OF(w_nodes);
+        if (!once_in(w, 12))
+            q->names[q->n_names++] = str_of(w_nodes[at]);
+    }
+}
+
+/* A shape that was asked before, of an unknown pod or of one of the cluster's. */
+static void make_question(struct inquiry *q)
+{
+    struct world *w = &q->world;
+    q->pod = w->shapes[draw(w, W_SHAPES)];
+    q->pod.view.uid = str_of(w_pods[once_in(w, 2) ? W_PODS : draw(w, W_PODS)]);
+    q->pod.view.containers = q->pod.containers;
+    make_names(q);
+}
+
+static void compare_lacks(struct inquiry *q, const struct judgement *a, const struct judgement *b)
+{
+    struct world *w = &q->world;
+    char a_bytes[1024];
+    char b_bytes[1024];
+    world_assert(w, (a->lacks == NULL) == (b->lacks == NULL));
+    for (unsigned v = 0; a->lacks != NULL && v < VERDICT_COUNT; v++) {
+        struct buf a_text = BUF_ON(a_bytes);
+        struct buf b_text = BUF_ON(b_bytes);
+        world_assert(w, lack_equal(&a->lacks[v], &b->lacks[v]));
+        if (a->counts[v] == 0)
+            continue;
+        lack_write(&a_text, (enum verdict)v, &a->request, a->lacks);
+        lack_write(&b_text, (enum verdict)v, &b->request, b->lacks);
+        world_assert(w, str_eq(buf_str(&a_text), buf_str(&b_text)));
+    }
+}
+
+/* The text that the memo has for a quota's refusal. */
+static void compare_refusal(struct inquiry *q, const struct judgement *a, size_t i)
+{
+    char bytes[512];
+    struct buf scratch = BUF_ON(bytes);
+    struct str text = judge_refusal(a, i);
+    enum verdict v = (enum verdict)a->verdicts[i];
+    if (text.p == NULL)
+        return;
+    const struct node *n = cache_node(&q->world.cache, q->names[i]);
+    world_assert(&q->world, v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED);
+    world_assert(&q->world, str_eq(text, reason_node(&scratch, q->names[i], n, &a->request, v)));
+}
+
+static void compare(struct inquiry *q, const struct judgement *a, const struct judgement *b,
+                    bool scored)
+{
+    struct world *w = &q->world;
+    for (size_t i = 0; i < q->n_names; i++) {
+        world_assert(w, a->verdicts[i] == b->verdicts[i]);
+        world_assert(w, !scored || a->scores[i] == b->scores[i]);
+        compare_refusal(q, a, i);
+    }
+    world_assert(w, memcmp(a->counts, b->counts, sizeof(a->counts)) == 0);
+    world_assert(w, a->denied == b->denied && a->denial == b->denial);
+    compare_lacks(q, a, b);
+    for (unsigned v = 0; v < VERDICT_COUNT; v++)
+        w->met[v] += a->counts[v];
+}
+
+static void ask(struct inquiry *q)
+{
+    struct judgement with;
+    struct judgement without;
+    struct err e = ERR_INIT;
+    make_question(q);
+    bool scored = once_in(&q->world, 2);
+    const struct filter_args args = {
+        .pod = q->pod.view, .names = q->names, .n = q->n_names, .by_name = true};
+    struct cache *c = &q->world.cache;
+    arena_reset(&q->arena);
+    if (once_in(&q->world, 8))
+        fail_alloc_arm(once_in(&q->world, 2) ? FAIL_ONCE : FAIL_FROM_THEN_ON,
+                       draw(&q->world, 4) + 1);
+    enum errc code = judge(c, &q->memo, &q->work, &args, &q->arena, scored, &with, &e);
+    fail_alloc_disarm();
+    if (code == ERR_NOMEM && fail_alloc_hit())
+        return;
+    ck_assert_ok(code, &e);
+    ck_assert_ok(judge(c, NULL, &q->plain_work, &args, &q->arena, scored, &without, &e), &e);
+    q->steps += q->work.steps;
+    q->plain_steps += q->plain_work.steps;
+    compare(q, &with, &without, scored);
+}
+
+static void run_history(uint64_t seed, struct inquiry *q)
+{
+    world_open(&q->world, seed);
+    arena_init(&q->arena, MIB);
+    q->memo = (struct judge_memo){.n_rows = 0};
+    for (q->world.step = 0; q->world.step < STEPS; q->world.step++) {
+        world_step(&q->world);
+        for (unsigned i = 0; i < QUESTIONS; i++)
+            ask(q);
+    }
+    judge_memo_done(&q->memo);
+    arena_done(&q->arena);
+    cache_done(&q->world.cache);
+}
+
+/* Tables that can't be read are not part of the world; the other is kube-scheduler's own. */
+static bool never_of_judge(enum verdict v)
+{
+    return v == VERDICT_BAD_CARDS || v == VERDICT_NO_EXCLUSIVE;
+}
+
+START_TEST(the_memo_changes_no_answer)
+{
+    static struct inquiry q;
+    uint64_t first = seeded_setting("JUDGE_MODEL_SEED", 1);
+    uint64_t n = seeded_setting("JUDGE_MODEL_HISTORIES", 2000);
+    unsigned met[VERDICT_COUNT] = {0};
+    for (uint64_t i = 0; i < n; i++) {
+        run_history(first + i, &q);
+        for (unsigned v = 0; v < VERDICT_COUNT; v++)
+            met[v] += q.world.met[v];
+    }
+    if (n < 500)
+        return;
+    /* Otherwise the histories would test nothing. */
+    ck_assert_uint_lt(3 * q.steps, 2 * q.plain_steps);
+    for (unsigned v = 0; v < VERDICT_COUNT; v++)
+        ck_assert_msg(met[v] > 0 || never_of_judge((enum verdict)v), "no %s", verdict_name(v));
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("judge_model");
+    TCase *tc = tcase_create("judge_model");
+    tcase_set_timeout(tc, 0);
+    tcase_add_test(tc, the_memo_changes_no_answer);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

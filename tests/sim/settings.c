@@ -42,10 +42,18 @@ static void make_room_scarce(struct swarm *s)
     s->actions += 60;
 }
 
+static enum pack costs_of(uint64_t seed)
+{
+    static const enum pack costs[] = {PACK_UNSET, PACK_UNSET, PACK_FGD, PACK_BID_PRICE};
+
+    return costs[seed % COUNT_OF(costs)];
+}
+
 /* Timings of each replica: mostly equal for all; clock rates differ by 0, up to 1 % or up to 3
  * %. */
 static void own_draw(struct swarm *s, uint64_t random)
 {
+    s->costs = costs_of(s->seed);
     static const uint64_t leases_ms[] = {10000, 30000, 10000, 15000};
     static const unsigned drifts_ppm[] = {0, 0, 10000, 30000};
     bool alike = SOME(3) > 0;
@@ -102,11 +110,8 @@ void settings_draw(struct swarm *s, uint64_t seed)
     uint64_t random = seed * 0x2545f4914f6cdd1dU + 1;
     static const uint64_t paces_ms[] = {20, 100, 500, 2000};
 
-    static const enum pack costs[] = {PACK_UNSET, PACK_UNSET, PACK_FGD, PACK_BID_PRICE};
-
     *s = (struct swarm){
         .seed = seed,
-        .costs = costs[seed % COUNT_OF(costs)],
         .faultless = SOME(12) == 0,
         .uid_precondition = SOME(3) > 0,
         .replicas = 1 + SOME(3) * SOME(2),

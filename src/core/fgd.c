@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "market_solve.h"
+#include "market_stock.h"
 
 #include <math.h>
 

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "core/pattern.h"
 #include "market_solve.h"
+#include "market_stock.h"
 
 /* So that its value fits into 32 bits: at most 1.4 cards a core. An unknown amount counts as so
  * much. */
@@ -26,7 +27,7 @@
 #define CPU_PARTS   10
 
 /* Sums over the cards of a node, of which there may be LIMIT_CARDS. */
-typedef int64_t by_rate[MARKET_RATES];
+typedef int64_t by_lambda[MARKET_RATES];
 
 void market_done(struct market *m)
 {
@@ -92,13 +93,13 @@ void market_ask(const struct market *m, const struct request *r, struct market_a
         ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x);
 }
 
-static void market_add_scaled(by_rate to, const int32_t x[static MARKET_RATES], int32_t n)
+static void market_add_scaled(by_lambda to, const int32_t x[static MARKET_RATES], int32_t n)
 {
     for (unsigned l = 0; l < MARKET_RATES; l++)
         to[l] += (int64_t)n * x[l];
 }
 
-static void market_add_cpu(const struct market *m, int64_t cpu, by_rate to)
+static void market_add_cpu(const struct market *m, int64_t cpu, by_lambda to)
 {
     int32_t whole = (int32_t)(cpu / 1000);
     int32_t rest = (int32_t)(cpu % 1000);
@@ -106,7 +107,7 @@ static void market_add_cpu(const struct market *m, int64_t cpu, by_rate to)
         to[l] += m->rates[l] * whole + m->rates[l] * rest / 1000;
 }
 
-static int64_t market_least(const by_rate x)
+static int64_t market_least(const by_lambda x)
 {
     int64_t least = x[0];
     for (unsigned l = 1; l < MARKET_RATES; l++)
@@ -120,7 +121,7 @@ struct idle {
     uint8_t kinds[MARKET_KINDS + 1];  /* that have wholly free cards */
     uint32_t n_kinds;
     int64_t n_free; /* wholly free cards of all kinds */
-    by_rate sum;    /* of the cards, without the CPU */
+    by_lambda sum;  /* of the cards, without the CPU */
 };
 
 static const struct market_values *market_values_of(const struct market *m, const struct card *c)
@@ -128,7 +129,7 @@ static const struct market_values *market_values_of(const struct market *m, cons
     return c->kind == 0 ? NULL : m->kinds[c->kind - 1].values;
 }
 
-static void market_add_free(const struct market_values *v, uint32_t k, int32_t sign, by_rate to)
+static void market_add_free(const struct market_values *v, uint32_t k, int32_t sign, by_lambda to)
 {
     uint32_t known = MIN_OF(k, (uint32_t)MARKET_FREE_MAX);
     market_add_scaled(to, v->free[known], sign);
@@ -159,9 +160,9 @@ static void market_look(const struct market *m, const struct node *n, struct idl
     }
 }
 
-static int64_t market_total(const struct market *m, int64_t cpu, const by_rate cards)
+static int64_t market_total(const struct market *m, int64_t cpu, const by_lambda cards)
 {
-    by_rate all;
+    by_lambda all;
     memcpy(all, cards, sizeof(all));
     market_add_cpu(m, cpu, all);
     return market_least(all);
@@ -215,7 +216,7 @@ static int64_t market_card_cost(const struct market_ask *ask, const struct idle 
 {
     const struct market_values *v = market_values_of(ask->market, c);
     uint32_t steps = ask->steps[c->kind];
-    by_rate after;
+    by_lambda after;
     if (v == NULL)
         return 0;
     memcpy(after, idle->sum, sizeof(after));

@@ -3,14 +3,6 @@
 
 #include "core/market.h"
 
-/* What shape_steps says of a card of this kind; 0 also if the shape rules the model out. */
-uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x);
-
-/* The node's idle cores, in thousandths; an unknown amount, or a very large one, is MARKET_CPU_MAX.
- */
-int64_t market_cores(const struct node *n);
-int64_t market_cores_of(int64_t cpu);
-
 /* Copies the shapes, and what is idle on these nodes. `warm`: the shapes' prices are those of an
  * earlier solve. NULL: no memory, or no shape that asks for cards fits on any card. */
 struct market_solve *market_solve_new(const struct market *m, const struct map *nodes);

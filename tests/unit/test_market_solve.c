@@ -4,6 +4,7 @@
  * amount of work; the prices balance supply and demand.
  */
 #include "../../src/core/market_solve.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../../src/core/market_stock.c" /* NOLINT(bugprone-suspicious-include) */
 #include "fail_alloc.h"
 #include "market_rig.h"
 
@@ -21,12 +22,12 @@ static void tear_down(void)
 
 /* ---- the derivative ---- */
 
-/* The softened value of all that is idle, of which solve_meet_stock takes the derivative. */
+/* The softened value of all that is idle, of which market_solve_meet_stock takes the derivative. */
 static double value_of_all(struct market_solve *s)
 {
     double sum = 0;
     for (uint32_t c = 0; c < s->n_classes; c++)
-        solve_tables(s, &s->classes[c]);
+        market_solve_tables(s, &s->classes[c]);
     for (uint32_t i = 0; i < s->n_stocks; i++) {
         const struct solve_stock *x = &s->stocks[i];
         double values[RATES];
@@ -55,10 +56,10 @@ static void compute_supply(struct market_solve *s)
     for (uint32_t j = 0; j < s->n_shapes; j++)
         s->shapes[j].supply = 0;
     for (uint32_t i = 0; i < s->n_stocks; i++)
-        solve_meet_stock(s, &s->stocks[i]);
+        market_solve_meet_stock(s, &s->stocks[i]);
     for (uint32_t c = 0; c < s->n_classes; c++) {
-        solve_supply_several(s, &s->classes[c]);
-        solve_supply_single(s, &s->classes[c]);
+        market_solve_supply_several(s, &s->classes[c]);
+        market_solve_supply_single(s, &s->classes[c]);
     }
 }
 
@@ -111,7 +112,7 @@ START_TEST(supply_is_the_derivative_of_the_value)
     struct market_solve *s = market_solve_new(market_of(&r), &r.cache.nodes);
     ck_assert_ptr_nonnull(s);
     s->core_price = 0.001 * (1 + seeded_draw(&random, 50));
-    solve_set_rates(s);
+    market_solve_set_rates(s);
     for (uint32_t j = 0; j < s->n_shapes; j++)
         s->shapes[j].price *= 0.5 + 0.01 * seeded_draw(&random, 100);
     compute_supply(s);
@@ -240,7 +241,7 @@ START_TEST(supply_meets_demand)
         for (uint32_t j = 0;
              s->part == PART_PRICES && s->iteration >= s->iterations / 2 && j < s->n_shapes; j++) {
             supply[j] += s->shapes[j].supply;
-            demand[j] += solve_demand(s, &s->shapes[j]);
+            demand[j] += market_solve_demand(s, &s->shapes[j]);
         }
     } while (market_solve_step(s));
     market_solve_free(s);

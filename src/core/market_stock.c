@@ -1,0 +1,305 @@
+/*
+ * Copies what a solve works on, so that the cluster may change meanwhile.
+ *
+ * Cards of several kinds are in one class if each shape needs the same of them: nothing tells them
+ * apart then.
+ */
+#include "market_stock.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/sort.h"
+
+#define CORE_WORTH 0.01 /* cards: what a core counts for in a shape's worth */
+
+/* The part of the prices that is for an empty cluster, where all pods that come will leave. */
+#define EMPTY_PART 0.03
+
+#define FIRST_ITERATIONS 100
+#define ITERATIONS       20
+
+/* The shapes that were seen, and how much of a card one pod fills: the mean over the kinds of cards
+ * where it fits, by the number of their cards. A shape that fits nowhere is left out. */
+static void market_stock_take_shapes(struct market_solve *s, const struct market *m,
+                                     const uint64_t *cards_of)
+{
+    for (uint32_t i = 0; i < m->shapes.n; i++) {
+        const struct known_shape *k = &m->shapes.all[i];
+        struct solve_shape *x = &s->shapes[s->n_shapes];
+        double sum = 0;
+        double cards = 0;
+        *x = (struct solve_shape){.index = i,
+                                  .hash = k->hash,
+                                  .cards = k->shape.cards,
+                                  .share = k->weight / m->shapes.sum,
+                                  .cores = (double)k->shape.cpu / 1000};
+        for (uint32_t kind = 0; kind < m->n_kinds && x->cards > 0; kind++) {
+            uint32_t steps = market_kind_steps(&m->kinds[kind], &k->shape);
+            sum += (double)cards_of[kind] * steps / FULL;
+            cards += steps > 0 ? (double)cards_of[kind] : 0;
+        }
+        if (x->cards > 0 && cards == 0)
+            continue;
+        x->filled = x->cards == 0 ? 0 : x->cards * sum / cards;
+        x->worth = x->filled + CORE_WORTH * x->cores;
+        x->price = k->price > 0 ? k->price : x->worth;
+        s->n_shapes++;
+    }
+}
+
+/* Finds the kinds of cards of which each shape needs the same. steps: one row for each kind. */
+static void market_stock_group_kinds(struct market_solve *s, const struct market *m,
+                                     uint8_t (*steps)[SHAPES_MAX])
+{
+    for (uint32_t kind = 0; kind < m->n_kinds; kind++) {
+        uint8_t *row = steps[s->n_classes];
+        for (uint32_t j = 0; j < s->n_shapes; j++)
+            row[j] = (uint8_t)market_kind_steps(&m->kinds[kind],
+                                                &m->shapes.all[s->shapes[j].index].shape);
+        uint32_t same = 0;
+        while (memcmp(steps[same], row, s->n_shapes) != 0)
+            same++;
+        s->class_of[kind] = (uint8_t)same;
+        s->n_classes += same == s->n_classes ? 1 : 0;
+    }
+}
+
+/* Shapes of several cards use wholly free ones: this understates those that ask for a part of each
+ * card. */
+static void market_stock_take_sizes(const struct market_solve *s, struct solve_class *c)
+{
+    bool has[FULL + 1] = {false};
+    for (uint32_t j = 0; j < s->n_shapes; j++)
+        has[s->shapes[j].cards == 1 ? c->steps[j] : 0] = true;
+    for (uint32_t size = 1; size <= FULL; size++) {
+        if (has[size])
+            c->sizes[c->n_sizes++] = size;
+    }
+}
+
+static bool market_stock_take_classes(struct market_solve *s, const struct market *m)
+{
+    uint8_t(*steps)[SHAPES_MAX] = mem_alloc((m->n_kinds + 1) * sizeof(*steps));
+    if (steps == NULL)
+        return false;
+    market_stock_group_kinds(s, m, steps);
+    s->classes = mem_alloc(s->n_classes * sizeof(*s->classes));
+    for (uint32_t c = 0; s->classes != NULL && c < s->n_classes; c++) {
+        memcpy(s->classes[c].steps, steps[c], sizeof(steps[c]));
+        market_stock_take_sizes(s, &s->classes[c]);
+    }
+    mem_free(steps);
+    return s->classes != NULL;
+}
+
+/* Adds a card to the items of the node that is being copied. Returns the number of its items. */
+static uint32_t market_stock_add_card(struct solve_item *items, uint32_t n, struct solve_item x)
+{
+    uint32_t at = n;
+    while (at > 0 && (items[at - 1].class > x.class ||
+                      (items[at - 1].class == x.class && items[at - 1].left > x.left)))
+        at--;
+    if (at > 0 && items[at - 1].class == x.class && items[at - 1].left == x.left) {
+        items[at - 1].count++;
+        return n;
+    }
+    memmove(&items[at + 1], &items[at], (n - at) * sizeof(*items));
+    items[at] = x;
+    return n + 1;
+}
+
+/* empty: as if no pod were on the node. */
+static uint32_t market_stock_copy_cards(const struct market_solve *s, const struct node *n,
+                                        bool empty, struct solve_item *ret)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        const struct card *c = &n->cards[i];
+        uint8_t left = empty && card_usable(c) && c->total > 0 ? FULL : c->left;
+        if (left > 0 && c->kind > 0)
+            count = market_stock_add_card(
+                ret, count,
+                (struct solve_item){.class = s->class_of[c->kind - 1], .left = left, .count = 1});
+    }
+    return count;
+}
+
+/* The entry of this stock in a table of numbers plus 1, or the empty one for it. */
+static uint32_t *market_stock_find_stock(const struct market_solve *s, uint32_t *table, size_t mask,
+                                         const struct solve_stock *x)
+{
+    uint64_t hash = (uint64_t)(x->cores * 1000) * UINT64_C(0x9e3779b97f4a7c15);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct solve_item *it = &s->items[x->first + i];
+        hash = (hash ^ ((uint64_t)it->class << 32 | (uint64_t)it->left << 16 | it->count)) *
+               UINT64_C(0xbf58476d1ce4e5b9);
+        hash ^= hash >> 31;
+    }
+    for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
+        const struct solve_stock *y = table[at] == 0 ? NULL : &s->stocks[table[at] - 1];
+        if (y == NULL || (y->n == x->n && y->cores == x->cores &&
+                          memcmp(&s->items[y->first], &s->items[x->first],
+                                 x->n * sizeof(struct solve_item)) == 0))
+            return &table[at];
+    }
+}
+
+/* How many cards of each class a node has, idle or not: they may become idle. */
+static void market_stock_note_most(struct market_solve *s, const struct node *n)
+{
+    uint32_t counts[MARKET_KINDS] = {0};
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (n->cards[i].kind == 0)
+            continue;
+        uint8_t class = s->class_of[n->cards[i].kind - 1];
+        uint32_t *most = &s->classes[class].most;
+        counts[class] += counts[class] < MARKET_FREE_MAX ? 1 : 0;
+        *most = MAX_OF(*most, counts[class]);
+    }
+}
+
+static void market_stock_count_idle(struct market_solve *s, const struct solve_stock *x)
+{
+    s->idle_cores += x->nodes * x->cores;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct solve_item *it = &s->items[x->first + i];
+        s->idle_cards += x->nodes * it->left * it->count / FULL;
+    }
+}
+
+/* A table that finds equal stocks: numbers plus 1. */
+struct stock_index {
+    uint32_t *slots;
+    size_t mask;
+    uint32_t end; /* of the items */
+};
+
+/* Equal idle parts are evaluated once. On an empty cluster there are few different ones. */
+static void market_stock_add_stock(struct market_solve *s, struct stock_index *index,
+                                   const struct node *n, bool empty)
+{
+    int64_t cpu = empty ? market_cores_of(n->host_total.cpu) : market_cores(n);
+    struct solve_stock x = {.cores = (double)cpu / 1000, .first = index->end};
+    x.n = market_stock_copy_cards(s, n, empty, &s->items[index->end]);
+    if (x.n == 0)
+        return;
+    uint32_t *at = market_stock_find_stock(s, index->slots, index->mask, &x);
+    if (*at == 0) {
+        s->stocks[s->n_stocks++] = x;
+        *at = s->n_stocks;
+        index->end += x.n;
+    }
+    struct solve_stock *found = &s->stocks[*at - 1];
+    *(empty ? &found->empty : &found->now) += 1;
+}
+
+static bool market_stock_comes_before(const void *ctx, uint32_t a, uint32_t b)
+{
+    const struct market_solve *s = ctx;
+    const struct solve_stock *x = &s->stocks[a];
+    const struct solve_stock *y = &s->stocks[b];
+    if (x->cores != y->cores)
+        return x->cores < y->cores;
+    if (x->n != y->n)
+        return x->n < y->n;
+    return memcmp(&s->items[x->first], &s->items[y->first], x->n * sizeof(*s->items)) < 0;
+}
+
+/* The map has the nodes in an order that is drawn when the process starts, and sums of numbers with
+ * fractions depend on the order. In an order of their own all processes find the same prices. */
+static bool market_stock_sort_stocks(struct market_solve *s)
+{
+    uint32_t *order = mem_alloc((s->n_stocks + 1) * sizeof(*order));
+    struct solve_stock *sorted = mem_alloc((s->n_stocks + 1) * sizeof(*sorted));
+    bool there = order != NULL && sorted != NULL;
+    for (uint32_t i = 0; there && i < s->n_stocks; i++)
+        order[i] = i;
+    if (there)
+        sort_by(order, s->n_stocks, market_stock_comes_before, s);
+    for (uint32_t i = 0; there && i < s->n_stocks; i++)
+        sorted[i] = s->stocks[order[i]];
+    mem_free(order);
+    mem_free(there ? s->stocks : sorted);
+    s->stocks = there ? sorted : s->stocks;
+    return there;
+}
+
+static void market_stock_fill_stocks(struct market_solve *s, const struct map *nodes,
+                                     bool with_empty, struct stock_index *index)
+{
+    size_t cursor = 0;
+    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
+        market_stock_note_most(s, n);
+        market_stock_add_stock(s, index, n, false);
+        if (with_empty)
+            market_stock_add_stock(s, index, n, true);
+    }
+}
+
+static void market_stock_weigh_stocks(struct market_solve *s, double turnover)
+{
+    double empty = EMPTY_PART * turnover;
+    for (uint32_t i = 0; i < s->n_stocks; i++) {
+        struct solve_stock *x = &s->stocks[i];
+        x->nodes = x->now * (1 - empty) + x->empty * empty;
+        market_stock_count_idle(s, x);
+    }
+}
+
+static bool market_stock_take_stocks(struct market_solve *s, const struct map *nodes,
+                                     double turnover)
+{
+    size_t cards = 0;
+    size_t slots = 16;
+    size_t cursor = 0;
+    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor))
+        cards += n->n_cards;
+    while (slots < 4 * nodes->n)
+        slots *= 2;
+    struct stock_index index = {.slots = mem_alloc(slots * sizeof(*index.slots)),
+                                .mask = slots - 1};
+    s->stocks = mem_alloc((2 * nodes->n + 1) * sizeof(*s->stocks));
+    s->items = mem_alloc((2 * cards + 1) * sizeof(*s->items));
+    bool there = index.slots != NULL && s->stocks != NULL && s->items != NULL;
+    if (there)
+        market_stock_fill_stocks(s, nodes, turnover > 0, &index);
+    mem_free(index.slots);
+    if (!there || !market_stock_sort_stocks(s))
+        return false;
+    market_stock_weigh_stocks(s, turnover);
+    return true;
+}
+
+/* How many cards there are of each kind, idle or not. */
+static void market_stock_count_kinds(const struct map *nodes, uint64_t ret[static MARKET_KINDS])
+{
+    size_t cursor = 0;
+    memset(ret, 0, MARKET_KINDS * sizeof(*ret));
+    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
+        for (uint32_t i = 0; i < n->n_cards; i++) {
+            if (n->cards[i].kind > 0)
+                ret[n->cards[i].kind - 1]++;
+        }
+    }
+}
+
+bool market_stock_take(struct market_solve *s, const struct market *m, const struct map *nodes)
+{
+    uint64_t cards_of[MARKET_KINDS];
+    double filled = 0;
+    s->iterations = m->solved == 0 ? FIRST_ITERATIONS : ITERATIONS;
+    s->core_price = m->core_price;
+    s->n_kinds = m->n_kinds;
+    s->shapes = mem_alloc((m->shapes.n + 1) * sizeof(*s->shapes));
+    if (s->shapes == NULL)
+        return false;
+    market_stock_count_kinds(nodes, cards_of);
+    market_stock_take_shapes(s, m, cards_of);
+    for (uint32_t j = 0; j < s->n_shapes; j++)
+        filled += s->shapes[j].share * s->shapes[j].filled;
+    if (filled <= 0 || !market_stock_take_classes(s, m) ||
+        !market_stock_take_stocks(s, nodes, m->turnover))
+        return false;
+    s->pods = s->idle_cards / filled;
+    return true;
+}

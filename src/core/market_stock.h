@@ -1,0 +1,101 @@
+/* What a solve works on: shapes, kinds of cards, and what is idle. market_stock.c copies it,
+ * market_solve.c finds the prices. */
+#pragma once
+
+#include "core/market.h"
+
+/* What shape_steps says of a card of this kind; 0 also if the shape rules the model out. */
+uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x);
+
+/* The node's idle cores, in thousandths; an unknown amount, or a very large one, counts as a
+ * thousand cores. */
+int64_t market_cores(const struct node *n);
+int64_t market_cores_of(int64_t cpu);
+
+#define RATES MARKET_RATES
+#define FULL  SHAPE_STEPS
+
+struct solve_shape {
+    uint32_t index; /* in shapes.all */
+    uint64_t hash;  /* there, when the solve began */
+    uint32_t cards;
+    double share;  /* of all pods */
+    double cores;  /* CPU */
+    double filled; /* cards that one pod fills */
+    double worth;
+    double price;
+    double sum;    /* of the prices of the later iterations */
+    double supply; /* expected pods */
+};
+
+typedef double by_rate[RATES];
+
+/* One kind of cards, or several that no shape tells apart. */
+struct solve_class {
+    uint8_t steps[SHAPES_MAX]; /* by solve_shape: hundredths on each card; 0: it does not fit */
+    uint32_t sizes[FULL];      /* the different ones of shapes with one card */
+    uint32_t n_sizes;
+    uint32_t most;            /* cards on one node, at most MARKET_FREE_MAX */
+    by_rate shrink[FULL + 1]; /* Z(r) would overflow: w and z are multiplied by this */
+    by_rate w[FULL + 1];
+    by_rate z[FULL + 1];
+    by_rate part[FULL + 1]; /* v */
+    by_rate growth; /* F(k) would overflow: f and e are divided by exp(growth) for each card */
+    by_rate one;    /* what a card without a pod of several cards counts */
+    bool counts[MARKET_FREE_MAX + 1]; /* of cards, for which shapes ask */
+    by_rate e[MARKET_FREE_MAX + 1];
+    by_rate f[MARKET_FREE_MAX + 1]; /* F */
+    by_rate free[MARKET_FREE_MAX + 1];
+    by_rate parts_met[FULL + 1];
+    by_rate frees_met[MARKET_FREE_MAX + 1];
+};
+
+/* Some cards of a node with the same class and as much left. */
+struct solve_item {
+    uint8_t class;
+    uint8_t left; /* hundredths; FULL: wholly free */
+    uint16_t count;
+};
+
+/* What is idle on a node, or on several equal ones, now or without their pods. */
+struct solve_stock {
+    double nodes;
+    double cores;
+    uint32_t now;   /* nodes where this is idle */
+    uint32_t empty; /* nodes where this would be idle without pods */
+    uint32_t first; /* item */
+    uint32_t n;
+};
+
+enum solve_part {
+    PART_TABLES,
+    PART_STOCKS,
+    PART_SUPPLY,
+    PART_PRICES
+};
+
+struct market_solve {
+    struct solve_shape *shapes;
+    uint32_t n_shapes;
+    struct solve_class *classes;
+    uint32_t n_classes;
+    uint8_t class_of[MARKET_KINDS];
+    uint32_t n_kinds;
+    struct solve_stock *stocks;
+    uint32_t n_stocks;
+    struct solve_item *items;
+    double idle_cards;
+    double idle_cores;
+    double pods; /* that would come if they filled what is idle */
+    double core_price;
+    double core_sum;
+    double rates[RATES];
+    uint32_t iteration;
+    uint32_t iterations;
+    enum solve_part part;
+    uint32_t at; /* in the part */
+};
+
+/* Copies the shapes, and what is idle on these nodes. False: no memory, or no shape that asks for
+ * cards fits on any card; what was copied stays in s. */
+bool market_stock_take(struct market_solve *s, const struct market *m, const struct map *nodes);

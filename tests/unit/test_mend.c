@@ -178,6 +178,38 @@ START_TEST(a_pod_is_not_left_alone_for_what_passes)
 
 END_TEST
 
+/* An admission webhook is down, which the API server tells with a status of 5xx. */
+START_TEST(a_pod_whose_webhook_is_down_is_left_alone_after_a_while)
+{
+    const struct roster_pod *p = roster_find(&t.roster, STR("p"));
+    const uint64_t begin = t.loop->clock_ms;
+    while (t.loop->clock_ms < begin + MEND_FAILING_MS + 5000) {
+        ck_assert(!p->refused);
+        fake_turn(t.loop);
+        fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), 500,
+                    "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"webhook\"}");
+        fake_turn(t.loop);
+        t.loop->clock_ms += 5000;
+        fake_turn(t.loop);
+        ck_assert(exchange_plan(&t.roster));
+        mend_step(&t.mend);
+    }
+    const uint64_t sent = t.mend.counts.sent;
+    ck_assert(p->refused);
+    t.loop->clock_ms += MEND_RETRY_MS;
+    fake_turn(t.loop);
+    ck_assert(!p->refused);
+    ck_assert(exchange_plan(&t.roster));
+    mend_step(&t.mend);
+    ck_assert_uint_eq(t.mend.counts.sent, sent + 1);
+    fake_turn(t.loop);
+    fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), 200, POD("p"));
+    fake_turn(t.loop);
+    ck_assert(p->failing_ms == 0 && p->refusals == 0);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("mend");
@@ -189,6 +221,7 @@ int main(void)
     tcase_add_loop_test(c, a_refusal_is_tried_again, 0, 7);
     tcase_add_loop_test(c, a_pod_that_is_always_refused_is_left_alone, 0, 4);
     tcase_add_loop_test(c, a_pod_is_not_left_alone_for_what_passes, 0, 7);
+    tcase_add_test(c, a_pod_whose_webhook_is_down_is_left_alone_after_a_while);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

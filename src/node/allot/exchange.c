@@ -438,6 +438,14 @@ bool exchange_refuse(struct roster_pod *p)
     return p->refusals == EXCHANGE_REFUSALS;
 }
 
+bool exchange_give_up(struct roster_pod *p)
+{
+    bool first = p->refusals < EXCHANGE_REFUSALS;
+    p->refusals = MAX_OF(p->refusals, EXCHANGE_REFUSALS);
+    p->refused = true;
+    return first;
+}
+
 void exchange_retry(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++)

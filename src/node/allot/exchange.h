@@ -66,7 +66,10 @@ void exchange_answered(struct roster_pod *p, enum exchange_outcome outcome);
  */
 bool exchange_refuse(struct roster_pod *p);
 
-/* One more try for each pod that exchange_refuse has left alone. */
+/* The same at once, without more tries. */
+bool exchange_give_up(struct roster_pod *p);
+
+/* One more try for each pod that is left alone. */
 void exchange_retry(struct roster *r);
 
 /* The pod's containers have cards that its annotations can't be set to: of another number than it

@@ -91,10 +91,27 @@ static void mend_give_up(const struct mend *m, const struct roster_pod *p, const
     events_post(m->events, &pod, EVENT_WARNING, STR("GPUCardsNotWritten"), buf_str(&text));
 }
 
-/* Others of the node must not wait for it. */
-static void mend_refused(struct mend *m, struct roster_pod *p, const struct err *e)
+/* A webhook that is down may be asked about this pod only. */
+static bool mend_has_failed_long(const struct mend *m, struct roster_pod *p)
 {
-    if (exchange_refuse(p))
+    uint64_t now = loop_now_ms(m->loop);
+    if (p->failing_ms == 0)
+        p->failing_ms = now;
+    return now - p->failing_ms >= MEND_FAILING_MS;
+}
+
+/* Others of the node must not wait for it. */
+static void mend_refused(struct mend *m, struct roster_pod *p, const struct http_call *h,
+                         const struct err *e)
+{
+    bool first = false;
+    if (h->outcome == HTTP_ANSWERED && h->status < 500)
+        p->failing_ms = 0;
+    if (mend_is_refusal(h))
+        first = exchange_refuse(p);
+    else if (h->outcome == HTTP_ANSWERED && h->status >= 500 && mend_has_failed_long(m, p))
+        first = exchange_give_up(p);
+    if (first)
         mend_give_up(m, p, e);
     if (!p->refused)
         return;
@@ -118,8 +135,8 @@ static void mend_fail(struct mend *m, const struct mend_call *c, const struct er
                  kv_cstr("error", e->text));
     }
     m->last = *e;
-    if (p != NULL && mend_is_refusal(h))
-        mend_refused(m, p, e);
+    if (p != NULL)
+        mend_refused(m, p, h, e);
     mend_rest(m);
 }
 
@@ -168,8 +185,10 @@ static void mend_on_done(struct http_call *http)
     struct roster_pod *p = roster_find(m->roster, str_of(c->uid));
     if (p != NULL)
         exchange_answered(p, mend_outcome(&c->call.http, code));
-    if (p != NULL && code == OK)
+    if (p != NULL && code == OK) {
         p->refusals = 0;
+        p->failing_ms = 0;
+    }
     if (code == OK)
         mend_succeed(m, c);
     else

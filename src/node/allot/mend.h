@@ -2,7 +2,8 @@
  * Carries out the steps of exchange.h: PATCHes of pods, a few at a time, repeated until they have
  * succeeded or are not needed any more. A pod whose PATCHes the API server refuses by itself (its
  * annotations are full, an admission webhook denies it) is left alone after some tries, and tried
- * again every MEND_RETRY_MS; an event and the log name it and the reason.
+ * again every MEND_RETRY_MS; an event and the log name it and the reason. So is one whose PATCHes
+ * have failed with a status of 5xx for MEND_FAILING_MS, as when an admission webhook is down.
  */
 #pragma once
 
@@ -11,8 +12,9 @@
 #include "kube/kube_api.h"
 #include "node/allot/exchange.h"
 
-#define MEND_CALLS    8
-#define MEND_RETRY_MS UINT64_C(60000)
+#define MEND_CALLS      8
+#define MEND_RETRY_MS   UINT64_C(60000)
+#define MEND_FAILING_MS UINT64_C(300000)
 
 struct mend;
 

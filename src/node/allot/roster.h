@@ -61,24 +61,25 @@ struct roster_pod {
     bool deleting;
     bool said_allocation;
     bool said_cores;
-    bool allowed;      /* a container of it may have started */
-    bool unsure;       /* if allowed: only an agent before this one can have allowed it, and
-                          the phase does not say so */
-    bool granted;      /* if allowed: by this agent; else only the phase or the checkpoint says
-                          that it may run */
-    bool alone;        /* the plan follows its containers, and no pod gets what it leaves */
-    bool held;         /* its annotations have named the cards of all its containers: it keeps
-                          these, whatever they name later */
-    bool lost;         /* it may run, and the kubelet has lost its devices: it keeps the cards
-                          of its plan, whatever devices it gets now */
-    bool idle;         /* the kubelet has asked for all its containers since then: none runs,
-                          whatever its phase says */
-    bool refused;      /* the API server refuses to change its annotations */
-    unsigned refusals; /* in a row; see exchange_refuse */
-    bool busy;         /* a PATCH is under way: exchange_sent */
-    bool moving;       /* if busy: it writes other cards */
-    bool unclear;      /* such a PATCH has no known outcome, so `said` may be old */
-    bool edited;       /* its annotations differ from its specs, and the log says so */
+    bool allowed;        /* a container of it may have started */
+    bool unsure;         /* if allowed: only an agent before this one can have allowed it, and
+                            the phase does not say so */
+    bool granted;        /* if allowed: by this agent; else only the phase or the checkpoint says
+                            that it may run */
+    bool alone;          /* the plan follows its containers, and no pod gets what it leaves */
+    bool held;           /* its annotations have named the cards of all its containers: it keeps
+                            these, whatever they name later */
+    bool lost;           /* it may run, and the kubelet has lost its devices: it keeps the cards
+                            of its plan, whatever devices it gets now */
+    bool idle;           /* the kubelet has asked for all its containers since then: none runs,
+                            whatever its phase says */
+    bool refused;        /* the API server refuses to change its annotations */
+    unsigned refusals;   /* in a row; see exchange_refuse */
+    uint64_t failing_ms; /* since then each PATCH has failed with 5xx; 0: the last one did not */
+    bool busy;           /* a PATCH is under way: exchange_sent */
+    bool moving;         /* if busy: it writes other cards */
+    bool unclear;        /* such a PATCH has no known outcome, so `said` may be old */
+    bool edited;         /* its annotations differ from its specs, and the log says so */
     struct request *request;  /* owned */
     struct grant_list said;   /* what the annotations name */
     struct grant_list plan;   /* what they are to name: `said`, unless an exchange is under way */

@@ -22,6 +22,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "selection",
     "mixture",
     "ranking",
+    "replay",
     "quota",
     "explain",
     "kubectl",

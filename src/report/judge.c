@@ -149,8 +149,7 @@ static const struct judge_entry *judge_recall(struct question *q, const struct n
         return NULL;
     const struct judge_entry *e = judge_row_get(row, n);
     bool unscored = e != NULL && judge_entry_outcome(e) == 0 && e->figure == SCORE_NONE;
-    return unscored && q->judgement->scores != NULL && request_shares(&q->judgement->request) ? NULL
-                                                                                              : e;
+    return unscored && q->judgement->scores != NULL && judge_compares(q) ? NULL : e;
 }
 
 /* Remembers what q->lack and the arguments say. NULL: it can't be remembered. */

@@ -69,6 +69,7 @@ static void stage_close(struct stage *s)
     s->service.binder = bind_free(s->service.binder);
     s->service.embedded = embedded_free(s->service.embedded);
     measured_done(&s->service.measured);
+    judge_memo_done(&s->service.judge_memo);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     arena_done(&s->arena);

@@ -221,7 +221,8 @@ void quota_charge(struct quota_tenant *t, const struct quota_use *use, int sign)
             t->used[i].of[k] += (__int128)use->amount[k] * sign;
             assert(t->used[i].of[k] >= 0);
         }
-        t->version = ++*t->stamps;
+        if (t->stamps != NULL) /* a plan's tenant has no versions */
+            t->version = ++*t->stamps;
     }
 }
 

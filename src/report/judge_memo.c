@@ -24,7 +24,7 @@
 /* A refusal's text. */
 #define TEXT_BYTES 512
 
-static void judge_outcomes_clear(struct judge_memo *m, struct judge_row *row)
+static void judge_memo_clear_outcomes(struct judge_memo *m, struct judge_row *row)
 {
     for (uint32_t i = 0; i < row->n_outcomes; i++)
         mem_free(row->outcomes[i].owned);
@@ -36,10 +36,10 @@ static void judge_outcomes_clear(struct judge_memo *m, struct judge_row *row)
     row->n_outcomes = row->cap_outcomes = 0;
 }
 
-static void judge_row_free(struct judge_memo *m, unsigned i)
+static void judge_memo_drop_row(struct judge_memo *m, unsigned i)
 {
     struct judge_row *row = m->rows[i];
-    judge_outcomes_clear(m, row);
+    judge_memo_clear_outcomes(m, row);
     m->bytes -= row->bytes;
     mem_free(row->entries);
     mem_free(row->request);
@@ -50,7 +50,7 @@ static void judge_row_free(struct judge_memo *m, unsigned i)
 void judge_memo_done(struct judge_memo *m)
 {
     while (m->n_rows > 0)
-        judge_row_free(m, m->n_rows - 1);
+        judge_memo_drop_row(m, m->n_rows - 1);
     assert(m->bytes == 0);
     mem_free(m->slots);
     *m = (struct judge_memo){.n_rows = 0};
@@ -69,13 +69,13 @@ static bool judge_memo_make_room(struct judge_memo *m, size_t bytes, const struc
         }
         if (oldest == JUDGE_ROWS)
             return false;
-        judge_row_free(m, oldest);
+        judge_memo_drop_row(m, oldest);
     }
     return true;
 }
 
-static struct judge_row *judge_row_new(struct judge_memo *m, const struct request *r, uint64_t hash,
-                                       uint32_t slots)
+static struct judge_row *judge_memo_add_row(struct judge_memo *m, const struct request *r,
+                                            uint64_t hash, uint32_t slots)
 {
     uint32_t n = slots + slots / 8 + 16; /* room for nodes that come */
     size_t bytes =
@@ -97,7 +97,7 @@ static struct judge_row *judge_row_new(struct judge_memo *m, const struct reques
     return row;
 }
 
-static bool judge_scene_equal(const struct judge_scene *a, const struct judge_scene *b)
+static bool judge_memo_same_scene(const struct judge_scene *a, const struct judge_scene *b)
 {
     return a->quota == b->quota && a->lesson == b->lesson && a->affinity_held == b->affinity_held;
 }
@@ -116,14 +116,15 @@ struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
     uint64_t hash = request_hash(c->nodes.seed, r);
     unsigned i = judge_memo_find(m, r, hash);
     if (i < m->n_rows && m->rows[i]->n_entries < c->end_slot) {
-        judge_row_free(m, i);
+        judge_memo_drop_row(m, i);
         i = m->n_rows;
     }
-    struct judge_row *row = i < m->n_rows ? m->rows[i] : judge_row_new(m, r, hash, c->end_slot);
+    struct judge_row *row =
+        i < m->n_rows ? m->rows[i] : judge_memo_add_row(m, r, hash, c->end_slot);
     if (row == NULL)
         return NULL;
-    if (!judge_scene_equal(&row->scene, scene)) {
-        judge_outcomes_clear(m, row);
+    if (!judge_memo_same_scene(&row->scene, scene)) {
+        judge_memo_clear_outcomes(m, row);
         memset(row->entries, 0, row->n_entries * sizeof(*row->entries));
         row->scene = *scene;
     }
@@ -131,8 +132,8 @@ struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
     return row;
 }
 
-static const struct judge_entry *judge_row_put(struct judge_row *row, const struct node *n,
-                                               uint32_t outcome, uint64_t figure)
+static const struct judge_entry *judge_memo_put(struct judge_row *row, const struct node *n,
+                                                uint32_t outcome, uint64_t figure)
 {
     if (n->slot >= row->n_entries || n->version >> 48 != 0)
         return NULL;
@@ -144,24 +145,24 @@ static const struct judge_entry *judge_row_put(struct judge_row *row, const stru
 const struct judge_entry *judge_row_fits(struct judge_row *row, const struct node *n,
                                          uint64_t score)
 {
-    return judge_row_put(row, n, 0, score);
+    return judge_memo_put(row, n, 0, score);
 }
 
 /* The figure of the reason that most nodes have of their own. */
-static int64_t *judge_own_figure(enum verdict v, struct lack *l)
+static int64_t *judge_memo_own_figure(enum verdict v, struct lack *l)
 {
     return v == VERDICT_NODE_FULL ? &l->left : &l->free;
 }
 
-static bool judge_outcome_is(const struct judge_outcome *o, enum verdict v, const struct lack *lack,
-                             const struct quota_refusal *refusal)
+static bool judge_memo_is_outcome(const struct judge_outcome *o, enum verdict v,
+                                  const struct lack *lack, const struct quota_refusal *refusal)
 {
     return o->verdict == v && lack_equal(&o->lack, lack) &&
            (o->text.p != NULL) == (refusal != NULL) &&
            (refusal == NULL || quota_refusal_equal(&o->refusal, refusal));
 }
 
-static bool judge_outcomes_grow(struct judge_memo *m, struct judge_row *row)
+static bool judge_memo_grow_outcomes(struct judge_memo *m, struct judge_row *row)
 {
     uint32_t cap = MAX_OF(2 * row->cap_outcomes, (uint32_t)OUTCOMES_MIN);
     size_t more = (cap - row->cap_outcomes) * sizeof(*row->outcomes);
@@ -180,8 +181,8 @@ static bool judge_outcomes_grow(struct judge_memo *m, struct judge_row *row)
 }
 
 /* Copies an outcome with its strings. False: no memory. */
-static bool judge_outcome_init(struct judge_outcome *o, enum verdict v, const struct lack *lack,
-                               const struct quota_refusal *refusal)
+static bool judge_memo_init_outcome(struct judge_outcome *o, enum verdict v,
+                                    const struct lack *lack, const struct quota_refusal *refusal)
 {
     char bytes[TEXT_BYTES];
     struct buf text = BUF_ON(bytes);
@@ -212,15 +213,15 @@ static bool judge_outcome_init(struct judge_outcome *o, enum verdict v, const st
 }
 
 /* The number of the outcome, which begins at 1; 0: there is no room for it. */
-static uint32_t judge_row_outcome(struct judge_memo *m, struct judge_row *row, enum verdict v,
-                                  const struct lack *lack, const struct quota_refusal *refusal)
+static uint32_t judge_memo_outcome(struct judge_memo *m, struct judge_row *row, enum verdict v,
+                                   const struct lack *lack, const struct quota_refusal *refusal)
 {
     for (uint32_t i = 0; i < row->n_outcomes; i++) {
-        if (judge_outcome_is(&row->outcomes[i], v, lack, refusal))
+        if (judge_memo_is_outcome(&row->outcomes[i], v, lack, refusal))
             return i + 1;
     }
-    if (!judge_outcomes_grow(m, row) ||
-        !judge_outcome_init(&row->outcomes[row->n_outcomes], v, lack, refusal))
+    if (!judge_memo_grow_outcomes(m, row) ||
+        !judge_memo_init_outcome(&row->outcomes[row->n_outcomes], v, lack, refusal))
         return 0;
     return ++row->n_outcomes;
 }
@@ -232,18 +233,18 @@ const struct judge_entry *judge_row_refuses(struct judge_memo *m, struct judge_r
     struct quota_refusal refusal;
     struct lack common = *lack;
     bool refused = fit_refusal(n, r, v, &refusal);
-    int64_t figure = *judge_own_figure(v, &common);
-    *judge_own_figure(v, &common) = 0;
+    int64_t figure = *judge_memo_own_figure(v, &common);
+    *judge_memo_own_figure(v, &common) = 0;
     assert(v != VERDICT_FITS && figure >= 0);
-    uint32_t outcome = judge_row_outcome(m, row, v, &common, refused ? &refusal : NULL);
-    return outcome == 0 ? NULL : judge_row_put(row, n, outcome, (uint64_t)figure);
+    uint32_t outcome = judge_memo_outcome(m, row, v, &common, refused ? &refusal : NULL);
+    return outcome == 0 ? NULL : judge_memo_put(row, n, outcome, (uint64_t)figure);
 }
 
 void judge_outcome_add(const struct judge_outcome *o, uint64_t times, uint64_t figure,
                        struct lack *sum)
 {
     struct lack one = o->lack;
-    *judge_own_figure(o->verdict, &one) = (int64_t)figure;
+    *judge_memo_own_figure(o->verdict, &one) = (int64_t)figure;
     lack_merge(sum, &one, times);
 }
 

@@ -1,9 +1,9 @@
 /*
  * How often the whole program allocates in steady state, when it is warm: for filter and prioritize
- * with names and answers of any length up to a maximum, on two kept connections, and for watch
- * events of a pod that it knows. cardpack itself never allocates, except to store other labels;
- * libraries allocate as often as printed, and no more than the limits here. See interpose.h for how
- * the owner of an allocation is found.
+ * with names and answers of any length up to a maximum, for pods of sizes that it was asked about
+ * before, on two kept connections, and for watch events of a pod that it knows. cardpack itself
+ * never allocates, except to store other labels; libraries allocate as often as printed, and no
+ * more than the limits here. See interpose.h for how the owner of an allocation is found.
  *
  * libmicrohttpd makes 4 allocations for each answer, and has no way without: the response, a
  * header's link, its name and its value. libcurl makes none for the bytes of a watch.
@@ -25,6 +25,7 @@
 #define LARGE_PARTS 256
 #define STRANGERS   350 /* names in a request that are not nodes */
 #define PEERS       2
+#define SIZES       60 /* of pods */
 #define WAITS_MAX   1000000
 #define PATIENCE_MS 100000
 #define QUIET_MS    20
@@ -111,17 +112,17 @@ static size_t text_names(char *out, size_t room, const struct question *q)
     return n;
 }
 
-/* While it warms up, the largest request; later any size. The pod's size varies; some nodes have
- * room for it. */
+/* While it warms up, the largest requests, of both kinds for each size of a pod, because cardpack
+ * remembers verdicts and scores by size; later any request. Some nodes have room for the pod. */
 static void ask(struct http_peer *p, struct question *q)
 {
     static char names[HTTP_PEER_BYTES / 2];
     bool largest = round_i < phase->warm;
-    *q = (struct question){.filter = up_to(1) == 0,
+    *q = (struct question){.filter = largest ? p == peers : up_to(1) == 0,
                            .known = largest ? NODES : 1 + up_to(NODES - 1),
                            .strangers = largest ? STRANGERS : up_to(STRANGERS)};
     int names_n = (int)text_names(names, sizeof(names), q);
-    unsigned mem = 1 + up_to(60);
+    unsigned mem = 1 + (largest ? round_i % SIZES : up_to(SIZES - 1));
     char pod[512];
     int pod_n =
         snprintf(pod, sizeof(pod),
@@ -305,7 +306,7 @@ static const struct phase phases[] = {
     {"it is ready", move_start, 1, 0, 1, 0, 0, 0},
     /* The first look at the configuration's file reads it; later looks see that it is unchanged. */
     {"a second in which nothing happens", move_second, 10, 15, 1, 0, 0, 0},
-    {"filter and prioritize", move_requests, 20, 300, PEERS, 0, 4, 0},
+    {"filter and prioritize", move_requests, SIZES, 300, PEERS, 0, 4, 0},
     {"an event that changes nothing", move_same, 10, 30, 1, 0, 0, 0},
     {"an event that changes a label", move_label, 10, 30, 1, 1, 0, 64}, /* the labels themselves */
     /* A buffer grows for it, twice as large each time, and is freed afterwards. */

@@ -41,6 +41,10 @@ struct map;
 /* Kinds of cards (model and size) with values of their own; all further ones share the last. */
 #define MARKET_KINDS 64
 
+/* Longest model with a kind of its own, in bytes; a label's value has at most 63. The cards of a
+ * longer one have no kind. */
+#define MARKET_MODEL_MAX ((size_t)64)
+
 /* The cost of a node without prices. */
 #define MARKET_NO_COST INT64_MAX
 
@@ -52,7 +56,7 @@ struct market_values {
 
 struct market_kind {
     struct str model; /* views the next field */
-    char *bytes;      /* owned */
+    char bytes[MARKET_MODEL_MAX];
     int64_t total;
     struct market_values *values; /* borrowed from `owned`; NULL: no price yet */
 };
@@ -78,8 +82,8 @@ struct market {
 
 void market_done(struct market *m);
 
-/* Sets card.kind of each of the node's cards. Call it after node_resize. Without memory a card has
- * no kind: its value counts as 0. */
+/* Sets card.kind of each of the node's cards. Call it after node_resize. The value of a card
+ * without a kind counts as 0. */
 void market_know(struct market *m, struct node *n);
 
 /* A pod has got cards and runs; it is gone. */

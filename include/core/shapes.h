@@ -37,7 +37,7 @@ struct known_shape {
 };
 
 struct shapes {
-    struct known_shape *all; /* owned; SHAPES_MAX of them, or NULL before the first one */
+    struct known_shape all[SHAPES_MAX];
     uint32_t n;
     double unit;       /* weight of the latest pod */
     double sum;        /* of all weights */

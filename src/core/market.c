@@ -32,29 +32,26 @@ typedef int64_t by_lambda[MARKET_RATES];
 void market_done(struct market *m)
 {
     market_solve_free(m->solve);
-    for (uint32_t i = 0; i < m->n_kinds; i++)
-        mem_free(m->kinds[i].bytes);
     mem_free(m->owned);
     shapes_done(&m->shapes);
     *m = (struct market){.n_kinds = 0};
 }
 
-/* A card's kind, as in card.kind: the index plus 1; 0: no memory. */
+/* A card's kind, as in card.kind: the index plus 1; 0: none. */
 static uint8_t market_kind_of(struct market *m, struct str model, int64_t total)
 {
     for (uint32_t i = 0; i < m->n_kinds; i++) {
         if (m->kinds[i].total == total && str_eq(m->kinds[i].model, model))
             return (uint8_t)(i + 1);
     }
+    if (model.n > MARKET_MODEL_MAX)
+        return 0;
     if (m->n_kinds == MARKET_KINDS)
         return MARKET_KINDS;
-    char *own = mem_alloc(model.n + 1);
-    if (own == NULL)
-        return 0;
+    struct market_kind *kind = &m->kinds[m->n_kinds++];
+    *kind = (struct market_kind){.model = {.p = kind->bytes, .n = model.n}, .total = total};
     if (model.n > 0)
-        memcpy(own, model.p, model.n);
-    m->kinds[m->n_kinds++] =
-        (struct market_kind){.model = {.p = own, .n = model.n}, .bytes = own, .total = total};
+        memcpy(kind->bytes, model.p, model.n);
     return (uint8_t)m->n_kinds;
 }
 

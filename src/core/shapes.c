@@ -9,7 +9,6 @@ void shapes_done(struct shapes *s)
 {
     for (uint32_t i = 0; i < s->n; i++)
         mem_free(s->all[i].models);
-    mem_free(s->all);
     *s = (struct shapes){.n = 0};
 }
 
@@ -63,7 +62,7 @@ static bool shapes_same(const struct shape *a, const struct shape *b)
            str_eq(a->models, b->models);
 }
 
-static struct known_shape *shapes_find(const struct shapes *s, const struct shape *x, uint64_t hash)
+static struct known_shape *shapes_find(struct shapes *s, const struct shape *x, uint64_t hash)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->all[i].hash == hash && shapes_same(&s->all[i].shape, x))
@@ -87,13 +86,9 @@ static struct known_shape *shapes_place(struct shapes *s)
 
 static struct known_shape *shapes_new(struct shapes *s, const struct shape *x, uint64_t hash)
 {
-    if (s->all == NULL)
-        s->all = mem_alloc(SHAPES_MAX * sizeof(*s->all));
     char *models = x->models.n == 0 ? NULL : mem_alloc(x->models.n);
-    if (s->all == NULL || (x->models.n > 0 && models == NULL)) {
-        mem_free(models);
+    if (x->models.n > 0 && models == NULL)
         return NULL;
-    }
     struct known_shape *k = shapes_place(s);
     *k = (struct known_shape){.shape = *x, .models = models, .hash = hash};
     k->shape.models = (struct str){.p = models, .n = x->models.n};

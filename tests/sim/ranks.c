@@ -64,7 +64,7 @@ int ranks_compare(const struct pod_object *p, unsigned a, unsigned b, bool guard
     int64_t x = used_a * store.nodes[b].mem;
     int64_t y = used_b * store.nodes[a].mem;
     enum pack policy = policy_of(p);
-    *ret_known = !pod_object_shares(p) || (used_a >= 0 && used_b >= 0 && !pack_has_costs(policy));
+    *ret_known = !pack_has_costs(policy) && (!pod_object_shares(p) || (used_a >= 0 && used_b >= 0));
     if (!*ret_known || !pod_object_shares(p))
         return 0;
     if (x == y)

@@ -128,8 +128,9 @@ def figure(table: str, what: str, value: float, beside: str, limit: float, targe
     print(f"{table:20} {what:40} {value:7.2f} %   {beside}: {limit:7.2f} %", flush=True)
     if os.environ.get("BENCH_FIGURES"):
         with open(os.environ["BENCH_FIGURES"], "a", encoding="utf-8") as f:
-            f.write(json.dumps({"table": table, "what": what, "value": value, "unit": "%", "beside": beside,
-                                "limit": limit, "target": target, "sense": sense}) + "\n")
+            wanted = {"target": target, "sense": sense} if target > 0 else {}
+            f.write(json.dumps({"table": table, "what": what, "value": value, "unit": "%",
+                                "beside": beside, "limit": limit, **wanted}) + "\n")
 
 
 def fill(program: str, what: str, nodes: Path, pods: Path, target: float, *more: str) -> None:

@@ -213,7 +213,7 @@ static void market_solve_tables(struct market_solve *s, struct solve_class *c)
 static void market_solve_weigh_rates(const struct market_solve *s, const struct solve_stock *x,
                                      by_rate ret)
 {
-    double least = INFINITY;
+    double least = HUGE_VAL;
     double sum = 0;
     for (unsigned l = 0; l < RATES; l++)
         ret[l] = s->rates[l] * x->cores;

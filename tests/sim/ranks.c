@@ -64,7 +64,11 @@ int ranks_compare(const struct pod_object *p, unsigned a, unsigned b, bool guard
     int64_t x = used_a * store.nodes[b].mem;
     int64_t y = used_b * store.nodes[a].mem;
     enum pack policy = policy_of(p);
-    *ret_known = !pack_has_costs(policy) && (!pod_object_shares(p) || (used_a >= 0 && used_b >= 0));
+    /* A policy that can't be read counts as none in a pod without cards, and the configured one
+     * then ranks the nodes for it, too. */
+    bool costs =
+        pack_has_costs(policy) || (!pod_object_shares(p) && pack_has_costs(world.set.costs));
+    *ret_known = !costs && (!pod_object_shares(p) || (used_a >= 0 && used_b >= 0));
     if (!*ret_known || !pod_object_shares(p))
         return 0;
     if (x == y)

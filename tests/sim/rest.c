@@ -155,13 +155,22 @@ static size_t rest_nodes(const struct cache *cache)
     return blocks;
 }
 
+/* What requests and the policies leave behind, which has upper limits: four blocks for each row of
+ * the memo and its order of names, the models of the shapes, tables of prices, and a lesson in
+ * progress. */
+static size_t rest_learned(const struct service *s)
+{
+    return 4 * (size_t)s->judge_memo.n_rows + s->cache.policies.market.shapes.n + 16;
+}
+
 void oracle_rest(void)
 {
     for (unsigned i = 0; i < world.set.replicas; i++) {
         const struct proc *p = &procs[i];
         sim_check(p->asks == NULL);
         sim_check(bind_active(p->daemon.service.binder) == 0);
-        size_t objects = rest_pods(&p->daemon.service.cache) + rest_nodes(&p->daemon.service.cache);
+        size_t objects = rest_pods(&p->daemon.service.cache) +
+                         rest_nodes(&p->daemon.service.cache) + rest_learned(&p->daemon.service);
         sim_check(mem_blocks(p) <= objects + SPARE_BLOCKS);
     }
 }

@@ -237,8 +237,10 @@ static inline void event_pod(struct world *w, enum cache_event_type type)
             p.view.vacated = ONE_OF(w, vacated);
     }
     p.view.deleting = once_in(w, 6);
-    if (once_in(w, 8)) /* asks for no card */
-        p.view.containers = NULL, p.view.n_containers = 0;
+    if (once_in(w, 8)) { /* asks for no card */
+        p.view.containers = NULL;
+        p.view.n_containers = 0;
+    }
     apply(w, "pod", &(struct cache_event){.type = type, .pod = p.view});
 }
 
@@ -313,10 +315,14 @@ static inline void event_quota(struct world *w)
         if (limits[i].scope != QUOTA_TOTAL)
             limits[i].name = limits[i].scope == QUOTA_POOL ? STR("gold") : STR("A10*");
     }
-    if (once_in(w, 3))
-        entries[0].pools = pools, entries[0].n_pools = 1 + draw(w, 2);
-    if (once_in(w, 4))
-        entries[0].models = models, entries[0].n_models = 1;
+    if (once_in(w, 3)) {
+        entries[0].pools = pools;
+        entries[0].n_pools = 1 + draw(w, 2);
+    }
+    if (once_in(w, 4)) {
+        entries[0].models = models;
+        entries[0].n_models = 1;
+    }
     struct cache_event e = {.type = once_in(w, 5) ? CACHE_QUOTA_GONE : CACHE_QUOTA_SET,
                             .quota = {entries, 1 + draw(w, 2)}};
     apply(w, "quota", &e);

@@ -221,7 +221,7 @@ static double naive_value(const struct node *n)
 {
     const struct market *m = market_of(&r);
     int64_t cpu = node_host_left(n).cpu;
-    long double least = INFINITY;
+    long double least = HUGE_VALL;
     for (unsigned l = 0; l < MARKET_RATES; l++) {
         double rate = m->rates[l] / 1e6;
         long double sum = (long double)rate * MIN_OF(cpu, (int64_t)1024000) / 1000;

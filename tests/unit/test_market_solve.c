@@ -31,7 +31,7 @@ static double value_of_all(struct market_solve *s)
     for (uint32_t i = 0; i < s->n_stocks; i++) {
         const struct solve_stock *x = &s->stocks[i];
         double values[RATES];
-        double least = INFINITY;
+        double least = HUGE_VAL;
         double weight = 0;
         for (unsigned l = 0; l < RATES; l++) {
             values[l] = s->rates[l] * x->cores;

@@ -52,7 +52,7 @@ static enum errc main_write_places(const struct program *p, const struct buf *pl
 static enum errc main_replay(struct program *p, struct err *e)
 {
     struct replays r;
-    struct buf places;
+    struct buf places = {.p = NULL};
     struct buf *wanted = p->args.places.p == NULL ? NULL : &places;
     buf_init(&places, LIMIT_SIM_BYTES);
     buf_put(&places, STR("workload,policy,pod,node\n"));

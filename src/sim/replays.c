@@ -53,7 +53,7 @@ static enum errc replays_run_one(void *ctx, uint32_t job, struct buf *ret, struc
     const struct round *r = ctx;
     const struct replays_row *row = replays_row_of(r, job);
     struct replay_result result;
-    struct buf places;
+    struct buf places = {.p = NULL};
     struct replay_settings s = {
         .world = {.workload = row->workload,
                   .policy = row->policy,

@@ -154,7 +154,7 @@ static void naive_compute(int64_t total, struct str model, double rate, struct n
     const long double tau = 0.02L;
     const struct shapes *s = &market_of(&r)->shapes;
     long double z[101];
-    long double f[MARKET_FREE_MAX + 1];
+    long double f[MARKET_FREE_MAX + 1] = {0};
     for (uint32_t left = 0; left <= 100; left++) {
         z[left] = 1;
         for (uint32_t j = 0; j < s->n; j++) {

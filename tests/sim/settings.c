@@ -109,7 +109,6 @@ void settings_draw(struct swarm *s, uint64_t seed)
 {
     uint64_t random = seed * 0x2545f4914f6cdd1dU + 1;
     static const uint64_t paces_ms[] = {20, 100, 500, 2000};
-
     *s = (struct swarm){
         .seed = seed,
         .faultless = SOME(12) == 0,

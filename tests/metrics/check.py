@@ -199,7 +199,7 @@ def expressions() -> list[tuple[str, str]]:
 
 def node_metrics() -> set[str]:
     """Those of cardpack-node, which does not run here: by its source."""
-    return {n for path in sorted((ROOT / "src/node").glob("*metrics.c"))
+    return {n for path in sorted((ROOT / "src/node").rglob("*metrics.c"))
             for n in re.findall(r'"(cardpack_node_\w+)"', path.read_text())}  # fmt: skip
 
 

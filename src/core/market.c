@@ -165,22 +165,30 @@ static int64_t market_total(const struct market *m, int64_t cpu, const by_lambda
     return market_least(all);
 }
 
+/* Moves a sum from the card as it is to the card with `steps` less. frees: the wholly free cards of
+ * its kind before. */
+static void market_shift(const struct market_values *v, const struct card *c, uint32_t frees,
+                         uint32_t steps, by_lambda sum)
+{
+    if (c->left == SHAPE_STEPS) {
+        assert(frees > 0);
+        market_add_free(v, frees, -1, sum);
+        market_add_free(v, frees - 1, 1, sum);
+    } else {
+        market_add_scaled(sum, v->part[c->left], -1);
+    }
+    market_add_scaled(sum, v->part[c->left > steps ? c->left - steps : 0], 1);
+}
+
 /* Takes a card's share out of the sum. The wholly free cards of its kind become one fewer. */
 static void market_take(const struct market *m, struct idle *idle, const struct card *c,
                         uint32_t steps)
 {
     const struct market_values *v = market_values_of(m, c);
-    uint32_t left = c->left > steps ? c->left - steps : 0;
     if (v == NULL)
         return;
-    if (c->left == SHAPE_STEPS) {
-        assert(idle->frees[c->kind] > 0);
-        market_add_free(v, idle->frees[c->kind]--, -1, idle->sum);
-        market_add_free(v, idle->frees[c->kind], 1, idle->sum);
-    } else {
-        market_add_scaled(idle->sum, v->part[c->left], -1);
-    }
-    market_add_scaled(idle->sum, v->part[left], 1);
+    market_shift(v, c, idle->frees[c->kind], steps, idle->sum);
+    idle->frees[c->kind] -= c->left == SHAPE_STEPS ? 1 : 0;
 }
 
 bool market_has_room(const struct market_ask *ask, const struct card *c)
@@ -212,18 +220,11 @@ static int64_t market_card_cost(const struct market_ask *ask, const struct idle 
                                 int64_t cpu, const struct card *c)
 {
     const struct market_values *v = market_values_of(ask->market, c);
-    uint32_t steps = ask->steps[c->kind];
     by_lambda after;
     if (v == NULL)
         return 0;
     memcpy(after, idle->sum, sizeof(after));
-    if (c->left == SHAPE_STEPS) {
-        market_add_free(v, idle->frees[c->kind], -1, after);
-        market_add_free(v, idle->frees[c->kind] - 1, 1, after);
-    } else {
-        market_add_scaled(after, v->part[c->left], -1);
-    }
-    market_add_scaled(after, v->part[c->left > steps ? c->left - steps : 0], 1);
+    market_shift(v, c, idle->frees[c->kind], ask->steps[c->kind], after);
     return now - market_total(ask->market, cpu, after) +
            market_drain(ask, idle, market_parts(ask, c));
 }

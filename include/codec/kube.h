@@ -33,14 +33,23 @@ struct configmap_view {
 
 void kube_read_configmap(struct jread *r, struct configmap_view *ret);
 
+/* An annotation of a Binding: the cards of one container. */
+struct binding_seat {
+    struct str key;
+    struct str cards;
+};
+
 /* The pod's cards, as the Binding contains them. */
 struct binding {
+    enum dialect dialect; /* gpushare's annotations, or those of another dialect */
     struct str namespace;
     struct str name;
     struct str uid;
     struct str node;
     int64_t mem;
     struct str idx;        /* empty: a bare Binding without annotations, for a pod without a card */
+    const struct binding_seat *seats; /* of a dialect that has an annotation for each container */
+    size_t n_seats;
     struct str allocation; /* this and cores: see allocation.h; empty for most pods */
     struct str cores;
     int64_t card_total; /* of the first card */
@@ -48,7 +57,7 @@ struct binding {
 };
 
 /*
- * Writes the Binding with the gpushare annotations and the UID. The API server copies the
+ * Writes the Binding with the annotations of its dialect and the UID. The API server copies the
  * annotations to the pod in the transaction that sets nodeName. Newer API servers check the UID as
  * a precondition.
  */

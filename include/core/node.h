@@ -66,6 +66,7 @@ struct node_sizes {
     uint32_t max_pods;   /* on each card; 0: no limit */
     uint32_t exclusive;  /* whole cards that another device plugin allocates */
     enum pack placement; /* how pods are packed on its cards */
+    enum dialect dialect; /* of its device plugin */
     enum isolation isolation;
     bool late;               /* containers get their cards late: no pods can be swapped */
     struct card *cards;      /* sizes and flags; usage is 0 here */
@@ -184,6 +185,14 @@ static inline bool node_is_hidden(const struct node *n)
 {
     return n->fault == NODE_ABSENT && n->pods == NULL && n->claims == NULL && n->n_nominees == 0 &&
            n->unhealthy == NULL;
+}
+
+/* Whether the pod's amounts are in another unit than the node's, so that its part of a card is not
+ * known. The card then counts as held whole. */
+static inline bool node_is_foreign(const struct node *n, const struct request *r)
+{
+    return n->sizes != NULL && n->sizes->fault == NODE_OK && request_shares(r) &&
+           r->dialect != n->sizes->dialect;
 }
 
 /* See card.left. */

@@ -49,6 +49,7 @@ struct request {
     uint32_t percent;   /* of each card's memory, if that is more than mem; 0: none */
     bool whole;         /* it needs empty cards, and no other pod may share them */
     bool isolated;      /* it needs a node that enforces the shares of cards */
+    enum dialect dialect; /* of the resources that it names; its memory is in that unit */
     enum pack node_policy;
     enum pack card_policy;
     int32_t priority;

@@ -11,6 +11,7 @@ enum verdict {
     VERDICT_NO_CARDS,  /* gpu-mem without a usable gpu-count: the device plugin has not finished, or
                           reports nonsense */
     VERDICT_BAD_CARDS, /* its table of cards can't be read */
+    VERDICT_DIALECT,   /* its device plugin has other resources than those that the pod names */
     VERDICT_ISOLATION, /* the pod requires isolation, and the node's label names none */
     VERDICT_UNUSABLE,  /* too few usable cards: they are unhealthy, cordoned or set aside */
     VERDICT_MODEL,     /* the pod's card-model does not allow this card */
@@ -26,6 +27,8 @@ enum verdict {
     VERDICT_POD_LIMIT,     /* the card has as many pods as the node's label allows */
     VERDICT_NO_CORES,      /* not enough free compute on the card */
     VERDICT_NO_CARD_FREE,  /* not enough free memory on the card */
+    VERDICT_PLUGIN_ORDER, /* the device plugin, which chooses by itself, would take a card that the
+                             pod may not have */
     VERDICT_SWAP,      /* the device plugin may confuse it with a pod that waits on another card, or
                           has done so, and two pods exchange their cards now */
     VERDICT_NODE_FULL, /* a card has room but the node's sum has not: pods without a card, or

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/str.h"
+#include "core/dialect.h"
 #include "core/host.h"
 
 enum container_kind {
@@ -11,12 +12,23 @@ enum container_kind {
     CONTAINER_SIDECAR, /* an init container with restartPolicy Always */
 };
 
+/* The amounts of one dialect; see struct dialect_facts. */
+struct amounts_view {
+    struct str mem;
+    struct str cores;
+};
+
 /* Only containers that name one of the resources, in the pod's order, init containers first.
  * Quantities: limits, or requests if limits do not name the resource; absent if neither does. */
 struct container_view {
     struct str name;
-    struct str mem;       /* GPUSHARE_RESOURCE_MEM */
-    struct str cores;     /* GPUSHARE_RESOURCE_CORES */
+    union {
+        struct {
+            struct str mem;   /* GPUSHARE_RESOURCE_MEM */
+            struct str cores; /* GPUSHARE_RESOURCE_CORES */
+        };
+        struct amounts_view of[DIALECT_COUNT]; /* the first is gpushare's */
+    };
     struct str exclusive; /* GPUSHARE_RESOURCE_EXCLUSIVE */
     uint32_t index;       /* in spec.containers or in spec.initContainers */
     enum container_kind kind;
@@ -27,6 +39,20 @@ struct grant_view {
     uint32_t container; /* in spec.containers; n_mains is added for spec.initContainers */
     uint32_t card;
     int64_t mem;
+};
+
+/* An annotation with the cards of one container, of a dialect that has one for each. */
+struct seat_view {
+    enum dialect dialect;
+    struct str container; /* its name, or its index in spec.containers */
+    struct str cards;     /* "1", or "0,2" */
+};
+
+/* What a pod's annotations of one dialect say, absent if the pod has none. */
+struct said_view {
+    struct str idx;
+    struct str assigned;
+    struct str assume_time;
 };
 
 struct label_view {
@@ -58,9 +84,16 @@ struct pod_view {
     bool initialized;        /* condition Initialized: the init containers are done */
     bool ready;              /* condition Ready */
     struct condition_view scheduled; /* PodScheduled: what the scheduler says of the pod */
-    struct str idx;                  /* GPUSHARE_ANNOTATION_...; absent if the pod has none */
-    struct str assigned;
-    struct str assume_time;
+    union {
+        struct {
+            struct str idx; /* GPUSHARE_ANNOTATION_...; absent if the pod has none */
+            struct str assigned;
+            struct str assume_time;
+        };
+        struct said_view said[DIALECT_COUNT]; /* the first is gpushare's */
+    };
+    const struct seat_view *seats;
+    size_t n_seats;
     struct str count_label; /* GPUSHARE_LABEL_COUNT */
     struct str whole_label; /* GPUSHARE_LABEL_PLACEMENT of a pod */
     struct str percent;     /* CARDPACK_ANNOTATION_...; absent if the pod has none */
@@ -109,11 +142,25 @@ struct card_view {
     struct str profile; /* of a MIG or vGPU slice that counts as a card */
 };
 
+/* What a node's status says in the resources of one dialect; absent: nothing. */
+struct capacity_view {
+    struct str mem;             /* of capacity */
+    struct str count;           /* of capacity: dialect_facts.count, or a hundred times as many */
+    struct str mem_allocatable; /* of allocatable */
+};
+
 struct node_view {
     struct str name;
-    struct str mem;             /* status.capacity of GPUSHARE_RESOURCE_MEM; absent: none */
-    struct str count;           /* status.capacity of GPUSHARE_RESOURCE_COUNT */
-    struct str mem_allocatable; /* status.allocatable of GPUSHARE_RESOURCE_MEM */
+    union {
+        struct {
+            struct str mem;             /* status.capacity of GPUSHARE_RESOURCE_MEM; absent: none */
+            struct str count;           /* status.capacity of GPUSHARE_RESOURCE_COUNT */
+            struct str mem_allocatable; /* status.allocatable of GPUSHARE_RESOURCE_MEM */
+        };
+        struct capacity_view of[DIALECT_COUNT]; /* the first is gpushare's */
+    };
+    struct str dialect;         /* DIALECT_LABEL */
+    struct str unhealthy[DIALECT_COUNT]; /* the annotation with the indices of ill cards */
     struct str cpu;             /* status.allocatable of the host */
     struct str memory;
     struct str exclusive;       /* status.capacity of GPUSHARE_RESOURCE_EXCLUSIVE */

@@ -47,6 +47,7 @@ static const struct wanted node_labels[] = {
     {GPUSHARE_LABEL_MAX_PODS, offsetof(struct node_view, max_pods)},
     {CARDPACK_LABEL_POOL, offsetof(struct node_view, pool)},
     {CARDPACK_LABEL_ISOLATION, offsetof(struct node_view, isolation)},
+    {DIALECT_LABEL, offsetof(struct node_view, dialect)},
     {NVIDIA_LABEL_MODEL, offsetof(struct node_view, model)},
 };
 
@@ -58,6 +59,81 @@ static bool kube_take(struct jread *r, struct str key, const struct wanted *want
         if (!str_eq(key, wanted[i].key))
             continue;
         *(struct str *)(void *)((char *)view + wanted[i].offset) = jread_str(r);
+        return true;
+    }
+    return false;
+}
+
+/* Which of the names of a dialect in use the key is; see struct dialect_facts. */
+enum kube_name { KUBE_MEM, KUBE_CORES, KUBE_COUNT, KUBE_IDX, KUBE_ASSIGNED, KUBE_TIME, KUBE_ILL };
+
+struct kube_named {
+    enum dialect dialect;
+    enum kube_name name;
+};
+
+static bool kube_is(struct str key, struct str name)
+{
+    return name.p != NULL && str_eq(key, name);
+}
+
+/* Finds the key among `names` (a bit for each) of the dialects behind gpushare's, whose names the
+ * readers compare themselves. False: it is not there. */
+static bool kube_find_name(struct str key, unsigned names, struct kube_named *ret)
+{
+    for (enum dialect d = DIALECT_GPUSHARE + 1; d < DIALECT_COUNT; d++) {
+        if (!dialect_is_used(d))
+            continue;
+        const struct dialect_facts *f = dialect_facts(d);
+        const struct str all[] = {
+            [KUBE_MEM] = f->mem,           [KUBE_CORES] = f->cores,       [KUBE_COUNT] = f->count,
+            [KUBE_IDX] = f->idx,           [KUBE_ASSIGNED] = f->assigned, [KUBE_TIME] = f->assume_time,
+            [KUBE_ILL] = f->unhealthy,
+        };
+        for (unsigned i = 0; i < COUNT_OF(all); i++) {
+            if ((names >> i & 1) == 0 || !kube_is(key, all[i]))
+                continue;
+            *ret = (struct kube_named){d, (enum kube_name)i};
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct str *kube_said_at(struct said_view *said, enum kube_name name)
+{
+    if (name == KUBE_IDX)
+        return &said->idx;
+    return name == KUBE_ASSIGNED ? &said->assigned : &said->assume_time;
+}
+
+struct seat_list {
+    struct seat_view *items;
+    size_t n;
+    size_t cap;
+};
+
+/* An annotation of another dialect than gpushare's. False: it is none, and nothing was read. */
+static bool kube_take_said(struct jread *r, struct str key, struct arena *a, struct seat_list *list,
+                           struct pod_view *pod)
+{
+    struct kube_named found;
+    if (kube_find_name(key, 1U << KUBE_IDX | 1U << KUBE_ASSIGNED | 1U << KUBE_TIME, &found)) {
+        *kube_said_at(&pod->said[found.dialect], found.name) = jread_str(r);
+        return true;
+    }
+    for (enum dialect d = DIALECT_GPUSHARE + 1; d < DIALECT_COUNT; d++) {
+        struct str prefix = dialect_facts(d)->seat;
+        if (!dialect_is_used(d) || prefix.p == NULL || !str_starts(key, prefix))
+            continue;
+        struct seat_view one = {d, str_skip(key, prefix.n), jread_str(r)};
+        struct seat_view *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(one));
+        if (grown == NULL) {
+            jread_fail(r, arena_fault(a), "no room for the cards of its containers");
+            return true;
+        }
+        list->items = grown;
+        list->items[list->n++] = one;
         return true;
     }
     return false;
@@ -80,6 +156,7 @@ static void kube_read_pod_annotations(struct jread *r, struct arena *a, struct p
 {
     struct str key;
     struct str allocation = STR_NULL;
+    struct seat_list seats = {.n = 0};
     jread_object (r, key) {
         if (str_eq(key, GPUSHARE_ANNOTATION_ALLOCATION)) {
             allocation = jread_str(r);
@@ -87,12 +164,15 @@ static void kube_read_pod_annotations(struct jread *r, struct arena *a, struct p
         } else if (str_eq(key, GPUSHARE_ANNOTATION_CORES)) {
             pod->said_cores = true;
             jread_skip(r);
-        } else if (!kube_take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod)) {
+        } else if (!kube_take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod) &&
+                   !kube_take_said(r, key, a, &seats, pod)) {
             if (pod->unknown.p == NULL && str_starts(key, CARDPACK_ANNOTATION_PREFIX))
                 pod->unknown = key;
             jread_skip(r);
         }
     }
+    pod->seats = seats.items;
+    pod->n_seats = seats.n;
     if (allocation.p != NULL && !jread_failed(r) && !allocation_read(allocation, a, pod))
         jread_fail(r, arena_fault(a), "no room for its allocation");
 }
@@ -155,8 +235,7 @@ static void kube_read_pod_metadata(struct jread *r, struct arena *a, struct pod_
 }
 
 struct amounts {
-    struct str mem;
-    struct str cores;
+    struct amounts_view of[DIALECT_COUNT];
     struct str exclusive;
     struct host_texts host;
 };
@@ -175,19 +254,25 @@ static struct str kube_read_loose(struct jread *r)
 static void kube_read_amounts(struct jread *r, struct amounts *ret)
 {
     struct str key;
+    struct kube_named found;
+    struct amounts_view *gpushare = &ret->of[DIALECT_GPUSHARE];
     jread_object (r, key) {
         if (str_eq(key, GPUSHARE_RESOURCE_MEM))
-            ret->mem = jread_text(r);
+            gpushare->mem = jread_text(r);
         else if (str_eq(key, GPUSHARE_RESOURCE_CORES))
-            ret->cores = jread_text(r);
+            gpushare->cores = jread_text(r);
         else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
             ret->exclusive = jread_text(r);
         else if (str_eq(key, STR("cpu")))
             ret->host.cpu = kube_read_loose(r);
         else if (str_eq(key, STR("memory")))
             ret->host.memory = kube_read_loose(r);
-        else
+        else if (!kube_find_name(key, 1U << KUBE_MEM | 1U << KUBE_CORES, &found))
             jread_skip(r);
+        else if (found.name == KUBE_MEM)
+            ret->of[found.dialect].mem = jread_text(r);
+        else
+            ret->of[found.dialect].cores = jread_text(r);
     }
 }
 
@@ -217,10 +302,12 @@ static void kube_read_resources(struct jread *r, struct resources *ret)
 static void kube_read_container_resources(struct jread *r, struct container_view *c,
                                           struct host_texts *ret_host)
 {
-    struct resources of = {.limits = {.mem = STR_NULL}};
+    struct resources of = {.limits = {.exclusive = STR_NULL}};
     kube_read_resources(r, &of);
-    c->mem = kube_either(of.limits.mem, of.requests.mem);
-    c->cores = kube_either(of.limits.cores, of.requests.cores);
+    for (unsigned d = 0; d < DIALECT_COUNT; d++) {
+        c->of[d].mem = kube_either(of.limits.of[d].mem, of.requests.of[d].mem);
+        c->of[d].cores = kube_either(of.limits.of[d].cores, of.requests.of[d].cores);
+    }
     c->exclusive = kube_either(of.limits.exclusive, of.requests.exclusive);
     /* As the API server's defaults: a limit counts where there is no request. */
     ret_host->cpu = kube_either(of.requests.host.cpu, of.limits.host.cpu);
@@ -266,6 +353,14 @@ static void kube_container_add(struct jread *r, struct arena *a, struct containe
     list->items[list->n++] = c;
 }
 
+static bool kube_names_cards(const struct container_view *c)
+{
+    bool names = c->exclusive.p != NULL;
+    for (unsigned d = 0; d < DIALECT_COUNT; d++)
+        names = names || c->of[d].mem.p != NULL || c->of[d].cores.p != NULL;
+    return names;
+}
+
 static void kube_read_containers(struct jread *r, struct arena *a, enum container_kind kind,
                                  struct container_list *list)
 {
@@ -275,7 +370,7 @@ static void kube_read_containers(struct jread *r, struct arena *a, enum containe
         struct host_texts host = {.cpu = STR_NULL};
         kube_read_container(r, &c, &host);
         kube_host_add(&list->host, host, c.kind);
-        if (c.mem.p != NULL || c.cores.p != NULL || c.exclusive.p != NULL)
+        if (kube_names_cards(&c))
             kube_container_add(r, a, list, c);
     }
 }
@@ -298,8 +393,8 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
 {
     struct container_list inits = {.n = 0};
     struct container_list mains = {.n = 0};
-    struct resources resources = {.limits = {.mem = STR_NULL}};
-    struct amounts overhead = {.mem = STR_NULL};
+    struct resources resources = {.limits = {.exclusive = STR_NULL}};
+    struct amounts overhead = {.exclusive = STR_NULL};
     struct str key;
     jread_object (r, key) {
         if (str_eq(key, STR("nodeName")))
@@ -319,7 +414,7 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
         else
             jread_skip(r);
     }
-    pod->mem_overhead = overhead.mem;
+    pod->mem_overhead = overhead.of[DIALECT_GPUSHARE].mem;
     pod->host = kube_host_of(&inits.host, &mains.host, resources.limits.host,
                              resources.requests.host, overhead.host);
     if (inits.n == 0)
@@ -405,6 +500,23 @@ void kube_read_pod(struct jread *r, struct arena *a, struct pod_view *ret)
     }
 }
 
+/* A resource of another dialect than gpushare's. */
+static void kube_read_other_capacity(struct jread *r, struct str key, bool allocatable,
+                                     struct node_view *node)
+{
+    struct kube_named found;
+    if (!kube_find_name(key, 1U << KUBE_MEM | 1U << KUBE_CORES | 1U << KUBE_COUNT, &found)) {
+        jread_skip(r);
+        return;
+    }
+    struct capacity_view *of = &node->of[found.dialect];
+    struct str amount = jread_text(r);
+    if (found.name == KUBE_MEM)
+        *(allocatable ? &of->mem_allocatable : &of->mem) = amount;
+    else if (!allocatable)
+        of->count = amount;
+}
+
 static void kube_read_capacity(struct jread *r, struct node_view *node)
 {
     struct str key;
@@ -416,7 +528,7 @@ static void kube_read_capacity(struct jread *r, struct node_view *node)
         else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
             node->exclusive = jread_text(r);
         else
-            jread_skip(r);
+            kube_read_other_capacity(r, key, false, node);
     }
 }
 
@@ -431,7 +543,7 @@ static void kube_read_allocatable(struct jread *r, struct node_view *node)
         else if (str_eq(key, STR("memory")))
             node->memory = kube_read_loose(r);
         else
-            jread_skip(r);
+            kube_read_other_capacity(r, key, true, node);
     }
 }
 
@@ -452,9 +564,12 @@ static void kube_read_node_annotations(struct jread *r, struct arena *a, struct 
 {
     struct str key;
     struct str cards = STR_NULL;
+    struct kube_named found;
     jread_object (r, key) {
         if (str_eq(key, CARDPACK_ANNOTATION_CARDS))
             cards = jread_str(r);
+        else if (kube_find_name(key, 1U << KUBE_ILL, &found))
+            node->unhealthy[found.dialect] = jread_str(r);
         else if (!kube_take(r, key, node_annotations, COUNT_OF(node_annotations), node))
             jread_skip(r);
     }

@@ -17,10 +17,27 @@ static void kube_write_annotation(struct jwrite *w, struct str key, struct str v
     jwrite_str(w, value);
 }
 
-static void kube_write_annotations(struct jwrite *w, const struct binding *b)
+/* Each agent's own scheduler writes these: Volcano's gpushare plugin, elastic-gpu-scheduler,
+ * gpu-admission. */
+static void kube_write_other_annotations(struct jwrite *w, const struct binding *b)
 {
-    jwrite_key(w, STR("annotations"));
-    jwrite_object_begin(w);
+    const struct dialect_facts *d = dialect_facts(b->dialect);
+    if (d->idx.p != NULL)
+        kube_write_annotation(w, d->idx, b->idx);
+    for (size_t i = 0; i < b->n_seats; i++)
+        kube_write_annotation(w, b->seats[i].key, b->seats[i].cards);
+    if (d->assigned.p != NULL)
+        kube_write_annotation(w, d->assigned, STR("false"));
+    if (d->assume_time.p != NULL)
+        kube_write_number_annotation(w, d->assume_time, b->assume_ns);
+    if (b->dialect == DIALECT_ELASTIC)
+        kube_write_annotation(w, STR("elasticgpu.io/assumed"), STR("true"));
+    if (b->dialect == DIALECT_TENCENT)
+        kube_write_annotation(w, STR("tencent.com/predicate-node"), b->node);
+}
+
+static void kube_write_gpushare_annotations(struct jwrite *w, const struct binding *b)
+{
     kube_write_annotation(w, GPUSHARE_ANNOTATION_IDX, b->idx);
     kube_write_number_annotation(w, GPUSHARE_ANNOTATION_DEV, (uint64_t)b->card_total);
     kube_write_number_annotation(w, GPUSHARE_ANNOTATION_POD, (uint64_t)b->mem);
@@ -30,6 +47,16 @@ static void kube_write_annotations(struct jwrite *w, const struct binding *b)
         kube_write_annotation(w, GPUSHARE_ANNOTATION_ALLOCATION, b->allocation);
     if (b->cores.n > 0)
         kube_write_annotation(w, GPUSHARE_ANNOTATION_CORES, b->cores);
+}
+
+static void kube_write_annotations(struct jwrite *w, const struct binding *b)
+{
+    jwrite_key(w, STR("annotations"));
+    jwrite_object_begin(w);
+    if (b->dialect == DIALECT_GPUSHARE)
+        kube_write_gpushare_annotations(w, b);
+    else
+        kube_write_other_annotations(w, b);
     jwrite_object_end(w);
 }
 

@@ -114,7 +114,8 @@ static enum errc cache_apply_node_set(struct cache *c, const struct node_view *v
         cache_node_release(c, n);
         return ERR_NOMEM;
     }
-    if (ret->changed)
+    /* The shapes that it learns are in the unit of gpushare's nodes. */
+    if (ret->changed && n->sizes->dialect == DIALECT_GPUSHARE)
         market_know(&c->policies.market, n);
     n->epoch = c->lists[CACHE_NODES].epoch;
     return OK;

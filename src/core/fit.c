@@ -280,6 +280,33 @@ static enum verdict fit_place_apart(struct pick *pick, const struct swap *swap,
                : together;
 }
 
+/* Whether the device plugin chooses the card. For whole cards it does so too, but any free card is
+ * as good, and it says afterwards which one it took. */
+static bool fit_is_ordered(const struct request *r)
+{
+    return dialect_facts(r->dialect)->own_order && request_fixed(r);
+}
+
+static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap,
+                                      struct placement *ret)
+{
+    const struct node *n = pick->node;
+    const struct request *r = pick->request;
+    const struct share none = {.mem = 0};
+    const struct share all = request_share(r);
+    enum verdict v =
+        fit_evaluate_cards(n, r, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
+    if (v != VERDICT_FITS)
+        return v;
+    if (!pick_in_turn(pick, ret))
+        return VERDICT_NO_CARD_FREE;
+    for (uint32_t i = 0; i < ret->n; i++) {
+        if (!card_set_has(&pick->fits, ret->grants[i].card))
+            return VERDICT_PLUGIN_ORDER;
+    }
+    return fit_check_sum(n, r, fit_charge_of(n, r, ret));
+}
+
 static enum verdict fit_place_shared(const struct node *n, const struct request *r,
                                      enum pack fallback, struct placement *ret)
 {
@@ -291,6 +318,8 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
     struct share share = request_share(r);
     struct swap swap _uninitialized_;
     fit_find_swap(&swap, n, r);
+    if (fit_is_ordered(r))
+        return fit_place_in_turn(&pick, &swap, ret == NULL ? &unwanted : ret);
     enum verdict v = fit_evaluate_cards(n, r, &share, &swap, &pick.fits);
     /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
      * this quick check overestimates; if it fails, the exact check below decides. */
@@ -368,6 +397,8 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
         return uses_evaluate(n, r, 0, &refusal);
     if (n->fault != NODE_OK)
         return fit_fault_verdict(n->fault);
+    if (n->sizes->dialect != r->dialect)
+        return VERDICT_DIALECT;
     return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
 }
 

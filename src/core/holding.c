@@ -248,12 +248,96 @@ static void holding_take_allocation(const struct pod_view *pod, const struct req
     }
 }
 
+/* Takes the indices of a list as "0,2", each with this grant. False: the list is empty, has no
+ * index, names a card twice, or is too long. */
+static bool holding_take_list(struct str list, struct grant grant, struct placement *ret)
+{
+    struct str rest = list;
+    uint32_t first = ret->n;
+    while (rest.n > 0) {
+        struct str token;
+        uint64_t card = 0;
+        (void)str_cut(rest, ',', &token, &rest);
+        if (!str_to_u64(str_trim(token), INT32_MAX, &card) || ret->n == REQUEST_GRANTS_MAX)
+            return false;
+        for (uint32_t i = first; i < ret->n; i++) {
+            if (ret->grants[i].card == card)
+                return false;
+        }
+        grant.card = (uint32_t)card;
+        ret->grants[ret->n++] = grant;
+    }
+    return ret->n > first;
+}
+
+static const struct container_view *holding_container_of(const struct pod_view *pod,
+                                                         const struct demand *d)
+{
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        const struct container_view *c = &pod->containers[i];
+        if (c->index + (c->kind == CONTAINER_MAIN ? 0 : pod->n_mains) == d->index)
+            return c;
+    }
+    return NULL;
+}
+
+/* elastic-gpu names the container, gpu-manager its index in spec.containers. */
+static bool holding_is_seat_of(const struct seat_view *s, const struct container_view *c,
+                               enum dialect dialect)
+{
+    uint64_t index = 0;
+    if (s->dialect != dialect || c->kind != CONTAINER_MAIN)
+        return false;
+    return dialect == DIALECT_TENCENT
+               ? str_to_u64(s->container, UINT32_MAX, &index) && index == c->index
+               : str_eq(s->container, c->name);
+}
+
+static bool holding_take_seat(const struct pod_view *pod, const struct request *r,
+                              const struct demand *d, struct placement *ret)
+{
+    const struct container_view *c = holding_container_of(pod, d);
+    uint32_t parts = request_cards(r);
+    struct grant grant = {.mem = holding_part(d->mem, parts),
+                          .container = d->index,
+                          .cores = (uint16_t)holding_part(d->cores, parts)};
+    if (request_plain(r))
+        grant = (struct grant){.mem = r->lasting_mem, .container = UINT16_MAX};
+    for (size_t i = 0; c != NULL && i < pod->n_seats; i++) {
+        if (holding_is_seat_of(&pod->seats[i], c, r->dialect))
+            return holding_take_list(pod->seats[i].cards, grant, ret);
+    }
+    return false;
+}
+
+/* The annotations of another dialect than gpushare's. Each card of a list has the pod's whole
+ * memory. */
+static void holding_take_said(const struct pod_view *pod, const struct request *r,
+                              struct placement *ret)
+{
+    bool taken = true;
+    if (dialect_facts(r->dialect)->seat.p == NULL) {
+        const struct grant all = {.mem = r->lasting_mem,
+                                  .container = UINT16_MAX,
+                                  .cores = (uint16_t)r->lasting_cores};
+        taken = holding_take_list(pod->said[r->dialect].idx, all, ret);
+    }
+    for (uint32_t i = 0; dialect_facts(r->dialect)->seat.p != NULL && i < r->n_demands; i++)
+        taken = taken && holding_take_seat(pod, r, &r->demands[i], ret);
+    if (!taken)
+        ret->n = 0;
+}
+
 void placement_read(const struct pod_view *pod, const struct request *r, struct placement *ret)
 {
     uint64_t card = 0;
     ret->n = 0;
     if (!request_shares(r) && r->exclusive > 0)
         return;
+    if (r->dialect != DIALECT_GPUSHARE) {
+        holding_take_said(pod, r, ret);
+        return;
+    }
     if (holding_allocation_fits(pod, r)) {
         holding_take_allocation(pod, r, ret);
         return;

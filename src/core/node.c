@@ -47,7 +47,8 @@ void node_derive(struct node *n)
             n->crowded = MAX_OF(n->crowded, c->total);
     }
     n->uneven = n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 ||
-                (n->sizes != NULL && n->sizes->max_pods > 0) ||
+                (n->sizes != NULL &&
+                 (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_GPUSHARE)) ||
                 (node_is_guarded(n) && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
         n->crowded = -1; /* no figure of a card alone decides whether a pod fits */
@@ -56,33 +57,37 @@ void node_derive(struct node *n)
     assert(n->simple <= MAX_OF(n->crowded, (int64_t)0));
 }
 
-/* Returns the memory that is charged. Shares without a card of the node count as unplaced. */
+/* Returns the memory that is charged. Shares without a card of the node count as unplaced. A pod
+ * in another unit has whole cards, or, as long as they are not known, the whole node. */
 static int64_t node_charge_cards(struct node *n, const struct request *r,
                                  const struct share *shares, uint32_t count, int sign)
 {
     int64_t charged = 0;
+    bool foreign = node_is_foreign(n, r);
+    bool whole = r->whole || foreign;
     for (uint32_t i = 0; i < count; i++) {
         const struct share *s = &shares[i];
         if (!node_has_card(n, s->card)) {
-            charged += s->mem;
-            n->unplaced += sign * s->mem;
+            int64_t mem = foreign ? n->total : s->mem;
+            charged += mem;
+            n->unplaced += sign * mem;
             continue;
         }
         struct card *c = &n->cards[s->card];
         assert(sign > 0 ||
-               (c->pods > 0 && c->cores >= s->cores && c->wholes >= (r->whole ? 1 : 0)));
-        int64_t mem = share_charge(r, s, c->total);
+               (c->pods > 0 && c->cores >= s->cores && c->wholes >= (whole ? 1 : 0)));
+        int64_t mem = foreign ? c->total : share_charge(r, s, c->total);
         c->used += sign * mem;
         assert(c->used >= 0);
         c->cores += (uint32_t)sign * s->cores;
         c->pods += (uint32_t)sign;
-        c->wholes += r->whole ? (uint32_t)sign : 0;
+        c->wholes += whole ? (uint32_t)sign : 0;
         c->left = card_left(c);
         charged += mem;
     }
     if (count == 0) {
-        charged = r->mem;
-        n->unplaced += sign * r->mem;
+        charged = foreign ? n->total : r->mem;
+        n->unplaced += sign * charged;
     }
     assert(n->unplaced >= 0);
     return charged;
@@ -94,7 +99,7 @@ void node_charge(struct node *n, const struct request *r, const struct share *sh
     assert(sign == 1 || sign == -1);
     assert(sign > 0 || (n->n_pods > 0 && n->n_sharing >= (request_shares(r) ? 1 : 0)));
     n->used += sign * node_charge_cards(n, r, shares, count, sign);
-    n->counted += sign * r->mem;
+    n->counted += node_is_foreign(n, r) ? 0 : sign * r->mem;
     n->exclusive += sign * (int64_t)r->exclusive;
     host_charge(&n->host_used, r->host, sign);
     assert(n->used >= 0 && n->counted >= 0 && n->exclusive >= 0);

@@ -107,11 +107,14 @@ static void node_sizes_mark(struct node_sizes *s, const struct node_view *v)
 {
     struct card_set cordoned = {{0}};
     struct card_set aside = {{0}};
+    struct card_set ill = {{0}};
     s->bad_tokens = card_set_read(&cordoned, v->cordoned);
     s->bad_tokens += card_set_read(&aside, v->exclusive_cards);
+    s->bad_tokens += card_set_read(&ill, v->unhealthy[s->dialect]);
     for (uint32_t i = 0; i < s->n_cards; i++) {
         s->cards[i].cordoned = card_set_has(&cordoned, i);
         s->cards[i].aside = card_set_has(&aside, i) && !s->cards[i].absent;
+        s->cards[i].unhealthy = s->cards[i].unhealthy || card_set_has(&ill, i);
     }
 }
 
@@ -135,15 +138,54 @@ static void node_sizes_read_labels(struct node_sizes *s, const struct node_view 
     s->exclusive = (uint32_t)MAX_OF(exclusive, 0);
 }
 
+static bool node_sizes_has(struct str amount)
+{
+    return node_sizes_read_capacity(amount, TOTAL_MAX) != 0;
+}
+
+/* Which device plugin the node has: the label says it, or its resources do. A plugin that is gone
+ * leaves its resource behind, with 0 allocatable, so one that has some comes before one that has
+ * none. False: the label names none that is in use. */
+static bool node_sizes_find_dialect(const struct node_view *v, enum dialect *ret)
+{
+    *ret = DIALECT_GPUSHARE;
+    if (v->dialect.p != NULL)
+        return dialect_parse(str_trim(v->dialect), ret) && dialect_is_used(*ret);
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT; d++) {
+            const struct capacity_view *of = &v->of[d];
+            if (!dialect_is_used(d) || !node_sizes_has(of->mem) ||
+                (pass == 0 && of->mem_allocatable.p != NULL && !node_sizes_has(of->mem_allocatable)))
+                continue;
+            *ret = d;
+            return true;
+        }
+    }
+    return true;
+}
+
+/* How many cards: as a resource, or by the compute of all of them. */
+static int64_t node_sizes_read_count(const struct node_view *v, enum dialect d)
+{
+    const struct capacity_view *of = &v->of[d];
+    if (dialect_facts(d)->count.p != NULL)
+        return node_sizes_read_capacity(of->count, LIMIT_CARDS);
+    int64_t cores = node_sizes_read_capacity(of->count, LIMIT_CARDS * REQUEST_CORES_MAX);
+    return cores % REQUEST_CORES_MAX != 0 ? -1 : cores / REQUEST_CORES_MAX;
+}
+
 /* *ret_texts: where the block's texts are. */
 static struct node_sizes *node_sizes_make(const struct node_view *v, struct str *ret_texts)
 {
     uint32_t n_cards = 0;
-    int64_t total = node_sizes_read_capacity(v->mem, TOTAL_MAX);
-    int64_t count = node_sizes_read_capacity(v->count, LIMIT_CARDS);
-    int64_t limit = v->mem_allocatable.p == NULL
+    enum dialect dialect = DIALECT_GPUSHARE;
+    bool spoken = node_sizes_find_dialect(v, &dialect);
+    const struct capacity_view *of = &v->of[dialect];
+    int64_t total = spoken ? node_sizes_read_capacity(of->mem, TOTAL_MAX) : 0;
+    int64_t count = node_sizes_read_count(v, dialect);
+    int64_t limit = of->mem_allocatable.p == NULL
                         ? total
-                        : node_sizes_read_capacity(v->mem_allocatable, TOTAL_MAX);
+                        : node_sizes_read_capacity(of->mem_allocatable, TOTAL_MAX);
     enum node_fault fault = node_sizes_check(v, total, limit, count, &n_cards);
     bool table = fault == NODE_OK && v->has_cards;
     size_t texts_n = node_sizes_texts_of(v);
@@ -153,6 +195,7 @@ static struct node_sizes *node_sizes_make(const struct node_view *v, struct str 
     if (s == NULL)
         return NULL;
     s->fault = fault;
+    s->dialect = dialect;
     s->n_cards = n_cards;
     s->total = MAX_OF(total, 0);
     s->limit = fault == NODE_OK ? MIN_OF(s->total, limit) : 0;
@@ -169,6 +212,7 @@ static struct node_sizes *node_sizes_make(const struct node_view *v, struct str 
     s->cards_fault = str_store(&at, str_of(v->cards_fault));
     node_sizes_mark(s, v);
     node_sizes_read_labels(s, v);
+    s->bad_tokens += spoken ? 0 : 1;
     *ret_texts = (struct str){texts, (size_t)(at - texts)};
     assert(ret_texts->n <= texts_n);
     return s;
@@ -205,7 +249,7 @@ bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
     return a->fault == b->fault && a->total == b->total && a->limit == b->limit &&
            a->remainder == b->remainder && a->n_cards == b->n_cards && a->max_pods == b->max_pods &&
            a->exclusive == b->exclusive && a->placement == b->placement && a->late == b->late &&
-           a->isolation == b->isolation && str_eq(a->model, b->model) && str_eq(a->pool, b->pool) &&
+           a->isolation == b->isolation && a->dialect == b->dialect && str_eq(a->model, b->model) && str_eq(a->pool, b->pool) &&
            str_eq(a->cards_fault, b->cards_fault) && node_sizes_cards_equal(a, b);
 }
 
@@ -220,7 +264,7 @@ static uint64_t node_sizes_hash_of(struct map_seed seed, const struct node_sizes
         (uint64_t)s->total,
         (uint64_t)s->limit,
         (uint64_t)s->exclusive << 32 | s->max_pods,
-        (uint64_t)s->fault << 32 | (uint64_t)s->late << 24 | (uint64_t)s->isolation << 16 |
+        (uint64_t)s->fault << 32 | (uint64_t)s->dialect << 40 | (uint64_t)s->late << 24 | (uint64_t)s->isolation << 16 |
             (uint64_t)s->placement,
     };
     return siphash13(seed, (struct str){(const char *)words, sizeof(words)});

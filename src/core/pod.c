@@ -56,10 +56,15 @@ bool pod_is_doubted(struct pod *p, bool read_back)
 void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t now_ns)
 {
     uint64_t ns = 0;
-    p->assigned = str_eq(view->assigned, STR("true"));
-    p->unassigned = str_eq(view->assigned, STR("false"));
+    enum dialect d = p->request->dialect;
+    const struct said_view *said = &view->said[d];
     assert(p->node != NULL);
-    p->assume_ns = str_to_u64(view->assume_time, now_ns + ASSUME_AHEAD_NS, &ns) ? ns : 0;
+    p->assigned = str_eq(said->assigned, STR("true"));
+    p->unassigned = str_eq(said->assigned, STR("false"));
+    /* Schedulers of other dialects may leave the annotation to the plugin. */
+    if (d != DIALECT_GPUSHARE && dialect_facts(d)->assigned.p != NULL)
+        p->unassigned = !p->assigned;
+    p->assume_ns = str_to_u64(said->assume_time, now_ns + ASSUME_AHEAD_NS, &ns) ? ns : 0;
 }
 
 void pod_check(const struct pod *p)

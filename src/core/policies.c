@@ -19,7 +19,8 @@ enum pack policies_able(const struct policies *p, enum pack policy)
 bool policies_order(const struct request *r, enum pack policy, const struct node *n, int64_t *ret)
 {
     struct market_ask ask _uninitialized_;
-    if (!pack_has_costs(policy) || policies_able(r->policies, policy) != policy)
+    if (!pack_has_costs(policy) || r->dialect != DIALECT_GPUSHARE ||
+        policies_able(r->policies, policy) != policy)
         return false;
     market_ask(&r->policies->market, r, &ask);
     if (policy == PACK_FGD)

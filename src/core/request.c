@@ -27,7 +27,8 @@
 struct reader {
     const struct pod_view *pod;
     struct request *request;
-    bool named;     /* a container names gpu-mem, even with 0 */
+    const struct dialect_facts *dialect;
+    bool named;     /* a container names the dialect's memory, even with 0 */
     enum errc code; /* the first failure */
     struct err *reterr;
 };
@@ -38,11 +39,18 @@ struct measure {
     const char *too_much;
 };
 
-static const struct measure measure_mem = {GPUSHARE_RESOURCE_MEM, REQUEST_MEM_MAX,
-                                           "is out of range: no card has that much memory"};
-static const struct measure measure_cores = {GPUSHARE_RESOURCE_CORES,
-                                             (int64_t)REQUEST_CORES_MAX *REQUEST_CARDS_MAX,
-                                             "is out of range: a card has 100"};
+static struct measure request_measure_mem(const struct dialect_facts *d)
+{
+    return (struct measure){d->mem, REQUEST_MEM_MAX,
+                            "is out of range: no card has that much memory"};
+}
+
+static struct measure request_measure_cores(const struct dialect_facts *d)
+{
+    return (struct measure){d->cores, (int64_t)REQUEST_CORES_MAX * REQUEST_CARDS_MAX,
+                            "is out of range: a card has 100"};
+}
+
 static const struct measure measure_exclusive = {GPUSHARE_RESOURCE_EXCLUSIVE, LIMIT_CARDS,
                                                  "is out of range: no node has so many cards"};
 
@@ -83,10 +91,11 @@ static bool request_refuse_bytes(struct reader *rd, struct str text, const struc
     if (rd->code == OK)
         rd->code =
             err_set(rd->reterr, ERR_RANGE,
-                    "%s \"%.*s%s\": %.*s asks for %lld%s units of GiB or MiB; write %.*s, "
+                    "%s \"%.*s%s\": %.*s asks for %lld%s units of %s; write %.*s, "
                     "not %.*s%s",
-                    what, SHOWN_ARG(name), STR_ARG(GPUSHARE_RESOURCE_MEM), (long long)q->value,
-                    q->saturated ? " or more" : "", STR_ARG(number), SHOWN_ARG(text));
+                    what, SHOWN_ARG(name), STR_ARG(rd->dialect->mem), (long long)q->value,
+                    q->saturated ? " or more" : "", rd->dialect->unit, STR_ARG(number),
+                    SHOWN_ARG(text));
     return true;
 }
 
@@ -98,8 +107,8 @@ static int64_t request_amount(struct reader *rd, struct str text, const struct m
     if (text.p == NULL)
         return 0;
     enum errc code = quantity_parse(str_trim(text), &q);
-    bool bytes =
-        code == OK && m == &measure_mem && request_refuse_bytes(rd, str_trim(text), &q, what, name);
+    bool bytes = code == OK && str_eq(m->resource, rd->dialect->mem) &&
+                 request_refuse_bytes(rd, str_trim(text), &q, what, name);
     const char *fault = bytes ? NULL : request_fault_of(code, &q, m);
     if (fault != NULL && rd->code == OK)
         rd->code = err_set(rd->reterr, code == ERR_SYNTAX ? ERR_SYNTAX : ERR_RANGE,
@@ -116,7 +125,7 @@ static void request_demand_add(struct reader *rd, const struct container_view *c
     /* With a whole card or a percentage, a container that names gpu-mem gets its part even with
      * amount 0. */
     bool named = c->mem.p != NULL && (rd->pod->percent.n > 0 || rd->pod->whole_label.n > 0);
-    if (mem == 0 && cores == 0 && !named)
+    if (mem == 0 && cores == 0 && !(named && r->dialect == DIALECT_GPUSHARE))
         return;
     if (r->n_demands == REQUEST_DEMANDS_MAX) {
         if (rd->code == OK)
@@ -141,20 +150,80 @@ static void request_demand_add(struct reader *rd, const struct container_view *c
     };
 }
 
+static enum errc request_fail(struct reader *rd, const struct container_view *c,
+                              struct str resource, const char *why)
+{
+    if (rd->code == OK)
+        rd->code = err_set(rd->reterr, ERR_RANGE, "%s \"%.*s%s\": %.*s: %s",
+                           c->kind == CONTAINER_MAIN ? "container" : "init container",
+                           SHOWN_ARG(c->name), STR_ARG(resource), why);
+    return rd->code;
+}
+
+/* The dialect whose resources the pod names; gpushare's if it names none. */
+static void request_find_dialect(struct reader *rd)
+{
+    bool found = false;
+    rd->dialect = dialect_facts(DIALECT_GPUSHARE);
+    for (size_t i = 0; i < rd->pod->n_containers; i++) {
+        const struct container_view *c = &rd->pod->containers[i];
+        for (unsigned d = 0; d < DIALECT_COUNT; d++) {
+            const struct dialect_facts *its = dialect_facts((enum dialect)d);
+            if ((c->of[d].mem.p == NULL && c->of[d].cores.p == NULL) ||
+                !dialect_is_used((enum dialect)d) || (found && rd->request->dialect == d))
+                continue;
+            if (found) {
+                (void)request_fail(rd, c, c->of[d].mem.p != NULL ? its->mem : its->cores,
+                                   "the pod names the resources of another device plugin, too");
+                continue;
+            }
+            found = true;
+            rd->request->dialect = (enum dialect)d;
+            rd->dialect = its;
+        }
+    }
+}
+
+/* What the device plugin of a dialect cannot do. */
+static void request_check_container(struct reader *rd, const struct container_view *c, int64_t mem,
+                                    int64_t cores)
+{
+    const struct dialect_facts *d = rd->dialect;
+    if (mem == 0 && cores == 0)
+        return;
+    struct str resource = cores > 0 ? d->cores : d->mem;
+    if (!d->inits && c->kind != CONTAINER_MAIN)
+        (void)request_fail(rd, c, resource, "the device plugin does not serve init containers");
+    else if (d->one && rd->request->n_demands > 1)
+        (void)request_fail(rd, c, resource, "the device plugin serves one container of a pod");
+    else if (d->both && cores == 0)
+        (void)request_fail(rd, c, d->mem, "the device plugin wants a limit of compute beside it");
+    else if (d->both && mem == 0 && cores < REQUEST_CORES_MAX)
+        (void)request_fail(rd, c, d->cores, "the device plugin wants a limit of memory beside it");
+    else if (d->multiple && cores > REQUEST_CORES_MAX && cores % REQUEST_CORES_MAX != 0)
+        (void)request_fail(rd, c, d->cores, "above 100 it must be a multiple of 100: whole cards");
+}
+
 static void request_read_containers(struct reader *rd, struct tally *mem, struct tally *cores,
                                     struct tally *exclusive)
 {
+    const struct measure measure_mem = request_measure_mem(rd->dialect);
+    const struct measure measure_cores = request_measure_cores(rd->dialect);
     for (size_t i = 0; i < rd->pod->n_containers; i++) {
         const struct container_view *c = &rd->pod->containers[i];
+        const struct amounts_view *its = &c->of[rd->request->dialect];
         const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
-        int64_t m = request_amount(rd, c->mem, &measure_mem, what, c->name);
-        int64_t share = request_amount(rd, c->cores, &measure_cores, what, c->name);
+        int64_t m = request_amount(rd, its->mem, &measure_mem, what, c->name);
+        int64_t share = request_amount(rd, its->cores, &measure_cores, what, c->name);
         int64_t x = request_amount(rd, c->exclusive, &measure_exclusive, what, c->name);
-        rd->named = rd->named || c->mem.p != NULL;
+        if (rd->dialect->multiple && share >= REQUEST_CORES_MAX)
+            m = 0; /* whole cards, with all of their memory */
+        rd->named = rd->named || its->mem.p != NULL || (rd->dialect->multiple && share > 0);
         tally_add(mem, m, c->kind, MEM_CAP);
         tally_add(cores, share, c->kind, MEM_CAP);
         tally_add(exclusive, x, c->kind, MEM_CAP);
         request_demand_add(rd, c, m, share);
+        request_check_container(rd, c, m, share);
     }
 }
 
@@ -270,12 +339,40 @@ static void request_check_division(struct reader *rd)
         rd->code = err_set(rd->reterr, ERR_RANGE,
                            "label %.*s: \"%.*s\" does not divide the %.*s of %lld of a container",
                            STR_ARG(GPUSHARE_LABEL_COUNT), STR_ARG(rd->pod->count_label),
-                           STR_ARG(mem ? GPUSHARE_RESOURCE_MEM : GPUSHARE_RESOURCE_CORES),
+                           STR_ARG(mem ? rd->dialect->mem : rd->dialect->cores),
                            mem ? (long long)d->mem : (long long)d->cores);
     }
     if (r->n_demands * cards > REQUEST_GRANTS_MAX)
         (void)request_refuse(rd, "label", GPUSHARE_LABEL_COUNT, rd->pod->count_label,
                              "is too many for so many containers");
+}
+
+/* A container with 100 or more of the dialect's compute gets as many whole cards. The cards of a
+ * pod are whole, or none of them is. */
+static void request_read_multiple(struct reader *rd)
+{
+    struct request *r = rd->request;
+    for (uint32_t i = 0; i < r->n_demands; i++)
+        r->whole = r->whole || r->demands[i].cores >= REQUEST_CORES_MAX;
+    if (!r->whole)
+        return;
+    r->cards = r->demands[0].cores / REQUEST_CORES_MAX;
+    r->cards = MIN_OF(MAX_OF(r->cards, 1U), (uint32_t)REQUEST_CARDS_MAX);
+    if (r->n_demands > 1 && rd->code == OK)
+        rd->code = err_set(rd->reterr, ERR_RANGE,
+                           "%.*s: one container asks for whole cards, and another one for cards, "
+                           "too: give each a pod",
+                           STR_ARG(rd->dialect->cores));
+}
+
+static void request_read_other_shape(struct reader *rd)
+{
+    const struct pod_view *pod = rd->pod;
+    if (pod->percent.p != NULL)
+        (void)request_refuse(rd, "annotation", CARDPACK_ANNOTATION_PERCENT, pod->percent,
+                             "is only for pods with aliyun.com/gpu-mem");
+    if (rd->dialect->multiple)
+        request_read_multiple(rd);
 }
 
 static void request_read_shape(struct reader *rd)
@@ -317,12 +414,12 @@ static void request_check_cores(struct reader *rd)
     uint32_t most = request_cores_of_card(r);
     if (!request_shares(r))
         rd->code = err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" without %.*s: add a limit %.*s",
-                           STR_ARG(GPUSHARE_RESOURCE_CORES), r->cores,
-                           STR_ARG(GPUSHARE_RESOURCE_MEM), STR_ARG(GPUSHARE_RESOURCE_MEM));
+                           STR_ARG(rd->dialect->cores), r->cores, STR_ARG(rd->dialect->mem),
+                           STR_ARG(rd->dialect->mem));
     else if (most > REQUEST_CORES_MAX)
         rd->code =
             err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" is more than %u of %u card%s%s%.*s",
-                    STR_ARG(GPUSHARE_RESOURCE_CORES), most * cards, REQUEST_CORES_MAX * cards,
+                    STR_ARG(rd->dialect->cores), most * cards, REQUEST_CORES_MAX * cards,
                     cards, cards == 1 ? "" : "s", cards == 1 ? "" : ", the number in label ",
                     cards == 1 ? 0 : (int)GPUSHARE_LABEL_COUNT.n, GPUSHARE_LABEL_COUNT.p);
 }
@@ -334,13 +431,16 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     struct tally exclusive = {0};
     *ret = (struct request){.host = host_clamp(pod->host)};
     struct reader rd = {.pod = pod, .request = ret, .code = OK, .reterr = reterr};
+    request_find_dialect(&rd);
     request_read_containers(&rd, &mem, &cores, &exclusive);
-    int64_t overhead =
-        request_amount(&rd, pod->mem_overhead, &measure_mem, "overhead of pod", pod->name);
+    const struct measure measure_mem = request_measure_mem(rd.dialect);
+    int64_t overhead = request_amount(
+        &rd, ret->dialect == DIALECT_GPUSHARE ? pod->mem_overhead : STR_NULL, &measure_mem,
+        "overhead of pod", pod->name);
     int64_t peak = tally_sum(tally_peak(&mem), overhead, MEM_CAP);
     if (peak > REQUEST_MEM_MAX && rd.code == OK)
         rd.code = err_set(reterr, ERR_RANGE, "%.*s: the containers' sum is out of range",
-                          STR_ARG(GPUSHARE_RESOURCE_MEM));
+                          STR_ARG(rd.dialect->mem));
     ret->mem = MIN_OF(peak, REQUEST_MEM_MAX);
     ret->lasting_mem = MIN_OF(tally_sum(mem.sum, overhead, MEM_CAP), REQUEST_MEM_MAX);
     ret->cores = (uint32_t)MIN_OF(tally_peak(&cores), (int64_t)UINT16_MAX);
@@ -348,8 +448,10 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     ret->exclusive = (uint32_t)MIN_OF(tally_peak(&exclusive), (int64_t)UINT16_MAX);
     assert(ret->lasting_mem >= 0 && ret->lasting_mem <= ret->mem);
     assert(ret->lasting_cores <= ret->cores);
-    if (rd.named)
+    if (rd.named && ret->dialect == DIALECT_GPUSHARE)
         request_read_shape(&rd);
+    else if (rd.named)
+        request_read_other_shape(&rd);
     if (rd.named || ret->exclusive > 0 || ret->cores > 0)
         request_read_wishes(&rd);
     request_check_cores(&rd);
@@ -377,7 +479,8 @@ bool request_plain(const struct request *r)
 
 bool request_simple(const struct request *r)
 {
-    return request_plain(r) && r->exclusive == 0 && !r->isolated && r->models.n == 0 &&
+    return request_plain(r) && r->dialect == DIALECT_GPUSHARE && r->exclusive == 0 &&
+           !r->isolated && r->models.n == 0 &&
            r->uuids.n == 0 && r->anti_affinity.n == 0 && r->affinity.n == 0;
 }
 
@@ -392,6 +495,7 @@ bool request_alike(const struct request *a, const struct request *b)
                    a->lasting_cores == b->lasting_cores && a->cards == b->cards &&
                    a->exclusive == b->exclusive && a->percent == b->percent &&
                    a->whole == b->whole && a->isolated == b->isolated &&
+                   a->dialect == b->dialect &&
                    a->priority == b->priority && a->never_preempts == b->never_preempts &&
                    a->n_demands == b->n_demands;
     bool wishes = a->node_policy == b->node_policy && a->card_policy == b->card_policy &&
@@ -469,7 +573,8 @@ uint64_t request_hash(struct map_seed seed, const struct request *r)
         (uint64_t)r->cores << 32 | r->lasting_cores,
         (uint64_t)r->cards << 32 | r->exclusive,
         (uint64_t)r->percent << 32 | (uint32_t)r->priority,
-        (uint64_t)r->node_policy << 32 | (uint64_t)r->card_policy << 16 | (r->isolated ? 4U : 0U) |
+        (uint64_t)r->node_policy << 32 | (uint64_t)r->card_policy << 16 |
+            (uint64_t)r->dialect << 8 | (r->isolated ? 4U : 0U) |
             (r->whole ? 2U : 0U) | (r->never_preempts ? 1U : 0U),
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)

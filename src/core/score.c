@@ -16,7 +16,8 @@
 
 void score_begin(struct score *s, const struct request *request, enum pack policy)
 {
-    *s = (struct score){.policy = policies_able(request->policies, policy),
+    bool known = request->dialect == DIALECT_GPUSHARE || !pack_has_costs(policy);
+    *s = (struct score){.policy = known ? policies_able(request->policies, policy) : PACK_BINPACK,
                         .request = request,
                         .policies = request->policies,
                         .total = -1};

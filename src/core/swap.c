@@ -1,5 +1,5 @@
 /*
- * The plugin compares the amount of one container with the sum of a pod's containers, without init
+ * gpushare's plugin compares the amount of one container with the sum of a pod's containers, without init
  * containers. So pods with one container are alike if their sizes are equal, and a pod with several
  * containers may get the card of a pod whose sum equals one of its containers.
  *
@@ -11,7 +11,13 @@
  */
 #include "core/swap.h"
 
-/* The sum that the plugin compares with. 0: the plugin never takes the pod. */
+/* What the dialect's plugin is asked for by a container's call. */
+static int64_t swap_amount_of(const struct request *r, const struct demand *d)
+{
+    return dialect_facts(r->dialect)->match == DIALECT_MATCH_CORES ? d->cores : d->mem;
+}
+
+/* The sum that gpushare's plugin compares with. 0: the plugin never takes the pod. */
 static int64_t swap_total_of(const struct request *r)
 {
     int64_t sum = r->n_demands == 0 ? r->mem : 0;
@@ -23,23 +29,40 @@ static int64_t swap_total_of(const struct request *r)
 static uint32_t swap_count_asking(const struct request *r)
 {
     uint32_t n = r->n_demands == 0 && r->mem > 0 ? 1 : 0;
+    if (dialect_facts(r->dialect)->match == DIALECT_MATCH_IDS)
+        return 0;
     for (uint32_t i = 0; i < r->n_demands; i++)
-        n += r->demands[i].mem > 0 ? 1 : 0;
+        n += swap_amount_of(r, &r->demands[i]) > 0 ? 1 : 0;
     return n;
 }
 
-/* Whether a container of r asks for exactly `total`, the sum of a pod. */
+/* Whether a container of r asks for exactly `total`. */
 static bool swap_asks_for(const struct request *r, int64_t total)
 {
     bool asks = r->n_demands == 0 && r->mem == total;
     for (uint32_t i = 0; i < r->n_demands; i++)
-        asks = asks || r->demands[i].mem == total;
+        asks = asks || swap_amount_of(r, &r->demands[i]) == total;
     return asks && total > 0;
+}
+
+/* Whether the plugin may answer a call of a container of `asking` with the cards of `taken`. */
+static bool swap_takes(const struct request *asking, const struct request *taken)
+{
+    enum dialect_match match = dialect_facts(asking->dialect)->match;
+    if (asking->dialect != taken->dialect || match == DIALECT_MATCH_IDS)
+        return false;
+    if (match == DIALECT_MATCH_SUM)
+        return swap_asks_for(asking, swap_total_of(taken));
+    for (uint32_t i = 0; i < taken->n_demands; i++) {
+        if (swap_asks_for(asking, swap_amount_of(taken, &taken->demands[i])))
+            return true;
+    }
+    return false;
 }
 
 static bool swap_is_alike(const struct request *a, const struct request *b)
 {
-    return swap_asks_for(a, swap_total_of(b)) || swap_asks_for(b, swap_total_of(a));
+    return swap_takes(a, b) || swap_takes(b, a);
 }
 
 static bool swap_is_here(const struct node *n, const struct pod *p, const struct request *r)
@@ -61,8 +84,8 @@ static bool swap_waits_for(const struct pod *p, const struct request *r, bool ta
     if (!p->starting)
         return false;
     bool may_ask = !p->assigned || p->unsure || taken || swap_count_asking(p->request) > 1;
-    return (pod_awaits(p) && swap_asks_for(r, swap_total_of(p->request))) ||
-           (may_ask && swap_asks_for(p->request, swap_total_of(r)));
+    return (pod_awaits(p) && swap_takes(r, p->request)) ||
+           (may_ask && swap_takes(p->request, r));
 }
 
 bool swap_is_like(const struct pod *p, const struct request *r)

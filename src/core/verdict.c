@@ -17,6 +17,10 @@ static const struct {
                           true},
     [VERDICT_BAD_CARDS] = {"bad_cards", "The node's annotation cardpack.io/cards can't be read",
                            true},
+    [VERDICT_DIALECT] = {"dialect",
+                         "The node's device plugin has other resources than those that the pod "
+                         "names",
+                         true},
     [VERDICT_ISOLATION] = {"isolation",
                            "The node's label cardpack.io/isolation names none that holds for "
                            "the pod, and the pod's cardpack.io/require-isolation asks for it",
@@ -52,6 +56,10 @@ static const struct {
          false},
     [VERDICT_NO_CORES] = {"no_cores", "Insufficient GPU compute in one device", false},
     [VERDICT_NO_CARD_FREE] = {"no_card_free", "Insufficient GPU Memory in one device", false},
+    [VERDICT_PLUGIN_ORDER] = {"plugin_order",
+                              "The device plugin would choose a GPU device that the pod may not "
+                              "have",
+                              false},
     [VERDICT_SWAP] = {"swap",
                       "Waits: the device plugin has not yet acknowledged a pod of the same size on "
                       "another GPU device of the node",

@@ -311,6 +311,7 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
     d->service.shortlist = s->config->shortlist;
     d->service.memory.max = s->config->memory_budget;
     struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};
+    dialects_use(s->config->dialects);
     cache_init(&d->service.cache, seed);
     /* The embedded cluster has no cardpack-node that would write the figures again. */
     measured_init(&d->service.measured, seed, s->config->cluster.n > 0 ? 0 : INGEST_USAGE_MS);

@@ -145,7 +145,9 @@ static void bind_begin(struct binder *b, struct http_request *r, const struct bi
         return;
     }
     op->met = known != NULL;
-    if (known != NULL && request_wants(known->request)) {
+    /* elastic-gpu's annotations name the containers, which the cache does not keep. */
+    bool named = known == NULL || known->request->dialect != DIALECT_ELASTIC;
+    if (known != NULL && named && request_wants(known->request)) {
         op->said_allocation = known->said_allocation;
         op->said_cores = known->said_cores;
         bind_reserve(op, known->request);

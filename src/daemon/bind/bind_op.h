@@ -29,6 +29,7 @@ struct bind_op {
     struct str node;
     struct binding binding;
     struct buf texts; /* text of the binding's annotations */
+    struct binding_seat seats[REQUEST_DEMANDS_MAX];
     struct bind_machine machine;
     struct backend_call call;
     struct timer wake;

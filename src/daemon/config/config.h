@@ -106,6 +106,9 @@
     X(PACK, card_policy, "card-policy", "binpack", 0, 0, NULL,                                     \
       "a pod without a policy of its own gets the fullest (binpack) or the emptiest (spread) "     \
       "card that fits, or the one where the pods that are expected lose least (fgd, bid-price)")   \
+    X(DIALECTS, dialects, "dialects", "gpushare", 0, 0, NULL,                                      \
+      "the device plugins whose pods and nodes cardpack serves: gpushare (and cardpack-node), "    \
+      "volcano, elastic, tencent; a node has one of them, and a pod goes to nodes of its own")     \
     X(SWAP_GUARD, swap_guard, "swap-guard", "prefer", 0, 0, NULL,                                  \
       "gpushare's device plugin may swap the cards of two pods of one size that start at the "     \
       "same time: ignore that (off), or prefer or require nodes where it can't happen")            \
@@ -145,6 +148,7 @@
 #define CONFIG_FIELD_LOG_FORMAT enum config_log_format
 #define CONFIG_FIELD_PACK       enum pack
 #define CONFIG_FIELD_SWAP_GUARD enum swap_guard
+#define CONFIG_FIELD_DIALECTS   unsigned
 
 enum config_row {
 #define CONFIG_X(type, field, ...) CONFIG_ROW_##field,

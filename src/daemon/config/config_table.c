@@ -34,6 +34,7 @@ struct config_value config_get(const struct config *c, enum config_row row)
         v.number = *(const size_t *)field;
         break;
     case CONFIG_COUNT:
+    case CONFIG_DIALECTS:
         v.number = *(const unsigned *)field;
         break;
     case CONFIG_BOOL:
@@ -75,6 +76,7 @@ void config_put(struct config *c, enum config_row row, const struct config_value
         *(size_t *)field = (size_t)v->number;
         break;
     case CONFIG_COUNT:
+    case CONFIG_DIALECTS:
         *(unsigned *)field = (unsigned)v->number;
         break;
     case CONFIG_BOOL:

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/value.h"
 #include "codec/jwrite.h"
+#include "core/dialect.h"
 #include "core/pack.h"
 
 #include <arpa/inet.h>
@@ -108,6 +109,17 @@ static bool config_value_parse_dns_name(struct str text, uint64_t min, uint64_t 
     return text.n == 0 || !begins;
 }
 
+static enum errc config_value_parse_dialects(struct str text, uint64_t *ret, struct err *reterr)
+{
+    unsigned set = 0;
+    struct str bad;
+    if (!dialects_parse(text, &set, &bad))
+        return config_value_must_be(
+            reterr, text, "one or more of gpushare, volcano, elastic and tencent, with commas");
+    *ret = set;
+    return OK;
+}
+
 static bool config_value_parse_names(struct str text)
 {
     for (struct str name, rest = text; rest.p != NULL && text.n > 0;) {
@@ -183,6 +195,10 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
         words = config_value_parse_word(type, text, &v.number);
         if (words != NULL)
             return config_value_must_be(reterr, text, words);
+        break;
+    case CONFIG_DIALECTS:
+        if (config_value_parse_dialects(text, &v.number, reterr) != OK)
+            return ERR_RANGE;
         break;
     }
     bool ranged = type == CONFIG_DURATION || type == CONFIG_SIZE || type == CONFIG_PORT ||
@@ -283,6 +299,9 @@ void config_value_print(enum config_type type, const struct config_value *v, str
         assert(v->number < COUNT_OF(guard_names));
         buf_put(out, str_of(guard_names[v->number]));
         break;
+    case CONFIG_DIALECTS:
+        dialects_write((unsigned)v->number, out);
+        break;
     }
 }
 
@@ -315,6 +334,8 @@ const char *config_type_name(enum config_type type)
         return "binpack|spread|fgd|bid-price";
     case CONFIG_SWAP_GUARD:
         return "off|prefer|require";
+    case CONFIG_DIALECTS:
+        return "DIALECT,...";
     }
     return "";
 }

@@ -20,6 +20,7 @@ enum config_type {
     CONFIG_LOG_FORMAT, /* of enum config_log_format */
     CONFIG_PACK,       /* of enum pack: the names in core/pack.h */
     CONFIG_SWAP_GUARD, /* of enum swap_guard: "off", "prefer", "require" */
+    CONFIG_DIALECTS,   /* "gpushare,volcano"; kept as a set of enum dialect */
 };
 
 enum config_log_format {

@@ -1,0 +1,74 @@
+/*
+ * Dialects: how a device plugin that shares cards has its pods and nodes described, and what it
+ * does with that. Each was read in the plugin's source: AliyunContainerService/gpushare-device-plugin,
+ * volcano-sh/devices, elastic-ai/elastic-gpu-agent, tkestack/gpu-manager.
+ *
+ * A node speaks one dialect, and a pod is placed on nodes that speak its own. So all memory of a
+ * node is in one unit, that of its plugin.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+enum dialect {
+    DIALECT_GPUSHARE, /* gpushare's plugin, and cardpack-node */
+    DIALECT_VOLCANO,  /* Volcano's device plugin, strategy "share" */
+    DIALECT_ELASTIC,  /* elastic-gpu-agent, plugin "gpushare" */
+    DIALECT_TENCENT,  /* gpu-manager */
+    DIALECT_COUNT
+};
+
+/* How the plugin finds the pod that a call of the kubelet is for. */
+enum dialect_match {
+    DIALECT_MATCH_SUM,   /* the container's memory is the sum of a pod's containers */
+    DIALECT_MATCH_MEM,   /* a container of the pod asks for as much memory */
+    DIALECT_MATCH_CORES, /* a container of the pod asks for as much compute */
+    DIALECT_MATCH_IDS,   /* by the IDs of its devices: pods are never confused */
+};
+
+struct dialect_facts {
+    struct str name; /* as in the setting dialects and in DIALECT_LABEL */
+    struct str mem;  /* of a container, and in a node's capacity */
+    struct str cores; /* percent of a card's compute; absent: the dialect has no such resource */
+    struct str count; /* in a node's capacity: how many cards; absent: a hundredth of `cores` */
+    /* Annotations of a pod, absent if the dialect has none. */
+    struct str idx;         /* the cards of the whole pod: "1", or "0,2" */
+    struct str seat;        /* prefix of the annotations with the cards of one container */
+    struct str assigned;    /* "true" when the plugin has handed the cards out */
+    struct str assume_time; /* Unix time in nanoseconds, by which the plugin orders pods */
+    /* Of a node: the indices of its ill cards. */
+    struct str unhealthy;
+    const char *unit; /* of its memory, for people */
+    enum dialect_match match;
+    bool inits;    /* init containers and sidecars can have cards */
+    bool one;      /* one container of a pod can have cards */
+    bool multiple; /* 100 of `cores` are a whole card, and memory then has no meaning */
+    bool both;     /* a container with memory needs cores, too */
+    bool own_order; /* the plugin itself chooses the card: see pick.c */
+};
+
+/* On a node, label: its dialect, where its resources do not say which. */
+#define DIALECT_LABEL STR("cardpack.io/dialect")
+
+const struct dialect_facts *dialect_facts(enum dialect d);
+
+/* False: no dialect has this name. */
+bool dialect_parse(struct str name, enum dialect *ret);
+
+/* A set of dialects, a bit for each. */
+#define DIALECT_BIT(d) (1U << (unsigned)(d))
+
+/* A list as "gpushare,volcano". False: *ret_bad is the first name that is not one, or is there
+ * twice; absent if the list is empty. */
+bool dialects_parse(struct str list, unsigned *ret, struct str *ret_bad);
+
+/* The names of a set, as dialects_parse reads them. */
+void dialects_write(unsigned set, struct buf *out);
+
+/*
+ * The dialects that this process reads in objects. At first DIALECT_GPUSHARE alone. A pod that uses
+ * no other resources than those of dialects that are not read is like a pod without a GPU request,
+ * and a node is not shared. Call dialects_use once, before any object is read.
+ */
+void dialects_use(unsigned set);
+bool dialect_is_used(enum dialect d);

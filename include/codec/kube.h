@@ -47,7 +47,7 @@ struct binding {
     struct str uid;
     struct str node;
     int64_t mem;
-    struct str idx;        /* empty: a bare Binding without annotations, for a pod without a card */
+    struct str idx; /* empty: a bare Binding without annotations, for a pod without a card */
     const struct binding_seat *seats; /* of a dialect that has an annotation for each container */
     size_t n_seats;
     struct str allocation; /* this and cores: see allocation.h; empty for most pods */

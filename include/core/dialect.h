@@ -1,7 +1,8 @@
 /*
  * Dialects: how a device plugin that shares cards has its pods and nodes described, and what it
- * does with that. Each was read in the plugin's source: AliyunContainerService/gpushare-device-plugin,
- * volcano-sh/devices, elastic-ai/elastic-gpu-agent, tkestack/gpu-manager.
+ * does with that. Each was read in the plugin's source:
+ * AliyunContainerService/gpushare-device-plugin, volcano-sh/devices, elastic-ai/elastic-gpu-agent,
+ * tkestack/gpu-manager.
  *
  * A node speaks one dialect, and a pod is placed on nodes that speak its own. So all memory of a
  * node is in one unit, that of its plugin.
@@ -27,8 +28,8 @@ enum dialect_match {
 };
 
 struct dialect_facts {
-    struct str name; /* as in the setting dialects and in DIALECT_LABEL */
-    struct str mem;  /* of a container, and in a node's capacity */
+    struct str name;  /* as in the setting dialects and in DIALECT_LABEL */
+    struct str mem;   /* of a container, and in a node's capacity */
     struct str cores; /* percent of a card's compute; absent: the dialect has no such resource */
     struct str count; /* in a node's capacity: how many cards; absent: a hundredth of `cores` */
     /* Annotations of a pod, absent if the dialect has none. */
@@ -40,10 +41,10 @@ struct dialect_facts {
     struct str unhealthy;
     const char *unit; /* of its memory, for people */
     enum dialect_match match;
-    bool inits;    /* init containers and sidecars can have cards */
-    bool one;      /* one container of a pod can have cards */
-    bool multiple; /* 100 of `cores` are a whole card, and memory then has no meaning */
-    bool both;     /* a container with memory needs cores, too */
+    bool inits;     /* init containers and sidecars can have cards */
+    bool one;       /* one container of a pod can have cards */
+    bool multiple;  /* 100 of `cores` are a whole card, and memory then has no meaning */
+    bool both;      /* a container with memory needs cores, too */
     bool own_order; /* the plugin itself chooses the card: see pick.c */
 };
 

@@ -64,8 +64,8 @@ void holding_recompute(struct holding *h, const struct request *r, bool initiali
 
 /* The cards that a bound pod's annotations name. The allocation is used if it gives every container
  * what its spec asks for and the index names no other card. Otherwise the index, as one card for
- * the whole pod. Otherwise none. In another dialect than gpushare's: its own annotations, if they name
- * cards for every container that has any. */
+ * the whole pod. Otherwise none. In another dialect than gpushare's: its own annotations, if they
+ * name cards for every container that has any. */
 void placement_read(const struct pod_view *pod, const struct request *r, struct placement *ret);
 
 bool holding_has(const struct holding *h, const struct placement *p);

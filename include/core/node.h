@@ -63,9 +63,9 @@ struct node_sizes {
     int64_t limit;     /* what pods may use of it: the smaller of capacity and allocatable */
     int64_t remainder; /* what is left of total after the cards' sizes */
     uint32_t n_cards;
-    uint32_t max_pods;   /* on each card; 0: no limit */
-    uint32_t exclusive;  /* whole cards that another device plugin allocates */
-    enum pack placement; /* how pods are packed on its cards */
+    uint32_t max_pods;    /* on each card; 0: no limit */
+    uint32_t exclusive;   /* whole cards that another device plugin allocates */
+    enum pack placement;  /* how pods are packed on its cards */
     enum dialect dialect; /* of its device plugin */
     enum isolation isolation;
     bool late;               /* containers get their cards late: no pods can be swapped */

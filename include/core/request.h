@@ -44,11 +44,11 @@ struct request {
     int64_t lasting_mem; /* the same when the init containers are done */
     uint32_t cores;      /* like mem; percent of a card */
     uint32_t lasting_cores;
-    uint32_t cards;     /* distinct cards, an equal part on each; 0 counts as 1 */
-    uint32_t exclusive; /* GPUSHARE_RESOURCE_EXCLUSIVE: whole cards of another device plugin */
-    uint32_t percent;   /* of each card's memory, if that is more than mem; 0: none */
-    bool whole;         /* it needs empty cards, and no other pod may share them */
-    bool isolated;      /* it needs a node that enforces the shares of cards */
+    uint32_t cards;       /* distinct cards, an equal part on each; 0 counts as 1 */
+    uint32_t exclusive;   /* GPUSHARE_RESOURCE_EXCLUSIVE: whole cards of another device plugin */
+    uint32_t percent;     /* of each card's memory, if that is more than mem; 0: none */
+    bool whole;           /* it needs empty cards, and no other pod may share them */
+    bool isolated;        /* it needs a node that enforces the shares of cards */
     enum dialect dialect; /* of the resources that it names; its memory is in that unit */
     enum pack node_policy;
     enum pack card_policy;

@@ -27,8 +27,8 @@ enum verdict {
     VERDICT_POD_LIMIT,     /* the card has as many pods as the node's label allows */
     VERDICT_NO_CORES,      /* not enough free compute on the card */
     VERDICT_NO_CARD_FREE,  /* not enough free memory on the card */
-    VERDICT_PLUGIN_ORDER, /* the device plugin, which chooses by itself, would take a card that the
-                             pod may not have */
+    VERDICT_PLUGIN_ORDER,  /* the device plugin, which chooses by itself, would take a card that the
+                              pod may not have */
     VERDICT_SWAP,      /* the device plugin may confuse it with a pod that waits on another card, or
                           has done so, and two pods exchange their cards now */
     VERDICT_NODE_FULL, /* a card has room but the node's sum has not: pods without a card, or

@@ -22,6 +22,7 @@ struct amounts_view {
  * Quantities: limits, or requests if limits do not name the resource; absent if neither does. */
 struct container_view {
     struct str name;
+
     union {
         struct {
             struct str mem;   /* GPUSHARE_RESOURCE_MEM */
@@ -84,6 +85,7 @@ struct pod_view {
     bool initialized;        /* condition Initialized: the init containers are done */
     bool ready;              /* condition Ready */
     struct condition_view scheduled; /* PodScheduled: what the scheduler says of the pod */
+
     union {
         struct {
             struct str idx; /* GPUSHARE_ANNOTATION_...; absent if the pod has none */
@@ -151,6 +153,7 @@ struct capacity_view {
 
 struct node_view {
     struct str name;
+
     union {
         struct {
             struct str mem;             /* status.capacity of GPUSHARE_RESOURCE_MEM; absent: none */
@@ -159,9 +162,9 @@ struct node_view {
         };
         struct capacity_view of[DIALECT_COUNT]; /* the first is gpushare's */
     };
-    struct str dialect;         /* DIALECT_LABEL */
+    struct str dialect;                  /* DIALECT_LABEL */
     struct str unhealthy[DIALECT_COUNT]; /* the annotation with the indices of ill cards */
-    struct str cpu;             /* status.allocatable of the host */
+    struct str cpu;                      /* status.allocatable of the host */
     struct str memory;
     struct str exclusive;       /* status.capacity of GPUSHARE_RESOURCE_EXCLUSIVE */
     struct str cordoned;        /* CARDPACK_ANNOTATION_CORDONED: "0,2" */

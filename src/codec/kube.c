@@ -65,7 +65,15 @@ static bool kube_take(struct jread *r, struct str key, const struct wanted *want
 }
 
 /* Which of the names of a dialect in use the key is; see struct dialect_facts. */
-enum kube_name { KUBE_MEM, KUBE_CORES, KUBE_COUNT, KUBE_IDX, KUBE_ASSIGNED, KUBE_TIME, KUBE_ILL };
+enum kube_name {
+    KUBE_MEM,
+    KUBE_CORES,
+    KUBE_COUNT,
+    KUBE_IDX,
+    KUBE_ASSIGNED,
+    KUBE_TIME,
+    KUBE_ILL
+};
 
 struct kube_named {
     enum dialect dialect;
@@ -86,8 +94,8 @@ static bool kube_find_name(struct str key, unsigned names, struct kube_named *re
             continue;
         const struct dialect_facts *f = dialect_facts(d);
         const struct str all[] = {
-            [KUBE_MEM] = f->mem,           [KUBE_CORES] = f->cores,       [KUBE_COUNT] = f->count,
-            [KUBE_IDX] = f->idx,           [KUBE_ASSIGNED] = f->assigned, [KUBE_TIME] = f->assume_time,
+            [KUBE_MEM] = f->mem,       [KUBE_CORES] = f->cores,       [KUBE_COUNT] = f->count,
+            [KUBE_IDX] = f->idx,       [KUBE_ASSIGNED] = f->assigned, [KUBE_TIME] = f->assume_time,
             [KUBE_ILL] = f->unhealthy,
         };
         for (unsigned i = 0; i < COUNT_OF(all); i++) {

@@ -294,8 +294,7 @@ static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap
     const struct request *r = pick->request;
     const struct share none = {.mem = 0};
     const struct share all = request_share(r);
-    enum verdict v =
-        fit_evaluate_cards(n, r, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
+    enum verdict v = fit_evaluate_cards(n, r, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
     if (v != VERDICT_FITS)
         return v;
     if (!pick_in_turn(pick, ret))

@@ -317,9 +317,8 @@ static void holding_take_said(const struct pod_view *pod, const struct request *
 {
     bool taken = true;
     if (dialect_facts(r->dialect)->seat.p == NULL) {
-        const struct grant all = {.mem = r->lasting_mem,
-                                  .container = UINT16_MAX,
-                                  .cores = (uint16_t)r->lasting_cores};
+        const struct grant all = {
+            .mem = r->lasting_mem, .container = UINT16_MAX, .cores = (uint16_t)r->lasting_cores};
         taken = holding_take_list(pod->said[r->dialect].idx, all, ret);
     }
     for (uint32_t i = 0; dialect_facts(r->dialect)->seat.p != NULL && i < r->n_demands; i++)

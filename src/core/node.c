@@ -46,10 +46,10 @@ void node_derive(struct node *n)
         if (card_usable(c) && c->wholes == 0)
             n->crowded = MAX_OF(n->crowded, c->total);
     }
-    n->uneven = n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 ||
-                (n->sizes != NULL &&
-                 (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_GPUSHARE)) ||
-                (node_is_guarded(n) && n->n_starting > 0);
+    n->uneven =
+        n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 ||
+        (n->sizes != NULL && (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_GPUSHARE)) ||
+        (node_is_guarded(n) && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
         n->crowded = -1; /* no figure of a card alone decides whether a pod fits */
     else
@@ -74,8 +74,7 @@ static int64_t node_charge_cards(struct node *n, const struct request *r,
             continue;
         }
         struct card *c = &n->cards[s->card];
-        assert(sign > 0 ||
-               (c->pods > 0 && c->cores >= s->cores && c->wholes >= (whole ? 1 : 0)));
+        assert(sign > 0 || (c->pods > 0 && c->cores >= s->cores && c->wholes >= (whole ? 1 : 0)));
         int64_t mem = foreign ? c->total : share_charge(r, s, c->total);
         c->used += sign * mem;
         assert(c->used >= 0);

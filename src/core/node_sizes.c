@@ -155,7 +155,8 @@ static bool node_sizes_find_dialect(const struct node_view *v, enum dialect *ret
         for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT; d++) {
             const struct capacity_view *of = &v->of[d];
             if (!dialect_is_used(d) || !node_sizes_has(of->mem) ||
-                (pass == 0 && of->mem_allocatable.p != NULL && !node_sizes_has(of->mem_allocatable)))
+                (pass == 0 && of->mem_allocatable.p != NULL &&
+                 !node_sizes_has(of->mem_allocatable)))
                 continue;
             *ret = d;
             return true;
@@ -249,8 +250,9 @@ bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
     return a->fault == b->fault && a->total == b->total && a->limit == b->limit &&
            a->remainder == b->remainder && a->n_cards == b->n_cards && a->max_pods == b->max_pods &&
            a->exclusive == b->exclusive && a->placement == b->placement && a->late == b->late &&
-           a->isolation == b->isolation && a->dialect == b->dialect && str_eq(a->model, b->model) && str_eq(a->pool, b->pool) &&
-           str_eq(a->cards_fault, b->cards_fault) && node_sizes_cards_equal(a, b);
+           a->isolation == b->isolation && a->dialect == b->dialect && str_eq(a->model, b->model) &&
+           str_eq(a->pool, b->pool) && str_eq(a->cards_fault, b->cards_fault) &&
+           node_sizes_cards_equal(a, b);
 }
 
 /* The bytes of the cards can be hashed: the memory was zeroed, so the padding is zero. */
@@ -264,8 +266,8 @@ static uint64_t node_sizes_hash_of(struct map_seed seed, const struct node_sizes
         (uint64_t)s->total,
         (uint64_t)s->limit,
         (uint64_t)s->exclusive << 32 | s->max_pods,
-        (uint64_t)s->fault << 32 | (uint64_t)s->dialect << 40 | (uint64_t)s->late << 24 | (uint64_t)s->isolation << 16 |
-            (uint64_t)s->placement,
+        (uint64_t)s->fault << 32 | (uint64_t)s->dialect << 40 | (uint64_t)s->late << 24 |
+            (uint64_t)s->isolation << 16 | (uint64_t)s->placement,
     };
     return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
 }

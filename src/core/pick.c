@@ -415,8 +415,8 @@ bool pick_in_turn(const struct pick *p, struct placement *ret)
             return false;
         mem[best] -= d->mem;
         cores[best] -= d->cores;
-        ret->grants[ret->n++] = (struct grant){
-            .mem = d->mem, .card = best, .container = d->index, .cores = d->cores};
+        ret->grants[ret->n++] =
+            (struct grant){.mem = d->mem, .card = best, .container = d->index, .cores = d->cores};
     }
     return true;
 }

@@ -89,13 +89,12 @@ static bool request_refuse_bytes(struct reader *rd, struct str text, const struc
     if (number.n > 12 || !str_to_u64(number, UINT64_MAX, &whole))
         number = STR("a whole number");
     if (rd->code == OK)
-        rd->code =
-            err_set(rd->reterr, ERR_RANGE,
-                    "%s \"%.*s%s\": %.*s asks for %lld%s units of %s; write %.*s, "
-                    "not %.*s%s",
-                    what, SHOWN_ARG(name), STR_ARG(rd->dialect->mem), (long long)q->value,
-                    q->saturated ? " or more" : "", rd->dialect->unit, STR_ARG(number),
-                    SHOWN_ARG(text));
+        rd->code = err_set(rd->reterr, ERR_RANGE,
+                           "%s \"%.*s%s\": %.*s asks for %lld%s units of %s; write %.*s, "
+                           "not %.*s%s",
+                           what, SHOWN_ARG(name), STR_ARG(rd->dialect->mem), (long long)q->value,
+                           q->saturated ? " or more" : "", rd->dialect->unit, STR_ARG(number),
+                           SHOWN_ARG(text));
     return true;
 }
 
@@ -417,11 +416,10 @@ static void request_check_cores(struct reader *rd)
                            STR_ARG(rd->dialect->cores), r->cores, STR_ARG(rd->dialect->mem),
                            STR_ARG(rd->dialect->mem));
     else if (most > REQUEST_CORES_MAX)
-        rd->code =
-            err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" is more than %u of %u card%s%s%.*s",
-                    STR_ARG(rd->dialect->cores), most * cards, REQUEST_CORES_MAX * cards,
-                    cards, cards == 1 ? "" : "s", cards == 1 ? "" : ", the number in label ",
-                    cards == 1 ? 0 : (int)GPUSHARE_LABEL_COUNT.n, GPUSHARE_LABEL_COUNT.p);
+        rd->code = err_set(rd->reterr, ERR_RANGE, "%.*s: \"%u\" is more than %u of %u card%s%s%.*s",
+                           STR_ARG(rd->dialect->cores), most * cards, REQUEST_CORES_MAX * cards,
+                           cards, cards == 1 ? "" : "s", cards == 1 ? "" : ", the number in label ",
+                           cards == 1 ? 0 : (int)GPUSHARE_LABEL_COUNT.n, GPUSHARE_LABEL_COUNT.p);
 }
 
 enum errc request_read(const struct pod_view *pod, struct request *ret, struct err *reterr)
@@ -434,9 +432,9 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     request_find_dialect(&rd);
     request_read_containers(&rd, &mem, &cores, &exclusive);
     const struct measure measure_mem = request_measure_mem(rd.dialect);
-    int64_t overhead = request_amount(
-        &rd, ret->dialect == DIALECT_GPUSHARE ? pod->mem_overhead : STR_NULL, &measure_mem,
-        "overhead of pod", pod->name);
+    int64_t overhead =
+        request_amount(&rd, ret->dialect == DIALECT_GPUSHARE ? pod->mem_overhead : STR_NULL,
+                       &measure_mem, "overhead of pod", pod->name);
     int64_t peak = tally_sum(tally_peak(&mem), overhead, MEM_CAP);
     if (peak > REQUEST_MEM_MAX && rd.code == OK)
         rd.code = err_set(reterr, ERR_RANGE, "%.*s: the containers' sum is out of range",
@@ -480,8 +478,8 @@ bool request_plain(const struct request *r)
 bool request_simple(const struct request *r)
 {
     return request_plain(r) && r->dialect == DIALECT_GPUSHARE && r->exclusive == 0 &&
-           !r->isolated && r->models.n == 0 &&
-           r->uuids.n == 0 && r->anti_affinity.n == 0 && r->affinity.n == 0;
+           !r->isolated && r->models.n == 0 && r->uuids.n == 0 && r->anti_affinity.n == 0 &&
+           r->affinity.n == 0;
 }
 
 bool request_equal(const struct request *a, const struct request *b)
@@ -494,8 +492,7 @@ bool request_alike(const struct request *a, const struct request *b)
     bool figures = a->mem == b->mem && a->lasting_mem == b->lasting_mem && a->cores == b->cores &&
                    a->lasting_cores == b->lasting_cores && a->cards == b->cards &&
                    a->exclusive == b->exclusive && a->percent == b->percent &&
-                   a->whole == b->whole && a->isolated == b->isolated &&
-                   a->dialect == b->dialect &&
+                   a->whole == b->whole && a->isolated == b->isolated && a->dialect == b->dialect &&
                    a->priority == b->priority && a->never_preempts == b->never_preempts &&
                    a->n_demands == b->n_demands;
     bool wishes = a->node_policy == b->node_policy && a->card_policy == b->card_policy &&
@@ -574,8 +571,8 @@ uint64_t request_hash(struct map_seed seed, const struct request *r)
         (uint64_t)r->cards << 32 | r->exclusive,
         (uint64_t)r->percent << 32 | (uint32_t)r->priority,
         (uint64_t)r->node_policy << 32 | (uint64_t)r->card_policy << 16 |
-            (uint64_t)r->dialect << 8 | (r->isolated ? 4U : 0U) |
-            (r->whole ? 2U : 0U) | (r->never_preempts ? 1U : 0U),
+            (uint64_t)r->dialect << 8 | (r->isolated ? 4U : 0U) | (r->whole ? 2U : 0U) |
+            (r->never_preempts ? 1U : 0U),
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         words[8 + i] = siphash13(seed, texts[i]);

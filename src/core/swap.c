@@ -1,7 +1,7 @@
 /*
- * gpushare's plugin compares the amount of one container with the sum of a pod's containers, without init
- * containers. So pods with one container are alike if their sizes are equal, and a pod with several
- * containers may get the card of a pod whose sum equals one of its containers.
+ * gpushare's plugin compares the amount of one container with the sum of a pod's containers,
+ * without init containers. So pods with one container are alike if their sizes are equal, and a pod
+ * with several containers may get the card of a pod whose sum equals one of its containers.
  *
  * When a container asks, the plugin acknowledges one pod, perhaps another pod than the container's
  * own. As long as the number of pods that still have to ask equals the number of pods not yet
@@ -84,8 +84,7 @@ static bool swap_waits_for(const struct pod *p, const struct request *r, bool ta
     if (!p->starting)
         return false;
     bool may_ask = !p->assigned || p->unsure || taken || swap_count_asking(p->request) > 1;
-    return (pod_awaits(p) && swap_takes(r, p->request)) ||
-           (may_ask && swap_takes(p->request, r));
+    return (pod_awaits(p) && swap_takes(r, p->request)) || (may_ask && swap_takes(p->request, r));
 }
 
 bool swap_is_like(const struct pod *p, const struct request *r)

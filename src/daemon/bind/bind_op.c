@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "codec/allocation.h"
 #include "codec/limit.h"
+#include "codec/seats.h"
 #include "core/fit.h"
 #include "daemon/metrics/metrics.h"
 #include "report/reason.h"
@@ -119,70 +120,19 @@ static bool bind_op_grants_cores(const struct holding *h)
     return false;
 }
 
-/* The name of a container, in the pod of the last GET; absent: it has no such container. */
-static struct str bind_op_name_container(const struct bind_op *op, uint32_t index)
-{
-    const struct pod_view *pod = &op->call.pod;
-    for (size_t i = 0; i < pod->n_containers; i++) {
-        if (pod->containers[i].kind == CONTAINER_MAIN && pod->containers[i].index == index)
-            return pod->containers[i].name;
-    }
-    return STR_NULL;
-}
-
-/* The cards of a container: of its own grants, or of those of the whole pod. */
-static void bind_op_put_cards(struct buf *out, const struct holding *h, uint32_t container)
-{
-    const char *between = "";
-    for (uint32_t i = 0; i < h->n_grants; i++) {
-        const struct grant *g = &h->grants[i];
-        if (g->container != container && g->container != UINT16_MAX)
-            continue;
-        buf_printf(out, "%s%u", between, g->card);
-        between = ",";
-    }
-}
-
-/* One annotation for each container with cards. False: allocation failed. */
-static bool bind_op_annotate_seats(struct bind_op *op, const struct pod *p)
-{
-    const struct request *r = p->request;
-    const struct dialect_facts *d = dialect_facts(r->dialect);
-    struct buf *texts = &op->texts;
-    size_t ends[REQUEST_DEMANDS_MAX][2];
-    for (uint32_t i = 0; i < r->n_demands; i++) {
-        uint32_t index = r->demands[i].index;
-        buf_put(texts, d->seat);
-        if (r->dialect == DIALECT_TENCENT)
-            buf_put_u64(texts, index);
-        else
-            buf_put(texts, bind_op_name_container(op, index));
-        ends[i][0] = texts->n;
-        bind_op_put_cards(texts, p->holding, index);
-        ends[i][1] = texts->n;
-    }
-    if (buf_failed(texts))
-        return false;
-    for (uint32_t i = 0; i < r->n_demands; i++) {
-        size_t from = i == 0 ? 0 : ends[i - 1][1];
-        op->seats[i] =
-            (struct binding_seat){.key = {texts->p + from, ends[i][0] - from},
-                                  .cards = {texts->p + ends[i][0], ends[i][1] - ends[i][0]}};
-    }
-    op->binding.seats = op->seats;
-    op->binding.n_seats = r->n_demands;
-    op->binding.idx = op->seats[0].cards;
-    return true;
-}
-
 /* The same for a dialect other than gpushare's. */
 static bool bind_op_annotate_other(struct bind_op *op, const struct pod *p)
 {
-    if (dialect_facts(p->request->dialect)->seat.p != NULL)
-        return bind_op_annotate_seats(op, p);
-    allocation_write_index(&op->texts, p->holding);
-    op->binding.idx = buf_str(&op->texts);
-    return !buf_failed(&op->texts);
+    struct binding *b = &op->binding;
+    if (dialect_facts(b->dialect)->seat.p == NULL) {
+        allocation_write_index(&op->texts, p->holding);
+        b->idx = buf_str(&op->texts);
+        return !buf_failed(&op->texts);
+    }
+    b->n_seats = seats_write(p->holding, p->request, &op->call.pod, &op->texts, op->seats);
+    b->seats = op->seats;
+    b->idx = b->n_seats > 0 ? op->seats[0].cards : STR_NULL;
+    return b->n_seats > 0;
 }
 
 /* Completes op->binding for the cards that p holds. False: allocation failed. */
@@ -282,18 +232,6 @@ enum errc bind_op_renew(struct bind_op *op, struct cache *cache, uint64_t now_ns
     return code;
 }
 
-static bool bind_op_is_seat_there(const struct pod_view *pod, enum dialect dialect,
-                                  const struct binding_seat *s)
-{
-    struct str container = str_skip(s->key, dialect_facts(dialect)->seat.n);
-    for (size_t i = 0; i < pod->n_seats; i++) {
-        const struct seat_view *its = &pod->seats[i];
-        if (its->dialect == dialect && str_eq(its->container, container))
-            return str_eq(its->cards, s->cards);
-    }
-    return false;
-}
-
 /* Whether the pod has the cards of our Binding. */
 static bool bind_op_is_there(const struct bind_op *op)
 {
@@ -301,11 +239,8 @@ static bool bind_op_is_there(const struct bind_op *op)
     const struct binding *b = &op->binding;
     if (b->idx.n == 0)
         return true;
-    for (size_t i = 0; i < b->n_seats; i++) {
-        if (!bind_op_is_seat_there(pod, b->dialect, &b->seats[i]))
-            return false;
-    }
-    return b->n_seats > 0 || str_eq(pod->said[b->dialect].idx, b->idx);
+    return b->n_seats > 0 ? seats_are_there(pod, b->dialect, b->seats, b->n_seats)
+                          : str_eq(pod->said[b->dialect].idx, b->idx);
 }
 
 enum bind_seen bind_op_compare(const struct bind_op *op)

@@ -1,0 +1,110 @@
+/* Objects of all dialects, from JSON, and a node of four cards of 16 units each. */
+#pragma once
+
+#include "cache_rig.h"
+#include "codec/seats.h"
+#include "core/fit.h"
+#include "seeded.h"
+
+#include <stdio.h>
+
+static inline void all_dialects(void)
+{
+    dialects_use(DIALECT_BIT(DIALECT_COUNT) - 1);
+}
+
+struct object {
+    struct arena arena;
+    struct jread r;
+    char text[4096];
+    struct pod_view pod;
+    struct node_view node;
+    struct request request;
+    struct err err;
+    enum errc readable;
+};
+
+static inline void object_begin(struct object *o)
+{
+    arena_init(&o->arena, LIMIT_OBJECT_BYTES);
+    o->err = ERR_INIT;
+    jread_init(&o->r, str_of(o->text), &o->arena);
+}
+
+static inline void object_end(struct object *o)
+{
+    arena_done(&o->arena);
+}
+
+static inline void object_check(struct object *o)
+{
+    struct err e = ERR_INIT;
+    ck_assert_ok(jread_finish(&o->r, &e), &e);
+}
+
+/* containers: of a spec; annotations: without the braces; node "": unbound. */
+static inline void object_pod(struct object *o, const char *uid, const char *containers,
+                              const char *annotations, const char *node)
+{
+    int n = snprintf(o->text, sizeof(o->text),
+                     "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\","
+                     "\"annotations\":{%s}},\"spec\":{\"nodeName\":\"%s\",%s},"
+                     "\"status\":{\"phase\":\"Pending\"}}",
+                     uid, uid, annotations, node, containers);
+    ck_assert_int_lt(n, (int)sizeof(o->text));
+    object_begin(o);
+    kube_read_pod(&o->r, &o->arena, &o->pod);
+    object_check(o);
+    o->readable = request_read(&o->pod, &o->request, &o->err);
+}
+
+static inline void object_node(struct object *o, const char *name, const char *metadata,
+                               const char *capacity, const char *allocatable)
+{
+    int n = snprintf(o->text, sizeof(o->text),
+                     "{\"metadata\":{\"name\":\"%s\"%s},\"status\":{\"capacity\":{%s},"
+                     "\"allocatable\":{%s}}}",
+                     name, metadata, capacity, allocatable);
+    ck_assert_int_lt(n, (int)sizeof(o->text));
+    object_begin(o);
+    kube_read_node(&o->r, &o->arena, &o->node);
+    object_check(o);
+}
+
+#define C(limits)   "{\"name\":\"c0\",\"resources\":{\"limits\":{" limits "}}}"
+#define D(limits)   "{\"name\":\"c1\",\"resources\":{\"limits\":{" limits "}}}"
+#define MAINS(...)  "\"containers\":[" __VA_ARGS__ "]"
+#define ONE(limits) MAINS(C(limits))
+#define TWO(a, b)   MAINS(C(a) "," D(b))
+#define VOLCANO(n)  "\"volcano.sh/gpu-memory\":\"" n "\""
+#define ELASTIC(core, m) \
+    "\"elasticgpu.io/gpu-core\":\"" core "\",\"elasticgpu.io/gpu-memory\":\"" m "\""
+#define TENCENT(core, m) \
+    "\"tencent.com/vcuda-core\":\"" core "\",\"tencent.com/vcuda-memory\":\"" m "\""
+
+static const char *const capacities[DIALECT_COUNT] = {
+    [DIALECT_GPUSHARE] = "\"aliyun.com/gpu-mem\":\"64\",\"aliyun.com/gpu-count\":\"4\"",
+    [DIALECT_VOLCANO] = VOLCANO("64") ",\"volcano.sh/gpu-number\":\"4\"",
+    [DIALECT_ELASTIC] = ELASTIC("400", "64"),
+    [DIALECT_TENCENT] = TENCENT("400", "64"),
+};
+
+static inline void set_node(struct rig *r, const char *name, enum dialect d)
+{
+    struct object o;
+    object_node(&o, name, "", capacities[d], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(r, &e), OK);
+    object_end(&o);
+}
+
+/* Shows a bound pod. */
+static inline void set_pod(struct rig *r, const char *uid, const char *containers,
+                           const char *annotations)
+{
+    struct object o;
+    object_pod(&o, uid, containers, annotations, "n");
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+    ck_assert_int_eq(rig_apply(r, &e), OK);
+    object_end(&o);
+}

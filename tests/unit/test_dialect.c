@@ -1,0 +1,421 @@
+/* The dialects of device plugins other than gpushare's: what a pod asks for, what a node has, which
+ * cards a bound pod holds, and which pods a plugin can confuse. */
+#include "dialect_rig.h"
+
+/* ---- requests ---- */
+
+static const struct {
+    const char *containers;
+    enum dialect dialect;
+    int64_t mem;
+    uint32_t cores;
+    uint32_t cards;
+    bool whole;
+} good[] = {
+    {ONE("\"aliyun.com/gpu-mem\":\"8\""), DIALECT_GPUSHARE, 8, 0, 1, false},
+    {ONE(VOLCANO("1024")), DIALECT_VOLCANO, 1024, 0, 1, false},
+    {ONE(VOLCANO("1024") ",\"cpu\":\"1\",\"volcano.sh/gpu-number\":\"1\""), DIALECT_VOLCANO, 1024,
+     0, 1, false},
+    {TWO(VOLCANO("1024"), "\"cpu\":\"2\""), DIALECT_VOLCANO, 1024, 0, 1, false},
+    {ONE(ELASTIC("30", "4096")), DIALECT_ELASTIC, 4096, 30, 1, false},
+    {ONE("\"elasticgpu.io/gpu-memory\":\"512\""), DIALECT_ELASTIC, 512, 0, 1, false},
+    {TWO(ELASTIC("80", "4096"), ELASTIC("70", "100")), DIALECT_ELASTIC, 4196, 150, 1, false},
+    {ONE("\"elasticgpu.io/gpu-core\":\"200\""), DIALECT_ELASTIC, 0, 200, 2, true},
+    {ONE(ELASTIC("100", "7")), DIALECT_ELASTIC, 0, 100, 1, true},
+    {ONE(TENCENT("30", "16")), DIALECT_TENCENT, 16, 30, 1, false},
+    {TWO(TENCENT("60", "16"), TENCENT("60", "8")), DIALECT_TENCENT, 24, 120, 1, false},
+    {ONE("\"tencent.com/vcuda-core\":\"400\""), DIALECT_TENCENT, 0, 400, 4, true},
+};
+
+START_TEST(reads_what_a_pod_asks_for)
+{
+    struct object o;
+    all_dialects();
+    object_pod(&o, "p", good[_i].containers, "", "");
+    ck_assert_msg(o.readable == OK, "%s: %s", good[_i].containers, o.err.text);
+    ck_assert_int_eq(o.request.dialect, good[_i].dialect);
+    ck_assert_int_eq(o.request.mem, good[_i].mem);
+    ck_assert_uint_eq(o.request.cores, good[_i].cores);
+    ck_assert_uint_eq(request_cards(&o.request), good[_i].cards);
+    ck_assert_int_eq(o.request.whole, good[_i].whole);
+    ck_assert(request_shares(&o.request));
+    ck_assert_int_eq(request_simple(&o.request), good[_i].dialect == DIALECT_GPUSHARE);
+    object_end(&o);
+}
+
+END_TEST
+
+static const struct {
+    const char *containers;
+    const char *annotations;
+    const char *error;
+} bad[] = {
+    {ONE(VOLCANO("1.5")), "",
+     "container \"c0\": volcano.sh/gpu-memory: \"1.5\" is not a whole number"},
+    {ONE(VOLCANO("16Gi")), "",
+     "container \"c0\": volcano.sh/gpu-memory asks for 17179869184 units of MiB, or "
+     "--gpu-memory-factor MiB; write 16, not 16Gi"},
+    {TWO(VOLCANO("1"), VOLCANO("2")), "",
+     "container \"c1\": volcano.sh/gpu-memory: the device plugin serves one container of a pod"},
+    {"\"initContainers\":[" C(VOLCANO("1")) "]", "",
+     "init container \"c0\": volcano.sh/gpu-memory: the device plugin does not serve init "
+     "containers"},
+    {TWO(VOLCANO("1"), "\"aliyun.com/gpu-mem\":\"8\""), "",
+     "container \"c1\": aliyun.com/gpu-mem: the pod names the resources of another device plugin, "
+     "too"},
+    {ONE("\"elasticgpu.io/gpu-core\":\"30\""), "",
+     "elasticgpu.io/gpu-core: \"30\" without elasticgpu.io/gpu-memory: add a limit "
+     "elasticgpu.io/gpu-memory"},
+    {ONE("\"elasticgpu.io/gpu-core\":\"150\""), "",
+     "container \"c0\": elasticgpu.io/gpu-core: above 100 it must be a multiple of 100: whole "
+     "cards"},
+    {TWO("\"elasticgpu.io/gpu-core\":\"200\"", ELASTIC("10", "1")), "",
+     "elasticgpu.io/gpu-core: one container asks for whole cards, and another one for cards, too: "
+     "give each a pod"},
+    {ONE("\"tencent.com/vcuda-core\":\"30\""), "",
+     "container \"c0\": tencent.com/vcuda-core: the device plugin wants a limit of memory beside "
+     "it"},
+    {ONE("\"tencent.com/vcuda-memory\":\"30\""), "",
+     "container \"c0\": tencent.com/vcuda-memory: the device plugin wants a limit of compute "
+     "beside it"},
+    {ONE(VOLCANO("8")), "\"cardpack.io/gpu-mem-percent\":\"50\"",
+     "annotation cardpack.io/gpu-mem-percent: \"50\" is only for pods with aliyun.com/gpu-mem"},
+};
+
+START_TEST(says_what_a_plugin_cannot_do)
+{
+    struct object o;
+    all_dialects();
+    object_pod(&o, "p", bad[_i].containers, bad[_i].annotations, "");
+    ck_assert_int_eq(o.readable, ERR_RANGE);
+    ck_assert_str_eq(o.err.text, bad[_i].error);
+    object_end(&o);
+}
+
+END_TEST
+
+START_TEST(other_dialects_are_off_at_first)
+{
+    struct object o;
+    object_pod(&o, "p", ONE(VOLCANO("1024")), "\"volcano.sh/gpu-index\":\"1\"", "n");
+    ck_assert_uint_eq(o.pod.n_containers, 0);
+    ck_assert(o.readable == OK && !request_wants(&o.request));
+    ck_assert_ptr_null(o.pod.said[DIALECT_VOLCANO].idx.p);
+    object_end(&o);
+    object_node(&o, "n", "", VOLCANO("1024") ",\"volcano.sh/gpu-number\":\"2\"", "");
+    ck_assert_ptr_null(o.node.of[DIALECT_VOLCANO].mem.p);
+    object_end(&o);
+}
+
+END_TEST
+
+START_TEST(a_list_of_dialects)
+{
+    unsigned set = 0;
+    struct str bad_name;
+    char bytes[64];
+    struct buf out = BUF_ON(bytes);
+    ck_assert(dialects_parse(STR("gpushare, tencent"), &set, &bad_name));
+    ck_assert_uint_eq(set, DIALECT_BIT(DIALECT_GPUSHARE) | DIALECT_BIT(DIALECT_TENCENT));
+    dialects_write(set, &out);
+    ck_assert_str_is(buf_str(&out), "gpushare,tencent");
+    ck_assert(!dialects_parse(STR("gpushare,hami"), &set, &bad_name));
+    ck_assert_str_is(bad_name, "hami");
+    ck_assert(!dialects_parse(STR("volcano,volcano"), &set, &bad_name));
+    ck_assert(!dialects_parse(STR(""), &set, &bad_name));
+}
+
+END_TEST
+
+/* ---- nodes ---- */
+
+#define GPUSHARE_NODE "\"aliyun.com/gpu-mem\":\"30\",\"aliyun.com/gpu-count\":\"2\""
+#define VOLCANO_NODE  VOLCANO("32000") ",\"volcano.sh/gpu-number\":\"2\""
+#define LABEL(d)      ",\"labels\":{\"cardpack.io/dialect\":\"" d "\"}"
+
+static const struct {
+    const char *metadata;
+    const char *capacity;
+    const char *allocatable;
+    enum dialect dialect;
+    enum node_fault fault;
+    uint32_t cards;
+    int64_t total; /* of card 0 */
+    bool ill;      /* card 1 */
+} nodes[] = {
+    {"", GPUSHARE_NODE, "", DIALECT_GPUSHARE, NODE_OK, 2, 15, false},
+    {"", VOLCANO_NODE, "", DIALECT_VOLCANO, NODE_OK, 2, 16000, false},
+    {",\"annotations\":{\"volcano.sh/gpu-unhealthy-ids\":\"1\"}", VOLCANO_NODE, "", DIALECT_VOLCANO,
+     NODE_OK, 2, 16000, true},
+    {"", VOLCANO("32000"), "", DIALECT_VOLCANO, NODE_NO_CARDS, 0, 0, false},
+    {"", ELASTIC("200", "32000"), "", DIALECT_ELASTIC, NODE_OK, 2, 16000, false},
+    {"", TENCENT("400", "256"), "", DIALECT_TENCENT, NODE_OK, 4, 64, false},
+    {"", TENCENT("150", "256"), "", DIALECT_TENCENT, NODE_BAD_QUANTITY, 0, 0, false},
+    /* Two plugins: the one that has something allocatable. */
+    {"", GPUSHARE_NODE "," VOLCANO_NODE, "\"aliyun.com/gpu-mem\":\"0\"," VOLCANO("32000"),
+     DIALECT_VOLCANO, NODE_OK, 2, 16000, false},
+    {"", GPUSHARE_NODE "," VOLCANO_NODE, "\"aliyun.com/gpu-mem\":\"30\"," VOLCANO("0"),
+     DIALECT_GPUSHARE, NODE_OK, 2, 15, false},
+    {LABEL("volcano"), GPUSHARE_NODE "," VOLCANO_NODE, "", DIALECT_VOLCANO, NODE_OK, 2, 16000,
+     false},
+    {LABEL("elastic"), GPUSHARE_NODE, "", DIALECT_ELASTIC, NODE_NOT_SHARED, 0, 0, false},
+    {LABEL("else"), GPUSHARE_NODE, "", DIALECT_GPUSHARE, NODE_NOT_SHARED, 0, 0, false},
+};
+
+START_TEST(reads_what_a_node_has)
+{
+    struct object o;
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    object_node(&o, "n", nodes[_i].metadata, nodes[_i].capacity, nodes[_i].allocatable);
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    const struct node *n = node_of(&r, "n");
+    ck_assert_int_eq(n->fault, nodes[_i].fault);
+    ck_assert_int_eq(n->sizes->dialect, nodes[_i].dialect);
+    ck_assert_uint_eq(n->n_cards, nodes[_i].cards);
+    if (n->n_cards > 0)
+        ck_assert_int_eq(n->cards[0].total, nodes[_i].total);
+    if (n->n_cards > 1)
+        ck_assert_int_eq(n->cards[1].unhealthy, nodes[_i].ill);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* ---- pods on nodes ---- */
+
+static enum verdict fit_of(const struct rig *r, const char *containers, const char *node,
+                           struct placement *ret)
+{
+    struct object o;
+    object_pod(&o, "asked", containers, "", "");
+    ck_assert_int_eq(o.readable, OK);
+    cache_resolve(&r->cache, STR("asked"), &o.request);
+    enum verdict v = fit_node(node_of(r, node), &o.request);
+    ret->n = 0;
+    ck_assert_int_eq(fit_place(node_of(r, node), &o.request, ret), v);
+    object_end(&o);
+    return v;
+}
+
+static const char *const plain[DIALECT_COUNT] = {
+    [DIALECT_GPUSHARE] = ONE("\"aliyun.com/gpu-mem\":\"8\""),
+    [DIALECT_VOLCANO] = ONE(VOLCANO("8")),
+    [DIALECT_ELASTIC] = ONE(ELASTIC("50", "8")),
+    [DIALECT_TENCENT] = ONE(TENCENT("50", "8")),
+};
+
+START_TEST(a_pod_goes_to_nodes_of_its_own_dialect)
+{
+    static const char *const names[] = {"n0", "n1", "n2", "n3"};
+    struct rig r;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    for (unsigned d = 0; d < DIALECT_COUNT; d++)
+        set_node(&r, names[d], (enum dialect)d);
+    for (unsigned a = 0; a < DIALECT_COUNT; a++) {
+        for (unsigned b = 0; b < DIALECT_COUNT; b++)
+            ck_assert_int_eq(fit_of(&r, plain[a], names[b], &there),
+                             a == b ? VERDICT_FITS : VERDICT_DIALECT);
+    }
+    rig_done(&r);
+}
+
+END_TEST
+
+static const struct {
+    enum dialect dialect;
+    const char *containers;
+    const char *annotations;
+    int64_t used[4];
+    int64_t nowhere;
+} held[] = {
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", {0, 0, 8, 0}, 0},
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"0,1\"", {8, 8, 0, 0}, 0},
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"x\"", {0, 0, 0, 0}, 8},
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"1,1\"", {0, 0, 0, 0}, 8},
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"ALIYUN_COM_GPU_MEM_IDX\":\"1\"", {0, 0, 0, 0}, 8},
+    {DIALECT_ELASTIC,
+     ONE(ELASTIC("50", "8")),
+     "\"elasticgpu.io/container-c0\":\"3\"",
+     {0, 0, 0, 8},
+     0},
+    {DIALECT_ELASTIC,
+     TWO(ELASTIC("50", "8"), ELASTIC("50", "4")),
+     "\"elasticgpu.io/container-c1\":\"0\",\"elasticgpu.io/container-c0\":\"3\"",
+     {4, 0, 0, 8},
+     0},
+    {DIALECT_ELASTIC,
+     TWO(ELASTIC("50", "8"), ELASTIC("50", "4")),
+     "\"elasticgpu.io/container-c0\":\"3\"",
+     {0, 0, 0, 0},
+     12},
+    {DIALECT_ELASTIC,
+     ONE("\"elasticgpu.io/gpu-core\":\"200\""),
+     "\"elasticgpu.io/container-c0\":\"0,2\"",
+     {16, 0, 16, 0},
+     0},
+    {DIALECT_TENCENT,
+     ONE(TENCENT("50", "8")),
+     "\"tencent.com/predicate-gpu-idx-0\":\"1\"",
+     {0, 8, 0, 0},
+     0},
+    {DIALECT_TENCENT,
+     TWO("\"cpu\":\"1\"", TENCENT("50", "8")),
+     "\"tencent.com/predicate-gpu-idx-1\":\"1\"",
+     {0, 8, 0, 0},
+     0},
+    {DIALECT_TENCENT,
+     ONE(TENCENT("50", "8")),
+     "\"tencent.com/predicate-gpu-idx-1\":\"1\"",
+     {0, 0, 0, 0},
+     8},
+    {DIALECT_TENCENT,
+     ONE("\"tencent.com/vcuda-core\":\"100\""),
+     "\"tencent.com/predicate-gpu-idx-0\":\"1\"",
+     {0, 16, 0, 0},
+     0},
+    /* In another unit than the node's: the whole card, or the whole node. */
+    {DIALECT_TENCENT, ONE(VOLCANO("3")), "\"volcano.sh/gpu-index\":\"2\"", {0, 0, 16, 0}, 0},
+    {DIALECT_TENCENT, ONE(VOLCANO("3")), "", {0, 0, 0, 0}, 64},
+    {DIALECT_GPUSHARE, ONE(VOLCANO("9000")), "\"volcano.sh/gpu-index\":\"2\"", {0, 0, 16, 0}, 0},
+    {DIALECT_VOLCANO,
+     ONE("\"aliyun.com/gpu-mem\":\"8\""),
+     "\"ALIYUN_COM_GPU_MEM_IDX\":\"1\"",
+     {0, 16, 0, 0},
+     0},
+};
+
+START_TEST(charges_the_cards_that_annotations_name)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", held[_i].dialect);
+    set_pod(&r, "a", held[_i].containers, held[_i].annotations);
+    for (uint32_t card = 0; card < 4; card++)
+        ck_assert_int_eq(card_used(&r, "n", card), held[_i].used[card]);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, held[_i].nowhere);
+    pod_gone(&r, "a");
+    ck_assert_int_eq(node_of(&r, "n")->used, 0);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* The same pod before its node is there, and after the node has changed its plugin. */
+START_TEST(charges_again_when_the_node_changes)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    set_pod(&r, "a", ONE(VOLCANO("3")), "\"volcano.sh/gpu-index\":\"2\"");
+    set_node(&r, "n", DIALECT_VOLCANO);
+    ck_assert_int_eq(card_used(&r, "n", 2), 3);
+    set_node(&r, "n", DIALECT_GPUSHARE);
+    ck_assert_int_eq(card_used(&r, "n", 2), 16);
+    set_node(&r, "n", DIALECT_VOLCANO);
+    ck_assert_int_eq(card_used(&r, "n", 2), 3);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* ---- gpu-manager chooses by itself ---- */
+
+START_TEST(predicts_the_card_of_gpu_manager)
+{
+    struct rig r;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_TENCENT);
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 0);
+    /* Least compute left first, although card 1 has less memory left. */
+    set_pod(&r, "a", ONE(TENCENT("40", "2")), "\"tencent.com/predicate-gpu-idx-0\":\"3\"");
+    set_pod(&r, "b", ONE(TENCENT("10", "8")), "\"tencent.com/predicate-gpu-idx-0\":\"1\"");
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 3);
+    /* Each container in turn: the first takes what is left of card 3. */
+    ck_assert_int_eq(fit_of(&r, TWO(TENCENT("60", "8"), TENCENT("60", "8")), "n", &there),
+                     VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 3);
+    ck_assert_uint_eq(there.grants[1].card, 1);
+    /* It knows nothing of a card that is ill for us. */
+    health_set(&r, "n", "3");
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_PLUGIN_ORDER);
+    health_gone(&r, "n");
+    ck_assert_int_eq(fit_of(&r, ONE("\"tencent.com/vcuda-core\":\"200\""), "n", &there),
+                     VERDICT_FITS);
+    ck_assert_int_eq(fit_of(&r, ONE("\"tencent.com/vcuda-core\":\"300\""), "n", &there),
+                     VERDICT_NOT_EMPTY);
+    ck_assert_int_eq(fit_of(&r, ONE(TENCENT("50", "17")), "n", &there), VERDICT_TOO_LARGE);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* ---- which pods the plugin can confuse ---- */
+
+static const struct {
+    enum dialect dialect;
+    const char *there; /* waits on card 2 */
+    const char *annotations;
+    const char *asks;
+    bool guarded; /* only card 2 is left */
+} swaps[] = {
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", ONE(VOLCANO("8")), true},
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", ONE(VOLCANO("4")),
+     false},
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")),
+     "\"volcano.sh/gpu-index\":\"2\",\"volcano.sh/gpu-assigned\":\"true\"", ONE(VOLCANO("8")),
+     false},
+    {DIALECT_TENCENT, ONE(TENCENT("50", "4")), "\"tencent.com/predicate-gpu-idx-0\":\"2\"",
+     ONE(TENCENT("50", "8")), true},
+    {DIALECT_TENCENT, ONE(TENCENT("40", "8")), "\"tencent.com/predicate-gpu-idx-0\":\"2\"",
+     ONE(TENCENT("50", "8")), false},
+    {DIALECT_ELASTIC, ONE(ELASTIC("50", "8")), "\"elasticgpu.io/container-c0\":\"2\"",
+     ONE(ELASTIC("50", "8")), false},
+};
+
+START_TEST(knows_which_pods_a_plugin_confuses)
+{
+    struct rig r;
+    struct object o;
+    struct swap s;
+    all_dialects();
+    rig_init(&r);
+    r.cache.settings.swap_guard = SWAP_GUARD_REQUIRE;
+    set_node(&r, "n", swaps[_i].dialect);
+    set_pod(&r, "a", swaps[_i].there, swaps[_i].annotations);
+    object_pod(&o, "asked", swaps[_i].asks, "", "");
+    swap_find(node_of(&r, "n"), &o.request, &s);
+    ck_assert_int_eq(s.cards, swaps[_i].guarded ? SWAP_ONE : SWAP_ANY);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("dialect");
+    TCase *t = tcase_create("dialect");
+    tcase_add_loop_test(t, reads_what_a_pod_asks_for, 0, COUNT_OF(good));
+    tcase_add_loop_test(t, says_what_a_plugin_cannot_do, 0, COUNT_OF(bad));
+    tcase_add_test(t, other_dialects_are_off_at_first);
+    tcase_add_test(t, a_list_of_dialects);
+    tcase_add_loop_test(t, reads_what_a_node_has, 0, COUNT_OF(nodes));
+    tcase_add_test(t, a_pod_goes_to_nodes_of_its_own_dialect);
+    tcase_add_loop_test(t, charges_the_cards_that_annotations_name, 0, COUNT_OF(held));
+    tcase_add_test(t, charges_again_when_the_node_changes);
+    tcase_add_test(t, predicts_the_card_of_gpu_manager);
+    tcase_add_loop_test(t, knows_which_pods_a_plugin_confuses, 0, COUNT_OF(swaps));
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

@@ -547,6 +547,8 @@ static bool fit_is_outgrown(const struct node *n, const struct request *r, const
                             const struct share *s)
 {
     struct share granted = {.mem = 0};
+    if (r->dialect != DIALECT_GPUSHARE)
+        return false; /* its annotations say no amount */
     for (uint32_t i = 0; i < h->n_grants; i++)
         granted.mem += h->grants[i].card == s->card ? h->grants[i].mem : 0;
     return share_charge(r, &granted, n->cards[s->card].total) > granted.mem;
@@ -575,6 +577,8 @@ enum verdict fit_keep(const struct pod *p)
         return v;
     if (n->fault != NODE_OK)
         return fit_fault_verdict(n->fault);
+    if (n->sizes->dialect != r.dialect)
+        return VERDICT_DIALECT;
     fit_look_at(&look, n, &r);
     for (uint32_t i = 0; i < h->n_shares && v == VERDICT_FITS; i++) {
         const struct share *s = &h->shares[i];

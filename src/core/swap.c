@@ -11,12 +11,6 @@
  */
 #include "core/swap.h"
 
-/* What the dialect's plugin is asked for by a container's call. */
-static int64_t swap_amount_of(const struct request *r, const struct demand *d)
-{
-    return dialect_facts(r->dialect)->match == DIALECT_MATCH_CORES ? d->cores : d->mem;
-}
-
 /* The sum that gpushare's plugin compares with. 0: the plugin never takes the pod. */
 static int64_t swap_total_of(const struct request *r)
 {
@@ -32,7 +26,7 @@ static uint32_t swap_count_asking(const struct request *r)
     if (dialect_facts(r->dialect)->match == DIALECT_MATCH_IDS)
         return 0;
     for (uint32_t i = 0; i < r->n_demands; i++)
-        n += swap_amount_of(r, &r->demands[i]) > 0 ? 1 : 0;
+        n += r->demands[i].mem > 0 ? 1 : 0;
     return n;
 }
 
@@ -41,7 +35,7 @@ static bool swap_asks_for(const struct request *r, int64_t total)
 {
     bool asks = r->n_demands == 0 && r->mem == total;
     for (uint32_t i = 0; i < r->n_demands; i++)
-        asks = asks || swap_amount_of(r, &r->demands[i]) == total;
+        asks = asks || r->demands[i].mem == total;
     return asks && total > 0;
 }
 
@@ -51,10 +45,12 @@ static bool swap_takes(const struct request *asking, const struct request *taken
     enum dialect_match match = dialect_facts(asking->dialect)->match;
     if (asking->dialect != taken->dialect || match == DIALECT_MATCH_IDS)
         return false;
+    if (match == DIALECT_MATCH_ORDER)
+        return true;
     if (match == DIALECT_MATCH_SUM)
         return swap_asks_for(asking, swap_total_of(taken));
     for (uint32_t i = 0; i < taken->n_demands; i++) {
-        if (swap_asks_for(asking, swap_amount_of(taken, &taken->demands[i])))
+        if (swap_asks_for(asking, taken->demands[i].mem))
             return true;
     }
     return false;
@@ -111,11 +107,28 @@ static void swap_add_card(struct swap *s, const struct pod *p)
         *s = (struct swap){.cards = SWAP_ONE, .card = h->shares[0].card};
 }
 
+/* Whether a pod waits that the plugin has not acknowledged. */
+static bool swap_is_busy(const struct node *n, const struct request *r)
+{
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        if (p->starting && !p->assigned && swap_is_here(n, p, r) &&
+            p->request->dialect == r->dialect)
+            return true;
+    }
+    return false;
+}
+
 /* A node with one card has no card to swap. */
 void swap_find(const struct node *n, const struct request *r, struct swap *ret)
 {
     *ret = (struct swap){.cards = SWAP_ANY};
-    if (n->n_starting == 0 || n->n_cards < 2 || swap_count_asking(r) == 0)
+    if (n->n_starting == 0)
+        return;
+    if (dialect_facts(r->dialect)->match == DIALECT_MATCH_ORDER) {
+        ret->cards = swap_is_busy(n, r) ? SWAP_NONE : SWAP_ANY;
+        return;
+    }
+    if (n->n_cards < 2 || swap_count_asking(r) == 0)
         return;
     bool taken = swap_is_taken(n, r);
     for (const struct pod *p = n->pods; p != NULL && ret->cards != SWAP_NONE; p = p->next) {

@@ -367,20 +367,24 @@ static const struct {
     const char *there; /* waits on card 2 */
     const char *annotations;
     const char *asks;
-    bool guarded; /* only card 2 is left */
+    enum swap_cards cards; /* SWAP_ONE: card 2 */
 } swaps[] = {
-    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", ONE(VOLCANO("8")), true},
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", ONE(VOLCANO("8")),
+     SWAP_ONE},
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", ONE(VOLCANO("4")),
-     false},
+     SWAP_ANY},
     {DIALECT_VOLCANO, ONE(VOLCANO("8")),
      "\"volcano.sh/gpu-index\":\"2\",\"volcano.sh/gpu-assigned\":\"true\"", ONE(VOLCANO("8")),
-     false},
+     SWAP_ANY},
     {DIALECT_TENCENT, ONE(TENCENT("50", "4")), "\"tencent.com/predicate-gpu-idx-0\":\"2\"",
-     ONE(TENCENT("50", "8")), true},
+     ONE(TENCENT("50", "8")), SWAP_NONE},
     {DIALECT_TENCENT, ONE(TENCENT("40", "8")), "\"tencent.com/predicate-gpu-idx-0\":\"2\"",
-     ONE(TENCENT("50", "8")), false},
+     ONE("\"tencent.com/vcuda-core\":\"100\""), SWAP_NONE},
+    {DIALECT_TENCENT, ONE(TENCENT("40", "8")),
+     "\"tencent.com/predicate-gpu-idx-0\":\"2\",\"tencent.com/gpu-assigned\":\"true\"",
+     ONE(TENCENT("40", "8")), SWAP_ANY},
     {DIALECT_ELASTIC, ONE(ELASTIC("50", "8")), "\"elasticgpu.io/container-c0\":\"2\"",
-     ONE(ELASTIC("50", "8")), false},
+     ONE(ELASTIC("50", "8")), SWAP_ANY},
 };
 
 START_TEST(knows_which_pods_a_plugin_confuses)
@@ -395,7 +399,8 @@ START_TEST(knows_which_pods_a_plugin_confuses)
     set_pod(&r, "a", swaps[_i].there, swaps[_i].annotations);
     object_pod(&o, "asked", swaps[_i].asks, "", "");
     swap_find(node_of(&r, "n"), &o.request, &s);
-    ck_assert_int_eq(s.cards, swaps[_i].guarded ? SWAP_ONE : SWAP_ANY);
+    ck_assert_int_eq(s.cards, swaps[_i].cards);
+    ck_assert(s.cards != SWAP_ONE || s.card == 2);
     object_end(&o);
     rig_done(&r);
 }

@@ -96,8 +96,13 @@ static void bind_one(struct history *h, unsigned step)
                                         .name = str_of(uid),
                                         .node = STR("n"),
                                         .request = &o.request}};
-    if (rig_apply(&h->rig, &e) == OK) {
+    cache_resolve(&h->rig.cache, STR(""), &o.request);
+    enum verdict v = fit_node(node_of(&h->rig, "n"), &o.request);
+    ck_assert_msg((rig_apply(&h->rig, &e) == OK) == (v == VERDICT_FITS), "%s: %s, then %s",
+                  containers, verdict_name(v), verdict_name(h->rig.fx.verdict));
+    if (v == VERDICT_FITS) {
         const struct pod *p = pod_of(&h->rig, uid);
+        ck_assert_int_eq(renew(&h->rig, uid), OK);
         write_annotations(p, &o.pod, annotations, sizeof(annotations));
         struct placement there;
         object_pod(&after, uid, containers, annotations, "n");

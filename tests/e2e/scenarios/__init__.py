@@ -20,6 +20,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "cardpack_node",
     "measured",
     "selection",
+    "dialects",
     "mixture",
     "ranking",
     "replay",

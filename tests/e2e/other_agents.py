@@ -1,0 +1,272 @@
+"""The node agents of dialects other than gpushare's, played by the rules of their source.
+
+Each rule names the place where it was read: VD is volcano-sh/devices, EA elastic-ai/elastic-gpu-agent, GM
+tkestack/gpu-manager, GA tkestack/gpu-admission. An agent knows the API server's objects and what the
+kubelet asks it for; it does not know cardpack.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from truth import place_of, whole
+
+Json = Any
+Annotate = Callable[[Json, dict[str, str]], None]
+ENDED = ("Succeeded", "Failed")
+SIZE = 16  # memory of a card, in the unit of each agent
+WHOLE = 100
+
+
+class Refused(Exception):
+    """The agent answered Allocate with an error: the kubelet rejects the pod."""
+
+
+class Mismatch(Refused):
+    """gpu-manager would choose another card than the annotation's."""
+
+
+def notes_of(pod: Json) -> dict[str, str]:
+    notes: dict[str, str] = pod["metadata"].get("annotations") or {}
+    return notes
+
+
+def limit_of(container: Json, resource: str) -> int:
+    return whole((container.get("resources", {}).get("limits") or {}).get(resource, "0"))
+
+
+class Agent:
+    """One node's agent. `pods` lists all pods of the cluster, as the agent's own LIST does."""
+
+    mem = ""
+    cores = ""
+    count = ""
+
+    def __init__(
+        self, node: str, cards: int, pods: Callable[[], list[Json]], annotate: Annotate
+    ) -> None:
+        self.node, self.cards, self.pods, self.annotate = node, cards, pods, annotate
+
+    def capacity(self) -> dict[str, object]:
+        """What the kubelet reports for the agent's devices."""
+        amounts: dict[str, object] = {self.mem: self.cards * SIZE}
+        if self.cores:
+            amounts[self.cores] = self.cards * WHOLE
+        if self.count:
+            amounts[self.count] = self.cards
+        return amounts
+
+    def here(self) -> list[Json]:
+        """The pods of the node that count."""
+        return [
+            pod
+            for pod in self.pods()
+            if place_of(pod) == self.node and pod["status"].get("phase") not in ENDED
+        ]
+
+    def start(self, pod: Json) -> dict[str, list[int]]:
+        """
+        Plays the kubelet: asks for each container's devices, in order, and returns the cards that each
+        container really gets.
+        """
+        got = {}
+        for container in pod["spec"]["containers"]:
+            if limit_of(container, self.mem) or (self.cores and limit_of(container, self.cores)):
+                got[container["name"]] = self.allocate(pod, container)
+        return got
+
+    def allocate(self, pod: Json, container: Json) -> list[int]:
+        """The cards for one container."""
+        raise NotImplementedError
+
+    def said(self, pod: Json) -> dict[str, list[int]]:
+        """The cards that the annotations name for each container."""
+        raise NotImplementedError
+
+    def taken(self) -> dict[int, tuple[int, int]]:
+        """Memory and compute that its own scheduler counts on each card."""
+        used = {card: (0, 0) for card in range(self.cards)}
+        for pod in self.here():
+            for card, mem, cores in self.charges(pod):
+                used[card] = (used[card][0] + mem, used[card][1] + cores)
+        return used
+
+    def charges(self, pod: Json) -> Iterator[tuple[int, int, int]]:
+        """What the pod takes: card, memory, compute."""
+        cards = self.said(pod)
+        for container in pod["spec"]["containers"]:
+            mem = limit_of(container, self.mem)
+            cores = limit_of(container, self.cores) if self.cores else 0
+            for card in cards.get(container["name"], []):
+                yield (card, SIZE, WHOLE) if cores >= WHOLE else (card, mem, cores)
+
+    def limits(self, dice: random.Random) -> list[dict[str, str]]:
+        """A random pod: the limits of its containers."""
+        raise NotImplementedError
+
+
+def numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",") if part]
+
+
+class Volcano(Agent):
+    """volcano-sh/devices with --gpu-strategy=share."""
+
+    mem, count = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
+    index, assigned, when = "volcano.sh/gpu-index", "volcano.sh/gpu-assigned", "volcano.sh/predicate-time"
+
+    def said(self, pod: Json) -> dict[str, list[int]]:
+        cards = numbers(notes_of(pod).get(self.index, ""))
+        return {c["name"]: cards for c in pod["spec"]["containers"] if limit_of(c, self.mem)}
+
+    def allocate(self, pod: Json, container: Json) -> list[int]:
+        """VD:pkg/plugin/nvidia/server.go, Allocate: any pod with a container of that many devices."""
+        asked = limit_of(container, self.mem)
+        waiting = [
+            p
+            for p in self.here()
+            if p["status"].get("phase", "Pending") == "Pending"
+            and notes_of(p).get(self.assigned) != "true"
+        ]
+        waiting.sort(key=lambda p: int(notes_of(p).get(self.when, str(2**64 - 1))))
+        for p in waiting:
+            if any(limit_of(c, self.mem) == asked for c in p["spec"]["containers"]):
+                cards = numbers(notes_of(p).get(self.index, ""))
+                if not cards or any(card >= self.cards for card in cards):
+                    raise Refused("failed to find gpu ids")
+                self.annotate(p, {self.assigned: "true", self.when: str(time.time_ns())})
+                return cards
+        raise Refused("failed to find candidate pod")
+
+    def limits(self, dice: random.Random) -> list[dict[str, str]]:
+        return [{self.mem: str(dice.choice([2, 3, 4, 4, 6, 8]))}]
+
+
+class Elastic(Agent):
+    """elastic-gpu-agent with -gpuPluginName=gpushare."""
+
+    mem, cores = "elasticgpu.io/gpu-memory", "elasticgpu.io/gpu-core"
+
+    def said(self, pod: Json) -> dict[str, list[int]]:
+        prefix = "elasticgpu.io/container-"
+        return {
+            key.removeprefix(prefix): numbers(value)
+            for key, value in notes_of(pod).items()
+            if key.startswith(prefix)
+        }
+
+    def allocate(self, pod: Json, container: Json) -> list[int]:
+        """EA:pkg/plugins/gpushare.go, PreStartContainer: the pod and container of the device IDs."""
+        if "elasticgpu.io/assumed" not in notes_of(pod):
+            raise Refused("annotation elasticgpu.io/assumed is not there")
+        name = container["name"]
+        cards = self.said(pod).get(name)
+        if not cards:
+            raise Refused(f"container {name} isn't assumed")
+        if limit_of(container, self.mem) and len(cards) > 1:
+            raise Refused(f"{cards} is no index")  # the memory plugin reads one number
+        return cards
+
+    def limits(self, dice: random.Random) -> list[dict[str, str]]:
+        if dice.random() < 0.15:
+            return [{self.cores: str(100 * dice.randint(1, 2))}]
+        return [
+            {self.mem: str(dice.choice([2, 3, 4, 6])), self.cores: str(dice.choice([10, 20, 35]))}
+            for _ in range(dice.choice([1, 1, 2]))
+        ]
+
+
+class Tencent(Agent):
+    """gpu-manager with --share-mode. Its cards are its own account, not the annotations."""
+
+    mem, cores = "tencent.com/vcuda-memory", "tencent.com/vcuda-core"
+    prefix, assigned, when = "tencent.com/predicate-gpu-idx-", "tencent.com/gpu-assigned", "tencent.com/predicate-time"
+
+    def __init__(
+        self, node: str, cards: int, pods: Callable[[], list[Json]], annotate: Annotate
+    ) -> None:
+        super().__init__(node, cards, pods, annotate)
+        self.given: dict[tuple[str, str], tuple[list[int], int, int]] = {}
+
+    def said(self, pod: Json) -> dict[str, list[int]]:
+        return {
+            container["name"]: numbers(notes_of(pod)[f"{self.prefix}{i}"])
+            for i, container in enumerate(pod["spec"]["containers"])
+            if f"{self.prefix}{i}" in notes_of(pod)
+        }
+
+    def _recycle(self) -> None:
+        alive = {pod["metadata"]["uid"] for pod in self.here()}
+        self.given = {key: value for key, value in self.given.items() if key[0] in alive}
+
+    def _free(self, card: int) -> tuple[int, int]:
+        mem, cores = SIZE, WHOLE
+        for cards, its_mem, its_cores in self.given.values():
+            if card in cards:
+                mem, cores = mem - its_mem, cores - its_cores
+        return cores, mem
+
+    def _choose(self, cores: int, mem: int) -> list[int]:
+        """GM:pkg/algorithm/nvidia/share.go; fragment.go and link.go take cards that are wholly free."""
+        order = sorted(range(self.cards), key=lambda card: (*self._free(card), card))
+        if cores >= WHOLE:
+            free = [card for card in reversed(order) if self._free(card) == (WHOLE, SIZE)]
+            return free[: cores // WHOLE] if len(free) >= cores // WHOLE else []
+        for card in order:
+            has_cores, has_mem = self._free(card)
+            if has_cores >= cores and has_mem >= mem:
+                return [card]
+        return []
+
+    def allocate(self, pod: Json, container: Json) -> list[int]:
+        """GM:pkg/services/allocator/nvidia/allocator.go, allocateOne; PreStartContainer patches."""
+        self._recycle()
+        asked = limit_of(container, self.cores)
+        waiting = [p for p in self.here() if notes_of(p).get(self.assigned) == "false"]
+        waiting.sort(key=lambda p: int(notes_of(p).get(self.when, "0")))
+        for p in waiting:
+            uid = p["metadata"]["uid"]
+            for i, c in enumerate(p["spec"]["containers"]):
+                if limit_of(c, self.cores) != asked or (uid, c["name"]) in self.given:
+                    continue
+                mem = 0 if asked >= WHOLE else limit_of(c, self.mem)
+                cards = self._choose(asked, mem)
+                if not cards:
+                    raise Refused("no free node")
+                if asked < WHOLE and notes_of(p).get(f"{self.prefix}{i}") != str(cards[0]):
+                    raise Mismatch(f"Nvidia node mismatch: pick up {cards}, {notes_of(p)}")
+                whole_card = asked >= WHOLE
+                self.given[uid, c["name"]] = (cards, SIZE if whole_card else mem, min(asked, WHOLE))
+                return cards
+        raise Refused("candidate pod is not found")
+
+    def start(self, pod: Json) -> dict[str, list[int]]:
+        """
+        GM:allocator.go, PreStartContainer: finds the container by the kubelet's checkpoint, refuses one
+        that it has not served, and writes the cards that it really gave.
+        """
+        got = super().start(pod)
+        notes = {self.assigned: "true"}
+        for i, container in enumerate(pod["spec"]["containers"]):
+            if container["name"] not in got:
+                continue
+            given = self.given.get((pod["metadata"]["uid"], container["name"]))
+            if given is None or given[0] != got[container["name"]]:
+                raise Refused(f"failed to get container {container['name']} from the cache")
+            notes[f"{self.prefix}{i}"] = ",".join(str(card) for card in given[0])
+        self.annotate(pod, notes)
+        return got
+
+    def limits(self, dice: random.Random) -> list[dict[str, str]]:
+        if dice.random() < 0.15:
+            return [{self.cores: str(100 * dice.randint(1, 2)), self.mem: str(SIZE)}]
+        return [
+            {self.mem: str(dice.choice([2, 3, 4, 6])), self.cores: str(dice.choice([10, 20, 35]))}
+            for _ in range(dice.choice([1, 1, 2]))
+        ]
+
+
+AGENTS: dict[str, type[Agent]] = {"volcano": Volcano, "elastic": Elastic, "tencent": Tencent}

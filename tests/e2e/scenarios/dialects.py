@@ -1,0 +1,231 @@
+"""Device plugins other than gpushare's (docs/dialects.md): their agents on nodes of one cluster.
+
+Each agent is played by the rules of its source (other_agents.py). What counts is what a container
+really gets: its cards are those of its pod's annotations, and by each agent's own count no card has
+more than it is.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from typing import Any
+
+from bench import PATIENCE, Bench, check, dice, scenario
+from component import wait_for
+from daemon import Daemon
+from gpushare import limits_of
+from other_agents import AGENTS, SIZE, WHOLE, Agent, Mismatch, Refused, Tencent, limit_of, notes_of, numbers
+from truth import ASSIGNED, ASSUME_TIME, GPU_COUNT, IDX, place_of
+
+from cluster import GPU_MEM
+
+Json = Any
+CARDS = 4
+ALL = ",".join(["gpushare", *AGENTS])
+
+
+class Gpushare(Agent):
+    """gpushare's device plugin, allocate.go: the first pod whose containers sum up to the amount."""
+
+    mem, count = GPU_MEM, GPU_COUNT
+
+    def said(self, pod: Json) -> dict[str, list[int]]:
+        cards = numbers(notes_of(pod).get(IDX, ""))
+        return {c["name"]: cards for c in pod["spec"]["containers"]}
+
+    def allocate(self, pod: Json, container: Json) -> list[int]:
+        asked = limit_of(container, self.mem)
+        waiting = [
+            p
+            for p in self.here()
+            if p["status"].get("phase", "Pending") == "Pending" and notes_of(p).get(ASSIGNED) == "false"
+        ]
+        waiting.sort(key=lambda p: int(notes_of(p)[ASSUME_TIME]))
+        for p in waiting:
+            if limits_of(p) == asked:
+                self.annotate(p, {ASSIGNED: "true", ASSUME_TIME: str(time.time_ns())})
+                return numbers(notes_of(p)[IDX])
+        raise Refused("no pod")
+
+    def limits(self, luck: random.Random) -> list[dict[str, str]]:
+        return [{self.mem: str(luck.choice([2, 3, 4, 4, 6, 8]))}]
+
+
+KINDS: dict[str, type[Agent]] = {"gpushare": Gpushare, **AGENTS}
+
+
+class Cluster:
+    """Nodes of all dialects, and pods that come, start and go."""
+
+    def __init__(self, bench: Bench, nodes: int, seed: str) -> None:
+        self.bench = bench
+        self.luck = dice(seed)
+        self.made = 0
+        self.mismatches = 0
+        self.seen: list[Json] = []
+        self.agents: dict[str, Agent] = {}
+        self.kind: dict[str, str] = {}
+        for kind, make in KINDS.items():
+            for i in range(nodes):
+                name = f"{kind}-{i}"
+                self.agents[name] = make(name, CARDS, self.list, self.annotate)
+                bench.cluster.create_node(name, self.agents[name].capacity())
+
+    def list(self) -> list[Json]:
+        """All pods."""
+        return self.bench.cluster.must("GET", "/api/v1/pods")["items"] or []
+
+    def _path(self, pod: Json) -> str:
+        metadata = pod["metadata"]
+        return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+
+    def annotate(self, pod: Json, notes: dict[str, str]) -> None:
+        """An agent's patch of a pod."""
+        self._patch(self._path(pod), {"metadata": {"annotations": notes}})
+
+    def _patch(self, path: str, body: Json) -> None:
+        kind = "application/merge-patch+json"
+        self.bench.cluster.must("PATCH", path, body, content_type=kind)
+
+    def phase(self, pod: Json, phase: str) -> None:
+        """The kubelet's status."""
+        self._patch(f"{self._path(pod)}/status", {"status": {"phase": phase}})
+
+    def make(self, kind: str) -> str:
+        """A pod of that dialect, for kube-scheduler."""
+        name = f"{kind}-{self.made:03}"
+        self.made += 1
+        limits = self.agents[f"{kind}-0"].limits(self.luck)
+        spec: Json = {
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [
+                {
+                    "name": f"c{i}",
+                    "image": "example.invalid/none",
+                    "resources": {"limits": its, "requests": its},
+                }
+                for i, its in enumerate(limits)
+            ],
+        }
+        body = {"metadata": {"name": name, "labels": {"kind": kind}}, "spec": spec}
+        self.bench.cluster.must("POST", f"/api/v1/namespaces/{self.bench.namespace}/pods", body)
+        return name
+
+    def start_some(self) -> int:
+        """
+        The kubelets admit the pods that wait, in random order, and start them. Each container gets
+        the cards that its pod's annotations name.
+        """
+        waiting = [
+            pod
+            for pod in self.list()
+            if place_of(pod) in self.agents and pod["status"].get("phase", "Pending") == "Pending"
+        ]
+        self.luck.shuffle(waiting)
+        started = []
+        for pod in waiting:
+            agent = self.agents[place_of(pod)]
+            said = agent.said(pod)
+            try:
+                got = agent.start(pod)
+            except Mismatch:
+                # A pod has ended since the Binding, and left another card as gpu-manager's first.
+                self.mismatches += 1
+                self.phase(pod, "Failed")
+                continue
+            whole = any(limit_of(c, agent.cores) >= WHOLE for c in pod["spec"]["containers"])
+            if not (isinstance(agent, Tencent) and whole):  # it says afterwards which it took
+                check(got == said, f"{pod['metadata']['name']}: its agent gave {got}, not {said}")
+            started.append(pod)
+        for pod in started:
+            self.phase(pod, "Running")
+        return len(waiting)
+
+    def end_some(self) -> None:
+        """Some pods end, some are deleted."""
+        for pod in self.list():
+            if pod["status"].get("phase") != "Running" or self.luck.random() > 0.3:
+                continue
+            if self.luck.random() < 0.5:
+                self.phase(pod, "Succeeded")
+            else:
+                self.bench.cluster.must("DELETE", f"{self._path(pod)}?gracePeriodSeconds=0")
+
+    def judge(self) -> None:
+        """By each agent's own count no card has more than it is."""
+        for name, agent in self.agents.items():
+            for card, (mem, cores) in agent.taken().items():
+                check(mem <= SIZE and cores <= WHOLE, f"{name} card {card}: {mem} units, {cores} %")
+        for pod in self.list():
+            node = place_of(pod)
+            if node:
+                kind = pod["metadata"]["labels"]["kind"]
+                check(node.startswith(kind), f"{pod['metadata']['name']} is on {node}")
+                check(self.agents[node].said(pod), f"{pod['metadata']['name']} has no card")
+
+    def waiting(self) -> list[str]:
+        """The pods without a node."""
+        return [p["metadata"]["name"] for p in self.list() if not place_of(p)]
+
+
+def scheduler(bench: Bench) -> None:
+    """kube-scheduler with the resources of all dialects, as docs/dialects.md says."""
+    names = [name for make in AGENTS.values() for name in (make.mem, make.cores) if name]
+    entries = "".join(f"\n  - name: {name}\n    ignoredByScheduler: false" for name in names)
+    bench.start_scheduler(overrides={"managedResources": entries})
+
+
+@scenario("real")
+def dialects_on_one_cluster(bench: Bench) -> None:
+    """
+    Nodes with the agents of gpushare, Volcano, elastic-gpu and gpu-manager, and pods of all of them
+    that come and go, while cardpack is killed: each pod is on a node of its own agent, each container
+    gets the cards of its annotations, and no card is over-committed by its agent's own count.
+    """
+    total = int(os.environ.get("DIALECT_PODS", "80"))
+    scheduler(bench)
+    try:
+        cluster = Cluster(bench, 2, f"dialects {bench.options.seed}")
+        daemon = bench.cardpack(f"--dialects={ALL}", "--swap-guard=require")
+        play(bench, cluster, daemon, total)
+        check(daemon.kills >= 2, "cardpack was not killed")
+        check(cluster.mismatches <= total // 10, f"{cluster.mismatches} mismatches")
+        daemon.stop()
+    finally:
+        bench.start_scheduler()
+
+
+def play(bench: Bench, cluster: Cluster, daemon: Daemon, total: int) -> None:
+    """Makes `total` pods in waves of eight, and waits until all of them have run."""
+    killed = {total // 3, 2 * total // 3}
+    while cluster.made < total:
+        for _ in range(min(8, total - cluster.made)):
+            cluster.make(cluster.luck.choice(list(KINDS)))
+        settle(bench, cluster, 12)
+        cluster.end_some()
+        cluster.judge()
+        if any(mark <= cluster.made for mark in killed):
+            killed = {mark for mark in killed if mark > cluster.made}
+            daemon.kill()
+            daemon.launch()
+            wait_for(daemon.ready, "ready", PATIENCE)
+    wait_for(lambda: settle(bench, cluster, 0) == 0, "all pods bound", PATIENCE)
+    cluster.judge()
+
+
+def settle(bench: Bench, cluster: Cluster, most: int) -> int:
+    """Starts and ends pods until at most so many have no node; returns how many."""
+    def few() -> bool:
+        bench.kick()
+        cluster.start_some()
+        cluster.judge()
+        left = cluster.waiting()
+        if len(left) > most:
+            cluster.end_some()
+        return len(cluster.waiting()) <= most
+
+    wait_for(few, f"at most {most} pods without a node: {cluster.waiting()}", PATIENCE, poll=0.2)
+    return len(cluster.waiting())

@@ -195,6 +195,14 @@ static inline bool node_is_foreign(const struct node *n, const struct request *r
            r->dialect != n->sizes->dialect;
 }
 
+/* What a pod of the node's list has of the card that its share names. */
+static inline int64_t node_charge_of(const struct node *n, const struct request *r,
+                                     const struct share *s)
+{
+    int64_t total = n->cards[s->card].total;
+    return node_is_foreign(n, r) ? total : share_charge(r, s, total);
+}
+
 /* See card.left. */
 uint8_t card_left(const struct card *c);
 

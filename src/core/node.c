@@ -75,7 +75,7 @@ static int64_t node_charge_cards(struct node *n, const struct request *r,
         }
         struct card *c = &n->cards[s->card];
         assert(sign > 0 || (c->pods > 0 && c->cores >= s->cores && c->wholes >= (whole ? 1 : 0)));
-        int64_t mem = foreign ? c->total : share_charge(r, s, c->total);
+        int64_t mem = node_charge_of(n, r, s);
         c->used += sign * mem;
         assert(c->used >= 0);
         c->cores += (uint32_t)sign * s->cores;

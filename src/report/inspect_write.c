@@ -72,8 +72,7 @@ static void inspect_write_pods(struct jwrite *w, const struct inspect_node *x, i
             const struct share *s = &h->shares[i];
             bool valid = node_has_card(n, s->card);
             if (valid && s->card == card)
-                inspect_write_pod(w, x, p, card,
-                                  share_charge(p->request, s, n->cards[s->card].total), s->cores);
+                inspect_write_pod(w, x, p, card, node_charge_of(n, p->request, s), s->cores);
             else if (!valid && card < 0)
                 inspect_write_pod(w, x, p, card, s->mem, s->cores);
         }

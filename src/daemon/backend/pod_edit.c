@@ -1,6 +1,8 @@
 /* Copies the Pod member by member as raw JSON, and replaces only the members that change. */
 #include "daemon/backend/pod_edit.h"
 
+#include "core/request.h"
+
 static bool pod_edit_is_one_of(struct str key, const struct str *names, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -42,7 +44,7 @@ static struct str pod_edit_binding_annotations(const struct binding *b, struct a
 static void pod_edit_copy_beneath(struct jwrite *w, struct arena *a, struct str object,
                                   struct str over)
 {
-    struct str names[16];
+    struct str names[REQUEST_DEMANDS_MAX + 8];
     size_t n = 0;
     struct jread r;
     struct str key;

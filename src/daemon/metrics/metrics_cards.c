@@ -367,7 +367,7 @@ static void metrics_cards_count_exceeding(const struct measured *all, const stru
                 continue;
             int64_t total = n->cards[s->card].total;
             ret->of[s->card] += measured_exceeds(measured_card_of(m, s->card), total,
-                                                 share_charge(p->request, s, total), mib);
+                                                 node_charge_of(n, p->request, s), mib);
         }
     }
 }

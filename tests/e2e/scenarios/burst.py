@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 from bench import PATIENCE, Bench, agree, check, dice, message, scenario
@@ -100,3 +101,35 @@ def memcheck(bench: Bench) -> None:
     bench.cluster.apiserver.restart()
     bench.node("n9", 1, 4)
     agree(daemon, bench.truth)
+
+
+@scenario("real")
+def halves_of_two_cards(bench: Bench) -> None:
+    """
+    16 pods of half a card at once, on two cards, again and again: four are bound, two a card. Another
+    scheduler has put more than two on a card in this burst (KAI-Scheduler's issue 2153).
+    """
+    rounds = int(os.environ.get("HALVES_ROUNDS", "8"))
+    bench.node("n1", 2, 16)
+    daemon = bench.cardpack()
+    agree(daemon, bench.truth)
+    for turn in range(rounds):
+        names = [f"r{turn:03}-{i:02}" for i in range(16)]
+        bench.pods(names, [8] * len(names))
+        wait_for(lambda: _decided(bench, names), f"round {turn} decided", PATIENCE)
+        truth = bench.truth()
+        node = truth.nodes["n1"]
+        check(sorted(map(len, node.pods)) == [2, 2], f"round {turn}: {node.pods}")
+        check(not truth.overcommitted(), truth.overcommitted())
+        path = f"/api/v1/namespaces/{bench.namespace}/pods"
+        bench.cluster.must("DELETE", path, {"gracePeriodSeconds": 0}, timeout=60)
+        wait_for(lambda: not bench.truth().pods, "no pods", PATIENCE)
+        agree(daemon, bench.truth)
+
+
+def _decided(bench: Bench, names: list[str]) -> bool:
+    """Whether four of the pods are bound, and cardpack or the scheduler has refused the others."""
+    bench.kick()
+    bound = [name for name in names if bench.get(name)["spec"].get("nodeName")]
+    told = [name for name in names if name not in bound and message(bench.get(name))]
+    return len(bound) == 4 and len(told) == 12

@@ -107,6 +107,10 @@ class Agent:
         """A random pod: the limits of its containers."""
         raise NotImplementedError
 
+    def bound_by_its_scheduler(self, cards: list[int]) -> dict[str, str]:
+        """What its own scheduler writes for a pod whose containers are on these cards."""
+        raise NotImplementedError
+
 
 def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",") if part]
@@ -144,6 +148,10 @@ class Volcano(Agent):
     def limits(self, dice: random.Random) -> list[dict[str, str]]:
         return [{self.mem: str(dice.choice([2, 3, 4, 4, 6, 8]))}]
 
+    def bound_by_its_scheduler(self, cards: list[int]) -> dict[str, str]:
+        """VO:pkg/scheduler/api/devices/nvidia/gpushare/share.go: no gpu-assigned."""
+        return {self.index: str(cards[0]), self.when: str(time.time_ns())}
+
 
 class Elastic(Agent):
     """elastic-gpu-agent with -gpuPluginName=gpushare."""
@@ -177,6 +185,11 @@ class Elastic(Agent):
             {self.mem: str(dice.choice([2, 3, 4, 6])), self.cores: str(dice.choice([10, 20, 35]))}
             for _ in range(dice.choice([1, 1, 2]))
         ]
+
+    def bound_by_its_scheduler(self, cards: list[int]) -> dict[str, str]:
+        """elastic-gpu-scheduler, pkg/scheduler/node.go."""
+        notes = {f"elasticgpu.io/container-c{i}": str(card) for i, card in enumerate(cards)}
+        return {"elasticgpu.io/assumed": "true", **notes}
 
 
 class Tencent(Agent):
@@ -267,6 +280,12 @@ class Tencent(Agent):
             {self.mem: str(dice.choice([2, 3, 4, 6])), self.cores: str(dice.choice([10, 20, 35]))}
             for _ in range(dice.choice([1, 1, 2]))
         ]
+
+    def bound_by_its_scheduler(self, cards: list[int]) -> dict[str, str]:
+        """GA:pkg/algorithm/allocate.go and pkg/predicate/gpu_predicate.go."""
+        notes = {f"{self.prefix}{i}": str(card) for i, card in enumerate(cards)}
+        when = str(time.time_ns())
+        return {**notes, self.assigned: "false", self.when: when, "tencent.com/predicate-node": self.node}
 
 
 AGENTS: dict[str, type[Agent]] = {"volcano": Volcano, "elastic": Elastic, "tencent": Tencent}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from bench import PATIENCE, Bench, check, dice, scenario
@@ -52,6 +53,9 @@ class Gpushare(Agent):
     def limits(self, luck: random.Random) -> list[dict[str, str]]:
         return [{self.mem: str(luck.choice([2, 3, 4, 4, 6, 8]))}]
 
+    def bound_by_its_scheduler(self, cards: list[int]) -> dict[str, str]:
+        return {IDX: str(cards[0]), ASSIGNED: "false", ASSUME_TIME: str(time.time_ns())}
+
 
 KINDS: dict[str, type[Agent]] = {"gpushare": Gpushare, **AGENTS}
 
@@ -93,11 +97,23 @@ class Cluster:
         """The kubelet's status."""
         self._patch(f"{self._path(pod)}/status", {"status": {"phase": phase}})
 
-    def make(self, kind: str) -> str:
-        """A pod of that dialect, for kube-scheduler."""
+    def bound_before(self, kind: str) -> None:
+        """A pod that the dialect's own scheduler has bound, with half of a card of node 0."""
+        agent = self.agents[f"{kind}-0"]
+        limits = {agent.mem: str(SIZE // 2)} | ({agent.cores: "50"} if agent.cores else {})
+        self.make(kind, [limits], agent.bound_by_its_scheduler([0]), agent.node)
+
+    def make(
+        self,
+        kind: str,
+        limits: Sequence[dict[str, str]] = (),
+        notes: dict[str, str] | None = None,
+        node: str = "",
+    ) -> str:
+        """A pod of that dialect, for kube-scheduler or bound to a node."""
         name = f"{kind}-{self.made:03}"
         self.made += 1
-        limits = self.agents[f"{kind}-0"].limits(self.luck)
+        limits = limits or self.agents[f"{kind}-0"].limits(self.luck)
         spec: Json = {
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
@@ -110,7 +126,10 @@ class Cluster:
                 for i, its in enumerate(limits)
             ],
         }
-        body = {"metadata": {"name": name, "labels": {"kind": kind}}, "spec": spec}
+        if node:
+            spec["nodeName"] = node
+        metadata = {"name": name, "labels": {"kind": kind}, "annotations": notes or {}}
+        body = {"metadata": metadata, "spec": spec}
         self.bench.cluster.must("POST", f"/api/v1/namespaces/{self.bench.namespace}/pods", body)
         return name
 
@@ -181,14 +200,18 @@ def scheduler(bench: Bench) -> None:
 @scenario("real")
 def dialects_on_one_cluster(bench: Bench) -> None:
     """
-    Nodes with the agents of gpushare, Volcano, elastic-gpu and gpu-manager, and pods of all of them
-    that come and go, while cardpack is killed: each pod is on a node of its own agent, each container
+    Nodes with the agents of gpushare, Volcano, elastic-gpu and gpu-manager, pods that their own
+    schedulers have bound, and pods of all of them that come and go, while cardpack is killed: each pod is on a node of its own agent, each container
     gets the cards of its annotations, and no card is over-committed by its agent's own count.
     """
     total = int(os.environ.get("DIALECT_PODS", "80"))
     scheduler(bench)
     try:
         cluster = Cluster(bench, 2, f"dialects {bench.options.seed}")
+        for kind in KINDS:
+            cluster.bound_before(kind)
+            cluster.bound_before(kind)
+        cluster.start_some()
         daemon = bench.cardpack(f"--dialects={ALL}", "--swap-guard=require")
         play(bench, cluster, daemon, total)
         check(daemon.kills >= 2, "cardpack was not killed")

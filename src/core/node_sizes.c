@@ -171,7 +171,7 @@ static int64_t node_sizes_read_count(const struct node_view *v, enum dialect d)
     const struct capacity_view *of = &v->of[d];
     if (dialect_facts(d)->count.p != NULL)
         return node_sizes_read_capacity(of->count, LIMIT_CARDS);
-    int64_t cores = node_sizes_read_capacity(of->count, LIMIT_CARDS * REQUEST_CORES_MAX);
+    int64_t cores = node_sizes_read_capacity(of->count, (int64_t)LIMIT_CARDS * REQUEST_CORES_MAX);
     return cores % REQUEST_CORES_MAX != 0 ? -1 : cores / REQUEST_CORES_MAX;
 }
 

@@ -34,8 +34,9 @@ static enum errc apply(struct cache *c, const struct cache_event *e, struct effe
 }
 
 /* Whether the agent finds the cards that the cache charged. */
-static void check_cards(const struct pod *p, struct pod_view *pod)
+static void check_cards(const struct pod *p, const struct pod_view *view)
 {
+    struct pod_view pod = *view;
     struct binding_seat seats[REQUEST_DEMANDS_MAX];
     struct seat_view said[REQUEST_DEMANDS_MAX];
     struct placement there;
@@ -45,17 +46,17 @@ static void check_cards(const struct pod *p, struct pod_view *pod)
     if (dialect_facts(d)->seat.p == NULL) {
         for (uint32_t i = 0; i < p->holding->n_shares; i++)
             buf_printf(&texts, "%s%u", i == 0 ? "" : ",", p->holding->shares[i].card);
-        pod->said[d].idx = buf_str(&texts);
+        pod.said[d].idx = buf_str(&texts);
     } else {
-        pod->n_seats = seats_write(p->holding, p->request, pod, &texts, seats);
-        for (size_t i = 0; i < pod->n_seats; i++)
+        pod.n_seats = seats_write(p->holding, p->request, view, &texts, seats);
+        for (size_t i = 0; i < pod.n_seats; i++)
             said[i] =
                 (struct seat_view){.dialect = d,
                                    .container = str_skip(seats[i].key, dialect_facts(d)->seat.n),
                                    .cards = seats[i].cards};
-        pod->seats = said;
+        pod.seats = said;
     }
-    placement_read(pod, p->request, &there);
+    placement_read(&pod, p->request, &there);
     if (!holding_has(p->holding, &there))
         abort();
     buf_done(&texts);
@@ -73,7 +74,7 @@ static bool has_names(const struct pod_view *pod)
     return true;
 }
 
-static void bind_pod(struct cache *c, const struct node_view *node, struct pod_view *pod)
+static void bind_pod(struct cache *c, const struct node_view *node, const struct pod_view *pod)
 {
     struct request request;
     struct effect fx;

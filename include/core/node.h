@@ -21,8 +21,9 @@ struct card {
     int64_t used;
     uint32_t cores; /* percent of its compute that pods hold; may exceed 100, as used */
     uint32_t pods;
-    uint32_t wholes; /* pods that hold it whole */
-    bool absent;     /* the table of cards skips this index */
+    uint32_t wholes;  /* pods that hold it whole */
+    uint32_t foreign; /* those of them whose amounts are in another unit; see node_is_foreign */
+    bool absent;      /* the table of cards skips this index */
     bool unhealthy;
     bool cordoned;
     bool aside;   /* set aside for another device plugin: see CARDPACK_ANNOTATION_EXCLUSIVE */

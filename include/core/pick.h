@@ -27,12 +27,3 @@ bool pick_smaller(struct pick *p);
 /* Chooses a card for each container, so that all have room. False if there is no solution, or none
  * was found within a bounded search. */
 bool pick_apart(const struct pick *p, struct placement *ret);
-
-/*
- * Predicts the cards that a device plugin with an order of its own takes, for a request whose
- * containers each have a part of one card: for each container in turn the card with room that has
- * the least compute left, then the least memory, then the lowest index (gpu-manager,
- * pkg/algorithm/nvidia/share.go; what it compares third, the processes on the card, is not known
- * here). It knows nothing of p->fits, nor of the policy. False: a container has no room.
- */
-bool pick_in_turn(const struct pick *p, struct placement *ret);

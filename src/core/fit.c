@@ -4,6 +4,7 @@
 #include "core/fit.h"
 
 #include "core/draft.h"
+#include "core/in_turn.h"
 #include "core/lack.h"
 #include "core/limit.h"
 #include "core/pick.h"
@@ -280,29 +281,24 @@ static enum verdict fit_place_apart(struct pick *pick, const struct swap *swap,
                : together;
 }
 
-/* Whether the device plugin chooses the card. For whole cards it does so too, but any free card is
- * as good, and it says afterwards which one it took. */
-static bool fit_is_ordered(const struct request *r)
-{
-    return dialect_facts(r->dialect)->own_order && request_fixed(r);
-}
-
 static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap,
                                       struct placement *ret)
 {
     const struct node *n = pick->node;
     const struct request *r = pick->request;
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     const struct share none = {.mem = 0};
     const struct share all = request_share(r);
     enum verdict v = fit_evaluate_cards(n, r, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
     if (v != VERDICT_FITS)
         return v;
-    if (!pick_in_turn(pick, ret))
+    if (!in_turn_place(n, r, ret))
         return VERDICT_NO_CARD_FREE;
-    for (uint32_t i = 0; i < ret->n; i++) {
-        if (!card_set_has(&pick->fits, ret->grants[i].card))
-            return VERDICT_PLUGIN_ORDER;
-    }
+    if (!in_turn_chooses(n, r, ret) || !in_turn_is_among(ret, &pick->fits))
+        return VERDICT_PLUGIN_ORDER;
+    uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
+    if (!uses_allow(n, r, shares, count))
+        return VERDICT_QUOTA;
     return fit_check_sum(n, r, fit_charge_of(n, r, ret));
 }
 
@@ -317,9 +313,11 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
     struct share share = request_share(r);
     struct swap swap _uninitialized_;
     fit_find_swap(&swap, n, r);
-    if (fit_is_ordered(r))
+    if (in_turn_applies(r))
         return fit_place_in_turn(&pick, &swap, ret == NULL ? &unwanted : ret);
     enum verdict v = fit_evaluate_cards(n, r, &share, &swap, &pick.fits);
+    if (v == VERDICT_FITS && !in_turn_may_have(n, r, &pick.fits))
+        return VERDICT_PLUGIN_ORDER;
     /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
      * this quick check overestimates; if it fails, the exact check below decides. */
     if (v == VERDICT_FITS && ret == NULL && request_fixed(r) &&
@@ -447,6 +445,8 @@ static enum verdict fit_place_beside_claims(const struct node *n, const struct r
 {
     struct draft kept _uninitialized_;
     fit_keep_claims(&kept, n, r);
+    if (in_turn_applies(r))
+        return in_turn_has_room(&kept.node, n, r) ? VERDICT_FITS : VERDICT_KEPT;
     return fit_place_pod(&kept.node, r, r->fallback, ret) == VERDICT_FITS ? VERDICT_FITS
                                                                           : VERDICT_KEPT;
 }
@@ -589,5 +589,7 @@ enum verdict fit_keep(const struct pod *p)
         if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
             v = VERDICT_SWAP;
     }
+    if (v == VERDICT_FITS && in_turn_applies(&r) && !in_turn_keeps(n, &r, h))
+        return VERDICT_PLUGIN_ORDER;
     return v == VERDICT_FITS ? fit_check_sum(n, &r, charge) : v;
 }

@@ -293,21 +293,56 @@ static bool holding_is_seat_of(const struct seat_view *s, const struct container
                : str_eq(s->container, c->name);
 }
 
-static bool holding_take_seat(const struct pod_view *pod, const struct request *r,
-                              const struct demand *d, struct placement *ret)
+/* The seat of a container; NULL: none. */
+static const struct seat_view *holding_seat_of(const struct pod_view *pod,
+                                               const struct container_view *c, enum dialect dialect)
 {
-    const struct container_view *c = holding_container_of(pod, d);
-    uint32_t parts = request_cards(r);
-    struct grant grant = {.mem = holding_part(d->mem, parts),
-                          .container = d->index,
-                          .cores = (uint16_t)holding_part(d->cores, parts)};
-    if (request_plain(r))
-        grant = (struct grant){.mem = r->lasting_mem, .container = UINT16_MAX};
     for (size_t i = 0; c != NULL && i < pod->n_seats; i++) {
-        if (holding_is_seat_of(&pod->seats[i], c, r->dialect))
-            return holding_take_list(pod->seats[i].cards, grant, ret);
+        if (holding_is_seat_of(&pod->seats[i], c, dialect))
+            return &pod->seats[i];
+    }
+    return NULL;
+}
+
+/* The cards of one container. Without any the grant is on a card that no node has. False: none is
+ * known. */
+static bool holding_take_seat(const struct pod_view *pod, const struct request *r,
+                              const struct container_view *c, struct grant grant,
+                              struct placement *ret)
+{
+    uint32_t first = ret->n;
+    const struct seat_view *seat = holding_seat_of(pod, c, r->dialect);
+    if (seat != NULL && holding_take_list(seat->cards, grant, ret))
+        return true;
+    ret->n = first;
+    if (ret->n < REQUEST_GRANTS_MAX) {
+        grant.card = INT32_MAX;
+        ret->grants[ret->n++] = grant;
     }
     return false;
+}
+
+/* Containers beyond REQUEST_DEMANDS_MAX, in a pod that another scheduler has bound: what they ask
+ * for is known only in sum, and each of their cards is charged that. */
+static bool holding_take_rest(const struct pod_view *pod, const struct request *r,
+                              struct placement *ret)
+{
+    struct grant rest = {.mem = r->lasting_mem, .cores = REQUEST_CORES_MAX};
+    bool known = false;
+    if (r->n_demands < REQUEST_DEMANDS_MAX)
+        return false;
+    for (uint32_t i = 0; i < r->n_demands; i++)
+        rest.mem -= MIN_OF(rest.mem, r->demands[i].mem);
+    for (size_t i = 0; i < pod->n_containers; i++) {
+        const struct container_view *c = &pod->containers[i];
+        const struct amounts_view *its = &c->of[r->dialect];
+        if (c->kind != CONTAINER_MAIN || holding_demand_of(r, c->index) != NULL ||
+            (its->mem.p == NULL && its->cores.p == NULL))
+            continue;
+        rest.container = (uint16_t)c->index;
+        known = holding_take_seat(pod, r, c, rest, ret) || known;
+    }
+    return known;
 }
 
 /* The annotations of another dialect than gpushare's. Each card of a list has the pod's whole
@@ -315,15 +350,26 @@ static bool holding_take_seat(const struct pod_view *pod, const struct request *
 static void holding_take_said(const struct pod_view *pod, const struct request *r,
                               struct placement *ret)
 {
-    bool taken = true;
+    const struct grant all = {
+        .mem = r->lasting_mem, .container = UINT16_MAX, .cores = (uint16_t)r->lasting_cores};
+    uint32_t parts = request_cards(r);
+    bool known = false;
     if (dialect_facts(r->dialect)->seat.p == NULL) {
-        const struct grant all = {
-            .mem = r->lasting_mem, .container = UINT16_MAX, .cores = (uint16_t)r->lasting_cores};
-        taken = holding_take_list(pod->said[r->dialect].idx, all, ret);
+        if (!holding_take_list(pod->said[r->dialect].idx, all, ret))
+            ret->n = 0;
+        return;
     }
-    for (uint32_t i = 0; dialect_facts(r->dialect)->seat.p != NULL && i < r->n_demands; i++)
-        taken = taken && holding_take_seat(pod, r, &r->demands[i], ret);
-    if (!taken)
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        const struct demand *d = &r->demands[i];
+        struct grant grant = {.mem = holding_part(d->mem, parts),
+                              .container = d->index,
+                              .cores = (uint16_t)holding_part(d->cores, parts)};
+        if (request_plain(r))
+            grant = all;
+        known = holding_take_seat(pod, r, holding_container_of(pod, d), grant, ret) || known;
+    }
+    known = holding_take_rest(pod, r, ret) || known;
+    if (!known)
         ret->n = 0;
 }
 

@@ -57,6 +57,13 @@ void node_derive(struct node *n)
     assert(n->simple <= MAX_OF(n->crowded, (int64_t)0));
 }
 
+/* A card of foreign pods is full with the first one. */
+static int64_t node_charge_foreign(struct card *c, int sign)
+{
+    c->foreign += (uint32_t)sign;
+    return c->foreign == (sign > 0 ? 1 : 0) ? c->total : 0;
+}
+
 /* Returns the memory that is charged. Shares without a card of the node count as unplaced. A pod
  * in another unit has whole cards, or, as long as they are not known, the whole node. */
 static int64_t node_charge_cards(struct node *n, const struct request *r,
@@ -75,7 +82,7 @@ static int64_t node_charge_cards(struct node *n, const struct request *r,
         }
         struct card *c = &n->cards[s->card];
         assert(sign > 0 || (c->pods > 0 && c->cores >= s->cores && c->wholes >= (whole ? 1 : 0)));
-        int64_t mem = node_charge_of(n, r, s);
+        int64_t mem = foreign ? node_charge_foreign(c, sign) : node_charge_of(n, r, s);
         c->used += sign * mem;
         assert(c->used >= 0);
         c->cores += (uint32_t)sign * s->cores;

@@ -162,7 +162,7 @@ static bool node_sizes_find_dialect(const struct node_view *v, enum dialect *ret
             return true;
         }
     }
-    return true;
+    return dialect_is_used(DIALECT_GPUSHARE);
 }
 
 /* How many cards: as a resource, or by the compute of all of them. */
@@ -176,11 +176,10 @@ static int64_t node_sizes_read_count(const struct node_view *v, enum dialect d)
 }
 
 /* *ret_texts: where the block's texts are. */
-static struct node_sizes *node_sizes_make(const struct node_view *v, struct str *ret_texts)
+static struct node_sizes *node_sizes_make(const struct node_view *v, enum dialect dialect,
+                                          bool spoken, struct str *ret_texts)
 {
     uint32_t n_cards = 0;
-    enum dialect dialect = DIALECT_GPUSHARE;
-    bool spoken = node_sizes_find_dialect(v, &dialect);
     const struct capacity_view *of = &v->of[dialect];
     int64_t total = spoken ? node_sizes_read_capacity(of->mem, TOTAL_MAX) : 0;
     int64_t count = node_sizes_read_count(v, dialect);
@@ -213,7 +212,7 @@ static struct node_sizes *node_sizes_make(const struct node_view *v, struct str 
     s->cards_fault = str_store(&at, str_of(v->cards_fault));
     node_sizes_mark(s, v);
     node_sizes_read_labels(s, v);
-    s->bad_tokens += spoken ? 0 : 1;
+    s->bad_tokens += spoken || v->dialect.p == NULL ? 0 : 1;
     *ret_texts = (struct str){texts, (size_t)(at - texts)};
     assert(ret_texts->n <= texts_n);
     return s;
@@ -282,7 +281,16 @@ static bool node_sizes_is_like(const struct interned *thing, const void *like)
 struct node_sizes *node_sizes_take(struct intern_table *table, const struct node_view *view)
 {
     struct str texts;
-    struct node_sizes *s = node_sizes_make(view, &texts);
+    struct node_view own = *view;
+    enum dialect dialect = DIALECT_GPUSHARE;
+    bool spoken = node_sizes_find_dialect(view, &dialect);
+    if (dialect != DIALECT_GPUSHARE) {
+        /* The table may be left from cardpack-node: its memory is in another unit. */
+        own.has_cards = false;
+        own.cards_fault = NULL;
+        own.n_cards = 0;
+    }
+    struct node_sizes *s = node_sizes_make(&own, dialect, spoken, &texts);
     if (s == NULL)
         return NULL;
     struct interned *kept = intern_keep(

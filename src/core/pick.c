@@ -388,35 +388,3 @@ bool pick_apart(const struct pick *p, struct placement *ret)
         work_looked(p->request->work, s.looked, !found && s.looked > s.most);
     return found;
 }
-
-bool pick_in_turn(const struct pick *p, struct placement *ret)
-{
-    const struct node *n = p->node;
-    int64_t mem[LIMIT_CARDS] _uninitialized_;
-    uint32_t cores[LIMIT_CARDS] _uninitialized_;
-    ret->n = 0;
-    request_work(p->request, (uint64_t)n->n_cards * p->request->n_demands);
-    for (uint32_t i = 0; i < n->n_cards; i++) {
-        const struct card *c = &n->cards[i];
-        mem[i] = MAX_OF(c->total - c->used, (int64_t)0);
-        cores[i] = c->wholes > 0 || c->absent ? 0 : card_free_cores(c);
-    }
-    for (uint32_t i = 0; i < p->request->n_demands; i++) {
-        const struct demand *d = &p->request->demands[i];
-        uint32_t best = LIMIT_CARDS;
-        for (uint32_t card = 0; card < n->n_cards; card++) {
-            if (mem[card] < d->mem || cores[card] < d->cores)
-                continue;
-            if (best == LIMIT_CARDS || cores[card] < cores[best] ||
-                (cores[card] == cores[best] && mem[card] < mem[best]))
-                best = card;
-        }
-        if (best == LIMIT_CARDS)
-            return false;
-        mem[best] -= d->mem;
-        cores[best] -= d->cores;
-        ret->grants[ret->n++] =
-            (struct grant){.mem = d->mem, .card = best, .container = d->index, .cores = d->cores};
-    }
-    return true;
-}

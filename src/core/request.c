@@ -24,6 +24,10 @@
  * is more than any node has. */
 #define MEM_OF_BYTES ((int64_t)1 << 26)
 
+/* The longest name of a container: with "container-" before it, it must be the name of an
+ * annotation. */
+#define ELASTIC_NAME_MAX 53
+
 struct reader {
     const struct pod_view *pod;
     struct request *request;
@@ -124,7 +128,7 @@ static void request_demand_add(struct reader *rd, const struct container_view *c
     /* With a whole card or a percentage, a container that names gpu-mem gets its part even with
      * amount 0. */
     bool named = c->mem.p != NULL && (rd->pod->percent.n > 0 || rd->pod->whole_label.n > 0);
-    if (mem == 0 && cores == 0 && !(named && r->dialect == DIALECT_GPUSHARE))
+    if (mem == 0 && cores == 0 && !(named && rd->named && r->dialect == DIALECT_GPUSHARE))
         return;
     if (r->n_demands == REQUEST_DEMANDS_MAX) {
         if (rd->code == OK)
@@ -183,9 +187,9 @@ static void request_find_dialect(struct reader *rd)
     }
 }
 
-/* What the device plugin of a dialect cannot do. */
-static void request_check_container(struct reader *rd, const struct container_view *c, int64_t mem,
-                                    int64_t cores)
+/* What the device plugin of a dialect cannot do. with: the container names memory. */
+static void request_check_container(struct reader *rd, const struct container_view *c, bool with,
+                                    int64_t mem, int64_t cores)
 {
     const struct dialect_facts *d = rd->dialect;
     if (mem == 0 && cores == 0)
@@ -201,6 +205,11 @@ static void request_check_container(struct reader *rd, const struct container_vi
         (void)request_fail(rd, c, d->cores, "the device plugin wants a limit of memory beside it");
     else if (d->multiple && cores > REQUEST_CORES_MAX && cores % REQUEST_CORES_MAX != 0)
         (void)request_fail(rd, c, d->cores, "above 100 it must be a multiple of 100: whole cards");
+    else if (d->multiple && !d->both && with && cores > REQUEST_CORES_MAX)
+        (void)request_fail(rd, c, d->mem, "the device plugin serves no memory on several cards");
+    else if (rd->request->dialect == DIALECT_ELASTIC && c->name.n > ELASTIC_NAME_MAX)
+        (void)request_fail(rd, c, resource,
+                           "its name is too long for the annotation elasticgpu.io/container-NAME");
 }
 
 static void request_read_containers(struct reader *rd, struct tally *mem, struct tally *cores,
@@ -208,9 +217,11 @@ static void request_read_containers(struct reader *rd, struct tally *mem, struct
 {
     const struct measure measure_mem = request_measure_mem(rd->dialect);
     const struct measure measure_cores = request_measure_cores(rd->dialect);
+    const struct amounts_view none = {.mem = STR_NULL};
+    bool used = dialect_is_used(rd->request->dialect);
     for (size_t i = 0; i < rd->pod->n_containers; i++) {
         const struct container_view *c = &rd->pod->containers[i];
-        const struct amounts_view *its = &c->of[rd->request->dialect];
+        const struct amounts_view *its = used ? &c->of[rd->request->dialect] : &none;
         const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
         int64_t m = request_amount(rd, its->mem, &measure_mem, what, c->name);
         int64_t share = request_amount(rd, its->cores, &measure_cores, what, c->name);
@@ -222,7 +233,7 @@ static void request_read_containers(struct reader *rd, struct tally *mem, struct
         tally_add(cores, share, c->kind, MEM_CAP);
         tally_add(exclusive, x, c->kind, MEM_CAP);
         request_demand_add(rd, c, m, share);
-        request_check_container(rd, c, m, share);
+        request_check_container(rd, c, its->mem.p != NULL, m, share);
     }
 }
 
@@ -480,143 +491,4 @@ bool request_simple(const struct request *r)
     return request_plain(r) && r->dialect == DIALECT_GPUSHARE && r->exclusive == 0 &&
            !r->isolated && r->models.n == 0 && r->uuids.n == 0 && r->anti_affinity.n == 0 &&
            r->affinity.n == 0;
-}
-
-bool request_equal(const struct request *a, const struct request *b)
-{
-    return host_equal(a->host, b->host) && request_alike(a, b);
-}
-
-bool request_alike(const struct request *a, const struct request *b)
-{
-    bool figures = a->mem == b->mem && a->lasting_mem == b->lasting_mem && a->cores == b->cores &&
-                   a->lasting_cores == b->lasting_cores && a->cards == b->cards &&
-                   a->exclusive == b->exclusive && a->percent == b->percent &&
-                   a->whole == b->whole && a->isolated == b->isolated && a->dialect == b->dialect &&
-                   a->priority == b->priority && a->never_preempts == b->never_preempts &&
-                   a->n_demands == b->n_demands;
-    bool wishes = a->node_policy == b->node_policy && a->card_policy == b->card_policy &&
-                  str_eq(a->namespace, b->namespace) && str_eq(a->models, b->models) &&
-                  str_eq(a->uuids, b->uuids) && str_eq(a->affinity, b->affinity) &&
-                  str_eq(a->anti_affinity, b->anti_affinity);
-    for (uint32_t i = 0; figures && wishes && i < a->n_demands; i++) {
-        const struct demand *x = &a->demands[i];
-        const struct demand *y = &b->demands[i];
-        if (x->mem != y->mem || x->cores != y->cores || x->index != y->index || x->kind != y->kind)
-            return false;
-    }
-    return figures && wishes;
-}
-
-static size_t request_head_size(const struct request *r)
-{
-    assert(r->n_demands <= REQUEST_DEMANDS_MAX);
-    return offsetof(struct request, demands) + r->n_demands * sizeof(r->demands[0]);
-}
-
-void request_load(struct request *to, const struct request *from)
-{
-    memcpy(to, from, request_head_size(from));
-}
-
-static size_t request_size_of(const struct request *r)
-{
-    return request_head_size(r) + r->namespace.n + r->models.n + r->uuids.n + r->affinity.n +
-           r->anti_affinity.n;
-}
-
-static void request_copy_to(struct request *copy, const struct request *r)
-{
-    size_t head = request_head_size(r);
-    memcpy(copy, r, head);
-    copy->self = NULL;
-    copy->affinity_held = false;
-    copy->fallback = PACK_UNSET;
-    copy->policies = NULL;
-    copy->account = (struct quota_account){.entry = NULL};
-    copy->memo = NULL;
-    copy->work = NULL;
-    copy->lack = NULL;
-    char *at = (char *)copy + head;
-    copy->namespace = str_store(&at, r->namespace);
-    copy->models = str_store(&at, r->models);
-    copy->uuids = str_store(&at, r->uuids);
-    copy->affinity = str_store(&at, r->affinity);
-    copy->anti_affinity = str_store(&at, r->anti_affinity);
-    assert(at == (char *)copy + request_size_of(r));
-}
-
-struct request *request_copy(const struct request *r)
-{
-    struct request *copy = mem_alloc(request_size_of(r));
-    if (copy != NULL)
-        request_copy_to(copy, r);
-    return copy;
-}
-
-uint64_t request_hash(struct map_seed seed, const struct request *r)
-{
-    static_assert(sizeof(struct demand) == 16, "its bytes are hashed: no padding");
-    const struct str texts[] = {
-        r->namespace,     r->models,
-        r->uuids,         r->affinity,
-        r->anti_affinity, {(const char *)r->demands, r->n_demands * sizeof(r->demands[0])},
-    };
-    uint64_t words[8 + COUNT_OF(texts)] = {
-        (uint64_t)r->host.cpu,
-        (uint64_t)r->host.memory,
-        (uint64_t)r->mem,
-        (uint64_t)r->lasting_mem,
-        (uint64_t)r->cores << 32 | r->lasting_cores,
-        (uint64_t)r->cards << 32 | r->exclusive,
-        (uint64_t)r->percent << 32 | (uint32_t)r->priority,
-        (uint64_t)r->node_policy << 32 | (uint64_t)r->card_policy << 16 |
-            (uint64_t)r->dialect << 8 | (r->isolated ? 4U : 0U) | (r->whole ? 2U : 0U) |
-            (r->never_preempts ? 1U : 0U),
-    };
-    for (size_t i = 0; i < COUNT_OF(texts); i++)
-        words[8 + i] = siphash13(seed, texts[i]);
-    return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
-}
-
-struct kept {
-    struct interned interned;
-    struct request request;
-};
-
-static bool request_is_like(const struct interned *thing, const void *like)
-{
-    const struct kept *k = (const struct kept *)(const void *)thing;
-    return request_equal(&k->request, like);
-}
-
-struct request *request_take(struct intern_table *table, const struct request *r)
-{
-    uint64_t hash = request_hash(table->seed, r);
-    struct interned *found = intern_find(table, hash, request_is_like, r);
-    if (found != NULL) {
-        intern_take(found);
-        return &CONTAINER_OF(found, struct kept, interned)->request;
-    }
-    struct kept *k = mem_alloc(offsetof(struct kept, request) + request_size_of(r));
-    if (k == NULL)
-        return NULL;
-    request_copy_to(&k->request, r);
-    if (intern_put(table, &k->interned, hash) == OK)
-        return &k->request;
-    mem_free(k);
-    return NULL;
-}
-
-void request_give(struct intern_table *table, struct request *copy)
-{
-    if (copy != NULL)
-        intern_give(table, &CONTAINER_OF(copy, struct kept, request)->interned);
-}
-
-void request_check(const struct intern_table *table, const struct request *copy)
-{
-    struct interned *found =
-        intern_find(table, request_hash(table->seed, copy), request_is_like, copy);
-    assert(found != NULL && &CONTAINER_OF(found, struct kept, interned)->request == copy);
 }

@@ -23,7 +23,7 @@ static struct quota_use uses_use_of_share(const struct node *n, const struct req
 {
     bool placed = node_has_card(n, s->card);
     assert(times > 0 && s->mem >= 0);
-    int64_t mem = placed ? node_charge_of(n, r, s) : s->mem;
+    int64_t mem = placed ? share_charge(r, s, n->cards[s->card].total) : s->mem;
     return uses_use_of(uses_pool_of(n), placed ? node_card_model(n, s->card) : STR_NULL,
                        MIN_OF(mem, INT64_MAX / times) * times, times, (int64_t)s->cores * times);
 }

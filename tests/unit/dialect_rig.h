@@ -16,7 +16,7 @@ static inline void all_dialects(void)
 struct object {
     struct arena arena;
     struct jread r;
-    char text[4096];
+    char text[8192];
     struct pod_view pod;
     struct node_view node;
     struct request request;
@@ -108,3 +108,25 @@ static inline void set_pod(struct rig *r, const char *uid, const char *container
     ck_assert_int_eq(rig_apply(r, &e), OK);
     object_end(&o);
 }
+
+/* What fit_place finds for an unbound pod. */
+static inline enum verdict fit_of(const struct rig *r, const char *containers, const char *node,
+                                  struct placement *ret)
+{
+    struct object o;
+    object_pod(&o, "asked", containers, "", "");
+    ck_assert_int_eq(o.readable, OK);
+    cache_resolve(&r->cache, STR("asked"), &o.request);
+    enum verdict v = fit_node(node_of(r, node), &o.request);
+    ret->n = 0;
+    ck_assert_int_eq(fit_place(node_of(r, node), &o.request, ret), v);
+    object_end(&o);
+    return v;
+}
+
+static const char *const plain[DIALECT_COUNT] = {
+    [DIALECT_GPUSHARE] = ONE("\"aliyun.com/gpu-mem\":\"8\""),
+    [DIALECT_VOLCANO] = ONE(VOLCANO("8")),
+    [DIALECT_ELASTIC] = ONE(ELASTIC("50", "8")),
+    [DIALECT_TENCENT] = ONE(TENCENT("50", "8")),
+};

@@ -50,6 +50,15 @@ static const struct {
     const char *annotations;
     const char *error;
 } bad[] = {
+    {ONE(ELASTIC("200", "7")), "",
+     "container \"c0\": elasticgpu.io/gpu-memory: the device plugin serves no memory on several "
+     "cards"},
+    {MAINS("{\"name\":\"c0123456789012345678901234567890123456789012345678901234\",\"resources\":{"
+           "\"limits\":{\"elasticgpu.io/gpu-memory\":\"1\"}}}"),
+     "",
+     "container \"c0123456789012345678901234567890123456789012345678901234\": "
+     "elasticgpu.io/gpu-memory: its name is too long for the annotation "
+     "elasticgpu.io/container-NAME"},
     {ONE(VOLCANO("1.5")), "",
      "container \"c0\": volcano.sh/gpu-memory: \"1.5\" is not a whole number"},
     {ONE(VOLCANO("16Gi")), "",
@@ -187,27 +196,6 @@ END_TEST
 
 /* ---- pods on nodes ---- */
 
-static enum verdict fit_of(const struct rig *r, const char *containers, const char *node,
-                           struct placement *ret)
-{
-    struct object o;
-    object_pod(&o, "asked", containers, "", "");
-    ck_assert_int_eq(o.readable, OK);
-    cache_resolve(&r->cache, STR("asked"), &o.request);
-    enum verdict v = fit_node(node_of(r, node), &o.request);
-    ret->n = 0;
-    ck_assert_int_eq(fit_place(node_of(r, node), &o.request, ret), v);
-    object_end(&o);
-    return v;
-}
-
-static const char *const plain[DIALECT_COUNT] = {
-    [DIALECT_GPUSHARE] = ONE("\"aliyun.com/gpu-mem\":\"8\""),
-    [DIALECT_VOLCANO] = ONE(VOLCANO("8")),
-    [DIALECT_ELASTIC] = ONE(ELASTIC("50", "8")),
-    [DIALECT_TENCENT] = ONE(TENCENT("50", "8")),
-};
-
 START_TEST(a_pod_goes_to_nodes_of_its_own_dialect)
 {
     static const char *const names[] = {"n0", "n1", "n2", "n3"};
@@ -252,8 +240,8 @@ static const struct {
     {DIALECT_ELASTIC,
      TWO(ELASTIC("50", "8"), ELASTIC("50", "4")),
      "\"elasticgpu.io/container-c0\":\"3\"",
-     {0, 0, 0, 0},
-     12},
+     {0, 0, 0, 8},
+     4},
     {DIALECT_ELASTIC,
      ONE("\"elasticgpu.io/gpu-core\":\"200\""),
      "\"elasticgpu.io/container-c0\":\"0,2\"",
@@ -325,36 +313,121 @@ START_TEST(charges_again_when_the_node_changes)
 
 END_TEST
 
-/* ---- gpu-manager chooses by itself ---- */
+/* ---- a node that changes its plugin, and one whose plugin is not served ---- */
 
-START_TEST(predicts_the_card_of_gpu_manager)
+START_TEST(policies_learn_nothing_in_another_unit)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    set_pod(&r, "a", plain[DIALECT_VOLCANO], "");
+    ck_assert_uint_eq(r.cache.policies.market.shapes.arrivals, 0);
+    set_pod(&r, "b", plain[DIALECT_GPUSHARE], "");
+    ck_assert_uint_eq(r.cache.policies.market.shapes.arrivals, 1);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(foreign_pods_fill_their_card_and_no_other)
 {
     struct rig r;
     struct placement there;
+    char uid[4] = "a0";
     all_dialects();
     rig_init(&r);
-    set_node(&r, "n", DIALECT_TENCENT);
-    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_FITS);
-    ck_assert_uint_eq(there.grants[0].card, 0);
-    /* Least compute left first, although card 1 has less memory left. */
-    set_pod(&r, "a", ONE(TENCENT("40", "2")), "\"tencent.com/predicate-gpu-idx-0\":\"3\"");
-    set_pod(&r, "b", ONE(TENCENT("10", "8")), "\"tencent.com/predicate-gpu-idx-0\":\"1\"");
-    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_FITS);
-    ck_assert_uint_eq(there.grants[0].card, 3);
-    /* Each container in turn: the first takes what is left of card 3. */
-    ck_assert_int_eq(fit_of(&r, TWO(TENCENT("60", "8"), TENCENT("60", "8")), "n", &there),
-                     VERDICT_FITS);
-    ck_assert_uint_eq(there.grants[0].card, 3);
-    ck_assert_uint_eq(there.grants[1].card, 1);
-    /* It knows nothing of a card that is ill for us. */
-    health_set(&r, "n", "3");
-    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_PLUGIN_ORDER);
-    health_gone(&r, "n");
-    ck_assert_int_eq(fit_of(&r, ONE("\"tencent.com/vcuda-core\":\"200\""), "n", &there),
-                     VERDICT_FITS);
-    ck_assert_int_eq(fit_of(&r, ONE("\"tencent.com/vcuda-core\":\"300\""), "n", &there),
-                     VERDICT_NOT_EMPTY);
-    ck_assert_int_eq(fit_of(&r, ONE(TENCENT("50", "17")), "n", &there), VERDICT_TOO_LARGE);
+    set_node(&r, "n", DIALECT_GPUSHARE);
+    for (unsigned i = 0; i < 4; i++) {
+        uid[1] = (char)('0' + i);
+        set_pod(&r, uid, ONE(VOLCANO("2000")), "\"volcano.sh/gpu-index\":\"0\"");
+    }
+    ck_assert_int_eq(card_used(&r, "n", 0), 16);
+    ck_assert_int_eq(node_of(&r, "n")->used, 16);
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_GPUSHARE], "n", &there), VERDICT_FITS);
+    ck_assert_uint_ne(there.grants[0].card, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        uid[1] = (char)('0' + i);
+        ck_assert_int_eq(card_used(&r, "n", 0), 16);
+        pod_gone(&r, uid);
+    }
+    ck_assert_int_eq(card_used(&r, "n", 0), 0);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(gpushare_can_be_left_out)
+{
+    struct rig r;
+    struct object o;
+    dialects_use(DIALECT_BIT(DIALECT_VOLCANO));
+    rig_init(&r);
+    object_node(&o, "n", "", capacities[DIALECT_GPUSHARE], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(node_of(&r, "n")->fault, NODE_NOT_SHARED);
+    object_end(&o);
+    object_pod(&o, "p", plain[DIALECT_GPUSHARE], "", "");
+    ck_assert(o.readable == OK && !request_wants(&o.request));
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* cardpack-node's, in GiB. */
+START_TEST(the_table_of_another_plugin_does_not_count)
+{
+    struct rig r;
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    object_node(&o, "n",
+                ",\"annotations\":{\"cardpack.io/cards\":\"[{\\\"index\\\":0,"
+                "\\\"memory\\\":9000}]\"}",
+                capacities[DIALECT_VOLCANO], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_uint_eq(node_of(&r, "n")->n_cards, 4);
+    ck_assert_int_eq(node_of(&r, "n")->cards[0].total, 16);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* 18 containers of elastic-gpu, bound by its own scheduler: none of their cards is free. */
+START_TEST(more_containers_than_a_request_has)
+{
+    struct rig r;
+    struct object o;
+    struct buf containers;
+    struct buf notes;
+    all_dialects();
+    rig_init(&r);
+    buf_init(&containers, 8192);
+    buf_init(&notes, 8192);
+    buf_put(&containers, STR("\"containers\":["));
+    for (unsigned i = 0; i < 18; i++) {
+        buf_printf(&containers,
+                   "%s{\"name\":\"c%u\",\"resources\":{\"limits\":{"
+                   "\"elasticgpu.io/gpu-memory\":\"1\"}}}",
+                   i == 0 ? "" : ",", i);
+        buf_printf(&notes, "%s\"elasticgpu.io/container-c%u\":\"%u\"", i == 0 ? "" : ",", i,
+                   i < 16 ? 0 : i - 14);
+    }
+    buf_put(&containers, STR("]"));
+    set_node(&r, "n", DIALECT_ELASTIC);
+    object_pod(&o, "p", buf_cstr(&containers), buf_cstr(&notes), "n");
+    ck_assert_int_eq(o.readable, ERR_RANGE);
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_ge(card_used(&r, "n", 0), 16);
+    ck_assert_int_ge(card_used(&r, "n", 2), 1);
+    ck_assert_int_ge(card_used(&r, "n", 3), 1);
+    object_end(&o);
+    buf_done(&containers);
+    buf_done(&notes);
     rig_done(&r);
 }
 
@@ -419,7 +492,11 @@ int main(void)
     tcase_add_test(t, a_pod_goes_to_nodes_of_its_own_dialect);
     tcase_add_loop_test(t, charges_the_cards_that_annotations_name, 0, COUNT_OF(held));
     tcase_add_test(t, charges_again_when_the_node_changes);
-    tcase_add_test(t, predicts_the_card_of_gpu_manager);
+    tcase_add_test(t, policies_learn_nothing_in_another_unit);
+    tcase_add_test(t, foreign_pods_fill_their_card_and_no_other);
+    tcase_add_test(t, gpushare_can_be_left_out);
+    tcase_add_test(t, the_table_of_another_plugin_does_not_count);
+    tcase_add_test(t, more_containers_than_a_request_has);
     tcase_add_loop_test(t, knows_which_pods_a_plugin_confuses, 0, COUNT_OF(swaps));
     suite_add_tcase(s, t);
     return unit_main(s);

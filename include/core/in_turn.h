@@ -1,0 +1,35 @@
+/*
+ * A device plugin that chooses cards by an order of its own (dialect_facts.own_order): gpu-manager,
+ * pkg/algorithm/nvidia/share.go. Of the cards with room it takes, for each container in turn, the
+ * one with the least compute left, then the least memory, then the fewest processes, then the
+ * lowest index. The processes are not known here: of cards that are equal but for them, the
+ * prediction may be wrong, and the plugin then refuses the pod.
+ *
+ * It knows nothing of what else counts here, as cordons, models and kept room.
+ */
+#pragma once
+
+#include "core/node.h"
+
+/* Whether the plugin chooses by this order: for parts of cards. */
+bool in_turn_applies(const struct request *r);
+
+/* Predicts the cards. False: a container has no room. */
+bool in_turn_place(const struct node *n, const struct request *r, struct placement *ret);
+
+/* Whether the prediction is these cards, which cannot depend on when deleted pods end: they hold
+ * their cards until they are gone, but the plugin gives a card away when their containers are. */
+bool in_turn_chooses(const struct node *n, const struct request *r, const struct placement *there);
+
+/* The same for the cards that a pod holds. n: without the pod. */
+bool in_turn_keeps(const struct node *n, const struct request *r, const struct holding *h);
+
+bool in_turn_is_among(const struct placement *there, const struct card_set *cards);
+
+/* Whether `kept`, a draft of n with the claims on it, has room on the cards that the plugin
+ * chooses, which knows nothing of claims. */
+bool in_turn_has_room(const struct node *kept, const struct node *n, const struct request *r);
+
+/* For whole cards the plugin may take any that are free. Whether each of these is among `fits`, the
+ * cards that the pod may have. True for other dialects. */
+bool in_turn_may_have(const struct node *n, const struct request *r, const struct card_set *fits);

@@ -10,9 +10,9 @@
 #include "codec/cards.h"
 #include "codec/limit.h"
 #include "codec/stamp.h"
-#include "codec/usage.h"
 #include "core/gpushare.h"
 #include "kube_host.h"
+#include "kube_names.h"
 
 /* Annotations and labels whose values are copied unchanged. */
 struct wanted {
@@ -64,89 +64,6 @@ static bool kube_take(struct jread *r, struct str key, const struct wanted *want
     return false;
 }
 
-/* Which of the names of a dialect in use the key is; see struct dialect_facts. */
-enum kube_name {
-    KUBE_MEM,
-    KUBE_CORES,
-    KUBE_COUNT,
-    KUBE_IDX,
-    KUBE_ASSIGNED,
-    KUBE_TIME,
-    KUBE_ILL
-};
-
-struct kube_named {
-    enum dialect dialect;
-    enum kube_name name;
-};
-
-static bool kube_is(struct str key, struct str name)
-{
-    return name.p != NULL && str_eq(key, name);
-}
-
-/* Finds the key among `names` (a bit for each) of the dialects behind gpushare's, whose names the
- * readers compare themselves. False: it is not there. */
-static bool kube_find_name(struct str key, unsigned names, struct kube_named *ret)
-{
-    for (enum dialect d = DIALECT_GPUSHARE + 1; d < DIALECT_COUNT; d++) {
-        if (!dialect_is_used(d))
-            continue;
-        const struct dialect_facts *f = dialect_facts(d);
-        const struct str all[] = {
-            [KUBE_MEM] = f->mem,       [KUBE_CORES] = f->cores,       [KUBE_COUNT] = f->count,
-            [KUBE_IDX] = f->idx,       [KUBE_ASSIGNED] = f->assigned, [KUBE_TIME] = f->assume_time,
-            [KUBE_ILL] = f->unhealthy,
-        };
-        for (unsigned i = 0; i < COUNT_OF(all); i++) {
-            if ((names >> i & 1) == 0 || !kube_is(key, all[i]))
-                continue;
-            *ret = (struct kube_named){d, (enum kube_name)i};
-            return true;
-        }
-    }
-    return false;
-}
-
-static struct str *kube_said_at(struct said_view *said, enum kube_name name)
-{
-    if (name == KUBE_IDX)
-        return &said->idx;
-    return name == KUBE_ASSIGNED ? &said->assigned : &said->assume_time;
-}
-
-struct seat_list {
-    struct seat_view *items;
-    size_t n;
-    size_t cap;
-};
-
-/* An annotation of another dialect than gpushare's. False: it is none, and nothing was read. */
-static bool kube_take_said(struct jread *r, struct str key, struct arena *a, struct seat_list *list,
-                           struct pod_view *pod)
-{
-    struct kube_named found;
-    if (kube_find_name(key, 1U << KUBE_IDX | 1U << KUBE_ASSIGNED | 1U << KUBE_TIME, &found)) {
-        *kube_said_at(&pod->said[found.dialect], found.name) = jread_str(r);
-        return true;
-    }
-    for (enum dialect d = DIALECT_GPUSHARE + 1; d < DIALECT_COUNT; d++) {
-        struct str prefix = dialect_facts(d)->seat;
-        if (!dialect_is_used(d) || prefix.p == NULL || !str_starts(key, prefix))
-            continue;
-        struct seat_view one = {d, str_skip(key, prefix.n), jread_str(r)};
-        struct seat_view *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(one));
-        if (grown == NULL) {
-            jread_fail(r, arena_fault(a), "no room for the cards of its containers");
-            return true;
-        }
-        list->items = grown;
-        list->items[list->n++] = one;
-        return true;
-    }
-    return false;
-}
-
 struct str kube_near_annotation(struct str key)
 {
     size_t prefix = CARDPACK_ANNOTATION_PREFIX.n;
@@ -173,7 +90,7 @@ static void kube_read_pod_annotations(struct jread *r, struct arena *a, struct p
             pod->said_cores = true;
             jread_skip(r);
         } else if (!kube_take(r, key, pod_annotations, COUNT_OF(pod_annotations), pod) &&
-                   !kube_take_said(r, key, a, &seats, pod)) {
+                   !kube_names_take(r, key, a, &seats, pod)) {
             if (pod->unknown.p == NULL && str_starts(key, CARDPACK_ANNOTATION_PREFIX))
                 pod->unknown = key;
             jread_skip(r);
@@ -275,7 +192,7 @@ static void kube_read_amounts(struct jread *r, struct amounts *ret)
             ret->host.cpu = kube_read_loose(r);
         else if (str_eq(key, STR("memory")))
             ret->host.memory = kube_read_loose(r);
-        else if (!kube_find_name(key, 1U << KUBE_MEM | 1U << KUBE_CORES, &found))
+        else if (!kube_names_find(key, 1U << KUBE_MEM | 1U << KUBE_CORES, &found))
             jread_skip(r);
         else if (found.name == KUBE_MEM)
             ret->of[found.dialect].mem = jread_text(r);
@@ -513,7 +430,7 @@ static void kube_read_other_capacity(struct jread *r, struct str key, bool alloc
                                      struct node_view *node)
 {
     struct kube_named found;
-    if (!kube_find_name(key, 1U << KUBE_MEM | 1U << KUBE_CORES | 1U << KUBE_COUNT, &found)) {
+    if (!kube_names_find(key, 1U << KUBE_MEM | 1U << KUBE_CORES | 1U << KUBE_COUNT, &found)) {
         jread_skip(r);
         return;
     }
@@ -576,7 +493,7 @@ static void kube_read_node_annotations(struct jread *r, struct arena *a, struct 
     jread_object (r, key) {
         if (str_eq(key, CARDPACK_ANNOTATION_CARDS))
             cards = jread_str(r);
-        else if (kube_find_name(key, 1U << KUBE_ILL, &found))
+        else if (kube_names_find(key, 1U << KUBE_ILL, &found))
             node->unhealthy[found.dialect] = jread_str(r);
         else if (!kube_take(r, key, node_annotations, COUNT_OF(node_annotations), node))
             jread_skip(r);
@@ -646,46 +563,4 @@ struct str kube_read_name(struct jread *r)
         }
     }
     return name;
-}
-
-static void kube_read_configmap_metadata(struct jread *r, struct configmap_view *ret)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("name")))
-            ret->name = jread_str(r);
-        else if (str_eq(key, STR("namespace")))
-            ret->namespace = jread_str(r);
-        else
-            jread_skip(r);
-    }
-}
-
-static void kube_read_configmap_data(struct jread *r, struct configmap_view *ret)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, GPUSHARE_UNHEALTHY_KEY))
-            ret->gpus = jread_text(r);
-        else if (str_eq(key, CARDPACK_QUOTA_KEY))
-            ret->quota = jread_text(r);
-        else if (str_eq(key, STR(USAGE_KEY)))
-            ret->usage = jread_text(r);
-        else
-            jread_skip(r);
-    }
-}
-
-void kube_read_configmap(struct jread *r, struct configmap_view *ret)
-{
-    struct str key;
-    *ret = (struct configmap_view){.name = STR_NULL};
-    jread_object (r, key) {
-        if (str_eq(key, STR("metadata")))
-            kube_read_configmap_metadata(r, ret);
-        else if (str_eq(key, STR("data")))
-            kube_read_configmap_data(r, ret);
-        else
-            jread_skip(r);
-    }
 }

@@ -208,10 +208,9 @@ def dialects_on_one_cluster(bench: Bench) -> None:
     scheduler(bench)
     try:
         cluster = Cluster(bench, 2, f"dialects {bench.options.seed}")
-        for kind in KINDS:
+        for kind in [*KINDS, *KINDS]:
             cluster.bound_before(kind)
-            cluster.bound_before(kind)
-        cluster.start_some()
+            cluster.start_some()
         daemon = bench.cardpack(f"--dialects={ALL}", "--swap-guard=require")
         play(bench, cluster, daemon, total)
         check(daemon.kills >= 2, "cardpack was not killed")

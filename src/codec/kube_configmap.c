@@ -1,0 +1,46 @@
+/* Reads a ConfigMap: of unhealthy cards, of quotas, of what is used. */
+#include "codec/kube.h"
+#include "codec/usage.h"
+#include "core/gpushare.h"
+
+static void kube_configmap_read_metadata(struct jread *r, struct configmap_view *ret)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("name")))
+            ret->name = jread_str(r);
+        else if (str_eq(key, STR("namespace")))
+            ret->namespace = jread_str(r);
+        else
+            jread_skip(r);
+    }
+}
+
+static void kube_configmap_read_data(struct jread *r, struct configmap_view *ret)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, GPUSHARE_UNHEALTHY_KEY))
+            ret->gpus = jread_text(r);
+        else if (str_eq(key, CARDPACK_QUOTA_KEY))
+            ret->quota = jread_text(r);
+        else if (str_eq(key, STR(USAGE_KEY)))
+            ret->usage = jread_text(r);
+        else
+            jread_skip(r);
+    }
+}
+
+void kube_read_configmap(struct jread *r, struct configmap_view *ret)
+{
+    struct str key;
+    *ret = (struct configmap_view){.name = STR_NULL};
+    jread_object (r, key) {
+        if (str_eq(key, STR("metadata")))
+            kube_configmap_read_metadata(r, ret);
+        else if (str_eq(key, STR("data")))
+            kube_configmap_read_data(r, ret);
+        else
+            jread_skip(r);
+    }
+}

@@ -1,0 +1,37 @@
+/* The names of dialects behind gpushare's, whose names the readers compare themselves. For kube.c.
+ */
+#pragma once
+
+#include "codec/jread.h"
+#include "core/view.h"
+
+/* The names of a dialect: see struct dialect_facts. */
+enum kube_name {
+    KUBE_MEM,
+    KUBE_CORES,
+    KUBE_COUNT,
+    KUBE_IDX,
+    KUBE_ASSIGNED,
+    KUBE_TIME,
+    KUBE_ILL
+};
+
+/* Which of the names of a dialect in use a key is. */
+struct kube_named {
+    enum dialect dialect;
+    enum kube_name name;
+};
+
+struct seat_list {
+    struct seat_view *items;
+    size_t n;
+    size_t cap;
+};
+
+/* Finds the key among `names` (a bit for each) of the dialects in use. False: it is not there. */
+bool kube_names_find(struct str key, unsigned names, struct kube_named *ret);
+
+/* Reads the value of an annotation of a pod. False: it is not one of these, and nothing was read.
+ */
+bool kube_names_take(struct jread *r, struct str key, struct arena *a, struct seat_list *list,
+                     struct pod_view *pod);

@@ -10,5 +10,10 @@
 /* The list of devices as a message: what the kubelet reads. */
 #define LIMIT_DEVICE_LIST (4 * MIB)
 
+/* How long the API server may work on a PATCH of a pod, and how long etcd may take for it after
+ * that. */
+#define LIMIT_PATCH_MS        UINT64_C(10000)
+#define LIMIT_PATCH_COMMIT_MS UINT64_C(1000)
+
 /* The path of the kubelet's folder: with the name of a socket it must fit in a socket's address. */
 #define LIMIT_KUBELET_DIR 94

@@ -192,10 +192,12 @@ class Handler(BaseHTTPRequestHandler):
         """The status of a pod; the caller has the lock."""
         c = self.cluster
         name = urllib.parse.unquote(self.path.split("/")[-2])
+        meta = patch["metadata"]
         for uid, pod in c.pods.items():
             if pod["metadata"]["name"] != name:
                 continue
-            if patch["metadata"]["uid"] != uid:
+            version = pod["metadata"]["resourceVersion"]
+            if meta["uid"] != uid or meta.pop("resourceVersion", version) != version:
                 return self.refuse(409)
             merge(pod, patch)
             c.patches.append((name, patch))
@@ -215,7 +217,7 @@ class Handler(BaseHTTPRequestHandler):
                 c.order.append("node")
                 c.touch()
                 return self.answer(200, c.node)
-            if re.fullmatch("/api/v1/namespaces/ns/pods/[^/?#]+/status", self.path):
+            if re.fullmatch("/api/v1/namespaces/ns/pods/[^/?#]+/status.timeout=10000ms", self.path):
                 return self.patch_pod(patch)
             if self.path == USAGE_PATH:
                 if c.usage is None:

@@ -90,7 +90,10 @@ struct patch {
     bool done; /* the API server has answered */
     bool ok;
     bool refused;
+    bool conflict; /* the pod has another version */
+    bool left; /* the agent that sent it has ended, or waits no more: its answer reaches no agent */
     unsigned pod;
+    uint64_t version; /* of the pod that it is for; 0: of any */
     enum exchange_action action;
     struct copy to; /* what it writes; when done: the pod in the answer */
 };
@@ -105,7 +108,7 @@ struct world {
     size_t head, tail;
     unsigned kubelet_order[PODS];
     unsigned n_order;
-    struct patch patches[8];
+    struct patch patches[24];
     struct roster roster;
     bool up;
     bool quiet; /* no more faults */
@@ -119,7 +122,7 @@ struct world {
 
     struct {
         unsigned given, swaps, moved, marked, refused, over_view, admitted, misfits, crowded, bound,
-            edited, reboots, losses, again, patches_refused, forgotten;
+            edited, reboots, losses, again, patches_refused, forgotten, landed_late, conflicts;
     } n;
 };
 

@@ -8,8 +8,10 @@ static void kill_agent(struct world *w)
 {
     if (w->old_kubelet && w->n.losses > 0 && w->up)
         return;
-    for (size_t i = 0; i < COUNT_OF(w->patches); i++)
-        w->patches[i].on = w->patches[i].on && !w->patches[i].done; /* may still take effect */
+    for (size_t i = 0; i < COUNT_OF(w->patches); i++) {
+        w->patches[i].on = w->patches[i].on && !w->patches[i].done;
+        w->patches[i].left = true; /* may still take effect */
+    }
     w->up = false;
 }
 

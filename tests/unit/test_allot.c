@@ -138,7 +138,36 @@ START_TEST(a_pod_that_was_not_kept_is_listed_again)
     set_pod("p", "Pending", 1);
     allot_list_end(t.allot);
     ck_assert_uint_eq(call.replies, 1);
-    pass(ALLOT_AGAIN_MS);
+    pass(ALLOT_AGAIN_MS - 1);
+    ck_assert_uint_eq(t.lists, 1);
+}
+
+END_TEST
+
+/* What an agent before this one sent may still be applied: a list that begins after that is sure.
+ */
+START_TEST(a_list_ends_the_doubts)
+{
+    const struct roster_pod *p = NULL;
+    allot_list_begin(t.allot);
+    set_pod("p", "Pending", 1);
+    allot_list_end(t.allot);
+    p = roster_find(&t.allot->roster, STR("p"));
+    ck_assert(p->doubt);
+    allot_list_begin(t.allot); /* too early */
+    if (_i == 1)
+        pass(MEND_LATE_MS);
+    set_pod("p", "Pending", 1);
+    allot_list_end(t.allot);
+    ck_assert(p->doubt);
+    pass(MEND_LATE_MS);
+    ck_assert_uint_eq(t.lists, 1);
+    allot_list_begin(t.allot);
+    set_pod("p", "Pending", 1);
+    ck_assert(p->doubt);
+    allot_list_end(t.allot);
+    ck_assert(!p->doubt);
+    pass(MEND_LATE_MS);
     ck_assert_uint_eq(t.lists, 1);
 }
 
@@ -203,6 +232,7 @@ static struct roster *run_on_0(void)
     roster_truth_begin(r);
     ck_assert(roster_truth(r, STR("p"), STR("c"), &on_0, false));
     roster_truth_end(r, false);
+    roster_settle(r);
     ck_assert(exchange_plan(r));
     ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
     return r;
@@ -241,6 +271,7 @@ int main(void)
     TCase *c = tcase_create("allot");
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_loop_test(c, a_pod_that_was_not_kept_is_listed_again, 0, 2);
+    tcase_add_loop_test(c, a_list_ends_the_doubts, 0, 2);
     tcase_add_loop_test(c, the_checkpoint_waits_for_the_first_list, 0, 2);
     tcase_add_loop_test(c, a_running_pod_is_the_last_guess, 0, 2);
     tcase_add_test(c, a_kubelet_that_starts_without_its_checkpoint);

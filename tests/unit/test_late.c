@@ -77,6 +77,7 @@ static void tell(const struct given *g, size_t n)
         ck_assert(roster_truth(&r, str_of(g[i].uid), STR("c"), &has, g[i].late));
     }
     roster_truth_end(&r, true);
+    roster_settle(&r);
     ck_assert(exchange_plan(&r));
 }
 

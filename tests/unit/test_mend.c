@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "fake_net.h"
 
+#define PATCH_PATH "/api/v1/namespaces/ns/pods/p/status?timeout=10000ms"
+
 static struct {
     struct loop *loop;
     struct kube_api *api;
@@ -68,7 +70,7 @@ static void tear_down(void)
 static void answer(unsigned status, const char *body)
 {
     fake_turn(t.loop);
-    fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), status, body);
+    fake_answer(fake_find("PATCH", PATCH_PATH), status, body);
     fake_turn(t.loop);
     ck_assert_uint_eq(t.changes, 1);
 }
@@ -115,7 +117,7 @@ END_TEST
 /* It is sent again after a pause, unless the pod has gone. */
 START_TEST(a_refusal_is_tried_again)
 {
-    static const unsigned statuses[] = {401, 403, 404, 409, 422, 500, 503};
+    static const unsigned statuses[] = {401, 403, 404, 422, 429, 500, 503};
     answer(statuses[_i], "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"because\"}");
     ck_assert_uint_eq(t.mend.counts.failures, 1);
     ck_assert(roster_find(&t.roster, STR("p"))->unclear == (statuses[_i] >= 500));
@@ -130,6 +132,49 @@ START_TEST(a_refusal_is_tried_again)
 
 END_TEST
 
+/* The pod has changed: others need not wait, and its new version is planned for. */
+START_TEST(a_pod_that_has_changed_is_awaited)
+{
+    answer(409, "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"modified\"}");
+    ck_assert_uint_eq(t.mend.counts.failures, 0);
+    ck_assert_uint_eq(roster_find(&t.roster, STR("p"))->stale, 1);
+    ck_assert(!timer_armed(&t.mend.again));
+    mend_step(&t.mend);
+    ck_assert_uint_eq(t.mend.counts.sent, 1); /* the same version: not yet */
+    if (_i == 0)
+        set_pod("1", 2); /* by the watch */
+    else
+        t.loop->clock_ms += MEND_RETRY_MS; /* it does not come */
+    fake_turn(t.loop);
+    ck_assert(exchange_plan(&t.roster));
+    mend_step(&t.mend);
+    ck_assert_uint_eq(t.mend.counts.sent, 2);
+    fake_turn(t.loop);
+    ck_assert(fake_find("PATCH", PATCH_PATH) != NULL);
+}
+
+END_TEST
+
+/* The time in which a PATCH can still be applied begins with the program, and with each PATCH
+ * without an outcome. */
+START_TEST(a_patch_can_be_late_for_so_long)
+{
+    t.loop->clock_ms += MEND_LATE_MS - 1;
+    if (_i == 0)
+        answer(500, "{}");
+    else
+        answer(403, "{}");
+    ck_assert(!t.mend.passed);
+    t.loop->clock_ms += 1;
+    fake_turn(t.loop);
+    ck_assert(t.mend.passed == (_i == 1));
+    t.loop->clock_ms += MEND_LATE_MS - 1;
+    fake_turn(t.loop);
+    ck_assert(t.mend.passed);
+}
+
+END_TEST
+
 /* What the API server refuses because of the pod is not tried for ever, and does not slow down
  * others; after a while it is tried once more. */
 START_TEST(a_pod_that_is_always_refused_is_left_alone)
@@ -138,7 +183,7 @@ START_TEST(a_pod_that_is_always_refused_is_left_alone)
     for (unsigned i = 1; i <= EXCHANGE_REFUSALS; i++) {
         ck_assert_uint_eq(t.mend.counts.sent, i);
         fake_turn(t.loop);
-        fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), statuses[_i],
+        fake_answer(fake_find("PATCH", PATCH_PATH), statuses[_i],
                     "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"too long\"}");
         fake_turn(t.loop);
         ck_assert(exchange_plan(&t.roster));
@@ -162,11 +207,11 @@ END_TEST
 /* These say nothing about the pod. */
 START_TEST(a_pod_is_not_left_alone_for_what_passes)
 {
-    static const unsigned statuses[] = {401, 404, 408, 409, 429, 500, 503};
+    static const unsigned statuses[] = {401, 404, 408, 429, 500, 503};
     for (unsigned i = 1; i <= 2 * EXCHANGE_REFUSALS; i++) {
         ck_assert_uint_eq(t.mend.counts.sent, i);
         fake_turn(t.loop);
-        fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), statuses[_i],
+        fake_answer(fake_find("PATCH", PATCH_PATH), statuses[_i],
                     "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"later\"}");
         fake_turn(t.loop);
         t.loop->clock_ms += 5000;
@@ -186,7 +231,7 @@ START_TEST(a_pod_whose_webhook_is_down_is_left_alone_after_a_while)
     while (t.loop->clock_ms < begin + MEND_FAILING_MS + 5000) {
         ck_assert(!p->refused);
         fake_turn(t.loop);
-        fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), 500,
+        fake_answer(fake_find("PATCH", PATCH_PATH), 500,
                     "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"webhook\"}");
         fake_turn(t.loop);
         t.loop->clock_ms += 5000;
@@ -203,7 +248,7 @@ START_TEST(a_pod_whose_webhook_is_down_is_left_alone_after_a_while)
     mend_step(&t.mend);
     ck_assert_uint_eq(t.mend.counts.sent, sent + 1);
     fake_turn(t.loop);
-    fake_answer(fake_find("PATCH", "/api/v1/namespaces/ns/pods/p/status"), 200, POD("p"));
+    fake_answer(fake_find("PATCH", PATCH_PATH), 200, POD("p"));
     fake_turn(t.loop);
     ck_assert(p->failing_ms == 0 && p->refusals == 0);
 }
@@ -219,8 +264,10 @@ int main(void)
     tcase_add_test(c, a_late_answer_brings_no_pod_back);
     tcase_add_test(c, an_answer_is_about_the_pod_that_was_asked_for);
     tcase_add_loop_test(c, a_refusal_is_tried_again, 0, 7);
+    tcase_add_loop_test(c, a_pod_that_has_changed_is_awaited, 0, 2);
+    tcase_add_loop_test(c, a_patch_can_be_late_for_so_long, 0, 2);
     tcase_add_loop_test(c, a_pod_that_is_always_refused_is_left_alone, 0, 4);
-    tcase_add_loop_test(c, a_pod_is_not_left_alone_for_what_passes, 0, 7);
+    tcase_add_loop_test(c, a_pod_is_not_left_alone_for_what_passes, 0, 6);
     tcase_add_test(c, a_pod_whose_webhook_is_down_is_left_alone_after_a_while);
     suite_add_tcase(s, c);
     return unit_main(s);

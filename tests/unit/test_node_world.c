@@ -1,10 +1,21 @@
 /* Runs the world of node_world.h at random. */
 #include "node_world_faults.h"
 
-/* A merge patch: it changes what it names and no more, whatever the pod's version is. */
+static bool is_copy_equal(const struct copy *a, const struct copy *b)
+{
+    bool equal =
+        a->n_said == b->n_said && a->assigned == b->assigned && strcmp(a->vacated, b->vacated) == 0;
+    for (uint32_t i = 0; equal && i < a->n_said; i++)
+        equal = a->said[i].card == b->said[i].card && a->said[i].mem == b->said[i].mem &&
+                a->said[i].container == b->said[i].container;
+    return equal;
+}
+
+/* A merge patch: it changes what it names and no more. Without a change there is no new version. */
 static void land(struct world *w, const struct patch *x)
 {
     struct copy *now = &w->pods[x->pod].now;
+    const struct copy before = *now;
     if (x->action == EXCHANGE_MOVE) {
         now->n_said = x->to.n_said;
         memcpy(now->said, x->to.said, sizeof(now->said));
@@ -12,7 +23,10 @@ static void land(struct world *w, const struct patch *x)
     if (x->action == EXCHANGE_MARK || x->action == EXCHANGE_FINISH)
         memcpy(now->vacated, x->to.vacated, sizeof(now->vacated));
     now->assigned = now->assigned || x->to.assigned;
-    tell(w, x->pod);
+    NOTE("lands%s\n", x->left ? " late" : "");
+    w->n.landed_late += x->left;
+    if (!is_copy_equal(now, &before))
+        tell(w, x->pod);
 }
 
 static void answer(struct world *w, const struct patch *x, struct roster_pod *r)
@@ -24,41 +38,58 @@ static void answer(struct world *w, const struct patch *x, struct roster_pod *r)
         w->n.patches_refused++;
         (void)exchange_refuse(r);
     }
-    exchange_answered(r, x->refused ? EXCHANGE_NOT_WRITTEN
-                         : seen     ? EXCHANGE_WRITTEN
-                                    : EXCHANGE_UNKNOWN);
+    w->n.conflicts += x->conflict;
+    exchange_answered(r, x->conflict  ? EXCHANGE_CONFLICT
+                         : x->refused ? EXCHANGE_NOT_WRITTEN
+                         : seen       ? EXCHANGE_WRITTEN
+                                      : EXCHANGE_UNKNOWN);
 }
 
-/* The API server works on a PATCH, or its answer arrives or is lost. */
+static struct roster_pod *sender_of(struct world *w, const struct patch *x)
+{
+    return w->up && !x->left ? roster_find(&w->roster, str_of(w->pods[x->pod].uid)) : NULL;
+}
+
+/* The API server works on a PATCH, or its answer arrives or is lost, or takes too long. */
 static bool patch_step(struct world *w, struct patch *x)
 {
     if (!x->on)
         return false;
     struct wpod *p = &w->pods[x->pod];
+    struct roster_pod *r = sender_of(w, x);
+    if (!x->done && !x->left && !w->quiet && draw(w, 16) == 0) {
+        x->left = true;
+        if (r != NULL)
+            exchange_answered(r, EXCHANGE_UNKNOWN);
+        return true;
+    }
     if (!x->done) {
         x->done = true;
+        x->conflict = x->version != 0 && x->version != p->now.version;
         x->refused = p->life != LIFE_ENDED && p->stubborn;
-        x->ok = p->life != LIFE_ENDED && !p->stubborn && (w->quiet || draw(w, 10) > 0);
+        x->ok =
+            p->life != LIFE_ENDED && !x->conflict && !p->stubborn && (w->quiet || draw(w, 10) > 0);
         if (x->ok)
             land(w, x);
         x->to = p->now;
+        x->on = !x->left;
         return true;
     }
     x->on = false;
-    struct roster_pod *r = w->up ? roster_find(&w->roster, str_of(p->uid)) : NULL;
     if (r != NULL)
         answer(w, x, r);
     return true;
 }
 
-/* It waits until what an agent before it has sent has ended. */
+/* What an agent before it has sent takes effect before it lists the pods, or later, or never. */
 static void start_agent(struct world *w)
 {
     struct roster_card cards[CARDS];
     for (size_t i = 0; i < COUNT_OF(w->patches); i++) {
-        if (draw(w, 2) == 0)
+        uint64_t fate = draw(w, 3);
+        if (fate == 0)
             (void)patch_step(w, &w->patches[i]);
-        w->patches[i].on = false; /* it never arrived */
+        w->patches[i].on = w->patches[i].on && fate == 2;
     }
     NOTE("the agent starts\n");
     forget_lost(w);
@@ -162,6 +193,8 @@ static void admit(struct world *w, unsigned i)
         return;
     }
     w->n.admitted++;
+    if (draw(w, 2) == 0) /* the kubelet writes that it waits for its image */
+        tell(w, i);
     p->life = p->life == LIFE_RUNS ? LIFE_RUNS : LIFE_ADMITTED;
 }
 
@@ -216,6 +249,7 @@ static bool mend(struct world *w)
         return false;
     unsigned i = index_of(s.pod);
     *free = (struct patch){.on = true, .pod = i, .action = s.action};
+    free->version = s.action == EXCHANGE_ASSIGN ? 0 : s.pod->version;
     free->to.assigned = s.assigned;
     if (s.action == EXCHANGE_MARK || s.action == EXCHANGE_FINISH)
         print_vacated(free->to.vacated, &s.vacated);
@@ -267,6 +301,25 @@ static void start_containers(struct world *w, unsigned i)
     p->edited = p->edited && !is_right(p); /* the agent has not heard of it */
 }
 
+/* Until the API server has dropped it, at the latest after some time. */
+static bool is_patch_left(const struct world *w)
+{
+    for (size_t i = 0; i < COUNT_OF(w->patches); i++) {
+        if (w->patches[i].on && w->patches[i].left)
+            return true;
+    }
+    return false;
+}
+
+/* A list of the pods ends the doubts after this time. */
+static void relist(struct world *w)
+{
+    if (is_patch_left(w))
+        return;
+    hear(w, true);
+    roster_settle(&w->roster);
+}
+
 static void step(struct world *w)
 {
     switch (draw(w, 14)) {
@@ -309,6 +362,8 @@ static void step(struct world *w)
             start_agent(w);
         break;
     default:
+        if (w->up && draw(w, 4) == 0)
+            relist(w);
         if (w->binding != GUESSED && draw(w, 10) == 0)
             change_world(w);
         if (w->faults != 0 && draw(w, 4) == 0)
@@ -328,6 +383,7 @@ static void settle(struct world *w)
             start_agent(w);
         if (round < 3 * PODS && round % 32 == 0)
             exchange_retry(&w->roster);
+        relist(w);
         hear(w, true);
         admit_next(w);
         read_checkpoint(w, false);
@@ -428,6 +484,8 @@ static void run(uint64_t seed, bool plain, enum binding binding, unsigned faults
     sum->n.again += w->n.again;
     sum->n.patches_refused += w->n.patches_refused;
     sum->n.forgotten += w->n.forgotten;
+    sum->n.landed_late += w->n.landed_late;
+    sum->n.conflicts += w->n.conflicts;
     roster_done(&w->roster);
     free(w);
 }
@@ -458,12 +516,14 @@ static void many(bool plain, enum binding binding, unsigned faults, struct world
         "%u "
         "moves, %u marks, %u refused, %u misfits, %u crowded, %u moments over by the annotations, "
         "%u bound late, %u edits, %u reboots, %u lost checkpoints, %u pods allocated again, %u "
-        "refused PATCHes, %u pods that an agent can't know\n",
+        "refused PATCHes, %u pods that an agent can't know, %u PATCHes late, %u conflicts\n",
         plain ? "plain" : "mixed", names[binding], faults, sum->n.given, sum->n.swaps,
         sum->n.admitted, sum->n.moved, sum->n.marked, sum->n.refused, sum->n.misfits,
         sum->n.crowded, sum->n.over_view, sum->n.bound, sum->n.edited, sum->n.reboots,
-        sum->n.losses, sum->n.again, sum->n.patches_refused, sum->n.forgotten);
+        sum->n.losses, sum->n.again, sum->n.patches_refused, sum->n.forgotten, sum->n.landed_late,
+        sum->n.conflicts);
     ck_assert(!plain || faults != 0 || sum->n.refused == 0);
+    ck_assert_uint_gt(sum->n.landed_late, 0);
 }
 
 static struct world sum;

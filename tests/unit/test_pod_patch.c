@@ -12,7 +12,8 @@ struct patch_case {
     const char *body;
 };
 
-#define HEAD "{\"metadata\":{\"uid\":\"u\",\"annotations\":{"
+#define ANY  "{\"metadata\":{\"uid\":\"u\",\"annotations\":{"
+#define HEAD "{\"metadata\":{\"uid\":\"u\",\"resourceVersion\":\"77\",\"annotations\":{"
 
 static const struct patch_case cases[] = {
     {EXCHANGE_MARK,
@@ -35,7 +36,7 @@ static const struct patch_case cases[] = {
      true,
      false,
      false,
-     HEAD "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}}}"},
+     ANY "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}}}"},
     {EXCHANGE_MOVE,
      "11",
      {0, {0}},
@@ -74,7 +75,7 @@ static void set_pod(struct roster *r, const struct patch_case *c)
                                .n_mains = 2,
                                .containers = containers,
                                .n_containers = 2};
-    ck_assert_int_eq(roster_set(r, &v, 1), OK);
+    ck_assert_int_eq(roster_set(r, &v, 77), OK);
 }
 
 START_TEST(a_step_is_written)

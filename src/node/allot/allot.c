@@ -250,6 +250,19 @@ static void allot_sweep(struct allot *a)
     a->swept_stamp = a->truth.stamp;
 }
 
+/* Lists the pods, if no PATCH from before can be on its way any more. */
+static void allot_settle(struct allot *a)
+{
+    if (!a->mend.passed || a->listing || !a->listed || !a->roster.told)
+        return;
+    a->mend.passed = false;
+    if (!roster_in_doubt(&a->roster))
+        return;
+    a->settling = true;
+    a->listing = true;
+    a->s.relist(a->s.ctx);
+}
+
 static void allot_step(struct allot *a)
 {
     struct list_link *next = NULL;
@@ -267,6 +280,7 @@ static void allot_step(struct allot *a)
         late_tell_edits(&a->roster);
         mend_step(&a->mend);
     }
+    allot_settle(a);
     allot_sweep(a);
     if (!list_is_empty(&a->asks) || !a->swept)
         timer_arm(a->s.loop, &a->tick, TICK_MS);
@@ -430,6 +444,8 @@ void allot_registered(struct allot *a, bool kubelet_restarted)
 void allot_list_begin(struct allot *a)
 {
     roster_list_begin(&a->roster);
+    a->settles = a->settles || a->settling;
+    a->settling = false;
     a->listing = true;
     a->unkept = false;
 }
@@ -439,6 +455,9 @@ void allot_list_end(struct allot *a)
     roster_list_end(&a->roster);
     a->listed = !a->unkept;
     a->listing = false;
+    if (a->settles)
+        roster_settle(&a->roster);
+    a->settles = false;
     if (a->unkept)
         timer_arm(a->s.loop, &a->again, ALLOT_AGAIN_MS);
     allot_look(a);

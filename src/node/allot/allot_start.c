@@ -98,6 +98,10 @@ static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
                        "the card of pod %.*s/%.*s has no room for it beside other pods: it waits "
                        "until one of them ends",
                        STR_ARG(p->namespace), STR_ARG(p->name));
+    if (p->doubt)
+        return err_set(&k->why, ERR_UNAVAILABLE,
+                       "a change of the cards of pod %.*s/%.*s that was sent before may still come",
+                       STR_ARG(p->namespace), STR_ARG(p->name));
     return err_set(&k->why, ERR_UNAVAILABLE,
                    "the cards of pod %.*s/%.*s are not in its annotations yet%s%s",
                    STR_ARG(p->namespace), STR_ARG(p->name), a->mend.last.code == OK ? "" : ": ",

@@ -38,6 +38,8 @@ struct allot {
     struct timer again; /* lists the pods, if one could not be kept */
     bool listed;        /* a list of the pods is complete, and all were kept */
     bool listing;       /* one is asked for, or under way */
+    bool settling;      /* the next list begins when no PATCH is on its way any more */
+    bool settles;       /* so did this one */
     bool unkept;        /* a pod could not be kept since the list began */
     bool disable_cgpu;
     bool late;

@@ -361,6 +361,12 @@ bool exchange_plan(struct roster *r)
     return true;
 }
 
+/* Nothing can be sent for it now. */
+static bool exchange_waits(const struct roster_pod *p)
+{
+    return p->busy || (p->stale != 0 && p->stale == p->version);
+}
+
 static bool exchange_is_whole(const struct roster_pod *p)
 {
     return p->n_containers > 0 && roster_next(p) == NULL && exchange_agrees(p, &p->plan);
@@ -376,7 +382,8 @@ static bool exchange_step_due(const struct roster *r, unsigned n_due, bool marke
         /* Alone, too: what the extender binds meanwhile may take the room. */
         bool moves = n_due > 1 || (p->alone && !exchange_is_running(p));
         bool mark = !p->marked && p->said.n > 0 && moves;
-        if (!exchange_is_due(p) || p->busy || p->plan.n == 0 || (!mark && n_due > 1 && !marked))
+        if (!exchange_is_due(p) || exchange_waits(p) || p->plan.n == 0 ||
+            (!mark && n_due > 1 && !marked))
             continue;
         *ret = (struct exchange_step){.action = mark ? EXCHANGE_MARK : EXCHANGE_MOVE,
                                       .pod = p,
@@ -388,9 +395,21 @@ static bool exchange_step_due(const struct roster *r, unsigned n_due, bool marke
     return false;
 }
 
+/* An exchange of an agent before this one may still go on by itself. */
+static bool exchange_is_inherited(const struct roster *r)
+{
+    for (size_t i = 0; i < r->n_pods; i++) {
+        const struct roster_pod *p = r->pods[i];
+        if (p->marked && p->doubt && !p->unclear)
+            return true;
+    }
+    return false;
+}
+
 void exchange_next(const struct roster *r, struct exchange_step *ret)
 {
     unsigned n_due = 0;
+    bool waits = exchange_is_inherited(r);
     bool marked = true; /* all that are due */
     *ret = (struct exchange_step){.action = EXCHANGE_NOTHING};
     if (!r->told)
@@ -400,12 +419,12 @@ void exchange_next(const struct roster *r, struct exchange_step *ret)
         n_due += due ? 1 : 0;
         marked = marked && (!due || r->pods[i]->marked || r->pods[i]->said.n == 0);
     }
-    if (exchange_step_due(r, n_due, marked, ret))
+    if (!waits && exchange_step_due(r, n_due, marked, ret))
         return;
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
         bool finish = n_due == 0 && p->marked;
-        if (p->busy || p->refused || exchange_is_due(p))
+        if (exchange_waits(p) || p->refused || exchange_is_due(p) || (waits && p->marked))
             continue;
         if (!finish && (p->assigned || !exchange_is_whole(p)))
             continue;
@@ -420,6 +439,7 @@ void exchange_sent(const struct exchange_step *s)
 {
     s->pod->busy = true;
     s->pod->moving = s->action == EXCHANGE_MOVE;
+    s->pod->sent = s->pod->version;
 }
 
 void exchange_answered(struct roster_pod *p, enum exchange_outcome outcome)
@@ -427,7 +447,9 @@ void exchange_answered(struct roster_pod *p, enum exchange_outcome outcome)
     if (outcome == EXCHANGE_WRITTEN)
         p->unclear = false;
     else if (outcome == EXCHANGE_UNKNOWN && p->moving)
-        p->unclear = true;
+        p->unclear = p->doubt = p->version == p->sent;
+    else if (outcome == EXCHANGE_CONFLICT)
+        p->stale = p->sent;
     p->busy = p->moving = false;
 }
 
@@ -448,8 +470,10 @@ bool exchange_give_up(struct roster_pod *p)
 
 void exchange_retry(struct roster *r)
 {
-    for (size_t i = 0; i < r->n_pods; i++)
+    for (size_t i = 0; i < r->n_pods; i++) {
         r->pods[i]->refused = false;
+        r->pods[i]->stale = 0;
+    }
 }
 
 bool exchange_is_misfit(const struct roster_pod *p)
@@ -482,16 +506,17 @@ static bool exchange_has_room_to_start(const struct roster *r, const struct rost
     return true;
 }
 
-static bool exchange_is_right(const struct roster *r, const struct roster_pod *p)
-{
-    return p->said.n > 0 && r->guess.pod != p && !p->moving && !p->unclear &&
-           !exchange_is_planned_elsewhere(p) && exchange_agrees(p, &p->plan);
-}
-
 /* An open pod was allowed on the cards that its annotations named then, and runs on none. */
 static bool exchange_is_sure(const struct roster_pod *p)
 {
     return p->allowed && !p->unsure && !roster_is_open(p);
+}
+
+static bool exchange_is_right(const struct roster *r, const struct roster_pod *p)
+{
+    bool settled = !p->moving && !p->unclear && (!p->doubt || exchange_is_sure(p));
+    return p->said.n > 0 && r->guess.pod != p && settled && !exchange_is_planned_elsewhere(p) &&
+           exchange_agrees(p, &p->plan);
 }
 
 bool exchange_is_crowded(const struct roster *r, const struct roster_pod *p)

@@ -14,6 +14,10 @@
  * to have room that it has not. So both first get CARDPACK_ANNOTATION_VACATED, then they move, then
  * the annotation is removed from both; the extender binds no pod to this node meanwhile. That
  * annotation and the checkpoint have all that is needed to go on after a restart.
+ *
+ * A PATCH may be applied late: after the agent that sent it was killed, or after its answer was
+ * given up. So each of these names the pod's version, and the API server refuses it when the pod
+ * has changed. As long as the pod has not, it is in doubt, and no container of it starts.
  */
 #pragma once
 
@@ -45,13 +49,15 @@ void exchange_next(const struct roster *r, struct exchange_step *ret);
 enum exchange_outcome {
     EXCHANGE_WRITTEN,     /* roster_set was called with the answer */
     EXCHANGE_NOT_WRITTEN, /* the API server has refused it */
+    EXCHANGE_CONFLICT,    /* the same, because the pod has changed: its new version is awaited */
     EXCHANGE_UNKNOWN,     /* the answer was lost: it may have been written */
 };
 
 /*
  * The PATCH of this step is under way, and its end. While a PATCH writes other cards, no container
  * of the pod starts, even if its plan has gone back to what the annotations named before. If the
- * outcome is not known, the plan is written again before a container starts.
+ * outcome is not known, the plan is written again before a container starts, and the pod is in
+ * doubt until it has a newer version, or roster_settle is called.
  */
 void exchange_sent(const struct exchange_step *s);
 void exchange_answered(struct roster_pod *p, enum exchange_outcome outcome);
@@ -69,7 +75,7 @@ bool exchange_refuse(struct roster_pod *p);
 /* The same at once, without more tries. */
 bool exchange_give_up(struct roster_pod *p);
 
-/* One more try for each pod that is left alone. */
+/* One more try for each pod that is left alone, or whose new version has not come. */
 void exchange_retry(struct roster *r);
 
 /* The pod's containers have cards that its annotations can't be set to: of another number than it

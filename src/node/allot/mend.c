@@ -1,6 +1,6 @@
 /*
- * Writes the annotations of pods. A merge patch with the pod's UID: nothing else writes these
- * annotations after the Binding, and a pod of the same name with another UID refuses it. To the
+ * Writes the annotations of pods. A merge patch with the pod's UID and version: the API server
+ * refuses it for a pod of the same name with another UID, and for one that has changed. To the
  * status, because that right does not include the pod's spec, with its images.
  */
 #include "node/allot/mend.h"
@@ -11,15 +11,21 @@
 #include "node/allot/pod_patch.h"
 #include "node/allot/pods.h"
 
-#define CALL_TIMEOUT_MS 10000
-#define PAUSE_MS        UINT64_C(200)
-#define PAUSE_MAX_MS    UINT64_C(5000)
-#define BODY_MAX        (64 * KIB)
-#define PATH_MAX_BYTES  (4 * KIB)
+#define PAUSE_MS       UINT64_C(200)
+#define PAUSE_MAX_MS   UINT64_C(5000)
+#define BODY_MAX       (64 * KIB)
+#define PATH_MAX_BYTES (4 * KIB)
 
 static void mend_on_again(struct timer *t)
 {
     struct mend *m = CONTAINER_OF(t, struct mend, again);
+    m->changed(m->ctx);
+}
+
+static void mend_on_late(struct timer *t)
+{
+    struct mend *m = CONTAINER_OF(t, struct mend, late);
+    m->passed = true;
     m->changed(m->ctx);
 }
 
@@ -38,6 +44,8 @@ void mend_init(struct mend *m, struct loop *l, struct kube_api *api, struct even
     m->ctx = ctx;
     m->again.fire = mend_on_again;
     m->retry.fire = mend_on_retry;
+    m->late.fire = mend_on_late;
+    timer_arm(l, &m->late, MEND_LATE_MS);
     m->last = (struct err)ERR_INIT;
     arena_init(&m->arena, LIMIT_OBJECT_BYTES);
     for (size_t i = 0; i < MEND_CALLS; i++)
@@ -55,6 +63,7 @@ void mend_done(struct mend *m)
 {
     timer_cancel(&m->again);
     timer_cancel(&m->retry);
+    timer_cancel(&m->late);
     for (size_t i = 0; i < MEND_CALLS; i++) {
         struct mend_call *c = &m->calls[i];
         if (c->owner != NULL) {
@@ -120,11 +129,19 @@ static void mend_refused(struct mend *m, struct roster_pod *p, const struct http
         timer_arm(m->loop, &m->retry, MEND_RETRY_MS);
 }
 
+/* The watch shows the new version, or that the pod is gone. */
+static void mend_await(struct mend *m, const struct mend_call *c)
+{
+    log_debug("a pod has changed before its cards were written", kv_cstr("uid", c->uid));
+    if (!timer_armed(&m->retry))
+        timer_arm(m->loop, &m->retry, MEND_RETRY_MS);
+}
+
 static void mend_fail(struct mend *m, const struct mend_call *c, const struct err *e)
 {
     const struct http_call *h = &c->call.http;
     struct roster_pod *p = roster_find(m->roster, str_of(c->uid));
-    bool gone = h->outcome == HTTP_ANSWERED && (h->status == 404 || h->status == 409);
+    bool gone = h->outcome == HTTP_ANSWERED && h->status == 404;
     if (h->outcome == HTTP_ANSWERED && h->status == 401)
         kube_api_refresh(m->api);
     m->counts.failures++;
@@ -171,6 +188,8 @@ static enum exchange_outcome mend_outcome(const struct http_call *h, enum errc c
         h->outcome == HTTP_ANSWERED && h->status >= 400 && h->status < 500 && h->status != 408;
     if (code == OK)
         return EXCHANGE_WRITTEN;
+    if (refused && h->status == 409)
+        return EXCHANGE_CONFLICT;
     return refused ? EXCHANGE_NOT_WRITTEN : EXCHANGE_UNKNOWN;
 }
 
@@ -183,14 +202,19 @@ static void mend_on_done(struct http_call *http)
     if (code == OK)
         code = mend_take(m, c, &e);
     struct roster_pod *p = roster_find(m->roster, str_of(c->uid));
+    enum exchange_outcome outcome = mend_outcome(&c->call.http, code);
     if (p != NULL)
-        exchange_answered(p, mend_outcome(&c->call.http, code));
+        exchange_answered(p, outcome);
+    if (outcome == EXCHANGE_UNKNOWN)
+        timer_arm(m->loop, &m->late, MEND_LATE_MS);
     if (p != NULL && code == OK) {
         p->refusals = 0;
         p->failing_ms = 0;
     }
     if (code == OK)
         mend_succeed(m, c);
+    else if (outcome == EXCHANGE_CONFLICT)
+        mend_await(m, c);
     else
         mend_fail(m, c, &e);
     kube_call_done(&c->call);
@@ -206,7 +230,9 @@ static enum errc mend_write(struct mend *m, struct mend_call *c, const struct ex
     kube_put_segment(path, step->pod->namespace);
     buf_put(path, STR("/pods/"));
     kube_put_segment(path, step->pod->name);
-    buf_put(path, STR("/status"));
+    buf_put(path, STR("/status?timeout="));
+    buf_put_u64(path, LIMIT_PATCH_MS);
+    buf_put(path, STR("ms"));
     c->uid = mem_alloc(step->pod->uid.n + 1);
     if (c->uid == NULL)
         return ERR_NOMEM;
@@ -228,7 +254,7 @@ static bool mend_send(struct mend *m, struct mend_call *c, const struct exchange
         return false;
     }
     c->call.http = (struct http_call){
-        .timeout_ms = CALL_TIMEOUT_MS,
+        .timeout_ms = LIMIT_PATCH_MS,
         .body = buf_str(&c->body),
         .content_type = STR("application/merge-patch+json"),
         .on_done = mend_on_done,

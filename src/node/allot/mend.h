@@ -4,15 +4,23 @@
  * annotations are full, an admission webhook denies it) is left alone after some tries, and tried
  * again every MEND_RETRY_MS; an event and the log name it and the reason. So is one whose PATCHes
  * have failed with a status of 5xx for MEND_FAILING_MS, as when an admission webhook is down.
+ *
+ * A PATCH that was sent MEND_LATE_MS ago has been applied by now, or never will be: within
+ * LIMIT_UNACKNOWLEDGED_MS it has reached the API server, which drops it LIMIT_PATCH_MS later
+ * (?timeout= of the request), and LIMIT_PATCH_COMMIT_MS is for what has gone on to etcd by then. A
+ * list that begins after that ends all doubts (exchange.h).
  */
 #pragma once
 
 #include "base/arena.h"
 #include "kube/events.h"
 #include "kube/kube_api.h"
+#include "io/limit.h"
 #include "node/allot/exchange.h"
+#include "node/limit.h"
 
 #define MEND_CALLS      8
+#define MEND_LATE_MS    (LIMIT_UNACKNOWLEDGED_MS + LIMIT_PATCH_MS + LIMIT_PATCH_COMMIT_MS)
 #define MEND_RETRY_MS   UINT64_C(60000)
 #define MEND_FAILING_MS UINT64_C(300000)
 
@@ -37,12 +45,16 @@ struct mend {
     struct kube_api *api;
     struct events *events; /* NULL: no events */
     struct roster *roster;
-    void (*changed)(void *ctx); /* the roster has changed by an answer, or the pause has ended */
+    void (*changed)(void *ctx); /* the roster has changed by an answer, the pause has ended, or
+                                   `passed` is true */
     void *ctx;
     struct mend_call calls[MEND_CALLS];
     struct arena arena;
     struct timer again;
-    struct timer retry; /* of the pods that are left alone */
+    struct timer retry; /* of the pods that are left alone, or whose new version does not come */
+    struct timer late;
+    bool passed;        /* MEND_LATE_MS have passed since the start and since the last PATCH without
+                           an outcome; the caller clears it */
     uint64_t pause_ms;  /* 0: the last call succeeded */
     struct err last;    /* why the last call failed; OK: it did not */
     struct mend_counts counts;

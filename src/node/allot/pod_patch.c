@@ -66,6 +66,15 @@ static void pod_patch_put_annotations(struct jwrite *w, struct buf *text, const 
     jwrite_object_end(w);
 }
 
+static void pod_patch_put_version(struct jwrite *w, uint64_t version)
+{
+    char bytes[24];
+    struct buf text = BUF_ON(bytes);
+    buf_put_u64(&text, version);
+    jwrite_key(w, STR("resourceVersion"));
+    jwrite_str(w, buf_str(&text));
+}
+
 static struct holding *pod_patch_holding(const struct roster_pod *p)
 {
     struct placement there _uninitialized_;
@@ -93,6 +102,8 @@ enum errc pod_patch_write(struct buf *out, const struct roster *r, const struct 
     jwrite_object_begin(&w);
     jwrite_key(&w, STR("uid"));
     jwrite_str(&w, step->pod->uid);
+    if (step->action != EXCHANGE_ASSIGN && step->pod->version != 0)
+        pod_patch_put_version(&w, step->pod->version);
     jwrite_key(&w, STR("annotations"));
     pod_patch_put_annotations(&w, &text, r, step, h);
     jwrite_object_end(&w);

@@ -1,5 +1,6 @@
 /* The body of the PATCH that carries out one step of exchange.h: a merge patch of a pod's
- * annotations, with the UID as its precondition. Pure. */
+ * annotations, with the UID as its precondition, and the version that the roster has. ASSIGN has no
+ * version: it says what stays true. Pure. */
 #pragma once
 
 #include "base/buf.h"

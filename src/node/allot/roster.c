@@ -176,6 +176,17 @@ static bool roster_fill(struct roster_pod *p, const struct pod_view *view, bool 
     return true;
 }
 
+/* A PATCH that was sent for an older version can't be applied any more. */
+static void roster_set_version(const struct roster *r, struct roster_pod *p, uint64_t version,
+                               bool is_new)
+{
+    if (is_new)
+        p->doubt = !r->told && version != 0;
+    else if (version > p->version)
+        p->doubt = p->unclear = false;
+    p->version = version;
+}
+
 enum errc roster_set(struct roster *r, const struct pod_view *view, uint64_t version)
 {
     struct request request;
@@ -210,8 +221,23 @@ enum errc roster_set(struct roster *r, const struct pod_view *view, uint64_t ver
             roster_pod_free(r->pods[--r->n_pods]);
         return ERR_NOMEM; /* its version stays old: the next object tries again */
     }
-    (*slot)->version = version;
+    roster_set_version(r, *slot, version, is_new);
     return OK;
+}
+
+bool roster_in_doubt(const struct roster *r)
+{
+    for (size_t i = 0; i < r->n_pods; i++) {
+        if (r->pods[i]->doubt)
+            return true;
+    }
+    return false;
+}
+
+void roster_settle(struct roster *r)
+{
+    for (size_t i = 0; i < r->n_pods; i++)
+        r->pods[i]->doubt = false;
 }
 
 /* seen: of the pods above this value. */

@@ -79,6 +79,10 @@ struct roster_pod {
     bool busy;           /* a PATCH is under way: exchange_sent */
     bool moving;         /* if busy: it writes other cards */
     bool unclear;        /* such a PATCH has no known outcome, so `said` may be old */
+    uint64_t sent;       /* if busy: the version that the PATCH is for */
+    uint64_t stale;      /* the API server has a newer version than this one; 0: not known */
+    bool doubt;          /* a PATCH that writes other cards may still be applied, if the pod has
+                            this version; roster_set with a newer one ends that */
     bool edited;         /* its annotations differ from its specs, and the log says so */
     struct request *request;  /* owned */
     struct grant_list said;   /* what the annotations name */
@@ -127,12 +131,18 @@ int64_t roster_total(const struct roster *r, uint32_t card); /* 0: no such card 
 
 /*
  * A pod's object, from the watch or from the answer to a PATCH; an older version is ignored.
+ * A pod that is first shown before the first checkpoint is in doubt: an agent before this one may
+ * have sent a PATCH of it.
  * A pod that requests no cards, is not bound or has ended leaves the roster. ERR_NOMEM, ERR_LIMIT
  * (too many pods): a pod that is new is not kept, and another one keeps its old version.
  */
 enum errc roster_set(struct roster *r, const struct pod_view *view, uint64_t version) _must_use_;
 void roster_remove(struct roster *r, struct str uid);
 struct roster_pod *roster_find(const struct roster *r, struct str uid);
+
+/* The time is over in which a PATCH could still be on its way: no pod is in doubt any more. */
+void roster_settle(struct roster *r);
+bool roster_in_doubt(const struct roster *r); /* a pod is */
 
 /* A list of all pods: begin, roster_set for each, end. Pods that it did not name leave the roster.
  * Those that it showed first are put into the order of their Bindings: a list is in the order of

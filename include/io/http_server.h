@@ -161,6 +161,10 @@ void http_stream_end(struct http_stream *st);
 /* A request header by its name; absent if there is none. Only inside the handler. */
 struct str http_request_value(struct http_request *r, const char *name);
 
+/* A parameter of the query by its name, percent-decoded; absent if there is none, empty without a
+ * value. Only inside the handler. */
+struct str http_request_parameter(struct http_request *r, const char *name);
+
 /* Ends all streams after their current portion, because a client's admission may have changed. */
 void http_server_end_streams(struct http_server *s);
 

@@ -12,7 +12,7 @@
  *           "model", "uuid", "profile", "numa"
  *     pod   "compute"
  *
- *     and what cardpack-node has measured, where it is known:
+ *     and in both, if asked for, what cardpack-node has measured, where it is known:
  *     node  "measured": when, by the node's clock
  *     card  "usedMiB", "sizeMiB", "busyPercent"
  *     pod   "usedMiB", "exceeds": true if that is more than its share of the card
@@ -31,7 +31,7 @@ enum inspect_form {
     INSPECT_CARDS,
 };
 
-/* m: NULL if nothing is known. `node` absent: all nodes with gpu-mem or with pods that ask for it,
+/* m: NULL if nothing is known, or it is not asked for. `node` absent: all nodes with gpu-mem or with pods that ask for it,
  * by name. Uses the arena to sort them. */
 enum errc inspect_write(const struct cache *c, const struct measured *m, struct str node,
                         enum inspect_form form, struct arena *a, struct buf *out) _must_use_;

@@ -224,6 +224,18 @@ struct str http_request_value(struct http_request *r, const char *name)
                             : str_of(MHD_lookup_connection_value(own->mhd, MHD_HEADER_KIND, name));
 }
 
+struct str http_request_parameter(struct http_request *r, const char *name)
+{
+    struct exchange *own = CONTAINER_OF(r, struct exchange, pub);
+    const char *value = NULL;
+    size_t n = 0;
+    assert(own->state == HANDLING);
+    if (own->mhd == NULL || MHD_lookup_connection_value_n(own->mhd, MHD_GET_ARGUMENT_KIND, name,
+                                                          strlen(name), &value, &n) != MHD_YES)
+        return STR_NULL;
+    return value == NULL ? STR("") : (struct str){value, n};
+}
+
 static void http_request_answer_text(struct exchange *r, struct str text)
 {
     buf_clear(&r->headers, HEADERS_MAX);

@@ -27,7 +27,7 @@ struct inspect_node {
     enum inspect_form form;
     const struct node *node;
     const struct measured *all;
-    const struct measured_node *measured; /* NULL: unknown, or not in this form */
+    const struct measured_node *measured; /* NULL: unknown, or not asked for */
 };
 
 /* card: one that the node has, or -1. */
@@ -124,10 +124,10 @@ static void inspect_write_card(struct jwrite *w, const struct inspect_node *x, i
     inspect_write_put_i64(w, STR("id"), id);
     inspect_write_put_i64(w, STR("totalGPU"), total);
     inspect_write_put_i64(w, STR("usedGPU"), used);
-    if (x->form == INSPECT_CARDS && id >= 0) {
+    if (x->form == INSPECT_CARDS && id >= 0)
         inspect_write_more(w, x->node, (uint32_t)id);
+    if (id >= 0)
         inspect_write_card_measured(w, measured_card_of(x->measured, (uint32_t)id));
-    }
     inspect_write_pods(w, x, id);
     jwrite_object_end(w);
 }
@@ -154,7 +154,6 @@ static struct str inspect_write_fault_of(const struct node *n)
 static void inspect_write_node_more(struct jwrite *w, const struct inspect_node *x)
 {
     const struct node *n = x->node;
-    char seen[STAMP_BYTES];
     inspect_write_put_i64(w, STR("freeGPU"), node_left(n));
     if (n->fault != NODE_OK)
         inspect_write_put_str(w, STR("fault"), inspect_write_fault_of(n));
@@ -162,8 +161,13 @@ static void inspect_write_node_more(struct jwrite *w, const struct inspect_node 
         inspect_write_put_str(w, STR("pool"), n->sizes->pool);
     if (n->sizes != NULL && n->sizes->isolation != ISOLATION_UNKNOWN)
         inspect_write_put_str(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
-    if (x->measured != NULL)
-        inspect_write_put_str(w, STR("measured"), stamp_print(x->measured->seen_s, seen));
+}
+
+static void inspect_write_when(struct jwrite *w, const struct measured_node *m)
+{
+    char seen[STAMP_BYTES];
+    if (m != NULL)
+        inspect_write_put_str(w, STR("measured"), stamp_print(m->seen_s, seen));
 }
 
 static void inspect_write_node(struct jwrite *w, enum inspect_form form, const struct measured *m,
@@ -173,7 +177,7 @@ static void inspect_write_node(struct jwrite *w, enum inspect_form form, const s
         .form = form,
         .node = n,
         .all = m,
-        .measured = form == INSPECT_CARDS ? measured_of(m, n->name) : NULL,
+        .measured = measured_of(m, n->name),
     };
     jwrite_object_begin(w);
     inspect_write_put_str(w, STR("name"), n->name);
@@ -181,6 +185,7 @@ static void inspect_write_node(struct jwrite *w, enum inspect_form form, const s
     inspect_write_put_i64(w, STR("usedGPU"), n->used);
     if (form == INSPECT_CARDS)
         inspect_write_node_more(w, &x);
+    inspect_write_when(w, x.measured);
     jwrite_key(w, STR("devs"));
     jwrite_array_begin(w);
     for (uint32_t i = 0; i < n->n_cards; i++) {

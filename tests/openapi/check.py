@@ -10,6 +10,7 @@ import re
 import secrets
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,7 @@ class Check:
         paths += [f"/gpushare-scheduler/inspect/{node['name']}" for node in nodes]
         paths += [f"/gpushare-scheduler/explain/{ns}/{name}" for ns, name in sorted(pods)]
         paths += [path.replace("inspect", "cards") for path in paths]
+        paths += [f"{path}?used={used}" for path in paths if "inspect" in path for used in ("true", "false", "x")]
         paths += ["/healthz", "/readyz", "/readyz/leader", "/metrics"]
         for path in [*paths, "/gpushare-scheduler/explain/no/body"]:
             wrong += self.ask(daemon, "GET", path)[3]
@@ -258,6 +260,13 @@ class Check:
             meta = {"name": name, "namespace": "ns", "uid": name, "annotations": notes}
             spec = {"nodeName": "all", "containers": [{"name": "c", "resources": {"limits": asked}}]}
             items.append({"kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Running"}})
+        usage = {
+            "seen": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "cards": [{"index": 0, "usedMiB": 9000, "totalMiB": 16384, "busyPercent": 37}],
+            "pods": [{"uid": "placed", "namespace": "ns", "name": "placed", "card": 0, "usedMiB": 8000}],
+        }
+        meta = {"name": "cardpack-usage-all", "namespace": "kube-system"}
+        items.append({"kind": "ConfigMap", "metadata": meta, "data": {"usage": json.dumps(usage)}})
         world = self.workdir / "cards.json"
         world.write_text(json.dumps({"kind": "List", "items": items}))
         daemon = self.start("--cluster", str(world))  # the last flag counts
@@ -265,6 +274,13 @@ class Check:
         text = json.dumps(answer)
         told = ("model", "uuid", "profile", "numa", "pool", "fault", "cordoned", "compute", '"id": -1')
         wrong += [f"{word} is not told: {text}" for word in told if word not in text]
+        measured = ("measured", "usedMiB", "sizeMiB", "busyPercent", "exceeds")
+        wrong += [f"{word} is not told: {text}" for word in measured if word not in text]
+        for query in ("?used=true", "", "?used=false"):
+            _, _, answer, faults = self.ask(daemon, "GET", f"/gpushare-scheduler/inspect{query}")
+            text = json.dumps(answer)
+            wrong += faults + [f"{word} in inspect{query}: {text}" for word in measured
+                               if (word in text) != (query == "?used=true")]  # fmt: skip
         self.say("the answers about cards", wrong)
 
     def costs(self) -> None:

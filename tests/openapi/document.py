@@ -139,7 +139,8 @@ class Document:
         for path, method, operation in self.operations():
             names.append(operation["operationId"])
             found += [f"{method} {path}: tag {t}" for t in operation["tags"] if t not in tags]
-            given = [self.deref(p)["name"] for p in operation.get("parameters", [])]
+            parameters = [self.deref(p) for p in operation.get("parameters", [])]
+            given = [p["name"] for p in parameters if p["in"] == "path"]
             if sorted(given) != sorted(re.findall(r"{(\w+)}", path)):
                 found.append(f"{method} {path}: its parameters are {given}")
         found += [f"operationId {name} twice" for name in {*names} if names.count(name) > 1]
@@ -171,6 +172,7 @@ class Document:
     def find(self, method: str, path: str) -> Json:
         """The operation for a request; None if none is documented."""
         method = "GET" if method == "HEAD" else method
+        path = path.partition("?")[0]
         for template, item in self.root["paths"].items():
             if method.lower() in item and matches(template, path):
                 return item[method.lower()]

@@ -234,6 +234,14 @@ struct str http_request_value(struct http_request *r, const char *name)
     return STR_NULL;
 }
 
+/* The simulation's requests have no query. */
+struct str http_request_parameter(struct http_request *r, const char *name)
+{
+    (void)r;
+    (void)name;
+    return STR_NULL;
+}
+
 void http_request_stream(struct http_request *r, unsigned status, const char *content_type,
                          struct http_stream *st)
 {

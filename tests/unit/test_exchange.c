@@ -1,95 +1,12 @@
 /* Exchanges of cards between two pods, step by step; test_node_world.c runs them at random. */
+#include "exchange_rig.h"
 #include "fail_alloc.h"
-#include "node/allot/claim.h"
-#include "node/allot/exchange.h"
-#include "unit.h"
-
-static enum errc set_phase(struct roster *r, const char *uid, const char *idx, const char *vacated,
-                           uint64_t version, const char *phase)
-{
-    struct container_view container = {.name = STR("c"), .mem = STR("4")};
-    struct pod_view v = {.uid = str_of(uid),
-                         .namespace = STR("ns"),
-                         .name = str_of(uid),
-                         .node = STR("n"),
-                         .phase = str_of(phase),
-                         .idx = str_of(idx),
-                         .assigned = STR("false"),
-                         .vacated = vacated == NULL ? STR_NULL : str_of(vacated),
-                         .n_mains = 1,
-                         .containers = &container,
-                         .n_containers = 1};
-    return roster_set(r, &v, version);
-}
-
-static void set_pod(struct roster *r, const char *uid, const char *idx, const char *vacated,
-                    uint64_t version)
-{
-    ck_assert_int_eq(set_phase(r, uid, idx, vacated, version, "Pending"), OK);
-}
-
-static void set_running(struct roster *r, const char *uid, const char *idx, uint64_t version)
-{
-    ck_assert_int_eq(set_phase(r, uid, idx, NULL, version, "Running"), OK);
-}
-
-/* The checkpoint: this pod's container has this card. settled: no agent was here before. */
-static void tell(struct roster *r, const char *uid, uint32_t card, bool settled)
-{
-    const struct card_list has = {1, {card}};
-    roster_truth_begin(r);
-    ck_assert(roster_truth(r, str_of(uid), STR("c"), &has, false));
-    roster_truth_end(r, true);
-    if (settled)
-        roster_settle(r);
-    ck_assert(exchange_plan(r));
-}
-
-static void give(struct roster *r, const char *uid, uint32_t card)
-{
-    tell(r, uid, card, true);
-}
-
-/* The checkpoint has nothing. */
-static void lose(struct roster *r)
-{
-    roster_truth_begin(r);
-    roster_truth_end(r, false);
-    roster_settle(r);
-    roster_mark_backlog(r);
-    ck_assert(exchange_plan(r));
-}
 
 static uint32_t planned(const struct roster *r, const char *uid)
 {
     const struct roster_pod *p = roster_find(r, str_of(uid));
     ck_assert_uint_eq(p->plan.n, 1);
     return p->plan.grants[0].card;
-}
-
-static struct roster *two_cards(void)
-{
-    static struct roster r;
-    const struct roster_card cards[] = {{0, 4}, {1, 4}};
-    roster_init(&r);
-    roster_set_cards(&r, cards, COUNT_OF(cards));
-    return &r;
-}
-
-static void is_next(struct roster *r, enum exchange_action action, const char *uid)
-{
-    struct exchange_step s;
-    exchange_next(r, &s);
-    ck_assert_int_eq((int)s.action, (int)action);
-    if (uid != NULL)
-        ck_assert(str_eq(s.pod->uid, str_of(uid)));
-    if (s.pod != NULL)
-        exchange_sent(&s);
-}
-
-static void answered(struct roster *r, const char *uid)
-{
-    exchange_answered(roster_find(r, str_of(uid)), EXCHANGE_WRITTEN);
 }
 
 /* Both are marked before either moves, and unmarked after both have; then the pod may start. */
@@ -153,116 +70,6 @@ START_TEST(an_exchange_goes_on_after_a_restart)
     give(r, "q", 0);
     is_next(r, EXCHANGE_MOVE, "p");
     ck_assert_uint_eq(roster_find(r, STR("p"))->plan.grants[0].card, 1);
-    roster_done(r);
-}
-
-END_TEST
-
-/* What the agent before sent may still be applied to pods that have not changed since. */
-START_TEST(an_exchange_of_another_agent_is_waited_for)
-{
-    struct roster *r = two_cards();
-    set_pod(r, "p", "0", "0", 1);
-    set_pod(r, "q", "0", "1", 2);
-    tell(r, "q", 0, false);
-    is_next(r, EXCHANGE_NOTHING, NULL);
-    set_pod(r, "q", "0", "1", 3);
-    is_next(r, EXCHANGE_NOTHING, NULL); /* p, too */
-    if (_i == 0)
-        set_pod(r, "p", "0", "0", 4);
-    else
-        roster_settle(r);
-    is_next(r, EXCHANGE_MOVE, "p");
-    roster_done(r);
-}
-
-END_TEST
-
-/* The agent before may have sent a PATCH with other cards, which the API server takes only for the
- * version that it knew. */
-START_TEST(a_pod_in_doubt_does_not_start)
-{
-    struct roster *r = two_cards();
-    set_pod(r, "p", "0", NULL, 1);
-    tell(r, "p", 0, false);
-    struct roster_pod *p = roster_find(r, STR("p"));
-    ck_assert(!exchange_may_start(r, p));
-    is_next(r, EXCHANGE_ASSIGN, "p"); /* which gives it a new version */
-    answered(r, "p");
-    ck_assert(!exchange_may_start(r, p)); /* it had been written before */
-    if (_i == 0)
-        set_pod(r, "p", "0", NULL, 2);
-    else
-        roster_settle(r);
-    ck_assert(exchange_may_start(r, p));
-    roster_done(r);
-}
-
-END_TEST
-
-/* One that runs has its cards already; one that came later was not known to another agent. */
-START_TEST(other_pods_are_in_no_doubt)
-{
-    struct roster *r = two_cards();
-    if (_i == 0)
-        set_running(r, "p", "0", 1);
-    else
-        lose(r);
-    if (_i == 1)
-        set_pod(r, "p", "0", NULL, 1);
-    tell(r, "p", 0, false);
-    ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
-    roster_done(r);
-}
-
-END_TEST
-
-/* The second PATCH changes nothing, so the first one may still come. */
-START_TEST(a_patch_without_an_effect_ends_no_doubt)
-{
-    struct roster *r = two_cards();
-    set_pod(r, "p", "0", "0", 1);
-    set_pod(r, "q", "1", "1", 2);
-    struct roster_pod *q = roster_find(r, STR("q"));
-    give(r, "q", 0);
-    is_next(r, EXCHANGE_MOVE, "p");
-    is_next(r, EXCHANGE_MOVE, "q");
-    exchange_answered(roster_find(r, STR("p")), EXCHANGE_NOT_WRITTEN);
-    tell(r, "q", 1, false);
-    if (_i == 1)
-        set_pod(r, "q", "1", "1", 3); /* only the first one was for the old version */
-    exchange_answered(q, EXCHANGE_UNKNOWN);
-    ck_assert(exchange_plan(r));
-    if (_i == 1) {
-        ck_assert(exchange_may_start(r, q));
-        roster_done(r);
-        return;
-    }
-    is_next(r, EXCHANGE_MOVE, "q");
-    set_pod(r, "q", "1", "1", 2);
-    answered(r, "q");
-    ck_assert(!exchange_may_start(r, q));
-    roster_settle(r);
-    ck_assert(exchange_may_start(r, q));
-    roster_done(r);
-}
-
-END_TEST
-
-/* Its new version may need another step. */
-START_TEST(a_pod_that_has_changed_is_shown_first)
-{
-    struct roster *r = two_cards();
-    set_pod(r, "p", "0", NULL, 1);
-    give(r, "p", 1);
-    is_next(r, EXCHANGE_MARK, "p");
-    exchange_answered(roster_find(r, STR("p")), EXCHANGE_CONFLICT);
-    is_next(r, EXCHANGE_NOTHING, NULL);
-    if (_i == 0)
-        set_pod(r, "p", "0", NULL, 2);
-    else
-        exchange_retry(r);
-    is_next(r, EXCHANGE_MARK, "p");
     roster_done(r);
 }
 
@@ -624,11 +431,6 @@ int main(void)
     tcase_add_test(c, new_devices_of_a_running_pod_count_when_it_starts_again);
     tcase_add_test(c, devices_are_not_lost_before_the_first_checkpoint);
     tcase_add_test(c, nothing_is_planned_before_the_first_checkpoint);
-    tcase_add_loop_test(c, an_exchange_of_another_agent_is_waited_for, 0, 2);
-    tcase_add_loop_test(c, a_pod_in_doubt_does_not_start, 0, 2);
-    tcase_add_loop_test(c, other_pods_are_in_no_doubt, 0, 2);
-    tcase_add_loop_test(c, a_patch_without_an_effect_ends_no_doubt, 0, 2);
-    tcase_add_loop_test(c, a_pod_that_has_changed_is_shown_first, 0, 2);
     tcase_add_loop_test(c, a_pod_waits_while_its_cards_are_written, 0, 4);
     tcase_add_loop_test(c, a_phase_alone_starts_no_container, 0, 2);
     tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 2);

@@ -112,10 +112,12 @@ void query_explain_post(struct service *s, struct http_request *r)
 
 /* ---- inspect, cards, fit ---- */
 
-static void query_respond_inspect(struct service *s, struct http_request *r, enum inspect_form form)
+static void query_respond_inspect(struct service *s, struct http_request *r, enum inspect_form form,
+                                  bool used)
 {
     struct str node = r->rest.n > 0 ? r->rest : STR_NULL;
-    if (inspect_write(&s->cache, &s->measured, node, form, r->arena, r->answer) != OK)
+    const struct measured *m = used ? &s->measured : NULL;
+    if (inspect_write(&s->cache, m, node, form, r->arena, r->answer) != OK)
         r->answer->failed = true;
     http_request_respond(r, 200, "application/json");
 }
@@ -123,14 +125,20 @@ static void query_respond_inspect(struct service *s, struct http_request *r, enu
 /* Answers with what is known so far: gpushare's inspect has no form for "not ready". */
 void query_inspect(struct service *s, struct http_request *r)
 {
-    query_respond_inspect(s, r, INSPECT_GPUSHARE);
+    struct str used = http_request_parameter(r, "used");
+    if (used.p == NULL || str_eq(used, STR("false")))
+        query_respond_inspect(s, r, INSPECT_GPUSHARE, false);
+    else if (str_eq(used, STR("true")))
+        query_respond_inspect(s, r, INSPECT_GPUSHARE, true);
+    else
+        http_respond_error(r, 400, STR("used is true or false"));
 }
 
 void query_cards(struct service *s, struct http_request *r)
 {
     struct str missing;
     if (service_ready(s, &missing))
-        query_respond_inspect(s, r, INSPECT_CARDS);
+        query_respond_inspect(s, r, INSPECT_CARDS, true);
     else
         http_respond_error(r, 503, missing);
 }

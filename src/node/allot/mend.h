@@ -13,9 +13,9 @@
 #pragma once
 
 #include "base/arena.h"
+#include "io/limit.h"
 #include "kube/events.h"
 #include "kube/kube_api.h"
-#include "io/limit.h"
 #include "node/allot/exchange.h"
 #include "node/limit.h"
 
@@ -53,10 +53,10 @@ struct mend {
     struct timer again;
     struct timer retry; /* of the pods that are left alone, or whose new version does not come */
     struct timer late;
-    bool passed;        /* MEND_LATE_MS have passed since the start and since the last PATCH without
-                           an outcome; the caller clears it */
-    uint64_t pause_ms;  /* 0: the last call succeeded */
-    struct err last;    /* why the last call failed; OK: it did not */
+    bool passed;       /* MEND_LATE_MS have passed since the start and since the last PATCH without
+                          an outcome; the caller clears it */
+    uint64_t pause_ms; /* 0: the last call succeeded */
+    struct err last;   /* why the last call failed; OK: it did not */
     struct mend_counts counts;
 };
 

@@ -70,6 +70,12 @@ def really_used(lab: Lab) -> None:
         check(pods == {"a": (4096, False), "b": (4097, True)}, pods)
         check(other == plain[1], f"card 1 has no figures: {other}")
         check(daemon.inspect() == before, "gpushare's form has no other fields")
+        status, asked = daemon.call("GET", f"{VERBS}/inspect/n1?used=true")
+        check(status == 200, asked)
+        beside = asked["nodes"][0]["devs"][0]
+        check((beside["usedMiB"], beside["sizeMiB"], beside["busyPercent"]) == (8493, SIZE, 37), beside)
+        check({p["name"]: (p["usedMiB"], p.get("exceeds", False)) for p in beside["pods"]} == pods, beside)
+        check("freeGPU" not in beside, f"only that is added: {beside}")
         card = '{node="n1",card="0"}'
         for name, value in (("memory_used_bytes", str(8493 << 20)), ("memory_bytes", str(SIZE << 20)),
                             ("busy_ratio", "0.37"), ("pods_exceeding", "1")):  # fmt: skip

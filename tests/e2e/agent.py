@@ -22,22 +22,22 @@ RESOURCE = "aliyun.com/gpu-mem"
 COUNT = "aliyun.com/gpu-count"
 
 
-def card_line(index: int, gib: int) -> str:
-    """One card for the double."""
-    return f"card uuid=GPU-{index} name=NVIDIA_A100 bus={0x3B + index:#x} minor={index} mib={gib * 1024}\n"
+def card_line(index: int, units: int, mib: int = 1024) -> str:
+    """One card for the double; mib: of a unit."""
+    return f"card uuid=GPU-{index} name=NVIDIA_A100 bus={0x3B + index:#x} minor={index} mib={units * mib}\n"
 
 
 class Agent:
-    """One cardpack-node; it ends with its node."""
+    """One cardpack-node; it ends with its node. sizes: units of each card, of so many MiB."""
 
-    def __init__(self, bench: Bench, worker: Worker, sizes: Sequence[int], *flags: str) -> None:
+    def __init__(self, bench: Bench, worker: Worker, sizes: Sequence[int], *flags: str, mib: int = 1024) -> None:
         self.bench = bench
         self.worker = worker
         self.sizes = list(sizes)
         self.world = worker.folder / "nvml-world"
         self._ports = Ports()
         self.port = self._ports.take()
-        self.show([card_line(index, gib) for index, gib in enumerate(sizes)])
+        self.show([card_line(index, units, mib) for index, units in enumerate(sizes)])
         build = bench.options.binary.resolve().parent
         self.program = worker.add_program(
             Component(

@@ -289,9 +289,10 @@ class Worker:
         return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
     def capacity(self, resource: str, field: str = "capacity") -> int:
-        """How much of a resource the Node object has; 0 without it."""
+        """How much of a resource the Node object has, which may be "100k"; 0 without it."""
         node = self.node() or {}
-        return int(node.get("status", {}).get(field, {}).get(resource, "0"))
+        text = str(node.get("status", {}).get(field, {}).get(resource, "0"))
+        return int(text.removesuffix("k")) * (1000 if text.endswith("k") else 1)
 
     def ctr(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Runs containerd's client, from outside the machine."""

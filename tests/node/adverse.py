@@ -359,10 +359,12 @@ def check_owed_list(w: World) -> None:
     cards = CARDS.replace("mib=16384", "mib=16384 compute-mode=3")
     hold = w.cluster.hold = threading.Event()
     overriding = pod("first", "0", 1)
+    overriding["status"]["phase"] = "Running"  # the pods are not listed again to know what is on its way
     overriding["spec"]["containers"][0]["env"] = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]
     w.cluster.put(overriding)
     for uid in ("one", "twin", "last"):
         p = pod(uid, "1", 1)
+        p["status"]["phase"] = "Running"
         p["status"]["containerStatuses"] = [
             {"name": "c", "containerID": "containerd://" + "7" * 64, "state": {"running": {}}}]  # fmt: skip
         w.cluster.put(p)

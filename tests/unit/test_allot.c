@@ -173,6 +173,34 @@ START_TEST(a_list_ends_the_doubts)
 
 END_TEST
 
+/* An answer was lost since that list began: its PATCH may come after the list. */
+START_TEST(a_lost_answer_needs_a_newer_list)
+{
+    allot_list_begin(t.allot);
+    set_pod("p", "Pending", 1);
+    allot_list_end(t.allot);
+    pass(MEND_LATE_MS);
+    allot_list_begin(t.allot);
+    set_pod("p", "Pending", 1);
+    t.allot->mend.passed = false;
+    allot_list_end(t.allot);
+    ck_assert(roster_find(&t.allot->roster, STR("p"))->doubt);
+}
+
+END_TEST
+
+/* Its containers have their cards. */
+START_TEST(a_running_pod_needs_no_list)
+{
+    allot_list_begin(t.allot);
+    set_pod("p", "Running", 1);
+    allot_list_end(t.allot);
+    pass(MEND_LATE_MS);
+    ck_assert_uint_eq(t.lists, 0);
+}
+
+END_TEST
+
 /* The first checkpoint says which pods may run, so it is not read before they are known. */
 START_TEST(the_checkpoint_waits_for_the_first_list)
 {
@@ -272,6 +300,8 @@ int main(void)
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_loop_test(c, a_pod_that_was_not_kept_is_listed_again, 0, 2);
     tcase_add_loop_test(c, a_list_ends_the_doubts, 0, 2);
+    tcase_add_test(c, a_lost_answer_needs_a_newer_list);
+    tcase_add_test(c, a_running_pod_needs_no_list);
     tcase_add_loop_test(c, the_checkpoint_waits_for_the_first_list, 0, 2);
     tcase_add_loop_test(c, a_running_pod_is_the_last_guess, 0, 2);
     tcase_add_test(c, a_kubelet_that_starts_without_its_checkpoint);

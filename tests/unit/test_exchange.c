@@ -53,6 +53,7 @@ START_TEST(a_mark_without_an_exchange_is_removed)
     static const char *const texts[] = {"0", "1", "no card", ",", "99999999999"};
     struct roster *r = two_cards();
     set_pod(r, "p", "0", texts[_i], 1);
+    set_pod(r, "p", "0", texts[_i], 2); /* so it is in no doubt */
     is_next(r, EXCHANGE_NOTHING, NULL); /* it is not known yet that there is none */
     lose(r);
     is_next(r, EXCHANGE_FINISH, "p");

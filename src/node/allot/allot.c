@@ -253,10 +253,7 @@ static void allot_sweep(struct allot *a)
 /* Lists the pods, if no PATCH from before can be on its way any more. */
 static void allot_settle(struct allot *a)
 {
-    if (!a->mend.passed || a->listing || !a->listed || !a->roster.told)
-        return;
-    a->mend.passed = false;
-    if (!roster_in_doubt(&a->roster))
+    if (!a->mend.passed || a->listing || !a->listed || !exchange_in_doubt(&a->roster))
         return;
     a->settling = true;
     a->listing = true;
@@ -455,7 +452,7 @@ void allot_list_end(struct allot *a)
     roster_list_end(&a->roster);
     a->listed = !a->unkept;
     a->listing = false;
-    if (a->settles)
+    if (a->settles && a->mend.passed) /* no PATCH has lost its answer since the list began */
         roster_settle(&a->roster);
     a->settles = false;
     if (a->unkept)

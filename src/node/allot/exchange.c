@@ -512,9 +512,18 @@ static bool exchange_is_sure(const struct roster_pod *p)
     return p->allowed && !p->unsure && !roster_is_open(p);
 }
 
+bool exchange_in_doubt(const struct roster *r)
+{
+    for (size_t i = 0; i < r->n_pods; i++) {
+        if (r->pods[i]->doubt && !exchange_is_sure(r->pods[i]))
+            return true;
+    }
+    return false;
+}
+
 static bool exchange_is_right(const struct roster *r, const struct roster_pod *p)
 {
-    bool settled = !p->moving && !p->unclear && (!p->doubt || exchange_is_sure(p));
+    bool settled = !p->moving && (!p->doubt || exchange_is_sure(p));
     return p->said.n > 0 && r->guess.pod != p && settled && !exchange_is_planned_elsewhere(p) &&
            exchange_agrees(p, &p->plan);
 }

@@ -205,8 +205,10 @@ static void mend_on_done(struct http_call *http)
     enum exchange_outcome outcome = mend_outcome(&c->call.http, code);
     if (p != NULL)
         exchange_answered(p, outcome);
-    if (outcome == EXCHANGE_UNKNOWN)
+    if (outcome == EXCHANGE_UNKNOWN) {
+        m->passed = false;
         timer_arm(m->loop, &m->late, MEND_LATE_MS);
+    }
     if (p != NULL && code == OK) {
         p->refusals = 0;
         p->failing_ms = 0;

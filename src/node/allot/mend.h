@@ -54,7 +54,7 @@ struct mend {
     struct timer retry; /* of the pods that are left alone, or whose new version does not come */
     struct timer late;
     bool passed;       /* MEND_LATE_MS have passed since the start and since the last PATCH without
-                          an outcome; the caller clears it */
+                          an outcome */
     uint64_t pause_ms; /* 0: the last call succeeded */
     struct err last;   /* why the last call failed; OK: it did not */
     struct mend_counts counts;

@@ -225,15 +225,6 @@ enum errc roster_set(struct roster *r, const struct pod_view *view, uint64_t ver
     return OK;
 }
 
-bool roster_in_doubt(const struct roster *r)
-{
-    for (size_t i = 0; i < r->n_pods; i++) {
-        if (r->pods[i]->doubt)
-            return true;
-    }
-    return false;
-}
-
 void roster_settle(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++)

@@ -142,7 +142,6 @@ struct roster_pod *roster_find(const struct roster *r, struct str uid);
 
 /* The time is over in which a PATCH could still be on its way: no pod is in doubt any more. */
 void roster_settle(struct roster *r);
-bool roster_in_doubt(const struct roster *r); /* a pod is */
 
 /* A list of all pods: begin, roster_set for each, end. Pods that it did not name leave the roster.
  * Those that it showed first are put into the order of their Bindings: a list is in the order of

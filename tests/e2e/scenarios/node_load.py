@@ -22,7 +22,7 @@ AWAY_S = 30.0  # how long the API server is away
 # A kubelet that has just started has no devices yet, or still counts those of pods that have ended.
 KUBELETS_OWN = ("devices unavailable", "unhealthy devices", "no healthy devices")
 # A call that is under way when the agent is killed is lost, and the kubelet fails its pod.
-CUT = ("transport is closing", "error reading from server", "connection refused")
+CUT = ("transport is closing", "client connection is closing", "error reading from server", "connection refused")
 
 
 @dataclass

@@ -174,14 +174,15 @@ struct stock_index {
     uint32_t end; /* of the items */
 };
 
-/* Equal idle parts are evaluated once. On an empty cluster there are few different ones. */
+/* Equal idle parts are evaluated once. On an empty cluster there are few different ones. A node
+ * whose cards are all in use has no items: pods that ask for no card can use its cores. */
 static void market_stock_add_stock(struct market_solve *s, struct stock_index *index,
                                    const struct node *n, bool empty)
 {
     int64_t cpu = empty ? market_cores_of(n->host_total.cpu) : market_cores(n);
     struct solve_stock x = {.cores = (double)cpu / 1000, .first = index->end};
     x.n = market_stock_copy_cards(s, n, empty, &s->items[index->end]);
-    if (x.n == 0)
+    if (x.n == 0 && n->n_cards == 0)
         return;
     uint32_t *at = market_stock_find_stock(s, index->slots, index->mask, &x);
     if (*at == 0) {

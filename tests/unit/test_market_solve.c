@@ -254,6 +254,34 @@ START_TEST(supply_meets_demand)
 
 END_TEST
 
+/* A node whose cards are all in use has cores for pods that ask for no card. They are worth less
+ * with them. A node without any card is not counted: pods there are not learned from, either. */
+START_TEST(cores_beside_full_cards)
+{
+    double price[2];
+    for (int i = 0; i < 2; i++) {
+        add_node(&r, "n", 100, 1, "8", "A");
+        see(market_of(&r), (struct shape){.mem = 100, .cards = 1, .cpu = 7000}, 20);
+        see(market_of(&r), (struct shape){.cpu = 2000}, 20);
+        if (i == 1) {
+            add_node(&r, "full", 100, 1, "90", "A");
+            add_node(&r, "none", 100, 0, "500", "A");
+            pod_set(&r, .uid = "p", .mem = "100", .node = "full", .idx = "0", .phase = "Running");
+        }
+        struct market_solve *s = market_solve_new(market_of(&r), &r.cache.nodes);
+        ck_assert_ptr_nonnull(s);
+        ck_assert_double_eq(s->idle_cores, i == 0 ? 8 : 98);
+        market_solve_free(s);
+        solve(&r);
+        price[i] = market_of(&r)->core_price;
+        rig_done(&r);
+        rig_init(&r);
+    }
+    ck_assert_msg(price[1] < price[0] / 2, "%g, %g", price[0], price[1]);
+}
+
+END_TEST
+
 /* No table is longer than the largest node needs. */
 START_TEST(the_most_cards_of_a_node)
 {
@@ -420,6 +448,7 @@ int main(void)
     tcase_add_test(tc, free_cards_are_worth_what_the_pods_pay);
     tcase_add_test(tc, a_node_of_very_many_cards);
     tcase_add_test(tc, supply_meets_demand);
+    tcase_add_test(tc, cores_beside_full_cards);
     tcase_add_test(tc, the_most_cards_of_a_node);
     tcase_add_test(tc, a_solve_ends_after_a_known_number_of_steps);
     tcase_add_test(tc, the_result_does_not_depend_on_what_comes_meanwhile);

@@ -14,9 +14,13 @@
 /* Prices of fewer pods would be those of chance. */
 #define FIRST_ARRIVALS 32
 
-/* Pods that came since the latest solve, so that the prices are old: a quarter of all, at most
- * this many. */
-#define ARRIVALS_A_SOLVE 200
+/* Pods that came since the latest solve, so that the prices are old: an eighth of all, and a part of
+ * those that fit into what was idle, within these limits. In a small cluster 200 pods are a large
+ * part of all that fit: there the prices have to follow sooner. */
+#define ARRIVALS_PART  8
+#define IDLE_PART      16.0
+#define ARRIVALS_LEAST 16.0
+#define ARRIVALS_MOST  200.0
 
 /* Before any solve the price of a core is low: most clusters have more cores than they need. */
 #define FIRST_CORE_PRICE 0.001
@@ -333,7 +337,7 @@ int64_t market_value(const struct market *m, const struct node *n)
 
 bool market_is_due(const struct market *m)
 {
-    uint64_t more = MIN_OF(m->solved_arrivals / 4, (uint64_t)ARRIVALS_A_SOLVE);
+    uint64_t more = MIN_OF(m->solved_arrivals / ARRIVALS_PART, m->interval);
     return m->shapes.arrivals >= MAX_OF(m->solved_arrivals + more, (uint64_t)FIRST_ARRIVALS);
 }
 
@@ -346,9 +350,12 @@ bool market_begin(struct market *m, const struct map *nodes)
     m->placed /= 2;
     m->departed /= 2;
     m->solve = market_solve_new(m, nodes);
-    if (m->solve != NULL)
-        m->solved_arrivals = m->shapes.arrivals;
-    return m->solve != NULL;
+    if (m->solve == NULL)
+        return false;
+    m->solved_arrivals = m->shapes.arrivals;
+    m->interval =
+        (uint64_t)MIN_OF(MAX_OF(m->solve->pods / IDLE_PART, ARRIVALS_LEAST), ARRIVALS_MOST);
+    return true;
 }
 
 bool market_step(struct market *m)

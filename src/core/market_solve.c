@@ -21,6 +21,9 @@
 
 #define STOCKS_A_STEP 64
 
+/* See market.h. A larger one costs more in a cluster that fills up once than it gains. */
+#define TURNOVER_LEAST 0.05
+
 /* A price counts as at most so many TAU: exp() of more is infinite, and a price so far off is wrong
  * anyway. */
 #define EXPONENT_MAX 600.0
@@ -239,6 +242,8 @@ static void market_solve_weigh_rates(const struct market_solve *s, const struct 
 static void market_solve_meet_stock(struct market_solve *s, const struct solve_stock *x)
 {
     by_rate weights;
+    if (x->n == 0)
+        return;
     market_solve_weigh_rates(s, x, weights);
     for (uint32_t i = 0; i < x->n; i++) {
         const struct solve_item *it = &s->items[x->first + i];
@@ -465,6 +470,12 @@ static bool market_solve_has_several(const struct market_solve *s)
     return false;
 }
 
+static int32_t market_solve_drain(const struct market_solve *s, double turnover)
+{
+    bool counts = market_solve_has_several(s);
+    return market_solve_millionths(MAX_OF(counts ? turnover : 0, TURNOVER_LEAST));
+}
+
 bool market_solve_publish(struct market_solve *s, struct market *m)
 {
     struct market_values *values = mem_alloc(s->n_classes * sizeof(*values));
@@ -486,7 +497,7 @@ bool market_solve_publish(struct market_solve *s, struct market *m)
             m->shapes.all[x->index].price = x->price;
     }
     m->core_price = s->core_price;
-    m->drain = market_solve_has_several(s) ? market_solve_millionths(m->turnover) : 0;
+    m->drain = market_solve_drain(s, m->turnover);
     m->solved++;
     return true;
 }

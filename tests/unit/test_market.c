@@ -253,9 +253,23 @@ static void fill_cluster(uint64_t *random)
     solve(&r);
 }
 
+/* What market.h says of free cards, from the cards before and after the pod came. */
+static int64_t naive_drain(const struct node *n, const uint32_t before[static LIMIT_CARDS])
+{
+    int64_t frees = 0;
+    int64_t parts = 0;
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        frees += before[i] == 100 ? 1 : 0;
+        if (naive_left(&n->cards[i]) < before[i])
+            parts += before[i] == 100 ? 100 : before[i] - naive_left(&n->cards[i]);
+    }
+    return market_of(&r)->drain * frees * parts / 800;
+}
+
 static void check_cost(struct made *m, const char *name, int seed)
 {
     const struct node *n = node_of(&r, name);
+    uint32_t left[LIMIT_CARDS] = {0};
     struct request q = asked(&r, m->view);
     struct market_ask ask;
     int64_t order[LIMIT_CARDS];
@@ -270,10 +284,14 @@ static void check_cost(struct made *m, const char *name, int seed)
     }
     if (fit_node(n, &q) != VERDICT_FITS)
         return;
+    for (uint32_t i = 0; i < n->n_cards; i++)
+        left[i] = naive_left(&n->cards[i]);
     place(m, name);
     int64_t after = market_value(market_of(&r), n);
-    ck_assert_msg(cost == before - after, "seed %d %s on %s: %lld, not %lld - %lld", seed, m->uid,
-                  name, (long long)cost, (long long)before, (long long)after);
+    int64_t drain = naive_drain(n, left);
+    ck_assert_msg(cost == before - after + drain, "seed %d %s on %s: %lld, not %lld - %lld + %lld",
+                  seed, m->uid, name, (long long)cost, (long long)before, (long long)after,
+                  (long long)drain);
 }
 
 START_TEST(values_and_costs_are_those_of_the_definition)
@@ -442,6 +460,60 @@ START_TEST(cards_out_of_use)
 
 END_TEST
 
+/* No pod has asked for several cards yet, and the prices of halves and wholes see no difference
+ * between these nodes. */
+START_TEST(equal_pods_go_together)
+{
+    struct market_ask ask;
+    add_node(&r, "n", 100, 8, NULL, "A");
+    add_node(&r, "m", 100, 8, NULL, "A");
+    see(market_of(&r), (struct shape){.mem = 50, .cards = 1}, 20);
+    see(market_of(&r), (struct shape){.mem = 100, .cards = 1}, 20);
+    pod_set(&r, .uid = "a", .mem = "100", .node = "n", .idx = "0", .phase = "Running");
+    solve(&r);
+    struct request q = wants(&r, 100, 1, 0);
+    market_ask(market_of(&r), &q, &ask);
+    ck_assert_int_lt(market_cost(&ask, node_of(&r, "n")), market_cost(&ask, node_of(&r, "m")));
+}
+
+END_TEST
+
+/* Pods that come until the prices are old, after so many were seen. */
+static uint64_t arrivals_until_due(struct rig *at, int seen)
+{
+    struct market *m = market_of(at);
+    struct shape x = {.mem = 50, .cards = 1};
+    see(m, x, seen);
+    solve(at);
+    uint64_t before = m->shapes.arrivals;
+    while (!market_is_due(m))
+        see(m, x, 1);
+    return m->shapes.arrivals - before;
+}
+
+/* An eighth of the pods that were seen, but at most a sixteenth of those that fit. */
+START_TEST(prices_grow_old_with_the_cluster)
+{
+    struct rig large;
+    rig_init(&large);
+    ck_assert(!market_is_due(market_of(&r)));
+    see(market_of(&r), (struct shape){.mem = 50, .cards = 1}, 31);
+    ck_assert(!market_is_due(market_of(&r)));
+    see(market_of(&r), (struct shape){.mem = 50, .cards = 1}, 1);
+    ck_assert(market_is_due(market_of(&r)));
+    shapes_done(&market_of(&r)->shapes);
+    add_node(&r, "n", 100, 4, "8", "A");
+    ck_assert_uint_eq(arrivals_until_due(&r, 5000), 16);
+    add_nodes(&large, 'n', 100, 100, 8, "96", "A");
+    ck_assert_uint_eq(arrivals_until_due(&large, 400), 50);
+    ck_assert_uint_eq(arrivals_until_due(&large, 5000), 100);
+    add_nodes(&large, 'm', 900, 100, 8, "96", "A");
+    ck_assert_uint_eq(arrivals_until_due(&large, 5000), 200);
+    rig_done(&large);
+}
+
+END_TEST
+
 /* Until there are prices, the node and the card are those of binpack. */
 START_TEST(no_prices_yet)
 {
@@ -514,6 +586,8 @@ int main(void)
     tcase_add_test(tc, more_kinds_than_the_table_has);
     tcase_add_test(tc, a_node_without_cpu_figures);
     tcase_add_test(tc, cards_out_of_use);
+    tcase_add_test(tc, equal_pods_go_together);
+    tcase_add_test(tc, prices_grow_old_with_the_cluster);
     tcase_add_test(tc, no_prices_yet);
     tcase_add_test(tc, each_pod_counts_once);
     suite_add_tcase(suite, tc);

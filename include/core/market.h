@@ -16,9 +16,9 @@
  * how many pods left for each one that was placed), the more a pod costs on a node with free cards:
  *     turnover x (what the pod takes) x (the node's free cards) / 8,
  * where a pod takes a whole card if it is the first one there, else its share, and a pod without
- * cards a tenth. A small part of the prices is then for an empty cluster. The turnover counts as 0.05
- * at the least, and as no more if no pod asked for several cards: where nearly equal costs decide,
- * pods go together, because the pods that come may be larger than those that came.
+ * cards a tenth. A small part of the prices is then for an empty cluster. The turnover counts as
+ * 0.05 at the least, and as no more if no pod asked for several cards: where nearly equal costs
+ * decide, pods go together, because the pods that come may be larger than those that came.
  *
  * Values are whole numbers of millionths of a card, so equal nodes have equal costs, in whichever
  * order their cards are added.

@@ -14,9 +14,9 @@
 /* Prices of fewer pods would be those of chance. */
 #define FIRST_ARRIVALS 32
 
-/* Pods that came since the latest solve, so that the prices are old: an eighth of all, and a part of
- * those that fit into what was idle, within these limits. In a small cluster 200 pods are a large
- * part of all that fit: there the prices have to follow sooner. */
+/* Pods that came since the latest solve, so that the prices are old: an eighth of all, and a part
+ * of those that fit into what was idle, within these limits. In a small cluster 200 pods are a
+ * large part of all that fit: there the prices have to follow sooner. */
 #define ARRIVALS_PART  8
 #define IDLE_PART      16.0
 #define ARRIVALS_LEAST 16.0

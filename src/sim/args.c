@@ -21,6 +21,7 @@ struct sim_flag {
     const char *value;  /* as help shows it; NULL: the flag has none */
     const char *text;
     enum errc (*set)(struct sim_args *a, struct str value, struct err *reterr);
+    const char *words; /* what completion offers; NULL: files for a FILE, else nothing */
 };
 
 struct sim_verb {
@@ -38,6 +39,7 @@ static const struct sim_verb verbs[SIM_COMMANDS] = {
                  "how many of a pod fit, and what stops the next one"},
     [SIM_GROW] = {"grow", "--cluster FILE --add NODE",
                   "how many nodes to add until the pending pods run"},
+    [SIM_COMPLETION] = {"completion", "bash", "print a script for the shell"},
     [SIM_VERSION] = {"version", "", "print the program's version"},
     [SIM_HELP] = {"help", "[COMMAND]", "print this text, or the help of a command"},
 };
@@ -232,48 +234,50 @@ static enum errc args_set_output(struct sim_args *a, struct str value, struct er
 
 static const struct sim_flag flags[] = {
     {"--nodes", NULL, RUNS | BIT(SIM_FIT), "FILE",
-     "nodes of a trace: columns sn, cpu_milli, memory_mib, gpu, model", args_set_nodes},
+     "nodes of a trace: columns sn, cpu_milli, memory_mib, gpu, model", args_set_nodes, NULL},
     {"--pods", NULL, RUNS, "FILE",
      "pods of a trace: columns name, cpu_milli, memory_mib, num_gpu, gpu_milli and perhaps "
      "gpu_spec; may be repeated",
-     args_set_pods},
+     args_set_pods, NULL},
     {"--cluster", NULL, CLUSTER, "FILE",
      "a cluster: what kubectl get nodes,pods -A -o json prints; -: standard input",
-     args_set_cluster},
+     args_set_cluster, NULL},
     {"--policy", NULL, PLACES, "NAME,...",
      "binpack, spread, fgd, bid-price, or for traces bestfit, fgd-paper (default binpack)",
-     args_set_policies},
+     args_set_policies, SIM_POLICY_WORDS},
     {"--seeds", NULL, RUNS, "N", "number of runs with other random numbers (default 10)",
-     args_set_seeds},
+     args_set_seeds, NULL},
     {"--first-seed", NULL, RUNS, "N", "the first seed; the others follow (default 1)",
-     args_set_first_seed},
+     args_set_first_seed, NULL},
     {"--fill", NULL, BIT(SIM_REPLAY), "PERCENT",
      "card memory that arrives, of the capacity (default 130; with --cluster: its pods, once)",
-     args_set_fill},
+     args_set_fill, NULL},
     {"--in-order", NULL, BIT(SIM_REPLAY), NULL,
      "one run: the pods in the order of the file (of a cluster: of their creation), without copies",
-     args_set_in_order},
+     args_set_in_order, NULL},
     {"--places", NULL, BIT(SIM_REPLAY), "FILE",
-     "with --in-order: write the node of each pod (CSV); pods are numbered from 1",
-     args_set_places},
+     "with --in-order: write the node of each pod (CSV); pods are numbered from 1", args_set_places,
+     NULL},
     {"--load", NULL, BIT(SIM_CHURN), "LOAD,...",
      "card memory that the pods would hold, of the capacity (default 0.90,0.95,0.98)",
-     args_set_loads},
+     args_set_loads, NULL},
     {"--filename", "-f", BIT(SIM_FIT), "FILE",
-     "file with a Pod, in YAML or JSON; -: standard input", args_set_filename},
+     "file with a Pod, in YAML or JSON; -: standard input", args_set_filename, NULL},
     {"--add", NULL, BIT(SIM_GROW), "NODE",
-     "a node to add: cpu=64,memory=256Gi,cards=8,card-memory=80,model=A100", args_set_add},
+     "a node to add: cpu=64,memory=256Gi,cards=8,card-memory=80,model=A100", args_set_add, NULL},
     {"--ties", NULL, PLACES, "WHEN",
      "order of nodes that are equally good: run (drawn once a run), pod (drawn for each pod) or "
      "name (default run)",
-     args_set_ties},
-    {"--output", "-o", PLACES, "FORMAT", "table, json or csv (default table)", args_set_output},
+     args_set_ties, "run pod name"},
+    {"--output", "-o", PLACES, "FORMAT", "table, json or csv (default table)", args_set_output,
+     "table json csv"},
     {"--plot", NULL, BIT(SIM_REPLAY), "FILE", "write a picture (SVG): allocated against arrived",
-     args_set_plot},
+     args_set_plot, NULL},
     {"--jobs", NULL, RUNS, "N", "processes at a time (default: one for each processor)",
-     args_set_jobs},
-    {"--check", NULL, PLACES, NULL, "check every card after every event: slow", args_set_checked},
-    {"--help", "-h", ~0U, NULL, "print this text", args_set_help},
+     args_set_jobs, NULL},
+    {"--check", NULL, PLACES, NULL, "check every card after every event: slow", args_set_checked,
+     NULL},
+    {"--help", "-h", ~0U, NULL, "print this text", args_set_help, NULL},
 };
 
 /* ---- parsing ---- */
@@ -286,6 +290,7 @@ struct parser {
     const struct sim_flag *seen[COUNT_OF(flags)]; /* each once, to check them against the command */
     size_t n_seen;
     bool has_command;
+    bool has_shell;
     bool help;
 };
 
@@ -359,6 +364,13 @@ static enum errc args_read_word(struct parser *p, struct str word, struct err *e
     }
     if (a->command == SIM_HELP && a->subject == SIM_HELP)
         return args_find_verb(word, &a->subject) ? OK : args_unknown(word, false, e);
+    if (a->command == SIM_COMPLETION && !p->has_shell) {
+        p->has_shell = true;
+        return str_eq(word, STR("bash"))
+                   ? OK
+                   : err_set(e, ERR_RANGE, "completion: \"%.*s\" must be bash",
+                             STR_ARG(str_head(word, 64)));
+    }
     return err_set(e, ERR_SYNTAX, "%s: \"%.*s\" is one word too many; it is: %s %s",
                    verbs[a->command].name, STR_ARG(str_head(word, 64)), verbs[a->command].name,
                    verbs[a->command].usage);
@@ -406,7 +418,9 @@ static enum errc args_check(const struct parser *p, struct err *e)
             return err_set(e, ERR_SYNTAX, "%s takes no %s", verbs[a->command].name,
                            p->seen[i]->name);
     }
-    if (a->command == SIM_HELP || a->command == SIM_VERSION)
+    if (a->command == SIM_COMPLETION && !p->has_shell)
+        return err_set(e, ERR_SYNTAX, "completion: name the shell: bash");
+    if (a->command >= SIM_COMPLETION)
         return OK;
     if (a->command == SIM_FIT && a->filename.p == NULL)
         return err_set(e, ERR_SYNTAX, "fit: name the pod's file with -f");
@@ -489,4 +503,79 @@ void sim_usage(struct buf *out, enum sim_command c)
     args_put_flags(out, ~0U);
     buf_put(out, STR("\nExit status: 0 on success, 1 after an error, 2 if the command line is not "
                      "valid,\n3 if fit or grow find no room.\n"));
+}
+
+/* ---- completion ---- */
+
+static const char completion_head[] =
+    "# bash completion of cardpack-sim\n"
+    "_cardpack_sim()\n"
+    "{\n"
+    "    local cur=${COMP_WORDS[COMP_CWORD]} "
+    "prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' offer=''\n"
+    "    # bash splits --flag=value at =.\n"
+    "    [[ $prev == = ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+    "    [[ $cur == = ]] && cur=\n"
+    "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD - 1}\"; do\n"
+    "        case $word in\n";
+
+static const char completion_tail[] =
+    "    esac\n"
+    "    mapfile -t COMPREPLY < <(compgen -W \"$offer\" -- \"$cur\")\n"
+    "}\n"
+    "complete -F _cardpack_sim cardpack-sim\n";
+
+/* After a flag with a value. Of several values with commas the last one is completed. */
+static void args_put_values(struct buf *out)
+{
+    for (size_t i = 0; i < COUNT_OF(flags); i++) {
+        const struct sim_flag *f = &flags[i];
+        if (f->value == NULL)
+            continue;
+        buf_printf(out, "        %s%s%s)\n", f->name, f->letter == NULL ? "" : " | ",
+                   f->letter == NULL ? "" : f->letter);
+        if (f->words != NULL)
+            buf_printf(out,
+                       "            word=${cur%%\"${cur##*,}\"}\n"
+                       "            mapfile -t COMPREPLY < <(compgen -P \"$word\" -W '%s' -- "
+                       "\"${cur##*,}\")\n",
+                       f->words);
+        else if (str_eq(str_of(f->value), STR("FILE")))
+            buf_put(out, STR("            compopt -o filenames 2>/dev/null\n"
+                             "            mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"));
+        buf_put(out, STR("            return ;;\n"));
+    }
+}
+
+/* The words after a command: its flags. */
+static void args_put_offers(struct buf *out)
+{
+    for (size_t c = 0; c < COUNT_OF(verbs); c++) {
+        buf_printf(out, "        %s) offer='", verbs[c].name);
+        if (c == SIM_COMPLETION)
+            buf_put(out, STR("bash "));
+        for (size_t k = 0; k < COUNT_OF(verbs) && c == SIM_HELP; k++)
+            buf_printf(out, "%s ", verbs[k].name);
+        for (size_t i = 0; i < COUNT_OF(flags); i++) {
+            if ((flags[i].commands >> c & 1) != 0)
+                buf_printf(out, "%s ", flags[i].name);
+        }
+        buf_put(out, STR("' ;;\n"));
+    }
+}
+
+void sim_completion(struct buf *out)
+{
+    buf_put(out, str_of(completion_head));
+    for (size_t c = 0; c < COUNT_OF(verbs); c++)
+        buf_printf(out, "            %s%s", verbs[c].name,
+                   c + 1 < COUNT_OF(verbs) ? " |\\\n" : ") command=$word && break ;;\n");
+    buf_put(out, STR("        esac\n    done\n    COMPREPLY=()\n    case $prev in\n"));
+    args_put_values(out);
+    buf_put(out, STR("    esac\n    case $command in\n        '') offer='"));
+    for (size_t c = 0; c < COUNT_OF(verbs); c++)
+        buf_printf(out, "%s ", verbs[c].name);
+    buf_put(out, STR("' ;;\n"));
+    args_put_offers(out);
+    buf_put(out, str_of(completion_tail));
 }

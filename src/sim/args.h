@@ -11,6 +11,7 @@ enum sim_command {
     SIM_CHURN,
     SIM_FIT,
     SIM_GROW,
+    SIM_COMPLETION, /* this and all further ones read no file */
     SIM_VERSION,
     SIM_HELP,
     SIM_COMMANDS
@@ -54,3 +55,6 @@ enum errc sim_args_parse(int argc, char *const argv[], struct sim_args *ret, str
 
 /* The help of one command; of SIM_HELP: of all. */
 void sim_usage(struct buf *out, enum sim_command c);
+
+/* The completion script for bash: it has all commands, flags and words, and runs nothing. */
+void sim_completion(struct buf *out);

@@ -140,6 +140,10 @@ static enum errc main_run(struct program *p, struct err *e)
         sim_usage(&p->out, p->args.subject);
         return OK;
     }
+    if (p->args.command == SIM_COMPLETION) {
+        sim_completion(&p->out);
+        return OK;
+    }
     if (p->args.command == SIM_VERSION) {
         buf_put(&p->out, STR("cardpack-sim " CARDPACK_VERSION "\n"));
         return OK;

@@ -18,6 +18,9 @@ struct sim_policy {
 
 bool sim_policy_parse(struct str name, struct sim_policy *ret);
 
+/* The names of all policies, with a space between them. */
+#define SIM_POLICY_WORDS "binpack spread fgd bid-price bestfit fgd-paper"
+
 /* The names of all policies, for people: "binpack, ... or fgd-paper". */
 const char *sim_policy_names(void);
 

@@ -80,6 +80,7 @@ plugin_works() { # MACHINE
 # file name.
 completions_there() { # MACHINE
     local share=$1/usr/share command
+    inside "$1" cardpack-sim completion bash | cmp - "$share/bash-completion/completions/cardpack-sim" || return 1
     inside "$1" kubectl-cardpack completion bash | cmp - "$share/bash-completion/completions/kubectl-cardpack" &&
         inside "$1" kubectl-cardpack completion fish | cmp - "$share/fish/vendor_completions.d/kubectl-cardpack.fish" &&
         inside "$1" kubectl-cardpack completion zsh | cmp - "$share/zsh/vendor-completions/_kubectl_cardpack" || return 1

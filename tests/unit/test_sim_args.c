@@ -2,6 +2,8 @@
 #include "sim/args.h"
 #include "unit.h"
 
+#include <stdio.h>
+
 #define WORDS 20
 
 static enum errc parse(const char *line, char *words, size_t size, struct sim_args *ret,
@@ -94,6 +96,51 @@ START_TEST(helps)
 
 END_TEST
 
+/* What the script offers after --policy, --ties and -o is accepted there. */
+static void check_offered(struct str script, const char *flag)
+{
+    char words[512];
+    char line[128];
+    char key[64];
+    const char *end = script.p + script.n;
+    (void)snprintf(key, sizeof(key), "        %s", flag);
+    const char *at = strstr(script.p, key);
+    ck_assert_ptr_nonnull(at);
+    at = strstr(at, "-W '");
+    ck_assert_ptr_nonnull(at);
+    for (at += 4; at < end && *at != '\'';) {
+        struct sim_args a;
+        struct err e = ERR_INIT;
+        size_t n = strcspn(at, " '");
+        (void)snprintf(line, sizeof(line), "replay --nodes n --pods p %s %.*s", flag, (int)n, at);
+        ck_assert_ok(parse(line, words, sizeof(words), &a, &e), &e);
+        at += n + (at[n] == ' ' ? 1 : 0);
+    }
+}
+
+START_TEST(completes)
+{
+    char words[512];
+    char bytes[16384];
+    struct buf out = buf_on(bytes, sizeof(bytes));
+    struct sim_args a;
+    struct err e = ERR_INIT;
+    ck_assert_ok(parse("completion bash", words, sizeof(words), &a, &e), &e);
+    ck_assert_int_eq(a.command, SIM_COMPLETION);
+    sim_completion(&out);
+    ck_assert(!buf_failed(&out));
+    const char *script = buf_cstr(&out);
+    check_offered(buf_str(&out), "--policy");
+    check_offered(buf_str(&out), "--ties");
+    check_offered(buf_str(&out), "--output");
+    ck_assert_ptr_nonnull(strstr(script, "grow) offer='--cluster --policy --add --ties --output "
+                                         "--check --help '"));
+    ck_assert_ptr_nonnull(strstr(script, "fit) offer='--nodes --cluster --policy --filename "));
+    ck_assert_ptr_nonnull(strstr(script, "completion) offer='bash --help '"));
+}
+
+END_TEST
+
 static const struct {
     const char *line;
     const char *error;
@@ -135,6 +182,10 @@ static const struct {
     {"replay --nodes n --pods p --in-order --seeds 2",
      "replay: --in-order and --seeds exclude each other"},
     {"churn --nodes n --pods p --in-order", "churn takes no --in-order"},
+    {"completion", "completion: name the shell: bash"},
+    {"completion zsh", "completion: \"zsh\" must be bash"},
+    {"completion bash bash", "completion: \"bash\" is one word too many; it is: completion bash"},
+    {"completion bash --seeds 2", "completion takes no --seeds"},
     {"replay --cluster c --policy bestfit", "--policy: bestfit is for traces only"},
 };
 
@@ -157,6 +208,7 @@ int main(void)
     tcase_add_test(t, has_defaults);
     tcase_add_test(t, reads_loads);
     tcase_add_test(t, helps);
+    tcase_add_test(t, completes);
     tcase_add_loop_test(t, refuses, 0, COUNT_OF(bad));
     suite_add_tcase(suite, t);
     return unit_main(suite);

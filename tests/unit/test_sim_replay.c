@@ -306,6 +306,49 @@ START_TEST(prices_do_not_depend_on_the_order_of_a_map)
 
 END_TEST
 
+#define THREE_NODES NODE_HEADS "a,64000,1024,8,T4\nb,64000,1024,8,T4\nc,64000,1024,8,T4\n"
+
+static const struct {
+    const char *nodes;
+    const char *pods;
+} tiny[] = {
+    {THREE_NODES, POD_HEADS "a,1000,1,1,300,\n"},
+    {THREE_NODES, POD_HEADS "a,1000,1,8,1000,\n"},
+    {THREE_NODES, POD_HEADS "a,20000,1,1,100,\n"}, /* nine of them have all cores */
+    {THREE_NODES, POD_HEADS "a,2000,1,1,500,\nb,2000,1,1,300,\nc,4000,1,1,700,\n"},
+    {THREE_NODES, POD_HEADS "a,2000,1,1,500,\nb,2000,1,1,250,\nc,4000,1,1,1000,\n"
+                            "d,1000,1,1,125,\n"},
+    {THREE_NODES, POD_HEADS "a,2000,1,1,300,\nb,2000,1,1,200,\nc,4000,1,1,500,\n"
+                            "d,8000,1,4,1000,\n"},
+    {NODE_HEADS "a,64000,1024,1,T4\n", POD_HEADS "a,1000,1,1,20,\n"},
+};
+
+static double mean_allocated(const char *nodes, const char *pods, const char *policy)
+{
+    struct run r;
+    double sum = 0;
+    run_open(&r, nodes, pods, policy);
+    r.settings.fill = 130;
+    for (r.settings.world.seed = 1; r.settings.world.seed <= 3; r.settings.world.seed++) {
+        run_replay(&r);
+        sum += r.result.allocated_percent;
+    }
+    arena_done(&r.arena);
+    return sum / 3;
+}
+
+/* Where there is little to learn from, nothing is lost by learning. */
+START_TEST(bid_price_on_tiny_clusters)
+{
+    double bid_price = mean_allocated(tiny[_i].nodes, tiny[_i].pods, "bid-price");
+    double binpack = mean_allocated(tiny[_i].nodes, tiny[_i].pods, "binpack");
+    double fgd = mean_allocated(tiny[_i].nodes, tiny[_i].pods, "fgd");
+    ck_assert_msg(bid_price >= MAX_OF(binpack, fgd) - 0.3, "%g; binpack %g, fgd %g", bid_price,
+                  binpack, fgd);
+}
+
+END_TEST
+
 START_TEST(pods_arrive_in_the_order_of_the_file)
 {
     struct run r;
@@ -464,6 +507,8 @@ int main(void)
 {
     Suite *s = suite_create("sim_replay");
     TCase *t = tcase_create("replay");
+    tcase_set_timeout(t, 0);
+    tcase_add_loop_test(t, bid_price_on_tiny_clusters, 0, COUNT_OF(tiny));
     tcase_add_test(t, has_the_figures_of_each_arrival);
     tcase_add_test(t, means_all_arrivals_that_round_to_a_percent);
     tcase_add_test(t, copies_pods_up_to_the_wanted_part);

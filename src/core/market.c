@@ -16,11 +16,12 @@
 
 /* Pods that came since the latest solve, so that the prices are old: an eighth of all, and a part
  * of those that fit into what was idle, within these limits. In a small cluster 200 pods are a
- * large part of all that fit: there the prices have to follow sooner. */
+ * large part of all that fit, so there the prices have to follow sooner; and a solve costs less. */
 #define ARRIVALS_PART  8
-#define IDLE_PART      16.0
-#define ARRIVALS_LEAST 16.0
-#define ARRIVALS_MOST  200.0
+#define IDLE_PART      16
+#define ARRIVALS_MOST  ((uint64_t)200)
+#define ARRIVALS_LEAST ((uint64_t)16) /* from 64 times as many cards on, else fewer */
+#define ARRIVALS_FEW   ((uint64_t)4)
 
 /* Before any solve the price of a core is low: most clusters have more cores than they need. */
 #define FIRST_CORE_PRICE 0.001
@@ -341,6 +342,12 @@ bool market_is_due(const struct market *m)
     return m->shapes.arrivals >= MAX_OF(m->solved_arrivals + more, (uint64_t)FIRST_ARRIVALS);
 }
 
+static uint64_t market_interval(const struct market_solve *s)
+{
+    uint64_t least = MAX_OF(MIN_OF(s->n_cards / 64, ARRIVALS_LEAST), ARRIVALS_FEW);
+    return MIN_OF(MAX_OF((uint64_t)s->pods / IDLE_PART, least), ARRIVALS_MOST);
+}
+
 bool market_begin(struct market *m, const struct map *nodes)
 {
     market_solve_free(m->solve);
@@ -353,8 +360,7 @@ bool market_begin(struct market *m, const struct map *nodes)
     if (m->solve == NULL)
         return false;
     m->solved_arrivals = m->shapes.arrivals;
-    m->interval =
-        (uint64_t)MIN_OF(MAX_OF(m->solve->pods / IDLE_PART, ARRIVALS_LEAST), ARRIVALS_MOST);
+    m->interval = market_interval(m->solve);
     return true;
 }
 

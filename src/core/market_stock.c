@@ -295,6 +295,8 @@ bool market_stock_take(struct market_solve *s, const struct market *m, const str
     if (s->shapes == NULL)
         return false;
     market_stock_count_kinds(nodes, cards_of);
+    for (uint32_t kind = 0; kind < s->n_kinds; kind++)
+        s->n_cards += cards_of[kind];
     market_stock_take_shapes(s, m, cards_of);
     for (uint32_t j = 0; j < s->n_shapes; j++)
         filled += s->shapes[j].share * s->shapes[j].filled;

@@ -84,6 +84,7 @@ struct market_solve {
     struct solve_stock *stocks;
     uint32_t n_stocks;
     struct solve_item *items;
+    uint64_t n_cards; /* of all kinds, idle or not */
     double idle_cards;
     double idle_cores;
     double pods; /* that would come if they filled what is idle */

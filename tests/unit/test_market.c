@@ -493,7 +493,18 @@ static uint64_t arrivals_until_due(struct rig *at, int seen)
     return m->shapes.arrivals - before;
 }
 
-/* An eighth of the pods that were seen, but at most a sixteenth of those that fit. */
+static void add_unusable(struct rig *at, const char *name, uint32_t cards)
+{
+    static char bytes[8192];
+    struct buf b = BUF_ON(bytes);
+    for (uint32_t i = 0; i < cards; i++)
+        buf_printf(&b, "%s%u", i == 0 ? "" : ",", i);
+    add_node(at, name, 100, cards, "8", "A");
+    health_set(at, name, buf_cstr(&b));
+}
+
+/* An eighth of the pods that were seen, but at most a sixteenth of those that fit, and at least a
+ * number that grows from 4 to 16 with the cluster. */
 START_TEST(prices_grow_old_with_the_cluster)
 {
     struct rig large;
@@ -505,6 +516,10 @@ START_TEST(prices_grow_old_with_the_cluster)
     ck_assert(market_is_due(market_of(&r)));
     shapes_done(&market_of(&r)->shapes);
     add_node(&r, "n", 100, 4, "8", "A");
+    ck_assert_uint_eq(arrivals_until_due(&r, 5000), 4);
+    add_unusable(&r, "full", 636);
+    ck_assert_uint_eq(arrivals_until_due(&r, 5000), 10);
+    add_unusable(&r, "fuller", 1000);
     ck_assert_uint_eq(arrivals_until_due(&r, 5000), 16);
     add_nodes(&large, 'n', 100, 100, 8, "96", "A");
     ck_assert_uint_eq(arrivals_until_due(&large, 400), 50);

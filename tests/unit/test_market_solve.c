@@ -362,6 +362,57 @@ START_TEST(the_result_does_not_depend_on_what_comes_meanwhile)
 
 END_TEST
 
+/* Pods that come until the prices are old, after so many were seen. */
+static uint64_t arrivals_until_due(struct rig *at, int seen)
+{
+    struct market *m = market_of(at);
+    struct shape x = {.mem = 50, .cards = 1};
+    see(m, x, seen);
+    solve(at);
+    uint64_t before = m->shapes.arrivals;
+    while (!market_is_due(m))
+        see(m, x, 1);
+    return m->shapes.arrivals - before;
+}
+
+static void add_unusable(struct rig *at, const char *name, uint32_t cards)
+{
+    static char bytes[8192];
+    struct buf b = BUF_ON(bytes);
+    for (uint32_t i = 0; i < cards; i++)
+        buf_printf(&b, "%s%u", i == 0 ? "" : ",", i);
+    add_node(at, name, 100, cards, "8", "A");
+    health_set(at, name, buf_cstr(&b));
+}
+
+/* An eighth of the pods that were seen, but at most a sixteenth of those that fit, and at least a
+ * number that grows from 4 to 16 with the cluster. */
+START_TEST(prices_grow_old_with_the_cluster)
+{
+    struct rig large;
+    rig_init(&large);
+    ck_assert(!market_is_due(market_of(&r)));
+    see(market_of(&r), (struct shape){.mem = 50, .cards = 1}, 31);
+    ck_assert(!market_is_due(market_of(&r)));
+    see(market_of(&r), (struct shape){.mem = 50, .cards = 1}, 1);
+    ck_assert(market_is_due(market_of(&r)));
+    shapes_done(&market_of(&r)->shapes);
+    add_node(&r, "n", 100, 4, "8", "A");
+    ck_assert_uint_eq(arrivals_until_due(&r, 5000), 4);
+    add_unusable(&r, "full", 636);
+    ck_assert_uint_eq(arrivals_until_due(&r, 5000), 10);
+    add_unusable(&r, "fuller", 1000);
+    ck_assert_uint_eq(arrivals_until_due(&r, 5000), 16);
+    add_nodes(&large, 'n', 100, 100, 8, "96", "A");
+    ck_assert_uint_eq(arrivals_until_due(&large, 400), 50);
+    ck_assert_uint_eq(arrivals_until_due(&large, 5000), 100);
+    add_nodes(&large, 'm', 900, 100, 8, "96", "A");
+    ck_assert_uint_eq(arrivals_until_due(&large, 5000), 200);
+    rig_done(&large);
+}
+
+END_TEST
+
 /* ---- nothing to learn, and no memory ---- */
 
 START_TEST(nothing_to_learn)
@@ -452,6 +503,7 @@ int main(void)
     tcase_add_test(tc, the_most_cards_of_a_node);
     tcase_add_test(tc, a_solve_ends_after_a_known_number_of_steps);
     tcase_add_test(tc, the_result_does_not_depend_on_what_comes_meanwhile);
+    tcase_add_test(tc, prices_grow_old_with_the_cluster);
     tcase_add_test(tc, nothing_to_learn);
     tcase_add_test(tc, nothing_is_idle);
     tcase_add_test(tc, without_memory_the_old_prices_stay);

@@ -128,7 +128,8 @@ void market_order(const struct market_ask *ask, const struct node *n, int64_t *r
 /* What is idle on the node, in millionths of a card; 0 without prices. */
 int64_t market_value(const struct market *m, const struct node *n);
 
-/* Whether so many pods came since the latest solve that the prices are old. */
+/* The number of arrivals with which the prices are old, and whether so many pods came. */
+uint64_t market_due(const struct market *m);
 bool market_is_due(const struct market *m);
 
 /* Starts a solve for these nodes (struct node by name); ends one that is in progress. False: no

@@ -336,10 +336,15 @@ int64_t market_value(const struct market *m, const struct node *n)
     return market_total(m, market_cores(n), idle.sum);
 }
 
-bool market_is_due(const struct market *m)
+uint64_t market_due(const struct market *m)
 {
     uint64_t more = MIN_OF(m->solved_arrivals / ARRIVALS_PART, m->interval);
-    return m->shapes.arrivals >= MAX_OF(m->solved_arrivals + more, (uint64_t)FIRST_ARRIVALS);
+    return MAX_OF(m->solved_arrivals + more, (uint64_t)FIRST_ARRIVALS);
+}
+
+bool market_is_due(const struct market *m)
+{
+    return m->shapes.arrivals >= market_due(m);
 }
 
 static uint64_t market_interval(const struct market_solve *s)

@@ -64,6 +64,7 @@ static bool learn_step(struct learn *l)
         return true;
     const struct market *m = &p->market;
     log_debug("policies learned", kv_uint("lesson", m->solved), kv_uint("pods", m->solved_arrivals),
+              kv_uint("next", market_due(m)),
               kv_uint("pods_meanwhile", m->shapes.arrivals - m->solved_arrivals));
     learn_begin_sums(l);
     return true;

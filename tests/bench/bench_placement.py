@@ -33,6 +33,7 @@ sys.dont_write_bytecode = True
 
 import scheduler_config  # noqa: E402
 from arrivals import (  # noqa: E402
+    NO_LESSON,
     Arrival,
     Arriving,
     Lesson,
@@ -222,7 +223,7 @@ def show(trace: Trace, fill: int, results: Sequence[Result]) -> None:
 
 def lateness(lessons: Sequence[Lesson]) -> list[int]:
     """By how many pods each lesson's end was later than cardpack-sim's lesson would be."""
-    before = [Lesson(0, 0), *lessons]
+    before = [NO_LESSON, *lessons]
     return [one.pods + one.meanwhile - was.next_due for was, one in zip(before, lessons)]  # noqa: B905
 
 

@@ -31,8 +31,6 @@ MODELS = "cardpack.io/card-model"
 GATE = "cardpack.io/arrival"
 PATIENCE = 120.0  # seconds that kube-scheduler may take for one pod
 LEARNED = "policies learned"  # the daemon's log line
-# When the daemon learns anew: see market_is_due.
-FIRST_ARRIVALS, ARRIVALS_A_LESSON = 32, 200
 
 
 @dataclass(frozen=True)
@@ -236,11 +234,11 @@ class Lesson:
 
     pods: int
     meanwhile: int  # pods that came while it did
+    next_due: int  # the number of pods with which the next lesson begins
 
-    @property
-    def next_due(self) -> int:
-        """The number of pods with which the next lesson begins."""
-        return max(self.pods + min(self.pods // 4, ARRIVALS_A_LESSON), FIRST_ARRIVALS)
+
+# Before the first lesson: FIRST_ARRIVALS of core/market.
+NO_LESSON = Lesson(0, 0, 32)
 
 
 class Lessons:
@@ -261,12 +259,12 @@ class Lessons:
                 self._at += len(line)
                 if LEARNED.encode() in line:
                     entry = json.loads(line)
-                    self.all.append(Lesson(entry["pods"], entry["pods_meanwhile"]))
+                    self.all.append(Lesson(entry["pods"], entry["pods_meanwhile"], entry["next"]))
         return self.all
 
     def due(self) -> int:
         """The number of pods with which the next lesson begins."""
-        return (self.look() or [Lesson(0, 0)])[-1].next_due
+        return (self.look() or [NO_LESSON])[-1].next_due
 
 
 class Arriving:

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
-from arrivals import Arrival, Arriving, Lesson, Node, Trace, make_node, share_of, simulate
+from arrivals import (
+    NO_LESSON,
+    Arrival,
+    Arriving,
+    Lesson,
+    Node,
+    Trace,
+    make_node,
+    share_of,
+    simulate,
+)
 from bench import Bench, Skipped, agree, check, dice, scenario
 from share_truth import ShareTruth
 
@@ -41,12 +52,10 @@ def small_trace(random_numbers: random.Random) -> Trace:
     return trace
 
 
-def lessons_of(pods: int) -> list[int]:
-    """The numbers of pods after which cardpack-sim learns."""
-    due = [Lesson(0, 0).next_due]
-    while due[-1] <= pods:
-        due.append(Lesson(due[-1], 0).next_due)
-    return due[:-1]
+def on_time(lessons: Sequence[Lesson]) -> bool:
+    """Whether each lesson began when cardpack-sim would begin it: with the pod that was due."""
+    before = [NO_LESSON, *lessons]
+    return all(one.pods == was.next_due for was, one in zip(before, lessons))  # noqa: B905
 
 
 @scenario("real")
@@ -74,8 +83,9 @@ def bid_price_as_simulated(bench: Bench) -> None:
         places = list(arriving.all(trace.pods))
     finally:
         arriving.close()
-    learned = [lesson.pods for lesson in arriving.lessons.look()]
-    if learned == lessons_of(len(trace.pods)):
+    lessons = arriving.lessons.look()
+    check(lessons, "no lesson")
+    if on_time(lessons):
         wrong = [
             (i, real or arriving.refusals[i], sim)
             for i, (real, sim) in enumerate(zip(places, expected, strict=True))

@@ -19,6 +19,8 @@
  *     terminal, gone, or missing in a list;
  *   - what a pod holds counts for its namespace's quota as long as it counts for its node,
  *     whichever scheduler bound the pod. Only a reservation checks the quota;
+ *   - a card whose device a ResourceClaim holds whole gets no new pods; of a device that claims
+ *     share, the card is charged with what they consume;
  *   - room that is kept for a pending pod stays until the pod holds a card, is gone, changes its
  *     request, or until UNKEEP. Kept room replaces a nomination by a scheduler;
  *   - a reservation ends only by CONFIRM or CANCEL, or by an object that shows the pod bound. It
@@ -39,6 +41,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "core/dra.h"
 #include "core/node.h"
 #include "core/others.h"
 #include "core/policies.h"
@@ -50,8 +53,12 @@
 enum cache_kind {
     CACHE_NODES,
     CACHE_PODS,
-    CACHE_HEALTH, /* the ConfigMaps: of unhealthy cards, and of quotas */
-    CACHE_KINDS
+    CACHE_HEALTH,               /* the ConfigMaps: of unhealthy cards, and of quotas */
+    CACHE_KINDS,                /* the kinds above are in every cluster */
+    CACHE_SLICES = CACHE_KINDS, /* DRA's ResourceSlices, ResourceClaims and DeviceClasses */
+    CACHE_CLAIMS,
+    CACHE_CLASSES,
+    CACHE_ALL_KINDS
 };
 
 /* Settings from the configuration. All replicas have the same. */
@@ -75,6 +82,7 @@ struct cache {
     struct intern_table requests; /* of the pods; `labels` too */
     struct intern_table labels;
     struct others others;     /* bound pods that ask for no card */
+    struct dra dra;           /* the devices that DRA has given away; see cache_dra.h */
     struct quota quota;       /* each pod is a member, charged with what it holds */
     struct policies policies; /* learns from each new pod; its owner has it solve */
     uint32_t quota_epoch;     /* of the last list that contained the quota ConfigMap */
@@ -88,7 +96,7 @@ struct cache {
     struct {
         uint32_t epoch; /* of the last list that began */
         bool torn;      /* an object was lost for lack of memory since the list began */
-    } lists[CACHE_KINDS];
+    } lists[CACHE_ALL_KINDS];
 };
 
 void cache_init(struct cache *c, struct map_seed seed);
@@ -106,6 +114,12 @@ enum cache_event_type {
     CACHE_QUOTA_SET,
     CACHE_QUOTA_BAD, /* the ConfigMap exists but cannot be read: the old quotas stay */
     CACHE_QUOTA_GONE,
+    CACHE_SLICE_SET,
+    CACHE_SLICE_GONE,
+    CACHE_CLAIM_SET,
+    CACHE_CLAIM_GONE,
+    CACHE_CLASS_SET,
+    CACHE_CLASS_GONE,
     CACHE_RESERVE,
     CACHE_RENEW, /* the reservation's Binding is about to be sent: give it a new ASSUME_TIME */
     CACHE_CONFIRM,
@@ -131,6 +145,10 @@ struct cache_event {
         } health; /* HEALTH_SET; HEALTH_GONE: the node */
 
         struct quota_view quota; /* QUOTA_SET */
+
+        struct dra_slice_view slice; /* SLICE_SET; SLICE_GONE: the name */
+        struct dra_claim_view claim; /* CLAIM_SET; CLAIM_GONE: the UID */
+        struct dra_class_view class; /* CLASS_SET; CLASS_GONE: the name */
 
         struct {
             struct str uid;

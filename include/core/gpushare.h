@@ -81,6 +81,10 @@
  * another device plugin. */
 #define CARDPACK_ANNOTATION_CORDONED  STR("cardpack.io/cordoned-cards")
 #define CARDPACK_ANNOTATION_EXCLUSIVE STR("cardpack.io/exclusive-cards")
+/* On a node: the cards that belong to a driver of Dynamic Resource Allocation, "0,2"; as a label,
+ * "true": all of them. No shared pod is placed on them. */
+#define CARDPACK_ANNOTATION_DRA STR("cardpack.io/dra-cards")
+#define CARDPACK_LABEL_DRA      STR("cardpack.io/dra")
 /* On a node, labels: its pool for quotas; the model of its cards if no table names it. */
 #define CARDPACK_LABEL_POOL STR("cardpack.io/pool")
 #define NVIDIA_LABEL_MODEL  STR("nvidia.com/gpu.product")

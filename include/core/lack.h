@@ -26,6 +26,7 @@ struct lack {
     uint64_t unhealthy; /* UNUSABLE: cards */
     uint64_t cordoned;
     uint64_t aside;
+    uint64_t claimed;   /* CLAIMED: cards */
     uint64_t pods;      /* KEPT: for which the room is kept; SHARED: that share cards */
     uint64_t exclusive; /* EXCLUSIVE: cards that pods hold from another device plugin */
     uint32_t cores;     /* NO_CORES: the most that one of the cards with too little has free */

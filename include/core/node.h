@@ -26,9 +26,12 @@ struct card {
     bool absent;      /* the table of cards skips this index */
     bool unhealthy;
     bool cordoned;
-    bool aside;   /* set aside for another device plugin: see CARDPACK_ANNOTATION_EXCLUSIVE */
-    uint8_t kind; /* its model and size: see market_know; 0: none */
-    uint8_t left; /* hundredths that new pods may use, rounded down; 100: no pod is on it */
+    bool aside;    /* set aside for another device plugin: see CARDPACK_ANNOTATION_EXCLUSIVE */
+    uint8_t kind;  /* its model and size: see market_know; 0: none */
+    uint8_t left;  /* hundredths that new pods may use, rounded down; 100: no pod is on it */
+    bool given;    /* an administrator gave it to DRA: see CARDPACK_ANNOTATION_DRA */
+    bool claimed;  /* a ResourceClaim holds it whole */
+    uint32_t lent; /* part of `used`: what ResourceClaims hold of it */
 };
 
 /* Facts about a card that only a table of cards contains. */
@@ -36,6 +39,7 @@ struct card_info {
     struct str model; /* strings: stored in the node_sizes block */
     struct str uuid;
     struct str profile;
+    uint64_t pci; /* dra_pci; 0: unknown */
     int32_t numa; /* -1: unknown */
 };
 
@@ -105,6 +109,7 @@ struct node {
     bool uneven;           /* `simple` and `crowded` do not decide */
     bool vacated;          /* a draft: deleted pods are in its list but not in its sums */
     bool guarded;          /* SWAP_GUARD_REQUIRE */
+    bool delegated;        /* DRA gives out its whole cards, by claims: `exclusive` counts none */
     uint32_t n_exchanging; /* pods in its list that exchange cards: no pod is placed meanwhile */
     uint64_t assume_ns;    /* the latest ASSUME_TIME given or seen here */
     struct card_set *unhealthy; /* from the ConfigMap; NULL: none */
@@ -135,7 +140,13 @@ struct node {
 /* Whether new pods may be placed on the card. */
 static inline bool card_usable(const struct card *c)
 {
-    return !c->unhealthy && !c->cordoned && !c->aside && !c->absent;
+    return !c->unhealthy && !c->cordoned && !c->aside && !c->absent && !c->given && !c->claimed;
+}
+
+/* Whether a ResourceClaim is the only reason why the card is unusable. */
+static inline bool card_only_claimed(const struct card *c)
+{
+    return c->claimed && !c->unhealthy && !c->cordoned && !c->aside && !c->absent && !c->given;
 }
 
 static inline int64_t card_free(const struct card *c)
@@ -280,6 +291,16 @@ void node_vanish(struct node *n, struct intern_table *table);
 enum errc node_set_unhealthy(struct node *n, struct str gpus, unsigned *ret_bad, bool *ret_changed)
     _must_use_;
 void node_clear_unhealthy(struct node *n);
+
+/* What DRA holds of a node's cards. */
+struct node_claimed {
+    struct card_set whole;
+    uint32_t lent[LIMIT_CARDS]; /* in the node's unit; 0 for a card of `whole` */
+    bool delegated;             /* see struct node */
+};
+
+/* Sets it. Returns whether anything has changed. */
+bool node_set_claimed(struct node *n, const struct node_claimed *to);
 
 /* Charges p's request to n and to the cards of p->holding, as far as n has them. */
 void node_attach(struct node *n, struct pod *p);

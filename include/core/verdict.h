@@ -14,6 +14,7 @@ enum verdict {
     VERDICT_DIALECT,   /* its device plugin has other resources than those that the pod names */
     VERDICT_ISOLATION, /* the pod requires isolation, and the node's label names none */
     VERDICT_UNUSABLE,  /* too few usable cards: they are unhealthy, cordoned or set aside */
+    VERDICT_CLAIMED,   /* too few usable cards, because ResourceClaims hold some */
     VERDICT_MODEL,     /* the pod's card-model does not allow this card */
     VERDICT_UUID,      /* the pod's card-uuid does not allow this card */
     VERDICT_TOO_LARGE, /* more memory than the card's total */

@@ -137,6 +137,7 @@ static inline bool pod_view_terminal(const struct pod_view *v)
 struct card_view {
     uint32_t index; /* unique in the table; indices may be missing */
     int64_t mem;    /* in the plugin's unit */
+    uint64_t pci;   /* dra_pci; 0: unknown */
     int32_t numa;   /* -1: unknown */
     bool unhealthy;
     struct str model;
@@ -169,6 +170,8 @@ struct node_view {
     struct str exclusive;       /* status.capacity of GPUSHARE_RESOURCE_EXCLUSIVE */
     struct str cordoned;        /* CARDPACK_ANNOTATION_CORDONED: "0,2" */
     struct str exclusive_cards; /* CARDPACK_ANNOTATION_EXCLUSIVE: "0,2" */
+    struct str dra_cards;       /* CARDPACK_ANNOTATION_DRA: "0,2" */
+    struct str dra;             /* CARDPACK_LABEL_DRA: "true" */
     struct str late;            /* CARDPACK_ANNOTATION_LATE: "true" */
     struct str placement;       /* GPUSHARE_LABEL_NODE_PLACEMENT */
     struct str max_pods;        /* GPUSHARE_LABEL_MAX_PODS */

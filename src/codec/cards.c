@@ -7,6 +7,7 @@
 
 #include "codec/jread.h"
 #include "codec/limit.h"
+#include "core/dra.h"
 #include "core/gpushare.h"
 #include "core/limit.h"
 #include "core/quantity.h"
@@ -73,6 +74,15 @@ static struct str cards_read_name(struct jread *r)
     return STR_NULL;
 }
 
+/* Only for joining DRA's devices to the card: an address that can't be read is unknown. */
+static uint64_t cards_read_pci(struct jread *r)
+{
+    if (jread_type(r) == JTYPE_STRING)
+        return dra_pci(jread_str(r));
+    jread_skip(r);
+    return 0;
+}
+
 static struct card_view cards_read_card(struct jread *r)
 {
     struct card_view c = {.numa = -1};
@@ -88,6 +98,8 @@ static struct card_view cards_read_card(struct jread *r)
             c.model = cards_read_name(r);
         } else if (str_eq(key, STR("uuid"))) {
             c.uuid = cards_read_name(r);
+        } else if (str_eq(key, STR("pci"))) {
+            c.pci = cards_read_pci(r);
         } else if (str_eq(key, STR("profile"))) {
             c.profile = cards_read_name(r);
         } else if (str_eq(key, STR("numa"))) {

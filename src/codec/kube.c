@@ -40,6 +40,7 @@ static const struct wanted node_annotations[] = {
     {CARDPACK_ANNOTATION_CORDONED, offsetof(struct node_view, cordoned)},
     {CARDPACK_ANNOTATION_EXCLUSIVE, offsetof(struct node_view, exclusive_cards)},
     {CARDPACK_ANNOTATION_LATE, offsetof(struct node_view, late)},
+    {CARDPACK_ANNOTATION_DRA, offsetof(struct node_view, dra_cards)},
 };
 
 static const struct wanted node_labels[] = {
@@ -48,6 +49,7 @@ static const struct wanted node_labels[] = {
     {CARDPACK_LABEL_POOL, offsetof(struct node_view, pool)},
     {CARDPACK_LABEL_ISOLATION, offsetof(struct node_view, isolation)},
     {DIALECT_LABEL, offsetof(struct node_view, dialect)},
+    {CARDPACK_LABEL_DRA, offsetof(struct node_view, dra)},
     {NVIDIA_LABEL_MODEL, offsetof(struct node_view, model)},
 };
 

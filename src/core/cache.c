@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "cache_charge.h"
+#include "cache_dra.h"
 #include "cache_other.h"
 #include "cache_quota.h"
 #include "cache_store.h"
@@ -27,6 +28,7 @@ void cache_init(struct cache *c, struct map_seed seed)
     intern_init(&c->requests, seed);
     intern_init(&c->labels, seed);
     quota_init(&c->quota, seed);
+    dra_init(&c->dra, seed);
     list_init(&c->pending);
     changes_init(&c->changes);
 }
@@ -47,6 +49,7 @@ void cache_done(struct cache *c)
     for (struct node *n = map_next(&c->nodes, &cursor); n != NULL; n = map_next(&c->nodes, &cursor))
         node_drop(n, &c->sizes);
     others_done(&c->others);
+    dra_done(&c->dra);
     map_done(&c->groups);
     map_done(&c->pods);
     map_done(&c->nodes);
@@ -114,6 +117,8 @@ static enum errc cache_apply_node_set(struct cache *c, const struct node_view *v
         cache_node_release(c, n);
         return ERR_NOMEM;
     }
+    if (ret->changed)
+        cache_dra_look(c, n);
     /* The shapes that it learns are in the unit of gpushare's nodes. */
     if (ret->changed && n->sizes->dialect == DIALECT_GPUSHARE)
         market_know(&c->policies.market, n);
@@ -127,6 +132,7 @@ static void cache_node_gone(struct cache *c, struct node *n, struct effect *ret)
         return;
     assert(n->sizes != NULL);
     node_vanish(n, &c->sizes);
+    cache_dra_look(c, n);
     cache_node_release(c, n);
     ret->changed = true;
 }
@@ -484,11 +490,13 @@ static void cache_sweep_nodes(struct cache *c, enum cache_kind kind, struct effe
 
 static enum errc cache_apply_list_end(struct cache *c, enum cache_kind kind, struct effect *ret)
 {
-    assert((unsigned)kind < CACHE_KINDS);
+    assert((unsigned)kind < CACHE_ALL_KINDS);
     if (c->lists[kind].torn)
         return ERR_NOMEM;
     if (kind == CACHE_PODS)
         cache_sweep_pods(c, ret);
+    else if (kind >= CACHE_KINDS)
+        cache_dra_sweep(c, kind, ret);
     else
         cache_sweep_nodes(c, kind, ret);
     if (kind == CACHE_HEALTH)
@@ -536,6 +544,13 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
     case CACHE_QUOTA_BAD:
     case CACHE_QUOTA_GONE:
         return cache_note_loss(c, CACHE_HEALTH, cache_quota_apply(c, e, ret));
+    case CACHE_SLICE_SET:
+    case CACHE_SLICE_GONE:
+    case CACHE_CLAIM_SET:
+    case CACHE_CLAIM_GONE:
+    case CACHE_CLASS_SET:
+    case CACHE_CLASS_GONE:
+        return cache_note_loss(c, cache_dra_kind(e->type), cache_dra_apply(c, e, ret));
     case CACHE_RESERVE:
         return cache_apply_reserve(c, e, now_ns, ret);
     case CACHE_RENEW:
@@ -551,7 +566,7 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
         cache_apply_unkeep(c, e->holder.uid, ret);
         return OK;
     case CACHE_LIST_BEGIN:
-        assert((unsigned)e->list < CACHE_KINDS);
+        assert((unsigned)e->list < CACHE_ALL_KINDS);
         c->lists[e->list].epoch++;
         c->lists[e->list].torn = false;
         return OK;

@@ -1,4 +1,5 @@
 /* Asserts what must be true between any two events. For tests. */
+#include "cache_dra.h"
 #include "cache_other.h"
 #include "cache_quota.h"
 #include "cache_store.h"
@@ -112,4 +113,5 @@ void cache_check(const struct cache *c)
     intern_check(&c->sizes, sized);
     cache_quota_check(c);
     cache_other_check(c);
+    cache_dra_check(c);
 }

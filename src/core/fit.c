@@ -94,7 +94,7 @@ static enum verdict fit_check_kind(const struct node *n, const struct request *r
 {
     const struct card *c = &n->cards[card];
     if (!card_usable(c))
-        return VERDICT_UNUSABLE;
+        return card_only_claimed(c) ? VERDICT_CLAIMED : VERDICT_UNUSABLE;
     if (r->models.n > 0 && !work_allows_model(r->work, r->models, node_card_model(n, card)))
         return VERDICT_MODEL;
     if (r->uuids.n > 0 && !work_allows_uuid(r->work, r->uuids, node_card_uuid(n, card)))
@@ -354,10 +354,12 @@ static bool fit_is_trespassed(const struct node *n)
 }
 
 /* The other device plugin does not report which card it gives out. So a node has only one kind of
- * pods at a time, or each kind has its own cards. */
+ * pods at a time, or each kind has its own cards. DRA does report it. */
 static enum verdict fit_check_exclusive(const struct node *n, const struct request *r)
 {
     bool shares = request_shares(r) && n->n_cards > 0; /* else report the node's fault */
+    if (n->delegated)
+        return VERDICT_FITS;
     if (fit_is_divided(n))
         return r->exclusive > 0 && fit_is_trespassed(n) ? VERDICT_SHARED : VERDICT_FITS;
     if (r->exclusive > 0 && (n->n_sharing > 0 || shares))

@@ -52,6 +52,8 @@ void lack_card(struct lack *l, const struct node *n, uint32_t i, enum verdict v)
         l->max_pods = n->sizes->max_pods;
     } else if (v == VERDICT_UNUSABLE) {
         lack_unusable(l, c);
+    } else if (v == VERDICT_CLAIMED) {
+        l->claimed++;
     } else if (v == VERDICT_MODEL) {
         lack_model(l, node_card_model(n, i));
     } else if (v == VERDICT_UUID) {
@@ -71,6 +73,7 @@ static void lack_add_cards(struct lack *sum, const struct lack *one)
     sum->unhealthy += one->unhealthy;
     sum->cordoned += one->cordoned;
     sum->aside += one->aside;
+    sum->claimed += one->claimed;
     sum->cores = MAX_OF(sum->cores, one->cores);
     sum->max_pods = MAX_OF(sum->max_pods, one->max_pods);
     sum->fit = MAX_OF(sum->fit, one->fit);
@@ -118,6 +121,7 @@ void lack_merge(struct lack *sum, const struct lack *one, uint64_t times)
     all.unhealthy *= times;
     all.cordoned *= times;
     all.aside *= times;
+    all.claimed *= times;
     lack_add_cards(sum, &all);
     sum->left = MAX_OF(sum->left, one->left);
     sum->pods += one->pods * times;
@@ -132,9 +136,9 @@ bool lack_equal(const struct lack *a, const struct lack *b)
     return models && a->noted == b->noted && a->free == b->free && a->largest == b->largest &&
            a->left == b->left && a->held == b->held && a->foes == b->foes && a->named == b->named &&
            a->unnamed == b->unnamed && a->unhealthy == b->unhealthy && a->cordoned == b->cordoned &&
-           a->aside == b->aside && a->pods == b->pods && a->exclusive == b->exclusive &&
-           a->cores == b->cores && a->max_pods == b->max_pods && a->fit == b->fit &&
-           a->could == b->could;
+           a->aside == b->aside && a->claimed == b->claimed && a->pods == b->pods &&
+           a->exclusive == b->exclusive && a->cores == b->cores && a->max_pods == b->max_pods &&
+           a->fit == b->fit && a->could == b->could;
 }
 
 struct lack lack_of_sentence(const struct lack sums[static VERDICT_COUNT], enum verdict v)

@@ -47,7 +47,7 @@ void node_derive(struct node *n)
             n->crowded = MAX_OF(n->crowded, c->total);
     }
     n->uneven =
-        n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 ||
+        n->claims != NULL || (n->exclusive > 0 && !n->delegated) || n->n_exchanging > 0 ||
         (n->sizes != NULL && (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_GPUSHARE)) ||
         (node_is_guarded(n) && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
@@ -141,10 +141,14 @@ static void node_recount(struct node *n)
     for (uint32_t i = 0; i < n->n_cards; i++) {
         struct card *c = &n->cards[i];
         const struct card *said = &n->sizes->cards[i];
-        uint8_t kind = c->kind;
+        struct card was = *c;
         *c = *said;
-        c->kind = kind;
+        c->kind = was.kind;
         c->unhealthy = said->unhealthy || card_set_has(n->unhealthy, i);
+        c->claimed = was.claimed;
+        c->lent = was.lent;
+        c->used = was.lent;
+        n->used += was.lent;
     }
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
         node_charge_pod(n, p, 1);
@@ -263,6 +267,33 @@ void node_clear_unhealthy(struct node *n)
     node_note_change(n);
 }
 
+bool node_set_claimed(struct node *n, const struct node_claimed *to)
+{
+    bool same = n->delegated == to->delegated;
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        struct card *c = &n->cards[i];
+        bool claimed = card_set_has(&to->whole, i);
+        same = same && c->claimed == claimed && c->lent == to->lent[i];
+        c->claimed = claimed;
+        c->lent = to->lent[i];
+    }
+    if (same)
+        return false;
+    n->delegated = to->delegated;
+    node_recount(n);
+    node_note_change(n);
+    return true;
+}
+
+/* The part of `used` that ResourceClaims hold. */
+static int64_t node_lent(const struct node *n)
+{
+    int64_t lent = 0;
+    for (uint32_t i = 0; i < n->n_cards; i++)
+        lent += n->cards[i].lent;
+    return lent;
+}
+
 void node_attach(struct node *n, struct pod *p)
 {
     assert(p->node == NULL && p->claim == NULL && p->holding != NULL);
@@ -291,7 +322,7 @@ void node_detach(struct pod *p)
     node_charge_pod(n, p, -1);
     uses_charge(p, -1);
     p->node = NULL;
-    assert(n->pods != NULL || (n->n_pods == 0 && n->used == 0 && n->n_starting == 0));
+    assert(n->pods != NULL || (n->n_pods == 0 && n->used == node_lent(n) && n->n_starting == 0));
     node_derive(n);
     node_note_change(n);
 }
@@ -414,6 +445,8 @@ void node_check(const struct node *n)
         exchanging += p->exchanging ? 1 : 0;
     }
     assert(n->n_starting == starting && n->n_exchanging == exchanging);
+    for (uint32_t i = 0; i < n->n_cards; i++)
+        cards[i] = (struct card){.claimed = n->cards[i].claimed, .lent = n->cards[i].lent};
     again.cards = cards;
     node_recount(&again);
     for (uint32_t i = 0; i < n->n_cards; i++) {
@@ -421,7 +454,7 @@ void node_check(const struct node *n)
         const struct card *b = &cards[i];
         assert(a->total == b->total && a->used == b->used && a->cores == b->cores);
         assert(a->pods == b->pods && a->wholes == b->wholes && a->used >= 0);
-        assert(card_usable(a) == card_usable(b));
+        assert(card_usable(a) == card_usable(b) && (!a->claimed || a->lent == 0));
         sizes += a->total;
     }
     assert(n->used == again.used && n->counted == again.counted && n->unplaced == again.unplaced);

@@ -89,6 +89,7 @@ static void node_sizes_fill_from_table(struct node_sizes *s, const struct node_v
         s->infos[c->index] = (struct card_info){.model = str_store(at, c->model),
                                                 .uuid = str_store(at, c->uuid),
                                                 .profile = str_store(at, c->profile),
+                                                .pci = c->pci,
                                                 .numa = c->numa};
         s->remainder -= c->mem;
     }
@@ -108,12 +109,17 @@ static void node_sizes_mark(struct node_sizes *s, const struct node_view *v)
     struct card_set cordoned = {{0}};
     struct card_set aside = {{0}};
     struct card_set ill = {{0}};
+    struct card_set given = {{0}};
+    bool all = str_eq(v->dra, STR("true"));
     s->bad_tokens = card_set_read(&cordoned, v->cordoned);
     s->bad_tokens += card_set_read(&aside, v->exclusive_cards);
     s->bad_tokens += card_set_read(&ill, v->unhealthy[s->dialect]);
+    s->bad_tokens += card_set_read(&given, v->dra_cards);
+    s->bad_tokens += v->dra.n > 0 && !all && !str_eq(v->dra, STR("false")) ? 1 : 0;
     for (uint32_t i = 0; i < s->n_cards; i++) {
         s->cards[i].cordoned = card_set_has(&cordoned, i);
         s->cards[i].aside = card_set_has(&aside, i) && !s->cards[i].absent;
+        s->cards[i].given = (all || card_set_has(&given, i)) && !s->cards[i].absent;
         s->cards[i].unhealthy = s->cards[i].unhealthy || card_set_has(&ill, i);
     }
 }
@@ -226,7 +232,7 @@ static bool node_sizes_infos_equal(const struct node_sizes *a, const struct node
         const struct card_info *x = &a->infos[i];
         const struct card_info *y = &b->infos[i];
         if (!str_eq(x->model, y->model) || !str_eq(x->uuid, y->uuid) ||
-            !str_eq(x->profile, y->profile) || x->numa != y->numa)
+            !str_eq(x->profile, y->profile) || x->numa != y->numa || x->pci != y->pci)
             return false;
     }
     return true;
@@ -238,7 +244,7 @@ static bool node_sizes_cards_equal(const struct node_sizes *a, const struct node
         const struct card *x = &a->cards[i];
         const struct card *y = &b->cards[i];
         if (x->total != y->total || x->absent != y->absent || x->unhealthy != y->unhealthy ||
-            x->cordoned != y->cordoned || x->aside != y->aside)
+            x->cordoned != y->cordoned || x->aside != y->aside || x->given != y->given)
             return false;
     }
     return node_sizes_infos_equal(a, b);

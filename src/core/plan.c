@@ -14,11 +14,28 @@
 #include "core/score.h"
 #include "core/uses.h"
 
+/* Where DRA gives out whole cards: how many it has left, at most. Claims of pods that ask for
+ * nothing else, and bound pods of this resource, are the same cards or others: the larger number
+ * counts. */
+static int64_t plan_unclaimed(const struct node *n)
+{
+    int64_t cards = 0;
+    int64_t claimed = 0;
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        const struct card *c = &n->cards[i];
+        cards += c->absent || c->unhealthy ? 0 : 1;
+        claimed += !c->unhealthy && (c->claimed || c->lent > 0) ? 1 : 0;
+    }
+    return cards - MAX_OF(claimed, n->exclusive);
+}
+
 enum verdict plan_evaluate(const struct node *n, const struct request *r)
 {
     enum verdict v = fit_node(n, r);
     if (v != VERDICT_FITS || r->exclusive == 0)
         return v;
+    if (n->delegated)
+        return plan_unclaimed(n) < (int64_t)r->exclusive ? VERDICT_NO_EXCLUSIVE : VERDICT_FITS;
     int64_t has = n->sizes == NULL ? 0 : n->sizes->exclusive;
     return n->exclusive + (int64_t)r->exclusive > has ? VERDICT_NO_EXCLUSIVE : VERDICT_FITS;
 }

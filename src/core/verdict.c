@@ -27,6 +27,7 @@ static const struct {
                            true},
     [VERDICT_UNUSABLE] = {"unusable",
                           "GPU devices of the node are unhealthy, cordoned or set aside", true},
+    [VERDICT_CLAIMED] = {"claimed", "ResourceClaims hold GPU devices of the node", true},
     [VERDICT_MODEL] = {"model",
                        "No GPU device of the node is one that cardpack.io/card-model allows", true},
     [VERDICT_UUID] = {"uuid", "No GPU device of the node is one that cardpack.io/card-uuid allows",

@@ -133,6 +133,7 @@ static void doctor_nodes_check_marks(struct findings *f, const struct node_view 
     uint64_t most = 0;
     doctor_nodes_check_list(f, n, object, CARDPACK_ANNOTATION_CORDONED, v->cordoned);
     doctor_nodes_check_list(f, n, object, CARDPACK_ANNOTATION_EXCLUSIVE, v->exclusive_cards);
+    doctor_nodes_check_list(f, n, object, CARDPACK_ANNOTATION_DRA, v->dra_cards);
     if (v->placement.n > 0 && !pack_parse(v->placement, &pack))
         finding_add(f, FINDING_WARN, object,
                     "write binpack, spread, fgd or bid-price, or remove the label",

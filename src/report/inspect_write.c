@@ -83,10 +83,11 @@ static void inspect_write_pods(struct jwrite *w, const struct inspect_node *x, i
 /* The first reason that applies why the card takes no new pods. */
 static struct str inspect_write_state_of(const struct card *c)
 {
-    return c->unhealthy  ? STR("unhealthy")
-           : c->cordoned ? STR("cordoned")
-           : c->aside    ? STR("aside")
-                         : STR("ok");
+    return c->unhealthy             ? STR("unhealthy")
+           : c->cordoned            ? STR("cordoned")
+           : c->aside               ? STR("aside")
+           : c->given || c->claimed ? STR("dra")
+                                    : STR("ok");
 }
 
 static void inspect_write_more(struct jwrite *w, const struct node *n, uint32_t card)

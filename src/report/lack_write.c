@@ -132,6 +132,8 @@ static void lack_write_beside(struct buf *out, enum verdict v, const struct requ
         lack_write_asked(out, r);
         buf_printf(out, ", %llu %s held whole", (unsigned long long)l->held,
                    l->held == 1 ? "is" : "are");
+    } else if (v == VERDICT_CLAIMED) {
+        buf_printf(out, "%llu held", (unsigned long long)l->claimed);
     } else if (v == VERDICT_POD_LIMIT) {
         buf_printf(out, "the limit is %u", l->max_pods);
     } else if (v == VERDICT_EXCLUSIVE) {

@@ -9,6 +9,8 @@ static void reason_put_marks(struct buf *out, const struct card *c)
     const char *mark = c->absent      ? "is not there"
                        : c->unhealthy ? "is unhealthy"
                        : c->cordoned  ? "is cordoned"
+                       : c->given     ? "is set aside for DRA"
+                       : c->claimed   ? "is held by a ResourceClaim"
                                       : "is set aside for nvidia.com/gpu";
     buf_put(out, str_of(mark));
 }
@@ -188,7 +190,7 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct req
 {
     const struct node *n = s->now.node;
     const struct node *kept = s->kept.node;
-    if (v == VERDICT_UNUSABLE)
+    if (v == VERDICT_UNUSABLE || v == VERDICT_CLAIMED)
         reason_put_marks(out, &n->cards[card]);
     else if (v == VERDICT_MODEL)
         reason_put_named(out, "a ", node_card_model(n, card));

@@ -145,7 +145,8 @@ struct node_view sim_node_keep(const struct node_view *view, struct arena *a)
     struct str *const texts[] = {
         &n.name,   &n.mem,       &n.count,     &n.mem_allocatable, &n.cpu,
         &n.memory, &n.exclusive, &n.placement, &n.max_pods,        &n.model,
-        &n.pool,   &n.isolation, &n.cordoned,  &n.exclusive_cards};
+        &n.pool,   &n.isolation, &n.cordoned,  &n.exclusive_cards, &n.dra_cards,
+        &n.dra};
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         *texts[i] = workload_dup(a, *texts[i]);
     struct card_view *cards = n.n_cards == 0 ? NULL : arena_array(a, n.n_cards, sizeof(*cards));

@@ -102,7 +102,9 @@ static struct str ui_write_state_of(const struct card *c)
         return STR("exclusive");
     if (c->unhealthy)
         return STR("unhealthy");
-    return c->cordoned ? STR("cordoned") : STR("");
+    if (c->cordoned)
+        return STR("cordoned");
+    return c->given || c->claimed ? STR("dra") : STR("");
 }
 
 static void ui_write_card(struct jwrite *w, const struct ui_node *x, uint32_t i)

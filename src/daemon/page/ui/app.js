@@ -387,6 +387,7 @@ function draw_legend() {
         item("ok", "free"), item("ok", "compute", "cores"), item("ok", "really used", "real"),
         item("ok", "more than its share", "pod exceeds"), item("cordoned", "cordoned"),
         item("unhealthy", "unhealthy"), item("exclusive", "another plugin's"),
+        item("dra", "given out by DRA"),
         item("nowhere", "no valid card"),
         el("span", {class: "item"}, "memory in", el("span", {id: "unit"}, "GiB")));
 }

@@ -17,6 +17,7 @@ export const STATES = {
     cordoned: "cordoned: nothing new is placed on it",
     unhealthy: "unhealthy: nothing is placed on it",
     exclusive: "set aside for another device plugin",
+    dra: "given out by Dynamic Resource Allocation",
     nowhere: "pods that are bound to no valid card",
 };
 

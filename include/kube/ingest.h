@@ -32,7 +32,7 @@ struct ingest {
     void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
     void *ctx;
     bool lost;              /* out of memory on an object: the cache is incomplete */
-    bool torn[CACHE_KINDS]; /* an object could not be read since the list began */
+    bool torn[CACHE_ALL_KINDS]; /* an object could not be read since the list began */
 };
 
 /* How long figures of what cards and pods use are believed: cardpack-node writes them again every
@@ -46,6 +46,9 @@ void ingest_done(struct ingest *in);
 void ingest_node(struct ingest *in, struct str json, bool gone);
 void ingest_pod(struct ingest *in, struct str json, bool gone);
 void ingest_configmap(struct ingest *in, struct str json, bool gone);
+void ingest_slice(struct ingest *in, struct str json, bool gone);
+void ingest_claim(struct ingest *in, struct str json, bool gone);
+void ingest_class(struct ingest *in, struct str json, bool gone);
 
 void ingest_list_begin(struct ingest *in, enum cache_kind kind);
 

@@ -119,6 +119,7 @@ static enum errc daemon_open_kubernetes(struct daemon *d, struct err *reterr)
                                             .measured = &d->service.measured,
                                             .api = d->parts.api,
                                             .page_size = d->s.config->list_page_size,
+                                            .dra = d->s.config->dra,
                                             .election =
                                                 d->s.config->leader_elect ? &election : NULL,
                                             .start_settle_ms = d->s.config->start_settle_ms,

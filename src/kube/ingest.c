@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "codec/kube.h"
+#include "codec/kube_dra.h"
 #include "codec/quota_config.h"
 #include "codec/stamp.h"
 #include "codec/usage.h"
@@ -38,10 +39,10 @@ static void ingest_apply(struct ingest *in, const struct cache_event *e, struct 
     }
 }
 
-static const char *const kind_names[CACHE_KINDS] = {
-    [CACHE_NODES] = "Node",
-    [CACHE_PODS] = "Pod",
-    [CACHE_HEALTH] = "ConfigMap",
+static const char *const kind_names[CACHE_ALL_KINDS] = {
+    [CACHE_NODES] = "Node",           [CACHE_PODS] = "Pod",
+    [CACHE_HEALTH] = "ConfigMap",     [CACHE_SLICES] = "ResourceSlice",
+    [CACHE_CLAIMS] = "ResourceClaim", [CACHE_CLASSES] = "DeviceClass",
 };
 
 static void ingest_unreadable(struct ingest *in, enum cache_kind kind, struct str name,
@@ -119,6 +120,7 @@ static void ingest_report_node(struct ingest *in, const struct node *n,
                  kv_str("node", n->name), kv_uint("tokens", now.bad_tokens));
     ingest_report_long_list(n, CARDPACK_ANNOTATION_CORDONED, view->cordoned);
     ingest_report_long_list(n, CARDPACK_ANNOTATION_EXCLUSIVE, view->exclusive_cards);
+    ingest_report_long_list(n, CARDPACK_ANNOTATION_DRA, view->dra_cards);
     if (now.fault == NODE_BAD_QUANTITY)
         log_warn("a node's gpu-mem or gpu-count is not usable", kv_str("node", n->name));
     else if (now.fault == NODE_BAD_CARDS)
@@ -344,7 +346,7 @@ static void ingest_usage(struct ingest *in, const struct configmap_view *view, b
 static void ingest_usage_sweep(struct ingest *in, enum cache_kind kind)
 {
     size_t cursor = 0;
-    if (in->measured == NULL || kind == CACHE_PODS)
+    if (in->measured == NULL || (kind != CACHE_NODES && kind != CACHE_HEALTH))
         return;
     in->knows_nodes = in->knows_nodes || kind == CACHE_NODES;
     for (const struct measured_node *n = measured_next(in->measured, &cursor); n != NULL;
@@ -375,6 +377,66 @@ void ingest_configmap(struct ingest *in, struct str json, bool gone)
         ingest_health(in, &view, gone);
     else if (str_starts(view.name, STR(USAGE_CONFIGMAP_PREFIX)))
         ingest_usage(in, &view, gone);
+}
+
+/* ---- DRA ---- */
+
+void ingest_slice(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct effect effect;
+    struct cache_event e = {.type = gone ? CACHE_SLICE_GONE : CACHE_SLICE_SET};
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_slice(&r, &in->arena, &e.slice);
+    if (ingest_readable(in, &r, CACHE_SLICES, e.slice.name))
+        ingest_apply(in, &e, &effect);
+}
+
+/* Cards of the claim that pods share: DRA gave them out without asking. */
+static void ingest_report_claim(struct ingest *in, const struct dra_claim_view *view)
+{
+    const struct dra_claim *c = map_get(&in->cache->dra.claims, view->uid);
+    for (uint32_t i = 0; c != NULL && i < c->n_uses; i++) {
+        const struct dra_use *u = &c->uses[i];
+        if (u->joined != DRA_CARD)
+            continue;
+        const struct node *n = cache_node(in->cache, u->found->node->name);
+        const struct card *card = n == NULL ? NULL : &n->cards[u->card];
+        if (card != NULL && card->claimed && card->pods > 0 &&
+            log_limit_allows(&in->over, loop_now_ms(in->loop),
+                             "a ResourceClaim holds a card that pods share"))
+            log_warn("a ResourceClaim holds a card that pods share", kv_str("node", n->name),
+                     kv_uint("card", u->card), kv_uint("pods", card->pods),
+                     kv_str("namespace", view->namespace), kv_str("claim", view->name));
+    }
+}
+
+void ingest_claim(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct effect effect;
+    struct cache_event e = {.type = gone ? CACHE_CLAIM_GONE : CACHE_CLAIM_SET};
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_claim(&r, &in->arena, &e.claim);
+    if (!ingest_readable(in, &r, CACHE_CLAIMS, e.claim.uid))
+        return;
+    ingest_apply(in, &e, &effect);
+    if (!gone && effect.changed)
+        ingest_report_claim(in, &e.claim);
+}
+
+void ingest_class(struct ingest *in, struct str json, bool gone)
+{
+    struct jread r;
+    struct effect effect;
+    struct cache_event e = {.type = gone ? CACHE_CLASS_GONE : CACHE_CLASS_SET};
+    arena_reset(&in->arena);
+    jread_init(&r, json, &in->arena);
+    kube_read_class(&r, &e.class);
+    if (ingest_readable(in, &r, CACHE_CLASSES, e.class.name))
+        ingest_apply(in, &e, &effect);
 }
 
 void ingest_list_begin(struct ingest *in, enum cache_kind kind)

@@ -45,7 +45,8 @@ static enum api_verb read_verb(struct str path, struct api_request *r)
         r->kind = i;
         return watches ? API_WATCH : API_LIST;
     }
-    if (str_eq(path, STR("/apis/policy/v1beta1/poddisruptionbudgets")))
+    if (str_eq(path, STR("/apis/policy/v1beta1/poddisruptionbudgets")) ||
+        str_starts(path, STR("/apis/resource.k8s.io/")))
         return API_ABSENT;
     if (str_starts(path, leases)) {
         (void)str_cut(str_skip(path, leases.n), '/', &r->ns, &rest);

@@ -36,6 +36,9 @@ struct trial {
     uint64_t random;
     struct card_view cards[CARDS_MOST];
     struct node_view node;
+    uint32_t claimed; /* the card that a ResourceClaim holds whole; INDICES: none */
+    uint32_t lent_of; /* the card that one holds a part of; INDICES: none */
+    int64_t lent;     /* that part */
     char total[24];
     char limit[24];
     struct made pods[PODS_MOST];
@@ -56,6 +59,45 @@ static inline bool once_in(struct trial *t, int n)
     return draw(t, n) == 0;
 }
 
+/* One unit is one byte of the device. */
+static inline void claim_card(struct trial *t, const char *uid, const struct card_view *c,
+                              int64_t part)
+{
+    struct dra_device_view device = {.name = STR("d"), .uuid = c->uuid, .memory = c->mem};
+    struct dra_result_view held = {.driver = STR("g"),
+                                   .pool = str_of(uid),
+                                   .device = STR("d"),
+                                   .shared = part > 0,
+                                   .memory = part > 0 ? part : -1};
+    struct cache_event slice = {.type = CACHE_SLICE_SET,
+                                .slice = {.name = str_of(uid),
+                                          .driver = STR("g"),
+                                          .pool = str_of(uid),
+                                          .node = t->node.name,
+                                          .devices = &device,
+                                          .n_devices = 1}};
+    struct cache_event claim = {.type = CACHE_CLAIM_SET,
+                                .claim = {.uid = str_of(uid), .results = &held, .n_results = 1}};
+    ck_assert_int_eq(rig_apply(&t->rig, &slice), OK);
+    ck_assert_int_eq(rig_apply(&t->rig, &claim), OK);
+}
+
+static inline void make_claims(struct trial *t)
+{
+    const struct card_view *c = &t->cards[draw(t, (int)t->node.n_cards)];
+    t->claimed = t->lent_of = INDICES;
+    if (once_in(t, 6)) {
+        claim_card(t, "whole", c, 0);
+        t->claimed = c->index;
+    }
+    c = &t->cards[draw(t, (int)t->node.n_cards)];
+    if (once_in(t, 6) && c->index != t->claimed) {
+        t->lent_of = c->index;
+        t->lent = 1 + draw(t, (int)c->mem);
+        claim_card(t, "part", c, t->lent);
+    }
+}
+
 static inline void make_node(struct trial *t)
 {
     size_t n = 1 + (size_t)draw(t, CARDS_MOST);
@@ -68,7 +110,8 @@ static inline void make_node(struct trial *t)
                                          .mem = 1 + draw(t, 12),
                                          .numa = draw(t, 3) - 1,
                                          .unhealthy = once_in(t, 12),
-                                         .model = str_of(models[draw(t, 3)])};
+                                         .model = str_of(models[draw(t, 3)]),
+                                         .uuid = str_of(numbers[index])};
         index++;
         sum += t->cards[i].mem;
     }
@@ -93,6 +136,7 @@ static inline void make_node(struct trial *t)
     if (once_in(t, 3))
         t->node.placement = once_in(t, 2) ? STR("binpack") : STR("spread");
     set_node(&t->rig, t->node);
+    make_claims(t);
 }
 
 static inline void make_containers(struct trial *t, struct made *m)
@@ -297,11 +341,13 @@ static inline void count_all(const struct trial *t, struct loads *l)
     *l = (struct loads){.used = 0};
     for (size_t i = 0; i < t->node.n_cards; i++) {
         const struct card_view *c = &t->cards[i];
-        l->cards[c->index] =
-            (struct load){.total = c->mem,
-                          .usable = !c->unhealthy && !is_in(t->node.cordoned, c->index) &&
-                                    !is_in(t->node.exclusive_cards, c->index),
-                          .model = c->model};
+        l->cards[c->index] = (struct load){
+            .total = c->mem,
+            .usable = !c->unhealthy && !is_in(t->node.cordoned, c->index) &&
+                      !is_in(t->node.exclusive_cards, c->index) && t->claimed != c->index,
+            .mem = t->lent_of == c->index ? t->lent : 0,
+            .model = c->model};
+        l->used += l->cards[c->index].mem;
     }
     for (int i = 0; i < t->n_pods; i++) {
         if (t->pods[i].holds)

@@ -297,7 +297,7 @@ static inline void event_keep(struct world *w)
 static inline void event_list(struct world *w)
 {
     struct cache_event e = {.type = once_in(w, 3) ? CACHE_LIST_END : CACHE_LIST_BEGIN,
-                            .list = (enum cache_kind)draw(w, CACHE_KINDS)};
+                            .list = (enum cache_kind)draw(w, CACHE_ALL_KINDS)};
     apply(w, "list", &e);
 }
 
@@ -326,6 +326,35 @@ static inline void event_quota(struct world *w)
     struct cache_event e = {.type = once_in(w, 5) ? CACHE_QUOTA_GONE : CACHE_QUOTA_SET,
                             .quota = {entries, 1 + draw(w, 2)}};
     apply(w, "quota", &e);
+}
+
+/* The devices of a node's slice are the two cards with UUIDs of event_node. */
+static inline void event_dra(struct world *w)
+{
+    static const struct dra_device_view devices[] = {
+        {.name = {"1", 1}, .uuid = {"GPU-1", 5}, .memory = 16},
+        {.name = {"2", 1}, .uuid = {"GPU-2", 5}, .memory = 16}};
+    static const char *const uids[] = {"c", "d", "e"};
+    struct str node = one_of(w, w_nodes, W_NODES);
+    struct dra_result_view held = {.driver = STR("g"),
+                                   .pool = node,
+                                   .device = devices[draw(w, 2)].name,
+                                   .shared = once_in(w, 2),
+                                   .memory = (int64_t)draw(w, 9) - 1};
+    struct cache_event claim = {
+        .type = CACHE_CLAIM_SET,
+        .claim = {.uid = ONE_OF(w, uids), .results = &held, .n_results = once_in(w, 3) ? 0 : 1}};
+    struct cache_event slice = {.type = once_in(w, 6) ? CACHE_SLICE_GONE : CACHE_SLICE_SET,
+                                .slice = {.name = node,
+                                          .driver = STR("g"),
+                                          .pool = node,
+                                          .node = node,
+                                          .devices = devices,
+                                          .n_devices = 2}};
+    struct cache_event class = {.type = once_in(w, 2) ? CACHE_CLASS_GONE : CACHE_CLASS_SET,
+                                .class = {STR("k"), GPUSHARE_RESOURCE_EXCLUSIVE}};
+    uint32_t dice = draw(w, 10);
+    apply(w, "dra", dice < 5 ? &claim : dice < 9 ? &slice : &class);
 }
 
 /* Part of a lesson, or a whole one. */
@@ -361,6 +390,8 @@ static inline void world_step(struct world *w)
         event_node(w);
     else if (dice < 88)
         event_node_gone(w);
+    else if (dice < 90)
+        event_dra(w);
     else if (dice < 92)
         event_health(w);
     else if (dice < 98)

@@ -39,6 +39,9 @@ static struct kube_rig {
     const char *items[CACHE_KINDS]; /* the items of each list */
 } k;
 
+/* The setting dra of the next backend. */
+static enum config_dra rig_dra = CONFIG_DRA_OFF;
+
 #define NODE_N                                                                      \
     "{\"metadata\":{\"name\":\"n\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem" \
     "\":\"16\",\"aliyun.com/gpu-count\":\"1\"},\"allocatable\":{\"aliyun.com/gpu-"  \
@@ -239,6 +242,7 @@ static inline void rig_open_settling(bool elected, uint64_t settle_ms)
                                       .cache = &k.cache,
                                       .api = k.api,
                                       .page_size = 500,
+                                      .dra = rig_dra,
                                       .election = elected ? &election : NULL,
                                       .start_settle_ms = settle_ms,
                                       .counts = &k.counts,

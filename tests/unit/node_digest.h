@@ -62,7 +62,9 @@ static inline void digest_card(uint64_t *d, const struct node *n, uint32_t i)
     digest_i64(d, c->used);
     digest_u64(d, (uint64_t)c->cores << 32 | c->pods);
     digest_u64(d, (uint64_t)c->wholes << 32 | (c->absent ? 1U : 0U) | (c->unhealthy ? 2U : 0U) |
-                      (c->cordoned ? 4U : 0U) | (c->aside ? 8U : 0U));
+                      (c->cordoned ? 4U : 0U) | (c->aside ? 8U : 0U) | (c->given ? 16U : 0U) |
+                      (c->claimed ? 32U : 0U));
+    digest_u64(d, c->lent);
     digest_str(d, node_card_model(n, i));
     digest_str(d, node_card_uuid(n, i));
     digest_i64(d, node_card_numa(n, i));
@@ -97,6 +99,7 @@ static inline uint64_t node_digest_of(const struct node *n)
                                (int64_t)n->n_sharing,
                                (int64_t)n->n_starting,
                                n->n_exchanging,
+                               n->delegated ? 1 : 0,
                                n->uneven ? 1 : 0,
                                n->guarded ? 1 : 0};
     for (size_t i = 0; i < COUNT_OF(figures); i++)

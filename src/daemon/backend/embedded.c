@@ -93,12 +93,15 @@ static enum errc embedded_taken_in(struct embedded *c,
                                    struct str json, bool gone, struct err *reterr)
 {
     struct ingest *in = &c->ingest;
-    in->lost = in->torn[CACHE_NODES] = in->torn[CACHE_PODS] = in->torn[CACHE_HEALTH] = false;
+    in->lost = false;
+    memset(in->torn, 0, sizeof(in->torn));
     ingest(in, json, gone);
     if (in->lost)
         return err_set(reterr, ERR_NOMEM, "out of memory");
-    if (in->torn[CACHE_NODES] || in->torn[CACHE_PODS] || in->torn[CACHE_HEALTH])
-        return err_set(reterr, ERR_LIMIT, "the object is too large");
+    for (size_t kind = 0; kind < COUNT_OF(in->torn); kind++) {
+        if (in->torn[kind])
+            return err_set(reterr, ERR_LIMIT, "the object is too large or can't be read");
+    }
     return OK;
 }
 
@@ -198,6 +201,14 @@ static enum errc embedded_load_node(struct embedded *c, struct str json, struct 
 static enum errc embedded_load_object(struct embedded *c, struct str json, struct str list_kind,
                                       struct err *reterr)
 {
+    static const struct {
+        struct str kind;
+        void (*ingest)(struct ingest *in, struct str json, bool gone);
+    } others[] = {{STR("ConfigMap"), ingest_configmap},
+                  {STR("ResourceSlice"), ingest_slice},
+                  {STR("ResourceClaim"), ingest_claim},
+                  {STR("DeviceClass"), ingest_class}};
+
     struct jread r;
     struct stored_pod *ignored = NULL;
     jread_init(&r, json, &c->arena);
@@ -213,8 +224,10 @@ static enum errc embedded_load_object(struct embedded *c, struct str json, struc
         code = embedded_add_pod(c, json, STR_NULL, &ignored, reterr);
         return code == OK ? OK : err_wrap(reterr, "Pod");
     }
-    if (str_eq(kind, STR("ConfigMap")))
-        return embedded_taken_in(c, ingest_configmap, json, false, reterr);
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        if (str_eq(kind, others[i].kind))
+            return embedded_taken_in(c, others[i].ingest, json, false, reterr);
+    }
     if (kind.n == 0)
         return err_set(reterr, ERR_SYNTAX, "an object without kind");
     if (str_ends(kind, STR("List")) && list_kind.p == NULL)

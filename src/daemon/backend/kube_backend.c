@@ -49,6 +49,7 @@ struct kube_backend {
     void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
     void *show_ctx;
     struct feed feeds[CACHE_KINDS];
+    struct dra_feed *dra;           /* NULL: not wanted */
     struct kube_backend_counts own; /* used if the settings have no counts */
     struct kube_backend_counts *counts;
     struct leadership *leadership;
@@ -231,7 +232,7 @@ static struct str kube_backend_missing_list(const struct kube_backend *b)
         return STR("the first list of pods is not in yet");
     if (!reflector_synced(health) && !reflector_denied(health))
         return STR("the first list of unhealthy cards is not in yet");
-    return STR("");
+    return dra_feed_missing(b->dra);
 }
 
 static struct str kube_backend_lost_object(const struct kube_backend *b)
@@ -240,7 +241,7 @@ static struct str kube_backend_lost_object(const struct kube_backend *b)
         if (b->feeds[i].lacks)
             return STR("memory was short, and the API server's objects are read again");
     }
-    return STR("");
+    return dra_feed_lost(b->dra);
 }
 
 static bool kube_backend_ready(struct backend *interface, struct str *ret_missing)
@@ -497,6 +498,23 @@ static void kube_backend_warn_of_short_settle(const struct election_times *times
                  kv_uint("start_settle_ms", settle_ms), kv_uint("least_ms", least_ms));
 }
 
+static enum errc kube_backend_feeds_start(struct kube_backend *b,
+                                          const struct kube_backend_settings *s, struct err *reterr)
+{
+    const struct dra_feed_settings dra = {.loop = s->loop,
+                                          .api = s->api,
+                                          .ingest = &b->ingest,
+                                          .page_size = s->page_size,
+                                          .dra = s->dra,
+                                          .counts = &b->counts->dra};
+    for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
+        enum errc code = kube_backend_feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
+        if (code != OK)
+            return code;
+    }
+    return s->dra == CONFIG_DRA_OFF ? OK : dra_feed_new(&dra, &b->dra, reterr);
+}
+
 enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_backend **ret,
                            struct err *reterr)
 {
@@ -531,12 +549,10 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
     b->show_ctx = s->show_ctx;
     b->ingest.show = s->show == NULL ? NULL : kube_backend_show;
     b->ingest.ctx = b;
-    for (size_t kind = 0; kind < COUNT_OF(b->feeds); kind++) {
-        enum errc code = kube_backend_feed_start(b, (enum cache_kind)kind, s->page_size, reterr);
-        if (code != OK) {
-            kube_backend_free(b);
-            return code;
-        }
+    enum errc code = kube_backend_feeds_start(b, s, reterr);
+    if (code != OK) {
+        kube_backend_free(b);
+        return code;
     }
     struct leadership_settings leadership = {.loop = s->loop,
                                              .api = s->api,
@@ -547,7 +563,7 @@ enum errc kube_backend_new(const struct kube_backend_settings *s, struct kube_ba
                                              .changed = kube_backend_on_leadership,
                                              .counts = &b->counts->leadership,
                                              .ctx = b};
-    enum errc code = leadership_new(&leadership, &b->leadership, reterr);
+    code = leadership_new(&leadership, &b->leadership, reterr);
     if (code != OK)
         kube_backend_free(b);
     else
@@ -565,6 +581,7 @@ struct kube_backend *kube_backend_free(struct kube_backend *b)
     if (b == NULL)
         return NULL;
     leadership_free(b->leadership);
+    dra_feed_free(b->dra);
     for (size_t i = 0; i < COUNT_OF(b->feeds); i++)
         reflector_free(b->feeds[i].reflector);
     timer_cancel(&b->prove);

@@ -1,12 +1,13 @@
 /*
  * The backend for a Kubernetes cluster: sends Bindings and reads to the API server, and feeds the
- * cache by watches of nodes, pods and the unhealthy ConfigMaps of kube-system.
+ * cache by watches of nodes, pods, the unhealthy ConfigMaps of kube-system, and the objects of DRA.
  */
 #pragma once
 
 #include "core/cache.h"
 #include "core/measured.h"
 #include "daemon/backend/backend.h"
+#include "daemon/backend/dra_feed.h"
 #include "daemon/backend/leadership.h"
 #include "kube/election.h"
 #include "kube/reflector.h"
@@ -17,6 +18,7 @@ struct kube_backend;
 struct kube_backend_counts {
     struct reflector_counts feeds[CACHE_KINDS];
     struct leadership_counts leadership;
+    struct dra_feed_counts dra;
 };
 
 struct kube_backend_settings {
@@ -25,6 +27,7 @@ struct kube_backend_settings {
     struct measured *measured; /* NULL: not wanted */
     struct kube_api *api;
     unsigned page_size;
+    enum config_dra dra;
     const struct election_settings *election; /* NULL: the only replica. Not stored */
     uint64_t start_settle_ms; /* how long Bindings of an earlier process may still be under way */
     struct kube_backend_counts *counts; /* updated; outlives the backend. NULL: none */

@@ -112,6 +112,9 @@
     X(SWAP_GUARD, swap_guard, "swap-guard", "prefer", 0, 0, NULL,                                  \
       "gpushare's device plugin may swap the cards of two pods of one size that start at the "     \
       "same time: ignore that (off), or prefer or require nodes where it can't happen")            \
+    X(DRA, dra, "dra", "auto", 0, 0, NULL,                                                         \
+      "place no pod on a card that a ResourceClaim holds: if the API server serves "               \
+      "resource.k8s.io/v1 and allows to read it (auto), in any case (on), or never (off)")         \
     X(COUNT, shortlist, "shortlist", "0", 0, LIMIT_SHORTLIST, NULL,                                \
       "filter answers with at most this many nodes, the best by node-policy; 0: with all that "    \
       "fit")                                                                                       \
@@ -149,6 +152,7 @@
 #define CONFIG_FIELD_PACK       enum pack
 #define CONFIG_FIELD_SWAP_GUARD enum swap_guard
 #define CONFIG_FIELD_DIALECTS   unsigned
+#define CONFIG_FIELD_DRA        enum config_dra
 
 enum config_row {
 #define CONFIG_X(type, field, ...) CONFIG_ROW_##field,

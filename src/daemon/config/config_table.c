@@ -52,6 +52,9 @@ struct config_value config_get(const struct config *c, enum config_row row)
     case CONFIG_SWAP_GUARD:
         v.number = *(const enum swap_guard *)field;
         break;
+    case CONFIG_DRA:
+        v.number = *(const enum config_dra *)field;
+        break;
     }
     return v;
 }
@@ -93,6 +96,9 @@ void config_put(struct config *c, enum config_row row, const struct config_value
         break;
     case CONFIG_SWAP_GUARD:
         *(enum swap_guard *)field = (enum swap_guard)v->number;
+        break;
+    case CONFIG_DRA:
+        *(enum config_dra *)field = (enum config_dra)v->number;
         break;
     }
 }

@@ -13,6 +13,7 @@
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static const char *const format_names[] = {"auto", "logfmt", "json"};
 static const char *const guard_names[] = {"off", "prefer", "require"};
+static const char *const dra_names[] = {"off", "auto", "on"};
 static const char *const bool_names[] = {"false", "true"};
 
 static enum errc config_value_must_be(struct err *e, struct str text, const char *what)
@@ -59,6 +60,10 @@ static const char *config_value_parse_word(enum config_type type, struct str tex
         return config_value_parse_name(text, guard_names, COUNT_OF(guard_names), ret)
                    ? NULL
                    : "off, prefer or require";
+    if (type == CONFIG_DRA)
+        return config_value_parse_name(text, dra_names, COUNT_OF(dra_names), ret)
+                   ? NULL
+                   : "off, auto or on";
     return config_value_parse_pack(text, ret) ? NULL : "binpack, spread, fgd or bid-price";
 }
 
@@ -192,6 +197,7 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
     case CONFIG_LOG_FORMAT:
     case CONFIG_PACK:
     case CONFIG_SWAP_GUARD:
+    case CONFIG_DRA:
         words = config_value_parse_word(type, text, &v.number);
         if (words != NULL)
             return config_value_must_be(reterr, text, words);
@@ -302,6 +308,10 @@ void config_value_print(enum config_type type, const struct config_value *v, str
     case CONFIG_DIALECTS:
         dialects_write((unsigned)v->number, out);
         break;
+    case CONFIG_DRA:
+        assert(v->number < COUNT_OF(dra_names));
+        buf_put(out, str_of(dra_names[v->number]));
+        break;
     }
 }
 
@@ -336,6 +346,8 @@ const char *config_type_name(enum config_type type)
         return "off|prefer|require";
     case CONFIG_DIALECTS:
         return "DIALECT,...";
+    case CONFIG_DRA:
+        return "off|auto|on";
     }
     return "";
 }

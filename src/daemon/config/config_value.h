@@ -21,12 +21,19 @@ enum config_type {
     CONFIG_PACK,       /* of enum pack: the names in core/pack.h */
     CONFIG_SWAP_GUARD, /* of enum swap_guard: "off", "prefer", "require" */
     CONFIG_DIALECTS,   /* "gpushare,volcano"; kept as a set of enum dialect */
+    CONFIG_DRA,        /* of enum config_dra */
 };
 
 enum config_log_format {
     CONFIG_LOG_FORMAT_AUTO, /* logfmt on a terminal, else JSON */
     CONFIG_LOG_FORMAT_LOGFMT,
     CONFIG_LOG_FORMAT_JSON,
+};
+
+enum config_dra {
+    CONFIG_DRA_OFF,
+    CONFIG_DRA_AUTO,
+    CONFIG_DRA_ON,
 };
 
 struct config_value {

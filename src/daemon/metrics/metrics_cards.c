@@ -23,11 +23,12 @@ enum card_state {
     CARD_UNHEALTHY,
     CARD_CORDONED,
     CARD_ASIDE,
+    CARD_DRA,
     CARD_STATES
 };
 
-static const char *const card_states[CARD_STATES] = {"usable", "unhealthy", "cordoned",
-                                                     "set_aside"};
+static const char *const card_states[CARD_STATES] = {"usable", "unhealthy", "cordoned", "set_aside",
+                                                     "dra"};
 
 static enum card_state metrics_cards_state_of(const struct card *c)
 {
@@ -35,7 +36,9 @@ static enum card_state metrics_cards_state_of(const struct card *c)
         return CARD_UNHEALTHY;
     if (c->cordoned)
         return CARD_CORDONED;
-    return c->aside ? CARD_ASIDE : CARD_USABLE;
+    if (c->aside)
+        return CARD_ASIDE;
+    return c->given || c->claimed ? CARD_DRA : CARD_USABLE;
 }
 
 /* ---- totals ---- */
@@ -44,6 +47,7 @@ struct totals {
     uint64_t faults[NODE_BAD_CARDS + 1];
     uint64_t cards[CARD_STATES];
     uint64_t overcommitted;
+    uint64_t twice; /* claimed, and shared by pods */
     int64_t memory;
     int64_t allocated;
     int64_t unplaced;
@@ -62,6 +66,7 @@ static void metrics_cards_add_node(struct totals *t, const struct node *n)
             continue;
         t->cards[metrics_cards_state_of(c)]++;
         t->overcommitted += c->used > c->total ? 1 : 0;
+        t->twice += c->claimed && c->pods > 0 ? 1 : 0;
     }
 }
 
@@ -92,6 +97,24 @@ static void metrics_cards_write_one(struct metrics_writer *w, const char *name, 
 {
     expo_family(&w->expo, EXPO_GAUGE, name, help);
     expo_i64(&w->expo, NULL, 0, v);
+}
+
+static void metrics_cards_write_dra(struct metrics_writer *w, const struct totals *t)
+{
+    static const char *const joined[DRA_JOINED_COUNT] = {
+        [DRA_UNKNOWN] = "unknown", [DRA_NO_CARD] = "no_card", [DRA_CARD] = "card"};
+    uint64_t devices[DRA_JOINED_COUNT];
+    dra_count(&w->service->cache.dra, devices);
+    metrics_cards_write_words(
+        w, "cardpack_dra_devices",
+        "Devices that ResourceClaims hold: a card of a known node, no such card, or unknown, "
+        "because no ResourceSlice names the device.",
+        joined, devices, COUNT_OF(joined));
+    metrics_cards_write_one(
+        w, "cardpack_dra_cards_used_twice",
+        "Cards that a ResourceClaim holds whole while pods share them: only a partition prevents "
+        "that.",
+        (int64_t)t->twice);
 }
 
 static void metrics_cards_write_totals(struct metrics_writer *w)
@@ -134,6 +157,7 @@ static void metrics_cards_write_totals(struct metrics_writer *w)
         "Pods that want or hold a card: pending, reserved (a Binding is under way or in "
         "doubt), confirmed (bound, and the watch has yet to show it), bound.",
         pods, t.pods, COUNT_OF(pods));
+    metrics_cards_write_dra(w, &t);
 }
 
 /* ---- nodes ---- */
@@ -257,8 +281,8 @@ static void metrics_cards_write_unusable(struct metrics_writer *w, const struct 
     struct expo_label labels[3];
     expo_family(
         &w->expo, EXPO_GAUGE, "cardpack_card_unusable",
-        "1 for a card where no pod is placed, by why: unhealthy, cordoned, or set aside for "
-        "another plugin. Without a series the card is usable.");
+        "1 for a card where no pod is placed, by why: unhealthy, cordoned, set aside for another "
+        "plugin, or given out by DRA. Without a series the card is usable.");
     for (size_t i = 0; i < s->n; i++) {
         const struct node *n = s->nodes[i];
         for (uint32_t k = 0; k < n->n_cards; k++) {

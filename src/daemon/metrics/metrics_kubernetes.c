@@ -90,17 +90,22 @@ struct feed_of {
     const struct reflector_counts *counts;
 };
 
-#define FEEDS (CACHE_KINDS + 1)
+#define FEEDS (CACHE_KINDS + 1 + DRA_FEED_KINDS)
+
+/* Those of DRA only once they have brought a list: most clusters have none of its objects. */
+struct feeds {
+    struct feed_of all[FEEDS];
+    size_t n;
+};
 
 static void metrics_kubernetes_write_feeds(struct metrics_writer *w, const char *name,
-                                           const char *help,
-                                           const struct feed_of feeds[static FEEDS],
+                                           const char *help, const struct feeds *feeds,
                                            uint64_t (*of)(const struct reflector_counts *c))
 {
     expo_family(&w->expo, EXPO_COUNTER, name, help);
-    for (size_t i = 0; i < FEEDS; i++) {
-        const struct expo_label label = {"kind", str_of(feeds[i].kind)};
-        expo_u64(&w->expo, &label, 1, of(feeds[i].counts));
+    for (size_t i = 0; i < feeds->n; i++) {
+        const struct expo_label label = {"kind", str_of(feeds->all[i].kind)};
+        expo_u64(&w->expo, &label, 1, of(feeds->all[i].counts));
     }
 }
 
@@ -134,38 +139,36 @@ static uint64_t metrics_kubernetes_objects_of(const struct reflector_counts *c)
     return c->objects;
 }
 
-static void metrics_kubernetes_write_events_of(struct metrics_writer *w,
-                                               const struct feed_of feeds[static FEEDS])
+static void metrics_kubernetes_write_events_of(struct metrics_writer *w, const struct feeds *feeds)
 {
     static const char *const types[] = {"set", "gone", "bookmark"};
     expo_family(&w->expo, EXPO_COUNTER, "cardpack_watch_events_total",
                 "Events that watches brought, by kind of object and what it was.");
-    for (size_t i = 0; i < FEEDS; i++) {
-        const struct reflector_counts *c = feeds[i].counts;
+    for (size_t i = 0; i < feeds->n; i++) {
+        const struct reflector_counts *c = feeds->all[i].counts;
         const uint64_t counts[] = {c->set, c->gone, c->bookmarks};
         for (size_t k = 0; k < COUNT_OF(types); k++) {
-            const struct expo_label labels[] = {{"kind", str_of(feeds[i].kind)},
+            const struct expo_label labels[] = {{"kind", str_of(feeds->all[i].kind)},
                                                 {"type", str_of(types[k])}};
             expo_u64(&w->expo, labels, COUNT_OF(labels), counts[k]);
         }
     }
 }
 
-static void metrics_kubernetes_write_ages(struct metrics_writer *w,
-                                          const struct feed_of feeds[static FEEDS])
+static void metrics_kubernetes_write_ages(struct metrics_writer *w, const struct feeds *feeds)
 {
     expo_family(&w->expo, EXPO_GAUGE, "cardpack_cache_synced",
                 "1: a whole list of the kind has been in since the start.");
-    for (size_t i = 0; i < FEEDS; i++) {
-        const struct expo_label label = {"kind", str_of(feeds[i].kind)};
-        expo_u64(&w->expo, &label, 1, feeds[i].counts->synced ? 1 : 0);
+    for (size_t i = 0; i < feeds->n; i++) {
+        const struct expo_label label = {"kind", str_of(feeds->all[i].kind)};
+        expo_u64(&w->expo, &label, 1, feeds->all[i].counts->synced ? 1 : 0);
     }
     expo_family(&w->expo, EXPO_GAUGE, "cardpack_cache_age_seconds",
                 "Since the last list, event or bookmark of the kind; bookmarks come about every "
                 "minute. Without a series: none came yet.");
-    for (size_t i = 0; i < FEEDS; i++) {
-        const struct expo_label label = {"kind", str_of(feeds[i].kind)};
-        uint64_t heard_ms = feeds[i].counts->heard_ms;
+    for (size_t i = 0; i < feeds->n; i++) {
+        const struct expo_label label = {"kind", str_of(feeds->all[i].kind)};
+        uint64_t heard_ms = feeds->all[i].counts->heard_ms;
         if (heard_ms > 0)
             expo_fixed(&w->expo, &label, 1, (int64_t)(w->now_ms - heard_ms), MS_DECIMALS);
     }
@@ -174,12 +177,19 @@ static void metrics_kubernetes_write_ages(struct metrics_writer *w,
 static void metrics_kubernetes_write_watches(struct metrics_writer *w)
 {
     const struct metrics *m = w->metrics;
-    const struct feed_of feeds[FEEDS] = {
-        {"nodes", &m->kube.feeds[CACHE_NODES]},
-        {"pods", &m->kube.feeds[CACHE_PODS]},
-        {"configmaps", &m->kube.feeds[CACHE_HEALTH]},
-        {"poddisruptionbudgets", &m->budgets},
+    struct feeds all = {
+        .all = {{"nodes", &m->kube.feeds[CACHE_NODES]},
+                {"pods", &m->kube.feeds[CACHE_PODS]},
+                {"configmaps", &m->kube.feeds[CACHE_HEALTH]},
+                {"poddisruptionbudgets", &m->budgets}},
+        .n = 4,
     };
+    const struct feeds *feeds = &all;
+    for (size_t i = 0; i < DRA_FEED_KINDS; i++) {
+        const struct reflector_counts *c = &m->kube.dra.feeds[i];
+        if (c->synced)
+            all.all[all.n++] = (struct feed_of){dra_feed_resource((enum dra_feed_kind)i).p, c};
+    }
     metrics_kubernetes_write_feeds(
         w, "cardpack_lists_begun_total",
         "Lists that were asked for; all but the first of a kind are relists.", feeds,
@@ -201,6 +211,24 @@ static void metrics_kubernetes_write_watches(struct metrics_writer *w)
                                    metrics_kubernetes_watch_failures_of);
     metrics_kubernetes_write_events_of(w, feeds);
     metrics_kubernetes_write_ages(w, feeds);
+}
+
+static void metrics_kubernetes_write_dra(struct metrics_writer *w)
+{
+    static const char *const states[DRA_FEED_STATES] = {[DRA_FEED_WAITS] = "waits",
+                                                        [DRA_FEED_SYNCED] = "synced",
+                                                        [DRA_FEED_ABSENT] = "absent",
+                                                        [DRA_FEED_DENIED] = "denied"};
+    const struct dra_feed_counts *c = &w->metrics->kube.dra;
+    expo_family(&w->expo, EXPO_GAUGE, "cardpack_dra_feed",
+                "1, with what came of reading a resource of DRA; denied: cardpack has no right to "
+                "list and watch it. Without a series it is not read.");
+    for (size_t i = 0; i < DRA_FEED_KINDS; i++) {
+        const struct expo_label labels[] = {{"resource", dra_feed_resource((enum dra_feed_kind)i)},
+                                            {"state", str_of(states[c->states[i]])}};
+        if (c->feeds[i].lists > 0)
+            expo_u64(&w->expo, labels, COUNT_OF(labels), 1);
+    }
 }
 
 /* ---- evictions ---- */
@@ -257,6 +285,7 @@ void metrics_write_kubernetes(struct metrics_writer *w)
                                     "How often it has ceased to lead, for whatever reason.",
                                     m->kube.leadership.losses);
     metrics_kubernetes_write_watches(w);
+    metrics_kubernetes_write_dra(w);
     metrics_kubernetes_write_pod_events(w);
     metrics_kubernetes_write_evictions(w);
 }

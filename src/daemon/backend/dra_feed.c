@@ -1,0 +1,249 @@
+/*
+ * Runs one reflector for each resource. After a 404 all of them end, and are begun again later: a
+ * reflector by itself would ask every half minute.
+ */
+#include "daemon/backend/dra_feed.h"
+
+#include "base/limit.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#define WATCH_QUIET_MS  180000
+#define AGAIN_MS        60000
+#define RELIST_AFTER_MS 5000
+
+struct dra_part {
+    struct dra_feed *feed;
+    enum dra_feed_kind kind;
+    struct reflector *reflector;
+    bool lost_in_list; /* memory was short for an object since the last `begin` */
+    bool lacks;        /* the cache lacks an object, until the next complete list */
+    bool told;         /* the log says why it can't be read */
+};
+
+struct dra_feed {
+    struct dra_feed_settings s;
+    struct dra_part parts[DRA_FEED_KINDS];
+    struct deferred end; /* ends the reflectors, of which one got a 404 */
+    struct timer again;  /* begins them again */
+    struct timer relist; /* armed when memory was short for an object */
+};
+
+static const struct {
+    struct str resource;
+    struct str path;
+    struct str list;
+    struct str missing;
+    enum cache_kind kind;
+    void (*ingest)(struct ingest *in, struct str json, bool gone);
+} table[DRA_FEED_KINDS] = {
+    [DRA_FEED_CLAIMS] = {STR("resourceclaims"), STR("/apis/resource.k8s.io/v1/resourceclaims"),
+                         STR("ResourceClaimList"),
+                         STR("the first list of ResourceClaims is not in yet"), CACHE_CLAIMS,
+                         ingest_claim},
+    [DRA_FEED_SLICES] = {STR("resourceslices"), STR("/apis/resource.k8s.io/v1/resourceslices"),
+                         STR("ResourceSliceList"),
+                         STR("the first list of ResourceSlices is not in yet"), CACHE_SLICES,
+                         ingest_slice},
+    [DRA_FEED_CLASSES] = {STR("deviceclasses"), STR("/apis/resource.k8s.io/v1/deviceclasses"),
+                          STR("DeviceClassList"),
+                          STR("the first list of DeviceClasses is not in yet"), CACHE_CLASSES,
+                          ingest_class},
+};
+
+struct str dra_feed_resource(enum dra_feed_kind kind)
+{
+    return table[kind].resource;
+}
+
+static void dra_feed_note_loss(struct dra_part *p)
+{
+    struct dra_feed *f = p->feed;
+    if (!f->s.ingest->lost)
+        return;
+    f->s.ingest->lost = false;
+    p->lost_in_list = p->lacks = true;
+    if (!timer_armed(&f->relist))
+        timer_arm(f->s.loop, &f->relist, RELIST_AFTER_MS);
+}
+
+static void dra_feed_relist(struct timer *t)
+{
+    struct dra_feed *f = CONTAINER_OF(t, struct dra_feed, relist);
+    for (size_t i = 0; i < COUNT_OF(f->parts); i++) {
+        if (f->parts[i].reflector != NULL)
+            reflector_relist(f->parts[i].reflector);
+    }
+}
+
+static void dra_feed_on_begin(void *ctx)
+{
+    struct dra_part *p = ctx;
+    p->lost_in_list = false;
+    ingest_list_begin(p->feed->s.ingest, table[p->kind].kind);
+    dra_feed_note_loss(p);
+}
+
+static void dra_feed_on_change(void *ctx, enum reflector_change change, struct str object)
+{
+    struct dra_part *p = ctx;
+    table[p->kind].ingest(p->feed->s.ingest, object, change == REFLECTOR_GONE);
+    dra_feed_note_loss(p);
+}
+
+static void dra_feed_on_end(void *ctx)
+{
+    struct dra_part *p = ctx;
+    (void)ingest_list_end(p->feed->s.ingest, table[p->kind].kind);
+    dra_feed_note_loss(p);
+    p->lacks = p->lost_in_list;
+    p->told = false;
+    p->feed->s.counts->states[p->kind] = DRA_FEED_SYNCED;
+}
+
+/* Once in a row of failures. */
+static void dra_feed_tell(struct dra_part *p, bool absent, const struct err *err)
+{
+    const char *must = p->feed->s.dra == CONFIG_DRA_ON ? "nothing is decided" : "cards are shared";
+    if (p->told)
+        return;
+    p->told = true;
+    if (!absent)
+        log_warn("no right to read DRA's objects: cards that DRA gives out are not known",
+                 kv_str("resource", table[p->kind].resource), kv_cstr("group", "resource.k8s.io"),
+                 kv_cstr("verbs", "list, watch"), kv_cstr("then", must),
+                 kv_cstr("error", err->text));
+    else if (p->feed->s.dra == CONFIG_DRA_ON)
+        log_warn("the API server does not serve resource.k8s.io/v1, and dra is on");
+    else
+        log_debug("the API server does not serve resource.k8s.io/v1");
+}
+
+/* A 404 may come from a load balancer, or from an API server that is starting: a state that was
+ * reached before stays, and what the cache knows too. */
+static void dra_feed_on_note(void *ctx, const char *what, const struct err *err,
+                             uint64_t retry_in_ms)
+{
+    struct dra_part *p = ctx;
+    struct dra_feed *f = p->feed;
+    bool failed = err != NULL && err->code != OK;
+    bool absent = failed && err->code == ERR_NOTFOUND && reflector_absent(p->reflector);
+    bool denied = failed && !absent && reflector_denied(p->reflector);
+    if (absent)
+        loop_defer(f->s.loop, &f->end);
+    if (absent || denied) {
+        f->s.counts->states[p->kind] = absent ? DRA_FEED_ABSENT : DRA_FEED_DENIED;
+        dra_feed_tell(p, absent, err);
+    }
+    if (!failed || absent || denied)
+        log_debug(what, kv_str("of", table[p->kind].resource),
+                  kv_cstr("error", failed ? err->text : ""));
+    else
+        log_warn(what, kv_str("of", table[p->kind].resource), kv_cstr("error", err->text),
+                 kv_uint("retry_in_ms", retry_in_ms));
+}
+
+static enum errc dra_feed_begin(struct dra_feed *f, struct err *reterr)
+{
+    for (size_t i = 0; i < COUNT_OF(f->parts); i++) {
+        struct dra_part *p = &f->parts[i];
+        const struct reflector_settings settings = {.path = table[i].path,
+                                                    .kind = table[i].list,
+                                                    .page_size = f->s.page_size,
+                                                    .quiet_ms = WATCH_QUIET_MS,
+                                                    .backoff = f->s.backoff,
+                                                    .counts = &f->s.counts->feeds[i]};
+        const struct reflector_sink sink = {.begin = dra_feed_on_begin,
+                                            .change = dra_feed_on_change,
+                                            .end = dra_feed_on_end,
+                                            .note = dra_feed_on_note,
+                                            .ctx = p};
+        p->feed = f;
+        p->kind = (enum dra_feed_kind)i;
+        enum errc code = p->reflector != NULL ? OK
+                                              : reflector_new(f->s.loop, f->s.api, &settings, &sink,
+                                                              &p->reflector, reterr);
+        if (code != OK)
+            return code;
+    }
+    return OK;
+}
+
+static void dra_feed_stop(struct dra_feed *f)
+{
+    for (size_t i = 0; i < COUNT_OF(f->parts); i++)
+        f->parts[i].reflector = reflector_free(f->parts[i].reflector);
+}
+
+/* The objects in the cache stay: a moment's 404 must not set cards free that are in use. An API
+ * server that was set back to a version without DRA is a case for a restart. */
+static void dra_feed_end(struct deferred *d)
+{
+    struct dra_feed *f = CONTAINER_OF(d, struct dra_feed, end);
+    dra_feed_stop(f);
+    for (size_t i = 0; i < COUNT_OF(f->parts); i++)
+        f->s.counts->states[i] = DRA_FEED_ABSENT;
+    timer_arm(f->s.loop, &f->again, f->s.again_ms);
+}
+
+static void dra_feed_begin_again(struct timer *t)
+{
+    struct dra_feed *f = CONTAINER_OF(t, struct dra_feed, again);
+    if (dra_feed_begin(f, NULL) != OK)
+        timer_arm(f->s.loop, &f->again, f->s.again_ms);
+}
+
+enum errc dra_feed_new(const struct dra_feed_settings *s, struct dra_feed **ret, struct err *reterr)
+{
+    struct dra_feed *f = mem_alloc(sizeof(*f));
+    assert(s->dra != CONFIG_DRA_OFF);
+    if (f == NULL)
+        return err_set(reterr, ERR_NOMEM, "no memory for the feed of DRA's objects");
+    *f = (struct dra_feed){.s = *s,
+                           .end = {.run = dra_feed_end},
+                           .again = {.fire = dra_feed_begin_again},
+                           .relist = {.fire = dra_feed_relist}};
+    if (f->s.again_ms == 0)
+        f->s.again_ms = AGAIN_MS;
+    enum errc code = dra_feed_begin(f, reterr);
+    if (code != OK)
+        (void)dra_feed_free(f);
+    else
+        *ret = f;
+    return code;
+}
+
+struct dra_feed *dra_feed_free(struct dra_feed *f)
+{
+    if (f == NULL)
+        return NULL;
+    dra_feed_stop(f);
+    deferred_cancel(&f->end);
+    timer_cancel(&f->again);
+    timer_cancel(&f->relist);
+    mem_free(f);
+    return NULL;
+}
+
+struct str dra_feed_missing(const struct dra_feed *f)
+{
+    for (size_t i = 0; f != NULL && i < COUNT_OF(f->parts); i++) {
+        enum dra_feed_state state = f->s.counts->states[i];
+        if (state == DRA_FEED_WAITS)
+            return table[i].missing;
+        if (state == DRA_FEED_ABSENT && f->s.dra == CONFIG_DRA_ON)
+            return STR("dra is on, and the API server does not serve resource.k8s.io/v1");
+        if (state == DRA_FEED_DENIED && f->s.dra == CONFIG_DRA_ON)
+            return STR("dra is on, and cardpack has no right to read DRA's objects");
+    }
+    return STR("");
+}
+
+struct str dra_feed_lost(const struct dra_feed *f)
+{
+    for (size_t i = 0; f != NULL && i < COUNT_OF(f->parts); i++) {
+        if (f->parts[i].lacks)
+            return STR("memory was short, and the API server's objects are read again");
+    }
+    return STR("");
+}

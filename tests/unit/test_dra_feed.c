@@ -1,0 +1,227 @@
+/* The lists of DRA's objects, and whether cardpack decides without them. */
+#include "kube_rig.h"
+
+static const char *const resources[DRA_FEED_KINDS] = {[DRA_FEED_CLAIMS] = "/resourceclaims?",
+                                                      [DRA_FEED_SLICES] = "/resourceslices?",
+                                                      [DRA_FEED_CLASSES] = "/deviceclasses?"};
+static const char *const kinds[DRA_FEED_KINDS] = {[DRA_FEED_CLAIMS] = "ResourceClaimList",
+                                                  [DRA_FEED_SLICES] = "ResourceSliceList",
+                                                  [DRA_FEED_CLASSES] = "DeviceClassList"};
+
+/* One card, which has a UUID. */
+#define NODE_D                                                                                  \
+    "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"cardpack.io/cards\":\"[{\\\"index\\\":0," \
+    "\\\"memory\\\":16,\\\"uuid\\\":\\\"GPU-1\\\"}]\"}},\"status\":{\"capacity\":{\"aliyun.com" \
+    "/gpu-mem\":\"16\",\"aliyun.com/gpu-count\":\"1\"}}}"
+#define SLICE                                                                                  \
+    "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"g\",\"pool\":{\"name\":\"n\","      \
+    "\"generation\":1},\"nodeName\":\"n\",\"devices\":[{\"name\":\"d\",\"attributes\":{\"uuid" \
+    "\":{\"string\":\"GPU-1\"}}}]}}"
+#define CLAIM                                                                               \
+    "{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\",\"uid\":\"u\",\"resourceVersion\":" \
+    "\"11\"},\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"driver\":\"g\","      \
+    "\"pool\":\"n\",\"device\":\"d\"}]}}}}"
+
+static void begin(enum config_dra dra)
+{
+    rig_dra = dra;
+    rig_open(false);
+    k.items[CACHE_NODES] = NODE_D;
+    pass(2 * SETTLE_MS);
+}
+
+static void end(void)
+{
+    rig_close();
+    rig_dra = CONFIG_DRA_OFF;
+}
+
+static void answer_list(enum dra_feed_kind kind, const char *items)
+{
+    char text[1024];
+    int n = snprintf(text, sizeof(text),
+                     "{\"kind\":\"%s\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}",
+                     kinds[kind], items);
+    ck_assert(n > 0 && n < (int)sizeof(text));
+    fake_answer(fake_find("GET", resources[kind]), 200, text);
+    pass(0);
+}
+
+static void refuse_lists(unsigned code)
+{
+    for (size_t i = 0; i < DRA_FEED_KINDS; i++) {
+        struct http_call *c = fake_waiting("GET", resources[i]);
+        if (c != NULL && code == 404)
+            fake_answer(c, 404, "404 page not found\n");
+        else if (c != NULL)
+            say_status(c, code, code == 403 ? "Forbidden" : "InternalError", resources[i]);
+    }
+    pass(0);
+}
+
+static enum dra_feed_state state_of(enum dra_feed_kind kind)
+{
+    return k.counts.dra.states[kind];
+}
+
+START_TEST(nothing_is_read_if_it_is_off)
+{
+    begin(CONFIG_DRA_OFF);
+    ck_assert(is_ready());
+    ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    end();
+}
+
+END_TEST
+
+START_TEST(all_three_lists_come_first)
+{
+    static const enum dra_feed_kind orders[][DRA_FEED_KINDS] = {
+        {DRA_FEED_CLAIMS, DRA_FEED_SLICES, DRA_FEED_CLASSES},
+        {DRA_FEED_SLICES, DRA_FEED_CLASSES, DRA_FEED_CLAIMS},
+        {DRA_FEED_CLASSES, DRA_FEED_CLAIMS, DRA_FEED_SLICES},
+    };
+
+    static const char *const items[DRA_FEED_KINDS] = {CLAIM, SLICE, ""};
+    begin(_i < 3 ? CONFIG_DRA_AUTO : CONFIG_DRA_ON);
+    for (size_t i = 0; i < DRA_FEED_KINDS; i++) {
+        enum dra_feed_kind kind = orders[_i % 3][i];
+        is_missing("the first list of ");
+        answer_list(kind, items[kind]);
+        ck_assert_int_eq(state_of(kind), DRA_FEED_SYNCED);
+    }
+    ck_assert(is_ready());
+    const struct node *n = cache_node(&k.cache, STR("n"));
+    ck_assert(n != NULL && n->cards[0].claimed);
+    /* the claim is gone */
+    fake_chunk(fake_find("GET", "/resourceclaims?watch=true"),
+               "{\"type\":\"DELETED\",\"object\":" CLAIM "}\n");
+    ck_assert(!n->cards[0].claimed);
+    end();
+}
+
+END_TEST
+
+START_TEST(an_api_server_without_it_is_asked_again)
+{
+    begin(CONFIG_DRA_AUTO);
+    refuse_lists(404);
+    ck_assert(is_ready());
+    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_ABSENT);
+    ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    pass(59000);
+    ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    /* it was upgraded */
+    pass(2000);
+    answer_list(DRA_FEED_SLICES, SLICE);
+    answer_list(DRA_FEED_CLASSES, "");
+    ck_assert(is_ready());
+    answer_list(DRA_FEED_CLAIMS, CLAIM);
+    ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    end();
+}
+
+END_TEST
+
+START_TEST(a_moment_without_it_releases_nothing)
+{
+    begin(CONFIG_DRA_AUTO);
+    answer_list(DRA_FEED_SLICES, SLICE);
+    answer_list(DRA_FEED_CLASSES, "");
+    answer_list(DRA_FEED_CLAIMS, CLAIM);
+    fake_land(fake_find("GET", "/resourceclaims?watch=true"), HTTP_ANSWERED, 410);
+    pass(30000);
+    refuse_lists(404);
+    ck_assert(is_ready());
+    ck_assert_int_eq(state_of(DRA_FEED_SLICES), DRA_FEED_ABSENT);
+    ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    pass(61000);
+    answer_list(DRA_FEED_CLAIMS, "");
+    ck_assert(!cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    end();
+}
+
+END_TEST
+
+START_TEST(without_the_right_it_decides_only_if_it_may)
+{
+    begin(_i == 0 ? CONFIG_DRA_AUTO : CONFIG_DRA_ON);
+    refuse_lists(403);
+    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_DENIED);
+    if (_i == 0)
+        ck_assert(is_ready());
+    else
+        is_missing("no right to read");
+    /* the right is given */
+    pass(60000);
+    answer_list(DRA_FEED_SLICES, SLICE);
+    answer_list(DRA_FEED_CLASSES, "");
+    answer_list(DRA_FEED_CLAIMS, CLAIM);
+    ck_assert(is_ready());
+    ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    end();
+}
+
+END_TEST
+
+START_TEST(on_waits_for_an_api_server_that_has_it)
+{
+    begin(CONFIG_DRA_ON);
+    refuse_lists(404);
+    is_missing("does not serve");
+    end();
+}
+
+END_TEST
+
+/* An answer that says nothing of rights. */
+START_TEST(a_failure_is_no_answer)
+{
+    begin(CONFIG_DRA_AUTO);
+    refuse_lists(500);
+    is_missing("the first list of ");
+    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_WAITS);
+    end();
+}
+
+END_TEST
+
+/* An object is lost for lack of memory: nothing is decided until it was listed again. */
+START_TEST(a_lost_claim_is_read_again)
+{
+    begin(CONFIG_DRA_AUTO);
+    answer_list(DRA_FEED_SLICES, SLICE);
+    answer_list(DRA_FEED_CLASSES, "");
+    answer_list(DRA_FEED_CLAIMS, "");
+    ck_assert(is_ready());
+    struct http_call *watch = fake_find("GET", "/resourceclaims?watch=true");
+    fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
+    fake_chunk(watch, "{\"type\":\"ADDED\",\"object\":" CLAIM "}\n");
+    fail_alloc_disarm();
+    is_missing("memory was short");
+    pass(6000);
+    answer_list(DRA_FEED_SLICES, SLICE);
+    answer_list(DRA_FEED_CLASSES, "");
+    answer_list(DRA_FEED_CLAIMS, CLAIM);
+    ck_assert(is_ready());
+    ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    end();
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("dra_feed");
+    TCase *tc = tcase_create("dra");
+    tcase_add_test(tc, nothing_is_read_if_it_is_off);
+    tcase_add_loop_test(tc, all_three_lists_come_first, 0, 6);
+    tcase_add_test(tc, an_api_server_without_it_is_asked_again);
+    tcase_add_test(tc, a_moment_without_it_releases_nothing);
+    tcase_add_loop_test(tc, without_the_right_it_decides_only_if_it_may, 0, 2);
+    tcase_add_test(tc, on_waits_for_an_api_server_that_has_it);
+    tcase_add_test(tc, a_failure_is_no_answer);
+    tcase_add_test(tc, a_lost_claim_is_read_again);
+    suite_add_tcase(s, tc);
+    return unit_main(s);
+}

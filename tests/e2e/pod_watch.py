@@ -1,4 +1,5 @@
-"""A watch of all pods for the test: a thread that follows the API server across its restarts."""
+"""A watch of all pods (or another resource) for the test: a thread that follows the API server across
+its restarts."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ Json = Any
 
 class PodWatch:
     """Calls the derived class's listed() and changed() from its own thread."""
+
+    path = "/api/v1/pods"
 
     def __init__(self, cluster: ControlPlane) -> None:
         self._cluster = cluster
@@ -67,12 +70,12 @@ class PodWatch:
             "127.0.0.1", self._cluster.port, timeout=600, context=context
         )
         headers = {"Authorization": f"Bearer {self._cluster.admin_token}"}
-        self._connection.request("GET", f"/api/v1/pods?{query}", headers=headers)
+        self._connection.request("GET", f"{self.path}?{query}", headers=headers)
         response = self._connection.getresponse()
         if response.status == 410:
             self.version = ""
         if response.status != 200:
-            raise ValueError(f"pods?{query}: {response.status}")
+            raise ValueError(f"{self.path}?{query}: {response.status}")
         return response
 
     def _list(self) -> None:

@@ -17,6 +17,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "admission",
     "described",
     "cards",
+    "dra",
     "cardpack_node",
     "measured",
     "selection",

@@ -167,11 +167,12 @@ void cache_dra_sweep(struct cache *c, enum cache_kind kind, struct effect *ret)
 void cache_dra_check(const struct cache *c)
 {
     size_t cursor = 0;
-    struct node_claimed to _uninitialized_;
+    struct node_claimed to = {.delegated = false};
     dra_check(&c->dra);
     for (const struct node *n = map_next(&c->nodes, &cursor); n != NULL;
          n = map_next(&c->nodes, &cursor)) {
-        cache_dra_collect(c, n, &to);
+        if (c->dra.nodes.n > 0 || dra_serves_cards(&c->dra))
+            cache_dra_collect(c, n, &to);
         assert(n->delegated == to.delegated);
         for (uint32_t i = 0; i < n->n_cards; i++)
             assert(n->cards[i].claimed == card_set_has(&to.whole, i) &&

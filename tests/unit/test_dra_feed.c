@@ -174,6 +174,28 @@ START_TEST(on_waits_for_an_api_server_that_has_it)
 
 END_TEST
 
+/* An API server checks rights before paths: one without DRA denies what it does not serve. */
+START_TEST(what_is_denied_may_be_absent)
+{
+    begin(_i < 2 ? CONFIG_DRA_AUTO : CONFIG_DRA_ON);
+    refuse_lists(403);
+    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_DENIED);
+    struct http_call *probe = fake_find("GET", "/apis/resource.k8s.io/v1");
+    ck_assert(str_ends(probe->url, STR("/apis/resource.k8s.io/v1")));
+    fake_answer(probe, _i == 1 ? 200 : 404, "{}");
+    pass(0);
+    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), _i == 1 ? DRA_FEED_DENIED : DRA_FEED_ABSENT);
+    if (_i == 2)
+        is_missing("does not serve");
+    else
+        ck_assert(is_ready());
+    if (_i != 1)
+        ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    end();
+}
+
+END_TEST
+
 /* An answer that says nothing of rights. */
 START_TEST(a_failure_is_no_answer)
 {
@@ -219,6 +241,7 @@ int main(void)
     tcase_add_test(tc, an_api_server_without_it_is_asked_again);
     tcase_add_test(tc, a_moment_without_it_releases_nothing);
     tcase_add_loop_test(tc, without_the_right_it_decides_only_if_it_may, 0, 2);
+    tcase_add_loop_test(tc, what_is_denied_may_be_absent, 0, 3);
     tcase_add_test(tc, on_waits_for_an_api_server_that_has_it);
     tcase_add_test(tc, a_failure_is_no_answer);
     tcase_add_test(tc, a_lost_claim_is_read_again);

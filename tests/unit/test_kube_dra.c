@@ -101,9 +101,9 @@ static enum errc read_one(void *ctx)
     struct reading *x = ctx;
     struct arena arena;
     struct jread r;
-    struct dra_slice_view slice;
-    struct dra_claim_view claim;
-    struct dra_class_view class;
+    struct dra_slice_view slice = {.name = STR_NULL};
+    struct dra_claim_view claim = {.name = STR_NULL};
+    struct dra_class_view class = {.name = STR_NULL};
     arena_init(&arena, MIB);
     buf_clear(&x->out, 4096);
     jread_init(&r, x->json, &arena);

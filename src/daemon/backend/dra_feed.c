@@ -1,6 +1,8 @@
 /*
  * Runs one reflector for each resource. After a 404 all of them end, and are begun again later: a
- * reflector by itself would ask every half minute.
+ * reflector by itself would ask every half minute. An API server checks rights before it looks
+ * whether it serves a path, so one without DRA may answer 403: after that the feed asks for the
+ * group itself, which everyone may read.
  */
 #include "daemon/backend/dra_feed.h"
 
@@ -11,6 +13,7 @@
 #define WATCH_QUIET_MS  180000
 #define AGAIN_MS        60000
 #define RELIST_AFTER_MS 5000
+#define PROBE_MS        10000
 
 struct dra_part {
     struct dra_feed *feed;
@@ -19,11 +22,15 @@ struct dra_part {
     bool lost_in_list; /* memory was short for an object since the last `begin` */
     bool lacks;        /* the cache lacks an object, until the next complete list */
     bool told;         /* the log says why it can't be read */
+    struct err denied; /* the last 403; code OK: none since the last list */
 };
 
 struct dra_feed {
     struct dra_feed_settings s;
     struct dra_part parts[DRA_FEED_KINDS];
+    struct kube_call probe; /* of the group */
+    bool probing;
+    bool told_absent;    /* the log says that the API server does not serve them */
     struct deferred end; /* ends the reflectors, of which one got a 404 */
     struct timer again;  /* begins them again */
     struct timer relist; /* armed when memory was short for an object */
@@ -98,25 +105,54 @@ static void dra_feed_on_end(void *ctx)
     dra_feed_note_loss(p);
     p->lacks = p->lost_in_list;
     p->told = false;
+    p->denied.code = OK;
+    p->feed->told_absent = false;
     p->feed->s.counts->states[p->kind] = DRA_FEED_SYNCED;
 }
 
-/* Once in a row of failures. */
-static void dra_feed_tell(struct dra_part *p, bool absent, const struct err *err)
+static void dra_feed_tell_denied(struct dra_part *p)
 {
     const char *must = p->feed->s.dra == CONFIG_DRA_ON ? "nothing is decided" : "cards are shared";
-    if (p->told)
-        return;
     p->told = true;
-    if (!absent)
-        log_warn("no right to read DRA's objects: cards that DRA gives out are not known",
-                 kv_str("resource", table[p->kind].resource), kv_cstr("group", "resource.k8s.io"),
-                 kv_cstr("verbs", "list, watch"), kv_cstr("then", must),
-                 kv_cstr("error", err->text));
-    else if (p->feed->s.dra == CONFIG_DRA_ON)
+    log_warn("no right to read DRA's objects: cards that DRA gives out are not known",
+             kv_str("resource", table[p->kind].resource), kv_cstr("group", "resource.k8s.io"),
+             kv_cstr("verbs", "list, watch"), kv_cstr("then", must),
+             kv_cstr("error", p->denied.text));
+}
+
+/* Once in a row of failures. */
+static void dra_feed_tell_absent(struct dra_feed *f)
+{
+    if (f->told_absent)
+        return;
+    f->told_absent = true;
+    if (f->s.dra == CONFIG_DRA_ON)
         log_warn("the API server does not serve resource.k8s.io/v1, and dra is on");
     else
         log_debug("the API server does not serve resource.k8s.io/v1");
+}
+
+static void dra_feed_probed(struct http_call *http)
+{
+    struct dra_feed *f = CONTAINER_OF(http, struct dra_feed, probe.http);
+    bool absent = http->outcome == HTTP_ANSWERED && http->status == 404;
+    kube_call_done(&f->probe);
+    f->probing = false;
+    if (absent)
+        loop_defer(f->s.loop, &f->end);
+    for (size_t i = 0; !absent && i < COUNT_OF(f->parts); i++) {
+        if (f->parts[i].denied.code != OK && !f->parts[i].told)
+            dra_feed_tell_denied(&f->parts[i]);
+    }
+}
+
+static void dra_feed_probe(struct dra_feed *f)
+{
+    if (f->probing)
+        return;
+    f->probing = true;
+    f->probe.http = (struct http_call){.timeout_ms = PROBE_MS, .on_done = dra_feed_probed};
+    kube_call_start(f->s.api, &f->probe, "GET", STR("/apis/resource.k8s.io/v1"));
 }
 
 /* A 404 may come from a load balancer, or from an API server that is starting: a state that was
@@ -131,9 +167,11 @@ static void dra_feed_on_note(void *ctx, const char *what, const struct err *err,
     bool denied = failed && !absent && reflector_denied(p->reflector);
     if (absent)
         loop_defer(f->s.loop, &f->end);
-    if (absent || denied) {
-        f->s.counts->states[p->kind] = absent ? DRA_FEED_ABSENT : DRA_FEED_DENIED;
-        dra_feed_tell(p, absent, err);
+    if (denied) {
+        f->s.counts->states[p->kind] = DRA_FEED_DENIED;
+        p->denied = *err;
+        if (!p->told)
+            dra_feed_probe(f);
     }
     if (!failed || absent || denied)
         log_debug(what, kv_str("of", table[p->kind].resource),
@@ -183,6 +221,7 @@ static void dra_feed_end(struct deferred *d)
     dra_feed_stop(f);
     for (size_t i = 0; i < COUNT_OF(f->parts); i++)
         f->s.counts->states[i] = DRA_FEED_ABSENT;
+    dra_feed_tell_absent(f);
     timer_arm(f->s.loop, &f->again, f->s.again_ms);
 }
 
@@ -218,6 +257,8 @@ struct dra_feed *dra_feed_free(struct dra_feed *f)
     if (f == NULL)
         return NULL;
     dra_feed_stop(f);
+    kube_call_cancel(&f->probe);
+    kube_call_done(&f->probe);
     deferred_cancel(&f->end);
     timer_cancel(&f->again);
     timer_cancel(&f->relist);

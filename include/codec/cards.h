@@ -7,8 +7,8 @@
  *
  * memory is a number or a quantity, in the unit of the node's gpu-mem. health is a boolean,
  * "Healthy" or "Unhealthy"; without it the card is healthy. pci is the address of the GPU
- * ("0000:3b:00.0"); DRA's devices are joined to cards by uuid, else by pci. A MIG or vGPU slice is a card of its
- * own, with its profile. Unknown keys are ignored.
+ * ("0000:3b:00.0"); DRA's devices are joined to cards by uuid, else by pci. A MIG or vGPU slice is
+ * a card of its own, with its profile. Unknown keys are ignored.
  */
 #pragma once
 

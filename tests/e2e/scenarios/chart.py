@@ -45,7 +45,7 @@ SAME: dict[str, tuple[str, ...]] = {
 CHOICES: tuple[tuple[str, ...], ...] = (
     (
         "mode=service", "config.shortlist=5", "config.log-level=warn", "config.max-body=64MiB",
-        "evictForCards.enabled=true",
+        "evictForCards.enabled=true", "dra.enabled=true", "config.dra=on",
     ),
     ("mode=service", "tls.enabled=true", "highAvailability.enabled=true", "tls.clientNames=null"),
     (

@@ -240,6 +240,43 @@ def dra_partition(bench: Bench) -> None:
         bench.verify_history(bench.truth())
 
 
+def _delays(bench: Bench, daemon: Daemon, claims: int) -> list[float]:
+    """How long cardpack shares a card after the API server has shown its claim's allocation."""
+    probe = bench.own_pod("probe", 1)
+    found = []
+    for i in range(claims):
+        _claim(bench, f"d{i}")
+        while not _allocated(bench, f"d{i}"):
+            time.sleep(0.0005)
+        since = time.monotonic()
+        while daemon.fitting(probe, ["probed"]):
+            pass
+        found.append(time.monotonic() - since)
+        bench.cluster.must("DELETE", f"/api/v1/namespaces/{bench.namespace}/pods/d{i}")
+        release(bench.cluster, bench.namespace, f"d{i}")
+        wait_for(lambda: daemon.fitting(probe, ["probed"]), "the card", PATIENCE, poll=0.01)
+    return sorted(found)
+
+
+@scenario("real")
+def dra_delay(bench: Bench) -> None:
+    """How soon cardpack knows of a claim: printed, and within a second at the median."""
+    with _driver(bench) as driver:
+        bench.cluster.create_node(
+            "probed", {GPU_MEM: SIZE, GPU_COUNT: 1}, annotations={CARDS: table_of("probed", 1, SIZE)}
+        )
+        driver.publish("probed", 1, SIZE)
+        driver.device_class("gpus")
+        daemon = bench.cardpack()
+        found = _delays(bench, daemon, 30)
+        print(
+            f"    after a claim's allocation was read, cardpack shared its card for another "
+            f"{found[len(found) // 2] * 1000:.1f} ms (median), {found[-1] * 1000:.1f} ms (longest)",
+            flush=True,
+        )
+        check(found[len(found) // 2] < 1, found)
+
+
 @scenario("real")
 def dra_window(bench: Bench) -> None:
     """

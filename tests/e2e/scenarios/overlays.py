@@ -196,6 +196,7 @@ def _check_settings(bench: Bench) -> None:
             f"resources: [{relative(folder, MANIFESTS / 'overlays' / name)}]\n"
             f"components:\n"
             f"- {relative(folder, MANIFESTS / 'components' / 'evict-for-cards')}\n"
+            f"- {relative(folder, MANIFESTS / 'components' / 'dra')}\n"
             f"- {relative(folder, MANIFESTS / 'components' / 'settings')}\n"
             f"- {relative(folder, MANIFESTS / 'components' / 'metrics')}\n"
             f"{admission}"

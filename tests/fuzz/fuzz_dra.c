@@ -125,7 +125,7 @@ static void read_class(struct jread *r, struct str text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char kind = size > 0 ? (char)data[0] : 's';
+    uint8_t kind = size > 0 ? data[0] : (uint8_t)'s';
     struct str text = {(const char *)data + MIN_OF(size, 1), size - MIN_OF(size, 1)};
     struct jread r;
     struct arena arena;
